@@ -4,7 +4,8 @@ check_PROGRAMS += $(bench_programs)
 
 EXTRA_DIST += bench/advice.py bench/fastest.py bench/gpu.sh bench/views.py bench/peers/data_pandas.py \
 	bench/peers/data_torch.py bench/peers/fit_torch.py bench/peers/generate_torch.py bench/peers/gpt_torch.py bench/peers/gpu_torch.py \
-	bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resolvent_torch.py
+	bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resolvent_torch.py \
+	bench/peers/statistics_numpy.py
 
 bench: $(bench_programs)
 .PHONY: bench
@@ -21,6 +22,7 @@ bench_programs = \
 	bench/native_launches \
 	bench/optim \
 	bench/overhead \
+	bench/statistics \
 	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
@@ -52,4 +54,5 @@ bench_native_launches_SOURCES = bench/native_launches.c bench/rounds.h
 bench_native_launches_LDADD = libyokecore.la $(SYSTEM_LIBS)
 bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c bench/rounds.h
+bench_statistics_SOURCES = bench/statistics.c bench/rounds.h
 bench_watching_SOURCES = bench/watching.c bench/rounds.h

@@ -10,8 +10,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/cube.h"
+#include "data/elements.h"
 
-enum { BLOCK = 4 << 20, TILE = 64 }; // bytes read at a time; pixels put in order together
+enum { BLOCK = 1 << 20 }; // bytes read at a time
 
 static bool ends(const char *path, const char *end)
 {
@@ -19,62 +20,31 @@ static bool ends(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
-// ---- elements ----
+// ---- reading ----
+
+#define SWAP(bits) \
+	for (size_t i = 0; i < n; i++, p += bits / 8) { \
+		uint##bits##_t v; \
+		memcpy(&v, p, sizeof v); \
+		v = __builtin_bswap##bits(v); \
+		memcpy(p, &v, sizeof v); \
+	}
 
 static void swap(unsigned char *p, int width, size_t n)
 {
-	for (; n; n--, p += width)
-		for (int a = 0, b = width - 1; a < b; a++, b--) {
-			const unsigned char t = p[a];
-			p[a] = p[b];
-			p[b] = t;
-		}
+	if (width == 2)
+		SWAP(16)
+	else if (width == 4)
+		SWAP(32)
+	else if (width == 8)
+		SWAP(64)
 }
 
-// X(number of ENVI, C type, least, most)
-#define ELEMENTS(X) \
-	X(1, uint8_t, 0, UINT8_MAX) X(2, int16_t, INT16_MIN, INT16_MAX) X(3, int32_t, INT32_MIN, INT32_MAX) \
-	X(4, float, -HUGE_VAL, HUGE_VAL) X(5, double, -HUGE_VAL, HUGE_VAL) X(12, uint16_t, 0, UINT16_MAX) \
-	X(13, uint32_t, 0, UINT32_MAX) X(14, int64_t, -0x1p63, 0x1.fffffffffffffp62) X(15, uint64_t, 0, 0x1.fffffffffffffp63)
-
-// Pixels of a block of lines, which begin at line `first`: from[band * bs + line * ls + sample * ss].
-struct place {
-	int64_t bs, ls, ss;
-};
-
-#define TAKE(id, T, lo, hi) \
-	static void take_##id(const yoke_cube *c, const void *block, const struct place *p, int64_t first, int64_t lines, \
-			      bool packed, float *x, float *weight) \
-	{ \
-		const double scale = c->envi.scale, ignore = c->envi.ignore; \
-		const int64_t n = c->bands, samples = c->envi.samples; \
-		for (int64_t l = 0; l < lines; l++) \
-			for (int64_t s0 = 0; s0 < samples; s0 += TILE) { \
-				const int64_t end = s0 + TILE < samples ? s0 + TILE : samples; \
-				for (int64_t k = 0; k < n; k++) { \
-					const T *from = (const T *)block + (packed ? k : c->band[k]) * p->bs + l * p->ls; \
-					float *to = x + ((first + l) * samples) * n + k; \
-					for (int64_t s = s0; s < end; s++) { \
-						const T v = from[s * p->ss]; \
-						to[s * n] = scale == 1 ? (float)v : (float)((double)v / scale); \
-						if ((double)v == ignore && weight) \
-							weight[(first + l) * samples + s] = 0; \
-					} \
-				} \
-			} \
-	}
-ELEMENTS(TAKE)
-
-static void take_block(const yoke_cube *c, const void *block, const struct place *p, int64_t first, int64_t lines, bool packed,
-		       float *x, float *weight)
+static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64_t line, int64_t sample)
 {
-	switch (c->envi.type->number) {
-#define CASE(id, T, lo, hi) case id: take_##id(c, block, p, first, lines, packed, x, weight); break;
-		ELEMENTS(CASE)
-	}
+	return (struct yk_taken){ .number = c->envi.type->number, .far = far, .line = line, .sample = sample, .samples = c->envi.samples,
+				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale, .ignore = c->envi.ignore };
 }
-
-// ---- reading ----
 
 // Lines first .. first + lines - 1 into the block; of BSQ the bands that are read alone, one behind another.
 static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char *block)
@@ -97,7 +67,7 @@ static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weigh
 	const struct yk_envi *e = &c->envi;
 	const int64_t pixels = e->lines * e->samples, bands = c->variable ? e->bands : c->bands;
 	const uint64_t slab = (uint64_t)(pixels * e->type->width);
-	const struct place p = { pixels, 1, e->lines };
+	const struct yk_taken t = taken(c, !c->variable, pixels, 1, e->lines);
 	unsigned char *block = malloc((size_t)bands * slab);
 	int err = !block ? yk_fail(YOKE_ENOMEM, "%s: no memory for %llu bytes", c->path, (unsigned long long)bands * slab) :
 		  c->variable ? yk_mat_read(c, block) : 0;
@@ -106,7 +76,7 @@ static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weigh
 	if (!err && swapped)
 		swap(block, e->type->width, (size_t)(bands * pixels));
 	if (!err)
-		take_block(c, block, &p, 0, e->lines, !c->variable, x, weight);
+		yk_take_elements(&t, block, 0, e->lines, x, weight);
 	free(block);
 	return err;
 }
@@ -130,13 +100,13 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %lld bytes", c->path, (long long)(most * line));
 	for (int64_t first = 0; first < e->lines && !err; first += most) {
 		const int64_t lines = first + most < e->lines ? most : e->lines - first;
-		const struct place p = { bsq ? lines * e->samples : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
-					 bip ? bands : 1 };
+		const struct yk_taken t = taken(c, bsq, bsq ? lines * e->samples : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
+						bip ? bands : 1);
 		err = fetch(c, first, lines, block);
 		if (!err && swapped)
 			swap(block, e->type->width, (size_t)(lines * e->samples * bands));
 		if (!err)
-			take_block(c, block, &p, first, lines, bsq, x, weight);
+			yk_take_elements(&t, block, first, lines, x, weight);
 	}
 	free(block);
 	return err;
@@ -155,13 +125,13 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		memcpy(to, &t, sizeof t); \
 		return true; \
 	}
-ELEMENTS(GIVE)
+YK_ELEMENTS(GIVE)
 
 static bool give(int number_of, double v, void *to)
 {
 	switch (number_of) {
 #define GIVEN(id, T, lo, hi) case id: return give_##id(v, to);
-		ELEMENTS(GIVEN)
+		YK_ELEMENTS(GIVEN)
 	}
 	return false;
 }

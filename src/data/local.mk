@@ -11,6 +11,9 @@ libyokecore_la_SOURCES += \
 	src/data/cubes.c \
 	src/data/cursor.c \
 	src/data/cursor.h \
+	src/data/drawn.c \
+	src/data/elements.c \
+	src/data/elements.h \
 	src/data/envi.c \
 	src/data/envi.h \
 	src/data/fill.c \
@@ -23,6 +26,9 @@ libyokecore_la_SOURCES += \
 	src/data/loader.c \
 	src/data/loader.h \
 	src/data/mat.c \
+	src/data/noise.c \
+	src/data/noise.h \
+	src/data/noise_lanes.h \
 	src/data/npy.c \
 	src/data/npz.c \
 	src/data/npz.h \

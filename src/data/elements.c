@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of cubes as files have them, to pixels of f32: runs of neighbours are converted in vectors, and where these are not a
+// pixel's bands, tiles of them are turned.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/elements.h"
+
+enum { BANDS = 128, RUN = 32 }; // bands and neighbours turned together, which the first cache holds
+
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef double f64x8 __attribute__((vector_size(64)));
+
+// ---- runs ----
+
+struct element {
+	int number, width; // ENVI's; bytes
+	void (*convert)(const void *from, int64_t n, double scale, float *to);
+	void (*ignore)(const void *from, int64_t n, double what, float *weight, int64_t stride);
+};
+
+#define CONVERT(id, T, least, most) \
+	typedef T from_##id __attribute__((vector_size(8 * sizeof(T)))); \
+	static void convert_##id(const void *from, int64_t n, double scale, float *to) \
+	{ \
+		const T *f = from; \
+		int64_t i = 0; \
+		for (; i + 8 <= n; i += 8) { \
+			from_##id v; \
+			memcpy(&v, f + i, sizeof v); \
+			const f32x8 y = scale == 1 ? __builtin_convertvector(v, f32x8) : \
+						     __builtin_convertvector(__builtin_convertvector(v, f64x8) / scale, f32x8); \
+			memcpy(to + i, &y, sizeof y); \
+		} \
+		for (; i < n; i++) \
+			to[i] = scale == 1 ? (float)f[i] : (float)((double)f[i] / scale); \
+	} \
+	static void ignore_##id(const void *from, int64_t n, double what, float *weight, int64_t stride) \
+	{ \
+		const T *f = from; \
+		for (int64_t i = 0; i < n; i++) \
+			if ((double)f[i] == what) \
+				weight[i * stride] = 0; \
+	}
+YK_ELEMENTS(CONVERT)
+
+static const struct element *element_of(int number)
+{
+#define ROW(id, T, least, most) { id, sizeof(T), convert_##id, ignore_##id },
+	static const struct element all[] = { YK_ELEMENTS(ROW) };
+	const struct element *e = all;
+	while (e->number != number)
+		e++;
+	return e;
+}
+
+// ---- bands that are neighbours ----
+
+// Pixels of a line, by runs of bands that follow each other in the file as well.
+static void take_pixels(const struct element *e, const struct yk_taken *t, const char *from, int64_t step, float *x, float *weight)
+{
+	const bool weighed = weight && !isnan(t->ignore);
+	if (!weighed && t->bands == step && !t->band[0] && t->band[t->bands - 1] == t->bands - 1) { // all bands of all
+		e->convert(from, t->samples * t->bands, t->scale, x);
+		return;
+	}
+	for (int64_t s = 0; s < t->samples; s++, from += step * e->width)
+		for (int64_t k = 0, n; k < t->bands; k += n) {
+			for (n = 1; k + n < t->bands && t->band[k + n] == t->band[k] + n; n++)
+				;
+			e->convert(from + t->band[k] * e->width, n, t->scale, x + s * t->bands + k);
+			if (weighed)
+				e->ignore(from + t->band[k] * e->width, n, t->ignore, weight + s, 0);
+		}
+}
+
+// ---- pixels that are neighbours ----
+
+#if defined __clang__
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (i32x4){ __VA_ARGS__ })
+#endif
+
+static inline void put(float *to, f32x4 v)
+{
+	memcpy(to, &v, sizeof v);
+}
+
+// to[r * step + k] = from[k][r] for k < n, r < m
+static void turn(float from[BANDS][RUN], int64_t n, int64_t m, float *to, int64_t step)
+{
+	int64_t r = 0;
+	for (; r + 4 <= m; r += 4) {
+		int64_t k = 0;
+		for (; k + 4 <= n; k += 4) {
+			f32x4 a, b, c, d;
+			memcpy(&a, from[k] + r, sizeof a);
+			memcpy(&b, from[k + 1] + r, sizeof b);
+			memcpy(&c, from[k + 2] + r, sizeof c);
+			memcpy(&d, from[k + 3] + r, sizeof d);
+			const f32x4 ab = PICK(a, b, 0, 4, 1, 5), cd = PICK(c, d, 0, 4, 1, 5), ba = PICK(a, b, 2, 6, 3, 7),
+				    dc = PICK(c, d, 2, 6, 3, 7);
+			put(to + r * step + k, PICK(ab, cd, 0, 1, 4, 5));
+			put(to + (r + 1) * step + k, PICK(ab, cd, 2, 3, 6, 7));
+			put(to + (r + 2) * step + k, PICK(ba, dc, 0, 1, 4, 5));
+			put(to + (r + 3) * step + k, PICK(ba, dc, 2, 3, 6, 7));
+		}
+		for (; k < n; k++)
+			for (int i = 0; i < 4; i++)
+				to[(r + i) * step + k] = from[k][r + i];
+	}
+	for (; r < m; r++)
+		for (int64_t k = 0; k < n; k++)
+			to[r * step + k] = from[k][r];
+}
+
+// A run of n pixels whose neighbours are one element apart in the file, bands `far` elements, and in x `step` pixels.
+static void take_run(const struct element *e, const struct yk_taken *t, const char *from, int64_t far, int64_t n, int64_t step,
+		     float *x, float *weight)
+{
+	float tile[BANDS][RUN];
+	for (int64_t r = 0; r < n; r += RUN)
+		for (int64_t k0 = 0; k0 < t->bands; k0 += BANDS) {
+			const int64_t m = r + RUN < n ? RUN : n - r, bands = k0 + BANDS < t->bands ? BANDS : t->bands - k0;
+			for (int64_t k = 0; k < bands; k++) {
+				const char *run = from + ((t->packed ? k0 + k : t->band[k0 + k]) * far + r) * e->width;
+				e->convert(run, m, t->scale, tile[k]);
+				if (weight && !isnan(t->ignore))
+					e->ignore(run, m, t->ignore, weight + r * step, step);
+			}
+			turn(tile, bands, m, x + r * step * t->bands + k0, step * t->bands);
+		}
+}
+
+void yk_take_elements(const struct yk_taken *t, const void *block, int64_t first, int64_t lines, float *x, float *weight)
+{
+	const struct element *e = element_of(t->number);
+	const char *from = block;
+	x += first * t->samples * t->bands;
+	weight = weight ? weight + first * t->samples : NULL;
+	for (int64_t l = 0; l < lines && t->line > 1; l++) {
+		const char *line = from + l * t->line * e->width;
+		float *to = x + l * t->samples * t->bands, *weights = weight ? weight + l * t->samples : NULL;
+		if (t->far == 1)
+			take_pixels(e, t, line, t->sample, to, weights);
+		else
+			take_run(e, t, line, t->far, t->samples, 1, to, weights);
+	}
+	for (int64_t s = 0; s < t->samples && t->line == 1; s++) // it lies by columns
+		take_run(e, t, from + s * t->sample * e->width, t->far, lines, t->samples, x + s * t->bands, weight ? weight + s : NULL);
+}
