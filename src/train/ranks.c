@@ -60,7 +60,7 @@ int yk_ranks_check(const struct yk_config *c)
 	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_parts),
 		      unit = yk_grid_unit(c);
 	char those[200] = "";
-	const int e = yk_grid_check(c);
+	int e = yk_grid_check(c);
 	if (e < 0)
 		return e;
 	if (parts != YK_AUTO && parts % yk_grid_data(c)) {
@@ -80,7 +80,7 @@ int yk_ranks_check(const struct yk_config *c)
 	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
 		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=%lld "
 			       "no rank has the state: give restart=none or zero=0", (long long)yk_config_int(c, YK_KEY_zero));
-	const int e = yk_compress_check(c);
+	e = yk_compress_check(c);
 	return e ? e : check_processes(c, ranks);
 }
 
