@@ -56,7 +56,7 @@ for b in $backends; do
 		[ $order = fixed ] && calls="$calls ncclSend:2 ncclRecv:3" || calls="$calls ncclAllReduce:1 ncclReduce:2 ncclReduceScatter:1"
 		for call in $calls; do
 			YOKE_DIST_ORDER=$order YOKE_STANDIN_FAIL=$call:ncclSystemError "$here/tests/ranks.t" once >said 2>&1
-			verdict "$b, $order: $call fails: $(cut -c 1-150 said)" "$([ $? -eq 0 ] || cat said
+			verdict "$b, $order: $call fails: $(tail -n 1 said | cut -c 1-150)" "$([ $? -eq 0 ] || cat said
 				name=$([ "${call%:*}" = async ] && echo ncclCommGetAsyncError || echo "${call%:*}")
 				grep -q "^YOKE_ERANK: .*$name: ncclSystemError (2) on $b:" said || cat said)"
 		done

@@ -57,6 +57,7 @@ struct ncclComm {
 	int asked; // how often about what is in progress: the first times say so
 	ncclResult_t failed;
 	int aborted, refs;
+	char path[128];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of refs
@@ -111,6 +112,7 @@ static void comm_unref(ncclComm_t c)
 	if (left)
 		return;
 	munmap(c->world, sizeof *c->world);
+	unlink(c->path); // if not all came
 	free(c);
 }
 
@@ -537,6 +539,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 		free(c);
 		return ncclSystemError;
 	}
+	memcpy(c->path, id.internal, sizeof c->path);
 	c->rank = rank;
 	c->ranks = ranks;
 	c->refs = 1;
