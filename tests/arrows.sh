@@ -68,7 +68,7 @@ foreign_in_backend()
 		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
 		esac
 		case $1:$path in
-		plugins/cuda:../native/native.h | plugins/rocm:../native/native.h | plugins/rocm:../native/products.h | plugins/native:vendor.h | plugins/mpi:dist/mpi_module.h) continue ;;
+		plugins/cuda:../native/n[ac]*.h | plugins/rocm:../native/n[ac]*.h | plugins/rocm:../native/products.h | plugins/native:vendor.h | plugins/mpi:dist/mpi_module.h) continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "conform/num.h"
 #include "tap.h"
+#include "dist/process.h"
 #include "dist/ranks.h"
 
 enum { MOST = 8 };
@@ -405,10 +406,16 @@ static void slow_link(void)
 
 static const char *self;
 
-// What each of the processes does: cases, drawn alike in all of them; groups of some; sends.
-static int among_processes(void)
+// Does a rank on a device use the library of those?
+static int is_native(yoke_group *g, void *unused)
 {
-	yoke_group *g = yoke_group_world();
+	(void)unused;
+	return g->native ? 0 : complain("rank %d goes by the host's memory", yoke_group_rank(g));
+}
+
+// What each of the processes does: cases, drawn alike in all of them; groups of some; sends.
+static int among_processes(yoke_group *g)
+{
 	int failed = 0;
 	if (!g) {
 		fprintf(stderr, "# %s\n", yoke_error());
@@ -423,6 +430,7 @@ static int among_processes(void)
 	}
 	failed += splits(g, NULL) < 0;
 	failed += around(g) < 0;
+	failed += ranks > 1 && strcmp(getenv("YOKE_BACKEND"), "cpu") && is_native(g, NULL);
 	if (failed)
 		fprintf(stderr, "# rank %d: %s %s\n", yoke_group_rank(g), wrong, yoke_error());
 	return failed != 0;
@@ -944,13 +952,6 @@ static int nothing(yoke_group *g, void *unused)
 }
 
 // One of several processes, by its argument.
-// On devices of the environment's, one a rank, which have a library of collectives.
-static int is_native(yoke_group *g, void *unused)
-{
-	(void)unused;
-	return g->native ? 0 : complain("rank %d goes by the host's memory", yoke_group_rank(g));
-}
-
 // What has the library called in all its ways, for faults of single calls.
 static int all_once(yoke_group *g, void *unused)
 {
@@ -1031,15 +1032,25 @@ static int midway(yoke_group *g, bool dies)
 	return 7;
 }
 
+// Of a process: what it is to do; on devices its own one is what it uses.
+static int as_rank(yoke_group *g, void *what);
+
 static int child(const char *what)
 {
 	if (!strcmp(what, "devices") || !strcmp(what, "once"))
 		return on_devices(what);
-	if (!strcmp(what, "cases"))
-		return among_processes();
 	if (!strcmp(what, "parent"))
 		return spawn(2, "sleep") < 0;
-	yoke_group *g = yoke_group_world();
+	if (strcmp(getenv("YOKE_BACKEND"), "cpu"))
+		return yk_process_run(NULL, as_rank, (void *)(uintptr_t)what);
+	return as_rank(yoke_group_world(), (void *)(uintptr_t)what);
+}
+
+static int as_rank(yoke_group *g, void *arg)
+{
+	const char *what = arg;
+	if (!strcmp(what, "cases"))
+		return among_processes(g);
 	int which = 0;
 	if (!g || yoke_group_barrier(g))
 		return 1;

@@ -103,26 +103,47 @@ static bool all_said(const struct yk_hub *h)
 	return all;
 }
 
+static bool has_id(const struct yk_hub *h)
+{
+	return atomic_load(&h->area->id_state) != YK_ID_NONE;
+}
+
+// Until the others have said what they are to say; false: they do not.
+static bool wait_for(const struct yk_hub *h, bool (*is)(const struct yk_hub *))
+{
+	const struct timespec pause = { 0, 1000000 };
+	const uint64_t began = yk_nanoseconds();
+	while (!is(h) && !atomic_load(&h->area->broken) && yk_nanoseconds() - began < yk_ranks_timeout())
+		nanosleep(&pause, NULL);
+	return is(h);
+}
+
+// Have all the same, each on a device of its own?
+static bool all_alike(const struct yk_hub *h)
+{
+	bool alike = true;
+	for (uint32_t i = 0; i < h->ranks; i++) {
+		alike &= atomic_load(&h->seat[i].offer) == atomic_load(&h->seat[0].offer);
+		for (uint32_t k = 0; k < i; k++)
+			alike &= h->seat[i].card != h->seat[k].card;
+	}
+	return alike;
+}
+
 void yk_native_meet(struct yk_hub *h, uint32_t rank, struct yk_device *d)
 {
 	enum { NOTHING = 1 };
-	const struct timespec pause = { 0, 1000000 };
-	const uint64_t began = yk_nanoseconds();
 	const bool may = !h->route && h->ranks > 1 && h->ranks <= YK_NATIVE_RANKS;
 	const struct yoke_collectives_ext *x = may ? ext_of(d) : NULL;
 	const char *name = d->ops->name;
 	struct yk_seat *own = &h->seat[rank];
-	bool good = x && (rank || make_id(x, h->area->id));
 	own->card = card_of(d);
-	atomic_store(&own->offer, good ? yk_hash(name, strlen(name), 0) | 2 : NOTHING);
-	while (good && !all_said(h) && !atomic_load(&h->area->broken) && yk_nanoseconds() - began < yk_ranks_timeout())
-		nanosleep(&pause, NULL);
-	for (uint32_t i = 0; i < h->ranks && good; i++) {
-		good = atomic_load(&h->seat[i].offer) == atomic_load(&own->offer);
-		for (uint32_t k = 0; k < i && good; k++)
-			good = h->seat[i].card != h->seat[k].card;
-	}
-	h->native = good;
+	atomic_store(&own->offer, x ? yk_hash(name, strlen(name), 0) | 2 : NOTHING);
+	if (!x || !wait_for(h, all_said) || !all_alike(h))
+		return;
+	if (!rank)
+		atomic_store(&h->area->id_state, make_id(x, h->area->id) ? YK_ID_MADE : YK_ID_FAILED);
+	h->native = wait_for(h, has_id) && atomic_load(&h->area->id_state) == YK_ID_MADE;
 	memcpy(h->id, h->area->id, sizeof h->id);
 }
 
@@ -134,11 +155,13 @@ int yk_native_split(struct yoke_group *g, bool makes, uint32_t from, struct yk_h
 	} *all, mine = { 0 };
 	if (!g->native)
 		return 0;
-	all = calloc(g->ranks, sizeof *all);
-	mine.good = makes && g->native->ext->id(mine.id) == 0;
-	int err = yoke_group_exchange(g, &mine, sizeof mine, all ? (void *)all : (void *)&mine);
-	if (!err && part && (!all || !all[from].good))
-		err = yk_fail(all ? YOKE_ERANK : YOKE_ENOMEM, "rank %u cannot split a group of devices", from);
+	if (!(all = calloc(g->ranks, sizeof *all)))
+		return yk_fail(YOKE_ENOMEM, "no memory to split a group");
+	const bool some = part && part->ranks > 1;
+	mine.good = makes && some && g->native->ext->id(mine.id) == 0;
+	int err = yoke_group_exchange(g, &mine, sizeof mine, all);
+	if (!err && some && !all[from].good)
+		err = yk_fail(YOKE_ERANK, "rank %u has no id for a group of devices", from);
 	if (!err && part) {
 		memcpy(part->id, all[from].id, sizeof part->id);
 		part->native = true;

@@ -505,7 +505,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	const char *folder = getenv("TMPDIR");
 
 	ENTER(ncclGetUniqueId);
-	snprintf(id->internal, sizeof id->internal, "%.90s/standin-XXXXXX", folder && *folder ? folder : "/tmp");
+	snprintf(id->internal, sizeof id->internal, "%.90s/standin-%d-XXXXXX", folder && *folder ? folder : "/tmp", (int)getpid());
 	const int fd = mkstemp(id->internal);
 	const bool good = fd >= 0 && ftruncate(fd, (off_t)sizeof(struct world)) == 0;
 	if (fd >= 0)
