@@ -440,7 +440,7 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 		else if (!(err = yk_event_try(l->ctx->queue, &start)))
 			behind = start;
 		if (!err)
-			err = host ? yk_event_sync(behind) : yk_event_before(behind, q);
+			err = host || (behind && behind->queue == q) ? yk_event_sync(behind) : yk_event_before(behind, q);
 		yk_event_unref(start);
 	}
 	if (host) {
