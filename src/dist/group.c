@@ -150,7 +150,7 @@ yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world)
 	struct yoke_context *ctx = yk_current();
 	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
 	struct yoke_group *g = NULL;
-	if (world && q && q->world)
+	if (world && q && q->world && q->world->rank == rank)
 		return q->world;
 	struct yk_hub *h = yk_hub_new(ranks);
 	if (!h) {

@@ -638,6 +638,7 @@ static bool of_run(int key)
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
 	       key == YK_KEY_dashboard || key == YK_KEY_spawn || key == YK_KEY_restarts ||
+	       key == YK_KEY_split ||
 	       key == YK_KEY_min_ranks || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 
@@ -83,9 +82,9 @@ void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, yoke_tensor **grad, yo
 	}
 	if (k == n - 1)
 		return;
-	if (s->inside) {
+	if (s->inside) { // behind a barrier, lest sums be computed together at last, of the gradients of all parts
 		s->loss[held] = *loss;
-		memcpy(s->grad[held], grad, (size_t)s->count * sizeof *grad);
+		yoke_barrier(s->count, grad, 0, NULL, s->grad[held]);
 		return;
 	}
 	yoke_assign(s->loss[held], *loss);

@@ -428,9 +428,10 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 	return ended;
 }
 
-int yk_trainer_rehearse(void *arg, int64_t batch)
+int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)
 {
-	struct yk_trainer t = *(const struct yk_trainer *)arg; // without a model
+	struct yk_trainer t = *like; // without a model
+	t.grid.s = stage;
 	int e = yk_trainer_make(&t, batch, NULL, NULL);
 	t.data = NULL; // any tokens will do
 	for (int i = 0; i < REHEARSED && e == 0; i++)
@@ -438,6 +439,15 @@ int yk_trainer_rehearse(void *arg, int64_t batch)
 	if (e == 0)
 		e = yk_trainer_validate_any(&t);
 	yk_trainer_unmake(&t);
+	return e;
+}
+
+int yk_trainer_rehearse(void *arg, int64_t batch)
+{
+	const struct yk_trainer *t = arg;
+	int e = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++)
+		e = yk_trainer_rehearse_stage(t, s, batch);
 	return e;
 }
 
