@@ -132,6 +132,8 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yoke_range_pop();
 	if (e < 0)
 		return;
+	if (t->scaler && yk_compress_now(t))
+		yk_compress_keep(t, t->optim->skip);
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
 				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
