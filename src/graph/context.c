@@ -262,6 +262,7 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	}
 	ctx->seed = seed;
 	ctx->step = step;
+	ctx->drawn = 0;
 	yk_leave(ctx);
 	return 0;
 }

@@ -170,7 +170,7 @@ struct yoke_context {
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
 	uint32_t step_epoch;
-	uint32_t drawn; // parameters of modules with random first values, each drawn in a scope of its own
+	uint32_t drawn; // parameters of modules with random first values since the seed was said, each drawn in a scope of its own
 	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn

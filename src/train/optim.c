@@ -263,6 +263,7 @@ int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const doub
 		e = yoke_scaler_check(scaler, n, o->p, g, norm, &s.skip);
 	if (scaler)
 		s.scale = yoke_scaler_inverse(scaler);
+	o->skip = s.skip;
 	return e < 0 ? e : yoke_optim_step(o->rule, n, g, &s);
 }
 

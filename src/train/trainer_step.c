@@ -125,6 +125,8 @@ static void update(struct yk_trainer *t, yoke_tensor *loss)
 	yoke_range_pop();
 	if (e < 0)
 		return;
+	if (t->scaler && yk_compress_now(t))
+		yk_compress_keep(t, t->optim->skip);
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
 				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
