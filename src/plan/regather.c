@@ -3,7 +3,8 @@
 // block before its first reader, and again for the backward pass.  So two blocks are there at a time.
 //
 // Such a gather has one operand, the rank's own share, and results from nothing else, so that it can be made anywhere, at
-// the same place of the order on all ranks.  Reductions to shares go on as soon as what they reduce is there, since ranks
+// the same place of the order on all ranks; one that is recorded behind the backward pass is of what an update made of that,
+// and is made no sooner than it is recorded.  Reductions to shares go on as soon as what they reduce is there, since ranks
 // do things in one order, and the second gathers would hold them up.
 
 #include "config.h"
@@ -77,6 +78,13 @@ static int put(struct regathering *r, uint32_t node)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	r->again[r->nagain++] = node;
 	return 0;
+}
+
+// May the next reading's gather be made at this place, as the reading before has begun?
+static bool is_time(const struct regathering *r, size_t next, size_t at)
+{
+	const size_t recorded = r->place[r->reading[next].gather];
+	return r->reading[next ? next - 1 : 0].at <= at && (recorded < r->backward || recorded <= at);
 }
 
 // A clone of the gather, and of what joins its operand, which else would lie there from the beginning.
@@ -160,7 +168,7 @@ static int reorder(struct regathering *r, uint32_t *reduction)
 			reduction[reductions++] = r->order[i];
 	for (size_t i = 0; i < r->n && !err; i++) {
 		const uint32_t k = r->order[i];
-		while (next < r->readings && r->reading[next ? next - 1 : 0].at <= i && !err)
+		while (next < r->readings && is_time(r, next, i) && !err)
 			err = gather(r, &r->reading[next++]);
 		if (!err && yk_computes(w, k))
 			err = read_again(r, k, i >= r->backward);
