@@ -97,13 +97,14 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_tensor *const *g)
 {
 	for (int k = 0, own = 0; k < n->n; k++) {
-		const int m = n->member[k];
-		const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
-		if (!n->piece)
+		const int m = yk_optim_member_of(o, n->tensor[k]);
+		if (!n->piece) {
 			n->g[k] = g[m];
-		else if (yk_optim_piece_here(o, n, k))
+		} else if (yk_optim_piece_here(o, n, k)) {
+			const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
 			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
 						 n->piece[k].from - first, n->piece[k].to - first, 1);
+		}
 	}
 }
 
@@ -199,28 +200,23 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 	struct yk_optim_norm *n = o->norm;
 	const struct yk_optim_pass pass = { .o = o, .scale = scale };
 	const int64_t one = 1;
-	yoke_tensor **each = calloc((size_t)o->n, sizeof *each), *to = NULL;
-	int *member = calloc((size_t)o->n, sizeof *member);
-	for (int i = 0; i < o->n && member; i++)
-		member[i] = i;
-	if (!each || !member) {
-		free(each);
-		free(member);
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", o->n);
+	const int tensors = yk_optim_tensors(o);
+	yoke_tensor **each = calloc((size_t)tensors, sizeof *each), *to = NULL;
+	if (!each) {
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", tensors);
 		return NULL;
 	}
 	if (yk_optim_groups_make(o) == 0) {
 		take_norm(o, n, g);
 		yoke_tensor *all = piece_squares(&pass, n);
 		for (int k = 0, first; k < n->n; k++) {
-			for (first = k; k + 1 < n->n && n->member[k + 1] == n->member[first]; k++)
+			for (first = k; k + 1 < n->n && n->tensor[k + 1] == n->tensor[first]; k++)
 				;
 			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
-			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? yk_optim_in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
+			each[n->tensor[k]] = yoke_reshape(yoke_cast(k > first ? yk_optim_in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
 		}
-		to = yk_optim_total(o, member, o->n, o->n, yoke_concat(o->n, each, 0));
+		to = yk_optim_total_all(o, yoke_concat(tensors, each, 0));
 	}
-	free(member);
 	free(each);
 	return to;
 }
