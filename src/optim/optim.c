@@ -193,9 +193,14 @@ static bool updates(const struct yoke_optim *o, int i)
 	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
 }
 
-static bool together(const struct yk_optim_member *a, const struct yk_optim_member *b)
+bool yk_optim_together(const struct yk_optim_member *a, const struct yk_optim_member *b)
 {
 	return a->dtype == b->dtype && !memcmp(a->option, b->option, sizeof a->option);
+}
+
+bool yk_optim_like(const struct yk_optim_group *g, const struct yk_optim_member *m)
+{
+	return g->dtype == m->dtype && !memcmp(g->option, m->option, sizeof m->option);
 }
 
 void yk_optim_groups_free(struct yoke_optim *o)
@@ -258,7 +263,7 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	g->made = g->P + n;
 	for (int i = first; i < o->n; i++) {
 		const struct yk_optim_member *m = &o->member[i];
-		if (!updates(o, i) || !together(like, m))
+		if (!updates(o, i) || !yk_optim_together(like, m))
 			continue;
 		g->member[g->n] = i;
 		g->p[g->n] = m->p;
@@ -332,7 +337,7 @@ int yk_optim_groups_make(struct yoke_optim *o)
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for groups");
 	for (int i = 0; i < o->n && !err; i++) {
 		int k = 0;
-		while (k < i && !(updates(o, k) && together(&o->member[k], &o->member[i])))
+		while (k < i && !(updates(o, k) && yk_optim_together(&o->member[k], &o->member[i])))
 			k++;
 		if (k < i || !updates(o, i))
 			continue;

@@ -218,9 +218,35 @@ struct yk_optim_map {
 };
 void yk_optim_formulas_free(struct yk_optim_formula *);
 int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *, const struct yk_optim_map *);
-// The sum of the map's one result over a group; each: as yk_list_sum.
+// The sum of the map's one result over a group; each: as yk_list_sum; wide: in f64.
 yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, struct yk_optim_group *,
-			  const struct yk_optim_map *, int each);
+			  const struct yk_optim_map *, int each, bool wide);
+// Has somebody else parts of the parameters: hands over what those here became, which other passes of the step, and a
+// loss that is asked, see then.
+int yk_optim_renew(struct yoke_optim *);
+
+// ---- pieces ----
+
+// The member that tensor i of a norm is; -1: another's.
+int yk_optim_member_of(const struct yoke_optim *, int i);
+// Is piece k one of a cut that is updated here?  How many are?
+bool yk_optim_piece_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
+int yk_optim_pieces_here(const struct yoke_optim *, const struct yk_optim_norm *);
+// A number of each piece, f64 [n]: `mine` are those of the pieces here, NULL if there are none.  By all who have cuts.
+yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
+// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  tensor: NULL, or whose they are, of
+// which those count that the share says.
+yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
+// f32, of the parts of all tensors, as those of the tensors.
+yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
+// The same of all pieces, and over all who have parts of the tensors.
+yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
+// The sum of the map's one result over all members like this one, in their dtype; g: their group here, NULL where there is
+// nothing of them.  By all who have cuts.
+yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
+// Are members updated together?  Is this one of the group's kind?
+bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
+bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);
 
 // Rows' passes.
 int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);

@@ -77,10 +77,6 @@ int yk_ranks_check(const struct yk_config *c)
 	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
 		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
 			       "use save_every", (long long)ranks);
-	if (ranks > 1 && yk_config_int(c, YK_KEY_zero) > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
-	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
-		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=%lld "
-			       "no rank has the state: give restart=none or zero=0", (long long)yk_config_int(c, YK_KEY_zero));
 	e = yk_compress_check(c);
 	return e ? e : check_processes(c, ranks);
 }

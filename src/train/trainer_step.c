@@ -5,6 +5,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -77,10 +78,17 @@ static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
 	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
 }
 
+// The place of a micro-batch among those of all ranks.
+static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t parts = parts_of(t);
+	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+}
+
 // The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
 static yoke_tensor *loss_now(void *arg)
 {
-	const struct yk_trainer *t = arg;
+	struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
 	yoke_tensor *sum[YK_SUMS_MOST];
 	if (t->own && n > 1) {
@@ -91,16 +99,27 @@ static yoke_tensor *loss_now(void *arg)
 		return t->own->loss(t->own->arg, 0, true);
 	if (parts_of(t) * t->parts == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
+		return NULL;
+	yoke_random_set(t->seed, t->random_step);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
+		char name[32];
 		int held, joined = yk_sums_joined(k, n, &held);
+		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m)); // what is random is the part's
+		yoke_scope *s = yoke_scope_begin(name);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
+		if (t->stage > 1)
+			loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, loss);
+		loss = yoke_lift(loss);
+		if (yoke_scope_end(s) < 0)
+			return NULL;
 		for (; joined > 0; joined--)
 			loss = yoke_add(sum[--held], loss);
 		sum[held] = loss;
 	}
-	return t->group ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
+	return t->group && t->stage < 2 ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
 }
 
 static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
@@ -173,13 +192,6 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 		yk_autocast_release(ctx);
 	else if (m->number == 0 && !yoke_error_code())
 		yk_autocast_hold(ctx);
-}
-
-// The place of a micro-batch among those of all ranks.
-static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
-{
-	const int64_t parts = parts_of(t);
-	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
 }
 
 int yk_trainer_sums(struct yk_trainer *t, int64_t n)
