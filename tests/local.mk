@@ -187,6 +187,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
+	tests/native_ranks.sh \
 	tests/observe.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \

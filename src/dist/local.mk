@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/dist/message.c \
 	src/dist/mpi.c \
 	src/dist/mpi_module.h \
+	src/dist/native.c \
+	src/dist/native.h \
 	src/dist/place.c \
 	src/dist/place.h \
 	src/dist/process.c \

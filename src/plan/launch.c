@@ -252,7 +252,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	case YK_STEP_NUMBERS: return write_numbers(l, s);
-	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, bind_host(l, s));
+	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, s->on_device ? bind_op(l, s) : bind_host(l, s));
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
