@@ -11,6 +11,7 @@ libyokecore_la_SOURCES += \
 	src/dist/mpi_module.h \
 	src/dist/place.c \
 	src/dist/place.h \
+	src/dist/post.c \
 	src/dist/process.c \
 	src/dist/process.h \
 	src/dist/queue.c \
