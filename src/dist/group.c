@@ -252,18 +252,25 @@ void yoke_group_free(yoke_group *g)
 
 // ---- by the host ----
 
+int yk_task_do(struct yk_task *t, void *in, void *out)
+{
+	struct yk_ranks *q = t->group->queue;
+	struct yk_result result = { 0 };
+	const int err = yk_ranks_add(q, t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
+	if (err)
+		return yk_fail(err, "no memory for a collective");
+	yk_ranks_wait(q, atomic_load(&q->enqueued));
+	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+}
+
 int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
 {
-	struct yk_result result = { 0 };
 	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
 			     .tensors = count >= 0, .count = &count };
 	yk_task_name(&t, NULL);
-	int err = yk_ranks_add(g->queue, &t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
-	if (err)
-		return yk_fail(err, "no memory for a collective");
-	yk_ranks_wait(g->queue, atomic_load(&g->queue->enqueued));
+	const int err = yk_task_do(&t, in, out);
 	yk_task_fini(&t);
-	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+	return err;
 }
 
 int yoke_group_barrier(yoke_group *g)

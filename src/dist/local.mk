@@ -13,6 +13,7 @@ libyokecore_la_SOURCES += \
 	src/dist/native.h \
 	src/dist/place.c \
 	src/dist/place.h \
+	src/dist/post.c \
 	src/dist/process.c \
 	src/dist/process.h \
 	src/dist/queue.c \
