@@ -46,8 +46,8 @@ def lines():
 
 
 def steps_a_second(case, device, step):
-    steps = max(20, int(TIMED * LONG / 2 / step))
-    run = train(device.split(':')[0], keys_of(case) + ['steps=%d' % steps, 'log_every=%d' % (steps // 20)])
+    steps = max(8, int(TIMED * LONG / 2 / step))
+    run = train(device.split(':')[0], keys_of(case) + ['steps=%d' % steps, 'log_every=%d' % max(1, steps // 20)])
     if run.wait():
         sys.exit('it failed')
     rates = [l['tokens_per_s'] for l in lines() if 'tokens_per_s' in l]
@@ -68,11 +68,14 @@ def advice(case):
 
 
 def fastest(backend, turn):
+    began = time.time()
     run = train(backend, keys_of([2, 4, 64, 64, 8]) + ['steps=100000000', 'log_every=10'], stderr=subprocess.PIPE, text=True)
     time.sleep(whole)
     run.send_signal(signal.SIGTERM)
     said = [l.strip() for l in run.communicate()[1].splitlines() if 'fastest' in l]
-    return {'backend': backend, 'turn': turn, 'seconds': whole, 'steps': lines()[-1]['step'], 'said': said}
+    logged = lines()
+    return {'backend': backend, 'turn': turn, 'seconds': whole, 'steps': logged[-1]['step'], 'first': logged[0]['time'] - began,
+            'said': said}
 
 
 def known():
@@ -92,10 +95,10 @@ def left_to_do():
 
 def summary():
     right = near = quick = clear = n = 0
-    steps = {}
+    steps, first = {}, {}
     for r in known():
         if 'backend' in r:
-            steps[r['backend'], r['turn']] = r['steps']
+            steps[r['backend'], r['turn']], first[r['backend'], r['turn']] = r['steps'], r['first']
             continue
         rate = {device: statistics.mean(rates) for device, rates in r['rate'].items()}
         best = max(rate, key=rate.get)
@@ -114,6 +117,11 @@ def summary():
     if 'fastest' in backends and turns:
         share = sorted(steps['fastest', t] / max(steps[b, t] for b in backends if b != 'fastest') for t in turns)
         print('fastest  %.3f of the better (%.3f to %.3f), want 0.95' % (statistics.median(share), share[0], share[-1]))
+        # where the machine's own speed changes from run to run
+        first = {b: statistics.median(first[b, t] for t in turns) for b in backends}
+        print('its first step is behind %.2f s, that of the others behind %s: %.3f of %g s are left' % (
+            first['fastest'], ', '.join('%.2f s (%s)' % (first[b], b) for b in backends if b != 'fastest'),
+            (whole - first['fastest']) / (whole - min(x for b, x in first.items() if b != 'fastest')), whole))
 
 
 folder = tempfile.mkdtemp(prefix='yoke-advice.')

@@ -61,12 +61,17 @@ def steps(backend):
         say('  with ' + name.strip(), 'wall %s, processors %s' % (wall, busy), '0.90' if backend != 'cpu' and name[0] == 'p' else want)
 
 
-# The page of a living run is opened for a while, and closed for a while, by turns; a reader does what its script does.
-def open_page():
+def living():
     run = subprocess.Popen([yoke, 'train', 'out=live', 'backend=cpu', 'steps=100000000', 'report=0', 'progress=0', 'checkpoints=0',
                             'valid=0', 'log_every=5'] + gpt, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    spans, each, turns = [], 2.0, 12
     time.sleep(4)
+    return run
+
+
+# The page of a living run is opened for a while, and closed for a while, by turns; a reader does what its script does.
+def open_page():
+    run = living()
+    spans, each, turns = [], 2.0, 12
     for turn in range(turns):
         for opened in (turn % 2, 1 - turn % 2):
             server = Page('live') if opened else None
@@ -219,7 +224,7 @@ def page():
 
 
 def top():
-    million()
+    run = living()
 
     def drain():
         try:
@@ -231,14 +236,16 @@ def top():
     pid, out = os.forkpty()
     if pid == 0:
         os.environ.update(TERM='xterm', LINES='24', COLUMNS='80')
-        os.execv(yoke, [yoke, 'top', 'run'])
+        os.execv(yoke, [yoke, 'top', 'live'])
     threading.Thread(target=drain, daemon=True).start()
     time.sleep(5)
     busy = processors(pid)
     time.sleep(10)
-    say('yoke top', '%.2f %% of a core' % (10 * (processors(pid) - busy)), '1 %')
+    say('yoke top, of a run that lives', '%.2f %% of a core' % (10 * (processors(pid) - busy)), '1 %')
     os.write(out, b'q')
     os.waitpid(pid, 0)
+    run.terminate()
+    run.wait()
 
 
 # name: what is done, and how many seconds it takes
