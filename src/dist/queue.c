@@ -314,6 +314,8 @@ static bool is_begun(struct yk_ranks *q)
 	const bool begun = few && (!q->active || q->waits);
 	pthread_mutex_unlock(&q->drive);
 	return begun;
+}
+
 static void enqueue(struct yk_ranks *q, struct yk_job *j)
 {
 	pthread_mutex_lock(&q->lock);
