@@ -145,7 +145,7 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
-yoke_group *yk_group_dry(uint32_t ranks, bool world)
+yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world)
 {
 	struct yoke_context *ctx = yk_current();
 	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
@@ -159,7 +159,7 @@ yoke_group *yk_group_dry(uint32_t ranks, bool world)
 	}
 	for (uint32_t i = 1; i < ranks; i++)
 		yk_hub_unref(h);
-	if (yk_group_join(ctx, h, 0, world ? "world" : "part", &g) < 0)
+	if (yk_group_join(ctx, h, rank, world ? "world" : "part", &g) < 0)
 		yk_hub_unref(h);
 	else if (world)
 		yk_world_set(g);

@@ -26,6 +26,8 @@ libyokecore_la_SOURCES += \
 	src/dist/sums.c \
 	src/dist/simulate.c \
 	src/dist/simulate.h \
+	src/dist/turns.c \
+	src/dist/turns.h \
 	src/dist/sums.h \
 	src/dist/tuned.c \
 	src/dist/tuned.h \

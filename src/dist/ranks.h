@@ -184,9 +184,9 @@ int yk_group_join(struct yoke_context *, struct yk_hub *, uint32_t rank, const c
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: there is none
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // it is used no more
-// Rank 0 of a group whose others are not there, for the current context, which is dry: what is recorded with it is
+// A rank of a group whose others are not there, for the current context, which is dry: what is recorded with it is
 // planned, and takes memory.  world: it is the context's, made once.
-struct yoke_group *yk_group_dry(uint32_t ranks, bool world);
+struct yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world);
 // The calling thread's world is that group.
 void yk_world_set(struct yoke_group *);
 

@@ -58,8 +58,8 @@ struct yk_leaf {
 	struct yk_storage *storage;   // a reference
 	struct yk_tensor *variable;   // whose current version it is, or NULL
 	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
-	uint64_t ordinal;             // SEED: joined to the seed
-	uint64_t bits;
+	uint64_t ordinal;             // SEED: of the call
+	uint64_t bits;                // of SEED the seed joined to that
 	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
 	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
 	uint32_t npast;               // .. would have to go on behind it; NULL: none

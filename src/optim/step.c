@@ -93,24 +93,38 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 
 // ---- the norm ----
 
+// The member that tensor i is; -1: another's.
+static int member_of(const struct yoke_optim *o, int i)
+{
+	return o->share.tensor ? o->share.tensor[i].member : i;
+}
+
+// Does tensor i count in sums over parts of tensors?
+static bool counts(const struct yoke_optim *o, int i)
+{
+	return o->share.tensor ? o->share.tensor[i].counts : !o->share.counts || o->share.counts[i];
+}
+
 // Is piece k one of a gradient's cut that is updated here?
 static bool is_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
 {
-	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[n->member[k]] : NULL;
-	return !cut || (n->piece[k].from >= cut->from && n->piece[k].to <= cut->to);
+	const int m = member_of(o, n->tensor[k]);
+	const struct yk_optim_cut *cut = o->share.cut && m >= 0 ? &o->share.cut[m] : NULL;
+	return m >= 0 && (!cut || (n->piece[k].from >= cut->from && n->piece[k].to <= cut->to));
 }
 
 // Gradients for norms: of pieces those that are here.
 static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_tensor *const *g)
 {
 	for (int k = 0, own = 0; k < n->n; k++) {
-		const int m = n->member[k];
-		const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
-		if (!n->piece)
+		const int m = member_of(o, n->tensor[k]);
+		if (!n->piece) {
 			n->g[k] = g[m];
-		else if (is_here(o, n, k))
+		} else if (is_here(o, n, k)) {
+			const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
 			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
 						 n->piece[k].from - first, n->piece[k].to - first, 1);
+		}
 	}
 }
 
@@ -160,7 +174,9 @@ static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct
 		yoke_tensor *rest = yoke_full(yoke_f64, 1, &zeros, 0);
 		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, rest }, 0) : rest;
 	}
-	return o->share.sum ? o->share.sum(o->share.arg, all) : all;
+	if (o->share.sum)
+		all = o->share.sum(o->share.arg, all);
+	return o->share.join ? o->share.join(o->share.arg, all) : all;
 }
 
 static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
@@ -168,32 +184,41 @@ static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
 	return o->share.total ? o->share.total(o->share.arg, x) : x;
 }
 
+// f32 [n], of parts of tensors, as those of the tensors; counts: which have a number here, freed.  NULL: an error.
+static yoke_tensor *total_of(const struct yoke_optim *o, float *count, int64_t n, yoke_tensor *x)
+{
+	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &n, count));
+	free(count);
+	return total(o, own);
+}
+
+static float *counters(int n)
+{
+	float *to = calloc((size_t)n + 1, sizeof *to);
+	if (!to)
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", n);
+	return to;
+}
+
 yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n, yoke_tensor *x)
 {
 	if (!o->share.total)
 		return x;
-	float *counts = calloc((size_t)n + 1, sizeof *counts);
-	if (!counts) {
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", n);
-		return NULL;
-	}
-	for (int k = 0; k < n; k++)
-		counts[k] = o->share.counts[member[k % members]];
-	const int64_t dims = n;
-	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &dims, counts));
-	free(counts);
-	return total(o, own);
+	float *count = counters(n);
+	for (int k = 0; k < n && count; k++)
+		count[k] = o->share.counts[member[k % members]];
+	return count ? total_of(o, count, n, x) : NULL;
 }
 
-// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  member: NULL, or whose they are, of
+// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  tensor: NULL, or whose they are, of
 // which those count that the share says.
-static yoke_tensor *in_order(const struct yoke_optim *o, yoke_tensor *x, int n, const int *member)
+static yoke_tensor *in_order(const struct yoke_optim *o, yoke_tensor *x, int n, const int *tensor)
 {
 	static const struct yk_formula same = { "same", "x", "", "", "y", "y = x;" };
 	yoke_tensor **one = calloc((size_t)n, sizeof *one), *sum = NULL;
 	int counted = 0;
 	for (int k = 0; k < n && one; k++)
-		if (!member || !o->share.counts || o->share.counts[member[k]])
+		if (!tensor || counts(o, tensor[k]))
 			one[counted++] = yoke_slice(x, 0, k, k + 1, 1);
 	if (one && !counted)
 		sum = yoke_full(yoke_f64, 0, NULL, 0);
@@ -213,7 +238,7 @@ static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_op
 	if (!n->piece)
 		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
 	const int64_t one = 1;
-	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(total(pass->o, in_order(pass->o, each, n->n, n->member)), dtype);
+	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(total(pass->o, in_order(pass->o, each, n->n, n->tensor)), dtype);
 	if (!n->latch)
 		return sum;
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
@@ -278,28 +303,33 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 	struct yk_optim_norm *n = o->norm;
 	const struct yk_optim_pass pass = { .o = o, .scale = scale };
 	const int64_t one = 1;
-	yoke_tensor **each = calloc((size_t)o->n, sizeof *each), *to = NULL;
-	int *member = calloc((size_t)o->n, sizeof *member);
-	for (int i = 0; i < o->n && member; i++)
-		member[i] = i;
-	if (!each || !member) {
+	const int tensors = yk_optim_tensors(o);
+	yoke_tensor **each = calloc((size_t)tensors, sizeof *each), *to = NULL;
+	float *count = counters(tensors);
+	if (!each || !count) {
 		free(each);
-		free(member);
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", o->n);
+		free(count);
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", tensors);
 		return NULL;
 	}
+	for (int i = 0; i < tensors; i++)
+		count[i] = counts(o, i);
 	if (yk_optim_groups_make(o) == 0) {
 		take_norm(o, n, g);
 		yoke_tensor *all = piece_squares(&pass, n);
 		for (int k = 0, first; k < n->n; k++) {
-			for (first = k; k + 1 < n->n && n->member[k + 1] == n->member[first]; k++)
+			for (first = k; k + 1 < n->n && n->tensor[k + 1] == n->tensor[first]; k++)
 				;
 			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
-			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
+			each[n->tensor[k]] = yoke_reshape(yoke_cast(k > first ? in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
 		}
-		to = yk_optim_total(o, member, o->n, o->n, yoke_concat(o->n, each, 0));
+		to = yoke_concat(tensors, each, 0);
+		if (o->share.total) {
+			to = total_of(o, count, tensors, to);
+			count = NULL;
+		}
 	}
-	free(member);
+	free(count);
 	free(each);
 	return to;
 }

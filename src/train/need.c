@@ -38,11 +38,12 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
 	yk_zero_enter(t);
-	yoke_tensor *loss = yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
+	struct yk_passage x;
+	yk_stage_forward(t->net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
 	if (back)
-		yoke_grad(loss, t->net->params.count, t->net->params.var, t->grad);
+		yk_stage_backward(t->net, &x, x.out, t->net->params.count, t->net->params.var, t->grad);
 	if (!yoke_error_code())
-		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &loss);
+		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &x.out);
 	int e = yoke_scope_end(s);
 	yk_zero_leave(t);
 	return e < 0 ? e : peak_of(to);

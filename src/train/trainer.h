@@ -62,6 +62,7 @@ struct yk_trainer {
 	struct yk_optim *optim;
 	struct yk_zero *zero;      // NULL: each rank updates all
 	struct yk_cuts *cuts;      // NULL: its parameters are whole
+	struct yk_stages *stages;  // NULL: it has all layers
 	struct yk_compress *compress; // NULL: gradients are sent whole
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale

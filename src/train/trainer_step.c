@@ -12,6 +12,7 @@
 #include "optim/optim.h"
 #include "train/compress.h"
 #include "train/ranks.h"
+#include "train/stages.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -70,6 +71,12 @@ static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *
 	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
 }
 
+// The same of a whole batch.
+static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
+{
+	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
+}
+
 // The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
 static yoke_tensor *loss_now(void *arg)
 {
@@ -104,6 +111,28 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
 }
 
+// Records what follows the last part: sums over ranks, and the update.
+static void update(struct yk_trainer *t, yoke_tensor *loss)
+{
+	const struct yk_parameters *ps = t->params;
+	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
+		return;
+	yoke_tensor *norm;
+	int64_t now = yk_trainer_stepped(t) + 1;
+	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
+	yoke_range_push("optimizer");
+	const int e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
+		return;
+	if (t->scaler && yk_compress_now(t))
+		yk_compress_keep(t, t->optim->skip);
+	const int64_t one = 1;
+	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
+				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
+	yoke_assign(t->record, yoke_concat(2, both, 0));
+}
+
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
 // updates the parameters.
 static void micro_record(struct yk_trainer *t, const struct micro *m)
@@ -113,7 +142,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yk_precision_begin(&t->precision);
 	if (t->stage > 2 && yk_zero_enter(t) < 0)
 		return;
-	yoke_tensor *loss = micro_loss(t, m), *norm;
+	yoke_tensor *loss = micro_loss(t, m);
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	yoke_range_push("backward");
 	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
@@ -121,21 +150,17 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
-	if (k < n - 1)
-		return;
-	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
-		return;
-	int64_t now = yk_trainer_stepped(t) + 1;
-	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
-	yoke_range_push("optimizer");
-	e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
-	yoke_range_pop();
-	if (e < 0)
-		return;
-	const int64_t one = 1;
-	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
-				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
-	yoke_assign(t->record, yoke_concat(2, both, 0));
+	if (k == n - 1)
+		update(t, loss);
+}
+
+// All parts of a step of which this rank has a stage.
+static void stages_record(struct yk_trainer *t)
+{
+	yoke_tensor *loss = NULL;
+	yk_precision_begin(&t->precision);
+	if (yk_stages_record(t, part_share, &loss) == 0 && look_back(t) == 0)
+		update(t, loss);
 }
 
 // Weights are cast by the first micro-batch for all of a step.
@@ -161,10 +186,21 @@ int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
 	const struct yk_parameters *ps = t->params;
 	const int64_t *elements;
+	if (t->stages)
+		return yk_sums_init(&t->sums, n, ps->count, NULL, NULL);
 	if (t->stage < 2)
 		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
 	const int buckets = yk_zero_buckets(t->zero, &elements);
 	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+}
+
+static int stages_step(struct yk_trainer *t)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	stages_record(t);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	return yoke_scope_end(s);
 }
 
 static int micro_step(struct yk_trainer *t, const struct micro *m)
@@ -193,7 +229,9 @@ static int try_step(struct yk_trainer *t)
 	if (e == 0 && !t->own)
 		e = yk_trainer_feed(t);
 	yoke_range_pop();
-	for (int64_t k = 0; k < n && e == 0; k++) {
+	if (e == 0 && t->stages)
+		e = stages_step(t);
+	for (int64_t k = 0; k < n && e == 0 && !t->stages; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
 	}
