@@ -517,7 +517,7 @@ class Writer:
             return " -> TensorRet", [f"return {{ nb::steal(give({call}, @ctx)) }};"]
         m = re.match(r"^yoke_(\w+)\*$", kind)
         if m:
-            return " -> nb::object", [f"return made({call});"]
+            return f" -> decltype(made(std::declval<{kind[:-1]} *>()))", [f"return made({call});"]
         if kind == "const char*":
             return " -> std::optional<std::string>", [f"const char *text = {call};",
                                                       "if (!text && yoke_error_code()) fail();",

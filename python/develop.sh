@@ -31,3 +31,5 @@ for f in "$source"/yoke/*; do
 	ln -sf "$f" "$to/yoke/"
 done
 "$python" -c 'import sys; print(sys.executable)' >"$to/python"
+stub=$to/yoke/_core.pyi
+[ -n "$(find "$stub" -newer "$to/yoke/_core$suffix" 2>/dev/null)" ] || "$python" "$source/stubs.py" "$to/yoke" "$stub"

@@ -43,7 +43,7 @@ def main(path: str) -> float:
                       optim.AdamW(net, lr=3e-3, schedule="cosine", warmup=20, steps=540),
                       log=lambda s: print(f"step {s.step} loss {s.loss:.9g}"))
     net.eval()
-    images, labels = yoke.loader_next(yoke.loader_new(test, f"batch={yoke.dataset_count(test)} shuffle=0"))
+    images, labels = next(yoke.loader_new(test, f"batch={yoke.dataset_count(test)} shuffle=0"))
     right = float((net(images).argmax(1).numpy() == labels.numpy()).mean())
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, right {100 * right:.1f} %")
     return right

@@ -17,13 +17,13 @@ template <> void free_of(yoke_run *p) { yoke_run_close(p, "done", nullptr); }
 
 // ---- contexts, scopes ----
 
-static nb::object context_of(yoke_context *c)
+static Made<Context> context_of(yoke_context *c)
 {
 	if (!c)
 		fail();
 	Context *k = known(c);
 	k->ours = true;
-	return nb::cast(k, nb::rv_policy::reference);
+	return { nb::cast(k, nb::rv_policy::reference) };
 }
 
 static std::string named(Text t, const char *call)
@@ -101,10 +101,10 @@ static void contexts_setup(nb::module_ &m)
 		if (c && !c->c)
 			throw nb::value_error("use: the context was freed before");
 		yoke_context *was = yoke_use(c ? c->c : nullptr);
-		return was ? nb::cast(known(was), nb::rv_policy::reference) : nb::none();
+		return was ? std::optional(Made<Context>{ nb::cast(known(was), nb::rv_policy::reference) }) : std::nullopt;
 	}, "context"_a.none(), DOC_use);
 	m.def("scope_begin", [](Text name) {
-		return nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference);
+		return Made<Scope>{ nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference) };
 	}, "name"_a, DOC_scope_begin);
 	m.def("scope_end", [](Scope *s) {
 		Context *ctx = current();
@@ -140,7 +140,7 @@ static void contexts_setup(nb::module_ &m)
 
 // ---- of yoke.h ----
 
-static nb::object moments(Operand x, Optional weight, bool diagonal)
+static RecordRet moments(Operand x, Optional weight, bool diagonal)
 {
 	enter();
 	Op a, w;
@@ -156,10 +156,10 @@ static nb::object moments(Operand x, Optional weight, bool diagonal)
 	rec.attr("square") = nb::steal(give(r.square, ctx));
 	rec.attr("least") = nb::steal(give(r.least, ctx));
 	rec.attr("greatest") = nb::steal(give(r.greatest, ctx));
-	return rec;
+	return { rec };
 }
 
-static nb::object scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
+static Pair scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
 {
 	enter();
 	Ops grads(g.o, false, "scaler_check");
@@ -168,10 +168,10 @@ static nb::object scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
 	yoke_tensor *norm = nullptr, *skip = nullptr;
 	check(yoke_scaler_check(s.get("scaler_check"), grads.n(), params.h.data(), grads.h.data(), &norm, &skip));
 	nb::object one = nb::steal(give(norm, grads.ctx));
-	return nb::make_tuple(one, nb::steal(give(skip, grads.ctx)));
+	return { nb::make_tuple(one, nb::steal(give(skip, grads.ctx))) };
 }
 
-static nb::object unscale_check(Tensors g, Operand scale)
+static ListPair unscale_check(Tensors g, Operand scale)
 {
 	enter();
 	Ops grads(g.o, false, "unscale_check");
@@ -181,7 +181,7 @@ static nb::object unscale_check(Tensors g, Operand scale)
 	yoke_tensor *overflow = nullptr;
 	check(yoke_unscale_check(grads.n(), grads.h.data(), by.h, to.data(), &overflow));
 	nb::object list = list_of(to, grads.ctx).o;
-	return nb::make_tuple(list, nb::steal(give(overflow, grads.ctx)));
+	return { nb::make_tuple(list, nb::steal(give(overflow, grads.ctx))) };
 }
 
 // ---- data ----
@@ -243,7 +243,7 @@ static void reader_free(void *arg)
 	release_later(drop_reader, arg);
 }
 
-static nb::object dataset_new(nb::object read, int64_t count, nb::object fields, Text name, uint64_t fingerprint)
+static Made<Handle<yoke_dataset>> dataset_new(nb::object read, int64_t count, nb::object fields, Text name, uint64_t fingerprint)
 {
 	enter();
 	auto r = std::make_unique<Reader>();
@@ -282,7 +282,7 @@ static nb::object dataset_new(nb::object read, int64_t count, nb::object fields,
 	o.arg = r.get();
 	o.free_fn = reader_free;
 	o.fingerprint = fingerprint;
-	nb::object d = made(yoke_dataset_new(&o));
+	auto d = made(yoke_dataset_new(&o));
 	r.release();
 	return d;
 }
@@ -298,7 +298,7 @@ static std::vector<struct yoke_field> fields_of(const yoke_dataset *d)
 	return f;
 }
 
-static nb::object dataset_fields(Handle<yoke_dataset> &d)
+static Records dataset_fields(Handle<yoke_dataset> &d)
 {
 	enter();
 	nb::list all;
@@ -316,7 +316,7 @@ static nb::object dataset_fields(Handle<yoke_dataset> &d)
 		rec.attr("pad") = nb::cast(f.pad);
 		all.append(rec);
 	}
-	return nb::object(std::move(all));
+	return { nb::object(std::move(all)) };
 }
 
 // A NumPy array of its own, with room.
@@ -333,7 +333,7 @@ static void *address(nb::handle array)
 	return reinterpret_cast<void *>(nb::cast<uintptr_t>(array.attr("ctypes").attr("data")));
 }
 
-static nb::object dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t seed, int64_t epoch, int64_t draw)
+static Arrays dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t seed, int64_t epoch, int64_t draw)
 {
 	enter();
 	const yoke_dataset *set = d.get("dataset_read");
@@ -358,10 +358,10 @@ static nb::object dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t
 		nb::object flat = arrays[i].attr("reshape")(-1);
 		all.append(flat[nb::slice(static_cast<Py_ssize_t>(n))].attr("reshape")(nb::tuple(shape)));
 	}
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
-static nb::object dataset_cubes(Strings path, nb::object label, nb::object mask, Text settings)
+static Made<Handle<yoke_dataset>> dataset_cubes(Strings path, nb::object label, nb::object mask, Text settings)
 {
 	enter();
 	std::vector<std::string> files = strings_of(path.o, "dataset_cubes"), labels = strings_of(label, "dataset_cubes"),
@@ -387,7 +387,7 @@ static int fields_of_loader(Handle<yoke_loader> &l)
 	return nb::cast<int>(l.keep);
 }
 
-static nb::object loader_new(Handle<yoke_dataset> &d, Text settings)
+static Made<Handle<yoke_loader>> loader_new(Handle<yoke_dataset> &d, Text settings)
 {
 	enter();
 	current();
@@ -401,12 +401,12 @@ static nb::object loader_new(Handle<yoke_dataset> &d, Text settings)
 	}
 	const int n = static_cast<int>(check(yoke_dataset_fields(set, 0, nullptr))) * (of ? of : parts);
 	yoke_loader *p = unlocked([&] { return yoke_loader_new(const_cast<yoke_dataset *>(set), s.c()); });
-	nb::object l = made(p);
-	nb::cast<Handle<yoke_loader> &>(l).keep = nb::int_(n);
+	auto l = made(p);
+	nb::cast<Handle<yoke_loader> &>(l.o).keep = nb::int_(n);
 	return l;
 }
 
-static nb::object loader_next(Handle<yoke_loader> &l, bool weight)
+static Batch loader_next(Handle<yoke_loader> &l, bool weight)
 {
 	enter();
 	const int n = fields_of_loader(l);
@@ -416,13 +416,13 @@ static nb::object loader_next(Handle<yoke_loader> &l, bool weight)
 	Context *ctx = current();
 	const int64_t rows = check(unlocked([&] { return yoke_loader_next(p, n, to.data(), weight ? &w : nullptr); }));
 	if (!rows)
-		return nb::none();
+		return { nb::none() };
 	nb::list all;
 	for (yoke_tensor *t : to)
 		all.append(nb::steal(give(t, ctx)));
 	if (weight)
 		all.append(nb::steal(give(w, ctx)));
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
 static int64_t loader_put(Handle<yoke_loader> &l, Tensors variable)
@@ -433,7 +433,7 @@ static int64_t loader_put(Handle<yoke_loader> &l, Tensors variable)
 	return check(unlocked([&] { return yoke_loader_put(p, v.n(), v.h.data()); }));
 }
 
-static nb::object loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
+static HostBatch loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
 {
 	enter();
 	std::vector<struct yoke_field> f = fields_of(d.get("loader_host"));
@@ -445,14 +445,14 @@ static nb::object loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
 	yoke_loader *p = l.get("loader_host");
 	const int64_t rows = check(unlocked([&] { return yoke_loader_host(p, n, data.data(), at); }));
 	if (!rows)
-		return nb::none();
+		return { nb::none() };
 	nb::list all;
 	for (int i = 0; i < n; i++) {
 		nb::object a = array_of(f[i].rank + 1, at[i], f[i].dtype);
 		memcpy(address(a), data[i], nb::cast<size_t>(a.attr("nbytes")));
 		all.append(a);
 	}
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
 // ---- statistics, cubes, ranks, runs, profiles ----
@@ -462,7 +462,7 @@ static nb::object doubles(nb::list shape)
 	return nb::module_::import_("numpy").attr("zeros")(nb::tuple(shape), "float64");
 }
 
-static nb::object statistic_read(Handle<yoke_statistic> &s, int what)
+static Array statistic_read(Handle<yoke_statistic> &s, int what)
 {
 	enter();
 	const int64_t c = yoke_statistic_channels(s.get("statistic_read"));
@@ -472,7 +472,7 @@ static nb::object statistic_read(Handle<yoke_statistic> &s, int what)
 		shape.append(c);
 	nb::object a = doubles(shape);
 	check(yoke_statistic_read(s.p, what, static_cast<double *>(address(a)), nb::cast<size_t>(a.attr("size"))));
-	return a;
+	return { a };
 }
 
 static nb::object as_array(nb::object x, const char *type)
@@ -490,7 +490,7 @@ static double roc_auc(nb::object score, nb::object label)
 	return to;
 }
 
-static nb::object cube_info(Handle<yoke_cube> &c)
+static RecordRet cube_info(Handle<yoke_cube> &c)
 {
 	struct yoke_cube_info i = {};
 	i.size = sizeof i;
@@ -512,10 +512,10 @@ static nb::object cube_info(Handle<yoke_cube> &c)
 		w.append(i.wavelength[k]);
 	rec.attr("wavelength") = w;
 	rec.attr("data") = i.data;
-	return rec;
+	return { rec };
 }
 
-static nb::object cube_read(Handle<yoke_cube> &c)
+static Arrays cube_read(Handle<yoke_cube> &c)
 {
 	enter();
 	struct yoke_cube_info i = {};
@@ -526,7 +526,7 @@ static nb::object cube_read(Handle<yoke_cube> &c)
 	nb::object x = array_of(3, dims, yoke_f32), w = array_of(2, dims, yoke_f32);
 	auto *to = static_cast<float *>(address(x)), *weight = static_cast<float *>(address(w));
 	check(unlocked([&] { return yoke_cube_read(p, to, weight); }));
-	return nb::make_tuple(x, w);
+	return { nb::make_tuple(x, w) };
 }
 
 static void cube_write(Text path, nb::object x, const std::string &type, const std::string &interleave, bool big_endian,
@@ -578,7 +578,7 @@ static nb::list group_exchange(Handle<yoke_group> &g, nb::bytes mine)
 	return list;
 }
 
-static nb::object run_open(Text folder, Text device, Text driver, Text config, uint64_t data, int64_t step, bool tensorboard)
+static Made<Handle<yoke_run>> run_open(Text folder, Text device, Text driver, Text config, uint64_t data, int64_t step, bool tensorboard)
 {
 	OwnText f(folder.o, "run_open"), d(device.o, "run_open"), r(driver.o, "run_open"), c(config.o, "run_open");
 	struct yoke_run_options o = {};
@@ -606,7 +606,7 @@ static void run_log(Handle<yoke_run> &r, int64_t step, Text stage, nb::dict valu
 	check(yoke_run_log(r.get("run_log"), step, s.c(), static_cast<int>(names.size()), pointers(names).data(), numbers.data()));
 }
 
-static nb::object profile_new(unsigned flags, int64_t skip_first, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
+static Made<Handle<yoke_profile>> profile_new(unsigned flags, int64_t skip_first, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
 			      bool skip_first_wait, Text folder, uint64_t most_bytes)
 {
 	enter();
@@ -654,16 +654,23 @@ static void pipeline_train(Handle<yoke_pipeline> &p, Handle<yoke_dataset> &train
 	check(unlocked([&] { return yoke_pipeline_train(line, &o); }));
 }
 
-template <typename T> static void class_of(nb::module_ &m, const char *name, const char *doc)
+template <typename T> static nb::class_<Handle<T>> class_of(nb::module_ &m, const char *name, const char *doc)
 {
-	nb::class_<Handle<T>>(m, name, doc);
+	return nb::class_<Handle<T>>(m, name, doc);
 }
 
 void data_setup(nb::module_ &m)
 {
 	contexts_setup(m);
 	class_of<yoke_dataset>(m, "Dataset", "Samples.");
-	class_of<yoke_loader>(m, "Loader", "Batches of a set.");
+	class_of<yoke_loader>(m, "Loader", "Batches of a set; `for` goes through them.")
+		.def("__iter__", [](nb::object self) { return self; }, nb::sig("def __iter__(self) -> Loader"))
+		.def("__next__", [](Handle<yoke_loader> &l) {
+			nb::object batch = loader_next(l, false).o;
+			if (batch.is_none())
+				throw nb::stop_iteration();
+			return batch;
+		}, nb::sig("def __next__(self) -> tuple[Tensor, ...]"));
 	class_of<yoke_statistic>(m, "Statistic", "Statistics of a stream.");
 	class_of<yoke_pipeline>(m, "Pipeline", "Nodes that are fitted.");
 	class_of<yoke_run>(m, "Run", "Records of a run.");
@@ -734,7 +741,7 @@ void data_setup(nb::module_ &m)
 		nb::object rec = record();
 		for (nb::handle k : nb::object(nb::module_::import_("builtins").attr("vars")(later)))
 			rec.attr(nb::cast<const char *>(k)) = later.attr(nb::cast<const char *>(k)) - former.attr(nb::cast<const char *>(k));
-		return rec;
+		return RecordRet{ rec };
 	}, "former"_a, "later"_a, DOC_counters_between);
 }
 

@@ -28,7 +28,7 @@ yoke_module *Module::get(const char *call) const
 	return m;
 }
 
-nb::object made(yoke_module *m)
+Made<Module> made(yoke_module *m)
 {
 	if (!m)
 		fail();
@@ -36,7 +36,7 @@ nb::object made(yoke_module *m)
 	o->m = m;
 	o->tree = std::make_shared<Tree>();
 	o->tree->root = m;
-	return nb::cast(o, nb::rv_policy::take_ownership);
+	return { nb::cast(o, nb::rv_policy::take_ownership) };
 }
 
 // The module is a part of the other one from now on.
@@ -124,7 +124,7 @@ static const yoke_module_class *class_of(const std::string &name)
 	return &at->second;
 }
 
-static nb::object module_new(const std::string &name, nb::object weak)
+static Made<Module> module_new(const std::string &name, nb::object weak)
 {
 	enter();
 	current();
@@ -223,7 +223,7 @@ static TensorList forward(Module &m, Tensors in, int count)
 	return list_of(out, x.ctx ? x.ctx : current());
 }
 
-static nb::object sequential(nb::sequence list)
+static Made<Module> sequential(nb::sequence list)
 {
 	enter();
 	std::vector<yoke_module *> m;
@@ -231,21 +231,21 @@ static nb::object sequential(nb::sequence list)
 		need_root(nb::cast<Module &>(o), "nn_sequential");
 		m.push_back(nb::cast<Module &>(o).m);
 	}
-	nb::object all = made(yoke_nn_sequential(static_cast<int>(m.size()), m.data()));
+	Made<Module> all = made(yoke_nn_sequential(static_cast<int>(m.size()), m.data()));
 	for (nb::handle o : list)
-		joined(nb::cast<Module &>(o), nb::cast<Module &>(all));
+		joined(nb::cast<Module &>(o), nb::cast<Module &>(all.o));
 	return all;
 }
 
-template <typename F> static nb::object around(Module &inner, const char *call, F fn)
+template <typename F> static Made<Module> around(Module &inner, const char *call, F fn)
 {
 	enter();
 	need_root(inner, call);
 	yoke_module *m = fn(inner.m);
 	if (!m)
 		inner.tree->root = nullptr; // it was freed
-	nb::object all = made(m);
-	joined(inner, nb::cast<Module &>(all));
+	Made<Module> all = made(m);
+	joined(inner, nb::cast<Module &>(all.o));
 	return all;
 }
 
@@ -285,7 +285,7 @@ static yoke_tensor *loss_of(void *arg)
 	return nullptr;
 }
 
-static std::optional<nb::object> optim_step(Handle<yoke_optim> &o, Tensors grads, Optional scale, Optional skip,
+static std::optional<TensorRet> optim_step(Handle<yoke_optim> &o, Tensors grads, Optional scale, Optional skip,
 					    nb::object precondition, std::optional<double> lr, nb::object loss, bool norm)
 {
 	enter();
@@ -310,7 +310,7 @@ static std::optional<nb::object> optim_step(Handle<yoke_optim> &o, Tensors grads
 	s.norm = norm ? &length : nullptr;
 	check(yoke_optim_step(o.get("optim_step"), g.n(), g.h.data(), &s));
 	if (norm)
-		return nb::steal(give(length, g.ctx));
+		return TensorRet{ nb::steal(give(length, g.ctx)) };
 	return std::nullopt;
 }
 
@@ -386,15 +386,15 @@ void nn_setup(nb::module_ &m)
 			child.tree->root = nullptr; // it was freed
 		check(err);
 	}, "module"_a, "name"_a, "child"_a, DOC_module_child);
-	m.def("module_at", [](Module &self, int i) -> nb::object {
+	m.def("module_at", [](Module &self, int i) -> std::optional<Made<Module>> {
 		enter();
 		yoke_module *c = yoke_module_at(self.get("module_at"), i);
 		if (!c)
-			return nb::none();
+			return std::nullopt;
 		auto *o = new Module;
 		o->m = c;
 		o->tree = self.tree;
-		return nb::cast(o, nb::rv_policy::take_ownership);
+		return Made<Module>{ nb::cast(o, nb::rv_policy::take_ownership) };
 	}, "module"_a, "i"_a, DOC_module_at);
 	m.def("module_each", module_each, "module"_a, "Its parameters and buffers: (path, tensor, flags).");
 	m.def("module_parameters", module_parameters, "module"_a, "Its parameters that are not frozen, and their names.");

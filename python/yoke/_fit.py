@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable
 
 from . import _core
 from ._arrays import tensor
@@ -21,12 +21,6 @@ def _tensors(batch: Any) -> list[_core.Tensor]:
             for x in parts]
 
 
-def _of_loader(loader: _core.Loader) -> Iterator[Any]:
-    _core.loader_seek(loader, epoch=0, index=0)
-    while (batch := _core.loader_next(loader)) is not None:
-        yield batch
-
-
 class _Batches:
     """Batches by their numbers, from one that may be behind others: those of a run before."""
 
@@ -40,7 +34,8 @@ class _Batches:
 
     def _once(self) -> Iterable[Any]:
         if isinstance(self._data, _core.Loader):
-            return _of_loader(self._data)
+            _core.loader_seek(self._data, epoch=0, index=0)
+            return self._data
         return self._data() if callable(self._data) else self._data
 
     def __call__(self, number: int) -> list[_core.Tensor] | None:
