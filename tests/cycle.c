@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "observe/cycle.h"
@@ -280,6 +281,72 @@ static void test_cycles(const char *backend, bool timed)
 	}
 	ok(!ctx->observer && !ctx->range, "%s: nobody watches in the end", backend);
 	model_free(&m);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	yoke_error_clear();
+}
+
+// What is uploaded for later goes on beside steps, and the trace shows it: watching puts nothing into line.  A driver
+// that has one thread alone may do one thing after the other, and one that has more now and then.
+static bool overlaps(double *up, double *steps)
+{
+	enum { SIDE = 512, DEEP = 8, LARGE = 1 << 22 };
+	struct yoke_profile_options o = { .size = sizeof o, .active = 2, .folder = "traces" };
+	yoke_tensor *a = yoke_variable("a", yoke_f32, 2, (int64_t[]){ SIDE, SIDE });
+	yoke_tensor *b = yoke_variable("b", yoke_f32, 1, (int64_t[]){ LARGE });
+	float *data = calloc(LARGE, sizeof *data), got;
+	yoke_put(a, data, SIDE * SIDE * sizeof *data);
+	yoke_profile *p = yoke_profile_new(&o);
+	for (int i = 0; i < 2 && data; i++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *y = a;
+		for (int k = 0; k < DEEP; k++)
+			y = yoke_matmul(y, a, 0);
+		y = yoke_sum(y, YOKE_ALL);
+		yoke_eval(1, &y);
+		yoke_put(b, data, LARGE * sizeof *data);
+		yoke_read(y, &got, sizeof got);
+		yoke_scope_end(s);
+		yoke_profile_step(p);
+	}
+	yoke_profile_free(p);
+	json_t *t = trace_of(0), *x, *z;
+	size_t i, j;
+	double shared = 0;
+	*up = *steps = 0;
+	json_array_foreach (json_object_get(t, "traceEvents"), i, x) {
+		double from = json_number_value(json_object_get(x, "ts")), to = from + json_number_value(json_object_get(x, "dur"));
+		const json_int_t lane = json_integer_value(json_object_get(x, "tid"));
+		if (*json_string_value(json_object_get(x, "ph")) != 'X')
+			continue;
+		*(lane == YK_SLOT_UP ? up : steps) += lane == YK_SLOT_UP || lane == YK_SLOT_DEVICE ? to - from : 0;
+		json_array_foreach (json_object_get(t, "traceEvents"), j, z) {
+			double other = json_number_value(json_object_get(z, "ts")), end = other + json_number_value(json_object_get(z, "dur"));
+			if (lane == YK_SLOT_UP && *json_string_value(json_object_get(z, "ph")) == 'X' &&
+			    json_integer_value(json_object_get(z, "tid")) == YK_SLOT_DEVICE && fmin(to, end) > fmax(from, other))
+				shared += fmin(to, end) - fmax(from, other);
+		}
+	}
+	json_decref(t);
+	free(data);
+	yoke_free(a);
+	yoke_free(b);
+	return shared > 0 && !yoke_error_code();
+}
+
+static void test_overlap(const char *backend)
+{
+	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
+	double up = 0, steps = 0;
+	int tries = 1;
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		skip("an upload beside steps", "there is one processor");
+	} else {
+		while (!overlaps(&up, &steps) && tries < 20 && !yoke_error_code())
+			tries++;
+		ok(tries < 20 && !yoke_error_code(), "%s: an upload overlaps a kernel: %.0f us beside %.0f us, at try %d %s", backend, up,
+		   steps, tries, yoke_error());
+	}
 	yoke_use(former);
 	yoke_context_free(ctx);
 	yoke_error_clear();
@@ -609,6 +676,7 @@ int main(void)
 	if (observed_opencl("cycles on OpenCL")) {
 		test_cycles("opencl", true);
 		test_ranges("opencl");
+		test_overlap("opencl");
 	}
 	return done();
 }

@@ -256,6 +256,8 @@ try:
     wide = []
     for width in (400, 1280):
         b.size(width, 900)
+        if os.environ.get('YOKE_TEST_SHOTS'):
+            b.shot('%s/page-%d.png' % (os.environ['YOKE_TEST_SHOTS'], width))
         over = b.run('return document.documentElement.scrollWidth - document.documentElement.clientWidth')
         if over > 0:
             wide.append('%d: %d too wide: %s' % (width, over, b.run("""const w = document.documentElement.clientWidth;

@@ -106,6 +106,27 @@ while kill -0 "$child" 2>/dev/null && [ $i -lt 200 ]; do
 	i=$((i + 1))
 done
 verdict "SIGKILL of the run ends it, too" "$(! kill -0 "$child" 2>/dev/null || echo "$child is left")"
+# shellcheck disable=SC2086 # words
+"$yoke" train out=alone steps=100000 dashboard=1 checkpoints=0 $small 2>alone.err &
+run=$!
+pids="$pids $run"
+i=0
+until [ -s alone/dashboard.json ] || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+child=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' alone/dashboard.json)
+kill -9 "$child"
+before=$(wc -l <alone/metrics.jsonl)
+i=0
+until [ "$(wc -l <alone/metrics.jsonl)" -gt "$before" ] || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+verdict "SIGKILL of the page ends no run" "$([ "$(wc -l <alone/metrics.jsonl)" -gt "$before" ] || cat alone.err)"
+kill "$run"
+wait "$run"
+verdict "which ends as it does, and no child is left" "$([ $? -eq 0 ] && ! kill -0 "$child" 2>/dev/null || cat alone.err)"
 serve lost live
 python3 "$tests/dashboard.py" --state lost "$url" >out 2>&1
 verdict "the run is lost, which the page says" "$([ $? -eq 0 ] || cat out)"

@@ -154,12 +154,12 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
-yoke_group *yk_group_dry(uint32_t ranks, bool world)
+yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world)
 {
 	struct yoke_context *ctx = yk_current();
 	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
 	struct yoke_group *g = NULL;
-	if (world && q && q->world)
+	if (world && q && q->world && q->world->rank == rank)
 		return q->world;
 	struct yk_hub *h = yk_hub_new(ranks);
 	if (!h) {
@@ -168,7 +168,7 @@ yoke_group *yk_group_dry(uint32_t ranks, bool world)
 	}
 	for (uint32_t i = 1; i < ranks; i++)
 		yk_hub_unref(h);
-	if (yk_group_join(ctx, h, 0, world ? "world" : "part", &g) < 0)
+	if (yk_group_join(ctx, h, rank, world ? "world" : "part", &g) < 0)
 		yk_hub_unref(h);
 	else if (world)
 		yk_world_set(g);
@@ -252,18 +252,25 @@ void yoke_group_free(yoke_group *g)
 
 // ---- by the host ----
 
+int yk_task_do(struct yk_task *t, void *in, void *out)
+{
+	struct yk_ranks *q = t->group->queue;
+	struct yk_result result = { 0 };
+	const int err = yk_ranks_add(q, t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
+	if (err)
+		return yk_fail(err, "no memory for a collective");
+	yk_ranks_wait(q, atomic_load(&q->enqueued));
+	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+}
+
 int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
 {
-	struct yk_result result = { 0 };
 	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
 			     .tensors = count >= 0, .count = &count };
 	yk_task_name(&t, NULL);
-	int err = yk_ranks_add(g->queue, &t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
-	if (err)
-		return yk_fail(err, "no memory for a collective");
-	yk_ranks_wait(g->queue, atomic_load(&g->queue->enqueued));
+	const int err = yk_task_do(&t, in, out);
 	yk_task_fini(&t);
-	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+	return err;
 }
 
 int yoke_group_barrier(yoke_group *g)

@@ -20,7 +20,8 @@
 #include "plan/plan.h"
 
 enum {
-	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
+	YIELD_NS = 2000,        // a wait looks for news without a pause that long ..
+	SPIN_NS = 50000,        // .. letting others have the processor that long, and then sleeps ..
 	LOOK_NS = 100000000,    // .. and that long until it looks who is late
 	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
 	IDLE_NS = 2000000       // .. and when none is
@@ -58,12 +59,15 @@ const char *yk_ranks_algorithm(void)
 static void take_incoming(struct yk_ranks *q)
 {
 	struct yk_job **end = &q->active;
+	if (q->taken == atomic_load(&q->enqueued))
+		return;
 	while (*end)
 		end = &(*end)->next;
 	pthread_mutex_lock(&q->lock);
 	*end = q->incoming;
 	q->incoming = NULL;
 	q->incoming_end = &q->incoming;
+	q->taken = atomic_load(&q->enqueued);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -109,12 +113,17 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 	free(j);
 }
 
-// Not by work in each other's memory?
-static bool is_by_messages(const struct yk_job *j)
+typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
+
+// By what is posted, by messages, or by work in each other's memory.
+static advance_fn *way_of(const struct yk_job *j)
 {
 	if (j->place)
-		return false;
-	return j->task->group->hub->apart || ((*yk_ranks_algorithm() || has_link()) && j->task->group->ranks > 1);
+		return yk_shared_advance;
+	const bool told = *yk_ranks_algorithm() || has_link();
+	if (!told && yk_post_takes(j->task))
+		return yk_post_advance;
+	return j->task->group->hub->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
 }
 
 // All jobs, as far as they go now; true: something changed.  With `drive`.
@@ -123,6 +132,7 @@ static bool move_on(struct yk_ranks *q)
 	char why[YK_WHY] = "";
 	bool moved = false, ended = false;
 	struct yk_carrier *c = atomic_load(&q->carrier);
+	advance_fn *last = NULL;
 	if (c)
 		moved |= yk_carrier_step(c);
 	take_incoming(q);
@@ -134,7 +144,8 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		moved |= (is_by_messages(j) ? yk_message_advance : yk_shared_advance)(j, &code, why);
+		last = way_of(j);
+		moved |= last(j, &code, why);
 		if (j->phase != YK_OVER) {
 			at = &j->next;
 			continue;
@@ -146,6 +157,7 @@ static bool move_on(struct yk_ranks *q)
 	}
 	if (c && moved)
 		yk_carrier_step(c);
+	q->waits = q->active && !q->active->next && q->active->begun && last == yk_post_advance;
 	if (!ended)
 		return moved;
 	pthread_mutex_lock(&q->lock);
@@ -185,19 +197,37 @@ static void pause_briefly(void)
 #endif
 }
 
-// When a wait began, 0: something happened since.  Spins, then sleeps until something happens.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool polls)
+// The same, behind whoever is at it.
+static bool help_behind(struct yk_ranks *q)
+{
+	pthread_mutex_lock(&q->drive);
+	bool moved = move_on(q);
+	pthread_mutex_unlock(&q->drive);
+	return moved;
+}
+
+// When a wait for a job began, 0: something happened since.  Spins, then sleeps until something happens.  far: another
+// thread calls MPI.
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
 	*began = *began ? *began : now;
 	if (now - *began < SPIN_NS) {
-		for (int i = 0; i < 32 && atomic_load(&q->bell->rings) == rings; i++)
-			pause_briefly();
-		if (atomic_load(&q->bell->rings) == rings)
+		pause_briefly();
+		if (now - *began > YIELD_NS)
 			sched_yield(); // whom it waits for may have this processor
 		return;
 	}
-	yk_bell_sleep(q->bell, rings, polls || has_link() || atomic_load(&q->away) ? POLL_NS : LOOK_NS);
+	struct yk_bell *bell = atomic_load(&q->bell);
+	const uint32_t rings = yk_bell_lie(bell);
+	const bool moved = !far && help_behind(q);
+	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
+		yk_bell_sleep(bell, rings, polls || has_link() || atomic_load(&q->away) ? POLL_NS : LOOK_NS);
+	yk_bell_rise(bell);
+	if (moved) {
+		*began = 0;
+		return;
+	}
 	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
 		atomic_store(&q->watched, now);
 		watch(q);
@@ -210,30 +240,33 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	if (atomic_load(&q->over) >= job)
 		return;
 	if (atomic_load(&q->carrier)) { // MPI is the queue's thread's alone
-		while (atomic_load(&q->over) < job) {
-			const uint32_t rings = atomic_load(&q->bell->rings);
-			if (atomic_load(&q->over) < job)
-				wait_a_bit(q, &began, rings, false);
-		}
+		while (atomic_load(&q->over) < job)
+			wait_a_bit(q, &began, job, true, false);
 		return;
 	}
 	atomic_fetch_add(&q->helpers, 1);
-	while (atomic_load(&q->over) < job) {
-		const uint32_t rings = atomic_load(&q->bell->rings);
+	while (atomic_load(&q->over) < job)
 		if (help(q))
 			began = 0;
 		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, rings, false);
-	}
+			wait_a_bit(q, &began, job, false, false);
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_bell_ring(&q->duty);
 }
 
-// Nothing is to be done: until there is, or somebody else has to do it.
-static void rest(struct yk_ranks *q, uint32_t duty, struct yk_carrier *c)
+// Is nothing to be done, or somebody else at it?
+static bool is_idle(const struct yk_ranks *q)
 {
-	if (!atomic_load(&q->quit))
-		yk_bell_sleep(&q->duty, duty, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
+	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+}
+
+static void rest(struct yk_ranks *q)
+{
+	const uint32_t rings = yk_bell_lie(&q->duty);
+	const struct yk_carrier *c = atomic_load(&q->carrier);
+	if (!atomic_load(&q->quit) && is_idle(q))
+		yk_bell_sleep(&q->duty, rings, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
+	yk_bell_rise(&q->duty);
 }
 
 static void *serve(void *arg)
@@ -241,18 +274,17 @@ static void *serve(void *arg)
 	struct yk_ranks *q = arg;
 	uint64_t began = 0;
 	while (!atomic_load(&q->quit)) {
-		const uint32_t duty = atomic_load(&q->duty.rings), rings = atomic_load(&q->bell->rings);
 		struct yk_carrier *c = atomic_load(&q->carrier);
-		const bool idle = atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+		const bool idle = is_idle(q);
 		if (c && yk_carrier_asked(c))
 			yk_carrier_open(c);
 		if ((c || !idle) && help(q)) {
 			began = 0;
 		} else if (idle) {
-			rest(q, duty, c);
+			rest(q);
 			began = 0;
 		} else {
-			wait_a_bit(q, &began, rings, c != NULL);
+			wait_a_bit(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
 		}
 	}
 	if (atomic_load(&q->carrier))
@@ -268,6 +300,22 @@ static uint64_t next_of(const struct yk_task *t)
 	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
 }
 
+// Does what there is to do for a job of few bytes, so that others need not wait for this rank; false: there are more jobs,
+// or larger ones, which are the queue's thread's until somebody waits for them.
+static bool is_begun(struct yk_ranks *q)
+{
+	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))
+		return false;
+	take_incoming(q);
+	const struct yk_job *j = q->active;
+	const bool few = j && !j->next && way_of(j) == yk_post_advance;
+	if (few)
+		move_on(q);
+	const bool begun = few && (!q->active || q->waits);
+	pthread_mutex_unlock(&q->drive);
+	return begun;
+}
+
 static void enqueue(struct yk_ranks *q, struct yk_job *j)
 {
 	pthread_mutex_lock(&q->lock);
@@ -276,8 +324,10 @@ static void enqueue(struct yk_ranks *q, struct yk_job *j)
 	q->incoming_end = &j->next;
 	atomic_store(&q->enqueued, j->number);
 	pthread_mutex_unlock(&q->lock);
-	if (!atomic_load(&q->helpers))
-		yk_bell_ring(&q->duty);
+	if (!atomic_load(&q->helpers) && !is_begun(q)) {
+		yk_bell_ring(&q->duty); // its thread has nothing to do, or waits for what others do
+		yk_bell_ring(atomic_load(&q->bell));
+	}
 }
 
 int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,

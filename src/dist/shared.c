@@ -33,8 +33,9 @@ static struct yk_seat *seat_of(const struct yk_job *j)
 	return &g->hub->seat[g->rank];
 }
 
-static void ring_others(const struct yoke_group *g)
+void yk_job_ring(const struct yk_job *j)
 {
+	const struct yoke_group *g = j->task->group;
 	for (uint32_t i = 0; i < g->ranks; i++)
 		if (i != g->rank)
 			yk_bell_ring(atomic_load(&g->hub->bell[i]));
@@ -197,7 +198,7 @@ static uint64_t sent_by(const struct yk_job *j)
 	return 0;
 }
 
-static void count_sent(const struct yk_job *j)
+void yk_job_sent(const struct yk_job *j)
 {
 	atomic_fetch_add_explicit(&j->task->group->bytes, sent_by(j), memory_order_relaxed);
 }
@@ -241,6 +242,13 @@ void yk_job_disagrees(const struct yk_job *j, uint32_t other, const char *text)
 		     b == other ? text : t->text);
 }
 
+void yk_job_alone(const struct yk_job *j, uint32_t other)
+{
+	const struct yoke_group *g = j->task->group;
+	yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", other, g->name,
+		     (unsigned long long)j->sequence + 1, j->task->text);
+}
+
 // Have all come, and to the same?
 static bool all_came(struct yk_job *j)
 {
@@ -250,8 +258,7 @@ static bool all_came(struct yk_job *j)
 		struct yk_seat *s = &g->hub->seat[i];
 		if (atomic_load(&s->came) < want) {
 			if (atomic_load(&s->gone))
-				yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", i,
-					     g->name, (unsigned long long)want, j->task->text);
+				yk_job_alone(j, i);
 			return false;
 		}
 	}
@@ -279,21 +286,21 @@ void yk_job_come(struct yk_job *j)
 	s->hash = j->task->hash;
 	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
 	atomic_store(&s->job, j);
-	note(s);
+	atomic_store_explicit(&s->since, j->begun, memory_order_relaxed);
 	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
 	atomic_store(&s->came, j->sequence + 1);
-	ring_others(j->task->group);
+	yk_job_ring(j);
 }
 
 // Nothing of others' is needed for the job any more.
 static void leave(struct yk_job *j)
 {
 	struct yk_seat *s = seat_of(j);
-	count_sent(j);
+	yk_job_sent(j);
 	j->phase = YK_LEAVING;
 	note(s);
 	atomic_store(&s->left, j->sequence + 1);
-	ring_others(j->task->group);
+	yk_job_ring(j);
 }
 
 // By the devices' library; true: something changed.
@@ -365,7 +372,7 @@ static bool advance_send(struct yk_job *j)
 	}
 	if (atomic_load(&b->taken) <= j->sequence)
 		return false;
-	count_sent(j);
+	yk_job_sent(j);
 	j->phase = YK_OVER;
 	return true;
 }

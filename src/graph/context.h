@@ -59,8 +59,8 @@ struct yk_leaf {
 	struct yk_storage *storage;   // a reference
 	struct yk_tensor *variable;   // whose current version it is, or NULL
 	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
-	uint64_t ordinal;             // SEED: joined to the seed
-	uint64_t bits;
+	uint64_t ordinal;             // SEED: of the call
+	uint64_t bits;                // of SEED the seed joined to that
 	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
 	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
 	uint32_t npast;               // .. would have to go on behind it; NULL: none
@@ -172,7 +172,7 @@ struct yoke_context {
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
 	uint32_t step_epoch;
-	uint32_t drawn; // parameters of modules with random first values, each drawn in a scope of its own
+	uint32_t drawn; // parameters of modules with random first values since the seed was said, each drawn in a scope of its own
 	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn

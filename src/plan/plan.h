@@ -148,7 +148,7 @@ static inline bool yk_is_new(const struct yk_root_block *b)
 struct yk_plan {
 	struct yk_key key;
 	struct yk_plan *next; // in its bucket
-	uint64_t used;        // evaluation that used it last
+	uint64_t made, used;  // evaluations: the first, and the one that used it last
 	struct yk_step *step;
 	size_t steps, step_cap;
 	struct yoke_view *view;
@@ -513,7 +513,7 @@ struct yk_planner {
 	struct yk_plan **bucket;
 	size_t plans;
 	uint64_t evaluations;
-	uint32_t misses;  // bit k: the k-th evaluation before this one missed
+	uint32_t vain;    // bit k: the k-th evaluation before this one missed, beside a plan that nothing has used again
 	bool warned;
 	char miss[300];   // why the last one that missed did
 	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..

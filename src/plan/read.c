@@ -28,6 +28,18 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 	return *behind ? ctx->down : ctx->queue;
 }
 
+// Who watches by the host's clock alone would take waiting for what makes the bytes for a part of the copy.  What an
+// event says stays with its queue.
+static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_event *behind)
+{
+	yk_work_begin(ctx, ctx->queue);
+	if (behind)
+		yk_event_sync(behind);
+	else
+		yk_queue_drain(q);
+	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+}
+
 // Enqueues the copy and waits for it, and for whatever it was behind.  On failure `why` has a text, or
 // none when it is the queue of the steps that says so.
 static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size_t cap)
@@ -39,8 +51,10 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	bool had = yoke_error_code() != 0;
 	const bool waits = q->device != ctx->cpu;
 	const uint64_t began = waits ? yk_wait_begin() : 0;
-	yk_work_begin(ctx, q);
 	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
+	if (!err && waits && ctx->observer && !yk_is_timed(ctx))
+		wait_apart(ctx, q, behind);
+	yk_work_begin(ctx, q);
 	if (!err)
 		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s), to,
 					  bytes);

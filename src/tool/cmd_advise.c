@@ -14,7 +14,7 @@
 #include "train/trainer.h"
 #include "train/which.h"
 
-enum { ROUNDS = 3 };
+enum { ROUNDS = 5 };
 
 // ---- what is asked ----
 
