@@ -27,6 +27,8 @@ libyokecore_la_SOURCES += \
 	src/dist/sums.c \
 	src/dist/simulate.c \
 	src/dist/simulate.h \
+	src/dist/simulate_step.c \
+	src/dist/simulate_step.h \
 	src/dist/sums.h \
 	src/dist/tuned.c \
 	src/dist/tuned.h \
