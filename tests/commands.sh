@@ -20,8 +20,7 @@ not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/tests/mutants/run|builds yoke, and again for each fault
 ../yoke/bench/gpu.sh|measures every GPU for minutes
 ../yoke/bench/advice.py|trains for half an hour
-../yoke/bench/fastest.py|trains for half an hour
-../yoke/bench/views.py|writes a million lines and looks at them for a minute
+../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
 YOKE_BACKEND=cuda YOKE_STANDIN_EMPTY=1 bench/native_launches|needs the stand-ins of a build
 step 200/400|what a training prints
 11	cpu:0	sub|what YOKE_LOG=plan prints

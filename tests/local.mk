@@ -187,6 +187,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
+	tests/native_ranks.sh \
 	tests/observe.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
@@ -211,6 +212,7 @@ test_scripts = \
 	tests/top.sh \
 	tests/train.sh \
 	tests/train_processes.sh \
+	tests/train_launchers.sh \
 	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_tensor.sh \

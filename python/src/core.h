@@ -84,6 +84,7 @@ void wait_setup(nb::module_ &);
 void nn_setup(nb::module_ &);
 void data_setup(nb::module_ &);
 void op_setup(nb::module_ &);
+void fit_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 
@@ -170,12 +171,16 @@ template <typename Tag> struct Ret {
 struct TensorTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor"); };
 struct TensorListTag { static constexpr auto name = nb::detail::const_name("list[yoke._core.Tensor]"); };
 struct PairTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor]"); };
+struct ThreeTag {
+	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
+};
 struct RecordTag { static constexpr auto name = nb::detail::const_name("yoke._record.Record"); };
 struct RecordsTag { static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]"); };
 struct DtypeRetTag { static constexpr auto name = nb::detail::const_name("yoke._record.dtype"); };
 using TensorRet = Ret<TensorTag>;
 using TensorList = Ret<TensorListTag>;
 using Pair = Ret<PairTag>;
+using Three = Ret<ThreeTag>;
 using RecordRet = Ret<RecordTag>;
 using Records = Ret<RecordsTag>;
 

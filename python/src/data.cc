@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes of yoke's objects, and the functions that bind.py has no rule for.
 #include "module.h"
+#include "docs.h"
 
 #include <cstring>
 #include <nanobind/stl/optional.h>
@@ -75,18 +76,18 @@ static void contexts_setup(nb::module_ &m)
 		enter();
 		OwnText t(b.o, "context_new");
 		return context_of(yoke_context_new(t.c()));
-	}, "backend"_a = nb::none());
+	}, "backend"_a = nb::none(), DOC_context_new);
 	m.def("context_new_on", [](Text d) { enter(); return context_of(yoke_context_new_on(named(d, "context_new_on").c_str())); },
-	      "device"_a);
+	      "device"_a, DOC_context_new_on);
 	m.def("context_dry", [](Text b) {
 		enter();
 		OwnText t(b.o, "context_dry");
 		return context_of(yoke_context_dry(t.c()));
-	}, "backend"_a = nb::none());
+	}, "backend"_a = nb::none(), DOC_context_dry);
 	m.def("pipeline_context", [](Text json) {
 		enter();
 		return context_of(yoke_pipeline_context(named(json, "pipeline_context").c_str()));
-	}, "json"_a);
+	}, "json"_a, DOC_pipeline_context);
 	m.def("context_free", [](Context &c) {
 		enter();
 		if (c.c)
@@ -94,26 +95,26 @@ static void contexts_setup(nb::module_ &m)
 		c.c = nullptr;
 		if (yoke_error_code())
 			fail();
-	}, "context"_a);
+	}, "context"_a, DOC_context_free);
 	m.def("use", [](Context *c) {
 		enter();
 		if (c && !c->c)
 			throw nb::value_error("use: the context was freed before");
 		yoke_context *was = yoke_use(c ? c->c : nullptr);
 		return was ? nb::cast(known(was), nb::rv_policy::reference) : nb::none();
-	}, "context"_a.none());
+	}, "context"_a.none(), DOC_use);
 	m.def("scope_begin", [](Text name) {
 		return nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference);
-	}, "name"_a);
+	}, "name"_a, DOC_scope_begin);
 	m.def("scope_end", [](Scope *s) {
 		Context *ctx = current();
 		for (Scope *k = ctx->top; k; k = k->outer)
 			if (k == s)
 				return scope_end(s, false);
 		throw nb::value_error("scope_end: no such scope is open");
-	}, "scope"_a);
-	m.def("keep", keep, "t"_a);
-	m.def("lift", lift, "t"_a);
+	}, "scope"_a, DOC_scope_end);
+	m.def("keep", keep, "t"_a, DOC_keep);
+	m.def("lift", lift, "t"_a, DOC_lift);
 	m.def("free", [](Operand x) {
 		enter();
 		Tensor *t = tensor_of(x.o, "free");
@@ -129,12 +130,12 @@ static void contexts_setup(nb::module_ &m)
 	}, "t"_a, "Frees it now; it would be when nothing refers to it any more.");
 	m.def("error", [] { return std::string(yoke_error()); }, "This thread's error; errors are raised, so there is none.");
 	m.def("error_code", [] { return yoke_error_code(); }, "Its number, 0.");
-	m.def("error_clear", [] { yoke_error_clear(); });
+	m.def("error_clear", [] { yoke_error_clear(); }, DOC_error_clear);
 	m.def("setting_get", [](Text name) {
 		char text[4096];
 		check(yoke_setting_get(named(name, "setting_get").c_str(), text, sizeof text));
 		return std::string(text);
-	}, "name"_a);
+	}, "name"_a, DOC_setting_get);
 }
 
 // ---- of yoke.h ----
@@ -672,51 +673,51 @@ void data_setup(nb::module_ &m)
 	class_of<yoke_scaler>(m, "Scaler", "A dynamic loss scale.");
 	class_of<yoke_cube>(m, "Cube", "A hyperspectral cube's file.");
 	class_of<yoke_group>(m, "Group", "An ordered set of ranks.");
-	m.def("moments", moments, "x"_a, "weight"_a = nb::none(), "diagonal"_a = false);
-	m.def("scaler_check", scaler_check, "scaler"_a, "p"_a, "g"_a);
+	m.def("moments", moments, "x"_a, "weight"_a = nb::none(), "diagonal"_a = false, DOC_moments);
+	m.def("scaler_check", scaler_check, "scaler"_a, "p"_a, "g"_a, DOC_scaler_check);
 	m.def("scaler_inverse", [](nb::object self) {
 		enter();
 		yoke_tensor *t = yoke_scaler_inverse(nb::cast<Handle<yoke_scaler> &>(self).get("scaler_inverse"));
 		return TensorRet{ nb::steal(lend(t, current(), self.ptr())) };
-	}, "scaler"_a);
-	m.def("unscale_check", unscale_check, "g"_a, "scale"_a);
+	}, "scaler"_a, DOC_scaler_inverse);
+	m.def("unscale_check", unscale_check, "g"_a, "scale"_a, DOC_unscale_check);
 	m.def("dataset_new", dataset_new, "read"_a, "count"_a, "fields"_a, "name"_a = nb::str("data"), "fingerprint"_a = 0,
 	      "A set of what read(number) gives: for each field, (name, dtype, shape), an array.  Threads call it, one at a time.");
-	m.def("dataset_fields", dataset_fields, "dataset"_a);
-	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0);
-	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none());
-	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none());
+	m.def("dataset_fields", dataset_fields, "dataset"_a, DOC_dataset_fields);
+	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0, DOC_dataset_read);
+	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none(), DOC_dataset_cubes);
+	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none(), DOC_loader_new);
 	m.def("loader_next", loader_next, "loader"_a, "weight"_a = false, "The next batch's tensors; None behind the last epoch.");
-	m.def("loader_put", loader_put, "loader"_a, "variable"_a);
+	m.def("loader_put", loader_put, "loader"_a, "variable"_a, DOC_loader_put);
 	m.def("loader_host", loader_host, "loader"_a, "dataset"_a, "The next batch as NumPy arrays; None behind the last epoch.");
-	m.def("statistic_read", statistic_read, "statistic"_a, "what"_a);
-	m.def("roc_auc", roc_auc, "score"_a, "label"_a);
-	m.def("cube_info", cube_info, "cube"_a);
+	m.def("statistic_read", statistic_read, "statistic"_a, "what"_a, DOC_statistic_read);
+	m.def("roc_auc", roc_auc, "score"_a, "label"_a, DOC_roc_auc);
+	m.def("cube_info", cube_info, "cube"_a, DOC_cube_info);
 	m.def("cube_read", cube_read, "cube"_a, "All pixels, and their weights.");
 	m.def("cube_write", cube_write, "path"_a, "x"_a, "type"_a = "f32", "interleave"_a = "bip", "big_endian"_a = false,
-	      "scale"_a = 1.0, "ignore"_a = NAN, "wavelength"_a = nb::none());
-	m.def("group_spawn", group_spawn, "argv"_a, "n"_a);
-	m.def("group_exchange", group_exchange, "group"_a, "mine"_a);
+	      "scale"_a = 1.0, "ignore"_a = NAN, "wavelength"_a = nb::none(), DOC_cube_write);
+	m.def("group_spawn", group_spawn, "argv"_a, "n"_a, DOC_group_spawn);
+	m.def("group_exchange", group_exchange, "group"_a, "mine"_a, DOC_group_exchange);
 	m.def("run_open", run_open, "folder"_a, nb::kw_only(), "device"_a = nb::none(), "driver"_a = nb::none(),
-	      "config"_a = nb::none(), "data"_a = 0, "step"_a = 0, "tensorboard"_a = false);
-	m.def("run_log", run_log, "run"_a, "step"_a, "stage"_a, "values"_a);
+	      "config"_a = nb::none(), "data"_a = 0, "step"_a = 0, "tensorboard"_a = false, DOC_run_open);
+	m.def("run_log", run_log, "run"_a, "step"_a, "stage"_a, "values"_a, DOC_run_log);
 	m.def("run_close", [](Handle<yoke_run> &r, Text ended, Text error) {
 		OwnText how(ended.o, "run_close"), why(error.o, "run_close");
 		yoke_run *p = r.get("run_close");
 		r.p = nullptr;
 		yoke_run_close(p, how.c(), why.c());
-	}, "run"_a, "ended"_a = nb::str("done"), "error"_a = nb::none());
+	}, "run"_a, "ended"_a = nb::str("done"), "error"_a = nb::none(), DOC_run_close);
 	m.def("profile_new", profile_new, "flags"_a = 0, "skip_first"_a = 0, "wait"_a = 0, "warmup"_a = 0, "active"_a = 1,
-	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "most_bytes"_a = 0);
-	m.def("profile_table", profile_table, "profile"_a, "rows"_a = 0, "column"_a = nb::none());
+	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "most_bytes"_a = 0, DOC_profile_new);
+	m.def("profile_table", profile_table, "profile"_a, "rows"_a = 0, "column"_a = nb::none(), DOC_profile_table);
 	m.def("pipeline_train", pipeline_train, "pipeline"_a, "train"_a, "valid"_a = nb::none(), "loader"_a = nb::none(),
-	      "run"_a = nb::none(), "folder"_a = nb::none(), "resume"_a = false);
+	      "run"_a = nb::none(), "folder"_a = nb::none(), "resume"_a = false, DOC_pipeline_train);
 	m.def("pipeline_state", [](nb::object self, Text node, Text state) {
 		enter();
 		OwnText n(node.o, "pipeline_state"), s(state.o, "pipeline_state");
 		yoke_tensor *t = yoke_pipeline_state(nb::cast<Handle<yoke_pipeline> &>(self).get("pipeline_state"), n.c(), s.c());
 		return TensorRet{ nb::steal(lend(t, current(), self.ptr())) };
-	}, "pipeline"_a, "node"_a, "state"_a);
+	}, "pipeline"_a, "node"_a, "state"_a, DOC_pipeline_state);
 	m.def("recorder_new", [](Text path, double seconds, Text run, int rank) {
 		enter();
 		current();
@@ -728,13 +729,13 @@ void data_setup(nb::module_ &m)
 		o.run = name.c();
 		o.rank = rank;
 		return made(yoke_recorder_new(&o));
-	}, "path"_a, "seconds"_a = 1.0, "run"_a = nb::none(), "rank"_a = 0);
+	}, "path"_a, "seconds"_a = 1.0, "run"_a = nb::none(), "rank"_a = 0, DOC_recorder_new);
 	m.def("counters_between", [](nb::object former, nb::object later) {
 		nb::object rec = record();
 		for (nb::handle k : nb::object(nb::module_::import_("builtins").attr("vars")(later)))
 			rec.attr(nb::cast<const char *>(k)) = later.attr(nb::cast<const char *>(k)) - former.attr(nb::cast<const char *>(k));
 		return rec;
-	}, "former"_a, "later"_a);
+	}, "former"_a, "later"_a, DOC_counters_between);
 }
 
 } // namespace py

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules, and optimizers over their parameters.
 #include "module.h"
+#include "docs.h"
 
 #include <map>
 
@@ -358,18 +359,18 @@ void nn_setup(nb::module_ &m)
 		std::vector<int64_t> dims = shape_of(shape.o, "module_parameter");
 		return lent(yoke_module_parameter(nb::cast<Module &>(self).get("module_parameter"), n.c(), dtype_of(dtype.o),
 			static_cast<int>(dims.size()), dims.data(), first, value), self);
-	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "first"_a = 0, "value"_a = 0.0);
+	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "first"_a = 0, "value"_a = 0.0, DOC_module_parameter);
 	m.def("module_buffer", [](nb::object self, Text name, Dtype dtype, Shape shape, double value) {
 		enter();
 		OwnText n(name.o, "module_buffer");
 		std::vector<int64_t> dims = shape_of(shape.o, "module_buffer");
 		return lent(yoke_module_buffer(nb::cast<Module &>(self).get("module_buffer"), n.c(), dtype_of(dtype.o),
 			static_cast<int>(dims.size()), dims.data(), value), self);
-	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "value"_a = 0.0);
+	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "value"_a = 0.0, DOC_module_buffer);
 	m.def("module_own", [](nb::object self, int i) {
 		enter();
 		return lent(yoke_module_own(nb::cast<Module &>(self).get("module_own"), i), self);
-	}, "module"_a, "i"_a);
+	}, "module"_a, "i"_a, DOC_module_own);
 	m.def("module_child", [](Module &self, Text name, Module &child) {
 		enter();
 		OwnText n(name.o, "module_child");
@@ -384,7 +385,7 @@ void nn_setup(nb::module_ &m)
 		else if (!part)
 			child.tree->root = nullptr; // it was freed
 		check(err);
-	}, "module"_a, "name"_a, "child"_a);
+	}, "module"_a, "name"_a, "child"_a, DOC_module_child);
 	m.def("module_at", [](Module &self, int i) -> nb::object {
 		enter();
 		yoke_module *c = yoke_module_at(self.get("module_at"), i);
@@ -394,20 +395,20 @@ void nn_setup(nb::module_ &m)
 		o->m = c;
 		o->tree = self.tree;
 		return nb::cast(o, nb::rv_policy::take_ownership);
-	}, "module"_a, "i"_a);
+	}, "module"_a, "i"_a, DOC_module_at);
 	m.def("module_each", module_each, "module"_a, "Its parameters and buffers: (path, tensor, flags).");
 	m.def("module_parameters", module_parameters, "module"_a, "Its parameters that are not frozen, and their names.");
 	m.def("module_find", [](nb::object self, Text path) {
 		enter();
 		OwnText p(path.o, "module_find");
 		return lent(yoke_module_find(nb::cast<Module &>(self).get("module_find"), p.c()), self);
-	}, "module"_a, "path"_a);
+	}, "module"_a, "path"_a, DOC_module_find);
 	m.def("module_load", module_load, "module"_a, "path"_a, nb::kw_only(), "partial"_a = false, "exact"_a = false,
-	      "rename"_a = nb::none());
+	      "rename"_a = nb::none(), DOC_module_load);
 	m.def("module_move", [](Module &self, nb::object ctx) {
 		enter();
 		check(yoke_module_move(self.get("module_move"), nb::cast<Context *>(ctx)->c));
-	}, "module"_a, "to"_a);
+	}, "module"_a, "to"_a, DOC_module_move);
 	m.def("forward", forward, "module"_a, "x"_a, "count"_a = 1, "Records what the module computes: count tensors of some.");
 	m.def("call", [](Module &self, Operand x) {
 		enter();
@@ -416,22 +417,22 @@ void nn_setup(nb::module_ &m)
 		yoke_tensor *y = yoke_call(self.get("call"), v.h);
 		return TensorRet{ nb::steal(give(y, v.ctx ? v.ctx : current())) };
 	}, "module"_a, "x"_a, "Of one tensor one.");
-	m.def("nn_sequential", sequential, "modules"_a);
-	m.def("nn_residual", [](Module &inner) { return around(inner, "nn_residual", yoke_nn_residual); }, "inner"_a);
+	m.def("nn_sequential", sequential, "modules"_a, DOC_nn_sequential);
+	m.def("nn_residual", [](Module &inner) { return around(inner, "nn_residual", yoke_nn_residual); }, "inner"_a, DOC_nn_residual);
 	m.def("nn_lora", [](Module &linear, int64_t rank, double alpha) {
 		return around(linear, "nn_lora", [=](yoke_module *l) { return yoke_nn_lora(l, rank, alpha); });
-	}, "linear"_a, "rank"_a, "alpha"_a);
-	m.def("optim_add", optim_add, "optim"_a, "p"_a, "name"_a, "settings"_a = nb::none());
+	}, "linear"_a, "rank"_a, "alpha"_a, DOC_nn_lora);
+	m.def("optim_add", optim_add, "optim"_a, "p"_a, "name"_a, "settings"_a = nb::none(), DOC_optim_add);
 	m.def("optim_step", optim_step, "optim"_a, "g"_a, nb::kw_only(), "scale"_a = nb::none(), "skip"_a = nb::none(),
-	      "precondition"_a = nb::none(), "lr"_a = nb::none(), "loss"_a = nb::none(), "norm"_a = false);
-	m.def("optim_state", optim_state, "optim"_a, "parameter"_a.none(), "state"_a);
+	      "precondition"_a = nb::none(), "lr"_a = nb::none(), "loss"_a = nb::none(), "norm"_a = false, DOC_optim_step);
+	m.def("optim_state", optim_state, "optim"_a, "parameter"_a.none(), "state"_a, DOC_optim_state);
 	m.def("optim_move", [](Handle<yoke_optim> &o, nb::object to, Tensors p) {
 		enter();
 		Ops t(p.o, false, "optim_move");
 		check(yoke_optim_move(o.get("optim_move"), nb::cast<Context *>(to)->c, t.h.data()));
 		o.keep = nb::list();
 		nb::cast<nb::list>(o.keep).append(nb::list(p.o));
-	}, "optim"_a, "to"_a, "p"_a);
+	}, "optim"_a, "to"_a, "p"_a, DOC_optim_move);
 	m.def("_called", called, "_self"_a, "_name"_a, "args"_a, "kwargs"_a);
 }
 

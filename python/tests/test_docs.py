@@ -26,11 +26,19 @@ def test_a_program_of_the_page_runs(number, program, tmp_path, monkeypatch):
     program(programs()[number])
 
 
-def test_the_digits_are_learned(program):
+def test_the_digits_are_learned_as_in_c(program, tmp_path):
     pytest.importorskip("sklearn")
-    said = program((here.parent / "examples" / "digits.py").read_text())
+    said = program((here.parent / "examples" / "digits.py").read_text(), "digits.npz", cwd=tmp_path)
     right = float(re.search(r"right ([\d.]+) %", said).group(1))
     assert right >= 97, said
+    inc = pathlib.Path(os.environ.get("YOKE_TEST_BUILD", "none")) / "examples" / "digits"
+    if not inc.exists():
+        pytest.skip("examples/digits.c is not built beside the tests")
+    done = subprocess.run([inc, "digits.npz"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    steps = [x for x in done.stdout.split("\n") if x.startswith("step ")]
+    assert len(steps) == 540 and steps == [x for x in said.split("\n") if x.startswith("step ")]
+    assert f"right {right:.1f} %" in done.stdout
 
 
 def test_types_of_examples_and_programs(tmp_path):

@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/dist/message.c \
 	src/dist/mpi.c \
 	src/dist/mpi_module.h \
+	src/dist/native.c \
+	src/dist/native.h \
 	src/dist/place.c \
 	src/dist/place.h \
 	src/dist/post.c \
@@ -29,6 +31,8 @@ libyokecore_la_SOURCES += \
 	src/dist/simulate.h \
 	src/dist/simulate_step.c \
 	src/dist/simulate_step.h \
+	src/dist/turns.c \
+	src/dist/turns.h \
 	src/dist/sums.h \
 	src/dist/tuned.c \
 	src/dist/tuned.h \

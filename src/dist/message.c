@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "dist/carrier.h"
+#include "dist/native.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 #include "dist/tuned.h"
@@ -52,6 +53,7 @@ void yk_task_fini(struct yk_task *t)
 		yk_schedule_fini(t->schedule);
 	free(t->schedule);
 	t->schedule = NULL;
+	yk_native_task_fini(t);
 }
 
 // ---- where bytes are ----

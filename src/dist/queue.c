@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/param.h"
 #include "dist/carrier.h"
+#include "dist/native.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
@@ -108,6 +109,7 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 		pthread_mutex_unlock(&q->lock);
 	}
 	yk_course_free(j->course);
+	yk_native_job_fini(j);
 	free(j);
 }
 
@@ -117,6 +119,8 @@ typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
 static advance_fn *way_of(const struct yk_job *j)
 {
 	const bool told = *yk_ranks_algorithm() || has_link();
+	if (j->place)
+		return yk_shared_advance;
 	if (!told && yk_post_takes(j->task))
 		return yk_post_advance;
 	return j->task->group->hub->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
@@ -218,7 +222,7 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool f
 	const uint32_t rings = yk_bell_lie(bell);
 	const bool moved = !far && help_behind(q);
 	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
-		yk_bell_sleep(bell, rings, polls || has_link() ? POLL_NS : LOOK_NS);
+		yk_bell_sleep(bell, rings, polls || has_link() || atomic_load(&q->away) ? POLL_NS : LOOK_NS);
 	yk_bell_rise(bell);
 	if (moved) {
 		*began = 0;
@@ -312,6 +316,20 @@ static bool is_begun(struct yk_ranks *q)
 	return begun;
 }
 
+static void enqueue(struct yk_ranks *q, struct yk_job *j)
+{
+	pthread_mutex_lock(&q->lock);
+	j->number = atomic_load(&q->enqueued) + 1;
+	*q->incoming_end = j;
+	q->incoming_end = &j->next;
+	atomic_store(&q->enqueued, j->number);
+	pthread_mutex_unlock(&q->lock);
+	if (!atomic_load(&q->helpers) && !is_begun(q)) {
+		yk_bell_ring(&q->duty); // its thread has nothing to do, or waits for what others do
+		yk_bell_ring(atomic_load(&q->bell));
+	}
+}
+
 int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result)
 {
@@ -324,16 +342,20 @@ int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *cons
 		at[i] = in[i];
 	for (uint32_t i = 0; i < nout; i++)
 		at[nin + i] = out[i];
-	pthread_mutex_lock(&q->lock);
-	j->number = atomic_load(&q->enqueued) + 1;
-	*q->incoming_end = j;
-	q->incoming_end = &j->next;
-	atomic_store(&q->enqueued, j->number);
-	pthread_mutex_unlock(&q->lock);
-	if (!atomic_load(&q->helpers) && !is_begun(q)) {
-		yk_bell_ring(&q->duty); // its thread has nothing to do, or waits for what others do
-		yk_bell_ring(atomic_load(&q->bell));
-	}
+	enqueue(q, j);
+	return 0;
+}
+
+int yk_ranks_add_places(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
+{
+	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
+	struct yk_job *j = malloc(sizeof *j + bytes);
+	if (!j)
+		return YOKE_ENOMEM;
+	memcpy(j + 1, place, bytes);
+	*j = (struct yk_job){ .task = t, .place = (struct yk_address *)(j + 1), .nin = nin, .nout = nout,
+			      .sequence = next_of(t) };
+	enqueue(q, j);
 	return 0;
 }
 
@@ -378,7 +400,7 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 	else
 		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %s elements%s%s", yk_collective_name[t->what],
 			 kinds[t->kind], yoke_dtype_name(t->dtype), t->tensors, shape, *end ? ", " : "", end);
-	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors };
+	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors, t->where };
 	t->hash = yk_hash(t->count, t->tensors * sizeof *t->count, yk_hash(facts, sizeof facts, 0));
 }
 
@@ -398,7 +420,6 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)device;
 	(void)impl;
 	(void)plan;
-	(void)workspace;
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
 	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole; // there is the rank's share only
@@ -420,9 +441,27 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	for (uint32_t i = 0; i < tensors && !t->dtype; i++) // as bytes
 		t->count[i] *= (int64_t)yoke_dtype_size(v[i].dtype);
 	t->dtype = t->dtype ? t->dtype : yoke_u8;
+	t->where = (uint8_t)yk_native_takes(t);
 	yk_task_name(t, v);
 	*handle = t;
+	*workspace = yk_native_bytes(t);
 	return 0;
+}
+
+// Operands and results on the device.
+static int run_places(struct yk_ranks *q, struct yk_task *t, const struct yoke_op *op)
+{
+	struct yk_address *at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
+	if (!at)
+		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
+	for (uint32_t i = 0; i < op->nin + op->nout; i++) {
+		const struct yoke_view *v = i < op->nin ? &op->in[i] : &op->out[i - op->nin];
+		at[i] = (struct yk_address){ v->segment, v->offset };
+	}
+	at[op->nin + op->nout] = (struct yk_address){ op->workspace.segment, op->workspace.offset };
+	int err = yk_ranks_add_places(q, t, op->nin, op->nout, at);
+	free(at);
+	return err ? yk_fail(err, "no memory for a collective") : 0;
 }
 
 static int run(void *queue, void *handle, const struct yoke_op *op)
@@ -434,6 +473,8 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 			     t->group->rank, t->group->name, t->text);
 		return 0;
 	}
+	if (t->where != YK_BY_HOST)
+		return run_places(q, t, op);
 	char **at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
 	if (!at)
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");

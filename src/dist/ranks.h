@@ -17,10 +17,13 @@
 
 enum { YK_TASK_TEXT = 96, YK_WHY = 400, YK_MOST_RANKS = 256 };
 
+// Where operands are: in the host's memory; or the device's, where ranks add in order T, or their library does.
+enum yk_by { YK_BY_HOST, YK_BY_DEVICE, YK_BY_LIBRARY };
+
 // What a job does: the same at each launch of a plan's step.
 struct yk_task {
 	struct yoke_group *group;
-	uint8_t what, kind, dtype; // enum yk_collective, yoke_reduce_kind
+	uint8_t what, kind, dtype, where; // enum yk_collective, yoke_reduce_kind, dtype, yk_by
 	uint32_t root;             // or the peer of send and recv
 	uint32_t tensors;
 	uint32_t mine;             // of a gather of shares: the operand that is this rank's
@@ -28,6 +31,7 @@ struct yk_task {
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
 	struct yk_schedule *schedule; // by messages: made when it is begun first
+	struct yk_native_sum *sums;   // by the devices' library: as they were prepared
 };
 void yk_task_fini(struct yk_task *);
 
@@ -62,6 +66,11 @@ struct yk_result { // of a job that the host waits for itself
 
 enum yk_phase { YK_COMING, YK_WORKING, YK_LEAVING, YK_OVER };
 
+struct yk_address { // of an operand on a device
+	void *segment;
+	uint64_t offset;
+};
+
 struct yk_job {
 	struct yk_job *next;
 	struct yk_task *task;
@@ -72,7 +81,10 @@ struct yk_job {
 	bool warned;
 	enum yk_phase phase;
 	struct yk_course *course; // by messages: how far it is
-	char *const *in, *const *out; // host addresses, behind
+	struct yk_native_course *native; // by the devices' library: the same
+	char *const *in, *const *out; // host addresses, behind; or
+	const struct yk_address *place; // by the devices' library: of nin operands, nout results, and what it works in
+	uint32_t nin, nout;
 };
 
 // ---- bells ----
@@ -118,6 +130,9 @@ struct yk_seat { // of one rank
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
 	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
+	_Atomic uint64_t sees;     // hash of the only device that it sees, 1: there are more; 0: it has not said
+	_Atomic uint64_t offer;    // native.c: what it has; 0: it has not said
+	uint64_t card;             // .. on which device
 	struct yk_post post[2];    // of jobs of even and odd numbers
 };
 
@@ -145,6 +160,7 @@ struct yk_area {
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
+	char id[YOKE_COLLECTIVES_ID]; // of the world that goes by the devices' library
 	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
@@ -162,6 +178,8 @@ struct yk_hub { // as a process has it
 	struct yk_segment *segment; // of processes' memory, a reference
 	struct yk_route *route;   // to ranks on other machines; NULL: there are none
 	uint32_t node;            // then: ranks that each machine has, one behind another; 0: it is not so
+	bool native;              // by the devices' library, with this id
+	char id[YOKE_COLLECTIVES_ID];
 };
 struct yk_hub *yk_hub_new(uint32_t ranks); // a reference for each; NULL: no memory
 // Of a group of processes, whose area is there.
@@ -190,6 +208,7 @@ struct yoke_group { // as one rank has it
 	uint64_t port;            // nanoseconds until which dist.link has it sending
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
+	struct yk_native *native; // how it works by the devices' library; NULL: it does not
 	char name[32];
 	uint32_t splits;          // of it
 };
@@ -198,9 +217,9 @@ int yk_group_join(struct yoke_context *, struct yk_hub *, uint32_t rank, const c
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: there is none
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // it is used no more
-// Rank 0 of a group whose others are not there, for the current context, which is dry: what is recorded with it is
-// planned, and takes memory.  world: it is the context's, made once.
-struct yoke_group *yk_group_dry(uint32_t ranks, bool world);
+// A rank of a group whose others are not there, for the current context, which is dry: what is recorded with it is
+// planned, and takes memory.  world: it is the context's, made once for that rank.
+struct yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world);
 // The calling thread's world is that group.
 void yk_world_set(struct yoke_group *);
 
@@ -216,6 +235,7 @@ struct yk_ranks {
 	bool waits;              // active is one job, which only others have something to do for
 	_Atomic uint64_t enqueued, over; // jobs; over: all up to that one
 	atomic_int helpers;      // threads that wait and move jobs on themselves
+	atomic_int away;         // jobs at work on a device, which rings no bell
 	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
 	struct yk_bell *own;
 	struct yk_bell duty; // duty: of the thread, where there is nothing to do
@@ -239,6 +259,8 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 // for it by yk_ranks_wait.
 int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result);
+// The same of operands on the device, place[0 .. nin + nout], the last of what it works in.
+int yk_ranks_add_places(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 void yk_ranks_quit(struct yk_ranks *); // its thread ends
 // None of the context's groups goes on.

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "dist/native.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 
@@ -291,6 +292,37 @@ void yk_job_come(struct yk_job *j)
 	yk_job_ring(j);
 }
 
+// Nothing of others' is needed for the job any more.
+static void leave(struct yk_job *j)
+{
+	struct yk_seat *s = seat_of(j);
+	yk_job_sent(j);
+	j->phase = YK_LEAVING;
+	note(s);
+	atomic_store(&s->left, j->sequence + 1);
+	yk_job_ring(j);
+}
+
+// By the devices' library; true: something changed.
+static bool advance_device(struct yk_job *j)
+{
+	struct yoke_group *g = j->task->group;
+	char why[YK_WHY];
+	const bool had = yoke_error_code() != 0;
+	const int now = yk_native_advance(j);
+	if (!now)
+		return false;
+	if (now < 0) {
+		yk_backend_detail(had, now, why, sizeof why);
+		yk_hub_break(g->hub, now == YOKE_EUNSUPPORTED ? YOKE_EDEVICE : now, "rank %u of %s, %s: %s", g->rank, g->name,
+			     j->task->text, why);
+	} else if (now == 2) {
+		atomic_fetch_sub(&g->queue->away, 1);
+		leave(j);
+	}
+	return true;
+}
+
 static bool advance_group(struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
@@ -298,16 +330,19 @@ static bool advance_group(struct yk_job *j)
 	bool moved = !j->begun;
 	if (!j->begun)
 		yk_job_come(j);
-	if (j->phase == YK_COMING && all_came(j) && begin_work(s, g->hub)) {
-		work(j);
-		yk_job_sent(j);
-		atomic_store(&s->busy, 0);
-		j->phase = YK_LEAVING;
-		moved = true;
-		note(s);
-		atomic_store(&s->left, j->sequence + 1);
-		yk_job_ring(j);
+	if (j->phase == YK_COMING && all_came(j)) {
+		if (j->place) {
+			j->phase = YK_WORKING;
+			atomic_fetch_add(&g->queue->away, 1);
+		} else if (begin_work(s, g->hub)) {
+			work(j);
+			atomic_store(&s->busy, 0);
+			leave(j);
+			moved = true;
+		}
 	}
+	if (j->phase == YK_WORKING)
+		moved |= advance_device(j);
 	if (j->phase == YK_LEAVING && all_left(j)) {
 		j->phase = YK_OVER;
 		moved = true;
@@ -378,6 +413,12 @@ static bool advance_recv(struct yk_job *j)
 
 bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 {
+	if (j->phase == YK_WORKING && atomic_load(&j->task->group->hub->area->broken) == 2) {
+		if (!yk_native_stop(j))
+			return false;
+		atomic_fetch_sub(&j->task->group->queue->away, 1);
+		j->phase = YK_LEAVING;
+	}
 	if (yk_job_broken(j, code, why))
 		return j->phase == YK_OVER;
 	switch (j->task->what) {

@@ -12,6 +12,7 @@
 #include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/ranks.h"
+#include "train/stages.h"
 
 enum { LEAST = 1024 }; // elements: smaller tensors are sent whole
 
@@ -256,7 +257,10 @@ int yk_compress_load(const struct yk_trainer *t, const char *folder, const struc
 	const struct yk_parameters *ps = &t->net->params;
 	struct load l = { .t = t, .states = states->count, .put = put, .arg = arg, .share = 1 };
 	if (!had || !strcmp(had, "none"))
-		return yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, states->count, states->tensor, put, arg);
+		return yk_stages_load(t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, yk_optim_states_each(t->config), states, put, arg);
+	if (t->stages)
+		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with stages=1",
+			       folder);
 	if (t->stage > 2)
 		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with zero=2 or "
 			       "less", folder);

@@ -45,8 +45,11 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 	int n = 0, e = some_steps(t, ask->warm);
 	if (e == 0)
 		e = yk_trainer_record(t, &record);
+	const double first = yk_seconds();
 	while (e == 0 && n < ask->groups && n < YK_TRIAL_GROUPS && left >= each) {
 		double began = yk_seconds();
+		if (n && ask->enough && began - first > ask->enough)
+			break;
 		e = some_steps(t, each);
 		if (e == 0)
 			e = yk_trainer_record(t, &record);

@@ -22,7 +22,7 @@ struct yk_trial_ask {
 	const char *device;
 	int64_t warm, most; // most: steps in all, at most; 0: any
 	int groups;
-	double each;
+	double each, enough; // enough: seconds behind which no further group begins; 0: any
 };
 int yk_trial_run(const struct yk_config *, const struct yk_trial_ask *, struct yk_trial *);
 

@@ -74,9 +74,12 @@ int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48])
 
 // ---- measuring ----
 
+// Large models have fewer groups, rounds and batches, so that nobody waits for a minute.
+enum { WARM = 2, GROUPS = 5, ENOUGH = 12 }; // ENOUGH: seconds of steps behind which no further round begins
+
 static int time_on(const struct yk_config *c, struct yk_which_device *d, int round, int64_t batch, double *seconds)
 {
-	static const struct yk_trial_ask quick = { .warm = 2, .groups = 5, .each = 0.05 };
+	static const struct yk_trial_ask quick = { .warm = WARM, .groups = GROUPS, .each = 0.05, .enough = 1 };
 	struct yk_trial_ask ask = quick;
 	struct yk_trial trial;
 	struct yk_config other;
@@ -90,10 +93,13 @@ static int time_on(const struct yk_config *c, struct yk_which_device *d, int rou
 	yk_config_fini(&other);
 	if (e == 0 && round >= 0)
 		d->round[round] = trial.seconds;
-	if (e == 0)
+	if (e == 0) {
 		*seconds = trial.seconds;
-	else if (!*d->why)
+		d->within = trial.spread;
+		d->spent = trial.seconds * (double)(WARM + trial.steps); // making kernels, once, does not count
+	} else if (!*d->why) {
 		snprintf(d->why, sizeof d->why, "%.250s", yoke_error());
+	}
 	yoke_error_clear();
 	return e;
 }
@@ -105,7 +111,8 @@ static double cross(const double batch[2], double a[2], double b[2])
 	return exp(log(batch[0]) + (log(batch[1]) - log(batch[0])) * first / (first - second));
 }
 
-static void find_crossing(const struct yk_config *c, struct yk_which_times *t, int next)
+// left: seconds of steps.
+static void find_crossing(const struct yk_config *c, struct yk_which_times *t, int next, double left)
 {
 	struct yk_which_device *a = &t->device[t->best], *b = &t->device[next];
 	const bool best_is_cpu = same_backend(a->id, "cpu:0");
@@ -113,7 +120,8 @@ static void find_crossing(const struct yk_config *c, struct yk_which_times *t, i
 	for (int i = 0; i < YK_WHICH_CROSSINGS; i++) {
 		// small batches suit the CPU
 		int64_t at = best_is_cpu ? (int64_t)batch[0] * 4 : (int64_t)batch[0] / 4;
-		if (at < 1 || at > 4096 || time_on(c, a, -1, at, &x[1]) < 0 || time_on(c, b, -1, at, &y[1]) < 0)
+		left -= fmax(1, (double)at / batch[0]) * (a->spent + b->spent);
+		if (at < 1 || at > 4096 || left < 0 || time_on(c, a, -1, at, &x[1]) < 0 || time_on(c, b, -1, at, &y[1]) < 0)
 			return;
 		batch[1] = (double)at;
 		if (x[1] > y[1]) {
@@ -129,8 +137,8 @@ static void find_crossing(const struct yk_config *c, struct yk_which_times *t, i
 int yk_which_measure(const struct yk_config *c, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_which_times *t)
 {
-	double seconds;
-	int next = -1;
+	double seconds, left = ENOUGH;
+	int next = -1, rounds_done = 0;
 	*t = (struct yk_which_times){ .best = -1, .ratio = NAN, .crosses = NAN,
 				      .devices = n < YK_WHICH_DEVICES ? n : YK_WHICH_DEVICES,
 				      .rounds = rounds < YK_WHICH_ROUNDS ? rounds : YK_WHICH_ROUNDS };
@@ -138,17 +146,21 @@ int yk_which_measure(const struct yk_config *c, int n, const char *const *id, in
 	t->batch = given == YK_AUTO ? 16 : given;
 	for (int i = 0; i < t->devices; i++)
 		snprintf(t->device[i].id, sizeof t->device[i].id, "%.47s", id[i]);
-	for (int r = 0; r < t->rounds; r++)
+	for (double last = 0; rounds_done < t->rounds && left >= last; rounds_done++, left -= last) {
+		last = 0;
 		for (int i = 0; i < t->devices; i++) {
-			struct yk_which_device *d = &t->device[(i + r) % t->devices];
-			if (!*d->why)
-				time_on(c, d, r, t->batch, &seconds);
+			struct yk_which_device *d = &t->device[(i + rounds_done) % t->devices];
+			if (!*d->why && time_on(c, d, rounds_done, t->batch, &seconds) == 0)
+				last += d->spent;
 		}
+	}
+	t->rounds = rounds_done;
 	for (int i = 0; i < t->devices; i++) {
 		struct yk_which_device *d = &t->device[i];
 		double copy[YK_WHICH_ROUNDS];
 		memcpy(copy, d->round, sizeof copy);
 		d->seconds = *d->why ? INFINITY : yk_median(t->rounds, copy, &d->spread);
+		d->spread = fmax(d->spread, t->rounds == 1 ? d->within : 0);
 		if (!*d->why && (t->best < 0 || d->seconds < t->device[t->best].seconds)) {
 			next = t->best;
 			t->best = i;
@@ -161,8 +173,11 @@ int yk_which_measure(const struct yk_config *c, int n, const char *const *id, in
 		for (int r = 0; r < t->rounds; r++)
 			quotient[r] = t->device[next].round[r] / t->device[t->best].round[r];
 		t->ratio = yk_median(t->rounds, quotient, &t->ratio_spread);
+		if (t->rounds == 1)
+			t->ratio_spread = t->ratio * (t->device[next].within / t->device[next].seconds +
+						      t->device[t->best].within / t->device[t->best].seconds);
 		if (crossing)
-			find_crossing(c, t, next);
+			find_crossing(c, t, next, left);
 	}
 	return 0;
 }

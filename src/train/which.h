@@ -38,6 +38,7 @@ struct yk_which_times {
 		char id[48];
 		double seconds, spread; // of a step, median of rounds
 		double round[YK_WHICH_ROUNDS];
+		double within, spent; // of the last trial: its spread, and seconds of all its steps
 		char why[256]; // it could not be timed; "": it was
 	} device[YK_WHICH_DEVICES];
 	int64_t batch;
@@ -46,8 +47,9 @@ struct yk_which_times {
 	double ratio_spread;
 	double crosses; // batch at which the two best are equally fast, by batches that were timed; NaN: none of them
 };
-// Times the configuration on each of these devices in turn, `rounds` times.  crossing: looks for the batch at which
-// the two best change places.  ENOMEM; a device that fails is one that says why.
+// Times the configuration on each of these devices in turn, `rounds` times, or as often as 12 seconds of steps allow.
+// crossing: looks for the batch at which the two best change places, in what is left of them.  ENOMEM; a device that
+// fails is one that says why.
 int yk_which_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_which_times *);
 // Devices that YOKE_BACKEND allows, one for each that the machine has, the best first; or of each backend the first.
