@@ -213,9 +213,11 @@ test_scripts = \
 	tests/top.sh \
 	tests/train.sh \
 	tests/train_processes.sh \
+	tests/train_launchers.sh \
 	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_tensor.sh \
+	tests/simulate.sh \
 	tests/train_compress.sh \
 	tests/train_zero.sh \
 	tests/tune.sh

@@ -59,7 +59,26 @@ YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
 "$yoke" conform opencl:1 --quick --ops layer_norm.f32 >out 2>&1
 verdict "the second conforms" "$([ $? -eq 0 ] && grep -q '^ok .*layer_norm f32 .*cases' out || cat out)"
+# One device, divided: each part has half of its units, and the two train one model.
+export POCL_DEVICES=pthread POCL_MAX_PTHREAD_COUNT=2
+parts()
+{
+	trained parts ranks=auto zero=1
+	grep -q '^2 ranks' parts.log || cat parts.log
+	for file in model optimizer; do cmp parts/$file.*.safetensors alone/$file.*.safetensors; done
+}
+YOKE_OPENCL_SPLIT=2 "$yoke" info >info 2>&1
+if grep -q 'left whole' info; then
+	count=$((count + 1))
+	echo "ok $count - opencl.split # SKIP PoCL makes no sub-devices: $(grep 'left whole' info)"
+else
+	verdict "opencl.split makes two of one" "$([ "$(grep -c '^  opencl:[01] .* 1 units' info)" -eq 2 ] || cat info)"
+	verdict "which train one model, with the same bits" "$(YOKE_OPENCL_SPLIT=2; export YOKE_OPENCL_SPLIT
+		parts)"
+fi
+verdict "more parts than units" "$(YOKE_OPENCL_SPLIT=64 "$yoke" info >info 2>&1
+	grep -q 'opencl.split=64: a device has 2 units, and is left whole' info || cat info)"
 cd "$here" || exit 99
-export YOKE_TEST_DEVICE=1
+export POCL_DEVICES="pthread pthread" YOKE_TEST_DEVICE=1
 program opencl " on opencl:1"
 echo "1..$count"

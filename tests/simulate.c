@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dist/simulate.h"
+#include "dist/simulate_step.h"
 #include "dist/tuned.h"
 #include "yoke.h"
 #include "tap.h"
@@ -94,6 +94,30 @@ static void tuned(void)
 	rmdir(folder);
 }
 
+// Steps of a rank whose sums take long beside what is computed, and of one whose sums are hidden: 32 ranks by doubling, whose
+// levels take alpha + bytes (beta + gamma).
+static void steps(void)
+{
+	const struct yk_wire_model m = { 1e-6, 1e-9, 1e-6, 1e-9, 1e-10, 32 };
+	const struct yk_step_bucket bucket[] = { { 0.010, 20000 }, { 0.010, 60000 }, { 0.030, 40000 } };
+	struct yk_step_times t = { .computed = 0.031, .update = 0.002, .buckets = 3, .bucket = bucket };
+	double took = 0, formula = 0, f = 0;
+	for (int k = 0; k < 4; k++) {
+		const double bytes = k < 3 ? bucket[k].bytes : 8, ready = k < 3 ? bucket[k].ready : 0.031;
+		f = fmax(f, ready) + 5 * (1e-6 + bytes * 1.1e-9);
+	}
+	int err = yk_simulate_step(&m, 32, &t, &took, &formula);
+	ok(!err && fabs(took - f - 0.002) < 1e-9 && fabs(formula - took) < 1e-9, "a step: %g s, %g, wanted %g", took, formula,
+	   f + 0.002);
+	const struct yk_wire_model slow = { 1e-3, 1e-7, 1e-3, 1e-7, 1e-10, 32 };
+	for (int k = 0; k < 4; k++)
+		f = fmax(k ? f : 0, k < 3 ? bucket[k].ready : 0.031) + 5 * (1e-3 + (k < 3 ? bucket[k].bytes : 8) * 1.001e-7);
+	err = yk_simulate_step(&slow, 32, &t, &took, &formula);
+	ok(!err && fabs(took - f - 0.002) < 1e-9 && took > 0.08, "sums one behind another: %g s, wanted %g", took, f + 0.002);
+	err = yk_simulate_step(&m, 24, &t, &took, &formula);
+	ok(!err && took > 0.033 && isnan(formula), "24 ranks, by a tree, have no closed form");
+}
+
 int main(void)
 {
 	tap_seed();
@@ -121,6 +145,7 @@ int main(void)
 	ok(fabs((b - a) - (1e-6 + 1000 * 1e-9 + 1000 * 1e-10)) < 1e-12, "a level of doubling is a message and an addition");
 	w.ranks = 24;
 	ok(yk_simulate(&m, &w, 1000, &a) == YOKE_EINVAL, "24 ranks cannot: %s", yoke_error());
+	steps();
 	tuned();
 	return done();
 }

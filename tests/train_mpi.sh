@@ -8,6 +8,7 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 modules=$PWD/plugins/mpi/.libs
 ranks=$PWD/tests/ranks.t
+fault=$PWD/tests/fault/.libs/yoke_fault.so
 workspace train_mpi
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -99,6 +100,28 @@ verdict "a rank that cannot be" "$(RANK=5 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_
 	export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 	# shellcheck disable=SC2086 # words
 	refused "RANK is '5'" "$yoke" train $model data=text out=never)"
+# Devices of tests/fault, of which a launcher may show each rank another one.
+see()
+{
+	# shellcheck disable=SC2086 # words
+	YOKE_BACKEND=fault YOKE_PLUGIN_PATH=$PWD/modules torch 2 sh -c 'YOKE_FAULT_UUID=$(eval "echo \$UUID$RANK") exec "$@"' sh \
+		"$yoke" train $small out="$@"
+	finish
+	cat torch.?.err >&2
+	[ "$codes" = " 0 0" ]
+}
+if cp "$fault" modules 2>/dev/null && chmod go-w modules/yoke_fault.so; then
+	verdict "each rank's only device is its own" "$(UUID0=a UUID1=b; export UUID0 UUID1
+		see unlike 2>err || tail -n 3 err)"
+	verdict "two ranks that see the same device" "$(UUID0=a UUID1=a; export UUID0 UUID1
+		refused 'ranks 0 and 1 of this machine see one device each, the same, fault:0, uuid a-0; dist.share=1' see never)"
+	verdict "which share it" "$(UUID0=a UUID1=a YOKE_DIST_SHARE=1; export UUID0 UUID1 YOKE_DIST_SHARE
+		see shared 2>err || tail -n 3 err)"
+	verdict "devices that both see are taken in turn" "$(UUID0=a UUID1=a YOKE_FAULT_DEVICES=2
+		export UUID0 UUID1 YOKE_FAULT_DEVICES
+		see turns 2>err || tail -n 3 err
+		same turns unlike)"
+fi
 verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 YOKE_PLUGIN_PATH=$PWD/modules \
 	"$yoke" info >out 2>&1
 	grep -q 'launcher *torchrun: rank 1 of 2, 2 of them' out || tail -n 12 out

@@ -247,7 +247,8 @@ static bool keeps_binaries(void)
 	return !value || strcmp(value, "0");
 }
 
-static int add_device(cl_platform_id platform, cl_device_id id)
+// parts: that the hardware's device was divided into, of which this is one.
+static int add_device(cl_platform_id platform, cl_device_id id, uint32_t parts)
 {
 	struct yk_cl_device *d = calloc(1, sizeof *d);
 	int err;
@@ -262,6 +263,9 @@ static int add_device(cl_platform_id platform, cl_device_id id)
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of OpenCL devices");
 	}
 	fill_info(d);
+	d->gpu.info.memory /= parts; // which they share
+	if (d->gpu.info.max_segment > d->gpu.info.memory)
+		d->gpu.info.max_segment = d->gpu.info.memory;
 	fill_limits(d);
 	d->gpu.binaries = keeps_binaries();
 	if ((err = yk_gpu_device_add(&d->gpu))) {
@@ -271,6 +275,41 @@ static int add_device(cl_platform_id platform, cl_device_id id)
 	}
 	yk_cl_identify(d);
 	return 0;
+}
+
+// The device, or its parts of opencl.split.  They are released with the process, as devices are.
+static int add_devices(cl_platform_id platform, const char *name, cl_device_id id)
+{
+	static const struct yoke_setting split = {
+		sizeof split, "opencl.split", "int 1..64", "1",
+		"devices that each device is divided into, of equal numbers of its units",
+	};
+	const char *value = yk_gpu_host->setting(&split);
+	const uint32_t parts = value ? (uint32_t)strtoul(value, NULL, 10) : 1, units = uint_of(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+	cl_device_id part[MAX_DEVICES] = { NULL };
+	const cl_device_partition_property how[] = { CL_DEVICE_PARTITION_EQUALLY, parts ? units / parts : 0, 0 };
+	cl_uint n = 0;
+	int err = 0;
+
+	if (parts <= 1)
+		return add_device(platform, id, 1);
+	if (units < parts) {
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: a device has %u units, and is left whole", name,
+				 (unsigned)parts, (unsigned)units);
+		return add_device(platform, id, 1);
+	}
+	const cl_int code = clCreateSubDevices(id, how, MAX_DEVICES, part, &n);
+	if (code != CL_SUCCESS || n < parts) {
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: clCreateSubDevices: %s (%d); the device is left whole",
+				 name, (unsigned)parts, yk_cl_name(code), (int)code);
+		return add_device(platform, id, 1);
+	}
+	for (uint32_t i = 0; i < n && !err; i++)
+		if (i < parts)
+			err = add_device(platform, part[i], parts);
+		else
+			clReleaseDevice(part[i]);
+	return err;
 }
 
 static int probe_platform(cl_platform_id platform)
@@ -302,7 +341,7 @@ static int probe_platform(cl_platform_id platform)
 		const char *why = ids[i] ? refused(ids[i]) : "the driver gave none";
 		if (why)
 			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is left out: %s", name, i, why);
-		else if (add_device(platform, ids[i]) < 0)
+		else if (add_devices(platform, name, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
 	return 0;

@@ -29,6 +29,8 @@ libyokecore_la_SOURCES += \
 	src/dist/sums.c \
 	src/dist/simulate.c \
 	src/dist/simulate.h \
+	src/dist/simulate_step.c \
+	src/dist/simulate_step.h \
 	src/dist/turns.c \
 	src/dist/turns.h \
 	src/dist/sums.h \

@@ -356,37 +356,28 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 
 // ---- schedules ----
 
-static bool try_way(struct yk_schedule_want *w, int how, bool once)
-{
-	w->how = (uint8_t)how;
-	return yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w));
-}
-
-enum { SMALL = 65536 }; // bytes up to which few messages are better than few bytes
-
 // The way that is asked for, where there is one and it keeps the sums' rounding, or the one for the size.
 static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 {
 	const uint32_t node = t->group->hub->node;
 	const bool once = (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
-	const bool small = (uint64_t)elements(t) * size_of(t) <= SMALL;
+	const uint64_t bytes = (uint64_t)elements(t) * size_of(t);
 	const char *wish = yk_ranks_algorithm();
-	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
-			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
 	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
-	for (int how = 0; how < YK_BY_SHARED; how++)
-		if (!strcmp(wish, yk_algorithm_name[how]) && try_way(w, how, once))
+	for (int how = 0; how < YK_BY_SHARED; how++) {
+		w->how = (uint8_t)how;
+		if (!strcmp(wish, yk_algorithm_name[how]) && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)))
 			return;
+	}
 	const int best = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route ?
-				 t->group->hub->area->best[yk_tuned_size((uint64_t)elements(t) * size_of(t))] :
+				 t->group->hub->area->best[yk_tuned_size(bytes)] :
 				 0;
-	if (best && try_way(w, best - 1, once) && yk_schedule_in_order(w))
+	w->how = (uint8_t)(best - 1);
+	if (best && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)) && yk_schedule_in_order(w))
 		return;
-	if (node > 1 && node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
-		return;
-	for (int i = 0; i < 3; i++)
-		if (try_way(w, small ? few[i] : many[i], once))
-			return;
+	if (!node) // the machines of 2d are there when it is asked for alone
+		w->node = w->ranks;
+	yk_schedule_usual(w, (double)bytes, once);
 }
 
 static const struct yk_schedule *schedule_of(struct yk_task *t)

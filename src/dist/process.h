@@ -13,6 +13,10 @@ bool yk_process_launched(void); // .. started by another program than yoke: mpir
 // Of a launched one: how many of its machine have the processors that it may use, and which of them it is; else 1, 0.
 // The first call waits until all of the machine are there.
 int yk_process_cpu(uint32_t *index, uint32_t *share);
+// The same of ranks that have devices of which they see `devices`, the first of which has this UUID or PCI address: does each
+// rank of the machine see one alone, that no other sees?  1, 0; *other is a rank of the machine that sees the same one, or
+// the rank's own number.
+int yk_process_unlike(int devices, const char *uuid, uint32_t *other);
 // If it is: its hub, which the queue's bell is of from then on.  Once; *to stays NULL where it is none.
 int yk_process_world(struct yk_ranks *, struct yk_hub **to, uint32_t *rank);
 // The rank ends by the thread's error, which the process that started it hears of, and the other ranks.  False:

@@ -118,9 +118,9 @@ typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
 // By what is posted, by messages, or by work in each other's memory.
 static advance_fn *way_of(const struct yk_job *j)
 {
+	const bool told = *yk_ranks_algorithm() || has_link();
 	if (j->place)
 		return yk_shared_advance;
-	const bool told = *yk_ranks_algorithm() || has_link();
 	if (!told && yk_post_takes(j->task))
 		return yk_post_advance;
 	return j->task->group->hub->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;

@@ -130,6 +130,7 @@ struct yk_seat { // of one rank
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
 	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
+	_Atomic uint64_t sees;     // hash of the only device that it sees, 1: there are more; 0: it has not said
 	_Atomic uint64_t offer;    // native.c: what it has; 0: it has not said
 	uint64_t card;             // .. on which device
 	struct yk_post post[2];    // of jobs of even and odd numbers
@@ -154,14 +155,12 @@ struct yk_head {
 
 // In memory that all ranks of the group see: with it seats, then links.
 enum { YK_TUNED_SIZES = 11 }; // 256 bytes to 256 MiB, by 4
-enum yk_id_state { YK_ID_NONE, YK_ID_MADE, YK_ID_FAILED };
 struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
-	_Atomic uint32_t id_state;    // of the world's id for the devices' library, enum yk_id_state
-	char id[YOKE_COLLECTIVES_ID];
+	char id[YOKE_COLLECTIVES_ID]; // of the world that goes by the devices' library
 	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };

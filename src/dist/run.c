@@ -162,21 +162,42 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	return err;
 }
 
-// That of a rank: of the processes of its machine each has one, of the CPU's those that share processors.
+// Of what a launcher started: where each rank of the machine sees one device alone, another than the others, it is that one's;
+// else the local ranks take the devices in turn, of the CPU's those that share processors.  n: that there are.
+static int place_on(struct yk_started *p, const struct yk_device *first, int n)
+{
+	uint32_t at, share, other;
+	int err = yk_process_cpu(&at, &share);
+	if (err < 0)
+		return err;
+	if (n == 1 && !strncmp(first->id, "cpu:", 4)) {
+		p->local = at;
+		p->locals = share;
+		return 0;
+	}
+	err = yk_process_unlike(n, *first->info.uuid ? first->info.uuid : first->info.pci, &other);
+	if (err > 0) {
+		p->local = 0;
+		p->locals = 1;
+	} else if (!err && n == 1 && other != p->rank && !yk_param_bool(&share_setting)) {
+		return yk_fail(YOKE_ENODEV, "ranks %u and %u of this machine see one device each, the same, %s%s%s; dist.share=1 "
+			       "shares devices", p->rank < other ? p->rank : other, p->rank < other ? other : p->rank, first->id,
+			       *first->info.uuid ? ", uuid " : "", first->info.uuid);
+	}
+	return err < 0 ? err : 0;
+}
+
+// That of a rank: of the processes of its machine each has one.
 static int own_device(const char *devices, char *to, size_t cap)
 {
 	char device[YK_MOST_RANKS][sizeof ((struct yk_device *)NULL)->id];
-	uint32_t at, share;
 	struct yk_started p;
 	int err = yk_place_find(&p);
 	if (err < 0)
 		return err;
 	if (p.launcher && !devices) {
-		err = yk_process_cpu(&at, &share);
-		if (!err && like_best(1, device) == 1 && !strncmp(device[0], "cpu:", 4)) {
-			p.local = at;
-			p.locals = share;
-		}
+		const int n = like_best(YK_MOST_RANKS, device);
+		err = n < 0 ? n : place_on(&p, yk_device_choose(NULL), n);
 	}
 	err = err < 0 ? err : find_devices((int)p.locals, devices, device);
 	if (!err)

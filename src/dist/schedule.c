@@ -455,6 +455,26 @@ bool yk_schedule_rounds_once(const struct yk_schedule_want *w)
 	return w->ranks == 1 || w->how == YK_BY_PAIRWISE || w->how == YK_BY_SHARED;
 }
 
+static bool try_way(struct yk_schedule_want *w, int how, bool once)
+{
+	w->how = (uint8_t)how;
+	return yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w));
+}
+
+enum { SMALL = 65536 }; // bytes up to which few messages are better than few bytes
+
+void yk_schedule_usual(struct yk_schedule_want *w, double bytes, bool once)
+{
+	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
+			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
+	const bool small = bytes <= SMALL;
+	if (w->node > 1 && w->node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
+		return;
+	for (int i = 0; i < 3; i++)
+		if (try_way(w, small ? few[i] : many[i], once))
+			return;
+}
+
 int yk_schedule_make(const struct yk_schedule_want *w, struct yk_schedule *s)
 {
 	struct maker m = { .w = w, .s = s };

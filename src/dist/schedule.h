@@ -84,6 +84,10 @@ bool yk_schedule_exists(const struct yk_schedule_want *);
 bool yk_schedule_in_order(const struct yk_schedule_want *);
 // Is every sum made at one place, of all its terms at once, so that half precision is rounded once?
 bool yk_schedule_rounds_once(const struct yk_schedule_want *);
+// Sets `how` to the one that ranks take of so many bytes, whose machines have `node` each, if no setting and no tuning file
+// says which: 2d between machines, of few bytes one of few messages, else one of few bytes sent.  once: of those that
+// round once.
+void yk_schedule_usual(struct yk_schedule_want *, double bytes, bool once);
 // That of one rank, where it exists; it is freed by yk_schedule_fini.  ENOMEM without an error of the thread.
 int yk_schedule_make(const struct yk_schedule_want *, struct yk_schedule *);
 void yk_schedule_fini(struct yk_schedule *);

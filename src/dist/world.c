@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "dist/carrier.h"
 #include "dist/process.h"
 #include "dist/segment.h"
@@ -121,9 +122,46 @@ bool yk_process_failed(void)
 
 // ---- processors ----
 
-int yk_process_cpu(uint32_t *index, uint32_t *share)
+// Until all of the machine have said what seats have at an offset.
+static void await_locals(const struct yk_started *p, struct yk_seat *seat, size_t at)
 {
 	const struct timespec pause = { 0, 1000000 };
+	for (uint32_t here = 0, tries = 0; here < p->locals && tries < 10000; tries++) {
+		here = 0;
+		for (uint32_t i = 0; i < p->ranks; i++)
+			here += atomic_load((_Atomic uint64_t *)(void *)((char *)&seat[i] + at)) != 0;
+		if (here < p->locals)
+			nanosleep(&pause, NULL);
+	}
+}
+
+int yk_process_unlike(int devices, const char *uuid, uint32_t *other)
+{
+	struct yk_segment *s = NULL;
+	struct yk_started p;
+	int err = yk_place_find(&p);
+	if (err <= 0)
+		return err;
+	err = yk_segment_get(&p, &s);
+	if (err)
+		return err;
+	struct yk_seat *seat = yk_segment_world(s)->seat;
+	const uint64_t mine = devices == 1 ? yk_hash(uuid, strlen(uuid), 0) | 2 : 1;
+	bool alone = true;
+	*other = p.rank;
+	atomic_store(&seat[p.rank].sees, mine);
+	await_locals(&p, seat, offsetof(struct yk_seat, sees));
+	for (uint32_t i = 0; i < p.ranks; i++) {
+		const uint64_t theirs = atomic_load(&seat[i].sees);
+		alone &= theirs != 1;
+		if (i != p.rank && theirs == mine)
+			*other = i;
+	}
+	return alone && *other == p.rank;
+}
+
+int yk_process_cpu(uint32_t *index, uint32_t *share)
+{
 	struct yk_segment *s = NULL;
 	struct yk_started p;
 	int err = yk_place_find(&p);
@@ -135,13 +173,7 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 	if (err)
 		return err;
 	struct yk_seat *seat = yk_segment_world(s)->seat;
-	for (uint32_t here = 0, tries = 0; here < p.locals && tries < 10000; tries++) {
-		here = 0;
-		for (uint32_t i = 0; i < p.ranks; i++)
-			here += atomic_load(&seat[i].cpus) != 0;
-		if (here < p.locals)
-			nanosleep(&pause, NULL);
-	}
+	await_locals(&p, seat, offsetof(struct yk_seat, cpus));
 	for (uint32_t i = 0; i < p.ranks; i++)
 		if (i != p.rank && atomic_load(&seat[i].cpus) == atomic_load(&seat[p.rank].cpus)) {
 			++*share;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate: how long an all_reduce takes on more ranks than there are here, by the schedules that ranks run.
+// yoke simulate: how long an all_reduce, or a training step, takes on more ranks than there are here, by the schedules
+// that ranks run.
 #include "config.h"
 
 #include <stdio.h>
@@ -9,16 +10,10 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "dist/tuned.h"
+#include "tool/simulate.h"
 #include "tool/tool.h"
 
 enum { MOST = 4096 };
-
-struct simulation {
-	struct yk_wire_model m;
-	uint64_t first, last; // ranks, by doubling
-	uint64_t bytes;
-	const char *algorithm; // "": all
-};
 
 static int seconds(const char *text, double *to)
 {
@@ -30,7 +25,7 @@ static int seconds(const char *text, double *to)
 	return 0;
 }
 
-static int span(const char *text, struct simulation *s)
+static int span(const char *text, struct yk_simulation *s)
 {
 	char first[24];
 	const char *dots = strstr(text, "..");
@@ -44,7 +39,7 @@ static int span(const char *text, struct simulation *s)
 	return s->first < 2 || s->last < s->first || s->last > MOST ? -1 : 0;
 }
 
-static int parse(struct simulation *s, int argc, char **argv)
+static int parse(struct yk_simulation *s, int argc, char **argv)
 {
 	struct {
 		const char *name;
@@ -79,15 +74,22 @@ static int parse(struct simulation *s, int argc, char **argv)
 				return yk_usage("simulate", "bytes wants a number, got '%s'", value);
 		} else if ((value = yk_option("algorithm", argc, argv, &i))) {
 			s->algorithm = value;
+		} else if (!s->run && *argv[i] != '-' && !strchr(argv[i], '=')) {
+			s->run = argv[i];
 		} else {
-			return yk_usage("simulate", "'%s': there are ranks=, group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
+			return yk_usage("simulate", "'%s': there are a run's folder, ranks=, group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
 					"beta2= and gamma=", argv[i]);
 		}
 	}
 	return YK_DONE;
 }
 
-static int row(const struct simulation *s, uint32_t ranks, int how)
+uint64_t yk_simulation_next(const struct yk_simulation *s, uint64_t ranks)
+{
+	return ranks >= s->last ? 0 : 2 * ranks > s->last ? s->last : 2 * ranks;
+}
+
+static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 {
 	const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
 					    .node = s->m.node < ranks ? s->m.node : ranks };
@@ -111,7 +113,7 @@ static int row(const struct simulation *s, uint32_t ranks, int how)
 
 int yk_cmd_simulate(int argc, char **argv)
 {
-	struct simulation s = { .m = { .alpha1 = -1, .beta1 = -1, .alpha2 = -1, .beta2 = -1, .gamma = -1, .node = 1 },
+	struct yk_simulation s = { .m = { .alpha1 = -1, .beta1 = -1, .alpha2 = -1, .beta2 = -1, .gamma = -1, .node = 1 },
 				.first = 8, .last = 8, .bytes = 1 << 20, .algorithm = "" };
 	struct yk_wire_model found = { -1, -1, -1, -1, -1, 0 };
 	char hint[200];
@@ -135,14 +137,19 @@ int yk_cmd_simulate(int argc, char **argv)
 				!one && s.m.alpha2 < 0 ? "messages between machines" : "messages within a machine",
 				!one && s.m.alpha2 < 0 ? 2 : 1, !one && s.m.alpha2 < 0 ? 2 : 1,
 				!one && s.m.alpha2 < 0 ? "mpirun -n 2 yoke tune ranks" : "yoke tune ranks");
-	printf("all_reduce sum of %llu bytes, %u ranks a machine; ", (unsigned long long)s.bytes, s.m.node);
+	if (s.run)
+		printf("data ranks, %u a machine; ", s.m.node);
+	else
+		printf("all_reduce sum of %llu bytes, %u ranks a machine; ", (unsigned long long)s.bytes, s.m.node);
 	if (!apart)
 		printf("within: %.3g s + %.3g s/byte; ", s.m.alpha1, s.m.beta1);
 	if (!one)
 		printf("between: %.3g s + %.3g s/byte; ", s.m.alpha2, s.m.beta2);
 	printf("adding: %.3g s/byte\n", s.m.gamma);
+	if (s.run)
+		return yk_simulate_run(&s) < 0 ? yk_failed("simulate") : yk_finish("simulate", YK_DONE);
 	printf("%9s  %5s  %-9s %17s  %17s  %6s  %11s\n", "", "ranks", "by", "time", "formula", "ratio", "efficiency");
-	for (uint64_t n = s.first; n <= s.last && !err; n = n < s.last && 2 * n > s.last ? s.last : 2 * n)
+	for (uint64_t n = s.first; n && !err; n = yk_simulation_next(&s, n))
 		for (int how = 0; how < YK_BY_SHARED && !err; how++)
 			if (!*s.algorithm || !strcmp(s.algorithm, yk_algorithm_name[how]))
 				err = row(&s, (uint32_t)n, how);

@@ -56,6 +56,8 @@ yoke_SOURCES = \
 	src/tool/option.c \
 	src/tool/selftest.h \
 	src/tool/selftest_bk.c \
+	src/tool/simulate.h \
+	src/tool/simulate_run.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \

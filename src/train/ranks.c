@@ -121,10 +121,15 @@ int yk_ranks_start(const struct yk_trainer *t)
 	return e ? e : ended;
 }
 
-int yk_ranks_bucket(const struct yk_parameters *ps, int end)
+size_t yk_ranks_room(bool first)
 {
 	const size_t most = (size_t)yk_param_int(&bucket_setting);
-	const size_t room = end == ps->count && most > FIRST_BUCKET ? FIRST_BUCKET : most; // those of the last layers come first
+	return first && most > FIRST_BUCKET ? FIRST_BUCKET : most;
+}
+
+int yk_ranks_bucket(const struct yk_parameters *ps, int end)
+{
+	const size_t room = yk_ranks_room(end == ps->count); // those of the last layers come first
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);

@@ -19,6 +19,8 @@ int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
 yoke_tensor *yk_ranks_narrow(const struct yk_trainer *, yoke_tensor *gradient);
 // Behind a step: hears what all wished in the one before it, for which it waits; sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
+// Bytes that a bucket ends behind; the first one that is summed is small, to begin early.
+size_t yk_ranks_room(bool first);
 // Parameters of one bucket, which ends before `end`: the first of them.
 int yk_ranks_bucket(const struct yk_parameters *, int end);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made

@@ -128,7 +128,7 @@ static bool null, sticky, addressed, unified, defers;
 static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
 static uint64_t max_segment, memory_free, devices, impls, impls_most, multiple;
 static long only; // the implementation that faults of runs are for, 0: all
-static const char *lacks, *absurd;
+static const char *lacks, *absurd, *uuid;
 static char how[16] = "error", wrong[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the one that follows
 static struct segment *segments;
@@ -229,6 +229,8 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
 		i->multiple[k / 3][k % 3] = (uint16_t)multiple;
 	snprintf(i->name, sizeof i->name, "host memory with faults");
+	if (*uuid)
+		snprintf(i->uuid, sizeof i->uuid, "%s-%u", uuid, (unsigned)device);
 	make_absurd(i);
 	return 0;
 }
@@ -1026,6 +1028,7 @@ static void read_settings(void)
 		backend.graph_end = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
+	uuid = text("fault.uuid", "string", "", "the devices' UUIDs begin with it, the number follows");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
 	telemetry_how();
