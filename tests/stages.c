@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "base/error.h"
-#include "dist/turns.h"
+#include "dist/simulate.h"
 #include "nn/model.h"
 #include "tap.h"
 #include "train/need.h"
@@ -45,6 +45,36 @@ static int clock_of(enum yk_pipeline how, int stages, int parts)
 		last = now[s] > last ? now[s] : last;
 	}
 	return last;
+}
+
+// The simulator's bubble: of free messages the formula, else within 10 % of it for short ones; and a step by hand.
+static void test_simulated(void)
+{
+	const struct yk_wire_model free = { .node = MOST_STAGES }, wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MOST_STAGES };
+	double took, bubble;
+	int wrong = 0;
+	for (int how = 0; how < 2; how++)
+		for (int stages = 1; stages <= MOST_STAGES; stages++)
+			for (int parts = 1; parts <= MOST_PARTS; parts++) {
+				const struct yk_pipeline_want w = { how, stages, parts, 1e-3, 2e-3, 1 << 20 };
+				const double want = (double)(stages - 1) / (parts + stages - 1);
+				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) || fabs(bubble - want) > 1e-12 ||
+					 fabs(took - 3e-3 * (parts + stages - 1)) > 1e-12;
+			}
+	ok(!wrong, "simulated: without messages' time the bubble is (S - 1)/(M + S - 1): %d wrong", wrong);
+	for (int stages = 4; stages <= 8; stages *= 2)
+		for (int how = 0; how < 2; how++) {
+			const struct yk_pipeline_want w = { how, stages, 8, 10e-3, 20e-3, 1 << 20 };
+			const double want = (stages - 1.) / (8 + stages - 1);
+			const int e = yk_simulate_pipeline(&wire, &w, &took, &bubble);
+			ok(!e && bubble > want && bubble < 1.1 * want, "simulated: %s, %d stages, messages of 0.1 ms: bubble %.4f, formula %.4f",
+			   how == YK_GPIPE ? "gpipe" : "1f1b", stages, bubble, want);
+		}
+	// 2 stages, 1 part: forward, a message, forward and back, a message, back
+	const struct yk_pipeline_want w = { YK_1F1B, 2, 1, 1, 2, 10 };
+	const struct yk_wire_model slow = { .alpha1 = 0.5, .beta1 = 0.25, .node = 2 };
+	yk_simulate_pipeline(&slow, &w, &took, &bubble);
+	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12, "simulated: two stages, one part, by hand: %g", took);
 }
 
 static void test_turns(void)
@@ -466,6 +496,7 @@ int main(void)
 	yoke_setting_set("cpu.devices", "4");
 	tap_seed();
 	test_turns();
+	test_simulated();
 	test_split();
 	test_passes(&yk_model_gpt, 3, false, 2, "auto", 5);
 	test_passes(&yk_model_gpt, 3, true, 3, "auto", 4);

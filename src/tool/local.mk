@@ -56,6 +56,7 @@ yoke_SOURCES = \
 	src/tool/selftest_bk.c \
 	src/tool/table.c \
 	src/tool/table.h \
+	src/tool/simulate_stages.c \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \
