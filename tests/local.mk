@@ -83,6 +83,7 @@ test_programs = \
 	tests/largest.t \
 	tests/ranks.t \
 	tests/tensor_ranks.t \
+	tests/stages.t \
 	tests/schedules.t \
 	tests/simulate.t \
 	tests/lists.t \
@@ -218,6 +219,7 @@ test_scripts = \
 	tests/train_ranks.sh \
 	tests/train_tensor.sh \
 	tests/simulate.sh \
+	tests/train_pipeline.sh \
 	tests/train_compress.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
@@ -300,6 +302,7 @@ tests_keys_t_SOURCES = tests/keys.c
 tests_largest_t_SOURCES = tests/largest.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_tensor_ranks_t_SOURCES = tests/tensor_ranks.c
+tests_stages_t_SOURCES = tests/stages.c
 tests_schedules_t_SOURCES = tests/schedules.c
 tests_epilogues_t_SOURCES = tests/epilogues.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c

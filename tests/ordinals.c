@@ -112,6 +112,23 @@ static void scopes(void)
 	ok(!memcmp(c, a[0], sizeof c), "the scope opened again: the first call again");
 }
 
+// Two steps, as one evaluation; calls are counted anew behind the second.
+static void steps(void)
+{
+	static float a[N], b[N];
+	yoke_scope *s = yoke_scope_begin("parts");
+	yoke_random_set(9, 4);
+	yoke_tensor *x = numbers(N);
+	yoke_random_set(9, 5);
+	yoke_tensor *y = numbers(N);
+	yoke_eval(2, (yoke_tensor *[]){ x, y });
+	yoke_read(x, a, sizeof a);
+	yoke_read(y, b, sizeof b);
+	is(a, N, 9, "parts", 0, 4, "two steps in one evaluation: the first");
+	is(b, N, 9, "parts", 0, 5, "the second");
+	yoke_scope_end(s);
+}
+
 // The index is that of the element, whatever the shape.
 static void shapes(void)
 {
@@ -186,6 +203,7 @@ int main(int argc, char **argv)
 		return print_hash();
 	tap_seed();
 	scopes();
+	steps();
 	shapes();
 	modes(argv[0]);
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());

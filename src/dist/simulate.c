@@ -255,3 +255,56 @@ double yk_simulate_least(const struct yk_wire_model *m, uint32_t n, double bytes
 	const double within = 2. * (n - 1) / n * bytes * least(m->beta1, machines > 1 ? m->beta2 * m->node : m->beta1);
 	return most(within, 2. * (machines - 1) / machines * bytes * m->beta2);
 }
+
+// ---- a pipeline's step ----
+
+struct stage {
+	int64_t at;             // turns done
+	double clock, port[2];  // port: of what goes forward and back
+	double *came[2];        // by part: when it was here, of the stage before and of the one behind; < 0: it was not
+};
+
+// The next turn of stage s; false: it waits for what has not been sent.
+static bool turn(struct stage *st, const struct yk_wire_model *m, const struct yk_pipeline_want *w, int64_t s)
+{
+	struct stage *me = &st[s];
+	const struct yk_turn t = yk_turn_of(w->how, w->stages, s, w->parts, me->at);
+	const int64_t to = t.back ? s - 1 : s + 1, from = t.back ? s + 1 : s - 1;
+	if (from >= 0 && from < w->stages && me->came[t.back][t.part] < 0)
+		return false;
+	me->clock = most(me->clock, me->came[t.back][t.part]) + (t.back ? w->back : w->forward);
+	me->at++;
+	if (to < 0 || to >= w->stages)
+		return true;
+	const bool near = s / m->node == to / m->node;
+	me->port[t.back] = most(me->port[t.back], me->clock) +
+			   (near ? m->alpha1 + w->bytes * m->beta1 : m->alpha2 + w->bytes * m->beta2 * m->node);
+	st[to].came[t.back][t.part] = me->port[t.back];
+	return true;
+}
+
+int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline_want *w, double *seconds, double *bubble)
+{
+	struct stage *st = calloc((size_t)w->stages, sizeof *st);
+	double *came = malloc(2 * (size_t)w->stages * (size_t)w->parts * sizeof *came);
+	const bool good = st && came && m->node;
+	*seconds = *bubble = 0;
+	for (int64_t i = 0; i < 2 * w->stages * w->parts && good; i++)
+		came[i] = -1;
+	for (int64_t s = 0; s < w->stages && good; s++)
+		for (int k = 0; k < 2; k++)
+			st[s].came[k] = came + (2 * s + k) * w->parts;
+	for (bool moved = good; moved;) {
+		moved = false;
+		for (int64_t s = 0; s < w->stages; s++)
+			while (st[s].at < 2 * w->parts && turn(st, m, w, s))
+				moved = true;
+	}
+	for (int64_t s = 0; s < w->stages && good; s++)
+		*seconds = most(*seconds, st[s].clock);
+	if (*seconds > 0)
+		*bubble = 1 - (double)w->parts * (w->forward + w->back) / *seconds;
+	free(st);
+	free(came);
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory to simulate %lld stages", (long long)w->stages);
+}

@@ -6,6 +6,7 @@
 #define YK_SIMULATE_H
 
 #include "dist/schedule.h"
+#include "dist/turns.h"
 
 struct yk_wire_model {
 	double alpha1, beta1, alpha2, beta2, gamma; // seconds, a byte
@@ -19,5 +20,15 @@ int yk_simulate(const struct yk_wire_model *, const struct yk_schedule_want *, d
 bool yk_simulate_formula(const struct yk_wire_model *, const struct yk_schedule_want *, double bytes, double *seconds);
 // No all_reduce takes less, whatever its schedule: each byte has to leave each rank, and each machine.
 double yk_simulate_least(const struct yk_wire_model *, uint32_t ranks, double bytes);
+
+// A step of a pipeline whose stages are alike, by the turns that ranks take; stage s is rank s.
+struct yk_pipeline_want {
+	enum yk_pipeline how;
+	int64_t stages, parts;
+	double forward, back; // seconds of a part
+	double bytes;         // that go on to the next stage, and come back
+};
+// seconds: of the step; bubble: the share of it that stages are idle for, at the mean.  ENOMEM.
+int yk_simulate_pipeline(const struct yk_wire_model *, const struct yk_pipeline_want *, double *seconds, double *bubble);
 
 #endif

@@ -117,6 +117,9 @@ int yk_cmd_simulate(int argc, char **argv)
 				.first = 8, .last = 8, .bytes = 1 << 20, .algorithm = "" };
 	struct yk_wire_model found = { -1, -1, -1, -1, -1, 0 };
 	char hint[200];
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "stages=", 7) || !strcmp(argv[i], "--stages"))
+			return yk_simulate_stages(argc, argv);
 	int status = parse(&s, argc, argv), err = 0;
 	if (status != YK_DONE)
 		return status;

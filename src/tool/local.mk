@@ -60,6 +60,7 @@ yoke_SOURCES = \
 	src/tool/simulate_run.c \
 	src/tool/table.c \
 	src/tool/table.h \
+	src/tool/simulate_stages.c \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \

@@ -45,6 +45,7 @@ int yk_cmd_ablate(int argc, char **argv);
 int yk_cmd_advise(int argc, char **argv);
 int yk_cmd_selftest(int argc, char **argv);
 int yk_cmd_simulate(int argc, char **argv);
+int yk_simulate_stages(int argc, char **argv); // of a pipeline
 int yk_tune_ranks(int argc, char **argv); // yoke tune ranks
 int yk_cmd_report(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);

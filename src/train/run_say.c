@@ -13,6 +13,7 @@
 #include "graph/context.h"
 #include "train/advice.h"
 #include "train/need.h"
+#include "train/stages.h"
 #include "train/zero.h"
 
 // Passes over the training part, as `epochs` counts them.
@@ -51,7 +52,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char each[48] = "", weights[32], gradients[32], most[32], whole[32];
+	char stages[240], each[48] = "", weights[32], gradients[32], most[32], whole[32];
 	if (t->valid_windows < yk_data_valid_windows(t->data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
@@ -62,6 +63,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->cuts)
 		yk_progress_say(&r->progress, "tensor=%" PRId64 ": %" PRId64 " ranks compute each part together, each with weights, %s",
 				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)));
+	if (t->stages) {
+		yk_stages_text(t, stages, sizeof stages);
+		yk_progress_say(&r->progress, "%s", stages);
+	}
 	if (t->zero)
 		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
 				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),

@@ -4,6 +4,7 @@
 
 #include "train/stages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,22 @@ int yk_stages_start(const struct yk_trainer *t)
 		e = yoke_eval(0, NULL);
 	const int ended = yoke_scope_end(s);
 	return e ? e : ended;
+}
+
+void yk_stages_text(const struct yk_trainer *t, char *to, size_t room)
+{
+	const char *split = yk_config_str(t->config, YK_KEY_split);
+	const int64_t stages = t->grid.stages;
+	int64_t from, end;
+	FILE *f = fmemopen(to, room, "w");
+	if (!f)
+		return;
+	fprintf(f, "stages=%lld: blocks", (long long)stages);
+	for (int64_t k = 0; k < stages; k++)
+		if (yk_stage_split(t->net->model, &t->net->shape, split, stages, k, &from, &end) == 0)
+			fprintf(f, "%s %lld", k ? "," : "", (long long)(end - from));
+	fprintf(f, "; %s", yk_config_str(t->config, YK_KEY_pipeline));
+	fclose(f);
 }
 
 // ---- a step ----

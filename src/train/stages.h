@@ -19,6 +19,9 @@ void yk_stages_share(const struct yk_trainer *, struct yk_optim_share *);
 // The last stage's copy of the embedding becomes the first one's.
 int yk_stages_start(const struct yk_trainer *);
 
+// "stages=2: blocks 4, 4; 1f1b".
+void yk_stages_text(const struct yk_trainer *, char *to, size_t room);
+
 // Records all parts of a step: t->grad and, on the last stage, *loss become the sums over them.  share: a part's share of
 // the step's loss.
 int yk_stages_record(struct yk_trainer *, yoke_tensor *(*share)(const struct yk_trainer *, yoke_tensor *loss), yoke_tensor **loss);
