@@ -215,6 +215,7 @@ test_scripts = \
 	tests/train_ranks.sh \
 	tests/train_tensor.sh \
 	tests/train_compress.sh \
+	tests/train_lost.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
 
