@@ -63,7 +63,7 @@ static int train_model(const char *layers, const char *embed, const char *steps)
 		if (!resumes || !i || !strncmp(keys[i], "resume", 6))
 			e = yk_config_argument(&c, keys[i]);
 	if (e == 0)
-		e = yk_train(&c);
+		e = yk_train(&c, NULL);
 	yk_config_fini(&c);
 	return e;
 }

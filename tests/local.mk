@@ -221,6 +221,7 @@ test_scripts = \
 	tests/simulate.sh \
 	tests/train_pipeline.sh \
 	tests/train_compress.sh \
+	tests/train_lost.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
 

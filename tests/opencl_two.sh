@@ -42,6 +42,31 @@ verdict "both train one model" "$(trained both ranks=auto zero=1
 	grep -q '^2 ranks' both.log || cat both.log)"
 verdict "with the bits of one" "$(trained alone parts=2
 	for file in model optimizer; do cmp both/$file.*.safetensors alone/$file.*.safetensors; done)"
+# Parameters are gathered block by block and let go, on these devices as on the CPU
+shared="data=text layers=4 heads=2 embed=128 context=16 batch=1 valid=0 parts=4"
+# said ROW BACKEND: bytes of a row of the plan
+said()
+{
+	# shellcheck disable=SC2086 # words
+	[ -s "plan.$2" ] || YOKE_BACKEND=$2 YOKE_DIST_BUCKET=200000 timeout 100 "$yoke" plan $shared ranks=2 zero=3 steps=3 >"plan.$2" 2>&1
+	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" "plan.$2"
+}
+verdict "of shared parameters each has its part, and blocks of the others'" "$(
+	for row in parameters activations "peak, forward" "peak, step"; do
+		one=$(said "$row" cpu)
+		two=$(said "$row" opencl)
+		[ "$two" -le $((one * 103 / 100)) ] && [ "$two" -ge $((one * 97 / 100)) ] || echo "$row: $two, on the CPU $one"
+	done
+	shared="$shared steps=2 dropout=0.1 log_every=1 telemetry=0"
+	for stage in 0 3; do
+		# shellcheck disable=SC2086 # words
+		YOKE_DIST_BUCKET=200000 timeout 100 "$yoke" train $shared ranks=2 zero=$stage out=stage$stage >log 2>&1 || cat log
+	done
+	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' stage3/metrics.jsonl | tail -n 1)
+	[ "$took" -le $(($(said "peak, step" opencl) * 103 / 100)) ] || echo "took $took, $(said "peak, step" opencl) said"
+	for file in model optimizer; do
+		cmp stage0/$file.*.safetensors stage3/$file.*.safetensors
+	done)"
 verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
 # Each step is waited for by its line of the log, so that a batch which is up before the kernels of the step in front of
 # its own are over was sent ahead.  When threads had read it chance decides: one is enough.

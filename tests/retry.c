@@ -92,7 +92,7 @@ static int train(const char *resume)
 	if (e == 0)
 		e = yk_config_argument(&c, keys[1]);
 	if (e == 0)
-		e = yk_train(&c);
+		e = yk_train(&c, NULL);
 	yk_config_fini(&c);
 	return e;
 }

@@ -52,7 +52,6 @@ refused()
 verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
 verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
-verdict "restarts of threads" "$(refused 'give spawn=process' data=text spawn=thread ranks=2 restarts=1)"
 verdict "more ranks than there will be" "$(refused 'min_ranks=3 is more than ranks=2' spawn=process data=text ranks=2 min_ranks=3)"
 verdict "standard input" "$(refused 'data=- can be read by one process only' spawn=process ranks=2 data=text,-)"
 verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"

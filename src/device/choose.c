@@ -380,19 +380,24 @@ struct yk_device *yk_device_named(const char *name)
 int yk_device_leave(struct yk_device *d)
 {
 	const char *list = yk_param_str(&backend_setting);
-	size_t n;
 
 	if (*yk_param_str(&device_setting) ||
 	    (!yk_list_is_open(list) && *list != '^' && !strchr(list, ',')))
 		return yk_fail(YOKE_EDEVICE, "%s was asked for by name", d->id);
 	if (is_cpu(d))
 		return yk_fail(YOKE_EDEVICE, "%s is the last resort", d->id);
+	yk_device_lose(d);
+	return 0;
+}
+
+void yk_device_lose(struct yk_device *d)
+{
+	size_t n;
 	pthread_mutex_lock(&lock);
 	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
 	for (size_t i = 0; i < n; i++)
 		found[i]->left |= found[i] == d || same(&found[i]->info, &d->info);
 	pthread_mutex_unlock(&lock);
-	return 0;
 }
 
 struct yk_device *yk_device_cpu(void)

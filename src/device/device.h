@@ -72,6 +72,8 @@ const char *yk_backend_trouble(const char *name);
 // The device has failed: neither it nor another offer of the same hardware is chosen any more by this
 // process.  EDEVICE, and nothing changes, when it was asked for by name, alone; the CPU backend's is never left.
 int yk_device_leave(struct yk_device *);
+// The same of one among several of a kind, whoever asked for that.
+void yk_device_lose(struct yk_device *);
 // Bytes of the device's memory that nobody uses now, this process included; 0: not known.
 uint64_t yk_device_free(const struct yk_device *);
 // The CPU backend's device, which serves what others do not take.

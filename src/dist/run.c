@@ -20,7 +20,9 @@ struct run {
 	void *arg;
 	struct yk_hub *hub;
 	char (*device)[sizeof ((struct yk_device *)NULL)->id]; // by rank
-	atomic_int first; // 1 + the rank that failed first, 0: none
+	pthread_mutex_t lock;
+	int first;  // 1 + the rank that failed first, 0: none
+	bool heard; // .. by what another did, whose error comes later then
 	int code;
 	char why[1600];
 };
@@ -31,6 +33,21 @@ struct member {
 	bool joined;
 	pthread_t thread;
 };
+
+// The rank's error counts, if it is the first one, or the first of its own.
+static void note(struct member *m, const yoke_context *ctx, int err)
+{
+	struct run *r = m->run;
+	const bool heard = err == YOKE_ERANK || (ctx && ctx->failure.code == YOKE_ERANK);
+	pthread_mutex_lock(&r->lock);
+	if (!r->first || (r->heard && !heard)) {
+		r->first = (int)m->rank + 1;
+		r->heard = heard;
+		r->code = err;
+		snprintf(r->why, sizeof r->why, "%s", yoke_error_code() ? yoke_error() : "it returned that error");
+	}
+	pthread_mutex_unlock(&r->lock);
+}
 
 static int rank_main(struct member *m)
 {
@@ -46,13 +63,8 @@ static int rank_main(struct member *m)
 		yk_world_set(world);
 		err = r->fn(world, r->arg);
 	}
-	int none = 0;
 	if (err < 0) {
-		if (atomic_compare_exchange_strong(&r->first, &none, (int)m->rank + 1)) {
-			r->code = err;
-			snprintf(r->why, sizeof r->why, "%s",
-				 yoke_error_code() ? yoke_error() : "it returned that error");
-		}
+		note(m, !world || yk_current() == ctx ? ctx : NULL, err);
 		if (!world)
 			yk_hub_break(r->hub, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
 		else if (yk_current() == ctx) // else it was freed, and the others heard so
@@ -123,7 +135,7 @@ static int find_devices(int n, const char *devices, char (*to)[sizeof ((struct y
 
 int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg)
 {
-	struct run r = { .fn = fn, .arg = arg };
+	struct run r = { .fn = fn, .arg = arg, .lock = PTHREAD_MUTEX_INITIALIZER };
 	sigset_t all, old;
 	int started = 0, err = 0;
 	if (n < 1 || n > YK_MOST_RANKS || !fn)
@@ -154,9 +166,8 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	for (int i = 0; i < started; i++)
 		pthread_join(member[i].thread, NULL);
-	const int first = atomic_load(&r.first);
-	if (!err && first)
-		err = yk_fail(r.code, "rank %d: %s", first - 1, r.why);
+	if (!err && r.first)
+		err = yk_fail(r.code, "rank %d: %s", r.first - 1, r.why);
 	free(member);
 	free(r.device);
 	return err;

@@ -122,7 +122,7 @@ static uint32_t first_gradient(const struct layout *l)
 	return (uint32_t)l->p->steps;
 }
 
-// What was computed forward and waits for the way back, at its most; and the largest workspace.
+// What was computed forward and waits for the way back on the device, at its most; and the largest workspace.
 static int count_kinds(struct layout *l)
 {
 	const struct yk_graph *g = &l->w->g;
@@ -134,7 +134,7 @@ static int count_kinds(struct layout *l)
 	for (uint32_t v = 0; v < g->values; v++) {
 		const struct life *f = &l->life[v];
 		if (!f->used || f->leaf != YK_NIL || f->dies == FOREVER || f->writer == YK_NIL ||
-		    f->writer >= turn || f->dies < turn)
+		    f->writer >= turn || f->dies < turn || is_hosts(l->w, v))
 			continue;
 		change[f->born] += f->bytes;
 		change[f->dies + 1] -= f->bytes;

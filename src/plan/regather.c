@@ -201,42 +201,61 @@ static bool reduces(const struct yk_work *w, uint32_t node)
 	return w->g.node[node].op == YK_RANKS_REDUCE_SHARES;
 }
 
-// Reductions whose last operand is made at this place.
-static int reduce_now(struct regathering *r, const uint32_t *reduction, size_t n, uint32_t at)
+// A copy that only reductions read.
+static bool feeds(const struct yk_work *w, uint32_t node)
+{
+	bool feeds = is_copy(w, node) && w->value[w->g.node[node].out].use != YK_NIL;
+	for (uint32_t u = w->value[w->g.node[node].out].use; feeds && u != YK_NIL; u = w->use[u].next)
+		feeds = reduces(w, w->use[u].node);
+	return feeds;
+}
+
+// The place in time of what makes the node's last operand, or what that is a copy of.
+static uint32_t ready_at(const struct regathering *r, uint32_t node)
 {
 	const struct yk_work *w = r->w;
-	int err = 0;
-	for (size_t k = 0; k < n && !err; k++) {
-		const struct yk_node *x = &w->g.node[reduction[k]];
-		uint32_t last = 0;
-		for (uint32_t a = 0; a < x->nin; a++) {
-			const uint32_t by = maker_of(w, x->in + a);
-			last = by != YK_NIL && by < r->n && r->place[by] > last ? r->place[by] : last;
-		}
-		if (last == at)
-			err = put(r, reduction[k]);
+	const struct yk_node *n = &w->g.node[node];
+	uint32_t last = 0;
+	for (uint32_t a = 0; a < n->nin; a++) {
+		uint32_t by = maker_of(w, n->in + a);
+		if (by != YK_NIL && by < r->n && feeds(w, by))
+			by = maker_of(w, w->g.node[by].in);
+		last = by != YK_NIL && by < r->n && r->place[by] > last ? r->place[by] : last;
 	}
+	return last;
+}
+
+// Reductions, and copies for them, that are ready at this place.
+static int reduce_now(struct regathering *r, const uint32_t *late, size_t n, uint32_t at)
+{
+	int err = 0;
+	for (int copies = 1; copies >= 0; copies--)
+		for (size_t k = 0; k < n && !err; k++)
+			if (is_copy(r->w, late[k]) == copies && ready_at(r, late[k]) == at)
+				err = put(r, late[k]);
 	return err;
 }
 
-static int reorder(struct regathering *r, uint32_t *reduction)
+static int reorder(struct regathering *r, uint32_t *late)
 {
 	const struct yk_work *w = r->w;
-	size_t next = 0, reductions = 0;
+	size_t next = 0, n = 0;
 	int err = 0;
 	for (size_t i = 0; i < r->n; i++)
-		if (reduces(w, r->order[i]))
-			reduction[reductions++] = r->order[i];
-	for (size_t i = 0; i < r->n && !err; i++) {
+		if (reduces(w, r->order[i]) || feeds(w, r->order[i]))
+			late[n++] = r->order[i];
+	for (size_t i = 0, at = 0; i < r->n && !err; i++) {
 		const uint32_t k = r->order[i];
+		const bool moves = at < n && late[at] == k;
+		at += moves;
 		while (next < r->readings && is_time(r, next, i) && !err)
 			err = gather(r, &r->reading[next++]);
 		if (!err && yk_computes(w, k))
 			err = read_again(r, k, i >= r->backward);
-		if (!err && !reduces(w, k))
+		if (!err && !moves)
 			err = put(r, k);
 		if (!err)
-			err = reduce_now(r, reduction, reductions, (uint32_t)i);
+			err = reduce_now(r, late, n, (uint32_t)i);
 	}
 	for (size_t i = 0; i < r->nagain && !err; i++)
 		r->w->node[r->again[i]].time = (uint32_t)i;
@@ -266,13 +285,13 @@ int yk_regather(struct yk_work *w)
 		any = gathers(w, k);
 	if (!any)
 		return 0;
-	uint32_t *reduction = malloc((r.n + 1) * sizeof *reduction);
+	uint32_t *late = malloc((r.n + 1) * sizeof *late);
 	r.order = yk_in_time(w);
 	r.place = malloc((r.n + 1) * sizeof *r.place);
 	r.up = malloc((w->g.values + 1) * sizeof *r.up);
 	for (int pass = 0; pass < 2; pass++)
 		r.number[pass] = calloc(r.n + 1, sizeof *r.number[pass]);
-	int err = r.order && reduction && r.place && r.up && r.number[0] && r.number[1] ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	int err = r.order && late && r.place && r.up && r.number[0] && r.number[1] ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err) {
 		memset(r.up, 0xff, (w->g.values + 1) * sizeof *r.up);
 		find_copies(&r);
@@ -280,10 +299,10 @@ int yk_regather(struct yk_work *w)
 	}
 	yk_edit_begin(w);
 	if (!err)
-		err = reorder(&r, reduction);
+		err = reorder(&r, late);
 	if (!err)
 		err = drop(&r);
-	free(reduction);
+	free(late);
 	free(r.order);
 	free(r.place);
 	for (size_t i = 0; i < r.readings; i++)

@@ -6,7 +6,6 @@
 
 #include "dist/process.h"
 #include "train/ranks.h"
-#include "train/run.h"
 
 int yk_cmd_train(int argc, char **argv)
 {
@@ -17,7 +16,7 @@ int yk_cmd_train(int argc, char **argv)
 	if (yk_config_arguments(&c, argc - 1, argv + 1) < 0) {
 		yk_failed("train");
 		status = YK_USAGE;
-	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) : yk_train(&c)) < 0) {
+	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) : yk_ranks_train(&c, argc, argv)) < 0) {
 		status = yk_process_failed() ? YK_FAILED : yk_failed("train"); // of processes one speaks for all
 	}
 	yk_config_fini(&c);

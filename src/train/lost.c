@@ -51,6 +51,12 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 	return e == 0 ? yk_watch_begin(&r->watch, r->out, &r->progress) : e;
 }
 
+bool yk_run_lost(int code)
+{
+	const struct yoke_context *ctx = yk_current();
+	return ctx && code < 0 && (code == YOKE_EDEVICE || ctx->failure.code == YOKE_EDEVICE);
+}
+
 // Was it the device?  Then says what became of it, without what the engine would have a program do.
 // after: the last step that was heard of, -1: none was begun.  begun: the last that was launched; what
 // is lost may have been any between them.

@@ -19,6 +19,7 @@
 #include "train/compress.h"
 #include "train/outname.h"
 #include "train/resume.h"
+#include "train/run.h"
 #include "train/stages.h"
 #include "train/zero.h"
 
@@ -39,19 +40,18 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 	if (yk_config_int(c, YK_KEY_restarts) > 0 && yk_process_launched())
 		return yk_fail(YOKE_EINVAL, "restarts=%lld: ranks are started by a launcher here, which would have to start them "
 			       "again", (long long)yk_config_int(c, YK_KEY_restarts));
-	if (yk_config_int(c, YK_KEY_restarts) > 0 && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
-		return yk_fail(YOKE_EINVAL, "restarts=%lld: of threads none is lost alone; give spawn=process",
-			       (long long)yk_config_int(c, YK_KEY_restarts));
 	if (yk_config_int(c, YK_KEY_min_ranks) > ranks)
 		return yk_fail(YOKE_EINVAL, "min_ranks=%lld is more than ranks=%lld",
 			       (long long)yk_config_int(c, YK_KEY_min_ranks), (long long)ranks);
-	if (!place && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+	const bool threads = !place && strcmp(yk_config_str(c, YK_KEY_spawn), "process") != 0;
+	if (threads && (ranks == 1 || !yk_config_int(c, YK_KEY_restarts)))
 		return 0;
-	if (!strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+	if (!threads && !strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
 		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with ranks that are processes name a backend");
 	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
 		if (strcspn(at, ",") == 1 && *at == '-')
-			return yk_fail(YOKE_EINVAL, "data=- can be read by one process only; with ranks that are processes name a file");
+			return yk_fail(YOKE_EINVAL, threads ? "data=- can be read once only; with restarts= name a file" :
+				       "data=- can be read by one process only; with ranks that are processes name a file");
 	return 0;
 }
 
@@ -344,24 +344,36 @@ static int64_t go_on_with(int64_t left, int64_t least, int64_t parts, int64_t un
 	return 0;
 }
 
+// Where so many ranks are lost: how many others go on, of which it says so.  0: they do not.
+static int64_t others(const struct yk_config *c, int64_t ranks, int64_t lost, int64_t parts, int64_t again)
+{
+	const int64_t restarts = yk_config_int(c, YK_KEY_restarts);
+	if (!lost || again > restarts)
+		return 0;
+	ranks = go_on_with(ranks - lost, yk_config_int(c, YK_KEY_min_ranks), parts, yk_grid_unit(c));
+	if (ranks)
+		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
+			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);
+	return ranks;
+}
+
+static int64_t parts_of(const struct yk_config *c)
+{
+	const int64_t parts = yk_config_int(c, YK_KEY_parts);
+	return parts == YK_AUTO ? yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate) : parts;
+}
+
 static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t *set)
 {
-	const int64_t restarts = yk_config_int(c, YK_KEY_restarts), least = yk_config_int(c, YK_KEY_min_ranks);
-	int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
-	if (parts == YK_AUTO)
-		parts = yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate);
+	const int64_t parts = parts_of(c);
+	int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	for (int64_t again = 1;; again++) {
 		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
 		const int e = yk_spawn((int)ranks, w->word, &launch);
 		if (e < 0 && launch.signals > 1)
 			_exit(128 + launch.signal);
-		if (e == 0 || launch.signals || !launch.lost || again > restarts)
+		if (e == 0 || launch.signals || !(ranks = others(c, ranks, launch.lost, parts, again)))
 			return e;
-		const int64_t left = ranks - launch.lost;
-		if (!(ranks = go_on_with(left, least, parts, yk_grid_unit(c))))
-			return e;
-		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
-			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);
 		yoke_error_clear();
 		words_set(w, ranks, parts);
 	}
@@ -386,6 +398,43 @@ int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
 	pthread_sigmask(SIG_BLOCK, &set, &old);
 	e = spawn_all(&all, &w, &set);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	yk_config_fini(&all);
+	free(w.word);
+	return e;
+}
+
+int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
+{
+	struct yk_config all, again;
+	struct words w;
+	int lost = 0;
+	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_place(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
+		return yk_train(c, NULL);
+	int e = words_make(&w, argc, argv);
+	if (e < 0)
+		return e;
+	e = complete(c, &all);
+	if (e < 0) {
+		free(w.word);
+		return e;
+	}
+	const int64_t parts = parts_of(&all);
+	int64_t ranks = yk_config_int(&all, YK_KEY_ranks);
+	e = yk_train(c, &lost);
+	for (int64_t n = 1; e < 0 && (ranks = others(&all, ranks, lost, parts, n)); n++) {
+		yoke_error_clear();
+		words_set(&w, ranks, parts);
+		int count = 2;
+		while (w.word[count])
+			count++;
+		e = yk_config_init(&again, YK_T);
+		if (e == 0)
+			e = yk_config_arguments(&again, count - 2, w.word + 2);
+		lost = 0;
+		if (e == 0)
+			e = yk_train(&again, &lost);
+		yk_config_fini(&again);
+	}
 	yk_config_fini(&all);
 	free(w.word);
 	return e;

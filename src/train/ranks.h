@@ -40,6 +40,8 @@ bool yk_ranks_spawns(const struct yk_config *);
 // that are left as keep the bits, from the last checkpoint.  ERANK: how the first one ended that did not end well.  A
 // second signal ends the calling process.
 int yk_ranks_spawn(const struct yk_config *, int argc, char *const argv[]);
+// Trains, as ranks that are threads or alone; with restarts=, where devices of ranks fail, goes on as those do.
+int yk_ranks_train(struct yk_config *, int argc, char *const argv[]);
 // Is this process rank 0, or all ranks?
 bool yk_ranks_leads(void);
 // fn on each of so many ranks: threads, or as the one that this process is.

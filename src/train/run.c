@@ -183,6 +183,7 @@ struct crew {
 	const struct yk_config *config;
 	const struct yk_checkpoint *from;
 	int *lock;
+	atomic_int *lost; // devices
 };
 
 // Of a rank that does not lead: it trains, and says nothing.
@@ -216,6 +217,10 @@ static int member(yoke_group *world, void *arg)
 		return e;
 	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) : follow(all, &own);
 	yk_config_fini(&own);
+	if (yk_run_lost(e)) {
+		yk_device_lose(yk_current()->device);
+		atomic_fetch_add(all->lost, 1);
+	}
 	return e;
 }
 
@@ -236,7 +241,7 @@ static int divide(int64_t ranks)
 	return yoke_setting_set("cpu.devices", n);
 }
 
-static int run(struct yk_run *r, struct yk_config *c)
+static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 {
 	const char *out = r->out;
 	struct yk_checkpoint ck;
@@ -266,7 +271,7 @@ static int run(struct yk_run *r, struct yk_config *c)
 		e = yoke_error_code();
 	if (e == 0)
 		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
-			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock }) :
+			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock, lost }) :
 			    work(r, c, from, &lock);
 	yk_corpus_free(r->corpus);
 	r->corpus = NULL;
@@ -278,8 +283,9 @@ static int run(struct yk_run *r, struct yk_config *c)
 	return e;
 }
 
-int yk_train(struct yk_config *c)
+int yk_train(struct yk_config *c, int *lost)
 {
+	atomic_int devices = 0;
 	struct yk_stop stop = { .echo = yk_process_launched() };
 	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
@@ -293,8 +299,10 @@ int yk_train(struct yk_config *c)
 	e = yk_out_name(c, &out);
 	if (e == 0) {
 		r.out = out;
-		e = run(&r, c);
+		e = run(&r, c, &devices);
 	}
+	if (lost)
+		*lost = stop.signal ? 0 : atomic_load(&devices);
 	yk_stop_end(r.stop);
 	yk_runlog_close(&r.log);
 	free(out);

@@ -45,7 +45,8 @@ struct yk_run {
 // Runs the configuration to its last step, or to the end of the step in which SIGINT or
 // SIGTERM arrives; saves then, and returns 0.  The keys that were not given are taken
 // from the checkpoint when resuming.
-int yk_train(struct yk_config *);
+// lost: NULL, or gets the number of ranks, threads of this process, whose devices failed, which are chosen no more.
+int yk_train(struct yk_config *, int *lost);
 
 // ---- loop.c: its steps ----
 
@@ -60,6 +61,8 @@ int64_t yk_run_epochs(const struct yk_trainer *);
 int yk_run_make(struct yk_run *, struct yk_config *, const struct yk_checkpoint *);
 // Goes on with the next device when one failed, from the last snapshot or checkpoint; or returns the error, code.
 int yk_run_rescue(struct yk_run *, struct yk_config *, int code);
+// Is it because of the device of the current context that this rank, or what it did with others, ended by that error?
+bool yk_run_lost(int code);
 // It cannot go on: the thread's error, with what is saved of it.  Returns code.
 int yk_run_ended(const struct yk_run *, int code, const char *why);
 
