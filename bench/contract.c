@@ -12,10 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "../backends/cpu/host/frame.h"
+#include "operand.h"
 #include "peers/peers.h"
 #include "rounds.h"
 
@@ -56,26 +55,6 @@ struct problem {
 	struct peer_matmul *matmul;
 };
 
-// Large pages where the system has them, as the backend's segments; values in (-0.5, 0.5).
-static struct yk_segment memory(uint64_t bytes, bool bf16)
-{
-	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
-	struct yk_segment s = { aligned_alloc(page, all), bytes };
-
-	if (!s.base) {
-		fprintf(stderr, "bench/contract: out of memory\n");
-		exit(1);
-	}
-#ifdef MADV_HUGEPAGE
-	madvise(s.base, all, MADV_HUGEPAGE);
-#endif
-	for (uint64_t i = 0, e = bf16 ? 2 : 4; (i + 1) * e <= bytes; i++) {
-		float f = (float)(i % 1021) / 1021 - 0.5f;
-		memcpy(s.base + i * e, (char *)&f + 4 - e, e); // bf16: the upper half
-	}
-	return s;
-}
-
 static struct yoke_view view(struct yk_segment *s, int dtype, int64_t batch, int64_t rows,
 			     int64_t cols, bool t)
 {
@@ -103,9 +82,9 @@ static void problem_init(struct problem *p, const struct yk_isa *isa,
 
 	memset(p, 0, sizeof *p);
 	p->s = *s;
-	p->a = memory((uint64_t)(m * k * s->batch) * e, s->bf16);
-	p->b = memory((uint64_t)(k * n * s->batch) * e, s->bf16);
-	p->c = memory((uint64_t)(m * n * s->batch) * e, s->bf16);
+	p->a = operand_memory((uint64_t)(m * k * s->batch) * e, dtype);
+	p->b = operand_memory((uint64_t)(k * n * s->batch) * e, dtype);
+	p->c = operand_memory((uint64_t)(m * n * s->batch) * e, dtype);
 	p->in[0] = view(&p->a, dtype, s->batch, m, k, s->ta);
 	p->in[1] = view(&p->b, dtype, s->batch, k, n, s->tb);
 	p->out = view(&p->c, dtype, s->batch, m, n, false);
@@ -119,7 +98,7 @@ static void problem_init(struct problem *p, const struct yk_isa *isa,
 	bytes = kernel->workspace(&p->op, 0);
 	if (yk_kernel_prepare(kernel, &p->op, 0, &p->prepared) < 0)
 		exit(1);
-	p->w = memory(bytes, false);
+	p->w = operand_memory(bytes, yoke_f32);
 	if (bytes)
 		p->op.workspace = view(&p->w, yoke_u8, 1, 1, (int64_t)bytes, false);
 	p->matmul = peer_matmul_new(s, p->a.base, p->b.base, p->c.base);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/cpu/host/frame.h"
+#include "operand.h"
 #include "rounds.h"
 
 enum { ROUNDS = 9, WARM_UP = 2 };
@@ -22,30 +22,12 @@ static const struct {
 	{ 256, 512, 14, 3, 2, 1 }, { 256, 512, 14, 1, 2, 0 }, { 512, 512, 7, 3, 1, 1 },
 };
 
-static struct yk_segment memory(uint64_t bytes)
+// An operand with memory of its own.
+static struct yoke_view made(struct yk_segment *s, int rank, const int64_t *dims)
 {
-	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
-	struct yk_segment s = { aligned_alloc(page, all), bytes };
+	const struct yoke_view v = operand_view(s, yoke_f32, rank, dims);
 
-	if (!s.base) {
-		fprintf(stderr, "bench/conv: out of memory\n");
-		exit(1);
-	}
-	for (uint64_t i = 0; i + 4 <= bytes; i += 4)
-		memcpy(s.base + i, &(float){ (float)(i % 1021) / 1021 - 0.5f }, 4);
-	return s;
-}
-
-static struct yoke_view view(struct yk_segment *s, int rank, const int64_t *dims)
-{
-	struct yoke_view v = { .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = (uint8_t)rank, .align = 64, .segment = s };
-	int64_t n = 1;
-
-	for (int i = rank - 1; i >= 0; n *= dims[i--]) {
-		v.dims[i] = dims[i];
-		v.strides[i] = n;
-	}
-	*s = memory((uint64_t)n * sizeof(float));
+	*s = operand_memory((uint64_t)(v.dims[0] * v.strides[0]) * sizeof(float), yoke_f32);
 	return v;
 }
 
@@ -72,7 +54,7 @@ static void prepare(const struct yk_isa *isa, struct timed *t, int code)
 		exit(1);
 	}
 	const int64_t bytes = k->workspace ? (int64_t)k->workspace(&t->op, 0) : 0, words = bytes / 4 + 1;
-	t->op.workspace = view(&t->memory[3], 1, &words);
+	t->op.workspace = made(&t->memory[3], 1, &words);
 	if (yk_kernel_prepare(k, &t->op, 0, &t->prepared) < 0)
 		exit(1);
 }
@@ -110,17 +92,17 @@ static void measure(const struct yk_isa *isa, const char *what, int code, const 
 		n = w[1] * taps, k = out;
 	k = k > 0 ? k : 1;
 	for (int i = 0; i < 2; i++)
-		conv.in[i] = view(&conv.memory[i], 4, of[i]);
-	conv.out = view(&conv.memory[2], 4, of[2]);
+		conv.in[i] = made(&conv.memory[i], 4, of[i]);
+	conv.out = made(&conv.memory[2], 4, of[2]);
 	conv.op.attr[conv.op.nattr++].i = 1;
 	for (int i = 0; i < 2; i++)
 		conv.op.attr[conv.op.nattr++].i = stride | 1 << 16 | pad << 32 | (int64_t)((uint64_t)pad << 48);
 	for (int i = 0; i < 2; i++)
 		conv.op.attr[conv.op.nattr++].i = code == YOKE_OP_CONV_W ? w[2 + i] : x[2 + i];
 	prepare(isa, &conv, code);
-	product.in[0] = view(&product.memory[0], 2, (int64_t[]){ m, k });
-	product.in[1] = view(&product.memory[1], 2, (int64_t[]){ k, n });
-	product.out = view(&product.memory[2], 2, (int64_t[]){ m, n });
+	product.in[0] = made(&product.memory[0], 2, (int64_t[]){ m, k });
+	product.in[1] = made(&product.memory[1], 2, (int64_t[]){ k, n });
+	product.out = made(&product.memory[2], 2, (int64_t[]){ m, n });
 	product.op.nattr = 1;
 	product.op.attr[0].i = yoke_f32;
 	prepare(isa, &product, YOKE_OP_CONTRACT);

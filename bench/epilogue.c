@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/cpu/host/frame.h"
+#include "operand.h"
 #include "rounds.h"
 
 enum { ROUNDS = 31 };
@@ -17,30 +17,14 @@ static const struct {
 	int64_t m, n, k;
 } shapes[] = { { 4096, 512, 128 }, { 4096, 1536, 384 }, { 512, 512, 512 } };
 
-static struct yk_segment memory(uint64_t bytes)
+static struct yk_segment memory(int64_t floats)
 {
-	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
-	struct yk_segment s = { aligned_alloc(page, all), bytes };
-
-	if (!s.base) {
-		fprintf(stderr, "bench/epilogue: out of memory\n");
-		exit(1);
-	}
-	for (uint64_t i = 0; i + 4 <= bytes; i += 4)
-		memcpy(s.base + i, &(float){ (float)(i % 1021) / 1021 - 0.5f }, 4);
-	return s;
+	return operand_memory((uint64_t)floats * sizeof(float), yoke_f32);
 }
 
-static struct yoke_view view(struct yk_segment *s, int64_t rows, int64_t cols,
-			     int64_t stride)
+static struct yoke_view view(struct yk_segment *s, int64_t rows, int64_t cols)
 {
-	return (struct yoke_view){ .segment = s,
-				   .kind = YOKE_VIEW_BUFFER,
-				   .dtype = yoke_f32,
-				   .rank = 2,
-				   .align = 64,
-				   .dims = { rows, cols },
-				   .strides = { stride, 1 } };
+	return operand_view(s, yoke_f32, 2, (int64_t[]){ rows, cols });
 }
 
 // y = h/2 (1 + tanh(sqrt(2/pi) (h + 0.044715 h^3))), h = x + bias
@@ -78,15 +62,11 @@ static void run(const struct yk_isa *isa, struct yoke_op *op)
 
 static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 {
-	uint64_t e = sizeof(float), bytes[2];
-	struct yk_segment a = memory((uint64_t)(m * k) * e),
-			  b = memory((uint64_t)(k * n) * e),
-			  bias = memory((uint64_t)n * e),
-			  c = memory((uint64_t)(m * n) * e),
-			  y = memory((uint64_t)(m * n) * e), w;
-	struct yoke_view in[3] = { view(&a, m, k, k), view(&b, k, n, n),
-				   view(&bias, m, n, 0) };
-	struct yoke_view product = view(&c, m, n, n), out = view(&y, m, n, n);
+	uint64_t bytes[2];
+	struct yk_segment a = memory(m * k), b = memory(k * n), bias = memory(n), c = memory(m * n), y = memory(m * n), w;
+	struct yoke_view in[3] = { view(&a, m, k), view(&b, k, n), view(&bias, m, n) };
+	struct yoke_view product = view(&c, m, n), out = view(&y, m, n);
+	in[2].strides[0] = 0; // a row for all
 	struct yoke_view seen[2] = { product, in[2] };
 	struct yoke_map map = bias_gelu();
 	struct yoke_op alone = { .size = sizeof alone,
@@ -110,8 +90,8 @@ static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 	fused.nattr = 1, fused.attr[0].i = yoke_f32;
 	bytes[0] = isa->op[YOKE_OP_CONTRACT]->workspace(&alone, 0);
 	bytes[1] = isa->op[YOKE_OP_CONTRACT]->workspace(&fused, 0);
-	w = memory(bytes[0] > bytes[1] ? bytes[0] : bytes[1]);
-	alone.workspace = fused.workspace = view(&w, 1, (int64_t)(w.bytes / e), 0);
+	w = memory((int64_t)((bytes[0] > bytes[1] ? bytes[0] : bytes[1]) / sizeof(float) + 1));
+	alone.workspace = fused.workspace = view(&w, 1, (int64_t)(w.bytes / sizeof(float)));
 	for (int i = -2; i < ROUNDS; i++) {
 		double at[4];
 		at[0] = yk_seconds();

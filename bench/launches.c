@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers.h"
 #include "rounds.h"
-#include "yoke.h"
 
-enum { LAYERS = 40, ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 1 << 14 };
+enum { ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 1 << 14 };
 
 // ---- the driver's calls ----
 
@@ -139,37 +139,16 @@ static int by_hand(bool least)
 
 // ---- the step ----
 
-static yoke_tensor *x, *w[LAYERS], *b[LAYERS];
-
-static int step(void)
-{
-	yoke_scope *s = yoke_scope_begin("step");
-	yoke_tensor *h = x;
-
-	for (int i = 0; i < LAYERS; i++)
-		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h, -1), w[i], 0), b[i]));
-	int err = yoke_eval(1, &h);
-	if (!err)
-		err = yoke_sync();
-	int closed = yoke_scope_end(s);
-	return err ? err : closed;
-}
-
-static int fill(yoke_tensor *v, int rank, const int64_t *dims)
-{
-	return yoke_assign(v, yoke_uniform(yoke_f32, rank, dims));
-}
-
 enum { PLANNED, HAND, LEAST, WAYS };
 
 // Each way once, in turn; microseconds.
-static int round_of(double us[WAYS])
+static int round_of(const struct layers *l, double us[WAYS])
 {
 	int err = 0;
 
 	for (int way = 0; way < WAYS && !err; way++) {
 		double at = yk_seconds() * 1e6;
-		err = way == PLANNED ? step() : by_hand(way == LEAST);
+		err = way == PLANNED ? layers_step(l, 1) : by_hand(way == LEAST);
 		us[way] = yk_seconds() * 1e6 - at;
 	}
 	return err;
@@ -191,27 +170,15 @@ static void print(int64_t n, double us[WAYS][ROUNDS], double ratio[WAYS][ROUNDS]
 
 static int measure(int64_t n)
 {
-	const int64_t square[2] = { n, n };
 	static double us[WAYS][ROUNDS], ratio[WAYS][ROUNDS];
-	int err = 0;
+	struct layers l;
+	int err = layers_make(&l, n);
 
-	x = yoke_variable("x", yoke_f32, 2, square);
-	yoke_scope *s = yoke_scope_begin("values");
-	err = fill(x, 2, square);
-	for (int i = 0; i < LAYERS && !err; i++) {
-		w[i] = yoke_variable("w", yoke_f32, 2, square);
-		b[i] = yoke_variable("b", yoke_f32, 1, square);
-		if (!(err = fill(w[i], 2, square)))
-			err = fill(b[i], 1, square);
-	}
-	if (!err)
-		err = yoke_eval(0, NULL);
-	yoke_scope_end(s);
 	for (int t = 0; t < WARM && !err; t++)
-		err = step();
+		err = layers_step(&l, 1);
 	ncalls = nlaunches = 0;
 	noting = true;
-	err = err ? err : step();
+	err = err ? err : layers_step(&l, 1);
 	noting = false;
 	if (!err && !nlaunches) {
 		fprintf(stderr, "bench/launches: the step launches nothing on OpenCL: set YOKE_BACKEND=opencl\n");
@@ -220,7 +187,7 @@ static int measure(int64_t n)
 	measuring = true;
 	for (int t = 0; t < ROUNDS && !err; t++) {
 		double round[WAYS];
-		err = round_of(round);
+		err = round_of(&l, round);
 		for (int way = 0; way < WAYS; way++) {
 			us[way][t] = round[way];
 			ratio[way][t] = round[PLANNED] / round[way];
@@ -230,11 +197,7 @@ static int measure(int64_t n)
 	if (err)
 		return err;
 	print(n, us, ratio);
-	for (int i = 0; i < LAYERS; i++) {
-		yoke_free(w[i]);
-		yoke_free(b[i]);
-	}
-	yoke_free(x);
+	layers_free(&l);
 	return 0;
 }
 

@@ -26,8 +26,8 @@ bench_programs = \
 	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
-bench_conv_SOURCES = bench/conv.c bench/rounds.h
-bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
+bench_conv_SOURCES = bench/conv.c bench/operand.h bench/rounds.h
+bench_contract_SOURCES = bench/contract.c bench/operand.h bench/peak.c bench/rounds.h bench/peers/blas.c \
 	bench/peers/onednn.c bench/peers/peers.h
 bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
@@ -39,18 +39,18 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_data_SOURCES = bench/data.c bench/rounds.h
-bench_epilogue_SOURCES = bench/epilogue.c
+bench_epilogue_SOURCES = bench/epilogue.c bench/operand.h bench/rounds.h
 bench_generate_SOURCES = bench/generate.c
 if OPENCL
 bench_programs += bench/launches
 endif
-bench_launches_SOURCES = bench/launches.c
+bench_launches_SOURCES = bench/launches.c bench/layers.h bench/rounds.h
 bench_launches_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 bench_launches_LDFLAGS = -export-dynamic
 bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
-bench_native_launches_SOURCES = bench/native_launches.c bench/rounds.h
+bench_native_launches_SOURCES = bench/native_launches.c bench/layers.h bench/rounds.h
 bench_native_launches_LDADD = libyokecore.la $(SYSTEM_LIBS)
 bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c bench/rounds.h

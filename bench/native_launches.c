@@ -12,12 +12,11 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "layers.h"
 #include "rounds.h"
-#include "yoke.h"
 
-enum { LAYERS = 40, WIDTH = 64, ROUNDS = 201, WARM = 8 };
+enum { WIDTH = 64, ROUNDS = 201, WARM = 8 };
 
-static yoke_tensor *x, *w[LAYERS], *b[LAYERS];
 static void (*tape)(bool);
 static size_t (*tape_length)(void);
 static int (*tape_launch)(size_t);
@@ -28,18 +27,6 @@ static double cpu_us(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
-
-static int step(void)
-{
-	yoke_scope *s = yoke_scope_begin("step");
-	yoke_tensor *h = x;
-
-	for (int i = 0; i < LAYERS; i++)
-		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h, -1), w[i], 0), b[i]));
-	int err = yoke_eval(1, &h);
-	int closed = yoke_scope_end(s);
-	return err ? err : closed;
 }
 
 static int by_hand(void)
@@ -67,42 +54,26 @@ static bool find_tape(void)
 	return tape && tape_length && tape_launch;
 }
 
-static int prepare(void)
-{
-	const int64_t square[2] = { WIDTH, WIDTH };
-	int err;
-
-	x = yoke_variable("x", yoke_f32, 2, square);
-	err = yoke_assign(x, yoke_uniform(yoke_f32, 2, square));
-	for (int i = 0; i < LAYERS && !err; i++) {
-		w[i] = yoke_variable("w", yoke_f32, 2, square);
-		b[i] = yoke_variable("b", yoke_f32, 1, square);
-		if (!(err = yoke_assign(w[i], yoke_uniform(yoke_f32, 2, square))))
-			err = yoke_assign(b[i], yoke_uniform(yoke_f32, 1, square));
-	}
-	err = err ? err : yoke_eval(0, NULL);
-	err = err ? err : step();
-	return err ? err : yoke_sync();
-}
-
 int main(void)
 {
 	static double planned[ROUNDS], hand[ROUNDS], ratio[ROUNDS];
 	struct yoke_stats s = { .size = sizeof s };
-	int err = prepare();
+	struct layers l;
+	int err = layers_make(&l, WIDTH);
 
+	err = err ? err : layers_step(&l, 1);
 	if (!err && !find_tape()) {
 		fprintf(stderr, "bench/native_launches: runs on the stand-ins of tests/standin alone\n");
 		return 1;
 	}
 	if (!err) {
 		tape(true);
-		err = step();
+		err = layers_step(&l, 0);
 		tape(false);
 	}
 	for (int t = -WARM; t < ROUNDS && !err; t++) {
 		const double began = cpu_us();
-		err = step();
+		err = layers_step(&l, 0);
 		const double between = cpu_us();
 		err = err ? err : yoke_sync();
 		const double after = cpu_us();

@@ -82,7 +82,7 @@ static void moments(void)
 	static const int64_t channels[] = { 1, 10, 50, 100, 200 };
 	struct yoke_limits l = { .size = sizeof l };
 	must(yoke_limits(&l));
-	printf("moments: f32, %d MiB from memory; peak %.1f GFLOP/s\n", BYTES >> 20, l.flops[0] / 1e9);
+	printf("moments: f32, %d MiB from memory; peak %.1f GFLOP/s\n", BYTES >> 20, l.flops[yoke_f32] / 1e9);
 	float *data = memory(BYTES);
 	fill(data, BYTES / sizeof *data);
 	for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
@@ -96,7 +96,7 @@ static void moments(void)
 			reading[k < 0 ? 0 : k] = once_read(x);
 		}
 		yoke_scope_end(s);
-		const double read = median(reading, ROUNDS), adds = (double)rows * (double)(c * c) / l.flops[0],
+		const double read = median(reading, ROUNDS), adds = (double)rows * (double)(c * c) / l.flops[yoke_f32],
 			     limit = fmax(read, adds), got = median(full, ROUNDS);
 		printf("  C %3lld  full %7.1f ms, diagonal %7.1f ms, reading %6.1f ms, multiply-adds %6.1f ms: %.2f of the limit\n", (long long)c,
 		       1e3 * got, 1e3 * median(diagonal, ROUNDS), 1e3 * read, 1e3 * adds, limit / got);

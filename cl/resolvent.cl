@@ -274,47 +274,15 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	struct results to;
 	bool wild;
 
-	m.k = room;
-	m.a = room + (CHUNK + 1) * PITCH;
-	to.re = m.a + CHUNK * PITCH;
+	to.re = chain_places(&m, room, lanes, segments, flag);
 	to.im = to.re + CHUNK * PITCH;
-	m.y = lanes;
-	m.entry = lanes + ITEMS;
 	m.link = to.re; // which has no results yet
-	m.seg = segments;
-	m.seg_entry = segments + 8 * SEGS;
-	m.flag = flag;
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
-	link_lanes(&s, item, &m, wild);
-	WAIT();
-	link_segments(item, &m);
-	WAIT();
-	link_part(&s, item, &m, PART_OF(&s, work, work_at, p.row, p.part));
+	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
-	struct c1 x = nothing(), end = nothing();
-#if WHICH == 2
-	enter_part(&s, &p, item, &m, work, work_at);
-	GET_C1(x, m.seg_entry, 0, 1);
-	GET_C1(end, m.seg_entry, 1, 1);
-	WAIT();
-#elif WHICH == 3
-	GLOBAL REAL *entered = PART_OF(&s, work, work_at, p.row, p.part) + PART_ENTRY;
-	GET_C1(x, entered, 0, 1);
-	GET_C1(end, entered, 1, 1);
-#endif
-	if (s.chunks > 1 || s.parts > 1)
-		link_lanes(&s, item, &m, wild);
-	WAIT();
-	if (s.chunks > 1 || s.parts > 1)
-		link_segments(item, &m);
-	WAIT();
-	if (s.chunks > 1 || s.parts > 1)
-		enter_segments(&s, item, &m, x, end);
-	WAIT();
-	if (s.chunks > 1 || s.parts > 1)
-		enter_lanes(&s, item, &m);
-	WAIT();
+	struct c1 front, behind;
+	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &behind);
 #if HALF
 	LOCAL_POINTER RV *change = lanes + 5 * ITEMS, *high = lanes + 6 * ITEMS;
 	LOCAL_POINTER REAL *again = AS_REALS(lanes + 7 * ITEMS);
@@ -337,9 +305,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 		}
 		of[PART_CHANGE] = worst;
 		of[PART_HIGH] = most;
-		PUT_C1(of + PART_ENTRY, 0, 1, x);
-		PUT_C1(of + PART_ENTRY, 1, 1, end);
 	}
+	leave_entry(&s, &p, item, front, behind, work, work_at);
 	(void)again;
 	(void)some;
 #else

@@ -392,56 +392,24 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_back(GLOBAL uchar *da, ulon
 	LOCAL_POINTER REAL *only = AS_REALS(lanes + 25 * ITEMS);
 	bool wild;
 
-	m.k = room;
-	m.a = room + (CHUNK + 1) * PITCH;
-	j.lr = m.a + CHUNK * PITCH;
+	j.lr = chain_places(&m, room, lanes, segments, flag);
 	j.li = j.lr + CHUNK * PITCH;
 	j.rr = j.li + CHUNK * PITCH;
 	j.ri = j.rr + CHUNK * PITCH;
 	j.dr = j.ri + CHUNK * PITCH;
 	j.di = j.dr + CHUNK * PITCH;
-	m.y = lanes;
-	m.entry = lanes + ITEMS;
 	j.enter = lanes + 5 * ITEMS;
 	m.link = j.affine = lanes + 9 * ITEMS; // one after the other
-	m.seg = segments;
-	m.seg_entry = segments + 8 * SEGS;
-	m.flag = flag;
 	stage(&s, &p, item, g, g_at, &s.g, 0, j.dr);
 	stage(&s, &p, item, g, g_at, &s.g, s.g.pair, j.di);
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
 	(void)only;
-	link_lanes(&s, item, &m, wild);
-	WAIT();
-	link_segments(item, &m);
-	WAIT();
-	link_part(&s, item, &m, PART_OF(&s, work, work_at, p.row, p.part));
+	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
-	struct c1 x = nothing(), end = nothing();
-	bool some = serves(&s, &p, item, &j, only), several = some && (s.chunks > 1 || s.parts > 1);
-#if WHICH == 2
-	enter_part(&s, &p, item, &m, work, work_at);
-	GET_C1(x, m.seg_entry, 0, 1);
-	GET_C1(end, m.seg_entry, 1, 1);
-	WAIT();
-#elif WHICH == 3
-	GLOBAL REAL *entered = PART_OF(&s, work, work_at, p.row, p.part) + PART_ENTRY;
-	GET_C1(x, entered, 0, 1);
-	GET_C1(end, entered, 1, 1);
-#endif
-	if (several)
-		link_lanes(&s, item, &m, wild);
-	WAIT();
-	if (several)
-		link_segments(item, &m);
-	WAIT();
-	if (several)
-		enter_segments(&s, item, &m, x, end);
-	WAIT();
-	if (several)
-		enter_lanes(&s, item, &m);
-	WAIT();
+	struct c1 front, behind;
+	bool some = serves(&s, &p, item, &j, only);
+	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at, &front, &behind);
 	if (some && wild) {
 		inverses(&s, item, &m, &j, true);
 		seeds(&s, item, &m, &j, true);
@@ -476,11 +444,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_back(GLOBAL uchar *da, ulon
 	(void)right;
 	(void)left;
 	affine_part(item, &j, PART_OF(&s, work, work_at, p.row, p.part) + PART_AFFINE);
-	if (item == 0) {
-		GLOBAL REAL *of = PART_OF(&s, work, work_at, p.row, p.part);
-		PUT_C1(of + PART_ENTRY, 0, 1, x);
-		PUT_C1(of + PART_ENTRY, 1, 1, end);
-	}
+	leave_entry(&s, &p, item, front, behind, work, work_at);
 #else
 	if (some)
 		affine_segments(item, &m, &j);

@@ -248,6 +248,20 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 	return *to->flag;
 }
 
+// Places in a group's local memory; where planes behind those of the matrix begin.
+FN LOCAL_POINTER RV *chain_places(struct chain_room *m, LOCAL_POINTER RV *room, LOCAL_POINTER RV *lanes,
+	LOCAL_POINTER REAL *segments, LOCAL_POINTER int *flag)
+{
+	m->k = room;
+	m->a = room + (CHUNK + 1) * PITCH;
+	m->y = lanes;
+	m->entry = lanes + ITEMS;
+	m->seg = segments;
+	m->seg_entry = segments + 8 * SEGS;
+	m->flag = flag;
+	return m->a + CHUNK * PITCH;
+}
+
 // ---- complex numbers ----
 
 // 1 / (re + i im).  wild: it may be too small or too large to be squared; what is less than 1 / HUGE_REAL is that.
@@ -565,4 +579,62 @@ FN void enter_part(const struct chain_args *s, const struct chain_place *p, int 
 	WAIT();
 	m->entry[item] = m->entry[ITEMS + item] = splat((REAL)0);
 	WAIT();
+}
+
+// ---- a group's way ----
+
+// Leaves the link of a part for the others.
+FN void leave_link(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
+	const bool wild, GLOBAL uchar *work, ulong work_at)
+{
+	link_lanes(s, item, m, wild);
+	WAIT();
+	link_segments(item, m);
+	WAIT();
+	link_part(s, item, m, PART_OF(s, work, work_at, p->row, p->part));
+}
+
+// What is in front of each lane and behind it.  Of a part also what is there of the whole part, which WHICH 2 makes of
+// links and 3 finds in the workspace.  several: lanes have neighbours.
+FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
+	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *behind)
+{
+	*front = *behind = nothing();
+#if WHICH == 2
+	enter_part(s, p, item, m, work, work_at);
+	GET_C1(*front, m->seg_entry, 0, 1);
+	GET_C1(*behind, m->seg_entry, 1, 1);
+	WAIT();
+#elif WHICH == 3
+	GLOBAL REAL *entered = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
+	GET_C1(*front, entered, 0, 1);
+	GET_C1(*behind, entered, 1, 1);
+#else
+	(void)p;
+	(void)work;
+	(void)work_at;
+#endif
+	if (several)
+		link_lanes(s, item, m, wild);
+	WAIT();
+	if (several)
+		link_segments(item, m);
+	WAIT();
+	if (several)
+		enter_segments(s, item, m, *front, *behind);
+	WAIT();
+	if (several)
+		enter_lanes(s, item, m);
+	WAIT();
+}
+
+// Leaves what is in front of a part and behind it for WHICH 3.
+FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 behind,
+	GLOBAL uchar *work, ulong work_at)
+{
+	if (item == 0) {
+		GLOBAL REAL *to = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
+		PUT_C1(to, 0, 1, front);
+		PUT_C1(to, 1, 1, behind);
+	}
 }

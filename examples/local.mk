@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density
+check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density examples/digits
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
 EXTRA_DIST += examples/resnet-bk.env
+examples_digits_SOURCES = examples/digits.c
+examples_digits_LDADD = libyoke.la
 examples_net_SOURCES = examples/net.c
 examples_net_LDADD = libyoke.la
 examples_own_op_SOURCES = examples/own_op.c

@@ -105,12 +105,12 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 // asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  path: a file, or
 // several of one kind, comma-separated, whose samples are one behind the other (a file of that whole name comes
 // first); a folder of images; a pipe, or "-", standard input.  settings:
-//   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 i64);
+//   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 and u64 i64);
 //                npz: those of the arrays of an archive, a field each, which are unpacked once into a file without a
 //                name in TMPDIR (else /var/tmp), at most as many bytes as the setting data.max; needs libzip;
 //                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw
-//                elements from that byte on, little endian, of u8, u16, u32, i8, i16, i32, i64, f16, bf16, f32, f64,
-//                bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an
+//                elements from that byte on, little endian, of u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32,
+//                f64, bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an
 //                object a line; images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
 //                auto: by the name's end, .npy, .npz, .csv, .tsv, .jsonl or .safetensors, a token file where that is
 //                one, else by the first bytes of .npy, .npz and .safetensors files; a folder is one of images

@@ -48,10 +48,11 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	size_t size;           // sizeof, set by the caller
 	yoke_module *net;      // its parameters that are not frozen are trained, f32 or f64; it is put into training mode
 	yoke_optim *optim;     // stays the caller's; parameters are added to it if it has none, else they have to be these
-	int64_t steps;         // in all, with those of a run that is resumed
+	int64_t steps;         // in all, with those of a run that is resumed; 0: until `next` has no more
 	int64_t accumulate;    // batches of a step; 0: 1
-	// Gives the next batch, of at most `most` tensors, and returns how many they are; or an error, which ends the run.
-	// part: counts batches from 0 on, in all.
+	// Gives the next batch, of at most `most` tensors, and returns how many they are; 0 when there are no more, which
+	// ends the run behind the last step that had all of its batches; or an error, which ends it at once.  part: counts
+	// batches from 0 on, in all.
 	int (*next)(void *arg, int64_t part, int most, yoke_tensor **in);
 	// Records the loss of a batch, one number.
 	yoke_tensor *(*loss)(void *arg, yoke_module *net, int n, yoke_tensor *const *in);

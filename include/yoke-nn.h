@@ -25,8 +25,8 @@
 // unless it matches one behind a '!': "*.weight,!head.*".
 //
 // Parameters are made in the current context and belong to their module; random first values depend on the context's
-// seed (yoke_random_set) and on the order in which modules are made, and are computed by the next evaluation.  A
-// module is used by the thread whose context it is in.
+// seed and on the order in which modules are made since yoke_random_set said it, and are computed by the next evaluation.
+// A module is used by the thread whose context it is in.
 //
 // Conventions are those of yoke.h: 0 or a negative YOKE_E*, or NULL; NULL as an operand, or as a module, means an
 // earlier error and gives NULL again, or the error's code.

@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.
 #define YOKE_ABI_MAJOR 2
-#define YOKE_ABI_MINOR 1
+#define YOKE_ABI_MINOR 2
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -592,7 +592,8 @@ struct yoke_backend {
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
 	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes; "limits", struct
-	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext; "ranges", struct yoke_ranges_ext.
+	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext; "ranges", struct yoke_ranges_ext; "collectives",
+	// struct yoke_collectives_ext.
 	const void *(*ext)(const char *name);
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
@@ -683,6 +684,49 @@ struct yoke_ranges_ext {
 	uint32_t size;
 	void (*push)(const char *name); // which is copied
 	void (*pop)(void);
+};
+
+// What ranks do together by the vendor's own library, each on a device of its own, all of this backend.
+#define YOKE_COLLECTIVE_CODES(X) \
+	X(SEND, 1)           /* in [count] -> peer, whose RECV of as many it meets */ \
+	X(RECV, 2)           /* .. peer's SEND -> out [count] */ \
+	X(ALL_GATHER, 3)     /* in [count] -> out [ranks, count] */ \
+	X(BROADCAST, 4)      /* in [count] of rank peer -> out [count]; in is read there alone */ \
+	X(ALL_REDUCE, 5)     /* in [count] -> out [count], sums or extremes in an order of the library's own */ \
+	X(REDUCE, 6)         /* .. of rank peer alone */ \
+	X(REDUCE_SCATTER, 7) /* in [ranks, count] -> out [count], row `rank` of them */
+
+enum yoke_collective_code {
+#define X(name, number) YOKE_COLLECTIVE_##name = number,
+	YOKE_COLLECTIVE_CODES(X)
+#undef X
+};
+
+// One of them: elements without gaps, of segments of the queue's device; out may be in, where both have one shape.
+struct yoke_collective {
+	uint32_t code, dtype, kind, peer; // kind: YOKE_REDUCE_SUM, MAX or MIN of those that reduce, else 0
+	uint64_t count;                   // elements, 1 or more
+	void *in, *out;                   // segments
+	uint64_t in_offset, out_offset;   // bytes
+};
+
+#define YOKE_COLLECTIVES_ID 256
+
+// Nothing here waits for other ranks but `leave` without `abort`, which they come to as well.
+struct yoke_collectives_ext {
+	uint32_t size;
+	// What the ranks of a group find each other by, made by one of them: YOKE_COLLECTIVES_ID bytes.  EUNSUPPORTED: the
+	// library is not there, or too old.
+	int (*id)(void *to);
+	// Begins to join a group with the id that its maker handed out; status says when all have.
+	int (*join)(uint32_t device, const void *id, uint32_t rank, uint32_t ranks, void **comm);
+	// 1: it takes run, and what was given to it is enqueued; 0: not yet; negative: it failed, by what is said.
+	int (*status)(void *comm);
+	// Enqueues n of them as one: all ranks come to the same, those of SEND and RECV to each other's.  Nothing else is
+	// enqueued on the queue before status says 1.
+	int (*run)(void *queue, void *comm, uint32_t n, const struct yoke_collective *what);
+	// Ends it, and frees it.  abort: what is under way ends at once, its results are undefined; otherwise none is.
+	void (*leave)(void *comm, int abort);
 };
 
 struct yoke_notes {

@@ -109,8 +109,8 @@ YOKE_API yoke_context *yoke_context_dry(const char *backend);
 YOKE_API void yoke_context_free(yoke_context *);
 // Makes it the calling thread's current one; returns the former (NULL: none).
 YOKE_API yoke_context *yoke_use(yoke_context *);
-// Seed and step of all random numbers recorded from now on.  Both are read when the step is
-// evaluated and are not part of the plan.
+// Seed and step of all random numbers recorded from now on; one evaluation may have several.  Neither is part of
+// the plan.  Behind a change calls in a scope are counted anew, as behind a new outermost scope.
 YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 
 // ---- scopes ----

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the bindings of yoke's functions, from their declarations and comments in include/*.h.
 
-	bind.py INCLUDE OUT [MODULE.pyi]
+	bind.py INCLUDE OUT
 
-OUT gets bound_NAME.cc for each header, and tensor.pat, the class Tensor for nanobind's stubgen.  What a declaration does
-not say is in the tables here; functions in HAND are written in src/*.cc, those in ABSENT are not for Python.
+OUT gets bound_NAME.cc for each header, bound.h with the constants, and docs.h, comments of functions that are written by
+hand.  What a declaration does not say is in the tables here; functions in HAND are written in src/*.cc, those in ABSENT are not
+for Python.
 """
 import os
 import re
@@ -27,7 +28,6 @@ ABSENT = {
     "dataset_cube_files": "dataset_cubes has the same arguments",
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
     "op_fail": "an exception is it",
-    "fit": "takes batches and losses by C functions; yoke.fit goes through any iterable, over the same optimizers",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 
@@ -39,13 +39,13 @@ module_each module_parameters module_find module_load forward call nn_sequential
 optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new dataset_read dataset_fields dataset_cubes
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
-run_open run_close recorder_new loader_new
+run_open run_close recorder_new loader_new fit
 """.split()
 
 # Operands that may be None, by function.
 OPTIONAL = {
     "linear": "b", "layer_norm": "w b", "rms_norm": "w", "clamp": "lo hi", "attention": "mask",
-    "attention_keys": "mask", "statistic_add": "weight", "resolvent": "b c", "recv": "behind",
+    "attention_keys": "mask", "largest": "carried", "statistic_add": "weight", "resolvent": "b c", "recv": "behind",
 }
 
 # Functions whose tensor operands get one dtype.
@@ -365,7 +365,7 @@ class Writer:
                 self.pre.append(f'same_count("{self.f.name}", v_{name}.h.size(), '
                                 f'static_cast<size_t>(std::max(0, yoke_rank(v_{params[0][1]}.h))));')
             elif kind == "yoke_tensor**":
-                if name in ("indices", "vectors", "norm", "skip", "weight", "overflow"):
+                if not self.counted:
                     self.pre.append(f"yoke_tensor *r_{name} = nullptr;")
                     self.call.append(f"&r_{name}")
                     self.results.append(f"r_{name}")
@@ -485,7 +485,7 @@ class Writer:
         lines = ["enter();"] + self.pre
         text = "\n\t\t".join(lines + [x.replace("@ctx", ctx) for x in body])
         names = "".join(", " + self.spelled(k) for k in range(len(self.names)))
-        doc = f.doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        doc = c_text(f.doc)
         return (f'\tm.def("{python_name(f.name)}", []({", ".join(self.args)}){result} {{\n\t\t{text}\n\t}}{names},\n'
                 f'\t\t"{doc}");\n')
 
@@ -510,13 +510,14 @@ class Writer:
                                      *self.record(s, f"r_{s}", "rec"), "return { rec };"]
         if kind == "yoke_tensor*":
             if self.results:
-                return " -> Pair", [f"Context *ctx = @ctx;", f"yoke_tensor *y = {call};", "nb::object one = nb::steal(give(y, ctx));",
-                                    f"nb::object two = nb::steal(give({self.results[0]}, ctx));",
-                                    "return { nb::make_tuple(one, two) };"]
+                made = [f"nb::object o_{r} = nb::steal(give({r}, ctx));" for r in ["y", *self.results]]
+                return f' -> {("Pair", "Three")[len(self.results) - 1]}', [
+                    "Context *ctx = @ctx;", f"yoke_tensor *y = {call};", *made,
+                    "return { nb::make_tuple(" + ", ".join(f"o_{r}" for r in ["y", *self.results]) + ") };"]
             return " -> TensorRet", [f"return {{ nb::steal(give({call}, @ctx)) }};"]
         m = re.match(r"^yoke_(\w+)\*$", kind)
         if m:
-            return " -> nb::object", [f"return made({call});"]
+            return f" -> decltype(made(std::declval<{kind[:-1]} *>()))", [f"return made({call});"]
         if kind == "const char*":
             return " -> std::optional<std::string>", [f"const char *text = {call};",
                                                       "if (!text && yoke_error_code()) fail();",
@@ -580,8 +581,12 @@ def main():
               f"void bind_{name}(nb::module_ &m)\n{{\n" + "".join(list_) + "}\n\n} // namespace py\n")
     write(os.path.join(out, "bound.h"), "// Written by bind.py.\n" + "".join(f"void bind_{p}(nb::module_ &);\n" for p in parts) +
           "#define YOKE_BOUND(X) " + " ".join(f"X({p})" for p in parts) + "\n" + constants(include))
-    write(os.path.join(out, "docs.py"), "# Written by bind.py.\nDOCS = " +
-          repr({python_name(f.name): f.doc for f in functions if f.name in HAND}) + "\n")
+    write(os.path.join(out, "docs.h"), "// Written by bind.py.\n#pragma once\n" +
+          "".join(f'#define DOC_{f.name} "{c_text(f.doc)}"\n' for f in functions if f.name in HAND and f.doc))
+
+
+def c_text(text):
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def constants(include):

@@ -20,7 +20,7 @@ objects = \$(patsubst %.cc,$to/obj/%.o,\$(notdir \$(sources)))
 vpath %.cc $source/src $to/gen
 $to/yoke/_core$suffix: \$(objects) $to/obj/nb_combined.o
 	\$(CXX) -shared -o \$@ \$^ -L$build/.libs -lyoke -Wl,-rpath,$build/.libs
-\$(objects): $source/src/core.h $source/src/module.h
+\$(objects): $source/src/core.h $source/src/module.h $to/gen/docs.h $to/gen/bound.h
 $to/obj/%.o: %.cc
 	\$(CXX) \$(CXXFLAGS) -c -o \$@ \$<
 $to/obj/nb_combined.o:
@@ -30,6 +30,6 @@ make -f "$to/Makefile" -j "${JOBS:-2}" -k
 for f in "$source"/yoke/*; do
 	ln -sf "$f" "$to/yoke/"
 done
-ln -sf "$to/gen/docs.py" "$to/yoke/_docs.py"
-"$python" --version >"$to/python"
 "$python" -c 'import sys; print(sys.executable)' >"$to/python"
+stub=$to/yoke/_core.pyi
+[ -n "$(find "$stub" -newer "$to/yoke/_core$suffix" 2>/dev/null)" ] || "$python" "$source/stubs.py" "$to/yoke" "$stub"

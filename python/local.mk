@@ -2,7 +2,7 @@
 # The Python package is built by pip (pyproject.toml), not by make; it is in the tarball.
 python_files = python/pyproject.toml python/CMakeLists.txt python/README.md python/bind.py python/develop.sh \
 	python/stubs.py \
-	python/src/args.cc python/src/core.h python/src/data.cc python/src/main.cc python/src/module.h python/src/nn.cc python/src/op.cc \
+	python/src/args.cc python/src/core.h python/src/data.cc python/src/fit.cc python/src/main.cc python/src/module.h python/src/nn.cc python/src/op.cc \
 	python/src/share.cc python/src/tensor.cc python/src/wait.cc \
 	python/yoke/__init__.py python/yoke/_arrays.py python/yoke/_fit.py python/yoke/_grad.py python/yoke/_index.py python/yoke/_op.py \
 	python/yoke/_record.py python/yoke/_with.py python/yoke/nn.py python/yoke/optim.py python/yoke/py.typed \

@@ -66,10 +66,13 @@ if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
 fi
 
 "$yoke" bench ranks ranks=3 most=64 --json bench.json >bench.out 2>bench.err &&
-	for by in 'by hand' tree pairwise ring 2d shared; do
+	for by in 'by hand' tree pairwise ring 2d auto 'in a plan'; do
 		[ "$(grep -c " $by .* us .* GB/s " bench.out)" -eq 2 ] || break
-	done && ! grep -q doubling bench.out && [ "$(grep -o '"busbw"' bench.json | wc -l)" -eq 12 ]
+	done && ! grep -q doubling bench.out && [ "$(grep -o '"busbw"' bench.json | wc -l)" -eq 14 ]
 verdict "ranks: a row a size and algorithm, of those for three" $?
+"$yoke" bench ranks spawn=process most=8 >bench.out 2>bench.err &&
+	[ "$(grep -cE '^ +8  (tree|doubling|halving|pairwise|ring|2d|auto|in a plan) ' bench.out)" -eq 8 ]
+verdict "ranks that are processes" $?
 "$yoke" bench ranks ranks=1 >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "'ranks=1': it is a number from 2" bench.err
 verdict "a bench of one rank" $?

@@ -32,6 +32,9 @@ verdict 'check' "$(says ' 0 of 192 pixels ignored, 0 numbers not finite' "$yoke"
 verdict 'convert' "$("$yoke" cubes convert set/cube_00000.hdr big.hdr type=i16 interleave=bsq order=big bands=1-3 2>&1
 	says '^16  *12  *3  *i16  *bsq  *big' "$yoke" cubes info big.hdr)"
 verdict 'and to .npy' "$("$yoke" cubes convert set/cube_00000.hdr x.npy 2>&1; says '^16  *12  *5  *f32' "$yoke" cubes info x.npy)"
+verdict 'bands of info' "$(says '^16  *12  *2  *f32' "$yoke" cubes info set/cube_00000.hdr bands=0,3)"
+verdict 'a cube of several' "$("$yoke" cubes convert x.npy one.npy stack=1 item=3 bands=0 2>&1
+	says '^12  *5  *1  *f32' "$yoke" cubes info one.npy)"
 verdict 'numbers that do not fit' "$(says 'which u8 does not hold' "$yoke" cubes convert set/cube_00000.hdr no.hdr type=u8)"
 dd if=set/cube_00000.img of=big.img bs=100 count=1 2>/dev/null
 verdict 'data that are short' "$(says 'the file has 100' "$yoke" cubes check big.hdr

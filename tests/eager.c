@@ -117,14 +117,14 @@ static void numbers_set_late(void)
 	yoke_scope_end(s);
 	for (int late = 0; late < 2; late++) {
 		s = yoke_scope_begin("random");
-		yoke_random_set(5, late ? 1 : 7);
+		yoke_random_set(5, 7);
 		yoke_tensor *u = yoke_uniform(yoke_f32, 1, DIMS(64));
 		if (late)
-			yoke_random_set(5, 7);
+			yoke_random_set(5, 1);
 		yoke_read(u, late ? b : a, sizeof a);
 		yoke_scope_end(s);
 	}
-	ok(!memcmp(a, b, sizeof a), "a random step set behind it: %g, %g", (double)a[0], (double)b[0]);
+	ok(!memcmp(a, b, sizeof a), "but a random step is that of the recording: %g, %g", (double)a[0], (double)b[0]);
 }
 
 // An optimizer step that fails assigns nothing; one without momentum has no buffers.

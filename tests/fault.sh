@@ -57,7 +57,7 @@ breaks()
 breaks 'a launch' 'fault.run: call 80' YOKE_FAULT_RUN=80
 breaks 'a launch, late' 'late' YOKE_FAULT_LATE=80
 breaks 'a copy' 'fault.put: call 49' YOKE_FAULT_PUT=49
-breaks 'an event' 'fault.mark: call 120' YOKE_FAULT_MARK=120
+breaks 'an event' 'fault.mark: call 114' YOKE_FAULT_MARK=114
 breaks 'a hang' 'evaluation [0-9]* .*no answer within 1 s' YOKE_FAULT_STUCK=80 YOKE_DEVICE_TIMEOUT=1
 breaks 'no memory' 'out of memory' YOKE_FAULT_MEMORY=100000
 

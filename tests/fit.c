@@ -196,7 +196,7 @@ static void forecast(const char *keys)
 	uint64_t before = pool().reserved_bytes.current;
 	int e = yk_trainer_plan(&c, &t);
 	if (e == 0)
-		e = yk_need_of(t, batch, UINT64_MAX, &n);
+		e = yk_need_of(t, batch, UINT64_MAX, &n, NULL);
 	ok(e == 0 && n.fits && pool().reserved_bytes.current == before,
 	   "%s: asked without memory: %s", keys, yoke_error());
 	yoke_error_clear();
@@ -232,7 +232,7 @@ static void test_activations(void)
 			return;
 		e = yk_trainer_plan(&c, &t);
 		if (e == 0)
-			e = yk_need_of(t, 8, UINT64_MAX, &n[i]);
+			e = yk_need_of(t, 8, UINT64_MAX, &n[i], NULL);
 		yk_trainer_free(t);
 		t = NULL;
 		yk_config_fini(&c);
@@ -266,7 +266,7 @@ static void test_large(void)
 			return;
 		int e = yk_trainer_plan(&c, &t);
 		if (e == 0)
-			e = yk_need_of(t, 4, 15 * 1024 * MIB, &n);
+			e = yk_need_of(t, 4, 15 * 1024 * MIB, &n, NULL);
 		ok(e == 0 && (double)n.parameters >= models[i].least &&
 			   (double)n.parameters <= models[i].most && n.fits == models[i].fits &&
 			   n.peak > 4 * n.weights,
@@ -289,7 +289,7 @@ static void test_largest(void)
 	if (!configure(&c, "", false) || yk_trainer_plan(&c, &t) < 0)
 		return;
 	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_rehearse, t);
-	bool good = n > 0 && yk_need_of(t, n, room, &a) == 0 && yk_need_of(t, n + 1, room, &b) == 0;
+	bool good = n > 0 && yk_need_of(t, n, room, &a, NULL) == 0 && yk_need_of(t, n + 1, room, &b, NULL) == 0;
 	ok(good && a.fits && !b.fits && a.peak <= room,
 	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
 	   (unsigned long long)a.peak, yoke_error());

@@ -448,6 +448,7 @@ static int gpu_alone(void)
 	yoke_context *ctx = yoke_pipeline_context("{\"trainer\": {\"accelerator\": \"gpu\"}}");
 	if (!ctx)
 		fprintf(stderr, "%s\n", yoke_error());
+	yoke_context_free(ctx);
 	return ctx ? 0 : 3;
 }
 

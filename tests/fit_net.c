@@ -14,7 +14,7 @@ static float data_x[PARTS][ROWS][IN], data_y[PARTS][ROWS];
 
 struct run {
 	double loss[64], lr[64], valid;
-	int n, ends_at, raises_at, fails_at, valids, modes;
+	int n, ends_at, raises_at, fails_at, over_at, valids, modes;
 	yoke_module *net;
 };
 
@@ -29,6 +29,8 @@ static int next(void *arg, int64_t part, int most, yoke_tensor **in)
 {
 	const struct run *r = arg;
 	(void)most;
+	if (r->over_at && part >= r->over_at)
+		return 0;
 	return r->fails_at && part >= r->fails_at ? YOKE_EIO : give(part, in);
 }
 
@@ -227,6 +229,31 @@ static void test_ends(void)
 	yoke_module_free(net);
 }
 
+// Batches that end within a step: those of whole steps are trained, all else is as it was, and saved.
+static void test_over(void)
+{
+	struct run r = { .ends_at = -1, .raises_at = -1, .over_at = 8 }, s = r;
+	float w[2][IN];
+	struct yoke_fit_end end = { .size = sizeof end };
+	bool good = true;
+	for (int k = 0; k < 2; k++) { // without steps; with as many as there are
+		yoke_random_set(4, 0);
+		yoke_module *net = yoke_nn_linear(IN, 1, 1);
+		yoke_optim *o = yoke_optim_new("adamw", "lr=0.01");
+		struct yoke_fit f = fit_of(k ? &s : &r, net, o, k ? 2 : 0);
+		f.accumulate = 3;
+		f.out = k ? NULL : "over";
+		f.log_every = k ? 1 : 100; // the end is told of anyway
+		good = good && yoke_fit(&f, &end) == 0 && end.step == 2 && !end.signal &&
+		       yoke_read(yoke_module_find(net, "weight"), w[k], sizeof *w) == 0;
+		yoke_optim_free(o);
+		yoke_module_free(net);
+	}
+	good = good && !memcmp(w[0], w[1], sizeof *w) && r.n == 2 && r.loss[2] == s.loss[2] && !access("over/manifest.json", F_OK);
+	ok(good, "a run whose batches end within its third step has two: %s", yoke_error());
+	yoke_error_clear();
+}
+
 static yoke_tensor *wide(void *arg, yoke_module *net, int n, yoke_tensor *const *in)
 {
 	(void)arg, (void)n;
@@ -248,8 +275,8 @@ static void test_refused(void)
 	struct yoke_fit f = fit_of(&r, net, o, 2);
 	f.next = NULL;
 	refuse(&f, YOKE_EINVAL, "next", "no data");
-	f = fit_of(&r, net, o, 0);
-	refuse(&f, YOKE_EINVAL, "steps", "no steps");
+	f = fit_of(&r, net, o, -1);
+	refuse(&f, YOKE_EINVAL, "steps", "steps below 0");
 	f = fit_of(&r, net, o, 2);
 	f.loss = wide;
 	refuse(&f, YOKE_ESHAPE, "8 numbers", "a loss of several numbers");
@@ -291,6 +318,7 @@ int main(void)
 	test_resumed("fp32");
 	test_resumed("fp16-mixed");
 	test_ends();
+	test_over();
 	test_refused();
 	return done();
 }

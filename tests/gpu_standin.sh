@@ -120,6 +120,12 @@ unbuilt()
 	verdict "$b: said why" "$(grep -q '^yoke: warn: plan: .*/lanes is not used, it does not build: .*ERROR_COMPILATION' log || cat log)"
 }
 
+# The vendor's tridiagonal solvers, as yoke bench resolvent calls them.
+solvers()
+{
+	verdict "$b: tridiagonal systems by the vendor's library" "$(problem env YOKE_BACKEND=$b "$here/tests/sparse.t")"
+}
+
 losses()
 {
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
@@ -163,6 +169,7 @@ for b in $backends; do
 		verdict "$b: copies between two devices, peers: $peer" "$(problem "$here/tests/between.t" $b:0 $b:1)"
 	done
 	unset YOKE_STANDIN_DEVICES YOKE_STANDIN_PEER
+	solvers
 	ranges
 	unbuilt
 

@@ -475,6 +475,38 @@ static void often(void)
 	end();
 }
 
+// Evaluations of other operations each, and of shapes that come twice, need plans and nobody is warned.
+static void first_ones(void)
+{
+	float got[6] = { NAN };
+	begin();
+	const uint64_t before = misses();
+	warnings = 0;
+	yk_log_to(on_log, NULL);
+	yoke_setting_set("log", "warn");
+	for (int t = 0; t < 24; t++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *y = x;
+		for (int k = 0; k <= t; k++)
+			y = yoke_mul(y, x);
+		yoke_read(y, got, sizeof got);
+		yoke_scope_end(s);
+	}
+	for (int t = 0; t < 48; t++) {
+		const int64_t n = 2 + t / 2;
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_read(yoke_sum(yoke_full(yoke_f32, 1, &n, 1), YOKE_ALL), got, sizeof *got);
+		if (got[0] != (float)n)
+			ok(false, "%d ones: %g", (int)n, (double)got[0]);
+		yoke_scope_end(s);
+	}
+	yoke_setting_set("log", "error");
+	yk_log_to(NULL, NULL);
+	ok(!warnings && misses() - before >= 24 + 24, "%llu first evaluations: warned %d times", (unsigned long long)(misses() - before),
+	   warnings);
+	end();
+}
+
 // A layer that makes a number of its own: freed before the evaluation, its value is still no part of
 // the plan.
 static void freed_scalars(void)
@@ -532,6 +564,7 @@ int main(void)
 	settings();
 	nearest();
 	often();
+	first_ones();
 	freed_scalars();
 	slots();
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());

@@ -36,14 +36,14 @@ static float draw(int kind)
 	return (float)rnd_real(-1, 1);
 }
 
-enum { MOST = 3000 };
+enum { MOST = 3000, MANY = 70000 };
 
 // What is wrong with the selection of k of n, or NULL.
 static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, const float *value, const int32_t *place,
 			 const float *rest)
 {
-	static float a[MOST];
-	static bool taken[MOST];
+	static float a[MANY];
+	static bool taken[MANY];
 	int64_t least = -1;
 	for (int64_t i = 0; i < n; i++) {
 		a[i] = e ? x[i] + e[i] : x[i];
@@ -67,47 +67,76 @@ static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, c
 	return NULL;
 }
 
+static float x[MANY], e[MANY];
+
+// Selects k of the n elements of x, or of x + e, as a step of training does; NULL, or what is wrong.
+static const char *select_some(int64_t n, int64_t k, bool two)
+{
+	static float value[MANY], left[MANY];
+	static int32_t place[MANY];
+	yoke_scope *s = yoke_scope_begin("selection");
+	yoke_tensor *carried = yoke_variable("e", yoke_f32, 1, &n), *places, *rest;
+	yoke_put(carried, e, (size_t)n * sizeof *e);
+	yoke_tensor *v = yoke_largest(yoke_from(yoke_f32, 1, &n, x), two ? carried : YOKE_NONE, k, &places, &rest);
+	yoke_keep(v);
+	yoke_keep(places);
+	int err = yoke_assign(carried, rest); // in place, or not
+	if (!err)
+		err = yoke_eval(0, NULL);
+	if (!err)
+		err = yoke_read(v, value, (size_t)k * sizeof *value);
+	if (!err)
+		err = yoke_read(places, place, (size_t)k * sizeof *place);
+	if (!err)
+		err = yoke_read(carried, left, (size_t)n * sizeof *left);
+	const char *why = err ? yoke_error() : wrong(x, two ? e : NULL, n, k, value, place, left);
+	yoke_free(v);
+	yoke_free(places);
+	yoke_free(carried);
+	yoke_scope_end(s);
+	return why;
+}
+
 static void selections(const char *named)
 {
-	static float x[MOST], e[MOST], value[MOST], left[MOST];
-	static int32_t place[MOST];
 	int bad = 0;
 	yoke_setting_set("plan.named", named);
 	for (int turn = 0; turn < 60 && !bad; turn++) {
 		const int64_t n = turn < 4 ? turn + 1 : rnd_int(1, MOST);
 		const int64_t k = turn % 5 == 0 ? n : turn % 5 == 1 ? 0 : rnd_int(0, n);
-		const bool two = turn % 2;
 		for (int64_t i = 0; i < n; i++) {
 			x[i] = draw(turn % 3);
 			e[i] = draw(turn % 3);
 		}
-		yoke_scope *s = yoke_scope_begin("selection");
-		yoke_tensor *carried = yoke_variable("e", yoke_f32, 1, &n), *places, *rest;
-		yoke_put(carried, e, (size_t)n * sizeof *e);
-		yoke_tensor *v = yoke_largest(yoke_from(yoke_f32, 1, &n, x), two ? carried : YOKE_NONE, k, &places, &rest);
-		yoke_keep(v);
-		yoke_keep(places);
-		int err = yoke_assign(carried, rest); // in place, or not
-		if (!err)
-			err = yoke_eval(0, NULL);
-		if (!err)
-			err = yoke_read(v, value, (size_t)k * sizeof *value);
-		if (!err)
-			err = yoke_read(places, place, (size_t)k * sizeof *place);
-		if (!err)
-			err = yoke_read(carried, left, (size_t)n * sizeof *left);
-		const char *why = err ? yoke_error() : wrong(x, two ? e : NULL, n, k, value, place, left);
+		const char *why = select_some(n, k, turn % 2);
 		if (why) {
 			diag("%lld of %lld, turn %d: %s", (long long)k, (long long)n, turn, why);
 			bad++;
 		}
-		yoke_free(v);
-		yoke_free(places);
-		yoke_free(carried);
-		yoke_scope_end(s);
 	}
 	ok(!bad, "what is taken and what is left are all there was, %s", *named == '1' ? "by a kernel" : "in parts");
 	yoke_setting_set("plan.named", "1");
+}
+
+// So many that the CPU's kernel looks at a sample first: of few and of many, of few moduli, in one place, and where its
+// sample, one of each n / 16384 elements, has all that is large and says too much.
+static void samples(void)
+{
+	int bad = 0;
+	for (int turn = 0; turn < 12; turn++) {
+		const int64_t n = turn == 11 ? 65536 : rnd_int(65536, MANY), step = n / 16384;
+		const int64_t k = turn == 11 ? 20000 : turn % 4 == 0 ? rnd_int(1, 700) : rnd_int(0, n);
+		for (int64_t i = 0; i < n; i++) {
+			x[i] = turn == 11 ? (float)rnd_real(-0.1, 0.1) : turn < 9 ? draw(turn % 3) : i < n / 9 ? draw(0) : 0;
+			e[i] = turn < 6 ? draw(turn % 3) : 0;
+		}
+		for (int64_t i = 0; i < 16384 && turn == 11; i++)
+			x[i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step] = (float)rnd_real(1, 2);
+		const char *why = select_some(n, k, turn < 6 || turn == 9);
+		if (why && bad++ < 3)
+			diag("%lld of %lld, turn %d: %s", (long long)k, (long long)n, turn, why);
+	}
+	ok(!bad, "the same of many, by a sample");
 }
 
 // d/dx of w.values + u.rest is w or u.
@@ -115,17 +144,17 @@ static void gradient(void)
 {
 	enum { N = 12, K = 5 };
 	const int64_t dims[] = { 3, 4 }, n = N, k = K;
-	float x[N], w[K], u[N], got[N], also[N];
+	float at[N], w[K], u[N], got[N], also[N];
 	int32_t place[K];
 	for (int i = 0; i < N; i++) {
-		x[i] = (float)rnd_real(-1, 1);
+		at[i] = (float)rnd_real(-1, 1);
 		u[i] = (float)rnd_real(-1, 1);
 	}
 	for (int i = 0; i < K; i++)
 		w[i] = (float)rnd_real(-1, 1);
 	yoke_scope *s = yoke_scope_begin("gradient");
 	yoke_tensor *p[2] = { yoke_variable("x", yoke_f32, 2, dims), yoke_variable("e", yoke_f32, 2, dims) }, *d[2], *places, *rest;
-	yoke_put(p[0], x, sizeof x);
+	yoke_put(p[0], at, sizeof at);
 	yoke_tensor *v = yoke_largest(p[0], p[1], k, &places, &rest);
 	yoke_tensor *loss = yoke_add(yoke_sum(yoke_mul(v, yoke_from(yoke_f32, 1, &k, w)), YOKE_ALL),
 				     yoke_sum(yoke_mul(yoke_reshape(rest, 1, &n), yoke_from(yoke_f32, 1, &n, u)), YOKE_ALL));
@@ -139,8 +168,8 @@ static void gradient(void)
 	if (!err)
 		err = yoke_read(places, place, sizeof place);
 	bool good = !err;
-	for (int i = 0, at = 0; i < N && good; i++) {
-		const float want = at < K && place[at] == i ? w[at++] : u[i];
+	for (int i = 0, t = 0; i < N && good; i++) {
+		const float want = t < K && place[t] == i ? w[t++] : u[i];
 		good = got[i] == want && also[i] == want;
 	}
 	ok(good, "its gradient%s%s", err ? ": " : "", err ? yoke_error() : "");
@@ -161,11 +190,11 @@ static void refusals(void)
 {
 	const int64_t n = 4, other = 5;
 	yoke_scope *s = yoke_scope_begin("refusals");
-	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1);
-	refuses(yoke_largest(x, YOKE_NONE, 5, NULL, NULL), YOKE_ERANGE, "largest 5 of 4");
-	refuses(yoke_largest(x, YOKE_NONE, -1, NULL, NULL), YOKE_ERANGE, "largest -1 of 4");
+	yoke_tensor *four = yoke_full(yoke_f32, 1, &n, 1);
+	refuses(yoke_largest(four, YOKE_NONE, 5, NULL, NULL), YOKE_ERANGE, "largest 5 of 4");
+	refuses(yoke_largest(four, YOKE_NONE, -1, NULL, NULL), YOKE_ERANGE, "largest -1 of 4");
 	refuses(yoke_largest(yoke_full(yoke_f64, 1, &n, 1), YOKE_NONE, 1, NULL, NULL), YOKE_EDTYPE, "takes f32");
-	refuses(yoke_largest(x, yoke_full(yoke_f32, 1, &other, 1), 1, NULL, NULL), YOKE_ESHAPE, "another shape");
+	refuses(yoke_largest(four, yoke_full(yoke_f32, 1, &other, 1), 1, NULL, NULL), YOKE_ESHAPE, "another shape");
 	yoke_scope_end(s);
 }
 
@@ -180,20 +209,20 @@ static int descend(yoke_group *g, void *to)
 	struct { bool carries; double far[2]; } *run = to;
 	const int r = yoke_group_rank(g);
 	const int64_t n = WIDE, words = 2 * SENT;
-	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &n), *kept = yoke_variable("e", yoke_f32, 1, &n);
+	yoke_tensor *w = yoke_variable("x", yoke_f32, 1, &n), *kept = yoke_variable("e", yoke_f32, 1, &n);
 	static float last[2][WIDE];
 	int err = 0;
 	for (int i = 0; i < STEPS && !err; i++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *places, *rest, *sum = yoke_full(yoke_f32, 1, &n, 0);
-		yoke_tensor *d = yoke_sub(x, yoke_from(yoke_f32, 1, &n, target[r]));
+		yoke_tensor *d = yoke_sub(w, yoke_from(yoke_f32, 1, &n, target[r]));
 		yoke_tensor *v = yoke_largest(d, run->carries ? kept : YOKE_NONE, SENT, &places, &rest);
 		yoke_tensor *all = yoke_all_gather(g, yoke_concat(2, (yoke_tensor *[]){ places, yoke_bitcast(v, yoke_i32) }, 0));
 		for (int k = 0; k < 2; k++)
 			sum = yoke_scatter_add_along(sum, yoke_slice(all, 0, k * words, k * words + SENT, 1),
 						     yoke_bitcast(yoke_slice(all, 0, k * words + SENT, (k + 1) * words, 1),
 								  yoke_f32), 0);
-		yoke_assign(x, yoke_sub(x, yoke_mul(yoke_const(1. / RATE), sum)));
+		yoke_assign(w, yoke_sub(w, yoke_mul(yoke_const(1. / RATE), sum)));
 		if (run->carries)
 			yoke_assign(kept, rest);
 		err = yoke_eval(0, NULL);
@@ -201,10 +230,10 @@ static int descend(yoke_group *g, void *to)
 		err = err ? err : ended;
 	}
 	if (!err)
-		err = yoke_read(x, last[r], sizeof last[r]);
+		err = yoke_read(w, last[r], sizeof last[r]);
 	for (int i = 0; i < WIDE; i++)
 		run->far[r] += fabs(last[r][i] - 0.5 * ((double)target[0][i] + (double)target[1][i])) / WIDE;
-	yoke_free(x);
+	yoke_free(w);
 	yoke_free(kept);
 	return err;
 }
@@ -233,6 +262,7 @@ int main(void)
 	tap_seed();
 	selections("1");
 	selections("0");
+	samples();
 	gradient();
 	refusals();
 	quadratic();

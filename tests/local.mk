@@ -149,6 +149,7 @@ test_programs = \
 	tests/prepare.t \
 	tests/shards.t \
 	tests/sources.t \
+	tests/sparse.t \
 	tests/spent.t \
 	tests/tall.t \
 	tests/team.t \
@@ -187,6 +188,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
+	tests/native_ranks.sh \
 	tests/observe.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
@@ -357,6 +359,7 @@ tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_bk_t_SOURCES = tests/bk.c
 tests_resolvent_t_SOURCES = tests/resolvent.c
+tests_sparse_t_SOURCES = tests/sparse.c src/tool/bench_sparse.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_readers_t_SOURCES = tests/readers.c
 tests_refusals_t_SOURCES = tests/refusals.c

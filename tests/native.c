@@ -18,7 +18,7 @@
 #include "kernel/kerneltext.h"
 #include "tap.h"
 
-enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS, PARTS, MAY, NEED };
+enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS, COLLECTIVES, PARTS, MAY, NEED };
 struct symbol {
 	int part, need;
 	const char *name;
@@ -32,9 +32,11 @@ static const struct vendor {
 	const struct symbol *symbols;
 	size_t n;
 } vendors[] = {
-	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1", "libnvToolsExt.so.1" }, cuda_symbols,
+	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1", "libnvToolsExt.so.1", NULL,
+		    "libnccl.so.2" }, cuda_symbols,
 	  sizeof cuda_symbols / sizeof *cuda_symbols },
-	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7", "libroctx64.so.4", "librocblas.so.4" }, rocm_symbols,
+	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7", "libroctx64.so.4", "librocblas.so.4",
+		    "librccl.so.1" }, rocm_symbols,
 	  sizeof rocm_symbols / sizeof *rocm_symbols },
 };
 static const struct vendor *vendor;
@@ -403,7 +405,9 @@ static bool make_folder(int part, const char *without, const char *text)
 	char from[8192], to[8192];
 	bool good = !mkdir(folder, 0700) || access(folder, F_OK) == 0;
 
-	for (int i = 0; i < PARTS && vendor->library[i]; i++) {
+	for (int i = 0; i < PARTS; i++) {
+		if (!vendor->library[i])
+			continue;
 		snprintf(from, sizeof from, "%s/%s", standin, vendor->library[i]);
 		snprintf(to, sizeof to, "%s/%s", folder, vendor->library[i]);
 		unlink(to);

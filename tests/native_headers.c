@@ -25,6 +25,7 @@
 #define CHECK_TELEMETRY(result, symbol, params)
 #define CHECK_RANGES(result, symbol, params)
 #define CHECK_BLAS(result, symbol, params)
+#define CHECK_COLLECTIVES(result, symbol, params)
 #define SAME(result, symbol, params) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), result(*) params), #symbol);
 #define X(part, need, result, symbol, params) LIST(CHECK_, part, , )(result, symbol, params)
@@ -46,6 +47,9 @@
 #elif PART_NUMBER == 5
 #undef CHECK_BLAS
 #define CHECK_BLAS SAME
+#elif PART_NUMBER == 6
+#undef CHECK_COLLECTIVES
+#define CHECK_COLLECTIVES SAME
 #endif
 LIST(YK_, VENDOR, _CALLS, )(X)
 #undef X

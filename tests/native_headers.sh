@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What plugins/cuda and plugins/rocm declare anew, beside the vendors' own headers where those are: types, constants
 # and prototypes.  Looked at are the usual folders and those of YOKE_TEST_HEADERS, with colons between, each of which
-# may be of another version.
+# may be of another version; and libraries that are there (YOKE_TEST_LIBRARIES: folders besides) export what is called.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd)
@@ -63,8 +63,34 @@ for folder in /usr/local/cuda/include /opt/rocm/include /usr/include $(echo "${Y
 	beside rocm COMPILER 1 hip/hiprtc.h "$folder" -D__HIP_PLATFORM_AMD__
 	beside rocm TELEMETRY 3 rocm_smi/rocm_smi.h "$folder"
 	beside rocm RANGES 4 roctracer/roctx.h "$folder" -D__HIP_PLATFORM_AMD__
+	beside cuda COLLECTIVES 6 nccl.h "$folder"
+	beside rocm COLLECTIVES 6 rccl/rccl.h "$folder" -D__HIP_PLATFORM_AMD__
 	beside rocm BLAS 5 rocblas/rocblas.h "$folder" -D__HIP_PLATFORM_AMD__
 done
+
+# exported VENDOR PART NAME: does a library of the vendor's, by that exact name, export what calls.h wants of it?
+exported()
+{
+	for folder in /usr/local/cuda/lib64 /opt/rocm/lib /usr/lib/x86_64-linux-gnu $(echo "${YOKE_TEST_LIBRARIES:-}" | tr ':' ' '); do
+		[ -e "$folder/$3" ] && nm -D --defined-only "$folder/$3" 2>/dev/null | sed 's/.* //; s/@.*//' | sort -u >there || continue
+		[ -s there ] || continue
+		some=1
+		{
+			echo "#include \"$source/plugins/$1/calls.h\""
+			echo "#define ONE(part, need, result, symbol, params) part need symbol;"
+			echo "YK_$(echo "$1" | tr '[:lower:]' '[:upper:]')_CALLS(ONE)"
+		} >list.c
+		$cc -E -P list.c | tr ';' '\n' | sed -n "s/^ *$2 NEED //p" | sort -u >wanted
+		verdict "$folder/$3 has all $(wc -l <wanted) symbols" "$(comm -23 wanted there; [ -s wanted ] || echo 'none is wanted')"
+	done
+}
+exported cuda COLLECTIVES libnccl.so.2
+exported rocm COLLECTIVES librccl.so.1
+exported cuda COMPILER libnvrtc.so.13
+exported cuda PRODUCTS libcublasLt.so.13
+exported rocm DRIVER libamdhip64.so.5
+exported rocm COMPILER libhiprtc.so.5
+
 [ -n "$some" ] || { echo '1..0 # SKIP no headers of NVIDIA or AMD in the usual folders or in YOKE_TEST_HEADERS'; exit 0; }
 echo "1..$count"
 exit $failed

@@ -1,28 +1,37 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The Python package's tests, where its extension was built beside this libyoke (python/develop.sh, as ./quickstart
-# python does); each of pytest's is a line here.
+# The Python package's tests, of an extension that is built beside this libyoke (python/develop.sh); each of pytest's is a line
+# here.  PYTHON is whose headers and nanobind it is built by, python3 unless it was built by another one before.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 package=$PWD/python
-[ -r "$package/python" ] && python=$(cat "$package/python") || {
-	echo "1..0 # SKIP the extension is not built: python/develop.sh builds it (./quickstart python does)"
+python=${PYTHON:-$(cat "$package/python" 2>/dev/null || echo python3)}
+
+skip()
+{
+	echo "1..0 # SKIP $*"
 	exit 0
 }
-"$python" -c 'import numpy, pytest' 2>/dev/null || {
-	echo "1..0 # SKIP $python has no NumPy and pytest"
-	exit 0
-}
-for f in "$package"/yoke/_core.*.so; do
-	[ -e "$f" ] || { echo "1..0 # SKIP $package has no extension"; exit 0; }
-	[ -z "$(find "$source/python/src" "$source/include" -newer "$f" -print -quit)" ] || {
-		echo "1..0 # SKIP the extension is older than its sources: python/develop.sh builds it"
-		exit 0
-	}
+
+"$python" -c '' 2>/dev/null || skip "there is no $python"
+"$python" -c 'import os, sys, sysconfig
+sys.exit(sys.version_info < (3, 10) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+	skip "$python is older than 3.10, or has no headers"
+for m in nanobind numpy pytest; do
+	"$python" -c "import $m" 2>/dev/null || skip "$python has no $m (pip install $m)"
 done
+c++ --version >/dev/null 2>&1 || skip "there is no C++ compiler"
+log=$(mktemp) || exit 99
+"$source/python/develop.sh" "$PWD" "$python" >"$log" 2>&1 || {
+	sed 's/^/# /' "$log"
+	rm -f "$log"
+	echo "Bail out! python/develop.sh does not build the extension"
+	exit 1
+}
+rm -f "$log"
 out=$(mktemp) || exit 99
 trap 'rm -f "$out"' EXIT
-YOKE_TEST_INCLUDE=$source/include PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 \
+YOKE_TEST_INCLUDE=$source/include YOKE_TEST_BUILD=$PWD PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 \
 	"$python" -m pytest -p no:cacheprovider -rA --tb=short -q "$source/python/tests" >"$out" 2>&1
 status=$?
 awk '

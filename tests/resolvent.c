@@ -2,9 +2,15 @@
 // The resolvent of tridiagonal matrices: values of both sides against a dense inverse and against minors in float64,
 // the closed form of a constant chain, every way of cutting rows, operands that broadcast or lie apart, dtypes, tiers
 // with their bounds, gradients against finite differences and against those of the parts, what is refused.
-// With an argument, "values", only what cutting changes: the test runs itself so under each setting.
+// With an argument, "values", only what cutting changes: the test runs itself so under each setting; with "bits" it
+// prints a number that stands for results and gradients, which may not depend on the number of threads.
 #include "config.h"
 
+#include <dlfcn.h>
+#include <inttypes.h>
+
+#include "../backends/cpu/host/frame.h"
+#include "base/hash.h"
 #include "values.h"
 #include "resolvent.h"
 #include "yoke.h"
@@ -208,6 +214,55 @@ static void dense(void)
 		chain_free(&h);
 	}
 	ok(good, "as a dense inverse with pivots");
+}
+
+// G_i is the i-th element of the solution for the i-th unit vector, which LAPACK finds with pivots.
+static void lapack(void)
+{
+	typedef void factor_fn(const int *n, double complex *dl, double complex *d, double complex *du, double complex *du2,
+			       int *pivot, int *info);
+	typedef void solve_fn(const char *trans, const int *n, const int *nrhs, const double complex *dl,
+			      const double complex *d, const double complex *du, const double complex *du2, const int *pivot,
+			      double complex *b, const int *ldb, int *info, size_t trans_length);
+	enum { N = 1200, SOLVED = 25 };
+	void *library = dlopen("liblapack.so.3", RTLD_NOW);
+	library = library ? library : dlopen("libopenblas.so.0", RTLD_NOW);
+	factor_fn *factor = NULL;
+	solve_fn *solve = NULL;
+	if (library) {
+		*(void **)&factor = dlsym(library, "zgttrf_");
+		*(void **)&solve = dlsym(library, "zgttrs_");
+	}
+	if (!factor || !solve) {
+		skip("as LAPACK", "there is none");
+		return;
+	}
+	struct chain h = chain_new(1, N, RANDOM, true, true, 0.4, 0.2, false);
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	yoke_scope *scope = yoke_scope_begin("case");
+	double complex *got = values_of(chain_of(&h, yoke_f64, &how), N), dl[N], d[N], du[N], du2[N], r[N];
+	const int n = N, one = 1;
+	int pivot[N], info;
+	double worst = 0, most = 0;
+	for (int i = 0; i < N; i++) {
+		d[i] = h.a[i] - CMPLX(h.x, h.y);
+		du[i] = i < N - 1 ? h.b[i] : 0;
+		dl[i] = i < N - 1 ? h.c[i] : 0;
+	}
+	factor(&n, dl, d, du, du2, pivot, &info);
+	for (int k = 0; k < SOLVED && !info && got; k++) {
+		const int i = k < 2 ? k * (N - 1) : (int)rnd_int(0, N - 1);
+		memset(r, 0, sizeof r);
+		r[i] = 1;
+		solve("N", &n, &one, dl, d, du, du2, pivot, r, &n, &info, 1);
+		worst = fmax(worst, cabs(r[i] - got[i]));
+		most = fmax(most, cabs(r[i]));
+	}
+	ok(got && !info && worst <= 2e-14 * pow(fmax(1, most), 2) && most > 1e-3, "as LAPACK's zgttrf and zgttrs: %.2g off, of %.3g",
+	   worst, most);
+	free(got);
+	yoke_scope_end(scope);
+	chain_free(&h);
 }
 
 // G_i of a = 0, b = c = 1: with z = 2 cos t, H - z has minors (-1)^n sin((n + 1) t) / sin t.
@@ -492,11 +547,10 @@ static void gradients(int side)
 	yoke_scope_end(scope);
 }
 
-// Long rows, of chunks that leave each other something: against the row's parts in float64.
-static void long_gradients(int side)
+// Long rows, of chunks that leave each other something: against loops in float64.
+static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bool signs, double eta)
 {
-	const int64_t rows = 3, n = 1500;
-	struct chain h = chain_new(rows, n, RANDOM, true, false, 0.2, 0.5, side);
+	struct chain h = chain_new(rows, n, kind, true, signs, 0.2, eta, side);
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
 	double complex *cot = calloc((size_t)(rows * n), sizeof *cot);
 	double *w = (double *)cot, *want[3], worst = 0, largest = 0;
@@ -563,8 +617,9 @@ static void long_gradients(int side)
 			}
 			free(bytes);
 		}
-		ok(worst <= (dtype == yoke_f64 ? 1e-13 : 2e-5) * largest, "%s: adjoint of long rows, %s: %.2g of %.3g",
-		   side ? "left" : "both", yoke_dtype_name(dtype), worst, largest);
+		ok(worst <= (dtype == yoke_f64 ? 1e-13 : 2e-5) * largest, "%s: adjoint of [%lld,%lld], %s, eta %g%s, %s: %.2g of %.3g",
+		   side ? "left" : "both", (long long)rows, (long long)n, kind_name[kind], eta, signs ? ", k of both signs" : "",
+		   yoke_dtype_name(dtype), worst, largest);
 		yoke_scope_end(scope);
 	}
 	for (int k = 0; k < 3; k++)
@@ -668,24 +723,75 @@ static void refusals(void)
 	yoke_scope_end(scope);
 }
 
+// ---- threads ----
+
+// Of rows that fill vectors and of one that is cut, of both sides.
+static uint64_t bits(void)
+{
+	static const int64_t shapes[][2] = { { 16, 4096 }, { 1, 70001 }, { 40, 1700 } };
+	uint64_t hash = 0;
+	for (int i = 0; i < 6; i++) {
+		const int64_t rows = shapes[i / 2][0], n = shapes[i / 2][1];
+		const size_t bytes = (size_t)(rows * n) * 8;
+		struct chain h = chain_new(rows, n, i % 2 ? FLAT : RANDOM, true, false, 0.1, i % 2 ? 0.05 : 1, i & 1);
+		struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+		char *to = calloc(2, bytes);
+		yoke_scope *scope = yoke_scope_begin("bits");
+		yoke_tensor *a = tensor(yoke_f32, 2, shapes[i / 2], h.a), *y, *g;
+		how.side = i & 1;
+		y = yoke_resolvent(a, YOKE_NONE, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 2 }, (double[]){ h.x, h.y }), &how);
+		if (yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), 1, &a, &g) < 0 || yoke_read(y, to, bytes) < 0 ||
+		    yoke_read(g, to + bytes, bytes / 2) < 0)
+			return 0;
+		hash = yk_hash(to, bytes + bytes / 2, hash);
+		yoke_scope_end(scope);
+		free(to);
+		chain_free(&h);
+	}
+	return hash;
+}
+
+static uint64_t bits_of(const char *self, int threads)
+{
+	char line[4600];
+	uint64_t n = 0;
+	snprintf(line, sizeof line, "YOKE_THREADS=%d %s bits", threads, self);
+	FILE *from = popen(line, "r");
+	if (from && fscanf(from, "%" SCNu64, &n) != 1)
+		n = 0;
+	if (from)
+		pclose(from);
+	return n;
+}
+
 int main(int argc, char **argv)
 {
+	static const char *const isas[] = { "base", "avx2", "avx512" };
 	static const char *const ways[] = {
 		"", "YOKE_CPU_RESOLVENT_ENTRY=disc", "YOKE_CPU_RESOLVENT_ENTRY=matrices",
 		"YOKE_CPU_RESOLVENT_ENTRY=matrices YOKE_CPU_RESOLVENT_CHUNK=7", "YOKE_CPU_RESOLVENT_CHUNK=333",
-		"YOKE_PLAN_NAMED=0", "YOKE_CPU_ISA=base",
+		"YOKE_PLAN_NAMED=0",
 		"YOKE_CPU_ISA=base YOKE_CPU_RESOLVENT_ENTRY=matrices YOKE_CPU_RESOLVENT_CHUNK=130",
 	};
 	char line[4600];
+	if (argc > 1 && !strcmp(argv[1], "bits")) {
+		tap_state = 1;
+		return printf("%" PRIu64 "\n", bits()) < 0;
+	}
 	tap_seed();
 	if (argc > 1) {
 		values(40, 600);
 		long_rows();
-		for (int side = 0; side < 2; side++)
-			long_gradients(side);
+		for (int side = 0; side < 2; side++) {
+			long_gradients(side, 3, 1500, RANDOM, false, 0.5);
+			long_gradients(side, 1, 9000, DEEP, false, -1);
+			long_gradients(side, 2, 1300, NARROW, false, 0.02); // of which no elements beside a chunk suffice
+			long_gradients(side, 1, 2000, RANDOM, true, 0.5);
+		}
 		return done();
 	}
 	dense();
+	lapack();
 	closed();
 	operands();
 	tiers();
@@ -696,6 +802,17 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		snprintf(line, sizeof line, "%s %s values", ways[i], argv[0]);
 		ok(tap_run(line), "values%s%s", *ways[i] ? " under " : "", ways[i]);
+	}
+	for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+		if (!yk_isa_choose(isas[i]))
+			continue; // not of this processor
+		snprintf(line, sizeof line, "YOKE_CPU_ISA=%s %s values", isas[i], argv[0]);
+		ok(tap_run(line), "values with %s", isas[i]);
+	}
+	const uint64_t one = bits_of(argv[0], 1);
+	for (int threads = 2; threads < 4; threads++) {
+		const uint64_t n = bits_of(argv[0], threads);
+		ok(one && n == one, "%d threads: the bits of one, %016" PRIx64, threads, n);
 	}
 	return done();
 }

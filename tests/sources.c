@@ -44,14 +44,14 @@ static const struct type {
 	{ "u8", "u1", 1, yoke_u8 }, { "i8", "i1", 1, yoke_i8 }, { "bool", "b1", 1, yoke_bool },
 	{ "u16", "u2", 2, yoke_i32 }, { "i16", "i2", 2, yoke_i32 }, { "f16", "f2", 2, yoke_f16 },
 	{ "u32", "u4", 4, yoke_i64 }, { "i32", "i4", 4, yoke_i32 }, { "f32", "f4", 4, yoke_f32 },
-	{ "i64", "i8", 8, yoke_i64 }, { "f64", "f8", 8, yoke_f64 },
+	{ "i64", "i8", 8, yoke_i64 }, { "f64", "f8", 8, yoke_f64 }, { "u64", "u8", 8, yoke_i64 },
 };
 #define TYPES ((int)(sizeof types / sizeof *types))
 
 // Bits of a random element, and what is to be read.
 static uint64_t draw(const struct type *t, uint64_t *want)
 {
-	uint64_t x = t->dtype == yoke_bool ? rnd() & 1 : t->width == 8 ? rnd() : rnd() & (((uint64_t)1 << 8 * t->width) - 1);
+	uint64_t x = t->dtype == yoke_bool ? rnd() & 1 : t->width == 8 ? rnd() >> (*t->raw == 'u') : rnd() & (((uint64_t)1 << 8 * t->width) - 1);
 	*want = x;
 	if (*t->raw == 'i' && t->width < 8) // sign
 		*want = (uint64_t)((int64_t)(x << (64 - 8 * t->width)) >> (64 - 8 * t->width));
@@ -170,6 +170,22 @@ static void test_npy(void)
 			diag("%s: %s", dict, yoke_error());
 	}
 	ok(good, "%d .npy files of all types, byte orders, orders of axes and versions", n);
+}
+
+static void test_u64(void)
+{
+	int64_t got[2] = { 0, 0 };
+	void *to[] = { got };
+	put_npy_head("{'descr': '>u8', 'fortran_order': False, 'shape': (2, 2), }", 1);
+	for (int i = 0; i < 4; i++)
+		put_element(i < 3 ? INT64_MAX : (uint64_t)INT64_MAX + 1, 8, true);
+	save("u64.npy");
+	yoke_dataset *d = yoke_dataset_open("u64.npy", NULL);
+	ok(d && !yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) && got[0] == INT64_MAX && got[1] == INT64_MAX, "u64 up to 2^63 - 1");
+	ok(d && yoke_dataset_read(d, 1, 0, 0, 0, to, NULL) == YOKE_EFORMAT &&
+	   strstr(yoke_error(), "element 1 of row 1 is 9223372036854775808"), "and above: %s", yoke_error());
+	yoke_error_clear();
+	yoke_dataset_free(d);
 }
 
 // ---- safetensors, token files ----
@@ -596,7 +612,7 @@ static const struct {
 	{ "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "pickled objects", YOKE_EUNSUPPORTED },
 	{ "{'descr': '|O8', 'fortran_order': False, 'shape': (3,), }", "pickled objects", YOKE_EUNSUPPORTED },
 	{ "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", "type '<c8'", YOKE_EUNSUPPORTED },
-	{ "{'descr': '<u8', 'fortran_order': False, 'shape': (3,), }", "type '<u8'", YOKE_EUNSUPPORTED },
+	{ "{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", "type '<c16'", YOKE_EUNSUPPORTED },
 	{ "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }", "records are not read", YOKE_EFORMAT },
 	{ "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 3), }", "too large", YOKE_EFORMAT },
 	{ "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3), }", "63 bits", YOKE_EFORMAT },
@@ -766,6 +782,7 @@ int main(int argc, char **argv)
 	tap_folder();
 	test_raw();
 	test_npy();
+	test_u64();
 	test_safetensors();
 	test_tokens();
 	test_tables();

@@ -4,14 +4,17 @@
 #ifndef YK_CUDA_CALLS_H
 #define YK_CUDA_CALLS_H
 
+#include "../native/nccl.h"
+
 // X(library, name): what is opened, the first that is there and serves.  driver is the kernel module's own
-// part; without that or compiler there is no device; products are cuBLASLt's; telemetry is NVML's.
+// part; without that or compiler there is no device; products are cuBLASLt's; telemetry is NVML's; collectives are NCCL's.
 #define YK_CUDA_LIBRARIES(X) \
 	X(DRIVER, "libcuda.so.1") \
 	X(COMPILER, "libnvrtc.so.13") X(COMPILER, "libnvrtc.so.12") X(COMPILER, "libnvrtc.so.11.2") \
 	X(PRODUCTS, "libcublasLt.so.13") X(PRODUCTS, "libcublasLt.so.12") X(PRODUCTS, "libcublasLt.so.11") \
 	X(TELEMETRY, "libnvidia-ml.so.1") \
-	X(RANGES, "libnvToolsExt.so.1")
+	X(RANGES, "libnvToolsExt.so.1") \
+	X(COLLECTIVES, "libnccl.so.2")
 
 // X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
 #define YK_CUDA_CALLS(X) \
@@ -150,6 +153,7 @@
 	X(TELEMETRY, MAY, nvmlReturn_t, nvmlDeviceGetCurrentClocksThrottleReasons, \
 	  (nvmlDevice_t device, unsigned long long *reasons)) \
 	X(RANGES, NEED, int, nvtxRangePushA, (const char *name)) \
-	X(RANGES, NEED, int, nvtxRangePop, (void))
+	X(RANGES, NEED, int, nvtxRangePop, (void)) \
+	YK_NCCL_CALLS(X, cudaStream_t)
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef YK_CUDA_FACTS_H
 #define YK_CUDA_FACTS_H
 
+#include "../native/nccl.h"
+
 // X(name, value): the constants that are used.
 #define YK_CUDA_CONSTANTS_DRIVER(X) \
 	X(CUDA_SUCCESS, 0) \
@@ -95,6 +97,7 @@
 	X(NVTX_CBID_CORE_RangePop, 11) \
 	X(NVTX_CBID_CORE_SIZE, 16) \
 	X(NVTX_CBID_CORE2_SIZE, 16)
+#define YK_CUDA_CONSTANTS_COLLECTIVES YK_NCCL_CONSTANTS
 #define YK_CUDA_CONSTANTS_TELEMETRY(X) \
 	X(NVML_SUCCESS, 0) \
 	X(NVML_TEMPERATURE_GPU, 0) \
@@ -116,6 +119,7 @@
 	X(cublasLtMatmulAlgo_t) X(cublasLtMatmulHeuristicResult_t)
 #define YK_CUDA_TYPES_RANGES(X) \
 	X(NvtxExportTableCallbacks) X(NvtxExportTableVersionInfo)
+#define YK_CUDA_TYPES_COLLECTIVES YK_NCCL_TYPES
 #define YK_CUDA_TYPES_TELEMETRY(X) \
 	X(nvmlReturn_t) X(nvmlTemperatureSensors_t) X(nvmlClockType_t) X(nvmlDevice_t) \
 	X(nvmlUtilization_t) X(nvmlMemory_t)
@@ -135,6 +139,7 @@
 	X(NvtxExportTableCallbacks, GetModuleFunctionTable) \
 	X(NvtxExportTableVersionInfo, version) \
 	X(NvtxExportTableVersionInfo, SetInjectionNvtxVersion)
+#define YK_CUDA_FIELDS_COLLECTIVES YK_NCCL_FIELDS
 #define YK_CUDA_FIELDS_TELEMETRY(X) \
 	X(nvmlUtilization_t, gpu) \
 	X(nvmlUtilization_t, memory) \

@@ -83,6 +83,10 @@ typedef struct nvmlMemory_st {
 	unsigned long long total, free, used;
 } nvmlMemory_t;
 
+// ---- NCCL ----
+
+YK_NCCL_DECLARATIONS;
+
 _Static_assert(sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16 && sizeof(cublasLtMatmulAlgo_t) == 64 &&
 	       sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
 	       offsetof(cublasLtMatmulHeuristicResult_t, state) == 72 && sizeof(nvmlUtilization_t) == 8 &&
@@ -92,7 +96,7 @@ _Static_assert(sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16 && sizeof(cublas
 enum {
 #define X(name, value) name = value,
 	YK_CUDA_CONSTANTS_DRIVER(X) YK_CUDA_CONSTANTS_COMPILER(X) YK_CUDA_CONSTANTS_PRODUCTS(X)
-	YK_CUDA_CONSTANTS_TELEMETRY(X) YK_CUDA_CONSTANTS_RANGES(X)
+	YK_CUDA_CONSTANTS_TELEMETRY(X) YK_CUDA_CONSTANTS_RANGES(X) YK_CUDA_CONSTANTS_COLLECTIVES(X)
 #undef X
 };
 

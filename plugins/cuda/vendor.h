@@ -14,8 +14,9 @@
 // Behind the folder that the configuration names, and the folders of Python's packages.
 #define V_FOLDERS "lib64", "lib"
 #define V_SYSTEM_FOLDERS "/usr/local/cuda/lib64"
-#define V_PYTHON_FOLDERS "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"
+#define V_PYTHON_FOLDERS "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/nccl/lib"
 #define V_DRIVER_ADVICE "install NVIDIA's driver"
+#define V_COLLECTIVES_ADVICE "ranks talk through the host's memory; install NCCL, as by `pip install nvidia-nccl-cu12`"
 #define V_PRODUCTS_ADVICE "products are left to yoke's own kernels"
 #define V_COMPILER_ADVICE "install CUDA's libnvrtc, as by `pip install nvidia-cuda-nvrtc-cu12`"
 

@@ -8,7 +8,7 @@
 
 const char *yk_native_name(int code)
 {
-	return yk_vendor_code_name(code);
+	return code >= YK_COLLECTIVES_CODE ? yk_native_collectives_name(code - YK_COLLECTIVES_CODE) : yk_vendor_code_name(code);
 }
 
 // What is worth knowing beside the name.
@@ -63,6 +63,6 @@ bool yk_native_is_memory(int code)
 
 int yk_native_library_failed(const struct yk_gpu_device *d, int error, const char *call, int part, int code)
 {
-	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, yk_vendor_code_name(part + code), code,
-			    V_NAME, d->index, d->info.name, d->info.driver);
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, yk_native_name(part + code), code, V_NAME,
+			    d->index, d->info.name, d->info.driver);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables beside the backend's own: telemetry, and notes for `yoke doctor`.
+// The tables beside the backend's own: telemetry, ranges, collectives, and notes for `yoke doctor`.
 #include "config.h"
 
 #include <string.h>
@@ -43,5 +43,7 @@ const void *yk_native_ext(const char *name)
 		return &telemetry;
 	if (!strcmp(name, "ranges"))
 		return yk_native_open(YK_RANGES, NULL) ? &ranges : NULL;
+	if (!strcmp(name, "collectives"))
+		return yk_native_open(YK_COLLECTIVES, NULL) ? &yk_native_collectives : NULL;
 	return strcmp(name, "notes") ? NULL : &notes;
 }

@@ -215,6 +215,7 @@ static const char *advice(enum yk_native_part which)
 	case YK_COMPILER: return V_COMPILER_ADVICE;
 	case YK_PRODUCTS: return V_PRODUCTS_ADVICE;
 	case YK_BLAS: return "products are left to yoke's own kernels";
+	case YK_COLLECTIVES: return V_COLLECTIVES_ADVICE;
 	case YK_RANGES: return "the vendor's profiler hears of no ranges";
 	default: return "there is no telemetry";
 	}
@@ -290,14 +291,19 @@ static bool has_names(enum yk_native_part which)
 
 const char *yk_native_note(uint32_t index)
 {
-	static const char *const what[] = { "driver", "compiler", "products", "telemetry", "ranges", "products" };
+	static const char *const what[] = { "driver", "compiler", "products", "telemetry", "ranges", "products", "collectives" };
 	static char line[YK_PARTS][PATH_MAX + 700];
 	const char *why;
+	int part = -1;
 
-	if (index >= YK_PARTS || !has_names(index) || !yk_native_open(YK_DRIVER, &why) || !yk_native_open(index, &why))
-		return index >= YK_PARTS || !has_names(index) || (index && !yk_native_open(YK_DRIVER, NULL)) ? NULL : why;
-	const struct part *p = &parts[index];
-	snprintf(line[index], sizeof line[index], "%s  %s%s%s%s%s", what[index], p->folder, *p->folder ? "/" : "",
+	for (uint32_t left = index + 1; left && part < YK_PARTS; left -= part < YK_PARTS && has_names((enum yk_native_part)part))
+		part++;
+	if (part >= YK_PARTS || (index && !yk_native_open(YK_DRIVER, NULL)))
+		return NULL;
+	if (!yk_native_open((enum yk_native_part)part, &why))
+		return why;
+	const struct part *p = &parts[part];
+	snprintf(line[part], sizeof line[part], "%s  %s%s%s%s%s", what[part], p->folder, *p->folder ? "/" : "",
 		 p->library, *p->why ? "; " : "", p->why);
-	return line[index];
+	return line[part];
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The driver that the CUDA and ROCm backends are made of: compiled once for each, with the vendor.h of its folder.
 native_sources = \
+	plugins/native/collectives.c \
 	plugins/native/device.c \
 	plugins/native/driver.c \
 	plugins/native/error.c \
@@ -8,6 +9,7 @@ native_sources = \
 	plugins/native/library.c \
 	plugins/native/memory.c \
 	plugins/native/native.h \
+	plugins/native/nccl.h \
 	plugins/native/products.c \
 	plugins/native/products.h \
 	plugins/native/products_map.c \

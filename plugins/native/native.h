@@ -10,7 +10,10 @@
 // ---- library.c: what is opened at run time ----
 
 // BLAS: products where the library of those is missing, AMD's alone.  RANGES: marks of the vendor's profiler.
-enum yk_native_part { YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_PARTS };
+// COLLECTIVES: NCCL or RCCL.
+enum yk_native_part {
+	YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_COLLECTIVES, YK_PARTS
+};
 
 // The vendor's functions; those of a part that is not open, and those that it may lack, are NULL.
 struct yk_native_calls {
@@ -99,7 +102,7 @@ int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 // ---- error.c ----
 
 // Codes of the compiler and of the libraries of products, set apart from the driver's.
-enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000, YK_BLAS_CODE = 300000 };
+enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000, YK_BLAS_CODE = 300000, YK_COLLECTIVES_CODE = 400000 };
 const char *yk_native_name(int code);
 // Records a failure of one of these, a code of theirs; returns the error.
 int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
@@ -164,6 +167,12 @@ int yk_native_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const s
 
 struct yk_gpu_library;
 extern const struct yk_gpu_library yk_native_products;
+
+// ---- collectives.c ----
+
+extern const struct yoke_collectives_ext yk_native_collectives;
+const char *yk_native_collectives_name(int code); // of NCCL and RCCL
+const char *yk_native_collectives_help(int code); // or NULL
 
 // ---- ext.c ----
 

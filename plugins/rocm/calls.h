@@ -4,6 +4,8 @@
 #ifndef YK_ROCM_CALLS_H
 #define YK_ROCM_CALLS_H
 
+#include "../native/nccl.h"
+
 // What ROCm 7 declares and those before it do not.
 #ifndef YK_ROCM_SINCE_7
 #define YK_ROCM_SINCE_7(x)
@@ -19,7 +21,8 @@
 	X(TELEMETRY, "librocm_smi64.so.1") X(TELEMETRY, "librocm_smi64.so.7") \
 	X(TELEMETRY, "librocm_smi64.so.6") X(TELEMETRY, "librocm_smi64.so.5") \
 	X(RANGES, "librocprofiler-sdk-roctx.so.1") X(RANGES, "libroctx64.so.4") \
-	X(BLAS, "librocblas.so.5") X(BLAS, "librocblas.so.4") X(BLAS, "librocblas.so.0")
+	X(BLAS, "librocblas.so.5") X(BLAS, "librocblas.so.4") X(BLAS, "librocblas.so.0") \
+	X(COLLECTIVES, "librccl.so.1")
 
 // X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
 #define YK_ROCM_CALLS(X) \
@@ -166,6 +169,7 @@
 	   rocblas_stride a_step, const void *b, rocblas_datatype b_type, rocblas_int b_ld, rocblas_stride b_step, \
 	   const void *beta, const void *c, rocblas_datatype c_type, rocblas_int c_ld, rocblas_stride c_step, \
 	   void *d, rocblas_datatype d_type, rocblas_int d_ld, rocblas_stride d_step, rocblas_int batch, \
-	   rocblas_datatype compute, rocblas_gemm_algo algo, int32_t solution, uint32_t flags))
+	   rocblas_datatype compute, rocblas_gemm_algo algo, int32_t solution, uint32_t flags)) \
+	YK_NCCL_CALLS(X, hipStream_t)
 
 #endif

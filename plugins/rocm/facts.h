@@ -4,6 +4,8 @@
 #ifndef YK_ROCM_FACTS_H
 #define YK_ROCM_FACTS_H
 
+#include "../native/nccl.h"
+
 // X(name, value): the constants that are used.
 #define YK_ROCM_CONSTANTS_DRIVER(X) \
 	X(hipSuccess, 0) \
@@ -87,6 +89,7 @@
 	X(rocblas_datatype_bf16_r, 168) \
 	X(rocblas_atomics_not_allowed, 0) \
 	X(rocblas_gemm_algo_standard, 0)
+#define YK_ROCM_CONSTANTS_COLLECTIVES YK_NCCL_CONSTANTS
 #define YK_ROCM_CONSTANTS_TELEMETRY(X) \
 	X(RSMI_STATUS_SUCCESS, 0) \
 	X(RSMI_MEM_TYPE_VRAM, 0) \
@@ -112,6 +115,7 @@
 #define YK_ROCM_TYPES_BLAS(X) \
 	X(rocblas_status) X(rocblas_handle) X(rocblas_int) X(rocblas_stride) X(rocblas_operation) \
 	X(rocblas_datatype) X(rocblas_atomics_mode) X(rocblas_gemm_algo)
+#define YK_ROCM_TYPES_COLLECTIVES YK_NCCL_TYPES
 #define YK_ROCM_TYPES_TELEMETRY(X) \
 	X(rsmi_status_t) X(rsmi_memory_type_t) X(rsmi_temperature_metric_t)
 
@@ -126,6 +130,7 @@
 	X(hipblasLtMatmulHeuristicResult_t, state)
 #define YK_ROCM_FIELDS_RANGES(X)
 #define YK_ROCM_FIELDS_BLAS(X)
+#define YK_ROCM_FIELDS_COLLECTIVES YK_NCCL_FIELDS
 #define YK_ROCM_FIELDS_TELEMETRY(X)
 
 #endif

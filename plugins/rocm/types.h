@@ -80,6 +80,10 @@ typedef int rsmi_status_t;
 typedef int rsmi_memory_type_t;
 typedef int rsmi_temperature_metric_t;
 
+// ---- RCCL ----
+
+YK_NCCL_DECLARATIONS;
+
 _Static_assert(sizeof(yk_hip_properties_5) == 792 && sizeof(yk_hip_properties_6) == 1472 &&
 	       offsetof(yk_hip_properties_5, gcnArchName) == 396 &&
 	       offsetof(yk_hip_properties_6, gcnArchName) == 1160 && sizeof(hipblasLtMatmulAlgo_t) == 24 &&
@@ -91,6 +95,7 @@ enum {
 #define X(name, value) name = value,
 	YK_ROCM_CONSTANTS_DRIVER(X) YK_ROCM_CONSTANTS_COMPILER(X) YK_ROCM_CONSTANTS_PRODUCTS(X)
 	YK_ROCM_CONSTANTS_TELEMETRY(X) YK_ROCM_CONSTANTS_RANGES(X) YK_ROCM_CONSTANTS_BLAS(X)
+	YK_ROCM_CONSTANTS_COLLECTIVES(X)
 #undef X
 };
 

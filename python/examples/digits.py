@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digits of scikit-learn by a convolutional network of one's own."""
+"""The digits of scikit-learn by a convolutional network of one's own: digits.py [FILE].
+
+FILE gets the digits, for examples/digits.c, which is this program in C and has the same losses, bit for bit."""
+import os
+import sys
+import tempfile
+
 import numpy as np
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 import yoke
 from yoke import nn, optim
+
+TRAIN = 1440
 
 
 class Net(nn.Module):
@@ -18,25 +26,29 @@ class Net(nn.Module):
         return self.out(self.second(x).relu().reshape((x.shape[0], -1)))
 
 
-def main() -> float:
+def digits(path: str) -> yoke.Dataset:
     images, labels = load_digits(return_X_y=True)
-    images = (images / 16).astype("f4").reshape(-1, 1, 8, 8)
     order = np.random.default_rng(1).permutation(len(images))
-    train, test = order[:1440], order[1440:]
+    np.savez(path, image=(images[order] / 16).astype("f4").reshape(-1, 1, 8, 8), label=labels[order].astype("i8"))
+    return yoke.dataset_open(path)
+
+
+def main(path: str) -> float:
+    data = digits(path)
+    train = yoke.dataset_subset(data, 0, TRAIN)
+    test = yoke.dataset_subset(data, TRAIN, yoke.dataset_count(data) - TRAIN)
     yoke.random_set(1)
     net = Net()
-
-    def batches() -> list[tuple[np.ndarray, np.ndarray]]:
-        shuffled = np.random.permutation(train)
-        return [(images[i], labels[i]) for i in np.split(shuffled, 30)]
-
-    np.random.seed(1)
-    losses = yoke.fit(net, batches, lambda y, t: yoke.cross_entropy(y, t), optim.AdamW(net, lr=3e-3), epochs=8)
+    losses = yoke.fit(net, yoke.loader_new(train, "batch=32 epochs=12 seed=1"), lambda y, t: yoke.cross_entropy(y, t),
+                      optim.AdamW(net, lr=3e-3, schedule="cosine", warmup=20, steps=540),
+                      log=lambda s: print(f"step {s.step} loss {s.loss:.9g}"))
     net.eval()
-    right = (net(yoke.from_dlpack(images[test])).argmax(1).numpy() == labels[test]).mean()
+    images, labels = next(yoke.loader_new(test, f"batch={yoke.dataset_count(test)} shuffle=0"))
+    right = float((net(images).argmax(1).numpy() == labels.numpy()).mean())
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, right {100 * right:.1f} %")
-    return float(right)
+    return right
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(folder, "digits.npz"))

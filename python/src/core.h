@@ -84,6 +84,7 @@ void wait_setup(nb::module_ &);
 void nn_setup(nb::module_ &);
 void data_setup(nb::module_ &);
 void op_setup(nb::module_ &);
+void fit_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 
@@ -168,16 +169,34 @@ template <typename Tag> struct Ret {
 	nb::object o;
 };
 struct TensorTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor"); };
+struct BatchTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, ...] | None"); };
+struct HostBatchTag {
+	static constexpr auto name = nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...] | None");
+};
+struct ListPairTag { static constexpr auto name = nb::detail::const_name("tuple[list[yoke._core.Tensor], yoke._core.Tensor]"); };
+struct ArrayTag { static constexpr auto name = nb::detail::const_name("numpy.ndarray[typing.Any, typing.Any]"); };
+struct ArraysTag {
+	static constexpr auto name = nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...]");
+};
 struct TensorListTag { static constexpr auto name = nb::detail::const_name("list[yoke._core.Tensor]"); };
 struct PairTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor]"); };
+struct ThreeTag {
+	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
+};
 struct RecordTag { static constexpr auto name = nb::detail::const_name("yoke._record.Record"); };
 struct RecordsTag { static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]"); };
 struct DtypeRetTag { static constexpr auto name = nb::detail::const_name("yoke._record.dtype"); };
 using TensorRet = Ret<TensorTag>;
 using TensorList = Ret<TensorListTag>;
 using Pair = Ret<PairTag>;
+using Three = Ret<ThreeTag>;
 using RecordRet = Ret<RecordTag>;
 using Records = Ret<RecordsTag>;
+using Batch = Ret<BatchTag>;
+using HostBatch = Ret<HostBatchTag>;
+using ListPair = Ret<ListPairTag>;
+using Array = Ret<ArrayTag>;
+using Arrays = Ret<ArraysTag>;
 
 // An operand: a tensor's handle, or a number's, which goes with this object.
 class Op {
@@ -264,13 +283,19 @@ template <typename T> struct Handle {
 	}
 };
 
-template <typename T> nb::object made(T *p)
+// A new object of a class, with the class as its type in signatures.
+template <typename C> struct Made {
+	nb::object o;
+	operator nb::object() const { return o; }
+};
+
+template <typename T> Made<Handle<T>> made(T *p)
 {
 	if (!p)
 		fail();
 	auto *h = new Handle<T>();
 	h->p = p;
-	return nb::cast(h, nb::rv_policy::take_ownership);
+	return { nb::cast(h, nb::rv_policy::take_ownership) };
 }
 
 } // namespace py
@@ -292,6 +317,14 @@ template <typename Tag> struct type_caster<py::Ret<Tag>> {
 	NB_TYPE_CASTER(py::Ret<Tag>, Tag::name)
 	bool from_python(handle, uint32_t, cleanup_list *) noexcept { return false; }
 	static handle from_cpp(const py::Ret<Tag> &v, rv_policy, cleanup_list *) noexcept
+	{
+		return v.o.inc_ref();
+	}
+};
+template <typename C> struct type_caster<py::Made<C>> {
+	NB_TYPE_CASTER(py::Made<C>, make_caster<C>::Name)
+	bool from_python(handle, uint32_t, cleanup_list *) noexcept { return false; }
+	static handle from_cpp(const py::Made<C> &v, rv_policy, cleanup_list *) noexcept
 	{
 		return v.o.inc_ref();
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes of yoke's objects, and the functions that bind.py has no rule for.
 #include "module.h"
+#include "docs.h"
 
 #include <cstring>
 #include <nanobind/stl/optional.h>
@@ -16,13 +17,13 @@ template <> void free_of(yoke_run *p) { yoke_run_close(p, "done", nullptr); }
 
 // ---- contexts, scopes ----
 
-static nb::object context_of(yoke_context *c)
+static Made<Context> context_of(yoke_context *c)
 {
 	if (!c)
 		fail();
 	Context *k = known(c);
 	k->ours = true;
-	return nb::cast(k, nb::rv_policy::reference);
+	return { nb::cast(k, nb::rv_policy::reference) };
 }
 
 static std::string named(Text t, const char *call)
@@ -75,18 +76,18 @@ static void contexts_setup(nb::module_ &m)
 		enter();
 		OwnText t(b.o, "context_new");
 		return context_of(yoke_context_new(t.c()));
-	}, "backend"_a = nb::none());
+	}, "backend"_a = nb::none(), DOC_context_new);
 	m.def("context_new_on", [](Text d) { enter(); return context_of(yoke_context_new_on(named(d, "context_new_on").c_str())); },
-	      "device"_a);
+	      "device"_a, DOC_context_new_on);
 	m.def("context_dry", [](Text b) {
 		enter();
 		OwnText t(b.o, "context_dry");
 		return context_of(yoke_context_dry(t.c()));
-	}, "backend"_a = nb::none());
+	}, "backend"_a = nb::none(), DOC_context_dry);
 	m.def("pipeline_context", [](Text json) {
 		enter();
 		return context_of(yoke_pipeline_context(named(json, "pipeline_context").c_str()));
-	}, "json"_a);
+	}, "json"_a, DOC_pipeline_context);
 	m.def("context_free", [](Context &c) {
 		enter();
 		if (c.c)
@@ -94,26 +95,26 @@ static void contexts_setup(nb::module_ &m)
 		c.c = nullptr;
 		if (yoke_error_code())
 			fail();
-	}, "context"_a);
+	}, "context"_a, DOC_context_free);
 	m.def("use", [](Context *c) {
 		enter();
 		if (c && !c->c)
 			throw nb::value_error("use: the context was freed before");
 		yoke_context *was = yoke_use(c ? c->c : nullptr);
-		return was ? nb::cast(known(was), nb::rv_policy::reference) : nb::none();
-	}, "context"_a.none());
+		return was ? std::optional(Made<Context>{ nb::cast(known(was), nb::rv_policy::reference) }) : std::nullopt;
+	}, "context"_a.none(), DOC_use);
 	m.def("scope_begin", [](Text name) {
-		return nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference);
-	}, "name"_a);
+		return Made<Scope>{ nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference) };
+	}, "name"_a, DOC_scope_begin);
 	m.def("scope_end", [](Scope *s) {
 		Context *ctx = current();
 		for (Scope *k = ctx->top; k; k = k->outer)
 			if (k == s)
 				return scope_end(s, false);
 		throw nb::value_error("scope_end: no such scope is open");
-	}, "scope"_a);
-	m.def("keep", keep, "t"_a);
-	m.def("lift", lift, "t"_a);
+	}, "scope"_a, DOC_scope_end);
+	m.def("keep", keep, "t"_a, DOC_keep);
+	m.def("lift", lift, "t"_a, DOC_lift);
 	m.def("free", [](Operand x) {
 		enter();
 		Tensor *t = tensor_of(x.o, "free");
@@ -129,17 +130,17 @@ static void contexts_setup(nb::module_ &m)
 	}, "t"_a, "Frees it now; it would be when nothing refers to it any more.");
 	m.def("error", [] { return std::string(yoke_error()); }, "This thread's error; errors are raised, so there is none.");
 	m.def("error_code", [] { return yoke_error_code(); }, "Its number, 0.");
-	m.def("error_clear", [] { yoke_error_clear(); });
+	m.def("error_clear", [] { yoke_error_clear(); }, DOC_error_clear);
 	m.def("setting_get", [](Text name) {
 		char text[4096];
 		check(yoke_setting_get(named(name, "setting_get").c_str(), text, sizeof text));
 		return std::string(text);
-	}, "name"_a);
+	}, "name"_a, DOC_setting_get);
 }
 
 // ---- of yoke.h ----
 
-static nb::object moments(Operand x, Optional weight, bool diagonal)
+static RecordRet moments(Operand x, Optional weight, bool diagonal)
 {
 	enter();
 	Op a, w;
@@ -155,10 +156,10 @@ static nb::object moments(Operand x, Optional weight, bool diagonal)
 	rec.attr("square") = nb::steal(give(r.square, ctx));
 	rec.attr("least") = nb::steal(give(r.least, ctx));
 	rec.attr("greatest") = nb::steal(give(r.greatest, ctx));
-	return rec;
+	return { rec };
 }
 
-static nb::object scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
+static Pair scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
 {
 	enter();
 	Ops grads(g.o, false, "scaler_check");
@@ -167,10 +168,10 @@ static nb::object scaler_check(Handle<yoke_scaler> &s, Tensors p, Tensors g)
 	yoke_tensor *norm = nullptr, *skip = nullptr;
 	check(yoke_scaler_check(s.get("scaler_check"), grads.n(), params.h.data(), grads.h.data(), &norm, &skip));
 	nb::object one = nb::steal(give(norm, grads.ctx));
-	return nb::make_tuple(one, nb::steal(give(skip, grads.ctx)));
+	return { nb::make_tuple(one, nb::steal(give(skip, grads.ctx))) };
 }
 
-static nb::object unscale_check(Tensors g, Operand scale)
+static ListPair unscale_check(Tensors g, Operand scale)
 {
 	enter();
 	Ops grads(g.o, false, "unscale_check");
@@ -180,7 +181,7 @@ static nb::object unscale_check(Tensors g, Operand scale)
 	yoke_tensor *overflow = nullptr;
 	check(yoke_unscale_check(grads.n(), grads.h.data(), by.h, to.data(), &overflow));
 	nb::object list = list_of(to, grads.ctx).o;
-	return nb::make_tuple(list, nb::steal(give(overflow, grads.ctx)));
+	return { nb::make_tuple(list, nb::steal(give(overflow, grads.ctx))) };
 }
 
 // ---- data ----
@@ -242,7 +243,7 @@ static void reader_free(void *arg)
 	release_later(drop_reader, arg);
 }
 
-static nb::object dataset_new(nb::object read, int64_t count, nb::object fields, Text name, uint64_t fingerprint)
+static Made<Handle<yoke_dataset>> dataset_new(nb::object read, int64_t count, nb::object fields, Text name, uint64_t fingerprint)
 {
 	enter();
 	auto r = std::make_unique<Reader>();
@@ -281,7 +282,7 @@ static nb::object dataset_new(nb::object read, int64_t count, nb::object fields,
 	o.arg = r.get();
 	o.free_fn = reader_free;
 	o.fingerprint = fingerprint;
-	nb::object d = made(yoke_dataset_new(&o));
+	auto d = made(yoke_dataset_new(&o));
 	r.release();
 	return d;
 }
@@ -297,7 +298,7 @@ static std::vector<struct yoke_field> fields_of(const yoke_dataset *d)
 	return f;
 }
 
-static nb::object dataset_fields(Handle<yoke_dataset> &d)
+static Records dataset_fields(Handle<yoke_dataset> &d)
 {
 	enter();
 	nb::list all;
@@ -315,7 +316,7 @@ static nb::object dataset_fields(Handle<yoke_dataset> &d)
 		rec.attr("pad") = nb::cast(f.pad);
 		all.append(rec);
 	}
-	return nb::object(std::move(all));
+	return { nb::object(std::move(all)) };
 }
 
 // A NumPy array of its own, with room.
@@ -332,7 +333,7 @@ static void *address(nb::handle array)
 	return reinterpret_cast<void *>(nb::cast<uintptr_t>(array.attr("ctypes").attr("data")));
 }
 
-static nb::object dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t seed, int64_t epoch, int64_t draw)
+static Arrays dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t seed, int64_t epoch, int64_t draw)
 {
 	enter();
 	const yoke_dataset *set = d.get("dataset_read");
@@ -357,10 +358,10 @@ static nb::object dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t
 		nb::object flat = arrays[i].attr("reshape")(-1);
 		all.append(flat[nb::slice(static_cast<Py_ssize_t>(n))].attr("reshape")(nb::tuple(shape)));
 	}
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
-static nb::object dataset_cubes(Strings path, nb::object label, nb::object mask, Text settings)
+static Made<Handle<yoke_dataset>> dataset_cubes(Strings path, nb::object label, nb::object mask, Text settings)
 {
 	enter();
 	std::vector<std::string> files = strings_of(path.o, "dataset_cubes"), labels = strings_of(label, "dataset_cubes"),
@@ -386,7 +387,7 @@ static int fields_of_loader(Handle<yoke_loader> &l)
 	return nb::cast<int>(l.keep);
 }
 
-static nb::object loader_new(Handle<yoke_dataset> &d, Text settings)
+static Made<Handle<yoke_loader>> loader_new(Handle<yoke_dataset> &d, Text settings)
 {
 	enter();
 	current();
@@ -400,12 +401,12 @@ static nb::object loader_new(Handle<yoke_dataset> &d, Text settings)
 	}
 	const int n = static_cast<int>(check(yoke_dataset_fields(set, 0, nullptr))) * (of ? of : parts);
 	yoke_loader *p = unlocked([&] { return yoke_loader_new(const_cast<yoke_dataset *>(set), s.c()); });
-	nb::object l = made(p);
-	nb::cast<Handle<yoke_loader> &>(l).keep = nb::int_(n);
+	auto l = made(p);
+	nb::cast<Handle<yoke_loader> &>(l.o).keep = nb::int_(n);
 	return l;
 }
 
-static nb::object loader_next(Handle<yoke_loader> &l, bool weight)
+static Batch loader_next(Handle<yoke_loader> &l, bool weight)
 {
 	enter();
 	const int n = fields_of_loader(l);
@@ -415,13 +416,13 @@ static nb::object loader_next(Handle<yoke_loader> &l, bool weight)
 	Context *ctx = current();
 	const int64_t rows = check(unlocked([&] { return yoke_loader_next(p, n, to.data(), weight ? &w : nullptr); }));
 	if (!rows)
-		return nb::none();
+		return { nb::none() };
 	nb::list all;
 	for (yoke_tensor *t : to)
 		all.append(nb::steal(give(t, ctx)));
 	if (weight)
 		all.append(nb::steal(give(w, ctx)));
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
 static int64_t loader_put(Handle<yoke_loader> &l, Tensors variable)
@@ -432,7 +433,7 @@ static int64_t loader_put(Handle<yoke_loader> &l, Tensors variable)
 	return check(unlocked([&] { return yoke_loader_put(p, v.n(), v.h.data()); }));
 }
 
-static nb::object loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
+static HostBatch loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
 {
 	enter();
 	std::vector<struct yoke_field> f = fields_of(d.get("loader_host"));
@@ -444,14 +445,14 @@ static nb::object loader_host(Handle<yoke_loader> &l, Handle<yoke_dataset> &d)
 	yoke_loader *p = l.get("loader_host");
 	const int64_t rows = check(unlocked([&] { return yoke_loader_host(p, n, data.data(), at); }));
 	if (!rows)
-		return nb::none();
+		return { nb::none() };
 	nb::list all;
 	for (int i = 0; i < n; i++) {
 		nb::object a = array_of(f[i].rank + 1, at[i], f[i].dtype);
 		memcpy(address(a), data[i], nb::cast<size_t>(a.attr("nbytes")));
 		all.append(a);
 	}
-	return nb::tuple(all);
+	return { nb::tuple(all) };
 }
 
 // ---- statistics, cubes, ranks, runs, profiles ----
@@ -461,7 +462,7 @@ static nb::object doubles(nb::list shape)
 	return nb::module_::import_("numpy").attr("zeros")(nb::tuple(shape), "float64");
 }
 
-static nb::object statistic_read(Handle<yoke_statistic> &s, int what)
+static Array statistic_read(Handle<yoke_statistic> &s, int what)
 {
 	enter();
 	const int64_t c = yoke_statistic_channels(s.get("statistic_read"));
@@ -471,7 +472,7 @@ static nb::object statistic_read(Handle<yoke_statistic> &s, int what)
 		shape.append(c);
 	nb::object a = doubles(shape);
 	check(yoke_statistic_read(s.p, what, static_cast<double *>(address(a)), nb::cast<size_t>(a.attr("size"))));
-	return a;
+	return { a };
 }
 
 static nb::object as_array(nb::object x, const char *type)
@@ -489,7 +490,7 @@ static double roc_auc(nb::object score, nb::object label)
 	return to;
 }
 
-static nb::object cube_info(Handle<yoke_cube> &c)
+static RecordRet cube_info(Handle<yoke_cube> &c)
 {
 	struct yoke_cube_info i = {};
 	i.size = sizeof i;
@@ -511,10 +512,10 @@ static nb::object cube_info(Handle<yoke_cube> &c)
 		w.append(i.wavelength[k]);
 	rec.attr("wavelength") = w;
 	rec.attr("data") = i.data;
-	return rec;
+	return { rec };
 }
 
-static nb::object cube_read(Handle<yoke_cube> &c)
+static Arrays cube_read(Handle<yoke_cube> &c)
 {
 	enter();
 	struct yoke_cube_info i = {};
@@ -525,7 +526,7 @@ static nb::object cube_read(Handle<yoke_cube> &c)
 	nb::object x = array_of(3, dims, yoke_f32), w = array_of(2, dims, yoke_f32);
 	auto *to = static_cast<float *>(address(x)), *weight = static_cast<float *>(address(w));
 	check(unlocked([&] { return yoke_cube_read(p, to, weight); }));
-	return nb::make_tuple(x, w);
+	return { nb::make_tuple(x, w) };
 }
 
 static void cube_write(Text path, nb::object x, const std::string &type, const std::string &interleave, bool big_endian,
@@ -577,7 +578,7 @@ static nb::list group_exchange(Handle<yoke_group> &g, nb::bytes mine)
 	return list;
 }
 
-static nb::object run_open(Text folder, Text device, Text driver, Text config, uint64_t data, int64_t step, bool tensorboard)
+static Made<Handle<yoke_run>> run_open(Text folder, Text device, Text driver, Text config, uint64_t data, int64_t step, bool tensorboard)
 {
 	OwnText f(folder.o, "run_open"), d(device.o, "run_open"), r(driver.o, "run_open"), c(config.o, "run_open");
 	struct yoke_run_options o = {};
@@ -605,7 +606,7 @@ static void run_log(Handle<yoke_run> &r, int64_t step, Text stage, nb::dict valu
 	check(yoke_run_log(r.get("run_log"), step, s.c(), static_cast<int>(names.size()), pointers(names).data(), numbers.data()));
 }
 
-static nb::object profile_new(unsigned flags, int64_t skip_first, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
+static Made<Handle<yoke_profile>> profile_new(unsigned flags, int64_t skip_first, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
 			      bool skip_first_wait, Text folder, uint64_t most_bytes)
 {
 	enter();
@@ -653,16 +654,23 @@ static void pipeline_train(Handle<yoke_pipeline> &p, Handle<yoke_dataset> &train
 	check(unlocked([&] { return yoke_pipeline_train(line, &o); }));
 }
 
-template <typename T> static void class_of(nb::module_ &m, const char *name, const char *doc)
+template <typename T> static nb::class_<Handle<T>> class_of(nb::module_ &m, const char *name, const char *doc)
 {
-	nb::class_<Handle<T>>(m, name, doc);
+	return nb::class_<Handle<T>>(m, name, doc);
 }
 
 void data_setup(nb::module_ &m)
 {
 	contexts_setup(m);
 	class_of<yoke_dataset>(m, "Dataset", "Samples.");
-	class_of<yoke_loader>(m, "Loader", "Batches of a set.");
+	class_of<yoke_loader>(m, "Loader", "Batches of a set; `for` goes through them.")
+		.def("__iter__", [](nb::object self) { return self; }, nb::sig("def __iter__(self) -> Loader"))
+		.def("__next__", [](Handle<yoke_loader> &l) {
+			nb::object batch = loader_next(l, false).o;
+			if (batch.is_none())
+				throw nb::stop_iteration();
+			return batch;
+		}, nb::sig("def __next__(self) -> tuple[Tensor, ...]"));
 	class_of<yoke_statistic>(m, "Statistic", "Statistics of a stream.");
 	class_of<yoke_pipeline>(m, "Pipeline", "Nodes that are fitted.");
 	class_of<yoke_run>(m, "Run", "Records of a run.");
@@ -672,51 +680,51 @@ void data_setup(nb::module_ &m)
 	class_of<yoke_scaler>(m, "Scaler", "A dynamic loss scale.");
 	class_of<yoke_cube>(m, "Cube", "A hyperspectral cube's file.");
 	class_of<yoke_group>(m, "Group", "An ordered set of ranks.");
-	m.def("moments", moments, "x"_a, "weight"_a = nb::none(), "diagonal"_a = false);
-	m.def("scaler_check", scaler_check, "scaler"_a, "p"_a, "g"_a);
+	m.def("moments", moments, "x"_a, "weight"_a = nb::none(), "diagonal"_a = false, DOC_moments);
+	m.def("scaler_check", scaler_check, "scaler"_a, "p"_a, "g"_a, DOC_scaler_check);
 	m.def("scaler_inverse", [](nb::object self) {
 		enter();
 		yoke_tensor *t = yoke_scaler_inverse(nb::cast<Handle<yoke_scaler> &>(self).get("scaler_inverse"));
 		return TensorRet{ nb::steal(lend(t, current(), self.ptr())) };
-	}, "scaler"_a);
-	m.def("unscale_check", unscale_check, "g"_a, "scale"_a);
+	}, "scaler"_a, DOC_scaler_inverse);
+	m.def("unscale_check", unscale_check, "g"_a, "scale"_a, DOC_unscale_check);
 	m.def("dataset_new", dataset_new, "read"_a, "count"_a, "fields"_a, "name"_a = nb::str("data"), "fingerprint"_a = 0,
 	      "A set of what read(number) gives: for each field, (name, dtype, shape), an array.  Threads call it, one at a time.");
-	m.def("dataset_fields", dataset_fields, "dataset"_a);
-	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0);
-	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none());
-	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none());
+	m.def("dataset_fields", dataset_fields, "dataset"_a, DOC_dataset_fields);
+	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0, DOC_dataset_read);
+	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none(), DOC_dataset_cubes);
+	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none(), DOC_loader_new);
 	m.def("loader_next", loader_next, "loader"_a, "weight"_a = false, "The next batch's tensors; None behind the last epoch.");
-	m.def("loader_put", loader_put, "loader"_a, "variable"_a);
+	m.def("loader_put", loader_put, "loader"_a, "variable"_a, DOC_loader_put);
 	m.def("loader_host", loader_host, "loader"_a, "dataset"_a, "The next batch as NumPy arrays; None behind the last epoch.");
-	m.def("statistic_read", statistic_read, "statistic"_a, "what"_a);
-	m.def("roc_auc", roc_auc, "score"_a, "label"_a);
-	m.def("cube_info", cube_info, "cube"_a);
+	m.def("statistic_read", statistic_read, "statistic"_a, "what"_a, DOC_statistic_read);
+	m.def("roc_auc", roc_auc, "score"_a, "label"_a, DOC_roc_auc);
+	m.def("cube_info", cube_info, "cube"_a, DOC_cube_info);
 	m.def("cube_read", cube_read, "cube"_a, "All pixels, and their weights.");
 	m.def("cube_write", cube_write, "path"_a, "x"_a, "type"_a = "f32", "interleave"_a = "bip", "big_endian"_a = false,
-	      "scale"_a = 1.0, "ignore"_a = NAN, "wavelength"_a = nb::none());
-	m.def("group_spawn", group_spawn, "argv"_a, "n"_a);
-	m.def("group_exchange", group_exchange, "group"_a, "mine"_a);
+	      "scale"_a = 1.0, "ignore"_a = NAN, "wavelength"_a = nb::none(), DOC_cube_write);
+	m.def("group_spawn", group_spawn, "argv"_a, "n"_a, DOC_group_spawn);
+	m.def("group_exchange", group_exchange, "group"_a, "mine"_a, DOC_group_exchange);
 	m.def("run_open", run_open, "folder"_a, nb::kw_only(), "device"_a = nb::none(), "driver"_a = nb::none(),
-	      "config"_a = nb::none(), "data"_a = 0, "step"_a = 0, "tensorboard"_a = false);
-	m.def("run_log", run_log, "run"_a, "step"_a, "stage"_a, "values"_a);
+	      "config"_a = nb::none(), "data"_a = 0, "step"_a = 0, "tensorboard"_a = false, DOC_run_open);
+	m.def("run_log", run_log, "run"_a, "step"_a, "stage"_a, "values"_a, DOC_run_log);
 	m.def("run_close", [](Handle<yoke_run> &r, Text ended, Text error) {
 		OwnText how(ended.o, "run_close"), why(error.o, "run_close");
 		yoke_run *p = r.get("run_close");
 		r.p = nullptr;
 		yoke_run_close(p, how.c(), why.c());
-	}, "run"_a, "ended"_a = nb::str("done"), "error"_a = nb::none());
+	}, "run"_a, "ended"_a = nb::str("done"), "error"_a = nb::none(), DOC_run_close);
 	m.def("profile_new", profile_new, "flags"_a = 0, "skip_first"_a = 0, "wait"_a = 0, "warmup"_a = 0, "active"_a = 1,
-	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "most_bytes"_a = 0);
-	m.def("profile_table", profile_table, "profile"_a, "rows"_a = 0, "column"_a = nb::none());
+	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "most_bytes"_a = 0, DOC_profile_new);
+	m.def("profile_table", profile_table, "profile"_a, "rows"_a = 0, "column"_a = nb::none(), DOC_profile_table);
 	m.def("pipeline_train", pipeline_train, "pipeline"_a, "train"_a, "valid"_a = nb::none(), "loader"_a = nb::none(),
-	      "run"_a = nb::none(), "folder"_a = nb::none(), "resume"_a = false);
+	      "run"_a = nb::none(), "folder"_a = nb::none(), "resume"_a = false, DOC_pipeline_train);
 	m.def("pipeline_state", [](nb::object self, Text node, Text state) {
 		enter();
 		OwnText n(node.o, "pipeline_state"), s(state.o, "pipeline_state");
 		yoke_tensor *t = yoke_pipeline_state(nb::cast<Handle<yoke_pipeline> &>(self).get("pipeline_state"), n.c(), s.c());
 		return TensorRet{ nb::steal(lend(t, current(), self.ptr())) };
-	}, "pipeline"_a, "node"_a, "state"_a);
+	}, "pipeline"_a, "node"_a, "state"_a, DOC_pipeline_state);
 	m.def("recorder_new", [](Text path, double seconds, Text run, int rank) {
 		enter();
 		current();
@@ -728,13 +736,13 @@ void data_setup(nb::module_ &m)
 		o.run = name.c();
 		o.rank = rank;
 		return made(yoke_recorder_new(&o));
-	}, "path"_a, "seconds"_a = 1.0, "run"_a = nb::none(), "rank"_a = 0);
+	}, "path"_a, "seconds"_a = 1.0, "run"_a = nb::none(), "rank"_a = 0, DOC_recorder_new);
 	m.def("counters_between", [](nb::object former, nb::object later) {
 		nb::object rec = record();
 		for (nb::handle k : nb::object(nb::module_::import_("builtins").attr("vars")(later)))
 			rec.attr(nb::cast<const char *>(k)) = later.attr(nb::cast<const char *>(k)) - former.attr(nb::cast<const char *>(k));
-		return rec;
-	}, "former"_a, "later"_a);
+		return RecordRet{ rec };
+	}, "former"_a, "later"_a, DOC_counters_between);
 }
 
 } // namespace py

@@ -19,6 +19,6 @@ struct Module {
 };
 
 // An object of a module that is new, and nobody's.
-nb::object made(yoke_module *);
+Made<Module> made(yoke_module *);
 
 } // namespace py

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules, and optimizers over their parameters.
 #include "module.h"
+#include "docs.h"
 
 #include <map>
 
@@ -27,7 +28,7 @@ yoke_module *Module::get(const char *call) const
 	return m;
 }
 
-nb::object made(yoke_module *m)
+Made<Module> made(yoke_module *m)
 {
 	if (!m)
 		fail();
@@ -35,7 +36,7 @@ nb::object made(yoke_module *m)
 	o->m = m;
 	o->tree = std::make_shared<Tree>();
 	o->tree->root = m;
-	return nb::cast(o, nb::rv_policy::take_ownership);
+	return { nb::cast(o, nb::rv_policy::take_ownership) };
 }
 
 // The module is a part of the other one from now on.
@@ -123,7 +124,7 @@ static const yoke_module_class *class_of(const std::string &name)
 	return &at->second;
 }
 
-static nb::object module_new(const std::string &name, nb::object weak)
+static Made<Module> module_new(const std::string &name, nb::object weak)
 {
 	enter();
 	current();
@@ -222,7 +223,7 @@ static TensorList forward(Module &m, Tensors in, int count)
 	return list_of(out, x.ctx ? x.ctx : current());
 }
 
-static nb::object sequential(nb::sequence list)
+static Made<Module> sequential(nb::sequence list)
 {
 	enter();
 	std::vector<yoke_module *> m;
@@ -230,21 +231,21 @@ static nb::object sequential(nb::sequence list)
 		need_root(nb::cast<Module &>(o), "nn_sequential");
 		m.push_back(nb::cast<Module &>(o).m);
 	}
-	nb::object all = made(yoke_nn_sequential(static_cast<int>(m.size()), m.data()));
+	Made<Module> all = made(yoke_nn_sequential(static_cast<int>(m.size()), m.data()));
 	for (nb::handle o : list)
-		joined(nb::cast<Module &>(o), nb::cast<Module &>(all));
+		joined(nb::cast<Module &>(o), nb::cast<Module &>(all.o));
 	return all;
 }
 
-template <typename F> static nb::object around(Module &inner, const char *call, F fn)
+template <typename F> static Made<Module> around(Module &inner, const char *call, F fn)
 {
 	enter();
 	need_root(inner, call);
 	yoke_module *m = fn(inner.m);
 	if (!m)
 		inner.tree->root = nullptr; // it was freed
-	nb::object all = made(m);
-	joined(inner, nb::cast<Module &>(all));
+	Made<Module> all = made(m);
+	joined(inner, nb::cast<Module &>(all.o));
 	return all;
 }
 
@@ -284,7 +285,7 @@ static yoke_tensor *loss_of(void *arg)
 	return nullptr;
 }
 
-static std::optional<nb::object> optim_step(Handle<yoke_optim> &o, Tensors grads, Optional scale, Optional skip,
+static std::optional<TensorRet> optim_step(Handle<yoke_optim> &o, Tensors grads, Optional scale, Optional skip,
 					    nb::object precondition, std::optional<double> lr, nb::object loss, bool norm)
 {
 	enter();
@@ -309,7 +310,7 @@ static std::optional<nb::object> optim_step(Handle<yoke_optim> &o, Tensors grads
 	s.norm = norm ? &length : nullptr;
 	check(yoke_optim_step(o.get("optim_step"), g.n(), g.h.data(), &s));
 	if (norm)
-		return nb::steal(give(length, g.ctx));
+		return TensorRet{ nb::steal(give(length, g.ctx)) };
 	return std::nullopt;
 }
 
@@ -358,18 +359,18 @@ void nn_setup(nb::module_ &m)
 		std::vector<int64_t> dims = shape_of(shape.o, "module_parameter");
 		return lent(yoke_module_parameter(nb::cast<Module &>(self).get("module_parameter"), n.c(), dtype_of(dtype.o),
 			static_cast<int>(dims.size()), dims.data(), first, value), self);
-	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "first"_a = 0, "value"_a = 0.0);
+	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "first"_a = 0, "value"_a = 0.0, DOC_module_parameter);
 	m.def("module_buffer", [](nb::object self, Text name, Dtype dtype, Shape shape, double value) {
 		enter();
 		OwnText n(name.o, "module_buffer");
 		std::vector<int64_t> dims = shape_of(shape.o, "module_buffer");
 		return lent(yoke_module_buffer(nb::cast<Module &>(self).get("module_buffer"), n.c(), dtype_of(dtype.o),
 			static_cast<int>(dims.size()), dims.data(), value), self);
-	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "value"_a = 0.0);
+	}, "module"_a, "name"_a, "dtype"_a, "shape"_a, "value"_a = 0.0, DOC_module_buffer);
 	m.def("module_own", [](nb::object self, int i) {
 		enter();
 		return lent(yoke_module_own(nb::cast<Module &>(self).get("module_own"), i), self);
-	}, "module"_a, "i"_a);
+	}, "module"_a, "i"_a, DOC_module_own);
 	m.def("module_child", [](Module &self, Text name, Module &child) {
 		enter();
 		OwnText n(name.o, "module_child");
@@ -384,30 +385,30 @@ void nn_setup(nb::module_ &m)
 		else if (!part)
 			child.tree->root = nullptr; // it was freed
 		check(err);
-	}, "module"_a, "name"_a, "child"_a);
-	m.def("module_at", [](Module &self, int i) -> nb::object {
+	}, "module"_a, "name"_a, "child"_a, DOC_module_child);
+	m.def("module_at", [](Module &self, int i) -> std::optional<Made<Module>> {
 		enter();
 		yoke_module *c = yoke_module_at(self.get("module_at"), i);
 		if (!c)
-			return nb::none();
+			return std::nullopt;
 		auto *o = new Module;
 		o->m = c;
 		o->tree = self.tree;
-		return nb::cast(o, nb::rv_policy::take_ownership);
-	}, "module"_a, "i"_a);
+		return Made<Module>{ nb::cast(o, nb::rv_policy::take_ownership) };
+	}, "module"_a, "i"_a, DOC_module_at);
 	m.def("module_each", module_each, "module"_a, "Its parameters and buffers: (path, tensor, flags).");
 	m.def("module_parameters", module_parameters, "module"_a, "Its parameters that are not frozen, and their names.");
 	m.def("module_find", [](nb::object self, Text path) {
 		enter();
 		OwnText p(path.o, "module_find");
 		return lent(yoke_module_find(nb::cast<Module &>(self).get("module_find"), p.c()), self);
-	}, "module"_a, "path"_a);
+	}, "module"_a, "path"_a, DOC_module_find);
 	m.def("module_load", module_load, "module"_a, "path"_a, nb::kw_only(), "partial"_a = false, "exact"_a = false,
-	      "rename"_a = nb::none());
+	      "rename"_a = nb::none(), DOC_module_load);
 	m.def("module_move", [](Module &self, nb::object ctx) {
 		enter();
 		check(yoke_module_move(self.get("module_move"), nb::cast<Context *>(ctx)->c));
-	}, "module"_a, "to"_a);
+	}, "module"_a, "to"_a, DOC_module_move);
 	m.def("forward", forward, "module"_a, "x"_a, "count"_a = 1, "Records what the module computes: count tensors of some.");
 	m.def("call", [](Module &self, Operand x) {
 		enter();
@@ -416,22 +417,22 @@ void nn_setup(nb::module_ &m)
 		yoke_tensor *y = yoke_call(self.get("call"), v.h);
 		return TensorRet{ nb::steal(give(y, v.ctx ? v.ctx : current())) };
 	}, "module"_a, "x"_a, "Of one tensor one.");
-	m.def("nn_sequential", sequential, "modules"_a);
-	m.def("nn_residual", [](Module &inner) { return around(inner, "nn_residual", yoke_nn_residual); }, "inner"_a);
+	m.def("nn_sequential", sequential, "modules"_a, DOC_nn_sequential);
+	m.def("nn_residual", [](Module &inner) { return around(inner, "nn_residual", yoke_nn_residual); }, "inner"_a, DOC_nn_residual);
 	m.def("nn_lora", [](Module &linear, int64_t rank, double alpha) {
 		return around(linear, "nn_lora", [=](yoke_module *l) { return yoke_nn_lora(l, rank, alpha); });
-	}, "linear"_a, "rank"_a, "alpha"_a);
-	m.def("optim_add", optim_add, "optim"_a, "p"_a, "name"_a, "settings"_a = nb::none());
+	}, "linear"_a, "rank"_a, "alpha"_a, DOC_nn_lora);
+	m.def("optim_add", optim_add, "optim"_a, "p"_a, "name"_a, "settings"_a = nb::none(), DOC_optim_add);
 	m.def("optim_step", optim_step, "optim"_a, "g"_a, nb::kw_only(), "scale"_a = nb::none(), "skip"_a = nb::none(),
-	      "precondition"_a = nb::none(), "lr"_a = nb::none(), "loss"_a = nb::none(), "norm"_a = false);
-	m.def("optim_state", optim_state, "optim"_a, "parameter"_a.none(), "state"_a);
+	      "precondition"_a = nb::none(), "lr"_a = nb::none(), "loss"_a = nb::none(), "norm"_a = false, DOC_optim_step);
+	m.def("optim_state", optim_state, "optim"_a, "parameter"_a.none(), "state"_a, DOC_optim_state);
 	m.def("optim_move", [](Handle<yoke_optim> &o, nb::object to, Tensors p) {
 		enter();
 		Ops t(p.o, false, "optim_move");
 		check(yoke_optim_move(o.get("optim_move"), nb::cast<Context *>(to)->c, t.h.data()));
 		o.keep = nb::list();
 		nb::cast<nb::list>(o.keep).append(nb::list(p.o));
-	}, "optim"_a, "to"_a, "p"_a);
+	}, "optim"_a, "to"_a, "p"_a, DOC_optim_move);
 	m.def("_called", called, "_self"_a, "_name"_a, "args"_a, "kwargs"_a);
 }
 

@@ -23,10 +23,10 @@ def rng():
 def program(tmp_path):
     """Runs a program in a process of its own: its output, or with fails=True its errors."""
 
-    def run(text, fails=False, timeout=60, **env):
+    def run(text, *args, fails=False, timeout=60, cwd=None, **env):
         path = tmp_path / "program.py"
         path.write_text(text)
-        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=timeout,
+        done = subprocess.run([sys.executable, str(path), *args], capture_output=True, text=True, timeout=timeout, cwd=cwd,
                               env={**os.environ, **env})
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return done.stderr if fails else done.stdout + done.stderr

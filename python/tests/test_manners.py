@@ -200,6 +200,25 @@ def test_ctrl_c_ends_a_wait(program):
     assert program(CTRL_C, YOKE_THREADS="1").split("\n")[:2] == ["interrupted", "2.0 (1200, 1200)"]
 
 
+FIT = """
+import os, pathlib, signal
+import numpy as np, yoke
+net = yoke.nn.Linear(3, 1)
+x = np.ones((4, 3), "f4")
+def told(s):
+    if s.step == 5:
+        os.kill(os.getpid(), signal.SIGINT)
+try:
+    yoke.fit(net, [(x, x[:, :1])] * 1000, yoke.mse, out="run", log=told)
+except KeyboardInterrupt:
+    print("interrupted", pathlib.Path("run/manifest.json").exists())
+"""
+
+
+def test_ctrl_c_ends_a_run_that_is_saved(program, tmp_path):
+    assert program(FIT, cwd=tmp_path).strip() == "interrupted True"
+
+
 FORK = """
 import os, sys
 import numpy as np, yoke

@@ -221,8 +221,73 @@ def test_fit_takes_any_iterable_and_accumulates(rng):
     np.testing.assert_allclose(whole, halves, rtol=1e-5)
     assert whole[2] < whole[0]
     seen = []
-    valid = run(data=[[yoke.tensor(x), yoke.tensor(y)]], valid=[(x, y)], log=lambda step, loss: seen.append((step, loss)))
-    assert len(valid) == 2 and seen == [(1, valid[0])] and valid[1] < valid[0]
+    valid = run(data=[[yoke.tensor(x), yoke.tensor(y)]], valid=[(x, y)], log=lambda s: seen.append((s.step, s.loss, s.valid)))
+    assert len(valid) == 2 and seen[0][:2] == (1, valid[0]) and seen[1][2] == valid[1] < valid[0]
+    # three batches for steps of two: the last one is left out
+    assert run(data=[(x, y)] * 3, accumulate=2) == pytest.approx(whole[:1], rel=1e-5)
+    assert run(data=[(x, y)] * 5, log=lambda s: s.step == 2) == pytest.approx(whole[:2], rel=1e-5)
+    assert len(run(data=[(x, y)] * 9, steps=4)) == 4
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        self.body = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm(16), nn.GELU(), nn.Dropout(0.2))
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16-mixed"])
+@pytest.mark.parametrize("kind", ["loader", "list"])
+def test_a_run_that_is_resumed_has_the_bits_of_an_unbroken_one(kind, precision, rng, tmp_path):
+    x, y = rng.normal(size=(64, 4)).astype("f4"), rng.normal(size=(64, 3)).astype("f4")
+    samples = yoke.dataset_new(lambda n: (x[n], y[n]), 64, [("x", "f32", (4,)), ("y", "f32", (3,))], "rows")
+
+    def run(steps, out):
+        data = yoke.loader_new(samples, "batch=8 seed=3") if kind == "loader" else [(x[i::8], y[i::8]) for i in range(8)]
+        yoke.random_set(3)
+        net = Deep()
+        losses = yoke.fit(net, data, yoke.mse, optim.AdamW(net, lr=1e-2, clip=1, schedule="cosine", steps=14, warmup=3), epochs=9,
+                          steps=steps, accumulate=2, valid=[(x, y)], valid_every=5, out=out, resume=True, save_every=4, seed=5,
+                          precision=precision, allow_emulated=True)
+        return losses, net.state_dict()
+
+    whole, state = run(14, tmp_path / "whole")
+    first, _ = run(5, tmp_path / "parts")
+    rest, again = run(14, tmp_path / "parts")
+    assert len(whole) == 15 and whole == first[:-1] + rest
+    assert all(np.array_equal(state[n], again[n]) for n in state)
+    net = Deep()
+    with pytest.raises(ValueError, match="resume"):
+        yoke.fit(net, [(x, y)], yoke.mse, out=tmp_path / "whole")
+
+
+def test_what_a_run_calls_may_raise(rng):
+    x, y = rng.normal(size=(8, 4)).astype("f4"), rng.normal(size=(8, 3)).astype("f4")
+    net = Net()
+
+    def bad(*_):
+        raise KeyError("mine")
+
+    def batches():
+        yield x, y
+        raise KeyError("mine")
+
+    for how in (dict(loss=bad), dict(data=batches), dict(log=bad), dict(valid=batches)):
+        with pytest.raises(KeyError, match="mine"):
+            yoke.fit(net, **{"data": [(x, y)], "loss": yoke.mse, **how})
+    with pytest.raises(TypeError, match="gives a tensor"):
+        yoke.fit(net, [(x, y)], lambda *_: 3)
+    with pytest.raises(ValueError, match="24 numbers"):
+        yoke.fit(net, [(x, y)], lambda a, b: a - b)
+    with pytest.raises(ValueError, match="optimizer"):
+        yoke.fit(net, [(x, y)], yoke.mse, optim.SGD(Net(), lr=0.1))
+    kept = []
+    yoke.fit(net, [(x, y)], lambda a, b: (kept.append(a), yoke.mse(a, b))[1])
+    with pytest.raises(ValueError, match="after its scope ended"):
+        kept[0] + 1
+    assert (yoke.tensor([1.0]) + 1).item() == 2 and yoke.error_code() == 0
 
 
 def test_a_networks_memory_is_flat_over_inferences(rng):

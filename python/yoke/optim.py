@@ -26,6 +26,10 @@ class Optimizer:
 
     kind = ""
 
+    def __init_subclass__(cls, kind: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.kind = kind or cls.kind
+
     def __init__(self, target: Module | Mapping[str, Tensor] | Iterable[Tensor], kind: str | None = None,
                  **settings: Any) -> None:
         if isinstance(target, Module):
@@ -78,37 +82,13 @@ class Optimizer:
         _core.optim_load(self._o, os.fspath(path))
 
 
-class SGD(Optimizer):
-    kind = "sgd"
-
-
-class HeavyBall(Optimizer):
-    kind = "heavy_ball"
-
-
-class Accelerated(Optimizer):
-    kind = "accelerated"
-
-
-class Adam(Optimizer):
-    kind = "adam"
-
-
-class AdamW(Optimizer):
-    kind = "adamw"
-
-
-class LAMB(Optimizer):
-    kind = "lamb"
-
-
-class RMSprop(Optimizer):
-    kind = "rmsprop"
-
-
-class Adagrad(Optimizer):
-    kind = "adagrad"
-
-
-class Adadelta(Optimizer):
-    kind = "adadelta"
+# What each is, and its settings, say yoke-optim.h and the error of one that there is not.
+class SGD(Optimizer, kind="sgd"): ...
+class HeavyBall(Optimizer, kind="heavy_ball"): ...
+class Accelerated(Optimizer, kind="accelerated"): ...
+class Adam(Optimizer, kind="adam"): ...
+class AdamW(Optimizer, kind="adamw"): ...
+class LAMB(Optimizer, kind="lamb"): ...
+class RMSprop(Optimizer, kind="rmsprop"): ...
+class Adagrad(Optimizer, kind="adagrad"): ...
+class Adadelta(Optimizer, kind="adadelta"): ...

@@ -32,6 +32,12 @@ static struct calls {
 } mat;
 static enum { UNTRIED, MISSING, THERE } state;
 
+// HDF5, below the library, prints each error of its own unless it is told not to: it has no error stack of a file's.
+typedef int say_fn(int64_t stack, void *say, void *arg);     // H5Eset_auto2
+typedef int said_fn(int64_t stack, void **say, void **arg);  // H5Eget_auto2
+static say_fn *say;
+static said_fn *said;
+
 static bool is_there(void)
 {
 	static const struct {
@@ -47,13 +53,16 @@ static bool is_there(void)
 		memcpy((char *)&mat + call[i].at, &symbol, sizeof symbol);
 		state = symbol ? state : MISSING;
 	}
+	void *set = library ? dlsym(library, "H5Eset_auto2") : NULL, *get = library ? dlsym(library, "H5Eget_auto2") : NULL;
+	memcpy(&say, &set, sizeof say);
+	memcpy(&said, &get, sizeof said);
 	return state == THERE;
 }
 
 // ---- is it whole? ----
 //
 // The library takes the lengths of a file's parts as they are, and memory for them.  Those of version 5 that are not compressed
-// are looked at before.
+// are looked at before; of version 7.3 whether the file is as long as its HDF5 superblock says.
 
 enum { MATRIX = 14, PARTS = 1 << 20, DEPTH = 16 };
 
@@ -86,6 +95,19 @@ static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
 	return true;
 }
 
+// The end that the superblock behind MATLAB's 512 bytes says is within so many bytes ("HDF5 File Format", II.A).
+static bool whole_hdf5(const char *path, int fd, uint64_t bytes)
+{
+	unsigned char head[52];
+	if (bytes < 512 + sizeof head || yk_file_read_at(fd, path, 512, head, sizeof head) < 0 || memcmp(head, "\x89HDF\r\n\x1a\n", 8))
+		return false;
+	const int version = head[8], at = version == 0 ? 40 : version == 1 ? 44 : 28, width = head[version < 2 ? 13 : 9];
+	uint64_t end = 0;
+	for (int k = 7; k >= 0; k--)
+		end = end << 8 | head[at + k];
+	return width != 8 || end <= bytes;
+}
+
 static int check(const char *path)
 {
 	unsigned char head[128];
@@ -97,8 +119,9 @@ static int check(const char *path)
 					yk_file_read_at(w.fd, path, 0, head, sizeof head);
 	const bool little = !err && head[126] == 'I' && head[127] == 'M', big = !err && head[126] == 'M' && head[127] == 'I';
 	const uint16_t one = 1;
+	const int version = little || big ? head[little ? 125 : 124] : 0;
 	w.swap = little != (*(const unsigned char *)&one == 1);
-	if ((little || big) && head[little ? 125 : 124] == 1 && !whole(&w, sizeof head, bytes, 0))
+	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) || (version == 2 && !whole_hdf5(path, w.fd, bytes)))
 		err = yk_fail(YOKE_EFORMAT, "%s: is cut or damaged: its parts are longer than the file", path);
 	close(w.fd);
 	return err;
@@ -148,14 +171,33 @@ static matvar_t *find(mat_t *f, const char *path, const char *name)
 	return v;
 }
 
-static mat_t *open_file(const char *path)
+// A file in use by one thread, which holds the lock.
+struct session {
+	mat_t *file;
+	void *say, *arg; // who printed HDF5's errors before
+};
+
+static int begin(struct session *s, const char *path)
 {
-	mat_t *f = is_there() ? mat.Mat_Open(path, MAT_ACC_RDONLY) : NULL;
-	if (state == MISSING)
-		yk_fail(YOKE_EUNSUPPORTED, "%s: MAT files are read by %s, which is not installed", path, MATIO_LIBRARY);
-	else if (!f)
-		yk_fail(YOKE_EFORMAT, "%s: cannot be read as a MAT file", path);
-	return f;
+	*s = (struct session){ .file = NULL };
+	pthread_mutex_lock(&lock);
+	if (!is_there())
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: MAT files are read by %s, which is not installed", path, MATIO_LIBRARY);
+	if (say && said && said(0, &s->say, &s->arg) >= 0)
+		say(0, NULL, NULL);
+	s->file = mat.Mat_Open(path, MAT_ACC_RDONLY);
+	return s->file ? 0 : yk_fail(YOKE_EFORMAT, "%s: cannot be read as a MAT file", path);
+}
+
+static void end(struct session *s, matvar_t *v)
+{
+	if (v)
+		mat.Mat_VarFree(v);
+	if (s->file)
+		mat.Mat_Close(s->file);
+	if (say && said && state == THERE)
+		say(0, s->say, s->arg);
+	pthread_mutex_unlock(&lock);
 }
 
 static int take(yoke_cube *c, const matvar_t *v)
@@ -182,36 +224,28 @@ static int take(yoke_cube *c, const matvar_t *v)
 
 int yk_mat_open(yoke_cube *c, const char *variable)
 {
-	int bad = check(c->path);
-	if (bad)
-		return bad;
-	pthread_mutex_lock(&lock);
-	mat_t *f = open_file(c->path);
-	matvar_t *v = f ? find(f, c->path, variable) : NULL;
-	int err = v ? take(c, v) : yk_error_last();
-	if (v)
-		mat.Mat_VarFree(v);
-	if (f)
-		mat.Mat_Close(f);
-	pthread_mutex_unlock(&lock);
+	struct session s;
+	int err = check(c->path);
+	if (err)
+		return err;
+	err = begin(&s, c->path);
+	matvar_t *v = err ? NULL : find(s.file, c->path, variable);
+	if (!err)
+		err = v ? take(c, v) : yk_error_last();
+	end(&s, v);
 	return err;
 }
 
 int yk_mat_read(const yoke_cube *c, void *to)
 {
-	pthread_mutex_lock(&lock);
-	mat_t *f = open_file(c->path);
-	matvar_t *v = f ? mat.Mat_VarRead(f, c->variable) : NULL;
-	int err = !f ? yk_error_last() : 0;
+	struct session s;
+	int err = begin(&s, c->path);
+	matvar_t *v = err ? NULL : mat.Mat_VarRead(s.file, c->variable);
 	if (!err && (!v || !v->data || v->nbytes != c->envi.bytes || type_of(v) != c->envi.type))
 		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or is not what it was", c->path, c->variable);
 	if (!err)
 		memcpy(to, v->data, c->envi.bytes);
-	if (v)
-		mat.Mat_VarFree(v);
-	if (f)
-		mat.Mat_Close(f);
-	pthread_mutex_unlock(&lock);
+	end(&s, v);
 	return err;
 }
 

@@ -72,7 +72,7 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 	if (to->element)
 		return 0;
 	return yk_fail(YOKE_EUNSUPPORTED, "%s: elements of type '%.*s' are not read; save it as one of b1, i1, i2, i4, i8, "
-		       "u1, u2, u4, f2, f4, f8", s->path, (int)n, d);
+		       "u1, u2, u4, u8, f2, f4, f8", s->path, (int)n, d);
 }
 
 static int read_number(struct scan *s, int64_t *to)

@@ -25,6 +25,7 @@ static const struct yk_element elements[] = {
 	{ "i32", 'i', 4, yoke_i32 }, { "i64", 'i', 8, yoke_i64 }, { "u8", 'u', 1, yoke_u8 },
 	{ "u16", 'u', 2, yoke_i32 }, { "u32", 'u', 4, yoke_i64 }, { "f16", 'f', 2, yoke_f16 },
 	{ "f32", 'f', 4, yoke_f32 }, { "f64", 'f', 8, yoke_f64 }, { "bf16", 'B', 2, yoke_bf16 },
+	{ "u64", 'u', 8, yoke_i64 },
 };
 static const struct yk_element ids[] = { { "u8", 'u', 1, yoke_i32 }, { "u16", 'u', 2, yoke_i32 },
 					 { "u32", 'u', 4, yoke_i32 } };
@@ -138,6 +139,12 @@ static bool all_below(const int32_t *id, size_t n, int64_t limit)
 	return most < (uint64_t)limit;
 }
 
+// Has the element values that its dtype, or the dataset, has not?
+static bool is_checked(const struct yk_part *p)
+{
+	return p->limit || p->element->kind == 'b' || (p->element->kind == 'u' && p->element->width == 8);
+}
+
 static int check(const struct yk_part *p, int64_t sample, const void *to)
 {
 	if (p->limit && p->element->dtype == yoke_i32 && all_below(to, (size_t)p->elements, p->limit))
@@ -147,6 +154,9 @@ static int check(const struct yk_part *p, int64_t sample, const void *to)
 		if (p->element->kind == 'b' && x > 1)
 			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld of a bool is neither 0 nor 1", p->path, i,
 				       (long long)sample);
+		if (p->element->kind == 'u' && x < 0)
+			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld is %llu, which i64 does not hold", p->path, i,
+				       (long long)sample, (unsigned long long)x);
 		if (p->limit && (x < 0 || x >= p->limit))
 			return yk_fail(YOKE_EFORMAT, "%s: the token at byte %llu is %lld, beyond the vocabulary of %lld",
 				       p->path, (unsigned long long)(p->offset + (uint64_t)sample * p->stride +
@@ -188,7 +198,7 @@ int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
 		swap_bytes(yk_part_room(p, to), p->element->width, n);
 	if (memory > (size_t)p->element->width)
 		widen(p->element, to, n, (int)memory);
-	return p->limit || p->element->kind == 'b' ? check(p, sample, to) : 0;
+	return is_checked(p) ? check(p, sample, to) : 0;
 }
 
 static int part_read(const struct yk_part *p, int64_t sample, void *to)

@@ -546,7 +546,7 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 	// What a backend said about tries that did not count is no error of ours.
 	if (!had && yoke_error_code())
 		yk_backend_detail(had, code, detail, sizeof detail);
-	else
+	else if (code < 0)
 		snprintf(detail, sizeof detail, "%s", yoke_error_name(code));
 	if (code < 0) {
 		fail(p, code, bytes, detail);

@@ -13,6 +13,7 @@
 #include "base/param.h"
 #include "base/sized.h"
 #include "dist/carrier.h"
+#include "dist/native.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 #include "dist/segment.h"
@@ -60,6 +61,7 @@ void yk_group_unref(struct yoke_group *g)
 void yk_group_leave(struct yoke_group *g)
 {
 	struct yk_hub *h = g->hub;
+	yk_native_leave(g);
 	pthread_mutex_lock(&lock);
 	size_t i = 0;
 	while (groups[i] != g)
@@ -115,10 +117,17 @@ int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, con
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)
 		*g = (struct yoke_group){ .rank = rank, .ranks = h->ranks, .hub = h, .ctx = ctx, .sent = words };
-	if (!queue || !g || !words || enroll(g) < 0) {
+	int err = !queue ? yk_error_last() : !g || !words ? yk_fail(YOKE_ENOMEM, "no memory for a group of ranks") : 0;
+	if (!err && h->native)
+		err = yk_native_join(g);
+	if (!err && enroll(g) < 0) {
+		err = yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
+		yk_native_leave(g);
+	}
+	if (err) {
 		free(g);
 		free(words);
-		return queue ? yk_fail(YOKE_ENOMEM, "no memory for a group of ranks") : yk_error_last();
+		return err;
 	}
 	atomic_init(&g->refs, 1);
 	g->received = words + h->ranks;
@@ -145,12 +154,12 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
-yoke_group *yk_group_dry(uint32_t ranks, bool world)
+yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world)
 {
 	struct yoke_context *ctx = yk_current();
 	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
 	struct yoke_group *g = NULL;
-	if (world && q && q->world)
+	if (world && q && q->world && q->world->rank == rank)
 		return q->world;
 	struct yk_hub *h = yk_hub_new(ranks);
 	if (!h) {
@@ -159,11 +168,18 @@ yoke_group *yk_group_dry(uint32_t ranks, bool world)
 	}
 	for (uint32_t i = 1; i < ranks; i++)
 		yk_hub_unref(h);
-	if (yk_group_join(ctx, h, 0, world ? "world" : "part", &g) < 0)
+	if (yk_group_join(ctx, h, rank, world ? "world" : "part", &g) < 0)
 		yk_hub_unref(h);
 	else if (world)
 		yk_world_set(g);
 	return g;
+}
+
+static int join_world(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, struct yoke_group **to)
+{
+	if (h->apart)
+		yk_native_meet(h, rank, ctx->device);
+	return yk_group_join(ctx, h, rank, "world", to);
 }
 
 yoke_group *yoke_group_world(void)
@@ -185,7 +201,7 @@ yoke_group *yoke_group_world(void)
 			;
 		else if (!h)
 			yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
-		else if (yk_group_join(ctx, h, rank, "world", &g) < 0)
+		else if (join_world(ctx, h, rank, &g) < 0)
 			yk_hub_unref(h);
 		else
 			yk_world_set(g);
@@ -236,18 +252,25 @@ void yoke_group_free(yoke_group *g)
 
 // ---- by the host ----
 
+int yk_task_do(struct yk_task *t, void *in, void *out)
+{
+	struct yk_ranks *q = t->group->queue;
+	struct yk_result result = { 0 };
+	const int err = yk_ranks_add(q, t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
+	if (err)
+		return yk_fail(err, "no memory for a collective");
+	yk_ranks_wait(q, atomic_load(&q->enqueued));
+	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+}
+
 int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
 {
-	struct yk_result result = { 0 };
 	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
 			     .tensors = count >= 0, .count = &count };
 	yk_task_name(&t, NULL);
-	int err = yk_ranks_add(g->queue, &t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
-	if (err)
-		return yk_fail(err, "no memory for a collective");
-	yk_ranks_wait(g->queue, atomic_load(&g->queue->enqueued));
+	const int err = yk_task_do(&t, in, out);
 	yk_task_fini(&t);
-	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+	return err;
 }
 
 int yoke_group_barrier(yoke_group *g)
@@ -356,7 +379,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_hub *h = NULL;
 	struct yoke_group *to = NULL;
-	char name[sizeof g->name];
+	char name[48]; // cut to what a group has room for
 	uint32_t from = 0, n = 0, rank = 0;
 	if (!all) {
 		yk_fail(YOKE_ENOMEM, "no memory to split a group");
@@ -373,6 +396,8 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 		}
 		err = share_hub(g, all + from, n, rank, color >= 0, &h);
 	}
+	if (!err)
+		err = yk_native_split(g, color >= 0 && !rank, (uint32_t)all[from].rank, h);
 	snprintf(name, sizeof name, "%.18s/%u.%d", g->name, ++g->splits, color);
 	if (!err && h && yk_group_join(g->ctx, h, rank, name, &to) < 0)
 		yk_hub_unref(h);

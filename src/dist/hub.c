@@ -35,20 +35,30 @@ void yk_bell_ring(struct yk_bell *b)
 {
 	if (!b)
 		return;
-	// either the sleeper sees this ring or it is seen here: both are sequentially consistent
+	// either the sleeper sees what was changed or it is seen here
+	if (!atomic_load(&b->sleepers))
+		return;
 	atomic_fetch_add(&b->rings, 1);
-	if (atomic_load(&b->sleepers))
-		syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+uint32_t yk_bell_lie(struct yk_bell *b)
+{
+	atomic_fetch_add(&b->sleepers, 1);
+	return atomic_load(&b->rings);
+}
+
+void yk_bell_rise(struct yk_bell *b)
+{
+	atomic_fetch_sub(&b->sleepers, 1);
 }
 
 void yk_bell_sleep(struct yk_bell *b, uint32_t rings, uint64_t nanoseconds)
 {
 	const struct timespec most = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
 				       .tv_nsec = (long)(nanoseconds % 1000000000u) };
-	atomic_fetch_add(&b->sleepers, 1);
 	if (atomic_load(&b->rings) == rings)
 		syscall(SYS_futex, &b->rings, FUTEX_WAIT, rings, &most, NULL, 0);
-	atomic_fetch_sub(&b->sleepers, 1);
 }
 
 // ---- areas ----

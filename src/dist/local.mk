@@ -9,8 +9,11 @@ libyokecore_la_SOURCES += \
 	src/dist/message.c \
 	src/dist/mpi.c \
 	src/dist/mpi_module.h \
+	src/dist/native.c \
+	src/dist/native.h \
 	src/dist/place.c \
 	src/dist/place.h \
+	src/dist/post.c \
 	src/dist/process.c \
 	src/dist/process.h \
 	src/dist/queue.c \
@@ -26,6 +29,8 @@ libyokecore_la_SOURCES += \
 	src/dist/sums.c \
 	src/dist/simulate.c \
 	src/dist/simulate.h \
+	src/dist/turns.c \
+	src/dist/turns.h \
 	src/dist/sums.h \
 	src/dist/tuned.c \
 	src/dist/tuned.h \

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "dist/carrier.h"
+#include "dist/native.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 #include "dist/tuned.h"
@@ -52,6 +53,7 @@ void yk_task_fini(struct yk_task *t)
 		yk_schedule_fini(t->schedule);
 	free(t->schedule);
 	t->schedule = NULL;
+	yk_native_task_fini(t);
 }
 
 // ---- where bytes are ----
@@ -244,7 +246,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	struct yk_link *l = yk_hub_link(g->hub, is_ends(j), g->rank, x->action->peer);
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes);
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
-		 room = ring - (head - atomic_load_explicit(&l->tail, memory_order_acquire));
+		 room = ring - (head - atomic_load(&l->tail));
 	const uint64_t before = x->done;
 	if (travels(g, x, bytes))
 		return false;
@@ -270,7 +272,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	}
 	if (x->done == before)
 		return false;
-	atomic_store_explicit(&l->head, head, memory_order_release);
+	atomic_store(&l->head, head);
 	yk_bell_ring(atomic_load(&g->hub->bell[x->action->peer]));
 	return true;
 }
@@ -305,7 +307,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 	struct yk_link *l = yk_hub_link(g->hub, is_ends(j), a->peer, g->rank);
 	const uint64_t bytes = action_bytes(j, a), all = sizeof(struct yk_head) + padded(bytes), before = c->got;
 	uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed),
-		 there = atomic_load_explicit(&l->head, memory_order_acquire) - tail;
+		 there = atomic_load(&l->head) - tail;
 	if (there > ring) {
 		yk_hub_break(g->hub, YOKE_ERANK, "rank %u of %s: the link from rank %u is damaged", g->rank, g->name,
 			     a->peer);
@@ -347,7 +349,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 	*whole = c->got == all;
 	if (c->got == before)
 		return false;
-	atomic_store_explicit(&l->tail, tail, memory_order_release);
+	atomic_store(&l->tail, tail);
 	yk_bell_ring(atomic_load(&g->hub->bell[a->peer]));
 	return true;
 }
@@ -549,8 +551,7 @@ static void look_for_gone(const struct yk_job *j)
 	// what it sent before is still there
 	const struct yk_link *l = yk_hub_link(g->hub, is_ends(j), peer, g->rank);
 	if (atomic_load(&l->head) == atomic_load(&l->tail))
-		yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", peer, g->name,
-			     (unsigned long long)j->sequence + 1, j->task->text);
+		yk_job_alone(j, peer);
 }
 
 bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])

@@ -14,12 +14,14 @@
 #include "base/hash.h"
 #include "base/param.h"
 #include "dist/carrier.h"
+#include "dist/native.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
 
 enum {
-	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
+	YIELD_NS = 2000,        // a wait looks for news without a pause that long ..
+	SPIN_NS = 50000,        // .. letting others have the processor that long, and then sleeps ..
 	LOOK_NS = 100000000,    // .. and that long until it looks who is late
 	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
 	IDLE_NS = 2000000       // .. and when none is
@@ -57,12 +59,15 @@ const char *yk_ranks_algorithm(void)
 static void take_incoming(struct yk_ranks *q)
 {
 	struct yk_job **end = &q->active;
+	if (q->taken == atomic_load(&q->enqueued))
+		return;
 	while (*end)
 		end = &(*end)->next;
 	pthread_mutex_lock(&q->lock);
 	*end = q->incoming;
 	q->incoming = NULL;
 	q->incoming_end = &q->incoming;
+	q->taken = atomic_load(&q->enqueued);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -104,13 +109,21 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 		pthread_mutex_unlock(&q->lock);
 	}
 	yk_course_free(j->course);
+	yk_native_job_fini(j);
 	free(j);
 }
 
-// Not by work in each other's memory?
-static bool is_by_messages(const struct yk_job *j)
+typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
+
+// By what is posted, by messages, or by work in each other's memory.
+static advance_fn *way_of(const struct yk_job *j)
 {
-	return j->task->group->hub->apart || ((*yk_ranks_algorithm() || has_link()) && j->task->group->ranks > 1);
+	if (j->place)
+		return yk_shared_advance;
+	const bool told = *yk_ranks_algorithm() || has_link();
+	if (!told && yk_post_takes(j->task))
+		return yk_post_advance;
+	return j->task->group->hub->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
 }
 
 // All jobs, as far as they go now; true: something changed.  With `drive`.
@@ -119,6 +132,7 @@ static bool move_on(struct yk_ranks *q)
 	char why[YK_WHY] = "";
 	bool moved = false, ended = false;
 	struct yk_carrier *c = atomic_load(&q->carrier);
+	advance_fn *last = NULL;
 	if (c)
 		moved |= yk_carrier_step(c);
 	take_incoming(q);
@@ -130,7 +144,8 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		moved |= (is_by_messages(j) ? yk_message_advance : yk_shared_advance)(j, &code, why);
+		last = way_of(j);
+		moved |= last(j, &code, why);
 		if (j->phase != YK_OVER) {
 			at = &j->next;
 			continue;
@@ -142,6 +157,7 @@ static bool move_on(struct yk_ranks *q)
 	}
 	if (c && moved)
 		yk_carrier_step(c);
+	q->waits = q->active && !q->active->next && q->active->begun && last == yk_post_advance;
 	if (!ended)
 		return moved;
 	pthread_mutex_lock(&q->lock);
@@ -181,19 +197,37 @@ static void pause_briefly(void)
 #endif
 }
 
-// When a wait began, 0: something happened since.  Spins, then sleeps until something happens.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool polls)
+// The same, behind whoever is at it.
+static bool help_behind(struct yk_ranks *q)
+{
+	pthread_mutex_lock(&q->drive);
+	bool moved = move_on(q);
+	pthread_mutex_unlock(&q->drive);
+	return moved;
+}
+
+// When a wait for a job began, 0: something happened since.  Spins, then sleeps until something happens.  far: another
+// thread calls MPI.
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
 	*began = *began ? *began : now;
 	if (now - *began < SPIN_NS) {
-		for (int i = 0; i < 32 && atomic_load(&q->bell->rings) == rings; i++)
-			pause_briefly();
-		if (atomic_load(&q->bell->rings) == rings)
+		pause_briefly();
+		if (now - *began > YIELD_NS)
 			sched_yield(); // whom it waits for may have this processor
 		return;
 	}
-	yk_bell_sleep(q->bell, rings, polls || has_link() ? POLL_NS : LOOK_NS);
+	struct yk_bell *bell = atomic_load(&q->bell);
+	const uint32_t rings = yk_bell_lie(bell);
+	const bool moved = !far && help_behind(q);
+	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
+		yk_bell_sleep(bell, rings, polls || has_link() || atomic_load(&q->away) ? POLL_NS : LOOK_NS);
+	yk_bell_rise(bell);
+	if (moved) {
+		*began = 0;
+		return;
+	}
 	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
 		atomic_store(&q->watched, now);
 		watch(q);
@@ -206,30 +240,33 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	if (atomic_load(&q->over) >= job)
 		return;
 	if (atomic_load(&q->carrier)) { // MPI is the queue's thread's alone
-		while (atomic_load(&q->over) < job) {
-			const uint32_t rings = atomic_load(&q->bell->rings);
-			if (atomic_load(&q->over) < job)
-				wait_a_bit(q, &began, rings, false);
-		}
+		while (atomic_load(&q->over) < job)
+			wait_a_bit(q, &began, job, true, false);
 		return;
 	}
 	atomic_fetch_add(&q->helpers, 1);
-	while (atomic_load(&q->over) < job) {
-		const uint32_t rings = atomic_load(&q->bell->rings);
+	while (atomic_load(&q->over) < job)
 		if (help(q))
 			began = 0;
 		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, rings, false);
-	}
+			wait_a_bit(q, &began, job, false, false);
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_bell_ring(&q->duty);
 }
 
-// Nothing is to be done: until there is, or somebody else has to do it.
-static void rest(struct yk_ranks *q, uint32_t duty, struct yk_carrier *c)
+// Is nothing to be done, or somebody else at it?
+static bool is_idle(const struct yk_ranks *q)
 {
-	if (!atomic_load(&q->quit))
-		yk_bell_sleep(&q->duty, duty, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
+	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+}
+
+static void rest(struct yk_ranks *q)
+{
+	const uint32_t rings = yk_bell_lie(&q->duty);
+	const struct yk_carrier *c = atomic_load(&q->carrier);
+	if (!atomic_load(&q->quit) && is_idle(q))
+		yk_bell_sleep(&q->duty, rings, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
+	yk_bell_rise(&q->duty);
 }
 
 static void *serve(void *arg)
@@ -237,18 +274,17 @@ static void *serve(void *arg)
 	struct yk_ranks *q = arg;
 	uint64_t began = 0;
 	while (!atomic_load(&q->quit)) {
-		const uint32_t duty = atomic_load(&q->duty.rings), rings = atomic_load(&q->bell->rings);
 		struct yk_carrier *c = atomic_load(&q->carrier);
-		const bool idle = atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+		const bool idle = is_idle(q);
 		if (c && yk_carrier_asked(c))
 			yk_carrier_open(c);
 		if ((c || !idle) && help(q)) {
 			began = 0;
 		} else if (idle) {
-			rest(q, duty, c);
+			rest(q);
 			began = 0;
 		} else {
-			wait_a_bit(q, &began, rings, c != NULL);
+			wait_a_bit(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
 		}
 	}
 	if (atomic_load(&q->carrier))
@@ -264,6 +300,36 @@ static uint64_t next_of(const struct yk_task *t)
 	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
 }
 
+// Does what there is to do for a job of few bytes, so that others need not wait for this rank; false: there are more jobs,
+// or larger ones, which are the queue's thread's until somebody waits for them.
+static bool is_begun(struct yk_ranks *q)
+{
+	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))
+		return false;
+	take_incoming(q);
+	const struct yk_job *j = q->active;
+	const bool few = j && !j->next && way_of(j) == yk_post_advance;
+	if (few)
+		move_on(q);
+	const bool begun = few && (!q->active || q->waits);
+	pthread_mutex_unlock(&q->drive);
+	return begun;
+}
+
+static void enqueue(struct yk_ranks *q, struct yk_job *j)
+{
+	pthread_mutex_lock(&q->lock);
+	j->number = atomic_load(&q->enqueued) + 1;
+	*q->incoming_end = j;
+	q->incoming_end = &j->next;
+	atomic_store(&q->enqueued, j->number);
+	pthread_mutex_unlock(&q->lock);
+	if (!atomic_load(&q->helpers) && !is_begun(q)) {
+		yk_bell_ring(&q->duty); // its thread has nothing to do, or waits for what others do
+		yk_bell_ring(atomic_load(&q->bell));
+	}
+}
+
 int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result)
 {
@@ -276,14 +342,20 @@ int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *cons
 		at[i] = in[i];
 	for (uint32_t i = 0; i < nout; i++)
 		at[nin + i] = out[i];
-	pthread_mutex_lock(&q->lock);
-	j->number = atomic_load(&q->enqueued) + 1;
-	*q->incoming_end = j;
-	q->incoming_end = &j->next;
-	atomic_store(&q->enqueued, j->number);
-	pthread_mutex_unlock(&q->lock);
-	if (!atomic_load(&q->helpers))
-		yk_bell_ring(&q->duty);
+	enqueue(q, j);
+	return 0;
+}
+
+int yk_ranks_add_places(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
+{
+	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
+	struct yk_job *j = malloc(sizeof *j + bytes);
+	if (!j)
+		return YOKE_ENOMEM;
+	memcpy(j + 1, place, bytes);
+	*j = (struct yk_job){ .task = t, .place = (struct yk_address *)(j + 1), .nin = nin, .nout = nout,
+			      .sequence = next_of(t) };
+	enqueue(q, j);
 	return 0;
 }
 
@@ -328,7 +400,7 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 	else
 		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %s elements%s%s", yk_collective_name[t->what],
 			 kinds[t->kind], yoke_dtype_name(t->dtype), t->tensors, shape, *end ? ", " : "", end);
-	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors };
+	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors, t->where };
 	t->hash = yk_hash(t->count, t->tensors * sizeof *t->count, yk_hash(facts, sizeof facts, 0));
 }
 
@@ -348,7 +420,6 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)device;
 	(void)impl;
 	(void)plan;
-	(void)workspace;
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
 	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole; // there is the rank's share only
@@ -370,9 +441,27 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	for (uint32_t i = 0; i < tensors && !t->dtype; i++) // as bytes
 		t->count[i] *= (int64_t)yoke_dtype_size(v[i].dtype);
 	t->dtype = t->dtype ? t->dtype : yoke_u8;
+	t->where = (uint8_t)yk_native_takes(t);
 	yk_task_name(t, v);
 	*handle = t;
+	*workspace = yk_native_bytes(t);
 	return 0;
+}
+
+// Operands and results on the device.
+static int run_places(struct yk_ranks *q, struct yk_task *t, const struct yoke_op *op)
+{
+	struct yk_address *at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
+	if (!at)
+		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
+	for (uint32_t i = 0; i < op->nin + op->nout; i++) {
+		const struct yoke_view *v = i < op->nin ? &op->in[i] : &op->out[i - op->nin];
+		at[i] = (struct yk_address){ v->segment, v->offset };
+	}
+	at[op->nin + op->nout] = (struct yk_address){ op->workspace.segment, op->workspace.offset };
+	int err = yk_ranks_add_places(q, t, op->nin, op->nout, at);
+	free(at);
+	return err ? yk_fail(err, "no memory for a collective") : 0;
 }
 
 static int run(void *queue, void *handle, const struct yoke_op *op)
@@ -384,6 +473,8 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 			     t->group->rank, t->group->name, t->text);
 		return 0;
 	}
+	if (t->where != YK_BY_HOST)
+		return run_places(q, t, op);
 	char **at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
 	if (!at)
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");

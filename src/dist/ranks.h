@@ -17,10 +17,13 @@
 
 enum { YK_TASK_TEXT = 96, YK_WHY = 400, YK_MOST_RANKS = 256 };
 
+// Where operands are: in the host's memory; or the device's, where ranks add in order T, or their library does.
+enum yk_by { YK_BY_HOST, YK_BY_DEVICE, YK_BY_LIBRARY };
+
 // What a job does: the same at each launch of a plan's step.
 struct yk_task {
 	struct yoke_group *group;
-	uint8_t what, kind, dtype; // enum yk_collective, yoke_reduce_kind
+	uint8_t what, kind, dtype, where; // enum yk_collective, yoke_reduce_kind, dtype, yk_by
 	uint32_t root;             // or the peer of send and recv
 	uint32_t tensors;
 	uint32_t mine;             // of a gather of shares: the operand that is this rank's
@@ -28,6 +31,7 @@ struct yk_task {
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
 	struct yk_schedule *schedule; // by messages: made when it is begun first
+	struct yk_native_sum *sums;   // by the devices' library: as they were prepared
 };
 void yk_task_fini(struct yk_task *);
 
@@ -62,6 +66,11 @@ struct yk_result { // of a job that the host waits for itself
 
 enum yk_phase { YK_COMING, YK_WORKING, YK_LEAVING, YK_OVER };
 
+struct yk_address { // of an operand on a device
+	void *segment;
+	uint64_t offset;
+};
+
 struct yk_job {
 	struct yk_job *next;
 	struct yk_task *task;
@@ -72,25 +81,40 @@ struct yk_job {
 	bool warned;
 	enum yk_phase phase;
 	struct yk_course *course; // by messages: how far it is
-	char *const *in, *const *out; // host addresses, behind
+	struct yk_native_course *native; // by the devices' library: the same
+	char *const *in, *const *out; // host addresses, behind; or
+	const struct yk_address *place; // by the devices' library: of nin operands, nout results, and what it works in
+	uint32_t nin, nout;
 };
 
 // ---- bells ----
 
-// Whoever waits for others sleeps at a bell of its own, which they ring.
+// Whoever waits for others sleeps at a bell of its own, which they ring behind what they change.  Nobody but sleepers pays
+// for it: a sleeper lies down, looks once more at what it waits for, and then sleeps or gets up.  So what is changed before a
+// ring, and looked at then, is sequentially consistent.
 struct yk_bell {
 	_Atomic uint32_t rings, sleepers;
 	atomic_int refs; // others may ring when its owner has gone
 };
 struct yk_bell *yk_bell_new(void); // a reference; NULL: no memory
 void yk_bell_unref(struct yk_bell *); // NULL is fine
-void yk_bell_ring(struct yk_bell *);
-// Until it has been rung more often than `rings`, or a time is over.
+void yk_bell_ring(struct yk_bell *); // NULL is fine
+uint32_t yk_bell_lie(struct yk_bell *); // how often it was rung
+// Until it has been rung more often than that, or a time is over.
 void yk_bell_sleep(struct yk_bell *, uint32_t rings, uint64_t nanoseconds);
+void yk_bell_rise(struct yk_bell *);
 
 // ---- hubs: what the ranks of a group share ----
 
 enum { YK_TEXTS = 16 }; // a rank may be so many jobs ahead of one that looks what it did
+
+// What a rank has for all others to read, in a collective of few bytes.
+enum { YK_POST = 8192 };
+struct yk_post {
+	_Alignas(64) _Atomic uint64_t number; // 1 + the job's sequence; behind the others
+	uint64_t hash;
+	char data[YK_POST]; // operands, one behind another
+};
 
 struct yk_seat { // of one rank
 	_Alignas(128) _Atomic uint64_t came; // jobs that the rank has come to
@@ -106,6 +130,9 @@ struct yk_seat { // of one rank
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
 	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
+	_Atomic uint64_t offer;    // native.c: what it has; 0: it has not said
+	uint64_t card;             // .. on which device
+	struct yk_post post[2];    // of jobs of even and odd numbers
 };
 
 struct yk_box { // of what one rank sends another in one memory
@@ -132,6 +159,7 @@ struct yk_area {
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
+	char id[YOKE_COLLECTIVES_ID]; // of the world that goes by the devices' library
 	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
@@ -149,6 +177,8 @@ struct yk_hub { // as a process has it
 	struct yk_segment *segment; // of processes' memory, a reference
 	struct yk_route *route;   // to ranks on other machines; NULL: there are none
 	uint32_t node;            // then: ranks that each machine has, one behind another; 0: it is not so
+	bool native;              // by the devices' library, with this id
+	char id[YOKE_COLLECTIVES_ID];
 };
 struct yk_hub *yk_hub_new(uint32_t ranks); // a reference for each; NULL: no memory
 // Of a group of processes, whose area is there.
@@ -171,11 +201,13 @@ struct yoke_group { // as one rank has it
 	struct yk_ranks *queue;
 	struct yoke_context *ctx;
 	uint64_t jobs;            // collectives so far
+	uint64_t others;          // that all others are known to be done with
 	_Atomic uint64_t bytes;   // of tensors, that it has sent: see yoke_group_state
 	uint64_t *sent, *received; // to and from each peer
 	uint64_t port;            // nanoseconds until which dist.link has it sending
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
+	struct yk_native *native; // how it works by the devices' library; NULL: it does not
 	char name[32];
 	uint32_t splits;          // of it
 };
@@ -184,9 +216,9 @@ int yk_group_join(struct yoke_context *, struct yk_hub *, uint32_t rank, const c
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: there is none
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // it is used no more
-// Rank 0 of a group whose others are not there, for the current context, which is dry: what is recorded with it is
-// planned, and takes memory.  world: it is the context's, made once.
-struct yoke_group *yk_group_dry(uint32_t ranks, bool world);
+// A rank of a group whose others are not there, for the current context, which is dry: what is recorded with it is
+// planned, and takes memory.  world: it is the context's, made once for that rank.
+struct yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world);
 // The calling thread's world is that group.
 void yk_world_set(struct yoke_group *);
 
@@ -197,10 +229,12 @@ struct yk_ranks {
 	pthread_mutex_t drive;   // whoever holds it moves the jobs on
 	pthread_mutex_t lock;    // over those that came and were not begun
 	struct yk_job *incoming, **incoming_end;
-	struct yk_job *active;   // in order; under drive, as pass
-	uint64_t pass;
+	struct yk_job *active;   // in order; under drive, as pass, taken and waits
+	uint64_t pass, taken;    // taken: the last job that is not in `incoming`
+	bool waits;              // active is one job, which only others have something to do for
 	_Atomic uint64_t enqueued, over; // jobs; over: all up to that one
 	atomic_int helpers;      // threads that wait and move jobs on themselves
+	atomic_int away;         // jobs at work on a device, which rings no bell
 	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
 	struct yk_bell *own;
 	struct yk_bell duty; // duty: of the thread, where there is nothing to do
@@ -224,11 +258,14 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 // for it by yk_ranks_wait.
 int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result);
+// The same of operands on the device, place[0 .. nin + nout], the last of what it works in.
+int yk_ranks_add_places(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 void yk_ranks_quit(struct yk_ranks *); // its thread ends
 // None of the context's groups goes on.
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.
+int yk_task_do(struct yk_task *, void *in, void *out); // of one tensor at most; `t` has its name
 int yk_group_do(struct yoke_group *, int what, int dtype, uint32_t root, int64_t count, void *in, void *out);
 
 int yk_ranks_devices(void); // how many there are like the best one, or an error
@@ -244,10 +281,20 @@ bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
 // The job's group is broken: true, and when nobody is at work in its memory any more it is over.
 bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
 void yk_job_come(struct yk_job *); // its rank has
+void yk_job_ring(const struct yk_job *); // all other ranks of its group
+void yk_job_sent(const struct yk_job *); // counts the bytes that others read of the rank's
+void yk_job_alone(const struct yk_job *, uint32_t other); // that rank has left: the group is broken
 // Ranks `other` and its own do different things.
 void yk_job_disagrees(const struct yk_job *, uint32_t other, const char *text);
 // Says who is late, or breaks the group for it.
 void yk_job_watch(struct yk_job *);
+
+// ---- few bytes ----
+
+// Is a task one that is done so, if no setting says how?
+bool yk_post_takes(const struct yk_task *);
+// As yk_shared_advance.
+bool yk_post_advance(struct yk_job *, int *code, char why[YK_WHY]);
 
 // ---- messages ----
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "dist/native.h"
 #include "dist/place.h"
 #include "dist/process.h"
 
@@ -135,6 +136,8 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 		err = find_devices(n, devices, r.device);
 	if (!err && !(r.hub = yk_hub_new((uint32_t)n)))
 		err = yk_fail(YOKE_ENOMEM, "group_run: no memory for %d ranks", n);
+	if (!err)
+		yk_native_offer(r.hub, n, r.device);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the calling thread's
 	for (; started < n && !err; started++) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "dist/native.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 
@@ -32,8 +33,9 @@ static struct yk_seat *seat_of(const struct yk_job *j)
 	return &g->hub->seat[g->rank];
 }
 
-static void ring_others(const struct yoke_group *g)
+void yk_job_ring(const struct yk_job *j)
 {
+	const struct yoke_group *g = j->task->group;
 	for (uint32_t i = 0; i < g->ranks; i++)
 		if (i != g->rank)
 			yk_bell_ring(atomic_load(&g->hub->bell[i]));
@@ -196,7 +198,7 @@ static uint64_t sent_by(const struct yk_job *j)
 	return 0;
 }
 
-static void count_sent(const struct yk_job *j)
+void yk_job_sent(const struct yk_job *j)
 {
 	atomic_fetch_add_explicit(&j->task->group->bytes, sent_by(j), memory_order_relaxed);
 }
@@ -240,6 +242,13 @@ void yk_job_disagrees(const struct yk_job *j, uint32_t other, const char *text)
 		     b == other ? text : t->text);
 }
 
+void yk_job_alone(const struct yk_job *j, uint32_t other)
+{
+	const struct yoke_group *g = j->task->group;
+	yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", other, g->name,
+		     (unsigned long long)j->sequence + 1, j->task->text);
+}
+
 // Have all come, and to the same?
 static bool all_came(struct yk_job *j)
 {
@@ -249,8 +258,7 @@ static bool all_came(struct yk_job *j)
 		struct yk_seat *s = &g->hub->seat[i];
 		if (atomic_load(&s->came) < want) {
 			if (atomic_load(&s->gone))
-				yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", i,
-					     g->name, (unsigned long long)want, j->task->text);
+				yk_job_alone(j, i);
 			return false;
 		}
 	}
@@ -278,10 +286,41 @@ void yk_job_come(struct yk_job *j)
 	s->hash = j->task->hash;
 	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
 	atomic_store(&s->job, j);
-	note(s);
+	atomic_store_explicit(&s->since, j->begun, memory_order_relaxed);
 	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
 	atomic_store(&s->came, j->sequence + 1);
-	ring_others(j->task->group);
+	yk_job_ring(j);
+}
+
+// Nothing of others' is needed for the job any more.
+static void leave(struct yk_job *j)
+{
+	struct yk_seat *s = seat_of(j);
+	yk_job_sent(j);
+	j->phase = YK_LEAVING;
+	note(s);
+	atomic_store(&s->left, j->sequence + 1);
+	yk_job_ring(j);
+}
+
+// By the devices' library; true: something changed.
+static bool advance_device(struct yk_job *j)
+{
+	struct yoke_group *g = j->task->group;
+	char why[YK_WHY];
+	const bool had = yoke_error_code() != 0;
+	const int now = yk_native_advance(j);
+	if (!now)
+		return false;
+	if (now < 0) {
+		yk_backend_detail(had, now, why, sizeof why);
+		yk_hub_break(g->hub, now == YOKE_EUNSUPPORTED ? YOKE_EDEVICE : now, "rank %u of %s, %s: %s", g->rank, g->name,
+			     j->task->text, why);
+	} else if (now == 2) {
+		atomic_fetch_sub(&g->queue->away, 1);
+		leave(j);
+	}
+	return true;
 }
 
 static bool advance_group(struct yk_job *j)
@@ -291,16 +330,19 @@ static bool advance_group(struct yk_job *j)
 	bool moved = !j->begun;
 	if (!j->begun)
 		yk_job_come(j);
-	if (j->phase == YK_COMING && all_came(j) && begin_work(s, g->hub)) {
-		work(j);
-		count_sent(j);
-		atomic_store(&s->busy, 0);
-		j->phase = YK_LEAVING;
-		moved = true;
-		note(s);
-		atomic_store(&s->left, j->sequence + 1);
-		ring_others(g);
+	if (j->phase == YK_COMING && all_came(j)) {
+		if (j->place) {
+			j->phase = YK_WORKING;
+			atomic_fetch_add(&g->queue->away, 1);
+		} else if (begin_work(s, g->hub)) {
+			work(j);
+			atomic_store(&s->busy, 0);
+			leave(j);
+			moved = true;
+		}
 	}
+	if (j->phase == YK_WORKING)
+		moved |= advance_device(j);
 	if (j->phase == YK_LEAVING && all_left(j)) {
 		j->phase = YK_OVER;
 		moved = true;
@@ -330,7 +372,7 @@ static bool advance_send(struct yk_job *j)
 	}
 	if (atomic_load(&b->taken) <= j->sequence)
 		return false;
-	count_sent(j);
+	yk_job_sent(j);
 	j->phase = YK_OVER;
 	return true;
 }
@@ -371,6 +413,12 @@ static bool advance_recv(struct yk_job *j)
 
 bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 {
+	if (j->phase == YK_WORKING && atomic_load(&j->task->group->hub->area->broken) == 2) {
+		if (!yk_native_stop(j))
+			return false;
+		atomic_fetch_sub(&j->task->group->queue->away, 1);
+		j->phase = YK_LEAVING;
+	}
 	if (yk_job_broken(j, code, why))
 		return j->phase == YK_OVER;
 	switch (j->task->what) {

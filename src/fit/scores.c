@@ -93,14 +93,38 @@ int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8
 	return err;
 }
 
-struct pair {
-	uint32_t key, label;
-};
-
-static int by_key(const void *a, const void *b)
+// Sorts n words by their bits 1 .. 32, by 11 of them at a time, with room for as many.
+static void sort(uint64_t *word, uint64_t *room, size_t n)
 {
-	const struct pair *x = a, *y = b;
-	return (x->key > y->key) - (x->key < y->key);
+	enum { BITS = 11, DIGITS = 1 << BITS };
+	uint64_t *from = word, *to = room;
+	for (int shift = 1; shift < 33; shift += BITS) {
+		size_t place[DIGITS] = { 0 }, next = 0;
+		for (size_t i = 0; i < n; i++)
+			place[from[i] >> shift & (DIGITS - 1)]++;
+		for (int k = 0; k < DIGITS; k++) {
+			const size_t count = place[k];
+			place[k] = next;
+			next += count;
+		}
+		for (size_t i = 0; i < n; i++)
+			to[place[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+		uint64_t *const was = from;
+		from = to;
+		to = was;
+	}
+	memcpy(word, from, n * sizeof *word); // three times is odd
+}
+
+// The kept scores in order, 2 * pattern + label each, to be freed; NULL: no memory.
+static uint64_t *sorted(const struct yk_scores *a)
+{
+	uint64_t *word = malloc((2 * a->n + 1) * sizeof *word);
+	for (size_t i = 0; word && i < a->n; i++)
+		word[i] = (uint64_t)a->key[i] << 1 | a->label[i];
+	if (word)
+		sort(word, word + a->n, a->n);
+	return word;
 }
 
 // Pairs of a positive above a negative, ties half, of groups with equal scores in their order.
@@ -119,20 +143,16 @@ static void group(struct sum *s, double negatives, double positives)
 double yk_scores_area(struct yk_scores *a, double *bound)
 {
 	struct sum s = { 0 };
-	struct pair *p = a->bin ? NULL : malloc((a->n + 1) * sizeof *p);
+	uint64_t *p = a->bin ? NULL : sorted(a);
 	*bound = 0;
 	if (!a->bin && !p)
 		return NAN;
 	for (size_t i = 0; a->bin && i < YK_SCORES_BINS; i++)
 		group(&s, (double)a->bin[i][0], (double)a->bin[i][1]);
-	for (size_t i = 0; p && i < a->n; i++)
-		p[i] = (struct pair){ a->key[i], a->label[i] };
-	if (p)
-		qsort(p, a->n, sizeof *p, by_key);
 	for (size_t i = 0, k; p && i < a->n; i = k) {
 		double of[2] = { 0, 0 };
-		for (k = i; k < a->n && p[k].key == p[i].key; k++)
-			of[p[k].label]++;
+		for (k = i; k < a->n && p[k] >> 1 == p[i] >> 1; k++)
+			of[p[k] & 1]++;
 		group(&s, of[0], of[1]);
 	}
 	free(p);
@@ -141,17 +161,11 @@ double yk_scores_area(struct yk_scores *a, double *bound)
 	return s.below > 0 && s.positives > 0 ? s.pairs / (s.below * s.positives) : NAN;
 }
 
-static int by_pattern(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
 // The score of a place in their order.
-static double at_rank(const struct yk_scores *a, const uint32_t *sorted, uint64_t rank)
+static double at_rank(const struct yk_scores *a, const uint64_t *in_order, uint64_t rank)
 {
-	if (sorted)
-		return number(sorted[rank]);
+	if (in_order)
+		return number((uint32_t)(in_order[rank] >> 1));
 	uint32_t bin = 0;
 	for (; rank >= a->bin[bin][0] + a->bin[bin][1]; bin++)
 		rank -= a->bin[bin][0] + a->bin[bin][1];
@@ -160,23 +174,19 @@ static double at_rank(const struct yk_scores *a, const uint32_t *sorted, uint64_
 
 int yk_scores_quantiles(struct yk_scores *a, int n, const double *q, double *to)
 {
-	uint32_t *sorted = a->bin ? NULL : malloc((a->n + 1) * sizeof *sorted);
+	uint64_t *in_order = a->bin ? NULL : sorted(a);
 	uint64_t all = a->n;
-	if (!a->bin && !sorted)
+	if (!a->bin && !in_order)
 		return yk_fail(YOKE_ENOMEM, "scores: no memory");
 	for (size_t i = 0; a->bin && i < YK_SCORES_BINS; i++)
 		all += a->bin[i][0] + a->bin[i][1];
-	if (sorted) {
-		memcpy(sorted, a->key, a->n * sizeof *sorted);
-		qsort(sorted, a->n, sizeof *sorted, by_pattern);
-	}
 	for (int i = 0; i < n; i++) {
 		const double at = q[i] * (double)(all - 1);
 		const uint64_t below = all ? (uint64_t)at : 0;
-		const double low = all ? at_rank(a, sorted, below) : NAN;
-		to[i] = all && below + 1 < all ? low + (at - (double)below) * (at_rank(a, sorted, below + 1) - low) : low;
+		const double low = all ? at_rank(a, in_order, below) : NAN;
+		to[i] = all && below + 1 < all ? low + (at - (double)below) * (at_rank(a, in_order, below + 1) - low) : low;
 	}
-	free(sorted);
+	free(in_order);
 	return 0;
 }
 

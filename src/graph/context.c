@@ -256,9 +256,13 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
-	ctx->stale |= ctx->graph.nodes && (ctx->seed != seed || ctx->step != step);
+	if (ctx->seed != seed || ctx->step != step) {
+		ctx->opening++; // calls are counted anew ..
+		ctx->step_epoch = 0; // .. and the step is a leaf of its own
+	}
 	ctx->seed = seed;
 	ctx->step = step;
+	ctx->drawn = 0;
 	yk_leave(ctx);
 	return 0;
 }

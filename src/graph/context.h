@@ -16,7 +16,8 @@
 
 // Where a context's work is enqueued.  A plan's steps name their slot, and the steps of others that they
 // run behind.  What a slot's queue holds runs in order; memory is the device's or the CPU's.
-// RANKS is what other ranks take part in, on the host's memory; the device's queue as long as it is in no group.
+// RANKS is what other ranks take part in, on the host's memory or the device's (device_ranks); the device's queue as
+// long as it is in no group.
 enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
@@ -58,8 +59,8 @@ struct yk_leaf {
 	struct yk_storage *storage;   // a reference
 	struct yk_tensor *variable;   // whose current version it is, or NULL
 	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
-	uint64_t ordinal;             // SEED: joined to the seed
-	uint64_t bits;
+	uint64_t ordinal;             // SEED: of the call
+	uint64_t bits;                // of SEED the seed joined to that
 	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
 	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
 	uint32_t npast;               // .. would have to go on behind it; NULL: none
@@ -143,6 +144,7 @@ struct yoke_context {
 	struct yk_device *device, *cpu;
 	struct yk_slot slot[YK_SLOTS]; // one queue when the device is the CPU; by their names they are ..
 	struct yk_queue *queue, *cpu_queue, *up, *down; // .. of steps, and of copies to and from the device
+	bool device_ranks; // what ranks do together takes the device's memory, but for sends
 	uint64_t up_whole;       // what was launched up to this event of queue read good uploads, ..
 	uint64_t flight_whole;   // .. and up to this one what the other slots made was good
 	struct yk_event *joined; // the last upload that the queue of the steps is behind
@@ -170,7 +172,7 @@ struct yoke_context {
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
 	uint32_t step_epoch;
-	uint32_t drawn; // parameters of modules with random first values, each drawn in a scope of its own
+	uint32_t drawn; // parameters of modules with random first values since the seed was said, each drawn in a scope of its own
 	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn

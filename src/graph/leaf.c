@@ -558,7 +558,7 @@ yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 
 int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 {
-	// the n-th call in this path since its outermost scope was opened: see DESIGN, randomness
+	// the n-th call in this path since its outermost scope was opened, or the step was set
 	struct yk_path *p = &ctx->paths.path[ctx->graph.scope];
 	if (p->opening != ctx->opening) {
 		p->opening = ctx->opening;
@@ -568,15 +568,14 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 	*key = leaf_new(ctx, YK_SCALAR,
 			&(struct yk_leaf){ .kind = YK_LEAF_SEED,
 					   .dtype = yoke_i64,
-					   .ordinal = ordinal },
+					   .ordinal = ordinal,
+					   .bits = ctx->seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
-	bool there = ctx->step_epoch == ctx->epoch;
-	if (there) // .. and no evaluation has read it
-		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
-	if (!there && *key != YK_BAD) {
+	if (ctx->step_epoch != ctx->epoch && *key != YK_BAD) {
 		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,
 					  &(struct yk_leaf){ .kind = YK_LEAF_STEP,
-							     .dtype = yoke_i64 },
+							     .dtype = yoke_i64,
+							     .bits = (uint64_t)ctx->step },
 					  &(struct yk_value){ .dtype = yoke_i64 });
 		if (ctx->step_leaf != YK_BAD)
 			ctx->step_epoch = ctx->epoch;

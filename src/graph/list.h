@@ -42,8 +42,8 @@ int yk_list_step(const struct yk_list_step *);
 // The formula's result summed; each as above.
 yoke_tensor *yk_list_sum(const struct yk_list_step *, int each);
 
-// As yoke_scaler_check, of gradients whose scaled squares are known: f32 [n].
-int yk_scaler_take(struct yoke_scaler *, int n, yoke_tensor *const *p, yoke_tensor *squares, yoke_tensor **norm,
+// As yoke_scaler_check, of gradients whose scaled squares are known: f32 [n].  Their names live as long as the scaler is used.
+int yk_scaler_take(struct yoke_scaler *, int n, const char *const *name, yoke_tensor *squares, yoke_tensor **norm,
 		   yoke_tensor **skip);
 
 #endif

@@ -212,17 +212,19 @@ int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor 
 	return err ? err : take(s, n, p, to, norm, skip);
 }
 
-int yk_scaler_take(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *squares, yoke_tensor **norm,
+int yk_scaler_take(yoke_scaler *s, int n, const char *const *name, yoke_tensor *squares, yoke_tensor **norm,
 		   yoke_tensor **skip)
 {
 	int err = begin(s, n);
 	if (err)
 		return err;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		s->order[i] = (uint32_t)i;
+		s->name[i] = name[i];
+	}
 	yoke_tensor *sum = yoke_sum(squares, YOKE_ALL);
 	yoke_tensor *to[] = { squares, yoke_sqrt(sum), yoke_cast(yoke_not(yoke_isfinite(sum)), yoke_f32) };
-	return to[1] && to[2] ? take(s, n, p, to, norm, skip) : yk_error_last();
+	return to[1] && to[2] ? take(s, n, NULL, to, norm, skip) : yk_error_last();
 }
 
 // Which of all tensors was the first that was not finite?

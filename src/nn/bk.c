@@ -269,7 +269,10 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 }
 
 const struct yk_model yk_model_bk = {
-	.name = "bk", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(experts) | YK_HAS(top_k), .traits = true,
+	.name = "bk", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(experts) | YK_HAS(top_k),
+	.traits = YK_HAS_TRAIT(gate) | YK_HAS_TRAIT(balance) | YK_HAS_TRAIT(eta) | YK_HAS_TRAIT(v_max) |
+		  YK_HAS_TRAIT(feature_clamp) | YK_HAS_TRAIT(bk_side) | YK_HAS_TRAIT(bk_tier) | YK_HAS_TRAIT(bk_sweeps) |
+		  YK_HAS_TRAIT(bk_gradient) | YK_HAS_TRAIT(bk_blend),
 	.check = check, .leaks = leaks, .parameters = parameters, .kept = kept,
 	.forward = forward, .logits = logits, .loss = loss,
 	.state = state, .extend = extend,

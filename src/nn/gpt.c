@@ -7,7 +7,7 @@
 //     logits = norm(h) wte'                                     [B,T,V]
 //
 // Scopes are "embed", "layer0/attn" and "layer0/mlp" with "norm" in them, "norm", "head".
-// Linear weights are [out,in].  Dropped are shares of the embedding, of attention weights and of what
+// With tied=0 the head has a matrix of its own.  Linear weights are [out,in].  Dropped are shares of the embedding, of attention weights and of what
 // each half of a block adds.
 #include "config.h"
 
@@ -34,6 +34,12 @@ static int check(const struct yk_model_shape *s)
 		       "heads that do", s->heads, s->embed);
 }
 
+// The first of the words of the key.
+static bool is_tied(const struct yk_model_shape *s)
+{
+	return s->tied == 0;
+}
+
 static int layers(const struct yk_model_shape *s, yoke_module *to)
 {
 	const struct yoke_nn_attention_options o = {
@@ -50,7 +56,8 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 	}
 	if (!e)
 		e = yoke_module_child(to, "norm", yk_nn_layer_norm(true, s->embed, NORM_EPS));
-	return e ? e : yoke_module_child(to, "head", yk_nn_linear_tied(yoke_module_at(to, WTE)));
+	return e ? e : yoke_module_child(to, "head", is_tied(s) ? yk_nn_linear_tied(yoke_module_at(to, WTE)) :
+							 yk_nn_linear(true, s->embed, s->vocab, false));
 }
 
 // Does the name of a parameter end so?
@@ -81,6 +88,7 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 		{ "layer*.attn.proj.weight", YK_ROW, 0 },
 		{ "layer*.mlp.up.*", YK_COLUMN, 0 },
 		{ "layer*.mlp.down.weight", YK_ROW, 0 },
+		{ "head.weight", YK_VOCAB, 0 },
 		{ 0 },
 	};
 	(void)s;
@@ -91,6 +99,19 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 4 * (double)s->embed * (double)s->layers;
+}
+
+static int64_t width(const struct yk_network *n, int64_t block)
+{
+	(void)block;
+	return n->shape.embed;
+}
+
+// Of a block its products and, on the mean, half of a window's keys and values.
+static double work(const struct yk_model_shape *s, int64_t i)
+{
+	const double e = (double)s->embed;
+	return i < s->layers ? 12 * e * e + e * (double)s->context : e * (double)s->vocab;
 }
 
 // ---- forward ----
@@ -114,34 +135,40 @@ static int operands(struct yk_network_cache *const *c, int64_t rows, int64_t i, 
 	return n;
 }
 
-// ids [B,T], their positions' rows of wpe [T,E] or [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of each row's
-// earlier tokens are
-static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache,
-			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
+// ids [B,T], their positions' rows of wpe [T,E] or [B,T,E] -> [B,T,E]
+static yoke_tensor *embedded(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *wpe)
 {
-	yoke_tensor *in[1 + 4 * YK_SEQUENCES], *x = NULL;
 	yoke_scope *s = yoke_scope_begin("embed");
-	x = yoke_lift(yoke_add(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), wpe));
+	yoke_tensor *x = yoke_lift(yoke_add(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), wpe));
 	yoke_scope_end(s);
-	x = yoke_dropout(x, dropout);
-	for (int64_t i = 0; i < n->shape.layers; i++) {
+	return x;
+}
+
+// x [B,T,E] through the blocks that are here, behind the last of all through the norm; cache: NULL, or where the keys of
+// each row's earlier tokens are
+static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache, yoke_tensor *x, double dropout)
+{
+	yoke_tensor *in[1 + 4 * YK_SEQUENCES];
+	for (int64_t i = n->stage.from; i < n->stage.to; i++) {
 		yoke_module *block = yk_network_layer(n, BLOCKS + i);
-		const int operand = operands(cache, yoke_dim(ids, 0), i, in);
+		const int operand = operands(cache, yoke_dim(x, 0), i, in);
 		in[0] = x;
 		yk_block_dropout(block, dropout);
 		yoke_forward(block, operand, in, 1, &x);
 	}
-	return yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers), x);
+	return n->stage.to < n->shape.layers ? x : yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers), x);
 }
 
-static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
+static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
-	int64_t t = yoke_dim(ids, 1);
+	int64_t t = yoke_dim(x, 1);
 	yk_network_take_up(n);
+	if (n->stage.from > 0)
+		return blocks(n, NULL, x, dropout);
 	yoke_tensor *wpe = weight_of(n, WPE);
 	if (t < n->shape.context)
 		wpe = yoke_slice(wpe, 0, 0, t, 1);
-	return blocks(n, NULL, ids, wpe, dropout);
+	return blocks(n, NULL, yoke_dropout(embedded(n, x, wpe), dropout), dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
@@ -176,12 +203,13 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 		if (rows > 1)
 			wpe[i] = yoke_reshape(wpe[i], 3, row);
 	}
-	return blocks(n, c, ids, rows == 1 ? wpe[0] : yoke_concat(rows, wpe, 0), 0);
+	return blocks(n, c, embedded(n, ids, rows == 1 ? wpe[0] : yoke_concat(rows, wpe, 0)), 0);
 }
 
 const struct yk_model yk_model_gpt = {
-	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
+	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed), .traits = YK_HAS_TRAIT(tied),
 	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(heads), .kept = kept,
+	.width = width, .work = work, .before = BLOCKS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

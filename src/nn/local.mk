@@ -20,4 +20,6 @@ libyokecore_la_SOURCES += \
 	src/nn/params.c \
 	src/nn/params.h \
 	src/nn/shard.c \
-	src/nn/shard.h
+	src/nn/shard.h \
+	src/nn/stage.c \
+	src/nn/stage.h

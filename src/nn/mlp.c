@@ -75,22 +75,43 @@ static double kept(const struct yk_model_shape *s)
 	return (double)s->vocab + (double)s->embed * (double)(s->history + 4 * s->layers);
 }
 
-// x [B,n-1+T,E]: embeddings of T tokens with those before them -> [B,T,4E]
-static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dropout)
+// Is what a hidden layer takes cut, where ranks compute layers together?
+static bool is_cut(const struct yk_network *n, int64_t layer)
+{
+	return n->shard.group && (n->shape.layers - layer) % 2;
+}
+
+static int64_t width(const struct yk_network *n, int64_t layer)
+{
+	return 4 * n->shape.embed / (is_cut(n, layer) ? n->shard.ranks : 1);
+}
+
+static double work(const struct yk_model_shape *s, int64_t i)
+{
+	const double e = (double)s->embed;
+	return i == s->layers ? 4 * e * (double)s->vocab : i ? 16 * e * e : 4 * e * e * (double)s->history;
+}
+
+// x [B,n-1+T,E]: embeddings of T tokens with those before them -> [B,T,nE]
+static yoke_tensor *joined(const struct yk_network *n, yoke_tensor *x)
 {
 	int64_t history = n->shape.history, t = yoke_dim(x, 1) - history + 1;
 	yoke_tensor *side[YK_HISTORY];
 	for (int64_t i = 0; i < history; i++)
 		side[i] = yoke_slice(x, 1, i, i + t, 1);
 	yoke_tensor *y = yoke_concat((int)history, side, 2);
-	if (n->shape.layers % 2)
-		y = yk_shard_part(n, y);
-	for (int64_t i = 0; i < n->shape.layers; i++) {
+	return is_cut(n, 0) ? yk_shard_part(n, y) : y;
+}
+
+// Through the hidden layers that are here: [B,T,4E].
+static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *y, double dropout)
+{
+	for (int64_t i = n->stage.from; i < n->stage.to; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
 		y = yoke_relu(yk_call_inside(yk_network_layer(n, LAYERS + i), 1, &y));
-		yoke_scope *own = (n->shape.layers - i) % 2 ? NULL : yk_shard_begin(n); // there y is cut
+		yoke_scope *own = is_cut(n, i + 1) ? yk_shard_begin(n) : NULL;
 		y = yoke_lift(yk_shard_end(own, yoke_dropout(y, dropout)));
 		yoke_scope_end(s);
 	}
@@ -103,11 +124,12 @@ static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 	return yoke_pad(x, (int64_t[]){ 0, n->shape.history - 1, 0 }, (int64_t[]){ 0, 0, 0 }, 0);
 }
 
-static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
+static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
 	yk_network_take_up(n);
-	yoke_tensor *x = yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), dropout);
-	return hidden(n, begun(n, x), dropout);
+	if (n->stage.from == 0)
+		x = joined(n, begun(n, yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &x), dropout)));
+	return hidden(n, x, dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
@@ -134,7 +156,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	yk_network_take_up(n);
 	yoke_tensor *x = yk_call_inside(yk_network_layer(n, WTE), 1, &ids), *last[YK_SEQUENCES];
 	if (before == 0)
-		return hidden(n, x, 0);
+		return hidden(n, joined(n, x), 0);
 	for (int i = 0; i < rows; i++)
 		last[i] = c[i]->state.var[0];
 	yoke_tensor *was = rows == 1 ? last[0] : yoke_concat(rows, last, 0);
@@ -142,12 +164,13 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	yoke_tensor *next = yoke_slice(x, 1, t, t + before, 1);
 	for (int i = 0; i < rows; i++)
 		yoke_assign(last[i], rows == 1 ? next : yoke_slice(next, 0, i, i + 1, 1));
-	return hidden(n, x, 0);
+	return hidden(n, joined(n, x), 0);
 }
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
 	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(embed), .kept = kept,
+	.width = width, .work = work, .before = LAYERS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

@@ -68,6 +68,17 @@ static bool has(const struct yk_model *m, int size)
 	return m->sizes >> size & 1;
 }
 
+static bool has_trait(const struct yk_model *m, int k)
+{
+	return m->traits >> k & 1;
+}
+
+// Manifests from before there was the trait do without: there its first word is not written.
+static bool is_younger(int k)
+{
+	return k == YK_TRAIT_tied;
+}
+
 const struct yk_model *yk_model_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -94,7 +105,9 @@ int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
 			e = check_size(m, sizes[k].key, s->size[k], sizes[k].most);
-	for (int k = 0; k < YK_TRAIT_COUNT && e == 0 && m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++) {
+		if (!has_trait(m, k))
+			continue;
 		const double v = s->trait[k];
 		char word[32];
 		const bool given = traits[k].type == INT && v == -1;
@@ -120,8 +133,10 @@ void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, cha
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (has(m, k))
 			fprintf(f, " %s=%" PRId64, sizes[k].key, s->size[k]);
-	for (int k = 0; k < YK_TRAIT_COUNT && m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
 		char word[32];
+		if (!has_trait(m, k) || (is_younger(k) && s->trait[k] == 0))
+			continue;
 		if (traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word))
 			fprintf(f, " %s=%s", traits[k].key, word);
 		else if (traits[k].type == INT && s->trait[k] < 0)
@@ -141,8 +156,10 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_model_shape 
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		bad |= has(m, k) &&
 		       json_object_set_new(o, sizes[k].key, json_integer(s->size[k])) < 0;
-	for (int k = 0; k < YK_TRAIT_COUNT && !bad && m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT && !bad; k++) {
 		char word[32];
+		if (!has_trait(m, k) || (is_younger(k) && s->trait[k] == 0))
+			continue;
 		const bool choice = traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word);
 		bad |= json_object_set_new(o, traits[k].key, choice ? json_string(word) : json_real(s->trait[k])) < 0;
 	}
@@ -177,8 +194,10 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
 			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].most, &s.size[k]);
-	for (int k = 0; k < YK_TRAIT_COUNT && e == 0 && m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++) {
 		const char *word;
+		if (!has_trait(m, k) || (is_younger(k) && !json_object_get(o, traits[k].key)))
+			continue;
 		if (traits[k].type != CHOICE) {
 			e = yk_json_real(o, what, traits[k].key, &s.trait[k]);
 			continue;
@@ -222,18 +241,36 @@ struct yk_network_place {
 	int i;
 };
 
+// Adds a parameter as a layer declares it.
+static void list_one(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_own *own,
+		     struct yk_parameters *to)
+{
+	yk_parameters_add(to, own->rank, own->dims, "%s", own->path);
+	if (!to->error && !to->counts)
+		m->first(s, own->path, &to->row[to->count - 1]);
+}
+
+// Is a layer's parameter of that path in this stage?  NULL: it has all.
+static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape, const struct yk_stage *s,
+		    const yoke_module *layers, const char *path)
+{
+	const size_t name = strcspn(path, ".");
+	size_t i = 0;
+	if (!s || s->of == 1)
+		return true;
+	while (strncmp(path, layers->child[i]->name, name) || layers->child[i]->name[name])
+		i++;
+	const int64_t block = (int64_t)i - m->before;
+	return block < 0 ? s->at == 0 : block >= shape->layers ? s->at == s->of - 1 : block >= s->from && block < s->to;
+}
+
 // Adds the parameters of layers, each once.
 static void list_layers(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_entry *e, size_t n,
 			struct yk_parameters *to)
 {
-	for (size_t k = 0; k < n; k++) {
-		const struct yk_module_own *own = e[k].own;
-		if (own->with)
-			continue;
-		yk_parameters_add(to, own->rank, own->dims, "%s", own->path);
-		if (!to->error && !to->counts)
-			m->first(s, own->path, &to->row[to->count - 1]);
-	}
+	for (size_t k = 0; k < n; k++)
+		if (!e[k].own->with)
+			list_one(m, s, e[k].own, to);
 }
 
 // All places of parameters of a model's layers, which are the children of *layers; to be freed both.  NULL: an error.
@@ -248,6 +285,11 @@ static struct yk_module_entry *make_layers(const struct yk_model *m, const struc
 
 int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
 {
+	return yk_model_elements_in(NULL, m, s);
+}
+
+int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s)
+{
 	struct yk_parameters all = { .counts = true };
 	yoke_module *layers = NULL;
 	size_t n = 0;
@@ -256,8 +298,11 @@ int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape 
 		return all.elements;
 	}
 	struct yk_module_entry *e = make_layers(m, s, &layers, &n);
-	if (e)
-		list_layers(m, s, e, n, &all);
+	for (size_t k = 0; k < n && e; k++) {
+		const struct yk_module_own *own = e[k].own, *with = own->with ? own->with->own : NULL;
+		if (is_here(m, s, stage, layers, own->path) && !(with && is_here(m, s, stage, layers, with->path)))
+			list_one(m, s, with ? with : own, &all);
+	}
 	yoke_module_free(layers);
 	free(e);
 	return e ? all.elements : INT64_MAX; // no memory: none for those elements either
@@ -270,25 +315,101 @@ static void be_part(yoke_module *m, const struct yk_network *n)
 		be_part(m->child[i], n);
 }
 
+
+// Adds a parameter of the whole network, which this stage has or not.
+static int list_other(struct yk_network *n, const struct yk_module_own *own, int here)
+{
+	struct yk_network_parameter *p = &n->all[n->alls];
+	struct yk_cut cut;
+	int64_t dims[2];
+	*p = (struct yk_network_parameter){ .name = strdup(own->path), .rank = own->rank, .here = here, .elements = 1 };
+	if (!p->name)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	n->alls++;
+	memcpy(p->dims, own->dims, sizeof dims);
+	memcpy(dims, own->dims, sizeof dims);
+	const int e = yk_shard_cut(n->params.shard, own->path, own->rank, dims, &cut);
+	for (int d = 0; d < own->rank; d++)
+		p->elements *= dims[d];
+	p->cut = cut.blocks;
+	return e;
+}
+
+// Of one of several stages: its parameters, and which those of all are.  One that is tied to another stage's is here, too;
+// it has the other's name.
+static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int *place)
+{
+	struct yk_parameters *to = &n->params;
+	int err = (n->all = calloc(n->places + 1, sizeof *n->all)) ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	int64_t elements = 0;
+	for (size_t k = 0; k < n->places && !err; k++) {
+		const struct yk_module_own *own = e[k].own, *with = own->with ? own->with->own : NULL;
+		size_t of = 0, i = 0; // the one that it is tied to, among places and parameters
+		const bool here = is_here(n->model, &n->shape, &n->stage, n->layers, own->path);
+		place[k] = -1;
+		while (with && e[of].own != with)
+			of++;
+		while (with && strcmp(n->all[i].name, with->path))
+			i++;
+		if (with && here != (place[of] >= 0))
+			n->all[i].twice = true;
+		if (with && here && place[of] < 0) {
+			n->all[i].copied = true;
+			n->all[i].here = to->count;
+		}
+		if (here && (!with || place[of] < 0)) {
+			list_one(n->model, &n->shape, with ? with : own, to);
+			err = to->error;
+		}
+		if (here)
+			place[k] = with && place[of] >= 0 ? place[of] : to->count - 1;
+		if (!with && !err)
+			err = list_other(n, own, place[k]);
+	}
+	for (size_t i = 0; i < n->alls; i++) {
+		int64_t all = 1;
+		for (int d = 0; d < n->all[i].rank; d++)
+			all *= n->all[i].dims[d];
+		elements += all;
+	}
+	to->elements = elements;
+	return err;
+}
+
+// The same of a network that is here whole.
+static int list_whole(struct yk_network *n, const struct yk_module_entry *e, int *place)
+{
+	int i = 0;
+	list_layers(n->model, &n->shape, e, n->places, &n->params);
+	for (size_t k = 0; k < n->places; k++) {
+		size_t of = 0; // the place of the one that it is tied to
+		while (e[k].own->with && e[of].own != e[k].own->with->own)
+			of++;
+		place[k] = e[k].own->with ? place[of] : i++;
+	}
+	return n->params.error;
+}
+
 static int add_layers(struct yk_network *n)
 {
 	struct yk_module_entry *e = make_layers(n->model, &n->shape, &n->layers, &n->places);
 	if (!e)
 		return yoke_error_code();
-	list_layers(n->model, &n->shape, e, n->places, &n->params);
-	int err = n->params.error, i = 0;
-	if (!err && !(n->place = calloc(n->places, sizeof *n->place)))
-		err = yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	int *place = calloc(n->places + 1, sizeof *place);
+	int err = place && (n->place = calloc(n->places + 1, sizeof *n->place)) ? 0 :
+		  yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	if (!err)
+		err = n->stage.of > 1 ? list_stage(n, e, place) : list_whole(n, e, place);
 	for (size_t k = 0; k < n->places && !err; k++) {
-		size_t of = 0; // the place of the one that it is tied to
-		while (e[k].own->with && e[of].own != e[k].own->with->own)
-			of++;
-		n->place[k] = (struct yk_network_place){ e[k], e[k].own->with ? n->place[of].i : i++ };
-		const struct yk_cut *cut = &n->params.row[n->place[k].i].cut;
-		e[k].module->inputs_cut |= cut->blocks && cut->axis == 1;
+		n->place[k] = (struct yk_network_place){ e[k], place[k] };
 		e[k].own->shared = true; // the list's
+		if (place[k] < 0) // another stage's
+			continue;
+		const struct yk_cut *cut = &n->params.row[place[k]].cut;
+		e[k].module->inputs_cut |= cut->blocks && cut->axis == 1;
 	}
 	be_part(n->layers, n);
+	free(place);
 	free(e);
 	return err;
 }
@@ -301,7 +422,7 @@ yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
 void yk_network_take_up(const struct yk_network *n)
 {
 	for (size_t k = 0; k < n->places; k++)
-		n->place[k].at.own->tensor = n->params.var[n->place[k].i];
+		n->place[k].at.own->tensor = n->place[k].i < 0 ? NULL : n->params.var[n->place[k].i];
 }
 
 int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
@@ -310,6 +431,12 @@ int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, str
 }
 
 int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
+	return yk_network_new_part(g, NULL, m, s, to);
+}
+
+int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
+			struct yk_network **to)
 {
 	int e = yk_model_check(m, s);
 	if (e == 0 && g)
@@ -321,6 +448,7 @@ int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_m
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
 	n->model = m;
 	n->shape = *s;
+	n->stage = stage ? *stage : (struct yk_stage){ .of = 1, .to = s->layers };
 	if (g) {
 		n->shard = (struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
 		n->params.shard = &n->shard;
@@ -345,6 +473,9 @@ void yk_network_free(struct yk_network *n)
 	yoke_module_free(n->layers);
 	yk_parameters_fini(&n->params);
 	free(n->place);
+	for (size_t i = 0; i < n->alls; i++)
+		free(n->all[i].name);
+	free(n->all);
 	yoke_free(n->shares);
 	free(n);
 }
@@ -358,11 +489,11 @@ yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_
 	return b == YOKE_NONE ? y : yoke_add(y, b);
 }
 
-yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
+yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
-	int64_t t = yoke_dim(ids, 1), context = n->shape.context;
+	int64_t t = yoke_dim(x, 1), context = n->shape.context;
 	if (t <= context)
-		return n->model->forward(n, ids, dropout);
+		return n->model->forward(n, x, dropout);
 	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t,
 		context);
 	return NULL;

@@ -10,6 +10,7 @@
 
 #include "nn/layer.h"
 #include "nn/params.h"
+#include "nn/stage.h"
 
 #define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp) BETWEEN X(bk)
 
@@ -28,6 +29,8 @@
 // X(key, type, commands, default, least, most, choices, help), as YK_CONFIG_KEYS has them: what a model is besides
 // its sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the number of one of the words.
 #define YK_TRAITS(X, commands) \
+	X(tied, CHOICE, commands, "1", 0, 0, "1 0", \
+	  "of gpt: logits are by the matrix of the embedding; 0: the head has one of its own") \
 	X(gate, CHOICE, commands, "p", 0, 0, "p none", \
 	  "of bk: an expert's result times its probability; none: as it is, and the router does not learn from it") \
 	X(balance, REAL, commands, "0.01", 0, 1e3, NULL, "of bk: weight of the loss that spreads tokens over experts") \
@@ -56,6 +59,7 @@ enum {
 #undef X
 	YK_TRAIT_COUNT
 };
+#define YK_HAS_TRAIT(key) (1u << YK_TRAIT_##key)
 
 struct yk_model_shape {
 	int64_t vocab, context;
@@ -82,6 +86,16 @@ struct yk_network {
 	struct yk_model_shape shape;
 	struct yk_parameters params;
 	struct yk_shard shard; // of how many ranks this is one; of such a network there is no cache
+	struct yk_stage stage; // which of its blocks are here, likewise
+	// Of one of several stages: all parameters of the network, in order.
+	struct yk_network_parameter {
+		char *name;
+		int rank, here;   // here: its place in `params`, -1: it is another stage's
+		int64_t dims[2];  // of the whole
+		int64_t elements; // of the cut that this rank has, or would have
+		bool cut, twice, copied; // twice: another stage has it, too; copied: whose place counts
+	} *all;
+	size_t alls;
 	// NULL, or its layers: a module whose children the model knows.  Their parameters are those of the list, as
 	// of the last yk_network_take_up.
 	yoke_module *layers;
@@ -106,7 +120,7 @@ enum { YK_SEQUENCES = YK_CACHES }; // that are extended at once, at most
 struct yk_model {
 	const char *name; // model=NAME, and the manifest's "kind"
 	unsigned sizes;   // YK_HAS(..) of each that it has
-	bool traits;      // it has those, too
+	unsigned traits;  // YK_HAS_TRAIT(..), likewise
 	// NULL, or: does it see tokens that it has to predict?
 	bool (*leaks)(const struct yk_model_shape *);
 	// Sizes that do not fit each other: EINVAL.
@@ -120,10 +134,15 @@ struct yk_model {
 	// NULL: they cannot.
 	const struct yk_shard_rule *(*rules)(const struct yk_model_shape *);
 	unsigned cuts;
+	// How ranks have its blocks one behind another (nn/stage.h), which are `layers` of its layers behind `before` others:
+	// W of what goes into a block; NULL: they cannot.  And the multiply-adds of a token in one, or, i = layers, behind them.
+	int64_t (*width)(const struct yk_network *, int64_t block);
+	double (*work)(const struct yk_model_shape *, int64_t i);
+	int64_t before;
 	// Elements that a token of a training step leaves for the way back, at least.
 	double (*kept)(const struct yk_model_shape *);
-	// ids [B,T] i32 -> [B,T,..]: what logits takes.  `dropout` is a share.
-	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *ids, double dropout);
+	// ids [B,T] i32, or [B,T,W] of the stage before -> [B,T,..]: what logits takes, or the next stage.  `dropout` is a share.
+	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *x, double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
 	// ids and targets [B,T] -> []: what training makes small
@@ -148,6 +167,8 @@ int yk_model_check(const struct yk_model *, const struct yk_model_shape *);
 int yk_model_check_ranks(const struct yk_model *, const struct yk_model_shape *, int64_t ranks);
 // Elements of all parameters, without making them; of a shape that was checked.
 int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
+// Those of a stage alone.
+int64_t yk_model_elements_in(const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", as its keys are given.
 void yk_model_text(const struct yk_model *, const struct yk_model_shape *, char *to, size_t room);
 // { "kind": "gpt", "vocab": .., "context": .., and each size }; and back: `what` is for messages.
@@ -160,6 +181,9 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 // The same as one of the ranks of a group that compute it together; NULL: alone.  EINVAL as yk_model_check_ranks.
 int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+// The same with some of its blocks, as a stage that yk_stage_split allows.
+int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *,
+			struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
 // Layer i, as it was added.
 yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
@@ -172,7 +196,7 @@ yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_t
 // what they were.  So is extend, of ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences
 // may have any lengths, all 0 or none.  What it gives is to be evaluated before the next call,
 // and has one plan for each B and T, wherever behind the first tokens these stand.
-yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *ids, double dropout);
+yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, double dropout);
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
 // Does a model of that shape see what it has to predict?
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);

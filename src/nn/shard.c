@@ -122,7 +122,8 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *n, yoke_tensor *log
 		return yoke_cross_entropy(logits, ids, -1, 0);
 	const int64_t all = yoke_count(ids), v = yoke_dim(logits, -1), two[] = { all, v }, one[] = { all, 1 };
 	yoke_group *g = n->shard.group;
-	yoke_tensor *x = yoke_reshape(yoke_cast(logits, yoke_f32), 2, two);
+	const int wide = yoke_dtype(logits) == yoke_f64 ? yoke_f64 : yoke_f32;
+	yoke_tensor *x = yoke_reshape(yoke_cast(logits, wide), 2, two);
 	yoke_tensor *column = yoke_iota(yoke_i32, 1, &v, 0), *at = yoke_reshape(from_first(n, ids), 2, one);
 	// of this cut: log of the sum of exponentials, and the target's logit, or 0
 	yoke_tensor *own = yoke_logsumexp(x, -1);

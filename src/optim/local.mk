@@ -6,6 +6,7 @@ libyokecore_la_SOURCES += \
 	src/optim/optim.h \
 	src/optim/options.h \
 	src/optim/passes.c \
+	src/optim/pieces.c \
 	src/optim/scaled.c \
 	src/optim/scaled.h \
 	src/optim/schedule.c \

@@ -315,9 +315,12 @@ int yk_optim_map(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 }
 
 yoke_tensor *yk_optim_sum(const struct yk_optim_pass *pass, struct yk_optim_group *g,
-			  const struct yk_optim_map *m, int each)
+			  const struct yk_optim_map *m, int each, bool wide)
 {
 	struct operands o;
 	struct yk_list_step step;
-	return fill(pass, g, m, &o, &step) ? yk_list_sum(&step, each) : NULL;
+	if (!fill(pass, g, m, &o, &step))
+		return NULL;
+	step.wide = wide;
+	return yk_list_sum(&step, each);
 }

@@ -193,9 +193,14 @@ static bool updates(const struct yoke_optim *o, int i)
 	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
 }
 
-static bool together(const struct yk_optim_member *a, const struct yk_optim_member *b)
+bool yk_optim_together(const struct yk_optim_member *a, const struct yk_optim_member *b)
 {
 	return a->dtype == b->dtype && !memcmp(a->option, b->option, sizeof a->option);
+}
+
+bool yk_optim_like(const struct yk_optim_group *g, const struct yk_optim_member *m)
+{
+	return g->dtype == m->dtype && !memcmp(g->option, m->option, sizeof m->option);
 }
 
 void yk_optim_groups_free(struct yoke_optim *o)
@@ -218,7 +223,7 @@ void yk_optim_groups_free(struct yoke_optim *o)
 	o->group = NULL;
 	o->groups = 0;
 	for (int d = 0; d < 2; d++) {
-		free(o->norm[d].member);
+		free(o->norm[d].tensor);
 		free(o->norm[d].piece);
 		free(o->norm[d].g);
 		if (yk_is_alive(o->norm[d].latch))
@@ -258,7 +263,7 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	g->made = g->P + n;
 	for (int i = first; i < o->n; i++) {
 		const struct yk_optim_member *m = &o->member[i];
-		if (!updates(o, i) || !together(like, m))
+		if (!updates(o, i) || !yk_optim_together(like, m))
 			continue;
 		g->member[g->n] = i;
 		g->p[g->n] = m->p;
@@ -278,30 +283,42 @@ static int64_t elements_of(const struct yoke_optim *o, int i)
 	return o->share.cut ? o->share.cut[i].all : yoke_count(o->member[i].p);
 }
 
-static size_t pieces_of(const struct yoke_optim *o, int i)
+int yk_optim_tensors(const struct yoke_optim *o)
 {
-	return (size_t)((elements_of(o, i) + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE);
+	return o->share.tensor ? o->share.tensors : o->n;
+}
+
+const char *yk_optim_tensor_name(const struct yoke_optim *o, int i)
+{
+	return o->share.tensor ? o->share.tensor[i].name : o->member[i].name;
+}
+
+static size_t pieces_of(const struct yoke_optim *o, int64_t elements)
+{
+	return o->pieces ? (size_t)((elements + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE) : 1;
 }
 
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
 {
+	const struct yk_optim_tensor *tensor = o->share.tensor;
+	const int tensors = yk_optim_tensors(o);
 	size_t most = 0;
-	for (int i = 0; i < o->n; i++)
-		most += o->pieces ? pieces_of(o, i) : 1;
-	to->member = calloc(most + 1, sizeof *to->member);
+	for (int i = 0; i < tensors; i++)
+		most += pieces_of(o, tensor ? tensor[i].elements : elements_of(o, i));
+	to->tensor = calloc(most + 1, sizeof *to->tensor);
 	to->g = calloc(most + 1, sizeof *to->g);
 	to->piece = o->pieces ? calloc(most + 1, sizeof *to->piece) : NULL;
-	if (!to->member || !to->g || (o->pieces && !to->piece))
+	if (!to->tensor || !to->g || (o->pieces && !to->piece))
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
-	for (int i = 0; i < o->n; i++) {
-		const int64_t all = elements_of(o, i);
-		for (size_t k = 0; k < (o->pieces ? pieces_of(o, i) : 1); k++) {
+	for (int i = 0; i < tensors; i++) {
+		const int64_t all = tensor ? tensor[i].elements : elements_of(o, i);
+		for (size_t k = 0; k < pieces_of(o, all); k++) {
 			const int64_t from = (int64_t)k * YK_OPTIM_PIECE, rest = all - from;
-			if (o->member[i].dtype != dtype)
+			if ((tensor ? yoke_f32 : o->member[i].dtype) != dtype)
 				continue;
 			if (to->piece)
 				to->piece[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_PIECE ? all : from + YK_OPTIM_PIECE, all };
-			to->member[to->n++] = i;
+			to->tensor[to->n++] = i;
 		}
 	}
 	const int64_t n = to->n + 1;
@@ -320,7 +337,7 @@ int yk_optim_groups_make(struct yoke_optim *o)
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for groups");
 	for (int i = 0; i < o->n && !err; i++) {
 		int k = 0;
-		while (k < i && !(updates(o, k) && together(&o->member[k], &o->member[i])))
+		while (k < i && !(updates(o, k) && yk_optim_together(&o->member[k], &o->member[i])))
 			k++;
 		if (k < i || !updates(o, i))
 			continue;
@@ -372,7 +389,7 @@ double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 	return NAN;
 }
 
-// The first tensor of a dtype whose norm is not finite, and then all are 0 again; *bad its member, or -1.
+// The first tensor of a dtype whose norm is not finite, and then all are 0 again; *bad its number, or -1.
 static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
 {
 	*bad = -1;
@@ -383,7 +400,7 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
 	int err = x ? yoke_read(n->latch, x, bytes) : yk_fail(YOKE_ENOMEM, "optim_check: no memory");
 	for (int i = n->n; i >= 0 && !err; i--) // the sum may be infinite where no norm is
 		if (!isfinite(dtype == yoke_f64 ? ((double *)x)[i] : (double)((float *)x)[i]))
-			*bad = n->member[i < n->n ? i : 0];
+			*bad = n->tensor[i < n->n ? i : 0];
 	if (!err && *bad >= 0) {
 		memset(x, 0, bytes);
 		err = yoke_put(n->latch, x, bytes);
@@ -392,7 +409,7 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
 	return err;
 }
 
-static int bad_member(struct yoke_optim *o, int *to)
+static int bad_tensor(struct yoke_optim *o, int *to)
 {
 	int bad[2] = { -1, -1 };
 	int err = read_latch(&o->norm[0], yoke_f32, &bad[0]);
@@ -405,7 +422,7 @@ static int bad_member(struct yoke_optim *o, int *to)
 const char *yk_optim_bad(struct yoke_optim *o)
 {
 	int bad = -1;
-	return !bad_member(o, &bad) && bad >= 0 ? o->member[bad].name : NULL;
+	return !bad_tensor(o, &bad) && bad >= 0 ? yk_optim_tensor_name(o, bad) : NULL;
 }
 
 int yoke_optim_check(yoke_optim *o)
@@ -413,9 +430,9 @@ int yoke_optim_check(yoke_optim *o)
 	int bad = -1;
 	if (!o || !(o->option[YK_O_check] > 0))
 		return yk_fail(YOKE_EINVAL, "optim_check: needs check=1");
-	int err = bad_member(o, &bad);
+	int err = bad_tensor(o, &bad);
 	if (!err && bad >= 0)
 		err = yk_fail(YOKE_ERANGE, "optim_check: the gradient of %s is not finite, or its norm; the "
-			      "steps since then changed nothing", o->member[bad].name);
+			      "steps since then changed nothing", yk_optim_tensor_name(o, bad));
 	return err;
 }

@@ -105,7 +105,18 @@ struct yk_optim_share {
 	// in sums over those tensors, by member; and the sums of f32 or f64 [n] over all of them.  NULL: they are all there is.
 	const bool *counts;
 	yoke_tensor *(*total)(void *arg, yoke_tensor *);
+	// Where the members are some of the f32 tensors whose norm it is, and others update the rest: all of them, in order,
+	// and the sums of f64 [n] over all who have some.  NULL: members are all there are.
+	const struct yk_optim_tensor *tensor;
+	int tensors;
+	yoke_tensor *(*join)(void *arg, yoke_tensor *);
 	void *arg;
+};
+struct yk_optim_tensor {
+	const char *name;
+	int64_t elements; // of the part that is a member's, here or there
+	int member;       // -1: another's
+	bool counts;      // in sums over parts, as those of the members
 };
 // Elements of a piece: norms are sums over pieces of tensors, the last of each shorter, in order, so that those who
 // have a cut each can have parts of it.  It is what CPU kernels join sums by, which so have the same bits.
@@ -139,7 +150,7 @@ struct yoke_optim {
 	// Gradients of a dtype, f32 and f64, or pieces of them, and with check the squares of their norms, [n + 1], the
 	// sum last, which stay as they are once that is not finite.
 	struct yk_optim_norm {
-		int n, *member;
+		int n, *tensor; // of share.tensor, or a member
 		struct yk_optim_cut *piece; // NULL: they are whole
 		yoke_tensor **g, *latch;    // g: of those that are here
 	} norm[2];
@@ -152,8 +163,10 @@ int yk_optim_parameters(const struct yoke_optim *); // how many
 // the states are made; the cuts are the caller's, and stay.
 int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
 // Of gradients as the next step takes them, times scale: the square of each one's norm, of f32 parameters by pieces,
-// f32 [n].
+// f32 [n], and of others' tensors theirs, of which there are so many in all.
 yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);
+int yk_optim_tensors(const struct yoke_optim *);
+const char *yk_optim_tensor_name(const struct yoke_optim *, int i);
 // f32 [n], sums over parts of members, as sums over the tensors; members repeat where they end.
 yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n, yoke_tensor *);
 // Makes the states, as the first step does else.
@@ -205,9 +218,35 @@ struct yk_optim_map {
 };
 void yk_optim_formulas_free(struct yk_optim_formula *);
 int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *, const struct yk_optim_map *);
-// The sum of the map's one result over a group; each: as yk_list_sum.
+// The sum of the map's one result over a group; each: as yk_list_sum; wide: in f64.
 yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, struct yk_optim_group *,
-			  const struct yk_optim_map *, int each);
+			  const struct yk_optim_map *, int each, bool wide);
+// Has somebody else parts of the parameters: hands over what those here became, which other passes of the step, and a
+// loss that is asked, see then.
+int yk_optim_renew(struct yoke_optim *);
+
+// ---- pieces ----
+
+// The member that tensor i of a norm is; -1: another's.
+int yk_optim_member_of(const struct yoke_optim *, int i);
+// Is piece k one of a cut that is updated here?  How many are?
+bool yk_optim_piece_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
+int yk_optim_pieces_here(const struct yoke_optim *, const struct yk_optim_norm *);
+// A number of each piece, f64 [n]: `mine` are those of the pieces here, NULL if there are none.  By all who have cuts.
+yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
+// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  tensor: NULL, or whose they are, of
+// which those count that the share says.
+yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
+// f32, of the parts of all tensors, as those of the tensors.
+yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
+// The same of all pieces, and over all who have parts of the tensors.
+yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
+// The sum of the map's one result over all members like this one, in their dtype; g: their group here, NULL where there is
+// nothing of them.  By all who have cuts.
+yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
+// Are members updated together?  Is this one of the group's kind?
+bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
+bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);
 
 // Rows' passes.
 int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);

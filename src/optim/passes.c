@@ -125,20 +125,31 @@ enum { NONE, FUNCTION, GRADIENT, SPEED }; // as the words of restart
 
 #define STEP "g = g + weight_decay * p; from = select(ne(first, 0), p, x); next = p - lr * g;"
 
-// A formula summed over all groups, in the scalars' dtype.
+// The group that the member is of; NULL: nothing of that is updated here.
+static struct yk_optim_group *group_of(const struct yoke_optim *o, int member)
+{
+	for (int i = 0; i < o->groups; i++)
+		if (yk_optim_like(&o->group[i], &o->member[member]))
+			return &o->group[i];
+	return NULL;
+}
+
+// A formula summed over all groups, of which some may have nothing here, in the scalars' dtype.
 static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 {
 	const struct yoke_optim *o = pass->o;
-	const int dtype = yoke_dtype(o->scalar[THETA]);
+	const struct yk_optim_map m = { .text = text, .results = "y" };
 	yoke_tensor *sum = NULL;
-	for (int i = 0; i < o->groups; i++) {
-		const struct yk_optim_group *g = &o->group[i];
-		const bool parts = o->share.total;
-		yoke_tensor *x = yk_optim_sum(pass, &o->group[i], &(struct yk_optim_map){ .text = text, .results = "y" }, parts);
-		if (parts)
-			x = yoke_sum(yk_optim_total(o, g->member, g->n, g->n, x), YOKE_ALL);
-		x = yoke_cast(x, dtype);
-		sum = i ? yoke_add(sum, x) : x;
+	for (int i = 0; i < o->n; i++) {
+		bool first = true;
+		for (int j = 0; j < i && first; j++)
+			first = !yk_optim_together(&o->member[j], &o->member[i]);
+		if (!first)
+			continue;
+		yoke_tensor *x = o->pieces ? yk_optim_sum_pieces(pass, i, group_of(o, i), &m) :
+					     yk_optim_sum(pass, group_of(o, i), &m, 0, false);
+		x = yoke_cast(x, yoke_dtype(o->scalar[THETA]));
+		sum = sum ? yoke_add(sum, x) : x;
 	}
 	return sum;
 }
@@ -206,6 +217,8 @@ int yk_optim_accelerated(struct yk_optim_pass *pass)
 		for (int i = 0; i < o->groups && !err; i++)
 			err = yk_optim_map(pass, &o->group[i],
 					   &(struct yk_optim_map){ .text = STEP "p = next;", .results = "p" });
+		if (!err)
+			err = yk_optim_renew(o);
 		text = "next = p; p = next + beta * (next - x); x = next;";
 		measure = err ? NULL : yoke_reshape(yoke_cast(pass->given->loss(pass->given->arg),
 							      yoke_dtype(o->scalar[LAST])), 0, NULL);

@@ -93,24 +93,18 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 
 // ---- the norm ----
 
-// Is piece k one of a gradient's cut that is updated here?
-static bool is_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
-{
-	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[n->member[k]] : NULL;
-	return !cut || (n->piece[k].from >= cut->from && n->piece[k].to <= cut->to);
-}
-
 // Gradients for norms: of pieces those that are here.
 static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_tensor *const *g)
 {
 	for (int k = 0, own = 0; k < n->n; k++) {
-		const int m = n->member[k];
-		const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
-		if (!n->piece)
+		const int m = yk_optim_member_of(o, n->tensor[k]);
+		if (!n->piece) {
 			n->g[k] = g[m];
-		else if (is_here(o, n, k))
+		} else if (yk_optim_piece_here(o, n, k)) {
+			const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
 			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
 						 n->piece[k].from - first, n->piece[k].to - first, 1);
+		}
 	}
 }
 
@@ -127,83 +121,11 @@ static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_ten
 						   .wide = wide }, each);
 }
 
-// Zeros for pieces `before` .. `from` - 1, then the squares of those up to `to`, which are in `mine` at `at`.
-static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_t to, int64_t before)
-{
-	const int64_t zeros = from - before;
-	yoke_tensor *both[] = { yoke_full(yoke_f64, 1, &zeros, 0), yoke_slice(mine, 0, at, at + to - from, 1) };
-	return zeros ? yoke_concat(2, both, 0) : both[1];
-}
-
 // The squares' sums of all pieces, f64 [n]: those that are here, which n->g lists, and others'.
 static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
 {
-	const struct yoke_optim *o = pass->o;
-	int64_t own = 0, behind = 0, zeros;
-	yoke_tensor *all = NULL, *mine;
-	for (int k = 0; k < n->n; k++)
-		own += is_here(o, n, k);
-	mine = own ? squares_of(pass, (int)own, n->g, 1, true) : NULL;
-	own = 0;
-	for (int k = 0, from; k < n->n; k++) {
-		if (!is_here(o, n, k))
-			continue;
-		for (from = k; k + 1 < n->n && is_here(o, n, k + 1); k++)
-			;
-		yoke_tensor *run = in_place(mine, own, from, k + 1, behind);
-		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, run }, 0) : run;
-		own += k + 1 - from;
-		behind = k + 1;
-	}
-	zeros = n->n - behind;
-	if (zeros) {
-		yoke_tensor *rest = yoke_full(yoke_f64, 1, &zeros, 0);
-		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, rest }, 0) : rest;
-	}
-	return o->share.sum ? o->share.sum(o->share.arg, all) : all;
-}
-
-static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
-{
-	return o->share.total ? o->share.total(o->share.arg, x) : x;
-}
-
-yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n, yoke_tensor *x)
-{
-	if (!o->share.total)
-		return x;
-	float *counts = calloc((size_t)n + 1, sizeof *counts);
-	if (!counts) {
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", n);
-		return NULL;
-	}
-	for (int k = 0; k < n; k++)
-		counts[k] = o->share.counts[member[k % members]];
-	const int64_t dims = n;
-	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &dims, counts));
-	free(counts);
-	return total(o, own);
-}
-
-// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  member: NULL, or whose they are, of
-// which those count that the share says.
-static yoke_tensor *in_order(const struct yoke_optim *o, yoke_tensor *x, int n, const int *member)
-{
-	static const struct yk_formula same = { "same", "x", "", "", "y", "y = x;" };
-	yoke_tensor **one = calloc((size_t)n, sizeof *one), *sum = NULL;
-	int counted = 0;
-	for (int k = 0; k < n && one; k++)
-		if (!member || !o->share.counts || o->share.counts[member[k]])
-			one[counted++] = yoke_slice(x, 0, k, k + 1, 1);
-	if (one && !counted)
-		sum = yoke_full(yoke_f64, 0, NULL, 0);
-	else if (one)
-		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = counted,
-							  .list = (yoke_tensor *const *const[]){ one } }, 0);
-	else
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", n);
-	free(one);
-	return sum;
+	const int own = yk_optim_pieces_here(pass->o, n);
+	return yk_optim_pieces_join(pass->o, n, own ? squares_of(pass, own, n->g, 1, true) : NULL);
 }
 
 // The squares of a dtype's gradients: their sum, or with check of each, the sum last.
@@ -213,7 +135,7 @@ static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_op
 	if (!n->piece)
 		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
 	const int64_t one = 1;
-	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(total(pass->o, in_order(pass->o, each, n->n, n->member)), dtype);
+	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(yk_optim_in_order_all(pass->o, each, n), dtype);
 	if (!n->latch)
 		return sum;
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
@@ -278,28 +200,23 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 	struct yk_optim_norm *n = o->norm;
 	const struct yk_optim_pass pass = { .o = o, .scale = scale };
 	const int64_t one = 1;
-	yoke_tensor **each = calloc((size_t)o->n, sizeof *each), *to = NULL;
-	int *member = calloc((size_t)o->n, sizeof *member);
-	for (int i = 0; i < o->n && member; i++)
-		member[i] = i;
-	if (!each || !member) {
-		free(each);
-		free(member);
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", o->n);
+	const int tensors = yk_optim_tensors(o);
+	yoke_tensor **each = calloc((size_t)tensors, sizeof *each), *to = NULL;
+	if (!each) {
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", tensors);
 		return NULL;
 	}
 	if (yk_optim_groups_make(o) == 0) {
 		take_norm(o, n, g);
 		yoke_tensor *all = piece_squares(&pass, n);
 		for (int k = 0, first; k < n->n; k++) {
-			for (first = k; k + 1 < n->n && n->member[k + 1] == n->member[first]; k++)
+			for (first = k; k + 1 < n->n && n->tensor[k + 1] == n->tensor[first]; k++)
 				;
 			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
-			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
+			each[n->tensor[k]] = yoke_reshape(yoke_cast(k > first ? yk_optim_in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
 		}
-		to = yk_optim_total(o, member, o->n, o->n, yoke_concat(o->n, each, 0));
+		to = yk_optim_total_all(o, yoke_concat(tensors, each, 0));
 	}
-	free(member);
 	free(each);
 	return to;
 }
@@ -334,14 +251,28 @@ static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
 	return !cut || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, cut[i].from, cut[i].to, 1);
 }
 
-// Hands over what the parts became.
-static int renew(struct yoke_optim *o)
+// The parameters as an update takes them.
+static void take_parameters(struct yoke_optim *o)
 {
+	for (int i = 0; i < o->groups; i++)
+		for (int k = 0; k < o->group[i].n; k++) {
+			const int m = o->group[i].member[k];
+			o->group[i].p[k] = o->share.held ? o->member[m].p : part(o, m, o->member[m].p);
+		}
+}
+
+int yk_optim_renew(struct yoke_optim *o)
+{
+	if (!o->share.cut || o->share.held)
+		return 0;
 	memset(o->piece, 0, (size_t)o->n * sizeof *o->piece);
 	for (int i = 0; i < o->groups; i++)
 		for (int k = 0; k < o->group[i].n; k++)
 			o->piece[o->group[i].member[k]] = o->group[i].made[k];
-	return o->share.renew(o->share.arg, o->piece);
+	const int err = o->share.renew(o->share.arg, o->piece);
+	if (!err)
+		take_parameters(o);
+	return err;
 }
 
 static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
@@ -352,12 +283,12 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 		struct yk_optim_group *group = &o->group[i];
 		for (int k = 0; k < group->n; k++) {
 			const int m = group->member[k];
-			group->p[k] = o->share.held ? o->member[m].p : part(o, m, o->member[m].p);
 			group->g[k] = g[m];
 			group->P[k] = part(o, m, pass->given->precondition ? pass->given->precondition[m] : NULL);
 		}
 		set_numbers(pass, group);
 	}
+	take_parameters(o);
 	if (needs_norm(pass)) {
 		take_norm(o, &o->norm[0], g);
 		take_norm(o, &o->norm[1], g);
@@ -368,7 +299,7 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 	for (int i = 0; i < o->groups && !err && !o->kind->together; i++)
 		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
 					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
-	return err || !o->share.cut || o->share.held ? err : renew(o);
+	return err ? err : yk_optim_renew(o);
 }
 
 static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *given)

@@ -101,7 +101,7 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;
 	struct yk_plan *p = find(pl);
-	pl->misses = pl->misses << 1 | !p;
+	pl->vain <<= 1;
 	if (p) {
 		ctx->stats.plan_hits++;
 		return p;
@@ -115,6 +115,7 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
 	if (!p)
 		return NULL;
+	p->made = pl->evaluations + 1;
 	while (pl->plans && (int64_t)pl->plans >= yk_param_int(&plan_max))
 		drop_oldest(pl);
 	struct yk_plan **bucket = bucket_of(pl, &p->key);

@@ -157,10 +157,6 @@ uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
 	const struct yk_leaf *leaf = &pl->ctx->leaf[pl->marks.leaf[place]];
 	if (leaf->frozen)
 		return leaf->bits;
-	switch (leaf->kind) {
-	case YK_LEAF_SEED: return pl->ctx->seed ^ leaf->ordinal;
-	case YK_LEAF_STEP: return (uint64_t)pl->ctx->step;
-	}
 	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->bits;
 }
 
@@ -256,7 +252,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	case YK_STEP_NUMBERS: return write_numbers(l, s);
-	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, bind_host(l, s));
+	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, s->on_device ? bind_op(l, s) : bind_host(l, s));
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
@@ -444,7 +440,7 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 		else if (!(err = yk_event_try(l->ctx->queue, &start)))
 			behind = start;
 		if (!err)
-			err = host ? yk_event_sync(behind) : yk_event_before(behind, q);
+			err = host || (behind && behind->queue == q) ? yk_event_sync(behind) : yk_event_before(behind, q);
 		yk_event_unref(start);
 	}
 	if (host) {

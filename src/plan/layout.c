@@ -478,11 +478,11 @@ static int place_slot(struct layout *l, int slot)
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
-		if (step->slot != slot || !step->work_bytes ||
-		    step->kind != YK_STEP_RUN)
+		if (yk_work_slot(step) != slot || !step->work_bytes)
 			continue;
-		span[n++] = (struct yk_span){ s, s, aligned(step->work_bytes),
-					   &step->work.offset };
+		const bool away = step->slot != slot;
+		span[n++] = (struct yk_span){ away ? l->w->clock[s].over[slot] : s, away ? known_over(l, s, slot) : s,
+					   aligned(step->work_bytes), &step->work.offset };
 	}
 	uint64_t largest = l->largest[slot] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
@@ -518,10 +518,10 @@ static void bind(struct layout *l)
 		struct yk_step *step = &p->step[s];
 		if (step->work_bytes) {
 			step->work.where = YK_AT_ARENA;
-			step->work.slot = step->slot;
+			step->work.slot = (uint8_t)yk_work_slot(step);
 			step->work.index =
-				(uint32_t)(step->work.offset / l->largest[step->slot]);
-			step->work.offset %= l->largest[step->slot];
+				(uint32_t)(step->work.offset / l->largest[step->work.slot]);
+			step->work.offset %= l->largest[step->work.slot];
 			step->op.workspace =
 				(struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
 						    .dtype = yoke_u8,
@@ -615,8 +615,8 @@ static int note_lives(struct layout *l, const uint32_t *now, size_t former)
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		const struct yk_step *step = &p->step[s];
-		if (step->work_bytes && step->kind == YK_STEP_RUN)
-			note_live(p, (struct yk_live){ s, s, s, aligned(step->work_bytes), step->slot, true });
+		if (step->work_bytes)
+			note_live(p, (struct yk_live){ s, s, s, aligned(step->work_bytes), (uint8_t)yk_work_slot(step), true });
 	}
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "plan/plan.h"
 
-// Misses among the last 16 evaluations that are worth a warning.
+// Misses of operations that were evaluated before, among the last 16 evaluations, that are worth a warning.
 enum { OFTEN = 8 };
 // An attribute above this is a double's bits: the least of 1e-300 is larger.
 static const int64_t MOST_INTEGER = (int64_t)1 << 52;
@@ -71,6 +71,36 @@ static size_t node_words(const uint32_t *w)
 	if (op == YK_LEAF || op == YK_SCALAR)
 		return 1 + leaf_words(w + 1);
 	return 3 + w[1] + 2 * nattr;
+}
+
+// Are these keys of the same operations, wired alike, under the same settings?  Shapes and attributes may differ.
+static bool same_operations(const struct yk_key *a, const struct yk_key *b)
+{
+	size_t i = 2, k = 2;
+	const size_t roots = YK_ROOT_WORDS * a->word[1], a_end = a->n - roots;
+	if (a->word[0] != b->word[0] || a->word[1] != b->word[1])
+		return false;
+	for (const size_t b_end = b->n - roots; i < a_end && k < b_end;) {
+		const uint32_t *x = a->word + i, *y = b->word + k, op = x[0] & 0xffff;
+		const bool made = op == YK_KEY_MADE, leaf = op == YK_LEAF || op == YK_SCALAR;
+		if (x[0] != y[0] || (!leaf && (x[1] != y[1] || x[2] != y[2])))
+			return false;
+		if (!leaf && !made && memcmp(x + 3, y + 3, x[1] * sizeof *x))
+			return false;
+		i += node_words(x);
+		k += node_words(y);
+	}
+	return i == a_end && k == b->n - roots;
+}
+
+// Is there a plan of these operations that was used once, when it was made?
+static bool was_in_vain(const struct yk_planner *pl)
+{
+	for (int i = 0; i < YK_BUCKETS; i++)
+		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next)
+			if (p->used == p->made && same_operations(&p->key, &pl->key))
+				return true;
+	return false;
 }
 
 static int64_t word_pair(const uint32_t *w)
@@ -259,12 +289,15 @@ void yk_miss_report(struct yk_planner *pl)
 	}
 	yk_key_difference(pl, &p->key, pl->miss, sizeof pl->miss);
 	yk_info("plan", "new plan: %s", pl->miss);
-	if (pl->warned || pl->ctx->eager || __builtin_popcount(pl->misses & 0xffff) < OFTEN)
+	if (pl->warned || pl->ctx->eager)
+		return;
+	pl->vain |= was_in_vain(pl);
+	if (__builtin_popcount(pl->vain & 0xffff) < OFTEN)
 		return;
 	pl->warned = true;
 	yk_warn("plan",
-		"%d of the last 16 evaluations needed a new plan, the last because of %s; make "
-		"what changes a scalar or a variable, and shapes few",
+		"%d of the last 16 evaluations needed a new plan for operations that had one, the last because of %s; "
+		"make what changes a scalar or a variable, and shapes few",
 		OFTEN, pl->miss);
 }
 

@@ -86,7 +86,7 @@ struct yk_ref { // where a view's bytes are
 };
 
 // NUMBERS: writes plan->number, the first of a plan that can be recorded.  RANKS: other ranks take part; handed
-// to the ranks queue with the host's addresses for segments
+// to the ranks queue, with the host's addresses for segments unless on_device
 enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS, YK_STEP_RANKS };
 enum { YK_STEP_RANKS_CODE = 0x8000 }; // and the op's number: the code of its op
 extern const char *const yk_step_kind_name[]; // of all that are no RUN
@@ -117,6 +117,7 @@ struct yk_step {
 	uint32_t event;       // number of the event behind it, for steps of other slots; YK_NIL: none
 	uint32_t wait, waits; // in plan->wait: events of other slots that it runs behind
 	const struct yk_part *part; // the nodes it does; steps of one move share them
+	bool on_device;       // of RANKS: operands and workspace are the device's
 	const struct yoke_backend *ops; // of RUN: who prepared ..
 	void *handle;                   // .. this for it
 	int64_t growth;       // live bytes behind it less those before: of arenas, and of roots that need memory
@@ -147,7 +148,7 @@ static inline bool yk_is_new(const struct yk_root_block *b)
 struct yk_plan {
 	struct yk_key key;
 	struct yk_plan *next; // in its bucket
-	uint64_t used;        // evaluation that used it last
+	uint64_t made, used;  // evaluations: the first, and the one that used it last
 	struct yk_step *step;
 	size_t steps, step_cap;
 	struct yoke_view *view;
@@ -181,6 +182,12 @@ struct yk_plan {
 	const struct yk_part *gone;  // nodes that no step does
 	size_t ngone, nodes;         // nodes: of the lowered graph
 };
+
+// Whose arena a step's workspace lies in.
+static inline int yk_work_slot(const struct yk_step *s)
+{
+	return s->kind == YK_STEP_RANKS ? YK_SLOT_DEVICE : s->slot;
+}
 
 void yk_plan_free(struct yk_plan *);
 // What a launch of it takes of the pool of the context's device, beside what is there.
@@ -506,7 +513,7 @@ struct yk_planner {
 	struct yk_plan **bucket;
 	size_t plans;
 	uint64_t evaluations;
-	uint32_t misses;  // bit k: the k-th evaluation before this one missed
+	uint32_t vain;    // bit k: the k-th evaluation before this one missed, beside a plan that nothing has used again
 	bool warned;
 	char miss[300];   // why the last one that missed did
 	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..

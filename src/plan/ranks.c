@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks do together, in a plan: operands and results lie without gaps in the host's memory, which is the
-// device's own where that is the CPU, and the steps go to the ranks queue, in the order of recording.  Such
+// device's own where that is the CPU, or in the device's, where the ranks queue takes that, and the steps go to the ranks queue, in the order of recording.  Such
 // nodes are never merged, moved past each other, made twice or left out.
 
 #include "config.h"
@@ -11,15 +11,20 @@
 #include "plan/build.h"
 #include "plan/lower.h"
 
-// The slot that the host's memory is of.
-static int host_slot(const struct yk_work *w)
+static bool is_on_device(const struct yk_work *w, int op)
 {
-	return w->ctx->device == w->ctx->cpu ? YK_SLOT_DEVICE : YK_SLOT_CPU;
+	return w->ctx->device_ranks && op != YK_RANKS_SEND && op != YK_RANKS_RECV;
+}
+
+// The slot that the operands' memory is of.
+static int slot_for(const struct yk_work *w, int op)
+{
+	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_SLOT_DEVICE : YK_SLOT_CPU;
 }
 
 int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, yk_id *out)
 {
-	const int home = host_slot(w);
+	const int home = slot_for(w, c->op);
 	struct yk_call brought = *c;
 	yk_id *in = malloc((c->nin + (size_t)1) * sizeof *in);
 	int err = in ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -63,6 +68,7 @@ int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)
 	}
 	s->kind = YK_STEP_RANKS;
 	s->slot = YK_SLOT_RANKS;
+	s->on_device = is_on_device(w, n->op);
 	s->op = b->op;
 	s->op.nout = n->nout;
 	s->op.nin = n->nin;

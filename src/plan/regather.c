@@ -3,12 +3,17 @@
 // block before its first reader, and again for the backward pass.  So two blocks are there at a time.
 //
 // Such a gather has one operand, the rank's own share, and results from nothing else, so that it can be made anywhere, at
-// the same place of the order on all ranks.  Reductions to shares go on as soon as what they reduce is there, since ranks
+// the same place of the order on all ranks; one that is recorded behind the backward pass is of what an update made of that,
+// and is made no sooner than it is recorded.  Reductions to shares go on as soon as what they reduce is there, since ranks
 // do things in one order, and the second gathers would hold them up.
+//
+// Where the device's memory is not the host's, shares come down before a gather and its results go up behind it: these copies
+// are made again with it, and those of what is reduced stand right behind what makes that.
 
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -17,6 +22,7 @@
 struct reading { // of a gather's results, by a pass
 	uint32_t gather, at; // place in time of the first reader
 	yk_id made;          // the first result for this pass
+	yk_id *up;           // by result: its copy on the device for this pass
 };
 
 struct regathering {
@@ -27,6 +33,7 @@ struct regathering {
 	struct reading *reading; // in the order of their first readers
 	size_t readings, cap;
 	uint32_t *number[2];     // by node and pass: 1 + that of its reading, 0: none
+	uint32_t *up;            // by value: the copy of it to the device, of what is gathered; YK_NIL: none
 	uint32_t *again;         // nodes in their new order
 	size_t nagain, again_cap;
 };
@@ -47,6 +54,33 @@ static uint32_t maker_of(const struct yk_work *w, uint32_t arg)
 	return w->use[arg].base == YK_NIL ? YK_NIL : w->g.value[w->use[arg].base].node;
 }
 
+static bool is_copy(const struct yk_work *w, uint32_t node)
+{
+	return w->g.node[node].op == YK_TRANSFER;
+}
+
+// What the operand is gathered by, and which result it is; YK_NIL: it is not gathered.
+static uint32_t gather_of(const struct yk_work *w, uint32_t arg, yk_id *result)
+{
+	uint32_t by = maker_of(w, arg);
+	*result = w->use[arg].base;
+	if (by != YK_NIL && is_copy(w, by)) {
+		const uint32_t in = w->g.node[by].in;
+		by = maker_of(w, in);
+		*result = w->use[in].base;
+	}
+	return by != YK_NIL && gathers(w, by) ? by : YK_NIL;
+}
+
+static void find_copies(struct regathering *r)
+{
+	const struct yk_work *w = r->w;
+	yk_id result;
+	for (uint32_t k = 0; k < r->n; k++)
+		if (is_copy(w, k) && w->node[k].live && gather_of(w, w->g.node[k].in, &result) != YK_NIL)
+			r->up[result] = k;
+}
+
 static int find_readings(struct regathering *r)
 {
 	const struct yk_work *w = r->w;
@@ -55,14 +89,15 @@ static int find_readings(struct regathering *r)
 		r->place[k] = (uint32_t)i;
 		if (r->backward == r->n && is_back(w, k))
 			r->backward = i;
-		for (uint32_t a = 0; yk_computes(w, k) && a < w->g.node[k].nin; a++) {
-			const uint32_t by = maker_of(w, w->g.node[k].in + a);
+		for (uint32_t a = 0; yk_computes(w, k) && !is_copy(w, k) && a < w->g.node[k].nin; a++) {
+			yk_id result;
+			const uint32_t by = gather_of(w, w->g.node[k].in + a, &result);
 			uint32_t *number = by == YK_NIL ? NULL : &r->number[i >= r->backward][by];
-			if (!number || *number || !gathers(w, by))
+			if (!number || *number)
 				continue;
 			if (yk_grow(&r->reading, &r->cap, r->readings + 1, sizeof *r->reading) < 0)
 				return yk_fail(YOKE_ENOMEM, "no memory to plan");
-			r->reading[r->readings++] = (struct reading){ by, (uint32_t)i, YK_NIL };
+			r->reading[r->readings++] = (struct reading){ by, (uint32_t)i, YK_NIL, NULL };
 			*number = (uint32_t)r->readings;
 		}
 	}
@@ -79,27 +114,60 @@ static int put(struct regathering *r, uint32_t node)
 	return 0;
 }
 
-// A clone of the gather, and of what joins its operand, which else would lie there from the beginning.
+// May the next reading's gather be made at this place, as the reading before has begun?
+static bool is_time(const struct regathering *r, size_t next, size_t at)
+{
+	const size_t recorded = r->place[r->reading[next].gather];
+	return r->reading[next ? next - 1 : 0].at <= at && (recorded < r->backward || recorded <= at);
+}
+
+// A clone of the node with this operand in place of that of its first one, which `was` says.
+static int clone_on(struct yk_work *w, uint32_t node, yk_id was, yk_id base, yk_id *out)
+{
+	yk_id in;
+	const int err = yk_edit_view(w, was, base, &in);
+	return err ? err : yk_edit_clone(w, node, &in, out);
+}
+
+// A clone of what joins the operand, which else would lie there from the beginning; what else it is, as it is.
+static int join_again(struct yk_work *w, yk_id v, yk_id *out)
+{
+	const yk_id base = w->value[v].place.base;
+	const struct yk_node n = w->g.node[w->g.value[base].node];
+	*out = base;
+	if (n.op == YK_TRANSFER) {
+		const yk_id own = w->g.arg[n.in];
+		const int err = join_again(w, own, out);
+		return err ? err : *out == w->value[own].place.base ? (*out = base, 0) : clone_on(w, w->g.value[base].node, own, *out, out);
+	}
+	if (n.op != YK_CONCAT)
+		return 0;
+	yk_id *in = malloc((n.nin + (size_t)1) * sizeof *in);
+	for (uint32_t i = 0; i < n.nin && in; i++)
+		in[i] = w->g.arg[n.in + i];
+	const int err = in ? yk_edit_clone(w, w->g.value[base].node, in, out) : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	free(in);
+	return err;
+}
+
+// A clone of the gather, and of the copies to and from it.
 static int gather(struct regathering *r, struct reading *x)
 {
 	struct yk_work *w = r->w;
 	size_t had = w->g.nodes;
-	const yk_id own = w->g.arg[w->g.node[x->gather].in];
-	const uint32_t joins = w->g.value[w->value[own].place.base].node;
-	yk_id mine = own;
-	int err = 0;
-	if (w->g.node[joins].op == YK_CONCAT) {
-		const struct yk_node n = w->g.node[joins];
-		yk_id *in = malloc((n.nin + (size_t)1) * sizeof *in);
-		for (uint32_t i = 0; i < n.nin && in; i++)
-			in[i] = w->g.arg[n.in + i];
-		err = in ? yk_edit_clone(w, joins, in, &mine) : yk_fail(YOKE_ENOMEM, "no memory to plan");
-		free(in);
-		if (!err)
-			err = yk_edit_view(w, own, mine, &mine);
-	}
+	const struct yk_node n = w->g.node[x->gather];
+	yk_id mine;
+	int err = join_again(w, w->g.arg[n.in], &mine);
 	if (!err)
-		err = yk_edit_clone(w, x->gather, &mine, &x->made);
+		err = clone_on(w, x->gather, w->g.arg[n.in], mine, &x->made);
+	if (!err && !(x->up = malloc((n.nout + (size_t)1) * sizeof *x->up)))
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t o = 0; o < n.nout && !err; o++) {
+		const uint32_t copy = r->up[n.out + o];
+		x->up[o] = x->made + o;
+		if (copy != YK_NIL)
+			err = clone_on(w, copy, w->g.arg[w->g.node[copy].in], x->made + o, &x->up[o]);
+	}
 	for (; had < w->g.nodes && !err; had++)
 		err = put(r, (uint32_t)had);
 	return err;
@@ -111,14 +179,15 @@ static int read_again(struct regathering *r, uint32_t node, bool back)
 	struct yk_work *w = r->w;
 	const struct yk_node n = w->g.node[node];
 	int err = 0;
-	for (uint32_t a = 0; a < n.nin && !err; a++) {
-		const uint32_t by = maker_of(w, n.in + a), number = by == YK_NIL || by >= r->n ? 0 : r->number[back][by];
-		yk_id to;
+	for (uint32_t a = 0; a < n.nin && !err && !is_copy(w, node); a++) {
+		yk_id result, to;
+		const uint32_t by = gather_of(w, n.in + a, &result), number = by == YK_NIL || by >= r->n ? 0 : r->number[back][by];
 		if (!number || w->value[w->g.arg[n.in + a]].place.gate)
 			continue;
-		const yk_id base = w->use[n.in + a].base;
+		const struct reading *x = &r->reading[number - 1];
+		const yk_id at = result - w->g.node[by].out;
 		const size_t had = w->g.nodes;
-		err = yk_edit_view(w, w->g.arg[n.in + a], r->reading[number - 1].made + (base - w->g.node[by].out), &to);
+		err = yk_edit_view(w, w->g.arg[n.in + a], w->use[n.in + a].base == result ? x->made + at : x->up[at], &to);
 		if (!err && w->g.nodes > had)
 			err = put(r, (uint32_t)had);
 		if (!err)
@@ -160,7 +229,7 @@ static int reorder(struct regathering *r, uint32_t *reduction)
 			reduction[reductions++] = r->order[i];
 	for (size_t i = 0; i < r->n && !err; i++) {
 		const uint32_t k = r->order[i];
-		while (next < r->readings && r->reading[next ? next - 1 : 0].at <= i && !err)
+		while (next < r->readings && is_time(r, next, i) && !err)
 			err = gather(r, &r->reading[next++]);
 		if (!err && yk_computes(w, k))
 			err = read_again(r, k, i >= r->backward);
@@ -177,6 +246,7 @@ static int reorder(struct regathering *r, uint32_t *reduction)
 static int drop(struct regathering *r)
 {
 	struct yk_work *w = r->w;
+	const int err = yk_edit_sweep(w); // copies that are made again
 	for (size_t k = 0; k < r->n; k++) {
 		const struct yk_node *n = &w->g.node[k];
 		bool read = !gathers(w, (uint32_t)k) || !w->node[k].live;
@@ -185,7 +255,7 @@ static int drop(struct regathering *r)
 		if (!read)
 			yk_edit_drop(w, (uint32_t)k);
 	}
-	return yk_edit_sweep(w);
+	return err ? err : yk_edit_sweep(w);
 }
 
 int yk_regather(struct yk_work *w)
@@ -199,10 +269,15 @@ int yk_regather(struct yk_work *w)
 	uint32_t *reduction = malloc((r.n + 1) * sizeof *reduction);
 	r.order = yk_in_time(w);
 	r.place = malloc((r.n + 1) * sizeof *r.place);
+	r.up = malloc((w->g.values + 1) * sizeof *r.up);
 	for (int pass = 0; pass < 2; pass++)
 		r.number[pass] = calloc(r.n + 1, sizeof *r.number[pass]);
-	int err = r.order && reduction && r.place && r.number[0] && r.number[1] ? find_readings(&r) :
-									     yk_fail(YOKE_ENOMEM, "no memory to plan");
+	int err = r.order && reduction && r.place && r.up && r.number[0] && r.number[1] ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	if (!err) {
+		memset(r.up, 0xff, (w->g.values + 1) * sizeof *r.up);
+		find_copies(&r);
+		err = find_readings(&r);
+	}
 	yk_edit_begin(w);
 	if (!err)
 		err = reorder(&r, reduction);
@@ -211,6 +286,9 @@ int yk_regather(struct yk_work *w)
 	free(reduction);
 	free(r.order);
 	free(r.place);
+	for (size_t i = 0; i < r.readings; i++)
+		free(r.reading[i].up);
+	free(r.up);
 	free(r.number[0]);
 	free(r.number[1]);
 	free(r.reading);

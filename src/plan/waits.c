@@ -2,7 +2,7 @@
 // Waits: which steps of other slots each step runs behind, and what is known to be over when it begins
 // (vector clocks: Fidge 1988, Mattern 1989).
 //
-// A slot's steps run in order.  A step that reads what another slot makes waits for that step's event,
+// A slot's steps run in order, but for what ranks do in several groups.  A step that reads what another slot makes waits for that step's event,
 // and knows then whatever that one knew.  Copies between the memories, and what ranks do together, wait for
 // what the queue of the steps did before the plan, if for nothing of it: the memory that they use was that
 // queue's.
@@ -68,6 +68,16 @@ static int run_behind(struct waits *t, uint32_t s, uint32_t other)
 	return add_wait(t, s, event_of(t, other));
 }
 
+// Two steps of the ranks queue, which does in order what is of one group, or goes one way to one peer: may the second
+// begin before the first is over?
+static bool may_overtake(const struct yk_step *first, const struct yk_step *second)
+{
+	const struct yk_ranked a = yk_ranked(first->op.attr), b = yk_ranked(second->op.attr);
+	const bool ends = first->opcode == YK_RANKS_SEND || first->opcode == YK_RANKS_RECV ||
+			  second->opcode == YK_RANKS_SEND || second->opcode == YK_RANKS_RECV;
+	return a.group != b.group || (ends && (first->opcode != second->opcode || a.peer != b.peer));
+}
+
 enum { LAG = 8 }; // steps that the device goes on before it waits for a copy whose memory it wants back
 
 static bool is_spilled(const struct waits *t, uint32_t s)
@@ -118,8 +128,11 @@ static int visit(struct waits *t, uint32_t s)
 		const struct yk_ref *r = &p->ref[step->view + i];
 		if (r->where != YK_AT_ARENA || t->writer[r->index] == YK_NIL)
 			continue;
-		if (p->step[t->writer[r->index]].slot != step->slot)
-			err = run_behind(t, s, t->writer[r->index]);
+		const uint32_t writer = t->writer[r->index];
+		if (p->step[writer].slot != step->slot)
+			err = run_behind(t, s, writer);
+		else if (step->slot == YK_SLOT_RANKS && may_overtake(&p->step[writer], step))
+			err = add_wait(t, s, event_of(t, writer));
 	}
 	if (!err)
 		err = wait_spilled(t, s);

@@ -98,7 +98,6 @@ static int sum_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	yoke_profile_rows(p, n, row);
 	for (int i = 0; i < n; i++) {
 		const double s = isnan(row[i].total) ? row[i].host : row[i].total;
-		if (getenv("FITROWS")) fprintf(stderr, "ROW %-30s %-16s %-20s %6lld %9.3f ms\n", row[i].range, row[i].op, row[i].shapes, (long long)row[i].calls, s*1e3);
 		enum phase to = JOINT;
 		if (!strncmp(row[i].range, "validate", 8))
 			continue;
@@ -118,8 +117,8 @@ static int sum_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 
 static int train(yoke_pipeline *p, const struct yoke_training *o, struct result *r)
 {
-	const struct yoke_profile_options po = { .size = sizeof po, .flags = YOKE_PROFILE_RANGES | (getenv("FITROWS") ? YOKE_PROFILE_SHAPES : 0), .active = INT64_MAX, .cycle = sum_rows,
-						 .arg = r };
+	const struct yoke_profile_options po = { .size = sizeof po, .flags = YOKE_PROFILE_RANGES, .active = INT64_MAX,
+						 .cycle = sum_rows, .arg = r };
 	yoke_profile *profile = yoke_profile_new(&po);
 	int err = profile ? yoke_pipeline_train(p, o) : yk_error_last();
 	if (!err)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench resolvent: each tier, forward and with its gradient, beside its parts and LAPACK, whose functions are opened
-// as it runs: cgtsv, zgttrf with zgttrs, one right-hand side a row.  Rounds take turns, so that all meet the same machine;
-// LAPACK gets copies of its operands, which it destroys, outside of the clock, and its results are compared.
-// Counted: 12 bytes an element, a read and the result written, in f32; z = i, ones beside the diagonal.
+// yoke bench resolvent: each tier, forward and with its gradient, beside its parts, LAPACK, whose functions are opened
+// as it runs: cgtsv, zgttrf with zgttrs, one right-hand side a row, and the vendors' solvers where the device is theirs
+// (bench_sparse.h).  Rounds take turns, so that all meet the same machine; peers get copies of their operands, which they
+// destroy, outside of the clock, and their results are compared.
+// Counted: 12 bytes an element, a read and the result written, in f32; z = i, ones beside the diagonal; one row more with
+// a = 0 and z = 0.01 i, where elements far off count.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -17,13 +19,17 @@
 #include "base/param.h"
 #include "graph/context.h"
 #include "tool/bench.h"
+#include "tool/bench_sparse.h"
 #include "tool/tool.h"
 #include "train/trial.h"
 #include "yoke-observe.h"
 
-enum { TIERS = 5, PARTS = 2 * TIERS, CGTSV, ZGTTRF, KINDS, MOST_ROUNDS = 999, MOST_PARTS = 1 << 17, CELLS = 29 };
+// Of the vendors' solvers each call, alone and with its buffer.
+enum { TIERS = 5, PARTS = 2 * TIERS, CGTSV, ZGTTRF, SPARSE, KINDS = SPARSE + 2 * YK_SPARSE_CALLS };
+enum { MOST_ROUNDS = 999, MOST_PARTS = 1 << 17, CELLS = 30 };
 static const char *const names[KINDS] = { "f32", "f64", "mixed", "f16", "bf16", "f32 +grad", "f64 +grad", "mixed +grad",
-					  "f16 +grad", "bf16 +grad", "parts", "cgtsv", "zgttrs" };
+					  "f16 +grad", "bf16 +grad", "parts", "cgtsv", "zgttrs", "strided", "str+buffer",
+					  "interleave", "int+buffer", "columns", "col+buffer" };
 
 typedef float complex c8;
 typedef double complex c16;
@@ -41,14 +47,20 @@ struct bench {
 	zgttrf_fn *zgttrf;
 	zgttrs_fn *zgttrs;
 	char library[64];
+	struct yk_sparse *sparse; // NULL: why not
+	char vendor[80], why[200];
 	json_t *results;
 	double ratio[KINDS][CELLS]; // time of a kind over f32's
 	double speed[CELLS];        // cgtsv over f32, of 16 rows
+	double long_speed, flat_speed; // of a long row, and of that with a = 0
+	double strided;             // f32 over Cgtsv2StridedBatch, 16 x 4096
 	int cells, speeds;
 };
 
 struct cell {
 	int64_t rows, n;
+	bool flat;  // a = 0
+	float eta;
 	yoke_tensor *a, *z, *g;
 	float *host, *got;
 	void *work;
@@ -94,7 +106,7 @@ static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, do
 			c8 *dl = c->work, *d = dl + n, *du = d + n, *r = du + n;
 			for (int k = 0; k < n; k++) {
 				dl[k] = du[k] = 1;
-				d[k] = CMPLXF(a[k], -1);
+				d[k] = CMPLXF(a[k], -c->eta);
 				r[k] = k == i;
 			}
 			began = yk_seconds();
@@ -106,7 +118,7 @@ static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, do
 			int *pivot = (int *)(void *)(r + n);
 			for (int k = 0; k < n; k++) {
 				dl[k] = du[k] = 1;
-				d[k] = CMPLX((double)a[k], -1);
+				d[k] = CMPLX((double)a[k], -(double)c->eta);
 				r[k] = k == i;
 			}
 			began = yk_seconds();
@@ -120,8 +132,30 @@ static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, do
 	}
 }
 
+// A vendor's call for the i-th unit vector of each row, or for all.
+static int solve_there(const struct bench *b, struct cell *c, int call, int64_t i, int64_t to)
+{
+	const bool all = call == YK_SPARSE_COLUMNS;
+	const int64_t count = all ? c->rows * c->n : c->rows;
+	float complex *got = malloc((size_t)count * sizeof *got);
+	double seconds[2];
+	int e = got ? yk_sparse_solve(b->sparse, (enum yk_sparse_call)call, c->rows, c->n, c->host, i, got, seconds) :
+		      yk_fail(YOKE_ENOMEM, "no host memory for %lld results", (long long)count);
+	for (int64_t k = 0; k < count && e == 0; k++) {
+		const float *mine = c->got + 2 * (all ? k : k * c->n + i);
+		const double off = (double)cabsf(got[k] - CMPLXF(mine[0], mine[1]));
+		c->off[SPARSE + 2 * call] = off <= c->off[SPARSE + 2 * call] ? c->off[SPARSE + 2 * call] : off;
+	}
+	free(got);
+	for (int k = 0; k < 2 && e == 0; k++)
+		c->time[SPARSE + 2 * call + k][to] = seconds[k];
+	return e;
+}
+
 static bool is_there(const struct bench *b, const struct cell *c, int kind)
 {
+	if (kind >= SPARSE) // whose operands here are those of z = i
+		return b->sparse && !c->flat && yk_sparse_takes((enum yk_sparse_call)((kind - SPARSE) / 2), c->n);
 	return kind == CGTSV ? b->cgtsv != NULL : kind == ZGTTRF ? b->zgttrf && b->zgttrs :
 	       kind == PARTS ? c->rows * c->n <= MOST_PARTS : true;
 }
@@ -144,9 +178,12 @@ static int round_of(const struct bench *b, struct cell *c, int64_t k, int64_t to
 		int f = yk_param_set("plan.named", "1", YK_ARGUMENT);
 		e = e < 0 ? e : f;
 	}
-	for (int kind = CGTSV; kind < KINDS && e == 0; kind++)
+	for (int kind = CGTSV; kind < SPARSE && e == 0; kind++)
 		if (is_there(b, c, kind))
 			solve(b, c, kind, k % c->n, &c->time[kind][to]);
+	for (int call = 0; call < YK_SPARSE_CALLS && e == 0; call++)
+		if (is_there(b, c, SPARSE + 2 * call))
+			e = solve_there(b, c, call, k % c->n, to);
 	return e;
 }
 
@@ -176,7 +213,7 @@ static int prepare(struct cell *c)
 {
 	const int64_t dims[] = { c->rows, c->n, 2 }, two = 2;
 	const size_t all = (size_t)(c->rows * c->n);
-	const float z[2] = { 0, 1 };
+	const float z[2] = { 0, c->eta };
 	uint64_t state = 1;
 	c->host = malloc(all * sizeof *c->host);
 	c->got = malloc(2 * all * sizeof *c->got);
@@ -187,7 +224,7 @@ static int prepare(struct cell *c)
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		const float x = (float)((double)(state >> 11) * 0x1p-52 - 1);
 		if (i < all)
-			c->host[i] = 2 * x;
+			c->host[i] = c->flat ? 0 : 2 * x;
 		else
 			g[i - all] = x;
 	}
@@ -223,8 +260,9 @@ static int say(struct bench *b, struct cell *c)
 	const double bytes = 12.0 * (double)c->rows * (double)c->n;
 	char title[64];
 	double f32 = 0;
-	printf("%5lld x %-6lld", (long long)c->rows, (long long)c->n);
-	for (int kind = 0; kind < KINDS; kind++) {
+	snprintf(title, sizeof title, "%lld x %lld%s", (long long)c->rows, (long long)c->n, c->flat ? " a=0" : "");
+	printf("%5lld x %-10s", (long long)c->rows, strchr(title, 'x') + 2);
+	for (int kind = 0; kind < (b->sparse ? KINDS : SPARSE); kind++) {
 		double spread;
 		b->ratio[kind][b->cells] = NAN;
 		if (!is_there(b, c, kind)) {
@@ -235,7 +273,6 @@ static int say(struct bench *b, struct cell *c)
 		f32 = kind ? f32 : median;
 		b->ratio[kind][b->cells] = median / f32;
 		printf("  %10.1f", 1e6 * median);
-		snprintf(title, sizeof title, "%lld x %lld", (long long)c->rows, (long long)c->n);
 		json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f}", "device", names[kind], "suite",
 				      "resolvent", "case", title, "median_s", median, "spread_s", spread, "samples",
 				      (int)b->rounds, "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
@@ -249,22 +286,30 @@ static int say(struct bench *b, struct cell *c)
 		if (json_array_append_new(b->results, o) < 0)
 			return yk_fail(YOKE_ENOMEM, "out of memory for the results");
 	}
+	const double speed = b->ratio[CGTSV][b->cells];
 	if (c->rows == 16 && b->cgtsv)
-		b->speed[b->speeds++] = b->ratio[CGTSV][b->cells];
+		b->speed[b->speeds++] = speed;
+	else if (c->n == 65536 && b->cgtsv)
+		*(c->flat ? &b->flat_speed : &b->long_speed) = speed;
+	if (c->rows == 16 && c->n == 4096 && b->sparse)
+		b->strided = 1 / b->ratio[SPARSE][b->cells];
 	printf("  %6.2f %4.0f %%", 1e-9 * bytes / f32, 100 * bytes / f32 / b->limits.copy);
 	if (isnan(c->occupancy))
 		printf("  %5s", "n/a");
 	else
 		printf("  %3.0f %%", 100 * c->occupancy);
-	if (b->cgtsv)
-		printf("  %.1g", c->off[CGTSV]);
+	double apart = 0;
+	for (int kind = CGTSV; kind < KINDS; kind++)
+		apart = fmax(apart, c->off[kind]);
+	if (b->cgtsv || b->sparse)
+		printf("  %.1g", apart);
 	printf("\n");
 	fflush(stdout);
 	b->cells++;
 	return 0;
 }
 
-static int measure(struct bench *b, int64_t rows, int64_t n)
+static int measure(struct bench *b, int64_t rows, int64_t n, bool flat)
 {
 	if ((uint64_t)(rows * n) > b->most)
 		return 0;
@@ -273,6 +318,8 @@ static int measure(struct bench *b, int64_t rows, int64_t n)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
 	c->rows = rows;
 	c->n = n;
+	c->flat = flat;
+	c->eta = flat ? 0.01f : 1;
 	int e = prepare(c);
 	for (int64_t k = -(int64_t)b->warm; k < (int64_t)b->rounds && e == 0; k++)
 		e = round_of(b, c, k + (int64_t)b->warm, k < 0 ? 0 : k);
@@ -304,19 +351,6 @@ static void open_lapack(struct bench *b)
 	}
 }
 
-// Why there are no figures of a GPU's library.
-static void say_vendor(const struct bench *b, const char *title, const char *backend, const char *file)
-{
-	void *library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-	printf("%s: n/a, ", title);
-	if (strcmp(b->device->backend->table.name, backend))
-		printf("the device is none of %s\n", backend);
-	else
-		printf(library ? "%s is there, but yoke does not call it\n" : "%s is not there\n", file);
-	if (library)
-		dlclose(library);
-}
-
 // ---- the end ----
 
 static void say_ratio(const char *title, const double *v, int n, double target, bool least)
@@ -346,6 +380,9 @@ static void say_ratios(const struct bench *b)
 		inverse[i] = b->ratio[1][i] / b->ratio[2][i];
 	printf("\n%-44s %8s %8s %8s   target, by all\n", "ratio of times", "average", "least", "largest");
 	say_ratio("cgtsv / f32, 16 rows", b->speed, b->speeds, wide ? 12 : 8, true);
+	say_ratio("cgtsv / f32, 1 x 65536", &b->long_speed, b->long_speed > 0, 4, true);
+	say_ratio("cgtsv / f32, 1 x 65536, a = 0, z = 0.01 i", &b->flat_speed, b->flat_speed > 0, 2.5, true);
+	say_ratio("f32 / Cgtsv2StridedBatch, 16 x 4096", &b->strided, b->strided > 0, 1, false);
 	say_ratio("parts / f32", b->ratio[PARTS], b->cells, 5, true);
 	say_ratio("f64 / f32", b->ratio[1], b->cells, 1.8, true);
 	say_ratio("f64 / mixed", inverse, b->cells, 1.4, true);
@@ -356,10 +393,12 @@ static void say_ratios(const struct bench *b)
 static json_t *kinds_json(const struct bench *b)
 {
 	json_t *o = json_array();
-	for (int kind = 0; kind < KINDS; kind++)
+	for (int kind = 0; kind < (b->sparse ? KINDS : SPARSE); kind++)
 		json_array_append_new(o, json_pack("{s:s, s:s, s:i, s:f, s:f}", "device", names[kind], "name",
-						   kind < CGTSV ? b->device->id : b->library, "units",
-						   kind < CGTSV ? (int)b->device->info.units : 1, "flops_per_s",
+						   kind == CGTSV || kind == ZGTTRF ? b->library :
+						   kind >= SPARSE ? b->vendor : b->device->id, "units",
+						   kind == CGTSV || kind == ZGTTRF ? 1 : (int)b->device->info.units,
+						   "flops_per_s",
 						   b->limits.flops, "copy_bytes_per_s", b->limits.copy));
 	return o;
 }
@@ -383,7 +422,7 @@ static int save(const struct bench *b)
 static int grid(struct bench *b)
 {
 	static const int64_t rows[] = { 1, 4, 8, 16, 32 }, lengths[] = { 128, 256, 512, 1024, 2048 };
-	static const int64_t more[][2] = { { 16, 4096 }, { 1, 65536 }, { 4096, 4096 } };
+	static const int64_t more[][3] = { { 16, 4096 }, { 1, 65536 }, { 1, 65536, true }, { 4096, 4096 } };
 	int e = 0;
 	printf("%s, %s; copy %.2f GB/s; medians of %d rounds behind %d, in microseconds; 12 bytes an element\n", b->device->id,
 	       b->device->info.name, 1e-9 * b->limits.copy, (int)b->rounds, (int)b->warm);
@@ -391,17 +430,20 @@ static int grid(struct bench *b)
 		printf("cgtsv, zgttrs: %s, one right-hand side a row, one thread\n", b->library);
 	else
 		printf("cgtsv, zgttrs: n/a, there is no LAPACK\n");
-	say_vendor(b, "cuSPARSE", "cuda", "libcusparse.so");
-	say_vendor(b, "hipSPARSE", "rocm", "libhipsparse.so");
-	printf("parts: n/a above %d elements\n\n%5s x %-6s", MOST_PARTS, "rows", "length");
-	for (int kind = 0; kind < KINDS; kind++)
+	if (b->sparse)
+		printf("strided, interleave, columns: %s, Cgtsv2StridedBatch, CgtsvInterleavedBatch (one right-hand side a row), "
+		       "Cgtsv2_nopivot (all columns of I, 3 to 1024)\n", b->vendor);
+	else
+		printf("%s: n/a, %s\n", b->vendor, b->why);
+	printf("parts: n/a above %d elements\n\n%5s x %-10s", MOST_PARTS, "rows", "length");
+	for (int kind = 0; kind < (b->sparse ? KINDS : SPARSE); kind++)
 		printf("  %10s", names[kind]);
 	printf("  %6s %6s  %5s  apart\n", "GB/s", "copy", "warps");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof lengths / sizeof *lengths && e == 0; k++)
-			e = measure(b, rows[i], lengths[k]);
+			e = measure(b, rows[i], lengths[k], false);
 	for (size_t i = 0; i < sizeof more / sizeof *more && e == 0; i++)
-		e = measure(b, more[i][0], more[i][1]);
+		e = measure(b, more[i][0], more[i][1], more[i][2]);
 	if (e == 0)
 		say_ratios(b);
 	return e < 0 ? e : save(b);
@@ -448,8 +490,11 @@ int yk_bench_resolvent(int argc, char **argv)
 		if (ctx)
 			b->device = ctx->device;
 		e = ctx && b->results ? yk_limits_measure(b->device, &b->limits) : yoke_error_code();
-		if (e == 0)
+		if (e == 0) {
+			b->sparse = yk_sparse_open(b->device, b->vendor, b->why, sizeof b->vendor, sizeof b->why);
 			e = grid(b);
+		}
+		yk_sparse_close(b->sparse);
 		yoke_use(NULL);
 		yoke_context_free(ctx);
 		json_decref(b->results);

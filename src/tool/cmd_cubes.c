@@ -22,6 +22,29 @@ struct whole {
 	float *x, *weight;
 };
 
+// Is the word one of yoke_cube_open's settings?  It is added to them then.
+static bool take_setting(const char *word, char *settings, size_t room)
+{
+	static const char *const key[] = { "bands=", "variable=", "item=", "stack=" };
+	const size_t at = strlen(settings);
+	for (size_t i = 0; i < sizeof key / sizeof *key; i++)
+		if (!strncmp(word, key[i], strlen(key[i])) && at + strlen(word) + 2 <= room) {
+			snprintf(settings + at, room - at, "%s%s", at ? " " : "", word);
+			return true;
+		}
+	return false;
+}
+
+// Takes those words out of n; how many are left.
+static int take_settings(int n, char **word, char *settings, size_t room)
+{
+	int left = 0;
+	for (int i = 0; i < n; i++)
+		if (!take_setting(word[i], settings, room))
+			word[left++] = word[i];
+	return left;
+}
+
 static int load(struct whole *w, const char *path, const char *settings)
 {
 	*w = (struct whole){ .info = { .size = sizeof w->info } };
@@ -47,14 +70,14 @@ static void unload(struct whole *w)
 
 // ---- info, check ----
 
-static int info(int n, char **path)
+static int info(int n, char **path, const char *settings)
 {
 	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave", "order", "nm", "data" };
 	json_t *rows = json_array();
 	int err = 0;
 	for (int i = 0; i < n && !err; i++) {
 		struct yoke_cube_info c = { .size = sizeof c };
-		yoke_cube *cube = yoke_cube_open(path[i], NULL);
+		yoke_cube *cube = yoke_cube_open(path[i], settings);
 		char cell[3][32], wavelengths[64] = "";
 		if (!cube) {
 			err = yk_error_last();
@@ -78,14 +101,14 @@ static int info(int n, char **path)
 }
 
 // How many cubes cannot be read or have numbers that are not finite.
-static int check(int n, char **path)
+static int check(int n, char **path, const char *settings)
 {
 	int failed = 0;
 	for (int i = 0; i < n; i++) {
 		struct whole w;
 		int64_t odd = 0, ignored = 0;
 		double low = INFINITY, high = -INFINITY;
-		if (load(&w, path[i], NULL) < 0) {
+		if (load(&w, path[i], settings) < 0) {
 			printf("%s\n", yoke_error());
 			yoke_error_clear();
 			unload(&w);
@@ -111,8 +134,8 @@ static int check(int n, char **path)
 
 // ---- convert ----
 
-// The words key=value behind the two files; false: one is not known.
-static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, const char **bands)
+// The other words key=value behind the two files; false: one is not known.
+static bool convert_words(int argc, char **argv, struct yoke_cube_info *to)
 {
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "type=", 5))
@@ -122,22 +145,20 @@ static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, cons
 			to->interleave = argv[i] + 11;
 		else if (!strcmp(argv[i], "order=big") || !strcmp(argv[i], "order=little"))
 			to->big_endian = argv[i][6] == 'b';
-		else if (!strncmp(argv[i], "bands=", 6))
-			*bands = argv[i];
 		else
 			return false;
 	}
 	return true;
 }
 
-static int convert(int argc, char **argv)
+static int convert(int argc, char **argv, const char *settings)
 {
 	struct yoke_cube_info want = { .type = "", .interleave = "", .big_endian = -1 };
-	const char *bands = NULL;
 	struct whole w;
-	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want, &bands))
-		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=");
-	int err = load(&w, argv[2], bands);
+	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want))
+		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=, variable=, item=, "
+				"stack=");
+	int err = load(&w, argv[2], settings);
 	if (!err) {
 		w.info.type = *want.type ? want.type : w.info.type;
 		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;
@@ -199,15 +220,18 @@ static int make(int argc, char **argv)
 int yk_cmd_cubes(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
+	char settings[400] = "";
 	int status;
+	if (!strcmp(verb, "make"))
+		return yk_finish(name, make(argc, argv));
+	if (argc > 2)
+		argc = 2 + take_settings(argc - 2, argv + 2, settings, sizeof settings);
 	if (!strcmp(verb, "convert"))
-		status = convert(argc, argv);
-	else if (!strcmp(verb, "make"))
-		status = make(argc, argv);
+		status = convert(argc, argv, settings);
 	else if (argc > 2 && !strcmp(verb, "info"))
-		status = info(argc - 2, argv + 2) < 0 ? yk_failed(name) : YK_DONE;
+		status = info(argc - 2, argv + 2, settings) < 0 ? yk_failed(name) : YK_DONE;
 	else if (argc > 2 && !strcmp(verb, "check"))
-		status = check(argc - 2, argv + 2) ? YK_FAILED : YK_DONE;
+		status = check(argc - 2, argv + 2, settings) ? YK_FAILED : YK_DONE;
 	else
 		return yk_usage(name, "takes info or check and cubes, convert FROM TO, or make FOLDER");
 	return yk_finish(name, status);

@@ -22,7 +22,31 @@ static void line(const char *what, uint64_t bytes)
 	printf("%-16s %16" PRIu64 "  %s\n", what, bytes, yk_bytes_text(text, bytes));
 }
 
-static void print(const struct yk_trainer *t, int64_t batch, const struct yk_need *n, uint64_t room)
+// A line for each stage of a pipeline.
+static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
+{
+	const int64_t stages = yk_config_int(t->config, YK_KEY_stages);
+	struct yk_model_shape shape;
+	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
+	int e = 0;
+	printf("\n%-8s %8s %14s %12s %12s\n", "stage", "blocks", "weights", "activations", "peak");
+	for (int64_t s = 0; s < stages && e == 0; s++) {
+		char blocks[48], weights[32], activations[32], peak[32];
+		struct yk_need n;
+		int64_t from, to;
+		e = yk_stage_split(m, &shape, yk_config_str(t->config, YK_KEY_split), stages, s, &from, &to);
+		if (e == 0)
+			e = yk_need_of_stage(t, s, batch, room, &n);
+		if (e < 0)
+			break;
+		snprintf(blocks, sizeof blocks, to - from > 1 ? "%" PRId64 "-%" PRId64 : "%" PRId64, from, to - 1);
+		printf("%-8" PRId64 " %8s %14s %12s %12s\n", s, blocks, yk_bytes_text(weights, n.weights),
+		       yk_bytes_text(activations, n.activations), yk_bytes_text(peak, n.peak));
+	}
+	return e;
+}
+
+static void print(const struct yk_trainer *t, int64_t batch, const struct yk_need *n, int64_t stage, uint64_t room)
 {
 	const struct {
 		const char *what;
@@ -36,8 +60,12 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_nee
 		{ "peak of the run", n->peak },    { "room", room },
 	};
 	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
-		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64 ": ", yk_config_int(t->config, YK_KEY_ranks),
+		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64, yk_config_int(t->config, YK_KEY_ranks),
 		       yk_config_int(t->config, YK_KEY_tensor), yk_config_int(t->config, YK_KEY_zero));
+	if (yk_config_int(t->config, YK_KEY_stages) > 1)
+		printf(" stages=%" PRId64 ", stage %" PRId64 ", which needs most", yk_config_int(t->config, YK_KEY_stages), stage);
+	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
+		printf(": ");
 	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
 	       " tokens\n\n%-16s %16s\n",
 	       n->parameters, batch, t->context, "", "bytes");
@@ -67,7 +95,7 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 	if (e == 0)
 		e = yk_trainer_plan(&other, &t);
 	if (e == 0)
-		e = yk_need_of(t, yk_config_int(&other, YK_KEY_batch), room, &need);
+		e = yk_need_of(t, yk_config_int(&other, YK_KEY_batch), room, &need, NULL);
 	if (e == 0)
 		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
 		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
@@ -133,6 +161,7 @@ static int plan(const struct yk_config *c)
 {
 	struct yk_trainer *t = NULL;
 	struct yk_need need;
+	int64_t stage = 0;
 	int e = yk_config_check_model(c);
 	if (e == 0)
 		e = yk_config_apply(c);
@@ -146,10 +175,14 @@ static int plan(const struct yk_config *c)
 	if (batch == YK_AUTO) // which of them is fastest only a run can tell
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)
-		e = d ? yk_need_of(t, batch, room, &need) : yoke_error_code();
+		e = d ? yk_need_of(t, batch, room, &need, &stage) : yoke_error_code();
 	if (e == 0) {
 		printf("%s: %s\n", d->id, d->info.name);
-		print(t, batch, &need, room);
+		print(t, batch, &need, stage, room);
+		if (yk_config_int(c, YK_KEY_stages) > 1)
+			e = print_stages(t, batch, room);
+	}
+	if (e == 0) {
 		printf("batch=%" PRId64 " is the largest that fits\n", fits);
 		e = alternatives(c, batch, room);
 	}

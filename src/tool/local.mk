@@ -11,6 +11,8 @@ yoke_SOURCES = \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
 	src/tool/bench_resolvent.c \
+	src/tool/bench_sparse.c \
+	src/tool/bench_sparse.h \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
 	src/tool/cmd_advise.c \

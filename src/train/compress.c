@@ -12,6 +12,7 @@
 #include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/ranks.h"
+#include "train/stages.h"
 
 enum { LEAST = 1024 }; // elements: smaller tensors are sent whole
 
@@ -21,6 +22,7 @@ struct yk_compress {
 	int64_t *sent;   // elements of each
 	int64_t after;   // steps that are sent whole
 	yoke_tensor **room; // twice as many as parameters
+	yoke_tensor **rest; // of a step of scaled gradients: of each that is sent in part, until it is known to be a step
 };
 
 static bool compresses(const struct yk_config *c)
@@ -30,7 +32,6 @@ static bool compresses(const struct yk_config *c)
 
 int yk_compress_check(const struct yk_config *c)
 {
-	const char *precision = yk_config_str(c, YK_KEY_precision);
 	if (!compresses(c))
 		return 0;
 	if (yk_config_int(c, YK_KEY_zero) > 1)
@@ -39,9 +40,6 @@ int yk_compress_check(const struct yk_config *c)
 	if (yk_config_int(c, YK_KEY_tensor) > 1)
 		return yk_fail(YOKE_EINVAL, "compress=topk takes the largest of whole tensors, of which tensor=%lld gives a rank a part: "
 			       "give tensor=1", (long long)yk_config_int(c, YK_KEY_tensor));
-	if (!strcmp(precision, "fp16-mixed") || !strcmp(precision, "16-mixed"))
-		return yk_fail(YOKE_EINVAL, "compress=topk keeps gradients from step to step, and precision=%s scales those by a number "
-			       "that changes: give bf16-mixed or fp32", precision);
 	return 0;
 }
 
@@ -59,8 +57,9 @@ int yk_compress_new(struct yk_trainer *t)
 		c->error = calloc((size_t)ps->count + 1, sizeof *c->error);
 		c->sent = calloc((size_t)ps->count + 1, sizeof *c->sent);
 		c->room = calloc(2 * (size_t)ps->count + 1, sizeof *c->room);
+		c->rest = calloc((size_t)ps->count + 1, sizeof *c->rest);
 	}
-	if (!c || !c->error || !c->sent || !c->room)
+	if (!c || !c->error || !c->sent || !c->room || !c->rest)
 		return yk_fail(YOKE_ENOMEM, "compress: no memory");
 	for (int i = 0; i < ps->count; i++) {
 		const int64_t n = yoke_count(ps->var[i]), k = (int64_t)(ratio * (double)n + 1e-6);
@@ -83,6 +82,7 @@ void yk_compress_free(struct yk_compress *c)
 	free(c->error);
 	free(c->sent);
 	free(c->room);
+	free(c->rest);
 	free(c);
 }
 
@@ -152,9 +152,11 @@ int yk_compress_reduce(struct yk_trainer *t, int first, int end)
 	for (int i = first; i < end; i++) {
 		if (c->error[i] < 0)
 			continue;
-		yoke_tensor *error = c->errors.var[c->error[i]], *places, *rest;
-		yoke_tensor *value = yoke_largest(t->grad[i], error, c->sent[i], &places, &rest);
-		yoke_assign(error, rest);
+		yoke_tensor *error = c->errors.var[c->error[i]], **rest = &c->rest[c->error[i]], *places;
+		yoke_tensor *carried = t->scaler ? yoke_scaler_scale(t->scaler, error) : error;
+		yoke_tensor *value = yoke_largest(t->grad[i], carried, c->sent[i], &places, rest);
+		if (!t->scaler)
+			yoke_assign(error, *rest);
 		c->room[n++] = places;
 		c->room[n++] = yoke_bitcast(value, yoke_i32);
 		each += 2 * c->sent[i];
@@ -171,6 +173,15 @@ int yk_compress_reduce(struct yk_trainer *t, int first, int end)
 		at += 2 * c->sent[i];
 	}
 	return yoke_error_code();
+}
+
+void yk_compress_keep(const struct yk_trainer *t, yoke_tensor *skip)
+{
+	const struct yk_compress *c = t->compress;
+	for (int k = 0; k < c->errors.count; k++) {
+		yoke_tensor *error = c->errors.var[k], *rest = yoke_mul(c->rest[k], yoke_scaler_inverse(t->scaler));
+		yoke_assign(error, yoke_select(yoke_ne(skip, yoke_const(0)), error, rest));
+	}
 }
 
 // ---- as checkpoints have them ----
@@ -246,7 +257,10 @@ int yk_compress_load(const struct yk_trainer *t, const char *folder, const struc
 	const struct yk_parameters *ps = &t->net->params;
 	struct load l = { .t = t, .states = states->count, .put = put, .arg = arg, .share = 1 };
 	if (!had || !strcmp(had, "none"))
-		return yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, states->count, states->tensor, put, arg);
+		return yk_stages_load(t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, yk_optim_states_each(t->config), states, put, arg);
+	if (t->stages)
+		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with stages=1",
+			       folder);
 	if (t->stage > 2)
 		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with zero=2 or "
 			       "less", folder);

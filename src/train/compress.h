@@ -18,6 +18,9 @@ const struct yk_parameters *yk_compress_errors(const struct yk_compress *);
 bool yk_compress_now(const struct yk_trainer *);
 // Records that gradients first .. end - 1 become those of all ranks, as one message.
 int yk_compress_reduce(struct yk_trainer *, int first, int end);
+// Of a step whose gradients are scaled, behind all of them: what was not sent is kept, over the scale, or if `skip` is not 0
+// what was kept before.
+void yk_compress_keep(const struct yk_trainer *, yoke_tensor *skip);
 // By all ranks: each has the mean of what they had.
 int yk_compress_mean(struct yk_trainer *);
 

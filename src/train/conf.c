@@ -526,7 +526,9 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (m->sizes >> k & 1)
 			to->size[k] = yk_config_int(c, yk_config_sizes[k]);
-	for (int k = 0; k < YK_TRAIT_COUNT && m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
+		if (!(m->traits >> k & 1))
+			continue;
 		const struct yk_config_row *row = &yk_config_rows[traits[k]];
 		to->trait[k] = row->type == YK_KEY_REAL ? yk_config_real(c, traits[k]) :
 			       row->type == YK_KEY_INT	? (double)yk_config_int(c, traits[k]) :
@@ -546,9 +548,9 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
 				       name, yk_config_str(c, key), m->name, name);
 	}
-	for (int k = 0; k < YK_TRAIT_COUNT && !m->traits; k++) {
+	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
 		const char *name = yk_config_rows[traits[k]].name;
-		if (c->value[traits[k]].origin == YK_BY_ARGUMENT)
+		if (!(m->traits >> k & 1) && c->value[traits[k]].origin == YK_BY_ARGUMENT)
 			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it", name,
 				       yk_config_str(c, traits[k]), m->name, name);
 	}
@@ -636,6 +638,7 @@ static bool of_run(int key)
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
 	       key == YK_KEY_dashboard || key == YK_KEY_spawn || key == YK_KEY_restarts ||
+	       key == YK_KEY_split ||
 	       key == YK_KEY_min_ranks || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 

@@ -56,6 +56,11 @@
 	  "optimizer; 2: gradients, too; 3: and the parameters, gathered where they are used") \
 	X(stages, INT, YK_T, "1", 1, 1000, NULL, \
 	  "ranks that have a model's layers one behind another: each passes on what it computed of a window") \
+	X(split, STRING, YK_T, "auto", 0, 0, NULL, \
+	  "blocks of each stage, as 4,4; auto: so that the one with the most work has least") \
+	X(pipeline, CHOICE, YK_T, "1f1b", 0, 0, "1f1b gpipe", \
+	  "order in which a stage takes its parts of a step: 1f1b: as few forward as keep all stages busy, then one back for one " \
+	  "forward; gpipe: all forward, then all back, which holds the activations of all parts; the bits are the same") \
 	X(tensor, INT, YK_T, "1", 1, 1024, NULL, \
 	  "ranks that compute each layer together, each with its part of the heads, the width and the vocabulary") \
 	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \

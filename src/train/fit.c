@@ -26,6 +26,7 @@ struct fit {
 	yoke_tensor *in[YOKE_FIT_MOST]; // of the last batch
 	int n;
 	bool enough;               // log wants no more
+	bool over;                 // next has no more
 	int64_t first, saved, validated, logged;
 	double busy, since;        // seconds of steps since the last log; when their clock was last started
 	struct yoke_fit_end end;
@@ -119,8 +120,10 @@ static yoke_tensor *loss_of(struct fit *f)
 static yoke_tensor *train_loss(void *arg, int64_t k, bool again)
 {
 	struct fit *f = arg;
-	if (!again && batch(f, f->o.next, f->t.random_step + k, "next") == 0)
+	if (!again && batch(f, f->o.next, f->t.random_step + k, "next") == 0) {
+		f->over = true; // the step is given up, and what has been recorded of it
 		yk_fail(YOKE_EINVAL, "fit: next gave no tensor for part %lld", (long long)(f->t.random_step + k));
+	}
 	return yoke_error_code() ? NULL : loss_of(f);
 }
 
@@ -275,16 +278,15 @@ static int begin(struct fit *f)
 	const char *what = !o->net ? "net" : !o->optim ? "optim" : !o->next ? "next" : !o->loss ? "loss" : NULL;
 	if (what)
 		return yk_fail(YOKE_EINVAL, "fit: %s is not given", what);
-	if (o->steps < 1 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
-		return yk_fail(YOKE_EINVAL, "fit: steps have to be 1 or more, accumulate and what is done every so many steps 0 or "
-			       "more");
+	if (o->steps < 0 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
+		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate and what is done every so many steps have to be 0 or more");
 	if (o->accumulate > 1 << 20)
 		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
 	t->batch = t->micro = 1;
 	t->parts = t->accumulate = o->accumulate ? o->accumulate : 1;
 	t->stride = 1;
-	t->steps = o->steps;
+	t->steps = o->steps ? o->steps : INT64_MAX;
 	t->seed = o->seed;
 	t->position.size = sizeof t->position;
 	t->own = &f->trains;
@@ -316,7 +318,11 @@ static int train(struct fit *f)
 	yoke_module_mode(f->o.net, 1);
 	f->since = yk_seconds();
 	int err = yk_steps(&f->t, f->first, &between, f, &signal);
-	if (!err && signal && f->logged < f->t.step)
+	if (f->over) {
+		yoke_error_clear();
+		err = 0;
+	}
+	if (!err && (signal || f->over) && f->logged < f->t.step)
 		err = tell(f, NAN);
 	if (!err && !signal && f->t.step > f->first)
 		err = on_validate(f);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "dist/ranks.h"
 #include "graph/context.h"
+#include "train/stages.h"
 
 int64_t yk_grid_unit(const struct yk_config *c)
 {
@@ -32,18 +33,14 @@ int yk_grid_check(const struct yk_config *c)
 	if (known && ranks % (stages * tensor))
 		return yk_fail(YOKE_EINVAL, "ranks=%lld are no multiple of the %lld of stages=%lld times tensor=%lld",
 			       (long long)ranks, (long long)(stages * tensor), (long long)stages, (long long)tensor);
-	if (stages > 1 && zero >= 2)
-		return yk_fail(YOKE_EINVAL, "zero=%lld with stages=%lld: gradients of a stage are added over its micro-batches "
-			       "where it has them; give zero=1 or 0", (long long)zero, (long long)stages);
-	if (stages > 1)
-		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks cannot share out layers yet; give stages=1", (long long)stages);
 	if (tensor > 1 && zero > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "lamb"))
 		return yk_fail(YOKE_EINVAL, "optimizer=lamb has norms of whole tensors, of which with zero=%lld and tensor=%lld no rank "
 			       "has more than a part: give zero=0 or tensor=1", (long long)zero, (long long)tensor);
-	return yk_model_check_ranks(model, &shape, tensor);
+	const int e = yk_stages_check(c, model, &shape);
+	return e ? e : yk_model_check_ranks(model, &shape, tensor);
 }
 
-// Those of `size` ranks of the grid that have this color, of which this one is number `at`.
+// Those of `size` ranks of the grid that have this color, of which this one is number `at`; a negative color: none.
 static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at, yoke_group **to)
 {
 	const struct yoke_context *ctx = yk_current();
@@ -51,9 +48,21 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 		return 0;
 	if (size == g->data * g->stages * g->tensor)
 		*to = g->all;
-	else
-		*to = ctx->dry ? yk_group_dry((uint32_t)size, false) : yoke_group_split(g->all, (int)color, (int)at);
-	return *to ? 0 : yoke_error_code();
+	else if (!ctx->dry)
+		*to = yoke_group_split(g->all, (int)color, (int)at);
+	else if (color >= 0)
+		*to = yk_group_dry((uint32_t)size, (uint32_t)at, false);
+	return *to || color < 0 ? 0 : yoke_error_code();
+}
+
+// The first and the last of the stages.
+static int part_ends(struct yk_grid *g)
+{
+	const bool here = g->s == 0 || g->s == g->stages - 1;
+	if (g->stages > 2)
+		return part(g, 2, here ? g->d * g->tensor + g->p : -1, g->s > 0, &g->ends);
+	g->ends = g->over_stages;
+	return 0;
 }
 
 // Do all ranks mean the same layout?  Else what one of them does first is another's last.
@@ -77,7 +86,8 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yoke_context *ctx = yk_current();
 	struct yk_grid g = { .data = 1, .stages = yk_config_int(c, YK_KEY_stages), .tensor = yk_config_int(c, YK_KEY_tensor) };
-	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks, true) : yoke_group_world();
+	const int64_t dry = to->s * g.tensor;
+	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks, (uint32_t)dry, true) : yoke_group_world();
 	if (!world)
 		return yoke_error_code();
 	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world), unit = g.stages * g.tensor;
@@ -97,6 +107,8 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 		e = part(&g, g.stages, g.d * g.tensor + g.p, g.s, &g.over_stages);
 	if (e == 0)
 		e = part(&g, g.tensor, g.d * g.stages + g.s, g.p, &g.over_tensor);
+	if (e == 0)
+		e = part_ends(&g);
 	if (e < 0)
 		yk_grid_leave(&g);
 	else
@@ -106,7 +118,7 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 
 void yk_grid_leave(struct yk_grid *g)
 {
-	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor };
+	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor, g->stages > 2 ? g->ends : NULL };
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (part[i] != g->all)
 			yoke_group_free(part[i]);

@@ -14,6 +14,7 @@ struct yk_grid {
 	yoke_group *all;              // NULL: there is one rank
 	// Those that differ from this one in d, s or p alone, in its order; NULL: there are none.
 	yoke_group *over_data, *over_stages, *over_tensor;
+	yoke_group *ends; // of a first or last stage both of them; NULL: it is another, or there is one
 };
 
 // EINVAL: keys that give no such layout, or do not go with it.
@@ -22,7 +23,8 @@ int yk_grid_check(const struct yk_config *);
 int64_t yk_grid_unit(const struct yk_config *);
 // D; 1 while ranks is auto.
 int64_t yk_grid_data(const struct yk_config *);
-// By all ranks: the current context's place among them, and its groups.  In a dry context the others are not there.
+// By all ranks: the current context's place among them, and its groups.  In a dry context the others are not there, and
+// the stage is that of the grid which it fills.
 int yk_grid_join(const struct yk_config *, struct yk_grid *);
 void yk_grid_leave(struct yk_grid *); // all zeros is fine
 

@@ -24,6 +24,8 @@ libyokecore_la_SOURCES += \
 	src/train/grid.h \
 	src/train/loop.c \
 	src/train/lost.c \
+	src/train/stages.c \
+	src/train/stages.h \
 	src/train/trained.c \
 	src/train/trained.h \
 	src/train/optim.c \

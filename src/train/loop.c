@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/compress.h"
+#include "train/stages.h"
 #include "train/steps.h"
 #include "train/tensor.h"
 #include "train/zero.h"
@@ -184,6 +185,8 @@ static int save(struct yk_run *r)
 	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
 	if (e == 0 && r->trainer->cuts)
 		e = yk_cuts_collect(r->trainer);
+	if (e == 0 && r->trainer->stages)
+		e = yk_stages_collect(r->trainer);
 	if (e == 0)
 		e = yk_compress_mean(r->trainer);
 	if (e < 0 || !r->leads) {
@@ -199,6 +202,8 @@ static int save(struct yk_run *r)
 	yoke_range_pop();
 	if (r->trainer->cuts)
 		yk_cuts_drop(r->trainer);
+	if (r->trainer->stages)
+		yk_stages_drop(r->trainer);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;

@@ -11,7 +11,7 @@
 
 struct asked {
 	const struct yk_trainer *like;
-	int64_t batch;
+	int64_t stage, batch;
 	struct yk_need *to;
 };
 
@@ -26,8 +26,7 @@ static int peak_of(uint64_t *to)
 static int rehearse(void *arg)
 {
 	const struct asked *a = arg;
-	struct yk_trainer t = *a->like;
-	int e = yk_trainer_rehearse(&t, a->batch);
+	const int e = yk_trainer_rehearse_stage(a->like, a->stage, a->batch);
 	return e < 0 ? e : peak_of(&a->to->peak);
 }
 
@@ -38,11 +37,12 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
 	yk_zero_enter(t);
-	yoke_tensor *loss = yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
+	struct yk_passage x;
+	yk_stage_forward(t->net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
 	if (back)
-		yoke_grad(loss, t->net->params.count, t->net->params.var, t->grad);
+		yk_stage_backward(t->net, &x, x.out, t->net->params.count, t->net->params.var, t->grad);
 	if (!yoke_error_code())
-		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &loss);
+		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &x.out);
 	int e = yoke_scope_end(s);
 	yk_zero_leave(t);
 	return e < 0 ? e : peak_of(to);
@@ -55,6 +55,7 @@ static int parts(void *arg)
 	struct yk_need *to = a->to;
 	struct yk_trainer t = *a->like;
 	struct yoke_stats s = { .size = sizeof s };
+	t.grid.s = a->stage;
 	int e = yk_trainer_make(&t, a->batch, NULL, NULL);
 	t.data = NULL; // any tokens will do
 	if (e == 0)
@@ -107,9 +108,27 @@ static int try_all(int (*fn)(void *arg), struct asked *a)
 	return yk_dry_try(UINT64_MAX, fn, a);
 }
 
-int yk_need_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_need *to)
+int yk_need_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_need *to, int64_t *stage)
 {
-	struct asked a = { t, batch, to };
+	struct yk_need n;
+	bool fits = true;
+	int e = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++) {
+		e = yk_need_of_stage(t, s, batch, room, &n);
+		fits &= e == 0 && n.fits;
+		if (e == 0 && (s == 0 || n.peak > to->peak)) {
+			*to = n;
+			if (stage)
+				*stage = s;
+		}
+	}
+	to->fits = fits;
+	return e;
+}
+
+int yk_need_of_stage(const struct yk_trainer *t, int64_t stage, int64_t batch, uint64_t room, struct yk_need *to)
+{
+	struct asked a = { t, stage, batch, to };
 	*to = (struct yk_need){ 0 };
 	int e = yk_dry_try(room, rehearse, &a);
 	to->fits = e == 0;

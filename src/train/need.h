@@ -18,7 +18,10 @@ struct yk_need {
 
 // Bytes of all tensors of a list.
 uint64_t yk_parameters_bytes(const struct yk_parameters *);
-// For a trainer without a model (yk_trainer_plan).
-int yk_need_of(const struct yk_trainer *, int64_t batch, uint64_t room, struct yk_need *);
+// For a trainer without a model (yk_trainer_plan): of the stage that needs most, which is the number that *stage gets; NULL: nobody
+// asks.  fits: all do.
+int yk_need_of(const struct yk_trainer *, int64_t batch, uint64_t room, struct yk_need *, int64_t *stage);
+// Of one stage.
+int yk_need_of_stage(const struct yk_trainer *, int64_t stage, int64_t batch, uint64_t room, struct yk_need *);
 
 #endif

@@ -188,7 +188,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
-	o->shared = share && (share->cut || share->total);
+	o->shared = share && (share->cut || share->total || share->tensor);
 	if (e == 0 && share)
 		e = yk_optim_share(o->rule, share);
 	if (e == 0)
@@ -234,6 +234,21 @@ void yk_optim_free(struct yk_optim *o)
 	free(o);
 }
 
+// Overflows, where others have some of the tensors.
+static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tensor *const *g, yoke_tensor **norm,
+			yoke_tensor **skip)
+{
+	const int n = yk_optim_tensors(o->rule);
+	const char **name = calloc((size_t)n, sizeof *name);
+	if (!name)
+		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d names", n);
+	for (int i = 0; i < n; i++)
+		name[i] = yk_optim_tensor_name(o->rule, i);
+	const int e = yk_scaler_take(scaler, n, name, yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)), norm, skip);
+	free(name);
+	return e;
+}
+
 int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const double *lr, yoke_tensor *const *g,
 		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm)
 {
@@ -243,11 +258,12 @@ int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const doub
 	yk_optim_at(o->rule, t - 1);
 	int e = 0;
 	if (scaler && o->shared)
-		e = yk_scaler_take(scaler, n, o->p, yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)), norm, &s.skip);
+		e = take_squares(o, scaler, g, norm, &s.skip);
 	else if (scaler)
 		e = yoke_scaler_check(scaler, n, o->p, g, norm, &s.skip);
 	if (scaler)
 		s.scale = yoke_scaler_inverse(scaler);
+	o->skip = s.skip;
 	return e < 0 ? e : yoke_optim_step(o->rule, n, g, &s);
 }
 

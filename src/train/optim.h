@@ -14,6 +14,7 @@ struct yk_optim {
 	yoke_tensor *const *p; // the parameters
 	bool lent;             // `rule` is the caller's
 	bool shared;           // others know of its parameters, too
+	yoke_tensor *skip;     // of the step that was recorded last, with a scaler: not 0 if nothing is updated
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 

@@ -19,6 +19,7 @@
 #include "train/compress.h"
 #include "train/outname.h"
 #include "train/resume.h"
+#include "train/stages.h"
 #include "train/zero.h"
 
 enum { FIRST_BUCKET = 1 << 20 }; // bytes, and 25 MiB, as in PyTorch's DDP (Li et al. 2020)
@@ -76,10 +77,6 @@ int yk_ranks_check(const struct yk_config *c)
 	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
 		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
 			       "use save_every", (long long)ranks);
-	if (ranks > 1 && yk_config_int(c, YK_KEY_zero) > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
-	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
-		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=%lld "
-			       "no rank has the state: give restart=none or zero=0", (long long)yk_config_int(c, YK_KEY_zero));
 	e = yk_compress_check(c);
 	return e ? e : check_processes(c, ranks);
 }
@@ -156,7 +153,9 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
 	int e = 0;
-	const bool in_part = yk_compress_now(t);
+	const bool in_part = yk_compress_now(t), has_loss = !t->stages || t->grid.s == t->grid.stages - 1;
+	if (t->stages && (e = yk_stages_reduce(t)) < 0)
+		return e;
 	if (t->stage == 1 && !in_part)
 		yk_zero_reduce(t);
 	if (t->stage > 0 && !in_part)
@@ -174,8 +173,10 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
 		t->wished[1] = yoke_keep(yoke_slice(all, 0, 1, 2, 1));
 	} else { // of stage 2 the loss is that of all already
-		if (t->stage < 2 && t->group)
+		if (t->stage < 2 && t->group && has_loss)
 			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
+		if (t->stages)
+			*loss = yk_stages_tell(t, *loss);
 		t->wished[1] = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, wish));
 	}
 	return e ? e : t->wished[1] ? 0 : yoke_error_code();

@@ -23,8 +23,10 @@ static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t 
 	if (!sum)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
 	s->grad[s->places] = sum;
-	s->loss[s->places] = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
 	const int k = s->places++;
+	if (s->inside)
+		return 0;
+	s->loss[k] = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
 	for (int i = 0; i < s->count && s->loss[k]; i++) {
 		for (int d = 0; like && d < yoke_rank(like[i]); d++)
 			dims[d] = yoke_dim(like[i], d);
@@ -42,6 +44,7 @@ int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const
 	const int places = 63 - __builtin_clzll((uint64_t)parts);
 	int e = 0;
 	s->count = count;
+	s->inside = !like && !flat;
 	while (s->places < places && e == 0)
 		e = add_place(s, like, flat);
 	return e;
@@ -50,10 +53,11 @@ int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const
 void yk_sums_fini(struct yk_sums *s)
 {
 	for (int k = 0; k < s->places; k++) {
-		for (int i = 0; i < s->count; i++)
+		for (int i = 0; i < s->count && !s->inside; i++)
 			yoke_free(s->grad[k][i]);
 		free(s->grad[k]);
-		yoke_free(s->loss[k]);
+		if (!s->inside)
+			yoke_free(s->loss[k]);
 	}
 	*s = (struct yk_sums){ 0 };
 }
@@ -61,7 +65,7 @@ void yk_sums_fini(struct yk_sums *s)
 uint64_t yk_sums_bytes(const struct yk_sums *s)
 {
 	uint64_t bytes = 0;
-	for (int k = 0; k < s->places; k++)
+	for (int k = 0; k < s->places && !s->inside; k++)
 		for (int i = 0; i < s->count; i++)
 			bytes += yoke_bytes(s->grad[k][i]);
 	return bytes;
@@ -78,6 +82,11 @@ void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, yoke_tensor **grad, yo
 	}
 	if (k == n - 1)
 		return;
+	if (s->inside) { // behind a barrier, lest sums be computed together at last, of the gradients of all parts
+		s->loss[held] = *loss;
+		yoke_barrier(s->count, grad, 0, NULL, s->grad[held]);
+		return;
+	}
 	yoke_assign(s->loss[held], *loss);
 	for (int i = 0; i < s->count; i++)
 		yoke_assign(s->grad[held][i], grad[i]);

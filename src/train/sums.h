@@ -4,12 +4,15 @@
 #ifndef YK_SUMS_H
 #define YK_SUMS_H
 
+#include <stdbool.h>
+
 #include "yoke.h"
 
 enum { YK_SUMS_MOST = 63 }; // places: of n parts log2(n), rounded down
 
 struct yk_sums {
 	int count; // gradients
+	bool inside; // of one plan: they are values of the scope that is open, and no variables
 	yoke_tensor **grad[YK_SUMS_MOST], *loss[YK_SUMS_MOST]; // of each place
 	int places;
 };
@@ -17,7 +20,7 @@ struct yk_sums {
 // Before part k of n is added `*held` sums are held; this many of them, the last ones, it is added to.
 int yk_sums_joined(int64_t k, int64_t n, int *held);
 // Room for sums over so many parts of `count` f32 gradients of the shapes of `like`, or, where that is NULL, of flat[i]
-// elements.
+// elements; both NULL: of parts that are recorded in one plan.
 int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat);
 void yk_sums_fini(struct yk_sums *);
 uint64_t yk_sums_bytes(const struct yk_sums *); // of gradients

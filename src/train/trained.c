@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "train/stages.h"
 
 // ---- host lists ----
 
@@ -115,7 +116,18 @@ int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part
 	return e;
 }
 
-int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_group *group, struct yk_network **to)
+static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_network *net)
+{
+	struct yk_host_list l = { 0 };
+	int e = yk_host_list_describe(&net->params, true, &l);
+	if (e == 0)
+		e = yk_stages_load(net, folder, ck, YK_CHECKPOINT_MODEL, 1, &l, yk_host_list_take, (void *)(uintptr_t)&net->params);
+	yk_host_list_free(&l);
+	return e;
+}
+
+int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_group *group,
+		       const struct yk_stage *stage, struct yk_network **to)
 {
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
@@ -125,9 +137,9 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
 					sizeof(float) * (uint64_t)yk_model_elements(model, &shape));
 	if (e == 0)
-		e = yk_network_new_on(group, model, &shape, &net);
+		e = yk_network_new_part(group, stage, model, &shape, &net);
 	if (e == 0)
-		e = yk_trained_load(folder, ck, YK_CHECKPOINT_MODEL, &net->params);
+		e = load_network(folder, ck, net);
 	if (e < 0)
 		yk_network_free(net);
 	else
@@ -143,7 +155,7 @@ static int open_all(const char *folder, struct yk_trained *t)
 	t->tokenizer = yk_tokenizer_load(t->checkpoint.tokenizer, folder);
 	if (!t->tokenizer)
 		return yoke_error_code();
-	e = yk_trained_network(folder, &t->checkpoint, NULL, &t->net);
+	e = yk_trained_network(folder, &t->checkpoint, NULL, NULL, &t->net);
 	if (e < 0)
 		return e;
 	int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);

@@ -19,8 +19,9 @@ int yk_trained_open(const char *folder, struct yk_trained *);
 void yk_trained_close(struct yk_trained *); // all zeros is fine
 
 // The network of a checkpoint with its weights, which are in memory once, and one of them twice; as one of the ranks of a
-// group that compute it together, or, NULL, alone.
-int yk_trained_network(const char *folder, const struct yk_checkpoint *, yoke_group *, struct yk_network **);
+// group that compute it together, or, NULL, alone; all of its blocks, NULL, or a stage's.
+int yk_trained_network(const char *folder, const struct yk_checkpoint *, yoke_group *, const struct yk_stage *,
+		       struct yk_network **);
 // Variables from the part's arrays, likewise: of cuts, theirs.
 int yk_trained_load(const char *folder, const struct yk_checkpoint *, int part,
 		    const struct yk_parameters *);

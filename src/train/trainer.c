@@ -18,6 +18,7 @@
 #include "train/batch.h"
 #include "train/compress.h"
 #include "train/ranks.h"
+#include "train/stages.h"
 #include "train/tensor.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
@@ -78,8 +79,9 @@ static bool offloads(const struct yk_trainer *t)
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
-			const struct yk_model_shape *s)
+			const struct yk_model_shape *s, const struct yk_stage *stage)
 {
+	const struct yk_model_shape here = yk_stage_shape(s, stage);
 	char need[32], has[32];
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
@@ -87,7 +89,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	if (ctx->dry) // its pool will say
 		return 0;
 	// at least: weights, gradients, states and sums of every parameter; what tokens leave
-	int64_t parameters = yk_model_elements(m, s);
+	int64_t parameters = yk_model_elements_in(stage, m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
 	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = floor(log2((double)t->accumulate));
@@ -95,7 +97,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		tokens = 0; // of what they leave little may be kept
 	double bytes = sizeof(float) / (double)t->grid.tensor * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
-					tokens * m->kept(s));
+					tokens * m->kept(&here));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
 		return 0;
@@ -123,10 +125,13 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	struct yk_model_shape shape;
 	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
 	char had[160] = "";
-	int e = check_memory(t, m, &shape);
+	struct yk_stage stage;
+	int e = yk_stages_place(t, m, &shape, &stage);
 	if (e == 0)
-		e = from ? yk_trained_network(folder, from, t->grid.over_tensor, &t->net) :
-			   yk_network_new_on(t->grid.over_tensor, m, &shape, &t->net);
+		e = check_memory(t, m, &shape, &stage);
+	if (e == 0)
+		e = from ? yk_trained_network(folder, from, t->grid.over_tensor, &stage, &t->net) :
+			   yk_network_new_part(t->grid.over_tensor, &stage, m, &shape, &t->net);
 	if (e < 0)
 		return e;
 	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
@@ -144,10 +149,14 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0)
 		e = yk_cuts_new(t);
+	if (e == 0)
+		e = yk_stages_new(t);
 	if (e == 0 && !from && t->group)
 		e = yk_ranks_start(t);
 	if (e == 0 && !from && t->cuts)
 		e = yk_cuts_start(t);
+	if (e == 0 && !from && t->stages)
+		e = yk_stages_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
 	if (e == 0)
@@ -159,9 +168,11 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		share = *yk_zero_share(t->zero);
 	if (e == 0 && t->cuts)
 		yk_cuts_share(t, &share);
+	if (e == 0 && t->stages)
+		yk_stages_share(t, &share);
 	if (e == 0)
-		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, t->zero || t->cuts || t->parts > 1 ? &share : NULL,
-				 &t->optim);
+		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, 
+				 t->zero || t->cuts || t->stages || t->parts > 1 ? &share : NULL, &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
@@ -219,7 +230,7 @@ static int check_kept(struct yk_trainer *t)
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
 	yk_zero_enter(t);
-	yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
+	yk_stage_alone(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
 	yk_zero_leave(t);
 	return yoke_scope_end(s);
 }
@@ -262,6 +273,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yk_optim_free(t->optim);
 	yk_zero_free(t->zero);
 	yk_cuts_free(t->cuts);
+	yk_stages_free(t->stages);
 	yk_compress_free(t->compress);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
@@ -273,6 +285,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->optim = NULL;
 	t->zero = NULL;
 	t->cuts = NULL;
+	t->stages = NULL;
 	t->compress = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
@@ -403,21 +416,22 @@ enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
 int yk_trainer_validate_any(struct yk_trainer *t)
 {
-	float loss;
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
+	double loss;
 	const int e = rows > 0 ? yk_zero_whole(t) : 0;
 	if (rows == 0 || e < 0)
 		return e;
 	yoke_scope *s = yoke_scope_begin("validate");
-	yoke_read(yk_windows_likelihood(t->net, yk_trainer_zeros(t, rows)), &loss, sizeof loss);
+	yk_windows_judge(t->net, yk_trainer_zeros(t, rows), &loss);
 	const int ended = yoke_scope_end(s);
 	yk_zero_apart(t);
 	return ended;
 }
 
-int yk_trainer_rehearse(void *arg, int64_t batch)
+int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)
 {
-	struct yk_trainer t = *(const struct yk_trainer *)arg; // without a model
+	struct yk_trainer t = *like; // without a model
+	t.grid.s = stage;
 	int e = yk_trainer_make(&t, batch, NULL, NULL);
 	t.data = NULL; // any tokens will do
 	for (int i = 0; i < REHEARSED && e == 0; i++)
@@ -425,6 +439,15 @@ int yk_trainer_rehearse(void *arg, int64_t batch)
 	if (e == 0)
 		e = yk_trainer_validate_any(&t);
 	yk_trainer_unmake(&t);
+	return e;
+}
+
+int yk_trainer_rehearse(void *arg, int64_t batch)
+{
+	const struct yk_trainer *t = arg;
+	int e = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++)
+		e = yk_trainer_rehearse_stage(t, s, batch);
 	return e;
 }
 

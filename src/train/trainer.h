@@ -62,6 +62,7 @@ struct yk_trainer {
 	struct yk_optim *optim;
 	struct yk_zero *zero;      // NULL: each rank updates all
 	struct yk_cuts *cuts;      // NULL: its parameters are whole
+	struct yk_stages *stages;  // NULL: it has all layers
 	struct yk_compress *compress; // NULL: gradients are sent whole
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale
@@ -107,8 +108,10 @@ int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoi
 void yk_trainer_unmake(struct yk_trainer *);
 // Room for a step's gradients, by t->params, and for its record.
 int yk_trainer_buffers(struct yk_trainer *);
-// Of a trainer without a model, in a dry context: all that a run with that batch takes memory for.
+// Of a trainer without a model, in a dry context: all that a run with that batch takes memory for, each stage of it.
 int yk_trainer_rehearse(void *trainer, int64_t batch);
+// The same of one stage.
+int yk_trainer_rehearse_stage(const struct yk_trainer *, int64_t stage, int64_t batch);
 // A validation's largest batch, of whatever tokens.
 int yk_trainer_validate_any(struct yk_trainer *);
 // Asks for the windows of the next step, which are t->ids until it is done.

@@ -5,6 +5,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "optim/optim.h"
 #include "train/compress.h"
 #include "train/ranks.h"
+#include "train/stages.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -70,10 +72,23 @@ static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *
 	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
 }
 
+// The same of a whole batch.
+static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
+{
+	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
+}
+
+// The place of a micro-batch among those of all ranks.
+static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t parts = parts_of(t);
+	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+}
+
 // The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
 static yoke_tensor *loss_now(void *arg)
 {
-	const struct yk_trainer *t = arg;
+	struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
 	yoke_tensor *sum[YK_SUMS_MOST];
 	if (t->own && n > 1) {
@@ -84,16 +99,27 @@ static yoke_tensor *loss_now(void *arg)
 		return t->own->loss(t->own->arg, 0, true);
 	if (parts_of(t) * t->parts == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
+		return NULL;
+	yoke_random_set(t->seed, t->random_step);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
+		char name[32];
 		int held, joined = yk_sums_joined(k, n, &held);
+		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m)); // what is random is the part's
+		yoke_scope *s = yoke_scope_begin(name);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
+		if (t->stage > 1)
+			loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, loss);
+		loss = yoke_lift(loss);
+		if (yoke_scope_end(s) < 0)
+			return NULL;
 		for (; joined > 0; joined--)
 			loss = yoke_add(sum[--held], loss);
 		sum[held] = loss;
 	}
-	return t->group ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
+	return t->group && t->stage < 2 ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
 }
 
 static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
@@ -102,6 +128,28 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 		return micro_share(t, m, t->own->loss(t->own->arg, m->number, false));
 	t->part = micro_ids(t, m);
 	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
+}
+
+// Records what follows the last part: sums over ranks, and the update.
+static void update(struct yk_trainer *t, yoke_tensor *loss)
+{
+	const struct yk_parameters *ps = t->params;
+	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
+		return;
+	yoke_tensor *norm;
+	int64_t now = yk_trainer_stepped(t) + 1;
+	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
+	yoke_range_push("optimizer");
+	const int e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
+		return;
+	if (t->scaler && yk_compress_now(t))
+		yk_compress_keep(t, t->optim->skip);
+	const int64_t one = 1;
+	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
+				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
+	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
@@ -113,7 +161,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yk_precision_begin(&t->precision);
 	if (t->stage > 2 && yk_zero_enter(t) < 0)
 		return;
-	yoke_tensor *loss = micro_loss(t, m), *norm;
+	yoke_tensor *loss = micro_loss(t, m);
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	yoke_range_push("backward");
 	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
@@ -121,21 +169,17 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
-	if (k < n - 1)
-		return;
-	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
-		return;
-	int64_t now = yk_trainer_stepped(t) + 1;
-	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
-	yoke_range_push("optimizer");
-	e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
-	yoke_range_pop();
-	if (e < 0)
-		return;
-	const int64_t one = 1;
-	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
-				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
-	yoke_assign(t->record, yoke_concat(2, both, 0));
+	if (k == n - 1)
+		update(t, loss);
+}
+
+// All parts of a step of which this rank has a stage.
+static void stages_record(struct yk_trainer *t)
+{
+	yoke_tensor *loss = NULL;
+	yk_precision_begin(&t->precision);
+	if (yk_stages_record(t, part_share, &loss) == 0 && look_back(t) == 0)
+		update(t, loss);
 }
 
 // Weights are cast by the first micro-batch for all of a step.
@@ -150,21 +194,25 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 		yk_autocast_hold(ctx);
 }
 
-// The place of a micro-batch among those of all ranks.
-static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
-{
-	const int64_t parts = parts_of(t);
-	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
-}
-
 int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
 	const struct yk_parameters *ps = t->params;
 	const int64_t *elements;
+	if (t->stages)
+		return yk_sums_init(&t->sums, n, ps->count, NULL, NULL);
 	if (t->stage < 2)
 		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
 	const int buckets = yk_zero_buckets(t->zero, &elements);
 	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+}
+
+static int stages_step(struct yk_trainer *t)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	stages_record(t);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	return yoke_scope_end(s);
 }
 
 static int micro_step(struct yk_trainer *t, const struct micro *m)
@@ -193,7 +241,9 @@ static int try_step(struct yk_trainer *t)
 	if (e == 0 && !t->own)
 		e = yk_trainer_feed(t);
 	yoke_range_pop();
-	for (int64_t k = 0; k < n && e == 0; k++) {
+	if (e == 0 && t->stages)
+		e = stages_step(t);
+	for (int64_t k = 0; k < n && e == 0 && !t->stages; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
 	}

@@ -20,8 +20,26 @@ yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, dou
 
 yoke_tensor *yk_windows_likelihood(const struct yk_network *net, yoke_tensor *ids)
 {
-	int64_t width = yoke_dim(ids, 1);
+	const int64_t width = yoke_dim(ids, 1);
 	return yk_network_loss(net, yoke_slice(ids, 1, 0, width - 1, 1), yoke_slice(ids, 1, 1, width, 1), 0);
+}
+
+int yk_windows_judge(const struct yk_network *net, yoke_tensor *ids, double *to)
+{
+	struct yk_passage p = { .out = NULL };
+	float loss = NAN;
+	int e = 0;
+	*to = NAN;
+	if (net->stage.of == 1)
+		p.out = yk_windows_likelihood(net, ids);
+	else
+		e = yk_stage_forward(net, ids, 0, &p);
+	if (e == 0 && net->stage.at < net->stage.of - 1)
+		return yoke_eval(0, NULL);
+	if (e == 0)
+		e = yoke_read(p.out, &loss, sizeof loss);
+	*to = loss;
+	return e;
 }
 
 // Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
@@ -43,23 +61,22 @@ static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, in
 // The mean loss of a batch's windows; NaN with an error.
 static double batch_loss(const struct yk_network *net, const int32_t *windows, int64_t rows, int *error)
 {
-	float loss = NAN;
+	double loss = NAN;
 	yoke_scope *s = yoke_scope_begin("validate");
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows);
-	yoke_read(yk_windows_likelihood(net, ids), &loss, sizeof loss);
+	yk_windows_judge(net, yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows), &loss);
 	*error = yoke_scope_end(s);
 	return loss;
 }
 
-// Losses of batches that rank k mod size computed, on all ranks.
-static int gather(yoke_group *group, double *loss, int64_t n)
+// Losses of batches that rank k mod size computed, or, first -1, that the last rank did, on all ranks.
+static int gather(yoke_group *group, int first, double *loss, int64_t n)
 {
 	const int size = yoke_group_size(group);
 	double *all = malloc((size_t)n * (size_t)size * sizeof *all);
 	int e = all ? yoke_group_exchange(group, loss, (size_t)n * sizeof *loss, all) :
 		      yk_fail(YOKE_ENOMEM, "validation: no memory");
 	for (int64_t k = 0; k < n && e == 0; k++)
-		loss[k] = all[k % size * n + k];
+		loss[k] = all[(first < 0 ? size - 1 : k % size) * n + k];
 	free(all);
 	return e;
 }
@@ -91,7 +108,9 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		done += rows;
 	}
 	if (size > 1 && e == 0)
-		e = gather(group, loss, batches);
+		e = gather(group, 0, loss, batches);
+	if (net->stage.of > 1 && e == 0)
+		e = gather(net->stage.group, -1, loss, batches);
 	for (int64_t k = 0; k < batches; k++)
 		sum += loss[k] * (double)(k < batches - 1 ? batch : windows - k * batch);
 	free(loss);

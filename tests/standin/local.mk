@@ -8,11 +8,15 @@ check_LTLIBRARIES += \
 	tests/standin/libamdhip64.la \
 	tests/standin/libcublasLt.la \
 	tests/standin/libcuda.la \
+	tests/standin/libcusparse.la \
 	tests/standin/libhipblaslt.la \
 	tests/standin/libhiprtc.la \
+	tests/standin/libnccl.la \
+	tests/standin/libhipsparse.la \
 	tests/standin/libnvidia-ml.la \
 	tests/standin/libnvToolsExt.la \
 	tests/standin/libnvrtc.la \
+	tests/standin/librccl.la \
 	tests/standin/librocblas.la \
 	tests/standin/librocm_smi64.la \
 	tests/standin/libroctx64.la
@@ -54,6 +58,22 @@ tests_standin_libhipblaslt_la_SOURCES = $(standin_common) tests/standin/multiply
 tests_standin_libhipblaslt_la_CPPFLAGS = $(standin_cppflags) -DSTANDIN_HIP
 tests_standin_libhipblaslt_la_LDFLAGS = $(standin_ldflags) -version-info 1:0:0
 tests_standin_libhipblaslt_la_LIBADD = $(SYSTEM_LIBS)
+tests_standin_libnccl_la_SOURCES = $(standin_common) tests/standin/collectives.c
+tests_standin_libnccl_la_CPPFLAGS = $(standin_cppflags)
+tests_standin_libnccl_la_LDFLAGS = $(standin_ldflags) -version-info 2:0:0
+tests_standin_libnccl_la_LIBADD = $(SYSTEM_LIBS)
+tests_standin_librccl_la_SOURCES = $(standin_common) tests/standin/collectives.c
+tests_standin_librccl_la_CPPFLAGS = $(standin_cppflags) -DSTANDIN_HIP
+tests_standin_librccl_la_LDFLAGS = $(standin_ldflags) -version-info 1:0:0
+tests_standin_librccl_la_LIBADD = $(SYSTEM_LIBS)
+tests_standin_libcusparse_la_SOURCES = $(standin_common) tests/standin/sparse.c
+tests_standin_libcusparse_la_CPPFLAGS = $(standin_cppflags)
+tests_standin_libcusparse_la_LDFLAGS = $(standin_ldflags) -version-info 12:0:0
+tests_standin_libcusparse_la_LIBADD = $(SYSTEM_LIBS)
+tests_standin_libhipsparse_la_SOURCES = $(standin_common) tests/standin/sparse.c
+tests_standin_libhipsparse_la_CPPFLAGS = $(standin_cppflags) -DSTANDIN_HIP
+tests_standin_libhipsparse_la_LDFLAGS = $(standin_ldflags) -version-info 1:0:0
+tests_standin_libhipsparse_la_LIBADD = $(SYSTEM_LIBS)
 tests_standin_libnvidia_ml_la_SOURCES = $(standin_common) tests/standin/nvml.c
 tests_standin_libnvidia_ml_la_CPPFLAGS = $(standin_cppflags)
 tests_standin_libnvidia_ml_la_LDFLAGS = $(standin_ldflags) -version-info 1:0:0

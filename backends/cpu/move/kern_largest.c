@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// LARGEST: of a = x + e the k elements of largest modulus, and a without them.  The k-th is found by radix, of the 31
-// bits of |a| (NaN: all ones) 11, then 10 and 10 more: each round counts the elements that have the bits found so far.
-// Pieces are cut by shape alone and their counts kept, so that each knows where in the results its elements go; what
-// is equal to the k-th is taken from the front.
+// LARGEST: of a = x + e the k elements of largest modulus, and a without them.  A sample says what the k-th is at least,
+// most likely; one pass marks, by a bit each, those that are as large, lists their keys, and makes the results' rest.  If
+// they are k or more the k-th is among them, else all are marked.  It is found by radix, of the 31 bits of |a| (NaN: all ones) 11,
+// then 10 and 10 more: each round counts the marked elements that have the bits found so far.  Pieces are cut by shape
+// alone and their counts kept, so that each knows where in the results its elements go; what is equal to the k-th is
+// taken from the front.
 #include "config.h"
 
 #include <string.h>
 
+#include "../vector/vec.h"
 #include "walk.h"
 
 enum {
 	BINS = 1 << 11,
 	PIECES = 128, // at most
 	LEAST = 1 << 15, // elements of one
-	BLOCK = 32       // elements that are passed over together
+	WORD = 32,       // elements whose marks are a word
+	SAMPLES = 1 << 14,
+	LISTED = 8,      // up to one element in so many is listed; where a piece has more, it is read again
+	NAN_KEY = 0x7fffffff, FIRST_NAN = 0x7f800001
 };
 
 struct piece {
 	uint32_t count[BINS];    // elements of the round's candidates, by their next bits
+	uint32_t marked;
 	uint32_t above, ties;    // elements beyond the k-th's bits so far; that have them
 	int64_t to, left;        // where its results begin, and how many ties it takes
 };
@@ -27,16 +34,25 @@ struct job {
 	float *rest, *value; // NULL: not wanted, as place
 	int32_t *place;
 	int64_t n, each, pieces;
+	uint32_t least;        // keys that are marked are no less
 	uint32_t prefix, mask; // of the k-th: its bits as far as they are known
 	int shift;             // of the round's bits
-	bool first;            // the round that makes `rest`
+	uint32_t bins;         // values that they may have
+	bool made;             // rest is there, and what is read
+	uint32_t *marks, *sample, *list; // list: of piece p from element p * each / LISTED on
 	struct piece *piece;
 };
 
-static int64_t pieces_of(int64_t n)
+static int64_t least_of(int64_t a, int64_t b)
 {
-	const int64_t p = n / LEAST;
-	return p < 1 ? 1 : p < PIECES ? p : PIECES;
+	return a < b ? a : b;
+}
+
+// Elements of a piece, whole words.
+static int64_t each_of(int64_t n)
+{
+	const int64_t p = n / LEAST, pieces = p < 1 ? 1 : least_of(p, PIECES);
+	return (n / pieces + WORD) / WORD * WORD;
 }
 
 static bool is_vector(const struct yoke_view *v, int dtype, int64_t n)
@@ -61,119 +77,169 @@ static uint64_t can(const struct yoke_op *op)
 
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
+	const int64_t n = yk_elements(&op->in[0]), each = each_of(n);
 	(void)impl;
-	return (uint64_t)pieces_of(yk_elements(&op->in[0])) * sizeof(struct piece);
+	return (uint64_t)(n / each + 1) * (sizeof(struct piece) + (uint64_t)each / LISTED * sizeof(uint32_t)) +
+	       (SAMPLES + (uint64_t)n / WORD + 1) * sizeof(uint32_t);
+}
+
+static inline float at(const struct job *j, int64_t i)
+{
+	return j->e ? j->x[i] + j->e[i] : j->x[i];
 }
 
 static inline uint32_t key_of(float a)
 {
 	uint32_t u;
 	memcpy(&u, &a, sizeof u);
-	u &= 0x7fffffff;
-	return u > 0x7f800000 ? 0x7fffffff : u;
+	u &= NAN_KEY;
+	return u >= FIRST_NAN ? NAN_KEY : u;
 }
 
-// Elements at .. at + n of a, as keys.
-static inline void keys_of(const struct job *j, int64_t at, int n, uint32_t *restrict key)
+// ---- passes over pieces ----
+
+// Marks of the elements from .. from + WORD, of which there are n; makes their rest.
+static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 {
-	const float *x = j->x + at;
-	if (j->e) {
-		const float *e = j->e + at;
-		for (int i = 0; i < n; i++)
-			key[i] = key_of(x[i] + e[i]);
-	} else {
-		for (int i = 0; i < n; i++)
-			key[i] = key_of(x[i]);
+	const vi least = vi_splat((int32_t)(j->least < FIRST_NAN ? j->least : FIRST_NAN)), sign = vi_splat(NAN_KEY);
+	uint32_t marks = 0;
+	for (int64_t i = 0; i < n; i += VF) {
+		vf a = vf_get(j->x + from + i, n - i);
+		if (j->e)
+			a += vf_get(j->e + from + i, n - i);
+		if (!j->made && j->rest)
+			vf_put(j->rest + from + i, a, n - i);
+		marks |= vi_at_least((vi)a & sign, least) << i;
 	}
+	return n < WORD ? marks & ((1u << n) - 1) : marks;
 }
 
-// rest = a; it may be x or e.
-static void make_rest(const struct job *j, int64_t from, int64_t end)
+// Keys of a piece's marked elements; NULL: there are too many.
+static const uint32_t *listed(const struct job *j, int64_t index)
 {
-	if (!j->e && j->rest != j->x)
-		memcpy(j->rest + from, j->x + from, (size_t)(end - from) * sizeof *j->rest);
-	for (int64_t i = from; i < end && j->e; i++)
-		j->rest[i] = j->x[i] + j->e[i];
+	return j->piece[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) : NULL;
+}
+
+static void mark(void *arg, int64_t index)
+{
+	const struct job *j = arg;
+	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const uint32_t most = (uint32_t)(j->each / LISTED);
+	uint32_t *list = j->list + index * (j->each / LISTED), n = 0;
+	for (int64_t i = from; i < end; i += WORD) {
+		uint32_t marks = mark_word(j, i, least_of(end - i, WORD));
+		j->marks[i / WORD] = marks;
+		for (; marks && n < most; marks &= marks - 1) {
+			const int64_t p = i + __builtin_ctz(marks);
+			list[n++] = key_of(j->rest ? j->rest[p] : at(j, p));
+		}
+		n += (uint32_t)__builtin_popcount(marks);
+	}
+	j->piece[index].marked = n;
 }
 
 static void count(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, last = from + j->each, end = last < j->n ? last : j->n;
-	uint32_t two[2][BINS]; // in turn, since equal elements would wait for each other
-	uint32_t key[256];
+	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const uint32_t *list = listed(j, index);
+	uint32_t two[2][BINS], turn = 0; // since equal elements would wait for each other
 	memset(two, 0, sizeof two);
-	for (int64_t at = from; at < end; at += 256) {
-		const int n = end - at < 256 ? (int)(end - at) : 256;
-		struct job now = *j;
-		if (j->first && j->rest) {
-			make_rest(j, at, at + n);
-			now.x = j->rest;
-			now.e = NULL;
+	for (uint32_t i = 0; list && i < j->piece[index].marked; i++)
+		if ((list[i] & j->mask) == j->prefix)
+			two[turn ^= 1][list[i] >> j->shift & (j->bins - 1)]++;
+	for (int64_t i = from; i < end && !list; i += WORD)
+		for (uint32_t marks = j->marks[i / WORD]; marks; marks &= marks - 1) {
+			const uint32_t key = key_of(at(j, i + __builtin_ctz(marks)));
+			if ((key & j->mask) == j->prefix)
+				two[turn ^= 1][key >> j->shift & (j->bins - 1)]++;
 		}
-		keys_of(&now, at, n, key);
-		if (j->first) {
-			for (int i = 0; i < n; i++)
-				two[i & 1][key[i] >> j->shift]++;
-			continue;
-		}
-		for (int b = 0; b < n; b += BLOCK) {
-			const int to = b + BLOCK < n ? b + BLOCK : n;
-			uint32_t any = 0;
-			for (int i = b; i < to; i++)
-				any |= (key[i] & j->mask) == j->prefix;
-			for (int i = b; i < to && any; i++)
-				two[i & 1][key[i] >> j->shift & (BINS / 2 - 1)] += (key[i] & j->mask) == j->prefix;
-		}
-	}
-	for (int i = 0; i < BINS; i++)
+	for (uint32_t i = 0; i < j->bins; i++)
 		j->piece[index].count[i] = two[0][i] + two[1][i];
 }
 
 static void take(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, last = from + j->each, end = last < j->n ? last : j->n;
+	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const uint32_t *list = listed(j, index);
 	int64_t to = j->piece[index].to, left = j->piece[index].left;
-	uint32_t key[256];
-	for (int64_t at = from; at < end; at += 256) {
-		const int n = end - at < 256 ? (int)(end - at) : 256;
-		keys_of(j, at, n, key);
-		for (int b = 0; b < n; b += BLOCK) {
-			const int stop = b + BLOCK < n ? b + BLOCK : n;
-			uint32_t any = 0;
-			for (int i = b; i < stop; i++)
-				any |= key[i] >= j->prefix;
-			for (int i = b; i < stop && any; i++) {
-				if (key[i] < j->prefix || (key[i] == j->prefix && left-- <= 0))
-					continue;
-				const int64_t p = at + i;
-				if (j->value)
-					j->value[to] = j->e ? j->x[p] + j->e[p] : j->x[p];
-				if (j->place)
-					j->place[to] = (int32_t)p;
-				if (j->rest)
-					j->rest[p] = 0;
-				to++;
-			}
+	for (int64_t i = from; i < end; i += WORD)
+		for (uint32_t marks = j->marks[i / WORD]; marks; marks &= marks - 1) {
+			const int64_t p = i + __builtin_ctz(marks);
+			const uint32_t key = list ? *list++ : key_of(at(j, p));
+			if (key < j->prefix || (key == j->prefix && left-- <= 0))
+				continue;
+			if (j->value)
+				j->value[to] = at(j, p);
+			if (j->place)
+				j->place[to] = (int32_t)p;
+			if (j->rest)
+				j->rest[p] = 0;
+			to++;
 		}
+}
+
+// ---- the k-th ----
+
+static const struct { int shift, bits; } round_of[] = { { 20, 11 }, { 10, 10 }, { 0, 10 } };
+
+// The bin that has the `*left`-th of the counts, from the last one on; *left: which of that bin it is.
+static uint32_t bin_of(const uint32_t *bin, uint32_t bins, int64_t *left)
+{
+	uint32_t b = bins - 1;
+	for (; b && bin[b] < *left; b--)
+		*left -= bin[b];
+	return b;
+}
+
+// What the k-th is at least, as far as a sample can say: more of it than k of n have to be as large.
+static uint32_t guess(struct job *j, int64_t k)
+{
+	const int64_t step = j->n / SAMPLES, share = k * SAMPLES / j->n;
+	int64_t left = share + 8, slack = 16;
+	uint32_t prefix = 0, mask = 0;
+	while (slack * slack < 16 * share) // four deviations of a sample's count
+		slack++;
+	left += slack;
+	if (step < 4 || left > SAMPLES / 2)
+		return 0;
+	for (int64_t i = 0; i < SAMPLES; i++) // at no regular distances, as rows of a matrix have
+		j->sample[i] = key_of(at(j, i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step));
+	for (int r = 0; r < 2; r++) {
+		uint32_t bin[BINS] = { 0 };
+		for (int i = 0; i < SAMPLES; i++)
+			if ((j->sample[i] & mask) == prefix)
+				bin[j->sample[i] >> round_of[r].shift & ((1u << round_of[r].bits) - 1)]++;
+		prefix |= bin_of(bin, 1u << round_of[r].bits, &left) << round_of[r].shift;
+		mask |= ((1u << round_of[r].bits) - 1) << round_of[r].shift;
 	}
+	return prefix;
+}
+
+static int64_t mark_all(struct job *j)
+{
+	int64_t marked = 0;
+	yk_team_run(j->pieces, mark, j);
+	for (int64_t p = 0; p < j->pieces; p++)
+		marked += j->piece[p].marked;
+	if (j->rest) {
+		j->made = true;
+		j->x = j->rest;
+		j->e = NULL;
+	}
+	return marked;
 }
 
 // Finds the next bits of the k-th; `left` of the elements that have those so far come before it, or are it.
-static int64_t narrow(struct job *j, int bits, int64_t left)
+static int64_t narrow(struct job *j, int64_t left)
 {
-	const uint32_t bins = 1u << bits;
-	uint32_t b = bins;
-	int64_t here = 0;
-	while (b-- > 0) {
-		here = 0;
-		for (int64_t p = 0; p < j->pieces; p++)
-			here += j->piece[p].count[b];
-		if (here >= left || !b)
-			break;
-		left -= here;
-	}
+	const uint32_t bins = j->bins;
+	uint32_t all[BINS] = { 0 };
+	for (int64_t p = 0; p < j->pieces; p++)
+		for (uint32_t i = 0; i < bins; i++)
+			all[i] += j->piece[p].count[i];
+	const uint32_t b = bin_of(all, bins, &left);
 	for (int64_t p = 0; p < j->pieces; p++) {
 		struct piece *t = &j->piece[p];
 		for (uint32_t i = b + 1; i < bins; i++)
@@ -187,9 +253,9 @@ static int64_t narrow(struct job *j, int bits, int64_t left)
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	static const struct { int shift, bits; } round[] = { { 20, 11 }, { 10, 10 }, { 0, 10 } };
 	struct job j = { .x = yk_ptr(&op->in[0]), .n = yk_elements(&op->in[0]), .piece = yk_ptr(&op->workspace) };
-	int64_t left = op->attr[0].i, to = 0;
+	const int64_t k = op->attr[0].i;
+	int64_t left = k, to = 0;
 
 	(void)impl, (void)prepared;
 	if (!j.n)
@@ -198,17 +264,23 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.value = op->out[0].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[0]);
 	j.place = op->out[1].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[1]);
 	j.rest = op->out[2].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[2]);
-	j.pieces = pieces_of(j.n);
-	j.each = (j.n + j.pieces - 1) / j.pieces;
+	j.each = each_of(j.n);
+	j.pieces = (j.n + j.each - 1) / j.each;
+	j.sample = (uint32_t *)(j.piece + j.pieces);
+	j.list = j.sample + SAMPLES;
+	j.marks = j.list + j.pieces * (j.each / LISTED);
+	j.least = guess(&j, k);
+	if (mark_all(&j) < k) {
+		j.least = 0;
+		mark_all(&j);
+	}
 	for (int64_t p = 0; p < j.pieces; p++)
 		j.piece[p].above = 0;
-	for (int k = 0; k < 3; k++) {
-		j.shift = round[k].shift;
-		j.first = k == 0;
+	for (size_t r = 0; r < sizeof round_of / sizeof *round_of; r++) {
+		j.shift = round_of[r].shift;
+		j.bins = 1u << round_of[r].bits;
 		yk_team_run(j.pieces, count, &j);
-		left = narrow(&j, round[k].bits, left);
-		if (j.first && j.rest)
-			j.x = j.rest, j.e = NULL;
+		left = narrow(&j, left);
 	}
 	for (int64_t p = 0; p < j.pieces; p++) {
 		struct piece *t = &j.piece[p];

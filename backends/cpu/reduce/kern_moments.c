@@ -2,9 +2,11 @@
 // MOMENTS: weight, means, products of deviations and extremes of rows, read once.
 //
 // Rows are cut into groups, by shape alone, which are pieces of work and are joined in order (Chan, Golub and LeVeque
-// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their means, in f64; then
-// panels of the deviations from them, rounded to the element type, and products of those, summed FOLD rows at a
-// time; what the rounded means miss, and the step to the group's, is put right in f64 as the products are added.
+// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their sums, in f64, and
+// panels of what they are off the group's mean so far, rounded to the element type; then products of panels, summed FOLD
+// rows at a time.  What the rows' mean is off that one, and the step to the group's, is put right in f64 as the products
+// are added.  Products are those above the diagonal, in units of vectors; the first unit is the one that is not full,
+// which fewest rows want.
 #include "config.h"
 
 #include <math.h>
@@ -13,7 +15,7 @@
 #include "../algebra/matrix.h"
 
 enum {
-	ROWS = 6, WIDE = 2, // channels and units of a tile
+	ROWS = 6, WIDE = 2, // channels and units of a tile; rows that are read together
 	FOLD = 128,         // rows whose products are summed in the element type
 	PIECE = 512,        // rows of a piece at most, ..
 	PANELS = 1 << 16,   // .. and elements, where that leaves FOLD rows
@@ -30,6 +32,9 @@ struct group {
 struct job {
 	const char *x, *w;
 	int64_t rows, channels, rs, cs, ws;
+	int64_t extent; // elements from the first row to the end of the last
+	int64_t odd;   // channels of the first unit
+	int64_t width; // slots, in whole units: channels from `odd` on are behind the first unit
 	int64_t line;  // doubles of a row of products
 	int64_t each;  // rows of a piece
 	int64_t pieces, groups;
@@ -47,8 +52,14 @@ struct part {
 	int64_t rows, *row;
 	bool weighed; // some weight is not 1
 	double weight, factor;
-	double *mean, *sum, *delta, *low, *high, *square; // of each channel, in whole units
+	double *mean, *sum, *delta, *squares;  // of each slot
+	void *shift, *low, *high, *square;     // .. in the element type
 };
+
+static inline int64_t slot(const struct job *j, int64_t channel)
+{
+	return channel < j->odd ? channel : channel + (j->width - j->channels);
+}
 
 // NaN if either is.
 static inline double least(double a, double b)
@@ -146,21 +157,27 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 {
 	const int64_t first = index * j->pieces / j->groups, last = (index + 1) * j->pieces / j->groups;
 	const int64_t c = whole(j->channels);
-	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : 2 * c * j->each) * sizeof(double);
-	char *at = yk_team_scratch((uint64_t)(6 * c + j->each) * 8 + panels);
+	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : 2 * c * (j->each + 1)) * sizeof(double);
+	char *at = yk_team_scratch((uint64_t)(8 * c + j->each) * 8 + panels);
 	struct part p = { .job = j, .group = &j->group[index] };
-	double **line[] = { &p.mean, &p.sum, &p.delta, &p.low, &p.high, &p.square };
 	struct group *g = p.group;
 	if (!at) {
 		atomic_store(&j->no_memory, true);
 		return;
 	}
-	for (size_t i = 0; i < sizeof line / sizeof *line; i++, at += c * 8)
-		*line[i] = (double *)(void *)at;
+	p.mean = (double *)(void *)at;
+	p.sum = p.mean + c;
+	p.delta = p.sum + c;
+	p.squares = p.delta + c;
+	p.shift = p.squares + c;
+	p.low = p.squares + 2 * c;
+	p.high = p.squares + 3 * c;
+	p.square = p.squares + 4 * c;
+	at += 8 * c * 8;
 	p.row = (int64_t *)(void *)at;
 	at += j->each * 8;
 	g->weight = 0;
-	for (int64_t i = 0; i < j->channels; i++) {
+	for (int64_t i = 0; i < j->width; i++) {
 		g->mean[i] = 0;
 		g->low[i] = INFINITY;
 		g->high[i] = -INFINITY;
@@ -197,14 +214,15 @@ static void join(const struct job *j, struct group *a, const struct group *b)
 	if (m == 0)
 		return;
 	for (int64_t i = 0; i < j->channels; i++) {
-		const double delta = b->mean[i] - a->mean[i];
+		const int64_t s = slot(j, i);
+		const double delta = b->mean[s] - a->mean[s];
 		if (j->diagonal)
-			a->square[i] += b->square[i] + (n == 0 ? 0 : delta * delta * f);
-		for (int64_t k = i; k < j->channels && !j->diagonal; k++)
+			a->square[s] += b->square[s] + (n == 0 ? 0 : delta * delta * f);
+		for (int64_t k = s; k < j->width && !j->diagonal; k++)
 			a->square[i * j->line + k] += b->square[i * j->line + k] +
 						      (n == 0 ? 0 : delta * (b->mean[k] - a->mean[k]) * f);
 	}
-	for (int64_t i = 0; i < j->channels; i++) {
+	for (int64_t i = 0; i < j->width; i++) {
 		a->mean[i] = n == 0 ? b->mean[i] : a->mean[i] + (b->mean[i] - a->mean[i]) * (m / (n + m));
 		a->low[i] = least(a->low[i], b->low[i]);
 		a->high[i] = -least(-a->high[i], -b->high[i]);
@@ -217,6 +235,10 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1];
 	*j = (struct job){ .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
 			   .ws = w->strides[0], .diagonal = op->attr[0].i };
+	const int64_t lanes = x->dtype == yoke_f64 ? VD : VF;
+	j->extent = (j->rows - 1) * j->rs + (j->channels - 1) * j->cs + 1;
+	j->width = (j->channels + lanes - 1) / lanes * lanes;
+	j->odd = j->channels - (j->channels - 1) / lanes * lanes;
 	j->line = whole(j->channels);
 	j->sum = x->dtype == yoke_f64 ? sum_f64 : sum_f32;
 	j->each = PANELS / (j->channels ? j->channels : 1) / FOLD * FOLD;
@@ -260,16 +282,17 @@ static void store(const struct yoke_op *op, const struct job *j)
 	if (n)
 		*n = g->weight;
 	for (int64_t i = 0; i < j->channels; i++) {
+		const int64_t s = slot(j, i);
 		if (mean)
-			mean[i * op->out[1].strides[0]] = g->mean[i];
+			mean[i * op->out[1].strides[0]] = g->mean[s];
 		for (int k = 0; k < 2; k++)
 			if (op->out[3 + k].kind != YOKE_VIEW_NONE)
-				matrix_put(&extreme[k], 0, i, k ? g->high[i] : g->low[i]);
+				matrix_put(&extreme[k], 0, i, k ? g->high[s] : g->low[s]);
 		if (square && j->diagonal)
-			square[i * m2->strides[0]] = g->square[i];
+			square[i * m2->strides[0]] = g->square[s];
 		for (int64_t k = 0; square && !j->diagonal && k < j->channels; k++)
 			square[i * m2->strides[0] + k * m2->strides[1]] =
-				g->square[i < k ? i * j->line + k : k * j->line + i];
+				g->square[i < k ? i * j->line + slot(j, k) : k * j->line + s];
 	}
 }
 

@@ -1,105 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 // MOMENTS of one element type T, in vectors V of LANES; included once for each by kern_moments.c, which says how the
-// work is cut.  A panel is LANES channels of a piece's rows, one row behind another, without the piece's means.
+// work is cut.  A panel is LANES channels of a piece's rows, one row behind another, without the shift; one more vector
+// behind it keeps panels off each other's cache sets.
 
-// One channel unit of a piece: panel d, its extremes and (diagonal) squares; what its rounded means miss.
-static void NAME(panel)(const struct part *p, int64_t unit, T *d, T *e)
+// n rows from r on: their extremes, sums in f64, panels and (diagonal) squares.
+static inline void NAME(rows)(const struct part *p, int64_t r, const int n, T *d, T *e)
 {
 	const struct job *j = p->job;
-	const int64_t first = unit * LANES, cols = j->channels - first < LANES ? j->channels - first : LANES;
+	const int64_t units = j->width / LANES, size = (p->rows + 1) * LANES;
 	const T *x = (const T *)(const void *)j->x, *w = (const T *)(const void *)j->w;
-	T shift[LANES] = { 0 };
-	V low, high, square = { 0 }, part = { 0 };
-	for (int64_t c = 0; c < cols; c++)
-		shift[c] = (T)p->mean[first + c];
-	const V mean = LOAD(shift);
-	low = (V){ 0 } + (T)INFINITY;
-	high = -low;
-	for (int64_t r = 0; r < p->rows; r++) {
-		const int64_t row = p->row[r];
-		const T *from = x + row * j->rs + first * j->cs;
-		V v;
-		if (j->cs == 1 && cols == LANES) {
-			v = LOAD(from);
-		} else {
+	T *low = (T *)p->low, *high = (T *)p->high, *shift = (T *)p->shift, *square = (T *)p->square;
+	T weight[ROWS];
+	for (int k = 0; k < n; k++)
+		weight[k] = p->weighed ? w[p->row[r + k] * j->ws] : (T)1;
+	for (int64_t unit = 0; unit < units; unit++) {
+		const int64_t at = unit ? j->odd + (unit - 1) * LANES : 0, to = unit * LANES;
+		V least = LOAD(low + to), most = LOAD(high + to), squares = LOAD(square + to);
+		const V off = LOAD(shift + to);
+		vd sum[LANES / VD];
+		for (int h = 0; h < LANES / VD; h++)
+			sum[h] = vd_load(p->mean + to + h * VD);
+		for (int k = 0; k < n; k++) {
+			const int64_t row = p->row[r + k];
+			const T *from = x + row * j->rs + at * j->cs;
 			T line[LANES] = { 0 };
-			for (int64_t c = 0; c < cols; c++)
-				line[c] = from[c * j->cs];
-			v = LOAD(line);
-		}
-		low = MIN(v, low);
-		high = MAX(v, high);
-		v -= mean;
-		const V weighed = p->weighed ? v * w[row * j->ws] : v;
-		if (j->diagonal) {
-			part = FMA(weighed, v, part);
-			if ((r & (FOLD - 1)) == FOLD - 1) {
-				square += part;
-				part = (V){ 0 };
+			if (j->cs != 1 || row * j->rs + at + LANES > j->extent) { // else what is behind the channels is not used
+				for (int64_t c = 0; c < LANES && at + c < j->channels; c++)
+					line[c] = from[c * j->cs];
+				from = line;
 			}
-			continue;
+			V v = LOAD(from);
+			least = MIN(v, least);
+			most = MAX(v, most);
+			for (int h = 0; h < LANES / VD; h++)
+				sum[h] = vd_fma(WIDEN(from + h * VD), vd_splat((double)weight[k]), sum[h]);
+			v -= off;
+			const V weighed = v * weight[k];
+			if (j->diagonal) {
+				squares = FMA(weighed, v, squares);
+				continue;
+			}
+			STORE(d + unit * size + (r + k) * LANES, v);
+			if (p->weighed)
+				STORE(e + unit * size + (r + k) * LANES, weighed);
 		}
-		STORE(d + r * LANES, v);
-		if (p->weighed)
-			STORE(e + r * LANES, weighed);
+		STORE(low + to, least);
+		STORE(high + to, most);
+		STORE(square + to, squares);
+		for (int h = 0; h < LANES / VD; h++)
+			vd_store(p->mean + to + h * VD, sum[h]);
 	}
-	square += part;
-	for (int64_t c = 0; c < cols; c++) {
-		p->sum[first + c] = (p->mean[first + c] - (double)shift[c]) * p->weight;
-		p->low[first + c] = low[c];
-		p->high[first + c] = high[c];
-		p->square[first + c] = square[c];
-		if (isfinite(p->mean[first + c]))
-			continue;
-		for (int64_t r = 0; r < p->rows; r++) { // a NaN wins
-			const double v = x[p->row[r] * j->rs + (first + c) * j->cs];
-			if (isnan(v))
-				p->low[first + c] = p->high[first + c] = v;
-		}
-	}
-	for (int64_t c = cols; c < LANES; c++) // behind the last channel
-		p->sum[first + c] = p->delta[first + c] = 0;
 }
 
-// Means of the rows, summed in f64, row by row, since this is what reads them from memory.
-static void NAME(means)(const struct part *p)
+// What is taken off all rows: the group's mean, if it is of as much weight, so that squares of what is left are at most
+// twice those that the group has in the end; else the piece's own mean.
+static void NAME(shift)(const struct part *p)
 {
 	const struct job *j = p->job;
 	const T *x = (const T *)(const void *)j->x, *w = (const T *)(const void *)j->w;
-	const bool vectors = j->cs == 1 && !p->weighed;
-	memset(p->mean, 0, (size_t)j->channels * sizeof *p->mean);
-	for (int64_t r = 0; r < p->rows; r += 4) {
-		const T *from[4];
-		double weight[4];
-		int64_t c = 0;
-		for (int k = 0; k < 4; k++) { // behind the last row comes it once more, without weight
-			const int64_t row = p->row[r + k < p->rows ? r + k : p->rows - 1];
-			from[k] = x + row * j->rs;
-			weight[k] = r + k >= p->rows ? 0 : p->weighed ? (double)w[row * j->ws] : 1;
-		}
-		for (; vectors && r + 4 <= p->rows && c + VD <= j->channels; c += VD) {
-			vd sum = (WIDEN(from[0] + c) + WIDEN(from[1] + c)) + (WIDEN(from[2] + c) + WIDEN(from[3] + c));
-			vd_store(p->mean + c, vd_load(p->mean + c) + sum);
-		}
-		for (; c < j->channels; c++)
-			for (int k = 0; k < 4; k++)
-				if (weight[k] != 0)
-					p->mean[c] += weight[k] * (double)from[k][c * j->cs];
+	T *shift = (T *)p->shift;
+	if (p->group->weight >= p->weight) {
+		for (int64_t s = 0; s < j->width; s++)
+			shift[s] = (T)p->group->mean[s];
+		return;
 	}
-	for (int64_t c = 0; c < j->channels; c++)
-		p->mean[c] /= p->weight;
+	memset(p->mean, 0, (size_t)j->width * sizeof *p->mean);
+	for (int64_t r = 0; r < p->rows; r++) {
+		const double weight = p->weighed ? (double)w[p->row[r] * j->ws] : 1;
+		const T *from = x + p->row[r] * j->rs;
+		for (int64_t c = 0; c < j->channels; c++)
+			p->mean[slot(j, c)] += weight * (double)from[c * j->cs];
+	}
+	for (int64_t s = 0; s < j->width; s++)
+		shift[s] = (T)(p->mean[s] / p->weight);
 }
 
 // Products of ROWS channels from i0 on with those of `wide` units from `unit` on, added to the group's.
 static inline void NAME(tile)(const struct part *p, const T *d, const T *e, int64_t i0, int64_t unit, const int wide)
 {
 	const struct job *j = p->job;
-	const int64_t size = p->rows * LANES;
+	const int64_t size = (p->rows + 1) * LANES;
 	const T *row[ROWS], *col[WIDE];
 	V total[ROWS][WIDE];
 	for (int i = 0; i < ROWS; i++) {
-		const int64_t c = i0 + i < j->channels ? i0 + i : j->channels - 1;
-		row[i] = e + c / LANES * size + c % LANES;
+		const int64_t s = slot(j, i0 + i < j->channels ? i0 + i : j->channels - 1);
+		row[i] = e + s / LANES * size + s % LANES;
 	}
 	for (int k = 0; k < wide; k++)
 		col[k] = d + (unit + k) * size;
@@ -127,7 +112,8 @@ static inline void NAME(tile)(const struct part *p, const T *d, const T *e, int6
 				total[i][k] += sum[i][k];
 	}
 	for (int i = 0; i < ROWS && i0 + i < j->channels; i++) {
-		const double s1 = p->sum[i0 + i] / p->weight, delta = p->delta[i0 + i] * p->factor;
+		const int64_t s = slot(j, i0 + i);
+		const double s1 = p->sum[s] / p->weight, delta = p->delta[s] * p->factor;
 		double *to = p->group->square + (i0 + i) * j->line;
 		for (int k = 0; k < wide; k++)
 			for (int c = 0; c < LANES; c++) {
@@ -140,9 +126,9 @@ static inline void NAME(tile)(const struct part *p, const T *d, const T *e, int6
 static void NAME(products)(const struct part *p, const T *d, const T *e)
 {
 	const struct job *j = p->job;
-	const int64_t units = (j->channels + LANES - 1) / LANES;
+	const int64_t units = j->width / LANES;
 	for (int64_t i0 = 0; i0 < j->channels; i0 += ROWS) {
-		int64_t unit = i0 / LANES;
+		int64_t unit = slot(j, i0) / LANES;
 		for (; unit + WIDE <= units; unit += WIDE)
 			NAME(tile)(p, d, e, i0, unit, WIDE);
 		for (; unit < units; unit++)
@@ -150,25 +136,59 @@ static void NAME(products)(const struct part *p, const T *d, const T *e)
 	}
 }
 
+// A NaN among a channel's elements wins over its extremes.
+static void NAME(look)(const struct part *p, int64_t channel)
+{
+	const struct job *j = p->job;
+	const T *x = (const T *)(const void *)j->x + channel * j->cs;
+	const int64_t s = slot(j, channel);
+	for (int64_t r = 0; r < p->rows; r++)
+		if (isnan(x[p->row[r] * j->rs]))
+			((T *)p->low)[s] = ((T *)p->high)[s] = x[p->row[r] * j->rs];
+}
+
 // Joins a piece of rows to its group.
 static void NAME(piece)(struct part *p, void *panels)
 {
 	const struct job *j = p->job;
-	const int64_t units = (j->channels + LANES - 1) / LANES, size = p->rows * LANES;
+	const int64_t units = j->width / LANES, size = (p->rows + 1) * LANES;
 	struct group *g = p->group;
-	T *d = panels, *e = p->weighed && !j->diagonal ? d + units * size : d;
-	NAME(means)(p);
-	for (int64_t unit = 0; unit < units; unit++)
-		NAME(panel)(p, unit, j->diagonal ? d : d + unit * size, j->diagonal ? e : e + unit * size);
+	T *d = panels, *e = p->weighed && !j->diagonal ? d + units * size : d, *low = (T *)p->low, *high = (T *)p->high,
+	  *shift = (T *)p->shift, *square = (T *)p->square;
 	const double n = g->weight, m = p->weight;
+	NAME(shift)(p);
+	for (int64_t s = 0; s < j->width; s++) {
+		p->mean[s] = p->squares[s] = square[s] = 0;
+		low[s] = (T)INFINITY;
+		high[s] = -(T)INFINITY;
+	}
+	for (int64_t r = 0, end; r < p->rows; r = end) {
+		end = r + FOLD < p->rows ? r + FOLD : p->rows;
+		int64_t at = r;
+		for (; at + ROWS <= end; at += ROWS)
+			NAME(rows)(p, at, ROWS, d, e);
+		for (; at < end; at++)
+			NAME(rows)(p, at, 1, d, e);
+		for (int64_t s = 0; j->diagonal && s < j->width; s++) {
+			p->squares[s] += (double)square[s];
+			square[s] = 0;
+		}
+	}
 	p->factor = n * m / (n + m);
+	for (int64_t s = 0; s < j->width; s++) {
+		p->mean[s] /= m;
+		p->sum[s] = (p->mean[s] - (double)shift[s]) * m;
+		p->delta[s] = p->mean[s] - g->mean[s];
+		g->mean[s] = n == 0 ? p->mean[s] : g->mean[s] + p->delta[s] * (m / (n + m));
+	}
 	for (int64_t c = 0; c < j->channels; c++) {
-		p->delta[c] = p->mean[c] - g->mean[c];
-		g->mean[c] = n == 0 ? p->mean[c] : g->mean[c] + p->delta[c] * (m / (n + m));
-		g->low[c] = least(g->low[c], p->low[c]);
-		g->high[c] = -least(-g->high[c], -p->high[c]);
+		const int64_t s = slot(j, c);
+		if (!isfinite(p->mean[s]))
+			NAME(look)(p, c);
+		g->low[s] = least(g->low[s], (double)low[s]);
+		g->high[s] = -least(-g->high[s], -(double)high[s]);
 		if (j->diagonal)
-			g->square[c] += p->square[c] - p->sum[c] * p->sum[c] / m + p->delta[c] * p->delta[c] * p->factor;
+			g->square[s] += p->squares[s] - p->sum[s] * p->sum[s] / m + p->delta[s] * p->delta[s] * p->factor;
 	}
 	if (!j->diagonal)
 		NAME(products)(p, d, e);

@@ -13,6 +13,8 @@
 
 enum { LEAST = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 }; // elements: of a chunk; that two threads share
 enum { LANES = 64 }; // as wide as a pack may be, and more
+enum { OPEN_BACK = 16 }; // rows whose backward pass is not entered yet
+static const int64_t reach[] = { 32, 256, 2048 }; // elements beside a chunk that are tried
 
 // ---- operands ----
 
@@ -61,11 +63,11 @@ struct round {
 static void piece(void *arg, int64_t index)
 {
 	struct round *r = arg;
-	int64_t lane[LANES];
+	struct chain_lane lane[LANES];
 	const int64_t from = index * r->width, left = r->lanes - from;
 	struct chain_pack p = { .job = r->job, .lane = lane, .count = (int)(left < r->width ? left : r->width) };
 	for (int l = 0; l < p.count; l++)
-		lane[l] = r->lane ? r->lane[from + l] : from + l;
+		lane[l] = lane_at(r->job, r->lane ? r->lane[from + l] : from + l);
 	p.divide = r->job->tier == TIER_MIXED;
 	r->run(r, &p);
 }
@@ -97,7 +99,7 @@ static int every(struct chain_job *j, void (*run)(struct round *, const struct c
 static void leftovers(const struct chain_pack *p, const bool *odd, bool first,
 		      void (*wide)(const struct chain_pack *, bool first))
 {
-	int64_t lane[LANES];
+	struct chain_lane lane[LANES];
 	struct chain_pack q = { .job = p->job, .lane = lane };
 	for (int l = 0; l < p->count; l++) {
 		if (odd[l])
@@ -143,16 +145,29 @@ static void half(struct round *r, const struct chain_pack *p)
 	ISA(yk_chain_half)(p);
 }
 
+// Marks the rows of lanes that are left open.
+static void leave_open(struct round *r, const struct chain_pack *p, const bool *failed, unsigned char mark)
+{
+	for (int l = 0; l < p->count; l++)
+		if (failed[l]) {
+			// several lanes of a row may write the same byte the same value
+			__atomic_fetch_or(&r->job->flag[p->lane[l].row], mark, __ATOMIC_RELAXED);
+			atomic_fetch_add(&r->left_open, 1);
+		}
+}
+
 static void disc(struct round *r, const struct chain_pack *p)
 {
 	bool failed[LANES] = { false };
 	(r->job->tier == TIER_F64 ? &ISA(yk_chain_f64) : &ISA(yk_chain_f32))->disc(p, r->w, failed);
-	for (int l = 0; l < p->count; l++)
-		if (failed[l]) {
-			// several lanes of a row may write the same byte the same value
-			__atomic_fetch_or(&r->job->flag[p->lane[l] / r->job->chunks], 1, __ATOMIC_RELAXED);
-			atomic_fetch_add(&r->left_open, 1);
-		}
+	leave_open(r, p, failed, 1);
+}
+
+static void near(struct round *r, const struct chain_pack *p)
+{
+	bool failed[LANES] = { false };
+	(r->job->tier == TIER_F64 ? &ISA(yk_chain_f64) : &ISA(yk_chain_f32))->near(p, r->w, failed);
+	leave_open(r, p, failed, OPEN_BACK);
 }
 
 static void matrices(struct round *r, const struct chain_pack *p)
@@ -236,7 +251,7 @@ static void chain(struct chain_job *j, int64_t row)
 	double in[2] = { 0, 0 };
 	for (int64_t l = first; l < last; l++) {
 		const struct chain_link *m = &j->link[l];
-		const double k = l > first ? bond(j, row, lane_first(j, l)) : 0;
+		const double k = l > first ? bond(j, row, lane_at(j, l).first) : 0;
 		// theta behind the chunk and the one before it, of 1 and 1/L in front
 		ratio(less(at(m->of[1]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[2]), at(in)), in);
 		memcpy(j->entry[l + 1].before, in, sizeof in);
@@ -244,20 +259,25 @@ static void chain(struct chain_job *j, int64_t row)
 	in[0] = in[1] = 0;
 	for (int64_t l = last; l > first; l--) {
 		const struct chain_link *m = &j->link[l];
-		const double k = l < last ? bond(j, row, lane_first(j, l) + j->length) : 0;
+		const double k = l < last ? bond(j, row, lane_at(j, l).first + j->length) : 0;
 		ratio(less(at(m->of[2]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[1]), at(in)), in);
 		memcpy(j->entry[l - 1].behind, in, sizeof in);
 	}
 }
 
+// Does it cost more to go so far than to chain whole chunks?
+static bool is_far(const struct chain_job *j, int64_t w)
+{
+	return w * 4 > j->length && yk_chain_entry != YK_ENTRY_DISC;
+}
+
 static int entries(struct chain_job *j)
 {
-	static const int64_t reach[] = { 32, 256, 2048 };
 	int64_t open = 1;
 	int err = 0;
 	memset(j->flag, 1, (size_t)j->rows);
 	for (int i = 0; i < 3 && open && !err && yk_chain_entry != YK_ENTRY_MATRICES; i++) {
-		if (i && reach[i] * 4 > j->length && yk_chain_entry != YK_ENTRY_DISC)
+		if (i && is_far(j, reach[i]))
 			break;
 		memset(j->flag, 0, (size_t)j->rows);
 		err = every(j, disc, reach[i], false, 0, &open);
@@ -327,12 +347,22 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 	atomic_init(&j->bad, INT64_MAX);
 	atomic_init(&j->no_memory, false);
 	cut(j, op->code == YOKE_OP_RESOLVENT ? LONGEST : LONGEST_BACK);
+	j->one_z = true;
+	for (int d = 0; d < j->z.rank; d++)
+		j->one_z &= !j->z.strides[d] || j->z.dims[d] == 1;
+	// only what will be used: of short rows this is what a call costs
 	const size_t lanes = (size_t)(j->rows * j->chunks);
-	j->link = calloc(lanes + 1, sizeof *j->link);
-	j->flag = calloc((size_t)j->rows + 1, 1);
-	j->bound = calloc(2 * lanes + 1, sizeof *j->bound);
-	j->entry = j->chunks > 1 ? calloc(lanes, sizeof *j->entry) : NULL;
-	return j->link && j->flag && j->bound && (j->entry || j->chunks == 1) ? 0 : YOKE_ENOMEM;
+	const bool back = op->code == YOKE_OP_RESOLVENT_BACK, cut = j->chunks > 1, half = j->tier >= TIER_F16;
+	if (back || cut)
+		j->link = calloc(lanes + 1, sizeof *j->link);
+	if (back || cut || half)
+		j->flag = calloc((size_t)j->rows + 1, 1);
+	if (half)
+		j->bound = calloc(2 * lanes + 1, sizeof *j->bound);
+	if (cut)
+		j->entry = calloc(lanes, sizeof *j->entry);
+	return (j->link || !(back || cut)) && (j->flag || !(back || cut || half)) && (j->bound || !half) && (j->entry || !cut) ?
+		       0 : YOKE_ENOMEM;
 }
 
 static int fini(struct chain_job *j, int err)
@@ -449,14 +479,31 @@ static void mark_small(struct chain_job *j)
 	}
 }
 
+// What chunks leave to each other in the backward pass, of rows marked with `mark`, all where that is 0.
+static int entries_back(struct chain_job *j, unsigned mark)
+{
+	int64_t open = 1;
+	int err = 0;
+	for (int64_t row = 0; row < j->rows; row++)
+		j->flag[row] |= OPEN_BACK;
+	for (int i = 0; i < 2 && open && !err && yk_chain_entry != YK_ENTRY_MATRICES && !is_far(j, reach[i]); i++) {
+		for (int64_t row = 0; row < j->rows; row++)
+			j->flag[row] &= (unsigned char)~OPEN_BACK;
+		err = every(j, near, reach[i], false, mark, &open);
+	}
+	for (int64_t row = 0; row < j->rows; row++)
+		j->flag[row] &= mark && !(j->flag[row] & mark) ? (unsigned char)~OPEN_BACK : 0xff;
+	if (!err && open)
+		err = every(j, back, 0, true, OPEN_BACK, NULL);
+	for (int64_t row = 0; row < j->rows && !err && open; row++)
+		if (j->flag[row] & OPEN_BACK)
+			chain_back(j, row);
+	return err;
+}
+
 static int passes_back(struct chain_job *j, unsigned mark)
 {
-	int err = 0;
-	if (j->chunks > 1 && j->gradient == EXACT) {
-		err = every(j, back, 0, true, mark, NULL);
-		for (int64_t row = 0; row < j->rows && !err; row++)
-			chain_back(j, row);
-	}
+	int err = j->chunks > 1 && j->gradient == EXACT ? entries_back(j, mark) : 0;
 	return err ? err : every(j, back, 0, false, mark, NULL);
 }
 

@@ -46,6 +46,7 @@ struct chain_job {
 	int64_t n, rows, length, chunks;
 	int side, tier, sweeps, gradient;
 	double tolerance, blend, adaptive;
+	bool one_z;                // of all rows
 	struct chain_entry *entry; // of lanes; NULL: rows are whole
 	struct chain_link *link;
 	// Tier half: of each lane the change of L and R, negative where f32 does not serve it, and the largest |Im G|.
@@ -55,10 +56,15 @@ struct chain_job {
 	_Atomic bool no_memory;
 };
 
+// Where a lane is: elements first .. first + length - 1 of a row.
+struct chain_lane {
+	int64_t index, row, first, length;
+};
+
 // Lanes that go together, at most `width`.
 struct chain_pack {
 	struct chain_job *job;
-	const int64_t *lane;
+	const struct chain_lane *lane;
 	int count;
 	bool divide; // the last division is in f64
 };
@@ -73,25 +79,29 @@ struct chain_lanes {
 	void (*forward)(const struct chain_pack *, bool *odd);
 	// first: only links are made
 	void (*back)(const struct chain_pack *, bool first, bool *odd);
+	// entries of the backward pass, from w elements beside a lane; marks as disc
+	void (*near)(const struct chain_pack *, int64_t w, bool *failed);
 };
 
 extern const struct chain_lanes ISA(yk_chain_f32), ISA(yk_chain_f64);
 // The tier half: results of all lanes, and their bounds.
 void ISA(yk_chain_half)(const struct chain_pack *);
 
-static inline int64_t lane_first(const struct chain_job *j, int64_t lane)
+static inline struct chain_lane lane_at(const struct chain_job *j, int64_t index)
 {
-	return lane % j->chunks * j->length;
-}
-
-static inline int64_t lane_length(const struct chain_job *j, int64_t lane)
-{
-	const int64_t left = j->n - lane_first(j, lane);
-	return left < j->length ? left : j->length;
+	struct chain_lane at = { index, index, 0, j->n };
+	if (j->chunks > 1) { // divisions cost as much as steps
+		at.row = index / j->chunks;
+		at.first = (index - at.row * j->chunks) * j->length;
+		at.length = j->n - at.first < j->length ? j->n - at.first : j->length;
+	}
+	return at;
 }
 
 static inline char *row_of(const struct chain_view *v, int64_t row)
 {
+	if (v->rank < 2)
+		return v->rank ? v->base + row * v->strides[0] * v->size : v->base;
 	return v->base + offset_of(v->dims, v->strides, v->rank, row) * v->size;
 }
 

@@ -169,53 +169,122 @@ static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_jo
 		}
 }
 
-// Elements of a lane's row at `from` on, from a plane; times those of `factor`, if it is there.
+// n elements of a row at `from` on, at most W; times those of `factor`, if it is there.
 static void NAME(store_real)(const struct chain_view *v, const struct chain_view *factor, int64_t row, int64_t from,
-			     int64_t n, const REAL *plane, int wide)
+			     int64_t n, REAL *line)
 {
-	REAL line[NAME(BLOCK)], times[NAME(BLOCK)];
-	for (int64_t t = 0; t < n; t += NAME(BLOCK)) {
-		const int64_t some = n - t < NAME(BLOCK) ? n - t : NAME(BLOCK);
-		for (int64_t i = 0; i < some; i++)
-			line[i] = plane[(t + i) * wide];
-		if (factor->base) {
-			NAME(line)(factor, row_of(factor, row), from + t, some, INT64_MAX, 0, times);
-			for (int64_t i = 0; i < some; i++)
-				line[i] *= times[i];
-		}
-		char *at = row_of(v, row) + (from + t) * v->along * v->size;
-		if (yk_reg(v->dtype) == IS_DTYPE) {
-			v->store(at, line, v->along, some);
-			continue;
-		}
-		for (int64_t i = 0; i < some; i++, at += v->along * v->size) {
-			const double wide_one = (double)line[i];
-			const float narrow = (float)line[i];
-			if (v->dtype == yoke_f64)
-				memcpy(at, &wide_one, sizeof wide_one);
-			else
-				v->store(at, &narrow, 1, 1);
-		}
+	char *at = row_of(v, row) + from * v->along * v->size;
+	if (factor->base) {
+		REAL times[W];
+		NAME(line)(factor, row_of(factor, row), from, n, INT64_MAX, 0, times);
+		for (int64_t i = 0; i < n; i++)
+			line[i] *= times[i];
 	}
+	if (yk_reg(v->dtype) == IS_DTYPE) {
+		v->store(at, line, v->along, n);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++, at += v->along * v->size) {
+		const double wide_one = (double)line[i];
+		const float narrow = (float)line[i];
+		if (v->dtype == yoke_f64)
+			memcpy(at, &wide_one, sizeof wide_one);
+		else
+			v->store(at, &narrow, 1, 1);
+	}
+}
+
+// A plane of elements of lanes, or, with `ahead` 1, of the bonds in front of them, of which a row's first has none.
+static void NAME(store_plane)(const struct chain_pack *p, const struct chain_view *v, const struct chain_view *factor,
+			      int ahead, const REAL *plane, const bool *skip)
+{
+	const int wide = p->count > W ? MOST : W;
+	const bool plain = v->dtype == IS_DTYPE && v->along == 1 && !factor->base;
+	for (int64_t t = 0; t < p->job->length && v->base; t += W)
+		for (int q = 0; q < wide / W; q++) {
+			rv x[W];
+#pragma GCC unroll 16
+			for (int i = 0; i < W; i++)
+				x[i] = NAME(get)(plane + (t + i < p->job->length ? t + i : t) * wide + q * W);
+			NAME(turn)(x);
+			for (int l = 0; l < W && q * W + l < p->count; l++) {
+				const struct chain_lane *lane = &p->lane[q * W + l];
+				const int64_t from = lane->first + t - ahead, left = lane->length - t, n = left < W ? left : W;
+				const int none = from < 0;
+				REAL line[W];
+				if (n <= none || (skip && skip[q * W + l]))
+					continue;
+				if (plain && n == W && !none) {
+					NAME(put)((REAL *)(void *)row_of(v, lane->row) + from, x[l]);
+					continue;
+				}
+				NAME(put)(line, x[l]);
+				NAME(store_real)(v, factor, lane->row, from + none, n - none, line + none);
+			}
+		}
 }
 
 static void NAME(store_back)(const struct chain_pack *p, const struct NAME(adjoint) *b, const bool *skip)
 {
 	const struct chain_job *j = p->job;
 	const struct chain_view none = { .base = NULL };
-	const int wide = p->count > W ? MOST : W;
-	for (int l = 0; l < p->count; l++) {
-		const int64_t lane = p->lane[l], row = lane / j->chunks, first = lane_first(j, lane), n = lane_length(j, lane);
-		if (skip && skip[l])
-			continue;
-		if (j->out[0].base)
-			NAME(store_real)(&j->out[0], &none, row, first, n, b->da + l, wide);
-		// the bond in front of each element: the row's first has none
-		const int64_t from = first ? first - 1 : 0, at = first ? 0 : 1;
-		for (int k = 1; k < 3; k++)
-			if (j->out[k].base && n - at > 0)
-				NAME(store_real)(&j->out[k], k == 1 ? &j->c : &j->b, row, from, n - at,
-						 b->dk + at * wide + l, wide);
+	NAME(store_plane)(p, &j->out[0], &none, 0, b->da, skip);
+	NAME(store_plane)(p, &j->out[1], &j->c, 1, b->dk, skip);
+	NAME(store_plane)(p, &j->out[2], &j->b, 1, b->dk, skip);
+}
+
+// What chunks get of each other from w elements beside them alone.  What comes to those from farther off comes with the
+// product of their k/L^2; where that is below a rounding of 1, so is what is left out, beside the largest cotangent of
+// the row.  1/L or 1/R at the far end is known by a disc of the w elements behind.  Marks lanes of which it is not so.
+static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
+{
+	struct chain_job *j = p->job;
+	const int64_t each = (w + 1) * MOST;
+	const int groups = p->count > W ? 2 : 1;
+	struct NAME(adjoint) b;
+	REAL z[2 * MOST], *m = yk_team_scratch((size_t)each * 8 * sizeof *m);
+	if (!m) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	b = (struct NAME(adjoint)){ .f = { .a = m, .k = m + each, .x = z, .y = z + MOST }, .lr = m + 2 * each, .li = m + 3 * each,
+				    .rr = m + 4 * each, .ri = m + 5 * each, .dr = m + 6 * each, .di = m + 7 * each };
+	NAME(stage_z)(p, b.f.x, b.f.y);
+	for (int end = 0; end < (j->side ? 1 : 2); end++) { // 0: behind the chunk, 1: in front of it
+		const int64_t shift = end ? -w : j->length;
+		REAL(*far)[MOST] = end ? b.f.before : b.f.behind, (*beside)[MOST] = end ? b.f.behind : b.f.before;
+		CX enter[2][2], leave[2][2][2];
+		rv sums[2][2];
+		bool odd[MOST] = { false };
+		memset(enter, 0, sizeof enter);
+		for (int l = 0; l < MOST; l++) {
+			const int64_t lane = p->lane[l < p->count ? l : 0].index, next = end ? lane - 1 : lane + 1;
+			const bool there = end ? lane % j->chunks > 0 : next % j->chunks > 0;
+			for (int i = 0; i < 2; i++)
+				beside[i][l] = !there ? 0 : (REAL)(end ? j->entry[next].behind[i] : j->entry[next].before[i]);
+		}
+		if (j->side) {
+			memset(far, 0, sizeof b.f.behind);
+		} else {
+			NAME(stage)(p, b.f.a, &j->a, end ? shift - w : shift + w, w, j->n, false);
+			NAME(stage_bonds)(p, b.f.k, end ? shift - w : shift + w + 1, w);
+			NAME(disc_of)(p, b.f.a, b.f.k, w, !end, b.f.x, b.f.y, far, failed);
+		}
+		NAME(stage_chain)(p, b.f.a, b.f.k, shift, w, b.f.x, b.f.y, odd);
+		NAME(stage_pairs)(p, b.dr, b.di, &j->g, shift, w);
+		NAME(inverses)(&b, w, j->side, groups, false, 0);
+		NAME(seeds)(&b, w, j->side, groups, false, 0);
+		NAME(ways)(&b, w, j->side, groups, enter, sums, leave, true);
+		for (int l = 0; l < p->count; l++) {
+			const CX c = leave[end][l / W][0], factor = leave[end][l / W][1];
+			const double re = (double)c.re[l % W], im = (double)c.im[l % W];
+			struct chain_entry *e = &j->entry[p->lane[l].index];
+			double *to = end ? e->from_left : e->from_right;
+			to[0] = re;
+			to[1] = im;
+			failed[l] |= odd[l] || !isfinite(re) || !isfinite(im) ||
+				     !(hypot((double)factor.re[l % W], (double)factor.im[l % W]) <= CLOSE);
+		}
 	}
 }
 
@@ -240,13 +309,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 	b.ri = m + 7 * each;
 	b.da = m + 8 * each;
 	b.dk = m + 9 * each;
-	struct chain_view part = j->g;
-	NAME(stage)(p, b.dr, &part, 0, n, j->n, false);
-	part.base += part.pair * part.size;
-	NAME(stage)(p, b.di, &part, 0, n, j->n, false);
-	for (int l = 0; l < p->count; l++) // an element that is not there adds nothing
-		for (int64_t t = lane_length(j, p->lane[l]); t < n; t++)
-			b.dr[t * wide + l] = b.di[t * wide + l] = 0;
+	NAME(stage_pairs)(p, b.dr, b.di, &j->g, 0, n);
 	if (groups == 2 && wild)
 		NAME(inverses)(&b, n, j->side, 2, true, tiny);
 	else if (groups == 2)
@@ -265,7 +328,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 		NAME(seeds)(&b, n, j->side, groups, wild, tiny);
 	for (int q = 0; q < groups; q++)
 		for (int l = 0; l < W; l++) {
-			const int64_t lane = p->lane[q * W + l < p->count ? q * W + l : 0];
+			const int64_t lane = p->lane[q * W + l < p->count ? q * W + l : 0].index;
 			const struct chain_entry *e = j->entry && !first ? &j->entry[lane] : NULL;
 			enter[0][q].re[l] = e ? (REAL)e->from_right[0] : 0;
 			enter[0][q].im[l] = e ? (REAL)e->from_right[1] : 0;
@@ -280,7 +343,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 		NAME(ways)(&b, n, j->side, 1, enter, sums, leave, false);
 	for (int l = 0; l < p->count; l++) {
 		const int q = l / W, i = l % W;
-		struct chain_link *to = &j->link[p->lane[l]];
+		struct chain_link *to = &j->link[p->lane[l].index];
 		if (odd && odd[l])
 			continue;
 		for (int k = 0; k < 4 && first; k++) {

@@ -120,8 +120,8 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]);
 		const float most = high[l / VF][l % VF];
 		const bool known = j->sweeps && isfinite(delta) && isfinite(most);
-		j->bound[2 * p->lane[l]] = odd[l] ? -1 : known ? (float)delta : INFINITY;
-		j->bound[2 * p->lane[l] + 1] = known ? most : 0;
+		j->bound[2 * p->lane[l].index] = odd[l] ? -1 : known ? (float)delta : INFINITY;
+		j->bound[2 * p->lane[l].index + 1] = known ? most : 0;
 	}
 	store_f32(p, &h.f, NULL, false);
 }

@@ -9,11 +9,13 @@ typedef REAL rv __attribute__((vector_size(VF * 4)));
 #if IS_F32
 typedef int32_t ri __attribute__((vector_size(VF * 4)));
 #define EXPONENT 0x7f800000
+#define CLOSE 0x1p-24 // a rounding of 1
 #define TWICE_BIAS 0x7f000000
 #define ALL_BUT_SIGN 0x7fffffff
 #else
 typedef int64_t ri __attribute__((vector_size(VF * 4)));
 #define EXPONENT 0x7ff0000000000000
+#define CLOSE 0x1p-53
 #define TWICE_BIAS 0x7fe0000000000000
 #define ALL_BUT_SIGN 0x7fffffffffffffff
 #endif
@@ -94,6 +96,44 @@ static inline void NAME(turn)(rv *v)
 	}
 }
 
+// Real and imaginary parts, as they lie in memory: one behind the other.
+static inline void NAME(join)(rv re, rv im, rv *two)
+{
+#if VF * 4 / IS_BYTES == 16
+	two[0] = __builtin_shufflevector(re, im, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+	two[1] = __builtin_shufflevector(re, im, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif VF * 4 / IS_BYTES == 8
+	two[0] = __builtin_shufflevector(re, im, 0, 8, 1, 9, 2, 10, 3, 11);
+	two[1] = __builtin_shufflevector(re, im, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif VF * 4 / IS_BYTES == 4
+	two[0] = __builtin_shufflevector(re, im, 0, 4, 1, 5);
+	two[1] = __builtin_shufflevector(re, im, 2, 6, 3, 7);
+#else
+	two[0] = __builtin_shufflevector(re, im, 0, 2);
+	two[1] = __builtin_shufflevector(re, im, 1, 3);
+#endif
+}
+
+static inline void NAME(part)(const REAL *from, rv *re, rv *im)
+{
+	rv a, b;
+	memcpy(&a, from, sizeof a);
+	memcpy(&b, from + W, sizeof b);
+#if VF * 4 / IS_BYTES == 16
+	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif VF * 4 / IS_BYTES == 8
+	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif VF * 4 / IS_BYTES == 4
+	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#else
+	*re = __builtin_shufflevector(a, b, 0, 2);
+	*im = __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
 // ---- planes ----
 
 enum { NAME(BLOCK) = 64 }; // elements of a row that are taken at a time
@@ -133,7 +173,6 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 			int64_t limit, bool times)
 {
 	enum { BLOCK = NAME(BLOCK) };
-	const struct chain_job *j = p->job;
 	const int groups = p->count > W ? 2 : 1, wide = groups * W;
 	const bool plain = v->dtype == IS_DTYPE && v->along == 1;
 	const char *row[MOST];
@@ -141,9 +180,9 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 	REAL lines[MOST][BLOCK];
 
 	for (int l = 0; l < wide; l++) {
-		const int64_t lane = p->lane[l < p->count ? l : 0];
-		row[l] = row_of(v, lane / j->chunks);
-		first[l] = lane_first(j, lane) + shift;
+		const struct chain_lane *lane = &p->lane[l < p->count ? l : 0];
+		row[l] = row_of(v, lane->row);
+		first[l] = lane->first + shift;
 	}
 	for (int64_t t = 0; t < n; t += BLOCK) {
 		const int64_t some = n - t < BLOCK ? n - t : BLOCK;
@@ -170,6 +209,51 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 	}
 }
 
+// Planes of both parts of complex elements first + shift + 0 .. n - 1 of each lane; 0 where there are none.
+static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, const struct chain_view *v, int64_t shift,
+			      int64_t n)
+{
+	struct chain_view second = *v;
+	const int64_t limit = p->job->n;
+	const int groups = p->count > W ? 2 : 1, wide = groups * W;
+	second.base += v->pair * v->size;
+	if (v->dtype != IS_DTYPE || v->along != 2 || v->pair != 1) {
+		NAME(stage)(p, re, v, shift, n, limit, false);
+		NAME(stage)(p, im, &second, shift, n, limit, false);
+		return;
+	}
+	for (int q = 0; q < groups; q++) {
+		const char *row[W];
+		int64_t first[W];
+		for (int l = 0; l < W; l++) {
+			const struct chain_lane *lane = &p->lane[q * W + l < p->count ? q * W + l : 0];
+			row[l] = row_of(v, lane->row);
+			first[l] = lane->first + shift;
+		}
+		for (int64_t t = 0; t < n; t += W) {
+			rv x[W], y[W];
+			for (int l = 0; l < W; l++) {
+				const int64_t i = first[l] + t;
+				REAL line[2][W];
+				if (i >= 0 && i + W <= limit) {
+					NAME(part)((const REAL *)(const void *)row[l] + 2 * i, &x[l], &y[l]);
+					continue;
+				}
+				NAME(line)(v, row[l], i, W, limit, 0, line[0]);
+				NAME(line)(&second, row[l] + v->size, i, W, limit, 0, line[1]);
+				x[l] = NAME(get)(line[0]);
+				y[l] = NAME(get)(line[1]);
+			}
+			NAME(turn)(x);
+			NAME(turn)(y);
+			for (int i = 0; i < W && t + i < n; i++) {
+				NAME(put)(re + (t + i) * wide + q * W, x[i]);
+				NAME(put)(im + (t + i) * wide + q * W, y[i]);
+			}
+		}
+	}
+}
+
 // The plane of k between elements: at t that of elements first + shift + t - 1 and behind it, 0 beyond the ends.
 static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t shift, int64_t n)
 {
@@ -184,7 +268,7 @@ static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t s
 	for (int64_t i = 0; i < n * wide; i++)
 		plane[i] = 1;
 	for (int l = 0; l < wide; l++) {
-		const int64_t first = lane_first(j, p->lane[l < p->count ? l : 0]) + shift - 1;
+		const int64_t first = p->lane[l < p->count ? l : 0].first + shift - 1;
 		for (int64_t t = 0; t < n && first + t < 0; t++)
 			plane[t * wide + l] = 0;
 		for (int64_t t = n; t-- > 0 && first + t >= j->n - 1;)
@@ -195,26 +279,27 @@ static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t s
 // x and y of z, of the lanes.
 static void NAME(stage_z)(const struct chain_pack *p, REAL *x, REAL *y)
 {
+	double re = 0, im = 0;
 	for (int l = 0; l < MOST; l++) {
-		double re, im;
-		z_of(p->job, p->lane[l < p->count ? l : 0] / p->job->chunks, &re, &im);
+		if (!l || (!p->job->one_z && l < p->count))
+			z_of(p->job, p->lane[l].row, &re, &im);
 		x[l] = (REAL)re;
 		y[l] = (REAL)im;
 	}
 }
 
-// Planes of a - x and of k, of chunks whole; returns whether all lanes are such that squares neither
-// overflow nor vanish and no k is negative, and marks the others.
-static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, const REAL *x, const REAL *y, bool *odd)
+// Planes of a - x and of k, of elements first + shift + 0 .. n - 1 of each lane; returns whether all lanes are such that
+// squares neither overflow nor vanish and no k is negative, and marks the others.
+static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int64_t shift, int64_t n, const REAL *x,
+			      const REAL *y, bool *odd)
 {
 	const struct chain_job *j = p->job;
 	const int wide = p->count > W ? MOST : W;
-	const int64_t n = j->length;
 	rv least[2], most[2];
 	bool even = true;
 
-	NAME(stage)(p, a, &j->a, 0, n, j->n, false);
-	NAME(stage_bonds)(p, k, 0, n + 1);
+	NAME(stage)(p, a, &j->a, shift, n, j->n, false);
+	NAME(stage_bonds)(p, k, shift, n + 1);
 	for (int q = 0; q < wide / W; q++) {
 		const rv xv = NAME(get)(x + q * W);
 		rv lo = NAME(get)(k + n * wide + q * W), hi = NAME(size)(lo), none = lo * 0;
@@ -236,7 +321,7 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, cons
 			odd[l] = !fine;
 		even &= fine;
 		if (!IS_F32 && !isfinite((double)high))
-			note_first(&p->job->bad, p->lane[l] / j->chunks);
+			note_first(&p->job->bad, p->lane[l].row);
 	}
 	return even;
 }
@@ -374,7 +459,7 @@ static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(p
 static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to)
 {
 	for (int l = 0; l < MOST; l++) {
-		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0]] : NULL;
+		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
 		for (int i = 0; i < 2; i++) {
 			to->before[i][l] = e ? (REAL)e->before[i] : 0;
 			to->behind[i][l] = e ? (REAL)e->behind[i] : 0;
@@ -426,6 +511,10 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 	const struct chain_job *j = p->job;
 	const struct chain_view *v = &j->out[0];
 	const int wide = p->count > W ? MOST : W;
+	const bool plain = v->dtype == IS_DTYPE && v->along == 2 && v->pair == 1 && !divide;
+	char *row[MOST];
+	for (int l = 0; l < p->count; l++)
+		row[l] = row_of(v, p->lane[l].row);
 	for (int64_t t = 0; t < j->length; t += W)
 		for (int q = 0; q < wide / W; q++) {
 			rv re[W], im[W];
@@ -438,35 +527,20 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 			NAME(turn)(re);
 			NAME(turn)(im);
 			for (int l = 0; l < W && q * W + l < p->count; l++) {
-				const int64_t lane = p->lane[q * W + l], left = lane_length(j, lane) - t;
+				const struct chain_lane *lane = &p->lane[q * W + l];
+				const int64_t first = lane->first + t, left = lane->length - t;
 				if (left <= 0 || (skip && skip[q * W + l]))
 					continue;
-				char *row = row_of(v, lane / j->chunks);
-				const int64_t first = lane_first(j, lane) + t;
-				if (left >= W && v->dtype == IS_DTYPE && v->along == 2 && v->pair == 1 && !divide) {
+				if (left >= W && plain) {
 					rv two[2];
-#if VF * 4 / IS_BYTES == 16
-					two[0] = __builtin_shufflevector(re[l], im[l], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
-									 6, 22, 7, 23);
-					two[1] = __builtin_shufflevector(re[l], im[l], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
-									 13, 29, 14, 30, 15, 31);
-#elif VF * 4 / IS_BYTES == 8
-					two[0] = __builtin_shufflevector(re[l], im[l], 0, 8, 1, 9, 2, 10, 3, 11);
-					two[1] = __builtin_shufflevector(re[l], im[l], 4, 12, 5, 13, 6, 14, 7, 15);
-#elif VF * 4 / IS_BYTES == 4
-					two[0] = __builtin_shufflevector(re[l], im[l], 0, 4, 1, 5);
-					two[1] = __builtin_shufflevector(re[l], im[l], 2, 6, 3, 7);
-#else
-					two[0] = __builtin_shufflevector(re[l], im[l], 0, 2);
-					two[1] = __builtin_shufflevector(re[l], im[l], 1, 3);
-#endif
-					memcpy(row + first * 2 * (int64_t)sizeof(REAL), two, sizeof two);
+					NAME(join)(re[l], im[l], two);
+					memcpy(row[q * W + l] + first * 2 * (int64_t)sizeof(REAL), two, sizeof two);
 					continue;
 				}
 				REAL line[2][W];
 				NAME(put)(line[0], re[l]);
 				NAME(put)(line[1], im[l]);
-				NAME(store_line)(v, row, first, left < W ? left : W, line[0], line[1], divide);
+				NAME(store_line)(v, row[q * W + l], first, left < W ? left : W, line[0], line[1], divide);
 			}
 		}
 }
@@ -508,7 +582,7 @@ static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, R
 	to->y = z + MOST;
 	NAME(stage_z)(p, to->x, to->y);
 	NAME(entries_of)(p, to);
-	return NAME(stage_chain)(p, to->a, to->k, to->x, to->y, odd);
+	return NAME(stage_chain)(p, to->a, to->k, 0, p->job->length, to->x, to->y, odd);
 }
 
 static void NAME(forward)(const struct chain_pack *p, bool *odd)
@@ -530,12 +604,12 @@ static void NAME(forward)(const struct chain_pack *p, bool *odd)
 
 // ---- entries ----
 
-// Discs that are known to hold L (from the left) or R: of the w elements before a lane, or behind it.
+// Discs that are known to hold L (from the left) or R behind w elements: 1 over their centres; marks lanes of which they
+// are larger than a rounding of that.
 static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL *k, int64_t w, bool from_end,
-			  const REAL *x, const REAL *y, bool *failed)
+			  const REAL *x, const REAL *y, REAL to[2][MOST], bool *failed)
 {
 	const int wide = p->count > W ? MOST : W;
-	const REAL close = (REAL)(IS_F32 ? 0x1p-24 : 0x1p-53);
 	for (int q = 0; q < wide / W; q++) {
 		const rv xv = NAME(get)(x + q * W), yv = NAME(get)(y + q * W), half = NAME(splat)((REAL)0.5) / yv;
 		int64_t t = from_end ? w - 1 : 0;
@@ -556,15 +630,13 @@ static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL 
 		lane[0] = r;
 		lane[1] = size;
 		const CX in = NAME(inverse)(re, im, false, 0);
+		NAME(put)(to[0] + q * W, in.re);
+		NAME(put)(to[1] + q * W, in.im);
 		for (int l = 0; l < W && q * W + l < p->count; l++) {
 			const double radius = (double)lane[0][l], modulus = sqrt((double)lane[1][l]);
-			struct chain_entry *e = &p->job->entry[p->lane[q * W + l]];
-			double *to = from_end ? e->behind : e->before;
-			to[0] = (double)in.re[l];
-			to[1] = (double)in.im[l];
 			// k < 0: nothing is known
-			failed[q * W + l] |= !(worst[l] >= 0 && radius <= (double)close * modulus && isfinite(to[0]) &&
-					       isfinite(to[1]));
+			failed[q * W + l] |= !(worst[l] >= 0 && radius <= CLOSE * modulus && isfinite((double)in.re[l]) &&
+					       isfinite((double)in.im[l]));
 		}
 	}
 }
@@ -572,20 +644,23 @@ static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL 
 static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 {
 	const int64_t each = w * MOST;
-	REAL z[2 * MOST], *m = yk_team_scratch((size_t)each * 2 * sizeof *m);
+	REAL z[2 * MOST], in[2][MOST], *m = yk_team_scratch((size_t)each * 2 * sizeof *m);
 	if (!m) {
 		atomic_store(&p->job->no_memory, true);
 		return;
 	}
 	NAME(stage_z)(p, z, z + MOST);
-	NAME(stage)(p, m, &p->job->a, -w, w, p->job->n, false);
-	NAME(stage_bonds)(p, m + each, -w, w);
-	NAME(disc_of)(p, m, m + each, w, false, z, z + MOST, failed);
-	if (p->job->side)
-		return;
-	NAME(stage)(p, m, &p->job->a, p->job->length, w, p->job->n, false);
-	NAME(stage_bonds)(p, m + each, p->job->length + 1, w);
-	NAME(disc_of)(p, m, m + each, w, true, z, z + MOST, failed);
+	for (int end = 0; end < (p->job->side ? 1 : 2); end++) {
+		NAME(stage)(p, m, &p->job->a, end ? p->job->length : -w, w, p->job->n, false);
+		NAME(stage_bonds)(p, m + each, end ? p->job->length + 1 : -w, w);
+		NAME(disc_of)(p, m, m + each, w, end, z, z + MOST, in, failed);
+		for (int l = 0; l < p->count; l++) {
+			struct chain_entry *e = &p->job->entry[p->lane[l].index];
+			double *to = end ? e->behind : e->before;
+			to[0] = (double)in[0][l];
+			to[1] = (double)in[1][l];
+		}
+	}
 }
 
 // Powers of two: 1 over the one below the largest part.
@@ -631,7 +706,7 @@ static void NAME(matrices)(const struct chain_pack *p, bool *odd)
 			}
 		}
 		for (int l = 0; l < W && q * W + l < p->count; l++) {
-			struct chain_link *to = &p->job->link[p->lane[q * W + l]];
+			struct chain_link *to = &p->job->link[p->lane[q * W + l].index];
 			for (int i = 0; i < 2; i++) {
 				to->of[i][0] = (double)u[i].re[l];
 				to->of[i][1] = (double)u[i].im[l];
@@ -650,4 +725,5 @@ const struct chain_lanes ISA(NAME(yk_chain)) = {
 	.matrices = NAME(matrices),
 	.forward = NAME(forward),
 	.back = NAME(back),
+	.near = NAME(near),
 };

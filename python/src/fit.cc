@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of yoke_fit around a network of Python's: it runs without the GIL, which what it calls gets for as long.
+#include "module.h"
+
+#include <cmath>
+#include <exception>
+
+namespace py {
+
+struct Fit {
+	nb::object next, loss, valid, log;
+	yoke_loader *loader;
+	nb::object batch, value;  // tensors that C has until the next ones
+	std::exception_ptr error; // of the first function that raised; it ends the run
+};
+
+// Calls fn with the GIL, in a scope of C's if it is in one: what it leaves to objects stays where `lift` says so.
+template <typename F> static int called(Fit *f, bool scoped, bool lift, int wrong, F fn)
+{
+	nb::gil_scoped_acquire gil;
+	Scope *scope = nullptr;
+	try {
+		scope = scoped ? scope_of_c(current()) : nullptr;
+		const int n = fn(scope);
+		Scope *s = scope;
+		scope = nullptr;
+		if (s)
+			scope_end(s, lift);
+		return n;
+	} catch (...) {
+		if (!f->error)
+			f->error = std::current_exception();
+	}
+	if (scope)
+		scope_end(scope, false);
+	return wrong;
+}
+
+// The tensors that a function of Python's gives for a batch; None: there are no more.
+static int batch_of(Fit *f, nb::object &fn, int64_t number, int most, yoke_tensor **in)
+{
+	return called(f, true, true, YOKE_EINVAL, [&](Scope *) {
+		f->batch = nb::none(); // the last one's may go
+		nb::object got = fn(number);
+		if (got.is_none())
+			return 0;
+		Ops x(got, false, "fit");
+		for (int i = 0; i < x.n() && i < most; i++)
+			in[i] = x.h[static_cast<size_t>(i)];
+		f->batch = got;
+		return x.n();
+	});
+}
+
+static int next(void *arg, int64_t part, int most, yoke_tensor **in)
+{
+	auto *f = static_cast<Fit *>(arg);
+	if (!f->loader)
+		return batch_of(f, f->next, part, most, in);
+	const int fields = nb::cast<int>(f->next);
+	const int64_t rows = yoke_loader_next(f->loader, fields, in, nullptr);
+	return rows > 0 ? fields : static_cast<int>(rows);
+}
+
+static int valid(void *arg, int64_t number, int most, yoke_tensor **in)
+{
+	auto *f = static_cast<Fit *>(arg);
+	return batch_of(f, f->valid, number, most, in);
+}
+
+static yoke_tensor *loss(void *arg, yoke_module *, int n, yoke_tensor *const *in)
+{
+	auto *f = static_cast<Fit *>(arg);
+	yoke_tensor *y = nullptr;
+	called(f, true, false, 0, [&](Scope *scope) {
+		nb::list parts;
+		for (int i = 0; i < n; i++)
+			parts.append(nb::steal(lend(in[i], current(), Py_None)));
+		f->value = f->loss(parts);
+		if (!is_tensor(f->value.ptr()))
+			throw nb::type_error("fit: loss gives a tensor");
+		Tensor *t = as_tensor(f->value.ptr());
+		alive(t, "fit");
+		if (t->scope == scope)
+			t->held = Held::LENT; // C's
+		y = t->h;
+		return 0;
+	});
+	return y;
+}
+
+static nb::object step_of(const struct yoke_fit_step &s)
+{
+	nb::object rec = record();
+	rec.attr("step") = s.step;
+	rec.attr("skipped") = s.skipped;
+	rec.attr("loss") = s.loss;
+	rec.attr("grad_norm") = s.grad_norm;
+	rec.attr("lr") = s.lr;
+	rec.attr("scale") = s.scale;
+	rec.attr("valid") = s.valid;
+	rec.attr("seconds") = s.seconds;
+	return rec;
+}
+
+// Ctrl-C ends the run behind the step, saved, as a signal does in C.
+static int log(void *arg, const struct yoke_fit_step *s)
+{
+	auto *f = static_cast<Fit *>(arg);
+	return called(f, false, false, 1, [&](Scope *) {
+		const bool enough = nb::cast<bool>(f->log(step_of(*s)));
+		if (PyErr_CheckSignals() < 0)
+			throw nb::python_error();
+		return enough ? 1 : 0;
+	});
+}
+
+static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, nb::object loss_, nb::object valid_, nb::object log_,
+		     int64_t steps, int64_t accumulate, int64_t log_every, int64_t valid_every, int64_t save_every, Text out, bool resume,
+		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed)
+{
+	enter();
+	current();
+	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit");
+	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), nullptr };
+	struct yoke_fit o = {};
+	o.size = sizeof o;
+	Handle<yoke_loader> *loader = nullptr;
+	if (nb::try_cast(next_, loader) && loader) {
+		o.data = f.loader = loader->get("fit");
+		f.next = loader->keep; // how many tensors a batch has
+	}
+	o.net = net.get("fit");
+	o.optim = optim.get("fit");
+	o.steps = steps;
+	o.accumulate = accumulate;
+	o.next = next;
+	o.loss = loss;
+	o.valid = valid_.is_none() ? nullptr : valid;
+	o.log = log;
+	o.arg = &f;
+	o.log_every = log_every;
+	o.valid_every = valid_every;
+	o.save_every = save_every;
+	o.out = folder.c();
+	o.resume = resume;
+	o.precision = kind.c();
+	o.keep_f32 = kept.c();
+	o.allow_emulated = allow_emulated;
+	o.seed = seed;
+	struct yoke_fit_end end = {};
+	end.size = sizeof end;
+	const int err = unlocked([&] { return yoke_fit(&o, &end); });
+	const std::string why = yoke_error(); // before tensors go
+	yoke_error_clear();
+	f.batch.reset();
+	f.value.reset();
+	if (f.error)
+		std::rethrow_exception(f.error);
+	if (err) {
+		set_error(err, why.c_str());
+		throw nb::python_error();
+	}
+	nb::object rec = record();
+	rec.attr("step") = end.step;
+	rec.attr("loss") = end.loss;
+	rec.attr("valid") = end.valid;
+	return { rec };
+}
+
+void fit_setup(nb::module_ &m)
+{
+	m.def("_fit", fit, "net"_a, "optim"_a, "next"_a, "loss"_a, "valid"_a.none(), "log"_a, nb::kw_only(), "steps"_a, "accumulate"_a,
+	      "log_every"_a, "valid_every"_a, "save_every"_a, "out"_a.none(), "resume"_a, "precision"_a.none(), "keep_f32"_a.none(),
+	      "allow_emulated"_a, "seed"_a);
+}
+
+} // namespace py

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of few bytes among ranks of one machine: each posts its operands beside its seat, where all others read them
+// as soon as they see them, and computes its result itself.  So a rank waits for each other rank once, and for none to have
+// read what it posted: it has two places for that, and takes one again when all others are done with its last job.
+//
+// A rank that posts job n is done with all before, which is how most are known to be done with it.
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "dist/ranks.h"
+#include "dist/sums.h"
+
+enum { ALIGN = 16 }; // of a tensor's bytes in a post
+
+static size_t bytes_of(const struct yk_task *t, uint32_t k)
+{
+	return (size_t)t->count[k] * yoke_dtype_size(t->dtype);
+}
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+bool yk_post_takes(const struct yk_task *t)
+{
+	const struct yoke_group *g = t->group;
+	size_t bytes = 0;
+	if (g->hub->route || g->ranks < 2 || (t->what != YK_DO_ALL_REDUCE && t->what != YK_DO_ALL_GATHER &&
+					      t->what != YK_DO_BROADCAST && t->what != YK_DO_BARRIER))
+		return false;
+	for (uint32_t k = 0; k < t->tensors && bytes <= YK_POST; k++)
+		bytes += aligned(bytes_of(t, k));
+	return bytes <= YK_POST && bytes * g->ranks <= (size_t)4 * YK_POST;
+}
+
+static struct yk_post *post_of(const struct yk_job *j, uint32_t rank)
+{
+	return &j->task->group->hub->seat[rank].post[j->sequence % 2];
+}
+
+// Are all others done with what this rank posted there before?
+static bool is_free(struct yk_job *j)
+{
+	struct yoke_group *g = j->task->group;
+	const uint64_t used = atomic_load_explicit(&post_of(j, g->rank)->number, memory_order_relaxed);
+	for (uint32_t i = 0; i < g->ranks && g->others < used; i++)
+		if (i != g->rank && atomic_load(&g->hub->seat[i].left) < used)
+			return false;
+	g->others = g->others < used ? used : g->others;
+	return true;
+}
+
+static void post(struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yk_post *p = post_of(j, t->group->rank);
+	size_t at = 0;
+	for (uint32_t k = 0; k < t->tensors; k++) {
+		if (t->what != YK_DO_BROADCAST || t->group->rank == t->root)
+			memcpy(p->data + at, j->in[k], bytes_of(t, k));
+		at += aligned(bytes_of(t, k));
+	}
+	p->hash = t->hash;
+	atomic_store(&p->number, j->sequence + 1);
+	yk_job_come(j);
+}
+
+// Have all others posted, the same?
+static bool all_posted(const struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	const uint64_t want = j->sequence + 1;
+	for (uint32_t i = 0; i < g->ranks; i++) {
+		struct yk_seat *s = &g->hub->seat[i];
+		const bool gone = atomic_load(&s->gone), came = atomic_load(&s->came) >= want; // before what they posted
+		if (atomic_load(&s->post[j->sequence % 2].number) == want)
+			continue;
+		if (came)
+			yk_job_disagrees(j, i, s->text[j->sequence % YK_TEXTS]);
+		else if (gone)
+			yk_job_alone(j, i);
+		return false;
+	}
+	for (uint32_t i = 0; i < g->ranks; i++)
+		if (post_of(j, i)->hash != j->task->hash) {
+			yk_job_disagrees(j, i, g->hub->seat[i].text[j->sequence % YK_TEXTS]);
+			return false;
+		}
+	return true;
+}
+
+static void compute(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	const uint32_t n = t->group->ranks;
+	const void *in[YK_MOST_RANKS];
+	size_t at = 0;
+	for (uint32_t k = 0; k < t->tensors; k++) {
+		const size_t bytes = bytes_of(t, k);
+		for (uint32_t i = 0; i < n; i++)
+			in[i] = post_of(j, i)->data + at;
+		if (t->what == YK_DO_ALL_REDUCE)
+			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] }, (size_t)t->count[k]);
+		else if (t->what == YK_DO_BROADCAST)
+			memcpy(j->out[k], in[t->root], bytes);
+		else
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(j->out[k] + i * bytes, in[i], bytes);
+		at += aligned(bytes);
+	}
+}
+
+bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
+{
+	struct yoke_group *g = j->task->group;
+	struct yk_seat *s = &g->hub->seat[g->rank];
+	const bool comes = !j->begun;
+	if (yk_job_broken(j, code, why))
+		return j->phase == YK_OVER;
+	if (comes && !is_free(j))
+		return false;
+	if (comes)
+		post(j);
+	if (!all_posted(j))
+		return comes;
+	compute(j);
+	yk_job_sent(j);
+	g->others = j->sequence > g->others ? j->sequence : g->others;
+	j->phase = YK_OVER;
+	if (!comes)
+		atomic_store_explicit(&s->since, yk_nanoseconds(), memory_order_relaxed);
+	atomic_store(&s->left, j->sequence + 1);
+	yk_job_ring(j);
+	return true;
+}
