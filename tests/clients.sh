@@ -26,6 +26,12 @@ verdict "goes on" "$([ $? -eq 0 ] || cat err)"
 rm a/*.safetensors && cp kept/* a
 "$yoke" train out=a resume=1 tensorboard=1 steps=10 2>err
 verdict "and once more, from an earlier step" "$([ $? -eq 0 ] || cat err)"
+# One whose queues run behind the host, with arrows to their pieces.
+if [ -n "${YOKE_TEST_OPENCL:-}" ] && YOKE_PLUGIN_PATH=${YOKE_TEST_OPENCL%/*} "$yoke" info 2>&1 | grep -q '^  opencl:0 '; then
+	# shellcheck disable=SC2086 # words
+	YOKE_PLUGIN_PATH=${YOKE_TEST_OPENCL%/*} "$yoke" train out=b backend=opencl steps=3 profile=0,2,0,1,1 $small 2>err
+	verdict "a run on OpenCL" "$([ $? -eq 0 ] || cat err)"
+fi
 python3 "$tests/clients.py" "$yoke" a >py.out 2>&1
 code=$?
 verdicts <py.out

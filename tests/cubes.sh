@@ -8,7 +8,7 @@ yoke=${YOKE:-$PWD/yoke}
 cd "${TMPDIR:-/tmp}" || exit 99
 
 python=
-for p in /usr/bin/python3 python3; do
+for p in python3 /usr/bin/python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }
 done
 # says LINE COMMAND: its output, both streams, has that line

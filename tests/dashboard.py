@@ -256,6 +256,9 @@ try:
     wide = []
     for width in (400, 1280):
         b.size(width, 900)
+        b.run('scrollTo(0, document.querySelector("#plots").offsetTop - 60)')
+        if not b.wait("document.querySelector('#plots svg').viewBox.baseVal.width %s 480" % ('<' if width == 400 else '>')):
+            wide.append('%d: plots are as they were' % width)
         if os.environ.get('YOKE_TEST_SHOTS'):
             b.shot('%s/page-%d.png' % (os.environ['YOKE_TEST_SHOTS'], width))
         over = b.run('return document.documentElement.scrollWidth - document.documentElement.clientWidth')

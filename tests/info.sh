@@ -99,5 +99,37 @@ else
 	count=$((count + 1))
 	echo "ok $count - libraries that are opened # SKIP this linker does not tell"
 fi
+
+# ---- what NVIDIA's own program says of the GPUs ----
+
+modules=${bad%/tests/bad/.libs}/plugins/cuda/.libs
+if ! nvidia-smi --query-gpu=pci.bus_id,memory.total,temperature.gpu --format=csv,noheader,nounits >smi 2>/dev/null ||
+	! YOKE_PLUGIN_PATH=$modules "$yoke" info --json >info.json 2>/dev/null || ! grep -q '"cuda:0"' info.json; then
+	count=$((count + 1))
+	echo "ok $count - telemetry beside nvidia-smi # SKIP no GPU of NVIDIA's, or no nvidia-smi"
+elif ! python3 -c '' 2>/dev/null; then
+	count=$((count + 1))
+	echo "ok $count - telemetry beside nvidia-smi # SKIP no python3"
+else
+	verdict "telemetry is nvidia-smi's: $(tr '\n' ';' <smi)" "$(python3 - 2>&1 <<'END'
+import json
+o = json.load(open('info.json'))
+smi = {w[0].lower()[-12:]: w[1:] for w in ([x.strip() for x in l.split(',')] for l in open('smi'))}
+found = 0
+for d in o['devices']:
+    if not d['id'].startswith('cuda:') or d.get('pci', '')[-12:].lower() not in smi:
+        continue
+    total, degrees = smi[d['pci'][-12:].lower()]
+    s = o['telemetry']['devices'].get(d['id'], {})
+    found += 1
+    if total.isdigit() and abs(s.get('mem_total', 0) / 2**20 - int(total)) > 1:
+        print('%s: %s bytes, not %s MiB' % (d['id'], s.get('mem_total'), total))
+    if degrees.isdigit() and abs(s.get('temp_c', -99) - int(degrees)) > 5:
+        print('%s: %s degrees, not %s' % (d['id'], s.get('temp_c'), degrees))
+if not found:
+    print('no device of that address')
+END
+	)"
+fi
 cd .. && rm -rf info.work
 echo "1..$count"

@@ -108,7 +108,7 @@ verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-r
 	}')"
 
 python=
-for p in /usr/bin/python3 python3; do
+for p in python3 /usr/bin/python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }
 done
 if [ -n "$python" ]; then

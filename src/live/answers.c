@@ -224,6 +224,7 @@ static char *draw(struct yk_live *l, const struct yk_plot_kind *kind, const stru
 	if (svg) {
 		FILE *f = open_memstream(&to, &bytes);
 		if (f) {
+			m.plot.width = ask->width;
 			yk_svg_plot(f, &m.plot);
 			fclose(f);
 		}
@@ -241,8 +242,8 @@ char *yk_live_plot(struct yk_live *l, const char *name, const struct yk_plot_ask
 	char key[sizeof kept->key];
 	if (!yk_plot_find(l->n, l->view, name, &kind))
 		return NULL;
-	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %s", svg, ask->from, ask->to, ask->points, ask->smooth, ask->log,
-		 name);
+	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %d %s", svg, ask->from, ask->to, ask->points, ask->smooth, ask->log,
+		 ask->width, name);
 	for (int i = 0; i < YK_LIVE_KEPT; i++) {
 		struct yk_live_plot *p = &l->plot[i];
 		if (!strcmp(p->key, key)) {

@@ -64,6 +64,8 @@ class Card {
 		if (this.range) q.set('from', this.range[0]), q.set('to', this.range[1]);
 		if ($('log').checked) q.set('log', 1);
 		if (+$('smooth').value > 0) q.set('smooth', $('smooth').value);
+		const width = 40 * Math.round(this.box.clientWidth / 40); // text would be too small in a narrow one
+		if (width < 480) q.set('width', width);
 		return q.toString();
 	}
 	async load() {
@@ -255,4 +257,5 @@ const listen = () => {
 
 $('smooth').oninput = () => { $('smooth-is').textContent = (+$('smooth').value).toFixed(2); soon(); };
 $('log').onchange = loadPlots;
+addEventListener('resize', soon);
 load().then(listen);

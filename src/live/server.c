@@ -239,6 +239,7 @@ static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const ch
 		.from = number(c, "from", -INFINITY), .to = number(c, "to", INFINITY),
 		.points = (size_t)fmax(2, fmin(4000, number(c, "points", 960))),
 		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))), .log = number(c, "log", 0) == 1,
+		.width = (int)fmax(320, fmin(1440, number(c, "width", 720))),
 	};
 	pthread_mutex_lock(&s->mutex);
 	char *text = yk_live_plot(&s->live, name, &ask, svg);

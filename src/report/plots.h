@@ -28,6 +28,7 @@ struct yk_plot_ask {
 	size_t points;   // of each curve, at most
 	double smooth;   // 0 .. 0.999: share of what was before in a running mean
 	bool log;        // the y axis
+	int width;       // of the picture; 0: as usual
 };
 struct yk_plot_made {
 	struct yk_plot plot;
