@@ -20,5 +20,7 @@ struct yk_need {
 uint64_t yk_parameters_bytes(const struct yk_parameters *);
 // For a trainer without a model (yk_trainer_plan).
 int yk_need_of(const struct yk_trainer *, int64_t batch, uint64_t room, struct yk_need *);
+// The peak of a run alone; 0 where that cannot be told.
+uint64_t yk_need_peak(const struct yk_trainer *, int64_t batch);
 
 #endif
