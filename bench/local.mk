@@ -17,6 +17,7 @@ bench_programs = \
 	bench/contract_opencl \
 	bench/data \
 	bench/epilogue \
+	bench/experts \
 	bench/generate \
 	bench/map \
 	bench/native_launches \
@@ -40,6 +41,7 @@ bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c bench/operand.h bench/rounds.h
+bench_experts_SOURCES = bench/experts.c bench/rounds.h
 bench_generate_SOURCES = bench/generate.c
 if OPENCL
 bench_programs += bench/launches

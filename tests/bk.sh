@@ -61,6 +61,24 @@ verdict "eval: $(grep '^loss' out)" $?
 "$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >a 2>err && [ -s a ] &&
 	YOKE_THREADS=1 "$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >b 2>err && cmp -s a b
 verdict 'generate, past the window, the same text with one thread' $?
+for way in YOKE_SPILL=2 YOKE_ALIGN=2 YOKE_PLAN_NAMED=0; do
+	export "${way?}"
+	trains "$way" steps=3 dropout=0.1 checkpoints=0
+	unset "${way%=*}"
+	field loss whole/metrics.jsonl | head -n 3 >want
+	field loss "$way/metrics.jsonl" | paste -d ' ' want - |
+		awk '{ d = $1 / $2 - 1; n += d < 1e-5 && d > -1e-5 } END { exit n != 3 }'
+	verdict "$way: losses of a plain run" $?
+done
+# shellcheck disable=SC2046 # words
+"$yoke" train data=text $(echo "$small" | sed 's/ batch=4//') out=limited steps=4 memory=200M batch=auto recompute=block \
+	>out 2>limited.err
+grep -q '^batch=[0-9]*: the fastest' limited.err
+verdict "batch=auto: $(grep '^batch' limited.err)" $?
+foretold=$(sed -n 's/^memory=200M: the run is to take \([0-9.]*\) MiB at most$/\1/p' limited.err)
+peak=$(field peak_bytes limited/metrics.jsonl | tail -n 1)
+awk "BEGIN { f = ${foretold:-0} * 1048576; p = ${peak:-0}; exit !(f > 0 && p / f < 1.05 && p / f > 0.95) }"
+verdict "before step 1: ${foretold:-nothing} MiB, then ${peak:-nothing} bytes" $?
 trains both steps=3 bk_side=both
 [ "$(grep -c 'bk_side=both lets a token see' both.err)" = 1 ] && grep -q '"leaks": true' both/manifest.json &&
 	[ "$(grep -c '"leaks":true' both/metrics.jsonl)" = 3 ]

@@ -108,6 +108,24 @@ static int try_all(int (*fn)(void *arg), struct asked *a)
 	return yk_dry_try(UINT64_MAX, fn, a);
 }
 
+uint64_t yk_need_peak(const struct yk_trainer *t, int64_t batch)
+{
+	uint64_t most = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages); s++) {
+		struct yk_need need = { 0 };
+		struct asked a = { t, s, batch, &need };
+		int e = yk_dry_try(yk_dry_room(), rehearse, &a);
+		if (e == YOKE_ENOMEM)
+			e = try_all(rehearse, &a);
+		if (e < 0) {
+			yoke_error_clear(); // the run will say what is wrong
+			return 0;
+		}
+		most = need.peak > most ? need.peak : most;
+	}
+	return most;
+}
+
 int yk_need_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_need *to, int64_t *stage)
 {
 	struct yk_need n;

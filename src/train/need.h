@@ -23,5 +23,7 @@ uint64_t yk_parameters_bytes(const struct yk_parameters *);
 int yk_need_of(const struct yk_trainer *, int64_t batch, uint64_t room, struct yk_need *, int64_t *stage);
 // Of one stage.
 int yk_need_of_stage(const struct yk_trainer *, int64_t stage, int64_t batch, uint64_t room, struct yk_need *);
+// The peak of a run alone, of the stage that needs most; 0 where that cannot be told.
+uint64_t yk_need_peak(const struct yk_trainer *, int64_t batch);
 
 #endif

@@ -17,6 +17,7 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/compress.h"
+#include "train/need.h"
 #include "train/ranks.h"
 #include "train/stages.h"
 #include "train/tensor.h"
@@ -371,6 +372,8 @@ int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *
 		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
+	if (e == 0 && *yk_config_str(c, YK_KEY_memory) && yk_grid_data(c) * yk_config_int(c, YK_KEY_tensor) == 1)
+		t->foretold = yk_need_peak(t, yk_config_int(c, YK_KEY_batch));
 	if (e == 0)
 		e = yk_trainer_make(t, yk_config_int(c, YK_KEY_batch), from, folder);
 	if (e < 0) {

@@ -44,6 +44,7 @@ struct yk_trainer {
 	double dropout;
 	double lr; // of the last step
 	char batch_why[160]; // of batch=auto; "": it was given
+	uint64_t foretold;   // bytes that the run is to take at most, where memory= was given; 0: not known
 	struct yk_schedule schedule;
 	struct yk_corpus *corpus;
 	struct yk_tokenizer *tokenizer; // the corpus's
