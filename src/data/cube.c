@@ -12,7 +12,7 @@
 #include "data/cube.h"
 #include "data/elements.h"
 
-enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes read at a time; of bands that lie apart: 32 KiB of each of 128
+enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 23 }; // bytes read at a time; of bands, which lie apart: as many lines as that has
 
 static bool ends(const char *path, const char *end)
 {
