@@ -107,6 +107,10 @@ verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-r
 		if (n != 2 || !(wall > 0) || (sum - wall) ^ 2 > (0.02 * wall) ^ 2) print n, "passes,", sum, "of", wall
 	}')"
 
+verdict 'scales' "$("$yoke" bench fit scale=channels count=2 trainer.max_epochs=1 --json scale.json >out 2>&1 || cat out
+	for bands in 10 20 50 100 200; do
+		grep -q "bands=$bands  *cpu .* samples/s .* ms .* MiB (planned" out || cat out
+	done)"
 python=
 for p in python3 /usr/bin/python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }

@@ -12,7 +12,7 @@
 #include "data/cube.h"
 #include "data/elements.h"
 
-enum { BLOCK = 1 << 20 }; // bytes read at a time
+enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 23 }; // bytes read at a time; of bands, which lie apart: as many lines as that has
 
 static bool ends(const char *path, const char *end)
 {
@@ -67,7 +67,7 @@ static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weigh
 	const struct yk_envi *e = &c->envi;
 	const int64_t pixels = e->lines * e->samples, bands = c->variable ? e->bands : c->bands;
 	const uint64_t slab = (uint64_t)(pixels * e->type->width);
-	const struct yk_taken t = taken(c, !c->variable, pixels, 1, e->lines);
+	const struct yk_taken t = taken(c, !c->variable || c->all, pixels, 1, e->lines);
 	unsigned char *block = malloc((size_t)bands * slab);
 	int err = !block ? yk_fail(YOKE_ENOMEM, "%s: no memory for %llu bytes", c->path, (unsigned long long)bands * slab) :
 		  c->variable ? yk_mat_read(c, block) : 0;
@@ -91,16 +91,15 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		weight[i] = 1;
 	if (c->columns)
 		return read_columns(c, swapped, x, weight);
-	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && isnan(e->ignore) && c->bands == e->bands &&
-	    c->band[0] == 0 && c->band[c->bands - 1] == c->bands - 1) // as they are
+	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && isnan(e->ignore) && c->all) // as they are
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
-	const int64_t most = line > BLOCK ? 1 : BLOCK / line < e->lines ? BLOCK / line : e->lines;
+	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
 	unsigned char *block = malloc((size_t)(most * line));
 	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %lld bytes", c->path, (long long)(most * line));
 	for (int64_t first = 0; first < e->lines && !err; first += most) {
 		const int64_t lines = first + most < e->lines ? most : e->lines - first;
-		const struct yk_taken t = taken(c, bsq, bsq ? lines * e->samples : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
+		const struct yk_taken t = taken(c, bsq || c->all, bsq ? lines * e->samples : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
 						bip ? bands : 1);
 		err = fetch(c, first, lines, block);
 		if (!err && swapped)
@@ -143,10 +142,13 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 	const int64_t outer = e->interleave == YK_BSQ ? e->bands : e->lines,
 		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? e->lines : e->samples,
 		      inner = e->interleave == YK_BIP ? e->bands : e->samples;
-	unsigned char *row = malloc((size_t)(inner * e->type->width));
-	int err = row ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	const int64_t line = inner * e->type->width, most = line > BLOCK ? 1 : BLOCK / line; // rows written at a time
+	unsigned char *block = malloc((size_t)(most * line));
+	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int64_t rows = 0;
 	for (int64_t o = 0; o < outer && !err; o++)
 		for (int64_t m = 0; m < middle && !err; m++) {
+			unsigned char *row = block + rows * line;
 			for (int64_t i = 0; i < inner && !err; i++) {
 				const int64_t l = e->interleave == YK_BSQ ? m : o,
 					      s = e->interleave == YK_BIP ? m : i,
@@ -158,10 +160,13 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 			}
 			if (!err && e->big != host_big && e->type->width > 1)
 				swap(row, e->type->width, (size_t)inner);
-			if (!err)
-				err = yk_file_add(w, row, (size_t)(inner * e->type->width));
+			rows++;
+			if (!err && (rows == most || (o + 1 == outer && m + 1 == middle))) {
+				err = yk_file_add(w, block, (size_t)(rows * line));
+				rows = 0;
+			}
 		}
-	free(row);
+	free(block);
 	return err;
 }
 

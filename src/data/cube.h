@@ -16,6 +16,7 @@ struct yoke_cube {
 	char *variable;      // of a MAT file; NULL: of none
 	int64_t bands;       // that are read
 	int64_t *band;       // their places in the file
+	bool all;            // they are all of it, in its order
 	double *wavelength;  // theirs, or NULL
 };
 

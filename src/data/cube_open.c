@@ -214,6 +214,9 @@ yoke_cube *yoke_cube_open(const char *path, const char *settings)
 		err = choose(c, s.bands);
 	if (!err && c->envi.wavelength && !(c->wavelength = malloc((size_t)c->bands * sizeof *c->wavelength)))
 		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	c->all = !err && c->bands == c->envi.bands;
+	for (int64_t i = 0; c->all && i < c->bands; i++)
+		c->all = c->band[i] == i;
 	for (int64_t i = 0; !err && c->wavelength && i < c->bands; i++)
 		c->wavelength[i] = c->envi.wavelength[c->band[i]];
 	if (!err)

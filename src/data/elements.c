@@ -63,7 +63,7 @@ static const struct element *element_of(int number)
 static void take_pixels(const struct element *e, const struct yk_taken *t, const char *from, int64_t step, float *x, float *weight)
 {
 	const bool weighed = weight && !isnan(t->ignore);
-	if (!weighed && t->bands == step && !t->band[0] && t->band[t->bands - 1] == t->bands - 1) { // all bands of all
+	if (!weighed && t->packed) { // all bands of all
 		e->convert(from, t->samples * t->bands, t->scale, x);
 		return;
 	}
@@ -91,18 +91,19 @@ static inline void put(float *to, f32x4 v)
 	memcpy(to, &v, sizeof v);
 }
 
-// to[r * step + k] = from[k][r] for k < n, r < m
-static void turn(float from[BANDS][RUN], int64_t n, int64_t m, float *to, int64_t step)
+// to[r * step + k] = from[k * far + r] for k < n, r < m
+static void turn(const float *from, int64_t far, int64_t n, int64_t m, float *to, int64_t step)
 {
 	int64_t r = 0;
 	for (; r + 4 <= m; r += 4) {
 		int64_t k = 0;
 		for (; k + 4 <= n; k += 4) {
+			const float *at = from + k * far + r;
 			f32x4 a, b, c, d;
-			memcpy(&a, from[k] + r, sizeof a);
-			memcpy(&b, from[k + 1] + r, sizeof b);
-			memcpy(&c, from[k + 2] + r, sizeof c);
-			memcpy(&d, from[k + 3] + r, sizeof d);
+			memcpy(&a, at, sizeof a);
+			memcpy(&b, at + far, sizeof b);
+			memcpy(&c, at + 2 * far, sizeof c);
+			memcpy(&d, at + 3 * far, sizeof d);
 			const f32x4 ab = PICK(a, b, 0, 4, 1, 5), cd = PICK(c, d, 0, 4, 1, 5), ba = PICK(a, b, 2, 6, 3, 7),
 				    dc = PICK(c, d, 2, 6, 3, 7);
 			put(to + r * step + k, PICK(ab, cd, 0, 1, 4, 5));
@@ -112,11 +113,11 @@ static void turn(float from[BANDS][RUN], int64_t n, int64_t m, float *to, int64_
 		}
 		for (; k < n; k++)
 			for (int i = 0; i < 4; i++)
-				to[(r + i) * step + k] = from[k][r + i];
+				to[(r + i) * step + k] = from[k * far + r + i];
 	}
 	for (; r < m; r++)
 		for (int64_t k = 0; k < n; k++)
-			to[r * step + k] = from[k][r];
+			to[r * step + k] = from[k * far + r];
 }
 
 // A run of n pixels whose neighbours are one element apart in the file, bands `far` elements, and in x `step` pixels.
@@ -124,16 +125,22 @@ static void take_run(const struct element *e, const struct yk_taken *t, const ch
 		     float *x, float *weight)
 {
 	float tile[BANDS][RUN];
+	const bool as_it_is = e->number == 4 && t->scale == 1 && t->packed, weighed = weight && !isnan(t->ignore);
 	for (int64_t r = 0; r < n; r += RUN)
 		for (int64_t k0 = 0; k0 < t->bands; k0 += BANDS) {
 			const int64_t m = r + RUN < n ? RUN : n - r, bands = k0 + BANDS < t->bands ? BANDS : t->bands - k0;
-			for (int64_t k = 0; k < bands; k++) {
+			float *to = x + r * step * t->bands + k0;
+			for (int64_t k = 0; k < bands && (!as_it_is || weighed); k++) {
 				const char *run = from + ((t->packed ? k0 + k : t->band[k0 + k]) * far + r) * e->width;
-				e->convert(run, m, t->scale, tile[k]);
-				if (weight && !isnan(t->ignore))
+				if (!as_it_is)
+					e->convert(run, m, t->scale, tile[k]);
+				if (weighed)
 					e->ignore(run, m, t->ignore, weight + r * step, step);
 			}
-			turn(tile, bands, m, x + r * step * t->bands + k0, step * t->bands);
+			if (as_it_is)
+				turn((const float *)(const void *)from + k0 * far + r, far, bands, m, to, step * t->bands);
+			else
+				turn(tile[0], RUN, bands, m, to, step * t->bands);
 		}
 }
 

@@ -18,7 +18,7 @@ struct yk_taken {
 	int number;             // ENVI's, of the type
 	int64_t far, line, sample;
 	int64_t samples, bands; // bands: that are taken
-	const int64_t *band;    // their places, ascending or not
+	const int64_t *band;    // their places, in any order
 	bool packed;            // the block has those alone, in that order
 	double scale, ignore;   // divides; NaN: nothing is ignored
 };

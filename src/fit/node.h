@@ -58,6 +58,8 @@ struct yk_set_fields {
 };
 int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
 double yk_select_temperature(int64_t epoch);
+// Settings of loaders that come before the caller's: one batch ahead of the one in use, since those of cubes are large.
+#define YK_FIT_LOADER "last=keep prefetch=1 held=1 "
 
 // The values of a batch: the stream's, and of each node once it is asked for.
 struct yk_values {

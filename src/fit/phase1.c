@@ -155,7 +155,7 @@ static int read_pass(struct phase *f, const struct pass *pass)
 	struct yoke_pipeline_stats *stats = &f->p->stats;
 	const double began = yk_seconds(), loading = stats->loading;
 	int64_t done = f->samples;
-	snprintf(words, sizeof words, "shuffle=0 last=keep epochs=1 %.500s", f->o->loader ? f->o->loader : "");
+	snprintf(words, sizeof words, YK_FIT_LOADER "shuffle=0 epochs=1 %.500s", f->o->loader ? f->o->loader : "");
 	yoke_loader *l = yoke_loader_new(f->o->set, words);
 	int err = l ? 0 : yk_error_last();
 	if (!err && done)

@@ -187,7 +187,7 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 	const double began = yk_seconds();
 	yoke_range_push("validate");
 	int err = yk_meter_init(&m, r->p);
-	snprintf(words, sizeof words, "%.500s shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
+	snprintf(words, sizeof words, YK_FIT_LOADER "%.500s shuffle=0 epochs=1", r->o->loader ? r->o->loader : "");
 	yoke_loader *l = err ? NULL : yoke_loader_new(set, words);
 	if (!err && !l)
 		err = yk_error_last();
@@ -231,32 +231,35 @@ static bool validates(const struct run *r)
 	return (r->epoch + 1) % r->p->plan.keys.valid_every == 0 && r->batch % r->interval == 0;
 }
 
-static int train_epoch(struct run *r, yoke_loader *l, bool *more)
+// The loader is freed behind its last batch, so that the validation that follows has its memory.
+static int train_epoch(struct run *r, yoke_loader **loader)
 {
 	struct yoke_position at = { .size = sizeof at };
 	bool last = false;
 	int err = 0;
 	r->batch = r->group = 0;
-	while (*more && !err && !last) {
+	while (*loader && !err && !last) {
+		yoke_loader *l = *loader;
 		yoke_tensor *t[MOST_FIELDS];
 		yoke_scope *s = yoke_scope_begin("fit");
 		yk_fit_cast(r->p);
 		const double began = yk_seconds();
 		const int64_t rows = yoke_loader_next(l, r->fields.count, t, NULL);
 		r->p->stats.loading += yk_seconds() - began;
-		*more = rows > 0;
-		err = rows < 0 ? (int)rows : 0;
-		if (!err && *more)
-			err = yoke_loader_position(l, &at);
+		err = rows < 0 ? (int)rows : rows ? yoke_loader_position(l, &at) : yk_fail(YOKE_EIO, "pipeline_train: the set has ended");
 		last = at.epoch != r->epoch;
-		if (!err && *more && !r->batches)
+		if (!err && !r->batches)
 			err = count_batches(r, rows);
-		if (!err && *more)
+		if (!err)
 			err = train_batch(r, t, last || r->group + 1 == r->p->plan.keys.accumulate);
 		r->batch++;
 		yoke_scope_end(s);
 		tell(r, "train", r->batch, r->batches);
-		if (!err && *more && r->o->valid && validates(r)) {
+		if (err || at.epoch >= r->p->plan.keys.max_epochs) {
+			yoke_loader_free(l);
+			*loader = NULL;
+		}
+		if (!err && r->o->valid && validates(r)) {
 			err = validate(r, r->o->valid, "valid");
 			r->validated = true;
 		}
@@ -351,7 +354,7 @@ static int try_batch(void *arg)
 	struct run *r = arg;
 	char words[600];
 	yoke_tensor *t[MOST_FIELDS], *loss[YK_LOSSES + 1], *g[MOST_STATES];
-	snprintf(words, sizeof words, "%.500s workers=0 shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
+	snprintf(words, sizeof words, YK_FIT_LOADER "%.500s workers=0 shuffle=0 epochs=1", r->o->loader ? r->o->loader : "");
 	yoke_loader *l = yoke_loader_new(r->o->train, words);
 	yoke_scope *s = yoke_scope_begin("benchmark");
 	yk_fit_cast(r->p);
@@ -374,7 +377,7 @@ static int epochs(struct run *r)
 {
 	const struct yk_trainer_keys *k = &r->p->plan.keys;
 	char words[600];
-	snprintf(words, sizeof words, "seed=%llu %.400s shuffle=1 last=keep epochs=%lld", (unsigned long long)r->p->seed >> 1,
+	snprintf(words, sizeof words, YK_FIT_LOADER "seed=%llu %.400s shuffle=1 epochs=%lld", (unsigned long long)r->p->seed >> 1,
 		 r->o->loader ? r->o->loader : "", (long long)k->max_epochs);
 	int err = k->benchmark ? yk_fit_tune(try_batch, r) : 0;
 	yoke_loader *l = err ? NULL : yoke_loader_new(r->o->train, words);
@@ -382,8 +385,8 @@ static int epochs(struct run *r)
 		err = yk_error_last();
 	if (!err && r->o->folder && r->o->resume)
 		err = go_on(r, l);
-	for (bool more = true; more && !err && r->epoch < k->max_epochs;) {
-		err = train_epoch(r, l, &more);
+	while (!err && r->epoch < k->max_epochs) {
+		err = train_epoch(r, &l);
 		if (!err && !r->validated && r->epoch + 1 >= k->max_epochs)
 			err = validate(r, r->o->valid, "valid");
 		r->epoch++;

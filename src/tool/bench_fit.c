@@ -34,7 +34,7 @@ static const char small[] = "{\"data\": {\"synthetic\": \"count=200 lines=128 sa
 			    NODES ", \"trainer\": {\"max_epochs\": 5}}";
 static const char large[] = "{\"data\": {\"synthetic\": \"count=1000 lines=256 samples=256 bands=100\", \"batch\": 32}, " NODES "}";
 
-enum { PASSES = YOKE_PIPELINE_PASSES, MOST = 4, KEYS = 64 };
+enum { PASSES = YOKE_PIPELINE_PASSES, MOST = 4, KEYS = 64, SCALED = 4 };
 enum phase { LOADER, EIGEN, UPLOAD, FORWARD, BACKWARD, OPTIMIZER, JOINT, PLAN, VALIDATION, REST, PHASES };
 static const char *const names[PHASES] = { "loader", "eigen", "upload", "forward", "backward", "optimizer", "joint", "plans",
 					   "validation", "rest" };
@@ -52,7 +52,7 @@ struct bench {
 	int64_t loader_ms, count; // count: cubes of a scale
 	char *key[KEYS];   // key=value over the workload's
 	int keys;
-	char scaled[200];  // one more, of the scale at hand
+	char scaled[SCALED][100]; // more, of the scale's place at hand; "": none
 	json_t *results;
 };
 
@@ -77,8 +77,8 @@ static int load(const struct bench *b, const char *device, struct yk_fit_config 
 		c->root = json_loads(*b->workload == 's' ? small : large, 0, NULL);
 	for (int i = 0; i < b->keys && !err; i++)
 		err = yk_fit_config_set(c, b->key[i]);
-	if (!err && *b->scaled)
-		err = yk_fit_config_set(c, b->scaled);
+	for (int i = 0; i < SCALED && !err && *b->scaled[i]; i++)
+		err = yk_fit_config_set(c, b->scaled[i]);
 	snprintf(word, sizeof word, "trainer.accelerator=%s", device);
 	if (!err && device)
 		err = yk_fit_config_set(c, word);
@@ -198,7 +198,7 @@ static json_t *describe(const struct bench *b, const struct result *r)
 {
 	json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:s}", "workload", b->workload, "device", r->device, "wall", r->wall, "samples",
 			      (json_int_t)r->samples, "predicted_peak", (json_int_t)r->predicted, "peak", (json_int_t)r->peak, "scaled",
-			      b->scaled);
+			      b->scaled[0]);
 	json_t *passes = json_array();
 	for (int i = 0; i < r->passes; i++)
 		json_array_append_new(passes, json_real(r->pass[i]));
@@ -270,7 +270,7 @@ static int measure(struct bench *b)
 		show(r, n);
 		return 0;
 	}
-	printf("%-50s", b->scaled);
+	printf("%-50s", b->scaled[0]);
 	for (int i = 0; i < n; i++)
 		printf("  %s %.3f s %.1f samples/s %.2f ms %.1f MiB (planned %.1f)", r[i].device, r[i].wall, (double)r[i].samples / r[i].wall,
 		       1e3 * r[i].wall / (double)r[i].samples, (double)r[i].peak / 1048576, (double)r[i].predicted / 1048576);
@@ -283,7 +283,7 @@ static int measure(struct bench *b)
 
 // ---- scales ----
 
-// What is set for a place of a scale: 200 drawn cubes as in small but for one number.
+// What is set for a place of a scale: drawn cubes as in small but for one number; components as far as there are channels.
 static int measure_scale(struct bench *b)
 {
 	static const int batch[] = { 4, 8, 16, 32 }, channels[] = { 10, 20, 50, 100, 200 }, side[] = { 32, 64, 128, 256 };
@@ -291,12 +291,13 @@ static int measure_scale(struct bench *b)
 	const int *value = by_batch ? batch : by_channels ? channels : side, n = by_channels ? 5 : 4;
 	int err = 0;
 	for (int i = 0; i < n && !err; i++) {
-		const int lines = by_batch || by_channels ? 128 : value[i];
+		const int lines = by_batch || by_channels ? 128 : value[i], bands = by_channels ? value[i] : 50;
+		char (*to)[sizeof *b->scaled] = b->scaled;
 		if (by_batch)
-			snprintf(b->scaled, sizeof b->scaled, "data.batch=%d", value[i]);
-		else
-			snprintf(b->scaled, sizeof b->scaled, "data.synthetic=count=%" PRId64 " lines=%d samples=%d bands=%d", b->count, lines, lines,
-				 by_channels ? value[i] : 50);
+			snprintf(*to++, sizeof *to, "data.batch=%d", value[i]);
+		snprintf(*to++, sizeof *to, "data.synthetic=count=%" PRId64 " lines=%d samples=%d bands=%d", b->count, lines, lines, bands);
+		for (int k = 0; k < 2 && bands < 20 && !strcmp(b->workload, "small"); k++)
+			snprintf(*to++, sizeof *to, "nodes.%s.k=%d", k ? "less" : "pca", k ? bands / 2 : bands);
 		err = measure(b);
 	}
 	return err;
