@@ -188,6 +188,7 @@ test_scripts = \
 	tests/kill.sh \
 	tests/native_headers.sh \
 	tests/observe.sh \
+	tests/opencl_layers.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
