@@ -191,6 +191,7 @@ test_scripts = \
 	tests/native_headers.sh \
 	tests/native_ranks.sh \
 	tests/observe.sh \
+	tests/opencl_layers.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \

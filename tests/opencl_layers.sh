@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Convolutional layers beside their float64 loops on OpenCL, and each day on the stand-in of another vendor's GPU.  YOKE_TEST_LONG
+# takes all stand-ins, and on OpenCL all convolutions and pools, modules with their files, and special functions, too: their kernels
+# take its compiler minutes.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+here=$PWD
+turn=${YOKE_TEST_SEED:-0}
+
+programs=conv_layers
+today=$(echo cuda rocm | cut -d ' ' -f $((turn % 2 + 1)))
+[ "${YOKE_TEST_LONG:-0}" = 0 ] || {
+	programs='conv_layers conv module math'
+	today='cuda rocm'
+}
+
+if [ -n "${YOKE_TEST_OPENCL:-}" ] && YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL") "$here/yoke" info 2>/dev/null |
+	grep -q '^  opencl:0'; then
+	for name in $programs; do
+		YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL") YOKE_BACKEND=opencl program "$name" ' on OpenCL'
+	done
+else
+	count=$((count + 1))
+	echo "ok $count - OpenCL # SKIP no OpenCL device"
+fi
+for b in $today; do
+	if [ -d "${YOKE_TEST_STANDIN:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
+		LD_LIBRARY_PATH=$YOKE_TEST_STANDIN YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b program conv_layers ", $b"
+	else
+		count=$((count + 1))
+		echo "ok $count - $b # SKIP no stand-ins, or no C++ compiler"
+	fi
+done
+echo "1..$count"
+exit $failed
