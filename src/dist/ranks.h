@@ -155,12 +155,14 @@ struct yk_head {
 
 // In memory that all ranks of the group see: with it seats, then links.
 enum { YK_TUNED_SIZES = 11 }; // 256 bytes to 256 MiB, by 4
+enum yk_id_state { YK_ID_NONE, YK_ID_MADE, YK_ID_FAILED };
 struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
-	char id[YOKE_COLLECTIVES_ID]; // of the world that goes by the devices' library
+	_Atomic uint32_t id_state;    // of the world's id for the devices' library, enum yk_id_state
+	char id[YOKE_COLLECTIVES_ID];
 	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
