@@ -122,7 +122,8 @@
 	"  group=N          ranks of a machine; 1 by default\n" \
 	"  bytes=N          1 MiB by default\n" \
 	"  algorithm=NAME   only that one\n" \
-	"  alpha1= beta1= alpha2= beta2= gamma=  seconds\n"
+	"  alpha1= beta1= alpha2= beta2= gamma=  seconds\n" \
+	"  stages=N parts=N forward=S back=S bytes=N   a pipeline's step instead, and what of it stages are idle for\n"
 
 #define VALIDATE_MORE \
 	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
