@@ -54,6 +54,7 @@ lost()
 		seq 8 | diff a -)"
 }
 lost "a launch fails behind a checkpoint" 2 YOKE_FAULT_RUN=$behind
+verdict "from which it goes on" "$(cat lost.out lost.err | grep -q '^resumed from lost at step 3$' || cat lost.out lost.err)"
 lost "before there is one" 2 YOKE_FAULT_RUN=$before
 lost "it is told late, and parameters are shared out" 2 YOKE_FAULT_LATE=$behind zero=2
 
