@@ -17,13 +17,14 @@ static struct {
 } call;
 #undef X
 
-enum library { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS };
+enum library { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, COLLECTIVES, BLAS };
 static const char *const files[] = {
 	TWIN("libcuda.so.1", "libamdhip64.so.6"),
 	TWIN("libnvrtc.so.13", "libhiprtc.so.6"),
 	TWIN("libcublasLt.so.13", "libhipblaslt.so.1"),
 	TWIN("libnvidia-ml.so.1", "librocm_smi64.so.7"),
 	TWIN("libnvToolsExt.so.1", "libroctx64.so.4"),
+	TWIN("libnccl.so.2", "librccl.so.1"),
 #ifdef STANDIN_HIP
 	"librocblas.so.4",
 #endif
