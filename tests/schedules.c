@@ -267,10 +267,27 @@ static uint32_t log2_up(uint32_t n)
 	return k;
 }
 
-// Messages, and chunks sent, by each rank at most and by all: the table of the definitions.
-static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *sent, uint64_t *all)
+// Messages, and chunks sent, by each rank at most and by all: the table of the definitions.  exact: each sends as many.
+static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *sent, uint64_t *all, bool *exact)
 {
 	const uint64_t n = w->ranks, l = log2_up(w->ranks);
+	*exact = w->what != YK_DO_BROADCAST && w->what != YK_DO_REDUCE && (w->what != YK_DO_ALL_REDUCE || w->how != YK_BY_TREE);
+	switch (w->what) {
+	case YK_DO_REDUCE_SCATTER:
+	case YK_DO_ALL_GATHER: // halves of an all_reduce
+		*each = w->how == YK_BY_HALVING ? l : n - 1;
+		*sent = n - 1;
+		*all = n * *each;
+		return true;
+	case YK_DO_BROADCAST:
+	case YK_DO_REDUCE: // by chunks: half of pairwise, and all but the root's from it or to it
+		*each = w->how == YK_BY_TREE ? l : 2 * (n - 1);
+		*sent = w->how == YK_BY_TREE ? l * n : 2 * (n - 1);
+		*all = w->how == YK_BY_TREE ? n - 1 : n * (n - 1) + n - 1;
+		return true;
+	case YK_DO_ALL_TO_ALL: *each = *sent = n - 1; *all = n * (n - 1); return true;
+	case YK_DO_BARRIER: *each = l; *sent = 0; *all = n * l; return true;
+	}
 	switch (w->how) {
 	case YK_BY_TREE: *each = 2 * l; *sent = l * n; *all = 2 * (n - 1); return true;
 	case YK_BY_DOUBLING: *each = l; *sent = l * n; *all = n * l; return true;
@@ -284,17 +301,17 @@ static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *
 static void check_counts(const struct yk_schedule_want *w)
 {
 	uint64_t each, sent, all, most = 0, most_sent = 0, sum = 0;
+	bool exact;
 	for (uint32_t i = 0; i < w->ranks; i++) {
 		most = rank[i].s.messages > most ? rank[i].s.messages : most;
 		most_sent = rank[i].s.sent > most_sent ? rank[i].s.sent : most_sent;
 		sum += rank[i].s.messages;
 	}
-	if (w->what != YK_DO_ALL_REDUCE || !formula(w, &each, &sent, &all))
+	if (!formula(w, &each, &sent, &all, &exact))
 		return;
-	const bool exact = w->how != YK_BY_TREE;
 	if (sum != all || most > each || most_sent > sent || (exact && (most != each || most_sent != sent)))
-		ok(false, "%s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
-		   yk_algorithm_name[w->how], w->ranks, (unsigned long long)most, (unsigned long long)most_sent,
+		ok(false, "%s by %s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
+		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)most, (unsigned long long)most_sent,
 		   (unsigned long long)sum, (unsigned long long)each, (unsigned long long)sent,
 		   (unsigned long long)all);
 }

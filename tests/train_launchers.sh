@@ -41,7 +41,7 @@ await()
 ranks_of()
 {
 	for at in /proc/[0-9]*; do
-		tr '\0' ' ' <"$at/cmdline" 2>/dev/null | grep -q "^[^ ]*yoke train .* out=$1 " && echo "${at#/proc/}"
+		{ tr '\0' ' ' <"$at/cmdline"; } 2>/dev/null | grep -q "^[^ ]*yoke train .* out=$1 " && echo "${at#/proc/}"
 	done
 }
 

@@ -96,6 +96,19 @@ static inline uint32_t key_of(float a)
 	return u >= FIRST_NAN ? NAN_KEY : u;
 }
 
+// Bit i: lane i of a is at least that of b.
+static inline uint32_t vi_at_least(vi a, vi b)
+{
+#if VF == 16
+	return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
+#elif VF == 8
+	return 0xff & ~(uint32_t)_mm256_movemask_ps((__m256)(__m256i)(b > a));
+#else
+	const vi m = a >= b;
+	return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u);
+#endif
+}
+
 // ---- passes over pieces ----
 
 // Marks of the elements from .. from + WORD, of which there are n; makes their rest.

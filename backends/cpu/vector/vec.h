@@ -175,19 +175,6 @@ static inline vf vf_fma(vf a, vf b, vf c)
 #endif
 }
 
-// Bit i: lane i of a is at least that of b.
-static inline uint32_t vi_at_least(vi a, vi b)
-{
-#if VF == 16
-	return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
-#elif VF == 8
-	return 0xff & ~(uint32_t)_mm256_movemask_ps((__m256)(__m256i)(b > a));
-#else
-	const vi m = a >= b;
-	return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u);
-#endif
-}
-
 // mask (all bits or none in each lane) ? a : b
 static inline vf vf_select(vi mask, vf a, vf b)
 {
