@@ -170,6 +170,28 @@ training()
 	done
 }
 
+# Two devices of the backend, by the vendor's library in the two orders of sums, and through the host's memory; beside one.
+ranks()
+{
+	[ "$(YOKE_BACKEND=$backend "$yoke" info --json 2>>"$out/info.log" | grep -c "\"id\": *\"$backend:")" -ge 2 ] || return
+	model='layers=12 heads=12 embed=768 context=1024 batch=8 precision=bf16-mixed steps=30'
+	[ "$quick" ] && model='layers=1 heads=1 embed=16 context=16 batch=2 steps=6'
+	one='' all=$device device='' # each rank has its own
+	for way in one library fast host; do
+		speed='' native=1 order=fixed n=2
+		[ $way = one ] && n=1
+		[ $way = fast ] && order=fast
+		[ $way = host ] && native=0
+		export YOKE_DIST_NATIVE=$native YOKE_DIST_ORDER=$order
+		# shellcheck disable=SC2086 # keys
+		trains "ranks-$way" $model ranks=$n parts=2
+		unset YOKE_DIST_NATIVE YOKE_DIST_ORDER
+		[ $way = one ] && one=$speed
+		row "$backend train on $n, $way" "${speed:--} tokens/s" "one device ${one:--}" "$(ratio "$speed" "$one")"
+	done
+	device=$all
+}
+
 # ---- all of it ----
 
 text=${YOKE_TEST_DATA:+$YOKE_TEST_DATA/tinyshakespeare.txt}
@@ -202,6 +224,7 @@ for backend; do
 		suites
 	fi
 	training
+	ranks
 done
 [ "$any" ] || { echo "bench/gpu.sh: no GPU was found; $yoke info says why" >&2; exit 1; }
 echo "the table is $table"

@@ -41,6 +41,8 @@ struct library {
 	int (*log)(void *, char *);
 	int (*code_size)(void *, size_t *);
 	int (*code)(void *, char *);
+	int (*ptx_size)(void *, size_t *); // NVRTC's
+	int (*ptx)(void *, char *);
 	int (*destroy)(void **);
 	int (*narch)(int *);
 	int (*archs)(int *);
@@ -68,6 +70,8 @@ static bool open_library(struct library *l, const char *file, const char *prefix
 	*(void **)&l->log = symbol(l, prefix, "GetProgramLog");
 	*(void **)&l->code_size = symbol(l, prefix, cuda ? "GetCUBINSize" : "GetCodeSize");
 	*(void **)&l->code = symbol(l, prefix, cuda ? "GetCUBIN" : "GetCode");
+	*(void **)&l->ptx_size = symbol(l, prefix, "GetPTXSize");
+	*(void **)&l->ptx = symbol(l, prefix, "GetPTX");
 	*(void **)&l->destroy = symbol(l, prefix, "DestroyProgram");
 	*(void **)&l->narch = symbol(l, prefix, "GetNumSupportedArchs");
 	*(void **)&l->archs = symbol(l, prefix, "GetSupportedArchs");
@@ -268,6 +272,28 @@ static int usage_of_ptxas(const char *log, struct usage *to, int room)
 	return n;
 }
 
+// Loads of 16 bytes in each kernel's PTX: "ld.global.nc.v4.f32", "ld.v4.u32" of a generic address.
+static void count_wide(char *ptx, struct usage *to, int n)
+{
+	struct usage *of = NULL;
+	char *rest;
+
+	for (char *line = strtok_r(ptx, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *entry = strstr(line, ".entry "), *load = strstr(line, "ld.");
+		if (entry) {
+			const size_t length = strcspn(entry + 7, "( ");
+			of = NULL;
+			for (int i = 0; i < n; i++)
+				if (strlen(to[i].kernel) == length && !strncmp(to[i].kernel, entry + 7, length))
+					of = &to[i];
+		}
+		const char *four = load ? strstr(load, ".v4.") : NULL, *two = load ? strstr(load, ".v2.") : NULL;
+		const bool global = load && !strstr(load, ".shared") && !strstr(load, ".local") && !strstr(load, ".param");
+		if (of && global && ((four && atoi(four + 5) == 32) || (two && atoi(two + 5) == 64)))
+			of->wide++;
+	}
+}
+
 // The number behind a key of AMD's metadata, as MessagePack or, in an assembler's text, as YAML.
 static int number_at(const char *at, bool yaml)
 {
@@ -360,6 +386,14 @@ static int by_library(const struct library *l, const struct target *t, const cha
 		l->log(program, *log);
 	if (!err && *log && !t->amd)
 		found = usage_of_ptxas(*log, to, room);
+	for (int i = 0; i < found && i < room; i++)
+		to[i].wide = t->amd || !l->ptx ? -1 : 0;
+	if (found > 0 && l->ptx && l->ptx_size && !l->ptx_size(program, &bytes)) {
+		char *ptx = calloc(1, bytes + 1);
+		if (ptx && !l->ptx(program, ptx))
+			count_wide(ptx, to, found < room ? found : room);
+		free(ptx);
+	}
 	if (!err && t->amd && !l->code_size(program, &bytes)) {
 		char *code = calloc(1, bytes + 1);
 		if (code && !l->code(program, code))
@@ -410,6 +444,8 @@ static int by_clang(const struct target *t, const char *text, const char *option
 		fclose(f);
 		if (assembly)
 			found = usage_of_metadata(assembly, bytes, true, to, room);
+		for (int i = 0; i < found && i < room; i++)
+			to[i].wide = -1;
 		free(assembly);
 	}
 	unlink(in);

@@ -14,6 +14,7 @@ struct usage {
 	int stack;     // bytes of an item's own memory, arrays that are indexed among them
 	int local;     // bytes of local memory of a group
 	int items;     // of a group at most, as the text says; 0: it does not
+	int wide;      // NVIDIA's: loads of 16 bytes of global memory, as its PTX has them; -1: not known
 };
 
 enum { TARGETS = 8 };
