@@ -100,6 +100,22 @@ verdict "a rank that cannot be" "$(RANK=5 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_
 	export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 	# shellcheck disable=SC2086 # words
 	refused "RANK is '5'" "$yoke" train $model data=text out=never)"
+# unlike_isa OUT [KEY=VALUE ..]: two ranks of unlike instruction sets
+unlike_isa()
+{
+	# shellcheck disable=SC2086 # words
+	torch 2 sh -c '[ "$RANK" = 0 ] || export YOKE_CPU_ISA=base; exec "$@"' sh "$yoke" train $small out="$@"
+	finish
+	cat torch.?.err >&2
+	[ "$codes" = " 0 0" ]
+}
+if "$yoke" info | grep -q 'base, threads bound'; then
+	count=$((count + 1))
+	echo "ok $count - ranks of unlike instruction sets # SKIP there is base alone"
+else
+	verdict "ranks of unlike instruction sets" "$(refused 'ranks 0 and 1 differ in their device (.*with zero=1' unlike_isa never)"
+	verdict "which may with zero=1" "$(unlike_isa isas zero=1 2>err || tail -n 3 err)"
+fi
 # Devices of tests/fault, of which a launcher may show each rank another one.
 see()
 {

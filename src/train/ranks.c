@@ -211,18 +211,35 @@ int yk_ranks_hear(struct yk_trainer *t)
 struct creed {
 	uint64_t version, config, data;
 	int64_t step;
+	uint64_t device;
 };
+
+// Of what kernels its numbers come.  0: each parameter is updated by one rank, which sends it to the others, or there is one
+// copy of it.
+static uint64_t device_hash(const struct yk_trainer *t)
+{
+	const struct yk_device *d = yk_current()->device;
+	char text[sizeof d->info.driver + 64];
+	if (t->stage > 0 || t->grid.data < 2)
+		return 0;
+	snprintf(text, sizeof text, "%s %u %s", d->backend->table.name, d->info.kind, d->info.driver);
+	return yk_hash(text, strlen(text), 0);
+}
 
 int yk_ranks_agree(const struct yk_trainer *t)
 {
-	static const char *const words[] = { "version of yoke", "configuration", "data", "step of the checkpoint" };
+	static const char *const words[] = {
+		"version of yoke", "configuration", "data", "step of the checkpoint",
+		"device (its kind, driver or instruction set), and what each updates for itself would drift apart; with zero=1 "
+		"each parameter has one rank that does",
+	};
 	const char *version = yoke_version();
 	const int n = yoke_group_size(t->grid.all);
 	if (yk_current()->dry) // the others are not there
 		return 0;
 	json_t *o = yk_config_json(t->config);
 	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
-	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step };
+	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step, .device = device_hash(t) };
 	uint64_t *all = calloc((size_t)n, sizeof mine);
 	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
 	if (e == 0) {
