@@ -571,7 +571,10 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 					   .ordinal = ordinal,
 					   .bits = ctx->seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
-	if (ctx->step_epoch != ctx->epoch && *key != YK_BAD) {
+	bool there = ctx->step_epoch == ctx->epoch;
+	if (there) // .. and no evaluation has read it, or the next one's graph would begin otherwise
+		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
+	if (!there && *key != YK_BAD) {
 		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,
 					  &(struct yk_leaf){ .kind = YK_LEAF_STEP,
 							     .dtype = yoke_i64,
