@@ -159,6 +159,8 @@ verdict "a split of other blocks" "$(refused 'split=4,4 comes to 8 blocks, but t
 verdict "a split of other stages" "$(refused 'split=2,1,1 has 3 numbers, but there are stages=2' ranks=2 stages=2 split=2,1,1)"
 verdict "a split that is none" "$(refused 'split=4+4: wants the blocks of each stage' ranks=2 stages=2 split=4+4)"
 verdict "a split without stages" "$(refused 'split=2,2 is for stages, of which there is one' split=2,2)"
+verdict "scopes of which a rank has some" "$(refused 'keep_f32=layer0 names scopes' ranks=2 stages=2 keep_f32=layer0)"
+verdict "a device that one rank chooses" "$(refused 'backend=fastest measures one rank alone' ranks=2 stages=2 backend=fastest)"
 verdict "gradients shared out" "$(refused 'zero=2 with stages=2' ranks=4 stages=2 zero=2)"
 verdict "gradients sent in part" "$(refused 'compress=topk .* stages=2' ranks=2 stages=2 compress=topk)"
 verdict "restarts by sums over all" "$(refused 'restarts by sums .* stages=2' ranks=2 stages=2 optimizer=accelerated lr=0.1)"

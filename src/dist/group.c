@@ -143,8 +143,10 @@ int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, con
 		atomic_fetch_add_explicit(&g->queue->bell->refs, 1, memory_order_relaxed);
 		atomic_store(&h->bell[rank], g->queue->bell);
 	}
+	pthread_mutex_lock(&g->queue->drive); // its thread looks at them
 	g->next = g->queue->groups;
 	g->queue->groups = g;
+	pthread_mutex_unlock(&g->queue->drive);
 	*to = g;
 	return 0;
 }
@@ -243,10 +245,15 @@ void yoke_group_free(yoke_group *g)
 {
 	if (!g || g == g->queue->world)
 		return;
-	struct yoke_group **at = &g->queue->groups;
+	struct yk_ranks *q = g->queue;
+	struct yoke_group **at = &q->groups;
+	if (g->native) // its jobs are at work on the device, by what goes with the group
+		yk_ranks_wait(q, atomic_load(&q->enqueued));
+	pthread_mutex_lock(&q->drive);
 	while (*at != g)
 		at = &(*at)->next;
 	*at = g->next;
+	pthread_mutex_unlock(&q->drive);
 	yk_group_leave(g);
 }
 
@@ -399,7 +406,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 	if (!err)
 		err = yk_native_split(g, color >= 0 && !rank, (uint32_t)all[from].rank, h);
 	snprintf(name, sizeof name, "%.18s/%u.%d", g->name, ++g->splits, color);
-	if (!err && h && yk_group_join(g->ctx, h, rank, name, &to) < 0)
+	if (h && (err || yk_group_join(g->ctx, h, rank, name, &to) < 0))
 		yk_hub_unref(h);
 	free(all);
 	return to;

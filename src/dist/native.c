@@ -224,6 +224,7 @@ struct yk_native_course {
 	size_t nwhat, what_cap;
 	struct act *act;
 	size_t n, cap, at;
+	size_t closed; // so many acts take nothing more: all ranks' sums are between the same of the library's groups
 	void *event; // behind all of it
 	bool begun, marked;
 	bool short_of_memory;
@@ -259,7 +260,7 @@ static struct act *add(struct yk_native_course *c, enum act_kind kind)
 static void tell(struct yk_job *j, int code, uint32_t peer, struct yk_address in, struct yk_address out, uint64_t count)
 {
 	struct yk_native_course *c = j->native;
-	struct act *a = c->n && c->act[c->n - 1].kind == TOGETHER ? &c->act[c->n - 1] : NULL;
+	struct act *a = c->n > c->closed && c->act[c->n - 1].kind == TOGETHER ? &c->act[c->n - 1] : NULL;
 	if (!count || (!a && !(a = add(c, TOGETHER))))
 		return;
 	if (yk_grow(&c->what, &c->what_cap, c->nwhat + 1, sizeof *c->what) < 0) {
@@ -389,6 +390,7 @@ static void sum(struct yk_job *j, struct yk_address (*to)(const struct yk_job *,
 	const struct yk_task *t = j->task;
 	EACH_PIECE(t, t->group->rank, k, from, count, at)
 		act(j, SUM, to(j, k, from, at), in_of(j, k, from), (uint64_t)count, (uint64_t)at * size_of(t));
+	j->native->closed = j->native->n; // .. of a rank without a part of the sums, too
 }
 
 static struct yk_address in_result(const struct yk_job *j, uint32_t k, int64_t from, int64_t at)

@@ -120,8 +120,10 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	const bool comes = !j->begun;
 	if (yk_job_broken(j, code, why))
 		return j->phase == YK_OVER;
-	if (comes && !is_free(j))
+	if (comes && !is_free(j)) {
+		j->asked = j->asked ? j->asked : yk_nanoseconds();
 		return false;
+	}
 	if (comes)
 		post(j);
 	if (!all_posted(j))

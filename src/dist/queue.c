@@ -144,7 +144,9 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		last = way_of(j);
+		if (!j->begun) // settings may change meanwhile
+			j->way = way_of(j);
+		last = j->way;
 		moved |= last(j, &code, why);
 		if (j->phase != YK_OVER) {
 			at = &j->next;
@@ -570,6 +572,8 @@ static int event_done(void *event)
 {
 	const struct event *e = event;
 	struct yk_ranks *q = e->q;
+	if (atomic_load(&q->over) < e->job && !atomic_load(&q->carrier))
+		help(q); // who asks again and again waits, and others ring the queue's bell, not its thread's
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);

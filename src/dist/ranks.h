@@ -78,6 +78,8 @@ struct yk_job {
 	uint64_t number;   // of the queue, from 1 on
 	uint64_t sequence; // among those of its group that go in one order, from 0 on
 	uint64_t begun;    // nanoseconds, 0: not begun
+	uint64_t asked;    // when it could have begun but for others, who had not left another; 0: it did
+	bool (*way)(struct yk_job *, int *code, char why[YK_WHY]); // by which it began
 	bool warned;
 	enum yk_phase phase;
 	struct yk_course *course; // by messages: how far it is

@@ -484,10 +484,11 @@ void yk_job_watch(struct yk_job *j)
 {
 	char who[600];
 	const uint64_t now = yk_nanoseconds();
-	const int64_t waited = j->begun ? (int64_t)((now - j->begun) / 1000000000u) : 0;
+	const uint64_t since = j->begun ? j->begun : j->asked;
+	const int64_t waited = since ? (int64_t)((now - since) / 1000000000u) : 0;
 	if (j->begun)
 		atomic_store_explicit(&seat_of(j)->beat, now, memory_order_relaxed);
-	if (!j->begun || (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
+	if (!since || (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
 		return;
 	if (waited >= yk_param_int(&timeout_setting)) {
 		late_ranks(j, who, sizeof who);

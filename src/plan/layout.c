@@ -306,10 +306,12 @@ static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
 static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
 {
 	const struct yk_plan *p = l->p;
+	const struct yk_step *own = &p->step[s];
 	bool alone = true;
 	for (uint32_t t = 0; t < p->steps && alone; t++) {
 		const struct yk_step *other = &p->step[t];
-		const bool over = t == s || (other->slot == p->step[s].slot ? t < s : l->w->clock[s].over[other->slot] > t);
+		const bool before = t < s && (own->slot != YK_SLOT_RANKS || !yk_may_overtake(other, own));
+		const bool over = t == s || (other->slot == own->slot ? before : l->w->clock[s].over[other->slot] > t);
 		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
 			const struct yk_ref *r = &p->ref[other->view + i];
 			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;

@@ -354,6 +354,9 @@ int yk_parts_gone(struct yk_work *);
 int yk_fallbacks_note(struct yk_work *);
 // Which steps of other slots each step waits for.
 int yk_waits(struct yk_work *);
+// Two steps of the ranks queue, which does in order what is of one group, or goes one way to one peer: may the second
+// begin before the first is over?
+bool yk_may_overtake(const struct yk_step *first, const struct yk_step *second);
 int yk_layout(struct yk_work *);
 // Is a value too large for the device?  Then the recorded node it came of is lowered by pieces next time,
 // unless it was: false.

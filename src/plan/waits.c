@@ -68,9 +68,7 @@ static int run_behind(struct waits *t, uint32_t s, uint32_t other)
 	return add_wait(t, s, event_of(t, other));
 }
 
-// Two steps of the ranks queue, which does in order what is of one group, or goes one way to one peer: may the second
-// begin before the first is over?
-static bool may_overtake(const struct yk_step *first, const struct yk_step *second)
+bool yk_may_overtake(const struct yk_step *first, const struct yk_step *second)
 {
 	const struct yk_ranked a = yk_ranked(first->op.attr), b = yk_ranked(second->op.attr);
 	const bool ends = first->opcode == YK_RANKS_SEND || first->opcode == YK_RANKS_RECV ||
@@ -131,7 +129,7 @@ static int visit(struct waits *t, uint32_t s)
 		const uint32_t writer = t->writer[r->index];
 		if (p->step[writer].slot != step->slot)
 			err = run_behind(t, s, writer);
-		else if (step->slot == YK_SLOT_RANKS && may_overtake(&p->step[writer], step))
+		else if (step->slot == YK_SLOT_RANKS && yk_may_overtake(&p->step[writer], step))
 			err = add_wait(t, s, event_of(t, writer));
 	}
 	if (!err)

@@ -237,13 +237,15 @@ static int describe(const struct yk_parameters *ps, struct yk_host_tensor *to, c
 {
 	int n = 0;
 	for (int i = 0; i < ps->count; i++) {
-		if (yoke_count(ps->var[i]) < LEAST || yoke_count(ps->var[i]) > INT32_MAX)
+		struct yk_host_tensor h = { .name = name[n], .dtype = yoke_f32 };
+		int64_t count = 1;
+		h.rank = yk_parameters_whole(ps, i, h.dims); // some of them may be cut here
+		for (int d = 0; d < h.rank; d++)
+			count *= h.dims[d];
+		if (count < LEAST || count > INT32_MAX)
 			continue;
 		snprintf(name[n], sizeof name[n], "error.%s", ps->row[i].name);
-		to[n] = (struct yk_host_tensor){ .name = name[n], .dtype = yoke_f32, .rank = yoke_rank(ps->var[i]) };
-		for (int d = 0; d < to[n].rank; d++)
-			to[n].dims[d] = yoke_dim(ps->var[i], d);
-		n++;
+		to[n++] = h;
 	}
 	return n;
 }

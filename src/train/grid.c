@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/stages.h"
@@ -33,6 +34,9 @@ int yk_grid_check(const struct yk_config *c)
 	if (known && ranks % (stages * tensor))
 		return yk_fail(YOKE_EINVAL, "ranks=%lld are no multiple of the %lld of stages=%lld times tensor=%lld",
 			       (long long)ranks, (long long)(stages * tensor), (long long)stages, (long long)tensor);
+	if (stages * tensor > 1 && !strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return yk_fail(YOKE_EINVAL, "backend=fastest measures one rank alone, which with stages=%lld and tensor=%lld has a part "
+			       "of the model: name a backend", (long long)stages, (long long)tensor);
 	if (tensor > 1 && zero > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "lamb"))
 		return yk_fail(YOKE_EINVAL, "optimizer=lamb has norms of whole tensors, of which with zero=%lld and tensor=%lld no rank "
 			       "has more than a part: give zero=0 or tensor=1", (long long)zero, (long long)tensor);
@@ -66,17 +70,23 @@ static int part_ends(struct yk_grid *g)
 }
 
 // Do all ranks mean the same layout?  Else what one of them does first is another's last.
-static int agree(const struct yk_grid *g)
+static int agree(const struct yk_grid *g, const char *split)
 {
-	const int64_t mine[] = { g->stages, g->tensor };
+	enum { FACTS = 3 };
+	const int64_t mine[FACTS] = { g->stages, g->tensor, (int64_t)yk_hash(split, strlen(split), 0) };
 	static const char *const names[] = { "stages", "tensor" };
 	const int n = yoke_group_size(g->all);
 	int64_t *all = calloc((size_t)n, sizeof mine);
 	int e = all ? yoke_group_exchange(g->all, mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	for (int i = 2; i < 2 * n && e == 0; i++)
-		if (all[i] != all[i % 2])
-			e = yk_fail(YOKE_EINVAL, "rank 0 has %s=%lld, rank %d %s=%lld", names[i % 2], (long long)all[i % 2], i / 2,
-				    names[i % 2], (long long)all[i]);
+	for (int i = FACTS; i < FACTS * n && e == 0; i++) {
+		if (all[i] == all[i % FACTS])
+			continue;
+		if (i % FACTS == 2)
+			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in split=", i / FACTS);
+		else
+			e = yk_fail(YOKE_EINVAL, "rank 0 has %s=%lld, rank %d %s=%lld", names[i % FACTS],
+				    (long long)all[i % FACTS], i / FACTS, names[i % FACTS], (long long)all[i]);
+	}
 	free(all);
 	return e;
 }
@@ -100,7 +110,7 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	g.d = rank / unit;
 	g.s = rank / g.tensor % g.stages;
 	g.p = rank % g.tensor;
-	int e = g.all && !ctx->dry ? agree(&g) : 0;
+	int e = g.all && !ctx->dry ? agree(&g, yk_config_str(c, YK_KEY_split)) : 0;
 	if (e == 0)
 		e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
 	if (e == 0)

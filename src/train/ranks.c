@@ -214,13 +214,13 @@ struct creed {
 	uint64_t device;
 };
 
-// Of what kernels its numbers come.  0: each parameter is updated by one rank, which sends it to the others, or there is one
-// copy of it.
+// Of what kernels its numbers come.  0: nobody else has a copy of a parameter, or its one owner sends it to those who do.
 static uint64_t device_hash(const struct yk_trainer *t)
 {
 	const struct yk_device *d = yk_current()->device;
 	char text[sizeof d->info.driver + 64];
-	if (t->stage > 0 || t->grid.data < 2)
+	const bool copies = t->grid.tensor > 1 || (t->grid.stages > 1 && yk_config_int(t->config, YK_KEY_tied));
+	if (!copies && (t->stage > 0 || t->grid.data < 2))
 		return 0;
 	snprintf(text, sizeof text, "%s %u %s", d->backend->table.name, d->info.kind, d->info.driver);
 	return yk_hash(text, strlen(text), 0);
@@ -230,8 +230,8 @@ int yk_ranks_agree(const struct yk_trainer *t)
 {
 	static const char *const words[] = {
 		"version of yoke", "configuration", "data", "step of the checkpoint",
-		"device (its kind, driver or instruction set), and what each updates for itself would drift apart; with zero=1 "
-		"each parameter has one rank that does",
+		"device (its kind, driver or instruction set), and what each updates for itself would drift apart: zero=1 has one "
+		"owner for each parameter, but for what tensor= and the ends of stages= (tied=1) have twice",
 	};
 	const char *version = yoke_version();
 	const int n = yoke_group_size(t->grid.all);

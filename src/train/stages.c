@@ -55,6 +55,9 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 	if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
 		return yk_fail(YOKE_EINVAL, "compress=topk keeps what was not sent of all parameters, of which stages=%lld give a rank "
 			       "some: give stages=1 or compress=none", (long long)stages);
+	if (*yk_config_str(c, YK_KEY_keep_f32))
+		return yk_fail(YOKE_EINVAL, "keep_f32=%s names scopes, of which stages=%lld give a rank some: give stages=1 or no keep_f32",
+			       yk_config_str(c, YK_KEY_keep_f32), (long long)stages);
 	if (!strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") && strcmp(yk_config_str(c, YK_KEY_restart), "none"))
 		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with stages=%lld no "
 			       "rank has all: give restart=none or stages=1", (long long)stages);
