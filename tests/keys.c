@@ -486,10 +486,10 @@ static void first_ones(void)
 	yoke_setting_set("log", "warn");
 	for (int t = 0; t < 24; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
-		yoke_tensor *y = x;
+		yoke_tensor *power = x;
 		for (int k = 0; k <= t; k++)
-			y = yoke_mul(y, x);
-		yoke_read(y, got, sizeof got);
+			power = yoke_mul(power, x);
+		yoke_read(power, got, sizeof got);
 		yoke_scope_end(s);
 	}
 	for (int t = 0; t < 48; t++) {

@@ -230,8 +230,8 @@ int yk_ranks_agree(const struct yk_trainer *t)
 {
 	static const char *const words[] = {
 		"version of yoke", "configuration", "data", "step of the checkpoint",
-		"device (its kind, driver or instruction set), and what each updates for itself would drift apart: zero=1 has one "
-		"owner for each parameter, but for what tensor= and the ends of stages= (tied=1) have twice",
+		("device (its kind, driver or instruction set), and what each updates for itself would drift apart: zero=1 has one "
+		 "owner for each parameter, but for what tensor= and the ends of stages= (tied=1) have twice"),
 	};
 	const char *version = yoke_version();
 	const int n = yoke_group_size(t->grid.all);
