@@ -102,6 +102,7 @@ int main(void)
 {
 	char name[16];
 	tap_seed();
+	tap_folder();
 	yoke_setting_set("backend", "cpu");
 	kept_handles("kept", true);
 	for (int i = 0; i < 10; i++) {

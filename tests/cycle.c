@@ -661,6 +661,7 @@ int main(void)
 		return skip_all("its plans are of whole graphs");
 	tap_seed();
 	tap_plugin_path();
+	tap_folder();
 	yk_log_to(count_warning, NULL);
 	yoke_setting_set("profile.limits", "0"); // their measuring takes a second; tests/roofline.c does it
 	test_schedules();

@@ -441,17 +441,20 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		return child(argv[1]);
+	char *self = realpath(argv[0], NULL); // modes are its children
 	tap_plugin_path();
+	tap_folder();
 	FILE *f = fopen("text", "w");
 	for (int i = 0; f && i < 400; i++)
 		fprintf(f, "line %d of a text that is easy to learn, and %d more\n", i, i * 7 % 31);
-	if (!f || fclose(f))
+	if (!f || fclose(f) || !self)
 		return 99;
-	mode(argv[0], "", "cpu");
-	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
+	mode(self, "", "cpu");
+	mode(self, "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
 	if (getenv("YOKE_TEST_OPENCL"))
-		mode(argv[0], "", "opencl");
+		mode(self, "", "opencl");
 	else
 		skip("opencl", "it is not built");
+	free(self);
 	return done();
 }
