@@ -148,11 +148,7 @@ verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCA
 # Until step 3 is there.
 await()
 {
-	tries=0
-	until grep -q '"step":3,' long/metrics.jsonl 2>/dev/null || [ $tries -ge 500 ]; do
-		tries=$((tries + 1))
-		sleep 0.02
-	done
+	reaches long 3
 }
 long="data=text $model out=long steps=1000000 save_every=0 eval_every=0"
 

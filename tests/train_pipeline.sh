@@ -173,11 +173,7 @@ verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp ti
 "$yoke" train $common $gpt tied=0 lr=1e-2 out=signal ranks=3 stages=3 parts=4 steps=100000 save_every=0 eval_every=0 \
 	schedule=constant >signal.out 2>signal.err &
 child=$!
-tries=0
-until grep -q '"step":10,' signal/metrics.jsonl 2>/dev/null || [ $tries -ge 300 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+reaches signal 10
 kill -INT $child
 wait $child
 status=$?
@@ -193,25 +189,6 @@ verdict "one signal ends all stages behind the same step, saved" "$(
 	done)"
 
 # shellcheck disable=SC2086 # words
-"$yoke" train $common $gpt out=killed ranks=3 stages=3 parts=4 spawn=process steps=1000000 save_every=0 eval_every=0 \
-	>killed.out 2>killed.err &
-parent=$!
-tries=0
-until grep -q '"step":3,' killed/metrics.jsonl 2>/dev/null || [ $tries -ge 500 ]; do
-	tries=$((tries + 1))
-	sleep 0.02
-done
-children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
-# shellcheck disable=SC2086 # words
-set -- $children
-kill -KILL "$2"
-wait $parent
-status=$?
-verdict "a stage that is killed ends all, and is named" "$(
-	[ $status -eq 1 ] || echo "exit code $status"
-	grep -q "rank 1 (pid $2) was ended by signal 9" killed.err || cat killed.err
-	for pid in $children; do
-		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
-	done)"
+verdict "a stage that is killed ends all, and is named" "$(kill_rank 1 $common $gpt ranks=3 stages=3 parts=4)"
 echo "1..$count"
 exit $failed

@@ -181,24 +181,6 @@ verdict "ranks of other splits" "$(unlike "stages=2 split=1,1" stages=2 'ranks 0
 verdict "ranks of other keys" "$(unlike tensor=2 "tensor=2 dropout=0.1" 'differ in their configuration')"
 
 # shellcheck disable=SC2086 # words
-"$yoke" train $common $gpt out=killed ranks=4 tensor=2 spawn=process steps=1000000 save_every=0 eval_every=0 >killed.out 2>killed.err &
-parent=$!
-tries=0
-until grep -q '"step":3,' killed/metrics.jsonl 2>/dev/null || [ $tries -ge 500 ]; do
-	tries=$((tries + 1))
-	sleep 0.02
-done
-children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
-# shellcheck disable=SC2086 # words
-set -- $children
-kill -KILL "$4"
-wait $parent
-status=$?
-verdict "a rank that is killed ends all, and is named" "$(
-	[ $status -eq 1 ] || echo "exit code $status"
-	grep -q "rank 3 (pid $4) was ended by signal 9" killed.err || cat killed.err
-	for pid in $children; do
-		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
-	done)"
+verdict "a rank that is killed ends all, and is named" "$(kill_rank 3 $common $gpt ranks=4 tensor=2)"
 echo "1..$count"
 exit $failed

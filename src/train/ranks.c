@@ -396,19 +396,26 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 	}
 }
 
+// The words and the whole configuration of children; both are the caller's.
+static int prepare(const struct yk_config *c, int argc, char *const argv[], struct yk_config *all, struct words *w)
+{
+	int e = words_make(w, argc, argv);
+	if (e < 0)
+		return e;
+	e = complete(c, all);
+	if (e < 0)
+		free(w->word);
+	return e;
+}
+
 int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
 {
 	sigset_t set, old;
 	struct yk_config all;
 	struct words w;
-	int e = words_make(&w, argc, argv);
+	int e = prepare(c, argc, argv, &all, &w);
 	if (e < 0)
 		return e;
-	e = complete(c, &all);
-	if (e < 0) {
-		free(w.word);
-		return e;
-	}
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -427,14 +434,9 @@ int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
 	int lost = 0;
 	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_place(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
 		return yk_train(c, NULL);
-	int e = words_make(&w, argc, argv);
+	int e = prepare(c, argc, argv, &all, &w);
 	if (e < 0)
 		return e;
-	e = complete(c, &all);
-	if (e < 0) {
-		free(w.word);
-		return e;
-	}
 	const int64_t parts = parts_of(&all);
 	int64_t ranks = yk_config_int(&all, YK_KEY_ranks);
 	e = yk_train(c, &lost);
