@@ -145,11 +145,6 @@ verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCA
 		[ ! -e modules/yoke_mpi_$name.so ] || grep -q "module *$name .*/modules/yoke_mpi_$name.so" out || tail -n 12 out
 	done)"
 
-# Until step 3 is there.
-await()
-{
-	reaches long 3
-}
 long="data=text $model out=long steps=1000000 save_every=0 eval_every=0"
 
 # below PID: processes that it started, and they
@@ -177,7 +172,7 @@ left()
 
 # shellcheck disable=SC2086 # words
 torch 2 "$yoke" train $long
-await
+reaches long 3
 # shellcheck disable=SC2086 # words
 set -- $pids
 kill -KILL "$2"
@@ -189,7 +184,7 @@ verdict "a rank that is killed is noticed by the others themselves" "$(
 rm -rf long
 # shellcheck disable=SC2086 # words
 YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=2 torch 2 "$yoke" train $long
-await
+reaches long 3
 # shellcheck disable=SC2086 # words
 set -- $pids
 kill -STOP "$2"
@@ -204,7 +199,7 @@ verdict "one that is stopped, when dist.timeout is over" "$(
 rm -rf long
 # shellcheck disable=SC2086 # words
 torch 2 "$yoke" train $long
-await
+reaches long 3
 # shellcheck disable=SC2086 # words
 kill -INT $pids
 # shellcheck disable=SC2086 # words
@@ -261,7 +256,7 @@ for name in openmpi mpich; do
 	rm -rf long
 	YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train $long >out 2>&1 &
 	launcher=$!
-	await
+	reaches long 3
 	mine=$(below $launcher)
 	kill -KILL "$(echo "$mine" | tail -n 1)"
 	wait $launcher
@@ -275,7 +270,7 @@ for name in openmpi mpich; do
 	YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=2 YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train \
 		$long >out 2>&1 &
 	launcher=$!
-	await
+	reaches long 3
 	mine=$(below $launcher)
 	victim=$(echo "$mine" | tail -n 1)
 	kill -STOP "$victim"
