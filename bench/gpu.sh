@@ -80,21 +80,25 @@ ratio()
 	awk -v a="${1:-}" -v b="${2:-}" 'BEGIN { if (a > 0 && b > 0) printf "%.2f", a / b; else print "-" }'
 }
 
-# Our best kernel and the library's for products of N x N x N, timed in turn by yoke tune, which checks them.
+# Our best kernel and the library's for products of M x N x K, some matrices, timed in turn by yoke tune, which checks
+# them.  tf32 is f32 whose factors are rounded, which devices of cuda alone offer.
 products()
 {
-	sizes='384 1536'
-	[ "$quick" ] && sizes=64
-	for dtype in f32 f16 bf16; do
+	sizes='512x512x512x1 2048x2048x2048x1 8192x8192x8192x1 8x4096x4096x1 4096x64x4096x1 256x256x64x96'
+	[ "$quick" ] && sizes='64x64x64x1 5x40x30x2'
+	for dtype in f32 $([ "$backend" != cuda ] || echo tf32) f16 bf16; do
+		of=$dtype matmul=f32
+		[ $dtype != tf32 ] || of=f32 matmul=tf32
 		for n in $sizes; do
 			name=$backend-contract-$dtype-$n
-			step 300 "$name" "$yoke" tune "$device" --only "contract.$dtype.nn.${n}x${n}x${n}x1" || continue
-			grep '^wrong' "$out/$name.log" && row "$name" WRONG "$name.log" '' && failed=1
+			step 300 "$name" env YOKE_MATMUL=$matmul "$yoke" tune "$device" --only "contract.$of.nn.$n" || continue
+			grep -q '^wrong' "$out/$name.log" && row "$name" WRONG "$name.log" '' && failed=1
 			# shellcheck disable=SC2046 # three words
-			set -- $(awk -v n="$n" '$1 == "time" { t = $3 * 1e-9; f = 2 * n ^ 3 / t * 1e-12
+			set -- $(awk -v n="$n" '$1 == "time" { split(n, e, "x"); t = $3 * 1e-9; f = 2 * e[1] * e[2] * e[3] * e[4] / t * 1e-12
 				if ($2 ~ /blas/) { if (f > lib) lib = f } else if (f > own) own = f }
-				END { printf "%.3f %.3f", own, lib }' "$out/$name.log")
-			row "$backend product $dtype $n" "$1 TFLOP/s" "library $2 TFLOP/s" "$(ratio "$1" "$2")"
+				END { printf "%.4g %.4g", own, lib }' "$out/$name.log")
+			[ "$1 $2" = '0 0' ] || # all were wrong
+				row "$backend product $dtype $n" "$1 TFLOP/s" "library $2 TFLOP/s" "$(ratio "$1" "$2")"
 		done
 	done
 }
@@ -120,7 +124,7 @@ both()
 # Figures of yoke bench beside the peak and the copy of the same run.
 suites()
 {
-	for suite in map attention contract; do
+	for suite in map rows attention contract; do
 		step 900 "$backend-bench-$suite" "$yoke" bench "$suite" "devices=$device" &&
 			grep "^$suite" "$out/$backend-bench-$suite.log" >>"$out/$backend-bench.txt"
 	done
@@ -216,7 +220,7 @@ for backend; do
 	row "$device" '' "$(head -n 1 "$out/$backend-info.log" | cut -c 1-60)" ''
 	# shellcheck disable=SC2086 # words
 	if step 3000 "$backend-conform" "$yoke" conform "$device" ${quick:+--quick --ops softmax,contract.f32}; then
-		row "$backend conform" passed "$(tail -n 1 "$out/$backend-conform.log" | cut -c 1-28)" ''
+		row "$backend conform" passed "$(grep -c '^ok' "$out/$backend-conform.log") kinds of kernels" ''
 	fi
 	products
 	if [ -z "$quick" ]; then # whose sizes are for devices that are quick

@@ -2,9 +2,9 @@
 # Programs that measure; make bench builds them, and make check, for tests/commands.sh.
 check_PROGRAMS += $(bench_programs)
 
-EXTRA_DIST += bench/advice.py bench/gpu.sh bench/watch.py bench/peers/data_pandas.py \
+EXTRA_DIST += bench/advice.py bench/gpu.sh bench/ranks.py bench/slices.py bench/watch.py bench/peers/data_pandas.py \
 	bench/peers/data_torch.py bench/peers/fit_torch.py bench/peers/generate_torch.py bench/peers/gpt_torch.py bench/peers/gpu_torch.py \
-	bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resolvent_torch.py \
+	bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resnet_torch.py bench/peers/resolvent_torch.py \
 	bench/peers/statistics_numpy.py
 
 bench: $(bench_programs)
@@ -19,6 +19,7 @@ bench_programs = \
 	bench/epilogue \
 	bench/experts \
 	bench/generate \
+	bench/largest \
 	bench/map \
 	bench/native_launches \
 	bench/optim \
@@ -43,6 +44,7 @@ bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c bench/operand.h bench/rounds.h
 bench_experts_SOURCES = bench/experts.c bench/rounds.h
 bench_generate_SOURCES = bench/generate.c
+bench_largest_SOURCES = bench/largest.c bench/rounds.h
 if OPENCL
 bench_programs += bench/launches
 endif

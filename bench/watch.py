@@ -14,24 +14,16 @@ import http.client
 import json
 import os
 import resource
-import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from urllib.parse import parse_qs, urlsplit
 
-build, text, results = map(os.path.abspath, sys.argv[1:4])
-seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 60
+from slices import build, measure, say, text
+
 yoke, watching, lines = build + '/yoke', build + '/bench/watching', 1000000
 gpt = ['data=' + text, 'threads=1', 'layers=2', 'heads=4', 'embed=128', 'context=64', 'batch=8']
-said = []
-
-
-def say(what, got, want):
-    said.append([what, got, want])
 
 
 def processors(pid):
@@ -253,33 +245,4 @@ parts = {'cpu': (lambda: steps('cpu'), 50), 'opencl': (lambda: steps('opencl'), 
          'scalars': (scalars, 15), 'report': (report, 15), 'page': (page, 40), 'top': (top, 25)}
 
 
-def known():
-    if not os.path.exists(results):
-        return {}
-    with open(results) as f:
-        return {r['part']: r['said'] for r in map(json.loads, f)}
-
-
-def left_to_do():
-    return [name for name in parts if name not in known()]
-
-
-folder = tempfile.mkdtemp(prefix='yoke-watch.')
-os.chdir(folder)
-until, named = time.time() + seconds, sys.argv[5:]
-while named or (seconds and left_to_do() and time.time() + parts[left_to_do()[0]][1] <= until):
-    name = named.pop(0) if named else left_to_do()[0]
-    said.clear()
-    parts[name][0]()
-    with open(results, 'a') as f:
-        f.write(json.dumps({'part': name, 'said': said}) + '\n')
-    if sys.argv[5:] and not named:
-        break
-os.chdir('/')
-shutil.rmtree(folder)
-if not seconds or not left_to_do():
-    for name in parts:
-        for row in known().get(name, []):
-            print('%-58s %-50s %s' % (row[0], row[1], 'want ' + row[2] if row[2] else ''))
-else:
-    print('left: %s' % ' '.join(left_to_do()))
+measure(parts, '%-58s %-50s%s')

@@ -70,7 +70,9 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_bas
 	float sum[TM][TN];
 	uint a_quads[FETCH_A][4], b_quads[FETCH_B][4];
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n, now = 0;
-	struct block block = block_of(s, BM, BN);
+	struct block block;
+	if (!block_of(&block, s, BM, BN))
+		return;
 	struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
 
 	UNROLL

@@ -21,10 +21,13 @@ KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 	LOCAL float panel[K_MOST * NR]; // [k][column]
-	long n = (long)GROUP_ID(0) * NR, first = (long)GROUP_ID(1) * s.cut[0];
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
+	long n = (long)GROUP_ID(0) * NR, first = line * s.cut[0];
 	long last = least(first + s.cut[0], s.m);
 	int columns = (int)least(NR, s.n - n);
-	ulong index = GROUP_ID(2);
 	long y_matrix = matrix_at(s, index, 0);
 	GLOBAL STORED *as = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
 	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) +

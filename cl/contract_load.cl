@@ -18,10 +18,20 @@
 #define PER 4 // elements of a quad
 typedef float element;
 #define WORD_OF(at) AS_UINT(*(at))
+#elif DTYPE == 5 || DTYPE == 6
+#define PER 16
+typedef uchar element;
+#define WORD_OF(at) ((uint)*(at))
 #else
 #define PER 8
 typedef ushort element;
 #define WORD_OF(at) ((uint)*(at))
+#endif
+#define EACH_WORD (PER / 4) // elements of a word of a quad
+#if PER == 16
+#define EACH_OF_WORD ROLLED // the addresses of all its bytes would spill
+#else
+#define EACH_OF_WORD UNROLL
 #endif
 
 // One side of the product, from a line and a step on.
@@ -64,15 +74,15 @@ FN void quad_fetch(uint *to, const struct side *s, int form, long line, long ste
 		return;
 	}
 	UNROLL
-	for (int i = 0; i < 4; i++) {
-#if PER == 4
-		to[i] = word_at(s, line + (along_k ? 0 : i), step + (along_k ? i : 0));
-#else
-		uint low = word_at(s, line + (along_k ? 0 : 2 * i), step + (along_k ? 2 * i : 0));
-		uint high = word_at(s, line + (along_k ? 0 : 2 * i + 1), step + (along_k ? 2 * i + 1 : 0));
-		to[i] = low | high << 16;
-#endif
-	}
+	for (int i = 0; i < 4; i++)
+		to[i] = 0u;
+	EACH_OF_WORD
+	for (int e = 0; e < EACH_WORD; e++)
+		UNROLL
+		for (int i = 0; i < 4; i++) {
+			int on = EACH_WORD * i + e;
+			to[i] |= word_at(s, line + (along_k ? 0 : on), step + (along_k ? on : 0)) << 32 / EACH_WORD * e;
+		}
 }
 
 // The quads of a tile from step `first` on, n for each of the items.
@@ -94,24 +104,25 @@ struct block {
 	ulong part;          // of k
 };
 
-FN struct block block_of(contraction s, int lines_m, int lines_n)
+// False: it is past the last.
+FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 {
-	struct block b;
-	b.m = (long)GROUP_ID(1) * lines_m;
-	b.n = (long)GROUP_ID(0) * lines_n;
+	long line;
+	bool there = line_of(s, &line, &b->index);
+	b->m = line * lines_m;
+	b->n = (long)GROUP_ID(0) * lines_n;
 #ifdef SPLIT
-	uint z = (uint)GROUP_ID(2), parts = (uint)s.cut[3];
-	b.index = z / parts;
-	b.part = z % parts;
-	b.k = (long)b.part * s.cut[2];
-	b.end = least(b.k + s.cut[2], s.k);
+	uint z = (uint)b->index, parts = (uint)s.cut[3];
+	b->index = z / parts;
+	b->part = z % parts;
+	b->k = (long)b->part * s.cut[2];
+	b->end = least(b->k + s.cut[2], s.k);
 #else
-	b.index = GROUP_ID(2);
-	b.part = 0;
-	b.k = 0;
-	b.end = s.k;
+	b->part = 0;
+	b->k = 0;
+	b->end = s.k;
 #endif
-	return b;
+	return there;
 }
 
 FN struct side side_a(GLOBAL uchar *base, ulong at, contraction s, const struct block *b)
@@ -137,13 +148,13 @@ FN struct side side_b(GLOBAL uchar *base, ulong at, contraction s, const struct 
 }
 
 // A finished sum; under SPLIT it goes to [part][leading index][m][n] of the workspace, from where contract_join takes it.
-FN void finish_sum(float sum, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
+FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
 {
 	if (m >= s.m || n >= s.n)
 		return;
 #ifdef SPLIT
-	ulong all = GROUPS(2) / (ulong)s.cut[3];
-	((GLOBAL float *)(y_base + y_at))[((b->part * all + b->index) * (ulong)s.m + (ulong)m) * (ulong)s.n + (ulong)n] =
+	ulong all = (ulong)s.all / (ulong)s.cut[3];
+	((GLOBAL PART *)(y_base + y_at))[((b->part * all + b->index) * (ulong)s.m + (ulong)m) * (ulong)s.n + (ulong)n] =
 		sum;
 #else
 	put_sum(sum, s, b->index, y_matrix, m, n Y_ARGS);

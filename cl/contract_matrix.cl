@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction by matrix units (matrix.cl): f16 and bf16 as they are, f32 rounded to tf32.  Tiles of a and b lie twice in local
+// Contraction by matrix units (matrix.cl): f16, bf16, i8 and u8 as they are, f32 rounded to tf32.  Tiles of a and b lie twice in local
 // memory, lines of them with their steps of k side by side; one is read while the other is written.
 // A group computes BM x BN elements with WARPS_M x WARPS_N warps, each of them TILES_M x TILES_N matrices of 16 x 16.
 // Groups: see contract_load.cl.  Reference: kern_contract.c of the CPU backend.
@@ -44,8 +44,9 @@ FN void tile_put(uint quads[][4], int n, LOCAL_POINTER element *to, int form, in
 #if PER == 4
 			to[(line + i) * LD + step] = AS_FLOAT(quads[e][i]);
 #else
-			to[(line + 2 * i) * LD + step] = (ushort)(quads[e][i] & 0xffffu);
-			to[(line + 2 * i + 1) * LD + step] = (ushort)(quads[e][i] >> 16);
+			UNROLL
+			for (int k = 0; k < EACH_WORD; k++)
+				to[(line + EACH_WORD * i + k) * LD + step] = (element)(quads[e][i] >> 32 / EACH_WORD * k);
 #endif
 		}
 	}
@@ -59,7 +60,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_matrix(GLOBAL uchar *a_base,
 	uint a_quads[FETCH_A][4], b_quads[FETCH_B][4];
 	int item = LOCAL_ID(0), lane = item % WARP, warp = item / WARP, now = 0;
 	int line_m = warp / WARPS_N * TILES_M * 16, line_n = warp % WARPS_N * TILES_N * 16;
-	struct block block = block_of(s, BM, BN);
+	struct block block;
+	if (!block_of(&block, s, BM, BN))
+		return;
 	struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
 
 	UNROLL

@@ -3,7 +3,7 @@
 //
 // a (..,M,K), b (..,K,N) -> y (..,M,N), any strides, up to 6 leading axes, dense in memory or
 // not; sums in ACC.  DTYPE is the number of yoke-plugin.h, of a and b, and RESULT that of the product, which
-// is DTYPE, or 1 for f16 and bf16.  With MAP_PARAMS defined, the text
+// is DTYPE, or 1 for f16 and bf16, or 7 for i8 and u8.  With MAP_PARAMS defined, the text
 // before this one has map_store, which takes each rounded product in place of y.
 // Reference: kern_contract.c of the CPU backend.
 #include "half.cl"
@@ -21,6 +21,7 @@ typedef struct {
 	long y_m, y_n, a_m, a_k, b_k, b_n;
 	long d[6], y[6], a[6], b[6];
 	long cut[4]; // how a kernel is cut; each says
+	long lines, all; // groups along rows, and leading indexes, or parts of them
 } contraction;
 
 #if DTYPE == 1
@@ -52,6 +53,14 @@ typedef struct {
 #define ACC long
 #define LOAD(x) ((long)(x))
 #endif
+// What sums of parts of k are kept as.
+#if DTYPE == 5 || DTYPE == 6
+#define PART int // no result has more bits
+#define ADD_PARTS(x, y) (int)((uint)(x) + (uint)(y))
+#else
+#define PART float
+#define ADD_PARTS(x, y) ((x) + (y))
+#endif
 
 // A sum as the product's dtype has it: its value, and what is stored.
 #if RESULT == 1 || RESULT == 2
@@ -67,9 +76,13 @@ typedef struct {
 #define ROUND(x) round_bf16(x)
 #define TO_PRODUCT(x) bf16_of_f32(x)
 #else
+#if RESULT == 7
+#define PRODUCT int
+#else
 #define PRODUCT STORED
-#define ROUND(x) ((STORED)(x))
-#define TO_PRODUCT(x) ((STORED)(x))
+#endif
+#define ROUND(x) ((PRODUCT)(x))
+#define TO_PRODUCT(x) ((PRODUCT)(x))
 #endif
 
 // VEC_WIDTH neighbours of storage.
@@ -92,6 +105,16 @@ typedef struct {
 FN long least(long a, long b)
 {
 	return a < b ? a : b;
+}
+
+// Groups lie along two axes, since the third of a grid has an end: columns, and all lines of one leading index after
+// the other.  False: this one is past the last.
+FN bool line_of(contraction s, long *line, ulong *index)
+{
+	uint at = GROUP_LINE(), lines = (uint)s.lines;
+	*index = at / lines;
+	*line = (long)(at % lines);
+	return *index < (ulong)s.all;
 }
 
 // Where in memory matrix `index` of those with strides `stride` is: there are fewer than 2^32, which a launch counts.

@@ -47,10 +47,13 @@ FN void pack(GLOBAL float *to, GLOBAL STORED *from, long first, long size, long 
 KERNEL void WORK_GROUP(1, 1) contract_pack(GLOBAL uchar *work_base, ulong work_at,
 	GLOBAL uchar *a_base, ulong a_at, GLOBAL uchar *b_base, ulong b_at, contraction s)
 {
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
 	long a_panels = (s.m + MR - 1) / MR, b_panels = (s.n + NR - 1) / NR;
-	long panel = (long)GROUP_ID(0), k0 = (long)GROUP_ID(1) * s.cut[2];
+	long panel = (long)GROUP_ID(0), k0 = line * s.cut[2];
 	long k1 = least(k0 + s.cut[2], s.k);
-	ulong index = GROUP_ID(2);
 	GLOBAL float *to = (GLOBAL float *)(work_base + work_at) +
 		(long)index * (a_panels * MR + b_panels * NR) * s.k;
 
@@ -69,11 +72,14 @@ KERNEL void WORK_GROUP(1, 1) contract_pack(GLOBAL uchar *work_base, ulong work_a
 KERNEL void WORK_GROUP(1, 1) contract_packed(GLOBAL uchar *work_base, ulong work_at,
 	contraction s Y_PARAMS)
 {
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
 	long a_panels = (s.m + MR - 1) / MR, b_panels = (s.n + NR - 1) / NR;
-	long first_a = (long)GROUP_ID(1) * s.cut[0], first_b = (long)GROUP_ID(0) * s.cut[1];
+	long first_a = line * s.cut[0], first_b = (long)GROUP_ID(0) * s.cut[1];
 	long last_a = least(first_a + s.cut[0], a_panels);
 	long last_b = least(first_b + s.cut[1], b_panels);
-	ulong index = GROUP_ID(2);
 	long y_matrix = matrix_at(s, index, 0);
 	GLOBAL float *as = (GLOBAL float *)(work_base + work_at) +
 		(long)index * (a_panels * MR + b_panels * NR) * s.k;

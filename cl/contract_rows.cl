@@ -33,8 +33,10 @@
 KERNEL void WORK_GROUP(ITEMS, 1) contract_rows_copy(GLOBAL uchar *to_base, ulong to_at,
 	GLOBAL uchar *a_base, ulong a_at, contraction s)
 {
-	long first = (long)GROUP_ID(0) * PIECE, row = (long)GROUP_ID(1);
-	ulong index = GROUP_ID(2);
+	ulong index;
+	long first = (long)GROUP_ID(0) * PIECE, row;
+	if (!line_of(s, &row, &index))
+		return;
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) +
 		(matrix_at(s, index, 1) + row * s.a_m);
 	GLOBAL STORED *to = (GLOBAL STORED *)(to_base + to_at) +
@@ -61,8 +63,11 @@ KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulo
 	LOCAL float part[ITEMS]; // VEC_WIDTH is 1
 #endif
 	int x = LOCAL_ID(0), slice = LOCAL_ID(1);
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
 	long own = (long)GROUP_ID(0) * COLUMNS, n = least(own, s.n - COLUMNS) + x * VEC_WIDTH;
-	ulong index = GROUP_ID(2);
 	long y_matrix = matrix_at(s, index, 0), row[ROWS];
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) +
 		(matrix_at(s, index, 1) + slice * s.a_k);
@@ -125,9 +130,12 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_rows_t(GLOBAL uchar *a_base,
 #if ITEMS > 1
 	LOCAL float part[ITEMS];
 #endif
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
 	long n = (long)GROUP_ID(0) * NC, whole = s.k - s.k % (ITEMS * VEC_WIDTH);
 	int columns = (int)least(NC, s.n - n);
-	ulong index = GROUP_ID(2);
 	long y_matrix = matrix_at(s, index, 0), row[ROWS], column[NC];
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
 	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) + matrix_at(s, index, 2);

@@ -25,9 +25,12 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_tiled(GLOBAL uchar *a_base
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [k][m], [k][n]
 	ACC sum[TM][TN];
-	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN;
+	ulong index;
+	long line;
+	if (!line_of(s, &line, &index))
+		return;
+	long first_m = line * BM, first_n = (long)GROUP_ID(0) * BN;
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
-	ulong index = GROUP_ID(2);
 	long y_matrix = matrix_at(s, index, 0);
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
 	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) + matrix_at(s, index, 2);

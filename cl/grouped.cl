@@ -50,19 +50,23 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 	ACC sum[TM][TN];
 	GLOBAL const long *first = (GLOBAL const long *)(first_base + first_at);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
-	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN, end_m = s.rows, depth = s.depth, e = 0;
+	long first_m, first_n = (long)GROUP_ID(0) * BN, end_m = s.rows, depth = s.depth, e = 0;
 	GLOBAL number *a = NUMBERS(a_base, a_at), *b = NUMBERS(b_base, b_at), *y = NUMBERS(y_base, y_at);
 
-	if (GROUP_ID(0) + GROUP_ID(1) + GROUP_ID(2) == 0 && item == 0)
+	if (GROUP_ID(0) + GROUP_LINE() == 0 && item == 0)
 		check_groups(first, &s, reports, report_slot);
 #if BACK
 	{
+		uint lines = (uint)((s.depth + BM - 1) / BM);
 		long last = 0, begin = 0;
-		for (long i = 0; i <= (long)GROUP_ID(2) + 1; i++) {
+		e = (long)(GROUP_LINE() / lines);
+		if (e >= s.groups)
+			return;
+		first_m = (long)(GROUP_LINE() % lines) * BM;
+		for (long i = 0; i <= e + 1; i++) {
 			begin = last;
 			last = begin_of(first, &s, i, last);
 		}
-		e = (long)GROUP_ID(2);
 		end_m = s.depth;
 		depth = last - begin;
 		a += begin * s.a_k;
@@ -71,7 +75,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 	}
 #else
 	{ // rows in front of the first group, groups, rows behind the last: whose block is it?
-		long block = (long)GROUP_ID(1), begin = 0, end = 0;
+		long block = (long)GROUP_LINE(), begin = 0, end = 0;
 		for (e = -1; e <= s.groups; e++) {
 			long blocks;
 			begin = end;

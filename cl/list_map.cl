@@ -20,6 +20,14 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_map(GLOBAL uchar *table_base, ulong table_
 		for (ulong k = j; k < end; k++)
 			map_at(0, k MAP_ARGS);
 #else
+#ifdef MAP_QUAD
+		if (LIST_FOURS) {
+			ulong whole = end - end % 4;
+			for (ulong k = j + 4 * (ulong)LOCAL_ID(0); k < whole; k += 4 * ITEMS)
+				map_quad(0, k MAP_ARGS);
+			j = whole;
+		}
+#endif
 		for (j += (ulong)LOCAL_ID(0); j < end; j += ITEMS)
 			map_at(0, j MAP_ARGS);
 #endif

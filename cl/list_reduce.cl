@@ -4,6 +4,38 @@
 #include "reduction.cl"
 #include "list.cl"
 
+#ifdef MAP_QUAD
+// Elements 4 first .., and every 4 ITEMS on, four neighbours at a time, below end: the order of an item's sums is the
+// same whether these are loaded at once or not.
+FN void walk_fours(ACC *v, long *at, ulong first, ulong end, bool fours MAP_PARAMS)
+{
+	ACC part;
+	long part_at;
+	int depth = 0;
+
+	clear(v, at);
+	clear(&part, &part_at);
+	for (ulong n = first; n < end; n += 4 * ITEMS) {
+		MAP_TYPE x[4];
+		int some = (int)LEAST_OF(4, end - n);
+		if (fours && some == 4)
+			quad_values(x, n MAP_ARGS);
+		UNROLL
+		for (int l = 0; l < 4; l++)
+			if (l < some)
+				take(&part, &part_at, fours && some == 4 ? (ACC)x[l] : (ACC)map_load(0, 0, 0, n + (ulong)l MAP_ARGS),
+					(long)n + l);
+		depth += 4;
+		if (depth == DEPTH) {
+			take(v, at, part, part_at);
+			clear(&part, &part_at);
+			depth = 0;
+		}
+	}
+	take(v, at, part, part_at);
+}
+#endif
+
 #define PART ((GLOBAL ACC *)(work + work_at) + a.first_chunk)
 
 KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong table_at, SEGMENT_PARAMS,
@@ -30,7 +62,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong tab
 		run_all(&v, &at, 0, 0, j, end, s MAP_ARGS);
 		PART[chunk] = v;
 #else
+#ifdef MAP_QUAD
+		walk_fours(&v, &at, j + 4 * (ulong)LOCAL_ID(0), end, LIST_FOURS MAP_ARGS);
+#else
 		walk(&v, &at, 0, 0, j + (ulong)LOCAL_ID(0), ITEMS, end, s MAP_ARGS);
+#endif
 		join_items(&v, &at, value, place, LOCAL_ID(0));
 		if (LOCAL_ID(0) == 0)
 			PART[chunk] = v;

@@ -52,6 +52,7 @@ cl_files = \
 	cl/resolvent.cl \
 	cl/resolvent_back.cl \
 	cl/resolvent_chain.cl \
+	cl/resolvent_link.cl \
 	cl/rope.cl \
 	cl/rows.cl \
 	cl/scan.cl \

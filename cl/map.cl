@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // MAP: the kernel around a generated map_at.  Reference: the map kernel of the CPU backend.
 //
-// An item computes one element; or, where MAP_BLOCK is defined, block_rows x block_cols of
+// An item computes one element, or MAP_EACH neighbours of a row, four at a time under MAP_QUAD; or, where MAP_BLOCK is defined, block_rows x block_cols of
 // them, MAP_BLOCK at a time, since drivers for CPUs run a group as a loop over its items and see
 // little of what that loop does.
 // Items: ceil(cols / block_cols) x ceil(rows / block_rows), in groups of any size.
+
+#ifndef MAP_EACH
+#define MAP_EACH 1
+#endif
 
 KERNEL void map(ulong cols, ulong rows, ulong block_cols, ulong block_rows MAP_PARAMS)
 {
@@ -22,8 +26,15 @@ KERNEL void map(ulong cols, ulong rows, ulong block_cols, ulong block_rows MAP_P
 			map_at(r, k MAP_ARGS);
 	}
 #else
-	ulong j = GLOBAL_ID(0), r = GLOBAL_ID(1);
-	if (j < cols && r < rows)
+	ulong j = GLOBAL_ID(0) * MAP_EACH, r = GLOBAL_ID(1), end = j + MAP_EACH < cols ? j + MAP_EACH : cols;
+	if (r >= rows)
+		return;
+#ifdef MAP_QUAD
+	for (; j < end; j += 4)
+		map_quad(r, j MAP_ARGS);
+#else
+	for (; j < end; j++)
 		map_at(r, j MAP_ARGS);
+#endif
 #endif
 }

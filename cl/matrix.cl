@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small matrices by the items of a warp: 16 x 16 sums of f32 += 16 x MATRIX_K elements times MATRIX_K x 16.
-// MATRIX: the dtype of the elements, 3 (f16), 4 (bf16), or 1: f32 rounded to tf32.  Each item holds parts of the
+// Products of small matrices by the items of a warp: 16 x 16 sums += 16 x MATRIX_K elements times MATRIX_K x 16.
+// MATRIX: the dtype of the elements, 3 (f16), 4 (bf16), 1: f32 rounded to tf32, whose sums are f32; or 5 (i8) and 6 (u8),
+// whose sums are i32 and wrap.  Each item holds parts of the
 // operands, which it loads from tiles of local memory whose rows, a's lines and b's columns, have their steps of k side
 // by side, `stride` elements apart; and MATRIX_SUMS of the sums, whose places matrix_row and matrix_column tell.
 // The prologue has these functions where there are instructions for it (MATRIX_UNITS).  Elsewhere they are loops below, which
@@ -13,6 +14,9 @@
 #if MATRIX == 1
 typedef float matrix_element;
 #define MATRIX_K 8
+#elif MATRIX == 5 || MATRIX == 6
+typedef uchar matrix_element;
+#define MATRIX_K 32
 #else
 typedef ushort matrix_element;
 #define MATRIX_K 16
@@ -20,12 +24,27 @@ typedef ushort matrix_element;
 #define MATRIX_SUMS (256 / WARP)
 
 #ifndef MATRIX_UNITS
-#if MATRIX == 1
-#define MATRIX_VALUE(x) (x)
+#if MATRIX == 5
+#define MATRIX_ADD(x, y, sum) (int)((uint)(sum) + (uint)((int)(schar)(x) * (int)(schar)(y)))
+#elif MATRIX == 6
+#define MATRIX_ADD(x, y, sum) (int)((uint)(sum) + (uint)(x) * (uint)(y))
+#elif MATRIX == 1
+// To the nearest, ties away from zero, as cvt.rna.tf32; infinity and NaN as they are.
+FN float matrix_tf32(float x)
+{
+	uint bits = AS_UINT(x), finite = (bits & 0x7f800000u) != 0x7f800000u;
+	return AS_FLOAT(finite ? (bits + 0x1000u) & 0xffffe000u : bits);
+}
+#define MATRIX_ADD(x, y, sum) FMA(matrix_tf32(x), matrix_tf32(y), sum)
 #elif MATRIX == 3
-#define MATRIX_VALUE(x) f32_of_f16(x)
+#define MATRIX_ADD(x, y, sum) FMA(f32_of_f16(x), f32_of_f16(y), sum)
 #else
-#define MATRIX_VALUE(x) f32_of_bf16(x)
+#define MATRIX_ADD(x, y, sum) FMA(f32_of_bf16(x), f32_of_bf16(y), sum)
+#endif
+#if MATRIX == 5 || MATRIX == 6
+typedef int matrix_sum;
+#else
+typedef float matrix_sum;
 #endif
 
 #define MATRIX_ROWS 1
@@ -36,7 +55,7 @@ struct matrix_part {
 	int line, step; // strides
 };
 struct matrix_sums {
-	float x[MATRIX_SUMS];
+	matrix_sum x[MATRIX_SUMS];
 };
 
 FN int matrix_row(int i, int lane)
@@ -83,7 +102,7 @@ FN void matrix_multiply(struct matrix_sums *sums, const struct matrix_part *a, c
 		LOCAL_POINTER const matrix_element *x = a->from + matrix_row(i, lane) * a->line;
 		LOCAL_POINTER const matrix_element *y = b->from + matrix_column(i, lane) * b->line;
 		for (int k = 0; k < MATRIX_K; k++)
-			sums->x[i] = FMA(MATRIX_VALUE(x[k * a->step]), MATRIX_VALUE(y[k * b->step]), sums->x[i]);
+			sums->x[i] = MATRIX_ADD(x[k * a->step], y[k * b->step], sums->x[i]);
 	}
 }
 #endif
@@ -93,6 +112,6 @@ FN struct matrix_sums matrix_zero(void)
 	struct matrix_sums s;
 	UNROLL
 	for (int i = 0; i < MATRIX_SUMS; i++)
-		s.x[i] = 0.0f;
+		s.x[i] = 0;
 	return s;
 }

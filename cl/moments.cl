@@ -14,10 +14,6 @@
 #ifndef DIAGONAL
 #define DIAGONAL 0
 #endif
-#ifndef WG_M // items along tiles' rows, columns; rows, columns of an item
-#define WG_M 16
-#define WG_N 16
-#endif
 #ifndef TM
 #define TM 2
 #define TN 2
@@ -26,14 +22,7 @@
 #define BK 32
 #endif
 #define FOLD 128
-#define BM (WG_M * TM)
-#define BN (WG_N * TN)
-#define ITEMS (WG_M * WG_N)
-#if DTYPE == 2
-#define TILE_FMA(a, b, c) ((a) * (b) + (c))
-#else
-#define TILE_FMA(a, b, c) FMA(a, b, c)
-#endif
+#include "tile.cl"
 
 struct moments {
 	long rows, channels, rs, cs, ws; // strides of x and of the weights, in elements
@@ -152,13 +141,12 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 
 	if (first_n + BN <= first_m) // below the diagonal
 		return;
+	clear_tile(sum);
 	UNROLL
 	for (int i = 0; i < TM; i++)
 		UNROLL
-		for (int j = 0; j < TN; j++) {
-			sum[i][j] = (ACC)0;
+		for (int j = 0; j < TN; j++)
 			all[i][j] = 0;
-		}
 	for (long r0 = first; r0 < last; r0 += BK) {
 		for (int e = item; e < BK * BM; e += ITEMS)
 			a_block[e] = deviation(x, w, mean, &s, r0 + e / BM, first_m + e % BM, last);
@@ -172,19 +160,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 			b_block[e] = d;
 		}
 		BARRIER();
-		for (int e = 0; e < BK; e++) {
-			ACC v[TN];
-			UNROLL
-			for (int j = 0; j < TN; j++)
-				v[j] = b_block[e * BN + j * WG_N + item_n];
-			UNROLL
-			for (int i = 0; i < TM; i++) {
-				ACC u = a_block[e * BM + i * WG_M + item_m];
-				UNROLL
-				for (int j = 0; j < TN; j++)
-					sum[i][j] = TILE_FMA(u, v[j], sum[i][j]);
-			}
-		}
+		add_blocks(sum, a_block, b_block, item_m, item_n);
 		if ((r0 - first) % FOLD == FOLD - BK || r0 + BK >= last) {
 			UNROLL
 			for (int i = 0; i < TM; i++)
@@ -213,7 +189,7 @@ KERNEL void moments_square(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *space
 	GLOBAL double *from = DOUBLES(space_base, space_at) + (s.chunks * 4 + 1) * s.channels;
 	double sum = 0;
 
-	if (column >= s.channels)
+	if (column >= s.channels || row >= s.channels)
 		return;
 #if DIAGONAL
 	for (long k = 0; k < s.pieces; k++)

@@ -47,13 +47,15 @@ FN ulong work_global(int d)
 {
 	if (d == 0)
 		return (ulong)blockIdx.x * blockDim.x + threadIdx.x;
-	// A grid's y ends at 65535; what is above goes on along z.
+	// A grid's y ends at 65535; what is above goes on along z, and a few items may be past the last.
 	return ((ulong)blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y;
 }
 
 #define GLOBAL_ID(d) work_global(d)
 #define GROUP_ID(d) ((ulong)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))
 #define GROUPS(d) ((ulong)((d) == 0 ? gridDim.x : (d) == 1 ? gridDim.y : gridDim.z))
+// The number of a group along the second of two axes.  It may be past the last: y and z are as many or a few more.
+#define GROUP_LINE() (blockIdx.z * gridDim.y + blockIdx.y)
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
 #define ATOMIC_MIN(to, x) atomicMin(to, x) // uint in global memory, as the next; give what was there
@@ -110,7 +112,14 @@ FN double shuffle_xor(double x, int mask)
 	return __builtin_bit_cast(double, shuffle_xor(__builtin_bit_cast(long, x), mask));
 }
 #define SHUFFLE_XOR(x, mask) shuffle_xor(x, mask)
-#define WARP_SYNC() __builtin_amdgcn_wave_barrier()
+// What a wave stores in local memory before it, any of its items reads behind it.
+FN void warp_sync(void)
+{
+	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+	__builtin_amdgcn_wave_barrier();
+	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+#define WARP_SYNC() warp_sync()
 #else
 #define WARP_ITEMS (ITEMS < 32 ? (1u << (ITEMS & 31)) - 1u : 0xffffffffu)
 #define SHUFFLE_XOR(x, mask) __shfl_xor_sync(WARP_ITEMS, x, mask)
@@ -144,6 +153,25 @@ FN void quad_store(const uint *from, void *to)
 	*(quad *)to = q;
 }
 FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)from; } // from local memory
+// Four elements side by side, which lie at a multiple of their bytes.
+template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
+	T x[4];
+};
+template <typename T> FN void FOUR_LOAD(const uchar *from, T *to)
+{
+	four<T> f = *(const four<T> *)from;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		to[i] = f.x[i];
+}
+template <typename T> FN void FOUR_STORE(const T *from, uchar *to)
+{
+	four<T> f;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		f.x[i] = from[i];
+	*(four<T> *)to = f;
+}
 #if VEC_WIDTH == 1
 #define VEC float
 #define VEC_LOAD(from) (*(from))
@@ -224,7 +252,7 @@ FN void halves_store(const ushort *from, ushort *to)
 // ---- matrix units: see matrix.cl ----
 
 #if defined MATRIX && defined __CUDA_ARCH__
-#if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : __CUDA_ARCH__ >= 800
+#if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : MATRIX >= 5 ? __CUDA_ARCH__ >= 750 : __CUDA_ARCH__ >= 800
 #define MATRIX_UNITS
 #endif
 #elif defined MATRIX && defined __AMDGCN__
@@ -238,59 +266,113 @@ FN void halves_store(const ushort *from, ushort *to)
 #endif
 
 #ifdef MATRIX_UNITS
+#if MATRIX >= 5
+typedef int matrix_sum;
+#else
+typedef float matrix_sum;
+#endif
 struct matrix_sums {
-	float x[256 / WARP];
+	matrix_sum x[256 / WARP];
 };
+// Steps of a column in a word.
 #if MATRIX == 1
 typedef float matrix_unit;
+#elif MATRIX >= 5
+typedef uchar matrix_unit;
+FN uint matrix_word(const uchar *at, int stride)
+{
+	return at[0] | (uint)at[stride] << 8 | (uint)at[2 * stride] << 16 | (uint)at[3 * stride] << 24;
+}
 #else
 typedef ushort matrix_unit;
-// Two steps of a column in a word.
-FN uint matrix_pair(const ushort *at, int stride) { return at[0] | (uint)at[stride] << 16; }
+FN uint matrix_word(const ushort *at, int stride) { return at[0] | (uint)at[stride] << 16; }
 #endif
+#define MATRIX_EACH (4 / (int)sizeof(matrix_unit)) // elements of a word
 
-#if defined MATRIX_MFMA // lane l has row or column l % 16, steps 4 (l / 16) ..; sums of rows 4 (l / 16) ..
-typedef float matrix_f32x4 __attribute__((ext_vector_type(4)));
+// Lane l has row or column l % 16, steps MATRIX_STEPS (l / 16) ..; sums of rows 4 (l / 16) ..
+#if defined MATRIX_MFMA
+typedef matrix_sum matrix_sums4 __attribute__((ext_vector_type(4)));
+#define MATRIX_STEPS (2 * MATRIX_EACH)
+struct __attribute__((aligned(8))) matrix_part {
+	matrix_unit x[MATRIX_STEPS];
+};
 #if MATRIX == 3
 typedef _Float16 matrix_halves __attribute__((ext_vector_type(4)));
 #define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16f16
-#else
+#elif MATRIX == 4
 typedef short matrix_halves __attribute__((ext_vector_type(4)));
 #define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16bf16_1k
-#endif
-struct __attribute__((aligned(8))) matrix_part {
-	ushort x[4];
+#elif defined __gfx90a__ // half of the steps at a time: any half, if it is a's and b's
+struct matrix_halves {
+	int x[2];
 };
+FN matrix_sums4 MATRIX_MULTIPLY(matrix_halves a, matrix_halves b, matrix_sums4 c, int, int, int)
+{
+	c = __builtin_amdgcn_mfma_i32_16x16x16i8(a.x[0], b.x[0], c, 0, 0, 0);
+	return __builtin_amdgcn_mfma_i32_16x16x16i8(a.x[1], b.x[1], c, 0, 0, 0);
+}
+#else
+typedef long matrix_halves;
+#define MATRIX_MULTIPLY __builtin_amdgcn_mfma_i32_16x16x32_i8
+#endif
+#if MATRIX == 6 // MFMA's bytes have a sign: x y is (x - 128) (y - 128) + 128 (x - 128) + 128 (y - 128) + 128 * 128
+FN matrix_halves matrix_signed(const matrix_part *p)
+{
+	return __builtin_bit_cast(matrix_halves, __builtin_bit_cast(ulong, *p) ^ 0x8080808080808080ul);
+}
+#endif
 #define MATRIX_ROWS 4
 #define MATRIX_PEERS 15
 FN int matrix_row(int i, int lane) { return lane / 16 * 4 + i; }
 FN int matrix_column(int, int lane) { return lane % 16; }
 FN int matrix_slot(int i) { return i; }
-FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
 {
-	return *(const matrix_part *)(from + lane % 16 * stride + lane / 16 * 4);
+	return *(const matrix_part *)(from + lane % 16 * stride + lane / 16 * MATRIX_STEPS);
 }
-FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
-FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 {
 	matrix_part p;
 	UNROLL
-	for (int k = 0; k < 4; k++)
-		p.x[k] = from[(lane / 16 * 4 + k) * stride + lane % 16];
+	for (int k = 0; k < MATRIX_STEPS; k++)
+		p.x[k] = from[(lane / 16 * MATRIX_STEPS + k) * stride + lane % 16];
 	return p;
 }
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
-	matrix_f32x4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
+	matrix_sums4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
+#if MATRIX == 6
+	matrix_halves x = matrix_signed(a), y = matrix_signed(b), all = __builtin_bit_cast(matrix_halves, 0x4040404040404040ul);
+	const int last = 4 * MATRIX_STEPS * 128 * 128 / 2; // of all steps
+	matrix_sums4 half = { last, last, last, last };
+	half = MATRIX_MULTIPLY(all, y, half, 0, 0, 0); // the same for all rows of tiles
+	half = MATRIX_MULTIPLY(x, all, half, 0, 0, 0);
+	c = MATRIX_MULTIPLY(x, y, c, 0, 0, 0);
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		c[i] = (int)((uint)c[i] + 2u * (uint)half[i]);
+#else
 	c = MATRIX_MULTIPLY(__builtin_bit_cast(matrix_halves, *a), __builtin_bit_cast(matrix_halves, *b), c, 0, 0, 0);
+#endif
 	s->x[0] = c[0], s->x[1] = c[1], s->x[2] = c[2], s->x[3] = c[3];
 }
 
 #elif defined MATRIX_WMMA // lane l has all steps of row or column l % 16; sums of rows 2 i + l / 16
-typedef float matrix_f32x8 __attribute__((ext_vector_type(8)));
+typedef matrix_sum matrix_sums8 __attribute__((ext_vector_type(8)));
 #if MATRIX == 3
 typedef _Float16 matrix_halves __attribute__((ext_vector_type(16)));
 #define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_f16_w32
+#elif MATRIX >= 5
+typedef int matrix_bytes __attribute__((ext_vector_type(4)));
+struct matrix_halves {
+	matrix_bytes x[2];
+};
+FN matrix_sums8 MATRIX_MULTIPLY(matrix_halves a, matrix_halves b, matrix_sums8 c)
+{
+	c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(MATRIX == 5, a.x[0], MATRIX == 5, b.x[0], c, false);
+	return __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(MATRIX == 5, a.x[1], MATRIX == 5, b.x[1], c, false);
+}
 #else
 typedef short matrix_halves __attribute__((ext_vector_type(16)));
 #define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32
@@ -303,25 +385,25 @@ struct matrix_part {
 FN int matrix_row(int i, int lane) { return 2 * i + lane / 16; }
 FN int matrix_column(int, int lane) { return lane % 16; }
 FN int matrix_slot(int i) { return i; }
-FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
 {
 	matrix_part p;
 	quad_load(from + lane % 16 * stride, p.x);
-	quad_load(from + lane % 16 * stride + 8, p.x + 4);
+	quad_load(from + lane % 16 * stride + 4 * MATRIX_EACH, p.x + 4);
 	return p;
 }
-FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
-FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 {
 	matrix_part p;
 	UNROLL
 	for (int k = 0; k < 8; k++)
-		p.x[k] = matrix_pair(from + 2 * k * stride + lane % 16, stride);
+		p.x[k] = matrix_word(from + MATRIX_EACH * k * stride + lane % 16, stride);
 	return p;
 }
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
-	matrix_f32x8 c;
+	matrix_sums8 c;
 	UNROLL
 	for (int i = 0; i < 8; i++)
 		c[i] = s->x[i];
@@ -350,21 +432,19 @@ FN uint matrix_tf32(float x)
 }
 #define MATRIX_WORD(at) matrix_tf32(*(at))
 #define MATRIX_TURNED(at, stride) matrix_tf32(*(at))
-#define MATRIX_PAIR 1 // elements of a word
 #else
 #define MATRIX_WORD(at) (*(const uint *)(at))
-#define MATRIX_TURNED(at, stride) matrix_pair(at, stride)
-#define MATRIX_PAIR 2
+#define MATRIX_TURNED(at, stride) matrix_word(at, stride)
 #endif
 // Words of rows lane / 4 and 8 more, steps from lane % 4 words on and 4 words more.
 FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
 {
-	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_PAIR;
+	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_EACH;
 	matrix_part p;
 	p.x[0] = MATRIX_WORD(at);
 	p.x[1] = MATRIX_WORD(at + 8 * stride);
-	p.x[2] = MATRIX_WORD(at + 4 * MATRIX_PAIR);
-	p.x[3] = MATRIX_WORD(at + 8 * stride + 4 * MATRIX_PAIR);
+	p.x[2] = MATRIX_WORD(at + 4 * MATRIX_EACH);
+	p.x[3] = MATRIX_WORD(at + 8 * stride + 4 * MATRIX_EACH);
 	return p;
 }
 FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
@@ -376,11 +456,11 @@ FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
 }
 FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 {
-	const matrix_unit *at = from + lane % 4 * MATRIX_PAIR * stride + lane / 4;
+	const matrix_unit *at = from + lane % 4 * MATRIX_EACH * stride + lane / 4;
 	matrix_part p;
 	UNROLL
 	for (int i = 0; i < 4; i++)
-		p.x[i] = MATRIX_TURNED(at + i % 2 * 4 * MATRIX_PAIR * stride + i / 2 * 8, stride);
+		p.x[i] = MATRIX_TURNED(at + i % 2 * 4 * MATRIX_EACH * stride + i / 2 * 8, stride);
 	return p;
 }
 #if MATRIX == 1
@@ -388,22 +468,42 @@ FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 #define MATRIX_NAME MATRIX_WORDS("m16n8k8", "tf32.tf32")
 #elif MATRIX == 4
 #define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif MATRIX >= 5
+#define MATRIX_BYTES(shape, type) "mma.sync.aligned." shape ".row.col.s32." type "." type ".s32"
+#if MATRIX == 5
+#define MATRIX_SHAPE(shape) MATRIX_BYTES(shape, "s8")
+#else
+#define MATRIX_SHAPE(shape) MATRIX_BYTES(shape, "u8")
+#endif
+#if __CUDA_ARCH__ >= 800
+#define MATRIX_NAME MATRIX_SHAPE("m16n8k32")
+#endif
 #elif __CUDA_ARCH__ >= 800
 #define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+#if MATRIX >= 5
+#define MATRIX_REGISTER "+r"
+#else
+#define MATRIX_REGISTER "+f"
 #endif
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	UNROLL
 	for (int h = 0; h < 2; h++) {
-		float *c = s->x + 4 * h;
+		matrix_sum *c = s->x + 4 * h;
 #ifdef MATRIX_NAME
-		asm(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		asm volatile(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		    : MATRIX_REGISTER(c[0]), MATRIX_REGISTER(c[1]), MATRIX_REGISTER(c[2]), MATRIX_REGISTER(c[3])
 		    : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b->x[2 * h]), "r"(b->x[2 * h + 1]));
+#elif MATRIX >= 5 // half of the steps and of the rows at a time
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			asm volatile(MATRIX_SHAPE("m8n8k16") " {%0, %1}, {%2}, {%3}, {%0, %1};"
+			    : "+r"(c[k % 2 * 2]), "+r"(c[k % 2 * 2 + 1]) : "r"(a->x[k]), "r"(b->x[2 * h + k / 2]));
 #else // half of the steps at a time
 		UNROLL
 		for (int k = 0; k < 2; k++)
-			asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+			asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
 			    "{%0, %1, %2, %3};"
 			    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
 			    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * h + k]));
@@ -449,7 +549,7 @@ FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
 	matrix_part p;
 	UNROLL
 	for (int k = 0; k < 8; k++)
-		p.x[k] = matrix_pair(at + 2 * k * stride, stride);
+		p.x[k] = matrix_word(at + 2 * k * stride, stride);
 	return p;
 }
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
@@ -457,7 +557,7 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 	float *c = s->x;
 	UNROLL
 	for (int k = 0; k < 4; k++)
-		asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, "
+		asm volatile("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, "
 		    "{%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"
 		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
 		    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * k]), "r"(b->x[2 * k + 1]));

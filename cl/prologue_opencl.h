@@ -26,6 +26,7 @@ typedef char16 schar16;
 #define GLOBAL_ID(d) ((ulong)get_global_id(d))
 #define GROUP_ID(d) ((ulong)get_group_id(d))
 #define GROUPS(d) ((ulong)get_num_groups(d))
+#define GROUP_LINE() ((uint)get_group_id(1)) // see prologue_cuda.h
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define ATOMIC_MIN(to, x) atomic_min(to, x) // uint in global memory, as the next; give what was there

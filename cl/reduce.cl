@@ -96,15 +96,15 @@ KERNEL void reduce(GLOBAL uchar *work, ulong work_at, struct reduction s MAP_PAR
 KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struct reduction s
 	MAP_PARAMS)
 {
-	ulong c = GLOBAL_ID(0), r = GROUP_ID(1) / s.segments, segment = GROUP_ID(1) % s.segments;
+	ulong r = GLOBAL_ID(1) / s.segments, segment = GLOBAL_ID(1) % s.segments;
 	ulong n = segment * s.segment;
-	ACC v;
-	long at;
 
-	if (c >= s.c)
-		return;
-	walk(&v, &at, r, c, n, 1, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
-	finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
+	for (ulong c = GLOBAL_ID(0); c < s.c && r < s.r; c += GROUPS(0) * ITEMS) {
+		ACC v;
+		long at;
+		walk(&v, &at, r, c, n, 1, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
+	}
 }
 #else
 KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struct reduction s
@@ -113,15 +113,17 @@ KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struc
 	LOCAL ACC value[ITEMS];
 	LOCAL long place[ITEMS];
 	int item = LOCAL_ID(0);
-	ulong o = GROUP_ID(0) / s.segments, segment = GROUP_ID(0) % s.segments;
-	ulong r = o / s.c, c = o % s.c, n = segment * s.segment;
-	ACC v;
-	long at;
 
-	walk(&v, &at, r, c, n + (ulong)item, ITEMS, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
-	join_items(&v, &at, value, place, item);
-	if (item == 0)
-		finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
+	for (ulong unit = GROUP_ID(0); unit < s.r * s.c * s.segments; unit += GROUPS(0)) {
+		ulong o = unit / s.segments, segment = unit % s.segments;
+		ulong r = o / s.c, c = o % s.c, n = segment * s.segment;
+		ACC v;
+		long at;
+		walk(&v, &at, r, c, n + (ulong)item, ITEMS, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		join_items(&v, &at, value, place, item);
+		if (item == 0)
+			finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
+	}
 }
 #endif
 #endif

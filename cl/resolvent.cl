@@ -9,7 +9,7 @@
 // HALF: the tier half, 3 f16 or 4 bf16: L and R with each operation rounded, then sweeps, and a bound of what is left;
 // rows above the tolerance are computed in f32 and counted in the report.  DIVIDE: 1 / (L + R - alpha) is
 // f64.  Groups: rows / sides, or rows * parts.
-#include "resolvent_chain.cl"
+#include "resolvent_link.cl"
 
 #ifndef HALF
 #define HALF 0
@@ -110,7 +110,21 @@ FN void forward(const struct chain_args *s, int item, const struct chain_room *m
 FN void put_results(const struct chain_args *s, const struct chain_place *p, int item, struct results from,
 	LOCAL_POINTER REAL *only, GLOBAL uchar *y, ulong y_at)
 {
-	EACH_OF(lane, t, LEN(s)) {
+	int done = 0;
+#if defined SQUARE_TURN && !defined DIVIDE
+	struct squares q;
+	squares_of(s, p, &s->out[0], 2, &q);
+	for (; !only && done < q.len; done += VW / 2) {
+		RV v[VW];
+		UNROLL
+		for (int k = 0; k < VW / 2; k++) {
+			v[2 * k] = from.re[done + k];
+			v[2 * k + 1] = from.im[done + k];
+		}
+		square_write(&q, v, NUMBERS(y, y_at) + 2 * done);
+	}
+#endif
+	EACH_OF(lane, t, done, LEN(s)) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t;
 		if (row >= 0 && i < s->n && (!only || only[lane])) {
 			GLOBAL number *to = NUMBERS(y, y_at) + row_at(s, &s->out[0], row) + i * s->out[0].along;

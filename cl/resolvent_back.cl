@@ -6,7 +6,7 @@
 // enters, and those chain as its links do.  WHICH: 0 rows that a group holds, whole; of longer ones 1 makes links of
 // parts, 2 what leaves parts for what enters, 3 results.  SERVE: 1 rows whose largest |g| is below `adaptive`, 2 the
 // others, 0 all.  SURROGATE: the gradient by a is one of those of yoke-plugin.h, the others are 0.
-#include "resolvent_chain.cl"
+#include "resolvent_link.cl"
 
 #ifndef SERVE
 #define SERVE 0
@@ -70,7 +70,8 @@ FN RV surrogate(const struct chain_args *s, struct cx g, struct cx cot)
 {
 	struct cx f = cx_product(g, g);
 	RV cross = f.im * cot.im, diag = f.re * cot.re + (SURROGATE == 4 ? -cross : cross);
-	RV modulus = sqrt(f.re * f.re + f.im * f.im), beta = splat((REAL)s->blend), least = splat((REAL)1e-3), inv, da;
+	RV modulus = sqrt(f.re * f.re + f.im * f.im), beta = splat((REAL)s->blend + (REAL)s->blend_rest);
+	RV least = splat((REAL)1e-3), inv, da;
 	RV scale = modulus < least ? least / (modulus + splat((REAL)1e-9)) : splat((REAL)1);
 	f.re = f.re * scale + splat((REAL)1e-6);
 	f.im = f.im * scale;
@@ -323,7 +324,19 @@ FN void put_back(const struct chain_args *s, const struct chain_place *p, int it
 	const struct chain_tensor *of = which == 1 ? &s->c : &s->b;
 	if (!out->pair)
 		return;
-	EACH_OF(lane, t, LEN(s)) {
+	int done = 0;
+#if defined SQUARE_TURN && !SERVE
+	struct squares q;
+	squares_of(s, p, out, 1, &q);
+	for (; !which && done < q.len; done += VW) {
+		RV v[VW];
+		UNROLL
+		for (int k = 0; k < VW; k++)
+			v[k] = plane[done + k];
+		square_write(&q, v, NUMBERS(y, y_at) + done);
+	}
+#endif
+	EACH_OF(lane, t, done, LEN(s)) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t - (which ? 1 : 0);
 		if (row >= 0 && i >= 0 && first + t < s->n && only[lane] != 0) {
 			REAL v = AS_REALS(plane)[LANE_AT(t, lane)];
@@ -400,8 +413,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_back(GLOBAL uchar *da, ulon
 	j.di = j.dr + CHUNK * PITCH;
 	j.enter = lanes + 5 * ITEMS;
 	m.link = j.affine = lanes + 9 * ITEMS; // one after the other
-	stage(&s, &p, item, g, g_at, &s.g, 0, j.dr);
-	stage(&s, &p, item, g, g_at, &s.g, s.g.pair, j.di);
+	stage_pairs(&s, &p, item, g, g_at, &s.g, j.dr, j.di);
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
 	(void)only;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resolvent.cl and resolvent_back.cl share: rows of tridiagonal matrices cut into chunks, and what chunks need of
-// each other.  Reference: kern_resolvent.c of the CPU backend, with the same equations.
+// What resolvent.cl and resolvent_back.cl share: rows of tridiagonal matrices cut into chunks, which lie in local memory.  What
+// chunks need of each other is in resolvent_link.cl.  Reference: kern_resolvent.c of the CPU backend, with the same equations.
 //
 // A lane is a chunk of `len` elements of a row; an item walks along VEC_WIDTH lanes side by side, a group has ITEMS
 // times as many: `sides` rows of `chunks` lanes, or one of the `parts` of a row that no group holds.  Elements lie in
-// local memory, [element][lane].  A chunk's continuants, u0 of all its elements, u1 without the last, v0 without the
-// first, v1 without both, say what leaves it for what enters: behind 1/L = x, with k in front,
-//	1/L = (u1 - k x v1) / (u0 - k x v0), and in front of 1/R = y, with k behind, 1/R = (v0 - k y v1) / (u0 - k y u1).
-// Those of neighbours with k between join: u0 = u0 u0' - k u1 v0', and so on.  Only ratios count, so they are scaled by
-// powers of two.  Beyond a row's ends k is 0, which makes lanes of different rows independent.
+// local memory, [element][lane].  Beyond a row's ends k is 0, which makes lanes of different rows independent.
 //
 // In f32 elements and products beyond 1e18 count as that.  F64_LANES: REAL is f64.
 #include "number.cl"
@@ -60,7 +56,6 @@
 #endif
 #define SEGS (LANES / SEG)
 #define ROOM(planes) ((planes) * CHUNK * PITCH + PITCH) // vectors of so many planes, one of them longer
-#define RECORD 32 // numbers of a part in the workspace
 
 #define AT(t) ((t) * PITCH + item)
 #define LANE_AT(t, lane) (((t) * PITCH + (lane) / VW) * VW + (lane) % VW)
@@ -75,7 +70,7 @@ struct chain_args {
 	long rank, dims[4]; // of the axes before the row
 	long n, rows, len, chunks, sides, parts;
 	long sweeps;
-	float tolerance, blend, adaptive;
+	float tolerance, blend, blend_rest, adaptive; // blend is the sum of two
 	int has_b, has_c, has_bound;
 	struct chain_tensor a, b, c, z, g, out[4];
 };
@@ -94,18 +89,6 @@ struct chain_room {
 	LOCAL_POINTER RV *link;      // [8][lanes] u0, u1, v0, v1
 	LOCAL_POINTER REAL *seg, *seg_entry; // [8][segments], [4][segments]
 	LOCAL_POINTER int *flag;     // an element is such that its square, or that of 1/L, leaves the range
-};
-
-struct cx {
-	RV re, im;
-};
-
-struct c1 { // of one lane
-	REAL re, im;
-};
-
-struct link {
-	struct c1 u0, u1, v0, v1;
 };
 
 // ---- places ----
@@ -145,32 +128,144 @@ FN long lane_row(const struct chain_args *s, const struct chain_place *p, int la
 
 // ---- from and to global memory ----
 
+// Elements of all lanes; `from` is 0 where there are several items.
 #if ITEMS > 1
-#define EACH_OF(lane, t, len) \
-	for (int e_ = item, lane = e_ / (len), t = e_ - lane * (len); e_ < LANES * (len); \
+#define EACH_OF(lane, t, from, len) \
+	for (int e_ = item + (from), lane = e_ / (len), t = e_ - lane * (len); e_ < LANES * (len); \
 		e_ += ITEMS, lane = e_ / (len), t = e_ - lane * (len))
 #else
-#define EACH_OF(lane, t, len) \
+#define EACH_OF(lane, t, from, len) \
 	for (int lane = 0; lane < LANES; lane++) \
-		for (int t = 0; t < (len); t++)
+		for (int t = (from); t < (len); t++)
 #endif
 
-// Elements of a tensor [.., n], 0 where there are none; `skip` numbers on from one to the next.
-FN void stage(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
-	const struct chain_tensor *of, long skip, LOCAL_POINTER RV *plane)
+// Squares of as many elements of as many lanes: vectors of memory, turned in registers.
+#if ITEMS == 1 && defined TURN
+#if VW == 16 && DTYPE == 1 && !defined F64_LANES
+TURN(float, 16)
+#define SQUARE_TURN turn_float
+#elif VW == 8 && DTYPE == 2 && defined F64_LANES
+TURN(double, 8)
+#define SQUARE_TURN turn_double
+#endif
+#endif
+#ifdef SQUARE_TURN
+typedef RV any_square __attribute__((aligned(sizeof(REAL))));
+
+struct squares {
+	long at[LANES]; // a lane's first element
+	bool some[LANES];
+	int len; // that all lanes have which have any, a multiple of VW
+};
+
+// 0 long where elements are not `along` apart, or pairs not side by side.
+FN void squares_of(const struct chain_args *s, const struct chain_place *p, const struct chain_tensor *of, long along,
+	struct squares *q)
 {
-	GLOBAL number *x = NUMBERS(base, at) + skip;
-	EACH_OF(lane, t, LEN(s)) {
+	q->len = of->along == along && (along == 1 || of->pair == 1) ? LEN(s) : 0;
+	for (int lane = 0; lane < LANES; lane++) {
+		long first, row = lane_row(s, p, lane, &first);
+		q->some[lane] = row >= 0 && first < s->n;
+		q->at[lane] = q->some[lane] ? row_at(s, of, row) + first * along : 0;
+		if (q->some[lane] && s->n - first < q->len)
+			q->len = (int)(s->n - first);
+	}
+	q->len -= q->len % VW;
+}
+
+FN void square_read(const struct squares *q, GLOBAL number *x, RV *v)
+{
+	UNROLL
+	for (int lane = 0; lane < VW; lane++)
+		v[lane] = q->some[lane] ? *(GLOBAL any_square *)(x + q->at[lane]) : (RV)((REAL)0);
+	SQUARE_TURN(v);
+}
+
+FN void square_write(const struct squares *q, RV *v, GLOBAL number *x)
+{
+	SQUARE_TURN(v);
+	UNROLL
+	for (int lane = 0; lane < VW; lane++)
+		if (q->some[lane])
+			*(GLOBAL any_square *)(x + q->at[lane]) = v[lane];
+}
+#endif
+
+// Elements of a tensor [.., n], 0 where there are none.
+FN void stage(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
+	const struct chain_tensor *of, LOCAL_POINTER RV *plane)
+{
+	GLOBAL number *x = NUMBERS(base, at);
+	int done = 0;
+#ifdef SQUARE_TURN
+	struct squares q;
+	squares_of(s, p, of, 1, &q);
+	for (; done < q.len; done += VW) {
+		RV v[VW];
+		square_read(&q, x + done, v);
+		UNROLL
+		for (int k = 0; k < VW; k++)
+			plane[done + k] = v[k];
+	}
+#endif
+	EACH_OF(lane, t, done, LEN(s)) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t;
 		AS_REALS(plane)[LANE_AT(t, lane)] =
 			row >= 0 && i < s->n ? (REAL)ACC_OF(x[row_at(s, of, row) + i * of->along]) : (REAL)0;
 	}
 }
 
+// Likewise of pairs [.., n, 2].
+FN void stage_pairs(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
+	const struct chain_tensor *of, LOCAL_POINTER RV *re, LOCAL_POINTER RV *im)
+{
+	GLOBAL number *x = NUMBERS(base, at);
+	int done = 0;
+#ifdef SQUARE_TURN
+	struct squares q;
+	squares_of(s, p, of, 2, &q);
+	for (; done < q.len; done += VW / 2) {
+		RV v[VW];
+		square_read(&q, x + 2 * done, v);
+		UNROLL
+		for (int k = 0; k < VW / 2; k++) {
+			re[done + k] = v[2 * k];
+			im[done + k] = v[2 * k + 1];
+		}
+	}
+#endif
+	EACH_OF(lane, t, done, LEN(s)) {
+		long first, row = lane_row(s, p, lane, &first), i = first + t;
+		bool there = row >= 0 && i < s->n;
+		long from = there ? row_at(s, of, row) + i * of->along : 0;
+		AS_REALS(re)[LANE_AT(t, lane)] = there ? (REAL)ACC_OF(x[from]) : (REAL)0;
+		AS_REALS(im)[LANE_AT(t, lane)] = there ? (REAL)ACC_OF(x[from + of->pair]) : (REAL)0;
+	}
+}
+
+FN RV splat(REAL x)
+{
+	return (RV)(x);
+}
+
 FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *b, ulong b_at,
 	GLOBAL uchar *c, ulong c_at, LOCAL_POINTER RV *plane)
 {
-	EACH_OF(lane, t, LEN(s) + 1) {
+#if ITEMS == 1
+	if (!s->has_b && !s->has_c) { // all are 1, but for those beyond a row's ends
+		for (int t = 0; t <= LEN(s); t++)
+			plane[AT(t)] = splat((REAL)1);
+		for (int lane = 0; lane < LANES; lane++) {
+			long first, row = lane_row(s, p, lane, &first);
+			if (!first)
+				AS_REALS(plane)[LANE_AT(0, lane)] = (REAL)0;
+			for (int t = LEN(s); t >= 0 && (row < 0 || first + t >= s->n); t--)
+				AS_REALS(plane)[LANE_AT(t, lane)] = (REAL)0;
+		}
+		return;
+	}
+#endif
+	EACH_OF(lane, t, 0, LEN(s) + 1) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t - 1;
 		REAL k = (REAL)0;
 		if (row >= 0 && i >= 0 && i < s->n - 1) {
@@ -184,11 +279,6 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 	}
 }
 
-FN RV splat(REAL x)
-{
-	return (RV)(x);
-}
-
 // Planes of a - x, of k and of z, and entries of 0.  Complains of what is refused, and says whether a lane is such that
 // squares leave the range, or a k is negative.
 FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *to,
@@ -198,7 +288,7 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 
 	if (item == 0)
 		*to->flag = 0;
-	stage(s, p, item, a, a_at, &s->a, 0, to->a);
+	stage(s, p, item, a, a_at, &s->a, to->a);
 	stage_bonds(s, p, item, b, b_at, c, c_at, to->k);
 	for (int lane = item; lane < LANES; lane += ITEMS) {
 		long first, row = lane_row(s, p, lane, &first);
@@ -262,379 +352,3 @@ FN LOCAL_POINTER RV *chain_places(struct chain_room *m, LOCAL_POINTER RV *room, 
 	return m->a + CHUNK * PITCH;
 }
 
-// ---- complex numbers ----
-
-// 1 / (re + i im).  wild: it may be too small or too large to be squared; what is less than 1 / HUGE_REAL is that.
-FN struct cx inverse(RV re, RV im, const bool wild)
-{
-	struct cx q;
-	RV r, scale = splat((REAL)1);
-	if (wild) {
-		RV most = LARGER(fabs(re), fabs(im)), up = splat((REAL)1152921504606846976.0); // 2^60
-		RV least = splat((REAL)1 / HUGE_REAL);
-		im = most < least ? splat((REAL)0) : im;
-		re = most < least ? least : re;
-		scale = most < (REAL)1 / up ? up : scale;
-		scale = most > up ? (REAL)1 / up : scale;
-		re *= scale;
-		im *= scale;
-	}
-	r = splat((REAL)1) / RFMA(re, re, im * im);
-	q.re = re * r * scale;
-	q.im = -im * r * scale;
-	return q;
-}
-
-FN struct cx cx_product(struct cx a, struct cx b)
-{
-	struct cx q;
-	q.re = RFMA(a.re, b.re, -(a.im * b.im));
-	q.im = RFMA(a.re, b.im, a.im * b.re);
-	return q;
-}
-
-FN struct c1 c1_product(struct c1 a, struct c1 b)
-{
-	struct c1 q;
-	q.re = RFMA(a.re, b.re, -(a.im * b.im));
-	q.im = RFMA(a.re, b.im, a.im * b.re);
-	return q;
-}
-
-// a - k b c
-FN struct c1 c1_less(struct c1 a, REAL k, struct c1 b, struct c1 c)
-{
-	struct c1 t = c1_product(b, c);
-	a.re -= k * t.re;
-	a.im -= k * t.im;
-	return a;
-}
-
-FN REAL c1_size(struct c1 a)
-{
-	return LARGER(fabs(a.re), fabs(a.im));
-}
-
-FN struct c1 c1_times(struct c1 a, REAL by)
-{
-	a.re *= by;
-	a.im *= by;
-	return a;
-}
-
-// a / b, of HUGE_REAL at most
-FN struct c1 c1_ratio(struct c1 a, struct c1 b)
-{
-	struct c1 q;
-	REAL most = c1_size(b), r;
-	if (most > 0) {
-		b = c1_times(b, (REAL)1 / most);
-		r = (REAL)1 / (b.re * b.re + b.im * b.im) / most;
-		q.re = RFMA(a.re, b.re, a.im * b.im) * r;
-		q.im = RFMA(a.im, b.re, -(a.re * b.im)) * r;
-		if (c1_size(q) <= HUGE_REAL)
-			return q;
-	}
-	q.re = HUGE_REAL;
-	q.im = (REAL)0;
-	return q;
-}
-
-FN struct c1 nothing(void)
-{
-	struct c1 q;
-	q.re = q.im = (REAL)0;
-	return q;
-}
-
-// ---- links ----
-
-// A power of two by which numbers up to `most` neither leave the range nor vanish in a few steps.
-FN RV scale_of(RV most)
-{
-	RV up = splat((REAL)1152921504606846976.0), low = splat((REAL)1 / (REAL)1099511627776.0); // 2^60, 2^-40
-	RV scale = most < low ? up : splat((REAL)1);
-	return most > (REAL)1099511627776.0 ? (REAL)1 / up : scale;
-}
-
-// The continuants of the item's lanes, without what is in front of them.
-FN void link_lanes(const struct chain_args *s, int item, const struct chain_room *m, bool wild)
-{
-	struct cx u0, u1, v0, v1;
-	RV im = -m->y[item], zero = splat((REAL)0), one = splat((REAL)1);
-
-	u0.re = m->a[AT(0)];
-	u0.im = im;
-	u1.re = v0.re = one;
-	u1.im = v0.im = v1.re = v1.im = zero;
-	for (int t = 1; t < LEN(s); t++) {
-		struct cx alpha, u, v;
-		RV k = m->k[AT(t)];
-		alpha.re = m->a[AT(t)];
-		alpha.im = im;
-		u = cx_product(alpha, u0);
-		v = cx_product(alpha, v0);
-		u.re -= k * u1.re;
-		u.im -= k * u1.im;
-		v.re -= k * v1.re;
-		v.im -= k * v1.im;
-		u1 = u0;
-		v1 = v0;
-		u0 = u;
-		v0 = v;
-		if (wild || t % 4 == 3) {
-			RV p = LARGER(LARGER(fabs(u0.re), fabs(u0.im)), LARGER(fabs(u1.re), fabs(u1.im)));
-			RV q = LARGER(LARGER(fabs(v0.re), fabs(v0.im)), LARGER(fabs(v1.re), fabs(v1.im)));
-			RV scale = scale_of(LARGER(p, q));
-			u0.re *= scale, u0.im *= scale, u1.re *= scale, u1.im *= scale;
-			v0.re *= scale, v0.im *= scale, v1.re *= scale, v1.im *= scale;
-		}
-	}
-	m->link[item] = u0.re;
-	m->link[ITEMS + item] = u0.im;
-	m->link[2 * ITEMS + item] = u1.re;
-	m->link[3 * ITEMS + item] = u1.im;
-	m->link[4 * ITEMS + item] = v0.re;
-	m->link[5 * ITEMS + item] = v0.im;
-	m->link[6 * ITEMS + item] = v1.re;
-	m->link[7 * ITEMS + item] = v1.im;
-}
-
-// Of two that follow each other, with k between.
-FN struct link joined(const struct link *a, const struct link *b, REAL k)
-{
-	struct link q;
-	REAL most;
-	q.u0 = c1_less(c1_product(a->u0, b->u0), k, a->u1, b->v0);
-	q.u1 = c1_less(c1_product(a->u0, b->u1), k, a->u1, b->v1);
-	q.v0 = c1_less(c1_product(a->v0, b->u0), k, a->v1, b->v0);
-	q.v1 = c1_less(c1_product(a->v0, b->u1), k, a->v1, b->v1);
-	// to about 1: exact, since it is a power of two
-	most = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
-	for (int i = 0; i < 6 && most > 0 && !(most < 2 && most > (REAL)1e-6); i++) {
-		REAL by = most > 1 ? (most > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 : (REAL)1 / (REAL)65536) :
-				     (most < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);
-		q.u0 = c1_times(q.u0, by);
-		q.u1 = c1_times(q.u1, by);
-		q.v0 = c1_times(q.v0, by);
-		q.v1 = c1_times(q.v1, by);
-		most *= by;
-	}
-	return q;
-}
-
-#define GET_C1(to, from, i, step) ((to).re = (from)[(2 * (i)) * (step)], (to).im = (from)[(2 * (i) + 1) * (step)])
-#define PUT_C1(to, i, step, of) ((to)[(2 * (i)) * (step)] = (of).re, (to)[(2 * (i) + 1) * (step)] = (of).im)
-#define GET_LINK(to, from, step) \
-	(GET_C1((to).u0, from, 0, step), GET_C1((to).u1, from, 1, step), GET_C1((to).v0, from, 2, step), \
-	 GET_C1((to).v1, from, 3, step))
-#define PUT_LINK(to, step, of) \
-	(PUT_C1(to, 0, step, (of).u0), PUT_C1(to, 1, step, (of).u1), PUT_C1(to, 2, step, (of).v0), \
-	 PUT_C1(to, 3, step, (of).v1))
-
-FN struct link lane_link(const struct chain_room *m, int lane)
-{
-	struct link q;
-	GET_LINK(q, AS_REALS(m->link) + lane, LANES);
-	return q;
-}
-
-FN REAL lane_bond(const struct chain_room *m, int t, int lane)
-{
-	return AS_REALS(m->k)[LANE_AT(t, lane)];
-}
-
-// 1/L behind something of which it is x in front, behind k; and 1/R in front.
-FN struct c1 leaves_right(const struct link *q, REAL k, struct c1 x)
-{
-	return c1_ratio(c1_less(q->u1, k, x, q->v1), c1_less(q->u0, k, x, q->v0));
-}
-
-FN struct c1 leaves_left(const struct link *q, REAL k, struct c1 y)
-{
-	return c1_ratio(c1_less(q->v0, k, y, q->v1), c1_less(q->u0, k, y, q->u1));
-}
-
-// Of each segment of lanes, by one item each.
-FN void link_segments(int item, const struct chain_room *m)
-{
-	if (item < SEGS) {
-		struct link q = lane_link(m, item * SEG);
-		for (int i = 1; i < SEG; i++) {
-			struct link next = lane_link(m, item * SEG + i);
-			q = joined(&q, &next, lane_bond(m, 0, item * SEG + i));
-		}
-		PUT_LINK(m->seg + item, SEGS, q);
-	}
-}
-
-// From segments' links: what is in front of them and behind, of what is in front of the group and behind.
-FN void enter_segments(const struct chain_args *s, int item, const struct chain_room *m, struct c1 x, struct c1 y)
-{
-	if (item == 0)
-		for (int i = 0; i < SEGS; i++) {
-			struct link q;
-			GET_LINK(q, m->seg + i, SEGS);
-			PUT_C1(m->seg_entry + i, 0, SEGS, x);
-			x = leaves_right(&q, lane_bond(m, 0, i * SEG), x);
-		}
-	if (item == (ITEMS > 1 ? 1 : 0))
-		for (int i = SEGS - 1; i >= 0; i--) {
-			struct link q;
-			GET_LINK(q, m->seg + i, SEGS);
-			PUT_C1(m->seg_entry + i, 1, SEGS, y);
-			y = leaves_left(&q, lane_bond(m, LEN(s), (i + 1) * SEG - 1), y);
-		}
-}
-
-FN void enter_lanes(const struct chain_args *s, int item, const struct chain_room *m)
-{
-	LOCAL_POINTER REAL *to = AS_REALS(m->entry);
-	int seg = item % SEGS;
-	struct c1 at;
-	if (item < SEGS) {
-		GET_C1(at, m->seg_entry + seg, 0, SEGS);
-		for (int lane = seg * SEG; lane < (seg + 1) * SEG; lane++) {
-			struct link q = lane_link(m, lane);
-			PUT_C1(to + lane, 0, LANES, at);
-			at = leaves_right(&q, lane_bond(m, 0, lane), at);
-		}
-	}
-	if (ITEMS == 1 || (item >= SEGS && item < 2 * SEGS)) {
-		GET_C1(at, m->seg_entry + seg, 1, SEGS);
-		for (int lane = (seg + 1) * SEG - 1; lane >= seg * SEG; lane--) {
-			struct link q = lane_link(m, lane);
-			PUT_C1(to + lane, 1, LANES, at);
-			at = leaves_left(&q, lane_bond(m, LEN(s), lane), at);
-		}
-	}
-}
-
-// ---- parts ----
-
-#define PART_BOND 8
-#define PART_CHANGE 9 // of tier half: the change, the largest |Im G|
-#define PART_HIGH 10
-#define PART_ENTRY 12
-#define PART_AFFINE 16
-#define PART_OF(s, work, work_at, row, part) \
-	((GLOBAL REAL *)((work) + (work_at)) + ((row) * (s)->parts + (part)) * RECORD)
-
-// Writes the link of a part, from those of its segments.
-FN void link_part(const struct chain_args *s, int item, const struct chain_room *m, GLOBAL REAL *to)
-{
-	if (item == 0) {
-		struct link q;
-		GET_LINK(q, m->seg, SEGS);
-		for (int i = 1; i < SEGS; i++) {
-			struct link next;
-			GET_LINK(next, m->seg + i, SEGS);
-			q = joined(&q, &next, lane_bond(m, 0, i * SEG));
-		}
-		PUT_LINK(to, 1, q);
-		to[PART_BOND] = lane_bond(m, 0, 0);
-	}
-}
-
-// What is in front of a part and behind it, from the links of all: items join those of as many neighbours each, and two go
-// along them.  Uses the room of lanes' links and of segments', and, for bonds, that of entries.
-FN void enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	GLOBAL uchar *work, ulong work_at)
-{
-	GLOBAL REAL *all = PART_OF(s, work, work_at, p->row, 0);
-	LOCAL_POINTER REAL *link = AS_REALS(m->link), *bond = AS_REALS(m->entry);
-	long count[2], each[2];
-	for (int end = 0; end < 2; end++) {
-		long begin = end ? p->part + 1 : 0, from, to;
-		count[end] = (end ? s->parts : p->part) - begin;
-		each[end] = (count[end] + ITEMS - 1) / ITEMS;
-		from = begin + item * each[end];
-		to = from + each[end] < begin + count[end] ? from + each[end] : begin + count[end];
-		if (from < to) {
-			struct link q;
-			GET_LINK(q, all + from * RECORD, 1);
-			for (long i = from + 1; i < to; i++) {
-				struct link next;
-				GET_LINK(next, all + i * RECORD, 1);
-				q = joined(&q, &next, all[i * RECORD + PART_BOND]);
-			}
-			PUT_LINK(link + 8 * end * ITEMS + item, ITEMS, q);
-			bond[end * ITEMS + item] = end ? (to < s->parts ? all[to * RECORD + PART_BOND] : (REAL)0) :
-							 all[from * RECORD + PART_BOND];
-		}
-	}
-	WAIT();
-	for (int end = 0; end < 2; end++)
-		if (item == (ITEMS > 1 ? end : 0)) {
-			int n = each[end] ? (int)((count[end] + each[end] - 1) / each[end]) : 0;
-			struct c1 at = nothing();
-			for (int i = 0; i < n; i++) {
-				int one = end ? n - 1 - i : i;
-				struct link q;
-				GET_LINK(q, link + 8 * end * ITEMS + one, ITEMS);
-				at = end ? leaves_left(&q, bond[end * ITEMS + one], at) : leaves_right(&q, bond[one], at);
-			}
-			PUT_C1(m->seg_entry, end, 1, at);
-		}
-	WAIT();
-	m->entry[item] = m->entry[ITEMS + item] = splat((REAL)0);
-	WAIT();
-}
-
-// ---- a group's way ----
-
-// Leaves the link of a part for the others.
-FN void leave_link(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const bool wild, GLOBAL uchar *work, ulong work_at)
-{
-	link_lanes(s, item, m, wild);
-	WAIT();
-	link_segments(item, m);
-	WAIT();
-	link_part(s, item, m, PART_OF(s, work, work_at, p->row, p->part));
-}
-
-// What is in front of each lane and behind it.  Of a part also what is there of the whole part, which WHICH 2 makes of
-// links and 3 finds in the workspace.  several: lanes have neighbours.
-FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *behind)
-{
-	*front = *behind = nothing();
-#if WHICH == 2
-	enter_part(s, p, item, m, work, work_at);
-	GET_C1(*front, m->seg_entry, 0, 1);
-	GET_C1(*behind, m->seg_entry, 1, 1);
-	WAIT();
-#elif WHICH == 3
-	GLOBAL REAL *entered = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
-	GET_C1(*front, entered, 0, 1);
-	GET_C1(*behind, entered, 1, 1);
-#else
-	(void)p;
-	(void)work;
-	(void)work_at;
-#endif
-	if (several)
-		link_lanes(s, item, m, wild);
-	WAIT();
-	if (several)
-		link_segments(item, m);
-	WAIT();
-	if (several)
-		enter_segments(s, item, m, *front, *behind);
-	WAIT();
-	if (several)
-		enter_lanes(s, item, m);
-	WAIT();
-}
-
-// Leaves what is in front of a part and behind it for WHICH 3.
-FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 behind,
-	GLOBAL uchar *work, ulong work_at)
-{
-	if (item == 0) {
-		GLOBAL REAL *to = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
-		PUT_C1(to, 0, 1, front);
-		PUT_C1(to, 1, 1, behind);
-	}
-}

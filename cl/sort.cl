@@ -186,6 +186,8 @@ KERNEL void sort_keys(GLOBAL uchar *from, ulong from_at, GLOBAL uchar *work, ulo
 	ulong r = GLOBAL_ID(1);
 	key u = ALL;
 
+	if (r >= (ulong)s.count)
+		return;
 	if (i < s.n)
 		u = key_of(UNITS(from, from_at)[row_of(&s.axes, 2, s.first + r) + i * s.step[2]],
 			   s.descending != 0);
@@ -288,7 +290,7 @@ KERNEL void sort_take(OUT_PARAMS)
 {
 	long i = (long)GLOBAL_ID(0);
 	ulong r = GLOBAL_ID(1);
-	if (i < s.k)
+	if (i < s.k && r < (ulong)s.count)
 		put_place(OUT_ARGS, &s, s.first + r, i, PLACES[r * (ulong)s.padded + (ulong)i]);
 }
 #endif

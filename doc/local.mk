@@ -16,7 +16,7 @@ library_pages = \
 	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
-dist_doc_DATA += README.md doc/architecture.md doc/gpu.md doc/python.md
+dist_doc_DATA += README.md doc/architecture.md doc/gpu.md doc/python.md doc/ranks.md
 dist_pkgdata_DATA = doc/quirks.conf
 EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
 CLEANFILES += $(man_MANS)
@@ -24,59 +24,59 @@ CLEANFILES += $(man_MANS)
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/settings.sh ./yoke$(EXEEXT) \
 		'$(abs_builddir)/backends/opencl/.libs:$(abs_builddir)/plugins/cuda/.libs:$(abs_builddir)/plugins/rocm/.libs' \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke.3: doc/library.sh include/yoke.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-pipeline.3: doc/library.sh include/yoke-pipeline.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-pipeline.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-cube.3: doc/library.sh include/yoke-cube.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-cube.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-nn.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-op.3: doc/library.sh include/yoke-op.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-op.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-fit.3: doc/library.sh include/yoke-fit.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-fit.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-math.3: doc/library.sh include/yoke-math.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-math.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-run.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-data.3: doc/library.sh include/yoke-data.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-data.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-dist.3: doc/library.sh include/yoke-dist.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-dist.h \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-plugin.7: doc/plugin.sh plugins/README
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/plugin.sh $(srcdir)/plugins/README \
-		>$@.tmp && mv $@.tmp $@
+		>$@.$$$$ && mv $@.$$$$ $@
 
 # Completion in the shells, where bash-completion and zsh look.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -48,8 +48,8 @@ YOKE_API int yoke_cube_info(const yoke_cube *, struct yoke_cube_info *);
 // into x as it is.  weight [lines,samples], 1 or 0, unless NULL.
 YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
 // Writes x [lines,samples,bands] into an ENVI header at path (.hdr) with its data beside it (.img), or a .npy file of f32.  Of info
-// type, interleave, big_endian, scale, ignore and wavelength count; numbers are rounded to integers.  ERANGE names the first one
-// that the type does not hold.
+// lines, samples, bands, type, interleave (NULL and columns: bip), big_endian, scale (0: 1), ignore and wavelength count; numbers are
+// rounded to integers.  ERANGE names the first one that the type does not hold; EINVAL: what a header cannot say.
 YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, const float *x);
 
 // ---- sets of cubes ----
@@ -66,7 +66,7 @@ struct yoke_cube_files {
 // settings as of yoke_cube_open without item, and
 //   nonfinite=error   a pixel of weight 1 with an infinite number or a NaN fails its sample, with its place; skip: it has weight 0.
 //                     Such pixels of weight 0 are read as 0
-// ESHAPE, of a sample, names the file that is of another shape.
+// ESHAPE names the file that is of another shape; that of one which changed later is its sample's.
 YOKE_API yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *);
 // The same without masks.
 YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings);

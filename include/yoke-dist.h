@@ -76,6 +76,7 @@ struct yoke_group_state {
 	int open;     // 1: that is not over yet, as where others have not come
 	double since; // when it came to it or was done with it, in seconds since 1970
 	uint64_t sent; // bytes of tensors sent to others of the group; in one memory, those that others read or got of it
+	double waited; // seconds that the rank has waited for what ranks do together, of all its groups
 };
 YOKE_API int yoke_group_state(const yoke_group *, struct yoke_group_state *to);
 // Waits until all ranks have called it, and for what was launched of the group before.

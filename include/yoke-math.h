@@ -44,9 +44,9 @@ YOKE_API yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis);
 // sorted [N], ascending, v of any shape of the same dtype -> i64 of v's shape: how many elements of it are below each,
 // or with right not above it.
 YOKE_API yoke_tensor *yoke_searchsorted(yoke_tensor *sorted, yoke_tensor *v, int right);
+enum yoke_scatter_kind { YOKE_SCATTER_SET, YOKE_SCATTER_MAX, YOKE_SCATTER_MIN, YOKE_SCATTER_PROD };
 // x [..,N,..] with v [..,I,..] put at idx [..,I,..] along an axis: SET, of several at one place the last one; MAX, MIN,
 // PROD: joined with x and with each other, in the order of idx.  idx i32 or i64, in 0 .. N - 1 (ERANGE).
-enum yoke_scatter_kind { YOKE_SCATTER_SET, YOKE_SCATTER_MAX, YOKE_SCATTER_MIN, YOKE_SCATTER_PROD };
 YOKE_API yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis, int kind);
 
 // ---- losses ----
@@ -65,7 +65,10 @@ struct yoke_loss {
 // logits [..,V] and ids [..], or probabilities [..,V] of the logits' dtype.  The mean of ids is by the sum of their
 // weights, that of probabilities by rows.  how: NULL, or what differs from mean, weights of 1 and no smoothing.
 YOKE_API yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target, const struct yoke_loss *how);
+// Logits x and targets y in 0 .. 1, of shapes that broadcast: -(pos_weight y log s(x) + (1 - y) log (1 - s(x))), s the
+// sigmoid, times weight.  The mean is by elements.
 YOKE_API yoke_tensor *yoke_loss_bce_logits(yoke_tensor *x, yoke_tensor *y, const struct yoke_loss *how);
+// (x - y)^2 times weight, which broadcast.
 YOKE_API yoke_tensor *yoke_loss_mse(yoke_tensor *x, yoke_tensor *y, const struct yoke_loss *how);
 
 #ifdef __cplusplus

@@ -112,6 +112,10 @@ YOKE_API yoke_tensor *yoke_call(yoke_module *, yoke_tensor *x);
 
 // Parameters and buffers by their names, into a safetensors file; written atomically.  Waits for them.
 YOKE_API int yoke_module_save(yoke_module *, const char *path);
+// Into several files of `most` bytes of tensors each (a larger tensor has one alone), beside an index of which is where, as
+// Hugging Face's libraries have them: path is NAME.safetensors.index.json, files are NAME-00001-of-00003.safetensors.  The
+// index is written last; then the files of the index before it go.  So whoever is killed leaves the old set or the new one.
+YOKE_API int yoke_module_save_split(yoke_module *, const char *path, uint64_t most);
 struct yoke_module_load {
 	size_t size;  // sizeof, set by the caller
 	int partial;  // 0: the file has exactly the module's names; else what only one of them has is left out
@@ -120,8 +124,9 @@ struct yoke_module_load {
 	void (*rename)(void *arg, const char *name, char *to, size_t room);
 	void *arg;
 };
-// From a safetensors file.  EFORMAT names what is missing, what is not known, and what has another shape or dtype,
-// all together, and then nothing is changed.  NULL: all as 0.
+// From a safetensors file, or, of a path that ends in .index.json, the files that it names, which lie beside it; they are
+// mapped, and read where they are needed.  EFORMAT says what an index has that its files have not; it names what is missing,
+// what is not known, and what has another shape or dtype, all together; then nothing is changed.  NULL: all as 0.
 YOKE_API int yoke_module_load(yoke_module *, const char *path, const struct yoke_module_load *);
 
 // ---- layers ----
@@ -187,7 +192,7 @@ YOKE_API yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *
 // norm1, attn, norm2, mlp.  dropout: also of what each half adds.  It takes what its attention takes.
 YOKE_API yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *);
 // inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters are frozen: a [rank,in] as a linear's
-// weight, b [out,rank] 0.  Hu et al. 2021.  Child "inner".
+// weight, b [out,rank] 0.  Hu et al. 2021.  Child "inner".  What is refused (EINVAL) stays the caller's.
 YOKE_API yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha);
 // What was added for training is put where it costs nothing: LoRA into its matrix; a batch norm, as it evaluates, into
 // the linear layer or convolution before it in a sequence; the weight and bias of a layer or RMS norm into the linear

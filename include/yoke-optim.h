@@ -133,7 +133,7 @@ YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter
 YOKE_API int yoke_optim_save(yoke_optim *, const char *path);
 YOKE_API int yoke_optim_load(yoke_optim *, const char *path);
 // Moves the states to another context, bit for bit, where p are the parameters from now on, in the order in
-// which they were added.  The caller moves their values.
+// which they were added.  The caller moves their values, before (yoke_module_move) or behind.
 YOKE_API int yoke_optim_move(yoke_optim *, yoke_context *to, yoke_tensor *const *p);
 
 #ifdef __cplusplus

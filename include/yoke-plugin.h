@@ -313,6 +313,12 @@ struct yoke_map {
 	/* largest modulus, of equal ones the first, NaN above all; rest: a with 0 there; it may be x or e.  Outputs */ \
 	/* may be none; n < 2^31; attr: i k */ \
 	X(LARGEST, 70) \
+	/* x [B,C,S..], 1 or 2 axes behind -> y [B,C,Q..]: the largest of K.. elements of x, those outside of S -inf, */ \
+	/* NaN where one is; attr: i K of each axis, then for each as CONV */ \
+	X(POOL_MAX, 71) \
+	/* x, g [B,C,Q..] -> [B,C,S..]: POOL_MAX's derivative: the largest share g equally, beside NaN it is lost, sums */ \
+	/* in acc; attr: POOL_MAX's */ \
+	X(POOL_MAX_BACK, 72) \
 	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
 	/* BUFFER views without gaps (row major), inputs may be none */ \
 	X(SOURCE, 50)
@@ -392,7 +398,8 @@ enum yoke_device_kind {
 enum yoke_device_flag {
 	YOKE_DEVICE_F64 = 1, YOKE_DEVICE_F16 = 2, // arithmetic in that dtype
 	YOKE_DEVICE_UNIFIED = 4,                  // shares the host's memory
-	YOKE_DEVICE_FLUSHES = 8                   // flushes subnormals of f32 to zero
+	YOKE_DEVICE_FLUSHES = 8,                  // flushes subnormals of f32 to zero
+	YOKE_DEVICE_TF32 = 16                     // rounds factors of f32 to 10 bits of mantissa, as a setting of it wants
 };
 
 struct yoke_device_info {
@@ -411,8 +418,8 @@ struct yoke_device_info {
 	// Language"; "": nothing does.  quirks.conf goes by it.
 	char platform[64];
 	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
-	uint32_t products;    // bit d, d f16 or bf16: CONTRACT multiplies factors of that dtype by instructions for
-			      // it; those of other halves are converted to f32 first
+	uint32_t products;    // bit d, d f16, bf16, i8 or u8: CONTRACT multiplies factors of that dtype by instructions
+			      // for it; those of other halves are converted to f32 first
 	// multiple[d]: of what m, n and k (as CONTRACT has them) should be multiples for products of factors of
 	// dtype d, because kernels are slower otherwise; 0 or 1: any will do.  Not simply the sizes of tiles: kernels
 	// that fill up their own tiles at the edges lose nothing that padding would gain.  Up to 4096.

@@ -347,8 +347,8 @@ YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, do
 // a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.  No vectors:
 // both have at least two axes.
 YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags);
-// The same in a dtype of its own: that of a and b, or f32 where they are f16 or bf16, rounded once.
-// Gradients are computed in f32 and rounded to the operands' dtype.
+// The same in a dtype of its own: that of a and b, or f32 where they are f16 or bf16, rounded once, or i32 where they
+// are i8 or u8, exact up to 2^31 and wrapped beyond.  Gradients are computed in f32 and rounded to the operands' dtype.
 YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int dtype);
 // x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
 // before b is added.
@@ -439,6 +439,10 @@ YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis);
 // Zhang and Sennrich 2019.
 YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
 YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
+// x [B,C,..] by mean and variance (biased) of each channel over all the rest, which mean and var are given, [C], f32 of half
+// precision, unless they are NULL; w and b [C] or YOKE_NONE, as above.  Ioffe and Szegedy 2015.
+YOKE_API yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps, yoke_tensor **mean,
+				      yoke_tensor **var);
 // x [B,T,H,D], cosine and sine [T,D/2]: elements k and k + D/2 of a head turned by the angle of column k,
 // (x0 cos - x1 sin, x1 cos + x0 sin).  The tables may be f32 beside half precision.  Su et al. 2021, with
 // halves in place of neighbours.

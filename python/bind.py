@@ -44,7 +44,7 @@ run_open run_close recorder_new loader_new fit
 
 # Operands that may be None, by function.
 OPTIONAL = {
-    "linear": "b", "layer_norm": "w b", "rms_norm": "w", "clamp": "lo hi", "attention": "mask",
+    "linear": "b", "layer_norm": "w b", "batch_norm": "w b", "rms_norm": "w", "clamp": "lo hi", "attention": "mask",
     "attention_keys": "mask", "largest": "carried", "statistic_add": "weight", "resolvent": "b c", "recv": "behind",
 }
 
@@ -67,7 +67,7 @@ DEFAULTS_OF = {
     ("slice", "step"): "1", ("window", "stride"): "1", ("window", "dilation"): "1", ("softmax", "axis"): "-1",
     ("log_softmax", "axis"): "-1", ("logsumexp", "axis"): "-1", ("sort", "axis"): "-1", ("topk", "axis"): "-1",
     ("norm", "p"): "2.0", ("linear", "b"): "None", ("layer_norm", "w"): "None", ("layer_norm", "b"): "None",
-    ("rms_norm", "w"): "None", ("pad", "value"): "0.0", ("concat", "axis"): "0", ("gather", "axis"): "0",
+    ("rms_norm", "w"): "None", ("batch_norm", "w"): "None", ("batch_norm", "b"): "None", ("pad", "value"): "0.0", ("concat", "axis"): "0", ("gather", "axis"): "0",
     ("nn_mlp", "activation"): "'gelu'", ("pipeline_fit", "loader"): "None", ("random_set", "step"): "0",
     ("scaler_new", "scale"): None, ("unscale_check", "scale"): None, ("pipeline_apply", "node"): None,
     ("resize", "smooth"): "False", ("nn_resize", "smooth"): "False", ("optim_set", "pattern"): None, ("matmul_to", "flags"): None,
@@ -90,7 +90,7 @@ VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_tra
 dataset_fingerprint optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
-WAITS = set("""module_save module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
+WAITS = set("""module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
 statistic_add statistic_save pipeline_fit pipeline_resume pipeline_save pipeline_load limits group_barrier group_split
 loader_seek cube_open place pack scaler_update group_world host_telemetry telemetry loader_free group_free
 profile_trace memory_snapshot""".split())
@@ -299,7 +299,7 @@ class Writer:
                 self.arg("Text", name, "None", True)
                 self.pre += [f'OwnText t_{name}(a_{name}.o, "{self.f.name}");', f"{target} = t_{name}.c();"]
             elif kind in ("int", "unsigned", "int64_t", "uint64_t", "double", "size_t") and not array:
-                if name in YES_NO:
+                if name in YES_NO and kind in ("int", "unsigned"):
                     self.arg("bool", name, "False", True)
                 elif name in ("half", "dtype"):
                     self.arg("Dtype", name, "static_cast<int>(" + default + ")" if default != "0" else "None", True)
@@ -474,6 +474,11 @@ class Writer:
             self.pre.append("beside({ " + ", ".join(f"&v_{o}" for o in self.ops) + " });")
         if f.name in PROMOTED_BEHIND:
             self.pre.append("promote({ " + ", ".join(f"&v_{o}" for o in self.ops[1:]) + " });")
+        if f.name in WAITS: # what is Python's is looked at with the GIL
+            for i, text in enumerate(self.call):
+                if ".get(" in text or "dtype_of(" in text:
+                    self.pre.append(f"const auto w_{i} = {text};")
+                    self.call[i] = f"w_{i}"
         call = f"yoke_{f.name}({', '.join(self.call)})"
         if f.name in WAITS:
             call = f"unlocked([&] {{ return {call}; }})"

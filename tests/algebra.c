@@ -258,7 +258,6 @@ static void elsewhere(void)
 {
 	double got[2];
 	struct yoke_fallback f[4] = { { .size = sizeof *f } };
-	tap_plugin_path();
 	yoke_context *ctx = yoke_context_new("skeleton"), *before = ctx ? yoke_use(ctx) : NULL;
 	if (!ctx) {
 		skip("another device", yoke_error());
@@ -282,6 +281,7 @@ static void elsewhere(void)
 int main(void)
 {
 	tap_seed();
+	tap_plugin_path(); // before backends are looked for
 	values_and_vectors();
 	not_finite();
 	gradients();

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The arrows between the rooms point down only, a backend includes nothing but yoke-plugin.h and perhaps
-# backends/gpu, and that knows no vendor.
+# backends/gpu, and that knows no vendor; no two headers of src leave each other out.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 99
@@ -82,6 +82,11 @@ vendors_in_gpu()
 		grep -v '/\*\|//\|"' || :
 }
 
+guards_that_two_have()
+{
+	sed -n 's/^#ifndef \(YK_[A-Z0-9_]*_H\)$/\1/p' src/*/*.h | sort | uniq -d
+}
+
 foreign_in_abi()
 {
 	includes include/yoke-plugin.h | grep -v -e ' stdint\.h$' -e ' stddef\.h$' |
@@ -98,5 +103,6 @@ for folder in backends/* plugins/*; do
 		verdict "$folder includes yoke-plugin.h and its own" "$(foreign_in_backend "$folder")"
 done
 verdict "backends/gpu knows no vendor" "$(vendors_in_gpu)"
+verdict "each header of src has a guard of its own" "$(guards_that_two_have)"
 verdict "yoke-plugin.h includes stdint.h and stddef.h" "$(foreign_in_abi)"
 echo "1..$count"

@@ -65,6 +65,14 @@ if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
 	verdict "batches end where memory does" $?
 fi
 
+"$yoke" bench resolvent rounds=1 warm=0 most=4096 --json bench.json --html bench.html >bench.out 2>bench.err &&
+	! [ -s bench.err ] && grep -q '^ *16 x 256  .* [0-9.e-]*$' bench.out && grep -q '^parts / f32 .* >= 5: ' bench.out
+verdict "resolvent: rows by lengths, ratios beside their targets, nothing to warn about" $?
+grep -q '"ratios": *\[' bench.json && grep -q '"target": *">= 5"' bench.json && [ "$(grep -c '>parts / f32</td>' bench.html)" -eq 1 ] &&
+	grep -q '<th class="n">of copy</th>' bench.html && ! grep -q tokens bench.html &&
+	[ "$(grep -o '<g class="legend".*' bench.html | grep -o '>bf16 +grad<' | wc -l)" -eq 2 ]
+verdict "the same as JSON and as a page, on which all curves are named" $?
+
 "$yoke" bench ranks ranks=3 most=64 --json bench.json >bench.out 2>bench.err &&
 	for by in 'by hand' tree pairwise ring 2d auto 'in a plan'; do
 		[ "$(grep -c " $by .* us .* GB/s " bench.out)" -eq 2 ] || break
@@ -76,6 +84,12 @@ verdict "ranks that are processes" $?
 "$yoke" bench ranks ranks=1 >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "'ranks=1': it is a number from 2" bench.err
 verdict "a bench of one rank" $?
+"$yoke" bench ranks spawn=process bytes=12,40 >bench.out 2>bench.err &&
+	[ "$(grep -cE '^ +(12|40)  (auto|in a plan) ' bench.out)" -eq 4 ] && ! grep -qE '^ +8  ' bench.out
+verdict "of two sizes" $?
+"$yoke" bench ranks bytes=16,7 >bench.out 2>bench.err
+[ $? -eq 2 ] && grep -q "'bytes=16,7': it is numbers of bytes from 8" bench.err
+verdict "a size that is none" $?
 "$yoke" bench atention >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "no suite 'atention'; did you mean 'attention'" bench.err
 verdict "a suite that is none" $?

@@ -185,7 +185,7 @@ static void test_shapes(const char *folder)
 {
 	struct yk_checkpoint c;
 
-	fails(load(folder, 38), YOKE_ESHAPE, "[38, 31]", "another shape");
+	fails(load(folder, 38), YOKE_ESHAPE, "[38,31]", "another shape");
 	if (yk_checkpoint_open(folder, &c) < 0)
 		return;
 	describe(&b, 37);

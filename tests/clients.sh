@@ -5,13 +5,7 @@
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
-tests=$(cd "${srcdir:-.}" && pwd)/tests
-if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ]; then
-	echo "1..0 # SKIP other programs cost seconds (YOKE_TEST_CLIENTS=1)"
-	exit 0
-fi
-python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3"; exit 0; }
-workspace clients
+asks_clients
 trap 'rm -rf "${TMPDIR:-/tmp}/clients.work"' EXIT
 
 easy_text 120 >text

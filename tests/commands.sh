@@ -7,12 +7,9 @@
 # no command stands in not_run with the reason; one that is neither run nor there fails, and so does one that
 # is there and in no document.
 set -u
-build=$PWD
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
-source=$(cd "${srcdir:-.}" && pwd) || exit 99
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
+. "${srcdir:-.}/tests/built.sh"
 umask 022
 
 # How a line begins, and why it is not run.
@@ -20,6 +17,7 @@ not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/tests/mutants/run|builds yoke, and again for each fault
 ../yoke/bench/gpu.sh|measures every GPU for minutes
 ../yoke/bench/advice.py|trains for half an hour
+../yoke/bench/ranks.py|trains for twenty minutes
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
 YOKE_BACKEND=cuda YOKE_STANDIN_EMPTY=1 bench/native_launches|needs the stand-ins of a build
 step 200/400|what a training prints
@@ -69,11 +67,6 @@ easy_text 120 >book.txt
 cp book.txt notes/more.txt && cp book.txt other.txt
 printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
 printf 'line 1\nlin\n' >lines.txt
-
-made() # NAME: a variable of the Makefile
-{
-	sed -n "s/^$1 = *//p" "$build/Makefile"
-}
 
 # shortened NAME: a command of that name, the script comes from the standard input
 shortened()

@@ -292,6 +292,24 @@ static void test_file(void)
 	ok(yk_config_real(&c, YK_KEY_lr) == 1,
 	   "an argument wins over a file, even before it");
 
+	static const char *const steps[][3] = { // before the file, behind it; what epochs are then
+		{ NULL, "steps=12", "0" }, { "steps=12", NULL, "0" }, { NULL, "lr=1", "3" }, { "epochs=2", "steps=12", "2" }
+	};
+	yk_file_write(path, "EPOCHS=3\nSTEPS=9\n", 17);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		struct yk_config e, copy = { 0 };
+		yk_config_init(&e, YK_T);
+		int code = steps[i][0] ? yk_config_argument(&e, steps[i][0]) : 0;
+		code = code ? code : yk_config_file(&e, path);
+		code = code || !steps[i][1] ? code : yk_config_argument(&e, steps[i][1]);
+		code = code ? code : yk_config_with(&e, 0, NULL, &copy);
+		ok(code == 0 && !strcmp(yk_config_str(&copy, YK_KEY_epochs), steps[i][2]), "epochs of a file, and %s, %s: %s %s",
+		   steps[i][0] ? steps[i][0] : "nothing", steps[i][1] ? steps[i][1] : "nothing", yk_config_str(&copy, YK_KEY_epochs),
+		   yoke_error());
+		yk_config_fini(&copy);
+		yk_config_fini(&e);
+	}
+
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "layers", "7", "heads", "2", "what",
 			      "new", "lr", "9");
 	ok(yk_config_take(&c, o, "x") == 0 && yk_config_int(&c, YK_KEY_layers) == 3 &&

@@ -237,13 +237,43 @@ static void refused(void)
 	yoke_error_clear();
 	x[17] = 0;
 	i.type = "u8";
+	const double nowhere[B] = { 400, NAN };
+	for (int k = 0; k < 6; k++) {
+		struct yoke_cube_info odd = i;
+		odd.lines = k == 0 ? 0 : L;
+		odd.samples = k == 1 ? (int64_t)1 << 40 : S;
+		odd.bands = k == 2 ? -1 : B;
+		odd.interleave = k == 3 ? "bib" : "bip";
+		odd.scale = k == 4 ? -2 : 1;
+		odd.wavelength = k == 5 ? nowhere : NULL;
+		ok(yoke_cube_write("no.hdr", &odd, x) == YOKE_EINVAL && access("no.hdr", F_OK) && access("no.img", F_OK),
+		   "what a header cannot say: %s", yoke_error());
+		yoke_error_clear();
+	}
 	yoke_cube_write("a.hdr", &i, x);
+	char many[1200] = "bands=0";
+	while (strlen(many) + 3 < sizeof many)
+		strcat(many, ",1");
+	struct yoke_cube_info all = { .size = sizeof all };
+	yoke_cube *far = yoke_cube_open("a.hdr", many);
+	ok(far && !yoke_cube_info(far, &all) && all.bands == (int64_t)(strlen(many) - 5) / 2, "a list of %d bands", (int)all.bands);
+	yoke_cube_free(far);
+	yoke_dataset *same = yoke_dataset_cubes(1, (const char *[]){ "a.hdr" }, NULL, many);
+	ok(same != NULL, "and a set of such: %s", yoke_error());
+	yoke_dataset_free(same);
 	i.bands = 2;
 	yoke_cube_write("b.hdr", &i, x);
 	yoke_dataset *d = yoke_dataset_cubes(2, (const char *[]){ "a.hdr", "b.hdr" }, NULL, NULL);
+	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "bands that differ: %s", yoke_error());
+	yoke_error_clear();
+	i.bands = 3;
+	yoke_cube_write("b.hdr", &i, x);
+	d = yoke_dataset_cubes(2, (const char *[]){ "a.hdr", "b.hdr" }, NULL, NULL);
+	i.bands = 2;
+	yoke_cube_write("b.hdr", &i, x);
 	float w[L * S];
 	int err = d ? yoke_dataset_read(d, 1, 0, 0, 1, (void *[]){ x, w }, NULL) : 0;
-	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "bands that differ: %s", yoke_error());
+	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "and one that was changed: %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 	static const char *const settings[] = { "bands=3", "bands=0-", "bands=2-1", "band=1", "bands=", "bands=x" };

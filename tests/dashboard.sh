@@ -35,11 +35,7 @@ serve()
 	"$yoke" dashboard "$@" >"$name.out" 2>"$name.err" &
 	pid=$!
 	pids="$pids $pid"
-	i=0
-	until grep -q 'http://' "$name.out" || [ $i -ge 200 ]; do
-		sleep 0.05
-		i=$((i + 1))
-	done
+	await grep -q 'http://' "$name.out"
 	url=$(sed -n 's/^yoke dashboard: //p' "$name.out")
 }
 
@@ -88,11 +84,7 @@ wait "$pid"
 "$yoke" train out=live steps=100000 dashboard=1 checkpoints=0 $small 2>live.err &
 run=$!
 pids="$pids $run"
-i=0
-until [ -s live/dashboard.json ] || [ $i -ge 400 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await [ -s live/dashboard.json ]
 child=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' live/dashboard.json)
 verdict "yoke train dashboard=1 starts it: $(grep -o 'yoke dashboard: http://[^?]*' live.err)" "$(
 	grep -q 'yoke dashboard: http' live.err && kill -0 "$child" || cat live.err)"
@@ -100,29 +92,17 @@ python3 "$tests/dashboard.py" --grows "$(sed -n 's/^yoke dashboard: //p' live.er
 verdict "what the run writes comes as it is written" "$([ $? -eq 0 ] || cat out)"
 kill -9 "$run"
 wait "$run" 2>/dev/null
-i=0
-while kill -0 "$child" 2>/dev/null && [ $i -lt 200 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await gone "$child"
 verdict "SIGKILL of the run ends it, too" "$(! kill -0 "$child" 2>/dev/null || echo "$child is left")"
 # shellcheck disable=SC2086 # words
 "$yoke" train out=alone steps=100000 dashboard=1 checkpoints=0 $small 2>alone.err &
 run=$!
 pids="$pids $run"
-i=0
-until [ -s alone/dashboard.json ] || [ $i -ge 400 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await [ -s alone/dashboard.json ]
 child=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' alone/dashboard.json)
 kill -9 "$child"
 before=$(wc -l <alone/metrics.jsonl)
-i=0
-until [ "$(wc -l <alone/metrics.jsonl)" -gt "$before" ] || [ $i -ge 400 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await has alone/metrics.jsonl $((before + 1)) ''
 verdict "SIGKILL of the page ends no run" "$([ "$(wc -l <alone/metrics.jsonl)" -gt "$before" ] || cat alone.err)"
 kill "$run"
 wait "$run"

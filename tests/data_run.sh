@@ -76,11 +76,7 @@ cp good cut.bytes
 "$yoke" train data=cut.bytes format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 valid=0 steps=1000000 \
 	log_every=1 progress=0 report=0 out=cutoff >out 2>err &
 run=$!
-i=0
-until grep -qs '"step":5,' cutoff/metrics.jsonl || [ $i -ge 400 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await grep -qs '"step":5,' cutoff/metrics.jsonl
 : >cut.bytes
 wait $run
 verdict "one that is cut short ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"

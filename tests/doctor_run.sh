@@ -154,13 +154,17 @@ verdict "what else differs" "$(grep -q 'what else differs: settings$' out || cat
 "$yoke" train out=single steps=40 valid=0 ${small%batch=8*} batch=1 log_every=1 progress=0 2>err
 has single '\(low use\|slow\)' '\(the device computes\|idle\)'
 verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=1 now)' out || cat out)"
-# a writer that sleeps at the other end of a pipe
-i=0
-while [ $i -lt 30 ]; do
-	head -c 600 text
-	sleep 0.01
-	i=$((i + 1))
-done | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
+# a writer that sleeps at the other end of a pipe, however long the start takes
+{
+	head -c 300 text
+	await [ -s pipe/metrics.jsonl ]
+	i=0
+	while [ $i -lt 30 ]; do
+		head -c 300 text
+		sleep 0.02
+		i=$((i + 1))
+	done
+} | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
 	embed=32 context=32 batch=8 log_every=1 progress=0 report=0 2>err || cat err
 has pipe slow 'waiting for data'
 # the pool's cap is met behind the first step, when a validation wants more
@@ -181,11 +185,7 @@ if [ -e "$fault/yoke_fault.so" ]; then
 	YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=fault YOKE_FAULT_STUCK=200 "$yoke" train out=stuck steps=30 \
 		telemetry=0 $small 2>err &
 	stuck=$!
-	i=0
-	until grep -qs '"stage":"train"' stuck/metrics.jsonl || [ $i -ge 400 ]; do
-		sleep 0.05
-		i=$((i + 1))
-	done
+	await grep -qs '"stage":"train"' stuck/metrics.jsonl
 	i=-1 # until it writes nothing more
 	until n=$(wc -l <stuck/metrics.jsonl) && [ "$n" = "$i" ]; do
 		i=$n

@@ -49,6 +49,12 @@ with open('scores.json', 'w') as f:
                          {'name': 'logit', 'type': 'logit'}],
                'metrics': ['roc_auc', 'f1', 'precision', 'recall', 'accuracy', 'iou', 'quantiles'],
                'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_mask.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
+with open('ties.json', 'w') as f: # scores of two values, and all equal
+    json.dump({'nodes': [{'name': 'rx', 'type': 'rx'}, {'name': 'logit', 'type': 'logit'}, {'name': 'cut', 'type': 'decide'},
+                         {'name': 'one', 'type': 'decide', 't': 2}],
+               'metrics': [{'type': 'roc_auc', 'of': 'cut'}, {'type': 'roc_auc', 'of': 'one'}],
+               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_mask.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
+wrong = wrong or run('fit', 'ties.json', 'out=ties') or run('apply', 'ties', 'out=ties/maps', 'nodes=cut', 'format=npy')
 wrong = wrong or run('fit', 'both.json', 'out=both') or run('apply', 'both', 'out=maps', 'nodes=rx', 'format=npy')
 wrong = wrong or run('fit', 'scores.json', 'out=scores') or run('apply', 'scores', 'out=scores/maps', 'format=npy')
 verdict('runs', wrong)
@@ -72,6 +78,9 @@ else:
             'quantiles_0.9': np.quantile(score, 0.9)}
     far = ['%s: %.9g of %.9g' % (k, last[k], v) for k, v in want.items() if abs(last[k] - v) > 1e-6 * (1 + abs(v))]
     verdict('metrics of %d scores' % len(score), '\n'.join(far))
+    cut = np.concatenate([np.load('ties/maps/cube_%05d_cut.npy' % i).reshape(-1) for i in range(3, 6)])
+    last, want = [json.loads(l) for l in open('ties/metrics.jsonl')][-1], measures.roc_auc_score(label, cut)
+    verdict('ROC-AUC of ties %.6f' % want, '' if abs(last['roc_auc'] - want) < 1e-9 and last['roc_auc2'] == 0.5 else str(last))
 
 # ---- Spectral Python ----
 

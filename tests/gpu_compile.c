@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compilers of GPUs: NVRTC and hiprtc as libraries, as a driver uses them, and clang for AMD's architectures that
 // hiprtc of this machine does not know.  YOKE_TEST_NVRTC names more libraries, with colons between, YOKE_TEST_CLANG a
-// clang, and YOKE_TEST_BITCODE the folder of AMD's device libraries.
+// clang, and YOKE_TEST_BITCODE the folder of AMD's device libraries.  What compilers said stays in the folder
+// YOKE_TEST_COMPILED, a file a target: a text that one compiled before is not compiled again, so that all of them may be
+// compiled in several runs.
+#define _GNU_SOURCE // dladdr
 #include "config.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "gpu_compile.h"
 #include "yoke.h"
 
@@ -20,13 +26,13 @@
 // and RDNA.
 const struct target targets[TARGETS] = {
 	{ "sm_70", false, 32, BIT(f16), 65536, 64, 1, 8, 96 << 10, 256, 0, 32 },
-	{ "sm_80", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 164 << 10, 128, 1024, 32 },
-	{ "sm_90", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
-	{ "sm_100", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
+	{ "sm_80", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 164 << 10, 128, 1024, 32 },
+	{ "sm_90", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
+	{ "sm_100", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
 	{ "gfx906", true, 64, 0, 256, 10, 4, 4, 64 << 10, 512, 0, 40 },
-	{ "gfx90a", true, 64, BIT(f16) | BIT(bf16), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
-	{ "gfx942", true, 64, BIT(f16) | BIT(bf16), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
-	{ "gfx1100", true, 32, BIT(f16) | BIT(bf16), 1536, 16, 2, 24, 64 << 10, 512, 0, 32 },
+	{ "gfx90a", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
+	{ "gfx942", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
+	{ "gfx1100", true, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 1536, 16, 2, 24, 64 << 10, 512, 0, 32 },
 };
 
 // ---- libraries that compile ----
@@ -453,13 +459,112 @@ static int by_clang(const struct target *t, const char *text, const char *option
 	return found;
 }
 
-int target_compile(const struct target *t, const char *text, const char *options, struct usage *to, int room,
-		   char **log)
+static int compile(const struct target *t, const char *text, const char *options, struct usage *to, int room, char **log)
 {
 	const struct library *l = t->amd ? hiprtc_for(t) : nvrtc_for(t);
 
-	*log = NULL;
 	return l ? by_library(l, t, text, options, to, room, log) : by_clang(t, text, options, to, room, log);
+}
+
+// ---- what was compiled before ----
+
+// A line of a target's file is a hash, how many kernels, and what is said of each.  Another compiler has another hash:
+// of a library its file, of a clang what it says of itself, its command and the header before each text.
+static uint64_t compiler_hash(const struct target *t)
+{
+	static uint64_t known[TARGETS];
+	const struct library *l = t->amd ? hiprtc_for(t) : nvrtc_for(t);
+	const char *src = getenv("srcdir");
+	uint64_t *h = &known[t - targets];
+	char line[3000], whole[3200];
+	Dl_info info;
+	struct stat st;
+	size_t n;
+
+	if (*h)
+		return *h;
+	if (l) {
+		const bool found = dladdr(*(void *const *)&l->version, &info) && !stat(info.dli_fname, &st);
+		const uint64_t file[] = { found ? (uint64_t)st.st_size : 0, found ? (uint64_t)st.st_mtim.tv_sec : 0 };
+		return *h = yk_hash(file, sizeof file, 1);
+	}
+	clang_line(clang_for(t), t, "", "", "", line, sizeof line);
+	snprintf(whole, sizeof whole, "%s --version; cat %s/tests/hip.h", clang_for(t), src ? src : ".");
+	FILE *f = popen(whole, "r"); // NOLINT
+	char *said = whole_of(f, &n);
+	*h = yk_hash(said ? said : "", said ? n : 0, yk_hash(line, strlen(line), 2));
+	free(said);
+	if (f)
+		pclose(f);
+	return *h;
+}
+
+static bool kept_path(const struct target *t, char *to, size_t cap)
+{
+	const char *folder = getenv("YOKE_TEST_COMPILED");
+
+	return folder && *folder && (!mkdir(folder, 0700) || errno == EEXIST) &&
+	       snprintf(to, cap, "%s/%s", folder, t->name) < (int)cap;
+}
+
+// How many kernels, or -1: it was not compiled.
+static int kept(const struct target *t, uint64_t hash, struct usage *to, int room)
+{
+	static char *all[TARGETS];
+	char path[1000], mark[20], **file = &all[t - targets];
+	size_t bytes;
+	int n = -1, on;
+
+	if (!*file) {
+		FILE *f = kept_path(t, path, sizeof path) ? fopen(path, "r") : NULL;
+		*file = whole_of(f, &bytes);
+		if (f)
+			fclose(f);
+	}
+	snprintf(mark, sizeof mark, "%016llx ", (unsigned long long)hash);
+	const char *at = *file ? strstr(*file, mark) : NULL;
+	if (!at || sscanf(at + strlen(mark), "%d%n", &n, &on) != 1)
+		return -1;
+	at += strlen(mark) + (size_t)on;
+	for (int i = 0; i < n && i < room; i++) {
+		struct usage *u = &to[i];
+		memset(u, 0, sizeof *u);
+		if (sscanf(at, " %63s %d %d %d %d %d %d%n", u->kernel, &u->registers, &u->spilled, &u->stack, &u->local,
+			   &u->items, &u->wide, &on) != 7)
+			return -1;
+		at += on;
+	}
+	return n;
+}
+
+static void keep(const struct target *t, uint64_t hash, const struct usage *all, int n, int room)
+{
+	char path[1000], line[8192];
+	size_t at = 0;
+
+	if (n < 0 || !kept_path(t, path, sizeof path))
+		return;
+	at += (size_t)snprintf(line, sizeof line, "%016llx %d", (unsigned long long)hash, n);
+	for (int i = 0; i < n && i < room && at < sizeof line; i++)
+		at += (size_t)snprintf(line + at, sizeof line - at, " %s %d %d %d %d %d %d", all[i].kernel, all[i].registers,
+				       all[i].spilled, all[i].stack, all[i].local, all[i].items, all[i].wide);
+	FILE *f = at < sizeof line ? fopen(path, "a") : NULL;
+	if (f) {
+		fprintf(f, "%s\n", line);
+		fclose(f);
+	}
+}
+
+int target_compile(const struct target *t, const char *text, const char *options, struct usage *to, int room,
+		   char **log)
+{
+	const uint64_t hash = yk_hash(text, strlen(text), yk_hash(options, strlen(options), compiler_hash(t)));
+	int n = kept(t, hash, to, room);
+
+	*log = NULL;
+	if (n < 0)
+		keep(t, hash, to, n = compile(t, text, options, to, room, log), room);
+	return n;
 }
 
 // ---- occupancy ----

@@ -4,22 +4,13 @@
 # losses of the CPU, and say what is wrong.  The compiler takes a twentieth of a second for a text the first time, so each day
 # other ops and dtypes are run, and one of the plugins does what is behind its conformance; YOKE_TEST_LONG takes all.
 set -u
-here=$PWD
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/conforms.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-[ -d "${YOKE_TEST_STANDIN:-}" ] || { echo '1..0 # SKIP YOKE_TEST_STANDIN does not name the stand-ins'; exit 0; }
-for cxx in ${YOKE_STANDIN_CXX:-g++ c++ clang++} none; do
-	"$cxx" --version >/dev/null 2>&1 && break
-done
-[ "$cxx" != none ] || { echo '1..0 # SKIP no C++ compiler, which the stand-ins compile kernels with'; exit 0; }
-backends=$(for b in cuda rocm; do [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && echo $b; done)
+. "${srcdir:-.}/tests/standins.sh"
 [ "${YOKE_TEST_SAMPLE:-0}" = 0 ] || backends=${backends%%
 *}
-[ -n "$backends" ] || { echo '1..0 # SKIP neither plugin is in this build'; exit 0; }
 export LD_LIBRARY_PATH="$YOKE_TEST_STANDIN"
-turn=${YOKE_TEST_SEED:-0}
 today=$(echo $backends | cut -d ' ' -f $((turn % $(echo $backends | wc -w) + 1)))
 
 # pick N: of the lines, those whose turn it is, of N; a comma behind each
@@ -154,6 +145,8 @@ for b in $backends; do
 	export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
 	run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
 	unset YOKE_POOL YOKE_STANDIN_CHECK
+	verdict "$b: more groups than a grid has along its axes" "$(problem env YOKE_BACKEND=$b YOKE_STANDIN_GRID=40 \
+		"$here/tests/grid.t")"
 	# with an interpreter in float64, and one of them in all modes besides
 	programs=$([ -n "${YOKE_TEST_LONG:-}" ] && echo 5000 || echo 12)
 	verdict "$b: $programs random programs" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" "$turn" $programs plain)"

@@ -170,21 +170,29 @@ static void compute_f64(double *x)
 // What units.cl wants of matrix units.
 static void compute_units(char *data, const char *options)
 {
-	const int dtype = atoi(strstr(options, "-DMATRIX=") + strlen("-DMATRIX=")), steps = dtype == yoke_f32 ? 8 : 16;
-	float x[2 * 16 * 16], *y = (float *)(void *)(data + 1024);
+	const int dtype = atoi(strstr(options, "-DMATRIX=") + strlen("-DMATRIX="));
+	const bool bytes = dtype == yoke_i8 || dtype == yoke_u8;
+	const int steps = dtype == yoke_f32 ? 8 : bytes ? 32 : 16;
+	float x[2 * 16 * 32], *y = (float *)(void *)(data + 1024);
+	int32_t *whole = (int32_t *)(void *)y;
 
 	for (int i = 0; i < 2 * 16 * steps; i++) {
 		uint16_t half;
-		memcpy(&half, data + 2 * i, 2);
+		memcpy(&half, data + 2 * i % 1024, 2);
 		x[i] = dtype == yoke_f16 ? yk_float_of_f16(half) : yk_float_of_bf16(half);
 		if (dtype == yoke_f32)
 			memcpy(&x[i], data + 4 * i, 4);
+		if (bytes)
+			x[i] = dtype == yoke_i8 ? (float)(int8_t)data[i] : (float)(uint8_t)data[i];
 	}
 	for (int i = 0; i < 256; i++) {
 		float sum = 0;
 		for (int k = 0; k < steps; k++)
 			sum += 2 * x[i / 16 * steps + k] * x[(16 + i % 16) * steps + k];
-		y[i] = y[256 + i] = sum;
+		if (bytes)
+			whole[i] = whole[256 + i] = (int32_t)sum;
+		else
+			y[i] = y[256 + i] = sum;
 	}
 }
 
@@ -371,7 +379,7 @@ static void ask_conform(uint32_t device, bool quick, struct yk_case *c, struct y
 		for (int dtype = yoke_f32; dtype <= yoke_bool; dtype++)
 			for (uint32_t k = 0; k < row->full && row->dtypes >> dtype & 1; k++)
 				if (yk_case_sampled(k, quick) &&
-				    yk_case_make(c, row, dtype, k, tap_seed_value(), false, memory))
+				    yk_case_make(c, row, dtype, k, tap_seed_value(), 0, memory))
 					ask_case(device, c);
 }
 
@@ -398,8 +406,10 @@ static void turn(struct yoke_view *v)
 
 static void ask_products(uint32_t device, int dtype, int64_t m, int64_t n, int64_t k)
 {
+	const int to = dtype == yoke_i8 || dtype == yoke_u8 ? yoke_i32 : dtype;
+
 	for (int form = 0; form < 3; form++) { // as they are, and the transposed ones of gradients
-		struct yoke_view v[3] = { dense(device, dtype, 2, m, n, 0, 0),
+		struct yoke_view v[3] = { dense(device, to, 2, m, n, 0, 0),
 					  form == 2 ? dense(device, dtype, 2, k, m, 0, 0) :
 						      dense(device, dtype, 2, m, k, 0, 0),
 					  form == 1 ? dense(device, dtype, 2, n, k, 0, 0) :
@@ -498,6 +508,39 @@ static void ask_places(uint32_t device)
 	ask(device, &op);
 }
 
+// y = x w + x, of tensors and of lists of 16, and its sum over lists
+static void ask_maps(uint32_t device, int dtype)
+{
+	struct yoke_map map = { .size = sizeof map, .ninsn = 4, .nin = 2, .nout = 1, .out = { 3 } };
+	struct yoke_view v[48];
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .nout = 1, .nin = 2, .out = v, .in = v + 1, .map = &map,
+			      .rank = 1, .dims = { 1 << 20 } };
+	static const struct yoke_insn program[] = {
+		{ .op = YOKE_MAP_INPUT, .a = 0 }, { .op = YOKE_MAP_INPUT, .a = 1 }, { .op = YOKE_MAP_MUL, .a = 0, .b = 1 },
+		{ .op = YOKE_MAP_ADD, .a = 2, .b = 0 },
+	};
+
+	for (int i = 0; i < 4; i++) {
+		map.insn[i] = program[i];
+		map.insn[i].dtype = (uint8_t)dtype;
+	}
+	for (int i = 0; i < 48; i++)
+		v[i] = dense(device, dtype, 1, 1 << 20, 0, 0, 0);
+	ask(device, &op);
+	op.code = YOKE_OP_LIST_MAP;
+	op.nout = op.list = 16;
+	op.nin = 32;
+	op.in = v + 16;
+	op.lists_out = 1;
+	op.lists_in = 2;
+	ask(device, &op);
+	v[0] = dense(device, dtype, 0, 0, 0, 0, 0);
+	op.code = YOKE_OP_LIST_REDUCE;
+	op.nout = 1, op.in = v + 1, op.lists_out = 0;
+	op.nattr = 2, op.attr[0].i = YOKE_REDUCE_SUM;
+	ask(device, &op);
+}
+
 static void ask_usual(uint32_t device)
 {
 	static const int dtypes[] = { yoke_f32, yoke_f16, yoke_bf16 };
@@ -512,8 +555,13 @@ static void ask_usual(uint32_t device)
 		for (int64_t d = 64; d <= 256; d *= 2)
 			ask_attention(device, dtypes[i], d);
 		ask_conv(device, dtypes[i]);
+		ask_maps(device, dtypes[i]);
 	}
 	ask_places(device);
+	for (int dtype = yoke_i8; dtype <= yoke_u8; dtype++) {
+		ask_products(device, dtype, 4096, 4096, 1024);
+		ask_products(device, dtype, 256, 256, 65536);
+	}
 	tf32 = true;
 	ask_products(device, yoke_f32, 4096, 4096, 1024);
 	tf32 = usual = false;
@@ -594,8 +642,12 @@ static const struct row {
 	{ "product, f16, matrix units, 64 x 64", "contract_matrix", { "-DTILES_M=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
 	{ "product, bf16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
 	{ "product, f32 as tf32, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, false },
+	{ "product, i8 to i32, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=5 -DRESULT=7" }, 10, true },
 	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50, false },
 	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30, false },
+	{ "map, f32", "map", { "-DMAP_QUAD=1" }, 50, true },
+	{ "update of lists, f32", "list_map", { "-DMAP_QUAD=1" }, 50, true },
+	{ "sum over lists, f32", "list_reduce", { "-DMAP_QUAD=1", "-DOUT=1" }, 50, true },
 	{ "softmax, f32, rows of 768", "softmax", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
 	{ "softmax, f32, rows of 50304", "softmax", { "-DSTORE=0", "-DITEMS=256" }, 30, true },
 	{ "softmax backward, f32", "softmax_back", { "-DSTORE=0", "-DITEMS=128" }, 30, true },

@@ -145,6 +145,16 @@ FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
 FN(gather2, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2))
 FN(scatter, yoke_scatter_add(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), x[1]))
 FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
+static yoke_tensor *f_batch_norm(yoke_tensor *const *x)
+{
+	return yoke_batch_norm(x[0], x[1], x[2], 1e-5, NULL, NULL);
+}
+static yoke_tensor *f_batch_norm_bare(yoke_tensor *const *x)
+{
+	yoke_tensor *mean, *var, *y = yoke_batch_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5, &mean, &var);
+	yoke_tensor *s = yoke_add(yoke_square(mean), var); // by-products have gradients too
+	return yoke_add(y, yoke_reshape(s, 3, (int64_t[]){ 1, 4, 1 }));
+}
 FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
 FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
 FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2, 0.1))
@@ -169,6 +179,18 @@ FN(window, yoke_square(yoke_window(x[0], 1, 3, 2, 2)))
 static const struct yoke_conv_options how = {
 	.size = sizeof how, .groups = 2, .stride = { 2, 1 }, .dilation = { 1, 2 }, .lo = { 1, 0 }, .hi = { 0, 2 }
 };
+static const struct yoke_pool_options pools = {
+	.size = sizeof pools, .window = { 2, 3 }, .stride = { 2, 1 }, .lo = { 1, 1 }, .hi = { 0, 1 }
+};
+FN(max_pool, yoke_max_pool(x[0], &pools))
+// of the gradient's square: by what is pooled, flat, and by what is shared
+static yoke_tensor *max_pool_back(yoke_tensor *const *x)
+{
+	yoke_tensor *y = yoke_max_pool(x[0], &pools), *g;
+	if (!y || yoke_grad(yoke_sum(yoke_mul(y, x[1]), YOKE_ALL), 1, &x[0], &g) < 0)
+		return NULL;
+	return yoke_square(g);
+}
 FN(conv, yoke_conv(x[0], x[1], &how))
 FN(conv_transposed, yoke_conv_transposed(x[0], x[1], &how))
 FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
@@ -413,6 +435,8 @@ static const struct row rows[] = {
 	{ "softmax, axis 0", 1, { M2(3, 5) }, f_softmax_first, 0 },
 	{ "logsumexp, axis 0", 1, { M2(3, 5) }, f_logsumexp_first, 0 },
 	{ "layer_norm", 3, { M3(2, 3, 5), M1(5), M1(5) }, f_layer_norm, 1e-5 },
+	{ "batch_norm", 3, { M3(3, 4, 5), M1(4), M1(4) }, f_batch_norm, 1e-5 },
+	{ "batch_norm bare, with its statistics", 1, { M3(3, 4, 5) }, f_batch_norm_bare, 1e-5 },
 	{ "layer_norm bare", 1, { M2(3, 5) }, f_layer_norm_bare, 1e-5 },
 	{ "rms_norm", 2, { M3(2, 3, 5), M1(5) }, f_rms_norm, 1e-5 },
 	{ "cross_entropy", 1, { M2(6, 5) }, f_xent, 0 },
@@ -436,6 +460,8 @@ static const struct row rows[] = {
 	{ "resolvent, left", 3, { M1(6), M1(5), M2(2, 2) }, f_resolvent_left, 0 },
 	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
 	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
+	{ "max_pool", 1, { M4(2, 2, 3, 4) }, f_max_pool, 0 },
+	{ "max_pool_back", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_back, 0 },
 	{ "conv", 2, { M4(2, 4, 4, 5), M4(4, 2, 2, 2) }, f_conv, 0 },
 	{ "conv_transposed", 2, { M4(1, 4, 2, 3), M4(4, 1, 2, 3) }, f_conv_transposed, 0 },
 	{ "grouped_matmul", 2, { M2(5, 3), M3(3, 3, 2) }, f_grouped, 0 },

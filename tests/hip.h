@@ -8,6 +8,7 @@
 #define __launch_bounds__(items) __attribute__((amdgpu_flat_work_group_size(1, items)))
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
+#define isfinite(x) __builtin_isfinite(x)
 struct three {
 	unsigned x, y, z;
 };

@@ -435,6 +435,27 @@ static void nearest(void)
 	end();
 }
 
+// What lies in memory of the application's, or in the host's, is read as what it is.
+static void apart(void)
+{
+	static float d[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	begin();
+	for (int n = 7; n <= 9; n++) {
+		const int size = n < 8 ? n : 8;
+		float got[8] = { NAN };
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *first = n < 9 ? yoke_wrap(yoke_f32, 1, DIMS(1), d, NULL, NULL) : yoke_from(yoke_f32, 1, DIMS(1), d);
+		yoke_tensor *h = yoke_add(first, yoke_from(yoke_f32, 1, DIMS(size), d));
+		yoke_read(h, got, sizeof *got * (size_t)size);
+		ok(got[size - 1] == (float)(size + 1), "a sum of %d elements: %g", size, (double)got[size - 1]);
+		yoke_scope_end(s);
+		if (n == 8)
+			ok(!strcmp(yoke_plan_miss(), "node 1 leaf in step: dim 0: 7 -> 8"), "behind what is wrapped: \"%s\"", yoke_plan_miss());
+	}
+	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: in whose memory it lies"), "wrapped or not: \"%s\"", yoke_plan_miss());
+	end();
+}
+
 static char warning[400];
 static int warnings;
 
@@ -563,6 +584,7 @@ int main(void)
 		field(i);
 	settings();
 	nearest();
+	apart();
 	often();
 	first_ones();
 	freed_scalars();

@@ -19,7 +19,8 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
+EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
+	tests/standins.sh tests/built.sh \
 	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
@@ -74,6 +75,7 @@ test_programs = \
 	tests/epilogues.t \
 	tests/gpu_layer.t \
 	tests/gpu_texts.t \
+	tests/grid.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -84,7 +86,9 @@ test_programs = \
 	tests/ranks.t \
 	tests/tensor_ranks.t \
 	tests/stages.t \
+	tests/whole.t \
 	tests/schedules.t \
+	tests/adapt.t \
 	tests/simulate.t \
 	tests/lists.t \
 	tests/feed.t \
@@ -305,12 +309,15 @@ tests_largest_t_SOURCES = tests/largest.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_tensor_ranks_t_SOURCES = tests/tensor_ranks.c
 tests_stages_t_SOURCES = tests/stages.c
+tests_whole_t_SOURCES = tests/whole.c
 tests_schedules_t_SOURCES = tests/schedules.c
+tests_adapt_t_SOURCES = tests/adapt.c
 tests_epilogues_t_SOURCES = tests/epilogues.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
 tests_gpu_texts_t_LDADD = libgpu.la $(LDADD)
+tests_grid_t_SOURCES = tests/grid.c
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c

@@ -22,15 +22,31 @@ static float x;
 #define _Float16 short
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, ...) (c)
 #define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, ...) (c)
+// Products of bytes are of the steps that the lane has itself, as if the three lanes that share its row and column had
+// the same: what is made of several such products does not depend on which elements they are of.
+typedef int ints4 __attribute__((ext_vector_type(4)));
+template <typename T> static ints4 bytes_product(T a, T b, ints4 c)
+{
+	signed char x[sizeof a], y[sizeof b];
+	int sum = 0;
+
+	memcpy(x, &a, sizeof a), memcpy(y, &b, sizeof b);
+	for (size_t i = 0; i < sizeof x; i++)
+		sum += 4 * x[i] * y[i];
+	return c + sum;
+}
+#define __builtin_amdgcn_mfma_i32_16x16x16i8(a, b, c, ...) bytes_product(a, b, c)
+#define __builtin_amdgcn_mfma_i32_16x16x32_i8(a, b, c, ...) bytes_product(a, b, c)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c) (c)
 #define __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(a, b, c) (c)
+#define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(s, a, t, b, c, d) (c)
 #include TEXT
 
-enum { N = 16, WIDE = 24 };
+enum { N = 16, WIDE = 48 };
 
 int main()
 {
-	static matrix_element tile[N * WIDE] __attribute__((aligned(16))), turned[N * WIDE] __attribute__((aligned(16)));
+	static matrix_element tile[N * WIDE] __attribute__((aligned(16))), turned[MATRIX_K * WIDE] __attribute__((aligned(16)));
 	bool seen[N][N] = {};
 
 	srand(SEED);
@@ -42,6 +58,17 @@ int main()
 		matrix_part a = matrix_b(tile, WIDE, lane), b = matrix_b_turned(turned, WIDE, lane);
 		if (memcmp(&a, &b, sizeof a))
 			printf("lane %d has other elements of a turned tile\n", lane);
+#if defined MATRIX_MFMA && MATRIX >= 5
+		matrix_part other = matrix_a(tile + 8 * WIDE, WIDE, lane % 8);
+		matrix_sums sums = { 1, 2, 3, 4 };
+		int want = 0;
+		for (int k = 0; k < MATRIX_STEPS; k++)
+			want += 4 * (MATRIX == 5 ? (signed char)a.x[k] * (signed char)other.x[k] : a.x[k] * other.x[k]);
+		matrix_multiply(&sums, &a, &other, lane);
+		for (int i = 0; i < MATRIX_SUMS; i++)
+			if (sums.x[i] != want + 1 + i)
+				printf("lane %d, sum %d: %d, not %d\n", lane, i, sums.x[i], want + 1 + i);
+#endif
 #endif
 		for (int i = 0; i < MATRIX_SUMS; i++) {
 			int row = matrix_row(i, lane), column = matrix_column(i, lane);

@@ -10,7 +10,7 @@ printf '%s\n' 'typedef float v __attribute__((ext_vector_type(4))); int main() {
 clang++ -o "$text" "$text.cc" 2>/dev/null || { echo '1..0 # SKIP no clang++'; exit 0; }
 echo "# seed ${YOKE_TEST_SEED:-1} (YOKE_TEST_SEED)"
 
-# holds "OPTIONS": the layout of one kind of unit; three kinds a day, all with YOKE_TEST_LONG
+# holds "OPTIONS": the layout of one kind of unit; a fifth of them a day, all with YOKE_TEST_LONG
 turn=${YOKE_TEST_SEED:-1}
 holds()
 {
@@ -28,6 +28,14 @@ for dtype in 1 3 4; do
 	holds "-DMATRIX=$dtype -DWARP=32"
 done
 holds '-DMATRIX=3 -DWARP=32 -D__CUDA_ARCH__=750'
+for dtype in 5 6; do
+	holds "-DMATRIX=$dtype -DWARP=32 -D__CUDA_ARCH__=750"
+	holds "-DMATRIX=$dtype -DWARP=32"
+	holds "-DMATRIX=$dtype -DWARP=32 -D__AMDGCN__ -D__gfx1100__"
+	holds "-DMATRIX=$dtype -DWARP=64 -D__AMDGCN__ -D__gfx90a__"
+	holds "-DMATRIX=$dtype -DWARP=64 -D__AMDGCN__ -D__gfx942__"
+	holds "-DMATRIX=$dtype -DWARP=64"
+done
 for dtype in 3 4; do
 	holds "-DMATRIX=$dtype -DWARP=64 -D__AMDGCN__ -D__gfx90a__"
 	holds "-DMATRIX=$dtype -DWARP=32 -D__AMDGCN__ -D__gfx1100__"

@@ -132,6 +132,7 @@ static void of_products(void)
 	NONE(yoke_matmul_to(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16), 0, yoke_bf16), EDTYPE, "not bf16");
 	NONE(yoke_matmul_to(whole, whole, YOKE_TB, yoke_f32), EDTYPE, "matmul_to");
 	NONE(yoke_matmul_to(x, y, 0, 99), EDTYPE, "matmul_to");
+	NONE(yoke_matmul_to(x, y, 0, yoke_i32), EDTYPE, "i32 of i8 and u8, not i32");
 	NONE(yoke_linear(x, x, flat), ESHAPE, "b [N]");
 }
 

@@ -19,7 +19,7 @@ static const char *const widest =
 	" uniform normal add sub mul div min max mod neg abs sign floor round ceil sqrt rsqrt recip square sin cos"
 	" tanh sigmoid erf eq ne lt le gt ge isfinite and or xor not shl shr select concat slice_update scatter_add"
 	" scatter_add_along slice_update_at ";
-static const char *const inside = " softmax layer_norm rms_norm cross_entropy rope ";
+static const char *const inside = " softmax layer_norm batch_norm rms_norm cross_entropy rope ";
 
 static void column(void)
 {
@@ -111,6 +111,7 @@ static void calls(void)
 	gives(yoke_softmax(x, -1), half, "softmax");
 	gives(yoke_softmax(f, -1), yoke_f32, "softmax of f32");
 	gives(yoke_layer_norm(x, v, v, 1e-5), half, "layer_norm");
+	gives(yoke_batch_norm(x, v, v, 1e-5, NULL, NULL), half, "batch_norm");
 	gives(yoke_layer_norm(f, hv, v, 1e-5), yoke_f32, "layer_norm with w in half");
 	gives(yoke_rms_norm(x, v, 1e-5), half, "rms_norm");
 	gives(yoke_rope(k, c, c), half, "rope");

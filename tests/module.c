@@ -3,9 +3,11 @@
 // freezing, files, and what is refused.
 #include "config.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -47,6 +49,12 @@ static void values(yoke_tensor *t, double *to)
 		memset(x, 0xff, sizeof x);
 	for (int i = 0; i < count_of(t); i++)
 		to[i] = x[i];
+}
+
+static void refused(int code, int got, const char *word)
+{
+	ok(got == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
+	yoke_error_clear();
 }
 
 // Random values for all parameters, none near 0 or 1 by chance.
@@ -557,7 +565,147 @@ static void test_files(void)
 	unlink(file);
 }
 
+// ---- several files under an index ----
+
+static char folder[40];
+
+static const char *at(const char *name)
+{
+	static char path[4][320];
+	static int k;
+	snprintf(path[k = (k + 1) % 4], sizeof path[0], "%s/%s", folder, name);
+	return path[k];
+}
+
+// How many files there are of that begin, and how many bytes they have.
+static int files(const char *begin, long *bytes)
+{
+	struct dirent *e;
+	struct stat st;
+	int n = 0;
+	DIR *d = opendir(folder);
+	for (*bytes = 0; d && (e = readdir(d));)
+		if (!strncmp(e->d_name, begin, strlen(begin)) && stat(at(e->d_name), &st) == 0)
+			*bytes += st.st_size, n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *f = fopen(at(name), "w");
+	if (f)
+		fputs(text, f), fclose(f);
+}
+
+// An index of two files that refuses, and changes nothing.
+static void refused_index(yoke_module *m, int code, const char *text, const char *word)
+{
+	double before[MOST], after[MOST];
+	param(m, "0.weight", before);
+	write_text("bad.safetensors.index.json", text);
+	refused(code, yoke_module_load(m, at("bad.safetensors.index.json"), NULL), word);
+	param(m, "0.weight", after);
+	ok(!memcmp(before, after, 12 * sizeof *before), "and nothing is changed");
+}
+
+static void test_split(void)
+{
+	yoke_module *m = shaken(network(0)), *other = network(0);
+	yoke_scope *s = yoke_scope_begin("split");
+	yoke_tensor *ids = some_ids(11), *targets = some_ids(6);
+	const double want = loss_of(m, ids, targets);
+	char index[320];
+	snprintf(index, sizeof index, "%s", at("net.safetensors.index.json"));
+	long bytes;
+	bool good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
+	const int all = files("net-", &bytes);
+	ok(good && all > 2 && loss_of(other, ids, targets) == want, "in %d files, and out of them: %s", all, yoke_error());
+	// over itself, twice: as many files as a set has, under the other names and back
+	for (int k = 0; k < 2; k++) {
+		shaken(m);
+		good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
+		const int plain = files("net-", &bytes), others = files("net.1-", &bytes);
+		ok(good && loss_of(other, ids, targets) == loss_of(m, ids, targets) && plain == (k ? all : 0) && others == (k ? 0 : all),
+		   "over itself: %d and %d files of each name: %s", plain, others, yoke_error());
+	}
+	ok(yoke_module_save_split(m, index, 1 << 30) == 0 && files("net-", &bytes) == 1 && yoke_module_load(other, index, NULL) == 0,
+	   "as one file, and the others go: %s", yoke_error());
+	refused(YOKE_EINVAL, yoke_module_save_split(m, at("net.safetensors"), 1500), "index is called");
+	refused(YOKE_EINVAL, yoke_module_save(m, index), "yoke_module_save_split writes one");
+	refused(YOKE_EINVAL, yoke_module_save_split(m, index, 0), "a byte at least");
+	yoke_module_free(m);
+	yoke_module_free(other);
+	// partial, and what an index may not say; two files of a tensor each: a.* and b.*
+	yoke_module *two = yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0) });
+	yoke_module *three = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0),
+								      yoke_nn_linear(2, 2, 0) });
+	double w[MOST], got[MOST];
+	shaken(two), shaken(three);
+	snprintf(index, sizeof index, "%s", at("two.safetensors.index.json"));
+	ok(yoke_module_save_split(two, index, 1) == 0 && files("two-", &bytes) == 2, "a file each: %s", yoke_error());
+	refused(YOKE_EFORMAT, yoke_module_load(three, index, NULL), "'2.weight' is missing");
+	ok(yoke_module_load(three, index, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	   "partial: %s", yoke_error());
+	param(two, "1.weight", w), param(three, "1.weight", got);
+	ok(!memcmp(w, got, 8 * sizeof *w), "has what is there");
+	shaken(two);
+#define A "\"0.weight\": \"two-00001-of-00002.safetensors\""
+#define B2 "\"1.weight\": \"two-00002-of-00002.safetensors\""
+#define MAP(x) "{\"weight_map\": {" x "}}"
+	write_text("bad.safetensors.index.json", "{\"metadata\": {\"total_size\": 80.0}, \"weight_map\": {" A ", " B2 "}}");
+	ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0, "a size that is a real number: %s", yoke_error());
+	refused_index(two, YOKE_EFORMAT, "{\"metadata\": {\"total_size\": 81}, \"weight_map\": {" A ", " B2 "}}",
+		      "have 80 bytes of tensors, and it says 81");
+	refused_index(two, YOKE_EFORMAT, "{\"metadata\": {\"total_size\": \"80\"}, \"weight_map\": {" A ", " B2 "}}", "80 bytes");
+	refused_index(two, YOKE_ENOENT, MAP(A ", \"1.weight\": \"two-00003-of-00002.safetensors\""),
+		      "'two-00003-of-00002.safetensors' is not beside it");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", " A), "duplicate");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", \"2.weight\": \"two-00002-of-00002.safetensors\""),
+		      "'2.weight' is not in two-00002-of-00002.safetensors");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"two-00001-of-00002.safetensors\""), "'1.weight' is not in");
+	refused_index(two, YOKE_EFORMAT, MAP(A), "is missing");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"../two-00002-of-00002.safetensors\""), "no name of a file");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"/etc/passwd\""), "no name of a file");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": 2"), "no name of a file");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"bad.safetensors.index.json\""), "bad.safetensors.index.json");
+	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": [1]}", "weight_map");
+	refused_index(two, YOKE_EFORMAT, "[]", "weight_map");
+	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": {", "JSON");
+	// a tensor in two files, and one that the index does not know
+	if (rename(at("two-00002-of-00002.safetensors"), at("kept")) == 0 && link(at("two-00001-of-00002.safetensors"),
+										   at("two-00002-of-00002.safetensors")) == 0)
+		refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "'0.weight' is in two-00001-of-00002.safetensors, which it says, and in");
+	unlink(at("two-00002-of-00002.safetensors"));
+	ok(yoke_module_save(three, at("two-00002-of-00002.safetensors")) == 0, "another: %s", yoke_error());
+	refused_index(two, YOKE_EFORMAT, MAP("\"0.weight\": \"two-00002-of-00002.safetensors\", " B2), "says nothing of '2.weight'");
+	ok(truncate(at("two-00001-of-00002.safetensors"), 100) == 0, "cut");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "two-00001-of-00002.safetensors");
+	yoke_module_free(two);
+	yoke_module_free(three);
+	yoke_scope_end(s);
+	DIR *d = opendir(folder);
+	for (struct dirent *e; d && (e = readdir(d));)
+		unlink(at(e->d_name));
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
 // ---- training, LoRA, moving ----
+
+// Pages of the process in memory.
+static long resident(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (f && fscanf(f, "%*s %ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages;
+}
 
 static void test_training(void)
 {
@@ -570,7 +718,7 @@ static void test_training(void)
 	bool good = yoke_optim_add(o, n, p, names, NULL) == 0;
 	struct yoke_stats stats = { .size = sizeof stats };
 	uint64_t misses = 0;
-	for (int step = 0; step < 60 && good; step++) {
+	for (int step = 0; step < 90 && good; step++) {
 		yoke_random_set(5, step);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_grad(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), n, p, g);
@@ -588,29 +736,64 @@ static void test_training(void)
 	const uint64_t handles = stats.live_handles, bytes = stats.pool_allocated;
 	const double before = loss_of(m, ids, targets);
 	double after = before;
-	for (int i = 0; i < 1000; i++)
+	const int times = tap_cases(1000, 10000);
+	long host = 0; // in pages, when the first tenth is over
+	for (int i = 0; i < times; i++) {
 		after = loss_of(m, ids, targets);
+		if (i == times / 10)
+			host = resident();
+	}
 	yoke_stats(&stats);
-	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before,
-	   "1,000 inferences leave nothing: %llu handles, %llu bytes", (unsigned long long)(stats.live_handles - handles),
-	   (unsigned long long)(stats.pool_allocated - bytes));
-	yoke_optim_free(o);
-	// to another context, bit for bit
+	host = resident() - host;
+	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before && host < 64,
+	   "%d inferences leave nothing: %lld handles, %lld bytes of the device, %ld pages of the host", times,
+	   (long long)(stats.live_handles - handles), (long long)(stats.pool_allocated - bytes), host);
+	// to another context, bit for bit; the optimizer goes with it
 	yoke_context *here = yoke_use(NULL), *there = yoke_context_new("cpu");
 	yoke_use(here);
+	float m1[E], m2[E];
+	yoke_tensor *state = yoke_optim_state(o, "3.weight", "m");
+	ok(yoke_count(state) == E && yoke_read(state, m1, sizeof m1) == 0, "a state: %s", yoke_error());
 	int32_t tokens[2][B * T];
 	yoke_read(ids, tokens[0], sizeof tokens[0]);
 	yoke_read(targets, tokens[1], sizeof tokens[1]);
-	good = yoke_module_move(m, there) == 0;
+	refused(YOKE_ECONTEXT, yoke_optim_move(o, there, p), "context to move to");
+	good = yoke_module_move(m, there) == 0 && yoke_module_parameters(m, 64, p, names) == n && yoke_optim_move(o, there, p) == 0;
 	yoke_use(there);
+	state = yoke_optim_state(o, "3.weight", "m");
+	ok(good && yoke_read(state, m2, sizeof m2) == 0 && !memcmp(m1, m2, sizeof m1) && yoke_optim_steps(o) == 90,
+	   "states of parameters that have moved follow: %s", yoke_error());
 	yoke_scope *s = yoke_scope_begin("there");
 	const int64_t dims[] = { B, T };
 	after = loss_of(m, yoke_from(yoke_i32, 2, dims, tokens[0]), yoke_from(yoke_i32, 2, dims, tokens[1]));
 	yoke_scope_end(s);
 	ok(good && fabs(after - before) < 1e-5, "moved to another context: %g, %g: %s", after, before, yoke_error());
-	yoke_module_free(m);
+	s = yoke_scope_begin("a step there");
+	yoke_grad(yoke_cross_entropy(yoke_call(m, yoke_from(yoke_i32, 2, dims, tokens[0])), yoke_from(yoke_i32, 2, dims, tokens[1]),
+				     -1, 0), n, p, g);
+	good = yoke_optim_step(o, n, g, NULL) == 0 && yoke_eval(0, NULL) == 0;
+	ok(yoke_scope_end(s) == 0 && good, "and it trains on there: %s", yoke_error());
+	yoke_use(here);
+	// from another context than its own
+	ok(yoke_module_cast(m, yoke_f64) == 0 && yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64, "cast where it is: %s",
+	   yoke_error());
+	refused(YOKE_ECONTEXT, (yoke_call(m, ids), yoke_error_code()), "another context");
+	const int64_t three = 3;
+	refused(YOKE_ECONTEXT, (yoke_module_parameter(yoke_module_at(m, 3), "b", yoke_f32, 1, &three, 0, 0), yoke_error_code()),
+		"'b' is of another context");
+	refused(YOKE_ECONTEXT, yoke_module_child(m, "more", yoke_nn_linear(2, 2, 0)), "'more' is of another context");
+	yoke_use(there);
+	yoke_module_cast(m, yoke_f32);
 	yoke_use(here);
 	yoke_context_free(there);
+	refused(YOKE_ECONTEXT, yoke_optim_save(o, file), "is gone");
+	refused(YOKE_ECONTEXT, (yoke_optim_state(o, "3.weight", "m"), yoke_error_code()), "is gone");
+	ok(yoke_module_cast(m, yoke_f64) < 0, "nor is a module cast whose context is gone: %s", yoke_error());
+	yoke_error_clear();
+	yoke_optim_free(o);
+	yoke_error_clear();
+	yoke_module_free(m);
+	yoke_error_clear();
 	yoke_free(ids);
 	yoke_free(targets);
 }
@@ -642,16 +825,12 @@ static void test_lora(void)
 
 // ---- what is refused ----
 
-static void refused(int code, int got, const char *word)
-{
-	ok(got == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
-	yoke_error_clear();
-}
-
 static void test_refusals(void)
 {
 	const int64_t n = dim(3);
-	yoke_module *m = yoke_nn_linear(3, 4, 1), *s = yoke_nn_sequential(1, &m);
+	yoke_module *m = yoke_nn_linear(3, 4, 1), *s = yoke_nn_sequential(1, &m), *lone = yoke_nn_linear(3, 4, 1);
+	double before[12], after[12];
+	param(m, "weight", before);
 	refused(YOKE_EINVAL, yoke_module_free(m), "is part of a sequential");
 	refused(YOKE_EINVAL, yoke_module_child(m, "up", s), "part of itself");
 	refused(YOKE_EINVAL, yoke_module_child(s, "0", yoke_nn_dropout(0)), "already");
@@ -661,7 +840,7 @@ static void test_refusals(void)
 	refused(YOKE_EDTYPE, (yoke_module_parameter(m, "i", yoke_i32, 1, &n, 0, 0), yoke_error_code()), "floating point");
 	refused(YOKE_ENOENT, yoke_module_freeze(s, "1.*", 1), "1.*");
 	refused(YOKE_ENOENT, (yoke_module_find(s, "0.wait"), yoke_error_code()), "0.wait");
-	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"), "other shapes");
+	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"), "'0.bias' is [4], '0.weight' is [4,3]");
 	refused(YOKE_EDTYPE, yoke_module_cast(s, yoke_i32), "i32");
 	refused(YOKE_EINVAL, (yoke_call(NULL, YOKE_NONE), yoke_error_code()), "no module");
 	refused(YOKE_EINVAL, (yoke_nn_linear(0, 4, 1), yoke_error_code()), "in is 0");
@@ -671,6 +850,12 @@ static void test_refusals(void)
 	refused(YOKE_EINVAL, (yoke_nn_attention(&(struct yoke_nn_attention_options){ .size = sizeof(struct yoke_nn_attention_options),
 			      .width = 9, .heads = 2 }), yoke_error_code()), "do not divide");
 	refused(YOKE_EINVAL, (yoke_nn_lora(s, 2, 1), yoke_error_code()), "linear layer");
+	refused(YOKE_EINVAL, (yoke_nn_lora(m, 2, 1), yoke_error_code()), "is part of a sequential");
+	refused(YOKE_EINVAL, (yoke_nn_lora(lone, 0, 1), yoke_error_code()), "rank is 0");
+	names_are(s, "0.weight 0.bias ", "nothing of it changed names,");
+	param(m, "weight", after);
+	ok(!memcmp(before, after, sizeof before), "nor numbers");
+	yoke_module_free(lone); // which is the caller's still
 	refused(YOKE_ENOENT, yoke_module_load(s, "/nonexistent/net", NULL), "nonexistent");
 	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) }, *bad = yoke_nn_sequential(2, two);
 	yoke_scope *scope = yoke_scope_begin("bad");
@@ -685,6 +870,8 @@ static void test_refusals(void)
 int main(void)
 {
 	snprintf(file, sizeof file, "module-test-%d.safetensors", (int)getpid());
+	snprintf(folder, sizeof folder, "module-test-%d", (int)getpid());
+	mkdir(folder, 0777);
 	tap_seed();
 	yoke_random_set(rnd(), 0);
 	test_linear();
@@ -696,6 +883,7 @@ int main(void)
 	test_tree();
 	test_own();
 	test_files();
+	test_split();
 	test_training();
 	test_lora();
 	test_refusals();

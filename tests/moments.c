@@ -3,13 +3,15 @@
 // in parts.
 #include "config.h"
 
+#include <sys/resource.h>
+
 #include "tap.h"
 #include "yoke-pipeline.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { ROWS = 1100, CHANNELS = 129 };
-static float x[ROWS * CHANNELS], w[ROWS];
+enum { ROWS = 1100, CHANNELS = 129, MANY = 1000000 };
+static float x[7 * MANY], w[MANY];
 static double mean[CHANNELS], square[CHANNELS * CHANNELS], least[CHANNELS], greatest[CHANNELS];
 static double weight, product[CHANNELS * CHANNELS];
 
@@ -228,6 +230,22 @@ static void hostile(void)
 		ok(!yoke_statistic_load("bad.safetensors") && yoke_error_code() == YOKE_EFORMAT, "%s: %s", why, yoke_error());
 		yoke_error_clear();
 	}
+	// as many channels as there may be, in a file without room for their squares
+	static const char head[] = "{\"mean\":{\"dtype\":\"F64\",\"shape\":[32768],\"data_offsets\":[0,262144]},"
+				   "\"square\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[262144,262152]}}";
+	static const char zero[262152];
+	const uint64_t length = sizeof head - 1; // of little endian
+	f = fopen("bad.safetensors", "wb");
+	fwrite(&length, 1, sizeof length, f);
+	fwrite(head, 1, sizeof head - 1, f);
+	fwrite(zero, 1, sizeof zero, f);
+	fclose(f);
+	struct rusage before, after;
+	getrusage(RUSAGE_SELF, &before);
+	const bool none = !yoke_statistic_load("bad.safetensors") && yoke_error_code() == YOKE_EFORMAT;
+	getrusage(RUSAGE_SELF, &after);
+	ok(none && after.ru_maxrss - before.ru_maxrss < 100 << 10, "squares that are not there take no memory: %s", yoke_error());
+	yoke_error_clear();
 	double nan = NAN;
 	memcpy(text + n - sizeof nan, &nan, sizeof nan);
 	f = fopen("bad.safetensors", "wb");
@@ -283,6 +301,11 @@ int main(void)
 		for (size_t k = 0; k < sizeof channels / sizeof *channels; k++)
 			if (k < 3 || i != 3 + tap_seed_value() % 3)
 				check(rows[i], channels[k], offsets[rnd_int(0, 2)], rnd_int(0, 1), rnd_int(0, 3) == 0);
+	check(MANY, tap_long() ? 7 : rnd_int(1, 2), offsets[rnd_int(0, 2)], rnd_int(0, 1), rnd_int(0, 1));
+	for (size_t i = 0; tap_long() && i < sizeof rows / sizeof *rows; i++)
+		for (size_t k = 0; k < sizeof channels / sizeof *channels; k++)
+			for (int how = 0; how < 12; how++)
+				check(rows[i], channels[k], offsets[how / 4], how & 1, how >> 1 & 1);
 	not_finite();
 	errors();
 	statistics();

@@ -131,6 +131,25 @@ static void ref_layer_norm(const struct row *r, double *const *x, double *y)
 	norm(r, x, y, true);
 }
 
+// x [B,C,S]
+static void ref_batch_norm(const struct row *r, double *const *x, double *y)
+{
+	const int64_t *d = r->dims[0], n = d[0] * d[2];
+	for (int64_t c = 0; c < d[1]; c++) {
+		double mean = 0, var = 0;
+		for (int64_t i = 0; i < n; i++)
+			mean += x[0][(i / d[2] * d[1] + c) * d[2] + i % d[2]] / (double)n;
+		for (int64_t i = 0; i < n; i++) {
+			const double off = x[0][(i / d[2] * d[1] + c) * d[2] + i % d[2]] - mean;
+			var += off * off / (double)n;
+		}
+		for (int64_t i = 0; i < n; i++) {
+			const int64_t at = (i / d[2] * d[1] + c) * d[2] + i % d[2];
+			y[at] = (x[0][at] - mean) / sqrt(var + 1e-5) * (r->n > 1 ? x[1][c] : 1) + (r->n > 2 ? x[2][c] : 0);
+		}
+	}
+}
+
 static void ref_rms_norm(const struct row *r, double *const *x, double *y)
 {
 	norm(r, x, y, false);
@@ -236,6 +255,8 @@ FN(log_softmax_before, yoke_log_softmax(x[0], 0))
 FN(lse_before_last, yoke_logsumexp(x[0], 1))
 FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
 FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
+FN(batch_norm, yoke_batch_norm(x[0], x[1], x[2], 1e-5, NULL, NULL))
+FN(batch_norm_bare, yoke_batch_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5, NULL, NULL))
 FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
 FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2, 0.1))
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
@@ -269,6 +290,10 @@ static const struct row rows[] = {
 	{ "logsumexp of rank 8", 1, { 8 }, { RANK8 }, lse, ref_lse, .ulps = 1 },
 	{ "layer_norm", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm, .ulps = 1 },
 	{ "layer_norm bare, of rank 8", 1, { 8 }, { RANK8 }, layer_norm_bare, ref_layer_norm, .ulps = 1 },
+	{ "batch_norm", 3, { 3, 1, 1 }, { { 5, 4, 13 }, { 4 }, { 4 } }, batch_norm, ref_batch_norm, .ulps = 1 },
+	{ "batch_norm bare", 1, { 3 }, { { 5, 4, 13 } }, batch_norm_bare, ref_batch_norm, .ulps = 1 },
+	{ "batch_norm, w and b of f32", 3, { 3, 1, 1 }, { { 5, 4, 13 }, { 4 }, { 4 } }, batch_norm, ref_batch_norm,
+	  .ulps = 1, .beside = 6 },
 	{ "rms_norm", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, .ulps = 1 },
 	{ "rms_norm of rank 8", 2, { 8, 1 }, { RANK8, { 7 } }, rms_norm, ref_rms_norm, .ulps = 1 },
 	{ "cross_entropy", 1, { 2 }, { { 6, 17 } }, xent, ref_xent, .ulps = 1 },

@@ -253,9 +253,9 @@ static int product(void)
 // Of which dtypes are products by matrix units offered?  A bit each, in `again`.
 static void units(void)
 {
-	static const uint8_t dtypes[] = { yoke_f16, yoke_bf16, yoke_f32 };
+	static const uint8_t dtypes[] = { yoke_f16, yoke_bf16, yoke_f32, yoke_i8, yoke_u8 };
 
-	for (int k = 0; k < 3; k++) {
+	for (size_t k = 0; k < sizeof dtypes; k++) {
 		const struct yoke_view v = { .kind = YOKE_VIEW_BUFFER, .dtype = dtypes[k], .rank = 2, .dims = { 64, 64 },
 					     .strides = { 64, 1 }, .align = 256 };
 		struct yoke_view all[3] = { v, v, v };
@@ -487,6 +487,7 @@ static bool is_quiet(const char *call)
 	static const char *const quiet[] = {
 		"Destroy", "Free", "Unload", "Unregister", "Version", "GetErrorName", "GetErrorString", "Uuid", "PCIBusId",
 		"DeviceGetName", "MemGetInfo", "FuncGet", "Peer", "Register", "Release", "Properties", "DeviceGetAttribute",
+		"Occupancy", "destroy", "to_string",
 	};
 
 	for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
@@ -631,8 +632,8 @@ static void kernels(void)
 // Matrix units, which are trusted once they gave the product of cl/units.cl; AMD's take no tf32.
 static void matrix_units(void)
 {
-	const int halves = 1 << yoke_f16 | 1 << yoke_bf16;
-	const int all = strcmp(vendor->name, "cuda") ? halves : halves | 1 << yoke_f32;
+	const int most = 1 << yoke_f16 | 1 << yoke_bf16 | 1 << yoke_i8 | 1 << yoke_u8;
+	const int all = strcmp(vendor->name, "cuda") ? most : most | 1 << yoke_f32;
 
 	snprintf(folder, sizeof folder, "%s", standin);
 	bool ran = child(NULL, NULL, units);

@@ -3,22 +3,11 @@
 # examples/net.c: a network of one's own in at most 60 lines, compiled as an application, learns, and its file is whole.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-build=$PWD
-cd "${srcdir:-.}" && source=$PWD || exit 99
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-
-made() # NAME: a variable of the Makefile
-{
-	sed -n "s/^$1 = *//p" "$build/Makefile"
-}
+. "${srcdir:-.}/tests/built.sh"
 
 lines=$(wc -l <"$source/examples/net.c")
 verdict "it has at most 60 lines" "$([ "$lines" -le 60 ] || echo "$lines")"
-# shellcheck disable=SC2046,SC2086 # words
-verdict "it compiles without a warning" "$($(made CC) -std=gnu11 -O1 -Wall -Wextra \
-	$(made YOKE_LDFLAGS) -I"$source/include" "$source/examples/net.c" -L"$build/.libs" -lyoke -o net 2>&1)"
+verdict "it compiles without a warning" "$(compiles "$source/examples/net.c" net -O1)"
 said=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./net net.safetensors 2>&1)
 verdict "it is right about 97 of 100 images" "$(echo "$said" | awk '
 	$1 == "right" { right = $2 }

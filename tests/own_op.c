@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that an application registers: their results against float64 loops on the CPU and OpenCL, in each way that they
-// have; their gradients against closed forms; and what is wrong with them, found by its name.
+// have; their gradients against closed forms; and what is wrong with them, found by its name.  own_op.t BACKEND is that one,
+// which tests/own_op.sh runs on the stand-ins of CUDA and ROCm.
 #include "config.h"
 
 #include "tap.h"
@@ -497,10 +498,11 @@ static void test_texts(bool gpu)
 	yoke_error_clear();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	tap_seed();
-	tap_plugin_path();
+	if (argc < 2)
+		tap_plugin_path();
 	struct yoke_op_def d = axpb("test.whole");
 	whole_op = yoke_op_register(&d);
 	d = axpb("test.text"), d.cpu = NULL, d.decompose = NULL;
@@ -510,12 +512,12 @@ int main(void)
 	d = axpb("test.parts"), d.text = d.entry = NULL, d.cpu = NULL;
 	parts_op = yoke_op_register(&d);
 	ok(whole_op > 0 && text_op > whole_op && cpu_op > 0 && parts_op > 0, "registered: %s", yoke_error());
-	const char *const backends[] = { "cpu", "opencl" };
-	for (int k = 0; k < 2; k++) {
+	const char *const backends[] = { "cpu", argc < 2 ? "opencl" : argv[1] };
+	for (int k = argc > 1; k < 2; k++) {
 		const bool gpu = k;
 		yoke_context *ctx = yoke_context_new(backends[k]);
 		if (!ctx) {
-			skip(backends[k], yoke_error());
+			argc > 1 ? (void)ok(false, "%s: %s", backends[k], yoke_error()) : skip(backends[k], yoke_error());
 			yoke_error_clear();
 			continue;
 		}

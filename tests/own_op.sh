@@ -41,6 +41,9 @@ for b in $today; do
 		LD_LIBRARY_PATH=$YOKE_TEST_STANDIN
 		export LD_LIBRARY_PATH
 		on $b "$here/plugins/$b/.libs" 0
+		YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b "$here/tests/own_op.t" $b >$b.said 2>&1
+		verdict "$b: $(grep -c '^ok' $b.said) of own_op.t" "$(code=$?; grep -v '^ok' $b.said | grep '^not ok\|Bail'
+			grep -q '^1\.\.' $b.said || cat $b.said)"
 	else
 		count=$((count + 1))
 		echo "ok $count - $b # SKIP no stand-ins, or no C++ compiler"

@@ -41,7 +41,7 @@ static void fill(void)
 	double mix[C][C];
 	for (int i = 0; i < C; i++)
 		for (int k = 0; k < C; k++)
-			mix[i][k] = rnd_real(-1, 1) / (1 + i);
+			mix[i][k] = (rnd_real(-0.15, 0.15) + (i == k)) / (1 + i); // no direction without any variance
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++) {
 			double e[C];
@@ -93,24 +93,51 @@ static size_t result(yoke_pipeline *p, const char *node, float *to)
 	return n;
 }
 
+// What is equal of the results: each number; of each pixel the sum of squares, where equal variances leave vectors of all
+// channels free; or nothing, where they leave free which channels there are.
+enum equal { NUMBERS, LENGTHS, NOTHING };
+
+static void lengths(float *y, size_t *n, int64_t channels)
+{
+	for (size_t i = 0; i < *n / (size_t)channels; i++) {
+		double sum = 0;
+		for (int64_t k = 0; k < channels; k++)
+			sum += y[i * (size_t)channels + (size_t)k] * y[i * (size_t)channels + (size_t)k];
+		y[i] = (float)sum;
+	}
+	*n /= (size_t)channels;
+}
+
 // Are results of one pass and of a pass for each equal, to the sign of vectors that are near each other?
-static void both(const char *nodes, int one, int each, bool weighed)
+static void both_to(enum equal what, const char *nodes, int one, int each, bool weighed)
 {
 	static float got[2][PIXELS * 2 * C];
 	size_t n[2];
 	double worst = 0, most = 0;
 	for (int k = 0; k < 2; k++) {
+		char piece[20]; // values are computed by pieces of any size
+		snprintf(piece, sizeof piece, "%d", k ? 1 << 20 : (int)rnd_int(1, 4 * PIXELS * C));
+		yoke_setting_set("fit.piece", piece);
 		yoke_pipeline *p = fit(nodes, k ? "each" : "one", weighed, k ? each : one);
 		memset(got[k], 0xff, sizeof got[k]);
 		n[k] = result(p, NULL, got[k]);
+		if (what == LENGTHS)
+			lengths(got[k], &n[k], (int64_t)n[k] / PIXELS);
 		yoke_pipeline_free(p);
 	}
+	if (what == NOTHING)
+		return;
 	for (size_t i = 0; i < n[0]; i++)
 		most = fmax(most, fabs(got[0][i]));
 	for (size_t i = 0; i < n[0]; i++)
 		worst = isnan(got[0][i]) || isnan(got[1][i]) ? INFINITY : fmax(worst, fabs(got[0][i] - got[1][i]) / most);
-	ok(n[0] == n[1] && n[0] && worst < 1e-4, "they give the same: %.2g of the largest %s", worst, yoke_error());
+	ok(n[0] == n[1] && n[0] && worst < 1e-5, "they give the same: %.2g of the largest %s", worst, yoke_error());
 	yoke_error_clear();
+}
+
+static void both(const char *nodes, int one, int each, bool weighed)
+{
+	both_to(NUMBERS, nodes, one, each, weighed);
 }
 
 // standard, pca, rx against loops: rx behind pca of all channels is the squared Mahalanobis distance of the stream.
@@ -186,6 +213,14 @@ static void saved(void)
 	yoke_pipeline_free(p);
 	p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"standard\"}]}");
 	ok(yoke_pipeline_load(p, "p.safetensors") == YOKE_EFORMAT, "into another: %s", yoke_error());
+	yoke_error_clear();
+	static const char head[] = "{\"a.mean\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904],\"data_offsets\":[0,0]}}";
+	const uint64_t length = sizeof head - 1; // of little endian
+	FILE *f = fopen("empty.safetensors", "wb");
+	fwrite(&length, 1, sizeof length, f);
+	fwrite(head, 1, sizeof head - 1, f);
+	fclose(f);
+	ok(yoke_pipeline_load(p, "empty.safetensors") == YOKE_ERANGE, "2^62 channels without an element: %s", yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
 }
@@ -352,6 +387,10 @@ int main(void)
 	// of two bases, so what they make together is one; and out of order
 	both(NODE("d", "\"standard\", \"in\": [\"b\", \"a\"]") "," NODE("a", "\"standard\", \"in\": \"input\"") ","
 	     NODE("b", "\"sigmoid\", \"in\": \"a\"") "," NODE("e", "\"pca\", \"k\": 2, \"in\": \"d\""), 2, 3, false);
+	// products of the stream, and of what is not affine, beside each other, in one each
+	both(NODE("a", "\"standard\"") "," NODE("b", "\"pca\", \"k\": 6") "," NODE("c", "\"linear\", \"k\": 4") "," NODE("d", "\"sigmoid\"") ","
+	     NODE("e", "\"pca\", \"k\": 3") "," NODE("f", "\"linear\", \"k\": 3") "," NODE("g", "\"sigmoid\", \"in\": [\"f\", \"b\"]") ","
+	     NODE("h", "\"standard\", \"in\": [\"g\", \"c\"]"), 3, 4, true);
 	for (int i = 0; i < N; i++)
 		for (int k = 0; k < N; k++) {
 			char nodes[300];
@@ -361,7 +400,9 @@ int main(void)
 			if (!tap_long() && (i * N + k + (int)tap_seed_value()) % 5)
 				continue;
 			snprintf(nodes, sizeof nodes, NODE("a", "%s") "," NODE("b", "%s"), affine[i], affine[k]);
-			both(nodes, first && second && matrix && strstr(affine[k], "min_max") ? 2 : first || second, first + second, k & 1);
+			const bool white = strstr(affine[i], "whiten"), alike = white || strstr(affine[i], "standard");
+			both_to(white && strstr(affine[k], "pca") ? LENGTHS : alike && strstr(affine[k], "select") ? NOTHING : NUMBERS, nodes,
+				first && second && matrix && strstr(affine[k], "min_max") ? 2 : first || second, first + second, k & 1);
 		}
 	by_hand();
 	saved();

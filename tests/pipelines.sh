@@ -37,8 +37,13 @@ verdict 'phase 1 alone' "$(says '1 pass over 5 cubes' "$yoke" fit "$examples/rx.
 	grep -q '"roc_auc"' rx/metrics.jsonl || cat out rx/metrics.jsonl)"
 verdict 'apply' "$(says '' "$yoke" apply run out=maps data.synthetic='count=2 lines=24 samples=20 bands=12' nodes=rx,logit
 	ls maps | sort | tr '\n' ' ' | grep -qx 'synthetic_00000_logit.hdr synthetic_00000_logit.img synthetic_00000_rx.hdr synthetic_00000_rx.img synthetic_00001_logit.hdr synthetic_00001_logit.img synthetic_00001_rx.hdr synthetic_00001_rx.img ' || ls maps)"
-verdict 'as .npy, named after the cubes' "$("$yoke" apply run out=npy data.cubes=set/cube_0000[01].hdr data.synthetic=null format=npy 2>&1
+verdict 'as .npy, named after the cubes' "$("$yoke" apply run out=npy data.cubes=set/cube_0000[01].hdr format=npy 2>&1
 	[ -s npy/cube_00000.npy ] && [ -s npy/cube_00001.npy ] || ls npy)"
+"$yoke" cubes make other count=3 lines=10 samples=9 bands=12 && "$yoke" cubes make bands count=1 lines=10 samples=9 bands=11
+verdict 'of other cubes, other sides, without the labels of the run' "$("$yoke" apply files out=others data.cubes='other/*.hdr' nodes=pca 2>&1
+	says '^10  *9  *8  *f32' "$yoke" cubes info others/cube_00002_pca.hdr)"
+verdict 'of other bands' "$(says 'is of 12 channels, not 11' "$yoke" apply run out=none data.cubes='bands/*.hdr')"
+verdict 'of no node' "$(says "no node 'pcb'; did you mean 'pca'" "$yoke" apply run out=none nodes=pcb data.cubes='other/*.hdr')"
 verdict 'the same scores' "$("$yoke" cubes convert npy/cube_00000.npy x.hdr 2>&1; cmp x.img maps/synthetic_00000_logit.img 2>&1)"
 
 # A run that is killed behind some epoch, and one that is not.
@@ -153,7 +158,22 @@ verdict 'an unknown key of data' "$(says "did you mean 'batch'" "$yoke" fit "$ex
 verdict 'an unknown key of a node' "$(says "no key 'epz'" "$yoke" fit "$examples/rx.json" out=x nodes.rx.epz=3)"
 verdict 'a node that is not there' "$(says "there is no 'pca'" "$yoke" fit "$examples/rx.json" out=x nodes.pca.k=3)"
 verdict 'a variable that is not set' "$(says 'WHERE} is not set' "$yoke" fit files.json out=x)"
-verdict 'both sources' "$(says 'either cubes or synthetic' "$yoke" fit "$examples/rx.json" out=x data.cubes=set/*.hdr)"
+early() # as says, and before any pass
+{
+	says "$@"
+	grep statistics out
+}
+sed 's/"synthetic"/"cubes": "set\/*.hdr", &/' "$examples/rx.json" >two.json
+verdict 'both sources' "$(says 'two.json: data: give either cubes or synthetic' "$yoke" fit two.json out=x)"
+verdict 'no labels' "$(early 'bce wants a field label' "$yoke" fit "$examples/pca-rx.json" out=x data.cubes='set/*.hdr' nodes.pca.k=8 \
+	nodes.less.k=4)"
+verdict 'a loss of several channels' "$(early 'pca-rx.json: pipeline: bce of less: it has 4 channels' "$yoke" fit "$examples/pca-rx.json" out=x \
+	"$small" nodes.pca.k=8 nodes.less.k=4 'losses=[{"type": "bce", "of": "less"}]')"
+verdict 'one of unlike nodes' "$(early 'mse of less: it has 4 channels, pca has 8' "$yoke" fit "$examples/pca-rx.json" out=x "$small" nodes.pca.k=8 \
+	nodes.less.k=4 'losses=[{"type": "mse", "of": "less", "node": "pca"}]')"
+cp bands/cube_00000.hdr other/cube_00009.hdr && cp bands/cube_00000.img other/cube_00009.img
+verdict 'the last cube is of another shape' "$(early 'cube_00009.hdr: is 10 x 9 x 11, not 10 x 9 x 12' "$yoke" fit "$examples/rx.json" out=x \
+	metrics=[] data.cubes='other/*.hdr')"
 verdict 'no such files' "$(says 'nothing is named no' "$yoke" fit "$examples/rx.json" out=x data.synthetic=null data.cubes=no*.hdr)"
 verdict 'a split' "$(says 'sum to 1' "$yoke" fit "$examples/rx.json" out=x 'data.split=[1, 1, 0]')"
 verdict 'a run that was not fitted' "$(says 'nowhere' "$yoke" apply nowhere out=x)"

@@ -141,10 +141,66 @@ static void by_row(int dtype, int to, unsigned flags)
 	}
 }
 
+static uint8_t byte_a[B * M * K], byte_b[K * N], longest[70000];
+
+static int number(int dtype, uint8_t byte)
+{
+	return dtype == yoke_u8 ? byte : (int8_t)byte;
+}
+
+// A matrix of them, or its transpose, turned.
+static yoke_tensor *bytes(int dtype, int64_t batch, int64_t rows, int64_t cols, const uint8_t *x, bool turned)
+{
+	static uint8_t t[sizeof byte_a > sizeof longest ? sizeof byte_a : sizeof longest];
+	for (int64_t i = 0; i < batch * rows * cols; i++)
+		t[i - i % (rows * cols) + i % cols * rows + i / cols % rows] = x[i];
+	return turned ? yoke_from(dtype, 3, DIMS(batch, cols, rows), t) : yoke_from(dtype, 3, DIMS(batch, rows, cols), x);
+}
+
+// Bytes to i32: sums are exact, also in a map behind them, and wrap where they are larger.
+static void in_i32(int dtype, unsigned flags)
+{
+	static int32_t got[C], sum[C];
+	static float scaled[C];
+	char what[80];
+	int wrong = 0;
+	snprintf(what, sizeof what, "%s to i32, flags %u", yoke_dtype_name(dtype), flags);
+	for (int i = 0; i < B * M * K; i++)
+		byte_a[i] = (uint8_t)rnd_real(0, 256);
+	for (int i = 0; i < K * N; i++)
+		byte_b[i] = (uint8_t)rnd_real(0, 256);
+	for (int i = 0; i < C; i++) {
+		sum[i] = 0;
+		for (int k = 0; k < K; k++)
+			sum[i] += number(dtype, byte_a[i / N * K + k]) * number(dtype, byte_b[k * N + i % N]);
+	}
+	yoke_scope *s = yoke_scope_begin("bytes");
+	yoke_tensor *x = bytes(dtype, B, M, K, byte_a, flags & YOKE_TA), *w = bytes(dtype, 1, K, N, byte_b, flags & YOKE_TB);
+	yoke_tensor *p = yoke_matmul_to(x, w, flags, yoke_i32);
+	yoke_tensor *half = yoke_mul(yoke_cast(yoke_matmul_to(x, w, flags, yoke_i32), yoke_f32),
+				     yoke_full(yoke_f32, 0, NULL, 0.5));
+	memset(got, 0xff, sizeof got);
+	yoke_read(p, got, sizeof got);
+	yoke_read(half, scaled, sizeof scaled);
+	for (int i = 0; i < C; i++)
+		wrong += got[i] != sum[i] || scaled[i] != (float)sum[i] / 2;
+	ok(yoke_dtype(p) == yoke_i32 && !wrong && !yoke_error_code(), "%s: %s, %d of %d differ %s", what,
+	   yoke_dtype_name(yoke_dtype(p)), wrong, C, yoke_error());
+	const int steps = sizeof longest, most = dtype == yoke_u8 ? 255 : 128;
+	memset(longest, most, sizeof longest);
+	p = yoke_matmul_to(bytes(dtype, 1, 1, steps, longest, false), bytes(dtype, 1, steps, 1, longest, false), 0, yoke_i32);
+	const int32_t want_wrapped = (int32_t)((uint32_t)steps * (uint32_t)(most * most));
+	yoke_read(p, got, sizeof *got);
+	ok(*got == want_wrapped, "%s: %d steps of %d: %d, %d", what, steps, most, *got, want_wrapped);
+	yoke_scope_end(s);
+}
+
 int main(void)
 {
 	tap_seed();
 	for (unsigned flags = 0; flags < 4; flags++) {
+		in_i32(yoke_i8, flags);
+		in_i32(yoke_u8, flags);
 		in_f32(yoke_f16, flags);
 		in_f32(yoke_bf16, flags);
 		by_row(yoke_f32, yoke_f32, flags | YOKE_BY_ROW);

@@ -4,25 +4,14 @@
 # settings and keys that README.md, HACKING and doc/architecture.md name are there.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-build=$PWD
-cd "${srcdir:-.}" && source=$PWD || exit 99
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-
-made() # NAME: a variable of the Makefile
-{
-	sed -n "s/^$1 = *//p" "$build/Makefile"
-}
+. "${srcdir:-.}/tests/built.sh"
 
 # ---- the example ----
 
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >xor.c
 verdict "the example is examples/xor.c" \
 	"$(sed '1,2d' "$source/examples/xor.c" | diff xor.c - 2>&1)"
-# shellcheck disable=SC2046,SC2086 # words
-verdict "it compiles without a warning" "$($(made CC) -std=gnu11 -Wall -Wextra \
-	$(made YOKE_LDFLAGS) -I"$source/include" xor.c -L"$build/.libs" -lyoke -o xor 2>&1)"
+verdict "it compiles without a warning" "$(compiles xor.c xor)"
 losses=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./xor 2>&1)
 verdict "its loss falls" "$(echo "$losses" | awk '
 	{ loss = $4; all = all $0 "\n" }
@@ -31,9 +20,7 @@ verdict "its loss falls" "$(echo "$losses" | awk '
 	{ last = loss }
 	END { if (bad || NR < 3 || !(last < first / 10)) printf "%s", all }')"
 
-# shellcheck disable=SC2046,SC2086 # words
-verdict "examples/optim.c compiles without a warning" "$($(made CC) -std=gnu11 -Wall -Wextra \
-	$(made YOKE_LDFLAGS) -I"$source/include" "$source/examples/optim.c" -L"$build/.libs" -lyoke -o optim 2>&1)"
+verdict "examples/optim.c compiles without a warning" "$(compiles "$source/examples/optim.c" optim)"
 descent=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./optim 2>&1)
 verdict "it comes to the minimum" "$(echo "$descent" | awk '
 	{ all = all $0 "\n"; last = $4 }

@@ -21,7 +21,7 @@ static bool find(int code, bool mapped, struct yk_arena *memory)
 {
 	const struct yk_case_row *row = yk_case_row(code);
 	for (uint32_t n = 0; n < row->full; n++)
-		if (yk_case_make(&c, row, yoke_f32, n, 1, false, memory) && (c.op.map != NULL) == mapped &&
+		if (yk_case_make(&c, row, yoke_f32, n, 1, 0, memory) && (c.op.map != NULL) == mapped &&
 		    c.view[0].rank >= 2 && c.array[0].n > 8 && device->ops->can(device->index, &c.op))
 			return true;
 	return false;

@@ -128,15 +128,40 @@ static double difference(const double complex *got, const double complex *want, 
 	return worst;
 }
 
+// How far the numbers move where each of a, b, c and z is rounded otherwise, by eps: three draws.
+static double moved(const struct chain *h, double eps)
+{
+	const size_t all = (size_t)(h->rows * h->n), between = (size_t)(h->rows * (h->n ? h->n - 1 : 0));
+	double worst = 0, most;
+	for (int draw = 0; draw < 3; draw++) {
+		struct chain other = { .rows = h->rows, .n = h->n, .left = h->left };
+		double **to[] = { &other.a, &other.b, &other.c };
+		const double *from[] = { h->a, h->b, h->c };
+		for (int k = 0; k < 3; k++) {
+			const size_t n = k ? between : all;
+			*to[k] = calloc(n + 1, sizeof **to[k]);
+			for (size_t i = 0; i < n; i++) // a is not exact once z is taken from it
+				(*to[k])[i] = from[k][i] + eps * rnd_real(-1, 1) * (fabs(from[k][i]) + (k ? 0 : hypot(h->x, h->y)));
+		}
+		other.x = h->x;
+		other.y = h->y * (1 + eps * rnd_real(-1, 1));
+		other.want = calloc(all + 1, sizeof *other.want);
+		reference(&other);
+		worst = fmax(worst, difference(other.want, h->want, (int64_t)all, &most));
+		chain_free(&other);
+	}
+	return worst;
+}
+
+// Where all b c are above 0, |F| is at least |eta|: three roundings of |a| + |b c / L| + |b c / R|, about 11, times 1 / eta^2.
+// Where some are below, nothing bounds what rounding does but the matrix's own condition: an element takes a handful
+// of roundings, products of chunks some tens (70 are the most seen).
 static double tolerance(int dtype, const struct chain *h, bool signs, double most)
 {
 	const double eta = fmin(fabs(h->y), 1);
-	const char *named = getenv("YOKE_PLAN_NAMED");
-	// nothing bounds what rounding does where k < 0, where kernels compute in f64 and the parts do not
-	const double lost = named && !strcmp(named, "0") ? 10 : 1;
 	if (signs)
-		return lost * (dtype == yoke_f64 ? 2e-14 : 2e-6) * pow(fmax(1, most), 2);
-	return (dtype == yoke_f64 ? 2e-15 : 1e-6) / (eta * eta);
+		return (dtype == yoke_f64 ? 2e-15 : 1e-6) * fmax(1, most) + 100 * moved(h, dtype == yoke_f64 ? 0x1p-53 : 0x1p-24);
+	return 33 * (dtype == yoke_f64 ? 0x1p-53 : 0x1p-24) / (eta * eta);
 }
 
 // ---- values ----
@@ -595,6 +620,10 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 		}
 		free(l), free(rr), free(lb), free(rb), free(d), free(kb);
 	}
+	double most = 0;
+	reference(&h);
+	for (int64_t i = 0; i < rows * n; i++)
+		most = fmax(most, cabs(h.want[i]));
 	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++) {
 		yoke_scope *scope = yoke_scope_begin("grad");
 		yoke_tensor *x[4] = { tensor(dtype, 2, all, h.a), tensor(dtype, 2, between, h.b),
@@ -604,6 +633,8 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 		yoke_tensor *y = yoke_resolvent(x[0], x[1], x[2], x[3], &how);
 		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 3, out, w)), YOKE_ALL), 4, x, g);
 		worst = largest = 0;
+		// a gradient is of squares of the values
+		const double shaky = signs ? 200 * moved(&h, dtype == yoke_f64 ? 0x1p-53 : 0x1p-24) / most : 0;
 		for (int k = 0; k < 4; k++) {
 			const int64_t count = k == 3 ? 2 : yoke_count(g[k]);
 			char *bytes = malloc((size_t)count * 8);
@@ -617,7 +648,7 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 			}
 			free(bytes);
 		}
-		ok(worst <= (dtype == yoke_f64 ? 1e-13 : 2e-5) * largest, "%s: adjoint of [%lld,%lld], %s, eta %g%s, %s: %.2g of %.3g",
+		ok(worst <= ((dtype == yoke_f64 ? 1e-13 : 2e-5) + shaky) * largest, "%s: adjoint of [%lld,%lld], %s, eta %g%s, %s: %.2g of %.3g",
 		   side ? "left" : "both", (long long)rows, (long long)n, kind_name[kind], eta, signs ? ", k of both signs" : "",
 		   yoke_dtype_name(dtype), worst, largest);
 		yoke_scope_end(scope);
@@ -678,8 +709,10 @@ static void refused(yoke_tensor *y, int code, const char *what)
 {
 	float to[64];
 	int err = y ? yoke_read(y, to, yoke_bytes(y)) : yoke_error_code();
-	ok(err == code, "%s: %s", what, yoke_error());
-	if (err != code)
+	// a device may tell late: the value is lost then, and why is named
+	const bool good = err == code || (err == YOKE_EFAILED && strstr(yoke_error(), yoke_error_name(code)));
+	ok(good, "%s: %s", what, yoke_error());
+	if (!good)
 		diag("%s, want %s", yoke_error_name(err), yoke_error_name(code));
 	yoke_error_clear();
 }

@@ -94,7 +94,11 @@ static void receive(struct rank *r, const struct yk_action *a, struct rank *from
 		uint32_t *to = chunk_at(r, a->place, a->slot, a, k), x = *chunk_at(from, b->place, b->slot, b, k);
 		if (!x)
 			wrong = "what is sent was not there";
-		*to = a->kind == YK_ACT_RECV ? x : a->first ? plus(x, *to) : plus(*to, x);
+		if (a->kind == YK_ACT_RECV_ADD) {
+			const uint32_t y = *chunk_at(r, a->source, 0, a, k);
+			x = a->first ? plus(x, y) : plus(y, x);
+		}
+		*to = x;
 	}
 }
 
@@ -105,8 +109,8 @@ static void compute(struct rank *r, const struct yk_action *a)
 		if (a->kind == YK_ACT_COPY) {
 			*to = *chunk_at(r, a->source, 0, a, k);
 		} else if (a->kind == YK_ACT_ADD) {
-			uint32_t y = *chunk_at(r, YK_SLOT, a->slot, a, k);
-			*to = a->first ? plus(y, *to) : plus(*to, y);
+			uint32_t y = *chunk_at(r, YK_SLOT, a->slot, a, k), z = *chunk_at(r, a->source, 0, a, k);
+			*to = a->first ? plus(y, z) : plus(z, y);
 		} else {
 			for (uint32_t i = 0; i < a->terms; i++)
 				x[i] = i == a->own ? *chunk_at(r, a->place, 0, a, k) :

@@ -53,6 +53,9 @@ verdict 'nor at all when that is not wanted' "$(train never YOKE_SELFTEST=0 YOKE
 verdict "nor is the core's own backend" "$(train own YOKE_BACKEND=cpu YOKE_LOG=selftest; has own.err 0 'checks')"
 verdict 'but by force' "$(train force YOKE_BACKEND=cpu YOKE_SELFTEST=force YOKE_LOG=selftest
 	has force.err 1 'checks attention f32'; has force.err 0 warn)"
+verdict 'convolutions, too, by their own names' "$(YOKE_BACKEND=cpu YOKE_SELFTEST=force YOKE_LOG=selftest "${yoke%/*}/examples/net" >net.out 2>net.err ||
+	cat net.err
+	has net.err 1 'checks conv f32'; has net.err 1 'checks conv_w f32'; has net.err 0 'checks device'; has net.err 0 warn)"
 verdict 'another word is told' "$(train word YOKE_SELFTEST=2; has word.err 1 'YOKE_SELFTEST=2 is neither')"
 
 # the second implementation is right

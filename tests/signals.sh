@@ -14,17 +14,6 @@ losses()
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
 }
 
-# wait_lines FOLDER N: until its metrics have N lines, at most a minute
-wait_lines()
-{
-	tries=0
-	until [ -f "$1/metrics.jsonl" ] && [ "$(wc -l <"$1/metrics.jsonl")" -ge "$2" ]; do
-		tries=$((tries + 1))
-		[ $tries -lt 600 ] || return 1
-		sleep 0.1
-	done
-}
-
 i=0
 while [ $i -lt 200 ]; do
 	echo "line $((i % 7)) of a text"
@@ -36,7 +25,7 @@ keys="$keys eval_every=0 valid=0 dropout=0.1 steps=1000000000"
 for signal in INT TERM; do
 	"$yoke" train out=$signal $keys 2>err &
 	pid=$!
-	wait_lines $signal 5
+	await has $signal/metrics.jsonl 5 ''
 	"$yoke" train out=$signal resume=auto $keys >out 2>err2
 	[ $? -eq 1 ] && [ "$(wc -l <err2)" -eq 1 ] && grep -q "^yoke train: $signal: another run" err2
 	verdict "a second run is refused: $(cat err2)" $?
@@ -63,7 +52,7 @@ for signal in INT TERM; do
 	[ "$other" -gt "$most" ] && most=$other
 	"$yoke" train out=$signal resume=1 2>err &
 	pid=$!
-	wait_lines $signal $((most + 6)) # one is of the memory
+	await has $signal/metrics.jsonl $((most + 6)) '' # one is of the memory
 	kill -$signal $pid
 	wait $pid
 	verdict "SIG$signal: resumed and stopped again" $?
@@ -77,7 +66,7 @@ verdict "stopped at $stopped and at $other: the same $n losses to the last digit
 
 "$yoke" train out=pin data=- ${keys#* } training_log=pin.tsv <text 2>err &
 pid=$!
-wait_lines pin 5
+await has pin/metrics.jsonl 5 ''
 kill -INT $pid
 wait $pid
 [ "$(tail -n 1 err)" = 'next: .. | yoke train data=- out=pin resume=1' ]
@@ -90,11 +79,7 @@ pid=$!
 exec 3>pipe
 yes "a text" | head -c 200000 >&3 # more than a pipe holds: it is being read
 kill -INT $pid
-tries=0
-until grep -q 'finishes the step' err || [ $tries -gt 600 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+await grep -q 'finishes the step' err
 exec 3>&-
 wait $pid
 verdict "SIGINT while the text is read: exit status 0" $?
@@ -108,7 +93,7 @@ for pair in 'INT 130' 'TERM 143'; do
 	lines=$(wc -l <$signal/metrics.jsonl)
 	"$yoke" train out=$signal resume=1 accumulate=65536 context=32 2>err &
 	pid=$!
-	wait_lines $signal $((lines + 1))
+	await has $signal/metrics.jsonl $((lines + 1)) ''
 	kill -$signal $pid
 	sleep 0.3
 	kill -0 $pid 2>/dev/null
@@ -128,11 +113,7 @@ yes "a text that is long" | head -c 30000000 >long
 long="data=long layers=1 heads=2 embed=32 context=32 batch=4 valid=0.9 eval_every=1 eval_tokens=0 progress=1"
 "$yoke" train out=valid $long training_log=valid.tsv 2>err &
 pid=$!
-tries=0
-until grep -q 'validated at step 1' err || [ $tries -gt 600 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+await grep -q 'validated at step 1' err
 kill -INT $pid
 wait $pid
 verdict "SIGINT in a validation: exit status 0" $?
@@ -140,7 +121,7 @@ verdict "SIGINT in a validation: exit status 0" $?
 verdict "SIGINT in a validation: it is given up, the model saved" $?
 "$yoke" train out=none $keys accumulate=65536 training_log=none.tsv 2>err &
 pid=$!
-wait_lines none 1
+await has none/metrics.jsonl 1 ''
 kill -INT $pid
 sleep 0.3
 kill -INT $pid
@@ -154,12 +135,12 @@ verdict "training_log.tsv: $(cat ended)" $?
 
 "$yoke" train out=KILL $keys save_every=10 2>err &
 pid=$!
-wait_lines KILL 25
+await has KILL/metrics.jsonl 25 ''
 kill -KILL $pid
 wait $pid 2>/dev/null
 "$yoke" train out=KILL resume=1 2>err &
 pid=$!
-wait_lines KILL 40
+await has KILL/metrics.jsonl 40 ''
 sleep 0.5
 kill -TERM $pid
 wait $pid

@@ -42,15 +42,17 @@ verdict "no terminal: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] |
 "$yoke" top --twice >out 2>&1
 verdict "an option" "$([ $? -eq 2 ] || cat out)"
 
+# shows TEXT: is it on the screen?
+shows()
+{
+	tmux -L $server capture-pane -p | grep -q "$1"
+}
+
 easy_text 120 >text
 "$yoke" train data=text out=living steps=1000000 checkpoints=0 layers=1 heads=2 embed=32 context=32 batch=8 progress=0 \
 	threads=1 2>err &
 run=$!
-i=0
-until [ "$(grep -cs loss living/metrics.jsonl || :)" -ge 3 ] 2>/dev/null || [ $i -ge 400 ]; do
-	sleep 0.05
-	i=$((i + 1))
-done
+await has living/metrics.jsonl 3 loss
 kill -STOP $run # it lives all the same, and takes no time of others
 "$yoke" top living --once >out 2>err
 verdict "a run that lives, with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
@@ -66,22 +68,14 @@ elif "$yoke" top ended 2>&1 </dev/null | grep -q 'without ncurses'; then
 else
 	server=yoke.$$
 	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 60"
-	i=0
-	until tmux -L $server capture-pane -p | grep -q 'q ends' || [ $i -ge 100 ]; do
-		sleep 0.1
-		i=$((i + 1))
-	done
+	await shows 'q ends'
 	sleep 1.5
 	tmux -L $server capture-pane -p >screen
 	verdict "80 x 24" "$(grep -q '^living  running' screen && grep -q '^ended  ended' screen && grep -q '▁' screen &&
 		[ "$(wc -l <screen)" -le 24 ] || cat screen)"
 	tmux -L $server send-keys q
-	i=0
-	until tmux -L $server capture-pane -p | grep -q 'left 0' || [ $i -ge 100 ]; do
-		sleep 0.1
-		i=$((i + 1))
-	done
-	verdict "q ends it, and leaves the terminal as it was" "$(tmux -L $server capture-pane -p | grep -q 'left 0' ||
+	await shows 'left 0'
+	verdict "q ends it, and leaves the terminal as it was" "$(shows 'left 0' ||
 		tmux -L $server capture-pane -p)"
 	tmux -L $server kill-server
 fi

@@ -5,6 +5,7 @@
 # are sent as were promised; what does not go with it is refused.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_compress
 export YOKE_BACKEND=cpu YOKE_THREADS=1
@@ -13,17 +14,8 @@ easy_text 120 >text
 keys="data=text layers=1 heads=2 embed=32 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0 parts=6
 schedule=constant valid=0"
 
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-# same FILE NAME NAME: is it the same bits?
-same()
+# equal FILE NAME NAME: is it the same bits?
+equal()
 {
 	cmp "$2"/"$1".*.safetensors "$3"/"$1".*.safetensors
 }
@@ -32,10 +24,10 @@ few="compress=topk compress_ratio=0.03 compress_after=2"
 verdict "all of it is what goes without" "$(
 	run dense steps=3 ranks=3
 	run all steps=3 ranks=3 compress=topk compress_ratio=1 compress_after=1
-	same model dense all
+	equal model dense all
 	run alone steps=3 compress=topk compress_ratio=1 compress_after=0
 	run whole steps=3
-	same model whole alone)"
+	equal model whole alone)"
 # shellcheck disable=SC2086 # words
 verdict "threads, processes and zero=1 are the same, and other than without" "$(
 	run threads steps=5 ranks=3 $few
@@ -43,8 +35,8 @@ verdict "threads, processes and zero=1 are the same, and other than without" "$(
 	run shared steps=5 ranks=3 zero=1 $few
 	run five steps=5 ranks=3
 	for other in processes shared; do
-		same model threads $other
-		same optimizer threads $other
+		equal model threads $other
+		equal optimizer threads $other
 	done
 	cmp -s threads/model.*.safetensors five/model.*.safetensors && echo "all was sent")"
 # shellcheck disable=SC2086 # words
@@ -52,15 +44,29 @@ verdict "a run goes on at other numbers of ranks, and with and without" "$(
 	run straight steps=6 ranks=2 save_every=4 $few
 	run part steps=4 ranks=2 save_every=4 $few
 	grep -q '"error.layer0.mlp.up.weight"' part/optimizer.*.safetensors || echo "nothing is kept"
-	run part steps=6 ranks=2 resume=1
-	same model straight part
-	same optimizer straight part
-	run part steps=8 ranks=3 zero=1 resume=1
-	run part steps=9 ranks=1 resume=1
-	run part steps=10 ranks=2 compress=none resume=1
+	go part steps=6 ranks=2 resume=1
+	equal model straight part
+	equal optimizer straight part
+	go part steps=8 ranks=3 zero=1 resume=1
+	go part steps=9 ranks=1 resume=1
+	go part steps=10 ranks=2 compress=none resume=1
 	grep -q '"error.' part/optimizer.*.safetensors && echo "something is kept"
-	run part steps=11 ranks=3 zero=2 resume=1
-	run part steps=12 ranks=2 zero=0 $few resume=1)"
+	go part steps=11 ranks=3 zero=2 resume=1
+	go part steps=12 ranks=2 zero=0 $few resume=1)"
+
+# shellcheck disable=SC2086 # words
+verdict "without, it goes on at any stages and with parameters shared out" "$(
+	words=$keys keys="$(echo "$keys" | sed "s/layers=1/layers=2/; s/parts=6/parts=12/") tied=0"
+	run begun steps=3 ranks=2 $few
+	for how in "ranks=1" "ranks=2 stages=2" "ranks=2 zero=3" "ranks=6 stages=2 zero=1"; do
+		rm -rf on
+		cp -r begun on
+		go on steps=5 compress=none resume=1 $how
+		[ -d one ] || cp -r on one
+		equal model one on
+		equal optimizer one on
+	done
+	keys=$words)"
 
 # A loss times 2^23 overflows in f16 until the scale has fallen: steps that all ranks skip, behind which what was kept is
 # what it was, else no step would be one any more.
@@ -69,16 +75,16 @@ half="precision=fp16-mixed allow_emulated=1 loss_scale=8388608"
 verdict "mixed precision, a scale that changes, and steps that are skipped" "$(
 	run half steps=14 ranks=3 $half
 	run half.all steps=14 ranks=3 $half compress=topk compress_ratio=1 compress_after=1
-	same model half half.all
+	equal model half half.all
 	run half.few steps=14 ranks=3 $half compress=topk compress_ratio=0.03 compress_after=0
 	run half.shared steps=14 ranks=3 zero=1 spawn=process $half compress=topk compress_ratio=0.03 compress_after=0
-	same model half.few half.shared
+	equal model half.few half.shared
 	grep -q '"skipped":[1-9]' half.few/metrics.jsonl || grep skip half.few/metrics.jsonl half.few.out
 	cmp -s half.few/model.*.safetensors half/model.*.safetensors && echo "all was sent"
 	grep '"step":14,"' half.few/metrics.jsonl | grep -q '"grad_norm":[0-9]' || grep '"step":14,' half.few/metrics.jsonl
 	run brain steps=4 ranks=2 precision=bf16-mixed allow_emulated=1 $few
 	run brain.processes steps=4 ranks=2 spawn=process precision=bf16-mixed allow_emulated=1 $few
-	same model brain brain.processes)"
+	equal model brain brain.processes)"
 
 # sent NAME: of rank 0, in step 5
 sent()
@@ -106,17 +112,8 @@ END
 		echo "$got, wanted $few and 4/3 of $small"
 	[ "$got" -lt $(($(sent five) / 3)) ] || echo "$got, and $(sent five) without")"
 
-# refused WORDS KEY=VALUE ..: in one line with these words, before anything is there
-refused()
-{
-	words=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $keys out=never compress=topk "$@" >/dev/null 2>err && echo "it was taken"
-	grep -q "$words" err && [ "$(wc -l <err)" -eq 1 ] && [ ! -e never ] || cat err
-}
-verdict "shares of gradients" "$(refused 'zero=1 or 0' zero=2 ranks=2)"
-verdict "a ratio of nothing" "$(refused 'compress_ratio' compress_ratio=0)"
+verdict "shares of gradients" "$(refused 'zero=1 or 0' compress=topk zero=2 ranks=2)"
+verdict "a ratio of nothing" "$(refused 'compress_ratio' compress=topk compress_ratio=0)"
 verdict "a ratio that does not pay is said" "$(run much steps=1 ranks=2 compress=topk compress_ratio=0.5
 	grep -q 'send as much with compress_ratio=0.5' much.err || cat much.err)"
 verdict "the plan counts what is kept" "$(

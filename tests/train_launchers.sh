@@ -5,6 +5,7 @@
 # that is killed ends all.  mpirun is in tests/train_mpi.sh.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_launchers
 export YOKE_BACKEND=cpu YOKE_THREADS=1
@@ -18,23 +19,6 @@ skip()
 {
 	count=$((count + 1))
 	echo "ok $count - $1 # SKIP $2"
-}
-
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-}
-
-# Until step 3 of the run is there.
-await()
-{
-	tries=0
-	until grep -q '"step":3,' "$1/metrics.jsonl" 2>/dev/null || [ $tries -ge 1500 ]; do
-		tries=$((tries + 1))
-		sleep 0.02
-	done
 }
 
 # ranks_of RUN: the processes that train it, rank 0 first
@@ -61,7 +45,7 @@ launched()
 	# shellcheck disable=SC2086 # words
 	"$@" "$yoke" train $long out="$name.long" >out 2>&1 &
 	launcher=$!
-	await "$name.long"
+	reaches "$name.long" 3
 	mine=$(ranks_of "$name.long")
 	kill -KILL "$(echo "$mine" | tail -n 1)"
 	wait $launcher

@@ -5,28 +5,12 @@
 # Whichever launch, allocation or copy fails, of threads and of processes, none hangs and none is left.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_lost
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_FAULT_DEVICES=4 YOKE_THREADS=1
 easy_text 120 >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=1 warmup=2 lr=1e-2 log_every=1 eval_every=0 telemetry=0 dropout=0.1 parts=4"
-
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	rm -rf "$name"
-	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-}
 
 # launches STEPS: of a run of so many, by rank 0
 launches()
@@ -71,6 +55,10 @@ ends()
 	grep -q "^yoke train: .*$word" ends.err || cat ends.err
 	[ "$(grep -c '^yoke train' ends.err)" -eq 1 ] || cat ends.err
 }
+whole=$keys keys="tied=0 $(echo "$keys" | sed 's/layers=1/layers=2/')"
+verdict "four of two stages, undisturbed" "$(run whole ranks=4 stages=2)"
+lost "a launch of a stage fails" 2 YOKE_FAULT_RUN=$behind stages=2
+keys=$whole
 verdict "fewer than min_ranks do not go on" "$(ends 'rank [0-3]: .*fault' YOKE_FAULT_RUN=$behind restarts=1 min_ranks=3)"
 verdict "without restarts all end" "$(ends 'rank [0-3]: .*fault' YOKE_FAULT_RUN=$behind)"
 verdict "what can be read once only" "$(

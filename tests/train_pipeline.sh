@@ -5,6 +5,7 @@
 # those of one rank and go on at any split; memory is what yoke plan said; what does not go is said before any work.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_pipeline
 export YOKE_BACKEND=cpu YOKE_THREADS=1
@@ -14,43 +15,8 @@ common="data=text warmup=2 log_every=1 batch=2 telemetry=0"
 small="$common eval_every=2 dropout=0.1"
 gpt="layers=3 heads=4 embed=32 context=16"
 keys="$small $gpt tied=0 steps=4 lr=1e-2"
+fields="loss val_loss grad_norm"
 long=${YOKE_TEST_LONG:-0}
-
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	rm -rf "$name"
-	go "$name" "$@"
-}
-
-go()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-numbers()
-{
-	sed -n 's/.*"step":\([0-9]*\).*"'"$2"'":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
-}
-
-# same A B: weights, states and the numbers of each step, bit for bit
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-	for field in loss val_loss grad_norm; do
-		numbers "$1" $field >a
-		numbers "$2" $field >b
-		[ -s a ] || echo "no $field"
-		cmp a b || paste a b
-	done
-}
 
 # near A B: files of one layout, weights and losses that are 1e-6 apart at most, of the largest of each
 near()
@@ -119,6 +85,13 @@ verdict "a run of three stages goes on as one, as two, as two data ranks; and on
 	run part parts=4 steps=2
 	go part resume=1 steps=4 ranks=3 stages=3
 	same straight part)"
+verdict "all devices that its stages and parts take go on with it" "$(run auto ranks=2 stages=2 parts=2 steps=2
+	export YOKE_CPU_DEVICES=3
+	go auto resume=1 steps=3 ranks=auto
+	grep -q 'stages=2: blocks 2, 1' auto.out auto.err || cat auto.out auto.err
+	YOKE_CPU_DEVICES=7
+	go auto resume=1 steps=4 ranks=auto # parts=2 of three times two
+	grep -q '^4 ranks' auto.out auto.err || cat auto.out auto.err)"
 verdict "its model is any other" "$(timeout 60 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
 	timeout 60 "$yoke" eval straight data=text >straight.eval 2>&1
 	cmp part.eval straight.eval
@@ -142,17 +115,7 @@ verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 em
 	step=$(said "peak of the run")
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said")"
 
-# refused WORDS KEY=VALUE ..: one line that has the words, and no folder
-refused()
-{
-	word=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $common out=never "$@" >out 2>err && echo "it was taken"
-	grep -q "$word" err || cat err
-	[ "$(wc -l <err)" -eq 1 ] || cat err
-	[ ! -e never ] || echo "it left a folder"
-}
+keys=$common
 verdict "ranks that are no multiple" "$(refused 'ranks=3 are no multiple of the 2 of stages=2 times tensor=1' ranks=3 stages=2)"
 verdict "more stages than blocks" "$(refused 'stages=5 are more than layers=4' ranks=5 stages=5)"
 verdict "a split of other blocks" "$(refused 'split=4,4 comes to 8 blocks, but there are layers=4' ranks=2 stages=2 split=4,4)"
@@ -169,24 +132,13 @@ verdict "parts that data ranks do not divide" "$(refused 'ranks=6 do not divide 
 	ranks=6 stages=2 parts=4)"
 verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp tied=0)"
 
-# shellcheck disable=SC2086 # words
-"$yoke" train $common $gpt tied=0 lr=1e-2 out=signal ranks=3 stages=3 parts=4 steps=100000 save_every=0 eval_every=0 \
-	schedule=constant >signal.out 2>signal.err &
-child=$!
-reaches signal 10
-kill -INT $child
-wait $child
-status=$?
+keys="$common $gpt tied=0 lr=1e-2 schedule=constant eval_every=0" fields=
 verdict "one signal ends all stages behind the same step, saved" "$(
-	[ $status -eq 0 ] || echo "exit code $status"
-	grep -q 'finishes the step' signal.err || tail -n 5 signal.err
-	step=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' signal/manifest.json | head -n 1)
-	keys="$common $gpt tied=0 lr=1e-2 schedule=constant eval_every=0"
+	signalled signal 10 ranks=3 stages=3 parts=4
+	step=$(saved_step signal)
 	run whole parts=4 steps=$((step + 1)) save_every=0
 	go signal resume=1 ranks=2 stages=2 steps=$((step + 1)) save_every=0
-	for file in model optimizer; do
-		cmp whole/$file.*.safetensors signal/$file.*.safetensors
-	done)"
+	same whole signal)"
 
 # shellcheck disable=SC2086 # words
 verdict "a stage that is killed ends all, and is named" "$(kill_rank 1 $common $gpt ranks=3 stages=3 parts=4)"

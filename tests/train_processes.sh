@@ -4,51 +4,26 @@
 # once; however a rank or their parent ends, all do, the rank is named, and nothing is left.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_processes
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 unset YOKE_CPU_DEVICES
 easy_text 120 >text
 model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 telemetry=0"
-small="data=text $model log_every=1"
-
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $small out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-}
+keys="data=text $model log_every=1"
 
 verdict "three processes" "$(run processes steps=4 dropout=0.1 ranks=3 spawn=process)"
 verdict "have the bits of three threads" "$(run threads steps=4 dropout=0.1 ranks=3; same processes threads)"
 verdict "a run goes on as other processes, as many as it had" "$(
 	run part steps=2 dropout=0.1 schedule=constant ranks=3
-	run part resume=1 steps=4 spawn=process
+	go part resume=1 steps=4 spawn=process
 	run whole steps=4 dropout=0.1 schedule=constant ranks=3
 	same part whole
 	grep -q '^3 ranks' part.out || head -n 3 part.out)"
 verdict "and one process alone" "$(run one steps=1 ranks=1 spawn=process)"
 
-# refused WORDS KEY=VALUE ..: one line that has the words, and no folder
-refused()
-{
-	word=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $model out=never "$@" >out 2>err && echo "it was taken"
-	grep -q "$word" err || cat err
-	[ "$(wc -l <err)" -eq 1 ] || cat err
-	[ ! -e never ] || echo "it left a folder"
-}
+keys=$model
 verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
 verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
@@ -57,6 +32,32 @@ verdict "standard input" "$(refused 'data=- can be read by one process only' spa
 verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"
 verdict "another number of processes than ranks" "$(export YOKE_RANKS_WORLD="0 3 nobody"
 	refused 'ranks=2, but 3 processes' spawn=process data=text ranks=2)"
+# A control group of 16 MiB below that of this test, where one can be made
+group=
+for root in /sys/fs/cgroup/memory:memory.limit_in_bytes:memory /sys/fs/cgroup:memory.max:; do
+	what=${root##*:} file=${root#*:} file=${file%:*} root=${root%%:*}
+	below=$(sed -n "s/^[0-9]*:$what://p" /proc/self/cgroup)
+	[ -z "$group" ] && mkdir "$root$below/yoke-test.$$" 2>/dev/null || continue
+	group=$root$below/yoke-test.$$
+	cat >limited <<END
+#!/bin/sh
+echo \$\$ >"$group/cgroup.procs" && exec "$yoke" "\$@"
+END
+	chmod +x limited
+	if ! { echo 16777216 >"$group/$file" && ./limited version; } >/dev/null 2>&1; then
+		rmdir "$group"
+		group=
+	fi
+done
+if [ "$group" ]; then
+	verdict "a control group of less memory than ranks share" "$(yoke=./limited
+		refused 'ranks=128 that are processes share .* MiB, but their control group has 16.0 MiB' data=text spawn=process ranks=128)"
+	rmdir "$group"
+else
+	count=$((count + 1))
+	echo "ok $count - a control group of less memory than ranks share # SKIP no control group can be made here"
+fi
+keys="data=text $model log_every=1"
 
 # begin NAME KEY=VALUE ..: in the background, behind step 3; $parent and $children
 begin()
@@ -65,14 +66,10 @@ begin()
 	shift
 	rm -rf "$name"
 	# shellcheck disable=SC2086 # words
-	"$yoke" train $small out="$name" ranks=3 spawn=process steps=1000000 save_every=0 eval_every=0 "$@" \
+	"$yoke" train $keys out="$name" ranks=3 spawn=process steps=1000000 save_every=0 eval_every=0 "$@" \
 		>"$name.out" 2>"$name.err" &
 	parent=$!
-	tries=0
-	until grep -q '"step":3,' "$name/metrics.jsonl" 2>/dev/null || [ $tries -ge 500 ]; do
-		tries=$((tries + 1))
-		sleep 0.02
-	done
+	reaches "$name" 3
 	children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
 }
 
@@ -115,8 +112,7 @@ begin twice
 set -- $children
 kill -STOP "$2"
 kill -INT $parent
-tries=0
-until grep -q 'finishes the step' twice.err || [ $tries -ge 200 ]; do tries=$((tries + 1)); sleep 0.02; done
+await grep -q 'finishes the step' twice.err
 kill -INT $parent
 wait $parent
 status=$?
@@ -140,7 +136,7 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		rank=$((seed / 65536 % 3))
 		wait=$((seed / 1048576 % 150))
 		# shellcheck disable=SC2086 # words
-		"$yoke" train $small out=killed$i ranks=3 spawn=process steps=1000000 save_every=0 >killed.out 2>killed.err &
+		"$yoke" train $keys out=killed$i ranks=3 spawn=process steps=1000000 save_every=0 >killed.out 2>killed.err &
 		parent=$!
 		tries=0
 		children=
@@ -163,39 +159,72 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		left
 		rm -rf killed$i
 	done)"
-# elastic MIN: four ranks of which the last is killed behind the first checkpoint
+verdict "one trace has rows of each rank and of its ranks queue" "$(
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $model out=traced ranks=2 spawn=process steps=3 profile=1 checkpoints=0 eval_every=0 >out 2>&1 || cat out
+	for rank in 0 1; do
+		pid=$((rank + 1))
+		grep -q "\"pid\":$pid,\"name\":\"process_name\",\"args\":{\"name\":\"rank $rank\"}" traced/trace.json || echo "no rank $rank"
+		lane=$(sed -n "s/.*\"pid\":$pid,\"tid\":\([0-9]*\),\"name\":\"thread_name\",\"args\":{\"name\":\"ranks\"}.*/\1/p" traced/trace.json)
+		[ "$(grep -c "\"ph\":\"X\",\"pid\":$pid,\"tid\":$lane,.*all_reduce" traced/trace.json)" -ge 3 ] || echo "rank $rank: no all_reduce"
+	done
+	python=$(command -v python3) || exit 0
+	"$python" -c 'import json, sys; json.load(open(sys.argv[1]))' traced/trace.json)"
+# elastic RANKS KEY=VALUE ..: ranks of which the last is killed behind the first checkpoint
 elastic()
 {
 	rm -rf elastic
+	last=$1
+	shift
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=elastic ranks=4 spawn=process steps=150 save_every=50 eval_every=0 dropout=0.1 \
-		log_every=100 restarts=1 min_ranks=$1 >elastic.out 2>elastic.err &
+	"$yoke" train data=text $model out=elastic ranks="$last" parts=4 spawn=process steps=150 save_every=50 eval_every=0 dropout=0.1 \
+		log_every=100 restarts=1 "$@" >elastic.out 2>elastic.err &
 	parent=$!
-	tries=0
-	until [ -f elastic/manifest.json ] || [ $tries -ge 1000 ]; do
-		tries=$((tries + 1))
-		sleep 0.01
-	done
+	await [ -f elastic/manifest.json ]
 	children=$(cat "/proc/$parent/task/$parent/children")
 	# shellcheck disable=SC2086 # words
 	set -- $children
-	kill -KILL "$4"
+	shift $((last - 1))
+	kill -KILL "$1"
 	wait $parent
 	status=$?
 }
-elastic 1
-verdict "those that are left go on, as many as keep the bits" "$(
+
+# others WORDS KEY=VALUE ..: the others went on, as these words say, and trained what all would have
+others()
+{
+	word=$1
+	shift
 	[ $status -eq 0 ] || echo "exit code $status"
-	grep -q 'rank 3 .* was ended by signal 9.*; 2 ranks go on' elastic.err || cat elastic.err
+	grep -q "was ended by signal 9.*; $word" elastic.err || cat elastic.err
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=unbroken parts=4 steps=150 eval_every=0 dropout=0.1 log_every=100 >out 2>&1 || cat out
+	"$yoke" train data=text $model out=unbroken parts=4 steps=150 eval_every=0 dropout=0.1 log_every=100 "$@" >out 2>&1 || cat out
 	same elastic unbroken
-	left)"
-[ -z "${YOKE_TEST_LONG:-}" ] || elastic 3
-[ -z "${YOKE_TEST_LONG:-}" ] || verdict "fewer than min_ranks do not" "$(
-	[ $status -eq 1 ] || echo "exit code $status"
-	grep -q 'yoke train: rank 3 .* was ended by signal 9' elastic.err || cat elastic.err
-	left)"
+	rm -rf unbroken
+	left
+}
+elastic 4 min_ranks=1
+verdict "those that are left go on, as many as keep the bits" "$(others '2 ranks go on')"
+one=$model model="layers=3 tied=0 ${model#layers=1}"
+elastic 2 stages=2
+verdict "of two stages the one that is left, alone" "$(others '1 rank goes on .* restart 1 of 1, with stages=1 tensor=1$')"
+if [ -n "${YOKE_TEST_LONG:-}" ]; then
+	elastic 4 min_ranks=3
+	verdict "fewer than min_ranks do not" "$(
+		[ $status -eq 1 ] || echo "exit code $status"
+		grep -q 'yoke train: rank 3 .* was ended by signal 9' elastic.err || cat elastic.err
+		left)"
+	model="layers=3 ${one#layers=1}"
+	elastic 3 stages=3
+	verdict "of three stages two, which have the embedding twice as three had" "$(
+		others '2 ranks go on .* with stages=2 tensor=1$' ranks=2 stages=2)"
+	elastic 2 tensor=2
+	verdict "of two that compute together one, nearly" "$(
+		[ $status -eq 0 ] || echo "exit code $status"
+		grep -q '1 rank goes on .* with stages=1 tensor=1: nearly' elastic.err || cat elastic.err
+		left)"
+fi
+model=$one
 export YOKE_DIST_TIMEOUT=1 YOKE_DIST_WARN=1
 begin stopped
 # shellcheck disable=SC2086 # words
@@ -206,6 +235,8 @@ status=$?
 verdict "one that is stopped is given up, and named" "$(
 	[ $status -eq 1 ] || echo "exit code $status"
 	grep -q 'yoke train: .*rank 1 (pid [0-9]*) \(is in host code\|has not moved\) since' stopped.err || cat stopped.err
+	grep -q '"operation":[0-9]*,"op":".*","time":.*"state":"YOKE_ERANK"' stopped/ranks-0.jsonl || cat stopped/ranks-0.jsonl
+	[ "$(wc -l <stopped/ranks-0.jsonl)" -le 257 ] || wc -l stopped/ranks-0.jsonl
 	left)"
 echo "1..$count"
 exit $failed

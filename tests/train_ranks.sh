@@ -4,6 +4,7 @@
 # resumes by other numbers of ranks; one signal ends all; what does not go is said before any work.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_ranks
 export YOKE_BACKEND=cpu YOKE_THREADS=1
@@ -11,29 +12,7 @@ unset YOKE_CPU_DEVICES
 easy_text 120 >text
 small="data=text layers=1 heads=2 embed=32 context=32 warmup=2 log_every=1 eval_every=3"
 keys="$small dropout=0.1 batch=2 steps=6 lr=1e-2"
-
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-# same A B: the weights and states, bit for bit, and the numbers of each step
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-	for field in loss val_loss grad_norm; do
-		sed -n 's/.*"step":\([0-9]*\).*"'$field'":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl" >a
-		sed -n 's/.*"step":\([0-9]*\).*"'$field'":\([^,}]*\).*/\1 \2/p' "$2/metrics.jsonl" >b
-		[ -s a ] || echo "no $field"
-		cmp a b || paste a b
-	done
-}
+fields="loss val_loss grad_norm"
 
 verdict "one rank" "$(run one parts=4)"
 verdict "two, watched" "$(run two ranks=2 parts=4 profile=1)"
@@ -55,21 +34,11 @@ verdict "a resumed run keeps its parts on other ranks" "$(
 	keys="$small batch=2 lr=1e-2 schedule=constant dropout=0.1"
 	run part ranks=4 steps=3
 	run whole ranks=1 parts=4 steps=6
-	run part resume=1 ranks=2 steps=6
+	go part resume=1 ranks=2 steps=6
 	same part whole)"
 verdict "its metrics count the tokens of all" "$(
 	grep -q '"step":6,.*"tokens":1536[,}]' two/metrics.jsonl || tail -n 2 two/metrics.jsonl)"
 
-# refused WORD KEY=VALUE ..
-refused()
-{
-	word=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $keys out=never "$@" >out 2>err && echo "it was taken"
-	grep -q "$word" err || cat err
-	[ ! -e never ] || echo "it left a folder"
-}
 verdict "ranks that do not divide the parts" "$(refused 'these do: 1 2 4 8' ranks=3 parts=8)"
 verdict "ranks=auto: as many devices as divide the parts" "$(export YOKE_CPU_DEVICES=3; run auto ranks=auto parts=4
 	grep -q '^2 ranks' auto.out auto.err || head -n 3 auto.out auto.err; same one auto
@@ -77,23 +46,13 @@ verdict "ranks=auto: as many devices as divide the parts" "$(export YOKE_CPU_DEV
 verdict "batch=auto" "$(keys="$small lr=1e-2"; refused 'batch=auto' ranks=2 batch=auto)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused 'YOKE_ENODEV\|devices' ranks=3)"
 
-# shellcheck disable=SC2086 # words
-"$yoke" train $small batch=2 lr=1e-2 out=signal ranks=2 steps=100000 save_every=0 >signal.out 2>signal.err &
-child=$!
-reaches signal 20
-kill -INT $child
-wait $child
-status=$?
-verdict "one signal ends all ranks behind the same step, saved" "$(
-	[ $status -eq 0 ] || echo "exit code $status"
-	[ -f signal/manifest.json ] || ls signal
-	grep -q 'finishes the step' signal.err || tail -n 5 signal.err)"
+keys="$small batch=2 lr=1e-2"
+verdict "one signal ends all ranks behind the same step, saved" "$(signalled signal 20 ranks=2)"
 verdict "each rank's telemetry says how many collectives it has come to" "$(
 	for file in telemetry.jsonl telemetry.1.jsonl; do
 		tail -n 1 "signal/$file" | grep -q '"collective":{"seq":[1-9][0-9]' || tail -n 1 "signal/$file"
 	done
 	tail -n 1 signal/telemetry.1.jsonl | grep -q '"rank":1,.*"step":[1-9]' || echo "not of rank 1")"
-verdict "and the run goes on" "$(step=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' signal/manifest.json | head -n 1)
-	keys="$small batch=2 lr=1e-2"; run signal resume=1 steps=$((step + 2)))"
+verdict "and the run goes on" "$(go signal resume=1 steps=$(($(saved_step signal) + 2)))"
 echo "1..$count"
 exit $failed

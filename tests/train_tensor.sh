@@ -5,6 +5,7 @@
 # any split; memory is what yoke plan said; what does not go is said before any work, and none outlives another.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_tensor
 export YOKE_BACKEND=cpu YOKE_THREADS=1
@@ -15,23 +16,6 @@ small="$common eval_every=2"
 gpt="layers=2 heads=4 embed=32 context=16"
 # not Adam: it makes steps of what rounding leaves where a gradient is 0, as of the bias of keys
 keys="$small $gpt steps=4 lr=1e-2 optimizer=sgd"
-
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	rm -rf "$name"
-	go "$name" "$@"
-}
-
-go()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
 
 # near A B [TOLERANCE]: files of one layout, weights, states and numbers of each step that are as far apart at most
 near()
@@ -60,13 +44,6 @@ apart()
 		d = $1 - $2; d = d < 0 ? -d : d
 		m = $1 < 0 ? -$1 : $1; m = m < least ? least : m
 		if (!(d <= most * m) && !bad++) print what ": number " NR ", " $1 " and " $2 }'
-}
-
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
 }
 
 verdict "two ranks that compute each layer together" "$(run one; run two ranks=2 tensor=2; near one two)"
@@ -138,25 +115,16 @@ verdict "it takes the memory that was said, and of weights a half" "$(keys="$com
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said"
 	[ "$(said parameters)" -le $((whole * 51 / 100)) ] || echo "weights $(said parameters) of $whole")"
 
-# refused WORDS KEY=VALUE ..: one line that has the words, and no folder
-refused()
-{
-	word=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $common out=never "$@" >out 2>err && echo "it was taken"
-	grep -q "$word" err || cat err
-	[ "$(wc -l <err)" -eq 1 ] || cat err
-	[ ! -e never ] || echo "it left a folder"
-}
+keys=$common
 verdict "ranks that are no multiple" "$(refused 'ranks=3 are no multiple of the 2 of stages=1 times tensor=2' ranks=3 tensor=2)"
 verdict "heads that ranks do not divide" "$(refused 'tensor=3 does not divide heads=4' ranks=3 tensor=3)"
 verdict "width that ranks do not divide" "$(refused 'tensor=2 does not divide embed=5' ranks=2 tensor=2 model=mlp embed=5)"
 verdict "a model that is not cut" "$(refused 'tensor=2: layers of model=bk' ranks=2 tensor=2 model=bk)"
 verdict "ratios of tensors that nobody has" "$(refused 'zero=1 and tensor=2' ranks=4 tensor=2 zero=1 optimizer=lamb)"
-verdict "a vocabulary of fewer tokens than ranks" "$(echo "a a a a a a a a" >letters; common=${common#data=text}
+verdict "a vocabulary of fewer tokens than ranks" "$(echo "a a a a a a a a" >letters; keys=${keys#data=text}
 	refused 'tensor=4 is more than the 3 tokens of the vocabulary' ranks=4 tensor=4 data=letters tokenizer=word valid=0 context=2)"
 
+keys="$common $gpt steps=4"
 # Two processes as torchrun starts them, the second with other keys.
 # shellcheck disable=SC2086 # words
 unlike()
@@ -177,8 +145,8 @@ unlike()
 	grep -q "$3" unlike.err || cat unlike.err
 }
 verdict "ranks of other layouts" "$(unlike tensor=2 tensor=1 'rank 0 has tensor=2, rank 1 tensor=1')"
-verdict "ranks of other splits" "$(unlike "stages=2 split=1,1" stages=2 'ranks 0 and 1 differ in split=')"
-verdict "ranks of other keys" "$(unlike tensor=2 "tensor=2 dropout=0.1" 'differ in their configuration')"
+verdict "ranks of other splits" "$(unlike "stages=2 split=1,1" stages=2 'rank 0 has split=1,1, rank 1 split=auto')"
+verdict "ranks of other keys" "$(unlike tensor=2 "tensor=2 dropout=0.1" 'differ in their configuration: rank 0 has dropout=0, rank 1 dropout=0.1')"
 
 # shellcheck disable=SC2086 # words
 verdict "a rank that is killed ends all, and is named" "$(kill_rank 3 $common $gpt ranks=4 tensor=2)"

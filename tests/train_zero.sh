@@ -5,43 +5,32 @@
 # what yoke plan said, and bytes sent are what the formulas say.  wire=: halves between ranks.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/trainings.sh"
 . "${srcdir:-.}/tests/tap.sh"
 workspace train_zero
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 unset YOKE_CPU_DEVICES
 easy_text 120 >text
 # a bucket and a part of one, and tensors of several pieces
-keys="data=text layers=1 heads=2 embed=160 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0"
+shape="data=text layers=1 heads=2 embed=160 context=16 warmup=2 log_every=1 eval_every=0 batch=1 telemetry=0"
+keys="$shape lr=1e-2"
+fields="loss grad_norm"
 
-# run NAME KEY=VALUE ..: its output, if it fails
-run()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words
-	"$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
-}
-
-same()
-{
-	for file in model optimizer; do
-		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
-	done
-	for field in loss grad_norm; do
-		sed -n 's/.*"step":\([0-9]*\).*"'$field'":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl" >a
-		sed -n 's/.*"step":\([0-9]*\).*"'$field'":\([^,}]*\).*/\1 \2/p' "$2/metrics.jsonl" >b
-		[ -s a ] || echo "no $field"
-		cmp a b || paste a b
-	done
-}
-
-# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; of 3 each has 1 part
+# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; of 3 each has 1 part, as of more the stages 2 and 3
+# add in another order
 alike()
 {
 	ranks=$((2 + number % 2))
 	words=$1
 	shift
+	case $words in
+	*accumulate=*) ranks=2 ;;
+	esac
 	rm -rf whole
+	case $words in
+	*lr=*) keys=$shape ;;
+	*) keys="$shape lr=1e-2" ;;
+	esac
 	# shellcheck disable=SC2086 # words
 	run whole steps=3 dropout=0.1 ranks=$ranks $words
 	for stage; do
@@ -82,16 +71,48 @@ optimizer=adamw offload=optimizer
 optimizer=adamw spawn=process accumulate=2
 END
 
+keys="$shape lr=1e-2"
 verdict "a run goes on with and without, at other numbers of ranks" "$(
 	run part steps=1 parts=4 ranks=4 zero=2 schedule=constant
-	run part steps=2 ranks=2 resume=1 zero=1 schedule=constant
-	run part steps=3 ranks=1 resume=1 zero=3 schedule=constant
-	run part steps=4 ranks=2 resume=1 zero=0 schedule=constant
-	run part steps=5 ranks=2 resume=1 zero=3 schedule=constant
+	go part steps=2 ranks=2 resume=1 zero=1 schedule=constant
+	go part steps=3 ranks=1 resume=1 zero=3 schedule=constant
+	go part steps=4 ranks=2 resume=1 zero=0 schedule=constant
+	go part steps=5 ranks=2 resume=1 zero=3 schedule=constant
 	run straight steps=5 parts=4 ranks=1 schedule=constant
 	for file in model optimizer; do
 		cmp part/$file.*.safetensors straight/$file.*.safetensors
 	done)"
+
+# Batches of 2 windows of 16 tokens: none for some ranks; as many for each, and a smaller one; one more for some
+verdict "zero=3 validates as zero=0 does, however batches fall to ranks" "$(
+	keys=$(echo "$keys" | sed 's/batch=1/batch=2/; s/eval_every=0/eval_every=1/')
+	for tokens in 16 112 128; do
+		run v0 steps=2 ranks=3 eval_tokens=$tokens
+		run v3 steps=2 ranks=3 eval_tokens=$tokens zero=3
+		[ "$(numbers v0 val_loss | wc -l)" -eq 2 ] || echo "eval_tokens=$tokens: no val_loss"
+		[ "$(numbers v0 val_loss)" = "$(numbers v3 val_loss)" ] || echo "eval_tokens=$tokens differs"
+	done)"
+
+# held WORDS: what the process of rank 0 has at most more for that it saves 85 MB, windows of which are 16 MiB; weights and
+# states of all were 340 MB more
+held()
+{
+	big="data=text layers=1 heads=2 embed=768 context=16 batch=1 eval_every=0 valid=0 steps=1 spawn=process ranks=2"
+	case $1 in
+	stages=*) big=$(echo "$big" | sed 's/layers=1/layers=2/') ;;
+	esac
+	rm -rf held0 held1
+	for saves in 0 1; do
+		# shellcheck disable=SC2086 # words
+		timeout 60 "$yoke" train $big $1 checkpoints=$saves out=held$saves >out 2>err || cat err
+	done
+	du -k held1 | awk '$1 < 80000 { print "only " $1 " KiB were saved" }'
+	tail -qn 1 held[01]/telemetry.jsonl | sed -n 's/.*"rss_peak":\([0-9]*\).*/\1/p' |
+		awk '{ x[NR] = $1 } END { if (NR != 2 || x[2] - x[1] > 67108864) print x[1] ", a save made " x[2] }'
+}
+for words in zero=3 ${YOKE_TEST_LONG:+stages=2 tensor=2}; do
+	verdict "$words: a save holds no more than 64 MiB" "$(held "$words")"
+done
 
 # said ROW: bytes of a row of the plan
 said()
@@ -107,15 +128,17 @@ memory()
 	# shellcheck disable=SC2086 # words
 	timeout 60 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $big out=memory"$1" steps=3 eval_every=0 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
+	timeout 60 "$yoke" train $big out=memory"$1" steps=3 eval_every=2 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' "memory$1/metrics.jsonl" | tail -n 1)
-	step=$(said "peak, step")
+	step=$(said "peak of the run") # which neither the start nor a validation adds to
+	[ "$step" -eq "$(said "peak, step")" ] || echo "of the run $step, of a step $(said "peak, step")"
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said"
+	grep -q "^a rank is to take $(said "peak of the run" | awk '{ printf "%.4g", $1 / 1048576 }') MiB at most\$" err || cat err
 	parts=$(($(said parameters) + $(said gradients) + $(said "optimizer state") + $(said sums) + $(said activations) +
 		$(said workspace)))
 	# of stage 1 whole gradients become shares, both there
 	[ "$1" -ne 1 ] || parts=$((parts + $(said "optimizer state") / 2))
-	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 65536 + 2 * 400000)) ] || echo "$step, of parts $parts"
+	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 16384 + 2 * 400000)) ] || echo "$step, of parts $parts"
 }
 for stage in 0 1 2 3; do
 	verdict "zero=$stage takes the memory that was said" "$(memory $stage)"
@@ -134,22 +157,23 @@ sent()
 	done | awk '{ n += NR > 2 ? $1 : -$1 } END { printf "%d\n", NR == 4 ? n : -1 }'
 }
 
-# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, of 3 3m Psi, in both together; loss and wish; norms of pieces
+# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, of 3 3m Psi, in both together; of what
+# ranks say behind a step the loss, two numbers and one of each rank, f32; norms of pieces
 verdict "bytes sent are the formulas'" "$(
 	keys=$(echo "$keys" | sed 's/embed=160/embed=64/; s/telemetry=0/telemetry=100/')
 	one=$(sent plain)
 	psi=$(sed -n 's/^\([0-9]*\) parameters.*/\1/p' plain1.err)
-	[ "$one" -eq $((3 * (2 * 4 * psi + 16))) ] || echo "zero=0: $one, $psi parameters"
+	[ "$one" -eq $((3 * (2 * 4 * psi + 40))) ] || echo "zero=0: $one, $psi parameters"
 	one=$(sent first zero=1)
-	pieces=$(((one / 3 - 2 * 4 * psi - 16) / 16)) # every tensor here is one
-	[ "$one" -eq $((3 * (2 * 4 * psi + 16 + 16 * pieces))) ] && [ "$pieces" -gt 8 ] && [ "$pieces" -lt 30 ] ||
+	pieces=$(((one / 3 - 2 * 4 * psi - 40) / 16)) # every tensor here is one
+	[ "$one" -eq $((3 * (2 * 4 * psi + 40 + 16 * pieces))) ] && [ "$pieces" -gt 8 ] && [ "$pieces" -lt 30 ] ||
 		echo "zero=1: $one, $psi parameters, $pieces pieces"
 	two=$(sent second zero=2 accumulate=3)
-	[ "$two" -eq $((3 * (4 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=2: $two, $psi parameters"
+	[ "$two" -eq $((3 * (4 * 4 * psi + 8 * 3 + 32 + 16 * pieces))) ] || echo "zero=2: $two, $psi parameters"
 	three=$(sent third zero=3 accumulate=3)
-	[ "$three" -eq $((3 * (9 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=3: $three, $psi parameters"
+	[ "$three" -eq $((3 * (9 * 4 * psi + 8 * 3 + 32 + 16 * pieces))) ] || echo "zero=3: $three, $psi parameters"
 	half=$(sent half zero=1 wire=bf16)
-	[ "$half" -eq $((3 * (4 * psi + 2 * psi + 16 + 16 * pieces))) ] || echo "wire=bf16: $half, $psi parameters")"
+	[ "$half" -eq $((3 * (4 * psi + 2 * psi + 40 + 16 * pieces))) ] || echo "wire=bf16: $half, $psi parameters")"
 verdict "halves between ranks: threads are as processes, and near whole ones" "$(
 	run h1 steps=3 ranks=2 wire=fp16
 	run h2 steps=3 ranks=2 wire=fp16 spawn=process zero=1

@@ -114,7 +114,7 @@ verdict 'a damaged file is ignored, with its line' "$(tune 0 fault --budget 0)$(
 	has err 'tuning-[0-9a-f]*\.txt:3: ')"
 YOKE_CACHE=0 "$yoke" tune fault >out 2>err
 verdict 'without a folder it says so' "$([ $? -eq 1 ] || echo "status")$(has err 'YOKE_CACHE')"
-verdict 'no class' "$(tune 2 fault --only contract.f32.nn.3x3x3x1)$(has err 'is no class')"
+verdict 'no class' "$(tune 2 fault --only contract.f32.nn.0x3x3x1)$(has err 'is no class')"
 verdict 'no seconds' "$(tune 2 fault --budget soon)$(has err "got 'soon'")"
 verdict 'no option' "$(tune 2 fault --fast)$(has err "'--fast'")"
 verdict 'no device' "$(tune 1 nochip)$(has err 'no such backend')"

@@ -109,7 +109,9 @@ static void test_classes(void)
 			diag("%s is in %s", name[0], name[1]);
 	}
 	ok(n > 100 && !wrong, "%zu classes hold what they are measured at, %d do not", n, wrong);
-	ok(!yk_tuning_class_parse("contract.f32.nn.3x3x3x1", &c) && !yk_tuning_class_parse("", &c),
+	ok(yk_tuning_class_parse("contract.f32.nn.3x4x5x1", &c) && c.m == 3 && c.n == 4 && c.k == 5 &&
+		   !yk_tuning_class_parse("contract.f32.nn.0x3x3x1", &c) && !yk_tuning_class_parse("contract.f32.nn.3x3x3x1 ", &c) &&
+		   !yk_tuning_class_parse("contract.f32.nn.1048576x1048576x3x1", &c) && !yk_tuning_class_parse("", &c),
 	   "and others are none");
 }
 

@@ -19,33 +19,36 @@ easy_text()
 	done
 }
 
-# reaches RUN STEP: waits until a training in the background has come there, half a minute at most
-reaches()
+# asks_clients [MODULE]: ends a test of other programs where they are not asked for, or there is no Python with the module
+asks_clients()
+{
+	if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ]; then
+		echo "1..0 # SKIP other programs cost seconds (YOKE_TEST_CLIENTS=1)"
+		exit 0
+	fi
+	python3 -c "${1:+import $1}" 2>/dev/null || { echo "1..0 # SKIP no python3${1:+ with $1}"; exit 0; }
+	tests=$(cd "${srcdir:-.}" && pwd)/tests
+	workspace "$(basename "$0" .sh)"
+}
+
+# await COMMAND ..: until it succeeds, half a minute at most
+await()
 {
 	tries=0
-	until grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null || [ $tries -ge 600 ]; do
+	until "$@" 2>/dev/null || [ $tries -ge 1500 ]; do
 		tries=$((tries + 1))
-		sleep 0.05
+		sleep 0.02
 	done
 }
 
-# kill_rank N KEY=VALUE ..: rank N of a training whose ranks are processes is killed amid its steps; prints what is not as it
-# should be then
-kill_rank()
+# gone PID: is there no such process?
+gone()
 {
-	rank=$1
-	shift
-	"$yoke" train out=killed spawn=process steps=1000000 save_every=0 eval_every=0 "$@" >killed.out 2>killed.err &
-	parent=$!
-	reaches killed 3
-	children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
-	victim=$(echo "$children" | sed -n "$((rank + 1))p")
-	kill -KILL "$victim"
-	wait $parent
-	status=$?
-	[ $status -eq 1 ] || echo "exit code $status"
-	grep -q "rank $rank (pid $victim) was ended by signal 9" killed.err || cat killed.err
-	for pid in $children; do
-		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
-	done
+	! kill -0 "$1" 2>/dev/null
+}
+
+# has FILE N TEXT: are there so many lines with the text?
+has()
+{
+	[ "$(grep -cs -e "$3" "$1")" -ge "$2" ]
 }

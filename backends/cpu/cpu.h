@@ -118,6 +118,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \
 	X(ATTENTION_BACK, attention_back) X(RESOLVENT, resolvent) X(RESOLVENT_BACK, resolvent_back) \
 	X(WINDOW_ADD, window_add) X(CONV, conv) X(CONV_X, conv) X(CONV_W, conv) \
+	X(POOL_MAX, pool_max) X(POOL_MAX_BACK, pool_max) \
 	X(GROUPED, grouped) X(GROUPED_BACK, grouped_back) X(SOURCE, source) \
 	X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);

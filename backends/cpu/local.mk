@@ -88,6 +88,7 @@ cpu_kernels = \
 	backends/cpu/move/kern_slice_at.c \
 	backends/cpu/move/kern_sort.c \
 	backends/cpu/move/kern_source.c \
+	backends/cpu/move/kern_pool.c \
 	backends/cpu/move/kern_window_add.c \
 	backends/cpu/reduce/kern_moments.c \
 	backends/cpu/reduce/kern_reduce.c \

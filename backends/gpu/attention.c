@@ -72,6 +72,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		c.head *= 2;
 	if (c.registers && D > 0) // where what is beyond D is computed too
 		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts : (D + 15) / 16 * 16;
+	if (op->code == YOKE_OP_ATTENTION && !d->loops && c.head == 24 * c.parts)
+		c.rows = 4; // three times 8 of them spill on gfx11
 	c.tile = (int64_t)c.items / c.parts * c.nv * c.width;
 	return c;
 }

@@ -62,7 +62,8 @@ static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 	c->block[1] = least(want[1], (block + c->block[0] - 1) / c->block[0]);
 }
 
-// A group takes as much of a row as it can, then further rows.
+// A group takes as much of a row as it can, then further rows; items take several elements of a row that is too
+// long for a launch.
 static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {
@@ -74,6 +75,8 @@ static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 			c->group[i] *= 2;
 		room /= c->group[i];
 	}
+	while (d->max_groups && want[0] / c->group[0] / c->block[0] >= (size_t)d->max_groups)
+		c->block[0] *= 2;
 }
 
 struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_gpu_entry *kernel,

@@ -25,7 +25,8 @@ void yk_gpu_positions(int64_t *to, int rank, const int64_t *dims);
 struct yk_gpu_cut {
 	size_t block[2], group[2], items[2];
 };
-// One element an item; where a group runs as a loop, blocks of many.  cost: how much work an
+// One element an item, or some along columns where a launch has no room for as many; where a group runs as a loop,
+// blocks of many.  cost: how much work an
 // element is, of which a copy is 1.
 struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *, const struct yk_gpu_entry *,
 				uint64_t cols, uint64_t rows, uint64_t cost);

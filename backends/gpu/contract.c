@@ -67,20 +67,27 @@ int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract
 	return yk_gpu_kernel_map(d, c->op, c->map, &b, to);
 }
 
+void yk_gpu_contract_arg(struct yk_gpu_record *r, const struct yk_gpu_contraction *s, const int64_t groups[3])
+{
+	struct yk_gpu_contraction cut = *s;
+
+	cut.lines = groups[1];
+	cut.all = groups[2];
+	yk_gpu_arg_struct(r, &cut, sizeof cut);
+}
+
 int yk_gpu_contract_enqueue(struct yk_gpu_record *r, const int64_t groups[3], const size_t items[2],
 			    const char *name)
 {
-	size_t global[3], local[3] = { items[0], items[1], 1 };
+	const size_t global[2] = { (size_t)groups[0] * items[0], (size_t)(groups[1] * groups[2]) * items[1] };
 
-	for (int i = 0; i < 3; i++)
-		global[i] = (size_t)groups[i] * local[i];
-	return yk_gpu_launch(r, 3, global, local, name);
+	return yk_gpu_launch(r, 2, global, items, name);
 }
 
 int yk_gpu_contract_launch(struct yk_gpu_record *r, const struct yk_gpu_contract *c,
 			   const int64_t groups[3], const size_t items[2], const char *name)
 {
-	yk_gpu_arg_struct(r, &c->s, sizeof c->s);
+	yk_gpu_contract_arg(r, &c->s, groups);
 	if (!c->map)
 		yk_gpu_arg_view(r, &c->op->out[0]);
 	else

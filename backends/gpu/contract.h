@@ -12,7 +12,7 @@ struct yk_gpu_contraction {
 	int64_t m, n, k, swapped;
 	int64_t y_m, y_n, a_m, a_k, b_k, b_n;
 	int64_t d[YK_GPU_BATCH], y[YK_GPU_BATCH], a[YK_GPU_BATCH], b[YK_GPU_BATCH];
-	int64_t cut[4];
+	int64_t cut[4], lines, all; // the last two are set at a launch
 };
 
 // Leading axes are merged where the operands allow it, into the rows if b is the same for
@@ -37,6 +37,8 @@ bool yk_gpu_contract_of(const struct yoke_op *, struct yk_gpu_contract *,
 // The kernel, told the dtype besides; one that writes the result comes with the map.
 int yk_gpu_contract_kernel(struct yk_gpu_device *, const struct yk_gpu_contract *,
 			   const struct yk_gpu_build *, bool result, struct yk_gpu_entry **to);
+// The struct for a launch of so many groups: along columns, along rows, leading indexes.
+void yk_gpu_contract_arg(struct yk_gpu_record *, const struct yk_gpu_contraction *, const int64_t groups[3]);
 // Over groups of items[0] x items[1] items.
 int yk_gpu_contract_enqueue(struct yk_gpu_record *, const int64_t groups[3], const size_t items[2],
 			    const char *name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of f32, f16 and bf16 on GPUs: cl/contract_matrix.cl by matrix units, cl/contract_blocks.cl without.
+// Contractions of f32, f16 and bf16 on GPUs: cl/contract_matrix.cl by matrix units, i8 and u8 too, cl/contract_blocks.cl
+// without.
 // Static rules: the larger of two tiles if there are enough of those to keep all units busy, otherwise the
 // smaller; and if there are too few of these, too, k is split, and cl/contract_join.cl adds the parts.
 #include "config.h"
@@ -26,7 +27,7 @@ struct tile {
 
 static int per_quad(const struct yk_gpu_contract *c)
 {
-	return c->dtype == yoke_f32 ? 4 : 8;
+	return c->dtype == yoke_f32 ? 4 : yk_gpu_byte(c->dtype) ? 16 : 8;
 }
 
 static struct tile tile_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, bool matrix, bool large)
@@ -72,12 +73,18 @@ static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_con
 	return groups_of(c, &large) >= (int64_t)d->info.units ? large : small;
 }
 
+// Do its sums have to go in one order?  Those of integers are the same in any.
+static bool ordered(const struct yk_gpu_contract *c)
+{
+	return c->by_row && !yk_gpu_byte(c->dtype);
+}
+
 // Steps of a part, and parts; 1: k is not split.
 static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, const struct tile *t)
 {
 	struct yk_gpu_contraction *s = &c->s;
 	const int64_t groups = groups_of(c, t), units = (int64_t)d->info.units;
-	int64_t parts = groups > 0 && groups < units && !c->by_row ? 2 * units / groups : 1;
+	int64_t parts = groups > 0 && groups < units && !ordered(c) ? 2 * units / groups : 1;
 
 	parts = yk_gpu_min(yk_gpu_min(parts, MOST_PARTS), s->k / LEAST_K);
 	parts = yk_gpu_min(parts, MOST_Z / (c->batch > 0 ? c->batch : 1));
@@ -110,7 +117,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool
 {
 	const struct tile t = choose(d, c, matrix);
 
-	if (d->loops || !yk_gpu_float(c->dtype) || c->s.m < LEAST || c->s.n < LEAST || c->batch > MOST_Z ||
+	if (d->loops || !(yk_gpu_float(c->dtype) || (matrix && yk_gpu_byte(c->dtype))) || c->s.m < LEAST || c->s.n < LEAST || c->batch > MOST_Z ||
 	    !fits(d, c, &t))
 		return false;
 	split(d, c, &t);
@@ -183,7 +190,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c, bool
 	yk_gpu_arg_view(r, c->b);
 	if (s->cut[3] == 1)
 		return yk_gpu_contract_launch(r, c, groups, items, name);
-	yk_gpu_arg_struct(r, s, sizeof *s);
+	yk_gpu_contract_arg(r, s, groups);
 	yk_gpu_arg_view(r, &c->op->workspace);
 	err = yk_gpu_contract_enqueue(r, groups, items, name);
 	return err ? err : record_join(r, c);
@@ -219,7 +226,7 @@ bool yk_gpu_tf32_wanted(void)
 static bool matrix_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
 	// its sums have an order of their own
-	return d->warp && !c->by_row && takes(d, c, true) && yk_gpu_units(d, c->dtype);
+	return d->warp && !ordered(c) && takes(d, c, true) && yk_gpu_units(d, c->dtype);
 }
 
 static int matrix_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)

@@ -117,7 +117,7 @@ static int packed_record(struct yk_gpu_record *r, const struct yk_gpu_contract *
 	yk_gpu_arg_view(r, &c->op->workspace);
 	yk_gpu_arg_view(r, c->a);
 	yk_gpu_arg_view(r, c->b);
-	yk_gpu_arg_struct(r, s, sizeof *s);
+	yk_gpu_contract_arg(r, s, pieces);
 	err = yk_gpu_contract_enqueue(r, pieces, one_item, "contract_pack");
 	if (err)
 		return err;

@@ -103,7 +103,7 @@ static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, &c->op->workspace);
 	yk_gpu_arg_view(r, c->a);
-	yk_gpu_arg_struct(r, s, sizeof *s);
+	yk_gpu_contract_arg(r, s, groups);
 	err = yk_gpu_contract_enqueue(r, groups, items, COPY);
 	c->a = &c->op->workspace;
 	s->a_m = s->k;

@@ -46,7 +46,8 @@ static bool operands_fit(const struct yoke_op *op)
 	if (op->map && op->nattr < 1)
 		return false;
 	const int to = product_of(op);
-	if (to != a->dtype && (to != yoke_f32 || (a->dtype != yoke_f16 && a->dtype != yoke_bf16)))
+	if (to != a->dtype && (to != yoke_f32 || (a->dtype != yoke_f16 && a->dtype != yoke_bf16)) &&
+	    (to != yoke_i32 || !yk_gpu_byte(a->dtype)))
 		return false;
 	for (uint32_t i = 0; op->map && i < op->nout; i++)
 		if (!same_dims(&op->out[i], y))

@@ -36,10 +36,11 @@ struct yk_gpu_entry {
 struct yk_gpu_device {
 	struct yoke_device_info info; // multiple: of a library's products; the layer's own fill up their tiles
 	size_t max_group, max_items[2], local_bytes;
+	int64_t max_groups; // along the first axis, of any size; 0: as many as there may be
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
 	int head_columns; // of the gradient of attention by matrix units, that a group's registers hold; 0: 128
-	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products; see yk_gpu_units
+	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; of other dtypes: info.products; see yk_gpu_units
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
@@ -48,7 +49,7 @@ struct yk_gpu_device {
 	uint32_t index;
 	pthread_mutex_t lock; // guards all below; a kernel's arguments too
 	int f64, f16;         // of f64.c and f16.c
-	int units[yoke_bf16 + 1]; // of units.c, by dtype
+	int units[yoke_u8 + 1]; // of units.c, by dtype
 	struct yk_gpu_entry *kernels[YK_GPU_KERNEL_BUCKETS];
 	struct yk_gpu_text *texts; // of applications; stay, as kernels do
 	uint64_t released;         // buffers so far: another may have come by the same pointer
@@ -133,7 +134,7 @@ bool yk_gpu_f16(struct yk_gpu_device *);
 
 // ---- units.c ----
 
-// Do matrix units multiply factors of this dtype: f16, bf16, or f32, rounded to tf32, where that is wanted?  Tested at
+// Do matrix units multiply factors of this dtype: f16, bf16, i8, u8, or f32, rounded to tf32, where that is wanted?  Tested at
 // the first question, which must come without the lock: in an op's can.
 bool yk_gpu_units(const struct yk_gpu_device *, int dtype);
 
@@ -249,6 +250,8 @@ struct yk_gpu_op {
 };
 // How the kernel that the host writes for a map or a recurrence is called, and can the device run it?
 int yk_gpu_map_call(const struct yoke_op *, struct yoke_map_call *);
+// Has the dialect map_quad, and is the program one whose bounds are loads and stores, not registers and calls?
+bool yk_gpu_fours(const struct yk_gpu_device *, const struct yoke_map *);
 uint64_t yk_gpu_map_can(struct yk_gpu_device *, const struct yoke_op *);
 extern const struct yk_gpu_op yk_gpu_map, yk_gpu_reduce, yk_gpu_contract;
 extern const struct yk_gpu_op yk_gpu_softmax, yk_gpu_norm, yk_gpu_xent, yk_gpu_rope, yk_gpu_list;

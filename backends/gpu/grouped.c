@@ -72,9 +72,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const int64_t block = t->items_m * t->m;
 	// of GROUPED: whole blocks, and one that is not whole for each group and the rows of none
 	const int64_t blocks = back ? yk_gpu_pieces(s.depth, block) : s.rows / block + s.groups + 2;
-	const size_t group[3] = { (size_t)t->items_n, (size_t)t->items_m, 1 };
-	const size_t items[3] = { (size_t)yk_gpu_pieces(s.columns, t->items_n * t->n) * group[0], (size_t)blocks * group[1],
-				  back ? (size_t)s.groups : 1 };
+	const size_t group[2] = { (size_t)t->items_n, (size_t)t->items_m };
+	const size_t items[2] = { (size_t)yk_gpu_pieces(s.columns, t->items_n * t->n) * group[0],
+				  (size_t)(blocks * (back ? s.groups : 1)) * group[1] };
 	struct yk_gpu_build b = { .file = "grouped.cl", .name = "grouped" };
 	struct yk_gpu_entry *kernel;
 
@@ -95,7 +95,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		yk_gpu_arg_view(r, &op->in[i]);
 	yk_gpu_arg_struct(r, &s, sizeof s);
 	yk_gpu_arg_slot(r);
-	return yk_gpu_launch(r, 3, items, group, "grouped");
+	return yk_gpu_launch(r, 2, items, group, "grouped");
 }
 
 static const char *const names[] = { "tiled" };

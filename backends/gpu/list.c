@@ -97,11 +97,14 @@ static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *n
 		yk_gpu_define(&b, "LANES", LANES);
 		yk_gpu_define_warp(&b, d);
 		yk_gpu_flag(&b, "WIDE_ACC", dtype == yoke_f64);
+		yk_gpu_flag(&b, "MAP_QUAD", yk_gpu_fours(d, j->op->map));
 	} else if (d->loops) {
 		for (uint32_t k = 0; k < j->op->lists_out; k++)
 			if (yk_gpu_bytes(j->list[k]->dtype) < least)
 				least = yk_gpu_bytes(j->list[k]->dtype);
 		yk_gpu_define(&b, "MAP_BLOCK", 256 / (int)least); // a few lines of each output at a time
+	} else {
+		yk_gpu_flag(&b, "MAP_QUAD", yk_gpu_fours(d, j->op->map));
 	}
 	return yk_gpu_kernel_map(d, j->op, &j->call, &b, to);
 }

@@ -6,6 +6,8 @@
 #include "axes.h"
 #include "rows.h"
 
+enum { FOURS = 32 }; // instructions at most of a program that computes four elements of an item at a time
+
 int yk_gpu_map_call(const struct yoke_op *op, struct yoke_map_call *call)
 {
 	call->size = sizeof *call;
@@ -51,15 +53,45 @@ static int block_of(const struct yoke_op *op)
 	return 256 / (int)least;
 }
 
+bool yk_gpu_fours(const struct yk_gpu_device *d, const struct yoke_map *m)
+{
+	bool heavy = m->ninsn > FOURS;
+
+	for (unsigned k = 0; k < m->ninsn; k++) {
+		const int op = m->insn[k].op, dtype = m->insn[k].dtype;
+		heavy |= dtype == yoke_f64 || op == YOKE_MAP_POW || op == YOKE_MAP_MOD || op == YOKE_MAP_NORMAL ||
+			 op == YOKE_MAP_SIN || op == YOKE_MAP_COS || (op == YOKE_MAP_DIV && !yk_gpu_real(dtype));
+	}
+	return !heavy && !d->loops && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA;
+}
+
+// Are rows read and written four elements at a time?  All operands have to lie for that.
+static int64_t fours(const struct yk_gpu_device *d, const struct yoke_op *op, const struct yoke_map_call *call)
+{
+	if (call->count[1] % 4 || !yk_gpu_fours(d, op->map))
+		return 1;
+	for (uint32_t k = 0; k < op->nout + op->nin; k++) {
+		const struct yoke_view *v = k < op->nout ? &op->out[k] : &op->in[k - op->nout];
+		const size_t size = yk_gpu_bytes(v->dtype);
+		if (v->kind == YOKE_VIEW_BUFFER && (size == 2 || size == 4) && yk_gpu_elements(v) > 1 &&
+		    !yk_gpu_aligned(v, 4 * size))
+			return 1;
+	}
+	return 4;
+}
+
 static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
-		     const struct yoke_map_call *call, bool stream, struct yk_gpu_entry **to)
+		     const struct yoke_map_call *call, int64_t four, int64_t each, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "map.cl", .name = "map" };
 
 	if (d->loops) {
 		yk_gpu_define(&b, "MAP_BLOCK", block_of(op));
 		yk_gpu_flag(&b, "OWN_MATH", true);
-		yk_gpu_flag(&b, "MAP_STREAM", stream);
+		yk_gpu_flag(&b, "MAP_STREAM", streams(d, op, call));
+	} else {
+		yk_gpu_define(&b, "MAP_EACH", each);
+		yk_gpu_flag(&b, "MAP_QUAD", four > 1);
 	}
 	return yk_gpu_kernel_map(d, op, call, &b, to);
 }
@@ -76,9 +108,15 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		return yk_gpu_error(err, "a map that this backend does not take");
 	if (!call.count[0])
 		return 0;
-	if ((err = kernel_of(d, op, &call, streams(d, op, &call), &kernel)))
-		return err;
-	struct yk_gpu_cut c = yk_gpu_cut_of(d, kernel, call.count[1], call.count[0], 1);
+	const int64_t four = fours(d, op, &call);
+	struct yk_gpu_cut c = { .block = { 1, 1 } };
+	for (size_t block = 0; block != c.block[0];) { // how large a group may be follows from the kernel
+		block = c.block[0];
+		if ((err = kernel_of(d, op, &call, four, four * (int64_t)block, &kernel)))
+			return err;
+		c = yk_gpu_cut_of(d, kernel, call.count[1] / (uint64_t)four, call.count[0], 1);
+		block = d->loops ? c.block[0] : block;
+	}
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_word(r, call.count[1]);
 	yk_gpu_arg_word(r, call.count[0]);

@@ -8,7 +8,7 @@
 #include "rows.h"
 
 enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // as in the ABI
-enum { AXES = 4, RECORD = 32 };                                   // of cl/resolvent_chain.cl
+enum { AXES = 4, RECORD = 32, LINK = 8 };                         // of cl/resolvent_chain.cl, resolvent_link.cl
 enum { WHOLE, LINKS, FROM_LINKS, LAST };                          // what a launch does: WHICH
 enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };                     // bytes that every GPU gives a group
 enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_LEAST = 64, LOOPS_VECTOR = 64 }; // the last: bytes
@@ -21,7 +21,7 @@ struct chain_args {
 	int64_t rank, dims[AXES];
 	int64_t n, rows, len, chunks, sides, parts;
 	int64_t sweeps;
-	float tolerance, blend, adaptive;
+	float tolerance, blend, blend_rest, adaptive;
 	int32_t has_b, has_c, has_bound;
 	struct chain_tensor a, b, c, z, g, out[4];
 };
@@ -92,6 +92,7 @@ static bool args_of(const struct yoke_op *op, struct chain_args *s)
 	s->has_b = yk_gpu_present(&op->in[1]);
 	s->has_c = yk_gpu_present(&op->in[2]);
 	s->blend = (float)op->attr[5].f;
+	s->blend_rest = (float)(op->attr[5].f - (double)s->blend);
 	s->adaptive = (float)op->attr[6].f;
 	for (int k = 0; k < 4; k++)
 		tensor((struct chain_tensor *[]){ &s->a, &s->b, &s->c, &s->z }[k], &op->in[k], 1);
@@ -247,7 +248,8 @@ static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct cha
 	chunks_of(r->device, &c, s);
 	if (s->parts == 1)
 		return launch(r, op, &c, s, serve, WHOLE);
-	yk_gpu_workspace(r, (uint64_t)(s->rows * s->parts) * RECORD * (wide ? 8 : 4));
+	const int64_t record = c.items > 1 ? RECORD : RECORD + LINK * c.width;
+	yk_gpu_workspace(r, (uint64_t)(s->rows * s->parts * record) * (wide ? 8 : 4));
 	int err = launch(r, op, &c, s, serve, LINKS);
 	if (!err)
 		err = launch(r, op, &c, s, serve, FROM_LINKS);

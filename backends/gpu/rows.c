@@ -57,6 +57,11 @@ bool yk_gpu_real(int dtype)
 	return dtype == yoke_f64 || yk_gpu_float(dtype);
 }
 
+bool yk_gpu_byte(int dtype)
+{
+	return dtype == yoke_i8 || dtype == yoke_u8;
+}
+
 bool yk_gpu_is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;
@@ -206,11 +211,17 @@ bool yk_gpu_streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 	       (uint64_t)yk_gpu_elements(out) >= d->stream_bytes / 4;
 }
 
+int64_t yk_gpu_most_groups(const struct yk_gpu_device *d, int64_t groups)
+{
+	return d->max_groups && groups > d->max_groups ? d->max_groups : groups;
+}
+
 int yk_gpu_launch_pieces(struct yk_gpu_record *r, int64_t pieces, size_t items, const char *name)
 {
 	const int64_t most = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : pieces, items, name);
+	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : yk_gpu_most_groups(r->device, pieces), items,
+				    name);
 }
 
 int yk_gpu_launch_groups(struct yk_gpu_record *r, int64_t groups, size_t items, const char *name)

@@ -37,6 +37,7 @@ bool yk_gpu_aligned(const struct yoke_view *, size_t bytes);
 bool yk_gpu_dense_of(const struct yoke_view *, int dtype);
 bool yk_gpu_float(int dtype); // f32, f16 or bf16
 bool yk_gpu_real(int dtype);  // these, or f64
+bool yk_gpu_byte(int dtype);  // i8 or u8
 
 // A BUFFER of f32, f16 or bf16 whose last axis is dense, of rank 1 at least and few outer axes?
 bool yk_gpu_is_rows(const struct yoke_view *);
@@ -73,6 +74,8 @@ int64_t yk_gpu_row_each(const struct yk_gpu_device *, int64_t count, int64_t col
 // Is an output so large, and do its rows lie such, that it is written past the caches?
 bool yk_gpu_streams(const struct yk_gpu_device *, const struct yoke_op *, const struct yoke_view *out);
 
+// So many groups, or as many of them as a launch has along its first axis.
+int64_t yk_gpu_most_groups(const struct yk_gpu_device *, int64_t groups);
 // Launches groups of `items` that share the pieces, each taking every so-manieth one.
 int yk_gpu_launch_pieces(struct yk_gpu_record *, int64_t pieces, size_t items, const char *name);
 // Launches `groups` groups of `items`.

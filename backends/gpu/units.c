@@ -8,22 +8,34 @@
 
 #include "contract.h"
 
-enum { LINES = 16, MOST = 16, SUMS = LINES * LINES }; // MOST: steps of k
+enum { LINES = 16, BYTES = 32, SUMS = LINES * LINES }; // BYTES: of the steps of a line
 enum { UNKNOWN, GOOD, BAD };
 
 // As the kernel's data.
 struct product {
 	union {
-		float of_f32[2 * LINES * MOST / 2];
-		uint16_t of_half[2 * LINES * MOST];
+		float of_f32[2 * LINES * BYTES / 4];
+		uint16_t of_half[2 * LINES * BYTES / 2];
+		uint8_t of_byte[2 * LINES * BYTES];
 	};
-	float sums[2][SUMS];
+	union {
+		float of_f32[SUMS];
+		int32_t of_i32[SUMS];
+	} sums[2]; // i32: of bytes
 };
 
 // -8 .. 8; no two lines of a are alike, none of b's columns, and a is not b.
 static int factor(int side, int line, int k)
 {
 	return (side ? 7 * line + 2 * k + 3 * line * k : 5 * line + 3 * k + line * k) % 17 - 8;
+}
+
+// What is multiplied: of bytes nearly all that they hold.
+static int factor_of(int dtype, int side, int line, int k)
+{
+	const int x = factor(side, line, k);
+
+	return dtype == yoke_i8 ? 15 * x : dtype == yoke_u8 ? 15 * (x + 8) : x;
 }
 
 static uint16_t half_of(int dtype, int x)
@@ -38,40 +50,49 @@ static uint16_t half_of(int dtype, int x)
 	return (uint16_t)(bits >> 16);
 }
 
-static float sum_of(int steps, int row, int column)
+static int sum_of(int dtype, int steps, int row, int column)
 {
 	int sum = 0;
 
 	for (int k = 0; k < steps; k++)
-		sum += 2 * factor(0, row, k) * factor(1, column, k);
-	return (float)sum;
+		sum += 2 * factor_of(dtype, 0, row, k) * factor_of(dtype, 1, column, k);
+	return sum;
+}
+
+static const char *name_of(int dtype)
+{
+	return dtype == yoke_f32 ? "tf32" : dtype == yoke_f16 ? "f16" : dtype == yoke_bf16 ? "bf16" : dtype == yoke_i8 ? "i8" : "u8";
 }
 
 static int test(struct yk_gpu_device *d, int dtype)
 {
-	const int steps = dtype == yoke_f32 ? MOST / 2 : MOST;
+	const int steps = BYTES / (dtype == yoke_f32 ? 4 : yk_gpu_byte(dtype) ? 1 : 2);
 	struct yk_gpu_build b = { .file = "units.cl", .name = "units_product" };
 	struct product p;
 	int wrong = 0;
 
 	memset(&p, 0xff, sizeof p);
 	for (int i = 0; i < 2 * LINES * steps; i++) {
-		const int x = factor(i / (LINES * steps), i / steps % LINES, i % steps);
+		const int x = factor_of(dtype, i / (LINES * steps), i / steps % LINES, i % steps);
 		if (dtype == yoke_f32)
 			p.of_f32[i] = (float)x;
+		else if (yk_gpu_byte(dtype))
+			p.of_byte[i] = (uint8_t)x;
 		else
 			p.of_half[i] = half_of(dtype, x);
 	}
 	yk_gpu_define(&b, "MATRIX", dtype);
 	yk_gpu_define(&b, "WARP", d->warp);
 	const int err = yk_gpu_try(d, &b, (size_t)d->warp, (size_t)d->warp, &p, sizeof p);
-	for (int i = 0; i < 2 * SUMS; i++)
-		wrong += !(p.sums[i / SUMS][i % SUMS] == sum_of(steps, i % SUMS / LINES, i % LINES));
+	for (int i = 0; i < 2 * SUMS; i++) {
+		const int at = i % SUMS, want = sum_of(dtype, steps, at / LINES, at % LINES);
+		wrong += !(yk_gpu_byte(dtype) ? p.sums[i / SUMS].of_i32[at] == want :
+						p.sums[i / SUMS].of_f32[at] == (float)want);
+	}
 	if (!err && !wrong)
 		return GOOD;
 	yk_gpu_log(YOKE_LOG_WARN, "%s:%u (%s) offers matrix units for %s, but %s: without them", yk_gpu_driver.name,
-		   d->index, d->info.name, dtype == yoke_f32 ? "tf32" : dtype == yoke_f16 ? "f16" : "bf16",
-		   err ? "their test fails" : "a product of theirs is wrong");
+		   d->index, d->info.name, name_of(dtype), err ? "their test fails" : "a product of theirs is wrong");
 	return BAD;
 }
 
@@ -81,7 +102,7 @@ static bool offered(const struct yk_gpu_device *d, int dtype)
 		return false;
 	if (dtype == yoke_f32)
 		return d->tf32 && yk_gpu_tf32_wanted();
-	return (dtype == yoke_f16 || dtype == yoke_bf16) && d->info.products >> dtype & 1;
+	return (dtype == yoke_f16 || dtype == yoke_bf16 || yk_gpu_byte(dtype)) && d->info.products >> dtype & 1;
 }
 
 bool yk_gpu_units(const struct yk_gpu_device *of, int dtype)

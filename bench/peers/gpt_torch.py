@@ -3,16 +3,23 @@
 """PyTorch as a peer of `yoke train`: the same model, weights, windows, optimizer and schedule.
 
     yoke train data=TEXT steps=0 out=START layers=2 ...
-    gpt_torch.py START TEXT steps=500 lr=1e-3 warmup=100 [batch=32] [threads=2]
+    gpt_torch.py START TEXT steps=500 lr=1e-3 warmup=100 [batch=32] [threads=2] [ranks=2] [parts=2]
+
+With ranks=N as many processes, each with its share of a step's parts of `batch` windows, by DistributedDataParallel
+over gloo; threads are a process's.  One process takes its parts one behind another.
 
 Reads the weights and shape of a checkpoint that was saved before the first step, trains on the very
-windows yoke would, prints tokens/s (median over steps after 10 of warm-up), the growth of the resident
+windows yoke would, prints tokens/s (median over steps after warm=10 of them), the growth of the resident
 set over start-up at its highest, and the validation loss over all validation windows.
 """
+import contextlib
 import json
 import math
+import os
 import resource
+import socket
 import struct
+import subprocess
 import sys
 import time
 
@@ -20,6 +27,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+# what yoke train takes for auto with adamw
+AUTO = {"lr": 1e-3, "warmup": 100, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.99, "clip": 1}
 MASK64 = (1 << 64) - 1
 
 
@@ -85,13 +94,37 @@ def loss_of(p, ids, layers, heads, mask):
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1))
 
 
+class Net(torch.nn.Module):
+    def __init__(self, p, layers, heads, mask):
+        super().__init__()
+        self.names, self.shape = list(p), (layers, heads, mask)
+        self.list = torch.nn.ParameterList(p.values())  # they are Parameters, which stay the ones of p
+
+    def forward(self, ids):
+        return loss_of(dict(zip(self.names, self.list)), ids, *self.shape)
+
+
+def start():
+    """Processes of this program, each a rank."""
+    n = int(dict(a.split("=", 1) for a in sys.argv[3:]).get("ranks", 1))
+    if n == 1 or "RANK" in os.environ:
+        return main()
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    others = [subprocess.Popen([sys.executable, *sys.argv], env={
+        **os.environ, "RANK": str(r), "WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+        for r in range(n)]
+    sys.exit(max(x.wait() for x in others))
+
+
 def main():
     folder, text = sys.argv[1:3]
     o = dict(a.split("=", 1) for a in sys.argv[3:])
     torch.set_num_threads(int(o.get("threads", 2)))
     manifest = json.load(open(f"{folder}/manifest.json"))
     config = manifest["config"]
-    get = lambda key: float(o.get(key, config[key]))
+    get = lambda key: float(o.get(key, AUTO[key] if config[key] == "auto" else config[key]))
     layers, heads, context, batch = (int(get(k)) for k in ("layers", "heads", "context", "batch"))
     steps, warmup, seed = int(get("steps")), int(get("warmup")), int(get("seed"))
     files = [f["name"] for f in manifest["files"]] if isinstance(manifest["files"], list) \
@@ -102,23 +135,29 @@ def main():
     valid_start = len(data) - held
     n_train, n_valid = (valid_start - 1) // context, (held - 1) // context
     start = resident()
-    p = {k: v.requires_grad_() for k, v in safetensors(f"{folder}/{weights}").items()}
+    ranks, rank = int(o.get("ranks", 1)), int(os.environ.get("RANK", 0))
+    mine = int(o.get("parts", ranks)) // ranks  # parts of a step
+    p = {k: torch.nn.Parameter(v) for k, v in safetensors(f"{folder}/{weights}").items()}
     decay = [v for v in p.values() if v.dim() == 2]
     plain = [v for v in p.values() if v.dim() != 2]
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": get("weight_decay")},
                              {"params": plain, "weight_decay": 0.0}],
                             lr=0.0, betas=(get("beta1"), get("beta2")), eps=1e-8)
     mask = torch.full((context, context), -math.inf).triu(1)
+    net = Net(p, layers, heads, mask)
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+        net = torch.nn.parallel.DistributedDataParallel(net)
     at, epoch, seconds, peak = 0, 0, [], 0
     for t in range(1, steps + 1):
         rows = []
-        for _ in range(batch):
+        for _ in range(batch * mine * ranks):
             if at == n_train:
                 at, epoch = 0, epoch + 1
             w = permuted(at, n_train, mix(seed ^ mix(epoch + 1)))
             at += 1
             rows.append(data[w * context:w * context + context + 1])
-        ids = torch.from_numpy(np.stack(rows))
+        ids = torch.from_numpy(np.stack(rows)).view(ranks, mine, batch, context + 1)[rank]
         lr, least = get("lr"), 0.1 * get("lr")
         if t < warmup:
             lr *= t / warmup
@@ -128,11 +167,14 @@ def main():
             group["lr"] = lr
         begin = time.perf_counter()
         opt.zero_grad(set_to_none=True)
-        loss = loss_of(p, ids, layers, heads, mask)
-        loss.backward()
+        for i in range(mine):
+            # what is summed over processes is so behind the last part alone
+            with net.no_sync() if ranks > 1 and i + 1 < mine else contextlib.nullcontext():
+                loss = net(ids[i]) / mine
+                loss.backward()
         torch.nn.utils.clip_grad_norm_(list(p.values()), get("clip"))
         opt.step()
-        value = loss.item()
+        value = loss.item() * mine
         seconds.append(time.perf_counter() - begin)
         peak = max(peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
         if t % int(o.get("log", 100)) == 0:
@@ -146,12 +188,14 @@ def main():
                 ids = torch.from_numpy(np.stack(rows))
                 total += loss_of(p, ids, layers, heads, mask).item() * len(rows)
                 count += len(rows)
-    timed = sorted(seconds[min(10, len(seconds) - 1):])
-    print(json.dumps({"tokens_per_s": batch * context / timed[len(timed) // 2],
-                      "tokens_per_s_90": batch * context / timed[len(timed) * 9 // 10],
+    if rank:
+        return
+    timed = sorted(seconds[min(int(o.get("warm", 10)), len(seconds) - 1):])
+    print(json.dumps({"tokens_per_s": batch * mine * ranks * context / timed[len(timed) // 2],
+                      "tokens_per_s_90": batch * mine * ranks * context / timed[len(timed) * 9 // 10],
                       "peak_bytes": peak - start,
                       "val_loss": total / count if count else None, "windows": [n_train, n_valid]}))
 
 
 if __name__ == "__main__":
-    main()
+    start()

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dist/mpi_module.h"
@@ -31,18 +32,39 @@ static int check(int code, const char *call)
 static int begin(uint32_t *rank, uint32_t *ranks)
 {
 	int on = 0, level, r = 0, n = 0;
-	if (check(MPI_Initialized(&on), "MPI_Initialized") < 0)
-		return -1;
-	if (!on && check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread") < 0)
-		return -1;
-	began = !on;
-	if (check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup") < 0 ||
-	    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler") < 0 ||
-	    check(MPI_Comm_rank(comm, &r), "MPI_Comm_rank") < 0 || check(MPI_Comm_size(comm, &n), "MPI_Comm_size") < 0)
+	if (comm == MPI_COMM_NULL) {
+		if (check(MPI_Initialized(&on), "MPI_Initialized") < 0)
+			return -1;
+		if (!on && check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") < 0)
+			return -1;
+		began = !on;
+		if (check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup") < 0 ||
+		    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler") < 0)
+			return -1;
+	}
+	if (check(MPI_Comm_rank(comm, &r), "MPI_Comm_rank") < 0 || check(MPI_Comm_size(comm, &n), "MPI_Comm_size") < 0)
 		return -1;
 	*rank = (uint32_t)r;
 	*ranks = (uint32_t)n;
 	return 0;
+}
+
+static int serialized(void)
+{
+	int level = MPI_THREAD_SINGLE;
+	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+}
+
+static int near(uint32_t *local, uint32_t *locals)
+{
+	MPI_Comm here = MPI_COMM_NULL;
+	int r = 0, n = 0;
+	if (check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), "MPI_Comm_split_type") < 0 ||
+	    check(MPI_Comm_rank(here, &r), "MPI_Comm_rank") < 0 || check(MPI_Comm_size(here, &n), "MPI_Comm_size") < 0)
+		return -1;
+	*local = (uint32_t)r;
+	*locals = (uint32_t)n;
+	return check(MPI_Comm_free(&here), "MPI_Comm_free");
 }
 
 static int gather(const void *mine, size_t bytes, void *all)
@@ -108,6 +130,8 @@ static int sum(const float *mine, float *all, size_t n)
 
 static void end(void)
 {
+	if (comm == MPI_COMM_NULL)
+		return;
 	MPI_Comm_free(&comm);
 	if (began)
 		MPI_Finalize();
@@ -122,8 +146,11 @@ __attribute__((visibility("default"))) yk_mpi_fn yoke_mpi;
 const struct yk_mpi *yoke_mpi(void)
 {
 	static const struct yk_mpi table = {
-		.abi = YK_MPI_ABI, .begin = begin, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
+		.abi = YK_MPI_ABI, .begin = begin, .serialized = serialized, .near = near, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
 		.done = done, .sum = sum, .end = end, .error = error,
 	};
+	// Who asks whether a message is there sleeps between two questions.  Open MPI, of more ranks than processors, gives the
+	// processor away at each question, too: as often as there are lines of ranks, and to whoever else is there.
+	setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
 	return &table;
 }

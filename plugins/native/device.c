@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../backends/gpu/contract.h"
 #include "native.h"
 
 #define MOST_DEVICES 64 // bits of `peers`
@@ -46,7 +47,8 @@ static void fill_info(struct yk_native_device *d)
 
 	info->size = sizeof *info;
 	info->kind = integrated ? YOKE_DEVICE_IGPU : YOKE_DEVICE_GPU;
-	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0);
+	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0) |
+		      (d->gpu.tf32 && yk_gpu_tf32_wanted() ? YOKE_DEVICE_TF32 : 0);
 	info->units = number(d, V_UNITS);
 	if (!yk_native_code(V_MEMORY(&bytes, d->id)))
 		info->memory = info->max_segment = bytes;
@@ -85,6 +87,8 @@ static void fill_limits(struct yk_native_device *d)
 	d->grid[0] = (int)number(d, V_GRID_X);
 	d->grid[1] = (int)number(d, V_GRID_Y);
 	d->grid[2] = (int)number(d, V_GRID_Z);
+	const int64_t most = V_MOST_ITEMS / 1024, along = d->grid[0];
+	g->max_groups = along < most ? along : most;
 	g->local_bytes = g->info.local_bytes;
 	g->vector = 1;
 	g->warp = (int)g->info.warp;

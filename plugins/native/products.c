@@ -80,12 +80,15 @@ static int make_desc(struct yk_gpu_device *d, struct plan *p)
 {
 	const struct yk_native_problem *x = &p->problem;
 	const int compute = x->dtype == yoke_f64 ? V_COMPUTE_64F : x->tf32 ? V_COMPUTE_TF32 : V_COMPUTE_32F;
+	static void *const some = (void *)256; // an address as aligned as a row's
 	int err = check(d, V_LT_DESC_NEW(&p->desc, compute, x->dtype == yoke_f64 ? V_R_64F : V_R_32F));
 
 	// its A is our b
 	err = err ? err : set_desc(d, p, V_DESC_TRANSA, x->transposed[YK_B] ? V_OP_T : V_OP_N);
 	err = err ? err : set_desc(d, p, V_DESC_TRANSB, x->transposed[YK_A] ? V_OP_T : V_OP_N);
-	return err || !x->then ? err : set_desc(d, p, V_DESC_EPILOGUE, epilogue_of(x->then));
+	err = err || !x->then ? err : set_desc(d, p, V_DESC_EPILOGUE, epilogue_of(x->then));
+	// hipBLASLt before ROCm 6.2 finds no algorithm where there is no row yet
+	return err || !(x->then & YK_THEN_BIAS) ? err : check(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &some, sizeof some));
 }
 
 // A matrix of `rows` of ours, each its column.

@@ -317,17 +317,15 @@ static size_t group_of(size_t items, size_t most)
 	return n;
 }
 
-// A grid of two axes goes on along the third where its second ends: GLOBAL_ID of the CUDA prologue.
-static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[3])
+// A grid of two axes goes on along the third where its second ends, and may have a few groups more then: GLOBAL_ID and
+// GROUP_LINE of the CUDA prologue.
+static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[3], unsigned one)
 {
-	if (groups[0] > (size_t)d->grid[0])
+	if (groups[0] > (size_t)d->grid[0] || groups[0] > (uint64_t)V_MOST_ITEMS / one)
 		return false;
 	if (dims < 3 && groups[1] > (size_t)d->grid[1]) {
-		size_t z = (groups[1] + (size_t)d->grid[1] - 1) / (size_t)d->grid[1];
-		while (z <= (size_t)d->grid[2] && groups[1] % z)
-			z++;
-		groups[2] = z;
-		groups[1] = z <= (size_t)d->grid[2] ? groups[1] / z : SIZE_MAX;
+		groups[2] = (groups[1] + (size_t)d->grid[1] - 1) / (size_t)d->grid[1];
+		groups[1] = (groups[1] + groups[2] - 1) / groups[2];
 	}
 	return groups[1] <= (size_t)d->grid[1] && groups[2] <= (size_t)d->grid[2];
 }
@@ -348,7 +346,7 @@ int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const 
 		block[i] = (unsigned)one;
 		groups[i] = items[i] / one;
 	}
-	if (!fold(d, dims, groups))
+	if (!fold(d, dims, groups, block[0]))
 		return V_INVALID_VALUE;
 	for (int i = 0; i < 3; i++)
 		grid[i] = (unsigned)groups[i];

@@ -148,6 +148,7 @@
 	  (uint32_t device, uint32_t sensor, rsmi_temperature_metric_t metric, int64_t *millidegrees)) \
 	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_power_ave_get, \
 	  (uint32_t device, uint32_t sensor, uint64_t *microwatts)) \
+	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_current_socket_power_get, (uint32_t device, uint64_t *microwatts)) \
 	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_power_cap_get, \
 	  (uint32_t device, uint32_t sensor, uint64_t *microwatts)) \
 	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_energy_count_get, \

@@ -53,7 +53,8 @@ static void ask_power(uint32_t i, struct yoke_sample *s)
 	uint64_t uw, count, time;
 	float each;
 
-	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw)) {
+	// MI300 and later know no mean
+	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw) || ASK(rsmi_dev_current_socket_power_get, i, &uw)) {
 		s->power_w = (double)uw / 1e6;
 		s->known |= YOKE_SAMPLE_POWER;
 	}

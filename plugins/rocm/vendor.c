@@ -89,8 +89,8 @@ static const char *matrix_of(const char *arch)
 	return "";
 }
 
-// Architectures whose matrix units the prologue of the kernels' texts uses, for factors of f16 and bf16.
-static bool has_units(const char *arch)
+// Dtypes of factors for which the prologue of the kernels' texts uses matrix units of an architecture.
+static uint32_t units_of(const char *arch)
 {
 	static const char *const with[] = { "gfx90a", "gfx940", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102",
 					    "gfx1103" };
@@ -98,8 +98,8 @@ static bool has_units(const char *arch)
 
 	for (size_t i = 0; i < sizeof with / sizeof *with; i++)
 		if (strlen(with[i]) == n && !memcmp(arch, with[i], n))
-			return true;
-	return false;
+			return 1u << yoke_f16 | 1u << yoke_bf16 | 1u << yoke_i8 | 1u << yoke_u8;
+	return 0;
 }
 
 bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
@@ -113,7 +113,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
 	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64; // its factors lie twice in registers
-	d->gpu.info.products = has_units(d->arch) ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
+	d->gpu.info.products = units_of(d->arch);
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
 		return false;

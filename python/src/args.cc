@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <unistd.h>
 
 namespace py {
 
@@ -12,22 +13,36 @@ namespace py {
 static std::mutex contexts_lock;
 static std::vector<Context *> contexts; // for as long as the process lives, as their tensors may
 
-// A thread's own context goes with it.
+static void context_end(Context *made)
+{
+	yoke_context *c;
+	{
+		std::lock_guard<std::mutex> g(contexts_lock);
+		c = made->c;
+		made->c = nullptr;
+	}
+	yoke_context *now = yoke_use(nullptr);
+	if (now != c)
+		yoke_use(now);
+	yoke_context_free(c); // NULL: it has gone before
+}
+
+// A thread's own context goes with it: the main one's with the process, others' with what Python keeps of a thread, which is
+// before who joins it goes on.
 struct Thread {
 	Context *made = nullptr;
 	~Thread()
 	{
-		if (!made)
-			return;
-		yoke_context *c = made->c;
-		{
-			std::lock_guard<std::mutex> g(contexts_lock);
-			made->c = nullptr;
-		}
-		yoke_context_free(c);
+		if (made)
+			context_end(made);
 	}
 };
 static thread_local Thread thread;
+
+static void thread_ends(PyObject *capsule)
+{
+	context_end(static_cast<Context *>(PyCapsule_GetPointer(capsule, "yoke.context")));
+}
 
 Context *known(yoke_context *c)
 {
@@ -48,6 +63,12 @@ Context *current()
 		if (!(c = yoke_context_new(nullptr)))
 			fail();
 		thread.made = known(c);
+		PyObject *mine = getpid() == gettid() ? nullptr : PyThreadState_GetDict();
+		nb::object end = nb::steal(mine ? PyCapsule_New(thread.made, "yoke.context", thread_ends) : nullptr);
+		if (end.is_valid() && PyDict_SetItemString(mine, "yoke.context", end.ptr()) < 0) {
+			PyErr_Clear();
+			PyCapsule_SetDestructor(end.ptr(), nullptr); // it goes a little later
+		}
 	}
 	yoke_use(c);
 	if (!last || last->c != c)
@@ -340,11 +361,9 @@ Ops::Ops(nb::handle list, bool optional, const char *call)
 {
 	if (is_tensor(list.ptr()) || !PySequence_Check(list.ptr()))
 		type_error(call, "a list of tensors", list);
-	Py_ssize_t n = PySequence_Size(list.ptr());
+	const Py_ssize_t n = size_of(list);
 	for (Py_ssize_t i = 0; i < n; i++) {
-		nb::object item = nb::steal(PySequence_GetItem(list.ptr(), i));
-		if (!item.is_valid())
-			throw nb::python_error();
+		nb::object item = item_of(list, i);
 		if (!optional && !is_tensor(item.ptr()))
 			type_error(call, "a list of tensors", item);
 		op.push_back(std::make_unique<Op>());
@@ -378,6 +397,22 @@ static int64_t integer(nb::handle o, const char *call)
 	return v;
 }
 
+Py_ssize_t size_of(nb::handle list)
+{
+	const Py_ssize_t n = PySequence_Size(list.ptr());
+	if (n < 0)
+		throw nb::python_error();
+	return n;
+}
+
+nb::object item_of(nb::handle list, Py_ssize_t i)
+{
+	nb::object item = nb::steal(PySequence_GetItem(list.ptr(), i));
+	if (!item.is_valid())
+		throw nb::python_error();
+	return item;
+}
+
 std::vector<int64_t> shape_of(nb::handle o, const char *call)
 {
 	std::vector<int64_t> v;
@@ -385,9 +420,9 @@ std::vector<int64_t> shape_of(nb::handle o, const char *call)
 		v.push_back(integer(o, call));
 		return v;
 	}
-	Py_ssize_t n = PySequence_Size(o.ptr());
+	const Py_ssize_t n = size_of(o);
 	for (Py_ssize_t i = 0; i < n; i++) {
-		nb::object item = nb::steal(PySequence_GetItem(o.ptr(), i));
+		nb::object item = item_of(o, i);
 		v.push_back(integer(item, call));
 	}
 	return v;
@@ -477,9 +512,9 @@ std::vector<std::string> strings_of(nb::handle o, const char *call)
 		return v;
 	if (PyUnicode_Check(o.ptr()) || !PySequence_Check(o.ptr()))
 		type_error(call, "a list of texts", o);
-	Py_ssize_t n = PySequence_Size(o.ptr());
+	const Py_ssize_t n = size_of(o);
 	for (Py_ssize_t i = 0; i < n; i++)
-		v.push_back(OwnText(nb::steal(PySequence_GetItem(o.ptr(), i)), call).text);
+		v.push_back(OwnText(item_of(o, i), call).text);
 	return v;
 }
 
@@ -496,9 +531,9 @@ std::vector<double> numbers_of(nb::handle o, const char *call)
 	std::vector<double> v;
 	if (!PySequence_Check(o.ptr()))
 		type_error(call, "a list of numbers", o);
-	Py_ssize_t n = PySequence_Size(o.ptr());
+	const Py_ssize_t n = size_of(o);
 	for (Py_ssize_t i = 0; i < n; i++) {
-		nb::object item = nb::steal(PySequence_GetItem(o.ptr(), i));
+		nb::object item = item_of(o, i);
 		v.push_back(PyFloat_AsDouble(item.ptr()));
 		if (v.back() == -1 && PyErr_Occurred())
 			throw nb::python_error();
@@ -554,6 +589,7 @@ void args_setup(nb::module_ &m)
 		dtypes.clear();
 		dtype_class.reset();
 		record_class.reset();
+		ops_forget();
 	});
 }
 

@@ -122,16 +122,42 @@ std::string line_of(const std::exception &);
 
 // ---- waits ----
 
+// Without the GIL, and with it again: nanobind's, and a note of it for who has to know and may not ask, since the stable
+// ABI has no PyGILState_Check.
+inline thread_local bool without_gil;
+template <typename G, bool without> struct Noted {
+	bool was = without_gil;
+	G gil;
+	Noted() { without_gil = without; }
+	~Noted() { without_gil = was; }
+};
+using Unlocked = Noted<nb::gil_scoped_release, true>;
+using Locked = Noted<nb::gil_scoped_acquire, false>;
+// Does this thread hold the GIL?  One that Python does not know holds none.
+inline bool locked()
+{
+	return !without_gil && PyGILState_GetThisThreadState();
+}
+
+// What Python's objects do for C is over: at exit.
+void ops_forget();
+
 // What has to be done between Python's calls and yoke's: what yoke gave back is released, and an evaluation that Ctrl-C
 // left alone is waited for.
 void enter();
+// While there is one, this thread is in a function of an op's, which may record only: nothing waits for another thread.
+struct Recording {
+	bool was;
+	Recording();
+	~Recording();
+};
 // Calls fn without the GIL, and raises its error.  On the main thread another one does it, so that Ctrl-C ends the wait;
 // fn goes on then, so it must own what it uses.
 int64_t wait_for(std::function<int64_t()> fn);
 // For what cannot be left alone: without the GIL, in this thread.
 template <typename F> auto unlocked(F fn)
 {
-	nb::gil_scoped_release gil;
+	Unlocked gil;
 	return fn();
 }
 // Python's reference is dropped by one of the next calls; from any thread.
@@ -233,6 +259,9 @@ struct Ops {
 };
 void same_count(const char *call, size_t a, size_t b);
 
+// How many a list has, and one of them; raises what the list raises.
+Py_ssize_t size_of(nb::handle list);
+nb::object item_of(nb::handle list, Py_ssize_t i);
 std::vector<int64_t> shape_of(nb::handle, const char *call);
 // n numbers, or one for all.
 void fill(nb::handle, int64_t *to, int n, const char *call);

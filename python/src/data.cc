@@ -196,7 +196,7 @@ struct Reader {
 static int read_samples(void *arg, int64_t n, struct yoke_item *const *items)
 {
 	auto *r = static_cast<Reader *>(arg);
-	nb::gil_scoped_acquire gil;
+	Locked gil;
 	int failed = 0;
 	for (int64_t i = 0; i < n; i++) {
 		struct yoke_item *s = items[i];

@@ -17,7 +17,7 @@ struct Fit {
 // Calls fn with the GIL, in a scope of C's if it is in one: what it leaves to objects stays where `lift` says so.
 template <typename F> static int called(Fit *f, bool scoped, bool lift, int wrong, F fn)
 {
-	nb::gil_scoped_acquire gil;
+	Locked gil;
 	Scope *scope = nullptr;
 	try {
 		scope = scoped ? scope_of_c(current()) : nullptr;

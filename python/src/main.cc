@@ -15,7 +15,7 @@ YOKE_BOUND(X)
 static const char *where()
 {
 	static thread_local std::string text;
-	if (!PyGILState_Check())
+	if (!py::locked())
 		return nullptr;
 	PyObject *type, *value, *trace;
 	PyErr_Fetch(&type, &value, &trace);

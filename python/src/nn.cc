@@ -3,6 +3,7 @@
 #include "module.h"
 #include "docs.h"
 
+#include <algorithm>
 #include <map>
 
 namespace py {
@@ -56,6 +57,13 @@ static void need_root(const Module &child, const char *call)
 	}
 }
 
+// What fits C frees for want of memory alone.
+static void freed_for_memory(Module &child, const yoke_module *made)
+{
+	if (!made && yoke_error_code() == YOKE_ENOMEM)
+		child.tree->root = nullptr;
+}
+
 // ---- modules that are written in Python ----
 
 struct Python {
@@ -70,7 +78,7 @@ static void drop(void *o)
 
 static int python_forward(yoke_module *, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
-	nb::gil_scoped_acquire gil;
+	Locked gil;
 	auto *p = static_cast<Python *>(state);
 	Scope *scope = nullptr;
 	try {
@@ -185,8 +193,12 @@ static void rename_by(void *arg, const char *name, char *to, size_t room)
 	auto *r = static_cast<Renamed *>(arg);
 	std::string text = name;
 	try {
-		if (!r->error)
-			text = nb::cast<std::string>(r->fn(name));
+		if (!r->error) {
+			nb::object to_name = r->fn(name);
+			if (!PyUnicode_Check(to_name.ptr()))
+				throw nb::type_error(("module_load: rename gives a text for '" + text + "'").c_str());
+			text = nb::cast<std::string>(to_name);
+		}
 	} catch (...) {
 		r->error = std::current_exception();
 	}
@@ -228,13 +240,22 @@ static Made<Module> sequential(nb::sequence list)
 	enter();
 	std::vector<yoke_module *> m;
 	for (nb::handle o : list) {
+		yoke_module *one = nb::cast<Module &>(o).m;
 		need_root(nb::cast<Module &>(o), "nn_sequential");
-		m.push_back(nb::cast<Module &>(o).m);
+		if (std::find(m.begin(), m.end(), one) != m.end()) {
+			PyErr_Format(PyExc_ValueError, "nn_sequential: module %zu is there before; a module has one place, its "
+				     "parameters may be shared", m.size());
+			throw nb::python_error();
+		}
+		m.push_back(one);
 	}
-	Made<Module> all = made(yoke_nn_sequential(static_cast<int>(m.size()), m.data()));
+	yoke_module *all = yoke_nn_sequential(static_cast<int>(m.size()), m.data());
 	for (nb::handle o : list)
-		joined(nb::cast<Module &>(o), nb::cast<Module &>(all.o));
-	return all;
+		freed_for_memory(nb::cast<Module &>(o), all);
+	Made<Module> made_all = made(all);
+	for (nb::handle o : list)
+		joined(nb::cast<Module &>(o), nb::cast<Module &>(made_all.o));
+	return made_all;
 }
 
 template <typename F> static Made<Module> around(Module &inner, const char *call, F fn)
@@ -242,8 +263,7 @@ template <typename F> static Made<Module> around(Module &inner, const char *call
 	enter();
 	need_root(inner, call);
 	yoke_module *m = fn(inner.m);
-	if (!m)
-		inner.tree->root = nullptr; // it was freed
+	freed_for_memory(inner, m);
 	Made<Module> all = made(m);
 	joined(inner, nb::cast<Module &>(all.o));
 	return all;
@@ -375,10 +395,11 @@ void nn_setup(nb::module_ &m)
 		enter();
 		OwnText n(name.o, "module_child");
 		yoke_module *to = self.get("module_child");
-		need_root(child, "module_child");
 		bool part = false; // of itself; C leaves it alone then
 		for (const Tree *t = self.tree.get(); t; t = t->into.get())
 			part |= t == child.tree.get();
+		if (!part)
+			need_root(child, "module_child");
 		int err = yoke_module_child(to, n.c(), child.m);
 		if (!err)
 			joined(child, self);

@@ -12,6 +12,15 @@ struct Own {
 	std::string name, text, entry;
 };
 
+static std::vector<Own *> owns;
+
+void ops_forget()
+{
+	for (Own *o : owns)
+		for (nb::object *fn : { &o->shape, &o->decompose, &o->gradient, &o->geometry })
+			fn->reset();
+}
+
 static nb::object spec_of(const struct yoke_op_tensor &t)
 {
 	if (t.dtype == YOKE_DTYPE_NONE)
@@ -33,13 +42,31 @@ static nb::tuple specs_of(const struct yoke_op_args *a)
 	return nb::tuple(all);
 }
 
+// What an op's function gives for n of something: a list of as many.
+static void need_list(const char *op, nb::handle y, int n, const char *of)
+{
+	if (PyUnicode_Check(y.ptr()) || is_tensor(y.ptr()) || !PySequence_Check(y.ptr()))
+		PyErr_Format(PyExc_TypeError, "%s gives %R, and should give a list of %d, %s", op, Py_TYPE(y.ptr()), n, of);
+	else if (size_of(y) != n)
+		PyErr_Format(PyExc_ValueError, "%s gives a list of %zd, and should give one of %d, %s", op, size_of(y), n, of);
+	else
+		return;
+	throw nb::python_error();
+}
+
 // Runs fn with the GIL; an exception of Python's is the op's error.
 template <typename F> static int run(const struct yoke_op_args *a, F fn)
 {
-	nb::gil_scoped_acquire gil;
+	if (!Py_IsInitialized())
+		return yoke_op_fail(a, YOKE_EINVAL, "Python has ended");
+	Locked gil;
+	Recording alone;
 	std::string why;
 	try {
-		fn(*static_cast<Own *>(a->arg));
+		Own &o = *static_cast<Own *>(a->arg);
+		if (!o.shape.is_valid())
+			throw std::runtime_error("its functions are gone: Python is at its end");
+		fn(o);
 		return 0;
 	} catch (const std::exception &e) {
 		why = line_of(e);
@@ -53,9 +80,9 @@ static int own_shape(const struct yoke_op_args *a, struct yoke_op_tensor *out)
 		nb::object list = nb::steal(PyObject_CallObject(o.shape.ptr(), specs_of(a).ptr()));
 		if (!list.is_valid())
 			throw nb::python_error();
-		same_count(a->name, static_cast<size_t>(a->nout), static_cast<size_t>(PySequence_Size(list.ptr())));
+		need_list("shape", list, a->nout, "what each result is");
 		for (int i = 0; i < a->nout; i++) {
-			nb::object one = nb::steal(PySequence_GetItem(list.ptr(), i));
+			nb::object one = item_of(list, i);
 			std::vector<int64_t> dims = shape_of(nb::object(one.attr("shape")), a->name);
 			if (dims.size() > YOKE_MAX_RANK)
 				throw nb::value_error("a result has too many axes");
@@ -67,24 +94,27 @@ static int own_shape(const struct yoke_op_args *a, struct yoke_op_tensor *out)
 }
 
 // What a function records with tensors that are C's goes to C; `none`: a result may be None.
-static void recorded(nb::object &fn, nb::tuple args, int n, bool none, yoke_tensor **to)
+static void recorded(const char *what, nb::object &fn, nb::tuple args, int n, bool none, yoke_tensor **to)
 {
+	const char *of = none ? "the gradient by each operand" : "the results";
 	Scope *scope = scope_of_c(current());
 	try {
 		nb::object y = nb::steal(PyObject_CallObject(fn.ptr(), args.ptr()));
 		if (!y.is_valid())
 			throw nb::python_error();
-		const bool single = n == 1 && (is_tensor(y.ptr()) || y.is_none());
+		const bool single = n == 1 && (is_tensor(y.ptr()) || (y.is_none() && none));
 		if (!single)
-			same_count("own op", static_cast<size_t>(n), static_cast<size_t>(std::max<Py_ssize_t>(0, PySequence_Size(y.ptr()))));
+			need_list(what, y, n, of);
 		for (int i = 0; i < n; i++) {
-			nb::object one = single ? y : nb::steal(PySequence_GetItem(y.ptr(), i));
+			nb::object one = single ? y : item_of(y, i);
 			if (one.is_none() && none) {
 				to[i] = YOKE_NONE;
 				continue;
 			}
-			if (!is_tensor(one.ptr()))
-				throw nb::type_error("an op's function gives tensors");
+			if (!is_tensor(one.ptr())) {
+				PyErr_Format(PyExc_TypeError, "%s gives %R at %d, and should give a tensor", what, Py_TYPE(one.ptr()), i);
+				throw nb::python_error();
+			}
 			to[i] = as_tensor(one.ptr())->h;
 			if (as_tensor(one.ptr())->scope == scope)
 				as_tensor(one.ptr())->held = Held::LENT;
@@ -106,14 +136,14 @@ static nb::object lent_list(int n, yoke_tensor *const *t)
 
 static int own_decompose(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor **out)
 {
-	return run(a, [&](Own &o) { recorded(o.decompose, nb::tuple(lent_list(a->nin, in)), a->nout, false, out); });
+	return run(a, [&](Own &o) { recorded("decompose", o.decompose, nb::tuple(lent_list(a->nin, in)), a->nout, false, out); });
 }
 
 static int own_gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
 			yoke_tensor **to)
 {
 	return run(a, [&](Own &o) {
-		recorded(o.gradient, nb::make_tuple(lent_list(a->nin, in), lent_list(a->nout, out), lent_list(a->nout, g)), a->nin,
+		recorded("gradient", o.gradient, nb::make_tuple(lent_list(a->nin, in), lent_list(a->nout, out), lent_list(a->nout, g)), a->nin,
 			 true, to);
 	});
 }
@@ -152,7 +182,7 @@ static int op_register(const std::string &name, int inputs, int outputs, nb::obj
 	d.entry = e.there ? o->entry.c_str() : nullptr;
 	d.arg = o.get();
 	const int op = static_cast<int>(check(yoke_op_register(&d)));
-	o.release();
+	owns.push_back(o.release());
 	return op;
 }
 

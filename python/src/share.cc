@@ -201,7 +201,8 @@ template <typename M> static PyObject *capsule_of(Tensor *t, const std::shared_p
 	return c;
 }
 
-// JAX's arrays are never written, and it asks in the old way.
+// JAX's arrays are never written, and it asks in the old way (JAX 0.10: with stream=None alone), which says nothing of who
+// asks: so the caller's module has to.
 static bool asked_by_jax()
 {
 	nb::object frame = nb::borrow(reinterpret_cast<PyObject *>(PyEval_GetFrame()));
@@ -209,6 +210,12 @@ static bool asked_by_jax()
 		return false;
 	nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
 	return PyUnicode_Check(name.ptr()) && nb::cast<std::string>(name).rfind("jax.", 0) == 0;
+}
+
+[[noreturn]] static void refuse(PyObject *kind, const char *format, long long a = 0, long long b = 0, long long c = 0)
+{
+	PyErr_Format(kind, format, a, b, c);
+	throw nb::python_error();
 }
 
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -221,8 +228,10 @@ PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 		enter();
 		bool is_new = false;
 		if (version != Py_None) {
-			nb::object major = nb::steal(PySequence_GetItem(version, 0));
-			is_new = major.is_valid() && PyLong_AsLong(major.ptr()) >= 1;
+			std::vector<int64_t> v = shape_of(version, "__dlpack__");
+			if (v.size() != 2)
+				refuse(PyExc_ValueError, "__dlpack__: max_version is a pair (major, minor), not of %lld", static_cast<long long>(v.size()));
+			is_new = v[0] >= 1;
 		}
 		if (device != Py_None) {
 			std::vector<int64_t> d = shape_of(device, "__dlpack__");
@@ -272,12 +281,6 @@ template <typename M> static void give_back(void *m)
 template <typename M> static void later(void *m)
 {
 	release_later(give_back<M>, m);
-}
-
-[[noreturn]] static void refuse(PyObject *kind, const char *format, long long a = 0, long long b = 0, long long c = 0)
-{
-	PyErr_Format(kind, format, a, b, c);
-	throw nb::python_error();
 }
 
 // The tensor's bytes are elements one behind another; `order` of its axes from the slowest on.

@@ -116,7 +116,9 @@ static PyObject *two(PyObject *a, PyObject *b, Two fn, const char *name, bool re
 
 static bool is_real(yoke_tensor *t)
 {
-	int d = yoke_dtype(t);
+	const int d = yoke_dtype(t);
+	if (d < 0) // of one that is gone: who computes with it says so
+		yoke_error_clear();
 	return d == yoke_f32 || d == yoke_f64 || d == yoke_f16 || d == yoke_bf16;
 }
 
@@ -285,7 +287,8 @@ static PyObject *item(PyObject *self, PyObject *)
 {
 	return guarded([&]() -> PyObject * {
 		enter();
-		int dtype = yoke_dtype(as_tensor(self)->h);
+		alive(as_tensor(self), "item");
+		int dtype = static_cast<int>(check(yoke_dtype(as_tensor(self)->h)));
 		if (dtype == yoke_i64 && yoke_count(as_tensor(self)->h) == 1) {
 			auto to = std::make_shared<int64_t>(0);
 			yoke_tensor *h = as_tensor(self)->h;
@@ -361,7 +364,7 @@ static PyObject *get_t(PyObject *self, void *)
 	return guarded([&] {
 		Tensor *t = as_tensor(self);
 		int order[YOKE_MAX_RANK];
-		const int rank = static_cast<int>(check(yoke_rank(t->h)));
+		const int rank = static_cast<int>(check(yoke_rank(known_alive(self))));
 		for (int i = 0; i < rank; i++)
 			order[i] = rank - 1 - i;
 		return give(yoke_permute(t->h, order), t->ctx);
@@ -370,13 +373,14 @@ static PyObject *get_t(PyObject *self, void *)
 
 static Py_ssize_t length(PyObject *self)
 {
-	const yoke_tensor *h = as_tensor(self)->h;
-	if (yoke_rank(h) < 1) {
+	nb::object shape = nb::steal(get_shape(self, nullptr));
+	if (!shape.is_valid())
+		return -1;
+	if (PyTuple_Size(shape.ptr()) < 1) {
 		PyErr_SetString(PyExc_TypeError, "a tensor without axes has no length");
-		yoke_error_clear();
 		return -1;
 	}
-	return static_cast<Py_ssize_t>(yoke_dim(h, 0));
+	return PyLong_AsSsize_t(nb::object(shape[0]).ptr());
 }
 
 static PyObject *repr(PyObject *self)

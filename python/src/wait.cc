@@ -114,7 +114,7 @@ static bool finished(const std::shared_ptr<Job> &job)
 	for (;;) {
 		bool over;
 		{
-			nb::gil_scoped_release gil;
+			Unlocked gil;
 			std::unique_lock<std::mutex> lock(waiter->lock);
 			over = waiter->done.wait_for(lock, std::chrono::milliseconds(50), [&] { return job->done; });
 		}
@@ -136,9 +136,19 @@ void enter()
 	left = nullptr;
 }
 
+static thread_local bool recording;
+Recording::Recording() : was(recording)
+{
+	recording = true;
+}
+Recording::~Recording()
+{
+	recording = was;
+}
+
 int64_t wait_for(std::function<int64_t()> fn)
 {
-	if (getpid() != gettid() || !start()) {
+	if (getpid() != gettid() || recording || !start()) {
 		const int64_t r = unlocked(fn);
 		enter();
 		return check(r);

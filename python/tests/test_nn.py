@@ -149,6 +149,24 @@ def test_dropout_and_batch_norm_know_training(rng):
     assert net.training
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i64", "i32", "u8", "i8", "bool"])
+def test_making_a_network_evaluates_nothing(dtype):
+    class Counted(nn.Module):
+        def __init__(self):
+            self.b = nn.Buffer(shape=(3, 2), dtype=dtype, value=1)
+            self.norm = nn.BatchNorm(4)
+            self.up = nn.Linear(4, 5)
+
+    evals = yoke.stats().evals
+    net = Counted()
+    assert yoke.stats().evals == evals
+    assert yoke.cast(net.b, "f32").numpy().tolist() == [[1, 1]] * 3
+    assert net.norm.running_var.numpy().tolist() == [1] * 4
+    if not dtype.startswith(("f", "b")):
+        with pytest.raises((ValueError, TypeError, IndexError)):
+            net.more = nn.Buffer(shape=(3,), dtype=dtype, value=1.5)
+
+
 @pytest.mark.parametrize("kind", ["SGD", "HeavyBall", "Adam", "AdamW", "LAMB", "RMSprop", "Adagrad", "Adadelta", "Accelerated"])
 def test_optimizers_go_downhill(kind):
     p = {"a": yoke.variable_of(np.array([3.0, -2.0], "f4"), "a")}
@@ -322,3 +340,34 @@ def test_loaders_read_by_a_python_function():
     bad = yoke.dataset_new(lambda n: np.zeros(5, "f4"), 4, [("x", "f32", (3,))], "bad")
     with pytest.raises(OSError, match="another shape"):
         yoke.loader_next(yoke.loader_new(bad, "batch=2 workers=0"))
+
+
+def test_several_files_under_an_index(tmp_path):
+    import json
+    safetensors = pytest.importorskip("safetensors.numpy")
+    net, other = Net(), Net()
+    net.save(tmp_path / "net.safetensors.index.json", most=100)
+    index = json.loads((tmp_path / "net.safetensors.index.json").read_text())
+    state, seen = net.state_dict(), {}
+    assert index["metadata"]["total_size"] == sum(a.nbytes for a in state.values())
+    for file in sorted(set(index["weight_map"].values())):
+        part = safetensors.load_file(tmp_path / file)
+        assert all(index["weight_map"][n] == file for n in part)
+        seen.update(part)
+    assert list(sorted(seen)) == sorted(NAMES) and all(np.array_equal(seen[n], state[n]) for n in NAMES)
+    # as others write them, in another dtype
+    files = {"a-1.safetensors": NAMES[:3], "a-2.safetensors": NAMES[3:]}
+    for file, names in files.items():
+        safetensors.save_file({n: state[n].astype("f8") for n in names}, tmp_path / file)
+    text = {"metadata": {}, "weight_map": {n: f for f, names in files.items() for n in names}}
+    (tmp_path / "a.index.json").write_text(json.dumps(text))
+    other.load(tmp_path / "a.index.json")
+    assert all(np.array_equal(other.state_dict()[n], state[n]) for n in NAMES)
+    with pytest.raises(TypeError, match="F64, not f32"):
+        other.load(tmp_path / "a.index.json", exact=True)
+    (tmp_path / "a-2.safetensors").unlink()
+    with pytest.raises(ValueError, match="'a-2.safetensors' is not beside it"):
+        net.load(tmp_path / "a.index.json")
+    with pytest.raises(ValueError, match="an index is called"):
+        net.save(tmp_path / "b.safetensors", most=100)
+    assert all(np.array_equal(net.state_dict()[n], state[n]) for n in NAMES)

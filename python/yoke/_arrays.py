@@ -13,7 +13,9 @@ def host(x: Any, to: dtype | None) -> Any:
     import numpy
 
     a = numpy.asarray(x)
-    if to is not None:
+    if to is not None and to.name == "bf16" and a.dtype.name != "bfloat16":
+        a = _bits_of_bf16(a.astype("f4"))
+    elif to is not None:
         a = a.astype(dtype(to).numpy, copy=False)
     elif a.dtype.kind == "f" and not hasattr(x, "dtype") and a.dtype.itemsize == 8:
         a = a.astype("f4")  # of Python's numbers, as PyTorch has it
@@ -23,6 +25,15 @@ def host(x: Any, to: dtype | None) -> Any:
     if a.dtype.name == "bfloat16":
         return a.view("u2")  # buffers have no letter for it
     return a
+
+
+def _bits_of_bf16(a: Any) -> Any:
+    """The upper halves of f32, rounded to nearest, ties to even; NaN stays one.  NumPy alone has no bf16."""
+    import numpy
+
+    bits = a.view("u4") if a.ndim else a.reshape(1).view("u4").reshape(())
+    up = bits + 0x7FFF + (bits >> 16 & 1)
+    return numpy.asarray(numpy.where(numpy.isnan(a), bits >> 16 | 0x40, up >> 16)).astype("u2")
 
 
 def tensor(data: Any, dtype: Any = None) -> _core.Tensor:
@@ -54,7 +65,9 @@ def from_(data: Any, dtype: Any = None) -> _core.Tensor:
 
 def put(variable: _core.Tensor, data: Any) -> None:
     """A new version of a variable, copied; the shapes are the same, the dtype is converted."""
-    a = host(data.numpy() if isinstance(data, _core.Tensor) else data, variable.dtype)
+    if isinstance(data, _core.Tensor):
+        data = (_core.cast(data, "f32") if data.dtype.name == "bf16" else data).numpy()
+    a = host(data, variable.dtype)
     if tuple(a.shape) != tuple(variable.shape):
         raise ValueError(f"put: the variable is {list(variable.shape)}, the data are {list(a.shape)}")
     _core._put(variable, a)

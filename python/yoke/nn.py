@@ -71,6 +71,10 @@ class Module:
         if isinstance(value, Module):
             if isinstance(self.__dict__.get(name), Module):
                 raise ValueError(f"{type(self).__name__}.{name} is a module already; a part of a network stays")
+            if name in self.__dict__.get("_own", ()):
+                raise ValueError(f"{type(self).__name__}.{name} is a parameter or buffer already; choose another name")
+            if not name or set(name) & set(".,!*?[]\\"):  # C would take the module and free it
+                raise ValueError(f"{type(self).__name__}: {name!r} is no name: one has letters, and none of . , ! * ? [ ] \\")
             _core.module_child(self._module(), name, value._module())
             object.__setattr__(value, "_name", name)
         elif isinstance(value, Parameter):
@@ -131,13 +135,16 @@ class Module:
         for n in new:
             put(mine[n], state[n])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Into a safetensors file."""
-        _core.module_save(self._module(), os.fspath(path))
+    def save(self, path: str | os.PathLike[str], most: int | None = None) -> None:
+        """Into a safetensors file; or, of most bytes each, into several beside an index, NAME.safetensors.index.json."""
+        if most is None:
+            _core.module_save(self._module(), os.fspath(path))
+        else:
+            _core.module_save_split(self._module(), os.fspath(path), most)
 
     def load(self, path: str | os.PathLike[str], *, partial: bool = False, exact: bool = False,
              rename: Callable[[str], str] | None = None) -> None:
-        """From a safetensors file; ValueError names all that does not fit, and nothing is changed."""
+        """From a safetensors file, or an index of several; ValueError names all that does not fit, and nothing is changed."""
         _core.module_load(self._module(), os.fspath(path), partial=partial, exact=exact, rename=rename)
 
     def train(self, on: bool = True) -> Module:
@@ -354,6 +361,9 @@ class Sequential(_Layer):
     """Each is given what the one before gives."""
 
     def __init__(self, *modules: Module) -> None:
+        for i, m in enumerate(modules):
+            if not isinstance(m, Module):
+                raise TypeError(f"Sequential: takes modules, and operand {i} is a {type(m).__name__}")
         self._is(_core.nn_sequential([m._module() for m in modules]))
         for i, m in enumerate(modules):
             object.__setattr__(m, "_name", str(i))

@@ -75,6 +75,17 @@ class Optimizer:
     def state(self, parameter: str | None, name: str) -> Tensor:
         return _core.optim_state(self._o, parameter, name)
 
+    def move(self, to: _core.Context, target: Module | Mapping[str, Tensor]) -> Optimizer:
+        """The states go to another context, where a module, or parameters by their names, was moved to."""
+        params = target.parameters() if isinstance(target, Module) else target
+        missing = [n for n in self.parameters if n not in params]
+        if missing:
+            raise ValueError("move: no parameter " + ", ".join(missing))
+        moved = {n: params[n] for n in self.parameters}
+        _core.optim_move(self._o, to, list(moved.values()))
+        self.parameters = moved
+        return self
+
     def save(self, path: str | os.PathLike[str]) -> None:
         _core.optim_save(self._o, os.fspath(path))
 

@@ -13,6 +13,14 @@ static inline uint64_t yk_nanoseconds(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+// The same, up to 10 ms behind, for a tenth of what that costs.
+static inline uint64_t yk_nanoseconds_about(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static inline double yk_seconds(void)
 {
 	return 1e-9 * (double)yk_nanoseconds();

@@ -308,6 +308,11 @@ int yk_case_beside(struct yk_case *c, int dtype)
 	return acc != dtype && yk_draw_one_in(c, 2) ? acc : dtype;
 }
 
+double yk_case_rounding(bool tf32, int dtype)
+{
+	return tf32 && dtype == yoke_f32 ? 0x1.01p-10 : 0; // twice 2^-11, and their product
+}
+
 uint32_t yk_case_none(struct yk_case *c)
 {
 	return add(c, false);

@@ -37,6 +37,7 @@ struct yk_case {
 	uint64_t state;     // of the random numbers
 	uint32_t number;
 	bool flushes; // the device takes subnormals for zero
+	bool tf32;    // and rounds factors of f32
 	bool rejects; // a value is out of range: the op may fail with ERANGE
 	struct yoke_op op;
 	struct yoke_map map;
@@ -72,7 +73,8 @@ yk_case_maker yk_make_map, yk_make_reduce, yk_make_contract, yk_make_move, yk_ma
 	yk_make_attention_back, yk_make_rope, yk_make_list_map, yk_make_list_reduce, yk_make_source,
 	yk_make_scan_map, yk_make_eigh, yk_make_cholesky, yk_make_solve_triangular,
 	yk_make_moments, yk_make_resolvent, yk_make_resolvent_back, yk_make_grouped, yk_make_grouped_back,
-	yk_make_window_add, yk_make_largest, yk_make_conv, yk_make_conv_x, yk_make_conv_w;
+	yk_make_window_add, yk_make_largest, yk_make_conv, yk_make_conv_x, yk_make_conv_w,
+	yk_make_pool_max, yk_make_pool_max_back;
 
 // ---- random numbers: splitmix64 (Steele et al. 2014) ----
 
@@ -126,6 +128,8 @@ uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);
 uint32_t yk_case_none(struct yk_case *);
 // The dtype of weights, tables and masks: dtype, or now and then f32 beside half precision.
 int yk_case_beside(struct yk_case *, int dtype);
+// What a product of two numbers of the dtype may lose, relative to it, where matrix units round the two.
+double yk_case_rounding(bool tf32, int dtype);
 // Lets result `out` lie over operand `in` (view indices) when both are alike; bit: of alias_mask.
 bool yk_case_alias(struct yk_case *, uint32_t out, uint32_t in, int bit);
 void *yk_case_alloc(struct yk_case *, uint64_t bytes); // zeroed, never NULL

@@ -127,7 +127,8 @@ static const struct yk_num *row_of(const struct yk_case *c, uint32_t k, int64_t 
 static void look(const struct yk_case *c, const struct heads *h, int64_t b, int64_t head,
 		 int64_t t, struct query *to)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(c->view[h->q].dtype));
+	const int dtype = c->view[h->q].dtype;
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, dtype);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
 	const int64_t seen = h->seen[b].i;
 	double most = -INFINITY, sum = 0;
@@ -148,6 +149,7 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 		}
 		score *= h->scale;
 		abs *= h->scale;
+		const double rounded = rounds * abs;
 		if (h->masked) {
 			int64_t mb = h->mask_b == 1 ? 0 : b,
 				mh = h->mask_h == 1 ? 0 : head;
@@ -163,7 +165,7 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 		most = fmax(most, score);
 		abs = (6 + sqrt((double)h->D)) * abs +
 		      (isfinite(score) ? fabs(score) : 0);
-		to->lost = fmax(to->lost, unit * abs);
+		to->lost = fmax(to->lost, unit * abs + rounded);
 	}
 	for (int64_t s = 0; s < h->S; s++)
 		sum += to->p[s] = isinf(most) ? 0 : exp(to->p[s] - most);
@@ -183,10 +185,12 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 		   unit * (16 + sqrt((double)h->S)); // relative, of a probability
 }
 
-// What a weight x may lose by being rounded to half precision, as matrix units take it; 0 for other dtypes.
-static double rounding(double x, int dtype)
+// What a weight x may lose by being rounded to half precision, as matrix units take it, or, of f32, it and what it is
+// multiplied with; 0 for other dtypes.
+static double rounding(const struct yk_case *c, double x, int dtype)
 {
-	return yk_num_acc(dtype) == dtype ? 0 : yk_num_unit(dtype) * fabs(x) + yk_num_least(dtype) / 2;
+	return yk_num_acc(dtype) == dtype ? yk_case_rounding(c->tf32, dtype) * fabs(x) :
+					    yk_num_unit(dtype) * fabs(x) + yk_num_least(dtype) / 2;
 }
 
 static void draw_query(struct yk_case *c, const struct heads *h, struct query *to)
@@ -221,7 +225,7 @@ static void attend(struct yk_case *c, const struct heads *h, uint32_t o, uint32_
 								   .f;
 						y += x.kept[s] * v;
 						abs += fabs(x.kept[s] * v);
-						lost += rounding(x.kept[s], dtype) * fabs(v);
+						lost += rounding(c, x.kept[s], dtype) * fabs(v);
 					}
 					yk_want_real(&c->array[o].want[at + d], dtype, y,
 						     x.lost * abs + lost);
@@ -262,7 +266,7 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 		       const struct query *x, struct grads *to)
 {
 	const int dtype = c->view[h->q].dtype;
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, dtype);
 	const struct yk_num *gr = row_of(c, g, b, t, head),
 			    *orow = row_of(c, o, b, t, head);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
@@ -287,8 +291,8 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 			abs += fabs(gr[d].f * v[d].f * keep);
 		}
 		double ds = x->p[s] * (dp - delta) * h->scale;
-		double ds_abs = more * x->p[s] * (abs + delta_abs) * h->scale + rounding(ds, dtype);
-		double lost = more * x->kept[s] + rounding(x->kept[s], dtype);
+		double ds_abs = (more * (abs + delta_abs) + rounds * abs) * x->p[s] * h->scale + rounding(c, ds, dtype);
+		double lost = more * x->kept[s] + rounding(c, x->kept[s], dtype);
 		for (int64_t d = 0; d < h->D; d++) {
 			to->dq[at + d] += ds * k[d].f;
 			to->aq[at + d] += ds_abs * fabs(k[d].f);

@@ -88,9 +88,8 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 	int64_t dims[4] = { f->lead[0], f->lead[1] };
 	const int lead = f->rank - 2;
 	bool transposed = yk_draw_one_in(c, 2), fixed = lead && yk_draw_one_in(c, 4);
-	double most = dtype == yoke_i8 || dtype == yoke_u8 ? 5 :
-		      yk_num_real(dtype)                   ? 1 :
-							     1000;
+	const bool byte = dtype == yoke_i8 || dtype == yoke_u8, all = byte && yk_draw_one_in(c, 2);
+	double most = all ? (dtype == yoke_u8 ? 255 : 127) : byte ? 5 : yk_num_real(dtype) ? 1 : 1000;
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
@@ -125,9 +124,9 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 
 // The product of one batch, in the dtype `to`.
 static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_num *b,
-		     const struct form *f, int dtype, int to)
+		     const struct form *f, int dtype, int to, bool tf32)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounding = yk_case_rounding(tf32, dtype);
 	for (int64_t i = 0; i < f->m; i++)
 		for (int64_t j = 0; j < f->n; j++) {
 			long double sum = 0; // for f64
@@ -141,9 +140,9 @@ static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_
 			}
 			if (yk_num_real(dtype))
 				yk_want_real(&y[i * f->n + j], to, (double)sum,
-					     (4 + sqrt((double)f->k)) * unit * abs);
+					     ((4 + sqrt((double)f->k)) * unit + rounding) * abs);
 			else
-				yk_want_int(&y[i * f->n + j], yk_num_wrap(whole, dtype));
+				yk_want_int(&y[i * f->n + j], yk_num_wrap(whole, to));
 		}
 }
 
@@ -210,7 +209,8 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 	bool mapped = yk_num_real(dtype) && c->number % 4 == 1;
 	struct form f = draw_form(c);
 	int64_t dims[4] = { f.lead[0], f.lead[1] };
-	const int to = yk_case_beside(c, dtype);
+	const bool byte = dtype == yoke_i8 || dtype == yoke_u8;
+	const int to = !byte ? yk_case_beside(c, dtype) : yk_draw_one_in(c, 2) ? yoke_i32 : dtype;
 	const bool by_row = yk_draw_one_in(c, 3);
 
 	dims[f.rank - 2] = f.m;
@@ -236,7 +236,7 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 	struct yk_want *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
 	for (int64_t i = 0; i < f.batch; i++)
 		multiply(y + i * each, c->array[a].num + i * f.m * f.k,
-			 c->array[b].num + i * f.k * f.n, &f, dtype, to);
+			 c->array[b].num + i * f.k * f.n, &f, dtype, to, c->tf32);
 	for (int64_t i = 0; i < f.batch * each; i++) {
 		if (!mapped) {
 			c->array[0].want[i] = y[i];

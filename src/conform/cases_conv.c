@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of windows that are added and of convolutions, by loops over their definitions.
+// Cases of windows that are added, of convolutions and of pools, by loops over their definitions.
 #include "config.h"
 
 #include <math.h>
@@ -175,4 +175,94 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num,
 						  .most = s.batch * s.out[0] * s.out[1] });
 	return true;
+}
+
+// ---- pools ----
+
+// Few different values: many are the largest.
+static struct yk_num draw_few(struct yk_case *c, int dtype, int64_t index)
+{
+	(void)dtype, (void)index;
+	return (struct yk_num){ .f = (double)yk_draw_int(c, -2, 2) };
+}
+
+// A place in x for an element of a window of y's i-th; -1: outside.
+static int64_t place_of(const struct shape *s, int64_t i, int64_t tap)
+{
+	const int64_t at[2] = { i / s->out[1] % s->out[0], i % s->out[1] }, of[2] = { tap / s->taps[1], tap % s->taps[1] };
+	int64_t x = i / s->out[1] / s->out[0];
+	for (int d = 0; d < 2; d++) {
+		const int64_t p = at[d] * s->stride[d] + of[d] * s->dilation[d] - s->lo[d];
+		if (p < 0 || p >= s->in[d])
+			return -1;
+		x = x * s->in[d] + p;
+	}
+	return x;
+}
+
+static double largest_of(const struct shape *s, const struct yk_num *x, int64_t i, int64_t *ties)
+{
+	double most = -INFINITY;
+	*ties = 0;
+	for (int64_t t = 0; t < s->taps[0] * s->taps[1]; t++) {
+		const int64_t at = place_of(s, i, t);
+		const double v = at < 0 ? -INFINITY : x[at].f;
+		*ties = v > most ? 1 : *ties + (v == most);
+		most = v > most ? v : most;
+	}
+	return most;
+}
+
+static bool make_pool(struct yk_case *c, int dtype, bool back)
+{
+	struct shape s = draw(c);
+	s.groups = 1;
+	const int axes = s.axes;
+	int64_t dims[2][4] = { { s.batch, s.channels }, { s.batch, s.channels } }, ties;
+	for (int i = 0; i < axes; i++) {
+		dims[0][2 + i] = s.in[2 - axes + i];
+		dims[1][2 + i] = s.out[2 - axes + i];
+	}
+	yk_case_op(c, back ? YOKE_OP_POOL_MAX_BACK : YOKE_OP_POOL_MAX);
+	const uint32_t to = yk_case_out(c, dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
+	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], YK_ANY, draw_few) :
+						  yk_case_in(c, dtype, 2 + axes, dims[0], YK_ANY, -1, 1);
+	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], YK_ANY, -1, 1) : 0;
+	for (int i = 0; i < axes; i++)
+		c->op.attr[c->op.nattr++].i = s.taps[2 - axes + i];
+	for (int i = 2 - axes; i < 2; i++)
+		c->op.attr[c->op.nattr++].i = (int64_t)((uint64_t)s.stride[i] | (uint64_t)s.dilation[i] << 16 |
+							(uint64_t)s.lo[i] << 32 | (uint64_t)s.hi[i] << 48);
+	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n, taps = s.taps[0] * s.taps[1];
+	const struct yk_num *nx = c->array[x].num;
+	if (!back) {
+		for (int64_t i = 0; i < outputs; i++)
+			yk_want_real(&c->array[to].want[i], dtype, largest_of(&s, nx, i, &ties), 0);
+		return true;
+	}
+	double *sum = yk_case_alloc(c, 2 * (uint64_t)n * sizeof(double)), *size = sum + n;
+	for (int64_t i = 0; i < outputs; i++) {
+		const double most = largest_of(&s, nx, i, &ties), each = c->array[g].num[i].f / (double)ties;
+		for (int64_t t = 0; t < taps; t++) {
+			const int64_t at = place_of(&s, i, t);
+			if (at < 0 || nx[at].f != most)
+				continue;
+			sum[at] += each;
+			size[at] += fabs(each);
+		}
+	}
+	for (int64_t i = 0; i < n; i++)
+		yk_want_real(&c->array[to].want[i], dtype, sum[i],
+			     (double)(taps + 2) * yk_num_unit(yk_num_acc(dtype)) * size[i]);
+	return true;
+}
+
+bool yk_make_pool_max(struct yk_case *c, int dtype)
+{
+	return make_pool(c, dtype, false);
+}
+
+bool yk_make_pool_max_back(struct yk_case *c, int dtype)
+{
+	return make_pool(c, dtype, true);
 }

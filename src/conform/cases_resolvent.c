@@ -47,7 +47,9 @@ static struct yk_num point(struct yk_case *c, int dtype, int64_t index)
 static struct chains shape(struct yk_case *c)
 {
 	struct chains h = { .rows = 1, .left = yk_draw_one_in(c, 3), .rank = (int)yk_draw_int(c, 0, 2) };
-	h.n = yk_case_large(c) ? yk_draw_int(c, 1025, 2300) : yk_draw_size(c, 200);
+	// rows of several parts: where a group is items, and where it is one of 16 lanes of 512
+	h.n = !yk_case_large(c) ? yk_draw_size(c, 200) : yk_draw_one_in(c, 3) ? yk_draw_int(c, 8193, 9300) :
+										yk_draw_int(c, 1025, 2300);
 	for (int d = 0; d < h.rank; d++) {
 		h.lead[d] = yk_draw_size(c, yk_case_large(c) ? 3 : 9);
 		h.rows *= h.lead[d];

@@ -64,6 +64,8 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(CONV, conv, REALS, 36),
 	ROW(CONV_X, conv_x, REALS, 36),
 	ROW(CONV_W, conv_w, REALS, 36),
+	ROW(POOL_MAX, pool_max, REALS, 36),
+	ROW(POOL_MAX_BACK, pool_max_back, REALS, 36),
 	ROW(LIST_MAP, list_map, REALS, 48),
 	ROW(LIST_REDUCE, list_reduce, REALS, 36),
 	ROW(SOURCE, source, D(f32) | D(i32), 24),
@@ -82,7 +84,7 @@ const struct yk_case_row *yk_case_row(int code)
 }
 
 bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
-		  uint32_t number, uint64_t seed, bool flushes, struct yk_arena *memory)
+		  uint32_t number, uint64_t seed, uint32_t flags, struct yk_arena *memory)
 {
 	uint64_t from[4] = { seed, row->code, (uint64_t)dtype, number };
 	jmp_buf no_memory;
@@ -91,7 +93,8 @@ bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
 	*c = (struct yk_case){ .memory = memory,
 			       .no_memory = &no_memory,
 			       .number = number,
-			       .flushes = flushes,
+			       .flushes = flags & YOKE_DEVICE_FLUSHES,
+			       .tf32 = flags & YOKE_DEVICE_TF32,
 			       .state = yk_hash(from, sizeof from, 0) };
 	if (setjmp(no_memory))
 		return false;
@@ -201,7 +204,7 @@ struct run {
 	const struct yk_conform_options *options;
 	FILE *to;
 	int count, failed;
-	bool flushes;
+	uint32_t flags; // of the device
 };
 
 static void tell(struct run *r, bool good, const char *what)
@@ -295,7 +298,7 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 		if (!wanted(r->options->ops, row->name, type, number) ||
 		    !yk_case_sampled(number, r->options->quick))
 			continue;
-		if (!yk_case_make(&r->c, row, dtype, number, r->options->seed, r->flushes,
+		if (!yk_case_make(&r->c, row, dtype, number, r->options->seed, r->flags,
 				  &r->memory))
 			return yk_fail(YOKE_ENOMEM, "no host memory for %s.%s.%u",
 				       row->name, type, number);
@@ -343,7 +346,7 @@ int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FI
 	}
 	r->options = options;
 	r->to = to;
-	r->flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
+	r->flags = d->info.flags;
 	fprintf(to, "# %s: %s; %s; seed %llu%s\n", d->id, d->info.name, d->info.driver,
 		(unsigned long long)options->seed, options->quick ? ", a sample" : "");
 	if (wanted(options->ops, "memory", "", -1))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running cases on a device through its backend's table alone.
-#ifndef YK_RUN_H
-#define YK_RUN_H
+#ifndef YK_CONFORM_RUN_H
+#define YK_CONFORM_RUN_H
 
 #include "conform/case.h"
 #include "device/device.h"

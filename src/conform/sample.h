@@ -6,9 +6,9 @@
 #include "conform/case.h"
 
 const struct yk_case_row *yk_case_row(int code); // NULL: none
-// Makes a case of a row; its memory is good until the next.  False when there was none.
+// Makes a case of a row, for a device with these flags; its memory is good until the next.  False when there was none.
 bool yk_case_make(struct yk_case *, const struct yk_case_row *, int dtype,
-		  uint32_t number, uint64_t seed, bool flushes, struct yk_arena *memory);
+		  uint32_t number, uint64_t seed, uint32_t flags, struct yk_arena *memory);
 // Is a case in the sample?
 static inline bool yk_case_sampled(uint32_t number, bool quick)
 {

@@ -84,12 +84,12 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 		      uint32_t impl, struct yk_verdict *v)
 {
 	struct yk_device *d = t->runner.device;
-	bool mapped = subject_of(op) == YK_TRUST_MAPPED, flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
+	const bool mapped = subject_of(op) == YK_TRUST_MAPPED;
 	int left = op->map ? GENERATED : CASES, unbuilt = 0;
 
 	*v = (struct yk_verdict){ .good = true };
 	for (uint32_t k = 0; k < row->full && left && v->good; k++) {
-		if (!yk_case_make(&t->c, row, dtype_of(op), k, SEED, flushes, &t->memory))
+		if (!yk_case_make(&t->c, row, dtype_of(op), k, SEED, d->info.flags, &t->memory))
 			return false;
 		if (!(yk_runner_can(&t->runner, &t->c) >> impl & 1) || head_of(&t->c.op) != head_of(op) ||
 		    (op->code == YOKE_OP_CONTRACT && mapped != (t->c.op.map != NULL)))
@@ -157,11 +157,10 @@ static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, co
 static bool run_first(struct test *t, const struct yk_case_row *row, int dtype)
 {
 	struct yk_device *d = t->runner.device;
-	const bool flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
 	int run = 0;
 
 	for (uint32_t k = 0; k < row->full && run < GENERATED; k++) {
-		if (!yk_case_make(&t->c, row, dtype, k, SEED, flushes, &t->memory))
+		if (!yk_case_make(&t->c, row, dtype, k, SEED, d->info.flags, &t->memory))
 			continue;
 		uint64_t impls = yk_runner_can(&t->runner, &t->c);
 		if (!impls)

@@ -215,7 +215,7 @@ static int check_cases(struct problem *p)
 
 	for (uint32_t number = 0; number < CASES && !err; number++) {
 		if (!yk_case_make(c, yk_case_row(YOKE_OP_CONTRACT), p->c.dtype, number, 1,
-				  d->info.flags & YOKE_DEVICE_FLUSHES, &memory)) {
+				  d->info.flags, &memory)) {
 			err = yk_fail(YOKE_ENOMEM, "no host memory");
 			break;
 		}
@@ -246,6 +246,7 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 	struct yk_want want;
 	long double sum = 0;
 	double abs = 0, unit = 2 * yk_num_unit(yk_num_acc(p->c.dtype));
+	const double rounding = yk_case_rounding(p->device->info.flags & YOKE_DEVICE_TF32, p->c.dtype);
 
 	for (int64_t k = 0; k < p->c.k; k++) {
 		double x = load(p, 1, at(&p->view[1], i[0], i[1], k)).f;
@@ -254,7 +255,7 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 		abs += fabs(x * z);
 	}
 	yk_want_real(&want, p->c.dtype, (double)sum,
-		     (4 + sqrt((double)p->c.k)) * unit * abs);
+		     ((4 + sqrt((double)p->c.k)) * unit + rounding) * abs);
 	double got = load(p, 0, at(&p->view[0], i[0], i[1], i[2])).f;
 	if (fabs(got - want.f) <= want.tol)
 		return true;

@@ -12,7 +12,7 @@
 #include "data/cube.h"
 #include "data/elements.h"
 
-enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 23 }; // bytes read at a time; of bands, which lie apart: as many lines as that has
+enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes read at a time; of bands, which lie apart: as many lines as that has
 
 static bool ends(const char *path, const char *end)
 {
@@ -46,7 +46,13 @@ static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64
 				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale, .ignore = c->envi.ignore };
 }
 
-// Lines first .. first + lines - 1 into the block; of BSQ the bands that are read alone, one behind another.
+// Bytes from band to band of a block of BSQ: an odd number of cache lines, so that bands do not share places in a cache.
+static int64_t slab_of(const yoke_cube *c, int64_t lines)
+{
+	return ((lines * c->envi.samples * c->envi.type->width + 63) / 64 | 1) * 64;
+}
+
+// Lines first .. first + lines - 1 into the block; of BSQ the bands that are read alone.
 static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char *block)
 {
 	const struct yk_envi *e = &c->envi;
@@ -57,7 +63,7 @@ static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char
 	int err = 0;
 	for (int64_t k = 0; k < c->bands && !err; k++)
 		err = yk_file_read_at(c->fd, c->data, e->offset + (uint64_t)(c->band[k] * e->lines + first) * line,
-				      block + (uint64_t)(k * lines) * line, (uint64_t)lines * line);
+				      block + k * slab_of(c, lines), (uint64_t)lines * line);
 	return err;
 }
 
@@ -95,15 +101,17 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
 	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
-	unsigned char *block = malloc((size_t)(most * line));
-	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %lld bytes", c->path, (long long)(most * line));
+	const size_t bytes = (size_t)(bsq ? bands * slab_of(c, most) : most * line);
+	unsigned char *block = malloc(bytes);
+	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %zu bytes", c->path, bytes);
 	for (int64_t first = 0; first < e->lines && !err; first += most) {
 		const int64_t lines = first + most < e->lines ? most : e->lines - first;
-		const struct yk_taken t = taken(c, bsq || c->all, bsq ? lines * e->samples : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
+		const int64_t slab = slab_of(c, lines);
+		const struct yk_taken t = taken(c, bsq || c->all, bsq ? slab / e->type->width : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
 						bip ? bands : 1);
 		err = fetch(c, first, lines, block);
-		if (!err && swapped)
-			swap(block, e->type->width, (size_t)(lines * e->samples * bands));
+		for (int64_t k = 0; !err && swapped && k < (bsq ? bands : 1); k++)
+			swap(block + k * slab, e->type->width, (size_t)(lines * e->samples * (bsq ? 1 : bands)));
 		if (!err)
 			yk_take_elements(&t, block, first, lines, x, weight);
 	}
@@ -201,30 +209,52 @@ static int write_file(const char *path, const struct yk_envi *e, const float *x,
 	return yk_file_commit(&w);
 }
 
+// What is to be written, as far as a header can say it; `columns`, which files of others have, is pixel by pixel.
+static int describe(const char *path, const struct yoke_cube_info *info, bool npy, struct yk_envi *e)
+{
+	*e = (struct yk_envi){ .lines = info->lines, .samples = info->samples, .bands = info->bands, .interleave = YK_BIP,
+			       .big = info->big_endian, .scale = info->scale != 0 ? info->scale : 1, .ignore = info->ignore,
+			       .wavelength = (double *)info->wavelength, .type = yk_envi_type_named(npy ? "f32" : info->type) };
+	if (e->lines < 1 || e->lines > INT32_MAX || e->samples < 1 || e->samples > INT32_MAX || e->bands < 1 || e->bands > YK_ENVI_BANDS)
+		return yk_fail(YOKE_EINVAL, "cube_write: %s: %lld x %lld x %lld: must be 1 to %d lines and samples, and 1 to %d bands", path,
+			       (long long)e->lines, (long long)e->samples, (long long)e->bands, INT32_MAX, YK_ENVI_BANDS);
+	if (npy) {
+		e->big = false;
+		e->scale = 1;
+		return 0;
+	}
+	if (!e->type)
+		return yk_fail(YOKE_EINVAL, "cube_write: %s: type %s; it is u8 i16 i32 f32 f64 u16 u32 i64 or u64", path,
+			       info->type ? info->type : "(none)");
+	if (!isfinite(e->scale) || e->scale < 0)
+		return yk_fail(YOKE_EINVAL, "cube_write: %s: scale %g: must be above 0", path, e->scale);
+	for (int64_t i = 0; e->wavelength && i < e->bands; i++)
+		if (!isfinite(e->wavelength[i]))
+			return yk_fail(YOKE_EINVAL, "cube_write: %s: the wavelength of band %lld is %g", path, (long long)i, e->wavelength[i]);
+	if (!info->interleave || !strcmp(info->interleave, "columns"))
+		return 0;
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(info->interleave, yk_interleave_names[i])) {
+			e->interleave = (enum yk_interleave)i;
+			return 0;
+		}
+	return yk_fail(YOKE_EINVAL, "cube_write: %s: interleave %s: must be bsq, bil or bip", path, info->interleave);
+}
+
 int yoke_cube_write(const char *path, const struct yoke_cube_info *info, const float *x)
 {
 	const bool npy = ends(path, ".npy");
-	struct yk_envi e = { .lines = info->lines, .samples = info->samples, .bands = info->bands, .interleave = YK_BIP,
-			     .big = info->big_endian, .scale = info->scale != 0 ? info->scale : 1, .ignore = info->ignore,
-			     .wavelength = (double *)info->wavelength, .type = yk_envi_type_named(npy ? "f32" : info->type) };
+	struct yk_envi e;
 	char *text, *data;
 	if (!npy && !ends(path, ".hdr"))
 		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
-	if (!e.type)
-		return yk_fail(YOKE_EINVAL, "cube_write: %s: type %s; it is u8 i16 i32 f32 f64 u16 u32 i64 or u64", path,
-			       info->type ? info->type : "(none)");
-	for (int i = 0; !npy && info->interleave && i < 3; i++)
-		if (!strcmp(info->interleave, yk_interleave_names[i]))
-			e.interleave = (enum yk_interleave)i;
-	if (npy) {
-		e.big = false;
-		e.scale = 1;
-		return write_file(path, &e, x, true);
-	}
+	int err = describe(path, info, npy, &e);
+	if (err || npy)
+		return err ? err : write_file(path, &e, x, true);
 	if (asprintf(&data, "%.*s.img", (int)strlen(path) - 4, path) < 0)
 		return yk_fail(YOKE_ENOMEM, "cube_write: no memory");
 	text = yk_envi_text(&e);
-	int err = text ? write_file(data, &e, x, false) : yk_fail(YOKE_ENOMEM, "cube_write: no memory");
+	err = text ? write_file(data, &e, x, false) : yk_fail(YOKE_ENOMEM, "cube_write: no memory");
 	if (!err)
 		err = yk_file_write(path, text, strlen(text));
 	free(text);

@@ -61,7 +61,8 @@ static int choose(yoke_cube *c, const char *bands)
 // ---- settings ----
 
 struct settings {
-	char bands[200], variable[200];
+	char *text; // where the others are
+	const char *bands, *variable;
 	int64_t item;
 	bool stack;
 };
@@ -69,10 +70,10 @@ struct settings {
 static int take(struct settings *to, const char *word)
 {
 	const char *at = word + 5;
-	if (!strncmp(word, "bands=", 6) && word[6] && strlen(word) < 200)
-		strcpy(to->bands, word + 6);
-	else if (!strncmp(word, "variable=", 9) && word[9] && strlen(word) < 200)
-		strcpy(to->variable, word + 9);
+	if (!strncmp(word, "bands=", 6) && word[6])
+		to->bands = word + 6;
+	else if (!strncmp(word, "variable=", 9) && word[9])
+		to->variable = word + 9;
 	else if (!strcmp(word, "stack=1") || !strcmp(word, "stack=0"))
 		to->stack = word[6] == '1';
 	else if (strncmp(word, "item=", 5) || !number(&at, &to->item) || *at)
@@ -83,13 +84,12 @@ static int take(struct settings *to, const char *word)
 
 static int parse(struct settings *to, const char *text)
 {
-	char *copy = strdup(text ? text : ""), *rest = copy, *word;
-	int err = copy ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-	*to = (struct settings){ .bands = "all" };
+	*to = (struct settings){ .text = strdup(text ? text : ""), .bands = "all" };
+	char *rest = to->text, *word;
+	int err = rest ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
 	while (!err && (word = strsep(&rest, " ")))
 		if (*word)
 			err = take(to, word);
-	free(copy);
 	return err;
 }
 
@@ -186,7 +186,7 @@ static int open_any(yoke_cube *c, const struct settings *s)
 	if (ends(c->path, ".npy"))
 		return open_npy(c, s);
 	if (ends(c->path, ".mat"))
-		return yk_mat_open(c, *s->variable ? s->variable : NULL);
+		return yk_mat_open(c, s->variable);
 	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
 }
 
@@ -219,6 +219,7 @@ yoke_cube *yoke_cube_open(const char *path, const char *settings)
 		c->all = c->band[i] == i;
 	for (int64_t i = 0; !err && c->wavelength && i < c->bands; i++)
 		c->wavelength[i] = c->envi.wavelength[c->band[i]];
+	free(s.text);
 	if (!err)
 		return c;
 	yoke_cube_free(c);

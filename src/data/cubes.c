@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of cubes in files, which are opened when they are read.
+// Sets of cubes in files, which are opened when they are read, and once before for their shapes.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -13,6 +13,8 @@
 #include "data/set.h"
 
 // ---- files ----
+
+enum { MOST_CUBES = 1 << 24 };
 
 // One cube of a file.
 struct source {
@@ -48,9 +50,13 @@ static void files_free(void *arg)
 static yoke_cube *open_same(const struct files *f, const char *path, int64_t item, const char *settings, int64_t bands)
 {
 	struct yoke_cube_info i = { .size = sizeof i };
-	char words[600];
-	snprintf(words, sizeof words, "%.500s stack=%d item=%lld", settings, f->stack, (long long)item);
+	char *words;
+	if (asprintf(&words, "%s stack=%d item=%lld", settings, f->stack, (long long)item) < 0) {
+		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+		return NULL;
+	}
 	yoke_cube *c = yoke_cube_open(path, words);
+	free(words);
 	if (!c)
 		return NULL;
 	yoke_cube_info(c, &i);
@@ -189,14 +195,10 @@ static int take_settings(struct files *f, const char *settings)
 	return err;
 }
 
-// How many cubes a file has, which only .npy files are opened for; the first one's shape is the set's.
+// How many cubes a file has; the first one's shape is the set's.
 static int count_items(struct files *f, const char *path, bool first, int64_t *items)
 {
 	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
-	const size_t n = strlen(path);
-	*items = 1;
-	if (!first && (n < 4 || strcmp(path + n - 4, ".npy")))
-		return 0;
 	yoke_cube *c = yoke_cube_open(path, f->settings);
 	if (!c)
 		return yk_error_last();
@@ -215,10 +217,12 @@ static int count_items(struct files *f, const char *path, bool first, int64_t *i
 // Appends the cubes of file i.
 static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 {
-	int64_t items;
+	int64_t items = 1;
 	int err = count_items(f, o->path[i], !i, &items);
 	if (err)
 		return err;
+	if (items > MOST_CUBES - f->n) // a file with nothing in it may say any number
+		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)items, MOST_CUBES);
 	struct source *more = realloc(f->source, (size_t)(f->n + items) * sizeof *more);
 	if (!more)
 		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)items);
@@ -233,6 +237,25 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	return 0;
 }
 
+// Is each file of the set's shape?
+static int check_shapes(const struct files *f)
+{
+	int err = 0;
+	for (int64_t i = 0; i < f->n && !err; i++) {
+		const struct source *s = &f->source[i];
+		const struct {
+			const char *path, *settings;
+			int64_t bands;
+		} of[3] = { { s->path, f->settings, f->bands }, { s->label, "", 1 }, { s->mask, "", 1 } };
+		for (int k = 0; k < 3 && !err; k++) {
+			yoke_cube *c = of[k].path ? open_same(f, of[k].path, s->item, of[k].settings, of[k].bands) : NULL;
+			err = of[k].path && !c ? yk_error_last() : 0;
+			yoke_cube_free(c);
+		}
+	}
+	return err;
+}
+
 static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *hash)
 {
 	int err = take_settings(f, o->settings);
@@ -240,6 +263,8 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 		*hash = yk_hash(o->path[i], strlen(o->path[i]), *hash);
 		err = add_file(f, o, i);
 	}
+	if (!err)
+		err = check_shapes(f);
 	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);
 	if (!err && !(f->skipped = calloc((size_t)f->n, sizeof *f->skipped)))
 		err = yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)f->n);

@@ -22,22 +22,31 @@ struct element {
 	void (*ignore)(const void *from, int64_t n, double what, float *weight, int64_t stride);
 };
 
-#define CONVERT(id, T, least, most) \
-	typedef T from_##id __attribute__((vector_size(8 * sizeof(T)))); \
-	static void convert_##id(const void *from, int64_t n, double scale, float *to) \
+#define LANES(id, T, least, most) typedef T from_##id __attribute__((vector_size(8 * sizeof(T))));
+YK_ELEMENTS(LANES)
+
+#define CONVERT_AS(name, from_t, T, target) \
+	target static void name(const void *from, int64_t n, double scale, float *to) \
 	{ \
 		const T *f = from; \
 		int64_t i = 0; \
-		for (; i + 8 <= n; i += 8) { \
-			from_##id v; \
+		for (; i + 8 <= n && scale == 1; i += 8) { \
+			from_t v; \
 			memcpy(&v, f + i, sizeof v); \
-			const f32x8 y = scale == 1 ? __builtin_convertvector(v, f32x8) : \
-						     __builtin_convertvector(__builtin_convertvector(v, f64x8) / scale, f32x8); \
+			const f32x8 y = __builtin_convertvector(v, f32x8); \
+			memcpy(to + i, &y, sizeof y); \
+		} \
+		for (; i + 8 <= n; i += 8) { \
+			from_t v; \
+			memcpy(&v, f + i, sizeof v); \
+			const f32x8 y = __builtin_convertvector(__builtin_convertvector(v, f64x8) / scale, f32x8); \
 			memcpy(to + i, &y, sizeof y); \
 		} \
 		for (; i < n; i++) \
 			to[i] = scale == 1 ? (float)f[i] : (float)((double)f[i] / scale); \
-	} \
+	}
+#define CONVERT(id, T, least, most) \
+	CONVERT_AS(convert_##id, from_##id, T, ) \
 	static void ignore_##id(const void *from, int64_t n, double what, float *weight, int64_t stride) \
 	{ \
 		const T *f = from; \
@@ -47,11 +56,21 @@ struct element {
 	}
 YK_ELEMENTS(CONVERT)
 
+#ifdef __x86_64__ // the same, where integers become floats many at a time
+#define CONVERT_AVX2(id, T, least, most) CONVERT_AS(convert_avx2_##id, from_##id, T, __attribute__((target("avx2"))))
+YK_ELEMENTS(CONVERT_AVX2)
+#endif
+
 static const struct element *element_of(int number)
 {
 #define ROW(id, T, least, most) { id, sizeof(T), convert_##id, ignore_##id },
 	static const struct element all[] = { YK_ELEMENTS(ROW) };
 	const struct element *e = all;
+#ifdef __x86_64__
+#define ROW_AVX2(id, T, least, most) { id, sizeof(T), convert_avx2_##id, ignore_##id },
+	static const struct element avx2[] = { YK_ELEMENTS(ROW_AVX2) };
+	e = __builtin_cpu_supports("avx2") ? avx2 : all;
+#endif
 	while (e->number != number)
 		e++;
 	return e;

@@ -111,10 +111,12 @@ static struct ranked *rank(const char *list, size_t *n)
 				position(list, found[i]->backend->table.name), (int)i };
 	qsort(r, *n, sizeof *r, by_rank);
 	for (size_t i = 0; i < *n; i++) {
-		r[i].device->twin = NULL;
-		for (size_t k = 0; k < i && !r[i].device->twin; k++)
+		struct yk_device *twin = NULL;
+		for (size_t k = 0; k < i && !twin; k++)
 			if (!r[k].device->twin && same(&r[k].device->info, &r[i].device->info))
-				r[i].device->twin = r[k].device;
+				twin = r[k].device;
+		if (r[i].device->twin != twin) // devices in use are read without the lock
+			r[i].device->twin = twin;
 	}
 	return r;
 }

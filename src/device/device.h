@@ -53,6 +53,9 @@ uint64_t yk_device_can(const struct yk_device *, const struct yoke_op *);
 int yk_device_refuse(struct yk_device *, const struct yoke_op *, uint32_t impl);
 // Takes those from a mask of implementations.
 uint64_t yk_refused_mask(const struct yk_device *, const struct yoke_op *, uint64_t impls);
+// A hash of all that is known against the device's implementations so far, these and what its self-test found wrong; 0:
+// nothing.  Devices of one kind that have another one run some ops by other kernels.
+uint64_t yk_device_left_out(const struct yk_device *);
 
 // ---- choose.c ----
 

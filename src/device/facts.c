@@ -59,6 +59,7 @@ json_t *yk_facts_devices(void)
 		{ YOKE_DEVICE_F16, "f16" },
 		{ YOKE_DEVICE_UNIFIED, "unified" },
 		{ YOKE_DEVICE_FLUSHES, "flushes" },
+		{ YOKE_DEVICE_TF32, "tf32" },
 	};
 	json_t *list = json_array();
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "device/device.h"
+#include "device/trust.h"
 
 struct yk_refusal {
 	uint64_t form;
@@ -68,4 +69,15 @@ uint64_t yk_refused_mask(const struct yk_device *d, const struct yoke_op *op, ui
 		return impls;
 	const struct yk_refusal *r = find(d, form_of(op));
 	return r ? impls & ~__atomic_load_n(&r->impls, __ATOMIC_RELAXED) : impls;
+}
+
+uint64_t yk_device_left_out(const struct yk_device *d)
+{
+	d = d->real ? d->real : d;
+	uint64_t hash = yk_trust_hash(d);
+	for (const struct yk_refusal *r = atomic_load_explicit(&d->refusals, memory_order_acquire); r; r = r->next) {
+		const uint64_t one[] = { r->form, __atomic_load_n(&r->impls, __ATOMIC_RELAXED) };
+		hash += yk_hash(one, sizeof one, 1);
+	}
+	return hash;
 }

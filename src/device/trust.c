@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "kernel/cache.h"
@@ -78,7 +79,7 @@ static char *make_key(const struct yk_device *d, size_t *bytes)
 
 	if (!to)
 		return NULL;
-	fprintf(to, "self-test 1 of yoke %s, ABI %x\n%s %s\n%s\n%s\n%s\n%s\n", PACKAGE_VERSION, YOKE_ABI,
+	fprintf(to, "self-test 2 of yoke %s, ABI %x\n%s %s\n%s\n%s\n%s\n%s\n", PACKAGE_VERSION, YOKE_ABI,
 		name, version ? version : "", i->platform, i->vendor, i->name, i->driver);
 	if (*d->backend->path && !stat(d->backend->path, &st))
 		fprintf(to, "%s %llu %lld %lld.%09ld\n", d->backend->path, (unsigned long long)st.st_ino,
@@ -275,6 +276,17 @@ void yk_trust_set(struct yk_device *d, const struct yk_finding *found, bool keep
 	if (keep)
 		store(t);
 	pthread_mutex_unlock(&t->lock);
+}
+
+uint64_t yk_trust_hash(const struct yk_device *d)
+{
+	uint64_t hash = 0;
+	for (unsigned i = 0; i < YK_TRUST_SUBJECTS && d->trust; i++)
+		for (unsigned k = 0; k < DTYPES; k++) {
+			const uint64_t at[] = { i, k, atomic_load(&d->trust->wrong[i][k]) };
+			hash += at[2] ? yk_hash(at, sizeof at, 0) : 0;
+		}
+	return hash;
 }
 
 const char *yk_trust_refusal(const struct yk_device *d)

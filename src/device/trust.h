@@ -8,15 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "yoke-plugin.h"
+
 struct yk_device;
 
 enum yk_trust { YK_UNTESTED, YK_RIGHT, YK_WRONG };
 
 // What is tested by itself: an op code, or one of these.
 enum {
-	YK_TRUST_MEMORY = 0,  // put, get, copy and fill
-	YK_TRUST_MAPPED = 64, // CONTRACT with a map behind it
-	YK_TRUST_DEVICE = 65, // the device as a whole; only ever wrong
+	YK_TRUST_MEMORY = 0,             // put, get, copy and fill
+	YK_TRUST_MAPPED = YOKE_OP_LIMIT, // CONTRACT with a map behind it
+	YK_TRUST_DEVICE,                 // the device as a whole; only ever wrong
 	YK_TRUST_SUBJECTS
 };
 
@@ -40,6 +42,9 @@ enum yk_trust yk_trust_of(const struct yk_device *d, int subject, int dtype, uin
 bool yk_trust_remembered(const struct yk_device *d);
 // keep: other processes will know.
 void yk_trust_set(struct yk_device *d, const struct yk_finding *, bool keep);
+
+// A hash of those that are wrong, in whatever order they were found; 0: none.
+uint64_t yk_trust_hash(const struct yk_device *d);
 
 // Why the device must not be used, or NULL.
 const char *yk_trust_refusal(const struct yk_device *d);

@@ -28,11 +28,11 @@ enum { MOST_BYTES = 1 << 20 };
 
 // ---- the text ----
 
-// What the first line has to be, so that a file of another driver or version is none.
+// What the first line has to be, so that a file of another driver or version is none; f32 and tf32 have a file each.
 static void head_of(const struct yk_device *d, char *to, size_t cap)
 {
-	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s", PACKAGE_VERSION, d->ops->name,
-		 d->info.name, d->info.driver);
+	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s%s", PACKAGE_VERSION, d->ops->name, d->info.name, d->info.driver,
+		 d->info.flags & YOKE_DEVICE_TF32 ? "; tf32" : "");
 	for (; *to; to++)
 		*to = *to == '\n' ? ' ' : *to;
 }

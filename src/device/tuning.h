@@ -21,6 +21,7 @@ enum { YK_TUNING_NAME = 96, YK_TUNING_CLASSES = 2250 };
 bool yk_tuning_class_of(const struct yoke_op *, struct yk_tuning_class *);
 // "contract.f32.nt.384x384x64x1".
 void yk_tuning_class_name(const struct yk_tuning_class *, char to[YK_TUNING_NAME]);
+// Of a class, or of the same with any other extents; false: it names nothing.
 bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *);
 // All of them, in the order of measuring, where a wrong choice costs most first; returns how many.
 size_t yk_tuning_classes(struct yk_tuning_class to[YK_TUNING_CLASSES]);

@@ -19,7 +19,8 @@ enum {
 	MAGNITUDES = sizeof magnitudes / sizeof *magnitudes,
 	MOST = YK_TUNING_CLASSES,
 	BATCH = 16,  // matrices that many are measured by
-	LARGE = 1536 // matrices with such an extent fill a device one by one
+	LARGE = 1536, // matrices with such an extent fill a device one by one
+	FAR = 1 << 20, MUCH = INT32_MAX // extents that are named, and elements of an operand then
 };
 static const int dtypes[] = { yoke_f32, yoke_bf16, yoke_f16 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
@@ -153,11 +154,19 @@ bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *to)
 {
 	char other[YK_TUNING_NAME];
 
-	for (size_t i = 0; i < MOST; i++)
-		if (combine(i, to)) {
-			yk_tuning_class_name(to, other);
-			if (!strcmp(name, other))
-				return true;
-		}
+	for (size_t i = 0; i < DTYPES * LAYOUTS; i++) {
+		long long m, n, k, batch;
+		*to = (struct yk_tuning_class){ .dtype = dtypes[i % DTYPES], .ta = layouts[i / DTYPES].ta,
+						.tb = layouts[i / DTYPES].tb, .m = 1, .n = 1, .k = 1, .batch = 1 };
+		yk_tuning_class_name(to, other);
+		char *extents = strrchr(other, '.') + 1;
+		if (strncmp(name, other, (size_t)(extents - other)) ||
+		    sscanf(name + (extents - other), "%lldx%lldx%lldx%lld", &m, &n, &k, &batch) != 4)
+			continue;
+		to->m = m, to->n = n, to->k = k, to->batch = batch;
+		yk_tuning_class_name(to, other); // nothing behind it
+		return m > 0 && n > 0 && k > 0 && batch > 0 && m <= FAR && n <= FAR && k <= FAR && batch <= FAR &&
+		       m * n <= MUCH / batch && m * k <= MUCH / batch && k * n <= MUCH / batch && !strcmp(name, other);
+	}
 	return false;
 }

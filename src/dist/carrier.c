@@ -63,6 +63,7 @@ struct yk_carrier {
 	struct yk_route *routes;
 	bool failed;
 	atomic_int phase;
+	bool serialized;     // threads may call MPI by turns
 	int code;
 	char why[YK_WHY];
 };
@@ -74,14 +75,40 @@ bool yk_carrier_asked(struct yk_carrier *c)
 	return atomic_load(&c->phase) == ASKED;
 }
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct yk_carrier *c, const char *fmt, ...)
+bool yk_carrier_by_turns(const struct yk_carrier *c)
+{
+	return atomic_load(&c->phase) == OPENED && c->serialized;
+}
+
+__attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, int code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(c->why, sizeof c->why, fmt, ap);
 	va_end(ap);
-	c->code = YOKE_ERANK;
+	c->code = code;
 	atomic_store(&c->phase, REFUSED);
+}
+
+// Who is of this machine, by all; every rank tells its version, too.
+static int meet(struct yk_carrier *c)
+{
+	struct said {
+		uint32_t first;
+		char version[60];
+	} mine = { .first = c->first }, *all = calloc(c->place.ranks, sizeof *all);
+	snprintf(mine.version, sizeof mine.version, "%s", yoke_version());
+	const int e = all ? c->mpi->gather(&mine, sizeof mine, all) : -1;
+	for (uint32_t i = 0; i < c->place.ranks && e == 0; i++) {
+		c->node[i] = all[i].first;
+		if (c->code == 0 && strncmp(all[i].version, all[0].version, sizeof mine.version))
+			refuse(c, YOKE_EINVAL, "ranks are of unlike versions of yoke: rank 0 has %.59s, rank %u %.59s", all[0].version, i,
+			       all[i].version);
+	}
+	if (e < 0)
+		refuse(c, YOKE_ERANK, "ranks do not find each other: %s", all ? c->mpi->error() : "no memory");
+	free(all);
+	return c->code;
 }
 
 void yk_carrier_open(struct yk_carrier *c)
@@ -89,16 +116,16 @@ void yk_carrier_open(struct yk_carrier *c)
 	const struct yk_started *p = &c->place;
 	uint32_t rank = 0, ranks = 0;
 	if (c->mpi->begin(&rank, &ranks) < 0)
-		refuse(c, "MPI does not begin: %s", c->mpi->error());
+		refuse(c, YOKE_ERANK, "MPI does not begin: %s", c->mpi->error());
 	else if (ranks != p->ranks)
-		refuse(c, "%s started %u ranks, MPI says %u: it is the launcher of another MPI; dist.mpi names the one to use",
+		refuse(c, YOKE_ERANK, "%s started %u ranks, MPI says %u: it is the launcher of another MPI; dist.mpi names the one to use",
 		       p->launcher, p->ranks, ranks);
 	else if (rank != p->rank)
-		refuse(c, "%s says that this is rank %u, MPI says %u", p->launcher, p->rank, rank);
-	else if (c->mpi->gather(&c->first, sizeof c->first, c->node) < 0)
-		refuse(c, "ranks do not find each other: %s", c->mpi->error());
-	else
+		refuse(c, YOKE_ERANK, "%s says that this is rank %u, MPI says %u", p->launcher, p->rank, rank);
+	else if (meet(c) == 0) {
+		c->serialized = c->mpi->serialized();
 		atomic_store(&c->phase, OPENED);
+	}
 }
 
 int yk_carrier_new(struct yk_ranks *q, const struct yk_started *p, uint32_t first)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "base/sized.h"
+#include "dist/adapt.h"
 #include "dist/carrier.h"
 #include "dist/native.h"
 #include "dist/process.h"
@@ -54,6 +55,7 @@ void yk_group_unref(struct yoke_group *g)
 	if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	yk_hub_unref(g->hub);
+	yk_adapt_free(g->adapt);
 	free(g->sent);
 	free(g);
 }
@@ -234,6 +236,7 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 	} while (atomic_load(&s->came) - now.seq >= YK_TEXTS - 1);
 	now.op[sizeof now.op - 1] = '\0';
 	now.sent = atomic_load(&g->bytes);
+	now.waited = 1e-9 * (double)atomic_load(&g->queue->waited);
 	now.open = atomic_load(&s->left) < now.seq;
 	clock_gettime(CLOCK_REALTIME, &clock);
 	now.since = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec -
@@ -262,11 +265,10 @@ void yoke_group_free(yoke_group *g)
 int yk_task_do(struct yk_task *t, void *in, void *out)
 {
 	struct yk_ranks *q = t->group->queue;
-	struct yk_result result = { 0 };
-	const int err = yk_ranks_add(q, t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
+	struct yk_result result;
+	const int err = yk_ranks_do(q, t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
 	if (err)
 		return yk_fail(err, "no memory for a collective");
-	yk_ranks_wait(q, atomic_load(&q->enqueued));
 	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
 }
 
@@ -288,6 +290,22 @@ int yoke_group_barrier(yoke_group *g)
 int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all)
 {
 	return yk_group_do(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
+}
+
+int yk_group_send(struct yoke_group *g, uint32_t to, const void *data, size_t bytes)
+{
+	float done; // what the operation gives
+	return yk_group_do(g, YK_DO_SEND, yoke_u8, to, (int64_t)bytes, (void *)(uintptr_t)data, &done);
+}
+
+int yk_group_recv(struct yoke_group *g, uint32_t from, void *data, size_t bytes)
+{
+	return yk_group_do(g, YK_DO_RECV, yoke_u8, from, (int64_t)bytes, NULL, data);
+}
+
+int yk_group_tell(struct yoke_group *g, uint32_t root, void *data, size_t bytes)
+{
+	return yk_group_do(g, YK_DO_BROADCAST, yoke_u8, root, (int64_t)bytes, data, data);
 }
 
 // ---- splits ----

@@ -12,11 +12,14 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "dist/adapt.h"
 #include "dist/carrier.h"
 #include "dist/native.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 #include "dist/tuned.h"
+
+enum { PIECE = 1 << 15, CARRIED = 1 << 16 }; // bytes, multiples of any element's
 
 struct sending {
 	const struct yk_action *action;
@@ -171,9 +174,11 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 			continue;
 		}
 		if (a->kind == YK_ACT_ADD) {
+			char *own;
 			n = least(n, piece_at(j, a, YK_SLOT, a->slot, at, &from));
+			n = least(n, piece_at(j, a, a->source, 0, at, &own));
 			in[a->first ? 0 : 1] = from;
-			in[a->first ? 1 : 0] = to;
+			in[a->first ? 1 : 0] = own;
 			yk_sums(t->dtype, t->kind, 2, in, 1, (void *[]){ to }, n / size_of(t));
 			continue;
 		}
@@ -224,6 +229,14 @@ static bool is_ends(const struct yk_job *j)
 	return j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
 }
 
+// How much of a message goes one way before it is looked what came the other.  To another machine each piece costs some
+// microseconds, so they are larger, but a part is carried while the next is written, or is added to what is here.
+static uint64_t piece_of(const struct yoke_group *g)
+{
+	const uint32_t ring = g->hub->area->ring;
+	return !g->hub->route ? PIECE : least(ring, CARRIED);
+}
+
 // With dist.link: is the message still on its way?
 static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
 {
@@ -235,7 +248,10 @@ static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
 		x->due = (now > g->port ? now : g->port) + (uint64_t)(1e9 * (alpha + (double)bytes * beta));
 		g->port = x->due;
 	}
-	return now < x->due;
+	if (now >= x->due)
+		return false;
+	g->queue->next_due = g->queue->next_due ? least(g->queue->next_due, x->due) : x->due;
+	return true;
 }
 
 // Sends on; true: something went.
@@ -244,10 +260,9 @@ static bool push(struct yk_job *j, struct sending *x)
 	struct yoke_group *g = j->task->group;
 	const uint32_t ring = g->hub->area->ring;
 	struct yk_link *l = yk_hub_link(g->hub, is_ends(j), g->rank, x->action->peer);
-	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes);
+	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
-		 room = ring - (head - atomic_load(&l->tail));
-	const uint64_t before = x->done;
+		 room = least(ring - (head - atomic_load(&l->tail)), piece_of(g));
 	if (travels(g, x, bytes))
 		return false;
 	if (!x->done && room >= sizeof(struct yk_head)) {
@@ -313,6 +328,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 			     a->peer);
 		return false;
 	}
+	there = least(there, piece_of(g));
 	if (!c->got && there >= sizeof(struct yk_head)) {
 		struct yk_head h;
 		ring_read(l, ring, tail, &h, sizeof h);
@@ -334,7 +350,9 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 			if (a->kind == YK_ACT_RECV) {
 				memcpy(to, l->data + tail % ring, n);
 			} else {
-				const void *in[2] = { to, l->data + tail % ring };
+				char *own;
+				n = least(n, piece_at(j, a, a->source, 0, at, &own));
+				const void *in[2] = { own, l->data + tail % ring };
 				const void *turned[2] = { in[1], in[0] };
 				n = n / size_of(t) * size_of(t);
 				if (!n)
@@ -356,11 +374,16 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 
 // ---- schedules ----
 
+static bool rounds_once(const struct yk_task *t)
+{
+	return (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
+}
+
 // The way that is asked for, where there is one and it keeps the sums' rounding, or the one for the size.
-static void choose(const struct yk_task *t, struct yk_schedule_want *w)
+static void choose(const struct yk_task *t, uint8_t heeded, struct yk_schedule_want *w)
 {
 	const uint32_t node = t->group->hub->node;
-	const bool once = (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
+	const bool once = rounds_once(t);
 	const uint64_t bytes = (uint64_t)elements(t) * size_of(t);
 	const char *wish = yk_ranks_algorithm();
 	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
@@ -369,9 +392,8 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 		if (!strcmp(wish, yk_algorithm_name[how]) && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)))
 			return;
 	}
-	const int best = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route ?
-				 t->group->hub->area->best[yk_tuned_size(bytes)] :
-				 0;
+	const bool tuned = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route;
+	const int best = heeded ? heeded : tuned ? t->group->hub->area->best[yk_tuned_size(bytes)] : 0;
 	w->how = (uint8_t)(best - 1);
 	if (best && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)) && yk_schedule_in_order(w))
 		return;
@@ -380,15 +402,20 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 	yk_schedule_usual(w, (double)bytes, once);
 }
 
-static const struct yk_schedule *schedule_of(struct yk_task *t)
+static const struct yk_schedule *schedule_of(struct yk_task *t, uint8_t heeded)
 {
 	const uint8_t what = t->what == YK_DO_GATHER_SHARES ? YK_DO_ALL_GATHER :
 			     t->what == YK_DO_REDUCE_SHARES ? YK_DO_REDUCE_SCATTER :
 							      t->what;
 	struct yk_schedule_want w = { .what = what, .ranks = t->group->ranks,
 				      .rank = t->group->rank, .root = t->root };
-	if (t->schedule)
+	if (t->schedule && t->heeded == heeded)
 		return t->schedule;
+	if (t->schedule) { // no job uses it: they go one behind another
+		yk_schedule_fini(t->schedule);
+		free(t->schedule);
+		t->schedule = NULL;
+	}
 	struct yk_schedule *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
@@ -402,20 +429,22 @@ static const struct yk_schedule *schedule_of(struct yk_task *t)
 							 .place = sends ? YK_IN : YK_OUT, .peer = t->root, .step = 1,
 							 .chunks = 1 };
 	} else {
-		choose(t, &w);
+		choose(t, heeded, &w);
 		yk_schedule_make(&w, s);
+		t->how = w.how;
 	}
 	if (!s->action && t->group->ranks > 1) {
 		free(s);
 		return NULL;
 	}
+	t->heeded = heeded;
 	return t->schedule = s;
 }
 
 static bool begin(struct yk_job *j)
 {
 	struct yk_task *t = j->task;
-	const struct yk_schedule *s = schedule_of(t);
+	const struct yk_schedule *s = schedule_of(t, j->heeded);
 	struct yk_course *c = s ? calloc(1, sizeof *c) : NULL;
 	if (!c)
 		return false;
@@ -522,6 +551,9 @@ static void end(struct yk_job *j)
 	if (t->what == YK_DO_SEND)
 		memset(j->out[0], 0, sizeof(float));
 	j->phase = YK_OVER;
+	if (t->group->adapt && !t->group->rank && t->what == YK_DO_ALL_REDUCE)
+		yk_adapt_took(t->group->adapt, yk_task_bytes(t), rounds_once(t), t->how,
+			      1e-9 * (double)(yk_nanoseconds() - j->begun));
 	if (!is_ends(j)) {
 		atomic_store_explicit(&s->since, yk_nanoseconds(), memory_order_relaxed);
 		atomic_store(&s->left, j->sequence + 1);
@@ -534,7 +566,8 @@ static void look_for_gone(const struct yk_job *j)
 	const struct yoke_group *g = j->task->group;
 	const struct yk_course *c = j->course;
 	const struct yk_action *a = c->at < c->s->n ? &c->s->action[c->at] : NULL;
-	const uint32_t peer = a && a->kind != YK_ACT_SEND ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
+	const bool receives = a && (a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD); // others wait for what is being sent
+	const uint32_t peer = receives ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
 	const bool away = g->hub->route && yk_route_away(g->hub->route, peer);
 	if (peer == g->rank || !(away ? yk_route_ended(g->hub->route, is_ends(j), peer) :
 					atomic_load(&g->hub->seat[peer].gone)))
@@ -555,7 +588,7 @@ bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		if (is_ends(j))
 			j->begun = yk_nanoseconds();
 		else
-			yk_job_come(j);
+			yk_job_come(j, yk_nanoseconds());
 		if (!begin(j)) {
 			yk_hub_break(j->task->group->hub, YOKE_ENOMEM, "rank %u of %s has no memory for %s",
 				     j->task->group->rank, j->task->group->name, j->task->text);
@@ -564,7 +597,8 @@ bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		c = j->course;
 		moved = true;
 	}
-	for (bool any = true; any;) {
+	const bool carried = j->task->group->hub->route; // then what there is, between two looks at each job
+	for (bool any = true, more = true; any && more; more = !carried) {
 		any = push_all(j);
 		if (c->at < c->s->n)
 			any |= act(j);

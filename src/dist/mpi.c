@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,8 +55,69 @@ const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 			*name = yk_mpi_names[i];
 			return open_file(path);
 		}
+	if (!p->ranks) {
+		yk_fail(YOKE_EPLUGIN, "%s says that this is rank %u, but not of how many: MPI is asked for that, and there is no module "
+			"yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher, p->rank,
+			*wish ? wish : "NAME");
+		return NULL;
+	}
 	yk_fail(YOKE_EPLUGIN, "%s started %u ranks, %u of them on this machine: to others MPI is needed, but there is no "
 		"module yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher,
 		p->ranks, p->locals, *wish ? wish : "NAME");
 	return NULL;
+}
+
+// ---- what MPI alone knows ----
+
+static const struct yk_mpi *_Atomic asked; // its MPI ends with the process
+
+static void at_exit(void)
+{
+	const struct yk_mpi *m = atomic_exchange(&asked, NULL);
+	if (m)
+		m->end();
+}
+
+void yk_mpi_leave(void)
+{
+	atomic_store(&asked, NULL);
+}
+
+static int ask(struct yk_started *p)
+{
+	const char *name;
+	uint32_t rank = 0;
+	const struct yk_mpi *m = yk_mpi_open(p, &name);
+	if (!m)
+		return yoke_error_code();
+	if (m->begin(&rank, &p->ranks) < 0 || m->near(&p->local, &p->locals) < 0)
+		return yk_fail(YOKE_ERANK, "%s says that this is rank %u; MPI, which is asked of how many, does not begin: %s",
+			       p->launcher, p->rank, m->error());
+	if (p->ranks > 1)
+		p->mpi = name;
+	atomic_store(&asked, m);
+	if (rank != p->rank)
+		return yk_fail(YOKE_ERANK, "%s says that this is rank %u, MPI says %u: it is the launcher of another MPI; dist.mpi "
+			       "names the one to use", p->launcher, p->rank, rank);
+	if (atexit(at_exit))
+		return yk_fail(YOKE_ENOMEM, "no memory");
+	return 0;
+}
+
+int yk_mpi_ask(struct yk_started *p)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct yk_started found; // .variable: it was asked
+	static int code;
+	static char why[400];
+	pthread_mutex_lock(&lock);
+	if (!found.variable) {
+		found = *p;
+		code = ask(&found);
+		snprintf(why, sizeof why, "%s", code ? yoke_error() : "");
+	}
+	*p = found;
+	const int e = code ? yk_fail(code, "%s", why) : 0;
+	pthread_mutex_unlock(&lock);
+	return e;
 }

@@ -8,6 +8,16 @@
 
 enum { YK_NATIVE_RANKS = YOKE_MAP_MAX_INPUTS }; // at most: a sum is one map
 
+struct yk_native { // of a rank in a group
+	const struct yoke_collectives_ext *ext;
+	const struct yoke_backend *ops;
+	uint32_t device;
+	void *comm, *queue; // comm NULL: of one rank, or given up
+	bool broken;
+};
+
+bool yk_native_fast(void); // dist.order=fast: the library reduces
+
 // Of threads: if these devices, by name, can do it, the hub says so from now on, with an id.
 void yk_native_offer(struct yk_hub *, int ranks, char (*device)[sizeof ((struct yk_device *)NULL)->id]);
 // Of processes, as the world is joined: all say what they have, and see what the others said.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers, by the variables that they set for each process: Open MPI, what speaks PMI (MPICH), Slurm, torchrun.
+// Launchers, by the variables that they set for each process: Open MPI, what speaks PMI (MPICH), Slurm, torchrun; and PMIx,
+// which says the rank alone, so that MPI is asked for the rest.
 #include "config.h"
 
 #include "dist/place.h"
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "dist/carrier.h"
 #include "dist/ranks.h"
 
 YK_PARAM(pretend_setting, "dist.pretend", YK_INT, "0",
@@ -99,6 +101,24 @@ static int ask(const struct launcher *l, struct yk_started *to)
 	return 1;
 }
 
+// PMIX_RANK, where nobody says how many there are.
+static int ask_mpi(struct yk_started *to)
+{
+	const char *rank = getenv("PMIX_RANK");
+	if (!rank || !getenv("PMIX_NAMESPACE"))
+		return 0;
+	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+		if (launchers[i].mpi && getenv(launchers[i].ranks))
+			return 0;
+	*to = (struct yk_started){ .launcher = "a launcher of PMIx", .mpi = "", .variable = "PMIX_RANK" };
+	if (!number(rank, &to->rank))
+		return yk_fail(YOKE_EINVAL, "PMIX_RANK is '%.40s': no rank", rank);
+	const int e = yk_mpi_ask(to);
+	if (e == 0 && to->ranks > YK_MOST_RANKS)
+		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible", to->launcher, to->ranks, YK_MOST_RANKS);
+	return e ? e : to->ranks > 1;
+}
+
 // A name that only ranks of one machine, of one start, have in common.
 static int meet_at(struct yk_started *p)
 {
@@ -139,7 +159,8 @@ int yk_place_find(struct yk_started *to)
 		if (said)
 			return said < 0 ? said : meet_at(to);
 	}
-	return 0;
+	const int said = ask_mpi(to);
+	return said > 0 ? meet_at(to) : said;
 }
 
 // ---- who started it ----

@@ -35,6 +35,7 @@ struct parent {
 	struct yk_segment *segment;
 	struct child *child;
 	int memory, listener;
+	struct yk_answer answer;
 	char name[64];
 	char **settings;   // the environment, with what was set here in place of what it says
 	uint32_t left;     // children that run
@@ -112,9 +113,11 @@ static void serve(struct parent *p)
 	const pid_t pid = s < 0 ? -1 : yk_socket_peer(s);
 	for (uint32_t i = 0; i < p->ranks && pid > 0; i++)
 		if (p->child[i].pid == pid && !p->child[i].served)
-			p->child[i].served = yk_socket_give(s, p->memory);
+			p->child[i].served = yk_socket_serve(s, p->memory, &p->answer);
 	if (s >= 0)
 		close(s);
+	if (yk_answer_error(&p->answer))
+		yk_segment_break(p->segment, YOKE_EINVAL, "%s", yoke_error());
 }
 
 static void bury(struct parent *p, uint32_t i)
@@ -170,7 +173,7 @@ static void wait_children(struct parent *p)
 		if (fd) {
 			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
 			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
-			poll(fd, p->ranks + (nfds_t)2, 200);
+			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200); // lest the grace be longer than it is said to be
 		}
 		serve(p);
 		hand_on(p);
@@ -186,7 +189,8 @@ static void wait_children(struct parent *p)
 
 int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 {
-	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .launch = launch, .signals = -1 };
+	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .answer = yk_answer_of(YK_STARTER), .launch = launch,
+			    .signals = -1 };
 	if (n < 1 || n > YK_MOST_RANKS || !argv || !argv[0])
 		return yk_fail(YOKE_EINVAL, "group_spawn: %d ranks; 1 to %d are possible", n, YK_MOST_RANKS);
 	p.child = calloc(p.ranks, sizeof *p.child);

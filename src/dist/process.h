@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as processes: those that others started, and starting them.
-#ifndef YK_PROCESS_H
-#define YK_PROCESS_H
+#ifndef YK_DIST_PROCESS_H
+#define YK_DIST_PROCESS_H
 
 #include <signal.h>
 

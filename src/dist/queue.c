@@ -2,373 +2,27 @@
 // The ranks queue: a table of the core's own, as a backend has one, for the slot RANKS of plans.
 #include "config.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/param.h"
-#include "dist/carrier.h"
 #include "dist/native.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
 
-enum {
-	YIELD_NS = 2000,        // a wait looks for news without a pause that long ..
-	SPIN_NS = 50000,        // .. letting others have the processor that long, and then sleeps ..
-	LOOK_NS = 100000000,    // .. and that long until it looks who is late
-	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
-	IDLE_NS = 2000000       // .. and when none is
-};
-
-YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
-	 "how ranks do things together: tree, doubling, halving, pairwise, ring or 2d, where there is such a way; "
-	 "empty: by size");
-
-YK_PARAM(link_setting, "dist.link", YK_STRING, "",
-	 "ALPHA,BETA: messages between ranks take so many seconds, and so many a byte, one after the other; to see what a slow "
-	 "link does. Empty: as long as they take");
-
-bool yk_ranks_link(double *alpha, double *beta)
-{
-	const char *text = yk_param_str(&link_setting);
-	char end;
-	*alpha = *beta = 0;
-	return *text && sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
-	       *beta < 1;
-}
-
-static bool has_link(void)
-{
-	return *yk_param_str(&link_setting);
-}
-
-const char *yk_ranks_algorithm(void)
-{
-	return yk_param_str(&algorithm_setting);
-}
-
-// ---- moving jobs on ----
-
-static void take_incoming(struct yk_ranks *q)
-{
-	struct yk_job **end = &q->active;
-	if (q->taken == atomic_load(&q->enqueued))
-		return;
-	while (*end)
-		end = &(*end)->next;
-	pthread_mutex_lock(&q->lock);
-	*end = q->incoming;
-	q->incoming = NULL;
-	q->incoming_end = &q->incoming;
-	q->taken = atomic_load(&q->enqueued);
-	pthread_mutex_unlock(&q->lock);
-}
-
-// Is a job before this one, of those that go in one order with it, not over?
-static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
-{
-	const struct yk_task *t = j->task;
-	struct yoke_group *g = t->group;
-	uint64_t *pass = t->what == YK_DO_SEND ? &g->send_pass[t->root] :
-			 t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
-						 &g->pass;
-	const bool held = *pass == q->pass;
-	*pass = q->pass;
-	return held;
-}
-
-// The next job of the same order may begin.
-static void let_go(const struct yk_job *j)
-{
-	const struct yk_task *t = j->task;
-	struct yoke_group *g = t->group;
-	*(t->what == YK_DO_SEND ? &g->send_pass[t->root] :
-	  t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
-				  &g->pass) = 0;
-}
-
-static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *why)
-{
-	if (j->result) {
-		j->result->code = code;
-		snprintf(j->result->why, sizeof j->result->why, "%s", why);
-	} else if (code) {
-		pthread_mutex_lock(&q->lock);
-		if (!q->failed || q->failed <= q->told) {
-			q->failed = j->number;
-			q->code = code;
-			snprintf(q->why, sizeof q->why, "%s", why);
-		}
-		pthread_mutex_unlock(&q->lock);
-	}
-	yk_course_free(j->course);
-	yk_native_job_fini(j);
-	free(j);
-}
-
-typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
-
-// By what is posted, by messages, or by work in each other's memory.
-static advance_fn *way_of(const struct yk_job *j)
-{
-	const bool told = *yk_ranks_algorithm() || has_link();
-	if (j->place)
-		return yk_shared_advance;
-	if (!told && yk_post_takes(j->task))
-		return yk_post_advance;
-	return j->task->group->hub->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
-}
-
-// All jobs, as far as they go now; true: something changed.  With `drive`.
-static bool move_on(struct yk_ranks *q)
-{
-	char why[YK_WHY] = "";
-	bool moved = false, ended = false;
-	struct yk_carrier *c = atomic_load(&q->carrier);
-	advance_fn *last = NULL;
-	if (c)
-		moved |= yk_carrier_step(c);
-	take_incoming(q);
-	q->pass++;
-	for (struct yk_job **at = &q->active; *at;) {
-		struct yk_job *j = *at;
-		int code = 0;
-		if (is_held_up(q, j)) {
-			at = &j->next;
-			continue;
-		}
-		if (!j->begun) // settings may change meanwhile
-			j->way = way_of(j);
-		last = j->way;
-		moved |= last(j, &code, why);
-		if (j->phase != YK_OVER) {
-			at = &j->next;
-			continue;
-		}
-		let_go(j);
-		*at = j->next;
-		finish(q, j, code, why);
-		ended = true;
-	}
-	if (c && moved)
-		yk_carrier_step(c);
-	q->waits = q->active && !q->active->next && q->active->begun && last == yk_post_advance;
-	if (!ended)
-		return moved;
-	pthread_mutex_lock(&q->lock);
-	const struct yk_job *first = q->active ? q->active : q->incoming;
-	atomic_store(&q->over, first ? first->number - 1 : atomic_load(&q->enqueued));
-	pthread_mutex_unlock(&q->lock);
-	yk_bell_ring(q->bell);
-	return true;
-}
-
-// What this thread can do for the jobs; false: nothing now.
-static bool help(struct yk_ranks *q)
-{
-	if (pthread_mutex_trylock(&q->drive))
-		return false;
-	bool moved = move_on(q);
-	pthread_mutex_unlock(&q->drive);
-	return moved;
-}
-
-static void watch(struct yk_ranks *q)
-{
-	pthread_mutex_lock(&q->drive);
-	if (q->active)
-		yk_world_look(q);
-	for (struct yk_job *j = q->active; j; j = j->next)
-		yk_job_watch(j);
-	pthread_mutex_unlock(&q->drive);
-}
-
-static void pause_briefly(void)
-{
-#if defined __x86_64__ || defined __i386__
-	__builtin_ia32_pause();
-#elif defined __aarch64__
-	__asm__ volatile("yield");
-#endif
-}
-
-// The same, behind whoever is at it.
-static bool help_behind(struct yk_ranks *q)
-{
-	pthread_mutex_lock(&q->drive);
-	bool moved = move_on(q);
-	pthread_mutex_unlock(&q->drive);
-	return moved;
-}
-
-// When a wait for a job began, 0: something happened since.  Spins, then sleeps until something happens.  far: another
-// thread calls MPI.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
-{
-	const uint64_t now = yk_nanoseconds();
-	*began = *began ? *began : now;
-	if (now - *began < SPIN_NS) {
-		pause_briefly();
-		if (now - *began > YIELD_NS)
-			sched_yield(); // whom it waits for may have this processor
-		return;
-	}
-	struct yk_bell *bell = atomic_load(&q->bell);
-	const uint32_t rings = yk_bell_lie(bell);
-	const bool moved = !far && help_behind(q);
-	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
-		yk_bell_sleep(bell, rings, polls || has_link() || atomic_load(&q->away) ? POLL_NS : LOOK_NS);
-	yk_bell_rise(bell);
-	if (moved) {
-		*began = 0;
-		return;
-	}
-	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
-		atomic_store(&q->watched, now);
-		watch(q);
-	}
-}
-
-void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
-{
-	uint64_t began = 0;
-	if (atomic_load(&q->over) >= job)
-		return;
-	if (atomic_load(&q->carrier)) { // MPI is the queue's thread's alone
-		while (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, job, true, false);
-		return;
-	}
-	atomic_fetch_add(&q->helpers, 1);
-	while (atomic_load(&q->over) < job)
-		if (help(q))
-			began = 0;
-		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, job, false, false);
-	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
-		yk_bell_ring(&q->duty);
-}
-
-// Is nothing to be done, or somebody else at it?
-static bool is_idle(const struct yk_ranks *q)
-{
-	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
-}
-
-static void rest(struct yk_ranks *q)
-{
-	const uint32_t rings = yk_bell_lie(&q->duty);
-	const struct yk_carrier *c = atomic_load(&q->carrier);
-	if (!atomic_load(&q->quit) && is_idle(q))
-		yk_bell_sleep(&q->duty, rings, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
-	yk_bell_rise(&q->duty);
-}
-
-static void *serve(void *arg)
-{
-	struct yk_ranks *q = arg;
-	uint64_t began = 0;
-	while (!atomic_load(&q->quit)) {
-		struct yk_carrier *c = atomic_load(&q->carrier);
-		const bool idle = is_idle(q);
-		if (c && yk_carrier_asked(c))
-			yk_carrier_open(c);
-		if ((c || !idle) && help(q)) {
-			began = 0;
-		} else if (idle) {
-			rest(q);
-			began = 0;
-		} else {
-			wait_a_bit(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
-		}
-	}
-	if (atomic_load(&q->carrier))
-		yk_carrier_end(q->carrier);
-	return NULL;
-}
-
-// ---- jobs ----
-
-static uint64_t next_of(const struct yk_task *t)
-{
-	struct yoke_group *g = t->group;
-	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
-}
-
-// Does what there is to do for a job of few bytes, so that others need not wait for this rank; false: there are more jobs,
-// or larger ones, which are the queue's thread's until somebody waits for them.
-static bool is_begun(struct yk_ranks *q)
-{
-	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))
-		return false;
-	take_incoming(q);
-	const struct yk_job *j = q->active;
-	const bool few = j && !j->next && way_of(j) == yk_post_advance;
-	if (few)
-		move_on(q);
-	const bool begun = few && (!q->active || q->waits);
-	pthread_mutex_unlock(&q->drive);
-	return begun;
-}
-
-static void enqueue(struct yk_ranks *q, struct yk_job *j)
-{
-	pthread_mutex_lock(&q->lock);
-	j->number = atomic_load(&q->enqueued) + 1;
-	*q->incoming_end = j;
-	q->incoming_end = &j->next;
-	atomic_store(&q->enqueued, j->number);
-	pthread_mutex_unlock(&q->lock);
-	if (!atomic_load(&q->helpers) && !is_begun(q)) {
-		yk_bell_ring(&q->duty); // its thread has nothing to do, or waits for what others do
-		yk_bell_ring(atomic_load(&q->bell));
-	}
-}
-
-int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
-		 char *const *out, struct yk_result *result)
-{
-	struct yk_job *j = malloc(sizeof *j + (nin + nout + (size_t)1) * sizeof *in);
-	if (!j)
-		return YOKE_ENOMEM;
-	char **at = (char **)(j + 1);
-	*j = (struct yk_job){ .task = t, .result = result, .in = at, .out = at + nin, .sequence = next_of(t) };
-	for (uint32_t i = 0; i < nin; i++)
-		at[i] = in[i];
-	for (uint32_t i = 0; i < nout; i++)
-		at[nin + i] = out[i];
-	enqueue(q, j);
-	return 0;
-}
-
-int yk_ranks_add_places(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
-{
-	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
-	struct yk_job *j = malloc(sizeof *j + bytes);
-	if (!j)
-		return YOKE_ENOMEM;
-	memcpy(j + 1, place, bytes);
-	*j = (struct yk_job){ .task = t, .place = (struct yk_address *)(j + 1), .nin = nin, .nout = nout,
-			      .sequence = next_of(t) };
-	enqueue(q, j);
-	return 0;
-}
-
-void yk_ranks_break(struct yk_ranks *q, int code, const char *why)
-{
-	for (struct yoke_group *g = q->groups; g; g = g->next)
-		yk_hub_break(g->hub, code, "rank %u of %s failed: %s: %.250s", g->rank, g->name, yoke_error_name(code),
-			     why);
-}
-
 // ---- tasks ----
+
+uint64_t yk_task_bytes(const struct yk_task *t)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < t->tensors; i++)
+		n += (uint64_t)t->count[i];
+	return n * yoke_dtype_size(t->dtype);
+}
 
 static const uint8_t what_of[] = {
 	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
@@ -482,7 +136,7 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	for (uint32_t i = 0; i < op->nin + op->nout; i++)
 		at[i] = i < op->nin ? op->in[i].segment : op->out[i - op->nin].segment;
-	int err = yk_ranks_add(q, t, op->nin, at, op->nout, at + op->nin, NULL);
+	int err = yk_ranks_add(q, t, op->nin, at, op->nout, at + op->nin);
 	free(at);
 	return err ? yk_fail(err, "no memory for a collective") : 0;
 }
@@ -513,7 +167,7 @@ static int queue_new(uint32_t device, int kind, void **to)
 	pthread_mutex_init(&q->lock, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
-	int err = pthread_create(&q->thread, NULL, serve, q);
+	int err = pthread_create(&q->thread, NULL, yk_ranks_serve, q);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
 		yk_bell_unref(q->own);
@@ -572,8 +226,8 @@ static int event_done(void *event)
 {
 	const struct event *e = event;
 	struct yk_ranks *q = e->q;
-	if (atomic_load(&q->over) < e->job && !atomic_load(&q->carrier))
-		help(q); // who asks again and again waits, and others ring the queue's bell, not its thread's
+	if (atomic_load(&q->over) < e->job && yk_ranks_is_open(q))
+		yk_ranks_help(q); // who asks again and again waits, and others ring the queue's bell, not its thread's
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);

@@ -30,10 +30,12 @@ struct yk_task {
 	int64_t *count;            // elements of each operand (of recv: result)
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
-	struct yk_schedule *schedule; // by messages: made when it is begun first
+	struct yk_schedule *schedule; // by messages: made when it is begun first, and anew where ..
+	uint8_t heeded, how;          // .. its job's `heeded` is another; the algorithm that came of it
 	struct yk_native_sum *sums;   // by the devices' library: as they were prepared
 };
 void yk_task_fini(struct yk_task *);
+uint64_t yk_task_bytes(const struct yk_task *); // of all operands
 
 // ---- shares ----
 // Tensors of a list one behind another, cut into one share for each rank, where pieces begin: at each tensor's start,
@@ -61,7 +63,7 @@ struct yk_course;
 
 struct yk_result { // of a job that the host waits for itself
 	int code;
-	char why[YK_WHY];
+	char why[YK_WHY]; // if there is a code
 };
 
 enum yk_phase { YK_COMING, YK_WORKING, YK_LEAVING, YK_OVER };
@@ -81,6 +83,7 @@ struct yk_job {
 	uint64_t asked;    // when it could have begun but for others, who had not left another; 0: it did
 	bool (*way)(struct yk_job *, int *code, char why[YK_WHY]); // by which it began
 	bool warned;
+	uint8_t heeded;    // yk_adapt_how when it was launched
 	enum yk_phase phase;
 	struct yk_course *course; // by messages: how far it is
 	struct yk_native_course *native; // by the devices' library: the same
@@ -88,6 +91,17 @@ struct yk_job {
 	const struct yk_address *place; // by the devices' library: of nin operands, nout results, and what it works in
 	uint32_t nin, nout;
 };
+
+// ---- waiting ----
+
+static inline void yk_pause(void) // of who looks again and again
+{
+#if defined __x86_64__ || defined __i386__
+	__builtin_ia32_pause();
+#elif defined __aarch64__
+	__asm__ volatile("yield");
+#endif
+}
 
 // ---- bells ----
 
@@ -111,11 +125,12 @@ void yk_bell_rise(struct yk_bell *);
 enum { YK_TEXTS = 16 }; // a rank may be so many jobs ahead of one that looks what it did
 
 // What a rank has for all others to read, in a collective of few bytes.
-enum { YK_POST = 8192 };
+enum { YK_POST = 32768, YK_POST_FEW = 48 };
 struct yk_post {
 	_Alignas(64) _Atomic uint64_t number; // 1 + the job's sequence; behind the others
 	uint64_t hash;
-	char data[YK_POST]; // operands, one behind another
+	char few[YK_POST_FEW]; // operands, one behind another, in the same line of a cache; or
+	_Alignas(64) char data[YK_POST];
 };
 
 struct yk_seat { // of one rank
@@ -127,8 +142,8 @@ struct yk_seat { // of one rank
 	_Atomic uint64_t since;    // nanoseconds, of its last change
 	_Atomic uint64_t beat;     // .. when it last came, or looked at what it waits for
 	struct yk_job *_Atomic job; // in one memory
-	struct yk_bell bell;       // between processes
-	uint64_t hash;             // of the job; like text there before `came` counts it
+	_Alignas(128) struct yk_bell bell; // between processes; others read it whenever they change something
+	_Alignas(128) uint64_t hash; // of the job; like text there before `came` counts it
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
 	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
@@ -213,6 +228,7 @@ struct yoke_group { // as one rank has it
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
 	struct yk_native *native; // how it works by the devices' library; NULL: it does not
+	struct yk_adapt *adapt;   // NULL: algorithms stay what they are
 	char name[32];
 	uint32_t splits;          // of it
 };
@@ -229,6 +245,13 @@ void yk_world_set(struct yoke_group *);
 
 // ---- the queue ----
 
+enum { YK_PAST = 256 }; // operations that a queue remembers
+struct yk_past {
+	uint64_t sequence, begun;
+	int code;
+	char group[32], text[YK_TASK_TEXT];
+};
+
 struct yk_ranks {
 	pthread_t thread;
 	pthread_mutex_t drive;   // whoever holds it moves the jobs on
@@ -243,15 +266,23 @@ struct yk_ranks {
 	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
 	struct yk_bell *own;
 	struct yk_bell duty; // duty: of the thread, where there is nothing to do
-	struct yk_carrier *_Atomic carrier; // to ranks on other machines, by that thread; NULL: there are none
+	struct yk_carrier *_Atomic carrier; // to ranks on other machines; NULL: there are none
+	_Atomic uint64_t due;     // when the first message goes that dist.link holds back; 0: there is none
+	uint64_t next_due;        // .. of this pass
 	_Atomic uint64_t watched; // when it was last looked who is late
+	_Atomic uint64_t waited;  // nanoseconds that somebody waited for jobs
 	atomic_bool quit;
 	// the first failure that no event has told, under lock
 	uint64_t failed, told; // number of the job; events marked behind `told` jobs say nothing of those
 	int code;
 	char why[YK_WHY];
 	struct yoke_group *groups, *world;
+	uint64_t pasts; // operations that are over, the last of them in past[..], under drive
+	struct yk_past past[YK_PAST];
 };
+// The context's last operations, over and open, oldest first, as a file of a JSON object a line.  EIO.
+int yk_ranks_record(struct yk_ranks *, const char *path);
+void yk_past_add(struct yk_ranks *, const struct yk_job *, int code); // one is over
 extern const struct yoke_backend yk_ranks_table;
 struct yk_queue *yk_ranks_of(struct yoke_context *); // the context's queue, made if there is none; or NULL
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
@@ -259,22 +290,31 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 	const struct yk_queue *q = ctx->slot[YK_SLOT_RANKS].queue;
 	return q == ctx->queue ? NULL : q->handle;
 }
-// Hands a job of the task over; in and out: addresses, as many as it has.  result: NULL, or where the host waits
-// for it by yk_ranks_wait.
-int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
-		 char *const *out, struct yk_result *result);
+// Hands a job of the task over; in and out: addresses, as many as it has.
+int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout, char *const *out);
+// The same, and waits for it: what became of it is in *result then, not of the queue.
+int yk_ranks_do(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
+		struct yk_result *result);
 // The same of operands on the device, place[0 .. nin + nout], the last of what it works in.
 int yk_ranks_add_places(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
+void *yk_ranks_serve(void *queue); // what its thread does, until yk_ranks_quit
+bool yk_ranks_is_open(const struct yk_ranks *); // may threads that wait for jobs move them on?
+bool yk_ranks_help(struct yk_ranks *); // does what the caller can for the jobs; false: nothing now
 void yk_ranks_quit(struct yk_ranks *); // its thread ends
 // None of the context's groups goes on.
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.
 int yk_task_do(struct yk_task *, void *in, void *out); // of one tensor at most; `t` has its name
 int yk_group_do(struct yoke_group *, int what, int dtype, uint32_t root, int64_t count, void *in, void *out);
+// Bytes of the host's memory from one rank to another, who wants as many; and of `root` to all.
+int yk_group_send(struct yoke_group *, uint32_t to, const void *data, size_t bytes);
+int yk_group_recv(struct yoke_group *, uint32_t from, void *data, size_t bytes);
+int yk_group_tell(struct yoke_group *, uint32_t root, void *data, size_t bytes);
 
 int yk_ranks_devices(void); // how many there are like the best one, or an error
 uint64_t yk_ranks_timeout(void); // dist.timeout, in nanoseconds
+uint64_t yk_ranks_warn(void);    // dist.warn
 
 // The hash and the text of a task, whose other members are set.
 void yk_task_name(struct yk_task *, const struct yoke_view *first);
@@ -285,7 +325,7 @@ void yk_task_name(struct yk_task *, const struct yoke_view *first);
 bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
 // The job's group is broken: true, and when nobody is at work in its memory any more it is over.
 bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
-void yk_job_come(struct yk_job *); // its rank has
+void yk_job_come(struct yk_job *, uint64_t now); // its rank has, at so many nanoseconds
 void yk_job_ring(const struct yk_job *); // all other ranks of its group
 void yk_job_sent(const struct yk_job *); // counts the bytes that others read of the rank's
 void yk_job_alone(const struct yk_job *, uint32_t other); // that rank has left: the group is broken

@@ -68,20 +68,27 @@ static struct range one(uint32_t chunk)
 	return (struct range){ chunk, 1, 1 };
 }
 
-static void move(struct maker *m, int kind, uint32_t peer, int place, struct range c, bool first)
+static void move(struct maker *m, int kind, uint32_t peer, int place, struct range c)
 {
 	add(m, (struct yk_action){ .kind = (uint8_t)kind, .place = (uint8_t)place, .peer = peer,
-				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks, .first = first });
+				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks });
 }
 
 static void send(struct maker *m, uint32_t peer, int place, struct range c)
 {
-	move(m, YK_ACT_SEND, peer, place, c, false);
+	move(m, YK_ACT_SEND, peer, place, c);
 }
 
 static void recv(struct maker *m, uint32_t peer, int place, struct range c)
 {
-	move(m, YK_ACT_RECV, peer, place, c, false);
+	move(m, YK_ACT_RECV, peer, place, c);
+}
+
+// WORK of what comes and of source.
+static void recv_add(struct maker *m, uint32_t peer, int source, struct range c, bool first)
+{
+	add(m, (struct yk_action){ .kind = YK_ACT_RECV_ADD, .place = YK_WORK, .source = (uint8_t)source, .peer = peer,
+				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks, .first = first });
 }
 
 static void recv_slot(struct maker *m, uint32_t peer, uint32_t slot, struct range c)
@@ -114,11 +121,12 @@ static bool is_power(uint32_t n)
 
 // ---- trees ----
 
-// Sums WORK of all ranks, in order T.  A block of ranks has its sum at its first rank, or at the root if that
-// is one of them.
+// Sums IN of all ranks, in order T, into the root's WORK.  A block of ranks has its sum at its first rank, or at the root if
+// that is one of them.
 static void tree_up(struct maker *m, uint32_t root)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
+	int sum = YK_IN; // where it is so far
 	for (uint32_t d = 1; d < n; d *= 2) {
 		uint32_t left = r / (2 * d) * 2 * d, right = left + d;
 		if (right >= n)
@@ -127,11 +135,13 @@ static void tree_up(struct maker *m, uint32_t root)
 		const uint32_t a = at_left ? root : left, b = at_right ? root : right;
 		const uint32_t to = at_right ? b : a, from = at_right ? a : b;
 		if (r == from) {
-			send(m, to, YK_WORK, all(m));
+			send(m, to, sum, all(m));
 			return;
 		}
-		if (r == to)
-			move(m, YK_ACT_RECV_ADD, from, YK_WORK, all(m), at_right);
+		if (r == to) {
+			recv_add(m, from, sum, all(m), at_right);
+			sum = YK_WORK;
+		}
 	}
 }
 
@@ -155,9 +165,10 @@ static void doubling(struct maker *m)
 {
 	const uint32_t r = m->w->rank;
 	for (uint32_t d = 1; d < m->w->ranks; d *= 2) {
-		send(m, r ^ d, YK_WORK, all(m));
+		const uint8_t sum = d == 1 ? YK_IN : YK_WORK;
+		send(m, r ^ d, sum, all(m));
 		recv_slot(m, r ^ d, 0, all(m));
-		add(m, (struct yk_action){ .kind = YK_ACT_ADD, .place = YK_WORK, .slot = 0,
+		add(m, (struct yk_action){ .kind = YK_ACT_ADD, .place = YK_WORK, .source = sum, .slot = 0,
 					   .first = (r & d) != 0, .chunks = m->s->chunks });
 	}
 }
@@ -173,8 +184,9 @@ static void halving_down(struct maker *m)
 {
 	const uint32_t r = m->w->rank;
 	for (uint32_t d = 1; d < m->w->ranks; d *= 2) {
-		send(m, r ^ d, YK_WORK, like(m, r ^ d, 2 * d));
-		move(m, YK_ACT_RECV_ADD, r ^ d, YK_WORK, like(m, r, 2 * d), (r & d) != 0);
+		const int sum = d == 1 ? YK_IN : YK_WORK;
+		send(m, r ^ d, sum, like(m, r ^ d, 2 * d));
+		recv_add(m, r ^ d, sum, like(m, r, 2 * d), (r & d) != 0);
 	}
 }
 
@@ -243,8 +255,8 @@ static void ring_down(struct maker *m, uint32_t back)
 	const uint32_t n = m->w->ranks, r = m->w->rank + n - back, next = (m->w->rank + 1) % n,
 		       last = (m->w->rank + n - 1) % n;
 	for (uint32_t s = 0; s + 1 < n; s++) {
-		send(m, next, YK_WORK, one((r + n - s) % n));
-		move(m, YK_ACT_RECV_ADD, last, YK_WORK, one((r + n - s - 1) % n), false);
+		send(m, next, s ? YK_WORK : YK_IN, one((r + n - s) % n));
+		recv_add(m, last, YK_IN, one((r + n - s - 1) % n), false);
 	}
 }
 
@@ -354,21 +366,15 @@ static void all_reduce(struct maker *m)
 {
 	switch (m->w->how) {
 	case YK_BY_TREE:
-		copy(m, YK_WORK, YK_IN, all(m));
 		tree_up(m, 0);
 		tree_down(m, 0);
 		return;
-	case YK_BY_DOUBLING:
-		copy(m, YK_WORK, YK_IN, all(m));
-		doubling(m);
-		return;
+	case YK_BY_DOUBLING: doubling(m); return;
 	case YK_BY_HALVING:
-		copy(m, YK_WORK, YK_IN, all(m));
 		halving_down(m);
 		halving_up(m);
 		return;
 	case YK_BY_RING:
-		copy(m, YK_WORK, YK_IN, all(m));
 		ring_down(m, 0);
 		ring_up(m, 1);
 		return;
@@ -384,7 +390,6 @@ static void reduce_scatter(struct maker *m)
 		pairwise_down(m);
 		return;
 	}
-	copy(m, YK_WORK, YK_IN, all(m));
 	if (m->w->how == YK_BY_HALVING)
 		halving_down(m);
 	else
@@ -418,7 +423,6 @@ static void broadcast(struct maker *m)
 static void reduce(struct maker *m)
 {
 	if (m->w->how == YK_BY_TREE) {
-		copy(m, YK_WORK, YK_IN, all(m));
 		tree_up(m, m->w->root);
 		return;
 	}
@@ -479,7 +483,9 @@ int yk_schedule_make(const struct yk_schedule_want *w, struct yk_schedule *s)
 {
 	struct maker m = { .w = w, .s = s };
 	*s = (struct yk_schedule){ .chunks = w->ranks };
-	switch (w->what) {
+	if (w->ranks == 1 && w->what != YK_DO_BARRIER)
+		copy(&m, YK_OUT, YK_IN, all(&m));
+	switch (w->ranks == 1 ? YK_COLLECTIVES : w->what) {
 	case YK_DO_ALL_REDUCE: all_reduce(&m); break;
 	case YK_DO_REDUCE_SCATTER: reduce_scatter(&m); break;
 	case YK_DO_ALL_GATHER: all_gather(&m); break;

@@ -4,8 +4,8 @@
 //
 // Order T of a sum (every algorithm but the ring): for d = 1, 2, 4, .. < N: x_i <- x_i + x_{i+d} for each i
 // that 2d divides, if i + d < N; the result is x_0.
-#ifndef YK_SCHEDULE_H
-#define YK_SCHEDULE_H
+#ifndef YK_DIST_SCHEDULE_H
+#define YK_DIST_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,8 +42,8 @@ extern const char *const yk_algorithm_name[YK_ALGORITHMS];
 enum yk_action_kind {
 	YK_ACT_SEND,     // chunks of `place`, or the slot, to peer
 	YK_ACT_RECV,     // .. from peer; order between two ranks is that of their actions
-	YK_ACT_RECV_ADD, // place <- place + what comes, or, if `first`, what comes + place
-	YK_ACT_ADD,      // place <- place + slot, or, if `first`, slot + place
+	YK_ACT_RECV_ADD, // place <- source + what comes, or, if `first`, what comes + source
+	YK_ACT_ADD,      // place <- source + slot, or, if `first`, slot + source
 	YK_ACT_COPY,     // place <- source
 	YK_ACT_SUM       // OUT <- sum, in order T, of `terms`: the own one, number `own`, in `place`, the
 			 // others in slots from `slot` on

@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +27,6 @@
 #include "dist/tuned.h"
 
 enum {
-	RING = 131072, FEW_RING = 16384, MANY = 16, // bytes of links, of more than MANY ranks FEW_RING
 	GROUPS = 24,           // as many groups of all ranks have room; pages nobody touches take none
 	START_MS = 30000,      // until a child has come for its memory
 	MAGIC = 0x796b7267
@@ -47,14 +49,22 @@ struct yk_segment {
 
 // ---- the segment ----
 
+// Bytes of a link.  What was written into a ring a while ago has left the first caches of who wrote and who read it, so
+// that it is written again for half of what it costs to take its lines back from the other; of many ranks rings would take
+// more memory than that is worth.
 static uint32_t ring_of(uint32_t ranks)
 {
-	return ranks > MANY ? FEW_RING : RING;
+	return ranks <= 2 ? 1 << 20 : ranks <= 4 ? 1 << 19 : ranks <= 8 ? 1 << 18 : ranks <= 16 ? 1 << 17 : 1 << 14;
 }
 
 static uint64_t room_of(uint32_t ranks)
 {
 	return (yk_area_bytes(ranks, ring_of(ranks)) + 4095) / 4096 * 4096;
+}
+
+uint64_t yk_segment_least(uint32_t ranks)
+{
+	return 4096 + room_of(ranks);
 }
 
 struct yk_segment *yk_segment_ref(struct yk_segment *s)
@@ -174,46 +184,84 @@ pid_t yk_socket_peer(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 && c.uid == geteuid() ? c.pid : -1;
 }
 
-bool yk_socket_give(int to, int fd)
+static struct yk_hello hello_of(uint32_t rank)
 {
-	char word = 'y', room[CMSG_SPACE(sizeof fd)] = { 0 };
-	struct iovec v = { &word, 1 };
+	struct yk_hello h = { .magic = MAGIC, .rank = rank };
+	snprintf(h.version, sizeof h.version, "%s", yoke_version());
+	return h;
+}
+
+struct yk_answer yk_answer_of(uint32_t host)
+{
+	return (struct yk_answer){ .host = hello_of(host) };
+}
+
+int yk_answer_error(const struct yk_answer *a)
+{
+	char who[40] = "who started them";
+	if (!a->unlike.magic)
+		return 0;
+	if (a->host.rank != YK_STARTER)
+		snprintf(who, sizeof who, "rank %u", a->host.rank);
+	return yk_fail(YOKE_EINVAL, "ranks are of unlike versions of yoke: %s has %.*s, rank %u %.*s", who, (int)sizeof a->host.version,
+		       a->host.version, a->unlike.rank, (int)sizeof a->unlike.version, a->unlike.version);
+}
+
+bool yk_socket_serve(int to, int fd, struct yk_answer *a)
+{
+	const struct timeval most = { .tv_sec = 1 };
+	struct yk_hello other;
+	char room[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec v = { a, sizeof *a };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	return sendmsg(to, &m, MSG_NOSIGNAL) == 1;
+	setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+	if (recv(to, &other, sizeof other, MSG_WAITALL) != sizeof other || other.magic != MAGIC)
+		return false;
+	if (!a->unlike.magic && strncmp(a->host.version, other.version, sizeof other.version))
+		a->unlike = other;
+	if (a->unlike.magic) {
+		m.msg_control = NULL;
+		m.msg_controllen = 0;
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL) == sizeof *a;
 }
 
-static int recv_fd(int from)
+// The memory from a socket, *fd < 0: not now.
+static int ask(int from, uint32_t rank, int *fd)
 {
-	char word, room[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec v = { &word, 1 };
+	const struct yk_hello mine = hello_of(rank);
+	struct yk_answer said;
+	char room[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec v = { &said, sizeof said };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
-	int fd = -1;
-	if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) != 1)
-		return -1;
+	if (send(from, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine ||
+	    recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof said || said.host.magic != MAGIC)
+		return 0;
 	const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
-		memcpy(&fd, CMSG_DATA(c), sizeof fd);
-	return fd;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *fd))
+		memcpy(fd, CMSG_DATA(c), sizeof *fd);
+	return yk_answer_error(&said);
 }
 
 // ---- meeting ----
 
-// The memory from whoever listens at that name, if `is_right` says that it is the one to give it.
-static struct yk_segment *fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t))
+// The memory from whoever listens at that name, if `is_right` says that it is the one to give it; *to NULL: nobody does.
+static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t), struct yk_segment **to)
 {
 	struct yk_segment *got = NULL;
+	int err = 0;
 	struct sockaddr_un a;
 	struct stat st;
 	const socklen_t n = address(&a, p->name);
 	const uint64_t bytes = 4096 + GROUPS * room_of(p->ranks);
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
 	if (s >= 0 && connect(s, (struct sockaddr *)&a, n) == 0 && is_right(p, yk_socket_peer(s)))
-		fd = recv_fd(s);
+		err = ask(s, p->rank, &fd);
 	if (s >= 0)
 		close(s);
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes &&
@@ -221,10 +269,11 @@ static struct yk_segment *fetch(const struct yk_started *p, bool (*is_right)(con
 		got = segment_map(fd, bytes);
 	if (fd >= 0)
 		close(fd);
-	if (got && got->at->magic == MAGIC && got->at->ranks == p->ranks)
-		return got;
-	yk_segment_unref(got);
-	return NULL;
+	const bool good = got && got->at->magic == MAGIC && got->at->ranks == p->ranks;
+	if (!good)
+		yk_segment_unref(got);
+	*to = good ? got : NULL;
+	return err;
 }
 
 static bool is_parent(const struct yk_started *p, pid_t pid)
@@ -249,6 +298,7 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 {
 	const uint64_t began = yk_nanoseconds();
 	pid_t *served = calloc(p->locals, sizeof *served);
+	struct yk_answer answer = yk_answer_of(p->rank);
 	uint32_t n = 0;
 	int memory = -1, listener = -1, err = 0;
 	struct yk_segment *s = served ? yk_segment_new(p->ranks, &memory) : NULL;
@@ -265,12 +315,16 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 		bool anew = pid > 0 && is_sibling(p, pid);
 		for (uint32_t i = 0; i < n; i++)
 			anew &= served[i] != pid;
-		if (anew && yk_socket_give(c, memory))
+		if (anew && yk_socket_serve(c, memory, &answer))
 			served[n++] = pid;
 		if (c >= 0)
 			close(c);
 		if (n + 1 < p->locals && yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
 			err = late(p, "others have");
+	}
+	if (answer.unlike.magic) { // all have heard, but for those that had come before
+		err = yk_answer_error(&answer);
+		yk_segment_break(s, err, "%s", yoke_error());
 	}
 	if (listener >= 0)
 		close(listener);
@@ -289,12 +343,13 @@ static int visit(const struct yk_started *p, struct yk_segment **to)
 {
 	const uint64_t began = yk_nanoseconds();
 	const struct timespec pause = { 0, 2000000 };
-	while (!(*to = fetch(p, is_sibling))) {
+	int err;
+	while (!(err = fetch(p, is_sibling, to)) && !*to) {
 		if (yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
 			return late(p, "the first has");
 		nanosleep(&pause, NULL);
 	}
-	return 0;
+	return err;
 }
 
 // Once, before the process binds threads.
@@ -311,14 +366,24 @@ int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct yk_segment *segment;
+	static char why[YK_WHY]; // who did not come is not waited for again
+	static int code;
 	int err = 0;
 	pthread_mutex_lock(&lock);
-	if (!segment && p->launcher) {
+	if (code) {
+		err = yk_fail(code, "%s", why);
+	} else if (!segment && p->launcher) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would tell that the launcher was killed
 		err = p->local ? visit(p, &segment) : host(p, &segment);
 	} else if (!segment) {
-		if (!(segment = fetch(p, is_parent)))
+		err = fetch(p, is_parent, &segment);
+		if (!err && !segment)
 			err = yk_fail(YOKE_ERANK, "%s is set, but the process that started this one does not give it the "
 				      "ranks' memory", yk_world_variable);
+	}
+	if (err && !code) {
+		code = err;
+		snprintf(why, sizeof why, "%s", yoke_error());
 	}
 	if (!err && !yk_segment_world(segment)->seat[p->rank].process)
 		sit_down(&yk_segment_world(segment)->seat[p->rank]);
@@ -337,9 +402,9 @@ int *yk_segment_peer(struct yk_segment *s, uint32_t rank)
 	return &s->peer[rank];
 }
 
-bool yk_segment_speaks(struct yk_segment *s)
+pid_t yk_segment_speaker(struct yk_segment *s)
 {
-	uint32_t none = 0;
+	uint32_t first = 0;
 	const uint32_t self = (uint32_t)getpid();
-	return atomic_compare_exchange_strong(&s->at->spoken, &none, self) || none == self;
+	return (pid_t)(atomic_compare_exchange_strong(&s->at->spoken, &first, self) ? self : first);
 }

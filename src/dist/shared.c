@@ -22,6 +22,11 @@ YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that other
 YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until ranks give up waiting for another", .least = 1,
 	 .most = 1000000);
 
+uint64_t yk_ranks_warn(void)
+{
+	return (uint64_t)yk_param_int(&warn_setting) * 1000000000u;
+}
+
 uint64_t yk_ranks_timeout(void)
 {
 	return (uint64_t)yk_param_int(&timeout_setting) * 1000000000u;
@@ -256,8 +261,9 @@ static bool all_came(struct yk_job *j)
 	const uint64_t want = j->sequence + 1;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		struct yk_seat *s = &g->hub->seat[i];
+		const bool gone = atomic_load(&s->gone); // before it is looked whether it came
 		if (atomic_load(&s->came) < want) {
-			if (atomic_load(&s->gone))
+			if (gone)
 				yk_job_alone(j, i);
 			return false;
 		}
@@ -279,13 +285,13 @@ static bool all_left(const struct yk_job *j)
 	return true;
 }
 
-void yk_job_come(struct yk_job *j)
+void yk_job_come(struct yk_job *j, uint64_t now)
 {
 	struct yk_seat *s = seat_of(j);
-	j->begun = yk_nanoseconds();
+	j->begun = now;
 	s->hash = j->task->hash;
 	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
-	atomic_store(&s->job, j);
+	atomic_store_explicit(&s->job, j, memory_order_release); // before `came`, like the hash
 	atomic_store_explicit(&s->since, j->begun, memory_order_relaxed);
 	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
 	atomic_store(&s->came, j->sequence + 1);
@@ -329,7 +335,7 @@ static bool advance_group(struct yk_job *j)
 	struct yk_seat *s = seat_of(j);
 	bool moved = !j->begun;
 	if (!j->begun)
-		yk_job_come(j);
+		yk_job_come(j, yk_nanoseconds());
 	if (j->phase == YK_COMING && all_came(j)) {
 		if (j->place) {
 			j->phase = YK_WORKING;
@@ -430,15 +436,15 @@ bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 
 enum { BEATS = 500000000 }; // nanoseconds: whoever waits looks several times in these
 
-// All have come: names the one that has not looked for longest, as one that was stopped in the middle.
-static uint32_t stopped_rank(const struct yk_job *j, uint64_t now, char *to, size_t cap)
+// Of those of a group that are not done with so many jobs: names the one that has not looked for longest, as one that was
+// stopped in the middle.
+static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t now, char *to, size_t cap)
 {
-	const struct yoke_group *g = j->task->group;
 	uint32_t found = g->rank;
 	uint64_t oldest = now - BEATS;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		const uint64_t beat = atomic_load(&g->hub->seat[i].beat);
-		if (i == g->rank || beat > oldest || atomic_load(&g->hub->seat[i].left) > j->sequence)
+		if (i == g->rank || !beat || beat > oldest || atomic_load(&g->hub->seat[i].left) > jobs)
 			continue;
 		oldest = beat;
 		found = i;
@@ -446,9 +452,23 @@ static uint32_t stopped_rank(const struct yk_job *j, uint64_t now, char *to, siz
 	if (found == g->rank)
 		return 0;
 	const struct yk_seat *s = &g->hub->seat[found];
-	snprintf(to, cap, "rank %u (%s %d) has not moved since %llu s", found, g->hub->apart ? "pid" : "thread",
-		 g->hub->apart ? s->process : s->thread, (unsigned long long)((now - oldest) / 1000000000u));
+	snprintf(to, cap, "rank %u (%s %d)%s%.20s has not moved since %llu s", found, g->hub->apart ? "pid" : "thread",
+		 g->hub->apart ? s->process : s->thread, jobs == UINT64_MAX ? " of " : "", jobs == UINT64_MAX ? g->name : "",
+		 (unsigned long long)((now - oldest) / 1000000000u));
 	return 1;
+}
+
+// Does a rank of a group wait for what ranks do together, as it has looked not long ago?
+static bool is_waiting(const struct yoke_group *g, uint32_t rank, uint64_t now)
+{
+	const struct yoke_group *world = g->queue->world;
+	const struct yk_seat *s = &g->hub->seat[rank];
+	for (uint32_t i = 0; world && i < world->ranks; i++) {
+		const struct yk_seat *w = &world->hub->seat[i];
+		if (w->process == s->process && w->thread == s->thread)
+			return atomic_load(&w->beat) > now - BEATS;
+	}
+	return false;
 }
 
 // Names the ranks that have not come, at most a few; returns how many there are.
@@ -456,7 +476,7 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 {
 	const struct yoke_group *g = j->task->group;
 	const uint64_t now = yk_nanoseconds();
-	uint32_t late = 0;
+	uint32_t late = 0, waiting = 0;
 	size_t n = 0;
 	*to = '\0';
 	for (uint32_t i = 0; i < g->ranks; i++) {
@@ -471,13 +491,29 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 		if (came && !ends)
 			snprintf(behind, sizeof behind, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
 				 s->text[(came - 1) % YK_TEXTS], (unsigned long long)came);
+		const bool waits = is_waiting(g, i, now);
+		waiting += waits;
 		if (late++ < 4 && n < cap)
-			n += (size_t)snprintf(to + n, cap - n, "%srank %u (%s %d) is in host code since %llu s%s",
-					      late > 1 ? "; " : "", i, g->hub->apart ? "pid" : "thread",
-					      g->hub->apart ? s->process : s->thread,
+			n += (size_t)snprintf(to + n, cap - n, "%srank %u (%s %d) %s since %llu s%s", late > 1 ? "; " : "", i,
+					      g->hub->apart ? "pid" : "thread", g->hub->apart ? s->process : s->thread,
+					      waits ? "waits for others" : "is in host code",
 					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), behind);
 	}
-	return late ? late : stopped_rank(j, now, to, cap);
+	if (!late && stopped_rank(g, j->sequence, now, to, cap))
+		return 1;
+	if (late > waiting || !g->queue->world) // else all of them wait for what another group does
+		return late;
+	char other[200];
+	if (!stopped_rank(g->queue->world, UINT64_MAX, now, other, sizeof other))
+		return late;
+	const size_t room = strlen(other) + (late ? 2 : 0);
+	if (room >= cap)
+		return late;
+	memmove(to + room, to, cap - room);
+	memcpy(to, other, strlen(other));
+	memcpy(to + strlen(other), "; ", room - strlen(other));
+	to[cap - 1] = '\0';
+	return late + 1;
 }
 
 void yk_job_watch(struct yk_job *j)
@@ -492,10 +528,11 @@ void yk_job_watch(struct yk_job *j)
 		return;
 	if (waited >= yk_param_int(&timeout_setting)) {
 		late_ranks(j, who, sizeof who);
-		yk_hub_break(j->task->group->hub, YOKE_ERANK,
-			     "%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
-			     j->task->text, (unsigned long long)j->sequence + 1, j->task->group->name,
-			     (long long)yk_param_int(&timeout_setting), who);
+		for (struct yoke_group *g = j->task->group->queue->groups; g; g = g->next) // else each would wait as long again
+			yk_hub_break(g->hub, YOKE_ERANK,
+				     "%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
+				     j->task->text, (unsigned long long)j->sequence + 1, j->task->group->name,
+				     (long long)yk_param_int(&timeout_setting), who);
 	} else if (!j->warned && late_ranks(j, who, sizeof who)) {
 		j->warned = true;
 		yk_warn("dist", "rank %u waits in %s, operation %llu of %s: %s", j->task->group->rank, j->task->text,

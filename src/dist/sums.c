@@ -23,13 +23,20 @@ union block {
 	uint8_t u[BLOCK];
 };
 
+// GCC's -O2 leaves loops of any length to one element at a time.
+#if defined __GNUC__ && !defined __clang__
+#define VECTORS __attribute__((optimize("O3")))
+#else
+#define VECTORS
+#endif
+
 // ---- two terms ----
 
 #define ADD(a, b) ((a) + (b))
 #define MOST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define TWO(NAME, T, OP) \
-	static void NAME(T *to, const T *a, const T *b, size_t n) \
+	VECTORS static void NAME(T *to, const T *a, const T *b, size_t n) \
 	{ \
 		for (size_t i = 0; i < n; i++) \
 			to[i] = (T)OP(a[i], b[i]); \
@@ -117,16 +124,25 @@ static void block(int dtype, int kind, uint32_t terms, const void *const *in, ui
 		store(dtype, (char *)out[i] + at, top[0], n);
 }
 
+// Two terms, as the accumulator has them, without a detour: the first result, and the others from it while it is near.
+static void pair(int dtype, int kind, const void *const *in, uint32_t results, void *const *out, size_t at, size_t n)
+{
+	char *first = (char *)out[0] + at;
+	two(dtype, kind, first, (const char *)in[0] + at, (const char *)in[1] + at, n);
+	for (uint32_t i = 1; i < results; i++)
+		memcpy((char *)out[i] + at, first, n * yoke_dtype_size(dtype));
+}
+
 void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
 	     size_t count)
 {
 	const size_t size = yoke_dtype_size(dtype);
-	if (terms == 2 && results == 1 && !is_half(dtype)) { // without a detour
-		two(dtype, kind, out[0], in[0], in[1], count);
-		return;
-	}
+	const bool paired = terms == 2 && !is_half(dtype);
 	for (size_t at = 0; at < count; at += BLOCK) {
 		const size_t n = count - at < BLOCK ? count - at : BLOCK;
-		block(dtype, kind, terms, in, results, out, at * size, n);
+		if (paired)
+			pair(dtype, kind, in, results, out, at * size, n);
+		else
+			block(dtype, kind, terms, in, results, out, at * size, n);
 	}
 }

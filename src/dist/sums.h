@@ -2,8 +2,8 @@
 // Sums, largest and smallest of several arrays, element by element, in order T (schedule.h).
 // f64 is added in f64, f32 in f32; f16 and bf16 in f32, and rounded once; integers wrap.  Largest and smallest
 // are NaN where one is.
-#ifndef YK_SUMS_H
-#define YK_SUMS_H
+#ifndef YK_DIST_SUMS_H
+#define YK_DIST_SUMS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -105,28 +105,14 @@ int yk_process_world(struct yk_ranks *q, struct yk_hub **to, uint32_t *rank)
 	return 0;
 }
 
-bool yk_process_failed(void)
-{
-	struct yk_segment *s = NULL;
-	struct yk_started p;
-	char why[YK_WHY];
-	snprintf(why, sizeof why, "%s", yoke_error());
-	const int code = yoke_error_code();
-	if (yk_place_find(&p) <= 0 || yk_segment_get(&p, &s) < 0)
-		return false;
-	if (code != YOKE_ERANK && code != YOKE_EFAILED)
-		atomic_store(&yk_segment_world(s)->seat[p.rank].erred, 1);
-	yk_segment_break(s, YOKE_ERANK, "rank %u: %s", p.rank, why);
-	return !p.launcher || !yk_segment_speaks(s); // a launcher says nothing for its ranks
-}
-
 // ---- processors ----
 
-// Until all of the machine have said what seats have at an offset.
-static void await_locals(const struct yk_started *p, struct yk_seat *seat, size_t at)
+// Until all of the machine have said what seats have at an offset, or some cannot come.
+static void await_locals(const struct yk_started *p, struct yk_area *world, size_t at)
 {
+	struct yk_seat *seat = world->seat;
 	const struct timespec pause = { 0, 1000000 };
-	for (uint32_t here = 0, tries = 0; here < p->locals && tries < 10000; tries++) {
+	for (uint32_t here = 0, tries = 0; here < p->locals && tries < 10000 && !atomic_load(&world->broken); tries++) {
 		here = 0;
 		for (uint32_t i = 0; i < p->ranks; i++)
 			here += atomic_load((_Atomic uint64_t *)(void *)((char *)&seat[i] + at)) != 0;
@@ -150,7 +136,7 @@ int yk_process_unlike(int devices, const char *uuid, uint32_t *other)
 	bool alone = true;
 	*other = p.rank;
 	atomic_store(&seat[p.rank].sees, mine);
-	await_locals(&p, seat, offsetof(struct yk_seat, sees));
+	await_locals(&p, yk_segment_world(s), offsetof(struct yk_seat, sees));
 	for (uint32_t i = 0; i < p.ranks; i++) {
 		const uint64_t theirs = atomic_load(&seat[i].sees);
 		alone &= theirs != 1;
@@ -173,7 +159,7 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 	if (err)
 		return err;
 	struct yk_seat *seat = yk_segment_world(s)->seat;
-	await_locals(&p, seat, offsetof(struct yk_seat, cpus));
+	await_locals(&p, yk_segment_world(s), offsetof(struct yk_seat, cpus));
 	for (uint32_t i = 0; i < p.ranks; i++)
 		if (i != p.rank && atomic_load(&seat[i].cpus) == atomic_load(&seat[p.rank].cpus)) {
 			++*share;
@@ -194,6 +180,40 @@ static bool has_ended(int pid, int *fd)
 	}
 	struct pollfd p = { .fd = *fd, .events = POLLIN };
 	return *fd > 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+}
+
+// A launcher ends all ranks behind the first that ends, so whoever tells people why is let go first, for half a second.
+static void let_speak(pid_t speaker)
+{
+	const struct timespec pause = { 0, 2000000 };
+	const uint64_t began = yk_nanoseconds();
+	int fd = 0;
+	while (!has_ended(speaker, &fd) && yk_nanoseconds() - began < 500000000)
+		nanosleep(&pause, NULL);
+	if (fd > 0)
+		close(fd);
+}
+
+bool yk_process_failed(void)
+{
+	struct yk_segment *s = NULL;
+	struct yk_started p;
+	char why[YK_WHY];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	const int code = yoke_error_code();
+	yk_mpi_leave();
+	if (yk_place_find(&p) <= 0 || yk_segment_get(&p, &s) < 0)
+		return false;
+	if (code != YOKE_ERANK && code != YOKE_EFAILED)
+		atomic_store(&yk_segment_world(s)->seat[p.rank].erred, 1);
+	yk_segment_break(s, YOKE_ERANK, "rank %u: %s", p.rank, why);
+	if (!p.launcher) // its parent tells people
+		return true;
+	const pid_t speaker = yk_segment_speaker(s);
+	if (speaker == getpid())
+		return false;
+	let_speak(speaker);
+	return true;
 }
 
 void yk_world_look(struct yk_ranks *q)

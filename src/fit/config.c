@@ -27,20 +27,10 @@ json_t *yk_parse_member(json_t *object, const char *name, const char *def)
 
 int yk_parse_node(const yoke_pipeline *p, const json_t *value, const char *where, const char *key, bool stream, int *to)
 {
-	const char *names[YK_NODES + 1] = { "input" }, *name = json_string_value(value);
-	char hint[400];
-	if (!name)
-		return yk_fail(YOKE_EINVAL, "%s: %s must be the name of a node", where, key);
-	*to = -1;
-	if (stream && !strcmp(name, "input"))
-		return 0;
-	for (int i = 0; i < p->nodes; i++) {
-		names[i + 1] = p->node[i].name;
-		if (!strcmp(p->node[i].name, name))
-			*to = i;
-	}
-	return *to >= 0 ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: there is no node '%s'; %s", where, key, name,
-				      yk_hint(name, names + !stream, p->nodes + stream, hint, sizeof hint));
+	char at[300];
+	snprintf(at, sizeof at, "%.200s: %s", where, key);
+	return json_is_string(value) ? yk_node_find(p, json_string_value(value), stream, at, to) :
+				       yk_fail(YOKE_EINVAL, "%s must be the name of a node", at);
 }
 
 int yk_state_named(const struct yk_fit_node *n, const char *state)

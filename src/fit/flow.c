@@ -109,9 +109,8 @@ static int compose(const struct yk_fit_node *n, const struct yk_affine *x, struc
 }
 
 // Of all nodes up to this one whose values are affine in `base`; what they read is put beside each other.
-int yk_flow_affine(const struct yk_flows *f, const yoke_pipeline *p, int node, struct yk_affine *to)
+static int affine_in(const struct yk_flows *f, const yoke_pipeline *p, int node, int base, struct yk_affine *to)
 {
-	const int base = f->base[node];
 	const int64_t cols = yk_flow_channels(p, base);
 	struct yk_affine out[YK_NODES] = { { 0 } };
 	int err = 0;
@@ -145,6 +144,27 @@ int yk_flow_affine(const struct yk_flows *f, const yoke_pipeline *p, int node, s
 	for (int i = 0; i < node; i++)
 		free(out[i].a);
 	return err;
+}
+
+int yk_flow_affine(const struct yk_flows *f, const yoke_pipeline *p, int node, struct yk_affine *to)
+{
+	return affine_in(f, p, node, f->base[node], to);
+}
+
+int yk_flow_value(const struct yk_flows *f, const yoke_pipeline *p, int node, struct yk_affine *to)
+{
+	struct yk_affine in;
+	int err = affine_in(f, p, node, f->in[node].base, &in);
+	if (err)
+		return err;
+	err = compose(&p->node[node], &in, to);
+	free(in.a);
+	return err;
+}
+
+yoke_tensor *yk_base_value(yoke_pipeline *p, struct yk_values *v, int base)
+{
+	return base == 0 ? v->stream : base < YK_BASE_INPUT ? yk_node_value(p, v, base - 1) : yk_node_input(p, v, base - YK_BASE_INPUT);
 }
 
 void yk_flow_derive(const yoke_statistic *s, const struct yk_affine *f, double *mean, double *variance,

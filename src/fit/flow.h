@@ -36,6 +36,9 @@ struct yk_affine {
 };
 // Of the input of a node, of its base; all before it is fitted.
 int yk_flow_affine(const struct yk_flows *, const yoke_pipeline *, int node, struct yk_affine *to);
+// Of the result of an affine node, of the base that it flows from.
+int yk_flow_value(const struct yk_flows *, const yoke_pipeline *, int node, struct yk_affine *to);
+yoke_tensor *yk_base_value(yoke_pipeline *, struct yk_values *, int base);
 // The statistics of A b + t; behind the covariance there is room for a row of A.
 void yk_flow_derive(const yoke_statistic *, const struct yk_affine *, double *mean, double *variance, double *covariance,
 		    double *least, double *greatest);

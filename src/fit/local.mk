@@ -4,6 +4,8 @@ libyokecore_la_SOURCES += \
 	src/fit/config.c \
 	src/fit/flow.c \
 	src/fit/flow.h \
+	src/fit/fold.c \
+	src/fit/fold.h \
 	src/fit/keys.c \
 	src/fit/keys.h \
 	src/fit/losses.c \

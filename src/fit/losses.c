@@ -79,6 +79,22 @@ static yoke_tensor *loss_of(yoke_pipeline *p, const struct yk_loss *l, struct yk
 	return mean(b, yoke_reshape(each, 1, (int64_t[]){ -1 }));
 }
 
+int yk_losses_shape(const yoke_pipeline *p)
+{
+	for (int i = 0; i < p->plan.losses; i++) {
+		const struct yk_loss *l = &p->plan.loss[i];
+		const struct yk_fit_node *of = &p->node[l->of];
+		const int64_t beside = l->node < 0 ? p->channels : p->node[l->node].channels;
+		if (l->kind == YK_LOSS_BCE && of->channels != 1)
+			return yk_fail(YOKE_EINVAL, "pipeline: %s of %s: it has %lld channels, must be 1", l->name, of->name,
+				       (long long)of->channels);
+		if (l->kind == YK_LOSS_MSE && of->channels != beside)
+			return yk_fail(YOKE_EINVAL, "pipeline: %s of %s: it has %lld channels, %s has %lld", l->name, of->name,
+				       (long long)of->channels, l->node < 0 ? "the input" : p->node[l->node].name, (long long)beside);
+	}
+	return 0;
+}
+
 int yk_loss_count(const yoke_pipeline *p)
 {
 	return p->plan.losses ? p->plan.losses + 1 : 0;

@@ -14,6 +14,8 @@ struct yk_batch {
 
 // Of a loader's tensors.
 struct yk_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
+// Do the channels of what losses are of fit?  EINVAL names the loss.
+int yk_losses_shape(const yoke_pipeline *);
 // How many numbers yk_losses gives: each loss, and behind them their weighted sum; without losses none.
 int yk_loss_count(const yoke_pipeline *);
 int yk_losses(yoke_pipeline *, struct yk_batch *, yoke_tensor **to);

@@ -46,6 +46,8 @@ extern const int yk_node_type_count;
 
 // The place of the node of that name; -1.
 int yk_node_named(const yoke_pipeline *, const char *name);
+// The same, or with stream -1 for "input"; EINVAL, of what, names the nearest.
+int yk_node_find(const yoke_pipeline *, const char *name, bool stream, const char *what, int *to);
 int64_t yk_state_count(const struct yk_fit_node *, int state, int *rank, int64_t *dims);
 // The channels of all nodes for a stream of so many; room for their states.
 int yk_pipeline_shape(yoke_pipeline *, int64_t channels);
@@ -57,9 +59,12 @@ struct yk_set_fields {
 	int count, x, weight, label;
 };
 int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
+// What is wrong with training a pipeline so, whether it is fitted or not.
+int yk_training_check(yoke_pipeline *, const struct yoke_training *);
 double yk_select_temperature(int64_t epoch);
-// Settings of loaders that come before the caller's: one batch ahead of the one in use, since those of cubes are large.
-#define YK_FIT_LOADER "last=keep prefetch=1 held=1 "
+// A loader, one batch ahead of the one in use, since those of cubes are large.  Settings `before` the caller's, theirs (NULL: none), hold
+// where these say nothing; those behind always.
+yoke_loader *yk_fit_loader(yoke_dataset *, const char *before, const char *theirs, const char *behind);
 
 // The values of a batch: the stream's, and of each node once it is asked for.
 struct yk_values {

@@ -14,12 +14,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "fit/flow.h"
+#include "fit/fold.h"
 #include "fit/place.h"
 #include "fit/resume.h"
+#include "graph/context.h"
 
 YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .least = 0,
 	 .most = 1000000);
+YK_PARAM(piece_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
+	 .least = 1, .most = INT32_MAX);
 
 struct phase {
 	yoke_pipeline *p;
@@ -27,6 +30,8 @@ struct phase {
 	struct yk_set_fields fields;
 	struct yk_flows flows;
 	yoke_statistic *of[YK_BASES];
+	struct yk_folds folds;   // of this pass
+	bool pieces;             // it is of values that are computed, on the host
 	bool done[YK_BASES];     // its pass is behind
 	int64_t samples;         // of the pass that goes on, which a checkpoint had
 	double saved;            // when there was a checkpoint
@@ -109,11 +114,9 @@ static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, y
 {
 	struct yk_values v = { .stream = x };
 	yoke_tensor *t[YK_BASES];
-	for (int k = 0; k < pass->count; k++) {
-		const int base = pass->base[k];
-		t[k] = base == 0 ? v.stream : base < YK_BASE_INPUT ? yk_node_value(f->p, &v, base - 1) :
-								     yk_node_input(f->p, &v, base - YK_BASE_INPUT);
-	}
+	yk_folds_put(&f->folds, f->p, &v);
+	for (int k = 0; k < pass->count; k++)
+		t[k] = yk_base_value(f->p, &v, pass->base[k]);
 	// together, so that what they have in common is computed once
 	int err = pass->count > 1 ? yoke_eval(pass->count, t) : 0;
 	for (int k = 0; k < pass->count && !err; k++)
@@ -129,6 +132,27 @@ static void tell(const struct phase *f, int64_t done)
 		f->o->progress(f->o->arg, &x);
 }
 
+// Adds the values of x in pieces, one behind another where they lie, so that what is on the way to a node stays in the
+// cache, and takes no memory to speak of.
+static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
+{
+	const int64_t c = f->p->channels, rows = yoke_count(x) / c, piece = yk_param_int(&piece_setting),
+		      each = piece < c ? 1 : piece / c;
+	const void *at, *w = NULL;
+	yoke_tensor *kept = yoke_share(x, &at), *kept_w = weight == YOKE_NONE ? NULL : yoke_share(weight, &w);
+	int err = kept && (kept_w || weight == YOKE_NONE) ? 0 : yk_error_last();
+	for (int64_t from = 0; from < rows && !err; from += each) {
+		const int64_t n = rows - from < each ? rows - from : each, dims[2] = { n, c };
+		yoke_scope *s = yoke_scope_begin("piece");
+		err = add_batch(f, pass, yoke_wrap(yoke_f32, 2, dims, (float *)at + from * c, NULL, NULL),
+				w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE);
+		yoke_scope_end(s);
+	}
+	yoke_free(kept);
+	yoke_free(kept_w);
+	return err;
+}
+
 // The next batch; how many rows.
 static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader *l)
 {
@@ -140,8 +164,8 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 	int err = 0;
 	if (rows > 0) {
 		yoke_tensor *x = t[f->fields.x], *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight];
-		err = add_batch(f, pass, yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32),
-				w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32));
+		err = (f->pieces ? add_pieces : add_batch)(f, pass, yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32),
+							   w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32));
 	}
 	if (s)
 		yoke_scope_end(s);
@@ -150,13 +174,11 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 
 static int read_pass(struct phase *f, const struct pass *pass)
 {
-	char words[600];
 	const struct yoke_position at = { .size = sizeof at, .index = f->samples };
 	struct yoke_pipeline_stats *stats = &f->p->stats;
 	const double began = yk_seconds(), loading = stats->loading;
 	int64_t done = f->samples;
-	snprintf(words, sizeof words, YK_FIT_LOADER "shuffle=0 epochs=1 %.500s", f->o->loader ? f->o->loader : "");
-	yoke_loader *l = yoke_loader_new(f->o->set, words);
+	yoke_loader *l = yk_fit_loader(f->o->set, "", f->o->loader, "shuffle=0 epochs=1");
 	int err = l ? 0 : yk_error_last();
 	if (!err && done)
 		err = yoke_loader_seek(l, &at);
@@ -203,7 +225,11 @@ static int collect(struct phase *f)
 		return yk_fail(YOKE_EINVAL, "pipeline_fit: nothing can be fitted");
 	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s", f->p->stats.passes + 1, names);
 	f->saved = yk_seconds();
-	int err = read_pass(f, &pass);
+	f->pieces = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
+	int err = f->p->each ? 0 : yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
+	if (!err)
+		err = read_pass(f, &pass);
+	yk_folds_free(&f->folds);
 	for (int k = 0; k < pass.count; k++)
 		f->done[pass.base[k]] = true;
 	return !err && keeps(f) ? save(f, 0) : err;

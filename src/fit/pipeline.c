@@ -78,23 +78,27 @@ int yk_node_named(const yoke_pipeline *p, const char *name)
 	return -1;
 }
 
-static int take_input(const yoke_pipeline *p, struct yk_fit_node *n, const json_t *name)
+int yk_node_find(const yoke_pipeline *p, const char *name, bool stream, const char *of, int *to)
 {
 	const char *names[YK_NODES + 1] = { "input" };
 	char hint[400];
+	*to = yk_node_named(p, name);
+	for (int i = 0; i < p->nodes; i++)
+		names[i + 1] = p->node[i].name;
+	return *to >= 0 || (stream && !strcmp(name, "input")) ? 0 :
+		yk_fail(YOKE_EINVAL, "%s: there is no node '%s'; %s", of, name,
+			yk_hint(name, names + !stream, p->nodes + stream, hint, sizeof hint));
+}
+
+static int take_input(const yoke_pipeline *p, struct yk_fit_node *n, const json_t *name)
+{
+	char where[200];
 	if (!json_is_string(name))
 		return yk_fail(YOKE_EINVAL, "%s: %s: `in` is a node's name, or several in a list", what, n->name);
 	if (n->in.count == YK_NODE_INPUTS)
 		return yk_fail(YOKE_EINVAL, "%s: %s: reads more than %d nodes", what, n->name, YK_NODE_INPUTS);
-	const char *text = json_string_value(name);
-	const int from = !strcmp(text, "input") ? -1 : yk_node_named(p, text);
-	for (int i = 0; i < p->nodes; i++)
-		names[i + 1] = p->node[i].name;
-	if (from < 0 && strcmp(text, "input"))
-		return yk_fail(YOKE_EINVAL, "%s: %s: there is no node '%s'; %s", what, n->name, text,
-			       yk_hint(text, names, p->nodes + 1, hint, sizeof hint));
-	n->in.from[n->in.count++] = from;
-	return 0;
+	snprintf(where, sizeof where, "%s: %.100s", what, n->name);
+	return yk_node_find(p, json_string_value(name), true, where, &n->in.from[n->in.count++]);
 }
 
 static int take_inputs(const yoke_pipeline *p, struct yk_fit_node *n, int index, json_t *object)

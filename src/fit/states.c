@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "fit/node.h"
+#include "fit/losses.h"
 #include "formats/safetensors.h"
 
 static const char what[] = "pipeline";
@@ -32,6 +32,8 @@ int yk_pipeline_shape(yoke_pipeline *p, int64_t channels)
 		return 0;
 	if (p->channels)
 		return yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", what, (long long)p->channels, (long long)channels);
+	if (channels > MOST)
+		return yk_fail(YOKE_ERANGE, "%s: the stream has %lld channels, and %d at most", what, (long long)channels, MOST);
 	for (int i = 0; i < p->nodes; i++) {
 		struct yk_fit_node *n = &p->node[i];
 		char why[200] = "no channels";
@@ -58,7 +60,7 @@ int yk_pipeline_shape(yoke_pipeline *p, int64_t channels)
 				return n->state[s] ? yk_error_last() : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 		}
 	p->channels = channels;
-	return 0;
+	return yk_losses_shape(p);
 }
 
 int yk_node_settle(struct yk_fit_node *n)

@@ -225,7 +225,11 @@ yoke_statistic *yoke_statistic_load(const char *path)
 	if (yk_safetensors_open(&f, path) < 0)
 		return NULL;
 	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"), *square = yk_safetensors_find(&f, "square");
-	int err = !mean || mean->rank != 1 || !square ? bad(path, "it has no arrays mean [C] and square") : 0;
+	int err = !mean || mean->rank != 1 || !square || square->rank < 1 || square->rank > 2 ?
+			  bad(path, "it has no arrays mean [C] and square") : 0;
+	for (int d = 0; !err && d < square->rank; d++) // before there is memory for as many
+		if (square->dims[d] != mean->dims[0])
+			err = bad(path, "its arrays do not fit each other");
 	if (!err && !(s = yoke_statistic_new(mean->dims[0], square->rank == 1)))
 		err = yk_error_last();
 	if (!err)

@@ -177,7 +177,6 @@ static void say_none(struct run *r, const struct yk_meter_values *v)
 
 static int validate(struct run *r, yoke_dataset *set, const char *stage)
 {
-	char words[600];
 	double sum[YK_LOSSES + 1] = { 0 };
 	int64_t samples = 0;
 	struct yk_meter m;
@@ -187,8 +186,7 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 	const double began = yk_seconds();
 	yoke_range_push("validate");
 	int err = yk_meter_init(&m, r->p);
-	snprintf(words, sizeof words, YK_FIT_LOADER "%.500s shuffle=0 epochs=1", r->o->loader ? r->o->loader : "");
-	yoke_loader *l = err ? NULL : yoke_loader_new(set, words);
+	yoke_loader *l = err ? NULL : yk_fit_loader(set, "", r->o->loader, "shuffle=0 epochs=1");
 	if (!err && !l)
 		err = yk_error_last();
 	for (int64_t rows = 1; !err && rows > 0;) {
@@ -231,7 +229,17 @@ static bool validates(const struct run *r)
 	return (r->epoch + 1) % r->p->plan.keys.valid_every == 0 && r->batch % r->interval == 0;
 }
 
-// The loader is freed behind its last batch, so that the validation that follows has its memory.
+// The loader of the epochs from a position on.
+static int open_loader(struct run *r, const struct yoke_position *at, yoke_loader **to)
+{
+	char seed[40], epochs[60];
+	snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)r->p->seed >> 1);
+	snprintf(epochs, sizeof epochs, "shuffle=1 epochs=%lld", (long long)r->p->plan.keys.max_epochs);
+	*to = yk_fit_loader(r->o->train, seed, r->o->loader, epochs);
+	return !*to ? yk_error_last() : at->epoch || at->index ? yoke_loader_seek(*to, at) : 0;
+}
+
+// Validations have the loader's memory: it is freed before one and goes on from where it was.
 static int train_epoch(struct run *r, yoke_loader **loader)
 {
 	struct yoke_position at = { .size = sizeof at };
@@ -255,14 +263,17 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 		r->batch++;
 		yoke_scope_end(s);
 		tell(r, "train", r->batch, r->batches);
-		if (err || at.epoch >= r->p->plan.keys.max_epochs) {
+		const bool pause = !err && r->o->valid && validates(r), ended = err || at.epoch >= r->p->plan.keys.max_epochs;
+		if (ended || pause) {
 			yoke_loader_free(l);
 			*loader = NULL;
 		}
-		if (!err && r->o->valid && validates(r)) {
+		if (pause) {
 			err = validate(r, r->o->valid, "valid");
 			r->validated = true;
 		}
+		if (pause && !ended && !err)
+			err = open_loader(r, &at, loader);
 	}
 	return err;
 }
@@ -316,6 +327,20 @@ static int settle(yoke_pipeline *p)
 	return 0;
 }
 
+int yk_training_check(yoke_pipeline *p, const struct yoke_training *o)
+{
+	struct yk_set_fields fields;
+	int64_t channels;
+	int err = yk_set_fields(o->train, "pipeline_train", &fields, &channels);
+	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0 || (err = yk_pipeline_shape(p, channels)) < 0)
+		return err;
+	for (int i = 0; i < p->plan.losses; i++)
+		if (p->plan.loss[i].kind == YK_LOSS_BCE && fields.label < 0)
+			return yk_fail(YOKE_EINVAL, "pipeline_train: bce wants a field label u8 in the set %s",
+				       yoke_dataset_name(o->train));
+	return o->valid || o->test ? yk_metrics_check(p, fields.label >= 0, yoke_dataset_name(o->train)) : 0;
+}
+
 static int check(struct run *r)
 {
 	const yoke_pipeline *p = r->p;
@@ -323,39 +348,16 @@ static int check(struct run *r)
 	for (int i = 0; i < p->nodes; i++)
 		if (!p->node[i].fitted)
 			return yk_fail(YOKE_EINVAL, "pipeline_train: %s is not fitted", p->node[i].name);
-	int err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
-	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0)
-		return err;
-	if (channels != p->channels)
-		return yk_fail(YOKE_ESHAPE, "pipeline_train: is of %lld channels, the set has %lld", (long long)p->channels,
-			       (long long)channels);
-	for (int i = 0; i < p->plan.losses; i++)
-		if (p->plan.loss[i].kind == YK_LOSS_BCE && r->fields.label < 0)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: bce wants a field label u8 in the set %s",
-				       yoke_dataset_name(r->o->train));
-		else if (p->plan.loss[i].kind == YK_LOSS_BCE && p->node[p->plan.loss[i].of].channels != 1)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: bce of %s: it has %lld channels, must be 1",
-				       p->node[p->plan.loss[i].of].name, (long long)p->node[p->plan.loss[i].of].channels);
-	return r->o->valid || r->o->test ? yk_metrics_check(p, r->fields.label >= 0, yoke_dataset_name(r->o->train)) : 0;
-}
-
-// Behind the epochs of a checkpoint, whose states the pipeline has.
-static int go_on(struct run *r, yoke_loader *l)
-{
-	struct yoke_position at = { .size = sizeof at };
-	int err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &r->epoch, &r->step);
-	at.epoch = r->epoch;
-	return err || !r->epoch || r->epoch >= r->p->plan.keys.max_epochs ? err : yoke_loader_seek(l, &at);
+	int err = yk_training_check(r->p, r->o);
+	return err ? err : yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
 }
 
 // One batch's gradients, of which nothing is kept, so that it is known which products are worth measuring.
 static int try_batch(void *arg)
 {
 	struct run *r = arg;
-	char words[600];
 	yoke_tensor *t[MOST_FIELDS], *loss[YK_LOSSES + 1], *g[MOST_STATES];
-	snprintf(words, sizeof words, YK_FIT_LOADER "%.500s workers=0 shuffle=0 epochs=1", r->o->loader ? r->o->loader : "");
-	yoke_loader *l = yoke_loader_new(r->o->train, words);
+	yoke_loader *l = yk_fit_loader(r->o->train, "", r->o->loader, "workers=0 shuffle=0 epochs=1");
 	yoke_scope *s = yoke_scope_begin("benchmark");
 	yk_fit_cast(r->p);
 	const int64_t rows = l ? yoke_loader_next(l, r->fields.count, t, NULL) : yk_error_last();
@@ -376,15 +378,14 @@ static int try_batch(void *arg)
 static int epochs(struct run *r)
 {
 	const struct yk_trainer_keys *k = &r->p->plan.keys;
-	char words[600];
-	snprintf(words, sizeof words, YK_FIT_LOADER "seed=%llu %.400s shuffle=1 epochs=%lld", (unsigned long long)r->p->seed >> 1,
-		 r->o->loader ? r->o->loader : "", (long long)k->max_epochs);
+	struct yoke_position at = { .size = sizeof at };
+	yoke_loader *l = NULL;
 	int err = k->benchmark ? yk_fit_tune(try_batch, r) : 0;
-	yoke_loader *l = err ? NULL : yoke_loader_new(r->o->train, words);
-	if (!err && !l)
-		err = yk_error_last();
-	if (!err && r->o->folder && r->o->resume)
-		err = go_on(r, l);
+	if (!err && r->o->folder && r->o->resume) // behind the epochs of a checkpoint, whose states the pipeline has
+		err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &r->epoch, &r->step);
+	at.epoch = r->epoch;
+	if (!err && r->epoch < k->max_epochs)
+		err = open_loader(r, &at, &l);
 	while (!err && r->epoch < k->max_epochs) {
 		err = train_epoch(r, &l);
 		if (!err && !r->validated && r->epoch + 1 >= k->max_epochs)

@@ -3,12 +3,26 @@
 
 #include "config.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "fit/node.h"
 
 // ---- fields of sets ----
+
+yoke_loader *yk_fit_loader(yoke_dataset *set, const char *before, const char *theirs, const char *behind)
+{
+	char *words;
+	if (asprintf(&words, "last=keep prefetch=1 held=1 %s %s %s", before, theirs ? theirs : "", behind) < 0) {
+		yk_fail(YOKE_ENOMEM, "pipeline: no memory for a loader");
+		return NULL;
+	}
+	yoke_loader *l = yoke_loader_new(set, words);
+	free(words);
+	return l;
+}
 
 int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_fields *to, int64_t *channels)
 {
@@ -44,7 +58,7 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 	bool wanted[YK_NODES] = { false };
 	wanted[node] = true;
 	for (int i = node; i >= 0; i--)
-		for (int k = 0; wanted[i] && k < p->node[i].in.count; k++)
+		for (int k = 0; wanted[i] && !v->of[i] && k < p->node[i].in.count; k++)
 			if (p->node[i].in.from[k] >= 0)
 				wanted[p->node[i].in.from[k]] = true;
 	for (int i = 0; i <= node; i++) {
@@ -66,11 +80,9 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor *x)
 {
 	struct yk_values v = { .stream = x };
-	const int at = node ? yk_node_named(p, node) : p->last;
-	if (at < 0) {
-		yk_fail(YOKE_EINVAL, "pipeline_apply: there is no node '%s'", node);
+	int at = p->last;
+	if (node && yk_node_find(p, node, false, "pipeline_apply", &at) < 0)
 		return NULL;
-	}
 	for (int i = 0; i < p->nodes; i++)
 		if (!p->node[i].fitted) {
 			yk_fail(YOKE_EINVAL, "pipeline_apply: %s is not fitted", p->node[i].name);

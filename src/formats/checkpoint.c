@@ -299,21 +299,10 @@ static int check_hash(int fd, const char *path, const struct yk_checkpoint_file 
 	return e;
 }
 
-static const char *shape_text(char to[192], int rank, const int64_t *dims)
-{
-	int n = snprintf(to, 192, "[");
-
-	for (int i = 0; i < rank; i++)
-		n += snprintf(to + n, 192 - (size_t)n, i ? ", %lld" : "%lld",
-			      (long long)dims[i]);
-	snprintf(to + n, 192 - (size_t)n, "]");
-	return to;
-}
-
 static int check_tensor(const struct yk_safetensors *s, const struct yk_host_tensor *want)
 {
 	const struct yk_safetensors_entry *got = yk_safetensors_find(s, want->name);
-	char a[192], b[192];
+	char a[YK_SHAPE_TEXT], b[YK_SHAPE_TEXT];
 
 	if (!got)
 		return yk_fail(YOKE_ESHAPE, "%s: of another model: no tensor '%s'",
@@ -325,8 +314,8 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 	if (got->rank != want->rank ||
 	    memcmp(got->dims, want->dims, (size_t)got->rank * sizeof *got->dims))
 		return yk_fail(YOKE_ESHAPE, "%s: of another model: '%s' is %s, wanted %s",
-			       s->path, want->name, shape_text(a, got->rank, got->dims),
-			       shape_text(b, want->rank, want->dims));
+			       s->path, want->name, yk_shape_text(a, got->rank, got->dims),
+			       yk_shape_text(b, want->rank, want->dims));
 	return 0;
 }
 
@@ -372,8 +361,20 @@ bool yk_checkpoint_exists(const char *folder)
 	return exists;
 }
 
-static int save_part(const char *folder, struct yk_checkpoint *c, int part, int n,
-		     const struct yk_host_tensor *t)
+struct giver { // of a part's arrays
+	yk_checkpoint_give_fn *give;
+	void *arg;
+	int part;
+};
+
+static int give_of(void *arg, int i, uint64_t from, size_t bytes, void *to)
+{
+	const struct giver *g = arg;
+	return g->give(g->arg, g->part, i, from, bytes, to);
+}
+
+static int save_part(const char *folder, struct yk_checkpoint *c, int part, const struct yk_checkpoint_arrays *a,
+		     yk_checkpoint_give_fn *give, void *arg)
 {
 	struct yk_checkpoint_file *f = &c->file[part];
 	char *path;
@@ -383,7 +384,8 @@ static int save_part(const char *folder, struct yk_checkpoint *c, int part, int 
 	path = join(folder, f->name);
 	if (!path)
 		return YOKE_ENOMEM;
-	e = yk_safetensors_write(path, n, t, &f->bytes, &f->hash);
+	e = yk_safetensors_write_by(path, a->n, a->tensor, give ? give_of : NULL, &(struct giver){ give, arg, part }, &f->bytes,
+				    &f->hash);
 	free(path);
 	return e;
 }
@@ -445,13 +447,12 @@ static void remove_parts(const char *folder, const struct yk_checkpoint *c)
 	}
 }
 
-int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
-		       const struct yk_host_tensor *model, int noptimizer,
-		       const struct yk_host_tensor *optimizer)
+int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
+			  const struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS], yk_checkpoint_give_fn *give, void *arg)
 {
 	struct yk_checkpoint next = *c;
 	bool stands = false;
-	int64_t largest;
+	int64_t largest = 0;
 	int e = yk_dir_make(folder);
 
 	memset(next.file, 0, sizeof next.file);
@@ -464,10 +465,8 @@ int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
 			       "%s: generation %lld is the last there can be", folder,
 			       (long long)largest);
 	next.generation = largest + 1;
-	e = save_part(folder, &next, YK_CHECKPOINT_MODEL, nmodel, model);
-	if (e == 0)
-		e = save_part(folder, &next, YK_CHECKPOINT_OPTIMIZER, noptimizer,
-			      optimizer);
+	for (int part = 0; part < YK_CHECKPOINT_PARTS && e == 0; part++)
+		e = save_part(folder, &next, part, &arrays[part], give, arg);
 	if (e == 0)
 		e = save_manifest(folder, &next, &stands);
 	if (e < 0) {
@@ -479,6 +478,14 @@ int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
 	// the checkpoint stands; what cannot be removed now goes with the next save
 	clean(folder, next.generation);
 	return 0;
+}
+
+int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel, const struct yk_host_tensor *model,
+		       int noptimizer, const struct yk_host_tensor *optimizer)
+{
+	const struct yk_checkpoint_arrays arrays[] = { [YK_CHECKPOINT_MODEL] = { nmodel, model },
+						       [YK_CHECKPOINT_OPTIMIZER] = { noptimizer, optimizer } };
+	return yk_checkpoint_save_by(folder, c, arrays, NULL, NULL);
 }
 
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to)

@@ -60,6 +60,14 @@ bool yk_checkpoint_exists(const char *folder);
 int yk_checkpoint_save(const char *folder, struct yk_checkpoint *, int nmodel,
 		       const struct yk_host_tensor *model, int noptimizer,
 		       const struct yk_host_tensor *optimizer);
+// The same of arrays whose data is asked for as it is written, as of yk_safetensors_write_by.
+struct yk_checkpoint_arrays {
+	int n;
+	const struct yk_host_tensor *tensor;
+};
+typedef int yk_checkpoint_give_fn(void *arg, int part, int i, uint64_t from, size_t bytes, void *to);
+int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *, const struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS],
+			  yk_checkpoint_give_fn *, void *arg);
 // Reads the manifest; *to is untouched on failure.  ENOENT, EFORMAT.
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to);
 // What open does with a manifest once it is JSON; `path` is for messages.

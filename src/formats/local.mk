@@ -10,4 +10,6 @@ libyokecore_la_SOURCES += \
 	src/formats/safetensors.c \
 	src/formats/safetensors.h \
 	src/formats/safetensors_header.c \
+	src/formats/safetensors_set.c \
+	src/formats/safetensors_set.h \
 	src/formats/safetensors_write.c

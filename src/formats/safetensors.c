@@ -2,8 +2,12 @@
 // Safetensors files, read only after the whole header is found sound.
 #include "config.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -13,6 +17,15 @@
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "elements are copied as they are: the host must be little endian"
 #endif
+
+const char *yk_shape_text(char to[YK_SHAPE_TEXT], int rank, const int64_t *dims)
+{
+	int n = snprintf(to, YK_SHAPE_TEXT, "[");
+	for (int i = 0; i < rank; i++)
+		n += snprintf(to + n, YK_SHAPE_TEXT - (size_t)n, "%s%lld", i ? "," : "", (long long)dims[i]);
+	snprintf(to + n, YK_SHAPE_TEXT - (size_t)n, "]");
+	return to;
+}
 
 #define MOST_HEADER ((uint64_t)100000000) // bytes, as the format's own reader
 
@@ -69,6 +82,8 @@ int yk_safetensors_open(struct yk_safetensors *to, const char *path)
 
 void yk_safetensors_close(struct yk_safetensors *s)
 {
+	if (s->map)
+		munmap((void *)s->map, s->bytes);
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->metadata);
@@ -79,17 +94,38 @@ void yk_safetensors_close(struct yk_safetensors *s)
 	*s = (struct yk_safetensors){ .fd = -1 };
 }
 
+// A bool is 0 or 1.
+static int check(const struct yk_safetensors *s, const struct yk_safetensors_entry *x, const uint8_t *data)
+{
+	for (uint64_t i = 0; x->dtype == yoke_bool && i < x->bytes; i++)
+		if (data[i] > 1)
+			return yk_fail(YOKE_EFORMAT, "%s: tensor '%s': element %llu of a bool is neither 0 nor 1", s->path,
+				       x->name, (unsigned long long)i);
+	return 0;
+}
+
 int yk_safetensors_read(const struct yk_safetensors *s,
 			const struct yk_safetensors_entry *x, void *to)
 {
 	int e = yk_file_read_at(s->fd, s->path, x->offset, to, x->bytes);
+	return e ? e : check(s, x, to);
+}
 
-	if (e == 0 && x->dtype == yoke_bool)
-		for (uint64_t i = 0; i < x->bytes; i++)
-			if (((const uint8_t *)to)[i] > 1)
-				return yk_fail(YOKE_EFORMAT,
-					       "%s: tensor '%s': element %llu of a "
-					       "bool is neither 0 nor 1",
-					       s->path, x->name, (unsigned long long)i);
-	return e;
+const void *yk_safetensors_data(struct yk_safetensors *s, const struct yk_safetensors_entry *x)
+{
+	struct stat st;
+	void *map = (void *)s->map;
+	if (!map) {
+		if (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->bytes) {
+			yk_fail(YOKE_EIO, "%s: was cut while it was read", s->path);
+			return NULL;
+		}
+		map = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, s->fd, 0);
+		if (map == MAP_FAILED) {
+			yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: cannot be mapped: %s", s->path, strerror(errno));
+			return NULL;
+		}
+		s->map = map;
+	}
+	return check(s, x, s->map + x->offset) < 0 ? NULL : s->map + x->offset;
 }

@@ -26,6 +26,10 @@ enum { YK_SAFETENSORS_U16 = 64, YK_SAFETENSORS_U32 };
 const char *yk_safetensors_dtype(int dtype);
 size_t yk_safetensors_size(int dtype);
 
+// "[3,4]", for messages.
+enum { YK_SHAPE_TEXT = 22 * YOKE_MAX_RANK };
+const char *yk_shape_text(char to[YK_SHAPE_TEXT], int rank, const int64_t *dims);
+
 // An array in host memory, row major.
 struct yk_host_tensor {
 	const char *name;
@@ -42,6 +46,12 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *, uint64_t *bytes);
 // `hash` (XXH64 of the whole file, seed 0) describe what was written.
 int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 			 uint64_t *bytes, uint64_t *hash);
+// The same of arrays whose data is asked for as it is written: the next bytes of array i, from one on, at most
+// YK_SAFETENSORS_WINDOW of them and whole elements.  0, or an error that ends the file, which is not there then.
+enum { YK_SAFETENSORS_WINDOW = 16 << 20 };
+typedef int yk_safetensors_give_fn(void *arg, int i, uint64_t from, size_t bytes, void *to);
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *, yk_safetensors_give_fn *, void *arg,
+			    uint64_t *bytes, uint64_t *hash);
 
 // The begin of a file whose arrays are written by other means, up to its data, for free(): with these strings as
 // metadata (NULL: none).  offset[i]: where array i, whose data is not looked at, has to lie.  NULL: as above.
@@ -63,6 +73,7 @@ struct yk_safetensors {
 	char *path;
 	int fd;
 	uint64_t bytes;                       // of the file
+	const unsigned char *map;             // of the whole file, once it is asked for
 	char *text;                           // the header, decoded in place: the names
 	struct yk_safetensors_entry *entries; // in the order of their data
 	int count;
@@ -92,5 +103,8 @@ const char *yk_safetensors_metadata(const struct yk_safetensors *, const char *k
 // meanwhile; EFORMAT for a bool that is neither 0 nor 1.
 int yk_safetensors_read(const struct yk_safetensors *,
 			const struct yk_safetensors_entry *, void *to);
+// The same, where they lie in the mapped file, at any alignment, until it is closed; NULL with an error.  Whoever cuts the
+// file after that ends the process (SIGBUS): one that is replaced, as all files of ours are, stays what it was.
+const void *yk_safetensors_data(struct yk_safetensors *, const struct yk_safetensors_entry *);
 
 #endif

@@ -131,22 +131,40 @@ char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struc
 	return head;
 }
 
-int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t,
-			 uint64_t *bytes, uint64_t *hash)
+// An array's data: what lies there, or is given a window at a time.
+static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_give_fn *give,
+		      void *arg, char *window)
+{
+	int e = 0;
+	if (!give)
+		return emit(w, h, p->tensor->data, p->bytes);
+	for (uint64_t at = 0; at < p->bytes && e == 0; at += YK_SAFETENSORS_WINDOW) {
+		const uint64_t left = p->bytes - at;
+		const size_t n = left < YK_SAFETENSORS_WINDOW ? (size_t)left : YK_SAFETENSORS_WINDOW;
+		e = give(arg, p->index, at, n, window);
+		if (e == 0)
+			e = emit(w, h, window, n);
+	}
+	return e;
+}
+
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *t, yk_safetensors_give_fn *give, void *arg,
+			    uint64_t *bytes, uint64_t *hash)
 {
 	struct place *places = calloc((size_t)n + 1, sizeof *places);
 	struct yk_hash_state *h = yk_hash_new(0);
 	struct yk_file_writer w;
 	size_t length;
+	char *window = give ? malloc(YK_SAFETENSORS_WINDOW) : NULL;
 	char *head = make_head(path, NULL, n, t, places, &length);
-	int e = !head ? yoke_error_code() : !h ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
+	int e = !head ? yoke_error_code() : !h || (give && !window) ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
 
 	if (e == 0)
 		e = yk_file_begin(&w, path);
 	if (e == 0) {
 		e = emit(&w, h, head, length);
 		for (int i = 0; e == 0 && i < n; i++)
-			e = emit(&w, h, places[i].tensor->data, places[i].bytes);
+			e = emit_array(&w, h, &places[i], give, arg, window);
 		const uint64_t written = w.bytes;
 		if (e == 0)
 			e = yk_file_commit(&w);
@@ -160,7 +178,13 @@ int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t
 	}
 	if (h)
 		yk_hash_end(h);
+	free(window);
 	free(head);
 	free(places);
 	return e;
+}
+
+int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t, uint64_t *bytes, uint64_t *hash)
+{
+	return yk_safetensors_write_by(path, n, t, NULL, NULL, bytes, hash);
 }

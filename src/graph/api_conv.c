@@ -108,74 +108,50 @@ yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct y
 
 // ---- pools ----
 
-static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, struct yoke_pool_options *o)
+// attr: windows, then each axis as a convolution's.
+static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, union yoke_attr *attr)
 {
-	*o = (struct yoke_pool_options){ .size = sizeof *o };
+	struct yoke_pool_options o = { .size = sizeof o };
 	if (given)
-		memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+		memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
 	bool good = axes > 0;
-	for (int i = 0; i < axes && good; i++)
-		good = number(r, "window", o->window[i], 1, 0, &o->window[i]) &&
-		       number(r, "stride", o->stride[i], 1, o->window[i], &o->stride[i]) &&
-		       number(r, "dilation", o->dilation[i], 1, 1, &o->dilation[i]) &&
-		       number(r, "lo", o->lo[i], 0, 0, &o->lo[i]) && number(r, "hi", o->hi[i], 0, 0, &o->hi[i]);
-	return good;
-}
-
-// The windows of x's last axes, beside which there is `fill`: as many axes more.
-static yk_id pooled(struct yk_graph *g, yk_id x, int axes, const struct yoke_pool_options *o, double fill)
-{
-	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
-	bool pads = false;
-	if (x == YK_BAD)
-		return x;
-	const int first = g->value[x].rank - axes;
-	for (int i = 0; i < axes; i++) {
-		lo[first + i] = o->lo[i];
-		hi[first + i] = o->hi[i];
-		pads |= o->lo[i] || o->hi[i];
+	for (int i = 0; i < axes && good; i++) {
+		struct yk_conv_axis a;
+		good = number(r, "window", o.window[i], 1, 0, &attr[i].i) &&
+		       number(r, "stride", o.stride[i], 1, attr[i].i, &a.stride) &&
+		       number(r, "dilation", o.dilation[i], 1, 1, &a.dilation) && number(r, "lo", o.lo[i], 0, 0, &a.lo) &&
+		       number(r, "hi", o.hi[i], 0, 0, &a.hi);
+		attr[axes + i].i = good ? yk_conv_pack(&a) : 0;
 	}
-	if (pads)
-		x = yk_pad(g, x, lo, hi, fill);
-	for (int i = 0; i < axes; i++)
-		x = yk_record(g, YK_WINDOW, 1, &x, 4,
-			      (union yoke_attr[]){ { .i = first + i }, { .i = o->window[i] }, { .i = o->stride[i] },
-						   { .i = o->dilation[i] } });
-	return x;
-}
-
-static unsigned last_axes(const struct yk_graph *g, yk_id x, int n)
-{
-	return x == YK_BAD ? 0 : ((1u << n) - 1) << (g->value[x].rank - n);
+	return good;
 }
 
 yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yoke_pool_options o;
+	union yoke_attr attr[2 * YK_CONV_AXES];
 	const int axes = behind(&r, r.in[0]);
-	if (!pool_options(&r, options, axes, &o))
+	if (!pool_options(&r, options, axes, attr))
 		return yk_rec_end(&r, YK_BAD);
-	const yk_id v = pooled(r.g, r.in[0], axes, &o, -INFINITY);
-	return yk_rec_end(&r, yk_reduce(r.g, YK_REDUCE_MAX, v, last_axes(r.g, v, axes), false));
+	return yk_rec_end(&r, yk_record(r.g, YK_POOL_MAX, 1, r.in, 2 * (uint32_t)axes, attr));
 }
 
 yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yoke_pool_options o;
+	union yoke_attr attr[2 * YK_CONV_AXES];
 	const int axes = behind(&r, r.in[0]);
-	if (!pool_options(&r, options, axes, &o))
+	if (!pool_options(&r, options, axes, attr))
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value was = r.g->value[r.in[0]];
-	yk_id v = pooled(r.g, yk_up(r.g, r.in[0]), axes, &o, 0);
-	v = yk_reduce(r.g, YK_SUM, v, last_axes(r.g, v, axes), false);
+	yk_id v = yk_windows_in_front(r.g, yk_up(r.g, r.in[0]), axes, attr, 0);
+	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, axes), false);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
 	// how many elements each window has
 	yk_id n = yk_broadcast(r.g, yk_lit(r.g, r.g->value[v].dtype, 1), axes, was.dims + 2);
-	n = pooled(r.g, n, axes, &o, 0);
-	n = yk_reduce(r.g, YK_SUM, n, last_axes(r.g, n, axes), false);
+	n = yk_windows_in_front(r.g, n, axes, attr, 0);
+	n = yk_reduce(r.g, YK_SUM, n, yk_axes_in_front(r.g, n, axes), false);
 	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_DIV, v, n), r.in[0]));
 }
 

@@ -161,6 +161,21 @@ yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 					&(union yoke_attr){ .f = eps }));
 }
 
+yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps, yoke_tensor **mean,
+			     yoke_tensor **var)
+{
+	struct yk_rec r = yk_rec_begin_with(YK_BATCH_NORM, 2 | 4, 3, (yoke_tensor *[]){ x, w, b });
+	yoke_tensor **const more[] = { mean, var };
+	for (int i = 0; i < 2; i++)
+		if (more[i])
+			*more[i] = NULL;
+	const yk_id y = yk_record(r.g, YK_BATCH_NORM, 3, r.in, 1, &(union yoke_attr){ .f = eps });
+	for (yk_id i = 0; i < 2 && y != YK_BAD; i++)
+		if (more[i] && !(*more[i] = yk_handle_of(r.ctx, y + 1 + i)))
+			return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, y);
+}
+
 // A mask of bool as numbers, and over all queries and keys, where it has one number for them.
 static yk_id attention_mask(struct yk_rec *r, yk_id mask)
 {

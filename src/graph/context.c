@@ -210,6 +210,10 @@ void yoke_context_free(yoke_context *ctx)
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
+	for (struct yk_scope *s; (s = ctx->idle);) {
+		ctx->idle = s->parent;
+		free(s);
+	}
 	yk_history_drop(ctx);
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
@@ -271,34 +275,51 @@ int yoke_random_set(uint64_t seed, int64_t step)
 
 // What the caller has of a scope is its serial, so that one that has ended is known.
 static atomic_uintptr_t serials;
+enum { SERIALS = 1 << 16 }; // that a context takes at a time
+
+static uintptr_t serial_of(struct yoke_context *ctx)
+{
+	if (ctx->serial % SERIALS == 0)
+		ctx->serial = atomic_fetch_add(&serials, SERIALS);
+	return ++ctx->serial;
+}
+
+uintptr_t yk_scope_open(struct yoke_context *ctx, const char *name)
+{
+	struct yk_scope *s = ctx->idle ? ctx->idle : malloc(sizeof *s);
+	if (s && s == ctx->idle)
+		ctx->idle = s->parent;
+	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0,
+				    name ? name : "");
+	if (!s || path == YK_NIL) {
+		yk_fail(YOKE_ENOMEM, "no memory for scope \"%s\"", name ? name : "");
+		free(s);
+		return 0;
+	}
+	s->parent = ctx->scope;
+	s->handles = NULL;
+	s->path = path;
+	s->casts = false;
+	s->serial = serial_of(ctx);
+	if (!s->parent)
+		ctx->opening++;
+	ctx->scope = s;
+	ctx->graph.scope = path;
+	yk_profiler_push(ctx, name ? name : "");
+	return s->serial;
+}
 
 yoke_scope *yoke_scope_begin(const char *name)
 {
 	struct yoke_context *ctx = yk_current();
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	struct yk_scope *s = calloc(1, sizeof *s);
-	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0,
-				    name ? name : "");
-	if (!s || path == YK_NIL) {
-		yk_fail(YOKE_ENOMEM, "no memory for scope \"%s\"", name ? name : "");
-		free(s);
-		yk_leave(ctx);
-		return NULL;
-	}
-	*s = (struct yk_scope){ .parent = ctx->scope,
-				.path = path,
-				.serial = 1 + atomic_fetch_add(&serials, 1) };
-	if (!s->parent)
-		ctx->opening++;
-	ctx->scope = s;
-	ctx->graph.scope = path;
-	yk_profiler_push(ctx, name ? name : "");
+	const uintptr_t serial = yk_scope_open(ctx, name);
 	yk_leave(ctx);
-	return (yoke_scope *)s->serial;
+	return (yoke_scope *)serial;
 }
 
-static int end_scope(struct yoke_context *ctx, uintptr_t serial)
+int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 {
 	struct yk_scope *s = ctx->scope;
 	while (s && s->serial != serial)
@@ -314,7 +335,8 @@ static int end_scope(struct yoke_context *ctx, uintptr_t serial)
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
 	yk_profiler_pop(ctx);
 	int err = s->casts ? yk_autocast_end(ctx, &s->former) : 0;
-	free(s);
+	s->parent = ctx->idle;
+	ctx->idle = s;
 	if (!ctx->scope && yk_history_is_long(ctx))
 		yk_history_collect(ctx);
 	return err;
@@ -328,7 +350,7 @@ int yoke_scope_end(yoke_scope *s)
 	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
-	err = end_scope(ctx, (uintptr_t)s);
+	err = yk_scope_close(ctx, (uintptr_t)s);
 	yk_leave(ctx);
 	return err ? err : yoke_error_code();
 }

@@ -159,6 +159,8 @@ struct yoke_context {
 	size_t collected;       // nodes of the graph when it was collected last
 	size_t run;             // eagerly: nodes of the graph that were launched
 	struct yk_scope *scope; // innermost, NULL: none
+	struct yk_scope *idle;  // memory of those that have ended
+	uintptr_t serial;       // of the scope that was opened last
 	struct yk_autocast autocast;
 	struct yk_casts casts;
 	struct yk_tensor *handles;    // that no scope owns
@@ -288,6 +290,11 @@ struct yoke_context *yk_current_or_null(void);
 // A tensor of the innermost scope, zeroed but for ctx, scope, kind, op; NULL: no memory.
 struct yk_tensor *yk_tensor_new(struct yoke_context *, int kind, int op);
 void yk_tensor_free(struct yk_tensor *, enum yk_end);
+// yoke_scope_begin and yoke_scope_end with the context entered: the scope's serial, 0 with an error; the innermost ends.
+uintptr_t yk_scope_open(struct yoke_context *, const char *name);
+int yk_scope_close(struct yoke_context *, uintptr_t serial);
+// The same, and its tensors among these go to the scope around, as by yoke_lift.
+int yk_scope_close_lifting(struct yoke_context *, uintptr_t serial, int n, yoke_tensor *const *);
 void yk_tensors_free(struct yk_tensor **list, enum yk_end); // all of a list, which is empty then
 // A handle for a pending value.
 yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);

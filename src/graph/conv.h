@@ -3,7 +3,7 @@
 #ifndef YK_CONV_H
 #define YK_CONV_H
 
-#include <stdint.h>
+#include "graph/graph.h"
 
 enum { YK_CONV_AXES = 2, YK_CONV_MOST = UINT16_MAX }; // most: of each number
 
@@ -22,5 +22,11 @@ static inline struct yk_conv_axis yk_conv_axis(int64_t packed)
 	return (struct yk_conv_axis){ .stride = p & 0xffff, .dilation = p >> 16 & 0xffff, .lo = p >> 32 & 0xffff,
 				      .hi = (int64_t)(p >> 48) };
 }
+
+// The windows of x's last axes, beside which there is `fill`: as many axes more, in front of the positions, since those
+// are many, and what runs through the windows has them in its inner loops.  attr: sizes of windows, then the axes.
+yk_id yk_windows_in_front(struct yk_graph *, yk_id x, int axes, const union yoke_attr *attr, double fill);
+// The mask of the axes that are in front.
+unsigned yk_axes_in_front(const struct yk_graph *, yk_id windows, int axes);
 
 #endif

@@ -188,15 +188,15 @@ void yk_grad_sum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 
 void yk_grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// broadcast(g) [x = y] / how many are equal
+	// broadcast(g) [x = y] / how many are equal; compared twice, once within the sum, rather than kept for all of x
 	struct at n = at(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
-	yk_id x = n.in[0];
-	yk_id best = yk_bin(g, YK_EQ, x, unreduce(g, n.y, x, axes));
-	yk_id one = yk_cast(g, best, g->value[x].dtype);
+	yk_id x = n.in[0], y = unreduce(g, n.y, x, axes);
+	yk_id one = yk_cast(g, yk_bin(g, YK_EQ, x, y), g->value[x].dtype);
 	yk_id ties = yk_reduce(g, YK_SUM, one, axes, n.attr[1].i != 0);
-	yk_id each = yk_bin(g, YK_DIV, gout[0], ties);
-	gin[0] = where(g, best, unreduce(g, each, x, axes));
+	yk_id each = unreduce(g, yk_bin(g, YK_DIV, gout[0], ties), x, axes);
+	yk_id zero = yk_lit(g, g->value[x].dtype, 0);
+	gin[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, x, y), zero, each);
 }
 
 // The product of what stands before each element along the last axis of x [..,N], or behind it.

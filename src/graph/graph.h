@@ -35,7 +35,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
 	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_LIST_MAP, YK_LIST_REDUCE, YK_ROPE,
 	YK_RESOLVENT, YK_RESOLVENT_BACK, YK_GROUPED, YK_GROUPED_BACK,
-	YK_WINDOW_ADD, YK_CONV, YK_CONV_X, YK_CONV_W, YK_LARGEST,
+	YK_WINDOW_ADD, YK_CONV, YK_CONV_X, YK_CONV_W, YK_LARGEST, YK_BATCH_NORM, YK_POOL_MAX, YK_POOL_MAX_BACK,
 	YK_RANKS_ALL_REDUCE, YK_RANKS_REDUCE_SCATTER, YK_RANKS_ALL_GATHER, YK_RANKS_BROADCAST, YK_RANKS_REDUCE,
 	YK_RANKS_ALL_TO_ALL, YK_RANKS_SEND, YK_RANKS_RECV, YK_RANKS_SHARES,
 	YK_RANKS_REDUCE_SHARES, YK_RANKS_IN,
@@ -192,7 +192,9 @@ uint64_t yk_bits(int dtype, double value);
 struct yk_path {
 	char *name;        // whole path, "step/layer3/attn"; "" for the outermost
 	uint32_t parent;
-	uint64_t hash;     // XXH64 of name
+	uint32_t own;      // where its own name begins in the path
+	uint64_t hash;     // XXH64 of its own name, with the parent as seed
+	uint32_t then;     // the path that was got after it the last time
 	uint32_t calls;    // random calls in it since the outermost scope was opened ..
 	uint32_t opening;  // .. the last time it was counted
 };
@@ -201,6 +203,7 @@ struct yk_paths {
 	size_t n, cap;
 	uint32_t *table; // open addressing by hash of (parent, last name): index + 1
 	size_t table_size;
+	uint32_t last; // that was got
 };
 // The path of `name` inside `parent`, made when it is new.  0 is the outermost.  YK_NIL: no memory.
 uint32_t yk_path_get(struct yk_paths *, uint32_t parent, const char *name);

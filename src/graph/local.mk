@@ -51,7 +51,9 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
+	src/graph/rows_batch.c \
 	src/graph/rows_conv.c \
+	src/graph/rows_pool.c \
 	src/graph/rows_grouped.c \
 	src/graph/rows_largest.c \
 	src/graph/rows_list.c \

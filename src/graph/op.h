@@ -178,6 +178,8 @@ int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot
 
 // The dtype of a norm's w and b; x's where both are absent.
 int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
+// Weights of a norm, operands 1 and on: [n] or none, of the dtype of operand 0 or its accumulator's, all the same.
+int yk_want_norm_weights(struct yk_graph *, const struct yk_call *, int64_t n);
 // Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
 bool yk_is_program(const struct yoke_map *);
 // The same as ops: the program's outputs of its inputs, which broadcast.
@@ -221,10 +223,16 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
 	yk_decompose_rope, yk_decompose_moments;
 yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_back, yk_decompose_grouped, yk_decompose_grouped_back;
+yk_shape_fn yk_shape_batch_norm;
+yk_grad_fn yk_grad_batch_norm;
+yk_decompose_fn yk_decompose_batch_norm;
 yk_shape_fn yk_shape_largest;
 yk_grad_fn yk_grad_largest;
 yk_decompose_fn yk_decompose_largest;
 yk_shape_fn yk_shape_window, yk_shape_window_add, yk_shape_conv, yk_shape_conv_x, yk_shape_conv_w;
+yk_shape_fn yk_shape_pool_max, yk_shape_pool_max_back;
+yk_grad_fn yk_grad_pool_max, yk_grad_pool_max_back;
+yk_decompose_fn yk_decompose_pool_max, yk_decompose_pool_max_back;
 yk_grad_fn yk_grad_window, yk_grad_window_add, yk_grad_conv, yk_grad_conv_x, yk_grad_conv_w;
 yk_decompose_fn yk_decompose_window_add, yk_decompose_conv, yk_decompose_conv_x, yk_decompose_conv_w;
 

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "graph/context.h"
 
-static int path_add(struct yk_paths *p, uint32_t parent, const char *name)
+static int path_add(struct yk_paths *p, uint32_t parent, const char *name, uint64_t hash)
 {
 	if (yk_grow(&p->path, &p->cap, p->n + 1, sizeof *p->path) < 0)
 		return YOKE_ENOMEM;
@@ -26,7 +26,8 @@ static int path_add(struct yk_paths *p, uint32_t parent, const char *name)
 	p->path[p->n++] = (struct yk_path){
 		.name = whole,
 		.parent = parent,
-		.hash = yk_hash(whole, la + ln, 0),
+		.own = (uint32_t)la,
+		.hash = hash,
 	};
 	return 0;
 }
@@ -49,48 +50,36 @@ static int table_grow(struct yk_paths *p)
 	return 0;
 }
 
-// Is path i `name` inside `parent`?
-static bool path_is(const struct yk_paths *p, uint32_t i, uint32_t parent,
-		    const char *name, size_t n)
+static uint32_t find(struct yk_paths *p, uint32_t parent, const char *name)
 {
-	const struct yk_path *q = &p->path[i];
-	if (!i || q->parent != parent)
-		return false;
-	size_t whole = strlen(q->name);
-	return whole >= n && !strcmp(q->name + whole - n, name) &&
-	       (whole == n || q->name[whole - n - 1] == '/') &&
-	       whole == n + (parent ? strlen(p->path[parent].name) + 1 : 0);
+	if (2 * (p->n + 1) > p->table_size && table_grow(p) < 0)
+		return YK_NIL;
+	const uint64_t hash = yk_hash(name, strlen(name), parent);
+	size_t at = hash & (p->table_size - 1);
+	for (; p->table[at]; at = (at + 1) & (p->table_size - 1)) {
+		const struct yk_path *q = &p->path[p->table[at] - 1];
+		if (q->hash == hash && q->parent == parent && !strcmp(q->name + q->own, name))
+			return p->table[at] - 1;
+	}
+	if (path_add(p, parent, name, hash) < 0)
+		return YK_NIL;
+	p->table[at] = (uint32_t)p->n;
+	return (uint32_t)p->n - 1;
 }
 
 uint32_t yk_path_get(struct yk_paths *p, uint32_t parent, const char *name)
 {
-	if (!p->n && path_add(p, 0, "") < 0)
-		return YK_NIL;
-	if (2 * (p->n + 1) > p->table_size && table_grow(p) < 0)
+	if (!p->n && path_add(p, 0, "", 0) < 0)
 		return YK_NIL;
 	if (!*name)
 		return parent;
-	char joined[256];
-	size_t la = strlen(p->path[parent].name), ln = strlen(name);
-	char *whole = la + ln + 2 <= sizeof joined ? joined : malloc(la + ln + 2);
-	if (!whole)
-		return YK_NIL;
-	memcpy(whole, p->path[parent].name, la);
-	if (la)
-		whole[la] = '/';
-	memcpy(whole + la + (la > 0), name, ln);
-	uint64_t hash = yk_hash(whole, la + (la > 0) + ln, 0);
-	if (whole != joined)
-		free(whole);
-	size_t at = hash & (p->table_size - 1);
-	for (; p->table[at]; at = (at + 1) & (p->table_size - 1))
-		if (p->path[p->table[at] - 1].hash == hash &&
-		    path_is(p, p->table[at] - 1, parent, name, ln))
-			return p->table[at] - 1;
-	if (path_add(p, parent, name) < 0)
-		return YK_NIL;
-	p->table[at] = (uint32_t)p->n;
-	return (uint32_t)p->n - 1;
+	const uint32_t guess = p->path[p->last].then; // scopes follow each other as in the step before
+	if (guess && p->path[guess].parent == parent && !strcmp(p->path[guess].name + p->path[guess].own, name))
+		return p->last = guess;
+	const uint32_t got = find(p, parent, name);
+	if (got != YK_NIL)
+		p->last = p->path[p->last].then = got;
+	return got;
 }
 
 const char *yk_path_name(const struct yk_paths *p, uint32_t path)

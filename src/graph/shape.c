@@ -113,9 +113,10 @@ int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	if (a->rank < 2 || b->rank < 2)
 		return fail_two(g, c, YOKE_ESHAPE, "takes matrices, got", a, b);
 	const int dtype = (int)c->attr[1].i;
-	if (dtype != a->dtype && (dtype != yoke_f32 || yk_acc(a->dtype) != yoke_f32))
+	const bool byte = a->dtype == yoke_i8 || a->dtype == yoke_u8;
+	if (dtype != a->dtype && (dtype != yoke_f32 || yk_acc(a->dtype) != yoke_f32) && (dtype != yoke_i32 || !byte))
 		return yk_op_fail(g, c->op, YOKE_EDTYPE,
-				  "of %s the result is %s, or f32 of f16 and bf16, not %s",
+				  "of %s the result is %s, or f32 of f16 and bf16, i32 of i8 and u8, not %s",
 				  yoke_dtype_name(a->dtype), yoke_dtype_name(a->dtype),
 				  yoke_dtype_name(dtype));
 	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
@@ -368,6 +369,18 @@ int yk_norm_dtype(const struct yk_graph *g, const struct yk_call *c)
 	return g->value[like].dtype;
 }
 
+int yk_want_norm_weights(struct yk_graph *g, const struct yk_call *c, int64_t n)
+{
+	const struct yk_value *x = IN(0);
+	struct yk_value row = { .rank = 1, .dims = { n }, .dtype = (uint8_t)yk_norm_dtype(g, c) };
+	if (row.dtype != x->dtype && row.dtype != yk_acc(x->dtype))
+		row.dtype = x->dtype;
+	for (uint32_t k = 1; k < c->nin; k++)
+		if (want_like(g, c, k, &row) < 0)
+			return YOKE_ESHAPE;
+	return 0;
+}
+
 // x, w [, b] -> y [, mean], rstd; w and b of x's dtype or of its accumulator's
 int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
@@ -377,13 +390,8 @@ int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 	if (!x->rank || !x->dims[x->rank - 1])
 		return fail_one(g, c, YOKE_ESHAPE, "takes a last axis with elements, got",
 				x);
-	struct yk_value row = { .rank = 1, .dims = { x->dims[x->rank - 1] } };
-	row.dtype = (uint8_t)yk_norm_dtype(g, c);
-	if (row.dtype != x->dtype && row.dtype != yk_acc(x->dtype))
-		row.dtype = x->dtype;
-	for (uint32_t k = 1; k < c->nin; k++)
-		if (want_like(g, c, k, &row) < 0)
-			return YOKE_ESHAPE;
+	if (yk_want_norm_weights(g, c, x->dims[x->rank - 1]) < 0)
+		return YOKE_ESHAPE;
 	struct yk_value stat = *x;
 	stat.rank--;
 	stat.dtype = (uint8_t)yk_acc(x->dtype);

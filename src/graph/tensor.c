@@ -191,6 +191,20 @@ static void move_handle(struct yk_tensor *t, struct yk_scope *to)
 	link_handle(t);
 }
 
+int yk_scope_close_lifting(struct yoke_context *ctx, uintptr_t serial, int n, yoke_tensor *const *of)
+{
+	int err = 0;
+	for (int i = 0; i < n && !err; i++) {
+		struct yk_tensor *t = of[i] && of[i] != YOKE_NONE ? yk_tensor(of[i], "lift") : NULL;
+		if (t && t->scope && t->scope->serial == serial)
+			move_handle(t, t->scope->parent);
+		else if (!t && of[i] && of[i] != YOKE_NONE)
+			err = yoke_error_code();
+	}
+	const int ended = yk_scope_close(ctx, serial);
+	return err ? err : ended;
+}
+
 yoke_tensor *yoke_lift(yoke_tensor *handle)
 {
 	struct yk_tensor *t;

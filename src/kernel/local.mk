@@ -26,4 +26,4 @@ CLEANFILES += src/kernel/kerneltext.c
 src/kernel/kerneltext.c: $(cl_files) build-aux/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) src/kernel && list='$(cl_files)' && set -- && \
 	for f in $$list; do set -- "$$@" "$(srcdir)/$$f"; done && \
-	$(SHELL) $(srcdir)/build-aux/embed.sh "$$@" >$@.tmp && mv $@.tmp $@
+	$(SHELL) $(srcdir)/build-aux/embed.sh "$$@" >$@.$$$$ && mv $@.$$$$ $@

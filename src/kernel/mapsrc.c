@@ -71,6 +71,14 @@ static bool is_listed(const struct yk_map_form *f, unsigned k)
 	return f->list && f->operand[k].class == YK_MAP_LINEAR;
 }
 
+// Is operand k read or written four elements at a time: side by side, of 2 or 4 bytes?
+static bool is_quad(const struct yk_map_form *f, unsigned k)
+{
+	const size_t size = yoke_dtype_size(f->operand[k].dtype);
+
+	return f->operand[k].class == YK_MAP_LINEAR && (size == 2 || size == 4);
+}
+
 // Is the instruction's value the same for all elements of a tensor of lists?
 static bool is_given(const struct yk_map_form *f, unsigned insn)
 {
@@ -189,12 +197,16 @@ static int put_insn(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 	return err;
 }
 
-static int put_program(struct yk_text *t, const struct yk_map_form *f)
+// fours: operands that are read so are parameters.
+static int put_program(struct yk_text *t, const struct yk_map_form *f, bool fours)
 {
 	int err = 0;
 
 	for (unsigned k = f->map->nout; k + f->carried < f->noperand; k++)
-		if (!f->list || is_listed(f, k))
+		if (fours && is_quad(f, k))
+			yk_put(t, "\tconst %s *p%u = &q%u;\n\tconst ulong e%u = 0;\n", yk_map_dtypes[f->operand[k].dtype].stored,
+			       k, k, k);
+		else if (!f->list || is_listed(f, k))
 			yk_put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn && !err; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
@@ -240,7 +252,11 @@ static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 			    lists);
 			lists++;
 		}
-	yk_put(t, "\n#define LISTS %u\n", lists);
+	yk_put(t, "\n#define LISTS %u\n#define LIST_FOURS (!(0", lists); // do all parts begin as four elements do?
+	for (unsigned k = 0; k < f->noperand; k++)
+		if (is_quad(f, k))
+			yk_put(t, " | (at%u & %d)", k, 4 * (int)yoke_dtype_size(f->operand[k].dtype) - 1);
+	yk_put(t, "))\n");
 	return err;
 }
 
@@ -264,7 +280,7 @@ static int put_store(struct yk_text *t, const struct yk_map_form *f)
 	yk_put_axes(t, f, 0, f->rank, "r", "j");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		yk_put_operand(t, f, k);
-	int err = put_program(t, f);
+	int err = put_program(t, f, false);
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		yk_put(t, "\tp%u[e%u] = ", k, k);
 		put_stored(t, f, k);
@@ -272,6 +288,16 @@ static int put_store(struct yk_text *t, const struct yk_map_form *f)
 	}
 	yk_put(t, "}\n");
 	return err;
+}
+
+// A parameter or an argument for each operand that is read so.
+static void put_fours(struct yk_text *t, const struct yk_map_form *f, bool types)
+{
+	for (unsigned k = f->map->nout; k < f->noperand; k++)
+		if (is_quad(f, k) && types)
+			yk_put(t, "%s q%u, ", yk_map_dtypes[f->operand[k].dtype].stored, k);
+		else if (is_quad(f, k))
+			yk_put(t, "q%u[l], ", k);
 }
 
 // map_put: an element whose random bits are there, to where it belongs; map_at draws them itself.
@@ -347,23 +373,106 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "r, j0 + l MAP_ARGS);\n#endif\n}\n#endif\n");
 }
 
-static int put_element(struct yk_text *t, const struct yk_map_form *f)
+// map_values, or four_values: what the outputs of an element are.
+static int put_values(struct yk_text *t, const struct yk_map_form *f, bool fours)
 {
-	yk_put(t, "FN void map_values(");
+	yk_put(t, "FN void %s_values(", fours ? "four" : "map");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		yk_put(t, "%s *y%u, ", yk_map_dtypes[f->operand[k].dtype].stored, k);
 	put_drawn(t, f, "int v", "");
+	if (fours)
+		put_fours(t, f, true);
 	yk_put(t, "ulong r, ulong j MAP_PARAMS)\n{\n");
 	yk_put_axes(t, f, 0, f->rank, "r", "j");
-	int err = put_program(t, f);
+	int err = put_program(t, f, fours);
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		yk_put(t, "\t*y%u = ", k);
 		put_stored(t, f, k);
 		yk_put(t, ";\n");
 	}
 	yk_put(t, "}\n");
+	return err;
+}
+
+// Operands of four elements of a row, from j on, into registers.
+static void put_four_loads(struct yk_text *t, const struct yk_map_form *f)
+{
+	for (unsigned k = f->map->nout; k < f->noperand; k++)
+		if (is_quad(f, k))
+			yk_put(t, "\t%s q%u[4];\n\tFOUR_LOAD(s%u + at%u + (%sj) * sizeof *q%u, q%u);\n",
+			       yk_map_dtypes[f->operand[k].dtype].stored, k, k, k, f->flat ? "" : "r * width + ", k, k);
+}
+
+// map_quad: four elements of a row from j on, a multiple of 4 as all that lies side by side begins at 4 elements'
+// bytes: that is loaded and stored at once.
+static int put_quad(struct yk_text *t, const struct yk_map_form *f)
+{
+	yk_put(t, "#ifdef MAP_QUAD\n");
+	int err = put_values(t, f, true);
+	yk_put(t, "FN void map_quad(ulong r, ulong j MAP_PARAMS)\n{\n");
+	put_four_loads(t, f);
+	if (draws(f))
+		yk_put(t, "\tulong index = (ulong)");
+	if (draws(f))
+		yk_put_place(t, f, f->noperand, f->rank);
+	if (draws(f))
+		yk_put(t, ";\n");
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_drawn(f, &f->map->insn[k])) {
+			yk_put(t, "\tuint b%u[4];\n\trand_four(index >> 2", k);
+			put_seed(t, f, k);
+			yk_put(t, ", b%u);\n", k);
+		}
+	for (unsigned k = 0; k < f->map->nout; k++)
+		yk_put(t, "\t%s y%u[4];\n", yk_map_dtypes[f->operand[k].dtype].stored, k);
+	yk_put(t, "\tUNROLL\n\tfor (int l = 0; l < 4; l++)\n\t\tfour_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		yk_put(t, "y%u + l, ", k);
+	put_drawn(t, f, "(int)b", "[l]");
+	put_fours(t, f, false);
+	yk_put(t, "r, j + (ulong)l MAP_ARGS);\n");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		if (is_quad(f, k))
+			yk_put(t, "\tFOUR_STORE(y%u, s%u + at%u + (%sj) * sizeof *y%u);\n", k, k, k,
+			       f->flat ? "" : "r * width + ", k);
+	bool rest = false;
+	for (unsigned k = 0; k < f->map->nout; k++)
+		rest |= !is_quad(f, k);
+	if (rest) {
+		yk_put(t, "\tulong j0 = j;\n\tUNROLL\n\tfor (int l = 0; l < 4; l++) {\n\tulong j = j0 + (ulong)l;\n");
+		yk_put_axes(t, f, 0, f->rank, "r", "j");
+		for (unsigned k = 0; k < f->map->nout; k++)
+			if (!is_quad(f, k)) {
+				yk_put_operand(t, f, k);
+				yk_put(t, "\tp%u[e%u] = y%u[l];\n", k, k, k);
+			}
+		yk_put(t, "\t}\n");
+	}
+	yk_put(t, "}\n#endif\n");
+	return err;
+}
+
+static int put_element(struct yk_text *t, const struct yk_map_form *f)
+{
+	int err = put_values(t, f, false);
+
 	put_at(t, f);
 	put_block(t, f);
+	return err ? err : put_quad(t, f);
+}
+
+// The value that is reduced, of an element, or of one whose operands that are read four at a time are parameters.
+static int put_loaded(struct yk_text *t, const struct yk_map_form *f, bool fours)
+{
+	yk_put(t, "FN MAP_TYPE %s_load(", fours ? "four" : "map");
+	if (fours)
+		put_fours(t, f, true);
+	yk_put(t, "ulong r, ulong c, ulong q, ulong j MAP_PARAMS)\n{\n");
+	if (f->split)
+		yk_put_axes(t, f, 0, f->split, "r", "c");
+	yk_put_axes(t, f, f->split, f->rank, "q", "j");
+	int err = put_program(t, f, fours);
+	yk_put(t, "\treturn v%u;\n}\n", f->map->out[0]);
 	return err;
 }
 
@@ -379,12 +488,16 @@ static int put_load(struct yk_text *t, const struct yk_map_form *f)
 		yk_put_place(t, f, 0, f->split);
 		yk_put(t, ";\n}\n");
 	}
-	yk_put(t, "FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS)\n{\n");
-	if (f->split)
-		yk_put_axes(t, f, 0, f->split, "r", "c");
-	yk_put_axes(t, f, f->split, f->rank, "q", "j");
-	int err = put_program(t, f);
-	yk_put(t, "\treturn v%u;\n}\n", f->map->out[0]);
+	int err = put_loaded(t, f, false);
+	if (err || !f->list)
+		return err;
+	yk_put(t, "#ifdef MAP_QUAD\n");
+	err = put_loaded(t, f, true);
+	yk_put(t, "FN void quad_values(MAP_TYPE *to, ulong j MAP_PARAMS)\n{\n");
+	put_four_loads(t, f);
+	yk_put(t, "\tUNROLL\n\tfor (int l = 0; l < 4; l++)\n\t\tto[l] = four_load(");
+	put_fours(t, f, false);
+	yk_put(t, "0, 0, 0, j + (ulong)l MAP_ARGS);\n}\n#endif\n");
 	return err;
 }
 
@@ -430,7 +543,7 @@ static int put_scan(struct yk_text *t, const struct yk_map_form *f)
 	put_firsts(t, f);
 	yk_put(t, "\tfor (ulong step = 0; step < steps; step++) {\n");
 	yk_put_axes(t, f, f->split, f->rank, "0", "(back ? steps - 1 - step : step)");
-	int err = put_program(t, f);
+	int err = put_program(t, f, false);
 	for (unsigned k = 0; k < lasts; k++)
 		put_output(t, f, k, NULL);
 	for (unsigned i = 0; i < f->carried; i++)

@@ -29,4 +29,4 @@ CLEANFILES += src/live/pagetext.c
 
 src/live/pagetext.c: build-aux/arrays.sh src/live/page.css src/live/page.js
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(SHELL) $(srcdir)/build-aux/arrays.sh live/page.h \
-		yk_page_css $(srcdir)/src/live/page.css yk_page_js $(srcdir)/src/live/page.js >$@.tmp && mv $@.tmp $@
+		yk_page_css $(srcdir)/src/live/page.css yk_page_js $(srcdir)/src/live/page.js >$@.$$$$ && mv $@.$$$$ $@

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of runs, as /proc shows them.
-#ifndef YK_PROCESS_H
-#define YK_PROCESS_H
+#ifndef YK_LIVE_PROCESS_H
+#define YK_LIVE_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -271,6 +271,11 @@ yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha)
 		yk_fail(YOKE_EINVAL, "nn_lora: goes around a linear layer, not a %s", linear->class->name);
 		return NULL;
 	}
+	if (linear->parent) {
+		yk_fail(YOKE_EINVAL, "nn_lora: '%s' is part of a %s already; put LoRA around it first", linear->name,
+			linear->parent->class->name);
+		return NULL;
+	}
 	const int64_t out = yoke_dim(linear->own[0].tensor, 0), in = yoke_dim(linear->own[0].tensor, 1);
 	yoke_module *m = yk_layer_new(&yk_lora_class, &scale, sizeof scale);
 	return yk_layer_done(m, m && yoke_module_child(m, "inner", linear) == 0 &&

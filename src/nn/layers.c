@@ -244,19 +244,16 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 		return err;
 	yoke_tensor *x = in[0], *mean = m->own[2].tensor, *var = m->own[3].tensor;
 	if (yoke_module_training(m)) {
-		const unsigned axes = (YOKE_AXIS(yoke_rank(x)) - 1) & ~YOKE_AXIS(1);
 		const double each = (double)yoke_count(x) / (double)yoke_dim(x, 1);
-		yoke_tensor *now = yoke_mean(x, axes), *around = yoke_var(x, axes, 0);
+		yoke_tensor *now, *around;
+		out[0] = yoke_batch_norm(x, m->own[0].tensor, m->own[1].tensor, s->eps, &now, &around);
 		err = blend(mean, yoke_stop_grad(now), s->momentum);
-		if (!err)
-			err = blend(var, yoke_mul(yoke_stop_grad(around), yoke_const(each / (each - 1))), s->momentum);
-		mean = now;
-		var = around;
+		return err ? err : blend(var, yoke_mul(yoke_stop_grad(around), yoke_const(each / (each - 1))), s->momentum);
 	}
 	yoke_tensor *scale = yoke_mul(yoke_rsqrt(yoke_add(var, yoke_const(s->eps))), m->own[0].tensor);
 	out[0] = yoke_add(yoke_mul(yoke_sub(x, yk_by_channel(x, mean)), yk_by_channel(x, scale)),
 			  yk_by_channel(x, m->own[1].tensor));
-	return err;
+	return 0;
 }
 
 const struct yoke_module_class yk_batch_norm_class = {

@@ -11,6 +11,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/half.h"
+#include "formats/safetensors.h"
 #include "graph/context.h"
 
 bool yk_module_given(const struct yoke_module *m, const char *what)
@@ -18,6 +20,30 @@ bool yk_module_given(const struct yoke_module *m, const char *what)
 	if (!m && !yoke_error_code())
 		yk_fail(YOKE_EINVAL, "%s: no module is given", what);
 	return m;
+}
+
+// ---- contexts ----
+
+// Of the first parameter or buffer of a module and all below; NULL: there is none alive.
+static yoke_context *context_of(const struct yoke_module *m)
+{
+	yoke_context *ctx = NULL;
+	for (size_t i = 0; i < m->n && !ctx; i++)
+		if (yk_is_alive(m->own[i].tensor))
+			ctx = yk_tensor(m->own[i].tensor, "module")->ctx;
+	for (size_t i = 0; i < m->children && !ctx; i++)
+		ctx = context_of(m->child[i]);
+	return ctx;
+}
+
+// A module's parameters are in one context: are these, of a module and of what it would get?
+static int one_context(const struct yoke_module *m, const yoke_context *other, const char *what, const char *name)
+{
+	while (m->parent)
+		m = m->parent;
+	const yoke_context *ctx = other ? context_of(m) : NULL;
+	return !ctx || ctx == other ? 0 : yk_fail(YOKE_ECONTEXT, "%s: %s '%s' is of another context than the module's "
+		"parameters; make it in the thread, or behind yoke_use of the context, that has them", m->class->name, what, name);
 }
 
 // ---- making ----
@@ -94,22 +120,43 @@ static char *name_new(const struct yoke_module *m, const char *name)
 	return copy;
 }
 
-// Put, not recorded: variables that are filled by one expression would share it.
+// The bytes of a number that the dtype has.
+static void number_bytes(int dtype, double value, void *to)
+{
+	const float f = (float)value;
+	const int64_t whole = dtype >= yoke_i8 ? (int64_t)value : 0;
+	switch (dtype) {
+	case yoke_f32: memcpy(to, &f, sizeof f); break;
+	case yoke_f64: memcpy(to, &value, sizeof value); break;
+	case yoke_f16: memcpy(to, &(uint16_t){ yk_f16_of_float(f) }, 2); break;
+	case yoke_bf16: memcpy(to, &(uint16_t){ yk_bf16_of_float(f) }, 2); break;
+	case yoke_i64: memcpy(to, &whole, 8); break;
+	case yoke_i32: memcpy(to, &(int32_t){ (int32_t)whole }, 4); break;
+	case yoke_bool: memcpy(to, &(uint8_t){ value != 0 }, 1); break;
+	default: memcpy(to, &(uint8_t){ (uint8_t)whole }, 1);
+	}
+}
+
+// Put, not recorded: variables that are filled by one expression would share it.  Nor evaluated, which would be a plan for
+// what happens to be pending.
 static int fill(yoke_tensor *t, double value)
 {
-	const size_t bytes = yoke_bytes(t);
+	const size_t bytes = yoke_bytes(t), size = t ? yoke_dtype_size(yoke_dtype(t)) : 0;
 	if (!t)
 		return yoke_error_code();
 	if (value == 0) // as it is made
 		return 0;
-	const int64_t count = yoke_count(t);
 	yoke_scope *s = yoke_scope_begin("fill");
-	void *host = malloc(bytes + 1);
-	int err = host ? 0 : yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements", (long long)count);
-	if (!err)
-		err = yoke_read(yoke_full(yoke_dtype(t), 1, &count, value), host, bytes);
-	if (!err)
+	char *host = malloc(bytes + 8);
+	int err = host ? 0 : yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements", (long long)yoke_count(t));
+	if (!err && !yoke_full(yoke_dtype(t), 0, NULL, value)) // no such number
+		err = yoke_error_code();
+	if (!err) {
+		number_bytes(yoke_dtype(t), value, host);
+		for (size_t at = size; at < bytes; at += size)
+			memcpy(host + at, host, size);
 		err = yoke_put(t, host, bytes);
+	}
 	free(host);
 	const int ended = yoke_scope_end(s);
 	return err ? err : ended;
@@ -144,6 +191,8 @@ static char *own_new(yoke_module *m, const char *name)
 
 static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims, bool buffer)
 {
+	if (one_context(m, yk_current_or_null(), buffer ? "buffer" : "parameter", name ? name : "") < 0)
+		return NULL;
 	char *copy = own_new(m, name);
 	yoke_tensor *t = copy ? yoke_keep(yoke_variable(name, dtype, rank, dims)) : NULL;
 	if (!t) {
@@ -218,10 +267,13 @@ static int child_add(yoke_module *m, const char *name, yoke_module *child)
 {
 	for (const yoke_module *p = m; p; p = p->parent)
 		if (p == child)
-			return yk_fail(YOKE_EINVAL, "%s: '%s' would be part of itself", m->class->name, name);
+			return yk_fail(YOKE_EINVAL, "%s: '%s' would be part of itself; a module has one place", m->class->name, name);
 	if (child->parent)
-		return yk_fail(YOKE_EINVAL, "%s: '%s' is part of a %s already", m->class->name, name,
-			       child->parent->class->name);
+		return yk_fail(YOKE_EINVAL, "%s: '%s' is part of a %s already; share parameters (yoke_module_share), or "
+			       "make another", m->class->name, name, child->parent->class->name);
+	int err = one_context(m, context_of(child), "module", name ? name : "");
+	if (err)
+		return err;
 	if (yk_grow(&m->child, &m->child_cap, m->children + 1, sizeof(struct yoke_module *)) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
 	char *copy = name_new(m, name);
@@ -402,12 +454,12 @@ void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at
 	yoke_free(was);
 }
 
-static bool same_shape(const yoke_tensor *a, const yoke_tensor *b)
+int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
 {
-	bool same = yoke_rank(a) == yoke_rank(b);
-	for (int i = 0; same && i < yoke_rank(a); i++)
-		same = yoke_dim(a, i) == yoke_dim(b, i);
-	return same;
+	const int rank = yoke_rank(t);
+	for (int i = 0; i < rank; i++)
+		dims[i] = yoke_dim(t, i);
+	return rank;
 }
 
 int yoke_module_share(yoke_module *m, const char *path, const char *with)
@@ -422,8 +474,13 @@ int yoke_module_share(yoke_module *m, const char *path, const char *with)
 		return yk_fail(YOKE_EDTYPE, "module_share: '%s' is of %s, '%s' of %s", path,
 			       yoke_dtype_name(yoke_dtype(to->tensor)), with,
 			       yoke_dtype_name(yoke_dtype(of->tensor)));
-	if (!same_shape(to->tensor, of->tensor))
-		return yk_fail(YOKE_ESHAPE, "module_share: '%s' and '%s' have other shapes", path, with);
+	int64_t dims[2][YOKE_MAX_RANK];
+	const int rank = yk_module_dims(to->tensor, dims[0]), other = yk_module_dims(of->tensor, dims[1]);
+	if (rank != other || memcmp(dims[0], dims[1], (size_t)rank * sizeof **dims)) {
+		char a[YK_SHAPE_TEXT], b[YK_SHAPE_TEXT];
+		return yk_fail(YOKE_ESHAPE, "module_share: '%s' is %s, '%s' is %s; tied ones have one shape", path,
+			       yk_shape_text(a, rank, dims[0]), with, yk_shape_text(b, other, dims[1]));
+	}
 	yoke_free(to->tensor);
 	to->tensor = of->tensor;
 	to->shared = true;
@@ -487,9 +544,8 @@ int yoke_module_training(const yoke_module *m)
 static yoke_tensor *like(const struct yk_module_own *o, int dtype)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	for (int i = 0; i < yoke_rank(o->tensor); i++)
-		dims[i] = yoke_dim(o->tensor, i);
-	return yoke_keep(yoke_variable(o->name, dtype, yoke_rank(o->tensor), dims));
+	const int rank = yk_module_dims(o->tensor, dims);
+	return yoke_keep(yoke_variable(o->name, dtype, rank, dims));
 }
 
 // A copy in another dtype, of the current context, or with the same bits in another one.
@@ -520,12 +576,17 @@ static yoke_tensor *copied(const struct yk_module_own *o, int dtype, yoke_contex
 static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 {
 	size_t n, made = 0;
+	yoke_context *home = context_of(m), *current = home ? yoke_use(home) : NULL;
 	struct yk_module_entry *e = yk_module_entries(m, &n);
 	yoke_tensor **t = e ? calloc(n + 1, sizeof *t) : NULL;
 	int err = t ? 0 : e ? yk_fail(YOKE_ENOMEM, "module: no memory") : yoke_error_code();
 	for (; made < n && !err; made++) {
 		const struct yk_module_own *o = e[made].own;
 		const int was = yoke_dtype(o->tensor);
+		if (was < 0) { // its context is gone
+			err = was;
+			break;
+		}
 		const int is = dtype != YOKE_DTYPE_NONE && is_floating(was) ? dtype : was;
 		if ((is != was || to) && !(t[made] = copied(o, is, to)))
 			err = yoke_error_code();
@@ -537,6 +598,8 @@ static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 			yk_module_replace(m, &e[i], t[i]);
 	free(t);
 	free(e);
+	if (home)
+		yoke_use(current);
 	return err;
 }
 
@@ -568,22 +631,32 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
 	if (!yk_module_given(m, "forward"))
 		return yoke_error_code();
-	yoke_scope *s = yoke_scope_begin(m->name ? m->name : m->class->name);
-	int err = m->class->forward(m, m->state, n, in, k, out);
+	struct yoke_context *ctx = yk_current();
+	const struct yk_tensor *own = m->n && m->own[0].tensor ? yk_tensor(m->own[0].tensor, m->class->name) : NULL;
+	if (!ctx || (m->n && m->own[0].tensor && !own))
+		return yoke_error_code();
+	if (own && own->ctx != ctx)
+		return yk_fail(YOKE_ECONTEXT, "%s: its parameters are of another context than the current one; call it in the "
+			       "thread, or behind yoke_use of the context, that has them", m->class->name);
+	int err = yk_enter(ctx);
+	if (err)
+		return err;
+	const uintptr_t scope = yk_scope_open(ctx, m->name ? m->name : m->class->name);
+	yk_leave(ctx);
+	if (!scope)
+		return yoke_error_code();
+	err = m->class->forward(m, m->state, n, in, k, out);
 	for (int i = 0; i < k && !err; i++)
-		if (out[i] && out[i] != YOKE_NONE) {
-			bool given = false; // what was handed through is not the scope's
-			for (int j = 0; j < n; j++)
-				given |= in[j] == out[i];
-			if (!given)
-				out[i] = yoke_lift(out[i]);
-		} else if (!out[i]) {
+		if (!out[i])
 			err = yoke_error_code() ? yoke_error_code() :
 				yk_fail(YOKE_EINVAL, "%s: gave no value %d", m->class->name, i);
-		}
-	const int ended = yoke_scope_end(s);
+	int ended = yk_enter(ctx);
+	if (!ended) {
+		ended = yk_scope_close_lifting(ctx, scope, err ? 0 : k, out);
+		yk_leave(ctx);
+	}
 	if (!err)
-		err = ended;
+		err = ended ? ended : yoke_error_code();
 	for (int i = 0; i < k && err; i++)
 		out[i] = NULL;
 	return err;

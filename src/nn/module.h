@@ -52,6 +52,8 @@ struct yk_module_entry *yk_module_places(struct yoke_module *, size_t *n);
 void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *, yoke_tensor *);
 // What the module computes of n values, as yoke_forward with one result, in the scope that is open.
 yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in);
+// A tensor's dims; returns its rank.
+int yk_module_dims(const yoke_tensor *, int64_t dims[YOKE_MAX_RANK]);
 // Is it a module?  EINVAL, unless there is an error already.
 bool yk_module_given(const struct yoke_module *, const char *what);
 

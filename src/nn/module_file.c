@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules in safetensors files.
+// Modules in safetensors files, one or several under an index.
 #include "config.h"
 
 #include <stdarg.h>
@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors_set.h"
 #include "nn/module.h"
+
+// ---- saving ----
 
 static void host_free(struct yk_host_tensor *t, size_t n)
 {
@@ -22,9 +24,8 @@ static int read_all(const struct yk_module_entry *e, size_t n, struct yk_host_te
 {
 	for (size_t i = 0; i < n; i++) {
 		yoke_tensor *t = e[i].own->tensor;
-		to[i] = (struct yk_host_tensor){ e[i].own->path, yoke_dtype(t), yoke_rank(t), { 0 }, NULL };
-		for (int d = 0; d < to[i].rank; d++)
-			to[i].dims[d] = yoke_dim(t, d);
+		to[i] = (struct yk_host_tensor){ .name = e[i].own->path, .dtype = yoke_dtype(t) };
+		to[i].rank = yk_module_dims(t, to[i].dims);
 		if (!(to[i].data = malloc(yoke_bytes(t) + 1)))
 			return yk_fail(YOKE_ENOMEM, "module_save: no host memory for '%s'", to[i].name);
 		int err = yoke_read(t, to[i].data, yoke_bytes(t));
@@ -38,6 +39,9 @@ int yoke_module_save(yoke_module *m, const char *path)
 {
 	size_t n;
 	uint64_t bytes, hash;
+	if (path && yk_safetensors_is_index(path))
+		return yk_fail(YOKE_EINVAL, "module_save: '%s' is the name of an index; yoke_module_save_split writes one, with "
+			       "its files", path);
 	struct yk_module_entry *e = yk_module_given(m, "module_save") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
@@ -50,10 +54,59 @@ int yoke_module_save(yoke_module *m, const char *path)
 	return err;
 }
 
+struct split {
+	const struct yk_module_entry *entry;
+	struct yk_host_tensor *tensor; // of a part
+	int n;
+};
+
+static int split_fill(void *arg, int from, int n, struct yk_host_tensor **to)
+{
+	struct split *s = arg;
+	host_free(s->tensor, (size_t)s->n);
+	s->n = n;
+	s->tensor = *to = calloc((size_t)n + 1, sizeof **to);
+	return s->tensor ? read_all(s->entry + from, (size_t)n, s->tensor) :
+			   yk_fail(YOKE_ENOMEM, "module_save_split: no memory");
+}
+
+int yoke_module_save_split(yoke_module *m, const char *path, uint64_t most)
+{
+	size_t n;
+	if (!path || !yk_safetensors_is_index(path) || !most)
+		return yk_fail(YOKE_EINVAL, "module_save_split: '%s' with files of %llu bytes: an index is called "
+			       "NAME.safetensors.index.json, and its files have a byte at least", path ? path : "",
+			       (unsigned long long)most);
+	struct yk_module_entry *e = yk_module_given(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	struct split s = { .entry = e };
+	int parts = 0, *from = calloc(n + 2, sizeof *from);
+	int err = from ? 0 : yk_fail(YOKE_ENOMEM, "module_save_split: no memory");
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		const uint64_t more = yoke_bytes(e[i].own->tensor);
+		if (parts == 0 || bytes + more > most) {
+			from[parts++] = (int)i;
+			bytes = 0;
+		}
+		bytes += more;
+	}
+	if (!err) {
+		parts += parts == 0; // a network without tensors has a file without
+		from[parts] = (int)n;
+		err = yk_safetensors_set_write(path, parts, from, split_fill, &s);
+	}
+	host_free(s.tensor, (size_t)s.n);
+	free(from);
+	free(e);
+	return err;
+}
+
 // ---- loading ----
 
 struct load {
-	const struct yk_safetensors *file;
+	const struct yk_safetensors_set *file;
 	const struct yoke_module_load *how;
 	const struct yk_module_entry *entry;
 	size_t n;
@@ -87,21 +140,17 @@ static bool is_floating(int dtype)
 
 static void judge(struct load *l, size_t i)
 {
-	const struct yk_safetensors_entry *f = &l->file->entries[l->from[i]];
+	const struct yk_safetensors_entry *f = l->file->part[l->from[i]].entry;
 	const yoke_tensor *t = l->entry[i].own->tensor;
 	const char *path = l->entry[i].own->path;
-	bool same = f->rank == yoke_rank(t);
-	for (int d = 0; same && d < f->rank; d++)
-		same = f->dims[d] == yoke_dim(t, d);
+	int64_t dims[YOKE_MAX_RANK];
+	const int rank = yk_module_dims(t, dims);
+	const bool same = f->rank == rank && !memcmp(f->dims, dims, (size_t)rank * sizeof *dims);
 	const bool cast = !l->how->exact && is_floating(f->dtype) && is_floating(yoke_dtype(t));
 	if (!same) {
-		char has[96] = "", wants[96] = "";
-		for (int d = 0; d < f->rank; d++)
-			snprintf(has + strlen(has), sizeof has - strlen(has), "%s%lld", d ? "," : "", (long long)f->dims[d]);
-		for (int d = 0; d < yoke_rank(t); d++)
-			snprintf(wants + strlen(wants), sizeof wants - strlen(wants), "%s%lld", d ? "," : "",
-				 (long long)yoke_dim(t, d));
-		wrong(l, YOKE_ESHAPE, "'%.80s' is [%s], not [%s]", path, has, wants);
+		char has[YK_SHAPE_TEXT], wants[YK_SHAPE_TEXT];
+		wrong(l, YOKE_ESHAPE, "'%.80s' is %s, not %s", path, yk_shape_text(has, f->rank, f->dims),
+		      yk_shape_text(wants, rank, dims));
 	} else if (f->dtype != yoke_dtype(t) && !cast) {
 		wrong(l, YOKE_EDTYPE, "'%.80s' is %s, not %s", path, yk_safetensors_dtype(f->dtype),
 		      yoke_dtype_name(yoke_dtype(t)));
@@ -115,7 +164,7 @@ static void match(struct load *l)
 		l->from[i] = -1;
 	for (int k = 0; k < l->file->count; k++) {
 		char name[1024];
-		const char *has = l->file->entries[k].name;
+		const char *has = l->file->part[k].entry->name;
 		snprintf(name, sizeof name, "%s", has);
 		if (l->how->rename)
 			l->how->rename(l->how->arg, has, name, sizeof name);
@@ -136,44 +185,41 @@ static void match(struct load *l)
 			wrong(l, YOKE_EFORMAT, "'%.80s' is missing", l->entry[i].own->path);
 }
 
-// What was read, as the tensor wants it: bytes of its dtype.
-static int convert(void **data, const struct yk_safetensors_entry *f, int dtype)
+// Elements of a file as the tensor wants them, in memory of their own: bytes of its dtype.
+static int convert(const void *data, const struct yk_safetensors_entry *f, int dtype, void **to)
 {
 	int64_t count = (int64_t)(f->bytes / yk_safetensors_size(f->dtype));
 	const size_t bytes = (size_t)count * yoke_dtype_size(dtype);
-	void *to = malloc(bytes + 1);
-	if (!to)
+	if (!(*to = malloc(bytes + 1)))
 		return yk_fail(YOKE_ENOMEM, "module_load: no host memory for '%s'", f->name);
 	yoke_scope *s = yoke_scope_begin("load");
-	int err = yoke_read(yoke_cast(yoke_from(f->dtype, 1, &count, *data), dtype), to, bytes);
+	int err = yoke_read(yoke_cast(yoke_from(f->dtype, 1, &count, data), dtype), *to, bytes);
 	const int ended = yoke_scope_end(s);
-	free(*data);
-	*data = to;
 	return err ? err : ended;
 }
 
-// All is read before anything is changed.
+// All is looked at, and cast, before anything is changed; the rest is taken from where it lies in the files.
 static int take(const struct load *l, const char *path)
 {
-	void **data = calloc(l->n + 1, sizeof *data);
-	int err = data ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	const void **data = calloc(l->n + 1, sizeof *data);
+	void **own = calloc(l->n + 1, sizeof *own);
+	int err = data && own ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (size_t i = 0; i < l->n && !err; i++) {
 		if (l->from[i] < 0)
 			continue;
-		const struct yk_safetensors_entry *f = &l->file->entries[l->from[i]];
+		const struct yk_safetensors_part *p = &l->file->part[l->from[i]];
 		const int dtype = yoke_dtype(l->entry[i].own->tensor);
-		if (!(data[i] = malloc(f->bytes + 1)))
-			err = yk_fail(YOKE_ENOMEM, "%s: no host memory for '%s'", path, f->name);
-		if (!err)
-			err = yk_safetensors_read(l->file, f, data[i]);
-		if (!err && f->dtype != dtype)
-			err = convert(&data[i], f, dtype);
+		if (!(data[i] = yk_safetensors_data(p->file, p->entry)))
+			err = yoke_error_code();
+		else if (p->entry->dtype != dtype && !(err = convert(data[i], p->entry, dtype, &own[i])))
+			data[i] = own[i];
 	}
 	for (size_t i = 0; i < l->n && !err; i++)
 		if (data[i])
 			err = yoke_put(l->entry[i].own->tensor, data[i], yoke_bytes(l->entry[i].own->tensor));
-	for (size_t i = 0; data && i < l->n; i++)
-		free(data[i]);
+	for (size_t i = 0; own && i < l->n; i++)
+		free(own[i]);
+	free(own);
 	free(data);
 	return err;
 }
@@ -181,7 +227,7 @@ static int take(const struct load *l, const char *path)
 int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_load *how)
 {
 	struct yoke_module_load own = { .size = sizeof own };
-	struct yk_safetensors f;
+	struct yk_safetensors_set f;
 	if (how && how->size)
 		memcpy(&own, how, how->size < sizeof own ? how->size : sizeof own);
 	else if (how)
@@ -192,14 +238,14 @@ int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_
 		return yoke_error_code();
 	l.entry = e;
 	l.from = calloc(l.n + 1, sizeof *l.from);
-	int err = l.from ? yk_safetensors_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int err = l.from ? yk_safetensors_set_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	if (!err) {
 		char more[40] = "";
 		match(&l);
 		if (l.more)
 			snprintf(more, sizeof more, "; and %d more", l.more);
 		err = l.code ? yk_fail(l.code, "%s: %s%s", path, l.wrong, more) : take(&l, path);
-		yk_safetensors_close(&f);
+		yk_safetensors_set_close(&f);
 	}
 	free(l.from);
 	free(e);

@@ -123,11 +123,11 @@ static int fill(yoke_tensor *var, double value)
 	return e;
 }
 
-int yk_parameters_draw(struct yk_parameters *p, uint64_t seed)
+int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_t seed)
 {
 	yoke_random_set(seed, 0);
 	yoke_scope *s = yoke_scope_begin("init");
-	for (int i = 0; i < p->count; i++) {
+	for (int i = first; i < end; i++) {
 		const struct yk_parameter *row = &p->row[i];
 		int64_t dims[YOKE_MAX_RANK];
 		int rank = yk_parameters_whole(p, i, dims);
@@ -142,6 +142,11 @@ int yk_parameters_draw(struct yk_parameters *p, uint64_t seed)
 	}
 	yoke_eval(0, NULL);
 	return yoke_scope_end(s);
+}
+
+int yk_parameters_draw(struct yk_parameters *p, uint64_t seed)
+{
+	return yk_parameters_draw_some(p, 0, p->count, seed);
 }
 
 void yk_parameters_fini(struct yk_parameters *p)

@@ -42,6 +42,7 @@ yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_paramete
 int yk_parameters_whole(const struct yk_parameters *, int i, int64_t *dims);
 // Gives all their first values; the random ones depend on the seed and on the name alone, however they are cut.
 int yk_parameters_draw(struct yk_parameters *, uint64_t seed);
+int yk_parameters_draw_some(struct yk_parameters *, int first, int end, uint64_t seed); // first .. end - 1 of them
 void yk_parameters_fini(struct yk_parameters *); // a list of all zeros is empty
 
 #endif

@@ -155,7 +155,7 @@ static int hand_over(yoke_profile *p, bool partial)
 	int e = 0;
 	if (p->folder) {
 		snprintf(path, sizeof path, "%s/cycle%lld.json", p->folder, (long long)p->cycle);
-		e = yk_profile_trace_most(core, path, yk_profile_most_bytes(p));
+		e = yk_profile_trace_most(core, path, yk_profile_most_bytes(p), 0, NULL);
 		if (e == 0 && core->dropped)
 			yk_warn("profile", "%s: %llu events are left out, since the file would be larger than %llu bytes",
 				path, (unsigned long long)core->dropped, (unsigned long long)yk_profile_most_bytes(p));
@@ -213,5 +213,5 @@ uint64_t yk_profile_most_bytes(const yoke_profile *p)
 int yoke_profile_trace(yoke_profile *p, const char *path)
 {
 	yk_profile_settle(p->core);
-	return yk_profile_trace_most(p->core, path, yk_profile_most_bytes(p));
+	return yk_profile_trace_most(p->core, path, yk_profile_most_bytes(p), 0, NULL);
 }

@@ -66,6 +66,15 @@ static double convolution(const struct yoke_view *y, const struct yoke_view *w)
 	return w->dims[0] ? 2 * count(y) * count(w) / (double)w->dims[0] : 0;
 }
 
+// A pool's elements that are looked at for y.
+static double taken(const struct yoke_op *op, const struct yoke_view *y)
+{
+	double n = count(y);
+	for (int i = 0; i < y->rank - 2; i++)
+		n *= (double)op->attr[i].i;
+	return n;
+}
+
 double yk_op_flops(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in;
@@ -78,6 +87,8 @@ double yk_op_flops(const struct yoke_op *op)
 	case YOKE_OP_CONV: return convolution(&op->out[0], &in[1]);
 	case YOKE_OP_CONV_X: return convolution(&in[0], &in[1]);
 	case YOKE_OP_CONV_W: return convolution(&in[1], &op->out[0]);
+	case YOKE_OP_POOL_MAX: return taken(op, &op->out[0]);
+	case YOKE_OP_POOL_MAX_BACK: return 3 * taken(op, &in[1]);
 	case YOKE_OP_WINDOW_ADD: return count(&in[0]);
 	case YOKE_OP_MAP:
 	case YOKE_OP_SCAN_MAP: return instructions(op->map) * elements(op);

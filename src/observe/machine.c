@@ -314,6 +314,13 @@ void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 	topology(s, to);
 }
 
+double yk_host_memory_limit(void)
+{
+	struct yoke_host_sample s = { .cpu_limit = NAN, .memory_limit = NAN, .memory_used = NAN, .oom_kills = NAN, .throttled_s = NAN };
+	groups(&s);
+	return s.memory_limit;
+}
+
 // ---- as JSON ----
 
 static json_t *real(double x)

@@ -26,6 +26,8 @@ struct yk_host_state {
 // On a thread of the application: what hwloc finds stays as it is, and to look changes the environment for a moment.
 void yk_host_begin(struct yk_host_state *);
 void yk_host_sample(struct yk_host_state *, struct yoke_host_sample *to);
+// Bytes that control groups allow this process; NAN: all there are.
+double yk_host_memory_limit(void);
 // As an object, null where it is not known; NULL: no memory.
 json_t *yk_host_json(const struct yoke_host_sample *);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -108,6 +109,7 @@ struct yk_profile *yk_profile_with(bool details, unsigned flags)
 	p->ctx = ctx;
 	p->details = details;
 	p->rows.flags = flags;
+	p->ranks = 1;
 	p->before.size = sizeof p->before;
 	yk_profile_bound(p, yk_profile_trace_bytes());
 	yk_pieces_init(p);
@@ -189,8 +191,27 @@ double yk_profile_busy(struct yk_profile *p)
 
 int yk_profile_trace(struct yk_profile *p, const char *path)
 {
+	return yk_profile_trace_ranks(p, path, 0, NULL);
+}
+
+int yk_profile_trace_ranks(struct yk_profile *p, const char *path, int others, char *const *other)
+{
 	yk_profile_settle(p);
-	return yk_profile_trace_most(p, path, yk_profile_trace_bytes());
+	return yk_profile_trace_most(p, path, yk_profile_trace_bytes() / (uint64_t)p->ranks, others, other);
+}
+
+uint64_t yk_profile_began(const struct yk_profile *p)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - (yk_nanoseconds() - p->started);
+}
+
+void yk_profile_rank(struct yk_profile *p, int rank, int ranks, uint64_t later)
+{
+	p->rank = rank;
+	p->ranks = ranks;
+	p->later = later;
 }
 
 static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)

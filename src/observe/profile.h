@@ -39,5 +39,11 @@ int yk_profile_report(struct yk_profile *, struct yk_report *);
 void yk_profile_top(const struct yk_profile *, int most, yk_line_fn *, void *arg);
 // Chrome's trace format (chrome://tracing, Perfetto); details only.
 int yk_profile_trace(struct yk_profile *, const char *path);
+// The same of several ranks.  Each says which it is, and how much later it began than the first of them, in nanoseconds of
+// yk_profile_began; the others give their events as text, for free(), NULL: an error, which rank 0 puts behind its own.
+uint64_t yk_profile_began(const struct yk_profile *); // by the clock that all machines have
+void yk_profile_rank(struct yk_profile *, int rank, int ranks, uint64_t later);
+char *yk_profile_events(struct yk_profile *);
+int yk_profile_trace_ranks(struct yk_profile *, const char *path, int others, char *const *other);
 
 #endif

@@ -68,6 +68,8 @@ struct yk_profile {
 	uint64_t allocated, reserved; // .. as counted last
 	uint64_t said; // when the device said the last of them
 	size_t most;      // events of a trace
+	int rank, ranks;  // whose it is
+	uint64_t later;   // nanoseconds that it began behind the first of those
 	uint64_t dropped; // events that a full trace has not
 	struct yk_range_sum *by_range;
 	size_t by_ranges, by_range_cap;
@@ -125,6 +127,7 @@ void yk_profile_watch(struct yk_profile *, bool on);
 // The last byte that a trace may have; more than its pieces need is not kept either.
 void yk_profile_bound(struct yk_profile *, uint64_t most_bytes);
 uint64_t yk_profile_trace_bytes(void); // the setting profile.trace
-int yk_profile_trace_most(struct yk_profile *, const char *path, uint64_t most_bytes);
+// other: texts of yk_profile_events.
+int yk_profile_trace_most(struct yk_profile *, const char *path, uint64_t most_bytes, int others, char *const *other);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of profiles by cycles, what is not public.
-#ifndef YK_TABLE_H
-#define YK_TABLE_H
+#ifndef YK_OBSERVE_TABLE_H
+#define YK_OBSERVE_TABLE_H
 
 #include "yoke-observe.h"
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -21,8 +22,11 @@ enum { HOST_LANE = 100, READING_LANE = 400, TAIL = 256, BUFFER = 1 << 16 };
 
 struct out {
 	struct yk_file_writer w;
-	char *text; // to be written
-	size_t n;
+	char *text; // to be written; or, kept, all of it
+	size_t n, cap;
+	bool kept;
+	int process;    // its number in the trace, from 1 on
+	uint64_t later; // nanoseconds that its clock began behind that of the trace
 	uint64_t bytes, most, left_out;
 	bool first;
 	int code;
@@ -37,9 +41,13 @@ static void flush(struct out *o)
 
 static void put(struct out *o, const char *text, size_t n)
 {
-	if (o->n + n > BUFFER)
+	if (o->kept && yk_grow(&o->text, &o->cap, o->n + n + 1, 1) < 0) {
+		o->code = o->code ? o->code : YOKE_ENOMEM;
+		return;
+	}
+	if (!o->kept && o->n + n > BUFFER)
 		flush(o);
-	if (n > BUFFER) {
+	if (!o->kept && n > BUFFER) {
 		o->code = o->code ? o->code : yk_file_add(&o->w, text, n);
 	} else {
 		memcpy(o->text + o->n, text, n);
@@ -106,7 +114,7 @@ static void lane_name(struct out *o, int lane, const char *name, const char *wha
 	snprintf(whole, sizeof whole, "%s%s", name, what);
 	char *text = name_text(whole);
 	if (text)
-		event(o, "}", "{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":%s", lane, text);
+		event(o, "}", "{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":%s", o->process, lane, text);
 	free(text);
 }
 
@@ -114,7 +122,10 @@ static void lanes(struct out *o, const struct yk_profile *p)
 {
 	static const char *const what[YK_SLOTS] = { [YK_SLOT_DEVICE] = " compute", [YK_SLOT_UP] = " up",
 						    [YK_SLOT_DOWN] = " down" };
-	event(o, NULL, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"yoke\"}}");
+	char name[32] = "yoke";
+	if (p->ranks > 1)
+		snprintf(name, sizeof name, "rank %d", p->rank);
+	event(o, NULL, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", o->process, name);
 	for (int k = 0; k < YK_SLOTS; k++)
 		if (!k || p->ctx->slot[k].queue != p->ctx->queue)
 			lane_name(o, k, p->ctx->slot[k].device->id, what[k] ? what[k] : "");
@@ -130,17 +141,21 @@ static void lanes(struct out *o, const struct yk_profile *p)
 
 static bool complete(struct out *o, int lane, uint64_t begin, uint64_t ns, const char *rest)
 {
-	return event(o, rest, "{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT ",", lane,
-		     US(begin), US(ns));
+	begin += o->later;
+	return event(o, rest, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT ",", o->process,
+		     lane, US(begin), US(ns));
 }
 
 // From a piece on one lane to one on another.
 static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64_t from_ns, int to, uint64_t to_ns)
 {
-	if (event(o, NULL, "{\"ph\":\"s\",\"pid\":1,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
-		  ",\"name\":\"%s\",\"cat\":\"flow\"}", from, US(from_ns), id, name))
-		event(o, NULL, "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":1,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
-		      ",\"name\":\"%s\",\"cat\":\"flow\"}", to, US(to_ns), id, name);
+	from_ns += o->later;
+	to_ns += o->later;
+	id += (uint64_t)(o->process - 1) << 40;
+	if (event(o, NULL, "{\"ph\":\"s\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
+		  ",\"name\":\"%s\",\"cat\":\"flow\"}", o->process, from, US(from_ns), id, name))
+		event(o, NULL, "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
+		      ",\"name\":\"%s\",\"cat\":\"flow\"}", o->process, to, US(to_ns), id, name);
 }
 
 // ---- lanes of queues ----
@@ -248,29 +263,53 @@ static void counters(struct out *o, const struct yk_profile *p)
 {
 	for (size_t i = 0; i < p->counts; i++) {
 		const struct yk_traced_count *c = &p->counted[i];
+		const uint64_t at = c->at + o->later;
 		if (!c->said)
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
-			      PRIu64 ",\"free\":%" PRIu64 "}}", US(c->at), c->allocated, c->reserved - c->allocated);
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
+			      PRIu64 ",\"free\":%" PRIu64 "}}", o->process, US(at), c->allocated, c->reserved - c->allocated);
 		if (c->said && !isnan(c->util))
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
-			      US(c->at), 100 * (double)c->util);
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
+			      o->process, US(at), 100 * (double)c->util);
 		if (c->said && !isnan(c->power_w))
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
-			      US(c->at), (double)c->power_w);
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
+			      o->process, US(at), (double)c->power_w);
 	}
 }
 
-static int write_all(struct out *o, struct yk_profile *p, char *const *row)
+// All events of one context.
+static int events(struct out *o, struct yk_profile *p)
+{
+	char **row = calloc(p->rows.n + 1, sizeof *row);
+	int e = row ? 0 : YOKE_ENOMEM;
+	o->process = p->rank + 1;
+	o->later = p->later;
+	for (size_t i = 0; i < p->rows.n && e == 0; i++)
+		if (!(row[i] = row_text(&p->rows.row[i])))
+			e = YOKE_ENOMEM;
+	if (e == 0) {
+		lanes(o, p);
+		counters(o, p);
+		e = threads(o, p, row);
+		queues(o, p, row);
+		readings(o, p);
+		p->dropped += o->left_out;
+	}
+	for (size_t i = 0; row && i < p->rows.n; i++)
+		free(row[i]);
+	free(row);
+	return e ? e : o->code;
+}
+
+static int write_all(struct out *o, struct yk_profile *p, int others, char *const *other)
 {
 	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 	char tail[TAIL];
 	put(o, head, sizeof head - 1);
-	lanes(o, p);
-	counters(o, p);
-	int e = threads(o, p, row);
-	queues(o, p, row);
-	readings(o, p);
-	p->dropped += o->left_out;
+	const int e = events(o, p);
+	for (int i = 0; i < others; i++) {
+		put(o, ",\n", 2);
+		put(o, other[i], strlen(other[i]));
+	}
 	int n = snprintf(tail, sizeof tail, "\n],\"dropped\":%" PRIu64 ",\"shifted\":%" PRIu64
 			 ",\"clock_error_us\":" US_FORMAT "}\n", p->dropped, p->shifted, US(p->clock_error));
 	put(o, tail, (size_t)n);
@@ -278,26 +317,35 @@ static int write_all(struct out *o, struct yk_profile *p, char *const *row)
 	return e ? e : o->code;
 }
 
-int yk_profile_trace_most(struct yk_profile *p, const char *path, uint64_t most_bytes)
+int yk_profile_trace_most(struct yk_profile *p, const char *path, uint64_t most_bytes, int others, char *const *other)
 {
 	struct out o = { .text = malloc(BUFFER), .most = most_bytes, .first = true };
-	char **row = calloc(p->rows.n + 1, sizeof *row);
-	int e = row && o.text ? 0 : YOKE_ENOMEM;
-	for (size_t i = 0; i < p->rows.n && e == 0; i++)
-		if (!(row[i] = row_text(&p->rows.row[i])))
-			e = YOKE_ENOMEM;
-	if (e < 0)
-		yk_fail(e, "%s: no memory for the trace", path);
-	if (e == 0 && (e = yk_file_begin(&o.w, path)) == 0) {
-		e = write_all(&o, p, row);
+	int e = o.text ? yk_file_begin(&o.w, path) : YOKE_ENOMEM;
+	if (o.text && e == 0) {
+		e = write_all(&o, p, others, other);
 		if (e == 0)
 			e = yk_file_commit(&o.w);
 		else
 			yk_file_abort(&o.w);
 	}
-	for (size_t i = 0; row && i < p->rows.n; i++)
-		free(row[i]);
-	free(row);
+	if (e == YOKE_ENOMEM)
+		yk_fail(e, "%s: no memory for the trace", path);
 	free(o.text);
 	return e;
+}
+
+char *yk_profile_events(struct yk_profile *p)
+{
+	struct out o = { .kept = true, .most = yk_profile_trace_bytes() / (uint64_t)p->ranks, .first = true };
+	yk_profile_settle(p);
+	int e = events(&o, p);
+	if (e == 0 && yk_grow(&o.text, &o.cap, o.n + 1, 1) < 0)
+		e = YOKE_ENOMEM;
+	if (e < 0) {
+		yk_fail(e, "profile: no memory for the trace of rank %d", p->rank);
+		free(o.text);
+		return NULL;
+	}
+	o.text[o.n] = '\0';
+	return o.text;
 }

@@ -124,6 +124,9 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 	for (int i = 0; i < n && !err; i++) {
 		struct yk_optim_member *m = &o->member[o->n + i];
 		*m = (struct yk_optim_member){ .name = strdup(name[i]), .p = p[i], .dtype = yoke_dtype(p[i]) };
+		m->rank = yoke_rank(p[i]);
+		for (int d = 0; d < m->rank; d++)
+			m->dims[d] = yoke_dim(p[i], d);
 		memcpy(m->option, option, sizeof option);
 		if (m->name)
 			continue;
@@ -382,7 +385,7 @@ double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 {
 	for (int i = 0; o && parameter && i < o->n; i++)
 		if (!strcmp(o->member[i].name, parameter)) {
-			struct yk_schedule s = yk_optim_schedule(o->member[i].option);
+			struct yk_lr_schedule s = yk_optim_schedule(o->member[i].option);
 			return yk_schedule_lr(&s, t);
 		}
 	yk_fail(YOKE_ENOENT, "optim_lr: there is no parameter '%s'", parameter ? parameter : "");

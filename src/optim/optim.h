@@ -70,7 +70,7 @@ bool yk_optim_has(const struct yk_optim_kind *, int option);
 void yk_optim_defaults(const struct yk_optim_kind *, double *option);
 // "key=value key=value" over what is there; on an error nothing is changed.
 int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text, double *option);
-struct yk_schedule yk_optim_schedule(const double *option);
+struct yk_lr_schedule yk_optim_schedule(const double *option);
 // A value as settings have it, nothing when it is not given; returns the length, as snprintf.
 size_t yk_optim_value_text(int option, double value, char *to, size_t room);
 
@@ -81,7 +81,8 @@ enum { YK_OPTIM_STATES = 4, YK_OPTIM_NUMBERS = 3, YK_OPTIM_SCALARS = 4 };
 struct yk_optim_member { // a parameter
 	char *name;
 	yoke_tensor *p;
-	int dtype;
+	int dtype, rank;
+	int64_t dims[YOKE_MAX_RANK]; // its own: p may have been freed, by a module that was moved
 	double option[YK_OPTIM_OPTION_COUNT];
 	int states;
 	yoke_tensor **state; // those of the parts, then the window's
@@ -120,7 +121,7 @@ struct yk_optim_tensor {
 };
 // Elements of a piece: norms are sums over pieces of tensors, the last of each shorter, in order, so that those who
 // have a cut each can have parts of it.  It is what CPU kernels join sums by, which so have the same bits.
-enum { YK_OPTIM_PIECE = 65536 };
+enum { YK_OPTIM_PIECE = 16384 };
 
 // Members of one dtype and equal options, which are updated together.
 struct yk_optim_group {

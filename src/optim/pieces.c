@@ -134,14 +134,15 @@ yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each
 
 // ---- of a map ----
 
-// Of a list by members, what is here of piece k, which is of the group's member number `at`.
+// Piece k of a member, of which `whole` is what is here.
 static yoke_tensor *piece_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
 {
-	const int64_t first = o->share.cut ? o->share.cut[n->tensor[k]].from : 0, all = yoke_count(whole);
+	const int64_t first = o->share.cut ? o->share.cut[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
 	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->piece[k].from - first, n->piece[k].to - first, 1);
 }
 
-// The pieces of all members like this one, which are all the tensors there are.
+// The pieces of all members like this one.  Of tensors that others alone have nobody here knows what they are like: with
+// those there are no such sums.
 static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_norm *to)
 {
 	const struct yk_optim_norm *all = &o->norm[o->member[like].dtype == yoke_f64];
@@ -149,11 +150,15 @@ static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_nor
 				      .piece = calloc((size_t)all->n, sizeof *to->piece) };
 	if (!to->tensor || !to->piece)
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", all->n);
-	for (int k = 0; k < all->n; k++)
-		if (yk_optim_together(&o->member[like], &o->member[all->tensor[k]])) {
+	for (int k = 0; k < all->n; k++) {
+		const int m = yk_optim_member_of(o, all->tensor[k]);
+		if (m < 0)
+			return yk_fail(YOKE_EUNSUPPORTED, "optim_step: sums over tensors of which others have some");
+		if (yk_optim_together(&o->member[like], &o->member[m])) {
 			to->tensor[to->n] = all->tensor[k];
 			to->piece[to->n++] = all->piece[k];
 		}
+	}
 	return 0;
 }
 
@@ -174,7 +179,7 @@ static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_
 		for (int k = 0, at = 0; k < n->n; k++) {
 			if (!yk_optim_piece_here(pass->o, n, k))
 				continue;
-			while (g->member[at] != n->tensor[k])
+			while (g->member[at] != yk_optim_member_of(pass->o, n->tensor[k]))
 				at++;
 			by.p[by.n] = piece_of(pass->o, n, k, g->p[at]);
 			by.g[by.n] = piece_of(pass->o, n, k, g->g[at]);

@@ -21,7 +21,7 @@ static double half_cosine(double a, double b, double done)
 }
 
 // The share of its cycle that step k behind the peak has done.
-static double of_cycle(const struct yk_schedule *s, double k)
+static double of_cycle(const struct yk_lr_schedule *s, double k)
 {
 	const double first = (double)s->cycle;
 	if (s->grow <= 1)
@@ -36,7 +36,7 @@ static double of_cycle(const struct yk_schedule *s, double k)
 	return (k - begin) / length;
 }
 
-double yk_schedule_lr(const struct yk_schedule *s, int64_t t)
+double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 {
 	const int64_t begin = s->warmup > 1 ? s->warmup : 1;
 	const double k = (double)(t - begin), all = (double)(s->steps - begin);

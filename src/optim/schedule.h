@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules: the learning rate as a function of the step alone, in double precision.
-#ifndef YK_SCHEDULE_H
-#define YK_SCHEDULE_H
+#ifndef YK_OPTIM_SCHEDULE_H
+#define YK_OPTIM_SCHEDULE_H
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ enum yk_schedule_kind {
 };
 extern const char *const yk_schedule_names[YK_SCHEDULES];
 
-struct yk_schedule {
+struct yk_lr_schedule {
 	enum yk_schedule_kind kind;
 	double peak, least;    // learning rate behind warm-up, and the least of those that have one
 	int64_t warmup, steps; // steps of rise; steps in all
@@ -30,7 +30,7 @@ struct yk_schedule {
 //   inverse_sqrt  peak sqrt(max(warmup, 1)/t) (Vaswani et al. 2017)
 //   onecycle      half a cosine from peak/25 up to the peak at t = warmup, which is its rise, and half a
 //                 cosine down to `least` at t = steps (Smith and Topin 2018)
-double yk_schedule_lr(const struct yk_schedule *, int64_t t);
+double yk_schedule_lr(const struct yk_lr_schedule *, int64_t t);
 // Does the kind end at `steps`?
 int yk_schedule_ends(enum yk_schedule_kind);
 // What `least` and, onecycle's, `warmup` are when they are not given.

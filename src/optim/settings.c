@@ -199,12 +199,12 @@ const char *yoke_optim_options(const char *kind)
 	return k ? k->options : NULL;
 }
 
-struct yk_schedule yk_optim_schedule(const double *o)
+struct yk_lr_schedule yk_optim_schedule(const double *o)
 {
 	const enum yk_schedule_kind kind = (enum yk_schedule_kind)o[YK_O_schedule];
 	const int64_t steps = o[YK_O_steps] > 0 ? (int64_t)o[YK_O_steps] : 0;
 	const double warmup = o[YK_O_warmup], least = o[YK_O_lr_least], cycle = o[YK_O_lr_cycle];
-	return (struct yk_schedule){
+	return (struct yk_lr_schedule){
 		.kind = kind, .peak = o[YK_O_lr], .steps = steps,
 		.least = least == YK_OPTIM_NOT_GIVEN ? yk_schedule_least(kind, o[YK_O_lr]) : least,
 		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_rise(kind, steps) : (int64_t)warmup,

@@ -104,13 +104,12 @@ int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 	char name[YK_OPTIM_NAME], state[32];
 	int64_t dims[YOKE_MAX_RANK];
 	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[m - o->member] : NULL;
-	int rank = yoke_rank(m->p), err = 0;
+	int rank = m->rank, err = 0;
 	if (m->state)
 		return 0;
 	if (!(m->state = calloc((size_t)n + 1, sizeof *m->state)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for states");
-	for (int i = 0; i < rank; i++)
-		dims[i] = yoke_dim(m->p, i);
+	memcpy(dims, m->dims, sizeof dims);
 	if (cut) {
 		rank = 1;
 		dims[0] = cut->to - cut->from;
@@ -197,11 +196,30 @@ yoke_tensor *yk_optim_state_at(const struct yoke_optim *o, int k, char *name)
 	return m->state[k];
 }
 
-static int ready(struct yoke_optim *o, const char *call)
+// Is there a tensor left of its context?
+static bool is_here(const struct yoke_optim *o)
+{
+	bool here = false;
+	for (int i = 0; i < o->n && !here; i++)
+		here = yk_is_alive(o->member[i].p) || (o->member[i].states && yk_is_alive(o->member[i].state[0]));
+	for (int k = 0; k < YK_OPTIM_SCALARS && !here; k++)
+		here = yk_is_alive(o->scalar[k]);
+	return here;
+}
+
+// Its context becomes the current one, and has all states; 0, else it is as it was.
+static int enter(struct yoke_optim *o, const char *call, yoke_context **former)
 {
 	if (!o || !o->n)
 		return yk_fail(YOKE_EINVAL, "%s: no parameters were added", call);
-	return yk_optim_states_ready(o);
+	if (!is_here(o))
+		return yk_fail(YOKE_ECONTEXT, "%s: the context of '%s' is gone, with the thread that had it or by "
+			       "yoke_context_free", call, o->member[0].name);
+	*former = yoke_use(o->ctx);
+	int err = yk_optim_states_ready(o);
+	if (err)
+		yoke_use(*former);
+	return err;
 }
 
 yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const char *state)
@@ -215,9 +233,9 @@ yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const 
 		snprintf(want, sizeof want, "%s.%s", state, parameter);
 	else
 		snprintf(want, sizeof want, "optimizer.%s", state);
-	struct yoke_context *former = o->n ? yoke_use(o->ctx) : NULL;
-	int err = ready((struct yoke_optim *)o, "optim_state"); // they may not be there yet
-	if (o->n)
+	yoke_context *former;
+	int err = enter((struct yoke_optim *)o, "optim_state", &former); // they may not be there yet
+	if (!err)
 		yoke_use(former);
 	for (int k = 0; k < yk_optim_state_count(o) && !err; k++) {
 		yoke_tensor *t = yk_optim_state_at(o, k, name);
@@ -296,17 +314,17 @@ int yoke_optim_save(yoke_optim *o, const char *path)
 {
 	struct copies c = { 0 };
 	uint64_t bytes, hash;
-	struct yoke_context *former = o && o->n ? yoke_use(o->ctx) : NULL;
-	int err = ready(o, "optim_save");
-	if (!err)
-		err = copies_make(o, "optim_save", &c);
+	yoke_context *former;
+	int err = enter(o, "optim_save", &former);
+	if (err)
+		return err;
+	err = copies_make(o, "optim_save", &c);
 	if (!err)
 		err = copies_read(o, &c);
 	if (!err)
 		err = yk_safetensors_write(path, c.n + 1, c.tensor, &bytes, &hash);
 	copies_free(&c);
-	if (o && o->n)
-		yoke_use(former);
+	yoke_use(former);
 	return err;
 }
 
@@ -353,17 +371,17 @@ int yoke_optim_load(yoke_optim *o, const char *path)
 {
 	struct copies c = { 0 };
 	struct yk_safetensors f;
-	struct yoke_context *former = o && o->n ? yoke_use(o->ctx) : NULL;
-	int err = ready(o, "optim_load");
-	if (!err)
-		err = copies_make(o, "optim_load", &c);
+	yoke_context *former;
+	int err = enter(o, "optim_load", &former);
+	if (err)
+		return err;
+	err = copies_make(o, "optim_load", &c);
 	if (!err && !(err = yk_safetensors_open(&f, path))) {
 		err = load(o, &f, &c);
 		yk_safetensors_close(&f);
 	}
 	copies_free(&c);
-	if (o && o->n)
-		yoke_use(former);
+	yoke_use(former);
 	return err;
 }
 
@@ -377,9 +395,7 @@ static int check_moved(const struct yoke_optim *o, const struct yoke_context *to
 		const struct yk_tensor *t = p[i] && p[i] != YOKE_NONE ? yk_tensor(p[i], "optim_move") : NULL;
 		if (!t || t->ctx != to)
 			return yk_fail(YOKE_ECONTEXT, "optim_move: %s: is no tensor of the context to move to", m->name);
-		bool same = t->rank == yoke_rank(m->p);
-		for (int d = 0; same && d < t->rank; d++)
-			same = t->dims[d] == yoke_dim(m->p, d);
+		const bool same = t->rank == m->rank && !memcmp(t->dims, m->dims, (size_t)t->rank * sizeof *t->dims);
 		if (t->kind != YK_VARIABLE || t->dtype != m->dtype || !same)
 			return yk_fail(YOKE_ESHAPE, "optim_move: %s: is no variable of the same dtype and shape", m->name);
 	}
@@ -392,21 +408,22 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 	struct yoke_optim there;
 	if (!o || !o->n || !to || !p)
 		return yk_fail(YOKE_EINVAL, "optim_move: no parameters were added, or no context is given");
-	struct yoke_context *former = yoke_use(o->ctx);
-	int err = yk_optim_states_ready(o);
-	if (!err)
-		err = check_moved(o, to, p);
-	if (!err)
+	const bool any = yk_optim_state_count(o) > 0 && (o->member[0].state || o->scalar[0]); // else none was made yet
+	yoke_context *former;
+	int err = check_moved(o, to, p);
+	if (!err && any && !(err = enter(o, "optim_move", &former))) {
 		err = copies_make(o, "optim_move", &c);
-	if (!err)
-		err = copies_read(o, &c);
+		if (!err)
+			err = copies_read(o, &c);
+		yoke_use(former);
+	}
 	there = *o;
 	there.ctx = to;
 	memset(there.scalar, 0, sizeof there.scalar);
 	there.member = err ? NULL : calloc((size_t)o->n, sizeof *there.member);
 	if (!err && !there.member)
 		err = yk_fail(YOKE_ENOMEM, "optim_move: no memory");
-	yoke_use(to);
+	former = yoke_use(to);
 	for (int i = 0; i < o->n && !err; i++) {
 		there.member[i] = o->member[i];
 		there.member[i].p = p[i];

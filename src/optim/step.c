@@ -226,7 +226,7 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 static void set_numbers(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
 {
 	const struct yk_optim_kind *k = pass->o->kind;
-	const struct yk_schedule s = yk_optim_schedule(g->option);
+	const struct yk_lr_schedule s = yk_optim_schedule(g->option);
 	double lr = pass->given->lr ? *pass->given->lr : yk_schedule_lr(&s, pass->t);
 	if (k->slower)
 		lr /= k->slower(g->option, pass->t);

@@ -52,10 +52,15 @@ static const struct yk_plan *nearest(const struct yk_planner *pl)
 
 // ---- words ----
 
-// Words of the leaf that begins here.
+// Of the leaf that begins here (key.c): its rank, beside which stands where it lies, and its words.
+static uint32_t leaf_rank(const uint32_t *w)
+{
+	return w[0] >> 16 & 0xff;
+}
+
 static size_t leaf_words(const uint32_t *w)
 {
-	return (w[0] & 0xff) == YK_LEAF_STORAGE ? 2 + 2 * (w[0] >> 16) : 3;
+	return (w[0] & 0xff) == YK_LEAF_STORAGE ? 2 + 2 * leaf_rank(w) : 3;
 }
 
 // Words of the node that begins here.
@@ -184,8 +189,10 @@ static void leaf_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 	else if (i == 1 && (a[1] >> 8 & 0xff) != (b[1] >> 8 & 0xff))
 		snprintf(to, cap, "dtype: %s -> %s", yoke_dtype_name((int)(a[1] >> 8 & 0xff)),
 			 yoke_dtype_name((int)(b[1] >> 8 & 0xff)));
+	else if (i == 1 && leaf_rank(a + 1) != leaf_rank(b + 1))
+		snprintf(to, cap, "rank: %u -> %u", leaf_rank(a + 1), leaf_rank(b + 1));
 	else if (i == 1)
-		snprintf(to, cap, "rank: %u -> %u", a[1] >> 16, b[1] >> 16);
+		snprintf(to, cap, "in whose memory it lies");
 	else if ((a[1] & 0xff) != YK_LEAF_STORAGE)
 		snprintf(to, cap, "another call of a random op, or in another scope");
 	else if (i == 2)

@@ -473,6 +473,8 @@ uint32_t yk_own_refs(const struct yk_tensor *);
 int yk_run_roots(struct yk_planner *, bool *started);
 // Computes all roots and what is given; from inside the context.
 int yk_evaluate(struct yoke_context *, int n, yoke_tensor *const *t);
+// As yoke_read, of some of the value's bytes, from one on.  ERANGE: it has fewer.
+int yk_read_part(yoke_tensor *, uint64_t from, void *to, size_t bytes);
 // Launches what is recorded and not yet launched; 0, or the error of the first that fails.
 int yk_eager_run(struct yoke_context *);
 // What fell back since the context was made, without the launches and bytes in before[0 .. nbefore-1]

@@ -29,7 +29,8 @@ struct program {
 	int64_t dims[YOKE_MAX_RANK];
 	struct input input[YOKE_MAP_MAX_INPUTS];
 	uint16_t input_insn[YOKE_MAP_MAX_INPUTS];
-	uint16_t result[YOKE_MAP_MAX_INSNS]; // instruction of each member's value
+	uint16_t result[YOKE_MAP_MAX_INSNS]; // instruction of each member's value, of so many
+	uint32_t done;
 	bool full;                           // something did not fit
 };
 
@@ -94,7 +95,8 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 			int64_t own[YOKE_MAX_RANK], elements = 1;
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
-			if (x->dtype != b->dtype || at->offset != bp->offset || yk_count(b) != elements ||
+			// what stands for a member that is made again may come behind who reads it
+			if ((uint32_t)k >= p->done || x->dtype != b->dtype || at->offset != bp->offset || yk_count(b) != elements ||
 			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own)) {
 				p->full = true;
 				return 0;
@@ -255,8 +257,8 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	if (product)
 		p.input[b->map.nin++] = (struct input){ .base = YK_NIL };
 	struct yoke_op *op = &b->op;
-	for (uint32_t i = 0; i < p.members && !p.full; i++)
-		p.result[i] = compute(&p, &g->node[member[i]]);
+	for (; p.done < p.members && !p.full; p.done++)
+		p.result[p.done] = compute(&p, &g->node[member[p.done]]);
 	unsigned axes = 0;
 	if (reduces) {
 		const union yoke_attr *a = yk_attrs(g, last);

@@ -42,7 +42,7 @@ static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_e
 
 // Enqueues the copy and waits for it, and for whatever it was behind.  On failure `why` has a text, or
 // none when it is the queue of the steps that says so.
-static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size_t cap)
+static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, char *why, size_t cap)
 {
 	struct yoke_context *ctx = s->ctx;
 	struct yk_event *behind;
@@ -56,7 +56,7 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 		wait_apart(ctx, q, behind);
 	yk_work_begin(ctx, q);
 	if (!err)
-		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s), to,
+		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s) + from, to,
 					  bytes);
 	*why = 0;
 	if (err)
@@ -75,12 +75,12 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	return err;
 }
 
-// Brings a materialised value's bytes to the host and waits.
-static int download(const struct yk_tensor *t, void *to, uint64_t bytes)
+// Brings a materialised value's bytes, from one on, to the host and waits.
+static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t bytes)
 {
 	struct yoke_context *ctx = t->ctx;
 	char why[400];
-	int err = fetch(t->storage, to, bytes, why, sizeof why);
+	int err = fetch(t->storage, from, to, bytes, why, sizeof why);
 	yk_settle_at(ctx, "read");
 	if (t->storage->failed)
 		return yk_failure_of(t);
@@ -106,16 +106,12 @@ static int bring_about(struct yk_tensor *t, yoke_tensor *handle, const char *cal
 	return 0;
 }
 
-static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, void *to, size_t bytes)
+static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, void *to, size_t bytes)
 {
-	if (bytes != yk_bytes_of(t))
-		return yk_fail(YOKE_ESHAPE,
-			       "read: the value has %zu bytes, got room for %zu",
-			       yk_bytes_of(t), bytes);
 	if (!to && bytes)
 		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
 	const int err = bring_about(t, handle, "read");
-	return err || !bytes ? err : download(t, to, bytes);
+	return err || !bytes ? err : download(t, from, to, bytes);
 }
 
 yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
@@ -153,7 +149,23 @@ int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 	if (!t)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;
-	int err = read_tensor(t, handle, to, bytes);
+	int err = bytes == yk_bytes_of(t) ? read_tensor(t, handle, 0, to, bytes) :
+					    yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu",
+						    yk_bytes_of(t), bytes);
+	yk_leave(ctx);
+	return err;
+}
+
+int yk_read_part(yoke_tensor *handle, uint64_t from, void *to, size_t bytes)
+{
+	struct yk_tensor *t = yk_enter_of(handle, "read");
+	if (!t)
+		return yk_error_last();
+	struct yoke_context *ctx = t->ctx;
+	const size_t all = yk_bytes_of(t);
+	int err = from <= all && bytes <= all - from ? read_tensor(t, handle, from, to, bytes) :
+						       yk_fail(YOKE_ERANGE, "read: %zu bytes from %llu on, of a value of %zu",
+							       bytes, (unsigned long long)from, all);
 	yk_leave(ctx);
 	return err;
 }

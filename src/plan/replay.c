@@ -23,12 +23,12 @@ YK_PARAM(replay, "replay", YK_BOOL, "1",
 
 // ---- numbers in memory ----
 
-// Is every step a launch, a copy or a fill on the device?
+// Is every step a launch, a copy or a fill on the device?  What ranks do together has a queue of its own, wherever it lies.
 static bool is_devices(const struct yk_work *w)
 {
 	for (size_t i = 0; i < w->norder; i++) {
 		const struct yk_node *n = &w->g.node[w->group[w->order[i]].at];
-		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER)
+		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER || yk_op_row(n->op)->flags & YK_F_RANKS)
 			return false;
 	}
 	return true;

@@ -24,7 +24,7 @@ static const char style[] =
 	"table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:4px 0 12px}\n"
 	"th,td{padding:3px 10px 3px 0;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}\n"
 	"th{background:var(--head);font-weight:600;padding-left:6px}td:first-child{padding-left:6px}\n"
-	"td.n,th.n{text-align:right;padding-left:14px;white-space:nowrap}.of td.n{text-align:left;padding-left:0}td.t{word-break:break-word}\n";
+	"td.n,th.n{text-align:right;padding-left:14px;white-space:nowrap}.of td.n{text-align:left;padding-left:0}td.t{overflow-wrap:break-word}\n";
 
 void yk_html_begin(FILE *to, const char *title)
 {

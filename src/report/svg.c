@@ -9,7 +9,8 @@
 
 #include "base/scan.h"
 
-enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, COLORS = 8 };
+enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, COLORS = 8,
+       LEGEND_ROW = 16 };
 
 static const char *const color[COLORS] = { "#3b82c4", "#d9822b", "#3f9f5f", "#c4453b",
 					   "#8a63b8", "#8c6d46", "#c060a0", "#6b7785" };
@@ -181,7 +182,7 @@ static void axes(struct plot *x)
 		"font-weight=\"600\">", LEFT);
 	yk_xml_text(to, p->title);
 	fprintf(to, "</text>\n<g class=\"labels\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">"
-		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + x->width - RIGHT) / 2, x->height - 10);
+		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + x->width - RIGHT) / 2, x->bottom + BOTTOM - 10);
 	yk_xml_text(to, p->x_label);
 	fprintf(to, "</text><text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
 		(TOP + x->bottom) / 2);
@@ -266,23 +267,58 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 	fprintf(x->to, "</g>\n");
 }
 
-// Names of curves, right to left above the plot, as far as there is room.
-static void legend(struct plot *x)
+// How wide a curve's name is in a legend.
+static double legend_width(const struct yk_curve *c)
 {
-	double at = x->width - RIGHT;
+	return 6.4 * (double)strlen(c->name) + 26;
+}
+
+// Rows that names of curves take below a plot, where they do not fit beside its title; 0: they do.
+static int legend_rows(const struct plot *x)
+{
+	double wide = 0, at = 0;
+	int rows = 1;
+	for (int i = 0; i < x->p->curves; i++) {
+		const double one = legend_width(&x->p->curve[i]);
+		wide += one;
+		rows += at > 0 && at + one > x->width - RIGHT - LEFT;
+		at = at > 0 && at + one > x->width - RIGHT - LEFT ? one : at + one;
+	}
+	return x->p->curves < 2 || wide <= x->width - RIGHT - LEFT - 7.5 * (double)strlen(x->p->title) ? 0 : rows;
+}
+
+// A curve's colour and name; dashed ones have a hollow box.
+static void legend_entry(const struct plot *x, const struct yk_curve *c, double at, double top)
+{
+	const bool hollow = c->color >= COLORS;
+	fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"%s\"", c->color % COLORS,
+		at + hollow, top + hollow, hollow ? 8 : 10, hollow ? 8 : 10, hollow ? "none" : color[c->color % COLORS]);
+	if (hollow)
+		fprintf(x->to, " stroke=\"%s\" stroke-width=\"2\"", color[c->color % COLORS]);
+	fprintf(x->to, "/><text x=\"%.1f\" y=\"%.1f\">", at + 14, top + 9);
+	yk_xml_text(x->to, c->name);
+	fprintf(x->to, "</text>");
+}
+
+// Right to left above the plot, or left to right in rows below it.
+static void legend(const struct plot *x, int rows)
+{
+	double at = rows ? LEFT : x->width - RIGHT, top = rows ? x->height - rows * LEGEND_ROW : 10;
 	if (x->p->curves < 2)
 		return;
 	fprintf(x->to, "<g class=\"legend\" font-size=\"11\" fill=\"currentColor\">");
-	for (int i = x->p->curves - 1; i >= 0; i--) {
-		const struct yk_curve *c = &x->p->curve[i];
-		double wide = 6.4 * (double)strlen(c->name) + 26;
-		if (at - wide < LEFT + 7.5 * (double)strlen(x->p->title))
-			break;
-		at -= wide;
-		fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"10\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>"
-			"<text x=\"%.1f\" y=\"19\">", c->color % COLORS, at, color[c->color % COLORS], at + 14);
-		yk_xml_text(x->to, c->name);
-		fprintf(x->to, "</text>");
+	for (int i = x->p->curves - 1; i >= 0 && !rows; i--) {
+		at -= legend_width(&x->p->curve[i]);
+		legend_entry(x, &x->p->curve[i], at, top);
+	}
+	for (int i = 0; i < x->p->curves && rows; i++) {
+		const double one = legend_width(&x->p->curve[i]);
+		if (at > LEFT && at + one > x->width - RIGHT) {
+			at = LEFT;
+			top += LEGEND_ROW;
+		}
+		legend_entry(x, &x->p->curve[i], at, top);
+		at += one;
 	}
 	fprintf(x->to, "</g>\n");
 }
@@ -328,7 +364,9 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	struct plot x = { .p = p, .to = to, .width = p->width ? p->width : WIDTH,
 			  .height = p->height ? p->height : HEIGHT };
 	int drawn = 0, of = 0;
+	const int rows = legend_rows(&x);
 	x.bottom = x.height - BOTTOM;
+	x.height += rows * LEGEND_ROW;
 	x.x = (struct axis){ .scale = p->x, .least = NAN, .most = NAN, .from = LEFT, .to = x.width - RIGHT };
 	x.y = (struct axis){ .scale = p->y, .least = NAN, .most = NAN, .from = x.bottom, .to = TOP };
 	find_range(&x);
@@ -352,6 +390,6 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	if (!isnan(p->target) && shows(p->y, p->target))
 		fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
 			"d=\"M%d %.2fH%d\"/>\n", LEFT, pixel(&x.y, p->target), x.width - RIGHT);
-	legend(&x);
+	legend(&x, rows);
 	fprintf(to, "</svg>\n");
 }

@@ -31,8 +31,8 @@ int yk_bench_copy_run(struct yk_case *);
 void yk_bench_copy_drop(struct yk_case *);
 enum yk_bench_copy { YK_COPY_UP, YK_COPY_DOWN, YK_COPY_ON };
 
-// A page of the results, as they are in JSON (bench_page.c).
-int yk_bench_page(const char *path, const json_t *devices, const json_t *results);
+// A page of the results, as they are in JSON (bench_page.c).  ratios: of times, beside their targets, or NULL.
+int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios, const json_t *results);
 
 // The command `bench ranks` (bench_ranks.c): an exit status.
 int yk_bench_ranks(int argc, char **argv);
@@ -45,9 +45,9 @@ struct yk_bench_peer {
 	uint64_t bytes[YK_BENCH_SIZES];
 	double seconds[YK_BENCH_SIZES];
 };
-int yk_bench_mpi(const char *name, int ranks, uint64_t most, struct yk_bench_peer *);
+int yk_bench_mpi(const char *name, int ranks, int sizes, const uint64_t *bytes, struct yk_bench_peer *);
 // .. as one of the ranks that it starts.
-int yk_bench_mpi_rank(uint64_t least, uint64_t most, int grow);
+int yk_bench_mpi_rank(int sizes, const uint64_t *bytes);
 
 // The command `bench resolvent` (bench_resolvent.c): an exit status.
 int yk_bench_resolvent(int argc, char **argv);

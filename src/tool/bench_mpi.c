@@ -52,7 +52,7 @@ static int measure(const struct yk_mpi *m, bool leads, size_t n)
 	return e;
 }
 
-int yk_bench_mpi_rank(uint64_t least, uint64_t most, int grow)
+int yk_bench_mpi_rank(int sizes, const uint64_t *bytes)
 {
 	struct yk_started p;
 	const char *name;
@@ -62,8 +62,8 @@ int yk_bench_mpi_rank(uint64_t least, uint64_t most, int grow)
 	if (!m)
 		return e ? yk_error_last() : yk_fail(YOKE_EINVAL, "--peer is for ranks that mpirun starts");
 	e = m->begin(&rank, &ranks) < 0 ? yk_fail(YOKE_ERANK, "%s", m->error()) : 0;
-	for (uint64_t bytes = least; e == 0 && bytes <= most; bytes *= (unsigned)grow)
-		e = measure(m, rank == 0, bytes / sizeof(float));
+	for (int i = 0; e == 0 && i < sizes; i++)
+		e = measure(m, rank == 0, bytes[i] / sizeof(float));
 	if (e == 0)
 		m->end();
 	return e;
@@ -84,10 +84,11 @@ static bool program(const char *name, char to[PATH_MAX])
 	return false;
 }
 
-int yk_bench_mpi(const char *name, int ranks, uint64_t most, struct yk_bench_peer *to)
+int yk_bench_mpi(const char *name, int ranks, int sizes, const uint64_t *bytes, struct yk_bench_peer *to)
 {
-	char run[64], path[PATH_MAX], self[PATH_MAX], module[PATH_MAX], n[16], limit[40], answer[8192], outcome[400], *at, *rest;
-	const char *const argv[] = { path, "-n", n, self, "bench", "ranks", "--peer", limit, NULL };
+	char run[64], path[PATH_MAX], self[PATH_MAX], module[PATH_MAX], n[16], answer[8192], outcome[400], *at, *rest;
+	char list[24 * YK_BENCH_SIZES];
+	const char *const argv[] = { path, "-n", n, self, "bench", "ranks", "--peer", list, NULL };
 	const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 	snprintf(run, sizeof run, "mpirun.%s", name);
 	to->n = 0;
@@ -95,7 +96,8 @@ int yk_bench_mpi(const char *name, int ranks, uint64_t most, struct yk_bench_pee
 		return 0;
 	self[length] = '\0';
 	snprintf(n, sizeof n, "%d", ranks);
-	snprintf(limit, sizeof limit, "most=%" PRIu64, most);
+	for (int i = 0, end = 0; i < sizes; i++)
+		end += snprintf(list + end, sizeof list - (size_t)end, "%s%" PRIu64, i ? "," : "bytes=", bytes[i]);
 	const int told = yk_child_watch(argv, LIMIT_S, "bench ranks", answer, sizeof answer, outcome, sizeof outcome);
 	rest = told < 0 ? NULL : answer;
 	while ((at = strsep(&rest, "\n")) && to->n < YK_BENCH_SIZES)

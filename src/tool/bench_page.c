@@ -13,7 +13,7 @@
 #include "report/svg.h"
 #include "tool/bench.h"
 
-enum { DEVICES = 13, SIZES = 64 };
+enum { DEVICES = 24, SIZES = 64 }; // that are drawn; of what yoke bench resolvent compares there are 19 at most
 
 static const char *string_of(const json_t *o, const char *key)
 {
@@ -45,7 +45,7 @@ static void plots(FILE *to, const json_t *devices, const json_t *results, const 
 {
 	double x[DEVICES][SIZES], seconds[DEVICES][SIZES], times[DEVICES][SIZES];
 	struct yk_curve time[DEVICES], ratio[DEVICES];
-	const int n = (int)json_array_size(devices);
+	const int n = json_array_size(devices) < DEVICES ? (int)json_array_size(devices) : DEVICES;
 	int first = 0;
 	char title[64];
 	for (int d = 0; d < n; d++) {
@@ -75,38 +75,67 @@ static void plots(FILE *to, const json_t *devices, const json_t *results, const 
 	fprintf(to, "</div>\n");
 }
 
-static void page(FILE *to, const json_t *devices, const json_t *results)
+// The columns of which some row has something.
+static void cases(FILE *to, const json_t *results)
+{
+	static const struct {
+		const char *key, *title;
+	} all[] = { { "device", "device" }, { "suite", "suite" }, { "case", "case" }, { "median_s", "median, s" },
+		    { "spread_s", "spread, s" }, { "samples", "timed" }, { "flops", "FLOP" }, { "bytes", "bytes" },
+		    { "bytes_per_s", "bytes/s" }, { "roofline", "of copy" }, { "of_f32", "of f32's time" }, { "occupancy", "occupancy" },
+		    { "apart", "apart" }, { "tokens", "tokens" }, { "samples_per_s", "samples/s" }, { "peak_bytes", "peak, bytes" } };
+	const char *key[sizeof all / sizeof *all], *title[sizeof all / sizeof *all];
+	const json_t *r;
+	size_t i;
+	int n = 0;
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+		bool some = false;
+		json_array_foreach (results, i, r) {
+			const json_t *v = json_object_get(r, all[k].key);
+			some |= v && !json_is_null(v);
+		}
+		if (some) {
+			key[n] = all[k].key;
+			title[n++] = all[k].title;
+		}
+	}
+	yk_html_table(to, results, n, key, title);
+}
+
+static void page(FILE *to, const json_t *devices, const json_t *ratios, const json_t *results)
 {
 	static const char *const device[] = { "device", "name", "units", "flops_per_s", "copy_bytes_per_s" };
 	static const char *const device_title[] = { "device", "name", "units", "peak, FLOP/s", "copy, bytes/s" };
-	static const char *const row[] = { "device", "suite", "case", "median_s", "spread_s", "samples", "flops", "bytes",
-					   "tokens", "samples_per_s", "peak_bytes" };
-	static const char *const row_title[] = { "device", "suite", "case", "median, s", "spread, s", "timed", "FLOP",
-						 "bytes", "tokens", "samples/s", "peak, bytes" };
+	static const char *const ratio[] = { "name", "average", "least", "largest", "target", "met" };
+	static const char *const ratio_title[] = { "ratio of times", "average", "least", "largest", "target, by all", "met" };
 	const char *suite = "";
 	const json_t *r;
 	size_t i;
 	yk_html_begin(to, "yoke bench");
 	fprintf(to, "<h2>Devices and their limits, measured in the same run</h2>\n");
 	yk_html_table(to, devices, 5, device, device_title);
+	if (json_array_size(ratios)) {
+		fprintf(to, "<h2>Targets</h2>\n");
+		yk_html_table(to, ratios, 6, ratio, ratio_title);
+	}
 	json_array_foreach (results, i, r)
 		if (strcmp(suite, string_of(r, "suite"))) {
 			suite = string_of(r, "suite");
 			plots(to, devices, results, suite);
 		}
 	fprintf(to, "<h2>Cases</h2>\n");
-	yk_html_table(to, results, 11, row, row_title);
+	cases(to, results);
 	yk_html_end(to);
 }
 
-int yk_bench_page(const char *path, const json_t *devices, const json_t *results)
+int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios, const json_t *results)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *f = open_memstream(&text, &bytes);
 	if (!f)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the page");
-	page(f, devices, results);
+	page(f, devices, ratios, results);
 	int e = fclose(f) < 0 ? yk_fail(YOKE_ENOMEM, "out of memory for the page") : yk_file_write(path, text, bytes);
 	free(text);
 	return e;

@@ -21,37 +21,106 @@
 #include "tool/tool.h"
 #include "train/trial.h"
 
-enum { SAMPLES = 7, WARM = 2, LEAST = 8, GROW = 8, TIMES = 1000 };
+enum { SAMPLES = 9, WARM = 2, LEAST = 8, GROW = 8, TIMES = 1000, COPIES = 2, WAYS = YK_BY_SHARED + 3 + COPIES };
 #define SAMPLE_S 0.02
 #define MOST ((uint64_t)256 << 20)
 
+struct mine;
+struct way { // one by which the operation is done
+	const char *name, *algorithm;
+	int (*one)(struct mine *, int way);
+	double sample[SAMPLES]; // seconds, rank 0's
+};
+
 struct bench {
-	int ranks;
-	uint64_t most;
+	int ranks, sizes, ways;
+	uint64_t bytes[YK_BENCH_SIZES];
 	const char *file; // JSON goes here; NULL: nowhere
 	json_t *results;
 	int64_t n;        // elements of the operand at hand
-	int times;        // operations of a sample by hand, as rank 0 found
+	struct way way[WAYS];
 	bool processes;   // ranks are
 	yoke_group *world; // .. and this is one of them
-	double sample[SAMPLES];
-	float *in[YK_MOST_RANKS], *out[YK_MOST_RANKS]; // by hand
+	float *in[YK_MOST_RANKS], *out[YK_MOST_RANKS]; // of all ranks, by hand
 	_Atomic uint64_t came;
 	bool peer; // it is a rank under mpirun, and measures MPI's own
 	struct yk_bench_peer mpi[YK_MPIS];
 };
 
+struct mine { // a rank's own
+	struct bench *b;
+	yoke_group *world;
+	float *in, *out;
+	yoke_tensor *x;
+	struct yk_task task[WAYS]; // each keeps the schedule that it was first done by
+	int times[WAYS];           // operations of a sample, as rank 0 found
+	uint64_t often;            // it met all others by hand
+};
+
 // ---- what is timed ----
 
-static int all_reduce(void *x, yoke_group *world)
+static int in_plan(struct mine *m, int way)
 {
+	(void)way;
 	yoke_scope *s = yoke_scope_begin("bench");
-	yoke_tensor *y = yoke_all_reduce(world, YOKE_REDUCE_SUM, x);
+	yoke_tensor *y = yoke_all_reduce(m->world, YOKE_REDUCE_SUM, m->x);
 	int e = y ? yoke_eval(1, &y) : yoke_error_code();
 	if (e == 0)
 		e = yoke_sync();
 	const int ended = yoke_scope_end(s);
 	return e < 0 ? e : ended;
+}
+
+static int by_itself(struct mine *m, int way)
+{
+	return yk_task_do(&m->task[way], m->in, m->out);
+}
+
+// All ranks have come so often.
+static void meet(struct mine *m)
+{
+	atomic_fetch_add(&m->b->came, 1);
+	m->often++;
+	while (atomic_load(&m->b->came) < m->often * (uint64_t)m->b->ranks)
+		sched_yield();
+}
+
+static int by_hand(struct mine *m, int way)
+{
+	struct bench *b = m->b;
+	const int r = yoke_group_rank(m->world);
+	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
+	(void)way;
+	meet(m);
+	for (int64_t i = from; i < to; i++) {
+		float sum = b->in[0][i];
+		for (int other = 1; other < b->ranks; other++)
+			sum += b->in[other][i];
+		for (int other = 0; other < b->ranks; other++)
+			b->out[other][i] = sum;
+	}
+	meet(m);
+	return 0;
+}
+
+static int down(struct mine *m, int way)
+{
+	(void)way;
+	return yoke_read(m->x, m->in, (size_t)m->b->n * sizeof(float));
+}
+
+static int up(struct mine *m, int way)
+{
+	(void)way;
+	const int e = yoke_put(m->x, m->in, (size_t)m->b->n * sizeof(float));
+	return e == 0 ? yoke_sync() : e;
+}
+
+// Is the current context's device the processor?
+static bool on_host(void)
+{
+	const yoke_context *ctx = yk_current();
+	return ctx->device == ctx->cpu;
 }
 
 // The same times on all ranks, of operations that take rank 0 so long.
@@ -64,113 +133,62 @@ static int settle(yoke_group *world, double each, int *times)
 	return e;
 }
 
-// Operations by `one`, into b->sample.
-static int sample(struct bench *b, yoke_group *world, int (*one)(void *, yoke_group *), void *arg)
+// Sample k of a way; those before 0 warm up, and say how many operations there will be.
+static int sample(struct mine *m, int way, int k)
 {
-	int e = 0, times = WARM;
-	for (int k = -WARM; k < SAMPLES && e == 0; k++) {
-		e = yoke_group_barrier(world);
-		const double began = yk_seconds();
-		for (int i = 0; i < times && e == 0; i++)
-			e = one(arg, world);
-		const double each = (yk_seconds() - began) / times;
-		if (k >= 0 && yoke_group_rank(world) == 0)
-			b->sample[k] = each;
-		else if (k < 0 && e == 0)
-			e = settle(world, each, &times);
-	}
-	return e;
+	struct way *w = &m->b->way[way];
+	// nobody begins anything by a setting that another rank does not have yet
+	int e = yoke_group_barrier(m->world);
+	if (e == 0)
+		e = yoke_setting_set("dist.algorithm", w->algorithm);
+	if (e == 0)
+		e = yoke_group_barrier(m->world);
+	const double began = yk_seconds();
+	for (int i = 0; i < m->times[way] && e == 0; i++)
+		e = w->one(m, way);
+	const double each = (yk_seconds() - began) / m->times[way];
+	if (k >= 0 && yoke_group_rank(m->world) == 0)
+		w->sample[k] = each;
+	return k < 0 && e == 0 ? settle(m->world, each, &m->times[way]) : e;
 }
 
-static int in_plan(yoke_group *world, void *arg)
-{
-	struct bench *b = arg;
-	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &b->n);
-	const int e = x ? sample(b, world, all_reduce, x) : yoke_error_code();
-	yoke_free(x);
-	return e;
-}
-
-struct itself {
-	struct yk_task task;
-	float *in, *out;
-};
-
-static int do_itself(void *arg, yoke_group *world)
-{
-	struct itself *i = arg;
-	(void)world;
-	return yk_task_do(&i->task, i->in, i->out);
-}
-
-static int by_itself(yoke_group *world, void *arg)
-{
-	struct bench *b = arg;
-	struct itself i = { .task = { .group = world, .what = YK_DO_ALL_REDUCE, .kind = YOKE_REDUCE_SUM, .dtype = yoke_f32,
-				      .tensors = 1, .count = &b->n },
-			    .in = calloc((size_t)b->n, sizeof(float)), .out = calloc((size_t)b->n, sizeof(float)) };
-	yk_task_name(&i.task, NULL);
-	const int e = i.in && i.out ? sample(b, world, do_itself, &i) :
-				      yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
-	yk_task_fini(&i.task);
-	free(i.in);
-	free(i.out);
-	return e;
-}
-
-// Behind sample k, of so many operations; those before 0 warm up, and say how many there will be.
-static void note(struct bench *b, int k, double took, int times)
-{
-	const double each = took / times, most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
-	if (k >= 0)
-		b->sample[k] = each;
-	else
-		b->times = most > TIMES ? TIMES : most > 1 ? (int)most : 1;
-}
-
-// All ranks have come so often.
-static void meet(struct bench *b, uint64_t *often)
-{
-	atomic_fetch_add(&b->came, 1);
-	++*often;
-	while (atomic_load(&b->came) < *often * (uint64_t)b->ranks)
-		sched_yield();
-}
-
-static int by_hand(yoke_group *world, void *arg)
+// All ways by turns, so that a machine that is slower for a while is so to all of them.
+static int measure_ways(yoke_group *world, void *arg)
 {
 	struct bench *b = arg;
 	const int r = yoke_group_rank(world);
-	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
-	uint64_t often = 0;
-	for (int k = -WARM; k < SAMPLES; k++) {
-		meet(b, &often);
-		const int times = k < 0 ? WARM : b->times;
-		const double began = yk_seconds();
-		for (int done = 0; done < times; done++) {
-			meet(b, &often);
-			for (int64_t i = from; i < to; i++) {
-				float sum = b->in[0][i];
-				for (int other = 1; other < b->ranks; other++)
-					sum += b->in[other][i];
-				for (int other = 0; other < b->ranks; other++)
-					b->out[other][i] = sum;
-			}
-			meet(b, &often);
-		}
-		if (r == 0)
-			note(b, k, yk_seconds() - began, times);
+	struct mine m = { .b = b, .world = world, .in = calloc((size_t)b->n, sizeof(float)),
+			  .out = calloc((size_t)b->n, sizeof(float)), .x = yoke_variable("x", yoke_f32, 1, &b->n) };
+	b->in[r] = m.in;
+	b->out[r] = m.out;
+	for (int i = 0; i < b->ways; i++) {
+		m.times[i] = WARM;
+		m.task[i] = (struct yk_task){ .group = world, .what = YK_DO_ALL_REDUCE, .kind = YOKE_REDUCE_SUM,
+					      .dtype = yoke_f32, .tensors = 1, .count = &b->n };
+		yk_task_name(&m.task[i], NULL);
 	}
-	return 0;
+	int e = !m.x ? yoke_error_code() : m.in && m.out ? 0 :
+		yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
+	const int ways = on_host() ? b->ways - COPIES : b->ways;
+	for (int k = -WARM; k < SAMPLES && e == 0; k++)
+		for (int i = 0; i < ways && e == 0; i++)
+			e = sample(&m, i, k);
+	if (e == 0)
+		e = yoke_group_barrier(world); // nobody reads these any more
+	for (int i = 0; i < b->ways; i++)
+		yk_task_fini(&m.task[i]);
+	yoke_free(m.x);
+	free(m.in);
+	free(m.out);
+	return e;
 }
 
 // ---- rows ----
 
-static double row(struct bench *b, const char *name, double hand)
+// hand: what others are divided into, 0: nothing.
+static void row(struct bench *b, const char *name, double *samples, double hand)
 {
-	if (b->world && yoke_group_rank(b->world))
-		return 0;
-	double spread, median = yk_median(SAMPLES, b->sample, &spread);
+	double spread, median = yk_median(SAMPLES, samples, &spread);
 	const double bytes = (double)b->n * sizeof(float), algbw = bytes / median,
 		     busbw = algbw * 2 * (b->ranks - 1) / b->ranks;
 	char ratio[24] = "";
@@ -181,7 +199,6 @@ static double row(struct bench *b, const char *name, double hand)
 	json_array_append_new(b->results, json_pack("{s:I, s:s, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)bytes,
 						    "algorithm", name, "median_s", median, "spread_s", spread,
 						    "algbw", algbw, "busbw", busbw));
-	return median;
 }
 
 // Rows of MPI's own; 0 bytes: all.
@@ -189,74 +206,51 @@ static void rows_mpi(struct bench *b, uint64_t bytes, double hand)
 {
 	for (int i = 0; i < YK_MPIS; i++)
 		for (int k = 0; k < b->mpi[i].n; k++) {
+			double samples[SAMPLES];
 			if (bytes && b->mpi[i].bytes[k] != bytes)
 				continue;
 			b->n = (int64_t)(b->mpi[i].bytes[k] / sizeof(float));
 			for (int s = 0; s < SAMPLES; s++)
-				b->sample[s] = b->mpi[i].seconds[k];
-			row(b, yk_mpi_names[i], hand);
+				samples[s] = b->mpi[i].seconds[k];
+			row(b, yk_mpi_names[i], samples, hand);
 		}
 }
 
-static int measure_hand(struct bench *b, double *to)
+static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct mine *, int))
 {
-	int e = 0;
-	atomic_init(&b->came, 0);
-	for (int r = 0; r < b->ranks; r++) {
-		b->in[r] = calloc((size_t)b->n, sizeof(float));
-		b->out[r] = calloc((size_t)b->n, sizeof(float));
-		if (!b->in[r] || !b->out[r])
-			e = yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
-	}
-	if (e == 0)
-		e = yoke_group_run(b->ranks, NULL, by_hand, b);
-	for (int r = 0; r < b->ranks; r++) {
-		free(b->in[r]);
-		free(b->out[r]);
-	}
-	if (e == 0)
-		*to = row(b, "by hand", 0);
-	return e;
-}
-
-// All ranks do it: threads are started for it.
-static int by_all(struct bench *b, int (*fn)(yoke_group *, void *))
-{
-	return b->world ? fn(b->world, b) : yoke_group_run(b->ranks, NULL, fn, b);
-}
-
-static int by_algorithm(struct bench *b, const char *name, double hand)
-{
-	int e = yoke_setting_set("dist.algorithm", name);
-	if (e == 0)
-		e = by_all(b, by_itself);
-	if (e == 0)
-		row(b, *name ? name : "auto", hand);
-	yoke_setting_set("dist.algorithm", "");
-	return e;
+	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
 }
 
 // One size, every way there is for so many ranks.
 static int measure(struct bench *b, uint64_t bytes)
 {
-	double hand = 0;
+	double hand = 0, spread;
 	b->n = (int64_t)(bytes / sizeof(float));
-	int e = b->processes ? 0 : measure_hand(b, &hand);
-	for (int how = 0; how < YK_BY_SHARED && e == 0; how++) {
+	b->ways = 0;
+	atomic_init(&b->came, 0);
+	if (!b->processes)
+		add_way(b, "by hand", "", by_hand);
+	for (int how = 0; how < YK_BY_SHARED; how++) {
 		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
 						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
 		if (yk_schedule_exists(&w))
-			e = by_algorithm(b, yk_algorithm_name[how], hand);
+			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], by_itself);
 	}
-	if (e == 0)
-		e = by_algorithm(b, "", hand);
-	if (e == 0)
-		e = by_all(b, in_plan);
-	if (e == 0)
-		row(b, "in a plan", hand);
-	if (e == 0)
-		rows_mpi(b, bytes, hand);
-	return e;
+	add_way(b, "auto", "", by_itself);
+	add_way(b, "in a plan", "", in_plan);
+	add_way(b, "down", "", down); // the COPIES, where ranks are not on the processor
+	add_way(b, "up", "", up);
+	const int e = b->world ? measure_ways(b->world, b) : yoke_group_run(b->ranks, NULL, measure_ways, b);
+	yoke_setting_set("dist.algorithm", "");
+	if (e < 0 || (b->world && yoke_group_rank(b->world)))
+		return e;
+	for (int i = 0; i < b->ways && b->way[i].sample[0] > 0; i++) {
+		row(b, b->way[i].name, b->way[i].sample, hand);
+		if (b->way[i].one == by_hand)
+			hand = yk_median(SAMPLES, b->way[i].sample, &spread);
+	}
+	rows_mpi(b, bytes, hand);
+	return 0;
 }
 
 // ---- the command ----
@@ -265,15 +259,44 @@ static int measure(struct bench *b, uint64_t bytes)
 static void measure_mpi(struct bench *b)
 {
 	for (int i = 0; i < YK_MPIS; i++)
-		if (yk_bench_mpi(yk_mpi_names[i], b->ranks, b->most, &b->mpi[i]) < 0) {
+		if (yk_bench_mpi(yk_mpi_names[i], b->ranks, b->sizes, b->bytes, &b->mpi[i]) < 0) {
 			fprintf(stderr, "yoke bench: %s\n", yoke_error());
 			yoke_error_clear();
 		}
 }
 
+// "1024,1048576"
+static int parse_sizes(struct bench *b, const char *text)
+{
+	char one[24];
+	for (b->sizes = 0; b->sizes < YK_BENCH_SIZES; text++) {
+		const size_t n = strcspn(text, ",");
+		if (n >= sizeof one)
+			return -1;
+		memcpy(one, text, n);
+		one[n] = '\0';
+		uint64_t *to = &b->bytes[b->sizes++];
+		if (yk_option_number(one, to) < 0 || *to < LEAST || *to > MOST || *to % sizeof(float))
+			return -1;
+		text += n;
+		if (!*text)
+			return 0;
+	}
+	return -1;
+}
+
+// LEAST, GROW times as many, .. and `most`, if that is MOST.
+static void usual_sizes(struct bench *b, uint64_t most)
+{
+	b->sizes = 0;
+	for (uint64_t bytes = LEAST; bytes <= most; bytes = bytes * GROW > MOST && bytes < MOST ? MOST : bytes * GROW)
+		b->bytes[b->sizes++] = bytes;
+}
+
 static int parse(struct bench *b, int argc, char **argv)
 {
 	const char *value;
+	usual_sizes(b, MOST);
 	for (int i = 1; i < argc; i++) {
 		uint64_t n;
 		if ((value = yk_option("--json", argc, argv, &i))) {
@@ -290,11 +313,15 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (yk_option_number(argv[i] + 5, &n) < 0 || n < LEAST || n > MOST)
 				return yk_usage("bench", "'%s': it is a number of bytes from %d to %llu", argv[i], LEAST,
 						(unsigned long long)MOST);
-			b->most = n;
+			usual_sizes(b, n);
+		} else if (!strncmp(argv[i], "bytes=", 6)) {
+			if (parse_sizes(b, argv[i] + 6) < 0)
+				return yk_usage("bench", "'%s': it is numbers of bytes from %d to %llu, multiples of %zu, at most %d of them",
+						argv[i], LEAST, (unsigned long long)MOST, sizeof(float), YK_BENCH_SIZES);
 		} else if (!strcmp(argv[i], "spawn=process") || !strcmp(argv[i], "spawn=thread")) {
 			b->processes = argv[i][6] == 'p';
 		} else {
-			return yk_usage("bench", "'%s': of ranks there are ranks=, spawn=, most= and --json", argv[i]);
+			return yk_usage("bench", "'%s': of ranks there are ranks=, spawn=, most=, bytes= and --json", argv[i]);
 		}
 	}
 	return YK_DONE;
@@ -308,8 +335,8 @@ static int table(struct bench *b)
 		printf("all_reduce sum f32, %d ranks, %s\n%12s  %-9s %15s %14s %14s %s\n", b->ranks,
 		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw", "busbw",
 		       b->processes ? "" : "of by hand");
-	for (uint64_t bytes = LEAST; e == 0 && bytes <= b->most; bytes = bytes * GROW > MOST && bytes < MOST ? MOST : bytes * GROW)
-		e = measure(b, bytes);
+	for (int i = 0; e == 0 && i < b->sizes; i++)
+		e = measure(b, b->bytes[i]);
 	if (e == 0 && b->file && (!b->world || yoke_group_rank(b->world) == 0)) {
 		json_t *o = json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b->ranks, "results", b->results);
 		e = o ? yk_json_save(b->file, o) : yk_fail(YOKE_ENOMEM, "out of memory for the results");
@@ -346,14 +373,14 @@ static int as_process(struct bench *b, uint32_t started)
 
 int yk_bench_ranks(int argc, char **argv)
 {
-	struct bench b = { .ranks = 2, .most = MOST };
+	struct bench b = { .ranks = 2 };
 	char *words[12] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"bench" };
 	uint32_t rank, started;
 	int status = parse(&b, argc, argv), e = 0;
 	if (status != YK_DONE)
 		return status;
 	if (b.peer)
-		return yk_bench_mpi_rank(LEAST, b.most, GROW) < 0 ? yk_failed("bench") : YK_DONE;
+		return yk_bench_mpi_rank(b.sizes, b.bytes) < 0 ? yk_failed("bench") : YK_DONE;
 	const int place = yk_process_place(&rank, &started);
 	if (place < 0)
 		return yk_failed("bench");

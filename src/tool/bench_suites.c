@@ -115,6 +115,82 @@ static int run_gelu(struct yk_case *c)
 	return finish(s, yoke_gelu(yoke_add(o->x[0], o->x[1])));
 }
 
+// ---- rows ----
+
+// size: rows, their length, bytes that an element has read and written; x [rows,n], w and b [n]
+static int make_rows(struct yk_case *c)
+{
+	const int rank[3] = { 2, 1, 1 };
+	const int64_t dims[3][4] = { { c->size[0], c->size[1] }, { c->size[1] }, { c->size[1] } };
+
+	c->bytes = (double)(c->size[0] * c->size[1] * c->size[2]);
+	return make_operands(c, 3, rank, dims);
+}
+
+static int run_sum(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+
+	return finish(s, yoke_sum(o->x[0], YOKE_ALL));
+}
+
+static int run_softmax(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+
+	return finish(s, yoke_softmax(o->x[0], -1));
+}
+
+static int run_layer_norm(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+
+	return finish(s, yoke_layer_norm(o->x[0], o->x[1], o->x[2], 1e-5));
+}
+
+static struct yoke_adamw adamw(void)
+{
+	return (struct yoke_adamw){
+		.size = sizeof(struct yoke_adamw),
+		.lr = yoke_scalar(1e-4),
+		.c1 = yoke_scalar(0.1),
+		.c2 = yoke_scalar(0.01),
+		.scale = YOKE_NONE,
+		.beta1 = 0.9,
+		.beta2 = 0.99,
+		.eps = 1e-8,
+		.weight_decay = 0.1,
+	};
+}
+
+// size: parameters; w, g, m, v
+static int make_adamw(struct yk_case *c)
+{
+	const int rank[4] = { 1, 1, 1, 1 };
+	const int64_t dims[4][4] = { { c->size[0] }, { c->size[0] }, { c->size[0] }, { c->size[0] } };
+
+	c->bytes = 28.0 * (double)c->size[0]; // four read, three written
+	return make_operands(c, 4, rank, dims);
+}
+
+static int run_adamw(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+	const struct yoke_adamw how = adamw();
+	int e = yoke_adamw_step(1, o->x, o->x + 1, o->x + 2, o->x + 3, &how);
+
+	if (e == 0)
+		e = yoke_eval(0, NULL);
+	if (e == 0)
+		e = yoke_sync();
+	int f = yoke_scope_end(s);
+	return e < 0 ? e : f;
+}
+
 // ---- attention ----
 
 // size: B, T, H, D; causal, forward; q, k, v [B,T,H,D]
@@ -249,17 +325,7 @@ static int run_train(struct yk_case *c)
 	struct training *t = c->state;
 	const struct yk_parameters *p = &t->net->params;
 	yoke_scope *s = yoke_scope_begin("train");
-	struct yoke_adamw how = {
-		.size = sizeof how,
-		.lr = yoke_scalar(1e-4),
-		.c1 = yoke_scalar(0.1),
-		.c2 = yoke_scalar(0.01),
-		.scale = YOKE_NONE,
-		.beta1 = 0.9,
-		.beta2 = 0.99,
-		.eps = 1e-8,
-		.weight_decay = 0.1,
-	};
+	const struct yoke_adamw how = adamw();
 	yoke_tensor *loss = yk_network_loss(t->net, t->ids, t->targets, 0);
 	int e = loss ? yoke_grad(loss, p->count, p->var, t->g) : yoke_error_code();
 
@@ -320,6 +386,18 @@ struct yk_case yk_cases[] = {
 	MAP("add, 2^16", run_add, 1 << 16),
 	MAP("add, 2^24", run_add, 1 << 24),
 	MAP("gelu(a + b), 2^22", run_gelu, 1 << 22),
+#define ROWS(title, fn, bytes) \
+	{ \
+		.suite = "rows", .name = title, .make = make_rows, .run = fn, .drop = drop_operands, \
+		.size = { 1 << 16, 1 << 10, bytes } \
+	}
+	ROWS("sum, 2^26", run_sum, 4),
+	ROWS("softmax, 2^16 x 1024", run_softmax, 8),
+	ROWS("layer norm, 2^16 x 1024", run_layer_norm, 8),
+	{
+		.suite = "rows", .name = "adamw, 2^24", .make = make_adamw, .run = run_adamw, .drop = drop_operands,
+		.size = { 1 << 24 },
+	},
 #define ATTENTION(title, ...) \
 	{ \
 		.suite = "attention", .name = title, .make = make_attention, .run = run_attention, \

@@ -29,7 +29,7 @@ struct bench {
 	const char *file;      // JSON goes here; NULL: nowhere
 	const char *page;      // .. and the same as a page
 	const char *list;      // "cpu,opencl"; NULL: the device that work goes to
-	const char *suites[8]; // chosen; none: all
+	const char *suites[16]; // chosen; none: all
 	int nsuites, n;
 	struct on on[MOST_DEVICES];
 	json_t *results;
@@ -78,7 +78,7 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (k == n)
 				return yk_usage("bench", "no suite '%s'; %s", argv[i],
 						yk_hint(argv[i], names, n, hint, sizeof hint));
-			if (b->nsuites < 8)
+			if (b->nsuites < 16)
 				b->suites[b->nsuites++] = names[k];
 		}
 	}
@@ -341,7 +341,7 @@ static int bench(struct bench *b)
 		e = save(b);
 	if (e == 0 && b->page) {
 		json_t *devices = devices_json(b);
-		e = yk_bench_page(b->page, devices, b->results);
+		e = yk_bench_page(b->page, devices, NULL, b->results);
 		json_decref(devices);
 	}
 	return e;

@@ -220,7 +220,7 @@ static int make(int argc, char **argv)
 int yk_cmd_cubes(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
-	char settings[400] = "";
+	char settings[1 << 14] = "";
 	int status;
 	if (!strcmp(verb, "make"))
 		return yk_finish(name, make(argc, argv));

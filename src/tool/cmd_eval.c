@@ -133,7 +133,7 @@ static int eval(const struct yk_opened *o)
 	int64_t batch = batch_of(o);
 	int e = batch < 0 ? (int)batch : count(o, data, &r);
 	if (e == 0)
-		e = yk_model_validate(net, data, yoke_group_world(), batch, INT64_MAX, NULL, NULL, &r.loss);
+		e = yk_model_validate(net, data, yoke_group_world(), NULL, batch, INT64_MAX, NULL, NULL, &r.loss);
 	if (e == YOKE_ENOMEM)
 		e = yk_validate_advise(net, data, batch);
 	if (e == 0)

@@ -90,7 +90,9 @@ static int phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run
 						.run = run, .folder = out, .resume = done > 0, .test = part[2].set,
 						.progress = draw, .arg = &bar };
 	double began = yk_seconds();
-	int err = done ? 0 : yoke_pipeline_fit_as(p, &fitting);
+	int err = yk_training_check(p, &training); // before any pass
+	if (!err && !done)
+		err = yoke_pipeline_fit_as(p, &fitting);
 	clear(&bar);
 	if (!err && !done) {
 		yoke_pipeline_stats(p, &s);
@@ -216,7 +218,7 @@ int yk_cmd_fit(int argc, char **argv)
 	if (!err && !out)
 		err = yk_fail(YOKE_EINVAL, "give out=, the folder of the run");
 	if (!err)
-		err = fit(&c, out, *resume == '1');
+		err = yk_fit_config_failed(&c, fit(&c, out, *resume == '1'));
 	yk_fit_config_fini(&c);
 	return yk_finish("fit", err ? yk_failed("fit") : YK_DONE);
 }
@@ -233,6 +235,7 @@ int yk_cmd_apply(int argc, char **argv)
 		return yk_usage("apply", "takes the folder of a run, out=FOLDER, data.cubes=, nodes=NAME,..");
 	in(path, argv[1], configuration);
 	int err = yk_fit_config_load(&c, path);
+	yk_fit_config_cubes_alone(&c);
 	if (!err)
 		err = arguments(&c, argc, argv, own, 3);
 	if (!err && (!out || strlen(nodes) > 500))
@@ -240,7 +243,7 @@ int yk_cmd_apply(int argc, char **argv)
 	if (!err && strcmp(format, "hdr") && strcmp(format, "npy") && strcmp(format, "png"))
 		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr, npy or png", format);
 	if (!err)
-		err = yk_fit_config_data(&c);
+		err = yk_fit_config_failed(&c, yk_fit_config_data(&c));
 	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c), *before = ctx ? yoke_use(ctx) : NULL;
 	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(&c) : NULL;
 	in(path, argv[1], states);

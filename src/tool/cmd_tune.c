@@ -340,7 +340,7 @@ static int only(struct yk_device *d, const char *name, const char *without)
 	struct yk_tuning_class c;
 
 	if (!yk_tuning_class_parse(name, &c))
-		return yk_usage("tune", "'%s' is no class, as contract.f32.nn.384x384x384x1 is",
+		return yk_usage("tune", "'%s' is no class, as contract.f32.nn.384x384x384x1 is, of a dtype, transpositions and M x N x K x matrices",
 				name);
 	alarm((unsigned)yk_param_int(&limit_setting) + 5);
 	return yk_tune_class(d, &c, without, stdout) < 0 ? yk_failed("tune") :

@@ -72,7 +72,7 @@ static int substitute(json_t *tree)
 
 int yk_fit_config_load(struct yk_fit_config *c, const char *path)
 {
-	*c = (struct yk_fit_config){ .root = NULL };
+	*c = (struct yk_fit_config){ .path = path };
 	c->root = yk_json_load(path);
 	if (!c->root)
 		return yk_error_last();
@@ -90,6 +90,16 @@ void yk_fit_config_fini(struct yk_fit_config *c)
 	free(c->name);
 	yoke_dataset_free(c->set);
 	yoke_dataset_free(c->files);
+}
+
+int yk_fit_config_failed(const struct yk_fit_config *c, int err)
+{
+	char text[2000];
+	snprintf(text, sizeof text, "%s", yoke_error());
+	if (!err || (strncmp(text, "pipeline: ", 10) && strncmp(text, "data: ", 6)))
+		return err;
+	yoke_error_clear();
+	return yk_fail(err, "%s: %s", c->path, text);
 }
 
 // ---- keys of the command line ----
@@ -116,6 +126,17 @@ static json_t *member(json_t *in, const char *name, const char *argument)
 	return NULL;
 }
 
+// The source that is given replaces the other one.
+static void take_turns(json_t *root, const char *argument)
+{
+	json_t *data = json_object_get(root, "data");
+	if (!strncmp(argument, "data.cubes=", 11) && json_is_string(json_object_get(data, "cubes")))
+		json_object_del(data, "synthetic");
+	if (!strncmp(argument, "data.synthetic=", 15) && json_is_string(json_object_get(data, "synthetic")))
+		for (int i = 0; i < 3; i++)
+			json_object_del(data, ((const char *[]){ "cubes", "labels", "masks" })[i]);
+}
+
 int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 {
 	char *copy = strdup(argument), *value = copy ? strchr(copy, '=') : NULL, *rest = copy, *name;
@@ -139,7 +160,17 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 			err = yk_fail(YOKE_EINVAL, "'%s': is not UTF-8", argument);
 	}
 	free(copy);
+	if (!err)
+		take_turns(c->root, argument);
 	return err;
+}
+
+void yk_fit_config_cubes_alone(struct yk_fit_config *c)
+{
+	static const char *const keys[] = { "labels", "masks", "cache" };
+	json_t *data = json_object_get(c->root, "data");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		json_object_del(data, keys[i]);
 }
 
 // ---- data ----
@@ -294,8 +325,7 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	if (err)
 		return err;
 	if (!*k.cubes == !*k.synthetic)
-		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic; data.%s=null takes that of the file out",
-			       *k.cubes ? "synthetic" : "cubes");
+		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic");
 	memcpy(c->split, k.split, sizeof c->split);
 	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, k.batch);
 	if (k.workers >= 0)

@@ -7,6 +7,7 @@
 #include "yoke-pipeline.h"
 
 struct yk_fit_config {
+	const char *path;  // of the file
 	json_t *root;      // all of it, as it is in force; without "data" it is the pipeline's
 	char **name;       // [samples]: of each cube's file, without folder and suffix
 	int64_t samples;
@@ -20,7 +21,12 @@ struct yk_fit_config {
 int yk_fit_config_load(struct yk_fit_config *, const char *path);
 void yk_fit_config_fini(struct yk_fit_config *);
 // "trainer.max_epochs=5", "nodes.pca.k=8": the value as JSON, or as text where it is none.  EINVAL: there is no such place.
+// Cubes take the place of drawn ones, and drawn ones that of cubes.
 int yk_fit_config_set(struct yk_fit_config *, const char *argument);
+// Takes out what training has beside cubes: labels, masks, a cache, before keys are set.
+void yk_fit_config_cubes_alone(struct yk_fit_config *);
+// Puts the name of the file before an error of its keys; err.
+int yk_fit_config_failed(const struct yk_fit_config *, int err);
 // Opens what "data" says.
 int yk_fit_config_data(struct yk_fit_config *);
 // A context as the rest's trainer says.

@@ -76,7 +76,7 @@
 	"something is wrong.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, attention, resolvent, train, memory, scaling, batch.  Figures are " \
+	"Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, scaling, batch.  Figures are " \
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
@@ -85,7 +85,7 @@
 	"  --json FILE   the figures as JSON, too\n" \
 	"  --html FILE   as a page, with plots over sizes\n" \
 	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand\n" \
-	"and MPI's own among processes, where there is one; keys ranks most (bytes), and --json.\n" \
+	"and MPI's own among processes, where there is one; keys ranks, spawn, most or bytes=LIST, and --json.\n" \
 	"fit: a pipeline fitted and trained, and where the time goes: workload=small, large or a file, devices=,\n" \
 	"loader_ms=, scale=batch, channels or side, count= (cubes of a scale), --json, and keys of yoke fit.\n"
 
@@ -223,13 +223,16 @@ const struct yk_command yk_commands[] = {
 	{ 0 },
 };
 
-// One line, whatever a message carries from outside.
+// One line, whatever a message carries from outside, and in one piece, as ranks say theirs at once.
 static void say(const char *command, const char *text)
 {
-	fprintf(stderr, "yoke%s%s: ", *command ? " " : "", command);
-	for (; *text; text++)
-		fputc(iscntrl((unsigned char)*text) ? '?' : *text, stderr);
-	fputc('\n', stderr);
+	char line[2200]; // an error is shorter
+	snprintf(line, sizeof line - 1, "yoke%s%s: %s", *command ? " " : "", command, text);
+	for (char *c = line; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+	strcat(line, "\n");
+	fputs(line, stderr);
 }
 
 int yk_usage(const char *command, const char *fmt, ...)

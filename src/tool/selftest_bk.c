@@ -477,11 +477,13 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	struct yoke_stats stats = { .size = sizeof stats };
 	const int64_t batch = t->micro;
 	double loss[2 * MANY], valid = NAN;
-	int e = yk_self_steps(t, 2 * MANY, loss);
+	int e = yoke_stats_reset_peaks();
 	if (e == 0)
-		e = yk_model_validate(t->net, t->data, NULL, t->batch, t->batch, NULL, NULL, &valid);
+		e = yk_self_steps(t, 2 * MANY, loss);
 	if (e == 0)
-		e = yoke_stats(&stats);
+		e = yoke_stats(&stats); // whose last plan is that of a step
+	if (e == 0)
+		e = yk_model_validate(t->net, t->data, NULL, NULL, t->batch, t->batch, NULL, NULL, &valid);
 	if (e < 0)
 		return e;
 	return yk_self_say(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables for people, of lists of JSON objects.
-#ifndef YK_TABLE_H
-#define YK_TABLE_H
+#ifndef YK_TOOL_TABLE_H
+#define YK_TOOL_TABLE_H
 
 #include "base/json.h"
 

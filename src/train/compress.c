@@ -13,6 +13,8 @@
 #include "graph/context.h"
 #include "train/ranks.h"
 #include "train/stages.h"
+#include "train/whole.h"
+#include "train/zero.h"
 
 enum { LEAST = 1024 }; // elements: smaller tensors are sent whole
 
@@ -210,6 +212,7 @@ int yk_compress_mean(struct yk_trainer *t)
 struct load {
 	const struct yk_trainer *t;
 	int states;
+	const int *own; // NULL, or of each state which of this stage's it is, -1: another's
 	float share; // of what each rank had before, by the count of ranks
 	yk_checkpoint_take_fn *put;
 	void *arg;
@@ -219,7 +222,7 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct load *l = arg;
 	if (i < l->states)
-		return l->put(l->arg, i, data, bytes);
+		return l->own && l->own[i] < 0 ? 0 : l->put(l->arg, l->own ? l->own[i] : i, data, bytes);
 	if (!l->t->compress)
 		return 0;
 	float *part = malloc(bytes + 1);
@@ -232,22 +235,38 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 	return e;
 }
 
-// Parameters that were sent in part, "error.NAME", behind the states; room for as many as there are.
-static int describe(const struct yk_parameters *ps, struct yk_host_tensor *to, char (*name)[160])
+// Of parameters as files have them those that were sent in part, "error.NAME"; room for as many as there are.
+static int describe(const struct yk_host_list *all, struct yk_host_tensor *to, char (*name)[160])
 {
 	int n = 0;
-	for (int i = 0; i < ps->count; i++) {
-		struct yk_host_tensor h = { .name = name[n], .dtype = yoke_f32 };
-		int64_t count = 1;
-		h.rank = yk_parameters_whole(ps, i, h.dims); // some of them may be cut here
-		for (int d = 0; d < h.rank; d++)
-			count *= h.dims[d];
+	for (int i = 0; i < all->count; i++) {
+		struct yk_host_tensor h = all->tensor[i];
+		const size_t count = yk_host_bytes(&h) / sizeof(float);
 		if (count < LEAST || count > INT32_MAX)
 			continue;
-		snprintf(name[n], sizeof name[n], "error.%s", ps->row[i].name);
+		snprintf(name[n], sizeof name[n], "error.%s", h.name);
+		h.name = name[n];
 		to[n++] = h;
 	}
 	return n;
+}
+
+// States and errors, in a file that has both.
+static int load_both(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck, const struct yk_host_list *states,
+		     const struct yk_host_list *weights, struct load *l)
+{
+	struct yk_host_tensor *all = calloc((size_t)(states->count + weights->count) + 1, sizeof *all);
+	char (*name)[160] = calloc((size_t)weights->count + 1, sizeof *name);
+	int e = all && name ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", weights->count);
+	l->states = states->count;
+	if (e == 0) {
+		memcpy(all, states->tensor, (size_t)states->count * sizeof *all);
+		const int n = states->count + describe(weights, all + states->count, name);
+		e = yk_whole_load(&t->grid, folder, ck, YK_CHECKPOINT_OPTIMIZER, n, all, take, l);
+	}
+	free(all);
+	free(name);
+	return e;
 }
 
 int yk_compress_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck,
@@ -256,28 +275,21 @@ int yk_compress_load(const struct yk_trainer *t, const char *folder, const struc
 	const char *had = json_string_value(json_object_get(ck->config, "compress")),
 		   *was = json_string_value(json_object_get(ck->config, "ranks"));
 	const double ranks = was ? strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
-	const struct yk_parameters *ps = &t->net->params;
-	struct load l = { .t = t, .states = states->count, .put = put, .arg = arg, .share = 1 };
+	const int each = yk_optim_states_each(t->config);
+	struct load l = { .t = t, .put = put, .arg = arg, .share = 1 };
+	struct yk_stages_list weights = { 0 }, whole = { 0 };
 	if (!had || !strcmp(had, "none"))
-		return yk_stages_load(t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, yk_optim_states_each(t->config), states, put, arg);
-	if (t->stages)
-		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with stages=1",
-			       folder);
-	if (t->stage > 2)
-		return yk_fail(YOKE_EINVAL, "%s: was trained with compress=topk, and has what was not sent yet: go on with zero=2 or "
-			       "less", folder);
+		return yk_stages_load(&t->grid, t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, each, states, put, arg);
 	if (ranks >= 1)
 		l.share = (float)(ranks / (t->group ? yoke_group_size(t->group) : 1));
-	struct yk_host_tensor *all = calloc((size_t)(states->count + ps->count) + 1, sizeof *all);
-	char (*name)[160] = calloc((size_t)ps->count + 1, sizeof *name);
-	int e = all && name ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
-	if (e == 0) {
-		memcpy(all, states->tensor, (size_t)states->count * sizeof *all);
-		const int n = states->count + describe(ps, all + states->count, name);
-		e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, n, all, take, &l);
-	}
-	free(all);
-	free(name);
+	int e = yk_whole_list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, &weights);
+	if (e == 0 && t->stages)
+		e = yk_stages_list(t->net, states, each, &whole);
+	l.own = whole.own;
+	if (e == 0)
+		e = load_both(t, folder, ck, t->stages ? &whole.l : states, &weights.l, &l);
+	yk_stages_list_free(&weights);
+	yk_stages_list_free(&whole);
 	return e;
 }
 

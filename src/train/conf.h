@@ -49,7 +49,7 @@
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
 	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
 	X(restarts, INT, YK_T, "0", 0, 1000, NULL, \
-	  "of spawn=process: how often those that are left go on from the last checkpoint when a rank dies or hangs") \
+	  "how often those that are left go on from the last checkpoint when a rank fails, dies or hangs") \
 	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "fewer ranks than these do not go on") \
 	X(zero, INT, YK_T, "0", 0, 3, NULL, \
 	  "what is shared out among ranks, each of which updates its share of the parameters: 1: the state of the " \
@@ -74,7 +74,7 @@
 	  "and with them its bits, at any number of ranks that divides them") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
-	  "passes over the text; above 0 it sets steps") \
+	  "passes over the text; above 0 it sets steps, but where those alone are an argument") \
 	X(schedule, CHOICE, YK_T, "cosine", 0, 0, \
 	  "cosine constant linear step exponential inverse_sqrt onecycle", \
 	  "how the learning rate falls after warm-up") \

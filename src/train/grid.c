@@ -4,11 +4,12 @@
 
 #include "train/grid.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/stages.h"
@@ -56,7 +57,7 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 		*to = yoke_group_split(g->all, (int)color, (int)at);
 	else if (color >= 0)
 		*to = yk_group_dry((uint32_t)size, (uint32_t)at, false);
-	return *to || color < 0 ? 0 : yoke_error_code();
+	return *to ? 0 : yoke_error_code(); // without a color there is none, and no error
 }
 
 // The first and the last of the stages.
@@ -69,23 +70,46 @@ static int part_ends(struct yk_grid *g)
 	return 0;
 }
 
+// Those on this machine, of which the first gives the number.
+static int part_near(struct yk_grid *g)
+{
+	const struct yk_route *r = g->all ? g->all->hub->route : NULL;
+	const int rank = g->all ? yoke_group_rank(g->all) : 0;
+	int first = 0;
+	if (!g->all || yk_current()->dry)
+		return 0;
+	while (r && first < rank && yk_route_away(r, (uint32_t)first))
+		first++;
+	g->near = r ? yoke_group_split(g->all, first, rank) : g->all;
+	if (!g->near)
+		return yoke_error_code();
+	if (yoke_group_size(g->near) > 1)
+		return 0;
+	yoke_group_free(g->near);
+	g->near = NULL;
+	return 0;
+}
+
 // Do all ranks mean the same layout?  Else what one of them does first is another's last.
 static int agree(const struct yk_grid *g, const char *split)
 {
-	enum { FACTS = 3 };
-	const int64_t mine[FACTS] = { g->stages, g->tensor, (int64_t)yk_hash(split, strlen(split), 0) };
-	static const char *const names[] = { "stages", "tensor" };
+	struct layout {
+		int64_t stages, tensor;
+		char split[256];
+	} mine = { .stages = g->stages, .tensor = g->tensor };
 	const int n = yoke_group_size(g->all);
-	int64_t *all = calloc((size_t)n, sizeof mine);
-	int e = all ? yoke_group_exchange(g->all, mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	for (int i = FACTS; i < FACTS * n && e == 0; i++) {
-		if (all[i] == all[i % FACTS])
-			continue;
-		if (i % FACTS == 2)
-			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in split=", i / FACTS);
-		else
-			e = yk_fail(YOKE_EINVAL, "rank 0 has %s=%lld, rank %d %s=%lld", names[i % FACTS],
-				    (long long)all[i % FACTS], i / FACTS, names[i % FACTS], (long long)all[i]);
+	struct layout *all = calloc((size_t)n, sizeof mine);
+	snprintf(mine.split, sizeof mine.split, "%s", split);
+	int e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	for (int i = 1; i < n && e == 0; i++) {
+		if (all[i].stages != all->stages)
+			e = yk_fail(YOKE_EINVAL, "rank 0 has stages=%lld, rank %d stages=%lld", (long long)all->stages, i,
+				    (long long)all[i].stages);
+		else if (all[i].tensor != all->tensor)
+			e = yk_fail(YOKE_EINVAL, "rank 0 has tensor=%lld, rank %d tensor=%lld", (long long)all->tensor, i,
+				    (long long)all[i].tensor);
+		else if (strcmp(all[i].split, all->split))
+			e = yk_fail(YOKE_EINVAL, "rank 0 has split=%s, rank %d split=%s", all->split, i, all[i].split);
 	}
 	free(all);
 	return e;
@@ -119,6 +143,8 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 		e = part(&g, g.tensor, g.d * g.stages + g.s, g.p, &g.over_tensor);
 	if (e == 0)
 		e = part_ends(&g);
+	if (e == 0)
+		e = part_near(&g);
 	if (e < 0)
 		yk_grid_leave(&g);
 	else
@@ -126,9 +152,20 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	return e;
 }
 
+uint64_t yk_grid_sent(const struct yk_grid *g)
+{
+	yoke_group *const part[] = { g->all, g->over_data, g->over_stages, g->over_tensor, g->near, g->stages > 2 ? g->ends : NULL };
+	struct yoke_group_state now = { .size = sizeof now };
+	uint64_t sent = 0;
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (part[i] && (i == 0 || part[i] != g->all) && yoke_group_state(part[i], &now) == 0)
+			sent += now.sent;
+	return sent;
+}
+
 void yk_grid_leave(struct yk_grid *g)
 {
-	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor, g->stages > 2 ? g->ends : NULL };
+	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor, g->near, g->stages > 2 ? g->ends : NULL };
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (part[i] != g->all)
 			yoke_group_free(part[i]);

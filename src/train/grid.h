@@ -14,6 +14,7 @@ struct yk_grid {
 	yoke_group *all;              // NULL: there is one rank
 	// Those that differ from this one in d, s or p alone, in its order; NULL: there are none.
 	yoke_group *over_data, *over_stages, *over_tensor;
+	yoke_group *near; // those of all on this machine; NULL: it is alone there
 	yoke_group *ends; // of a first or last stage both of them; NULL: it is another, or there is one
 };
 
@@ -26,6 +27,7 @@ int64_t yk_grid_data(const struct yk_config *);
 // By all ranks: the current context's place among them, and its groups.  In a dry context the others are not there, and
 // the stage is that of the grid which it fills.
 int yk_grid_join(const struct yk_config *, struct yk_grid *);
+uint64_t yk_grid_sent(const struct yk_grid *); // bytes of tensors, to others of any of the groups
 void yk_grid_leave(struct yk_grid *); // all zeros is fine
 
 #endif

@@ -5,6 +5,7 @@ libyokecore_la_SOURCES += \
 	src/train/ablate.h \
 	src/train/advice.c \
 	src/train/advice.h \
+	src/train/agree.c \
 	src/train/capable.c \
 	src/train/capable.h \
 	src/train/compare.c \
@@ -12,9 +13,11 @@ libyokecore_la_SOURCES += \
 	src/train/compress.c \
 	src/train/compress.h \
 	src/train/conf.c \
+	src/train/conf_means.c \
 	src/train/conf.h \
 	src/train/corpus.c \
 	src/train/corpus.h \
+	src/train/crew.c \
 	src/train/data_errors.c \
 	src/train/data_errors.h \
 	src/train/fit.c \
@@ -78,5 +81,7 @@ libyokecore_la_SOURCES += \
 	src/train/watcher.h \
 	src/train/which.c \
 	src/train/which.h \
+	src/train/whole.c \
+	src/train/whole.h \
 	src/train/zero.c \
 	src/train/zero.h

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/compress.h"
-#include "train/stages.h"
+#include "train/ranks.h"
 #include "train/steps.h"
-#include "train/tensor.h"
+#include "train/whole.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -82,10 +82,9 @@ static int log_step(struct yk_run *r)
 		return e;
 	}
 	m.shares = shares;
-	if (t->group) {
-		struct yoke_group_state s = { .size = sizeof s };
-		m.ranks = yoke_group_size(t->group);
-		m.sent = yoke_group_state(t->group, &s) == 0 ? s.sent : 0;
+	if (t->grid.all) {
+		m.ranks = yoke_group_size(t->grid.all);
+		yk_ranks_spent(t, &m.waited, &m.sent, &m.slowest);
 	}
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
@@ -149,10 +148,8 @@ static int validate(struct yk_run *r)
 		return 0;
 	const struct yk_trainer *t = r->trainer;
 	yoke_range_push("validate");
-	int e = yk_zero_whole(r->trainer);
-	if (e == 0)
-		e = yk_model_validate(t->net, t->data, t->group, t->batch, t->valid_windows, validate_on, r, &loss);
-	yk_zero_apart(r->trainer);
+	const int e = yk_model_validate(t->net, t->data, t->group, yk_zero_gathered(t), t->batch, t->valid_windows, validate_on, r,
+					&loss);
 	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || (!t->grid.all && atomic_load(&r->stop->signal)))
@@ -182,14 +179,15 @@ static int save(struct yk_run *r)
 {
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
-	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
-	if (e == 0 && r->trainer->cuts)
-		e = yk_cuts_collect(r->trainer);
-	if (e == 0 && r->trainer->stages)
-		e = yk_stages_collect(r->trainer);
+	int e = r->trainer->grid.all ? yk_ranks_alike(r->trainer, true) : 0;
 	if (e == 0)
 		e = yk_compress_mean(r->trainer);
+	if (e == 0)
+		e = yk_whole_begin(r->trainer);
+	if (e == 0 && !r->leads)
+		e = yk_whole_serve(r->trainer);
 	if (e < 0 || !r->leads) {
+		yk_whole_end(r->trainer);
 		r->saved = r->trainer->step;
 		return e;
 	}
@@ -200,10 +198,7 @@ static int save(struct yk_run *r)
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
 	yoke_range_pop();
-	if (r->trainer->cuts)
-		yk_cuts_drop(r->trainer);
-	if (r->trainer->stages)
-		yk_stages_drop(r->trainer);
+	yk_whole_end(r->trainer);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;
@@ -258,7 +253,7 @@ static void on_before(void *run)
 {
 	const struct yk_run *r = run;
 	if (r->trainer->grid.all)
-		yoke_scalar_set(r->trainer->wish, atomic_load(&r->stop->signal) != 0);
+		yk_ranks_say(r->trainer, atomic_load(&r->stop->signal) != 0);
 }
 
 static int on_asked(void *run)
@@ -304,6 +299,11 @@ static int on_after(void *run, bool good)
 	r->state.step = r->trainer->step;
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
+	if (good && r->trainer->grid.all && r->trainer->step == r->first + 1) { // its plans are made
+		const int e = yk_ranks_alike(r->trainer, false);
+		if (e < 0)
+			return e;
+	}
 	return good ? yk_watch_step(&r->watch, r->trainer->step, yk_trainer_data(r->trainer).waited) : 0;
 }
 

@@ -39,10 +39,17 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yk_zero_enter(t);
 	struct yk_passage x;
 	yk_stage_forward(t->net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
+	int n = t->net->params.count;
+	const int64_t *elements;
+	yoke_tensor **g = t->grad;
 	if (back)
-		yk_stage_backward(t->net, &x, x.out, t->net->params.count, t->net->params.var, t->grad);
+		yk_stage_backward(t->net, &x, x.out, n, t->net->params.var, g);
+	if (back && t->stage > 1 && !yoke_error_code()) { // no more of them than a bucket or two is ever whole
+		g = yk_zero_reduce(t);
+		n = yk_zero_buckets(t->zero, &elements);
+	}
 	if (!yoke_error_code())
-		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &x.out);
+		yoke_eval(back ? n : 1, back ? g : &x.out);
 	int e = yoke_scope_end(s);
 	yk_zero_leave(t);
 	return e < 0 ? e : peak_of(to);

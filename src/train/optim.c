@@ -128,7 +128,7 @@ void yk_optim_text(const char *name, char *to, size_t room)
 		}
 }
 
-struct yk_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t steps)
+struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t steps)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
 	const char *name = yk_config_str(c, YK_KEY_schedule);

@@ -24,7 +24,7 @@ int yk_optim_check(const struct yk_config *);
 // States of each parameter.
 int yk_optim_states_each(const struct yk_config *);
 // The schedule of a run of so many steps.
-struct yk_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
+struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
 // The keys of an optimizer that others may not have, with its defaults in `yoke train`: "lr=0.001 ..".
 void yk_optim_text(const char *kind, char *to, size_t room);
 

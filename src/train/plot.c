@@ -16,7 +16,7 @@ static int64_t step_of(int column, int columns, int64_t steps)
 	return columns < 2 ? 1 : 1 + (int64_t)((double)column * (double)(steps - 1) / (columns - 1) + 0.5);
 }
 
-void yk_run_plot(const struct yk_schedule *s, int64_t steps, struct yk_progress *p)
+void yk_run_plot(const struct yk_lr_schedule *s, int64_t steps, struct yk_progress *p)
 {
 	char row[HIGH][WIDE + 1];
 	double most = 0;

@@ -183,6 +183,8 @@ void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 	if (line && m->ranks) {
 		json_object_set_new(line, "ranks", json_integer((json_int_t)m->ranks));
 		json_object_set_new(line, "sent_bytes", json_integer((json_int_t)m->sent));
+		json_object_set_new(line, "ranks_wait_s", json_real(m->waited));
+		json_object_set_new(line, "slowest_rank", json_integer(m->slowest));
 	}
 	if (line && m->leaks)
 		json_object_set_new(line, "leaks", json_true());

@@ -3,8 +3,10 @@
 // logged step.  A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`: a logged step
 // (train) has step, loss, lr,
 // grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the data,
-// since the run began: with ranks, sent_bytes, what rank 0 sent to others; data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
-// data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors;
+// since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
+// data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors; with ranks how many they are,
+// sent_bytes and ranks_wait_s, what rank 0 sent to others and waited for them since the run began, and slowest_rank, which waited
+// least since the line before;
 // numbers that are not finite left out; a validation (valid) has step,
 // val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
 // before, pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes; the end of a run (report) has
@@ -31,7 +33,9 @@ struct yk_metrics {
 	const float *shares;  // of tokens, of each layer's experts; NULL: there are none
 	int64_t layers, experts;
 	int64_t ranks;        // 0: alone
-	uint64_t sent;        // bytes of tensors that this rank sent others since the run began
+	uint64_t sent;        // bytes of tensors that this rank sent others since the run began ..
+	double waited;        // .. and seconds that it waited for them
+	int slowest;          // the rank that waited least since the last line
 	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data-parallel training.
+// Ranks of a trainer: what they share out and say.  What they compare: agree.c; who starts them: crew.c.
 #include "config.h"
 
 #include "train/ranks.h"
@@ -7,26 +7,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "dist/adapt.h"
 #include "dist/process.h"
-#include "graph/context.h"
+#include "dist/segment.h"
+#include "observe/machine.h"
 #include "train/compress.h"
-#include "train/outname.h"
-#include "train/resume.h"
-#include "train/run.h"
 #include "train/stages.h"
 #include "train/zero.h"
 
 enum { FIRST_BUCKET = 1 << 20 }; // bytes, and 25 MiB, as in PyTorch's DDP (Li et al. 2020)
 YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .least = 1,
 	 .most = INT64_MAX);
-enum { GRACE = 900000000 }; // nanoseconds that processes have to end in once one of them has failed
+
+// Pages that processes share are taken as they are touched: where the control group has not so many, somebody would be killed then.
+static int check_memory(int64_t ranks)
+{
+	const double limit = yk_host_memory_limit(), shared = (double)yk_segment_least((uint32_t)ranks);
+	if (!(shared > limit))
+		return 0;
+	return yk_fail(YOKE_ENOMEM, "ranks=%lld that are processes share %.1f MiB, but their control group has %.1f MiB of memory; give "
+			       "it more, or fewer ranks, or spawn=thread", (long long)ranks, shared / 1048576, limit / 1048576);
+}
 
 // What processes cannot do each for itself; and the launcher's count.
 static int check_processes(const struct yk_config *c, int64_t ranks)
@@ -52,7 +57,7 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 		if (strcspn(at, ",") == 1 && *at == '-')
 			return yk_fail(YOKE_EINVAL, threads ? "data=- can be read once only; with restarts= name a file" :
 				       "data=- can be read by one process only; with ranks that are processes name a file");
-	return 0;
+	return threads ? 0 : check_memory(ranks);
 }
 
 int yk_ranks_check(const struct yk_config *c)
@@ -81,6 +86,119 @@ int yk_ranks_check(const struct yk_config *c)
 	return e ? e : check_processes(c, ranks);
 }
 
+// ---- the step record: what each has to say to all, behind each step ----
+
+enum { WISH, ADAPT, WAITED }; // to end; of rank 0, yk_adapt_wish; from there on each rank's seconds of waiting
+
+struct yk_ranks_says {
+	yoke_tensor *number[3]; // host scalars
+	yoke_tensor *place[3];  // [WAITED + ranks]: 1 where the number goes
+	yoke_tensor *all[2];    // what all said in the step before, in the last one
+	double before;          // seconds that this one had waited by then
+	double *waited;         // by rank, seconds since yk_ranks_slowest
+};
+
+static void says_free(struct yk_ranks_says *s)
+{
+	if (!s)
+		return;
+	for (int i = 0; i < 3; i++) {
+		yoke_free(s->number[i]);
+		yoke_free(s->place[i]);
+	}
+	yoke_free(s->all[0]);
+	yoke_free(s->all[1]);
+	free(s->waited);
+	free(s);
+}
+
+static int64_t says_count(const struct yk_trainer *t)
+{
+	return WAITED + yoke_group_size(t->grid.all);
+}
+
+static int says_make(struct yk_trainer *t)
+{
+	const int64_t n = says_count(t);
+	struct yk_ranks_says *s = t->says = calloc(1, sizeof *s);
+	float *one = calloc((size_t)n, sizeof *one);
+	if (s && one && (s->waited = calloc((size_t)n, sizeof *s->waited)))
+		for (int i = 0; i < 3; i++) {
+			const int64_t at = i == WAITED ? WAITED + yoke_group_rank(t->grid.all) : i;
+			one[at] = 1;
+			s->number[i] = yoke_keep(yoke_scalar(0));
+			s->place[i] = yoke_keep(yoke_from(yoke_f32, 1, &n, one));
+			one[at] = 0;
+		}
+	const bool good = s && s->waited;
+	free(one);
+	return good ? yoke_error_code() : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+}
+
+static double waited(const struct yk_trainer *t)
+{
+	struct yoke_group_state now = { .size = sizeof now };
+	return yoke_group_state(t->grid.all, &now) == 0 ? now.waited : 0;
+}
+
+void yk_ranks_say(struct yk_trainer *t, bool ends)
+{
+	struct yk_ranks_says *s = t->says;
+	const double now = waited(t);
+	yoke_scalar_set(s->number[WISH], ends);
+	yoke_scalar_set(s->number[WAITED], now - s->before);
+	if (t->group && t->group->adapt && yoke_group_rank(t->grid.all) == 0) {
+		char line[200];
+		yoke_scalar_set(s->number[ADAPT], yk_adapt_wish(t->group->adapt, t->step, line, sizeof line));
+		if (*line)
+			yk_info("dist", "step %lld: %s", (long long)t->step, line);
+	}
+	s->before = now;
+}
+
+static yoke_tensor *said(const struct yk_ranks_says *s)
+{
+	yoke_tensor *sum = yoke_mul(s->place[0], s->number[0]);
+	for (int i = 1; i < 3; i++)
+		sum = yoke_add(sum, yoke_mul(s->place[i], s->number[i]));
+	return sum;
+}
+
+int yk_ranks_hear(struct yk_trainer *t)
+{
+	struct yk_ranks_says *s = t->says;
+	const int64_t n = says_count(t);
+	float *all = s->all[0] ? calloc((size_t)n, sizeof *all) : NULL;
+	int e = !s->all[0] ? 0 : all ? yoke_read(s->all[0], all, (size_t)n * sizeof *all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	yoke_free(s->all[0]);
+	s->all[0] = s->all[1];
+	s->all[1] = NULL;
+	if (e == 0 && all) {
+		t->ends |= all[WISH] > 0;
+		for (int64_t r = WAITED; r < n; r++)
+			s->waited[r - WAITED] += (double)all[r];
+		if (t->group && t->group->adapt)
+			yk_adapt_heed(t->group->adapt, (uint32_t)all[ADAPT]);
+	}
+	free(all);
+	return e;
+}
+
+void yk_ranks_spent(struct yk_trainer *t, double *seconds, uint64_t *sent, int *slowest)
+{
+	struct yk_ranks_says *s = t->says;
+	const int n = yoke_group_size(t->grid.all);
+	*seconds = waited(t);
+	*sent = yk_grid_sent(&t->grid);
+	*slowest = 0;
+	for (int r = 1; r < n; r++)
+		if (s->waited[r] < s->waited[*slowest])
+			*slowest = r;
+	memset(s->waited, 0, (size_t)n * sizeof *s->waited);
+}
+
+// ---- joining ----
+
 int yk_ranks_join(struct yk_trainer *t)
 {
 	const int e = yk_grid_join(t->config, &t->grid);
@@ -90,30 +208,29 @@ int yk_ranks_join(struct yk_trainer *t)
 	t->stage = t->group ? (int)yk_config_int(t->config, YK_KEY_zero) : 0;
 	t->first = t->grid.d * (t->stage < 2 ? t->accumulate : 1);
 	t->stride = t->stage < 2 ? 1 : t->grid.data;
-	t->wish = yoke_keep(yoke_scalar(0));
-	return t->wish ? 0 : yoke_error_code();
+	if (t->group && yk_adapt_asked() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->hub->node)))
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	return says_make(t);
 }
 
 void yk_ranks_leave(struct yk_trainer *t)
 {
-	yoke_free(t->wish);
-	yoke_free(t->wished[0]);
-	yoke_free(t->wished[1]);
-	t->wish = t->wished[0] = t->wished[1] = NULL;
+	says_free(t->says);
+	t->says = NULL;
 	yk_grid_leave(&t->grid);
 	t->group = NULL;
 }
 
-int yk_ranks_start(const struct yk_trainer *t)
+int yk_ranks_start(const struct yk_trainer *t, int first, int end)
 {
-	const struct yk_parameters *ps = &t->net->params;
-	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
+	const int n = end - first;
+	yoke_tensor *const *var = t->net->params.var + first, **to = calloc((size_t)n + 1, sizeof *to);
 	if (!to)
 		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
 	yoke_scope *s = yoke_scope_begin("start");
-	int e = yoke_broadcast_list(t->group, 0, ps->count, ps->var, to);
-	for (int i = 0; i < ps->count && e == 0; i++)
-		e = yoke_assign(ps->var[i], to[i]);
+	int e = n ? yoke_broadcast_list(t->group, 0, n, var, to) : 0;
+	for (int i = 0; i < n && e == 0; i++)
+		e = yoke_assign(var[i], to[i]);
 	if (e == 0)
 		e = yoke_eval(0, NULL);
 	const int ended = yoke_scope_end(s);
@@ -171,20 +288,20 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 	}
 	if (t->stage > 0 && in_part)
 		yk_zero_cut(t);
-	yoke_tensor *wish = yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish);
+	yoke_tensor *own = said(t->says), **to = &t->says->all[1];
 	if (t->stage < 2 && t->group == t->grid.all) { // in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
-						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), wish }, 0));
+						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
-		t->wished[1] = yoke_keep(yoke_slice(all, 0, 1, 2, 1));
+		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + says_count(t), 1));
 	} else { // of stage 2 the loss is that of all already
 		if (t->stage < 2 && t->group && has_loss)
 			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
 		if (t->stages)
 			*loss = yk_stages_tell(t, *loss);
-		t->wished[1] = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, wish));
+		*to = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, own));
 	}
-	return e ? e : t->wished[1] ? 0 : yoke_error_code();
+	return e ? e : *to ? 0 : yoke_error_code();
 }
 
 yoke_tensor **yk_ranks_part(struct yk_trainer *t, yoke_tensor **loss)
@@ -195,65 +312,41 @@ yoke_tensor **yk_ranks_part(struct yk_trainer *t, yoke_tensor **loss)
 	return yk_zero_reduce(t);
 }
 
-int yk_ranks_hear(struct yk_trainer *t)
+// The first of the ranks takes in what the others have to say; to[r - 1], for free().
+static int take_events(yoke_group *g, const uint64_t *bytes, char **to)
 {
-	float wishes = 0;
-	int e = t->wished[0] ? yoke_read(t->wished[0], &wishes, sizeof wishes) : 0;
-	yoke_free(t->wished[0]);
-	t->wished[0] = t->wished[1];
-	t->wished[1] = NULL;
-	t->ends |= wishes > 0;
+	int e = 0;
+	for (int r = 1; r < yoke_group_size(g) && e == 0; r++) {
+		to[r - 1] = malloc(bytes[r]);
+		e = to[r - 1] ? yk_group_recv(g, (uint32_t)r, to[r - 1], bytes[r]) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+	}
 	return e;
 }
 
-// ---- what they have to have in common ----
-
-struct creed {
-	uint64_t version, config, data;
-	int64_t step;
-	uint64_t device;
-};
-
-// Of what kernels its numbers come.  0: nobody else has a copy of a parameter, or its one owner sends it to those who do.
-static uint64_t device_hash(const struct yk_trainer *t)
+int yk_ranks_trace(const struct yk_trainer *t, struct yk_profile *p, const char *path)
 {
-	const struct yk_device *d = yk_current()->device;
-	char text[sizeof d->info.driver + 64];
-	const bool copies = t->grid.tensor > 1 || (t->grid.stages > 1 && yk_config_int(t->config, YK_KEY_tied));
-	if (!copies && (t->stage > 0 || t->grid.data < 2))
-		return 0;
-	snprintf(text, sizeof text, "%s %u %s", d->backend->table.name, d->info.kind, d->info.driver);
-	return yk_hash(text, strlen(text), 0);
-}
-
-int yk_ranks_agree(const struct yk_trainer *t)
-{
-	static const char *const words[] = {
-		"version of yoke", "configuration", "data", "step of the checkpoint",
-		("device (its kind, driver or instruction set), and what each updates for itself would drift apart: zero=1 has one "
-		 "owner for each parameter, but for what tensor= and the ends of stages= (tied=1) have twice"),
-	};
-	const char *version = yoke_version();
-	const int n = yoke_group_size(t->grid.all);
-	if (yk_current()->dry) // the others are not there
-		return 0;
-	json_t *o = yk_config_json(t->config);
-	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
-	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step, .device = device_hash(t) };
-	uint64_t *all = calloc((size_t)n, sizeof mine);
-	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	if (e == 0) {
-		mine.config = yk_hash(text, strlen(text), 0);
-		mine.data = t->data ? yk_data_fingerprint(t->data) : 0;
-		e = yoke_group_exchange(t->grid.all, &mine, sizeof mine, all);
-	}
-	const int facts = sizeof mine / sizeof *all;
-	for (int i = facts; i < n * facts && e == 0; i++)
-		if (all[i] != all[i % facts])
-			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their %s", i / facts, words[i % facts]);
+	yoke_group *g = t->grid.all;
+	const int n = yoke_group_size(g), rank = yoke_group_rank(g);
+	uint64_t mine = yk_profile_began(p), *all = calloc((size_t)n, sizeof *all), first = mine;
+	char **other = calloc((size_t)n, sizeof *other), *own = NULL;
+	int e = all && other ? yoke_group_exchange(g, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+	for (int r = 0; r < n && e == 0; r++)
+		first = all[r] < first ? all[r] : first;
+	yk_profile_rank(p, rank, n, mine - first);
+	if (e == 0 && rank > 0)
+		e = (own = yk_profile_events(p)) ? 0 : yoke_error_code();
+	mine = own ? strlen(own) + 1 : 0;
+	if (e == 0)
+		e = yoke_group_exchange(g, &mine, sizeof mine, all);
+	if (e == 0)
+		e = rank > 0 ? yk_group_send(g, 0, own, mine) : take_events(g, all, other);
+	if (e == 0 && rank == 0)
+		e = yk_profile_trace_ranks(p, path, n - 1, other);
+	for (int r = 0; r < n && other; r++)
+		free(other[r]);
+	free(other);
+	free(own);
 	free(all);
-	free(text);
-	json_decref(o);
 	return e;
 }
 
@@ -281,193 +374,4 @@ int yk_ranks_settle(struct yk_config *c)
 	while (n > unit && parts != YK_AUTO && parts % (n / unit))
 		n -= unit;
 	return n < 0 ? n : yk_config_settle(c, YK_KEY_ranks, n);
-}
-
-// ---- as threads or processes ----
-
-bool yk_ranks_spawns(const struct yk_config *c)
-{
-	uint32_t rank, ranks;
-	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_place(&rank, &ranks);
-}
-
-// The configuration as ranks will have it: of a run that goes on, with what its checkpoint says.
-static int complete(const struct yk_config *c, struct yk_config *to)
-{
-	struct yk_checkpoint ck;
-	bool resumes = false;
-	char *out = NULL;
-	int e = yk_config_with(c, 0, NULL, to);
-	if (e < 0)
-		return e;
-	e = yk_out_name(to, &out);
-	if (e == 0)
-		e = yk_ranks_settle(to);
-	if (e == 0)
-		e = yk_resume_open(to, out, &ck, &resumes);
-	if (resumes)
-		yk_checkpoint_fini(&ck);
-	if (e == 0)
-		e = yk_config_check(to);
-	if (e < 0)
-		yk_config_fini(to);
-	free(out);
-	return e;
-}
-
-// The command's words as one rank has them, with another count of ranks behind a restart.
-struct words {
-	char **word, name[8], ranks[32], parts[32], resume[16];
-};
-
-static bool is_key(const char *word, const char *key)
-{
-	const size_t n = strlen(key);
-	return !strncasecmp(word, key, n) && word[n] == '=';
-}
-
-static int words_make(struct words *w, int argc, char *const argv[])
-{
-	w->word = calloc((size_t)argc + 5, sizeof *w->word);
-	if (!w->word)
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	snprintf(w->name, sizeof w->name, "yoke");
-	w->word[0] = w->name;
-	memcpy(w->word + 1, argv, (size_t)argc * sizeof *w->word);
-	return 0;
-}
-
-static void words_set(struct words *w, int64_t ranks, int64_t parts)
-{
-	size_t n = 0;
-	for (size_t i = 0; w->word[i]; i++)
-		if (!is_key(w->word[i], "ranks") && !is_key(w->word[i], "parts") && !is_key(w->word[i], "resume"))
-			w->word[n++] = w->word[i];
-	snprintf(w->ranks, sizeof w->ranks, "ranks=%lld", (long long)ranks);
-	snprintf(w->parts, sizeof w->parts, "parts=%lld", (long long)parts);
-	snprintf(w->resume, sizeof w->resume, "resume=auto");
-	w->word[n++] = w->ranks;
-	w->word[n++] = w->parts;
-	w->word[n++] = w->resume;
-	w->word[n] = NULL;
-}
-
-// The most ranks, of so many, a multiple of `unit`, that give the bits of all: each has 2^k parts of a step.  0: too few.
-static int64_t go_on_with(int64_t left, int64_t least, int64_t parts, int64_t unit)
-{
-	for (int64_t data = left / unit; data > 0 && data * unit >= least; data--)
-		if (parts % data == 0 && !((parts / data) & (parts / data - 1)))
-			return data * unit;
-	return 0;
-}
-
-// Where so many ranks are lost: how many others go on, of which it says so.  0: they do not.
-static int64_t others(const struct yk_config *c, int64_t ranks, int64_t lost, int64_t parts, int64_t again)
-{
-	const int64_t restarts = yk_config_int(c, YK_KEY_restarts);
-	if (!lost || again > restarts)
-		return 0;
-	ranks = go_on_with(ranks - lost, yk_config_int(c, YK_KEY_min_ranks), parts, yk_grid_unit(c));
-	if (ranks)
-		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
-			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);
-	return ranks;
-}
-
-static int64_t parts_of(const struct yk_config *c)
-{
-	const int64_t parts = yk_config_int(c, YK_KEY_parts);
-	return parts == YK_AUTO ? yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate) : parts;
-}
-
-static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t *set)
-{
-	const int64_t parts = parts_of(c);
-	int64_t ranks = yk_config_int(c, YK_KEY_ranks);
-	for (int64_t again = 1;; again++) {
-		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
-		const int e = yk_spawn((int)ranks, w->word, &launch);
-		if (e < 0 && launch.signals > 1)
-			_exit(128 + launch.signal);
-		if (e == 0 || launch.signals || !(ranks = others(c, ranks, launch.lost, parts, again)))
-			return e;
-		yoke_error_clear();
-		words_set(w, ranks, parts);
-	}
-}
-
-// The words and the whole configuration of children; both are the caller's.
-static int prepare(const struct yk_config *c, int argc, char *const argv[], struct yk_config *all, struct words *w)
-{
-	int e = words_make(w, argc, argv);
-	if (e < 0)
-		return e;
-	e = complete(c, all);
-	if (e < 0)
-		free(w->word);
-	return e;
-}
-
-int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
-{
-	sigset_t set, old;
-	struct yk_config all;
-	struct words w;
-	int e = prepare(c, argc, argv, &all, &w);
-	if (e < 0)
-		return e;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &set, &old);
-	e = spawn_all(&all, &w, &set);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	yk_config_fini(&all);
-	free(w.word);
-	return e;
-}
-
-int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
-{
-	struct yk_config all, again;
-	struct words w;
-	int lost = 0;
-	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_place(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
-		return yk_train(c, NULL);
-	int e = prepare(c, argc, argv, &all, &w);
-	if (e < 0)
-		return e;
-	const int64_t parts = parts_of(&all);
-	int64_t ranks = yk_config_int(&all, YK_KEY_ranks);
-	e = yk_train(c, &lost);
-	for (int64_t n = 1; e < 0 && (ranks = others(&all, ranks, lost, parts, n)); n++) {
-		yoke_error_clear();
-		words_set(&w, ranks, parts);
-		int count = 2;
-		while (w.word[count])
-			count++;
-		e = yk_config_init(&again, YK_T);
-		if (e == 0)
-			e = yk_config_arguments(&again, count - 2, w.word + 2);
-		lost = 0;
-		if (e == 0)
-			e = yk_train(&again, &lost);
-		yk_config_fini(&again);
-	}
-	yk_config_fini(&all);
-	free(w.word);
-	return e;
-}
-
-bool yk_ranks_leads(void)
-{
-	uint32_t rank = 0, ranks;
-	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
-}
-
-int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)
-{
-	uint32_t rank, n;
-	return yk_process_place(&rank, &n) ? yk_process_run(NULL, fn, arg) :
-					     yoke_group_run((int)ranks, NULL, fn, arg);
 }

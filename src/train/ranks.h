@@ -3,12 +3,13 @@
 #ifndef YK_TRAIN_RANKS_H
 #define YK_TRAIN_RANKS_H
 
+#include "observe/profile.h"
 #include "train/trainer.h"
 
 // The trainer's place among the ranks of the current context; alone it has none.
 int yk_ranks_join(struct yk_trainer *);
-// All ranks get rank 0's parameters.
-int yk_ranks_start(const struct yk_trainer *);
+// All ranks get rank 0's parameters first .. end - 1.
+int yk_ranks_start(const struct yk_trainer *, int first, int end);
 // Behind each part: what its gradients are added as, t->grad or, of stage 2, shares of all ranks' sums; the loss too is that
 // of all then.
 yoke_tensor **yk_ranks_part(struct yk_trainer *, yoke_tensor **loss);
@@ -17,8 +18,13 @@ yoke_tensor **yk_ranks_part(struct yk_trainer *, yoke_tensor **loss);
 int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
 // A gradient as it goes between ranks: wire=.
 yoke_tensor *yk_ranks_narrow(const struct yk_trainer *, yoke_tensor *gradient);
-// Behind a step: hears what all wished in the one before it, for which it waits; sets t->ends.
+// Before a step: whether this one wants to end behind it, and how long it has waited for the others.
+void yk_ranks_say(struct yk_trainer *, bool ends);
+// Behind a step: hears what all said in the one before it, for which it waits; sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
+// Since the run began: seconds that this rank waited for what all do together, bytes of tensors that it sent; and which
+// rank waited least since the last call, so that the others waited for it.
+void yk_ranks_spent(struct yk_trainer *, double *seconds, uint64_t *sent, int *slowest);
 // Bytes that a bucket ends behind; the first one that is summed is small, to begin early.
 size_t yk_ranks_room(bool first);
 // Parameters of one bucket, which ends before `end`: the first of them.
@@ -26,6 +32,12 @@ int yk_ranks_bucket(const struct yk_parameters *, int end);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
 // EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
 int yk_ranks_agree(const struct yk_trainer *);
+// EINVAL: since then some kernels were left out on one alone.  EMISMATCH: of parameters that several update for themselves they
+// have other bits.  By all of them, behind a step.
+int yk_ranks_alike(const struct yk_trainer *, bool parameters);
+
+// By all ranks, at the end: of their profiles one trace, which rank 0 writes; path is its.
+int yk_ranks_trace(const struct yk_trainer *, struct yk_profile *, const char *path);
 
 // ranks=auto becomes a number: that of the devices like the best one, or the largest below that divides the parts
 // that are given.  Sets the settings of the configuration then.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/shared.h"
 #include "train/grid.h"
+#include "train/ranks.h"
 #include "train/which.h"
 
 static int busy_folder(const char *out)
@@ -47,13 +48,22 @@ static int batch_take(struct yk_config *c, const struct yk_config *was)
 	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
 }
 
-// Parts of a step: as many as when the run began, on however many ranks; or by accumulate, where that is given anew.
-static int parts_take(struct yk_config *c, const struct yk_config *was, bool anew)
+static int64_t parts_of(const struct yk_config *c)
 {
-	const struct yk_config *by = anew ? c : was;
+	return yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate);
+}
+
+// Ranks, and parts of a step: as many as when the run began, on however many ranks, of which `auto` takes as many as divide
+// them; or by accumulate, where that is given anew.
+static int parts_take(struct yk_config *c, const struct yk_config *was, bool given)
+{
 	const int64_t parts = yk_config_int(was, YK_KEY_parts);
-	return yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO && !anew ? parts :
-				yk_grid_data(by) * yk_config_int(by, YK_KEY_accumulate));
+	const bool anew = !given && yk_config_asked(c, YK_KEY_accumulate);
+	int e = given ? 0 : anew ? yk_config_settle_text(c, YK_KEY_parts, "auto") :
+			    yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO ? parts : parts_of(was));
+	if (e == 0)
+		e = yk_ranks_settle(c);
+	return e == 0 && anew ? yk_config_settle(c, YK_KEY_parts, parts_of(c)) : e;
 }
 
 int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
@@ -85,19 +95,19 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 			       "give its folder as out",
 			       out);
 	if (!exists)
-		return 0;
+		return yk_ranks_settle(c);
 	int e = yk_checkpoint_open(out, ck);
 	if (e < 0)
 		return e;
 	*resumes = true;
 	if ((e = yk_config_init(&was, YK_T)) < 0)
 		return e;
-	const bool given = yk_config_given(c, YK_KEY_parts), anew = yk_config_given(c, YK_KEY_accumulate);
+	const bool given = yk_config_given(c, YK_KEY_parts);
 	e = yk_config_take(&was, ck->config, out);
 	if (e == 0)
 		e = yk_config_take(c, ck->config, out);
-	if (e == 0 && !given)
-		e = parts_take(c, &was, anew);
+	if (e == 0)
+		e = parts_take(c, &was, given);
 	if (e == 0)
 		e = batch_take(c, &was);
 	yk_config_fini(&was);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "data/loader.h"
 #include "dist/process.h"
+#include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/ranks.h"
@@ -72,7 +73,7 @@ static int report(struct yk_run *r, bool stopped)
 	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
 		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
-	e = yk_profile_trace(r->profile, path);
+	e = r->trainer->grid.all ? yk_ranks_trace(r->trainer, r->profile, path) : yk_profile_trace(r->profile, path);
 	if (e == 0)
 		yk_run_record_profile(r, path);
 	return e;
@@ -177,6 +178,13 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	return e;
 }
 
+// Is it profile=1?
+static bool watches_all(const struct yk_config *c)
+{
+	struct yk_watch w = { 0 };
+	return yk_watch_check(&w, c) == 0 && w.whole;
+}
+
 // What all ranks begin with.  The configuration is read only: a trainer settles keys in a copy of its own.
 struct crew {
 	struct yk_run *lead;
@@ -201,11 +209,28 @@ static int follow(const struct crew *all, struct yk_config *c)
 		intervals(&r, c);
 		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->grid.all);
 	}
+	if (e == 0 && watches_all(c) && !(r.profile = yk_profile_new(true)))
+		e = yoke_error_code();
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);
+	if (e == 0 && r.profile && r.trainer->step > r.first) // as the one that leads reports
+		e = yk_ranks_trace(r.trainer, r.profile, NULL);
+	yk_profile_free(r.profile);
 	yk_watch_fini(&r.watch);
 	yk_trainer_free(r.trainer);
 	return e;
+}
+
+// What the rank did last with the others, beside the run, if there is a folder of it.
+static void record(const yoke_group *world, const char *out)
+{
+	char path[4096];
+	struct yk_error_aside *aside = yk_error_aside();
+	snprintf(path, sizeof path, "%s/ranks-%d.jsonl", out, yoke_group_rank(world));
+	if (access(out, W_OK) == 0)
+		yk_ranks_record(world->queue, path);
+	yoke_error_clear();
+	yk_error_back(aside);
 }
 
 static int member(yoke_group *world, void *arg)
@@ -217,6 +242,8 @@ static int member(yoke_group *world, void *arg)
 		return e;
 	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) : follow(all, &own);
 	yk_config_fini(&own);
+	if (e < 0)
+		record(world, all->lead->out);
 	if (yk_run_lost(e)) {
 		yk_device_lose(yk_current()->device);
 		atomic_fetch_add(all->lost, 1);
@@ -249,8 +276,6 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 	int lock = -1;
 	int e = r->leads ? yk_resume_lock(out, &lock) : 0;
 	if (e == 0)
-		e = yk_ranks_settle(c);
-	if (e == 0)
 		e = yk_resume_open(c, out, &ck, &resumes);
 	if (e == 0)
 		e = yk_config_check(c);
@@ -267,6 +292,8 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 		e = divide(ranks);
 	if (e == 0 && r->leads)
 		e = yk_watch_init(&r->watch, c);
+	else if (e == 0 && watches_all(c))
+		yk_profile_prepare();
 	if (e == 0 && ranks > 1 && !(r->corpus = yk_corpus_new()))
 		e = yoke_error_code();
 	if (e == 0)

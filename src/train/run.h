@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of training: `yoke train`.
-#ifndef YK_RUN_H
-#define YK_RUN_H
+#ifndef YK_TRAIN_RUN_H
+#define YK_TRAIN_RUN_H
 
 #include "observe/profile.h"
 #include "train/data_errors.h"
@@ -72,7 +72,7 @@ void yk_run_say_progress(struct yk_run *, const struct yk_config *); // from now
 // The device, the text and the memory; from: the checkpoint it goes on from, NULL: none.
 int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
 // plot=1: the learning rate of all steps, as a curve of characters.
-void yk_run_plot(const struct yk_schedule *, int64_t steps, struct yk_progress *);
+void yk_run_plot(const struct yk_lr_schedule *, int64_t steps, struct yk_progress *);
 // Where the model is, the last losses, what to run next.
 void yk_run_say_end(struct yk_run *);
 

@@ -92,9 +92,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			"nothing about text to come, and generate refuses the model; bk_side=left does not");
 	if (*t->batch_why)
 		yk_progress_say(&r->progress, "%s", t->batch_why);
+	const char *limit = yk_config_str(c, YK_KEY_memory);
 	if (t->foretold)
-		yk_progress_say(&r->progress, "memory=%s: the run is to take %.4g MiB at most", yk_config_str(c, YK_KEY_memory),
-				(double)t->foretold / (1 << 20));
+		yk_progress_say(&r->progress, "%s%s%s is to take %.4g MiB at most", *limit ? "memory=" : "", limit,
+				t->grid.all ? *limit ? ": a rank" : "a rank" : ": the run", (double)t->foretold / (1 << 20));
 	if (from)
 		say_resumed(r, c, from);
 	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))

@@ -5,9 +5,6 @@
 #include "train/snapshot.h"
 
 #include "train/compress.h"
-#include "train/stages.h"
-#include "train/tensor.h"
-#include "train/zero.h"
 
 int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 {
@@ -22,15 +19,9 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 	if (e == 0 && t->scaler)
 		e = yoke_scaler_save(t->scaler, &s.scaler);
 	if (e == 0)
-		e = t->stages ? yk_stages_weights(t->stages, &s.model) :
-		    t->cuts ? yk_cuts_weights(t->cuts, &s.model) :
-		    t->stage > 2 ? yk_zero_weights(t->zero, &s.model) :
-				   yk_host_list_read(t->kept, &s.model);
+		e = yk_host_list_read(t->kept, &s.model);
 	if (e == 0)
-		e = t->stages ? yk_stages_states(t->stages, &s.states) :
-		    t->cuts ? yk_cuts_states(t->cuts, &s.states) :
-		    t->zero ? yk_zero_states(t->zero, &s.states) :
-			      yk_host_list_read(yk_optim_states(t->optim), &s.states);
+		e = yk_host_list_read(yk_optim_states(t->optim), &s.states);
 	if (e == 0 && t->compress)
 		e = yk_host_list_read(yk_compress_errors(t->compress), &s.errors);
 	yk_snapshot_fini(e == 0 ? to : &s);

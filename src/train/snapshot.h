@@ -13,7 +13,7 @@ struct yk_snapshot { // all zeros: none
 	struct yk_host_list model, states, errors; // errors: of compress; named by the trainer they were taken of
 };
 
-// Waits for the trainer's last step; ERANGE when that was not finite.  On failure the snapshot is as
+// Of one that has no ranks.  Waits for its last step; ERANGE when that was not finite.  On failure the snapshot is as
 // it was.
 int yk_snapshot_take(struct yk_snapshot *, struct yk_trainer *);
 // Into a trainer of the same configuration, on whatever device.

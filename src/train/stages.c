@@ -10,35 +10,14 @@
 
 #include "base/error.h"
 #include "dist/turns.h"
-#include "train/tensor.h"
-#include "train/zero.h"
+#include "train/whole.h"
 #include "yoke-observe.h"
-
-enum { CHUNK = 1 << 22 }; // bytes that a stage hands over at a time
-
-// A list of this stage's as one of all stages': names and shapes, and in `own` which of the list each is, -1: another stage's.
-// Those of other parameters are named as those of the first one here.
-struct whole {
-	struct yk_host_list l;
-	int *own;
-};
 
 struct yk_stages {
 	enum yk_pipeline how;
 	int copy;                       // the parameter that first and last stage have both, -1: there is none here
 	struct yk_optim_tensor *tensor; // of all stages
-	struct whole weights, states;   // with their values, on rank 0, since yk_stages_collect
 };
-
-static void whole_free(struct whole *w)
-{
-	for (int k = 0; k < w->l.count; k++)
-		if (w->own[k] < 0)
-			free((char *)(uintptr_t)w->l.tensor[k].name);
-	yk_host_list_free(&w->l);
-	free(w->own);
-	*w = (struct whole){ 0 };
-}
 
 int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const struct yk_model_shape *s)
 {
@@ -89,12 +68,15 @@ int yk_stages_new(struct yk_trainer *t)
 	return 0;
 }
 
+int yk_stages_copy(const struct yk_trainer *t)
+{
+	return t->stages->copy;
+}
+
 void yk_stages_free(struct yk_stages *x)
 {
 	if (!x)
 		return;
-	whole_free(&x->weights);
-	whole_free(&x->states);
 	free(x->tensor);
 	free(x);
 }
@@ -211,10 +193,20 @@ static char *name_like(const char *name, const char *of, const char *now)
 	return to;
 }
 
-static int whole_of(const struct yk_network *n, const struct yk_host_list *l, int each, struct whole *to)
+void yk_stages_list_free(struct yk_stages_list *w)
+{
+	for (int k = 0; k < w->l.count; k++)
+		if (w->own[k] < 0)
+			free((char *)(uintptr_t)w->l.tensor[k].name);
+	yk_host_list_free(&w->l);
+	free(w->own);
+	*w = (struct yk_stages_list){ 0 };
+}
+
+int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int each, struct yk_stages_list *to)
 {
 	const int numbers = l->count - each * n->params.count, all = numbers + each * (int)n->alls;
-	struct whole w = { .l.tensor = calloc((size_t)all + 1, sizeof *w.l.tensor), .own = calloc((size_t)all + 1, sizeof *w.own) };
+	struct yk_stages_list w = { .l.tensor = calloc((size_t)all + 1, sizeof *w.l.tensor), .own = calloc((size_t)all + 1, sizeof *w.own) };
 	bool good = w.l.tensor && w.own;
 	for (int k = 0; k < all && good; k++) {
 		const struct yk_network_parameter *p = k < numbers ? NULL : &n->all[(k - numbers) / each];
@@ -236,12 +228,12 @@ static int whole_of(const struct yk_network *n, const struct yk_host_list *l, in
 		*to = w;
 		return 0;
 	}
-	whole_free(&w);
+	yk_stages_list_free(&w);
 	return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", all);
 }
 
 struct load {
-	const struct whole *w;
+	const struct yk_stages_list *w;
 	yk_checkpoint_take_fn *take;
 	void *arg;
 };
@@ -252,139 +244,15 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 	return l->w->own[i] < 0 ? 0 : l->take(l->arg, l->w->own[i], data, bytes);
 }
 
-int yk_stages_load(const struct yk_network *n, const char *folder, const struct yk_checkpoint *ck, int part, int each,
+int yk_stages_load(const struct yk_grid *g, const struct yk_network *n, const char *folder, const struct yk_checkpoint *ck, int part, int each,
 		   const struct yk_host_list *l, yk_checkpoint_take_fn *fn, void *arg)
 {
-	struct whole w = { 0 };
+	struct yk_stages_list w = { 0 };
 	if (n->stage.of == 1)
-		return yk_checkpoint_load(folder, ck, part, l->count, l->tensor, fn, arg);
-	int e = whole_of(n, l, each, &w);
+		return yk_whole_load(g, folder, ck, part, l->count, l->tensor, fn, arg);
+	int e = yk_stages_list(n, l, each, &w);
 	if (e == 0)
-		e = yk_checkpoint_load(folder, ck, part, w.l.count, w.l.tensor, take, &(struct load){ &w, fn, arg });
-	whole_free(&w);
+		e = yk_whole_load(g, folder, ck, part, w.l.count, w.l.tensor, take, &(struct load){ &w, fn, arg });
+	yk_stages_list_free(&w);
 	return e;
-}
-
-static size_t bytes_of(const struct yk_host_tensor *h)
-{
-	size_t bytes = yoke_dtype_size(h->dtype);
-	for (int d = 0; d < h->rank; d++)
-		bytes *= (size_t)h->dims[d];
-	return bytes;
-}
-
-// All tensors of a stage's parameters one behind another, of what two have the first one's; k-th of a whole list, from
-// its bytes on.
-struct stream {
-	int from, to; // of a whole list
-	int k;
-	size_t at;    // in tensor k
-	size_t bytes; // of all
-};
-
-static struct stream stream_of(const struct yk_host_list *l, int from, int to)
-{
-	struct stream s = { .from = from, .to = to, .k = from };
-	for (int k = from; k < to; k++)
-		s.bytes += bytes_of(&l->tensor[k]);
-	return s;
-}
-
-// The next n bytes between a list and `room`.
-static void move(struct stream *s, const struct yk_host_list *l, char *room, size_t n, bool out)
-{
-	while (n && s->k < s->to) {
-		char *data = l->tensor[s->k].data;
-		const size_t left = bytes_of(&l->tensor[s->k]) - s->at, some = left < n ? left : n;
-		memcpy(out ? room : data + s->at, out ? data + s->at : room, some);
-		room += some;
-		n -= some;
-		s->at += some;
-		if (some == left) {
-			s->k++;
-			s->at = 0;
-		}
-	}
-}
-
-// The first stage's list, which gives up its values, becomes one of all; the others hand theirs over.
-static int collect(const struct yk_trainer *t, int each, struct yk_host_list *own, struct whole *to)
-{
-	const int stages = (int)t->grid.stages, at = (int)t->grid.s, numbers = own->count - each * t->net->params.count;
-	struct stream *s = calloc((size_t)stages, sizeof *s);
-	int64_t counted = 0, *count = calloc((size_t)stages, sizeof *count);
-	char *room = malloc((size_t)(stages + 1) * CHUNK), *got = room + CHUNK;
-	size_t most = 0;
-	int e = s && count && room ? whole_of(t->net, own, each, to) : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory");
-	for (size_t i = 0; i < t->net->alls; i++)
-		counted += t->net->all[i].here >= 0 && !t->net->all[i].copied;
-	if (e == 0)
-		e = yoke_group_exchange(t->grid.over_stages, &counted, sizeof counted, count);
-	for (int k = 0; k < to->l.count && e == 0; k++) {
-		struct yk_host_tensor *h = &to->l.tensor[k];
-		if (to->own[k] >= 0) {
-			h->data = own->tensor[to->own[k]].data;
-			own->tensor[to->own[k]].data = NULL;
-		} else if (at == 0 && !(h->data = malloc(bytes_of(h) + 1))) {
-			e = yk_fail(YOKE_ENOMEM, "no host memory for %s", h->name);
-		}
-	}
-	for (int i = 0, from = numbers; i < stages && e == 0; i++) {
-		s[i] = stream_of(&to->l, from, from + each * (int)count[i]);
-		from = s[i].to;
-		most = i && s[i].bytes > most ? s[i].bytes : most;
-	}
-	for (size_t done = 0; done < most && e == 0; done += CHUNK) {
-		const size_t n = most - done < CHUNK ? most - done : CHUNK;
-		if (at)
-			move(&s[at], &to->l, room, n, true);
-		e = yoke_group_exchange(t->grid.over_stages, room, n, got);
-		for (int i = 1; i < stages && e == 0 && at == 0; i++)
-			move(&s[i], &to->l, got + (size_t)i * n, n, false);
-	}
-	free(s);
-	free(count);
-	free(room);
-	return e;
-}
-
-int yk_stages_collect(struct yk_trainer *t)
-{
-	struct yk_stages *x = t->stages;
-	struct yk_host_list weights = { 0 }, states = { 0 };
-	yk_stages_drop(t);
-	if (t->grid.d > 0 || t->grid.p > 0) // what these have is the first ones', too
-		return 0;
-	int e = t->cuts ? yk_cuts_weights(t->cuts, &weights) : yk_host_list_read(t->kept, &weights);
-	if (e == 0)
-		e = t->cuts ? yk_cuts_states(t->cuts, &states) :
-		    t->zero ? yk_zero_states(t->zero, &states) :
-			      yk_host_list_read(yk_optim_states(t->optim), &states);
-	if (t->cuts && t->grid.s > 0)
-		yk_cuts_drop(t);
-	if (e == 0)
-		e = collect(t, 1, &weights, &x->weights);
-	if (e == 0)
-		e = collect(t, yk_optim_states_each(t->config), &states, &x->states);
-	if (e < 0 || t->grid.s > 0)
-		yk_stages_drop(t);
-	yk_host_list_free(&weights);
-	yk_host_list_free(&states);
-	return e;
-}
-
-void yk_stages_drop(struct yk_trainer *t)
-{
-	whole_free(&t->stages->weights);
-	whole_free(&t->stages->states);
-}
-
-int yk_stages_weights(const struct yk_stages *x, struct yk_host_list *to)
-{
-	return yk_host_list_copy(&x->weights.l, to);
-}
-
-int yk_stages_states(const struct yk_stages *x, struct yk_host_list *to)
-{
-	return yk_host_list_copy(&x->states.l, to);
 }

@@ -13,6 +13,8 @@ int yk_stages_check(const struct yk_config *, const struct yk_model *, const str
 int yk_stages_place(const struct yk_trainer *, const struct yk_model *, const struct yk_model_shape *, struct yk_stage *);
 // For a trainer with a network, before its optimizer is made; nothing where there is one stage.
 int yk_stages_new(struct yk_trainer *);
+// The parameter that first and last stage have both, -1: there is none here.
+int yk_stages_copy(const struct yk_trainer *);
 void yk_stages_free(struct yk_stages *); // NULL is fine
 // What an optimizer has to know of it.
 void yk_stages_share(const struct yk_trainer *, struct yk_optim_share *);
@@ -30,14 +32,15 @@ int yk_stages_reduce(struct yk_trainer *);
 yoke_tensor *yk_stages_tell(const struct yk_trainer *, yoke_tensor *loss);
 
 // Loads a list with `each` tensors of each parameter behind those of none, in which a file has those of all stages.
-int yk_stages_load(const struct yk_network *, const char *folder, const struct yk_checkpoint *, int part, int each,
+int yk_stages_load(const struct yk_grid *, const struct yk_network *, const char *folder, const struct yk_checkpoint *, int part, int each,
 		   const struct yk_host_list *, yk_checkpoint_take_fn *, void *arg);
-// By all ranks, behind yk_zero_collect and yk_cuts_collect: rank 0 has the parameters and states of all stages in host memory,
-// until ..
-int yk_stages_collect(struct yk_trainer *);
-// .. this.
-void yk_stages_drop(struct yk_trainer *);
-int yk_stages_weights(const struct yk_stages *, struct yk_host_list *to); // a copy
-int yk_stages_states(const struct yk_stages *, struct yk_host_list *to);
+// A list of this stage's as one of all stages': names and shapes, and in `own` which of the list each is, -1: another stage's.
+// Those of other parameters are named as those of the first one here.
+struct yk_stages_list {
+	struct yk_host_list l;
+	int *own;
+};
+int yk_stages_list(const struct yk_network *, const struct yk_host_list *, int each, struct yk_stages_list *to);
+void yk_stages_list_free(struct yk_stages_list *);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the parts of a step, in the order of a binary tree: neighbours, then neighbours of these.  2^k ranks that
 // share the parts out and then add what they have in that order get the bits of one that had all.
-#ifndef YK_SUMS_H
-#define YK_SUMS_H
+#ifndef YK_TRAIN_SUMS_H
+#define YK_TRAIN_SUMS_H
 
 #include <stdbool.h>
 

@@ -30,6 +30,14 @@ int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_
 	return 0;
 }
 
+size_t yk_host_bytes(const struct yk_host_tensor *h)
+{
+	size_t bytes = yoke_dtype_size(h->dtype);
+	for (int d = 0; d < h->rank; d++)
+		bytes *= (size_t)h->dims[d];
+	return bytes;
+}
+
 void yk_host_list_free(struct yk_host_list *l)
 {
 	for (int i = 0; i < l->count; i++)
@@ -48,28 +56,6 @@ int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
 		e = data ? yoke_read(ps->var[i], data, bytes) :
 			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s",
 				   ps->row[i].name);
-	}
-	if (e < 0)
-		yk_host_list_free(&l);
-	else
-		*to = l;
-	return e;
-}
-
-int yk_host_list_copy(const struct yk_host_list *from, struct yk_host_list *to)
-{
-	struct yk_host_list l = { .tensor = calloc((size_t)from->count + 1, sizeof *l.tensor) };
-	int e = l.tensor ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", from->count);
-	for (int k = 0; k < from->count && e == 0; k++) {
-		struct yk_host_tensor *h = &l.tensor[l.count++];
-		size_t bytes = yoke_dtype_size(from->tensor[k].dtype);
-		*h = from->tensor[k];
-		for (int d = 0; d < h->rank; d++)
-			bytes *= (size_t)h->dims[d];
-		if ((h->data = malloc(bytes + 1)))
-			memcpy(h->data, from->tensor[k].data, bytes);
-		else
-			e = yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", from->count);
 	}
 	if (e < 0)
 		yk_host_list_free(&l);
@@ -116,17 +102,18 @@ int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part
 	return e;
 }
 
-static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_network *net)
+static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
+			const struct yk_network *net)
 {
 	struct yk_host_list l = { 0 };
 	int e = yk_host_list_describe(&net->params, true, &l);
 	if (e == 0)
-		e = yk_stages_load(net, folder, ck, YK_CHECKPOINT_MODEL, 1, &l, yk_host_list_take, (void *)(uintptr_t)&net->params);
+		e = yk_stages_load(grid, net, folder, ck, YK_CHECKPOINT_MODEL, 1, &l, yk_host_list_take, (void *)(uintptr_t)&net->params);
 	yk_host_list_free(&l);
 	return e;
 }
 
-int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_group *group,
+int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
 		       const struct yk_stage *stage, struct yk_network **to)
 {
 	const struct yk_model *model;
@@ -137,9 +124,9 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
 					sizeof(float) * (uint64_t)yk_model_elements(model, &shape));
 	if (e == 0)
-		e = yk_network_new_part(group, stage, model, &shape, &net);
+		e = yk_network_new_part(grid ? grid->over_tensor : NULL, stage, model, &shape, &net);
 	if (e == 0)
-		e = load_network(folder, ck, net);
+		e = load_network(folder, ck, grid, net);
 	if (e < 0)
 		yk_network_free(net);
 	else

@@ -7,6 +7,7 @@
 #include "formats/checkpoint.h"
 #include "nn/model.h"
 #include "text/tokenizer.h"
+#include "train/grid.h"
 
 // A folder's model, all but its optimizer.
 struct yk_trained {
@@ -18,9 +19,9 @@ struct yk_trained {
 int yk_trained_open(const char *folder, struct yk_trained *);
 void yk_trained_close(struct yk_trained *); // all zeros is fine
 
-// The network of a checkpoint with its weights, which are in memory once, and one of them twice; as one of the ranks of a
-// group that compute it together, or, NULL, alone; all of its blocks, NULL, or a stage's.
-int yk_trained_network(const char *folder, const struct yk_checkpoint *, yoke_group *, const struct yk_stage *,
+// The network of a checkpoint with its weights, which are in memory once, and one of them twice; as a rank at its place among
+// others, by all of them, or, NULL, alone; all of its blocks, NULL, or a stage's.
+int yk_trained_network(const char *folder, const struct yk_checkpoint *, const struct yk_grid *, const struct yk_stage *,
 		       struct yk_network **);
 // Variables from the part's arrays, likewise: of cuts, theirs.
 int yk_trained_load(const char *folder, const struct yk_checkpoint *, int part,
@@ -31,13 +32,13 @@ struct yk_host_list {
 	int count;
 	struct yk_host_tensor *tensor;
 };
+size_t yk_host_bytes(const struct yk_host_tensor *); // of its elements
 
 // Names and shapes alone, of cuts their own or those of the whole; and what takes the arrays of a list, `ps`.
 int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_host_list *);
 int yk_host_list_take(void *ps, int i, const void *data, uint64_t bytes);
 // The parameters as they are now.
 int yk_host_list_read(const struct yk_parameters *, struct yk_host_list *);
-int yk_host_list_copy(const struct yk_host_list *, struct yk_host_list *to);
 void yk_host_list_free(struct yk_host_list *);
 int yk_host_list_put(const struct yk_host_list *, const struct yk_parameters *);
 

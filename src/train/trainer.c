@@ -120,6 +120,17 @@ static int offload(const struct yk_parameters *states)
 	return e;
 }
 
+// First values of parameters first .. end - 1, the same on all ranks.
+static int first_values(struct yk_trainer *t, int first, int end)
+{
+	int e = yk_parameters_draw_some(&t->net->params, first, end, t->seed);
+	if (e == 0 && t->group)
+		e = yk_ranks_start(t, first, end);
+	if (e == 0 && t->cuts)
+		e = yk_cuts_start(t, first, end);
+	return e;
+}
+
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
@@ -131,7 +142,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0)
 		e = check_memory(t, m, &shape, &stage);
 	if (e == 0)
-		e = from ? yk_trained_network(folder, from, t->grid.over_tensor, &stage, &t->net) :
+		e = from ? yk_trained_network(folder, from, &t->grid, &stage, &t->net) :
 			   yk_network_new_part(t->grid.over_tensor, &stage, m, &shape, &t->net);
 	if (e < 0)
 		return e;
@@ -146,16 +157,12 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		t->net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
 		e = t->net->shares ? 0 : yoke_error_code();
 	}
-	if (e == 0 && !from)
-		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0)
 		e = yk_cuts_new(t);
 	if (e == 0)
 		e = yk_stages_new(t);
-	if (e == 0 && !from && t->group)
-		e = yk_ranks_start(t);
-	if (e == 0 && !from && t->cuts)
-		e = yk_cuts_start(t);
+	if (e == 0 && !from && t->stage < 3) // else none is ever there whole with all others
+		e = first_values(t, 0, t->net->params.count);
 	if (e == 0 && !from && t->stages)
 		e = yk_stages_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
@@ -164,6 +171,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_compress_new(t);
 	if (e == 0 && t->stage > 0)
 		e = yk_zero_new(t);
+	if (e == 0 && t->stage > 2)
+		e = yk_zero_hold(t, from ? NULL : first_values);
 	struct yk_optim_share share = { 0 }; // norms of whole tensors have the order of those that are shared out
 	if (e == 0 && t->zero)
 		share = *yk_zero_share(t->zero);
@@ -359,6 +368,17 @@ static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus
 	return NULL;
 }
 
+// Is it to be known what the run will take?  Where memory= has it chosen, and where there are ranks, for the first to say: on
+// devices whose kernels have to be compiled for that by all, who would wait for it.
+static bool foretells(const struct yk_config *c)
+{
+	const bool ranks = yk_config_int(c, YK_KEY_ranks) > 1;
+	const yoke_group *world = ranks ? yoke_group_world() : NULL;
+	if (!ranks)
+		return *yk_config_str(c, YK_KEY_memory);
+	return world && (yoke_group_rank(world) == 0 || yk_current()->device->info.kind != YOKE_DEVICE_CPU);
+}
+
 int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
 		     struct yk_trainer **to)
 {
@@ -372,7 +392,7 @@ int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *
 		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
-	if (e == 0 && *yk_config_str(c, YK_KEY_memory) && yk_grid_data(c) * yk_config_int(c, YK_KEY_tensor) == 1)
+	if (e == 0 && foretells(c))
 		t->foretold = yk_need_peak(t, yk_config_int(c, YK_KEY_batch));
 	if (e == 0)
 		e = yk_trainer_make(t, yk_config_int(c, YK_KEY_batch), from, folder);
@@ -421,14 +441,7 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
 	double loss;
-	const int e = rows > 0 ? yk_zero_whole(t) : 0;
-	if (rows == 0 || e < 0)
-		return e;
-	yoke_scope *s = yoke_scope_begin("validate");
-	yk_windows_judge(t->net, yk_trainer_zeros(t, rows), &loss);
-	const int ended = yoke_scope_end(s);
-	yk_zero_apart(t);
-	return ended;
+	return rows > 0 ? yk_windows_judge(t->net, yk_zero_gathered(t), rows, t->zeros, &loss) : 0;
 }
 
 int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)

@@ -44,8 +44,8 @@ struct yk_trainer {
 	double dropout;
 	double lr; // of the last step
 	char batch_why[160]; // of batch=auto; "": it was given
-	uint64_t foretold;   // bytes that the run is to take at most, where memory= was given; 0: not known
-	struct yk_schedule schedule;
+	uint64_t foretold;   // bytes that the run, or the rank that needs most, is to take at most; 0: not known
+	struct yk_lr_schedule schedule;
 	struct yk_corpus *corpus;
 	struct yk_tokenizer *tokenizer; // the corpus's
 	struct yk_data *data;           // the corpus's; NULL: a rehearsal goes without
@@ -65,14 +65,14 @@ struct yk_trainer {
 	struct yk_cuts *cuts;      // NULL: its parameters are whole
 	struct yk_stages *stages;  // NULL: it has all layers
 	struct yk_compress *compress; // NULL: gradients are sent whole
+	struct yk_whole *whole;       // while it is saved
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale
 	int64_t skipped;     // steps of those done that changed nothing
 	bool checked, overflowed; // is it not known yet of the last step; was it one of those
 	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
 	bool stepped;              // this process made a step
-	yoke_tensor *wish;         // with ranks: does this one want to end?  A host scalar
-	yoke_tensor *wished[2];    // what all wished in the step before, in the last one
+	struct yk_ranks_says *says; // with ranks: what each says to all behind a step
 	bool ends;                 // so some rank does, as all have heard at the same step
 	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step

@@ -2,7 +2,7 @@
 // A trainer's state as a checkpoint.
 #include "config.h"
 
-#include "train/snapshot.h"
+#include "train/whole.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-static json_t *schedule_json(const struct yk_schedule *s)
+static json_t *schedule_json(const struct yk_lr_schedule *s)
 {
 	return json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:I}",
 			 "kind", yk_schedule_names[s->kind],
@@ -22,10 +22,10 @@ static json_t *schedule_json(const struct yk_schedule *s)
 }
 
 // As schedule_json wrote it; a manifest from before there were others has cosine or constant.
-static struct yk_schedule schedule_from(const json_t *o)
+static struct yk_lr_schedule schedule_from(const json_t *o)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
-	struct yk_schedule s = {
+	struct yk_lr_schedule s = {
 		.peak = json_number_value(json_object_get(o, "peak")),
 		.least = json_number_value(json_object_get(o, "least")),
 		.warmup = json_integer_value(json_object_get(o, "warmup")),
@@ -42,7 +42,7 @@ static struct yk_schedule schedule_from(const json_t *o)
 }
 
 // The keys by which `now` gives other rates than `old`, as "lr=0.1 steps=120".
-static void name_changes(const struct yk_schedule *now, const struct yk_schedule *old, char *to,
+static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_schedule *old, char *to,
 			 size_t room)
 {
 	FILE *f = fmemopen(to, room, "w");
@@ -62,7 +62,7 @@ static void name_changes(const struct yk_schedule *now, const struct yk_schedule
 bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_rise *to)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
-	const struct yk_schedule old = schedule_from(o);
+	const struct yk_lr_schedule old = schedule_from(o);
 	int64_t done = yk_trainer_stepped(t);
 	double planned = yk_schedule_lr(&old, done + 1); // more than before while it warms up
 	*to = (struct yk_rise){
@@ -75,25 +75,14 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
-// The second list's tensors go to the end of the first.
-static int join(struct yk_host_list *l, struct yk_host_list *more)
-{
-	if (!more->count)
-		return 0;
-	struct yk_host_tensor *all = realloc(l->tensor, (size_t)(l->count + more->count) * sizeof *all);
-	if (!all)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", l->count + more->count);
-	memcpy(all + l->count, more->tensor, (size_t)more->count * sizeof *all);
-	l->tensor = all;
-	l->count += more->count;
-	more->count = 0;
-	return 0;
-}
-
 int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
 {
-	struct yk_snapshot now = { 0 };
-	int e = yk_snapshot_take(&now, t);
+	struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS];
+	struct yk_record record;
+	const bool alone = !t->whole;
+	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	if (e == 0 && alone)
+		e = yk_whole_begin(t);
 	ck->step = t->step;
 	ck->skipped = t->skipped;
 	ck->scaler = yk_scaler_describe(t->scaler);
@@ -104,12 +93,12 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 	ck->data.failed = t->position.failed;
 	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->scaler))
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
-	if (e == 0)
-		e = join(&now.states, &now.errors);
-	if (e == 0)
-		e = yk_checkpoint_save(folder, ck, now.model.count, now.model.tensor,
-				       now.states.count, now.states.tensor);
-	yk_snapshot_fini(&now);
+	if (e == 0) {
+		yk_whole_arrays(t->whole, arrays);
+		e = yk_checkpoint_save_by(folder, ck, arrays, yk_whole_give, t->whole);
+	}
+	if (alone)
+		yk_whole_end(t);
 	yk_checkpoint_fini(ck);
 	return e;
 }

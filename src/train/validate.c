@@ -24,20 +24,30 @@ yoke_tensor *yk_windows_likelihood(const struct yk_network *net, yoke_tensor *id
 	return yk_network_loss(net, yoke_slice(ids, 1, 0, width - 1, 1), yoke_slice(ids, 1, 1, width, 1), 0);
 }
 
-int yk_windows_judge(const struct yk_network *net, yoke_tensor *ids, double *to)
+int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gathered, int64_t rows, const int32_t *windows,
+		     double *to)
 {
 	struct yk_passage p = { .out = NULL };
 	float loss = NAN;
-	int e = 0;
+	yoke_scope *s = yoke_scope_begin("validate");
+	int e = gathered ? gathered->enter(gathered->arg) : 0;
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows);
+	const bool last = net->stage.at == net->stage.of - 1;
 	*to = NAN;
-	if (net->stage.of == 1)
+	if (e == 0 && net->stage.of == 1)
 		p.out = yk_windows_likelihood(net, ids);
-	else
+	else if (e == 0)
 		e = yk_stage_forward(net, ids, 0, &p);
-	if (e == 0 && net->stage.at < net->stage.of - 1)
-		return yoke_eval(0, NULL);
+	if (e == 0 && last)
+		e = yoke_keep(p.out) ? 0 : yoke_error_code();
+	if (gathered)
+		gathered->leave(gathered->arg);
+	const int ended = yoke_scope_end(s); // before it is computed, so that nobody has what is gathered
+	e = e ? e : ended;
 	if (e == 0)
-		e = yoke_read(p.out, &loss, sizeof loss);
+		e = last ? yoke_read(p.out, &loss, sizeof loss) : yoke_eval(0, NULL);
+	if (last)
+		yoke_free(p.out);
 	*to = loss;
 	return e;
 }
@@ -58,16 +68,6 @@ static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, in
 	return got < 0 ? (int)got : 0;
 }
 
-// The mean loss of a batch's windows; NaN with an error.
-static double batch_loss(const struct yk_network *net, const int32_t *windows, int64_t rows, int *error)
-{
-	double loss = NAN;
-	yoke_scope *s = yoke_scope_begin("validate");
-	yk_windows_judge(net, yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows), &loss);
-	*error = yoke_scope_end(s);
-	return loss;
-}
-
 // Losses of batches that rank k mod size computed, or, first -1, that the last rank did, on all ranks.
 static int gather(yoke_group *group, int first, double *loss, int64_t n)
 {
@@ -81,10 +81,20 @@ static int gather(yoke_group *group, int first, double *loss, int64_t n)
 	return e;
 }
 
+// Does a rank compute batch k, of `batches`?  Where parameters are gathered all do, as many and of as many rows, lest one wait
+// for what others do not: a rank without a batch of its own takes another's.
+static bool takes_part(const struct yk_gathered *gathered, int64_t k, int64_t batches, bool whole, int rank, int size)
+{
+	if (k % size == rank)
+		return true;
+	const int64_t full = whole ? batches : batches - 1; // the last one is smaller then, and for itself
+	return gathered && (k >= full || (k == full - 1 && full % size && rank > k % size));
+}
+
 // Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.  Ranks share the
 // batches out; sums are in the order of the text.
-int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group, int64_t batch, int64_t most,
-		      yk_validate_fn *go_on, void *arg, double *to)
+int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
+		      const struct yk_gathered *gathered, int64_t batch, int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
 	int64_t windows = most < all ? most : all, done = 0;
@@ -100,10 +110,10 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: no memory");
 	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
 		const int64_t left = windows - done, rows = left < batch ? left : batch;
-		if (k % size == rank) {
+		if (takes_part(gathered, k, batches, windows % batch == 0, rank, size)) {
 			e = read_rows(data, done, rows, windows, host, width);
 			if (e == 0)
-				loss[k] = batch_loss(net, host, rows, &e);
+				e = yk_windows_judge(net, gathered, rows, host, &loss[k]);
 		}
 		done += rows;
 	}
@@ -133,7 +143,7 @@ static int rehearse(void *arg, int64_t batch)
 	double loss;
 	int e = yk_network_new(v->net->model, &v->net->shape, &net);
 	if (e == 0)
-		e = yk_model_validate(net, v->data, NULL, batch, batch, NULL, NULL, &loss);
+		e = yk_model_validate(net, v->data, NULL, NULL, batch, batch, NULL, NULL, &loss);
 	yk_network_free(net);
 	return e;
 }

@@ -13,8 +13,6 @@
 #include "train/compress.h"
 #include "train/ranks.h"
 
-enum { CHUNK = 1 << 20 }; // elements that a rank hands over at a time when states are collected
-
 struct yk_zero {
 	uint32_t ranks, rank;
 	int stage;
@@ -27,7 +25,7 @@ struct yk_zero {
 	struct yk_optim_share takes;
 	struct yk_shape *shape;     // of each parameter
 	struct yk_parameters held;  // stage 3: of each the cut that is this rank's, flat
-	struct yk_host_list states, weights; // all, on rank 0, since yk_zero_collect; of stage 3 both
+	struct yk_gathered gathered;
 };
 
 // ---- who has what ----
@@ -122,28 +120,43 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
 }
 
-// Parameters give way to their cuts.
-static int hold(struct yk_trainer *t)
+// Parameters of a bucket, which have their values, give way to their cuts.
+static int hold_bucket(struct yk_trainer *t, int b)
 {
 	struct yk_zero *z = t->zero;
-	struct yk_parameters *ps = &t->net->params;
+	yoke_tensor **var = t->net->params.var;
 	yoke_scope *s = yoke_scope_begin("shares");
-	for (int i = 0; i < ps->count && !z->held.error; i++) {
+	for (int i = z->first[b]; i < bucket_end(z, b); i++) {
 		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
-		const int64_t all = c->all, n = c->to - c->from;
-		yk_parameters_add(&z->held, 1, &n, "%s", ps->row[i].name);
-		if (z->held.error)
-			break;
-		z->held.row[i].decay = ps->row[i].decay;
-		yoke_assign(z->held.var[i], yoke_slice(yoke_reshape(ps->var[i], 1, &all), 0, c->from, c->to, 1));
+		const int64_t all = c->all;
+		yoke_assign(z->held.var[i], yoke_slice(yoke_reshape(var[i], 1, &all), 0, c->from, c->to, 1));
 	}
-	int e = z->held.error ? z->held.error : yoke_eval(0, NULL);
-	const int ended = yoke_scope_end(s);
-	for (int i = 0; i < ps->count && e == 0; i++) {
-		yoke_free(ps->var[i]);
-		ps->var[i] = NULL;
+	const int e = yoke_eval(0, NULL), ended = yoke_scope_end(s);
+	for (int i = z->first[b]; i < bucket_end(z, b) && e == 0; i++) {
+		yoke_free(var[i]);
+		var[i] = NULL;
 	}
 	return e ? e : ended;
+}
+
+int yk_zero_hold(struct yk_trainer *t, yk_zero_fill *fill)
+{
+	struct yk_zero *z = t->zero;
+	const struct yk_parameters *ps = &t->net->params;
+	for (int i = 0; i < ps->count && !z->held.error; i++) {
+		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const int64_t n = c->to - c->from;
+		yk_parameters_add(&z->held, 1, &n, "%s", ps->row[i].name);
+		if (!z->held.error)
+			z->held.row[i].decay = ps->row[i].decay;
+	}
+	int e = z->held.error;
+	for (int b = 0; b < z->buckets && e == 0; b++) {
+		e = fill ? fill(t, z->first[b], bucket_end(z, b)) : 0;
+		if (e == 0)
+			e = hold_bucket(t, b);
+	}
+	return e;
 }
 
 int yk_zero_enter(struct yk_trainer *t)
@@ -170,28 +183,19 @@ void yk_zero_leave(struct yk_trainer *t)
 		t->net->params.var[i] = NULL;
 }
 
-int yk_zero_whole(struct yk_trainer *t)
+static int enter(void *arg)
 {
-	const struct yk_parameters *ps = &t->net->params;
-	if (t->stage < 3)
-		return 0;
-	yoke_scope *s = yoke_scope_begin("whole");
-	int e = yk_zero_enter(t);
-	for (int i = 0; i < ps->count && e == 0; i++)
-		e = yoke_keep(ps->var[i]) ? 0 : yoke_error_code();
-	if (e == 0)
-		e = yoke_eval(0, NULL);
-	const int ended = yoke_scope_end(s);
-	if (e < 0 || ended < 0)
-		yk_zero_leave(t);
-	return e ? e : ended;
+	return yk_zero_enter(arg);
 }
 
-void yk_zero_apart(struct yk_trainer *t)
+static void leave(void *arg)
 {
-	for (int i = 0; i < t->net->params.count && t->stage > 2; i++)
-		yoke_free(t->net->params.var[i]);
-	yk_zero_leave(t);
+	yk_zero_leave(arg);
+}
+
+const struct yk_gathered *yk_zero_gathered(const struct yk_trainer *t)
+{
+	return t->stage < 3 ? NULL : &t->zero->gathered;
 }
 
 int yk_zero_new(struct yk_trainer *t)
@@ -209,16 +213,15 @@ int yk_zero_new(struct yk_trainer *t)
 	}
 	z->takes = (struct yk_optim_share){ .cut = cut_of(z, z->rank, 0), .renew = renew, .held = z->stage > 2, .sum = sum,
 					    .arg = t };
+	z->gathered = (struct yk_gathered){ enter, leave, t };
 	t->zero = z;
-	return z->stage > 2 ? hold(t) : 0;
+	return 0;
 }
 
 void yk_zero_free(struct yk_zero *z)
 {
 	if (!z)
 		return;
-	yk_host_list_free(&z->states);
-	yk_host_list_free(&z->weights);
 	yk_parameters_fini(&z->held);
 	free(z->shape);
 	free(z->cut);
@@ -293,30 +296,9 @@ uint64_t yk_zero_most(const struct yk_trainer *t)
 	return (uint64_t)most * sizeof(float);
 }
 
-// ---- whole states ----
+// ---- whole tensors ----
 
-// States, or cuts of parameters, as files have them.  Numbers of no parameter come first, then `each` of each parameter.
-static int describe(const struct yk_trainer *t, const struct yk_parameters *s, int each, bool data, struct yk_host_list *to)
-{
-	const int numbers = s->count - each * t->zero->n;
-	*to = (struct yk_host_list){ .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
-	for (int k = 0; k < s->count && to->tensor; k++) {
-		struct yk_host_tensor *h = &to->tensor[to->count++];
-		size_t bytes = yoke_dtype_size(yoke_dtype(s->var[k]));
-		*h = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(s->var[k]) };
-		h->rank = k < numbers ? 0 : t->zero->shape[(k - numbers) / each].rank;
-		for (int d = 0; d < h->rank; d++)
-			bytes *= (size_t)(h->dims[d] = t->zero->shape[(k - numbers) / each].dims[d]);
-		if (data && !(h->data = malloc(bytes + 1)))
-			break;
-	}
-	if (to->tensor && to->count == s->count && (!data || !s->count || to->tensor[s->count - 1].data))
-		return 0;
-	yk_host_list_free(to);
-	return yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
-}
-
-// The parameter that state k is of, -1: none.
+// The parameter that tensor k of a list is of, -1: none.  Numbers of no parameter come first, then `each` of each.
 static int member_of(const struct yk_trainer *t, const struct yk_parameters *s, int each, int k)
 {
 	const int numbers = s->count - each * t->zero->n;
@@ -332,6 +314,20 @@ static int file_dims(const struct yk_trainer *t, int i, int64_t *dims)
 	if (cut->blocks)
 		dims[cut->axis] = cut->all;
 	return s->rank;
+}
+
+int yk_zero_list(const struct yk_trainer *t, const struct yk_parameters *s, int each, struct yk_host_list *to)
+{
+	*to = (struct yk_host_list){ .count = s->count, .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
+	if (!to->tensor)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", s->count);
+	for (int k = 0; k < s->count; k++) {
+		const int i = member_of(t, s, each, k);
+		to->tensor[k] = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(s->var[k]) };
+		if (i >= 0)
+			to->tensor[k].rank = file_dims(t, i, to->tensor[k].dims);
+	}
+	return 0;
 }
 
 static int put(void *arg, int k, const void *data, uint64_t bytes)
@@ -356,81 +352,9 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
 {
 	struct yk_host_list l;
-	int e = describe(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), false, &l);
-	if (e < 0)
-		return e;
-	for (int k = 0; k < l.count; k++) {
-		const int i = member_of(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), k);
-		if (i >= 0)
-			file_dims(t, i, l.tensor[k].dims);
-	}
-	e = yk_compress_load(t, folder, ck, &l, put, (void *)(uintptr_t)t);
+	int e = yk_zero_list(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), &l);
+	if (e == 0)
+		e = yk_compress_load(t, folder, ck, &l, put, (void *)(uintptr_t)t);
 	yk_host_list_free(&l);
 	return e;
-}
-
-// All ranks' shares of a state of parameter i; to: NULL, or the whole one.
-static int collect(const struct yk_trainer *t, yoke_tensor *var, int i, float *to, float *mine, float *all)
-{
-	const struct yk_zero *z = t->zero;
-	const size_t bytes = yoke_bytes(var);
-	float *own = malloc(bytes + 1);
-	int64_t longest = 0;
-	int e = !own ? yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state") : bytes ? yoke_read(var, own, bytes) : 0;
-	for (uint32_t r = 0; r < z->ranks; r++) {
-		const int64_t n = cut_of(z, r, i)->to - cut_of(z, r, i)->from;
-		longest = n > longest ? n : longest;
-	}
-	for (int64_t at = 0; at < longest && e == 0; at += CHUNK) {
-		const int64_t n = longest - at < CHUNK ? longest - at : CHUNK, have = (int64_t)(bytes / sizeof *own) - at;
-		if (have > 0)
-			memcpy(mine, own + at, (size_t)(have < n ? have : n) * sizeof *own);
-		e = yoke_group_exchange(t->group, mine, (size_t)n * sizeof *mine, all);
-		for (uint32_t r = 0; r < z->ranks && e == 0 && to; r++) {
-			const struct yk_optim_cut *c = cut_of(z, r, i);
-			const int64_t left = c->to - c->from - at;
-			if (left > 0)
-				memcpy(to + c->from + at, all + (size_t)r * (size_t)n, (size_t)(left < n ? left : n) * sizeof *to);
-		}
-	}
-	free(own);
-	return e;
-}
-
-static int collect_all(struct yk_trainer *t, const struct yk_parameters *s, int each, struct yk_host_list *to)
-{
-	struct yk_zero *z = t->zero;
-	float *mine = calloc(CHUNK * (size_t)(z->ranks + 1), sizeof *mine), *all = mine + CHUNK;
-	struct yk_host_list whole = { 0 };
-	int e = !mine ? yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state") :
-		z->rank == 0 ? describe(t, s, each, true, &whole) : 0;
-	for (int k = 0; k < s->count && e == 0; k++) {
-		const int i = member_of(t, s, each, k);
-		float *data = z->rank == 0 ? whole.tensor[k].data : NULL;
-		if (i >= 0)
-			e = collect(t, s->var[k], i, data, mine, all);
-		else if (data)
-			e = yoke_read(s->var[k], data, yoke_bytes(s->var[k]));
-	}
-	free(mine);
-	yk_host_list_free(to);
-	*to = whole;
-	return e;
-}
-
-int yk_zero_collect(struct yk_trainer *t)
-{
-	struct yk_zero *z = t->zero;
-	int e = collect_all(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), &z->states);
-	return e == 0 && z->stage > 2 ? collect_all(t, &z->held, 1, &z->weights) : e;
-}
-
-int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
-{
-	return yk_host_list_copy(&z->states, to);
-}
-
-int yk_zero_weights(const struct yk_zero *z, struct yk_host_list *to)
-{
-	return yk_host_list_copy(&z->weights, to);
 }

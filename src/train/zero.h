@@ -10,21 +10,25 @@
 
 #include "train/trainer.h"
 
-// For a trainer with a network, whose parameters have their values, and a group, before its optimizer is made.
+// For a trainer with a network and a group, before its optimizer is made.
 int yk_zero_new(struct yk_trainer *);
 void yk_zero_free(struct yk_zero *); // NULL is fine
 const struct yk_optim_share *yk_zero_share(const struct yk_zero *);
 
 // ---- stage 3; nothing where it is another ----
 
-// The cuts of parameters that are this rank's: what is updated, and there between steps.
+// Gives parameters first .. end - 1 of the network their values.
+typedef int yk_zero_fill(struct yk_trainer *, int first, int end);
+// Of stage 3, once: parameters give way to the cuts that are this rank's, a bucket at a time, each filled before that; NULL:
+// they have their values.
+int yk_zero_hold(struct yk_trainer *, yk_zero_fill *);
+// Those cuts: what is updated, and there between steps.
 const struct yk_parameters *yk_zero_held(const struct yk_zero *);
 // By all ranks: records that the network's parameters are gathered, handles of the innermost scope; and they are no more.
 int yk_zero_enter(struct yk_trainer *);
 void yk_zero_leave(struct yk_trainer *);
-// They are gathered at once, until ..
-int yk_zero_whole(struct yk_trainer *);
-void yk_zero_apart(struct yk_trainer *);
+// The two for a validation; NULL: parameters are there.
+const struct yk_gathered *yk_zero_gathered(const struct yk_trainer *);
 
 // ---- all stages ----
 
@@ -41,10 +45,7 @@ uint64_t yk_zero_most(const struct yk_trainer *);
 
 // Shares of the states of a checkpoint, which are whole tensors there.
 int yk_zero_load(const struct yk_trainer *, const char *folder, const struct yk_checkpoint *);
-// By all ranks: rank 0 has the whole states, of stage 3 parameters too, in host memory, until the next call.
-int yk_zero_collect(struct yk_trainer *);
-// A copy of those.
-int yk_zero_states(const struct yk_zero *, struct yk_host_list *to);
-int yk_zero_weights(const struct yk_zero *, struct yk_host_list *to);
+// Names and shapes of states, or of what is held, as files have them: `each` of each parameter behind those of none.
+int yk_zero_list(const struct yk_trainer *, const struct yk_parameters *, int each, struct yk_host_list *to);
 
 #endif

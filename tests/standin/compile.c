@@ -399,6 +399,9 @@ static int scan(const char *p, struct text *to, struct found *found)
 		if (*p == '#') {
 			next = behind_directive(p);
 			global_macro(p, next, macro, sizeof macro);
+			unsigned said;
+			if (sscanf(p + 1, " line %u", &said) == 1)
+				line = said - 1; // the next one
 		} else if (is_name(*p) && (is_word(p, next, "__global__") || is_word(p, next, macro)) &&
 			   read_head(next, &one, &bounds)) {
 			bool had = n == MAX_KERNELS;

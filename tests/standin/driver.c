@@ -201,15 +201,25 @@ RESULT TWIN(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t *bytes, TWIN(CUdevice
 	return OK;
 }
 
+static const int grid_limits[] = {
+	TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, hipDeviceAttributeMaxGridDimX),
+	TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, hipDeviceAttributeMaxGridDimY),
+	TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, hipDeviceAttributeMaxGridDimZ),
+};
+
+unsigned standin_grid(int axis)
+{
+	const long small = standin_number("GRID", 0);
+
+	return small ? (unsigned)(axis ? small : 30 * small) : axis ? 65535 : 2147483647;
+}
+
 static const struct {
 	int what, value;
 } attributes[] = {
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, hipDeviceAttributeMaxThreadsPerBlock), 1024 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, hipDeviceAttributeMaxBlockDimX), 1024 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, hipDeviceAttributeMaxBlockDimY), 1024 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, hipDeviceAttributeMaxGridDimX), 2147483647 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, hipDeviceAttributeMaxGridDimY), 65535 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, hipDeviceAttributeMaxGridDimZ), 65535 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, hipDeviceAttributeMaxSharedMemoryPerBlock),
 	  TWIN(49152, 65536) },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, hipDeviceAttributeClockRate), 1410000 },
@@ -243,6 +253,11 @@ RESULT TWIN(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value,
 											  capability() % 10;
 		return OK;
 	}
+	for (int i = 0; i < 3; i++)
+		if (what == grid_limits[i]) {
+			*value = (int)standin_grid(i);
+			return OK;
+		}
 	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
 		if (attributes[i].what == what) {
 			*value = attributes[i].value;

@@ -20,6 +20,7 @@ STANDIN_CALLS(STANDIN_DECLARE)
 
 extern _Thread_local int standin_current; // the thread's device; -1: none
 bool standin_is_device(int device);
+unsigned standin_grid(int axis); // groups along it, at most
 // Is YOKE_STANDIN_PEER this?
 bool standin_peer_is(const char *what);
 unsigned standin_warp(void);

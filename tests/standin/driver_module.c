@@ -127,8 +127,9 @@ RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned i
 	if (extra || local_bytes)
 		return NOT_SUPPORTED;
 	const uint64_t items = (uint64_t)block_x * block_y;
-	WANT(grid_x && grid_y && grid_z && block_x && block_y && block_z && grid_x <= 2147483647u &&
-	     grid_y <= 65535 && grid_z <= 65535 && block_x <= 1024 && block_y <= 1024 && block_z <= TWIN(64, 1024) &&
+	WANT(grid_x && grid_y && grid_z && block_x && block_y && block_z && grid_x <= standin_grid(0) &&
+	     grid_y <= standin_grid(1) && grid_z <= standin_grid(1) &&
+	     (uint64_t)grid_x * block_x <= TWIN(UINT64_MAX, UINT32_MAX) && block_x <= 1024 && block_y <= 1024 && block_z <= TWIN(64, 1024) &&
 	     items * block_z <= most_threads(f->kernel) && (params || !f->kernel->params));
 	standin_tape_note(function, f->kernel, blocks, threads, stream, params);
 	return standin_push_launch(s, &(struct standin_launch){

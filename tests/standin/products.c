@@ -234,6 +234,8 @@ STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HAN
 		return INVALID;
 	if (!standin_fits(&q))
 		return OF(_STATUS_NOT_SUPPORTED, _STATUS_NOT_SUPPORTED);
+	if (TWIN(false, q.desc.epilogue & 4 && !q.desc.bias)) // as hipBLASLt before ROCm 6.2
+		return 0;
 	for (int id = 1; id >= 0 && *found < wanted; id--) {
 		if (id && p->workspace < WORKSPACE)
 			continue;

@@ -126,6 +126,7 @@ static inline unsigned __builtin_amdgcn_mbcnt_hi(unsigned mask, unsigned more)
 }
 #define __builtin_amdgcn_ds_bpermute(at, x) \
 	standin_shuffle(__LINE__, 0, (int)(x), (unsigned)(at) / 4 % standin_state.warp)
+#define __builtin_amdgcn_fence(order, scope) ((void)0) // what a wave stores is there
 #define __builtin_amdgcn_wave_barrier() \
 	standin_state.exchange(standin_state.group, __LINE__, STANDIN_SYNC, 0, 0, 0)
 #define __shfl(...) standin_shfl(__LINE__, 0, __VA_ARGS__)

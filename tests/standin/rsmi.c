@@ -98,6 +98,13 @@ rsmi_status_t rsmi_dev_power_ave_get(uint32_t device, uint32_t sensor, uint64_t 
 {
 	ENTER(rsmi_dev_power_ave_get, device);
 	(void)sensor;
+	(void)microwatts;
+	return RSMI_NOT_SUPPORTED; // too
+}
+
+rsmi_status_t rsmi_dev_current_socket_power_get(uint32_t device, uint64_t *microwatts)
+{
+	ENTER(rsmi_dev_current_socket_power_get, device);
 	GIVE(microwatts, 151000000);
 }
 

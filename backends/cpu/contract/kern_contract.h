@@ -29,6 +29,7 @@ struct yk_windows {
 	bool along;                   // b is (positions, taps); else (taps, positions), and
 	int64_t c_image, c_row, c_x;  // where a position is in a row of c, whose cn is 0
 	int64_t a_run, a_image;       // 0, or: columns of a lie in runs of so many, whose begins are so far apart
+	const int64_t *a_at;          // NULL, or where each column of a begins, whose ak is 0
 };
 
 // c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.
@@ -78,8 +79,8 @@ int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
 // Is that a dtype of products of the operands'?
 static inline bool yk_gemm_gives(int operands, int result)
 {
-	return result == operands || (result == yoke_f32 && (operands == yoke_f16 ||
-							      operands == yoke_bf16));
+	return result == operands || (result == yoke_f32 && (operands == yoke_f16 || operands == yoke_bf16)) ||
+	       (result == yoke_i32 && (operands == yoke_i8 || operands == yoke_u8));
 }
 
 #ifdef YK_ISA
@@ -114,6 +115,14 @@ uint64_t ISA(yk_gemm_f32_cut)(struct yk_gemm *);
 int ISA(yk_gemm_f32)(const struct yk_gemm *);
 uint64_t ISA(yk_gemm_f64_cut)(struct yk_gemm *);
 int ISA(yk_gemm_f64)(const struct yk_gemm *);
+// Their innermost loop on operands in place, both with rows side by side: c (rows, n) = or (add) += over k the products
+// of a[l * lda + i] and b[l * ldb + j]; rows at most what yk_gemm_f32_rows says, n whole vectors.
+// Meanwhile `bytes` of memory from `next` on, which is read next, are fetched to the second cache.
+extern const int ISA(yk_gemm_f32_rows), ISA(yk_gemm_f64_rows);
+void ISA(yk_gemm_f32_across)(int rows, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+			     int64_t ldc, bool add, const char *next, int64_t bytes);
+void ISA(yk_gemm_f64_across)(int rows, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c,
+			     int64_t ldc, bool add, const char *next, int64_t bytes);
 // Integers: sums in i64, plain loops.
 int ISA(yk_gemm_int)(const struct yk_gemm *);
 #ifdef YK_LEVEL

@@ -18,6 +18,8 @@
 #define HALVES
 #define ENTRY_RUN ISA(yk_gemm_f32)
 #define ENTRY_CUT ISA(yk_gemm_f32_cut)
+#define ENTRY_ROWS ISA(yk_gemm_f32_rows)
+#define ENTRY_ACROSS ISA(yk_gemm_f32_across)
 
 // The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
 #define NV 2

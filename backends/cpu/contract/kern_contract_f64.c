@@ -16,6 +16,8 @@
 #define T double
 #define ENTRY_RUN ISA(yk_gemm_f64)
 #define ENTRY_CUT ISA(yk_gemm_f64_cut)
+#define ENTRY_ROWS ISA(yk_gemm_f64_rows)
+#define ENTRY_ACROSS ISA(yk_gemm_f64_across)
 
 // The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
 #define NV 2

@@ -17,7 +17,7 @@ enum mode {
 	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
 	LOCAL,           // each piece packs what it needs
 	SHARED,          // the team packs b, then each piece packs its rows of a
-	COPYING          // the team packs a; a piece packs b while it first multiplies with it
+	COPYING          // the team packs a; a piece packs b, panel by panel: a matrix while it first multiplies with it
 };
 
 enum {
@@ -108,6 +108,12 @@ static bool copying_serves(const struct yk_gemm *g)
 	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
+// Windows that each thread packs for itself stay in its second cache.  Enough columns for all threads are asked for.
+static bool windows_serve(const struct yk_gemm *g)
+{
+	return g->m > MR && g->n >= MANY / 2 * NR && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+}
+
 // b small, read but once or twice, or hard to get and given by a cache to each tile of rows.
 static bool strips_serve(const struct yk_gemm *g)
 {
@@ -190,10 +196,11 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
-	// Where rows lie across lines, pieces of few rows would each read most lines again.
+	// Where rows lie across lines, pieces of few rows would each read most lines again, and so would
+	// several pieces of the same rows.
 	c->share_a = g->am == 1 && g->ak != 1 &&
 		     (c->mb < 4 * MR ||
-		      products(g->m, 1, g->k) * (double)g->esize > OUTSIDE);
+		      (g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize > OUTSIDE));
 }
 
 #ifndef PAIRS
@@ -201,6 +208,8 @@ static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 {
 	c->mb = g->m;
 	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
+	while (g->win && !g->win->along && pieces(g, c) < MANY / 2 && c->mb > 16 * MR) // few columns: a part of a for each
+		halve(g, c, true);
 	while (pieces(g, c) < MANY / 2 && c->nb > NR)
 		halve(g, c, false);
 	while (pieces(g, c) < MANY / 4 && c->mb > 4 * MR)
@@ -238,7 +247,7 @@ static struct yk_cut cut(const struct yk_gemm *g)
 	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
-	} else if (g->batches == 1 && copying_serves(g)) {
+	} else if (g->batches == 1 && (g->win ? windows_serve(g) : copying_serves(g))) {
 		c.mode = COPYING;
 		cut_copying(g, &c);
 	} else
@@ -382,12 +391,32 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		}
 }
 
+#ifndef PAIRS
+// The same of columns that begin where the windows' a_at says, but rows l .. end - 1 of the panels.
+static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0, int64_t k, int64_t l, int64_t end)
+{
+	for (int64_t i = 0; i < m; i += MR) {
+		const int wide = (int)least(MR, m - i);
+		T *panel = to + i * k;
+		for (int64_t q = l; q < end; q++) {
+			const T *from = a + i * g->am + g->win->a_at[l0 + q];
+			for (int r = 0; r < wide; r++)
+				panel[q * MR + r] = from[r * g->am];
+		}
+	}
+}
+#endif
+
 // Of a's rows from `a` on columns l0 .. l0 + k - 1; of the panels only rows l .. l + rows - 1.
 static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t l0, int64_t k, int64_t l,
 		      int64_t rows)
 {
 #ifndef PAIRS
 	const int64_t end = l + rows, run = g->win ? g->win->a_run : 0;
+	if (g->win && g->win->a_at) {
+		pack_scattered(to, g, (const T *)a, m, l0, k, l, end);
+		return;
+	}
 	for (int64_t n; run && l < end; l += n) { // what lies side by side at a time
 		const int64_t x = (l0 + l) % run, first = (l0 + l) / run * g->win->a_image + x;
 		n = least(run - x, end - l);
@@ -712,7 +741,9 @@ static void copying_piece(void *arg, int64_t piece)
 		for (int64_t j = 0; j < p.n; j += NR) {
 			int64_t n = least(NR, p.n - j), i = 0;
 			const char *from = at(g, p.b, l, g->bk, j, 1);
-			if (n == NR) {
+			if (g->win) {
+				pack_windows(b, g, p.b, p.j + j, n, l, k);
+			} else if (n == NR) {
 				i = least(MR, p.m);
 				tiles_copying[i - 1](k, a, from, g->bk, c + j, ldc,
 						     l > 0, b);

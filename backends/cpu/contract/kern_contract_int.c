@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of integers: plain loops, sums in i64 that wrap, results cut to their dtype.
+// Contractions of integers: plain loops, sums in i64 that wrap, results cut to their dtype: the operands', or i32 of bytes.
 // They serve indices and tests; nothing that is trained spends its time here.
 #include "config.h"
 
@@ -42,7 +42,7 @@ static void row(const struct yk_gemm *g, int64_t batch, int64_t i)
 		for (int64_t l = 0; l < g->k; l++)
 			sum += load(g->dtype, pa + l * g->ak * e) *
 			       load(g->dtype, pb + l * g->bk * e);
-		store(g->dtype, g->c + (c + i * g->cm + j * g->cn) * e, sum);
+		store(g->to, g->c + (c + i * g->cm + j * g->cn) * (int64_t)g->csize, sum);
 	}
 }
 

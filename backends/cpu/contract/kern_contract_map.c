@@ -166,7 +166,7 @@ void ISA(yk_epilogue_run)(const struct yk_epilogue *e, void *memory, void *tile,
 		return;
 	}
 	// short rows that follow each other, in the result too: strips of several
-	if (cols < LONG_ROW && cols % YK_BLOCK && ld == cols && cols == e->cols) {
+	if (cols < LONG_ROW && ld == cols && cols == e->cols) {
 		cols *= rows;
 		rows = 1;
 	}

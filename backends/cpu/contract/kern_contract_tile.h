@@ -74,10 +74,10 @@ FLAT vec load_as(const int dtype, const char *p)
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv
 // vectors).  add: c += instead of =.  ahead: how many rows behind the present one of b the
 // next to prefetch is, 0 where the hardware sees the stream by itself.  copy: where b goes,
-// packed, or NULL.
+// packed, or NULL.  next: memory of another use, of which `step` bytes are prefetched a row of b, or NULL.
 FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
 		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
-		   int64_t ldc, bool add, int64_t ahead, T *copy)
+		   int64_t ldc, bool add, int64_t ahead, T *copy, const char *next, int64_t step)
 {
 	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
@@ -87,6 +87,8 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 		sum[i] = (vec){ 0 };
 	for (int64_t l = 0; l < k; l++) {
 		vec x[MR * NV];
+		if (next)
+			__builtin_prefetch(next + l * step, 0, 2);
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++) {
 			x[j] = load_as(dtype, b + j * VL * size);
@@ -121,7 +123,7 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b,
 			T *c, int64_t ldc, bool add)
 {
-	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0, NULL);
+	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0, NULL, NULL, 0);
 }
 
 #include "kern_contract_tiles.h"
@@ -140,7 +142,7 @@ typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char 
 				  bool add, int64_t ahead) \
 	{ \
 		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, \
-			 NULL); \
+			 NULL, NULL, 0); \
 	}
 #define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
 EACH_ROWS(STRIPS)
@@ -214,6 +216,39 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 			T *to = c + i * ldc + j + q;
 			*to = add ? *to + edge[i * VL + q] : edge[i * VL + q];
 		}
+}
+
+// ---- rows of a side by side as well ----
+
+// So few that three vectors of columns go with them, where there are registers for that: what two or one are a rest of.
+#define ACROSS (MR == 12 ? 8 : MR)
+
+#define STRIP_ACROSS(rows, nv) \
+	static void across_##rows##_##nv(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add, \
+					 const char *next, int64_t step) \
+	{ \
+		multiply(rows, FITTING(rows, nv), k, a, 1, lda, PLAIN, (const char *)b, ldb, c, ldc, add, 0, NULL, next, step); \
+	}
+#define FITTING(rows, nv) ((rows) * (nv) <= MR * NV ? (nv) : 1)
+#define STRIPS_ACROSS(rows) STRIP_ACROSS(rows, 1) STRIP_ACROSS(rows, 2) STRIP_ACROSS(rows, 3)
+EACH_ROWS(STRIPS_ACROSS)
+
+#define ENTRY(rows) { across_##rows##_1, across_##rows##_2, across_##rows##_3 },
+static void (*const strips_across[MR][3])(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc,
+					   bool add, const char *next, int64_t step) = { EACH_ROWS(ENTRY) };
+#undef ENTRY
+
+const int ENTRY_ROWS = ACROSS;
+
+void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
+		  const char *next, int64_t bytes)
+{
+	const int most = MR * NV / rows < 3 ? MR * NV / rows : 3;
+	for (int64_t j = 0, cols; j < n; j += cols) {
+		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < most ? left : most;
+		cols = nv * VL;
+		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add, next + bytes * j / n, bytes * cols / n / k);
+	}
 }
 
 // ---- few rows of a, columns of b dense: inner products ----

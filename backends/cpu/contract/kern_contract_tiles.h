@@ -75,7 +75,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 				       int64_t ldc, bool add) \
 	{ \
 		multiply(rows, nv, k, a, k, 1, PLAIN, (const char *)b, NR, c, ldc, add, \
-			 0, NULL); \
+			 0, NULL, NULL, 0); \
 	}
 #define TILES_ROWS(rows) TILE_ROWS(rows, 1) TILE_ROWS(rows, 2)
 EACH_ROWS(TILES_ROWS)
@@ -91,7 +91,7 @@ enum { FAR = 16 };
 	static void copying_##rows(int64_t k, const T *a, const char *b, int64_t ldb, \
 				   T *c, int64_t ldc, bool add, T *to) \
 	{ \
-		multiply(rows, NV, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to); \
+		multiply(rows, NV, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to, NULL, 0); \
 	}
 EACH_ROWS(TILE_COPYING)
 

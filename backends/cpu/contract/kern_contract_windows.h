@@ -121,6 +121,22 @@ static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t 
 							     many - i < NR ? (int)(many - i) : NR, l, k);
 }
 
+// n numbers become every second one of to, whose others stay as they are: no other thread has them at the same time.
+static void put_second(T *to, const T *from, int64_t n)
+{
+	typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+	int64_t i = 0;
+
+	for (; i + 8 < n; i += 8) {
+		const eight x = *(const eight *)(from + i);
+		eight *a = (eight *)(to + 2 * i), *b = (eight *)(to + 2 * i + 8);
+		*a = __builtin_shufflevector(*a, x, 8, 1, 9, 3, 10, 5, 11, 7);
+		*b = __builtin_shufflevector(*b, x, 12, 1, 13, 3, 14, 5, 15, 7);
+	}
+	for (; i < n; i++)
+		to[2 * i] = from[i];
+}
+
 // Finished sums (m,n), rows ld apart, of columns from j on: positions, whose first row begins at element c.
 static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int64_t c, int64_t j, int64_t m, int64_t n)
 {
@@ -136,6 +152,8 @@ static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int6
 				const T *from = sums + i * ld + q;
 				if (w->c_x == 1)
 					memcpy(line, from, (size_t)many * sizeof(T));
+				else if (w->c_x == 2)
+					put_second(line, from, many);
 				else
 					for (int64_t k = 0; k < many; k++)
 						line[k * w->c_x] = from[k];

@@ -16,7 +16,7 @@ enum {
 	PARTS = 4096,
 	PIECE = 1 << 14,
 	SLACK = 64,
-	RUN = 32 // positions of an image: those of more are read where they lie
+	RUN = 32    // positions of an image: those of more are read where they lie
 };
 
 // How positions, taps and elements of the copied operand belong together along an axis: position t of tap m is its
@@ -33,7 +33,6 @@ struct part {
 	struct yk_gemm g;
 	struct yk_windows win;
 	struct line line[AXES];
-	int64_t a; // where its matrix begins among those that are copied
 };
 
 // The operand that is copied, the product's b: the extents of its copy and what lies at their begin.
@@ -43,6 +42,7 @@ struct source {
 	int64_t step, plane;                 // along the last axis: elements that a stride picks, and how many
 	int64_t row, channel, image;         // strides of the copy
 	int64_t stride[2 + AXES];            // of the operand, thinned out
+	uint64_t read[AXES];                 // remainders by a step that some tap reads, a bit each
 	int dtype;
 };
 
@@ -50,7 +50,7 @@ struct conv {
 	struct source src;
 	bool wide;              // f64
 	bool copies_a;          // else a lies in the operand as it is
-	uint64_t copy, a, most; // bytes of the copy, of copied matrices, of the products' workspace
+	uint64_t copy, a, most; // bytes of the copy, of a copied matrix, of the products' workspace
 	int64_t groups, outputs, channels; // of a group
 	int64_t taps[AXES], positions;     // of w; of a result of CONV in all
 	int parts;
@@ -201,7 +201,7 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) * (c->wide ? sizeof(double) : sizeof(float));
 }
 
-// Where the taps of a part lie in the copy, from a group's first channel on.
+// Where the taps of a part lie in the copy, from a group's first channel on: all of one, of the next ..
 static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t channels, int64_t *at)
 {
 	const struct source *s = &c->src;
@@ -213,6 +213,31 @@ static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t cha
 				*at++ = k * s->channel + row * s->row + x % s->step * s->plane + x / s->step;
 			}
 	return at;
+}
+
+// Where w has the same taps of a group's outputs, for its first channel.
+static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *at)
+{
+	const struct line *l = p->line;
+	for (int64_t k = 0; k < c->outputs; k++)
+		for (int64_t i = 0; i < l[0].taps; i++)
+			for (int64_t j = 0; j < l[1].taps; j++)
+				*at++ = k * c->channels * c->taps[0] * c->taps[1] +
+					(l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap + j * l[1].tap_step;
+	return at;
+}
+
+// Elements of which remainders by the step the first part reads.  Of a step above 1 there is that part alone.
+static uint64_t remainders_read(const struct conv *c, int axis)
+{
+	const struct line *l = &c->part[0].line[axis];
+	uint64_t read = 0;
+
+	if (l->step == 1 || l->step > 64)
+		return ~(uint64_t)0;
+	for (int64_t m = 0; m < l->taps; m++)
+		read |= (uint64_t)1 << (l->off - c->src.least[axis] + m * l->by) % l->step;
+	return read;
 }
 
 static uint64_t round_up(uint64_t bytes)
@@ -241,6 +266,11 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	g->cm = r->strides[along ? 0 : 1];
 	g->cn = along;
 	g->sc[0] = g->m * g->cm;
+	if (op->code == YOKE_OP_CONV_X) { // w, turned
+		g->am = c->taps[0] * c->taps[1];
+		g->ak = 0;
+		g->sa[0] = c->outputs * c->channels * g->am;
+	}
 	p->win.along = along;
 	p->win.width = p->line[1].count;
 	p->win.height = p->line[0].count;
@@ -267,9 +297,9 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 static bool a_serves(const struct conv *c, const struct yoke_op *op, const struct operands *o)
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
-	if (o->x->dtype != own || op->code == YOKE_OP_CONV_X)
+	if (o->x->dtype != own)
 		return false;
-	return op->code == YOKE_OP_CONV ? yk_dense(o->w) :
+	return op->code != YOKE_OP_CONV_W ? yk_dense(o->w) :
 	       yk_dense(o->y) && (o->y->dims[0] == 1 || dim(o->y, 0) * dim(o->y, 1) >= RUN);
 }
 
@@ -282,8 +312,8 @@ static struct conv *build(const struct yoke_op *op)
 	int64_t thin[AXES] = { 1, 1 };
 	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
 	const bool x = op->code == YOKE_OP_CONV_X;
-	const int64_t entries = (x ? outputs : channels) * dim(o.w, 0) * dim(o.w, 1);
-	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)entries * sizeof *c->at);
+	const int64_t taps = dim(o.w, 0) * dim(o.w, 1), entries = (x ? outputs : channels) * taps;
+	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)(x ? 2 * entries : entries) * sizeof *c->at);
 
 	if (!c)
 		return NULL;
@@ -307,17 +337,22 @@ static struct conv *build(const struct yoke_op *op)
 				x ? remainder_of(&axis[i], c->taps[i], dim(o.x, i), i ? k % along[1] : k / along[1]) :
 				    straight(&axis[i], c->taps[i], dim(o.y, i));
 	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride, thin);
-	int64_t *at = c->at, a = 0;
+	for (int i = 0; i < AXES; i++)
+		c->src.read[i] = remainders_read(c, i);
+	int64_t *at = c->at;
 	for (int64_t k = 0; k < parts; k++) {
 		struct part *p = &c->part[k];
 		if (is_empty(p) || !channels || !outputs || !c->src.batch)
 			continue;
 		p->win.at = at;
 		at = tabulate(c, p, x ? outputs : channels, at);
-		p->a = a;
+		if (x) {
+			p->win.a_at = at;
+			at = tabulate_w(c, p, at);
+		}
 		take_product(c, p, op, &o);
-		a += c->groups * p->g.sa[0];
 	}
+	const int64_t a = yk_elements(op->code == YOKE_OP_CONV_W ? o.y : o.w);
 	c->a = c->copies_a ? (uint64_t)a * (c->wide ? sizeof(double) : sizeof(float)) : 0;
 	return c;
 }
@@ -340,6 +375,19 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 
 // ---- copies ----
 
+// n floats, every second one of from.
+static void take_second(float *to, const float *from, int64_t n)
+{
+	typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+	int64_t i = 0;
+
+	for (; i + 8 < n; i += 8)
+		*(eight *)(to + i) = __builtin_shufflevector(*(const eight *)(from + 2 * i), *(const eight *)(from + 2 * i + 8), 0, 2,
+							     4, 6, 8, 10, 12, 14);
+	for (; i < n; i++)
+		to[i] = from[2 * i];
+}
+
 // n elements of dtype, `stride` apart, as T from element `at` on.
 static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from, int64_t stride, int64_t n)
 {
@@ -348,6 +396,8 @@ static void take(const struct conv *c, char *to, int64_t at, int dtype, const ch
 			((double *)to)[at + i] = ((const double *)from)[i * stride];
 	} else if (dtype == yoke_f32 && stride == 1) {
 		memcpy((float *)to + at, from, (size_t)n * sizeof(float));
+	} else if (dtype == yoke_f32 && stride == 2) {
+		take_second((float *)to + at, (const float *)from, n);
 	} else if (dtype == yoke_f32) {
 		for (int64_t i = 0; i < n; i++)
 			((float *)to)[at + i] = ((const float *)from)[i * stride];
@@ -375,18 +425,6 @@ struct job {
 	int64_t each; // of what a piece is cut in
 };
 
-// Does any tap of the first part reach elements that leave the remainder `rest` by the step?  Of a step above 1 there is
-// that part alone.
-static bool is_read(const struct conv *c, int axis, int64_t rest)
-{
-	const struct line *l = &c->part[0].line[axis];
-	bool any = l->step == 1;
-
-	for (int64_t m = 0; m < l->taps && !any; m++)
-		any = (l->off - c->src.least[axis] + m * l->by) % l->step == rest;
-	return any;
-}
-
 // Of one channel: lines with zeros around, what a stride picks side by side.
 static void copy_channel(const struct job *job, int64_t channel)
 {
@@ -397,7 +435,7 @@ static void copy_channel(const struct job *job, int64_t channel)
 
 	for (int64_t y = 0; y < s->extent[0]; y++) {
 		const int64_t line = y + s->least[0], to = base + y * s->row;
-		if (!is_read(c, 0, y % c->part[0].line[0].step))
+		if (!(s->read[0] >> y % c->part[0].line[0].step % 64 & 1))
 			continue;
 		if (line < 0 || line >= s->n[0]) {
 			zero(c, job->to, to, s->row);
@@ -405,7 +443,7 @@ static void copy_channel(const struct job *job, int64_t channel)
 		}
 		for (int64_t q = 0; q < s->step; q++) { // element t of this part is t step + q + least of the line
 			const int64_t off = q + s->least[1], at = to + q * s->plane;
-			if (!is_read(c, 1, q))
+			if (!(s->read[1] >> q % 64 & 1))
 				continue;
 			int64_t first = off < 0 ? (-off + s->step - 1) / s->step : 0;
 			int64_t end = off < s->n[1] ? (s->n[1] - 1 - off) / s->step + 1 : 0;
@@ -430,13 +468,13 @@ static void copy_piece(void *arg, int64_t piece)
 }
 
 // Row i of the matrix of CONV_W: what the cotangent has for an output.
-static void copy_output(const struct job *job, const struct part *p, int64_t i)
+static void copy_output(const struct job *job, int64_t i)
 {
 	const struct yoke_view *v = operands_of(job->op).y;
 	const int64_t size = (int64_t)yk_esize(v->dtype), rows = stride_of(v, 0), cols = stride_of(v, 1);
 	const bool whole = rows == dim(v, 1) * cols;
 	const int64_t lines = whole ? 1 : dim(v, 0), length = whole ? dim(v, 0) * dim(v, 1) : dim(v, 1);
-	int64_t at = p->a + i * p->g.k;
+	int64_t at = i * v->dims[0] * dim(v, 0) * dim(v, 1);
 
 	for (int64_t b = 0; b < job->c->src.batch; b++)
 		for (int64_t y = 0; y < lines; y++, at += length)
@@ -444,69 +482,30 @@ static void copy_output(const struct job *job, const struct part *p, int64_t i)
 			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
 }
 
-// The taps of a part that w has for an output and a channel, where strides are in elements.
-struct taps {
-	int dtype;
-	int64_t size, output, channel, rows, cols; // size: of an element
-	int64_t n[AXES];
-};
-
-static struct taps taps_of(const struct yoke_view *w, const struct part *p)
+// Row i of w: the taps of an output.
+static void copy_taps(const struct job *job, int64_t i)
 {
-	struct taps t = { w->dtype, (int64_t)yk_esize(w->dtype), w->strides[0], w->strides[1],
-			  stride_of(w, 0) * p->line[0].tap_step, stride_of(w, 1) * p->line[1].tap_step,
-			  { p->line[0].taps, p->line[1].taps } };
-	if (t.rows == t.n[1] * t.cols) { // one run
-		t.n[1] *= t.n[0];
-		t.n[0] = 1;
-	}
-	return t;
-}
-
-static inline void copy_taps(const struct job *job, const struct taps *t, const char *from, int64_t at)
-{
-	for (int64_t k = 0; k < t->n[0]; k++, at += t->n[1], from += t->rows * t->size)
-		if (t->dtype == yoke_f32) // often too few for a call
-			for (int64_t i = 0; i < t->n[1]; i++)
-				((float *)job->to)[at + i] = ((const float *)from)[i * t->cols];
-		else
-			take(job->c, job->to, at, t->dtype, from, t->cols, t->n[1]);
-}
-
-// Rows first .. end - 1 of a part's matrix.  Of CONV_X w's outputs lie across: a block of them at a time.
-static void copy_rows(const struct job *job, const struct part *p, int64_t first, int64_t end)
-{
-	enum { BLOCK = 16 };
 	const struct conv *c = job->c;
-	const bool x = job->op->code == YOKE_OP_CONV_X;
-	const int64_t depth = x ? c->outputs : c->channels;
+	const struct yoke_view *v = operands_of(job->op).w;
+	const int64_t size = (int64_t)yk_esize(v->dtype), rows = stride_of(v, 0), cols = stride_of(v, 1);
+	const bool whole = yk_dense(v);
+	const int64_t each = c->channels * c->taps[0] * c->taps[1];
+	const int64_t n = whole ? each : c->taps[1], lines = whole ? 1 : c->taps[0], channels = whole ? 1 : c->channels;
+	int64_t at = i * each;
 
-	if (job->op->code == YOKE_OP_CONV_W) {
-		for (int64_t i = first; i < end; i++)
-			copy_output(job, p, i);
-		return;
-	}
-	const struct yoke_view *w = operands_of(job->op).w;
-	const struct taps t = taps_of(w, p);
-	const int64_t count = t.n[0] * t.n[1], row = x ? t.channel : t.output, step = x ? t.output : t.channel;
-	const char *from = job->from + (p->line[0].tap * stride_of(w, 0) + p->line[1].tap * stride_of(w, 1)) * t.size;
-	for (int64_t block = 0; block < depth; block += BLOCK)
-		for (int64_t i = first; i < end; i++) {
-			const int64_t group = x ? i / c->channels : 0, place = (x ? i % c->channels : i) * row + group * depth * step;
-			for (int64_t k = block; k < depth && k < block + BLOCK; k++)
-				copy_taps(job, &t, from + (place + k * step) * t.size, p->a + i * p->g.k + k * count);
-		}
+	for (int64_t k = 0; k < channels; k++)
+		for (int64_t y = 0; y < lines; y++, at += n)
+			take(c, job->to, at, v->dtype, job->from + (i * v->strides[0] + k * v->strides[1] + y * rows) * size,
+			     whole ? 1 : cols, n);
 }
 
 static void row_piece(void *arg, int64_t piece)
 {
 	const struct job *job = arg;
+	const int64_t rows = job->c->groups * job->c->outputs, end = (piece + 1) * job->each;
 
-	for (int k = 0; k < job->c->parts; k++) {
-		const struct part *p = &job->c->part[k];
-		const int64_t rows = p->g.k ? job->c->groups * p->g.m : 0, end = (piece + 1) * job->each;
-		copy_rows(job, p, piece * job->each, end < rows ? end : rows);
-	}
+	for (int64_t i = piece * job->each; i < rows && i < end; i++)
+		(job->op->code == YOKE_OP_CONV_W ? copy_output : copy_taps)(job, i);
 }
 
 static void clear(const struct yoke_view *v)
@@ -555,12 +554,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (c->copies_a) {
 		job.from = yk_ptr(of_a);
 		job.to = a;
-		const int64_t rows = c->groups * (op->code == YOKE_OP_CONV_X ? c->channels : c->outputs);
-		int64_t n = pieces(rows, yk_elements(of_a) / rows, &job.each);
-		if (op->code == YOKE_OP_CONV_X && job.each < 16) { // whole lines of w
-			job.each = 16;
-			n = (rows + 15) / 16;
-		}
+		const int64_t rows = c->groups * c->outputs;
+		const int64_t n = pieces(rows, yk_elements(of_a) / rows, &job.each);
 		yk_team_run(n, row_piece, &job);
 	}
 	int err = 0;
@@ -568,7 +563,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		struct yk_gemm *g = &c->part[k].g;
 		if (!g->k)
 			continue;
-		g->a = c->copies_a ? a + (size_t)c->part[k].a * g->esize : yk_ptr(of_a);
+		g->a = c->copies_a ? a : yk_ptr(of_a);
 		g->b = memory;
 		g->c = (char *)yk_ptr(&op->out[0]) +
 		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * stride_of(&op->out[0], 0) +

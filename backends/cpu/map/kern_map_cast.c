@@ -212,11 +212,13 @@ yk_strip_fn *ISA(yk_strip_bool)(int op)
 	{ \
 		T *y = to; \
 		const T *x = from; \
+		const T all = n > 0 && !stride ? *x : 0; \
 		if (stride == 1) \
 			memcpy(y, x, (size_t)n * sizeof *y); \
-		else \
-			for (int64_t i = 0; i < n; i++) \
-				y[i] = x[i * stride]; \
+		for (int64_t i = 0; !stride && i < n; i++) \
+			y[i] = all; \
+		for (int64_t i = 0; stride && stride != 1 && i < n; i++) \
+			y[i] = x[i * stride]; \
 	} \
 	static void store_##name(void *to, const void *from, int64_t stride, int64_t n) \
 	{ \

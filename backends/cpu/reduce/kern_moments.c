@@ -3,8 +3,8 @@
 //
 // Rows are cut into groups, by shape alone, which are pieces of work and are joined in order (Chan, Golub and LeVeque
 // 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their sums, in f64, and
-// panels of what they are off the group's mean so far, rounded to the element type; then products of panels, summed FOLD
-// rows at a time.  What the rows' mean is off that one, and the step to the group's, is put right in f64 as the products
+// what they are off the group's mean so far, rounded to the element type; then products of that, by the innermost loop of
+// contractions, summed FOLD rows at a time, while the next rows are fetched.  What the rows' mean is off that one, and the step to the group's, is put right in f64 as the products
 // are added.  Products are those above the diagonal, in units of vectors; the first unit is the one that is not full,
 // which fewest rows want.
 #include "config.h"
@@ -13,14 +13,16 @@
 #include <stdatomic.h>
 
 #include "../algebra/matrix.h"
+#include "../contract/kern_contract.h"
 
 enum {
-	ROWS = 6, WIDE = 2, // channels and units of a tile; rows that are read together
+	ROWS = 6,           // that are read together
 	FOLD = 128,         // rows whose products are summed in the element type
 	PIECE = 512,        // rows of a piece at most, ..
-	PANELS = 1 << 16,   // .. and elements, where that leaves FOLD rows
+	PIECES = 1 << 16,   // .. and elements, where that leaves FOLD rows
+	TALL = 12,          // channels of a tile, at most
 	GROUPS = 32,
-	MOST = 1 << 23,     // doubles of all groups
+	MEMORY = 1 << 23,   // doubles of all groups
 	WORTH = 8           // pieces of a group, at least
 };
 
@@ -36,6 +38,7 @@ struct job {
 	int64_t odd;   // channels of the first unit
 	int64_t width; // slots, in whole units: channels from `odd` on are behind the first unit
 	int64_t line;  // doubles of a row of products
+	int64_t apart; // elements from row to row of what is off the mean: an odd number of vectors, for the cache's sets
 	int64_t each;  // rows of a piece
 	int64_t pieces, groups;
 	bool diagonal;
@@ -49,7 +52,7 @@ struct job {
 struct part {
 	const struct job *job;
 	struct group *group;
-	int64_t rows, *row;
+	int64_t rows, *row, next; // next: a piece's first row; the group's next piece's
 	bool weighed; // some weight is not 1
 	double weight, factor;
 	double *mean, *sum, *delta, *squares;  // of each slot
@@ -70,10 +73,34 @@ static inline double least(double a, double b)
 // VD floats as doubles
 static inline vd widen_f32(const float *p)
 {
+#if VF == 16
+	return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif VF == 8
+	return (vd)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
 	typedef float half __attribute__((vector_size(VD * 4)));
 	half h;
 	memcpy(&h, p, sizeof h);
 	return __builtin_convertvector(h, vd);
+#endif
+}
+
+// .. and the h-th VD of a vector's
+static inline vd widen_of_f32(vf v, int h)
+{
+#if VF == 16
+	return (vd)_mm512_cvtps_pd(h ? _mm512_extractf32x8_ps((__m512)v, 1) : _mm512_castps512_ps256((__m512)v));
+#else
+	float lane[VF];
+	vf_store(lane, v);
+	return widen_f32(lane + h * VD);
+#endif
+}
+
+static inline vd widen_of_f64(vd v, int h)
+{
+	(void)h;
+	return v;
 }
 
 typedef int64_t vl __attribute__((vector_size(VD * 8)));
@@ -91,7 +118,8 @@ static inline vd vd_max(vd a, vd b)
 
 #define T float
 #define V vf
-#define WIDEN widen_f32
+#define WIDEN widen_of_f32
+#define WIDEN_AT widen_f32
 #define LANES VF
 #define NAME(what) what##_f32
 #define LOAD vf_load
@@ -100,10 +128,13 @@ static inline vd vd_max(vd a, vd b)
 #define FMA vf_fma
 #define MIN vf_min
 #define MAX vf_max
+#define MOST ISA(yk_gemm_f32_rows)
+#define ACROSS ISA(yk_gemm_f32_across)
 #include "kern_moments.h"
 #undef T
 #undef V
 #undef WIDEN
+#undef WIDEN_AT
 #undef LANES
 #undef NAME
 #undef LOAD
@@ -112,9 +143,12 @@ static inline vd vd_max(vd a, vd b)
 #undef FMA
 #undef MIN
 #undef MAX
+#undef MOST
+#undef ACROSS
 #define T double
 #define V vd
-#define WIDEN vd_load
+#define WIDEN widen_of_f64
+#define WIDEN_AT vd_load
 #define LANES VD
 #define NAME(what) what##_f64
 #define LOAD vd_load
@@ -123,6 +157,8 @@ static inline vd vd_max(vd a, vd b)
 #define FMA vd_fma
 #define MIN vd_min
 #define MAX vd_max
+#define MOST ISA(yk_gemm_f64_rows)
+#define ACROSS ISA(yk_gemm_f64_across)
 #include "kern_moments.h"
 
 static int64_t whole(int64_t n)
@@ -157,7 +193,7 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 {
 	const int64_t first = index * j->pieces / j->groups, last = (index + 1) * j->pieces / j->groups;
 	const int64_t c = whole(j->channels);
-	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : 2 * c * (j->each + 1)) * sizeof(double);
+	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : (2 * j->each + TALL) * j->apart) * sizeof(double);
 	char *at = yk_team_scratch((uint64_t)(8 * c + j->each) * 8 + panels);
 	struct part p = { .job = j, .group = &j->group[index] };
 	struct group *g = p.group;
@@ -186,6 +222,7 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 	for (int64_t k = first; k < last; k++) {
 		const int64_t end = (k + 1) * j->each < j->rows ? (k + 1) * j->each : j->rows;
 		choose(j, &p, k * j->each, end, wide);
+		p.next = k + 1 < last ? end : j->rows;
 		if (p.rows)
 			piece(&p, at);
 	}
@@ -240,12 +277,13 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	j->width = (j->channels + lanes - 1) / lanes * lanes;
 	j->odd = j->channels - (j->channels - 1) / lanes * lanes;
 	j->line = whole(j->channels);
+	j->apart = (j->width / lanes | 1) * lanes;
 	j->sum = x->dtype == yoke_f64 ? sum_f64 : sum_f32;
-	j->each = PANELS / (j->channels ? j->channels : 1) / FOLD * FOLD;
+	j->each = PIECES / (j->channels ? j->channels : 1) / FOLD * FOLD;
 	j->each = j->each < FOLD ? FOLD : j->each > PIECE ? PIECE : j->each;
 	j->pieces = (j->rows + j->each - 1) / j->each;
 	j->groups = GROUPS;
-	while (j->groups > 1 && (j->groups * WORTH > j->pieces || (uint64_t)j->groups * group_room(j) > MOST))
+	while (j->groups > 1 && (j->groups * WORTH > j->pieces || (uint64_t)j->groups * group_room(j) > MEMORY))
 		j->groups /= 2;
 	return x->kind == YOKE_VIEW_BUFFER && (x->dtype == yoke_f32 || x->dtype == yoke_f64) &&
 	       (w->kind == YOKE_VIEW_NONE || w->kind == YOKE_VIEW_BUFFER);

@@ -16,7 +16,8 @@
 #include "kern_reduce.h"
 
 enum {
-	SEGMENT = YK_SEGMENT, // and least elements of a piece of work
+	SEGMENT = YK_SEGMENT,
+	PIECE = 1 << 16, // least elements of a piece of work
 	// Of columns: each segment leaves an accumulator for each, so they are longer, and
 	// there are not too many.
 	COLUMN_SEGMENT = 1 << 18,
@@ -351,7 +352,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
 	j->units = s->K * s->segments * s->tiles;
 	int64_t unit = s->tile * (s->N < s->segment ? s->N : s->segment);
-	j->each = unit < SEGMENT ? SEGMENT / unit : 1;
+	j->each = unit < PIECE ? PIECE / unit : 1;
 	return j;
 }
 

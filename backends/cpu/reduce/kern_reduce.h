@@ -48,7 +48,7 @@ struct yk_reducer {
 };
 
 // Elements of a segment: a longer run is summed by segments, which are joined in order.
-enum { YK_SEGMENT = 1 << 16 };
+enum { YK_SEGMENT = 1 << 14 };
 
 // What an accumulator came to, as an element of a dtype.
 void ISA(yk_reduce_put)(char *to, int dtype, int kind, const struct yk_acc *);

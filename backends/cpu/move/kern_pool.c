@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// POOL_MAX and POOL_MAX_BACK: of each plane [S..] a copy with -inf around, in which what a stride picks along the last
+// axis lies side by side, so that a tap of all positions of a line is a run.  Sums of the derivative lie as the copy does.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../vector/half.h"
+#include "walk.h"
+
+enum {
+	PIECE = 1 << 14, // elements of a piece of work
+	MOST = 1 << 22   // of a plane's copy: a thread's scratch
+};
+
+struct axis {
+	int64_t window, stride, dilation, lo, n, out;
+};
+
+struct job {
+	const struct yoke_view *x, *g, *to; // to: y or x's gradient
+	struct axis axis[2];                // the first may be missing
+	int64_t run, row;                   // elements of a copied line: that one stride picks, all
+	int64_t planes, each;
+	atomic_bool no_memory;
+};
+
+static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x, const struct yoke_view *y, int k)
+{
+	const int axes = x->rank - 2, at = k - 2 + axes;
+	if (at < 0)
+		return (struct axis){ 1, 1, 1, 0, 1, 1 };
+	const uint64_t p = (uint64_t)op->attr[axes + at].i;
+	return (struct axis){ op->attr[at].i, p & 0xffff, p >> 16 & 0xffff, p >> 32 & 0xffff, x->dims[2 + at], y->dims[2 + at] };
+}
+
+static void job_init(struct job *j, const struct yoke_op *op)
+{
+	*j = (struct job){ .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0] };
+	for (int k = 0; k < 2; k++)
+		j->axis[k] = axis_of(op, j->x, j->g ? j->g : j->to, k);
+	const struct axis *a = &j->axis[1];
+	j->run = ((a->out - 1) * a->stride + (a->window - 1) * a->dilation) / a->stride + 1;
+	j->row = j->run * a->stride;
+	j->planes = j->x->dims[0] * j->x->dims[1];
+	const int64_t plane = j->axis[0].n * j->row;
+	j->each = plane < PIECE ? PIECE / plane : 1;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	const bool back = op->code == YOKE_OP_POOL_MAX_BACK;
+	if (op->nin != (back ? 2 : 1) || op->nout != 1)
+		return 0;
+	const struct yoke_view *x = &op->in[0], *y = back ? &op->in[1] : &op->out[0];
+	if (x->rank < 3 || x->rank > 4 || y->rank != x->rank || op->nattr < 2 * (x->rank - 2) || x->dtype < yoke_f32 ||
+	    x->dtype > yoke_bf16)
+		return 0;
+	for (uint32_t k = 0; k < 2 + (uint32_t)back; k++) {
+		const struct yoke_view *v = k ? &op->in[k - 1] : &op->out[0];
+		if (v->kind != YOKE_VIEW_BUFFER || v->dtype != x->dtype || v->rank != x->rank)
+			return 0;
+	}
+	for (int i = 0; i < x->rank; i++)
+		if (x->dims[i] < 1 || y->dims[i] < 1)
+			return 0;
+	struct job j;
+	job_init(&j, op);
+	return (double)j.row * (double)(2 * j.axis[0].n + 1) <= MOST;
+}
+
+#define LINES(T, name) \
+	static void name##_most(void *most, const void *from, int64_t n) \
+	{ \
+		T *m = most; \
+		const T *x = from; \
+		for (int64_t i = 0; i < n; i++) \
+			m[i] = x[i] > m[i] || x[i] != x[i] ? x[i] : m[i]; \
+	} \
+	static void name##_ties(void *ties, const void *most, const void *from, int64_t n) \
+	{ \
+		T *t = ties; \
+		const T *m = most, *x = from; \
+		for (int64_t i = 0; i < n; i++) \
+			t[i] += x[i] == m[i] ? (T)1 : (T)0; \
+	} \
+	static void name##_give(void *to, const void *share, const void *most, const void *from, int64_t n) \
+	{ \
+		T *s = to; \
+		const T *g = share, *m = most, *x = from; \
+		for (int64_t i = 0; i < n; i++) \
+			s[i] += x[i] == m[i] ? g[i] : (T)0; \
+	} \
+	static void name##_divide(void *share, const void *ties, int64_t n) \
+	{ \
+		T *g = share; \
+		const T *t = ties; \
+		for (int64_t i = 0; i < n; i++) \
+			g[i] /= t[i]; \
+	} \
+	static void name##_fill(void *to, double value, int64_t n) \
+	{ \
+		for (int64_t i = 0; i < n; i++) \
+			((T *)to)[i] = (T)value; \
+	}
+LINES(float, f32)
+LINES(double, f64)
+
+// Strides of 1 and 2 are constants to the compiler, which has vectors for them.
+#define EACH(stride, n, statement) \
+	if ((stride) == 1) \
+		for (int64_t i = 0, at = 0; i < (n); i++, at++) \
+			statement; \
+	else if ((stride) == 2) \
+		for (int64_t i = 0, at = 0; i < (n); i++, at += 2) \
+			statement; \
+	else \
+		for (int64_t i = 0, at = 0; i < (n); i++, at += (stride)) \
+			statement
+#define MOVES(T, S, name, LOAD, STORE) \
+	static void name##_take(void *to, const char *from, int64_t stride, int64_t n) \
+	{ \
+		const T *x = (const T *)from; \
+		S *y = to; \
+		EACH(stride, n, y[i] = LOAD(x[at])); \
+	} \
+	static void name##_put(char *to, int64_t stride, const void *from, int64_t n) \
+	{ \
+		const S *x = from; \
+		T *y = (T *)to; \
+		EACH(stride, n, y[at] = STORE(x[i])); \
+	}
+#define PLAIN(x) (x)
+MOVES(float, float, f32, PLAIN, PLAIN)
+MOVES(double, double, f64, PLAIN, PLAIN)
+MOVES(uint16_t, float, f16, yk_f32_of_f16, yk_f16_of_f32)
+MOVES(uint16_t, float, bf16, yk_f32_of_bf16, yk_bf16_of_f32)
+
+static const struct kind {
+	size_t size; // of what is computed with
+	void (*take)(void *, const char *, int64_t, int64_t);
+	void (*put)(char *, int64_t, const void *, int64_t);
+	void (*most)(void *, const void *, int64_t);
+	void (*ties)(void *, const void *, const void *, int64_t);
+	void (*give)(void *, const void *, const void *, const void *, int64_t);
+	void (*divide)(void *, const void *, int64_t);
+	void (*fill)(void *, double, int64_t);
+} kinds[] = {
+#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_most, lines##_ties, lines##_give, lines##_divide, lines##_fill }
+	[yoke_f32] = KIND(float, f32, f32),
+	[yoke_f64] = KIND(double, f64, f64),
+	[yoke_f16] = KIND(float, f16, f32),
+	[yoke_bf16] = KIND(float, bf16, f32),
+};
+
+// The line of a plane's axis 0, and what a place of one on the last axis is an element of.
+static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int64_t *stride)
+{
+	const int64_t size = (int64_t)yk_esize(v->dtype);
+	*stride = v->strides[v->rank - 1];
+	return (char *)yk_ptr(v) + (plane / v->dims[1] * v->strides[0] + plane % v->dims[1] * v->strides[1] +
+				    (v->rank > 3 ? line * v->strides[2] : 0)) * size;
+}
+
+// Of what a stride picks with remainder q: the first of the line's elements, its place in the run, how many there are.
+static int64_t picked(const struct job *j, int64_t q, int64_t *place, int64_t *first)
+{
+	const struct axis *a = &j->axis[1];
+	const int64_t skip = a->lo > q ? (a->lo - q + a->stride - 1) / a->stride : 0;
+	*place = skip;
+	*first = skip * a->stride + q - a->lo;
+	const int64_t n = *first < a->n ? (a->n - 1 - *first) / a->stride + 1 : 0;
+	return n < j->run - skip ? n : j->run - skip;
+}
+
+static void copy_in(const struct job *j, const struct kind *k, char *copy, int64_t plane)
+{
+	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[1].stride;
+	k->fill(copy, -INFINITY, (j->axis[0].n + 1) * j->row);
+	for (int64_t y = 0; y < j->axis[0].n; y++) {
+		int64_t stride, place, first;
+		const char *from = line_of(j->x, plane, y, &stride);
+		for (int64_t q = 0; q < step; q++) {
+			const int64_t n = picked(j, q, &place, &first);
+			if (n > 0)
+				k->take(copy + (size_t)((y * step + q) * j->run + place) * k->size, from + first * stride * size,
+					stride * step, n);
+		}
+	}
+}
+
+static void copy_out(const struct job *j, const struct kind *k, const char *sums, int64_t plane)
+{
+	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[1].stride;
+	for (int64_t y = 0; y < j->axis[0].n; y++) {
+		int64_t stride, place, first, end = 0;
+		char *to = line_of(j->to, plane, y, &stride);
+		for (int64_t q = 0; q < step; q++) {
+			const int64_t n = picked(j, q, &place, &first);
+			if (n <= 0)
+				continue;
+			k->put(to + first * stride * size, stride * step, sums + (size_t)((y * step + q) * j->run + place) * k->size, n);
+			end = first + (n - 1) * step + 1 > end ? first + (n - 1) * step + 1 : end;
+		}
+		for (; end < j->axis[1].n; end++) // no window reaches these
+			memset(to + end * stride * size, 0, (size_t)size);
+	}
+}
+
+// Where tap (row t, column u) of the positions of line y lies in a copy; -1: outside of the plane.
+static int64_t tap_of(const struct job *j, int64_t y, int64_t t, int64_t u)
+{
+	const struct axis *a = &j->axis[0], *b = &j->axis[1];
+	const int64_t line = y * a->stride + t * a->dilation - a->lo, off = u * b->dilation;
+	return line < 0 || line >= a->n ? -1 : line * j->row + off % b->stride * j->run + off / b->stride;
+}
+
+static void plane_of(const struct job *j, const struct kind *k, char *memory, int64_t plane)
+{
+	const struct axis *a = &j->axis[0], *b = &j->axis[1];
+	const int64_t none = a->n * j->row, taps = a->window * b->window, n = b->out; // none: a line of -inf
+	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *most = sums + (j->g ? (size_t)none * k->size : 0);
+	char *ties = most + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
+	int64_t stride;
+
+	copy_in(j, k, copy, plane);
+	if (j->g)
+		k->fill(sums, 0, none);
+	for (int64_t y = 0; y < a->out; y++) {
+		k->fill(most, -INFINITY, n);
+		for (int64_t t = 0; t < taps; t++) {
+			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			if (at >= 0)
+				k->most(most, copy + (size_t)at * k->size, n);
+		}
+		if (!j->g) {
+			char *to = line_of(j->to, plane, y, &stride);
+			k->put(to, stride, most, n);
+			continue;
+		}
+		const char *g = line_of(j->g, plane, y, &stride);
+		k->take(share, g, stride, n);
+		k->fill(ties, 0, n);
+		for (int64_t t = 0; t < taps; t++) {
+			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			k->ties(ties, most, copy + (size_t)(at >= 0 ? at : none) * k->size, n);
+		}
+		k->divide(share, ties, n);
+		for (int64_t t = 0; t < taps; t++) {
+			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			if (at >= 0)
+				k->give(sums + (size_t)at * k->size, share, most, copy + (size_t)at * k->size, n);
+		}
+	}
+	if (j->g)
+		copy_out(j, k, sums, plane);
+}
+
+static void piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	const struct kind *k = &kinds[j->x->dtype];
+	const int64_t end = (index + 1) * j->each < j->planes ? (index + 1) * j->each : j->planes;
+	char *memory = yk_team_scratch((size_t)(j->row * (2 * j->axis[0].n + 1) + 3 * j->axis[1].out) * k->size);
+
+	if (!memory) {
+		j->no_memory = true;
+		return;
+	}
+	for (int64_t plane = index * j->each; plane < end; plane++)
+		plane_of(j, k, memory, plane);
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j;
+
+	(void)impl, (void)prepared;
+	job_init(&j, op);
+	yk_team_run((j.planes + j.each - 1) / j.each, piece, &j);
+	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
+}
+
+const struct yk_kernel ISA(yk_pool_max) = { .can = can, .run = run, .impl = { "planes" } };

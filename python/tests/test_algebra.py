@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eigenvalues, Cholesky factors and triangular systems beside NumPy's."""
+import numpy as np
+import pytest
+
+import yoke
+
+
+def symmetric(rng, n, values):
+    q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    return (q * values) @ q.T
+
+
+SPECTRA = {
+    "random": lambda rng, n: rng.uniform(-1, 1, n),
+    "clustered": lambda rng, n: 1 + 1e-13 * rng.uniform(-1, 1, n) + 3 * (np.arange(n) % 3),
+    "equal": lambda rng, n: np.ones(n),
+    "zero": lambda rng, n: np.zeros(n),
+    "huge": lambda rng, n: 1e150 * rng.uniform(-1, 1, n),
+    "tiny": lambda rng, n: 1e-200 * rng.uniform(-1, 1, n),
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("n", [1, 2, 17, 50, 130])
+def test_eigh_is_numpys(rng, spectrum, n):
+    a = np.stack([symmetric(rng, n, SPECTRA[spectrum](rng, n)) for _ in range(2)])
+    a = (a + a.transpose(0, 2, 1)) / 2
+    w, v = (t.numpy() for t in yoke.eigh(yoke.tensor(a, "f64")))
+    want = np.linalg.eigvalsh(a)
+    scale = abs(want).max(axis=-1, keepdims=True) + (abs(want).max() == 0)
+    eps = 50 * n * 2.0**-53
+    assert (abs(w - want) / scale).max() <= eps
+    assert (abs(a @ v - v * w[:, None]) / scale[..., None]).max() <= eps
+    assert abs(v.transpose(0, 2, 1) @ v - np.eye(n)).max() <= eps
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("n", [1, 3, 33, 100])
+def test_factors_and_systems_are_numpys(rng, dtype, n):
+    x, b = rng.standard_normal((3, n, 2 * n + 2)), rng.standard_normal((3, n, 5))
+    a = x @ x.transpose(0, 2, 1) / n + np.eye(n)
+    a, b = yoke.tensor(a, dtype), yoke.tensor(b, dtype)
+    wide, right = a.numpy().astype("f8"), b.numpy().astype("f8")
+    tol = {"f32": 1e-4, "f64": 1e-12}[dtype]
+    factor = np.linalg.cholesky(wide)
+    got = yoke.cholesky(a)
+    np.testing.assert_allclose(got.numpy(), factor, rtol=tol, atol=tol)
+    solved = yoke.solve_triangular(yoke.tensor(factor, dtype), b, 0)
+    np.testing.assert_allclose(solved.numpy(), np.linalg.solve(factor, right), rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("n", [2, 6])
+def test_gradients_of_values_are_theirs(rng, n):
+    """The gradient of the sum of c w is V diag(c) V'; of the sum of squares 2 A, at equal values as well."""
+    for a in (symmetric(rng, n, np.arange(n) + 1.0), np.eye(n)):
+        x = yoke.tensor((a + a.T) / 2, "f64")
+        g = yoke.grad((yoke.eigh(x)[0] ** 2).sum(), [x])[0].numpy()
+        assert np.isfinite(g).all()
+        np.testing.assert_allclose((g + g.T) / 2, 2 * x.numpy(), rtol=1e-9, atol=1e-9)

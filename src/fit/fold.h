@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of chains of affine nodes as one product: A (b - mu) + t of the base b they flow from (flow.h), mu the base's mean.
+#ifndef YK_FIT_FOLD_H
+#define YK_FIT_FOLD_H
+
+#include "fit/flow.h"
+
+struct yk_fold {
+	int node, base;
+	yoke_tensor *mean, *a, *t; // f32 variables
+};
+
+struct yk_folds {
+	int n;
+	struct yk_fold fold[YK_NODES]; // by node
+};
+
+// Of the nodes whose results these bases are computed of, where one product is no more work than theirs and the mean is
+// known; all those nodes are fitted.  `of` is by base, NULL: not collected.  To be freed after an error as well.
+int yk_folds_make(struct yk_folds *, const yoke_pipeline *, const struct yk_flows *, yoke_statistic *const *of, int bases,
+		  const int *base);
+void yk_folds_free(struct yk_folds *);
+// Records the results.
+void yk_folds_put(const struct yk_folds *, yoke_pipeline *, struct yk_values *);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// dist.adapt: what a group's first rank asks for, of times that a table has: each way that may be is tried, 50 steps apart; in
+// the end it is the fastest, if it is 1.2 times as fast as the one that ranks began with; and where things change, so does it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/adapt.h"
+#include "dist/tuned.h"
+#include "tap.h"
+
+enum { RANKS = 4, STEPS = 900 };
+
+static double table[YK_BY_SHARED];
+
+struct course {
+	int now, changes, tried[YK_BY_SHARED];
+	bool near; // wishes nearer than 50 steps
+	char said[200];
+};
+
+// Steps of one all_reduce each, which goes by `how` at first.
+static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, bool once, struct course *c)
+{
+	int64_t last = -1000;
+	for (int64_t step = from; step < to; step++) {
+		const double noise = 1 + 0.05 * rnd_real(0, 1);
+		yk_adapt_took(a, bytes, once, c->now, step % 10 == 3 ? 20 * table[c->now] : noise * table[c->now]);
+		c->tried[c->now]++;
+		char said[200];
+		const uint32_t wish = yk_adapt_wish(a, step, said, sizeof said);
+		if (*said)
+			memcpy(c->said, said, sizeof said);
+		if (!wish)
+			continue;
+		c->near |= step - last < 50;
+		last = step;
+		yk_adapt_heed(a, wish);
+		c->changes++;
+		c->now = yk_adapt_how(a, bytes) - 1;
+	}
+}
+
+static void set(double tree, double doubling, double halving, double pairwise)
+{
+	table[YK_BY_TREE] = tree;
+	table[YK_BY_DOUBLING] = doubling;
+	table[YK_BY_HALVING] = halving;
+	table[YK_BY_PAIRWISE] = pairwise;
+	table[YK_BY_RING] = table[YK_BY_2D] = 1e-9; // never to be seen
+}
+
+int main(void)
+{
+	const uint64_t bytes = 1 << 20;
+	tap_seed();
+	setenv("YOKE_DIST_LINK", "0,1e-8", 1); // tree: 4 B; doubling: 2 B; halving and pairwise: 1.5 B
+	ok(!yk_adapt_asked(), "it has to be asked for");
+	setenv("YOKE_DIST_ADAPT", "1", 1);
+	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
+	set(1, 1e-3, 3e-3, 0.8e-3);
+	struct course c = { .now = YK_BY_DOUBLING };
+	steps(a, bytes, 0, STEPS, false, &c);
+	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "goes by pairwise"), "the fastest is taken: %s", c.said);
+	ok(c.tried[YK_BY_HALVING] && !c.tried[YK_BY_RING] && !c.tried[YK_BY_2D],
+	   "others of the same bits are tried: halving %d steps, ring %d, 2d %d", c.tried[YK_BY_HALVING], c.tried[YK_BY_RING],
+	   c.tried[YK_BY_2D]);
+	ok(!c.near && c.changes < 8, "%d changes, 50 steps apart at least", c.changes);
+	const int before = c.changes;
+	steps(a, bytes, STEPS, 2 * STEPS, false, &c);
+	ok(c.changes == before, "then it stays");
+	set(1, 1e-3, 0.9e-3, 2e-3);
+	steps(a, bytes, 2 * STEPS, 4 * STEPS, false, &c);
+	ok(c.now == YK_BY_HALVING || c.now == YK_BY_DOUBLING, "until it gets slower: %s", c.said);
+	ok(yk_adapt_how(a, 4096) == 0, "other sizes are as they were");
+	yk_adapt_free(a);
+	a = yk_adapt_new(RANKS, RANKS);
+	set(1, 1e-3, 0.9e-3, 0.95e-3);
+	c = (struct course){ .now = YK_BY_DOUBLING };
+	steps(a, bytes, 0, STEPS, false, &c);
+	ok(c.now == YK_BY_DOUBLING, "what is but a tenth faster is not worth it");
+	yk_adapt_free(a);
+	a = yk_adapt_new(RANKS, RANKS);
+	set(0.1e-3, 1e-3, 0.9e-3, 0.95e-3);
+	c = (struct course){ .now = YK_BY_HALVING };
+	steps(a, bytes, 0, STEPS, false, &c);
+	ok(!c.tried[YK_BY_TREE], "nor is tried what by the formula takes more than twice as long");
+	yk_adapt_free(a);
+	a = yk_adapt_new(RANKS, RANKS);
+	set(1, 0.1e-3, 0.1e-3, 1e-3);
+	c = (struct course){ .now = YK_BY_PAIRWISE };
+	steps(a, bytes, 0, STEPS, true, &c);
+	ok(c.now == YK_BY_PAIRWISE && !c.changes, "half precision, which only one way rounds once");
+	yk_adapt_free(a);
+	return done();
+}
