@@ -205,6 +205,22 @@ static void scopes(void)
 	yoke_error_clear();
 }
 
+// The memory of a scope that set casts serves the next one, which sets none, and the context goes while that is open.
+static void left_open(void)
+{
+	yoke_context *ctx = yoke_context_new(NULL), *former = yoke_use(ctx);
+	yoke_scope_begin("outer");
+	yoke_autocast(half, "norm");
+	yoke_scope *s = yoke_scope_begin("norm");
+	yoke_autocast(half, "inner");
+	product_in("inner");
+	ok(!yoke_scope_end(s), "a scope that set casts ends %s", yoke_error());
+	yoke_scope_begin("norm");
+	yoke_use(former);
+	yoke_context_free(ctx);
+	ok(!yoke_error_code(), "a context with open scopes goes %s", yoke_error());
+}
+
 // ---- gradients, and how often a weight is cast ----
 
 static uint64_t launches(void)
@@ -359,6 +375,7 @@ int main(void)
 		calls();
 		numbers();
 		scopes();
+		left_open();
 		weights();
 		held();
 		if (!tap_eager())

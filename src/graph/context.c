@@ -206,7 +206,8 @@ void yoke_context_free(yoke_context *ctx)
 	while (ctx->scope) {
 		struct yk_scope *s = ctx->scope;
 		ctx->scope = s->parent;
-		free(s->former.keep);
+		if (s->casts) // else it has no former
+			free(s->former.keep);
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
