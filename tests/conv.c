@@ -252,8 +252,7 @@ static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *ar
 	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y), *back = calloc((size_t)n, sizeof *back);
 	for (int64_t i = 0; i < m; i++) {
 		const int64_t plane = i / to[3] / to[2] * h * w;
-		double sum = 0, most = -INFINITY, count = 0;
-		int64_t first = -1;
+		double sum = 0, most = -INFINITY, count = 0, ties = 0;
 		for (int pass = 0; pass < 2; pass++)
 			for (int64_t a = 0; a < h; a++)
 				for (int64_t b = 0; b < w; b++) {
@@ -261,18 +260,16 @@ static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *ar
 					if (r < 0 || c < 0)
 						continue;
 					const int64_t at = plane + r * w + c;
-					if (pass && mean)
-						back[at] += cot[i] / count;
-					if (pass)
+					if (pass) {
+						back[at] += mean ? cot[i] / count : x[at] == most ? cot[i] / ties : 0;
 						continue;
+					}
 					sum += x[at];
 					count++;
-					if (x[at] > most)
-						most = x[at], first = at;
+					ties = x[at] > most ? 1 : ties + (x[at] == most);
+					most = fmax(most, x[at]);
 				}
 		y[i] = mean ? sum / count : most;
-		if (!mean && first >= 0)
-			back[first] += cot[i];
 	}
 	yoke_scope *s = yoke_scope_begin("pool");
 	yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = fn(t, arg);
