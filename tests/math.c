@@ -21,6 +21,17 @@ static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const doubl
 	return yoke_cast(yoke_from(yoke_f64, rank, dims, x), dtype);
 }
 
+// n random numbers in -most .. most, any two of them half of 2 most / n apart or more: which of them is the largest stays
+// where one of them moves a little.
+static void apart(double *x, int n, double most)
+{
+	for (int i = 0; i < n; i++) {
+		const int at = (int)rnd_int(0, i); // a shuffle from inside (Durstenfeld 1964)
+		x[i] = x[at];
+		x[at] = (i + rnd_real(0.25, 0.75)) * 2 * most / n - most;
+	}
+}
+
 // ---- gradients ----
 
 typedef yoke_tensor *fn(yoke_tensor *x, void *arg);
@@ -238,8 +249,7 @@ static void test_running(void)
 	const int64_t dims[] = { 3, 13, 2 };
 	double x[78], got[78], want[78];
 	int axis = 1;
-	for (int i = 0; i < 78; i++)
-		x[i] = rnd_real(-3, 3);
+	apart(x, 78, 3);
 	for (int k = 0; k < 3; k++) {
 		for (int i = 0; i < 78; i++) {
 			const int at = i / 2 % 13;
@@ -302,14 +312,12 @@ static yoke_tensor *scatter_fn(yoke_tensor *t, void *arg)
 static void test_scatter(void)
 {
 	static const char *const names[] = { "set", "max", "min", "product" };
-	double x[30], v[42], got[30], want[30];
+	double all[72], *const x = all, *const v = all + 30, got[30], want[30];
 	int64_t idx[42];
-	for (int i = 0; i < 30; i++)
-		x[i] = rnd_real(-2, 2);
-	for (int i = 0; i < 42; i++) {
-		v[i] = i == 11 ? 0 : rnd_real(-2, 2); // of products one factor is 0
+	apart(all, 72, 2);
+	v[11] = 0; // of products one factor
+	for (int i = 0; i < 42; i++)
 		idx[i] = rnd_int(0, 3); // nothing goes to the last place
-	}
 	for (int kind = 0; kind < 4; kind++) {
 		struct scatter s = { idx, x, v, kind, 0 };
 		memcpy(want, x, sizeof want);
