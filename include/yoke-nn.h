@@ -142,8 +142,8 @@ YOKE_API yoke_module *yoke_nn_rms_norm(int64_t width, double eps);
 // x [B,channels,..]: over each of `groups` parts of the channels, with what lies behind.  Wu and He 2018.
 YOKE_API yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, double eps);
 // x [B,channels,..]: over all but the channels.  Ioffe and Szegedy 2015.  In training by the batch's statistics, and
-// running_mean and running_var take a share `momentum` of them, the variance with Bessel's correction; in evaluation
-// by these.
+// running_mean and running_var take a share `momentum` of them, the variance with Bessel's correction, for which x has two
+// elements of each channel or more (ESHAPE); in evaluation by these.
 YOKE_API yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum);
 // x [B,in,S..] -> [B,out,Q..], 1 or 2 axes behind, as yoke_conv: weight [out,in/groups,K..], bias [out], both
 // U(-1/sqrt(n), 1/sqrt(n)), n = in/groups times the kernel's elements.  kernel: of each axis.  Options may be NULL.

@@ -207,6 +207,8 @@ static void test_batch_norm(void)
 		yoke_scope_end(s);
 	}
 	yoke_scope *s = yoke_scope_begin("evaluation");
+	yoke_call(m, yoke_full(yoke_f32, 2, (int64_t[]){ 1, C }, 1));
+	refused(YOKE_ESHAPE, yoke_error_code(), "too few elements of each channel, 1;");
 	same(yoke_module_find(m, "running_mean"), mean, C, "the running mean of 100 steps");
 	same(yoke_module_find(m, "running_var"), var, C, "the running variance of 100 steps");
 	yoke_module_mode(m, 0);

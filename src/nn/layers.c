@@ -246,6 +246,8 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	if (yoke_module_training(m)) {
 		const double each = (double)yoke_count(x) / (double)yoke_dim(x, 1);
 		yoke_tensor *now, *around;
+		if (each < 2) // whose unbiased variance is no number, and would stay in the running one
+			return yk_fail(YOKE_ESHAPE, "batch_norm: x has too few elements of each channel, %g; training takes two or more", each);
 		out[0] = yoke_batch_norm(x, m->own[0].tensor, m->own[1].tensor, s->eps, &now, &around);
 		err = blend(mean, yoke_stop_grad(now), s->momentum);
 		return err ? err : blend(var, yoke_mul(yoke_stop_grad(around), yoke_const(each / (each - 1))), s->momentum);
