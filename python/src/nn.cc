@@ -450,6 +450,11 @@ void nn_setup(nb::module_ &m)
 	m.def("optim_move", [](Handle<yoke_optim> &o, nb::object to, Tensors p) {
 		enter();
 		Ops t(p.o, false, "optim_move");
+		size_t added = 0;
+		if (o.keep.is_valid())
+			for (nb::handle some : o.keep)
+				added += nb::len(some);
+		same_count("optim_move", t.h.size(), added);
 		check(yoke_optim_move(o.get("optim_move"), nb::cast<Context *>(to)->c, t.h.data()));
 		o.keep = nb::list();
 		nb::cast<nb::list>(o.keep).append(nb::list(p.o));

@@ -87,6 +87,7 @@ def test_modules_that_do_not_fit_change_nothing(tmp_path):
         o = optim.AdamW(net, lr=1e-2)
         refused(lambda: o.set("nothing*", weight_decay=0), ValueError, "'nothing\\*' matches none")
         refused(lambda: o.set("*", weight_decax=0), ValueError, "did you mean 'weight_decay'")
+        refused(lambda: yoke.optim_move(o._o, yoke.context_new("cpu"), [yoke.tensor(X)]), ValueError, "lists of 1 and 3 elements")
     assert layer(yoke.tensor(X)).shape == (2, 3) and relu(yoke.tensor(X)).shape == (2, 3)
     assert nn.Sequential(layer, relu)(yoke.tensor(X)).shape == (2, 3)
 
