@@ -23,7 +23,7 @@ def rng():
 def program(tmp_path):
     """Runs a program in a process of its own: its output, or with fails=True its errors."""
 
-    def run(text, *args, fails=False, timeout=60, cwd=None, **env):
+    def run(text, *args, fails=False, timeout=600, cwd=None, **env):
         path = tmp_path / "program.py"
         path.write_text(text)
         done = subprocess.run([sys.executable, str(path), *args], capture_output=True, text=True, timeout=timeout, cwd=cwd,
