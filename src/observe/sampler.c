@@ -66,6 +66,7 @@ static json_t *line_json(yoke_recorder *s)
 	device = yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) : json_object();
 	json_object_set_new(device, "id", json_string(s->device->id));
 	json_array_append_new(devices, device);
+	json_t *collective = collective_json(s->options.group); // before the time, so that it is since then or earlier
 	clock_gettime(CLOCK_REALTIME, &now);
 	pthread_mutex_lock(&s->lock);
 	const int64_t step = s->step;
@@ -75,7 +76,7 @@ static json_t *line_json(yoke_recorder *s)
 			 (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, "run", s->run, "rank", s->options.rank, "step",
 			 (json_int_t)step, "rss", integer(h.rss), "cpu", real(h.cpu), "process_cpu", real(h.process_cpu),
 			 "throttled", real(h.throttled_s), "data_wait_s", real(waited), "devices", devices, "host",
-			 yk_host_json(&h), "collective", collective_json(s->options.group));
+			 yk_host_json(&h), "collective", collective);
 }
 
 static void sample(yoke_recorder *s)
