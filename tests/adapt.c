@@ -57,7 +57,7 @@ int main(void)
 	ok(!yk_adapt_asked(), "it has to be asked for");
 	setenv("YOKE_DIST_ADAPT", "1", 1);
 	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
-	set(1, 1e-3, 3e-3, 0.8e-3);
+	set(1, 1e-3, 3e-3, 0.75e-3); // with the most noise still 1.2 times as fast
 	struct course c = { .now = YK_BY_DOUBLING };
 	steps(a, bytes, 0, STEPS, false, &c);
 	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "goes by pairwise"), "the fastest is taken: %s", c.said);
