@@ -22,6 +22,12 @@ verdict "a run goes on as other processes, as many as it had" "$(
 	same part whole
 	grep -q '^3 ranks' part.out || head -n 3 part.out)"
 verdict "and one process alone" "$(run one steps=1 ranks=1 spawn=process)"
+# behind 32 sums, and 50 steps later, another way is tried
+verdict "dist.adapt: ways of sums that change underway change no bit" "$(
+	run still steps=100 ranks=2
+	export YOKE_DIST_ADAPT=1
+	run adapted steps=100 ranks=2 spawn=process
+	same adapted still)"
 
 keys=$model
 verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
@@ -73,16 +79,12 @@ begin()
 	children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
 }
 
-# What is left of $parent and $children, which have to be gone within 2 s.
+# What is left of $parent and $children, which end soon.
 left()
 {
-	tries=0
 	for pid in $children; do
-		while kill -0 "$pid" 2>/dev/null && [ $tries -lt 100 ]; do
-			tries=$((tries + 1))
-			sleep 0.02
-		done
-		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
+		await gone "$pid"
+		gone "$pid" || echo "process $pid is left"
 	done
 	grep "@yoke-$parent-" /proc/net/unix
 	ls /dev/shm 2>/dev/null | grep yoke
@@ -123,6 +125,12 @@ begin orphans
 { kill -KILL $parent; wait $parent; } 2>/dev/null
 verdict "ranks end with their parent" "$(left)"
 
+# ended PID: waits it for nothing but its parent?
+ended()
+{
+	! grep -q '^State:.[^ZX]' "/proc/$1/status"
+}
+
 # A rank that is killed at any moment, drawn with the day's seed.
 seed=${YOKE_TEST_SEED:-1}
 echo "# seed $seed"
@@ -140,7 +148,7 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		parent=$!
 		tries=0
 		children=
-		while [ "$(echo "$children" | wc -w)" -lt 3 ] && [ $tries -lt 200 ]; do
+		while [ "$(echo "$children" | wc -w)" -lt 3 ] && [ $tries -lt 10000 ]; do
 			children=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
 			tries=$((tries + 1))
 		done
@@ -149,11 +157,10 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		set -- $children
 		shift $rank
 		kill -KILL "$1"
-		(sleep 3; kill -KILL $parent) 2>/dev/null &
-		watch=$!
+		await ended $parent
+		ended $parent || kill -KILL $parent
 		wait $parent
 		status=$?
-		kill $watch 2>/dev/null
 		[ $status -eq 1 ] || echo "rank $rank behind $wait ms: exit code $status"
 		grep -q "rank $rank (pid $1) was ended by signal 9" killed.err || echo "rank $rank behind $wait ms: $(cat killed.err)"
 		left
@@ -170,15 +177,23 @@ verdict "one trace has rows of each rank and of its ranks queue" "$(
 	done
 	python=$(command -v python3) || exit 0
 	"$python" -c 'import json, sys; json.load(open(sys.argv[1]))' traced/trace.json)"
-# elastic RANKS KEY=VALUE ..: ranks of which the last is killed behind the first checkpoint
+# goes_on: has what was started saved once more behind a restart, or is there none?
+goes_on()
+{
+	grep -q '^yoke train: ' elastic.err || { grep -q 'on from the last checkpoint' elastic.err &&
+		[ "$(saved_step elastic)" -gt "${at:=$(saved_step elastic)}" ]; }
+}
+
+# elastic RANKS KEY=VALUE ..: ranks of which the last is killed behind the first checkpoint, and all stopped behind the next one
+# of those that go on
 elastic()
 {
 	rm -rf elastic
-	last=$1
+	last=$1 at=
 	shift
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=elastic ranks="$last" parts=4 spawn=process steps=150 save_every=50 eval_every=0 dropout=0.1 \
-		log_every=100 restarts=1 "$@" >elastic.out 2>elastic.err &
+	"$yoke" train data=text $model out=elastic ranks="$last" parts=4 spawn=process steps=1000000 save_every=50 eval_every=0 dropout=0.1 \
+		schedule=constant log_every=100 restarts=1 "$@" >elastic.out 2>elastic.err &
 	parent=$!
 	await [ -f elastic/manifest.json ]
 	children=$(cat "/proc/$parent/task/$parent/children")
@@ -186,6 +201,8 @@ elastic()
 	set -- $children
 	shift $((last - 1))
 	kill -KILL "$1"
+	await goes_on
+	kill -INT $parent
 	wait $parent
 	status=$?
 }
@@ -198,7 +215,8 @@ others()
 	[ $status -eq 0 ] || echo "exit code $status"
 	grep -q "was ended by signal 9.*; $word" elastic.err || cat elastic.err
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=unbroken parts=4 steps=150 eval_every=0 dropout=0.1 log_every=100 "$@" >out 2>&1 || cat out
+	"$yoke" train data=text $model out=unbroken parts=4 steps="$(saved_step elastic)" schedule=constant eval_every=0 dropout=0.1 \
+		log_every=100 "$@" >out 2>&1 || cat out
 	same elastic unbroken
 	rm -rf unbroken
 	left
@@ -225,7 +243,7 @@ if [ -n "${YOKE_TEST_LONG:-}" ]; then
 		left)"
 fi
 model=$one
-export YOKE_DIST_TIMEOUT=1 YOKE_DIST_WARN=1
+export YOKE_DIST_TIMEOUT=3 YOKE_DIST_WARN=1
 begin stopped
 # shellcheck disable=SC2086 # words
 set -- $children
