@@ -208,7 +208,7 @@ def simulate():
 
 def predicted():
     model = ['layers=6', 'heads=6', 'embed=384', 'context=128', 'batch=8']
-    keep = {'YOKE_CACHE_DIR': os.getcwd() + '/cache'}
+    keep = {'YOKE_CACHE': os.getcwd() + '/cache'}
     run([yoke, 'tune', 'ranks', 'most=16777216'], **keep)
     train('profiled', *model, 'profile=1', 'report=1', 'threads=1', 'steps=10', 'checkpoints=1')
     line = run([yoke, 'simulate', 'profiled', 'ranks=2', 'group=2'], **keep).splitlines()[-1]

@@ -49,5 +49,16 @@ verdict "a profile of several ranks" "$(
 verdict "a profile of one step" "$(
 	"$yoke" train $keys steps=1 profile=1 out=one >out 2>&1 || cat out
 	refused 'has no whole step behind the first' one $model)"
+verdict "yoke tune ranks: what it measures is simulated" "$(
+	"$yoke" tune ranks most=1024 >tuned 2>&1 || cat tuned
+	for bytes in 256 1024; do
+		grep -q "^all_reduce.f32.$bytes [a-z0-9]*=[1-9][0-9]* [a-z0-9]*=[1-9]" tuned || cat tuned
+	done
+	grep -q '^model.fs alpha=[1-9][0-9]* beta=[0-9]* gamma=[1-9][0-9]*$' tuned || cat tuned
+	"$yoke" simulate ranks=2 group=2 bytes=1024 >out 2>&1 || cat out
+	grep -q '^simulated  *2  [a-z0-9]' out || cat out)"
+verdict "as many ranks as there cannot be" "$(
+	"$yoke" tune ranks ranks=65 >out 2>err
+	[ $? -eq 2 ] && grep -q "'ranks=65': of ranks there are ranks=, from 2 to 64" err || cat err)"
 echo "1..$count"
 exit $failed
