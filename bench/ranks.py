@@ -117,9 +117,13 @@ def subdevices():
 
 # ---- links ----
 
-def parameters(out):
-    return 4 * sum(int(m.group(1)) for m in [re.search(r'(\d+) parameters', run([
-        yoke, 'plan', 'data=' + text, 'backend=cpu'] + out))])
+def planned(pattern, words):
+    """The number in what yoke plan says."""
+    return int(re.search(pattern, run([yoke, 'plan', 'data=' + text, 'backend=cpu'] + words), re.M).group(1))
+
+
+def parameters(words):
+    return 4 * planned(r'(\d+) parameters', words)
 
 
 def hidden():
@@ -151,14 +155,15 @@ def zero_memory():
     model, bucket, piece = ['layers=6', 'heads=6', 'embed=384', 'context=64', 'batch=1', 'steps=4'], 4 * 384 * 1536, 4 << 14
     # a bucket ends behind 2 MiB: each of these holds one matrix of the MLP, or what stands before them in a block
     whole = parameters(model[:5])
+    work = planned(r'^workspace +(\d+)', model[:5])  # of the largest gradient, which the peak of stage 0 is behind
     for d in 2, 4:
         for stage in range(4):
             lines = train('run', *model, 'ranks=%d' % d, 'zero=%d' % stage, YOKE_CPU_DEVICES=str(d), YOKE_DIST_BUCKET='2M')
             peak = lines[-1]['peak_bytes']
             w, g, o = (whole / (d if stage >= k else 1) for k in (3, 2, 1))
             other = other if stage else peak - 4 * whole  # activations and what works
-            # two buckets of gradients wait in stage 2, two of weights are gathered in stage 3
-            formula = other + w + g + 2 * o + (2 * bucket if stage >= 2 else 0) + (2 * bucket if stage == 3 else 0)
+            # two buckets of gradients wait in stage 2, while the next is computed; two of weights are gathered in stage 3
+            formula = other + w + g + 2 * o + (2 * bucket + work if stage >= 2 else 0) + (2 * bucket if stage == 3 else 0)
             pieces = whole / bucket * piece * (0, 2, 3, 4)[stage]
             sent = (lines[-1]['sent_bytes'] - lines[0]['sent_bytes']) / (len(lines) - 1)
             times = [2, 2, 2, 3][stage] * whole * (d - 1) / d
