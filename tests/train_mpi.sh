@@ -259,6 +259,17 @@ for name in openmpi mpich; do
 		over -n 2 "$yoke" train $small out=$name.far >out 2>&1 || tail -n 12 out
 		same $name.far threads)"
 	# shellcheck disable=SC2086 # words
+	[ -z "${YOKE_TEST_LONG:-}" ] || verdict "$name: 200 steps of 2 and 4 ranks, whatever is shared out, have one's bits" "$(
+		steps="data=text $(echo "$model" | sed 's/layers=1/layers=2/') tied=0 parts=4 steps=200 eval_every=0"
+		"$yoke" train $steps out=$name.long >out 2>&1 || tail -n 12 out
+		for n in 2 4; do
+			for how in zero=0 zero=1 zero=2 zero=3 stages=2; do
+				rm -rf $name.many
+				over -n $n "$yoke" train $steps $how out=$name.many >out 2>&1 || tail -n 12 out
+				same $name.many $name.long
+			done
+		done)"
+	# shellcheck disable=SC2086 # words
 	[ $name = mpich ] || verdict "$name: PMIX_RANK alone, of how many MPI is asked" "$(
 		for pretend in 0 1; do
 			YOKE_DIST_PRETEND=$pretend YOKE_PLUGIN_PATH=$PWD/modules "$run" -n 2 env -u OMPI_COMM_WORLD_SIZE \

@@ -46,6 +46,23 @@ verdict "ranks=auto: as many devices as divide the parts" "$(export YOKE_CPU_DEV
 verdict "batch=auto" "$(keys="$small lr=1e-2"; refused 'batch=auto' ranks=2 batch=auto)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused 'YOKE_ENODEV\|devices' ranks=3)"
 
+if [ -n "${YOKE_TEST_LONG:-}" ]; then
+	keys="data=text layers=2 heads=2 embed=32 context=16 batch=1 tied=0 parts=4 steps=200 dropout=0.1 warmup=2 lr=1e-2 eval_every=0"
+	fields=
+	verdict "200 steps alone" "$(run long)"
+	for how in thread process; do
+		verdict "and 200 of 2 and 4 ranks, whatever is shared out, and of two stages, have the same bits: $how" "$(
+			for ranks in 2 4; do
+				for zero in 0 1 2 3; do
+					run other ranks=$ranks zero=$zero spawn=$how
+					same long other
+				done
+				run other ranks=$ranks stages=2 spawn=$how
+				same long other
+			done)"
+	done
+fi
+
 keys="$small batch=2 lr=1e-2"
 verdict "one signal ends all ranks behind the same step, saved" "$(signalled signal 20 ranks=2)"
 verdict "each rank's telemetry says how many collectives it has come to" "$(
