@@ -64,7 +64,8 @@ YOKE_API int yoke_group_spawn(int n, char *const argv[]);
 // alone.  It need not be freed.  NULL after an error.
 YOKE_API yoke_group *yoke_group_world(void);
 // By all ranks of a group: a group of those of the same color, in the order of key, then of rank.  A negative
-// color: none, NULL.  Waits for all.
+// color: none, NULL.  Waits for all.  ENOMEM: the memory that processes share has room for some 20 groups as large as the
+// world in all, or more smaller ones, those that were freed among them.
 YOKE_API yoke_group *yoke_group_split(yoke_group *, int color, int key);
 YOKE_API int yoke_group_rank(const yoke_group *); // 0 .. size - 1
 YOKE_API int yoke_group_size(const yoke_group *);

@@ -413,6 +413,22 @@ static void slow_link(void)
 
 static const char *self;
 
+// More groups than there is room for: all are told, and what was there before goes on.
+static int many_groups(yoke_group *g)
+{
+	int made = 0, err = 0;
+	while (made < 30 && !err) {
+		yoke_group *all = yoke_group_split(g, 0, yoke_group_rank(g));
+		err = all ? 0 : yoke_error_code();
+		made += !err;
+		yoke_group_free(all);
+	}
+	if (err != YOKE_ENOMEM && err != YOKE_ERANK)
+		return complain("the %d-th group: %s", made, yoke_error());
+	yoke_error_clear();
+	return made < 20 ? complain("%d groups", made) : yoke_group_barrier(g);
+}
+
 // Does a rank on a device use the library of those?
 static int is_native(yoke_group *g, void *unused)
 {
@@ -437,6 +453,7 @@ static int among_processes(yoke_group *g)
 	}
 	failed += splits(g, NULL) < 0;
 	failed += around(g) < 0;
+	failed += !g->hub->route && many_groups(g) < 0;
 	failed += ranks > 1 && strcmp(getenv("YOKE_BACKEND"), "cpu") && is_native(g, NULL);
 	if (failed)
 		fprintf(stderr, "# rank %d: %s %s\n", yoke_group_rank(g), wrong, yoke_error());

@@ -29,6 +29,11 @@ ranks_of()
 	done
 }
 
+none_of()
+{
+	[ -z "$(ranks_of "$1")" ]
+}
+
 # shellcheck disable=SC2086 # words
 "$yoke" train $small out=threads ranks=2 >threads.out 2>&1 || cat threads.out
 
@@ -53,11 +58,7 @@ launched()
 	verdict "$name: a rank that is killed ends all" "$(
 		[ "$(echo "$mine" | grep -c .)" -eq 2 ] || echo "ranks: $mine"
 		[ $code -ne 0 ] || echo "exit code 0"
-		tries=0
-		while [ -n "$(ranks_of "$name.long")" ] && [ $tries -lt 250 ]; do
-			tries=$((tries + 1))
-			sleep 0.02
-		done
+		await none_of "$name.long"
 		ranks_of "$name.long")"
 }
 

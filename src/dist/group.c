@@ -377,7 +377,8 @@ static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, uint32_
 	if (!err && first) // among processes, where in the memory that they share
 		mine.hub = apart ? yk_segment_take(g->hub->segment, n) : (uintptr_t)yk_hub_new(n);
 	if (!err && first && !mine.hub)
-		err = yk_fail(YOKE_ENOMEM, "no memory to split a group");
+		err = yk_fail(YOKE_ENOMEM, apart ? "the memory that ranks share has no room for one more group" :
+					   "no memory to split a group");
 	if (g->hub->route)
 		mine.tag = yk_route_tag(g->hub->route);
 	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
