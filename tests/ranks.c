@@ -453,7 +453,7 @@ static int among_processes(yoke_group *g)
 	}
 	failed += splits(g, NULL) < 0;
 	failed += around(g) < 0;
-	failed += !g->hub->route && many_groups(g) < 0;
+	failed += many_groups(g) < 0;
 	failed += ranks > 1 && strcmp(getenv("YOKE_BACKEND"), "cpu") && is_native(g, NULL);
 	if (failed)
 		fprintf(stderr, "# rank %d: %s %s\n", yoke_group_rank(g), wrong, yoke_error());

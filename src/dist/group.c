@@ -400,6 +400,20 @@ static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, uint32_
 	return err ? err : sent;
 }
 
+// By all ranks, with room for a number of each: the group that this one has become a member of, if none failed.
+static yoke_group *agree(yoke_group *g, bool failed, yoke_group *to, uint64_t *all)
+{
+	const uint64_t mine = failed;
+	bool bad = yoke_group_exchange(g, &mine, sizeof mine, all) < 0;
+	for (uint32_t i = 0; i < g->ranks && !bad && !failed; i++)
+		if ((bad = all[i]))
+			yk_fail(YOKE_ERANK, "rank %u of %s could not split it", i, g->name);
+	if (!bad)
+		return to;
+	yoke_group_free(to);
+	return NULL;
+}
+
 yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 {
 	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
@@ -425,8 +439,9 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 	if (!err)
 		err = yk_native_split(g, color >= 0 && !rank, (uint32_t)all[from].rank, h);
 	snprintf(name, sizeof name, "%.18s/%u.%d", g->name, ++g->splits, color);
-	if (h && (err || yk_group_join(g->ctx, h, rank, name, &to) < 0))
+	if (h && (err || (err = yk_group_join(g->ctx, h, rank, name, &to)) < 0))
 		yk_hub_unref(h);
+	to = agree(g, err < 0, to, (uint64_t *)(void *)all);
 	free(all);
 	return to;
 }
