@@ -36,6 +36,10 @@ verdict "a resumed run keeps its parts on other ranks" "$(
 	run whole ranks=1 parts=4 steps=6
 	go part resume=1 ranks=2 steps=6
 	same part whole)"
+verdict "its metrics say how many ranks, how long one waited, what it sent, and for whom they waited" "$(
+	for words in '"ranks":2[,}]' '"ranks_wait_s":[0-9.e-]*[,}]' '"sent_bytes":[1-9][0-9]*[,}]' '"slowest_rank":[01][,}]'; do
+		[ "$(grep '"loss"' two/metrics.jsonl | grep -c "$words")" -eq 6 ] || { echo "$words"; tail -n 2 two/metrics.jsonl; }
+	done)"
 verdict "its metrics count the tokens of all" "$(
 	grep -q '"step":6,.*"tokens":1536[,}]' two/metrics.jsonl || tail -n 2 two/metrics.jsonl)"
 

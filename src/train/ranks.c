@@ -95,7 +95,7 @@ struct yk_ranks_says {
 	yoke_tensor *place[3];  // [WAITED + ranks]: 1 where the number goes
 	yoke_tensor *all[2];    // what all said in the step before, in the last one
 	double before;          // seconds that this one had waited by then
-	double *waited;         // by rank, seconds since yk_ranks_slowest
+	double *waited;         // by rank, seconds since yk_ranks_spent
 };
 
 static void says_free(struct yk_ranks_says *s)
