@@ -284,8 +284,12 @@ static void caches(void)
 				got += ((const float *)data[0])[k];
 		for (int k = 0; k < N * L * S * B; k++)
 			want += 3. * (&x[0][0][0][0])[k];
-		// two threads may read the same sample at its first time
-		ok(got == want && (i ? reads == c[i].reads : reads >= N && reads <= 2 * N), "%d reads with room for %llu bytes %s", (int)reads,
+		// two threads may read the same sample at its first time; then it is there
+		const int read = reads;
+		float again[L][S][B];
+		for (int k = 0; k < N && !i; k++)
+			got += yoke_dataset_read(d, k, 0, 0, k, (void *[]){ again }, NULL);
+		ok(got == want && (i ? read == c[i].reads : read >= N && reads == read), "%d reads with room for %llu bytes %s", read,
 		   (unsigned long long)c[i].bytes, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
