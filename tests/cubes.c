@@ -185,6 +185,7 @@ static const struct {
 	{ "another interleave", "ENVI\ninterleave = bop\n", YOKE_EFORMAT, "interleave" },
 	{ "compressed", HEAD "file compression = 1\n", YOKE_EUNSUPPORTED, "compress" },
 	{ "frame offsets", HEAD "major frame offsets = {0, 5}\n", YOKE_EUNSUPPORTED, "frame" },
+	{ "frame offsets of 0", HEAD "major frame offsets = {0,\n 0}\nminor frame offsets = 0", YOKE_EFORMAT, "24 bytes" },
 	{ "an open brace", HEAD "wavelength = {1, 2,\n", YOKE_EFORMAT, "never closed" },
 	{ "too few wavelengths", HEAD "wavelength = {1, 2, 3}\n", YOKE_EFORMAT, "wavelength" },
 	{ "too many", HEAD "wavelength = {1, 2, 3, 4, 5}\n", YOKE_EFORMAT, "wavelength" },
