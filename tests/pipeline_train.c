@@ -315,6 +315,16 @@ static void checkpoints(void)
 	epochs(5, "cut", cut);
 	ok(n == 12 && differs && !memcmp(whole, cut, n * sizeof *cut), "2 epochs and 3 are 5, bit for bit %s", yoke_error());
 	yoke_error_clear();
+	// killed behind a checkpoint, before what came before it was removed
+	static const char *const old[] = { "cut/states.4.safetensors", "cut/optimizer.6.safetensors", "cut/collected.json" };
+	bool gone = true;
+	for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+		fclose(fopen(old[i], "w"));
+	epochs(5, "cut", cut);
+	for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+		gone &= access(old[i], F_OK) != 0;
+	ok(gone && !memcmp(whole, cut, n * sizeof *cut), "what a checkpoint replaces is removed once it is gone on from %s", yoke_error());
+	yoke_error_clear();
 	FILE *f = fopen("cut/checkpoint.json", "w");
 	fputs("{\"epoch\": 7, \"step\": -1}", f);
 	fclose(f);

@@ -67,6 +67,14 @@ static int read_place(const char *folder, int64_t *epoch, int64_t *step)
 	return err;
 }
 
+// Phase 1 is behind a checkpoint, and those before it; also where who wrote it was killed before this.
+static void tidy(const char *folder, int64_t epoch)
+{
+	yk_collected_forget(folder);
+	sweep(folder, "states", epoch);
+	sweep(folder, "optimizer", epoch);
+}
+
 int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder, int64_t epoch, int64_t step)
 {
 	char path[PATH];
@@ -87,9 +95,7 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 		json_decref(j);
 	if (err)
 		return err;
-	yk_collected_forget(folder); // phase 1 is behind
-	sweep(folder, "states", epoch);
-	sweep(folder, "optimizer", epoch);
+	tidy(folder, epoch);
 	return 0;
 }
 
@@ -105,6 +111,8 @@ int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, int64_t *ep
 	err = j ? yk_scaler_parse(json_object_get(j, "scaler"), path, s) : yk_error_last();
 	if (j)
 		json_decref(j);
+	if (!err)
+		tidy(folder, *epoch);
 	return err;
 }
 
