@@ -58,7 +58,9 @@ verdict 'killed and gone on with' "$("$yoke" fit $all out=whole "$small" trainer
 	done
 	kill -9 $job 2>/dev/null
 	wait $job 2>/dev/null
+	mkdir -p killed && : >killed/pipeline.safetensors.999999999-0.tmp # as one that is killed while it saves leaves it
 	"$yoke" fit $all out=killed "$small" trainer.max_epochs=40 resume=1 >out 2>&1 || cat out
+	ls killed | grep 'pipeline.*tmp'
 	cmp whole/pipeline.safetensors killed/pipeline.safetensors 2>&1
 	sed 's/"time":[^,}]*//' whole/metrics.jsonl >one; sed 's/"time":[^,}]*//' killed/metrics.jsonl | diff one - 2>&1)"
 verdict 'one checkpoint is left' "$([ "$(ls killed/states.* killed/optimizer.* | wc -l)" -eq 2 ] || ls killed)"

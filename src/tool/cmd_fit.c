@@ -165,11 +165,13 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume)
 	if (!err && !resume)
 		unlink(path); // of a run before
 	in(path, out, configuration);
+	yk_file_sweep(path); // of a run that was killed
 	if (!err)
 		err = yk_json_save(path, c->root);
 	if (!err)
 		err = fit_parts(c, p, p->plan.monitors & YK_MONITOR_METRICS ? run : NULL, out, resume, done);
 	in(path, out, states);
+	yk_file_sweep(path);
 	if (!err && (err = yoke_pipeline_save(p, path)) == 0)
 		yoke_run_artifact(run, path);
 	yoke_run_close(run, err ? "failed" : "done", err ? yoke_error() : NULL);
