@@ -133,6 +133,22 @@ static void values_and_vectors(void)
 		spectrum("tiny", size, tiny);
 		spectrum("of rank one", size, single);
 	}
+	static const int64_t wide[] = { 31, 64, 65, 130 };
+	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) { // of low rank: what rounding leaves is of all sizes
+		const int64_t size = wide[k];
+		const double x = rnd_real(-1, 1);
+		double line[MOST];
+		for (int64_t i = 0; i < size; i++)
+			line[i] = i % 4 ? line[i - 1] : rnd_real(-1, 1);
+		for (int64_t i = 0; i < size; i++)
+			for (int64_t j = 0; j <= i; j++)
+				put(size, i, j, x);
+		check("all alike", size);
+		for (int64_t i = 0; i < size; i++)
+			for (int64_t j = 0; j <= i; j++)
+				put(size, i, j, line[i] * line[j]);
+		check("each row four times", size);
+	}
 	for (int64_t i = 0; i < 9; i++) // nothing on the diagonal, and parts that are apart
 		for (int64_t j = 0; j <= i; j++)
 			put(9, i, j, i == j + 1 && i % 3 ? 1 : 0);

@@ -22,6 +22,11 @@ enum {
 	ROTATIONS = 1 << 15 // noted before they are applied
 };
 
+// The largest element is scaled to 1/2 .. 1.  Beyond the rank of a matrix its reduction leaves rounding errors, then rounding errors
+// of those, and so on, on which QL does not converge: an element beside the diagonal counts as 0 from NOTHING down.
+#define NOTHING (DBL_EPSILON * DBL_EPSILON)
+#define TINY (DBL_MIN / DBL_EPSILON) // numbers below have too few digits to make a reflection of
+
 // Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; theirs begin at `at`.
 struct sweep {
 	int64_t from, to, at;
@@ -119,7 +124,7 @@ static double reflect(double *u, int64_t at, int64_t n, double *tau)
 	for (int64_t i = at + 1; i < n; i++)
 		most = fmax(most, fabs(u[i]));
 	*tau = 0;
-	if (most == 0)
+	if (most <= TINY)
 		return first;
 	most = fmax(most, fabs(first));
 	for (int64_t i = at + 1; i < n; i++)
@@ -279,7 +284,7 @@ static bool diagonal(struct eigen *g)
 		for (;;) {
 			int64_t m = l;
 			while (m + 1 < n && fabs(g->e[m]) > DBL_EPSILON / 2 * (fabs(g->d[m]) + fabs(g->d[m + 1])) &&
-			       fabs(g->e[m]) > DBL_MIN / DBL_EPSILON)
+			       fabs(g->e[m]) > NOTHING)
 				m++;
 			if (m == l)
 				break;
