@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 2: one step of each loss against its gradient in closed form; what is not trained keeps its bits; batches that add up;
-// areas under ROC curves by counting pairs; records; what cannot be trained.
+// Phase 2: one step of each loss against its gradient in closed form, of each node against differences; what is not
+// trained keeps its bits; batches that add up; areas under ROC curves by counting pairs; records; what cannot be trained.
 #include "config.h"
 
 #include <sys/stat.h>
@@ -171,6 +171,113 @@ static void closed_forms(void)
 	for (int k = 0; k < C; k++)
 		want[k] = -p[k] * (log(p[k]) + h) / 5;
 	step("entropy", pick, "{\"type\": \"entropy\", \"of\": \"a\"}", "a", "l", want, C);
+}
+
+// ---- nodes, against differences of loops in float64 ----
+
+enum kind { SHIFT, PCA, RX, SELECT, LINEAR };
+enum behind { NOTHING, SIGMOID, UNIT };
+enum { STATES = 3 };
+
+struct node_case {
+	const char *what, *nodes, *of;
+	enum kind kind;
+	enum behind behind;
+	const char *state[STATES];
+	int trained; // a bit for each
+};
+
+static double held[STATES][C * C]; // the states, as the node has them before a step
+
+// Of one pixel; how many channels.
+static int node_value(const struct node_case *c, const float *v, double *y)
+{
+	double (*s)[C * C] = held, sum = 0;
+	for (int j = 0; j < C; j++) {
+		y[j] = c->kind == LINEAR ? s[1][j] : c->kind == SHIFT ? (v[j] - s[0][j]) * s[1][j] : 0;
+		for (int i = 0; i < C && c->kind != SHIFT; i++)
+			y[j] += c->kind == LINEAR ? s[0][j * C + i] * v[i] : c->kind == SELECT ? 0 : s[1][j * C + i] * (v[i] - s[0][i]);
+		y[j] *= c->kind == PCA ? s[2][j] : 1;
+	}
+	for (int j = 0; j < C && c->kind == SELECT; j++)
+		sum += y[j] = exp(s[0][j] / 5);
+	for (int j = 0; j < C && c->kind == SELECT; j++)
+		y[j] *= 2 * v[j] / sum;
+	for (int j = 0; j < C && c->kind == RX; j++)
+		sum += y[j] * y[j];
+	if (c->kind == RX)
+		return y[0] = sum, 1;
+	for (int j = 0; j < C && c->behind == UNIT; j++)
+		sum += y[j] * y[j];
+	for (int j = 0; j < C && c->behind; j++)
+		y[j] = c->behind == UNIT ? y[j] / sqrt(sum) : 1 / (1 + exp(-y[j]));
+	return C;
+}
+
+// bce of one channel, else mse with the stream.
+static double node_loss(const struct node_case *c)
+{
+	double loss = 0, all = 0, y[C];
+	for (int q = 0; q < ALL; q++) {
+		const float *v = x[q / PIXELS][q % PIXELS];
+		const double one = weight[q / PIXELS][q % PIXELS];
+		const int n = node_value(c, v, y);
+		all += one;
+		for (int j = 0; j < n; j++)
+			loss += one * (n == 1 ? (1 - label[q / PIXELS][q % PIXELS]) * y[0] + log1p(exp(-y[0])) : (y[j] - v[j]) * (y[j] - v[j]) / n);
+	}
+	return loss / all;
+}
+
+static void node_gradients(void)
+{
+	static const struct node_case cases[] = {
+		{ "standard", "\"standard\", \"train\": true}", "a", SHIFT, NOTHING, { "mean", "scale" }, 3 },
+		{ "min_max", "\"min_max\", \"scope\": \"channel\", \"train\": true}", "a", SHIFT, NOTHING, { "least", "scale" }, 3 },
+		{ "logit", "\"logit\", \"train\": true}", "a", SHIFT, NOTHING, { "threshold", "scale" }, 3 },
+		{ "pca", "\"pca\", \"k\": 4, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },
+		{ "pca, whitened", "\"pca\", \"k\": 4, \"whiten\": 1, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },
+		{ "rx", "\"rx\", \"train\": true}", "a", RX, NOTHING, { "mean", "u" }, 3 },
+		{ "select", "\"select\", \"n\": 2, \"train\": true}", "a", SELECT, NOTHING, { "l" }, 1 },
+		{ "linear", "\"linear\", \"k\": 4, \"train\": true}", "a", LINEAR, NOTHING, { "w", "b" }, 3 },
+		{ "sigmoid", "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"sigmoid\"}", "z", LINEAR, SIGMOID,
+		  { "w", "b" }, 3 },
+		{ "unit", "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"unit\"}", "z", LINEAR, UNIT, { "w", "b" }, 3 },
+	};
+	char json[800];
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		const struct node_case *c = &cases[k];
+		double got[STATES * C * C], want[STATES * C * C];
+		size_t count[STATES] = { 0 }, n = 0;
+		yoke_dataset *d = set(true);
+		snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"a\", \"type\": %s], \"losses\": [%s\"of\": \"%s\"}], " ONE_STEP "}", c->nodes,
+			 c->kind == RX ? "{\"type\": \"bce\", " : "{\"type\": \"mse\", \"node\": \"input\", ", c->of);
+		yoke_pipeline *p = yoke_pipeline_new(json);
+		const struct yoke_training o = { .size = sizeof o, .train = d, .loader = "batch=8 workers=0" };
+		int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
+		for (int s = 0; s < STATES && !err && c->state[s]; s++)
+			count[s] = read_state(p, "a", c->state[s], held[s]);
+		if (!err)
+			err = yoke_pipeline_train(p, &o);
+		for (int s = 0; s < STATES && !err && c->state[s]; s++) {
+			double behind[64];
+			read_state(p, "a", c->state[s], behind);
+			for (size_t i = 0; i < count[s] && c->trained >> s & 1; i++, n++) {
+				const double was = held[s][i], h = 1e-5;
+				held[s][i] = was + h;
+				want[n] = node_loss(c);
+				held[s][i] = was - h;
+				want[n] = (want[n] - node_loss(c)) / (2 * h);
+				held[s][i] = was;
+				got[n] = was - behind[i];
+			}
+		}
+		ok(!err && n, "%s: %zu numbers %s", c->what, n, yoke_error());
+		near(got, want, n, 2e-5, 1, c->what);
+		yoke_error_clear();
+		yoke_pipeline_free(p);
+		yoke_dataset_free(d);
+	}
 }
 
 #define CHAIN "{\"name\": \"s\", \"type\": \"standard\"}, {\"name\": \"pca\", \"type\": \"pca\", \"k\": 3, \"train\": true}, " \
@@ -369,6 +476,7 @@ int main(void)
 	tap_folder();
 	fill();
 	closed_forms();
+	node_gradients();
 	bits();
 	areas();
 	records();
