@@ -689,6 +689,31 @@ static void samples(void)
 	   "none: %s", found->line);
 }
 
+// Calls of telemetry that always fail: without those that find the device there is none, and a line says why; of the others
+// each takes away what it tells, and no more.
+static void sample_errors(void)
+{
+	const bool cuda = !strcmp(vendor->name, "cuda");
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	const bool all_ran = child(NULL, NULL, telemetry);
+	const uint32_t all = found->sample.known;
+	ok(all_ran && all, "%s: telemetry that is known: %#x", vendor->name, all);
+	for (size_t i = 0; i < vendor->n; i++) {
+		const struct symbol *s = &vendor->symbols[i];
+		char fail[100];
+		snprintf(fail, sizeof fail, "%s:1+:%d", s->name, cuda ? 999 : 6);
+		if (s->part != TELEMETRY || !tap_turn(fail, 4))
+			continue;
+		const bool ran = child("YOKE_STANDIN_FAIL", fail, telemetry);
+		const uint32_t known = found->sample.known;
+		const bool said = found->err == YOKE_EUNSUPPORTED && strstr(found->line, s->name);
+		const bool less = !found->err && !(known & ~all) && __builtin_popcount(all ^ known) <= 2;
+		ok(ran && (s->need == NEED ? said || known == all : less), "%s: always fails: %s, known %#x %s", s->name,
+		   yoke_error_name(found->err), known, found->line);
+	}
+}
+
 int main(void)
 {
 	const char *path = getenv("YOKE_TEST_STANDIN"), *tmp = getenv("TMPDIR");
@@ -720,6 +745,7 @@ int main(void)
 		matrix_units();
 		peers();
 		samples();
+		sample_errors();
 	}
 	return done();
 }

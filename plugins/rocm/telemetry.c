@@ -28,24 +28,30 @@ static int fail(const char *call, int code)
 // A number that a call may not be there for, or not answer.
 #define ASK(call, ...) (yk_native.call && !yk_native.call(__VA_ARGS__))
 
-// The index of the device at an address; -1: none.
-static int64_t index_of(const char *pci)
+// The index of the device at an address.
+static int find(const char *pci, uint32_t *index)
 {
 	uint32_t n = 0;
+	int code = yk_native_code(V(rsmi_num_monitor_devices, &n)), last = 0; // last: of a device that is not told apart
 
-	if (yk_native_code(V(rsmi_num_monitor_devices, &n)))
-		return -1;
+	if (code)
+		return fail("rsmi_num_monitor_devices", code);
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t id = 0;
 		char text[32];
-		if (yk_native_code(V(rsmi_dev_pci_id_get, i, &id)))
+		if ((code = yk_native_code(V(rsmi_dev_pci_id_get, i, &id)))) {
+			last = code;
 			continue;
+		}
 		snprintf(text, sizeof text, "%04x:%02x:%02x.%x", (unsigned)(id >> 32), (unsigned)(id >> 8 & 0xff),
 			 (unsigned)(id >> 3 & 0x1f), (unsigned)(id & 7));
-		if (!strcasecmp(text, pci))
-			return i;
+		if (!strcasecmp(text, pci)) {
+			*index = i;
+			return 0;
+		}
 	}
-	return -1;
+	return last ? fail("rsmi_dev_pci_id_get", last) :
+		      yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI knows no device at %s", pci);
 }
 
 static void ask_power(uint32_t i, struct yoke_sample *s)
@@ -110,11 +116,12 @@ int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
 	pthread_once(&started, start);
 	if (failure)
 		return fail("rsmi_init", failure);
-	const int64_t i = index_of(d->gpu.info.pci);
-	if (i < 0)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI knows no device at %s", d->gpu.info.pci);
-	ask_power((uint32_t)i, s);
-	ask_memory((uint32_t)i, s);
-	ask_rest((uint32_t)i, s);
+	uint32_t i;
+	int err = find(d->gpu.info.pci, &i);
+	if (err)
+		return err;
+	ask_power(i, s);
+	ask_memory(i, s);
+	ask_rest(i, s);
 	return 0;
 }
