@@ -117,6 +117,12 @@ solvers()
 	verdict "$b: tridiagonal systems by the vendor's library" "$(problem env YOKE_BACKEND=$b "$here/tests/sparse.t")"
 }
 
+# moved RUN: bytes up and down, of all of it
+moved()
+{
+	sed -n 's/.*"bytes_up":\([0-9]*\),"bytes_down":\([0-9]*\),.*/\1 \2/p' "$1/metrics.jsonl"
+}
+
 losses()
 {
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
@@ -156,6 +162,15 @@ for b in $backends; do
 	# sums go another way; the losses are 5.5
 	verdict "to the losses of the CPU" "$(losses on.cpu >a; losses on.$b >b; [ -s a ] || echo none
 		paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
+	verdict "$b: a second start compiles nothing" "$(problem env YOKE_BACKEND=$b "$yoke" train $keys out=second.$b steps=6 report=1
+		grep -q '^  0 programs of kernels compiled, [1-9]' log || cat log)"
+	problem env YOKE_BACKEND=$b "$yoke" train $keys out=longer.$b steps=12 report=1 >not
+	# a step that is replayed reads its numbers from memory
+	verdict "$b: a step takes 2 x 17 ids up, with a few numbers, and one small record down" "$(cat not
+		moved second.$b >short; moved longer.$b | paste short - |
+			awk '{ up = ($3 - $1) / 6 - 2 * 17 * 4; down = ($4 - $2) / 6; n++ }
+				!(up >= 0 && up <= 64 && down > 0 && down <= 64) { print up " more up, " down " down" }
+				END { if (n != 1) print n " reports" }')"
 	export YOKE_STANDIN_DEVICES=2
 	for peer in good lie none; do
 		export YOKE_STANDIN_PEER=$peer
