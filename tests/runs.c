@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -250,6 +251,20 @@ static void written(void)
 	events_read(STEPS, loss, 0);
 }
 
+// A file as run.json is written through, by a process that has ended, or by this one.
+static const char *unfinished(bool ended)
+{
+	static char name[64];
+	pid_t pid = ended ? fork() : getpid();
+	if (pid == 0)
+		_exit(0);
+	if (ended)
+		waitpid(pid, NULL, 0);
+	snprintf(name, sizeof name, "run.json.%ld-0.tmp", (long)pid);
+	fclose(fopen(in(name), "w"));
+	return in(name);
+}
+
 // What an earlier run left behind its last save is cut off, with a torn line.
 static void resumed(void)
 {
@@ -264,7 +279,12 @@ static void resumed(void)
 	fclose(f);
 	o.step = 3;
 	o.tensorboard = 1;
+	char *killed = strdup(unfinished(true)), *alive = strdup(unfinished(false));
 	r = yoke_run_open(folder, &o);
+	ok(access(killed, F_OK) < 0 && access(alive, F_OK) == 0, "what a killed run was writing goes, and nothing else: %s", killed);
+	unlink(alive);
+	free(killed);
+	free(alive);
 	static double loss[8];
 	const char *names[] = { "loss", "a<b>\"c" };
 	loss[4] = 0.25;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
@@ -120,13 +121,18 @@ static void lines_add(struct lines *l, json_t *o, int digits, double time)
 	free(text);
 }
 
-static void about_save(yoke_run *r)
+// "folder/run.json", for the caller to free; NULL: no memory.
+static char *about_path(const yoke_run *r)
 {
 	char *path;
+	return asprintf(&path, "%s/run.json", r->folder) < 0 ? NULL : path;
+}
+
+static void about_save(yoke_run *r)
+{
+	char *path = about_path(r);
 	struct yk_error_aside *aside = yk_error_aside();
 	int e = YOKE_ENOMEM;
-	if (asprintf(&path, "%s/run.json", r->folder) < 0)
-		path = NULL;
 	if (path && r->about)
 		e = yk_json_save(path, r->about);
 	if (e == 0)
@@ -291,6 +297,10 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 	}
 	lines_open(&r->events, folder, "events.jsonl");
 	yk_runs_cut(r, o->step);
+	char *about = about_path(r);
+	if (about)
+		yk_file_sweep(about); // of runs that were killed
+	free(about);
 	r->about = about_new(o);
 	about_save(r);
 	if (o->tensorboard) {
