@@ -30,18 +30,6 @@ static struct yoke_stats stats(void)
 	return s;
 }
 
-// Resident bytes of the process.
-static double resident(void)
-{
-	long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-	if (f && fscanf(f, "%*d %ld", &pages) != 1)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void process(double grown, double most)
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -165,14 +153,14 @@ static void thousand_steps(void)
 		struct yoke_stats now = stats();
 		if (t == 50) {
 			s0 = now;
-			rss = resident();
+			rss = tap_resident();
 		}
 		pending += now.pending_nodes;
 		handles += t > 50 && now.live_handles != s0.live_handles;
 	}
 	struct yoke_stats s1 = stats();
 	float got = NAN;
-	double grown = resident() - rss;
+	double grown = tap_resident() - rss;
 	yoke_read(total, &got, sizeof got);
 	ok(fabs((double)got - sum) < 1e-3 * sum && sum > 0, "the metric of 1000 steps: %g, want %g %s",
 	   (double)got, sum, yoke_error());
@@ -201,13 +189,13 @@ static void many_shapes(void)
 		yoke_read(yoke_neg(yoke_sqrt(yoke_square(x))), got, (size_t)n * sizeof *got);
 		good = got[0] == (float)-n && got[n - 1] == (float)-n && yoke_scope_end(s) == 0;
 		if (n == MOST / 4) {
-			rss = resident();
+			rss = tap_resident();
 			s0 = stats();
 		}
 	}
 	free(got);
 	struct yoke_stats s1 = stats();
-	double grown = resident() - rss;
+	double grown = tap_resident() - rss;
 	ok(good, "%d shapes give right values: %s", MOST, yoke_error());
 	ok(s1.plans <= 64, "plans are bounded: %llu", (unsigned long long)s1.plans);
 	ok(s1.live_handles == s0.live_handles && s1.pool_reserved <= s0.pool_reserved + (4 << 20),

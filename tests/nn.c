@@ -481,20 +481,6 @@ static void test_together(const struct yk_model *model, int64_t history)
 	yk_network_free(m);
 }
 
-// Resident bytes of the process; 0 where a sanitizer keeps what was freed.
-static double resident(void)
-{
-	long pages = 0;
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-	FILE *f = fopen("/proc/self/statm", "r");
-	if (f && fscanf(f, "%*d %ld", &pages) != 1)
-		pages = 0;
-	if (f)
-		fclose(f);
-#endif
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 // Thousands of passes, forward and from a cache, leave nothing.
 static void test_flat(const struct yk_model *model)
 {
@@ -523,7 +509,7 @@ static void test_flat(const struct yk_model *model)
 	for (int i = 0; i < passes; i++) {
 		if (i == BEGUN) {
 			first = stats();
-			memory = resident();
+			memory = tap_resident();
 		}
 		ids[i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
 		if (i % 2) {
@@ -550,8 +536,8 @@ static void test_flat(const struct yk_model *model)
 	ok((last.plans == first.plans && last.plan_misses == first.plan_misses) || tap_eager(),
 	   "%s: %llu plans, then %llu", model->name, (unsigned long long)first.plans,
 	   (unsigned long long)last.plans);
-	ok(resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name,
-	   resident() - memory);
+	ok(tap_resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name,
+	   tap_resident() - memory);
 	yk_network_cache_free(cache);
 	yk_network_free(m);
 }
