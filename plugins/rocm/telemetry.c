@@ -116,7 +116,7 @@ int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
 	pthread_once(&started, start);
 	if (failure)
 		return fail("rsmi_init", failure);
-	uint32_t i;
+	uint32_t i = 0;
 	int err = find(d->gpu.info.pci, &i);
 	if (err)
 		return err;
