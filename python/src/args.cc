@@ -27,8 +27,8 @@ static void context_end(Context *made)
 	yoke_context_free(c); // NULL: it has gone before
 }
 
-// A thread's own context goes with it: the main one's with the process, others' with what Python keeps of a thread, which is
-// before who joins it goes on.
+// A thread's own context, which current() or C made for the first call that wanted one, goes with it: the main one's with
+// the process, others' with what Python keeps of a thread, which is before who joins it goes on.
 struct Thread {
 	Context *made = nullptr;
 	~Thread()
@@ -44,35 +44,50 @@ static void thread_ends(PyObject *capsule)
 	context_end(static_cast<Context *>(PyCapsule_GetPointer(capsule, "yoke.context")));
 }
 
-Context *known(yoke_context *c)
+static void goes_with_thread(Context *made)
 {
-	std::lock_guard<std::mutex> g(contexts_lock);
-	for (Context *k : contexts)
-		if (k->c == c)
-			return k;
-	contexts.push_back(new Context);
-	contexts.back()->c = c;
-	return contexts.back();
+	thread.made = made;
+	PyObject *mine = getpid() == gettid() ? nullptr : PyThreadState_GetDict();
+	nb::object end = nb::steal(mine ? PyCapsule_New(made, "yoke.context", thread_ends) : nullptr);
+	if (end.is_valid() && PyDict_SetItem(mine, end.ptr(), Py_None) < 0) { // one of several, where each has been put aside
+		PyErr_Clear();
+		PyCapsule_SetDestructor(end.ptr(), nullptr); // it goes a little later
+	}
+}
+
+Context *known(yoke_context *c, bool current)
+{
+	Context *made = nullptr;
+	{
+		std::lock_guard<std::mutex> g(contexts_lock);
+		for (Context *k : contexts)
+			if (k->c == c)
+				return k;
+		contexts.push_back(made = new Context);
+		made->c = c;
+	}
+	if (current)
+		goes_with_thread(made);
+	return made;
+}
+
+void adopt()
+{
+	yoke_context *c = yoke_use(nullptr);
+	yoke_use(c);
+	if (c)
+		known(c, true);
 }
 
 Context *current()
 {
 	static thread_local Context *last;
 	yoke_context *c = yoke_use(nullptr);
-	if (!c) {
-		if (!(c = yoke_context_new(nullptr)))
-			fail();
-		thread.made = known(c);
-		PyObject *mine = getpid() == gettid() ? nullptr : PyThreadState_GetDict();
-		nb::object end = nb::steal(mine ? PyCapsule_New(thread.made, "yoke.context", thread_ends) : nullptr);
-		if (end.is_valid() && PyDict_SetItemString(mine, "yoke.context", end.ptr()) < 0) {
-			PyErr_Clear();
-			PyCapsule_SetDestructor(end.ptr(), nullptr); // it goes a little later
-		}
-	}
+	if (!c && !(c = yoke_context_new(nullptr)))
+		fail();
 	yoke_use(c);
 	if (!last || last->c != c)
-		last = known(c);
+		last = known(c, true);
 	return last;
 }
 

@@ -97,8 +97,10 @@ struct Scope {
 
 // The thread's context; raises when there is none to be had.
 Context *current();
-// What Python knows of a context.
-Context *known(yoke_context *);
+// What Python knows of a context.  One that is the thread's current one and that nobody has told of is its own.
+Context *known(yoke_context *, bool current = false);
+// C may have made one for the thread: it is known from now on.
+void adopt();
 Scope *scope_begin(const char *name);
 // Of a scope that C opened, and will end.
 Scope *scope_of_c(Context *);
@@ -322,6 +324,7 @@ template <typename T> Made<Handle<T>> made(T *p)
 {
 	if (!p)
 		fail();
+	adopt();
 	auto *h = new Handle<T>();
 	h->p = p;
 	return { nb::cast(h, nb::rv_policy::take_ownership) };

@@ -101,7 +101,7 @@ static void contexts_setup(nb::module_ &m)
 		if (c && !c->c)
 			throw nb::value_error("use: the context was freed before");
 		yoke_context *was = yoke_use(c ? c->c : nullptr);
-		return was ? std::optional(Made<Context>{ nb::cast(known(was), nb::rv_policy::reference) }) : std::nullopt;
+		return was ? std::optional(Made<Context>{ nb::cast(known(was, true), nb::rv_policy::reference) }) : std::nullopt;
 	}, "context"_a.none(), DOC_use);
 	m.def("scope_begin", [](Text name) {
 		return Made<Scope>{ nb::cast(scope_begin(named(name, "scope_begin").c_str()), nb::rv_policy::reference) };

@@ -33,6 +33,7 @@ Made<Module> made(yoke_module *m)
 {
 	if (!m)
 		fail();
+	adopt();
 	auto *o = new Module;
 	o->m = m;
 	o->tree = std::make_shared<Tree>();
