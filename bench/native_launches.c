@@ -4,7 +4,7 @@
 // stand-in's own calls are in both.  With YOKE_REPLAY=0 steps are launched one by one, else as the driver's graphs.
 //
 //	LD_LIBRARY_PATH=$PWD/tests/standin/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
-//	YOKE_STANDIN_EMPTY=1 bench/native_launches
+//	YOKE_STANDIN_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches
 #include "config.h"
 
 #include <dlfcn.h>
