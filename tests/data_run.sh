@@ -107,7 +107,7 @@ for mode in stop skip; do
 done
 cat bytes | "$yoke" train out=ends-stop data=- resume=1 >out 2>err
 verdict "goes on when all of it comes" "$(losses ends-stop | diff a - || cat err)"
-{ head -c 300 bytes; sleep 0.5; tail -c +301 bytes; } | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
+{ head -c 300 bytes; await grep -qs '"step":1,' slow/metrics.jsonl; sleep 0.5; tail -c +301 bytes; } | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
 verdict "who waits for a slow one is told, in one line: $(grep waiting err)" "$(losses slow | diff a -
 	grep -c '^waiting for data [1-9][0-9]* % of the time: workers=3$' err | grep -qx 1 || cat err)"
 exec 3<>fifo # which has no end then

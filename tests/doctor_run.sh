@@ -62,10 +62,17 @@ about small 'out of memory on cpu:0: 50.99 MiB asked for, 19.56 MiB free; 451.75
 has small memory 'did not suffice'
 about killed ''
 steps killed 20 ''
-printf '{"time":1000001,"step":20,"rss":95,"mem_limit":100}\n' >killed/telemetry.jsonl
+telemetry()
+{
+	printf '{"time":1000001,"step":20,"rss":%d,"host":{"memory_limit":100,"oom_kills":%d}}\n' $1 $2 >>killed/telemetry.jsonl
+}
+telemetry 89 2
+telemetry 95 2
 has killed memory 'near the limit'
-sed -i 's/95/89/' killed/telemetry.jsonl
-well killed
+telemetry 89 2
+well killed # what was killed before is not of this run
+telemetry 89 3
+has killed memory 'the system killed for memory'
 about waits ''
 steps waits 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.06)'
 has waits slow 'waiting for data 6 %'
@@ -118,9 +125,13 @@ if command -v flock >/dev/null 2>&1; then
 		[ "$rank" != 9 ] || name=telemetry.jsonl
 		printf '{"time":1000001,"step":50,"collective":{"seq":%d,"op":"sum","since":1}}\n' "${rank#* }" >"hangs/$name"
 	done
+	held()
+	{
+		! flock -n "$1" true
+	}
 	flock hangs sleep 60 &
 	holder=$!
-	sleep 0.3
+	await held hangs
 	has hangs hang 'its last line is'
 	verdict "the rank that is behind is named" "$(grep -q 'rank 1 waits in collective' out || cat out)"
 	kill $holder 2>/dev/null
@@ -158,11 +169,11 @@ verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=
 # a writer that sleeps at the other end of a pipe, however long the start takes
 {
 	head -c 300 text
-	await [ -s pipe/metrics.jsonl ]
+	await grep -qs '"step":1,' pipe/metrics.jsonl
 	i=0
 	while [ $i -lt 30 ]; do
 		head -c 300 text
-		sleep 0.02
+		sleep 0.15
 		i=$((i + 1))
 	done
 } | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \

@@ -350,8 +350,9 @@ static int usage_of_metadata(const char *code, size_t bytes, bool yaml, struct u
 		}
 		if ((q = behind(p, end, "vgpr_count", yaml)))
 			u->registers = number_at(q, yaml);
-		if ((q = behind(p, end, "vgpr_spill_count", yaml)))
-			u->spilled = number_at(q, yaml); // scalar ones go to lanes of vector registers
+		// Without a stack they went to the accumulation registers, and scalar ones go to lanes of vector registers.
+		if (u->stack && (q = behind(p, end, "vgpr_spill_count", yaml)))
+			u->spilled = number_at(q, yaml);
 	}
 	return n;
 }

@@ -400,9 +400,9 @@ static void tried(void)
 	deadly("PROBE", "segv", "died of SIGSEGV");
 	deadly("PROBE", "abort", "died of SIGABRT");
 	deadly("INFO", "exit", "ended the process with status 3");
-	setenv("YOKE_PLUGIN_PROBE_TIME", "1", 1);
-	deadly("PROBE", "hang", "gave no answer within 1 s (YOKE_PLUGIN_PROBE_TIME)");
-	deadly("INIT", "hang", "gave no answer within 1 s (YOKE_PLUGIN_PROBE_TIME)");
+	setenv("YOKE_PLUGIN_PROBE_TIME", "3", 1);
+	deadly("PROBE", "hang", "gave no answer within 3 s (YOKE_PLUGIN_PROBE_TIME)");
+	deadly("INIT", "hang", "gave no answer within 3 s (YOKE_PLUGIN_PROBE_TIME)");
 	unsetenv("YOKE_PLUGIN_PROBE_TIME");
 	setenv("YOKE_FAULT_PROBE", "1", 1);
 	run(in("deadly", ""), ALL, "warn");

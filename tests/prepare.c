@@ -528,7 +528,7 @@ static void test_altered(void)
 		struct yk_tokenizer *t = yk_data_tokenizer(OUT, &s);
 		struct yk_data *d = yk_data_new(OUT, t, &s);
 		json_t *then = yk_sources_json(yk_data_sources(d));
-		usleep(2000); // a clock of files may stand still for that long
+		usleep(20000); // a clock of files may stand still for 10 ms
 		e |= system(row[i].change);
 		if (i == AGAIN)
 			e |= yk_prepare(&p, &done) || done.reused;

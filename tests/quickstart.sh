@@ -85,7 +85,7 @@ clients()
 {
 	rm -rf "$build/clients" "$work/asked"
 	cd "$work" || exit 99
-	(set -e; patience=2; PATH=$work/$1:$work/bin; install_clients; echo went on) >out 2>&1
+	(set -e; patience=5; PATH=$work/$1:$work/bin; install_clients; echo went on) >out 2>&1
 	cd "$here" || exit 99
 	cat "$work/out"
 }

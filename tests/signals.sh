@@ -95,6 +95,7 @@ for pair in 'INT 130' 'TERM 143'; do
 	pid=$!
 	await has $signal/metrics.jsonl $((lines + 1)) ''
 	kill -$signal $pid
+	await grep -q 'finishes the step' err
 	sleep 0.3
 	kill -0 $pid 2>/dev/null
 	verdict "SIG$signal: one signal waits for the step" $?
@@ -123,7 +124,7 @@ verdict "SIGINT in a validation: it is given up, the model saved" $?
 pid=$!
 await has none/metrics.jsonl 1 ''
 kill -INT $pid
-sleep 0.3
+await grep -q 'finishes the step' err
 kill -INT $pid
 wait $pid
 tail -n 1 err | grep -q 'ended at once; nothing was saved$'
@@ -147,8 +148,10 @@ wait $pid
 verdict "SIGKILL: resumed" $?
 losses KILL | awk '$1 != NR { exit 1 }'
 verdict "SIGKILL: each step is in the metrics once" $?
-losses KILL | head -n 20 >k
-head -n 20 a | cmp -s - k
+n=$(wc -l <a)
+[ "$n" -le 20 ] || n=20
+losses KILL | head -n "$n" >k
+[ "$n" -ge 10 ] && head -n "$n" a | cmp -s - k
 verdict "SIGKILL: the same losses" $?
 
 cd .. && rm -rf signals.work

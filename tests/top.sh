@@ -69,7 +69,7 @@ else
 	server=yoke.$$
 	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 60"
 	await shows 'q ends'
-	sleep 1.5
+	await shows '▁'
 	tmux -L $server capture-pane -p >screen
 	verdict "80 x 24" "$(grep -q '^living  running' screen && grep -q '^ended  ended' screen && grep -q '▁' screen &&
 		[ "$(wc -l <screen)" -le 24 ] || cat screen)"

@@ -49,7 +49,7 @@ ends()
 	shift 2
 	rm -rf ends
 	# shellcheck disable=SC2086 # words
-	env "$setting" timeout 60 "$yoke" train $keys out=ends ranks=4 save_every=3 "$@" >ends.out 2>ends.err
+	env "$setting" timeout 300 "$yoke" train $keys out=ends ranks=4 save_every=3 "$@" >ends.out 2>ends.err
 	status=$?
 	[ $status -eq 1 ] || echo "$setting $*: exit code $status"
 	grep -q "^yoke train: .*$word" ends.err || cat ends.err
@@ -80,7 +80,7 @@ verdict "whatever fails, all end" "$(
 			while [ $k -le $most ]; do
 				rm -rf any
 				# shellcheck disable=SC2086 # words
-				env YOKE_FAULT_$what=$k YOKE_DIST_TIMEOUT=5 timeout 30 "$yoke" train $keys out=any ranks=4 spawn=$how >any.out 2>any.err
+				env YOKE_FAULT_$what=$k YOKE_DIST_TIMEOUT=5 timeout 150 "$yoke" train $keys out=any ranks=4 spawn=$how >any.out 2>any.err
 				status=$?
 				[ $status -le 1 ] || { echo "$what $k, $how: exit code $status"; cat any.err; }
 				[ $status -eq 0 ] || grep -q '^yoke train: ' any.err || { echo "$what $k, $how:"; cat any.err; }

@@ -205,7 +205,7 @@ verdict "a rank that is killed is noticed by the others themselves" "$(
 	left "$1" "$2")"
 rm -rf long
 # shellcheck disable=SC2086 # words
-YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=4 torch 2 "$yoke" train $long
+YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=10 torch 2 "$yoke" train $long
 reaches long 3
 # shellcheck disable=SC2086 # words
 set -- $pids
@@ -216,7 +216,7 @@ kill -KILL "$2"
 finish 2>/dev/null
 verdict "one that is stopped, when dist.timeout is over" "$(
 	[ $code -eq 1 ] || echo "exit code $code"
-	grep -q "within 4 s (dist.timeout): rank 1 (pid $2)" torch.0.err || tail -n 3 torch.0.err
+	grep -q "within 10 s (dist.timeout): rank 1 (pid $2)" torch.0.err || tail -n 3 torch.0.err
 	left "$1" "$2")"
 rm -rf long
 # shellcheck disable=SC2086 # words
@@ -313,21 +313,21 @@ for name in openmpi mpich; do
 		left $mine)"
 	rm -rf long
 	# shellcheck disable=SC2086 # words
-	YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=4 YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train \
+	YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=10 YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train \
 		$long >out 2>&1 &
 	launcher=$!
 	reaches long 3
 	mine=$(below $launcher)
 	victim=$(echo "$mine" | tail -n 1)
 	kill -STOP "$victim"
-	await grep -q 'within 4 s (dist.timeout)' out
+	await grep -q 'within 10 s (dist.timeout)' out
 	kill -KILL "$victim" 2>/dev/null
 	wait $launcher
 	code=$?
 	# shellcheck disable=SC2086 # words
 	verdict "$name: one that is stopped is named, on the other machine, too" "$(
 		[ $code -ne 0 ] || echo "exit code 0"
-		grep -q "within 4 s (dist.timeout): rank [01] (pid $victim)" out || tail -n 3 out
+		grep -q "within 10 s (dist.timeout): rank [01] (pid $victim)" out || tail -n 3 out
 		left $mine)"
 	rm -rf long
 	# shellcheck disable=SC2086 # words

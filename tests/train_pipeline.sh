@@ -92,10 +92,10 @@ verdict "all devices that its stages and parts take go on with it" "$(run auto r
 	YOKE_CPU_DEVICES=7
 	go auto resume=1 steps=4 ranks=auto # parts=2 of three times two
 	grep -q '^4 ranks' auto.out auto.err || cat auto.out auto.err)"
-verdict "its model is any other" "$(timeout 60 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
-	timeout 60 "$yoke" eval straight data=text >straight.eval 2>&1
+verdict "its model is any other" "$(timeout 300 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
+	timeout 300 "$yoke" eval straight data=text >straight.eval 2>&1
 	cmp part.eval straight.eval
-	timeout 60 "$yoke" generate part tokens=5 >part.text 2>&1 || cat part.text)"
+	timeout 300 "$yoke" generate part tokens=5 >part.text 2>&1 || cat part.text)"
 verdict "a model without the key tied is tied, and says nothing of it" "$(grep -q '"tied"' t1/manifest.json &&
 	sed -n '/"model": {/,/}/p' t1/manifest.json | grep tied
 	sed -n '/"model": {/,/}/p' part/manifest.json | grep -q '"tied": *"0"' || echo "part does not say that it is not")"
@@ -108,7 +108,7 @@ said()
 verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 embed=64 context=32 split=3,1"
 	run memory ranks=2 stages=2 steps=3 parts=4 checkpoints=0 eval_every=0
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 parts=4 >plan 2>&1
+	timeout 300 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 parts=4 >plan 2>&1
 	grep -q '^of a rank, of 2 with tensor=1 zero=0 stages=2, stage 0, which needs most' plan || cat plan
 	grep -q '^0 *0-2 ' plan && grep -q '^1 *3 ' plan || cat plan
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory/metrics.jsonl | tail -n 1)

@@ -243,7 +243,7 @@ if [ -n "${YOKE_TEST_LONG:-}" ]; then
 		left)"
 fi
 model=$one
-export YOKE_DIST_TIMEOUT=3 YOKE_DIST_WARN=1
+export YOKE_DIST_TIMEOUT=10 YOKE_DIST_WARN=1
 begin stopped
 # shellcheck disable=SC2086 # words
 set -- $children

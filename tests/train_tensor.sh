@@ -92,10 +92,10 @@ verdict "a run of two goes on as one, as two, as four" "$(keys="$small $gpt lr=1
 		go on$n resume=1 steps=4 ranks=$n tensor=$n
 		near straight on$n
 	done)"
-verdict "its model is any other" "$(timeout 60 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
-	timeout 60 "$yoke" eval one data=text >one.eval 2>&1
+verdict "its model is any other" "$(timeout 300 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
+	timeout 300 "$yoke" eval one data=text >one.eval 2>&1
 	sed -n 's/^loss  *//p' one.eval >a; sed -n 's/^loss  *//p' two.eval >b; apart a b loss 1 1e-5
-	timeout 60 "$yoke" generate two tokens=5 >two.text 2>&1 || cat two.text)"
+	timeout 300 "$yoke" generate two tokens=5 >two.text 2>&1 || cat two.text)"
 
 # said ROW: bytes of a row of the plan
 said()
@@ -105,10 +105,10 @@ said()
 verdict "it takes the memory that was said, and of weights a half" "$(keys="$common layers=2 heads=4 embed=128 context=16 eval_every=0"
 	run memory ranks=2 tensor=2 steps=3 checkpoints=0
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" plan $keys ranks=1 steps=3 >plan 2>&1
+	timeout 300 "$yoke" plan $keys ranks=1 steps=3 >plan 2>&1
 	whole=$(said parameters)
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" plan $keys ranks=2 tensor=2 steps=3 >plan 2>&1
+	timeout 300 "$yoke" plan $keys ranks=2 tensor=2 steps=3 >plan 2>&1
 	grep -q '^of a rank, of 2 with tensor=2' plan || cat plan
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory/metrics.jsonl | tail -n 1)
 	step=$(said "peak of the run")
@@ -132,7 +132,7 @@ unlike()
 	for i in 0 1; do
 		[ $i -eq 0 ] && key=$1 || key=$2
 		RANK=$i WORLD_SIZE=2 LOCAL_RANK=$i LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 \
-			timeout 60 "$yoke" train $keys out=unlike $key >unlike.$i.out 2>unlike.$i.err &
+			timeout 300 "$yoke" train $keys out=unlike $key >unlike.$i.out 2>unlike.$i.err &
 		eval "pid$i=$!"
 	done
 	wait "$pid0"

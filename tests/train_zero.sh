@@ -116,7 +116,7 @@ held()
 	rm -rf held0 held1
 	for saves in 0 1; do
 		# shellcheck disable=SC2086 # words
-		timeout 60 "$yoke" train $big $1 checkpoints=$saves out=held$saves >out 2>err || cat err
+		timeout 300 "$yoke" train $big $1 checkpoints=$saves out=held$saves >out 2>err || cat err
 	done
 	du -k held1 | awk '$1 < 80000 { print "only " $1 " KiB were saved" }'
 	tail -qn 1 held[01]/telemetry.jsonl | sed -n 's/.*"rss_peak":\([0-9]*\).*/\1/p' |
@@ -138,9 +138,9 @@ memory()
 	export YOKE_DIST_BUCKET=200000
 	big="data=text layers=6 heads=2 embed=128 context=16 batch=1 parts=8 ranks=4 zero=$1"
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
+	timeout 300 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $big out=memory"$1" steps=3 eval_every=2 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
+	timeout 300 "$yoke" train $big out=memory"$1" steps=3 eval_every=2 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' "memory$1/metrics.jsonl" | tail -n 1)
 	step=$(said "peak of the run") # which neither the start nor a validation adds to
 	[ "$step" -eq "$(said "peak, step")" ] || echo "of the run $step, of a step $(said "peak, step")"

@@ -14,7 +14,7 @@ go()
 	name=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
+	timeout 300 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
 }
 
 # numbers RUN FIELD: step and number, a line each
@@ -43,7 +43,7 @@ refused()
 	words=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	timeout 60 "$yoke" train $keys out=never "$@" >out 2>err && echo "it was taken"
+	timeout 300 "$yoke" train $keys out=never "$@" >out 2>err && echo "it was taken"
 	grep -q "$words" err || cat err
 	[ "$(wc -l <err)" -eq 1 ] || cat err
 	[ ! -e never ] || echo "it left a folder"

@@ -171,8 +171,11 @@ static void memory(struct found *f)
 {
 	const struct yk_view *v = f->v;
 	const char *error = end_error(v);
-	double retries = last(v, "memory", "pool_retries"), kills = last(v, "telemetry", "oom_kill");
-	double rss = last(v, "telemetry", "rss"), limit = last(v, "telemetry", "mem_limit");
+	const struct yk_view_table *t = yk_view_table(v, "telemetry");
+	const int killed = yk_view_column(t, "host.oom_kills"); // of the control group, before this run too
+	double kills = killed >= 0 ? t->column[killed].last - t->column[killed].first : NAN;
+	double retries = last(v, "memory", "pool_retries");
+	double rss = last(v, "telemetry", "rss"), limit = last(v, "telemetry", "host.memory_limit");
 	if (ended_by(v, "YOKE_ENOMEM") || strstr(error, "out of memory")) {
 		double asked = bytes_before(error, " asked for"), unused = bytes_before(error, " free;"),
 		       largest = bytes_behind(error, "largest free block");
@@ -191,7 +194,8 @@ static void memory(struct found *f)
 	if (kills > 0)
 		json_array_append_new(find(f, "memory", say("the system killed for memory"), say("a smaller batch, workers or prefetch"),
 					   "", 0),
-				      evidence("telemetry.jsonl", 0, 0, say("oom_kill %.0f", kills)));
+				      evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
+					       say("oom_kills, %.0f more", kills)));
 	if (v->state == YK_VIEW_LOST && rss > NEAR_LIMIT * limit)
 		json_array_append_new(find(f, "memory", say("it did not end, and was near the limit of its memory"),
 					   say("a smaller batch, workers or prefetch, or a higher limit"), "", 0),
