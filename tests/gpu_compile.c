@@ -339,6 +339,7 @@ static int usage_of_metadata(const char *code, size_t bytes, bool yaml, struct u
 		struct usage *u = next_usage(to, room, n);
 		const char *q;
 		memset(u, 0, sizeof *u);
+		u->wide = -1;
 		u->local = number_at(p, yaml);
 		if ((q = behind(p, end, "max_flat_workgroup_size", yaml)))
 			u->items = number_at(q, yaml);
@@ -394,7 +395,7 @@ static int by_library(const struct library *l, const struct target *t, const cha
 	if (!err && *log && !t->amd)
 		found = usage_of_ptxas(*log, to, room);
 	for (int i = 0; i < found && i < room; i++)
-		to[i].wide = t->amd || !l->ptx ? -1 : 0;
+		to[i].wide = l->ptx ? 0 : -1;
 	if (found > 0 && l->ptx && l->ptx_size && !l->ptx_size(program, &bytes)) {
 		char *ptx = calloc(1, bytes + 1);
 		if (ptx && !l->ptx(program, ptx))
@@ -451,8 +452,6 @@ static int by_clang(const struct target *t, const char *text, const char *option
 		fclose(f);
 		if (assembly)
 			found = usage_of_metadata(assembly, bytes, true, to, room);
-		for (int i = 0; i < found && i < room; i++)
-			to[i].wide = -1;
 		free(assembly);
 	}
 	unlink(in);

@@ -110,7 +110,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		return 0;
 	const int64_t four = fours(d, op, &call);
 	struct yk_gpu_cut c = { .block = { 1, 1 } };
-	for (size_t block = 0; block != c.block[0];) { // how large a group may be follows from the kernel
+	// How large a group may be follows from the kernel; what an item computes only grows: items too many do nothing.
+	for (size_t block = 0; block < c.block[0];) {
 		block = c.block[0];
 		if ((err = kernel_of(d, op, &call, four, four * (int64_t)block, &kernel)))
 			return err;
