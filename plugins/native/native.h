@@ -4,6 +4,8 @@
 #ifndef YK_NATIVE_H
 #define YK_NATIVE_H
 
+#include <stdatomic.h>
+
 #include "../../backends/gpu/gpu.h"
 #include "vendor.h"
 
@@ -47,6 +49,9 @@ void yk_native_library_start(void);
 
 // ---- devices ----
 
+// What a map behind a library's product does to it, as far as libraries know it: a row that is added to all first.
+enum yk_native_then { YK_THEN_NOTHING = 0, YK_THEN_BIAS = 1, YK_THEN_RELU = 2, YK_THEN_GELU = 4, YK_THENS = 8 };
+
 struct yk_native_wrap;
 struct yk_native_device {
 	struct yk_gpu_device gpu;
@@ -63,6 +68,7 @@ struct yk_native_device {
 	uint64_t peers;  // bit i: device i's memory can be reached
 	void *products;  // products.c's
 	void *blas;      // of the library that stands in for it
+	_Atomic uint32_t wrong[YK_THENS]; // by what is done behind: factors that the library does wrongly (products.h)
 };
 
 static inline struct yk_native_device *yk_native_of(const struct yk_gpu_device *d)

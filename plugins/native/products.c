@@ -19,8 +19,7 @@ struct plan {
 
 struct library {
 	v_lt_handle handle;
-	// by what is done behind the product; bit YOKE_MAX_DTYPES * (is it of f32?) + d: factors of dtype d
-	uint32_t tried[YK_THENS], good[YK_THENS];
+	uint32_t tried[YK_THENS]; // by what is done behind the product: yk_native_factors
 	struct plan *plans;
 };
 
@@ -30,18 +29,12 @@ struct work {
 	struct yk_gpu_contraction s;
 };
 
-static uint32_t bit_of(const struct yk_native_problem *p)
-{
-	return 1u << (p->dtype + (p->to == yoke_f32 ? YOKE_MAX_DTYPES : 0));
-}
-
 static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 {
-	const struct library *l = yk_native_of(device)->products;
 	struct yk_native_problem p;
 
 	return yk_native_problem_of(device, c, true, &p) && yk_native_open(YK_PRODUCTS, NULL) &&
-	       !(l && l->tried[p.then] & ~l->good[p.then] & bit_of(&p));
+	       !yk_native_wrong(device, &p);
 }
 
 // ---- plans ----
@@ -226,13 +219,14 @@ static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 		}
 		n->products = l;
 	}
-	if (l->tried[p->then] & bit_of(p))
-		return l->good[p->then] & bit_of(p) ? 0 : YOKE_EUNSUPPORTED;
+	if (l->tried[p->then] & yk_native_factors(p))
+		return yk_native_wrong(d, p) ? YOKE_EUNSUPPORTED : 0;
 	yk_native_try_problem(&trial, p->dtype, p->to, p->then);
 	err = plan_of(d, &trial, &plan);
 	err = err ? err : yk_native_try(d, &trial, plan, plan->workspace, multiply, &good);
-	l->tried[p->then] |= bit_of(p);
-	l->good[p->then] |= good ? bit_of(p) : 0;
+	l->tried[p->then] |= yk_native_factors(p);
+	if (!good)
+		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s multiplies wrongly on %s:%u (%s)%s: such products are left to yoke's own "

@@ -9,9 +9,6 @@
 
 enum yk_native_operand { YK_Y, YK_A, YK_B, YK_OPERANDS };
 
-// What a map behind the product does to it, as far as libraries know it: a row that is added to all first.
-enum yk_native_then { YK_THEN_NOTHING = 0, YK_THEN_BIAS = 1, YK_THEN_RELU = 2, YK_THEN_GELU = 4, YK_THENS = 8 };
-
 // All that a call of a library depends on, with zeros between its fields.
 struct yk_native_problem {
 	int dtype, to, tf32, then; // to: of the result
@@ -20,6 +17,18 @@ struct yk_native_problem {
 	int transposed[YK_OPERANDS];
 	uint32_t align[YK_OPERANDS];
 };
+
+// Its bit among factors, of which there are YOKE_MAX_DTYPES for results of their own dtype and as many for those in f32.
+static inline uint32_t yk_native_factors(const struct yk_native_problem *p)
+{
+	return 1u << (p->dtype + (p->to == yoke_f32 ? YOKE_MAX_DTYPES : 0));
+}
+
+// Did the library do such a product wrongly?  With or without the device's lock.
+static inline bool yk_native_wrong(const struct yk_gpu_device *d, const struct yk_native_problem *p)
+{
+	return atomic_load(&yk_native_of(d)->wrong[p->then]) & yk_native_factors(p);
+}
 
 // What runs at one place of a batch: matrices, the row that is added, memory of the library's.
 struct yk_native_place {

@@ -9,7 +9,7 @@
 
 struct library {
 	rocblas_handle handle;
-	uint32_t tried, good; // bit YOKE_MAX_DTYPES * (is it of f32?) + d: factors of dtype d
+	uint32_t tried; // yk_native_factors
 };
 
 struct work {
@@ -17,18 +17,12 @@ struct work {
 	struct yk_gpu_contraction s;
 };
 
-static uint32_t bit_of(const struct yk_native_problem *p)
-{
-	return 1u << (p->dtype + (p->to == yoke_f32 ? YOKE_MAX_DTYPES : 0));
-}
-
 static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 {
-	const struct library *l = yk_native_of(device)->blas;
 	struct yk_native_problem p;
 
 	return yk_native_problem_of(device, c, false, &p) && !yk_native_open(YK_PRODUCTS, NULL) &&
-	       yk_native_open(YK_BLAS, NULL) && !(l && l->tried & ~l->good & bit_of(&p));
+	       yk_native_open(YK_BLAS, NULL) && !yk_native_wrong(device, &p);
 }
 
 static int check(const struct yk_gpu_device *d, const char *call, int code, int error)
@@ -112,12 +106,13 @@ static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 	if (err)
 		return err;
 	struct library *l = n->blas;
-	if (l->tried & bit_of(p))
-		return l->good & bit_of(p) ? 0 : YOKE_EUNSUPPORTED;
+	if (l->tried & yk_native_factors(p))
+		return yk_native_wrong(d, p) ? YOKE_EUNSUPPORTED : 0;
 	yk_native_try_problem(&trial, p->dtype, p->to, YK_THEN_NOTHING);
 	err = yk_native_try(d, &trial, NULL, 0, multiply, &good);
-	l->tried |= bit_of(p);
-	l->good |= good ? bit_of(p) : 0;
+	l->tried |= yk_native_factors(p);
+	if (!good)
+		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s multiplies wrongly on %s:%u (%s): such products are left to yoke's own "

@@ -130,25 +130,33 @@ void yk_native_meet(struct yk_hub *h, uint32_t rank, struct yk_device *d)
 	memcpy(h->id, h->area->id, sizeof h->id);
 }
 
+struct given {
+	int64_t good;
+	char id[YOKE_COLLECTIVES_ID];
+};
+
+static void give(struct yk_hub *part, const struct given *given)
+{
+	memcpy(part->id, given->id, sizeof part->id);
+	part->native = true;
+}
+
 int yk_native_split(struct yoke_group *g, bool makes, uint32_t from, struct yk_hub *part)
 {
-	struct given {
-		int64_t good;
-		char id[YOKE_COLLECTIVES_ID];
-	} *all, mine = { 0 };
+	struct given *all, mine = { 0 };
 	if (!g->native)
 		return 0;
 	if (!(all = calloc(g->ranks, sizeof *all)))
 		return yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	const bool some = part && part->ranks > 1;
 	mine.good = makes && some && g->native->ext->id(mine.id) == 0;
+	if (part && makes && (mine.good || !some))
+		give(part, &mine); // threads have one hub: it is whole before the others come to it
 	int err = yoke_group_exchange(g, &mine, sizeof mine, all);
 	if (!err && some && !all[from].good)
 		err = yk_fail(YOKE_ERANK, "rank %u has no id for a group of devices", from);
-	if (!err && part) {
-		memcpy(part->id, all[from].id, sizeof part->id);
-		part->native = true;
-	}
+	if (!err && part && !makes && part->apart)
+		give(part, &all[from]);
 	free(all);
 	return err;
 }

@@ -180,7 +180,12 @@ yoke_context *yoke_context_new(const char *backend)
 
 yoke_context *yoke_context_dry(const char *backend)
 {
-	return context_new(yk_device_choose(backend), true);
+	return yk_context_dry(yk_device_choose(backend));
+}
+
+struct yoke_context *yk_context_dry(struct yk_device *device)
+{
+	return context_new(device, true);
 }
 
 yoke_context *yoke_context_new_on(const char *device)

@@ -287,6 +287,9 @@ struct yoke_context *yk_current(void);
 // The thread's current context, if it has one.
 struct yoke_context *yk_current_or_null(void);
 
+// A context on the dry device of this one.
+struct yoke_context *yk_context_dry(struct yk_device *);
+
 // A tensor of the innermost scope, zeroed but for ctx, scope, kind, op; NULL: no memory.
 struct yk_tensor *yk_tensor_new(struct yoke_context *, int kind, int op);
 void yk_tensor_free(struct yk_tensor *, enum yk_end);

@@ -4,16 +4,22 @@
 
 #include "train/advise.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "device/pool.h"
 #include "graph/context.h"
 
-static struct yk_pool *pool_of(void)
+static struct yk_device *device_of(void)
 {
 	const struct yoke_context *now = yk_current_or_null();
-	struct yk_device *d = now ? yk_device_real(now->device) : yk_device_choose(NULL);
+	return now ? yk_device_real(now->device) : yk_device_choose(NULL);
+}
+
+static struct yk_pool *pool_of(void)
+{
+	struct yk_device *d = device_of();
 	return d ? d->pool : NULL;
 }
 
@@ -36,9 +42,9 @@ static uint64_t reserved_most(void)
 	return s.reserved_bytes.peak;
 }
 
-int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg)
+static int try_alone(uint64_t limit, int (*fn)(void *arg), void *arg)
 {
-	yoke_context *ctx = yoke_context_dry(NULL), *former;
+	yoke_context *ctx = yk_context_dry(device_of()), *former;
 	if (!ctx)
 		return yoke_error_code();
 	former = yoke_use(ctx);
@@ -50,6 +56,15 @@ int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg)
 	yk_pool_limit(pool, was);
 	yoke_use(former);
 	yoke_context_free(ctx);
+	return e;
+}
+
+int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // ranks may share a device, and with it its dry pool
+	pthread_mutex_lock(&one);
+	const int e = try_alone(limit, fn, arg);
+	pthread_mutex_unlock(&one);
 	return e;
 }
 
