@@ -4,6 +4,8 @@
 // steps.  The program runs itself once for each backend, since a process keeps its devices.
 #include "config.h"
 
+#include <pthread.h>
+
 #include "base/error.h"
 #include "device/pool.h"
 #include "graph/context.h"
@@ -93,6 +95,42 @@ static void test_limit(void)
 	yoke_error_clear();
 	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is gone: %s", yoke_error());
 	yoke_error_clear();
+}
+
+static int device_is(void *arg)
+{
+	return yk_device_real(yk_current()->device) == arg ? 0 : YOKE_EINVAL;
+}
+
+static void *tries(void *arg)
+{
+	int64_t bytes = 40 * MIB, fitted = 0;
+	yoke_context *ctx = yoke_context_new(NULL), *was = yoke_use(ctx);
+	for (int i = 0; ctx && i < 100; i++)
+		fitted += yk_dry_try(64 * MIB, holds, &bytes) == 0;
+	yoke_use(was);
+	yoke_context_free(ctx);
+	*(int64_t *)arg = fitted;
+	return NULL;
+}
+
+// Ranks that are threads try at once, each on its device.
+static void test_threads(void)
+{
+	enum { THREADS = 3 };
+	pthread_t thread[THREADS];
+	int64_t fitted[THREADS] = { 0 };
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&thread[i], NULL, tries, &fitted[i]))
+			abort();
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	ok(fitted[0] == 100 && fitted[1] == 100 && fitted[2] == 100, "what fits alone fits beside others: %d, %d, %d of 100",
+	   (int)fitted[0], (int)fitted[1], (int)fitted[2]);
+	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
+	ok(yk_dry_try(UINT64_MAX, device_is, ctx->device) == 0, "a try is on the device of the current context");
+	yoke_use(was);
+	yoke_context_free(ctx);
 }
 
 // ---- forecasts ----
@@ -407,6 +445,7 @@ static int child(const char *backend)
 	}
 	test_context();
 	test_limit();
+	test_threads();
 	// where a compiler takes a third of a second for each kernel, by turns
 	const bool all = tap_long() || strcmp(backend, "opencl");
 	const int turn = (int)(tap_seed_value() % 3);
