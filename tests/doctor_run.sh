@@ -165,6 +165,9 @@ verdict "what else differs" "$(grep -q 'what else differs: settings$' out || cat
 "$yoke" train data=text threads=1 layers=1 heads=1 embed=4 context=4 batch=1 out=single steps=40 valid=0 log_every=1 \
 	progress=0 2>err
 has single '\(low use\|slow\)' '\(the device computes\|idle\)'
+for key in rss throttled memory_limit oom_kills; do
+	verdict "telemetry has $key, which is looked at" "$(grep -q "\"$key\":" single/telemetry.jsonl || cat single/telemetry.jsonl)"
+done
 verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=1 now)' out || cat out)"
 # a writer that sleeps at the other end of a pipe, however long the start takes
 {
