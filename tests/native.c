@@ -477,6 +477,11 @@ static void versions(void)
 	    strstr(found->notes, "libhiprtc.so.7 is of ROCm 7")),
 	   "a compiler of another major version: %s%s", found->line, found->notes);
 	unlink(to);
+	make_folder(-1, NULL, NULL);
+	ok(child("YOKE_STANDIN_ARCH", "gfx9999", all_of_it) && found->devices == 1 && found->err == YOKE_EUNSUPPORTED &&
+	   strstr(found->line, "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
+	   strstr(found->line, "libhiprtc.so.6 does not compile for gfx9999: update ROCm"),
+	   "a device that the compiler does not know: %s", found->line);
 }
 
 // ---- errors ----

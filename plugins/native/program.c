@@ -3,6 +3,7 @@
 // kernels have their arguments beside them.
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,13 @@ static int complained(struct yk_gpu_device *d, v_program program, int code, cons
 	if (!yk_native_code(V_LOG_BYTES(program, &bytes)) && bytes && bytes < MAX_LOG &&
 	    (log = calloc(1, bytes + 1)) && yk_native_code(V_LOG(program, log)))
 		*log = 0;
+	char unknown[200];
+	if (log && strstr(log, "invalid target ID")) { // clang's words in hiprtc; NVRTC is asked beforehand
+		snprintf(unknown, sizeof unknown, "%s does not compile for %s: update ROCm, or set HSA_OVERRIDE_GFX_VERSION "
+			 "to a like architecture that it knows", yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
+		free(log);
+		log = strdup(unknown);
+	}
 	int err = yk_gpu_build_failed(d, V_COMPILE_CALL, YK_COMPILER_CODE + code, kernel, options,
 				      log && *log ? log : "no log");
 	free(log);

@@ -403,6 +403,17 @@ static ncclResult_t launch(void)
 	return c->nonblocking ? ncclInProgress : 0;
 }
 
+static void drop(void)
+{
+	while (pending) {
+		struct task *next = pending->next;
+		comm_unref(pending->comm);
+		free(pending);
+		pending = next;
+	}
+	npending = 0;
+}
+
 ncclResult_t ncclGroupStart(void)
 {
 	ENTER(ncclGroupStart);
@@ -415,8 +426,10 @@ ncclResult_t ncclGroupEnd(void)
 	const int fault = standin_fault("ncclGroupEnd");
 
 	depth--;
-	if (fault)
+	if (fault) {
+		drop();
 		return fault;
+	}
 	return depth ? 0 : launch();
 }
 

@@ -131,6 +131,18 @@ RESULT TWIN(nvrtcDestroyProgram, hiprtcDestroyProgram)(PROGRAM *program)
 	return standin_fault(TWIN("nvrtcDestroyProgram", "hiprtcDestroyProgram"));
 }
 
+// As clang says it in hiprtc; NVRTC is asked beforehand.
+static bool unknown_target(struct program *p, int options, const char *const *option)
+{
+	for (int i = 0; i < options; i++)
+		if (!strcmp(option[i], "--offload-arch=gfx9999")) {
+			p->log = strdup("error: invalid target ID 'gfx9999'; format is a processor name followed by an "
+					"optional colon-delimited list of features");
+			return true;
+		}
+	return false;
+}
+
 RESULT TWIN(nvrtcCompileProgram, hiprtcCompileProgram)(PROGRAM program, int options,
 	const char *TWIN(const, YK_ROCM_SINCE_7(const)) *option)
 {
@@ -142,6 +154,9 @@ RESULT TWIN(nvrtcCompileProgram, hiprtcCompileProgram)(PROGRAM program, int opti
 		return INVALID_PROGRAM;
 	free(p->log);
 	free(p->binary);
+	p->log = p->binary = NULL;
+	if (unknown_target(p, options, (const char *const *)option))
+		return COMPILATION;
 	return codes[standin_compile(p->text, options, (const char *const *)option, TWIN(false, true), &p->binary,
 				     &p->bytes, &p->log)];
 }
