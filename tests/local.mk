@@ -137,6 +137,7 @@ test_programs = \
 	tests/roofline.t \
 	tests/report.t \
 	tests/rows.t \
+	tests/stop.t \
 	tests/which.t \
 	tests/runs.t \
 	tests/rows_along.t \
@@ -298,6 +299,7 @@ tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
 tests_fit_net_t_SOURCES = tests/fit_net.c
+tests_stop_t_SOURCES = tests/stop.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h

@@ -38,10 +38,15 @@ static void cosine(void)
 	is(&s, 500, 0.5);
 
 	s = (struct yk_lr_schedule){ .kind = YK_SCHEDULE_COSINE, .peak = 1, .least = 0.1, .steps = 2 };
-	is(&s, 1, 0.55);
+	is(&s, 1, 1); // without a warm-up too the first step has the full rate
 	is(&s, 2, 0.1);
+	s.steps = 3;
+	is(&s, 1, 1);
+	is(&s, 2, 0.55);
+	is(&s, 3, 0.1);
 	s.steps = 1;
-	is(&s, 1, 0.1);
+	is(&s, 1, 1);
+	is(&s, 2, 0.1);
 	s.warmup = 100, s.steps = 10; // ends while it rises
 	is(&s, 10, 0.1);
 	is(&s, 11, 0.11);

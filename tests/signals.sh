@@ -64,6 +64,33 @@ n=$(wc -l <a)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
 
+# Signals that arrive together count as one: what a stopped process gets, and timeout, which signals its child and then
+# the process group.
+"$yoke" train out=together $keys training_log=together.tsv 2>err &
+pid=$!
+await has together/metrics.jsonl 5 ''
+kill -STOP $pid
+kill -INT $pid
+kill -TERM $pid
+kill -CONT $pid
+wait $pid
+got=$?
+[ $got -eq 0 ] && [ -f together/manifest.json ]
+verdict "SIGINT and SIGTERM together finish the step and save: exit status $got" $?
+if command -v timeout >timeout.path; then
+	timeout --preserve-status 600 "$yoke" train out=timeout $keys training_log=together.tsv 2>err &
+	pid=$!
+	await has timeout/metrics.jsonl 5 ''
+	kill -TERM $pid
+	wait $pid
+	got=$?
+	[ $got -eq 0 ] && [ -f timeout/manifest.json ]
+	verdict "timeout's signals to the process and its group are one: exit status $got" $?
+else
+	count=$((count + 1))
+	echo "ok $count - timeout's signals # SKIP there is no timeout"
+fi
+
 "$yoke" train out=pin data=- ${keys#* } training_log=pin.tsv <text 2>err &
 pid=$!
 await has pin/metrics.jsonl 5 ''
@@ -99,7 +126,7 @@ for pair in 'INT 130' 'TERM 143'; do
 	sleep 0.3
 	kill -0 $pid 2>/dev/null
 	verdict "SIG$signal: one signal waits for the step" $?
-	kill -$signal $pid
+	signalled_until_ended $signal $pid
 	wait $pid
 	got=$?
 	[ $got -eq $status ]
@@ -125,7 +152,7 @@ pid=$!
 await has none/metrics.jsonl 1 ''
 kill -INT $pid
 await grep -q 'finishes the step' err
-kill -INT $pid
+signalled_until_ended INT $pid
 wait $pid
 tail -n 1 err | grep -q 'ended at once; nothing was saved$'
 verdict "SIGINT twice before a checkpoint: $(tail -n 1 err)" $?

@@ -109,13 +109,37 @@ verdict "also one that a rank gets" "$(
 	[ $status -eq 0 ] || echo "exit code $status"
 	[ -f rank/manifest.json ] || ls rank
 	left)"
+begin together
+# shellcheck disable=SC2086 # words
+set -- $children
+is_stopped()
+{
+	! grep -q '^State:.[^Tt]' "/proc/$1"/task/*/status
+}
+has_pending()
+{
+	grep -q '^ShdPnd:.*4...$' "/proc/$1/status" # bit 14: SIGTERM
+}
+kill -STOP "$2"
+await is_stopped "$2"
+kill -TERM $parent
+await has_pending "$2"
+kill -INT "$2"
+kill -INT $parent
+kill -CONT "$2"
+wait $parent
+status=$?
+verdict "two that come together to the parent and to a rank are one" "$(
+	[ $status -eq 0 ] || echo "exit code $status"
+	[ -f together/manifest.json ] || ls together
+	left)"
 begin twice
 # shellcheck disable=SC2086 # words
 set -- $children
 kill -STOP "$2"
 kill -INT $parent
 await grep -q 'finishes the step' twice.err
-kill -INT $parent
+signalled_until_ended INT $parent
 wait $parent
 status=$?
 verdict "two end them at once, also one that is stopped" "$(
@@ -124,12 +148,6 @@ verdict "two end them at once, also one that is stopped" "$(
 begin orphans
 { kill -KILL $parent; wait $parent; } 2>/dev/null
 verdict "ranks end with their parent" "$(left)"
-
-# ended PID: waits it for nothing but its parent?
-ended()
-{
-	! grep -q '^State:.[^ZX]' "/proc/$1/status"
-}
 
 # A rank that is killed at any moment, drawn with the day's seed.
 seed=${YOKE_TEST_SEED:-1}

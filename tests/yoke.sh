@@ -47,6 +47,24 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
+# ended PID: does it run no more, whether its parent has waited for it or not?
+ended()
+{
+	! grep -q '^State:.[^ZX]' "/proc/$1/status"
+}
+
+# signalled_until_ended SIGNAL PID: the signal again and again, since those within half a second of one count as that one
+signalled_until_ended()
+{
+	await signalled_once "$@"
+}
+
+signalled_once()
+{
+	kill -"$1" "$2"
+	ended "$2"
+}
+
 # has FILE N TEXT: are there so many lines with the text?
 has()
 {

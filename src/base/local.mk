@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# base: errors, log, settings, arena, hash, JSON, files.
+# base: errors, log, settings, arena, hash, JSON, files, signals.
 libyokecore_la_SOURCES += \
 	src/base/arena.c \
 	src/base/arena.h \
@@ -24,4 +24,6 @@ libyokecore_la_SOURCES += \
 	src/base/scan.c \
 	src/base/scan.h \
 	src/base/sized.c \
-	src/base/sized.h
+	src/base/sized.h \
+	src/base/stop.c \
+	src/base/stop.h

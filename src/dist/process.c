@@ -158,10 +158,15 @@ static void hand_on(const struct parent *p)
 {
 	struct signalfd_siginfo s;
 	while (p->signals >= 0 && read(p->signals, &s, sizeof s) == sizeof s) {
+		if (!yk_stop_counts(&p->launch->window))
+			continue;
 		p->launch->signals++;
 		p->launch->signal = (int)s.ssi_signo;
 		send_all(p, (int)s.ssi_signo);
 	}
+	yk_stop_drained(&p->launch->window);
+	if (p->launch->signals > 1) // until they have ended: their windows for the first one may still be open
+		send_all(p, p->launch->signal);
 }
 
 static void wait_children(struct parent *p)

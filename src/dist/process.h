@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "base/stop.h"
 #include "dist/ranks.h"
 
 // Is this process a rank of a world of processes, and which?  1, 0, or EINVAL: what says so is malformed.
@@ -34,7 +35,8 @@ struct yk_launch {
 	// Signals that the caller has blocked, which are handed to the ranks; these have a process group of their own
 	// then, so that what a terminal sends comes once.  NULL: ranks get signals as any child does.
 	const sigset_t *forward;
-	int signals, signal; // handed on: how many, the last one
+	int signals, signal; // passed on: how many that count, the last one
+	struct yk_stop_window window; // of the last one
 	int lost;            // where no rank failed by an error of its own: how many died or hung
 };
 int yk_spawn(int n, char *const argv[], struct yk_launch *); // as yoke_group_spawn

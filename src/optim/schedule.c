@@ -45,7 +45,7 @@ double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 				   (double)(t - 1) / (double)(s->warmup - 1));
 	if (t < s->warmup)
 		return s->peak * (double)t / (double)s->warmup;
-	if (s->kind == YK_SCHEDULE_CONSTANT || t == s->warmup)
+	if (s->kind == YK_SCHEDULE_CONSTANT || t <= begin)
 		return s->peak;
 	switch (s->kind) {
 	case YK_SCHEDULE_STEP: return s->peak * pow(s->factor, floor(k / (double)s->every));
@@ -61,10 +61,7 @@ double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 		return s->least;
 	if (s->kind == YK_SCHEDULE_LINEAR)
 		return s->peak + (s->least - s->peak) * (k / all);
-	if (s->kind == YK_SCHEDULE_ONECYCLE)
-		return half_cosine(s->peak, s->least, k / all);
-	double done = (double)(t - s->warmup) / (double)(s->steps - s->warmup);
-	return s->least + 0.5 * (s->peak - s->least) * (1 + cos(M_PI * done));
+	return half_cosine(s->peak, s->least, k / all); // also of a one-cycle schedule
 }
 
 int yk_schedule_ends(enum yk_schedule_kind kind)

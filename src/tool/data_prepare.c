@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "data/prepare.h"
 #include "data/walk.h"
 #include "tool/tool.h"
 #include "train/conf.h"
-#include "train/stop.h"
 
 #define END ".tokens.safetensors"
 
@@ -64,11 +64,6 @@ static int take(struct yk_prepare *p, char *word)
 	return YK_DONE;
 }
 
-static void told(void *arg, int signal, bool again)
-{
-	(void)arg, (void)signal, (void)again; // the work asks
-}
-
 static void say(const struct yk_prepare *p, const struct yk_prepared *d)
 {
 	if (d->reused)
@@ -95,7 +90,7 @@ int yk_data_prepare(int argc, char **argv)
 		return yk_usage("data", "of several texts: give out=, the name of the token file");
 	char *out = p.out ? NULL : default_out(p.paths);
 	p.out = p.out ? p.out : out;
-	int e = p.out ? yk_stop_begin(&stop, told, NULL) : yk_fail(YOKE_ENOMEM, "no memory for a path");
+	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "no memory for a path");
 	if (e == 0) {
 		p.stop = &stop.signal;
 		e = yk_prepare(&p, &done);

@@ -177,6 +177,7 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 	for (int64_t again = 1;; again++) {
 		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
 		const int e = yk_spawn((int)now.ranks, w->word, &launch);
+		yk_stop_swallow(&launch.window, set);
 		if (e < 0 && launch.signals > 1)
 			_exit(128 + launch.signal);
 		if (e == 0 || launch.signals || !others(c, launch.lost, parts, again, &now))
@@ -206,9 +207,7 @@ int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
 	int e = prepare(c, argc, argv, &all, &w);
 	if (e < 0)
 		return e;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	yk_stop_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, &old);
 	e = spawn_all(&all, &w, &set);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "base/stop.h"
 #include "nn/module.h"
 #include "train/snapshot.h"
 #include "train/steps.h"
-#include "train/stop.h"
 #include "yoke-observe.h"
 
 struct fit {
@@ -332,11 +332,6 @@ static int train(struct fit *f)
 	return err;
 }
 
-static void told(void *arg, int signal, bool again)
-{
-	(void)arg, (void)signal, (void)again; // the loop asks; who listens is the application
-}
-
 int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 {
 	struct fit *f = calloc(1, sizeof *f);
@@ -346,7 +341,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	int err = yk_sized_take(&f->o, sizeof f->o, given, "fit", "yoke_fit");
 	bool stops = false;
 	if (!err && f->o.signals) {
-		err = yk_stop_begin(&f->stop, told, NULL);
+		err = yk_stop_begin(&f->stop, NULL, NULL);
 		stops = !err;
 	}
 	if (!err && !(err = begin(f)))

@@ -54,8 +54,6 @@ libyokecore_la_SOURCES += \
 	src/train/snapshot.h \
 	src/train/steps.c \
 	src/train/steps.h \
-	src/train/stop.c \
-	src/train/stop.h \
 	src/train/advise.c \
 	src/train/advise.h \
 	src/train/batch.c \

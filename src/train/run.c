@@ -313,7 +313,7 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 int yk_train(struct yk_config *c, int *lost)
 {
 	atomic_int devices = 0;
-	struct yk_stop stop = { .echo = yk_process_launched() };
+	struct yk_stop stop;
 	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };

@@ -3,12 +3,12 @@
 #ifndef YK_TRAIN_RUN_H
 #define YK_TRAIN_RUN_H
 
+#include "base/stop.h"
 #include "observe/profile.h"
 #include "train/data_errors.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
-#include "train/stop.h"
 #include "train/trainer.h"
 #include "train/watch.h"
 #include "train/watcher.h"
