@@ -87,6 +87,15 @@ guards_that_two_have()
 	sed -n 's/^#ifndef \(YK_[A-Z0-9_]*_H\)$/\1/p' src/*/*.h | sort | uniq -d
 }
 
+# Calls whose numbers or letters depend on the locale of a program.  The command sets none but that of its characters.
+of_the_locale()
+{
+	grep -nE '(^|[^_[:alnum:]])(strto(d|f|ld)(_l)?|ato[fl]*|strn?casecmp|to(lower|upper)|v[a-z]*printf|(new|use|set)locale|json_(load|dump)[a-z]*) *\(' \
+		$(ls src/*/*.[ch] | grep -v -e src/tool/ -e src/live/ -e src/base/number.c -e src/base/json.c)
+	grep -nE '(^|[^_[:alnum:]])(sn|as|f)?(printf|scanf)\(.*%[-+ #0]*[0-9.*]*l?[gefaGEFA]([^[:alnum:]]|$)' \
+		$(ls src/*/*.[ch] | grep -v -e src/tool/ -e src/live/)
+}
+
 foreign_in_abi()
 {
 	includes include/yoke-plugin.h | grep -v -e ' stdint\.h$' -e ' stddef\.h$' |
@@ -104,5 +113,6 @@ for folder in backends/* plugins/*; do
 done
 verdict "backends/gpu knows no vendor" "$(vendors_in_gpu)"
 verdict "each header of src has a guard of its own" "$(guards_that_two_have)"
+verdict "numbers and letters of the library do not depend on a locale" "$(of_the_locale)"
 verdict "yoke-plugin.h includes stdint.h and stddef.h" "$(foreign_in_abi)"
 echo "1..$count"

@@ -93,6 +93,7 @@ test_programs = \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
+	tests/locale.t \
 	tests/loader_fails.t \
 	tests/mapsrc.t \
 	tests/math.t \
@@ -278,6 +279,7 @@ tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.
 tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_locale_t_SOURCES = tests/locale.c
 tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

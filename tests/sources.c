@@ -400,11 +400,11 @@ static void test_tables(void)
 // A number as people write it; sometimes in another way than digits with a point.
 static void draw_number(char *to)
 {
-	static const char *const rare[] = { "+4.5", "  12", "7  ", "1e300", "-2.5e-310", "0x1.8p3", "inf",
+	static const char *const rare[] = { "+4.5", "  12", "7  ", "1e300", "-2.5e-310", "-Inf", "inf", "infinity",
 					    "123456789012345678901234567890" };
 	const int n = (int)rnd_int(0, 30);
 	if (n < 2) {
-		strcpy(to, rare[rnd_int(0, 7)]);
+		strcpy(to, rare[rnd_int(0, 8)]);
 		return;
 	}
 	const int most = n < 8 ? 24 : 9, whole = (int)rnd_int(0, most), part = (int)rnd_int(whole == 0, most);
@@ -435,6 +435,8 @@ static void test_numbers(void)
 					draw_text(text, "ab,\" c", 12);
 				else
 					draw_number(text);
+				while (c == 1 && isfinite(strtod(text, NULL)) && isinf((float)strtod(text, NULL)))
+					draw_number(text); // of f32
 				put_cell(text, ',', rnd_int(0, 40) == 0);
 				want[r][c - (c == 3)] = c == 2 ? want[r][2] : strtod(text, NULL);
 				if (c < 3 || r < ROWS - 1 || k % 2)
@@ -500,6 +502,13 @@ static const struct {
 	{ "b.csv", NULL, "a,b\n1,x\n", "record 2: column b: 'x' is no number", 0 },
 	{ "b.csv", NULL, "a,b\n1,\n", "column b: '' is no number", 0 },
 	{ "b.csv", NULL, "a,b\n1,2 3\n", "'2 3' is no number", 0 },
+	{ "b.csv", NULL, "a\n0x10\n", "column a: '0x10' is no number", 0 },
+	{ "b.csv", NULL, "a\n0x1p4\n", "column a: '0x1p4' is no number", 0 },
+	{ "b.csv", "columns=a:f64", "a\n1e400\n", "column a: '1e400' is no number", 0 },
+	{ "b.csv", "columns=a:f64", "a\n-1e400\n", "column a: '-1e400' is no number", 0 },
+	{ "b.csv", NULL, "a\n1e39\n", "'1e39' is beyond f32", 0 },
+	{ "b.csv", NULL, "a\nnan(7)\n", "'nan(7)' is no number", 0 },
+	{ "b.csv", NULL, "a\n\"1,5\"\n", "'1,5' is no number", 0 },
 	{ "b.csv", NULL, "a,b\n1,\"2\"3\n", "between a quote and the next cell", 0 },
 	{ "b.csv", NULL, "a,b\n1,\"2\n", "a quote does not end", -1 },
 	{ "b.csv", NULL, "a,b\n", "one of data at least", -1 },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 
 struct error {
 	int code; // 0: none
@@ -25,7 +26,7 @@ int yk_vfail(int code, const char *fmt, va_list ap)
 		last = code;
 	if (first.code || !code)
 		return code;
-	int n = vsnprintf(first.text, sizeof first.text, fmt, ap);
+	int n = yk_vsnprintf(first.text, sizeof first.text, fmt, ap);
 	if (n >= (int)sizeof first.text)
 		memcpy(first.text + sizeof first.text - sizeof cut, cut, sizeof cut);
 	for (char *c = first.text; *c; c++) // one line, whatever a name from outside holds

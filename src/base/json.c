@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number.h"
 
 #define MOST_BYTES ((uint64_t)64 << 20) // a tree takes up to 20 times as much
 #define MOST_DEPTH 64
@@ -55,7 +56,9 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 		return NULL;
 	}
 	json_error_t e;
+	const locale_t before = yk_locale_begin(); // jansson reads and prints numbers by strtod and printf
 	json_t *j = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
+	yk_locale_end(before);
 	if (!j && json_error_code(&e) == json_error_out_of_memory)
 		yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", what);
 	else if (!j)
@@ -81,9 +84,25 @@ json_t *yk_json_load(const char *path)
 	return j;
 }
 
+json_t *yk_json_of(const char *text, size_t flags)
+{
+	const locale_t before = yk_locale_begin();
+	json_t *j = json_loads(text, flags, NULL);
+	yk_locale_end(before);
+	return j;
+}
+
+char *yk_json_text(const json_t *j, size_t flags)
+{
+	const locale_t before = yk_locale_begin();
+	char *text = json_dumps(j, flags);
+	yk_locale_end(before);
+	return text;
+}
+
 int yk_json_write(struct yk_file_writer *w, const json_t *j)
 {
-	char *text = json_dumps(j, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	char *text = yk_json_text(j, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 	int e = text ? yk_file_add(w, text, strlen(text)) :
 		       yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", w->path);
 	if (!e)

@@ -12,6 +12,9 @@
 // EFORMAT, ENOENT, EIO.
 json_t *yk_json_load(const char *path);
 json_t *yk_json_parse(const char *text, size_t bytes, const char *what);
+// Of text of our own, by jansson's flags, whatever the locale is; NULL: it is none, or there is no memory.
+json_t *yk_json_of(const char *text, size_t flags);
+char *yk_json_text(const json_t *, size_t flags);
 // Indented by two, keys in their order, written atomically.
 int yk_json_save(const char *path, const json_t *);
 // The same into a file that was begun; commits it, or aborts it.

@@ -17,6 +17,8 @@ libyokecore_la_SOURCES += \
 	src/base/log.c \
 	src/base/log.h \
 	src/base/names.c \
+	src/base/number.c \
+	src/base/number.h \
 	src/base/param.c \
 	src/base/param.h \
 	src/base/shared.c \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 
 YK_PARAM(log_setting, "log", YK_STRING, "warn",
@@ -68,7 +69,7 @@ void yk_log(int level, const char *topic, const char *fmt, ...)
 	if (!yk_log_on(level, topic))
 		return;
 	va_start(ap, fmt);
-	int n = vsnprintf(line, sizeof line, fmt, ap);
+	int n = yk_vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		return;

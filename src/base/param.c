@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 
 // Texts that settings have or had; a reader may still hold one that was replaced.
@@ -57,7 +58,7 @@ int yk_parse_bytes(const char *text, int64_t *to)
 	long long n = strtoll(text, &end, 10);
 	if (errno)
 		return YOKE_EINVAL;
-	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	const char *unit = *end ? strchr(units, yk_capital_letter(*end)) : NULL;
 	if (unit) {
 		int64_t scale = (int64_t)1 << 10 * (unit - units + 1);
 		if (__builtin_mul_overflow(n, scale, &n))
@@ -141,7 +142,7 @@ void yk_param_env(const char *name, char *to, unsigned long cap)
 	if (n < 0 || !cap)
 		return;
 	for (char *c = to; *c; c++)
-		*c = *c == '.' || *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+		*c = *c == '.' || *c == '-' ? '_' : yk_capital_letter(*c);
 }
 
 static void resolve(struct yk_param *p)
@@ -425,7 +426,7 @@ static void judge(const char *variable)
 	}
 	bool has = nearest_variable(variable, near, sizeof near);
 	for (size_t i = 0; i < n && i < sizeof word; i++)
-		word[i] = (char)tolower((unsigned char)variable[PREFIX + i]);
+		word[i] = yk_small_letter(variable[PREFIX + i]);
 	// a room without settings may be that of a plugin that is not loaded here
 	bool foreign = variable[PREFIX + n] && n < sizeof word && !has_room(word, n);
 	if (foreign && !(has && distance(variable + PREFIX, near + PREFIX) <= NEAR))

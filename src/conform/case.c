@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "conform/case.h"
 #include "yoke.h"
 
@@ -76,7 +77,7 @@ void yk_case_note(struct yk_case *c, const char *fmt, ...)
 	if (n + 1 < sizeof c->note && n)
 		c->note[n++] = ' ';
 	va_start(ap, fmt);
-	vsnprintf(c->note + n, sizeof c->note - n, fmt, ap);
+	yk_vsnprintf(c->note + n, sizeof c->note - n, fmt, ap);
 	va_end(ap);
 }
 

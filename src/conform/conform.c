@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "conform/conform.h"
 #include "conform/run.h"
@@ -271,7 +272,7 @@ static void conclude(struct run *r, const struct yk_case_row *row, int dtype,
 	if (t->wrong)
 		snprintf(what + n, sizeof what - (size_t)n, ", %u wrong", t->wrong);
 	else if (t->worst > 0)
-		snprintf(what + n, sizeof what - (size_t)n,
+		yk_snprintf(what + n, sizeof what - (size_t)n,
 			 ", at most %.2g of the tolerance", t->worst);
 	n = (int)strlen(what);
 	if (r->options->bits)

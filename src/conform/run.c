@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "conform/run.h"
 
 enum { GUARD = 128, GUARD_BYTE = 0xa5, NO_NUMBER = 0xff, LEAST_ROOM = 1 << 20 };
@@ -23,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static bool blame(struct yk_verdict *v,
 		return false;
 	v->good = false;
 	va_start(ap, fmt);
-	vsnprintf(v->why, sizeof v->why, fmt, ap);
+	yk_vsnprintf(v->why, sizeof v->why, fmt, ap);
 	va_end(ap);
 	return false;
 }

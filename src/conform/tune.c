@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "conform/run.h"
 #include "conform/sample.h"
 #include "conform/tune.h"
@@ -177,7 +178,7 @@ __attribute__((format(printf, 3, 4))) static void blame(struct problem *p, uint3
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof why, fmt, ap);
+	yk_vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
 	for (char *c = why; *c; c++)
 		*c = *c == '\n' ? ' ' : *c;
@@ -405,7 +406,7 @@ int yk_tune_class(struct yk_device *d, const struct yk_tuning_class *c, const ch
 		compete(p);
 	for (uint32_t i = 0; i < IMPLS && !err; i++)
 		if (p->name[i] && !p->wrong[i])
-			fprintf(to, "time %s %.0f\n", p->name[i], fmax(p->best[i], 1));
+			yk_fprintf(to, "time %s %.0f\n", p->name[i], fmax(p->best[i], 1));
 	if (!err)
 		fprintf(to, "done\n");
 	drop(p);

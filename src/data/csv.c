@@ -2,13 +2,14 @@
 // Tables: CSV (RFC 4180) and TSV, whose first record names the columns.
 #include "config.h"
 
-#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/scan.h"
 #include "data/lines.h"
 #include "data/set.h"
@@ -37,7 +38,6 @@ struct table {
 	int *field; // [width]: of a column's numbers, -1: the column is not wanted; NULL: fields are not numbers of one column each
 	int n;
 	struct column *column;
-	locale_t c; // in which numbers have a point
 };
 
 static void table_free(void *arg)
@@ -54,8 +54,6 @@ static void table_free(void *arg)
 	free(t->names);
 	free(t->field);
 	free(t->column);
-	if (t->c)
-		freelocale(t->c);
 	yk_lines_close(&t->lines);
 	free(t);
 }
@@ -181,19 +179,29 @@ static int cells_of(const struct table *t, int64_t record, uint64_t at, char *te
 	return e;
 }
 
+// "nan", "inf" and "infinity" in letters of either size, with a sign or none, as Python prints and reads them.
+static bool no_finite_number(const char *text, double *to)
+{
+	const bool minus = *text == '-';
+	text += minus || *text == '+';
+	if (!yk_same_word(text, "nan") && !yk_same_word(text, "inf") && !yk_same_word(text, "infinity"))
+		return false;
+	*to = yk_same_word(text, "nan") ? NAN : minus ? -INFINITY : INFINITY;
+	return true;
+}
+
 static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
 {
-	char why[200], *end;
+	char why[280];
 	if (simple_number(cell->text, to) == cell->text + cell->bytes)
 		return 0;
-	const double x = strtod_l(cell->text, &end, t->c);
-	while (*end == ' ')
-		end++;
-	if (cell->bytes && end == cell->text + cell->bytes && end != cell->text) {
-		*to = x;
+	if (strlen(cell->text) != cell->bytes || !(yk_number(cell->text, to) || no_finite_number(cell->text, to)))
+		snprintf(why, sizeof why, "column %.60s: '%.60s' is no number in decimal digits within f64", c->name, cell->text);
+	else if (c->kind == NUMBER && isfinite(*to) && !isfinite((float)*to))
+		snprintf(why, sizeof why, "column %.60s: '%.60s' is beyond f32; columns=%.60s:f64 reads it", c->name, cell->text,
+			 c->name);
+	else
 		return 0;
-	}
-	snprintf(why, sizeof why, "column %.60s: '%.60s' is no number", c->name, cell->text);
 	return yk_fail(YOKE_EFORMAT, "%s: record %lld: %s", t->lines.path, (long long)record + 1, why);
 }
 
@@ -483,8 +491,7 @@ yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
 		return NULL;
 	}
 	t->lines.fd = -1;
-	t->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	int e = t->c ? yk_lines_open(&t->lines, path, separator) : no_memory(path);
+	int e = yk_lines_open(&t->lines, path, separator);
 	if (e == 0)
 		e = read_names(t);
 	if (e == 0)

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/number.h"
 
 const char *const yk_interleave_names[] = { "bsq", "bil", "bip" };
 
@@ -42,7 +42,6 @@ const struct yk_envi_type *yk_envi_type_named(const char *name)
 
 struct scan {
 	const char *path, *at, *end;
-	locale_t c; // where a number has a point
 };
 
 // A key and its value, without blanks around them; a value in braces without those.
@@ -86,7 +85,7 @@ static int next(struct scan *s, struct entry *e)
 			last--;
 		for (const char *p = begin; p < last && n + 1 < sizeof e->key; p++)
 			if (!isspace((unsigned char)*p) || (n && e->key[n - 1] != ' '))
-				e->key[n++] = isspace((unsigned char)*p) ? ' ' : (char)tolower((unsigned char)*p);
+				e->key[n++] = isspace((unsigned char)*p) ? ' ' : yk_small_letter(*p);
 		e->key[n] = 0;
 		e->value = equals + 1;
 		while (e->value < end && isspace((unsigned char)*e->value))
@@ -136,7 +135,7 @@ static int whole(const struct scan *s, const struct entry *e, int64_t least, int
 static int real(const struct scan *s, const struct entry *e, double *to)
 {
 	char word[64], *end = word;
-	*to = text_of(e, word, sizeof word) ? strtod_l(word, &end, s->c) : 0;
+	*to = text_of(e, word, sizeof word) ? yk_strtod(word, &end) : 0;
 	return end == word || *end ? bad(s, e->key, "must be a number") : 0;
 }
 
@@ -155,7 +154,7 @@ static int list(const struct scan *s, const struct entry *e, int64_t count, doub
 		while (last > at && isspace((unsigned char)last[-1]))
 			last--;
 		const struct entry one = { .value = at, .value_end = last };
-		x[i] = text_of(&one, word, sizeof word) ? strtod_l(word, &end, s->c) : 0;
+		x[i] = text_of(&one, word, sizeof word) ? yk_strtod(word, &end) : 0;
 		if (end == word || *end || !isfinite(x[i]) || (i + 1 < count) != (comma != NULL)) {
 			free(x);
 			return bad(s, e->key, "must be a list of as many numbers as there are bands");
@@ -184,7 +183,7 @@ static int take_interleave(const struct scan *s, const struct entry *e, struct y
 {
 	char word[16];
 	for (int i = 0; text_of(e, word, sizeof word) && i < 3; i++)
-		if (!strcasecmp(word, yk_interleave_names[i])) {
+		if (yk_same_word(word, yk_interleave_names[i])) {
 			to->interleave = (enum yk_interleave)i;
 			return 0;
 		}
@@ -308,12 +307,9 @@ static int parse(struct scan *s, struct yk_envi *to)
 
 int yk_envi_parse(struct yk_envi *to, const char *path, const char *text, size_t length)
 {
-	struct scan s = { path, text, text + length, newlocale(LC_ALL_MASK, "C", (locale_t)0) };
+	struct scan s = { path, text, text + length };
 	*to = (struct yk_envi){ .scale = 1, .ignore = NAN };
-	if (!s.c)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	int err = parse(&s, to);
-	freelocale(s.c);
 	if (err)
 		yk_envi_fini(to);
 	return err;
@@ -332,24 +328,18 @@ char *yk_envi_text(const struct yk_envi *e)
 	char *text = NULL;
 	size_t bytes;
 	FILE *f = open_memstream(&text, &bytes);
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;
-	if (!f || !c)
-		goto out;
-	before = uselocale(c);
-	fprintf(f, "ENVI\ndescription = {written by yoke}\nsamples = %" PRId64 "\nlines = %" PRId64 "\nbands = %" PRId64
+	if (!f)
+		return NULL;
+	yk_fprintf(f, "ENVI\ndescription = {written by yoke}\nsamples = %" PRId64 "\nlines = %" PRId64 "\nbands = %" PRId64
 		   "\nheader offset = 0\nfile type = ENVI Standard\ndata type = %d\ninterleave = %s\nbyte order = %d\n",
 		e->samples, e->lines, e->bands, e->type->number, yk_interleave_names[e->interleave], e->big);
 	if (!isnan(e->ignore))
-		fprintf(f, "data ignore value = %.17g\n", e->ignore);
+		yk_fprintf(f, "data ignore value = %.17g\n", e->ignore);
 	if (e->scale != 1)
-		fprintf(f, "reflectance scale factor = %.17g\n", e->scale);
+		yk_fprintf(f, "reflectance scale factor = %.17g\n", e->scale);
 	for (int64_t i = 0; e->wavelength && i < e->bands; i++)
-		fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i], i + 1 == e->bands ? "}\n" : "");
-	uselocale(before);
-out:
-	if (c)
-		freelocale(c);
-	if (f && fclose(f)) {
+		yk_fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i], i + 1 == e->bands ? "}\n" : "");
+	if (fclose(f)) {
 		free(text);
 		text = NULL;
 	}

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "data/resize.h"
 #include "data/set.h"
 #include "data/walk.h"
@@ -157,7 +158,7 @@ static const char *label_of(const void *arg, int field, int64_t i)
 static bool is_image(const char *name)
 {
 	const char *end = strrchr(name, '.');
-	return end && (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png"));
+	return end && (yk_same_word(end, ".jpg") || yk_same_word(end, ".jpeg") || yk_same_word(end, ".png"));
 }
 
 // A regular file of an image's name is one more of the last class; a folder, within the first level, a class.
@@ -228,7 +229,7 @@ static int numbers(const char *key, const char *text, char between, int most, do
 	const char *at = text;
 	for (int i = 0; i < most; i++) {
 		char *end;
-		to[i] = strtod(at, &end);
+		to[i] = yk_strtod(at, &end);
 		if (end == at || !isfinite(to[i]) || (*end && (*end != between || i + 1 == most)))
 			break;
 		if (!*end)

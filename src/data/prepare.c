@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "data/lines.h"
 #include "data/text.h"
 #include "data/tokenfile.h"
@@ -130,7 +131,7 @@ static int scan_file(void *arg, const char *path, bool named)
 static void describe(struct prepare *p)
 {
 	const struct yk_prepare *o = p->options;
-	snprintf(p->made, sizeof p->made, "1 tokenizer=%s valid=%.17g context=%" PRId64 " files=%" PRId64 " hash=%016" PRIx64
+	yk_snprintf(p->made, sizeof p->made, "1 tokenizer=%s valid=%.17g context=%" PRId64 " files=%" PRId64 " hash=%016" PRIx64
 		 " field=%s", o->tokenizer, o->valid, o->context, p->sources.count, p->sources.hash,
 		 o->field ? o->field : "");
 }
@@ -172,14 +173,14 @@ static json_t *metadata(const struct prepare *p, uint64_t hash)
 {
 	char vocabulary[17], fingerprint[17], sum[17], train[DIGITS], valid[32];
 	json_t *tokenizer = yk_tokenizer_save(p->tokenizer), *sources = yk_sources_json(&p->sources);
-	char *kind = json_dumps(tokenizer, JSON_COMPACT | JSON_PRESERVE_ORDER), *from = json_dumps(sources, JSON_COMPACT);
+	char *kind = yk_json_text(tokenizer, JSON_COMPACT | JSON_PRESERVE_ORDER), *from = yk_json_text(sources, JSON_COMPACT);
 	json_t *o = NULL;
 	if (kind && from) {
 		snprintf(vocabulary, sizeof vocabulary, "%016" PRIx64, yk_hash(kind, strlen(kind), 0));
 		snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->fingerprint);
 		snprintf(sum, sizeof sum, "%016" PRIx64, hash);
 		snprintf(train, sizeof train, "%" PRId64, p->done.train);
-		snprintf(valid, sizeof valid, "%.17g", p->options->valid);
+		yk_snprintf(valid, sizeof valid, "%.17g", p->options->valid);
 		o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", YK_TOKENS_FORMAT, "tokenizer", kind,
 			      "vocabulary", vocabulary, "train", train, "valid", valid, "fingerprint", fingerprint, "xxh64",
 			      sum, "sources", from, "made", p->made);

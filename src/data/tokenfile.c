@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/number.h"
 
 bool yk_token_file_is(const struct yk_safetensors *f)
 {
@@ -58,7 +59,7 @@ static int take_split(struct yk_token_file *t, const struct yk_safetensors *f)
 	if (!end || *end || (uint64_t)t->train > t->count)
 		return yk_fail(YOKE_EFORMAT, "%s: its split is no number of its %llu tokens", f->path,
 			       (unsigned long long)t->count);
-	t->valid = valid ? strtod(valid, NULL) : 0;
+	t->valid = valid ? yk_strtod(valid, NULL) : 0;
 	if (!(t->valid >= 0 && t->valid <= 1))
 		return yk_fail(YOKE_EFORMAT, "%s: the share of its split is not within 0 .. 1", f->path);
 	return 0;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/device.h"
 #include "device/nodes.h"
@@ -90,8 +91,8 @@ static int by_rank(const void *va, const void *vb)
 // One piece of hardware, met twice?
 static bool same(const struct yoke_device_info *x, const struct yoke_device_info *y)
 {
-	return (*x->pci && !strcasecmp(x->pci, y->pci)) ||
-	       (*x->uuid && !strcasecmp(x->uuid, y->uuid));
+	return (*x->pci && yk_same_word(x->pci, y->pci)) ||
+	       (*x->uuid && yk_same_word(x->uuid, y->uuid));
 }
 
 // The devices of the backends in the list, best first; the caller frees the array.  With the lock
@@ -170,7 +171,7 @@ static const char *nearest(const char *name, char *known)
 
 	snprintf(small, sizeof small, "%s", name);
 	for (char *c = small; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
+		*c = yk_small_letter(*c);
 	for (char *rest = known, *word; n < 64 && (word = strsep(&rest, ",")); )
 		names[n++] = word + strspn(word, " ");
 	for (size_t i = 0; i < sizeof common_names / sizeof *common_names; i++) {
@@ -233,21 +234,21 @@ static void fail_all(const char *list)
 static bool is_pci(const char *pci, const char *text)
 {
 	const char *tail = strchr(pci, ':');
-	return *pci && (!strcasecmp(pci, text) ||
-			(!strncmp(pci, "0000:", 5) && tail && !strcasecmp(tail + 1, text)));
+	return *pci && (yk_same_word(pci, text) ||
+			(!strncmp(pci, "0000:", 5) && tail && yk_same_word(tail + 1, text)));
 }
 
 // Equal digits, whatever the case and the dashes; "GPU-" is how one vendor's tools write it.
 static bool is_uuid(const char *uuid, const char *text)
 {
-	if (!strncasecmp(text, "GPU-", 4))
+	if (yk_same_words(text, "GPU-", 4))
 		text += 4;
 	if (!*uuid)
 		return false;
 	for (;; uuid++, text++) {
 		uuid += strspn(uuid, "-");
 		text += strspn(text, "-");
-		if (tolower((unsigned char)*uuid) != tolower((unsigned char)*text))
+		if (yk_small_letter(*uuid) != yk_small_letter(*text))
 			return false;
 		if (!*uuid)
 			return true;

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/scan.h"
 #include "device/device.h"
 #include "device/pool.h"
@@ -131,7 +132,7 @@ static void blame(struct yk_backend *b, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
+	if (yk_vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
 	if (!b->why)

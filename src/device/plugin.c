@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/plugin.h"
 #include "device/probe.h"
@@ -96,7 +97,7 @@ static void conclude(struct yk_plugin_outcome *o, int code, const char *fmt, ...
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
+	if (yk_vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
 	o->code = code;

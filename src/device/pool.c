@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/pool_priv.h"
 
@@ -397,7 +398,7 @@ static const char *amount(uint64_t bytes, char to[32])
 	double x = (double)bytes;
 	for (; x >= 1024 && u < 6; u++)
 		x /= 1024;
-	snprintf(to, 32, "%.*f %s", u ? 2 : 0, x, unit[u]);
+	yk_snprintf(to, 32, "%.*f %s", u ? 2 : 0, x, unit[u]);
 	return to;
 }
 

@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/pool_priv.h"
 
@@ -80,7 +82,7 @@ static int add(struct yk_file_writer *w, const char *fmt, ...)
 	char line[256];
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(line, sizeof line, fmt, ap);
+	int n = yk_vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	return yk_file_add(w, line, (size_t)n);
 }
@@ -91,7 +93,7 @@ static int add_who(struct yk_file_writer *w, const struct yk_history *h)
 	for (size_t i = 0; i < h->whos && e == 0; i++) {
 		json_t *o = json_pack("{s:s, s:s, s:s}", "op", h->who[i].op, "range", h->who[i].range, "site",
 				      h->who[i].site);
-		char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+		char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
 		// a name that is no UTF-8 has no text
 		e = add(w, "%s", i ? ",\n" : "\n");
 		if (e == 0)

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/device.h"
 #include "device/plugin.h"
@@ -42,7 +43,7 @@ static const char *const names[YOKE_OP_LIMIT] = {
 static int op_code(const char *name, size_t n)
 {
 	for (int i = 0; i < YOKE_OP_LIMIT; i++)
-		if (names[i] && strlen(names[i]) == n && !strncasecmp(names[i], name, n))
+		if (names[i] && strlen(names[i]) == n && yk_same_words(names[i], name, n))
 			return i;
 	return 0;
 }

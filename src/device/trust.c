@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "kernel/cache.h"
 #include "device/device.h"
@@ -52,7 +53,7 @@ const char *yk_trust_subject(int subject, char to[40])
 	size_t n = 0;
 
 	for (name = name ? name : "?"; name[n] && n < 39; n++)
-		to[n] = (char)tolower((unsigned char)name[n]);
+		to[n] = yk_small_letter(name[n]);
 	to[n] = '\0';
 	return to;
 }
@@ -86,7 +87,7 @@ static char *make_key(const struct yk_device *d, size_t *bytes)
 			(long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	int n = snprintf(prefix, sizeof prefix, "YOKE_%s_", name);
 	for (int k = 5; k < n && k < (int)sizeof prefix; k++)
-		prefix[k] = (char)toupper((unsigned char)prefix[k]);
+		prefix[k] = yk_capital_letter(prefix[k]);
 	for (char **e = environ; *e; e++)
 		if (!strncmp(*e, prefix, strlen(prefix)))
 			fprintf(to, "%s\n", *e);

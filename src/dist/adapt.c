@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/param.h"
 #include "dist/simulate.h"
 #include "dist/tuned.h"
@@ -134,7 +135,7 @@ static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char 
 		s->best = s->now;
 		s->was = took;
 	} else if (s->now != s->best && took * BETTER <= s->median[s->best]) {
-		snprintf(said, room, "all_reduce of %.0f bytes goes by %s from now on, %.3g ms; by %s it took %.3g ms", bytes,
+		yk_snprintf(said, room, "all_reduce of %.0f bytes goes by %s from now on, %.3g ms; by %s it took %.3g ms", bytes,
 			 yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best], 1e3 * s->median[s->best]);
 		s->best = s->now;
 		s->was = took;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 
 enum {
 	BOARD_NS = 250000000, // between boards
@@ -84,7 +85,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, i
 {
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(c->why, sizeof c->why, fmt, ap);
+	yk_vsnprintf(c->why, sizeof c->why, fmt, ap);
 	va_end(ap);
 	c->code = code;
 	atomic_store(&c->phase, REFUSED);

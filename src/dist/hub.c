@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "dist/ranks.h"
 #include "dist/segment.h"
 
@@ -103,7 +104,7 @@ void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)
 	if (!atomic_compare_exchange_strong(&a->broken, &whole, 1))
 		return;
 	a->code = code;
-	vsnprintf(a->why, sizeof a->why, fmt, ap);
+	yk_vsnprintf(a->why, sizeof a->why, fmt, ap);
 	atomic_store(&a->broken, 2);
 }
 

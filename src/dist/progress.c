@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "dist/adapt.h"
 #include "dist/carrier.h"
@@ -45,7 +46,7 @@ bool yk_ranks_link(double *alpha, double *beta)
 	const char *text = yk_param_str(&link_setting);
 	char end;
 	*alpha = *beta = 0;
-	return *text && sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
+	return *text && yk_sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
 	       *beta < 1;
 }
 

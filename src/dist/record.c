@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "dist/ranks.h"
 
 void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
@@ -26,7 +27,7 @@ void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
 static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past *p, bool open, double since)
 {
 	char line[YK_TASK_TEXT + 256];
-	const int n = snprintf(line, sizeof line, "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64 ",\"op\":\"%.96s\",\"time\":%.6f,"
+	const int n = yk_snprintf(line, sizeof line, "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64 ",\"op\":\"%.96s\",\"time\":%.6f,"
 			       "\"state\":\"%s\"}\n", q->world ? q->world->rank : 0, p->group, p->sequence + 1, p->text,
 			       p->begun ? since + 1e-9 * (double)p->begun : 0, open ? p->begun ? "open" : "waits" : p->code ?
 			       yoke_error_name(p->code) : "done");

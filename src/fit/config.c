@@ -4,12 +4,12 @@
 #include "config.h"
 
 #include <fnmatch.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "fit/parse.h"
 
@@ -18,7 +18,7 @@ static const char what[] = "pipeline";
 json_t *yk_parse_member(json_t *object, const char *name, const char *def)
 {
 	json_t *one = json_object_get(object, name);
-	if (!one && !json_object_set_new(object, name, json_loads(def, JSON_DECODE_ANY, NULL)))
+	if (!one && !json_object_set_new(object, name, yk_json_of(def, JSON_DECODE_ANY)))
 		one = json_object_get(object, name);
 	if (!one)
 		yk_fail(YOKE_ENOMEM, "%s: no memory", what);
@@ -255,18 +255,13 @@ static int take_optimizer(struct yk_training *t, json_t *root)
 		return err;
 	static const char *const names[] = { [ADAM] = "adam", [ADAMW] = "adamw", [SGD] = "sgd" };
 	snprintf(t->optimizer, sizeof t->optimizer, "%s", names[k.name]);
-	const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = c ? uselocale(c) : (locale_t)0;
-	int n = snprintf(t->settings, sizeof t->settings, "lr=%.17g weight_decay=%.17g", k.lr, k.weight_decay);
+	int n = yk_snprintf(t->settings, sizeof t->settings, "lr=%.17g weight_decay=%.17g", k.lr, k.weight_decay);
 	if (!isnan(k.beta[0]))
-		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " beta1=%.17g beta2=%.17g", k.beta[0], k.beta[1]);
+		n += yk_snprintf(t->settings + n, sizeof t->settings - (size_t)n, " beta1=%.17g beta2=%.17g", k.beta[0], k.beta[1]);
 	if (k.momentum > 0)
-		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " momentum=%.17g", k.momentum);
+		n += yk_snprintf(t->settings + n, sizeof t->settings - (size_t)n, " momentum=%.17g", k.momentum);
 	if (t->keys.clip > 0)
-		snprintf(t->settings + n, sizeof t->settings - (size_t)n, " clip=%.17g", t->keys.clip);
-	if (c) {
-		uselocale(before);
-		freelocale(c);
-	}
+		yk_snprintf(t->settings + n, sizeof t->settings - (size_t)n, " clip=%.17g", t->keys.clip);
 	return 0;
 }
 

@@ -110,7 +110,7 @@ int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *key,
 	for (int i = 0; i < n && !err; i++) {
 		json_t *value = json_object_get(object, key[i].name);
 		if (!value) {
-			value = json_loads(key[i].def, JSON_DECODE_ANY, NULL);
+			value = yk_json_of(key[i].def, JSON_DECODE_ANY);
 			if (json_object_set_new(object, key[i].name, value))
 				return yk_fail(YOKE_ENOMEM, "%s: no memory", where);
 		}

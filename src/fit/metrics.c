@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "fit/parse.h"
 
 // ---- what they want ----
@@ -347,7 +348,7 @@ int yk_meter_read(struct yk_meter *m, struct yk_meter_values *to)
 		case YK_METRIC_QUANTILES:
 			err = yk_scores_quantiles(&m->scores[x->of], x->quantiles, x->q, value);
 			for (int i = 0; i < x->quantiles && !err; i++) {
-				snprintf(name, sizeof name, "%.60s_%g", x->name, x->q[i]);
+				yk_snprintf(name, sizeof name, "%.60s_%g", x->name, x->q[i]);
 				if (strchr(name, ',')) // a locale's
 					*strchr(name, ',') = '.';
 				say(to, name, value[i]);

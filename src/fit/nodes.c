@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "fit/node.h"
 
@@ -103,7 +104,7 @@ static int64_t channels_k(const double *key, int64_t in, char *why, size_t why_s
 {
 	if (key[0] <= (double)in)
 		return (int64_t)key[0];
-	snprintf(why, why_size, "k=%g, but its input has %lld channels", key[0], (long long)in);
+	yk_snprintf(why, why_size, "k=%g, but its input has %lld channels", key[0], (long long)in);
 	return 0;
 }
 
@@ -217,7 +218,7 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 		const char *said = strstr(yoke_error(), "pivot of row");
 		snprintf(pivot, sizeof pivot, "%s", said ? said : "pivot is not positive");
 		const double least = least_eigenvalue(f);
-		snprintf(why, why_size, "its input's covariance has no inverse: the %s; eps=%.3g would do", pivot,
+		yk_snprintf(why, why_size, "its input's covariance has no inverse: the %s; eps=%.3g would do", pivot,
 			 fmax(2 * fabs(least), 1e-12 * (1 + fabs(f->covariance[0]))));
 		err = YOKE_ERANGE;
 	}
@@ -286,7 +287,7 @@ static int64_t channels_select(const double *key, int64_t in, char *why, size_t 
 {
 	if (key[0] <= (double)in)
 		return in;
-	snprintf(why, why_size, "n=%g, but its input has %lld channels", key[0], (long long)in);
+	yk_snprintf(why, why_size, "n=%g, but its input has %lld channels", key[0], (long long)in);
 	return 0;
 }
 

@@ -201,7 +201,7 @@ yoke_pipeline *yoke_pipeline_new(const char *json)
 	}
 	json_t *root = yk_json_parse(json, strlen(json), what);
 	int err = root ? take(p, root) : yk_error_last();
-	if (!err && !(p->config = json_dumps(root, JSON_COMPACT)))
+	if (!err && !(p->config = yk_json_text(root, JSON_COMPACT)))
 		err = yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	if (root)
 		json_decref(root);

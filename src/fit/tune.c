@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "conform/tune.h"
 #include "graph/context.h"
 
@@ -37,13 +38,13 @@ static int line_of(char *said, const char *class_name, char *to, size_t cap)
 	char *rest = said, *line;
 	while ((line = strsep(&rest, "\n")) && n < IMPLS) {
 		r[n].nanoseconds = 0;
-		if (sscanf(line, "time %63s %lf", r[n].name, &r[n].nanoseconds) == 2 || sscanf(line, "wrong %63s", r[n].name) == 1)
+		if (yk_sscanf(line, "time %63s %lf", r[n].name, &r[n].nanoseconds) == 2 || sscanf(line, "wrong %63s", r[n].name) == 1)
 			n++;
 	}
 	qsort(r, (size_t)n, sizeof *r, by_time);
 	size_t at = (size_t)snprintf(to, cap, "%s", class_name);
 	for (int i = 0; i < n && at < cap; i++)
-		at += r[i].nanoseconds > 0 ? (size_t)snprintf(to + at, cap - at, " %s=%.0f", r[i].name, r[i].nanoseconds) :
+		at += r[i].nanoseconds > 0 ? (size_t)yk_snprintf(to + at, cap - at, " %s=%.0f", r[i].name, r[i].nanoseconds) :
 					     (size_t)snprintf(to + at, cap - at, " %s=wrong", r[i].name);
 	return n;
 }

@@ -107,7 +107,7 @@ static int sweep(const char *folder, int64_t keep, int64_t *largest)
 // digits.
 static int checksum(const json_t *o, char hex[17])
 {
-	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+	char *text = yk_json_text(o, JSON_COMPACT | JSON_SORT_KEYS);
 
 	if (!text)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a manifest");

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "formats/safetensors.h"
 
 struct place { // of a tensor in the file
@@ -86,7 +87,7 @@ static int emit(struct yk_file_writer *w, struct yk_hash_state *h, const void *d
 // The file up to its data: length, JSON, padding.
 static char *head_text(const char *path, const json_t *header, size_t *bytes)
 {
-	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER), *head = NULL;
+	char *text = yk_json_text(header, JSON_COMPACT | JSON_PRESERVE_ORDER), *head = NULL;
 	const uint64_t length = text ? strlen(text) : 0, padded = (length + 7) & ~(uint64_t)7;
 	if (text)
 		head = malloc(8 + padded);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "graph/context.h"
 
 void yk_failure_set(struct yoke_context *ctx, int code, const char *fmt, ...)
@@ -21,7 +22,7 @@ void yk_failure_set(struct yoke_context *ctx, int code, const char *fmt, ...)
 	f->code = code;
 	f->told = f->variables = false;
 	va_start(ap, fmt);
-	vsnprintf(f->text, sizeof f->text, fmt, ap);
+	yk_vsnprintf(f->text, sizeof f->text, fmt, ap);
 	va_end(ap);
 	yk_info("eval", "%s", f->text);
 }

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "graph/op.h"
 
 void yk_graph_clear(struct yk_graph *g)
@@ -32,7 +33,7 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 	char why[400];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof why, fmt, ap);
+	yk_vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
 	const char *scope = g->paths ? yk_path_name(g->paths, g->scope) : "";
 	char site[YK_SITE_TEXT];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "kernel/formula.h"
 #include "kernel/mapform.h"
 
@@ -199,7 +200,7 @@ static struct value call(struct compiler *c, const char *text, size_t n)
 	int given = 0, op = 0;
 
 	for (size_t k = 0; k < sizeof instructions / sizeof *instructions; k++)
-		if (strlen(instructions[k].name) == n && !strncasecmp(instructions[k].name, text, n))
+		if (strlen(instructions[k].name) == n && yk_same_words(instructions[k].name, text, n))
 			op = instructions[k].code;
 	do {
 		if (given == 3)
@@ -226,7 +227,7 @@ static struct value primary(struct compiler *c)
 		return take(c, ')') ? v : bad(c, YOKE_EINVAL);
 	}
 	if (isdigit((unsigned char)*text)) {
-		v = known(strtod(text, &end));
+		v = known(yk_strtod(text, &end));
 		c->at = end;
 		return v;
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "kernel/mapsrc_priv.h"
 #include "yoke.h"
 
@@ -27,7 +28,7 @@ void yk_put(struct yk_text *t, const char *fmt, ...)
 	size_t room = t->length < t->cap ? t->cap - t->length : 0;
 
 	va_start(ap, fmt);
-	int n = vsnprintf(room ? t->to + t->length : NULL, room, fmt, ap);
+	int n = yk_vsnprintf(room ? t->to + t->length : NULL, room, fmt, ap);
 	va_end(ap);
 	t->length += n > 0 ? (size_t)n : 0;
 }

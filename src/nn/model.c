@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "yoke-observe.h"
 
 #define MOST (INT64_C(1) << 31) // tokens of a vocabulary, or of a window
@@ -142,7 +143,7 @@ void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, cha
 		else if (traits[k].type == INT && s->trait[k] < 0)
 			fprintf(f, " %s=auto", traits[k].key);
 		else
-			fprintf(f, " %s=%g", traits[k].key, s->trait[k]);
+			yk_fprintf(f, " %s=%g", traits[k].key, s->trait[k]);
 	}
 	fprintf(f, " context=%" PRId64, s->context);
 	fclose(f);

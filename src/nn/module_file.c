@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "formats/safetensors_set.h"
 #include "nn/module.h"
 
@@ -128,7 +129,7 @@ static void wrong(struct load *l, int code, const char *fmt, ...)
 	}
 	va_start(ap, fmt);
 	l->length += (size_t)snprintf(l->wrong + l->length, sizeof l->wrong - l->length, l->length ? "; " : "");
-	vsnprintf(l->wrong + l->length, sizeof l->wrong - l->length, fmt, ap);
+	yk_vsnprintf(l->wrong + l->length, sizeof l->wrong - l->length, fmt, ap);
 	va_end(ap);
 	l->length = strlen(l->wrong);
 }

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/number.h"
 
 static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt,
 			 va_list ap)
@@ -22,7 +23,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 		return yoke_error_code();
 	int64_t here[YOKE_MAX_RANK];
 	struct yk_cut cut;
-	if (vasprintf(&name, fmt, ap) < 0)
+	if (yk_vasprintf(&name, fmt, ap) < 0)
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
 	memcpy(here, dims, (size_t)rank * sizeof *here);
 	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "observe/machine.h"
 #include "observe/sysfs.h"
 
@@ -27,7 +28,7 @@ static void read_processors(double *busy, double *all)
 	double t[8] = { 0 };
 	*busy = *all = NAN;
 	if (yk_sys_read("/proc/stat", text, sizeof text) || strncmp(text, "cpu ", 4) ||
-	    sscanf(text + 4, "%lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 4)
+	    yk_sscanf(text + 4, "%lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 4)
 		return;
 	*all = 0;
 	for (int i = 0; i < 8; i++)
@@ -45,7 +46,7 @@ static double read_process(double *threads)
 	if (yk_sys_read("/proc/self/stat", text, sizeof text))
 		return NAN;
 	const char *at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf %*d %*d %*d %*d %lf", &user, &system,
+	if (!at || yk_sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf %*d %*d %*d %*d %lf", &user, &system,
 			  threads) != 3)
 		return NAN;
 	const long tick = sysconf(_SC_CLK_TCK);
@@ -88,7 +89,7 @@ static void sample_files(struct yoke_host_sample *to)
 		snprintf(path, sizeof path, "/proc/pressure/%s", waits[i]);
 		const char *at = yk_sys_read(path, text, sizeof text) ? NULL : strstr(text, "some avg10=");
 		if (at)
-			*pressure[i] = strtod(at + strlen("some avg10="), NULL) / 100;
+			*pressure[i] = yk_strtod(at + strlen("some avg10="), NULL) / 100;
 	}
 }
 
@@ -165,7 +166,7 @@ static void energy(struct yk_host_state *s, bool first, struct yoke_host_sample 
 				 "RAPL is readable by root only since Linux 5.10" : strerror(code));
 			break;
 		}
-		const double now = strtod(text, NULL), range = yk_sys_number_in(r->path, "max_energy_range_uj", 1);
+		const double now = yk_strtod(text, NULL), range = yk_sys_number_in(r->path, "max_energy_range_uj", 1);
 		double more = now - r->last;
 		if (more < 0)
 			more += isnan(range) ? -more : range;
@@ -239,7 +240,7 @@ static void look_2(const char *folder, struct yoke_host_sample *to)
 	char path[2 * YK_SYS_PATH], text[64];
 	double quota, period;
 	snprintf(path, sizeof path, "%s/cpu.max", folder);
-	if (!yk_sys_read(path, text, sizeof text) && sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0)
+	if (!yk_sys_read(path, text, sizeof text) && yk_sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0)
 		to->cpu_limit = least_of(to->cpu_limit, quota / period);
 	to->memory_limit = least_of(to->memory_limit, yk_sys_number_in(folder, "memory.max", 1)); // "max" is no number
 	take(&to->memory_used, yk_sys_number_in(folder, "memory.current", 1));

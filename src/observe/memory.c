@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "yoke.h"
 
 // proc(5): statm has sizes in pages, the second is what is resident.
@@ -45,6 +46,6 @@ const char *yk_bytes_text(char to[32], uint64_t bytes)
 	int k = 0;
 	for (; x >= 1024 && k < 5; k++)
 		x /= 1024;
-	snprintf(to, 32, "%.*f %s", k && x < 100, x, unit[k]);
+	yk_snprintf(to, 32, "%.*f %s", k && x < 100, x, unit[k]);
 	return to;
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "plan/plan.h"
 
 enum { RUNS = 3 };                     // of a product at least, and as many more as that time has room for
@@ -195,7 +196,7 @@ void yk_layers_print(const struct yk_layers *to, void (*line)(void *arg, const c
 		at += (size_t)snprintf(text + at, sizeof text - at, "%s; %d products, %d padded",
 				       l->sizes > YK_LAYER_SIZES ? ", .." : "", l->products, l->padded);
 		if (l->after > 0)
-			snprintf(text + at, sizeof text - at, ", %.4g GFLOP/s before, %.4g after", 1e-9 * l->before,
+			yk_snprintf(text + at, sizeof text - at, ", %.4g GFLOP/s before, %.4g after", 1e-9 * l->before,
 				 1e-9 * l->after);
 		line(arg, text);
 	}

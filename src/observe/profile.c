@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "observe/pieces.h"
 
@@ -304,7 +305,7 @@ void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void
 		double s = 1e-9 * (double)r->ns, n = (double)r->count;
 		const bool products = r->flops > 8 * (double)r->bytes; // what bounds it is arithmetic
 		double rate = (products ? r->flops : (double)r->bytes) * 1e-9;
-		snprintf(text, sizeof text,
+		yk_snprintf(text, sizeof text,
 			 "%9.3f %5.1f%% %9llu %7.1f us %4.*f %s  %s %s  %s", s,
 			 all ? 100 * (double)r->ns / (double)all : 0,
 			 (unsigned long long)r->count, 1e6 * s / n, rate < 10 * s ? 1 : 0,

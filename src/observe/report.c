@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "device/facts.h"
 #include "observe/memory.h"
 
@@ -36,7 +37,7 @@ static void print_row(const struct yk_report *r, const char *name, const char *d
 		      double s, const char *more, yk_line_fn *line, void *arg)
 {
 	char text[256];
-	snprintf(text, sizeof text, "  %-14s %-10s %10.3f s %6.1f %%%s%s", name, device,
+	yk_snprintf(text, sizeof text, "  %-14s %-10s %10.3f s %6.1f %%%s%s", name, device,
 		 s, r->wall > 0 ? 100 * s / r->wall : 0, *more ? "  " : "", more);
 	line(arg, text);
 }
@@ -57,16 +58,16 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 					       t :
 				       0;
 			if (k <= YK_BUSY_OTHER && !r->timed[lane])
-				snprintf(more, sizeof more,
+				yk_snprintf(more, sizeof more,
 					 "%" PRIu64 " launches, not timed "
 					 "(profile=1)",
 					 s->pieces);
 			else if (k == YK_BUSY_CONTRACT)
-				snprintf(more, sizeof more,
+				yk_snprintf(more, sizeof more,
 					 "%" PRIu64 " launches, %.4g GFLOP/s", s->pieces,
 					 rate);
 			else if (k <= YK_BUSY_OTHER)
-				snprintf(more, sizeof more,
+				yk_snprintf(more, sizeof more,
 					 "%" PRIu64 " launches, %.3g GB/s", s->pieces,
 					 rate);
 			else if (k == YK_BUSY_TRANSFER)
@@ -94,7 +95,7 @@ static void print_fallback(const struct yoke_fallback *f, yk_line_fn *line, void
 	for (int i = 0; i < f->rank; i++)
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "",
 			      f->dims[i]);
-	snprintf(text + n, sizeof text - (size_t)n, "%s], %" PRIu64 " launches, %s moved",
+	yk_snprintf(text + n, sizeof text - (size_t)n, "%s], %" PRIu64 " launches, %s moved",
 		 f->rank < 0 ? ".." : "", f->count, yk_bytes_text(b, f->bytes));
 	line(arg, text);
 }
@@ -154,23 +155,23 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 			  arg);
 	print_row(r, "wall", "", r->wall, "", line, arg);
 	if (r->data.batches) {
-		snprintf(text, sizeof text, "  data: steps waited %.3f s for it; %d threads read %.3f s, padded %.3f s; sent in "
+		yk_snprintf(text, sizeof text, "  data: steps waited %.3f s for it; %d threads read %.3f s, padded %.3f s; sent in "
 			 "%.3f s; %" PRIu64 " samples, %" PRIu64 " failed", r->data.waited, r->data.workers, r->data.reading,
 			 r->data.padding, r->data.sending, r->data.samples, r->data.failed);
 		line(arg, text);
 	}
-	snprintf(text, sizeof text,
+	yk_snprintf(text, sizeof text,
 		 "  %" PRIu64 " launches that read and wrote %s; %s up, %s down", r->launches,
 		 yk_bytes_text(b[0], r->bytes), yk_bytes_text(b[1], r->bytes_up),
 		 yk_bytes_text(b[2], r->bytes_down));
 	line(arg, text);
-	snprintf(text, sizeof text,
+	yk_snprintf(text, sizeof text,
 		 "  %" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
 		 r->plan_misses, r->plan_hits, r->fallbacks,
 		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);
 	if (r->programs_compiled || r->programs_found) {
-		snprintf(text, sizeof text,
+		yk_snprintf(text, sizeof text,
 			 "  %" PRIu64 " programs of kernels compiled, %" PRIu64 " found compiled",
 			 r->programs_compiled, r->programs_found);
 		line(arg, text);
@@ -186,7 +187,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	if (!r->timed[0])
 		return;
 	// a part of all the time can be gained, by a kernel that takes none
-	snprintf(text, sizeof text,
+	yk_snprintf(text, sizeof text,
 		 "  at best, by Amdahl's law wall / (wall - part): %.2f x with "
 		 "free contractions, %.2f x attention, %.2f x other compute, %.2f x idle",
 		 yk_amdahl(r->wall, all_of(r, YK_BUSY_CONTRACT)),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/shared.h"
 #include "base/sized.h"
@@ -82,7 +83,7 @@ static json_t *line_json(yoke_recorder *s)
 static void sample(yoke_recorder *s)
 {
 	json_t *o = line_json(s);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *line = NULL;
+	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL, *line = NULL;
 	json_decref(o);
 	if (text && (line = malloc(strlen(text) + 2))) {
 		strcpy(line, text);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/param.h"
 
 YK_PARAM(root, "telemetry.root", YK_STRING, "", "what stands before /proc and /sys, for tests with recorded trees");
@@ -60,7 +61,7 @@ int yk_sys_read(const char *path, char *to, size_t cap)
 static double number(const char *text, double unit)
 {
 	char *end;
-	double x = strtod(text, &end);
+	double x = yk_strtod(text, &end);
 	return end == text || !isfinite(x) ? NAN : x * unit;
 }
 

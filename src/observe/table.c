@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "base/sized.h"
 #include "observe/cycle.h"
@@ -212,7 +213,7 @@ static void add(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(t->n < t->cap ? t->to + t->n : NULL, t->n < t->cap ? t->cap - t->n : 0, fmt, ap);
+	int n = yk_vsnprintf(t->n < t->cap ? t->to + t->n : NULL, t->n < t->cap ? t->cap - t->n : 0, fmt, ap);
 	va_end(ap);
 	t->n += n > 0 ? (size_t)n : 0;
 }

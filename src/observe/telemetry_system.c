@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "observe/sysfs.h"
 #include "observe/telemetry.h"
 
@@ -66,7 +67,7 @@ static double highest(const char *card, const char *name)
 	if (yk_sys_read(path, text, sizeof text))
 		return NAN;
 	for (const char *colon = text; (colon = strchr(colon, ':')); colon++) {
-		const double mhz = strtod(colon + 1, NULL);
+		const double mhz = yk_strtod(colon + 1, NULL);
 		if (mhz > 0 && !(mhz <= most))
 			most = mhz;
 	}

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "observe/profile_priv.h"
 
 enum { HOST_LANE = 100, READING_LANE = 400, TAIL = 256, BUFFER = 1 << 16 };
@@ -63,7 +64,7 @@ static bool event(struct out *o, const char *rest, const char *fmt, ...)
 	char line[400];
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(line, sizeof line, fmt, ap);
+	int n = yk_vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	const size_t more = rest ? strlen(rest) : 0;
 	if (o->bytes + (size_t)n + more + TAIL > o->most) {
@@ -94,7 +95,7 @@ static char *row_text(const struct yk_row *r)
 		if (*part[i].value) // one that is no UTF-8 is left out
 			json_object_set_new(args, part[i].key, json_string(part[i].value));
 	o = json_pack("{s:s, s:s, s:o}", "name", r->op, "cat", r->device, "args", args);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	return text;
 }
@@ -103,7 +104,7 @@ static char *row_text(const struct yk_row *r)
 static char *name_text(const char *name)
 {
 	json_t *o = json_pack("{s:s}", "name", name);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	return text;
 }

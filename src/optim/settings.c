@@ -2,13 +2,13 @@
 // Settings of optimizers: options by their names, with ranges and with rules between them.
 #include "config.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "optim/optim.h"
 
@@ -60,15 +60,10 @@ static int word_number(const struct yk_optim_row *row, const char *text)
 	return -1;
 }
 
-// Numbers as the C locale writes them.
 static bool number(const char *text, double *to)
 {
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	char *end;
-	if (!c)
-		return false;
-	*to = strtod_l(text, &end, c);
-	freelocale(c);
+	*to = yk_strtod(text, &end);
 	return end != text && !*end && *text != ' ';
 }
 
@@ -99,7 +94,7 @@ size_t yk_optim_value_text(int option, double value, char *to, size_t room)
 	const char *word = row->words;
 	if (row->type != YK_OPTIM_CHOICE)
 		return (size_t)(value == YK_OPTIM_NOT_GIVEN ? snprintf(to, room, "%s", "") :
-							      snprintf(to, room, "%.10g", value));
+							      yk_snprintf(to, room, "%.10g", value));
 	for (int k = (int)value; k > 0; k--)
 		word += 1 + strcspn(word + 1, " ");
 	return (size_t)snprintf(to, room, "%.*s", (int)strcspn(word + 1, " "), word + 1);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "plan/plan.h"
 
@@ -191,7 +192,7 @@ static void operands_text(char *to, size_t cap, struct yk_queue *q, const struct
 			x = element(v, &f, k);
 		free(f.bytes);
 		f.bytes = NULL;
-		n += (size_t)snprintf(to + n, cap - n, "%s%.9g", n ? ", " : " where they are ",
+		n += (size_t)yk_snprintf(to + n, cap - n, "%s%.9g", n ? ", " : " where they are ",
 				      x);
 	}
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "plan/plan.h"
 
 // Misses of operations that were evaluated before, among the last 16 evaluations, that are worth a warning.
@@ -173,7 +174,7 @@ static void attribute_difference(const uint32_t *a, const uint32_t *b, uint32_t 
 		snprintf(to, cap, "value: bits %#llx -> %#llx", (unsigned long long)was,
 			 (unsigned long long)is);
 	else if (!strcmp(name, "attribute") && (is > MOST_INTEGER || was > MOST_INTEGER))
-		snprintf(to, cap, "%s%s: %g -> %g", name, which, real(was), real(is));
+		yk_snprintf(to, cap, "%s%s: %g -> %g", name, which, real(was), real(is));
 	else
 		snprintf(to, cap, "%s%s: %lld -> %lld", name, which, (long long)was,
 			 (long long)is);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "plan/plan.h"
 
 const char *const yk_step_kind_name[] = { "", "fill", "down", "up", "numbers", "ranks" };
@@ -38,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *t, const char
 {
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(t->at + t->n, t->cap - t->n, fmt, ap);
+	int n = yk_vsnprintf(t->at + t->n, t->cap - t->n, fmt, ap);
 	va_end(ap);
 	if (n > 0)
 		t->n += (size_t)n < t->cap - t->n ? (size_t)n : t->cap - t->n - 1;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "plan/plan.h"
 
 struct text {
@@ -20,7 +21,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *t, const char
 	if (t->n >= t->cap)
 		return;
 	va_start(ap, fmt);
-	int n = vsnprintf(t->to + t->n, t->cap - t->n, fmt, ap);
+	int n = yk_vsnprintf(t->to + t->n, t->cap - t->n, fmt, ap);
 	va_end(ap);
 	t->n += n > 0 ? (size_t)n : 0;
 }

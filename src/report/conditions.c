@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "observe/report.h"
 #include "report/summary.h"
 
@@ -45,7 +46,7 @@ __attribute__((format(printf, 1, 2))) static json_t *say(const char *fmt, ...)
 	char text[600];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	yk_vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	json_t *j = json_string(text);
 	return j ? j : json_string("?");
@@ -149,7 +150,7 @@ static double bytes_before(const char *text, const char *what)
 			continue;
 		for (digit = unit; digit > text && strchr("0123456789.", digit[-1]); digit--)
 			;
-		return strtod(digit, NULL) * units[i].bytes;
+		return yk_strtod(digit, NULL) * units[i].bytes;
 	}
 	return NAN;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/number.h"
 #include "observe/report.h"
 #include "runs/write.h"
 
@@ -19,8 +20,8 @@ json_t *yk_summary_real(double x)
 	char text[32];
 	if (!isfinite(x))
 		return json_null();
-	snprintf(text, sizeof text, "%.6g", x);
-	return json_real(strtod(text, NULL));
+	yk_snprintf(text, sizeof text, "%.6g", x);
+	return json_real(yk_strtod(text, NULL));
 }
 
 const char *yk_summary_number(const json_t *j, char to[32])
@@ -28,7 +29,7 @@ const char *yk_summary_number(const json_t *j, char to[32])
 	if (json_is_integer(j))
 		snprintf(to, 32, "%lld", (long long)json_integer_value(j));
 	else if (json_is_real(j))
-		snprintf(to, 32, "%.9g", json_real_value(j));
+		yk_snprintf(to, 32, "%.9g", json_real_value(j));
 	else
 		snprintf(to, 32, "n/a");
 	return to;
@@ -358,8 +359,8 @@ static json_t *plots(int n, struct yk_view *const *v)
 			for (size_t k = 0; k < m.curve[c].n; k++) {
 				char number_of[32];
 				json_array_append_new(x, number(m.curve[c].x[k]));
-				snprintf(number_of, sizeof number_of, "%.9g", m.curve[c].y[k]);
-				json_array_append_new(y, json_real(strtod(number_of, NULL)));
+				yk_snprintf(number_of, sizeof number_of, "%.9g", m.curve[c].y[k]);
+				json_array_append_new(y, json_real(yk_strtod(number_of, NULL)));
 			}
 			json_array_append_new(curves, json_pack("{s:o, s:i, s:o, s:o}", "name", text(m.curve[c].name),
 								"color", m.curve[c].color, "x", x, "y", y));

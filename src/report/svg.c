@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/scan.h"
 
 enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, COLORS = 8,
@@ -141,13 +142,13 @@ static void number(char to[32], double v)
 	double size = fabs(v);
 	for (size_t i = 0; i < 4; i++)
 		if (size >= units[i].unit) {
-			snprintf(to, 32, "%.4g%s", v / units[i].unit, units[i].name);
+			yk_snprintf(to, 32, "%.4g%s", v / units[i].unit, units[i].name);
 			return;
 		}
 	if (size >= units[4].unit)
-		snprintf(to, 32, "%.4gk", v / 1e3);
+		yk_snprintf(to, 32, "%.4gk", v / 1e3);
 	else
-		snprintf(to, 32, "%.4g", size < 1e-300 ? 0 : v);
+		yk_snprintf(to, 32, "%.4g", size < 1e-300 ? 0 : v);
 }
 
 // ---- parts ----
@@ -159,22 +160,22 @@ static void axes(struct plot *x)
 	char text[32];
 	fprintf(to, "<g class=\"grid\" stroke=\"currentColor\" stroke-opacity=\"0.15\">");
 	for (int i = 0; i < x->y.ticks; i++)
-		fprintf(to, "<path d=\"M%d %.1fH%d\"/>", LEFT, pixel(&x->y, x->y.tick[i]), x->width - RIGHT);
+		yk_fprintf(to, "<path d=\"M%d %.1fH%d\"/>", LEFT, pixel(&x->y, x->y.tick[i]), x->width - RIGHT);
 	for (int i = 0; i < x->x.ticks && !p->categories; i++)
-		fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP, x->bottom);
+		yk_fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP, x->bottom);
 	fprintf(to, "</g>\n<g class=\"ticks\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">");
 	for (int i = 0; i < x->y.ticks; i++) {
 		number(text, x->y.tick[i]);
-		fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>", LEFT - 6,
+		yk_fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>", LEFT - 6,
 			pixel(&x->y, x->y.tick[i]) + 4, text);
 	}
 	for (int i = 0; i < x->x.ticks && !p->categories; i++) {
 		number(text, x->x.tick[i]);
-		fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
+		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
 			pixel(&x->x, x->x.tick[i]), x->bottom + 16, text);
 	}
 	for (int i = 0; i < p->categories; i++) {
-		fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i), x->bottom + 16);
+		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i), x->bottom + 16);
 		yk_xml_text(to, p->category[i]);
 		fprintf(to, "</text>");
 	}
@@ -197,7 +198,7 @@ static void data(struct plot *x, const struct yk_curve *c)
 	yk_xml_text(x->to, c->name);
 	fprintf(x->to, "\" data-points=\"");
 	for (size_t i = 0; i < c->n; i++)
-		fprintf(x->to, "%s%.9g,%.9g", i ? " " : "", c->x[i], c->y[i]);
+		yk_fprintf(x->to, "%s%.9g,%.9g", i ? " " : "", c->x[i], c->y[i]);
 	fprintf(x->to, "\"");
 }
 
@@ -219,7 +220,7 @@ static void line(struct plot *x, const struct yk_curve *c)
 			down = alone = false;
 			continue;
 		}
-		fprintf(x->to, "%s%.2f %.2f", down ? "L" : "M", pixel(&x->x, c->x[i]), pixel(&x->y, c->y[i]));
+		yk_fprintf(x->to, "%s%.2f %.2f", down ? "L" : "M", pixel(&x->x, c->x[i]), pixel(&x->y, c->y[i]));
 		alone = !down;
 		down = true;
 	}
@@ -234,7 +235,7 @@ static void points(struct plot *x, const struct yk_curve *c)
 	for (size_t i = 0; i < c->n; i++) {
 		if (!shows(x->x.scale, c->x[i]) || !shows(x->y.scale, c->y[i]))
 			continue;
-		fprintf(x->to, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\">", pixel(&x->x, c->x[i]),
+		yk_fprintf(x->to, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\">", pixel(&x->x, c->x[i]),
 			pixel(&x->y, c->y[i]));
 		if (c->label) {
 			fprintf(x->to, "<title>");
@@ -260,7 +261,7 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 		if (!isfinite(c->x[i]) || !shows(x->y.scale, c->y[i]))
 			continue;
 		double top = pixel(&x->y, c->y[i]);
-		fprintf(x->to, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
+		yk_fprintf(x->to, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
 			pixel(&x->x, c->x[i]) + each * (number_of - of / 2.), fmin(top, zero), each * 0.92,
 			fabs(zero - top));
 	}
@@ -291,11 +292,11 @@ static int legend_rows(const struct plot *x)
 static void legend_entry(const struct plot *x, const struct yk_curve *c, double at, double top)
 {
 	const bool hollow = c->color >= COLORS;
-	fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"%s\"", c->color % COLORS,
+	yk_fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"%s\"", c->color % COLORS,
 		at + hollow, top + hollow, hollow ? 8 : 10, hollow ? 8 : 10, hollow ? "none" : color[c->color % COLORS]);
 	if (hollow)
 		fprintf(x->to, " stroke=\"%s\" stroke-width=\"2\"", color[c->color % COLORS]);
-	fprintf(x->to, "/><text x=\"%.1f\" y=\"%.1f\">", at + 14, top + 9);
+	yk_fprintf(x->to, "/><text x=\"%.1f\" y=\"%.1f\">", at + 14, top + 9);
 	yk_xml_text(x->to, c->name);
 	fprintf(x->to, "</text>");
 }
@@ -374,7 +375,7 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
 		"font-family=\"system-ui, sans-serif\" data-name=\"", x.width, x.height);
 	yk_xml_text(to, p->name);
-	fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
+	yk_fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
 		"data-y1=\"%.17g\" data-left=\"%g\" data-right=\"%g\" data-bottom=\"%g\" data-top=\"%g\">\n",
 		scale[p->x], scale[p->y], x.x.least, x.x.most, x.y.least, x.y.most, x.x.from, x.x.to, x.y.from,
 		x.y.to);
@@ -388,7 +389,7 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 		case YK_MARK_BARS: bars(&x, &p->curve[i], drawn++, of); break;
 		}
 	if (!isnan(p->target) && shows(p->y, p->target))
-		fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
+		yk_fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
 			"d=\"M%d %.2fH%d\"/>\n", LEFT, pixel(&x.y, p->target), x.width - RIGHT);
 	legend(&x, rows);
 	fprintf(to, "</svg>\n");

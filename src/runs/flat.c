@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/scan.h"
 
 enum { DEEP = 6, MOST_NUMBER = 400 };
@@ -72,7 +73,7 @@ double yk_flat_number(const char **at, const char *end)
 	char copy[MOST_NUMBER + 2];
 	memcpy(copy, begin, (size_t)(p - begin));
 	copy[p - begin] = '\0';
-	double x = strtod(copy, NULL);
+	double x = yk_strtod(copy, NULL);
 	return minus ? -x : x;
 }
 

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "base/shared.h"
 #include "runs/tfevents.h"
@@ -106,11 +107,11 @@ static void lines_close(struct lines *l)
 // Takes the object over.  The time is written apart: it wants more digits than other numbers.
 static void lines_add(struct lines *l, json_t *o, int digits, double time)
 {
-	char *json = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL, *text = NULL;
+	char *json = o ? yk_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL, *text = NULL;
 	json_decref(o);
 	if (l->fd >= 0) {
 		struct yk_error_aside *aside = yk_error_aside();
-		if (json && asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json, time) < 0)
+		if (json && yk_asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json, time) < 0)
 			text = NULL;
 		if (text && lines_write(l, text))
 			yk_error_back(aside);

@@ -52,7 +52,7 @@ enum { FACT_TEXT = 16384 };
 static int fact_text(const struct yk_trainer *t, int fact, char *to, size_t room)
 {
 	json_t *o = fact == FACT_CONFIG ? yk_config_json(t->config) : NULL;
-	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_INDENT(1)) : NULL; // a key a line
+	char *text = o ? yk_json_text(o, JSON_SORT_KEYS | JSON_INDENT(1)) : NULL; // a key a line
 	const bool good = fact != FACT_CONFIG || text;
 	*to = '\0';
 	if (text)

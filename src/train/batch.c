@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "device/pool.h"
 #include "graph/context.h"
 #include "train/advise.h"
@@ -157,7 +158,7 @@ int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 	int e = yk_batch_pick(fits, time_step, t, &p);
 	if (e < 0)
 		return e;
-	snprintf(t->batch_why, sizeof t->batch_why,
+	yk_snprintf(t->batch_why, sizeof t->batch_why,
 		 "batch=%" PRId64 ": the fastest of %d that were timed, at %.0f "
 		 "tokens/s; up to %" PRId64 " %s",
 		 p.batch, p.timed, p.rate * (double)t->context, fits,

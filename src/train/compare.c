@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "graph/context.h"
 #include "train/capable.h"
 #include "train/trainer.h"
@@ -247,7 +248,7 @@ static json_t *report(const struct ran *a, const struct ran *b, const char *prec
 	double memory = (double)b->peak / (double)a->peak, speed = b->tokens_per_s / a->tokens_per_s;
 	bool often = b->skipped > b->steps / 2, good = loss_good && gradients_good && !often;
 	char verdict[256];
-	snprintf(verdict, sizeof verdict, "%s%s%s%s; %.2f of the memory, %.2f of the speed%s",
+	yk_snprintf(verdict, sizeof verdict, "%s%s%s%s; %.2f of the memory, %.2f of the speed%s",
 		 good ? "trains as fp32 does" : "does not train as fp32 does:",
 		 loss_good ? "" : " losses differ", gradients_good ? "" : " gradients differ",
 		 often ? " most steps overflow" : "", memory, speed,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "dist/ranks.h"
 #include "graph/context.h"
 #include "train/ranks.h"
@@ -274,7 +275,7 @@ int yk_compress_load(const struct yk_trainer *t, const char *folder, const struc
 {
 	const char *had = json_string_value(json_object_get(ck->config, "compress")),
 		   *was = json_string_value(json_object_get(ck->config, "ranks"));
-	const double ranks = was ? strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
+	const double ranks = was ? yk_strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
 	const int each = yk_optim_states_each(t->config);
 	struct load l = { .t = t, .put = put, .arg = arg, .share = 1 };
 	struct yk_stages_list weights = { 0 }, whole = { 0 };

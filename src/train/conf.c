@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "train/advice.h"
 #include "train/conf.h"
@@ -56,7 +57,7 @@ static int parse_int(const char *text, int64_t *to)
 	*to = strtoll(text, &end, 10);
 	if (!errno && end != text && !*end)
 		return 0;
-	r = strtod(text, &end);
+	r = yk_strtod(text, &end);
 	if (end == text || *end || !(fabs(r) <= 9007199254740992.0) || r != floor(r))
 		return YOKE_EINVAL;
 	*to = (int64_t)r;
@@ -85,7 +86,7 @@ static int no_choice(const struct yk_config_row *row, const char *where, const c
 	while (n < 16 && (word = strsep(&rest, " ")))
 		names[n++] = word;
 	for (size_t i = 0; i < sizeof common_words / sizeof *common_words; i++)
-		if (!strcmp(common_words[i].key, row->name) && !strcasecmp(common_words[i].word, text))
+		if (!strcmp(common_words[i].key, row->name) && yk_same_word(common_words[i].word, text))
 			hint = common_words[i].hint;
 	near = hint || n < 2 ? NULL : yk_nearest(text, names, n);
 	return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s%s%s%s", where, row->name, text,
@@ -124,14 +125,14 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		    (double)to->i <= row->most)
 			return 0;
 		to->i = 0;
-		to->r = strtod(text, &end);
+		to->r = yk_strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !strcmp(end, "ep") && to->r > 0 && to->r <= MOST_PASSES)
 			return 0;
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or passes, as 0.25ep",
 			       where, row->name, text, row->least, row->most);
 	case YK_KEY_REAL:
-		to->r = strtod(text, &end);
+		to->r = yk_strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
 		    to->r >= row->least && to->r <= row->most)
 			return 0;
@@ -175,7 +176,7 @@ static int set(struct yk_config *c, enum yk_config_key key, const char *where,
 static int find(const char *name)
 {
 	for (int k = 0; k < YK_KEYS; k++)
-		if (!strcasecmp(name, yk_config_rows[k].name))
+		if (yk_same_word(name, yk_config_rows[k].name))
 			return k;
 	return -1;
 }
@@ -191,7 +192,7 @@ static int unknown(const struct yk_config *c, const char *where, const char *nam
 		if (yk_config_rows[k].commands & c->command)
 			names[n++] = yk_config_rows[k].name;
 	for (i = 0; name[i] && i < sizeof small - 1; i++)
-		small[i] = (char)tolower((unsigned char)name[i]);
+		small[i] = yk_small_letter(name[i]);
 	small[i] = 0;
 	nearest = yk_nearest(small, names, n);
 	if (nearest)

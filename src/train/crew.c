@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "dist/process.h"
 #include "train/outname.h"
 #include "train/ranks.h"
@@ -57,7 +58,7 @@ struct crew {
 static bool is_key(const char *word, const char *key)
 {
 	const size_t n = strlen(key);
-	return !strncasecmp(word, key, n) && word[n] == '=';
+	return yk_same_words(word, key, n) && word[n] == '=';
 }
 
 static int words_make(struct words *w, int argc, char *const argv[])

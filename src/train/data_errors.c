@@ -87,7 +87,7 @@ static int write_line(struct yk_data_errors *d, int64_t step, const struct yoke_
 				 (json_int_t)x->epoch, "source", readable(x->name, name, sizeof name), "sample",
 				 (json_int_t)x->number, "error", yoke_error_name(x->code), "why",
 				 readable(x->why, why, sizeof why));
-	char *json = line ? json_dumps(line, JSON_COMPACT) : NULL;
+	char *json = line ? yk_json_text(line, JSON_COMPACT) : NULL;
 	json_decref(line);
 	if (!json || asprintf(&text, "%s\n", json) < 0) {
 		free(json);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "conform/selftest.h"
 #include "graph/context.h"
 
@@ -71,7 +72,7 @@ static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_T
 	if (after >= 0)
 		snprintf(when, sizeof when, "after step %" PRId64, after);
 	if (after >= 0 && begun > after + 1)
-		snprintf(when, sizeof when,
+		yk_snprintf(when, sizeof when,
 			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
 	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
 		snprintf(what, LOST_TEXT, "%s", why);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "optim/optim.h"
 
 enum { SETTINGS = 2048 };
@@ -55,7 +56,7 @@ static void settings_of(const struct yk_config *c, char *to, size_t room)
 	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
 	size_t n = (size_t)snprintf(to, room, "%s check=1", train_settings(kind->name));
 	if (!is_set(c, YK_KEY_clip) && !(yk_config_real(c, YK_KEY_clip_value) > 0))
-		n += (size_t)snprintf(to + n, room - n, " clip=%.17g", TRAIN_CLIP);
+		n += (size_t)yk_snprintf(to + n, room - n, " clip=%.17g", TRAIN_CLIP);
 	for (int i = 0; i < KEYS; i++) {
 		const enum yk_config_key key = key_of(i);
 		if (!yk_optim_has(kind, i) || !is_set(c, key))
@@ -66,7 +67,7 @@ static void settings_of(const struct yk_config *c, char *to, size_t room)
 		else if (yk_config_rows[key].type == YK_KEY_INT)
 			n += (size_t)snprintf(to + n, room - n, "%lld", (long long)yk_config_int(c, key));
 		else
-			n += (size_t)snprintf(to + n, room - n, "%.17g", yk_config_real(c, key));
+			n += (size_t)yk_snprintf(to + n, room - n, "%.17g", yk_config_real(c, key));
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "device/warmup.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
@@ -79,12 +80,12 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 		print_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
 	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
 	bool thousands = rate >= 1e4;
-	int n = snprintf(to, cap, "loss %.4f  ", m->loss);
+	int n = yk_snprintf(to, cap, "loss %.4f  ", m->loss);
 	if (m->scale > 0)
-		n += snprintf(to + n, cap - (size_t)n, "%s%.80s%sscale %g, %" PRId64 " skipped  ",
+		n += yk_snprintf(to + n, cap - (size_t)n, "%s%.80s%sscale %g, %" PRId64 " skipped  ",
 			      m->overflow ? "overflow in " : "", m->overflow ? m->overflow : "",
 			      m->overflow ? "  " : "", m->scale, m->skipped);
-	snprintf(to + n, cap - (size_t)n, "%.*f%s tokens/s  %.*f MiB  ETA %s",
+	yk_snprintf(to + n, cap - (size_t)n, "%.*f%s tokens/s  %.*f MiB  ETA %s",
 		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate,
 		 thousands ? "k" : "", mib < 100, mib, eta);
 }
@@ -127,7 +128,7 @@ void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
 	clear_bar(p);
 	va_list ap;
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	yk_vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
 }
@@ -218,7 +219,7 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 {
 	char b[4][32], head[64] = "before training";
 	if (seconds > 0)
-		snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
+		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
 	yk_progress_say(p, "%s: memory %s in use, %s at most, %s reserved; resident %s",
 			head, yk_bytes_text(b[0], m->allocated),
 			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "graph/context.h"
 #include "observe/kernels.h"
 
@@ -47,7 +48,7 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 void yk_run_record_saved(struct yk_run *r, double seconds)
 {
 	char text[48];
-	snprintf(text, sizeof text, "%.3f s", seconds);
+	yk_snprintf(text, sizeof text, "%.3f s", seconds);
 	yk_runs_event(r->record, r->trainer->step, "saved", text);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "graph/context.h"
 #include "train/advice.h"
 #include "train/need.h"
@@ -118,9 +119,9 @@ void yk_run_say_end(struct yk_run *r)
 	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
 	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
 	if (isfinite(r->state.loss)) // there was a step
-		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
+		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
 	if (isfinite(r->state.val_loss))
-		n += snprintf(losses + n, sizeof losses - (size_t)n,
+		n += yk_snprintf(losses + n, sizeof losses - (size_t)n,
 			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
 			      exp(r->state.val_loss));
 	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
@@ -129,7 +130,7 @@ void yk_run_say_end(struct yk_run *r)
 	const double waited = r->state.busy > 0 ? data_stats.waited / r->state.busy : 0;
 	if (waited > WAITED_MUCH) {
 		char line[80];
-		snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%d", 100 * waited,
+		yk_snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%d", 100 * waited,
 			 data_stats.workers);
 		yk_progress_line(p, line);
 	}

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/shared.h"
 
 #define NAME "training_log.tsv"
@@ -111,7 +112,7 @@ static void add_row(FILE *to, const struct yk_runlog *r, const char *ended,
 	struct tm tm;
 	if (gmtime_r(&r->start, &tm))
 		strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	fprintf(to, "%s\t%.3f\t", start, yk_seconds() - r->began);
+	yk_fprintf(to, "%s\t%.3f\t", start, yk_seconds() - r->began);
 	add_text(to, ended);
 	add_text(to, r->device);
 	add_text(to, r->data);

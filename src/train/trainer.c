@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "data/loader.h"
 #include "graph/context.h"
 #include "observe/memory.h"
@@ -346,8 +347,8 @@ static int take_words(struct yk_config *c, const struct yk_trainer *t)
 	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
 		return e;
 	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
-		snprintf(text, sizeof text, "%.*g", digits, share);
-		if (strtod(text, NULL) == share)
+		yk_snprintf(text, sizeof text, "%.*g", digits, share);
+		if (yk_strtod(text, NULL) == share)
 			break;
 	}
 	return yk_config_settle_text(c, YK_KEY_valid, text);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 
 static json_t *schedule_json(const struct yk_lr_schedule *s)
 {
@@ -49,7 +50,7 @@ static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_sc
 	if (!f)
 		return;
 	if (now->peak != old->peak)
-		fprintf(f, " lr=%.5g", now->peak);
+		yk_fprintf(f, " lr=%.5g", now->peak);
 	if (now->kind != old->kind)
 		fprintf(f, " schedule=%s", yk_schedule_names[now->kind]);
 	if (now->steps != old->steps && yk_schedule_ends(now->kind))
@@ -70,7 +71,7 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 		.next = yk_schedule_lr(&t->schedule, done + 1),
 	};
 	name_changes(&t->schedule, &old, to->why, sizeof to->why);
-	snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
+	yk_snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
 		 done + 1 < t->schedule.warmup ? " warmup=0" : "");
 	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "device/device.h"
 
 // ---- rules ----
@@ -198,6 +199,6 @@ int yk_which_settle(struct yk_config *c, char said[256])
 	if (isnan(t.ratio))
 		snprintf(said, 256, "%s: nothing to compare it with", argument);
 	else
-		snprintf(said, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
+		yk_snprintf(said, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
 	return yk_config_settle_text(c, YK_KEY_backend, strchr(argument, '=') + 1);
 }
