@@ -28,12 +28,19 @@ struct yoke_cube_info {
 	const char *data;       // the file with the numbers
 	int64_t items;          // cubes of the file
 	int stack;              // the first axis of the .npy file counts them
+	const char *units;      // of the wavelengths, as the header names them: "Nanometers"; NULL: not given
+	const char *scene;      // the header's lines on where the scene lies (map info, projection info, coordinate system string,
+				// geo points, rpc info, x start, y start, pixel size), as they are; NULL: none
+	int gains;              // the header has data gain or offset values, which are applied to what is read
+	const char *variable;   // of a MAT file, the array that is read; NULL: of another file
 };
 
 // A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
 // or .bip, of a .npy file [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a
 // real array [lines,samples,bands] or [lines,samples].  Of a header samples, lines, bands, data type and interleave are needed; header
-// offset, byte order, wavelength, bbl, data ignore value and reflectance scale factor are used, other keys passed over.
+// offset, byte order, wavelength, wavelength units, bbl, data ignore value, reflectance scale factor, data gain values and data
+// offset values are used, other keys passed over.  What is read is number / scale, or gain * number + offset in f64; a header with a
+// scale and gains or offsets that change something is EUNSUPPORTED.  The ignore value is compared with the number in the file.
 // settings, NULL for none, with a space between:
 //   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
 //   variable=V   of a MAT file; by default the first that may be a cube
@@ -44,12 +51,12 @@ YOKE_API yoke_cube *yoke_cube_open(const char *path, const char *settings);
 YOKE_API void yoke_cube_free(yoke_cube *); // NULL is fine
 // Texts and numbers live as long as the cube.
 YOKE_API int yoke_cube_info(const yoke_cube *, struct yoke_cube_info *);
-// All pixels, [lines,samples,bands], over scale; from any thread.  What lies pixel by pixel in f32 of the host's byte order is read
+// All pixels, [lines,samples,bands], by scale, gains and offsets; from any thread.  What lies pixel by pixel in f32 of the host's byte order is read
 // into x as it is.  weight [lines,samples], 1 or 0, unless NULL.
 YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
 // Writes x [lines,samples,bands] into an ENVI header at path (.hdr) with its data beside it (.img), or a .npy file of f32.  Of info
-// lines, samples, bands, type, interleave (NULL and columns: bip), big_endian, scale (0: 1), ignore and wavelength count; numbers are
-// rounded to integers.  ERANGE names the first one that the type does not hold; EINVAL: what a header cannot say.
+// lines, samples, bands, type, interleave (NULL and columns: bip), big_endian, scale (0: 1), ignore, wavelength, units and scene
+// count; numbers are rounded to integers.  ERANGE names the first one that the type does not hold; EINVAL: what a header cannot say.
 YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, const float *x);
 
 // ---- sets of cubes ----

@@ -127,6 +127,68 @@ static void read_one(const struct type *t, int order, bool big)
 	yoke_cube_free(c);
 }
 
+// Gains and offsets of chosen bands, and the lines on the scene's place, which a cube that is written has again.
+static void gained(const struct type *t, int order, bool big)
+{
+	static const char place_lines[] = "map info = {UTM, 1, 1, 5e5, 4e6, 30, 30, 11, North}\ncoordinate system string = {PROJCS[\"a\",\n 1]}\n"
+					  "x start = 3\n";
+	static const double gain[B] = { 0.5, -3, 0.01 }, shift[B] = { -1.25, 1e9, 7 };
+	unsigned char bytes[L * S * B * 8];
+	float x[L * S * 2], weight[L * S];
+	double got[L * S * 2], want[L * S * 2];
+	char head[1000];
+	draw(t);
+	for (int l = 0; l < L; l++)
+		for (int s = 0; s < S; s++)
+			for (int b = 0; b < B; b++)
+				put(bytes + place(order, l, s, b) * (size_t)t->width, t, number[l][s][b], big);
+	write_text("gain.img", bytes, (size_t)(L * S * B * t->width));
+	snprintf(head, sizeof head, "ENVI\nsamples=%d\nlines=%d\nbands=%d\ndata type=%d\ninterleave=%s\nbyte order=%d\n"
+		 "data gain values={0.5, -3, 0.01}\ndata offset values = {-1.25,1e9,7}\ndata ignore value=%.17g\nwavelength={1,2,3}\n"
+		 "wavelength units = Micrometers\n%s", S, L, B, t->number, orders[order], big, number[4][1][2], place_lines);
+	write_text("gain.hdr", head, strlen(head));
+	struct yoke_cube_info i = { .size = sizeof i };
+	yoke_cube *c = yoke_cube_open("gain.hdr", "bands=2,1");
+	bool right = c && !yoke_cube_info(c, &i) && i.gains && i.scene && !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
+		     !yoke_cube_read(c, x, weight);
+	for (int q = 0; q < L * S; q++) {
+		const double *at = number[q / S][q % S];
+		right &= weight[q] == (at[2] != number[4][1][2] && at[1] != number[4][1][2]);
+		for (int b = 0; b < 2; b++) {
+			const int k = 2 - b;
+			got[2 * q + b] = x[2 * q + b];
+			want[2 * q + b] = (float)(gain[k] * at[k] + shift[k]);
+		}
+	}
+	ok(right, "gains of %s %s, %s %s", t->name, orders[order], big ? "big" : "little", yoke_error());
+	near(got, want, L * S * 2, 1.2e-7, 1, "the numbers");
+	i.type = "f32";
+	right = right && !yoke_cube_write("placed.hdr", &i, x);
+	yoke_cube_free(c);
+	i = (struct yoke_cube_info){ .size = sizeof i };
+	c = right ? yoke_cube_open("placed.hdr", NULL) : NULL;
+	right = c && !yoke_cube_info(c, &i) && !i.gains && i.scene && !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
+		i.wavelength[0] == 3 && i.wavelength[1] == 2;
+	ok(right, "what is written names the same place %s", yoke_error());
+	yoke_error_clear();
+	yoke_cube_free(c);
+}
+
+// A header with a scale, and gains that change something or nothing.
+static void scale_and_gain(const char *lines, int want)
+{
+	char head[400];
+	float x[2];
+	write_text("both.img", &(uint16_t[]){ 10, 20 }, 4);
+	snprintf(head, sizeof head, "ENVI\nsamples=1\nlines=1\nbands=2\ndata type=12\ninterleave=bip\nreflectance scale factor=10\n%s\n", lines);
+	write_text("both.hdr", head, strlen(head));
+	yoke_cube *c = yoke_cube_open("both.hdr", NULL);
+	const int err = c ? yoke_cube_read(c, x, NULL) : yoke_error_code();
+	ok(err == want && (err || (x[0] == 1 && x[1] == 2)), "a scale and %s: %d", lines, err);
+	yoke_error_clear();
+	yoke_cube_free(c);
+}
+
 static void write_one(const struct type *t, int order, bool big)
 {
 	static float x[L][S][B];
@@ -390,7 +452,12 @@ int main(int argc, char **argv)
 			for (int big = 0; big < 2; big++) {
 				read_one(&types[t], order, big);
 				write_one(&types[t], order, big);
+				gained(&types[t], order, big);
 			}
+	scale_and_gain("data gain values={1, 1.0}", 0);
+	scale_and_gain("data offset values={0, 0}", 0);
+	scale_and_gain("data gain values={1, 2}", YOKE_EUNSUPPORTED);
+	scale_and_gain("data offset values={0, 2}", YOKE_EUNSUPPORTED);
 	headers(argc > 1 ? argv[1] : NULL);
 	refused();
 	set_of_files();

@@ -55,7 +55,7 @@ if [ -n "$python" ]; then
 import numpy as np
 x = np.fromfile("set/cube_00000.img", "<f4").reshape(16, 12, 5)
 assert (np.load("x.npy") == x).all()
-assert np.load("set/cube_00000_mask.npy").shape == (16, 12, 1)
+assert np.load("set/cube_00000_label.npy").shape == (16, 12, 1)
 bil = np.fromfile("bil.img", ">u2").reshape(16, 2, 12).transpose(0, 2, 1)
 assert (bil == np.rint(x[:, :, 2:4])).all()
 np.save("theirs.npy", x.astype(">f8"))

@@ -39,7 +39,7 @@ def states(folder):
 
 wrong = run('cubes', 'make', 'set', 'count=6', 'lines=40', 'samples=32', 'bands=12', 'seed=%d' % rng.integers(1000))
 cubes = [np.fromfile('set/cube_%05d.img' % i, '<f4').reshape(40, 32, 12) for i in range(6)]
-masks = [np.load('set/cube_%05d_mask.npy' % i)[..., 0] for i in range(6)]
+labels = [np.load('set/cube_%05d_label.npy' % i)[..., 0] for i in range(6)]
 pixels = np.concatenate([c.reshape(-1, 12) for c in cubes[:5]]).astype(float)
 with open('both.json', 'w') as f:
     json.dump({'nodes': [{'name': 'pca', 'type': 'pca', 'k': 4}, {'name': 'rx', 'type': 'rx', 'eps': 0, 'in': 'input'},
@@ -48,12 +48,12 @@ with open('scores.json', 'w') as f:
     json.dump({'nodes': [{'name': 'scale', 'type': 'min_max'}, {'name': 'pca', 'type': 'pca', 'k': 5}, {'name': 'rx', 'type': 'rx'},
                          {'name': 'logit', 'type': 'logit'}],
                'metrics': ['roc_auc', 'f1', 'precision', 'recall', 'accuracy', 'iou', 'quantiles'],
-               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_mask.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
+               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_label.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
 with open('ties.json', 'w') as f: # scores of two values, and all equal
     json.dump({'nodes': [{'name': 'rx', 'type': 'rx'}, {'name': 'logit', 'type': 'logit'}, {'name': 'cut', 'type': 'decide'},
                          {'name': 'one', 'type': 'decide', 't': 2}],
                'metrics': [{'type': 'roc_auc', 'of': 'cut'}, {'type': 'roc_auc', 'of': 'one'}],
-               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_mask.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
+               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_label.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
 wrong = wrong or run('fit', 'ties.json', 'out=ties') or run('apply', 'ties', 'out=ties/maps', 'nodes=cut', 'format=npy')
 wrong = wrong or run('fit', 'both.json', 'out=both') or run('apply', 'both', 'out=maps', 'nodes=rx', 'format=npy')
 wrong = wrong or run('fit', 'scores.json', 'out=scores') or run('apply', 'scores', 'out=scores/maps', 'format=npy')
@@ -69,8 +69,8 @@ else:
     angle = np.arccos(np.clip(np.linalg.svd(pca.components_ @ ours['pca.w'].T)[1], -1, 1)).max()
     ratio = abs(pca.explained_variance_ratio_ - ours['pca.ratio']).max()
     verdict('PCA: angle of subspaces %.2g, ratios %.2g apart' % (angle, ratio), '' if angle < 1e-3 and ratio < 1e-6 else 'too far')
-    score = np.concatenate([np.load('scores/maps/cube_%05d.npy' % i).reshape(-1) for i in range(3, 6)])
-    label = np.concatenate([m.reshape(-1) for m in masks[3:]]) != 0
+    score = np.concatenate([np.load('scores/maps/cube_%05d_logit.npy' % i).reshape(-1) for i in range(3, 6)])
+    label = np.concatenate([m.reshape(-1) for m in labels[3:]]) != 0
     last = [json.loads(l) for l in open('scores/metrics.jsonl')][-1]
     want = {'roc_auc': measures.roc_auc_score(label, score), 'f1': measures.f1_score(label, score > 0),
             'precision': measures.precision_score(label, score > 0), 'recall': measures.recall_score(label, score > 0),

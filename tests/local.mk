@@ -202,6 +202,7 @@ test_scripts = \
 	tests/opencl_two.sh \
 	tests/pages.sh \
 	tests/pipelines.sh \
+	tests/results.sh \
 	tests/portable.sh \
 	tests/precision.sh \
 	tests/python.sh \

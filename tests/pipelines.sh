@@ -28,7 +28,7 @@ verdict 'records' "$(grep -q '"stage": *"valid".*"roc_auc"\|"roc_auc".*"stage": 
 verdict 'the file that was written gives the same bits' "$("$yoke" fit run/pipeline.json out=again >/dev/null
 	cmp run/pipeline.safetensors again/pipeline.safetensors && cmp run/pipeline.json again/pipeline.json 2>&1)"
 verdict 'cubes of files are as the drawn ones' "$(cat >files.json <<END
-{"data": {"cubes": "\${WHERE}/cube_*.hdr", "labels": "\${WHERE}/*_mask.npy", "batch": 4},
+{"data": {"cubes": "\${WHERE}/cube_*.hdr", "labels": "\${WHERE}/*_label.npy", "batch": 4},
  $(sed -n '/"nodes"/,$p' "$examples/pca-rx.json")
 END
 	WHERE=set "$yoke" fit files.json out=files nodes.pca.k=8 nodes.less.k=4 trainer.max_epochs=2 >out 2>&1 || cat out
@@ -38,13 +38,13 @@ verdict 'phase 1 alone' "$(says '1 pass over 5 cubes' "$yoke" fit "$examples/rx.
 verdict 'apply' "$(says '' "$yoke" apply run out=maps data.synthetic='count=2 lines=24 samples=20 bands=12' nodes=rx,logit
 	ls maps | sort | tr '\n' ' ' | grep -qx 'synthetic_00000_logit.hdr synthetic_00000_logit.img synthetic_00000_rx.hdr synthetic_00000_rx.img synthetic_00001_logit.hdr synthetic_00001_logit.img synthetic_00001_rx.hdr synthetic_00001_rx.img ' || ls maps)"
 verdict 'as .npy, named after the cubes' "$("$yoke" apply run out=npy data.cubes=set/cube_0000[01].hdr format=npy 2>&1
-	[ -s npy/cube_00000.npy ] && [ -s npy/cube_00001.npy ] || ls npy)"
+	[ -s npy/cube_00000_logit.npy ] && [ -s npy/cube_00001_logit.npy ] || ls npy)"
 "$yoke" cubes make other count=3 lines=10 samples=9 bands=12 && "$yoke" cubes make bands count=1 lines=10 samples=9 bands=11
 verdict 'of other cubes, other sides, without the labels of the run' "$("$yoke" apply files out=others data.cubes='other/*.hdr' nodes=pca 2>&1
 	says '^10  *9  *8  *f32' "$yoke" cubes info others/cube_00002_pca.hdr)"
 verdict 'of other bands' "$(says 'is of 12 channels, not 11' "$yoke" apply run out=none data.cubes='bands/*.hdr')"
 verdict 'of no node' "$(says "no node 'pcb'; did you mean 'pca'" "$yoke" apply run out=none nodes=pcb data.cubes='other/*.hdr')"
-verdict 'the same scores' "$("$yoke" cubes convert npy/cube_00000.npy x.hdr 2>&1; cmp x.img maps/synthetic_00000_logit.img 2>&1)"
+verdict 'the same scores' "$("$yoke" cubes convert npy/cube_00000_logit.npy x.hdr 2>&1; cmp x.img maps/synthetic_00000_logit.img 2>&1)"
 
 # A run that is killed behind some epoch, and one that is not.
 all="$examples/pca-rx.json data.batch=2 nodes.pca.k=8 nodes.less.k=4 trainer.log_every_n_steps=1 trainer.enable_checkpointing=true"
@@ -88,7 +88,7 @@ verdict 'killed in the statistics and gone on with' "$(YOKE_FIT_SAVE=0
 verdict 'maps are artifacts, the whole configuration is written' "$(says '' "$yoke" fit "$examples/pca-rx.json" out=pictures "$small" nodes.pca.k=8 \
 	nodes.less.k=4 'monitors=["metrics", "maps"]' freeze=rx 'data.split=[0.5, 0.3, 0.2]' trainer.max_epochs=1 trainer.accelerator=cpu
 	[ "$(ls pictures/maps/*.npy | wc -l)" -eq 2 ] || ls pictures/maps
-	grep -q 'maps/synthetic_00003.npy' pictures/run.json || cat pictures/run.json
+	grep -q 'maps/synthetic_00003_logit.npy' pictures/run.json || cat pictures/run.json
 	grep -q '"stage": *"test"' pictures/metrics.jsonl || cat pictures/metrics.jsonl
 	for key in cache nonfinite masks variable precision statistics betas pos_weight threshold monitors unfreeze eps in; do
 		grep -q "\"$key\"" pictures/pipeline.json || echo "no $key"

@@ -43,7 +43,8 @@ static void swap(unsigned char *p, int width, size_t n)
 static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64_t line, int64_t sample)
 {
 	return (struct yk_taken){ .number = c->envi.type->number, .far = far, .line = line, .sample = sample, .samples = c->envi.samples,
-				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale, .ignore = c->envi.ignore };
+				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale, .ignore = c->envi.ignore,
+				  .gain = c->gain, .shift = c->shift };
 }
 
 // Bytes from band to band of a block of BSQ: an odd number of cache lines, so that bands do not share places in a cache.
@@ -97,7 +98,7 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		weight[i] = 1;
 	if (c->columns)
 		return read_columns(c, swapped, x, weight);
-	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && isnan(e->ignore) && c->all) // as they are
+	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && isnan(e->ignore) && c->all) // as they are
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
 	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
@@ -143,14 +144,17 @@ static bool give(int number_of, double v, void *to)
 	return false;
 }
 
-static int write_elements(struct yk_file_writer *w, const char *path, const struct yk_envi *e, const float *x)
+// The elements of so many lines from x on, the first of which is line `first` of the file.
+static int write_elements(struct yk_file_writer *w, const char *path, const struct yk_envi *e, int64_t first, int64_t lines, const float *x)
 {
 	const uint16_t one = 1;
-	const bool host_big = *(const unsigned char *)&one == 0;
-	const int64_t outer = e->interleave == YK_BSQ ? e->bands : e->lines,
-		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? e->lines : e->samples,
+	const bool host_big = *(const unsigned char *)&one == 0, swapped = e->big != host_big && e->type->width > 1;
+	const int64_t outer = e->interleave == YK_BSQ ? e->bands : lines,
+		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? lines : e->samples,
 		      inner = e->interleave == YK_BIP ? e->bands : e->samples;
 	const int64_t line = inner * e->type->width, most = line > BLOCK ? 1 : BLOCK / line; // rows written at a time
+	if (e->interleave == YK_BIP && e->type->number == 4 && !swapped && e->scale == 1) // as they are
+		return yk_file_add(w, x, (size_t)(lines * e->samples * e->bands) * sizeof *x);
 	unsigned char *block = malloc((size_t)(most * line));
 	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	int64_t rows = 0;
@@ -164,9 +168,9 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 				const double v = (double)x[(l * e->samples + s) * e->bands + b] * e->scale;
 				if (!give(e->type->number, v, row + i * e->type->width))
 					err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld, band %lld is %g, which %s does not hold", path,
-						      (long long)l, (long long)s, (long long)b, v, e->type->name);
+						      (long long)(first + l), (long long)s, (long long)b, v, e->type->name);
 			}
-			if (!err && e->big != host_big && e->type->width > 1)
+			if (!err && swapped)
 				swap(row, e->type->width, (size_t)inner);
 			rows++;
 			if (!err && (rows == most || (o + 1 == outer && m + 1 == middle))) {
@@ -192,29 +196,14 @@ static int npy_head(const struct yk_envi *e, struct yk_file_writer *w)
 	return yk_file_add(w, head, (size_t)(10 + length));
 }
 
-static int write_file(const char *path, const struct yk_envi *e, const float *x, bool npy)
-{
-	struct yk_file_writer w;
-	int err = yk_file_begin(&w, path);
-	if (err)
-		return err;
-	if (npy)
-		err = npy_head(e, &w);
-	if (!err)
-		err = write_elements(&w, path, e, x);
-	if (err) {
-		yk_file_abort(&w);
-		return err;
-	}
-	return yk_file_commit(&w);
-}
-
 // What is to be written, as far as a header can say it; `columns`, which files of others have, is pixel by pixel.
 static int describe(const char *path, const struct yoke_cube_info *info, bool npy, struct yk_envi *e)
 {
 	*e = (struct yk_envi){ .lines = info->lines, .samples = info->samples, .bands = info->bands, .interleave = YK_BIP,
 			       .big = info->big_endian, .scale = info->scale != 0 ? info->scale : 1, .ignore = info->ignore,
-			       .wavelength = (double *)info->wavelength, .type = yk_envi_type_named(npy ? "f32" : info->type) };
+			       .wavelength = (double *)info->wavelength, .scene = (char *)info->scene,
+			       .type = yk_envi_type_named(npy ? "f32" : info->type) };
+	snprintf(e->units, sizeof e->units, "%s", info->units ? info->units : "");
 	if (e->lines < 1 || e->lines > INT32_MAX || e->samples < 1 || e->samples > INT32_MAX || e->bands < 1 || e->bands > YK_ENVI_BANDS)
 		return yk_fail(YOKE_EINVAL, "cube_write: %s: %lld x %lld x %lld: must be 1 to %d lines and samples, and 1 to %d bands", path,
 			       (long long)e->lines, (long long)e->samples, (long long)e->bands, INT32_MAX, YK_ENVI_BANDS);
@@ -241,23 +230,67 @@ static int describe(const char *path, const struct yoke_cube_info *info, bool np
 	return yk_fail(YOKE_EINVAL, "cube_write: %s: interleave %s: must be bsq, bil or bip", path, info->interleave);
 }
 
+static int begin(struct yk_cube_writer *w, const char *path, const struct yoke_cube_info *info)
+{
+	char *data = NULL;
+	int err = describe(path, info, w->npy, &w->envi);
+	if (err)
+		return err;
+	if (!(w->path = strdup(path)) || (!w->npy && asprintf(&data, "%.*s.img", (int)strlen(path) - 4, path) < 0))
+		return yk_fail(YOKE_ENOMEM, "cube_write: no memory");
+	if (!w->npy && !(w->text = yk_envi_text(&w->envi)))
+		err = yk_fail(YOKE_ENOMEM, "cube_write: no memory");
+	if (!err)
+		err = yk_file_begin(&w->file, w->npy ? path : data);
+	free(data);
+	return !err && w->npy ? npy_head(&w->envi, &w->file) : err;
+}
+
+int yk_cube_begin(struct yk_cube_writer *w, const char *path, const struct yoke_cube_info *info)
+{
+	struct yoke_cube_info known = { .ignore = NAN };
+	*w = (struct yk_cube_writer){ .file = { .fd = -1 }, .npy = ends(path, ".npy") };
+	if (!w->npy && !ends(path, ".hdr"))
+		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
+	memcpy(&known, info, info->size && info->size < sizeof known ? info->size : sizeof known);
+	int err = begin(w, path, &known);
+	if (err)
+		yk_cube_abort(w);
+	return err;
+}
+
+int yk_cube_add(struct yk_cube_writer *w, const float *x, int64_t lines)
+{
+	int err = write_elements(&w->file, w->path, &w->envi, w->lines, lines, x);
+	w->lines += lines;
+	return err;
+}
+
+int yk_cube_commit(struct yk_cube_writer *w)
+{
+	int err = yk_file_commit(&w->file);
+	if (!err && w->text)
+		err = yk_file_write(w->path, w->text, strlen(w->text));
+	yk_cube_abort(w);
+	return err;
+}
+
+void yk_cube_abort(struct yk_cube_writer *w)
+{
+	yk_file_abort(&w->file);
+	free(w->path);
+	free(w->text);
+	w->path = w->text = NULL;
+}
+
 int yoke_cube_write(const char *path, const struct yoke_cube_info *info, const float *x)
 {
-	const bool npy = ends(path, ".npy");
-	struct yk_envi e;
-	char *text, *data;
-	if (!npy && !ends(path, ".hdr"))
-		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
-	int err = describe(path, info, npy, &e);
-	if (err || npy)
-		return err ? err : write_file(path, &e, x, true);
-	if (asprintf(&data, "%.*s.img", (int)strlen(path) - 4, path) < 0)
-		return yk_fail(YOKE_ENOMEM, "cube_write: no memory");
-	text = yk_envi_text(&e);
-	err = text ? write_file(data, &e, x, false) : yk_fail(YOKE_ENOMEM, "cube_write: no memory");
-	if (!err)
-		err = yk_file_write(path, text, strlen(text));
-	free(text);
-	free(data);
+	struct yk_cube_writer w;
+	int err = yk_cube_begin(&w, path, info);
+	if (err)
+		return err;
+	if ((err = yk_cube_add(&w, x, info->lines)) == 0)
+		return yk_cube_commit(&w);
+	yk_cube_abort(&w);
 	return err;
 }

@@ -3,6 +3,7 @@
 #ifndef YK_DATA_CUBE_H
 #define YK_DATA_CUBE_H
 
+#include "base/file.h"
 #include "data/envi.h"
 #include "yoke-cube.h"
 
@@ -18,7 +19,22 @@ struct yoke_cube {
 	int64_t *band;       // their places in the file
 	bool all;            // they are all of it, in its order
 	double *wavelength;  // theirs, or NULL
+	double *gain, *shift; // theirs, or NULL
 };
+
+// Writes a cube some lines at a time: begin, add until all lines are there, then commit, or abort, which leaves what was there before.
+// After a failed begin nothing is left to do; a failed commit has aborted.  bsq takes all lines at once.
+struct yk_cube_writer {
+	struct yk_envi envi;
+	struct yk_file_writer file;
+	char *path, *text;   // text: of an ENVI header at path; NULL: of a .npy file
+	bool npy;
+	int64_t lines;       // that are added
+};
+int yk_cube_begin(struct yk_cube_writer *, const char *path, const struct yoke_cube_info *);
+int yk_cube_add(struct yk_cube_writer *, const float *x, int64_t lines);
+int yk_cube_commit(struct yk_cube_writer *);
+void yk_cube_abort(struct yk_cube_writer *);
 
 // What is read of a MAT file (mat.c): variable NULL, the first that may be a cube.  Fills envi, columns, variable.  EFORMAT, ENOENT;
 // EUNSUPPORTED: complex numbers, other types, or built without libmatio.

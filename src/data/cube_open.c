@@ -190,6 +190,17 @@ static int open_any(yoke_cube *c, const struct settings *s)
 	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
 }
 
+// The numbers of the bands that are read, out of those of all; NULL stays NULL.
+static int of_chosen(const yoke_cube *c, const double *all, double **to)
+{
+	if (!all)
+		return 0;
+	*to = malloc((size_t)c->bands * sizeof **to);
+	for (int64_t i = 0; *to && i < c->bands; i++)
+		(*to)[i] = all[c->band[i]];
+	return *to ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+}
+
 yoke_cube *yoke_cube_open(const char *path, const char *settings)
 {
 	yoke_cube *c = calloc(1, sizeof *c);
@@ -212,13 +223,15 @@ yoke_cube *yoke_cube_open(const char *path, const char *settings)
 		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
 	if (!err)
 		err = choose(c, s.bands);
-	if (!err && c->envi.wavelength && !(c->wavelength = malloc((size_t)c->bands * sizeof *c->wavelength)))
-		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	if (!err)
+		err = of_chosen(c, c->envi.wavelength, &c->wavelength);
+	if (!err)
+		err = of_chosen(c, c->envi.gain, &c->gain);
+	if (!err)
+		err = of_chosen(c, c->envi.shift, &c->shift);
 	c->all = !err && c->bands == c->envi.bands;
 	for (int64_t i = 0; c->all && i < c->bands; i++)
 		c->all = c->band[i] == i;
-	for (int64_t i = 0; !err && c->wavelength && i < c->bands; i++)
-		c->wavelength[i] = c->envi.wavelength[c->band[i]];
 	free(s.text);
 	if (!err)
 		return c;
@@ -234,6 +247,8 @@ void yoke_cube_free(yoke_cube *c)
 		close(c->fd);
 	yk_envi_fini(&c->envi);
 	free(c->wavelength);
+	free(c->gain);
+	free(c->shift);
 	free(c->band);
 	free(c->data);
 	free(c->variable);
@@ -248,7 +263,8 @@ int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
 		return yk_fail(YOKE_EINVAL, "cube_info: set size to sizeof(struct yoke_cube_info)");
 	struct yoke_cube_info i = { to->size < sizeof i ? to->size : sizeof i, e->lines, e->samples, c->bands, e->type->name,
 				    c->columns ? "columns" : yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore,
-				    c->wavelength, c->data, c->items, c->stack };
+				    c->wavelength, c->data, c->items, c->stack, *e->units ? e->units : NULL, e->scene,
+				    e->gain || e->shift, c->variable };
 	memcpy(to, &i, i.size);
 	return 0;
 }

@@ -20,6 +20,7 @@ struct element {
 	int number, width; // ENVI's; bytes
 	void (*convert)(const void *from, int64_t n, double scale, float *to);
 	void (*ignore)(const void *from, int64_t n, double what, float *weight, int64_t stride);
+	double (*number_at)(const void *from);
 };
 
 #define LANES(id, T, least, most) typedef T from_##id __attribute__((vector_size(8 * sizeof(T))));
@@ -47,6 +48,10 @@ YK_ELEMENTS(LANES)
 	}
 #define CONVERT(id, T, least, most) \
 	CONVERT_AS(convert_##id, from_##id, T, ) \
+	static double number_##id(const void *from) \
+	{ \
+		return (double)*(const T *)from; \
+	} \
 	static void ignore_##id(const void *from, int64_t n, double what, float *weight, int64_t stride) \
 	{ \
 		const T *f = from; \
@@ -63,11 +68,11 @@ YK_ELEMENTS(CONVERT_AVX2)
 
 static const struct element *element_of(int number)
 {
-#define ROW(id, T, least, most) { id, sizeof(T), convert_##id, ignore_##id },
+#define ROW(id, T, least, most) { id, sizeof(T), convert_##id, ignore_##id, number_##id },
 	static const struct element all[] = { YK_ELEMENTS(ROW) };
 	const struct element *e = all;
 #ifdef __x86_64__
-#define ROW_AVX2(id, T, least, most) { id, sizeof(T), convert_avx2_##id, ignore_##id },
+#define ROW_AVX2(id, T, least, most) { id, sizeof(T), convert_avx2_##id, ignore_##id, number_##id },
 	static const struct element avx2[] = { YK_ELEMENTS(ROW_AVX2) };
 	e = __builtin_cpu_supports("avx2") ? avx2 : all;
 #endif
@@ -163,12 +168,31 @@ static void take_run(const struct element *e, const struct yk_taken *t, const ch
 		}
 }
 
+// ---- numbers with gains ----
+
+// A pixel, whose bands have a gain and an offset each: one at a time, in f64.
+static void take_gained(const struct element *e, const struct yk_taken *t, const char *from, float *x, float *weight)
+{
+	for (int64_t k = 0; k < t->bands; k++) {
+		const char *at = from + (t->packed ? k : t->band[k]) * t->far * e->width;
+		x[k] = (float)((t->gain ? t->gain[k] : 1) * e->number_at(at) + (t->shift ? t->shift[k] : 0));
+		if (weight && !isnan(t->ignore))
+			e->ignore(at, 1, t->ignore, weight, 0);
+	}
+}
+
 void yk_take_elements(const struct yk_taken *t, const void *block, int64_t first, int64_t lines, float *x, float *weight)
 {
 	const struct element *e = element_of(t->number);
 	const char *from = block;
 	x += first * t->samples * t->bands;
 	weight = weight ? weight + first * t->samples : NULL;
+	if (t->gain || t->shift) {
+		for (int64_t i = 0; i < lines * t->samples; i++)
+			take_gained(e, t, from + (i / t->samples * t->line + i % t->samples * t->sample) * e->width, x + i * t->bands,
+				    weight ? weight + i : NULL);
+		return;
+	}
 	for (int64_t l = 0; l < lines && t->line > 1; l++) {
 		const char *line = from + l * t->line * e->width;
 		float *to = x + l * t->samples * t->bands, *weights = weight ? weight + l * t->samples : NULL;

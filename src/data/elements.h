@@ -21,6 +21,7 @@ struct yk_taken {
 	const int64_t *band;    // their places, in any order
 	bool packed;            // the block has those alone, in that order
 	double scale, ignore;   // divides; NaN: nothing is ignored
+	const double *gain, *shift; // [bands], or NULL: what is read is gain * number + shift, in place of the scale
 };
 // Pixels of so many lines, from line `first` of x [.., samples, bands] on.  weight, unless NULL, becomes 0 where a band is what is
 // ignored.  Either bands, samples or lines are neighbours.

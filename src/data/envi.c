@@ -206,6 +206,32 @@ static bool zeros(const struct entry *e)
 	return at == e->value_end && memchr(e->value, '0', (size_t)(at - e->value));
 }
 
+// Keys that say where the scene lies: of results that have its lines and samples they are the same.
+static bool says_where(const char *key)
+{
+	static const char *const keys[] = { "map info", "projection info", "coordinate system string", "geo points", "rpc info",
+					    "x start", "y start", "pixel size" };
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
+// Appends the entry to the scene's lines.
+static int keep_line(const struct scan *s, const struct entry *e, struct yk_envi *to)
+{
+	const int n = (int)(e->value_end - e->value);
+	char *more;
+	if (memchr(e->value, 0, (size_t)n) || n > YK_ENVI_LINE)
+		return bad(s, e->key, "is too long, or no text");
+	if (asprintf(&more, "%s%s = %s%.*s%s\n", to->scene ? to->scene : "", e->key, e->braces ? "{" : "", n, e->value,
+		     e->braces ? "}" : "") < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->path, e->key);
+	free(to->scene);
+	to->scene = more;
+	return 0;
+}
+
 // One that says the shape; lists wait until the bands are known.
 static int take(const struct scan *s, const struct entry *e, struct yk_envi *to, int *seen)
 {
@@ -246,11 +272,30 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 		err = real(s, e, &to->scale);
 		return err || (isfinite(to->scale) && to->scale > 0) ? err : bad(s, e->key, "must be above 0");
 	}
+	if (!strcmp(e->key, "wavelength units")) {
+		if (!text_of(e, to->units, sizeof to->units) || strpbrk(to->units, "\r\n"))
+			to->units[0] = 0;
+		return 0;
+	}
+	if (says_where(e->key))
+		return keep_line(s, e, to);
 	if (!strcmp(e->key, "file compression"))
 		return take_zero(s, e, "compressed data are not read");
 	if (!strcmp(e->key, "major frame offsets") || !strcmp(e->key, "minor frame offsets"))
 		return zeros(e) ? 0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not read", s->path, e->key);
 	return 0;
+}
+
+// Frees a list all of whose numbers change nothing.
+static void drop_list(double **list, int64_t n, double what)
+{
+	int64_t same = 0;
+	while (*list && same < n && (*list)[same] == what)
+		same++;
+	if (same < n)
+		return;
+	free(*list);
+	*list = NULL;
 }
 
 static int take_lists(struct scan *s, struct yk_envi *to)
@@ -263,6 +308,10 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 			err = list(s, &e, to->bands, &to->wavelength);
 		else if (!strcmp(e.key, "bbl") && !to->good)
 			err = list(s, &e, to->bands, &flags);
+		else if (!strcmp(e.key, "data gain values") && !to->gain)
+			err = list(s, &e, to->bands, &to->gain);
+		else if (!strcmp(e.key, "data offset values") && !to->shift)
+			err = list(s, &e, to->bands, &to->shift);
 		if (err < 0)
 			return err;
 		if (!flags)
@@ -274,6 +323,12 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 		if (!to->good)
 			return yk_fail(YOKE_ENOMEM, "%s: no memory for bbl", s->path);
 	}
+	drop_list(&to->gain, to->bands, 1);
+	drop_list(&to->shift, to->bands, 0);
+	// which of both comes first is not said anywhere
+	if (!err && to->scale != 1 && (to->gain || to->shift))
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: has both a reflectance scale factor and data gain or offset values; take out what "
+			       "does not count", s->path);
 	return err;
 }
 
@@ -319,7 +374,11 @@ void yk_envi_fini(struct yk_envi *e)
 {
 	free(e->wavelength);
 	free(e->good);
-	e->wavelength = NULL;
+	free(e->gain);
+	free(e->shift);
+	free(e->scene);
+	e->wavelength = e->gain = e->shift = NULL;
+	e->scene = NULL;
 	e->good = NULL;
 }
 
@@ -339,6 +398,10 @@ char *yk_envi_text(const struct yk_envi *e)
 		yk_fprintf(f, "reflectance scale factor = %.17g\n", e->scale);
 	for (int64_t i = 0; e->wavelength && i < e->bands; i++)
 		yk_fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i], i + 1 == e->bands ? "}\n" : "");
+	if (e->wavelength && *e->units)
+		fprintf(f, "wavelength units = %s\n", e->units);
+	if (e->scene)
+		fputs(e->scene, f);
 	if (fclose(f)) {
 		free(text);
 		text = NULL;

@@ -20,7 +20,7 @@ struct yk_envi_type {
 const struct yk_envi_type *yk_envi_type(int number);
 const struct yk_envi_type *yk_envi_type_named(const char *name);
 
-enum { YK_ENVI_BANDS = 1 << 15, YK_ENVI_HEADER = 16 << 20 }; // most bands; bytes of a header
+enum { YK_ENVI_BANDS = 1 << 15, YK_ENVI_HEADER = 16 << 20, YK_ENVI_LINE = 1 << 16 }; // most bands; bytes of a header, of an entry kept
 
 struct yk_envi {
 	int64_t lines, samples, bands;
@@ -30,6 +30,9 @@ struct yk_envi {
 	uint64_t offset, bytes;   // bytes: of all elements
 	double scale, ignore;     // NaN: none is ignored
 	double *wavelength;       // [bands], or NULL; to be freed
+	double *gain, *shift;     // [bands]: data gain values, data offset values, or NULL; to be freed
+	char units[32];           // of wavelengths: "Nanometers"; "": not given
+	char *scene;              // lines of map info and the like as they are, or NULL; to be freed
 	unsigned char *good;      // [bands]: bbl, or NULL; to be freed
 };
 // Reads a header.  EFORMAT, EUNSUPPORTED name path and key.

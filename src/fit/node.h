@@ -61,6 +61,8 @@ struct yk_set_fields {
 int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
 // What is wrong with training a pipeline so, whether it is fitted or not.
 int yk_training_check(yoke_pipeline *, const struct yoke_training *);
+// Is channel k of the node's result made of band k of the stream alone?
+bool yk_node_keeps_bands(const yoke_pipeline *, int node);
 double yk_select_temperature(int64_t epoch);
 // A loader, one batch ahead of the one in use, since those of cubes are large.  Settings `before` the caller's, theirs (NULL: none), hold
 // where these say nothing; those behind always.

@@ -381,6 +381,17 @@ const struct yoke_node_type yk_node_types[] = {
 };
 const int yk_node_type_count = sizeof yk_node_types / sizeof *yk_node_types;
 
+bool yk_node_keeps_bands(const yoke_pipeline *p, int node)
+{
+	while (node >= 0) {
+		const struct yk_fit_node *n = &p->node[node];
+		if (n->in.count != 1 || (n->type->channels != same && n->type->channels != channels_select))
+			return false;
+		node = n->in.from[0];
+	}
+	return true;
+}
+
 // ---- rows of applications ----
 
 enum { ADDED = 64 };

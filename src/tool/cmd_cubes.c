@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tool/fit_out.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 #include "yoke-cube.h"
@@ -151,6 +152,25 @@ static bool convert_words(int argc, char **argv, struct yoke_cube_info *to)
 	return true;
 }
 
+// Is the cube to be written another one than what is read?
+static int check_target(const char *path, const char *from, const char *data)
+{
+	const size_t n = strlen(path);
+	struct yk_file_list to = { .path = NULL }, read = { .path = NULL };
+	char other[4096];
+	snprintf(other, sizeof other, "%.*s.img", n < 4 ? 0 : (int)n - 4, path);
+	int err = yk_file_list_add(&to, path);
+	if (!err && n > 4 && !strcmp(path + n - 4, ".hdr"))
+		err = yk_file_list_add(&to, other);
+	if (!err && (err = yk_file_list_add(&read, from)) == 0)
+		err = yk_file_list_add(&read, data);
+	if (!err)
+		err = yk_out_same(&to, &read);
+	yk_file_list_fini(&to);
+	yk_file_list_fini(&read);
+	return err;
+}
+
 static int convert(int argc, char **argv, const char *settings)
 {
 	struct yoke_cube_info want = { .type = "", .interleave = "", .big_endian = -1 };
@@ -159,8 +179,10 @@ static int convert(int argc, char **argv, const char *settings)
 		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=, variable=, item=, "
 				"stack=");
 	int err = load(&w, argv[2], settings);
+	if (!err)
+		err = check_target(argv[3], argv[2], w.info.data);
 	if (!err) {
-		w.info.type = *want.type ? want.type : w.info.type;
+		w.info.type = *want.type ? want.type : w.info.gains ? "f32" : w.info.type; // gains make integers of the file's type wrong
 		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;
 		w.info.big_endian = want.big_endian >= 0 ? want.big_endian : w.info.big_endian;
 		err = yoke_cube_write(argv[3], &w.info, w.x);
@@ -171,26 +193,36 @@ static int convert(int argc, char **argv, const char *settings)
 
 // ---- make ----
 
-static int write_sample(const yoke_dataset *d, const char *folder, int64_t i, const struct yoke_field *f, void *const *to)
+// The files of a drawn cube: header, numbers, labels.
+static int list_sample(const char *folder, int64_t i, struct yk_file_list *to)
+{
+	static const char *const end[] = { ".hdr", ".img", "_label.npy" };
+	char path[4096];
+	int err = 0;
+	for (int k = 0; k < 3 && !err; k++) {
+		snprintf(path, sizeof path, "%.3900s/cube_%05" PRId64 "%s", folder, i, end[k]);
+		err = yk_file_list_add(to, path);
+	}
+	return err;
+}
+
+static int write_sample(const yoke_dataset *d, char *const path[3], int64_t i, const struct yoke_field *f, void *const *to)
 {
 	const struct yoke_cube_info cube = { .size = sizeof cube, .lines = f[0].dims[0], .samples = f[0].dims[1],
 					     .bands = f[0].dims[2], .type = "f32", .interleave = "bip", .scale = 1,
 					     .ignore = NAN };
-	struct yoke_cube_info mask = cube;
-	char path[4096];
+	struct yoke_cube_info picture = cube;
 	const int64_t pixels = cube.lines * cube.samples;
 	const uint8_t *label = to[2];
 	float *flat = to[1]; // weights, all 1, are not written
 	int err = yoke_dataset_read(d, i, 0, 0, i, to, NULL);
-	mask.bands = 1;
-	mask.type = "u8";
+	picture.bands = 1;
+	picture.type = "u8";
 	for (int64_t p = 0; p < pixels && !err; p++)
 		flat[p] = label[p];
-	snprintf(path, sizeof path, "%s/cube_%05" PRId64 ".hdr", folder, i);
 	if (!err)
-		err = yoke_cube_write(path, &cube, to[0]);
-	snprintf(path, sizeof path, "%s/cube_%05" PRId64 "_mask.npy", folder, i);
-	return err ? err : yoke_cube_write(path, &mask, flat);
+		err = yoke_cube_write(path[0], &cube, to[0]);
+	return err ? err : yoke_cube_write(path[2], &picture, flat);
 }
 
 static int make(int argc, char **argv)
@@ -198,19 +230,31 @@ static int make(int argc, char **argv)
 	char settings[400] = "";
 	size_t at = 0;
 	struct yoke_field f[3] = { { .size = sizeof *f } };
+	struct yk_file_list files = { .path = NULL }, none = { .path = NULL };
+	bool overwrite = false;
 	if (argc < 3)
-		return yk_usage(name, "make takes a folder, and count= lines= samples= bands= seed=");
+		return yk_usage(name, "make takes a folder, and count= lines= samples= bands= seed= overwrite=1");
 	for (int i = 3; i < argc && at < sizeof settings; i++)
-		at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
+		if (!strcmp(argv[i], "overwrite=1"))
+			overwrite = true;
+		else
+			at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
 	yoke_dataset *d = yoke_dataset_synthetic(settings);
 	if (!d)
 		return yk_failed(name);
 	yoke_dataset_fields(d, 3, f);
 	const size_t pixels = (size_t)(f[0].dims[0] * f[0].dims[1]);
 	void *to[3] = { malloc(pixels * (size_t)f[0].dims[2] * sizeof(float)), malloc(pixels * sizeof(float)), malloc(pixels) };
-	int err = to[0] && to[1] && to[2] ? yk_dir_make(argv[2]) : yk_fail(YOKE_ENOMEM, "no memory for a cube");
+	int err = to[0] && to[1] && to[2] ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a cube");
 	for (int64_t i = 0; i < yoke_dataset_count(d) && !err; i++)
-		err = write_sample(d, argv[2], i, f, to);
+		err = list_sample(argv[2], i, &files);
+	if (!err)
+		err = yk_out_check(&files, &none, overwrite);
+	if (!err)
+		err = yk_dir_make(argv[2]);
+	for (int64_t i = 0; i < yoke_dataset_count(d) && !err; i++)
+		err = write_sample(d, files.path + 3 * i, i, f, to);
+	yk_file_list_fini(&files);
 	for (int k = 0; k < 3; k++)
 		free(to[k]);
 	yoke_dataset_free(d);

@@ -90,9 +90,7 @@ static int phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run
 						.run = run, .folder = out, .resume = done > 0, .test = part[2].set,
 						.progress = draw, .arg = &bar };
 	double began = yk_seconds();
-	int err = yk_training_check(p, &training); // before any pass
-	if (!err && !done)
-		err = yoke_pipeline_fit_as(p, &fitting);
+	int err = done ? 0 : yoke_pipeline_fit_as(p, &fitting);
 	clear(&bar);
 	if (!err && !done) {
 		yoke_pipeline_stats(p, &s);
@@ -113,73 +111,136 @@ static int made(void *run, const char *path)
 	return yoke_run_artifact(run, path);
 }
 
-// Maps of scores of the validation's cubes, or else the training's.
+static bool has_maps(const yoke_pipeline *p)
+{
+	return p->plan.monitors & YK_MONITOR_MAPS;
+}
+
+// Formats of maps of the last node.
+static const char *map_formats(const yoke_pipeline *p)
+{
+	return yk_png_writes() && p->node[p->last].channels == 1 ? "npy,png" : "npy";
+}
+
+// Scores of the validation's cubes, or else the training's.
+static const struct part *mapped(const struct part part[3])
+{
+	return part[1].count > 0 ? &part[1] : &part[0];
+}
+
+// Before anything is written: may the maps be?
+static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, const char *out, const struct part part[3], bool overwrite)
+{
+	const struct part *of = mapped(part);
+	struct yk_file_list to = { .path = NULL };
+	char folder[PATH];
+	int err = 0;
+	in(folder, out, "maps");
+	for (int64_t i = 0; i < of->count && !err; i++)
+		err = yk_fit_maps_paths(c, p, of->first + i, folder, "", map_formats(p), &to);
+	if (!err)
+		err = yk_out_check(&to, &c->read, overwrite);
+	yk_file_list_fini(&to);
+	return err;
+}
+
 static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, const struct part part[3])
 {
-	const struct part *of = part[1].count > 0 ? &part[1] : &part[0];
-	const bool picture = yk_png_writes() && p->node[p->last].channels == 1;
+	const struct part *of = mapped(part);
 	char folder[PATH];
 	in(folder, out, "maps");
 	int err = yk_dir_make(folder);
 	for (int64_t i = 0; i < of->count && !err; i++)
-		err = yk_fit_maps(c, p, of->first + i, folder, "", picture ? "npy,png" : "npy", made, run);
+		err = yk_fit_maps(c, p, of->first + i, folder, "", map_formats(p), made, run);
 	return err;
 }
 
-// done: steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins.
-static int fit_parts(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, bool resume, int64_t done)
+// ---- a run ----
+
+// What `yoke fit` was called with, and what is made of it.
+struct fitting {
+	struct yk_fit_config *c;
+	const char *out;
+	bool resume, overwrite;
+	yoke_pipeline *p;
+	struct part part[3];
+	int64_t done; // steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins
+};
+
+// All that can be wrong before anything is computed or written.
+static int prepare(struct fitting *f)
 {
-	struct part part[3] = { { .set = NULL } };
+	const struct yoke_training training = { .size = sizeof training };
+	struct yoke_training t = training;
 	int err = 0;
 	for (int i = 0; i < 3 && !err; i++)
-		err = take_part(c, i, &part[i]);
-	if (!err && !part[0].set)
+		err = take_part(f->c, i, &f->part[i]);
+	if (!err && !f->part[0].set)
 		err = yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by");
+	t.train = f->part[0].set;
+	t.valid = f->part[1].set;
+	t.test = f->part[2].set;
 	if (!err)
-		err = phases(c, p, run, out, resume, done, part);
-	const int64_t skipped = yoke_dataset_cubes_skipped(c->files ? c->files : c->set);
-	if (skipped)
-		printf("skipped     %" PRId64 " pixels that are not finite\n", skipped);
-	if (!err && p->plan.monitors & YK_MONITOR_MAPS)
-		err = write_maps(c, p, run, out, part);
-	for (int i = 0; i < 3; i++)
-		yoke_dataset_free(part[i].set);
+		err = yk_training_check(f->p, &t);
+	if (!err)
+		err = yk_out_run(f->out, f->c->path, f->resume, f->overwrite, &f->resume);
+	if (!err && has_maps(f->p))
+		err = check_maps(f->c, f->p, f->out, f->part, f->overwrite || f->resume);
 	return err;
 }
 
-static int fit(struct yk_fit_config *c, const char *out, bool resume)
+static int run_parts(struct fitting *f, yoke_run *run)
 {
-	char path[PATH];
-	int err = yk_fit_config_data(c);
-	yoke_context *ctx = err ? NULL : yk_fit_config_context(c), *before = ctx ? yoke_use(ctx) : NULL;
-	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(c) : NULL;
-	const int64_t done = p && resume ? yoke_pipeline_resume(p, out) : 0;
-	char *text = p ? json_dumps(c->root, JSON_COMPACT) : NULL;
-	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = p ? yoke_dataset_fingerprint(c->set) : 0,
-					    .step = done > 0 ? done : 0,
-					    .tensorboard = p && p->plan.monitors & YK_MONITOR_TENSORBOARD };
-	yoke_run *run = p && done >= 0 ? yoke_run_open(out, &o) : NULL;
-	if (!err && !run)
-		err = yk_error_last();
-	in(path, out, "checkpoint.json");
-	if (!err && !resume)
-		unlink(path); // of a run before
-	in(path, out, configuration);
+	const bool recorded = f->p->plan.monitors & YK_MONITOR_METRICS;
+	int err = phases(f->c, f->p, recorded ? run : NULL, f->out, f->resume, f->done, f->part);
+	const int64_t skipped = yoke_dataset_cubes_skipped(f->c->files ? f->c->files : f->c->set);
+	if (skipped)
+		printf("skipped     %" PRId64 " pixels that are not finite\n", skipped);
+	return !err && has_maps(f->p) ? write_maps(f->c, f->p, run, f->out, f->part) : err;
+}
+
+static int run(struct fitting *f)
+{
+	char path[PATH], *text = json_dumps(f->c->root, JSON_COMPACT);
+	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = yoke_dataset_fingerprint(f->c->set), .step = f->done,
+					    .tensorboard = f->p->plan.monitors & YK_MONITOR_TENSORBOARD };
+	yoke_run *run = yoke_run_open(f->out, &o);
+	int err = run ? 0 : yk_error_last();
+	if (!err && !f->resume)
+		yk_out_clear(f->out);
+	in(path, f->out, configuration);
 	yk_file_sweep(path); // of a run that was killed
 	if (!err)
-		err = yk_json_save(path, c->root);
+		err = yk_json_save(path, f->c->root);
 	if (!err)
-		err = fit_parts(c, p, p->plan.monitors & YK_MONITOR_METRICS ? run : NULL, out, resume, done);
-	in(path, out, states);
+		err = run_parts(f, run);
+	in(path, f->out, states);
 	yk_file_sweep(path);
-	if (!err && (err = yoke_pipeline_save(p, path)) == 0)
+	if (!err && (err = yoke_pipeline_save(f->p, path)) == 0)
 		yoke_run_artifact(run, path);
 	yoke_run_close(run, err ? "failed" : "done", err ? yoke_error() : NULL);
-	yoke_pipeline_free(p);
+	free(text);
+	return err;
+}
+
+static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overwrite)
+{
+	struct fitting f = { .c = c, .out = out, .resume = resume, .overwrite = overwrite };
+	int err = yk_fit_config_data(c);
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(c), *before = ctx ? yoke_use(ctx) : NULL;
+	f.p = ctx ? yk_fit_config_pipeline(c) : NULL;
+	if (!err)
+		err = f.p ? prepare(&f) : yk_error_last();
+	if (!err && f.resume)
+		f.done = yoke_pipeline_resume(f.p, out);
+	if (!err)
+		err = f.done < 0 ? (int)f.done : run(&f);
+	for (int i = 0; i < 3; i++)
+		yoke_dataset_free(f.part[i].set);
+	yoke_pipeline_free(f.p);
 	if (ctx)
 		yoke_use(before);
 	yoke_context_free(ctx);
-	free(text);
 	return err;
 }
 
@@ -205,60 +266,103 @@ static int arguments(struct yk_fit_config *c, int argc, char **argv, const struc
 	return err;
 }
 
+static int flag(const char *key, const char *value)
+{
+	return !strcmp(value, "0") || !strcmp(value, "1") ? 0 : yk_fail(YOKE_EINVAL, "%s=%s: must be 0 or 1", key, value);
+}
+
 int yk_cmd_fit(int argc, char **argv)
 {
 	struct yk_fit_config c = { .root = NULL };
-	const char *out = NULL, *resume = "0";
-	const struct own own[] = { { "out", &out }, { "resume", &resume } };
+	const char *out = NULL, *resume = "0", *overwrite = "0";
+	const struct own own[] = { { "out", &out }, { "resume", &resume }, { "overwrite", &overwrite } };
 	if (argc < 2)
 		return yk_usage("fit", "takes a file with a pipeline, out=FOLDER, and keys over the file's");
 	int err = yk_fit_config_load(&c, argv[1]);
 	if (!err)
-		err = arguments(&c, argc, argv, own, 2);
-	if (!err && strcmp(resume, "0") && strcmp(resume, "1"))
-		err = yk_fail(YOKE_EINVAL, "resume=%s: must be 0 or 1", resume);
+		err = arguments(&c, argc, argv, own, 3);
+	if (!err)
+		err = flag("resume", resume);
+	if (!err)
+		err = flag("overwrite", overwrite);
 	if (!err && !out)
 		err = yk_fail(YOKE_EINVAL, "give out=, the folder of the run");
 	if (!err)
-		err = yk_fit_config_failed(&c, fit(&c, out, *resume == '1'));
+		err = yk_fit_config_failed(&c, fit(&c, out, *resume == '1', *overwrite == '1'));
 	yk_fit_config_fini(&c);
 	return yk_finish("fit", err ? yk_failed("fit") : YK_DONE);
 }
 
 // ---- apply ----
 
-int yk_cmd_apply(int argc, char **argv)
+// What `yoke apply` was called with.
+struct applying {
+	struct yk_fit_config *c;
+	const char *run, *out, *nodes, *format;
+	bool overwrite;
+};
+
+// Are all results files that may be written?
+static int check_results(const struct applying *a, const yoke_pipeline *p)
 {
-	struct yk_fit_config c = { .root = NULL };
-	const char *out = NULL, *nodes = "", *format = "hdr";
-	const struct own own[] = { { "out", &out }, { "nodes", &nodes }, { "format", &format } };
+	struct yk_file_list to = { .path = NULL };
+	int err = 0;
+	for (int64_t i = 0; i < a->c->samples && !err; i++)
+		err = yk_fit_maps_paths(a->c, p, i, a->out, a->nodes, a->format, &to);
+	if (!err)
+		err = yk_out_check(&to, &a->c->read, a->overwrite);
+	yk_file_list_fini(&to);
+	return err;
+}
+
+static int apply(struct applying *a, const char *config)
+{
 	char path[PATH];
-	if (argc < 2)
-		return yk_usage("apply", "takes the folder of a run, out=FOLDER, data.cubes=, nodes=NAME,..");
-	in(path, argv[1], configuration);
-	int err = yk_fit_config_load(&c, path);
-	yk_fit_config_cubes_alone(&c);
-	if (!err)
-		err = arguments(&c, argc, argv, own, 3);
-	if (!err && (!out || strlen(nodes) > 500))
-		err = yk_fail(YOKE_EINVAL, out ? "nodes= is too long" : "give out=, the folder for the results");
-	if (!err && strcmp(format, "hdr") && strcmp(format, "npy") && strcmp(format, "png"))
-		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr, npy or png", format);
-	if (!err)
-		err = yk_fit_config_failed(&c, yk_fit_config_data(&c));
-	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c), *before = ctx ? yoke_use(ctx) : NULL;
-	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(&c) : NULL;
-	in(path, argv[1], states);
+	int err = yk_fit_config_data(a->c);
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(a->c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(a->c) : NULL;
+	in(path, a->run, states);
 	if (!err)
 		err = p ? yoke_pipeline_load(p, path) : yk_error_last();
+	if (!err && (err = yk_file_list_add(&a->c->read, path)) == 0)
+		err = yk_file_list_add(&a->c->read, config);
 	if (!err)
-		err = yk_dir_make(out);
-	for (int64_t i = 0; i < c.samples && !err; i++)
-		err = yk_fit_maps(&c, p, i, out, nodes, format, NULL, NULL);
+		err = check_results(a, p);
+	if (!err)
+		err = yk_dir_make(a->out);
+	for (int64_t i = 0; i < a->c->samples && !err; i++)
+		err = yk_fit_maps(a->c, p, i, a->out, a->nodes, a->format, NULL, NULL);
 	yoke_pipeline_free(p);
 	if (ctx)
 		yoke_use(before);
 	yoke_context_free(ctx);
+	return err;
+}
+
+int yk_cmd_apply(int argc, char **argv)
+{
+	struct yk_fit_config c = { .root = NULL };
+	struct applying a = { .c = &c, .nodes = "", .format = "hdr" };
+	const char *overwrite = "0";
+	const struct own own[] = { { "out", &a.out }, { "nodes", &a.nodes }, { "format", &a.format }, { "overwrite", &overwrite } };
+	char path[PATH];
+	if (argc < 2)
+		return yk_usage("apply", "takes the folder of a run, out=FOLDER, data.cubes=, nodes=NAME,..");
+	a.run = argv[1];
+	in(path, argv[1], configuration);
+	int err = yk_fit_config_load(&c, path);
+	yk_fit_config_cubes_alone(&c);
+	if (!err)
+		err = arguments(&c, argc, argv, own, 4);
+	if (!err && (!a.out || strlen(a.nodes) > 500))
+		err = yk_fail(YOKE_EINVAL, a.out ? "nodes= is too long" : "give out=, the folder for the results");
+	if (!err && strcmp(a.format, "hdr") && strcmp(a.format, "npy") && strcmp(a.format, "png"))
+		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr, npy or png", a.format);
+	if (!err)
+		err = flag("overwrite", overwrite);
+	a.overwrite = !strcmp(overwrite, "1");
+	if (!err)
+		err = yk_fit_config_failed(&c, apply(&a, path));
 	yk_fit_config_fini(&c);
 	return yk_finish("apply", err ? yk_failed("apply") : YK_DONE);
 }

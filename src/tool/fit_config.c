@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "fit/keys.h"
 #include "yoke-cube.h"
@@ -85,9 +86,16 @@ void yk_fit_config_fini(struct yk_fit_config *c)
 {
 	if (c->root)
 		json_decref(c->root);
-	for (int64_t i = 0; c->name && i < c->samples; i++)
-		free(c->name[i]);
+	for (int64_t i = 0; i < c->samples; i++) {
+		if (c->name)
+			free(c->name[i]);
+		if (c->file)
+			free(c->file[i]);
+	}
 	free(c->name);
+	free(c->file);
+	free(c->item);
+	yk_file_list_fini(&c->read);
 	yoke_dataset_free(c->set);
 	yoke_dataset_free(c->files);
 }
@@ -235,13 +243,22 @@ static const struct yk_fit_key data_keys[] = {
 };
 #undef AT
 
-// "set/cube_1.hdr" -> "cube_1"
-static char *stem(const char *path)
+// "a/set/cube_1.hdr" -> "cube_1", with one folder "set_cube_1"; NULL: no memory.
+static char *name_with(const char *path, int folders)
 {
-	const char *base = strrchr(path, '/'), *dot;
+	const char *base = strrchr(path, '/'), *from, *dot;
 	base = base ? base + 1 : path;
+	from = base;
+	for (; folders && from > path; folders--) {
+		do
+			from--;
+		while (from > path && from[-1] != '/');
+	}
 	dot = strrchr(base, '.');
-	return strndup(base, dot ? (size_t)(dot - base) : strlen(base));
+	char *name = strndup(from, dot && dot > base ? (size_t)(dot - from) : strlen(from));
+	for (char *at = name; at && *at; at++)
+		*at = *at == '/' ? '_' : *at;
+	return name;
 }
 
 static int files(const char *key, const char *pattern, glob_t *to)
@@ -252,34 +269,116 @@ static int files(const char *key, const char *pattern, glob_t *to)
 	return e ? yk_fail(YOKE_EIO, "data: %s: %s cannot be looked for", key, pattern) : 0;
 }
 
-// Of each cube, those of a file with several by their numbers.
-static int name_cubes(struct yk_fit_config *c, const glob_t *path, const char *settings)
+// Adds a cube of a set, and all its data, to what is read.
+static int add_read(struct yk_fit_config *c, const char *path, const char *settings, int64_t *items)
 {
-	int64_t at = 0;
-	c->name = calloc((size_t)yoke_dataset_count(c->set) + 1, sizeof *c->name);
-	for (size_t i = 0; c->name && i < path->gl_pathc; i++) {
-		struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
-		const bool several = (size_t)yoke_dataset_count(c->set) > path->gl_pathc;
-		yoke_cube *cube = several ? yoke_cube_open(path->gl_pathv[i], settings) : NULL;
-		char *name = stem(path->gl_pathv[i]);
-		if (several && !cube)
-			return yk_error_last();
-		if (cube)
-			yoke_cube_info(cube, &info);
-		yoke_cube_free(cube);
-		for (int64_t k = 0; name && k < info.items; k++, at++)
-			if (asprintf(&c->name[at], info.items > 1 ? "%s_%05" PRId64 : "%s", name, k) < 0)
-				c->name[at] = NULL;
-		free(name);
+	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
+	yoke_cube *cube = yoke_cube_open(path, settings);
+	int err = cube ? yoke_cube_info(cube, &info) : yk_error_last();
+	if (!err)
+		err = yk_file_list_add(&c->read, path);
+	if (!err && strcmp(info.data, path))
+		err = yk_file_list_add(&c->read, info.data);
+	if (!err && items && info.variable)
+		yk_log(YOKE_LOG_INFO, "fit", "%s: the array %s", path, info.variable);
+	yoke_cube_free(cube);
+	if (!err && items)
+		*items = info.items;
+	return err;
+}
+
+static int add_all_read(struct yk_fit_config *c, const glob_t *path)
+{
+	int err = 0;
+	for (size_t i = 0; i < path->gl_pathc && !err; i++)
+		err = add_read(c, path->gl_pathv[i], "", NULL);
+	return err;
+}
+
+// Which file each cube is of.
+static int list_cubes(struct yk_fit_config *c, const glob_t *path)
+{
+	const int64_t count = yoke_dataset_count(c->set);
+	c->file = calloc((size_t)count + 1, sizeof *c->file);
+	c->item = calloc((size_t)count + 1, sizeof *c->item);
+	if (!c->file || !c->item)
+		return yk_fail(YOKE_ENOMEM, "no memory");
+	for (size_t i = 0; i < path->gl_pathc; i++) {
+		int64_t items = 1;
+		int err = add_read(c, path->gl_pathv[i], c->settings, &items);
+		if (err)
+			return err;
+		for (int64_t k = 0; k < items && c->samples < count; k++, c->samples++) {
+			c->file[c->samples] = strdup(path->gl_pathv[i]);
+			c->item[c->samples] = items > 1 ? k : -1;
+			if (!c->file[c->samples])
+				return yk_fail(YOKE_ENOMEM, "no memory");
+		}
 	}
-	c->samples = c->name ? at : 0;
-	return c->name && (!at || c->name[at - 1]) ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+	return 0;
+}
+
+struct named {
+	char *name;
+	int64_t sample;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	const int order = strcmp(x->name, y->name);
+	return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+// Gives each cube a name of its own: that of its file, with as many folders before it as it takes; behind that, where files differ in
+// their suffixes alone, a number.
+static int name_cubes(struct yk_fit_config *c)
+{
+	enum { FOLDERS = 64 };
+	const size_t n = (size_t)c->samples;
+	struct named *order = calloc(n + 1, sizeof *order);
+	int *folders = calloc(n + 1, sizeof *folders), err = 0;
+	bool again = true;
+	int rounds = 0;
+	c->name = calloc(n + 1, sizeof *c->name);
+	if (!order || !folders || !c->name)
+		err = yk_fail(YOKE_ENOMEM, "no memory");
+	while (again && !err) {
+		again = false;
+		if (rounds++ > 3 * FOLDERS)
+			err = yk_fail(YOKE_EINVAL, "data: cubes: results of %s and others would have one name", c->file[0]);
+		for (size_t i = 0; i < n && !err; i++) {
+			char *name = name_with(c->file[i], folders[i]);
+			free(c->name[i]);
+			c->name[i] = NULL;
+			if (!name || (folders[i] > FOLDERS ? asprintf(&c->name[i], "%s_%d", name, folders[i] - FOLDERS + 1) :
+				      c->item[i] >= 0	   ? asprintf(&c->name[i], "%s_%05" PRId64, name, c->item[i]) :
+							     asprintf(&c->name[i], "%s", name)) < 0)
+				err = yk_fail(YOKE_ENOMEM, "no memory");
+			free(name);
+			order[i] = (struct named){ c->name[i], (int64_t)i };
+		}
+		if (!err)
+			qsort(order, n, sizeof *order, by_name);
+		for (size_t from = 0, to; from < n && !err; from = to) {
+			for (to = from + 1; to < n && !strcmp(order[to].name, order[from].name); to++)
+				;
+			for (size_t i = from; to > from + 1 && i < to; i++) {
+				int *depth = &folders[order[i].sample];
+				*depth = *depth < FOLDERS ? *depth + 1 : FOLDERS + 1 + (int)(i - from);
+				again = true;
+			}
+		}
+	}
+	free(order);
+	free(folders);
+	return err;
 }
 
 static int open_cubes(struct yk_fit_config *c, const struct data_keys *k)
 {
 	glob_t path = { 0 }, label = { 0 }, mask = { 0 };
-	char settings[1400], cube[1300];
+	char settings[1420];
 	int err = files("cubes", k->cubes, &path);
 	if (!err && (err = files("labels", k->labels, &label)) == 0)
 		err = files("masks", k->masks, &mask);
@@ -287,14 +386,18 @@ static int open_cubes(struct yk_fit_config *c, const struct data_keys *k)
 		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu labels", path.gl_pathc, label.gl_pathc);
 	if (!err && *k->masks && mask.gl_pathc != path.gl_pathc)
 		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu masks", path.gl_pathc, mask.gl_pathc);
-	snprintf(cube, sizeof cube, *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
-	snprintf(settings, sizeof settings, "%s nonfinite=%s", cube, k->nonfinite ? "skip" : "error");
+	snprintf(c->settings, sizeof c->settings, *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
+	snprintf(settings, sizeof settings, "%s nonfinite=%s", c->settings, k->nonfinite ? "skip" : "error");
 	if (!err) {
 		const struct yoke_cube_files o = { .size = sizeof o, .n = (int)path.gl_pathc, .path = (const char *const *)path.gl_pathv,
 						   .label = *k->labels ? (const char *const *)label.gl_pathv : NULL,
 						   .mask = *k->masks ? (const char *const *)mask.gl_pathv : NULL, .settings = settings };
 		c->set = yoke_dataset_cube_files(&o);
-		err = c->set ? name_cubes(c, &path, cube) : yk_error_last();
+		err = c->set ? list_cubes(c, &path) : yk_error_last();
+		if (!err && (err = add_all_read(c, &label)) == 0)
+			err = add_all_read(c, &mask);
+		if (!err)
+			err = name_cubes(c);
 	}
 	globfree(&path);
 	globfree(&label);

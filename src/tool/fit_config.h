@@ -4,13 +4,18 @@
 #define YK_TOOL_FIT_CONFIG_H
 
 #include "base/json.h"
+#include "tool/fit_out.h"
 #include "yoke-pipeline.h"
 
 struct yk_fit_config {
 	const char *path;  // of the file
 	json_t *root;      // all of it, as it is in force; without "data" it is the pipeline's
-	char **name;       // [samples]: of each cube's file, without folder and suffix
+	char **name;       // [samples]: of each cube's file, without suffix, and as many folders before it as make it unique
+	char **file;       // [samples]: of each cube, the file; NULL: they are drawn
+	int64_t *item;     // [samples]: which of its file's cubes it is
 	int64_t samples;
+	char settings[1400]; // of yoke_cube_open, for those files
+	struct yk_file_list read; // all files that are read
 	yoke_dataset *set; // of all samples
 	yoke_dataset *files; // what is cached in it; NULL: nothing is
 	char loader[200];  // settings of loaders

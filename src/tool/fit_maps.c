@@ -1,91 +1,297 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of nodes for cubes: ENVI and .npy with all channels, PNG of one, from its least to its greatest.
+// Results of nodes for cubes: ENVI and .npy with all channels, PNG of one channel.  Results are computed and written some lines at a
+// time; where the value chosen for pixels without a result turns out to be the result of another pixel, with the next such value again.
 #include "config.h"
 
 #include "tool/fit_maps.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "data/cube.h"
+#include "fit/node.h"
 #include "formats/image.h"
-#include "yoke-cube.h"
 
-static int write_png(const char *path, const int64_t dims[3], const float *x)
+enum { PATH = 4096, LIST = 600, BLOCK = 1 << 20 }; // BLOCK: numbers of the cube whose results are computed at a time
+
+// ---- which files ----
+
+static const char *name_of(const yoke_pipeline *p, const char *node)
 {
-	const int64_t n = dims[0] * dims[1];
+	return *node ? node : p->node[p->last].name;
+}
+
+static int stem_of(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample, const char *folder, const char *node,
+		   char to[PATH])
+{
+	const int n = snprintf(to, PATH, "%s/%s_%s", folder, c->name[sample], name_of(p, node));
+	return n < PATH - 8 ? 0 : yk_fail(YOKE_EINVAL, "out: the path %.200s.. is too long", to);
+}
+
+int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample, const char *folder, const char *nodes,
+		      const char *formats, struct yk_file_list *to)
+{
+	char list[LIST], *rest = list, *node, stem[PATH], path[PATH + 8];
+	int err = 0, at;
+	snprintf(list, sizeof list, "%s", nodes);
+	while (!err && (node = strsep(&rest, ","))) {
+		char types[100], *others = types, *format;
+		if (*node && (err = yk_node_find(p, node, false, "apply", &at)) < 0)
+			break;
+		err = stem_of(c, p, sample, folder, node, stem);
+		snprintf(types, sizeof types, "%s", formats);
+		while (!err && (format = strsep(&others, ","))) {
+			snprintf(path, sizeof path, "%s.%s", stem, format);
+			err = yk_file_list_add(to, path);
+			snprintf(path, sizeof path, "%s.img", stem);
+			if (!err && !strcmp(format, "hdr"))
+				err = yk_file_list_add(to, path);
+		}
+	}
+	return err;
+}
+
+// ---- a cube ----
+
+// A cube's numbers, and what its header says of it.
+struct scene {
+	void *field[3]; // x, weight, label
+	int64_t lines, samples, bands;
+	int64_t ignored; // pixels of weight 0
+	yoke_cube *file; // NULL: drawn
+	struct yoke_cube_info info;
+};
+
+static void close_scene(struct scene *s)
+{
+	for (int k = 0; k < 3; k++)
+		free(s->field[k]);
+	yoke_cube_free(s->file);
+}
+
+static int open_scene(const struct yk_fit_config *c, int64_t sample, struct scene *s)
+{
+	struct yoke_field f[3] = { { .size = sizeof *f } };
+	int64_t dims[3][YOKE_MAX_RANK];
+	const int n = yoke_dataset_fields(c->set, 3, f);
+	*s = (struct scene){ .info = { .size = sizeof s->info, .ignore = NAN } };
+	for (int k = 0; k < n; k++) {
+		size_t bytes = yoke_dtype_size(f[k].dtype);
+		for (int d = 0; d < f[k].rank; d++) {
+			dims[k][d] = f[k].dims[d];
+			bytes *= (size_t)f[k].dims[d];
+		}
+		if (!(s->field[k] = malloc(bytes)))
+			return yk_fail(YOKE_ENOMEM, "no memory for a cube");
+	}
+	int err = yoke_dataset_read(c->set, sample, 0, 0, sample, s->field, dims);
+	if (err)
+		return err;
+	s->lines = dims[0][0];
+	s->samples = dims[0][1];
+	s->bands = dims[0][2];
+	for (int64_t i = 0; i < s->lines * s->samples; i++)
+		s->ignored += ((const float *)s->field[1])[i] == 0;
+	if (!c->file)
+		return 0;
+	s->file = yoke_cube_open(c->file[sample], c->settings);
+	return s->file ? yoke_cube_info(s->file, &s->info) : yk_error_last();
+}
+
+// ---- a result ----
+
+enum { FORMATS = 3 };
+
+// Of a node, in several formats at once.
+struct result {
+	const struct scene *scene;
+	yoke_pipeline *p;
+	const char *node, *stem; // node "": the last
+	int64_t channels;
+	int formats;
+	char format[FORMATS][8];
+	struct yk_cube_writer writer[FORMATS];
+	bool open[FORMATS];
+	float *score;  // of all pixels, for a picture; NULL: there is none
+	float fill;    // what pixels without a result hold; NaN: there are none
+	bool declared; // fill is the ignore value of the cube's own header
+	bool clash;    // another pixel has it
+};
+
+static void path_of(const struct result *r, int format, char to[PATH + 8])
+{
+	snprintf(to, PATH + 8, "%s.%s", r->stem, r->format[format]);
+}
+
+static bool picture(const struct result *r, int format)
+{
+	return !strcmp(r->format[format], "png");
+}
+
+static int begin_files(struct result *r)
+{
+	const struct yoke_cube_info *from = &r->scene->info;
+	const int node = *r->node ? yk_node_named(r->p, r->node) : r->p->last;
+	const struct yoke_cube_info i = { .size = sizeof i, .lines = r->scene->lines, .samples = r->scene->samples, .bands = r->channels,
+					  .type = "f32", .interleave = "bip", .scale = 1, .ignore = (double)r->fill,
+					  .wavelength = yk_node_keeps_bands(r->p, node) ? from->wavelength : NULL, .units = from->units,
+					  .scene = from->scene };
+	char path[PATH + 8];
+	int err = 0;
+	for (int k = 0; k < r->formats && !err; k++) {
+		path_of(r, k, path);
+		if (picture(r, k) && r->channels != 1)
+			err = yk_fail(YOKE_EINVAL, "%s: a picture is of one channel, the node has %lld", path, (long long)r->channels);
+		else if (picture(r, k))
+			r->score = malloc((size_t)(r->scene->lines * r->scene->samples + 1) * sizeof *r->score);
+		else if ((err = yk_cube_begin(&r->writer[k], path, &i)) == 0)
+			r->open[k] = true;
+		if (!err && picture(r, k) && !r->score)
+			err = yk_fail(YOKE_ENOMEM, "%s: no memory for a picture", path);
+	}
+	return err;
+}
+
+// Puts a value where the weight is 0.
+static void fill_in(const struct result *r, const float *weight, int64_t pixels, float value, float *y)
+{
+	for (int64_t i = 0; i < pixels; i++)
+		for (int64_t k = 0; weight[i] == 0 && k < r->channels; k++)
+			y[i * r->channels + k] = value;
+}
+
+static int add_lines(struct result *r, int64_t first, int64_t lines, float *y)
+{
+	const int64_t at = first * r->scene->samples, pixels = lines * r->scene->samples;
+	const float *weight = (const float *)r->scene->field[1] + at;
+	int err = 0;
+	for (int64_t i = 0; i < pixels && !r->clash; i++)
+		for (int64_t k = 0; weight[i] != 0 && k < r->channels; k++)
+			r->clash |= y[i * r->channels + k] == r->fill;
+	for (int k = 0; k < r->formats && !err && !r->clash; k++) {
+		const bool none = picture(r, k) || (r->writer[k].npy && !r->declared);
+		fill_in(r, weight, pixels, none ? NAN : r->fill, y);
+		if (picture(r, k))
+			memcpy(r->score + at, y, (size_t)pixels * sizeof *y);
+		else
+			err = yk_cube_add(&r->writer[k], y, lines);
+	}
+	return err;
+}
+
+// The results of some lines, in use.
+static int compute(struct result *r, int64_t first, int64_t lines, float *y)
+{
+	const struct scene *c = r->scene;
+	const int64_t dims[3] = { lines, c->samples, c->bands };
+	yoke_scope *s = yoke_scope_begin("apply");
+	yoke_tensor *t = yoke_pipeline_apply(r->p, *r->node ? r->node : NULL,
+					     yoke_from(yoke_f32, 3, dims, (const float *)c->field[0] + first * c->samples * c->bands));
+	int err = t ? yoke_read(t, y, (size_t)(lines * c->samples * r->channels) * sizeof *y) : yk_error_last();
+	yoke_scope_end(s);
+	return err;
+}
+
+static int write_picture(const struct result *r, const char *path)
+{
+	const int64_t n = r->scene->lines * r->scene->samples;
 	float low = INFINITY, high = -INFINITY;
-	if (dims[2] != 1)
-		return yk_fail(YOKE_EINVAL, "%s: a picture is of one channel, the node has %lld", path, (long long)dims[2]);
 	unsigned char *grey = malloc((size_t)n + 1);
 	if (!grey)
 		return yk_fail(YOKE_ENOMEM, "no memory for a picture");
 	for (int64_t i = 0; i < n; i++)
-		if (isfinite(x[i])) {
-			low = fminf(low, x[i]);
-			high = fmaxf(high, x[i]);
+		if (isfinite(r->score[i])) {
+			low = fminf(low, r->score[i]);
+			high = fmaxf(high, r->score[i]);
 		}
 	for (int64_t i = 0; i < n; i++)
-		grey[i] = !isfinite(x[i]) || !(high > low) ? 0 : (unsigned char)lrintf((x[i] - low) / (high - low) * 255);
-	int err = yk_png_write(path, (int)dims[1], (int)dims[0], grey);
+		grey[i] = !isfinite(r->score[i]) || !(high > low) ? 0 : (unsigned char)lrintf((r->score[i] - low) / (high - low) * 255);
+	int err = yk_png_write(path, (int)r->scene->samples, (int)r->scene->lines, grey);
 	free(grey);
 	return err;
 }
 
-static int write_as(const char *path, const char *format, const int64_t dims[3], const float *x)
+static int end_files(struct result *r, int (*made)(void *arg, const char *path), void *arg)
 {
-	const struct yoke_cube_info i = { .size = sizeof i, .lines = dims[0], .samples = dims[1], .bands = dims[2], .type = "f32",
-					  .interleave = "bip", .scale = 1, .ignore = NAN };
-	return strcmp(format, "png") ? yoke_cube_write(path, &i, x) : write_png(path, dims, x);
-}
-
-static int write_node(yoke_pipeline *p, const char *node, yoke_tensor *x, const char *stem, const char *formats,
-		      int (*made)(void *arg, const char *path), void *arg)
-{
-	yoke_tensor *y = yoke_pipeline_apply(p, *node ? node : NULL, x);
-	const int64_t n = y ? yoke_count(y) : 0, dims[3] = { y ? yoke_dim(y, 0) : 0, y ? yoke_dim(y, 1) : 0, y ? yoke_dim(y, 2) : 0 };
-	float *to = malloc(((size_t)n + 1) * sizeof *to);
-	char path[4600], list[100], *rest = list, *format;
-	int err = !y ? yk_error_last() : to ? yoke_read(y, to, (size_t)n * sizeof *to) : yk_fail(YOKE_ENOMEM, "no memory for a result");
-	snprintf(list, sizeof list, "%s", formats);
-	while (!err && (format = strsep(&rest, ","))) {
-		snprintf(path, sizeof path, "%s%s%s.%s", stem, *node ? "_" : "", node, format);
-		err = write_as(path, format, dims, to);
+	char path[PATH + 8];
+	int err = 0;
+	for (int k = 0; k < r->formats && !err; k++) {
+		path_of(r, k, path);
+		r->open[k] = false;
+		err = picture(r, k) ? write_picture(r, path) : yk_cube_commit(&r->writer[k]);
 		if (!err && made)
 			err = made(arg, path);
 	}
-	free(to);
 	return err;
+}
+
+// Computes and writes all lines; a clash leaves no file.
+static int write_once(struct result *r, float *y, int64_t block, int (*made)(void *arg, const char *path), void *arg)
+{
+	int err = begin_files(r);
+	r->clash = false;
+	for (int64_t first = 0; first < r->scene->lines && !err && !r->clash; first += block) {
+		const int64_t lines = first + block < r->scene->lines ? block : r->scene->lines - first;
+		err = compute(r, first, lines, y);
+		if (!err)
+			err = add_lines(r, first, lines, y);
+	}
+	if (!err && !r->clash)
+		err = end_files(r, made, arg);
+	for (int k = 0; k < r->formats; k++) {
+		if (r->open[k])
+			yk_cube_abort(&r->writer[k]);
+		r->open[k] = false;
+	}
+	free(r->score);
+	r->score = NULL;
+	return err;
+}
+
+static int write_node(struct result *r, int (*made)(void *arg, const char *path), void *arg)
+{
+	const struct scene *c = r->scene;
+	const int node = *r->node ? yk_node_named(r->p, r->node) : r->p->last;
+	const float own = (float)c->info.ignore, value[] = { own, -9999, -FLT_MAX };
+	int err = yk_pipeline_shape(r->p, c->bands);
+	if (err)
+		return err;
+	r->channels = r->p->node[node].channels;
+	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels), block = line > BLOCK ? 1 : BLOCK / line;
+	float *y = malloc((size_t)(block * c->samples * r->channels) * sizeof *y);
+	err = y ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a result");
+	r->clash = true;
+	for (size_t i = isfinite(own) ? 0 : 1; i < sizeof value / sizeof *value && !err && r->clash; i++) {
+		r->fill = c->ignored ? value[i] : NAN;
+		r->declared = !i;
+		err = write_once(r, y, block, made, arg);
+	}
+	free(y);
+	return !err && r->clash ? yk_fail(YOKE_ERANGE, "%s: results hold every value that could say a pixel has none", r->stem) : err;
 }
 
 int yk_fit_maps(const struct yk_fit_config *c, yoke_pipeline *p, int64_t sample, const char *folder, const char *nodes,
 		const char *formats, int (*made)(void *arg, const char *path), void *arg)
 {
-	struct yoke_field f[3] = { { .size = sizeof *f } };
-	const int n = yoke_dataset_fields(c->set, 3, f);
-	void *to[3] = { NULL };
-	char stem[4096], list[600];
-	int err = 0;
-	for (int k = 0; k < n; k++) {
-		size_t bytes = yoke_dtype_size(f[k].dtype);
-		for (int d = 0; d < f[k].rank; d++)
-			bytes *= (size_t)f[k].dims[d];
-		if (!(to[k] = malloc(bytes)))
-			err = yk_fail(YOKE_ENOMEM, "no memory for a cube");
-	}
-	if (!err)
-		err = yoke_dataset_read(c->set, sample, 0, 0, sample, to, NULL);
+	char list[LIST], types[100], *rest = types, *format, stem[PATH], *node;
+	struct scene s;
+	struct result r = { .scene = &s, .p = p, .stem = stem };
+	snprintf(types, sizeof types, "%s", formats);
+	while (r.formats < FORMATS && (format = strsep(&rest, ",")))
+		snprintf(r.format[r.formats++], sizeof *r.format, "%s", format);
+	int err = open_scene(c, sample, &s);
 	snprintf(list, sizeof list, "%s", nodes);
-	snprintf(stem, sizeof stem, "%.3000s/%.400s", folder, c->name[sample]);
-	char *rest = list, *node;
-	yoke_scope *s = yoke_scope_begin("apply");
-	yoke_tensor *x = err ? NULL : yoke_from(yoke_f32, 3, f[0].dims, to[0]);
-	while (!err && (node = strsep(&rest, ",")))
-		err = write_node(p, node, x, stem, formats, made, arg);
-	yoke_scope_end(s);
-	for (int k = 0; k < n; k++)
-		free(to[k]);
+	rest = list;
+	while (!err && (node = strsep(&rest, ","))) {
+		r.node = node;
+		err = stem_of(c, p, sample, folder, node, stem);
+		if (!err)
+			err = write_node(&r, made, arg);
+	}
+	close_scene(&s);
 	return err;
 }

@@ -25,6 +25,8 @@ yoke_SOURCES = \
 	src/tool/fit_config.h \
 	src/tool/fit_maps.c \
 	src/tool/fit_maps.h \
+	src/tool/fit_out.c \
+	src/tool/fit_out.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \

@@ -48,17 +48,19 @@
 	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
 	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
 	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
-	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
-	"                    seed=42\n"
+	"  make FOLDER       drawn cubes with anomalies and their labels: count=200 lines=128 samples=128 bands=50\n" \
+	"                    seed=42 overwrite=0\n"
 #define FIT_MORE \
 	"FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n" \
 	"cache), and a pipeline as in\n" \
 	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
 	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n" \
-	"resume=1 goes on with a run with trainer.enable_checkpointing=true.\n"
+	"A folder with a run is refused, unless resume=1, which goes on with a run with\n" \
+	"trainer.enable_checkpointing=true, or overwrite=1, which replaces it.\n"
 #define APPLY_MORE \
 	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
-	"format=npy or png as those, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
+	"format=npy or png as those, named CUBE_NODE.  Files that exist are kept, unless overwrite=1; those that are read\n" \
+	"are never replaced.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
