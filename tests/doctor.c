@@ -51,6 +51,54 @@ static void found(const char *vendors, const char *path, enum yk_icd_state state
 	yk_icds_free(&icds);
 }
 
+// Files that are no plain line: what is left of the name, and whether the loader can use or would wait for the file.
+static void flaws(void)
+{
+	static const struct { const char *text, *library; bool flaw; } cases[] = {
+		{ "liba.so\n", "liba.so", false },
+		{ "liba.so", "liba.so", false },
+		{ "liba.so\n\nmore\r\n", "liba.so", false },
+		{ "liba.so\r\n", "liba.so", true },
+		{ "liba.so \n", "liba.so", true },
+		{ "liba.so\t", "liba.so", true },
+		{ "\xef\xbb\xbfliba.so\n", "liba.so", true },
+		{ "\xef\xbb\xbfliba.so\r\n", "liba.so", true },
+		{ "\xff\xfel", "", true },
+		{ "\xfe\xff", "", true },
+		{ "\r\n", "", false },
+		{ "\n", "", false },
+	};
+	static const struct { const char *name; bool blocks; } others[] = {
+		{ "fifo.icd", true }, { "folder.icd", false }, { "off.icd", false }, { "terminal.icd", true },
+	};
+	struct yk_icds icds;
+
+	mkdir(in("odd"), 0755);
+	unsetenv("OPENCL_VENDOR_PATH");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		file("odd/a.icd", cases[i].text, 0644);
+		setenv("OCL_ICD_VENDORS", in("odd"), 1);
+		yk_icds_find(&icds);
+		ok(icds.n == 1 && !strcmp(icds.at[0].library, cases[i].library) &&
+			   !icds.at[0].flaw == !cases[i].flaw && !icds.at[0].blocks && !icds.at[0].error,
+		   "text %zu of an .icd file: '%s' (want '%s'), %s", i, icds.n ? icds.at[0].library : "none",
+		   cases[i].library, icds.n && icds.at[0].flaw ? icds.at[0].flaw : "usable");
+		yk_icds_free(&icds);
+	}
+	unlink(in("odd/a.icd"));
+	mkdir(in("odd/folder.icd"), 0755);
+	if (mkfifo(in("odd/fifo.icd"), 0644) || symlink("/dev/null", in("odd/off.icd")) ||
+	    symlink("/dev/ptmx", in("odd/terminal.icd")))
+		diag("no files");
+	yk_icds_find(&icds);
+	ok(icds.n == 4, "%zu files that are none (4)", icds.n);
+	for (size_t i = 0; i < icds.n && i < 4; i++)
+		ok(strstr(icds.at[i].file, others[i].name) && icds.at[i].flaw && !*icds.at[i].library &&
+			   icds.at[i].blocks == others[i].blocks,
+		   "%s: %s", others[i].name, icds.at[i].blocks ? "a loader would wait" : "passed over");
+	yk_icds_free(&icds);
+}
+
 static void folders(void)
 {
 	mkdir(in("two"), 0755);
@@ -181,6 +229,7 @@ int main(void)
 	if (!mkdtemp(made) || !realpath(made, top))
 		return skip_all("no folder for temporary files");
 	folders();
+	flaws();
 	fflush(stdout);
 	if (geteuid() == 0) { // who may open everything
 		char as[1024] = "/tmp/yoke-doctor-XXXXXX"; // of a path that others can reach

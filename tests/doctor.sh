@@ -7,6 +7,12 @@ set -u
 fake=$PWD/tests/icd/.libs/fake_icd.so
 [ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
+# under PREFIX: where configure places libraries and helpers
+placed()
+{
+	sed -n "s,^$1 = \${[a-z_]*prefix}/,,p" Makefile 2>/dev/null
+}
+libdir=$(placed libdir) libexecdir=$(placed libexecdir) fault=${YOKE_TEST_MODULES##*:}/yoke_fault.so
 cd "${TMPDIR:-/tmp}" || exit 99
 umask 022
 mkdir plugins none
@@ -81,6 +87,30 @@ says "^  OpenCL has no loader, libOpenCL.so.1: install it"
 doctor 0 YOKE_PLUGIN_PROBE=0
 says "^  loader   not tried: YOKE_PLUGIN_PROBE=0$"
 
+# an installation that was moved as a whole, and one that lost its helper
+if [ -n "$libdir" ] && [ -n "$libexecdir" ] && [ -e "$fault" ]; then
+	mkdir -p moved/bin "moved/$libdir/yoke" "moved/$libexecdir/yoke"
+	cp "$yoke" moved/bin/yoke && cp "$YOKE_PLUGIN_PROBE" "moved/$libexecdir/yoke/" && cp "$fault" "moved/$libdir/yoke/"
+	built=$yoke helper=$YOKE_PLUGIN_PROBE path=$YOKE_PLUGIN_PATH
+	yoke=$PWD/moved/bin/yoke
+	unset YOKE_PLUGIN_PROBE YOKE_PLUGIN_PATH
+	doctor 0 YOKE_BACKEND=fault,cpu
+	says "^  found  $PWD/moved/$libexecdir/yoke/yoke-probe\$"
+	says "^  $PWD/moved/$libdir/yoke/yoke_fault.so  *loaded\$"
+	verdict "  and no warning" "$(cat err)"
+	rm "moved/$libexecdir/yoke/yoke-probe"
+	doctor 0 YOKE_BACKEND=fault,cpu
+	says "^  missing: helper .*/yoke-probe: No such file"
+	says "^  plugins are loaded without a trial.*yoke-probe"
+	"$yoke" info >out 2>&1
+	says "warn: plugin: $PWD/moved/$libdir/yoke/yoke_fault.so: tried in this process: helper .*/yoke-probe: No such file"
+	yoke=$built
+	export YOKE_PLUGIN_PROBE="$helper" YOKE_PLUGIN_PATH="$path"
+else
+	count=$((count + 1))
+	echo "ok $count - a moved installation # SKIP no Makefile, or no fault backend"
+fi
+
 # what was asked for
 doctor 1 YOKE_BACKEND=nothing
 says "backend 'nothing' cannot be used: there is no such backend"
@@ -151,7 +181,7 @@ YOKE_BACKEND=nothing "$yoke" doctor --json >out 2>err
 status=$?
 verdict "--json: exit 1, nothing but JSON" "$([ $status -eq 1 ] && [ "$(sed -n 1p out)" = '{' ] ||
 	cat out err)"
-for key in versions asked choice devices backends folders plugins opencl threads caches tuning problems advice; do
+for key in versions asked choice devices backends folders plugins helper opencl threads caches tuning problems advice; do
 	verdict "  $key" "$(grep -q "^  \"$key\": [{[]" out || cat out)"
 done
 echo "1..$count"

@@ -87,6 +87,40 @@ verdict "YOKE_BACKEND=cpu meets no driver" "$(grep -n 'died\|opencl' out)"
 cp "$fake" vendors/libfake_abort.so.new && mv vendors/libfake_abort.so.new vendors/libfake_abort.so
 "$yoke" info >out 2>&1
 says 'a driver of that name that was installed anew' 'died of SIGABRT when it was tried; left alone'
+driver moody
+export YOKE_TEST_MOOD=1
+"$yoke" info >out 2>&1
+says moody 'died of SIGABRT when it was tried; left alone for [1-9][0-9]* minutes'
+unset YOKE_TEST_MOOD
+"$yoke" info >out 2>&1
+says 'a driver that behaves again is left alone for some time' 'died of SIGABRT when it was tried before'
+"$yoke" doctor >out 2>&1
+verdict 'yoke doctor tries it again' "$(grep 'died of' out)"
+"$yoke" info >out 2>&1
+verdict '  and yoke info agrees from then on' "$(grep 'warn: plugin' out)"
+YOKE_TEST_MOOD=1 "$yoke" info >out 2>&1
+verdict 'a driver that was good and aborts costs its backend only' "$([ $? -eq 0 ] &&
+	grep -q 'died of SIGABRT when it was tried; left alone' out && grep -q '^  chosen: cpu:0$' out || cat out)"
+
+driver good
+mkfifo vendors/wait.icd
+for command in info doctor; do
+	timeout 600 "$yoke" $command >out 2>&1
+	verdict "$command does not wait for an .icd file that is a FIFO" "$([ $? -eq 0 ] &&
+		grep -q "vendors/wait.icd is no regular file" out || cat out)"
+done
+rm vendors/wait.icd
+for flaw in 's/$/\r/' 's/^/\xef\xbb\xbf/' 's/$/ /'; do
+	driver good
+	sed -i "$flaw" vendors/fake.icd
+	"$yoke" doctor >out 2>&1
+	says "an .icd file with $flaw" "driver   fails  $PWD/vendors/fake.icd  $PWD/vendors/libfake_good.so: the file .* as part of the library's name"
+done
+driver good
+ln -s /dev/null vendors/off.icd # as people switch drivers off
+"$yoke" info >out 2>&1
+verdict 'an .icd file that is a link to /dev/null is passed over' "$(grep 'warn: plugin' out)"
+
 driver twins
 "$yoke" info >out 2>&1
 says 'another driver' '^  chosen: opencl:0$'

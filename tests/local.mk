@@ -419,6 +419,7 @@ check_LTLIBRARIES += $(bad_modules)
 
 bad_modules = \
 	tests/bad/bad_absurd.la \
+	tests/bad/bad_ambush.la \
 	tests/bad/bad_constructor.la \
 	tests/bad/bad_crowd.la \
 	tests/bad/bad_good.la \
@@ -433,6 +434,7 @@ bad_modules = \
 	tests/bad/bad_vandal.la
 
 tests_bad_bad_absurd_la_SOURCES = tests/bad/absurd.c tests/bad/bad.h
+tests_bad_bad_ambush_la_SOURCES = tests/bad/ambush.c tests/bad/bad.h
 tests_bad_bad_good_la_SOURCES = tests/bad/good.c tests/bad/bad.h
 tests_bad_bad_newer_la_SOURCES = tests/bad/newer.c tests/bad/bad.h
 tests_bad_bad_nodevices_la_SOURCES = tests/bad/nodevices.c tests/bad/bad.h
@@ -446,6 +448,7 @@ tests_bad_bad_larger_la_SOURCES = tests/bad/larger.c tests/bad/bad.h
 tests_bad_bad_tableless_la_SOURCES = tests/bad/tableless.c
 tests_bad_bad_vandal_la_SOURCES = tests/bad/vandal.c tests/bad/bad.h
 tests_bad_bad_absurd_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_ambush_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_good_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_newer_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_nodevices_la_LDFLAGS = $(check_module_ldflags)

@@ -6,13 +6,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "device/device.h"
+#include "device/guard.h"
 #include "device/pool.h"
+#include "device/verdict.h"
 #include "tap.h"
 
 // Where the modules of tests/bad are, as bad_NAME.so.
@@ -104,6 +109,16 @@ static void install(const char *module, const char *to, const char *as)
 	free(data);
 }
 
+static bool hides_sys; // the next runs find an empty file system at /sys
+static rlim_t files;   // and may open so many files; 0: as many as this process
+
+// False: only root may do that.
+static bool hide_sys(void)
+{
+	return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", "/sys", "tmpfs", 0, NULL) == 0;
+}
+
 // Runs this program with a path and a list.
 static void run(const char *path, const char *backend, const char *log)
 {
@@ -121,6 +136,10 @@ static void run(const char *path, const char *backend, const char *log)
 		setenv("YOKE_BACKEND", backend, 1);
 		setenv("YOKE_LOG", log, 1);
 		unsetenv("YOKE_DEVICE");
+		if (hides_sys && !hide_sys())
+			_exit(126);
+		if (files)
+			setrlimit(RLIMIT_NOFILE, &(struct rlimit){ files, files });
 		execl(self, self, "child", "", (char *)NULL);
 		_exit(127);
 	}
@@ -413,12 +432,125 @@ static void tried(void)
 
 	setenv("YOKE_PLUGIN_PROBE", "/nowhere/yoke-probe", 1);
 	run(in("deadly", ""), "fault", "debug");
-	ok(has("chosen: fault:0") && has("tried in this process: ") && !count(" warn: "),
-	   "without the helper it is tried in this process");
+	ok(has("chosen: fault:0") && count(" warn: ") == 1 && has("tried in this process: YOKE_PLUGIN_PROBE=/nowhere/yoke-probe: "),
+	   "without the helper it is tried in this process, with a warning");
+	setenv("YOKE_PLUGIN_PROBE", "0", 1);
+	run(in("deadly", ""), "fault", "warn");
+	ok(has("chosen: fault:0") && !count(" warn: "), "where that was asked for, without one");
 	setenv("YOKE_PLUGIN_PROBE", "/bin/false", 1);
 	run(in("deadly", ""), "good", "warn");
 	ok(has("ended the process with status 1 when it was tried"), "another program is no helper");
 	setenv("YOKE_PLUGIN_PROBE", kept, 1);
+}
+
+// ---- what a verdict is remembered with ----
+
+// Runs the plugins of the folder "kept"; was one tried in a child?
+static bool tries(const char *list)
+{
+	run(in("kept", ""), list, "debug");
+	return count(" tried by ");
+}
+
+static void remembered(void)
+{
+	char library[PATH_MAX];
+	struct stat st;
+
+	if (!getenv("YOKE_PLUGIN_PROBE")) {
+		skip("what a verdict depends on", "YOKE_PLUGIN_PROBE is not set");
+		return;
+	}
+	folder("kept");
+	install("good", "kept", "good");
+	ok(tries("good") && !tries("good"), "a plugin is tried once");
+	setenv("SOME_DRIVERS_MODE", "7", 1);
+	ok(tries("good") && !tries("good"), "and again with another variable of whatever name");
+	unsetenv("SOME_DRIVERS_MODE");
+	setenv("COLUMNS", "133", 1);
+	ok(!tries("good"), "not with one of the terminal");
+	unsetenv("COLUMNS");
+	files = 200;
+	ok(tries("good") && !tries("good"), "with another limit of the process");
+	files = 0;
+	hides_sys = true;
+	run(in("kept", ""), "good", "debug");
+	if (*output)
+		ok(count(" tried by ") == 1, "with another /sys");
+	else
+		skip("another /sys", "only root may mount");
+	hides_sys = false;
+	ok(!tries("good"), "what was found out before all that counts still");
+
+	// a library that a plugin loads by itself is in no list that could be looked at beforehand
+	install("ambush", "kept", "ambush");
+	snprintf(library, sizeof library, "%s", in("kept", "libdependency.so"));
+	install("nodevices", "kept", "other");
+	rename(in("kept", "yoke_other.so"), library);
+	setenv("YOKE_TEST_LIBRARY", library, 1);
+	ok(tries("ambush") && !tries("ambush"), "a plugin with a library of its own is tried once");
+	stat(library, &st);
+	utimensat(AT_FDCWD, library, (struct timespec[]){ { 1000000000, 0 }, { 1000000000, 0 } }, 0);
+	ok(tries("ambush") && !tries("ambush"), "and again when that library has changed");
+	unsetenv("YOKE_TEST_LIBRARY");
+}
+
+// Failures have their time; the clock is an argument.
+static void patience(void)
+{
+	const struct { int64_t cost_ms, seconds; } cases[] = { { 0, 300 }, { 3000, 300 }, { 20000, 2000 }, { 90000, 3600 } };
+	struct yk_verdict v = { .outcome = "", .tried = 1000000 }, got = { .outcome = "none" };
+	const int64_t year = 365 * 86400;
+
+	yk_verdict_keep("a", 1, &v, "");
+	ok(yk_verdict_recall("a", 1, v.tried + year, &got) && !*got.outcome && got.tried == v.tried,
+	   "a success counts for as long as nothing changes");
+	ok(!yk_verdict_recall("b", 1, v.tried, &got), "another key has no verdict");
+	snprintf(v.outcome, sizeof v.outcome, "died of SIGABRT");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		v.cost_ms = cases[i].cost_ms;
+		yk_verdict_keep("a", 1, &v, "");
+		const bool kept = yk_verdict_recall("a", 1, v.tried + cases[i].seconds - 1, &got);
+		ok(kept && !strcmp(got.outcome, v.outcome) && got.cost_ms == v.cost_ms &&
+			   !yk_verdict_recall("a", 1, v.tried + cases[i].seconds, &got),
+		   "a failure that took %lld ms counts for %lld s", (long long)v.cost_ms, (long long)cases[i].seconds);
+	}
+	ok(!yk_verdict_recall("a", 1, v.tried - 1, &got), "not when the clock was set back");
+	yk_verdict_keep("a", 1, &v, "/nowhere/lib.so\n");
+	ok(yk_verdict_recall("a", 1, v.tried, &got), "a library that is not there still is not there");
+}
+
+// A plugin that a child survived and this process does not.
+static void ambushed(void)
+{
+	static const struct { const char *how, *want; } cases[] = {
+		{ "abort", "died of SIGABRT" }, { "segv", "died of SIGSEGV" }, { "exit", "ended the process" },
+		{ "hang", "gave no answer within 40 s" }, { "info", "died of SIGABRT" },
+	};
+	char line[PATH_MAX + 200];
+
+	if (!getenv("YOKE_PLUGIN_PROBE")) {
+		skip("a plugin that a child survived", "YOKE_PLUGIN_PROBE is not set");
+		return;
+	}
+	folder("ambush");
+	install("good", "ambush", "good");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		install("ambush", "ambush", "ambush"); // a new file: no verdict
+		setenv("YOKE_TEST_AMBUSH", cases[i].how, 1);
+		snprintf(line, sizeof line, "yoke_ambush.so: %s when it was tried; left alone", cases[i].want);
+		run(in("ambush", ""), ALL, "warn");
+		ok(count(line) == 1 && has("backends: cpu good\n"), "%s in this process: the program goes on without it",
+		   cases[i].how);
+		run(in("ambush", ""), ALL, "warn");
+		ok(has("when it was tried before; left alone") && has("backends: cpu good\n"), "and so does the next one");
+	}
+	setenv("YOKE_CACHE", "0", 1);
+	run(in("ambush", ""), ALL, "warn");
+	ok(has("died of SIGABRT when it was tried; left alone") && has("backends: cpu good\n"),
+	   "also where nothing is remembered");
+	setenv("YOKE_CACHE", in("cache", ""), 1);
+	unsetenv("YOKE_TEST_AMBUSH");
 }
 
 static void remove_all(const char *path)
@@ -439,8 +571,10 @@ static void remove_all(const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "child"))
+	if (argc == 3 && !strcmp(argv[1], "child")) {
+		yk_guard_program(argv);
 		return child(argv[2]);
+	}
 	const char *tmp = getenv("TMPDIR");
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	char made[1024];
@@ -453,6 +587,9 @@ int main(int argc, char **argv)
 	order();
 	owners();
 	tried();
+	remembered();
+	patience();
+	ambushed();
 	forked();
 	remove_all(top);
 	return done();

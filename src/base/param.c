@@ -441,8 +441,9 @@ static void judge_all(void)
 	for (char **e = environ; *e; e++) {
 		char variable[WORD_MAX + 1];
 		size_t n = strcspn(*e, "=");
+		// YOKE_BUILD is quickstart's
 		if (strncmp(*e, "YOKE_", PREFIX) || !strncmp(*e, "YOKE_TEST_", 10) ||
-		    n >= sizeof variable)
+		    !strncmp(*e, "YOKE_BUILD=", 11) || n >= sizeof variable)
 			continue;
 		memcpy(variable, *e, n);
 		variable[n] = '\0';

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "device/installed.h"
 #include "device/plugin.h"
 
 YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
@@ -27,35 +28,38 @@ YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
 	 "seconds a plugin may take there to load and to list its devices",
 	 .least = 1, .most = 1000000);
 
-bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
+int64_t yk_child_limit(void)
+{
+	return yk_param_int(&time_setting);
+}
+
+enum yk_helper yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 {
 	const char *set = yk_param_str(&helper_setting);
+	char reason[400];
 
 	if (!strcmp(set, "0")) {
 		snprintf(why, cap, "YOKE_PLUGIN_PROBE=0");
-		return false;
+		return YK_HELPER_OFF;
 	}
-	if (*set) {
-		snprintf(to, PATH_MAX, "%s", set);
-		if (set[0] != '/') {
-			snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path",
-				 set);
-			return false;
-		}
-		return yk_trusted_file(to, why, cap);
+	if (*set && set[0] != '/') {
+		snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path", set);
+		return YK_HELPER_MISSING;
 	}
 	// where both were built they lie side by side
-	ssize_t n = readlink("/proc/self/exe", to, PATH_MAX - 1);
+	ssize_t n = *set ? 0 : readlink("/proc/self/exe", to, PATH_MAX - 1);
 	to[n > 0 ? n : 0] = '\0';
 	char *slash = strrchr(to, '/');
-	if (slash && (size_t)(slash - to) + sizeof "/yoke-probe" <= PATH_MAX) {
+	bool there = slash && (size_t)(slash - to) + sizeof "/yoke-probe" <= PATH_MAX;
+	if (there)
 		memcpy(slash, "/yoke-probe", sizeof "/yoke-probe");
-		if (!access(to, X_OK))
-			return yk_trusted_file(to, why, cap);
-	}
-	if (!yk_beside("yoke-probe", to, PATH_MAX))
-		snprintf(to, PATH_MAX, "%s", YK_PROBE);
-	return yk_trusted_file(to, why, cap);
+	there = there && !access(to, X_OK);
+	if (!there && (*set || !(yk_beside("yoke-probe", to, PATH_MAX) || yk_installed(YK_PROBE, to, PATH_MAX))))
+		snprintf(to, PATH_MAX, "%s", *set ? set : YK_PROBE);
+	if (yk_trusted_file(to, reason, sizeof reason))
+		return YK_HELPER_FOUND;
+	snprintf(why, cap, "%s%s: %s", *set ? "YOKE_PLUGIN_PROBE=" : "helper ", to, reason);
+	return YK_HELPER_MISSING;
 }
 
 static int64_t milliseconds(void)
@@ -151,7 +155,7 @@ static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t c
 	}
 }
 
-static const char *signal_name(int number, char to[32])
+const char *yk_signal_name(int number, char to[32])
 {
 	static const struct {
 		int number;
@@ -209,7 +213,7 @@ int yk_child_watch(const char *const *argv, int64_t limit, const char *setting, 
 		return WEXITSTATUS(status) == 127 ? -1 : 1;
 	}
 	int number = WTERMSIG(status);
-	snprintf(outcome, cap, "died of %s", signal_name(number, name));
+	snprintf(outcome, cap, "died of %s", yk_signal_name(number, name));
 	return number != SIGKILL && number != SIGTERM; // somebody else's doing
 }
 
@@ -218,6 +222,6 @@ int yk_child_run(const char *helper, const char *argument, const char *second, c
 {
 	const char *const argv[] = { helper, argument, second, NULL };
 
-	return yk_child_watch(argv, yk_param_int(&time_setting), time_setting.name, answer,
+	return yk_child_watch(argv, yk_child_limit(), time_setting.name, answer,
 			      answer_cap, outcome, cap);
 }

@@ -8,8 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The helper's path; false: there is none, and why.
-bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap);
+// OFF: YOKE_PLUGIN_PROBE=0 asks for none. MISSING: it is not there, or others may write it.
+enum yk_helper { YK_HELPER_FOUND, YK_HELPER_OFF, YK_HELPER_MISSING };
+// The helper's path, or why there is none.
+enum yk_helper yk_child_helper(char to[PATH_MAX], char *why, size_t cap);
+int64_t yk_child_limit(void); // seconds that a plugin may take in it
+const char *yk_signal_name(int number, char to[32]);
 // Runs it with what its arguments, at most two (NULL: none), ask for, under a time limit.  1: how it
 // went is known: outcome is "" when it came through, and answer has its words, else how it ended.
 // 0: it ended in a way that says nothing for the next time.  -1: it could not be run.

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/scan.h"
 #include "device/device.h"
+#include "device/guard.h"
 #include "device/pool.h"
 #include "device/quirks.h"
 #include "device/trust.h"
@@ -92,7 +93,9 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 	snprintf(d->id, sizeof d->id, "%s:%u", b->table.name, index);
 	d->info.size = sizeof d->info;
 	bool had = yoke_error_code() != 0;
+	yk_guard_begin(b->path);
 	int code = d->ops->device_info(index, &d->info);
+	yk_guard_end();
 	if (code < 0) {
 		yk_backend_detail(had, code, why, cap);
 		goto fail;
@@ -151,7 +154,9 @@ static void probe(struct yk_backend *b)
 		return;
 	b->probed = true;
 	bool had = yoke_error_code() != 0;
+	yk_guard_begin(b->path);
 	int code = b->table.probe(&n);
+	yk_guard_end();
 	if (code < 0) {
 		yk_backend_detail(had, code, why, sizeof why);
 		blame(b, "%s", why);

@@ -6,10 +6,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 static int is_icd(const char *name)
 {
@@ -17,13 +21,15 @@ static int is_icd(const char *name)
 	return n > 4 && !strcmp(name + n - 4, ".icd");
 }
 
-static void add(struct yk_icds *to, const char *file, const char *library, int error)
+static void add(struct yk_icds *to, const struct yk_icd *found)
 {
 	struct yk_icd *more = realloc(to->at, (to->n + 1) * sizeof *more);
 	if (!more)
 		return;
 	to->at = more;
-	struct yk_icd d = { strdup(file), strdup(library), error };
+	struct yk_icd d = *found;
+	d.file = strdup(d.file);
+	d.library = strdup(d.library);
 	if (d.file && d.library) {
 		to->at[to->n++] = d;
 		return;
@@ -32,18 +38,66 @@ static void add(struct yk_icds *to, const char *file, const char *library, int e
 	free(d.library);
 }
 
+// The loader takes the first line up to its line feed as the library's name, whatever else is in it. What no library
+// is called by intent is cut off here, and is the file's flaw.
+static const char *trim(char *line, size_t bytes)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const char *flaw = NULL;
+	const unsigned char *b = (const unsigned char *)line;
+
+	if (bytes >= 2 && ((b[0] == 0xff && b[1] == 0xfe) || (b[0] == 0xfe && b[1] == 0xff))) {
+		*line = '\0';
+		return "is UTF-16 text, which the OpenCL loader cannot read";
+	}
+	line[strcspn(line, "\n")] = '\0';
+	size_t n = strlen(line), kept = n;
+	while (kept && (line[kept - 1] == ' ' || line[kept - 1] == '\t' || line[kept - 1] == '\r'))
+		kept--;
+	if (kept < n)
+		flaw = line[n - 1] == '\r' ? "has a carriage return at the end of its line (text from Windows), which the "
+					     "OpenCL loader takes as part of the library's name" :
+					     "has blanks at the end of its line, which the OpenCL loader takes as part of "
+					     "the library's name";
+	line[kept] = '\0';
+	if (!strncmp(line, mark, 3)) {
+		memmove(line, line + 3, kept - 2);
+		flaw = "begins with a byte order mark, which the OpenCL loader takes as part of the library's name";
+	}
+	return *line ? flaw : NULL; // a file without a name has no other flaw that counts
+}
+
+// A FIFO has no writer, and a device may have nothing to read, unless it is one of Linux's null, zero and full: a link
+// to /dev/null is a way to switch a driver off.
+static bool waits(const struct stat *st)
+{
+	const dev_t d = st->st_rdev;
+	const bool harmless = major(d) == 1 && (minor(d) == 3 || minor(d) == 5 || minor(d) == 7);
+
+	return S_ISFIFO(st->st_mode) || (S_ISCHR(st->st_mode) && !harmless);
+}
+
 static void add_file(struct yk_icds *to, const char *file)
 {
 	char line[PATH_MAX] = "";
-	FILE *f = fopen(file, "re");
-	int error = f ? 0 : errno;
+	struct yk_icd d = { .file = (char *)(uintptr_t)file, .library = line };
+	struct stat st;
 
-	if (f && !fgets(line, sizeof line, f))
-		line[0] = '\0';
-	if (f)
-		fclose(f);
-	line[strcspn(line, "\r\n")] = '\0';
-	add(to, file, line, error);
+	if (stat(file, &st) < 0) {
+		d.error = errno;
+	} else if (!S_ISREG(st.st_mode)) {
+		d.blocks = waits(&st);
+		d.flaw = d.blocks ? "is no regular file, and the OpenCL loader would wait for it without end" :
+				    "is no regular file";
+	} else {
+		int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+		d.error = n < 0 ? errno : 0;
+		d.flaw = trim(line, n > 0 ? (size_t)n : 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	add(to, &d);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -109,7 +163,7 @@ void yk_icds_find(struct yk_icds *to)
 		return;
 	}
 	// the loader takes it for a library, which it looks for as dlopen does
-	add(to, "", vendors, 0);
+	add(to, &(struct yk_icd){ .file = (char *)(uintptr_t)"", .library = (char *)(uintptr_t)vendors });
 	if (strchr(vendors, '/') && stat(vendors, &st) < 0) {
 		to->error = errno;
 		to->state = YK_ICD_MISSING;

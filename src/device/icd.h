@@ -4,12 +4,15 @@
 #define YK_ICD_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct yk_icd {
 	char *file;    // the .icd file; "" when the environment names the library itself
-	char *library; // its first line; "" when it cannot be read
+	char *library; // its first line, without what is wrong with it; "" when it cannot be read
 	int error;     // errno of reading the file
+	const char *flaw; // what keeps the loader from using a file that can be read, or NULL
+	bool blocks;   // the loader would wait at this file: it is a FIFO or a terminal
 };
 
 // X(name, text): what became of the search.

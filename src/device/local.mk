@@ -15,8 +15,12 @@ libyokecore_la_SOURCES += \
 	src/device/pool_history.c \
 	src/device/pool_history.h \
 	src/device/host.c \
+	src/device/guard.c \
+	src/device/guard.h \
 	src/device/icd.c \
 	src/device/icd.h \
+	src/device/installed.c \
+	src/device/installed.h \
 	src/device/nodes.c \
 	src/device/nodes.h \
 	src/device/plugin.c \
@@ -37,5 +41,8 @@ libyokecore_la_SOURCES += \
 	src/device/tuning.c \
 	src/device/tuning.h \
 	src/device/tuning_class.c \
+	src/device/verdict.c \
+	src/device/verdict.h \
+	src/device/verdict_key.c \
 	src/device/warmup.c \
 	src/device/warmup.h

@@ -35,8 +35,7 @@ static void describe(const char *path, int error, struct yk_node *to)
 		snprintf(to->group, sizeof to->group, "%u", (unsigned)st.st_gid);
 }
 
-// Calls fn for each node until it returns false.
-static void each(const char *dev, bool (*fn)(const char *path, void *arg), void *arg)
+void yk_nodes_each(const char *dev, bool (*fn)(const char *path, void *arg), void *arg)
 {
 	bool more = true;
 
@@ -74,7 +73,7 @@ static bool try_open(const char *path, void *arg)
 size_t yk_nodes(const char *dev, struct yk_node *to, size_t cap)
 {
 	struct list l = { to, 0, cap };
-	each(dev, try_open, &l);
+	yk_nodes_each(dev, try_open, &l);
 	return l.n;
 }
 
@@ -90,6 +89,6 @@ static bool try_access(const char *path, void *arg)
 bool yk_node_denied(const char *dev, struct yk_node *to)
 {
 	struct list l = { to, 0, 1 };
-	each(dev, try_access, &l);
+	yk_nodes_each(dev, try_access, &l);
 	return l.n;
 }

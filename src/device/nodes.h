@@ -14,6 +14,8 @@ struct yk_node {
 
 // The nodes that are there, sorted, at most cap of them; each is opened for a moment.
 size_t yk_nodes(const char *dev, struct yk_node *to, size_t cap);
+// Calls fn with each node's path until it returns false; opens none.
+void yk_nodes_each(const char *dev, bool (*fn)(const char *path, void *arg), void *arg);
 // The first one that permissions keep this user from; opens none.
 bool yk_node_denied(const char *dev, struct yk_node *to);
 

@@ -19,6 +19,8 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "device/guard.h"
+#include "device/installed.h"
 #include "device/plugin.h"
 #include "device/probe.h"
 
@@ -292,24 +294,12 @@ static void search_folder(const char *path, bool asked)
 	free(entry);
 }
 
-// A relative name of the library says nothing: it would mean the current folder.
-bool yk_beside(const char *name, char *to, size_t cap)
-{
-	char real[PATH_MAX];
-	Dl_info info;
-
-	if (!dladdr((void *)(uintptr_t)yk_backends, &info) || !info.dli_fname ||
-	    info.dli_fname[0] != '/' || !realpath(info.dli_fname, real))
-		return false;
-	*strrchr(real, '/') = '\0';
-	const int n = snprintf(to, cap, "%s/yoke%s%s", real, *name ? "/" : "", name);
-	return (size_t)n < cap && !access(to, F_OK);
-}
-
 static void search_beside(void)
 {
 	char path[PATH_MAX];
 	if (yk_beside("", path, sizeof path))
+		search_folder(path, false);
+	if (yk_installed(YK_PLUGIN_DIR, path, sizeof path))
 		search_folder(path, false);
 }
 
@@ -324,9 +314,7 @@ static void search(void)
 			search_folder(path, true);
 	free(list);
 	search_beside();
-#ifdef YK_PLUGIN_DIR
 	search_folder(YK_PLUGIN_DIR, false);
-#endif
 }
 
 bool yk_module_find(const char *name, char *path, size_t cap)
@@ -485,7 +473,9 @@ static int open_file(struct file *f, char *why, size_t cap)
 	int met = yk_probe(real, why, cap);
 	if (met < 0)
 		return met;
+	yk_guard_begin(real);
 	void *so = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+	yk_guard_end();
 	if (!so) {
 		const char *text = dlerror();
 		size_t n = strlen(real);
@@ -500,7 +490,9 @@ static int open_file(struct file *f, char *why, size_t cap)
 		return YOKE_EPLUGIN;
 	}
 	const struct yoke_backend *t = NULL;
+	yk_guard_begin(real);
 	int code = enter(init, &t, why, cap);
+	yk_guard_end();
 	if (code < 0)
 		return code;
 	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && good_name(t->name) &&

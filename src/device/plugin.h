@@ -20,9 +20,6 @@ struct yk_backend {
 
 // Is this file, a resolved path, one that nobody else could have put or changed there?  If not, why.
 bool yk_trusted_file(const char *path, char *why, size_t cap);
-// A file of the folder `yoke` beside libyoke, or with "" the folder: where a library that is moved as a whole finds what
-// belongs to it.  False: there is none.
-bool yk_beside(const char *name, char *to, size_t cap);
 // More devices than this of one backend are nonsense.
 #define YK_MOST_DEVICES 256
 

@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "device/installed.h"
 #include "device/plugin.h"
 #include "device/quirks.h"
 
@@ -274,7 +275,9 @@ static void read_all(void)
 		read_file(set, true);
 		return;
 	}
-	read_file(yk_beside("quirks.conf", beside, sizeof beside) ? beside : YK_QUIRKS, false);
+	const bool moved = yk_beside("quirks.conf", beside, sizeof beside) ||
+			   yk_installed(YK_QUIRKS, beside, sizeof beside);
+	read_file(moved ? beside : YK_QUIRKS, false);
 	read_file(YK_CONF_DIR "/yoke/quirks.conf", false);
 	int n = 0;
 	if (xdg && xdg[0] == '/')

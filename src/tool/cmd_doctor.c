@@ -121,6 +121,8 @@ static void print(const json_t *o)
 	static const char *const wrong[] = { "device", "op", "dtype", "implementation", "why" };
 	static const char *const file[] = { "path", "outcome" };
 	const json_t *v = json_object_get(o, "versions"), *t = json_object_get(o, "threads");
+	const json_t *h = json_object_get(o, "helper");
+	char a[1024], b[1024];
 
 	printf("yoke %s, plugin ABI %s, on %s %s %s\n", yk_cell(v, "yoke"), yk_cell(v, "abi"),
 	       yk_cell(v, "system"), yk_cell(v, "release"), yk_cell(v, "machine"));
@@ -131,6 +133,8 @@ static void print(const json_t *o)
 		section(o, "libraries", "libraries that backends open", 2, library);
 	section(o, "folders", "folders searched for plugins", 2, file);
 	section(o, "plugins", "plugins", 2, file);
+	title("helper that loads each plugin first, in a process of its own");
+	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
 	section(o, "quarantine", "not used, since they failed the self-test", 5, wrong);
 	title("OpenCL");

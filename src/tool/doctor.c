@@ -65,11 +65,11 @@ static void look_at(struct yk_param *p, void *problems)
 static void asked_otherwise(json_t *problems)
 {
 	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
-	char path[PATH_MAX], why[400];
+	char path[PATH_MAX], why[PATH_MAX + 400];
 
 	yk_param_each(look_at, problems);
-	if (*helper && strcmp(helper, "0") && !yk_child_helper(path, why, sizeof why))
-		yk_doctor_say(problems, "YOKE_PLUGIN_PROBE=%s: %s", helper, why);
+	if (*helper && yk_child_helper(path, why, sizeof why) == YK_HELPER_MISSING)
+		yk_doctor_say(problems, "%s", why);
 	if (yk_quirks_trouble())
 		yk_doctor_say(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
 }
@@ -96,6 +96,21 @@ static json_t *asked(json_t *problems)
 			yk_doctor_say(problems, "folder %s of YOKE_PLUGIN_PATH: %s", o->path, o->text);
 	asked_otherwise(problems);
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
+}
+
+// The program that loads each plugin first.
+static json_t *helper(json_t *advice)
+{
+	char path[PATH_MAX] = "", why[PATH_MAX + 400] = "";
+	const enum yk_helper state = yk_child_helper(path, why, sizeof why);
+
+	if (state == YK_HELPER_MISSING)
+		yk_doctor_say(advice, "plugins are loaded without a trial, so that a driver that crashes ends every "
+			      "command: install yoke-probe anew, or name it in YOKE_PLUGIN_PROBE (%s)", why);
+	static const char *const names[] = { [YK_HELPER_FOUND] = "found", [YK_HELPER_OFF] = "off",
+					     [YK_HELPER_MISSING] = "missing" };
+	return json_pack("{s:s, s:s, s:s}", "state", names[state], "path", state == YK_HELPER_FOUND ? path : "", "why",
+			 why);
 }
 
 static void advise_plugins(json_t *advice)
@@ -162,6 +177,8 @@ json_t *yk_doctor(void)
 	const char *backend = setting("backend");
 	int bad = !o || !problems || !advice;
 
+	// what failed before is tried again, and the outcome kept, so that other commands agree
+	yk_param_set("plugin.remember", "0", YK_ARGUMENT);
 	json_t *devices = yk_facts_devices(); // which searches and loads
 	bool gpu = devices && has_gpu(devices);
 	bad |= json_object_set_new(o, "versions", versions());
@@ -172,6 +189,7 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "libraries", yk_facts_notes());
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
+	bad |= json_object_set_new(o, "helper", helper(advice));
 	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
 	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));
 	advise_plugins(advice);

@@ -112,6 +112,13 @@ static const char *digest(char *answer, json_t *platforms, char *why, size_t cap
 	return state;
 }
 
+static const char *reason(const struct yk_icd *icd)
+{
+	if (icd->error)
+		return strerror(icd->error);
+	return icd->flaw ? icd->flaw : "it names no library";
+}
+
 static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer, json_t *advice)
 {
 	char why[400] = "";
@@ -120,8 +127,11 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 
 	if (icd->error || !*icd->library) {
 		state = "unreadable";
-		snprintf(why, sizeof why, "%s", icd->error ? strerror(icd->error) : "it names no library");
+		snprintf(why, sizeof why, "%s%s", !icd->error && icd->flaw ? "it " : "", reason(icd));
 		yk_doctor_say(advice, "%s: reinstall its package or remove it", name);
+	} else if (icd->flaw) {
+		snprintf(why, sizeof why, "the file %s", icd->flaw);
+		yk_doctor_say(advice, "%s: write the library's name into it anew, as one line of plain text", name);
 	} else {
 		char outcome[256];
 		int told = yk_child_run(helper, "--icd", icd->library, answer, MOST_ANSWER, outcome,
@@ -179,7 +189,7 @@ json_t *yk_doctor_opencl(bool meet, bool has_gpu, json_t *advice)
 	char *answer = malloc(MOST_ANSWER);
 	struct yk_icds icds;
 	json_t *o = json_object(), *drivers = json_array();
-	bool can = meet && answer && yk_child_helper(helper, why, sizeof why);
+	bool can = meet && answer && yk_child_helper(helper, why, sizeof why) == YK_HELPER_FOUND;
 
 	json_object_set_new(o, "loader", can ? loader(helper, answer, advice) :
 			    json_pack("{s:s, s:s, s:s, s:s}", "state", "not tried", "path", "", "name", "",

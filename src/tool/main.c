@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "device/guard.h"
 #include "device/warmup.h"
 #include "tool/tool.h"
 #include "train/conf.h"
@@ -309,6 +310,7 @@ int main(int argc, char **argv)
 	// message, not a silent death.
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	yk_guard_program(argv);
 	if (!word) {
 		yk_help(stderr, NULL);
 		return YK_USAGE;

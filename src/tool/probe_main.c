@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,14 @@
 #include "device/plugin.h"
 #include "tool/probe.h"
 #include "yoke.h"
+
+static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	if (info->dlpi_name[0] == '/')
+		fprintf(arg, "%s\n", info->dlpi_name);
+	return 0;
+}
 
 // What is wrong here without a crash the loader finds, and says, by itself.
 static void meet(const char *file)
@@ -85,6 +94,8 @@ int main(int argc, char **argv)
 		yk_probe_icd(answer, argv[2]);
 	else
 		meet(argv[1]);
+	if (!loader && !icd)
+		dl_iterate_phdr(add_library, answer); // the outcome depends on them
 	if (fclose(answer)) // which adds the NUL
 		return 2;
 	_exit(write(out, text, n + 1) == (ssize_t)(n + 1) ? 0 : 2);

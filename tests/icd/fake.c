@@ -144,6 +144,8 @@ static void misbehave(void)
 		raise(SIGSEGV);
 	if (is("abort"))
 		abort();
+	if (is("moody") && getenv("YOKE_TEST_MOOD")) // which is no part of what a verdict is remembered with
+		abort();
 	while (is("hang"))
 		pause();
 }

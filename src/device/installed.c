@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of a moved installation.
+#include "config.h"
+
+#include "device/installed.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+enum { LEVELS = 3, PAGE = 4096 }; // PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: the prefix is the second above its file's folder
+
+// The folder of the library, or of the program that this code is linked into. dladdr has the name that a program was
+// started by, and a relative name of the library would mean the current folder.
+static bool own_folder(char to[PATH_MAX])
+{
+	Dl_info info;
+
+	if (!dladdr((void *)(uintptr_t)yk_installed, &info) || !info.dli_fname)
+		return false;
+	const bool program = getauxval(AT_PHDR) - (uintptr_t)info.dli_fbase < PAGE;
+	if (!program && info.dli_fname[0] != '/')
+		return false;
+	if (!realpath(program ? "/proc/self/exe" : info.dli_fname, to))
+		return false;
+	*strrchr(to, '/') = '\0';
+	return true;
+}
+
+bool yk_beside(const char *name, char *to, size_t cap)
+{
+	char own[PATH_MAX], folder[PATH_MAX + 8];
+
+	if (!own_folder(own))
+		return false;
+	snprintf(folder, sizeof folder, "%s/yoke/.", own); // beside the command, which is a file of that name, is none
+	const int n = snprintf(to, cap, "%s/yoke%s%s", own, *name ? "/" : "", name);
+	return n >= 0 && (size_t)n < cap && !access(folder, F_OK) && !access(to, F_OK);
+}
+
+// Bytes of the prefix, which is what the installed folders begin with alike.
+static size_t prefix_length(void)
+{
+	static const char *const paths[] = { YK_PLUGIN_DIR, YK_PROBE, YK_QUIRKS };
+	size_t n = 0;
+
+	for (size_t i = 0; paths[0][i]; i++) {
+		for (size_t k = 1; k < sizeof paths / sizeof *paths; k++)
+			if (paths[k][i] != paths[0][i])
+				return n;
+		if (paths[0][i] == '/')
+			n = i;
+	}
+	return n;
+}
+
+bool yk_installed(const char *path, char *to, size_t cap)
+{
+	char own[PATH_MAX], *slash;
+
+	if (!own_folder(own))
+		return false;
+	for (int level = 0; level < LEVELS && (slash = strrchr(own, '/')); level++) {
+		*slash = '\0';
+		const int n = snprintf(to, cap, "%s%s", own, path + prefix_length());
+		if (n >= 0 && (size_t)n < cap && !access(to, F_OK))
+			return true;
+	}
+	return false;
+}
