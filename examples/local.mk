@@ -4,7 +4,6 @@
 check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density examples/digits
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
-EXTRA_DIST += examples/resnet-bk.env
 examples_digits_SOURCES = examples/digits.c
 examples_digits_LDADD = libyoke.la
 examples_net_SOURCES = examples/net.c
@@ -18,4 +17,17 @@ examples_optim_LDADD = libyoke.la
 examples_stream_SOURCES = examples/stream.c
 examples_stream_LDADD = libyoke.la
 TESTS += tests/readme.sh
-EXTRA_DIST += tests/readme.sh examples/rx.json examples/pca-rx.json
+EXTRA_DIST += tests/readme.sh
+exampledir = $(docdir)/examples
+dist_example_DATA = \
+	examples/density.c \
+	examples/digits.c \
+	examples/net.c \
+	examples/optim.c \
+	examples/own_op.c \
+	examples/pca-rx.json \
+	examples/resnet-bk.env \
+	examples/rx.json \
+	examples/stream.c \
+	examples/xor.c \
+	plugins/skeleton/skeleton.c

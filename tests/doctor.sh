@@ -87,6 +87,16 @@ says "^  OpenCL has no loader, libOpenCL.so.1: install it"
 doctor 0 YOKE_PLUGIN_PROBE=0
 says "^  loader   not tried: YOKE_PLUGIN_PROBE=0$"
 
+# modules that were built and are not found
+if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
+	doctor 0 YOKE_PLUGIN_PATH="$PWD/none"
+	says '^  yoke_opencl  *not found'
+	says "^  yoke_opencl was built and is in none of the folders searched: set YOKE_PLUGIN_PATH=${YOKE_TEST_OPENCL%/*},"
+	doctor 0 YOKE_PLUGIN_PATH="${YOKE_TEST_OPENCL%/*}"
+	says "^  yoke_opencl  *found  *$YOKE_TEST_OPENCL\$"
+	verdict '  and no advice about it' "$(grep 'yoke_opencl was built' out)"
+fi
+
 # an installation that was moved as a whole, and one that lost its helper
 if [ -n "$libdir" ] && [ -n "$libexecdir" ] && [ -e "$fault" ]; then
 	mkdir -p moved/bin "moved/$libdir/yoke" "moved/$libexecdir/yoke"

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` left works as it is: the headers, a C and a C++ program by way of pkg-config,
 # the skeleton plugin dropped where plugins lie, seen by the installed command and removed again.
-# make installcheck runs it: installcheck.sh BINDIR LIBDIR MANDIR DATADIR, below DESTDIR if there is one.
+# make installcheck runs it: installcheck.sh BINDIR LIBDIR MANDIR DATADIR DOCDIR, below DESTDIR if there is one.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) || exit 99
 root=${DESTDIR:-}
-bin=$root$1 lib=$root$2 man=$root$3 data=$root$4
+bin=$root$1 lib=$root$2 man=$root$3 data=$root$4 doc=$root$5
 plugins=$lib/yoke
 work=$(mktemp -d) || exit 99
 umask 022
@@ -117,5 +117,13 @@ for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man3/yoke-optim.3" "$man
 	[ -s "$file" ] || echo "$file"
 done >"$work/missing"
 verdict "manual pages and completions are there" "$(cat "$work/missing")"
+for file in COPYING NEWS README.md examples/xor.c examples/own_op.c examples/pca-rx.json examples/skeleton.c; do
+	[ -s "$doc/$file" ] || echo "$doc/$file"
+done >"$work/missing"
+verdict "so are the licence, the examples and the skeleton" "$(cat "$work/missing")"
+"$bin/yoke" doctor --json >"$work/doctor" 2>&1
+verdict "the command finds its helper and every module it was built with" "$(
+	grep -A1 '"helper": {' "$work/doctor" | grep -q '"state": "found"' || cat "$work/doctor"
+	grep '"state": "not found"' "$work/doctor")"
 echo "1..$count"
 exit $failed

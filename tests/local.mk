@@ -191,6 +191,7 @@ test_scripts = \
 	tests/fit_clients.sh \
 	tests/gpu_standin.sh \
 	tests/icd.sh \
+	tests/install.sh \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \
@@ -290,6 +291,7 @@ tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
 	src/tool/doctor_opencl.c src/tool/launcher.c src/tool/table.c
+nodist_tests_doctor_t_SOURCES = src/tool/built.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
@@ -477,7 +479,7 @@ EXTRA_DIST += tests/installcheck.sh
 installcheck-local:
 	srcdir='$(srcdir)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' DESTDIR='$(DESTDIR)' \
 		YOKE_LDFLAGS='$(YOKE_LDFLAGS)' $(SHELL) $(srcdir)/tests/installcheck.sh \
-		'$(bindir)' '$(libdir)' '$(mandir)' '$(datadir)'
+		'$(bindir)' '$(libdir)' '$(mandir)' '$(datadir)' '$(docdir)'
 
 clean-local: clean-tests
 clean-tests:

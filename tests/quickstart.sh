@@ -107,4 +107,20 @@ result $? "README is README.md"
 sh ./quickstart nonsense >/dev/null 2>&1
 [ $? -eq 2 ]
 result $? "bad use exits 2"
+# The launcher: all modules that were built, as configure may make them, and nothing of the tests'.
+eval "$(sed -n '/^module_folders()/,/^}/p; /^write_launcher()/,/^}/p' quickstart)"
+build="$work/a build" top=$work/top
+mkdir -p "$top" "$build/plugins/none/.libs" && printf '#!/bin/sh\necho "$YOKE_PLUGIN_PATH|$*"\n' >"$build/yoke" && chmod +x "$build/yoke"
+want=
+for module in backends/opencl/.libs/yoke_opencl plugins/cuda/.libs/yoke_cuda plugins/mpi/.libs/yoke_mpi_mpich \
+	plugins/rocm/.libs/yoke_rocm plugins/skeleton/.libs/yoke_skeleton; do
+	mkdir -p "$build/${module%/*}" && : >"$build/$module.so"
+	[ "$module" = plugins/skeleton/.libs/yoke_skeleton ] || want=$want${want:+:}$build/${module%/*}
+done
+write_launcher
+got=$(unset YOKE_PLUGIN_PATH && "$top/yoke" info 'a b')
+[ "$got" = "$want|info a b" ]
+result $? "./yoke knows all modules: $got"
+[ "$(YOKE_PLUGIN_PATH=/mine "$top/yoke" x)" = '/mine|x' ]
+result $? "and takes YOKE_PLUGIN_PATH"
 echo "1..$count"

@@ -15,7 +15,7 @@ yoke_SOURCES += \
 	src/live/sha256.h \
 	src/live/top.c \
 	src/live/top.h
-nodist_yoke_SOURCES = src/live/pagetext.c
+nodist_yoke_SOURCES += src/live/pagetext.c
 if MICROHTTPD
 yoke_SOURCES += src/live/server.c
 endif

@@ -120,6 +120,7 @@ static void print(const json_t *o)
 	static const char *const quirk[] = { "device", "avoid", "reason", "source", "where" };
 	static const char *const wrong[] = { "device", "op", "dtype", "implementation", "why" };
 	static const char *const file[] = { "path", "outcome" };
+	static const char *const module[] = { "name", "state", "path" };
 	const json_t *v = json_object_get(o, "versions"), *t = json_object_get(o, "threads");
 	const json_t *h = json_object_get(o, "helper");
 	char a[1024], b[1024];
@@ -133,6 +134,8 @@ static void print(const json_t *o)
 		section(o, "libraries", "libraries that backends open", 2, library);
 	section(o, "folders", "folders searched for plugins", 2, file);
 	section(o, "plugins", "plugins", 2, file);
+	if (json_array_size(json_object_get(o, "built")))
+		section(o, "built", "modules built with this command", 3, module);
 	title("helper that loads each plugin first, in a process of its own");
 	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);

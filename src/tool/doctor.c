@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/param.h"
@@ -113,6 +114,51 @@ static json_t *helper(json_t *advice)
 			 why);
 }
 
+// The module's file in the build folder that the command lies in. False: it is not there.
+static bool in_build(const char *module, char to[PATH_MAX])
+{
+	char own[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+	const char *name = strrchr(module, '/') + 1;
+
+	own[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(own, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	const int length = snprintf(to, PATH_MAX, "%s/%.*s.libs/%.*s.so", own, (int)(name - module), module,
+				    (int)(strlen(name) - strlen(".la")), name);
+	return length > 0 && length < PATH_MAX && !access(to, F_OK);
+}
+
+// The modules that were built with this command, and whether the search met a file of that name.
+static json_t *built(json_t *advice)
+{
+	json_t *list = json_array();
+	char path[PATH_MAX];
+
+	for (const char *const *m = yk_built_modules; *m; m++) {
+		const char *name = strrchr(*m, '/') + 1, *file, *found = "";
+		const size_t n = strlen(name) - strlen(".la");
+		for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o && !*found; o = o->next)
+			if (!o->folder && (file = strrchr(o->path, '/')) && !strncmp(file + 1, name, n) &&
+			    !strcmp(file + 1 + n, ".so"))
+				found = o->path;
+		if (!*found && in_build(*m, path))
+			yk_doctor_say(advice, "%.*s was built and is in none of the folders searched: set "
+				      "YOKE_PLUGIN_PATH=%.*s, or run make install", (int)n, name,
+				      (int)(strrchr(path, '/') - path), path);
+		else if (!*found)
+			yk_doctor_say(advice, "%.*s was built with this command and is in none of the folders searched: run "
+				      "make install again, or name its folder in YOKE_PLUGIN_PATH", (int)n, name);
+		char *word = strndup(name, n);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", word ? word : "", "state",
+						      *found ? "found" : "not found", "path", found));
+		free(word);
+	}
+	return list;
+}
+
 static void advise_plugins(json_t *advice)
 {
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
@@ -190,6 +236,8 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
 	bad |= json_object_set_new(o, "helper", helper(advice));
+	if (yk_list_wants_files(backend)) // else no folder was searched
+		bad |= json_object_set_new(o, "built", built(advice));
 	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
 	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));
 	advise_plugins(advice);

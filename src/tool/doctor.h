@@ -14,6 +14,10 @@ json_t *yk_doctor(void);
 // Of one run or two (doctor_run.c): prints what is wrong with them; the exit status, 1 where something is.
 int yk_doctor_runs(int n, const char *const *folder, bool json);
 
+// Paths in the build folder of the modules that were built with this command, as "plugins/cuda/yoke_cuda.la", up to a
+// NULL (built.c, which make writes).
+extern const char *const yk_built_modules[];
+
 // ---- its parts ----
 
 // Appends a line to a list of texts, unless it is there already.

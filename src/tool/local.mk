@@ -70,7 +70,16 @@ yoke_SOURCES = \
 	src/tool/validate_resolvent.c \
 	src/tool/validate_resolvent.h \
 	src/tool/warmup_show.c
+nodist_yoke_SOURCES = src/tool/built.c
 yoke_LDADD = libyokecore.la
+
+# The modules that configure has the build make, for yoke doctor.
+src/tool/built.c: Makefile
+	$(AM_V_GEN)$(MKDIR_P) src/tool && { echo '#include "tool/doctor.h"'; \
+		echo 'const char *const yk_built_modules[] = {'; \
+		for module in $(plugin_LTLIBRARIES); do echo "	\"$$module\","; done; \
+		echo '	0'; echo '};'; } >$@.$$$$ && mv $@.$$$$ $@
+CLEANFILES += src/tool/built.c
 
 # Tries a plugin in a process of its own; the loader of every program runs it.
 pkglibexec_PROGRAMS += yoke-probe
