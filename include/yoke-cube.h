@@ -23,7 +23,7 @@ struct yoke_cube_info {
 	int big_endian;
 	uint64_t offset;        // of the first element in the data's file
 	double scale;           // what is in the file is this times what is read
-	double ignore;          // a pixel with this number in a band has weight 0; NaN: none
+	double ignore;          // a pixel with this number in a band has weight 0: the header's, rounded to the type; NaN: none, or NaNs
 	const double *wavelength; // [bands], or NULL
 	const char *data;       // the file with the numbers
 	int64_t items;          // cubes of the file
@@ -36,11 +36,14 @@ struct yoke_cube_info {
 };
 
 // A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
-// or .bip, of a .npy file [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a
-// real array [lines,samples,bands] or [lines,samples].  Of a header samples, lines, bands, data type and interleave are needed; header
+// or .bip, in letters of either size, or else in the only file of another suffix that is large enough; of a .npy file
+// [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a real array
+// [lines,samples,bands] or [lines,samples].  Of a header samples, lines, bands, data type and interleave are needed; header
 // offset, byte order, wavelength, wavelength units, bbl, data ignore value, reflectance scale factor, data gain values and data
 // offset values are used, other keys passed over.  What is read is number / scale, or gain * number + offset in f64; a header with a
-// scale and gains or offsets that change something is EUNSUPPORTED.  The ignore value is compared with the number in the file.
+// scale and gains or offsets that change something is EUNSUPPORTED.  The ignore value, rounded to the file's type, is compared with
+// the number in the file.  Values that are empty count as not there; wavelengths and a bbl that are not as many numbers as there are
+// bands are passed over with a warning.
 // settings, NULL for none, with a space between:
 //   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
 //   variable=V   of a MAT file; by default the first that may be a cube

@@ -3,6 +3,9 @@
 // order; hostile headers; sets; drawn cubes, in which a pipeline finds the anomalies.
 #include "config.h"
 
+#include <float.h>
+#include <sys/stat.h>
+
 #include "fuzz/targets.h"
 #include "tap.h"
 #include "yoke-cube.h"
@@ -227,7 +230,7 @@ static const struct {
 	int code;
 	const char *word;
 } hostile[] = {
-	{ "empty", "", YOKE_EFORMAT, "first line" },
+	{ "empty", "", YOKE_EFORMAT, "empty" },
 	{ "another first line", "ENVY\n", YOKE_EFORMAT, "first line" },
 	{ "no samples", "ENVI\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n", YOKE_EFORMAT, "samples" },
 	{ "no interleave", "ENVI\nsamples = 2\nlines = 3\nbands = 4\ndata type = 1\n", YOKE_EFORMAT, "interleave" },
@@ -249,9 +252,15 @@ static const struct {
 	{ "frame offsets", HEAD "major frame offsets = {0, 5}\n", YOKE_EUNSUPPORTED, "frame" },
 	{ "frame offsets of 0", HEAD "major frame offsets = {0,\n 0}\nminor frame offsets = 0", YOKE_EFORMAT, "24 bytes" },
 	{ "an open brace", HEAD "wavelength = {1, 2,\n", YOKE_EFORMAT, "never closed" },
-	{ "too few wavelengths", HEAD "wavelength = {1, 2, 3}\n", YOKE_EFORMAT, "wavelength" },
-	{ "too many", HEAD "wavelength = {1, 2, 3, 4, 5}\n", YOKE_EFORMAT, "wavelength" },
-	{ "a wavelength that is none", HEAD "wavelength = {1, 2, nan, 4}\n", YOKE_EFORMAT, "wavelength" },
+	{ "too few wavelengths", HEAD "wavelength = {1, 2, 3}\n", YOKE_EFORMAT, "24 bytes" },
+	{ "too many", HEAD "wavelength = {1, 2, 3, 4, 5}\n", YOKE_EFORMAT, "24 bytes" },
+	{ "a wavelength that is none", HEAD "wavelength = {1, 2, nan, 4}\n", YOKE_EFORMAT, "24 bytes" },
+	{ "braces that are no pairs", HEAD "description = {a {b}\nwavelength = {1, 2, 3, 4}\n", YOKE_EFORMAT, "24 bytes" },
+	{ "braces that open", HEAD "a = {\nb = {\nc = {\n", YOKE_EFORMAT, "never closed" },
+	{ "a needed value that is empty", "ENVI\nsamples =\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n", YOKE_EFORMAT,
+	  "samples" },
+	{ "an ignored value that is none", HEAD "data ignore value = none\n", YOKE_EFORMAT, "data ignore value" },
+	{ "a hexadecimal scale", HEAD "reflectance scale factor = 0x10\n", YOKE_EFORMAT, "reflectance" },
 	{ "a scale of 0", HEAD "reflectance scale factor = 0\n", YOKE_EFORMAT, "above 0" },
 	{ "a byte order", HEAD "byte order = 2\n", YOKE_EFORMAT, "byte order" },
 	{ "data that are short", HEAD, YOKE_EFORMAT, "24 bytes" },
@@ -285,6 +294,158 @@ static void headers(const char *seeds)
 		yk_fuzz_envi((const uint8_t *)copy, sizeof copy - 1);
 	}
 	ok(true, "parts of a header, and headers with a byte changed");
+}
+
+// Headers that other programs write and read, of one line of two pixels with the bands 1 2 3 and 4 5 6.
+#define SIZES "samples = 2\nlines = 1\nbands = 3\ndata type = 12\ninterleave = bip\n"
+static const struct {
+	const char *what, *text;
+	const char *bands;    // as a setting, and how many that are
+	int count;
+	double wavelength[3]; // 0: there are none
+} written_by_others[] = {
+	{ "empty lists", "ENVI\n" SIZES "wavelength = {}\nbbl = { }\n", "good", 3, { 0 } },
+	{ "empty values", "ENVI\n" SIZES "data ignore value =\nbyte order = \nheader offset =\nwavelength =\nreflectance scale factor =\n",
+	  "all", 3, { 0 } },
+	{ "a comma behind the last", "ENVI\n" SIZES "wavelength = {1, 2, 3,}\nbbl = {1,0,1, }\n", "good", 2, { 1, 3 } },
+	{ "braces on the next line", "ENVI\n" SIZES "description =\n{ of lines = 99 }\nwavelength =\n\n  {1,\n2, 3}\nbbl = \n{0,\n0,1\n}\n",
+	  "good", 1, { 3 } },
+	{ "braces in a description", "ENVI\ndescription = { made by {x}\n lines = 99 }\n" SIZES "wavelength = {1,2,3}\n", "all", 3,
+	  { 1, 2, 3 } },
+	{ "a brace in a description that none closes", "ENVI\ndescription = {made { by x}\n" SIZES "wavelength = {1,2,3}\n", "all", 3,
+	  { 1, 2, 3 } },
+	{ "booleans", "ENVI\n" SIZES "bbl = {True, FALSE, true}\n", "good", 2, { 0 } },
+	{ "flags with points", "ENVI\n" SIZES "bbl = {1.0, 0.0, 1.}\n", "good", 2, { 0 } },
+	{ "fewer wavelengths", "ENVI\n" SIZES "wavelength = {400.1, 410.2}\n", "all", 3, { 0 } },
+	{ "more wavelengths", "ENVI\n" SIZES "wavelength = {1,2,3,4}\n", "all", 3, { 0 } },
+	{ "words for wavelengths", "ENVI\n" SIZES "wavelength = {red, green, blue}\n", "all", 3, { 0 } },
+	{ "a bbl of other length, not asked for", "ENVI\n" SIZES "bbl = {1, 1}\n", "all", 3, { 0 } },
+	{ "comments within a list", "ENVI\n" SIZES "wavelength = {\n; nanometres, all of them\n1, 2,\n; the last\n3}\n", "all", 3, { 1, 2, 3 } },
+	{ "large letters", "ENVI\nSAMPLES = 2\nLINES=1\nBands = 3\nDATA  TYPE = 12\nINTERLEAVE = BIP\nWAVELENGTH = {1,2,3}\n", "all", 3,
+	  { 1, 2, 3 } },
+	{ "ends of lines of Windows", "ENVI\r\nsamples = 2\r\nlines = 1\r\nbands = 3\r\ndata type = 12\r\ninterleave = bip\r\n"
+	  "wavelength = {1,\r\n2,3}\r\n", "all", 3, { 1, 2, 3 } },
+	{ "ends of lines of old Macs", "ENVI\rsamples = 2\rlines = 1\rbands = 3\rdata type = 12\rinterleave = bip\rwavelength = {1,\r2,3}\r",
+	  "all", 3, { 1, 2, 3 } },
+	{ "a mark of UTF-8", "\xef\xbb\xbf" "ENVI\n" SIZES, "all", 3, { 0 } },
+};
+
+static void others(void)
+{
+	static const uint16_t data[6] = { 1, 2, 3, 4, 5, 6 };
+	write_text("o.img", data, sizeof data);
+	for (size_t i = 0; i < sizeof written_by_others / sizeof *written_by_others; i++) {
+		const struct yoke_cube_info none = { .size = sizeof none };
+		struct yoke_cube_info info = none;
+		char settings[40];
+		float x[6] = { NAN };
+		write_text("o.hdr", written_by_others[i].text, strlen(written_by_others[i].text));
+		snprintf(settings, sizeof settings, "bands=%s", written_by_others[i].bands);
+		yoke_cube *c = yoke_cube_open("o.hdr", settings);
+		const int n = written_by_others[i].count;
+		bool good = c && !yoke_cube_info(c, &info) && info.bands == n && !yoke_cube_read(c, x, NULL) &&
+			    (info.wavelength != NULL) == (written_by_others[i].wavelength[0] != 0) && x[2 * n - 1] == 6;
+		for (int b = 0; good && info.wavelength && b < n; b++)
+			good = info.wavelength[b] == written_by_others[i].wavelength[b] && x[b] == (float)info.wavelength[b];
+		ok(good, "%s %s", written_by_others[i].what, yoke_error());
+		yoke_error_clear();
+		yoke_cube_free(c);
+	}
+	write_text("o.hdr", "ENVI\n" SIZES "bbl = {1, 1}\n", strlen("ENVI\n" SIZES "bbl = {1, 1}\n"));
+	yoke_cube *c = yoke_cube_open("o.hdr", "bands=good");
+	ok(!c && yoke_error_code() == YOKE_EINVAL, "good bands of a bbl of other length: %s", yoke_error());
+	yoke_error_clear();
+	yoke_cube_free(c);
+}
+
+// The data's file beside a header: which, or an error.
+static void data_files(void)
+{
+	static const struct {
+		const char *folder, *header, *files[3], *is; // is: the file that is taken, NULL: none
+	} table[] = {
+		{ "d1", "x.hdr", { "x.img", "x.dat" }, "x.img" },
+		{ "d2", "x.hdr", { "x.rfl" }, "x.rfl" },
+		{ "d3", "X.HDR", { "X.IMG" }, "X.IMG" },
+		{ "d4", "X.HDR", { "x.img" }, "x.img" },
+		{ "d5", "x.hdr", { "x.rfl", "x.glt" }, NULL },
+		{ "d6", "x.hdr", { "x.rfl", "-x.txt" }, "x.rfl" }, // -: a short file
+		{ "d7", "x.hdr", { "/x", "x.raw" }, "x.raw" },     // /: a folder
+		{ "d8", "x.bil.hdr", { "x.bil" }, "x.bil" },
+		{ "d9", "x.hdr", { "xy.img", "x.aux.xml" }, NULL },
+		{ "d10", "x.hdr", { "x.Raw", "x.other" }, "x.Raw" },
+	};
+	static const char header[] = "ENVI\n" SIZES, data[12] = { 0 };
+	char path[64], want[64];
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct yoke_cube_info info = { .size = sizeof info };
+		mkdir(table[i].folder, 0777);
+		for (int k = 0; k < 3 && table[i].files[k]; k++) {
+			const char *name = table[i].files[k];
+			const bool folder = *name == '/', brief = *name == '-';
+			snprintf(path, sizeof path, "%s/%s", table[i].folder, name + (folder || brief));
+			if (folder)
+				mkdir(path, 0777);
+			else
+				write_text(path, data, brief ? 11 : sizeof data);
+		}
+		snprintf(path, sizeof path, "%s/%s", table[i].folder, table[i].header);
+		snprintf(want, sizeof want, "%s/%s", table[i].folder, table[i].is ? table[i].is : "");
+		write_text(path, header, sizeof header - 1);
+		yoke_cube *c = yoke_cube_open(path, NULL);
+		ok(table[i].is ? c && !yoke_cube_info(c, &info) && !strcmp(info.data, want) : !c && yoke_error_code() == YOKE_ENOENT,
+		   "%s of %s: %s", table[i].header, table[i].files[0], c ? info.data : yoke_error());
+		yoke_error_clear();
+		yoke_cube_free(c);
+	}
+}
+
+// What a header's ignored value is equal to in files of each type: two pixels of the elements `is` and `other`.
+static void ignored(void)
+{
+	const float f[] = { -9999.9f, -3.4e38f, -FLT_MAX, FLT_MAX, 1e-3f, 0, NAN, -INFINITY };
+	const struct {
+		int number;
+		const char *text;
+		const void *is, *other; // elements; is NULL: no element is ignored
+	} table[] = {
+		{ 4, "-9999.9", &f[0], &f[4] }, { 4, "-9999.89999999999964", &f[0], &f[4] }, { 4, "-3.4e+38", &f[1], &f[2] },
+		{ 4, "-3.40282347e+38", &f[2], &f[1] }, { 4, "-3.402824e+38", &f[2], &f[1] }, { 4, "3.4028234663852886e+38", &f[3], &f[1] },
+		{ 4, "0.001", &f[4], &f[5] }, { 4, "-0", &f[5], &f[4] }, { 4, "NaN", &f[6], &f[4] }, { 4, "-inf", &f[7], &f[2] },
+		{ 4, "-1.7976931348623157e+308", &f[7], &f[2] },
+		{ 5, "-9999.9", &(double){ -9999.9 }, &(double){ (double)-9999.9f } }, { 5, "nan", &(double){ NAN }, &(double){ 0 } },
+		{ 1, "255", &(uint8_t){ 255 }, &(uint8_t){ 254 } }, { 1, "255.0", &(uint8_t){ 255 }, &(uint8_t){ 0 } },
+		{ 1, "256", NULL, &(uint8_t){ 0 } }, { 1, "-1", NULL, &(uint8_t){ 255 } }, { 1, "0.5", NULL, &(uint8_t){ 0 } },
+		{ 1, "nan", NULL, &(uint8_t){ 0 } }, { 1, "1e30", NULL, &(uint8_t){ 0 } },
+		{ 2, "-32768", &(int16_t){ -32768 }, &(int16_t){ 32767 } }, { 2, "-9.999e3", &(int16_t){ -9999 }, &(int16_t){ 9999 } },
+		{ 2, "32768", NULL, &(int16_t){ -32768 } }, { 12, "65535", &(uint16_t){ 65535 }, &(uint16_t){ 65534 } },
+		{ 12, "-9999", NULL, &(uint16_t){ 55537 } }, { 3, "-2147483648", &(int32_t){ INT32_MIN }, &(int32_t){ INT32_MAX } },
+		{ 13, "4294967295", &(uint32_t){ UINT32_MAX }, &(uint32_t){ UINT32_MAX - 1 } },
+		{ 14, "9007199254740993", &(int64_t){ 9007199254740993 }, &(int64_t){ 9007199254740992 } },
+		{ 14, "-9223372036854775808", &(int64_t){ INT64_MIN }, &(int64_t){ INT64_MIN + 1 } },
+		{ 15, "18446744073709551615", &(uint64_t){ UINT64_MAX }, &(uint64_t){ UINT64_MAX - 1 } },
+		{ 15, "18446744073709551616", NULL, &(uint64_t){ UINT64_MAX } },
+	};
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		for (int order = 0; order < 3; order++) {
+			const struct type *t = types;
+			unsigned char data[16];
+			char text[300];
+			float x[2], weight[2] = { NAN, NAN };
+			while (t->number != table[i].number)
+				t++;
+			memcpy(data, table[i].is ? table[i].is : table[i].other, (size_t)t->width);
+			memcpy(data + t->width, table[i].other, (size_t)t->width);
+			write_text("i.img", data, 2 * (size_t)t->width);
+			snprintf(text, sizeof text, "ENVI\ndata ignore value = %s\nsamples = %d\nlines = %d\nbands = 1\ndata type = %d\n"
+				 "interleave = %s\n", table[i].text, 1 + (order < 2), 1 + (order == 2), t->number, orders[order]);
+			write_text("i.hdr", text, strlen(text));
+			yoke_cube *c = yoke_cube_open("i.hdr", NULL);
+			ok(c && !yoke_cube_read(c, x, weight) && weight[0] == (table[i].is == NULL) && weight[1] == 1,
+			   "%s ignored in %s, %s: weights %g and %g %s", table[i].text, t->name, orders[order], weight[0], weight[1], yoke_error());
+			yoke_error_clear();
+			yoke_cube_free(c);
+		}
 }
 
 static void refused(void)
@@ -459,6 +620,9 @@ int main(int argc, char **argv)
 	scale_and_gain("data gain values={1, 2}", YOKE_EUNSUPPORTED);
 	scale_and_gain("data offset values={0, 2}", YOKE_EUNSUPPORTED);
 	headers(argc > 1 ? argv[1] : NULL);
+	others();
+	data_files();
+	ignored();
 	refused();
 	set_of_files();
 	drawn();

@@ -15,6 +15,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/kind.h"
+
+enum { MOST_POINTER = 1024 }; // bytes of one of Git LFS, by its specification
 
 static int fail(const char *verb, const char *path, int reason)
 {
@@ -164,7 +167,11 @@ int yk_file_open(const char *path, uint64_t *bytes)
 		e = yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
 	} else {
 		*bytes = (uint64_t)st.st_size;
-		return fd;
+		char begin[YK_KIND_BEGIN];
+		const ssize_t n = st.st_size < MOST_POINTER ? pread(fd, begin, sizeof begin, 0) : 0;
+		if (n <= 0 || !yk_is_pointer(begin, (size_t)n))
+			return fd;
+		e = yk_fail(YOKE_EFORMAT, "%s: is %s", path, yk_file_kind(begin, (size_t)n));
 	}
 	close(fd);
 	return e;

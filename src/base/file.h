@@ -11,7 +11,8 @@
 // The whole file, with a NUL behind it that is not counted; the caller frees it.  ENOENT, EIO, ENOMEM;
 // EFORMAT when it is larger than `most` bytes.  Errors name path and reason.
 int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
-// Opens a regular file to be read: a descriptor, and its size.  ENOENT, EIO; EFORMAT for what is none.
+// Opens a regular file to be read: a descriptor, and its size.  ENOENT, EIO; EFORMAT for another
+// kind, and for a pointer of Git LFS or git-annex in its place.
 int yk_file_open(const char *path, uint64_t *bytes);
 // So many bytes from a position on.  EIO names path and position, also where the file ends before.
 int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes);

@@ -14,6 +14,8 @@ libyokecore_la_SOURCES += \
 	src/base/hash.h \
 	src/base/json.c \
 	src/base/json.h \
+	src/base/kind.c \
+	src/base/kind.h \
 	src/base/log.c \
 	src/base/log.h \
 	src/base/names.c \

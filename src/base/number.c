@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/number.h"
 
@@ -110,6 +111,25 @@ bool yk_number(const char *text, double *to)
 		return false;
 	*to = x;
 	return true;
+}
+
+bool yk_number_or_nan(const char *text, double *to)
+{
+	if (yk_number(text, to))
+		return true;
+	while (is_blank(*text))
+		text++;
+	const bool minus = *text == '-';
+	text += minus || *text == '+';
+	static const char *const word[] = { "nan", "inf", "infinity" };
+	for (int i = 0; i < 3; i++) {
+		const size_t n = strlen(word[i]);
+		if (!yk_same_words(text, word[i], n) || text[n + strspn(text + n, " \t\r\n\v\f")])
+			continue;
+		*to = i == 0 ? NAN : minus ? -INFINITY : INFINITY;
+		return true;
+	}
+	return false;
 }
 
 char yk_small_letter(char c)

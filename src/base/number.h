@@ -23,6 +23,8 @@ int yk_sscanf(const char *text, const char *format, ...) __attribute__((format(s
 // The whole text as one decimal number, blanks around it allowed: no hexadecimal digits, no NaN or infinity, nothing
 // beyond f64.  False leaves *to alone.
 bool yk_number(const char *text, double *to);
+// The same, or nan, inf and infinity in letters of either size, as Python and C print them.
+bool yk_number_or_nan(const char *text, double *to);
 
 // Between these two the calling thread's locale is "C", for another library that reads or prints numbers.
 locale_t yk_locale_begin(void);

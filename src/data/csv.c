@@ -179,23 +179,12 @@ static int cells_of(const struct table *t, int64_t record, uint64_t at, char *te
 	return e;
 }
 
-// "nan", "inf" and "infinity" in letters of either size, with a sign or none, as Python prints and reads them.
-static bool no_finite_number(const char *text, double *to)
-{
-	const bool minus = *text == '-';
-	text += minus || *text == '+';
-	if (!yk_same_word(text, "nan") && !yk_same_word(text, "inf") && !yk_same_word(text, "infinity"))
-		return false;
-	*to = yk_same_word(text, "nan") ? NAN : minus ? -INFINITY : INFINITY;
-	return true;
-}
-
 static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
 {
 	char why[280];
 	if (simple_number(cell->text, to) == cell->text + cell->bytes)
 		return 0;
-	if (strlen(cell->text) != cell->bytes || !(yk_number(cell->text, to) || no_finite_number(cell->text, to)))
+	if (strlen(cell->text) != cell->bytes || !yk_number_or_nan(cell->text, to))
 		snprintf(why, sizeof why, "column %.60s: '%.60s' is no number in decimal digits within f64", c->name, cell->text);
 	else if (c->kind == NUMBER && isfinite(*to) && !isfinite((float)*to))
 		snprintf(why, sizeof why, "column %.60s: '%.60s' is beyond f32; columns=%.60s:f64 reads it", c->name, cell->text,

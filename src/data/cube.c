@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "data/cube.h"
 #include "data/elements.h"
 
@@ -17,7 +18,7 @@ enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes read at a time; of ban
 static bool ends(const char *path, const char *end)
 {
 	const size_t n = strlen(path), m = strlen(end);
-	return n >= m && !strcmp(path + n - m, end);
+	return n >= m && yk_same_word(path + n - m, end);
 }
 
 // ---- reading ----
@@ -43,8 +44,9 @@ static void swap(unsigned char *p, int width, size_t n)
 static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64_t line, int64_t sample)
 {
 	return (struct yk_taken){ .number = c->envi.type->number, .far = far, .line = line, .sample = sample, .samples = c->envi.samples,
-				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale, .ignore = c->envi.ignore,
-				  .gain = c->gain, .shift = c->shift };
+				  .bands = c->bands, .band = c->band, .packed = packed, .scale = c->envi.scale,
+				  .ignored = c->envi.ignores ? &c->envi.ignored : NULL, .gain = c->gain,
+				  .shift = c->shift };
 }
 
 // Bytes from band to band of a block of BSQ: an odd number of cache lines, so that bands do not share places in a cache.
@@ -98,7 +100,7 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		weight[i] = 1;
 	if (c->columns)
 		return read_columns(c, swapped, x, weight);
-	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && isnan(e->ignore) && c->all) // as they are
+	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && (!weight || !e->ignores) && c->all) // as they are
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
 	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;

@@ -3,15 +3,19 @@
 #include "config.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kind.h"
+#include "base/number.h"
 #include "data/cube.h"
 #include "data/part.h"
 
@@ -50,6 +54,8 @@ static int choose_listed(yoke_cube *c, const char *list)
 static int choose(yoke_cube *c, const char *bands)
 {
 	const bool good = !strcmp(bands, "good");
+	if (good && c->envi.odd_bbl)
+		return yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl is no list of as many numbers as there are bands", c->path);
 	if (!good && strcmp(bands, "all"))
 		return choose_listed(c, bands);
 	for (int64_t i = 0; i < c->envi.bands; i++)
@@ -98,32 +104,96 @@ static int parse(struct settings *to, const char *text)
 static bool ends(const char *path, const char *end)
 {
 	const size_t n = strlen(path), m = strlen(end);
-	return n >= m && !strcmp(path + n - m, end);
+	return n >= m && yk_same_word(path + n - m, end);
 }
 
+// Is it a file that has all elements?  Where there is a file, it stays open as the cube's, with an error if it is too short.
+static int try_data(yoke_cube *c, const char *path)
+{
+	struct stat st;
+	uint64_t bytes;
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	free(c->data);
+	if (!(c->data = strdup(path)))
+		return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	c->fd = yk_file_open(path, &bytes);
+	if (c->fd >= 0 && (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes))
+		return yk_fail(YOKE_EFORMAT, "%s: its header says %llu bytes from byte %llu on, the file has %llu", path,
+			       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
+	return c->fd < 0 ? c->fd : 1;
+}
+
+static const char *const data_suffix[] = { "", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip" };
+#define SUFFIXES (sizeof data_suffix / sizeof *data_suffix)
+
+static bool is_known(const char *suffix)
+{
+	for (size_t i = 0; i < SUFFIXES; i++)
+		if (yk_same_word(suffix, data_suffix[i]))
+			return true;
+	return false;
+}
+
+// The files beside the header that have its stem and one more suffix: the first of a known one in the order of names, in letters of either size,
+// or else the only one that is large enough.
+static int find_data(yoke_cube *c)
+{
+	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;
+	const size_t stem = strlen(name) - 4;
+	char *folder = slash ? strndup(c->path, (size_t)(slash - c->path) + 1) : strdup(""), *found[2] = { NULL, NULL };
+	DIR *dir = folder ? opendir(*folder ? folder : ".") : NULL;
+	int known = 0, other = 0, err = folder ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	for (struct dirent *d; dir && !err && (d = readdir(dir));) {
+		const char *suffix = d->d_name + stem;
+		struct stat st;
+		if (strlen(d->d_name) < stem || !yk_same_words(d->d_name, name, stem) || (*suffix && *suffix != '.') ||
+		    (*suffix && strchr(suffix + 1, '.')) || yk_same_word(suffix, ".hdr") || fstatat(dirfd(dir), d->d_name, &st, 0) ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		const bool is = is_known(suffix);
+		if (!is && (uint64_t)st.st_size < c->envi.offset + c->envi.bytes)
+			continue;
+		*(is ? &known : &other) += 1;
+		if (found[is] && strcmp(found[is] + strlen(folder), d->d_name) < 0)
+			continue;
+		free(found[is]);
+		if (asprintf(&found[is], "%s%s", folder, d->d_name) < 0) {
+			found[is] = NULL;
+			err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+		}
+	}
+	if (dir)
+		closedir(dir);
+	if (!err && !known && other > 1)
+		err = yk_fail(YOKE_ENOENT, "%s: its data are not known: %s and %d more have the size; name one .img", c->path, found[0],
+			      other - 1);
+	else if (!err && known + other)
+		err = try_data(c, found[known > 0]);
+	free(found[0]);
+	free(found[1]);
+	free(folder);
+	return err;
+}
+
+// The header's name without .hdr, or with another suffix in its place.
 static int open_data(yoke_cube *c)
 {
-	static const char *const suffix[] = { "", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip" };
 	const size_t n = strlen(c->path) - 4;
-	uint64_t bytes;
-	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
-		free(c->data);
-		if (asprintf(&c->data, "%.*s%s", (int)n, c->path, suffix[i]) < 0) {
-			c->data = NULL;
+	int there = 0;
+	for (size_t i = 0; i < SUFFIXES && !there; i++) {
+		char *path;
+		if (asprintf(&path, "%.*s%s", (int)n, c->path, data_suffix[i]) < 0)
 			return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-		}
-		if (access(c->data, F_OK))
-			continue;
-		c->fd = yk_file_open(c->data, &bytes);
-		if (c->fd < 0)
-			return c->fd;
-		if (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes)
-			return yk_fail(YOKE_EFORMAT, "%s: its header says %llu bytes from byte %llu on, the file has %llu", c->data,
-				       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
-		return 0;
+		there = try_data(c, path);
+		free(path);
 	}
+	if (!there)
+		there = find_data(c);
+	if (there)
+		return there < 0 ? there : 0;
 	return yk_fail(YOKE_ENOENT, "%s: its data are not there: no file of that name without .hdr, or with .img, .dat, .raw, .bin, "
-		       ".bsq, .bil or .bip", c->path);
+		       ".bsq, .bil or .bip, nor one of another suffix that is large enough", c->path);
 }
 
 static int open_envi(yoke_cube *c)
@@ -135,7 +205,9 @@ static int open_envi(yoke_cube *c)
 	int err = yk_file_read(c->path, YK_ENVI_HEADER, &text, &bytes);
 	if (err)
 		return err;
-	err = yk_envi_parse(&c->envi, c->path, text, bytes);
+	err = yk_text_begin(c->path, text, &bytes);
+	if (!err)
+		err = yk_envi_parse(&c->envi, c->path, text, bytes);
 	free(text);
 	return err ? err : open_data(c);
 }

@@ -19,7 +19,7 @@ typedef double f64x8 __attribute__((vector_size(64)));
 struct element {
 	int number, width; // ENVI's; bytes
 	void (*convert)(const void *from, int64_t n, double scale, float *to);
-	void (*ignore)(const void *from, int64_t n, double what, float *weight, int64_t stride);
+	void (*ignore)(const void *from, int64_t n, const void *ignored, float *weight, int64_t stride);
 	double (*number_at)(const void *from);
 };
 
@@ -52,11 +52,12 @@ YK_ELEMENTS(LANES)
 	{ \
 		return (double)*(const T *)from; \
 	} \
-	static void ignore_##id(const void *from, int64_t n, double what, float *weight, int64_t stride) \
+	static void ignore_##id(const void *from, int64_t n, const void *ignored, float *weight, int64_t stride) \
 	{ \
-		const T *f = from; \
+		const T *f = from, what = *(const T *)ignored; \
+		const bool nans = isnan((double)what); \
 		for (int64_t i = 0; i < n; i++) \
-			if ((double)f[i] == what) \
+			if (f[i] == what || (nans && isnan((double)f[i]))) \
 				weight[i * stride] = 0; \
 	}
 YK_ELEMENTS(CONVERT)
@@ -86,7 +87,7 @@ static const struct element *element_of(int number)
 // Pixels of a line, by runs of bands that follow each other in the file as well.
 static void take_pixels(const struct element *e, const struct yk_taken *t, const char *from, int64_t step, float *x, float *weight)
 {
-	const bool weighed = weight && !isnan(t->ignore);
+	const bool weighed = weight && t->ignored;
 	if (!weighed && t->packed) { // all bands of all
 		e->convert(from, t->samples * t->bands, t->scale, x);
 		return;
@@ -97,7 +98,7 @@ static void take_pixels(const struct element *e, const struct yk_taken *t, const
 				;
 			e->convert(from + t->band[k] * e->width, n, t->scale, x + s * t->bands + k);
 			if (weighed)
-				e->ignore(from + t->band[k] * e->width, n, t->ignore, weight + s, 0);
+				e->ignore(from + t->band[k] * e->width, n, t->ignored, weight + s, 0);
 		}
 }
 
@@ -149,7 +150,7 @@ static void take_run(const struct element *e, const struct yk_taken *t, const ch
 		     float *x, float *weight)
 {
 	float tile[BANDS][RUN];
-	const bool as_it_is = e->number == 4 && t->scale == 1 && t->packed, weighed = weight && !isnan(t->ignore);
+	const bool as_it_is = e->number == 4 && t->scale == 1 && t->packed, weighed = weight && t->ignored;
 	for (int64_t r = 0; r < n; r += RUN)
 		for (int64_t k0 = 0; k0 < t->bands; k0 += BANDS) {
 			const int64_t m = r + RUN < n ? RUN : n - r, bands = k0 + BANDS < t->bands ? BANDS : t->bands - k0;
@@ -159,7 +160,7 @@ static void take_run(const struct element *e, const struct yk_taken *t, const ch
 				if (!as_it_is)
 					e->convert(run, m, t->scale, tile[k]);
 				if (weighed)
-					e->ignore(run, m, t->ignore, weight + r * step, step);
+					e->ignore(run, m, t->ignored, weight + r * step, step);
 			}
 			if (as_it_is)
 				turn((const float *)(const void *)from + k0 * far + r, far, bands, m, to, step * t->bands);
@@ -176,8 +177,8 @@ static void take_gained(const struct element *e, const struct yk_taken *t, const
 	for (int64_t k = 0; k < t->bands; k++) {
 		const char *at = from + (t->packed ? k : t->band[k]) * t->far * e->width;
 		x[k] = (float)((t->gain ? t->gain[k] : 1) * e->number_at(at) + (t->shift ? t->shift[k] : 0));
-		if (weight && !isnan(t->ignore))
-			e->ignore(at, 1, t->ignore, weight, 0);
+		if (weight && t->ignored)
+			e->ignore(at, 1, t->ignored, weight, 0);
 	}
 }
 

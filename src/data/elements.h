@@ -20,11 +20,12 @@ struct yk_taken {
 	int64_t samples, bands; // bands: that are taken
 	const int64_t *band;    // their places, in any order
 	bool packed;            // the block has those alone, in that order
-	double scale, ignore;   // divides; NaN: nothing is ignored
+	double scale;           // divides
+	const void *ignored;    // an element of that type, aligned; NULL: nothing is ignored
 	const double *gain, *shift; // [bands], or NULL: what is read is gain * number + shift, in place of the scale
 };
-// Pixels of so many lines, from line `first` of x [.., samples, bands] on.  weight, unless NULL, becomes 0 where a band is what is
-// ignored.  Either bands, samples or lines are neighbours.
+// Pixels of so many lines, from line `first` of x [.., samples, bands] on.  weight, unless NULL, becomes 0 where a band is the
+// ignored element, or a NaN where that is one.  Either bands, samples or lines are neighbours.
 void yk_take_elements(const struct yk_taken *, const void *block, int64_t first, int64_t lines, float *x, float *weight);
 
 #endif

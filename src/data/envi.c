@@ -6,14 +6,16 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
+#include "base/kind.h"
+#include "base/log.h"
 #include "base/number.h"
 
 const char *const yk_interleave_names[] = { "bsq", "bil", "bip" };
@@ -42,6 +44,7 @@ const struct yk_envi_type *yk_envi_type_named(const char *name)
 
 struct scan {
 	const char *path, *at, *end;
+	bool unpaired; // a brace was opened that none closes: from there on values end with their line's
 };
 
 // A key and its value, without blanks around them; a value in braces without those.
@@ -58,13 +61,35 @@ static int bad(const struct scan *s, const char *key, const char *why)
 
 static void line_end(const struct scan *s, const char **end)
 {
-	while (*end < s->end && **end != '\n')
+	while (*end < s->end && **end != '\n' && **end != '\r')
 		++*end;
+}
+
+// The brace that closes the one before s->at, with pairs of them between; where they are no pairs, the first at the end of a line.
+// NULL: there is none.
+static const char *closing(struct scan *s, const char *at)
+{
+	int depth = 1;
+	for (const char *p = at; p < s->end && !s->unpaired; p++) {
+		depth += *p == '{' ? 1 : *p == '}' ? -1 : 0;
+		if (!depth)
+			return p;
+	}
+	s->unpaired = true;
+	for (const char *p = at; (p = memchr(p, '}', (size_t)(s->end - p))); p++) {
+		const char *rest = p + 1;
+		while (rest < s->end && (*rest == ' ' || *rest == '\t'))
+			rest++;
+		if (rest == s->end || *rest == '\n' || *rest == '\r')
+			return p;
+	}
+	return NULL;
 }
 
 // The next entry; 0: there is none.
 static int next(struct scan *s, struct entry *e)
 {
+	const char *brace;
 	while (s->at < s->end) {
 		const char *end = s->at, *begin = s->at, *equals;
 		line_end(s, &end);
@@ -90,10 +115,13 @@ static int next(struct scan *s, struct entry *e)
 		e->value = equals + 1;
 		while (e->value < end && isspace((unsigned char)*e->value))
 			e->value++;
-		e->braces = e->value < end && *e->value == '{';
+		brace = e->value;
+		while (brace < s->end && isspace((unsigned char)*brace)) // it may be on the next line
+			brace++;
+		e->braces = brace < s->end && *brace == '{' && (e->value == end || brace == e->value);
 		if (e->braces) {
-			e->value++;
-			end = memchr(e->value, '}', (size_t)(s->end - e->value));
+			e->value = brace + 1;
+			end = closing(s, e->value);
 			if (!end)
 				return bad(s, e->key, "its { is never closed");
 			s->at = end + 1;
@@ -134,32 +162,59 @@ static int whole(const struct scan *s, const struct entry *e, int64_t least, int
 
 static int real(const struct scan *s, const struct entry *e, double *to)
 {
-	char word[64], *end = word;
-	*to = text_of(e, word, sizeof word) ? yk_strtod(word, &end) : 0;
-	return end == word || *end ? bad(s, e->key, "must be a number") : 0;
+	char word[64];
+	return text_of(e, word, sizeof word) && yk_number_or_nan(word, to) ? 0 : bad(s, e->key, "must be a number");
 }
 
-// Comma-separated numbers, `count` of them, to be freed.
+static bool is_flag(const char *word, double *to)
+{
+	*to = yk_same_word(word, "true");
+	return *to != 0 || yk_same_word(word, "false");
+}
+
+// The item of a list from *at on, between blanks, lines of comments before it left out; *at is then behind its comma, or `end`.
+// False: there is none, as behind a last comma.
+static bool next_item(const char **at, const char *end, struct entry *item)
+{
+	const char *from = *at;
+	for (;;) {
+		while (from < end && isspace((unsigned char)*from))
+			from++;
+		if (from == end || *from != ';')
+			break;
+		while (from < end && *from != '\n')
+			from++;
+	}
+	const char *comma = memchr(from, ',', (size_t)(end - from)), *last = comma ? comma : end;
+	while (last > from && isspace((unsigned char)last[-1]))
+		last--;
+	*item = (struct entry){ .value = from, .value_end = last };
+	*at = comma ? comma + 1 : end;
+	return comma || last > from;
+}
+
+// Comma-separated numbers or, as some write flags, true and false, `count` of them, to be freed.
 static int list(const struct scan *s, const struct entry *e, int64_t count, double **to)
 {
 	const char *at = e->value;
+	struct entry item;
 	double *x = malloc((size_t)count * sizeof *x);
+	int64_t n = 0;
+	bool good = true;
 	if (!x)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->path, e->key);
-	for (int64_t i = 0; i < count; i++) {
-		char word[64], *end = word;
-		const char *comma = memchr(at, ',', (size_t)(e->value_end - at)), *last = comma ? comma : e->value_end;
-		while (at < last && isspace((unsigned char)*at))
-			at++;
-		while (last > at && isspace((unsigned char)last[-1]))
-			last--;
-		const struct entry one = { .value = at, .value_end = last };
-		x[i] = text_of(&one, word, sizeof word) ? yk_strtod(word, &end) : 0;
-		if (end == word || *end || !isfinite(x[i]) || (i + 1 < count) != (comma != NULL)) {
-			free(x);
-			return bad(s, e->key, "must be a list of as many numbers as there are bands");
-		}
-		at = comma ? comma + 1 : at;
+	for (; good && next_item(&at, e->value_end, &item); n++) {
+		char word[64];
+		double one = 0;
+		good = text_of(&item, word, sizeof word) && (yk_number(word, &one) || is_flag(word, &one));
+		if (n < count)
+			x[n] = one;
+	}
+	if (!good || n != count) {
+		char why[100];
+		snprintf(why, sizeof why, good ? "has %" PRId64 " numbers for %" PRId64 " bands" : "item %" PRId64 " is no number", n, count);
+		free(x);
+		return bad(s, e->key, why);
 	}
 	*to = x;
 	return 0;
@@ -242,6 +297,8 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 		       { "interleave", INTERLEAVE } };
 	int64_t n;
 	int err;
+	if (e->value == e->value_end) // as if it were not there
+		return 0;
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
 		if (strcmp(e->key, needed[i].key))
 			continue;
@@ -266,8 +323,6 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 		to->big = !err && n;
 		return err;
 	}
-	if (!strcmp(e->key, "data ignore value"))
-		return real(s, e, &to->ignore);
 	if (!strcmp(e->key, "reflectance scale factor")) {
 		err = real(s, e, &to->scale);
 		return err || (isfinite(to->scale) && to->scale > 0) ? err : bad(s, e->key, "must be above 0");
@@ -298,16 +353,83 @@ static void drop_list(double **list, int64_t n, double what)
 	*list = NULL;
 }
 
+// A whole number as an element of the type; false: it holds no such number.
+static bool whole_element(const struct yk_envi_type *t, bool minus, uint64_t n, uint64_t *to)
+{
+	const int bits = 8 * t->width;
+	const uint64_t most = t->kind == 'i' ? ((uint64_t)1 << (bits - 1)) - !minus : minus ? 0 : UINT64_MAX >> (64 - bits);
+	const uint64_t all = minus ? 0 - n : n;
+	const uint32_t word = (uint32_t)all;
+	const uint16_t half = (uint16_t)all;
+	const uint8_t byte = (uint8_t)all;
+	memcpy(to, t->width == 8 ? (const void *)&all : t->width == 4 ? (const void *)&word : t->width == 2 ? (const void *)&half : &byte,
+	       (size_t)t->width);
+	return n <= most;
+}
+
+// The ignored number as the file's elements have it: rounded to floats of the type, and exact where they are integers.
+static int take_ignored(const struct scan *s, const struct entry *e, struct yk_envi *to)
+{
+	char word[64];
+	double v;
+	int err = real(s, e, &v);
+	if (err)
+		return err;
+	float f = (float)v;
+	if (isinf(f) && fabs(v) < 3.41e38) // the largest f32, printed with too few digits
+		f = copysignf(FLT_MAX, f);
+	if (to->type->kind == 'f') {
+		memcpy(&to->ignored, to->type->width == 4 ? (const void *)&f : &v, (size_t)to->type->width);
+		to->ignore = to->type->width == 4 ? (double)f : v;
+		to->ignores = true;
+		return 0;
+	}
+	text_of(e, word, sizeof word);
+	const bool minus = *word == '-';
+	const char *digits = word + (minus || *word == '+');
+	char *end;
+	errno = 0;
+	uint64_t n = strtoull(digits, &end, 10);
+	bool is_whole = end > digits && !*end && !errno;
+	if (!is_whole && fabs(v) < 0x1p63 && v == rint(v)) { // "255.0", "1e3"
+		n = (uint64_t)fabs(v);
+		is_whole = true;
+	}
+	to->ignores = is_whole && whole_element(to->type, minus && n, n, &to->ignored);
+	to->ignore = to->ignores ? v : NAN;
+	if (!to->ignores)
+		yk_warn("data", "%s: data ignore value = %s is none of %s: no pixel is ignored", s->path, word, to->type->name);
+	return 0;
+}
+
+// A list that what is read does not depend on: one that is wrong is a warning, and is passed over.
+static int optional_list(const struct scan *s, const struct entry *e, int64_t count, double **to)
+{
+	struct yk_error_aside *aside = yk_error_aside();
+	int err = list(s, e, count, to);
+	if (err == YOKE_EFORMAT) {
+		yk_warn("data", "%s; it is passed over", yoke_error());
+		err = 0;
+	}
+	if (!err || aside) // else the error is this one
+		yk_error_back(aside);
+	return err;
+}
+
 static int take_lists(struct scan *s, struct yk_envi *to)
 {
 	struct entry e;
 	int err;
 	while ((err = next(s, &e)) > 0) {
 		double *flags = NULL;
-		if (!strcmp(e.key, "wavelength") && !to->wavelength)
-			err = list(s, &e, to->bands, &to->wavelength);
-		else if (!strcmp(e.key, "bbl") && !to->good)
-			err = list(s, &e, to->bands, &flags);
+		if (e.value == e.value_end)
+			continue;
+		if (!strcmp(e.key, "data ignore value"))
+			err = take_ignored(s, &e, to);
+		else if (!strcmp(e.key, "wavelength") && !to->wavelength)
+			err = optional_list(s, &e, to->bands, &to->wavelength);
+		else if (!strcmp(e.key, "bbl") && !to->good && !(err = optional_list(s, &e, to->bands, &flags)))
+			to->odd_bbl = !flags;
 		else if (!strcmp(e.key, "data gain values") && !to->gain)
 			err = list(s, &e, to->bands, &to->gain);
 		else if (!strcmp(e.key, "data offset values") && !to->shift)
@@ -338,8 +460,10 @@ static int parse(struct scan *s, struct yk_envi *to)
 	struct entry e;
 	int seen = 0, err;
 	const char *begin;
-	if (s->end - s->at < 4 || memcmp(s->at, "ENVI", 4) || (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
-		return yk_fail(YOKE_EFORMAT, "%s: not an ENVI header: its first line is not ENVI", s->path);
+	while (s->at < s->end && isspace((unsigned char)*s->at))
+		s->at++;
+	if (s->end - s->at < 4 || !yk_same_words(s->at, "ENVI", 4) || (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
+		return yk_file_refused(s->path, s->at, (size_t)(s->end - s->at), "an ENVI header", "its first line is not ENVI");
 	line_end(s, &s->at);
 	begin = s->at;
 	while ((err = next(s, &e)) > 0)
@@ -357,12 +481,13 @@ static int parse(struct scan *s, struct yk_envi *to)
 	    to->offset > INT64_MAX / 2)
 		return bad(s, "lines", "the cube is too large");
 	s->at = begin;
+	s->unpaired = false;
 	return take_lists(s, to);
 }
 
 int yk_envi_parse(struct yk_envi *to, const char *path, const char *text, size_t length)
 {
-	struct scan s = { path, text, text + length };
+	struct scan s = { .path = path, .at = text, .end = text + length };
 	*to = (struct yk_envi){ .scale = 1, .ignore = NAN };
 	int err = parse(&s, to);
 	if (err)

@@ -28,12 +28,16 @@ struct yk_envi {
 	enum yk_interleave interleave;
 	bool big;
 	uint64_t offset, bytes;   // bytes: of all elements
-	double scale, ignore;     // NaN: none is ignored
+	double scale;
+	double ignore;            // data ignore value, rounded to the type; NaN: none, or NaNs
+	bool ignores;             // there is one, which the type can hold:
+	uint64_t ignored;         // an element of the type, which begins here, as the host has it
 	double *wavelength;       // [bands], or NULL; to be freed
 	double *gain, *shift;     // [bands]: data gain values, data offset values, or NULL; to be freed
 	char units[32];           // of wavelengths: "Nanometers"; "": not given
 	char *scene;              // lines of map info and the like as they are, or NULL; to be freed
 	unsigned char *good;      // [bands]: bbl, or NULL; to be freed
+	bool odd_bbl;             // there is a bbl that is no list of as many flags
 };
 // Reads a header.  EFORMAT, EUNSUPPORTED name path and key.
 int yk_envi_parse(struct yk_envi *, const char *path, const char *text, size_t length);
