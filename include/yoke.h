@@ -99,6 +99,9 @@ YOKE_API void yoke_site_hook(const char *(*where)(void));
 YOKE_API yoke_context *yoke_context_new(const char *backend);
 // On the device of a name, as YOKE_DEVICE takes them: "opencl:1", "cpu:0", "pci:0000:01:00.0".
 YOKE_API yoke_context *yoke_context_new_on(const char *device);
+// Device i of the backends that YOKE_BACKEND names, best first, as yoke_context_new_on takes it; NULL, without an error,
+// when there are no more.
+YOKE_API const char *yoke_device_name(int i);
 // yoke_context_new for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
 // run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
 // models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
@@ -205,6 +208,10 @@ YOKE_API int yoke_dtype(const yoke_tensor *);
 YOKE_API int64_t yoke_dim(const yoke_tensor *, int axis);
 YOKE_API int64_t yoke_count(const yoke_tensor *); // elements
 YOKE_API size_t yoke_bytes(const yoke_tensor *);
+// 1 for a variable, which yoke_put and yoke_assign take; 0 for other tensors.
+YOKE_API int yoke_is_variable(const yoke_tensor *);
+// The device of a tensor's context, as yoke_context_new_on takes it: "cpu:0".  NULL after an error.
+YOKE_API const char *yoke_device_of(const yoke_tensor *);
 
 // ---- elementwise (map) ----
 // Operands have one dtype and broadcast as in NumPy.  Results have the operands' dtype,

@@ -469,6 +469,57 @@ static void test_tree(void)
 	yoke_module_free(m);
 }
 
+// Two linear layers of 4 to 4.
+static yoke_module *two_layers(void)
+{
+	return yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(4, 4, 1), yoke_nn_linear(4, 4, 0) });
+}
+
+static void test_ties(void)
+{
+	yoke_tensor *p[8];
+	yoke_module *m = two_layers(), *n = two_layers(), *l = yoke_nn_linear(4, 4, 0);
+	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "the weight of the first layer is that of the second: %s", yoke_error());
+	names_are(m, "0.weight 0.bias ", "and comes once, whichever was tied to the other");
+	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "tied once more, nothing changes");
+	ok(yoke_module_tie(l, "weight", m, "1.weight") == 0 && yoke_module_find(l, "weight") == yoke_module_find(m, "0.weight"),
+	   "a layer of another network has it as well: %s", yoke_error());
+	ok(yoke_module_tie(n, "0.weight", l, "weight") == 0 && yoke_module_share(n, "1.weight", "0.weight") == 0,
+	   "and two more of a third one: %s", yoke_error());
+	yoke_tensor *w = yoke_module_find(m, "0.weight");
+	float one[16], got[16];
+	for (int i = 0; i < 16; i++)
+		one[i] = (float)i, got[i] = NAN;
+	yoke_module_free(m);
+	ok(yoke_put(w, one, sizeof one) == 0 && yoke_read(yoke_module_find(n, "1.weight"), got, sizeof got) == 0 && got[15] == 15,
+	   "it stays when the network that had it first is freed: %s", yoke_error());
+	ok(yoke_module_cast(n, yoke_f64) == 0 && yoke_dtype(yoke_module_find(n, "0.weight")) == yoke_f64 &&
+		   yoke_module_find(n, "0.weight") == yoke_module_find(n, "1.weight") && yoke_module_parameters(n, 8, p, NULL) == 2,
+	   "cast in one network, tied there");
+	ok(yoke_module_find(l, "weight") == w && yoke_dtype(w) == yoke_f32, "and as it was in the other one");
+	const int code = yoke_module_tie(n, "0.weight", l, "weight");
+	ok(code == YOKE_EDTYPE, "tied parameters have one dtype: got %d, want %d", code, YOKE_EDTYPE);
+	yoke_error_clear();
+	yoke_module_free(l);
+	yoke_module_free(n);
+	ok(yoke_is_variable(w) < 0, "freed with the last module that held it");
+	yoke_error_clear();
+}
+
+static void test_facts(void)
+{
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 0, NULL), *c = yoke_const(1);
+	ok(yoke_is_variable(v) == 1 && yoke_is_variable(c) == 0, "a variable is one, a literal is none");
+	const char *on = yoke_device_of(v);
+	int n = 0, found = 0;
+	for (const char *name; (name = yoke_device_name(n)); n++)
+		found += on && !strcmp(name, on);
+	ok(found == 1 && !yoke_device_name(n) && !yoke_device_name(-1) && yoke_error_code() == 0,
+	   "a tensor's device, %s, is one of the %d devices", on ? on : "NULL", n);
+	yoke_free(v);
+	yoke_free(c);
+}
+
 // ---- own classes ----
 
 static int released;
@@ -880,6 +931,8 @@ int main(void)
 	test_attention_cache();
 	test_gradients();
 	test_tree();
+	test_ties();
+	test_facts();
 	test_own();
 	test_files();
 	test_split();

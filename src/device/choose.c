@@ -140,6 +140,24 @@ struct yk_device *yk_devices(const char *list)
 	return first;
 }
 
+const char *yk_device_at(int i)
+{
+	const char *id = NULL;
+	size_t n;
+
+	if (yk_forked()) {
+		yk_fail(YOKE_EFORK, "devices cannot be used in a forked child");
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	struct ranked *r = rank(yk_param_str(&backend_setting), &n);
+	if (r && i >= 0 && (size_t)i < n)
+		id = r[i].device->id;
+	free(r);
+	pthread_mutex_unlock(&lock);
+	return id;
+}
+
 // ---- choice ----
 
 const char *yk_backend_trouble(const char *name)

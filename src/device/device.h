@@ -62,6 +62,8 @@ uint64_t yk_device_left_out(const struct yk_device *);
 // All devices of the backends that `list` names (NULL: YOKE_BACKEND; "*": all), best first.  They are
 // linked anew by each call: for one thread at a time, and only until its next call.
 struct yk_device *yk_devices(const char *list);
+// The id of the device at that place among them, or NULL; from any thread.
+const char *yk_device_at(int i);
 // The device to work on; list NULL: YOKE_BACKEND.  Among its devices the best, or the one that
 // YOKE_DEVICE means: "opencl:0", "pci:0000:01:00.0", "uuid:..", or a pattern with '*' of its name.  NULL
 // with ENODEV: the message names what was asked for, why it cannot be used, and what there is.

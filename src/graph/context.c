@@ -188,6 +188,11 @@ struct yoke_context *yk_context_dry(struct yk_device *device)
 	return context_new(device, true);
 }
 
+const char *yoke_device_name(int i)
+{
+	return yk_device_at(i);
+}
+
 yoke_context *yoke_context_new_on(const char *device)
 {
 	return context_new(yk_device_named(device), false);

@@ -266,6 +266,18 @@ int yoke_dtype(const yoke_tensor *handle)
 	return t ? t->dtype : YOKE_EINVAL;
 }
 
+int yoke_is_variable(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle, "is_variable");
+	return t ? t->kind == YK_VARIABLE : YOKE_EINVAL;
+}
+
+const char *yoke_device_of(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle, "device_of");
+	return t ? t->ctx->device->id : NULL;
+}
+
 int64_t yoke_dim(const yoke_tensor *handle, int axis)
 {
 	const struct yk_tensor *t = fact(handle, "dim");

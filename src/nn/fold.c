@@ -36,7 +36,7 @@ static bool is_free(const yoke_module *top, const yoke_module *m)
 {
 	bool alone = m->n > 0;
 	for (size_t i = 0; i < m->n && alone; i++)
-		alone = !m->own[i].shared && times_held(top, m->own[i].tensor) == 1;
+		alone = !m->own[i].shared && !m->own[i].places && times_held(top, m->own[i].tensor) == 1;
 	return alone;
 }
 

@@ -62,6 +62,19 @@ yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 	return m;
 }
 
+// The tensor of a place leaves it, and is freed with the last one.
+static void drop(struct yk_module_own *o)
+{
+	if (o->places && --*o->places == 0) {
+		free(o->places);
+		o->places = NULL;
+	}
+	if (!o->shared && !o->places)
+		yoke_free(o->tensor);
+	o->places = NULL;
+	o->tensor = NULL;
+}
+
 // Without its place in a parent.
 static void module_fini(struct yoke_module *m)
 {
@@ -70,8 +83,7 @@ static void module_fini(struct yoke_module *m)
 	for (size_t i = 0; i < m->children; i++)
 		module_fini(m->child[i]);
 	for (size_t i = 0; i < m->n; i++) {
-		if (!m->own[i].shared)
-			yoke_free(m->own[i].tensor);
+		drop(&m->own[i]);
 		free(m->own[i].name);
 		free(m->own[i].path);
 	}
@@ -317,7 +329,7 @@ struct walk {
 
 static bool seen(const struct walk *w, const struct yk_module_own *o)
 {
-	for (size_t i = 0; o->shared && i < w->n; i++)
+	for (size_t i = 0; (o->shared || o->places) && i < w->n; i++)
 		if (w->entry[i].own->tensor == o->tensor)
 			return true;
 	return false;
@@ -440,18 +452,32 @@ yoke_tensor *yoke_module_find(yoke_module *m, const char *path)
 	return o ? o->tensor : NULL;
 }
 
+// Places outside of `top` keep what they hold.
 void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
 {
-	size_t n;
+	size_t n, held = 0;
 	yoke_tensor *was = at->own->tensor;
+	size_t *places = at->own->places;
 	struct yk_module_entry *e = entries(top, true, &n);
 	for (size_t i = 0; e && i < n; i++)
-		if (e[i].own->tensor == was)
+		held += e[i].own->tensor == was;
+	const bool elsewhere = places && *places > held;
+	size_t *ours = elsewhere && held > 1 ? malloc(sizeof *ours) : elsewhere ? NULL : places;
+	if (elsewhere)
+		*places -= held;
+	if (ours)
+		*ours = held;
+	for (size_t i = 0, k = 0; e && i < n; i++)
+		if (e[i].own->tensor == was) {
 			e[i].own->tensor = with;
+			e[i].own->places = ours;
+			e[i].own->shared |= !ours && k++ > 0; // no memory: the first one has it
+		}
 	if (!e)
 		at->own->tensor = with;
 	free(e);
-	yoke_free(was);
+	if (!elsewhere)
+		yoke_free(was);
 }
 
 int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
@@ -462,30 +488,50 @@ int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
 	return rank;
 }
 
-int yoke_module_share(yoke_module *m, const char *path, const char *with)
+// A place holds the parameter of another one from now on.
+static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *path, const char *with, const char *what)
 {
-	struct yk_module_own *to = find(m, path, "module_share"), *of = to ? find(m, with, "module_share") : NULL;
-	if (!of || to->tensor == of->tensor)
-		return of ? 0 : yoke_error_code();
+	if (to->tensor == of->tensor)
+		return 0;
 	if (to->buffer || of->buffer || to->shared)
-		return yk_fail(YOKE_EINVAL, "module_share: '%s' and '%s' have to be parameters, the first one not "
-			       "shared yet", path, with);
+		return yk_fail(YOKE_EINVAL, "%s: '%s' and '%s' have to be parameters, and the first one not a network's", what, path,
+			       with);
 	if (yoke_dtype(to->tensor) != yoke_dtype(of->tensor))
-		return yk_fail(YOKE_EDTYPE, "module_share: '%s' is of %s, '%s' of %s", path,
-			       yoke_dtype_name(yoke_dtype(to->tensor)), with,
-			       yoke_dtype_name(yoke_dtype(of->tensor)));
+		return yk_fail(YOKE_EDTYPE, "%s: '%s' is of %s, '%s' of %s", what, path, yoke_dtype_name(yoke_dtype(to->tensor)),
+			       with, yoke_dtype_name(yoke_dtype(of->tensor)));
 	int64_t dims[2][YOKE_MAX_RANK];
 	const int rank = yk_module_dims(to->tensor, dims[0]), other = yk_module_dims(of->tensor, dims[1]);
 	if (rank != other || memcmp(dims[0], dims[1], (size_t)rank * sizeof **dims)) {
 		char a[YK_SHAPE_TEXT], b[YK_SHAPE_TEXT];
-		return yk_fail(YOKE_ESHAPE, "module_share: '%s' is %s, '%s' is %s; tied ones have one shape", path,
+		return yk_fail(YOKE_ESHAPE, "%s: '%s' is %s, '%s' is %s; tied ones have one shape", what, path,
 			       yk_shape_text(a, rank, dims[0]), with, yk_shape_text(b, other, dims[1]));
 	}
-	yoke_free(to->tensor);
+	if (!of->places && !of->shared) {
+		if (!(of->places = malloc(sizeof *of->places)))
+			return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+		*of->places = 1;
+	}
+	drop(to);
 	to->tensor = of->tensor;
-	to->shared = true;
+	to->places = of->places;
+	to->shared = of->shared;
 	to->frozen = of->frozen;
+	if (to->places)
+		++*to->places;
 	return 0;
+}
+
+int yoke_module_share(yoke_module *m, const char *path, const char *with)
+{
+	struct yk_module_own *to = find(m, path, "module_share"), *of = to ? find(m, with, "module_share") : NULL;
+	return of ? tie(to, of, path, with, "module_share") : yoke_error_code();
+}
+
+int yoke_module_tie(yoke_module *m, const char *path, yoke_module *other, const char *with)
+{
+	struct yk_module_own *to = find(m, path, "module_tie"), *of = to ? find(other, with, "module_tie") : NULL;
+	int err = of ? one_context(m, context_of(other), "parameter", with) : yoke_error_code();
+	return err ? err : tie(to, of, path, with, "module_tie");
 }
 
 // Does a name match "a*,b,!c"?

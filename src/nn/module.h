@@ -8,10 +8,12 @@
 
 #include "yoke-nn.h"
 
-// A tensor of a module.  That of a shared parameter belongs to the module that had it first.
+// A tensor of a module.  One that several places hold counts them, and the last one to go frees it; that of a network is
+// shared, and freed by the network.
 struct yk_module_own {
 	char *name, *path; // path: from the module that was asked last; NULL: not asked for
 	yoke_tensor *tensor;
+	size_t *places; // how many hold the tensor; NULL: this one alone
 	bool buffer, frozen, shared;
 	int rank; // of one that is declared
 	int64_t dims[2];
