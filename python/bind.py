@@ -39,7 +39,7 @@ module_each module_parameters module_find module_load forward call nn_sequential
 optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new dataset_read dataset_fields dataset_cubes
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
-run_open run_close recorder_new loader_new fit
+run_open run_close recorder_new loader_new fit autocast device_of is_variable
 """.split()
 
 # Operands that may be None, by function.
@@ -76,6 +76,9 @@ DEFAULTS_OF = {
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,
     ("attention_keys", "mask"): "None", ("telemetry", "id"): "None", ("subset", "number"): "None",
 }
+# Functions of floating point alone, which take integers as f32.
+REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "
+           "digamma softmax log_softmax logsumexp logcumsumexp".split())
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
              "skip_first_wait resume".split())
@@ -103,13 +106,6 @@ CLASSES = {
 BY_HAND_CLASSES = {"context", "scope", "module"}
 
 KEYWORDS = {"and", "or", "not", "from", "in", "is", "lambda", "pass", "with", "as", "if"}
-
-# Functions that a tensor has as methods; the operand comes first.
-METHODS = """abs sign floor round ceil exp log log1p expm1 sqrt rsqrt recip square sin cos tanh sigmoid erf isfinite relu gelu
-silu clamp sum mean prod reduce_max reduce_min argmax argmin any all cumsum cumprod var std norm reshape permute broadcast_to
-slice pad flip gather take_along sort topk contiguous softmax log_softmax logsumexp stop_grad cast bitcast keep lift put assign
-free matmul""".split()
-
 
 def python_name(name):
     return name + "_" if name in KEYWORDS else name
@@ -239,8 +235,8 @@ class Writer:
             return DEFAULTS_OF[self.f.name, name]
         return DEFAULTS.get(name)
 
-    def arg(self, kind, name, default="", keyword=False):
-        shown = python_name(name)
+    def arg(self, kind, name, default="", keyword=False, shown=None):
+        shown = shown or python_name(name)
         self.args.append(f"{kind} a_{name}")
         text = f'"{shown}"_a'
         default = self.default(name) if default == "" else default
@@ -406,11 +402,11 @@ class Writer:
                     "variable", "full", "iota", "uniform", "normal", "recv") else None)
                 self.call.append("dtype_of(a_dtype.o)")
             elif kind == "unsigned" and name == "axes":
-                self.arg("Axes", "axes", "None" if self.f.name != "flip" else None)
+                self.arg("Axes", "axes", "None" if self.f.name != "flip" else None, shown="axis")
                 keep = self.f.name != "flip"
                 if keep:
                     self.names_keep = True
-                self.call.append(f'axes_of(a_axes.o, {"a_keep" if keep else "false"}, v_{params[0][1]}.h)')
+                self.call.append(f'axes_of(a_axes.o, {"a_keep" if keep else "false"}, v_{params[0][1]}.h, "{self.f.name}")')
             elif kind in ("int", "unsigned", "int64_t", "uint64_t", "double", "size_t") and not array:
                 if kind == "int" and name == "most" and at(i + 1)[0].startswith("struct yoke_"):
                     struct = at(i + 1)[0][len("struct yoke_"):-1]
@@ -467,11 +463,13 @@ class Writer:
         self.names_keep = False
         self.parameters()
         if self.names_keep:
-            self.arg("bool", "keep", "False", True)
+            self.arg("bool", "keep", "False", True, shown="keepdims")
         if f.name in PROMOTED and len(self.ops) > 1:
             self.pre.append("promote({ " + ", ".join(f"&v_{o}" for o in self.ops) + " });")
         elif len(self.ops) > 1:
             self.pre.append("beside({ " + ", ".join(f"&v_{o}" for o in self.ops) + " });")
+        if f.name in REAL:
+            self.pre.append(f"promote({{ &v_{self.ops[0]} }}, true);")
         if f.name in PROMOTED_BEHIND:
             self.pre.append("promote({ " + ", ".join(f"&v_{o}" for o in self.ops[1:]) + " });")
         if f.name in WAITS: # what is Python's is looked at with the GIL

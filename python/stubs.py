@@ -4,6 +4,7 @@
 
 The class Tensor is a type that nanobind knows nothing of: what it has is written here.
 """
+import ast
 import importlib.util
 import pathlib
 import re
@@ -16,12 +17,15 @@ NUMBERS = "Tensor | float"
 def tensor_class() -> str:
     two = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
     lines = ["class Tensor:", '    """A tensor: a value that is computed when it is read, or a variable."""', ""]
-    for name in ("shape: tuple[int, ...]", "dtype: yoke._record.dtype", "ndim: int", "size: int", "T: Tensor"):
+    for name in ("shape: tuple[int, ...]", "dtype: yoke._record.dtype", "ndim: int", "size: int", "T: Tensor", "mT: Tensor", "device: str",
+                 "is_variable: bool", "nbytes: int"):
         n, t = name.split(": ")
         lines += ["    @property", f"    def {n}(self) -> {t}: ...", ""]
     for op in two:
         lines.append(f"    def __{op}__(self, other: Any, /) -> Tensor: ...")
         lines.append(f"    def __r{op}__(self, other: Any, /) -> Tensor: ...")
+    for op in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+        lines.append(f"    def __i{op}__(self, other: Any, /) -> Tensor: ...")
     for op in "lt le gt ge".split():
         lines.append(f"    def __{op}__(self, other: Any, /) -> Tensor: ...")
     for op in "eq ne".split():
@@ -36,24 +40,43 @@ def tensor_class() -> str:
               "    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
               "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...",
               "    def __dlpack_device__(self) -> tuple[int, int]: ...", "    def _handle(self) -> int: ...",
-              "    def item(self) -> Any: ...", "    def tolist(self) -> Any: ...",
-              "    def numpy(self) -> numpy.ndarray[Any, Any]: ...", "    def astype(self, dtype: Any) -> Tensor: ...",
+              "    def item(self) -> Any: ...", "    def numpy(self) -> numpy.ndarray[Any, Any]: ...",
+              "    def __contains__(self, value: Any, /) -> bool: ...", "    def __format__(self, spec: str, /) -> str: ...",
+              "    def __round__(self, decimals: int | None = None, /) -> Tensor: ...",
+              "    def view(self, *shape: Any) -> Tensor: ...", "    def half(self) -> Tensor: ...",
+              "    def double(self) -> Tensor: ...", "    def long(self) -> Tensor: ...",
               "    def put(self, data: Any) -> None: ..."]
     return "\n".join(lines)
 
 
+def listed(name: str) -> list[str]:
+    """A list of names in _functions.py."""
+    for node in functions().body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return "".join(c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant)).split()
+    raise SystemExit(f"stubs.py: _functions.py has no list {name}")
+
+
+def functions() -> ast.Module:
+    return ast.parse((pathlib.Path(__file__).resolve().parent / "yoke" / "_functions.py").read_text())
+
+
 def methods(stub: str) -> str:
     """Functions of a tensor as methods, from their own types."""
-    here = pathlib.Path(__file__).resolve().parent
-    text = (here / "yoke" / "__init__.py").read_text()
-    names = "".join(re.findall(r'"([^"]*)"', re.search(r"_core_methods = \((.*?)\)\.split", text, re.S).group(1))).split()
     out = []
-    for name in names:
+    for name in listed("CORE_METHODS"):
         m = re.search(rf"^def {name}\((\w+): [^,)]*(.*?)$", stub, re.M)
-        if m and name != "put":
+        if m:
             out.append(f"    def {name}(self{m.group(2)}")
             if not m.group(2).rstrip().endswith("..."):
                 out.append("        ...")
+    defined = {n.name: n for n in functions().body if isinstance(n, ast.FunctionDef)}
+    for name in listed("METHODS"):
+        f = defined[name]
+        f.args.args[0] = ast.arg("self")
+        returns = ast.unparse(f.returns) if f.returns else "Any"
+        out.append(f"    def {name}({ast.unparse(f.args)}) -> {returns}:")
+        out.append(f"        {(ast.get_docstring(f, clean=False) or '')!r}")
     return "\n".join(out)
 
 
@@ -65,18 +88,33 @@ def main() -> None:
     core = importlib.import_module("yoke._core")
     from nanobind.stubgen import StubGen
 
-    sg = StubGen(core)
+    sg = StubGen(core, include_private=True)
     sg.put(core)
     stub = sg.get()
     # the class as stubgen sees it, without types, becomes the one here
     stub = re.sub(r"^class (Tensor|Buffer)\b.*?(?=^\S)", "", stub, flags=re.M | re.S)
     stub = re.sub(r"\byoke\._core\.", "", stub)
+    stub = re.sub(r"\byoke\.(DeviceError|SpentError)\b", r"\1", stub)
+    stub = re.sub(r"^from yoke import DeviceError.*$", "class DeviceError(RuntimeError): ...\n\nclass SpentError(RuntimeError): ...",
+                  stub, flags=re.M)
+    stub = re.sub(r"\bNDArray(?!\[)\b(?=[,\]):])", "NDArray[Any]", stub)
+    stub = re.sub(r"\*args, \*\*kwargs\)", "*args: Any, **kwargs: Any)", stub)
+    stub = re.sub(r"(?<=: )bytes\b", "builtins.bytes", stub)
+    for bare, full in (("list", "list[Any]"), ("tuple", "tuple[Any, ...]"), ("dict", "dict[str, Any]"),
+                       ("collections.abc.Sequence", "collections.abc.Sequence[Any]"), ("Sequence", "Sequence[Any]")):
+        stub = re.sub(rf"(?<=[:>] ){bare}(?=[,):]|$| =)", full, stub, flags=re.M)
     head, _, rest = stub.partition("\n\n")
     given = "\n".join(x for x in (head + "\n\n" + rest).split("\n"))
-    imports = "from collections.abc import Iterator\nfrom typing import Any\nimport collections.abc\nimport typing\nimport numpy\n" \
+    names = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", given, re.M) + re.findall(r"^([A-Z]\w*)\b.*: int", given, re.M)
+    hidden = set(listed("__all__"))  # which _functions.py has, and others the package itself
+    for node in ast.walk(ast.parse((pathlib.Path(__file__).resolve().parent / "yoke" / "__init__.py").read_text())):
+        if isinstance(node, ast.ImportFrom):
+            hidden |= {a.asname for a in node.names if a.asname}
+    public = ", ".join(f'"{n}"' for n in sorted(set(names) | {"Tensor"}) if n not in hidden)
+    imports = "from collections.abc import Iterator\nfrom typing import Any\nimport builtins\nimport collections.abc\nimport typing\nimport numpy\n" \
               "import yoke._record\n"
     given = re.sub(r"^(from __future__.*\n)?", lambda m: (m.group(0) or "") , given, count=1)
-    text = imports + "\n" + tensor_class() + "\n" + methods(given) + "\n\n" + given
+    text = imports + f"\nAxis = int | collections.abc.Sequence[int] | None\n__all__ = [{public}]\n\n" + tensor_class() + "\n" + methods(given) + "\n\n" + given
     out.write_text(text)
 
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and scopes of Python's threads, errors as exceptions, arguments as yoke takes them.
 #include "core.h"
+#include "docs.h"
 
+#include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <unistd.h>
@@ -98,12 +101,12 @@ Scope *scope_begin(const char *name)
 	yoke_scope *s = yoke_scope_begin(name);
 	if (!s)
 		fail();
-	return ctx->top = new Scope{ s, ctx->top, ctx, nullptr };
+	return ctx->top = new Scope{ s, ctx->top, ctx, nullptr, ctx->cast };
 }
 
 Scope *scope_of_c(Context *ctx)
 {
-	return ctx->top = new Scope{ nullptr, ctx->top, ctx, nullptr };
+	return ctx->top = new Scope{ nullptr, ctx->top, ctx, nullptr, ctx->cast };
 }
 
 static void unlink(Tensor *t)
@@ -145,6 +148,7 @@ void scope_end(Scope *s, bool lift)
 		}
 	}
 	ctx->top = s->outer;
+	ctx->cast = s->cast;
 	int err = 0;
 	if (s->s) {
 		yoke_context *was = yoke_use(ctx->c);
@@ -185,9 +189,37 @@ static PyObject *kind_of(int code)
 	}
 }
 
+// A message of C's with Python's names: yoke_module_share is yoke.module_share here.
+static std::string in_python(const char *text)
+{
+	std::string to;
+	for (const char *p = text; *p; p++) {
+		const bool begins = p == text || !(isalnum(static_cast<unsigned char>(p[-1])) || p[-1] == '_' || p[-1] == '/');
+		if (begins && !strncmp(p, "yoke_", 5) && isalpha(static_cast<unsigned char>(p[5]))) {
+			to += "yoke.";
+			p += 4;
+		} else if (begins && !strncmp(p, "YOKE_DTYPE_NONE", 15)) {
+			to += "None";
+			p += 14;
+		} else if (begins && !strncmp(p, "YOKE_NONE", 9)) {
+			to += "None";
+			p += 8;
+		} else if (begins && !strncmp(p, "NULL", 4) && !isalnum(static_cast<unsigned char>(p[4])) && p[4] != '_') {
+			to += "None";
+			p += 3;
+		} else {
+			to += *p;
+		}
+	}
+	return to;
+}
+
 void set_error(int code, const char *text)
 {
-	PyErr_SetString(kind_of(code), *text ? text : yoke_error_name(code));
+	PyObject *kind = kind_of(code);
+	if ((code == YOKE_EIO || code == YOKE_ENOENT) && strstr(text, strerror(ENOENT)))
+		kind = PyExc_FileNotFoundError;
+	PyErr_SetString(kind, *text ? in_python(text).c_str() : yoke_error_name(code));
 }
 
 void fail(int code)
@@ -460,16 +492,20 @@ void fill(nb::handle o, int64_t *to, int n, const char *call)
 		to[i] = v[i];
 }
 
-unsigned axes_of(nb::handle o, bool keep, const yoke_tensor *x)
+unsigned axes_of(nb::handle o, bool keep, const yoke_tensor *x, const char *call)
 {
 	unsigned mask = YOKE_ALL;
 	if (!o.is_none()) {
 		mask = 0;
 		int rank = x ? yoke_rank(x) : 0;
-		for (int64_t a : shape_of(o, "axes")) {
+		for (int64_t a : shape_of(o, call)) {
 			int64_t k = a < 0 ? a + rank : a;
 			if (k < 0 || k >= rank) {
-				PyErr_Format(PyExc_IndexError, "no axis %lld in a tensor of %d", static_cast<long long>(a), rank);
+				PyErr_Format(PyExc_IndexError, "%s: no axis %lld in a tensor of %d", call, static_cast<long long>(a), rank);
+				throw nb::python_error();
+			}
+			if (mask & YOKE_AXIS(k)) {
+				PyErr_Format(PyExc_ValueError, "%s: axis %lld is given twice", call, static_cast<long long>(a));
 				throw nb::python_error();
 			}
 			mask |= YOKE_AXIS(k);
@@ -486,7 +522,10 @@ int dtype_of(nb::handle o)
 	if (o.is_none())
 		return YOKE_DTYPE_NONE;
 	nb::object d = Py_TYPE(o.ptr()) == reinterpret_cast<PyTypeObject *>(dtype_class.ptr()) ? nb::borrow(o) : dtype_class(o);
-	return static_cast<int>(PyLong_AsLong(d.ptr()));
+	for (size_t i = 1; i < dtypes.size(); i++)
+		if (dtypes[i].ptr() == d.ptr())
+			return static_cast<int>(i);
+	return YOKE_DTYPE_NONE;
 }
 
 nb::object dtype_object(int d)
@@ -595,9 +634,24 @@ void args_setup(nb::module_ &m)
 		record_class = rec;
 		dtypes.assign(YOKE_MAX_DTYPES, nb::none());
 		nb::object all = nb::steal(PyObject_GetIter(dtype.ptr()));
-		while (PyObject *d = PyIter_Next(all.ptr()))
-			dtypes.at(static_cast<size_t>(PyLong_AsLong(d))) = nb::steal(d);
+		for (size_t i = 1; PyObject *d = PyIter_Next(all.ptr()); i++) // in the order of their numbers
+			dtypes.at(i) = nb::steal(d);
 	});
+	m.def("autocast", [](Dtype dtype, Text keep_f32) {
+		enter();
+		OwnText keep(keep_f32.o, "autocast");
+		const Autocast next{ dtype_of(dtype.o), keep.there, keep.text };
+		Context *ctx = current();
+		check(yoke_autocast(next.dtype, keep.c()));
+		ctx->cast = next;
+	}, "dtype"_a = nb::none(), "keep_f32"_a = nb::none(), DOC_autocast);
+	m.def("_autocast", [] { // what is in force, as autocast takes it
+		const Autocast &a = current()->cast;
+		return nb::make_tuple(a.dtype == YOKE_DTYPE_NONE ? nb::none() : dtype_object(a.dtype),
+				      a.keeps ? nb::object(nb::str(a.keep_f32.c_str())) : nb::none());
+	});
+	m.def("_joined", [](Dtype a, Dtype b) { return dtype_object(join(dtype_of(a.o), dtype_of(b.o))); }, "a"_a, "b"_a,
+	      nb::sig("def _joined(a: typing.Any, b: typing.Any) -> yoke._record.dtype"));
 	m.def("_forget", [] { // so that nothing is left at exit
 		device_error.reset();
 		spent_error.reset();

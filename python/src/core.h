@@ -36,9 +36,17 @@ namespace py {
 
 struct Scope;
 
+// What autocast was given last.
+struct Autocast {
+	int dtype = YOKE_DTYPE_NONE;
+	bool keeps = false;
+	std::string keep_f32;
+};
+
 // A context, as long as the process lives.
 struct Context {
 	yoke_context *c = nullptr;
+	Autocast cast;
 	Scope *top = nullptr; // the innermost scope that Python opened
 	bool ours = false;    // made here
 };
@@ -93,6 +101,7 @@ struct Scope {
 	Scope *outer;
 	Context *ctx;
 	Tensor *first; // those alive
+	Autocast cast; // of the scope around, which the end restores
 };
 
 // The thread's context; raises when there is none to be had.
@@ -267,7 +276,7 @@ nb::object item_of(nb::handle list, Py_ssize_t i);
 std::vector<int64_t> shape_of(nb::handle, const char *call);
 // n numbers, or one for all.
 void fill(nb::handle, int64_t *to, int n, const char *call);
-unsigned axes_of(nb::handle, bool keep, const yoke_tensor *x);
+unsigned axes_of(nb::handle, bool keep, const yoke_tensor *x, const char *call);
 int dtype_of(nb::handle);
 std::vector<std::string> strings_of(nb::handle, const char *call);
 std::vector<double> numbers_of(nb::handle, const char *call);

@@ -11,6 +11,7 @@ struct Fit {
 	nb::object next, loss, valid, log;
 	yoke_loader *loader;
 	nb::object batch, value;  // tensors that C has until the next ones
+	Autocast cast;            // that the precision means
 	std::exception_ptr error; // of the first function that raised; it ends the run
 };
 
@@ -21,6 +22,8 @@ template <typename F> static int called(Fit *f, bool scoped, bool lift, int wron
 	Scope *scope = nullptr;
 	try {
 		scope = scoped ? scope_of_c(current()) : nullptr;
+		if (scope)
+			current()->cast = f->cast;
 		const int n = fn(scope);
 		Scope *s = scope;
 		scope = nullptr;
@@ -122,7 +125,7 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 	enter();
 	current();
 	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit");
-	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), nullptr };
+	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), {}, nullptr };
 	struct yoke_fit o = {};
 	o.size = sizeof o;
 	Handle<yoke_loader> *loader = nullptr;
@@ -130,6 +133,10 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 		o.data = f.loader = loader->get("fit");
 		f.next = loader->keep; // how many tensors a batch has
 	}
+	if (kind.text.rfind("bf16", 0) == 0)
+		f.cast = { yoke_bf16, kept.there, kept.text };
+	else if (kind.text.rfind("fp16", 0) == 0)
+		f.cast = { yoke_f16, kept.there, kept.text };
 	o.net = net.get("fit");
 	o.optim = optim.get("fit");
 	o.steps = steps;

@@ -99,9 +99,19 @@ static int python_forward(yoke_module *, void *state, int n, yoke_tensor *const 
 			nb::object one = k == 1 && is_tensor(y.ptr()) ? y : nb::steal(PySequence_GetItem(y.ptr(), i));
 			if (!one.is_valid() || !is_tensor(one.ptr()))
 				throw nb::type_error("forward: a module gives tensors");
-			out[i] = as_tensor(one.ptr())->h;
-			if (as_tensor(one.ptr())->scope == scope)
-				as_tensor(one.ptr())->held = Held::LENT; // C lifts it
+			Tensor *t = as_tensor(one.ptr());
+			alive(t, "forward");
+			if (t->scope == scope && t->held == Held::OURS) {
+				out[i] = t->h;
+				t->held = Held::LENT; // C lifts it
+			} else { // an operand, a parameter: somebody else's
+				int64_t dims[YOKE_MAX_RANK];
+				const int rank = static_cast<int>(check(yoke_rank(t->h)));
+				for (int k = 0; k < rank; k++)
+					dims[k] = yoke_dim(t->h, k);
+				if (!(out[i] = yoke_reshape(t->h, rank, dims)))
+					fail();
+			}
 		}
 		Scope *s = scope;
 		scope = nullptr;
@@ -182,6 +192,24 @@ static nb::tuple module_parameters(nb::object self)
 		tensors.append(lent(t[i], self).o);
 	}
 	return nb::make_tuple(tensors, names);
+}
+
+// A parameter becomes the one that `to` is, which is lent by the module that owns it.
+static bool module_tied(Module &self, Text name, nb::handle to)
+{
+	enter();
+	OwnText n(name.o, "module_tie");
+	if (!is_tensor(to.ptr()) || as_tensor(to.ptr())->held != Held::LENT || !nb::isinstance<Module>(as_tensor(to.ptr())->owner))
+		return false;
+	Module &of = nb::cast<Module &>(nb::handle(as_tensor(to.ptr())->owner));
+	std::vector<Entry> all;
+	check(yoke_module_each(of.get("module_tie"), note, &all));
+	for (const Entry &e : all)
+		if (e.t == as_tensor(to.ptr())->h && !(e.flags & YOKE_MODULE_BUFFER)) {
+			check(yoke_module_tie(self.get("module_tie"), n.c(), of.m, e.path.c_str()));
+			return true;
+		}
+	return false;
 }
 
 struct Renamed {
@@ -460,6 +488,7 @@ void nn_setup(nb::module_ &m)
 		o.keep = nb::list();
 		nb::cast<nb::list>(o.keep).append(nb::list(p.o));
 	}, "optim"_a, "to"_a, "p"_a, DOC_optim_move);
+	m.def("_module_tied", module_tied, "module"_a, "name"_a, "to"_a);
 	m.def("_called", called, "_self"_a, "_name"_a, "args"_a, "kwargs"_a);
 }
 

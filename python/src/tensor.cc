@@ -3,7 +3,7 @@
 //
 // It is a type of its own and no nanobind class, since an operation costs little more than its object.
 #include "core.h"
-
+#include "docs.h"
 
 
 namespace py {
@@ -189,6 +189,13 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *mod)
 		PyErr_Clear();
 		y.take(b, false, "pow");
 		promote({ &x, &y });
+		const bool ints = (x.number ? x.number < 3 : !is_real(x.h)) && (y.number ? y.number < 3 : !is_real(y.h));
+		if (ints && y.number && y.value < 0) {
+			PyErr_SetString(PyExc_ValueError, "pow: integers have no negative powers; make one operand floating point");
+			throw nb::python_error();
+		}
+		if (ints)
+			return give(yoke_integer_pow(x.h, y.h), x.number ? y.ctx : x.ctx);
 		if (PyFloat_Check(b)) { // an exponent is part of the plan
 			yoke_context *was = yoke_use(x.ctx->c);
 			y.own(yoke_const(y.value));
@@ -383,14 +390,52 @@ static Py_ssize_t length(PyObject *self)
 	return PyLong_AsSsize_t(nb::object(shape[0]).ptr());
 }
 
-static PyObject *repr(PyObject *self)
+static PyObject *get_device(PyObject *self, void *)
 {
-	nb::object shape = nb::steal(get_shape(self, nullptr));
-	if (!shape.is_valid()) { // of one that is gone
-		PyErr_Clear();
-		return PyUnicode_FromString("<yoke.Tensor that is gone>");
+	return guarded([&] {
+		const char *name = yoke_device_of(known_alive(self));
+		if (!name)
+			fail();
+		return PyUnicode_FromString(name);
+	});
+}
+
+static PyObject *get_is_variable(PyObject *self, void *)
+{
+	return guarded([&] { return PyBool_FromLong(check(yoke_is_variable(known_alive(self)))); });
+}
+
+// The object stands for another value from now on, which lives as long as the one before would have.
+static void become(nb::handle self, nb::handle value)
+{
+	Tensor *t = as_tensor(self.ptr()), *v = as_tensor(value.ptr());
+	alive(t, "setitem");
+	alive(v, "setitem");
+	if (v->held != Held::OURS || t->ctx != v->ctx) {
+		PyErr_SetString(PyExc_ValueError, "setitem: the new value belongs to somebody else");
+		throw nb::python_error();
 	}
-	return PyUnicode_FromFormat("<yoke.Tensor %s %R>", yoke_dtype_name(yoke_dtype(as_tensor(self)->h)), shape.ptr());
+	Scope *home = t->held == Held::OURS ? t->scope : nullptr;
+	while (v->scope && v->scope != home) {
+		Scope *outer = v->scope->outer;
+		if (!(home ? yoke_lift(v->h) : yoke_keep(v->h)))
+			fail();
+		tensor_unlink(v);
+		if (home && outer)
+			tensor_link(v, outer);
+	}
+	if (t->scope)
+		tensor_unlink(t);
+	if (v->scope)
+		tensor_unlink(v);
+	std::swap(t->h, v->h);
+	std::swap(t->owner, v->owner);
+	std::swap(t->held, v->held); // the value before goes with the other object
+	if (home) {
+		tensor_link(t, home);
+		if (v->held == Held::OURS)
+			tensor_link(v, home);
+	}
 }
 
 // ---- indexing ----
@@ -548,12 +593,13 @@ void tensor_setup(nb::module_ &m)
 		{ "ndim", get_ndim, nullptr, "Axes.", nullptr },
 		{ "size", get_size, nullptr, "Elements in all.", nullptr },
 		{ "T", get_t, nullptr, "With its axes in reverse order.", nullptr },
+		{ "device", get_device, nullptr, "The name of the device that computes it, as yoke.device takes it.", nullptr },
+		{ "is_variable", get_is_variable, nullptr, "Is it a variable, which can be assigned?", nullptr },
 		{}
 	};
 	static PyType_Slot slots[] = {
 		{ Py_tp_doc, const_cast<char *>("A tensor: a value that is computed when it is read, or a variable.") },
 		{ Py_tp_dealloc, reinterpret_cast<void *>(dealloc) },
-		{ Py_tp_repr, reinterpret_cast<void *>(repr) },
 		{ Py_tp_richcompare, reinterpret_cast<void *>(compare) },
 		{ Py_tp_hash, reinterpret_cast<void *>(PyObject_HashNotImplemented) },
 		{ Py_tp_methods, methods },
@@ -592,6 +638,11 @@ void tensor_setup(nb::module_ &m)
 	if (!tensor_type)
 		throw nb::python_error();
 	m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject *>(tensor_type));
+	m.def("_become", become, "self"_a, "value"_a);
+	m.def("device_of", [](Operand t) { return nb::object(t.o.attr("device")); }, "t"_a,
+	      nb::sig("def device_of(t: Tensor) -> str"), DOC_device_of);
+	m.def("is_variable", [](Operand t) { return nb::object(t.o.attr("is_variable")); }, "t"_a,
+	      nb::sig("def is_variable(t: Tensor) -> bool"), DOC_is_variable);
 }
 
 } // namespace py

@@ -59,3 +59,13 @@ def test_types_of_examples_and_programs(checker, tmp_path):
     if checker == "pyright" and "0 errors" not in said and re.search("nodeenv|node|network|resolve", said, re.I) and "error:" not in said:
         pytest.skip("pyright has no Node.js: " + said.strip().split("\n")[-1])
     assert done.returncode == 0, said
+
+
+def test_types_of_the_package_itself(tmp_path):
+    pytest.importorskip("mypy")
+    import yoke
+
+    folder = pathlib.Path(yoke.__file__).parent
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "-p", "yoke"], capture_output=True, text=True,
+                          cwd=tmp_path, env={**os.environ, "MYPYPATH": str(folder.parent)} if folder.parent.name != "site-packages" else os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -129,13 +129,13 @@ ONE = {
     "stop_grad": lambda a: a, "contiguous": lambda a: a, "keep": lambda a: a,
     "softmax": softmax, "log_softmax": lambda a: special.log_softmax(a, -1), "logsumexp": lambda a: special.logsumexp(a, -1),
     "sum": np.sum, "mean": np.mean, "prod": np.prod, "reduce_max": np.max, "reduce_min": np.min,
-    "var": lambda a: a.var(ddof=1), "std": lambda a: a.std(ddof=1), "norm": lambda a: np.sqrt((a * a).sum()),
+    "var": np.var, "std": np.std, "norm": lambda a: np.sqrt((a * a).sum()),
     "cov": lambda a: np.stack([np.cov(m) for m in a]), "corr": lambda a: np.stack([np.corrcoef(m) for m in a]),
 }
 OVER_0 = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "recip": lambda a: 1 / a,
           "lgamma": special.gammaln, "digamma": special.digamma}
 WITHIN_1 = {"asin": np.arcsin, "acos": np.arccos, "erfinv": special.erfinv}
-TWO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "mod": np.fmod, "min": np.minimum,
+TWO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "mod": np.mod, "fmod": np.fmod, "min": np.minimum,
        "max": np.maximum, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
        "ge": np.greater_equal, "atan2": np.arctan2, "floor_div": np.floor_divide, "remainder": np.remainder,
        "swiglu": lambda g, a: g * special.expit(g) * a}
@@ -241,7 +241,7 @@ ROWS = {
     "unscale_check": (lambda r: [any_real(r)], lambda f, x: f([x], yoke.scalar(0.5))[0][0], lambda a: a / 2),
     "global_norm": (lambda r: [any_real(r), any_real(r, 4)], lambda f, a, b: f([a, b]), lambda a, b: np.sqrt((a * a).sum() + (b * b).sum())),
     "grad_from": (lambda r: [any_real(r), any_real(r)], lambda f, x, c: f([x * x], [c], [x])[0], lambda a, c: 2 * a * c),
-    "full": (lambda r: [], lambda f: f("f64", (2, 3), 1.5), lambda: np.full((2, 3), 1.5)),
+    "full": (lambda r: [], lambda f: f((2, 3), 1.5, "f64"), lambda: np.full((2, 3), 1.5)),
     "iota": (lambda r: [], lambda f: f("i32", (2, 3), 1), lambda: np.broadcast_to(np.arange(3), (2, 3))),
     "scalar": (lambda r: [], lambda f: f(2.5) + yoke.tensor(0.0), lambda: 2.5),
     "const": (lambda r: [], lambda f: f(2.5) + yoke.tensor(0.0), lambda: 2.5),

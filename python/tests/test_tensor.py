@@ -174,7 +174,7 @@ def test_bad_indices_are_errors_of_one_line(rng):
     x = yoke.tensor(np.zeros((4, 5)))
     for k, kind in [(4, IndexError), (-5, IndexError), ((0, 0, 0), IndexError), ((..., ...), IndexError), ([4], IndexError),
                     ([0.5], IndexError), (True, IndexError), ("a", Exception), (([0, 1], [0, 1, 2]), IndexError),
-                    (np.array([True, False, True, False]), IndexError)]:
+                    (np.array([True, False, True]), IndexError), (yoke.zeros((4, 4)) > 0, IndexError)]:
         with pytest.raises(kind) as e:
             x[k]
         assert "\n" not in str(e.value)
@@ -187,8 +187,6 @@ def test_parts_of_variables_are_assigned(rng):
         a[k] = value
         v[k] = value
     assert np.array_equal(v.numpy(), a)
-    with pytest.raises(Exception):
-        yoke.tensor(a)[0] = 1.0
 
 
 def test_sums_sorts_and_shapes_beside_numpy(rng):
@@ -196,10 +194,10 @@ def test_sums_sorts_and_shapes_beside_numpy(rng):
     x = yoke.tensor(a)
     for axes in (None, 0, -1, (0, 2), (1,)):
         for keep in (False, True):
-            close(x.sum(axes, keep=keep), a.sum(axes, keepdims=keep))
-            close(x.mean(axes, keep=keep), a.mean(axes, keepdims=keep))
-            close(x.reduce_max(axes, keep=keep), a.max(axes, keepdims=keep))
-            close(x.var(axes, 0, keep=keep), a.var(axes, keepdims=keep))
+            close(x.sum(axes, keepdims=keep), a.sum(axes, keepdims=keep))
+            close(x.mean(axes, keepdims=keep), a.mean(axes, keepdims=keep))
+            close(x.reduce_max(axes, keepdims=keep), a.max(axes, keepdims=keep))
+            close(x.var(axes, 0, keepdims=keep), a.var(axes, keepdims=keep))
     values, where = x.sort(1, True)
     close(values, -np.sort(-a, 1))
     assert np.array_equal(where.numpy(), np.argsort(-a, 1, kind="stable"))
@@ -219,7 +217,7 @@ UNARY = {"exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sq
          "rsqrt": lambda a: 1 / np.sqrt(a), "recip": lambda a: 1 / a, "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
          "relu": lambda a: np.maximum(a, 0), "silu": lambda a: a / (1 + np.exp(-a)), "neg": np.negative, "abs": np.abs}
 BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "min": np.minimum,
-          "max": np.maximum, "mod": np.fmod, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+          "max": np.maximum, "mod": np.mod, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
           "gt": np.greater, "ge": np.greater_equal}
 
 

@@ -58,7 +58,7 @@ def test_convolutions(axes, transposed, rng):
         more = {"output_padding": stride - 1} if transposed else {}
         theirs = theirs_of(4, 8, kernel, stride=stride, dilation=dilation, groups=groups, padding=padding, bias=bias, **more)
         ours = ours_of(4, 8, (kernel,) * axes, stride=stride, dilation=dilation, groups=groups, padding=padding, bias=bias,
-                       **({"more": more["output_padding"]} if more else {}))
+                       **more)
         x = rng.normal(size=(2, 4, 11, 9)[:2 + axes]).astype("f4")
         compare(ours, theirs, x, what=f"{axes} axes, stride {stride}, dilation {dilation}, groups {groups}, padding {padding}, "
                                       f"kernel {kernel}, bias {bias}")
@@ -141,3 +141,109 @@ def test_attention(causal, rng):
     grads = yoke.grad((got * got).sum(), [a, ours.parameters()["q.weight"]])
     close(grads[0].numpy(), t.grad)
     close(grads[1].numpy(), theirs.in_proj_weight.grad[:8])
+
+
+# Expressions of PyTorch's tensors a and b, f32 [3,4], c f32 [2,3,4], i i64 [3,4], m bool [3,4], ids i64 [5].
+EXPRESSIONS = """
+t.cat([a, b], dim=1); t.stack([a, b], dim=0); t.concat([a, b], dim=-1); t.chunk(a, 3, dim=1); t.chunk(a, 2, dim=0); t.where(m, a, b)
+t.where(a > 0, a, 0.0); a.sum(dim=1); a.mean(dim=0, keepdim=True); t.sum(a, dim=-1); t.max(a); t.min(a); t.max(a, b); t.min(a, b)
+a.argmax(); a.argmax(dim=1); a.argmin(dim=0, keepdim=True); t.amax(a, dim=1); t.amin(a, dim=(0, 1)); t.maximum(a, b); t.cumsum(a, dim=1); t.cumprod(a, dim=0)
+a.unsqueeze(0); a.unsqueeze(-1); t.unsqueeze(a, dim=1); a[None].squeeze(0); t.squeeze(a[:, None], dim=1); a.flatten(); c.flatten(1); c.flatten(0, 1)
+c.flatten(start_dim=1, end_dim=2); a.permute(1, 0); c.permute((2, 0, 1)); a.reshape(2, 6); a.view(4, 3); a.view(-1); a.expand(2, 3, 4); a[:1].expand(5, -1)
+t.softmax(a, dim=1); t.log_softmax(a, dim=0); a.softmax(dim=-1); t.logsumexp(a, dim=1); t.logsumexp(a, dim=1, keepdim=True); t.sigmoid(a); t.relu(a)
+t.clamp(a, min=0); t.clamp(a, -0.5, 0.5); a.clamp(max=0.3); t.clip(a, min=-0.1); t.tril(a); t.triu(a, 1); t.eye(3); t.eye(2, 4); t.zeros(2, 3); t.ones(3)
+t.arange(5); t.arange(1, 7); t.arange(0, 1, 0.25); t.linspace(0, 1, 5); t.full((2, 3), 4); t.full((2,), 0.5); t.zeros_like(a); t.ones_like(i); t.full_like(a, 3)
+t.einsum("ij,kj->ik", a, b); t.einsum("bij,ij->b", c, a); t.matmul(c, a.T); a @ b.T; t.outer(a[0], b[0]); t.dot(a[0], b[0]); t.isnan(a / 0 * 0); t.isinf(a / 0)
+t.isfinite(a); t.topk(a, 2, dim=1); t.sort(a, dim=0); t.sort(a, dim=1, descending=True); t.argsort(a, dim=1); t.median(a[0, :3]); t.norm(a); t.diff(a, dim=0)
+t.tile(a, (2, 1)); t.flip(a, (0,)); t.flip(a, dims := (0, 1)); t.roll(a, 1, 0); t.masked_fill(a, m, 0.0); a.masked_fill(m, -1.0); a[m]; a[a > 0]; a.T; c.mT
+a.clone(); a.detach(); t.div(i, 2); t.div(i, 4, rounding_mode="floor"); t.div(a, 0.3, rounding_mode="trunc"); i / 2; i // 2; i % 3; -i % 3; i ** 2; a.abs().sqrt()
+t.diagonal(c, 0, 1, 2); t.trace(a[:, :3]); t.diag(a[0]); t.prod(a, 1); t.any(m, 1); t.all(m, 0); t.std(a, dim=1, correction=1); t.var(a, 0, correction=0)
+t.square(a); t.rsqrt(a.abs()); t.exp2(a); t.log2(a.abs()); t.sign(a); t.fmod(a, 0.3); t.atan2(a, b); t.erf(a); t.moveaxis(c, 0, 2); t.swapaxes(c, 0, 1); t.ravel(c)
+i.sum(); (i > 3).sum(); i.float() / 3; a.double(); i.to(t.float32); a.half(); t.exp(i); t.nan_to_num(a / 0); t.allclose(a, a); t.isclose(a, b); t.count_nonzero(i, 0)
+"""
+LINES = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("; ")]
+NAMES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i32", "i64", "bool"]
+
+
+def alike(got, want, about):
+    if isinstance(want, (tuple, list)):
+        assert len(got) == len(want), about
+        for x, y in zip(got, want):
+            alike(x, y, about)
+    elif isinstance(want, torch.Tensor):
+        assert tuple(got.shape) == tuple(want.shape), f"{about}: {got.shape}, and {tuple(want.shape)} in PyTorch"
+        assert got.dtype == want.dtype, f"{about}: {got.dtype}, and {want.dtype} in PyTorch"
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6, err_msg=about)
+    else:
+        assert got == want, about
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_an_expression_is_pytorchs(text):
+    r = np.random.default_rng(SEED)
+    arrays = {"a": r.normal(size=(3, 4)).astype("f4"), "b": r.normal(size=(3, 4)).astype("f4"), "c": r.normal(size=(2, 3, 4)).astype("f4"),
+              "i": r.integers(0, 9, (3, 4)), "m": r.integers(0, 2, (3, 4)) > 0}
+    want = eval(text, {"t": torch, **{n: torch.from_numpy(x) for n, x in arrays.items()}})
+    got = eval(text, {"t": yoke, **{n: yoke.tensor(x) for n, x in arrays.items()}})
+    alike(got, want, text)
+
+
+def test_one_hot_and_functions_of_nn():
+    ids = np.array([[0, 2], [1, 4]])
+    assert np.array_equal(yoke.one_hot(ids).numpy(), torch.nn.functional.one_hot(torch.from_numpy(ids)).numpy())
+    assert np.array_equal(yoke.one_hot(yoke.tensor(ids), 7).numpy(), torch.nn.functional.one_hot(torch.from_numpy(ids), 7).numpy())
+    assert yoke.dtype(torch.float32) is yoke.f32 and yoke.zeros(2).dtype == torch.float32 and yoke.tensor(torch.ones(2)).dtype is yoke.f32
+
+
+MORE = {
+    "Tanh": ((), (5, 7)), "SiLU": ((), (5, 7)), "Sigmoid": ((), (5, 7)), "Identity": ((), (5, 7)), "ReLU": ((), (5, 7)),
+    "GELU": (("tanh",), (5, 7)), "Flatten": ((), (2, 3, 4)), "LayerNorm": (((7,),), (5, 7)), "GroupNorm": ((3, 6), (2, 6, 5)),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_layers_have_pytorchs_names(name, rng):
+    args, shape = MORE[name]
+    theirs = getattr(torch.nn, name)(*args) if name != "GELU" else torch.nn.GELU(approximate=args[0])
+    compare(getattr(nn, name)(*args), theirs, rng.normal(size=shape).astype("f4"), what=name)
+
+
+def test_arguments_have_pytorchs_names(rng):
+    for name, theirs, how, shape in [
+            ("Linear", "Linear", dict(in_features=3, out_features=4, bias=True), (2, 3)),
+            ("Conv2d", "Conv2d", dict(in_channels=2, out_channels=3, kernel_size=3, stride=2, padding=1, dilation=1, groups=1, bias=False), (1, 2, 7, 7)),
+            ("ConvTransposed2d", "ConvTranspose2d", dict(in_channels=2, out_channels=3, kernel_size=3, stride=2, padding=1, output_padding=1), (1, 2, 5, 5)),
+            ("BatchNorm", "BatchNorm1d", dict(num_features=4), (6, 4)),
+            ("MaxPool", "MaxPool2d", dict(kernel_size=2, stride=2), (1, 2, 6, 6))]:
+        compare(getattr(nn, name)(**how), getattr(torch.nn, theirs)(**how), rng.normal(size=shape).astype("f4"), what=name)
+
+
+def test_tied_weights_train_as_pytorchs(rng):
+    """Five steps of SGD of an embedding and a head that share their weight."""
+    table, x = rng.normal(size=(6, 4)).astype("f4"), rng.integers(0, 6, (8, 3))
+    embed, head = torch.nn.Embedding(6, 4), torch.nn.Linear(4, 6, bias=False)
+    head.weight = embed.weight
+    embed.weight.data = torch.from_numpy(table.copy())
+    theirs = torch.optim.SGD([embed.weight], lr=0.1)
+
+    class Net(nn.Module):
+        def __init__(self):
+            self.embed, self.head = nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)
+            self.head.weight = self.embed.weight
+            self.embed.weight = table
+
+        def forward(self, ids):
+            return self.head(self.embed(ids))
+
+    net = Net()
+    ours = yoke.optim.SGD(net, lr=0.1)
+    for _ in range(5):
+        loss = torch.nn.functional.cross_entropy(head(embed(torch.from_numpy(x))).reshape(-1, 6), torch.from_numpy(x).reshape(-1))
+        theirs.zero_grad()
+        loss.backward()
+        theirs.step()
+        with yoke.scope("step"):
+            got, g = yoke.value_and_grad(lambda n: yoke.cross_entropy(n(yoke.tensor(x)).reshape(-1, 6), yoke.tensor(x).reshape(-1)))(net)
+            ours.step(g)
+            assert abs(got.item() - loss.item()) < 1e-5
+    close(net.head.weight.numpy(), embed.weight)

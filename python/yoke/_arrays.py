@@ -40,6 +40,8 @@ def tensor(data: Any, dtype: Any = None) -> _core.Tensor:
     """A tensor of a number, nested lists or an array, copied.  Floating-point numbers become f32, arrays keep their dtype."""
     if isinstance(data, _core.Tensor):
         return data if dtype is None else _core.cast(data, dtype)
+    if isinstance(dtype, (int, float)):
+        raise TypeError(f"tensor: {dtype!r} is no dtype; give a name, such as 'f32'")
     import numpy
 
     if not hasattr(data, "dtype") and not hasattr(data, "__array__"):
@@ -59,8 +61,13 @@ def _nested(x: Any) -> Any:
 
 
 def from_(data: Any, dtype: Any = None) -> _core.Tensor:
-    """The same; the function `from` of C."""
+    """tensor, by the name that it has in C."""
     return tensor(data, dtype)
+
+
+def asarray(data: Any, dtype: Any = None) -> _core.Tensor:
+    """tensor; a tensor of that dtype is returned as it is."""
+    return data if isinstance(data, _core.Tensor) and dtype is None else tensor(data, dtype)
 
 
 def put(variable: _core.Tensor, data: Any) -> None:
@@ -84,16 +91,12 @@ def variable_of(data: Any, name: str = "", dtype: Any = None) -> _core.Tensor:
     return v
 
 
-def zeros(shape: Any, dtype: Any = "f32") -> _core.Tensor:
-    """All 0."""
-    return _core.full(_dtype(dtype), shape, 0.0)
+# ---- copies and pickles ----
+
+def packed(x: _core.Tensor) -> tuple[Any, str]:
+    """A tensor's elements as an array that any NumPy has, and its dtype."""
+    return (_core.cast(x, "f32") if x.dtype.name == "bf16" else x).numpy().copy(), x.dtype.name
 
 
-def ones(shape: Any, dtype: Any = "f32") -> _core.Tensor:
-    """All 1."""
-    return _core.full(_dtype(dtype), shape, 1.0)
-
-
-def arange(n: int, dtype: Any = "i64") -> _core.Tensor:
-    """0, 1, .. n - 1."""
-    return _core.iota(_dtype(dtype), (n,), 0)
+def unpacked(array: Any, dtype: str, variable: bool) -> _core.Tensor:
+    return variable_of(array, dtype=dtype) if variable else tensor(array, dtype)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from typing import Any, Callable, Iterable
 
 from . import _core
@@ -24,22 +26,38 @@ def _tensors(batch: Any) -> list[_core.Tensor]:
 class _Batches:
     """Batches by their numbers, from one that may be behind others: those of a run before."""
 
-    def __init__(self, data: Data, epochs: int) -> None:
-        self._data, self._epochs = data, epochs
+    def __init__(self, data: Data, epochs: int, name: str = "data") -> None:
+        self._data, self._epochs, self._name = data, epochs, name
+        if not callable(data) and not isinstance(data, _core.Loader):
+            if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
+                raise TypeError(f"fit: {name} gives batches: an iterable, a function that gives one, or a loader; "
+                                f"got {type(data).__name__}")
+            if epochs > 1 and iter(data) is data:
+                raise ValueError(f"fit: {name} is an iterator, whose batches come once, and there are {epochs} epochs; give a list, "
+                                 "or a function that gives an iterator for each epoch")
         self._begin()
 
     def _begin(self) -> None:
         self._at = 0
-        self._all = (batch for _ in range(self._epochs) for batch in self._once())
+        self._all = (batch for epoch in range(self._epochs) for batch in self._once(epoch))
 
-    def _once(self) -> Iterable[Any]:
+    def _once(self, epoch: int) -> Iterable[Any]:
         if isinstance(self._data, _core.Loader):
             _core.loader_seek(self._data, epoch=0, index=0)
-            return self._data
-        return self._data() if callable(self._data) else self._data
+            yield from self._data
+            return
+        n = 0
+        for batch in self._data() if callable(self._data) else self._data:
+            n += 1
+            yield batch
+        if n == 0:
+            raise ValueError(f"fit: {self._name} gives no batches" + (f" in epoch {epoch + 1}" if epoch else ""))
 
     def __call__(self, number: int) -> list[_core.Tensor] | None:
         if number < self._at:
+            if not callable(self._data) and not isinstance(self._data, _core.Loader) and iter(self._data) is self._data:
+                raise ValueError(f"fit: {self._name} is an iterator, whose batches come once, and they are wanted again; give a list, "
+                                 "or a function that gives an iterator")
             self._begin()
         for batch in self._all:
             self._at += 1
@@ -47,11 +65,52 @@ class _Batches:
                 return _tensors(batch)
         return None
 
+    def __len__(self) -> int:
+        """Batches in all, as far as that is known; else 0."""
+        once: Any = () if callable(self._data) else self._data
+        return len(once) * self._epochs if hasattr(once, "__len__") else 0
+
+
+class _Progress:
+    """A line with step, loss and rate while it trains: tqdm's, or a plain one."""
+
+    def __init__(self, show: bool | None, steps: int, done: int) -> None:
+        self._bar: Any = None
+        self._show = bool(getattr(sys.stderr, "isatty", bool)()) if show is None else show
+        self._steps, self._done, self._began = steps, done, time.monotonic()
+        self._text = ""
+        if self._show:
+            try:
+                from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+            except ImportError:
+                return
+            self._bar = tqdm(total=steps or None, desc="fit", unit="step", leave=True)
+
+    def step(self, step: Record) -> None:
+        if not self._show:
+            return
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {step.loss:.4g}", refresh=False)
+            self._bar.update(1)
+            return
+        self._done += 1
+        rate = self._done / max(1e-9, time.monotonic() - self._began)
+        self._text = f"fit: step {step.step}" + (f" of {self._steps}" if self._steps else "") + \
+            f", loss {step.loss:.4g}, {rate:.3g} steps/s"
+        print("\r" + self._text, end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif self._text:
+            print(file=sys.stderr)
+
 
 def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = None, *, epochs: int = 1, steps: int = 0,
         valid: Data | None = None, accumulate: int = 1, seed: int = 0, log: Callable[[Record], object] | None = None,
         valid_every: int = 0, out: str | os.PathLike[str] | None = None, resume: bool = False, save_every: int = 0,
-        precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False) -> list[float]:
+        precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False,
+        progress: bool | None = None) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
     data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
@@ -65,6 +124,8 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     on from there, with the bits of one that was not broken off.  precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as
     yoke.autocast has it.
 
+    progress: a bar on the standard error, by tqdm where that is installed; by default where the standard error is a terminal.
+
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""
     o = optimizer or AdamW(model)
@@ -73,13 +134,22 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     def loss_of(parts: list[_core.Tensor]) -> _core.Tensor:
         return loss(model(*parts[:-1]), parts[-1]) if len(parts) > 1 else loss(model(parts[0]))
 
+    batches = data if isinstance(data, _core.Loader) else _Batches(data, epochs)
+    known = len(batches) // accumulate if isinstance(batches, _Batches) and accumulate > 0 else 0
+    bar = _Progress(progress, min(steps, known) if steps and known else steps or known, 0)
+
     def told(step: Record) -> bool:
         if step.valid != step.valid:  # not of a validation
             losses.append(step.loss)
+            bar.step(step)
         return bool(log(step)) if log else False
 
-    end = _core._fit(model._module(), o._o, data if isinstance(data, _core.Loader) else _Batches(data, epochs), loss_of,
-                     None if valid is None else _Batches(valid, 1), told, steps=steps, accumulate=accumulate, log_every=1,
-                     valid_every=valid_every, save_every=save_every, out=out, resume=resume, precision=precision,
-                     keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed)
+    try:
+        end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), told,
+                         steps=steps, accumulate=accumulate, log_every=1, valid_every=valid_every, save_every=save_every, out=None if out is None else os.fspath(out),
+                         resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed)
+    finally:
+        bar.close()
+    if not losses and not resume and isinstance(batches, _Batches):
+        raise ValueError(f"fit: data gives {batches._at} batches, too few for a step of accumulate={accumulate}")
     return losses if valid is None else [*losses, end.valid]

@@ -15,23 +15,26 @@ class Record(types.SimpleNamespace):
 
 
 _NAMES = {
-    "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4, "int8": 5, "uint8": 6, "int32": 7, "int64": 8, "float": 1,
-    "int": 8,
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "uint8": "u8", "int32": "i32",
+    "int64": "i64", "float": "f32", "double": "f64", "half": "f16", "int": "i64", "long": "i64",
 }
 
 
-class dtype(enum.IntEnum):
-    """An element's type.  Made of a tensor, a name (f32, float32), a NumPy dtype, or float, int and bool."""
+class dtype(enum.Enum):
+    """An element type.  Made from a tensor, a name ("f32", "float32"), a dtype of NumPy or PyTorch, or float, int and bool.
 
-    f32 = 1
-    f64 = 2
-    f16 = 3
-    bf16 = 4
-    i8 = 5
-    u8 = 6
-    i32 = 7
-    i64 = 8
-    bool = 9
+    It equals every other name of the same type: x.dtype == "float32", x.dtype == numpy.float32.  A plain number is no
+    dtype.  "i8" and "u8" are yoke's names, 8 bits wide (in NumPy these texts mean 8 bytes)."""
+
+    f32 = "f32"
+    f64 = "f64"
+    f16 = "f16"
+    bf16 = "bf16"
+    i8 = "i8"
+    u8 = "u8"
+    i32 = "i32"
+    i64 = "i64"
+    bool = "bool"
 
     @classmethod
     def _missing_(cls, value: object) -> "dtype":
@@ -45,26 +48,60 @@ class dtype(enum.IntEnum):
         else:
             name = str(getattr(value, "name", None) or getattr(value, "__name__", None) or value)
         name = name.removesuffix("_").rsplit(".", 1)[-1]
+        name = _NAMES.get(name, name)
         if name in cls.__members__:
             return cls.__members__[name]
-        if name in _NAMES:
-            return cls(_NAMES[name])
+        if isinstance(value, str) and name[:1] in "<=>|fiub?":  # NumPy's codes: "f4", "<i8"
+            import numpy
+
+            try:
+                name = numpy.dtype(value).name
+            except TypeError:
+                pass
+            if name in _NAMES:
+                return cls.__members__[_NAMES[name]]
         raise TypeError(f"yoke has no dtype {value!r}; it has {', '.join(cls.__members__)}")
 
     @property
     def numpy(self) -> Any:
-        """NumPy's dtype; of bf16 that of the package ml_dtypes."""
+        """NumPy's dtype; that of bf16 comes from the package ml_dtypes."""
         import numpy
 
         if self is dtype.bf16:
             try:
                 import ml_dtypes
             except ImportError:
-                raise TypeError("bf16 has no dtype of NumPy's; install ml_dtypes, or cast to f32") from None
+                raise TypeError("bf16 has no dtype in NumPy; install ml_dtypes, or cast to f32") from None
             return numpy.dtype(ml_dtypes.bfloat16)
-        return numpy.dtype({1: "f4", 2: "f8", 3: "f2", 5: "i1", 6: "u1", 7: "i4", 8: "i8", 9: "?"}[int(self)])
+        return numpy.dtype({"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "u8": "u1", "i32": "i4", "i64": "i8",
+                            "bool": "?"}[self.name])
+
+    @property
+    def is_floating_point(self) -> "_bool":
+        return self.name in ("f32", "f64", "f16", "bf16")
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}.get(self.name, 1)
+
+    def __eq__(self, other: object) -> "_bool":
+        if self is other:
+            return True
+        if other is None or isinstance(other, (dtype, int, float)):
+            return False
+        try:
+            return self is dtype(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __repr__(self) -> str:
         return f"yoke.{self.name}"
 
     __str__ = __repr__
+
+
+_bool = bool  # inside the class bool is a dtype

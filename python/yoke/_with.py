@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Context managers: scopes, devices, settings, profiles."""
+"""Context managers: scopes, devices, settings, mixed precision, profiles."""
 from __future__ import annotations
 
 import os
@@ -79,6 +79,30 @@ class setting(_With):
         _core.setting_set(self.name, self._was.pop())
 
 
+class autocast(_With):
+    """Mixed precision: yoke.autocast(yoke.bf16) from here to the end of the innermost scope, or for good where none is open;
+    with yoke.autocast(yoke.bf16): inside alone.  What was in force before is in force again behind it, after an exception too.
+
+    Products take operands of that dtype, f16 or bf16; exp, log, sums, statistics and losses take f32; None: no more.
+    keep_f32: patterns of scopes ("norm*,head") in which all is f32."""
+
+    def __init__(self, dtype: Any = None, keep_f32: str | None = None) -> None:
+        self.dtype, self.keep_f32 = dtype, keep_f32
+        self._was = [_core._autocast()]
+        self._new = True
+        _core.autocast(dtype, keep_f32)
+
+    def __enter__(self) -> autocast:
+        if not self._new:  # entered once more
+            self._was.append(_core._autocast())
+            _core.autocast(self.dtype, self.keep_f32)
+        self._new = False
+        return self
+
+    def close(self) -> None:
+        _core.autocast(*self._was.pop())
+
+
 class profile(_With):
     """with yoke.profile("trace.json") as p: what is done inside goes to a file of Chrome's trace format; p.table() has the
     rows as text, p.rows() as records."""
@@ -94,10 +118,18 @@ class profile(_With):
         self._profile = _core.profile_new(flags=self.flags, active=1 << 40)
         return self
 
+    def step(self) -> None:
+        """A step of the program is over."""
+        if self._profile is None:
+            raise ValueError("profile: its block has ended, or not begun")
+        _core.profile_step(self._profile)
+
     def table(self) -> str:
+        """The rows as text."""
         return _core.profile_table(self._profile) if self._profile else self._table
 
     def rows(self) -> list[Any]:
+        """A record for each kind of operation: op, calls, total .. as struct yoke_profile_row has them."""
         return _core.profile_rows(self._profile) if self._profile else self._rows
 
     def close(self) -> None:
@@ -108,6 +140,7 @@ class profile(_With):
             self._table, self._rows = _core.profile_table(p), _core.profile_rows(p)
             if self.path is not None:
                 _core.profile_trace(p, os.fspath(self.path))
+            _core.profile_step(p)  # all of it is one, where the program says nothing of steps
         finally:
             self._profile = None
             _core.profile_free(p)

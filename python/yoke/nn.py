@@ -13,16 +13,29 @@ Parameters have the path of attributes to them, "up.weight"; files have these na
 """
 from __future__ import annotations
 
+import inspect
 import os
+import warnings
 import weakref
-from typing import Any, Callable, Iterable, Iterator, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _core
-from ._arrays import host, put, tensor
+from ._arrays import host, packed, put, tensor
 from ._record import dtype
 
 Tensor = _core.Tensor
 Shape = int | Sequence[int]
+
+__all__ = [
+    "Activation", "AdaptiveMaxPool", "AdaptiveMeanPool", "Attention", "BatchNorm", "Block", "Buffer", "Conv1d", "Conv2d",
+    "ConvTransposed1d", "ConvTransposed2d", "Dropout", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "LayerNorm",
+    "Linear", "LoRA", "MLP", "MaxPool", "MeanPool", "Module", "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU",
+    "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Parameter:
@@ -68,15 +81,22 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, Module) for v in value):
             value = ModuleList(value)
+        elif isinstance(value, dict) and value and all(isinstance(v, Module) and isinstance(k, str) for k, v in value.items()):
+            value = ModuleDict(value)
+        elif _hides_modules(value):
+            _warn_hidden(self, name, value)
         if isinstance(value, Module):
             if isinstance(self.__dict__.get(name), Module):
                 raise ValueError(f"{type(self).__name__}.{name} is a module already; a part of a network stays")
-            if name in self.__dict__.get("_own", ()):
+            if name in self._own_names():
                 raise ValueError(f"{type(self).__name__}.{name} is a parameter or buffer already; choose another name")
             if not name or set(name) & set(".,!*?[]\\"):  # C would take the module and free it
                 raise ValueError(f"{type(self).__name__}: {name!r} is no name: one has letters, and none of . , ! * ? [ ] \\")
             _core.module_child(self._module(), name, value._module())
             object.__setattr__(value, "_name", name)
+        elif name in self._own_names():
+            self._set_own(name, value)
+            return
         elif isinstance(value, Parameter):
             own = self.__dict__.setdefault("_own", {})
             if value.buffer:
@@ -87,13 +107,27 @@ class Module:
             if value.data is not None:
                 put(made, value.data)
             return
-        elif name in self.__dict__.get("_own", ()):
-            if isinstance(value, Tensor) and value.dtype == getattr(self, name).dtype:
-                _core.assign(getattr(self, name), value)
-            else:
-                put(getattr(self, name), value)
-            return
         object.__setattr__(self, name, value)
+
+    def _own_names(self) -> Iterable[str]:
+        """Names of parameters and buffers of this module alone."""
+        own: Iterable[str] = self.__dict__.get("_own", ())
+        return own
+
+    def _set_own(self, name: str, value: Any) -> None:
+        """Another module's parameter: both are one from now on.  Else new values of the one that is there."""
+        mine = getattr(self, name)
+        if isinstance(value, Parameter):
+            if value.data is None or tuple(value.data.shape) != tuple(mine.shape):
+                raise ValueError(f"{type(self).__name__}: there is a '{name}' already, of shape {list(mine.shape)}")
+            value = value.data
+        if isinstance(value, Tensor):
+            if value._handle() == mine._handle() or _core._module_tied(self._module(), name, value):
+                return
+            if value.dtype == mine.dtype and value.shape == mine.shape:
+                _core.assign(mine, value)
+                return
+        put(mine, value)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__.get("_own")
@@ -112,9 +146,39 @@ class Module:
     # ---- all of it ----
 
     def parameters(self) -> dict[str, Tensor]:
-        """Those that are trained, by their names."""
+        """The parameters that are trained, by their names."""
+        for m in self.modules():
+            for name, value in list(m.__dict__.items()):
+                if name not in ("_made", *m._parts) and _hides_modules(value):
+                    _warn_hidden(m, name, value)
         t, names = _core.module_parameters(self._module())
         return dict(zip(names, t))
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters that are trained, with their names."""
+        return iter(self.parameters().items())
+
+    _parts: Sequence[str] = ()  # attributes that hold children
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that are parts of this one, with their names."""
+        for name, value in self.__dict__.items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are parts of this one."""
+        return (m for _, m in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below, with the paths to them."""
+        yield prefix, self
+        for name, m in self.named_children():
+            yield from m.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below."""
+        return (m for _, m in self.named_modules())
 
     def state_dict(self) -> dict[str, Any]:
         """All parameters and buffers as they are now, as NumPy arrays."""
@@ -187,20 +251,124 @@ class Module:
         return self
 
 
+    # ---- as text ----
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses behind the class's name when the module is printed."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self.named_children()]
+        if not isinstance(self, _Layer):
+            for name in self._own_names():
+                t = getattr(self, name)
+                lines.append(f"({name}): {t.dtype.name} {list(t.shape)}")
+        head, about = type(self).__name__, self.extra_repr()
+        return f"{head}({about})" if not lines else "\n".join([f"{head}({about}", *(f"  {x}" for x in lines), ")"])
+
+    # ---- copies and pickles ----
+
+    def _weights(self) -> list[tuple[str, _Weights, bool]]:
+        """Parameters and buffers of this module alone: name, values, is it a buffer?"""
+        if not self._own_names():
+            return []
+        buffers = {p for p, _, flags in _core.module_each(self._module()) if flags & _core.MODULE_BUFFER}
+        return [(n, _Weights.of(getattr(self, n)), n in buffers) for n in self._own_names()]
+
+    def __reduce__(self) -> Any:
+        frozen = [p for p, _, flags in _core.module_each(self._module()) if flags & _core.MODULE_FROZEN and "." not in p]
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_c", "_own", "_name")}
+        return _unpickled, (type(self),), {"kept": kept, "own": self._weights(), "frozen": frozen, "training": self.training}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, w, buffer in state["own"]:
+            setattr(self, name, (Buffer if buffer else Parameter)(w.array, dtype=w.dtype))
+            w.placed(self, name)
+        for name, value in state["kept"].items():
+            if isinstance(value, Module):
+                setattr(self, name, value)
+            else:
+                object.__setattr__(self, name, value)
+        self._take_mode(state)
+
+    def _take_mode(self, state: dict[str, Any]) -> None:
+        for pattern in state["frozen"]:
+            self.freeze(pattern)
+        if not state["training"]:
+            self.eval()
+
+
+def _unpickled(kind: type[Module]) -> Module:
+    return kind.__new__(kind)
+
+
+def _hides_modules(value: Any) -> bool:
+    """Is it a container with modules in it, which are no parts of the module that has it?"""
+    if isinstance(value, dict):
+        return any(isinstance(v, Module) or _hides_modules(v) for v in value.values())
+    if isinstance(value, (list, tuple, set)):
+        return any(isinstance(v, Module) or _hides_modules(v) for v in value)
+    return False
+
+
+def _warn_hidden(module: Module, name: str, value: Any) -> None:
+    told = module.__dict__.get("_told", ())
+    if name in told:
+        return
+    object.__setattr__(module, "_told", (*told, name))
+    warnings.warn(f"{type(module).__name__}.{name}: the modules in this {type(value).__name__} are no parts of the network, and are "
+                  "not trained or saved with it; use ModuleList or ModuleDict", stacklevel=3)
+
+
+class _Weights:
+    """A parameter's values for a pickle: one object for one tensor, so that tied parameters are tied again."""
+
+    _made: weakref.WeakValueDictionary[int, _Weights] = weakref.WeakValueDictionary()
+
+    def __init__(self, array: Any, dtype: str) -> None:
+        self.array, self.dtype = array, dtype
+        self._first: tuple[Module, str] | None = None
+
+    @classmethod
+    def of(cls, t: Tensor) -> _Weights:
+        w = cls._made.get(t._handle())
+        if w is None:
+            cls._made[t._handle()] = w = cls(*packed(t))
+        return w
+
+    def __reduce__(self) -> Any:
+        return _Weights, (self.array, self.dtype)
+
+    def placed(self, module: Module, name: str) -> None:
+        """A module has them; the second one has the first one's parameter."""
+        if self._first is None:
+            self._first = module, name
+        else:
+            setattr(module, name, getattr(*self._first))
+
+
 class ModuleList(Module):
     """Modules in a row, each with its number as name."""
+
+    _parts = ("_list",)
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         object.__setattr__(self, "_list", [])
         for m in modules:
             self.append(m)
 
-    def append(self, m: Module) -> None:
+    def append(self, m: Module) -> ModuleList:
         setattr(self, str(len(self._list)), m)
         self._list.append(m)
+        return self
 
-    def __getitem__(self, i: int) -> Module:
-        return self._list[i]  # type: ignore[no-any-return]
+    def extend(self, modules: Iterable[Module]) -> ModuleList:
+        for m in modules:
+            self.append(m)
+        return self
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._list[i]
 
     def __len__(self) -> int:
         return len(self._list)
@@ -208,9 +376,73 @@ class ModuleList(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._list)
 
+    def __contains__(self, m: object) -> bool:
+        return any(m is x for x in self._list)
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    _parts = ("_by_name",)
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        object.__setattr__(self, "_by_name", {})
+        self.update(modules or {})
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        for name, m in modules.items():
+            self[name] = m
+
+    def __setitem__(self, name: str, m: Module) -> None:
+        if not isinstance(m, Module):
+            raise TypeError(f"ModuleDict: takes modules, and '{name}' is a {type(m).__name__}")
+        if name in self.__dict__ or hasattr(ModuleDict, name):
+            if name not in self._by_name and name not in self.__dict__:
+                raise ValueError(f"ModuleDict: '{name}' is an attribute of the class; choose another name")
+        setattr(self, name, m)
+        self._by_name[name] = m
+
+    def __getitem__(self, name: str) -> Module:
+        return self._by_name[name]  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def keys(self) -> Iterable[str]:
+        return self._by_name.keys()  # type: ignore[no-any-return]
+
+    def values(self) -> Iterable[Module]:
+        return self._by_name.values()  # type: ignore[no-any-return]
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        return self._by_name.items()  # type: ignore[no-any-return]
+
+
+class Identity(Module):
+    """What it is given."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def forward(self, x: Any) -> Any:
+        return x
+
 
 class _Layer(Module):
-    """One of C's."""
+    """A layer of the C library.  Its parameters are those of C; what it was made with is kept for printing and pickles."""
+
+    _made: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> _Layer:
+        self = super().__new__(cls)
+        object.__setattr__(self, "_made", (args, kwargs))
+        return self
 
     def _is(self, c: _core.ModuleHandle) -> None:
         object.__setattr__(self, "_c", c)
@@ -220,60 +452,137 @@ class _Layer(Module):
 
     forward = __call__
 
+    def _own_names(self) -> Iterable[str]:
+        if self._c is None:
+            return ()
+        below = tuple(f"{name}." for name, _ in self.named_children())
+        return [p for p, _, _ in _core.module_each(self._c) if not p.startswith(below)]
+
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
+        if not name.startswith("_") and self._c is not None:
             try:
-                return _core.module_find(self._module(), name)
+                return _core.module_find(self._c, name)
             except ValueError:
                 pass
         raise AttributeError(f"{type(self).__name__} has no '{name}'")
+
+    def extra_repr(self) -> str:
+        args, kwargs = self._made
+        try:
+            said = inspect.signature(type(self).__init__).bind(self, *args, **kwargs)
+        except TypeError:  # a subclass with a __new__ of its own
+            return ""
+        said.apply_defaults()
+        shown = []
+        for (name, value), parameter in zip(list(said.arguments.items())[1:], list(said.signature.parameters.values())[1:]):
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL or isinstance(value, Module) or (
+                    value == parameter.default and parameter.kind is inspect.Parameter.KEYWORD_ONLY):
+                continue
+            shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
+
+    def __reduce__(self) -> Any:
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_c", "_made", "_name", "_own", *self._parts)}
+        own = [(n, _Weights.of(getattr(self, n))) for n in self._own_names()]
+        frozen = [p for p, _, flags in _core.module_each(self._module()) if flags & _core.MODULE_FROZEN]
+        return _layer_unpickled, (type(self), *self._made), {"kept": kept, "own": own, "frozen": frozen, "training": self.training}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kinds = {w.dtype for _, w in state["own"] if w.dtype in ("f64", "f16", "bf16")}
+        if len(kinds) == 1 and not any(True for _ in self.named_children()):
+            self.cast(kinds.pop())
+        for name, w in state["own"]:
+            put(getattr(self, name), tensor(w.array))
+            w.placed(_At(self._module()), name)
+        for name, value in state["kept"].items():
+            object.__setattr__(self, name, value)
+        self._take_mode(state)
+
+
+class _At:
+    """A layer's parameters by their paths, as attributes."""
+
+    c: _core.ModuleHandle
+
+    def __init__(self, c: _core.ModuleHandle) -> None:
+        object.__setattr__(self, "c", c)
+
+    def __getattr__(self, path: str) -> Tensor:
+        return _core.module_find(self.c, path)
+
+    def __setattr__(self, path: str, value: Tensor) -> None:
+        _core._module_tied(self.c, path, value)
+
+
+def _layer_unpickled(kind: type[_Layer], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Layer:
+    return kind(*args, **kwargs)
 
 
 class Linear(_Layer):
     """x [..,in] -> [..,out]."""
 
-    def __init__(self, in_: int, out: int, bias: bool = True) -> None:
-        self._is(_core.nn_linear(in_, out, bias))
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        self._is(_core.nn_linear(in_features, out_features, bias))
 
 
 class Embedding(_Layer):
     """ids [..] -> [..,width]."""
 
-    def __init__(self, count: int, width: int) -> None:
-        self._is(_core.nn_embedding(count, width))
+    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
+        self._is(_core.nn_embedding(num_embeddings, embedding_dim))
+
+
+def _width(call: str, shape: Shape) -> int:
+    dims = [shape] if isinstance(shape, int) else list(shape)
+    if len(dims) != 1:
+        raise ValueError(f"{call}: norms are of the last axis, not of {len(dims)}")
+    return dims[0]
 
 
 class LayerNorm(_Layer):
-    def __init__(self, width: int, eps: float = 1e-5) -> None:
-        self._is(_core.nn_layer_norm(width, eps))
+    """Of the last axis: minus the mean, over the deviation, times weight, plus bias."""
+
+    def __init__(self, normalized_shape: Shape, eps: float = 1e-5) -> None:
+        self._is(_core.nn_layer_norm(_width("LayerNorm", normalized_shape), eps))
 
 
 class RMSNorm(_Layer):
-    def __init__(self, width: int, eps: float = 1e-6) -> None:
-        self._is(_core.nn_rms_norm(width, eps))
+    """Of the last axis: over the root of the mean square, times weight."""
+
+    def __init__(self, normalized_shape: Shape, eps: float = 1e-6) -> None:
+        self._is(_core.nn_rms_norm(_width("RMSNorm", normalized_shape), eps))
 
 
 class GroupNorm(_Layer):
-    def __init__(self, groups: int, channels: int, eps: float = 1e-5) -> None:
-        self._is(_core.nn_group_norm(groups, channels, eps))
+    """x [B,channels,..]: each group of channels normalized, then times weight, plus bias."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5) -> None:
+        self._is(_core.nn_group_norm(num_groups, num_channels, eps))
 
 
 class BatchNorm(_Layer):
     """x [B,channels,..]: over all but the channels."""
 
-    def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
-        self._is(_core.nn_batch_norm(channels, eps, momentum))
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        self._is(_core.nn_batch_norm(num_features, eps, momentum))
 
 
 class _Conv(_Layer):
     axes = 2
-    transposed = False
 
-    def __init__(self, in_: int, out: int, kernel: Shape, *, stride: Shape = 1, padding: Shape = 0, dilation: Shape = 1,
-                 groups: int = 1, bias: bool = True, more: Shape = 0) -> None:
-        make = _core.nn_conv_transposed if self.transposed else _core.nn_conv
-        self._is(make(self.axes, in_, out, kernel, groups=groups, stride=stride, dilation=dilation, lo=padding, hi=padding,
-                      more=more, bias=bias))
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Shape, stride: Shape = 1, padding: Shape = 0,
+                 dilation: Shape = 1, groups: int = 1, bias: bool = True) -> None:
+        self._is(_core.nn_conv(self.axes, in_channels, out_channels, kernel_size, groups=groups, stride=stride, dilation=dilation,
+                               lo=padding, hi=padding, bias=bias))
+
+
+class _ConvTransposed(_Layer):
+    axes = 2
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Shape, stride: Shape = 1, padding: Shape = 0,
+                 output_padding: Shape = 0, groups: int = 1, bias: bool = True, dilation: Shape = 1) -> None:
+        self._is(_core.nn_conv_transposed(self.axes, in_channels, out_channels, kernel_size, groups=groups, stride=stride,
+                                          dilation=dilation, lo=padding, hi=padding, more=output_padding, bias=bias))
 
 
 class Conv1d(_Conv):
@@ -286,27 +595,28 @@ class Conv2d(_Conv):
     """x [B,in,S,S] -> [B,out,Q,Q]."""
 
 
-class ConvTransposed1d(_Conv):
+class ConvTransposed1d(_ConvTransposed):
+    """x [B,in,Q] -> [B,out,S]: what the gradient of a convolution by its operand is."""
+
     axes = 1
-    transposed = True
 
 
-class ConvTransposed2d(_Conv):
-    transposed = True
+class ConvTransposed2d(_ConvTransposed):
+    """x [B,in,Q,Q] -> [B,out,S,S]: what the gradient of a convolution by its operand is."""
 
 
 class MaxPool(_Layer):
     """The maximum of each window, along the axes behind the channels."""
 
-    def __init__(self, window: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1) -> None:
-        self._is(_core.nn_max_pool(window=window, stride=stride, lo=padding, hi=padding, dilation=dilation))
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1) -> None:
+        self._is(_core.nn_max_pool(window=kernel_size, stride=stride, lo=padding, hi=padding, dilation=dilation))
 
 
 class MeanPool(_Layer):
     """The mean of each window."""
 
-    def __init__(self, window: Shape, stride: Shape = 0, padding: Shape = 0) -> None:
-        self._is(_core.nn_mean_pool(window=window, stride=stride, lo=padding, hi=padding))
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0) -> None:
+        self._is(_core.nn_mean_pool(window=kernel_size, stride=stride, lo=padding, hi=padding))
 
 
 def _axes(to: Shape) -> int:
@@ -314,18 +624,24 @@ def _axes(to: Shape) -> int:
 
 
 class AdaptiveMaxPool(_Layer):
-    def __init__(self, to: Shape) -> None:
-        self._is(_core.nn_adaptive_max_pool(_axes(to), to))
+    """The maximum of so many windows along each axis behind the channels."""
+
+    def __init__(self, output_size: Shape) -> None:
+        self._is(_core.nn_adaptive_max_pool(_axes(output_size), output_size))
 
 
 class AdaptiveMeanPool(_Layer):
-    def __init__(self, to: Shape) -> None:
-        self._is(_core.nn_adaptive_mean_pool(_axes(to), to))
+    """The mean of so many windows along each axis behind the channels."""
+
+    def __init__(self, output_size: Shape) -> None:
+        self._is(_core.nn_adaptive_mean_pool(_axes(output_size), output_size))
 
 
 class Resize(_Layer):
-    def __init__(self, to: Shape, smooth: bool = False) -> None:
-        self._is(_core.nn_resize(_axes(to), to, smooth))
+    """To another size along the axes behind the channels: the nearest element, or with smooth linear between two."""
+
+    def __init__(self, size: Shape, smooth: bool = False) -> None:
+        self._is(_core.nn_resize(_axes(size), size, smooth))
 
 
 class Flatten(_Layer):
@@ -336,6 +652,8 @@ class Flatten(_Layer):
 
 
 class Dropout(_Layer):
+    """In training each element is 0 with probability p, else over 1 - p."""
+
     def __init__(self, p: float = 0.5) -> None:
         self._is(_core.nn_dropout(p))
 
@@ -348,17 +666,46 @@ class Activation(_Layer):
 
 
 class ReLU(Activation):
+    """max(x, 0)."""
+
     def __init__(self) -> None:
         super().__init__("relu")
 
 
 class GELU(Activation):
+    """x/2 (1 + erf(x / sqrt 2)), or its approximation by tanh."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        if approximate not in ("none", "tanh"):
+            raise ValueError(f"GELU: approximate is 'none' or 'tanh', not {approximate!r}")
+        super().__init__("gelu_tanh" if approximate == "tanh" else "gelu")
+
+
+class SiLU(Activation):
+    """x sigmoid(x)."""
+
     def __init__(self) -> None:
-        super().__init__("gelu")
+        super().__init__("silu")
+
+
+class Tanh(Activation):
+    """The hyperbolic tangent."""
+
+    def __init__(self) -> None:
+        super().__init__("tanh")
+
+
+class Sigmoid(Activation):
+    """1 / (1 + exp(-x))."""
+
+    def __init__(self) -> None:
+        super().__init__("sigmoid")
 
 
 class Sequential(_Layer):
     """Each is given what the one before gives."""
+
+    _parts = ("_list",)
 
     def __init__(self, *modules: Module) -> None:
         for i, m in enumerate(modules):
@@ -369,8 +716,14 @@ class Sequential(_Layer):
             object.__setattr__(m, "_name", str(i))
         object.__setattr__(self, "_list", modules)
 
-    def __getitem__(self, i: int) -> Module:
-        return self._list[i]  # type: ignore[no-any-return]
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        return ((str(i), m) for i, m in enumerate(self.__dict__.get("_list", ())))
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._list[i]
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._list)
 
     def __len__(self) -> int:
         return len(self._list)
@@ -379,14 +732,18 @@ class Sequential(_Layer):
 class Residual(_Layer):
     """x + inner(x)."""
 
+    _parts = ("inner",)
+
     def __init__(self, inner: Module) -> None:
         self._is(_core.nn_residual(inner._module()))
         object.__setattr__(self, "inner", inner)
 
 
 class MLP(_Layer):
-    def __init__(self, in_: int, hidden: int, out: int, activation: str = "gelu", dropout: float = 0.0) -> None:
-        self._is(_core.nn_mlp(in_, hidden, out, activation, dropout))
+    """A linear layer, an activation, dropout, a linear layer."""
+
+    def __init__(self, in_features: int, hidden: int, out_features: int, activation: str = "gelu", dropout: float = 0.0) -> None:
+        self._is(_core.nn_mlp(in_features, hidden, out_features, activation, dropout))
 
 
 class Attention(_Layer):
@@ -412,6 +769,8 @@ class Block(_Layer):
 
 class LoRA(_Layer):
     """inner(x) + alpha/rank (x a') b' around a linear layer."""
+
+    _parts = ("inner",)
 
     def __init__(self, linear: Linear, rank: int = 8, alpha: float = 16.0) -> None:
         self._is(_core.nn_lora(linear._module(), rank, alpha))

@@ -15,6 +15,12 @@ from .nn import Module
 
 Tensor = _core.Tensor
 
+__all__ = ["Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "HeavyBall", "LAMB", "Optimizer", "RMSprop", "SGD"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def _words(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{k}={int(v) if isinstance(v, bool) else repr(v) if isinstance(v, float) else v}"
@@ -93,13 +99,40 @@ class Optimizer:
         _core.optim_load(self._o, os.fspath(path))
 
 
-# What each is, and its settings, say yoke-optim.h and the error of one that there is not.
-class SGD(Optimizer, kind="sgd"): ...
-class HeavyBall(Optimizer, kind="heavy_ball"): ...
-class Accelerated(Optimizer, kind="accelerated"): ...
-class Adam(Optimizer, kind="adam"): ...
-class AdamW(Optimizer, kind="adamw"): ...
-class LAMB(Optimizer, kind="lamb"): ...
-class RMSprop(Optimizer, kind="rmsprop"): ...
-class Adagrad(Optimizer, kind="adagrad"): ...
-class Adadelta(Optimizer, kind="adadelta"): ...
+# Their settings are those of yoke-optim.h; an unknown one is an error that lists them.
+
+
+class SGD(Optimizer, kind="sgd"):
+    """Stochastic gradient descent, with momentum as PyTorch's."""
+
+
+class HeavyBall(Optimizer, kind="heavy_ball"):
+    """The heavy ball of Polyak 1964."""
+
+
+class Accelerated(Optimizer, kind="accelerated"):
+    """Accelerated gradient descent with restarts, of O'Donoghue and Candes 2015."""
+
+
+class Adam(Optimizer, kind="adam"):
+    """Adam of Kingma and Ba 2015."""
+
+
+class AdamW(Optimizer, kind="adamw"):
+    """Adam with decoupled weight decay, of Loshchilov and Hutter 2019."""
+
+
+class LAMB(Optimizer, kind="lamb"):
+    """LAMB of You et al. 2020."""
+
+
+class RMSprop(Optimizer, kind="rmsprop"):
+    """RMSprop of Tieleman and Hinton 2012."""
+
+
+class Adagrad(Optimizer, kind="adagrad"):
+    """Adagrad of Duchi et al. 2011."""
+
+
+class Adadelta(Optimizer, kind="adadelta"):
+    """Adadelta of Zeiler 2012."""

@@ -1,0 +1,1107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions as NumPy has them, over those of the C library: names, defaults and dtypes of results are NumPy's.
+
+Where PyTorch has another word for an argument (dim, keepdim), it is taken as well."""
+from __future__ import annotations
+
+import builtins
+from typing import Any, Sequence
+
+from . import _core
+from ._arrays import tensor
+from ._record import dtype as _dtype
+
+Tensor = _core.Tensor
+__all__ = """
+add subtract multiply divide true_divide div mod fmod negative absolute pad
+sum prod mean var std max min amax amin maximum minimum any all count_nonzero argmax argmin norm median quantile cumsum cumprod
+diff softmax log_softmax logsumexp sort argsort topk take reshape permute transpose swapaxes moveaxis squeeze unsqueeze
+expand_dims flatten ravel broadcast_to expand concat concatenate cat stack vstack hstack split chunk repeat tile roll flip where
+nonzero clip clamp round floor ceil trunc isnan isinf isfinite nan_to_num sign log2 log10 exp2 power float_power logical_and
+logical_or logical_xor logical_not masked_fill isclose allclose array_equal clone detach zeros ones full zeros_like ones_like
+full_like eye arange linspace logspace meshgrid one_hot tril triu diagonal diag trace dot outer einsum
+""".split()
+Axis = int | Sequence[int] | None
+
+_INTEGERS = ("i8", "u8", "i32", "i64", "bool")
+
+
+def _of(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else tensor(x)
+
+
+def _is_integer(x: Tensor) -> bool:
+    return x.dtype.name in _INTEGERS
+
+
+def _one(call: str, axis: Any, dim: Any, default: Any = None) -> Any:
+    """An axis by either of its names."""
+    if dim is None:
+        return default if axis is None else axis
+    if axis is not None and axis is not default:
+        raise TypeError(f"{call}: axis and dim are one argument; give one of them")
+    return dim
+
+
+def _no_out(call: str, out: Any) -> None:
+    if out is not None:
+        raise TypeError(f"{call}: tensors are not written into; out= is not possible")
+
+
+def _axis_of(x: Tensor, axis: Any, call: str) -> int:
+    try:
+        a = int(axis.__index__())
+    except AttributeError:
+        raise TypeError(f"{call}: an axis is an integer, got {axis!r}") from None
+    if not -x.ndim <= a < builtins.max(x.ndim, 1):
+        raise IndexError(f"{call}: no axis {a} in a tensor of {x.ndim}")
+    return a % x.ndim if x.ndim else 0
+
+
+def _shape_of(call: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """A shape given as a tuple, or as several integers."""
+    dims = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
+    if isinstance(dims, (str, Tensor)) or not hasattr(dims, "__iter__") or builtins.any(isinstance(n, _dtype) or not hasattr(n, "__index__") for n in dims):
+        raise TypeError(f"{call}: a shape is of integers, got {dims!r}")
+    return tuple(int(n.__index__()) for n in dims)
+
+
+# ---- reductions ----
+
+def _counted(x: Tensor, dtype: Any) -> Tensor:
+    """What is added up: integers in 64 bits, as NumPy does it."""
+    if dtype is not None:
+        return _core.cast(x, dtype)
+    return _core.cast(x, "i64") if _is_integer(x) and x.dtype.name != "i64" else x
+
+
+def sum(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+        out: None = None) -> Tensor:
+    """The sum over an axis, several axes, or all elements.  Integers and bool are added in 64 bits (i64)."""
+    _no_out("sum", out)
+    return _core.sum(_counted(_of(x), dtype), _one("sum", axis, dim), keepdims=keepdims or keepdim)
+
+
+def prod(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+         out: None = None) -> Tensor:
+    """The product over an axis, several axes, or all elements.  Integers and bool are multiplied in 64 bits (i64)."""
+    _no_out("prod", out)
+    return _core.prod(_counted(_of(x), dtype), _one("prod", axis, dim), keepdims=keepdims or keepdim)
+
+
+def _averaged(x: Tensor, dtype: Any) -> Tensor:
+    """What is averaged: integers and bool in f64, as NumPy does it."""
+    if dtype is not None:
+        return _core.cast(x, dtype)
+    return _core.cast(x, "f64") if _is_integer(x) else x
+
+
+def mean(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+         out: None = None) -> Tensor:
+    """The mean over an axis, several axes, or all elements.  That of integers and bool is f64."""
+    _no_out("mean", out)
+    return _core.mean(_averaged(_of(x), dtype), _one("mean", axis, dim), keepdims=keepdims or keepdim)
+
+
+def _correction(call: str, correction: float | None, ddof: float | None) -> float:
+    if correction is not None and ddof is not None:
+        raise TypeError(f"{call}: correction and ddof are one argument; give one of them")
+    return correction if correction is not None else ddof if ddof is not None else 0
+
+
+def var(x: Any, axis: Axis = None, correction: float | None = None, *, ddof: float | None = None, dtype: Any = None,
+        keepdims: bool = False, dim: Axis = None, keepdim: bool = False, out: None = None) -> Tensor:
+    """The variance: the sum of squared deviations from the mean, over n - correction.  By default correction is 0, as in
+    NumPy; PyTorch's var has 1.  That of integers and bool is f64."""
+    _no_out("var", out)
+    return _core.var(_averaged(_of(x), dtype), _one("var", axis, dim), _correction("var", correction, ddof),
+                     keepdims=keepdims or keepdim)
+
+
+def std(x: Any, axis: Axis = None, correction: float | None = None, *, ddof: float | None = None, dtype: Any = None,
+        keepdims: bool = False, dim: Axis = None, keepdim: bool = False, out: None = None) -> Tensor:
+    """The standard deviation, the root of var.  By default correction is 0, as in NumPy; PyTorch's std has 1."""
+    _no_out("std", out)
+    return _core.std(_averaged(_of(x), dtype), _one("std", axis, dim), _correction("std", correction, ddof),
+                     keepdims=keepdims or keepdim)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Tensor) or (hasattr(x, "__array__") and getattr(x, "ndim", 0) > 0)
+
+
+def max(x: Any, axis: Any = None, *, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+        out: None = None) -> Tensor:
+    """The largest element over an axis, several axes, or all; NaN if one is.  Equal ones share the gradient.
+    max(x, y) of two tensors is maximum(x, y), as in PyTorch."""
+    _no_out("max", out)
+    if _is_array(axis):
+        return _core.max(x, axis)
+    return _extreme(_core.reduce_max, "max", _of(x), _one("max", axis, dim), keepdims or keepdim)
+
+
+def min(x: Any, axis: Any = None, *, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+        out: None = None) -> Tensor:
+    """The smallest element over an axis, several axes, or all; NaN if one is.  Equal ones share the gradient.
+    min(x, y) of two tensors is minimum(x, y), as in PyTorch."""
+    _no_out("min", out)
+    if _is_array(axis):
+        return _core.min(x, axis)
+    return _extreme(_core.reduce_min, "min", _of(x), _one("min", axis, dim), keepdims or keepdim)
+
+
+amax, amin = max, min
+
+
+def _extreme(fn: Any, call: str, x: Tensor, axis: Any, keep: bool) -> Tensor:
+    for a in () if axis is None else (axis,) if hasattr(axis, "__index__") else axis:
+        _axis_of(x, a, call)
+    if x.dtype.name == "bool":
+        return _core.cast(fn(_core.cast(x, "u8"), axis, keepdims=keep), "bool")
+    return fn(x, axis, keepdims=keep)  # type: ignore[no-any-return]
+
+
+def maximum(x: Any, y: Any) -> Tensor:
+    """The larger of two elements, with broadcasting; NaN if either is."""
+    return _core.max(x, y)
+
+
+def minimum(x: Any, y: Any) -> Tensor:
+    """The smaller of two elements, with broadcasting; NaN if either is."""
+    return _core.min(x, y)
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x.dtype.name == "bool" else x != 0
+
+
+def any(x: Any, axis: Axis = None, *, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+        out: None = None) -> Tensor:
+    """Is any element true, or not 0?"""
+    _no_out("any", out)
+    return _core.any(_truth(_of(x)), _one("any", axis, dim), keepdims=keepdims or keepdim)
+
+
+def all(x: Any, axis: Axis = None, *, keepdims: bool = False, dim: Axis = None, keepdim: bool = False,
+        out: None = None) -> Tensor:
+    """Are all elements true, or not 0?"""
+    _no_out("all", out)
+    return _core.all(_truth(_of(x)), _one("all", axis, dim), keepdims=keepdims or keepdim)
+
+
+def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, dim: Axis = None) -> Tensor:
+    """How many elements are not 0, i64."""
+    return sum(_truth(_of(x)), axis, keepdims=keepdims, dim=dim)
+
+
+def _arg(fn: Any, call: str, x: Any, axis: Any, keep: bool, out: Any) -> Tensor:
+    _no_out(call, out)
+    x = _of(x)
+    x = _core.cast(x, "u8") if x.dtype.name == "bool" else x
+    if axis is None:
+        y: Tensor = fn(_core.reshape(x, (-1,)), 0)
+        return _core.reshape(y, (1,) * x.ndim) if keep else y
+    y = fn(x, axis)
+    return unsqueeze(y, _axis_of(x, axis, call)) if keep else y
+
+
+def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None, keepdim: bool = False,
+           out: None = None) -> Tensor:
+    """The index of the first largest element along an axis, or, without one, among all in row-major order; i64."""
+    return _arg(_core.argmax, "argmax", x, _one("argmax", axis, dim), keepdims or keepdim, out)
+
+
+def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None, keepdim: bool = False,
+           out: None = None) -> Tensor:
+    """The index of the first smallest element along an axis, or, without one, among all in row-major order; i64."""
+    return _arg(_core.argmin, "argmin", x, _one("argmin", axis, dim), keepdims or keepdim, out)
+
+
+def norm(x: Any, p: float = 2.0, axis: Axis = None, *, keepdims: bool = False, dim: Axis = None, keepdim: bool = False) -> Tensor:
+    """(sum |x|^p)^(1/p) over an axis, several axes, or all elements; p may be infinite, or 0: how many are not 0."""
+    return _core.norm(_floating(_of(x)), p, _one("norm", axis, dim), keepdims=keepdims or keepdim)
+
+
+def _floating(x: Tensor) -> Tensor:
+    return _core.cast(x, "f32") if _is_integer(x) else x
+
+
+def median(x: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The median along an axis, or of all elements; between two, their mean, as in NumPy."""
+    return quantile(x, 0.5, _one("median", axis, dim), keepdims=keepdims or keepdim)
+
+
+def quantile(x: Any, q: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None,
+             keepdim: bool = False) -> Tensor:
+    """The value below which a part q of the elements lies, linear between neighbours.  q: a number, or [Q], which gives
+    [Q,..]."""
+    x, axis = _averaged(_of(x), None), _one("quantile", axis, dim)
+    if not isinstance(q, (int, float)):
+        q = _core.cast(_of(q), x.dtype)
+    flat = _core.reshape(x, (-1,)) if axis is None else x
+    at = 0 if axis is None else _axis_of(x, axis, "quantile")
+    y = _core.quantile(flat, q, at)
+    if keepdims or keepdim:
+        first = 1 if isinstance(q, Tensor) and q.ndim else 0
+        y = _core.reshape(y, y.shape[:first] + ((1,) * x.ndim if axis is None else x.shape[:at] + (1,) + x.shape[at + 1:]))
+    return y
+
+
+# ---- along an axis ----
+
+def _running(fn: Any, call: str, x: Any, axis: Any, dtype: Any, reverse: bool, out: Any) -> Tensor:
+    _no_out(call, out)
+    x = _counted(_of(x), dtype)
+    if axis is None:
+        x, axis = _core.reshape(x, (-1,)), 0
+    return fn(x, axis, reverse)  # type: ignore[no-any-return]
+
+
+def cumsum(x: Any, axis: int | None = None, reverse: bool = False, *, dtype: Any = None, dim: int | None = None,
+           out: None = None) -> Tensor:
+    """Running sums along an axis, or, without one, of all elements in row-major order; with reverse from the end."""
+    return _running(_core.cumsum, "cumsum", x, _one("cumsum", axis, dim), dtype, reverse, out)
+
+
+def cumprod(x: Any, axis: int | None = None, reverse: bool = False, *, dtype: Any = None, dim: int | None = None,
+            out: None = None) -> Tensor:
+    """Running products along an axis, or, without one, of all elements in row-major order; with reverse from the end."""
+    return _running(_core.cumprod, "cumprod", x, _one("cumprod", axis, dim), dtype, reverse, out)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """Differences of neighbours along an axis, n times."""
+    y = _of(x)
+    at = _axis_of(y, _one("diff", axis, dim, -1), "diff")
+    for _ in range(n):
+        k = y.shape[at]
+        y = _core.slice(y, at, builtins.min(1, k), k) - _core.slice(y, at, 0, builtins.max(0, k - 1))
+    return y
+
+
+def softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """exp(x) over its sum along an axis."""
+    return _core.softmax(_of(x), _one("softmax", axis, dim, -1))
+
+
+def log_softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """The logarithm of softmax, computed without overflow."""
+    return _core.log_softmax(_of(x), _one("log_softmax", axis, dim, -1))
+
+
+def logsumexp(x: Any, axis: int = -1, *, keepdims: bool = False, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The logarithm of the sum of exp along an axis, without overflow."""
+    x, at = _of(x), _one("logsumexp", axis, dim, -1)
+    y = _core.logsumexp(x, at)
+    return unsqueeze(y, _axis_of(x, at, "logsumexp")) if keepdims or keepdim else y
+
+
+def sort(x: Any, axis: int = -1, descending: bool = False, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+    """Sorted along an axis, stable, with NaN last: (values, indices), as in PyTorch."""
+    return _core.sort(_of(x), _one("sort", axis, dim, -1), descending)
+
+
+def argsort(x: Any, axis: int = -1, descending: bool = False, *, dim: int | None = None) -> Tensor:
+    """The indices that sort along an axis, stable; i64."""
+    return sort(x, axis, descending, dim=dim)[1]
+
+
+def topk(x: Any, k: int, axis: int = -1, largest: bool = True, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+    """The k largest (or smallest) along an axis, in order: (values, indices)."""
+    return _core.topk(_of(x), k, _one("topk", axis, dim, -1), largest)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+    """The elements of these indices along an axis, or, without one, among all in row-major order."""
+    y: Tensor = _of(x)
+    if axis is None:
+        return _core.reshape(y, (-1,))[_as_index(indices)]
+    return y[(slice(None),) * _axis_of(y, axis, "take") + (_as_index(indices),)]
+
+
+def _as_index(indices: Any) -> Any:
+    return indices if isinstance(indices, (Tensor, int)) else tensor(indices)
+
+
+# ---- shapes ----
+
+def reshape(x: Any, *shape: Any) -> Tensor:
+    """The same elements in another shape, given as a tuple or as several integers; one may be -1: what is left."""
+    return _core.reshape(_of(x), _shape_of("reshape", shape))
+
+
+def permute(x: Any, *axes: Any) -> Tensor:
+    """Axis k of the result is axis axes[k] of x; axes are a tuple or several integers."""
+    return _core.permute(_of(x), _shape_of("permute", axes))
+
+
+def transpose(x: Any, *axes: Any) -> Tensor:
+    """The axes in reverse order, or in the order given, as NumPy's.  swapaxes exchanges two, as PyTorch's transpose does."""
+    y: Tensor = _of(x)
+    if not axes or axes == (None,):
+        return y.T
+    order = _shape_of("transpose", axes)
+    if len(order) != y.ndim:
+        raise ValueError(f"transpose: {len(order)} axes for a tensor of {y.ndim}; swapaxes exchanges two of them")
+    return _core.permute(y, order)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged."""
+    x = _of(x)
+    order = list(range(x.ndim))
+    a, b = _axis_of(x, axis1, "swapaxes"), _axis_of(x, axis2, "swapaxes")
+    order[a], order[b] = order[b], order[a]
+    return _core.permute(x, order)
+
+
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Axes at other positions; the others stay in their order."""
+    x = _of(x)
+    of = [source] if isinstance(source, int) else list(source)
+    to = [destination] if isinstance(destination, int) else list(destination)
+    if len(of) != len(to):
+        raise ValueError(f"moveaxis: {len(of)} axes to {len(to)} positions")
+    of, to = [_axis_of(x, a, "moveaxis") for a in of], [_axis_of(x, a, "moveaxis") for a in to]
+    order = [a for a in range(x.ndim) if a not in of]
+    for at, a in sorted(zip(to, of)):
+        order.insert(at, a)
+    return _core.permute(x, order)
+
+
+def squeeze(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
+    """Without its axes of one element, or without those given."""
+    x, axis = _of(x), _one("squeeze", axis, dim)
+    if axis is None:
+        return _core.reshape(x, [n for n in x.shape if n != 1])
+    which = {_axis_of(x, a, "squeeze") for a in ([axis] if isinstance(axis, int) else axis)}
+    for a in which:
+        if x.shape[a] != 1:
+            raise ValueError(f"squeeze: axis {a} has {x.shape[a]} elements, and not 1")
+    return _core.reshape(x, [n for k, n in enumerate(x.shape) if k not in which])
+
+
+def unsqueeze(x: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+    """With a new axis of one element at that position."""
+    x, axis = _of(x), _one("unsqueeze", axis, dim)
+    if axis is None or not -x.ndim - 1 <= axis <= x.ndim:
+        raise IndexError(f"unsqueeze: no position {axis} for an axis in a tensor of {x.ndim}")
+    at = axis % (x.ndim + 1)
+    return _core.reshape(x, x.shape[:at] + (1,) + x.shape[at:])
+
+
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
+    """With new axes of one element at these positions of the result."""
+    x = _of(x)
+    new = [axis] if isinstance(axis, int) else list(axis)
+    rank = x.ndim + len(new)
+    at = {a % rank if -rank <= a < rank else -1 for a in new}
+    if -1 in at or len(at) != len(new):
+        raise IndexError(f"expand_dims: no positions {axis} for axes in a tensor of {x.ndim}")
+    left = iter(x.shape)
+    return _core.reshape(x, [1 if k in at else next(left) for k in range(rank)])
+
+
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from start_dim to end_dim as one, by default all."""
+    x = _of(x)
+    if x.ndim == 0:
+        return _core.reshape(x, (1,))
+    a, b = _axis_of(x, start_dim, "flatten"), _axis_of(x, end_dim, "flatten")
+    if a > b:
+        raise ValueError(f"flatten: axis {start_dim} comes after axis {end_dim}")
+    n = 1
+    for k in x.shape[a:b + 1]:
+        n *= k
+    return _core.reshape(x, x.shape[:a] + (n,) + x.shape[b + 1:])
+
+
+def ravel(x: Any) -> Tensor:
+    """All elements along one axis, in row-major order."""
+    return _core.reshape(_of(x), (-1,)) if _of(x).size else _core.reshape(_of(x), (0,))
+
+
+def broadcast_to(x: Any, *shape: Any) -> Tensor:
+    """Repeated along axes of one element, as NumPy broadcasts; the shape is a tuple or several integers."""
+    return _core.broadcast_to(_of(x), _shape_of("broadcast_to", shape))
+
+
+def expand(x: Any, *shape: Any) -> Tensor:
+    """broadcast_to, where -1 leaves an axis as it is, as in PyTorch."""
+    x, dims = _of(x), list(_shape_of("expand", shape))
+    new = len(dims) - x.ndim
+    for k, n in enumerate(dims):
+        if n == -1:
+            if k < new:
+                raise ValueError(f"expand: new axis {k} has no length to leave as it is")
+            dims[k] = x.shape[k - new]
+    return _core.broadcast_to(x, dims)
+
+
+def concat(x: Sequence[Any], axis: int | None = 0, *, dim: int | None = None) -> Tensor:
+    """Tensors joined along an axis; with axis=None all elements along one.  Their dtypes are promoted."""
+    parts, at = [_of(t) for t in x], _one("concat", axis, dim, 0 if axis == 0 else None)
+    if not parts:
+        raise ValueError("concat: there are no tensors")
+    if at is None:
+        parts, at = [ravel(t) for t in parts], 0
+    return _core.concat(_promoted(parts), at)
+
+
+concatenate = cat = concat
+
+
+def _promoted(parts: list[Tensor]) -> list[Tensor]:
+    to = parts[0].dtype
+    for t in parts[1:]:
+        to = _core._joined(to, t.dtype)
+    return [t if t.dtype is to else _core.cast(t, to) for t in parts]
+
+
+def stack(x: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Tensor:
+    """Tensors of one shape along a new axis."""
+    parts, at = [_of(t) for t in x], _one("stack", axis, dim, 0)
+    if not parts:
+        raise ValueError("stack: there are no tensors")
+    for k, t in enumerate(parts):
+        if t.shape != parts[0].shape:
+            raise ValueError(f"stack: tensor {k} is {list(t.shape)}, the first one is {list(parts[0].shape)}")
+    rank = parts[0].ndim + 1
+    if not -rank <= at < rank:
+        raise IndexError(f"stack: no position {at} for an axis in a tensor of {rank - 1}")
+    return _core.concat([unsqueeze(t, at % rank) for t in _promoted(parts)], at % rank)
+
+
+def vstack(x: Sequence[Any]) -> Tensor:
+    """Joined along the first axis; vectors are rows."""
+    return concat([_core.reshape(t, (1, -1)) if t.ndim < 2 else t for t in map(_of, x)], 0)
+
+
+def hstack(x: Sequence[Any]) -> Tensor:
+    """Joined along the second axis, vectors along their own."""
+    parts = [_core.reshape(t, (1,)) if t.ndim == 0 else t for t in map(_of, x)]
+    return concat(parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0, *, dim: int | None = None) -> list[Tensor]:
+    """As many equal parts along an axis, or, of a list of positions, the parts between them; as NumPy's split."""
+    x = _of(x)
+    at = _axis_of(x, _one("split", axis, dim, 0), "split")
+    n = x.shape[at]
+    if isinstance(indices_or_sections, int):
+        k = indices_or_sections
+        if k < 1 or n % k:
+            raise ValueError(f"split: {n} elements are not {k} equal parts; chunk gives parts of unequal lengths")
+        cuts = list(range(n // k, n, n // k)) if n else [0] * (k - 1)
+    else:
+        cuts = [int(i) for i in indices_or_sections]
+    ends = [slice(a, b).indices(n)[:2] for a, b in zip([0, *cuts], [*cuts, n])]
+    return [_core.slice(x, at, a, builtins.max(a, b)) for a, b in ends]
+
+
+def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> list[Tensor]:
+    """At most so many parts along an axis, all but the last one of equal length, as in PyTorch."""
+    x = _of(x)
+    at = _axis_of(x, _one("chunk", axis, dim, 0), "chunk")
+    size = -(-x.shape[at] // chunks)
+    return split(x, list(range(size, x.shape[at], size)) if size else [0] * (chunks - 1), at)
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """Each element several times, one behind the other, as NumPy's repeat (PyTorch's repeat is tile)."""
+    import numpy
+
+    x = _of(x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    at = _axis_of(x, axis, "repeat")
+    return _core.gather(x, tensor(numpy.repeat(numpy.arange(x.shape[at]), numpy.asarray(repeats))), at)
+
+
+def tile(x: Any, *reps: Any) -> Tensor:
+    """The whole tensor several times along each axis."""
+    x, times = _of(x), _shape_of("tile", reps)
+    rank = builtins.max(x.ndim, len(times))
+    times = (1,) * (rank - len(times)) + times
+    shape = (1,) * (rank - x.ndim) + x.shape
+    for k in range(rank):
+        if times[k] != 1:
+            x = _core.concat([_core.reshape(x, shape)] * times[k], k) if times[k] else \
+                _core.slice(_core.reshape(x, shape), k, 0, 0)
+            shape = x.shape
+    return _core.reshape(x, shape)
+
+
+def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+    """Elements moved along an axis, several axes, or, without one, in row-major order; what leaves at the end comes in at the
+    start."""
+    x = _of(x)
+    if not isinstance(shift, int) or not isinstance(axis, (int, type(None))):
+        axes = list(axis) if isinstance(axis, Sequence) else [axis]
+        shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
+        if len(shifts) != len(axes):
+            raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+        y: Tensor = x
+        for s, a in zip(shifts, axes):
+            y = roll(y, s, a)
+        return y
+    if axis is None:
+        return _core.reshape(roll(ravel(x), shift, 0), x.shape)
+    at = _axis_of(x, axis, "roll")
+    n = x.shape[at]
+    k = shift % n if n else 0
+    return _core.concat([_core.slice(x, at, n - k, n), _core.slice(x, at, 0, n - k)], at) if k else x
+
+
+def flip(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
+    """The elements in reverse order along an axis, several axes, or all."""
+    x, axis = _of(x), _one("flip", axis, dim)
+    return _core.flip(x, tuple(range(x.ndim)) if axis is None else axis)
+
+
+# ---- elements ----
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """x where the condition is true (or not 0), else y; all broadcast, dtypes of x and y are promoted.  With the condition
+    alone: nonzero."""
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("where: takes x and y, or the condition alone")
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = _of(x)
+    return _core.select(_truth(_of(condition)), x, y)
+
+
+def nonzero(x: Any) -> tuple[Tensor, ...]:
+    """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads x, since their number depends on it."""
+    import numpy
+
+    return tuple(tensor(i) for i in numpy.nonzero(_truth(_of(x)).numpy()))
+
+
+def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None, out: None = None) -> Tensor:
+    """No less than min, no more than max; either may be None.  NaN stays."""
+    _no_out("clip", out)
+    return _core.clamp(x, a_min if min is None else min, a_max if max is None else max)
+
+
+def clamp(x: Any, lo: Any = None, hi: Any = None, *, min: Any = None, max: Any = None) -> Tensor:
+    """No less than lo, no more than hi; either may be None.  NaN stays.  min and max are PyTorch's names of them."""
+    return _core.clamp(x, min if lo is None else lo, max if hi is None else hi)
+
+
+def round(x: Any, decimals: int = 0, *, out: None = None) -> Tensor:
+    """Rounded to so many decimals, half to even."""
+    _no_out("round", out)
+    y: Tensor = _of(x)
+    if _is_integer(y):
+        return y if decimals >= 0 else _core.cast(round(_core.cast(y, "f64"), decimals), y.dtype)
+    if decimals == 0:
+        return _core.round(y)
+    scale = 10.0 ** abs(decimals)
+    return _core.round(y * scale) / scale if decimals > 0 else _core.round(y / scale) * scale
+
+
+def floor(x: Any) -> Tensor:
+    """The largest whole number that is not above; integers stay."""
+    return _of(x) if _is_integer(_of(x)) else _core.floor(x)
+
+
+def ceil(x: Any) -> Tensor:
+    """The smallest whole number that is not below; integers stay."""
+    return _of(x) if _is_integer(_of(x)) else _core.ceil(x)
+
+
+def trunc(x: Any) -> Tensor:
+    """Rounded towards 0; integers stay."""
+    return _of(x) if _is_integer(_of(x)) else _core.sign(x) * _core.floor(_core.abs(x))
+
+
+def isnan(x: Any) -> Tensor:
+    """Is the element NaN?"""
+    y: Tensor = _of(x)
+    return y != y
+
+
+def isinf(x: Any) -> Tensor:
+    """Is the element infinite?"""
+    y: Tensor = _of(x)
+    if _is_integer(y):
+        return zeros_like(y, "bool")
+    return (y == float("inf")) | (y == float("-inf"))
+
+
+def isfinite(x: Any) -> Tensor:
+    """Is the element neither infinite nor NaN?"""
+    x = _of(x)
+    return ones_like(x, "bool") if _is_integer(x) else _core.isfinite(x)
+
+
+def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """With numbers for NaN and infinities; by default 0 and the largest finite ones."""
+    z: Tensor = _of(x)
+    if _is_integer(z):
+        return z
+    top = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}.get(z.dtype.name, 3.4028234663852886e38)
+    y = _core.select(z == float("inf"), top if posinf is None else posinf, z)
+    y = _core.select(z == float("-inf"), -top if neginf is None else neginf, y)
+    return _core.select(isnan(z), nan, y)
+
+
+def sign(x: Any) -> Tensor:
+    """-1, 0 or 1; NaN of NaN."""
+    return _core.sign(_of(x))
+
+
+def add(x: Any, y: Any) -> Tensor:
+    """x + y, with broadcasting; dtypes are promoted."""
+    return _core.add(x, y)
+
+
+def subtract(x: Any, y: Any) -> Tensor:
+    """x - y, with broadcasting; dtypes are promoted."""
+    return _core.sub(x, y)
+
+
+def multiply(x: Any, y: Any) -> Tensor:
+    """x * y, with broadcasting; dtypes are promoted."""
+    return _core.mul(x, y)
+
+
+def divide(x: Any, y: Any) -> Tensor:
+    """x / y, with broadcasting; of integers f32."""
+    return _of(x) / y if isinstance(x, Tensor) or not isinstance(y, Tensor) else x / y  # type: ignore[no-any-return]
+
+
+true_divide = divide
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """x / y, of integers f32; rounded "floor" or "trunc" if rounding_mode says so, as in PyTorch."""
+    if rounding_mode is None:
+        return divide(x, y)
+    if rounding_mode not in ("floor", "trunc"):
+        raise ValueError(f"div: rounding_mode is 'floor', 'trunc' or None, not {rounding_mode!r}")
+    if rounding_mode == "floor":
+        return _core.floor_div(x, y)
+    q = _core.div(x, y)
+    return q if _is_integer(q) else trunc(q)
+
+
+def mod(x: Any, y: Any) -> Tensor:
+    """What floor division leaves, with the sign of y, as Python's % and NumPy's mod; fmod has the sign of x."""
+    return _core.remainder(x, y)
+
+
+def fmod(x: Any, y: Any) -> Tensor:
+    """What truncated division leaves, with the sign of x, as C's %."""
+    return _core.mod(x, y)
+
+
+def negative(x: Any) -> Tensor:
+    """-x."""
+    return _core.neg(x)
+
+
+def absolute(x: Any) -> Tensor:
+    """|x|."""
+    return _core.abs(x)
+
+
+def pad(x: Any, lo: Any, hi: Any = None, value: float = 0.0) -> Tensor:
+    """A value added before and behind each axis.  lo and hi: how many elements, for each axis, before and behind; or, as NumPy's
+    pad has it, lo alone: a number, a pair (before, behind), or a pair for each axis."""
+    x = _of(x)
+    if hi is None:
+        import numpy
+
+        pairs = numpy.broadcast_to(numpy.asarray(lo), (x.ndim, 2)) if x.ndim else numpy.zeros((0, 2), int)
+        lo, hi = [int(a) for a, _ in pairs], [int(b) for _, b in pairs]
+    return _core.pad(x, lo, hi, value)
+
+
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2."""
+    return _core.log(x) * 1.4426950408889634
+
+
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10."""
+    return _core.log(x) * 0.4342944819032518
+
+
+def exp2(x: Any) -> Tensor:
+    """2 to the power x."""
+    return _core.exp(_floating(_of(x)) * 0.6931471805599453)
+
+
+def power(x: Any, y: Any) -> Tensor:
+    """x to the power y."""
+    base, exponent = _of(x), y if isinstance(y, (int, float)) else _of(y)
+    return base ** exponent
+
+
+def float_power(x: Any, y: Any) -> Tensor:
+    """x to the power y, in f64."""
+    return _core.cast(_of(x), "f64") ** (_core.cast(y, "f64") if isinstance(y, Tensor) else y)
+
+
+def logical_and(x: Any, y: Any) -> Tensor:
+    """Are both true, or not 0?"""
+    return _truth(_of(x)) & _truth(_of(y))
+
+
+def logical_or(x: Any, y: Any) -> Tensor:
+    """Is either true, or not 0?"""
+    return _truth(_of(x)) | _truth(_of(y))
+
+
+def logical_xor(x: Any, y: Any) -> Tensor:
+    """Is one true, or not 0, and the other not?"""
+    return _truth(_of(x)) ^ _truth(_of(y))
+
+
+def logical_not(x: Any) -> Tensor:
+    """Is it false, or 0?"""
+    return ~_truth(_of(x))
+
+
+def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
+    """The value where the mask is true, else x."""
+    return _core.select(_truth(_of(mask)), value, x)
+
+
+def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """|x - y| <= atol + rtol |y|; infinities of one sign are close, NaNs if equal_nan says so."""
+    x, y = _of(x), _of(y)
+    both = _core.isfinite(_floating(x)) & _core.isfinite(_floating(y))
+    a, b = _averaged(x, "f64"), _averaged(y, "f64")
+    close = _core.select(both, _core.abs(a - b) <= _core.abs(b) * rtol + atol, a == b)
+    return close | (isnan(x) & isnan(y)) if equal_nan else close
+
+
+def allclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Are all elements close (isclose)?  It reads them."""
+    return bool(all(isclose(x, y, rtol, atol, equal_nan)))
+
+
+def array_equal(x: Any, y: Any) -> bool:
+    """Have both one shape and equal elements?  It reads them."""
+    x, y = _of(x), _of(y)
+    return x.shape == y.shape and bool(all(x == y))
+
+
+def clone(x: Any) -> Tensor:
+    """A value of its own with the same elements, through which gradients pass; of a variable its current version."""
+    x = _of(x)
+    return _core.reshape(x, x.shape)
+
+
+def detach(x: Any) -> Tensor:
+    """The same elements, through which no gradient passes."""
+    return _core.stop_grad(x)
+
+
+# ---- creation ----
+
+def _made_of(call: str, shape: tuple[Any, ...], dtype: Any) -> tuple[tuple[int, ...], Any]:
+    """A shape, with an element type behind it."""
+    if len(shape) > 1 and dtype is None and (isinstance(shape[-1], (str, type, _dtype)) or
+                                             (hasattr(shape[-1], "itemsize") and not hasattr(shape[-1], "__index__"))):
+        shape, dtype = shape[:-1], shape[-1]
+    if len(shape) > 1 and not hasattr(shape[0], "__index__"):
+        raise TypeError(f"{call}: {shape[1]!r} is no dtype")
+    return _shape_of(call, shape), _dtype("f32" if dtype is None else dtype)
+
+
+def zeros(*shape: Any, dtype: Any = None) -> Tensor:
+    """All 0, f32 by default.  The shape is a tuple or several integers; a dtype may follow: zeros((2, 3), "f64")."""
+    dims, dtype = _made_of("zeros", shape, dtype)
+    return _core.full(dtype, dims, 0.0)
+
+
+def ones(*shape: Any, dtype: Any = None) -> Tensor:
+    """All 1, f32 by default.  The shape is a tuple or several integers; a dtype may follow: ones((2, 3), "f64")."""
+    dims, dtype = _made_of("ones", shape, dtype)
+    return _core.full(dtype, dims, 1.0)
+
+
+def _number_dtype(value: Any) -> _dtype:
+    """The dtype that a value gets on its own."""
+    return _dtype("bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f32")
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """All equal to a number; its dtype follows from the number: bool, i64 or f32."""
+    dims = _shape_of("full", (shape,))
+    if hasattr(fill_value, "__array__"):
+        value = _of(fill_value)
+        return broadcast_to(value if dtype is None else _core.cast(value, dtype), dims)
+    if not isinstance(fill_value, (int, float)):
+        raise TypeError(f"full: fill_value is a number, got {fill_value!r}")
+    return _core.full(_number_dtype(fill_value) if dtype is None else dtype, dims, fill_value)
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+    """All 0, of the shape and dtype of x."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Any, dtype: Any = None) -> Tensor:
+    """All 1, of the shape and dtype of x."""
+    return full_like(x, 1, dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """All equal to a number, of the shape and dtype of x."""
+    x = _of(x)
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype)
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """[n,m] with 1 on a diagonal, the main one or k above it, else 0; f32 by default."""
+    dims = (n, n if m is None else m)
+    rows, columns = _core.iota("i64", dims, 0), _core.iota("i64", dims, 1)
+    return _core.cast(columns - rows == k, "f32" if dtype is None else dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    """arange(stop) or arange(start, stop, step): start, start + step, .. before stop.  i64 of integers, else f32."""
+    import numpy
+
+    for value in (start, stop, step):
+        if value is not None and (isinstance(value, (str, _dtype)) or not hasattr(value, "__float__")):
+            raise TypeError(f"arange: takes numbers, got {value!r}; the dtype goes by dtype=")
+    a = numpy.arange(start) if stop is None else numpy.arange(start, stop, step)
+    if dtype is None:
+        dtype = "i64" if a.dtype.kind in "iu" else "f32"
+    if a.dtype.kind in "iu" and len(a) and (a[0] == 0 and step == 1):
+        return _core.iota(dtype, (len(a),), 0)
+    return tensor(a, dtype)
+
+
+def linspace(start: float, stop: float, num: int = 50, *, endpoint: bool = True, dtype: Any = None) -> Tensor:
+    """num numbers at equal distances from start to stop, with stop or, by endpoint=False, without it; f32 by default."""
+    import numpy
+
+    return tensor(numpy.linspace(start, stop, num, endpoint=endpoint), "f32" if dtype is None else dtype)
+
+
+def logspace(start: float, stop: float, num: int = 50, base: float = 10.0, *, dtype: Any = None) -> Tensor:
+    """num numbers from base**start to base**stop at equal ratios; f32 by default."""
+    import numpy
+
+    return tensor(numpy.logspace(start, stop, num, base=base), "f32" if dtype is None else dtype)
+
+
+def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
+    """A grid's coordinates of vectors of coordinates along its axes; indexing "xy" or "ij", as in NumPy."""
+    parts = [ravel(_of(t)) for t in x]
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[:2] = [1, 0]
+    dims = [parts[k].shape[0] for k in order]
+    return [_core.broadcast_to(_core.reshape(t, [dims[i] if order[i] == k else 1 for i in range(len(dims))]), dims)
+            for k, t in enumerate(parts)]
+
+
+def one_hot(ids: Any, num_classes: int = -1, *, dtype: Any = "i64") -> Tensor:
+    """ids [..] -> [..,num_classes]: 1 at the id, else 0.  -1: as many classes as the largest id needs, which is read."""
+    ids = _of(ids)
+    n = num_classes if num_classes >= 0 else int(_core.reduce_max(ids).item()) + 1 if ids.size else 0
+    return _core.cast(unsqueeze(ids, -1) == _core.iota(ids.dtype, (n,), 0), dtype)
+
+
+# ---- matrices ----
+
+def tril(x: Any, k: int = 0) -> Tensor:
+    """The elements on and below a diagonal of matrices [..,n,m], the main one or k above it; else 0."""
+    x = _matrix("tril", x)
+    dims = x.shape[-2:]
+    return _core.select(_core.iota("i64", dims, 1) - _core.iota("i64", dims, 0) <= k, x, zeros_like(x))
+
+
+def triu(x: Any, k: int = 0) -> Tensor:
+    """The elements on and above a diagonal of matrices [..,n,m], the main one or k above it; else 0."""
+    x = _matrix("triu", x)
+    dims = x.shape[-2:]
+    return _core.select(_core.iota("i64", dims, 1) - _core.iota("i64", dims, 0) >= k, x, zeros_like(x))
+
+
+def _matrix(call: str, x: Any) -> Tensor:
+    y = _of(x)
+    if y.ndim < 2:
+        raise ValueError(f"{call}: takes matrices, got a tensor of {y.ndim} axes")
+    return y
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The diagonal of two axes, the main one or offset above it, along a new last axis."""
+    x = _matrix("diagonal", x)
+    a, b = _axis_of(x, axis1, "diagonal"), _axis_of(x, axis2, "diagonal")
+    if a == b:
+        raise ValueError("diagonal: axis1 and axis2 are one axis")
+    x = _core.permute(x, [k for k in range(x.ndim) if k not in (a, b)] + [a, b])
+    n, m = x.shape[-2:]
+    i, j = builtins.max(0, -offset), builtins.max(0, offset)
+    length = builtins.max(0, builtins.min(n - i, m - j))
+    flat = _core.reshape(x, x.shape[:-2] + (n * m,))
+    at = _core.iota("i64", (length,), 0) * (m + 1) + (i * m + j)
+    return _core.gather(flat, at, flat.ndim - 1)
+
+
+def diag(x: Any, k: int = 0) -> Tensor:
+    """The diagonal of a matrix, or a matrix with that diagonal."""
+    x = _of(x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError(f"diag: takes a vector or a matrix, got a tensor of {x.ndim} axes")
+    n = x.shape[0] + abs(k)
+    rows, columns = _core.iota("i64", (n, n), 0), _core.iota("i64", (n, n), 1)
+    along = _core.pad(x, (builtins.max(0, k),), (builtins.max(0, -k),), 0.0)
+    return _core.select(columns - rows == k, along, zeros_like(_core.broadcast_to(along, (n, n))))
+
+
+def trace(x: Any, offset: int = 0) -> Tensor:
+    """The sum of a diagonal of the first two axes."""
+    return sum(diagonal(x, offset), -1)
+
+
+def dot(x: Any, y: Any) -> Tensor:
+    """The product of vectors, or of matrices; a number times a tensor."""
+    a, b = _of(x), _of(y)
+    return a * b if a.ndim == 0 or b.ndim == 0 else a @ b
+
+
+def outer(x: Any, y: Any) -> Tensor:
+    """Products of all pairs of two vectors' elements."""
+    return unsqueeze(ravel(_of(x)), 1) * ravel(_of(y))
+
+
+def einsum(subscripts: str, *operands: Any) -> Tensor:
+    """Sums of products by the names of axes: einsum("bij,bjk->bik", x, y).  Names are letters, `...` stands for axes that
+    broadcast.  Without `->` the result has the names that occur once, in alphabetical order, behind those of `...`."""
+    parts = [_of(t) for t in operands]
+    given, arrow, to = subscripts.replace(" ", "").partition("->")
+    names = given.split(",")
+    if len(names) != len(parts) or not parts:
+        raise ValueError(f"einsum: {len(names)} terms in {subscripts!r} for {len(parts)} operands")
+    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in subscripts]
+    dots = ""
+    for k, (name, t) in enumerate(zip(names, parts)):
+        if name.count("...") > 1 or not name.replace("...", "").isalpha() and name.replace("...", ""):
+            raise ValueError(f"einsum: term {name!r} is not made of letters and one '...'")
+        extra = t.ndim - len(name.replace("...", ""))
+        if extra < 0 or (extra and "..." not in name):
+            raise ValueError(f"einsum: term {name!r} for a tensor of {t.ndim} axes")
+        if extra > len(dots):
+            dots = "".join(free[:extra - len(dots)]) + dots
+            del free[:len(dots)]
+        names[k] = name.replace("...", dots[len(dots) - extra:] if extra else "")
+    sizes: dict[str, int] = {}
+    for name, t in zip(names, parts):
+        for c, n in zip(name, t.shape):
+            if sizes.setdefault(c, n) not in (n, 1) and n != 1:
+                raise ValueError(f"einsum: axis {c!r} has {sizes[c]} and {n} elements")
+            sizes[c] = builtins.max(sizes[c], n) if n != 0 and sizes[c] != 0 else 0
+    together = "".join(names)
+    to = to.replace("...", dots) if arrow else dots + "".join(sorted(c for c in set(together) - set(dots)
+                                                                     if together.count(c) == 1))
+    for c in to:
+        if c not in sizes or to.count(c) > 1:
+            raise ValueError(f"einsum: {c!r} in the result occurs twice, or in no operand")
+    parts = _promoted(parts)
+    name, x = _single(names[0], parts[0])
+    for k in range(1, len(parts)):
+        later = set(to).union(*names[k + 1:])
+        name, x = _pair(name, x, *_single(names[k], parts[k]), later)
+    gone = [i for i, c in enumerate(name) if c not in to]
+    if gone:
+        x = _core.sum(x, gone)
+        name = "".join(c for c in name if c in to)
+    x = _core.permute(x, [name.index(c) for c in to])
+    return _core.broadcast_to(x, [sizes[c] for c in to])
+
+
+def _single(name: str, x: Tensor) -> tuple[str, Tensor]:
+    """Each name once: of axes that share one the diagonal."""
+    for c in dict.fromkeys(name):
+        while name.count(c) > 1:
+            a = name.index(c)
+            b = name.index(c, a + 1)
+            x = diagonal(x, 0, a, b)
+            name = name[:a] + name[a + 1:b] + name[b + 1:] + c
+    return name, x
+
+
+def _pair(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[str, Tensor]:
+    """The product of two operands, summed over the names that nothing needs later: one product of matrices."""
+    for_x = [i for i, c in enumerate(a) if c not in b and c not in later]
+    for_y = [i for i, c in enumerate(b) if c not in a and c not in later]
+    x, a = (_core.sum(x, for_x), "".join(c for i, c in enumerate(a) if i not in for_x)) if for_x else (x, a)
+    y, b = (_core.sum(y, for_y), "".join(c for i, c in enumerate(b) if i not in for_y)) if for_y else (y, b)
+    both = [c for c in a if c in b]
+    for c in both:  # one of them may have one element
+        n, m = x.shape[a.index(c)], y.shape[b.index(c)]
+        if n != m:
+            x = _core.broadcast_to(x, [m if d == c and n == 1 else k for d, k in zip(a, x.shape)])
+            y = _core.broadcast_to(y, [n if d == c and m == 1 else k for d, k in zip(b, y.shape)])
+    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
+    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
+    size = {**dict(zip(a, x.shape)), **dict(zip(b, y.shape))}
+
+    def count(names: list[str]) -> int:
+        n = 1
+        for c in names:
+            n *= size[c]
+        return n
+
+    x = _core.permute(x, [a.index(c) for c in batch + left + inner])
+    y = _core.permute(y, [b.index(c) for c in batch + inner + right])
+    x = _core.reshape(x, (count(batch), count(left), count(inner)))
+    y = _core.reshape(y, (count(batch), count(inner), count(right)))
+    z = _core.matmul(x, y) if inner else x * y
+    return "".join(batch + left + right), _core.reshape(z, [size[c] for c in batch + left + right])
+
+
+# ---- methods ----
+
+def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """In another dtype.  To integers: truncated, saturated, NaN becomes 0."""
+    return x if x.dtype == dtype and not copy else _core.cast(x, dtype)
+
+
+def to(x: Tensor, to: Any) -> Tensor:
+    """In another dtype, or, of the name of a device ("cpu:0"), a copy on that device."""
+    if isinstance(to, str) and ":" in to:
+        from ._with import device
+
+        if to == x.device:
+            return x
+        host, kind = x.numpy() if x.dtype.name != "bf16" else _core.cast(x, "f32").numpy(), x.dtype
+        with device(to):
+            return tensor(host, kind)
+    return _core.cast(x, to)
+
+
+def tolist(x: Tensor) -> Any:
+    """The values as numbers of Python, in nested lists.  Evaluates, and waits."""
+    return (_core.cast(x, "f32") if x.dtype.name == "bf16" else x).numpy().tolist()
+
+
+# Functions whose first operand is a tensor, as its methods; those of the C library keep its descriptions.
+METHODS = (
+    "sum prod mean var std max min any all count_nonzero argmax argmin norm median quantile cumsum cumprod diff softmax "
+    "log_softmax logsumexp sort argsort topk take reshape permute transpose swapaxes moveaxis squeeze unsqueeze expand_dims "
+    "flatten ravel broadcast_to expand split chunk repeat tile roll flip nonzero clip clamp round floor ceil trunc isnan isinf "
+    "pad isfinite nan_to_num sign log2 log10 exp2 masked_fill isclose allclose clone detach tril triu diagonal trace dot astype to "
+    "tolist"
+).split()
+CORE_METHODS = (
+    "abs exp log log1p expm1 sqrt rsqrt recip square sin cos tanh sigmoid erf relu gelu silu reduce_max reduce_min slice "
+    "gather take_along contiguous stop_grad cast bitcast keep lift assign free matmul"
+).split()

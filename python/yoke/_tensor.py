@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the class Tensor has beside the extension's operators: methods, printing, copies, NumPy's protocols."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Iterator
+
+from . import _arrays, _core, _functions, _print
+from ._record import dtype as _dtype
+
+Tensor = _core.Tensor
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A function of the extension as a method, with its description and arguments."""
+    fn = getattr(_core, name)
+
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return fn(self, *args, **kwargs)
+
+    said, _, doc = (fn.__doc__ or "").partition("\n\n")
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc or said
+    call.__signature__ = _signature(said)  # type: ignore[attr-defined]
+    return call
+
+
+def _signature(said: str) -> inspect.Signature:
+    """That of the line that begins a function's description, with the first operand as self."""
+    import ast
+
+    node = ast.parse("def " + said.split("\n")[0].strip().removeprefix("def ").rstrip(":") + ": ...").body[0]
+    assert isinstance(node, ast.FunctionDef)
+    a, kind = node.args, inspect.Parameter
+    defaults = [None] * (len(a.args) - len(a.defaults)) + list(a.defaults)
+    params = [kind("self", kind.POSITIONAL_ONLY)]
+    for arg, default in [*list(zip(a.args, defaults))[1:], *zip(a.kwonlyargs, a.kw_defaults)]:
+        params.append(kind(arg.arg, kind.KEYWORD_ONLY if arg in a.kwonlyargs else kind.POSITIONAL_OR_KEYWORD,
+                           default=kind.empty if default is None else ast.literal_eval(default),
+                           annotation=ast.unparse(arg.annotation).replace("yoke._core.", "") if arg.annotation else kind.empty))
+    returns = ast.unparse(node.returns).replace("yoke._core.", "") if node.returns else inspect.Signature.empty
+    return inspect.Signature(params, return_annotation=returns)
+
+
+# ---- in place ----
+
+def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
+    def update(self: Tensor, other: Any) -> Any:
+        y = getattr(self, f"__{name}__")(other)
+        if y is NotImplemented or not self.is_variable:
+            return y
+        if y.shape != self.shape:
+            raise ValueError(f"{name}: a variable of shape {list(self.shape)} cannot become one of {list(y.shape)} in place")
+        if y.dtype is not self.dtype:
+            kinds = [0 if t.dtype.name == "bool" else 2 if t.dtype.is_floating_point else 1 for t in (self, y)]
+            if kinds[1] > kinds[0]:
+                raise TypeError(f"{name}: a variable of {self.dtype.name} cannot become one of {y.dtype.name} in place; "
+                                "cast the other operand")
+            y = _core.cast(y, self.dtype)
+        _core.assign(self, y)
+        return self
+
+    update.__name__ = f"__i{name}__"
+    update.__doc__ = "Of a variable: assigns it the result, without changing its dtype or shape.  Of another tensor: a new one."
+    return update
+
+
+# ---- elements ----
+
+def _iterated(self: Tensor) -> Iterator[Tensor]:
+    if self.ndim == 0:
+        raise TypeError("iteration over a tensor without axes")
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    return bool(_functions.any(self == value))
+
+
+def _rounded(self: Tensor, decimals: int | None = None) -> Any:
+    return _functions.round(self, decimals or 0)
+
+
+# ---- copies ----
+
+def _deepcopy(self: Tensor, memo: Any) -> Tensor:
+    return _arrays.unpacked(*_arrays.packed(self), self.is_variable)
+
+
+def _reduce(self: Tensor) -> Any:
+    return _arrays.unpacked, (*_arrays.packed(self), self.is_variable)
+
+
+# ---- NumPy's protocols ----
+
+def _as_array(self: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+    a = self.numpy()
+    if dtype is not None and a.dtype != dtype:
+        return a.astype(dtype)
+    return a.copy() if copy else a
+
+
+_BY_OPERATOR = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "true_divide": "truediv", "divide": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+    "left_shift": "lshift", "right_shift": "rshift",
+}
+_COMPARED = {"less": "lt", "less_equal": "le", "equal": "eq", "not_equal": "ne", "greater": "gt", "greater_equal": "ge"}
+_SWAPPED = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
+_BY_NAME = {"absolute": "abs", "fabs": "abs", "negative": "neg", "reciprocal": "recip", "invert": "not_", "arctan": "atan",
+            "arcsin": "asin", "arccos": "acos", "arctan2": "atan2", "rint": "round"}
+
+
+def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """numpy.exp(x) and array * x of a tensor x are yoke's."""
+    import yoke
+
+    if method != "__call__" or kwargs:
+        return NotImplemented
+    name, x = ufunc.__name__, [i if isinstance(i, (Tensor, int, float)) else _arrays.tensor(i) for i in inputs]
+    if len(x) == 2 and name in _COMPARED:
+        op = _COMPARED[name]
+        return getattr(x[0], f"__{op}__")(x[1]) if isinstance(x[0], Tensor) else getattr(x[1], f"__{_SWAPPED[op]}__")(x[0])
+    if len(x) == 2 and name in _BY_OPERATOR:
+        op = _BY_OPERATOR[name]
+        return getattr(x[0], f"__{op}__")(x[1]) if isinstance(x[0], Tensor) else getattr(x[1], f"__r{op}__")(x[0])
+    fn = getattr(yoke, _BY_NAME.get(name, name), None)
+    return fn(*x) if callable(fn) else NotImplemented
+
+
+def set_up() -> None:
+    """Gives the class its methods."""
+    for name in _functions.CORE_METHODS:
+        setattr(Tensor, name, _method(name))
+    for name in _functions.METHODS:
+        setattr(Tensor, name, getattr(_functions, name))
+    for op in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+        setattr(Tensor, f"__i{op}__", _in_place(op))
+    for name, fn in {
+        "__repr__": _print.text, "__format__": _print.formatted, "__iter__": _iterated, "__contains__": _contains,
+        "__round__": _rounded, "__deepcopy__": _deepcopy, "__copy__": _functions.clone, "__reduce__": _reduce,
+        "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "put": _arrays.put,
+        "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
+        "mT": property(lambda self: _functions.swapaxes(self, -1, -2), doc="With its last two axes exchanged."),
+        "astype": _functions.astype, "half": lambda self: _core.cast(self, "f16"), "float": lambda self: _core.cast(self, "f32"),
+        "double": lambda self: _core.cast(self, "f64"), "long": lambda self: _core.cast(self, "i64"),
+    }.items():
+        setattr(Tensor, name, fn)
