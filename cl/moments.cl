@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOMENTS: weight, means, products of deviations and extremes of rows, in f64 but for the products of f32, which are summed FOLD
-// rows at a time.  Reference: kern_moments.c; here x is read twice, since sums of rows are first joined across groups.
+// MOMENTS: weight, means, products of deviations and extremes of rows, in f64.  Reference: kern_moments.c; here x is read
+// twice, since sums of rows are first joined across groups.
 //   moments_sums      items (channel, chunk of rows): weight, sum, least, greatest
 //   moments_join      items (channel): these of all chunks; the mean, also for the next one
 //   moments_products  groups (tile j, tile i, piece of rows): products of deviations; with DIAGONAL items (channel, piece)
 //   moments_square    items (column, row): those of all pieces, the upper half for both
-// USE_F64 is set.  Rows of weight 0 are not read where WEIGHED is 1.
+// USE_F64 and WIDE_ACC are set.  Rows of weight 0 are not read where WEIGHED is 1.
 #include "number.cl"
 
 #ifndef WEIGHED
@@ -21,7 +21,6 @@
 #ifndef BK // rows of x in local memory
 #define BK 32
 #endif
-#define FOLD 128
 #include "tile.cl"
 
 struct moments {
@@ -132,7 +131,6 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [row][channel]
 	ACC sum[TM][TN];
-	double all[TM][TN];
 	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN, k = (long)GROUP_ID(2);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
 	GLOBAL number *x = NUMBERS(x_base, x_at), *w = NUMBERS(w_base, w_at);
@@ -142,11 +140,6 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 	if (first_n + BN <= first_m) // below the diagonal
 		return;
 	clear_tile(sum);
-	UNROLL
-	for (int i = 0; i < TM; i++)
-		UNROLL
-		for (int j = 0; j < TN; j++)
-			all[i][j] = 0;
 	for (long r0 = first; r0 < last; r0 += BK) {
 		for (int e = item; e < BK * BM; e += ITEMS)
 			a_block[e] = deviation(x, w, mean, &s, r0 + e / BM, first_m + e % BM, last);
@@ -161,15 +154,6 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 		}
 		BARRIER();
 		add_blocks(sum, a_block, b_block, item_m, item_n);
-		if ((r0 - first) % FOLD == FOLD - BK || r0 + BK >= last) {
-			UNROLL
-			for (int i = 0; i < TM; i++)
-				UNROLL
-				for (int j = 0; j < TN; j++) {
-					all[i][j] += (double)sum[i][j];
-					sum[i][j] = (ACC)0;
-				}
-		}
 		BARRIER();
 	}
 	UNROLL
@@ -178,7 +162,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 		for (int j = 0; j < TN; j++) {
 			long m = first_m + i * WG_M + item_m, n = first_n + j * WG_N + item_n;
 			if (m <= n && n < s.channels)
-				to[(k * s.channels + m) * s.channels + n] = all[i][j];
+				to[(k * s.channels + m) * s.channels + n] = sum[i][j];
 		}
 }
 #endif

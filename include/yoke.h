@@ -335,7 +335,7 @@ YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
 struct yoke_moments {
 	size_t size;
 	yoke_tensor *weight, *mean;     // f64 [], [C]
-	yoke_tensor *square;            // f64 [C,C], with `diagonal` [C]; within 1e-6 of the deviations' product
+	yoke_tensor *square; // f64 [C,C], with `diagonal` [C]; within 1e-12 sqrt(square_ii square_kk), summed in f64
 	yoke_tensor *least, *greatest;  // [C], of x's dtype
 };
 // Fills what is recorded, in the innermost scope.  After an error all are NULL.

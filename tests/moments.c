@@ -65,7 +65,8 @@ static double compare(int64_t c, bool diagonal, const double *m, const double *s
 	return worst;
 }
 
-static void check(int64_t rows, int64_t c, double offset, bool weighed, bool diagonal)
+// Numbers about offset * scale; channel i is scaled by 2^-spread more than channel i - 1.
+static void check_scaled(int64_t rows, int64_t c, double offset, double scale, int spread, bool weighed, bool diagonal)
 {
 	static double m[CHANNELS], s[CHANNELS * CHANNELS];
 	static float lo[CHANNELS], hi[CHANNELS];
@@ -75,7 +76,7 @@ static void check(int64_t rows, int64_t c, double offset, bool weighed, bool dia
 		double common = rnd_real(-20, 20);
 		w[r] = (float)(rnd_int(0, 3) ? rnd_int(1, 2) : 0);
 		for (int64_t i = 0; i < c; i++) // some of it is common to all channels
-			x[r * c + i] = (float)(offset + rnd_real(-30, 30) + common);
+			x[r * c + i] = (float)(ldexp(scale, (int)i * -spread) * (offset + rnd_real(-30, 30) + common));
 	}
 	reference(rows, c, weighed);
 	yoke_setting_set("plan.named", rnd_int(0, 3) ? "1" : "0"); // taken whole, or in parts
@@ -92,9 +93,65 @@ static void check(int64_t rows, int64_t c, double offset, bool weighed, bool dia
 	yoke_read(to.greatest, hi, (size_t)c * sizeof *hi);
 	yoke_scope_end(scope);
 	const double worst = compare(c, diagonal, m, s, lo, hi);
-	ok(n == weight && worst <= 1, "%lld x %lld about %g%s%s: weight %g of %g, %.2g of the tolerance %s", (long long)rows,
-	   (long long)c, offset, weighed ? ", weights" : "", diagonal ? ", diagonal" : "", n, weight, worst, yoke_error());
+	ok(n == weight && worst <= 1, "%lld x %lld about %g, scaled by %g%s%s: weight %g of %g, %.2g of the tolerance %s", (long long)rows,
+	   (long long)c, offset, scale, weighed ? ", weights" : "", diagonal ? ", diagonal" : "", n, weight, worst, yoke_error());
 	yoke_error_clear();
+}
+
+static void check(int64_t rows, int64_t c, double offset, bool weighed, bool diagonal)
+{
+	check_scaled(rows, c, offset, 1, 0, weighed, diagonal);
+}
+
+// Products of deviations leave the range of f32; channels of one matrix differ by up to 2^128.
+static void extremes(void)
+{
+	static const double scales[] = { 1e-30, 1e-25, 1e-21, 1e-18, 1e18, 1e30 };
+	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+		for (int how = 0; how < 4; how++)
+			check_scaled(how % 3 ? 1099 : 513, i % 2 ? 7 : 33, i % 3 ? 1e3 : 0, scales[i], 0, how & 1, how & 2);
+	check_scaled(1099, 65, 0, 1e18, 2, true, false);
+	check_scaled(1099, 65, 0, 1e18, 2, false, true);
+}
+
+// Rows that do not vary, then rows that vary by little, then by much: a scale that was right becomes wrong.
+static void changing(void)
+{
+	enum { N = 40000 };
+	static const double by[] = { 0, 1e-30, 1e-12, 1e15 };
+	double got[2], want[4];
+	for (int64_t r = 0; r < N; r++)
+		for (int k = 0; k < 2; k++)
+			x[2 * r + k] = (float)(by[r * 4 / N] * rnd_real(-1, 1));
+	for (int64_t rows = N / 2; rows <= N; rows += N / 4) {
+		double mean_of[2] = { 0 };
+		memset(want, 0, sizeof want);
+		for (int64_t r = 0; r < rows; r++)
+			for (int k = 0; k < 2; k++)
+				mean_of[k] += x[2 * r + k] / (double)rows;
+		for (int64_t r = 0; r < rows; r++)
+			for (int k = 0; k < 4; k++)
+				want[k] += (x[2 * r + k / 2] - mean_of[k / 2]) * (x[2 * r + k % 2] - mean_of[k % 2]);
+		struct yoke_moments to = { .size = sizeof to }, line = { .size = sizeof line };
+		double all[4];
+		memset(all, 0xff, sizeof all);
+		memset(got, 0xff, sizeof got);
+		yoke_scope *scope = yoke_scope_begin("moments");
+		yoke_setting_set("plan.named", "1");
+		yoke_tensor *t = yoke_from(yoke_f32, 2, DIMS(rows, 2), x);
+		yoke_moments(t, YOKE_NONE, 0, &to);
+		yoke_moments(t, YOKE_NONE, 1, &line);
+		yoke_read(to.square, all, sizeof all);
+		yoke_read(line.square, got, sizeof got);
+		yoke_scope_end(scope);
+		const double tol = 1e-6 * sqrt(want[0] * want[3]);
+		double worst = 0;
+		for (int k = 0; k < 4; k++)
+			worst = fmax(worst, fabs(all[k] - want[k]) / tol);
+		for (int k = 0; k < 2; k++)
+			worst = fmax(worst, fabs(got[k] - want[3 * k]) / (1e-6 * want[3 * k]));
+		ok(worst <= 1, "%lld rows of changing size: %.2g of the tolerance %s", (long long)rows, worst, yoke_error());
+	}
 }
 
 // ---- statistics ----
@@ -306,6 +363,8 @@ int main(void)
 		for (size_t k = 0; k < sizeof channels / sizeof *channels; k++)
 			for (int how = 0; how < 12; how++)
 				check(rows[i], channels[k], offsets[how / 4], how & 1, how >> 1 & 1);
+	extremes();
+	changing();
 	not_finite();
 	errors();
 	statistics();

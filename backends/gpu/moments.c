@@ -26,7 +26,7 @@ static const struct tiling gpu[] = { { 16, 16, 2, 2 }, { 8, 8, 4, 4 }, { 1, 1, 4
 static const struct tiling cpu[] = { { 1, 1, 4, 16 } };
 enum { BK = 32 };
 
-static const struct tiling *tiling_of(const struct yk_gpu_device *d, int dtype)
+static const struct tiling *tiling_of(const struct yk_gpu_device *d)
 {
 	const struct tiling *t = d->loops ? cpu : gpu;
 	const int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
@@ -35,7 +35,7 @@ static const struct tiling *tiling_of(const struct yk_gpu_device *d, int dtype)
 		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
 		const int local = BK * (t->items_m * t->m + t->items_n * t->n);
 		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] && items_m <= d->max_items[1] &&
-		    (size_t)local * yk_gpu_bytes(dtype) <= d->local_bytes)
+		    (size_t)local * sizeof(double) <= d->local_bytes)
 			return t;
 	}
 	return NULL;
@@ -74,7 +74,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	    (there(w) && (w->kind != YOKE_VIEW_BUFFER || w->dtype != x->dtype)))
 		return 0;
 	return x->dims[0] < INT32_MAX && x->dims[1] >= 1 && x->dims[1] <= CHANNELS &&
-	       d->info.max_args >= sizeof(struct moments) + 10 * 8 && yk_gpu_f64(d) && tiling_of(d, x->dtype);
+	       d->info.max_args >= sizeof(struct moments) + 10 * 8 && yk_gpu_f64(d) && tiling_of(d);
 }
 
 static int launch_items(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, int64_t x, int64_t y, const char *name)
@@ -99,6 +99,7 @@ static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const st
 	yk_gpu_flag(&b, "WEIGHED", there(&op->in[1]));
 	yk_gpu_flag(&b, "DIAGONAL", op->attr[0].i != 0);
 	yk_gpu_flag(&b, "USE_F64", true);
+	yk_gpu_flag(&b, "WIDE_ACC", true);
 	return yk_gpu_kernel_file(r->device, &b, to);
 }
 
@@ -161,7 +162,7 @@ static int squares(struct yk_gpu_record *r, const struct yoke_op *op, const stru
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const struct tiling *t = tiling_of(r->device, op->in[0].dtype);
+	const struct tiling *t = tiling_of(r->device);
 	const struct moments s = moments_of(op);
 	const int64_t square = op->attr[0].i ? s.channels : s.channels * s.channels;
 

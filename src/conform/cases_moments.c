@@ -21,7 +21,9 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 	const int64_t x_dims[2] = { rows, channels }, square_dims[2] = { channels, channels };
 	const bool diagonal = yk_draw_one_in(c, 3), weighed = yk_draw_one_in(c, 2);
 	static const double offsets[] = { 0, 0, 1e3, 1e5 };
-	const double offset = offsets[yk_draw_int(c, 0, 3)];
+	static const double scales[] = { 1, 1, 1, 1e-30, 1e-21, 1e19, 1e30 }; // products of f32 leave its range
+	const double scale = dtype == yoke_f32 || dtype == yoke_f64 ? scales[yk_draw_int(c, 0, 6)] : 1;
+	const double offset = offsets[yk_draw_int(c, 0, 3)] * scale;
 	double n = 0;
 
 	yk_case_op(c, YOKE_OP_MOMENTS);
@@ -31,7 +33,7 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 	out[2] = yk_case_out(c, yoke_f64, diagonal ? 1 : 2, square_dims, YK_ANY);
 	out[3] = yk_case_out(c, dtype, 1, &channels, YK_ANY);
 	out[4] = yk_case_out(c, dtype, 1, &channels, YK_ANY);
-	const uint32_t x = yk_case_in(c, dtype, 2, x_dims, YK_ANY, offset - 35, offset + 35);
+	const uint32_t x = yk_case_in(c, dtype, 2, x_dims, YK_ANY, offset - 35 * scale, offset + 35 * scale);
 	const uint32_t w = weighed ? yk_case_in_by(c, dtype, 1, &rows, YK_ANY, weight) : yk_case_none(c);
 	c->op.nattr = 1;
 	c->op.attr[0].i = diagonal;
@@ -76,6 +78,6 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 			c->array[out[2]].want[k * channels + i] = want;
 		}
 	}
-	yk_case_note(c, "offset %g%s%s", offset, diagonal ? ", diagonal" : "", weighed ? ", weights" : "");
+	yk_case_note(c, "offset %g, scale %g%s%s", offset, scale, diagonal ? ", diagonal" : "", weighed ? ", weights" : "");
 	return true;
 }

@@ -161,7 +161,7 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 		break;
 	default:
 		for (int64_t i = 0; i < c * c; i++) {
-			const double both = sqrt(s->square[i / c * (c + 1)] * s->square[i % c * (c + 1)]);
+			const double both = sqrt(s->square[i / c * (c + 1)]) * sqrt(s->square[i % c * (c + 1)]);
 			if (what == YOKE_STATISTIC_COVARIANCE)
 				to[i] = s->square[i] / (s->count - 1);
 			else

@@ -2,11 +2,12 @@
 // MOMENTS: weight, means, products of deviations and extremes of rows, read once.
 //
 // Rows are cut into groups, by shape alone, which are pieces of work and are joined in order (Chan, Golub and LeVeque
-// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their sums, in f64, and
-// what they are off the group's mean so far, rounded to the element type; then products of that, by the innermost loop of
-// contractions, summed FOLD rows at a time, while the next rows are fetched.  What the rows' mean is off that one, and the step to the group's, is put right in f64 as the products
-// are added.  Products are those above the diagonal, in units of vectors; the first unit is the one that is not full,
-// which fewest rows want.
+// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their sums, and deviations from
+// the group's mean so far; then products of those, by the innermost loop of contractions, while the next rows are fetched.
+// What the rows' mean is off that one, and the step to the group's, is put right as the products
+// are added.  All of it is in f64: products of f32 would leave its range for deviations beyond 1e19, and cost a covariance
+// its small eigenvalues.  Products are those above the diagonal, in units of vectors; the first unit is the one that is
+// not full, which fewest rows want.
 #include "config.h"
 
 #include <math.h>
@@ -17,9 +18,9 @@
 
 enum {
 	ROWS = 6,           // that are read together
-	FOLD = 128,         // rows whose products are summed in the element type
+	FOLD = 128,         // rows that are multiplied at a time
 	PIECE = 512,        // rows of a piece at most, ..
-	PIECES = 1 << 16,   // .. and elements, where that leaves FOLD rows
+	PIECES = 1 << 15,   // .. and elements, where that leaves FOLD rows
 	TALL = 12,          // channels of a tile, at most
 	GROUPS = 32,
 	MEMORY = 1 << 23,   // doubles of all groups
@@ -33,7 +34,7 @@ struct group {
 
 struct job {
 	const char *x, *w;
-	int64_t rows, channels, rs, cs, ws;
+	int64_t rows, channels, rs, cs, ws, size; // strides in elements, of `size` bytes
 	int64_t extent; // elements from the first row to the end of the last
 	int64_t odd;   // channels of the first unit
 	int64_t width; // slots, in whole units: channels from `odd` on are behind the first unit
@@ -55,8 +56,7 @@ struct part {
 	int64_t rows, *row, next; // next: a piece's first row; the group's next piece's
 	bool weighed; // some weight is not 1
 	double weight, factor;
-	double *mean, *sum, *delta, *squares;  // of each slot
-	void *shift, *low, *high, *square;     // .. in the element type
+	double *mean, *sum, *delta, *squares, *shift, *low, *high; // of each slot
 };
 
 static inline int64_t slot(const struct job *j, int64_t channel)
@@ -85,24 +85,6 @@ static inline vd widen_f32(const float *p)
 #endif
 }
 
-// .. and the h-th VD of a vector's
-static inline vd widen_of_f32(vf v, int h)
-{
-#if VF == 16
-	return (vd)_mm512_cvtps_pd(h ? _mm512_extractf32x8_ps((__m512)v, 1) : _mm512_castps512_ps256((__m512)v));
-#else
-	float lane[VF];
-	vf_store(lane, v);
-	return widen_f32(lane + h * VD);
-#endif
-}
-
-static inline vd widen_of_f64(vd v, int h)
-{
-	(void)h;
-	return v;
-}
-
 typedef int64_t vl __attribute__((vector_size(VD * 8)));
 
 static inline vd vd_min(vd a, vd b)
@@ -116,49 +98,63 @@ static inline vd vd_max(vd a, vd b)
 	return -vd_min(-a, -b);
 }
 
+// Bytes of the group's next piece, which is read next; 0 where its rows do not lie side by side.
+static int64_t next_bytes(const struct part *p)
+{
+	const struct job *j = p->job;
+	const int64_t rows = j->rows - p->next < j->each ? j->rows - p->next : j->each;
+	return j->cs != 1 || j->rs > 2 * j->channels || rows <= 0 ? 0 : rows * j->rs * j->size;
+}
+
+// Adds to those of the group's products whose rows are n slots from s on, which are channels from i0 on, and whose columns are
+// all from `first` on, what a tile has of them.
+static inline void add_tile(const struct part *p, const double *tile, int64_t s, int64_t i0, int n, int64_t first)
+{
+	const struct job *j = p->job;
+	for (int i = 0; i < n; i++) {
+		const vd s1 = vd_splat(-p->sum[s + i] / p->weight), delta = vd_splat(p->delta[s + i] * p->factor);
+		const double *from = tile + i * j->apart;
+		double *to = p->group->square + (i0 + i) * j->line;
+		for (int64_t at = first; at < j->width; at += VD) {
+			const vd off = vd_fma(s1, vd_load(p->sum + at), vd_load(from + at - first));
+			vd_store(to + at, vd_load(to + at) + vd_fma(delta, vd_load(p->delta + at), off));
+		}
+	}
+}
+
+// Products of the pieces' channels, those above the diagonal, added to the group's.  Tiles begin in a unit and end in it.
+// Each fetches a share of the next piece, as large as its own share of the work.
+static void products(const struct part *p, const double *d, const double *e, double *tile)
+{
+	const struct job *j = p->job;
+	const int64_t gap = j->width - j->channels, units = j->width / VD;
+	const int64_t work = (j->odd * units + VD * units * (units - 1) / 2) * p->rows; // in vectors
+	const int64_t most = ISA(yk_gemm_f64_rows), bytes = next_bytes(p);
+	const char *next = j->x + (bytes ? p->next * j->rs * j->size : 0);
+	for (int64_t s = 0, n, done = 0; s < j->width; s = s + n == j->odd ? VD : s + n) {
+		const int64_t first = s / VD * VD, end = s < j->odd ? j->odd : first + VD;
+		n = end - s < most ? end - s : most;
+		for (int64_t r = 0, deep; r < p->rows; r += deep) {
+			deep = p->rows - r < FOLD ? p->rows - r : FOLD;
+			const int64_t from = bytes * done / work;
+			done += n * (j->width - first) / VD * deep;
+			ISA(yk_gemm_f64_across)((int)n, j->width - first, deep, e + r * j->apart + s, j->apart, d + r * j->apart + first, j->apart, tile,
+			       j->apart, r > 0, next + from, bytes * done / work - from);
+		}
+		add_tile(p, tile, s, s < j->odd ? s : s - gap, (int)n, first);
+	}
+}
+
 #define T float
-#define V vf
-#define WIDEN widen_of_f32
-#define WIDEN_AT widen_f32
-#define LANES VF
+#define LOAD widen_f32
 #define NAME(what) what##_f32
-#define LOAD vf_load
-#define STORE vf_store
-#define SPLAT vf_splat
-#define FMA vf_fma
-#define MIN vf_min
-#define MAX vf_max
-#define MOST ISA(yk_gemm_f32_rows)
-#define ACROSS ISA(yk_gemm_f32_across)
 #include "kern_moments.h"
 #undef T
-#undef V
-#undef WIDEN
-#undef WIDEN_AT
-#undef LANES
-#undef NAME
 #undef LOAD
-#undef STORE
-#undef SPLAT
-#undef FMA
-#undef MIN
-#undef MAX
-#undef MOST
-#undef ACROSS
+#undef NAME
 #define T double
-#define V vd
-#define WIDEN widen_of_f64
-#define WIDEN_AT vd_load
-#define LANES VD
-#define NAME(what) what##_f64
 #define LOAD vd_load
-#define STORE vd_store
-#define SPLAT vd_splat
-#define FMA vd_fma
-#define MIN vd_min
-#define MAX vd_max
-#define MOST ISA(yk_gemm_f64_rows)
-#define ACROSS ISA(yk_gemm_f64_across)
+#define NAME(what) what##_f64
 #include "kern_moments.h"
 
 static int64_t whole(int64_t n)
@@ -189,12 +185,12 @@ static void choose(const struct job *j, struct part *p, int64_t from, int64_t to
 	}
 }
 
-static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(struct part *, void *))
+static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(struct part *, double *))
 {
 	const int64_t first = index * j->pieces / j->groups, last = (index + 1) * j->pieces / j->groups;
 	const int64_t c = whole(j->channels);
 	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : (2 * j->each + TALL) * j->apart) * sizeof(double);
-	char *at = yk_team_scratch((uint64_t)(8 * c + j->each) * 8 + panels);
+	char *at = yk_team_scratch((uint64_t)(7 * c + j->each) * 8 + panels);
 	struct part p = { .job = j, .group = &j->group[index] };
 	struct group *g = p.group;
 	if (!at) {
@@ -208,8 +204,7 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 	p.shift = p.squares + c;
 	p.low = p.squares + 2 * c;
 	p.high = p.squares + 3 * c;
-	p.square = p.squares + 4 * c;
-	at += 8 * c * 8;
+	at += 7 * c * 8;
 	p.row = (int64_t *)(void *)at;
 	at += j->each * 8;
 	g->weight = 0;
@@ -224,7 +219,7 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 		choose(j, &p, k * j->each, end, wide);
 		p.next = k + 1 < last ? end : j->rows;
 		if (p.rows)
-			piece(&p, at);
+			piece(&p, (double *)(void *)at);
 	}
 }
 
@@ -272,12 +267,12 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1];
 	*j = (struct job){ .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
 			   .ws = w->strides[0], .diagonal = op->attr[0].i };
-	const int64_t lanes = x->dtype == yoke_f64 ? VD : VF;
+	j->size = x->dtype == yoke_f64 ? sizeof(double) : sizeof(float);
 	j->extent = (j->rows - 1) * j->rs + (j->channels - 1) * j->cs + 1;
-	j->width = (j->channels + lanes - 1) / lanes * lanes;
-	j->odd = j->channels - (j->channels - 1) / lanes * lanes;
+	j->width = (j->channels + VD - 1) / VD * VD;
+	j->odd = j->channels - (j->channels - 1) / VD * VD;
 	j->line = whole(j->channels);
-	j->apart = (j->width / lanes | 1) * lanes;
+	j->apart = (j->width / VD | 1) * VD;
 	j->sum = x->dtype == yoke_f64 ? sum_f64 : sum_f32;
 	j->each = PIECES / (j->channels ? j->channels : 1) / FOLD * FOLD;
 	j->each = j->each < FOLD ? FOLD : j->each > PIECE ? PIECE : j->each;
