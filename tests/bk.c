@@ -405,6 +405,40 @@ static void model(bool both)
 }
 
 // One token after another, and pieces: as all at once.
+// In mixed precision a token takes the experts that it takes in f32: those of the first layer, whose input is the same.
+static void routed(void)
+{
+	enum { ROWS = 64 };
+	const struct yk_model_shape shape = shape_of(false, C);
+	struct yk_network *n = NULL;
+	float share[2][L * X] = { { NAN }, { NAN } };
+	int32_t ids[ROWS * C];
+	bool same = true;
+	if (!ok(!yk_network_new(&yk_model_bk, &shape, &n), "made %s", yoke_error()))
+		return;
+	n->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, (int64_t[]){ L, X }));
+	draw(&n->params, 0.02); // probabilities close to each other
+	for (int i = 0; i < ROWS * C; i++)
+		ids[i] = (int32_t)rnd_int(0, V - 1);
+	for (int mixed = 0; mixed < 2; mixed++) {
+		yoke_scope *s = yoke_scope_begin("test");
+		if (mixed)
+			yoke_autocast(yoke_bf16, NULL);
+		yoke_tensor *it = yoke_from(yoke_i32, 2, (int64_t[]){ ROWS, C }, ids);
+		yoke_eval(1, (yoke_tensor *[]){ n->model->loss(n, it, it, 0) });
+		yoke_read(n->shares, share[mixed], sizeof share[mixed]);
+		yoke_scope_end(s);
+	}
+	for (int i = 0; i < X; i++)
+		same &= share[0][i] == share[1][i];
+	ok(same, "mixed precision: shares of the first layer %.4g %.4g, of f32 %.4g %.4g %s", (double)share[1][0],
+	   (double)share[1][1], (double)share[0][0], (double)share[0][1], yoke_error());
+	yoke_free(n->shares);
+	n->shares = NULL;
+	undraw(&n->params);
+	yk_network_free(n);
+}
+
 static void carried(void)
 {
 	enum { N = 2, T = 24, PIECES = 9 };
@@ -552,6 +586,7 @@ int main(void)
 	groups_refused();
 	model(false);
 	model(true);
+	routed();
 	carried();
 	rules();
 	double with = 1;

@@ -103,6 +103,8 @@ verdict "without sweeps: $(tail -n 1 out)" $?
 "$yoke" validate resolvent samples=2 n=40 tier=mixed --json >out 2>err
 [ $? -eq 0 ] && grep -q '"good": true' out
 verdict 'as JSON' $?
+"$yoke" validate precision data=text model=bk steps=3 >out 2>err
+verdict "validate precision: $(tail -n 1 out)" $?
 refused 'sweeps=65: must be a whole number from 0 to 64' validate resolvent sweeps=65
 refused 'tolerance=0' validate resolvent tolerance=0
 refused 'tier=f8: must be one of: f16 bf16 mixed f32 f64' validate resolvent tier=f8

@@ -273,7 +273,7 @@ const struct yk_model yk_model_bk = {
 	.traits = YK_HAS_TRAIT(gate) | YK_HAS_TRAIT(balance) | YK_HAS_TRAIT(eta) | YK_HAS_TRAIT(v_max) |
 		  YK_HAS_TRAIT(feature_clamp) | YK_HAS_TRAIT(bk_side) | YK_HAS_TRAIT(bk_tier) | YK_HAS_TRAIT(bk_sweeps) |
 		  YK_HAS_TRAIT(bk_gradient) | YK_HAS_TRAIT(bk_blend),
-	.check = check, .leaks = leaks, .parameters = parameters, .kept = kept,
+	.check = check, .leaks = leaks, .choices = true, .parameters = parameters, .kept = kept,
 	.forward = forward, .logits = logits, .loss = loss,
 	.state = state, .extend = extend,
 };

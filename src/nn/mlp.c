@@ -169,7 +169,8 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
-	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(embed), .kept = kept,
+	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(embed),
+	.choices = true, .kept = kept,
 	.width = width, .work = work, .before = LAYERS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,

@@ -139,6 +139,7 @@ struct yk_model {
 	int64_t (*width)(const struct yk_network *, int64_t block);
 	double (*work)(const struct yk_model_shape *, int64_t i);
 	int64_t before;
+	bool choices; // its gradient jumps where a number crosses a threshold: relu, the choice of experts
 	// Elements that a token of a training step leaves for the way back, at least.
 	double (*kept)(const struct yk_model_shape *);
 	// ids [B,T] i32, or [B,T,W] of the stage before -> [B,T,..]: what logits takes, or the next stage.  `dropout` is a share.

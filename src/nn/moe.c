@@ -28,6 +28,21 @@ static yoke_tensor *expert(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, yoke_
 	return yoke_add(y, yoke_matmul(member, b, YOKE_BY_ROW));
 }
 
+// p [tokens,experts], in f32 inside mixed precision too: which experts a token takes is a comparison of numbers close to each
+// other, and a rounding of them to half precision sends a part of the tokens elsewhere, with other gradients.
+static yoke_tensor *router(const struct yk_network *n, const struct yk_moe *m, yoke_tensor *x)
+{
+	yoke_scope *s = yoke_scope_begin("router");
+	if (!s || yoke_autocast(YOKE_DTYPE_NONE, NULL) < 0) {
+		if (s)
+			yoke_scope_end(s);
+		return NULL;
+	}
+	yoke_tensor *p = yoke_lift(yoke_softmax(yk_network_linear(n, x, m->var[ROUTER_W], m->var[ROUTER_B]), -1));
+	yoke_scope_end(s);
+	return p;
+}
+
 yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_tensor *x, yoke_tensor **balance,
 		    yoke_tensor **share)
 {
@@ -37,7 +52,7 @@ yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_ten
 	for (int i = 0; i < rank; i++)
 		dims[i] = yoke_dim(x, i);
 	x = yoke_reshape(x, 2, (int64_t[]){ tokens, m->embed });
-	yoke_tensor *p = yoke_softmax(yk_network_linear(n, x, m->var[ROUTER_W], m->var[ROUTER_B]), -1), *chosen, *order;
+	yoke_tensor *p = router(n, m, x), *chosen, *order;
 	yoke_tensor *most = yoke_topk(p, m->top_k, -1, 1, &chosen);
 	if (m->top_k > 1 && m->top_k < m->experts)
 		most = yoke_div(most, yoke_sum(most, YOKE_AXIS(1) | YOKE_KEEP));
