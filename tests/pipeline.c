@@ -144,13 +144,12 @@ static void both(const char *nodes, int one, int each, bool weighed)
 	both_to(NUMBERS, nodes, one, each, weighed);
 }
 
-// standard, pca, rx against loops: rx behind pca of all channels is the squared Mahalanobis distance of the stream.
-static void by_hand(void)
+// Means m and covariances s of the stream, and the inverse of s with `added` on its diagonal, behind C columns of [.., 2C].
+static void moments_of_stream(double *m, double (*s)[C], double added, double (*inverse)[2 * C])
 {
-	static double m[C], s[C][C], inverse[C][2 * C];
-	static float got[PIXELS * 2 * C];
-	double want[PIXELS], mine[PIXELS];
 	const double n = CUBES * PIXELS;
+	memset(m, 0, C * sizeof *m);
+	memset(s, 0, C * sizeof *s);
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++)
 			for (int k = 0; k < C; k++)
@@ -162,7 +161,7 @@ static void by_hand(void)
 					s[k][i] += (x[q][r][k] - m[k]) * (x[q][r][i] - m[i]) / (n - 1);
 	for (int k = 0; k < C; k++)
 		for (int i = 0; i < 2 * C; i++)
-			inverse[k][i] = i < C ? s[k][i] : i - C == k;
+			inverse[k][i] = i < C ? s[k][i] + (i == k ? added : 0) : i - C == k;
 	for (int k = 0; k < C; k++) { // Gauss and Jordan; it is positive definite
 		const double pivot = inverse[k][k];
 		for (int i = 0; i < 2 * C; i++)
@@ -173,6 +172,15 @@ static void by_hand(void)
 				inverse[r][i] -= f * inverse[k][i];
 		}
 	}
+}
+
+// standard, pca, rx against loops: rx behind pca of all channels is the squared Mahalanobis distance of the stream.
+static void by_hand(void)
+{
+	static double m[C], s[C][C], inverse[C][2 * C];
+	static float got[PIXELS * 2 * C];
+	double want[PIXELS], mine[PIXELS];
+	moments_of_stream(m, s, 0, inverse);
 	yoke_pipeline *p = fit("{\"name\": \"a\", \"type\": \"standard\"}, {\"name\": \"b\", \"type\": \"pca\", \"k\": 9},"
 			       "{\"name\": \"c\", \"type\": \"rx\", \"eps\": 0}", "one", false, 1);
 	result(p, NULL, got);
@@ -195,6 +203,70 @@ static void by_hand(void)
 	}
 	ok(falls && fabs(sum - 1) < 1e-6, "shares of variance fall and sum to %.7g", sum);
 	yoke_pipeline_free(p);
+}
+
+static int dominated; // lines of an eps that results follow from
+
+static void count_dominated(int level, const char *topic, const char *text, void *arg)
+{
+	(void)arg;
+	dominated += level == YOKE_LOG_WARN && !strcmp(topic, "fit") && strstr(text, "results follow from eps") != NULL;
+}
+
+// rx and whitened pca of the stream in any unit: eps is a share of the mean variance, or with relative=0 a variance.
+static void scaled(void)
+{
+	static const struct {
+		const char *keys;
+		double eps, scale;
+		bool relative, dominates;
+	} how[] = { { "", 1e-11, 1e-4, true, false }, { "", 1e-11, 1, true, false }, { "", 1e-11, 1e4, true, false },
+		    { "", 1e-11, 1e-20, true, false }, { "", 1e-11, 1e15, true, false },
+		    { ", \"eps\": 0.5", 0.5, 1e-4, true, true }, { ", \"eps\": 1e-6, \"relative\": 0", 1e-6, 1, false, false },
+		    { ", \"eps\": 1e-6, \"relative\": 0", 1e-6, 1e-4, false, true } };
+	static double m[C], s[C][C], inverse[C][2 * C];
+	static float got[PIXELS * 2 * C], kept[CUBES][PIXELS][C];
+	double want[PIXELS], mine[PIXELS], square[PIXELS];
+	memcpy(kept, x, sizeof x);
+	for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+		char nodes[300];
+		double mean = 0;
+		for (int q = 0; q < CUBES; q++)
+			for (int r = 0; r < PIXELS; r++)
+				for (int k = 0; k < C; k++)
+					x[q][r][k] = (float)(how[h].scale * kept[q][r][k]);
+		moments_of_stream(m, s, 0, inverse);
+		for (int k = 0; k < C; k++)
+			mean += s[k][k] / C;
+		moments_of_stream(m, s, how[h].eps * (how[h].relative ? mean : 1), inverse);
+		snprintf(nodes, sizeof nodes, "{\"name\": \"white\", \"type\": \"pca\", \"k\": %d, \"whiten\": 1%s}, "
+			 "{\"name\": \"rx\", \"type\": \"rx\", \"in\": \"input\"%s}, "
+			 "{\"name\": \"both\", \"type\": \"standard\", \"in\": [\"white\", \"rx\"]}", C, how[h].keys, how[h].keys);
+		dominated = 0;
+		yk_log_to(count_dominated, NULL);
+		yoke_pipeline *p = fit(nodes, "one", false, -1);
+		yk_log_to(NULL, NULL);
+		result(p, "rx", got);
+		for (int r = 0; r < PIXELS; r++) {
+			want[r] = 0;
+			mine[r] = got[r];
+			for (int k = 0; k < C; k++)
+				for (int i = 0; i < C; i++)
+					want[r] += (x[0][r][k] - m[k]) * inverse[k][C + i] * (x[0][r][i] - m[i]);
+		}
+		near(mine, want, PIXELS, 1e-4, 1, "rx of scaled numbers");
+		result(p, "white", got);
+		for (int r = 0; r < PIXELS; r++) {
+			square[r] = 0;
+			for (int k = 0; k < C; k++)
+				square[r] += (double)got[r * C + k] * (double)got[r * C + k];
+		}
+		near(square, want, PIXELS, 1e-4, 1, "the lengths of whitened components");
+		ok(dominated == (how[h].dominates ? 2 : 0), "scaled by %g%s: %d nodes of an eps that dominates %s", how[h].scale,
+		   how[h].keys, dominated, yoke_error());
+		yoke_pipeline_free(p);
+	}
+	memcpy(x, kept, sizeof x);
 }
 
 static void saved(void)
@@ -409,6 +481,7 @@ int main(void)
 				first && second && matrix && strstr(affine[k], "min_max") ? 2 : first || second, first + second, k & 1);
 		}
 	by_hand();
+	scaled();
 	saved();
 	registered();
 	constants();

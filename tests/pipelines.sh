@@ -123,7 +123,7 @@ for p in python3 /usr/bin/python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }
 done
 if [ -n "$python" ]; then
-	echo '{"nodes": [{"name": "pca", "type": "pca", "k": 3}, {"name": "rx", "type": "rx", "eps": 0, "in": "input"},
+	echo '{"nodes": [{"name": "pca", "type": "pca", "k": 3}, {"name": "rx", "type": "rx", "in": "input"},
 		{"name": "both", "type": "standard", "in": ["pca", "rx"]}], "data": {"cubes": "set/*.hdr"}}' >both.json
 	verdict 'NumPy finds the same components and scores' "$("$yoke" fit both.json out=both 2>&1 >/dev/null
 		"$yoke" apply both out=scores nodes=rx format=npy 2>&1; "$python" -c '

@@ -23,6 +23,7 @@ struct yk_fit_node {
 	bool fitted;
 	unsigned train; // bit s: training changes state s
 	int64_t channels_in, channels; // known once the stream's are
+	double added, variance; // what its eps added to each variance of its input, NAN: nothing; their mean
 	double *state[YOKE_NODE_STATES];      // rounded to f32, as the variables are
 	yoke_tensor *variable[YOKE_NODE_STATES];
 };
@@ -38,6 +39,9 @@ struct yoke_pipeline {
 	int64_t channels;        // of the stream; 0: not known yet
 	struct yoke_pipeline_stats stats;
 };
+
+// What the keys eps and relative add to each variance, which is logged; NAN of types that add nothing.
+double yk_node_added(const struct yoke_node_type *, const struct yoke_node_fit *, double *mean);
 
 // NULL with the nearest name.
 const struct yoke_node_type *yk_node_type(const char *name, const char *what);

@@ -18,6 +18,11 @@
 
 #define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
 
+// eps of nodes that divide by variances, a share of the mean variance: small beside the noise of any sensor, large beside
+// what rounding leaves of a direction in which the input does not vary.
+#define EPS_SHARE { .name = "eps", .def = 1e-11, .least = 0, .most = 1e30 }
+#define RELATIVE { .name = "relative", .def = 1, .least = 0, .most = 1 }
+
 static int64_t same(const double *key, int64_t in, char *why, size_t why_size)
 {
 	(void)key, (void)why, (void)why_size;
@@ -47,18 +52,61 @@ static void affine_shift_scale(const double *key, int64_t in, const double *cons
 	}
 }
 
+static double mean_variance(const struct yoke_node_fit *f)
+{
+	double mean = 0;
+	for (int64_t i = 0; i < f->in; i++)
+		mean += f->variance[i] / (double)f->in;
+	return mean;
+}
+
+// What the keys eps and relative add to each variance; eps itself where nothing varies.
+static double added_variance(const struct yoke_node_fit *f, double eps, bool relative)
+{
+	const double mean = mean_variance(f);
+	return relative && mean > 0 ? eps * mean : eps;
+}
+
+static double key_named(const struct yoke_node_type *t, const double *key, const char *name)
+{
+	for (int i = 0; i < t->keys; i++)
+		if (!strcmp(t->key[i].name, name))
+			return key[i];
+	return NAN;
+}
+
+double yk_node_added(const struct yoke_node_type *t, const struct yoke_node_fit *f, double *mean)
+{
+	const double relative = key_named(t, f->key, "relative"), eps = key_named(t, f->key, "eps");
+	if (isnan(relative) || key_named(t, f->key, "whiten") == 0)
+		return NAN;
+	*mean = mean_variance(f);
+	const double to = added_variance(f, eps, relative != 0);
+	yk_log(YOKE_LOG_INFO, "fit", "%s: eps=%g adds %.4g to each variance; their mean is %.4g", f->node, eps, to, *mean);
+	if (*mean > 0 && to > 1e-3 * *mean)
+		yk_warn("fit", "%s: eps=%g adds %.3g to each variance, but their mean is %.3g: results follow from eps; "
+			"eps=%.3g would do%s", f->node, eps, to, *mean, relative != 0 ? 1e-11 : 1e-11 * *mean,
+			relative != 0 ? "" : ", or relative=1 with eps=1e-11");
+	return to;
+}
+
 // ---- standard, min_max ----
 
-// Says once which channels do not vary, and are divided by eps.
-static void say_constant(const struct yoke_node_fit *f, const double *width, double eps)
+// Warns once of channels that vary by less than eps, and are divided by eps.
+static void warn_constant(const struct yoke_node_fit *f, const double *width, double eps)
 {
 	int64_t first = -1, count = 0;
+	double least = INFINITY;
 	for (int64_t i = 0; i < f->in; i++)
 		if (!(width[i] > eps)) {
 			first = first < 0 ? i : first;
+			least = width[i] > 0 ? fmin(least, width[i]) : least;
 			count++;
 		}
-	if (count)
+	if (count && isfinite(least))
+		yk_warn("fit", "%s: %lld of %lld channels vary by less than eps=%g, by which they are divided; eps=%.3g would do",
+			f->node, (long long)count, (long long)f->in, eps, 1e-3 * least);
+	else if (count)
 		yk_warn("fit", "%s: channel %lld does not vary%s; it is divided by eps=%g", f->node, (long long)first,
 			count > 1 ? ", nor do others" : "", eps);
 }
@@ -70,7 +118,7 @@ static int fit_standard(const struct yoke_node_fit *f, double *const *state, cha
 		state[0][i] = f->mean[i];
 		state[1][i] = sqrt(f->variance[i]);
 	}
-	say_constant(f, state[1], f->key[0]);
+	warn_constant(f, state[1], f->key[0]);
 	for (int64_t i = 0; i < f->in; i++)
 		state[1][i] = 1 / fmax(state[1][i], f->key[0]);
 	return 0;
@@ -92,7 +140,7 @@ static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char
 		state[0][i] = lo;
 		state[1][i] = hi - lo;
 	}
-	say_constant(f, state[1], f->key[1]);
+	warn_constant(f, state[1], f->key[1]);
 	for (int64_t i = 0; i < f->in; i++)
 		state[1][i] = 1 / fmax(state[1][i], f->key[1]);
 	return 0;
@@ -129,6 +177,7 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 	yoke_scope *s = yoke_scope_begin(f->node);
 	yoke_tensor *w = yoke_eigh(yoke_from(yoke_f64, 2, (int64_t[]){ n, n }, f->covariance), &v);
 	int err = yoke_eval(2, (yoke_tensor *[]){ w, v });
+	const double added = f->key[1] != 0 ? added_variance(f, f->key[2], f->key[3] != 0) : 0;
 	if (!err)
 		err = yoke_read(w, values, (size_t)n * sizeof *values);
 	if (!err)
@@ -142,7 +191,7 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 		const double lambda = fmax(values[n - 1 - j], 0);
 		for (int64_t i = 0; i < n; i++)
 			state[PCA_W][j * n + i] = vectors[i * n + n - 1 - j];
-		state[PCA_SCALE][j] = f->key[1] != 0 ? 1 / sqrt(lambda + f->key[2]) : 1;
+		state[PCA_SCALE][j] = f->key[1] != 0 ? 1 / sqrt(lambda + added) : 1;
 		state[PCA_RATIO][j] = trace > 0 ? lambda / trace : 0;
 	}
 	free(values);
@@ -199,11 +248,12 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 {
 	const int64_t n = f->in;
 	double *c = calloc((size_t)(2 * n * n), sizeof *c), *one = c + n * n;
+	const double added = added_variance(f, f->key[0], f->key[1] != 0);
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
 	memcpy(c, f->covariance, (size_t)(n * n) * sizeof *c);
 	for (int64_t i = 0; i < n; i++) {
-		c[i * (n + 1)] += f->key[0];
+		c[i * (n + 1)] += added;
 		one[i * (n + 1)] = 1;
 		state[0][i] = f->mean[i];
 	}
@@ -217,9 +267,10 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 		char pivot[80];
 		const char *said = strstr(yoke_error(), "pivot of row");
 		snprintf(pivot, sizeof pivot, "%s", said ? said : "pivot is not positive");
+		const double mean = mean_variance(f), unit = f->key[1] != 0 && mean > 0 ? mean : 1;
 		const double least = least_eigenvalue(f);
 		yk_snprintf(why, why_size, "its input's covariance has no inverse: the %s; eps=%.3g would do", pivot,
-			 fmax(2 * fabs(least), 1e-12 * (1 + fabs(f->covariance[0]))));
+			 fmax(2 * fabs(least), mean > 0 ? 1e-12 * mean : 1e-12) / unit);
 		err = YOKE_ERANGE;
 	}
 	free(c);
@@ -248,9 +299,10 @@ static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *
 
 static int fit_select(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
+	const double added = added_variance(f, f->key[1], f->key[2] != 0);
 	(void)why, (void)why_size;
 	for (int64_t i = 0; i < f->in; i++)
-		state[0][i] = log(f->variance[i] + f->key[1]);
+		state[0][i] = log(f->variance[i] + added);
 	return 0;
 }
 
@@ -360,15 +412,16 @@ const struct yoke_node_type yk_node_types[] = {
 	{ .name = "min_max", .keys = 2, .key = { { .name = "scope", .words = "global channel" }, EPS },
 	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "least", "scale" }, .trained = 3, .channels = same,
 	  .dims = line, .fit = fit_min_max, .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
-	{ .name = "pca", .keys = 3, .key = { K("k"), { .name = "whiten", .def = 0, .least = 0, .most = 1 }, EPS },
+	{ .name = "pca", .keys = 4,
+	  .key = { K("k"), { .name = "whiten", .def = 0, .least = 0, .most = 1 }, EPS_SHARE, RELATIVE },
 	  .wants = YOKE_WANTS_COVARIANCE, .states = 4, .state = { "mean", "w", "scale", "ratio" }, .trained = 2,
 	  .channels = channels_k, .dims = dims_pca, .fit = fit_pca, .forward = forward_pca, .affine = affine_pca },
-	{ .name = "rx", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_COVARIANCE, .states = 2, .state = { "mean", "u" },
-	  .trained = 3, .channels = channels_one, .dims = dims_rx, .fit = fit_rx, .forward = forward_rx },
+	{ .name = "rx", .keys = 2, .key = { EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_COVARIANCE, .states = 2,
+	  .state = { "mean", "u" }, .trained = 3, .channels = channels_one, .dims = dims_rx, .fit = fit_rx, .forward = forward_rx },
 	{ .name = "logit", .wants = YOKE_WANTS_VARIANCE, .states = 2, .state = { "threshold", "scale" }, .trained = 3,
 	  .channels = same, .dims = line, .fit = fit_logit, .forward = shift_scale, .affine = affine_shift_scale,
 	  .diagonal = 1 },
-	{ .name = "select", .keys = 2, .key = { K("n"), EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 1,
+	{ .name = "select", .keys = 3, .key = { K("n"), EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_VARIANCE, .states = 1,
 	  .state = { "l" }, .trained = 1, .channels = channels_select, .dims = line, .fit = fit_select,
 	  .forward = forward_select, .affine = affine_select, .diagonal = 1 },
 	{ .name = "linear", .keys = 1, .key = { K("k") }, .states = 2, .state = { "w", "b" }, .trained = 3,

@@ -270,6 +270,7 @@ static int fit_node(struct phase *f, int node)
 		to.greatest = wants & YOKE_WANTS_EXTREMES ? numbers + 3 * c : NULL;
 		to.covariance = wants & YOKE_WANTS_COVARIANCE ? numbers + 4 * c : NULL;
 	}
+	n->added = to.variance ? yk_node_added(n->type, &to, &n->variance) : NAN;
 	if (n->type->fit)
 		err = n->type->fit(&to, n->state, why, sizeof why);
 	if (err && *why)

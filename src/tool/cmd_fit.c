@@ -96,6 +96,10 @@ static int phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run
 		yoke_pipeline_stats(p, &s);
 		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes,
 		       s.passes == 1 ? "pass" : "passes", part[0].count);
+		for (int i = 0; i < p->nodes; i++)
+			if (!isnan(p->node[i].added))
+				printf("eps         %s: %.4g is added to each variance; their mean is %.4g\n", p->node[i].name,
+				       p->node[i].added, p->node[i].variance);
 	}
 	began = yk_seconds();
 	if (!err)
