@@ -390,6 +390,135 @@ static void records(void)
 	yoke_dataset_free(d);
 }
 
+// ---- groups of unequal weight ----
+
+// The last number of that name in a line of that stage; NaN: there is none.
+static double logged(const char *stage, const char *name)
+{
+	char line[2000], word[80];
+	double value = NAN;
+	FILE *f = fopen("run/metrics.jsonl", "r");
+	while (f && fgets(line, sizeof line, f)) {
+		snprintf(word, sizeof word, "\"%s\"", stage);
+		if (!strstr(line, word))
+			continue;
+		snprintf(word, sizeof word, "\"%s\":", name);
+		const char *at = strstr(line, word);
+		value = at ? strtod(at + strlen(word), NULL) : NAN;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+// Sample 1 has no pixel of weight, sample 2 one, and others have fractions.  Pixels without weight hold any numbers.
+static void weigh_unequally(void)
+{
+	for (int i = 0; i < N; i++)
+		for (int p = 0; p < PIXELS; p++) {
+			weight[i][p] = i == 1 || (i == 2 && p) ? 0 : (float)(rnd_int(0, i) ? rnd_real(0.1, i + 1) : 0);
+			for (int k = 0; k < C && weight[i][p] == 0; k++)
+				x[i][p][k] = k % 2 ? -3.4e38f : 3e38f;
+		}
+	weight[2][0] = 0.5f;
+	for (int k = 0; k < C; k++)
+		x[2][0][k] = (float)(k - 1);
+}
+
+// One pass of gradient descent, recorded; the number of states.
+static size_t recorded(const char *nodes, const char *losses, const char *trainer, const char *loader, double *to)
+{
+	char json[2000];
+	yoke_dataset *d = set(true);
+	const struct yoke_run_options ro = { .size = sizeof ro };
+	yoke_run *run = yoke_run_open("run", &ro);
+	snprintf(json, sizeof json, "{\"nodes\": [%s], \"losses\": [%s], \"metrics\": [\"accuracy\"], \"optimizer\": {\"name\": \"sgd\", "
+		 "\"lr\": 0.1}, \"trainer\": {\"log_every_n_steps\": 1, %s}}", nodes, losses, trainer);
+	yoke_pipeline *p = yoke_pipeline_new(json);
+	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = loader, .run = run };
+	int err = p ? yoke_pipeline_fit(p, d, loader) : -1;
+	if (!err)
+		err = yoke_pipeline_train(p, &o);
+	yoke_run_close(run, err ? "failed" : "done", NULL);
+	memset(to, 0xff, 64 * sizeof *to);
+	const size_t n = err ? 0 : read_state(p, "a", "w", to);
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+	return n;
+}
+
+#define BCE "{\"type\": \"bce\", \"of\": \"a\", \"weight\": 2}"
+#define TIES ", {\"type\": \"orthogonality\", \"of\": \"a\", \"weight\": 0.3}"
+
+static void unequal(void)
+{
+	double w[64], want[64], loss = 0, sum = 0;
+	char loader[60], what[100];
+	weigh_unequally();
+	for (int batch = 1; batch <= N; batch = batch == 3 ? N : batch + 1) {
+		snprintf(loader, sizeof loader, "batch=%d workers=0", batch);
+		const size_t n = recorded(LINEAR(1), BCE TIES, "\"max_epochs\": 0", loader, w);
+		loss = sum = 0;
+		for (int q = 0; q < ALL; q++) {
+			double z = 0;
+			const double one = weight[q / PIXELS][q % PIXELS];
+			for (int k = 0; k < C && one > 0; k++)
+				z += w[k] * x[q / PIXELS][q % PIXELS][k];
+			sum += one;
+			loss += one * ((1 - label[q / PIXELS][q % PIXELS]) * z + fmax(-z, 0) + log1p(exp(-fabs(z))));
+		}
+		double off = -1;
+		for (int k = 0; k < C; k++)
+			off += w[k] * w[k];
+		const double got[3] = { logged("valid", "bce"), logged("valid", "orthogonality"), logged("valid", "loss") };
+		const double all[3] = { loss / sum, off * off, 2 * loss / sum + 0.3 * off * off };
+		snprintf(what, sizeof what, "validation in batches of %d: %.7g of %.7g", batch, got[0], all[0]);
+		near(got, all, n ? 3 : 0, 1e-5, 1, what);
+	}
+	// one step of all samples, in one batch or in several
+	const size_t n = recorded(LINEAR(1), BCE TIES, "\"max_epochs\": 2", "batch=8 workers=0", want);
+	const double bce = logged("train", "bce"), all = logged("train", "loss");
+	ok(n == C && isfinite(want[0]), "pixels without weight may hold any number: %g", want[0]);
+	for (int batch = 1; batch < N; batch = batch == 2 ? 3 : batch + 1) {
+		char trainer[100];
+		snprintf(loader, sizeof loader, "batch=%d workers=0", batch);
+		snprintf(trainer, sizeof trainer, "\"max_epochs\": 2, \"accumulate_grad_batches\": %d", (N + batch - 1) / batch);
+		recorded(LINEAR(1), BCE TIES, trainer, loader, w);
+		snprintf(what, sizeof what, "batches of %d that add up to one of %d", batch, N);
+		near(w, want, n, 2e-6, 1, what);
+		near(&(double){ logged("train", "bce") }, &bce, 1, 2e-6, 1, "the loss that is logged");
+		near(&(double){ logged("train", "loss") }, &all, 1, 2e-6, 1, "all of it");
+		if (batch == 3)
+			break;
+	}
+	// no pixel at all
+	memset(weight, 0, sizeof weight);
+	weight[0][0] = weight[0][1] = 1;
+	yoke_dataset *d = set(true), *none = yoke_dataset_subset(d, 1, 2, NULL);
+	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [" LINEAR(1) "], \"losses\": [" BCE "], \"trainer\": {\"max_epochs\": 1}}");
+	const struct yoke_run_options ro = { .size = sizeof ro };
+	yoke_run *run = yoke_run_open("run", &ro);
+	const struct yoke_training o = { .size = sizeof o, .train = none, .valid = none, .loader = "batch=1 workers=0", .run = run };
+	int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
+	if (!err)
+		err = yoke_pipeline_train(p, &o);
+	yoke_run_close(run, "done", NULL);
+	ok(!err && isnan(logged("valid", "bce")) && isnan(logged("train", "bce")), "a loss of no pixel has no value %s", yoke_error());
+	weight[3][5] = -1;
+	yoke_pipeline *collects = yoke_pipeline_new("{\"nodes\": [" CHAIN "]}");
+	ok(yoke_pipeline_fit(collects, d, o.loader) == YOKE_ERANGE, "a negative weight in phase 1: %s", yoke_error());
+	yoke_error_clear();
+	yoke_pipeline_free(collects);
+	const struct yoke_training t = { .size = sizeof t, .train = d, .loader = "batch=8 workers=0" };
+	err = yoke_pipeline_train(p, &t);
+	ok(err == YOKE_ERANGE || err == YOKE_EINVAL, "and in phase 2: %s", yoke_error());
+	yoke_error_clear();
+	yoke_pipeline_free(p);
+	yoke_dataset_free(none);
+	yoke_dataset_free(d);
+	fill();
+}
+
 // ---- checkpoints ----
 
 // Trains for so many epochs with checkpoints in `folder`, from its last one on where there is one.
@@ -480,6 +609,7 @@ int main(void)
 	bits();
 	areas();
 	records();
+	unequal();
 	checkpoints();
 	bad();
 	return done();

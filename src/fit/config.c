@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "fit/losses.h"
 #include "fit/parse.h"
 
 static const char what[] = "pipeline";
@@ -89,8 +90,7 @@ static int take_patterns(yoke_pipeline *p, json_t *root, const char *key, bool t
 static bool reaches(const yoke_pipeline *p, const struct yk_loss *l)
 {
 	bool before[YK_NODES] = { false };
-	const bool alone = l->kind == YK_LOSS_ORTHOGONALITY || l->kind == YK_LOSS_ENTROPY;
-	if (alone) // of this state itself
+	if (yk_loss_of_state(l))
 		return p->node[l->of].train >> yk_state_named(&p->node[l->of], l->kind == YK_LOSS_ENTROPY ? "l" : "w") & 1;
 	before[l->of] = true;
 	if (l->kind == YK_LOSS_MSE && l->node >= 0)

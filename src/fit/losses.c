@@ -5,6 +5,7 @@
 
 #include "fit/losses.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -18,8 +19,18 @@ struct yk_batch yk_batch_of(const struct yk_set_fields *f, yoke_tensor *const *t
 		b.label_u8 = t[f->label];
 		b.label = yoke_reshape(yoke_cast(b.label_u8, yoke_f32), 1, (int64_t[]){ -1 });
 	}
-	if (f->weight >= 0)
-		b.weight = yoke_reshape(yoke_cast(t[f->weight], yoke_f32), 1, (int64_t[]){ -1 });
+	b.pixels = yoke_count(b.v.stream) / yoke_dim(b.v.stream, -1);
+	if (f->weight < 0)
+		return b;
+	b.weight = yoke_reshape(yoke_cast(t[f->weight], yoke_f32), 1, (int64_t[]){ -1 });
+	b.count = yoke_sum(yoke_select(yoke_ge(b.weight, yoke_const(0)), b.weight, yoke_const(NAN)), YOKE_ALL);
+	// a pixel without weight may hold any number; 0 times an infinite derivative would be NaN
+	int64_t dims[YOKE_MAX_RANK] = { 0 };
+	const int rank = yoke_rank(b.v.stream);
+	for (int d = 0; d + 1 < rank; d++)
+		dims[d] = yoke_dim(b.v.stream, d);
+	dims[rank - 1] = 1;
+	b.v.stream = yoke_select(yoke_eq(yoke_reshape(b.weight, rank, dims), yoke_const(0)), yoke_const(0), b.v.stream);
 	return b;
 }
 
@@ -33,8 +44,7 @@ static yoke_tensor *mean(const struct yk_batch *b, yoke_tensor *x)
 {
 	if (b->weight == YOKE_NONE)
 		return yoke_mean(x, YOKE_ALL);
-	yoke_tensor *sum = yoke_sum(b->weight, YOKE_ALL);
-	yoke_tensor *under = yoke_select(yoke_eq(sum, yoke_const(0)), yoke_const(1), sum);
+	yoke_tensor *under = yoke_select(yoke_eq(b->count, yoke_const(0)), yoke_const(1), b->count);
 	yoke_tensor *counts = yoke_select(yoke_eq(b->weight, yoke_const(0)), yoke_const(0), yoke_mul(b->weight, x));
 	return yoke_div(yoke_sum(counts, YOKE_ALL), under);
 }
@@ -93,6 +103,23 @@ int yk_losses_shape(const yoke_pipeline *p)
 				       (long long)of->channels, l->node < 0 ? "the input" : p->node[l->node].name, (long long)beside);
 	}
 	return 0;
+}
+
+bool yk_loss_of_state(const struct yk_loss *l)
+{
+	return l->kind == YK_LOSS_ORTHOGONALITY || l->kind == YK_LOSS_ENTROPY;
+}
+
+yoke_tensor *yk_losses_sum(const yoke_pipeline *p, yoke_tensor *const *loss, bool states)
+{
+	yoke_tensor *sum = NULL;
+	for (int i = 0; i < p->plan.losses; i++) {
+		if (yk_loss_of_state(&p->plan.loss[i]) != states)
+			continue;
+		yoke_tensor *part = yoke_mul(loss[i], yoke_const(p->plan.loss[i].weight));
+		sum = sum ? yoke_add(sum, part) : part;
+	}
+	return sum;
 }
 
 int yk_loss_count(const yoke_pipeline *p)

@@ -153,6 +153,16 @@ static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, 
 	return err;
 }
 
+// Is each weight a number that is not negative?
+static int check_weights(yoke_tensor *weight)
+{
+	float wrong = 0;
+	if (weight == YOKE_NONE)
+		return 0;
+	int err = yoke_read(yoke_sum(yoke_sub(yoke_const(1), yoke_cast(yoke_ge(weight, yoke_const(0)), yoke_f32)), YOKE_ALL), &wrong, sizeof wrong);
+	return err || wrong == 0 ? err : yk_fail(YOKE_ERANGE, "pipeline_fit: the set has weights that are negative or NaN");
+}
+
 // The next batch; how many rows.
 static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader *l)
 {
@@ -164,8 +174,10 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 	int err = 0;
 	if (rows > 0) {
 		yoke_tensor *x = t[f->fields.x], *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight];
-		err = (f->pieces ? add_pieces : add_batch)(f, pass, yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32),
-							   w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32));
+		w = w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32);
+		err = check_weights(w);
+		if (!err)
+			err = (f->pieces ? add_pieces : add_batch)(f, pass, yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32), w);
 	}
 	if (s)
 		yoke_scope_end(s);

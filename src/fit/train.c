@@ -20,12 +20,22 @@
 
 enum { MOST_STATES = YK_NODES * YOKE_NODE_STATES, MOST_FIELDS = 64 };
 
+// What batches of one step add up to.  A batch counts by the weight of its pixels, as if all were one batch: its share is that weight
+// over the pixels of the epoch's first batch, which keeps numbers near 1.
+struct group {
+	int64_t pixels;              // of the epoch's first batch
+	double shares;               // of batches without weights; with weights `weighed` is, a variable
+	yoke_tensor *weighed;
+	yoke_tensor *loss[YK_LOSSES]; // variables: sums of share * loss, of those that are means over pixels
+};
+
 struct run {
 	yoke_pipeline *p;
 	const struct yoke_training *o;
 	struct yk_set_fields fields;
 	int states;
 	yoke_tensor *state[MOST_STATES], *sum[MOST_STATES]; // that are trained; sums of their gradients over batches
+	struct group sums;          // of the next step's batches, with accumulate_grad_batches
 	char name[MOST_STATES][300];
 	yoke_optim *optim;
 	yoke_scaler *scaler; // NULL: the loss has none
@@ -82,8 +92,9 @@ static int look_back(struct run *r)
 	return got == YOKE_SKIPPED ? yoke_optim_skipped(r->optim) : got;
 }
 
-// Adds the gradients of a batch to those of the step's others, and with the last of them does the step.
-static int update(struct run *r, yoke_tensor **g, bool last)
+// Adds the gradients of a batch to those of the step's others, and with the last of them does the step.  under: what the sums are
+// divided by; NULL: nothing.
+static int update(struct run *r, yoke_tensor **g, bool last, yoke_tensor *under)
 {
 	struct yoke_step how = { .size = sizeof how, .scale = YOKE_NONE, .skip = YOKE_NONE };
 	yoke_tensor *norm;
@@ -100,69 +111,163 @@ static int update(struct run *r, yoke_tensor **g, bool last)
 		err = yoke_scaler_check(r->scaler, r->states, r->state, g, &norm, &how.skip);
 		how.scale = yoke_scaler_inverse(r->scaler);
 	}
-	if (r->p->plan.keys.accumulate > 1) {
-		yoke_tensor *mean = yoke_scalar(1 / (double)(r->group + 1));
-		how.scale = r->scaler ? yoke_mul(how.scale, mean) : mean;
-	}
+	if (under)
+		how.scale = r->scaler ? yoke_div(how.scale, under) : yoke_div(yoke_const(1), under);
 	return err ? err : yoke_optim_step(r->optim, r->states, g, &how);
 }
 
-// last: the step is done with this batch.
-static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
+// What a batch is differentiated by.
+struct part {
+	yoke_tensor *loss;  // NULL: nothing
+	yoke_tensor *under; // of the step's last batch: what sums of gradients are divided by; NULL: nothing
+	yoke_tensor *counted; // the weight of all pixels of the step so far, over any number; NULL: there are no weights
+	yoke_tensor *value[YK_LOSSES]; // of the step's last batch: each loss of all batches
+};
+
+// Of one batch out of several: share * (the means over pixels), and, of the last, the sum of the shares times the losses of states.
+static int weigh(struct run *r, const struct yk_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
 {
-	const int k = r->p->plan.losses;
-	yoke_tensor *loss[YK_LOSSES + 1], *g[MOST_STATES];
-	yoke_range_push("forward");
-	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
-	int err = yk_losses(r->p, &b, loss);
-	yoke_range_pop();
+	const struct yk_training *t = &r->p->plan;
+	struct group *g = &r->sums;
+	yoke_tensor *share = NULL, *means = yk_losses_sum(r->p, loss, false), *states = yk_losses_sum(r->p, loss, true), *all;
+	int err = 0;
+	g->pixels = g->pixels ? g->pixels : b->pixels;
+	const double of_first = (double)b->pixels / (double)g->pixels;
+	if (b->count) {
+		share = yoke_div(b->count, yoke_const((double)g->pixels));
+		all = r->group ? yoke_add(g->weighed, share) : share;
+		to->counted = all;
+		err = last ? 0 : yoke_assign(g->weighed, all);
+	} else {
+		share = of_first != 1 ? yoke_scalar(of_first) : NULL;
+		g->shares = (r->group ? g->shares : 0) + of_first;
+		all = yoke_scalar(g->shares);
+	}
+	to->under = yoke_select(yoke_eq(all, yoke_const(0)), yoke_const(1), all);
+	to->loss = means && share ? yoke_mul(means, share) : means;
+	if (last && states) {
+		states = yoke_mul(states, to->under);
+		to->loss = to->loss ? yoke_add(to->loss, states) : states;
+	}
+	for (int i = 0; i < t->losses && !err; i++) {
+		to->value[i] = loss[i];
+		if (yk_loss_of_state(&t->loss[i]))
+			continue;
+		yoke_tensor *sum = share ? yoke_mul(loss[i], share) : loss[i];
+		sum = r->group ? yoke_add(g->loss[i], sum) : sum;
+		to->value[i] = yoke_div(sum, to->under);
+		if (!last)
+			err = yoke_assign(g->loss[i], sum);
+	}
+	return err;
+}
+
+static int backward(struct run *r, struct part *b, bool last)
+{
+	yoke_tensor *g[MOST_STATES];
 	yoke_range_push("backward");
-	if (!err)
-		err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, loss[k]) : loss[k], r->states, r->state, g);
+	int err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, b->loss) : b->loss, r->states, r->state, g);
 	yoke_range_pop();
 	yoke_range_push("optimizer");
 	if (!err)
-		err = update(r, g, last);
+		err = update(r, g, last, b->under);
 	yoke_range_pop();
-	if (!err)
-		err = yoke_eval(k + 1, loss);
-	r->group = last ? 0 : r->group + 1;
-	if (err || !last)
-		return err;
-	r->step++;
-	r->validated = false;
+	return err;
+}
+
+// The line of a step.  Losses that are means over pixels have no value where no pixel of the step has weight.
+static int log_step(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted)
+{
+	const struct yk_training *t = &r->p->plan;
 	double value[YK_LOSSES + 1] = { 0 };
-	if (r->step % r->p->plan.keys.log_every && r->step != 1)
-		return 0;
-	for (int i = 0; i <= k && !err; i++) {
-		float f = NAN;
+	float f = 1;
+	int err = counted ? yoke_read(counted, &f, sizeof f) : 0;
+	const bool none = f == 0, wrong = isnan(f);
+	for (int i = 0; i < t->losses && !err; i++) {
 		err = yoke_read(loss[i], &f, sizeof f);
-		value[i] = f;
+		value[i] = none && !yk_loss_of_state(&t->loss[i]) ? NAN : (double)f;
+		value[t->losses] += isnan(value[i]) && none ? 0 : t->loss[i].weight * value[i];
 	}
 	if (err)
 		return err;
-	r->loss = value[k];
+	if (wrong)
+		return yk_fail(YOKE_ERANGE, "pipeline_train: the batch of step %lld has a weight that is negative or NaN", (long long)r->step);
+	r->loss = value[t->losses];
 	if (!isfinite(r->loss))
 		return yk_fail(YOKE_ERANGE, "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
 			       (long long)r->step);
 	return log_line(r, "train", value, NULL);
 }
 
+// last: the step is done with this batch.
+static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
+{
+	const int k = r->p->plan.losses;
+	yoke_tensor *loss[YK_LOSSES + 1];
+	yoke_range_push("forward");
+	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
+	int err = yk_losses(r->p, &b, loss);
+	struct part part = { .loss = err ? NULL : loss[k], .counted = b.count };
+	memcpy(part.value, loss, sizeof part.value);
+	if (!err && r->p->plan.keys.accumulate > 1)
+		err = weigh(r, &b, loss, last, &part);
+	yoke_range_pop();
+	if (!err && part.loss)
+		err = backward(r, &part, last);
+	if (!err)
+		err = yoke_eval(k, part.value);
+	r->group = last ? 0 : r->group + 1;
+	if (err || !last)
+		return err;
+	r->step++;
+	r->validated = false;
+	if (r->step % r->p->plan.keys.log_every && r->step != 1)
+		return 0;
+	return log_step(r, part.value, part.counted);
+}
+
 // ---- validation ----
 
-static int validate_batch(struct run *r, yoke_tensor *const *t, int64_t rows, struct yk_meter *m, double *sum)
+// Losses of a split: sums over its pixels by their weights, and of losses of states the last one.
+struct split_losses {
+	double weight, sum[YK_LOSSES];
+};
+
+static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter *m, struct split_losses *s)
 {
+	const struct yk_training *plan = &r->p->plan;
 	yoke_tensor *loss[YK_LOSSES + 1];
 	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, false);
+	float f = 0;
 	int err = yk_losses(r->p, &b, loss);
 	if (!err)
 		err = yk_meter_add(m, &b.v, b.label_u8, b.weight);
-	for (int i = 0; i < yk_loss_count(r->p) && !err; i++) {
-		float f = NAN;
+	if (!err && b.count)
+		err = yoke_read(b.count, &f, sizeof f);
+	if (!err && isnan(f))
+		err = yk_fail(YOKE_ERANGE, "pipeline_train: a weight is negative or NaN");
+	const double weight = b.count ? (double)f : (double)b.pixels;
+	s->weight += err ? 0 : weight;
+	for (int i = 0; i < plan->losses && !err; i++) {
+		const bool state = yk_loss_of_state(&plan->loss[i]);
 		err = yoke_read(loss[i], &f, sizeof f);
-		sum[i] += (double)rows * f;
+		if (state)
+			s->sum[i] = f;
+		else if (weight > 0)
+			s->sum[i] += weight * (double)f;
 	}
 	return err;
+}
+
+// Each loss, and their weighted sum; NaN: no pixel has weight.
+static void mean_losses(const struct run *r, const struct split_losses *s, double value[YK_LOSSES + 1])
+{
+	const struct yk_training *t = &r->p->plan;
+	value[t->losses] = 0;
+	for (int i = 0; i < t->losses; i++) {
+		value[i] = yk_loss_of_state(&t->loss[i]) ? s->sum[i] : s->weight > 0 ? s->sum[i] / s->weight : NAN;
+		value[t->losses] += t->loss[i].weight * value[i];
+	}
 }
 
 // Says once which metrics such a split has not.
@@ -177,7 +282,8 @@ static void say_none(struct run *r, const struct yk_meter_values *v)
 
 static int validate(struct run *r, yoke_dataset *set, const char *stage)
 {
-	double sum[YK_LOSSES + 1] = { 0 };
+	struct split_losses sums = { 0 };
+	double value[YK_LOSSES + 1];
 	int64_t samples = 0;
 	struct yk_meter m;
 	struct yk_meter_values values = { .n = 0 };
@@ -194,20 +300,19 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 		yoke_scope *s = yoke_scope_begin(stage);
 		yk_fit_cast(r->p);
 		rows = yoke_loader_next(l, r->fields.count, t, NULL);
-		err = rows < 0 ? (int)rows : rows ? validate_batch(r, t, rows, &m, sum) : 0;
+		err = rows < 0 ? (int)rows : rows ? validate_batch(r, t, &m, &sums) : 0;
 		samples += rows > 0 ? rows : 0;
 		yoke_scope_end(s);
 		tell(r, stage, samples, yoke_dataset_count(set));
 	}
 	yoke_loader_free(l);
-	for (int i = 0; i < yk_loss_count(r->p); i++)
-		sum[i] /= (double)(samples ? samples : 1);
+	mean_losses(r, &sums, value);
 	if (!err && (err = yk_meter_read(&m, &values)) == 0)
 		say_none(r, &values);
 	yk_meter_fini(&m);
 	yoke_range_pop();
 	r->p->stats.validating += yk_seconds() - began;
-	return err ? err : log_line(r, stage, sum, &values);
+	return err ? err : log_line(r, stage, value, &values);
 }
 
 // ---- an epoch ----
@@ -245,7 +350,7 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 	struct yoke_position at = { .size = sizeof at };
 	bool last = false;
 	int err = 0;
-	r->batch = r->group = 0;
+	r->batch = r->group = r->sums.pixels = 0;
 	while (*loader && !err && !last) {
 		yoke_loader *l = *loader;
 		yoke_tensor *t[MOST_FIELDS];
@@ -294,6 +399,11 @@ static int begin(struct run *r)
 		}
 	if (!r->states)
 		return yk_fail(YOKE_EINVAL, "pipeline_train: nothing is to be trained; give a node \"train\": true");
+	if (p->plan.keys.accumulate > 1 && !(r->sums.weighed = yoke_variable("weight", yoke_f32, 0, NULL)))
+		return yk_error_last();
+	for (int i = 0; i < p->plan.losses && p->plan.keys.accumulate > 1; i++)
+		if (!(r->sums.loss[i] = yoke_variable(p->plan.loss[i].name, yoke_f32, 0, NULL)))
+			return yk_error_last();
 	for (int i = 0; i < r->states && p->plan.keys.accumulate > 1; i++) {
 		int64_t dims[YOKE_MAX_RANK];
 		for (int d = 0; d < yoke_rank(r->state[i]); d++)
@@ -429,6 +539,9 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 	yoke_scaler_free(r->scaler);
 	for (int i = 0; i < r->states; i++)
 		yoke_free(r->sum[i]);
+	for (int i = 0; i < p->plan.losses; i++)
+		yoke_free(r->sums.loss[i]);
+	yoke_free(r->sums.weighed);
 	free(r);
 	return err;
 }

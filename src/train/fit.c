@@ -180,12 +180,13 @@ static int on_log(void *arg)
 	return tell(arg, NAN);
 }
 
-// The next batch's loss; 1, 0: there is none, or an error.
-static int valid_loss(struct fit *f, int64_t number, double *to)
+// The next batch's loss, and its rows; 1, 0: there is none, or an error.
+static int valid_loss(struct fit *f, int64_t number, double *to, double *rows)
 {
 	float loss = NAN;
 	yoke_scope *s = yoke_scope_begin("validate");
 	const int got = batch(f, f->o.valid, number, "valid");
+	*rows = got > 0 && f->in[0] && yoke_rank(f->in[0]) > 0 ? (double)yoke_dim(f->in[0], 0) : 1;
 	if (got > 0)
 		yoke_read(loss_of(f), &loss, sizeof loss);
 	const int err = yoke_scope_end(s);
@@ -196,7 +197,7 @@ static int valid_loss(struct fit *f, int64_t number, double *to)
 static int on_validate(void *arg)
 {
 	struct fit *f = arg;
-	double sum = 0, one;
+	double sum = 0, all = 0, one, rows;
 	int64_t n = 0;
 	int got = 1;
 	if (!f->o.valid || f->validated == f->t.step)
@@ -207,8 +208,9 @@ static int on_validate(void *arg)
 	clock_stop(f);
 	yoke_module_mode(f->o.net, 0);
 	yoke_range_push("validate");
-	while ((got = valid_loss(f, n, &one)) > 0) {
-		sum += one;
+	while ((got = valid_loss(f, n, &one, &rows)) > 0) {
+		sum += rows * one;
+		all += rows;
 		n++;
 	}
 	yoke_range_pop();
@@ -217,7 +219,7 @@ static int on_validate(void *arg)
 	if (got < 0 || !n)
 		return got;
 	f->validated = f->t.step;
-	f->end.valid = sum / (double)n;
+	f->end.valid = sum / all;
 	return tell(f, f->end.valid);
 }
 
