@@ -308,7 +308,7 @@ static void json(void)
 	   "indented by two, in order");
 	free(text);
 
-	json_bad("", "test:1", "nothing");
+	json_bad("", "it is empty", "nothing");
 	json_bad("{\"a\": 1,\n\"b\": }", "test:2", "an error in line 2");
 	json_bad("{\"a\": 1, \"a\": 2}", "duplicate", "a key twice");
 	json_bad("{\"a\": 1} x", "end of file", "something behind it");

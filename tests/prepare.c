@@ -67,7 +67,8 @@ static void write_folder(bool jsonl)
 		abort();
 	for (int i = (int)rnd_int(1, 4); i > 0; i--) {
 		char path[40];
-		const size_t n = draw_text(text, sizeof text);
+		const size_t mark = i == 2 ? 3 : 0, n = mark + draw_text(text + mark, sizeof text - mark);
+		memcpy(text, "\xef\xbb\xbf", mark); // of UTF-8, as Windows has it
 		snprintf(path, sizeof path, "t/%s%d.%s", rnd_int(0, 1) ? "sub/" : "", i, jsonl && i % 2 ? "jsonl" : "txt");
 		if (jsonl && i % 2)
 			write_lines(path, text, n);
@@ -314,7 +315,7 @@ static void test_changed(void)
 	const struct yk_prepare p = { .tokenizer = "byte", .out = OUT };
 	const struct yk_prepare words = { .tokenizer = "word", .out = OUT };
 	for (int i = 0; i < 5; i++) {
-		struct yk_text_file file[] = { { (char *)"t/a", 7 }, { (char *)"t/b", 18 } };
+		struct yk_text_file file[] = { { .path = (char *)"t/a", .bytes = 7 }, { .path = (char *)"t/b", .bytes = 18 } };
 		struct yk_block block[] = {
 			{ .file = 0, .begin = 0, .end = 7, .tokens = 2, .documents = 1 },
 			{ .file = 1, .begin = 0, .end = 10, .tokens = 3, .documents = 1 },

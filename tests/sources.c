@@ -528,6 +528,67 @@ static const struct {
 	{ "b.jsonl", "field=t", "{\"t\":\"\xff\"}\n", "record 1", 0 },
 };
 
+// Records whose other fields hold what JSON, or Python's, allows: the string of "t", or NULL: an error of the sample.
+static const struct {
+	const char *line, *string;
+} odd_records[] = {
+	{ "{\"id\": 10014255632117358197, \"t\": \"x\"}", "x" }, { "{\"t\": \"x\", \"id\": -123456789012345678901234567890.5e400}", "x" },
+	{ "{\"a\": NaN, \"b\": -Infinity, \"c\": Infinity, \"t\": \"x\"}", "x" }, { "{\"a\": \"\\u0000\", \"t\": \"x\"}", "x" },
+	{ "{\"a\": \"\\ud800\", \"b\": \"\\udc00\\ud83d\", \"t\": \"x\"}", "x" }, { "{\"a\": 1, \"a\": 2, \"t\": \"x\"}", "x" },
+	{ "{\"a\": {\"b\": 1, \"b\": [1, {}, []], \"t\": \"y\"}, \"t\": \"x\", \"z\": [[[null]], true, false]}", "x" },
+	{ "{\"t\": \"y\", \"t\": \"x\"}", "x" }, { "{\"\\u0074\": \"\\u0078\"}", "x" }, { " \t{ \"t\" :\"x\" } \t", "x" },
+	{ "{\"\\ud800\": 1, \"t\": \"x\"}", "x" }, { "{\"a\": \"\\\"}, \\\\\", \"t\": \"\\ud83d\\ude00\\n\"}", "\xf0\x9f\x98\x80\n" },
+	{ "{\"a\": 1E5, \"b\": 1.5e-3, \"c\": -0, \"t\": \"\"}", "" }, { "{\"a\": \"\xff\", \"t\": \"x\"}", "x" },
+	{ "{\"t\": \"\\ud800\"}", NULL }, { "{\"t\": \"\\u0000\"}", NULL }, { "{\"t\": \"x\"", NULL }, { "{\"t\": \"x\"} x", NULL },
+	{ "{\"t\": \"x\" \"b\"}", NULL }, { "{\"a\": [1,}, \"t\": \"x\"}", NULL }, { "{\"a\": {\"b\": 1], \"t\": \"x\"}", NULL },
+	{ "{\"a\": tru, \"t\": \"x\"}", NULL }, { "{\"a\": -, \"t\": \"x\"}", NULL }, { "{\"a\": 1., \"t\": \"x\"}", NULL },
+	{ "{\"a\": 1e, \"t\": \"x\"}", NULL }, { "{\"a\": , \"t\": \"x\"}", NULL }, { "{\"a\": 1,, \"t\": \"x\"}", NULL },
+	{ "{a: 1, \"t\": \"x\"}", NULL }, { "{\"a\": \"x, \"t\": \"x\"}", NULL }, { "\"t\"", NULL }, { "[{\"t\": \"x\"}]", NULL },
+	{ "{\"t\": null}", NULL }, { "{\"t\": \"y\", \"t\": 5}", NULL }, { "{\"a\": \"x\\", NULL }, { "{\"t\": \"x\\", NULL },
+};
+
+static void test_odd_records(void)
+{
+	enum { RECORDS = sizeof odd_records / sizeof *odd_records };
+	put("\xef\xbb\xbf\n  \t\r\n", 8);
+	for (int i = 0; i < RECORDS; i++) {
+		put(odd_records[i].line, strlen(odd_records[i].line));
+		put(i % 3 ? "\n" : i % 2 ? "\r\n \r\n" : "\n\t \n\n", i % 3 ? 1 : i % 2 ? 5 : 5);
+	}
+	yk_fuzz_table(file, used);
+	save("odd.jsonl");
+	yoke_dataset *d = yoke_dataset_open("odd.jsonl", "field=t");
+	ok(d && yoke_dataset_count(d) == RECORDS, "a mark of UTF-8 and blank lines between records: %d %s", d ? (int)yoke_dataset_count(d) : 0,
+	   yoke_error());
+	for (int i = 0; d && i < RECORDS; i++) {
+		char room[400];
+		int64_t dims[1][YOKE_MAX_RANK];
+		void *to[] = { room };
+		const int e = yoke_dataset_read(d, i, 0, 0, 0, to, dims);
+		const char *want = odd_records[i].string;
+		ok(want ? e == 0 && dims[0][0] == (int64_t)strlen(want) && !memcmp(room, want, strlen(want)) :
+			  e == YOKE_EFORMAT && strstr(yoke_error(), "odd.jsonl: record"),
+		   "%d %s", i, yoke_error());
+		yoke_error_clear();
+	}
+	yoke_dataset_free(d);
+	for (int deep = 1000; deep <= 1100; deep += 100) { // levels inside each other
+		put("{\"a\": ", 6);
+		for (int i = 0; i < deep; i++)
+			put("[", 1);
+		for (int i = 0; i < deep; i++)
+			put("]", 1);
+		put(", \"t\": \"x\"}\n", 13);
+		save("deep.jsonl");
+		d = yoke_dataset_open("deep.jsonl", "field=t");
+		char room[4000];
+		void *to[] = { room };
+		ok(d && yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) == (deep > 1024 ? YOKE_EFORMAT : 0), "%d levels %s", deep, yoke_error());
+		yoke_error_clear();
+		yoke_dataset_free(d);
+	}
+}
+
 static void test_hostile_text(void)
 {
 	for (size_t i = 0; i < sizeof hostile_text / sizeof *hostile_text; i++) {
@@ -739,7 +800,7 @@ static void test_refused(void)
 		{ "none", NULL, "'none'", YOKE_ENOENT },
 		{ ".", "format=u8", "not a regular file", YOKE_EFORMAT },
 		{ "empty", "format=u8", "no whole number of samples", YOKE_EFORMAT },
-		{ "empty", "format=npy", "does not begin as one", YOKE_EFORMAT },
+		{ "empty", "format=npy", "it is empty", YOKE_EFORMAT },
 		{ "three", "format=u16", "3 bytes", YOKE_EFORMAT },
 		{ "three", "format=u8:4", "behind byte 4", YOKE_EFORMAT },
 		{ "three", "format=u8 dims=2", "3 elements", YOKE_EFORMAT },
@@ -797,6 +858,7 @@ int main(int argc, char **argv)
 	test_tables();
 	test_numbers();
 	test_jsonl();
+	test_odd_records();
 	test_hostile_text();
 	test_cut();
 	test_hostile_npy();

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/kind.h"
 #include "base/number.h"
 
 #define MOST_BYTES ((uint64_t)64 << 20) // a tree takes up to 20 times as much
@@ -45,6 +46,10 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 		yk_fail(YOKE_EFORMAT, "%s: %zu bytes of JSON are too many", what, bytes);
 		return NULL;
 	}
+	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) { // as Windows writes it
+		text += 3;
+		bytes -= 3;
+	}
 	int levels = depth(text, bytes);
 	if (levels > MOST_DEPTH) {
 		yk_fail(YOKE_EFORMAT, "%s: JSON nested more than %d deep", what,
@@ -52,7 +57,7 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 		return NULL;
 	}
 	if (memchr(text, 0, bytes)) { // jansson skips it
-		yk_fail(YOKE_EFORMAT, "%s: not JSON: a NUL byte", what);
+		yk_file_refused(what, text, bytes, "JSON", "it has a NUL byte");
 		return NULL;
 	}
 	json_error_t e;
@@ -61,6 +66,8 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 	yk_locale_end(before);
 	if (!j && json_error_code(&e) == json_error_out_of_memory)
 		yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", what);
+	else if (!j && yk_file_kind(text, bytes))
+		yk_file_refused(what, text, bytes, "JSON", e.text);
 	else if (!j)
 		yk_fail(YOKE_EFORMAT, "%s:%d: not JSON: %s", what, e.line, e.text);
 	return j;

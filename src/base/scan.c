@@ -193,6 +193,98 @@ char *yk_scan_string(struct yk_scan *s)
 	return first;
 }
 
+// ---- what is passed over ----
+
+bool yk_scan_raw(struct yk_scan *s, const char **from, const char **end)
+{
+	if (!yk_scan_want(s, '"'))
+		return false;
+	*from = s->at;
+	while (s->at < s->end && *s->at != '"') {
+		if ((unsigned char)*s->at < ' ')
+			return refuse(s, "a control character in a string");
+		s->at += 1 + (*s->at == '\\');
+	}
+	if (s->at >= s->end) {
+		s->at = s->end;
+		return refuse(s, "a string without an end");
+	}
+	*end = s->at++;
+	return true;
+}
+
+// null, true, false, NaN, Infinity, -Infinity, or a number: -?digits[.digits][e[+-]digits]
+static bool skip_word(struct yk_scan *s)
+{
+	static const char *const words[] = { "null", "true", "false", "NaN", "Infinity" };
+	char *at = s->at;
+	at += at < s->end && *at == '-';
+	for (int i = *s->at == '-' ? 3 : 0; i < 5; i++) {
+		const size_t n = strlen(words[i]);
+		if ((size_t)(s->end - at) >= n && !memcmp(at, words[i], n)) {
+			s->at = at + n;
+			return true;
+		}
+	}
+	static const char *const between[] = { ".", "eE" };
+	for (int part = 0; part < 3; part++) {
+		const char *first = at;
+		while (at < s->end && *at >= '0' && *at <= '9')
+			at++;
+		if (at == first)
+			return refuse(s, "no value");
+		for (; part < 2 && (at == s->end || !strchr(between[part], *at) || !*at); part++)
+			;
+		if (part < 2)
+			at++;
+		if (part == 1)
+			at += at < s->end && (*at == '+' || *at == '-');
+	}
+	s->at = at;
+	return true;
+}
+
+bool yk_scan_skip(struct yk_scan *s)
+{
+	unsigned char object[YK_SCAN_DEPTH / 8] = { 0 }; // a bit for each level: is it one?
+	int depth = 0;
+	const char *from, *end;
+	for (;;) {
+		blanks(s);
+		if (s->at == s->end)
+			return refuse(s, "no value");
+		const bool opens = *s->at == '{' || *s->at == '[', braces = *s->at == '{';
+		if (opens && depth == YK_SCAN_DEPTH)
+			return refuse(s, "arrays and objects nested too deep");
+		if (opens) {
+			s->at++;
+			object[depth / 8] = (unsigned char)((object[depth / 8] & ~(1 << depth % 8)) | braces << depth % 8);
+			depth++;
+			if (!yk_scan_is(s, braces ? '}' : ']')) {
+				if (braces && !(yk_scan_raw(s, &from, &end) && yk_scan_want(s, ':')))
+					return false;
+				continue;
+			}
+			depth--;
+		} else if (*s->at == '"' ? !yk_scan_raw(s, &from, &end) : !skip_word(s)) {
+			return false;
+		}
+		// behind a value: what ends here, and what goes on
+		for (; depth > 0; depth--) {
+			const bool in_object = object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
+			if (yk_scan_is(s, ',')) {
+				if (in_object && !(yk_scan_raw(s, &from, &end) && yk_scan_want(s, ':')))
+					return false;
+				break;
+			}
+			if (!yk_scan_want(s, in_object ? '}' : ']'))
+				return false;
+		}
+		if (depth == 0)
+			return true;
+	}
+}
+
 // ---- numbers ----
 
 bool yk_scan_digits(const char **at, const char *end, int64_t *to)

@@ -77,12 +77,12 @@ static int read_whole(struct worker *w, const struct yk_block *b, int fd, const 
 		      size_t *skip, size_t *n)
 {
 	const bool line = lines(w->job, b), bytes = !line && !*yk_tokenizer_separator(w->own);
-	*from = b->begin - (b->begin > 0 && !bytes);
+	*from = b->begin - (b->begin > f->begin && !bytes);
 	size_t have = (size_t)(b->end - *from), at = 0;
 	int e = read_more(w, fd, f->path, *from, 0, have);
 	if (e < 0)
 		return e;
-	if (b->begin > 0 && !bytes) {
+	if (b->begin > f->begin && !bytes) {
 		while (at < have && !ends(w->text[at], line))
 			at++;
 		at++;
@@ -158,7 +158,7 @@ static int encode_block(struct worker *w, int64_t number, const struct yk_block 
 	if (lines(w->job, b)) {
 		e = yk_jsonl_each(f->path, at, text, n, w->job->b->options->field, encode_document, w);
 	} else {
-		if (b->begin == 0)
+		if (b->begin == f->begin)
 			e = note_document(w);
 		if (e == 0)
 			e = encode(w, text, n);

@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/kind.h"
+#include "base/number.h"
+#include "base/scan.h"
 #include "data/lines.h"
 #include "data/set.h"
 
@@ -24,37 +26,66 @@ static void objects_free(void *arg)
 	free(o);
 }
 
-// The string of one line, in *object, which the caller gives to json_decref; `what` is for messages.
-static int take_line(const char *text, size_t bytes, const char *field, const char *what, json_t **object)
+// Is a key, as it is written between quotes, this field?
+static bool is_field(const char *key, const char *end, const char *field)
 {
-	json_t *line = yk_json_parse(text, bytes, what);
-	if (!line)
-		return yk_error_last();
-	if (!json_is_string(json_object_get(line, field))) {
-		json_decref(line);
-		return yk_fail(YOKE_EFORMAT, "%s: has no string '%s'", what, field);
+	const size_t n = (size_t)(end - key);
+	if (!memchr(key, '\\', n))
+		return n == strlen(field) && !memcmp(key, field, n);
+	char *copy = malloc(n + 2); // with escapes
+	if (!copy)
+		return false;
+	memcpy(copy, key - 1, n + 2);
+	struct yk_scan s = { copy, copy + n + 2, NULL };
+	const char *name = yk_scan_string(&s);
+	const bool is = name && !strcmp(name, field);
+	free(copy);
+	return is;
+}
+
+// The string of one line, decoded in it, *to of *n bytes; the last one where the field is there twice.  Other fields may hold what
+// they like; `what` is for messages.
+static int take_line(char *text, size_t bytes, const char *field, const char *what, const char **to, size_t *n)
+{
+	struct yk_scan s = { text, text + bytes, NULL };
+	char *string = NULL;
+	if (yk_scan_want(&s, '{') && !yk_scan_is(&s, '}')) {
+		const char *key, *end;
+		do {
+			if (!yk_scan_raw(&s, &key, &end) || !yk_scan_want(&s, ':'))
+				break;
+			if (is_field(key, end, field))
+				string = yk_scan_is(&s, '"') ? --s.at : NULL;
+		} while (yk_scan_skip(&s) && yk_scan_is(&s, ','));
+		yk_scan_want(&s, '}');
 	}
-	*object = line;
-	return 0;
+	const bool good = yk_scan_end(&s);
+	if (good && !string)
+		return yk_fail(YOKE_EFORMAT, "%s: has no string '%s'", what, field);
+	struct yk_scan value = { string, text + bytes, NULL };
+	if (good && (*to = yk_scan_string(&value))) {
+		*n = strlen(*to); // it has no NUL
+		return 0;
+	}
+	const char *kind = yk_file_kind(text, bytes);
+	return yk_fail(YOKE_EFORMAT, "%s: not JSON: %s%s", what, kind ? "it is " : "", kind ? kind : good ? value.why : s.why);
 }
 
 static int read_object(const struct objects *o, struct yk_lines_reader *r, struct yoke_item *s)
 {
 	char *text, *what;
-	json_t *line;
-	size_t bytes;
+	const char *string;
+	size_t bytes, n;
 	uint64_t at;
 	int e = yk_lines_read(&o->lines, r, s->number, &text, &bytes, &at);
 	if (e < 0)
 		return e;
 	if (asprintf(&what, "%s: record %lld", o->lines.path, (long long)s->number + 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", o->lines.path);
-	e = take_line(text, bytes, o->field, what, &line);
+	e = take_line(text, bytes, o->field, what, &string, &n);
 	if (e == 0) { // a string is no longer than the line it was written in
-		const json_t *x = json_object_get(line, o->field);
-		memcpy(s->to[0], json_string_value(x), json_string_length(x));
-		s->dims[0][0] = (int64_t)json_string_length(x);
-		json_decref(line);
+		memcpy(s->to[0], string, n);
+		s->dims[0][0] = (int64_t)n;
 	}
 	free(what);
 	return e;
@@ -103,7 +134,7 @@ yoke_dataset *yk_jsonl_open(const char *path, const char *field)
 bool yk_jsonl_taken(const char *path, const char *field)
 {
 	const size_t n = strlen(path);
-	return field && *field && n > 6 && !strcmp(path + n - 6, ".jsonl");
+	return field && *field && n > 6 && yk_same_word(path + n - 6, ".jsonl");
 }
 
 // A document is its string and a line end.
@@ -111,27 +142,23 @@ static int give_line(const char *path, uint64_t at, const char *text, size_t byt
 		     int (*fn)(void *arg, const char *text, size_t bytes), void *arg)
 {
 	char *what, *copy;
-	json_t *line;
+	const char *string;
+	size_t n;
 	if (bytes > YK_RECORD_MOST)
 		return yk_fail(YOKE_EFORMAT, "%s: the line at byte %llu has more than %llu MiB", path, (unsigned long long)at,
 			       (unsigned long long)(YK_RECORD_MOST >> 20));
 	if (asprintf(&what, "%s: the line at byte %llu", path, (unsigned long long)at) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", path);
-	int e = take_line(text, bytes, field, what, &line);
+	int e = (copy = malloc(bytes + 1)) ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	if (e == 0) {
-		const json_t *x = json_object_get(line, field);
-		const size_t n = json_string_length(x);
-		copy = malloc(n + 1);
-		if (copy) {
-			memcpy(copy, json_string_value(x), n);
-			copy[n] = '\n';
-			e = fn(arg, copy, n + 1);
-		} else {
-			e = yk_fail(YOKE_ENOMEM, "%s: no memory", what);
-		}
-		free(copy);
-		json_decref(line);
+		memcpy(copy, text, bytes);
+		e = take_line(copy, bytes, field, what, &string, &n);
 	}
+	if (e == 0) {
+		copy[string - copy + (ptrdiff_t)n] = '\n'; // in the place of its quote
+		e = fn(arg, string, n + 1);
+	}
+	free(copy);
 	free(what);
 	return e;
 }
@@ -144,9 +171,7 @@ int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes,
 	while (line < end && e == 0) {
 		const char *stop = memchr(line, '\n', (size_t)(end - line)), *next = stop ? stop + 1 : end;
 		stop = stop ? stop : end;
-		if (stop > line && stop[-1] == '\r')
-			stop--;
-		if (stop > line)
+		if (!yk_line_is_blank(line, (size_t)(stop - line), 0))
 			e = give_line(path, at + (uint64_t)(line - text), line, (size_t)(stop - line), field, fn, arg);
 		line = next;
 	}

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/kind.h"
 
 // Where a record stands behind each character.  Only what begins a cell may be its quote.
 enum state { CELL, PLAIN, QUOTED, CLOSED, ENDED };
@@ -47,10 +48,14 @@ static bool has_quotes(const struct yk_lines *l, const char *text, size_t n)
 	return l->separator && memchr(text, '"', n);
 }
 
-// Nothing but what stands in front of a line end?
-static bool is_blank(const char *text, size_t n)
+static bool is_blank(char c, char separator)
 {
-	while (n > 0 && text[n - 1] == '\r')
+	return c == '\r' || ((c == ' ' || c == '\t') && c != separator);
+}
+
+bool yk_line_is_blank(const char *text, size_t n, char separator)
+{
+	while (n > 0 && is_blank(text[n - 1], separator))
 		n--;
 	return n == 0;
 }
@@ -59,7 +64,7 @@ struct walk {
 	struct yk_lines *l;
 	enum state state;
 	uint64_t begin; // of the record
-	bool blank;     // nothing of it but a \r
+	bool blank;     // nothing of it but blanks
 	struct yk_hash_state *hash;
 };
 
@@ -95,7 +100,7 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 		const char *end;
 		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator, quotes)) &&
 		       (size_t)(end - text) - i < YK_RECORD_MOST) { // wholly in this block
-			w->blank = is_blank(text + i, (size_t)(end - text) - i);
+			w->blank = yk_line_is_blank(text + i, (size_t)(end - text) - i, w->l->separator);
 			e = add(w, at + (uint64_t)(end - text));
 			i = (size_t)(end - text) + 1;
 			*w = (struct walk){ w->l, CELL, at + i, true, w->hash };
@@ -107,20 +112,11 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 			e = add(w, at + i);
 			*w = (struct walk){ w->l, CELL, at + i + 1, true, w->hash };
 		} else {
-			w->blank = w->blank && text[i] == '\r';
+			w->blank = w->blank && is_blank(text[i], w->l->separator);
 			if (at + i - w->begin >= YK_RECORD_MOST)
 				e = too_long(w->l, w->l->count);
 		}
 	}
-	return e;
-}
-
-// Bytes of the mark of UTF-8 at the file's begin.
-static int skip_mark(const struct yk_lines *l, uint64_t *bytes)
-{
-	char mark[3];
-	const int e = l->bytes < 3 ? 0 : yk_file_read_at(l->fd, l->path, 0, mark, 3);
-	*bytes = e == 0 && l->bytes >= 3 && !memcmp(mark, "\xef\xbb\xbf", 3) ? 3 : 0;
 	return e;
 }
 
@@ -134,7 +130,7 @@ static int index_block(void *arg, const char *block, size_t n, uint64_t at)
 static int make_index(struct yk_lines *l)
 {
 	struct walk w = { .l = l, .blank = true, .hash = yk_hash_new(0) };
-	int e = w.hash ? skip_mark(l, &w.begin) : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
+	int e = w.hash ? yk_text_mark(l->path, l->fd, true, &w.begin) : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
 	if (e == 0)
 		e = yk_file_each(l->fd, l->path, w.begin, l->bytes - w.begin, index_block, &w);
 	if (e == 0 && w.state == QUOTED)
@@ -217,7 +213,7 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 		*n = end ? (size_t)(end - *text) : r->have - r->at;
 		if (*n > YK_RECORD_MOST)
 			return too_long(l, r->next);
-		if (end && !is_blank(*text, *n)) {
+		if (end && !yk_line_is_blank(*text, *n, l->separator)) {
 			r->at += *n + (end < r->text + r->have);
 			r->next++;
 			return 0;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kind.h"
 #include "data/cube.h"
 
 #ifdef MATIO_LIBRARY
@@ -121,6 +122,8 @@ static int check(const char *path)
 	const uint16_t one = 1;
 	const int version = little || big ? head[little ? 125 : 124] : 0;
 	w.swap = little != (*(const unsigned char *)&one == 1);
+	if (!err && version != 1 && version != 2 && yk_file_kind(head, sizeof head))
+		err = yk_file_refused(path, head, sizeof head, "a MAT file", "");
 	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) || (version == 2 && !whole_hdf5(path, w.fd, bytes)))
 		err = yk_fail(YOKE_EFORMAT, "%s: is cut or damaged: its parts are longer than the file", path);
 	close(w.fd);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/kind.h"
 #include "base/scan.h"
 #include "data/part.h"
 
@@ -170,7 +171,7 @@ int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t 
 	struct yk_npy n = { 0 };
 	const unsigned char *u = (const unsigned char *)text;
 	if (length < 10 || memcmp(text, "\x93NUMPY", 6))
-		return bad(&s, "it does not begin as one");
+		return yk_file_refused(path, text, length, "a .npy file that can be read", "it does not begin as one");
 	if (u[6] < 1 || u[6] > 3 || u[7])
 		return bad(&s, "its version is none of 1.0, 2.0 and 3.0");
 	uint64_t header = (uint64_t)u[8] | (uint64_t)u[9] << 8;

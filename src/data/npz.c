@@ -31,6 +31,7 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/kind.h"
 #include "data/part.h"
 #include "data/source.h"
 
@@ -173,14 +174,21 @@ static int open_zip(struct npz *z, uint64_t *hash)
 		return fd;
 	const int e = yk_file_sample(fd, z->path, bytes, hash);
 	z->zip = e == 0 ? zip_fdopen(fd, ZIP_CHECKCONS, &reason) : NULL;
-	if (!z->zip)
+	if (e < 0)
 		close(fd); // else it is the archive's
 	if (e < 0 || z->zip)
 		return e;
+	char begin[YK_KIND_BEGIN];
+	const size_t n = bytes < sizeof begin ? (size_t)bytes : sizeof begin;
+	if (yk_file_read_at(fd, z->path, 0, begin, n) == 0 && (n < 2 || memcmp(begin, "PK", 2))) {
+		close(fd);
+		return yk_file_refused(z->path, begin, n, "a .npz file", "it is no zip archive");
+	}
 	zip_error_t error;
 	zip_error_init_with_code(&error, reason);
 	yk_fail(YOKE_EFORMAT, "%s: not a .npz file that can be read: %s", z->path, zip_error_strerror(&error));
 	zip_error_fini(&error);
+	close(fd);
 	return YOKE_EFORMAT;
 }
 

@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/kind.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "data/images.h"
 #include "data/lines.h"
@@ -187,6 +189,8 @@ static yoke_dataset *open_raw(const struct spec *s)
 	want.path = p.path;
 	want.fd = p.fd;
 	if (e == 0)
+		e = yk_raw_check(p.fd, s->path, want.element, want.offset, bytes);
+	if (e == 0)
 		e = yk_element_count(want.element, s->path, want.offset, bytes, &all);
 	hash = e == 0 ? yk_hash(s->word[FORMAT], strlen(s->word[FORMAT]), hash) : 0;
 	if (e == 0 && s->number[CONTEXT])
@@ -349,17 +353,20 @@ static enum format format_named(const char *name)
 // By a file's first bytes, *to; AUTO: they do not say it.
 static int format_within(const char *path, enum format *to)
 {
-	char head[YK_SAFETENSORS_BEGIN] = "";
+	char head[YK_KIND_BEGIN] = "";
 	uint64_t bytes = 0;
 	const int fd = yk_file_open(path, &bytes);
 	if (fd < 0)
 		return fd;
-	const int err = bytes < sizeof head ? 0 : yk_file_read_at(fd, path, 0, head, sizeof head);
+	const size_t n = bytes < sizeof head ? (size_t)bytes : sizeof head;
+	int err = yk_file_read_at(fd, path, 0, head, n);
 	close(fd);
 	*to = !memcmp(head, "\x93NUMPY", 6) ? NPY :
 	      !memcmp(head, "PK\x03\x04", 4) ? NPZ :
 	      yk_safetensors_begins(head)   ? SAFETENSORS :
 					      AUTO;
+	if (!err && *to == AUTO && yk_file_kind(head, n))
+		err = yk_file_refused(path, head, n, "a file of samples that is read without format=", "");
 	return err;
 }
 
@@ -370,7 +377,9 @@ static enum format format_of(const char *path)
 	struct stat st;
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return IMAGES;
-	const enum format f = end && !strchr(end, '/') ? format_named(end + 1) : AUTO;
+	enum format f = AUTO;
+	for (int i = NPY; end && i < AUTO; i++)
+		f = yk_same_word(end + 1, formats[i]) ? (enum format)i : f;
 	return f == NPY || f == NPZ || f == SAFETENSORS || f == CSV || f == TSV || f == JSONL ? f : AUTO;
 }
 

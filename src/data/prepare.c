@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/kind.h"
 #include "base/number.h"
 #include "data/lines.h"
 #include "data/text.h"
@@ -58,10 +59,10 @@ static int add_source(void *arg, const char *path, bool named)
 	return e < 0 ? e : 1;
 }
 
-static int add_blocks(struct prepare *p, uint64_t bytes)
+static int add_blocks(struct prepare *p, uint64_t begin, uint64_t bytes)
 {
 	const uint64_t size = p->options->block ? p->options->block : BLOCK;
-	for (uint64_t at = 0; at < bytes; at += size) {
+	for (uint64_t at = begin; at < bytes; at += size) {
 		if (yk_grow(&p->block, &p->block_cap, p->blocks + 1, sizeof *p->block) < 0)
 			return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of blocks");
 		p->block[p->blocks++] = (struct yk_block){ .file = (int64_t)p->files, .begin = at,
@@ -70,19 +71,20 @@ static int add_blocks(struct prepare *p, uint64_t bytes)
 	return 0;
 }
 
-static int take_file(struct prepare *p, const char *path, uint64_t bytes, uint64_t fingerprint)
+static int take_file(struct prepare *p, const char *path, uint64_t begin, uint64_t bytes, uint64_t fingerprint)
 {
-	int e = add_blocks(p, bytes);
+	int e = add_blocks(p, begin, bytes);
 	if (e < 0)
 		return e;
 	if (yk_grow(&p->file, &p->file_cap, p->files + 1, sizeof *p->file) < 0 ||
 	    !(p->file[p->files].path = strdup(path)))
 		return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of files");
+	p->file[p->files].begin = begin;
 	p->file[p->files++].bytes = bytes;
 	p->fingerprint = fingerprint;
 	if (yk_jsonl_taken(path, p->options->field))
 		p->fingerprint = yk_hash(p->options->field, strlen(p->options->field), p->fingerprint);
-	p->done.bytes += bytes;
+	p->done.bytes += bytes - begin;
 	return 1;
 }
 
@@ -103,27 +105,39 @@ static int scan_block(void *arg, const char *block, size_t n, uint64_t at)
 	return memchr(block, 0, n) ? 1 : 0;
 }
 
+// The bytes of the mark of UTF-8 at a text's begin.
+static int has_mark(int fd, const char *path, uint64_t *to)
+{
+	char mark[3];
+	const int e = yk_file_read_at(fd, path, 0, mark, sizeof mark);
+	*to = e == 0 && !memcmp(mark, "\xef\xbb\xbf", 3) ? 3 : 0;
+	return e;
+}
+
 // Reads a file once: is it text, and which?
 static int scan_file(void *arg, const char *path, bool named)
 {
 	struct prepare *p = arg;
 	struct scan s = { .p = p };
-	uint64_t bytes;
+	uint64_t bytes, mark = 0;
 	if (is_out(p, path))
 		return 0;
 	const int fd = yk_file_open(path, &bytes);
 	if (fd < 0)
 		return fd;
 	s.hash = yk_hash_new(p->fingerprint);
-	const int e = s.hash ? yk_file_each(fd, path, 0, bytes, scan_block, &s) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
-	close(fd);
+	int e = !s.hash ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) : bytes >= 3 ? has_mark(fd, path, &mark) : 0;
+	if (e == 0)
+		e = yk_file_each(fd, path, mark, bytes - mark, scan_block, &s);
 	const uint64_t hash = s.hash ? yk_hash_end(s.hash) : 0;
-	if (e < 0)
-		return e;
-	if (e == 0 && bytes)
-		return take_file(p, path, bytes, hash);
-	p->done.skipped++;
-	return named ? yk_not_text(path, bytes) : 0;
+	if (e == 0 && bytes > mark) {
+		e = take_file(p, path, mark, bytes, hash);
+	} else if (e >= 0) {
+		p->done.skipped++;
+		e = named ? yk_file_refused_at(path, fd, "text", "it has a NUL byte") : 0;
+	}
+	close(fd);
+	return e;
 }
 
 // ---- is it there already? ----

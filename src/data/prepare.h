@@ -39,7 +39,7 @@ int yk_prepare(const struct yk_prepare *, struct yk_prepared *);
 
 struct yk_text_file {
 	char *path;
-	uint64_t bytes;
+	uint64_t bytes, begin; // of all; where the text begins, behind the mark of UTF-8 if it has one
 };
 
 // A part of a file.  A token, or a line of JSON, belongs to the block in which it begins.

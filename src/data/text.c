@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "data/lines.h"
 #include "data/set.h"
@@ -92,23 +93,22 @@ static int read_file(void *arg, const char *path, bool named)
 	}
 	if (e < 0)
 		return e;
+	if (n && !memchr(text, 0, n) && (e = yk_text_begin(path, text, &n)) < 0) {
+		free(text);
+		return e;
+	}
 	if (!n && piped) {
 		e = yk_fail(YOKE_EFORMAT,
 			    "data: standard input is empty, or was read before; a pipe is read once");
 	} else if (!n || memchr(text, 0, n)) {
 		if (named)
-			e = yk_not_text(path, n);
+			e = yk_file_refused(path, text, n, "text", "it has a NUL byte");
 		d->skipped++;
 	} else {
 		e = take_text(d, path, text, n, piped);
 	}
 	free(text);
 	return e < 0 ? e : d->files > before;
-}
-
-int yk_not_text(const char *path, uint64_t bytes)
-{
-	return yk_fail(YOKE_EFORMAT, "%s: %s; data must be text", path, bytes ? "holds a NUL byte" : "is empty");
 }
 
 // ---- windows ----

@@ -13,7 +13,44 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/kind.h"
 #include "base/number.h"
+
+// Headers of llm.c (dev/data/data_common.py): 256 little-endian i32, of which the first is this number and the third the tokens.
+enum { LLMC_HEADER = 1024 };
+static const struct {
+	int32_t magic;
+	const char *ids;
+} llmc[] = { { 20240520, "u16" }, { 20240801, "u32" } };
+
+static int check_llmc(const char *path, const char *ids, int64_t tokens, const struct yk_element *e, uint64_t offset, uint64_t bytes)
+{
+	if (strcmp(e->name, ids) || offset != LLMC_HEADER)
+		return yk_fail(YOKE_EFORMAT, "%s: is a token file of llm.c, whose %s ids begin at byte %d: give format=%s:%d, not %s:%llu",
+			       path, ids, LLMC_HEADER, ids, LLMC_HEADER, e->name, (unsigned long long)offset);
+	const int64_t has = bytes < LLMC_HEADER ? 0 : (int64_t)((bytes - LLMC_HEADER) / (uint64_t)e->width);
+	return has >= tokens ? 0 : yk_fail(YOKE_EFORMAT, "%s: is cut: its header says %lld tokens, and it has %lld", path, (long long)tokens,
+					   (long long)has);
+}
+
+int yk_raw_check(int fd, const char *path, const struct yk_element *e, uint64_t offset, uint64_t bytes)
+{
+	static const char *const other[] = { "\x93NUMPY", "\x89HDF\r\n", "PK\3\4", "\x1f\x8b\x08", "MMIDIDX" };
+	unsigned char begin[YK_KIND_BEGIN] = { 0 };
+	int32_t head[3];
+	const size_t n = bytes < sizeof begin ? (size_t)bytes : sizeof begin;
+	const int err = yk_file_read_at(fd, path, 0, begin, n);
+	if (err || n < sizeof head)
+		return err;
+	memcpy(head, begin, sizeof head);
+	for (size_t i = 0; i < sizeof llmc / sizeof *llmc; i++)
+		if (head[0] == llmc[i].magic && head[1] > 0 && head[1] < 100 && head[2] >= 0)
+			return check_llmc(path, llmc[i].ids, head[2], e, offset, bytes);
+	bool is = yk_safetensors_begins((const char *)begin);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		is |= !memcmp(begin, other[i], strlen(other[i]));
+	return is && !offset ? yk_file_refused(path, begin, n, "raw elements", "it is a safetensors file; leave format= out") : 0;
+}
 
 bool yk_token_file_is(const struct yk_safetensors *f)
 {

@@ -76,6 +76,8 @@ static int open_raw(struct file *f, const struct yk_data_spec *spec)
 	if (e < 0 || f->stream)
 		return e;
 	e = f->fd = yk_file_open(f->path, &bytes);
+	if (e >= 0)
+		e = yk_raw_check(f->fd, f->path, f->t.element, f->t.offset, bytes);
 	return e < 0 ? e : yk_element_count(f->t.element, f->path, f->t.offset, bytes, &f->t.count);
 }
 

@@ -256,6 +256,8 @@ static void read_file(const char *path, bool asked)
 			free(why);
 		return;
 	}
+	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+		memset(text, ' ', 3); // the mark of UTF-8
 	if (strlen(text) != bytes)
 		yk_warn("quirks", "%s is not read: it is no text", path);
 	else if ((name = strdup(path)))
@@ -292,10 +294,12 @@ static void read_all(void)
 
 static bool applies(const struct yk_quirk *q, const struct yk_device *d)
 {
-	return (!fnmatch(q->platform, d->info.platform, FNM_CASEFOLD) ||
-		!fnmatch(q->platform, d->backend->table.name, FNM_CASEFOLD)) &&
-	       !fnmatch(q->device, d->info.name, FNM_CASEFOLD) &&
-	       yk_version_in(d->info.driver, q->driver);
+	const locale_t before = yk_locale_begin(); // in which I and i are one letter
+	const bool is = (!fnmatch(q->platform, d->info.platform, FNM_CASEFOLD) ||
+			 !fnmatch(q->platform, d->backend->table.name, FNM_CASEFOLD)) &&
+			!fnmatch(q->device, d->info.name, FNM_CASEFOLD);
+	yk_locale_end(before);
+	return is && yk_version_in(d->info.driver, q->driver);
 }
 
 static void note(struct yk_device *d, const struct yk_quirk *q)

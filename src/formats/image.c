@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/kind.h"
 
 int yk_image_room(struct yk_image *to, const char *path, unsigned long width, unsigned long height)
 {
@@ -47,7 +48,7 @@ int yk_image_decode(struct yk_image *to, const char *path, const unsigned char *
 	else if (bytes >= 8 && !memcmp(data, "\x89PNG\r\n\x1a\n", 8))
 		e = yk_png_decode(&x, path, data, bytes);
 	else
-		e = yk_fail(YOKE_EFORMAT, "%s: is neither JPEG nor PNG", path);
+		e = yk_file_refused(path, data, bytes, "a JPEG or PNG image", "it begins as neither");
 	if (e < 0)
 		free(x.rgb);
 	else

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kind.h"
 #include "formats/safetensors.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -39,16 +40,16 @@ static int open_file(struct yk_safetensors *s)
 	if (s->fd < 0)
 		return s->fd;
 	if (s->bytes < 8)
-		return yk_fail(YOKE_EFORMAT,
-			       "%s: %llu bytes are too few for a safetensors file",
-			       s->path, (unsigned long long)s->bytes);
+		return yk_file_refused_at(s->path, s->fd, "a safetensors file", "it has fewer than 8 bytes");
 	e = yk_file_read_at(s->fd, s->path, 0, &length, sizeof length);
 	if (e < 0)
 		return e;
-	if (length > s->bytes - 8 || length > MOST_HEADER)
-		return yk_fail(YOKE_EFORMAT,
-			       "%s: a header of %llu bytes in a file of %llu", s->path,
-			       (unsigned long long)length, (unsigned long long)s->bytes);
+	if (length > s->bytes - 8 || length > MOST_HEADER) {
+		char why[100];
+		snprintf(why, sizeof why, "a header of %llu bytes in a file of %llu", (unsigned long long)length,
+			 (unsigned long long)s->bytes);
+		return yk_file_refused_at(s->path, s->fd, "a safetensors file", why);
+	}
 	text = malloc(length + 1);
 	if (!text)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the header of '%s'",

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "tool/model_open.h"
 #include "train/generate.h"
@@ -80,11 +81,23 @@ static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *promp
 			   write_token, to);
 }
 
-static int read_stdin(const char *what, char **text, size_t *bytes)
+// A file's text, or that of standard input: without the mark of UTF-8, and with the line ends of Unix.
+static int read_prompts(const char *path, const char *what, char **text, size_t *bytes)
 {
-	if (isatty(STDIN_FILENO))
+	const bool piped = !strcmp(path, "-");
+	size_t n = 0;
+	if (piped && isatty(STDIN_FILENO))
 		fprintf(stderr, "reading the %s with Ctrl-D\n", what);
-	return yk_file_read_stdin(MOST_PROMPT, text, bytes);
+	int e = piped ? yk_file_read_stdin(MOST_PROMPT, text, bytes) : yk_file_read(path, MOST_PROMPT, text, bytes);
+	if (e < 0)
+		return e;
+	e = yk_text_begin(piped ? "standard input" : path, *text, bytes);
+	for (size_t i = 0; i < *bytes; i++)
+		if ((*text)[i] != '\r' || (*text)[i + 1] != '\n') // a NUL is behind the last
+			(*text)[n++] = (*text)[i];
+	(*text)[n] = 0;
+	*bytes = n;
+	return e;
 }
 
 // ---- one prompt ----
@@ -98,7 +111,7 @@ static int generate_one(const struct yk_opened *o)
 	struct yk_tokens tokens = { 0 };
 	int e = 0;
 	if (!strcmp(prompt, "-")) {
-		e = read_stdin("prompt; end it", &piped, &bytes);
+		e = read_prompts(prompt, "prompt; end it", &piped, &bytes);
 		prompt = piped;
 	}
 	if (e == 0)
@@ -178,8 +191,7 @@ static int generate_several(const struct yk_opened *o)
 	int most = batch == YK_AUTO || batch > YK_SEQUENCES ? YK_SEQUENCES : (int)batch, n;
 	struct line line[YK_SEQUENCES], left = { 0 };
 	char *text = NULL;
-	int e = strcmp(path, "-") ? yk_file_read(path, MOST_PROMPT, &text, &left.bytes) :
-				    read_stdin("prompts; end them", &text, &left.bytes);
+	int e = read_prompts(path, "prompts; end them", &text, &left.bytes);
 	if (e == 0 && left.bytes == 0)
 		e = yk_fail(YOKE_EINVAL, "prompts=%s: is empty; give a prompt a line", path);
 	left.at = text;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
@@ -414,10 +415,12 @@ int yk_config_file(struct yk_config *c, const char *path)
 
 	if (e < 0)
 		return e;
-	if (memchr(text, 0, bytes)) {
+	e = yk_text_begin(path, text, &bytes);
+	if (e == 0 && memchr(text, 0, bytes))
+		e = yk_fail(YOKE_EINVAL, "%s: holds a NUL byte; wants lines KEY=value", path);
+	if (e < 0) {
 		free(text);
-		return yk_fail(YOKE_EINVAL, "%s: holds a NUL byte; wants lines KEY=value",
-			       path);
+		return e;
 	}
 	v.set = json_object();
 	v.where = where;
