@@ -79,6 +79,26 @@ DEFAULTS_OF = {
 # Functions of floating point alone, which take integers as f32.
 REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "
            "digamma softmax log_softmax logsumexp logcumsumexp".split())
+# Descriptions of functions that their header explains elsewhere, or whose name says all in C.
+SAID = {
+    "acos": "The arc cosine.", "asin": "The arc sine.", "atan": "The arc tangent.", "cos": "The cosine.", "sin": "The sine.",
+    "tanh": "The hyperbolic tangent.", "exp": "e to the power x.", "expm1": "exp(x) - 1, exact near 0.",
+    "log": "The natural logarithm.", "log1p": "log(1 + x), exact near 0.", "sqrt": "The square root.",
+    "rsqrt": "1 over the square root.", "recip": "1 / x.", "square": "x times x.", "sigmoid": "1 / (1 + exp(-x)).",
+    "erf": "The error function.", "sub": "a - b.", "mul": "a b.", "eq": "Is a equal to b?", "ne": "Is a not equal to b?",
+    "lt": "Is a less than b?", "le": "Is a less than or equal to b?", "gt": "Is a greater than b?",
+    "ge": "Is a greater than or equal to b?", "rank": "The number of axes.", "bytes": "Bytes of all elements.",
+    "dtype": "The element type.", "count": "The number of elements.",
+    "adamw_step": "A step of AdamW (Loshchilov and Hutter 2019) over lists of tensors, as assignments to p, m and v.",
+    "lamb_step": "A step of LAMB (You et al. 2020) over lists of tensors, as assignments to p, m and v.",
+    "place": "Where a variable lies from now on: ON_DEVICE, or ON_HOST: the host's memory.",
+    "group_size": "The number of ranks of the group.", "leaks_end": "Ends the search for memory that stays.",
+    "counters": "Counters of the current context, since it was made.", "loader_stats": "What the loader has done so far.",
+    "pipeline_stats": "What the pipeline has done so far.", "profile_quality": "How far the profile's figures may be trusted.",
+    "group_state": "What the group has done so far.",
+    "scaler_save": "All that the scaler's next steps depend on but its options.", "scaler_load": "Takes what scaler_save gave.",
+    "scaler_stats": "The scaler's scale, and how often gradients overflowed.",
+}
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
              "skip_first_wait resume".split())
@@ -488,7 +508,7 @@ class Writer:
         lines = ["enter();"] + self.pre
         text = "\n\t\t".join(lines + [x.replace("@ctx", ctx) for x in body])
         names = "".join(", " + self.spelled(k) for k in range(len(self.names)))
-        doc = c_text(f.doc)
+        doc = c_text(f.doc or SAID.get(f.name, ""))
         return (f'\tm.def("{python_name(f.name)}", []({", ".join(self.args)}){result} {{\n\t\t{text}\n\t}}{names},\n'
                 f'\t\t"{doc}");\n')
 
@@ -560,7 +580,8 @@ def main():
             by.setdefault(f.header, []).append(text)
             continue
         if f.name == "leaks_end":
-            by.setdefault(f.header, []).append('\tm.def("leaks_end", [](Handle<yoke_leaks> &h) { enter(); h.drop(); }, "h"_a);\n')
+            by.setdefault(f.header, []).append('\tm.def("leaks_end", [](Handle<yoke_leaks> &h) { enter(); h.drop(); }, "h"_a, '
+                                                f'"{SAID[f.name]}");\n')
             continue
         try:
             by.setdefault(f.header, []).append(Writer(f, structs).write())

@@ -53,7 +53,8 @@ def listed(name: str) -> list[str]:
     """A list of names in _functions.py."""
     for node in functions().body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
-            return "".join(c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant)).split()
+            texts = [c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant)]
+            return texts if isinstance(node.value, ast.List) else "".join(texts).split()
     raise SystemExit(f"stubs.py: _functions.py has no list {name}")
 
 

@@ -333,7 +333,7 @@ void Op::take(nb::handle o, bool optional, const char *call)
 		value = PyFloat_AsDouble(p);
 		number = 3;
 		make_number();
-	} else if (PyObject_HasAttrString(p, "__array__") || PyObject_HasAttrString(p, "__dlpack__")) {
+	} else if (PyList_Check(p) || PyTuple_Check(p) || PyObject_HasAttrString(p, "__array__") || PyObject_HasAttrString(p, "__dlpack__")) {
 		static PyObject *tensor_of;
 		if (!tensor_of)
 			tensor_of = nb::object(nb::module_::import_("yoke").attr("tensor")).release().ptr();

@@ -89,7 +89,8 @@ using One = yoke_tensor *(*)(yoke_tensor *);
 
 static bool is_operand(PyObject *o)
 {
-	return is_tensor(o) || PyFloat_Check(o) || PyLong_Check(o) || PyObject_HasAttrString(o, "__array__");
+	return is_tensor(o) || PyFloat_Check(o) || PyLong_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
+	       PyObject_HasAttrString(o, "__array__");
 }
 
 static PyObject *two(PyObject *a, PyObject *b, Two fn, const char *name, bool real = false)
@@ -205,10 +206,28 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *mod)
 	});
 }
 
+static bool both_bool(yoke_tensor *a, yoke_tensor *b)
+{
+	const bool yes = yoke_dtype(a) == yoke_bool && yoke_dtype(b) == yoke_bool;
+	yoke_error_clear(); // a number has no dtype of its own
+	return yes;
+}
+
+// Of bool as NumPy has them: or, and.
+static yoke_tensor *sum_of(yoke_tensor *a, yoke_tensor *b)
+{
+	return both_bool(a, b) ? yoke_or(a, b) : yoke_add(a, b);
+}
+
+static yoke_tensor *product_of(yoke_tensor *a, yoke_tensor *b)
+{
+	return both_bool(a, b) ? yoke_and(a, b) : yoke_mul(a, b);
+}
+
 #define TWO(name, call) static PyObject *name(PyObject *a, PyObject *b) { return two(a, b, call, #name); }
-TWO(add, yoke_add)
+TWO(add, sum_of)
 TWO(subtract, yoke_sub)
-TWO(multiply, yoke_mul)
+TWO(multiply, product_of)
 TWO(mod, remainder)
 TWO(floor_divide, floor_div)
 TWO(matmul, product)
@@ -415,7 +434,7 @@ static void become(nb::handle self, nb::handle value)
 		PyErr_SetString(PyExc_ValueError, "setitem: the new value belongs to somebody else");
 		throw nb::python_error();
 	}
-	Scope *home = t->held == Held::OURS ? t->scope : nullptr;
+	Scope *home = t->held == Held::OURS ? t->scope : v->scope; // an operand of a module's lives as long as the call
 	while (v->scope && v->scope != home) {
 		Scope *outer = v->scope->outer;
 		if (!(home ? yoke_lift(v->h) : yoke_keep(v->h)))

@@ -35,6 +35,9 @@ def test_every_function_of_the_headers():
     undocumented = [f.name for f in functions if f.doc and f.name not in bind.ABSENT and
                     not getattr(yoke, bind.python_name(f.name)).__doc__]
     assert undocumented == []
+    # what it does, and not its arguments alone
+    functions = [getattr(yoke, n) for n in dir(yoke) if not n.startswith("_")]
+    assert [f.__name__ for f in functions if type(f).__name__ == "nb_func" and "\n\n" not in (f.__doc__ or "")] == []
 
 
 def test_a_new_function_is_noticed(tmp_path):

@@ -352,3 +352,31 @@ with yoke.profile() as p:
 assert p.rows() and p.table()
 """
     assert program(text) == ""
+
+
+def test_a_forward_function_may_assign_its_operand():
+    class Marks(nn.Module):
+        def forward(self, x):
+            x[0] = 7
+            return x * 2
+
+    for net in (Marks(), nn.Sequential(Marks()), nn.Sequential(nn.Identity(), Marks(), nn.ReLU())):
+        for _ in range(2):
+            assert net(yoke.ones(2)).tolist() == [14, 2]
+
+
+def test_a_layers_function_is_not_overridden_in_silence():
+    with pytest.raises(TypeError, match="as an attribute"):
+        class Twice(nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * 2
+
+    class Wide(nn.Linear):
+        """A subclass that only chooses its arguments."""
+
+        def __init__(self, n):
+            super().__init__(n, 2 * n)
+
+    assert Wide(3)(yoke.ones(1, 3)).shape == (1, 6) and repr(Wide(3)) == "Wide(n=3)"
+    assert pickle.loads(pickle.dumps(nn.Linear(2, 3)))(yoke.ones(1, 2)).shape == (1, 3)
+    assert repr(optim.SGD(Wide(2), lr=0.1)) == "SGD(2 parameters, lr=0.1)"

@@ -52,7 +52,7 @@ a[m]; a[a > 0]; a[k[:3]]; a[:, k]; a[m, ...]; c[:, m]; c[:, m[:, 0]]; c[:, :, k]
 a.astype(xp.int32); i.astype(xp.float64); m.astype(xp.int64); a.astype("float32"); len(a); a.shape; a.ndim; a.size; a.tolist(); list(v)[2]; float(v[1]); int(i[0, 0])
 a.take([0, 5]); a.take([0, 2], axis=1); xp.take(v, [1, 1]); f"{v[0]:.3f}"; round(float(v[2]), 2); 3.0 in xp.arange(4); bool(m[0, 0]); [float(x) for x in v]
 xp.argsort(v); xp.argsort(a, 0); xp.sum(c[0] * a); (a - a.mean(1, keepdims=True)) / a.std(1, keepdims=True); a.nbytes; c.trace(); c.diagonal(); a.repeat(2, 0)
-xp.add(a, b); xp.subtract(a, b); xp.multiply(a, v); xp.negative(a); xp.mod(i, -w); xp.fmod(a, b); xp.mod(a, b); xp.divide(i, w); xp.absolute(a); xp.pad(a, 1); xp.pad(a, (1, 2)); xp.pad(a, ((0, 1), (2, 0))); xp.pi * a; xp.inf > a; a.flatten(); s.dot(v); a.dtype == np.float64; i.dtype == "int64"
+xp.add(a, b); xp.subtract(a, b); xp.multiply(a, v); xp.negative(a); v + [1, 2, 3, 4]; [1, 2, 3, 4] - v; v == (1, 2, 3, 4); v * [True, False, True, True]; m + k; m * m; m + 1; divmod(i, w); xp.where([True, False], [1, 2], [3, 4]); xp.sum([1, 2, 3]); xp.exp([0.0, 1.0]); xp.mod(i, -w); xp.fmod(a, b); xp.mod(a, b); xp.divide(i, w); xp.absolute(a); xp.pad(a, 1); xp.pad(a, (1, 2)); xp.pad(a, ((0, 1), (2, 0))); xp.pi * a; xp.inf > a; a.flatten(); s.dot(v); a.dtype == np.float64; i.dtype == "int64"
 """
 LINES = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("; ")]
 

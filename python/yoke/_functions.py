@@ -12,15 +12,18 @@ from ._arrays import tensor
 from ._record import dtype as _dtype
 
 Tensor = _core.Tensor
-__all__ = """
-add subtract multiply divide true_divide div mod fmod negative absolute pad
-sum prod mean var std max min amax amin maximum minimum any all count_nonzero argmax argmin norm median quantile cumsum cumprod
-diff softmax log_softmax logsumexp sort argsort topk take reshape permute transpose swapaxes moveaxis squeeze unsqueeze
-expand_dims flatten ravel broadcast_to expand concat concatenate cat stack vstack hstack split chunk repeat tile roll flip where
-nonzero clip clamp round floor ceil trunc isnan isinf isfinite nan_to_num sign log2 log10 exp2 power float_power logical_and
-logical_or logical_xor logical_not masked_fill isclose allclose array_equal clone detach zeros ones full zeros_like ones_like
-full_like eye arange linspace logspace meshgrid one_hot tril triu diagonal diag trace dot outer einsum
-""".split()
+__all__ = [
+    "add", "subtract", "multiply", "divide", "true_divide", "div", "mod", "fmod", "negative", "absolute", "pad", "sum",
+    "prod", "mean", "var", "std", "max", "min", "amax", "amin", "maximum", "minimum", "any", "all", "count_nonzero",
+    "argmax", "argmin", "norm", "median", "quantile", "cumsum", "cumprod", "diff", "softmax", "log_softmax", "logsumexp",
+    "sort", "argsort", "topk", "take", "reshape", "permute", "transpose", "swapaxes", "moveaxis", "squeeze", "unsqueeze",
+    "expand_dims", "flatten", "ravel", "broadcast_to", "expand", "concat", "concatenate", "cat", "stack", "vstack",
+    "hstack", "split", "chunk", "repeat", "tile", "roll", "flip", "where", "nonzero", "clip", "clamp", "round", "floor",
+    "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2", "power", "float_power",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "masked_fill", "isclose", "allclose", "array_equal", "clone",
+    "detach", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "eye", "arange", "linspace", "logspace",
+    "meshgrid", "one_hot", "tril", "triu", "diagonal", "diag", "trace", "dot", "outer", "einsum",
+]
 Axis = int | Sequence[int] | None
 
 _INTEGERS = ("i8", "u8", "i32", "i64", "bool")
@@ -156,6 +159,8 @@ amax, amin = max, min
 def _extreme(fn: Any, call: str, x: Tensor, axis: Any, keep: bool) -> Tensor:
     for a in () if axis is None else (axis,) if hasattr(axis, "__index__") else axis:
         _axis_of(x, a, call)
+    if x.size == 0 and (axis is None or 0 in [x.shape[a] for a in ((axis,) if hasattr(axis, "__index__") else axis)]):
+        raise ValueError(f"{call}: there is no {call} of no elements, {list(x.shape)}")
     if x.dtype.name == "bool":
         return _core.cast(fn(_core.cast(x, "u8"), axis, keepdims=keep), "bool")
     return fn(x, axis, keepdims=keep)  # type: ignore[no-any-return]

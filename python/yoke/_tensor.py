@@ -81,6 +81,10 @@ def _rounded(self: Tensor, decimals: int | None = None) -> Any:
     return _functions.round(self, decimals or 0)
 
 
+def _divmod(self: Tensor, other: Any) -> tuple[Any, Any]:
+    return self // other, self % other
+
+
 # ---- copies ----
 
 def _deepcopy(self: Tensor, memo: Any) -> Tensor:
@@ -138,7 +142,7 @@ def set_up() -> None:
         setattr(Tensor, f"__i{op}__", _in_place(op))
     for name, fn in {
         "__repr__": _print.text, "__format__": _print.formatted, "__iter__": _iterated, "__contains__": _contains,
-        "__round__": _rounded, "__deepcopy__": _deepcopy, "__copy__": _functions.clone, "__reduce__": _reduce,
+        "__round__": _rounded, "__divmod__": _divmod, "__deepcopy__": _deepcopy, "__copy__": _functions.clone, "__reduce__": _reduce,
         "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "put": _arrays.put,
         "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
         "mT": property(lambda self: _functions.swapaxes(self, -1, -2), doc="With its last two axes exchanged."),

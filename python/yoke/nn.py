@@ -27,9 +27,10 @@ Tensor = _core.Tensor
 Shape = int | Sequence[int]
 
 __all__ = [
-    "Activation", "AdaptiveMaxPool", "AdaptiveMeanPool", "Attention", "BatchNorm", "Block", "Buffer", "Conv1d", "Conv2d",
+    "Activation", "AdaptiveAvgPool2d", "AdaptiveMaxPool", "AdaptiveMaxPool2d", "AdaptiveMeanPool", "Attention", "BatchNorm",
+    "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
     "ConvTransposed1d", "ConvTransposed2d", "Dropout", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "LayerNorm",
-    "Linear", "LoRA", "MLP", "MaxPool", "MeanPool", "Module", "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU",
+    "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MeanPool", "Module", "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU",
     "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh",
 ]
 
@@ -439,6 +440,12 @@ class _Layer(Module):
 
     _made: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        if cls.__module__ != __name__ and ("forward" in vars(cls) or "__call__" in vars(cls)):
+            raise TypeError(f"{cls.__name__}: a built-in layer computes by its own function, also inside of others; write a Module "
+                            "with the layer as an attribute")
+
     def __new__(cls, *args: Any, **kwargs: Any) -> _Layer:
         self = super().__new__(cls)
         object.__setattr__(self, "_made", (args, kwargs))
@@ -729,6 +736,13 @@ class Sequential(_Layer):
         return len(self._list)
 
 
+# The names of PyTorch's layers that are one here for any number of axes.
+BatchNorm1d = BatchNorm2d = BatchNorm
+MaxPool1d = MaxPool2d = MaxPool
+AdaptiveMaxPool2d, AdaptiveAvgPool2d = AdaptiveMaxPool, AdaptiveMeanPool
+ConvTranspose1d, ConvTranspose2d = ConvTransposed1d, ConvTransposed2d
+
+
 class Residual(_Layer):
     """x + inner(x)."""
 
@@ -756,6 +770,8 @@ class Attention(_Layer):
 
     def __call__(self, x: Any, context: Any = None) -> Tensor:
         return _core.forward(self._module(), [x] if context is None else [x, context])[0]
+
+    forward = __call__
 
 
 class Block(_Layer):

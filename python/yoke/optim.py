@@ -45,8 +45,13 @@ class Optimizer:
         else:
             params = {str(i): p for i, p in enumerate(target)}
         self.parameters = dict(params)
+        self._settings = settings
         self._o = _core.optim_new(kind or self.kind, _words(settings))
         _core.optim_add(self._o, list(params.values()), list(params))
+
+    def __repr__(self) -> str:
+        said = ", ".join([f"{len(self.parameters)} parameters", *(f"{k}={v!r}" for k, v in self._settings.items())])
+        return f"{type(self).__name__}({said})"
 
     def set(self, pattern: str | None = None, **settings: Any) -> None:
         """New settings of the parameters whose names match, or of all."""
