@@ -72,7 +72,7 @@ typedef int yoke_read_fn(void *arg, int64_t n, struct yoke_item *const *);
 
 struct yoke_dataset_options {
 	size_t size;
-	const char *name;   // for messages
+	const char *name;   // for messages; NULL: "unnamed"
 	int64_t count;      // samples, at least 1
 	int fields;
 	const struct yoke_field *field;

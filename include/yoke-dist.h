@@ -61,11 +61,11 @@ YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *wo
 // Returns 0, or ERANK with the reason: how the first one ended that did not end well, or what it had failed with.
 YOKE_API int yoke_group_spawn(int n, char *const argv[]);
 // All ranks, as the calling thread's context has them: those of yoke_group_run or yoke_group_spawn, else itself
-// alone.  It need not be freed.  NULL after an error.
+// alone.  It need not be freed.  NULL after an error; calls on that group then fail with the code of this error.
 YOKE_API yoke_group *yoke_group_world(void);
 // By all ranks of a group: a group of those of the same color, in the order of key, then of rank.  A negative
-// color: none, NULL.  Waits for all.  ENOMEM: the memory that processes share has room for some 20 groups as large as the
-// world in all, or more smaller ones, those that were freed among them.
+// color: none, NULL, which all calls on groups refuse with EINVAL.  Waits for all.  ENOMEM: the memory that processes
+// share has room for some 20 groups as large as the world in all, or more smaller ones, those that were freed among them.
 YOKE_API yoke_group *yoke_group_split(yoke_group *, int color, int key);
 YOKE_API int yoke_group_rank(const yoke_group *); // 0 .. size - 1
 YOKE_API int yoke_group_size(const yoke_group *);

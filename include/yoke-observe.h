@@ -188,7 +188,7 @@ struct yoke_leak {
 	int warned;
 };
 YOKE_API yoke_leaks *yoke_leaks_begin(void); // for the current context's device; keeps a history meanwhile
-YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // to may be NULL
+YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // name, to: or NULL
 YOKE_API void yoke_leaks_end(yoke_leaks *);  // NULL is fine
 
 // ---- telemetry ----

@@ -26,9 +26,10 @@
 // wrap; where a call takes one axis, a tensor of rank 0 has none to give.
 //
 // Conventions.  Functions return 0 or a negative YOKE_E* (yoke-plugin.h), or NULL for a handle;
-// yoke_error() says why.  NULL given as an operand means an earlier error and gives NULL again, so a
-// chain of calls is checked once at its end.  An operation's result belongs to the innermost open
-// scope; a handle is otherwise the caller's, who gives it to yoke_free.  Sizes are bytes, dims are
+// yoke_error() says why.  NULL given as an operand, an object (a scaler, a module, a group) or a list means an earlier
+// error: the call fails with that error's code, or returns NULL again, so a chain of calls is checked once at its end.
+// Where there was no error it is EINVAL.  A declaration says where NULL is allowed.  An operation's result belongs to the
+// innermost open scope; a handle is otherwise the caller's, who gives it to yoke_free.  Sizes are bytes, dims are
 // elements, row major, the last axis contiguous.  Axes count from 0, or from the end as -1, -2, ..
 // A set of axes is a mask, bit k for axis k: YOKE_AXIS(1) | YOKE_AXIS(2), or YOKE_ALL.
 //
@@ -37,7 +38,8 @@
 //	struct yoke_stats s = { .size = sizeof s };
 //
 // It grows at its end in later versions; a function uses what both sides know of it.  Members behind the
-// caller's size are as by default, tensors YOKE_NONE and numbers 0.  EINVAL for a size of 0.
+// caller's size are as by default, tensors YOKE_NONE and numbers 0.  EINVAL for a size that no version has: less than two
+// words (of a size_t), no multiple of a word, or above 64 KiB.
 #ifndef YOKE_H
 #define YOKE_H
 
@@ -119,7 +121,7 @@ YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 // ---- scopes ----
 
 // Opens a scope inside the innermost one.  Its name joins the path ("step/layer3/attn") that errors,
-// plans and random numbers use.
+// plans and random numbers use; NULL: no name.
 YOKE_API yoke_scope *yoke_scope_begin(const char *name);
 // Closes it, a scope of the current context: frees the handles it owns, except kept ones.  0, or the code
 // of the first error of this thread that is not cleared.  Scopes close in reverse order, each once (else
@@ -152,7 +154,7 @@ YOKE_API void yoke_free(yoke_tensor *);
 
 // ---- leaves ----
 
-// A variable filled with zeros, owned by the caller.  The name is for messages.
+// A variable filled with zeros, owned by the caller.  The name is for messages; NULL: none.
 YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims);
 // A new version of a variable from host memory (bytes must be its size); copied before it returns.
 YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);

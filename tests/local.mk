@@ -213,6 +213,7 @@ test_scripts = \
 	tests/abi.sh \
 	tests/manual.sh \
 	tests/net.sh \
+	tests/nulls.sh \
 	tests/own_op.sh \
 	tests/readme.sh \
 	tests/selftest.sh \
@@ -238,6 +239,8 @@ test_scripts = \
 test_headers = \
 	tests/dialect.h \
 	tests/matrix_layout.cc \
+	tests/nulls.h \
+	tests/nulls.py \
 	tests/hip.h \
 	tests/dtypes.h \
 	tests/hostile.h \

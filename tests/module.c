@@ -875,6 +875,12 @@ static void test_lora(void)
 
 // ---- what is refused ----
 
+static int forward_nothing(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	(void)m, (void)state, (void)n, (void)in, (void)k, (void)out;
+	return YOKE_EUNSUPPORTED;
+}
+
 static void test_refusals(void)
 {
 	const int64_t n = dim(3);
@@ -892,7 +898,7 @@ static void test_refusals(void)
 	refused(YOKE_ENOENT, (yoke_module_find(s, "0.wait"), yoke_error_code()), "0.wait");
 	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"), "'0.bias' is [4], '0.weight' is [4,3]");
 	refused(YOKE_EDTYPE, yoke_module_cast(s, yoke_i32), "i32");
-	refused(YOKE_EINVAL, (yoke_call(NULL, YOKE_NONE), yoke_error_code()), "no module");
+	refused(YOKE_EINVAL, (yoke_call(NULL, YOKE_NONE), yoke_error_code()), "module is NULL");
 	refused(YOKE_EINVAL, (yoke_nn_linear(0, 4, 1), yoke_error_code()), "in is 0");
 	refused(YOKE_EINVAL, (yoke_nn_group_norm(3, 4, 0), yoke_error_code()), "do not divide");
 	refused(YOKE_EINVAL, (yoke_nn_dropout(1), yoke_error_code()), "below 1");
@@ -917,6 +923,41 @@ static void test_refusals(void)
 	yoke_module_free(s);
 }
 
+static void count_release(void *count)
+{
+	++*(int *)count;
+}
+
+// A module with a parameter in the current context, which counts how often it is freed.
+static yoke_module *counted(int *count)
+{
+	static const struct yoke_module_class class = {
+		.size = sizeof class, .name = "counted", .forward = forward_nothing, .release = count_release,
+	};
+	yoke_module *m = yoke_module_new(&class, count);
+	yoke_module_parameter(m, "w", yoke_f32, 1, (int64_t[]){ 2 }, YOKE_FIRST_VALUE, 1);
+	return m;
+}
+
+// Modules that a sequence refuses are freed, each once, also where one is given twice or with one that it is part of.
+static void test_refused_twice(void)
+{
+	int count[4] = { 0 };
+	yoke_context *there = yoke_context_new("cpu"), *here = yoke_use(there);
+	yoke_module *twice = counted(&count[0]), *inner = counted(&count[1]), *outer = counted(&count[2]);
+	yoke_module_child(outer, "inner", inner);
+	yoke_use(here);
+	refused(YOKE_ECONTEXT, (yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), twice, twice }),
+				yoke_error_code()), "another context");
+	refused(YOKE_ECONTEXT, (yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), outer, inner }),
+				yoke_error_code()), "another context");
+	ok(count[0] == 1 && count[1] == 1 && count[2] == 1, "each is freed once: %d, %d and %d times", count[0], count[1], count[2]);
+	yoke_module *m = counted(&count[3]);
+	refused(YOKE_EINVAL, (yoke_nn_sequential(3, (yoke_module *[]){ m, m, NULL }), yoke_error_code()), "part of a sequential");
+	ok(count[3] == 1, "one that was added and is there again is freed with the sequence: %d times", count[3]);
+	yoke_context_free(there);
+}
+
 int main(void)
 {
 	snprintf(file, sizeof file, "module-test-%d.safetensors", (int)getpid());
@@ -939,5 +980,6 @@ int main(void)
 	test_training();
 	test_lora();
 	test_refusals();
+	test_refused_twice();
 	return done();
 }

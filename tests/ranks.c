@@ -956,6 +956,38 @@ static int leaves(yoke_group *g, void *which)
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
 
+// Rank 1 fails before the others split the group: they get no group, and all calls on none hand that error on.
+static int splits_too_late(yoke_group *g, void *unused)
+{
+	(void)unused;
+	if (yoke_group_rank(g) == 1)
+		return keep(g, YOKE_ENOMEM);
+	yoke_group *none = yoke_group_split(g, 0, 0);
+	char text[sizeof *said];
+	snprintf(text, sizeof text, "%s", yoke_error());
+	if (none || yoke_error_code() != YOKE_ERANK)
+		return complain("the split gives %s: %s", none ? "a group" : "none", text);
+	yoke_tensor *x = yoke_full(yoke_f32, 1, (int64_t[]){ 2 }, 1), *to = x;
+	char all[8];
+	struct yoke_group_state state = { .size = sizeof state };
+	const int code[] = { yoke_group_rank(none), yoke_group_size(none), yoke_group_barrier(none), yoke_group_state(none, &state),
+			     yoke_group_exchange(none, "", 1, all), yoke_all_reduce_list(none, YOKE_REDUCE_SUM, 1, &x, &to),
+			     yoke_broadcast_list(none, 0, 1, &x, &to), (int)yoke_sampler_count(none, 0, 4),
+			     (int)yoke_sampler(none, 0, 4, 0, 0, 0) };
+	for (size_t i = 0; i < sizeof code / sizeof *code; i++)
+		if (code[i] != YOKE_ERANK)
+			return complain("call %zu on no group: %s", i, yoke_error_name(code[i]));
+	if (to || yoke_all_reduce(none, YOKE_REDUCE_SUM, x) || yoke_reduce_scatter(none, YOKE_REDUCE_SUM, x) ||
+	    yoke_all_gather(none, x) || yoke_broadcast(none, 0, x) || yoke_reduce(none, YOKE_REDUCE_SUM, 0, x) ||
+	    yoke_all_to_all(none, x) || yoke_send(none, 0, x) || yoke_recv(none, 0, yoke_f32, 0, NULL, YOKE_NONE) ||
+	    yoke_tensor_in(none, x) || yoke_tensor_out(none, x) || yoke_group_split(none, 0, 0))
+		return complain("a call on no group gave something");
+	yoke_group_free(none);
+	if (strcmp(text, yoke_error()))
+		return complain("the error became %s", yoke_error());
+	return keep(g, YOKE_ERANK);
+}
+
 // Rank 1 sends what it sent before once more, but for one field of the head.
 static int forges(yoke_group *g, void *which)
 {
@@ -1236,6 +1268,7 @@ int main(int argc, char **argv)
 	expect(4, forges, YOKE_ERANK, "the link from rank 1 is damaged", "more than a link holds");
 	yoke_setting_set("dist.algorithm", "");
 	expect(1, leaves, YOKE_ERANK, "rank 1 of world failed", "a rank that fails");
+	expect(0, splits_too_late, YOKE_ERANK, "rank 1 of world failed", "a rank that fails before a split");
 	*warned = '\0';
 	yoke_setting_set("dist.timeout", "3"); // two seconds for the warning to come before
 	expect(2, leaves, YOKE_ERANK, "within 3 s (dist.timeout): rank 1", "a rank that does not come");

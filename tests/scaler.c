@@ -68,7 +68,7 @@ static void scripts(void)
 	const struct yoke_scaler_options bounded = { .size = sizeof bounded, .scale = 6, .growth = 3, .backoff = 0.25,
 						     .least = 2, .most = 40, .interval = 1 };
 	script(&bounded, "...oo", (double[]){ 18, 40, 40, 10, 2.5 }, "bounds");
-	script(&(struct yoke_scaler_options){ .size = sizeof(size_t) }, ".o", (double[]){ 65536, 32768 },
+	script(&(struct yoke_scaler_options){ .size = offsetof(struct yoke_scaler_options, growth) }, ".o", (double[]){ 65536, 32768 },
 	       "defaults of a short struct");
 }
 

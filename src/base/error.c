@@ -46,6 +46,15 @@ int yk_fail(int code, const char *fmt, ...)
 	return code;
 }
 
+int yk_given_as(const void *object, const char *call, const char *what)
+{
+	if (object)
+		return 0;
+	if (first.code)
+		return last = first.code;
+	return yk_fail(YOKE_EINVAL, "%s: the %s is NULL", strncmp(call, "yoke_", 5) ? call : call + 5, what);
+}
+
 struct yk_error_aside {
 	struct error error;
 };

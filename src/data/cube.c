@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "data/cube.h"
 #include "data/elements.h"
 
@@ -92,6 +93,11 @@ static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weigh
 
 int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 {
+	int err = yk_given(c, "cube");
+	if (!err)
+		err = yk_given(x, "room for pixels");
+	if (err)
+		return err;
 	const struct yk_envi *e = &c->envi;
 	const uint16_t one = 1;
 	const bool host_big = *(const unsigned char *)&one == 0, swapped = e->big != host_big && e->type->width > 1;
@@ -106,7 +112,7 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
 	const size_t bytes = (size_t)(bsq ? bands * slab_of(c, most) : most * line);
 	unsigned char *block = malloc(bytes);
-	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %zu bytes", c->path, bytes);
+	err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %zu bytes", c->path, bytes);
 	for (int64_t first = 0; first < e->lines && !err; first += most) {
 		const int64_t lines = first + most < e->lines ? most : e->lines - first;
 		const int64_t slab = slab_of(c, lines);
@@ -254,8 +260,9 @@ int yk_cube_begin(struct yk_cube_writer *w, const char *path, const struct yoke_
 	*w = (struct yk_cube_writer){ .file = { .fd = -1 }, .npy = ends(path, ".npy") };
 	if (!w->npy && !ends(path, ".hdr"))
 		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
-	memcpy(&known, info, info->size && info->size < sizeof known ? info->size : sizeof known);
-	int err = begin(w, path, &known);
+	int err = yk_sized_take(&known, sizeof known, info, "cube_write", "yoke_cube_info");
+	if (!err)
+		err = begin(w, path, &known);
 	if (err)
 		yk_cube_abort(w);
 	return err;
@@ -288,7 +295,9 @@ void yk_cube_abort(struct yk_cube_writer *w)
 int yoke_cube_write(const char *path, const struct yoke_cube_info *info, const float *x)
 {
 	struct yk_cube_writer w;
-	int err = yk_cube_begin(&w, path, info);
+	int err = yk_given(path, "path");
+	if (!err && !(err = yk_given(x, "list of pixels")))
+		err = yk_cube_begin(&w, path, info);
 	if (err)
 		return err;
 	if ((err = yk_cube_add(&w, x, info->lines)) == 0)

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/kind.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "data/cube.h"
 #include "data/part.h"
 
@@ -275,6 +276,8 @@ static int of_chosen(const yoke_cube *c, const double *all, double **to)
 
 yoke_cube *yoke_cube_open(const char *path, const char *settings)
 {
+	if (yk_given(path, "path"))
+		return NULL;
 	yoke_cube *c = calloc(1, sizeof *c);
 	struct settings s;
 	if (!c || !(c->path = strdup(path))) {
@@ -330,13 +333,13 @@ void yoke_cube_free(yoke_cube *c)
 
 int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
 {
+	const int err = yk_given(c, "cube");
+	if (err)
+		return err;
 	const struct yk_envi *e = &c->envi;
-	if (!to || !to->size)
-		return yk_fail(YOKE_EINVAL, "cube_info: set size to sizeof(struct yoke_cube_info)");
-	struct yoke_cube_info i = { to->size < sizeof i ? to->size : sizeof i, e->lines, e->samples, c->bands, e->type->name,
+	const struct yoke_cube_info i = { sizeof i, e->lines, e->samples, c->bands, e->type->name,
 				    c->columns ? "columns" : yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore,
 				    c->wavelength, c->data, c->items, c->stack, *e->units ? e->units : NULL, e->scene,
 				    e->gain || e->shift, c->variable };
-	memcpy(to, &i, i.size);
-	return 0;
+	return yk_sized_give(to, sizeof i, &i, "cube_info", "yoke_cube_info");
 }

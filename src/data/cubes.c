@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/sized.h"
 #include "data/cube.h"
 #include "data/set.h"
 
@@ -271,16 +272,31 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 	return err;
 }
 
+// Is there a path in each place of a list that is there?
+static int check_paths(const struct yoke_cube_files *o)
+{
+	static const char *const what[] = { "path of a cube", "path of labels", "path of a mask" };
+	const char *const *const list[] = { o->path, o->label, o->mask };
+	int err = yk_given_as(o->path, "dataset_cubes", "list of paths");
+	for (int k = 0; k < 3; k++)
+		for (int i = 0; i < o->n && list[k] && !err; i++)
+			err = yk_given_as(list[k][i], "dataset_cubes", what[k]);
+	return err;
+}
+
 yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
 {
 	struct yoke_cube_files o = { .size = sizeof o };
+	if (yk_sized_take(&o, sizeof o, options, "dataset_cubes", "yoke_cube_files"))
+		return NULL;
 	struct files *f = calloc(1, sizeof *f);
 	yoke_dataset *d = NULL;
 	uint64_t hash = 0;
 	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
-	memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
 	if (!err && o.n < 1)
 		err = yk_fail(YOKE_EINVAL, "dataset_cubes: there are no cubes");
+	if (!err)
+		err = check_paths(&o);
 	if (!err)
 		err = begin(f, &o, &hash);
 	if (!err) {
@@ -300,6 +316,9 @@ yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *con
 
 int64_t yoke_dataset_cubes_skipped(const yoke_dataset *d)
 {
+	const int err = yk_given(d, "data set");
+	if (err)
+		return err;
 	const struct files *f = d->arg;
 	int64_t sum = 0;
 	if (d->read != read_files)

@@ -14,17 +14,23 @@ static int tensors_of(const struct yoke_loader *l)
 	return l->set->fields * (int)l->feed.parts;
 }
 
-// The next batch for a call with n parts of fields; *rows: what the call returns where there is none.  ctx: it goes to
+// The next batch for a call with a list of n parts of fields; *rows: what the call returns where there is none.  ctx: it goes to
 // that one's device.
-static struct yk_batch *next(struct yoke_loader *l, int n, struct yoke_context *ctx, const char *call, int64_t *rows)
+static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, struct yoke_context *ctx, const char *call,
+			     int64_t *rows)
 {
 	bool end;
-	if (!l || n != tensors_of(l)) {
-		*rows = yk_fail(YOKE_EINVAL, "%s: takes a loader and as many tensors as its set has fields%s, %d; got %d", call,
-				l && l->feed.split > 1 ? ", times its parts" : "", l ? tensors_of(l) : 0, n);
+	int e = yk_given_as(l, call, "loader");
+	if (!e && n != tensors_of(l))
+		e = yk_fail(YOKE_EINVAL, "%s: takes as many tensors as its set has fields%s, %d; got %d", call,
+			    l->feed.split > 1 ? ", times its parts" : "", tensors_of(l), n);
+	if (!e)
+		e = yk_given_as(list, call, "list of fields");
+	if (e) {
+		*rows = e;
 		return NULL;
 	}
-	int e = ctx ? yk_loader_bind(l, ctx) : 0;
+	e = ctx ? yk_loader_bind(l, ctx) : 0;
 	struct yk_batch *s = e == 0 ? yk_loader_wait(l, &end) : NULL;
 	if (s && ctx)
 		e = yk_loader_send(l);
@@ -66,13 +72,13 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 {
 	int64_t rows;
 	struct yoke_context *ctx = yk_current();
-	for (int k = 0; k < n; k++)
+	for (int k = 0; to && k < n; k++)
 		to[k] = NULL;
 	if (weight)
 		*weight = NULL;
 	if (!ctx)
 		return yoke_error_code();
-	struct yk_batch *s = next(l, n, ctx, "loader_next", &rows);
+	struct yk_batch *s = next(l, n, to, ctx, "loader_next", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // what is read ahead needs the others
 	for (int k = 0; s && k < n; k++) {
@@ -109,7 +115,11 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 	struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
-	struct yk_batch *s = next(l, n, ctx, "loader_put", &rows);
+	for (int k = 1; variable && k < n; k++)
+		for (int i = 0; i < k; i++)
+			if (variable[i] && variable[i] == variable[k])
+				return yk_fail(YOKE_EINVAL, "loader_put: fields %d and %d are given one variable", i, k);
+	struct yk_batch *s = next(l, n, variable, ctx, "loader_put", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	for (int k = 0; s && k < n && rows >= 0; k++) {
 		const int64_t parts = l->feed.parts;
@@ -122,7 +132,7 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 int64_t yoke_loader_host(yoke_loader *l, int n, void **data, int64_t (*dims)[YOKE_MAX_RANK + 1])
 {
 	int64_t rows;
-	struct yk_batch *s = next(l, n, NULL, "loader_host", &rows);
+	struct yk_batch *s = next(l, n, data, NULL, "loader_host", &rows);
 	for (int k = 0; s && k < n; k++) {
 		const int f = k / (int)l->feed.parts;
 		data[k] = yk_batch_part(s, f, k % l->feed.parts);

@@ -336,10 +336,8 @@ static void init_locks(struct yoke_loader *l)
 yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 {
 	struct yk_feed feed = { .count = set ? set->count : 0 };
-	if (!set) {
-		yk_fail(YOKE_EINVAL, "loader_new: there is no set");
+	if (yk_given(set, "data set"))
 		return NULL;
-	}
 	if (yk_feed_parse(&feed, settings) < 0)
 		return NULL;
 	struct yoke_loader *l = calloc(1, sizeof *l);
@@ -611,14 +609,17 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 
 int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
 {
-	return yk_sized_give(to, sizeof *to, &l->position, "loader_position", "yoke_position");
+	const int err = yk_given(l, "loader");
+	return err ? err : yk_sized_give(to, sizeof *to, &l->position, "loader_position", "yoke_position");
 }
 
 int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 {
 	struct yoke_position p = { 0 };
 	struct yk_cursor c;
-	int e = yk_sized_take(&p, sizeof p, at, "loader_seek", "yoke_position");
+	int e = yk_given(l, "loader");
+	if (e == 0)
+		e = yk_sized_take(&p, sizeof p, at, "loader_seek", "yoke_position");
 	if (e == 0)
 		e = yk_cursor_from(&l->feed, &p, &c);
 	if (e < 0)
@@ -640,6 +641,9 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 
 int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)
 {
+	const int err = yk_given(l, "loader");
+	if (err)
+		return err;
 	l->heard = fn;
 	l->heard_arg = arg;
 	return 0;
@@ -668,6 +672,9 @@ size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
 int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 {
 	struct yoke_loader *l = (struct yoke_loader *)loader; // its lock
+	const int err = yk_given(l, "loader");
+	if (err)
+		return err;
 	pthread_mutex_lock(&l->lock);
 	struct yoke_loader_stats s = l->stats;
 	s.workers = l->workers;

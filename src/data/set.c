@@ -66,11 +66,14 @@ static int fields_take(struct yoke_dataset *d, int n, const struct yoke_field *f
 	d->field = calloc((size_t)n, sizeof *d->field);
 	if (!d->field)
 		return yk_fail(YOKE_ENOMEM, "dataset %s: no memory for fields", d->name);
+	const int size = yk_sized_check(from, sizeof from->size, "dataset_new", "yoke_field");
+	if (size < 0)
+		return size;
 	for (int i = 0; i < n; i++) {
-		const char *at = (const char *)from + (size_t)i * from->size;
+		const char *at = (const char *)from + (size_t)i * (size_t)size;
 		struct yoke_field f = { 0 };
-		memcpy(&f, at, from->size < sizeof f ? from->size : sizeof f);
-		f.size = from->size;
+		memcpy(&f, at, (size_t)size < sizeof f ? (size_t)size : sizeof f);
+		f.size = (size_t)size;
 		int e = field_take(&d->field[i], &f, d->name);
 		if (e < 0)
 			return e;
@@ -162,21 +165,24 @@ yoke_dataset *yk_dataset_ref(yoke_dataset *d)
 
 const char *yoke_dataset_name(const yoke_dataset *d)
 {
-	return d->name;
+	return yk_given(d, "data set") ? NULL : d->name;
 }
 
 int64_t yoke_dataset_count(const yoke_dataset *d)
 {
-	return d->count;
+	const int err = yk_given(d, "data set");
+	return err ? err : d->count;
 }
 
 uint64_t yoke_dataset_fingerprint(const yoke_dataset *d)
 {
-	return d->fingerprint;
+	return yk_given(d, "data set") ? 0 : d->fingerprint;
 }
 
 const char *yoke_dataset_label(const yoke_dataset *d, const char *field, int64_t i)
 {
+	if (yk_given(d, "data set") || yk_given(field, "name of a field"))
+		return NULL;
 	for (int f = 0; d->label && f < d->fields; f++)
 		if (!strcmp(d->field[f].name, field))
 			return d->label(d->arg, f, i);
@@ -193,17 +199,15 @@ static void field_give(const struct yk_field *f, struct yoke_field *to)
 
 int yoke_dataset_fields(const yoke_dataset *d, int most, struct yoke_field *to)
 {
-	const size_t size = to && most > 0 ? to->size : 0;
-	for (int i = 0; to && i < most && i < d->fields; i++) {
+	int e = yk_given(d, "data set");
+	if (!e)
+		e = yk_sized_array(to, most, "dataset_fields", "yoke_field");
+	for (int i = 0; !e && to && i < most && i < d->fields; i++) {
 		struct yoke_field f;
-		void *at = (char *)to + (size_t)i * size;
 		field_give(&d->field[i], &f);
-		memcpy(at, &size, sizeof size);
-		int e = yk_sized_give(at, sizeof f, &f, "dataset_fields", "yoke_field");
-		if (e < 0)
-			return e;
+		e = yk_sized_give_at(to, i, sizeof f, &f, "dataset_fields", "yoke_field");
 	}
-	return d->fields;
+	return e ? e : d->fields;
 }
 
 yoke_dataset *yk_dataset_like(const yoke_dataset *from, const struct yoke_dataset_options *options)
@@ -307,6 +311,13 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 	char why[256];
 	struct yoke_item s = { .size = sizeof s, .number = number, .epoch = epoch, .to = to, .why = why,
 				 .why_size = sizeof why, .seed = seed, .draw = draw };
+	int err = yk_given(d, "data set");
+	if (!err)
+		err = yk_given(to, "list of rooms for fields");
+	for (int f = 0; !err && f < d->fields; f++)
+		err = d->field[f].bytes ? yk_given(to[f], "room for a field") : 0;
+	if (err)
+		return err;
 	if (number < 0 || number >= d->count)
 		return yk_fail(YOKE_ERANGE, "dataset %s: there is no sample %lld of %lld", d->name, (long long)number,
 			       (long long)d->count);
@@ -324,6 +335,8 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 
 void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 {
+	if (yk_given(s, "sample") || yk_given(to, "room for four words"))
+		return;
 	const uint64_t step = (uint64_t)(uint32_t)s->epoch | (uint64_t)n << 32;
 	for (uint32_t w = 0; w < 4; w++)
 		to[w] = yk_philox(4 * (uint64_t)s->draw + w, s->seed, step);
@@ -332,6 +345,8 @@ void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 double yoke_item_uniform(const struct yoke_item *s, uint32_t n)
 {
 	uint32_t word[4];
+	if (yk_given(s, "sample"))
+		return NAN;
 	yoke_item_random(s, n, word);
 	return (double)(word[0] >> 8) * 0x1p-24;
 }

@@ -588,7 +588,8 @@ int yoke_setting_get(const char *name, char *to, size_t cap)
 	struct yk_param *p = name ? setting(name) : NULL;
 	if (!p)
 		return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them", name ? name : "");
-	return snprintf(to, cap, "%s", yk_param_str(p));
+	const int err = cap ? yk_given(to, "place of the text") : 0;
+	return err ? err : snprintf(to, cap, "%s", yk_param_str(p));
 }
 
 // ---- for messages ----

@@ -43,7 +43,7 @@ static int want_kind(int op, int kind)
 static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yoke_tensor *const *x, yoke_tensor **to,
 		const char *call)
 {
-	struct yoke_context *ctx = yk_enter_list(n, x, call);
+	struct yoke_context *ctx = yk_given_as(g, call, "group") ? NULL : yk_enter_list_to(n, x, to, call);
 	union yoke_attr attr[YK_RANKED];
 	yk_id *in = NULL;
 	if (!ctx)
@@ -59,6 +59,8 @@ static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yo
 
 static yoke_tensor *one(int op, yoke_group *g, int kind, int peer, yoke_tensor *x, const char *call)
 {
+	if (yk_given_as(g, call, "group"))
+		return NULL;
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	union yoke_attr attr[YK_RANKED];
 	if (r.ctx && check(r.ctx, g, op, kind, peer) < 0)
@@ -190,6 +192,8 @@ yoke_tensor *yoke_send(yoke_group *g, int to, yoke_tensor *x)
 
 yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims, yoke_tensor *behind)
 {
+	if (yk_given(g, "group"))
+		return NULL;
 	const bool any = behind != YOKE_NONE;
 	union yoke_attr attr[YK_RANKED + 1 + YOKE_MAX_RANK];
 	struct yk_rec r = yk_rec_begin_as("recv", YK_LEAF, 0, any, &behind);
@@ -198,6 +202,7 @@ yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64
 		yk_rec_fail(&r, YOKE_EINVAL, "dtype %d of rank %d", dtype, rank);
 		good = false;
 	}
+	good = good && yk_rec_array(&r, rank, dims, "dims");
 	attributes(attr, g, 0, from, false);
 	attr[YK_RANKED].i = dtype;
 	for (int i = 0; i < rank && good; i++)

@@ -216,16 +216,21 @@ yoke_group *yoke_group_world(void)
 
 int yoke_group_rank(const yoke_group *g)
 {
-	return (int)g->rank;
+	const int err = yk_given(g, "group");
+	return err ? err : (int)g->rank;
 }
 
 int yoke_group_size(const yoke_group *g)
 {
-	return (int)g->ranks;
+	const int err = yk_given(g, "group");
+	return err ? err : (int)g->ranks;
 }
 
 int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 {
+	const int err = yk_given(g, "group");
+	if (err)
+		return err;
 	const struct yk_seat *s = &g->hub->seat[g->rank];
 	struct yoke_group_state now = { .size = sizeof now };
 	struct timespec clock;
@@ -284,12 +289,16 @@ int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_
 
 int yoke_group_barrier(yoke_group *g)
 {
-	return yk_group_do(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
+	const int err = yk_given(g, "group");
+	return err ? err : yk_group_do(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
 }
 
 int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all)
 {
-	return yk_group_do(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
+	int err = yk_given(g, "group");
+	if (!err && bytes && !(err = yk_given(mine, "memory of this rank's bytes")))
+		err = yk_given(all, "memory of all ranks' bytes");
+	return err ? err : yk_group_do(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
 }
 
 int yk_group_send(struct yoke_group *g, uint32_t to, const void *data, size_t bytes)
@@ -416,6 +425,8 @@ static yoke_group *agree(yoke_group *g, bool failed, yoke_group *to, uint64_t *a
 
 yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 {
+	if (yk_given(g, "group"))
+		return NULL;
 	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_hub *h = NULL;
 	struct yoke_group *to = NULL;

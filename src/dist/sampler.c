@@ -8,6 +8,9 @@
 
 int64_t yoke_sampler_count(const yoke_group *g, int kind, int64_t n)
 {
+	const int err = yk_given_as(g, "sampler", "group");
+	if (err)
+		return err;
 	const int64_t ranks = g->ranks, rank = g->rank;
 	if (n < 0)
 		return yk_fail(YOKE_EINVAL, "sampler: %lld samples", (long long)n);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/sized.h"
 #include "fit/node.h"
 
 #define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
@@ -482,18 +483,20 @@ const struct yoke_node_type *yk_node_type(const char *name, const char *what)
 
 int yoke_node_register(const struct yoke_node_type *type)
 {
-	if (!type || type->size != sizeof *type)
-		return yk_fail(YOKE_EINVAL, "node_register: set size to sizeof(struct yoke_node_type)");
-	if (!type->name || !*type->name || !type->channels || !type->forward || type->keys < 0 ||
-	    type->keys > YOKE_NODE_KEYS || type->states < 0 || type->states > YOKE_NODE_STATES ||
-	    (type->states && (!type->dims || !type->fit)))
+	struct yoke_node_type own = { .size = sizeof own };
+	const int taken = yk_sized_take(&own, sizeof own, type, "node_register", "yoke_node_type");
+	if (taken)
+		return taken;
+	if (!own.name || !*own.name || !own.channels || !own.forward || own.keys < 0 ||
+	    own.keys > YOKE_NODE_KEYS || own.states < 0 || own.states > YOKE_NODE_STATES ||
+	    (own.states && (!own.dims || !own.fit)))
 		return yk_fail(YOKE_EINVAL, "node_register: a type has a name, channels and forward, and with states dims and fit");
 	struct yoke_node_type *copy = malloc(sizeof *copy);
 	if (!copy)
 		return yk_fail(YOKE_ENOMEM, "node_register: no memory");
-	*copy = *type;
+	*copy = own;
 	pthread_mutex_lock(&lock);
-	int err = find(type->name) ? yk_fail(YOKE_EINVAL, "node_register: there is a type '%s'", type->name) :
+	int err = find(own.name) ? yk_fail(YOKE_EINVAL, "node_register: there is a type '%s'", own.name) :
 		  added_count == ADDED ? yk_fail(YOKE_ENOMEM, "node_register: there are %d types more", ADDED) : 0;
 	if (!err)
 		added[added_count++] = copy;

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/sized.h"
 #include "fit/fold.h"
 #include "fit/place.h"
 #include "fit/resume.h"
@@ -344,18 +345,19 @@ static int run(struct phase *f)
 int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)
 {
 	struct yoke_fitting o = { .size = sizeof o };
-	struct phase *f = calloc(1, sizeof *f);
 	yoke_context *cpu = NULL, *before = NULL;
-	if (!options || !options->size || !f) {
-		free(f);
-		return options && options->size ? yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory") :
-						  yk_fail(YOKE_EINVAL, "pipeline_fit: set size to sizeof(struct yoke_fitting)");
-	}
-	memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+	int err = yk_given(p, "pipeline");
+	if (!err)
+		err = yk_sized_take(&o, sizeof o, options, "pipeline_fit", "yoke_fitting");
+	if (err)
+		return err;
+	struct phase *f = calloc(1, sizeof *f);
+	if (!f)
+		return yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory");
 	f->p = p;
 	f->o = &o;
 	p->stats = (struct yoke_pipeline_stats){ .size = sizeof p->stats };
-	int err = o.set ? yk_fit_deterministic(p, "pipeline_fit") : yk_fail(YOKE_EINVAL, "pipeline_fit: there is no set");
+	err = o.set ? yk_fit_deterministic(p, "pipeline_fit") : yk_fail(YOKE_EINVAL, "pipeline_fit: there is no set");
 	if (!err)
 		err = yk_statistics_context(p, &cpu);
 	if (cpu) {

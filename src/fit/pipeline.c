@@ -194,7 +194,9 @@ static int take(yoke_pipeline *p, json_t *root)
 
 yoke_pipeline *yoke_pipeline_new(const char *json)
 {
-	yoke_pipeline *p = calloc(1, sizeof *p);
+	yoke_pipeline *p = yk_given(json, "configuration") ? NULL : calloc(1, sizeof *p);
+	if (!p && !json)
+		return NULL;
 	if (!p) {
 		yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 		return NULL;
@@ -227,5 +229,5 @@ void yoke_pipeline_free(yoke_pipeline *p)
 
 const char *yoke_pipeline_config(const yoke_pipeline *p)
 {
-	return p->config;
+	return yk_given(p, "pipeline") ? NULL : p->config;
 }

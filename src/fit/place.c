@@ -62,6 +62,8 @@ static yoke_context *of_gpu(const struct yk_trainer_keys *t)
 yoke_context *yoke_pipeline_context(const char *json)
 {
 	struct yk_trainer_keys t;
+	if (yk_given(json, "configuration"))
+		return NULL;
 	json_t *root = yk_json_parse(json, strlen(json), "pipeline");
 	int err = root ? yk_parse_trainer(root, &t) : yk_error_last();
 	if (root)

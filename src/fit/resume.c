@@ -120,7 +120,12 @@ int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
 {
 	char path[PATH];
 	int64_t epoch, step;
-	int err = read_place(folder, &epoch, &step);
+	int err = yk_given(p, "pipeline");
+	if (!err)
+		err = yk_given(folder, "folder");
+	if (err)
+		return err;
+	err = read_place(folder, &epoch, &step);
 	path_of(path, folder, "states", epoch);
 	if (!err && epoch)
 		err = yoke_pipeline_load(p, path);

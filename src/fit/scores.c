@@ -194,8 +194,13 @@ int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, doubl
 {
 	struct yk_scores a;
 	double bound;
+	int err = yk_given(to, "place of the area");
+	if (!err && n && !(err = yk_given(score, "list of scores")))
+		err = yk_given(label, "list of labels");
+	if (err)
+		return err;
 	yk_scores_init(&a, SIZE_MAX);
-	int err = yk_scores_add(&a, n, score, label, NULL);
+	err = yk_scores_add(&a, n, score, label, NULL);
 	if (!err)
 		*to = yk_scores_area(&a, &bound);
 	yk_scores_fini(&a);

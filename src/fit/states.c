@@ -95,8 +95,10 @@ int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 	struct yk_host_tensor *t = calloc(MOST_STATES, sizeof *t);
 	char (*name)[NAME] = calloc(MOST_STATES, sizeof *name);
 	uint64_t bytes, hash;
-	int n = 0, err = t && name ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
-	for (int i = 0; i < p->nodes && !err; i++) {
+	int n = 0, err = t && name ? yk_given(p, "pipeline") : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	if (!err)
+		err = yk_given(path, "path");
+	for (int i = 0; !err && i < p->nodes; i++) {
 		const struct yk_fit_node *node = &p->node[i];
 		if (!node->fitted)
 			err = yk_fail(YOKE_EINVAL, "pipeline_save: %s is not fitted", node->name);
@@ -158,8 +160,10 @@ static int64_t channels_of(const yoke_pipeline *p, const struct yk_safetensors *
 int yoke_pipeline_load(yoke_pipeline *p, const char *path)
 {
 	struct yk_safetensors f;
-	int err = yk_safetensors_open(&f, path);
-	if (err < 0)
+	int err = yk_given(p, "pipeline");
+	if (!err && !(err = yk_given(path, "path")))
+		err = yk_safetensors_open(&f, path);
+	if (err)
 		return err;
 	const int64_t channels = p->channels ? p->channels : channels_of(p, &f);
 	if (channels < 1)

@@ -58,7 +58,8 @@ void yoke_statistic_free(yoke_statistic *s)
 
 int64_t yoke_statistic_channels(const yoke_statistic *s)
 {
-	return s->channels;
+	const int err = yk_given(s, "statistic");
+	return err ? err : s->channels;
 }
 
 void yk_statistic_join(yoke_statistic *s, double count, const double *mean, const double *square, const double *least,
@@ -109,8 +110,11 @@ static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 
 int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 {
-	if (!x || !weight)
-		return yk_error_last();
+	int err = yk_given(s, "statistic");
+	if (!err && !(err = yk_given(x, "tensor of observations")))
+		err = yk_given(weight, "tensor of weights");
+	if (err)
+		return err;
 	const int rank = yoke_rank(x);
 	if (rank < 1 || yoke_dim(x, rank - 1) != s->channels)
 		return yk_fail(YOKE_ESHAPE, "statistic_add: the last axis has %lld elements, the statistic %lld channels",
@@ -119,7 +123,7 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 	if (!part)
 		return yk_error_last();
 	yoke_scope *scope = yoke_scope_begin("statistic");
-	int err = moments(part, x, weight);
+	err = moments(part, x, weight);
 	if (scope)
 		yoke_scope_end(scope);
 	if (!err)
@@ -130,6 +134,11 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 
 int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 {
+	int err = yk_given(s, "statistic");
+	if (!err)
+		err = yk_given(from, "statistic");
+	if (err)
+		return err;
 	if (s->channels != from->channels || s->diagonal != from->diagonal)
 		return yk_fail(YOKE_ESHAPE, "statistic_merge: %lld channels%s and %lld%s", (long long)s->channels,
 			       s->diagonal ? ", diagonal" : "", (long long)from->channels, from->diagonal ? ", diagonal" : "");
@@ -139,6 +148,11 @@ int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 
 int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 {
+	int err = yk_given(s, "statistic");
+	if (!err && n)
+		err = yk_given(to, "room for numbers");
+	if (err)
+		return err;
 	const int64_t c = s->channels;
 	const bool square = what == YOKE_STATISTIC_COVARIANCE || what == YOKE_STATISTIC_CORRELATION;
 	const size_t want = what == YOKE_STATISTIC_COUNT ? 1 : (size_t)(square ? c * c : c);
@@ -192,6 +206,11 @@ int yoke_statistic_save(const yoke_statistic *s, const char *path)
 {
 	struct yk_host_tensor t[PARTS];
 	uint64_t bytes, hash;
+	int err = yk_given(s, "statistic");
+	if (!err)
+		err = yk_given(path, "path");
+	if (err)
+		return err;
 	parts(s, t);
 	return yk_safetensors_write(path, PARTS, t, &bytes, &hash);
 }
@@ -222,7 +241,7 @@ yoke_statistic *yoke_statistic_load(const char *path)
 	struct yk_safetensors f;
 	struct yk_host_tensor t[PARTS];
 	yoke_statistic *s = NULL;
-	if (yk_safetensors_open(&f, path) < 0)
+	if (yk_given(path, "path") || yk_safetensors_open(&f, path) < 0)
 		return NULL;
 	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"), *square = yk_safetensors_find(&f, "square");
 	int err = !mean || mean->rank != 1 || !square || square->rank < 1 || square->rank > 2 ?

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "fit/losses.h"
 #include "fit/metrics.h"
 #include "fit/place.h"
@@ -513,18 +514,19 @@ static int epochs(struct run *r)
 int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 {
 	struct yoke_training o = { .size = sizeof o };
+	int err = yk_given(p, "pipeline");
+	if (!err)
+		err = yk_sized_take(&o, sizeof o, options, "pipeline_train", "yoke_training");
+	if (err)
+		return err;
 	struct run *r = calloc(1, sizeof *r);
-	if (!options || !options->size || !r) {
-		free(r);
-		return options && options->size ? yk_fail(YOKE_ENOMEM, "pipeline_train: no memory") :
-						  yk_fail(YOKE_EINVAL, "pipeline_train: set size to sizeof(struct yoke_training)");
-	}
-	memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+	if (!r)
+		return yk_fail(YOKE_ENOMEM, "pipeline_train: no memory");
 	r->p = p;
 	r->o = &o;
 	r->loss = NAN;
 	const double began = yk_seconds(), validating = p->stats.validating;
-	int err = o.train ? check(r) : yk_fail(YOKE_EINVAL, "pipeline_train: there is no set to train by");
+	err = o.train ? check(r) : yk_fail(YOKE_EINVAL, "pipeline_train: there is no set to train by");
 	const bool trains = !err && p->plan.losses && p->plan.keys.max_epochs;
 	if (trains && (err = begin(r)) == 0)
 		err = epochs(r);

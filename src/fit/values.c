@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "fit/node.h"
 
 // ---- fields of sets ----
@@ -80,6 +81,8 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor *x)
 {
 	struct yk_values v = { .stream = x };
+	if (yk_given(p, "pipeline") || yk_given(x, "tensor"))
+		return NULL;
 	int at = p->last;
 	if (node && yk_node_find(p, node, false, "pipeline_apply", &at) < 0)
 		return NULL;
@@ -88,7 +91,7 @@ yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor
 			yk_fail(YOKE_EINVAL, "pipeline_apply: %s is not fitted", p->node[i].name);
 			return NULL;
 		}
-	if (!x || yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0)
+	if (yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0)
 		return NULL;
 	if (yoke_dtype(x) != yoke_f32)
 		v.stream = yoke_cast(x, yoke_f32);
@@ -97,6 +100,8 @@ yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor
 
 yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const char *state)
 {
+	if (yk_given(p, "pipeline") || yk_given(node, "name of a node") || yk_given(state, "name of a state"))
+		return NULL;
 	const int at = yk_node_named(p, node);
 	for (int s = 0; at >= 0 && s < p->node[at].type->states; s++)
 		if (!strcmp(p->node[at].type->state[s], state) && p->node[at].variable[s])
@@ -107,10 +112,6 @@ yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const
 
 int yoke_pipeline_stats(const yoke_pipeline *p, struct yoke_pipeline_stats *to)
 {
-	if (!to || !to->size)
-		return yk_fail(YOKE_EINVAL, "pipeline_stats: set size to sizeof(struct yoke_pipeline_stats)");
-	struct yoke_pipeline_stats s = p->stats;
-	s.size = to->size < sizeof s ? to->size : sizeof s;
-	memcpy(to, &s, s.size);
-	return 0;
+	const int err = yk_given(p, "pipeline");
+	return err ? err : yk_sized_give(to, sizeof p->stats, &p->stats, "pipeline_stats", "yoke_pipeline_stats");
 }

@@ -12,6 +12,8 @@ static uint32_t with_starts(struct yk_rec *r, yoke_tensor *const *starts, yk_id 
 	if (r->in[0] == YK_BAD)
 		return 0;
 	uint32_t rank = r->g->value[r->in[0]].rank;
+	if (!yk_rec_array(r, (int)rank, starts, "starts"))
+		return 0;
 	in[0] = r->in[0];
 	for (uint32_t i = 0; i < rank; i++)
 		if ((in[1 + i] = yk_operand(r->ctx, starts[i], yoke_i64)) == YK_BAD)
@@ -26,6 +28,8 @@ yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts,
 	yk_id in[YOKE_MAX_RANK + 1];
 	union yoke_attr size[YOKE_MAX_RANK];
 	uint32_t n = with_starts(&r, starts, in);
+	if (n && !yk_rec_array(&r, (int)n - 1, sizes, "sizes"))
+		n = 0;
 	for (uint32_t i = 0; i + 1 < n; i++)
 		size[i].i = sizes[i];
 	return yk_rec_end(&r, n ? yk_record(r.g, YK_SLICE_AT, n, in, n - 1, size) : YK_BAD);

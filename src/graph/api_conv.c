@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "graph/conv.h"
 #include "graph/record.h"
 
@@ -48,12 +49,10 @@ static bool number(struct yk_rec *r, const char *what, int64_t given, int64_t le
 static bool conv_options(struct yk_rec *r, const struct yoke_conv_options *given, int axes,
 			 struct yoke_conv_options *o, union yoke_attr *attr)
 {
-	*o = (struct yoke_conv_options){ .size = sizeof *o };
-	if (given)
-		memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+	*o = (struct yoke_conv_options){ 0 };
+	bool good = axes > 0 && (!given || !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_conv_options"));
 	o->groups = o->groups ? o->groups : 1;
 	attr[0].i = o->groups;
-	bool good = axes > 0;
 	for (int i = 0; i < axes && good; i++) {
 		struct yk_conv_axis a;
 		good = number(r, "stride", o->stride[i], 1, 1, &a.stride) &&
@@ -81,7 +80,7 @@ yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct y
 	struct yoke_conv_options o;
 	union yoke_attr attr[1 + 2 * YK_CONV_AXES];
 	const int axes = behind(&r, r.in[0]);
-	bool good = conv_options(&r, options, axes, &o, attr);
+	bool good = conv_options(&r, options, axes, &o, attr) && r.in[1] != YK_BAD;
 	if (good && r.g->value[r.in[1]].rank != axes + 2) {
 		char text[160];
 		yk_rec_fail(&r, YOKE_ESHAPE, "w is [C,O/groups,K..], got %s", yk_describe(&r.g->value[r.in[1]], text));
@@ -111,10 +110,8 @@ yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct y
 // attr: windows, then each axis as a convolution's.
 static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, union yoke_attr *attr)
 {
-	struct yoke_pool_options o = { .size = sizeof o };
-	if (given)
-		memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
-	bool good = axes > 0;
+	struct yoke_pool_options o = { 0 };
+	bool good = axes > 0 && !yk_sized_take(&o, sizeof o, given, r->g->call, "yoke_pool_options");
 	for (int i = 0; i < axes && good; i++) {
 		struct yk_conv_axis a;
 		good = number(r, "window", o.window[i], 1, 0, &attr[i].i) &&
@@ -172,7 +169,7 @@ static yk_id picked(struct yk_graph *g, yk_id x, yk_id at, int axis)
 
 static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 {
-	bool good = axes > 0;
+	bool good = yk_rec_array(r, axes, to, "to") && axes > 0;
 	for (int i = 0; i < axes && good; i++)
 		if (to[i] < 1 || to[i] > INT32_MAX || r->g->value[r->in[0]].dims[2 + i] < 1 ||
 		    r->g->value[r->in[0]].dims[2 + i] > INT32_MAX) {

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "graph/record.h"
@@ -46,9 +47,14 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 	return first->ctx;
 }
 
+struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what)
+{
+	return yk_given_as(to, what, "list of results") ? NULL : yk_enter_list(n, t, what);
+}
+
 int yk_results(int err, int n, yoke_tensor **to)
 {
-	for (int i = 0; err && i < n; i++)
+	for (int i = 0; err && to && i < n; i++)
 		to[i] = NULL;
 	return err;
 }
@@ -84,7 +90,7 @@ static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_i
 
 int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
-	struct yoke_context *ctx = yk_enter_list(n, p, "grad");
+	struct yoke_context *ctx = yk_enter_list_to(n, p, g, "grad");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);
 	int err = 0;
@@ -105,7 +111,9 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n, yoke_tensor *const *p,
 		   yoke_tensor **g)
 {
-	struct yoke_context *ctx = yk_enter_list(n, p, "grad_from");
+	struct yoke_context *ctx = NULL;
+	if (!yk_given(y, "list of values") && !yk_given(cotangent, "list of cotangents"))
+		ctx = yk_enter_list_to(n, p, g, "grad_from");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);
 	yk_id *in = m < 1 ? NULL : yk_lists(ctx, m, 2, (yoke_tensor *const *[]){ y, cotangent }, 0);
@@ -144,7 +152,9 @@ int yk_list_record(struct yoke_context *ctx, int err, const struct yk_call *c, y
 int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 		 yoke_tensor **to)
 {
-	struct yoke_context *ctx = yk_enter_list(n, x, "barrier");
+	struct yoke_context *ctx = NULL;
+	if (m < 1 || !yk_given(after, "list of values before it"))
+		ctx = yk_enter_list_to(n, x, to, "barrier");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, to);
 	int err = 0;

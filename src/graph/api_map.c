@@ -141,6 +141,8 @@ static yk_id bits(struct yk_rec *r, int rank, const int64_t *dims)
 		yk_rec_fail(r, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank, YOKE_MAX_RANK);
 		return YK_BAD;
 	}
+	if (!yk_rec_array(r, rank, dims, "dims"))
+		return YK_BAD;
 	for (int i = 0; i < rank; i++)
 		a[i].i = dims[i];
 	if (yk_random_key(r->ctx, &in[0], &in[1]) < 0)
@@ -209,7 +211,7 @@ yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
 		yk_rec_fail(&r, YOKE_EDTYPE, "no dtype has the number %d", dtype);
 	else if (rank < 0 || rank > YOKE_MAX_RANK)
 		yk_rec_fail(&r, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank, YOKE_MAX_RANK);
-	if (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK)
+	if (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK || !yk_rec_array(&r, rank, dims, "dims"))
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value like = { .dtype = (uint8_t)dtype, .rank = (uint8_t)rank };
 	for (int i = 0; i < rank; i++)

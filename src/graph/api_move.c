@@ -28,7 +28,8 @@ yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype)
 yoke_tensor *yoke_permute(yoke_tensor *x, const int *order)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	return yk_rec_end(&r, yk_permute(r.g, r.in[0], order));
+	const bool good = yk_rec_array(&r, r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank, order, "order");
+	return yk_rec_end(&r, good ? yk_permute(r.g, r.in[0], order) : YK_BAD);
 }
 
 yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims)
@@ -97,6 +98,9 @@ yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, doub
 	struct yk_rec r = yk_rec_begin(1, &x);
 	if (r.in[0] == YK_BAD || yk_want_literal(r.g, r.g->value[r.in[0]].dtype, value) < 0)
 		return yk_rec_end(&r, YK_BAD);
+	const int rank = r.g->value[r.in[0]].rank;
+	if (!yk_rec_array(&r, rank, lo, "lo") || !yk_rec_array(&r, rank, hi, "hi"))
+		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_pad(r.g, r.in[0], lo, hi, value));
 }
 
@@ -106,6 +110,8 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 		yk_fail(YOKE_EINVAL, "concat: %d tensors", n);
 		return NULL;
 	}
+	if (yk_given(x, "list of tensors"))
+		return NULL;
 	struct yk_rec r = yk_rec_begin(1, x);
 	yk_id *in = malloc((size_t)n * (sizeof *in + 1)), y = YK_BAD;
 	uint8_t *dtype = (uint8_t *)(in + n);
@@ -139,6 +145,8 @@ yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tenso
 	struct yk_rec r = yk_rec_begin_op(YK_SLICE_UPDATE, 2, (yoke_tensor *[]){ x, v });
 	union yoke_attr a[YOKE_MAX_RANK];
 	uint32_t rank = r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank;
+	if (!yk_rec_array(&r, (int)rank, starts, "starts"))
+		return yk_rec_end(&r, YK_BAD);
 	for (uint32_t i = 0; i < rank; i++)
 		a[i].i = starts[i];
 	return yk_rec_end(&r, yk_record(r.g, YK_SLICE_UPDATE, 2, r.in, rank, a));

@@ -249,6 +249,10 @@ yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				 yoke_tensor *keys, yoke_tensor *mask, int causal,
 				 double scale, double dropout)
 {
+	if (keys == YOKE_NONE) {
+		yk_fail(YOKE_EINVAL, "attention_keys: keys is YOKE_NONE and not optional");
+		return NULL;
+	}
 	return attention("attention_keys", (yoke_tensor *[]){ q, k, v, mask }, keys, causal, scale,
 			 dropout);
 }

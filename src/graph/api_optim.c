@@ -355,7 +355,12 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	static const char *const name[] = { "scale" };
 	struct operands o;
 	yk_id out, flag;
-	int err = enter(&o, "unscale_check", n, 1, &g, 1, &scale, name);
+	int err = yk_given(to, "list of results");
+	if (!err)
+		err = yk_given(overflow, "place of overflow");
+	if (err)
+		return yk_results(yk_results(err, n, to), 1, overflow);
+	err = enter(&o, "unscale_check", n, 1, &g, 1, &scale, name);
 	while (!err && next(&o, YK_FORMULA_SCALE, NULL)) {
 		err = yk_list_map(&o.ctx->graph, &o.call, &out);
 		for (uint32_t i = 0; i < o.call.n && !err; i++)

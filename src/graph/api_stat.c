@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "graph/record.h"
 
 // The operand, when it is floating point with at least `rank` axes.
@@ -339,8 +340,9 @@ int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_
 {
 	struct yoke_moments m = { .size = sizeof m };
 	yoke_tensor **result[] = { &m.weight, &m.mean, &m.square, &m.least, &m.greatest };
-	if (!to || !to->size)
-		return yk_fail(YOKE_EINVAL, "moments: set size to sizeof(struct yoke_moments)");
+	int err = yk_sized_check(to, sizeof to->size, "moments", "yoke_moments");
+	if (err < 0)
+		return err;
 	struct yk_rec r = yk_rec_begin_with(YK_MOMENTS, 2, 2, (yoke_tensor *[]){ x, weight });
 	const union yoke_attr how = { .i = diagonal != 0 };
 	struct yk_call c = { .op = YK_MOMENTS, .nin = 2, .in = r.in, .nattr = 1, .attr = &how };
@@ -352,7 +354,6 @@ int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_
 			out = YK_BAD;
 	if (!(m.weight = yk_rec_end(&r, out)))
 		m = (struct yoke_moments){ .size = sizeof m };
-	m.size = to->size < sizeof m ? to->size : sizeof m;
-	memcpy(to, &m, m.size);
-	return m.weight ? 0 : yk_error_last();
+	err = yk_sized_give(to, sizeof m, &m, "moments", "yoke_moments");
+	return m.weight ? err : yk_error_last();
 }

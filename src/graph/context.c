@@ -195,7 +195,7 @@ const char *yoke_device_name(int i)
 
 yoke_context *yoke_context_new_on(const char *device)
 {
-	return context_new(yk_device_named(device), false);
+	return yk_given(device, "name of a device") ? NULL : context_new(yk_device_named(device), false);
 }
 
 void yoke_context_free(yoke_context *ctx)

@@ -220,6 +220,10 @@ static yk_id with_dims(struct yk_graph *g, int op, yk_id x, int rank, const int6
 			   YOKE_MAX_RANK);
 		return YK_BAD;
 	}
+	if (rank && !dims) {
+		yk_op_fail(g, op, YOKE_EINVAL, "dims is NULL");
+		return YK_BAD;
+	}
 	for (int i = 0; i < rank; i++)
 		a[i].i = dims[i];
 	return yk_record(g, op, 1, &x, (uint32_t)rank, a);

@@ -22,6 +22,8 @@ static int check_shape(const char *what, int dtype, int rank, const int64_t *dim
 	if (rank < 0 || rank > YOKE_MAX_RANK)
 		return yk_fail(YOKE_ESHAPE, "%s: rank %d; 0 to %d are possible", what,
 			       rank, YOKE_MAX_RANK);
+	if (rank && !dims)
+		return yk_fail(YOKE_EINVAL, "%s: dims is NULL", what);
 	bool empty = false;
 	for (int i = 0; i < rank; i++) {
 		empty |= dims[i] == 0;

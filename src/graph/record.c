@@ -116,6 +116,13 @@ int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)
 	return k;
 }
 
+bool yk_rec_array(struct yk_rec *r, int n, const void *array, const char *what)
+{
+	if (r->ctx && n > 0 && !array)
+		yk_rec_fail(r, YOKE_EINVAL, "%s is NULL", what);
+	return r->ctx && (n < 1 || array);
+}
+
 bool yk_rec_axes(struct yk_rec *r, yk_id x, unsigned axes)
 {
 	char text[160];

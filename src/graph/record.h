@@ -41,6 +41,8 @@ bool yk_rec_reals(struct yk_rec *, int n);
 int yk_rec_axis(struct yk_rec *, yk_id x, int axis);
 // Are these axes of x, with YOKE_KEEP or without?  Else an error.
 bool yk_rec_axes(struct yk_rec *, yk_id x, unsigned axes);
+// Is there an array, or room, for n elements?  Else an error; false after one, too.
+bool yk_rec_array(struct yk_rec *, int n, const void *array, const char *what);
 // x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.
 yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 
@@ -48,6 +50,8 @@ yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 
 // Enters the context of t[0], NULL after an error; errors name the call `what`.
 struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *what);
+// The same of a call that fills `to`, which may not be NULL.
+struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what);
 // The tensors of several lists of n as values, one list behind another, and room for `more` behind; to be
 // freed.  NULL after an error.  A list that is NULL is absent.
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);

@@ -105,13 +105,16 @@ void yoke_scaler_free(yoke_scaler *s)
 
 int yoke_scaler_save(const yoke_scaler *s, struct yoke_scaler_state *to)
 {
-	return yk_sized_give(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
+	const int err = yk_given(s, "scaler");
+	return err ? err : yk_sized_give(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
 }
 
 int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 {
 	struct yoke_scaler_state now = { 0 };
-	int err = yk_sized_take(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
+	int err = yk_given(s, "scaler");
+	if (!err)
+		err = yk_sized_take(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
 	if (err)
 		return err;
 	if (!(now.scale >= s->rule.least && now.scale <= s->rule.most))
@@ -132,6 +135,9 @@ int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 
 int yoke_scaler_stats(const yoke_scaler *s, struct yoke_scaler_stats *to)
 {
+	const int err = yk_given(s, "scaler");
+	if (err)
+		return err;
 	const struct yoke_scaler_state *now = &s->now;
 	struct yoke_scaler_stats x = {
 		.scale = now->scale,
@@ -149,6 +155,8 @@ int yoke_scaler_stats(const yoke_scaler *s, struct yoke_scaler_stats *to)
 
 yoke_tensor *yoke_scaler_scale(yoke_scaler *s, yoke_tensor *loss)
 {
+	if (yk_given(s, "scaler"))
+		return NULL;
 	struct yk_rec r = yk_rec_begin(1, &loss);
 	yk_id x = r.in[0] == YK_BAD || !yk_rec_reals(&r, 1) ? YK_BAD : yk_up(r.g, r.in[0]);
 	yk_id by = x == YK_BAD ? x : yk_operand(r.ctx, s->scale, r.g->value[x].dtype);
@@ -157,7 +165,7 @@ yoke_tensor *yoke_scaler_scale(yoke_scaler *s, yoke_tensor *loss)
 
 yoke_tensor *yoke_scaler_inverse(yoke_scaler *s)
 {
-	return s->inverse;
+	return yk_given(s, "scaler") ? NULL : s->inverse;
 }
 
 static int begin(struct yoke_scaler *s, int n)
@@ -185,9 +193,12 @@ static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor
 {
 	int err = 0;
 	for (int i = 0; i < n && p && !err; i++) {
-		const struct yk_tensor *t = yk_tensor(p[i], "scaler_check");
-		s->name[i] = t ? t->name : NULL;
-		err = t ? 0 : yk_error_last();
+		const struct yk_tensor *t = yk_tensor(p[i], "scaler_check"), *own = t ? yk_tensor(s->scale, "scaler_check") : NULL;
+		s->name[i] = own && t->ctx == own->ctx ? t->name : NULL;
+		if (!own)
+			err = yk_error_last();
+		else if (t->ctx != own->ctx)
+			err = yk_fail(YOKE_ECONTEXT, "scaler_check: variable %d is of another context than the scaler", i);
 	}
 	if (!err)
 		err = yoke_assign(s->each, to[0]);
@@ -205,8 +216,15 @@ int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor 
 		      yoke_tensor **skip)
 {
 	yoke_tensor *to[3];
-	*norm = *skip = NULL;
-	int err = begin(s, n);
+	if (norm)
+		*norm = NULL;
+	if (skip)
+		*skip = NULL;
+	int err = yk_given(s, "scaler");
+	if (!err && !(err = yk_given(norm, "place of the norm")))
+		err = yk_given(skip, "place of skip");
+	if (!err)
+		err = begin(s, n);
 	if (!err)
 		err = yk_scaled_squares(n, g, s->inverse, s->order, to);
 	return err ? err : take(s, n, p, to, norm, skip);
@@ -275,9 +293,12 @@ static int fall(struct yoke_scaler *s)
 int yoke_scaler_update(yoke_scaler *s)
 {
 	float found;
+	int err = yk_given(s, "scaler");
+	if (err)
+		return err;
 	if (!s->checked)
 		return YOKE_STEPPED;
-	int err = yoke_read(s->found, &found, sizeof found);
+	err = yoke_read(s->found, &found, sizeof found);
 	if (err)
 		return err;
 	const uint64_t at = s->now.steps++ % RECENT, bit = (uint64_t)1 << at % 64;

@@ -208,7 +208,7 @@ int yk_scope_close_lifting(struct yoke_context *ctx, uintptr_t serial, int n, yo
 yoke_tensor *yoke_lift(yoke_tensor *handle)
 {
 	struct yk_tensor *t;
-	if (!handle || handle == YOKE_NONE)
+	if (yk_given(handle, "tensor") || handle == YOKE_NONE)
 		return handle;
 	if (!(t = yk_enter_of(handle, "lift")))
 		return NULL;
@@ -221,7 +221,7 @@ yoke_tensor *yoke_lift(yoke_tensor *handle)
 yoke_tensor *yoke_keep(yoke_tensor *handle)
 {
 	struct yk_tensor *t;
-	if (!handle || handle == YOKE_NONE)
+	if (yk_given(handle, "tensor") || handle == YOKE_NONE)
 		return handle;
 	if (!(t = yk_enter_of(handle, "keep")))
 		return NULL;
@@ -246,7 +246,9 @@ static int64_t count_of(const struct yk_tensor *t)
 
 static const struct yk_tensor *fact(const yoke_tensor *t, const char *call)
 {
-	return t && t != YOKE_NONE ? yk_tensor(t, call) : NULL;
+	if (t == YOKE_NONE)
+		yk_fail(YOKE_EINVAL, "%s: YOKE_NONE is no tensor", call);
+	return t == YOKE_NONE || yk_given_as(t, call, "tensor") ? NULL : yk_tensor(t, call);
 }
 
 size_t yk_bytes_of(const struct yk_tensor *t)
@@ -257,13 +259,13 @@ size_t yk_bytes_of(const struct yk_tensor *t)
 int yoke_rank(const yoke_tensor *handle)
 {
 	const struct yk_tensor *t = fact(handle, "rank");
-	return t ? t->rank : YOKE_EINVAL;
+	return t ? t->rank : yk_error_last();
 }
 
 int yoke_dtype(const yoke_tensor *handle)
 {
 	const struct yk_tensor *t = fact(handle, "dtype");
-	return t ? t->dtype : YOKE_EINVAL;
+	return t ? t->dtype : yk_error_last();
 }
 
 int yoke_is_variable(const yoke_tensor *handle)
@@ -282,7 +284,7 @@ int64_t yoke_dim(const yoke_tensor *handle, int axis)
 {
 	const struct yk_tensor *t = fact(handle, "dim");
 	if (!t)
-		return YOKE_EINVAL;
+		return yk_error_last();
 	if (axis < 0)
 		axis += t->rank;
 	return axis >= 0 && axis < t->rank ? t->dims[axis] : YOKE_ERANGE;
@@ -291,7 +293,7 @@ int64_t yoke_dim(const yoke_tensor *handle, int axis)
 int64_t yoke_count(const yoke_tensor *handle)
 {
 	const struct yk_tensor *t = fact(handle, "count");
-	return t ? count_of(t) : YOKE_EINVAL;
+	return t ? count_of(t) : yk_error_last();
 }
 
 size_t yoke_bytes(const yoke_tensor *handle)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "nn/layer.h"
 
 // ---- convolutions ----
@@ -44,15 +45,15 @@ int64_t yk_conv_groups(const yoke_module *m)
 static yoke_module *conv_new(const struct yoke_module_class *class, int axes, int64_t in, int64_t out, const int64_t *kernel,
 			     const struct yoke_conv_options *options, int bias)
 {
-	struct conv c = { .how = { .size = sizeof c.how } };
-	if (options)
-		memcpy(&c.how, options, options->size < sizeof c.how ? options->size : sizeof c.how);
+	struct conv c = { 0 };
+	if (options && yk_sized_take(&c.how, sizeof c.how, options, class->name, "yoke_conv_options"))
+		return NULL;
 	c.how.size = sizeof c.how;
 	c.how.groups = c.how.groups ? c.how.groups : 1;
 	const int64_t groups = c.how.groups;
 	const bool transposed = class == &yk_conv_transposed_class;
 	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
-		    yk_layer_size(class->name, "groups", groups);
+		    yk_layer_size(class->name, "groups", groups) && !yk_given_as(kernel, class->name, "kernel");
 	for (int i = 0; i < axes && i < 2; i++)
 		good = good && yk_layer_size(class->name, "kernel", kernel[i]);
 	if (!good)
@@ -107,8 +108,8 @@ static yoke_module *pool_new(const struct yoke_pool_options *options,
 		.size = sizeof class, .name = "pool", .forward = pool_forward, .release = free,
 	};
 	struct pool p = { .fn = fn };
-	if (options)
-		memcpy(&p.how, options, options->size < sizeof p.how ? options->size : sizeof p.how);
+	if (yk_sized_take(&p.how, sizeof p.how, options, class.name, "yoke_pool_options"))
+		return NULL;
 	p.how.size = sizeof p.how;
 	return yk_layer_new(&class, &p, sizeof p);
 }
@@ -152,6 +153,8 @@ static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yo
 		yk_fail(YOKE_EINVAL, "to_size: 1 or 2 axes, not %d", axes);
 		return NULL;
 	}
+	if (yk_given_as(to, class.name, "list of sizes"))
+		return NULL;
 	for (int i = 0; i < axes; i++)
 		if (!yk_layer_size(class.name, "size", s.to[i] = to[i]))
 			return NULL;

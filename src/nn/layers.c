@@ -353,16 +353,7 @@ const struct yoke_module_class yk_sequential_class = {
 yoke_module *yoke_nn_sequential(int n, yoke_module *const *modules)
 {
 	yoke_module *m = yoke_module_new(&yk_sequential_class, NULL);
-	bool good = m;
-	for (int i = 0; i < n; i++) {
-		char name[16];
-		snprintf(name, sizeof name, "%d", i);
-		if (m)
-			good &= yoke_module_child(m, name, modules[i]) == 0;
-		else
-			yoke_module_free(modules[i]);
-	}
-	return yk_layer_done(m, good);
+	return yk_layer_done(m, !yk_module_children(m, n, modules));
 }
 
 static int residual_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)

@@ -12,14 +12,13 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/sized.h"
 #include "formats/safetensors.h"
 #include "graph/context.h"
 
 bool yk_module_given(const struct yoke_module *m, const char *what)
 {
-	if (!m && !yoke_error_code())
-		yk_fail(YOKE_EINVAL, "%s: no module is given", what);
-	return m;
+	return !yk_given_as(m, what, "module");
 }
 
 // ---- contexts ----
@@ -51,13 +50,18 @@ static int one_context(const struct yoke_module *m, const yoke_context *other, c
 yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 {
 	struct yoke_module *m = NULL;
-	if (!class || class->size < sizeof *class || !class->name || !class->forward)
-		yk_fail(YOKE_EINVAL, "module_new: the class has no size, name or forward function");
+	const int size = yk_sized_check(class, sizeof class->size, "module_new", "yoke_module_class");
+	const bool sound = size >= (int)sizeof *class;
+	if (size >= 0 && (!sound || !class->name || !class->forward))
+		yk_fail(YOKE_EINVAL, "module_new: the class has no name or no forward function, or its size is %d instead of %zu",
+			size, sizeof *class);
+	else if (size < 0)
+		return NULL;
 	else if (!(m = calloc(1, sizeof *m)))
 		yk_fail(YOKE_ENOMEM, "%s: no memory", class->name);
 	else
 		*m = (struct yoke_module){ .class = class, .state = state };
-	if (!m && class && class->size >= sizeof *class && class->release)
+	if (!m && sound && class->release)
 		class->release(state);
 	return m;
 }
@@ -297,25 +301,62 @@ static int child_add(yoke_module *m, const char *name, yoke_module *child)
 	return 0;
 }
 
+// Does a child that was refused belong to nobody?  Then it goes.
+static bool orphan(const yoke_module *m, const yoke_module *child)
+{
+	for (const yoke_module *p = m; p; p = p->parent)
+		if (p == child)
+			return false;
+	return child && !child->parent;
+}
+
 int yoke_module_child(yoke_module *m, const char *name, yoke_module *child)
 {
-	if (!yk_module_given(m, "module_child") || !yk_module_given(child, "module_child")) {
-		if (child && !child->parent)
-			module_fini(child);
-		return yoke_error_code();
-	}
-	const int err = child_add(m, name, child);
-	bool above = false;
-	for (const yoke_module *p = m; p; p = p->parent)
-		above |= p == child;
-	if (err && !child->parent && !above)
+	int err = yk_given(m, "module");
+	if (!err)
+		err = yk_given(child, "child");
+	if (!err)
+		err = child_add(m, name, child);
+	if (err && orphan(m, child))
 		module_fini(child);
+	return err;
+}
+
+int yk_module_children(struct yoke_module *m, int n, yoke_module *const *child)
+{
+	int err = 0;
+	if (!m)
+		err = yk_error_last();
+	else if (n < 0)
+		err = yk_fail(YOKE_EINVAL, "%s: %d modules", m->class->name, n);
+	else if (n)
+		err = yk_given_as(child, m->class->name, "list of modules");
+	for (int i = 0; i < n && !err; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "%d", i);
+		err = yk_given_as(child[i], m->class->name, "module");
+		if (!err)
+			err = child_add(m, name, child[i]);
+	}
+	// one may stand there twice, or be part of another: found before the first is freed
+	yoke_module **gone = err && n > 0 && child ? calloc((size_t)n, sizeof *gone) : NULL;
+	int count = 0;
+	for (int i = 0; gone && i < n; i++) {
+		bool there = !orphan(m, child[i]);
+		for (int k = 0; k < count && !there; k++)
+			there = gone[k] == child[i];
+		if (!there)
+			gone[count++] = child[i];
+	}
+	for (int i = 0; i < count; i++)
+		module_fini(gone[i]);
+	free(gone);
 	return err;
 }
 
 yoke_module *yoke_module_at(const yoke_module *m, int i)
 {
-	return m && i >= 0 && (size_t)i < m->children ? m->child[i] : NULL;
+	return !yk_given(m, "module") && i >= 0 && (size_t)i < m->children ? m->child[i] : NULL;
 }
 
 // ---- walks ----
@@ -396,7 +437,7 @@ struct yk_module_entry *yk_module_places(struct yoke_module *m, size_t *n)
 int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned), void *arg)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_given(m, "module_each") ? yk_module_entries(m, &n) : NULL;
+	struct yk_module_entry *e = yk_module_given(m, "module_each") && !yk_given(fn, "function") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	int got = 0;
@@ -412,7 +453,10 @@ int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor
 int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const char **names)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_given(m, "module_parameters") ? yk_module_entries(m, &n) : NULL;
+	if (most < 0)
+		return yk_fail(YOKE_EINVAL, "module_parameters: room for %d is less than none", most);
+	struct yk_module_entry *e = yk_module_given(m, "module_parameters") && (most == 0 || !yk_given(to, "list of tensors")) ?
+					    yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	int count = 0;
@@ -581,7 +625,8 @@ int yoke_module_mode(yoke_module *m, int training)
 
 int yoke_module_training(const yoke_module *m)
 {
-	return m && !m->evaluates;
+	const int err = yk_given(m, "module");
+	return err ? err : !m->evaluates;
 }
 
 // ---- other tensors in the places of those ----
@@ -675,7 +720,7 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 		if (!in || !in[i]) // an earlier error
 			return yoke_error_code() ? yoke_error_code() :
 						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
-	if (!yk_module_given(m, "forward"))
+	if (!yk_module_given(m, "forward") || (k > 0 && yk_given(out, "list of results")))
 		return yoke_error_code();
 	struct yoke_context *ctx = yk_current();
 	const struct yk_tensor *own = m->n && m->own[0].tensor ? yk_tensor(m->own[0].tensor, m->class->name) : NULL;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "formats/safetensors_set.h"
 #include "nn/module.h"
 
@@ -229,17 +230,18 @@ int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_
 {
 	struct yoke_module_load own = { .size = sizeof own };
 	struct yk_safetensors_set f;
-	if (how && how->size)
-		memcpy(&own, how, how->size < sizeof own ? how->size : sizeof own);
-	else if (how)
-		return yk_fail(YOKE_EINVAL, "module_load: options without their size");
+	int err = how ? yk_sized_take(&own, sizeof own, how, "module_load", "yoke_module_load") : 0;
+	if (!err)
+		err = yk_given(path, "path");
+	if (err)
+		return err;
 	struct load l = { .file = &f, .how = &own };
 	struct yk_module_entry *e = yk_module_given(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	l.entry = e;
 	l.from = calloc(l.n + 1, sizeof *l.from);
-	int err = l.from ? yk_safetensors_set_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	err = l.from ? yk_safetensors_set_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	if (!err) {
 		char more[40] = "";
 		match(&l);

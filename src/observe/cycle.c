@@ -169,7 +169,9 @@ static int hand_over(yoke_profile *p, bool partial)
 
 int yoke_profile_step(yoke_profile *p)
 {
-	int e = 0;
+	int e = yk_given(p, "profile");
+	if (e)
+		return e;
 	const bool last = p->state == YOKE_PROFILE_ACTIVE && is_last(p);
 	if (last)
 		e = hand_over(p, false);
@@ -212,6 +214,11 @@ uint64_t yk_profile_most_bytes(const yoke_profile *p)
 
 int yoke_profile_trace(yoke_profile *p, const char *path)
 {
+	int e = yk_given(p, "profile");
+	if (!e)
+		e = yk_given(path, "path");
+	if (e)
+		return e;
 	yk_profile_settle(p->core);
 	return yk_profile_trace_most(p->core, path, yk_profile_most_bytes(p), 0, NULL);
 }

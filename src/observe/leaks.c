@@ -28,7 +28,8 @@ int yoke_memory_record(int on)
 int yoke_memory_snapshot(const char *path)
 {
 	struct yoke_context *ctx = yk_current();
-	return ctx ? yk_pool_snapshot(ctx->device->pool, path, "request") : yk_error_last();
+	const int err = ctx ? yk_given(path, "path") : yk_error_last();
+	return err ? err : yk_pool_snapshot(ctx->device->pool, path, "request");
 }
 
 struct yoke_leaks {
@@ -114,12 +115,15 @@ int yoke_leaks_check(yoke_leaks *l, const char *name, struct yoke_leak *to)
 {
 	struct yk_pool_stats s;
 	char more[32];
+	const int err = yk_given(l, "check for leaks");
+	if (err)
+		return err;
 	yk_pool_stats(l->pool, &s);
 	struct yoke_leak x = { sizeof x, l->begin, s.allocated_bytes.current, s.allocated_bytes.peak,
 			       (int64_t)(s.allocated_bytes.current - l->begin), 0 };
 	x.warned = x.diff > WARNED;
 	if (x.warned) {
-		yk_warn("leaks", "%s: %s more than at the beginning; blocks of more than 1 MB since then:", name,
+		yk_warn("leaks", "%s: %s more than at the beginning; blocks of more than 1 MB since then:", name ? name : "leaks",
 			yk_bytes_text(more, (uint64_t)x.diff));
 		list(l);
 	}

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "base/sized.h"
 #include "graph/context.h"
 
 YK_PARAM(limits_setting, "profile.limits", YK_BOOL, "1",
@@ -177,8 +178,9 @@ int yoke_limits(struct yoke_limits *to)
 	static const uint8_t reals[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16 };
 	struct yoke_context *ctx = yk_current();
 	struct yoke_limits l = { 0 };
-	if (!ctx)
-		return yk_error_last();
+	const int size = ctx ? yk_sized_check(to, sizeof to->size, "limits", "yoke_limits") : yk_error_last();
+	if (size < 0)
+		return size;
 	for (size_t i = 0; i < sizeof reals; i++) {
 		const struct yk_roof *r = yk_roof_of(ctx->device, reals[i]);
 		if (!r)
@@ -188,9 +190,7 @@ int yoke_limits(struct yoke_limits *to)
 		l.launch_ns = r->launch_ns;
 		l.wait_ns = r->wait_ns;
 	}
-	if (to->size < sizeof to->size)
-		return yk_fail(YOKE_EINVAL, "limits: set size to sizeof(struct yoke_limits)");
-	l.size = to->size < sizeof l ? to->size : (uint32_t)sizeof l;
+	l.size = (size_t)size < sizeof l ? (uint32_t)size : (uint32_t)sizeof l;
 	memcpy(to, &l, l.size);
 	return 0;
 }

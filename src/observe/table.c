@@ -174,28 +174,20 @@ int yk_profile_column(const char *name)
 	return column_of(name);
 }
 
-// Copies struct i of an array whose first has the caller's size, as large as all of them.
-static int give(void *to, int i, const void *from, size_t size, const char *call, const char *type)
-{
-	size_t step;
-	memcpy(&step, to, sizeof step);
-	if (step < sizeof step)
-		return yk_fail(YOKE_EINVAL, "%s: set size to sizeof(struct %s)", call, type);
-	char *at = (char *)to + (size_t)i * step;
-	memcpy(at, &step, sizeof step);
-	return yk_sized_give(at, size, from, call, type);
-}
-
 int yoke_profile_rows(yoke_profile *p, int most, struct yoke_profile_row *to)
 {
 	size_t n;
-	int e = 0;
+	int e = yk_given(p, "profile");
+	if (!e)
+		e = yk_sized_array(to, most, "profile_rows", "yoke_profile_row");
+	if (e)
+		return e;
 	struct yoke_profile_row *row = all_rows(p->core, &n);
 	struct sorted *s = row ? sort(row, n, TOTAL) : NULL;
 	if (!s)
 		e = yk_error_last();
 	for (int i = 0; i < most && i < (int)n && to && e == 0; i++)
-		e = give(to, i, s[i].row, sizeof *row, "profile_rows", "yoke_profile_row");
+		e = yk_sized_give_at(to, i, sizeof *row, s[i].row, "profile_rows", "yoke_profile_row");
 	free(s);
 	free(row);
 	return e < 0 ? e : (int)n;
@@ -295,6 +287,13 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 {
 	struct text t = { to, cap, 0 };
 	size_t n, shown;
+	int e = yk_given(p, "profile");
+	if (!e && cap)
+		e = yk_given(to, "place of the text");
+	if (!e && rows < 0)
+		e = yk_fail(YOKE_EINVAL, "profile_table: %d rows; 0 are all", rows);
+	if (e)
+		return e;
 	const int by = column_of(column ? column : "total");
 	if (by < 0)
 		return by;
@@ -335,8 +334,12 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 
 int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range *to)
 {
+	int n = 0, e = yk_given(prof, "profile");
+	if (!e)
+		e = yk_sized_array(to, most, "profile_ranges", "yoke_profile_range");
+	if (e)
+		return e;
 	const struct yk_profile *p = prof->core;
-	int n = 0, e = 0;
 	yk_pieces_resolve(prof->core);
 	for (uint32_t i = 1; i < p->by_ranges && e == 0; i++) {
 		const struct yoke_profile_range r = { sizeof r, yk_path_name(&p->ctx->ranges, i), p->by_range[i].calls,
@@ -344,7 +347,7 @@ int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range 
 		if (!r.calls && r.device == 0)
 			continue;
 		if (n < most && to)
-			e = give(to, n, &r, sizeof r, "profile_ranges", "yoke_profile_range");
+			e = yk_sized_give_at(to, n, sizeof r, &r, "profile_ranges", "yoke_profile_range");
 		n++;
 	}
 	return e < 0 ? e : n;
@@ -352,18 +355,25 @@ int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range 
 
 int yoke_profile_peak(yoke_profile *prof, int most, struct yoke_profile_holder *to)
 {
+	int e = yk_given(prof, "profile");
+	if (!e)
+		e = yk_sized_array(to, most, "profile_peak", "yoke_profile_holder");
+	if (e)
+		return e;
 	const struct yk_peak *k = &prof->core->peak;
-	int e = 0;
 	for (int i = 0; i < most && i < (int)k->holders && to && e == 0; i++) {
 		const struct yk_peak_holder *h = &k->holder[i];
 		const struct yoke_profile_holder x = { sizeof x, h->op, h->range, h->site, h->bytes, h->values };
-		e = give(to, i, &x, sizeof x, "profile_peak", "yoke_profile_holder");
+		e = yk_sized_give_at(to, i, sizeof x, &x, "profile_peak", "yoke_profile_holder");
 	}
 	return e < 0 ? e : (int)k->holders;
 }
 
 int yoke_profile_quality(yoke_profile *prof, struct yoke_profile_quality *to)
 {
+	const int err = yk_given(prof, "profile");
+	if (err)
+		return err;
 	const struct yk_profile *p = prof->core;
 	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock_error, p->shifted, p->dropped };
 	return yk_sized_give(to, sizeof q, &q, "profile_quality", "yoke_profile_quality");

@@ -303,11 +303,12 @@ int yoke_telemetry(const char *id, struct yoke_sample *to)
 	}
 	if (id && !(d = yk_device_known(has_id, id)))
 		return yk_fail(YOKE_ENODEV, "telemetry: no device %s among those that this process has looked for", id);
-	if (to->size < 2 * sizeof(uint32_t))
-		return yk_fail(YOKE_EINVAL, "telemetry: set size to sizeof(struct yoke_sample)");
+	const int size = yk_sized_check(to, sizeof to->size, "telemetry", "yoke_sample");
+	if (size < 0)
+		return size;
 	if (!yk_telemetry_sample(d, &s))
 		return yk_fail(YOKE_EUNSUPPORTED, "telemetry: nothing is known of %s", d->id);
-	s.size = to->size < sizeof s ? to->size : (uint32_t)sizeof s;
+	s.size = (size_t)size < sizeof s ? (uint32_t)size : (uint32_t)sizeof s;
 	memcpy(to, &s, s.size);
 	return 0;
 }

@@ -111,10 +111,11 @@ static int check_whole(const struct yoke_optim *o, const char *call, const doubl
 int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name, const char *settings)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
-	if (!o)
-		return yk_fail(YOKE_EINVAL, "optim_add: there is no optimizer");
+	int err = yk_given(o, "optimizer");
+	if (err)
+		return err;
 	memcpy(option, o->option, sizeof option);
-	int err = check_added(o, n, p, name);
+	err = check_added(o, n, p, name);
 	if (!err)
 		err = yk_optim_settings(o->kind, "optim_add", settings, option);
 	if (!err)
@@ -153,11 +154,12 @@ int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
 
 int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 {
-	if (!o)
-		return yk_fail(YOKE_EINVAL, "optim_set: there is no optimizer");
+	int err = yk_given(o, "optimizer");
+	if (err)
+		return err;
 	const char *all = pattern ? pattern : "*";
 	double(*option)[YK_OPTIM_OPTION_COUNT] = malloc(((size_t)o->n + 1) * sizeof *option);
-	int matched = 0, err = 0;
+	int matched = 0;
 	if (!option)
 		return yk_fail(YOKE_ENOMEM, "optim_set: no memory");
 	memcpy(option[o->n], o->option, sizeof *option);
@@ -360,15 +362,17 @@ int yk_optim_groups_make(struct yoke_optim *o)
 
 int yoke_optim_skipped(yoke_optim *o)
 {
-	if (!o || o->t < 1)
-		return yk_fail(YOKE_EINVAL, "optim_skipped: there was no step");
+	const int err = yk_given(o, "optimizer");
+	if (err || o->t < 1)
+		return err ? err : yk_fail(YOKE_EINVAL, "optim_skipped: there was no step");
 	o->t--;
 	return 0;
 }
 
 int64_t yoke_optim_steps(const yoke_optim *o)
 {
-	return o ? o->t : 0;
+	const int err = yk_given(o, "optimizer");
+	return err ? err : o->t;
 }
 
 void yk_optim_at(struct yoke_optim *o, int64_t t)
@@ -383,12 +387,14 @@ int yk_optim_parameters(const struct yoke_optim *o)
 
 double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 {
-	for (int i = 0; o && parameter && i < o->n; i++)
+	if (yk_given(o, "optimizer") || yk_given(parameter, "name of a parameter"))
+		return NAN;
+	for (int i = 0; i < o->n; i++)
 		if (!strcmp(o->member[i].name, parameter)) {
 			struct yk_lr_schedule s = yk_optim_schedule(o->member[i].option);
 			return yk_schedule_lr(&s, t);
 		}
-	yk_fail(YOKE_ENOENT, "optim_lr: there is no parameter '%s'", parameter ? parameter : "");
+	yk_fail(YOKE_ENOENT, "optim_lr: there is no parameter '%s'", parameter);
 	return NAN;
 }
 

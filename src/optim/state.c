@@ -372,7 +372,9 @@ int yoke_optim_load(yoke_optim *o, const char *path)
 	struct copies c = { 0 };
 	struct yk_safetensors f;
 	yoke_context *former;
-	int err = enter(o, "optim_load", &former);
+	int err = yk_given(path, "path");
+	if (!err)
+		err = enter(o, "optim_load", &former);
 	if (err)
 		return err;
 	err = copies_make(o, "optim_load", &c);

@@ -83,6 +83,11 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 int yoke_eval(int n, yoke_tensor *const *t)
 {
 	struct yoke_context *ctx = NULL;
+	if (n < 0)
+		return yk_fail(YOKE_EINVAL, "eval: %d values", n);
+	const int given = n ? yk_given(t, "list of values") : 0;
+	if (given)
+		return given;
 	for (int i = 0; i < n && !ctx; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;

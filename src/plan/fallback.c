@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "plan/lower.h"
 
 enum { MOST_KINDS = 512 }; // told apart by shape; what comes later counts by op and dtype alone
@@ -131,20 +132,19 @@ void yk_fallback_counts(const struct yoke_context *ctx, uint64_t (*to)[2])
 
 int yoke_fallbacks(int most, struct yoke_fallback *to)
 {
-	if (most > 0 && to->size < sizeof to->size)
-		return yk_fail(YOKE_EINVAL, "fallbacks: set size to sizeof(struct yoke_fallback)");
 	struct yoke_context *ctx = yk_current();
-	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	int err = yk_sized_array(to, most, "fallbacks", "yoke_fallback");
+	if (!err)
+		err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	struct yoke_fallback *all = malloc((yk_fallback_kinds(ctx) + 1) * sizeof *all);
 	size_t n = all ? yk_fallback_list(ctx, NULL, 0, all) : 0;
-	const size_t given = most > 0 ? to->size : 0, size = given < sizeof *all ? given : sizeof *all;
-	for (size_t i = 0; i < n && (int)i < most; i++) {
-		all[i].size = given;
-		memcpy((char *)to + i * given, &all[i], size);
-	}
+	if (!all)
+		err = yk_fail(YOKE_ENOMEM, "fallbacks: no memory for a list");
+	for (size_t i = 0; i < n && to && (int)i < most && !err; i++)
+		err = yk_sized_give_at(to, (int)i, sizeof *all, &all[i], "fallbacks", "yoke_fallback");
 	free(all);
 	yk_leave(ctx);
-	return all ? (int)n : yk_fail(YOKE_ENOMEM, "fallbacks: no memory for a list");
+	return err ? err : (int)n;
 }

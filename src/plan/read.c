@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "device/plugin.h"
 #include "plan/plan.h"
 
@@ -116,8 +117,12 @@ static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, 
 
 yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 {
+	if (yk_given(at, "place of the address"))
+		return NULL;
 	*at = NULL;
-	if (!handle || handle == YOKE_NONE) {
+	if (yk_given(handle, "tensor"))
+		return NULL;
+	if (handle == YOKE_NONE) {
 		yk_fail(YOKE_EINVAL, "share: takes a tensor");
 		return NULL;
 	}
@@ -140,16 +145,18 @@ yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 
 int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 {
-	if (!handle)
-		return yoke_error_code() ? yoke_error_code() :
-					   yk_fail(YOKE_EINVAL, "read: NULL");
+	const int given = yk_given(handle, "tensor");
+	if (given)
+		return given;
 	if (handle == YOKE_NONE)
 		return yk_fail(YOKE_EINVAL, "read: takes a tensor");
 	struct yk_tensor *t = yk_enter_of(handle, "read");
 	if (!t)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;
-	int err = bytes == yk_bytes_of(t) ? read_tensor(t, handle, 0, to, bytes) :
+	int err = bytes ? yk_given(to, "memory to read into") : 0;
+	if (!err)
+		err = bytes == yk_bytes_of(t) ? read_tensor(t, handle, 0, to, bytes) :
 					    yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu",
 						    yk_bytes_of(t), bytes);
 	yk_leave(ctx);
@@ -193,7 +200,8 @@ int yoke_sync(void)
 int yoke_stats(struct yoke_stats *to)
 {
 	struct yoke_context *ctx = yk_current();
-	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	const int given = yk_sized_check(to, sizeof to->size, "stats", "yoke_stats");
+	int err = given < 0 ? given : ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	struct yk_pool_stats pool;
@@ -215,13 +223,7 @@ int yoke_stats(struct yoke_stats *to)
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
 	s.promoted_rows = yk_host_promoted();
 	yk_leave(ctx);
-	size_t size = to->size < sizeof s ? to->size : sizeof s;
-	if (size < sizeof to->size)
-		return yk_fail(YOKE_EINVAL,
-			       "stats: set size to sizeof(struct yoke_stats)");
-	s.size = size;
-	memcpy(to, &s, size);
-	return 0;
+	return yk_sized_give(to, sizeof s, &s, "stats", "yoke_stats");
 }
 
 int yoke_stats_reset_peaks(void)

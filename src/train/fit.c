@@ -336,6 +336,9 @@ static int train(struct fit *f)
 
 int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 {
+	const int size = end ? yk_sized_check(end, sizeof end->size, "fit", "yoke_fit_end") : 0;
+	if (size < 0)
+		return size;
 	struct fit *f = calloc(1, sizeof *f);
 	if (!f)
 		return yk_fail(YOKE_ENOMEM, "fit: no memory");
