@@ -83,8 +83,9 @@ YOKE_API yoke_optim *yoke_optim_new(const char *kind, const char *settings);
 YOKE_API void yoke_optim_free(yoke_optim *);
 // Adds n parameters, variables of f32 or f64 that stay the caller's and outlive the optimizer, with their
 // names, which are copied; settings of their own over the optimizer's, or NULL.  The first ones' context is
-// the optimizer's.  EINVAL: a name is there already, or no variable; ECONTEXT, EDTYPE.  Not behind the first
-// step (EINVAL).
+// the optimizer's.  EINVAL: a name is there already, or a variable, which the error names by both names (tied parameters are
+// added once, as yoke_module_parameters gives them), or one is no variable; ECONTEXT, EDTYPE.  Not behind the first step
+// (EINVAL).
 YOKE_API int yoke_optim_add(yoke_optim *, int n, yoke_tensor *const *p, const char *const *name,
 			    const char *settings);
 // New settings of the parameters whose names match, with * and ? as in a shell (fnmatch), or of all (NULL).

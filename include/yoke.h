@@ -596,7 +596,7 @@ YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *co
 			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
-// element, or YOKE_NONE).
+// element, or YOKE_NONE).  EINVAL: one variable is there twice.
 struct yoke_adamw {
 	size_t size;               // sizeof, set by the caller, here and below
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars

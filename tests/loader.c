@@ -393,6 +393,9 @@ static void test_tensors(void)
 			good = good && what[2 * r] == yk_order_at((5 * b + r) % 50, 50, 1, 6, b / 10);
 	}
 	yoke_tensor *wrong[] = { v[1], v[0] };
+	ok(good && yoke_loader_put(l, 2, (yoke_tensor *[]){ v[0], v[0] }) == YOKE_EINVAL, "one variable for two fields: %s",
+	   yoke_error());
+	yoke_error_clear();
 	ok(good && yoke_loader_put(l, 2, wrong) == YOKE_ESHAPE, "batches into variables: %s", yoke_error());
 	yoke_error_clear();
 	struct yoke_loader_stats s = { .size = sizeof s };

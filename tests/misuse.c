@@ -341,6 +341,17 @@ static void of_half_a_list(void)
 
 	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
 	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first is as it was: %g", got[0]);
+	// one variable twice: of two new values one would be lost
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, d23), *twice[] = { v, w, v }, *once[] = { v, w }, *three[] = { v, v, v };
+	struct yoke_sgd heavy = { .size = sizeof heavy, .lr = one, .first = one, .scale = YOKE_NONE, .momentum = 0.5 };
+	struct yoke_adamw adamw = { .size = sizeof adamw, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+	struct yoke_lamb lamb = { .size = sizeof lamb, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+	FAIL(yoke_sgd_step(3, twice, three, NULL, &sgd), EINVAL, "variable v is given twice");
+	FAIL(yoke_sgd_step(1, once, three, once, &heavy), EINVAL, "variable v is given twice");
+	FAIL(yoke_adamw_step(2, once, three, once, once, &adamw), EINVAL, "is given twice");
+	FAIL(yoke_lamb_step(1, once, three, twice + 1, once, &lamb), EINVAL, "variable v is given twice");
+	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "and nothing is assigned: %g", got[0]);
+	yoke_free(w);
 	yoke_free(v);
 }
 

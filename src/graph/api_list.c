@@ -33,6 +33,28 @@ yk_id *yk_lists(struct yoke_context *ctx, int n, int count,
 	return in;
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct yk_tensor *const *x = a, *const *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call)
+{
+	struct yk_tensor **sorted = malloc((n + 1) * sizeof *sorted);
+	int err = sorted ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %zu variables", call, n);
+	if (!err) {
+		memcpy(sorted, var, n * sizeof *sorted);
+		qsort(sorted, n, sizeof *sorted, by_address);
+	}
+	for (size_t i = 1; i < n && !err; i++)
+		if (sorted[i] == sorted[i - 1])
+			err = yk_fail(YOKE_EINVAL, "%s: variable %s is given twice; one of both values would be lost", call,
+				      sorted[i]->name ? sorted[i]->name : "without a name");
+	free(sorted);
+	return err;
+}
+
 struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *what)
 {
 	if (n < 1 || !t || !t[0] || t[0] == YOKE_NONE) {

@@ -169,7 +169,7 @@ static int step_enter(struct step *s, const char *what, int n, int lists, yoke_t
 			return yk_op_fail(&s->o.ctx->graph, YK_LIST_MAP, YOKE_EINVAL,
 					  "tensor %zu of list %zu is no variable", i, l);
 	}
-	return 0;
+	return yk_lists_once(count, s->var, what);
 }
 
 // Result l of the call at hand, the first of whose tensors is `first`.

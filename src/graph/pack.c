@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/context.h"
+#include "graph/record.h"
 
 // On the queue of the steps, behind what was brought up for it.
 static int copy(struct yk_storage *to, struct yk_storage *from)
@@ -117,29 +117,13 @@ static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int 
 	return t->storage->failed ? yk_failure_of(t) : 0;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct yk_tensor *const *x = a, *const *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 // Is each variable given once, and on the device?
 static int check_variables(struct yk_tensor *const *var, int n)
 {
-	struct yk_tensor **sorted = malloc((size_t)n * sizeof *sorted);
-	int err = sorted ? 0 : yk_fail(YOKE_ENOMEM, "pack: no memory for %d variables", n);
-	for (int i = 0; i < n && !err; i++) {
-		sorted[i] = var[i];
+	for (int i = 0; i < n; i++)
 		if (var[i]->host)
-			err = yk_fail(YOKE_EINVAL, "pack: variable %s is placed in the host's memory", name_of(var[i]));
-	}
-	if (!err)
-		qsort(sorted, (size_t)n, sizeof *sorted, by_address);
-	for (int i = 1; i < n && !err; i++)
-		if (sorted[i] == sorted[i - 1])
-			err = yk_fail(YOKE_EINVAL, "pack: variable %s is given twice", name_of(sorted[i]));
-	free(sorted);
-	return err;
+			return yk_fail(YOKE_EINVAL, "pack: variable %s is placed in the host's memory", name_of(var[i]));
+	return yk_lists_once((size_t)n, var, "pack");
 }
 
 // Bytes in all.

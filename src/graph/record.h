@@ -55,6 +55,8 @@ struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor 
 // The tensors of several lists of n as values, one list behind another, and room for `more` behind; to be
 // freed.  NULL after an error.  A list that is NULL is absent.
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
+// EINVAL when one of the variables that `call` assigns is given twice, since one of both values would be lost.
+int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call);
 // Results are NULL after an error, so that what is recorded with them hands it on.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
 // Unless err: appends an op of n results and gives their handles.  Frees `in`, leaves the context, returns the error.

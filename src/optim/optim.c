@@ -58,6 +58,13 @@ void yoke_optim_free(yoke_optim *o)
 	free(o);
 }
 
+// Of two gradients of one variable the last would win.
+static int same_variable(const char *first, const char *name)
+{
+	return yk_fail(YOKE_EINVAL, "optim_add: %s and %s are one variable; add it once: its gradient is that of all its uses",
+		       first, name);
+}
+
 // A parameter as it may be added; first: of the call, whose context is the optimizer's when it has none.
 static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const char *name, yoke_tensor *first)
 {
@@ -74,6 +81,8 @@ static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const cha
 	for (int k = 0; k < o->n; k++)
 		if (!strcmp(o->member[k].name, name))
 			return yk_fail(YOKE_EINVAL, "optim_add: %s: was added already", name);
+		else if (o->member[k].p == p)
+			return same_variable(o->member[k].name, name);
 	return 0;
 }
 
@@ -91,6 +100,8 @@ static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p,
 		for (int k = 0; k < i && !err; k++)
 			if (!strcmp(name[k], name[i]))
 				err = yk_fail(YOKE_EINVAL, "optim_add: %s: is there twice", name[i]);
+			else if (p[k] == p[i])
+				err = same_variable(name[k], name[i]);
 		if (err)
 			return err;
 	}
