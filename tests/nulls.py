@@ -42,7 +42,7 @@ ARGS = {
     "module_new": "module_class(), NULL", "module_free": "linear()", "module_state": "stateful()",
     "module_parameter": 'plain(), "w", yoke_f32, 2, d22, YOKE_FIRST_VALUE, 1',
     "module_buffer": 'plain(), "w", yoke_f32, 2, d22, 1', "module_own": "linear(), 0", "module_child": 'plain(), "c", linear()',
-    "module_at": "chain(), 0", "module_share": 'chain(), "0.weight", "1.weight"', "module_each": "chain(), each, NULL",
+    "module_at": "chain(), 0", "module_share": 'chain(), "0.weight", "1.weight"', "module_tie": 'linear(), "weight", linear(), "weight"', "module_each": "chain(), each, NULL",
     "module_parameters": "linear(), 2, room(), (const char **)pointers()", "module_find": 'linear(), "weight"',
     "module_freeze": 'linear(), "weight", 1', "module_mode": "linear(), 1", "module_cast": "linear(), yoke_f16",
     "module_move": "linear(), other()", "forward": "linear(), 1, list22(), 1, room()", "module_save": 'linear(), "saved.safetensors"',
@@ -72,7 +72,7 @@ ARGS = {
     "pipeline_load": "unfitted(), fitted()",
     "run_open": "new_folder(), run_options()", "run_log": 'run(), 1, "train", 2, names, doubles()',
     "run_event": 'run(), 1, "event", "text"', "run_artifact": "run(), weights()", "run_close": 'run(), "done", "error"',
-    "error_name": "-1", "setting_set": '"plan.max", "10"', "setting_get": '"plan.max", text(), 4096',
+    "error_name": "-1", "device_name": "0", "setting_set": '"plan.max", "10"', "setting_get": '"plan.max", text(), 4096',
     "context_new": '"cpu"', "context_new_on": '"cpu:0"', "context_dry": '"cpu"', "context_free": "yoke_context_new(\"cpu\")",
     "use": "other()", "random_set": "1, 1", "scope_begin": '"scope"', "scope_end": 'yoke_scope_begin("scope")',
     "keep": "x22()", "lift": "x22()", "autocast": 'YOKE_DTYPE_NONE, NULL',
@@ -126,7 +126,7 @@ STRUCTS = {
 # member of a list; :OTHER, a tensor that is not looked at; :SIZE, any size of a struct that only the library makes.
 OPTIONAL = {
     "cube_open": "settings", "cube_read": "weight",
-    "cube_write": "cube_info.interleave cube_info.wavelength cube_info.data",
+    "cube_write": "cube_info.interleave cube_info.wavelength cube_info.data cube_info.units cube_info.scene cube_info.variable",
     "dataset_cube_files": "cube_files.label cube_files.mask cube_files.settings", "dataset_cubes": "label settings",
     "dataset_synthetic": "settings",
     "dataset_new": "dataset_options.name dataset_options.arg dataset_options.free_fn", "dataset_fields": "to",
