@@ -17,6 +17,7 @@ NUMBERS = "Tensor | float"
 def tensor_class() -> str:
     two = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
     lines = ["class Tensor:", '    """A tensor: a value that is computed when it is read, or a variable."""', ""]
+    # int, float and bool are methods as well
     for name in ("shape: tuple[int, ...]", "dtype: yoke._record.dtype", "ndim: int", "size: int", "T: Tensor", "mT: Tensor", "device: str",
                  "is_variable: bool", "nbytes: int"):
         n, t = name.split(": ")
@@ -43,10 +44,14 @@ def tensor_class() -> str:
               "    def item(self) -> Any: ...", "    def numpy(self) -> numpy.ndarray[Any, Any]: ...",
               "    def __contains__(self, value: Any, /) -> bool: ...", "    def __format__(self, spec: str, /) -> str: ...",
               "    def __round__(self, decimals: int | None = None, /) -> Tensor: ...",
-              "    def view(self, *shape: Any) -> Tensor: ...", "    def half(self) -> Tensor: ...",
-              "    def double(self) -> Tensor: ...", "    def long(self) -> Tensor: ...",
+              "    def view(self, *shape: Any) -> Tensor: ...",
+              *(f"    def {n}(self) -> Tensor: ..." for n in "half float double int long bool copy neg cpu".split()),
+              *(f"    def {n}(self, other: Any) -> Tensor: ..." for n in "add sub mul maximum minimum".split()),
+              "    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor: ...",
+              "    def pow(self, exponent: Any) -> Tensor: ...", "    def numel(self) -> builtins.int: ...",
+              "    def dim(self) -> builtins.int: ...",
               "    def put(self, data: Any) -> None: ..."]
-    return "\n".join(lines)
+    return re.sub(r"(-> |: |\[|\| )(int|float|bool)\b(?!\()", r"\1builtins.\2", "\n".join(lines)).replace("builtins.builtins.", "builtins.")
 
 
 def listed(name: str) -> list[str]:
@@ -78,7 +83,7 @@ def methods(stub: str) -> str:
         returns = ast.unparse(f.returns) if f.returns else "Any"
         out.append(f"    def {name}({ast.unparse(f.args)}) -> {returns}:")
         out.append(f"        {(ast.get_docstring(f, clean=False) or '')!r}")
-    return "\n".join(out)
+    return re.sub(r"(-> |: |\[|\| )(int|float|bool)\b", r"\1builtins.\2", "\n".join(out))
 
 
 def main() -> None:

@@ -214,12 +214,44 @@ static std::string in_python(const char *text)
 	return to;
 }
 
+// The function that a message begins with, as people call it here: "nn_layer_norm: .." is of nn.LayerNorm, "module_load: .."
+// of Module.load.
+static std::string renamed(const std::string &text)
+{
+	static const struct {
+		const char *c, *python;
+	} special[] = { { "mlp", "MLP" }, { "lora", "LoRA" }, { "rms_norm", "RMSNorm" } };
+	const size_t end = text.find(':');
+	const std::string name = end == std::string::npos ? "" : text.substr(0, end);
+	std::string to;
+	if (name.rfind("module_", 0) == 0) {
+		to = "Module." + name.substr(7);
+	} else if (name.rfind("optim_", 0) == 0) {
+		to = "Optimizer." + name.substr(6);
+	} else if (name.rfind("nn_", 0) == 0) {
+		bool upper = true;
+		to = "nn.";
+		for (const auto &k : special)
+			if (name == std::string("nn_") + k.c)
+				return to + k.python + text.substr(end);
+		for (size_t i = 3; i < end; i++) {
+			if (name[i] == '_') {
+				upper = true;
+			} else {
+				to += upper ? static_cast<char>(toupper(static_cast<unsigned char>(name[i]))) : name[i];
+				upper = false;
+			}
+		}
+	}
+	return to.empty() || name.find(' ') != std::string::npos ? text : to + text.substr(end);
+}
+
 void set_error(int code, const char *text)
 {
 	PyObject *kind = kind_of(code);
 	if ((code == YOKE_EIO || code == YOKE_ENOENT) && strstr(text, strerror(ENOENT)))
 		kind = PyExc_FileNotFoundError;
-	PyErr_SetString(kind, *text ? in_python(text).c_str() : yoke_error_name(code));
+	PyErr_SetString(kind, *text ? renamed(in_python(text)).c_str() : yoke_error_name(code));
 }
 
 void fail(int code)

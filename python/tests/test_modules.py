@@ -245,6 +245,17 @@ def test_containers_that_register_nothing_warn(value):
         later.parameters()
 
 
+def test_parts_of_networks_stay():
+    net = Net()
+    for change in (lambda: setattr(net, "body", None), lambda: setattr(net, "heads", 3), lambda: delattr(net, "body"),
+                   lambda: delattr(net, "scale"), lambda: delattr(net.body[0], "weight")):
+        with pytest.raises(ValueError, match="stays"):
+            change()
+    del net.notes
+    assert not hasattr(net, "notes") and len(list(net.parameters())) == len(list(Net().parameters()))
+    assert nn.Linear(2, 2).to("f64").weight.dtype is yoke.f64 and nn.Linear(2, 2).to("cpu:0").weight.device == "cpu:0"
+
+
 def test_activations_and_identity():
     x = yoke.tensor(X - 0.5)
     sigmoid = 1 / (1 + np.exp(-(X - 0.5)))
@@ -315,7 +326,7 @@ def test_names_and_signatures_are_real():
     x = yoke.ones(2, 3)
     for name in [n for n in dir(x) if not n.startswith("_")]:
         member = getattr(type(x), name)
-        assert member.__doc__ or name in ("half", "float", "double", "long"), name
+        assert member.__doc__, name
         if inspect.isfunction(member):
             assert "args" not in inspect.signature(member).parameters, name
     assert list(inspect.signature(x.sum).parameters)[:2] == ["axis", "dtype"] and "over an axis" in x.sum.__doc__
@@ -340,6 +351,10 @@ def test_messages_name_pythons_functions():
         with pytest.raises((ValueError, IndexError)) as e:
             call()
         assert "yoke_" not in str(e.value) and "NULL" not in str(e.value) and "YOKE_" not in str(e.value), e.value
+    for call, name in [(lambda: nn.Linear(0, 1), "nn.Linear"), (lambda: nn.Dropout(2), "nn.Dropout"), (lambda: nn.GroupNorm(3, 4), "nn.GroupNorm"),
+                       (lambda: net.freeze("no"), "Module.freeze"), (lambda: optim.SGD(net).step([]), "Optimizer.step")]:
+        with pytest.raises(ValueError, match=f"^{name}: "):
+            call()
     with pytest.raises(IndexError, match="^max: no axis 4"):
         yoke.ones(2).max(4)
 

@@ -52,7 +52,13 @@ a[m]; a[a > 0]; a[k[:3]]; a[:, k]; a[m, ...]; c[:, m]; c[:, m[:, 0]]; c[:, :, k]
 a.astype(xp.int32); i.astype(xp.float64); m.astype(xp.int64); a.astype("float32"); len(a); a.shape; a.ndim; a.size; a.tolist(); list(v)[2]; float(v[1]); int(i[0, 0])
 a.take([0, 5]); a.take([0, 2], axis=1); xp.take(v, [1, 1]); f"{v[0]:.3f}"; round(float(v[2]), 2); 3.0 in xp.arange(4); bool(m[0, 0]); [float(x) for x in v]
 xp.argsort(v); xp.argsort(a, 0); xp.sum(c[0] * a); (a - a.mean(1, keepdims=True)) / a.std(1, keepdims=True); a.nbytes; c.trace(); c.diagonal(); a.repeat(2, 0)
-xp.add(a, b); xp.subtract(a, b); xp.multiply(a, v); xp.negative(a); v + [1, 2, 3, 4]; [1, 2, 3, 4] - v; v == (1, 2, 3, 4); v * [True, False, True, True]; m + k; m * m; m + 1; divmod(i, w); xp.where([True, False], [1, 2], [3, 4]); xp.sum([1, 2, 3]); xp.exp([0.0, 1.0]); xp.mod(i, -w); xp.fmod(a, b); xp.mod(a, b); xp.divide(i, w); xp.absolute(a); xp.pad(a, 1); xp.pad(a, (1, 2)); xp.pad(a, ((0, 1), (2, 0))); xp.pi * a; xp.inf > a; a.flatten(); s.dot(v); a.dtype == np.float64; i.dtype == "int64"
+xp.add(a, b); xp.subtract(a, b); xp.multiply(a, v); xp.negative(a); v + [1, 2, 3, 4]; [1, 2, 3, 4] - v; v == (1, 2, 3, 4); v * [True, False, True, True]; m + k; m * m; m + 1; divmod(i, w); xp.where([True, False], [1, 2], [3, 4]); xp.sum([1, 2, 3]); xp.exp([0.0, 1.0]); xp.mod(i, -w); xp.fmod(a, b); xp.mod(a, b); xp.divide(i, w); xp.absolute(a); xp.pad(a, 1); xp.pad(a, (1, 2)); xp.pad(a, ((0, 1), (2, 0))); xp.pi * a; xp.inf > a; xp.tan(a); xp.sinh(a); xp.cosh(a); xp.cbrt(a); xp.hypot(a, b); xp.logaddexp(a, b)
+xp.deg2rad(a); xp.rad2deg(a); xp.nansum(z); xp.nansum(z, 1); xp.nanmean(z, 0); xp.nanmax(z); xp.nanmin(z, 1); xp.ptp(a); xp.ptp(a, 0); xp.average(a)
+xp.average(a, 1, v); xp.average(a, weights=abs(b)); xp.searchsorted(w, [2, 3, 9]); xp.searchsorted(w, v, "right"); xp.searchsorted(w, 3, side="right")
+xp.unique(i); xp.bincount(i.ravel()); xp.bincount(w, minlength=9); xp.argwhere(m); xp.take_along_axis(a, xp.argsort(a, 1), 1); xp.tensordot(a, s, 1)
+xp.tensordot(c, a, axes=([1, 2], [0, 1])); xp.inner(a, b); xp.inner(v, v); xp.vdot(a, b); xp.kron(a, s); xp.kron(v, a); xp.array_split(v, 3); xp.array_split(a, 2, 1)
+xp.column_stack([v, v]); xp.column_stack([a, b]); xp.append(v, [1.0]); xp.append(a, b, 0); xp.append(a, 1.0); xp.atleast_1d(a[0, 0]); xp.atleast_2d(v); xp.fliplr(a)
+xp.flipud(a); xp.copy(a); a.copy(); xp.zeros_like(xp.empty((2, 3))); xp.identity(3); xp.zeros_like(xp.empty_like(a)); a.flatten(); s.dot(v); a.dtype == np.float64; i.dtype == "int64"
 """
 LINES = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("; ")]
 

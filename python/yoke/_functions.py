@@ -22,7 +22,11 @@ __all__ = [
     "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2", "power", "float_power",
     "logical_and", "logical_or", "logical_xor", "logical_not", "masked_fill", "isclose", "allclose", "array_equal", "clone",
     "detach", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "eye", "arange", "linspace", "logspace",
-    "meshgrid", "one_hot", "tril", "triu", "diagonal", "diag", "trace", "dot", "outer", "einsum",
+    "meshgrid", "one_hot", "tril", "triu", "diagonal", "diag", "trace", "dot", "outer", "einsum", "tan", "sinh", "cosh",
+    "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average",
+    "searchsorted", "unique", "bincount", "argwhere", "take_along_axis", "tensordot", "inner", "vdot", "kron",
+    "array_split", "column_stack", "append", "atleast_1d", "atleast_2d", "fliplr", "flipud", "copy", "empty", "empty_like",
+    "identity",
 ]
 Axis = int | Sequence[int] | None
 
@@ -504,6 +508,47 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0, *, di
     return [_core.slice(x, at, a, builtins.max(a, b)) for a, b in ends]
 
 
+def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """split, where parts may be of lengths that differ by one."""
+    if not isinstance(indices_or_sections, int):
+        return split(x, indices_or_sections, axis)
+    x, k = _of(x), indices_or_sections
+    if k < 1:
+        raise ValueError(f"array_split: {k} parts; there is one at least")
+    n = x.shape[_axis_of(x, axis, "array_split")]
+    return split(x, [i * (n // k) + builtins.min(i, n % k) for i in range(1, k)], axis)
+
+
+def column_stack(x: Sequence[Any]) -> Tensor:
+    """Vectors as columns of a matrix; matrices beside each other."""
+    return concat([_core.reshape(t, (-1, 1)) if t.ndim < 2 else t for t in map(_of, x)], 1)
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
+    """Two tensors joined along an axis, or, without one, all elements."""
+    return concat([x, values], axis)
+
+
+def atleast_1d(x: Any) -> Tensor:
+    """With one axis at least."""
+    return _core.reshape(_of(x), (1,)) if _of(x).ndim == 0 else _of(x)
+
+
+def atleast_2d(x: Any) -> Tensor:
+    """With two axes at least; vectors are rows."""
+    return _core.reshape(_of(x), (1, -1)) if _of(x).ndim < 2 else _of(x)
+
+
+def fliplr(x: Any) -> Tensor:
+    """Columns in reverse order."""
+    return _core.flip(_of(x), 1)
+
+
+def flipud(x: Any) -> Tensor:
+    """Rows in reverse order."""
+    return _core.flip(_of(x), 0)
+
+
 def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> list[Tensor]:
     """At most so many parts along an axis, all but the last one of equal length, as in PyTorch."""
     x = _of(x)
@@ -803,9 +848,140 @@ def clone(x: Any) -> Tensor:
     return _core.reshape(x, x.shape)
 
 
+copy = clone
+
+
 def detach(x: Any) -> Tensor:
     """The same elements, through which no gradient passes."""
     return _core.stop_grad(x)
+
+
+def tan(x: Any) -> Tensor:
+    """The tangent."""
+    return _core.sin(x) / _core.cos(x)
+
+
+def sinh(x: Any) -> Tensor:
+    """The hyperbolic sine."""
+    x = _floating(_of(x))
+    return (_core.expm1(x) - _core.expm1(-x)) * 0.5
+
+
+def cosh(x: Any) -> Tensor:
+    """The hyperbolic cosine."""
+    x = _floating(_of(x))
+    return (_core.exp(x) + _core.exp(-x)) * 0.5
+
+
+def cbrt(x: Any) -> Tensor:
+    """The cube root."""
+    x = _floating(_of(x))
+    return _core.sign(x) * _core.abs(x) ** (1 / 3)
+
+
+def hypot(x: Any, y: Any) -> Tensor:
+    """The root of x^2 + y^2, without overflow."""
+    a, b = _core.abs(_floating(_of(x))), _core.abs(_floating(_of(y)))
+    large, small = _core.max(a, b), _core.min(a, b)
+    ratio = small / _core.select(large == 0, 1.0, large)
+    return _core.select(isinf(large), float("inf"), large * _core.sqrt(ratio * ratio + 1.0))
+
+
+def logaddexp(x: Any, y: Any) -> Tensor:
+    """The logarithm of exp(x) + exp(y), without overflow."""
+    a, b = _floating(_of(x)), _floating(_of(y))
+    large = _core.max(a, b)
+    return _core.select(isinf(large), large, large + _core.log1p(_core.exp(-_core.abs(a - b))))
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return _floating(_of(x)) * 0.017453292519943295
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return _floating(_of(x)) * 57.29577951308232
+
+
+def nansum(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The sum of the elements that are not NaN."""
+    x = _of(x)
+    return sum(_core.select(isnan(x), 0, x), axis, keepdims=keepdims)
+
+
+def nanmean(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The mean of the elements that are not NaN."""
+    x = _averaged(_of(x), None)
+    return nansum(x, axis, keepdims=keepdims) / _core.cast(sum(~isnan(x), axis, keepdims=keepdims), x.dtype)
+
+
+def nanmax(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The largest of the elements that are not NaN; NaN where there is none."""
+    x = _of(x)
+    y = max(_core.select(isnan(x), float("-inf"), x), axis, keepdims=keepdims) if not _is_integer(x) else max(x, axis, keepdims=keepdims)
+    return y if _is_integer(x) else _core.select(all(isnan(x), axis, keepdims=keepdims), float("nan"), y)
+
+
+def nanmin(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest of the elements that are not NaN; NaN where there is none."""
+    x = _of(x)
+    return -nanmax(-x, axis, keepdims=keepdims)
+
+
+def ptp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The largest minus the smallest element."""
+    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
+
+
+def average(x: Any, axis: Axis = None, weights: Any = None) -> Tensor:
+    """The mean, with weights of the shape of x or, along one axis, of that axis."""
+    x = _averaged(_of(x), None)
+    if weights is None:
+        return mean(x, axis)
+    w = _core.cast(_of(weights), x.dtype)
+    if w.shape != x.shape and isinstance(axis, int) and w.ndim == 1:
+        w = _core.reshape(w, [w.shape[0] if k == _axis_of(x, axis, "average") else 1 for k in range(x.ndim)])
+    w = _core.broadcast_to(w, x.shape)
+    return sum(x * w, axis) / sum(w, axis)
+
+
+def searchsorted(sorted: Any, v: Any, right: bool | str = False, *, side: str | None = None) -> Tensor:
+    """Where the elements of v belong in a sorted vector: how many of its elements are below each, or with right (side="right")
+    not above it; i64."""
+    if isinstance(right, str):
+        side = right
+        right = False
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    a, b = _promoted([_of(sorted), _of(v)])
+    return _core.searchsorted(a, b, int(right or side == "right"))
+
+
+def unique(x: Any) -> Tensor:
+    """The values that occur, ascending.  It reads x, since their number depends on it."""
+    import numpy
+
+    x = _of(x)
+    return tensor(numpy.unique(x.numpy()), x.dtype)
+
+
+def bincount(x: Any, minlength: int = 0) -> Tensor:
+    """How often each whole number from 0 on occurs; i64.  It reads x, since their number depends on it."""
+    import numpy
+
+    return tensor(numpy.bincount(_of(x).numpy(), minlength=minlength))
+
+
+def argwhere(x: Any) -> Tensor:
+    """The indices of the elements that are not 0, i64 [N,axes].  It reads x, since their number depends on it."""
+    return stack(nonzero(x), 1)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int) -> Tensor:
+    """y[..,i,..] = x[..,indices[..,i,..],..] along an axis."""
+    x, i = _of(x), _of(indices)
+    return _core.take_along(x, _core.select(i < 0, i + x.shape[axis], i), axis)
 
 
 # ---- creation ----
@@ -862,6 +1038,20 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """All equal to a number, of the shape and dtype of x."""
     x = _of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype)
+
+
+def empty(*shape: Any, dtype: Any = None) -> Tensor:
+    """zeros: there are no tensors without values."""
+    dims, dtype = _made_of("empty", shape, dtype)
+    return _core.full(dtype, dims, 0.0)
+
+
+empty_like = zeros_like
+
+
+def identity(n: int, dtype: Any = None) -> Tensor:
+    """[n,n] with 1 on the diagonal, else 0; f32 by default."""
+    return eye(n, dtype=dtype)
 
 
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
@@ -1073,6 +1263,46 @@ def _pair(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[str, T
     return "".join(batch + left + right), _core.reshape(z, [size[c] for c in batch + left + right])
 
 
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
+    """Products summed over the last axes of x and the first of y, as many as axes says, or over two lists of axes."""
+    x, y = _promoted([_of(x), _of(y)])
+    if isinstance(axes, int):
+        of, to = list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    else:
+        of, to = [[a] if isinstance(a, int) else list(a) for a in axes]
+    of, to = [_axis_of(x, a, "tensordot") for a in of], [_axis_of(y, a, "tensordot") for a in to]
+    if [x.shape[a] for a in of] != [y.shape[a] for a in to]:
+        raise ValueError(f"tensordot: axes {of} of {list(x.shape)} and {to} of {list(y.shape)} differ in length")
+    left, right = [a for a in range(x.ndim) if a not in of], [a for a in range(y.ndim) if a not in to]
+    n = 1
+    for a in of:
+        n *= x.shape[a]
+    z = _core.matmul(_core.reshape(_core.permute(x, left + of), (x.size // n if n else 0, n)),
+                     _core.reshape(_core.permute(y, to + right), (n, y.size // n if n else 0)))
+    return _core.reshape(z, [x.shape[a] for a in left] + [y.shape[a] for a in right])
+
+
+def inner(x: Any, y: Any) -> Tensor:
+    """Products summed over the last axes."""
+    a, b = _of(x), _of(y)
+    return a * b if a.ndim == 0 or b.ndim == 0 else tensordot(a, b, (-1, -1))
+
+
+def vdot(x: Any, y: Any) -> Tensor:
+    """The product of all elements as vectors."""
+    return ravel(_of(x)) @ ravel(_of(y))
+
+
+def kron(x: Any, y: Any) -> Tensor:
+    """Kronecker's product."""
+    a, b = _of(x), _of(y)
+    rank = builtins.max(a.ndim, b.ndim)
+    p, q = (1,) * (rank - a.ndim) + a.shape, (1,) * (rank - b.ndim) + b.shape
+    a = _core.reshape(a, [n for k in p for n in (k, 1)])
+    b = _core.reshape(b, [n for k in q for n in (1, k)])
+    return _core.reshape(a * b, [k * m for k, m in zip(p, q)])
+
+
 # ---- methods ----
 
 def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
@@ -1103,7 +1333,7 @@ METHODS = (
     "sum prod mean var std max min any all count_nonzero argmax argmin norm median quantile cumsum cumprod diff softmax "
     "log_softmax logsumexp sort argsort topk take reshape permute transpose swapaxes moveaxis squeeze unsqueeze expand_dims "
     "flatten ravel broadcast_to expand split chunk repeat tile roll flip nonzero clip clamp round floor ceil trunc isnan isinf "
-    "pad isfinite nan_to_num sign log2 log10 exp2 masked_fill isclose allclose clone detach tril triu diagonal trace dot astype to "
+    "pad ptp isfinite nan_to_num sign log2 log10 exp2 masked_fill isclose allclose clone detach tril triu diagonal trace dot astype to "
     "tolist"
 ).split()
 CORE_METHODS = (

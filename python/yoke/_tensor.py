@@ -143,10 +143,27 @@ def set_up() -> None:
     for name, fn in {
         "__repr__": _print.text, "__format__": _print.formatted, "__iter__": _iterated, "__contains__": _contains,
         "__round__": _rounded, "__divmod__": _divmod, "__deepcopy__": _deepcopy, "__copy__": _functions.clone, "__reduce__": _reduce,
-        "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "put": _arrays.put,
+        "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "copy": _functions.clone, "put": _arrays.put,
+        "div": _functions.div, "maximum": _functions.maximum, "minimum": _functions.minimum,
         "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
         "mT": property(lambda self: _functions.swapaxes(self, -1, -2), doc="With its last two axes exchanged."),
-        "astype": _functions.astype, "half": lambda self: _core.cast(self, "f16"), "float": lambda self: _core.cast(self, "f32"),
-        "double": lambda self: _core.cast(self, "f64"), "long": lambda self: _core.cast(self, "i64"),
     }.items():
         setattr(Tensor, name, fn)
+    for name, kind in {"half": "f16", "float": "f32", "double": "f64", "int": "i32", "long": "i64", "bool": "bool"}.items():
+        setattr(Tensor, name, _named(name, f"In {kind}.", lambda self, kind=kind: _core.cast(self, kind)))
+    for name, doc, method in (
+            ("add", "self + other.", lambda self, other: self + other), ("sub", "self - other.", lambda self, other: self - other),
+            ("mul", "self * other.", lambda self, other: self * other), ("neg", "-self.", lambda self: -self),
+            ("pow", "self to the power exponent.", lambda self, exponent: self ** exponent),
+            ("numel", "The number of elements.", lambda self: self.size), ("dim", "The number of axes.", lambda self: self.ndim),
+            ("cpu", "On the CPU.", lambda self: self.to("cpu:0"))):
+        setattr(Tensor, name, _named(name, doc, method))
+
+
+def _named(name: str, doc: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A method by its name."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = doc
+    fn.__signature__ = inspect.Signature([p for p in inspect.signature(fn).parameters.values()  # type: ignore[attr-defined]
+                                          if p.default is inspect.Parameter.empty])
+    return fn

@@ -44,6 +44,13 @@ class _Contexts(threading.local):
 _contexts = _Contexts()
 
 
+def context_of(name: str) -> _core.Context:
+    """This thread's context on a device."""
+    if name not in _contexts.of:
+        _contexts.of[name] = _core.context_new_on(name)
+    return _contexts.of[name]
+
+
 class device(_With):
     """with yoke.device("opencl:0"): what is recorded is the device's.  Tensors of different devices do not mix."""
 
@@ -52,9 +59,7 @@ class device(_With):
         self._was: list[Any] = []
 
     def __enter__(self) -> device:
-        if self.name not in _contexts.of:
-            _contexts.of[self.name] = _core.context_new_on(self.name)
-        self._was.append(_core.use(_contexts.of[self.name]))
+        self._was.append(_core.use(context_of(self.name)))
         return self
 
     def close(self) -> None:

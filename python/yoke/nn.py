@@ -22,6 +22,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from . import _core
 from ._arrays import host, packed, put, tensor
 from ._record import dtype
+from ._with import context_of
 
 Tensor = _core.Tensor
 Shape = int | Sequence[int]
@@ -86,9 +87,9 @@ class Module:
             value = ModuleDict(value)
         elif _hides_modules(value):
             _warn_hidden(self, name, value)
+        if isinstance(self.__dict__.get(name), Module):
+            raise ValueError(f"{type(self).__name__}.{name} is a module already; a part of a network stays")
         if isinstance(value, Module):
-            if isinstance(self.__dict__.get(name), Module):
-                raise ValueError(f"{type(self).__name__}.{name} is a module already; a part of a network stays")
             if name in self._own_names():
                 raise ValueError(f"{type(self).__name__}.{name} is a parameter or buffer already; choose another name")
             if not name or set(name) & set(".,!*?[]\\"):  # C would take the module and free it
@@ -109,6 +110,11 @@ class Module:
                 put(made, value.data)
             return
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if isinstance(self.__dict__.get(name), Module) or name in self._own_names():
+            raise ValueError(f"{type(self).__name__}.{name}: a part of a network stays")
+        object.__delattr__(self, name)
 
     def _own_names(self) -> Iterable[str]:
         """Names of parameters and buffers of this module alone."""
@@ -245,6 +251,13 @@ class Module:
         """To another context."""
         _core.module_move(self._module(), to)
         return self
+
+    def to(self, to: Any) -> Module:
+        """Parameters and buffers in another floating-point dtype, or on the device of a name ("opencl:0")."""
+        if isinstance(to, str) and ":" in to:
+            on = next((t.device for _, t, _ in _core.module_each(self._module())), to)
+            return self if on == to else self.move(context_of(to))
+        return self.cast(to)
 
     def fold(self) -> Module:
         """Batch norms, norms' weights and LoRA into the matrices beside them, for use."""
