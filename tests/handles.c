@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "base/log.h"
 #include "graph/context.h"
 #include "tap.h"
 
@@ -223,8 +224,87 @@ static void busy(void)
 	   (unsigned long long)live(), (unsigned long long)before);
 }
 
+// ---- handles that pile up ----
+
+static int warnings;
+static char warning[600];
+
+static void count_warnings(int level, const char *topic, const char *line, void *arg)
+{
+	(void)arg;
+	if (level != YOKE_LOG_WARN || strcmp(topic, "graph"))
+		return;
+	warnings++;
+	snprintf(warning, sizeof warning, "%s", line);
+}
+
+// n values and numbers, in a scope each or in none; how many warnings that gave.
+static int pile(const char *most, int n, bool scoped, bool freed_at_once)
+{
+	yoke_setting_set("graph.handles", most);
+	yoke_context *ctx = yoke_context_new("cpu"), *before = yoke_use(ctx);
+	warnings = 0;
+	yk_log_to(count_warnings, NULL);
+	for (int i = 0; i < n; i += 2) {
+		yoke_scope *s = scoped ? yoke_scope_begin("step") : NULL;
+		yoke_tensor *t = yoke_neg(yoke_const(1));
+		if (freed_at_once)
+			yoke_free(t);
+		if (s)
+			yoke_scope_end(s);
+	}
+	yk_log_to(NULL, NULL);
+	yoke_use(before);
+	yoke_context_free(ctx);
+	return warnings;
+}
+
+static void piles(void)
+{
+	int got = pile("10000", 10000, false, false);
+	ok(got == 0, "10000 handles in no scope: %d warnings", got);
+	got = pile("10000", 30000, false, false);
+	ok(got == 1 && strstr(warning, "yoke_scope_begin") && strstr(warning, "10001 "), "30000: %d, %s", got, warning);
+	got = pile("10000", 30000, true, false);
+	ok(got == 0, "30000 in a scope for every two: %d warnings", got);
+	got = pile("100", 198, false, true);
+	ok(got == 0, "99 numbers, and values that are freed, of 100: %d warnings", got);
+	got = pile("100", 204, false, true);
+	ok(got == 1, "102 numbers: %d, %s", got, warning);
+	got = pile("0", 30000, false, false);
+	ok(got == 0, "none are counted: %d warnings", got);
+	yoke_setting_set("graph.handles", "100");
+	yoke_context *ctx = yoke_context_new("cpu"), *before = yoke_use(ctx);
+	warnings = 0;
+	yk_log_to(count_warnings, NULL);
+	for (int i = 0; i < 200; i++)
+		variable("many");
+	ok(warnings == 0, "200 variables are a model: %d warnings", warnings);
+	for (int i = 0; i < 200; i++) {
+		yoke_scope *s = yoke_scope_begin("kept");
+		yoke_keep(yoke_neg(yoke_const(1)));
+		yoke_scope_end(s);
+	}
+	ok(warnings == 1, "what is kept is in no scope: %d, %s", warnings, warning);
+	yk_log_to(NULL, NULL);
+	yoke_use(before);
+	yoke_context_free(ctx);
+	ctx = yoke_context_new("cpu");
+	before = yoke_use(ctx);
+	warnings = 0;
+	yk_log_to(count_warnings, NULL);
+	for (int i = 0; i < 1200; i++)
+		yoke_scope_begin("s");
+	ok(warnings == 1 && strstr(warning, "yoke_scope_end"), "1200 scopes that do not end: %d, %s", warnings, warning);
+	yk_log_to(NULL, NULL);
+	yoke_use(before);
+	yoke_context_free(ctx);
+	yoke_setting_set("graph.handles", "10000");
+}
+
 int main(void)
 {
+	piles();
 	freed();
 	scopes();
 	contexts();

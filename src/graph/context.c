@@ -19,6 +19,8 @@ YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536", "pending operations that are
 	 .most = INT64_MAX);
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
 	 .most = INT64_MAX);
+YK_PARAM(graph_handles, "graph.handles", YK_INT, "10000", "handles outside of scopes, but for variables, that are warned "
+	 "about once; 0: never", .most = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
@@ -144,6 +146,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->graph.sites = &ctx->sites;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
 	ctx->many_nodes = (size_t)yk_param_int(&graph_warn);
+	ctx->many_unscoped = (uint64_t)yk_param_int(&graph_handles);
 	ctx->eager = yk_param_bool(&eager_setting);
 	ctx->traced = yk_param_bool(&trace_setting);
 	if (yk_sync_wanted(&ctx->sync) < 0)
@@ -288,6 +291,8 @@ int yoke_random_set(uint64_t seed, int64_t step)
 static atomic_uintptr_t serials;
 enum { SERIALS = 1 << 16 }; // that a context takes at a time
 
+enum { DEEP = 1000 }; // scopes inside each other that are warned about
+
 static uintptr_t serial_of(struct yoke_context *ctx)
 {
 	if (ctx->serial % SERIALS == 0)
@@ -311,6 +316,12 @@ uintptr_t yk_scope_open(struct yoke_context *ctx, const char *name)
 	s->handles = NULL;
 	s->path = path;
 	s->casts = false;
+	s->depth = s->parent ? s->parent->depth + 1 : 1;
+	if (s->depth == DEEP && !ctx->piled_up) {
+		ctx->piled_up = true;
+		yk_warn("graph", "%d scopes are open inside each other, the innermost \"%s\": does a loop begin one and not end "
+			"it?  Handles are freed by yoke_scope_end", DEEP, name ? name : "");
+	}
 	s->serial = serial_of(ctx);
 	if (!s->parent)
 		ctx->opening++;

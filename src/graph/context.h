@@ -107,6 +107,7 @@ struct yk_scope {
 	struct yk_scope *parent;
 	struct yk_tensor *handles;
 	uint32_t path;
+	uint32_t depth;            // 1: the outermost
 	bool casts;                // it set how operands are cast ..
 	struct yk_autocast former; // .. which was this before
 };
@@ -167,6 +168,7 @@ struct yoke_context {
 	struct yk_tensor *free_slots; // for new ones
 	struct yk_arena names;        // of variables
 	uint64_t live_handles;
+	uint64_t unscoped, many_unscoped; // those in no scope, but for variables; how many are warned about, 0: none
 	yoke_tensor **deferred; // handles to be freed by the next call: the lock of the table is theirs
 	size_t deferred_cap;
 	atomic_size_t deferrals;
@@ -189,6 +191,7 @@ struct yoke_context {
 	uint64_t held_bytes; // of versions that only leaves hold
 	size_t many_nodes;   // pending ones that are warned about
 	bool warned;         // of too much that is pending
+	bool piled_up;       // that handles do, or scopes, was warned about
 	bool eager;          // operations are launched as they are recorded
 	unsigned callbacks;  // functions of the application's ops that are at work: their thread enters, and records
 	bool traced;         // their call sites are kept

@@ -18,9 +18,27 @@ static struct yk_tensor **list_of(struct yk_tensor *t)
 	return t->scope ? &t->scope->handles : &t->ctx->handles;
 }
 
+// Nothing frees handles in no scope at the end of a step, and each evaluation looks at all of them.
+static void warn_of_handles(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	ctx->piled_up = true;
+	yk_warn("graph", "%llu handles are in no scope, the last one %s%s: they stay until they are freed, and slow each "
+		"evaluation.  Put what a loop does between yoke_scope_begin and yoke_scope_end, or yoke_free what is not "
+		"needed (graph.handles sets the number)", (unsigned long long)ctx->unscoped,
+		t->kind == YK_VALUE ? "a result of " : "a number", t->kind == YK_VALUE ? yk_op_row(t->op)->name : "");
+}
+
+static bool is_stray(const struct yk_tensor *t)
+{
+	return !t->scope && t->kind != YK_VARIABLE;
+}
+
 static void link_handle(struct yk_tensor *t)
 {
 	struct yk_tensor **list = list_of(t);
+	if (is_stray(t) && ++t->ctx->unscoped > t->ctx->many_unscoped && t->ctx->many_unscoped && !t->ctx->piled_up)
+		warn_of_handles(t);
 	t->prev = NULL;
 	t->next = *list;
 	if (*list)
@@ -30,6 +48,7 @@ static void link_handle(struct yk_tensor *t)
 
 static void unlink_handle(struct yk_tensor *t)
 {
+	t->ctx->unscoped -= is_stray(t);
 	if (t->prev)
 		t->prev->next = t->next;
 	else
