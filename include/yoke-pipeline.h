@@ -109,16 +109,21 @@ YOKE_API int yoke_node_register(const struct yoke_node_type *);
 // Types, with their keys [defaults]; x [..,C].  eps is 1e-6 for standard and min_max, a deviation or a width.  For pca, rx and
 // select it is a share [1e-11] of the mean of the input's variances, so that results do not depend on the data's unit; with
 // relative=0 [1] it is a variance.  Below, e is that variance.  It is logged, with a warning where it is above 1e-3 of the mean:
-//   standard  eps                      (x - mean) / max(deviation, eps)
-//   min_max   scope=channel|global eps [global] (x - least) / max(greatest - least, eps), one pair for all channels or one each
-//   pca       k whiten [0] eps relative (x - mean) W', W the k vectors of largest variance; whiten=1: over sqrt(variance + e)
-//   rx        eps relative             |U (x - mean)|^2, U the inverse of the Cholesky factor of covariance + e (Reed and
-//                                      Yu 1990); 1 channel
-//   logit                              s (x - t); s [1], t [mean + 2 deviations]
-//   select    n eps relative           x w, w = n softmax(l / temperature), l [log(variance + e)]; the temperature is
-//                                      max(0.1, 5 * 0.9^epoch) while training; in use w is 1 for the n largest l, else 0
-//   linear    k                        x W' + b, drawn
-//   sigmoid, unit (x / |x|), decide t  (1 where x > t, else 0)
+//   standard  eps                                (x - mean) / max(deviation, eps)
+//   min_max   scope=channel|global eps [global]  (x - least) / max(greatest - least, eps), one pair for all channels
+//                                                or one each
+//   pca       k whiten [0] eps relative          (x - mean) W', W the k vectors of largest variance; whiten=1: over
+//                                                sqrt(variance + e)
+//   rx        eps relative                       |U (x - mean)|^2, U the inverse of the Cholesky factor of
+//                                                covariance + e (Reed and Yu 1990); 1 channel
+//   logit                                        s (x - t); s [1], t [mean + 2 deviations]
+//   select    n eps relative                     x w, w = n softmax(l / temperature), l [log(variance + e)]; the
+//                                                temperature is max(0.1, 5 * 0.9^epoch) while training; in use w is
+//                                                1 for the n largest l, else 0
+//   linear    k                                  x W' + b, drawn
+//   sigmoid                                      1 / (1 + exp(-x))
+//   unit                                         x / |x|
+//   decide    t                                  1 where x > t, else 0
 
 // ---- pipelines ----
 
