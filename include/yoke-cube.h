@@ -46,7 +46,7 @@ struct yoke_cube_info {
 // bands are passed over with a warning.
 // settings, NULL for none, with a space between:
 //   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
-//   variable=V   of a MAT file; by default the first that may be a cube
+//   variable=V   of a MAT file; by default the first array with three axes, else the first with two, else the first vector
 //   item=0       of a .npy file with several cubes, which
 //   stack=0      1: a .npy file with three axes is [cubes,lines,samples], of one band
 // NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets), EINVAL.
@@ -71,7 +71,9 @@ struct yoke_cube_files {
 	const char *settings;
 };
 // A set of the cubes of n files, of one shape: fields "x" f32 [lines,samples,bands], "weight" f32 [lines,samples]: 0 where a band is
-// the ignored value or the mask is 0, else 1; and, where label is not NULL, "label" u8 [lines,samples]: 1 where the label is not 0.
+// the ignored value, the mask is 0 or its own ignored value, or the label is its ignored value, else 1; and, where label is not NULL,
+// "label" u8 [lines,samples]: 1 where the label is not 0.  A mask with a negative number, and a mask or label with a NaN or an infinity where
+// the pixel has weight, fail their sample.
 // Labels and masks are .npy files [lines,samples], with a first axis where the cubes' files have one, or cubes of one band.
 // settings as of yoke_cube_open without item, and
 //   nonfinite=error   a pixel of weight 1 with an infinite number or a NaN fails its sample, with its place; skip: it has weight 0.

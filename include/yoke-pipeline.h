@@ -49,10 +49,14 @@ YOKE_API yoke_statistic *yoke_statistic_load(const char *path);
 // What a node wants to know of its input, or'ed.
 enum { YOKE_WANTS_EXTREMES = 1, YOKE_WANTS_VARIANCE = 2, YOKE_WANTS_COVARIANCE = 4 };
 
+// As words of a key: whole numbers.
+#define YOKE_NODE_WHOLE ""
+
 // A key of a node, in a pipeline's JSON.
 struct yoke_node_key {
 	const char *name;
-	const char *words; // space-separated: the key is one of these, its value the place among them; NULL: a number ..
+	const char *words; // space-separated: the key is one of these, its value the place among them; NULL: a number,
+			   // YOKE_NODE_WHOLE: a whole one ..
 	double def, least, most; // .. in least .. most
 };
 
@@ -151,7 +155,8 @@ typedef struct yoke_pipeline yoke_pipeline;
 //   devices [1]                   1, "auto": the best one; [N]: the accelerator's number N
 //   precision ["32-true"]         "16-mixed", "bf16-mixed": products of phase 2 in that half (yoke_autocast), f16 with a scale
 //                                 of the loss; orthogonality, and phase 1, stay in f32 and f64
-//   accumulate_grad_batches [1]   batches whose gradients are one step's; the last step of an epoch may have fewer
+//   accumulate_grad_batches [1]   batches whose gradients are one step's, as if they were one batch; the last step of an epoch may
+//                                 have fewer
 //   gradient_clip_val [null]      the largest norm of all gradients together
 //   enable_progress_bar [true]    false: the function `progress` is not called
 //   enable_checkpointing [false]  with a folder: behind each epoch, and of phase 1 behind each pass and each YOKE_FIT_SAVE seconds
@@ -183,9 +188,14 @@ struct yoke_fitting_progress {
 	const char *stage;     // fit, train, valid, test
 	int64_t round, rounds; // which pass or epoch, from 1 on; of how many, 0: not known
 	int64_t done, all;     // samples of the pass or validation, batches of the epoch
-	double loss;           // logged last; NaN: none yet
+	double loss;           // of the last step but for 0.2 s; NaN: none yet
 };
 typedef void yoke_fitting_fn(void *arg, const struct yoke_fitting_progress *);
+// Called after each batch: not 0 ends the phase in order.  With a folder its checkpoint is written then, whatever
+// trainer.enable_checkpointing says, and the phase returns 1; resume goes on from there to the bits of an unbroken run.
+typedef int yoke_fitting_stop_fn(void *arg);
+// Called with each line of losses and metrics, as yoke_run_log has it; NaN: there is no such value.
+typedef void yoke_fitting_log_fn(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value);
 struct yoke_fitting {
 	size_t size;
 	yoke_dataset *set;
@@ -194,9 +204,10 @@ struct yoke_fitting {
 	int resume;            // go on from the folder's, to the bits of an unbroken run; without one from the beginning
 	yoke_fitting_fn *progress; // or NULL
 	void *arg;
+	yoke_fitting_stop_fn *stop; // or NULL
 };
 // Fits all nodes by the set's field "x" [..,C] of f32 or f64 and, where it has one, "weight" [..] of the same dtype.  Nothing of
-// the stream is kept.  Errors name the node.
+// the stream is kept.  Errors name the node.  1: `stop` ended it.  ERANGE: a weight is negative or NaN.
 // Where statistics are collected on another device than the pipeline's, its states are new variables afterwards.
 YOKE_API int yoke_pipeline_fit(yoke_pipeline *, yoke_dataset *, const char *loader);
 YOKE_API int yoke_pipeline_fit_as(yoke_pipeline *, const struct yoke_fitting *);
@@ -223,10 +234,13 @@ struct yoke_training {
 	yoke_dataset *test;          // what is left for the end, or NULL
 	yoke_fitting_fn *progress;   // or NULL
 	void *arg;
+	yoke_fitting_stop_fn *stop;  // or NULL; the batches of a step, and a validation, are finished first
+	yoke_fitting_log_fn *logged; // or NULL
 };
 // Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations as the
-// trainer says.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
-// or a metric wants; ERANGE: a loss is not finite.
+// trainer says.  Without losses only validates.  A loss of a split or a step is the mean over all its pixels by their weights, however
+// they are cut into batches; without such pixels it has no value.  1: `stop` ended it.  EINVAL: nothing is to be trained, a set lacks
+// labels that a loss or a metric wants; ERANGE: a loss is not finite, a weight is negative or NaN.
 YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
 // Takes the states of a folder's last checkpoint, with which the pipeline is fitted, and says which steps were done; then
 // training with `resume` goes on to the bits of an unbroken run.  0: there is none.  EFORMAT: it is of another pipeline.

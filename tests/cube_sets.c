@@ -186,6 +186,39 @@ static void add_variable(struct bytes *to, const char *name, uint32_t class, uin
 	add(to, v.at, v.n);
 }
 
+// Labels and masks that are no numbers, or not known.
+static void odd_pictures(void)
+{
+	static float picture[L][S], weight[L][S], got[L][S][B];
+	static uint8_t out[L][S];
+	struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = 1, .type = "f32", .interleave = "bip", .scale = 1,
+				    .ignore = -1 };
+	const char *const path[] = { "good.npy" }, *const hdr[] = { "picture.hdr" };
+	const struct {
+		float value;
+		bool mask;
+		int want; // error of the sample
+		float weight;
+		uint8_t label;
+	} cases[] = { { NAN, false, YOKE_ERANGE, 0, 0 }, { INFINITY, false, YOKE_ERANGE, 0, 0 }, { -1, false, 0, 0, 0 }, { -2, false, 0, 1, 1 },
+		      { NAN, true, YOKE_ERANGE, 0, 0 }, { -2, true, YOKE_ERANGE, 0, 0 }, { -1, true, 0, 0, 0 }, { 0.5f, true, 0, 1, 0 } };
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		for (int q = 0; q < L * S; q++)
+			picture[q / S][q % S] = 1;
+		picture[2][3] = cases[k].value;
+		int err = yoke_cube_write(hdr[0], &i, &picture[0][0]);
+		const struct yoke_cube_files o = { .size = sizeof o, .n = 1, .path = path, .label = cases[k].mask ? NULL : hdr,
+						   .mask = cases[k].mask ? hdr : NULL };
+		yoke_dataset *d = err ? NULL : yoke_dataset_cube_files(&o);
+		err = d ? yoke_dataset_read(d, 0, 0, 0, 0, (void *[]){ got, weight, out }, NULL) : -1;
+		ok(err == cases[k].want && (err || (weight[2][3] == cases[k].weight && weight[1][1] == 1 &&
+						     (cases[k].mask || (out[2][3] == cases[k].label && out[1][1] == 1)))),
+		   "a %s of %g: %d %s", cases[k].mask ? "mask" : "label", (double)cases[k].value, err, yoke_error());
+		yoke_error_clear();
+		yoke_dataset_free(d);
+	}
+}
+
 static void mats(void)
 {
 	static double f64[B][S][L];
@@ -202,6 +235,8 @@ static void mats(void)
 	add(&file, (char[8]){ 0 }, 8);
 	add(&file, (uint16_t[]){ 0x0100, 0x4d49 }, 4);
 	add_variable(&file, "names", 4, 4, 2, (int32_t[]){ 1, 2 }, (uint16_t[]){ 'h', 'i' }, 4);
+	add_variable(&file, "wavelength", 6, 9, 2, (int32_t[]){ 1, B }, f64, B * sizeof(double)); // neither is what has three axes
+	add_variable(&file, "truth", 6, 9, 2, (int32_t[]){ L, S }, f64, L * S * sizeof(double));
 	add_variable(&file, "cube", 6, 9, 3, (int32_t[]){ L, S, B }, f64, sizeof f64);
 	add_variable(&file, "other", 11, 4, 3, (int32_t[]){ L, S, B }, u16, sizeof u16);
 	write_bytes("two.mat", file.at, file.n);
@@ -211,6 +246,8 @@ static void mats(void)
 		yoke_error_clear();
 		return;
 	}
+	struct yoke_cube_info found = { .size = sizeof found };
+	ok(c && !yoke_cube_info(c, &found) && found.variable && !strcmp(found.variable, "cube"), "of several arrays the first with three axes");
 	yoke_cube_free(c);
 	holds("two.mat", NULL, 1, "the first array of a MAT file");
 	holds("two.mat", "variable=other", 2, "another, of u16");
@@ -354,6 +391,7 @@ int main(void)
 	draw();
 	arrays();
 	nonfinite();
+	odd_pictures();
 	mats();
 	caches();
 	uncopied();

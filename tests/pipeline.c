@@ -348,6 +348,10 @@ static void bad_json(void)
 		{ "{\"name\": \"a\", \"type\": \"pca\"}", "give k" },
 		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": 0}", "from 1" },
 		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": \"many\"}", "number" },
+		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": 2.5}", "whole" },
+		{ "{\"name\": \"a\", \"type\": \"linear\", \"k\": 1.5}", "whole" },
+		{ "{\"name\": \"a\", \"type\": \"select\", \"n\": 2.25}", "whole" },
+		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": 2, \"whiten\": 0.5}", "whole" },
 		{ "{\"name\": \"a\", \"type\": \"pca\", \"q\": 2}", "no key 'q'" },
 		{ "{\"name\": \"a\", \"type\": \"rx\", \"epz\": 2}", "eps" },
 		{ "{\"name\": \"a\", \"type\": \"min_max\", \"scope\": \"all\"}", "global channel" },
@@ -431,6 +435,9 @@ static void bad_streams(void)
 			kept[q][r] = x[q][r][3];
 			x[q][r][3] = 0;
 		}
+	refuses("eps", "{\"name\": \"a\", \"type\": \"standard\", \"eps\": 0}", false, "channel 3", "eps=0");
+	refuses("eps", "{\"name\": \"a\", \"type\": \"min_max\", \"scope\": \"channel\", \"eps\": 0}", false, "channel 3", "eps=0");
+	refuses("eps", "{\"name\": \"a\", \"type\": \"pca\", \"k\": 9, \"whiten\": 1, \"eps\": 0}", false, "component 8", "eps=0");
 	refuses("singular", "{\"name\": \"a\", \"type\": \"rx\", \"eps\": 0}", false, "row 3", "would do");
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++)

@@ -569,6 +569,91 @@ static void checkpoints(void)
 	yoke_error_clear();
 }
 
+// ---- stopped ----
+
+enum { LINES = 200 };
+struct stopping {
+	int calls, at; // 1 from the call on
+	int lines;
+	double line[LINES][8];
+};
+
+static int stop_at(void *arg)
+{
+	struct stopping *s = arg;
+	return ++s->calls >= s->at;
+}
+
+static void keep_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
+{
+	struct stopping *s = arg;
+	double *to = s->line[s->lines];
+	if (s->lines + 1 < LINES)
+		s->lines++;
+	to[0] = *stage;
+	to[1] = (double)step;
+	for (int i = 0; i < 6; i++)
+		to[2 + i] = i < n && *name[i] ? value[i] : 0;
+}
+
+// Both phases, or what is left of them; 1: stopped.
+static int go(const char *folder, const char *trainer, struct stopping *s, double *to)
+{
+	char json[2000];
+	yoke_dataset *d = set(true);
+	snprintf(json, sizeof json, "{\"nodes\": [" CHAIN ", {\"name\": \"more\", \"type\": \"standard\"}], \"losses\": [{\"type\": \"bce\", "
+		 "\"of\": \"logit\"}], \"optimizer\": {\"lr\": 0.01}, \"metrics\": [\"roc_auc\"], \"trainer\": {\"max_epochs\": 3, "
+		 "\"log_every_n_steps\": 1, \"val_check_interval\": 0.5, %s}}", trainer);
+	yoke_pipeline *p = yoke_pipeline_new(json);
+	const int64_t done = p ? yoke_pipeline_resume(p, folder) : -1;
+	const struct yoke_fitting f = { .size = sizeof f, .set = d, .loader = "batch=3 workers=0", .folder = folder, .resume = 1, .stop = stop_at,
+					.arg = s };
+	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = "batch=1 workers=0", .folder = folder,
+					 .resume = done > 0, .stop = stop_at, .logged = keep_line, .arg = s };
+	int err = done < 0 ? (int)done : done ? 0 : yoke_pipeline_fit_as(p, &f);
+	if (!err)
+		err = yoke_pipeline_train(p, &o);
+	if (!err)
+		read_state(p, "pca", "w", to);
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+	return err;
+}
+
+static void stopped(const char *trainer, const char *name)
+{
+	static struct stopping whole, cut;
+	double want[64], got[64];
+	char folder[60];
+	whole = (struct stopping){ .at = INT32_MAX };
+	snprintf(folder, sizeof folder, "%s-whole", name);
+	mkdir(folder, 0755);
+	int err = go(folder, trainer, &whole, want), stops = 0;
+	bool right = !err, logs = true;
+	for (int at = 1; at < whole.calls && right; at++) {
+		snprintf(folder, sizeof folder, "%s-%d", name, at);
+		mkdir(folder, 0755);
+		cut = (struct stopping){ .at = at };
+		err = go(folder, trainer, &cut, got);
+		right = err == 1;
+		stops += right;
+		cut.at = INT32_MAX;
+		err = right ? go(folder, trainer, &cut, got) : -1;
+		right &= !err && !memcmp(got, want, 12 * sizeof *got);
+		for (int k = 0; k < LINES && logs && memcmp(cut.line, whole.line, sizeof cut.line); k++)
+			if (memcmp(cut.line[k], whole.line[k], sizeof *cut.line)) {
+				diag("stopped at %d: %d lines, line %d is %c %g %g %g, not %c %g %g %g", at, cut.lines, k, (int)cut.line[k][0],
+				     cut.line[k][1], cut.line[k][2], cut.line[k][3], (int)whole.line[k][0], whole.line[k][1], whole.line[k][2],
+				     whole.line[k][3]);
+				break;
+			}
+		logs &= cut.lines == whole.lines && !memcmp(cut.line, whole.line, sizeof cut.line);
+	}
+	ok(right && stops > 10, "%s: stopped at each of %d places and gone on with, to the same bits %s", name, stops, yoke_error());
+	ok(logs, "%s: with the same %d lines", name, whole.lines);
+	yoke_error_clear();
+}
+
 static void refuses(const char *nodes, const char *rest, bool labels, const char *word)
 {
 	trained(nodes, rest, "batch=8 workers=0", labels, "a", "w");
@@ -611,6 +696,9 @@ int main(void)
 	records();
 	unequal();
 	checkpoints();
+	stopped("\"accumulate_grad_batches\": 1", "each");
+	stopped("\"accumulate_grad_batches\": 3", "thirds");
+	stopped("\"precision\": \"16-mixed\"", "scaled");
 	bad();
 	return done();
 }

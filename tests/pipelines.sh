@@ -85,6 +85,42 @@ verdict 'killed in the statistics and gone on with' "$(YOKE_FIT_SAVE=0
 	cmp plain/pipeline.safetensors cut/pipeline.safetensors 2>&1
 	ls cut | grep 'statistic\|collected')"
 
+# Signals: the batch is finished, both phases are saved, and the run that goes on has the bits of an unbroken one.
+stopped() # SIGNAL FILE: once the file is there
+{
+	signal=$1
+	file=$2
+	shift 2
+	"$yoke" fit "$@" out=stopped >out 2>&1 &
+	job=$!
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ -s "stopped/$file" ] && break
+		sleep 0.1
+	done
+	kill -"$signal" $job 2>/dev/null
+	wait $job || { echo "status $?"; cat out; }
+	[ -e stopped/checkpoint.json ] || [ -e stopped/collected.json ] || [ -e stopped/pipeline.safetensors ] || ls stopped
+	"$yoke" fit "$@" out=stopped resume=1 >out 2>&1 || cat out
+	cmp whole/pipeline.safetensors stopped/pipeline.safetensors 2>&1
+	rm -rf stopped
+}
+signals="$examples/pca-rx.json data.batch=2 nodes.pca.k=8 nodes.less.k=4 trainer.log_every_n_steps=1 trainer.max_epochs=40"
+# shellcheck disable=SC2086 # words
+for signal in INT TERM; do
+	verdict "SIG$signal in training, and gone on with" "$(stopped $signal metrics.jsonl $signals "$small")"
+	verdict "SIG$signal at the beginning, and gone on with" "$(stopped $signal run.json $signals "$small")"
+done
+verdict 'metrics and losses in the end' "$(says '^valid  *step [0-9]*  orthogonality [.0-9e-]*  .*bce [.0-9e-]*  loss [.0-9e-]*  roc_auc [.0-9]*$' \
+	"$yoke" fit "$examples/pca-rx.json" out=said "$small" nodes.pca.k=8 nodes.less.k=4 trainer.max_epochs=1
+	grep -q '^train  *step ' out || cat out)"
+for split in '[0, 1, 0]' '[0, 0, 1]' '[1, 0, 0]'; do
+	verdict "one scene with labels has an AUC: split=$split" "$(says 'roc_auc 0.[0-9]*' "$yoke" fit "$examples/rx.json" \
+		out="auc$(echo "$split" | tr -dc 01)" data.synthetic=null data.cubes=set/cube_00000.hdr data.labels=set/cube_00000_label.npy "data.split=$split")"
+done
+verdict 'nothing to train by' "$(says 'no sample is left to train by' "$yoke" fit "$examples/pca-rx.json" out=none "$small" nodes.pca.k=8 nodes.less.k=4 \
+	'data.split=[0, 1, 0]')"
+verdict 'k is a whole number' "$(says 'k must be a whole number' "$yoke" fit "$examples/pca-rx.json" out=none "$small" nodes.pca.k=2.5 nodes.less.k=2)"
+
 verdict 'maps are artifacts, the whole configuration is written' "$(says '' "$yoke" fit "$examples/pca-rx.json" out=pictures "$small" nodes.pca.k=8 \
 	nodes.less.k=4 'monitors=["metrics", "maps"]' freeze=rx 'data.split=[0.5, 0.3, 0.2]' trainer.max_epochs=1 trainer.accelerator=cpu
 	[ "$(ls pictures/maps/*.npy | wc -l)" -eq 2 ] || ls pictures/maps

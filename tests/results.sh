@@ -95,9 +95,9 @@ verdict 'its configuration is not replaced by itself' "$(refused "$yoke" fit run
 ln -s ../run/pipeline.json linked/pipeline.json
 watched='run set linked'
 verdict 'nor through a link' "$(refused "$yoke" fit run/pipeline.json out=linked overwrite=1)"
-verdict 'it is replaced with overwrite=1' "$(cp run/pipeline.safetensors old; "$yoke" fit p.json out=run nodes.rx.eps=1 overwrite=1 2>&1 >/dev/null
+verdict 'it is replaced with overwrite=1' "$(cp run/pipeline.safetensors old; "$yoke" fit p.json out=run nodes.rx.eps=1 overwrite=1 2>err >/dev/null || cat err
 	! cmp -s old run/pipeline.safetensors || echo 'the states are the old ones'
-	"$yoke" fit p.json out=anew nodes.rx.eps=1 2>&1 >/dev/null
+	"$yoke" fit p.json out=anew nodes.rx.eps=1 2>err >/dev/null || cat err
 	cmp run/pipeline.safetensors anew/pipeline.safetensors 2>&1)"
 mkdir -p inputs.d/maps && "$yoke" cubes convert set/cube_00000.hdr inputs.d/maps/x.npy && "$yoke" cubes convert set/cube_00001.hdr inputs.d/maps/x_rx.npy
 watched='inputs.d'

@@ -69,33 +69,6 @@ static yoke_cube *open_same(const struct files *f, const char *path, int64_t ite
 	return NULL;
 }
 
-// A picture of one band: which of its pixels are not 0.
-static int read_picture(const struct files *f, const char *path, int64_t item, uint8_t *to)
-{
-	const int64_t n = f->lines * f->samples;
-	yoke_cube *c = open_same(f, path, item, "", 1);
-	float *x = c ? malloc((size_t)n * sizeof *x) : NULL;
-	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, NULL) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
-	for (int64_t i = 0; i < n && !err; i++)
-		to[i] = x[i] != 0;
-	free(x);
-	yoke_cube_free(c);
-	return err;
-}
-
-// Pixels that the mask leaves out have weight 0.
-static int read_mask(const struct files *f, const struct source *s, float *weight)
-{
-	const int64_t n = f->lines * f->samples;
-	uint8_t *in = malloc((size_t)n);
-	int err = in ? read_picture(f, s->mask, s->item, in) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
-	for (int64_t i = 0; i < n && !err; i++)
-		if (!in[i])
-			weight[i] = 0;
-	free(in);
-	return err;
-}
-
 // Is each number finite?  By the bits of their exponents, many at a time.
 static bool all_finite(const float *x, int64_t n)
 {
@@ -105,6 +78,49 @@ static bool all_finite(const float *x, int64_t n)
 		odd |= (u & 0x7f800000u) == 0x7f800000u;
 	}
 	return !odd;
+}
+
+// A picture of one band: which of its pixels are not 0, and which are not its ignore value.  ERANGE: one of weight is no number, or, of a
+// mask, negative.
+static int read_picture(const struct files *f, const char *path, int64_t item, bool mask, const float *weight, uint8_t *to, uint8_t *known)
+{
+	const int64_t n = f->lines * f->samples;
+	yoke_cube *c = open_same(f, path, item, "", 1);
+	float *x = c ? malloc(2 * (size_t)n * sizeof *x) : NULL;
+	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, x + n) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (int64_t i = 0; i < n && !err; i++) {
+		known[i] = x[n + i] != 0;
+		to[i] = known[i] && all_finite(x + i, 1) && x[i] != 0;
+		if (known[i] && weight[i] != 0 && (!all_finite(x + i, 1) || (mask && x[i] < 0)))
+			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / f->samples),
+				      (long long)(i % f->samples), (double)x[i],
+				      mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
+					     "label is a number, 0 for the background; what is not known may have the file's ignore value");
+	}
+	free(x);
+	yoke_cube_free(c);
+	return err;
+}
+
+// Pixels that a mask leaves out, or whose label is not known, have weight 0.
+static int read_weights(const struct files *f, const char *path, int64_t item, bool mask, uint8_t *to, float *weight)
+{
+	const int64_t n = f->lines * f->samples;
+	uint8_t *known = malloc((size_t)n);
+	int err = known ? read_picture(f, path, item, mask, weight, to, known) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (int64_t i = 0; i < n && !err; i++)
+		if (!known[i] || (mask && !to[i]))
+			weight[i] = 0;
+	free(known);
+	return err;
+}
+
+static int read_mask(const struct files *f, const struct source *s, float *weight)
+{
+	uint8_t *in = malloc((size_t)(f->lines * f->samples));
+	int err = in ? read_weights(f, s->mask, s->item, true, in, weight) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
+	free(in);
+	return err;
 }
 
 // Pixels with a number that is not finite become 0: those of weight 0 as they are, others with weight 0 where they may.
@@ -142,10 +158,10 @@ static int read_one(const struct files *f, struct yoke_item *to)
 	yoke_cube_free(c);
 	if (!err && s->mask)
 		err = read_mask(f, s, weight);
+	if (!err && f->labels)
+		err = read_weights(f, s->label, s->item, false, to->to[2], weight);
 	if (!err)
 		err = look(f, s, x, weight, &skipped);
-	if (!err && f->labels)
-		err = read_picture(f, s->label, s->item, to->to[2]);
 	if (!err)
 		atomic_store(&f->skipped[to->number], skipped);
 	return err;

@@ -153,25 +153,46 @@ static bool may_be(const matvar_t *v)
 	return (v->rank == 2 || v->rank == 3) && v->name && type_of(v) && !v->isComplex;
 }
 
+// How likely a variable is the cube: arrays with three axes come before pictures, and those before vectors, such as wavelengths.
+static int rank_of(const matvar_t *v)
+{
+	if (!may_be(v))
+		return 0;
+	if (v->rank == 3)
+		return 3;
+	return v->dims[0] > 1 && v->dims[1] > 1 ? 2 : 1;
+}
+
+// The first of those that are most likely.
+static matvar_t *find_likely(mat_t *f, const char *path)
+{
+	matvar_t *best = NULL, *v;
+	int rank = 0;
+	while ((v = mat.Mat_VarReadNextInfo(f))) {
+		const bool better = rank_of(v) > rank;
+		rank = better ? rank_of(v) : rank;
+		mat.Mat_VarFree(better ? best : v);
+		best = better ? v : best;
+	}
+	if (!best)
+		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]", path);
+	return best;
+}
+
 // The variable's head, for Mat_VarFree.
 static matvar_t *find(mat_t *f, const char *path, const char *name)
 {
-	matvar_t *v = name ? mat.Mat_VarReadInfo(f, name) : NULL;
-	if (name && !v)
-		yk_fail(YOKE_ENOENT, "%s: has no variable %s", path, name);
-	if (name && v && !may_be(v)) {
-		yk_fail(YOKE_EUNSUPPORTED, "%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 "
-			"or u64", path, name);
-		mat.Mat_VarFree(v);
-		return NULL;
-	}
-	if (name)
-		return v;
-	while ((v = mat.Mat_VarReadNextInfo(f)) && !may_be(v))
-		mat.Mat_VarFree(v);
+	if (!name)
+		return find_likely(f, path);
+	matvar_t *v = mat.Mat_VarReadInfo(f, name);
 	if (!v)
-		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]", path);
-	return v;
+		yk_fail(YOKE_ENOENT, "%s: has no variable %s", path, name);
+	if (!v || may_be(v))
+		return v;
+	yk_fail(YOKE_EUNSUPPORTED, "%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 or u64",
+		path, name);
+	mat.Mat_VarFree(v);
+	return NULL;
 }
 
 // A file in use by one thread, which holds the lock.

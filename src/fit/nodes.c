@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 // eps of nodes that divide by variances, a share of the mean variance: small beside the noise of any sensor, large beside
 // what rounding leaves of a direction in which the input does not vary.
 #define EPS_SHARE { .name = "eps", .def = 1e-11, .least = 0, .most = 1e30 }
-#define RELATIVE { .name = "relative", .def = 1, .least = 0, .most = 1 }
+#define RELATIVE { .name = "relative", .words = YOKE_NODE_WHOLE, .def = 1, .least = 0, .most = 1 }
 
 static int64_t same(const double *key, int64_t in, char *why, size_t why_size)
 {
@@ -112,13 +113,25 @@ static void warn_constant(const struct yoke_node_fit *f, const double *width, do
 			count > 1 ? ", nor do others" : "", eps);
 }
 
+// EINVAL where eps is 0 and a width, too: they are divided by.
+static int check_eps(const struct yoke_node_fit *f, const double *width, double eps, char *why, size_t why_size)
+{
+	for (int64_t i = 0; i < f->in && eps == 0; i++)
+		if (!(width[i] > 0)) {
+			snprintf(why, why_size, "channel %lld does not vary, and with eps=0 it would be divided by 0", (long long)i);
+			return YOKE_EINVAL;
+		}
+	return 0;
+}
+
 static int fit_standard(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
-	(void)why, (void)why_size;
 	for (int64_t i = 0; i < f->in; i++) {
 		state[0][i] = f->mean[i];
 		state[1][i] = sqrt(f->variance[i]);
 	}
+	if (check_eps(f, state[1], f->key[0], why, why_size) < 0)
+		return YOKE_EINVAL;
 	warn_constant(f, state[1], f->key[0]);
 	for (int64_t i = 0; i < f->in; i++)
 		state[1][i] = 1 / fmax(state[1][i], f->key[0]);
@@ -130,7 +143,6 @@ enum { SCOPE_GLOBAL, SCOPE_CHANNEL };
 static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
 	double low = INFINITY, high = -INFINITY;
-	(void)why, (void)why_size;
 	for (int64_t i = 0; i < f->in; i++) {
 		low = fmin(low, f->least[i]);
 		high = fmax(high, f->greatest[i]);
@@ -141,6 +153,8 @@ static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char
 		state[0][i] = lo;
 		state[1][i] = hi - lo;
 	}
+	if (check_eps(f, state[1], f->key[1], why, why_size) < 0)
+		return YOKE_EINVAL;
 	warn_constant(f, state[1], f->key[1]);
 	for (int64_t i = 0; i < f->in; i++)
 		state[1][i] = 1 / fmax(state[1][i], f->key[1]);
@@ -172,7 +186,6 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 	const int64_t n = f->in, k = (int64_t)f->key[0];
 	double *values = calloc((size_t)(n + n * n), sizeof *values), *vectors = values + n, trace = 0;
 	yoke_tensor *v;
-	(void)why, (void)why_size;
 	if (!values)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
 	yoke_scope *s = yoke_scope_begin(f->node);
@@ -190,6 +203,10 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 	}
 	for (int64_t j = 0; j < k && !err; j++) {
 		const double lambda = fmax(values[n - 1 - j], 0);
+		if (f->key[1] != 0 && added == 0 && !(lambda > (double)n * DBL_EPSILON * values[n - 1])) {
+			snprintf(why, why_size, "component %lld does not vary, and whiten=1 with eps=0 would divide it by 0", (long long)j);
+			err = YOKE_EINVAL;
+		}
 		for (int64_t i = 0; i < n; i++)
 			state[PCA_W][j * n + i] = vectors[i * n + n - 1 - j];
 		state[PCA_SCALE][j] = f->key[1] != 0 ? 1 / sqrt(lambda + added) : 1;
@@ -404,7 +421,7 @@ static yoke_tensor *forward_decide(const struct yoke_node_call *c, yoke_tensor *
 	return yoke_cast(yoke_gt(x, yoke_const(c->key[0])), yoke_f32);
 }
 
-#define K(key_name) { .name = key_name, .def = NAN, .least = 1, .most = 1 << 15 }
+#define K(key_name) { .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .least = 1, .most = 1 << 15 }
 
 const struct yoke_node_type yk_node_types[] = {
 	{ .name = "standard", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 2,
@@ -414,7 +431,7 @@ const struct yoke_node_type yk_node_types[] = {
 	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "least", "scale" }, .trained = 3, .channels = same,
 	  .dims = line, .fit = fit_min_max, .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
 	{ .name = "pca", .keys = 4,
-	  .key = { K("k"), { .name = "whiten", .def = 0, .least = 0, .most = 1 }, EPS_SHARE, RELATIVE },
+	  .key = { K("k"), { .name = "whiten", .words = YOKE_NODE_WHOLE, .def = 0, .least = 0, .most = 1 }, EPS_SHARE, RELATIVE },
 	  .wants = YOKE_WANTS_COVARIANCE, .states = 4, .state = { "mean", "w", "scale", "ratio" }, .trained = 2,
 	  .channels = channels_k, .dims = dims_pca, .fit = fit_pca, .forward = forward_pca, .affine = affine_pca },
 	{ .name = "rx", .keys = 2, .key = { EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_COVARIANCE, .states = 2,

@@ -36,6 +36,7 @@ struct phase {
 	bool done[YK_BASES];     // its pass is behind
 	int64_t samples;         // of the pass that goes on, which a checkpoint had
 	double saved;            // when there was a checkpoint
+	bool stopped;            // by the caller, within a pass
 };
 
 struct pass {
@@ -203,6 +204,10 @@ static int read_pass(struct phase *f, const struct pass *pass)
 		done += rows > 0 ? rows : 0;
 		stats->samples += rows > 0 ? rows : 0;
 		tell(f, done);
+		f->stopped = more && !err && f->o->stop && f->o->stop(f->o->arg);
+		if (f->stopped && f->o->folder)
+			err = save(f, done);
+		more &= !f->stopped;
 		if (more && !err && keeps(f) && yk_seconds() - f->saved >= (double)yk_param_int(&save_setting))
 			err = save(f, done);
 	}
@@ -243,9 +248,11 @@ static int collect(struct phase *f)
 	if (!err)
 		err = read_pass(f, &pass);
 	yk_folds_free(&f->folds);
+	if (err || f->stopped)
+		return err;
 	for (int k = 0; k < pass.count; k++)
 		f->done[pass.base[k]] = true;
-	return !err && keeps(f) ? save(f, 0) : err;
+	return keeps(f) ? save(f, 0) : 0;
 }
 
 // ---- fitting a node ----
@@ -331,7 +338,7 @@ static int run(struct phase *f)
 		err = load(f);
 	else if (!err && keeps(f))
 		yk_collected_forget(f->o->folder);
-	while (!err && left) {
+	while (!err && left && !f->stopped) {
 		err = fit_some(f, &some);
 		left -= some;
 		if (!err && left && !some)
@@ -339,7 +346,7 @@ static int run(struct phase *f)
 	}
 	for (int base = 0; base < YK_BASES; base++)
 		yoke_statistic_free(f->of[base]);
-	return err;
+	return err ? err : f->stopped;
 }
 
 int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)

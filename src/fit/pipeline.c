@@ -23,19 +23,22 @@ static int take_key(struct yk_fit_node *n, int k, json_t *object)
 	const struct yoke_node_key *key = &n->type->key[k];
 	const json_t *value = json_object_get(object, key->name);
 	n->key[k] = key->def;
-	if (!value && !isnan(key->def) &&
-	    json_object_set_new(object, key->name, key->words ? yk_parse_word_at(key->words, (int)key->def) : json_real(key->def)))
+	const bool whole = key->words && !*key->words, word = key->words && *key->words;
+	json_t *def = value || isnan(key->def) ? NULL : word ? yk_parse_word_at(key->words, (int)key->def) :
+		      whole			       ? json_integer((json_int_t)key->def) :
+							 json_real(key->def);
+	if (!value && !isnan(key->def) && json_object_set_new(object, key->name, def))
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
-	if (value && key->words) {
+	if (value && word) {
 		const int place = yk_parse_word(value, key->words);
 		if (place < 0)
 			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be one of: %s", what, n->name, key->name, key->words);
 		n->key[k] = place;
 	} else if (value) {
 		n->key[k] = json_is_number(value) ? json_number_value(value) : NAN;
-		if (!(n->key[k] >= key->least && n->key[k] <= key->most))
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be a number from %g to %g", what, n->name, key->name,
-				       key->least, key->most);
+		if (!(n->key[k] >= key->least && n->key[k] <= key->most) || (whole && n->key[k] != floor(n->key[k])))
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be a %snumber from %g to %g", what, n->name, key->name,
+				       whole ? "whole " : "", key->least, key->most);
 	}
 	if (isnan(n->key[k]))
 		return yk_fail(YOKE_EINVAL, "%s: %s: give %s", what, n->name, key->name);

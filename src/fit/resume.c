@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints.  Phase 1: statistic.SAMPLES.BASE of all statistics, and collected.json; phase 2: states.EPOCH and
-// optimizer.EPOCH, and checkpoint.json.
+// Checkpoints.  Phase 1: statistic.MARK.BASE of all statistics, and collected.json; phase 2: states.STEP and
+// optimizer.STEP, and checkpoint.json, which is replaced last and names the step.
 
 #include "config.h"
 
@@ -22,12 +22,12 @@
 
 enum { PATH = 4096 };
 
-static void path_of(char to[PATH], const char *folder, const char *what, int64_t epoch)
+static void path_of(char to[PATH], const char *folder, const char *what, int64_t step)
 {
-	if (epoch < 0)
+	if (step < 0)
 		snprintf(to, PATH, "%.3900s/%s", folder, what);
 	else
-		snprintf(to, PATH, "%.3900s/%s.%" PRId64 ".safetensors", folder, what, epoch);
+		snprintf(to, PATH, "%.3900s/%s.%" PRId64 ".safetensors", folder, what, step);
 }
 
 // Removes the folder's files WHAT.N.* with another number than `keep`, also those that were left by who was killed.
@@ -50,43 +50,53 @@ static void sweep(const char *folder, const char *what, int64_t keep)
 		closedir(d);
 }
 
-// What checkpoint.json says; epoch 0: there is none.
-static int read_place(const char *folder, int64_t *epoch, int64_t *step)
+// What checkpoint.json holds; step 0: there is none.
+static int read_place(const char *folder, struct yk_fit_place *to)
 {
 	char path[PATH];
-	*epoch = *step = 0;
+	const struct {
+		const char *name;
+		int64_t *to;
+	} key[] = { { "epoch", &to->epoch }, { "step", &to->step }, { "batch", &to->batch }, { "index", &to->index }, { "failed", &to->failed },
+		    { "rows", &to->rows }, { "pixels", &to->pixels } };
+	*to = (struct yk_fit_place){ .epoch = 0 };
 	path_of(path, folder, "checkpoint.json", -1);
 	if (access(path, F_OK) && errno == ENOENT)
 		return 0;
 	json_t *j = yk_json_load(path);
-	int err = j ? yk_json_int(j, path, "epoch", 1, INT64_MAX - 1, epoch) : yk_error_last();
-	if (!err)
-		err = yk_json_int(j, path, "step", 0, INT64_MAX - 1, step);
+	int err = j ? 0 : yk_error_last();
+	for (size_t i = 0; i < sizeof key / sizeof *key && !err; i++)
+		err = yk_json_int(j, path, key[i].name, !strcmp(key[i].name, "step"), INT64_MAX - 1, key[i].to);
+	if (!err && to->batch && !to->rows)
+		err = yk_fail(YOKE_EFORMAT, "%s: has a batch within an epoch, but not its rows", path);
 	if (j)
 		json_decref(j);
 	return err;
 }
 
 // Phase 1 is behind a checkpoint, and those before it; also where who wrote it was killed before this.
-static void tidy(const char *folder, int64_t epoch)
+static void tidy(const char *folder, int64_t step)
 {
 	yk_collected_forget(folder);
-	sweep(folder, "states", epoch);
-	sweep(folder, "optimizer", epoch);
+	sweep(folder, "states", step);
+	sweep(folder, "optimizer", step);
 }
 
-int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder, int64_t epoch, int64_t step)
+int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder,
+		      const struct yk_fit_place *place)
 {
 	char path[PATH];
-	path_of(path, folder, "states", epoch);
-	yk_file_sweep(path); // a save that was killed was of the same epoch
+	path_of(path, folder, "states", place->step);
+	yk_file_sweep(path); // a save that was killed was of the same step
 	int err = yoke_pipeline_save(p, path);
-	path_of(path, folder, "optimizer", epoch);
+	path_of(path, folder, "optimizer", place->step);
 	yk_file_sweep(path);
 	if (!err)
 		err = yoke_optim_save(o, path);
-	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:o*}", "epoch", (json_int_t)epoch, "step", (json_int_t)step, "scaler",
-					   yk_scaler_describe(s));
+	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o*}", "epoch", (json_int_t)place->epoch, "step",
+					   (json_int_t)place->step, "batch", (json_int_t)place->batch, "index", (json_int_t)place->index,
+					   "failed", (json_int_t)place->failed, "rows", (json_int_t)place->rows, "pixels",
+					   (json_int_t)place->pixels, "scaler", yk_scaler_describe(s));
 	path_of(path, folder, "checkpoint.json", -1);
 	yk_file_sweep(path);
 	if (!err)
@@ -95,16 +105,16 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 		json_decref(j);
 	if (err)
 		return err;
-	tidy(folder, epoch);
+	tidy(folder, place->step);
 	return 0;
 }
 
-int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, int64_t *epoch, int64_t *step)
+int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, struct yk_fit_place *place)
 {
 	char path[PATH];
-	int err = read_place(folder, epoch, step);
-	path_of(path, folder, "optimizer", *epoch);
-	if (err || !*epoch || (err = yoke_optim_load(o, path)) < 0)
+	int err = read_place(folder, place);
+	path_of(path, folder, "optimizer", place->step);
+	if (err || !place->step || (err = yoke_optim_load(o, path)) < 0)
 		return err;
 	path_of(path, folder, "checkpoint.json", -1);
 	json_t *j = yk_json_load(path);
@@ -112,24 +122,24 @@ int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, int64_t *ep
 	if (j)
 		json_decref(j);
 	if (!err)
-		tidy(folder, *epoch);
+		tidy(folder, place->step);
 	return err;
 }
 
 int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
 {
 	char path[PATH];
-	int64_t epoch, step;
+	struct yk_fit_place place;
 	int err = yk_given(p, "pipeline");
 	if (!err)
 		err = yk_given(folder, "folder");
 	if (err)
 		return err;
-	err = read_place(folder, &epoch, &step);
-	path_of(path, folder, "states", epoch);
-	if (!err && epoch)
+	err = read_place(folder, &place);
+	path_of(path, folder, "states", place.step);
+	if (!err && place.step)
 		err = yoke_pipeline_load(p, path);
-	return err ? err : step;
+	return err ? err : place.step;
 }
 
 // ---- phase 1 ----

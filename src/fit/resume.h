@@ -6,10 +6,17 @@
 #include "fit/node.h"
 #include "yoke-optim.h"
 
+// Where phase 2 is, behind a step.
+struct yk_fit_place {
+	int64_t epoch, step;   // done
+	int64_t batch;         // of the epoch that goes on; 0: it has not begun, and neither has what follows
+	int64_t index, failed; // of yoke_position
+	int64_t rows, pixels;  // of the epoch's first batch
+};
 // scaler: NULL, or the loss's.
-int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, int64_t epoch, int64_t step);
-// Epochs and steps done, of the folder's checkpoint; optimizer and scaler take their states.
-int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, int64_t *epoch, int64_t *step);
+int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, const struct yk_fit_place *);
+// The place of the folder's checkpoint; optimizer and scaler take their states.
+int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, struct yk_fit_place *);
 
 // Where phase 1 is.
 struct yk_collected {

@@ -20,6 +20,7 @@
 #include "yoke-observe.h"
 
 enum { MOST_STATES = YK_NODES * YOKE_NODE_STATES, MOST_FIELDS = 64 };
+#define SHOW 0.2 // seconds between losses that are read for a progress bar alone
 
 // What batches of one step add up to.  A batch counts by the weight of its pixels, as if all were one batch: its share is that weight
 // over the pixels of the epoch's first batch, which keeps numbers near 1.
@@ -43,9 +44,12 @@ struct run {
 	int64_t step, epoch;
 	int64_t batch, group;       // of this epoch, and of the next step, so far
 	int64_t batches, interval;  // of an epoch; between validations; 0: not known yet
+	int64_t rows;               // of the epoch's first batch
 	bool validated;             // since the last step
+	bool stopped;               // by the caller: the run ends, with a checkpoint
+	struct yoke_position at;    // behind the last batch
 	bool said_none;             // that a metric has no value
-	double loss;                // logged last
+	double loss, looked;        // read last, and when
 };
 
 // ---- records ----
@@ -72,6 +76,8 @@ static int log_line(const struct run *r, const char *stage, const double *loss, 
 	add(&l, "epoch", (double)r->epoch);
 	for (int i = 0; m && i < m->n; i++)
 		add(&l, m->name[i], m->value[i]);
+	if (r->o->logged)
+		r->o->logged(r->o->arg, stage, r->step, l.n, l.name, l.value);
 	return yoke_run_log(r->o->run, r->step, stage, l.n, l.name, l.value);
 }
 
@@ -176,14 +182,15 @@ static int backward(struct run *r, struct part *b, bool last)
 	return err;
 }
 
-// The line of a step.  Losses that are means over pixels have no value where no pixel of the step has weight.
-static int log_step(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted)
+// The losses of a step, and behind them their weighted sum.  Those that are means over pixels have no value where no pixel of the step
+// has weight.
+static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted, double value[YK_LOSSES + 1])
 {
 	const struct yk_training *t = &r->p->plan;
-	double value[YK_LOSSES + 1] = { 0 };
 	float f = 1;
 	int err = counted ? yoke_read(counted, &f, sizeof f) : 0;
 	const bool none = f == 0, wrong = isnan(f);
+	value[t->losses] = 0;
 	for (int i = 0; i < t->losses && !err; i++) {
 		err = yoke_read(loss[i], &f, sizeof f);
 		value[i] = none && !yk_loss_of_state(&t->loss[i]) ? NAN : (double)f;
@@ -194,10 +201,9 @@ static int log_step(struct run *r, yoke_tensor *const *loss, yoke_tensor *counte
 	if (wrong)
 		return yk_fail(YOKE_ERANGE, "pipeline_train: the batch of step %lld has a weight that is negative or NaN", (long long)r->step);
 	r->loss = value[t->losses];
-	if (!isfinite(r->loss))
-		return yk_fail(YOKE_ERANGE, "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
-			       (long long)r->step);
-	return log_line(r, "train", value, NULL);
+	return isfinite(r->loss) ? 0 :
+		yk_fail(YOKE_ERANGE, "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
+			(long long)r->step);
 }
 
 // last: the step is done with this batch.
@@ -215,16 +221,25 @@ static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 	yoke_range_pop();
 	if (!err && part.loss)
 		err = backward(r, &part, last);
-	if (!err)
-		err = yoke_eval(k, part.value);
+	if (!err) {
+		yoke_tensor *all[YK_LOSSES + 1];
+		memcpy(all, part.value, sizeof part.value);
+		all[k] = part.counted;
+		err = yoke_eval(k + (part.counted != NULL), all);
+	}
 	r->group = last ? 0 : r->group + 1;
 	if (err || !last)
 		return err;
 	r->step++;
 	r->validated = false;
-	if (r->step % r->p->plan.keys.log_every && r->step != 1)
+	double value[YK_LOSSES + 1];
+	const bool logs = r->step % r->p->plan.keys.log_every == 0 || r->step == 1,
+		   shows = r->o->progress && r->p->plan.keys.progress_bar && yk_seconds() - r->looked >= SHOW;
+	if (!logs && !shows)
 		return 0;
-	return log_step(r, part.value, part.counted);
+	err = read_losses(r, part.value, part.counted, value);
+	r->looked = yk_seconds();
+	return err || !logs ? err : log_line(r, "train", value, NULL);
 }
 
 // ---- validation ----
@@ -243,6 +258,9 @@ static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter 
 	int err = yk_losses(r->p, &b, loss);
 	if (!err)
 		err = yk_meter_add(m, &b.v, b.label_u8, b.weight);
+	loss[plan->losses] = b.count; // in place of the sum, which is that of the whole split
+	if (!err)
+		err = yoke_eval(plan->losses + (b.count != NULL), loss);
 	if (!err && b.count)
 		err = yoke_read(b.count, &f, sizeof f);
 	if (!err && isnan(f))
@@ -323,6 +341,7 @@ static int count_batches(struct run *r, int64_t rows)
 {
 	const struct yk_trainer_keys *k = &r->p->plan.keys;
 	const int64_t all = yoke_dataset_count(r->o->train);
+	r->rows = rows;
 	r->batches = (all + rows - 1) / rows;
 	r->interval = k->valid_batches ? k->valid_batches : (int64_t)fmax(1, floor(k->valid_share * (double)r->batches));
 	return r->interval <= r->batches || !r->o->valid ? 0 :
@@ -348,11 +367,9 @@ static int open_loader(struct run *r, const struct yoke_position *at, yoke_loade
 // Validations have the loader's memory: it is freed before one and goes on from where it was.
 static int train_epoch(struct run *r, yoke_loader **loader)
 {
-	struct yoke_position at = { .size = sizeof at };
 	bool last = false;
 	int err = 0;
-	r->batch = r->group = r->sums.pixels = 0;
-	while (*loader && !err && !last) {
+	while (*loader && !err && !last && !r->stopped) {
 		yoke_loader *l = *loader;
 		yoke_tensor *t[MOST_FIELDS];
 		yoke_scope *s = yoke_scope_begin("fit");
@@ -360,8 +377,8 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 		const double began = yk_seconds();
 		const int64_t rows = yoke_loader_next(l, r->fields.count, t, NULL);
 		r->p->stats.loading += yk_seconds() - began;
-		err = rows < 0 ? (int)rows : rows ? yoke_loader_position(l, &at) : yk_fail(YOKE_EIO, "pipeline_train: the set has ended");
-		last = at.epoch != r->epoch;
+		err = rows < 0 ? (int)rows : rows ? yoke_loader_position(l, &r->at) : yk_fail(YOKE_EIO, "pipeline_train: the set has ended");
+		last = r->at.epoch != r->epoch;
 		if (!err && !r->batches)
 			err = count_batches(r, rows);
 		if (!err)
@@ -369,7 +386,7 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 		r->batch++;
 		yoke_scope_end(s);
 		tell(r, "train", r->batch, r->batches);
-		const bool pause = !err && r->o->valid && validates(r), ended = err || at.epoch >= r->p->plan.keys.max_epochs;
+		const bool pause = !err && r->o->valid && validates(r), ended = err || r->at.epoch >= r->p->plan.keys.max_epochs;
 		if (ended || pause) {
 			yoke_loader_free(l);
 			*loader = NULL;
@@ -378,8 +395,10 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 			err = validate(r, r->o->valid, "valid");
 			r->validated = true;
 		}
-		if (pause && !ended && !err)
-			err = open_loader(r, &at, loader);
+		// with the step's last batch alone, lest sums of gradients would have to be kept
+		r->stopped = !err && !ended && !r->group && r->o->stop && r->o->stop(r->o->arg);
+		if (pause && !ended && !err && !r->stopped)
+			err = open_loader(r, &r->at, loader);
 	}
 	return err;
 }
@@ -486,26 +505,64 @@ static int try_batch(void *arg)
 	return err;
 }
 
+// Where the run goes on from: epochs, steps, and the place within the epoch.
+static struct yk_fit_place place_of(const struct run *r, bool within)
+{
+	struct yk_fit_place place = { .epoch = r->epoch, .step = r->step };
+	if (!within)
+		return place;
+	place.index = r->at.index;
+	place.failed = r->at.failed;
+	place.batch = r->batch;
+	place.rows = r->rows;
+	place.pixels = r->sums.pixels;
+	return place;
+}
+
+static int keep(struct run *r, bool within)
+{
+	const struct yk_fit_place place = place_of(r, within);
+	int err = look_back(r);
+	return err ? err : yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, &place);
+}
+
+// Goes on where the folder's checkpoint, whose states the pipeline has, was made.
+static int resume(struct run *r)
+{
+	struct yk_fit_place place;
+	int err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &place);
+	if (err)
+		return err;
+	r->epoch = place.epoch;
+	r->step = place.step;
+	r->batch = place.batch;
+	r->sums.pixels = place.pixels;
+	r->at = (struct yoke_position){ .size = sizeof r->at, .epoch = place.epoch, .index = place.index, .failed = place.failed };
+	return place.batch ? count_batches(r, place.rows) : 0;
+}
+
 static int epochs(struct run *r)
 {
 	const struct yk_trainer_keys *k = &r->p->plan.keys;
-	struct yoke_position at = { .size = sizeof at };
 	yoke_loader *l = NULL;
 	int err = k->benchmark ? yk_fit_tune(try_batch, r) : 0;
-	if (!err && r->o->folder && r->o->resume) // behind the epochs of a checkpoint, whose states the pipeline has
-		err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &r->epoch, &r->step);
-	at.epoch = r->epoch;
+	r->at.size = sizeof r->at;
+	if (!err && r->o->folder && r->o->resume)
+		err = resume(r);
 	if (!err && r->epoch < k->max_epochs)
-		err = open_loader(r, &at, &l);
-	while (!err && r->epoch < k->max_epochs) {
+		err = open_loader(r, &r->at, &l);
+	while (!err && !r->stopped && r->epoch < k->max_epochs) {
 		err = train_epoch(r, &l);
-		if (!err && !r->validated && r->epoch + 1 >= k->max_epochs)
+		const bool within = r->stopped && r->at.epoch == r->epoch;
+		if (!err && !within && !r->validated && r->epoch + 1 >= k->max_epochs)
 			err = validate(r, r->o->valid, "valid");
-		r->epoch++;
-		if (!err)
+		r->epoch += !within;
+		if (!within)
+			r->batch = r->sums.pixels = 0;
+		if (!err && r->o->folder && (k->checkpoints || r->stopped))
+			err = keep(r, within);
+		else if (!err)
 			err = look_back(r);
-		if (!err && r->o->folder && k->checkpoints)
-			err = yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, r->epoch, r->step);
 	}
 	yoke_loader_free(l);
 	return err;
@@ -532,10 +589,12 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 		err = epochs(r);
 	else if (!err)
 		err = validate(r, o.valid, "valid");
-	if (!err)
+	if (!err && !r->stopped)
 		err = validate(r, o.test, "test");
 	if (!err)
 		err = settle(p);
+	if (!err)
+		err = r->stopped;
 	p->stats.training += yk_seconds() - began - (p->stats.validating - validating);
 	yoke_optim_free(r->optim);
 	yoke_scaler_free(r->scaler);

@@ -73,7 +73,8 @@ static void unload(struct whole *w)
 
 static int info(int n, char **path, const char *settings)
 {
-	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave", "order", "nm", "data" };
+	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave", "order", "nm", "data", "array" };
+	int columns = 8;
 	json_t *rows = json_array();
 	int err = 0;
 	for (int i = 0; i < n && !err; i++) {
@@ -90,13 +91,15 @@ static int info(int n, char **path, const char *settings)
 			snprintf(cell[k], sizeof *cell, "%" PRId64, number[k]);
 		if (c.wavelength)
 			snprintf(wavelengths, sizeof wavelengths, "%g..%g", c.wavelength[0], c.wavelength[c.bands - 1]);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "lines", cell[0], "samples",
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "lines", cell[0], "samples",
 						      cell[1], "bands", cell[2], "type", c.type, "interleave", c.interleave,
-						      "order", c.big_endian ? "big" : "little", "nm", wavelengths, "data", c.data));
+						      "order", c.big_endian ? "big" : "little", "nm", wavelengths, "data", c.data, "array",
+						      c.variable ? c.variable : ""));
+		columns = c.variable ? 9 : columns;
 		yoke_cube_free(cube);
 	}
 	if (!err)
-		yk_table(rows, "", 8, keys, keys);
+		yk_table(rows, "", columns, keys, keys);
 	json_decref(rows);
 	return err;
 }

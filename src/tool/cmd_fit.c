@@ -12,11 +12,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
 #include "fit/node.h"
 #include "formats/image.h"
 #include "tool/fit_config.h"
 #include "tool/fit_maps.h"
 #include "tool/tool.h"
+#include "train/progress.h"
 #include "yoke-cube.h"
 
 enum { PATH = 4096 };
@@ -34,13 +37,23 @@ static void in(char path[PATH], const char *folder, const char *file)
 struct bar {
 	bool terminal, drawn;
 	double last;
+	char stage[16];
+	int64_t round, first; // done where the time of this pass, epoch or validation began
+	double began;
 };
 
-static void draw(void *arg, const struct yoke_fitting_progress *x)
+static void draw(struct bar *b, const struct yoke_fitting_progress *x)
 {
-	struct bar *b = arg;
 	const double now = yk_seconds();
-	if (!b->terminal || (now - b->last < 0.2 && x->done < x->all))
+	if (!b->terminal)
+		return;
+	if (strcmp(b->stage, x->stage) || b->round != x->round || x->done < b->first) {
+		snprintf(b->stage, sizeof b->stage, "%s", x->stage);
+		b->round = x->round;
+		b->first = x->done;
+		b->began = now;
+	}
+	if (now - b->last < 0.2 && x->done < x->all)
 		return;
 	b->last = now;
 	b->drawn = true;
@@ -50,6 +63,14 @@ static void draw(void *arg, const struct yoke_fitting_progress *x)
 	fprintf(stderr, "  %" PRId64 "/%" PRId64, x->done, x->all);
 	if (!isnan(x->loss))
 		fprintf(stderr, "  loss %.4g", x->loss);
+	if (x->done > b->first && now > b->began) {
+		const bool trains = !strcmp(x->stage, "train");
+		const double rate = (double)(x->done - b->first) / (now - b->began);
+		const int64_t left = x->all - x->done + (trains && x->rounds > x->round ? (x->rounds - x->round) * x->all : 0);
+		char go[32];
+		yk_progress_time(go, sizeof go, (double)left / rate);
+		fprintf(stderr, "  %.3g %s/s  ETA %s", rate, trains ? "batches" : "cubes", go);
+	}
 	fputs("\033[K", stderr);
 }
 
@@ -79,35 +100,67 @@ static int take_part(const struct yk_fit_config *c, int which, struct part *to)
 	return to->count > 0 && !to->set ? yk_error_last() : 0;
 }
 
-static int phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, bool resume, int64_t done,
-		  const struct part part[3])
+// What a run is, between its beginning and its end.
+struct watch {
+	struct bar bar;
+	struct yk_stop stop;
+	struct {
+		char stage[16], *text; // the last line of losses and metrics
+	} line[3];
+};
+
+static void on_progress(void *arg, const struct yoke_fitting_progress *x)
 {
-	struct yoke_pipeline_stats s = { .size = sizeof s };
-	struct bar bar = { .terminal = isatty(STDERR_FILENO) };
-	const struct yoke_fitting fitting = { .size = sizeof fitting, .set = part[0].set, .loader = c->loader, .folder = out,
-					      .resume = resume, .progress = draw, .arg = &bar };
-	const struct yoke_training training = { .size = sizeof training, .train = part[0].set, .valid = part[1].set, .loader = c->loader,
-						.run = run, .folder = out, .resume = done > 0, .test = part[2].set,
-						.progress = draw, .arg = &bar };
-	double began = yk_seconds();
-	int err = done ? 0 : yoke_pipeline_fit_as(p, &fitting);
-	clear(&bar);
-	if (!err && !done) {
-		yoke_pipeline_stats(p, &s);
-		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes,
-		       s.passes == 1 ? "pass" : "passes", part[0].count);
-		for (int i = 0; i < p->nodes; i++)
-			if (!isnan(p->node[i].added))
-				printf("eps         %s: %.4g is added to each variance; their mean is %.4g\n", p->node[i].name,
-				       p->node[i].added, p->node[i].variance);
+	draw(&((struct watch *)arg)->bar, x);
+}
+
+static int on_stop(void *arg)
+{
+	return atomic_load(&((struct watch *)arg)->stop.signal);
+}
+
+static const char *signal_name(int signal)
+{
+	return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+// On a thread of its own.
+static void on_signal(void *arg, int signal, bool again)
+{
+	(void)arg;
+	fprintf(stderr, "%s%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", signal_name(signal),
+		again ? " again: ended at once" : ": finishes the batch and saves; once more ends at once");
+}
+
+// Keeps the last line of each stage, to be printed in the end.
+static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
+{
+	struct watch *w = arg;
+	char *text = NULL;
+	size_t bytes;
+	int k = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	while (k < 2 && *w->line[k].stage && strcmp(w->line[k].stage, stage))
+		k++;
+	if (!f)
+		return;
+	fprintf(f, "%-12sstep %" PRId64, stage, step);
+	for (int i = 0; i < n; i++)
+		if (strcmp(name[i], "epoch"))
+			fprintf(f, isnan(value[i]) ? "  %s n/a" : "  %s %.6g", name[i], value[i]);
+	fclose(f);
+	snprintf(w->line[k].stage, sizeof w->line[k].stage, "%s", stage);
+	free(w->line[k].text);
+	w->line[k].text = text;
+}
+
+static void print_lines(struct watch *w)
+{
+	for (int k = 0; k < 3; k++) {
+		if (w->line[k].text)
+			puts(w->line[k].text);
+		free(w->line[k].text);
 	}
-	began = yk_seconds();
-	if (!err)
-		err = yoke_pipeline_train(p, &training);
-	clear(&bar);
-	if (!err)
-		printf("training    %.2f s\n", yk_seconds() - began);
-	return err;
 }
 
 static int made(void *run, const char *path)
@@ -168,24 +221,52 @@ struct fitting {
 	bool resume, overwrite;
 	yoke_pipeline *p;
 	struct part part[3];
+	const struct part *by, *valid; // whose statistics nodes are fitted by; that is validated
 	int64_t done; // steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins
 };
+
+static bool trains(const yoke_pipeline *p)
+{
+	return p->plan.losses && p->plan.keys.max_epochs;
+}
+
+// Without a share for training, nodes are fitted by what is validated; a pipeline that is not trained has its metrics, without a share
+// for those, of what it is fitted by.
+static int choose_parts(struct fitting *f)
+{
+	int err = 0;
+	for (int i = 0; i < 3 && !err; i++)
+		err = take_part(f->c, i, &f->part[i]);
+	f->by = &f->part[0];
+	f->valid = &f->part[1];
+	if (err)
+		return err;
+	if (!f->by->set && trains(f->p))
+		return yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by; give a larger first share, or trainer.max_epochs=0 to fit "
+			       "the nodes by the others");
+	for (int i = 1; i < 3 && !f->by->set; i++)
+		f->by = &f->part[i];
+	const bool none = f->p->plan.metrics && !f->part[1].set && !f->part[2].set;
+	if (none && !trains(f->p))
+		f->valid = f->by;
+	else if (none)
+		yk_warn("fit", "metrics: data.split leaves no cube for a validation, so that there are none");
+	return 0;
+}
+
+static struct yoke_training training_of(const struct fitting *f)
+{
+	return (struct yoke_training){ .size = sizeof(struct yoke_training), .train = f->by->set, .valid = f->valid->set,
+				       .loader = f->c->loader, .folder = f->out, .resume = f->done > 0, .test = f->part[2].set };
+}
 
 // All that can be wrong before anything is computed or written.
 static int prepare(struct fitting *f)
 {
-	const struct yoke_training training = { .size = sizeof training };
-	struct yoke_training t = training;
-	int err = 0;
-	for (int i = 0; i < 3 && !err; i++)
-		err = take_part(f->c, i, &f->part[i]);
-	if (!err && !f->part[0].set)
-		err = yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by");
-	t.train = f->part[0].set;
-	t.valid = f->part[1].set;
-	t.test = f->part[2].set;
+	int err = choose_parts(f);
+	const struct yoke_training training = training_of(f);
 	if (!err)
-		err = yk_training_check(f->p, &t);
+		err = yk_training_check(f->p, &training);
 	if (!err)
 		err = yk_out_run(f->out, f->c->path, f->resume, f->overwrite, &f->resume);
 	if (!err && has_maps(f->p))
@@ -193,23 +274,70 @@ static int prepare(struct fitting *f)
 	return err;
 }
 
-static int run_parts(struct fitting *f, yoke_run *run)
+// Both phases; 1: a signal ended them.
+static int phases(struct fitting *f, yoke_run *run, struct watch *w)
+{
+	struct yoke_pipeline_stats s = { .size = sizeof s };
+	const struct yoke_fitting fitting = { .size = sizeof fitting, .set = f->by->set, .loader = f->c->loader, .folder = f->out,
+					      .resume = f->resume, .progress = on_progress, .arg = w, .stop = on_stop };
+	struct yoke_training training = training_of(f);
+	training.run = run;
+	training.progress = on_progress;
+	training.arg = w;
+	training.stop = on_stop;
+	training.logged = on_line;
+	double began = yk_seconds();
+	int err = f->done ? 0 : yoke_pipeline_fit_as(f->p, &fitting);
+	clear(&w->bar);
+	if (!err && !f->done) {
+		yoke_pipeline_stats(f->p, &s);
+		printf("statistics  %.2f s, %d %s over %" PRId64 " %s\n", yk_seconds() - began, s.passes, s.passes == 1 ? "pass" : "passes",
+		       f->by->count, f->by->count == 1 ? "cube" : "cubes");
+	}
+	began = yk_seconds();
+	if (!err)
+		err = yoke_pipeline_train(f->p, &training);
+	clear(&w->bar);
+	if (!err)
+		printf("training    %.2f s\n", yk_seconds() - began);
+	return err;
+}
+
+// 1: a signal ended it.
+static int run_parts(struct fitting *f, yoke_run *run, struct watch *w)
 {
 	const bool recorded = f->p->plan.monitors & YK_MONITOR_METRICS;
-	int err = phases(f->c, f->p, recorded ? run : NULL, f->out, f->resume, f->done, f->part);
+	int err = phases(f, recorded ? run : NULL, w);
 	const int64_t skipped = yoke_dataset_cubes_skipped(f->c->files ? f->c->files : f->c->set);
 	if (skipped)
 		printf("skipped     %" PRId64 " pixels that are not finite\n", skipped);
+	print_lines(w);
+	if (!err && f->p->plan.metrics && (f->by != &f->part[0] || f->valid == f->by))
+		printf("            metrics are of the cubes that the nodes are fitted by\n");
 	return !err && has_maps(f->p) ? write_maps(f->c, f->p, run, f->out, f->part) : err;
 }
 
-static int run(struct fitting *f)
+// Saves what a run came to, unless a signal ended it: then there is a checkpoint.
+static int finish(struct fitting *f, yoke_run *run, int signal)
+{
+	char path[PATH];
+	int err = 0;
+	in(path, f->out, states);
+	yk_file_sweep(path);
+	if (signal)
+		printf("%s: saved in %s; resume=1 goes on\n", signal_name(signal), f->out);
+	else if ((err = yoke_pipeline_save(f->p, path)) == 0)
+		yoke_run_artifact(run, path);
+	return err;
+}
+
+static int run(struct fitting *f, struct watch *w)
 {
 	char path[PATH], *text = json_dumps(f->c->root, JSON_COMPACT);
 	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = yoke_dataset_fingerprint(f->c->set), .step = f->done,
 					    .tensorboard = f->p->plan.monitors & YK_MONITOR_TENSORBOARD };
 	yoke_run *run = yoke_run_open(f->out, &o);
-	int err = run ? 0 : yk_error_last();
+	int err = run ? 0 : yk_error_last(), signal = 0;
 	if (!err && !f->resume)
 		yk_out_clear(f->out);
 	in(path, f->out, configuration);
@@ -217,12 +345,14 @@ static int run(struct fitting *f)
 	if (!err)
 		err = yk_json_save(path, f->c->root);
 	if (!err)
-		err = run_parts(f, run);
-	in(path, f->out, states);
-	yk_file_sweep(path);
-	if (!err && (err = yoke_pipeline_save(f->p, path)) == 0)
-		yoke_run_artifact(run, path);
-	yoke_run_close(run, err ? "failed" : "done", err ? yoke_error() : NULL);
+		err = run_parts(f, run, w);
+	if (err > 0) {
+		signal = atomic_load(&w->stop.signal);
+		err = 0;
+	}
+	if (!err)
+		err = finish(f, run, signal);
+	yoke_run_close(run, err ? "failed" : signal ? signal_name(signal) : "done", err ? yoke_error() : NULL);
 	free(text);
 	return err;
 }
@@ -230,7 +360,11 @@ static int run(struct fitting *f)
 static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overwrite)
 {
 	struct fitting f = { .c = c, .out = out, .resume = resume, .overwrite = overwrite };
-	int err = yk_fit_config_data(c);
+	struct watch w = { .bar = { .terminal = isatty(STDERR_FILENO) } };
+	int err = yk_stop_begin(&w.stop, on_signal, NULL); // before any thread is made
+	if (err)
+		return err;
+	err = yk_fit_config_data(c);
 	yoke_context *ctx = err ? NULL : yk_fit_config_context(c), *before = ctx ? yoke_use(ctx) : NULL;
 	f.p = ctx ? yk_fit_config_pipeline(c) : NULL;
 	if (!err)
@@ -238,13 +372,14 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overw
 	if (!err && f.resume)
 		f.done = yoke_pipeline_resume(f.p, out);
 	if (!err)
-		err = f.done < 0 ? (int)f.done : run(&f);
+		err = f.done < 0 ? (int)f.done : run(&f, &w);
 	for (int i = 0; i < 3; i++)
 		yoke_dataset_free(f.part[i].set);
 	yoke_pipeline_free(f.p);
 	if (ctx)
 		yoke_use(before);
 	yoke_context_free(ctx);
+	yk_stop_end(&w.stop);
 	return err;
 }
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/param.h"
 #include "fit/keys.h"
 #include "yoke-cube.h"
@@ -95,6 +94,7 @@ void yk_fit_config_fini(struct yk_fit_config *c)
 	free(c->name);
 	free(c->file);
 	free(c->item);
+	free(c->array);
 	yk_file_list_fini(&c->read);
 	yoke_dataset_free(c->set);
 	yoke_dataset_free(c->files);
@@ -201,8 +201,8 @@ static int take_split(const struct yk_fit_key *k, const char *where, const json_
 		d->split[i] = json_is_number(one) ? json_number_value(one) : NAN;
 		sum += d->split[i] >= 0 ? d->split[i] : NAN;
 	}
-	if (json_array_size(value) != 3 || !(fabs(sum - 1) < 1e-6) || !(d->split[0] > 0))
-		return yk_fail(YOKE_EINVAL, "%s: %s: must be three shares that sum to 1, as [0.8, 0.2, 0]", where, k->name);
+	if (json_array_size(value) != 3 || !(fabs(sum - 1) < 1e-6))
+		return yk_fail(YOKE_EINVAL, "%s: %s: must be three shares from 0 on that sum to 1, as [0.8, 0.2, 0]", where, k->name);
 	return 0;
 }
 
@@ -279,8 +279,11 @@ static int add_read(struct yk_fit_config *c, const char *path, const char *setti
 		err = yk_file_list_add(&c->read, path);
 	if (!err && strcmp(info.data, path))
 		err = yk_file_list_add(&c->read, info.data);
-	if (!err && items && info.variable)
-		yk_log(YOKE_LOG_INFO, "fit", "%s: the array %s", path, info.variable);
+	if (!err && items && info.variable && (!c->array || strcmp(c->array, info.variable))) { // the first of those that are called the same
+		printf("array       %s of %s\n", info.variable, path);
+		free(c->array);
+		c->array = strdup(info.variable);
+	}
 	yoke_cube_free(cube);
 	if (!err && items)
 		*items = info.items;

@@ -14,6 +14,7 @@ struct yk_fit_config {
 	char **file;       // [samples]: of each cube, the file; NULL: they are drawn
 	int64_t *item;     // [samples]: which of its file's cubes it is
 	int64_t samples;
+	char *array;       // of the last MAT file that is read; NULL: none
 	char settings[1400]; // of yoke_cube_open, for those files
 	struct yk_file_list read; // all files that are read
 	yoke_dataset *set; // of all samples

@@ -57,7 +57,7 @@
 	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
 	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n" \
 	"A folder with a run is refused, unless resume=1, which goes on with a run with\n" \
-	"trainer.enable_checkpointing=true, or overwrite=1, which replaces it.\n"
+	"trainer.enable_checkpointing=true or one that SIGINT or SIGTERM ended, or overwrite=1, which replaces it.\n"
 #define APPLY_MORE \
 	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
 	"format=npy or png as those, named CUBE_NODE.  Files that exist are kept, unless overwrite=1; those that are read\n" \

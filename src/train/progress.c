@@ -59,7 +59,7 @@ static void clear_bar(struct yk_progress *p)
 	p->drawn = false;
 }
 
-static void print_time(char *to, size_t cap, double seconds)
+void yk_progress_time(char *to, size_t cap, double seconds)
 {
 	int64_t s = (int64_t)(seconds + 0.5);
 	int minutes = (int)(s / 60 % 60), rest = (int)(s % 60);
@@ -77,7 +77,7 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 	double spent = yk_seconds() - p->began - (yk_warmup_seconds() - p->warmed);
 	double done = (double)(step - p->first);
 	if (done > 0)
-		print_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
+		yk_progress_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
 	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
 	bool thousands = rate >= 1e4;
 	int n = yk_snprintf(to, cap, "loss %.4f  ", m->loss);

@@ -60,6 +60,8 @@ void yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, doub
 			const struct yk_memory *);
 // Into metrics.jsonl, and shown as well, or not.
 void yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
+// "1:02:03", or "2:03" of less than an hour.
+void yk_progress_time(char *to, size_t cap, double seconds);
 // Writing failed with this code: is it worth another try?  Says so, clears the error, and
 // waits a second, in which the other end may come back or somebody make room.
 bool yk_progress_again(struct yk_progress *, int code);
