@@ -218,6 +218,24 @@ static void test_safetensors(void)
 	}
 	ok(good, "arrays of a safetensors file are fields: %s", yoke_error());
 	yoke_dataset_free(d);
+	// arrays that tensors cannot be, and those that are not read at all
+	static const char head[] = "{\"a\":{\"dtype\":\"U64\",\"shape\":[2],\"data_offsets\":[0,16]},\"b\":{\"dtype\":\"I16\",\"shape\":[2],"
+				   "\"data_offsets\":[16,20]},\"c\":{\"dtype\":\"C64\",\"shape\":[2],\"data_offsets\":[20,36]},"
+				   "\"d\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[36,37]}}";
+	const uint64_t length = sizeof head - 1, big[] = { 7, 8 };
+	const int16_t small[] = { -3, -4 };
+	put((const char *)&length, 8), put(head, length), put((const char *)big, 16), put((const char *)small, 4), put(head, 17);
+	save("o.safetensors");
+	d = yoke_dataset_open("o.safetensors", NULL);
+	int64_t a = 0;
+	int32_t b = 0;
+	void *two[] = { &a, &b };
+	ok(d && yoke_dataset_fields(d, 0, NULL) == 2 && yoke_dataset_read(d, 1, 0, 0, 0, two, NULL) == 0 && a == 8 && b == -4,
+	   "U64 and I16 are fields, C64 and F4 are not: %s", yoke_error());
+	yoke_dataset_free(d);
+	ok(!yoke_dataset_open("o.safetensors", "fields=c") && yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "C64"), "%s",
+	   yoke_error());
+	yoke_error_clear();
 	ok(!yoke_dataset_open("a.safetensors", "fields=x,w") && yoke_error_code() == YOKE_ENOENT, "%s", yoke_error());
 	yoke_error_clear();
 }

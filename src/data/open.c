@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/kind.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
 #include "data/images.h"
@@ -230,12 +231,27 @@ static yoke_dataset *open_npy(const struct spec *s)
 
 // ---- safetensors ----
 
+// The elements of a dtype, as part.h names them; NULL: there are none.
+static const char *element_name(int dtype)
+{
+	switch (dtype) {
+	case YK_SAFETENSORS_U16: return "u16";
+	case YK_SAFETENSORS_U32: return "u32";
+	case YK_SAFETENSORS_I16: return "i16";
+	case YK_SAFETENSORS_U64: return "u64";
+	default: return dtype < YK_SAFETENSORS_U16 ? yoke_dtype_name(dtype) : NULL;
+	}
+}
+
 static int array_part(const struct spec *s, const struct yk_safetensors *f, const struct yk_safetensors_entry *x,
 		      struct yk_part *p, struct yk_parts_shape *shape)
 {
 	uint64_t row;
-	const bool u16 = x->dtype == YK_SAFETENSORS_U16, u32 = x->dtype == YK_SAFETENSORS_U32;
-	const char *type = u16 ? "u16" : u32 ? "u32" : yoke_dtype_name(x->dtype);
+	const char *type = element_name(x->dtype);
+	*p = (struct yk_part){ .fd = -1 };
+	if (!type)
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s: %s is not read; name others with fields=", s->path, x->name,
+			       yk_safetensors_dtype(x->dtype));
 	*p = (struct yk_part){ .fd = -1, .element = yk_element_named(type, strlen(type)), .offset = x->offset };
 	if (strlen(x->name) >= sizeof p->name)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s..: names of fields have up to %zu bytes", s->path, x->name,
@@ -275,8 +291,12 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	int n = 0, e = part && shape ? check_fields(s, f) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	for (int i = 0; i < f->count && e == 0; i++) {
 		const struct yk_safetensors_entry *x = &f->entries[i];
-		if (!yk_listed(s->word[FIELDS], x->name))
+		if (!yk_listed(fields, x->name))
 			continue;
+		if (!fields && !element_name(x->dtype)) {
+			yk_warn("data", "%s: array %.80s is passed over: %s is not read", s->path, x->name, yk_safetensors_dtype(x->dtype));
+			continue;
+		}
 		e = array_part(s, f, x, &part[n], &shape[n]);
 		n++;
 		if (e == 0 && rows && x->dims[0] != rows)

@@ -309,8 +309,8 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 			       s->path, want->name);
 	if (got->dtype != want->dtype)
 		return yk_fail(YOKE_EDTYPE, "%s: of another model: '%s' is %s, wanted %s",
-			       s->path, want->name, yoke_dtype_name(got->dtype),
-			       yoke_dtype_name(want->dtype));
+			       s->path, want->name, yk_safetensors_dtype(got->dtype),
+			       yk_safetensors_dtype(want->dtype));
 	if (got->rank != want->rank ||
 	    memcmp(got->dims, want->dims, (size_t)got->rank * sizeof *got->dims))
 		return yk_fail(YOKE_ESHAPE, "%s: of another model: '%s' is %s, wanted %s",

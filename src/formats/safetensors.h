@@ -19,10 +19,24 @@
 
 #define YK_SAFETENSORS_METADATA "__metadata__" // a key of the header that is no tensor
 
-// Dtypes that arrays of files may have and tensors have not.
-enum { YK_SAFETENSORS_U16 = 64, YK_SAFETENSORS_U32 };
+// Dtypes that arrays of files may have and tensors have not: they are listed, and read as samples where part.h has such elements.
+enum {
+	YK_SAFETENSORS_U16 = 64,
+	YK_SAFETENSORS_U32,
+	YK_SAFETENSORS_I16,
+	YK_SAFETENSORS_U64,
+	YK_SAFETENSORS_C64,
+	YK_SAFETENSORS_F8_E4M3,
+	YK_SAFETENSORS_F8_E5M2,
+	YK_SAFETENSORS_F8_E8M0,
+	YK_SAFETENSORS_F8_E4M3FNUZ,
+	YK_SAFETENSORS_F8_E5M2FNUZ,
+	YK_SAFETENSORS_F6_E2M3,
+	YK_SAFETENSORS_F6_E3M2,
+	YK_SAFETENSORS_F4,
+};
 
-// The format's name of a dtype, NULL when it has none; bytes of an element, 0.
+// The format's name of a dtype, NULL when it has none; bytes of an element, 0 where it has none or no whole number of them.
 const char *yk_safetensors_dtype(int dtype);
 size_t yk_safetensors_size(int dtype);
 

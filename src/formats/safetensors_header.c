@@ -20,6 +20,12 @@ static const struct {
 	{ yoke_bf16, "BF16" }, { yoke_i8, "I8" }, { yoke_u8, "U8" },
 	{ yoke_i32, "I32" }, { yoke_i64, "I64" }, { yoke_bool, "BOOL" },
 	{ YK_SAFETENSORS_U16, "U16" }, { YK_SAFETENSORS_U32, "U32" },
+	{ YK_SAFETENSORS_I16, "I16" }, { YK_SAFETENSORS_U64, "U64" },
+	{ YK_SAFETENSORS_C64, "C64" }, { YK_SAFETENSORS_F8_E4M3, "F8_E4M3" },
+	{ YK_SAFETENSORS_F8_E5M2, "F8_E5M2" }, { YK_SAFETENSORS_F8_E8M0, "F8_E8M0" },
+	{ YK_SAFETENSORS_F8_E4M3FNUZ, "F8_E4M3FNUZ" }, { YK_SAFETENSORS_F8_E5M2FNUZ, "F8_E5M2FNUZ" },
+	{ YK_SAFETENSORS_F6_E2M3, "F6_E2M3" }, { YK_SAFETENSORS_F6_E3M2, "F6_E3M2" },
+	{ YK_SAFETENSORS_F4, "F4" },
 };
 #define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
 
@@ -31,9 +37,30 @@ const char *yk_safetensors_dtype(int dtype)
 	return NULL;
 }
 
+// Bits of an element.
+static uint64_t bits_of(int dtype)
+{
+	switch (dtype) {
+	case YK_SAFETENSORS_F4: return 4;
+	case YK_SAFETENSORS_F6_E2M3:
+	case YK_SAFETENSORS_F6_E3M2: return 6;
+	case YK_SAFETENSORS_F8_E4M3:
+	case YK_SAFETENSORS_F8_E5M2:
+	case YK_SAFETENSORS_F8_E8M0:
+	case YK_SAFETENSORS_F8_E4M3FNUZ:
+	case YK_SAFETENSORS_F8_E5M2FNUZ: return 8;
+	case YK_SAFETENSORS_U16:
+	case YK_SAFETENSORS_I16: return 16;
+	case YK_SAFETENSORS_U32: return 32;
+	case YK_SAFETENSORS_U64:
+	case YK_SAFETENSORS_C64: return 64;
+	default: return 8 * yoke_dtype_size(dtype);
+	}
+}
+
 size_t yk_safetensors_size(int dtype)
 {
-	return dtype == YK_SAFETENSORS_U16 ? 2 : dtype == YK_SAFETENSORS_U32 ? 4 : yoke_dtype_size(dtype);
+	return bits_of(dtype) % 8 ? 0 : bits_of(dtype) / 8;
 }
 
 int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
@@ -46,14 +73,17 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
 	if (t->rank < 0 || t->rank > YOKE_MAX_RANK)
 		return yk_fail(YOKE_ERANGE, "tensor '%s': rank %d, at most %d", t->name,
 			       t->rank, YOKE_MAX_RANK);
-	n = yk_safetensors_size(t->dtype);
+	const uint64_t bits = bits_of(t->dtype);
+	n = bits % 8 ? 1 : bits / 8;
 	for (int i = 0; i < t->rank; i++)
 		if (t->dims[i] < 0 ||
 		    __builtin_mul_overflow(n, (uint64_t)t->dims[i], &n) || n > INT64_MAX)
 			return yk_fail(YOKE_ERANGE,
 				       "tensor '%s': dim %d is %lld, out of range",
 				       t->name, i, (long long)t->dims[i]);
-	*bytes = n;
+	if (bits % 8 && (__builtin_mul_overflow(n, bits, &n) || n % 8))
+		return yk_fail(YOKE_ERANGE, "tensor '%s': its elements are no whole number of bytes", t->name);
+	*bytes = bits % 8 ? n / 8 : n;
 	return 0;
 }
 
@@ -119,7 +149,7 @@ static int check_entry(const struct reader *r, const struct yk_safetensors_entry
 		       const int64_t at[2], uint64_t size)
 {
 	struct yk_host_tensor t = { .name = x->name, .dtype = x->dtype, .rank = x->rank };
-	size_t width = yk_safetensors_size(x->dtype);
+	const size_t width = x->dtype < YK_SAFETENSORS_U16 ? yk_safetensors_size(x->dtype) : 1; // others are not computed with
 	uint64_t bytes, begin = (uint64_t)at[0], end = (uint64_t)at[1];
 
 	memcpy(t.dims, x->dims, sizeof t.dims);
@@ -196,12 +226,16 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 	return 0;
 }
 
-// An object of strings, which mean nothing here.
+// An object of strings, which mean nothing here, or null.
 static int read_metadata(struct reader *r)
 {
 	struct yk_safetensors *s = r->s;
 	size_t cap = 0;
 
+	if (yk_scan_is(&r->scan, 'n')) {
+		r->scan.at--;
+		return yk_scan_skip(&r->scan) ? 0 : bad(r, NULL);
+	}
 	if (!yk_scan_want(&r->scan, '{'))
 		return bad(r, NULL);
 	if (yk_scan_is(&r->scan, '}'))
