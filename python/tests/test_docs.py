@@ -23,7 +23,7 @@ def test_a_program_of_the_page_runs(number, program, tmp_path, monkeypatch):
     if not page.exists():
         pytest.skip("the page is not beside the tests")
     assert len(programs()) == 5
-    program(programs()[number])
+    assert "warn" not in program(programs()[number])
 
 
 def test_the_digits_are_learned_as_in_c(program, tmp_path):

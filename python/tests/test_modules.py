@@ -293,6 +293,8 @@ def test_fit_needs_batches():
                             ([batch], dict(accumulate=2), "too few"), ([batch] * 3, dict(valid=batches(1), valid_every=1), "iterator")]:
         with pytest.raises(ValueError, match=text):
             yoke.fit(net, data, yoke.mse, **how)
+    with pytest.raises(TypeError, match="a tuple of arrays, got dict"):
+        yoke.fit(net, [{"x": X}], yoke.mse)
     with pytest.raises(TypeError, match="gives batches"):
         yoke.fit(net, 3, yoke.mse)
     assert len(yoke.fit(net, batches(3), yoke.mse)) == 3
@@ -311,6 +313,9 @@ def test_fit_shows_progress(tqdm, capsys, monkeypatch):
     net = nn.Linear(4, 1)
     yoke.fit(net, [(X, X[:, :1])] * 5, yoke.mse, epochs=2)
     assert capsys.readouterr().err == ""  # no terminal
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    yoke.fit(net, [(X, X[:, :1])] * 5, yoke.mse, log=lambda s: None)
+    assert capsys.readouterr().err == ""
     yoke.fit(net, [(X, X[:, :1])] * 5, yoke.mse, epochs=2, progress=True)
     said = capsys.readouterr().err
     assert "10" in said and "loss" in said and said.endswith("\n")

@@ -184,7 +184,8 @@ def test_printed_copied_and_pickled():
             assert y is not x and y.dtype is x.dtype and y.shape == x.shape and y.tolist() == x.tolist()
     v = yoke.variable_of([1.0, 2.0])
     w = copy.deepcopy(v)
-    w[0] = 9
+    w[0] = copy.copy(v)[0] + 8
+    assert copy.copy(v).is_variable
     assert w.is_variable and v.tolist() == [1, 2] and w.tolist() == [9, 2] and pickle.loads(pickle.dumps(v)).is_variable
     with pytest.raises(TypeError, match="without axes"):
         iter(yoke.tensor(1.0))

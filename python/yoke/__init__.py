@@ -28,6 +28,7 @@ from ._with import autocast as autocast, device as device, profile as profile, s
 
 f32, f64, f16, bf16 = dtype.f32, dtype.f64, dtype.f16, dtype.bf16
 i8, u8, i32, i64, bool_ = dtype.i8, dtype.u8, dtype.i32, dtype.i64, dtype.bool
+bool = bool_
 float32, float64, float16, bfloat16 = f32, f64, f16, bf16
 int8, uint8, int32, int64 = i8, u8, i32, i64
 pi, e, inf, nan, newaxis = 3.141592653589793, 2.718281828459045, float("inf"), float("nan"), None

@@ -18,6 +18,8 @@ Data = Iterable[Any] | Callable[[], Iterable[Any]] | _core.Loader
 
 
 def _tensors(batch: Any) -> list[_core.Tensor]:
+    if isinstance(batch, (dict, str, set)) or batch is None:
+        raise TypeError(f"fit: a batch is an array or a tuple of arrays, got {type(batch).__name__}")
     parts = batch if isinstance(batch, (list, tuple)) else [batch]
     return [x if isinstance(x, _core.Tensor) else _core.from_dlpack(x) if hasattr(x, "__dlpack__") else tensor(x)
             for x in parts]
@@ -124,7 +126,7 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     on from there, with the bits of one that was not broken off.  precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as
     yoke.autocast has it.
 
-    progress: a bar on the standard error, by tqdm where that is installed; by default where the standard error is a terminal.
+    progress: a bar on the standard error, by tqdm where that is installed; by default on a terminal, if there is no log.
 
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""
@@ -136,7 +138,7 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
 
     batches = data if isinstance(data, _core.Loader) else _Batches(data, epochs)
     known = len(batches) // accumulate if isinstance(batches, _Batches) and accumulate > 0 else 0
-    bar = _Progress(progress, min(steps, known) if steps and known else steps or known, 0)
+    bar = _Progress(False if log and progress is None else progress, min(steps, known) if steps and known else steps or known, 0)
 
     def told(step: Record) -> bool:
         if step.valid != step.valid:  # not of a validation

@@ -76,7 +76,7 @@ def _shape_of(call: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
 # ---- reductions ----
 
 def _counted(x: Tensor, dtype: Any) -> Tensor:
-    """What is added up: integers in 64 bits, as NumPy does it."""
+    """The operand of a sum: integers as i64, as NumPy adds them."""
     if dtype is not None:
         return _core.cast(x, dtype)
     return _core.cast(x, "i64") if _is_integer(x) and x.dtype.name != "i64" else x
@@ -97,7 +97,7 @@ def prod(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False
 
 
 def _averaged(x: Tensor, dtype: Any) -> Tensor:
-    """What is averaged: integers and bool in f64, as NumPy does it."""
+    """The operand of a mean: integers and bool as f64, as NumPy averages them."""
     if dtype is not None:
         return _core.cast(x, dtype)
     return _core.cast(x, "f64") if _is_integer(x) else x
@@ -242,7 +242,7 @@ def median(x: Any, axis: int | None = None, *, keepdims: bool = False, dim: int 
 
 def quantile(x: Any, q: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None,
              keepdim: bool = False) -> Tensor:
-    """The value below which a part q of the elements lies, linear between neighbours.  q: a number, or [Q], which gives
+    """The value below which a fraction q of the elements lies, linear between neighbours.  q: a number, or [Q], which gives
     [Q,..]."""
     x, axis = _averaged(_of(x), None), _one("quantile", axis, dim)
     if not isinstance(q, (int, float)):
@@ -335,7 +335,7 @@ def _as_index(indices: Any) -> Any:
 # ---- shapes ----
 
 def reshape(x: Any, *shape: Any) -> Tensor:
-    """The same elements in another shape, given as a tuple or as several integers; one may be -1: what is left."""
+    """The same elements in another shape, given as a tuple or as several integers; one may be -1, which is inferred."""
     return _core.reshape(_of(x), _shape_of("reshape", shape))
 
 
@@ -583,8 +583,7 @@ def tile(x: Any, *reps: Any) -> Tensor:
 
 
 def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
-    """Elements moved along an axis, several axes, or, without one, in row-major order; what leaves at the end comes in at the
-    start."""
+    """Elements moved along an axis, several axes, or, without one, in row-major order; they wrap around."""
     x = _of(x)
     if not isinstance(shift, int) or not isinstance(axis, (int, type(None))):
         axes = list(axis) if isinstance(axis, Sequence) else [axis]
@@ -740,12 +739,12 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 def mod(x: Any, y: Any) -> Tensor:
-    """What floor division leaves, with the sign of y, as Python's % and NumPy's mod; fmod has the sign of x."""
+    """The remainder of floor division, with the sign of y, as Python's % and NumPy's mod; fmod has the sign of x."""
     return _core.remainder(x, y)
 
 
 def fmod(x: Any, y: Any) -> Tensor:
-    """What truncated division leaves, with the sign of x, as C's %."""
+    """The remainder of truncated division, with the sign of x, as C's %."""
     return _core.mod(x, y)
 
 

@@ -160,8 +160,8 @@ def _filled(value: _core.Tensor, dims: list[int]) -> _core.Tensor:
 
 
 def assign(x: _core.Tensor, key: Any, value: Any) -> None:
-    """x[key] = value: a new version of a variable.  Of another tensor the object stands for a new value; what was computed
-    from it before keeps the old one."""
+    """x[key] = value: a new version of a variable.  Of another tensor the object gets a new value, and results computed
+    from it before keep the old one."""
     keys = [k for k in _whole(key, x.ndim) if k is not None]
     v = _core.cast(value, x.dtype) if isinstance(value, _core.Tensor) else tensor(value, x.dtype)
     part = _part(keys, x.shape)

@@ -8,7 +8,7 @@ from . import _core
 
 
 def text(x: _core.Tensor) -> str:
-    """The values as NumPy prints them, with dtype and device.  It evaluates; where that is not possible, what is known."""
+    """The values as NumPy prints them, with dtype and device.  It evaluates the tensor; where that fails, it shows shape and dtype only."""
     try:
         shape, kind, device = x.shape, x.dtype, x.device
     except Exception:  # of a scope, or a thread's context, that has ended

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the class Tensor has beside the extension's operators: methods, printing, copies, NumPy's protocols."""
+"""The class Tensor beyond the extension's operators: methods, printing, copies, NumPy's protocols."""
 from __future__ import annotations
 
 import inspect
@@ -91,6 +91,10 @@ def _deepcopy(self: Tensor, memo: Any) -> Tensor:
     return _arrays.unpacked(*_arrays.packed(self), self.is_variable)
 
 
+def _copy(self: Tensor) -> Tensor:
+    return _deepcopy(self, None) if self.is_variable else _functions.clone(self)
+
+
 def _reduce(self: Tensor) -> Any:
     return _arrays.unpacked, (*_arrays.packed(self), self.is_variable)
 
@@ -142,7 +146,7 @@ def set_up() -> None:
         setattr(Tensor, f"__i{op}__", _in_place(op))
     for name, fn in {
         "__repr__": _print.text, "__format__": _print.formatted, "__iter__": _iterated, "__contains__": _contains,
-        "__round__": _rounded, "__divmod__": _divmod, "__deepcopy__": _deepcopy, "__copy__": _functions.clone, "__reduce__": _reduce,
+        "__round__": _rounded, "__divmod__": _divmod, "__deepcopy__": _deepcopy, "__copy__": _copy, "__reduce__": _reduce,
         "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "copy": _functions.clone, "put": _arrays.put,
         "div": _functions.div, "maximum": _functions.maximum, "minimum": _functions.minimum,
         "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),

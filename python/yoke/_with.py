@@ -86,7 +86,7 @@ class setting(_With):
 
 class autocast(_With):
     """Mixed precision: yoke.autocast(yoke.bf16) from here to the end of the innermost scope, or for good where none is open;
-    with yoke.autocast(yoke.bf16): inside alone.  What was in force before is in force again behind it, after an exception too.
+    with yoke.autocast(yoke.bf16): inside alone; the end of the block, after an exception too, restores the setting from before.
 
     Products take operands of that dtype, f16 or bf16; exp, log, sums, statistics and losses take f32; None: no more.
     keep_f32: patterns of scopes ("norm*,head") in which all is f32."""

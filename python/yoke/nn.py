@@ -122,7 +122,7 @@ class Module:
         return own
 
     def _set_own(self, name: str, value: Any) -> None:
-        """Another module's parameter: both are one from now on.  Else new values of the one that is there."""
+        """Ties the parameter to another module's, if value is one; else assigns new values to it."""
         mine = getattr(self, name)
         if isinstance(value, Parameter):
             if value.data is None or tuple(value.data.shape) != tuple(mine.shape):
@@ -268,7 +268,7 @@ class Module:
     # ---- as text ----
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses behind the class's name when the module is printed."""
+        """The text in the parentheses after the class's name when the module is printed."""
         return ""
 
     def __repr__(self) -> str:
@@ -317,7 +317,7 @@ def _unpickled(kind: type[Module]) -> Module:
 
 
 def _hides_modules(value: Any) -> bool:
-    """Is it a container with modules in it, which are no parts of the module that has it?"""
+    """Is it a plain container of modules, which does not register them?"""
     if isinstance(value, dict):
         return any(isinstance(v, Module) or _hides_modules(v) for v in value.values())
     if isinstance(value, (list, tuple, set)):
@@ -330,8 +330,8 @@ def _warn_hidden(module: Module, name: str, value: Any) -> None:
     if name in told:
         return
     object.__setattr__(module, "_told", (*told, name))
-    warnings.warn(f"{type(module).__name__}.{name}: the modules in this {type(value).__name__} are no parts of the network, and are "
-                  "not trained or saved with it; use ModuleList or ModuleDict", stacklevel=3)
+    warnings.warn(f"{type(module).__name__}.{name}: the modules in this {type(value).__name__} are no parts of the network: they are "
+                  "neither trained nor saved with it; use ModuleList or ModuleDict", stacklevel=3)
 
 
 class _Weights:
@@ -439,7 +439,7 @@ class ModuleDict(Module):
 
 
 class Identity(Module):
-    """What it is given."""
+    """Returns its operand."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -449,7 +449,7 @@ class Identity(Module):
 
 
 class _Layer(Module):
-    """A layer of the C library.  Its parameters are those of C; what it was made with is kept for printing and pickles."""
+    """A layer of the C library.  The arguments that it was made with are kept for printing and pickles."""
 
     _made: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
