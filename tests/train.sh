@@ -392,6 +392,11 @@ done <<-END
 END
 "$yoke" generate full prompts=- tokens=40 seed=4 by_row=1 batch=1 <lines 2>err | cmp - out
 verdict "from standard input, one at a time" $?
+{ printf '\357\273\277' && sed '$!s/$/\r/' lines; } >windows
+"$yoke" generate full prompts=windows tokens=40 seed=4 by_row=1 2>err | cmp - out
+verdict "with a mark of UTF-8 and the line ends of Windows" $?
+printf 'l\0i\0n\0e\0 \0003\0\n\0' >wide
+refused 1 'UTF-16' generate full prompts=wide
 : >nothing
 refused 1 'prompts=nothing: is empty' generate full prompts=nothing
 refused 1 'No such file' generate full prompts=missing
