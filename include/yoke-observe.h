@@ -64,7 +64,8 @@ struct yoke_profile_options {
 	const char *folder;  // made if need be; cycleN.json of each cycle, in Chrome's trace format; NULL: none
 	uint64_t most_bytes; // of such a file, 0: 256 000 000; what would be beyond is left out, and counted
 };
-// Watches the current context from now on.  EINVAL: the schedule is none.
+// Watches the current context from now on; once that is freed, calls for the profile are ECONTEXT.  EINVAL: the schedule is
+// none.
 YOKE_API yoke_profile *yoke_profile_new(const struct yoke_profile_options *);
 // A step of the program is over.
 YOKE_API int yoke_profile_step(yoke_profile *);

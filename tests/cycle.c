@@ -655,6 +655,37 @@ static void test_bound(void)
 	yoke_context_free(ctx);
 }
 
+// A profile outlives its context, as objects of languages with garbage collectors may.
+static void test_outlived(void)
+{
+	const struct yoke_profile_options o[] = { { .size = sizeof *o, .active = 3, .folder = "outlived" },
+						  { .size = sizeof *o, .wait = 2, .active = 3 } }; // watching, and not yet
+	for (int i = 0; i < 2; i++) {
+		yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
+		yoke_profile *p = yoke_profile_new(&o[i]), *other = yoke_profile_new(&o[i]);
+		struct yoke_profile_quality q = { .size = sizeof q };
+		char text[64];
+		yoke_scope *s = yoke_scope_begin("x");
+		yoke_tensor *x = yoke_neg(yoke_full(yoke_f32, 1, &(int64_t){ 3 }, 1));
+		yoke_eval(1, &x);
+		yoke_scope_end(s);
+		yoke_profile_step(p);
+		yoke_use(former);
+		yoke_context_free(ctx);
+		const int64_t code[] = { yoke_profile_step(p), yoke_profile_rows(p, 0, NULL), yoke_profile_ranges(p, 0, NULL),
+					 yoke_profile_peak(p, 0, NULL), yoke_profile_quality(p, &q), yoke_profile_trace(p, "x.json"),
+					 yoke_profile_table(p, 0, NULL, text, sizeof text) };
+		bool good = true;
+		for (size_t k = 0; k < sizeof code / sizeof *code; k++)
+			good &= code[k] == YOKE_ECONTEXT;
+		ok(good && strstr(yoke_error(), "profile_step: "), "a profile whose context was freed: %s", yoke_error());
+		yoke_error_clear();
+		yoke_profile_free(other);
+		yoke_profile_free(p);
+		ok(!yoke_error_code(), "and it is freed: %s", yoke_error());
+	}
+}
+
 int main(void)
 {
 	if (tap_eager())
@@ -674,6 +705,7 @@ int main(void)
 	test_counters();
 	test_bound();
 	test_waits();
+	test_outlived();
 	if (observed_opencl("cycles on OpenCL")) {
 		test_cycles("opencl", true);
 		test_ranges("opencl");

@@ -138,6 +138,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		return NULL;
 	}
+	atomic_init(&ctx->refs, 1);
 	ctx->dry = dry;
 	ctx->device = device;
 	ctx->cpu = cpu;
@@ -258,7 +259,20 @@ void yoke_context_free(yoke_context *ctx)
 	pthread_once(&own_once, own_make);
 	if (pthread_getspecific(own_key) == ctx)
 		pthread_setspecific(own_key, NULL);
-	free(ctx);
+	ctx->ended = true;
+	yk_context_unref(ctx);
+}
+
+struct yoke_context *yk_context_ref(struct yoke_context *ctx)
+{
+	atomic_fetch_add(&ctx->refs, 1);
+	return ctx;
+}
+
+void yk_context_unref(struct yoke_context *ctx)
+{
+	if (atomic_fetch_sub(&ctx->refs, 1) == 1)
+		free(ctx);
 }
 
 yoke_context *yoke_use(yoke_context *ctx)

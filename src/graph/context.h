@@ -142,6 +142,8 @@ enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // of YOKE_SYNC
 
 struct yoke_context {
 	atomic_int owner; // number of the thread inside a call, 0: none
+	atomic_uint refs; // of the application, until it frees the context, and of profiles
+	bool ended;       // it was freed, and only this struct is left
 	struct yk_device *device, *cpu;
 	struct yk_slot slot[YK_SLOTS]; // one queue when the device is the CPU; by their names they are ..
 	struct yk_queue *queue, *cpu_queue, *up, *down; // .. of steps, and of copies to and from the device
@@ -210,6 +212,10 @@ struct yoke_context {
 	const struct yk_node *making;   // whose result is given memory
 	const struct yk_storage *moved; // what the upload that ends has brought
 };
+
+// Keeps the struct of a context that ends, for what has to know that it did; and gives it up.
+struct yoke_context *yk_context_ref(struct yoke_context *);
+void yk_context_unref(struct yoke_context *);
 
 // ---- observe.c ----
 

@@ -63,6 +63,13 @@ static bool is_last(const yoke_profile *p)
 	return m >= 0 && m == p->schedule.wait + p->schedule.warmup + p->schedule.active - 1;
 }
 
+int yk_profile_given_as(const yoke_profile *p, const char *call)
+{
+	const int err = yk_given_as(p, call, "profile");
+	return err || !p->core->ctx->ended ? err : yk_fail(YOKE_ECONTEXT, "%s: the profile's context was freed",
+							     call + strlen("yoke_"));
+}
+
 // What the step that begins is to be; the first active one starts from zero.
 static void enter(yoke_profile *p, enum yoke_profile_state state, bool fresh)
 {
@@ -169,7 +176,7 @@ static int hand_over(yoke_profile *p, bool partial)
 
 int yoke_profile_step(yoke_profile *p)
 {
-	int e = yk_given(p, "profile");
+	int e = yk_profile_given_as(p, __func__);
 	if (e)
 		return e;
 	const bool last = p->state == YOKE_PROFILE_ACTIVE && is_last(p);
@@ -187,6 +194,8 @@ void yoke_profile_free(yoke_profile *p)
 		return;
 	if (p->step == 0)
 		yk_warn("profile", "it ends without a step: yoke_profile_step was never called");
+	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->ctx->ended)
+		yk_warn("profile", "the last cycle is lost: its context was freed before the profile");
 	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->number && hand_over(p, true) < 0)
 		yk_warn("profile", "the last cycle: %s", yoke_error());
 	yk_profile_drop(p);
@@ -214,7 +223,7 @@ uint64_t yk_profile_most_bytes(const yoke_profile *p)
 
 int yoke_profile_trace(yoke_profile *p, const char *path)
 {
-	int e = yk_given(p, "profile");
+	int e = yk_profile_given_as(p, __func__);
 	if (!e)
 		e = yk_given(path, "path");
 	if (e)

@@ -16,6 +16,8 @@ struct yoke_profile {
 	bool traced;    // the context kept call sites before
 };
 
+// Is there a profile, and the context that it watches?  Else an error of the public function `call`, with yoke_.
+int yk_profile_given_as(const yoke_profile *, const char *call);
 uint64_t yk_profile_most_bytes(const yoke_profile *);
 
 #endif

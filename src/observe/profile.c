@@ -107,7 +107,7 @@ struct yk_profile *yk_profile_with(bool details, unsigned flags)
 		yk_fail(YOKE_ENOMEM, "profile: no memory");
 		return NULL;
 	}
-	p->ctx = ctx;
+	p->ctx = yk_context_ref(ctx);
 	p->details = details;
 	p->rows.flags = flags;
 	p->ranks = 1;
@@ -147,6 +147,7 @@ void yk_profile_free(struct yk_profile *p)
 	free(p->reading);
 	free(p->pending);
 	free(p->fell);
+	yk_context_unref(p->ctx);
 	free(p);
 }
 

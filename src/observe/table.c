@@ -177,7 +177,7 @@ int yk_profile_column(const char *name)
 int yoke_profile_rows(yoke_profile *p, int most, struct yoke_profile_row *to)
 {
 	size_t n;
-	int e = yk_given(p, "profile");
+	int e = yk_profile_given_as(p, __func__);
 	if (!e)
 		e = yk_sized_array(to, most, "profile_rows", "yoke_profile_row");
 	if (e)
@@ -287,7 +287,7 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 {
 	struct text t = { to, cap, 0 };
 	size_t n, shown;
-	int e = yk_given(p, "profile");
+	int e = yk_profile_given_as(p, __func__);
 	if (!e && cap)
 		e = yk_given(to, "place of the text");
 	if (!e && rows < 0)
@@ -334,7 +334,7 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 
 int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range *to)
 {
-	int n = 0, e = yk_given(prof, "profile");
+	int n = 0, e = yk_profile_given_as(prof, __func__);
 	if (!e)
 		e = yk_sized_array(to, most, "profile_ranges", "yoke_profile_range");
 	if (e)
@@ -355,7 +355,7 @@ int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range 
 
 int yoke_profile_peak(yoke_profile *prof, int most, struct yoke_profile_holder *to)
 {
-	int e = yk_given(prof, "profile");
+	int e = yk_profile_given_as(prof, __func__);
 	if (!e)
 		e = yk_sized_array(to, most, "profile_peak", "yoke_profile_holder");
 	if (e)
@@ -371,7 +371,7 @@ int yoke_profile_peak(yoke_profile *prof, int most, struct yoke_profile_holder *
 
 int yoke_profile_quality(yoke_profile *prof, struct yoke_profile_quality *to)
 {
-	const int err = yk_given(prof, "profile");
+	const int err = yk_profile_given_as(prof, __func__);
 	if (err)
 		return err;
 	const struct yk_profile *p = prof->core;
