@@ -227,15 +227,15 @@ YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
 // What the truncated quotient leaves, exactly, with the sign of a, as C's % and fmod (NumPy's mod: of b).
 // Integers: x mod 0 = 0.  The gradient by b is minus that quotient.
 YOKE_API yoke_tensor *yoke_mod(yoke_tensor *a, yoke_tensor *b);
-// Floating point.  The gradient by a is 0 where b is 0; that by b is y log a where a > 0, else 0 (PyTorch's
-// is NaN for a < 0).
+// Floating point.  The gradient by a is 0 where b is 0.  The gradient by b is y log a and 0 for a < 0 (JAX's and PyTorch's:
+// NaN); at a = 0 it is 0, or -inf for b < 0.
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
 // NaN if either is.  Equal operands get half of the gradient each, and where one is NaN neither gets any
 // (PyTorch's: both all of it).
 YOKE_API yoke_tensor *yoke_min(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_max(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_neg(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x); // its gradient at 0 is 0 (JAX's: 1)
 YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x); // of NaN: NaN (PyTorch's: 0)
 YOKE_API yoke_tensor *yoke_floor(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_round(yoke_tensor *x); // half to even
@@ -324,8 +324,8 @@ YOKE_API yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 // variable that does not vary.
 YOKE_API yoke_tensor *yoke_cov(yoke_tensor *x, double correction);
 YOKE_API yoke_tensor *yoke_corr(yoke_tensor *x);
-// (sum |x|^p)^(1/p); infinite p: the largest or least |x|; p 0: how many are not 0.  The gradient is 0
-// where the norm is.
+// (sum |x|^p)^(1/p); infinite p: the largest or least |x|; p 0: how many are not 0.  The gradient is 0 where the norm is (JAX's
+// and PyTorch's: NaN), with p < 0 wherever an element is 0, and by elements that are 0 (JAX's: infinite for 0 < p < 1).
 YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
 // The value below which a part q in [0, 1] lies, with straight lines between the neighbours (Hyndman
 // and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
@@ -440,7 +440,8 @@ YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 
 // ---- networks ----
 
-// Over one axis; -1 is the last.  logsumexp loses it.
+// Over one axis; -1 is the last.  logsumexp loses it; where its result is infinite, the elements that are equal to the result
+// share its gradient (JAX's: NaN).
 YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis);
@@ -635,7 +636,7 @@ YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, 
 // are NULL.
 YOKE_API int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor **to,
 				yoke_tensor **overflow);
-// The 2-norm of all tensors together, f32 [].
+// The 2-norm of all tensors together, f32 []; its gradient at 0 is 0.
 YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 
 // Dynamic loss scale, for gradients that f16 would flush to 0 (Micikevicius et al. 2018).  A step with it:

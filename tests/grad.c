@@ -6,6 +6,7 @@
 #include "graph/context.h"
 #include "graph/list.h"
 #include "tap.h"
+#include "yoke-math.h"
 
 enum { MOST = 8, ELEMENTS = 512 };
 
@@ -104,6 +105,7 @@ static yoke_tensor *barrier(yoke_tensor *const *x)
 BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max) BINARY(mod)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
+UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv) BINARY(atan2)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
 FN(softmax, yoke_softmax(x[0], -1))
 FN(log_softmax, yoke_log_softmax(x[0], -1))
@@ -372,6 +374,11 @@ static const struct row rows[] = {
 	{ "cast", 1, { M2(3, 5) }, f_cast, 0 }, { "relu", 1, { M2(3, 5) }, f_relu, 0 },
 	{ "gelu", 1, { M2(3, 5) }, f_gelu, 0 }, { "gelu_tanh", 1, { M2(3, 5) }, f_gelu_tanh, 0 },
 	{ "silu", 1, { M2(3, 5) }, f_silu, 0 },
+	{ "asin", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_asin, 0 }, { "acos", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_acos, 0 },
+	{ "atan", 1, { M2(3, 5) }, f_atan, 0 }, { "atan2", 2, { M2(3, 5), P2(1, 5) }, f_atan2, 0 },
+	{ "lgamma", 1, { P2(3, 5) }, f_lgamma, 0 }, { "lgamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_lgamma, 0 },
+	{ "digamma", 1, { P2(3, 5) }, f_digamma, 0 }, { "digamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_digamma, 0 },
+	{ "erfinv", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_erfinv, 0 },
 	{ "dropout", 1, { M2(7, 5) }, f_dropout, 0 },
 	{ "sum", 1, { M3(3, 4, 5) }, f_sum, 0 }, { "sum keep", 1, { M3(3, 4, 5) }, f_sum_keep, 0 },
 	{ "mean", 1, { M3(3, 4, 5) }, f_mean, 0 }, { "prod", 1, { M3(3, 4, 5) }, f_prod, 0 },
@@ -727,9 +734,10 @@ static void edges(void)
 	edge("max of ties and NaN", f_max, 4, a, b, most, other);
 	const double least[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
 	edge("min of ties and NaN", f_min, 4, a, b, least, rest);
-	const double base[5] = { 0, 0, 3, 0, -2 }, power[5] = { 0, 1, 2, 2, 3 }, gbase[5] = { 0, 1, 6, 0, 12 },
-		     gpower[5] = { 0, 0, 9 * log(3), 0, 0 };
-	edge("pow at 0 and below", f_pow, 5, base, power, gbase, gpower);
+	const double base[8] = { 0, 0, 3, 0, -2, 0, NAN, INFINITY }, power[8] = { 0, 1, 2, 2, 3, -1, 2, -1 },
+		     gbase[8] = { 0, 1, 6, 0, 12, -INFINITY, NAN, 0 },
+		     gpower[8] = { 0, 0, 9 * log(3), 0, 0, -INFINITY, NAN, 0 };
+	edge("pow at 0 and below", f_pow, 8, base, power, gbase, gpower);
 	const double nan_in[3] = { NAN, 1, 2 }, nothing[3] = { 0 };
 	edge("reduce_max with NaN", f_all_max, 3, nan_in, NULL, nothing, NULL);
 	edge("reduce_min with NaN", f_all_min, 3, nan_in, NULL, nothing, NULL);

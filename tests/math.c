@@ -3,6 +3,8 @@
 // library; gradients beside finite differences of the same in f64.
 #include "config.h"
 
+#include <float.h>
+
 #include "tap.h"
 #include "yoke-math.h"
 
@@ -154,6 +156,180 @@ static void test_special(void)
 	ok(isnan(got[0]) && got[2] == 0 && isnan(got[3]) && got[4] == INFINITY && got[5] == -INFINITY && isnan(got[6]),
 	   "erfinv at its ends and outside: %g %g %g", got[4], got[5], got[6]);
 	yoke_scope_end(s);
+}
+
+// erfinv of x in 0 .. 1 in long double: Newton's steps from `near`, with the complement of erf where that has more digits.
+static long double erfinv_long(double x, double near)
+{
+	long double y = near;
+	for (int k = 0; k < 4 && x > 0; k++) {
+		const long double off = x < 0.5 ? erfl(y) - x : (1 - (long double)x) - erfcl(y);
+		y -= off / (long double)M_2_SQRTPI * expl(y * y);
+	}
+	return y;
+}
+
+static void test_erfinv(void)
+{
+	enum { COUNT = 4096 };
+	static double x[COUNT], got[COUNT], slope[COUNT];
+	const int64_t n = COUNT;
+	if (LDBL_MANT_DIG <= DBL_MANT_DIG) {
+		skip("erfinv within 4 units in the last place", "long double has no more digits than double");
+		return;
+	}
+	for (int wide = 0; wide < 2; wide++) {
+		const int bits = wide ? 53 : 24;
+		double worst = 0, worst_slope = 0;
+		for (int i = 0; i < COUNT; i++) {
+			x[i] = i < 60 ? ldexp(1, -i * bits / 3) * 0.7 : i % 2 ? rnd_real(0, 1) : 1 - exp2(-rnd_real(1, bits));
+			x[i] = i < bits ? 1 - ldexp(1, -i - 1) : wide ? x[i] : (double)(float)x[i];
+			x[i] = x[i] < 1 ? x[i] : 0.5;
+		}
+		yoke_scope *s = yoke_scope_begin("erfinv");
+		yoke_tensor *in = tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x), *y = yoke_erfinv(in), *g;
+		bool good = !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &in, &g) && values(y, got, n) && values(g, slope, n);
+		for (int i = 0; i < COUNT && good; i++) {
+			const long double want = erfinv_long(x[i], got[i]), ulp = ldexpl(1, ilogbl(want) - bits + 1);
+			const long double steep = expl(want * want) / (long double)M_2_SQRTPI;
+			worst = fmax(worst, (double)(fabsl(got[i] - want) / ulp));
+			worst_slope = fmax(worst_slope, (double)fabsl(slope[i] / steep - 1));
+		}
+		ok(good && worst <= 4, "erfinv of %s: %.2f units in the last place from a reference in long double",
+		   wide ? "f64" : "f32", worst);
+		ok(good && worst_slope <= (wide ? 1e-13 : 5e-5), "its gradient: relative error %.2g", worst_slope);
+		for (int i = 0; i < COUNT; i++)
+			x[i] = -x[i];
+		good = values(yoke_erfinv(tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x)), slope, n);
+		for (int i = 0; i < COUNT && good; i++)
+			good = slope[i] == -got[i];
+		ok(good, "it is odd");
+		yoke_scope_end(s);
+	}
+}
+
+// ---- gradients at the edges of domains ----
+
+static yoke_tensor *logsumexp_fn(yoke_tensor *x, void *arg)
+{
+	(void)arg;
+	return yoke_logsumexp(x, 0);
+}
+static yoke_tensor *running_fn(yoke_tensor *x, void *arg)
+{
+	(void)arg;
+	return yoke_logcumsumexp(x, 0);
+}
+static yoke_tensor *norm_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_norm(x, *(double *)arg, YOKE_ALL);
+}
+static yoke_tensor *global_fn(yoke_tensor *x, void *arg)
+{
+	(void)arg;
+	return yoke_global_norm(1, &x);
+}
+
+#define INF INFINITY
+static void test_edges(void)
+{
+	static double p[] = { -1, -2.5, 0.5, 2 };
+	static const struct {
+		const char *name;
+		fn *f;
+		void *arg;
+		int n;
+		double x[4], y[4], g[4]; // y has one number where the result does
+	} row[] = {
+		{ "asin", asin_fn, NULL, 4, { 1, -1, 1.5, -INF }, { M_PI_2, -M_PI_2, NAN, NAN }, { INF, INF, NAN, NAN } },
+		{ "acos", acos_fn, NULL, 4, { 1, -1, -2, INF }, { 0, M_PI, NAN, NAN }, { -INF, -INF, NAN, NAN } },
+		{ "atan", atan_fn, NULL, 4, { INF, -INF, 0, NAN }, { M_PI_2, -M_PI_2, 0, NAN }, { 0, 0, 1, NAN } },
+		{ "erfinv", erfinv_fn, NULL, 4, { 1, -1, 1.5, -INF }, { INF, -INF, NAN, NAN }, { INF, INF, NAN, NAN } },
+		{ "lgamma", lgamma_fn, NULL, 4, { 0, -2, INF, -INF }, { INF, INF, INF, INF }, { NAN, NAN, INF, NAN } },
+		{ "digamma", digamma_fn, NULL, 4, { 0, -3, INF, -INF }, { NAN, NAN, INF, NAN }, { INF, INF, 0, NAN } },
+		{ "logsumexp", logsumexp_fn, NULL, 3, { -INF, -INF, -INF }, { -INF }, { 1 / 3., 1 / 3., 1 / 3. } },
+		{ "logsumexp", logsumexp_fn, NULL, 4, { 1, INF, INF, -INF }, { INF }, { 0, 0.5, 0.5, 0 } },
+		{ "logsumexp", logsumexp_fn, NULL, 3, { 1, NAN, -INF }, { NAN }, { NAN, NAN, NAN } },
+		{ "logcumsumexp", running_fn, NULL, 3, { -INF, 0, 0 }, { -INF, 0, M_LN2 }, { 1, 1.5, 0.5 } },
+		{ "logcumsumexp", running_fn, NULL, 3, { 0, -INF, 0 }, { 0, 0, M_LN2 }, { 2.5, 0, 0.5 } },
+		{ "logcumsumexp", running_fn, NULL, 3, { -INF, -INF, 0 }, { -INF, -INF, 0 }, { 1.5, 0.5, 1 } },
+		{ "logcumsumexp", running_fn, NULL, 3, { 0, INF, 0 }, { 0, INF, INF }, { 1, 2, 0 } },
+		{ "norm of p = -1", norm_fn, &p[0], 3, { 0, 3, -4 }, { 0 }, { 0, 0, 0 } },
+		{ "norm of p = -1", norm_fn, &p[0], 3, { INF, 1, -2 }, { 2 / 3. }, { 0, 4 / 9., -1 / 9. } },
+		{ "norm of p = -2.5", norm_fn, &p[1], 3, { 0, 0, 0 }, { 0 }, { 0, 0, 0 } },
+		{ "norm of p = 1/2", norm_fn, &p[2], 3, { 0, 1, -4 }, { 9 }, { 0, 3, -1.5 } },
+		{ "norm of p = 2", norm_fn, &p[3], 3, { 0, 0, 0 }, { 0 }, { 0, 0, 0 } },
+		{ "global norm", global_fn, NULL, 3, { 0, 0, 0 }, { 0 }, { 0, 0, 0 } },
+	};
+	for (int dtype = yoke_f32; dtype <= yoke_bf16; dtype++)
+		for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+			static const double tolerance[] = { [yoke_f32] = 2e-6, [yoke_f64] = 1e-6, [yoke_f16] = 1e-3, [yoke_bf16] = 1e-2 };
+			double y[4], g[4];
+			char text[80];
+			if (row[k].f == global_fn && dtype > yoke_f64 && dtype != yoke_f32)
+				continue;
+			yoke_scope *s = yoke_scope_begin("edge");
+			yoke_tensor *x = tensor(dtype, 1, &(int64_t){ row[k].n }, row[k].x), *out = row[k].f(x, row[k].arg), *slope = NULL;
+			const int64_t m = out ? yoke_count(out) : 0;
+			yoke_grad(yoke_sum(out, YOKE_ALL), 1, &x, &slope);
+			bool good = values(out, y, m) && values(slope, g, row[k].n);
+			snprintf(text, sizeof text, "%s of %s at an edge", row[k].name, yoke_dtype_name(dtype));
+			ok(good && near(y, row[k].y, (size_t)m, tolerance[dtype], 1, text) &&
+			   near(g, row[k].g, (size_t)row[k].n, tolerance[dtype], 1, "its gradient"), "%s: %s", text, yoke_error());
+			yoke_error_clear();
+			yoke_scope_end(s);
+		}
+}
+
+// The gradient of atan2 where a square overflows, is 0, or an operand is infinite.
+static void test_atan2_edges(void)
+{
+	const double y[] = { 0, 0, 1e300, -1e-300, 3, INF, INF, 0, 1e-200 }, x[] = { 0, 2, 1e300, 1e-300, -INF, 3, -INF, -2, 1 };
+	const double by_y[] = { 0, 0.5, 0.5e-300, 0.5e300, 0, 0, 0, -0.5, 1 }, by_x[] = { 0, 0, -0.5e-300, 0.5e300, 0, 0, 0, 0, -1e-200 };
+	const int64_t n = 9;
+	double got[2][9];
+	yoke_scope *s = yoke_scope_begin("atan2");
+	yoke_tensor *in[2] = { tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x) }, *g[2] = { NULL, NULL };
+	yoke_grad(yoke_sum(yoke_atan2(in[0], in[1]), YOKE_ALL), 2, in, g);
+	bool good = values(g[0], got[0], n) && values(g[1], got[1], n);
+	for (int i = 0; i < n && good; i++) {
+		good = fabs(got[0][i] - by_y[i]) <= 1e-14 * fabs(by_y[i]) && fabs(got[1][i] - by_x[i]) <= 1e-14 * fabs(by_x[i]);
+		if (!good)
+			diag("atan2(%g, %g): %g %g, want %g %g", y[i], x[i], got[0][i], got[1][i], by_y[i], by_x[i]);
+	}
+	ok(good, "the gradient of atan2 at zeros, infinities, and where squares leave f64: %s", yoke_error());
+	yoke_scope_end(s);
+}
+
+// Sums of gradients that half precision cannot count.
+static void test_many_ties(void)
+{
+	enum { MANY = 70000 };
+	static double x[MANY], got[MANY];
+	static const int dtypes[] = { yoke_f16, yoke_bf16 };
+	for (int k = 0; k < 2; k++)
+		for (int low = 0; low < 2; low++) {
+			const int64_t n = MANY;
+			double want;
+			for (int i = 0; i < n; i++)
+				x[i] = low ? -1 : 1;
+			yoke_scope *s = yoke_scope_begin("ties");
+			yoke_tensor *in = tensor(dtypes[k], 1, &n, x), *g;
+			yoke_grad(low ? yoke_reduce_min(in, YOKE_ALL) : yoke_reduce_max(in, YOKE_ALL), 1, &in, &g);
+			bool good = values(g, got, n) && values(tensor(dtypes[k], 0, NULL, (double[]){ 1. / MANY }), &want, 1);
+			for (int i = 0; i < n; i++)
+				good = good && got[i] == want;
+			ok(good, "%d equal %s: the gradient of the %s is %g, want %g", MANY, yoke_dtype_name(dtypes[k]),
+			   low ? "least" : "largest", got[0], want);
+			x[0] = 3;
+			const int64_t fewer = 5000;
+			in = tensor(dtypes[k], 1, &fewer, x);
+			yoke_grad(yoke_sum(low ? yoke_cummin(yoke_neg(in), 0) : yoke_cummax(in, 0), YOKE_ALL), 1, &in, &g);
+			good = values(g, got, fewer) && values(tensor(dtypes[k], 0, NULL, (double[]){ low ? -5000 : 5000 }), &want, 1);
+			ok(good && got[0] == want && got[1] == 0, "a running extreme of %s that stays: gradient %g, want %g",
+			   yoke_dtype_name(dtypes[k]), got[0], want);
+			yoke_scope_end(s);
+		}
 }
 
 static void test_atan2(void)
@@ -531,3 +707,7 @@ int main(void)
 	test_attention();
 	return done();
 }
+	test_erfinv();
+	test_edges();
+	test_atan2_edges();
+	test_many_ties();

@@ -55,14 +55,14 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	unsigned along = 1u << at;
 	yk_id v = yk_up(r.g, r.in[0]), y;
 	if (shape.dims[at]) {
-		yk_id most = yk_un(r.g, YK_STOP_GRAD,
-				   yk_reduce(r.g, YK_REDUCE_MAX, v, along, true));
-		// of infinities: x - 0, since inf - inf is NaN
-		yk_id zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
-		most = yk_tri(r.g, YK_SELECT, yk_un(r.g, YK_ISFINITE, most), most, zero);
-		yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, v, most));
+		// where the maximum is infinite it is the result, and those that are equal to it share the gradient
+		yk_id most = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true), zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
+		yk_id infinite = yk_bin_lit(r.g, YK_EQ, yk_un(r.g, YK_ABS, most), INFINITY);
+		yk_id base = yk_tri(r.g, YK_SELECT, infinite, zero, yk_un(r.g, YK_STOP_GRAD, most));
+		yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, yk_tri(r.g, YK_SELECT, infinite, zero, v), base));
 		yk_id sum = yk_reduce(r.g, YK_SUM, e, along, true);
-		y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), most);
+		y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), base);
+		y = yk_tri(r.g, YK_SELECT, infinite, most, y);
 	} else { // the logarithm of an empty sum
 		y = yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, v, along, true));
 	}

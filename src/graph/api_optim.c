@@ -341,7 +341,7 @@ yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x)
 	yoke_tensor *t = NULL;
 	if (!enter(&o, "global_norm", n, 1, &x, 0, NULL, NULL)) {
 		struct yk_graph *g = &o.ctx->graph;
-		yk_id out = yk_cast(g, yk_un(g, YK_SQRT, sum_of(&o, YK_FORMULA_SQUARE)), yoke_f32);
+		yk_id out = yk_cast(g, yk_unless_zero(g, YK_SQRT, sum_of(&o, YK_FORMULA_SQUARE), 0), yoke_f32);
 		if (out != YK_BAD && !yk_recorded(o.ctx))
 			t = yk_handle_of(o.ctx, out);
 	}

@@ -10,7 +10,7 @@
 #include "graph/record.h"
 #include "yoke-math.h"
 
-// Every element joined with the one `by` before it, where there is one.
+// Every element joined with the one `by` before it, where there is one: elsewhere `nothing` is, the neutral element.
 typedef yk_id join_fn(struct yk_graph *, yk_id x, yk_id before);
 
 static yk_id running(struct yk_graph *g, yk_id x, int axis, double nothing, join_fn *join)
@@ -62,7 +62,10 @@ static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool mos
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
 	const int dtype = r.g->value[r.in[0]].dtype;
-	return yk_rec_end(&r, running(r.g, r.in[0], k, most ? least_of(dtype) : most_of(dtype), most ? larger : smaller));
+	// gradients of half precision are sums of many, in f32
+	yk_id v = yk_is_float(dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
+	v = running(r.g, v, k, most ? least_of(dtype) : most_of(dtype), most ? larger : smaller);
+	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_cummax(yoke_tensor *x, int axis)
@@ -75,16 +78,30 @@ yoke_tensor *yoke_cummin(yoke_tensor *x, int axis)
 	return extreme("cummin", x, axis, false);
 }
 
-// log(exp a + exp b), of infinities too
+// log(exp a + exp b) = max + log(1 + exp(-|a - b|)).  Of equal operands each has half of the gradient, infinite ones too.
 static yk_id log_add(struct yk_graph *g, yk_id a, yk_id b)
 {
-	yk_id most = yk_un(g, YK_STOP_GRAD, yk_bin(g, YK_MAX, a, b));
-	if (most == YK_BAD)
-		return most;
-	most = yk_tri(g, YK_SELECT, yk_un(g, YK_ISFINITE, most), most, yk_lit(g, g->value[most].dtype, 0));
-	yk_id sum = yk_bin(g, YK_ADD, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, a, most)),
-			   yk_un(g, YK_EXP, yk_bin(g, YK_SUB, b, most)));
-	return yk_bin(g, YK_ADD, yk_un(g, YK_LOG, sum), most);
+	if (a == YK_BAD || b == YK_BAD)
+		return YK_BAD;
+	yk_id equal = yk_bin(g, YK_EQ, a, b), zero = yk_lit(g, g->value[a].dtype, 0);
+	yk_id apart = yk_bin(g, YK_SUB, yk_tri(g, YK_SELECT, equal, zero, a), yk_tri(g, YK_SELECT, equal, zero, b));
+	yk_id more = yk_un(g, YK_LOG1P, yk_un(g, YK_EXP, yk_un(g, YK_NEG, yk_un(g, YK_ABS, apart))));
+	return yk_bin(g, YK_ADD, yk_bin(g, YK_MAX, a, b), more);
+}
+
+// As `running`, but the first `by` elements stay as they are: -inf beside -inf would get half of their gradient.
+static yk_id running_log(struct yk_graph *g, yk_id x, int axis)
+{
+	const int64_t n = x == YK_BAD ? 0 : g->value[x].dims[axis];
+	int64_t dims[YOKE_MAX_RANK];
+	for (int i = 0; x != YK_BAD && i < g->value[x].rank; i++)
+		dims[i] = i == axis ? n : 1;
+	for (int64_t by = 1; by < n && x != YK_BAD; by *= 2) {
+		yk_id place = yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+		yk_id first = yk_bin_lit(g, YK_LT, yk_reshape(g, place, g->value[x].rank, dims), (double)by);
+		x = yk_tri(g, YK_SELECT, first, x, log_add(g, x, yk_moved(g, x, axis, by, false, -INFINITY)));
+	}
+	return x;
 }
 
 yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis)
@@ -93,7 +110,7 @@ yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis)
 	const int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || !yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_down(r.g, running(r.g, yk_up(r.g, r.in[0]), k, -INFINITY, log_add), r.in[0]));
+	return yk_rec_end(&r, yk_down(r.g, running_log(r.g, yk_up(r.g, r.in[0]), k), r.in[0]));
 }
 
 // ---- searching ----

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "graph/op.h"
 #include "graph/record.h"
 
 // The operand, when it is floating point with at least `rank` axes.
@@ -146,8 +147,7 @@ yoke_tensor *yoke_corr(yoke_tensor *x)
 
 // ---- norm ----
 
-// f(s) where s is not 0, else 0 with the gradient 0.
-static yk_id unless_zero(struct yk_graph *g, int op, yk_id s, double power)
+yk_id yk_unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 {
 	if (s == YK_BAD)
 		return s;
@@ -156,6 +156,30 @@ static yk_id unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 	yk_id is0 = yk_bin(g, YK_EQ, s, zero), safe = yk_tri(g, YK_SELECT, is0, one, s);
 	yk_id y = op == YK_SQRT ? yk_un(g, op, safe) : yk_bin_lit(g, op, safe, power);
 	return yk_tri(g, YK_SELECT, is0, zero, y);
+}
+
+// The norm of p < 0 of a >= 0, least (sum (a / least)^p)^(1/p), in which no power overflows.  It is 0 where an element is,
+// since 0^p is infinite, and then its gradient is 0.  Its gradient by `least` cancels.
+static yk_id least_norm(struct yk_graph *g, yk_id a, double p, unsigned over, bool keep)
+{
+	yk_id least = yk_un(g, YK_STOP_GRAD, yk_reduce(g, YK_REDUCE_MIN, a, over, true));
+	if (least == YK_BAD)
+		return YK_BAD;
+	yk_id zero = yk_lit(g, g->value[a].dtype, 0), one = yk_lit(g, g->value[a].dtype, 1);
+	yk_id is0 = yk_bin(g, YK_EQ, least, zero);
+	yk_id unit = yk_tri(g, YK_SELECT, yk_bin(g, YK_OR, is0, yk_bin_lit(g, YK_EQ, least, INFINITY)), one, least);
+	yk_id each = yk_bin_lit(g, YK_POW, yk_tri(g, YK_SELECT, is0, one, yk_bin(g, YK_DIV, a, unit)), p);
+	yk_id y = yk_bin_lit(g, YK_POW, yk_reduce(g, YK_SUM, each, over, true), 1 / p);
+	y = yk_tri(g, YK_SELECT, is0, zero, yk_bin(g, YK_MUL, unit, y));
+	if (keep || y == YK_BAD)
+		return y;
+	const struct yk_value v = g->value[y];
+	int64_t dims[YOKE_MAX_RANK];
+	int rank = 0;
+	for (int i = 0; i < v.rank; i++)
+		if (!(over >> i & 1))
+			dims[rank++] = v.dims[i];
+	return yk_reshape(g, y, rank, dims);
 }
 
 static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
@@ -176,11 +200,13 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 		return yk_reduce(g, YK_SUM, a, over, keep);
 	if (p == 2) {
 		s = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, x), over, keep);
-		return unless_zero(g, YK_SQRT, s, 0);
+		return yk_unless_zero(g, YK_SQRT, s, 0);
 	}
-	// 0 to a negative power is infinite, and makes the norm 0
-	s = p > 0 ? unless_zero(g, YK_POW, a, p) : yk_bin_lit(g, YK_POW, a, p);
-	return unless_zero(g, YK_POW, yk_reduce(g, YK_SUM, s, over, keep), 1 / p);
+	if (p > 0 || !(yk_reduced(&g->value[x], over) > 0)) {
+		s = yk_reduce(g, YK_SUM, yk_unless_zero(g, YK_POW, a, p), over, keep);
+		return yk_unless_zero(g, YK_POW, s, 1 / p);
+	}
+	return least_norm(g, a, p, over, keep);
 }
 
 yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
@@ -189,7 +215,7 @@ yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 	yk_id v = real(&r, r.in[0], 0);
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id s = unless_zero(r.g, YK_SQRT, var(r.g, v, axes, correction), 0);
+	yk_id s = yk_unless_zero(r.g, YK_SQRT, var(r.g, v, axes, correction), 0);
 	return yk_rec_end(&r, yk_down(r.g, s, v));
 }
 

@@ -79,13 +79,16 @@ static yk_id unary(struct yk_graph *g, int op, yk_id x, yk_id y, yk_id cot)
 
 static void pow_rule(struct yk_graph *g, yk_id a, yk_id b, yk_id y, yk_id cot, yk_id *gin)
 {
-	// base: g b a^(b-1), 0 where b is 0; exponent: g y log a where a > 0, else 0
-	yk_id zero = yk_lit(g, g->value[a].dtype, 0);
+	// base: g b a^(b-1), 0 where b is 0
+	yk_id zero = yk_lit(g, g->value[a].dtype, 0), one = yk_lit(g, g->value[a].dtype, 1);
 	yk_id less = yk_bin(g, YK_POW, a, yk_bin_lit(g, YK_SUB, b, 1));
 	yk_id da = yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, b, less));
 	gin[0] = yk_sum_to(g, where(g, yk_bin(g, YK_NE, b, zero), da), a);
-	yk_id db = yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, y, yk_un(g, YK_LOG, a)));
-	gin[1] = yk_sum_to(g, where(g, yk_bin(g, YK_GT, a, zero), db), b);
+	// exponent: g y log a, 0 where a is negative; 0 where y is 0, which is the limit, and for 0^0
+	yk_id none = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, a, zero), yk_bin(g, YK_EQ, b, zero));
+	none = yk_bin(g, YK_OR, none, yk_bin(g, YK_OR, yk_bin(g, YK_LT, a, zero), yk_bin(g, YK_EQ, y, zero)));
+	yk_id log = yk_un(g, YK_LOG, yk_tri(g, YK_SELECT, none, one, a));
+	gin[1] = yk_sum_to(g, yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, where(g, yk_un(g, YK_NOT, none), y), log)), b);
 }
 
 // Is a rule of more than one operation that rounds?  Such are computed in the accumulator's dtype.
@@ -188,13 +191,15 @@ void yk_grad_sum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 
 void yk_grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// broadcast(g) [x = y] / how many are equal; compared twice, once within the sum, rather than kept for all of x
+	// broadcast(g) [x = y] / how many are equal, which is counted and divided in the accumulator's dtype; compared
+	// twice, once within the sum, rather than kept for all of x
 	struct at n = at(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
 	yk_id x = n.in[0], y = unreduce(g, n.y, x, axes);
-	yk_id one = yk_cast(g, yk_bin(g, YK_EQ, x, y), g->value[x].dtype);
+	yk_id one = yk_cast(g, yk_bin(g, YK_EQ, x, y), yk_acc(g->value[x].dtype));
 	yk_id ties = yk_reduce(g, YK_SUM, one, axes, n.attr[1].i != 0);
-	yk_id each = unreduce(g, yk_bin(g, YK_DIV, gout[0], ties), x, axes);
+	yk_id each = yk_down(g, yk_bin(g, YK_DIV, yk_up(g, gout[0]), ties), x);
+	each = unreduce(g, each, x, axes);
 	yk_id zero = yk_lit(g, g->value[x].dtype, 0);
 	gin[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, x, y), zero, each);
 }

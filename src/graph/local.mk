@@ -62,6 +62,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_resolvent.c \
 	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \
+	src/graph/rows_special.c \
 	src/graph/scaler.c \
 	src/graph/shape.c \
 	src/graph/shape.h \

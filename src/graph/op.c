@@ -27,6 +27,9 @@
 #define CONV(N, NAME, rule) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_##N, .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, \
 	.cast = YK_CAST_HALF, .shape = yk_shape_##rule, .grad = yk_grad_##rule, .decompose = yk_decompose_##rule }
+#define SPECIAL(N, NAME, nin, family) [YK_##N] = { \
+	.name = NAME, .flags = YK_F_FLOAT, .min_in = nin, .max_in = nin, .nout = 1, .cast = YK_CAST_F32, \
+	.shape = yk_shape_map, .grad = yk_grad_##family, .decompose = yk_decompose_##family }
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
 	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
@@ -224,6 +227,9 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_LARGEST] = { .name = "largest", .code = YOKE_OP_LARGEST, .flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 2,
 		.max_in = 2, .nout = 3, .shape = yk_shape_largest, .grad = yk_grad_largest,
 		.decompose = yk_decompose_largest, .inplace = { { 0, 2 }, { 1, 2 } }, .ninplace = 2 },
+	SPECIAL(ASIN, "asin", 1, special), SPECIAL(ACOS, "acos", 1, special), SPECIAL(ATAN, "atan", 1, special),
+	SPECIAL(ATAN2, "atan2", 2, atan2), SPECIAL(LGAMMA, "lgamma", 1, special), SPECIAL(DIGAMMA, "digamma", 1, special),
+	SPECIAL(ERFINV, "erfinv", 1, special),
 	CONV(CONV, "conv", conv), CONV(CONV_X, "conv_x", conv_x), CONV(CONV_W, "conv_w", conv_w),
 
 	// their attributes: see yk_ranked

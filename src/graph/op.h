@@ -185,6 +185,8 @@ bool yk_is_program(const struct yoke_map *);
 // The same as ops: the program's outputs of its inputs, which broadcast.
 void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
 
+// sqrt(s), or s^power (op YK_POW), where s is not 0, else 0 with the gradient 0.
+yk_id yk_unless_zero(struct yk_graph *, int op, yk_id s, double power);
 // x moved `by` elements along an axis, away from its first element (reverse: its last); `fill` moves in.
 yk_id yk_moved(struct yk_graph *, yk_id x, int axis, int64_t by, bool reverse, double fill);
 
@@ -226,6 +228,8 @@ yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_back, yk_decompos
 yk_shape_fn yk_shape_batch_norm;
 yk_grad_fn yk_grad_batch_norm;
 yk_decompose_fn yk_decompose_batch_norm;
+yk_grad_fn yk_grad_special, yk_grad_atan2;
+yk_decompose_fn yk_decompose_special, yk_decompose_atan2;
 yk_shape_fn yk_shape_largest;
 yk_grad_fn yk_grad_largest;
 yk_decompose_fn yk_decompose_largest;
