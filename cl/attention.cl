@@ -50,10 +50,33 @@ FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, l
 	return (GLOBAL stored *)(base + at) + b * x->b + t * x->t + h * x->h;
 }
 
+// A score with the mask's number; -inf hides the key, whose score may be NaN.
+FN float masked_score(float score, float mask)
+{
+	return mask == -INFINITY ? mask : score + mask;
+}
+
 FN float kept_of(int bits, float dropout)
 {
 	float u = (float)(int)((uint)bits >> 8) * 5.9604644775390625e-8f; // 2^-24
 	return u >= dropout ? 1.0f / (1.0f - dropout) : 0.0f;
+}
+
+// Is it so for any item of the group?  All call it together.
+FN bool group_any(bool mine, LOCAL_POINTER int *found, int item)
+{
+#if ITEMS > 1
+	BARRIER();
+	if (item == 0)
+		*found = 0;
+	BARRIER();
+	if (mine)
+		*found = 1;
+	BARRIER();
+	return *found != 0;
+#else
+	return mine;
+#endif
 }
 
 // A query that sees nothing: exp(-inf - inf) is 0

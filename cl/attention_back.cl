@@ -34,6 +34,18 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	}
 }
 
+// Of a key that is not seen the weight is 0, even where the query's lse is NaN.
+FN VEC seen_weight(VEC weight, VEC score)
+{
+	return score == VEC_SPLAT(-INFINITY) ? VEC_SPLAT(0.0f) : weight;
+}
+
+// P (dP - r): 0 where P is, since g v' of a value that is not seen may be NaN
+FN VEC seen_slope(VEC weight, VEC x)
+{
+	return weight == VEC_SPLAT(0.0f) ? VEC_SPLAT(0.0f) : weight * x;
+}
+
 #define PARAMETERS GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *q_base, ulong q_at, \
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at, \
 	GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at, \
@@ -42,9 +54,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	struct attention_args a
 
 #if WITH_DQ
-// dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]
+// dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]; seen: where ds is 0 nothing is
+// added, whatever the key is
 FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const float *keys, int rows,
-	int D)
+	int D, bool seen)
 {
 	const float *f = (const float *)ds;
 	for (int i = 0; i < rows; i += ROWS)
@@ -58,15 +71,28 @@ FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const f
 			for (int l = 0; l < LANES; l++) {
 				VEC x = VEC_LOAD(keys + l * HEAD + d);
 				UNROLL
-				for (int r = 0; r < ROWS; r++)
-					sum[r] = VEC_FMA(VEC_SPLAT(f[(i + r) * LANES + l]), x,
-						sum[r]);
+				for (int r = 0; r < ROWS; r++) {
+					float w = f[(i + r) * LANES + l];
+					if (!seen || w != 0.0f)
+						sum[r] = VEC_FMA(VEC_SPLAT(w), x, sum[r]);
+				}
 			}
 			UNROLL
 			for (int r = 0; r < ROWS; r++)
 				if (i + r < rows)
 					store_f32(sum[r], dq + (i + r) * step + d, D - d);
 		}
+}
+
+// Are n numbers finite?
+FN bool all_finite(LOCAL_POINTER const float *x, int n)
+{
+	VEC sum = VEC_SPLAT(0.0f);
+	for (int i = 0; i < n; i += VEC_WIDTH) {
+		VEC v = VEC_LOAD(x + i);
+		sum += v - v; // NaN of infinities
+	}
+	return VEC_SUM(sum) == 0.0f;
 }
 
 // Where dq of a head is summed, and the distance of its rows.
@@ -134,6 +160,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 		if (first < a.T)
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t,
 				(int)least(seen - j, TILE), TILE, a.D, a.scale, item);
+		bool plain = first >= a.T || (!a.masked && !a.causal) || all_finite(keys, TILE * HEAD);
 #endif
 		UNROLL_ROWS
 		for (int d = 0; d < depth * NV; d++) {
@@ -204,8 +231,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 					for (int u = 0; u < 4; u++) {
 						int at = i + u;
 						VEC m = a.dropout > 0.0f ? keep[at] : VEC_SPLAT(1.0f);
+						e[u] = seen_weight(e[u], p[at]);
 						p[at] = e[u] * m;
-						ds[at] = e[u] * (ds[at] * m - VEC_SPLAT(r[at / NV]));
+						ds[at] = seen_slope(e[u], ds[at] * m - VEC_SPLAT(r[at / NV]));
 					}
 				}
 				product(dv, gradients + part, 1, HEAD, p, depth, rows, true);
@@ -214,7 +242,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 				long dq_step;
 				GLOBAL float *dq = dq_sums(dq_base, dq_at, r_base, r_at, &a, b, h,
 					&dq_step);
-				add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D);
+				if (plain)
+					add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D, false);
+				else
+					add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D, true);
 #endif
 			}
 		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t, a.S - mine,
@@ -239,6 +270,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
+	LOCAL int found;
 	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV], limits[NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
@@ -254,9 +286,6 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
 		a.scale);
 	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h) + part, a.g.t, a.T - mine, a.D - part, depth, 1.0f);
-	UNROLL_ROWS
-	for (int d = 0; d < depth * NV; d++)
-		dq[d] = VEC_SPLAT(0.0f);
 	for (int l = 0; l < LANES; l++) {
 		bool there = mine + l < a.T;
 		((float *)lse)[l] = there ? finite_lse(((GLOBAL const float *)(
@@ -264,58 +293,70 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 		((float *)r)[l] = there ? ((GLOBAL const float *)(r_base + r_at))[row + l] : 0.0f;
 	}
 
-	for (long j = 0; j < sees; j += BLOCK) {
-		int n = (int)least(sees - j, BLOCK);
-		int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
-		SYNC();
-		stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
-		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
-			item);
-		SYNC();
-		product(p, keys + part, HEAD, 1, q, rows, depth, false);
-		product(ds, values + part, HEAD, 1, g, rows, depth, false);
-		team_add(p, room, item);
-		team_add(ds, room, item);
-		if (a.masked)
-			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
-				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
-				n, a.T - mine);
-		if (j + rows > limit_of(&a, seen, t)) {
-			lane_limits(limits, &a, seen, mine, j);
-			UNROLL_ROWS
-			for (int i = 0; i < rows; i++)
-				UNROLL
-				for (int v = 0; v < NV; v++)
-					p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
-						p[i * NV + v] : VEC_SPLAT(-INFINITY);
-		}
-		if (a.dropout > 0.0f) {
-#ifdef WARP
-			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
-#else
-			if (a.S % 4)
-				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
-			else
-				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
-#endif
-		}
+	// as in attention_tiles.cl
+	bool seen_only = false, repeat = false;
+	do {
 		UNROLL_ROWS
-		for (int i = 0; i < rows * NV; i += 4) {
-			VEC e[4];
-			UNROLL
-			for (int u = 0; u < 4; u++)
-				e[u] = p[i + u] - lse[u % NV];
-			exp_each(e, 4);
-			UNROLL
-			for (int u = 0; u < 4; u++) {
-				int at = i + u;
-				if (a.dropout > 0.0f)
-					ds[at] *= keep[at];
-				ds[at] = e[u] * (ds[at] - r[u % NV]);
+		for (int d = 0; d < depth * NV; d++)
+			dq[d] = VEC_SPLAT(0.0f);
+		for (long j = 0; j < sees; j += BLOCK) {
+			int n = (int)least(sees - j, BLOCK);
+			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
+			SYNC();
+			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
+			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
+				item);
+			SYNC();
+			product(p, keys + part, HEAD, 1, q, rows, depth, false);
+			product(ds, values + part, HEAD, 1, g, rows, depth, false);
+			team_add(p, room, item);
+			team_add(ds, room, item);
+			if (a.masked)
+				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
+					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
+					n, a.T - mine);
+			if (j + rows > limit_of(&a, seen, t)) {
+				lane_limits(limits, &a, seen, mine, j);
+				UNROLL_ROWS
+				for (int i = 0; i < rows; i++)
+					UNROLL
+					for (int v = 0; v < NV; v++)
+						p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
+							p[i * NV + v] : VEC_SPLAT(-INFINITY);
 			}
+			if (a.dropout > 0.0f) {
+#ifdef WARP
+				keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+#else
+				if (a.S % 4)
+					keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
+				else
+					keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+#endif
+			}
+			UNROLL_ROWS
+			for (int i = 0; i < rows * NV; i += 4) {
+				VEC e[4];
+				UNROLL
+				for (int u = 0; u < 4; u++)
+					e[u] = p[i + u] - lse[u % NV];
+				exp_each(e, 4);
+				UNROLL
+				for (int u = 0; u < 4; u++) {
+					int at = i + u;
+					if (a.dropout > 0.0f)
+						ds[at] *= keep[at];
+					ds[at] = seen_slope(seen_weight(e[u], p[at]), ds[at] - r[u % NV]);
+				}
+			}
+			if (seen_only)
+				product_seen(dq, keys + part, 1, HEAD, ds, depth, rows);
+			else
+				product(dq, keys + part, 1, HEAD, ds, depth, rows, true);
 		}
-		product(dq, keys + part, 1, HEAD, ds, depth, rows, true);
-	}
+		seen_only = repeat = !seen_only && (a.masked || a.causal) &&
+			group_any(any_nan(dq, depth * NV), &found, item);
+	} while (repeat);
 	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, a.T - mine, a.D - part, depth,
 		a.scale);
 }

@@ -146,6 +146,46 @@ FN void add_weighted(struct matrix_sums *sums, int columns, LOCAL_POINTER const 
 	}
 }
 
+FN float value_of(matrix_element x)
+{
+#if STORE == 0
+	return x;
+#else
+	return f32_of_bits((ushort)x, STORE);
+#endif
+}
+
+// As add_weighted, but a weight of 0 adds nothing, whatever b is: 0 times NaN would be NaN.  Without matrix units.
+FN void add_seen(struct matrix_sums *sums, int columns, LOCAL_POINTER const matrix_element *weights,
+	LOCAL_POINTER const matrix_element *b, int lane)
+{
+	UNROLL
+	for (int c = 0; c < columns / 16; c++)
+		UNROLL
+		for (int e = 0; e < MATRIX_SUMS; e++) {
+			int row = matrix_row(e, lane) * LW, column = c * 16 + matrix_column(e, lane);
+			float sum = sums[c].x[e];
+			ROLLED
+			for (int k = 0; k < BLOCK; k++) {
+				float w = value_of(weights[row + k]);
+				sum = w == 0.0f ? sum : FMA(w, value_of(b[k * LD + column]), sum);
+			}
+			sums[c].x[e] = sum;
+		}
+}
+
+// Is one of an item's sums NaN?
+FN bool sums_nan(const struct matrix_sums *sums, int columns)
+{
+	bool found = false;
+	UNROLL
+	for (int c = 0; c < columns / 16; c++)
+		UNROLL
+		for (int e = 0; e < MATRIX_SUMS; e++)
+			found = found || sums[c].x[e] != sums[c].x[e];
+	return found;
+}
+
 FN matrix_element element_of(float x)
 {
 #if STORE == 0

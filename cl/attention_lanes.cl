@@ -148,6 +148,32 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 	}
 }
 
+// The same with add, but where b is 0 nothing is added, whatever a is: 0 times NaN would be NaN.
+FN void product_seen(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC *b, int m, int k)
+{
+	VEC none = VEC_SPLAT(0.0f);
+	UNROLL_ROWS
+	for (int p = 0; p < k; p++)
+		UNROLL_ROWS
+		for (int i = 0; i < m; i++) {
+			VEC x = VEC_SPLAT(a[i * ai + p * ap]);
+			UNROLL
+			for (int v = 0; v < NV; v++)
+				c[i * NV + v] = b[p * NV + v] == none ? c[i * NV + v] :
+					VEC_FMA(x, b[p * NV + v], c[i * NV + v]);
+		}
+}
+
+// Is one of n vectors' elements NaN?
+FN bool any_nan(const VEC *x, int n)
+{
+	VEC sum = VEC_SPLAT(0.0f);
+	UNROLL_ROWS
+	for (int i = 0; i < n; i++)
+		sum += x[i] == x[i] ? VEC_SPLAT(0.0f) : VEC_SPLAT(1.0f);
+	return VEC_SUM(sum) != 0.0f;
+}
+
 // p [BLOCK][NV] = the sums over the items that share a lane; `room` has TEAM_ROOM elements.
 #ifdef WARP
 #define TEAM_ROOM (BLOCK * TILE)
@@ -192,7 +218,8 @@ FN void add_mask(VEC *p, GLOBAL const beside *mask, long by_row, long by_lane, i
 	for (int i = 0; i < EXTENT(rows, BLOCK); i++)
 		for (int l = 0; l < LANES; l++)
 			if (i < rows && l < lanes)
-				f[i * LANES + l] += load_beside_one(mask + i * by_row + l * by_lane);
+				f[i * LANES + l] = masked_score(f[i * LANES + l],
+					load_beside_one(mask + i * by_row + l * by_lane));
 }
 
 // keep [rows][LANES] = what dropout multiplies with, 0 or 1 / (1 - dropout).  The element at row i

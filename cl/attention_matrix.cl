@@ -13,6 +13,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 {
 	LOCAL matrix_element queries[TILE * LD], keys[BLOCK * LD], values[BLOCK * LD], all[TILE * LW];
 	LOCAL float room[PEER_ROOM];
+	LOCAL int found;
 	struct matrix_sums out[HEAD / 16], p[BLOCK / 16];
 	float most[MATRIX_ROWS], sum[MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * 16;
@@ -28,80 +29,89 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b + h * a.mask_h +
 		mine * a.mask_t;
 
-	UNROLL
-	for (int r = 0; r < MATRIX_ROWS; r++) {
-		most[r] = -INFINITY;
-		sum[r] = 0.0f; // of this item's columns
-	}
-	UNROLL
-	for (int c = 0; c < HEAD / 16; c++)
-		out[c] = matrix_zero();
 	stage_rows(queries, head_at(q_base, q_at, &a.q, b, t, h), a.q.t, a.T - t, TILE, a.D, item);
 
-	for (long j = 0; j < sees; j += BLOCK) {
-		BARRIER();
-		stage_rows(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, sees - j, BLOCK, a.D, item);
-		stage_rows(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, sees - j, BLOCK, a.D, item);
-		BARRIER();
-		rows_by_rows(p, queries + line * LD, keys, lane);
-
-		bool cut = j + BLOCK > limit_of(&a, seen, t);
-		float top[MATRIX_ROWS], shrink[MATRIX_ROWS];
-		int limit[MATRIX_ROWS];
-		UNROLL
-		for (int e = 0; e < MATRIX_SUMS; e++) {
-			long n = limit_of(&a, seen, least(mine + matrix_row(e, lane), a.T - 1)) - j;
-			limit[matrix_slot(e)] = n < 0 ? 0 : (int)least(n, BLOCK);
-			top[matrix_slot(e)] = most[matrix_slot(e)];
-		}
-		UNROLL
-		for (int c = 0; c < BLOCK / 16; c++)
-			UNROLL
-			for (int e = 0; e < MATRIX_SUMS; e++) {
-				int r = matrix_slot(e), i = c * 16 + matrix_column(e, lane), query = matrix_row(e, lane);
-				float x = p[c].x[e] * a.scale;
-				if (MASKED && mine + query < a.T && j + i < a.S)
-					x += load_beside_one(mask + query * a.mask_t + (j + i) * a.mask_s);
-				x = !cut || i < limit[r] ? x : -INFINITY;
-				p[c].x[e] = x;
-				top[r] = fmax(top[r], x);
-			}
+	// A NaN in the result may come from values that its query does not see: then once more, with care.
+	bool seen_only = false, repeat = false;
+	do {
 		UNROLL
 		for (int r = 0; r < MATRIX_ROWS; r++) {
-			top[r] = row_join(top[r], true, room, item);
-			// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
-			float base = top[r] == -INFINITY ? 0.0f : top[r];
-			shrink[r] = exp_one(most[r] - base);
-			sum[r] *= shrink[r];
-			most[r] = top[r];
-			top[r] = base;
+			most[r] = -INFINITY;
+			sum[r] = 0.0f; // of this item's columns
 		}
 		UNROLL
-		for (int c = 0; c < BLOCK / 16; c++)
+		for (int c = 0; c < HEAD / 16; c++)
+			out[c] = matrix_zero();
+		for (long j = 0; j < sees; j += BLOCK) {
+			BARRIER();
+			stage_rows(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, sees - j, BLOCK, a.D, item);
+			stage_rows(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, sees - j, BLOCK, a.D, item);
+			BARRIER();
+			rows_by_rows(p, queries + line * LD, keys, lane);
+
+			bool cut = j + BLOCK > limit_of(&a, seen, t);
+			float top[MATRIX_ROWS], shrink[MATRIX_ROWS];
+			int limit[MATRIX_ROWS];
 			UNROLL
 			for (int e = 0; e < MATRIX_SUMS; e++) {
-				p[c].x[e] = exp_one(p[c].x[e] - top[matrix_slot(e)]);
-				sum[matrix_slot(e)] += p[c].x[e];
+				long n = limit_of(&a, seen, least(mine + matrix_row(e, lane), a.T - 1)) - j;
+				limit[matrix_slot(e)] = n < 0 ? 0 : (int)least(n, BLOCK);
+				top[matrix_slot(e)] = most[matrix_slot(e)];
 			}
-		UNROLL
-		for (int c = 0; c < HEAD / 16; c++)
-			UNROLL
-			for (int e = 0; e < MATRIX_SUMS; e++)
-				out[c].x[e] *= shrink[matrix_slot(e)];
-		if (DROPOUT) {
-			keep_tile(weights, row * a.S + j, a.S, 1, a.S % 4 == 0, key, step, a.dropout, lane);
-			TEAM_SYNC();
 			UNROLL
 			for (int c = 0; c < BLOCK / 16; c++)
 				UNROLL
+				for (int e = 0; e < MATRIX_SUMS; e++) {
+					int r = matrix_slot(e), i = c * 16 + matrix_column(e, lane), query = matrix_row(e, lane);
+					float x = p[c].x[e] * a.scale;
+					if (MASKED && mine + query < a.T && j + i < a.S)
+						x = masked_score(x, load_beside_one(mask + query * a.mask_t + (j + i) * a.mask_s));
+					x = !cut || i < limit[r] ? x : -INFINITY;
+					p[c].x[e] = x;
+					top[r] = fmax(top[r], x);
+				}
+			UNROLL
+			for (int r = 0; r < MATRIX_ROWS; r++) {
+				top[r] = row_join(top[r], true, room, item);
+				// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
+				float base = top[r] == -INFINITY ? 0.0f : top[r];
+				shrink[r] = exp_one(most[r] - base);
+				sum[r] *= shrink[r];
+				most[r] = top[r];
+				top[r] = base;
+			}
+			UNROLL
+			for (int c = 0; c < BLOCK / 16; c++)
+				UNROLL
+				for (int e = 0; e < MATRIX_SUMS; e++) {
+					p[c].x[e] = exp_one(p[c].x[e] - top[matrix_slot(e)]);
+					sum[matrix_slot(e)] += p[c].x[e];
+				}
+			UNROLL
+			for (int c = 0; c < HEAD / 16; c++)
+				UNROLL
 				for (int e = 0; e < MATRIX_SUMS; e++)
-					if (weights[matrix_row(e, lane) * LW + c * 16 + matrix_column(e, lane)] == 0)
-						p[c].x[e] = 0.0f;
+					out[c].x[e] *= shrink[matrix_slot(e)];
+			if (DROPOUT) {
+				keep_tile(weights, row * a.S + j, a.S, 1, a.S % 4 == 0, key, step, a.dropout, lane);
+				TEAM_SYNC();
+				UNROLL
+				for (int c = 0; c < BLOCK / 16; c++)
+					UNROLL
+					for (int e = 0; e < MATRIX_SUMS; e++)
+						if (weights[matrix_row(e, lane) * LW + c * 16 + matrix_column(e, lane)] == 0)
+							p[c].x[e] = 0.0f;
+			}
+			put_weights(weights, p, lane);
+			TEAM_SYNC();
+			if (seen_only)
+				add_seen(out, HEAD, weights, values, lane);
+			else
+				add_weighted(out, HEAD, weights, values, lane);
 		}
-		put_weights(weights, p, lane);
-		TEAM_SYNC();
-		add_weighted(out, HEAD, weights, values, lane);
-	}
+		seen_only = repeat = !seen_only && (MASKED || a.causal) &&
+			group_any(sums_nan(out, HEAD), &found, item);
+	} while (repeat);
 
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
 	float factor[MATRIX_ROWS];

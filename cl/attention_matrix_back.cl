@@ -55,6 +55,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_back(GLOBAL uchar *d
 	LOCAL matrix_element own_1[TILE * LD], own_2[TILE * LD], block_1[BLOCK * LD], block_2[BLOCK * LD];
 	LOCAL matrix_element all[TILE * LW];
 	LOCAL float lse[MOST_QUERIES], r[MOST_QUERIES], room[PEER_ROOM];
+	LOCAL int found;
 	struct matrix_sums p[BLOCK / 16], ds[BLOCK / 16], sums_1[COLUMNS / 16], sums_2[COLUMNS / 16];
 	float factor[MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * 16;
@@ -91,67 +92,78 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_back(GLOBAL uchar *d
 			head_at(o_base, o_at, &a.o, b, own, h), a.o.t, g, a.g.t, TILE, a.T - own, a.D,
 			room, item);
 	}
-	UNROLL
-	for (int c = 0; c < COLUMNS / 16; c++) {
-		sums_1[c] = matrix_zero();
-		sums_2[c] = matrix_zero();
-	}
-	for (; h < last; h++)
-		for (long x = from; x < to; x += BLOCK) {
-			long t = keys ? x : own, j = keys ? own : x; // first query, first key
-			int line_t = keys ? 0 : line, line_j = keys ? line : 0; // of the warp
-			BARRIER();
-			if (keys) {
-				GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, x, h);
-				stage_rows(block_1, head_at(q_base, q_at, &a.q, b, x, h), a.q.t, to - x, BLOCK, a.D, item);
-				stage_rows(block_2, g, a.g.t, to - x, BLOCK, a.D, item);
-				load_queries(lse, r, (GLOBAL const float *)(lse_base + lse_at) + (b * a.H + h) * a.T + x,
-					head_at(o_base, o_at, &a.o, b, x, h), a.o.t, g, a.g.t, BLOCK, to - x, a.D,
-					room, item);
-			} else {
-				stage_rows(block_1, head_at(k_base, k_at, &a.k, b, x, kv), a.k.t, to - x, BLOCK, a.D, item);
-				stage_rows(block_2, head_at(v_base, v_at, &a.v, b, x, kv), a.v.t, to - x, BLOCK, a.D, item);
-			}
-			BARRIER();
-			rows_by_rows(p, own_1 + line * LD, block_1, lane);
-			rows_by_rows(ds, own_2 + line * LD, block_2, lane);
-			if (DROPOUT) {
-				keep_tile(weights, ((b * a.H + h) * a.T + t + line_t) * a.S + j + line_j,
-					keys ? 1 : a.S, keys ? a.S : 1, a.S % 4 == 0, key, step, a.dropout, lane);
-				TEAM_SYNC();
-			}
-			// A query sees `sees` keys from j on, and, if causal, one more than the query before.
-			bool cut = limit_of(&a, seen, t) < j + (keys ? TILE : BLOCK);
-			long more = a.causal ? t + 1 + seen - a.T - j : seen - j;
-			int sees = (int)(more < -TILE - BLOCK ? -TILE - BLOCK : least(more, TILE + BLOCK));
-			int there = (int)least(seen - j, TILE + BLOCK);
-			UNROLL
-			for (int c = 0; c < BLOCK / 16; c++)
-				UNROLL
-				for (int e = 0; e < MATRIX_SUMS; e++) {
-					int row = matrix_row(e, lane), column = c * 16 + matrix_column(e, lane);
-					int query = line_t + (keys ? column : row), k = line_j + (keys ? row : column);
-					float score = p[c].x[e] * a.scale;
-					if (MASKED && t + query < a.T && j + k < a.S)
-						score += load_beside_one(mask + h * a.mask_h + (t + query) * a.mask_t +
-							(j + k) * a.mask_s);
-					if (cut && (k >= there || k >= sees + (a.causal ? query : 0)))
-						score = -INFINITY;
-					float m = DROPOUT && weights[row * LW + column] == 0 ? 0.0f : kept;
-					float w = exp_one(score - lse[query]);
-					p[c].x[e] = w * m;
-					ds[c].x[e] = a.scale * w * (ds[c].x[e] * m - r[query]);
-				}
-			if (keys) {
-				put_weights(weights, p, lane);
-				TEAM_SYNC();
-				add_weighted(sums_2, COLUMNS, weights, block_2 + part, lane);
-				TEAM_SYNC();
-			}
-			put_weights(weights, ds, lane);
-			TEAM_SYNC();
-			add_weighted(sums_1, COLUMNS, weights, block_1 + part, lane);
+	// A NaN in dq may come from keys that its query does not see: then once more, with care.
+	bool seen_only = false, repeat = false;
+	long first_head = h;
+	do {
+		UNROLL
+		for (int c = 0; c < COLUMNS / 16; c++) {
+			sums_1[c] = matrix_zero();
+			sums_2[c] = matrix_zero();
 		}
+		for (h = first_head; h < last; h++)
+			for (long x = from; x < to; x += BLOCK) {
+				long t = keys ? x : own, j = keys ? own : x; // first query, first key
+				int line_t = keys ? 0 : line, line_j = keys ? line : 0; // of the warp
+				BARRIER();
+				if (keys) {
+					GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, x, h);
+					stage_rows(block_1, head_at(q_base, q_at, &a.q, b, x, h), a.q.t, to - x, BLOCK, a.D, item);
+					stage_rows(block_2, g, a.g.t, to - x, BLOCK, a.D, item);
+					load_queries(lse, r, (GLOBAL const float *)(lse_base + lse_at) + (b * a.H + h) * a.T + x,
+						head_at(o_base, o_at, &a.o, b, x, h), a.o.t, g, a.g.t, BLOCK, to - x, a.D,
+						room, item);
+				} else {
+					stage_rows(block_1, head_at(k_base, k_at, &a.k, b, x, kv), a.k.t, to - x, BLOCK, a.D, item);
+					stage_rows(block_2, head_at(v_base, v_at, &a.v, b, x, kv), a.v.t, to - x, BLOCK, a.D, item);
+				}
+				BARRIER();
+				rows_by_rows(p, own_1 + line * LD, block_1, lane);
+				rows_by_rows(ds, own_2 + line * LD, block_2, lane);
+				if (DROPOUT) {
+					keep_tile(weights, ((b * a.H + h) * a.T + t + line_t) * a.S + j + line_j,
+						keys ? 1 : a.S, keys ? a.S : 1, a.S % 4 == 0, key, step, a.dropout, lane);
+					TEAM_SYNC();
+				}
+				// A query sees `sees` keys from j on, and, if causal, one more than the query before.
+				bool cut = limit_of(&a, seen, t) < j + (keys ? TILE : BLOCK);
+				long more = a.causal ? t + 1 + seen - a.T - j : seen - j;
+				int sees = (int)(more < -TILE - BLOCK ? -TILE - BLOCK : least(more, TILE + BLOCK));
+				int there = (int)least(seen - j, TILE + BLOCK);
+				UNROLL
+				for (int c = 0; c < BLOCK / 16; c++)
+					UNROLL
+					for (int e = 0; e < MATRIX_SUMS; e++) {
+						int row = matrix_row(e, lane), column = c * 16 + matrix_column(e, lane);
+						int query = line_t + (keys ? column : row), k = line_j + (keys ? row : column);
+						float score = p[c].x[e] * a.scale;
+						if (MASKED && t + query < a.T && j + k < a.S)
+							score = masked_score(score, load_beside_one(mask + h * a.mask_h +
+								(t + query) * a.mask_t + (j + k) * a.mask_s));
+						if (cut && (k >= there || k >= sees + (a.causal ? query : 0)))
+							score = -INFINITY;
+						float m = DROPOUT && weights[row * LW + column] == 0 ? 0.0f : kept;
+						float w = score == -INFINITY ? 0.0f : exp_one(score - lse[query]);
+						p[c].x[e] = w * m;
+						// g v' of a value that is not seen may be NaN
+						ds[c].x[e] = w == 0.0f ? 0.0f : a.scale * w * (ds[c].x[e] * m - r[query]);
+					}
+				if (keys) {
+					put_weights(weights, p, lane);
+					TEAM_SYNC();
+					add_weighted(sums_2, COLUMNS, weights, block_2 + part, lane);
+					TEAM_SYNC();
+				}
+				put_weights(weights, ds, lane);
+				TEAM_SYNC();
+				if (seen_only)
+					add_seen(sums_1, COLUMNS, weights, block_1 + part, lane);
+				else
+					add_weighted(sums_1, COLUMNS, weights, block_1 + part, lane);
+			}
+		seen_only = repeat = !keys && !seen_only && (MASKED || a.causal) &&
+			group_any(sums_nan(sums_1, COLUMNS), &found, item);
+	} while (repeat);
 
 	UNROLL
 	for (int i = 0; i < MATRIX_ROWS; i++)

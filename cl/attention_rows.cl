@@ -55,6 +55,16 @@ FN VEC weighted(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step,
 	return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
+// The same without keys of weight 0, whatever their values are
+FN VEC weighted_seen(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step, int n, int left)
+{
+	VEC sum = VEC_SPLAT(0.0f);
+	for (int i = 0; i < n; i++)
+		if (p[i] != 0.0f)
+			sum = VEC_FMA(VEC_SPLAT(p[i]), load(v + i * step, left, 0.0f), sum);
+	return sum;
+}
+
 KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at,
 	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
@@ -79,7 +89,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 		h * a.mask_h + t * a.mask_t + j * a.mask_s;
 	for (int i = item; i < n; i += ITEMS) {
 		if (a.masked)
-			p[i] += load_beside_one(mask + i * a.mask_s);
+			p[i] = masked_score(p[i], load_beside_one(mask + i * a.mask_s));
 		most = fmax(most, p[i]);
 	}
 	most = group_max(most, tree, item);
@@ -109,6 +119,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	VEC inverse = VEC_SPLAT(sum == 0.0f ? 0.0f : 1.0f / sum);
 	for (int d = item * VEC_WIDTH; d < a.D; d += STEP) {
 		VEC x = weighted(p, v + d, a.v.t, n, a.D - d);
+		if (a.masked && any_nan(&x, 1)) // it may come from values that the query does not see
+			x = weighted_seen(p, v + d, a.v.t, n, a.D - d);
 		if (a.parts == 1)
 			store(x * inverse, o + d, a.D - d, false);
 		else

@@ -51,6 +51,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	struct attention_args a)
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
+	LOCAL int found;
 	VEC q[SLICE * NV], out[SLICE * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
 	struct running r;
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
@@ -64,56 +65,65 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
-	UNROLL
-	for (int v = 0; v < NV; v++) {
-		r.most[v] = VEC_SPLAT(-INFINITY);
-		r.sum[v] = VEC_SPLAT(0.0f);
-	}
-	UNROLL_ROWS
-	for (int d = 0; d < depth * NV; d++)
-		out[d] = VEC_SPLAT(0.0f);
 	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
 		a.scale);
 
-	for (long j = 0; j < sees; j += BLOCK) {
-		int n = (int)least(sees - j, BLOCK);
-		int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
-		SYNC();
-		stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
-		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
-			item);
-		SYNC();
-		product(p, keys + part, HEAD, 1, q, rows, depth, false);
-		team_add(p, room, item);
-		if (a.masked)
-			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
-				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
-				n, a.T - mine);
-		if (j + rows > limit_of(&a, seen, t)) {
-			lane_limits(limits, &a, seen, mine, j);
-			UNROLL_ROWS
-			for (int i = 0; i < rows; i++)
-				UNROLL
-				for (int v = 0; v < NV; v++)
-					p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
-						p[i * NV + v] : VEC_SPLAT(-INFINITY);
+	// A NaN in the result may come from values that its query does not see: then once more, with care.
+	bool seen_only = false, repeat = false;
+	do {
+		UNROLL
+		for (int v = 0; v < NV; v++) {
+			r.most[v] = VEC_SPLAT(-INFINITY);
+			r.sum[v] = VEC_SPLAT(0.0f);
 		}
-		soften(&r, p, out, rows, depth);
-		if (a.dropout > 0.0f) {
+		UNROLL_ROWS
+		for (int d = 0; d < depth * NV; d++)
+			out[d] = VEC_SPLAT(0.0f);
+		for (long j = 0; j < sees; j += BLOCK) {
+			int n = (int)least(sees - j, BLOCK);
+			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
+			SYNC();
+			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
+			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
+				item);
+			SYNC();
+			product(p, keys + part, HEAD, 1, q, rows, depth, false);
+			team_add(p, room, item);
+			if (a.masked)
+				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
+					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
+					n, a.T - mine);
+			if (j + rows > limit_of(&a, seen, t)) {
+				lane_limits(limits, &a, seen, mine, j);
+				UNROLL_ROWS
+				for (int i = 0; i < rows; i++)
+					UNROLL
+					for (int v = 0; v < NV; v++)
+						p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
+							p[i * NV + v] : VEC_SPLAT(-INFINITY);
+			}
+			soften(&r, p, out, rows, depth);
+			if (a.dropout > 0.0f) {
 #ifdef WARP
-			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+				keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
 #else
-			if (a.S % 4)
-				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
-			else
-				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+				if (a.S % 4)
+					keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
+				else
+					keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
 #endif
-			UNROLL_ROWS
-			for (int i = 0; i < rows * NV; i++)
-				p[i] *= keep[i];
+				UNROLL_ROWS
+				for (int i = 0; i < rows * NV; i++)
+					p[i] *= keep[i];
+			}
+			if (seen_only)
+				product_seen(out, values + part, 1, HEAD, p, depth, rows);
+			else
+				product(out, values + part, 1, HEAD, p, depth, rows, true);
 		}
-		product(out, values + part, 1, HEAD, p, depth, rows, true);
-	}
+		seen_only = repeat = !seen_only && (a.masked || a.causal) &&
+			group_any(any_nan(out, depth * NV), &found, item);
+	} while (repeat);
 
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
 	UNROLL

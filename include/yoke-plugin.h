@@ -257,7 +257,7 @@ struct yoke_map {
 	/* n keys, or n[b] of row b, are seen (none: n is S; not in 0..S: ERANGE), the others not even */ \
 	/* read; attr: i causal (query t sees keys up to t + n - T), f scale, f dropout; dropout keeps */ \
 	/* index ((b*H+h)*T+t)*S+s where UNIFORM(RAND(index, key, step)) >= dropout, and divides by */ \
-	/* 1 - dropout */ \
+	/* 1 - dropout.  A mask of -inf hides a key too.  Keys of weight 0 add nothing, though k or v be NaN */ \
 	X(ATTENTION, 40) \
 	/* q k v mask key step o lse g n -> dq dk dv; 0 for keys that are not seen */ \
 	X(ATTENTION_BACK, 41) \

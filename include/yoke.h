@@ -462,8 +462,10 @@ YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k [B,S,G,D], v [B,S,G,E], G divides H, mask [B|1,H|1,T|1,S|1] or YOKE_NONE ->
 // [B,T,H,E]: softmax(scale q k' + mask) v; the narrower of D and E is padded.  causal: query t sees keys
 // up to t + S - T, so that the last query sees all (PyTorch's counts from the first).  A query that sees no
-// key gives 0.  The mask has the dtype of q, or is f32 beside half precision, or is bool: which keys are
-// seen.  Its gradient is computed in parts, with [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
+// key gives 0.  Keys that a query does not see, by `causal` or a mask that is false or -inf, and keys whose weight is 0 add
+// nothing to its result and gradients, even where k or v is NaN there (PyTorch's: NaN).  The mask has the dtype of q, or is
+// f32 beside half precision, or is bool: which keys are seen.  Its gradient is computed in parts, with [B,H,T,S] in memory.
+// scale 0 means 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
 // The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar, or

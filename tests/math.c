@@ -694,10 +694,143 @@ static void test_attention(void)
 	}
 }
 
+// ---- keys that are not seen ----
+
+enum { HB = 2, HH = 4, HG = 2, HD = 5, HS = 70, HT = 40 };
+enum hides { ALL_BOOL, ALL_NUMBERS, SOME, CAUSAL, COUNT, HIDES };
+
+// What a query of a batch sees of the keys, of which one is NaN; which queries see that one is left out of comparisons.
+struct hidden {
+	enum hides how;
+	int64_t queries, bad;
+	bool k, v; // where that key is NaN
+};
+
+static bool sees(const struct hidden *x, int64_t t, int64_t s)
+{
+	switch (x->how) {
+	case ALL_BOOL:
+	case ALL_NUMBERS: return s != x->bad && (t + s) % 5 != 0;
+	case SOME: return (s != x->bad || t % 2) && (t + s) % 5 != 0;
+	case CAUSAL: return s <= t + HS - x->queries;
+	default: return s < x->bad;
+	}
+}
+
+static yoke_tensor *attended(const struct hidden *x, yoke_tensor *const *qkv)
+{
+	const int64_t dims[] = { 1, 1, x->queries, HS };
+	uint8_t see[HT * HS];
+	if (x->how == CAUSAL)
+		return yoke_attention(qkv[0], qkv[1], qkv[2], YOKE_NONE, 1, 0, 0);
+	if (x->how == COUNT)
+		return yoke_attention_keys(qkv[0], qkv[1], qkv[2], yoke_scalar((double)x->bad), YOKE_NONE, 0, 0, 0);
+	for (int64_t i = 0; i < x->queries * HS; i++)
+		see[i] = sees(x, i / HS, i % HS);
+	yoke_tensor *mask = yoke_from(yoke_bool, 4, dims, see);
+	if (x->how == ALL_NUMBERS)
+		mask = yoke_select(mask, yoke_full(yoke_dtype(qkv[0]), 4, dims, 0),
+				   yoke_full(yoke_dtype(qkv[0]), 4, dims, -INFINITY));
+	return yoke_attention(qkv[0], qkv[1], qkv[2], mask, 0, 0, 0);
+}
+
+// o and the gradients of sum c o, c 0 for queries that see the bad key, by loops over the keys that are seen.
+static void attended_loops(const struct hidden *x, const double *q, const double *k, const double *v, const double *c,
+			   double *o, double *dq, double *dk, double *dv)
+{
+	memset(dk, 0, HB * HS * HG * HD * sizeof *dk);
+	memset(dv, 0, HB * HS * HG * HD * sizeof *dv);
+	for (int64_t i = 0; i < HB * x->queries * HH; i++) {
+		const int64_t b = i / (x->queries * HH), t = i / HH % x->queries, g = i % HH / (HH / HG);
+		double p[HS], sum = 0, along = 0;
+		for (int64_t s = 0; s < HS; s++) {
+			double score = 0;
+			for (int d = 0; d < HD; d++)
+				score += q[i * HD + d] * k[((b * HS + s) * HG + g) * HD + d];
+			p[s] = sees(x, t, s) ? exp(score / sqrt(HD)) : 0;
+			sum += p[s];
+		}
+		for (int d = 0; d < HD; d++) {
+			o[i * HD + d] = dq[i * HD + d] = 0;
+			for (int64_t s = 0; s < HS; s++)
+				o[i * HD + d] += p[s] / sum * v[((b * HS + s) * HG + g) * HD + d];
+			along += c[i * HD + d] * o[i * HD + d];
+		}
+		for (int64_t s = 0; s < HS; s++) {
+			const double *ks = k + ((b * HS + s) * HG + g) * HD, *vs = v + ((b * HS + s) * HG + g) * HD;
+			double dp = -along;
+			for (int d = 0; d < HD; d++)
+				dp += c[i * HD + d] * vs[d];
+			for (int d = 0; d < HD; d++) {
+				const double ds = p[s] / sum * dp / sqrt(HD);
+				dq[i * HD + d] += ds * ks[d];
+				dk[ks - k + d] += ds * q[i * HD + d];
+				dv[ks - k + d] += p[s] / sum * c[i * HD + d];
+			}
+		}
+	}
+}
+
+static void test_hidden(void)
+{
+	static const char *const hides[] = { "by a mask of bool", "by a mask of -inf", "from some queries", "by causal", "by keys" };
+	enum { Q = HB * HT * HH * HD, K = HB * HS * HG * HD };
+	static double q[Q], k[K], v[K], c[Q], with[2][K], o[Q], dq[Q], dk[K], dv[K], got[Q > K ? Q : K];
+	static const double tolerance[] = { [yoke_f32] = 1e-5, [yoke_f64] = 1e-12, [yoke_f16] = 6e-3, [yoke_bf16] = 5e-2 };
+	for (int n = 0; n < 4 * HIDES * 2 * 3; n++) {
+		const int dtype = yoke_f32 + n % 4;
+		struct hidden x = { .how = (enum hides)(n / 4 % HIDES), .queries = n / 4 / HIDES % 2 ? HT : 3, .bad = 37 };
+		const int nan = 1 + n / 8 / HIDES;
+		const bool part = x.how == SOME || x.how == CAUSAL; // some queries see it
+		x.k = nan & 1;
+		x.v = nan & 2;
+		x.bad = x.how == CAUSAL ? HS - 1 : x.bad;
+		const int64_t dims[] = { HB, x.queries, HH, HD }, kdims[] = { HB, HS, HG, HD }, many = HB * x.queries * HH * HD;
+		for (int i = 0; i < many; i++) {
+			const bool left_out = part && sees(&x, i / HD / HH % x.queries, x.bad);
+			q[i] = rnd_int(-8, 8) / 8.0; // numbers of every dtype
+			c[i] = left_out ? 0 : rnd_int(-8, 8) / 8.0;
+		}
+		for (int i = 0; i < K; i++) {
+			const int64_t s = i / HD / HG % HS;
+			const bool bad = x.how == COUNT ? s >= x.bad : s == x.bad;
+			k[i] = rnd_int(-8, 8) / 8.0;
+			v[i] = rnd_int(-8, 8) / 8.0;
+			with[0][i] = bad && x.k ? NAN : k[i];
+			with[1][i] = bad && x.v ? (i % 2 ? NAN : -INFINITY) : v[i];
+		}
+		attended_loops(&x, q, k, v, c, o, dq, dk, dv);
+		yoke_scope *scope = yoke_scope_begin("hidden");
+		yoke_tensor *in[3] = { tensor(dtype, 4, dims, q), tensor(dtype, 4, kdims, with[0]), tensor(dtype, 4, kdims, with[1]) };
+		yoke_tensor *y = attended(&x, in), *g[3];
+		char text[120];
+		snprintf(text, sizeof text, "%d queries of %s, NaN in%s%s hidden %s", (int)x.queries, yoke_dtype_name(dtype),
+			 x.k ? " k" : "", x.v ? " v" : "", hides[x.how]);
+		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 4, dims, c)), YOKE_ALL), 3, in, g);
+		bool good = values(y, got, many);
+		for (int i = 0; i < many; i++)
+			got[i] = part && sees(&x, i / HD / HH % x.queries, x.bad) ? o[i] : got[i];
+		good = good && near(got, o, (size_t)many, tolerance[dtype], 1, text) && values(g[0], got, many);
+		for (int i = 0; i < many; i++)
+			got[i] = part && sees(&x, i / HD / HH % x.queries, x.bad) ? dq[i] : got[i];
+		good = good && near(got, dq, (size_t)many, tolerance[dtype], 1, "dq");
+		if (!part) // those that see it have NaN of their own
+			good = good && values(g[1], got, K) && near(got, dk, K, tolerance[dtype], 1, "dk") && values(g[2], got, K) &&
+			       near(got, dv, K, 2 * tolerance[dtype], 1, "dv");
+		ok(good, "attention of %s: %s", text, yoke_error());
+		yoke_error_clear();
+		yoke_scope_end(scope);
+	}
+}
+
 int main(void)
 {
 	tap_seed();
 	test_special();
+	test_erfinv();
+	test_edges();
+	test_atan2_edges();
+	test_many_ties();
 	test_atan2();
 	test_integers();
 	test_running();
@@ -705,9 +838,6 @@ int main(void)
 	test_scatter();
 	test_losses();
 	test_attention();
+	test_hidden();
 	return done();
 }
-	test_erfinv();
-	test_edges();
-	test_atan2_edges();
-	test_many_ties();

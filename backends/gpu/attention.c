@@ -82,7 +82,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
-				(uint64_t)(2 * c->block + PART + c->width) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
+				(uint64_t)(2 * c->block + PART + c->width + 1) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
 // How work is cut for matrix units: TILE rows of its own for a group, 16 a warp, and BLOCK rows of the other side at a time.

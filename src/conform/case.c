@@ -267,13 +267,14 @@ uint32_t yk_case_in_of(struct yk_case *c, int dtype, int rank, const int64_t *di
 	return k;
 }
 
-void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, const struct yk_num *from)
+void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, const struct yk_num *from, int64_t many)
 {
 	const struct yoke_view *v = &c->view[k];
 	int64_t i[YOKE_MAX_RANK] = { 0 };
 
 	do {
-		if (c->array[k].n && i[axis] >= from[i[0]].i)
+		const int64_t first = from[i[0]].i;
+		if (c->array[k].n && i[axis] >= first && i[axis] - first < many)
 			memset(element_at(v, &c->array[k], i), 0xff, yoke_dtype_size(v->dtype));
 	} while (next_index(i, v));
 }

@@ -13,6 +13,7 @@ struct heads {
 	struct yk_num *seen; // how many keys there are for each row of the batch
 	uint32_t q, k, v, mask, key, step, n;
 	int64_t mask_b, mask_h; // extents of the mask, 1 or B, H
+	int64_t hidden;         // a key that the mask hides from all queries, NaN in k and v; -1: none
 	bool causal, masked;
 	double scale, dropout;
 };
@@ -44,29 +45,38 @@ static struct heads draw_heads(struct yk_case *c)
 	h.masked = yk_draw_one_in(c, 3);
 	h.mask_b = yk_draw_one_in(c, 2) ? 1 : h.B;
 	h.mask_h = yk_draw_one_in(c, 2) ? 1 : h.H;
+	h.hidden = h.masked && yk_draw_one_in(c, 2) ? yk_draw_int(c, 0, h.S - 1) : -1;
 	return h;
 }
 
-static struct yk_num mask_number(struct yk_case *c, int dtype, int64_t index)
+static uint32_t add_mask(struct yk_case *c, int dtype, const struct heads *h)
 {
-	(void)index;
-	double x = yk_draw_one_in(c, 5) ? -INFINITY :
-					  yk_num_round(yk_draw_real(c, -2, 2), dtype);
-	return (struct yk_num){ .f = x };
+	const int64_t dims[4] = { h->mask_b, h->mask_h, h->T, h->S }, n = yk_count_of(4, dims);
+	const int beside = yk_case_beside(c, dtype);
+	struct yk_num *num = yk_case_alloc(c, (uint64_t)n * sizeof *num);
+	for (int64_t i = 0; i < n; i++) {
+		const bool none = yk_draw_one_in(c, 5) || i % h->S == h->hidden;
+		num[i].f = none ? -INFINITY : yk_num_round(yk_draw_real(c, -2, 2), beside);
+	}
+	return yk_case_in_of(c, beside, 4, dims, YK_ROWS, num);
 }
 
 // q, k, v, mask, key, step
 static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 {
 	int64_t q[4] = { h->B, h->T, h->H, h->D }, k[4] = { h->B, h->S, h->G, h->D };
-	int64_t m[4] = { h->mask_b, h->mask_h, h->T, h->S };
 
 	h->q = yk_case_in(c, dtype, 4, q, YK_ROWS, -2, 2);
 	h->k = yk_case_in(c, dtype, 4, k, YK_ROWS, -2, 2);
 	h->v = yk_case_in(c, dtype, 4, k, YK_ROWS, -2, 2);
-	h->mask = h->masked ? yk_case_in_by(c, yk_case_beside(c, dtype), 4, m, YK_ROWS,
-					    mask_number) :
-			      yk_case_none(c);
+	if (h->hidden >= 0) {
+		struct yk_num *from = yk_case_alloc(c, (uint64_t)h->B * sizeof *from);
+		for (int64_t b = 0; b < h->B; b++)
+			from[b].i = h->hidden;
+		yk_case_spoil(c, h->k, 1, from, 1);
+		yk_case_spoil(c, h->v, 1, from, 1);
+	}
+	h->mask = h->masked ? add_mask(c, dtype, h) : yk_case_none(c);
 	if (h->dropout > 0) {
 		h->key = yk_case_value(c, yoke_i64,
 				       (struct yk_num){ .i = (int64_t)yk_draw(c) });
@@ -80,8 +90,8 @@ static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 	c->op.attr[0].i = h->causal;
 	c->op.attr[1].f = h->scale;
 	c->op.attr[2].f = h->dropout;
-	yk_case_note(c, "S %lld%s%s%s", (long long)h->S, h->causal ? " causal" : "",
-		     h->masked ? " masked" : "", h->dropout > 0 ? " dropout" : "");
+	yk_case_note(c, "S %lld%s%s%s%s", (long long)h->S, h->causal ? " causal" : "", h->masked ? " masked" : "",
+		     h->hidden >= 0 ? " with NaN behind the mask" : "", h->dropout > 0 ? " dropout" : "");
 }
 
 // How many keys there are: all, which is not said, or one number, or one for each row of the batch.
@@ -99,7 +109,7 @@ static enum keys draw_keys(struct yk_case *c, struct heads *h)
 static void add_keys(struct yk_case *c, const struct heads *h, enum keys keys)
 {
 	for (uint32_t k = h->k; k <= h->v && !c->rejects; k++)
-		yk_case_spoil(c, k, 1, h->seen);
+		yk_case_spoil(c, k, 1, h->seen, INT64_MAX);
 	if (keys == ALL)
 		yk_case_none(c);
 	else if (keys == ONE)

@@ -114,14 +114,39 @@ static yk_id unshared(struct parts *p, yk_id x, yk_id like)
 	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
 }
 
+// w v [B,G,R,T,D] of weights w [B,H,T,S] and v [B,G,1,S,D], without what a weight of 0 belongs to: 0 times NaN is NaN.
+static yk_id weighted(struct parts *p, yk_id w, yk_id v)
+{
+	struct yk_graph *g = p->g;
+	w = reshape5(p, w, p->t, p->s);
+	yk_id y = yk_matmul(g, w, v, 0);
+	if (p->mask == YK_NIL && !p->causal)
+		return y;
+	yk_id zero = yk_lit(g, p->dtype, 0), finite = yk_un(g, YK_ISFINITE, v);
+	yk_id clean = yk_matmul(g, w, yk_tri(g, YK_SELECT, finite, v, zero), 0);
+	// how many of those that a sum is of are not finite
+	yk_id met = yk_matmul(g, yk_cast(g, yk_bin(g, YK_NE, w, zero), p->dtype),
+			      yk_cast(g, yk_un(g, YK_NOT, finite), p->dtype), 0);
+	return yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, met, zero), clean, yk_un(g, YK_STOP_GRAD, y));
+}
+
+// 0 where a key is not seen, else x
+static yk_id where_seen(struct parts *p, yk_id scores, yk_id x)
+{
+	yk_id hidden = yk_bin(p->g, YK_EQ, scores, yk_lit(p->g, p->dtype, -INFINITY));
+	return yk_tri(p->g, YK_SELECT, hidden, yk_lit(p->g, p->dtype, 0), x);
+}
+
 // scale q k' + mask, -inf where a key is not seen: [B,H,T,S]
 static yk_id scores(struct parts *p, yk_id q, yk_id k)
 {
 	struct yk_graph *g = p->g;
 	yk_id x = yk_bin_lit(g, YK_MUL, yk_matmul(g, q, k, YOKE_TB), p->scale);
 	x = reshape4(p, x, p->t, p->s);
-	if (p->mask != YK_NIL)
-		x = yk_bin(g, YK_ADD, x, yk_cast(g, p->mask, p->dtype));
+	if (p->mask != YK_NIL) { // where it is -inf, x may be NaN
+		yk_id mask = yk_cast(g, p->mask, p->dtype), none = yk_lit(g, p->dtype, -INFINITY);
+		x = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, mask, none), none, yk_bin(g, YK_ADD, x, mask));
+	}
 	if (!p->causal && p->seen == YK_NIL)
 		return x;
 	// key s is seen when s < end; end is n, or for causal queries t + 1 + n - T
@@ -166,8 +191,7 @@ void yk_decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_id *
 	yk_id sum = yk_reduce(g, YK_SUM, e, 8, true);
 	yk_id w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, sum, zero), zero,
 			 yk_bin(g, YK_DIV, e, sum));
-	yk_id o = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), shared(&p, c->in[2]),
-			    0);
+	yk_id o = weighted(&p, drop(&p, w), shared(&p, c->in[2]));
 	out[0] = unheads(&p, o, c->in[0]);
 	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)), 3,
 			    (int64_t[]){ p.b, p.h, p.t });
@@ -190,10 +214,10 @@ static struct back back_of(struct yk_graph *g, const struct yk_call *c)
 	b.cot = heads(p, c->in[8]);
 	yk_id v = shared(p, c->in[2]);
 	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p->b, p->h, p->t, 1 });
-	yk_id zero = yk_lit(g, p->dtype, 0), none = yk_lit(g, p->dtype, -INFINITY);
-	yk_id w = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, scores(p, b.q, b.k), lse));
-	b.w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, lse, none), zero, w);
-	yk_id dw = drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s));
+	yk_id x = scores(p, b.q, b.k);
+	b.w = where_seen(p, x, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, lse)));
+	// g v' of a value that is not seen may be NaN
+	yk_id dw = where_seen(p, x, drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s)));
 	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, b.w), 8, true);
 	b.dx = yk_bin(g, YK_MUL, b.w, yk_bin(g, YK_SUB, dw, along));
 	return b;
@@ -203,9 +227,9 @@ void yk_decompose_attention_back(struct yk_graph *g, const struct yk_call *c, yk
 {
 	struct back b = back_of(g, c);
 	struct parts *p = &b.p;
-	yk_id dx = reshape5(p, yk_bin_lit(g, YK_MUL, b.dx, p->scale), p->t, p->s);
+	yk_id scaled = yk_bin_lit(g, YK_MUL, b.dx, p->scale), dx = reshape5(p, scaled, p->t, p->s);
 	yk_id dv = yk_matmul(g, reshape5(p, drop(p, b.w), p->t, p->s), b.cot, YOKE_TA);
-	out[0] = unheads(p, yk_matmul(g, dx, b.k, 0), c->in[0]);
+	out[0] = unheads(p, weighted(p, scaled, b.k), c->in[0]);
 	out[1] = unshared(p, yk_matmul(g, dx, b.q, YOKE_TA), c->in[1]);
 	out[2] = unshared(p, dv, c->in[2]);
 }

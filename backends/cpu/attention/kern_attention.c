@@ -138,6 +138,49 @@ static void finish(const struct attention *a, const struct tile *x,
 	store_lanes(a, &a->o, x, 1, out, room);
 }
 
+// Scratch of one piece, in floats.
+struct scratch {
+	float *q, *out;         // (D, TILE)
+	float *p, *keep;        // (KEYS, TILE)
+	float *room_k, *room_v; // rows that are converted
+};
+
+// out = the weighted values of a tile's queries, not divided by the sums.  seen: weights of 0 add nothing, whatever their
+// values are.
+static struct running attend(const struct attention *a, const struct tile *x, const struct scratch *w, bool seen)
+{
+	const int64_t sees = x->sees[x->nv - 1], h = x->h / a->group;
+	struct running r;
+	for (int v = 0; v < NV; v++)
+		r.most[v] = vf_splat(-__builtin_inff()), r.sum[v] = vf_splat(0);
+	memset(w->out, 0, (size_t)a->D * TILE * sizeof *w->out);
+	for (int64_t j = 0; j < sees; j += KEYS) {
+		struct strip s[NV];
+		const int strips = cut_strips(x, j, KEYS, s);
+		const int64_t keys = s[strips - 1].to;
+		const struct block k = rows_from(a, &a->k, x->b, j, h, keys, w->room_k),
+				   value = rows_from(a, &a->v, x->b, j, h, keys, w->room_v);
+		scores(a, x, w->q, &k, j, s, strips, w->p);
+		for (int v = 0; v < x->nv; v++) {
+			const int64_t n = x->sees[v] - j < KEYS ? x->sees[v] - j : KEYS;
+			if (n > 0)
+				soften(a, &r, v, n, w->p + v * VF, w->out + v * VF);
+		}
+		if (a->dropout > 0)
+			drop(a, x, j, s, strips, w->keep, w->p);
+		for (int i = 0; i < strips; i++) {
+			const int64_t n = s[i].to - s[i].from;
+			const float *rows = value.at + s[i].from * value.step, *p = w->p + s[i].from * TILE + s[i].v * VF;
+			if (seen)
+				add_weighted(a->D, x->nv - s[i].v, n, rows, value.step, p, w->out + s[i].v * VF);
+			else
+				product(a->D, x->nv - s[i].v, n, rows, 1, value.step, p, TILE, w->out + s[i].v * VF, TILE,
+					true);
+		}
+	}
+	return r;
+}
+
 static void forward(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -146,44 +189,24 @@ static void forward(void *arg, int64_t piece)
 	const int64_t t = (job->tiles - 1 - piece % job->tiles) * TILE,
 		      bh = piece / job->tiles;
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
-	const int64_t sees = x.sees[x.nv - 1];
 
 	const int64_t room = room_of(a);
-	float *q = yk_team_scratch(
-		(size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * room) * sizeof *q);
-	if (!q) {
+	struct scratch w = { .q = yk_team_scratch((size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * room) * sizeof *w.q) };
+	if (!w.q) {
 		job->no_memory = true;
 		return;
 	}
-	float *out = q + a->D * TILE, *p = out + a->D * TILE, *keep = p + KEYS * TILE;
-	float *room_k = keep + KEYS * TILE, *room_v = room_k + room;
-	struct running r;
-	for (int v = 0; v < NV; v++)
-		r.most[v] = vf_splat(-__builtin_inff()), r.sum[v] = vf_splat(0);
-	memset(out, 0, (size_t)a->D * TILE * sizeof *out);
-	load_lanes(a, &a->q, &x, a->scale, q, room_k);
-
-	for (int64_t j = 0; j < sees; j += KEYS) {
-		struct strip s[NV];
-		const int strips = cut_strips(&x, j, KEYS, s);
-		const int64_t keys = s[strips - 1].to, h = x.h / a->group;
-		const struct block k = rows_from(a, &a->k, x.b, j, h, keys, room_k),
-				   value = rows_from(a, &a->v, x.b, j, h, keys, room_v);
-		scores(a, &x, q, &k, j, s, strips, p);
-		for (int v = 0; v < x.nv; v++) {
-			const int64_t n = x.sees[v] - j < KEYS ? x.sees[v] - j : KEYS;
-			if (n > 0)
-				soften(a, &r, v, n, p + v * VF, out + v * VF);
-		}
-		if (a->dropout > 0)
-			drop(a, &x, j, s, strips, keep, p);
-		for (int i = 0; i < strips; i++)
-			product(a->D, x.nv - s[i].v, s[i].to - s[i].from,
-				value.at + s[i].from * value.step, 1, value.step,
-				p + s[i].from * TILE + s[i].v * VF, TILE,
-				out + s[i].v * VF, TILE, true);
-	}
-	finish(a, &x, &r, out, room_k);
+	w.out = w.q + a->D * TILE;
+	w.p = w.out + a->D * TILE;
+	w.keep = w.p + KEYS * TILE;
+	w.room_k = w.keep + KEYS * TILE;
+	w.room_v = w.room_k + room;
+	load_lanes(a, &a->q, &x, a->scale, w.q, w.room_k);
+	struct running r = attend(a, &x, &w, false);
+	// a NaN may come from values that its query does not see
+	if ((a->mask || a->causal) && has_nan(w.out, a->D * TILE))
+		r = attend(a, &x, &w, true);
+	finish(a, &x, &r, w.out, w.room_k);
 }
 
 // ---- operands ----

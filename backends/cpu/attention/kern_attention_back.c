@@ -117,7 +117,8 @@ static void gradients(const struct attention *a, const struct tile *x,
 			for (int64_t n = t->from; n < t->to; n++) {
 				float *p = s->p + n * TILE + v * VF,
 				      *dp = s->dp + n * TILE + v * VF;
-				vf pv = vf_exp(vf_load(p) - s->lse[v]), dpv = vf_load(dp),
+				const vf none = vf_splat(0), hidden = vf_splat(-__builtin_inff()), score = vf_load(p);
+				vf pv = vf_select(score == hidden, none, vf_exp(score - s->lse[v])), dpv = vf_load(dp),
 				   kept = pv;
 				if (a->dropout > 0) {
 					vf m = vf_load(s->keep + n * TILE + v * VF);
@@ -125,9 +126,24 @@ static void gradients(const struct attention *a, const struct tile *x,
 					kept = pv * m;
 				}
 				vf_store(p, kept);
-				vf_store(dp, pv * (dpv - s->r[v]));
+				// g v' of a value that is not seen may be NaN
+				vf_store(dp, vf_select(pv == none, none, pv * (dpv - s->r[v])));
 			}
 	}
+}
+
+// Is every number of n rows finite?
+static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
+{
+	uint32_t most = 0;
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t d = 0; d < a->D; d++) {
+			uint32_t bits;
+			memcpy(&bits, b->at + i * b->step + d, sizeof bits);
+			bits &= 0x7fffffff;
+			most = bits > most ? bits : most;
+		}
+	return most < 0x7f800000;
 }
 
 // One tile of queries against the keys from .. to - 1; dk and dv count keys from `from`.
@@ -145,6 +161,7 @@ static void tile_back(const struct attention *a, const struct tile *x, int64_t f
 		const int64_t block = strip[strips - 1].to, h = x->h / a->group;
 		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->room_k),
 				   v = rows_from(a, &a->v, x->b, j, h, block, s->room_v);
+		const bool plain = !dq || (!a->mask && !a->causal) || rows_finite(a, &k, block);
 		gradients(a, x, &k, &v, j, strip, strips, s);
 		for (int i = 0; i < strips; i++) {
 			const struct strip *t = &strip[i];
@@ -160,10 +177,12 @@ static void tile_back(const struct attention *a, const struct tile *x, int64_t f
 					s->q_rows + lane * a->Dp, a->Dp,
 					s->dk + at * a->Dp, a->Dp, true);
 			}
-			if (dq)
+			if (dq && plain)
 				product(a->D, x->nv - t->v, keys,
 					k.at + t->from * k.step, 1, k.step, ds, TILE,
 					s->dq + lane, TILE, true);
+			else if (dq)
+				add_weighted(a->D, x->nv - t->v, keys, k.at + t->from * k.step, k.step, ds, s->dq + lane);
 		}
 	}
 	if (dq)

@@ -56,9 +56,9 @@ YK_INLINE void dot_keys(const int dtype, const struct attention *a, const float 
 	}
 }
 
-// out (D) = sum of p[i] v_i, i < n
+// out (D) = sum of p[i] v_i, i < n; seen: of those with p[i] != 0 alone, whatever the others' values are
 YK_INLINE void sum_values(const int dtype, const struct attention *a, const float *p,
-			  const char *v, int64_t n, float *out)
+			  const char *v, int64_t n, const bool seen, float *out)
 {
 	const int size = dtype == yoke_f32 ? 4 : 2;
 	const int64_t step = a->v.t * size;
@@ -66,6 +66,8 @@ YK_INLINE void sum_values(const int dtype, const struct attention *a, const floa
 	for (; d + WIDE * VF <= a->D; d += WIDE * VF) {
 		vf sum[WIDE] = { { 0 } };
 		for (int64_t i = 0; i < n; i++) {
+			if (seen && p[i] == 0)
+				continue;
 			const vf x = vf_splat(p[i]);
 			const char *at = v + i * step;
 			for (int m = 0; m < WIDE; m++)
@@ -79,8 +81,9 @@ YK_INLINE void sum_values(const int dtype, const struct attention *a, const floa
 	for (; d < a->D; d += VF) {
 		vf sum = { 0 };
 		for (int64_t i = 0; i < n; i++)
-			sum = vf_fma(vf_splat(p[i]),
-				     vf_get_as(dtype, v + i * step + d * size, a->D - d), sum);
+			if (!seen || p[i] != 0)
+				sum = vf_fma(vf_splat(p[i]),
+					     vf_get_as(dtype, v + i * step + d * size, a->D - d), sum);
 		vf_put(out + d, sum, a->D - d);
 	}
 }
@@ -90,7 +93,7 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 			    int64_t n, float *p)
 {
 	for (int64_t i = 0; i < n; i++)
-		p[i] += number_at(dtype, a->mask, first + i * a->mask_s);
+		p[i] = masked(p[i], number_at(dtype, a->mask, first + i * a->mask_s));
 }
 
 // A function of a constant dtype, for each of the three.
@@ -168,8 +171,10 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 	soften(p, n, &most, &sum);
 	if (a->dropout > 0)
 		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
-	EACH_DTYPE(a->v.dtype, sum_values, a, p, head_at(&a->v, b, from, h / a->group), n,
-		   out);
+	const char *v = head_at(&a->v, b, from, h / a->group);
+	EACH_DTYPE(a->v.dtype, sum_values, a, p, v, n, false, out);
+	if (a->mask && has_nan(out, a->D)) // it may come from values that the query does not see
+		EACH_DTYPE(a->v.dtype, sum_values, a, p, v, n, true, out);
 	if (job->parts == 1) {
 		finish(a, row, most, sum, out);
 		return;

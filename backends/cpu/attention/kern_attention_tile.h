@@ -185,6 +185,31 @@ static inline void product(int64_t m, int64_t nv, int64_t k, const float *a, int
 		column(m, 1, k, a, ai, ap, b, ldb, c, ldc, add);
 }
 
+// c (D, TILE) += rows (keys, D), `step` apart, transposed, times weights (keys, TILE), `nv` vectors of each.  Where a weight is
+// 0 nothing is added, whatever the row holds: 0 times NaN would be NaN.  For tiles in which that happens: it is slow.
+static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *rows, int64_t step, const float *weights, float *c)
+{
+	const vf none = vf_splat(0);
+	for (int64_t n = 0; n < keys; n++)
+		for (int v = 0; v < nv; v++) {
+			const vf weight = vf_load(weights + n * TILE + v * VF);
+			for (int64_t d = 0; d < D; d++) {
+				float *at = c + d * TILE + v * VF;
+				const vf sum = vf_load(at), more = vf_fma(vf_splat(rows[n * step + d]), weight, sum);
+				vf_store(at, vf_select(weight == none, sum, more));
+			}
+		}
+}
+
+// Is one of n floats NaN?
+static inline bool has_nan(const float *x, int64_t n)
+{
+	bool found = false;
+	for (int64_t i = 0; i < n; i++)
+		found |= x[i] != x[i];
+	return found;
+}
+
 // ---- tiles ----
 
 typedef float v4 __attribute__((vector_size(16)));
@@ -261,6 +286,12 @@ YK_INLINE float number_at(const int dtype, const char *p, int64_t i)
 	return dtype == yoke_bf16 ? yk_f32_of_bf16(h) : yk_f32_of_f16(h);
 }
 
+// A score with the mask's number; -inf hides the key, whose score may be NaN.
+static inline float masked(float score, float mask)
+{
+	return mask == -__builtin_inff() ? mask : score + mask;
+}
+
 // Adds the mask to scores (keys, TILE) of a block from key j on.
 YK_INLINE void add_mask(const int dtype, const struct attention *a, const struct tile *x,
 			int64_t j, const struct strip *s, int strips, float *to)
@@ -269,9 +300,9 @@ YK_INLINE void add_mask(const int dtype, const struct attention *a, const struct
 	for (int i = 0; i < strips; i++)
 		for (int64_t n = s[i].from; n < s[i].to; n++)
 			for (int lane = s[i].v * VF; lane < x->rows; lane++)
-				to[n * TILE + lane] += number_at(
+				to[n * TILE + lane] = masked(to[n * TILE + lane], number_at(
 					dtype, a->mask,
-					first + lane * a->mask_t + (j + n) * a->mask_s);
+					first + lane * a->mask_t + (j + n) * a->mask_s));
 }
 
 // Scores of a block of keys, k from key j on: to (keys, TILE) = k qt + mask, -inf where
