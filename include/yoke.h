@@ -184,8 +184,8 @@ YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const 
 // call yoke itself.  The memory is never written.
 YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 				void (*free_fn)(void *), void *arg);
-// A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes
-// the dtype of the other operand and has no shape.
+// A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes the dtype of the other operand
+// and has no shape.  ERANGE by an evaluation that reads it as an integer or bool, when that dtype has no such number.
 YOKE_API yoke_tensor *yoke_scalar(double value);
 YOKE_API int yoke_scalar_set(yoke_tensor *scalar, double value);
 // A literal: part of the plan.  It takes the dtype of the other operand; ERANGE when that is an integer or
@@ -278,7 +278,7 @@ YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: evaluation is
+// x [u >= p] / (1 - p), u uniform, p in [0, 1); as x where p is 0.  Always on: evaluation is
 // p 0, which draws nothing and leaves the numbers that others draw as they are.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of

@@ -781,6 +781,58 @@ static void norm_of_list(void)
 	yoke_scope_end(s);
 }
 
+// Operations that change nothing give a value of their own: a gradient by it is of what reads it, and by the operand of all.
+FN(same_cast, yoke_cast(x[0], yoke_f64))
+FN(same_dropout, yoke_dropout(x[0], 0))
+FN(same_clamp, yoke_clamp(x[0], YOKE_NONE, YOKE_NONE))
+FN(same_resize, yoke_resize(x[0], (int64_t[]){ 1, 3 }, 0))
+FN(same_smooth, yoke_resize(x[0], (int64_t[]){ 1, 3 }, 1))
+FN(same_reshape, yoke_reshape(x[0], 4, (int64_t[]){ 1, 1, 1, 3 }))
+FN(same_permute, yoke_permute(x[0], (int[]){ 0, 1, 2, 3 }))
+FN(same_broadcast, yoke_broadcast_to(x[0], 4, (int64_t[]){ 1, 1, 1, 3 }))
+FN(same_slice, yoke_slice(x[0], 3, 0, 3, 1))
+FN(same_flip, yoke_flip(x[0], 0))
+FN(same_pad, yoke_pad(x[0], (int64_t[]){ 0, 0, 0, 0 }, (int64_t[]){ 0, 0, 0, 0 }, 0))
+FN(same_concat, yoke_concat(1, x, 0))
+FN(same_sum, yoke_sum(x[0], YOKE_AXIS(0) | YOKE_KEEP))
+FN(same_cumsum, yoke_cumsum(x[0], 0, 0))
+FN(same_cummax, yoke_cummax(x[0], 1))
+FN(same_logs, yoke_logcumsumexp(x[0], 2))
+FN(same_contiguous, yoke_contiguous(x[0]))
+FN(same_mean_pool, yoke_adaptive_mean_pool(x[0], (int64_t[]){ 1, 3 }))
+FN(same_max_pool, yoke_adaptive_max_pool(x[0], (int64_t[]){ 1, 3 }))
+FN(same_check, yoke_check_finite(x[0]))
+FN(same_max, yoke_reduce_max(x[0], YOKE_AXIS(0) | YOKE_KEEP))
+
+static void unchanged(void)
+{
+	static const struct {
+		const char *name;
+		yoke_tensor *(*fn)(yoke_tensor *const *);
+	} row[] = {
+		{ "cast", f_same_cast }, { "dropout", f_same_dropout }, { "clamp", f_same_clamp }, { "resize", f_same_resize },
+		{ "resize, smooth", f_same_smooth }, { "reshape", f_same_reshape }, { "permute", f_same_permute },
+		{ "broadcast_to", f_same_broadcast }, { "slice", f_same_slice }, { "flip", f_same_flip }, { "pad", f_same_pad },
+		{ "concat", f_same_concat }, { "sum", f_same_sum }, { "cumsum", f_same_cumsum }, { "cummax", f_same_cummax },
+		{ "logcumsumexp", f_same_logs }, { "contiguous", f_same_contiguous }, { "adaptive_mean_pool", f_same_mean_pool },
+		{ "adaptive_max_pool", f_same_max_pool }, { "check_finite", f_same_check }, { "reduce_max", f_same_max },
+	};
+	const double a[3] = { 2, -3, 5 }, three[3] = { 3, 3, 3 }, four[3] = { 4, 4, 4 }, none[3] = { 0 };
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		double by_x[3], by_y[3], apart[3];
+		yoke_scope *s = yoke_scope_begin("same");
+		yoke_tensor *x = yoke_from(yoke_f64, 4, (int64_t[]){ 1, 1, 1, 3 }, a), *y = row[k].fn(&x), *g[2], *h;
+		yoke_tensor *p[2] = { x, y }, *sum = yoke_sum(yoke_add(yoke_mul(y, yoke_const(3)), x), YOKE_ALL);
+		bool good = y && !yoke_grad(sum, 2, p, g) && !yoke_grad(yoke_sum(yoke_mul(x, yoke_const(3)), YOKE_ALL), 1, &y, &h) &&
+			    !yoke_read(g[0], by_x, sizeof by_x) && !yoke_read(g[1], by_y, sizeof by_y) &&
+			    !yoke_read(h, apart, sizeof apart);
+		ok(good && near(by_x, four, 3, 1e-15, 1, "by the operand") && near(by_y, three, 3, 1e-15, 1, "by the result") &&
+		   near(apart, none, 3, 0, 1, "of what does not read it"), "%s that changes nothing: %s", row[k].name, yoke_error());
+		yoke_error_clear();
+		yoke_scope_end(s);
+	}
+}
+
 // What has no rule is an error and not a gradient of 0.
 static void no_rule(void)
 {
@@ -806,6 +858,7 @@ int main(int argc, char **argv)
 		}
 	second_order();
 	edges();
+	unchanged();
 	norm_of_list();
 	no_rule();
 	if (argc < 2)

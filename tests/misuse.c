@@ -78,6 +78,41 @@ static void of_literals(void)
 	   "what fits is taken: %s", yoke_error());
 }
 
+// Numbers that the host sets are looked at by the evaluation that reads them, which has no effect then.
+static void of_scalars(void)
+{
+	static const struct {
+		int dtype;
+		double bad, good;
+	} rows[] = {
+		{ yoke_u8, 300, 245 },  { yoke_u8, -1, 0 },         { yoke_u8, 1.5, 1 },   { yoke_i8, 128, 127 },
+		{ yoke_i32, NAN, -7 },  { yoke_i32, 0x1p31, 5 },    { yoke_i64, 0x1p63, -3 }, { yoke_i64, -INFINITY, 9 },
+		{ yoke_bool, 0.5, 1 },  { yoke_bool, 2, 0 },
+	};
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		const int dtype = rows[k].dtype;
+		double got = NAN;
+		yoke_scope *s = yoke_scope_begin("scalars");
+		yoke_tensor *n = yoke_scalar(rows[k].bad), *v = yoke_full(dtype, 0, NULL, 1);
+		yoke_tensor *sum = yoke_cast(dtype == yoke_bool ? yoke_xor(v, n) : yoke_add(v, n), yoke_f64);
+		const int err = yoke_read(sum, &got, sizeof got);
+		judge("a host scalar", err == YOKE_ERANGE && isnan(got), YOKE_ERANGE, yoke_dtype_name(dtype));
+		yoke_scalar_set(n, rows[k].good);
+		const bool read = yoke_read(sum, &got, sizeof got) == 0;
+		const double want = dtype == yoke_bool ? 1 - rows[k].good : dtype == yoke_i8 && rows[k].good == 127 ? -128 :
+				    1 + rows[k].good;
+		ok(read && got == want, "%s 1 with the host scalar %g, then %g: %g, want %g: %s", yoke_dtype_name(dtype),
+		   rows[k].bad, rows[k].good, got, want, yoke_error());
+		yoke_error_clear();
+		yoke_scope_end(s);
+	}
+	yoke_scope *s = yoke_scope_begin("scalars");
+	float got = 0;
+	yoke_tensor *v = yoke_mul(yoke_full(yoke_f32, 0, NULL, 2), yoke_scalar(NAN));
+	ok(yoke_read(v, &got, sizeof got) == 0 && isnan(got), "of floating point a host scalar may be NaN: %s", yoke_error());
+	yoke_scope_end(s);
+}
+
 static void of_reductions(void)
 {
 	NONE(yoke_sum(x, 1u << 2), ERANGE, "no axis 2 in f32 [2,3]");
@@ -497,6 +532,7 @@ int main(void)
 	yoke_scope *s = yoke_scope_begin("misuse");
 	of_maps();
 	of_literals();
+	of_scalars();
 	of_reductions();
 	of_products();
 	of_moves();

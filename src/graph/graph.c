@@ -365,15 +365,19 @@ static uint16_t half_bits(double x)
 	return (uint16_t)(sign | (n < 1024 ? n : ((exponent + 15) << 10) + n - 1024));
 }
 
-int yk_want_literal(const struct yk_graph *g, int dtype, double value)
+bool yk_has_number(int dtype, double value)
 {
 	static const double bound[][2] = { // the second is outside
 		[yoke_i8] = { -0x1p7, 0x1p7 },	 [yoke_u8] = { 0, 0x1p8 },
 		[yoke_i32] = { -0x1p31, 0x1p31 }, [yoke_i64] = { -0x1p63, 0x1p63 },
 		[yoke_bool] = { 0, 2 },
 	};
-	if (yk_is_float(dtype) ||
-	    (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value)))
+	return yk_is_float(dtype) || (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value));
+}
+
+int yk_want_literal(const struct yk_graph *g, int dtype, double value)
+{
+	if (yk_has_number(dtype, value))
 		return 0;
 	return yk_op_fail(g, YK_CONST, YOKE_ERANGE, "%.9g is no number of %s", value,
 			  yoke_dtype_name(dtype));

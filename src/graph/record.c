@@ -69,6 +69,7 @@ struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n
 	}
 	r.ctx = ctx;
 	r.g = &ctx->graph;
+	r.n = n;
 	r.g->call = call;
 	if (ctx->autocast.dtype)
 		number = yk_autocast_want(ctx, op, n, want);
@@ -90,6 +91,11 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	if (!r->ctx)
 		return NULL;
 	yoke_tensor *t = NULL;
+	for (int i = 0; i < r->n && result != YK_BAD; i++)
+		if (result == r->in[i]) {
+			const struct yk_value v = r->g->value[result];
+			result = yk_broadcast(r->g, result, v.rank, v.dims); // copies nothing, whatever its strides are
+		}
 	if (result != YK_BAD && !yk_recorded(r->ctx))
 		t = yk_handle_of(r->ctx, result);
 	yk_leave(r->ctx);

@@ -16,6 +16,7 @@
 struct yk_rec {
 	struct yoke_context *ctx; // NULL: could not be entered
 	struct yk_graph *g;
+	int n; // operands
 	yk_id in[8];
 };
 
@@ -33,6 +34,7 @@ static inline const char *yk_call_of(const char *function)
 	return strncmp(function, "yoke_", 5) ? function : function + 5;
 }
 #define yk_rec_fail(r, code, ...) yk_op_fail((r)->g, YK_LEAF, code, __VA_ARGS__)
+// Never an operand itself: what changes nothing gives a view of it, whose gradient is another one.
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
 // Are the first n operands, 1 or 2, floating point of one dtype that broadcast?  Else an error that shows
 // them as they are: asked where they are cast first.

@@ -61,9 +61,33 @@ static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
 	return 0;
 }
 
+// Has the dtype that each host scalar is read as such a number?
+static int check_numbers(const struct yk_planner *pl)
+{
+	const struct yoke_context *ctx = pl->ctx;
+	for (size_t i = 0; i < pl->marks.leaves; i++) {
+		const struct yk_leaf *leaf = &ctx->leaf[pl->marks.leaf[i]];
+		if (leaf->kind != YK_LEAF_SCALAR || leaf->frozen || !leaf->scalar ||
+		    yk_has_number(leaf->dtype, leaf->scalar->scalar))
+			continue;
+		for (size_t k = 0; k < pl->marks.nodes; k++) { // the op that reads it
+			const struct yk_node *n = &ctx->graph.node[pl->marks.node[k]];
+			for (uint32_t j = 0; j < n->nin; j++)
+				if (yk_ins(&ctx->graph, n)[j] == leaf->id)
+					return yk_fail(YOKE_ERANGE, "%s%s%s: the host scalar %.9g is no number of %s",
+						       n->call ? n->call : yk_op_row(n->op)->name, n->scope ? " in " : "",
+						       yk_path_name(&ctx->paths, n->scope), leaf->scalar->scalar,
+						       yoke_dtype_name(leaf->dtype));
+		}
+		return yk_fail(YOKE_ERANGE, "the host scalar %.9g is no number of %s", leaf->scalar->scalar,
+			       yoke_dtype_name(leaf->dtype));
+	}
+	return 0;
+}
+
 int yk_check_scalars(const struct yk_planner *pl)
 {
-	int err = 0;
+	int err = check_numbers(pl);
 	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
 		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
 		if (pl->marks.made[k])
