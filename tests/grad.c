@@ -821,11 +821,11 @@ static void unchanged(void)
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
 		double by_x[3], by_y[3], apart[3];
 		yoke_scope *s = yoke_scope_begin("same");
-		yoke_tensor *x = yoke_from(yoke_f64, 4, (int64_t[]){ 1, 1, 1, 3 }, a), *y = row[k].fn(&x), *g[2], *h;
+		yoke_tensor *x = yoke_from(yoke_f64, 4, (int64_t[]){ 1, 1, 1, 3 }, a), *y = row[k].fn(&x), *g[2], *other;
 		yoke_tensor *p[2] = { x, y }, *sum = yoke_sum(yoke_add(yoke_mul(y, yoke_const(3)), x), YOKE_ALL);
-		bool good = y && !yoke_grad(sum, 2, p, g) && !yoke_grad(yoke_sum(yoke_mul(x, yoke_const(3)), YOKE_ALL), 1, &y, &h) &&
+		bool good = y && !yoke_grad(sum, 2, p, g) && !yoke_grad(yoke_sum(yoke_mul(x, yoke_const(3)), YOKE_ALL), 1, &y, &other) &&
 			    !yoke_read(g[0], by_x, sizeof by_x) && !yoke_read(g[1], by_y, sizeof by_y) &&
-			    !yoke_read(h, apart, sizeof apart);
+			    !yoke_read(other, apart, sizeof apart);
 		ok(good && near(by_x, four, 3, 1e-15, 1, "by the operand") && near(by_y, three, 3, 1e-15, 1, "by the result") &&
 		   near(apart, none, 3, 0, 1, "of what does not read it"), "%s that changes nothing: %s", row[k].name, yoke_error());
 		yoke_error_clear();

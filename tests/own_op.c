@@ -4,6 +4,7 @@
 // which tests/own_op.sh runs on the stand-ins of CUDA and ROCm.
 #include "config.h"
 
+#include "base/log.h"
 #include "tap.h"
 #include "yoke-nn.h"
 #include "yoke-observe.h"
@@ -498,6 +499,67 @@ static void test_texts(bool gpu)
 	yoke_error_clear();
 }
 
+// ---- kinks ----
+
+// relu; attributes: its gradient at 0, and what the gradient is wrong by elsewhere
+static int relu_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor **out)
+{
+	(void)o;
+	out[0] = yoke_relu(in[0]);
+	return 0;
+}
+
+static int relu_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
+			 yoke_tensor *const *g, yoke_tensor **to)
+{
+	(void)out;
+	yoke_tensor *here = yoke_mul(g[0], yoke_const(o->attr[0].f)), *off = yoke_mul(g[0], yoke_const(o->attr[1].f));
+	yoke_tensor *none = yoke_mul(g[0], yoke_const(0)), *zero = yoke_const(0);
+	to[0] = yoke_select(yoke_gt(in[0], zero), off, yoke_select(yoke_eq(in[0], zero), here, none));
+	return 0;
+}
+
+static int warnings;
+static void count_warning(int level, const char *topic, const char *line, void *arg)
+{
+	(void)arg;
+	warnings += level == YOKE_LOG_WARN && !strcmp(topic, "op");
+	if (level <= YOKE_LOG_WARN)
+		diag("%s", line);
+}
+
+static void test_kinks(void)
+{
+	static const char *const where[] = { "some at the kink", "many within a step of the kink", "all at the kink" };
+	static const double slope[] = { 0, 0.5, 1 }; // 1/2 is what differences give at 0
+	enum { MANY = 60 };
+	float v[MANY];
+	struct yoke_op_def d = { .size = sizeof d, .name = "test.relu", .nin = 1, .nout = 1, .nattr = 2, .shape = like_first,
+				 .decompose = relu_parts, .gradient = relu_gradient };
+	const int op = yoke_op_register(&d);
+	yk_log_to(count_warning, NULL);
+	for (int k = 0; k < 3 * 3; k++) {
+		const int how = k / 3;
+		for (int i = 0; i < MANY; i++)
+			v[i] = how == 2 || (how == 0 && i % 7 == 3) ? 0 : (float)rnd_real(0.3, 1) * (i % 2 ? 1 : -1);
+		for (int i = 0; how == 1 && i < MANY; i += 5)
+			v[i] = (float)rnd_real(-0.02, 0.02);
+		for (int wrong = 0; wrong < 2; wrong++) {
+			yoke_scope *s = yoke_scope_begin("kinks");
+			yoke_tensor *in = yoke_from(yoke_f32, 1, (int64_t[]){ MANY }, v);
+			const union yoke_attr attr[2] = { { .f = slope[k % 3] }, { .f = wrong ? 1.05 : 1 } };
+			warnings = 0;
+			const int err = yoke_op_check(op, 1, &in, 2, attr, 0);
+			ok(err == (wrong && how < 2 ? YOKE_EINVAL : 0) && (warnings > 0) == (how == 2 && slope[k % 3] != 0.5),
+			   "relu, %s, slope %g at 0, a gradient that is %s: %d, %d warnings, %s", where[how], slope[k % 3],
+			   wrong ? "wrong elsewhere" : "right", err, warnings, yoke_error());
+			yoke_error_clear();
+			yoke_scope_end(s);
+		}
+	}
+	yk_log_to(NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	tap_seed();
@@ -512,6 +574,8 @@ int main(int argc, char **argv)
 	d = axpb("test.parts"), d.text = d.entry = NULL, d.cpu = NULL;
 	parts_op = yoke_op_register(&d);
 	ok(whole_op > 0 && text_op > whole_op && cpu_op > 0 && parts_op > 0, "registered: %s", yoke_error());
+	if (argc < 2)
+		test_kinks();
 	const char *const backends[] = { "cpu", argc < 2 ? "opencl" : argv[1] };
 	for (int k = argc > 1; k < 2; k++) {
 		const bool gpu = k;
