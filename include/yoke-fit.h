@@ -16,9 +16,17 @@
 //	yoke_fit(&f, NULL);
 //
 // A step asks `next` for a batch as often as `accumulate` says and adds the gradients of their losses up, each over
-// `accumulate`, in the order of a binary tree, so that the bits do not depend on how parts are shared out.  What `next`
-// and `loss` record lies in a scope of the step; the numbers of random operations follow from seed and part.  Equal
-// steps are planned once.
+// `accumulate`, in the order of a binary tree.  What `next` and `loss` record lies in a scope of the step; the numbers of
+// random operations follow from seed and part.  Equal steps are planned once.
+//
+// Ranks.  Processes that mpirun, srun, torchrun or yoke_group_spawn started, and threads of yoke_group_run, each of which
+// calls yoke_fit with its own copy of the network, train one network together.  A step then has `accumulate` batches of
+// each rank.  On every rank `next` is called for all batches of the step, in order, and has to give the same ones; the
+// rank computes the losses of its own.  Parameters, buffers and frozen parameters begin as rank 0's.  Gradients and the
+// loss are those of all ranks; buffers that training changes are each rank's own.  `valid` and `log` are called on all
+// ranks; `log` or a signal on any of them ends the run on all, at most two steps later.  Rank 0 locks and writes `out`, which all
+// read.  N ranks have the bits of one with `accumulate` times N, for N and `accumulate` that are powers of 2 and `zero`
+// below 2; a `zero` of 2 adds up the ranks first and then their parts.  What an error on one rank is, the others get as ERANK.
 #ifndef YOKE_FIT_H
 #define YOKE_FIT_H
 
@@ -73,7 +81,12 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	int allow_emulated;    // also where half precision is no faster
 	uint64_t seed;         // of random numbers
 	int signals;           // 1: SIGINT and SIGTERM end the run behind the step, saved; a second one ends the process.
-			       // They are blocked in this thread and in those that it makes meanwhile
+			       // Signals within half a second count as one.  They are blocked in this thread and in those
+			       // that it makes meanwhile; a program whose ranks are threads blocks them before yoke_group_run
+	int ranks;             // of which this is one, see above; 0: as many as were started
+	int zero;              // 1: each rank updates a share of the parameters and has the optimizer's states of that alone;
+			       // 2: gradients, too, are summed as shares (Rajbhandari et al. 2020).  f32 parameters, and an
+			       // optimizer that has made no steps; its states are freed behind the run: they are in `out`
 };
 
 struct yoke_fit_end {
@@ -85,7 +98,7 @@ struct yoke_fit_end {
 
 // Trains.  end: filled, also after an error; or NULL.  EINVAL names what is missing or does not go together, with
 // nothing done; ERANGE: loss or gradients are not finite; else what a function, or a file, failed with.  What was done
-// stays done.  EINVAL: there is a checkpoint in out, and resume is 0.
+// stays done.  EINVAL: there is a checkpoint in out, and resume is 0.  EBUSY: another run trains into out.
 YOKE_API int yoke_fit(const struct yoke_fit *, struct yoke_fit_end *end);
 
 #ifdef __cplusplus

@@ -64,6 +64,7 @@ test_programs = \
 	tests/files.t \
 	tests/fit.t \
 	tests/fit_net.t \
+	tests/fit_ranks.t \
 	tests/formula.t \
 	tests/grad.t \
 	tests/history.t \
@@ -309,6 +310,7 @@ tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
 tests_fit_net_t_SOURCES = tests/fit_net.c
+tests_fit_ranks_t_SOURCES = tests/fit_ranks.c
 tests_stop_t_SOURCES = tests/stop.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c

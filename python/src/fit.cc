@@ -120,7 +120,7 @@ static int log(void *arg, const struct yoke_fit_step *s)
 
 static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, nb::object loss_, nb::object valid_, nb::object log_,
 		     int64_t steps, int64_t accumulate, int64_t log_every, int64_t valid_every, int64_t save_every, Text out, bool resume,
-		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed)
+		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed, int ranks, int zero)
 {
 	enter();
 	current();
@@ -155,6 +155,8 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 	o.keep_f32 = kept.c();
 	o.allow_emulated = allow_emulated;
 	o.seed = seed;
+	o.ranks = ranks;
+	o.zero = zero;
 	struct yoke_fit_end end = {};
 	end.size = sizeof end;
 	const int err = unlocked([&] { return yoke_fit(&o, &end); });
@@ -179,7 +181,7 @@ void fit_setup(nb::module_ &m)
 {
 	m.def("_fit", fit, "net"_a, "optim"_a, "next"_a, "loss"_a, "valid"_a.none(), "log"_a, nb::kw_only(), "steps"_a, "accumulate"_a,
 	      "log_every"_a, "valid_every"_a, "save_every"_a, "out"_a.none(), "resume"_a, "precision"_a.none(), "keep_f32"_a.none(),
-	      "allow_emulated"_a, "seed"_a);
+	      "allow_emulated"_a, "seed"_a, "ranks"_a, "zero"_a);
 }
 
 } // namespace py

@@ -112,7 +112,7 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
         valid: Data | None = None, accumulate: int = 1, seed: int = 0, log: Callable[[Record], object] | None = None,
         valid_every: int = 0, out: str | os.PathLike[str] | None = None, resume: bool = False, save_every: int = 0,
         precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False,
-        progress: bool | None = None) -> list[float]:
+        progress: bool | None = None, ranks: int = 0, zero: int = 0) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
     data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
@@ -127,6 +127,10 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     yoke.autocast has it.
 
     progress: a bar on the standard error, by tqdm where that is installed; by default on a terminal, if there is no log.
+
+    ranks: processes that mpirun, srun, torchrun or yoke.group_spawn started train one model together, as many as there are (0)
+    or have to be.  Each gets all batches and trains on its own share of them, so `data` and `valid` are the same on all; a step
+    has `accumulate` batches of each rank.  zero: 1 or 2, the optimizer's states are divided among the ranks.  Rank 0 writes `out`.
 
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""
@@ -149,7 +153,8 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     try:
         end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), told,
                          steps=steps, accumulate=accumulate, log_every=1, valid_every=valid_every, save_every=save_every, out=None if out is None else os.fspath(out),
-                         resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed)
+                         resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed,
+                         ranks=ranks, zero=zero)
     finally:
         bar.close()
     if not losses and not resume and isinstance(batches, _Batches):

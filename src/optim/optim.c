@@ -158,9 +158,25 @@ int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
 {
 	if (!(o->piece = calloc((size_t)o->n, sizeof *o->piece)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
+	yk_optim_groups_free(o); // of an optimizer that made steps before
+	for (int i = 0; i < o->n && share->cut; i++)
+		yk_optim_states_free(&o->member[i]);
 	o->share = *share;
 	o->pieces = true;
 	return 0;
+}
+
+void yk_optim_unshare(struct yoke_optim *o)
+{
+	if (!o->pieces)
+		return;
+	yk_optim_groups_free(o);
+	for (int i = 0; i < o->n && o->share.cut; i++)
+		yk_optim_states_free(&o->member[i]);
+	free(o->piece);
+	o->piece = NULL;
+	o->share = (struct yk_optim_share){ 0 };
+	o->pieces = false;
 }
 
 int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)

@@ -163,6 +163,7 @@ int yk_optim_parameters(const struct yoke_optim *); // how many
 // whose states alone it has, and takes gradients of those: flat, of a cut's elements, NULL where there are none.  Before
 // the states are made; the cuts are the caller's, and stay.
 int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
+void yk_optim_unshare(struct yoke_optim *); // states of cuts are freed
 // Of gradients as the next step takes them, times scale: the square of each one's norm, of f32 parameters by pieces,
 // f32 [n], and of others' tensors theirs, of which there are so many in all.
 yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);

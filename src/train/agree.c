@@ -144,7 +144,7 @@ int yk_ranks_agree(const struct yk_trainer *t)
 // Parameters that others have copies of, as they are now, from those of i .. that `has` is true for.
 static int hash_of(const struct yk_trainer *t, bool (*has)(const struct yk_trainer *, int i), uint64_t *to)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = t->params;
 	size_t most = 0;
 	for (int i = 0; i < ps->count; i++)
 		most = has(t, i) && yoke_bytes(ps->var[i]) > most ? yoke_bytes(ps->var[i]) : most;
@@ -169,7 +169,7 @@ static bool is_any(const struct yk_trainer *t, int i)
 
 static bool is_whole(const struct yk_trainer *t, int i)
 {
-	return !t->net->params.row[i].cut.blocks;
+	return !t->params->row[i].cut.blocks;
 }
 
 static bool is_copied(const struct yk_trainer *t, int i)

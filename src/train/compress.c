@@ -276,7 +276,7 @@ int yk_compress_load(const struct yk_trainer *t, const char *folder, const struc
 	const char *had = json_string_value(json_object_get(ck->config, "compress")),
 		   *was = json_string_value(json_object_get(ck->config, "ranks"));
 	const double ranks = was ? yk_strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
-	const int each = yk_optim_states_each(t->config);
+	const int each = yk_trainer_states_each(t);
 	struct load l = { .t = t, .put = put, .arg = arg, .share = 1 };
 	struct yk_stages_list weights = { 0 }, whole = { 0 };
 	if (!had || !strcmp(had, "none"))

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_fit: a network of the application's own in the trainer of `yoke train`.
+// yoke_fit: a network of the application's own in the trainer of `yoke train`, alone or as one of several ranks.
 #include "config.h"
 
 #include "yoke-fit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/sized.h"
 #include "base/stop.h"
+#include "data/loader.h"
+#include "dist/process.h"
 #include "nn/module.h"
+#include "train/ranks.h"
+#include "train/resume.h"
 #include "train/snapshot.h"
 #include "train/steps.h"
+#include "train/whole.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 struct fit {
@@ -22,9 +31,12 @@ struct fit {
 	struct yk_trainer t;
 	struct yk_trains trains;
 	struct yk_parameters params, kept; // names and variables are the modules'
+	struct yk_config config; // what ranks and their exchange of gradients read
 	struct yk_stop stop;
+	int lock;                // of the folder, -1: none
 	yoke_tensor *in[YOKE_FIT_MOST]; // of the last batch
 	int n;
+	int64_t given;             // batches of the step that next has returned
 	bool enough;               // log wants no more
 	bool over;                 // next has no more
 	int64_t first, saved, validated, logged;
@@ -72,6 +84,27 @@ static void unlist(struct yk_parameters *p)
 	free(p->row);
 }
 
+// What the trainer's ranks share of the states; NULL: nothing.  Sums of several batches have norms by pieces, whoever has
+// the batches, so that zero= changes no bit.
+static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
+{
+	struct yk_trainer *t = &f->t;
+	*shares = t->parts > 1;
+	if (!t->stage)
+		return 0;
+	for (int i = 0; i < f->params.count; i++)
+		if (yoke_dtype(f->params.var[i]) != yoke_f32 || f->o.optim->member[i].states != f->o.optim->member[0].states)
+			return yk_fail(YOKE_EDTYPE, "fit: zero=%d takes f32 parameters with as many states each; %s is %s", t->stage,
+				       f->params.row[i].name, yoke_dtype_name(yoke_dtype(f->params.var[i])));
+	if (f->o.optim->t > 0)
+		return yk_fail(YOKE_EINVAL, "fit: zero=%d: the optimizer has made %lld steps, whose states would be lost; give a new one",
+			       t->stage, (long long)f->o.optim->t);
+	const int err = yk_zero_new(t);
+	if (!err)
+		*to = *yk_zero_share(t->zero);
+	return err;
+}
+
 static int optimizer(struct fit *f)
 {
 	const int n = f->params.count, has = yk_optim_parameters(f->o.optim);
@@ -88,21 +121,31 @@ static int optimizer(struct fit *f)
 	free(name);
 	if (!err) // a step that is not finite changes nothing, and says which gradient was not
 		err = yoke_optim_set(f->o.optim, NULL, "check=1");
-	return err ? err : yk_optim_of(f->o.optim, &f->params, &f->t.optim);
+	struct yk_optim_share parts = { 0 };
+	bool shares = false;
+	if (!err)
+		err = share(f, &parts, &shares);
+	return err ? err : yk_optim_of(f->o.optim, &f->params, shares ? &parts : NULL, &f->t.optim);
 }
 
 // ---- a step ----
 
+// How many tensors a function gives for a batch; 0: there are no more; or an error.
+static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number, const char *what,
+	       yoke_tensor *in[YOKE_FIT_MOST])
+{
+	memset(in, 0, YOKE_FIT_MOST * sizeof *in);
+	int n = next(f->o.arg, number, YOKE_FIT_MOST, in);
+	if (n > YOKE_FIT_MOST)
+		n = yk_fail(YOKE_ERANGE, "fit: %s gave %d tensors; %d are possible", what, n, YOKE_FIT_MOST);
+	if (n < 0 && !yoke_error_code())
+		yk_fail(n, "fit: %s failed", what);
+	return n;
+}
+
 static int batch(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number, const char *what)
 {
-	for (int i = 0; i < YOKE_FIT_MOST; i++)
-		f->in[i] = NULL;
-	f->n = next(f->o.arg, number, YOKE_FIT_MOST, f->in);
-	if (f->n > YOKE_FIT_MOST)
-		f->n = yk_fail(YOKE_ERANGE, "fit: %s gave %d tensors; %d are possible", what, f->n, YOKE_FIT_MOST);
-	if (f->n < 0 && !yoke_error_code())
-		yk_fail(f->n, "fit: %s failed", what);
-	return f->n;
+	return f->n = ask(f, next, number, what, f->in);
 }
 
 static yoke_tensor *loss_of(struct fit *f)
@@ -117,14 +160,35 @@ static yoke_tensor *loss_of(struct fit *f)
 	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) : NULL;
 }
 
+// All ranks ask for all batches of a step up to `end`, so that any source gives them the same and all of them learn at the
+// same place that there are no more; the loss is that of batch number `own`.
+static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
+{
+	yoke_tensor *others[YOKE_FIT_MOST], *loss = NULL;
+	while (f->given < end && !yoke_error_code()) {
+		const int64_t part = f->given++, number = f->t.random_step + part;
+		const int n = part == own ? batch(f, f->o.next, number, "next") : ask(f, f->o.next, number, "next", others);
+		if (n == 0) {
+			f->over = true; // the step is given up, and what has been recorded of it
+			yk_fail(YOKE_EINVAL, "fit: next gave no tensor for part %lld", (long long)number);
+		}
+		if (part == own && n > 0)
+			loss = loss_of(f);
+	}
+	return yoke_error_code() ? NULL : loss;
+}
+
 static yoke_tensor *train_loss(void *arg, int64_t k, bool again)
 {
 	struct fit *f = arg;
-	if (!again && batch(f, f->o.next, f->t.random_step + k, "next") == 0) {
-		f->over = true; // the step is given up, and what has been recorded of it
-		yk_fail(YOKE_EINVAL, "fit: next gave no tensor for part %lld", (long long)(f->t.random_step + k));
-	}
-	return yoke_error_code() ? NULL : loss_of(f);
+	const struct yk_trainer *t = &f->t;
+	const int64_t own = t->first + k * t->stride;
+	if (again)
+		return loss_of(f);
+	f->given = k ? f->given : 0;
+	if (k == t->accumulate - 1)
+		return losses(f, own, t->parts);
+	return losses(f, own, t->stage < 2 ? own + 1 : (k + 1) * t->stride); // where gradients are exchanged behind each part
 }
 
 static int stepped(void *arg)
@@ -135,11 +199,28 @@ static int stepped(void *arg)
 
 // ---- between steps ----
 
-static int asked(void *arg)
+// The signal, -1: log has enough, 0: neither.
+static int wants(const struct fit *f)
 {
-	struct fit *f = arg;
 	const int signal = f->o.signals ? atomic_load(&f->stop.signal) : 0;
 	return signal ? signal : f->enough ? -1 : 0;
+}
+
+// Ranks end at the same step: what one of them wants the others learn a step later.
+static int asked(void *arg)
+{
+	const struct fit *f = arg;
+	const int wish = wants(f);
+	if (!f->t.grid.all)
+		return wish;
+	return !f->t.ends ? 0 : wish ? wish : -1;
+}
+
+static void on_before(void *arg)
+{
+	struct fit *f = arg;
+	if (f->t.grid.all)
+		yk_ranks_say(&f->t, wants(f) != 0);
 }
 
 static void clock_stop(struct fit *f)
@@ -223,6 +304,11 @@ static int on_validate(void *arg)
 	return tell(f, f->end.valid);
 }
 
+static bool leads(const struct fit *f)
+{
+	return !f->t.grid.all || yoke_group_rank(f->t.grid.all) == 0;
+}
+
 static int on_save(void *arg)
 {
 	struct fit *f = arg;
@@ -234,7 +320,17 @@ static int on_save(void *arg)
 	}
 	clock_stop(f);
 	yoke_range_push("save");
-	const int err = yk_trainer_keep(&f->t, f->o.out, &ck);
+	int err = f->t.grid.all ? yk_ranks_alike(&f->t, true) : 0;
+	if (!err)
+		err = yk_whole_begin(&f->t);
+	if (!err && leads(f)) {
+		err = yk_trainer_keep(&f->t, f->o.out, &ck);
+	} else {
+		if (!err)
+			err = yk_whole_serve(&f->t);
+		yk_checkpoint_fini(&ck);
+	}
+	yk_whole_end(&f->t);
 	yoke_range_pop();
 	f->since = yk_seconds();
 	if (!err)
@@ -273,6 +369,55 @@ static int go_on(struct fit *f)
 	return err;
 }
 
+// A process's, or a thread's, place among the ranks that were started.
+static int join(struct fit *f)
+{
+	const struct yoke_fit *o = &f->o;
+	struct yk_trainer *t = &f->t;
+	yoke_group *world = yoke_group_world();
+	const int n = world ? yoke_group_size(world) : 0;
+	char ranks[32], zero[32], optim[48];
+	if (!world)
+		return yk_error_last();
+	if (o->ranks && o->ranks != n)
+		return yk_fail(YOKE_EINVAL, "fit: ranks=%d, but %d %s started: start as many with mpirun, srun or torchrun, with "
+			       "yoke_group_spawn, or with yoke_group_run", o->ranks, n, n == 1 ? "rank was" : "ranks were");
+	if (n > 1 && o->data && o->data->feed.world > 1)
+		return yk_fail(YOKE_EINVAL, "fit: the loader has rank= and world=: ranks get all batches and take theirs; open it "
+			       "without");
+	snprintf(ranks, sizeof ranks, "ranks=%d", n);
+	snprintf(zero, sizeof zero, "zero=%d", o->zero);
+	snprintf(optim, sizeof optim, "optimizer=%.30s", o->optim->kind->name);
+	char *const words[] = { ranks, zero, optim };
+	int err = yk_config_init(&f->config, YK_T);
+	if (!err)
+		err = yk_config_arguments(&f->config, 3, words);
+	t->config = &f->config;
+	if (!err)
+		err = yk_ranks_join(t);
+	if (!err && t->group)
+		t->parts = t->accumulate * yoke_group_size(t->group);
+	return err;
+}
+
+// The same first values, or those of the checkpoint, on all ranks, which have to mean the same run.
+static int unite(struct fit *f)
+{
+	if (!f->t.grid.all)
+		return 0;
+	const int err = yk_ranks_agree(&f->t);
+	return err ? err : yk_ranks_start(&f->t, &f->kept, 0, f->kept.count);
+}
+
+// Only one run at a time has the folder.
+static int lock(struct fit *f)
+{
+	if (!f->o.out || !leads(f))
+		return 0;
+	const int err = yk_dir_make(f->o.out);
+	return err ? err : yk_resume_lock(f->o.out, &f->lock);
+}
+
 static int begin(struct fit *f)
 {
 	struct yk_trainer *t = &f->t;
@@ -282,6 +427,8 @@ static int begin(struct fit *f)
 		return yk_fail(YOKE_EINVAL, "fit: %s is not given", what);
 	if (o->steps < 0 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
 		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate and what is done every so many steps have to be 0 or more");
+	if (o->ranks < 0 || o->zero < 0 || o->zero > 2)
+		return yk_fail(YOKE_EINVAL, "fit: ranks=%d zero=%d: ranks is 0 or more, zero 0, 1 or 2", o->ranks, o->zero);
 	if (o->accumulate > 1 << 20)
 		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
@@ -295,7 +442,9 @@ static int begin(struct fit *f)
 	t->params = &f->params;
 	t->kept = &f->kept;
 	f->saved = f->validated = -1;
-	int err = yk_precision_named(o->precision ? o->precision : "fp32", o->keep_f32, o->allow_emulated, &t->precision);
+	int err = join(f);
+	if (!err)
+		err = yk_precision_named(o->precision ? o->precision : "fp32", o->keep_f32, o->allow_emulated, &t->precision);
 	if (!err)
 		err = list(f);
 	if (!err && t->precision.scaled && !(t->scaler = yoke_scaler_new(NULL)))
@@ -306,13 +455,17 @@ static int begin(struct fit *f)
 		err = yk_trainer_buffers(t);
 	if (!err)
 		err = yoke_eval(0, NULL); // first values, as they were drawn
-	return err ? err : go_on(f);
+	if (!err)
+		err = lock(f);
+	if (!err)
+		err = go_on(f);
+	return err ? err : unite(f);
 }
 
 static int train(struct fit *f)
 {
 	const struct yk_between between = {
-		.asked = asked, .log = on_log, .validate = on_validate, .save = on_save,
+		.before = on_before, .asked = asked, .log = on_log, .validate = on_validate, .save = on_save,
 		.log_every = f->o.log_every ? f->o.log_every : 10, .eval_every = f->o.valid_every,
 		.save_every = f->o.save_every,
 	};
@@ -342,6 +495,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	struct fit *f = calloc(1, sizeof *f);
 	if (!f)
 		return yk_fail(YOKE_ENOMEM, "fit: no memory");
+	f->lock = -1;
 	f->end = (struct yoke_fit_end){ .size = sizeof f->end, .loss = NAN, .valid = NAN };
 	int err = yk_sized_take(&f->o, sizeof f->o, given, "fit", "yoke_fit");
 	bool stops = false;
@@ -354,7 +508,12 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	if (stops)
 		yk_stop_end(&f->stop);
 	f->end.step = f->t.step;
+	if (err < 0 && f->t.grid.all) // the others hear of it before they wait for this one
+		yk_ranks_failed(&f->t);
+	if (f->lock >= 0)
+		close(f->lock);
 	yk_trainer_unmake(&f->t);
+	yk_config_fini(&f->config);
 	unlist(&f->params);
 	unlist(&f->kept);
 	const int wrong = end ? yk_sized_give(end, sizeof *end, &f->end, "fit", "yoke_fit_end") : 0;

@@ -206,13 +206,15 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	return e;
 }
 
-int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, struct yk_optim **to)
+int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct yk_optim_share *share, struct yk_optim **to)
 {
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
-	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true };
-	int e = yk_optim_states_ready(rule);
+	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true, .shared = share && share->cut };
+	int e = share ? yk_optim_share(rule, share) : 0;
+	if (e == 0)
+		e = yk_optim_states_ready(rule);
 	if (e == 0)
 		e = list_states(o);
 	if (e < 0)
@@ -220,6 +222,12 @@ int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, struct yk_opti
 	else
 		*to = o;
 	return e;
+}
+
+int yk_optim_each(const struct yk_optim *o)
+{
+	const int n = yk_optim_parameters(o->rule);
+	return n ? o->rule->member[0].states : 0;
 }
 
 void yk_optim_free(struct yk_optim *o)
@@ -230,7 +238,9 @@ void yk_optim_free(struct yk_optim *o)
 		free(o->states.row[i].name);
 	free(o->states.var);
 	free(o->states.row);
-	if (!o->lent)
+	if (o->lent)
+		yk_optim_unshare(o->rule);
+	else
 		yoke_optim_free(o->rule);
 	free(o);
 }

@@ -31,8 +31,11 @@ void yk_optim_text(const char *kind, char *to, size_t room);
 // The parameters outlive the optimizer.  share: NULL, or which parts of them it updates.
 int yk_optim_new(const struct yk_config *, const struct yk_parameters *, const struct yk_optim_share *,
 		 struct yk_optim **);
-// The same around an optimizer of the caller's, which has these parameters and outlives it.
-int yk_optim_of(yoke_optim *, const struct yk_parameters *, struct yk_optim **);
+// The same around an optimizer of the caller's, which has these parameters and outlives it.  What it shares it does so
+// until yk_optim_free; of states that are shared nothing is left then.
+int yk_optim_of(yoke_optim *, const struct yk_parameters *, const struct yk_optim_share *, struct yk_optim **);
+// States of each parameter, which all have as many.
+int yk_optim_each(const struct yk_optim *);
 void yk_optim_free(struct yk_optim *); // NULL is fine
 // Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  lr: NULL: its schedule's.  *norm gets the
 // 2-norm of all gradients before clipping, f32 [], owned by the innermost scope.

@@ -213,6 +213,15 @@ int yk_ranks_join(struct yk_trainer *t)
 	return says_make(t);
 }
 
+void yk_ranks_failed(const struct yk_trainer *t)
+{
+	uint32_t rank, n;
+	if (yk_process_place(&rank, &n) > 0)
+		yk_process_failed();
+	else
+		yk_ranks_break(t->grid.all->queue, YOKE_ERANK, yoke_error());
+}
+
 void yk_ranks_leave(struct yk_trainer *t)
 {
 	says_free(t->says);
@@ -221,10 +230,10 @@ void yk_ranks_leave(struct yk_trainer *t)
 	t->group = NULL;
 }
 
-int yk_ranks_start(const struct yk_trainer *t, int first, int end)
+int yk_ranks_start(const struct yk_trainer *t, const struct yk_parameters *ps, int first, int end)
 {
 	const int n = end - first;
-	yoke_tensor *const *var = t->net->params.var + first, **to = calloc((size_t)n + 1, sizeof *to);
+	yoke_tensor *const *var = ps->var + first, **to = calloc((size_t)n + 1, sizeof *to);
 	if (!to)
 		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
 	yoke_scope *s = yoke_scope_begin("start");
@@ -250,14 +259,14 @@ int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);
-	while (bytes < room && end > 0);
+	while (bytes < room && end > 0 && yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
 	return end;
 }
 
 yoke_tensor *yk_ranks_narrow(const struct yk_trainer *t, yoke_tensor *gradient)
 {
 	const char *wire = yk_config_str(t->config, YK_KEY_wire);
-	return strcmp(wire, "fp32") ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
+	return strcmp(wire, "fp32") && yoke_dtype(gradient) == yoke_f32 ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
 }
 
 // All of a bucket's gradients become those of all ranks.
@@ -267,7 +276,7 @@ static int reduce_bucket(struct yk_trainer *t, int first, int end)
 		t->grad[i] = yk_ranks_narrow(t, t->grad[i]);
 	const int e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
 	for (int i = first; i < end; i++)
-		t->grad[i] = yoke_cast(t->grad[i], yoke_f32);
+		t->grad[i] = yoke_cast(t->grad[i], yoke_dtype(t->params->var[i]));
 	return e;
 }
 
@@ -282,8 +291,8 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 		yk_zero_reduce(t);
 	if (t->stage > 0 && !in_part)
 		yk_zero_take(t);
-	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
-		first = yk_ranks_bucket(&t->net->params, end);
+	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->params->count, first; end > 0 && e == 0; end = first) {
+		first = yk_ranks_bucket(t->params, end);
 		e = in_part ? yk_compress_reduce(t, first, end) : reduce_bucket(t, first, end);
 	}
 	if (t->stage > 0 && in_part)

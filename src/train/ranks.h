@@ -9,7 +9,7 @@
 // The trainer's place among the ranks of the current context; alone it has none.
 int yk_ranks_join(struct yk_trainer *);
 // All ranks get rank 0's parameters first .. end - 1.
-int yk_ranks_start(const struct yk_trainer *, int first, int end);
+int yk_ranks_start(const struct yk_trainer *, const struct yk_parameters *, int first, int end);
 // Behind each part: what its gradients are added as, t->grad or, of stage 2, shares of all ranks' sums; the loss too is that
 // of all then.
 yoke_tensor **yk_ranks_part(struct yk_trainer *, yoke_tensor **loss);
@@ -27,8 +27,10 @@ int yk_ranks_hear(struct yk_trainer *);
 void yk_ranks_spent(struct yk_trainer *, double *seconds, uint64_t *sent, int *slowest);
 // Bytes that a bucket ends behind; the first one that is summed is small, to begin early.
 size_t yk_ranks_room(bool first);
-// Parameters of one bucket, which ends before `end`: the first of them.
+// Parameters of one bucket, of one dtype, which ends before `end`: the first of them.
 int yk_ranks_bucket(const struct yk_parameters *, int end);
+// A rank that does not return to who started it has failed: the others get its error from what they wait in.
+void yk_ranks_failed(const struct yk_trainer *);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
 // EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
 int yk_ranks_agree(const struct yk_trainer *);

@@ -248,7 +248,7 @@ int yk_stages_load(const struct yk_grid *g, const struct yk_network *n, const ch
 		   const struct yk_host_list *l, yk_checkpoint_take_fn *fn, void *arg)
 {
 	struct yk_stages_list w = { 0 };
-	if (n->stage.of == 1)
+	if (!n || n->stage.of == 1)
 		return yk_whole_load(g, folder, ck, part, l->count, l->tensor, fn, arg);
 	int e = yk_stages_list(n, l, each, &w);
 	if (e == 0)

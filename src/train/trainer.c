@@ -126,7 +126,7 @@ static int first_values(struct yk_trainer *t, int first, int end)
 {
 	int e = yk_parameters_draw_some(&t->net->params, first, end, t->seed);
 	if (e == 0 && t->group)
-		e = yk_ranks_start(t, first, end);
+		e = yk_ranks_start(t, &t->net->params, first, end);
 	if (e == 0 && t->cuts)
 		e = yk_cuts_start(t, first, end);
 	return e;
@@ -187,6 +187,11 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
+}
+
+int yk_trainer_states_each(const struct yk_trainer *t)
+{
+	return t->own ? yk_optim_each(t->optim) : yk_optim_states_each(t->config);
 }
 
 int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_checkpoint *from)

@@ -107,6 +107,8 @@ double yk_trainer_pass(const struct yk_trainer *);
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder);
 void yk_trainer_unmake(struct yk_trainer *);
+// States of the optimizer for each parameter.
+int yk_trainer_states_each(const struct yk_trainer *);
 // Room for a step's gradients, by t->params, and for its record.
 int yk_trainer_buffers(struct yk_trainer *);
 // Of a trainer without a model, in a dry context: all that a run with that batch takes memory for, each stage of it.

@@ -129,7 +129,8 @@ static int enter(const struct yk_trainer *t, const struct yk_parameters *ps, int
 int yk_whole_list(const struct yk_trainer *t, const struct yk_parameters *ps, int each, struct yk_stages_list *to)
 {
 	struct yk_stages_list own = { 0 };
-	int e = t->zero ? yk_zero_list(t, ps, each, &own.l) : yk_host_list_describe(ps, true, &own.l);
+	const bool listed = t->zero && !(t->own && ps == t->kept); // a network's own list has buffers in between
+	int e = listed ? yk_zero_list(t, ps, each, &own.l) : yk_host_list_describe(ps, true, &own.l);
 	if (e == 0 && t->stages)
 		e = yk_stages_list(t->net, &own.l, each, to);
 	if (e < 0 || t->stages) {
@@ -192,7 +193,7 @@ int yk_whole_begin(struct yk_trainer *t)
 	if (e == 0)
 		e = list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, t->stage > 2, &w->part[YK_CHECKPOINT_MODEL]);
 	if (e == 0)
-		e = list(t, yk_optim_states(t->optim), t->net ? yk_optim_states_each(t->config) : 0, t->zero,
+		e = list(t, yk_optim_states(t->optim), t->net || t->zero ? yk_trainer_states_each(t) : 0, t->zero,
 			 &w->part[YK_CHECKPOINT_OPTIMIZER]);
 	if (e == 0 && t->compress)
 		e = append(&w->part[YK_CHECKPOINT_OPTIMIZER], yk_compress_errors(t->compress));

@@ -74,7 +74,7 @@ static int renew(void *arg, yoke_tensor *const *piece)
 {
 	const struct yk_trainer *t = arg;
 	const struct yk_zero *z = t->zero;
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = t->params;
 	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
 	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
 	for (int b = 0; b < z->buckets && e == 0; b++) {
@@ -142,7 +142,7 @@ static int hold_bucket(struct yk_trainer *t, int b)
 int yk_zero_hold(struct yk_trainer *t, yk_zero_fill *fill)
 {
 	struct yk_zero *z = t->zero;
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = t->params;
 	for (int i = 0; i < ps->count && !z->held.error; i++) {
 		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
 		const int64_t n = c->to - c->from;
@@ -206,7 +206,7 @@ int yk_zero_new(struct yk_trainer *t)
 		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
 	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
 			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_PIECE };
-	const int e = make(z, &t->net->params);
+	const int e = make(z, t->params);
 	if (e < 0) {
 		yk_zero_free(z);
 		return e;
@@ -308,7 +308,7 @@ static int member_of(const struct yk_trainer *t, const struct yk_parameters *s, 
 // The dims of parameter i as files have it, which may be more than this rank's ranks have of it.
 static int file_dims(const struct yk_trainer *t, int i, int64_t *dims)
 {
-	const struct yk_cut *cut = &t->net->params.row[i].cut;
+	const struct yk_cut *cut = &t->params->row[i].cut;
 	const struct yk_shape *s = &t->zero->shape[i];
 	memcpy(dims, s->dims, (size_t)s->rank * sizeof *dims);
 	if (cut->blocks)
@@ -335,7 +335,7 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 	const struct yk_trainer *t = arg;
 	const struct yk_parameters *s = yk_optim_states(t->optim);
 	yoke_tensor *var = s->var[k];
-	const int i = member_of(t, s, yk_optim_states_each(t->config), k);
+	const int i = member_of(t, s, yk_trainer_states_each(t), k);
 	if (i < 0)
 		return yoke_put(var, data, bytes);
 	const struct yk_optim_cut *share = cut_of(t->zero, t->zero->rank, i);
@@ -343,7 +343,7 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 	int64_t dims[YOKE_MAX_RANK];
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
-	yk_cut_take(&t->net->params.row[i].cut, file_dims(t, i, dims), dims, sizeof *part, data, part);
+	yk_cut_take(&t->params->row[i].cut, file_dims(t, i, dims), dims, sizeof *part, data, part);
 	const int e = yoke_count(var) ? yoke_put(var, part + share->from, yoke_bytes(var)) : 0;
 	free(part);
 	return e;
@@ -352,7 +352,7 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
 {
 	struct yk_host_list l;
-	int e = yk_zero_list(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), &l);
+	int e = yk_zero_list(t, yk_optim_states(t->optim), yk_trainer_states_each(t), &l);
 	if (e == 0)
 		e = yk_compress_load(t, folder, ck, &l, put, (void *)(uintptr_t)t);
 	yk_host_list_free(&l);
