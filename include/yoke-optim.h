@@ -113,13 +113,13 @@ struct yoke_step {
 YOKE_API int yoke_optim_step(yoke_optim *, int n, yoke_tensor *const *g, const struct yoke_step *);
 // The last step was skipped: its number, for schedules and bias corrections, is the next one's as well.
 YOKE_API int yoke_optim_skipped(yoke_optim *);
-// Steps so far, without those skipped.
+// Steps so far, without those skipped, and without those that yoke_optim_check found to have changed nothing.
 YOKE_API int64_t yoke_optim_steps(const yoke_optim *);
 // The schedule's learning rate of step t = 1, 2, .. of a parameter; NaN, with an error, for an unknown name.
 YOKE_API double yoke_optim_lr(const yoke_optim *, const char *parameter, int64_t t);
 // With check=1 a step whose gradients' norm is not finite changes nothing, and no step behind it does.
 // This waits for what is evaluated: ERANGE names the first parameter whose gradient was not finite, and lets
-// steps go on.
+// steps go on, whose numbers, for schedules and bias corrections, follow the last step that changed something.
 YOKE_API int yoke_optim_check(yoke_optim *);
 
 // ---- states ----

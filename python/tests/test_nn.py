@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules, optimizers and the loop."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -280,6 +284,40 @@ def test_a_run_that_is_resumed_has_the_bits_of_an_unbroken_one(kind, precision, 
     net = Deep()
     with pytest.raises(ValueError, match="resume"):
         yoke.fit(net, [(x, y)], yoke.mse, out=tmp_path / "whole")
+
+
+RANKS = """
+import sys
+import numpy as np
+import yoke
+from yoke import nn, optim
+rng = np.random.default_rng(3)
+x, y = rng.normal(size=(64, 4)).astype("f4"), rng.normal(size=(64, 3)).astype("f4")
+yoke.random_set(3)
+net = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Dropout(0.2), nn.Linear(16, 3))
+losses = yoke.fit(net, [(x[i::8], y[i::8]) for i in range(8)], yoke.mse, optim.AdamW(net, lr=1e-2), epochs=3, out=sys.argv[1],
+                  accumulate=int(sys.argv[2]), ranks=int(sys.argv[3]), zero=int(sys.argv[4]), seed=5)
+np.savez(sys.argv[5], losses=losses, **net.state_dict())
+"""
+
+
+@pytest.mark.parametrize("zero", ["0", "2"])
+def test_processes_of_a_launcher_train_one_network(zero, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(RANKS)
+
+    def start(rank, *args):
+        env = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost",
+               "MASTER_PORT": "1"} if rank else {}
+        return subprocess.Popen([sys.executable, str(program), *map(str, args)], env={**os.environ, **env})
+
+    ranks = [start(r, tmp_path / "two", 2, 2, zero, tmp_path / f"{r}.npz") for r in "01"]
+    alone = start(None, tmp_path / "one", 4, 1, 0, tmp_path / "one.npz")
+    assert [p.wait(600) for p in (*ranks, alone)] == [0, 0, 0]
+    whole = np.load(tmp_path / "one.npz")
+    for r in "01":
+        mine = np.load(tmp_path / f"{r}.npz")
+        assert all(np.array_equal(whole[n], mine[n]) for n in whole.files)
 
 
 def test_what_a_run_calls_may_raise(rng):

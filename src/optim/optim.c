@@ -260,6 +260,8 @@ void yk_optim_groups_free(struct yoke_optim *o)
 		free(o->norm[d].g);
 		if (yk_is_alive(o->norm[d].latch))
 			yoke_free(o->norm[d].latch);
+		if (yk_is_alive(o->norm[d].after))
+			yoke_free(o->norm[d].after);
 		o->norm[d] = (struct yk_optim_norm){ 0 };
 	}
 }
@@ -357,7 +359,9 @@ static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm
 	if (!to->n || !(o->option[YK_O_check] > 0))
 		return 0;
 	to->latch = yoke_variable("norms", dtype, 1, &n);
-	return to->latch ? 0 : yk_error_last();
+	if (to->latch && !o->numbered)
+		to->after = yoke_variable("steps_after", yoke_f32, 0, NULL);
+	return to->latch && (to->after || o->numbered) ? 0 : yk_error_last();
 }
 
 int yk_optim_groups_make(struct yoke_optim *o)
@@ -405,6 +409,14 @@ int64_t yoke_optim_steps(const yoke_optim *o)
 void yk_optim_at(struct yoke_optim *o, int64_t t)
 {
 	o->t = t;
+	o->numbered = true;
+}
+
+void yk_optim_unnumber(struct yoke_optim *o)
+{
+	if (o->numbered)
+		yk_optim_groups_free(o); // made anew with a count
+	o->numbered = false;
 }
 
 int yk_optim_parameters(const struct yoke_optim *o)
@@ -425,8 +437,18 @@ double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 	return NAN;
 }
 
-// The first tensor of a dtype whose norm is not finite, and then all are 0 again; *bad its number, or -1.
-static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
+// Steps that changed nothing because a norm was not finite: its own, and those after it.
+static int read_lost(const struct yk_optim_norm *n, int64_t *lost)
+{
+	float after = 0;
+	const int err = n->after ? yoke_read(n->after, &after, sizeof after) : 0;
+	if (!err && n->after && *lost < 1 + (int64_t)after)
+		*lost = 1 + (int64_t)after;
+	return err;
+}
+
+// The first tensor of a dtype whose norm is not finite, and then all are 0 again, if they are to be; *bad its number, or -1.
+static int read_latch(const struct yk_optim_norm *n, int dtype, bool clear, int *bad, int64_t *lost)
 {
 	*bad = -1;
 	if (!n->latch)
@@ -437,7 +459,9 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
 	for (int i = n->n; i >= 0 && !err; i--) // the sum may be infinite where no norm is
 		if (!isfinite(dtype == yoke_f64 ? ((double *)x)[i] : (double)((float *)x)[i]))
 			*bad = n->tensor[i < n->n ? i : 0];
-	if (!err && *bad >= 0) {
+	if (!err && *bad >= 0)
+		err = read_lost(n, lost);
+	if (!err && *bad >= 0 && clear) {
 		memset(x, 0, bytes);
 		err = yoke_put(n->latch, x, bytes);
 	}
@@ -445,12 +469,13 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
 	return err;
 }
 
-static int bad_tensor(struct yoke_optim *o, int *to)
+static int bad_tensor(const struct yoke_optim *o, bool clear, int *to, int64_t *lost)
 {
 	int bad[2] = { -1, -1 };
-	int err = read_latch(&o->norm[0], yoke_f32, &bad[0]);
+	*lost = 0;
+	int err = read_latch(&o->norm[0], yoke_f32, clear, &bad[0], lost);
 	if (!err)
-		err = read_latch(&o->norm[1], yoke_f64, &bad[1]);
+		err = read_latch(&o->norm[1], yoke_f64, clear, &bad[1], lost);
 	*to = bad[0] < 0 || (bad[1] >= 0 && bad[1] < bad[0]) ? bad[1] : bad[0];
 	return err;
 }
@@ -458,7 +483,14 @@ static int bad_tensor(struct yoke_optim *o, int *to)
 const char *yk_optim_bad(struct yoke_optim *o)
 {
 	int bad = -1;
-	return !bad_tensor(o, &bad) && bad >= 0 ? yk_optim_tensor_name(o, bad) : NULL;
+	int64_t lost;
+	return !bad_tensor(o, true, &bad, &lost) && bad >= 0 ? yk_optim_tensor_name(o, bad) : NULL;
+}
+
+int yk_optim_lost(const struct yoke_optim *o, int64_t *lost)
+{
+	int bad;
+	return bad_tensor(o, false, &bad, lost);
 }
 
 int yoke_optim_check(yoke_optim *o)
@@ -466,9 +498,11 @@ int yoke_optim_check(yoke_optim *o)
 	int bad = -1;
 	if (!o || !(o->option[YK_O_check] > 0))
 		return yk_fail(YOKE_EINVAL, "optim_check: needs check=1");
-	int err = bad_tensor(o, &bad);
-	if (!err && bad >= 0)
-		err = yk_fail(YOKE_ERANGE, "optim_check: the gradient of %s is not finite, or its norm; the "
-			      "steps since then changed nothing", yk_optim_tensor_name(o, bad));
-	return err;
+	int64_t lost;
+	int err = bad_tensor(o, true, &bad, &lost);
+	if (err || bad < 0)
+		return err;
+	o->t -= lost < o->t ? lost : o->t;
+	return yk_fail(YOKE_ERANGE, "optim_check: the gradient of %s is not finite, or its norm; the "
+		       "steps since then changed nothing", yk_optim_tensor_name(o, bad));
 }

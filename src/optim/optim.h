@@ -154,8 +154,10 @@ struct yoke_optim {
 		int n, *tensor; // of share.tensor, or a member
 		struct yk_optim_cut *piece; // NULL: they are whole
 		yoke_tensor **g, *latch;    // g: of those that are here
+		yoke_tensor *after;         // f32 []: steps since that of the latch, which changed nothing; NULL: not counted
 	} norm[2];
 	bool pieces; // norms are by pieces
+	bool numbered; // t comes from the caller (yk_optim_at), who does not go on after a step that was not finite
 };
 
 int yk_optim_parameters(const struct yoke_optim *); // how many
@@ -179,6 +181,9 @@ int yk_optim_state_count(const struct yoke_optim *);
 yoke_tensor *yk_optim_state_at(const struct yoke_optim *, int i, char *name);
 // The steps done, of an optimizer whose states were loaded.
 void yk_optim_at(struct yoke_optim *, int64_t t);
+void yk_optim_unnumber(struct yoke_optim *); // it counts for itself again
+// Steps of those counted that changed nothing, because gradients were not finite.  Waits for what is evaluated.
+int yk_optim_lost(const struct yoke_optim *, int64_t *lost);
 // The parameter of the first gradient that was not finite, with check; NULL: none.
 const char *yk_optim_bad(struct yoke_optim *);
 

@@ -267,7 +267,11 @@ static void copies_free(struct copies *c)
 // Names, shapes and room for all states; then, of an optimizer of that kind, the step.
 static int copies_make(const struct yoke_optim *o, const char *call, struct copies *c)
 {
-	*c = (struct copies){ .n = yk_optim_state_count(o), .step = o->t };
+	int64_t lost;
+	const int err = yk_optim_lost(o, &lost);
+	if (err)
+		return err;
+	*c = (struct copies){ .n = yk_optim_state_count(o), .step = o->t - (lost < o->t ? lost : o->t) };
 	c->tensor = calloc((size_t)c->n + 1, sizeof *c->tensor);
 	c->name = calloc((size_t)c->n + 1, sizeof *c->name);
 	if (!c->tensor || !c->name)
@@ -449,6 +453,7 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 			o->member[i] = there.member[i];
 		memcpy(o->scalar, there.scalar, sizeof o->scalar);
 		o->ctx = to;
+		o->t = any ? c.step : o->t;
 	}
 	free(there.member);
 	copies_free(&c);

@@ -157,6 +157,12 @@ static int latch(const struct yk_optim_pass *pass, struct yk_optim_norm *n, yoke
 	yoke_tensor *was = last_of(n->latch, n->n), *takes = yoke_isfinite(was);
 	if (pass->skip != YOKE_NONE)
 		takes = yoke_and(takes, yoke_not(skips(pass)));
+	if (n->after) {
+		yoke_tensor *one = pass->skip == YOKE_NONE ? yoke_const(1) : yoke_cast(yoke_not(skips(pass)), yoke_f32);
+		const int err = yoke_assign(n->after, yoke_select(yoke_isfinite(was), yoke_const(0), yoke_add(n->after, one)));
+		if (err)
+			return err;
+	}
 	return yoke_assign(n->latch, yoke_select(takes, now, n->latch));
 }
 

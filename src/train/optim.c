@@ -238,10 +238,12 @@ void yk_optim_free(struct yk_optim *o)
 		free(o->states.row[i].name);
 	free(o->states.var);
 	free(o->states.row);
-	if (o->lent)
+	if (o->lent) {
 		yk_optim_unshare(o->rule);
-	else
+		yk_optim_unnumber(o->rule);
+	} else {
 		yoke_optim_free(o->rule);
+	}
 	free(o);
 }
 

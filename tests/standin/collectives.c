@@ -203,6 +203,8 @@ static uint16_t to_half(double x)
 	x = fabs(x);
 	if (x >= 65520)
 		return sign | 0x7c00;
+	if (!(x > 0)) // which has no exponent
+		return sign;
 	frexp(x, &e);
 	e = e < -13 ? -13 : e;
 	const double m = nearbyint(ldexp(x, 11 - e)); // of 11 bits
