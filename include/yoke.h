@@ -141,7 +141,8 @@ YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
 // and rope compute in f32 what they are given, without a copy.  Operands of f64, integers and bool stay as they
 // are, as does what only moves elements.  Numbers take the dtype that the tensors beside them get.  Casts are
 // ordinary operations: the gradient of an f32 variable is f32, and however often a variable is cast, an
-// evaluation does it once.
+// evaluation does it once.  An f32 variable saturates where it is cast to f16: |x| above 65504 becomes 65504, and
+// its gradient is multiplied by 65504 / |x|.
 // keep_f32, or NULL: comma-separated patterns of scopes ("norm*,head"), each as fnmatch has them for one name of
 // the path, or for several with / between them; in scopes that match, and in those inside, all of the above
 // happens in f32.  EINVAL, of the scope's end: a pattern named no scope in which something was recorded.

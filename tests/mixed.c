@@ -366,6 +366,36 @@ static void kernels(void)
 	}
 }
 
+// Weights that f16 has no number for are its largest ones in products, and get gradients of the right sign; those that
+// it has are what they were, bit for bit; an infinite one is no number.
+static void saturated(void)
+{
+	enum { W = 8 };
+	const int64_t dims[] = { 1, W }, one[] = { 1, 1 };
+	const float w[W] = { 1e6f, -7e4f, 65504, 65510, 3, -0.0f, 1e-7f, INFINITY }, x = 0.5f;
+	float y[W], g[W];
+	yoke_tensor *v = yoke_variable("w", yoke_f32, 2, dims), *dv;
+	yoke_put(v, w, sizeof w);
+	yoke_scope *s = yoke_scope_begin("saturated");
+	yoke_autocast(half, NULL);
+	yoke_tensor *p = yoke_matmul(yoke_from(yoke_f32, 2, one, &x), v, 0);
+	yoke_autocast(YOKE_DTYPE_NONE, NULL);
+	yoke_tensor *to = yoke_cast(p, yoke_f32);
+	yoke_grad(yoke_sum(yoke_slice(to, 1, 0, W - 1, 1), YOKE_ALL), 1, &v, &dv);
+	bool good = !yoke_read(to, y, sizeof y) && !yoke_read(dv, g, sizeof g);
+	for (int i = 0; i < W - 1; i++) {
+		const float most = half == yoke_f16 ? 65504 : INFINITY, c = fminf(fmaxf(w[i], -most), most);
+		const double want = x * (double)c, near = half == yoke_f16 ? 0x1p-11 : 0x1p-8;
+		good = good && fabs(y[i] - want) <= near * fabs(want) + 0x1p-25 && g[i] > 0 && g[i] <= x &&
+		       (fabsf(w[i]) > most || g[i] == x);
+	}
+	good = good && !isfinite(y[W - 1]);
+	ok(good && !yoke_scope_end(s), "%s: weights of 1e6, -7e4, 65504, 65510 give %g %g %g %g, gradients %g %g: %s",
+	   yoke_dtype_name(half), (double)y[0], (double)y[1], (double)y[2], (double)y[3], (double)g[0], (double)g[4], yoke_error());
+	yoke_error_clear();
+	yoke_free(v);
+}
+
 int main(void)
 {
 	tap_seed();
@@ -378,6 +408,7 @@ int main(void)
 		left_open();
 		weights();
 		held();
+		saturated();
 		if (!tap_eager())
 			kernels();
 	}

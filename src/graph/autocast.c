@@ -194,21 +194,43 @@ static bool is_variable(const struct yoke_context *ctx, yk_id x)
 	return n->op == YK_LEAF && ctx->leaf[yk_attrs(g, n)[0].i].variable;
 }
 
+// The largest finite f16.
+#define F16_MAX 65504.0
+
+// x times min(1, F16_MAX / |x|), whose factor has no gradient: of f32 weights those that f16 has no number for saturate, and
+// still get a gradient by which they may become smaller.  All others are as they were; an infinite one becomes NaN.
+static yk_id saturate(struct yk_graph *g, yk_id x)
+{
+	const yk_id over = yk_bin(g, YK_DIV, yk_lit(g, yoke_f32, F16_MAX), yk_un(g, YK_ABS, x)),
+		    factor = yk_un(g, YK_STOP_GRAD, yk_bin_lit(g, YK_MIN, over, 1));
+	return yk_bin(g, YK_MUL, x, factor);
+}
+
+// The variable that x is, or is the saturated value of; YK_NIL.
+static yk_id variable_of(const struct yoke_context *ctx, yk_id x)
+{
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_node *n = node_of(g, x);
+	if (n->op == YK_MUL && node_of(g, yk_ins(g, n)[1])->op == YK_STOP_GRAD)
+		x = yk_ins(g, n)[0];
+	return is_variable(ctx, x) ? x : YK_NIL;
+}
+
 yk_id yk_autocast_cast(struct yoke_context *ctx, yk_id x, int dtype)
 {
 	struct yk_graph *g = &ctx->graph;
 	struct yk_casts *c = &ctx->casts;
-	const bool look = c->n && x != YK_BAD && x != YK_NIL && is_variable(ctx, x);
+	const bool weight = x != YK_BAD && x != YK_NIL && is_variable(ctx, x), look = c->n && weight;
 	for (size_t i = 0; i < c->n && look; i++) { // as a rule they are asked for in order
 		const size_t at = (c->next + i) % c->n;
 		const struct yk_tensor *t = yk_tensor(c->held[at], "autocast");
 		const struct yk_node *n = t && t->id != YK_NIL ? node_of(g, t->id) : NULL;
-		if (!n || n->op != YK_CAST || yk_ins(g, n)[0] != x || g->value[t->id].dtype != dtype)
+		if (!n || n->op != YK_CAST || variable_of(ctx, yk_ins(g, n)[0]) != x || g->value[t->id].dtype != dtype)
 			continue;
 		c->next = at + 1;
 		return t->id;
 	}
-	return yk_cast(g, x, dtype);
+	return yk_cast(g, weight && dtype == yoke_f16 && g->value[x].dtype == yoke_f32 ? saturate(g, x) : x, dtype);
 }
 
 // The variable that node k casts to half precision, or YK_NIL.
@@ -216,8 +238,7 @@ static yk_id cast_of(const struct yoke_context *ctx, size_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	const yk_id x = n->op == YK_CAST && is_half(g->value[n->out].dtype) ? yk_ins(g, n)[0] : YK_NIL;
-	return x != YK_NIL && is_variable(ctx, x) ? x : YK_NIL;
+	return n->op == YK_CAST && is_half(g->value[n->out].dtype) ? variable_of(ctx, yk_ins(g, n)[0]) : YK_NIL;
 }
 
 int yk_autocast_hold(struct yoke_context *ctx)
