@@ -382,6 +382,17 @@ static void planning(void)
 	ok(b.pool_allocated == a.pool_allocated, "nothing more is allocated");
 	ok(!yoke_eval(0, NULL) && all_at(&m, 1), "the same work goes when the kernels are there: %s",
 	   yoke_error());
+	yoke_tensor *other = yoke_full(yoke_f32, 1, (int64_t[]){ 7 }, 2), *sum = yoke_sum(yoke_exp(other), YOKE_ALL);
+	ctl->how("enomem");
+	ctl->arm("prepare", 1);
+	err = yoke_eval(1, &sum);
+	ctl->arm("prepare", 0);
+	ctl->how("error");
+	ok(err == YOKE_ENOMEM && says(yoke_error(), (const char *const[]){ "fault:0", "memory", "fault.prepare: call 1", NULL }) &&
+		   !strstr(yoke_error(), "no kernel"), "a device without memory for a kernel: %s", yoke_error());
+	yoke_error_clear();
+	yoke_free(sum);
+	yoke_free(other);
 	model_free(&m);
 }
 

@@ -1275,7 +1275,12 @@ int main(int argc, char **argv)
 	yoke_setting_set("dist.timeout", "60");
 	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "behind barrier"),
 	   "it is named before: %s", warned);
-	int how = 0;
+	int how = 1;
+	err = yoke_group_run(3, NULL, leaves, &how);
+	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "YOKE_ENOMEM") && strstr(said[0], "YOKE_ENOMEM"),
+	   "a rank that fails without a text is reported by its code's name: %s", yoke_error());
+	yoke_error_clear();
+	how = 0;
 	memset(codes, 0, sizeof codes);
 	err = yoke_group_run(3, NULL, leaves, &how);
 	ok(codes[0] == YOKE_ERANK && strstr(said[0], "rank 1 has left world"), "a rank that ends early: %s", said[0]);

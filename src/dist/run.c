@@ -34,6 +34,15 @@ struct member {
 	pthread_t thread;
 };
 
+// Runs a rank's function; an error that it returns without a text is reported by its code's name.
+static int call(int (*fn)(yoke_group *, void *), yoke_group *world, void *arg)
+{
+	const int err = fn(world, arg);
+	if (err < 0 && !yoke_error_code())
+		yk_fail(err, "the rank's function returned %s (%d)", yoke_error_name(err), err);
+	return err;
+}
+
 // The rank's error counts, if it is the first one, or the first of its own.
 static void note(struct member *m, const yoke_context *ctx, int err)
 {
@@ -44,7 +53,7 @@ static void note(struct member *m, const yoke_context *ctx, int err)
 		r->first = (int)m->rank + 1;
 		r->heard = heard;
 		r->code = err;
-		snprintf(r->why, sizeof r->why, "%s", yoke_error_code() ? yoke_error() : "it returned that error");
+		snprintf(r->why, sizeof r->why, "%s", yoke_error());
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -61,14 +70,14 @@ static int rank_main(struct member *m)
 	if (!err) {
 		yoke_use(ctx);
 		yk_world_set(world);
-		err = r->fn(world, r->arg);
+		err = call(r->fn, world, r->arg);
 	}
 	if (err < 0) {
 		note(m, !world || yk_current() == ctx ? ctx : NULL, err);
 		if (!world)
 			yk_hub_break(r->hub, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
 		else if (yk_current() == ctx) // else it was freed, and the others heard so
-			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error_code() ? yoke_error() : "");
+			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error());
 		yoke_error_clear();
 	}
 	if (!world || yk_current() == ctx)
@@ -227,7 +236,7 @@ int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg),
 	if (!err) {
 		yoke_use(ctx);
 		world = yoke_group_world();
-		err = world ? fn(world, arg) : yk_error_last();
+		err = world ? call(fn, world, arg) : yk_error_last();
 	}
 	if (err < 0)
 		yk_process_failed(); // before the others see that it has gone

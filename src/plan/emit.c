@@ -149,7 +149,8 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	err = choose(w, d, &s->op, s, why, sizeof why);
 	if (!err || w->replan)
 		return err;
-	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s has no kernel: %s", d->id, why);
+	const char *what = err == YOKE_ENOMEM ? "has no memory for a kernel" : err == YOKE_EDEVICE ? "failed" : "has no kernel";
+	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s %s: %s", d->id, what, why);
 }
 
 // A step that moves bytes without a kernel: out, then in.
