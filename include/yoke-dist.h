@@ -26,7 +26,7 @@
 //
 // Sums are in a fixed order, the same on all ranks and in all runs: x_i <- x_i + x_{i+d} for d = 1, 2, 4, .. and
 // each i that 2d divides; f64 is added in f64, f32 in f32, f16 and bf16 in f32 and rounded once, integers wrap.
-// All ranks get the same bits.
+// All ranks get the same bits.  The settings dist.algorithm=ring and, of GPUs, dist.order=fast have other orders.
 //
 // Errors.  Where ranks disagree about a collective, all of them get EMISMATCH, with what two of them do, and
 // nothing is moved.  Where a rank fails, ends, leaves the group or does not come within dist.timeout seconds, the

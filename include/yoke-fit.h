@@ -16,7 +16,7 @@
 //	yoke_fit(&f, NULL);
 //
 // A step asks `next` for a batch as often as `accumulate` says and adds the gradients of their losses up, each over
-// `accumulate`, in the order of a binary tree.  What `next` and `loss` record lies in a scope of the step; the numbers of
+// `accumulate`, in the order that accumulate_order names.  What `next` and `loss` record lies in a scope of the step; the numbers of
 // random operations follow from seed and part.  Equal steps are planned once.
 //
 // Ranks.  Processes that mpirun, srun, torchrun or yoke_group_spawn started, and threads of yoke_group_run, each of which
@@ -25,8 +25,9 @@
 // rank computes the losses of its own.  Parameters, buffers and frozen parameters begin as rank 0's.  Gradients and the
 // loss are those of all ranks; buffers that training changes are each rank's own.  `valid` and `log` are called on all
 // ranks; `log` or a signal on any of them ends the run on all, at most two steps later.  Rank 0 locks and writes `out`, which all
-// read.  N ranks have the bits of one with `accumulate` times N, for N and `accumulate` that are powers of 2 and `zero`
-// below 2; a `zero` of 2 adds up the ranks first and then their parts.  What an error on one rank is, the others get as ERANK.
+// read.  N ranks have the bits of one with N times `accumulate` where `accumulate` is a power of 2, or with zero=2 where N
+// is one or `accumulate` is 1, in the order "tree", and as far as sums over ranks have theirs (yoke-dist.h).  An error on
+// one rank is ERANK on the others.
 #ifndef YOKE_FIT_H
 #define YOKE_FIT_H
 
@@ -87,6 +88,8 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	int zero;              // 1: each rank updates a share of the parameters and has the optimizer's states of that alone;
 			       // 2: gradients, too, are summed as shares (Rajbhandari et al. 2020).  f32 parameters, and an
 			       // optimizer that has made no steps; its states are freed behind the run: they are in `out`
+	const char *accumulate_order; // "tree" or NULL, which keeps log2(accumulate) copies of the gradients; "fast": one
+			       // copy, to which each batch's are added, with the bits of that order
 };
 
 struct yoke_fit_end {

@@ -106,7 +106,7 @@ static void reference(double *w, double *b, int steps, int accumulate, double *l
 	}
 }
 
-static void test_reference(int accumulate)
+static void test_reference(int accumulate, const char *order)
 {
 	struct run r = { .ends_at = -1, .raises_at = -1 };
 	float w[IN], b;
@@ -121,6 +121,7 @@ static void test_reference(int accumulate)
 	struct yoke_fit f = fit_of(&r, net, o, 12);
 	struct yoke_fit_end end = { .size = sizeof end };
 	f.accumulate = accumulate;
+	f.accumulate_order = order;
 	const int err = yoke_fit(&f, &end);
 	reference(want, &want[IN], 12, accumulate, losses);
 	yoke_read(yoke_module_find(net, "weight"), w, sizeof w);
@@ -313,8 +314,9 @@ int main(void)
 				data_y[p][i] += (float)(c + 1) * data_x[p][i][c];
 			}
 		}
-	test_reference(1);
-	test_reference(3);
+	test_reference(1, NULL);
+	test_reference(3, "tree");
+	test_reference(5, "fast");
 	test_resumed("fp32");
 	test_resumed("fp16-mixed");
 	test_ends();

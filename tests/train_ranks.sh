@@ -20,6 +20,40 @@ verdict "four" "$(run four ranks=4)"
 verdict "two ranks have the bits of one" "$(same one two)"
 verdict "four, too" "$(same one four)"
 verdict "and of one that accumulates" "$(run alone accumulate=4; same one alone)"
+verdict "before the first step a line says that the order is that of one rank" "$(
+	for name in one two four alone; do
+		cat $name.out $name.err | grep -q 'in the order of one rank with parts=4 accumulate_order=tree$' || cat $name.err
+	done)"
+# ordered NAME SAME KEY=VALUE ..: a run that says whether its sums have the order of one rank, and has its bits then
+ordered()
+{
+	name=$1 in=$2
+	shift 2
+	run $name "$@"
+	case $in in
+	yes) cat $name.out $name.err | grep -q 'added in the order of one rank with parts=6 ' || cat $name.err
+		same six $name ;;
+	no) cat $name.out $name.err | grep -q 'not added in the order of one rank with parts=6: ' || cat $name.err ;;
+	esac
+}
+run six parts=6
+verdict "two ranks with 3 parts each: another order" "$(ordered odd no ranks=2 parts=6)"
+verdict "but not with zero=2, which adds up two ranks first" "$(ordered even yes ranks=2 parts=6 zero=2)"
+verdict "three ranks with 2 parts each have the bits of one" "$(ordered three yes ranks=3 parts=6 && ordered three1 yes ranks=3 parts=6 zero=1)"
+verdict "but not with zero=2" "$(ordered three2 no ranks=3 parts=6 zero=2)"
+verdict "nor around a ring, by halves, or of parts of gradients" "$(
+	export YOKE_DIST_ALGORITHM=ring
+	ordered ring no ranks=3 parts=6
+	unset YOKE_DIST_ALGORITHM
+	ordered halves no ranks=3 parts=6 wire=bf16
+	ordered topk no ranks=3 parts=6 compress=topk compress_after=0
+	ordered fast no ranks=3 parts=6 accumulate_order=fast)"
+verdict "accumulate_order=fast: alone its own bits, also of a run that is resumed" "$(
+	keys="$small batch=2 lr=1e-2 schedule=constant dropout=0.1"
+	run fast1 parts=6 accumulate_order=fast steps=6
+	run fast2 parts=6 accumulate_order=fast steps=3
+	go fast2 resume=1 steps=6
+	same fast1 fast2)"
 verdict "clipping, another optimizer, validation shared out" "$(
 	keys="$small batch=3 steps=6 lr=1e-2"
 	run l1 parts=2 optimizer=lamb clip=0.5

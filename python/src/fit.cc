@@ -120,11 +120,12 @@ static int log(void *arg, const struct yoke_fit_step *s)
 
 static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, nb::object loss_, nb::object valid_, nb::object log_,
 		     int64_t steps, int64_t accumulate, int64_t log_every, int64_t valid_every, int64_t save_every, Text out, bool resume,
-		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed, int ranks, int zero)
+		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed, int ranks, int zero,
+		     Text accumulate_order)
 {
 	enter();
 	current();
-	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit");
+	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit"), order(accumulate_order.o, "fit");
 	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), {}, nullptr };
 	struct yoke_fit o = {};
 	o.size = sizeof o;
@@ -157,6 +158,7 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 	o.seed = seed;
 	o.ranks = ranks;
 	o.zero = zero;
+	o.accumulate_order = order.c();
 	struct yoke_fit_end end = {};
 	end.size = sizeof end;
 	const int err = unlocked([&] { return yoke_fit(&o, &end); });
@@ -181,7 +183,7 @@ void fit_setup(nb::module_ &m)
 {
 	m.def("_fit", fit, "net"_a, "optim"_a, "next"_a, "loss"_a, "valid"_a.none(), "log"_a, nb::kw_only(), "steps"_a, "accumulate"_a,
 	      "log_every"_a, "valid_every"_a, "save_every"_a, "out"_a.none(), "resume"_a, "precision"_a.none(), "keep_f32"_a.none(),
-	      "allow_emulated"_a, "seed"_a, "ranks"_a, "zero"_a);
+	      "allow_emulated"_a, "seed"_a, "ranks"_a, "zero"_a, "accumulate_order"_a.none());
 }
 
 } // namespace py

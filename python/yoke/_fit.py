@@ -112,13 +112,15 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
         valid: Data | None = None, accumulate: int = 1, seed: int = 0, log: Callable[[Record], object] | None = None,
         valid_every: int = 0, out: str | os.PathLike[str] | None = None, resume: bool = False, save_every: int = 0,
         precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False,
-        progress: bool | None = None, ranks: int = 0, zero: int = 0) -> list[float]:
+        progress: bool | None = None, ranks: int = 0, zero: int = 0,
+        accumulate_order: str | None = None) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
     data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
     yoke.loader_new, which has epochs of its own.  A batch is an array, or a tuple whose last one is the target; arrays are NumPy's,
     PyTorch's, JAX's or tensors.  loss(output, target), or loss(output).  By default with AdamW.  steps: in all; 0: to the end of
     the data.  accumulate: batches of a step, whose losses are averaged; those that are too few for a step in the end are left out.
+    accumulate_order: "tree", or "fast", which takes one copy of the gradients instead of log2(accumulate) and has other bits.
     log(step) is told of each step: step, loss, grad_norm, lr, seconds .. as struct yoke_fit_step has them; what it gives, if true,
     ends the run.  valid: batches for a validation every valid_every steps, and behind the last one.
 
@@ -154,7 +156,7 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
         end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), told,
                          steps=steps, accumulate=accumulate, log_every=1, valid_every=valid_every, save_every=save_every, out=None if out is None else os.fspath(out),
                          resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed,
-                         ranks=ranks, zero=zero)
+                         ranks=ranks, zero=zero, accumulate_order=accumulate_order)
     finally:
         bar.close()
     if not losses and not resume and isinstance(batches, _Batches):

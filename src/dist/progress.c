@@ -34,7 +34,8 @@ enum {
 };
 
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
-	 "how ranks do things together: tree, doubling, halving, pairwise, ring or 2d, where there is such a way; "
+	 "how ranks do things together: tree, doubling, halving, pairwise, ring (sums of 3 ranks or more have other bits) or 2d, "
+	 "where there is such a way; "
 	 "empty: by size");
 
 YK_PARAM(link_setting, "dist.link", YK_STRING, "",

@@ -109,7 +109,7 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 
 // Keys of words that change what memory a run takes: each word that is not the run's is a line.
 static const enum yk_config_key choices[] = { YK_KEY_recompute, YK_KEY_offload, YK_KEY_optimizer,
-					      YK_KEY_precision };
+					      YK_KEY_precision, YK_KEY_accumulate_order };
 
 static int other_words(const struct yk_config *c, enum yk_config_key key, uint64_t room)
 {

@@ -44,6 +44,9 @@
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes of a rank whose gradients make one step") \
+	X(accumulate_order, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
+	  "order in which gradients of a step's passes are added: tree: neighbours first, whose bits 2^k ranks that share " \
+	  "the passes have too, with log2(accumulate) copies of the gradients; fast: one after the other, with one copy") \
 	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
 	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
@@ -71,7 +74,7 @@
 	X(compress_after, INT, YK_T, "100", 0, 1e12, NULL, "of compress=topk: steps at first that are sent whole") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
-	  "and with them its bits, at any number of ranks that divides them") \
+	  "and with them its bits at numbers of ranks that have 2^k of them each") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps, but where those alone are an argument") \

@@ -112,13 +112,6 @@ static bool is_other(const struct crew *now, const struct yk_config *c)
 	return now->stages != yk_config_int(c, YK_KEY_stages) || now->tensor != yk_config_int(c, YK_KEY_tensor);
 }
 
-// Are sums over a step's parts those in order T over all of them?
-static bool is_in_order(const struct yk_config *c, int64_t data, int64_t parts)
-{
-	const int64_t n = yk_config_int(c, YK_KEY_zero) < 2 ? parts / data : data;
-	return !(n & (n - 1)) || data == 1 || data == parts;
-}
-
 // Do they give the bits of all?
 static bool keeps_bits(const struct yk_config *c, const struct crew *now, int64_t parts)
 {
@@ -126,7 +119,7 @@ static bool keeps_bits(const struct yk_config *c, const struct crew *now, int64_
 	const int64_t had = was.ranks / (was.stages * was.tensor), data = now->ranks / (now->stages * now->tensor);
 	const bool tied = yk_config_int(c, YK_KEY_tied) && was.stages > 1; // both ends add their gradients of it
 	return now->tensor == was.tensor && !(tied && now->stages == 1) &&
-	       (data == had || (is_in_order(c, had, parts) && is_in_order(c, data, parts)));
+	       (data == had || (yk_ranks_in_order(c, had, parts, NULL) && yk_ranks_in_order(c, data, parts, NULL)));
 }
 
 // The most ranks, of so many, that give the bits of all, in no more stages and tensor ranks than there were; of as many those

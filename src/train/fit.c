@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/sized.h"
 #include "base/stop.h"
 #include "data/loader.h"
@@ -376,7 +377,7 @@ static int join(struct fit *f)
 	struct yk_trainer *t = &f->t;
 	yoke_group *world = yoke_group_world();
 	const int n = world ? yoke_group_size(world) : 0;
-	char ranks[32], zero[32], optim[48];
+	char ranks[32], zero[32], optim[48], order[48];
 	if (!world)
 		return yk_error_last();
 	if (o->ranks && o->ranks != n)
@@ -388,10 +389,11 @@ static int join(struct fit *f)
 	snprintf(ranks, sizeof ranks, "ranks=%d", n);
 	snprintf(zero, sizeof zero, "zero=%d", o->zero);
 	snprintf(optim, sizeof optim, "optimizer=%.30s", o->optim->kind->name);
-	char *const words[] = { ranks, zero, optim };
+	snprintf(order, sizeof order, "accumulate_order=%.30s", o->accumulate_order ? o->accumulate_order : "tree");
+	char *const words[] = { ranks, zero, optim, order };
 	int err = yk_config_init(&f->config, YK_T);
 	if (!err)
-		err = yk_config_arguments(&f->config, 3, words);
+		err = yk_config_arguments(&f->config, 4, words);
 	t->config = &f->config;
 	if (!err)
 		err = yk_ranks_join(t);
@@ -405,6 +407,9 @@ static int unite(struct fit *f)
 {
 	if (!f->t.grid.all)
 		return 0;
+	char order[400];
+	if (yk_ranks_order_text(&f->t, order, sizeof order) && leads(f))
+		yk_info("fit", "%d ranks: %s", yoke_group_size(f->t.grid.all), order);
 	const int err = yk_ranks_agree(&f->t);
 	return err ? err : yk_ranks_start(&f->t, &f->kept, 0, f->kept.count);
 }

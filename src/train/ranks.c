@@ -86,6 +86,49 @@ int yk_ranks_check(const struct yk_config *c)
 	return e ? e : check_processes(c, ranks);
 }
 
+// ---- the order of sums ----
+
+// Order T of all parts (train/sums.h, dist/schedule.h) is that of ranks whose own sums are whole subtrees of it.
+bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
+{
+	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;
+	const struct yk_param *order = yk_param_find("dist.order");
+	char line[YK_ORDER_WHY] = "";
+	if (data == 1)
+		return true;
+	if (strcmp(yk_config_str(c, YK_KEY_wire), "fp32"))
+		snprintf(line, sizeof line, "wire=%.20s rounds what ranks send", yk_config_str(c, YK_KEY_wire));
+	else if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
+		snprintf(line, sizeof line, "compress=%.20s sends a part of the gradients", yk_config_str(c, YK_KEY_compress));
+	else if (!strcmp(yk_ranks_algorithm(), "ring") && data > 2)
+		snprintf(line, sizeof line, "dist.algorithm=ring adds around the ring");
+	else if (order && !strcmp(yk_param_str((struct yk_param *)(uintptr_t)order), "fast"))
+		snprintf(line, sizeof line, "dist.order=fast leaves the order to the vendor's library");
+	else if (strcmp(yk_config_str(c, YK_KEY_accumulate_order), "tree") && (each > 1 || data > 3))
+		snprintf(line, sizeof line, "accumulate_order=fast adds each rank's parts one after the other");
+	else if ((n & (n - 1)) && each > 1 && zero < 2)
+		snprintf(line, sizeof line, "each of %lld ranks has %lld parts, which is no power of 2", (long long)data, (long long)each);
+	else if ((n & (n - 1)) && each > 1)
+		snprintf(line, sizeof line, "zero=%lld adds over %lld ranks first, which is no power of 2", (long long)zero, (long long)data);
+	if (why)
+		snprintf(why, YK_ORDER_WHY, "%s", line);
+	return !*line;
+}
+
+bool yk_ranks_order_text(const struct yk_trainer *t, char *to, size_t cap)
+{
+	const int64_t data = t->group ? yoke_group_size(t->group) : 1;
+	char why[YK_ORDER_WHY] = "";
+	if (t->parts == 1)
+		return false;
+	if (!yk_ranks_in_order(t->config, data, t->parts, why))
+		snprintf(to, cap, "gradients are not added in the order of one rank with parts=%lld: %s", (long long)t->parts, why);
+	else
+		snprintf(to, cap, "gradients are added in the order of one rank with parts=%lld accumulate_order=%s", (long long)t->parts,
+			 yk_config_str(t->config, YK_KEY_accumulate_order));
+	return true;
+}
+
 // ---- the step record: what each has to say to all, behind each step ----
 
 enum { WISH, ADAPT, WAITED }; // to end; of rank 0, yk_adapt_wish; from there on each rank's seconds of waiting

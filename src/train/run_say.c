@@ -14,6 +14,7 @@
 #include "graph/context.h"
 #include "train/advice.h"
 #include "train/need.h"
+#include "train/ranks.h"
 #include "train/stages.h"
 #include "train/zero.h"
 
@@ -53,7 +54,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char stages[240], each[48] = "", weights[32], gradients[32], most[32], whole[32];
+	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32];
 	if (t->valid_windows < yk_data_valid_windows(t->data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
@@ -61,6 +62,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->grid.all)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->grid.all), t->accumulate, t->parts);
+	if (yk_ranks_order_text(t, order, sizeof order))
+		yk_progress_say(&r->progress, "%s", order);
 	if (t->cuts)
 		yk_progress_say(&r->progress, "tensor=%" PRId64 ": %" PRId64 " ranks compute each part together, each with weights, %s",
 				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)));

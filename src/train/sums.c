@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the parts of a step: a binary counter, of which each digit 1 is a sum that is held.
+// Sums over the parts of a step: a binary counter, of which each digit 1 is a sum that is held; in fast order there is one.
 #include "config.h"
 
 #include "train/sums.h"
@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 
-int yk_sums_joined(int64_t k, int64_t n, int *held)
+int yk_sums_joined(bool fast, int64_t k, int64_t n, int *held)
 {
+	if (fast)
+		return *held = k > 0;
 	*held = __builtin_popcountll((uint64_t)k);
 	return k == n - 1 ? *held : __builtin_ctzll(~(uint64_t)k);
 }
@@ -41,7 +43,7 @@ static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t 
 
 int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat)
 {
-	const int places = 63 - __builtin_clzll((uint64_t)parts);
+	const int places = s->fast ? parts > 1 : 63 - __builtin_clzll((uint64_t)parts);
 	int e = 0;
 	s->count = count;
 	s->inside = !like && !flat;
@@ -73,7 +75,7 @@ uint64_t yk_sums_bytes(const struct yk_sums *s)
 
 void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, yoke_tensor **grad, yoke_tensor **loss)
 {
-	int held, joined = yk_sums_joined(k, n, &held);
+	int held, joined = yk_sums_joined(s->fast, k, n, &held);
 	for (; joined > 0; joined--) {
 		held--;
 		*loss = yoke_add(s->loss[held], *loss);

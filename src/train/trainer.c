@@ -78,6 +78,13 @@ static bool offloads(const struct yk_trainer *t)
 	return !strcmp(yk_config_str(t->config, YK_KEY_offload), "optimizer");
 }
 
+// Copies of the gradients that a step of several parts keeps.
+static double sums_of(const struct yk_trainer *t)
+{
+	const bool fast = !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
+	return fast ? t->accumulate > 1 : floor(log2((double)t->accumulate));
+}
+
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
@@ -94,7 +101,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	int64_t parameters = yk_model_elements_in(stage, m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
-	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = floor(log2((double)t->accumulate));
+	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = sums_of(t);
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
 	double bytes = sizeof(float) / (double)t->grid.tensor * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :

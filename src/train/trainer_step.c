@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -105,7 +106,7 @@ static yoke_tensor *loss_now(void *arg)
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
 		char name[32];
-		int held, joined = yk_sums_joined(k, n, &held);
+		int held, joined = yk_sums_joined(t->sums.fast, k, n, &held);
 		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m)); // what is random is the part's
 		yoke_scope *s = yoke_scope_begin(name);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
@@ -198,6 +199,7 @@ int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
 	const struct yk_parameters *ps = t->params;
 	const int64_t *elements;
+	t->sums.fast = t->config && !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
 	if (t->stages)
 		return yk_sums_init(&t->sums, n, ps->count, NULL, NULL);
 	if (t->stage < 2)
