@@ -45,7 +45,9 @@ struct yoke_cube_info {
 // the number in the file.  Values that are empty count as not there; wavelengths and a bbl that are not as many numbers as there are
 // bands are passed over with a warning.
 // settings, NULL for none, with a space between:
-//   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
+//   bands=all    all; good: those whose bbl is not 0; or a list of places from 0 on, as 0-9,20, ranges of wavelengths, as
+//                450nm..900nm or 0.9..2.5um, and single ones, as 550nm, the nearest band.  A header that names no unit has
+//                nanometres, or micrometres where all are below 100
 //   variable=V   of a MAT file; by default the first array with three axes, else the first with two, else the first vector
 //   item=0       of a .npy file with several cubes, which
 //   stack=0      1: a .npy file with three axes is [cubes,lines,samples], of one band

@@ -49,14 +49,14 @@ YOKE_API yoke_statistic *yoke_statistic_load(const char *path);
 // What a node wants to know of its input, or'ed.
 enum { YOKE_WANTS_EXTREMES = 1, YOKE_WANTS_VARIANCE = 2, YOKE_WANTS_COVARIANCE = 4 };
 
-// As words of a key: whole numbers.
+// As words of a key: a whole number; a list of numbers, whose value is their count.  A type has one list at most.
 #define YOKE_NODE_WHOLE ""
+#define YOKE_NODE_LIST "[]"
 
 // A key of a node, in a pipeline's JSON.
 struct yoke_node_key {
 	const char *name;
-	const char *words; // space-separated: the key is one of these, its value the place among them; NULL: a number,
-			   // YOKE_NODE_WHOLE: a whole one ..
+	const char *words; // space-separated: the key is one of these, its value the place among them; NULL: a number ..
 	double def, least, most; // .. in least .. most
 };
 
@@ -70,6 +70,7 @@ struct yoke_node_fit {
 	const double *mean, *variance, *least, *greatest; // [in]; NULL: not asked for
 	const double *covariance;                         // [in,in]
 	uint64_t seed;     // of the pipeline's and the node's name
+	const double *list; // the numbers of the key that is a list; NULL: there is none
 };
 
 // How a node runs.
@@ -125,6 +126,10 @@ YOKE_API int yoke_node_register(const struct yoke_node_type *);
 //                                                temperature is max(0.1, 5 * 0.9^epoch) while training; in use w is
 //                                                1 for the n largest l, else 0
 //   linear    k                                  x W' + b, drawn
+//   sam       target                             the angle between x and the list target, of as many numbers as x has
+//                                                channels, in radians (Kruse et al. 1993); pi/2 for x = 0; 1 channel
+//   ace       eps relative target                (s'z)^2 / (s's z'z), z = U (x - mean), s = U (target - mean), U as of rx: the
+//                                                adaptive coherence estimator (Kraut and Scharf 1999); 0 for x = mean; 1 channel
 //   sigmoid                                      1 / (1 + exp(-x))
 //   unit                                         x / |x|
 //   decide    t                                  1 where x > t, else 0

@@ -177,6 +177,56 @@ static void gained(const struct type *t, int order, bool big)
 	yoke_cube_free(c);
 }
 
+// Bands by wavelength, of headers in both units and in none.
+static void waves(void)
+{
+	static const struct {
+		const char *bands, *units;
+		double scale;
+		int n, band[6]; // n 0: refused
+	} cases[] = {
+		{ "450nm..600nm", "wavelength units = Nanometers\n", 1, 4, { 1, 2, 3, 4 } },
+		{ "450nm..600nm", "wavelength units = Micrometers\n", 1e-3, 4, { 1, 2, 3, 4 } },
+		{ "0.45..0.6um", "", 1e-3, 4, { 1, 2, 3, 4 } },
+		{ "450..600nm", "", 1, 4, { 1, 2, 3, 4 } },
+		{ "0.45um..600nm,5,0-0", "", 1, 6, { 1, 2, 3, 4, 5, 0 } },
+		{ "551nm,499nm", "wavelength units = um\n", 1e-3, 2, { 3, 2 } },
+		{ "700nm..900nm", "", 1, 1, { 5 } },
+		{ "701nm..900nm", "", 1, 0, { 0 } },
+		{ "450..600", "", 1, 0, { 0 } },
+		{ "450nm..", "", 1, 0, { 0 } },
+		{ "450nm..600nmx", "", 1, 0, { 0 } },
+	};
+	char head[600], what[100];
+	for (size_t k = 0; k <= sizeof cases / sizeof *cases; k++) {
+		const bool none = k == sizeof cases / sizeof *cases; // no wavelengths
+		double got[6] = { 0 }, want[6] = { 0 };
+		int n = snprintf(head, sizeof head, "ENVI\nsamples=1\nlines=1\nbands=6\ndata type=1\ninterleave=bip\n%s", none ? "" : cases[k].units);
+		for (int i = 0; i < 6 && !none; i++)
+			n += snprintf(head + n, sizeof head - (size_t)n, "%s%.9g%s", i ? "," : "wavelength = {", (400 + 50 * i + 50 * (i > 4)) *
+				      cases[k].scale, i == 5 ? "}\n" : "");
+		write_text("waves.hdr", head, strlen(head));
+		write_text("waves.img", "\0\1\2\3\4\5", 6);
+		snprintf(what, sizeof what, "bands=%s", none ? "1,450nm..600nm" : cases[k].bands);
+		yoke_cube *c = yoke_cube_open("waves.hdr", what);
+		struct yoke_cube_info i = { .size = sizeof i };
+		float x[6] = { 0 };
+		const bool right = c && !yoke_cube_info(c, &i) && i.bands <= 6 && !yoke_cube_read(c, x, NULL);
+		for (int b = 0; b < 6 && !none; b++) {
+			got[b] = x[b];
+			want[b] = b < cases[k].n ? cases[k].band[b] : 0;
+		}
+		const int code = yoke_error_code();
+		if (none || !cases[k].n)
+			ok(!c && code == YOKE_EINVAL, "%s: refused: %s", what, yoke_error());
+		else
+			ok(right && i.bands == cases[k].n && !memcmp(got, want, sizeof got), "%s of %s: %d bands %s", what, cases[k].units,
+			   (int)i.bands, yoke_error());
+		yoke_error_clear();
+		yoke_cube_free(c);
+	}
+}
+
 // A header with a scale, and gains that change something or nothing.
 static void scale_and_gain(const char *lines, int want)
 {
@@ -615,6 +665,7 @@ int main(int argc, char **argv)
 				write_one(&types[t], order, big);
 				gained(&types[t], order, big);
 			}
+	waves();
 	scale_and_gain("data gain values={1, 1.0}", 0);
 	scale_and_gain("data offset values={0, 0}", 0);
 	scale_and_gain("data gain values={1, 2}", YOKE_EUNSUPPORTED);

@@ -203,6 +203,45 @@ static void by_hand(void)
 	}
 	ok(falls && fabs(sum - 1) < 1e-6, "shares of variance fall and sum to %.7g", sum);
 	yoke_pipeline_free(p);
+	// to a target: the angle, and the coherence of what is whitened
+	static const double target[C] = { 1, -2, 3, 0.5, 0, 2, 1, -1, 4 };
+	static const char text[] = "\"target\": [1, -2, 3, 0.5, 0, 2, 1, -1, 4]";
+	char nodes[400];
+	double angle[PIXELS];
+	snprintf(nodes, sizeof nodes, "{\"name\": \"a\", \"type\": \"sam\", %s}, {\"name\": \"b\", \"type\": \"ace\", \"in\": \"input\", "
+		 "\"eps\": 0, %s}, {\"name\": \"c\", \"type\": \"unit\", \"in\": [\"a\", \"b\"]}", text, text);
+	float kept[C];
+	memcpy(kept, x[0][1], sizeof kept);
+	for (int k = 0; k < C; k++)
+		x[0][1][k] = (float)(target[k] * (1 + (k ? 0 : 1e-4))); // an angle whose cosine f32 cannot tell from 1
+	moments_of_stream(m, s, 0, inverse);
+	p = fit(nodes, "one", false, 1);
+	for (int r = 0; r < PIXELS; r++) {
+		double xx = 0, tt = 0, xt = 0, zz = 0, ss = 0, zs = 0;
+		for (int k = 0; k < C; k++) {
+			xx += x[0][r][k] * (double)x[0][r][k];
+			tt += target[k] * target[k];
+			xt += x[0][r][k] * target[k];
+			for (int i = 0; i < C; i++) {
+				zz += (x[0][r][k] - m[k]) * inverse[k][C + i] * (x[0][r][i] - m[i]);
+				ss += (target[k] - m[k]) * inverse[k][C + i] * (target[i] - m[i]);
+				zs += (x[0][r][k] - m[k]) * inverse[k][C + i] * (target[i] - m[i]);
+			}
+		}
+		angle[r] = acos(xt / sqrt(xx * tt));
+		want[r] = zs * zs / (zz * ss);
+	}
+	result(p, "a", got);
+	for (int r = 0; r < PIXELS; r++)
+		mine[r] = got[r];
+	near(mine, angle, PIXELS, 1e-6, 1, "angles to a target");
+	ok(fabs(mine[1] / angle[1] - 1) < 2e-2, "a small one: %g of %g", mine[1], angle[1]);
+	result(p, "b", got);
+	for (int r = 0; r < PIXELS; r++)
+		mine[r] = got[r];
+	near(mine, want, PIXELS, 1e-5, 1, "coherence with a target");
+	memcpy(x[0][1], kept, sizeof kept);
+	yoke_pipeline_free(p);
 }
 
 static int dominated; // lines of an eps that results follow from
@@ -352,6 +391,9 @@ static void bad_json(void)
 		{ "{\"name\": \"a\", \"type\": \"linear\", \"k\": 1.5}", "whole" },
 		{ "{\"name\": \"a\", \"type\": \"select\", \"n\": 2.25}", "whole" },
 		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": 2, \"whiten\": 0.5}", "whole" },
+		{ "{\"name\": \"a\", \"type\": \"sam\"}", "give target" },
+		{ "{\"name\": \"a\", \"type\": \"sam\", \"target\": 3}", "list" },
+		{ "{\"name\": \"a\", \"type\": \"ace\", \"target\": [1, \"2\"]}", "number 1" },
 		{ "{\"name\": \"a\", \"type\": \"pca\", \"q\": 2}", "no key 'q'" },
 		{ "{\"name\": \"a\", \"type\": \"rx\", \"epz\": 2}", "eps" },
 		{ "{\"name\": \"a\", \"type\": \"min_max\", \"scope\": \"all\"}", "global channel" },
@@ -429,6 +471,8 @@ static void constants(void)
 static void bad_streams(void)
 {
 	float kept[CUBES][PIXELS];
+	refuses("target", "{\"name\": \"a\", \"type\": \"sam\", \"target\": [1, 2]}", false, "2 numbers", "9 channels");
+	refuses("target", "{\"name\": \"a\", \"type\": \"sam\", \"target\": [0, 0, 0, 0, 0, 0, 0, 0, 0]}", false, "target is 0", "a:");
 	refuses("k", "{\"name\": \"a\", \"type\": \"pca\", \"k\": 12}", false, "k=12", "9 channels");
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++) {

@@ -33,11 +33,86 @@ static bool number(const char **at, int64_t *to)
 	return true;
 }
 
+// Nanometres of a unit of the header's wavelengths.  Where it names none, numbers below 100 are micrometres.
+static double nanometres(const struct yk_envi *e)
+{
+	static const struct {
+		const char *name;
+		double nm;
+	} unit[] = { { "nanometers", 1 }, { "nanometer", 1 }, { "nm", 1 }, { "micrometers", 1000 }, { "micrometer", 1000 },
+		     { "microns", 1000 }, { "micron", 1000 }, { "um", 1000 }, { "\xc2\xb5m", 1000 }, { "\xce\xbcm", 1000 } };
+	double most = 0;
+	for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
+		if (yk_same_word(e->units, unit[i].name))
+			return unit[i].nm;
+	for (int64_t i = 0; i < e->bands; i++)
+		most = fmax(most, e->wavelength[i]);
+	return most >= 100 ? 1 : 1000;
+}
+
+// "450nm", "0.45um", or a number whose unit follows later: factor 0.
+static bool length(const char **at, double *to, double *factor)
+{
+	char *end;
+	if (!isdigit((unsigned char)**at))
+		return false;
+	*to = yk_strtod(*at, &end);
+	if (end > *at + 1 && end[-1] == '.' && *end == '.') // "450..900nm"
+		end--;
+	*factor = !strncmp(end, "nm", 2) ? 1 : !strncmp(end, "um", 2) ? 1000 : 0;
+	*at = end + (*factor != 0 ? 2 : 0);
+	return true;
+}
+
+// Bands within a range of wavelengths, or the one that is nearest to a single one; false: the item is none of these.
+static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *err)
+{
+	const struct yk_envi *e = &c->envi;
+	const char *at = *item;
+	double from, to, unit, last;
+	if (!length(&at, &from, &unit))
+		return false;
+	to = from;
+	last = unit;
+	const bool range = !strncmp(at, "..", 2);
+	if (range && (at += 2, !length(&at, &to, &last)))
+		return false;
+	if (last == 0 || (*at && *at != ','))
+		return false;
+	*item = at;
+	from *= unit != 0 ? unit : last;
+	to *= last;
+	if (!e->wavelength) {
+		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: its header has no wavelengths", c->path, list);
+		return true;
+	}
+	const double scale = nanometres(e), slack = 1e-9 * to;
+	int64_t near = 0, before = c->bands;
+	for (int64_t i = 0; i < e->bands; i++) {
+		const double w = e->wavelength[i] * scale;
+		near = fabs(w - from) < fabs(e->wavelength[near] * scale - from) ? i : near;
+		if (range && w >= from - slack && w <= to + slack && c->bands < YK_ENVI_BANDS)
+			c->band[c->bands++] = i;
+	}
+	if (!range && c->bands < YK_ENVI_BANDS)
+		c->band[c->bands++] = near;
+	if (c->bands == before)
+		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: no band is from %g to %g nm; they are from %g to %g nm", c->path, list, from, to,
+			       e->wavelength[0] * scale, e->wavelength[e->bands - 1] * scale);
+	return true;
+}
+
 static int choose_listed(yoke_cube *c, const char *list)
 {
 	const char *at = list;
+	int err = 0;
 	do {
 		int64_t from, to;
+		if (choose_wave(c, &at, list, &err)) {
+			if (err)
+				return err;
+			continue;
+		}
 		if (!number(&at, &from))
 			break;
 		to = from;
@@ -48,10 +123,11 @@ static int choose_listed(yoke_cube *c, const char *list)
 		for (; from <= to; from++)
 			c->band[c->bands++] = from;
 	} while (*at == ',' && *++at);
-	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good or places, as 0-9,20", c->path, list) : 0;
+	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good, places, as 0-9,20, or wavelengths, as 450nm..900nm",
+					  c->path, list) : 0;
 }
 
-// bands: all, good, or places.
+// bands: all, good, or a list of places and wavelengths.
 static int choose(yoke_cube *c, const char *bands)
 {
 	const bool good = !strcmp(bands, "good");

@@ -19,6 +19,7 @@ struct yk_fit_node {
 	char *name;
 	const struct yoke_node_type *type;
 	double key[YOKE_NODE_KEYS];
+	double *list;   // the numbers of the key that is a list, as many as the key says; NULL: there is none
 	struct yk_node_input in;
 	bool fitted;
 	unsigned train; // bit s: training changes state s
@@ -42,6 +43,11 @@ struct yoke_pipeline {
 
 // What the keys eps and relative add to each variance, which is logged; NAN of types that add nothing.
 double yk_node_added(const struct yoke_node_type *, const struct yoke_node_fit *, double *mean);
+
+static inline bool yk_key_is_list(const struct yoke_node_key *k)
+{
+	return k->words && *k->words == '[';
+}
 
 // NULL with the nearest name.
 const struct yoke_node_type *yk_node_type(const char *name, const char *what);

@@ -17,6 +17,7 @@
 #include "base/param.h"
 #include "base/sized.h"
 #include "fit/node.h"
+#include "yoke-math.h"
 
 #define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
 
@@ -301,6 +302,100 @@ static yoke_tensor *forward_rx(const struct yoke_node_call *c, yoke_tensor *x)
 	return yoke_sum(yoke_square(y), YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP);
 }
 
+// ---- unit ----
+
+static yoke_tensor *forward_unit(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	const unsigned last = YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP;
+	yoke_tensor *norm = yoke_norm(x, 2, last);
+	(void)c;
+	return yoke_div(x, yoke_select(yoke_eq(norm, yoke_const(0)), yoke_const(1), norm));
+}
+
+// ---- sam, ace ----
+
+// Of types whose last key is the list `target`.
+static int64_t channels_target(double count, int64_t in, char *why, size_t why_size)
+{
+	if (count == (double)in)
+		return 1;
+	yk_snprintf(why, why_size, "target has %.0f numbers, but its input has %lld channels", count, (long long)in);
+	return 0;
+}
+
+static int64_t channels_sam(const double *key, int64_t in, char *why, size_t why_size)
+{
+	return channels_target(key[0], in, why, why_size);
+}
+
+// Scales to length 1; false: it is 0.
+static bool to_unit(double *x, int64_t n)
+{
+	double most = 0, sum = 0;
+	for (int64_t i = 0; i < n; i++)
+		most = fmax(most, fabs(x[i]));
+	for (int64_t i = 0; i < n && most > 0; i++)
+		sum += x[i] / most * (x[i] / most);
+	for (int64_t i = 0; i < n && most > 0; i++)
+		x[i] = x[i] / most / sqrt(sum);
+	return most > 0;
+}
+
+static int fit_sam(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	memcpy(state[0], f->list, (size_t)f->in * sizeof *f->list);
+	if (to_unit(state[0], f->in))
+		return 0;
+	snprintf(why, why_size, "target is 0, which has an angle to nothing");
+	return YOKE_EINVAL;
+}
+
+// 2 atan2(|u - t|, |u + t|), which is exact for small angles as well (Kahan 2006)
+static yoke_tensor *forward_sam(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	const unsigned last = YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP;
+	yoke_tensor *u = forward_unit(c, x), *t = c->state[0];
+	yoke_tensor *angle = yoke_atan2(yoke_norm(yoke_sub(u, t), 2, last), yoke_norm(yoke_add(u, t), 2, last));
+	return yoke_mul(angle, yoke_const(2));
+}
+
+enum { ACE_MEAN, ACE_U, ACE_TARGET };
+
+static int64_t channels_ace(const double *key, int64_t in, char *why, size_t why_size)
+{
+	return channels_target(key[2], in, why, why_size);
+}
+
+static int dims_ace(const double *key, int64_t in, int state, int64_t *dims)
+{
+	(void)key;
+	dims[0] = state == ACE_TARGET ? 1 : in;
+	dims[1] = in;
+	return state == ACE_MEAN ? 1 : 2;
+}
+
+static int fit_ace(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	const int64_t n = f->in;
+	double *to = state[ACE_TARGET];
+	int err = fit_rx(f, state, why, why_size);
+	for (int64_t i = 0; i < n && !err; i++) {
+		to[i] = 0;
+		for (int64_t k = 0; k <= i; k++) // U is lower triangular
+			to[i] += state[ACE_U][i * n + k] * (f->list[k] - f->mean[k]);
+	}
+	if (err || to_unit(to, n))
+		return err;
+	snprintf(why, why_size, "target is the mean of its input, from which it differs in nothing");
+	return YOKE_EINVAL;
+}
+
+static yoke_tensor *forward_ace(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	yoke_tensor *z = yoke_linear(yoke_sub(x, c->state[ACE_MEAN]), c->state[ACE_U], YOKE_NONE);
+	return yoke_square(yoke_linear(forward_unit(c, z), c->state[ACE_TARGET], YOKE_NONE));
+}
+
 // ---- logit ----
 
 static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
@@ -408,20 +503,14 @@ static yoke_tensor *forward_sigmoid(const struct yoke_node_call *c, yoke_tensor 
 	return yoke_sigmoid(x);
 }
 
-static yoke_tensor *forward_unit(const struct yoke_node_call *c, yoke_tensor *x)
-{
-	const unsigned last = YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP;
-	yoke_tensor *norm = yoke_norm(x, 2, last);
-	(void)c;
-	return yoke_div(x, yoke_select(yoke_eq(norm, yoke_const(0)), yoke_const(1), norm));
-}
-
 static yoke_tensor *forward_decide(const struct yoke_node_call *c, yoke_tensor *x)
 {
 	return yoke_cast(yoke_gt(x, yoke_const(c->key[0])), yoke_f32);
 }
 
 #define K(key_name) { .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .least = 1, .most = 1 << 15 }
+
+#define TARGET { .name = "target", .words = YOKE_NODE_LIST, .def = NAN, .least = 1, .most = 1 << 15 }
 
 const struct yoke_node_type yk_node_types[] = {
 	{ .name = "standard", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 2,
@@ -445,6 +534,10 @@ const struct yoke_node_type yk_node_types[] = {
 	{ .name = "linear", .keys = 1, .key = { K("k") }, .states = 2, .state = { "w", "b" }, .trained = 3,
 	  .channels = channels_linear, .dims = dims_linear, .fit = fit_linear, .forward = forward_linear,
 	  .affine = affine_linear },
+	{ .name = "sam", .keys = 1, .key = { TARGET }, .states = 1, .state = { "target" }, .channels = channels_sam, .dims = line,
+	  .fit = fit_sam, .forward = forward_sam },
+	{ .name = "ace", .keys = 3, .key = { EPS_SHARE, RELATIVE, TARGET }, .wants = YOKE_WANTS_COVARIANCE, .states = 3,
+	  .state = { "mean", "u", "target" }, .channels = channels_ace, .dims = dims_ace, .fit = fit_ace, .forward = forward_ace },
 	{ .name = "sigmoid", .channels = same, .forward = forward_sigmoid },
 	{ .name = "unit", .channels = same, .forward = forward_unit },
 	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .least = -1e30, .most = 1e30 } },

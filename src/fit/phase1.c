@@ -55,6 +55,9 @@ static uint64_t fingerprint(const struct phase *f)
 		hash = yk_hash(n->name, strlen(n->name), hash);
 		hash = yk_hash(n->type->name, strlen(n->type->name), hash);
 		hash = yk_hash(n->key, sizeof *n->key * (size_t)n->type->keys, hash);
+		for (int k = 0; k < n->type->keys; k++)
+			if (n->list && yk_key_is_list(&n->type->key[k]))
+				hash = yk_hash(n->list, sizeof *n->list * (size_t)n->key[k], hash);
 		hash = yk_hash(n->in.from, sizeof *n->in.from * (size_t)n->in.count, hash);
 	}
 	return hash;
@@ -267,7 +270,7 @@ static int fit_node(struct phase *f, int node)
 	double *numbers = NULL;
 	char why[400] = "";
 	struct yoke_node_fit to = { .size = sizeof to, .node = n->name, .key = n->key, .in = c,
-				    .seed = yk_hash(n->name, strlen(n->name), f->p->seed) };
+				    .seed = yk_hash(n->name, strlen(n->name), f->p->seed), .list = n->list };
 	int err = 0;
 	if (wants && s->count < 2 && wants & (YOKE_WANTS_VARIANCE | YOKE_WANTS_COVARIANCE))
 		return yk_fail(YOKE_ERANGE, "pipeline_fit: %s: its input has a weight of %g; it takes two observations",

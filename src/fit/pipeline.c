@@ -17,12 +17,30 @@ static const char what[] = "pipeline";
 
 // ---- JSON ----
 
+static int take_list(struct yk_fit_node *n, int k, const json_t *value)
+{
+	const size_t count = json_array_size(value);
+	n->list = count && !n->list ? malloc(count * sizeof *n->list) : NULL;
+	if (count && !n->list)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *one = json_array_get(value, i);
+		n->list[i] = json_is_number(one) ? json_number_value(one) : NAN;
+		if (!isfinite(n->list[i]))
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s: number %zu of the list is none", what, n->name, n->type->key[k].name, i);
+	}
+	n->key[k] = (double)count;
+	return count ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: %s must be a list of numbers", what, n->name, n->type->key[k].name);
+}
+
 // Makes the key where the object lacks it.
 static int take_key(struct yk_fit_node *n, int k, json_t *object)
 {
 	const struct yoke_node_key *key = &n->type->key[k];
 	const json_t *value = json_object_get(object, key->name);
 	n->key[k] = key->def;
+	if (value && yk_key_is_list(key))
+		return take_list(n, k, value);
 	const bool whole = key->words && !*key->words, word = key->words && *key->words;
 	json_t *def = value || isnan(key->def) ? NULL : word ? yk_parse_word_at(key->words, (int)key->def) :
 		      whole			       ? json_integer((json_int_t)key->def) :
@@ -220,6 +238,7 @@ void yoke_pipeline_free(yoke_pipeline *p)
 {
 	for (int i = 0; p && i < p->nodes; i++) {
 		free(p->node[i].name);
+		free(p->node[i].list);
 		for (int s = 0; s < YOKE_NODE_STATES; s++) {
 			free(p->node[i].state[s]);
 			yoke_free(p->node[i].variable[s]);
