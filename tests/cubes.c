@@ -3,8 +3,12 @@
 // order; hostile headers; sets; drawn cubes, in which a pipeline finds the anomalies.
 #include "config.h"
 
+#include <dlfcn.h>
 #include <float.h>
 #include <sys/stat.h>
+#ifdef MATIO_LIBRARY
+#include <matio.h>
+#endif
 
 #include "fuzz/targets.h"
 #include "tap.h"
@@ -498,6 +502,62 @@ static void ignored(void)
 		}
 }
 
+// A MAT file of version 7.3 whose array has no class that MATLAB knows, as h5py writes it: its numbers are read as f64.
+static void without_class(void)
+{
+#ifdef MATIO_LIBRARY
+	static const char attribute[] = "MATLAB_class";
+	float data[L * S * B], got[L * S * B], want[L * S * B];
+	void *library = dlopen(MATIO_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	mat_t *(*create)(const char *, const char *, enum mat_ft) = NULL;
+	matvar_t *(*variable)(const char *, enum matio_classes, enum matio_types, int, size_t *, const void *, int) = NULL;
+	int (*add)(mat_t *, matvar_t *, enum matio_compression) = NULL, (*done_with)(mat_t *) = NULL;
+	void (*release)(matvar_t *) = NULL;
+	const struct {
+		const char *name;
+		void *to;
+	} call[] = { { "Mat_CreateVer", &create }, { "Mat_VarCreate", &variable }, { "Mat_VarWrite", &add }, { "Mat_Close", &done_with },
+		     { "Mat_VarFree", &release } };
+	bool there = library != NULL;
+	for (int i = 0; there && i < 5; i++) {
+		void *symbol = dlsym(library, call[i].name);
+		memcpy(call[i].to, &symbol, sizeof symbol);
+		there = symbol != NULL;
+	}
+	for (int i = 0; i < L * S * B; i++) { // by columns
+		data[i] = (float)i;
+		want[(i % L * S + i / L % S) * B + i / (L * S)] = data[i];
+	}
+	mat_t *f = there ? create("class.mat", NULL, MAT_FT_MAT73) : NULL;
+	if (!f) {
+		skip("a MAT file without a class", "no libmatio, or one without version 7.3");
+		return;
+	}
+	matvar_t *v = variable("cube", MAT_C_SINGLE, MAT_T_SINGLE, 3, (size_t[]){ L, S, B }, data, 0);
+	add(f, v, MAT_COMPRESSION_NONE);
+	release(v);
+	done_with(f);
+	FILE *file = fopen("class.mat", "r+b");
+	static char bytes[1 << 16];
+	const size_t n = fread(bytes, 1, sizeof bytes, file);
+	char *at = memmem(bytes, n, attribute, sizeof attribute);
+	if (at)
+		memcpy(at, "another_name", sizeof attribute - 1);
+	rewind(file);
+	fwrite(bytes, 1, n, file);
+	fclose(file);
+	struct yoke_cube_info info = { .size = sizeof info };
+	yoke_cube *c = yoke_cube_open("class.mat", NULL);
+	ok(at && c && !yoke_cube_info(c, &info) && !strcmp(info.type, "f64") && info.lines == L && info.samples == S && info.bands == B &&
+		   !yoke_cube_read(c, got, NULL) && !memcmp(got, want, sizeof want),
+	   "a MAT file of version 7.3 without a class: %s", yoke_error());
+	yoke_error_clear();
+	yoke_cube_free(c);
+#else
+	skip("a MAT file without a class", "built without libmatio");
+#endif
+}
+
 static void refused(void)
 {
 	float x[L * S * B] = { [17] = 300 };
@@ -674,6 +734,7 @@ int main(int argc, char **argv)
 	others();
 	data_files();
 	ignored();
+	without_class();
 	refused();
 	set_of_files();
 	drawn();

@@ -148,10 +148,15 @@ else:
 
 
 def save73(path, **variable):
-    """As MATLAB writes version 7.3: HDF5 behind 512 bytes, axes the other way, and the class as an attribute of text."""
+    """As MATLAB writes version 7.3: HDF5 behind 512 bytes, axes the other way, and the class as an attribute of text, or as h5py
+    writes one by itself, padded, for a class in bytes, or no class for None."""
     with h5py.File(path, 'w', userblock_size=512) as f:
         for name, (of, value, options) in variable.items():
             data, text = f.create_dataset(name, data=value.T, **options), h5py.h5t.C_S1.copy()
+            if isinstance(of, bytes):
+                data.attrs['MATLAB_class'] = np.bytes_(of)
+            if not isinstance(of, str):
+                continue
             text.set_size(len(of))
             attribute = h5py.h5a.create(data.id, b'MATLAB_class', text, h5py.h5s.create(h5py.h5s.SCALAR))
             attribute.write(np.array(of.encode(), 'S%d' % len(of)), mtype=text)
@@ -175,6 +180,13 @@ else:
         if said or not (np.load('back.npy').reshape(a.shape) == a).all() or not (np.load('other.npy').reshape(a.shape) == 2.0 * a).all():
             far.append('%s %s %s %s' % (name, packed, flat, said))
     verdict('MAT files of version 7.3', '\n'.join(far))
+    far = []
+    for (name, numpy), of in itertools.product(TYPES.items(), (False, True)):
+        save73('h.mat', cube=(CLASS[name].encode() if of else None, x.astype(numpy), {}))
+        said = run('cubes', 'convert', 'h.mat', 'back.npy')
+        if said or not (np.load('back.npy') == x).all():
+            far.append('%s %s %s' % (name, of, said))
+    verdict('those whose class is padded, or not there', '\n'.join(far))
     whole, far = open('x.mat', 'rb').read(), []
     cases = {'%d bytes' % n: whole[:n] for n in [600, 700, len(whole) - 1] + list(rng.integers(128, len(whole), 6))}
     cases['no superblock'] = whole[:512] + bytes(len(whole) - 512)

@@ -111,8 +111,8 @@ static void refused(void)
 #endif
 		verdict(open_cube("f.hdr"), c, "an ENVI header");
 		verdict(open_cube("f.npy"), c, "a cube of .npy");
-#ifdef HAVE_MATIO
-		if (!page && !pointer && strcmp(c->is, "HDF5")) // else it is too short, or perhaps one
+#ifdef MATIO_LIBRARY
+		if (c->n >= 128 || pointer) // else it is too short
 			verdict(open_cube("f.mat"), c, ".mat");
 #endif
 		json_t *j = yk_json_load("f.json");

@@ -25,7 +25,8 @@ enum { DEFLATES = 1032 }; // times a stream may grow at most
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows, and HDF5, which is not made for several threads
 
-#define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarFree)
+#define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarReadDataAll) \
+	X(Mat_VarFree)
 #define MEMBER(name) __typeof__(&name) name;
 #define PLACE(name) { #name, offsetof(struct calls, name) },
 static struct calls {
@@ -122,7 +123,10 @@ static int check(const char *path)
 	const uint16_t one = 1;
 	const int version = little || big ? head[little ? 125 : 124] : 0;
 	w.swap = little != (*(const unsigned char *)&one == 1);
-	if (!err && version != 1 && version != 2 && yk_file_kind(head, sizeof head))
+	if (!err && !memcmp(head, "\x89HDF\r\n\x1a\n", 8))
+		err = yk_fail(YOKE_EFORMAT, "%s: is HDF5 without the header of a MAT file, as h5py writes it by itself; save the array as .npy, "
+			      "or with scipy.io.savemat", path);
+	else if (!err && version != 1 && version != 2 && yk_file_kind(head, sizeof head))
 		err = yk_file_refused(path, head, sizeof head, "a MAT file", "");
 	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) || (version == 2 && !whole_hdf5(path, w.fd, bytes)))
 		err = yk_fail(YOKE_EFORMAT, "%s: is cut or damaged: its parts are longer than the file", path);
@@ -135,6 +139,7 @@ static int check(const char *path)
 static const struct yk_envi_type *type_of(const matvar_t *v)
 {
 	switch (v->class_type) {
+	case MAT_C_EMPTY: // of version 7.3, whose class is not there, or is padded as h5py does it: HDF5 converts to what is asked for
 	case MAT_C_DOUBLE: return yk_envi_type_named("f64");
 	case MAT_C_SINGLE: return yk_envi_type_named("f32");
 	case MAT_C_UINT8: return yk_envi_type_named("u8");
@@ -237,7 +242,7 @@ static int take(yoke_cube *c, const matvar_t *v)
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[0], &c->envi.bytes) ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[1], &c->envi.bytes) ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)bands, &c->envi.bytes) || stat(c->path, &s) < 0 ||
-	    c->envi.bytes / DEFLATES > (uint64_t)s.st_size)
+	    c->envi.bytes / (v->class_type == MAT_C_EMPTY ? 8 * DEFLATES : DEFLATES) > (uint64_t)s.st_size)
 		return yk_fail(YOKE_EFORMAT, "%s: %s is %zu x %zu x %zu, which the file cannot hold", c->path, v->name, v->dims[0], v->dims[1],
 			       bands);
 	c->columns = true;
@@ -260,12 +265,36 @@ int yk_mat_open(yoke_cube *c, const char *variable)
 	return err;
 }
 
+// The variable with its data; NULL: it cannot be read.
+static matvar_t *read_variable(mat_t *f, const char *name)
+{
+	matvar_t *v = mat.Mat_VarReadInfo(f, name);
+	if (!v)
+		return NULL;
+	if (v->class_type == MAT_C_EMPTY) {
+		v->class_type = MAT_C_DOUBLE;
+		v->data_type = MAT_T_DOUBLE;
+		v->data_size = (int)sizeof(double);
+	}
+	if (!mat.Mat_VarReadDataAll(f, v))
+		return v;
+	mat.Mat_VarFree(v);
+	return NULL;
+}
+
+// Is it the array that the cube was opened for?
+static bool is_same(const yoke_cube *c, const matvar_t *v)
+{
+	return type_of(v) == c->envi.type && (v->rank == 2 || v->rank == 3) && (int64_t)v->dims[0] == c->envi.lines &&
+	       (int64_t)v->dims[1] == c->envi.samples && (int64_t)(v->rank == 3 ? v->dims[2] : 1) == c->envi.bands;
+}
+
 int yk_mat_read(const yoke_cube *c, void *to)
 {
 	struct session s;
 	int err = begin(&s, c->path);
-	matvar_t *v = err ? NULL : mat.Mat_VarRead(s.file, c->variable);
-	if (!err && (!v || !v->data || v->nbytes != c->envi.bytes || type_of(v) != c->envi.type))
+	matvar_t *v = err ? NULL : read_variable(s.file, c->variable);
+	if (!err && (!v || !v->data || !is_same(c, v)))
 		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or is not what it was", c->path, c->variable);
 	if (!err)
 		memcpy(to, v->data, c->envi.bytes);
