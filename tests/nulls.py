@@ -122,34 +122,21 @@ STRUCTS = {
     "yoke_dataset_options": "set_options", "yoke_field": "field", "yoke_nn_attention_options": "attention",
     "yoke_profile_schedule": "schedule", "yoke_module_load": "load",
 }
-# Arguments, and members, that may be absent, as their headers say, by function: NULL; or :NONE, YOKE_NONE; :OF_NONE, such a
+# Arguments, and tensors in structs, that may be absent, as their headers say, by function: NULL; or :NONE, YOKE_NONE; :OF_NONE, such a
 # member of a list; :OTHER, a tensor that is not looked at; :SIZE, any size of a struct that only the library makes.
 OPTIONAL = {
-    "cube_open": "settings", "cube_read": "weight",
-    "cube_write": "cube_info.interleave cube_info.wavelength cube_info.data cube_info.units cube_info.scene cube_info.variable",
-    "dataset_cube_files": "cube_files.label cube_files.mask cube_files.settings", "dataset_cubes": "label settings",
-    "dataset_synthetic": "settings",
-    "dataset_new": "dataset_options.name dataset_options.arg dataset_options.free_fn", "dataset_fields": "to",
-    "dataset_read": "dims", "dataset_open": "settings", "dataset_subset": "number", "dataset_map": "arg free_fn",
-    "loader_new": "settings", "loader_next": "weight", "loader_host": "dims", "loader_errors": "fn arg",
-    "group_run": "devices arg", "fit": "fit.valid fit.log fit.arg fit.data fit.out fit.precision fit.keep_f32 end",
-    "loss_cross_entropy": "how how.weight how.weight:NONE how.pos_weight how.pos_weight:NONE how.pos_weight:OTHER",
-    "loss_bce_logits": "how how.weight how.weight:NONE how.pos_weight how.pos_weight:NONE",
-    "loss_mse": "how how.weight how.weight:NONE how.pos_weight how.pos_weight:NONE how.pos_weight:OTHER",
-    "module_new": "module_class.release state", "module_free": "module", "module_each": "arg",
-    "module_parameters": "names", "module_load": "module_load module_load.rename module_load.arg",
-    "nn_conv": "conv_options", "nn_conv_transposed": "conv_options",
-    "nn_attention": "nn_attention_options.activation", "nn_block": "nn_attention_options.activation",
-    "profile_new": "profile_options.cycle profile_options.arg profile_options.folder", "profile_rows": "to",
-    "profile_table": "column", "profile_ranges": "to", "profile_peak": "to", "leaks_check": "name to",
-    "recorder_new": "recorder_options.run recorder_options.group",
-    "op_register": "op_def.cpu op_def.text op_def.entry op_def.geometry op_def.gradient op_def.arg",
-    "optim_new": "settings", "optim_add": "settings", "optim_set": "pattern settings",
-    "optim_step": "step step.scale:NONE step.skip:NONE step.precondition step.lr step.loss step.arg step.norm",
-    "statistic_add": "weight:NONE", "node_register": "node_type.affine", "pipeline_fit": "loader",
-    "pipeline_fit_as": "fitting.loader fitting.folder fitting.progress fitting.arg",
-    "pipeline_train": "training.valid training.loader training.run training.folder training.test training.progress training.arg",
-    "pipeline_apply": "node", "run_open": "run_options run_options.device run_options.driver run_options.config",
+    "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
+    "dataset_synthetic": "settings", "dataset_fields": "to", "dataset_read": "dims", "dataset_open": "settings",
+    "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",
+    "loader_host": "dims", "loader_errors": "fn arg", "group_run": "devices arg", "fit": "end",
+    "loss_cross_entropy": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER",
+    "loss_bce_logits": "how how.weight:NONE how.pos_weight:NONE",
+    "loss_mse": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER", "module_new": "state",
+    "module_free": "module", "module_each": "arg", "module_parameters": "names", "module_load": "module_load",
+    "nn_conv": "conv_options", "nn_conv_transposed": "conv_options", "profile_rows": "to", "profile_table": "column",
+    "profile_ranges": "to", "profile_peak": "to", "leaks_check": "name to", "optim_new": "settings",
+    "optim_add": "settings", "optim_set": "pattern settings", "optim_step": "step step.scale:NONE step.skip:NONE",
+    "statistic_add": "weight:NONE", "pipeline_fit": "loader", "pipeline_apply": "node", "run_open": "run_options",
     "run_log": "run", "run_event": "run text", "run_artifact": "run", "context_new": "backend",
     "context_dry": "backend", "use": "context", "scope_begin": "name", "keep": "tensor:NONE", "lift": "tensor:NONE",
     "autocast": "keep_f32", "variable": "name", "wrap": "free_fn arg", "clamp": "lo:NONE hi:NONE",
@@ -157,12 +144,19 @@ OPTIONAL = {
     "slice_update_at": "starts:OF_NONE", "assign_at": "starts:OF_NONE", "sort": "indices", "topk": "indices",
     "largest": "carried:NONE places rest", "layer_norm": "w:NONE b:NONE", "rms_norm": "w:NONE",
     "batch_norm": "w:NONE b:NONE mean var", "attention": "mask:NONE", "attention_keys": "mask:NONE",
-    "conv": "conv_options", "conv_transposed": "conv_options", "resolvent": "b:NONE c:NONE how how.bound",
-    "adamw_step": "adamw.scale:NONE adamw.skip adamw.skip:NONE",
-    "lamb_step": "lamb.scale:NONE lamb.skip lamb.skip:NONE", "sgd_step": "sgd.scale:NONE sgd.skip sgd.skip:NONE",
-    "scaler_new": "scaler_options", "scaler_check": "p", "eval": "t:OF_NONE", "fallbacks": "to",
-    "item_random": "item:SIZE item.to item.dims item.why", "item_uniform": "item:SIZE item.to item.dims item.why",
+    "conv": "conv_options", "conv_transposed": "conv_options", "resolvent": "b:NONE c:NONE how",
+    "adamw_step": "adamw.scale:NONE adamw.skip:NONE", "lamb_step": "lamb.scale:NONE lamb.skip:NONE",
+    "sgd_step": "sgd.scale:NONE sgd.skip:NONE", "scaler_new": "scaler_options", "scaler_check": "p",
+    "eval": "t:OF_NONE", "fallbacks": "to", "item_random": "item:SIZE", "item_uniform": "item:SIZE",
     "op_fail": "op_args:OTHER",
+}
+# Members of structs that may not be NULL.  Others may: those that are added later have to, since older callers leave them out.
+NEEDED = {
+    "cube_write": "type", "dataset_cube_files": "path", "dataset_new": "field read", "dataset_map": "name",
+    "fit": "net optim next loss", "module_new": "name forward", "recorder_new": "path", "op_register": "name shape decompose",
+    "op_fail": "name", "optim_step": "scale skip", "node_register": "name channels dims fit forward",
+    "pipeline_fit_as": "set", "pipeline_train": "train", "adamw_step": "lr c1 c2 scale", "lamb_step": "lr c1 c2 scale",
+    "sgd_step": "lr first scale",
 }
 
 
@@ -257,7 +251,7 @@ def write(f, structs, out):
                 for mkind, member, marray in structs[t[5:]]:
                     if (mkind.endswith("*") or marray == "function") and not (marray and marray != "function"):
                         body.append(f"if (v == {len(ways)}) {var}->{member} = NULL;")
-                        way(f"{shown}.{member}", "NULL")
+                        ways.append((f"{shown}.{member} NULL", "MUST" if member in NEEDED.get(f.name, "").split() else "MAY"))
                     if mkind == "yoke_tensor*" and not marray:
                         for k, (what, rule) in enumerate((("YOKE_NONE", "NONE"), ("freed", "OTHER"), ("of another context", "OTHER"))):
                             body.append(f"if (v == {len(ways)}) {var}->{member} = tensor({k + 1}, NULL);")
