@@ -1020,8 +1020,8 @@ int main(void)
 	test_facts();
 	test_own();
 	test_files();
-	test_split();
 	test_other_dtypes();
+	test_split(); // removes the folder
 	test_training();
 	test_lora();
 	test_refusals();
