@@ -34,10 +34,12 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	}
 }
 
-// Of a key that is not seen the weight is 0, even where the query's lse is NaN.
-FN VEC seen_weight(VEC weight, VEC score)
+// Of a key that is not seen the weight is 0, even where the query's lse is NaN, and of a query that is not there or sees
+// nothing, even where the key is.
+FN VEC seen_weight(VEC weight, VEC score, VEC lse)
 {
-	return score == VEC_SPLAT(-INFINITY) ? VEC_SPLAT(0.0f) : weight;
+	weight = score == VEC_SPLAT(-INFINITY) ? VEC_SPLAT(0.0f) : weight;
+	return lse == VEC_SPLAT(INFINITY) ? VEC_SPLAT(0.0f) : weight;
 }
 
 // P (dP - r): 0 where P is, since g v' of a value that is not seen may be NaN
@@ -231,7 +233,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 					for (int u = 0; u < 4; u++) {
 						int at = i + u;
 						VEC m = a.dropout > 0.0f ? keep[at] : VEC_SPLAT(1.0f);
-						e[u] = seen_weight(e[u], p[at]);
+						e[u] = seen_weight(e[u], p[at], VEC_SPLAT(lse[at / NV]));
 						p[at] = e[u] * m;
 						ds[at] = seen_slope(e[u], ds[at] * m - VEC_SPLAT(r[at / NV]));
 					}
@@ -346,7 +348,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 					int at = i + u;
 					if (a.dropout > 0.0f)
 						ds[at] *= keep[at];
-					ds[at] = seen_slope(seen_weight(e[u], p[at]), ds[at] - r[u % NV]);
+					ds[at] = seen_slope(seen_weight(e[u], p[at], lse[u % NV]), ds[at] - r[u % NV]);
 				}
 			}
 			if (seen_only)

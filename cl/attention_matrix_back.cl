@@ -143,7 +143,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_back(GLOBAL uchar *d
 						if (cut && (k >= there || k >= sees + (a.causal ? query : 0)))
 							score = -INFINITY;
 						float m = DROPOUT && weights[row * LW + column] == 0 ? 0.0f : kept;
-						float w = score == -INFINITY ? 0.0f : exp_one(score - lse[query]);
+						bool none = score == -INFINITY || lse[query] == INFINITY; // not seen, not there
+						float w = none ? 0.0f : exp_one(score - lse[query]);
 						p[c].x[e] = w * m;
 						// g v' of a value that is not seen may be NaN
 						ds[c].x[e] = w == 0.0f ? 0.0f : a.scale * w * (ds[c].x[e] * m - r[query]);
