@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "tap.h"
 
@@ -240,6 +241,18 @@ static void settings(void)
 	ok(yk_param_find("log") && !yk_param_find("lo"), "found by name");
 }
 
+static void counts(void)
+{
+	static const struct { long long n; const char *noun, *want; } cases[] = {
+		{ 0, "file", "0 files" }, { 1, "file", "1 file" }, { 2, "file", "2 files" }, { 1, "class", "1 class" },
+		{ 3, "class", "3 classes" }, { 2, "batch", "2 batches" }, { 2, "copy", "2 copies" }, { 1, "copy", "1 copy" },
+		{ 2, "key", "2 keys" }, { 2, "path", "2 paths" }, { -1, "step", "-1 steps" },
+	};
+	char text[64];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		ok(!strcmp(yk_counted(text, cases[i].n, cases[i].noun), cases[i].want), "%s", text);
+}
+
 static void bytes(void)
 {
 	static const struct {
@@ -439,6 +452,7 @@ int main(void)
 	errors();
 	settings();
 	bytes();
+	counts();
 	nearest();
 	logging();
 	arenas();

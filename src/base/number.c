@@ -157,3 +157,19 @@ bool yk_same_word(const char *a, const char *b)
 {
 	return yk_same_words(a, b, SIZE_MAX);
 }
+
+const char *yk_counted(char to[64], long long n, const char *noun)
+{
+	const size_t length = strlen(noun);
+	const char last = length ? noun[length - 1] : '\0', before = length > 1 ? noun[length - 2] : '\0';
+
+	if (n == 1)
+		snprintf(to, 64, "%lld %s", n, noun);
+	else if (last == 'y' && !strchr("aeiou", before))
+		snprintf(to, 64, "%lld %.*sies", n, (int)(length - 1), noun);
+	else if (last == 's' || last == 'x' || (last == 'h' && (before == 'c' || before == 's')))
+		snprintf(to, 64, "%lld %ses", n, noun);
+	else
+		snprintf(to, 64, "%lld %ss", n, noun);
+	return to;
+}

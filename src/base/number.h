@@ -30,6 +30,9 @@ bool yk_number_or_nan(const char *text, double *to);
 locale_t yk_locale_begin(void);
 void yk_locale_end(locale_t before);
 
+// "1 file", "2 files", "3 classes": the number with its noun, which is given in the singular. Returns to.
+const char *yk_counted(char to[64], long long n, const char *noun);
+
 // ASCII alone: a Turkish locale has other small letters for some of its capitals.
 char yk_small_letter(char);
 char yk_capital_letter(char);

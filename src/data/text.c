@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/kind.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "data/lines.h"
 #include "data/set.h"
 #include "data/text.h"
@@ -162,6 +163,7 @@ static int make_set(struct yk_data *d, int part, int64_t first, int64_t end, yok
 
 static int read_text(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
 {
+	char files[64];
 	int64_t start = 0;
 	int e = yk_walk(paths, read_file, d);
 	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
@@ -180,8 +182,8 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 	if (e == 0)
 		e = make_set(d, 1, start, d->count, &d->valid);
 	if (d->skipped)
-		yk_info("data", "%s: %lld files passed over (empty, or with a NUL byte)",
-			paths, (long long)d->skipped);
+		yk_info("data", "%s: %s passed over (empty, or with a NUL byte)", paths,
+			yk_counted(files, (long long)d->skipped, "file"));
 	return e;
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/child.h"
 #include "device/guard.h"
@@ -44,14 +45,6 @@ static int refuse_blocked(const char *file, char *why, size_t cap)
 	return code;
 }
 
-// "5 minutes"
-static const char *minutes(int64_t seconds, char to[32])
-{
-	const int64_t n = (seconds + 59) / 60;
-	snprintf(to, 32, "%lld minute%s", (long long)n, n == 1 ? "" : "s");
-	return to;
-}
-
 // Has the helper load the file, and keeps the verdict where it says something about the next time. False: it is not
 // kept.
 static bool try_in_child(const char *helper, const char *file, const char *key, size_t bytes, struct yk_verdict *v)
@@ -80,7 +73,7 @@ static bool try_in_child(const char *helper, const char *file, const char *key, 
 int yk_probe(const char *file, char *why, size_t cap)
 {
 	struct yk_verdict v = { .tried = (int64_t)time(NULL) };
-	char helper[PATH_MAX], reason[400], left[32];
+	char helper[PATH_MAX], reason[400], left[64];
 	size_t bytes = 0;
 
 	if (refuse_blocked(file, why, cap) < 0)
@@ -103,7 +96,7 @@ int yk_probe(const char *file, char *why, size_t cap)
 	free(key);
 	if (!*v.outcome)
 		return 0;
-	minutes(v.tried + yk_verdict_patience(&v) - (int64_t)time(NULL), left);
+	yk_counted(left, (v.tried + yk_verdict_patience(&v) - (int64_t)time(NULL) + 59) / 60, "minute");
 	snprintf(why, cap, "%s when it was tried%s; left alone%s%s%s (YOKE_PLUGIN_PROBE=0 loads it all the same)", v.outcome,
 		 recalled ? " before" : "", kept ? " for " : " by this process", kept ? left : "",
 		 kept ? ", or until it or its driver changes, or `yoke doctor` tries it again" : "");

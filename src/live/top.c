@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/scan.h"
 #include "observe/memory.h"
 #include "report/summary.h"
@@ -231,13 +232,14 @@ static void devices(struct lines *l, const struct yk_view *v)
 
 static void process(struct lines *l, const struct yk_process *p)
 {
-	char text[200], b[32], share[32] = "n/a";
+	char text[240], b[32], share[32] = "n/a", threads[64], checkpoints[64];
 	if (!p->pid)
 		return;
 	if (!isnan(p->share))
 		snprintf(share, sizeof share, "%.0f %%", 100 * p->share);
-	snprintf(text, sizeof text, "  process %ld: cpu %s, %s, %d threads, %d children, %d checkpoints",
-		 (long)p->pid, share, bytes((double)p->rss, b), p->threads, p->children, p->checkpoints);
+	snprintf(text, sizeof text, "  process %ld: cpu %s, %s, %s, %d child%s, %s", (long)p->pid, share,
+		 bytes((double)p->rss, b), yk_counted(threads, p->threads, "thread"), p->children,
+		 p->children == 1 ? "" : "ren", yk_counted(checkpoints, p->checkpoints, "checkpoint"));
 	put(l, text);
 	end(l);
 }

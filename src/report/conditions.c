@@ -170,6 +170,7 @@ static double bytes_behind(const char *text, const char *what)
 
 static void memory(struct found *f)
 {
+	char n[64];
 	const struct yk_view *v = f->v;
 	const char *error = end_error(v);
 	const struct yk_view_table *t = yk_view_table(v, "telemetry");
@@ -189,7 +190,7 @@ static void memory(struct found *f)
 		json_array_append_new(list, evidence("run.json", 0, 0, say("%s", error)));
 	}
 	if (retries > 0)
-		json_array_append_new(find(f, "memory", say("allocations were tried again %.0f times", retries),
+		json_array_append_new(find(f, "memory", say("allocations were tried again %s", yk_counted(n, (long long)retries, "time")),
 					   say("a smaller batch, or recompute=auto"), "", 0),
 				      evidence("metrics.jsonl", 0, 0, say("pool_retries %.0f", retries)));
 	if (kills > 0)
@@ -278,6 +279,7 @@ static void phases(struct found *f)
 
 static void counted(struct found *f)
 {
+	char n[64];
 	const struct yk_view *v = f->v;
 	double misses = of_report(v, "plan_misses"), hits = of_report(v, "plan_hits"), fallbacks = of_report(v, "fallbacks");
 	double wall = of_report(v, "wall"), planning = phase(v, "plan", NULL) / wall;
@@ -291,7 +293,7 @@ static void counted(struct found *f)
 	if (fallbacks > 0) {
 		const json_t *first = json_array_get(json_object_get(v->report, "fallback_ops"), 0);
 		const char *op = json_string_value(json_object_get(first, "op"));
-		json_array_append_new(find(f, "slow", say("%.0f launches went to the CPU, %s among them", fallbacks, op ? op : "some"),
+		json_array_append_new(find(f, "slow", say("%s went to the CPU, %s among them", yk_counted(n, (long long)fallbacks, "launch"), op ? op : "some"),
 					   say("a backend that takes the op (yoke conform), or backend=cpu"), "", 0),
 				      of_end(say("fallbacks %.0f, %.4g bytes moved", fallbacks, of_report(v, "fallback_bytes"))));
 	}

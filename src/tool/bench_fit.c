@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "fit/node.h"
 #include "tool/bench.h"
@@ -224,6 +225,7 @@ static void line(const char *name, const double *s, int n, const struct result *
 // A column for each device, and behind them each one's time over the first one's.
 static void show(const struct result *r, int n)
 {
+	char n_samples[64];
 	double s[MOST];
 	char name[32];
 	printf("%-14s", "");
@@ -247,8 +249,8 @@ static void show(const struct result *r, int n)
 		s[i] = r[i].wall;
 	line("in all", s, n, r);
 	for (int i = 0; i < n; i++)
-		printf("%s: %" PRId64 " samples, %.1f a second, %.2f ms each; peak of the pool %.1f MiB, planned %.1f MiB a step\n", r[i].device,
-		       r[i].samples, (double)r[i].samples / r[i].wall, 1e3 * r[i].wall / (double)r[i].samples,
+		printf("%s: %s, %.1f a second, %.2f ms each; peak of the pool %.1f MiB, planned %.1f MiB a step\n", r[i].device,
+		       yk_counted(n_samples, r[i].samples, "sample"), (double)r[i].samples / r[i].wall, 1e3 * r[i].wall / (double)r[i].samples,
 		       (double)r[i].peak / 1048576, (double)r[i].predicted / 1048576);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "observe/memory.h"
 #include "tool/table.h"
 #include "tool/tool.h"
@@ -21,6 +22,7 @@ static json_t *text(const char *format, const json_t *number)
 
 static void print(const json_t *o)
 {
+	char steps[64], rounds[64];
 	static const char *const keys[] = { "name", "rate", "spread", "ratio", "peak", "loss", "loss_spread" };
 	static const char *const titles[] = { "", "steps/s", "+-", "of all off", "peak memory", "loss", "+-" };
 	json_t *list = json_array();
@@ -36,9 +38,9 @@ static void print(const json_t *o)
 					yk_bytes_text(peak, (uint64_t)json_integer_value(json_object_get(v, "peak_bytes"))),
 					"loss", text("%.6g", json_object_get(v, "loss")), "loss_spread",
 					text("%.2g", json_object_get(v, "loss_spread"))));
-	printf("on %s, %lld steps each, %lld rounds in turns\n\n", yk_cell(o, "device"),
-	       (long long)json_integer_value(json_object_get(o, "steps")),
-	       (long long)json_integer_value(json_object_get(o, "rounds")));
+	printf("on %s, %s each, %s in turns\n\n", yk_cell(o, "device"),
+	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")), "step"),
+	       yk_counted(rounds, (long long)json_integer_value(json_object_get(o, "rounds")), "round"));
 	yk_table(list, "", 7, keys, titles);
 	json_decref(list);
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "tool/fit_out.h"
 #include "tool/table.h"
 #include "tool/tool.h"
@@ -107,6 +108,7 @@ static int info(int n, char **path, const char *settings)
 // How many cubes cannot be read or have numbers that are not finite.
 static int check(int n, char **path, const char *settings)
 {
+	char text[2][64];
 	int failed = 0;
 	for (int i = 0; i < n; i++) {
 		struct whole w;
@@ -128,8 +130,8 @@ static int check(int n, char **path, const char *settings)
 				high = fmax(high, v);
 			}
 		}
-		printf("%s: %g .. %g, %" PRId64 " of %" PRId64 " pixels ignored, %" PRId64 " numbers not finite\n", path[i], low,
-		       high, ignored, w.info.lines * w.info.samples, odd);
+		printf("%s: %g .. %g, %" PRId64 " of %s ignored, %s not finite\n", path[i], low, high, ignored,
+		       yk_counted(text[0], w.info.lines * w.info.samples, "pixel"), yk_counted(text[1], odd, "number"));
 		failed += odd > 0;
 		unload(&w);
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "tool/doctor.h"
 #include "tool/launcher.h"
 #include "tool/table.h"
@@ -53,6 +54,7 @@ static void print_choice(const json_t *o)
 
 static void print_opencl(const json_t *o)
 {
+	char n[64];
 	const json_t *loader = json_object_get(o, "loader"), *vendors = json_object_get(o, "vendors");
 	const json_t *list = json_object_get(o, "drivers"), *d, *p;
 	char a[1024], b[1024], c[1024];
@@ -66,8 +68,8 @@ static void print_opencl(const json_t *o)
 		printf("  driver   %s%s%s%s\n", yk_cell(d, "state"), also(d, "file", "  ", a),
 		       also(d, "library", "  ", b), also(d, "why", ": ", c));
 		json_array_foreach (json_object_get(d, "platforms"), k, p)
-			printf("    platform with %lld devices  %s; %s\n",
-			       (long long)json_integer_value(json_object_get(p, "devices")),
+			printf("    platform with %s  %s; %s\n",
+			       yk_counted(n, (long long)json_integer_value(json_object_get(p, "devices")), "device"),
 			       yk_cell(p, "name"), yk_cell(p, "version"));
 	}
 	list = json_object_get(o, "nodes");
@@ -78,26 +80,27 @@ static void print_opencl(const json_t *o)
 
 static void print_caches(const json_t *list)
 {
-	char a[1024], b[1024];
+	char a[1024], b[1024], n[64];
 	const json_t *c;
 	size_t i;
 
 	json_array_foreach (list, i, c)
-		printf("  %-7s %s%s  %lld files, %.1f MiB%s\n", yk_cell(c, "name"), yk_cell(c, "state"),
-		       also(c, "path", "  ", a), (long long)json_integer_value(json_object_get(c, "files")),
+		printf("  %-7s %s%s  %s, %.1f MiB%s\n", yk_cell(c, "name"), yk_cell(c, "state"),
+		       also(c, "path", "  ", a),
+		       yk_counted(n, (long long)json_integer_value(json_object_get(c, "files")), "file"),
 		       (double)json_integer_value(json_object_get(c, "bytes")) / (1 << 20),
 		       also(c, "why", ": ", b));
 }
 
 static void print_tuning(const json_t *list)
 {
-	char a[1024], b[1024];
+	char a[1024], b[1024], n[64];
 	const json_t *t;
 	size_t i;
 
 	json_array_foreach (list, i, t)
-		printf("  %-8s  %s, %lld classes%s%s\n", yk_cell(t, "device"), yk_cell(t, "state"),
-		       (long long)json_integer_value(json_object_get(t, "classes")),
+		printf("  %-8s  %s, %s%s%s\n", yk_cell(t, "device"), yk_cell(t, "state"),
+		       yk_counted(n, (long long)json_integer_value(json_object_get(t, "classes")), "class"),
 		       also(t, "path", "  ", a), also(t, "why", ": ", b));
 }
 
@@ -139,7 +142,7 @@ static void print(const json_t *o)
 	title("helper that loads each plugin first, in a process of its own");
 	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
-	section(o, "quarantine", "not used, since they failed the self-test", 5, wrong);
+	section(o, "quarantine", "not used, since they failed the self-test; `yoke conform DEVICE` shows more", 5, wrong);
 	title("OpenCL");
 	print_opencl(json_object_get(o, "opencl"));
 	title("threads");

@@ -84,8 +84,9 @@ void yk_help(FILE *to, const struct yk_command *c)
 		overview(to);
 		return;
 	}
-	fprintf(to, "usage: yoke %s%s%s\n\n%c%s.\n", c->name, *c->arguments ? " " : "",
-		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1);
+	const char last = c->summary[strlen(c->summary) - 1];
+	fprintf(to, "usage: yoke %s%s%s\n\n%c%s%s\n", c->name, *c->arguments ? " " : "",
+		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1, last == '?' ? "" : ".");
 	if (c->more)
 		fputs(c->more, to);
 	if (c->keys & YK_T)

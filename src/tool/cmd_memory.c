@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "device/pool_history.h"
 #include "observe/memory.h"
 #include "tool/table.h"
@@ -248,17 +249,17 @@ static void print_timeline(const struct view *v)
 static void print_head(const struct view *v)
 {
 	const json_t *f = v->file;
-	char a[32], b[32];
+	char a[32], b[32], events[64];
 	printf("%s, %s, ", yk_cell(f, "device"), yk_cell(f, "why"));
 	printf("%s allocated, %s reserved\n", yk_bytes_text(a, (uint64_t)json_integer_value(json_object_get(f, "allocated"))),
 	       yk_bytes_text(b, (uint64_t)json_integer_value(json_object_get(f, "reserved"))));
-	printf("%zu events", v->points - 1);
+	printf("%s", yk_counted(events, (long long)v->points - 1, "event"));
 	for (int k = 0; k < YK_MOMENT_KINDS; k++)
 		if (v->kind[k])
 			printf(", %llu %s", (unsigned long long)v->kind[k], yk_moment_name[k]);
 	const json_int_t lost = json_integer_value(json_object_get(f, "overflowed"));
 	if (lost > 0)
-		printf("; %lld earlier ones are not kept", (long long)lost);
+		printf("; %lld earlier %s not kept", (long long)lost, lost == 1 ? "one is" : "ones are");
 	printf("\n");
 }
 

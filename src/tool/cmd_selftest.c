@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "graph/context.h"
 #include "observe/profile.h"
 #include "tool/selftest.h"
@@ -221,6 +222,7 @@ static int plans(struct yk_self *s, struct yk_trainer *t)
 
 static int profile(struct yk_self *s, struct yk_trainer *t)
 {
+	char launches[64];
 	struct yk_report r;
 	double loss, computed = 0;
 	struct yk_profile *p = yk_profile_new(true);
@@ -237,7 +239,7 @@ static int profile(struct yk_self *s, struct yk_trainer *t)
 	for (int k = 0; k <= YK_BUSY_OTHER; k++)
 		computed += 1e-9 * (double)r.sum[0][k].ns;
 	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].pieces > 0 && computed <= 1.01 * r.wall;
-	return yk_self_say(s, good, "%" PRIu64 " launches, %.3f ms of compute in %.3f ms%s", r.launches, 1e3 * computed, 1e3 * r.wall,
+	return yk_self_say(s, good, "%s, %.3f ms of compute in %.3f ms%s", yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed, 1e3 * r.wall,
 		   r.timed[0] ? "" : ", not timed");
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "dist/tuned.h"
 #include "tool/simulate.h"
@@ -113,6 +114,7 @@ static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 
 int yk_cmd_simulate(int argc, char **argv)
 {
+	char text[2][64];
 	struct yk_simulation s = { .m = { .alpha1 = -1, .beta1 = -1, .alpha2 = -1, .beta2 = -1, .gamma = -1, .node = 1 },
 				.first = 8, .last = 8, .bytes = 1 << 20, .algorithm = "" };
 	struct yk_wire_model found = { -1, -1, -1, -1, -1, 0 };
@@ -143,7 +145,8 @@ int yk_cmd_simulate(int argc, char **argv)
 	if (s.run)
 		printf("data ranks, %u a machine; ", s.m.node);
 	else
-		printf("all_reduce sum of %llu bytes, %u ranks a machine; ", (unsigned long long)s.bytes, s.m.node);
+		printf("all_reduce sum of %s, %s a machine; ", yk_counted(text[0], (long long)s.bytes, "byte"),
+		       yk_counted(text[1], s.m.node, "rank"));
 	if (!apart)
 		printf("within: %.3g s + %.3g s/byte; ", s.m.alpha1, s.m.beta1);
 	if (!one)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "conform/tune.h"
 #include "device/child.h"
@@ -257,6 +258,7 @@ static const char *duration(double s, char to[32])
 // said last.
 static void show_rest(const struct todo *t, size_t i, double spent, int64_t left, double *said)
 {
+	char classes[64];
 	double s = seconds_to_go(t, i, spent);
 	bool terminal = isatty(STDERR_FILENO);
 	char text[32];
@@ -264,7 +266,7 @@ static void show_rest(const struct todo *t, size_t i, double spent, int64_t left
 	if (i == t->n || (!terminal && spent - *said < SAY_EVERY))
 		return;
 	*said = spent;
-	fprintf(stderr, "%s%zu of %zu classes, about %s to go%s%s", terminal ? "\r" : "", i, t->n,
+	fprintf(stderr, "%s%zu of %s, about %s to go%s%s", terminal ? "\r" : "", i, yk_counted(classes, (long long)t->n, "class"),
 		duration(left < s ? (double)left : s, text), left < s ? ", not all of them" : "",
 		terminal ? "\033[K" : "\n");
 }
@@ -279,6 +281,7 @@ static void clear_rest(void)
 static void show_todo(const struct yk_device *d, const char *model, int64_t left,
 		      const struct todo *t, const char *file)
 {
+	char classes[64];
 	const char *of = model ? " of " : "", *whose = model ? model : "";
 	double s = seconds_to_go(t, 0, 0);
 	char text[2][32];
@@ -286,13 +289,13 @@ static void show_todo(const struct yk_device *d, const char *model, int64_t left
 	if (t->cut)
 		printf("%s: the time ended before all that %s runs was found\n", d->id, model);
 	else if (!t->n && t->before)
-		printf("%s: all %zu classes%s%s were measured before: nothing to measure; %s\n", d->id,
-		       t->before, of, whose, file);
+		printf("%s: %s%s%s%s %s measured before: nothing to measure; %s\n", d->id, t->before == 1 ? "" : "all ",
+		       yk_counted(classes, (long long)t->before, "class"), of, whose, t->before == 1 ? "was" : "were", file);
 	else if (!t->n)
 		printf("%s has one implementation of every class%s%s: nothing to measure\n", d->id, of,
 		       whose);
 	else
-		printf("%s: %zu classes to measure%s%s, about %s%s%s\n", d->id, t->n, of, whose,
+		printf("%s: %s to measure%s%s, about %s%s%s\n", d->id, yk_counted(classes, (long long)t->n, "class"), of, whose,
 		       duration(s, text[0]), (double)left < s ? ", of which it gets " : "",
 		       (double)left < s ? duration((double)left, text[1]) : "");
 	fflush(stdout);
@@ -300,6 +303,7 @@ static void show_todo(const struct yk_device *d, const char *model, int64_t left
 
 static int tune(struct yk_device *d, const char *model, uint64_t budget)
 {
+	char classes[64];
 	static struct todo todo;
 	size_t now = 0, i;
 	struct yk_tuning t;
@@ -328,8 +332,8 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 		now += !err;
 	}
 	if (err >= 0 && todo.n)
-		printf("%s: %zu classes measured now, %zu before, %zu to go; %s; %s\n", d->id, now,
-		       todo.before, todo.n - i, duration(yk_seconds() - began, text), t.path);
+		printf("%s: %s measured now, %zu before, %zu to go; %s; %s\n", d->id,
+		       yk_counted(classes, (long long)now, "class"), todo.before, todo.n - i, duration(yk_seconds() - began, text), t.path);
 	yk_tuning_fini(&t);
 	return err < 0 ? err : 0;
 }

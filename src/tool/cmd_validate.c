@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "observe/memory.h"
 #include "tool/table.h"
 #include "tool/tool.h"
@@ -39,6 +40,7 @@ static const json_t *at(const json_t *o, const char *group, const char *key)
 
 static void print(const json_t *o)
 {
+	char steps[64];
 	static const char *const keys[] = { "what", "f32", "mixed", "off", "bound" };
 	const char *titles[] = { "", "fp32", yk_cell(o, "precision"), "relative", "bound" };
 	json_t *list = json_array();
@@ -59,8 +61,8 @@ static void print(const json_t *o)
 	    text("%.2f of it", at(o, "speed", "ratio")), json_string("-"));
 	row(list, "overflows", json_string("-"), text("%.0f", json_object_get(o, "overflows")),
 	    json_string("-"), json_string("-"));
-	printf("on %s, %lld steps each\n\n", yk_cell(o, "device"),
-	       (long long)json_integer_value(json_object_get(o, "steps")));
+	printf("on %s, %s each\n\n", yk_cell(o, "device"),
+	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")), "step"));
 	yk_table(list, "", 5, keys, titles);
 	printf("\n%s %s\n", yk_cell(o, "precision"), yk_cell(o, "verdict"));
 	json_decref(list);

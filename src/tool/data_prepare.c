@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/stop.h"
 #include "data/prepare.h"
 #include "data/walk.h"
@@ -66,12 +67,13 @@ static int take(struct yk_prepare *p, char *word)
 
 static void say(const struct yk_prepare *p, const struct yk_prepared *d)
 {
+	char files[64];
 	if (d->reused)
 		printf("%s is as its text is: nothing to do\n", p->out);
 	printf("tokens       %" PRId64 " of %" PRId64 " different, %" PRId64 " to train, %" PRId64 " to validate\n"
 	       "documents    %" PRId64 "\n", d->tokens, d->vocab, d->train, d->tokens - d->train, d->documents);
 	if (!d->reused)
-		printf("text         %" PRIu64 " bytes in %" PRId64 " files%s\n", d->bytes, d->files,
+		printf("text         %" PRIu64 " bytes in %s%s\n", d->bytes, yk_counted(files, d->files, "file"),
 		       d->skipped ? "; some were passed over, empty or no text" : "");
 	printf("next: yoke train data=%s\n", p->out);
 }

@@ -10,6 +10,7 @@
 #include "base/complex.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "graph/context.h"
 #include "tool/tool.h"
 #include "tool/validate_resolvent.h"
@@ -274,9 +275,10 @@ static void line(const char *what, const struct errors *e)
 
 static void print(const struct asked *a, const struct outcome *o, bool good)
 {
+	char batches[64], rows[64];
 	const bool half = !strcmp(a->tier, "f16") || !strcmp(a->tier, "bf16");
-	printf("on %s, %lld batches of %lld rows of %lld, eta %g\n", yk_current()->device->id, (long long)a->samples,
-	       (long long)a->batch, (long long)a->n, a->eta);
+	printf("on %s, %s of %s of %lld, eta %g\n", yk_current()->device->id, yk_counted(batches, a->samples, "batch"),
+	       yk_counted(rows, a->batch, "row"), (long long)a->n, a->eta);
 	printf("tier %s%s, against f64\n\n", a->tier, half ? ", emulated: rounded behind each operation in f32" : "");
 	line("values", &o->value);
 	line("gradients", &o->gradient);

@@ -54,7 +54,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32];
+	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32], n[4][64];
 	if (t->valid_windows < yk_data_valid_windows(t->data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
@@ -86,10 +86,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->net->params.elements);
 	else
 		yk_progress_say(&r->progress,
-			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
-			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
-			t->net->params.elements, yk_data_tokens(t->data),
-			yk_data_files(t->data), yk_data_train_windows(t->data),
+			"%s; %s in %s: %s to train, %" PRId64 " to validate%s",
+			yk_counted(n[0], t->net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->data), "token"),
+			yk_counted(n[2], yk_data_files(t->data), "file"), yk_counted(n[3], yk_data_train_windows(t->data), "window"),
 			yk_data_valid_windows(t->data), each);
 	if (yk_model_leaks(t->net->model, &t->net->shape))
 		yk_warn("train", "bk_side=both lets a token see those behind it, and so the one to predict: its loss says "
@@ -140,8 +139,10 @@ void yk_run_say_end(struct yk_run *r)
 	if (data_stats.failed) {
 		char kinds[256];
 		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
-		yk_progress_say(p, "%" PRIu64 " samples could not be read and were passed over: %s; %s/data_errors.jsonl has "
-				"them", data_stats.failed, kinds, r->out);
+		char samples[64];
+		yk_progress_say(p, "%s could not be read and %s passed over: %s; %s/data_errors.jsonl has %s",
+				yk_counted(samples, (long long)data_stats.failed, "sample"), data_stats.failed == 1 ? "was" : "were",
+				kinds, r->out, data_stats.failed == 1 ? "it" : "them");
 	}
 	if (r->saved != t->step) {
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
