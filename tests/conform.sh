@@ -58,6 +58,12 @@ verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke"
 	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" conform skeleton --quick)"
 verdict 'skeleton: what it takes is run' "$([ "$(taken)" -eq 2 ] || cat conform.out)"
+verdict 'what it does not take is counted' "$(grep '# SKIP' conform.out
+	grep -q '^# skeleton:0: 3 passed, 0 failed, [1-9][0-9]* skipped' conform.out || cat conform.out)"
+skipped=$(sed -n 's/^# skeleton:0: .* failed, \([0-9]*\) skipped.*/\1/p' conform.out)
+verdict 'and listed where that is asked for' "$(wrong 0 "$yoke" conform skeleton --quick --skipped
+	[ "$(grep -c '^ok .* # SKIP' conform.out)" -eq "$skipped" ] && grep -qx "1\.\.$((skipped + 3))" conform.out &&
+		grep -q "^# skeleton:0: 3 passed, 0 failed, $skipped skipped" conform.out || cat conform.out)"
 verdict 'memory without addresses, late events' \
 	"$(wrong 0 env YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=2 "$yoke" conform fault --quick)"
 
@@ -76,7 +82,8 @@ for op in $ops; do
 done
 verdict 'a launch that fails is found' "$(wrong 1 env YOKE_FAULT_RUN=30 "$yoke" conform fault --quick \
 	--ops softmax,sort,move)"
-verdict 'and only that' "$([ "$(grep -c '^not ok' conform.out)" -eq 1 ] || cat conform.out)"
+verdict 'and only that' "$([ "$(grep -c '^not ok' conform.out)" -eq 1 ] &&
+	grep -q '^# fault:0: [1-9][0-9]* passed, 1 failed, ' conform.out || cat conform.out)"
 verdict 'late as well' "$(wrong 1 env YOKE_FAULT_LATE=30 "$yoke" conform fault --quick --ops softmax,sort,move)"
 
 "$yoke" conform cpu --ops softmax.f32,sort --seed 5 >first

@@ -12,12 +12,13 @@ struct yk_conform_options {
 		ops; // "map,contract.f32,sort.i64.7": op, op.dtype, op.dtype.case; NULL: all
 	uint64_t seed;
 	bool quick; // a sample of the cases
+	bool skipped; // lines for what the device does not take, too
 	bool bits;  // lines end with a number that stands for all results' bits
 };
 
 // Does each name in the list stand for a case?  EINVAL with the nearest name.
 int yk_conform_check(const char *ops);
-// Writes a line for each op, dtype and implementation, and one for memory.  Returns the number of
+// Writes a line for each op, dtype and implementation, one for memory, and the totals.  Returns the number of
 // lines that say "not ok", or a negative error.
 int yk_conform(struct yk_device *, const struct yk_conform_options *, FILE *to);
 

@@ -50,6 +50,18 @@ static bool is_family(int code)
 
 // ---- testing ----
 
+const char *yk_selftest_command(const struct yk_device *d, const struct yk_finding *f, char to[128])
+{
+	const int code = f->subject == YK_TRUST_MAPPED ? YOKE_OP_CONTRACT : f->subject;
+	const struct yk_case_row *row = yk_case_row(code);
+	const char *name = f->subject == YK_TRUST_MEMORY ? "memory" : row ? row->name : NULL;
+	const char *dtype = row && f->dtype ? yoke_dtype_name(f->dtype) : "";
+
+	snprintf(to, 128, "`yoke conform %s%s%s%s%s`", d->id, name ? " --ops " : "", name ? name : "", *dtype ? "." : "",
+		 dtype);
+	return to;
+}
+
 struct test {
 	struct yk_runner runner;
 	struct yk_arena memory;
@@ -108,7 +120,7 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 {
 	struct test *t = calloc(1, sizeof *t);
 	struct yk_verdict v = { .good = true };
-	char what[40], whole[160];
+	char what[40], whole[160], shown[128];
 
 	yk_trust_subject(f->subject, what);
 	snprintf(whole, sizeof whole, "%s%s%s%s%s", what, f->dtype ? " " : "",
@@ -133,7 +145,8 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 	yk_trust_set(d, f, known && !v.code); // what failed may do better next time
 	if (f->right)
 		return;
-	yk_warn("selftest", "%s: %s %s and is not used: %s", d->id, whole, v.code ? "fails" : "gives wrong results", v.why);
+	yk_warn("selftest", "%s: %s %s and is not used: %s; %s shows more", d->id, whole,
+		v.code ? "fails" : "gives wrong results", v.why, yk_selftest_command(d, f, shown));
 }
 
 static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
@@ -217,8 +230,8 @@ int yk_selftest_verdict(const struct yk_device *d)
 	const char *why = yk_trust_refusal(d);
 	if (!why)
 		return 0;
-	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; YOKE_BACKEND=^%s does without it, "
-		       "YOKE_SELFTEST=force tests again", d->id, why, d->backend->table.name);
+	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; `yoke conform %s` shows more, YOKE_BACKEND=^%s does without "
+		       "it, YOKE_SELFTEST=force tests again", d->id, why, d->id, d->backend->table.name);
 }
 
 // What an earlier process found is warned of when it first counts in this one.
@@ -228,8 +241,8 @@ static void remind(struct yk_device *d, const struct yk_finding *f)
 	char what[40];
 	if (yk_trust_remembered(d) && !atomic_exchange(&reminded, true))
 		yk_warn("selftest", "%s: %s %s, for one, failed its self-test before and is not used; "
-			"`yoke doctor` lists what did", d->id, yk_trust_subject(f->subject, what),
-			yoke_dtype_name(f->dtype));
+			"`yoke doctor` lists what did, `yoke conform %s` shows more", d->id, yk_trust_subject(f->subject, what),
+			yoke_dtype_name(f->dtype), d->id);
 }
 
 uint64_t yk_selftest_can(struct yk_device *d, const struct yoke_op *op)

@@ -109,10 +109,7 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 		goto fail;
 	}
 	yk_trust_load(d);
-	if (yk_trust_refusal(d)) {
-		snprintf(why, cap, "%s; YOKE_SELFTEST=force tests again", yk_trust_refusal(d));
-		goto fail;
-	}
+	d->left = yk_trust_refusal(d); // listed, and not used
 	d->pool = yk_pool_new(d, YOKE_SEGMENT_DEVICE);
 	d->pinned = yk_pool_new(d, YOKE_SEGMENT_HOST);
 	if (d->pool && d->pinned)
@@ -180,6 +177,13 @@ static void probe(struct yk_backend *b)
 			continue;
 		}
 		devices[ndevices++] = d;
+		if (d->left) {
+			snprintf(why, sizeof why, "%s; `yoke conform %s` shows more, YOKE_SELFTEST=force tests again",
+				 yk_trust_refusal(d), d->id);
+			blame(b, "device %u refused: %s", i, why);
+			yk_warn("device", "%s refused: %s", d->id, why);
+			continue;
+		}
 		b->ndevices++;
 	}
 	if (n)

@@ -5,6 +5,7 @@
 #include "device/facts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "device/device.h"
@@ -49,7 +50,7 @@ static json_t *multiples(const struct yoke_device_info *i)
 	return o;
 }
 
-json_t *yk_facts_devices(void)
+static json_t *features(const struct yoke_device_info *i)
 {
 	static const struct {
 		unsigned bit;
@@ -63,23 +64,72 @@ json_t *yk_facts_devices(void)
 	};
 	json_t *list = json_array();
 
-	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
-		const struct yoke_device_info *i = &d->info;
-		json_t *features = json_array();
-		for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
-			if (i->flags & flags[k].bit)
-				json_array_append_new(features,
-						      json_string(flags[k].name));
-		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o, s:o}",
-				 "id", d->id, "kind",
-				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
-				 i->name, "vendor", i->vendor, "platform", i->platform, "driver",
-				 i->driver, "units", (json_int_t)i->units, "memory",
-				 (json_int_t)i->memory, "max_segment",
-				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
-				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
-				 features, "multiples", multiples(i), "hardware", hardware(i)));
+	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+		if (i->flags & flags[k].bit)
+			json_array_append_new(list, json_string(flags[k].name));
+	return list;
+}
+
+static json_t *device_json(const struct yk_device *d)
+{
+	const struct yoke_device_info *i = &d->info;
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o, s:o}", "id", d->id,
+			 "kind", i->kind < KINDS ? kinds[i->kind] : "other", "name", i->name, "vendor", i->vendor,
+			 "platform", i->platform, "driver", i->driver, "units", (json_int_t)i->units, "memory",
+			 (json_int_t)i->memory, "max_segment", (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
+			 i->pci, "same_as", d->twin ? d->twin->id : "", "features", features(i), "multiples",
+			 multiples(i), "hardware", hardware(i));
+}
+
+json_t *yk_facts_devices(void)
+{
+	json_t *list = json_array();
+
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next)
+		append(list, device_json(d));
+	return list;
+}
+
+enum { MOST_REFUSED = 64 };
+
+struct refused {
+	struct yk_device *at[MOST_REFUSED];
+	size_t n;
+};
+
+static bool is_next_refused(const struct yk_device *d, const void *arg)
+{
+	const struct refused *r = arg;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->at[i] == d)
+			return false;
+	return yk_trust_refusal(d);
+}
+
+static struct refused find_refused(void)
+{
+	struct refused r = { .n = 0 };
+	struct yk_device *d;
+
+	while (r.n < MOST_REFUSED && (d = yk_device_known(is_next_refused, &r)))
+		r.at[r.n++] = d;
+	return r;
+}
+
+json_t *yk_facts_refused(void)
+{
+	const struct refused r = find_refused();
+	json_t *list = json_array();
+	char why[512];
+
+	for (size_t i = 0; i < r.n; i++) {
+		json_t *o = device_json(r.at[i]);
+		snprintf(why, sizeof why, "%s; `yoke conform %s` shows more", yk_trust_refusal(r.at[i]), r.at[i]->id);
+		if (o)
+			json_object_set_new(o, "refused", json_string(why));
+		append(list, o);
 	}
 	return list;
 }
@@ -157,6 +207,9 @@ json_t *yk_facts_quarantine(const struct yk_device *device)
 		append_wrong(list, device);
 	for (struct yk_device *d = device ? NULL : yk_devices(NULL); d; d = d->next)
 		append_wrong(list, d);
+	const struct refused r = find_refused();
+	for (size_t i = 0; i < r.n && !device; i++)
+		append_wrong(list, r.at[i]);
 	return list;
 }
 

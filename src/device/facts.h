@@ -11,6 +11,8 @@ struct yk_device;
 
 // Of the backends that YOKE_BACKEND allows: the others' files are not opened.
 json_t *yk_facts_devices(void);
+// Devices met so far that are not used since they failed their self-test, with the reason as "refused".
+json_t *yk_facts_refused(void);
 json_t *yk_facts_backends(void);
 json_t *yk_facts_plugins(bool folders, bool files);
 // Lines of backends about libraries that they open by themselves.

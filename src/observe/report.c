@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/number.h"
+#include "device/device.h"
 #include "device/facts.h"
 #include "observe/memory.h"
 
@@ -48,7 +49,7 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 		for (int k = 0; k < YK_BUSY_KINDS; k++) {
 			const struct yk_busy_sum *s = &r->sum[lane][k];
 			double t = seconds(r, lane, k), rate;
-			char more[96] = "", b[32];
+			char more[96] = "", b[32], n[64];
 			if (!s->pieces || (k == YK_BUSY_WAIT && !s->ns))
 				continue;
 			rate = t > 0 ? 1e-9 *
@@ -59,23 +60,20 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 				       0;
 			if (k <= YK_BUSY_OTHER && !r->timed[lane])
 				yk_snprintf(more, sizeof more,
-					 "%" PRIu64 " launches, not timed "
-					 "(profile=1)",
-					 s->pieces);
+					 "%s, not timed (profile=1)", yk_counted(n, (long long)s->pieces, "launch"));
 			else if (k == YK_BUSY_CONTRACT)
 				yk_snprintf(more, sizeof more,
-					 "%" PRIu64 " launches, %.4g GFLOP/s", s->pieces,
+					 "%s, %.4g GFLOP/s", yk_counted(n, (long long)s->pieces, "launch"),
 					 rate);
 			else if (k <= YK_BUSY_OTHER)
 				yk_snprintf(more, sizeof more,
-					 "%" PRIu64 " launches, %.3g GB/s", s->pieces,
+					 "%s, %.3g GB/s", yk_counted(n, (long long)s->pieces, "launch"),
 					 rate);
 			else if (k == YK_BUSY_TRANSFER)
-				snprintf(more, sizeof more, "%" PRIu64 " copies, %s",
-					 s->pieces, yk_bytes_text(b, s->bytes));
+				snprintf(more, sizeof more, "%s, %s",
+					 yk_counted(n, (long long)s->pieces, "copy"), yk_bytes_text(b, s->bytes));
 			else if (k == YK_BUSY_PLAN)
-				snprintf(more, sizeof more, "%" PRIu64 " plans",
-					 s->pieces);
+				yk_counted(more, (long long)s->pieces, "plan");
 			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
 		}
 }
@@ -89,14 +87,14 @@ static int listed(const struct yk_report *r)
 // "    fell back: sort f32 [16,384], 120 launches, 3.2 MiB moved"
 static void print_fallback(const struct yoke_fallback *f, yk_line_fn *line, void *arg)
 {
-	char text[320], b[32];
+	char text[320], b[32], count[64];
 	int n = snprintf(text, sizeof text, "    fell back: %s %s [", f->op,
 			 yoke_dtype_name(f->dtype));
 	for (int i = 0; i < f->rank; i++)
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "",
 			      f->dims[i]);
-	yk_snprintf(text + n, sizeof text - (size_t)n, "%s], %" PRIu64 " launches, %s moved",
-		 f->rank < 0 ? ".." : "", f->count, yk_bytes_text(b, f->bytes));
+	yk_snprintf(text + n, sizeof text - (size_t)n, "%s], %s, %s moved",
+		 f->rank < 0 ? ".." : "", yk_counted(count, (long long)f->count, "launch"), yk_bytes_text(b, f->bytes));
 	line(arg, text);
 }
 
@@ -112,6 +110,10 @@ static void print_wrong(const struct yk_device *d, yk_line_fn *line, void *arg)
 		snprintf(text, sizeof text, "    failed the self-test: %s %s%s%s",
 			 json_string_value(json_object_get(o, "op")),
 			 json_string_value(json_object_get(o, "dtype")), *name ? " by " : "", name);
+		line(arg, text);
+	}
+	if (json_array_size(list)) {
+		snprintf(text, sizeof text, "    `yoke conform %s` shows more", d->id);
 		line(arg, text);
 	}
 	json_decref(list);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/param.h"
 #include "conform/conform.h"
 #include "tool/tool.h"
 
@@ -16,6 +17,8 @@ int yk_cmd_conform(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--quick")) {
 			o.quick = true;
+		} else if (!strcmp(argv[i], "--skipped")) {
+			o.skipped = true;
 		} else if (!strcmp(argv[i], "--bits")) {
 			o.bits = true;
 		} else if ((value = yk_option("--ops", argc, argv, &i))) {
@@ -31,7 +34,7 @@ int yk_cmd_conform(int argc, char **argv)
 		} else if (argv[i][0] == '-') {
 			return yk_usage(
 				"conform",
-				"unknown option '%s'; there are --ops, --seed, --quick "
+				"unknown option '%s'; there are --ops, --seed, --quick, --skipped "
 				"and --bits",
 				argv[i]);
 		} else if (name) {
@@ -43,6 +46,7 @@ int yk_cmd_conform(int argc, char **argv)
 	}
 	if (yk_conform_check(o.ops) < 0)
 		return yk_usage("conform", "%s", yoke_error());
+	yk_param_set("selftest", "0", YK_ARGUMENT); // what that found wrong is what is to be seen here
 	struct yk_device *d = yk_option_device(name);
 	if (!d)
 		return yk_failed("conform");

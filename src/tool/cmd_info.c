@@ -216,30 +216,41 @@ static void print_telemetry(const json_t *t)
 	}
 }
 
+// The device, the names that other backends have for it, and its hardware.
+static void print_device(const json_t *d, const json_t *all)
+{
+	const json_t *twin;
+	size_t k;
+
+	printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"), yk_cell(d, "kind"),
+	       (long long)json_integer_value(json_object_get(d, "units")), number(d, "memory") / (1 << 20),
+	       yk_cell(d, "name"), yk_cell(d, "driver"));
+	json_array_foreach (all, k, twin)
+		if (!strcmp(yk_cell(twin, "same_as"), yk_cell(d, "id")))
+			printf("; also %s", yk_cell(twin, "id"));
+	printf("\n");
+	print_hardware(json_object_get(d, "hardware"));
+	print_multiples(d);
+}
+
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
-	const json_t *d, *b, *twin, *list = json_object_get(o, "devices");
+	const json_t *d, *b, *list = json_object_get(o, "devices");
 	const json_t *choice = json_object_get(o, "choice");
-	size_t i, k;
+	size_t i;
 
 	printf("yoke %s, plugin ABI %s\n", yk_cell(o, "version"), yk_cell(o, "abi"));
 	printf("\ndevices\n");
 	json_array_foreach (list, i, d) {
-		double memory =
-			json_number_value(json_object_get(d, "memory")) / (1 << 20);
 		if (*yk_cell(d, "same_as") != '-')
 			continue; // it stands beside its first name
-		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"),
-		       yk_cell(d, "kind"),
-		       (long long)json_integer_value(json_object_get(d, "units")), memory,
-		       yk_cell(d, "name"), yk_cell(d, "driver"));
-		json_array_foreach (list, k, twin)
-			if (!strcmp(yk_cell(twin, "same_as"), yk_cell(d, "id")))
-				printf("; also %s", yk_cell(twin, "id"));
-		printf("\n");
-		print_hardware(json_object_get(d, "hardware"));
-		print_multiples(d);
+		print_device(d, list);
+	}
+	list = json_object_get(o, "refused");
+	json_array_foreach (list, i, d) {
+		print_device(d, list);
+		printf("              not used: %s\n", yk_cell(d, "refused"));
 	}
 	list = json_object_get(o, "backends");
 	json_array_foreach (list, i, b)
@@ -277,6 +288,7 @@ static json_t *gather(bool env, bool dtypes, bool json)
 		return o;
 	}
 	json_object_set_new(o, "devices", yk_facts_devices());
+	json_object_set_new(o, "refused", yk_facts_refused());
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));

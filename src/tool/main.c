@@ -95,13 +95,13 @@
 #define CONFORM_MORE \
 	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \
 	"goes\n" \
-	"to.  Prints TAP: a line for each op, dtype and implementation; what is not taken is " \
-	"skipped.\n" \
+	"to.  Prints TAP: a line for each op, dtype and implementation, and the totals.\n" \
 	"  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n" \
 	"  --seed N     other numbers and shapes; 1 by default\n" \
 	"  --quick      a sample of the cases\n" \
 	"  --bits       lines end with a number that stands for the bits of all results\n"
 
+	"  --skipped    lines for what the device does not take, too\n" \
 #define TUNE_MORE \
 	"Measures the device's implementations of products, class by class of extents, each in " \
 	"a process\n" \
@@ -200,7 +200,7 @@ const struct yk_command yk_commands[] = {
 	  DOCTOR_MORE },
 	{ "bench", "[suite ..] [devices=LIST] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
-	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--bits]",
+	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--skipped] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE|ranks] [model=DIR] [minutes=N]", "find the best kernels of a device",
