@@ -204,6 +204,7 @@ test_scripts = \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
+	tests/pipe.sh \
 	tests/pipelines.sh \
 	tests/results.sh \
 	tests/portable.sh \

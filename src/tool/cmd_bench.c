@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "observe/memory.h"
 #include "tool/bench.h"
@@ -172,8 +173,9 @@ static void print_head(const struct bench *b)
 {
 	for (int i = 0; i < b->n; i++) {
 		const struct on *x = &b->on[i];
-		printf("%s, %s, %u units, and its limits, measured now:\n", x->device->id,
-		       x->device->info.name, (unsigned)x->device->info.units);
+		char units[64];
+		printf("%s, %s, %s, and its limits, measured now:\n", x->device->id, x->device->info.name,
+		       yk_counted(units, x->device->info.units, "unit"));
 		printf("  peak %10.1f GFLOP/s  %s\n", 1e-9 * x->limits.flops, x->limits.flops_of);
 		printf("  copy %10.2f GB/s     %s\n", 1e-9 * x->limits.copy, x->limits.copy_of);
 	}
@@ -334,9 +336,11 @@ static int bench(struct bench *b)
 	if (e == 0)
 		print_head(b);
 	const char *full = NULL;
-	for (struct yk_case *c = yk_cases; e == 0 && c->suite; c++)
-		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)))
+	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->file || b->page || !yk_reader_gone()); c++)
+		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite))) {
 			e = measure(b, c, &full);
+			fflush(stdout);
+		}
 	if (e == 0 && b->file)
 		e = save(b);
 	if (e == 0 && b->page) {

@@ -98,5 +98,6 @@ int yk_cmd_report(int argc, char **argv)
 		return yk_usage("report", "one form goes to standard output; the others want a file, as --html=FILE");
 	if (!forms)
 		to.file[1] = "";
-	return yk_finish("report", report(n, folder, &to) < 0 ? yk_failed("report") : YK_DONE);
+	const int e = report(n, folder, &to);
+	return yk_finish("report", e < 0 && !yk_reader_gone() ? yk_failed("report") : YK_DONE);
 }

@@ -4,10 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/param.h"
@@ -99,9 +101,9 @@
 	"  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n" \
 	"  --seed N     other numbers and shapes; 1 by default\n" \
 	"  --quick      a sample of the cases\n" \
+	"  --skipped    lines for what the device does not take, too\n" \
 	"  --bits       lines end with a number that stands for the bits of all results\n"
 
-	"  --skipped    lines for what the device does not take, too\n" \
 #define TUNE_MORE \
 	"Measures the device's implementations of products, class by class of extents, each in " \
 	"a process\n" \
@@ -260,10 +262,19 @@ int yk_failed(const char *command)
 	return YK_FAILED;
 }
 
+bool yk_reader_gone(void)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return ferror(stdout) && poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
 int yk_finish(const char *command, int status)
 {
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (yk_reader_gone())
 		return status;
 	if (status == YK_DONE) {
 		yoke_error_clear();
@@ -306,8 +317,8 @@ int main(int argc, char **argv)
 	const char *names[32], *word = argc > 1 ? argv[1] : NULL, *nearest;
 	int n = 0;
 
-	// A reader that went away and a file that may not grow are write errors with a
-	// message, not a silent death.
+	// A reader that went away ends no training, and other commands quietly (yk_reader_gone); a file that may not grow
+	// is a write error with a message.
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	yk_guard_program(argv);

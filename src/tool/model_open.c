@@ -24,7 +24,7 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 		status = YK_USAGE;
 	} else if (yk_config_apply(&o.config) < 0 || yk_trained_open(o.folder, &o.model) < 0 ||
 		   fn(&o) < 0) {
-		status = yk_failed(name);
+		status = yk_reader_gone() ? YK_DONE : yk_failed(name);
 	}
 	yk_trained_close(&o.model);
 	yk_config_fini(&o.config);

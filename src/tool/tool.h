@@ -56,7 +56,10 @@ int yk_usage(const char *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 // yoke_error() on stderr; returns YK_FAILED.
 int yk_failed(const char *command);
-// Flushes stdout and reports a write error; returns `status`, or YK_FAILED.
+// Did a write to standard output fail since its reader went away, as `head` does? That is no error: a command ends
+// without a message where it has nothing else to do.
+bool yk_reader_gone(void);
+// Flushes stdout and reports a write error, unless its reader went away; returns `status`, or YK_FAILED.
 int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
