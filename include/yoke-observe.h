@@ -220,13 +220,14 @@ struct yoke_host_sample {
 // Of the process: what is "since the sample before" is since the last call.
 YOKE_API int yoke_host_telemetry(struct yoke_host_sample *to);
 
-// Samples every `seconds` on a thread of its own, and appends a line of JSON to the file.  A line that cannot be
-// written is one warning, and nothing else.
+// Samples every `seconds` on a thread of its own, and appends a line of JSON to the file. After the first minutes lines
+// come less often, so that a day takes at most as many bytes as the setting telemetry.day has, 5 MB by default. A line
+// that cannot be written is one warning, and nothing else.
 typedef struct yoke_recorder yoke_recorder;
 struct yoke_recorder_options {
 	size_t size;
 	const char *path;    // telemetry.jsonl
-	double seconds;      // [1]
+	double seconds;      // [1], between lines at the beginning
 	const char *run;     // names the run in each line, or NULL
 	int rank;
 	const yoke_group *group; // what the rank does with others is in each line; NULL: none.  It has to stay until

@@ -421,6 +421,26 @@ static void test_ranks(void)
 	yoke_error_clear();
 }
 
+// Days of lines, without waiting for them.
+static void test_budget(void)
+{
+	static const struct { double line, seconds; } cases[] = { { 741, 1 }, { 1500, 1 }, { 6000, 1 }, { 741, 0.01 }, { 741, 60 } };
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		double now = 0, written = 0, first_day = 0, first_hundred = 0;
+		int64_t lines = 0;
+		while (now < 3 * 86400) {
+			written += cases[i].line;
+			first_day = now < 86400 ? written : first_day;
+			now += yk_recorder_wait(5e6, now, written, cases[i].line, cases[i].seconds);
+			first_hundred = ++lines == 100 ? now : first_hundred;
+		}
+		ok(first_day <= 5e6 && written <= 15e6 && fabs(first_hundred - 100 * cases[i].seconds) < 1e-6,
+		   "lines of %.0f bytes every %g s: %.2f MB the first day (5 at most), %.2f in three, 100 lines in %g s",
+		   cases[i].line, cases[i].seconds, 1e-6 * first_day, 1e-6 * written, first_hundred);
+	}
+	ok(yk_recorder_wait(0, 1, 1e9, 741, 1) == 1, "no limit is none");
+}
+
 int main(void)
 {
 	setenv("YOKE_CPU_DEVICES", "2", 1);
@@ -437,6 +457,7 @@ int main(void)
 	test_lies();
 	test_here();
 	test_sampler();
+	test_budget();
 	test_ranks();
 	test_backend(); // leaves a thread behind, as it must
 	return done();

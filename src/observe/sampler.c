@@ -15,14 +15,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "base/shared.h"
 #include "base/sized.h"
 #include "graph/context.h"
 #include "observe/machine.h"
 #include "observe/telemetry.h"
+
+// A file that is written for days stays small: lines come every `seconds` at first, then as often as the budget allows.
+YK_PARAM(day_setting, "telemetry.day", YK_BYTES, "5000000",
+	 "bytes that a day of telemetry.jsonl may take, a fifth of them at the beginning; 0: no limit");
+
+enum { DAY_S = 86400 };
 
 struct yoke_recorder {
 	struct yoke_recorder_options options;
@@ -35,7 +43,8 @@ struct yoke_recorder {
 	bool ends, failed;
 	int64_t step;
 	double data_wait;
-	struct yk_host_state host; // the thread's
+	struct yk_host_state host; // this and the following are the thread's
+	double day, written;       // bytes: of the budget, of all lines
 };
 
 static json_t *real(double x)
@@ -80,7 +89,15 @@ static json_t *line_json(yoke_recorder *s)
 			 yk_host_json(&h), "collective", collective);
 }
 
-static void sample(yoke_recorder *s)
+double yk_recorder_wait(double day, double elapsed, double written, double line, double seconds)
+{
+	const double burst = day / 5, rate = (day - burst) / DAY_S;
+
+	return day > 0 ? fmax(seconds, (written + line - burst) / rate - elapsed) : seconds;
+}
+
+// Bytes of the line.
+static size_t sample(yoke_recorder *s)
 {
 	json_t *o = line_json(s);
 	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL, *line = NULL;
@@ -95,18 +112,22 @@ static void sample(yoke_recorder *s)
 		yk_warn("telemetry", "%s; the run goes on", yoke_error());
 	}
 	yk_error_back(was);
+	const size_t n = line ? strlen(line) : 0;
 	free(line);
 	free(text);
+	return n;
 }
 
 static void *run(void *arg)
 {
 	yoke_recorder *s = arg;
 	struct timespec next;
-	const double seconds = s->options.seconds;
+	const double began = yk_seconds();
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	for (bool ends = false; !ends;) {
-		sample(s);
+		const double line = (double)sample(s);
+		s->written += line;
+		const double seconds = yk_recorder_wait(s->day, yk_seconds() - began, s->written, line, s->options.seconds);
 		next.tv_sec += (time_t)seconds;
 		next.tv_nsec += (long)(1e9 * fmod(seconds, 1));
 		next.tv_sec += next.tv_nsec / 1000000000;
@@ -155,6 +176,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 	pthread_cond_init(&s->wake, &clock);
 	pthread_condattr_destroy(&clock);
 	s->options = o;
+	s->day = (double)yk_param_int(&day_setting);
 	s->device = ctx->device;
 	yk_host_begin(&s->host);
 	s->path = strdup(o.path);

@@ -17,6 +17,9 @@ bool yk_telemetry_last(const struct yk_device *, struct yoke_sample *to, uint64_
 const char *yk_telemetry_lie(const struct yoke_sample *, const struct yoke_sample *before);
 // By the system's files, of a device at that address on the bus.
 bool yk_telemetry_system(const char *pci, struct yoke_sample *to);
+// Seconds from one line of telemetry to the next, so that a day takes at most `day` bytes (0: no limit): after `elapsed`
+// seconds and `written` bytes, for lines of that length, not before `seconds` have passed.
+double yk_recorder_wait(double day, double elapsed, double written, double line, double seconds);
 // What is known of it, as an object; NULL: no memory.
 json_t *yk_telemetry_json(const struct yoke_sample *);
 

@@ -141,7 +141,7 @@
 	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
 	  "of such a profile: how many rows, and the column that sorts them") \
 	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
-	  "seconds between samples of host and device in telemetry.jsonl; 0: none") \
+	  "seconds between samples of host and device in telemetry.jsonl, at the beginning; 0: none") \
 	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
 	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
