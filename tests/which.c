@@ -91,10 +91,25 @@ static void trends(void)
 	ok(yk_median(5, m, &spread) == 3 && spread == 1, "a median and its spread");
 }
 
+// How many of five rounds that take so long each are made of twelve seconds.
+static void rounds(void)
+{
+	static const struct { double seconds; int want; } rows[] = { { 0.1, 5 }, { 3, 4 }, { 5, 2 }, { 13, 2 }, { 119, 2 }, { 120, 1 } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double left = 12, last = 0;
+		int done = 0;
+		for (; yk_which_another(done, 5, last, left); done++)
+			left -= last = rows[i].seconds;
+		ok(done == rows[i].want, "rounds of %g s: %d (%d)", rows[i].seconds, done, rows[i].want);
+	}
+	ok(yk_which_another(0, 1, 0, 12) && !yk_which_another(1, 1, 1, 11), "one where one is asked for");
+}
+
 int main(void)
 {
 	tap_seed();
 	rules();
+	rounds();
 	trends();
 	return done();
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 #include "device/device.h"
 #include "tool/bench.h"
@@ -120,14 +121,15 @@ static json_t *times_json(const struct yk_which_times *t)
 							 "spread_s", number(d->spread), "why", d->why));
 	}
 	return json_pack("{s:o, s:I, s:i, s:s, s:o, s:o, s:o}", "devices", devices, "batch", (json_int_t)t->batch, "rounds",
-			 t->rounds, "best", t->best >= 0 ? t->device[t->best].id : "", "ratio", number(t->ratio), "ratio_spread",
-			 number(t->ratio_spread), "crosses", number(t->crosses));
+			 t->rounds, "best", t->best >= 0 && !t->undecided ? t->device[t->best].id : "", "ratio",
+			 number(t->ratio), "ratio_spread", number(t->ratio_spread), "crosses", number(t->crosses));
 }
 
 static void print(const json_t *o)
 {
 	const json_t *rule = json_object_get(o, "rule"), *t = json_object_get(o, "times"), *x;
 	const char *hint = json_string_value(json_object_get(rule, "hint"));
+	char rounds[64];
 	size_t i;
 	printf("rule: %s%s, since %s%s%s\n", json_string_value(json_object_get(rule, "which")),
 	       json_is_true(json_object_get(rule, "strongly")) ? ", strongly" : "",
@@ -140,8 +142,8 @@ static void print(const json_t *o)
 		       (int)json_integer_value(json_object_get(x, "batch")));
 	if (!t)
 		return;
-	printf("measured, batches of %lld, %lld rounds in turns:\n", (long long)json_integer_value(json_object_get(t, "batch")),
-	       (long long)json_integer_value(json_object_get(t, "rounds")));
+	printf("measured, batches of %lld, %s in turns:\n", (long long)json_integer_value(json_object_get(t, "batch")),
+	       yk_counted(rounds, (long long)json_integer_value(json_object_get(t, "rounds")), "round"));
 	json_array_foreach (json_object_get(t, "devices"), i, x) {
 		const char *why = json_string_value(json_object_get(x, "why"));
 		if (*why)
@@ -157,6 +159,8 @@ static void print(const json_t *o)
 		       json_number_value(json_object_get(t, "ratio_spread")));
 	else if (*json_string_value(json_object_get(t, "best")))
 		printf("%s is the only one\n", json_string_value(json_object_get(t, "best")));
+	else
+		printf("one round is no verdict, and took too long for a second: try a smaller batch or context\n");
 	x = json_object_get(t, "crosses");
 	if (json_is_number(x))
 		printf("they are equally fast at batches of about %.0f\n", json_number_value(x));

@@ -76,7 +76,8 @@ int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48])
 // ---- measuring ----
 
 // Large models have fewer groups, rounds and batches, so that nobody waits for a minute.
-enum { WARM = 2, GROUPS = 5, ENOUGH = 12 }; // ENOUGH: seconds of steps behind which no further round begins
+enum { WARM = 2, GROUPS = 5, ENOUGH = 12, PATIENCE = 120 };
+// ENOUGH: seconds of steps after which no further round begins; PATIENCE: of the first round, after which not even the second does
 
 static int time_on(const struct yk_config *c, struct yk_which_device *d, int round, int64_t batch, double *seconds)
 {
@@ -135,6 +136,11 @@ static void find_crossing(const struct yk_config *c, struct yk_which_times *t, i
 	}
 }
 
+bool yk_which_another(int done, int wanted, double last, double left)
+{
+	return done < wanted && (left >= last || (done == 1 && last < PATIENCE));
+}
+
 int yk_which_measure(const struct yk_config *c, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_which_times *t)
 {
@@ -147,7 +153,7 @@ int yk_which_measure(const struct yk_config *c, int n, const char *const *id, in
 	t->batch = given == YK_AUTO ? 16 : given;
 	for (int i = 0; i < t->devices; i++)
 		snprintf(t->device[i].id, sizeof t->device[i].id, "%.47s", id[i]);
-	for (double last = 0; rounds_done < t->rounds && left >= last; rounds_done++, left -= last) {
+	for (double last = 0; yk_which_another(rounds_done, t->rounds, last, left); rounds_done++, left -= last) {
 		last = 0;
 		for (int i = 0; i < t->devices; i++) {
 			struct yk_which_device *d = &t->device[(i + rounds_done) % t->devices];
@@ -169,7 +175,8 @@ int yk_which_measure(const struct yk_config *c, int n, const char *const *id, in
 			next = i;
 		}
 	}
-	if (t->best >= 0 && next >= 0) {
+	t->undecided = t->best >= 0 && next >= 0 && rounds > 1 && t->rounds < 2;
+	if (t->best >= 0 && next >= 0 && !t->undecided) {
 		double quotient[YK_WHICH_ROUNDS];
 		for (int r = 0; r < t->rounds; r++)
 			quotient[r] = t->device[next].round[r] / t->device[t->best].round[r];

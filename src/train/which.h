@@ -45,13 +45,18 @@ struct yk_which_times {
 	int best;       // -1: none could be timed
 	double ratio;   // times as fast as the next best; NaN: there is none
 	double ratio_spread;
+	bool undecided; // several rounds were asked for, and one took so long that there is no second
 	double crosses; // batch at which the two best are equally fast, by batches that were timed; NaN: none of them
 };
-// Times the configuration on each of these devices in turn, `rounds` times, or as often as 12 seconds of steps allow.
+// Times the configuration on each of these devices in turn, `rounds` times, or as often as 12 seconds of steps allow, but
+// twice where one round takes less than two minutes.
 // crossing: looks for the batch at which the two best change places, in what is left of them.  ENOMEM; a device that
 // fails is one that says why.
 int yk_which_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_which_times *);
+// Does another round follow, after the last one took so many seconds, of which so many are left? The second does where
+// there is time for the first only: from one alone nobody knows how much it varies.
+bool yk_which_another(int done, int wanted, double last, double left);
 // Devices that YOKE_BACKEND allows, one for each that the machine has, the best first; or of each backend the first.
 int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
 
