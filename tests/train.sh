@@ -352,6 +352,14 @@ verdict "yoke plan: a peak of $got bytes, $peak in the run" $?
 	grep -q '^batch=[0-9]* is the largest that fits$' out && grep -q '^batch=3 accumulate=100 .* yes$' out &&
 	grep -q '^optimizer=sgd .* no$' out
 verdict "yoke plan: $(grep largest out)" $?
+enough=$(sed -n 's/^memory=\([0-9]*M\), .*, would suffice for batch=300$/\1/p' out)
+[ -n "$enough" ] && "$yoke" plan $shape batch=300 memory="$enough" >out 2>err && grep -qx 'it fits' out &&
+	! "$yoke" plan $shape batch=300 memory="$(((${enough%M} * 3 + 3) / 4))M" 2>err | grep -qx 'it fits'
+verdict "yoke plan: memory=$enough would suffice, and three quarters of it would not" $?
+"$yoke" plan data=text layers=2 heads=2 embed=128 context=64 batch=8 memory=1M >out 2>err
+grep -qx 'not even batch=1 fits' out && ! grep -q 'batch=0' out &&
+	grep -q '^memory=[0-9]*M, .*, would suffice for batch=8$' out && grep -q '^memory=[0-9]*M, .*, would suffice for batch=1$' out
+verdict "yoke plan: nothing fits: $(grep 'fits\|suffice' out | tr '\n' ';')" $?
 "$yoke" plan heads=3 2>err
 [ $? -eq 1 ] && grep -q '^yoke plan: heads=3 does not divide' err
 verdict "yoke plan: $(cat err)" $?

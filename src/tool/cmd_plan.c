@@ -16,6 +16,8 @@
 #include "train/need.h"
 #include "train/precision.h"
 
+#define MIB ((uint64_t)1 << 20)
+
 static void line(const char *what, uint64_t bytes)
 {
 	char text[32];
@@ -155,6 +157,65 @@ static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
 	return e;
 }
 
+// ---- what would suffice ----
+
+static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
+{
+	struct yk_need need;
+	const bool fits = yk_need_of(t, batch, room, &need, NULL) == 0 && need.fits;
+
+	yoke_error_clear();
+	return fits;
+}
+
+// The least room in which the batch fits, to about a hundredth and in whole MiB; 0: that cannot be found out.
+static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
+{
+	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;
+	const uint64_t most = 16 * good; // what segments waste is far less
+
+	while (!fits_in(t, batch, good)) {
+		bad = good;
+		good *= 2;
+		if (good > most)
+			return 0;
+	}
+	while (bad && good - bad > good / 64 + MIB) {
+		const uint64_t middle = bad + (good - bad) / 2;
+		if (fits_in(t, batch, middle))
+			good = middle;
+		else
+			bad = middle;
+	}
+	return (good + MIB - 1) / MIB * MIB;
+}
+
+static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t peak)
+{
+	const uint64_t room = room_for(t, batch, peak);
+	char text[32];
+
+	if (room)
+		printf("memory=%" PRIu64 "M, %s, would suffice for batch=%" PRId64 "\n", room / MIB, yk_bytes_text(text, room),
+		       batch);
+}
+
+// Which batch fits, and what memory those want that do not.
+static void print_fits(const struct yk_trainer *t, int64_t batch, const struct yk_need *need, int64_t fits)
+{
+	struct yk_need one;
+
+	if (fits > 0)
+		printf("batch=%" PRId64 " is the largest that fits\n", fits);
+	else
+		printf("not even batch=1 fits\n");
+	if (!need->fits)
+		print_enough(t, batch, need->peak);
+	if (fits < 1 && batch > 1 && yk_need_of(t, 1, 0, &one, NULL) == 0)
+		print_enough(t, 1, one.peak);
+	yoke_error_clear();
+}
+
 // ---- the command ----
 
 static int plan(const struct yk_config *c)
@@ -183,7 +244,7 @@ static int plan(const struct yk_config *c)
 			e = print_stages(t, batch, room);
 	}
 	if (e == 0) {
-		printf("batch=%" PRId64 " is the largest that fits\n", fits);
+		print_fits(t, batch, &need, fits);
 		e = alternatives(c, batch, room);
 	}
 	yk_trainer_free(t);
