@@ -70,6 +70,12 @@ for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	prints "$command --version" '^yoke [0-9]' "$yoke" $command --version
 done
 prints '-h' '^  train ' "$yoke" -h
+for command in '' $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
+	"$yoke" help $command | grep -nE '[?!,;:]\.( |$)|[a-z]\.\.$| [,;:]|(^|[^0-9.])1 [a-z]+[^s]s( |$)|(^| )(the the|of of|to to|is is|a a)( |$)' >slips.txt
+	[ ! -s slips.txt ] || sed 's/^/# /' slips.txt
+	[ ! -s slips.txt ]
+	result $? "the help of '$command' has no slips of punctuation and number"
+done
 prints 'the command version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" version
 prints 'help among other arguments' '^usage: yoke train' "$yoke" train data=none --help lr=x
 refuses 'version of something' 2 "'train'" "$yoke" version train
@@ -104,6 +110,19 @@ refuses 'conform of an unknown dtype' 2 "'map.f33': map has no cases of that dty
 refuses 'conform of an unknown device' 1 'no such backend' "$yoke" conform nochip
 refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" conform --seed x
 refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
+
+# A file that is no configuration was meant as something else.
+printf 'some text\nof a book\n' >'a book.txt'
+mkdir -p notes && printf 'lrr=3\n' >typo.env && printf '\n# nothing\n' >empty.env
+refuses 'train with a text' 2 "did you mean data='a book.txt'" "$yoke" train 'a book.txt'
+refuses 'train with a folder' 2 'did you mean data=notes' "$yoke" train notes
+refuses 'plan with a text' 2 "did you mean data='a book.txt'" "$yoke" plan 'a book.txt'
+refuses 'ablate with a text' 2 "did you mean data='a book.txt'" "$yoke" ablate 'a book.txt' toggles=amsgrad=1
+refuses 'advise with a text' 2 "did you mean data='a book.txt'" "$yoke" advise 'a book.txt'
+refuses 'eval with a text' 2 "did you mean data='a book.txt'" "$yoke" eval model 'a book.txt'
+refuses 'generate with a text' 2 "did you mean prompts='a book.txt'" "$yoke" generate model 'a book.txt'
+refuses 'a key with a slip is one' 2 "typo.env:1: .*'lrr'" "$yoke" train typo.env
+refuses 'no file' 2 "'nothing': neither key=value nor a file of them\$" "$yoke" train nothing
 
 # ---- info ----
 
@@ -271,6 +290,16 @@ prints 'data info: fields' '^b  *f32  *\[\]$' "$yoke" data info table.csv
 prints 'data info: text that varies' '^b  *u8  *\[up to [0-9]* by 16\]$' "$yoke" data info table.csv columns=b:text
 prints 'data check: what is broken' '^1 of 3 samples cannot be read$' sh -c "'$yoke' data check table.csv || :"
 prints 'data check: which, and why' "sample 1: .*record 3: column b: 'x' is no number" sh -c "'$yoke' data check table.csv || :"
+easy_text 60 >book.txt
+n=$(wc -c <book.txt)
+"$yoke" data prepare book.txt out=book.tokens >prepared.txt 2>err.txt
+grep -qx "text         $n bytes in 1 file" prepared.txt
+result $? "data prepare: $(cat prepared.txt err.txt)"
+prints 'data info: of what data prepare wrote' "^tokens  *$n of [0-9]* different, [0-9]* to train, [0-9]* to validate$" \
+	"$yoke" data info book.tokens
+prints 'data info: its samples' '^ids  *i32  *\[129\]$' "$yoke" data info book.tokens
+prints 'data info: others that are asked for' '^ids  *i32  *\[5\]$' "$yoke" data info book.tokens context=4
+prints 'data check: of what data prepare wrote' '^0 of [1-9][0-9]* samples' "$yoke" data check book.tokens
 prints 'data check: all good' '^0 of 3 samples' "$yoke" data check table.csv columns=a
 prints 'data bench: by workers' '^1  *[0-9]' "$yoke" data bench table.csv columns=a seconds=0.01
 run "$yoke" data check table.csv

@@ -14,7 +14,7 @@
 #include "tool/tool.h"
 #include "yoke-data.h"
 
-enum { NAMED = 100, BENCH_BATCH = 64 };
+enum { NAMED = 100, BENCH_BATCH = 64, CONTEXT = 128 }; // CONTEXT: what prepare and train have by default
 
 // Shape of a sample: "[3, 4..16]" where the last axis varies in sixteens.
 static void shape_text(const struct yoke_field *f, char *to, size_t room)
@@ -168,10 +168,38 @@ static int bench(yoke_dataset *d, double seconds)
 	return e;
 }
 
+// Of a token file that yoke data prepare wrote: what is in it, to be printed, and the length of a sample that serves
+// where none is given. False: it is another file.
+static bool look_at_tokens(const char *path, struct yk_token_file *t, int64_t *context)
+{
+	struct yk_safetensors f;
+	bool is = false;
+
+	if (yk_safetensors_open(&f, path) == 0) {
+		is = yk_token_file_is(&f) && yk_token_file_take(t, &f) == 0;
+		yk_safetensors_close(&f);
+	}
+	yoke_error_clear(); // opening it as a source says what is wrong with it
+	if (is)
+		*context = t->count > CONTEXT ? CONTEXT : (int64_t)t->count - 1;
+	return is && *context > 0;
+}
+
+static void print_tokens(const struct yk_token_file *t)
+{
+	printf("tokens       %" PRIu64 " of %" PRId64 " different", t->count, t->vocab);
+	if (t->train >= 0)
+		printf(", %" PRId64 " to train, %" PRId64 " to validate", t->train, (int64_t)t->count - t->train);
+	printf("\n");
+}
+
 // What is no option is a setting of the source.
 static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to)
 {
 	char settings[2048] = "";
+	struct yk_token_file tokens;
+	bool has_context = false;
+	int64_t context;
 	size_t at = 0;
 	for (int i = 3; i < argc; i++) {
 		char *end = NULL;
@@ -183,9 +211,16 @@ static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to
 		}
 		if (!strchr(argv[i], '=') || strchr(argv[i], ' '))
 			return yk_usage("data", "'%s' is not key=value", argv[i]);
+		has_context |= !strncmp(argv[i], "context=", 8);
 		at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
-		if (at >= sizeof settings)
-			return yk_usage("data", "more than %zu bytes of settings", sizeof settings);
+		if (at >= sizeof settings - 32)
+			return yk_usage("data", "more than %zu bytes of settings", sizeof settings - 32);
+	}
+	if (look_at_tokens(argv[2], &tokens, &context)) {
+		if (!strcmp(argv[1], "info"))
+			print_tokens(&tokens);
+		if (!has_context)
+			snprintf(settings + at, sizeof settings - at, "context=%" PRId64, context);
 	}
 	*to = yoke_dataset_open(argv[2], settings);
 	return *to ? YK_DONE : yk_failed("data");

@@ -436,14 +436,51 @@ int yk_config_file(struct yk_config *c, const char *path)
 	return e;
 }
 
-// An argument that is no key=value; one that is not a file either was meant as something else.
+// Does the first line that says something begin with KEY=? A file that cannot be one of them is larger, a folder, or
+// has a NUL byte.
+static bool is_configuration(const char *path)
+{
+	char *text, *rest, *at;
+	size_t bytes;
+	bool is = true;
+
+	if (yk_file_read(path, MOST_FILE, &text, &bytes) < 0)
+		return false;
+	is = !memchr(text, 0, bytes);
+	rest = text;
+	while (is && (at = strsep(&rest, "\n"))) {
+		at += strspn(at, " \t\r");
+		if (!*at || *at == '#')
+			continue;
+		const char *name = at;
+		while (isalnum((unsigned char)*at) || *at == '_')
+			at++;
+		is = at > name && *at == '=';
+		break;
+	}
+	free(text);
+	return is;
+}
+
+// An argument that is no key=value; one that is no file of them was meant as something else.
 static int argument_file(struct yk_config *c, const char *path)
 {
 	int e = yk_config_file(c, path);
-	if (e != YOKE_ENOENT || access(path, F_OK) == 0)
+	if (e == 0)
+		return 0;
+	const bool there = access(path, F_OK) == 0;
+	if (there && (e == YOKE_ENOMEM || access(path, R_OK) || is_configuration(path)))
 		return e;
-	char *word = yk_shell_word(path);
+	if (e != YOKE_ENOENT && !there)
+		return e;
+	char *word = yk_shell_word(path), why[512];
+	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
+	if (there) {
+		e = yk_fail(e, "%s; did you mean %s=%s", why, c->command == YK_G ? "prompts" : "data", word ? word : path);
+		free(word);
+		return e;
+	}
 	e = yk_fail(YOKE_ENOENT, "argument '%s': neither key=value nor a file of them%s%s", path,
 		    c->command == YK_G && word ? "; did you mean prompt=" : "",
 		    c->command == YK_G && word ? word : "");
