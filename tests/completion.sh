@@ -46,7 +46,43 @@ check 'yoke models --j' --json
 check 'yoke data ch' check
 check 'yoke report --h' --help --html=
 check 'yoke report m' model
+check 'yoke report --html=te' text.txt
+check 'yoke report --csv=mo' model
 check 'yoke dashboard po' port=
+check 'yoke dashboard token_file=te' text.txt
+check 'yoke bench --json te' text.txt
+check 'yoke bench fi' fit
+check 'yoke bench devices=c' cpu
+check 'yoke plan te' telemetry= tensor= tensorboard= text.txt
+check 'yoke plan small.env data=te' text.txt
+check 'yoke plan schedule=cos' cosine
+check 'yoke generate model prompts=te' text.txt
+check 'yoke train training_log=te' text.txt
+check 'yoke fit te' text.txt
+check 'yoke fit text.txt ou' out=
+check 'yoke fit text.txt out=mo' model
+check 'yoke fit text.txt data.cubes=a,te' a,text.txt
+check 'yoke apply mo' model
+check 'yoke apply te' ''
+check 'yoke apply model no' nodes=
+check 'yoke cubes co' convert
+check 'yoke cubes info te' text.txt
+check 'yoke cubes convert text.txt inter' interleave=
+check 'yoke cubes make model co' count=
+check 'yoke simulate mo' model
+check 'yoke simulate al' algorithm= alpha1= alpha2=
+check 'yoke memory te' text.txt
+check 'yoke data info te' text.txt
+check 'yoke data prepare text.txt out=te' text.txt
+check 'yoke version ' ''
+for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
+	got=$(offers "yoke $command --he")
+	verdict "'yoke $command --he'" "$([ "$got" = --help ] || echo "$got")"
+	case $command in
+	version) ;;
+	*) verdict "'yoke $command ' offers something" "$([ -n "$(offers "yoke $command ")" ] || echo nothing)" ;;
+	esac
+done
 check 'yoke dashboard m' model
 check 'yoke top --o' --once
 check 'yoke data info x fo' format=
@@ -62,6 +98,7 @@ check 'yoke conform c' cpu
 check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
 check 'yoke tune m' model= minutes=
+check 'yoke tune r' ranks
 check 'yoke tune model=m' model
 check 'yoke advise da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
