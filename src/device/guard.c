@@ -28,6 +28,7 @@ static char **arguments;         // NULL: this program is not to be restarted
 static char crashed[ENTRY_MAX];  // the value of VARIABLE that this process was started with
 static char variable[2 * ENTRY_MAX], *digits, **environment;
 static struct sigaction before[SIGNALS];
+static unsigned alarm_before;
 static pid_t owner;              // a child that a driver forks is not restarted
 static atomic_bool active;
 
@@ -95,7 +96,7 @@ void yk_guard_begin(const char *file)
 	owner = getpid();
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &action, &before[i]);
-	alarm((unsigned)(2 * yk_child_limit())); // the child loaded it within the limit
+	alarm_before = alarm((unsigned)(2 * yk_child_limit())); // the child loaded it within the limit
 	atomic_store(&active, true);
 }
 
@@ -103,7 +104,7 @@ void yk_guard_end(void)
 {
 	if (!atomic_exchange(&active, false))
 		return;
-	alarm(0);
+	alarm(alarm_before);
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &before[i], NULL);
 	free(environment);

@@ -99,7 +99,7 @@ static int differ(const struct yk_trainer *t, int fact, int other, const char *m
 {
 	static const char *const words[FACTS] = {
 		"configuration", "data", "step of the checkpoint",
-		"device (its kind, model, driver or instruction set)", "kernels, of which self-tests left out some of one alone",
+		"device (its kind, model, driver or instruction set)", "kernels, of which self-tests left out some of one alone (`yoke doctor` lists them there)",
 	};
 	char *two = calloc(2, FACT_TEXT), line[2][120];
 	int e = two ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
@@ -203,7 +203,7 @@ int yk_ranks_alike(const struct yk_trainer *t, bool parameters)
 				      all[r].ends == all[first[2]].ends };
 		if (all[r].kernels != all[0].kernels)
 			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their kernels, of which self-tests left out some of one "
-				    "alone, and " DRIFT, r);
+				    "alone (`yoke doctor` lists them there), and " DRIFT, r);
 		for (int i = 0; i < 3 && e == 0; i++)
 			if (!good[i])
 				e = yk_fail(YOKE_EMISMATCH, "ranks %d and %d have other parameters at step %lld, which should have the same "
