@@ -262,7 +262,7 @@ refuses 'a model without a name' 2 'no model' "$yoke" generate ''
 prints 'a prompt that is empty' '.' "$yoke" generate model prompt= tokens=20
 refuses 'tokens below 0' 2 'tokens=-1' "$yoke" generate model tokens=-1
 refuses 'a temperature that is no number' 2 'temperature=nan' "$yoke" generate model temperature=nan
-refuses 'eval of a program' 1 'NUL' "$yoke" eval model data="$yoke"
+refuses 'eval of a program' 1 'is not text' "$yoke" eval model data="$yoke"
 refuses 'eval of a folder without text' 1 'folder' "$yoke" eval model data=folder
 refuses 'eval of nothing' 1 'nowhere' "$yoke" eval model data=nowhere
 prints 'no tokens' '^line$' "$yoke" generate model prompt=line tokens=0
