@@ -38,23 +38,45 @@ struct results {
 		struct cx d; \
 		d.re = to.re[AT(at)] - u.re; \
 		d.im = to.im[AT(at)] - u.im; \
+		if (wild) \
+			nearest = nearer(nearest, d, LARGER(cx_size(u), LARGER(fabs(to.re[AT(at)]), fabs(to.im[AT(at)])))); \
 		if (divide) \
 			d = inverse(d.re, d.im, wild); \
 		KEEP(at, d); \
 	}
 
-// G, or without `divide` what it is one over.
-FN void pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to, const bool wild,
+#ifdef F64_LANES
+#define SINGULAR (1 / 70368744177664.0) // 2^-46
+#else
+#define SINGULAR (1 / 1048576.0f) // 2^-20
+#endif
+
+FN RV cx_size(struct cx a)
+{
+	return LARGER(fabs(a.re), fabs(a.im));
+}
+
+// The lesser of `nearest` and |d| beside the size of what d is the difference of: a rounding where z is an eigenvalue.
+FN RV nearer(RV nearest, struct cx d, RV of)
+{
+	RV ratio = cx_size(d) / of;
+	return ratio < nearest ? ratio : nearest;
+}
+
+// G, or without `divide` what it is one over; and the least that was divided by, beside what it is the difference of.
+FN RV pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to, const bool wild,
 	const bool divide)
 {
 	int len = LEN(s), half_way = len / 2;
-	RV im = -m->y[item];
+	RV im = -m->y[item], nearest = splat((REAL)1);
 	struct cx l;
 	l.re = m->entry[item];
 	l.im = m->entry[ITEMS + item];
 #if LEFT
 	for (int t = 0; t < len; t++) {
 		GO(t, t, l, u, v)
+		if (wild)
+			nearest = nearer(nearest, v, LARGER(cx_size(u), LARGER(fabs(m->a[AT(t)]), fabs(im))));
 		l = inverse(v.re, v.im, wild);
 		if (divide)
 			KEEP(t, l);
@@ -91,9 +113,10 @@ FN void pass(const struct chain_args *s, int item, const struct chain_room *m, s
 		MEET(len - 1 - t, ur)
 	}
 #endif
+	return nearest;
 }
 
-FN void forward(const struct chain_args *s, int item, const struct chain_room *m, struct results to, bool wild)
+FN RV forward(const struct chain_args *s, int item, const struct chain_room *m, struct results to, bool wild)
 {
 #ifdef DIVIDE
 	const bool divide = false;
@@ -101,9 +124,23 @@ FN void forward(const struct chain_args *s, int item, const struct chain_room *m
 	const bool divide = true;
 #endif
 	if (wild)
-		pass(s, item, m, to, true, divide);
-	else
-		pass(s, item, m, to, false, divide);
+		return pass(s, item, m, to, true, divide);
+	return pass(s, item, m, to, false, divide);
+}
+
+// Complains of rows of a negative k of which z is an eigenvalue; with no k negative nothing is nearer than |Im z|.
+FN void note_singular(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m, RV nearest
+	REPORT_PARAMS)
+{
+	m->entry[item] = nearest; // which is not needed any more
+	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
+		long first, row = lane_row(s, p, lane, &first);
+		bool negative = false;
+		for (int t = 0; t <= LEN(s); t++)
+			negative = negative || lane_bond(m, t, lane) < 0;
+		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR)
+			complain(REPORT_AT, (ulong)row);
+	}
 }
 
 // Writes G; only: of rows that are marked there, if it is not NULL.
@@ -216,11 +253,11 @@ FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *
 	return most;
 }
 
-// Results of half precision, and of each lane its change and largest |Im G|, negative where f32 is to serve.
+// Results of half precision, and of each lane its change, with what the sweeps themselves round, and largest |Im G|, negative where f32 is to serve.
 FN void half_pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to,
 	struct results other, LOCAL_POINTER RV *change, LOCAL_POINTER RV *high)
 {
-	RV least = m->k[AT(0)], squares[2], most = splat((REAL)0), im = -m->y[item];
+	RV least = m->k[AT(0)], squares[2], most = splat((REAL)0), im = -m->y[item], large = splat((REAL)1);
 	for (int end = 0; end < (LEFT ? 1 : 2); end++) {
 		struct results at = end ? other : to;
 		squares[end] = splat((REAL)0);
@@ -241,8 +278,9 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 		KEEP(t, d);
 		most = fabs(d.im) > most || d.im != d.im ? fabs(d.im) : most;
 		least = m->k[AT(t + 1)] < least ? m->k[AT(t + 1)] : least;
+		large = LARGER(LARGER(fabs(m->a[AT(t)]), m->k[AT(t)]), large);
 	}
-	squares[0] = sqrt(squares[0]);
+	squares[0] = sqrt(squares[0]) + large * (REAL)9.5367431640625e-7; // 2^-20, as if elements were off by a few roundings
 #if !LEFT
 	squares[0] += sqrt(squares[1]);
 #endif
@@ -279,23 +317,37 @@ FN REAL worse(REAL a, REAL b) // of changes: negative, then NaN, then the larger
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at, GLOBAL uchar *bound, ulong bound_at,
 	CHAIN_PARAMS, struct chain_args s REPORT_PARAMS)
 {
-	LOCAL RV room[ROOM(PLANES)], lanes[(HALF ? 8 : 5) * ITEMS];
+	LOCAL RV room[ROOM(PLANES)], lanes[(HALF ? 8 : ODD == 2 ? 6 : 5) * ITEMS];
 	LOCAL REAL segments[12 * SEGS];
 	LOCAL int flag[1];
 	int item = LOCAL_ID(0);
 	struct chain_place p = place_of(&s, GROUP_ID(0));
 	struct chain_room m;
 	struct results to;
+	LOCAL_POINTER REAL *only = 0; // lanes of rows that are served
 	bool wild;
 
+#if ODD == 2
+	if (!group_is_odd(&s, &p, work, work_at))
+		return;
+#if WHICH != 1
+	only = AS_REALS(lanes + 5 * ITEMS);
+	for (int lane = item; lane < LANES; lane += ITEMS) {
+		long first, row = lane_row(&s, &p, lane, &first);
+		only[lane] = row >= 0 && row_is_odd(&s, work, work_at, row) ? (REAL)1 : (REAL)0;
+	}
+#endif
+#endif
 	to.re = chain_places(&m, room, lanes, segments, flag);
 	to.im = to.re + CHUNK * PITCH;
 	m.link = to.re; // which has no results yet
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
 	leave_link(&s, &p, item, &m, wild, work, work_at);
+	(void)only;
 #else
 	struct c1 front, behind;
+	RV nearest;
 	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &behind);
 #if HALF
 	LOCAL_POINTER RV *change = lanes + 5 * ITEMS, *high = lanes + 6 * ITEMS;
@@ -353,16 +405,20 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	for (int side = 0; side < (int)s.sides; side++)
 		some = some || again[side * (int)s.chunks] != 0;
 	if (some)
-		forward(&s, item, &m, to, wild);
+		nearest = forward(&s, item, &m, to, wild);
+	(void)nearest;
+	(void)only;
 	WAIT();
 	if (some)
 		put_results(&s, &p, item, to, again, y, y_at);
 #endif
 #else
-	forward(&s, item, &m, to, wild);
+	nearest = forward(&s, item, &m, to, wild);
 	WAIT();
-	put_results(&s, &p, item, to, 0, y, y_at);
-	for (int side = item; side < (int)s.sides && s.has_bound && p.part == 0; side += ITEMS)
+	if (wild && ODD != 1)
+		note_singular(&s, &p, item, &m, nearest, reports, report_slot);
+	put_results(&s, &p, item, to, only, y, y_at);
+	for (int side = item; side < (int)s.sides && s.has_bound && p.part == 0 && ODD != 2; side += ITEMS)
 		if (p.row + side < s.rows) {
 #if DTYPE == 2
 			((GLOBAL double *)(bound + bound_at))[row_at(&s, &s.out[1], p.row + side)] = 0;

@@ -325,7 +325,7 @@ FN void put_back(const struct chain_args *s, const struct chain_place *p, int it
 	if (!out->pair)
 		return;
 	int done = 0;
-#if defined SQUARE_TURN && !SERVE
+#if defined SQUARE_TURN && !SERVE && ODD != 2
 	struct squares q;
 	squares_of(s, p, out, 1, &q);
 	for (; !which && done < q.len; done += VW) {
@@ -356,8 +356,10 @@ FN void put_z(const struct chain_args *s, long row, REAL re, REAL im, GLOBAL uch
 
 // Marks lanes of rows that this program serves; none: it does not go on.
 FN bool serves(const struct chain_args *s, const struct chain_place *p, int item, const struct adjoint *j,
-	LOCAL_POINTER REAL *only)
+	LOCAL_POINTER REAL *only, GLOBAL uchar *work, ulong work_at)
 {
+	(void)work;
+	(void)work_at;
 #if SERVE
 	bool some = false;
 	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
@@ -375,6 +377,9 @@ FN bool serves(const struct chain_args *s, const struct chain_place *p, int item
 		for (int lane = first; lane < first + (int)s->chunks; lane++)
 			most = LARGER(AS_REALS(j->enter)[lane], most);
 		bool served = (most < (REAL)s->adaptive) == (SERVE == 1);
+#if ODD == 2
+		served = served || row_is_odd(s, work, work_at, p->row + side < s->rows ? p->row + side : p->row);
+#endif
 		some = some || (served && p->row + side < s->rows);
 		for (int lane = first + item; lane < first + (int)s->chunks; lane += ITEMS)
 			only[lane] = served ? (REAL)1 : (REAL)0;
@@ -382,8 +387,15 @@ FN bool serves(const struct chain_args *s, const struct chain_place *p, int item
 	WAIT();
 	return some;
 #else
-	for (int lane = item; lane < LANES; lane += ITEMS)
+	for (int lane = item; lane < LANES; lane += ITEMS) {
+#if ODD == 2
+		long first, row = lane_row(s, p, lane, &first);
+		only[lane] = row >= 0 && row_is_odd(s, work, work_at, row) ? (REAL)1 : (REAL)0;
+#else
 		only[lane] = (REAL)1;
+#endif
+	}
+	WAIT();
 	(void)s;
 	(void)p;
 	(void)j;
@@ -405,6 +417,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_back(GLOBAL uchar *da, ulon
 	LOCAL_POINTER REAL *only = AS_REALS(lanes + 25 * ITEMS);
 	bool wild;
 
+#if ODD == 2 && !SERVE
+	if (!group_is_odd(&s, &p, work, work_at))
+		return;
+#endif
 	j.lr = chain_places(&m, room, lanes, segments, flag);
 	j.li = j.lr + CHUNK * PITCH;
 	j.rr = j.li + CHUNK * PITCH;
@@ -420,7 +436,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_back(GLOBAL uchar *da, ulon
 	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
 	struct c1 front, behind;
-	bool some = serves(&s, &p, item, &j, only);
+	bool some = serves(&s, &p, item, &j, only, work, work_at);
 	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at, &front, &behind);
 	if (some && wild) {
 		inverses(&s, item, &m, &j, true);

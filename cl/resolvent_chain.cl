@@ -7,6 +7,8 @@
 // local memory, [element][lane].  Beyond a row's ends k is 0, which makes lanes of different rows independent.
 //
 // In f32 elements and products beyond 1e18 count as that.  F64_LANES: REAL is f64.
+// ODD: in f32 rows whose numbers may leave the range, or with a negative k, are odd; 1 marks them for a later launch in
+// f64, which, 2, has their results.
 #include "number.cl"
 #include "report.cl"
 
@@ -18,6 +20,9 @@
 #endif
 #ifndef LEFT // the side: 1/L alone
 #define LEFT 0
+#endif
+#ifndef ODD
+#define ODD 0
 #endif
 #ifndef WHICH // see resolvent.cl and resolvent_back.cl
 #define WHICH 0
@@ -72,6 +77,8 @@ struct chain_args {
 	long sweeps;
 	float tolerance, blend, blend_rest, adaptive; // blend is the sum of two
 	int has_b, has_c, has_bound;
+	int marks; // of a row: ints at `marked` bytes of the workspace, 1 of each of its parts in f32
+	long marked;
 	struct chain_tensor a, b, c, z, g, out[4];
 };
 
@@ -124,6 +131,27 @@ FN long lane_row(const struct chain_args *s, const struct chain_place *p, int la
 	int side = lane / (int)s->chunks;
 	*first = p->from + (long)(lane - side * (int)s->chunks) * LEN(s);
 	return side < (int)s->sides && p->row + side < s->rows ? p->row + side : -1;
+}
+
+// ---- odd rows ----
+
+#define ROW_MARKS(s, work, work_at, row) ((GLOBAL int *)((work) + (work_at) + (s)->marked) + (row) * (s)->marks)
+
+FN bool row_is_odd(const struct chain_args *s, GLOBAL uchar *work, ulong work_at, long row)
+{
+	int odd = 0;
+	for (int i = 0; i < s->marks; i++)
+		odd |= ROW_MARKS(s, work, work_at, row)[i];
+	return odd != 0;
+}
+
+// Has a group an odd row?
+FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GLOBAL uchar *work, ulong work_at)
+{
+	bool odd = false;
+	for (int side = 0; side < (int)s->sides && p->row + side < s->rows; side++)
+		odd = odd || row_is_odd(s, work, work_at, p->row + side);
+	return odd;
 }
 
 // ---- from and to global memory ----
@@ -270,10 +298,14 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 		REAL k = (REAL)0;
 		if (row >= 0 && i >= 0 && i < s->n - 1) {
 			k = (REAL)1;
+			REAL x = k, y = k;
 			if (s->has_b)
-				k *= (REAL)ACC_OF(NUMBERS(b, b_at)[row_at(s, &s->b, row) + i * s->b.along]);
+				x = (REAL)ACC_OF(NUMBERS(b, b_at)[row_at(s, &s->b, row) + i * s->b.along]);
 			if (s->has_c)
-				k *= (REAL)ACC_OF(NUMBERS(c, c_at)[row_at(s, &s->c, row) + i * s->c.along]);
+				y = (REAL)ACC_OF(NUMBERS(c, c_at)[row_at(s, &s->c, row) + i * s->c.along]);
+			k = x * y;
+			if (k - k != 0 && x - x == 0 && y - y == 0) // too large, but not infinite
+				k = (x < 0) == (y < 0) ? (REAL)1e38f : -(REAL)1e38f;
 		}
 		AS_REALS(plane)[LANE_AT(t, lane)] = k;
 	}
@@ -303,11 +335,13 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 	}
 	WAIT();
 	{
-		RV x = to->entry[item], lo = to->k[AT(len)], hi = fabs(lo), none = (lo + x + to->y[item]) * (REAL)0;
+		RV x = to->entry[item], lo = to->k[AT(len)], hi = fabs(lo);
+		RV none = lo * (REAL)0 + x * (REAL)0 + to->y[item] * (REAL)0;
 		for (int t = 0; t < len; t++) {
-			RV v = to->a[AT(t)] - x, k = to->k[AT(t)];
+			RV v = to->a[AT(t)], k = to->k[AT(t)];
+			none += v * (REAL)0 + k * (REAL)0; // NaN of what is not finite
+			v -= x;
 			to->a[AT(t)] = v;
-			none += (v + k) * (REAL)0; // NaN of what is not finite
 			hi = LARGER(LARGER(fabs(v), fabs(k)), hi);
 			lo = k < lo ? k : lo;
 		}
@@ -321,11 +355,40 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		REAL y = AS_REALS(to->y)[lane];
 		if (row >= 0 && (y == 0 || of[2 * LANES] != 0))
 			complain(REPORT_AT, (ulong)row);
-		if (!(of[0] <= (REAL)1e4 && of[LANES] >= 0 && fabs(y) >= (REAL)1e-4))
+#if ODD == 1
+		// links of rows that share a group are joined, so what leaves the range may not come to them
+		bool beyond = !(of[0] < (REAL)1e8 && fabs(y) > (REAL)1e-8 && fabs(y) < (REAL)1e8);
+		for (int t = 0; t <= len && beyond; t++) {
+			AS_REALS(to->k)[LANE_AT(t, lane)] = (REAL)0;
+			if (t < len)
+				AS_REALS(to->a)[LANE_AT(t, lane)] = (REAL)0;
+		}
+		if (beyond) {
+			AS_REALS(to->k)[LANE_AT(len, lane)] = (REAL)-1; // a row that half precision does not serve either
+			AS_REALS(to->y)[lane] = (REAL)1;
+		}
+#endif
+		if (!(of[0] <= (REAL)1e4 && of[LANES] >= 0 && fabs(y) >= (REAL)1e-4 && fabs(y) <= (REAL)1e4))
 			*to->flag = 1;
+#if ODD == 1
+		of[3 * LANES] = beyond || of[LANES] < 0 ? (REAL)1 : (REAL)0;
+		of[0] = of[LANES] = of[2 * LANES] = (REAL)0;
+#else
 		of[0] = of[LANES] = of[2 * LANES] = of[3 * LANES] = (REAL)0;
+#endif
 	}
 	WAIT();
+#if ODD == 1
+	for (int side = item; side < (int)s->sides && p->row + side < s->rows; side += ITEMS) {
+		int first = side * (int)s->chunks, odd = 0;
+		for (int lane = first; lane < first + (int)s->chunks; lane++)
+			odd |= AS_REALS(to->entry)[3 * LANES + lane] != 0;
+		ROW_MARKS(s, work, work_at, p->row + side)[p->part] = odd;
+	}
+	WAIT();
+	to->entry[3 * ITEMS + item] = splat((REAL)0);
+	WAIT();
+#endif
 	if (*to->flag)
 		for (int t = 0; t <= len; t++) {
 			RV v = t < len ? to->a[AT(t)] : splat((REAL)0), k = to->k[AT(t)];

@@ -113,9 +113,13 @@ FN struct c1 nothing(void)
 // A power of two by which numbers up to `most` neither leave the range nor vanish in a few steps.
 FN RV scale_of(RV most)
 {
-	RV up = splat((REAL)1152921504606846976.0), low = splat((REAL)1 / (REAL)1099511627776.0); // 2^60, 2^-40
-	RV scale = most < low ? up : splat((REAL)1);
-	return most > (REAL)1099511627776.0 ? (REAL)1 / up : scale;
+#ifdef F64_LANES // products of numbers of f32 may be as large as 1e76
+	RV up = splat((REAL)1.6069380442589903e60), high = splat((REAL)1.2676506002282294e30); // 2^200, 2^100
+#else
+	RV up = splat((REAL)1152921504606846976.0), high = splat((REAL)1099511627776.0); // 2^60, 2^40
+#endif
+	RV scale = most < (REAL)1 / high ? up : splat((REAL)1);
+	return most > high ? (REAL)1 / up : scale;
 }
 
 // The continuants of the item's lanes, without what is in front of them.
@@ -172,6 +176,16 @@ FN struct link joined(const struct link *a, const struct link *b, REAL k)
 	q.v1 = c1_less(c1_product(a->v0, b->u1), k, a->v1, b->v1);
 	// to about 1: exact, since it is a power of two
 	most = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
+#ifdef F64_LANES
+	for (int i = 0; i < 4 && most > 0 && !(most < (REAL)1e38f && most > (REAL)1e-38f); i++) { // 2^+-200
+		REAL by = most > 1 ? (REAL)6.223015277861142e-61 : (REAL)1.6069380442589903e60;
+		q.u0 = c1_times(q.u0, by);
+		q.u1 = c1_times(q.u1, by);
+		q.v0 = c1_times(q.v0, by);
+		q.v1 = c1_times(q.v1, by);
+		most *= by;
+	}
+#endif
 	for (int i = 0; i < 6 && most > 0 && !(most < 2 && most > (REAL)1e-6); i++) {
 		REAL by = most > 1 ? (most > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 : (REAL)1 / (REAL)65536) :
 				     (most < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);

@@ -543,12 +543,13 @@ YOKE_API yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_t
 // With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R alike from the other end:
 // side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the diagonal; LEFT gives 1 / L_i, the last diagonal element for the
 // leading block 0..i, which depends on nothing behind i.  Where no k is negative, |G| <= 1/|y|.
-// ERANGE when it is evaluated: y is 0, an operand is not finite.
+// ERANGE when it is evaluated: y is 0, an operand is not finite, or, with a k < 0, z is an eigenvalue of H (side LEFT: of
+// a leading block) to rounding.  Rows of f32 whose numbers are beyond 1e8, or with a k < 0, are computed in f64.
 enum yoke_resolvent_side { YOKE_SIDE_BOTH, YOKE_SIDE_LEFT };
 // What it is computed in.  F32 is AUTO for f32, f16 and bf16 operands: error at most 1e-6 / min(|y|,1)^2 for N to 4096,
 // |a| <= 8 and k >= 0.  F64 is AUTO for f64: 2e-15 for 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF:
 // L and R at first in f16 or bf16, then improved by `sweeps` rounds in f32 of all i at once; a bound of each row's error
-// follows from the last round's changes (Ward's identity), and rows whose bound is above `tolerance`, or of which a k is
+// follows from the last round's changes and what f32 rounds (Ward's identity), and rows whose bound is above `tolerance`, or of which a k is
 // negative, are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
 // half precision can do.  Operands may not be f64.
 enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, YOKE_TIER_HALF };

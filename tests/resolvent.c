@@ -715,6 +715,95 @@ static void surrogates(void)
 	chain_free(&h);
 }
 
+// ---- extremes ----
+
+// Numbers whose products leave the range of f32: each result within 1e-5 of itself, and errors as of others.
+static void extremes(void)
+{
+	static const struct {
+		const char *what;
+		double a, bonds, every; // every n-th element of a is `a`, bonds are `bonds`
+		double x, y;
+	} cases[] = {
+		{ "b = c = 1e30", 1, 1e30, 1e9, 0.25, 1 },      { "all a = 1e30", 1e30, 1, 1, 0.25, 1 },
+		{ "each fifth a = 1e30", 1e30, 1, 5, 0.25, 1 }, { "a = 1e30, b = c = 3e29", 1e30, 3e29, 1, 0.25, 1 },
+		{ "z = 1e30", 1, 1, 1e9, 1e30, 1 },             { "each third a = -1e20", -1e20, 3e9, 3, 0.25, 0.5 },
+		{ "Im z = 1e25", 1, 1, 1e9, 0.25, 1e25 },
+	};
+	enum { N = 70 };
+	double a[2 * N], b[2 * N], z[4];
+	double complex want[2 * N];
+	float got[4 * N];
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		for (int left = 0; left < 2; left++) {
+			double worst = 0;
+			for (int i = 0; i < 2 * N; i++) { // the second row is a plain one
+				a[i] = (double)(float)rnd_real(-2, 2);
+				b[i] = i < N - 1 ? (double)(float)cases[k].bonds : 1;
+				if (i < N && fmod(i, cases[k].every) == 0 && cases[k].every < 1e9)
+					a[i] = (double)(float)cases[k].a;
+			}
+			z[0] = (double)(float)cases[k].x;
+			z[1] = (double)(float)cases[k].y;
+			z[2] = 0.25;
+			z[3] = 1;
+			by_minors(N, a, b, b, CMPLX(z[0], z[1]), left, want);
+			by_minors(N, a + N, b + N - 1, b + N - 1, CMPLX(z[2], z[3]), left, want + N);
+			memset(got, 0xff, sizeof got);
+			yoke_scope *scope = yoke_scope_begin("extremes");
+			struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+			how.side = left;
+			yoke_tensor *bonds = tensor(yoke_f32, 2, (int64_t[]){ 2, N - 1 }, b);
+			const int err = yoke_read(yoke_resolvent(tensor(yoke_f32, 2, (int64_t[]){ 2, N }, a), bonds, bonds,
+								 tensor(yoke_f32, 2, (int64_t[]){ 2, 2 }, z), &how), got, sizeof got);
+			for (int i = 0; i < 2 * N; i++) {
+				const double e = cabs(CMPLX(got[2 * i], got[2 * i + 1]) - want[i]) / (cabs(want[i]) + 1e-33);
+				worst = isnan(e) ? INFINITY : fmax(worst, e);
+			}
+			ok(!err && worst < 1e-5, "%s%s: %.2g of itself %s", cases[k].what, left ? ", left" : "", worst, yoke_error());
+			yoke_error_clear();
+			yoke_scope_end(scope);
+		}
+}
+
+// Chains of alternating bonds have a state at their end whose energy is 0 but for rounding: near it a bound has to hold what
+// the rounding of f32 does.
+static void end_states(void)
+{
+	enum { N = 130 };
+	static const double etas[] = { 1.2e-3, 1e-2, 0.1, 1 };
+	static float got[2 * N];
+	double a[N] = { 0 }, b[N], z[2] = { 0 };
+	double complex want[N];
+	for (int half = yoke_f16; half <= yoke_bf16; half++)
+		for (size_t k = 0; k < sizeof etas / sizeof *etas; k++) {
+			struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+			yoke_tensor *bounds = NULL;
+			double error = 0;
+			float bound = NAN;
+			for (int i = 0; i < N; i++)
+				b[i] = (double)(i % 2 ? 1.0f : 0.6f);
+			z[1] = (double)(float)etas[k];
+			by_minors(N, a, b, b, CMPLX(0, z[1]), false, want);
+			how.tier = YOKE_TIER_HALF;
+			how.half = half;
+			how.sweeps = 64;
+			how.bound = &bounds;
+			yoke_scope *scope = yoke_scope_begin("end states");
+			yoke_tensor *bonds = tensor(yoke_f32, 1, (int64_t[]){ N - 1 }, b);
+			yoke_tensor *y = yoke_resolvent(tensor(yoke_f32, 1, (int64_t[]){ N }, a), bonds, bonds,
+							tensor(yoke_f32, 1, (int64_t[]){ 2 }, z), &how);
+			yoke_eval(2, (yoke_tensor *[]){ y, bounds });
+			yoke_read(y, got, sizeof got);
+			yoke_read(bounds, &bound, sizeof bound);
+			yoke_scope_end(scope);
+			for (int i = 0; i < N; i++)
+				error = fmax(error, cabs(CMPLX(got[2 * i], got[2 * i + 1]) - want[i]));
+			ok(error <= (double)bound, "%s at %g from an end state: error %.3g, bound %.3g %s", yoke_dtype_name(half), etas[k],
+			   error, (double)bound, yoke_error());
+		}
+}
+
 // ---- what is refused ----
 
 static void refused(yoke_tensor *y, int code, const char *what)
@@ -742,6 +831,17 @@ static void refusals(void)
 	refused(yoke_resolvent(tensor(yoke_f32, 1, (int64_t[]){ 3 }, nan_), YOKE_NONE, YOKE_NONE, z, NULL), YOKE_ERANGE,
 		"NaN in a");
 	refused(yoke_resolvent(a, tensor(yoke_f32, 1, (int64_t[]){ 2 }, nan_), YOKE_NONE, z, NULL), YOKE_ERANGE, "NaN in b");
+	// H = [[0, 1], [-1, 0]] has the eigenvalues +-i; beside it on the diagonal, others
+	const double zero[] = { 0, 0, 0, 0 }, plus[] = { 1, 1, 1 }, minus[] = { -1, 0, -1 }, unit[] = { 0, 1 };
+	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++)
+		for (int64_t n = 2; n <= 4; n += 2)
+			for (int left = 0; left < 2; left++) {
+				struct yoke_resolvent side = YOKE_RESOLVENT_INIT;
+				side.side = left;
+				refused(yoke_resolvent(tensor(dtype, 1, &n, zero), tensor(dtype, 1, (int64_t[]){ n - 1 }, plus),
+						       tensor(dtype, 1, (int64_t[]){ n - 1 }, minus), tensor(dtype, 1, (int64_t[]){ 2 }, unit), &side),
+					YOKE_ERANGE, "z is an eigenvalue");
+			}
 	refused(yoke_resolvent(a, a, YOKE_NONE, z, NULL), YOKE_ESHAPE, "b too long");
 	refused(yoke_resolvent(a, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 1 }, nine), z, NULL), YOKE_ESHAPE, "c too short");
 	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, a, NULL), YOKE_ESHAPE, "z of three numbers");
@@ -824,6 +924,12 @@ int main(int argc, char **argv)
 		return printf("%" PRIu64 "\n", bits()) < 0;
 	}
 	tap_seed();
+	if (argc > 1 && !strcmp(argv[1], "extremes")) { // as a device has them
+		extremes();
+		end_states();
+		refusals();
+		return done();
+	}
 	if (argc > 1) {
 		values(40, 600);
 		long_rows();
@@ -839,6 +945,8 @@ int main(int argc, char **argv)
 	lapack();
 	closed();
 	operands();
+	extremes();
+	end_states();
 	tiers();
 	for (int side = 0; side < 2; side++)
 		gradients(side);

@@ -10,6 +10,7 @@
 enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // as in the ABI
 enum { AXES = 4, RECORD = 32, LINK = 8 };                         // of cl/resolvent_chain.cl, resolvent_link.cl
 enum { WHOLE, LINKS, FROM_LINKS, LAST };                          // what a launch does: WHICH
+enum { MARKED = 1, ODD_ROWS };                                    // of rows that f32 does not serve: ODD
 enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };                     // bytes that every GPU gives a group
 enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_LEAST = 64, LOOPS_VECTOR = 64 }; // the last: bytes
 
@@ -22,7 +23,8 @@ struct chain_args {
 	int64_t n, rows, len, chunks, sides, parts;
 	int64_t sweeps;
 	float tolerance, blend, blend_rest, adaptive;
-	int32_t has_b, has_c, has_bound;
+	int32_t has_b, has_c, has_bound, marks;
+	int64_t marked;
 	struct chain_tensor a, b, c, z, g, out[4];
 };
 
@@ -115,7 +117,7 @@ static uint64_t local_of(const struct yoke_op *op, const struct cut *c)
 {
 	const int64_t pitch = c->items > 1 ? c->items + 1 : 1, lanes = c->items * c->width;
 	const int64_t planes = is_back(op) ? 8 : halves(op) && !op->attr[0].i ? 6 : 4;
-	const int64_t beside = is_back(op) ? 26 : halves(op) ? 8 : 5, segs = c->items > 1 ? c->items / 4 : 1;
+	const int64_t beside = is_back(op) ? 26 : halves(op) ? 8 : 6, segs = c->items > 1 ? c->items / 4 : 1;
 	const int64_t reals = (planes * c->each + 1) * pitch * c->width + beside * lanes + 12 * segs;
 
 	return (uint64_t)reals * (c->wide ? 8 : 4) + 64;
@@ -162,7 +164,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		if (!is_real(&op->out[k], !back && k == 1 && dtype != yoke_f64 ? yoke_f32 : dtype, !back && !k))
 			return 0;
 	const bool wide = dtype == yoke_f64 || op->attr[1].i == TIER_F64 || op->attr[1].i == TIER_MIXED;
-	return (!wide || yk_gpu_f64(d)) && args_of(op, &s) && cut_of(d, op, false, &c) &&
+	const bool f64 = yk_gpu_f64(d); // tested here, for record has the device's lock
+	return (!wide || f64) && args_of(op, &s) && cut_of(d, op, false, &c) &&
 	       (!wide || cut_of(d, op, true, &c));
 }
 
@@ -189,7 +192,7 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 	s->sides = lanes / s->chunks;
 }
 
-static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, int serve, int which,
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, int serve, int odd, int which,
 		     struct yk_gpu_entry **to)
 {
 	const bool back = is_back(op), mixed = !back && op->attr[1].i == TIER_MIXED;
@@ -205,7 +208,9 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	yk_gpu_flag(&b, "WIDE_ACC", c->wide || mixed);
 	yk_gpu_flag(&b, "F64_LANES", c->wide);
 	yk_gpu_flag(&b, "DIVIDE", mixed);
-	if (halves(op))
+	if (odd)
+		yk_gpu_define(&b, "ODD", odd);
+	if (halves(op) && !c->wide)
 		yk_gpu_define(&b, "HALF", op->attr[1].i == TIER_F16 ? 3 : 4);
 	if (back && op->attr[4].i)
 		yk_gpu_define(&b, "SURROGATE", op->attr[4].i);
@@ -217,11 +222,11 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 }
 
 static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct cut *c, const struct chain_args *s,
-		  int serve, int which)
+		  int serve, int odd, int which)
 {
 	const struct yoke_view *a = &op->in[0];
 	struct yk_gpu_entry *kernel;
-	int err = kernel_of(r->device, op, c, serve, which, &kernel);
+	int err = kernel_of(r->device, op, c, serve, odd, which, &kernel);
 
 	if (err)
 		return err;
@@ -239,21 +244,49 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 				    kernel->build.name);
 }
 
-// All launches of a program.  serve: see cl/resolvent_back.cl.
-static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve)
+// Bytes of a program's workspace.
+static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op, struct chain_args *s, bool wide)
+{
+	struct cut c;
+
+	cut_of(d, op, wide, &c);
+	chunks_of(d, &c, s);
+	const int64_t record = c.items > 1 ? RECORD : RECORD + LINK * c.width;
+	return s->parts > 1 ? (uint64_t)(s->rows * s->parts * record) * (wide ? 8 : 4) : 0;
+}
+
+// All launches of a program, for which there is a workspace.  serve: see cl/resolvent_back.cl; odd: cl/resolvent_chain.cl.
+static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve, int odd)
 {
 	struct cut c;
 
 	cut_of(r->device, op, wide, &c);
 	chunks_of(r->device, &c, s);
 	if (s->parts == 1)
-		return launch(r, op, &c, s, serve, WHOLE);
-	const int64_t record = c.items > 1 ? RECORD : RECORD + LINK * c.width;
-	yk_gpu_workspace(r, (uint64_t)(s->rows * s->parts * record) * (wide ? 8 : 4));
-	int err = launch(r, op, &c, s, serve, LINKS);
+		return launch(r, op, &c, s, serve, odd, WHOLE);
+	int err = launch(r, op, &c, s, serve, odd, LINKS);
 	if (!err)
-		err = launch(r, op, &c, s, serve, FROM_LINKS);
-	return err || !(is_back(op) ? !op->attr[4].i : halves(op)) ? err : launch(r, op, &c, s, serve, LAST);
+		err = launch(r, op, &c, s, serve, odd, FROM_LINKS);
+	return err || !(is_back(op) ? !op->attr[4].i : halves(op) && !wide) ? err : launch(r, op, &c, s, serve, odd, LAST);
+}
+
+static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide)
+{
+	yk_gpu_workspace(r, records(r->device, op, s, wide));
+	return program(r, op, s, wide, 0, 0);
+}
+
+// In f32, and then in f64 rows that f32 does not serve.
+static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool adaptive)
+{
+	const uint64_t wide = records(r->device, op, s, true), narrow = records(r->device, op, s, false);
+	const uint64_t behind = wide > narrow ? wide : narrow;
+
+	s->marks = (int32_t)s->parts; // of the latter
+	s->marked = (int64_t)behind;
+	yk_gpu_workspace(r, behind + (uint64_t)(s->rows * s->parts) * sizeof(int32_t));
+	int err = program(r, op, s, false, adaptive ? 2 : 0, MARKED);
+	return err ? err : program(r, op, s, true, adaptive ? 1 : 0, ODD_ROWS);
 }
 
 // Gradients of the tiers mixed and half: rows of small cotangents in f64, where the device has it; where rows have
@@ -266,10 +299,9 @@ static int record_adaptive(struct yk_gpu_record *r, const struct yoke_op *op, st
 		cut_of(r->device, op, wide, &c[wide]);
 		chunks_of(r->device, &c[wide], s);
 		if (s->parts > 1)
-			return program(r, op, s, true, 0);
+			return whole(r, op, s, true);
 	}
-	int err = program(r, op, s, false, 2);
-	return err ? err : program(r, op, s, true, 1);
+	return in_both(r, op, s, true);
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
@@ -284,7 +316,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_reports(r, YK_GPU_CHAIN, is_back(op) ? "resolvent_back" : "resolvent", 0);
 	if (is_back(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
 		return record_adaptive(r, op, &s);
-	return program(r, op, &s, wide, 0);
+	struct cut c;
+	if (wide || op->in[0].dtype == yoke_f64 || !yk_gpu_f64(r->device) || !cut_of(r->device, op, true, &c))
+		return whole(r, op, &s, wide);
+	return in_both(r, op, &s, false);
 }
 
 static const char *const names[] = { "lanes" };

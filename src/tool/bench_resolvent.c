@@ -40,6 +40,7 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 
 struct bench {
 	uint64_t rounds, warm, most; // most: elements
+	double each;                 // seconds of a cell, after which no more rounds begin; 0: all rounds
 	const char *file, *page;
 	struct yk_device *device;
 	struct yk_bench_limits limits;
@@ -64,6 +65,7 @@ struct cell {
 	yoke_tensor *a, *z, *g;
 	float *host, *got;
 	bool known; // what `got` is to be
+	int rounds; // that were timed
 	void *work;
 	double time[KINDS][MOST_ROUNDS], off[KINDS], occupancy;
 };
@@ -273,13 +275,13 @@ static int say(struct bench *b, struct cell *c)
 			printf("  %10s", "n/a");
 			continue;
 		}
-		const double median = yk_median((int)b->rounds, c->time[kind], &spread);
+		const double median = yk_median(c->rounds, c->time[kind], &spread);
 		f32 = kind ? f32 : median;
 		b->ratio[kind][b->cells] = median / f32;
 		printf("  %10.1f", 1e6 * median);
 		json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f}", "device", names[kind], "suite",
 				      "resolvent", "case", title, "median_s", median, "spread_s", spread, "samples",
-				      (int)b->rounds, "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
+				      c->rounds, "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
 				      bytes / median / b->limits.copy, "of_f32", median / f32, "rows", (double)c->rows);
 		if (o && c->rows == 16) // one curve over lengths
 			json_object_set_new(o, "size", json_real((double)c->n));
@@ -325,8 +327,15 @@ static int measure(struct bench *b, int64_t rows, int64_t n, bool flat)
 	c->flat = flat;
 	c->eta = flat ? 0.01f : 1;
 	int e = prepare(c);
-	for (int64_t k = -(int64_t)b->warm; k < (int64_t)b->rounds && e == 0; k++)
-		e = round_of(b, c, k + (int64_t)b->warm, k < 0 ? 0 : k);
+	const double began = yk_seconds();
+	for (int64_t k = 0; c->rounds < (int)b->rounds && e == 0; k++) {
+		const double spent = yk_seconds() - began;
+		if (b->each > 0 && c->rounds && spent > b->each)
+			break;
+		const bool warm = k < (int64_t)b->warm && !(b->each > 0 && k && spent > b->each / 4);
+		e = round_of(b, c, k, c->rounds);
+		c->rounds += !warm;
+	}
 	if (e == 0) {
 		c->occupancy = occupancy(c);
 		e = say(b, c);
@@ -446,8 +455,8 @@ static int grid(struct bench *b)
 	static const int64_t rows[] = { 1, 4, 8, 16, 32 }, lengths[] = { 128, 256, 512, 1024, 2048 };
 	static const int64_t more[][3] = { { 16, 4096 }, { 1, 65536 }, { 1, 65536, true }, { 4096, 4096 } };
 	int e = 0;
-	printf("%s, %s; copy %.2f GB/s; medians of %d rounds behind %d, in microseconds; 12 bytes an element\n", b->device->id,
-	       b->device->info.name, 1e-9 * b->limits.copy, (int)b->rounds, (int)b->warm);
+	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds behind %d, in microseconds; 12 bytes an element\n", b->device->id,
+	       b->device->info.name, 1e-9 * b->limits.copy, b->each > 0 ? "up to " : "", (int)b->rounds, (int)b->warm);
 	if (b->cgtsv)
 		printf("cgtsv, zgttrs: %s, one right-hand side a row, one thread\n", b->library);
 	else
@@ -480,6 +489,7 @@ static int parse(struct bench *b, int argc, char **argv)
 		} else if ((value = yk_option("--html", argc, argv, &i))) {
 			b->page = value;
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
+			b->each = 0;
 			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MOST_ROUNDS)
 				return yk_usage("bench", "'%s': wants a number from 1 to %d", argv[i], MOST_ROUNDS);
 		} else if (!strncmp(argv[i], "warm=", 5)) {
@@ -502,7 +512,8 @@ int yk_bench_resolvent(int argc, char **argv)
 		return yk_failed("bench");
 	b->rounds = 100;
 	b->warm = 10;
-	b->most = UINT64_MAX;
+	b->most = 1 << 20; // rows of 4096 x 4096 alone take longer than all others
+	b->each = 1;
 	int status = parse(b, argc, argv), e = 0;
 	if (status == YK_DONE) {
 		yoke_context *ctx = yoke_context_new(NULL);

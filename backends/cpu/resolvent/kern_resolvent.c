@@ -345,6 +345,7 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 	for (int d = 0; d < a->rank - 1; d++)
 		j->rows *= a->dims[d];
 	atomic_init(&j->bad, INT64_MAX);
+	atomic_init(&j->singular, INT64_MAX);
 	atomic_init(&j->no_memory, false);
 	cut(j, op->code == YOKE_OP_RESOLVENT ? LONGEST : LONGEST_BACK);
 	j->one_z = true;
@@ -367,7 +368,7 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 
 static int fini(struct chain_job *j, int err)
 {
-	const int64_t bad = atomic_load(&j->bad);
+	const int64_t bad = atomic_load(&j->bad), singular = atomic_load(&j->singular);
 	double x, y;
 	free(j->link);
 	free(j->flag);
@@ -376,8 +377,11 @@ static int fini(struct chain_job *j, int err)
 	if (err)
 		return yk_cpu_fail(err, "resolvent: no memory for %lld rows of %lld elements", (long long)j->rows,
 				   (long long)j->n);
-	if (bad == INT64_MAX)
+	if (bad == INT64_MAX && singular == INT64_MAX)
 		return 0;
+	if (bad == INT64_MAX)
+		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix, or, of side left, of a "
+				   "leading block; choose another z", (long long)singular);
 	z_of(j, bad, &x, &y);
 	if (y == 0)
 		return yk_cpu_fail(YOKE_ERANGE, "resolvent: z of row %lld is %g + 0i; its imaginary part may not be 0",

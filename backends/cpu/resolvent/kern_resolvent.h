@@ -53,6 +53,7 @@ struct chain_job {
 	float *bound;
 	unsigned char *flag;   // of rows, see kern_resolvent.c
 	_Atomic int64_t bad;   // the first row with an operand that is refused
+	_Atomic int64_t singular; // the first row of which z is an eigenvalue
 	_Atomic bool no_memory;
 };
 

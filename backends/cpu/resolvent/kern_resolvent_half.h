@@ -84,7 +84,7 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 	float z[2 * MOST], *m = memory_f32(p, 8);
 	bool odd[MOST] = { false };
 	struct half_planes h;
-	vf change[2][2] = { { { 0 } } }, high[2];
+	vf change[2][2] = { { { 0 } } }, high[2], large[2];
 	if (!m)
 		return;
 	prepare_f32(p, &h.f, m, z, odd);
@@ -103,6 +103,7 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 	for (int q = 0; q < wide / VF; q++) {
 		const vf y = -vf_load(h.f.y + q * VF);
 		high[q] = (vf){ 0 };
+		large[q] = vf_splat(1);
 		for (int64_t t = 0; t < n; t++) {
 			const int64_t place = t * wide + q * VF;
 			struct complex_f32 d = of_f32(h.lr, h.li, place);
@@ -114,10 +115,13 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 			d = inverse_f32(d.re, d.im, false, 0);
 			to_f32(h.f.re, h.f.im, place, d);
 			high[q] = vf_max_nan(size_f32(d.im), high[q]);
+			large[q] = larger_f32(larger_f32(size_f32(vf_load(h.f.a + place)), vf_load(h.f.k + place)), large[q]);
 		}
 	}
 	for (int l = 0; l < p->count; l++) {
-		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]);
+		// the sweeps themselves round, as if elements of the matrix were off by a few roundings
+		const double rounding = 0x1p-20 * (double)large[l / VF][l % VF];
+		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]) + rounding;
 		const float most = high[l / VF][l % VF];
 		const bool known = j->sweeps && isfinite(delta) && isfinite(most);
 		j->bound[2 * p->lane[l].index] = odd[l] ? -1 : known ? (float)delta : INFINITY;

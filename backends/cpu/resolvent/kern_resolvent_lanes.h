@@ -316,7 +316,8 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 	}
 	for (int l = 0; l < p->count; l++) {
 		const REAL high = most[l / W][l % W], im = (REAL)fabs((double)y[l]);
-		const bool fine = least[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70);
+		const bool fine = least[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70) &&
+				  im < (IS_F32 ? 1e8 : 1e70);
 		if (odd)
 			odd[l] = !fine;
 		even &= fine;
@@ -378,10 +379,19 @@ struct NAME(planes) {
 	REAL before[2][MOST], behind[2][MOST]; // 1/L and 1/R at the borders
 };
 
+// The lesser of `nearest` and |d| beside the two that d is the difference of: a rounding where z is an eigenvalue.
+static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
+{
+	const rv size = NAME(larger)(NAME(size)(d.re), NAME(size)(d.im));
+	const rv of = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)), NAME(larger)(NAME(size)(b.re), NAME(size)(b.im)));
+	const rv ratio = size / of;
+	return NAME(pick)(ratio < nearest, ratio, nearest);
+}
+
 // L goes up and R comes down at once, each leaving what it has in the result's planes; where they have passed each
 // other both are known: 1 / (L + R - alpha), of which R - k/L and L - k/R spare a subtraction.
 static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(planes) *p, int64_t n, const int groups,
-							     const bool wild, const bool divide, REAL tiny)
+							     const bool wild, const bool divide, REAL tiny, rv *nearest)
 {
 	const int wide = groups * W;
 	const int64_t half = n / 2;
@@ -409,8 +419,10 @@ static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(p
 		}
 #define MEET(q, at, u) \
 	{ \
-		CX d = NAME(of)(p->re, p->im, (at) * wide + q * W); \
-		d = (CX){ d.re - u.re, d.im - u.im }; \
+		const CX v = NAME(of)(p->re, p->im, (at) * wide + q * W); \
+		CX d = { v.re - u.re, v.im - u.im }; \
+		if (wild) \
+			nearest[q] = NAME(nearer)(nearest[q], d, v, u); \
 		if (divide) \
 			d = NAME(inverse)(d.re, d.im, wild, tiny); \
 		NAME(to)(p->re, p->im, (at) * wide + q * W, d); \
@@ -438,7 +450,7 @@ static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(p
 
 // L alone.
 static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(planes) *p, int64_t n, const int groups,
-							     const bool wild, const bool divide, REAL tiny)
+							     const bool wild, const bool divide, REAL tiny, rv *nearest)
 {
 	const int wide = groups * W;
 	CX l[2];
@@ -451,6 +463,9 @@ static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(p
 	for (int64_t t = 0; t < n; t++)
 		for (int q = 0; q < groups; q++) {
 			GO(q, t, t, l, u, v)
+			const CX alpha = { NAME(get)(p->a + t * wide + q * W), im[q] };
+			if (wild)
+				nearest[q] = NAME(nearer)(nearest[q], v, alpha, u);
 			l[q] = NAME(inverse)(v.re, v.im, wild, tiny);
 			NAME(to)(p->re, p->im, t * wide + q * W, divide ? l[q] : v);
 		}
@@ -547,18 +562,32 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 
 // ---- the forward pass ----
 
+// Notes rows of a negative k of which z is an eigenvalue; with no k negative nothing is nearer than |Im z|.
+static void NAME(note_singular)(const struct chain_pack *p, const REAL *k, const rv *nearest)
+{
+	const int wide = p->count > W ? MOST : W;
+	for (int l = 0; l < p->count; l++) {
+		bool negative = false;
+		for (int64_t t = 0; t <= p->job->length; t++)
+			negative |= k[t * wide + l] < 0;
+		if (negative && (double)nearest[l / W][l % W] < 0x1p-46)
+			note_first(&p->job->singular, p->lane[l].row);
+	}
+}
+
 static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *planes, bool wild, bool divide)
 {
+	rv nearest[2] = { NAME(splat)(1), NAME(splat)(1) };
 	const int64_t n = p->job->length;
 	const REAL tiny = TINY(p);
 	const bool left = p->job->side, two = p->count > W;
 #define CASE(fn, groups) \
 	if (wild) \
-		NAME(fn)(planes, n, groups, true, true, tiny); \
+		NAME(fn)(planes, n, groups, true, true, tiny, nearest); \
 	else if (divide) \
-		NAME(fn)(planes, n, groups, false, true, tiny); \
+		NAME(fn)(planes, n, groups, false, true, tiny, nearest); \
 	else \
-		NAME(fn)(planes, n, groups, false, false, tiny);
+		NAME(fn)(planes, n, groups, false, false, tiny, nearest);
 	if (left && two) {
 		CASE(left, 2)
 	} else if (left) {
@@ -569,6 +598,8 @@ static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *pla
 		CASE(both, 1)
 	}
 #undef CASE
+	if (wild)
+		NAME(note_singular)(p, planes->k, nearest);
 }
 
 static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, REAL *m, REAL *z, bool *odd)
