@@ -58,3 +58,34 @@ def test_gradients_of_values_are_theirs(rng, n):
         g = yoke.grad((yoke.eigh(x)[0] ** 2).sum(), [x])[0].numpy()
         assert np.isfinite(g).all()
         np.testing.assert_allclose((g + g.T) / 2, 2 * x.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def dense(a, b, c, z, left=False):
+    h = np.diag(np.asarray(a, complex)) + np.diag(b, 1) + np.diag(c, -1)
+    n = len(a)
+    if left:
+        return np.array([np.linalg.inv(h[:i + 1, :i + 1] - z * np.eye(i + 1))[i, i] for i in range(n)])
+    return np.diag(np.linalg.inv(h - z * np.eye(n)))
+
+
+def test_resolvent():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=9), rng.normal(size=8), rng.normal(size=8)
+    one = np.ones(8)
+
+    def got(*args, **how):
+        y = yoke.resolvent(*args, **how).numpy()
+        return y[..., 0] + 1j * y[..., 1]
+
+    assert np.allclose(got(a, z=0.3 + 1j), dense(a, one, one, 0.3 + 1j), atol=1e-5)
+    assert np.allclose(got(a, b, b, 0.3 + 0.5j, side="left"), dense(a, b, b, 0.3 + 0.5j, True), atol=1e-5)
+    z = np.array([0.1 + 1j, 0.2 - 1j])
+    many = got(a, b, z=z)
+    assert many.shape == (2, 9)
+    for k in range(2):
+        assert np.allclose(many[k], dense(a, b, one, z[k]), atol=1e-5)
+    assert np.allclose(got(a, None, c, np.array([0.1, 1.0]), tier="f64"), dense(a, one, c, 0.1 + 1j), atol=1e-5)
+    assert np.allclose(got([1, 2, 3]), dense([1, 2, 3], np.ones(2), np.ones(2), 1j), atol=1e-5)
+    for bad in ({"z": 0.5}, {"z": np.array([1 + 0j])}, {"side": "up"}):
+        with pytest.raises(ValueError):
+            yoke.resolvent(a, **bad)

@@ -26,7 +26,7 @@ __all__ = [
     "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average",
     "searchsorted", "unique", "bincount", "argwhere", "take_along_axis", "tensordot", "inner", "vdot", "kron",
     "array_split", "column_stack", "append", "atleast_1d", "atleast_2d", "fliplr", "flipud", "copy", "empty", "empty_like",
-    "identity",
+    "identity", "resolvent",
 ]
 Axis = int | Sequence[int] | None
 
@@ -1339,3 +1339,48 @@ CORE_METHODS = (
     "abs exp log log1p expm1 sqrt rsqrt recip square sin cos tanh sigmoid erf relu gelu silu reduce_max reduce_min slice "
     "gather take_along contiguous stop_grad cast bitcast keep lift assign free matmul"
 ).split()
+
+
+_RESOLVENT_WORDS = {
+    "side": {"both": 0, "left": 1},
+    "tier": {"auto": 0, "f64": 1, "f32": 2, "mixed": 3, "half": 4},
+    "gradient": {"exact": 0, "diag": 1, "inverse": 2, "hybrid": 3, "step5": 4},
+}
+
+
+def _energy(z: Any, to: Any) -> Tensor:
+    """Complex numbers as pairs along a last axis of 2; pairs as they are."""
+    import numpy
+
+    if isinstance(z, (int, float)) and not isinstance(z, builtins.bool):
+        raise ValueError(f"resolvent: z={z} is real; it has to have an imaginary part, as {z}+0.1j")
+    if isinstance(z, Tensor):
+        return z if z.dtype == to else z.astype(to)
+    z = numpy.asarray(z)
+    if numpy.iscomplexobj(z):
+        if not z.imag.all():
+            raise ValueError("resolvent: an element of z is real; all have to have an imaginary part")
+        z = numpy.stack([z.real, z.imag], -1)
+    return tensor(z, dtype=to)
+
+
+def resolvent(a: Any, b: Any = None, c: Any = None, z: Any = 1j, *, side: str | int = "both", tier: str | int = "auto",
+              gradient: str | int = "exact", half: Any = "f16", **how: Any) -> Tensor:
+    """The diagonal G_i = [(H - z)^-1]_ii of the resolvent of a tridiagonal matrix H with H_ii = a_i, H_i,i+1 = b_i and
+    H_i+1,i = c_i: a [..,N], b and c [..,N-1] (None: ones), z a complex number, an array of them [..] or pairs [..,2].
+    Leading axes broadcast.  The result is [..,N,2], real and imaginary parts; with L_0 = a_0 - z,
+    L_i = a_i - z - b_(i-1) c_(i-1) / L_(i-1), and R the same from the end, G_i = 1 / (L_i + R_i - a_i + z).
+
+    side="left": 1 / L_i, the last diagonal element for the leading block 0..i.  tier: auto, f64, f32, mixed or half, with
+    half=, sweeps=, tolerance= as yoke_resolvent has them; gradient: exact, diag, inverse, hybrid or step5, with blend=,
+    adaptive=.  RuntimeError, when it is evaluated, where z is an eigenvalue or an operand is not finite.
+    """
+    x = _floating(_of(a))
+    words = {"side": side, "tier": tier, "gradient": gradient}
+    for key, value in words.items():
+        if isinstance(value, str):
+            if value not in _RESOLVENT_WORDS[key]:
+                raise ValueError(f"resolvent: {key}={value!r} is none of {', '.join(_RESOLVENT_WORDS[key])}")
+            words[key] = _RESOLVENT_WORDS[key][value]
+    bonds = [t if t is None else _of(t).astype(x.dtype) for t in (b, c)]
+    return _core.resolvent(x, bonds[0], bonds[1], _energy(z, x.dtype), half=half, **words, **how)
