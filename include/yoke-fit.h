@@ -65,8 +65,8 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	int (*next)(void *arg, int64_t part, int most, yoke_tensor **in);
 	// Records the loss of a batch, one number.
 	yoke_tensor *(*loss)(void *arg, yoke_module *net, int n, yoke_tensor *const *in);
-	// As next: batch number 0, 1, .. of a validation, and 0 behind the last one.  The net is in evaluation mode then, and
-	// the mean of the batches' losses is what it comes to.
+	// As next: batch number 0, 1, .. of a validation, and 0 behind the last one.  The net is in evaluation mode then.  The
+	// result is the mean of the batches' losses, each weighted by the batch's rows, the first axis of its first tensor.
 	int (*valid)(void *arg, int64_t number, int most, yoke_tensor **in);
 	// Told of a step; another result than 0 ends the run behind it, saved, as a signal does.
 	int (*log)(void *arg, const struct yoke_fit_step *);

@@ -302,6 +302,45 @@ static void test_refused(void)
 	yoke_module_free(other);
 }
 
+// 16 rows in one batch, or in one of 13 and one of 3.
+static int valid_rows(int64_t first, int64_t rows, yoke_tensor **in)
+{
+	in[0] = yoke_from(yoke_f32, 2, (int64_t[]){ rows, IN }, &data_x[40][0][0] + first * IN);
+	in[1] = yoke_from(yoke_f32, 2, (int64_t[]){ rows, 1 }, &data_y[40][0] + first);
+	return 2;
+}
+
+static int valid_whole(void *arg, int64_t number, int most, yoke_tensor **in)
+{
+	(void)arg, (void)most;
+	return number ? 0 : valid_rows(0, 2 * ROWS, in);
+}
+
+static int valid_uneven(void *arg, int64_t number, int most, yoke_tensor **in)
+{
+	(void)arg, (void)most;
+	return number > 1 ? 0 : number ? valid_rows(13, 3, in) : valid_rows(0, 13, in);
+}
+
+static void test_uneven(void)
+{
+	double got[2] = { NAN, NAN };
+	for (int uneven = 0; uneven < 2; uneven++) {
+		struct run r = { .ends_at = -1, .raises_at = -1 };
+		yoke_module *net = yoke_nn_linear(IN, 1, 1);
+		yoke_optim *o = yoke_optim_new("sgd", "lr=0");
+		struct yoke_fit f = fit_of(&r, net, o, 1);
+		struct yoke_fit_end end = { .size = sizeof end };
+		yoke_random_set(3, 0);
+		f.valid = uneven ? valid_uneven : valid_whole;
+		if (!yoke_fit(&f, &end))
+			got[uneven] = end.valid;
+		yoke_optim_free(o);
+		yoke_module_free(net);
+	}
+	near(got + 1, got, 1, 1e-6, 1, "a validation of unequal batches");
+}
+
 int main(void)
 {
 	tap_seed();
@@ -322,5 +361,6 @@ int main(void)
 	test_ends();
 	test_over();
 	test_refused();
+	test_uneven();
 	return done();
 }
