@@ -38,7 +38,8 @@ struct yoke_cube_info {
 // A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
 // or .bip, in letters of either size, or else in the only file of another suffix that is large enough; of a .npy file
 // [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a real array
-// [lines,samples,bands] or [lines,samples]; one of version 7.3 whose class is not there, as h5py writes it, is read as f64.  Of a header samples, lines, bands, data type and interleave are needed; header
+// [lines,samples,bands] or [lines,samples]; one of version 7.3 whose class is not there, as h5py writes it, is read as f64.
+// Of a header samples, lines, bands, data type and interleave are needed; header
 // offset, byte order, wavelength, wavelength units, bbl, data ignore value, reflectance scale factor, data gain values and data
 // offset values are used, other keys passed over.  What is read is number / scale, or gain * number + offset in f64; a header with a
 // scale and gains or offsets that change something is EUNSUPPORTED.  The ignore value, rounded to the file's type, is compared with
