@@ -70,7 +70,7 @@ static inline uint64_t tap_seed_value(void)
 	return s && *s ? strtoull(s, NULL, 0) : 20261;
 }
 
-// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED, which tests/run sets to the day, or fixed, and
+// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED, which tests/run sets unless it is set, and
 // printed.
 static inline void tap_seed(void)
 {
