@@ -21,6 +21,11 @@
 // How values were computed is remembered while there are handles of them, and forgotten where it grows
 // long: yoke_stop_grad what is carried from step to step.
 //
+// When something is evaluated changes no gradient.  A variable that was assigned a value means that value, before and
+// after its evaluation, so that a gradient goes on through the assignment.  This ends when the outermost scope in which
+// the variable was assigned closes: a gradient that is taken later takes the variable for a leaf.  So a training step in
+// a scope of its own starts from the numbers of its variables alone.
+//
 // Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
 // promoted, the operands of a call have one; sums and products of integers keep their dtype, and
 // wrap; where a call takes one axis, a tensor of rank 0 has none to give.
@@ -160,7 +165,9 @@ YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const
 // A new version of a variable from host memory (bytes must be its size); copied before it returns.
 YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 // A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
-// before this go on reading the old version.
+// before this go on reading the old version.  The evaluation may write the new version over the old one; it does not
+// where a gradient through the assignment needs the old bytes, unless that goes through what yoke_grad or an
+// optimizer's step recorded.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // Moves n evaluated variables of the current context into one block of memory, in this order, each at a
 // multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and

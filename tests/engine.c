@@ -192,6 +192,22 @@ static void donation(void)
 	}
 	struct yoke_stats s1 = stats();
 	ok(s1.assign_copies == s0.assign_copies, "an update is in place");
+	for (int t = 0; t < 5; t++) { // evaluated in the scope behind that of the assignment
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_eval(0, NULL);
+		yoke_assign(v, yoke_add(v, yoke_const(1)));
+		yoke_scope_end(s);
+	}
+	yoke_eval(0, NULL);
+	s1 = stats();
+	ok(s1.assign_copies == s0.assign_copies, "and where the next step evaluates it");
+	yoke_put(v, d, sizeof d);
+	for (int t = 0; t < 5; t++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_assign(v, yoke_add(v, yoke_const(1)));
+		yoke_eval(0, NULL);
+		yoke_scope_end(s);
+	}
 	yoke_tensor *alias = yoke_variable("alias", yoke_f32, 1, DIMS(256));
 	yoke_assign(alias, v);
 	yoke_eval(0, NULL);

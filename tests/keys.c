@@ -88,13 +88,9 @@ static struct made leaf_alias(int b)
 {
 	static const float d[6] = { 1, 2, 3, 4, 5, 6 };
 	yoke_tensor *f = yoke_from(yoke_f32, 2, DIMS(2, 3), d);
-	if (b) { // another handle of the same elements
-		yoke_assign(u, f);
-		yoke_eval(0, NULL);
-	} else {
-		yoke_put(u, d, sizeof d);
-	}
-	MADE(yoke_add(yoke_mul(f, yoke_const(2)), u), 6, 3 * X[k]);
+	const void *at; // b: another handle of the same elements
+	yoke_tensor *same = b ? yoke_share(f, &at) : yoke_from(yoke_f32, 2, DIMS(2, 3), d);
+	MADE(yoke_add(yoke_mul(f, yoke_const(2)), same), 6, 3 * X[k]);
 }
 
 static struct made scalar_dtype(int b)

@@ -134,6 +134,7 @@ test_programs = \
 	tests/profile.t \
 	tests/quirks.t \
 	tests/random.t \
+	tests/random_grad.t \
 	tests/readers.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
@@ -412,6 +413,7 @@ tests_warmup_t_SOURCES = tests/warmup.c
 tests_own_op_t_SOURCES = tests/own_op.c
 tests_pack_t_SOURCES = tests/pack.c tests/fault/fault.h
 tests_wrap_t_SOURCES = tests/wrap.c
+tests_random_grad_t_SOURCES = tests/random_grad.c
 tests_random_t_SOURCES = tests/random.c
 
 include tests/fuzz/local.mk

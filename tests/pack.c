@@ -565,7 +565,9 @@ static void moved(void)
 	fresh(&more, yoke_i32, 1, DIMS(5 * MIB)); // 20 MiB
 	good(more.t && stats().pool_moved_bytes > before && !torn(v, n) && is_whole(&more) && in_order(pair, 2) &&
 	     !torn(pair, 2), "is whole when blocks were moved together");
+	yoke_scope *s = yoke_scope_begin("update");
 	yoke_assign(pair[0].t, yoke_mul(pair[0].t, yoke_const(3)));
+	yoke_scope_end(s);
 	for (size_t i = 0; i < pair[0].bytes / 4; i++)
 		((int32_t *)pair[0].data)[i] *= 3;
 	good(!torn(pair, 2) && in_order(pair, 2), "and is updated in its new place");

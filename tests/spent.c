@@ -104,6 +104,101 @@ static void goes_on(void)
 	yoke_put(w, wv, sizeof wv);
 }
 
+// When the outermost scope closes, versions become leaves, evaluated or not.
+static void closed(void)
+{
+	double want[N];
+	yoke_tensor *state = yoke_variable("state", yoke_f64, 1, (int64_t[]){ N });
+	for (int i = 0; i < N; i++)
+		want[i] = tanh(wv[i]);
+	for (int evaluates = 0; evaluates < 2; evaluates++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_assign(state, yoke_tanh(w));
+		if (evaluates)
+			yoke_eval(0, NULL);
+		yoke_scope_end(s);
+		allowed("a variable that was assigned in a scope which has closed", sum(yoke_mul(state, w)), w, want);
+	}
+	yoke_free(state);
+}
+
+// A variable and the value that it was assigned are one, whatever is read between.
+static void assigned(void)
+{
+	double want[N], one[N], got[N];
+	yoke_tensor *a = yoke_variable("a", yoke_f64, 1, (int64_t[]){ N });
+	for (int i = 0; i < N; i++)
+		one[i] = 1;
+	for (int how = 0; how < 3; how++) { // put; assigned; assigned and evaluated
+		if (how)
+			yoke_assign(a, yoke_from(yoke_f64, 1, (int64_t[]){ N }, vv));
+		else
+			yoke_put(a, vv, sizeof vv);
+		if (how == 2)
+			yoke_eval(0, NULL);
+		yoke_tensor *b = yoke_mul(a, yoke_const(3));
+		yoke_read(b, got, sizeof got);
+		for (int i = 0; i < N; i++)
+			want[i] = 3;
+		allowed("behind a value that was read", sum(b), a, want);
+	}
+	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ N }, wv), *n = yoke_mul(x, yoke_const(3));
+	yoke_assign(a, n);
+	for (int i = 0; i < N; i++)
+		want[i] = 3 * wv[i];
+	reads("a variable that was assigned", a, want, N);
+	reads("the value that it was assigned", n, want, N);
+	allowed("by the value", sum(yoke_mul(a, yoke_const(1))), n, one);
+	for (int i = 0; i < N; i++)
+		want[i] = 18 * wv[i];
+	allowed("through the assignment", sum(yoke_square(a)), x, want);
+	// the old version's bytes are needed by the gradient, and so they are not overwritten
+	yoke_put(a, vv, sizeof vv);
+	yoke_assign(a, yoke_mul(a, x));
+	yoke_read(a, got, sizeof got);
+	allowed("a product with what was assigned", sum(a), x, vv);
+	yoke_assign(a, yoke_mul(a, x));
+	yoke_read(a, got, sizeof got);
+	for (int i = 0; i < N; i++)
+		want[i] = 2 * vv[i] * wv[i];
+	allowed("and one more", sum(a), x, want);
+	yoke_tensor *y = sum(yoke_square(a));
+	yoke_assign(a, yoke_mul(a, yoke_const(2)));
+	refused("a version that was replaced", y, a, "variable a as it was before");
+	yoke_free(a);
+}
+
+// Each step reads its loss, takes the gradient, then assigns, and leaves the assignment to the next step.
+static void loop(void)
+{
+	yoke_tensor *a = yoke_variable("a", yoke_f64, 1, (int64_t[]){ N });
+	double at[N], got[N], loss;
+	int wrong = 0;
+	for (int how = 0; how < 4; how++) { // with a scope; evaluated at the end
+		memcpy(at, vv, sizeof at);
+		yoke_put(a, vv, sizeof vv);
+		for (int t = 0; t < 6; t++) {
+			yoke_scope *s = how & 1 ? yoke_scope_begin("step") : NULL;
+			yoke_tensor *y = sum(yoke_square(yoke_sub(a, yoke_const(1)))), *g = NULL;
+			double want = 0;
+			wrong += yoke_read(y, &loss, sizeof loss) || yoke_grad(y, 1, &a, &g) ||
+				 yoke_read(g, got, sizeof got);
+			for (int i = 0; i < N; i++) {
+				want += (at[i] - 1) * (at[i] - 1);
+				wrong += !(fabs(got[i] - 2 * (at[i] - 1)) < 1e-12);
+				at[i] -= 0.1 * 2 * (at[i] - 1);
+			}
+			wrong += !(fabs(loss - want) < 1e-12 * (1 + want));
+			yoke_assign(a, yoke_sub(a, yoke_mul(g, yoke_const(0.1))));
+			wrong += how & 2 && yoke_eval(0, NULL);
+			wrong += s && yoke_scope_end(s);
+		}
+	}
+	ok(!wrong, "loops that read the loss before they take the gradient: %d wrong, %s", wrong, yoke_error());
+	yoke_error_clear();
+	yoke_free(a);
+}
+
 static void nothing_lost(void)
 {
 	double one[N], want[N], zero[N] = { 0 };
@@ -127,13 +222,14 @@ static void nothing_lost(void)
 	for (int i = 0; i < N; i++)
 		want[i] = wv[i] > 0;
 	allowed("a mask", sum(yoke_mul(most, w)), w, want);
-	// a variable means its value, whatever that was computed from
 	yoke_tensor *state = yoke_variable("state", yoke_f64, 1, (int64_t[]){ N });
 	yoke_assign(state, yoke_tanh(w));
 	yoke_eval(0, NULL);
 	for (int i = 0; i < N; i++)
+		want[i] = tanh(wv[i]) + wv[i] * (1 - tanh(wv[i]) * tanh(wv[i]));
+	allowed("through an assignment that was evaluated", sum(yoke_mul(state, w)), w, want);
+	for (int i = 0; i < N; i++)
 		want[i] = tanh(wv[i]);
-	allowed("a variable that was assigned", sum(yoke_mul(state, w)), w, want);
 	// one block may hold both, as they are equal
 	yoke_tensor *stopped = yoke_keep(yoke_stop_grad(h)), *again = yoke_keep(yoke_mul(h, yoke_const(1)));
 	yoke_eval(0, NULL);
@@ -254,6 +350,9 @@ int main(void)
 	v = yoke_variable("v", yoke_f64, 1, (int64_t[]){ N });
 	yoke_put(w, wv, sizeof wv);
 	yoke_put(v, vv, sizeof vv);
+	closed();
+	assigned();
+	loop();
 	yoke_scope *s = yoke_scope_begin("step");
 	goes_on();
 	nothing_lost();

@@ -254,6 +254,8 @@ void yoke_context_free(yoke_context *ctx)
 	free(ctx->casts.held);
 	free(ctx->leaf);
 	free(ctx->root);
+	free(ctx->assigned);
+	free(ctx->former);
 	if (current == ctx)
 		current = NULL;
 	pthread_once(&own_once, own_make);
@@ -366,6 +368,8 @@ int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 	if (s != ctx->scope)
 		return yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
 			       yk_path_name(&ctx->paths, s->path));
+	if (!s->parent)
+		yk_versions_close(ctx);
 	yk_tensors_free(&s->handles, YK_END_SCOPE);
 	ctx->scope = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;

@@ -64,6 +64,7 @@ struct yk_leaf {
 	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
 	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
 	uint32_t npast;               // .. would have to go on behind it; NULL: none
+	bool shared;                  // STORAGE: several variables have had this value, so that it is not overwritten
 	bool frozen;                  // SCALAR, SEED, STEP: an evaluation read it, and so it stays: bits has it
 	uint16_t op;                  // that made it
 	uint32_t path;
@@ -100,6 +101,12 @@ struct yk_failure {
 	bool told;      // some call has returned it
 	bool variables; // are lost with it
 	char text[1800];
+};
+
+// A value of the graph that was a variable's version.
+struct yk_former {
+	yk_id value;
+	const yoke_tensor *variable; // for comparison alone
 };
 
 struct yk_scope {
@@ -156,6 +163,7 @@ struct yoke_context {
 	struct yk_sites sites; // where the application called, if that is traced
 	uint32_t epoch, opening; // of the graph, since it was empty; outermost scopes opened
 	size_t holders;         // tensors that have an id
+	size_t versions;        // those of them that are variables
 	size_t leftover;        // nodes that were pending and stayed so at the last evaluation
 	size_t grown;           // nodes that were new to the last evaluation
 	uint64_t loose, bound;  // bytes that came to be held by the graph alone; collected beyond so many
@@ -181,6 +189,10 @@ struct yoke_context {
 	uint32_t drawn; // parameters of modules with random first values since the seed was said, each drawn in a scope of its own
 	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
+	yoke_tensor **assigned; // variables that were assigned in the outermost scope that is open
+	size_t nassigned, assigned_cap;
+	struct yk_former *former; // values that variables were assigned before the present ones
+	size_t formers, former_cap;
 	struct yk_staging staging[4]; // taken in turn
 	uint32_t staged;
 	struct yk_ahead ahead[YK_AHEAD]; // taken in turn
@@ -317,10 +329,6 @@ struct yk_tensor *yk_enter_of(const yoke_tensor *, const char *call);
 yk_id yk_value_of(struct yoke_context *, struct yk_tensor *, int dtype);
 // The same for a handle, which may be NULL (YK_BAD) or YOKE_NONE (YK_NIL).
 yk_id yk_operand(struct yoke_context *, const yoke_tensor *, int dtype);
-// The variable's new version is this pending value, of its shape and dtype.
-int yk_assign(struct yk_tensor *, yk_id);
-// Variables mean the versions they have again: what was assigned since the last evaluation is not computed.
-void yk_assign_undo(struct yoke_context *);
 size_t yk_bytes_of(const struct yk_tensor *);
 // The value of the seed joined with the next ordinal of the scope, and of the step, as i64 scalars.
 int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
@@ -337,8 +345,18 @@ enum { YK_SHORT = 1024 }; // nodes that are not worth a collection
 // The tensor's value is that one of the graph; YK_NIL: none.
 static inline void yk_take_id(struct yk_tensor *t, yk_id id)
 {
-	t->ctx->holders += (id != YK_NIL) - (size_t)(t->id != YK_NIL);
+	const size_t more = (id != YK_NIL) - (size_t)(t->id != YK_NIL);
+	t->ctx->holders += more;
+	t->ctx->versions += t->kind == YK_VARIABLE ? more : 0;
 	t->id = id;
+}
+// Is the tensor's value still to be computed?  A variable's id is the value that it was assigned, before and
+// after its evaluation; once its bytes are there, `leaf` is the same value.
+static inline bool yk_is_pending(const struct yk_tensor *t)
+{
+	if (t->kind != YK_VARIABLE)
+		return t->id != YK_NIL && !t->storage;
+	return t->id != YK_NIL && !(t->leaf == t->id && t->leaf_epoch == t->ctx->epoch);
 }
 // Which of its node's results a value is, as a bit; those behind the 31st share one.
 static inline uint32_t yk_need_bit(const struct yk_graph *g, yk_id v)
@@ -362,8 +380,9 @@ static inline bool yk_history_is_long(const struct yoke_context *ctx)
 {
 	return ctx->graph.nodes >= 2 * ctx->collected + YK_SHORT;
 }
-// Notes with the leaves of a node's results which tensors they were computed from.
-int yk_past_note(struct yoke_context *, uint32_t node);
+// Notes with the leaves of a node's results which tensors they were computed from; of a variable's version without
+// variables that have newer ones, since its gradient is none of theirs.
+int yk_past_note(struct yoke_context *, uint32_t node, bool version);
 // ESPENT where the gradient of y with respect to one of p, whose values are in, would go on behind a value
 // whose history is gone, or is 0 because p has a new version.
 int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
@@ -427,6 +446,28 @@ int yk_wrap(struct yoke_context *, int dtype, void *memory, uint64_t bytes, void
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
+// ---- version.c: what variables mean ----
+
+// The variable's new version is this value, of its shape and dtype.
+int yk_assign(struct yk_tensor *, yk_id);
+// Variables mean the versions they had: what was assigned since the last evaluation is not computed.
+void yk_assign_undo(struct yoke_context *);
+// The variable is given another version: gradients by it are refused for what depends on the value it had.
+void yk_version_end(const struct yk_tensor *);
+// The outermost scope closes: gradients taken later do not go through what was assigned in it.
+void yk_versions_close(struct yoke_context *);
+// This value of the graph has the bytes of the tensor's storage; YK_NIL: none is known.
+void yk_leaf_set(struct yk_tensor *, yk_id);
+// The index of the leaf that has a variable's bytes, of a LEAF node or of a value that was computed; YK_NIL: none.
+uint32_t yk_leaf_at(const struct yk_tensor *);
+// The index of the leaf that has the bytes of a value, YK_NIL: none has.
+uint32_t yk_leaf_of_value(const struct yoke_context *, yk_id);
+// The storage's bytes are another version's now: values that had them would have to be computed again.
+// at: one of its leaves, or YK_NIL.
+void yk_leaves_forget(const struct yk_storage *, uint32_t at);
+// Can a gradient be asked for this leaf?  Not once its handle is gone, or is a variable with a newer version.
+bool yk_leaf_is_named(const struct yoke_context *, const struct yk_leaf *);
+
 // ---- packs: variables that lie in one buffer ----
 
 static inline bool yk_is_packed(const struct yk_tensor *t)
@@ -434,9 +475,10 @@ static inline bool yk_is_packed(const struct yk_tensor *t)
 	return t->storage && t->storage->home == t;
 }
 // The version of a packed variable that is to follow, a reference, was made elsewhere: it is copied to the
-// variable's place, and *version becomes a storage there.  The version that is there is overwritten, if it has
-// no more than so many references, else moved out.  Where that fails *version stays as it is.
-void yk_pack_keep(struct yk_tensor *, uint32_t own, struct yk_storage **version);
+// variable's place, and *version becomes a storage there.  The version that is there is overwritten if only the
+// variable has it, or leaves which nothing reads any more (idle); else it is moved out.  Where that fails *version stays
+// as it is.
+void yk_pack_keep(struct yk_tensor *, bool idle, struct yk_storage **version);
 // The tensor's bytes are this storage's, whose reference it takes.  Counts variables that leave a pack.
 void yk_version_set(struct yk_tensor *, struct yk_storage *);
 

@@ -35,7 +35,7 @@ void yk_history_drop(struct yoke_context *ctx)
 {
 	for (size_t i = 0; i < ctx->leaves; i++)
 		leaf_drop(&ctx->leaf[i]);
-	ctx->leaves = 0;
+	ctx->leaves = ctx->formers = 0;
 	yk_graph_clear(&ctx->graph);
 	ctx->collected = ctx->leftover = ctx->run = 0;
 	ctx->loose = 0;
@@ -48,7 +48,7 @@ void yk_history_drop(struct yoke_context *ctx)
 struct collection {
 	struct yoke_context *ctx;
 	uint32_t *need; // by node: which of its results, as yk_need_bit; 0: it goes
-	uint8_t *leads; // by node: to something that a gradient may be asked for, which is not itself
+	uint8_t *leads; // by node: enum leads
 	bool cut;       // values whose bytes are there become leaves, whatever gradients may be asked for
 	yk_id *map;     // by value: its number afterwards
 	uint32_t *leaf; // by leaf: the same
@@ -85,31 +85,41 @@ static void need_value(struct collection *c, struct yk_tensor *t)
 	need(c, t->id);
 }
 
-// Which nodes a gradient may be asked to go through: behind them is a tensor that somebody has.
+// Where gradients may be asked to go.  Of what a variable was assigned only what has a name now counts, and not by
+// way of yoke_grad's operations: training steps leave no chain of versions.
+enum leads {
+	LEADS_TARGET = 1,        // the node is one that somebody has
+	LEADS_THROUGH = 2,       // there is a LEADS_TARGET among what it was computed from
+	LEADS_NAMED = 4,         // as LEADS_TARGET, but for earlier versions of variables
+	LEADS_THROUGH_NAMED = 8, // .. and yoke_grad's operations
+	LEADS_VERSION = 16       // a variable was assigned one of its results
+};
+
 static void find_leads(struct collection *c, struct yk_tensor *t)
 {
 	if (t->id != YK_NIL)
-		c->leads[c->ctx->graph.value[t->id].node] = 1;
+		c->leads[c->ctx->graph.value[t->id].node] |= LEADS_TARGET | LEADS_NAMED | (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
 }
 
 static void spread_leads(struct collection *c)
 {
 	const struct yk_graph *g = &c->ctx->graph;
-	enum { TARGET = 1, THROUGH = 2 };
 	each_handle(c, find_leads);
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
 		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
-		bool behind = l && l->past;
+		uint8_t before = l && l->past ? LEADS_TARGET | LEADS_NAMED : 0;
 		if (l && l->handle && yk_is_alive(l->handle))
-			c->leads[k] |= TARGET;
-		for (uint32_t i = 0; i < n->nin && !behind; i++)
-			behind = yk_ins(g, n)[i] != YK_NIL && c->leads[g->value[yk_ins(g, n)[i]].node];
-		if (behind && yk_differentiable(g, n))
-			c->leads[k] |= THROUGH;
+			c->leads[k] |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
+		for (uint32_t i = 0; i < n->nin; i++)
+			before |= yk_ins(g, n)[i] == YK_NIL ? 0 : c->leads[g->value[yk_ins(g, n)[i]].node];
+		if (!yk_differentiable(g, n))
+			continue;
+		if (before & (LEADS_TARGET | LEADS_THROUGH))
+			c->leads[k] |= LEADS_THROUGH;
+		if (before & (LEADS_NAMED | LEADS_THROUGH_NAMED) && !n->back)
+			c->leads[k] |= LEADS_THROUGH_NAMED;
 	}
-	for (size_t k = 0; k < g->nodes; k++)
-		c->leads[k] = c->leads[k] >> 1;
 }
 
 // Do the node's results become leaves?  Those that have bytes do where no gradient goes through.
@@ -117,7 +127,8 @@ static bool becomes_leaf(const struct collection *c, uint32_t k)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	return n->op != YK_LEAF && yk_is_made(g, n, c->need[k]) && (c->cut || !c->leads[k]);
+	const uint8_t leads = c->leads[k], through = leads & LEADS_VERSION ? LEADS_THROUGH_NAMED : LEADS_THROUGH;
+	return n->op != YK_LEAF && yk_is_made(g, n, c->need[k]) && (c->cut || !(leads & through));
 }
 
 static void find_needed(struct collection *c)
@@ -245,6 +256,12 @@ static void take_over(struct collection *c)
 	struct yoke_context *ctx = c->ctx;
 	struct yk_graph *g = &ctx->graph;
 	each_handle(c, renumber);
+	size_t formers = 0;
+	for (size_t i = 0; i < ctx->formers; i++)
+		if (c->map[ctx->former[i].value] != YK_NIL)
+			ctx->former[formers++] = (struct yk_former){ c->map[ctx->former[i].value],
+								     ctx->former[i].variable };
+	ctx->formers = formers;
 	for (size_t i = 0; i < c->nleaves; i++) {
 		uint32_t *former = &c->leaves[i].former;
 		while (*former != YK_NIL && c->leaf[*former] == YK_NIL)
@@ -289,9 +306,9 @@ static void collect(struct yoke_context *ctx, bool cut)
 		memset(c.leaf, 0xff, ctx->leaves * sizeof *c.leaf);
 		find_needed(&c);
 	}
-	for (uint32_t k = 0; cut && k < g->nodes && !err; k++)
-		if (c.need[k] && becomes_leaf(&c, k))
-			err = yk_past_note(ctx, k);
+	for (uint32_t k = 0; k < g->nodes && !err; k++)
+		if (c.need[k] && c.leads[k] & LEADS_THROUGH && becomes_leaf(&c, k))
+			err = yk_past_note(ctx, k, c.leads[k] & LEADS_VERSION);
 	if (!err)
 		err = copy_needed(&c);
 	if (!err) {

@@ -305,12 +305,13 @@ static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const c
 
 void yk_materialised(struct yk_tensor *t, struct yk_storage *s)
 {
+	yk_version_end(t);
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
 	t->root = t->leaf = YK_NIL;
 	yk_take_id(t, YK_NIL);
 	if (yk_is_packed(t))
-		yk_pack_keep(t, 1, &s);
+		yk_pack_keep(t, false, &s);
 	yk_version_set(t, s);
 }
 
@@ -356,24 +357,6 @@ int yoke_place(yoke_tensor *handle, int where)
 	}
 	free(data);
 	return err;
-}
-
-int yk_assign(struct yk_tensor *t, yk_id id)
-{
-	yk_take_id(t, id);
-	return yk_root(t);
-}
-
-void yk_assign_undo(struct yoke_context *ctx)
-{
-	for (size_t i = 0; i < ctx->roots; i++) {
-		struct yk_tensor *t = ctx->root[i];
-		if (!t || t->kind != YK_VARIABLE)
-			continue;
-		ctx->root[i] = NULL;
-		t->root = t->leaf = YK_NIL;
-		yk_take_id(t, YK_NIL);
-	}
 }
 
 static int assign(struct yk_tensor *t, const yoke_tensor *value)
@@ -533,8 +516,7 @@ yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 		return yk_lit(&ctx->graph, dtype, t->scalar);
 	if (t->kind == YK_HOST_SCALAR)
 		return scalar_leaf(t, dtype);
-	bool pending = t->id != YK_NIL && (t->kind == YK_VARIABLE || !t->storage);
-	if (!pending && t->storage->failed) {
+	if (!yk_is_pending(t) && t->storage->failed) {
 		yk_failure_of(t);
 		return YK_BAD;
 	}

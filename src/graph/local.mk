@@ -32,6 +32,7 @@ libyokecore_la_SOURCES += \
 	src/graph/handle.c \
 	src/graph/handle.h \
 	src/graph/leaf.c \
+	src/graph/version.c \
 	src/graph/list.h \
 	src/graph/list_step.c \
 	src/graph/op.c \

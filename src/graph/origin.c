@@ -68,13 +68,13 @@ static int add(struct origins *o, uint64_t handle)
 	return 0;
 }
 
-static int find_origins(const struct yoke_context *ctx, uint32_t node, struct origins *o)
+static int find_origins(const struct yoke_context *ctx, uint32_t node, bool named, struct origins *o)
 {
 	uint8_t *reached = reach(&ctx->graph, node);
 	int err = reached ? 0 : YOKE_ENOMEM;
 	for (uint32_t k = 0; k <= node && !err; k++) {
 		const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &ctx->graph.node[k]) : NULL;
-		if (l)
+		if (l && (!named || yk_leaf_is_named(ctx, l)))
 			err = add(o, bits_of(l->handle));
 		for (uint32_t i = 0; l && i < l->npast && !err; i++)
 			err = add(o, l->past[i]);
@@ -90,12 +90,12 @@ static int find_origins(const struct yoke_context *ctx, uint32_t node, struct or
 	return err;
 }
 
-int yk_past_note(struct yoke_context *ctx, uint32_t node)
+int yk_past_note(struct yoke_context *ctx, uint32_t node, bool version)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[node];
 	struct origins o = { 0 };
-	int err = find_origins(ctx, node, &o);
+	int err = find_origins(ctx, node, version, &o);
 	for (uint32_t i = 0; i < n->nout && o.n && !err; i++) {
 		if (g->value[n->out + i].made == YK_NIL || !yk_is_float(g->value[n->out + i].dtype))
 			continue;
@@ -123,6 +123,14 @@ static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 		       "computed is forgotten; yoke_stop_grad what is carried from step to step, or take "
 		       "gradients sooner", yk_op_row(l->op)->name, *scope ? " in scope \"" : "", scope,
 		       *scope ? "\"" : "");
+}
+
+static int refuse_former(const struct yk_tensor *t)
+{
+	return yk_fail(YOKE_ESPENT,
+		       "grad: it depends on variable %s as it was before, which has a new version by now; take "
+		       "gradients before yoke_assign and yoke_put, and within the scope of the assignment",
+		       t->name ? t->name : "unnamed");
 }
 
 int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tensor *const *p,
@@ -153,10 +161,13 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 	for (uint32_t k = 0; later && k <= g->value[y].node && !err; k++) {
 		const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &g->node[k]) : NULL;
 		if (l && l->variable && is_among(bits_of(l->handle), of, later))
-			err = yk_fail(YOKE_ESPENT,
-				      "grad: it depends on variable %s as it was before, which has a new version "
-				      "by now; take gradients before yoke_assign and yoke_put",
-				      l->variable->name ? l->variable->name : "unnamed");
+			err = refuse_former(l->variable);
+	}
+	for (size_t i = 0; later && i < ctx->formers && !err; i++) {
+		const struct yk_former *f = &ctx->former[i];
+		const uint32_t k = g->value[f->value].node;
+		if (k <= g->value[y].node && reached[k] && is_among(bits_of(f->variable), of, later))
+			err = refuse_former(yk_tensor_in(ctx, f->variable));
 	}
 	free(reached);
 	free(of);

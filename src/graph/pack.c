@@ -45,16 +45,17 @@ static int move_out(struct yk_storage *s)
 	return err;
 }
 
-void yk_pack_keep(struct yk_tensor *t, uint32_t own, struct yk_storage **version)
+void yk_pack_keep(struct yk_tensor *t, bool idle, struct yk_storage **version)
 {
 	struct yk_storage *old = t->storage, *from = *version, *s = NULL;
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_in(old->buffer, old->offset, old->bytes, &s);
-	if (!err && old->refs > own) {
+	if (!err && old->refs > 1 + (idle ? old->leaves : 0)) {
 		err = move_out(old);
 	} else if (!err) {
 		yk_buffer_unref(old->buffer);
 		old->buffer = NULL;
+		yk_leaves_forget(old, yk_leaf_at(t));
 	}
 	if (!err && !from->failed)
 		err = copy(s, from);
@@ -111,7 +112,7 @@ static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int 
 		return yk_fail(YOKE_EINVAL, "pack: tensor %d is no variable%s", i,
 			       t->storage && yk_is_wrapped(t->storage) ?
 				       ", but memory given to yoke_wrap" : "");
-	if (t->id != YK_NIL)
+	if (yk_is_pending(t))
 		return yk_fail(YOKE_EINVAL, "pack: variable %d (%s) has a pending value; evaluate it before", i,
 			       name_of(t));
 	return t->storage->failed ? yk_failure_of(t) : 0;
@@ -151,21 +152,27 @@ static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64
 	return err;
 }
 
+static void move_leaf(const struct yk_tensor *t, struct yk_leaf *l, struct yk_storage *to)
+{
+	struct yk_storage *old = l->storage;
+	if (old != t->storage)
+		return;
+	l->storage = to;
+	to->refs++;
+	to->leaves++;
+	old->leaves--;
+	yk_storage_unref(old);
+}
+
 // What is recorded with the variable's version reads it in its place, too.
-static void move_leaves(struct yk_tensor *t, struct yk_storage *to)
+static void move_leaves(const struct yk_tensor *t, struct yk_storage *to)
 {
 	struct yoke_context *ctx = t->ctx;
-	uint32_t first = t->leaf_epoch == ctx->epoch ? t->chain : YK_NIL;
-	for (uint32_t i = first; i != YK_NIL; i = ctx->leaf[i].former) {
-		struct yk_storage *old = ctx->leaf[i].storage;
-		if (old != t->storage)
-			continue;
-		ctx->leaf[i].storage = to;
-		to->refs++;
-		to->leaves++;
-		old->leaves--;
-		yk_storage_unref(old);
-	}
+	const uint32_t first = t->leaf_epoch == ctx->epoch ? t->chain : YK_NIL, at = yk_leaf_at(t);
+	if (at != YK_NIL)
+		move_leaf(t, &ctx->leaf[at], to);
+	for (uint32_t i = first; i != YK_NIL; i = ctx->leaf[i].former)
+		move_leaf(t, &ctx->leaf[i], to);
 }
 
 static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, struct yk_storage **to)

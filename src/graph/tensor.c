@@ -179,7 +179,7 @@ int yk_roots_reserve(struct yoke_context *ctx, size_t more)
 int yk_root(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (t->root != YK_NIL || t->id == YK_NIL || (t->kind == YK_VALUE && t->storage))
+	if (t->root != YK_NIL || !yk_is_pending(t))
 		return 0;
 	int err = yk_roots_reserve(ctx, 1);
 	if (err)

@@ -22,7 +22,7 @@ static int overwritten(const struct yk_leaf *l)
 	return yk_fail(YOKE_ESPENT,
 		       "a value that was spent by an earlier evaluation would have to be computed again, and the "
 		       "version of variable %s that it came of has been overwritten since; keep it before eval, or "
-		       "pass it to eval", name ? name : "(unnamed, or freed)");
+		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
 }
 
 // A leaf takes its place among those of the evaluation.
@@ -180,6 +180,11 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 	*w++ = (uint32_t)roots;
 	for (size_t k = 0; k < m->nodes; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
+		if (m->made[k] && n->nout == 1) { // no other than a leaf
+			*w++ = YK_LEAF | 1u << 16;
+			w = leaf_words(ctx, w, &g->value[n->out], g->value[n->out].made);
+			continue;
+		}
 		if (m->made[k]) {
 			uint32_t *count = w + 3;
 			*w++ = YK_KEY_MADE;

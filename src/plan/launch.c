@@ -128,10 +128,16 @@ static void donate(struct launch *l)
 	const struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++) {
 		const struct yk_root_block *b = &l->p->block[i];
-		if (b->donor != YK_NIL)
-			yk_storage_take(pl->storage[i], l->ctx->leaf[pl->marks.leaf[b->donor]].storage);
-		else if (b->home != YK_NIL)
-			yk_storage_take(pl->storage[i], pl->root[b->home].handle->storage);
+		if (b->donor != YK_NIL) {
+			const uint32_t at = pl->marks.leaf[b->donor];
+			struct yk_storage *old = l->ctx->leaf[at].storage;
+			yk_storage_take(pl->storage[i], old);
+			yk_leaves_forget(old, at);
+		} else if (b->home != YK_NIL) {
+			const struct yk_tensor *t = pl->root[b->home].handle;
+			yk_storage_take(pl->storage[i], t->storage);
+			yk_leaves_forget(t->storage, yk_leaf_at(t));
+		}
 	}
 }
 
@@ -303,9 +309,9 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct yk_storage *s)
 {
 	struct yk_value *v = &ctx->graph.value[r->id];
-	if (v->made != YK_NIL)
-		return;
 	const struct yk_node *n = &ctx->graph.node[v->node];
+	if (v->made != YK_NIL || n->op == YK_LEAF)
+		return;
 	v->made = (uint32_t)ctx->leaves;
 	ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
 						     .dtype = v->dtype,
@@ -322,16 +328,19 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 static void hand_root(struct launch *l, const struct yk_root *r, struct yk_storage *s)
 {
 	struct yk_tensor *t = r->handle;
-	if (!t || (t->kind == YK_VALUE && !s->failed))
+	if (!t || !s->failed)
 		keep_made(l->ctx, r, s);
 	if (!t) {
 		yk_storage_unref(s);
 		return;
 	}
 	yk_version_set(t, s);
-	t->leaf = YK_NIL;
-	if (t->kind == YK_VARIABLE || s->failed)
+	if (s->failed)
 		yk_take_id(t, YK_NIL);
+	// the version that was assigned and the value that was computed are one
+	yk_leaf_set(t, t->kind == YK_VARIABLE ? t->id : YK_NIL);
+	if (t->leaf != YK_NIL && yk_leaf_at(t) == YK_NIL) // its bytes are a copy, in a pack
+		l->ctx->leaf[yk_leaf_of_value(l->ctx, t->leaf)].shared = true;
 }
 
 // What was computed is known to have been, and with which numbers.
@@ -384,7 +393,7 @@ static void place_roots(struct launch *l, int failed)
 	for (size_t i = 0; i < pl->roots; i++) {
 		struct yk_tensor *t = pl->root[i].handle;
 		if (t && yk_is_packed(t) && pl->given[i] != t->storage)
-			yk_pack_keep(t, pl->root[i].idle ? yk_own_refs(t) : 1, &pl->given[i]);
+			yk_pack_keep(t, pl->root[i].idle, &pl->given[i]);
 	}
 }
 

@@ -18,6 +18,7 @@ libyokecore_la_SOURCES += \
 	src/plan/regather.c \
 	src/plan/remat.c \
 	src/plan/replay.c \
+	src/plan/donors.c \
 	src/plan/roots.c \
 	src/plan/fallback.c \
 	src/plan/check.c \

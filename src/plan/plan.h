@@ -467,8 +467,8 @@ struct yk_plan *yk_plan_for(struct yk_planner *);
 struct yk_plan *yk_plan_make(struct yk_planner *);
 // One more root; of no tensor: NULL.
 int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
-// References to a variable's version that are its own: the variable's, and that of its leaf.
-uint32_t yk_own_refs(const struct yk_tensor *);
+// Finds which roots may take over the bytes of their variables' old versions (donors.c).
+int yk_find_donors(struct yk_planner *);
 // Plans and launches what planner->root needs; *started: it got to the first step.
 int yk_run_roots(struct yk_planner *, bool *started);
 // Computes all roots and what is given; from inside the context.
@@ -506,6 +506,9 @@ struct yk_misaligned { // a product with sizes of which its device would like mu
 	int64_t size[3], wants[3]; // m, n, k
 };
 
+// Of a node that an evaluation does not reach: it stays pending; its results are there for what does.
+enum yk_left { YK_LEFT_NOT, YK_LEFT_LATER, YK_LEFT_READ };
+
 // The scheduler's own state, one a context.
 struct yk_planner {
 	struct yoke_context *ctx;
@@ -513,7 +516,7 @@ struct yk_planner {
 	struct yk_key key;
 	struct yk_root *root;
 	size_t roots, root_cap;
-	uint8_t *left; // by node of the context's graph, where some stay pending: whether they do, or are read
+	uint8_t *left; // by node of the context's graph, where some stay pending: enum yk_left
 	size_t left_cap;
 	struct yk_plan **bucket;
 	size_t plans;

@@ -102,7 +102,7 @@ static int bring_about(struct yk_tensor *t, yoke_tensor *handle, const char *cal
 	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
 		return yk_fail(YOKE_EINVAL, "%s: takes a tensor, not a host scalar or literal", call);
 	yk_settle(t->ctx);
-	if (t->kind == YK_VARIABLE ? t->id != YK_NIL || t->storage->failed : !t->storage || t->storage->failed)
+	if (yk_is_pending(t) || t->storage->failed)
 		return yk_evaluate(t->ctx, 1, &handle);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roots: what an evaluation is about, what it leaves pending, which old versions it may overwrite.
+// Roots: what an evaluation computes, and what it leaves pending.
 
 #include "config.h"
 
@@ -21,8 +21,6 @@ int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
 
 // ---- what stays pending ----
 
-enum { LATER = 1, READ = 2 }; // by node: is to be computed later; is there for that
-
 // Notes the values of a list of tensors that stay pending, or tells whether there are any.
 static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
 {
@@ -34,7 +32,7 @@ static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t
 			continue;
 		any = true;
 		if (to)
-			to[k] = LATER;
+			to[k] = YK_LEFT_LATER;
 	}
 	return any;
 }
@@ -55,20 +53,20 @@ static int keep_operands(struct yk_planner *pl)
 	int err = 0;
 	for (size_t k = g->nodes; k-- > 0 && !err;) {
 		const struct yk_node *n = &g->node[k];
-		if (pl->left[k] != LATER)
+		if (pl->left[k] != YK_LEFT_LATER)
 			continue;
 		pl->ctx->leftover += !n->done && m->number[k] == YK_NIL;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
-			if (v == YK_NIL || pl->left[by] == LATER)
+			if (v == YK_NIL || pl->left[by] == YK_LEFT_LATER)
 				continue;
 			const uint32_t flags = yk_op_row(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
 			// a view is taken again, since what reads a copy of it may round otherwise
 			bool computed = !there && !(flags & YK_F_VIEW) && m->number[by] != YK_NIL &&
 					!m->made[m->number[by]];
-			pl->left[by] = there || computed ? READ : LATER;
+			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
 			if (computed)
 				err = yk_root_add(pl, NULL, v);
 		}
@@ -89,44 +87,6 @@ static int find_leftover(struct yk_planner *pl)
 	memset(pl->left, 0, nodes);
 	any_stay(pl, pl->left);
 	return keep_operands(pl);
-}
-
-static bool is_read_later(const struct yk_planner *pl, yk_id leaf)
-{
-	const struct yk_graph *g = &pl->ctx->graph;
-	return pl->ctx->leftover && pl->left[g->value[leaf].node] == READ;
-}
-
-// The index of the leaf that stands for a variable's bytes, YK_NIL: none.
-static uint32_t leaf_of(const struct yk_tensor *t)
-{
-	const struct yoke_context *ctx = t->ctx;
-	if (t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
-		return YK_NIL;
-	uint32_t at = (uint32_t)ctx->graph.attrs[yk_maker(&ctx->graph, t->leaf)->attr].i;
-	return ctx->leaf[at].storage == t->storage ? at : YK_NIL;
-}
-
-uint32_t yk_own_refs(const struct yk_tensor *t)
-{
-	return leaf_of(t) == YK_NIL ? 1 : 2;
-}
-
-// Which roots may take over the bytes of their variable's old version.
-static void find_donors(struct yk_planner *pl)
-{
-	for (size_t i = 0; i < pl->roots; i++) {
-		struct yk_root *r = &pl->root[i];
-		const struct yk_tensor *t = r->handle;
-		if (!t || t->kind != YK_VARIABLE)
-			continue;
-		uint32_t at = leaf_of(t);
-		if (at != YK_NIL)
-			r->donor = pl->marks.place[at];
-		// memory lent by the caller stays as it is
-		r->idle = (r->donor != YK_NIL || yk_is_packed(t)) && t->storage->refs == yk_own_refs(t) &&
-			  !yk_is_wrapped(t->storage) && (at == YK_NIL || !is_read_later(pl, t->leaf));
-	}
 }
 
 // Roots that need a value which failed after it was recorded are lost as well, and leave; the rest is
@@ -194,7 +154,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	if (!err)
 		err = find_leftover(pl);
 	if (!err && !ctx->eager) // then old versions stay, to be differentiated
-		find_donors(pl);
+		err = yk_find_donors(pl);
 	if (!err)
 		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);
 	if (err)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions of variables: the value of the graph that a variable means.
+//
+// A variable that was assigned a value means that value of the graph, before and after its evaluation, so that
+// reading it changes no gradient.  When the outermost scope in which it was assigned closes, its version becomes a
+// leaf: gradients that are taken later do not go through the assignment, whether or not it was evaluated.
+
+#include "config.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/context.h"
+
+void yk_leaf_set(struct yk_tensor *t, yk_id leaf)
+{
+	if (leaf != YK_NIL && t->leaf_epoch != t->ctx->epoch) {
+		t->leaf_epoch = t->ctx->epoch;
+		t->chain = YK_NIL; // counted in an earlier graph
+	}
+	t->leaf = leaf;
+}
+
+uint32_t yk_leaf_of_value(const struct yoke_context *ctx, yk_id v)
+{
+	const struct yk_node *n = yk_maker(&ctx->graph, v);
+	return n->op == YK_LEAF ? (uint32_t)yk_attrs(&ctx->graph, n)[0].i : ctx->graph.value[v].made;
+}
+
+uint32_t yk_leaf_at(const struct yk_tensor *t)
+{
+	const struct yoke_context *ctx = t->ctx;
+	if (t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
+		return YK_NIL;
+	const uint32_t at = yk_leaf_of_value(ctx, t->leaf);
+	return at != YK_NIL && ctx->leaf[at].storage == t->storage ? at : YK_NIL;
+}
+
+static void forget(struct yoke_context *ctx, uint32_t at)
+{
+	struct yk_value *v = &ctx->graph.value[ctx->leaf[at].id];
+	if (v->made == at)
+		v->made = YK_NIL;
+}
+
+void yk_leaves_forget(const struct yk_storage *s, uint32_t at)
+{
+	struct yoke_context *ctx = s->ctx;
+	uint32_t left = s->leaves;
+	if (at != YK_NIL && ctx->leaf[at].storage == s) {
+		forget(ctx, at);
+		left--;
+	}
+	for (uint32_t i = (uint32_t)ctx->leaves; left && i-- > 0;)
+		if (i != at && ctx->leaf[i].storage == s) {
+			forget(ctx, i);
+			left--;
+		}
+}
+
+bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
+{
+	const struct yk_tensor *t = l->handle ? yk_tensor_in(ctx, l->handle) : NULL;
+	if (!t || t->kind != YK_VARIABLE)
+		return t != NULL;
+	return !yk_is_pending(t) && t->leaf == l->id && t->leaf_epoch == ctx->epoch;
+}
+
+// ---- assignments ----
+
+// Notes that the variable was assigned in the outermost scope that is open.
+static int note(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	if (!ctx->scope || t->opening == ctx->opening)
+		return 0;
+	if (yk_grow(&ctx->assigned, &ctx->assigned_cap, ctx->nassigned + 1, sizeof *ctx->assigned) < 0)
+		return yk_fail(YOKE_ENOMEM, "assign: no memory");
+	ctx->assigned[ctx->nassigned++] = yk_handle(t);
+	t->opening = ctx->opening;
+	return 0;
+}
+
+void yk_version_end(const struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	if (t->id == YK_NIL || yk_maker(&ctx->graph, t->id)->op == YK_LEAF) // which has a name of its own
+		return;
+	if (yk_grow(&ctx->former, &ctx->former_cap, ctx->formers + 1, sizeof *ctx->former) == 0)
+		ctx->former[ctx->formers++] = (struct yk_former){ t->id, yk_handle(t) };
+}
+
+int yk_assign(struct yk_tensor *t, yk_id id)
+{
+	int err = note(t);
+	if (err)
+		return err;
+	if (t->id != id)
+		yk_version_end(t);
+	yk_take_id(t, id);
+	if (t->root != YK_NIL && !yk_is_pending(t)) { // it was assigned the version that it has
+		t->ctx->root[t->root] = NULL;
+		t->root = YK_NIL;
+	}
+	return yk_root(t);
+}
+
+void yk_assign_undo(struct yoke_context *ctx)
+{
+	for (size_t i = 0; i < ctx->roots; i++) {
+		struct yk_tensor *t = ctx->root[i];
+		if (!t || t->kind != YK_VARIABLE)
+			continue;
+		ctx->root[i] = NULL;
+		t->root = YK_NIL;
+		yk_take_id(t, YK_NIL);
+		t->leaf = YK_NIL;
+	}
+}
+
+// What is evaluated is a leaf from now on.  What is pending stays the same root, behind which no gradient goes.
+static void close_version(struct yk_tensor *t)
+{
+	struct yk_graph *g = &t->ctx->graph;
+	const yk_id stopped = yk_is_pending(t) ? yk_un(g, YK_STOP_GRAD, t->id) : YK_NIL;
+	if (stopped == YK_BAD)
+		return;
+	yk_version_end(t);
+	yk_take_id(t, stopped);
+	if (stopped == YK_NIL)
+		t->leaf = YK_NIL;
+}
+
+void yk_versions_close(struct yoke_context *ctx)
+{
+	for (size_t i = 0; i < ctx->nassigned; i++) {
+		struct yk_tensor *t = yk_tensor_in(ctx, ctx->assigned[i]);
+		if (t && t->id != YK_NIL)
+			close_version(t);
+	}
+	ctx->nassigned = 0;
+}

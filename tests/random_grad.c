@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs of operations, assignments, reads, evaluations, scopes and gradients in any order, beside a tape
+// in float64: when something is evaluated changes no number and no gradient.
+//
+// All values are vectors of N elements and all operations elementwise.  The tape differentiates itself by appending
+// nodes, so that gradients of gradients are compared too.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke.h"
+
+enum { N = 3, VARIABLES = 3, VALUES = 24, NODES = 4000, STATEMENTS = 60, PROGRAMS = 400 };
+
+enum op { LEAF, ADD, SUB, MUL, NEG, SIN, COS, STOP, SCALE };
+
+struct node {
+	enum op op;
+	int a, b;    // operands
+	double c;    // SCALE: the factor
+	int of;      // variables whose version it was once, as bits
+	int replaced; // number of the evaluation before which one of these was replaced, -1: none was
+	double x[N];
+};
+
+struct value {
+	yoke_tensor *t; // NULL: free
+	int node, depth; // depth: of the scope that owns it
+};
+
+static struct node node[NODES];
+static int nodes, depth, evaluations;
+static struct value value[VALUES];
+static struct {
+	yoke_tensor *t;
+	int node;
+	bool assigned; // in the outermost scope that is open
+} variable[VARIABLES];
+static yoke_scope *scope[2];
+static long compared, refused;
+static bool bad, traces; // traces: each statement is printed
+static uint64_t seed;
+
+static void trace(const char *what, int a, int b, int to)
+{
+	if (traces)
+		diag("%s %d %d -> %d", what, a, b, to);
+}
+
+static int append(enum op op, int a, int b, double c)
+{
+	struct node *n = &node[nodes];
+	*n = (struct node){ .op = op, .a = a, .b = b, .c = c, .replaced = -1 };
+	for (int i = 0; i < N; i++) {
+		double x = a < 0 ? 0 : node[a].x[i], y = b < 0 ? 0 : node[b].x[i];
+		switch (op) {
+		case LEAF: break;
+		case ADD: n->x[i] = x + y; break;
+		case SUB: n->x[i] = x - y; break;
+		case MUL: n->x[i] = x * y; break;
+		case NEG: n->x[i] = -x; break;
+		case SIN: n->x[i] = sin(x); break;
+		case COS: n->x[i] = cos(x); break;
+		case STOP: n->x[i] = x; break;
+		case SCALE: n->x[i] = c * x; break;
+		}
+	}
+	return nodes++;
+}
+
+static int leaf(const double *x)
+{
+	int n = append(LEAF, -1, -1, 0);
+	memcpy(node[n].x, x, sizeof node[n].x);
+	return n;
+}
+
+// Which nodes up to y a gradient of y reaches.
+static void reach(int y, bool *to)
+{
+	memset(to, 0, (size_t)nodes * sizeof *to);
+	to[y] = true;
+	for (int k = y; k >= 0; k--)
+		if (to[k] && node[k].op != STOP && node[k].op != LEAF) {
+			to[node[k].a] = true;
+			if (node[k].b >= 0)
+				to[node[k].b] = true;
+		}
+}
+
+static void add_to(int *cot, int by)
+{
+	*cot = *cot < 0 ? by : append(ADD, *cot, by, 0);
+}
+
+// d sum(y) / d p as a new node.
+static int differentiate(int y, int p)
+{
+	static int cot[NODES];
+	const double one[N] = { 1, 1, 1 }, zero[N] = { 0 };
+	memset(cot, 0xff, sizeof cot);
+	cot[y] = leaf(one);
+	for (int k = y; k > p; k--) {
+		const struct node n = node[k];
+		if (cot[k] < 0)
+			continue;
+		if (n.op == ADD || n.op == SUB) {
+			add_to(&cot[n.a], cot[k]);
+			add_to(&cot[n.b], n.op == ADD ? cot[k] : append(NEG, cot[k], -1, 0));
+		} else if (n.op == MUL) {
+			add_to(&cot[n.a], append(MUL, cot[k], n.b, 0));
+			add_to(&cot[n.b], append(MUL, cot[k], n.a, 0));
+		} else if (n.op == NEG) {
+			add_to(&cot[n.a], append(NEG, cot[k], -1, 0));
+		} else if (n.op == SIN) {
+			add_to(&cot[n.a], append(MUL, cot[k], append(COS, n.a, -1, 0), 0));
+		} else if (n.op == COS) {
+			add_to(&cot[n.a], append(MUL, cot[k], append(NEG, append(SIN, n.a, -1, 0), -1, 0), 0));
+		} else if (n.op == SCALE) {
+			add_to(&cot[n.a], append(SCALE, cot[k], -1, n.c));
+		}
+	}
+	return cot[p] < 0 ? leaf(zero) : cot[p];
+}
+
+// May what y is computed from have been overwritten?  A version that was replaced is, by the next evaluation.
+static bool may_be_spent(int y)
+{
+	static bool on[NODES];
+	memset(on, 0, (size_t)nodes);
+	on[y] = true;
+	for (int k = y; k >= 0; k--) {
+		if (on[k] && node[k].replaced >= 0 && node[k].replaced < evaluations)
+			return true;
+		if (on[k] && node[k].op != LEAF) {
+			on[node[k].a] = true;
+			if (node[k].b >= 0)
+				on[node[k].b] = true;
+		}
+	}
+	return false;
+}
+
+static void wrong(const char *what, int at, double got, double want)
+{
+	if (!bad)
+		diag("program %llu: %s: element %d is %.17g, want %.17g; %s", (unsigned long long)seed, what, at, got,
+		     want, yoke_error_code() ? yoke_error() : "no error");
+	bad = true;
+}
+
+static void read_one(yoke_tensor *t, int n, const char *what)
+{
+	double got[N] = { NAN, NAN, NAN };
+	const int err = yoke_read(t, got, sizeof got);
+	evaluations++;
+	trace(what, n, 0, 0);
+	if (err == YOKE_ESPENT && may_be_spent(n)) {
+		refused++;
+		yoke_error_clear();
+		return;
+	}
+	compared++;
+	for (int i = 0; i < N; i++)
+		if (err || !(fabs(got[i] - node[n].x[i]) <= 1e-9 * (1 + fabs(node[n].x[i]))))
+			wrong(what, i, got[i], node[n].x[i]);
+}
+
+// ---- statements ----
+
+static void fresh(yoke_tensor *t, int n)
+{
+	const int k = rnd_int(0, VALUES - 1);
+	if (value[k].t && value[k].depth > 0) { // the scope frees it
+		value[k].t = NULL;
+	} else if (value[k].t) {
+		yoke_free(value[k].t);
+	}
+	value[k] = (struct value){ t, n, depth };
+	trace("value", node[n].a, node[n].b, n);
+}
+
+// A value or a variable.
+static yoke_tensor *pick(int *n)
+{
+	const int k = rnd_int(0, VALUES + 2 * VARIABLES - 1);
+	if (k < VALUES && value[k].t) {
+		*n = value[k].node;
+		return value[k].t;
+	}
+	*n = variable[k % VARIABLES].node;
+	return variable[k % VARIABLES].t;
+}
+
+static void operate(void)
+{
+	int a, b;
+	yoke_tensor *x = pick(&a), *y = pick(&b);
+	const double c = rnd_int(-3, 3) * 0.25;
+	switch (rnd_int(0, 6)) {
+	case 0: fresh(yoke_add(x, y), append(ADD, a, b, 0)); return;
+	case 1: fresh(yoke_sub(x, y), append(SUB, a, b, 0)); return;
+	case 2:
+		x = yoke_mul(x, y);
+		fresh(yoke_sin(x), append(SIN, append(MUL, a, b, 0), -1, 0));
+		yoke_free(x);
+		return;
+	case 3: fresh(yoke_neg(x), append(NEG, a, -1, 0)); return;
+	case 4: fresh(yoke_sin(x), append(SIN, a, -1, 0)); return;
+	case 5: fresh(yoke_stop_grad(x), append(STOP, a, -1, 0)); return;
+	default:
+		y = yoke_const(c);
+		fresh(yoke_mul(x, y), append(SCALE, a, -1, c));
+		yoke_free(y);
+	}
+}
+
+static void give_version(int v, int n)
+{
+	trace("version of", v, variable[v].node, n);
+	node[variable[v].node].of |= 1 << v;
+	if (node[variable[v].node].replaced < 0)
+		node[variable[v].node].replaced = evaluations;
+	variable[v].node = n;
+	variable[v].assigned |= depth > 0;
+}
+
+static void assign(void)
+{
+	int n;
+	const int v = rnd_int(0, VARIABLES - 1);
+	yoke_tensor *x = pick(&n);
+	if (n == variable[v].node)
+		return;
+	yoke_assign(variable[v].t, x);
+	give_version(v, n);
+}
+
+static void put(void)
+{
+	double x[N];
+	const int v = rnd_int(0, VARIABLES - 1);
+	for (int i = 0; i < N; i++)
+		x[i] = rnd_int(-8, 8) * 0.125;
+	yoke_put(variable[v].t, x, sizeof x);
+	give_version(v, leaf(x));
+}
+
+static void gradient(void)
+{
+	static bool on[NODES];
+	int y, p, v = -1;
+	yoke_tensor *ty = pick(&y), *tp = pick(&p), *g = NULL;
+	for (int k = 0; k < VARIABLES; k++)
+		v = variable[k].t == tp ? k : v;
+	reach(y, on);
+	bool former = false;
+	for (int k = 0; k <= y && v >= 0 && !on[p]; k++)
+		former |= on[k] && node[k].of & 1 << v;
+	trace("gradient of, by", y, p, nodes);
+	yoke_tensor *sum = yoke_sum(ty, YOKE_ALL);
+	const int err = yoke_grad(sum, 1, &tp, &g);
+	yoke_free(sum);
+	if (err == YOKE_ESPENT && former) {
+		refused++;
+		yoke_error_clear();
+		return;
+	}
+	if (err) {
+		wrong("gradient", 0, NAN, 0);
+		return;
+	}
+	const int n = differentiate(y, p);
+	if (rnd_int(0, 1))
+		read_one(g, n, "gradient");
+	fresh(g, n);
+}
+
+static void close_scope(void)
+{
+	trace("scope end", depth, 0, 0);
+	const int n = yoke_scope_end(scope[--depth]);
+	if (n < 0)
+		wrong("scope_end", 0, n, 0);
+	for (int k = 0; k < VALUES; k++)
+		if (value[k].t && value[k].depth > depth)
+			value[k].t = NULL;
+	for (int v = 0; v < VARIABLES && !depth; v++) {
+		if (variable[v].assigned)
+			give_version(v, append(STOP, variable[v].node, -1, 0));
+		variable[v].assigned = false;
+	}
+}
+
+static void statement(void)
+{
+	int n;
+	yoke_tensor *t;
+	switch (rnd_int(0, 19)) {
+	case 0 ... 8: operate(); return;
+	case 9 ... 11: assign(); return;
+	case 12:
+		t = pick(&n);
+		read_one(t, n, "read");
+		return;
+	case 13:
+		t = pick(&n);
+		trace("eval", n, 0, 0);
+		if (yoke_eval(1, &t) == YOKE_ESPENT && may_be_spent(n))
+			yoke_error_clear();
+		evaluations++;
+		return;
+	case 14: put(); return;
+	case 15:
+		if (depth < 2 && scope[depth] == NULL)
+			scope[depth] = yoke_scope_begin("random"), depth++, trace("scope", depth, 0, 0);
+		return;
+	case 16:
+		if (depth > 0) {
+			close_scope();
+			scope[depth] = NULL;
+		}
+		return;
+	default: gradient(); return;
+	}
+}
+
+static void program(void)
+{
+	nodes = evaluations = 0;
+	for (int v = 0; v < VARIABLES; v++) {
+		double x[N];
+		for (int i = 0; i < N; i++)
+			x[i] = rnd_int(-8, 8) * 0.125;
+		variable[v].t = yoke_variable("v", yoke_f64, 1, (int64_t[]){ N });
+		yoke_put(variable[v].t, x, sizeof x);
+		variable[v].node = leaf(x);
+		variable[v].assigned = false;
+	}
+	for (int k = 0; k < STATEMENTS && nodes < NODES / 4 && !bad; k++)
+		statement();
+	for (int k = 0; k < VALUES && !bad; k++)
+		if (value[k].t)
+			read_one(value[k].t, value[k].node, "value at the end");
+	for (int v = 0; v < VARIABLES && !bad; v++)
+		read_one(variable[v].t, variable[v].node, "variable at the end");
+	while (depth)
+		close_scope(), scope[depth] = NULL;
+	for (int k = 0; k < VALUES; k++) {
+		yoke_free(value[k].t);
+		value[k].t = NULL;
+	}
+	for (int v = 0; v < VARIABLES; v++)
+		yoke_free(variable[v].t);
+	yoke_error_clear();
+}
+
+int main(int argc, char **argv)
+{
+	yoke_setting_set("log", "error");
+	const int programs = argc > 1 ? 1 : tap_cases(PROGRAMS, 50 * PROGRAMS);
+	const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	int failed = 0;
+	traces = argc > 1;
+	for (int i = 0; i < programs && failed < 5; i++) {
+		seed = first + (uint64_t)i;
+		tap_state = seed;
+		bad = false;
+		program();
+		failed += bad;
+	}
+	ok(!failed, "%d random programs from %llu on: %d differ", programs, (unsigned long long)first, failed);
+	ok(compared > 4 * refused, "%ld values compared, %ld refused since a version was overwritten", compared, refused);
+	return done();
+}
