@@ -92,10 +92,15 @@ static void flaws(void)
 		diag("no files");
 	yk_icds_find(&icds);
 	ok(icds.n == 4, "%zu files that are none (4)", icds.n);
-	for (size_t i = 0; i < icds.n && i < 4; i++)
+	for (size_t i = 0; i < icds.n && i < 4; i++) {
+		if (!strcmp(others[i].name, "terminal.icd") && access("/dev/ptmx", F_OK)) {
+			skip(others[i].name, "there is no /dev/ptmx");
+			continue;
+		}
 		ok(strstr(icds.at[i].file, others[i].name) && icds.at[i].flaw && !*icds.at[i].library &&
 			   icds.at[i].blocks == others[i].blocks,
 		   "%s: %s", others[i].name, icds.at[i].blocks ? "a loader would wait" : "passed over");
+	}
 	yk_icds_free(&icds);
 }
 

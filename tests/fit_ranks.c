@@ -334,6 +334,10 @@ static void test_mpirun(const char *self, const struct run *one)
 	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
 	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
 	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+	if (system("mpirun -n 2 true >mpirun.out 2>&1") != 0) {
+		skip("mpirun", "it starts no two processes here");
+		return;
+	}
 	snprintf(line, sizeof line, "mpirun -n 2 '%s' child mpirun mpirun.run >mpirun.out 2>&1", self);
 	const int status = system(line);
 	ok(!status && result("mpirun.run", &x) && same(one, &x, 1, 6) && !access("mpirun/manifest.json", F_OK),

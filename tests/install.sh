@@ -6,6 +6,8 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) build=$PWD
 [ -e Makefile ] || { echo "1..0 # SKIP no Makefile"; exit 0; }
+[ -z "${YOKE_TEST_EMULATOR:-}" ] || { echo "1..0 # SKIP it is built for another architecture"; exit 0; }
+command -v pkg-config >/dev/null 2>&1 || { echo "1..0 # SKIP there is no pkg-config"; exit 0; }
 prefix=$(sed -n 's/^prefix = //p' Makefile)
 libdir=$(sed -n 's,^libdir = \${[a-z_]*prefix}/,,p' Makefile)
 [ "$libdir" = lib ] && [ -n "$prefix" ] || { echo "1..0 # SKIP libraries are not in PREFIX/lib"; exit 0; }

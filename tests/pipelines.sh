@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # yoke fit and yoke apply: from a file and keys to a run, its records and maps of scores; what they refuse.
 set -u
-yoke=${YOKE:-$PWD/yoke}
 build=$PWD
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 examples=$(cd "${srcdir:-.}/examples" && pwd) || exit 99
 cd "${TMPDIR:-/tmp}" || exit 99
@@ -93,10 +92,7 @@ stopped() # SIGNAL FILE: once the file is there
 	shift 2
 	"$yoke" fit "$@" out=stopped >out 2>&1 &
 	job=$!
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		[ -s "stopped/$file" ] && break
-		sleep 0.1
-	done
+	await [ -s "stopped/$file" ]
 	kill -"$signal" $job 2>/dev/null
 	wait $job || { echo "status $?"; cat out; }
 	[ -e stopped/checkpoint.json ] || [ -e stopped/collected.json ] || [ -e stopped/pipeline.safetensors ] || ls stopped

@@ -5,6 +5,8 @@ set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
+formats='hdr npy png'
+grep -q '^#define HAVE_PNG 1' config.h 2>/dev/null || formats='hdr npy' # pictures are written by libpng
 cd "${TMPDIR:-/tmp}" || exit 99
 YOKE_BACKEND=cpu
 export YOKE_BACKEND
@@ -163,7 +165,7 @@ for name, ignore, value in ("declared", "-65536", -65536), ("none", None, None),
                "t": float(np.median(want[~out]))}], "trainer": {"max_epochs": 0}}, open(path + ".json", "w"))
     fitted = "fitted_" + name
     run("fit", path + ".json", "out=" + fitted)
-    for kind in "hdr", "npy", "png":
+    for kind in sys.argv[2].split():
         run("apply", fitted, "out=" + fitted + "/" + kind, "nodes=scale,rx,far" if kind != "png" else "nodes=rx", "data.masks=" + path + "_mask.npy",
             "format=" + kind)
     for node in "rx", "far", "scale":
@@ -181,10 +183,12 @@ for name, ignore, value in ("declared", "-65536", -65536), ("none", None, None),
         assert (waves == "{450, 550, 650, 750}" and field(of, "wavelength units") == "Nanometers") if node == "scale" else not waves, waves
     got = np.fromfile(fitted + "/hdr/" + name + "_rx.img", "<f4").reshape(L, S)
     assert abs(got - want)[~out].max() < 1e-4 * want[~out].max(), name
+    if "png" not in sys.argv[2]:
+        continue
     grey = picture(fitted + "/png/" + name + "_rx.png")
     low, high = got[~out].min(), got[~out].max()
     assert (abs(grey - (got - low) / (high - low) * 255)[~out] < 0.51).all() and not grey[out].any(), name
-' "$yoke" 2>&1)"
+' "$yoke" "$formats" 2>&1)"
 else
 	count=$((count + 1))
 	echo "ok $count - pixels that are ignored, masked or skipped have no result # SKIP NumPy is not installed"

@@ -77,6 +77,10 @@ static void test_together(int first, int n, const int *more, const char *name)
 	for (int i = 0; i < n; i++)
 		c.more[i] = more[i];
 	const pid_t pid = start(&c, &heard);
+	if (pid < 0) { // a signal to process -1 is one to all
+		ok(false, "%s: the child did not begin", name);
+		return;
+	}
 	kill(pid, first);
 	const int counted = finish(pid, heard, &status);
 	ok(counted == 1 && WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: %d counts, wait status %#x", name, counted,
@@ -88,6 +92,10 @@ static void test_stopped(void)
 	struct child c = { .n = 0 };
 	int heard = -1, status = -1;
 	const pid_t pid = start(&c, &heard);
+	if (pid < 0) {
+		ok(false, "both arrive while the process is stopped: the child did not begin");
+		return;
+	}
 	kill(pid, SIGSTOP);
 	waitpid(pid, &status, WUNTRACED);
 	kill(pid, SIGTERM);
@@ -119,6 +127,10 @@ static void test_again(int signal)
 	const pid_t pid = fork();
 	if (pid == 0)
 		_exit(endless(ends[1]));
+	if (pid < 0) {
+		ok(false, "%s again: no child", strsignal(signal));
+		return;
+	}
 	close(ends[1]);
 	if (read(ends[0], &byte, 1) != 1)
 		diag("the child did not begin");

@@ -118,14 +118,18 @@ is_stopped()
 }
 has_pending()
 {
-	grep -q '^ShdPnd:.*4...$' "/proc/$1/status" # bit 14: SIGTERM
+	grep -q '^ShdPnd:.*[2367abef]$' "/proc/$1/status" # bit 1: SIGINT
 }
+# both are stopped, so that no time passes between their signals; the parent reads SIGINT first and passes it on
 kill -STOP "$2"
+kill -STOP $parent
 await is_stopped "$2"
+await is_stopped $parent
+kill -TERM "$2"
 kill -TERM $parent
-await has_pending "$2"
-kill -INT "$2"
 kill -INT $parent
+kill -CONT $parent
+await has_pending "$2"
 kill -CONT "$2"
 wait $parent
 status=$?
@@ -149,7 +153,7 @@ begin orphans
 { kill -KILL $parent; wait $parent; } 2>/dev/null
 verdict "ranks end with their parent" "$(left)"
 
-# A rank that is killed at any moment, drawn with the day's seed.
+# A rank that is killed at any moment, drawn with YOKE_TEST_SEED.
 seed=${YOKE_TEST_SEED:-1}
 echo "# seed $seed"
 times=1
