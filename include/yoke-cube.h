@@ -23,7 +23,8 @@ struct yoke_cube_info {
 	int big_endian;
 	uint64_t offset;        // of the first element in the data's file
 	double scale;           // what is in the file is this times what is read
-	double ignore;          // a pixel with this number in a band has weight 0: the header's, rounded to the type; NaN: none, or NaNs
+	double ignore;          // the header's ignore value, rounded to the type: a pixel with it in any band has weight 0; NaN: none,
+				// or NaNs are ignored
 	const double *wavelength; // [bands], or NULL
 	const char *data;       // the file with the numbers
 	int64_t items;          // cubes of the file
@@ -32,37 +33,38 @@ struct yoke_cube_info {
 	const char *scene;      // the header's lines on where the scene lies (map info, projection info, coordinate system string,
 				// geo points, rpc info, x start, y start, pixel size), as they are; NULL: none
 	int gains;              // the header has data gain or offset values, which are applied to what is read
-	const char *variable;   // of a MAT file, the array that is read; NULL: of another file
+	const char *variable;   // the array of a MAT file that is read; NULL for other files
 };
 
 // A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
-// or .bip, in letters of either size, or else in the only file of another suffix that is large enough; of a .npy file
-// [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a real array
-// [lines,samples,bands] or [lines,samples]; one of version 7.3 whose class is not there, as h5py writes it, is read as f64.
-// Of a header samples, lines, bands, data type and interleave are needed; header
-// offset, byte order, wavelength, wavelength units, bbl, data ignore value, reflectance scale factor, data gain values and data
-// offset values are used, other keys passed over.  What is read is number / scale, or gain * number + offset in f64; a header with a
-// scale and gains or offsets that change something is EUNSUPPORTED.  The ignore value, rounded to the file's type, is compared with
-// the number in the file.  Values that are empty count as not there; wavelengths and a bbl that are not as many numbers as there are
-// bands are passed over with a warning.
-// settings, NULL for none, with a space between:
-//   bands=all    all; good: those whose bbl is not 0; or a list of places from 0 on, as 0-9,20, ranges of wavelengths, as
-//                450nm..900nm or 0.9..2.5um, and single ones, as 550nm, the nearest band.  A header that names no unit has
-//                nanometres, or micrometres where all are below 100
-//   variable=V   of a MAT file; by default the first array with three axes, else the first with two, else the first vector
-//   item=0       of a .npy file with several cubes, which
+// or .bip, in upper or lower case, or else in the only file of another suffix that is large enough; of a .npy file
+// [lines,samples,bands] or [cubes,lines,samples,bands]; or of a MAT file (.mat, versions 5 and 7.3, by libmatio) with a real array
+// [lines,samples,bands] or [lines,samples].  An array of version 7.3 without a class, as h5py writes it, is read as f64.
+// A header must have samples, lines, bands, data type and interleave.  Header offset, byte order, wavelength, wavelength units,
+// bbl, data ignore value, reflectance scale factor, data gain values and data offset values are used; other keys are ignored.
+// yoke_cube_read returns number / scale, or gain * number + offset in f64; a header with a scale other than 1 and also gains
+// other than 1 or offsets other than 0 is EUNSUPPORTED.  The ignore value, rounded to the file's type, is compared with the number
+// in the file.  An empty value counts as missing.  A wavelength or bbl list whose length is not the number of bands is ignored with
+// a warning.
+// settings, NULL for none, separated by spaces:
+//   bands=all    all; good: those whose bbl is not 0; or a list of band numbers from 0 on (0-9,20), ranges of wavelengths
+//                (450nm..900nm, 0.9..2.5um) and single wavelengths (550nm), which select the nearest band.  Without a unit in
+//                the header wavelengths are nanometres, or micrometres if all are below 100
+//   variable=V   array of a MAT file; by default the first with three axes, else the first with two, else the first vector
+//   item=0       number of the cube in a .npy file with several
 //   stack=0      1: a .npy file with three axes is [cubes,lines,samples], of one band
 // NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets), EINVAL.
 YOKE_API yoke_cube *yoke_cube_open(const char *path, const char *settings);
 YOKE_API void yoke_cube_free(yoke_cube *); // NULL is fine
 // Texts and numbers live as long as the cube.
 YOKE_API int yoke_cube_info(const yoke_cube *, struct yoke_cube_info *);
-// All pixels, [lines,samples,bands], by scale, gains and offsets; from any thread.  What lies pixel by pixel in f32 of the host's byte order is read
-// into x as it is.  weight [lines,samples], 1 or 0, unless NULL.
+// Reads all pixels, [lines,samples,bands], with scale, gains and offsets applied; may be called from any thread.  Data that are
+// f32, bip and of the host's byte order are read directly into x.  weight [lines,samples], 1 or 0; may be NULL.
 YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
 // Writes x [lines,samples,bands] into an ENVI header at path (.hdr) with its data beside it (.img), or a .npy file of f32.  Of info
-// lines, samples, bands, type, interleave (NULL and columns: bip), big_endian, scale (0: 1), ignore, wavelength, units and scene
-// count; numbers are rounded to integers.  ERANGE names the first one that the type does not hold; EINVAL: what a header cannot say.
+// it uses lines, samples, bands, type, interleave (NULL and columns: bip), big_endian, scale (0: 1), ignore, wavelength, units and
+// scene.  Integer types get rounded numbers.  ERANGE names the first number that the type cannot hold; EINVAL: a value of info that
+// a header cannot hold.
 YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, const float *x);
 
 // ---- sets of cubes ----
@@ -73,10 +75,10 @@ struct yoke_cube_files {
 	const char *const *path, *const *label, *const *mask; // [n]; label, mask: NULL for none
 	const char *settings;
 };
-// A set of the cubes of n files, of one shape: fields "x" f32 [lines,samples,bands], "weight" f32 [lines,samples]: 0 where a band is
-// the ignored value, the mask is 0 or its own ignored value, or the label is its ignored value, else 1; and, where label is not NULL,
-// "label" u8 [lines,samples]: 1 where the label is not 0.  A mask with a negative number, and a mask or label with a NaN or an infinity where
-// the pixel has weight, fail their sample.
+// A set of the cubes of n files, of one shape.  Fields: "x" f32 [lines,samples,bands]; "weight" f32 [lines,samples], 0 where a band,
+// the mask or the label has its file's ignore value or the mask is 0, else 1; and, if label is not NULL, "label" u8 [lines,samples],
+// 1 where the label is not 0.  Reading a sample fails if its mask has a negative number, or if its mask or label is NaN or infinite
+// in a pixel of weight 1.
 // Labels and masks are .npy files [lines,samples], with a first axis where the cubes' files have one, or cubes of one band.
 // settings as of yoke_cube_open without item, and
 //   nonfinite=error   a pixel of weight 1 with an infinite number or a NaN fails its sample, with its place; skip: it has weight 0.

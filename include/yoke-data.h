@@ -104,27 +104,27 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 // A set of what files hold, which may be larger than memory: samples are read in place by position, when they are
 // asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  path: a file, or
 // several of one kind, comma-separated, whose samples are one behind the other (a file of that whole name comes
-// first); a folder of images; a pipe, or "-", standard input.  A file that is something else, as a pointer of Git LFS, a
-// page of HTML, a pickle or UTF-16 text, is EFORMAT and named.  settings:
+// first); a folder of images; a pipe, or "-", standard input.  A file whose content is of another kind (a Git LFS
+// pointer, an HTML page, a pickle, UTF-16 text) is EFORMAT, and the error names the kind.  settings:
 //   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 and u64 i64);
 //                npz: those of the arrays of an archive, a field each, which are unpacked once into a file without a
 //                name in TMPDIR (else /var/tmp), at most as many bytes as the setting data.max; needs libzip;
 //                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw
 //                elements from that byte on, little endian, of u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32,
-//                f64, bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an
-//                object a line; of text a mark of UTF-8 and lines of blanks are passed over, and lines may end as those of
-//                Windows; images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
+//                f64, bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: one
+//                object per line; in text a UTF-8 byte-order mark and blank lines are skipped, and lines may end in CR LF;
+//                images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
 //                auto: by the name's end, .npy, .npz, .csv, .tsv, .jsonl or .safetensors, a token file where that is
 //                one, else by the first bytes of .npy, .npz and .safetensors files; a folder is one of images
-//   fields=a,b   of safetensors and npz: these arrays; by default all, which then have equal numbers of rows, but for
-//                those of dtypes that are not read (C64, F8_.., F6_.., F4), each with a warning
+//   fields=a,b   of safetensors and npz: these arrays; by default all, which then have equal numbers of rows, except
+//                arrays of unsupported dtypes (C64, F8_.., F6_.., F4), each of which is skipped with a warning
 //   columns=a,b:category,c:text  of tables: these columns; number, f32, is what stands without a kind; f64; category,
 //                i32, the place among the column's different texts, sorted (yoke_dataset_label), for which the file
 //                is read whole; text, u8, of lengths that vary.  By default all, as numbers.  No categories of
-//                several files.  A number has decimal digits with a point whatever the locale, or is nan, inf or
-//                infinity; one beyond its f32 or f64 is an error of its sample
+//                several files.  A number has decimal digits and a point in every locale, or is nan, inf or infinity;
+//                reading the sample fails if it is out of range of f32 or f64
 //   field=text   of JSON lines: the string of that name, UTF-8, is field "text", u8, of lengths that vary; the last one
-//                where there are several.  Others may hold integers of any size, NaN and doubled keys
+//                if the key is repeated.  Other fields may hold integers of any size, NaN and repeated keys
 //   dims=3x4     of raw elements: the dims of a sample of field "x"; by default one element
 //   context=N    elements are ids of tokens: samples are windows of N + 1 of them, each beginning on the last one of
 //                the window before, field "ids" i32 [N + 1].  Token files and raw u8, u16 and u32: a text as bytes is

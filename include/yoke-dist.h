@@ -26,7 +26,7 @@
 //
 // Sums are in a fixed order, the same on all ranks and in all runs: x_i <- x_i + x_{i+d} for d = 1, 2, 4, .. and
 // each i that 2d divides; f64 is added in f64, f32 in f32, f16 and bf16 in f32 and rounded once, integers wrap.
-// All ranks get the same bits.  The settings dist.algorithm=ring and, of GPUs, dist.order=fast have other orders.
+// All ranks get the same bits.  The settings dist.algorithm=ring and, on GPUs, dist.order=fast add in other orders.
 //
 // Errors.  Where ranks disagree about a collective, all of them get EMISMATCH, with what two of them do, and
 // nothing is moved.  Where a rank fails, ends, leaves the group or does not come within dist.timeout seconds, the
@@ -64,7 +64,7 @@ YOKE_API int yoke_group_spawn(int n, char *const argv[]);
 // alone.  It need not be freed.  NULL after an error; calls on that group then fail with the code of this error.
 YOKE_API yoke_group *yoke_group_world(void);
 // By all ranks of a group: a group of those of the same color, in the order of key, then of rank.  A negative
-// color: none, NULL, which all calls on groups refuse with EINVAL.  Waits for all.  ENOMEM: the memory that processes
+// color: no group, NULL, with which all calls on groups fail with EINVAL.  Waits for all.  ENOMEM: the memory that processes
 // share has room for some 20 groups as large as the world in all, or more smaller ones, those that were freed among them.
 YOKE_API yoke_group *yoke_group_split(yoke_group *, int color, int key);
 YOKE_API int yoke_group_rank(const yoke_group *); // 0 .. size - 1

@@ -22,12 +22,12 @@
 // Ranks.  Processes that mpirun, srun, torchrun or yoke_group_spawn started, and threads of yoke_group_run, each of which
 // calls yoke_fit with its own copy of the network, train one network together.  A step then has `accumulate` batches of
 // each rank.  On every rank `next` is called for all batches of the step, in order, and has to give the same ones; the
-// rank computes the losses of its own.  Parameters, buffers and frozen parameters begin as rank 0's.  Gradients and the
-// loss are those of all ranks; buffers that training changes are each rank's own.  `valid` and `log` are called on all
+// rank computes the losses of its share.  All ranks start with the parameters and buffers of rank 0.  Gradients and the
+// loss cover the batches of all ranks; buffers that training changes stay local to each rank.  `valid` and `log` are called on all
 // ranks; `log` or a signal on any of them ends the run on all, at most two steps later.  Rank 0 locks and writes `out`, which all
-// read.  N ranks have the bits of one with N times `accumulate` where `accumulate` is a power of 2, or with zero=2 where N
-// is one or `accumulate` is 1, in the order "tree", and as far as sums over ranks have theirs (yoke-dist.h).  An error on
-// one rank is ERANK on the others.
+// read.  With accumulate_order "tree", N ranks have the bits of one rank with N times `accumulate` if `accumulate` is a power
+// of 2 (with zero=2: if N is a power of 2 or `accumulate` is 1), unless a setting changes the order of sums over ranks
+// (yoke-dist.h).  An error on one rank is ERANK on the others.
 #ifndef YOKE_FIT_H
 #define YOKE_FIT_H
 
@@ -66,7 +66,7 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	// Records the loss of a batch, one number.
 	yoke_tensor *(*loss)(void *arg, yoke_module *net, int n, yoke_tensor *const *in);
 	// As next: batch number 0, 1, .. of a validation, and 0 behind the last one.  The net is in evaluation mode then.  The
-	// result is the mean of the batches' losses, each weighted by the batch's rows, the first axis of its first tensor.
+	// result is the mean of the batches' losses, each weighted by the size of the first axis of the batch's first tensor.
 	int (*valid)(void *arg, int64_t number, int most, yoke_tensor **in);
 	// Told of a step; another result than 0 ends the run behind it, saved, as a signal does.
 	int (*log)(void *arg, const struct yoke_fit_step *);
@@ -84,12 +84,12 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	int signals;           // 1: SIGINT and SIGTERM end the run behind the step, saved; a second one ends the process.
 			       // Signals within half a second count as one.  They are blocked in this thread and in those
 			       // that it makes meanwhile; a program whose ranks are threads blocks them before yoke_group_run
-	int ranks;             // of which this is one, see above; 0: as many as were started
-	int zero;              // 1: each rank updates a share of the parameters and has the optimizer's states of that alone;
-			       // 2: gradients, too, are summed as shares (Rajbhandari et al. 2020).  f32 parameters, and an
-			       // optimizer that has made no steps; its states are freed behind the run: they are in `out`
-	const char *accumulate_order; // "tree" or NULL, which keeps log2(accumulate) copies of the gradients; "fast": one
-			       // copy, to which each batch's are added, with the bits of that order
+	int ranks;             // how many train together, see above; 0: as many as were started
+	int zero;              // 1: each rank updates a shard of the parameters and keeps the optimizer states of that shard;
+			       // 2: gradients are sharded, too (Rajbhandari et al. 2020).  Needs f32 parameters and an optimizer
+			       // that has made no steps; its states are freed after the run: they are in `out`
+	const char *accumulate_order; // "tree" or NULL: as a binary tree, with log2(accumulate) copies of the gradients;
+			       // "fast": one batch after the other into one copy, with other bits
 };
 
 struct yoke_fit_end {

@@ -19,9 +19,9 @@ YOKE_API yoke_tensor *yoke_asin(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_acos(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_atan(yoke_tensor *x);
 // The angle of (x, y), which broadcast, in -pi .. pi; 0 of two zeros.  A zero has no sign here: for y -0 it is as for 0.
-// The gradients are 0 of two zeros (JAX's: NaN), and where one operand is infinite, which is the limit.
+// Both gradients are 0 if both operands are 0 (JAX's: NaN), and if one is infinite, which is the limit.
 YOKE_API yoke_tensor *yoke_atan2(yoke_tensor *y, yoke_tensor *x);
-// log |gamma(x)|, its derivative, and the derivative of that as the gradient of digamma.  At 0, -1, -2, .. lgamma is infinite,
+// log |gamma(x)| and its derivative; the gradient of digamma is trigamma.  At 0, -1, -2, .. lgamma is infinite,
 // digamma NaN, since the limits from both sides differ, and the gradient of digamma infinite.  Errors are relative to 1 + |y|.
 YOKE_API yoke_tensor *yoke_lgamma(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_digamma(yoke_tensor *x);
@@ -42,8 +42,8 @@ YOKE_API yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b);
 // The largest, the smallest element up to each; NaN stays.  Equal ones share the gradient.
 YOKE_API yoke_tensor *yoke_cummax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_cummin(yoke_tensor *x, int axis);
-// log of the sum of exp of the elements up to each, without overflow.  Where the sum of two infinities is taken that are equal,
-// each has half of the gradient (JAX's: NaN).
+// log of the sum of exp of the elements up to each, without overflow.  Two equal infinities
+// that are added get half of the gradient each (JAX's: NaN).
 YOKE_API yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis);
 // sorted [N], ascending, v of any shape of the same dtype -> i64 of v's shape: how many elements of it are below each,
 // or with right not above it.

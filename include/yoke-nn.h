@@ -75,8 +75,8 @@ YOKE_API yoke_tensor *yoke_module_own(const yoke_module *, int i);
 YOKE_API int yoke_module_child(yoke_module *, const char *name, yoke_module *child);
 // Child i, from 0 on; NULL, without an error, when there are no more.
 YOKE_API yoke_module *yoke_module_at(const yoke_module *, int i);
-// The parameter of that path becomes the one of another path, below the same module: tied weights.  The parameter that
-// was there is freed, unless it is tied elsewhere.  ENOENT; ESHAPE or EDTYPE when they differ.
+// Ties weights: the parameter at `path` becomes the one at `with`, below the same module.  The parameter that was at `path`
+// is freed, unless it is tied elsewhere.  ENOENT; ESHAPE or EDTYPE when they differ.
 YOKE_API int yoke_module_share(yoke_module *, const char *path, const char *with);
 // The same with a parameter of another module, which need not be part of the same network.  The tensor is freed with the
 // last module that holds it.  yoke_module_cast and yoke_module_move of one network leave the other network's tensor as it is.

@@ -64,8 +64,8 @@ struct yoke_profile_options {
 	const char *folder;  // made if need be; cycleN.json of each cycle, in Chrome's trace format; NULL: none
 	uint64_t most_bytes; // of such a file, 0: 256 000 000; what would be beyond is left out, and counted
 };
-// Watches the current context from now on; once that is freed, calls for the profile are ECONTEXT.  EINVAL: the schedule is
-// none.
+// Watches the current context from now on; once that context is freed, calls with the profile are ECONTEXT.  EINVAL: the
+// schedule is invalid.
 YOKE_API yoke_profile *yoke_profile_new(const struct yoke_profile_options *);
 // A step of the program is over.
 YOKE_API int yoke_profile_step(yoke_profile *);
@@ -189,7 +189,7 @@ struct yoke_leak {
 	int warned;
 };
 YOKE_API yoke_leaks *yoke_leaks_begin(void); // for the current context's device; keeps a history meanwhile
-YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // name, to: or NULL
+YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // name and to may be NULL
 YOKE_API void yoke_leaks_end(yoke_leaks *);  // NULL is fine
 
 // ---- telemetry ----
@@ -221,13 +221,13 @@ struct yoke_host_sample {
 YOKE_API int yoke_host_telemetry(struct yoke_host_sample *to);
 
 // Samples every `seconds` on a thread of its own, and appends a line of JSON to the file. After the first minutes lines
-// come less often, so that a day takes at most as many bytes as the setting telemetry.day has, 5 MB by default. A line
-// that cannot be written is one warning, and nothing else.
+// come less often, so that a day takes at most as many bytes as the setting telemetry.day, 5 MB by default. A line that
+// cannot be written is logged once as a warning and is otherwise ignored.
 typedef struct yoke_recorder yoke_recorder;
 struct yoke_recorder_options {
 	size_t size;
 	const char *path;    // telemetry.jsonl
-	double seconds;      // [1], between lines at the beginning
+	double seconds;      // [1], between the first lines
 	const char *run;     // names the run in each line, or NULL
 	int rank;
 	const yoke_group *group; // what the rank does with others is in each line; NULL: none.  It has to stay until

@@ -108,8 +108,8 @@ YOKE_API int yoke_op_fail(const struct yoke_op_args *, int code, const char *why
 // Computes the op of these operands in each way that it has, its text on the context's device, and compares the
 // results; and its gradient with differences of its results along random directions, where all operands of floating
 // point are f32 or f64.  tolerance: relative to the largest element; 0: by dtype, and 2e-3 for gradients of f32.
-// EINVAL names what differs: "its text gives 2 at [3,1] of result 0, its decomposition 1".  Differences do not judge elements at
-// or near kinks and steps of the results; where that leaves none of an operand, a warning is logged.  Waits.
+// EINVAL names what differs: "its text gives 2 at [3,1] of result 0, its decomposition 1".  Gradients are not checked at
+// elements at or near kinks and jumps of the results; if that leaves no element of an operand, a warning is logged.  Waits.
 YOKE_API int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr,
 			   double tolerance);
 

@@ -83,9 +83,9 @@ YOKE_API yoke_optim *yoke_optim_new(const char *kind, const char *settings);
 YOKE_API void yoke_optim_free(yoke_optim *);
 // Adds n parameters, variables of f32 or f64 that stay the caller's and outlive the optimizer, with their
 // names, which are copied; settings of their own over the optimizer's, or NULL.  The first ones' context is
-// the optimizer's.  EINVAL: a name is there already, or a variable, which the error names by both names (tied parameters are
-// added once, as yoke_module_parameters gives them), or one is no variable; ECONTEXT, EDTYPE.  Not behind the first step
-// (EINVAL).
+// the optimizer's.  EINVAL: a name or a variable was added already (the error gives both names of the variable; add tied
+// parameters once, as yoke_module_parameters lists them), a tensor is no variable, or a step was made already; ECONTEXT,
+// EDTYPE.
 YOKE_API int yoke_optim_add(yoke_optim *, int n, yoke_tensor *const *p, const char *const *name,
 			    const char *settings);
 // New settings of the parameters whose names match, with * and ? as in a shell (fnmatch), or of all (NULL).
@@ -113,13 +113,13 @@ struct yoke_step {
 YOKE_API int yoke_optim_step(yoke_optim *, int n, yoke_tensor *const *g, const struct yoke_step *);
 // The last step was skipped: its number, for schedules and bias corrections, is the next one's as well.
 YOKE_API int yoke_optim_skipped(yoke_optim *);
-// Steps so far, without those skipped, and without those that yoke_optim_check found to have changed nothing.
+// Steps so far, except skipped steps and steps that changed nothing according to yoke_optim_check.
 YOKE_API int64_t yoke_optim_steps(const yoke_optim *);
 // The schedule's learning rate of step t = 1, 2, .. of a parameter; NaN, with an error, for an unknown name.
 YOKE_API double yoke_optim_lr(const yoke_optim *, const char *parameter, int64_t t);
 // With check=1 a step whose gradients' norm is not finite changes nothing, and no step behind it does.
 // This waits for what is evaluated: ERANGE names the first parameter whose gradient was not finite, and lets
-// steps go on, whose numbers, for schedules and bias corrections, follow the last step that changed something.
+// steps go on.  Their numbers, for schedules and bias corrections, continue from the last step that changed something.
 YOKE_API int yoke_optim_check(yoke_optim *);
 
 // ---- states ----

@@ -49,7 +49,8 @@ YOKE_API yoke_statistic *yoke_statistic_load(const char *path);
 // What a node wants to know of its input, or'ed.
 enum { YOKE_WANTS_EXTREMES = 1, YOKE_WANTS_VARIANCE = 2, YOKE_WANTS_COVARIANCE = 4 };
 
-// As words of a key: a whole number; a list of numbers, whose value is their count.  A type has one list at most.
+// Values of a key's `words`: the key is a whole number; the key is a list of numbers, and its value is their count.  A type has
+// at most one list.
 #define YOKE_NODE_WHOLE ""
 #define YOKE_NODE_LIST "[]"
 
@@ -70,7 +71,7 @@ struct yoke_node_fit {
 	const double *mean, *variance, *least, *greatest; // [in]; NULL: not asked for
 	const double *covariance;                         // [in,in]
 	uint64_t seed;     // of the pipeline's and the node's name
-	const double *list; // the numbers of the key that is a list; NULL: there is none
+	const double *list; // the numbers of the list key; NULL: the type has no list
 };
 
 // How a node runs.
@@ -111,9 +112,9 @@ struct yoke_node_type {
 // missing; ENOMEM.
 YOKE_API int yoke_node_register(const struct yoke_node_type *);
 
-// Types, with their keys [defaults]; x [..,C].  eps is 1e-6 for standard and min_max, a deviation or a width.  For pca, rx and
-// select it is a share [1e-11] of the mean of the input's variances, so that results do not depend on the data's unit; with
-// relative=0 [1] it is a variance.  Below, e is that variance.  It is logged, with a warning where it is above 1e-3 of the mean:
+// Types, with their keys [defaults]; x [..,C].  For standard and min_max, eps [1e-6] is a deviation or a width.  For pca, rx, ace
+// and select, e below is a variance: eps [1e-11] times the mean variance of the input, so that results do not depend on the data's
+// unit, or with relative=0 [1] eps itself.  e is logged, as a warning if it is above 1e-3 of the mean variance:
 //   standard  eps                                (x - mean) / max(deviation, eps)
 //   min_max   scope=channel|global eps [global]  (x - least) / max(greatest - least, eps), one pair for all channels
 //                                                or one each
@@ -193,13 +194,13 @@ struct yoke_fitting_progress {
 	const char *stage;     // fit, train, valid, test
 	int64_t round, rounds; // which pass or epoch, from 1 on; of how many, 0: not known
 	int64_t done, all;     // samples of the pass or validation, batches of the epoch
-	double loss;           // of the last step but for 0.2 s; NaN: none yet
+	double loss;           // of the last step, updated every 0.2 s; NaN: none yet
 };
 typedef void yoke_fitting_fn(void *arg, const struct yoke_fitting_progress *);
-// Called after each batch: not 0 ends the phase in order.  With a folder its checkpoint is written then, whatever
-// trainer.enable_checkpointing says, and the phase returns 1; resume goes on from there to the bits of an unbroken run.
+// Called after each batch: a result other than 0 ends the phase, which returns 1.  With a folder a checkpoint is written first,
+// even with trainer.enable_checkpointing=false; a run resumed from it has the bits of an unbroken run.
 typedef int yoke_fitting_stop_fn(void *arg);
-// Called with each line of losses and metrics, as yoke_run_log has it; NaN: there is no such value.
+// Called with each line of losses and metrics, with the arguments of yoke_run_log; NaN: no value.
 typedef void yoke_fitting_log_fn(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value);
 struct yoke_fitting {
 	size_t size;
@@ -243,9 +244,9 @@ struct yoke_training {
 	yoke_fitting_log_fn *logged; // or NULL
 };
 // Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations as the
-// trainer says.  Without losses only validates.  A loss of a split or a step is the mean over all its pixels by their weights, however
-// they are cut into batches; without such pixels it has no value.  1: `stop` ended it.  EINVAL: nothing is to be trained, a set lacks
-// labels that a loss or a metric wants; ERANGE: a loss is not finite, a weight is negative or NaN.
+// trainer says.  Without losses only validates.  The loss of a split or a step is the weighted mean over all its pixels, in
+// whichever batches they are; without pixels of positive weight it has no value (NaN).  1: `stop` ended it.  EINVAL: nothing is
+// to be trained, a set lacks labels that a loss or a metric wants; ERANGE: a loss is not finite, a weight is negative or NaN.
 YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
 // Takes the states of a folder's last checkpoint, with which the pipeline is fitted, and says which steps were done; then
 // training with `resume` goes on to the bits of an unbroken run.  0: there is none.  EFORMAT: it is of another pipeline.

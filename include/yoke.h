@@ -21,10 +21,10 @@
 // How values were computed is remembered while there are handles of them, and forgotten where it grows
 // long: yoke_stop_grad what is carried from step to step.
 //
-// When something is evaluated changes no gradient.  A variable that was assigned a value means that value, before and
+// The time of an evaluation does not change gradients.  A variable that was assigned a value means that value, before and
 // after its evaluation, so that a gradient goes on through the assignment.  This ends when the outermost scope in which
-// the variable was assigned closes: a gradient that is taken later takes the variable for a leaf.  So a training step in
-// a scope of its own starts from the numbers of its variables alone.
+// the variable was assigned closes: for a gradient recorded later the variable is a leaf.  So a training step in a scope
+// of its own depends on nothing but the values of its variables.
 //
 // Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
 // promoted, the operands of a call have one; sums and products of integers keep their dtype, and
@@ -42,9 +42,9 @@
 //
 //	struct yoke_stats s = { .size = sizeof s };
 //
-// It grows at its end in later versions; a function uses what both sides know of it.  Members behind the
-// caller's size are as by default, tensors YOKE_NONE and numbers 0.  EINVAL for a size that no version has: less than two
-// words (of a size_t), no multiple of a word, or above 64 KiB.
+// It grows at its end in later versions; a function uses what both sides know of it.  Members beyond the
+// caller's size have their defaults, tensors YOKE_NONE and numbers 0.  EINVAL for a size that no version has: less than
+// two words (of a size_t), not a multiple of a word, or above 64 KiB.
 #ifndef YOKE_H
 #define YOKE_H
 
@@ -165,9 +165,9 @@ YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const
 // A new version of a variable from host memory (bytes must be its size); copied before it returns.
 YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 // A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
-// before this go on reading the old version.  The evaluation may write the new version over the old one; it does not
-// where a gradient through the assignment needs the old bytes, unless that goes through what yoke_grad or an
-// optimizer's step recorded.
+// before this go on reading the old version.  The evaluation may write the new version over the old one, unless a
+// gradient through the assignment needs the old bytes.  Gradients through operations that yoke_grad or an optimizer's
+// step recorded do not count: such a gradient is ESPENT if the old bytes are gone.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // Moves n evaluated variables of the current context into one block of memory, in this order, each at a
 // multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
@@ -193,7 +193,7 @@ YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const 
 YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 				void (*free_fn)(void *), void *arg);
 // A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes the dtype of the other operand
-// and has no shape.  ERANGE by an evaluation that reads it as an integer or bool, when that dtype has no such number.
+// and has no shape.  An evaluation that uses it as an integer or bool is ERANGE if that dtype cannot represent it.
 YOKE_API yoke_tensor *yoke_scalar(double value);
 YOKE_API int yoke_scalar_set(yoke_tensor *scalar, double value);
 // A literal: part of the plan.  It takes the dtype of the other operand; ERANGE when that is an integer or
@@ -235,7 +235,7 @@ YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
 // What the truncated quotient leaves, exactly, with the sign of a, as C's % and fmod (NumPy's mod: of b).
 // Integers: x mod 0 = 0.  The gradient by b is minus that quotient.
 YOKE_API yoke_tensor *yoke_mod(yoke_tensor *a, yoke_tensor *b);
-// Floating point.  The gradient by a is 0 where b is 0.  The gradient by b is y log a and 0 for a < 0 (JAX's and PyTorch's:
+// Floating point.  The gradient by a is 0 where b is 0.  The gradient by b is y log a; for a < 0 it is 0 (JAX's and PyTorch's:
 // NaN); at a = 0 it is 0, or -inf for b < 0.
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
 // NaN if either is.  Equal operands get half of the gradient each, and where one is NaN neither gets any
@@ -286,7 +286,7 @@ YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform, p in [0, 1); as x where p is 0.  Always on: evaluation is
+// x [u >= p] / (1 - p), u uniform, p in [0, 1); equal to x if p is 0.  Always on: evaluation is
 // p 0, which draws nothing and leaves the numbers that others draw as they are.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
@@ -556,8 +556,8 @@ enum yoke_resolvent_side { YOKE_SIDE_BOTH, YOKE_SIDE_LEFT };
 // What it is computed in.  F32 is AUTO for f32, f16 and bf16 operands: error at most 1e-6 / min(|y|,1)^2 for N to 4096,
 // |a| <= 8 and k >= 0.  F64 is AUTO for f64: 2e-15 for 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF:
 // L and R at first in f16 or bf16, then improved by `sweeps` rounds in f32 of all i at once; a bound of each row's error
-// follows from the last round's changes and what f32 rounds (Ward's identity), and rows whose bound is above `tolerance`, or of which a k is
-// negative, are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
+// follows from the last round's changes and the rounding of f32 (Ward's identity), and rows whose bound is above `tolerance`
+// or that have a negative k are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
 // half precision can do.  Operands may not be f64.
 enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, YOKE_TIER_HALF };
 // EXACT: the adjoint, by a, b, c and z.  It keeps nothing but the operands, and is computed in f64 for tier F64, for
@@ -608,7 +608,7 @@ YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *co
 			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
-// element, or YOKE_NONE).  EINVAL: one variable is there twice.
+// element, or YOKE_NONE).  EINVAL: a variable is listed twice.
 struct yoke_adamw {
 	size_t size;               // sizeof, set by the caller, here and below
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars

@@ -45,8 +45,8 @@
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes of a rank whose gradients make one step") \
 	X(accumulate_order, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
-	  "order in which gradients of a step's passes are added: tree: neighbours first, whose bits 2^k ranks that share " \
-	  "the passes have too, with log2(accumulate) copies of the gradients; fast: one after the other, with one copy") \
+	  "order in which gradients of a step's passes are added: tree: as a binary tree, with log2(accumulate) copies of " \
+	  "the gradients; 2^k ranks that share the passes have the same bits; fast: one after the other, with one copy") \
 	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
 	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
