@@ -269,7 +269,7 @@ bool yk_scan_skip(struct yk_scan *s)
 		} else if (*s->at == '"' ? !yk_scan_raw(s, &from, &end) : !skip_word(s)) {
 			return false;
 		}
-		// behind a value: what ends here, and what goes on
+		// after a value: close what ends here, or go on
 		for (; depth > 0; depth--) {
 			const bool in_object = object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
 			if (yk_scan_is(s, ',')) {

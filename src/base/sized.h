@@ -11,7 +11,7 @@
 int yk_sized_check(const void *theirs, size_t word, const char *call, const char *type);
 // Takes from a struct of the caller's, over the defaults in `to`, what both sides know of it.  0, or EINVAL as above.
 int yk_sized_take(void *to, size_t size, const void *from, const char *call, const char *type);
-// Is there room at `to` for the first of an array of `most`, NULL for none?  Then its size is checked; EINVAL for most < 0.
+// Checks an output array of `most` structs, which may be NULL: the size of the first one.  EINVAL, also for most < 0.
 int yk_sized_array(const void *to, int most, const char *call, const char *type);
 // Gives number i of an array, of which the caller has set the size of the first.
 int yk_sized_give_at(void *to, int i, size_t size, const void *from, const char *call, const char *type);

@@ -32,7 +32,7 @@ void yk_stop_drained(struct yk_stop_window *w)
 		w->end = 0;
 }
 
-// What is pending when the time is over belongs to the window too: this thread may have been stopped or late.
+// Signals that are pending at the end of the window belong to it, too: this thread may have been stopped or late.
 void yk_stop_swallow(struct yk_stop_window *w, const sigset_t *set)
 {
 	while (w->end) {

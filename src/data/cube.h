@@ -36,7 +36,8 @@ int yk_cube_add(struct yk_cube_writer *, const float *x, int64_t lines);
 int yk_cube_commit(struct yk_cube_writer *);
 void yk_cube_abort(struct yk_cube_writer *);
 
-// What is read of a MAT file (mat.c): variable NULL, the first with three axes, else the first picture, else the first vector.  Fills envi, columns, variable.  EFORMAT, ENOENT;
+// Opens an array of a MAT file (mat.c); variable NULL: the first with three axes, else the first with two, else the first vector.
+// Fills envi, columns, variable.  EFORMAT, ENOENT;
 // EUNSUPPORTED: complex numbers, other types, or built without libmatio.
 int yk_mat_open(yoke_cube *, const char *variable);
 // All its elements.

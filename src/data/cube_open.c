@@ -123,7 +123,7 @@ static int choose_listed(yoke_cube *c, const char *list)
 		for (; from <= to; from++)
 			c->band[c->bands++] = from;
 	} while (*at == ',' && *++at);
-	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good, places, as 0-9,20, or wavelengths, as 450nm..900nm",
+	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good, band numbers (0-9,20) or wavelengths (450nm..900nm)",
 					  c->path, list) : 0;
 }
 
@@ -132,7 +132,7 @@ static int choose(yoke_cube *c, const char *bands)
 {
 	const bool good = !strcmp(bands, "good");
 	if (good && c->envi.odd_bbl)
-		return yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl is no list of as many numbers as there are bands", c->path);
+		return yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl does not have one number per band", c->path);
 	if (!good && strcmp(bands, "all"))
 		return choose_listed(c, bands);
 	for (int64_t i = 0; i < c->envi.bands; i++)
@@ -160,7 +160,7 @@ static int take(struct settings *to, const char *word)
 	else if (!strcmp(word, "stack=1") || !strcmp(word, "stack=0"))
 		to->stack = word[6] == '1';
 	else if (strncmp(word, "item=", 5) || !number(&at, &to->item) || *at)
-		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is none of its settings: bands=all, good or places, as 0-9,20; variable=; item=; "
+		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is none of its settings: bands=all, good, band numbers (0-9,20) or wavelengths; variable=; item=; "
 			       "stack=", word);
 	return 0;
 }
@@ -243,7 +243,7 @@ static int find_data(yoke_cube *c)
 	if (dir)
 		closedir(dir);
 	if (!err && !known && other > 1)
-		err = yk_fail(YOKE_ENOENT, "%s: its data are not known: %s and %d more have the size; name one .img", c->path, found[0],
+		err = yk_fail(YOKE_ENOENT, "%s: %s and %d other files could be its data; name the right one .img", c->path, found[0],
 			      other - 1);
 	else if (!err && known + other)
 		err = try_data(c, found[known > 0]);

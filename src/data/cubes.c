@@ -95,7 +95,7 @@ static int read_picture(const struct files *f, const char *path, int64_t item, b
 			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / f->samples),
 				      (long long)(i % f->samples), (double)x[i],
 				      mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
-					     "label is a number, 0 for the background; what is not known may have the file's ignore value");
+					     "label is a finite number, 0 for the background; pixels without a known label may have the file's ignore value");
 	}
 	free(x);
 	yoke_cube_free(c);

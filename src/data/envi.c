@@ -172,8 +172,8 @@ static bool is_flag(const char *word, double *to)
 	return *to != 0 || yk_same_word(word, "false");
 }
 
-// The item of a list from *at on, between blanks, lines of comments before it left out; *at is then behind its comma, or `end`.
-// False: there is none, as behind a last comma.
+// Finds the next item of a list from *at on, without blanks and comment lines around it, and moves *at past its comma, or to `end`.
+// False: no item is left, as after a trailing comma.
 static bool next_item(const char **at, const char *end, struct entry *item)
 {
 	const char *from = *at;
@@ -398,17 +398,17 @@ static int take_ignored(const struct scan *s, const struct entry *e, struct yk_e
 	to->ignores = is_whole && whole_element(to->type, minus && n, n, &to->ignored);
 	to->ignore = to->ignores ? v : NAN;
 	if (!to->ignores)
-		yk_warn("data", "%s: data ignore value = %s is none of %s: no pixel is ignored", s->path, word, to->type->name);
+		yk_warn("data", "%s: data ignore value = %s cannot be represented in %s: no pixel is ignored", s->path, word, to->type->name);
 	return 0;
 }
 
-// A list that what is read does not depend on: one that is wrong is a warning, and is passed over.
+// Reads a list that reading the cube does not depend on; a wrong one is ignored with a warning.
 static int optional_list(const struct scan *s, const struct entry *e, int64_t count, double **to)
 {
 	struct yk_error_aside *aside = yk_error_aside();
 	int err = list(s, e, count, to);
 	if (err == YOKE_EFORMAT) {
-		yk_warn("data", "%s; it is passed over", yoke_error());
+		yk_warn("data", "%s; it is ignored", yoke_error());
 		err = 0;
 	}
 	if (!err || aside) // else the error is this one

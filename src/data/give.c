@@ -118,7 +118,7 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 	for (int k = 1; variable && k < n; k++)
 		for (int i = 0; i < k; i++)
 			if (variable[i] && variable[i] == variable[k])
-				return yk_fail(YOKE_EINVAL, "loader_put: fields %d and %d are given one variable", i, k);
+				return yk_fail(YOKE_EINVAL, "loader_put: fields %d and %d have the same variable", i, k);
 	struct yk_batch *s = next(l, n, variable, ctx, "loader_put", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	for (int k = 0; s && k < n && rows >= 0; k++) {

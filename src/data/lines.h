@@ -47,8 +47,8 @@ yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
 yoke_dataset *yk_jsonl_open(const char *path, const char *field);
 // Is that string of a file of this name its text?
 bool yk_jsonl_taken(const char *path, const char *field);
-// Whole lines, the first at that byte of the file: fn gets the string of each that is not blank, with a line end behind
-// it.  EFORMAT names path and byte; what fn returns ends it.
+// Parses complete lines, of which the first begins at byte `at` of the file.  fn gets the string of each non-blank line, followed by
+// a line end; a result other than 0 ends the loop and is returned.  EFORMAT names path and byte.
 int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
 		  int (*fn)(void *arg, const char *text, size_t bytes), void *arg);
 // Nothing but blanks, which the separator, 0 for none, is not?

@@ -168,7 +168,7 @@ static int rank_of(const matvar_t *v)
 	return v->dims[0] > 1 && v->dims[1] > 1 ? 2 : 1;
 }
 
-// The first of those that are most likely.
+// The first array of the most likely kind: three axes, else two, else a vector.
 static matvar_t *find_likely(mat_t *f, const char *path)
 {
 	matvar_t *best = NULL, *v;

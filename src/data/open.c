@@ -250,7 +250,7 @@ static int array_part(const struct spec *s, const struct yk_safetensors *f, cons
 	const char *type = element_name(x->dtype);
 	*p = (struct yk_part){ .fd = -1 };
 	if (!type)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s: %s is not read; name others with fields=", s->path, x->name,
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s: dtype %s is not supported; name others with fields=", s->path, x->name,
 			       yk_safetensors_dtype(x->dtype));
 	*p = (struct yk_part){ .fd = -1, .element = yk_element_named(type, strlen(type)), .offset = x->offset };
 	if (strlen(x->name) >= sizeof p->name)
@@ -294,7 +294,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 		if (!yk_listed(fields, x->name))
 			continue;
 		if (!fields && !element_name(x->dtype)) {
-			yk_warn("data", "%s: array %.80s is passed over: %s is not read", s->path, x->name, yk_safetensors_dtype(x->dtype));
+			yk_warn("data", "%s: array %.80s is skipped: dtype %s is not supported", s->path, x->name, yk_safetensors_dtype(x->dtype));
 			continue;
 		}
 		e = array_part(s, f, x, &part[n], &shape[n]);

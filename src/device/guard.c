@@ -15,7 +15,7 @@
 
 #include "device/child.h"
 
-// Tells the new process which plugins ended its predecessors: lines "NN FILE", NN a signal's number, 00 for exit().
+// Passes to the new process which plugins ended its predecessors: lines "NN FILE", NN a signal's number, 00 for exit().
 #define VARIABLE "YOKE_PLUGIN_CRASHED"
 enum { ENTRY_MAX = 4 * PATH_MAX };
 

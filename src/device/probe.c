@@ -45,8 +45,7 @@ static int refuse_blocked(const char *file, char *why, size_t cap)
 	return code;
 }
 
-// Has the helper load the file, and keeps the verdict where it says something about the next time. False: it is not
-// kept.
+// Has the helper load the file, and keeps the verdict if it applies to later processes. False: it is not kept.
 static bool try_in_child(const char *helper, const char *file, const char *key, size_t bytes, struct yk_verdict *v)
 {
 	char *answer = malloc(ANSWER_MAX);

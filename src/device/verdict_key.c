@@ -72,7 +72,7 @@ static void add_drivers(FILE *to)
 
 // ---- the kernel's view ----
 
-// What is mounted over the file systems by which drivers find devices: "/sys sysfs /".
+// Mounts over the file systems by which drivers find devices: "/sys sysfs /".
 static void add_mounts(FILE *to)
 {
 	static const char *const trees[] = { "/sys", "/proc", "/dev" };

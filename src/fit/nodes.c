@@ -346,7 +346,7 @@ static int fit_sam(const struct yoke_node_fit *f, double *const *state, char *wh
 	memcpy(state[0], f->list, (size_t)f->in * sizeof *f->list);
 	if (to_unit(state[0], f->in))
 		return 0;
-	snprintf(why, why_size, "target is 0, which has an angle to nothing");
+	snprintf(why, why_size, "target is 0, so the angle to it is undefined");
 	return YOKE_EINVAL;
 }
 
@@ -386,7 +386,7 @@ static int fit_ace(const struct yoke_node_fit *f, double *const *state, char *wh
 	}
 	if (err || to_unit(to, n))
 		return err;
-	snprintf(why, why_size, "target is the mean of its input, from which it differs in nothing");
+	snprintf(why, why_size, "target equals the mean of its input");
 	return YOKE_EINVAL;
 }
 

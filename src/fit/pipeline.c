@@ -27,7 +27,7 @@ static int take_list(struct yk_fit_node *n, int k, const json_t *value)
 		const json_t *one = json_array_get(value, i);
 		n->list[i] = json_is_number(one) ? json_number_value(one) : NAN;
 		if (!isfinite(n->list[i]))
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s: number %zu of the list is none", what, n->name, n->type->key[k].name, i);
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s: number %zu of the list is not a number", what, n->name, n->type->key[k].name, i);
 	}
 	n->key[k] = (double)count;
 	return count ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: %s must be a list of numbers", what, n->name, n->type->key[k].name);

@@ -6,7 +6,7 @@
 #include "fit/node.h"
 #include "yoke-optim.h"
 
-// Where phase 2 is, behind a step.
+// Position of phase 2 after a step.
 struct yk_fit_place {
 	int64_t epoch, step;   // done
 	int64_t batch;         // of the epoch that goes on; 0: it has not begun, and neither has what follows

@@ -182,8 +182,7 @@ static int backward(struct run *r, struct part *b, bool last)
 	return err;
 }
 
-// The losses of a step, and behind them their weighted sum.  Those that are means over pixels have no value where no pixel of the step
-// has weight.
+// The losses of a step, followed by their weighted sum.  Losses that are means over pixels are NaN if no pixel of the step has weight.
 static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted, double value[YK_LOSSES + 1])
 {
 	const struct yk_training *t = &r->p->plan;

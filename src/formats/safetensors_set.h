@@ -4,8 +4,8 @@
 //     NAME.safetensors.index.json: { "metadata": { "total_size": bytes of all tensors },
 //                                    "weight_map": { "tensor": "NAME-00001-of-00002.safetensors", .. } }
 //
-// An index is taken as hostile too: files lie beside it, have what it says and nothing else, and no tensor is in two.  A total_size
-// that they do not have is a warning.
+// An index is not trusted either: its files must be in its directory and have exactly the tensors that it lists, each in one file.
+// A wrong total_size is only a warning.
 #ifndef YK_SAFETENSORS_SET_H
 #define YK_SAFETENSORS_SET_H
 

@@ -117,7 +117,7 @@ void yk_assign_undo(struct yoke_context *ctx)
 	}
 }
 
-// What is evaluated is a leaf from now on.  What is pending stays the same root, behind which no gradient goes.
+// An evaluated version becomes a leaf.  A pending one stays the same root, and gradients stop there.
 static void close_version(struct yk_tensor *t)
 {
 	struct yk_graph *g = &t->ctx->graph;

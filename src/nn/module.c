@@ -454,7 +454,7 @@ int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const cha
 {
 	size_t n;
 	if (most < 0)
-		return yk_fail(YOKE_EINVAL, "module_parameters: room for %d is less than none", most);
+		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative", most);
 	struct yk_module_entry *e = yk_module_given(m, "module_parameters") && (most == 0 || !yk_given(to, "list of tensors")) ?
 					    yk_module_entries(m, &n) : NULL;
 	if (!e)

@@ -40,8 +40,8 @@ bool yk_module_parameter(struct yoke_module *, bool declared, const char *name, 
 // Declares one that is the first of another module.
 bool yk_module_tie(struct yoke_module *, const char *name, const struct yoke_module *with);
 
-// Adds children "0", "1", ..; they belong to the module, also after an error, which frees those that are nobody's.  m NULL:
-// there was no memory for it.
+// Adds children "0", "1", ..; the module owns them.  After an error those without an owner are freed.  m NULL: there was no
+// memory for the module.
 int yk_module_children(struct yoke_module *m, int n, yoke_module *const *child);
 
 // An entry of a walk.

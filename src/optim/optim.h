@@ -182,7 +182,7 @@ yoke_tensor *yk_optim_state_at(const struct yoke_optim *, int i, char *name);
 // The steps done, of an optimizer whose states were loaded.
 void yk_optim_at(struct yoke_optim *, int64_t t);
 void yk_optim_unnumber(struct yoke_optim *); // it counts for itself again
-// Steps of those counted that changed nothing, because gradients were not finite.  Waits for what is evaluated.
+// How many of the counted steps changed nothing because gradients were not finite.  Waits for pending evaluations.
 int yk_optim_lost(const struct yoke_optim *, int64_t *lost);
 // The parameter of the first gradient that was not finite, with check; NULL: none.
 const char *yk_optim_bad(struct yoke_optim *);

@@ -406,7 +406,7 @@ static int check_moved(const struct yoke_optim *o, const struct yoke_context *to
 			return yk_fail(YOKE_ESHAPE, "optim_move: %s: is no variable of the same dtype and shape", m->name);
 		for (int k = 0; k < i; k++)
 			if (p[k] == p[i])
-				return yk_fail(YOKE_EINVAL, "optim_move: %s and %s are given one variable", o->member[k].name, m->name);
+				return yk_fail(YOKE_EINVAL, "optim_move: %s and %s have the same variable", o->member[k].name, m->name);
 	}
 	return 0;
 }

@@ -160,7 +160,7 @@ static void print(const json_t *o)
 	else if (*json_string_value(json_object_get(t, "best")))
 		printf("%s is the only one\n", json_string_value(json_object_get(t, "best")));
 	else
-		printf("one round is no verdict, and took too long for a second: try a smaller batch or context\n");
+		printf("one round is too few for a verdict, and it took too long for a second: try a smaller batch or context\n");
 	x = json_object_get(t, "crosses");
 	if (json_is_number(x))
 		printf("they are equally fast at batches of about %.0f\n", json_number_value(x));

@@ -157,7 +157,7 @@ static bool convert_words(int argc, char **argv, struct yoke_cube_info *to)
 	return true;
 }
 
-// Is the cube to be written another one than what is read?
+// Fails if the cube to be written is one of the files to be read.
 static int check_target(const char *path, const char *from, const char *data)
 {
 	const size_t n = strlen(path);

@@ -168,8 +168,8 @@ static int bench(yoke_dataset *d, double seconds)
 	return e;
 }
 
-// Of a token file that yoke data prepare wrote: what is in it, to be printed, and the length of a sample that serves
-// where none is given. False: it is another file.
+// Reads the head of a token file that yoke data prepare wrote, to be printed, and a default length of a sample.
+// False: it is another kind of file.
 static bool look_at_tokens(const char *path, struct yk_token_file *t, int64_t *context)
 {
 	struct yk_safetensors f;

@@ -214,7 +214,7 @@ static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run 
 
 // ---- a run ----
 
-// What `yoke fit` was called with, and what is made of it.
+// Arguments of `yoke fit`, and the objects that are made from them.
 struct fitting {
 	struct yk_fit_config *c;
 	const char *out;
@@ -230,8 +230,8 @@ static bool trains(const yoke_pipeline *p)
 	return p->plan.losses && p->plan.keys.max_epochs;
 }
 
-// Without a share for training, nodes are fitted by what is validated; a pipeline that is not trained has its metrics, without a share
-// for those, of what it is fitted by.
+// If split leaves nothing for training, nodes are fitted to the validation cubes.  If it leaves nothing for validation, a pipeline
+// that is not trained gets its metrics from the cubes to which it is fitted.
 static int choose_parts(struct fitting *f)
 {
 	int err = 0;

@@ -168,7 +168,7 @@ static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
 	return fits;
 }
 
-// The least room in which the batch fits, to about a hundredth and in whole MiB; 0: that cannot be found out.
+// Bytes, in whole MiB, of the smallest memory limit within which the batch fits, to about 1 %; 0: not known.
 static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
 	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;

@@ -269,7 +269,7 @@ static int files(const char *key, const char *pattern, glob_t *to)
 	return e ? yk_fail(YOKE_EIO, "data: %s: %s cannot be looked for", key, pattern) : 0;
 }
 
-// Adds a cube of a set, and all its data, to what is read.
+// Adds a cube of a set, and all its files, to the files that are read.
 static int add_read(struct yk_fit_config *c, const char *path, const char *settings, int64_t *items)
 {
 	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
@@ -333,8 +333,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-// Gives each cube a name of its own: that of its file, with as many folders before it as it takes; behind that, where files differ in
-// their suffixes alone, a number.
+// Gives each cube a unique name: its file's name, preceded by as many directory names as it takes, and followed by a number if files
+// differ only in their suffixes.
 static int name_cubes(struct yk_fit_config *c)
 {
 	enum { FOLDERS = 64 };

@@ -57,7 +57,7 @@ int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int
 
 // ---- a cube ----
 
-// A cube's numbers, and what its header says of it.
+// A cube's numbers, and the facts from its header that results inherit.
 struct scene {
 	void *field[3]; // x, weight, label
 	int64_t lines, samples, bands;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files are about to be written, compared with those that are read by device and inode.
+// Files to be written, compared by device and inode with the files that are read.
 #include "config.h"
 
 #include "tool/fit_out.h"

@@ -161,8 +161,8 @@ static yoke_tensor *loss_of(struct fit *f)
 	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) : NULL;
 }
 
-// All ranks ask for all batches of a step up to `end`, so that any source gives them the same and all of them learn at the
-// same place that there are no more; the loss is that of batch number `own`.
+// All ranks request all batches of a step up to `end`, so that any source gives them the same batches and all of them see its end
+// at the same call.  The result is the loss of batch number `own`.
 static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 {
 	yoke_tensor *others[YOKE_FIT_MOST], *loss = NULL;
@@ -207,7 +207,7 @@ static int wants(const struct fit *f)
 	return signal ? signal : f->enough ? -1 : 0;
 }
 
-// Ranks end at the same step: what one of them wants the others learn a step later.
+// Ranks end at the same step: the request of one rank reaches the others a step later.
 static int asked(void *arg)
 {
 	const struct fit *f = arg;
@@ -513,7 +513,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	if (stops)
 		yk_stop_end(&f->stop);
 	f->end.step = f->t.step;
-	if (err < 0 && f->t.grid.all) // the others hear of it before they wait for this one
+	if (err < 0 && f->t.grid.all) // the others get the error before they wait for this one
 		yk_ranks_failed(&f->t);
 	if (f->lock >= 0)
 		close(f->lock);

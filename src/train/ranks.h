@@ -29,7 +29,7 @@ void yk_ranks_spent(struct yk_trainer *, double *seconds, uint64_t *sent, int *s
 size_t yk_ranks_room(bool first);
 // Parameters of one bucket, of one dtype, which ends before `end`: the first of them.
 int yk_ranks_bucket(const struct yk_parameters *, int end);
-// A rank that does not return to who started it has failed: the others get its error from what they wait in.
+// A rank that ends without returning to its caller has failed: the others get its error from the calls in which they wait.
 void yk_ranks_failed(const struct yk_trainer *);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
 // EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.

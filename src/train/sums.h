@@ -21,8 +21,8 @@ struct yk_sums {
 
 // Before part k of n is added `*held` sums are held; this many of them, the last ones, it is added to.
 int yk_sums_joined(bool fast, int64_t k, int64_t n, int *held);
-// Room, in the order that is set, for sums over so many parts of `count` f32 gradients of the shapes of `like`, or, where that is NULL, of flat[i]
-// elements; both NULL: of parts that are recorded in one plan.
+// Allocates sums, in the order that is set, over `parts` micro-batches of `count` f32 gradients with the shapes of `like`, or with
+// flat[i] elements if that is NULL; both NULL: the micro-batches are recorded in one plan.
 int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat);
 void yk_sums_fini(struct yk_sums *);
 uint64_t yk_sums_bytes(const struct yk_sums *); // of gradients
