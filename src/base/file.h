@@ -11,8 +11,8 @@
 // The whole file, with a NUL behind it that is not counted; the caller frees it.  ENOENT, EIO, ENOMEM;
 // EFORMAT when it is larger than `most` bytes.  Errors name path and reason.
 int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
-// Opens a regular file to be read: a descriptor, and its size.  ENOENT, EIO; EFORMAT for another
-// kind, and for a pointer of Git LFS or git-annex in its place.
+// Opens a regular file for reading and returns its descriptor and size.  ENOENT, EIO; EFORMAT for a file of another type,
+// and for a pointer of Git LFS or git-annex.
 int yk_file_open(const char *path, uint64_t *bytes);
 // So many bytes from a position on.  EIO names path and position, also where the file ends before.
 int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes);

@@ -125,7 +125,7 @@ int yk_file_refused_at(const char *path, int fd, const char *what, const char *w
 	return yk_file_refused(path, begin, (size_t)n, what, why);
 }
 
-// Bytes that no text has?
+// Are there bytes that do not occur in text?
 static bool has_control(const unsigned char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

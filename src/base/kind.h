@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is that is not what it should be: a pointer whose data were not fetched, an error page, a pickle, an archive.
+// Recognizes files of another kind than a reader expects: a pointer whose data were not fetched, an error page, a pickle, an archive.
 // A reader that refuses a file's first bytes names them through yk_file_refused; pointers of Git LFS are refused wherever a
 // file is opened (base/file.h).
 #ifndef YK_KIND_H
@@ -13,16 +13,16 @@ enum { YK_KIND_BEGIN = 512 }; // bytes that are looked at
 
 // "a Python pickle, which is never loaded; ..": what the first n bytes of a file look like, with what to do about it; NULL: unknown.
 const char *yk_file_kind(const void *begin, size_t n);
-// A pointer of Git LFS or git-annex in the place of the file?
+// Is the file a pointer of Git LFS or git-annex?
 bool yk_is_pointer(const void *begin, size_t n);
 // EFORMAT: "PATH: is not WHAT: it is a zip archive; ..", or, where its kind is unknown, "PATH: is not WHAT: WHY".
 int yk_file_refused(const char *path, const void *begin, size_t n, const char *what, const char *why);
-// The same of a file that is open; what cannot be read counts as unknown.
+// The same for an open file; a file that cannot be read counts as unknown.
 int yk_file_refused_at(const char *path, int fd, const char *what, const char *why);
 
-// Takes the mark of UTF-8 off the begin of a text in memory, with the NUL after its end.  EFORMAT: UTF-16, UTF-32, a pointer.
+// Removes the UTF-8 byte-order mark from a text in memory, which ends in a NUL.  EFORMAT: UTF-16, UTF-32, a pointer.
 int yk_text_begin(const char *path, char *text, size_t *n);
-// The bytes of the mark of a file's text, 3 or 0.  EFORMAT: the file is no text, or, as a table, a page.
+// Length of the byte-order mark of a text file, 3 or 0.  EFORMAT: the file is not text or, for a table, is an HTML page.
 int yk_text_mark(const char *path, int fd, bool table, uint64_t *mark);
 
 #endif

@@ -193,7 +193,7 @@ char *yk_scan_string(struct yk_scan *s)
 	return first;
 }
 
-// ---- what is passed over ----
+// ---- skipped values ----
 
 bool yk_scan_raw(struct yk_scan *s, const char **from, const char **end)
 {

@@ -21,10 +21,10 @@ bool yk_scan_want(struct yk_scan *, char);
 // A string (RFC 8259), decoded where it stands, with a NUL behind; NULL when there is
 // none, or it is not UTF-8, or it holds a NUL or half of a surrogate pair.
 char *yk_scan_string(struct yk_scan *);
-// Passes a string that stays as it is, from its first to its last byte without the quotes: any bytes, but for a backslash and
+// Skips a string without decoding it, from its first to its last byte without the quotes: any bytes, but for a backslash and
 // what follows it, up to the next quote.
 bool yk_scan_raw(struct yk_scan *, const char **from, const char **end);
-// Passes a value of any kind, of which nobody reads anything: strings as above, numbers of any size, NaN and Infinity as
+// Skips a value of any kind without parsing it: strings as above, numbers of any size, NaN and Infinity as
 // Python writes them, arrays and objects up to YK_SCAN_DEPTH inside each other, with keys that may be there twice.
 enum { YK_SCAN_DEPTH = 1024 };
 bool yk_scan_skip(struct yk_scan *);

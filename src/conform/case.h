@@ -120,7 +120,7 @@ uint32_t yk_case_in_by(struct yk_case *, int dtype, int rank, const int64_t *dim
 		       struct yk_num (*fn)(struct yk_case *, int dtype, int64_t index));
 uint32_t yk_case_in_of(struct yk_case *, int dtype, int rank, const int64_t *dims,
 		       int layout, const struct yk_num *num);
-// NaN in `many` elements from `from` on along the axis, for index i of axis 0 from[i]: results do not depend on them.
+// Writes NaN into `many` elements along the axis from `from` on (from[i] for index i of axis 0), on which results do not depend.
 void yk_case_spoil(struct yk_case *, uint32_t in, int axis, const struct yk_num *from, int64_t many);
 // One value: a SCALAR view, or a BUFFER of rank 0.
 uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);

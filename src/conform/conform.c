@@ -215,7 +215,7 @@ static void tell(struct run *r, bool good, const char *what)
 	fflush(r->to);
 }
 
-// Nobody reads the lines any more, or they cannot be written.
+// The reader has gone away, or lines cannot be written.
 static bool ends(const struct run *r)
 {
 	return ferror(r->to);

@@ -22,8 +22,8 @@ struct yoke_cube {
 	double *gain, *shift; // theirs, or NULL
 };
 
-// Writes a cube some lines at a time: begin, add until all lines are there, then commit, or abort, which leaves what was there before.
-// After a failed begin nothing is left to do; a failed commit has aborted.  bsq takes all lines at once.
+// Writes a cube some lines at a time: begin, add until all lines are there, then commit, or abort, which keeps the old file.
+// A failed begin needs no abort; a failed commit has aborted.  bsq takes all lines at once.
 struct yk_cube_writer {
 	struct yk_envi envi;
 	struct yk_file_writer file;

@@ -33,7 +33,7 @@ static bool number(const char **at, int64_t *to)
 	return true;
 }
 
-// Nanometres of a unit of the header's wavelengths.  Where it names none, numbers below 100 are micrometres.
+// Nanometres in a unit of the header's wavelengths.  Without a unit, numbers below 100 are micrometres.
 static double nanometres(const struct yk_envi *e)
 {
 	static const struct {
@@ -64,7 +64,7 @@ static bool length(const char **at, double *to, double *factor)
 	return true;
 }
 
-// Bands within a range of wavelengths, or the one that is nearest to a single one; false: the item is none of these.
+// Selects the bands within a range of wavelengths, or the nearest band to a single wavelength; false: the item is neither.
 static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *err)
 {
 	const struct yk_envi *e = &c->envi;
@@ -127,7 +127,7 @@ static int choose_listed(yoke_cube *c, const char *list)
 					  c->path, list) : 0;
 }
 
-// bands: all, good, or a list of places and wavelengths.
+// bands: all, good, or a list of band numbers and wavelengths.
 static int choose(yoke_cube *c, const char *bands)
 {
 	const bool good = !strcmp(bands, "good");
@@ -184,7 +184,7 @@ static bool ends(const char *path, const char *end)
 	return n >= m && yk_same_word(path + n - m, end);
 }
 
-// Is it a file that has all elements?  Where there is a file, it stays open as the cube's, with an error if it is too short.
+// Does the file have all elements?  An existing file stays open as the cube's; it is an error if it is too short.
 static int try_data(yoke_cube *c, const char *path)
 {
 	struct stat st;
@@ -212,8 +212,8 @@ static bool is_known(const char *suffix)
 	return false;
 }
 
-// The files beside the header that have its stem and one more suffix: the first of a known one in the order of names, in letters of either size,
-// or else the only one that is large enough.
+// Searches the header's directory for files with its stem and another suffix: the first by name with a known suffix, in upper or
+// lower case, or else the only one that is large enough.
 static int find_data(yoke_cube *c)
 {
 	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;

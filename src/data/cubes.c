@@ -80,8 +80,8 @@ static bool all_finite(const float *x, int64_t n)
 	return !odd;
 }
 
-// A picture of one band: which of its pixels are not 0, and which are not its ignore value.  ERANGE: one of weight is no number, or, of a
-// mask, negative.
+// Reads an image of one band: which pixels are not 0, and which are not its ignore value.  ERANGE: a pixel with weight is NaN or
+// infinite or, in a mask, negative.
 static int read_picture(const struct files *f, const char *path, int64_t item, bool mask, const float *weight, uint8_t *to, uint8_t *known)
 {
 	const int64_t n = f->lines * f->samples;
@@ -102,7 +102,7 @@ static int read_picture(const struct files *f, const char *path, int64_t item, b
 	return err;
 }
 
-// Pixels that a mask leaves out, or whose label is not known, have weight 0.
+// Pixels that a mask excludes, or that have no known label, get weight 0.
 static int read_weights(const struct files *f, const char *path, int64_t item, bool mask, uint8_t *to, float *weight)
 {
 	const int64_t n = f->lines * f->samples;
@@ -288,7 +288,7 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 	return err;
 }
 
-// Is there a path in each place of a list that is there?
+// Does the list, if there is one, have no NULL?
 static int check_paths(const struct yoke_cube_files *o)
 {
 	static const char *const what[] = { "path of a cube", "path of labels", "path of a mask" };

@@ -65,8 +65,8 @@ static void line_end(const struct scan *s, const char **end)
 		++*end;
 }
 
-// The brace that closes the one before s->at, with pairs of them between; where they are no pairs, the first at the end of a line.
-// NULL: there is none.
+// Finds the brace that closes the one before s->at, with nested pairs between; if braces are not paired, the first one at the end of
+// a line.  NULL: none.
 static const char *closing(struct scan *s, const char *at)
 {
 	int depth = 1;
@@ -261,7 +261,7 @@ static bool zeros(const struct entry *e)
 	return at == e->value_end && memchr(e->value, '0', (size_t)(at - e->value));
 }
 
-// Keys that say where the scene lies: of results that have its lines and samples they are the same.
+// Keys that locate the scene; results with the same lines and samples inherit them.
 static bool says_where(const char *key)
 {
 	static const char *const keys[] = { "map info", "projection info", "coordinate system string", "geo points", "rpc info",
@@ -353,7 +353,7 @@ static void drop_list(double **list, int64_t n, double what)
 	*list = NULL;
 }
 
-// A whole number as an element of the type; false: it holds no such number.
+// Converts an integer to an element of the type; false: out of range.
 static bool whole_element(const struct yk_envi_type *t, bool minus, uint64_t n, uint64_t *to)
 {
 	const int bits = 8 * t->width;
@@ -447,7 +447,7 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 	}
 	drop_list(&to->gain, to->bands, 1);
 	drop_list(&to->shift, to->bands, 0);
-	// which of both comes first is not said anywhere
+	// no specification says which of the two is applied first
 	if (!err && to->scale != 1 && (to->gain || to->shift))
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: has both a reflectance scale factor and data gain or offset values; take out what "
 			       "does not count", s->path);

@@ -20,7 +20,7 @@ struct yk_envi_type {
 const struct yk_envi_type *yk_envi_type(int number);
 const struct yk_envi_type *yk_envi_type_named(const char *name);
 
-enum { YK_ENVI_BANDS = 1 << 15, YK_ENVI_HEADER = 16 << 20, YK_ENVI_LINE = 1 << 16 }; // most bands; bytes of a header, of an entry kept
+enum { YK_ENVI_BANDS = 1 << 15, YK_ENVI_HEADER = 16 << 20, YK_ENVI_LINE = 1 << 16 }; // limits: bands; bytes of a header; bytes of an entry that is kept
 
 struct yk_envi {
 	int64_t lines, samples, bands;
@@ -30,14 +30,14 @@ struct yk_envi {
 	uint64_t offset, bytes;   // bytes: of all elements
 	double scale;
 	double ignore;            // data ignore value, rounded to the type; NaN: none, or NaNs
-	bool ignores;             // there is one, which the type can hold:
+	bool ignores;             // there is an ignore value that the type can hold:
 	uint64_t ignored;         // an element of the type, which begins here, as the host has it
 	double *wavelength;       // [bands], or NULL; to be freed
 	double *gain, *shift;     // [bands]: data gain values, data offset values, or NULL; to be freed
 	char units[32];           // of wavelengths: "Nanometers"; "": not given
 	char *scene;              // lines of map info and the like as they are, or NULL; to be freed
 	unsigned char *good;      // [bands]: bbl, or NULL; to be freed
-	bool odd_bbl;             // there is a bbl that is no list of as many flags
+	bool odd_bbl;             // the bbl does not have one flag per band
 };
 // Reads a header.  EFORMAT, EUNSUPPORTED name path and key.
 int yk_envi_parse(struct yk_envi *, const char *path, const char *text, size_t length);

@@ -14,7 +14,7 @@ static int tensors_of(const struct yoke_loader *l)
 	return l->set->fields * (int)l->feed.parts;
 }
 
-// The next batch for a call with a list of n parts of fields; *rows: what the call returns where there is none.  ctx: it goes to
+// The next batch for a call with a list of n fields or micro-batches of fields; *rows: the call's result if there is no batch.  ctx: it goes to
 // that one's device.
 static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, struct yoke_context *ctx, const char *call,
 			     int64_t *rows)

@@ -26,7 +26,7 @@ static void objects_free(void *arg)
 	free(o);
 }
 
-// Is a key, as it is written between quotes, this field?
+// Is the quoted key this field's name?
 static bool is_field(const char *key, const char *end, const char *field)
 {
 	const size_t n = (size_t)(end - key);
@@ -43,8 +43,8 @@ static bool is_field(const char *key, const char *end, const char *field)
 	return is;
 }
 
-// The string of one line, decoded in it, *to of *n bytes; the last one where the field is there twice.  Other fields may hold what
-// they like; `what` is for messages.
+// Decodes the string of one line in place: *to of *n bytes; the last one if the field is repeated.  Other fields are not checked;
+// `what` is for messages.
 static int take_line(char *text, size_t bytes, const char *field, const char *what, const char **to, size_t *n)
 {
 	struct yk_scan s = { text, text + bytes, NULL };

@@ -64,7 +64,7 @@ struct walk {
 	struct yk_lines *l;
 	enum state state;
 	uint64_t begin; // of the record
-	bool blank;     // nothing of it but blanks
+	bool blank;     // only blanks
 	struct yk_hash_state *hash;
 };
 

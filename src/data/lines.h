@@ -51,7 +51,7 @@ bool yk_jsonl_taken(const char *path, const char *field);
 // a line end; a result other than 0 ends the loop and is returned.  EFORMAT names path and byte.
 int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
 		  int (*fn)(void *arg, const char *text, size_t bytes), void *arg);
-// Nothing but blanks, which the separator, 0 for none, is not?
+// Are all bytes blanks other than the separator (0: none)?
 bool yk_line_is_blank(const char *text, size_t n, char separator);
 
 #endif

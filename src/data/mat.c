@@ -139,7 +139,7 @@ static int check(const char *path)
 static const struct yk_envi_type *type_of(const matvar_t *v)
 {
 	switch (v->class_type) {
-	case MAT_C_EMPTY: // of version 7.3, whose class is not there, or is padded as h5py does it: HDF5 converts to what is asked for
+	case MAT_C_EMPTY: // of version 7.3 without a class, or with one that h5py padded: HDF5 converts to the requested type
 	case MAT_C_DOUBLE: return yk_envi_type_named("f64");
 	case MAT_C_SINGLE: return yk_envi_type_named("f32");
 	case MAT_C_UINT8: return yk_envi_type_named("u8");

@@ -31,8 +31,8 @@ struct yk_token_file {
 	uint64_t fingerprint, whole;      // of its text, of its tokens (xxh64); 0: it says none
 };
 
-// A file of raw elements that begins as one of another format: EFORMAT says which, and how it is read.  A token file of llm.c is
-// right from byte 1024 on, with the width of its ids and as many of them as it says.
+// Refuses a file of raw elements that begins like a file of another format: EFORMAT names the format and how to read it.  A token
+// file of llm.c is accepted from byte 1024 on, with the width and the number of ids of its header.
 int yk_raw_check(int fd, const char *path, const struct yk_element *, uint64_t offset, uint64_t bytes);
 
 bool yk_token_file_is(const struct yk_safetensors *);

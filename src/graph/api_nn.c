@@ -55,7 +55,7 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	unsigned along = 1u << at;
 	yk_id v = yk_up(r.g, r.in[0]), y;
 	if (shape.dims[at]) {
-		// where the maximum is infinite it is the result, and those that are equal to it share the gradient
+		// an infinite maximum is the result, and the elements that are equal to it share the gradient
 		yk_id most = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true), zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
 		yk_id infinite = yk_bin_lit(r.g, YK_EQ, yk_un(r.g, YK_ABS, most), INFINITY);
 		yk_id base = yk_tri(r.g, YK_SELECT, infinite, zero, yk_un(r.g, YK_STOP_GRAD, most));

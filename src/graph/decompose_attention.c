@@ -124,7 +124,7 @@ static yk_id weighted(struct parts *p, yk_id w, yk_id v)
 		return y;
 	yk_id zero = yk_lit(g, p->dtype, 0), finite = yk_un(g, YK_ISFINITE, v);
 	yk_id clean = yk_matmul(g, w, yk_tri(g, YK_SELECT, finite, v, zero), 0);
-	// how many of those that a sum is of are not finite
+	// number of summands that are not finite
 	yk_id met = yk_matmul(g, yk_cast(g, yk_bin(g, YK_NE, w, zero), p->dtype),
 			      yk_cast(g, yk_un(g, YK_NOT, finite), p->dtype), 0);
 	return yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, met, zero), clean, yk_un(g, YK_STOP_GRAD, y));

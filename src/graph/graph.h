@@ -124,7 +124,7 @@ static inline const union yoke_attr *yk_attrs(const struct yk_graph *g, const st
 yk_id yk_un(struct yk_graph *, int op, yk_id x);
 yk_id yk_bin(struct yk_graph *, int op, yk_id a, yk_id b);
 yk_id yk_tri(struct yk_graph *, int op, yk_id a, yk_id b, yk_id c);
-// Has the dtype this number?  Of floating point yes, rounded.
+// Can the dtype represent this number?  Floating-point dtypes always can, rounded.
 bool yk_has_number(int dtype, double value);
 // A literal of a dtype, rank 0.
 yk_id yk_lit(struct yk_graph *, int dtype, double value);

@@ -85,8 +85,8 @@ static void need_value(struct collection *c, struct yk_tensor *t)
 	need(c, t->id);
 }
 
-// Where gradients may be asked to go.  Of what a variable was assigned only what has a name now counts, and not by
-// way of yoke_grad's operations: training steps leave no chain of versions.
+// Targets of possible gradients.  Among the values assigned to a variable only those with a handle count, and not through
+// operations of yoke_grad: training steps leave no chain of versions.
 enum leads {
 	LEADS_TARGET = 1,        // the node is one that somebody has
 	LEADS_THROUGH = 2,       // there is a LEADS_TARGET among what it was computed from

@@ -34,7 +34,7 @@ static inline const char *yk_call_of(const char *function)
 	return strncmp(function, "yoke_", 5) ? function : function + 5;
 }
 #define yk_rec_fail(r, code, ...) yk_op_fail((r)->g, YK_LEAF, code, __VA_ARGS__)
-// Never an operand itself: what changes nothing gives a view of it, whose gradient is another one.
+// Never returns an operand itself: an operation that changes nothing returns a view, which has its own gradient.
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
 // Are the first n operands, 1 or 2, floating point of one dtype that broadcast?  Else an error that shows
 // them as they are: asked where they are cast first.
@@ -52,7 +52,7 @@ yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 
 // Enters the context of t[0], NULL after an error; errors name the call `what`.
 struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *what);
-// The same of a call that fills `to`, which may not be NULL.
+// The same for a call that fills `to`, which may not be NULL.
 struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what);
 // The tensors of several lists of n as values, one list behind another, and room for `more` behind; to be
 // freed.  NULL after an error.  A list that is NULL is absent.

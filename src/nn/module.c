@@ -301,7 +301,7 @@ static int child_add(yoke_module *m, const char *name, yoke_module *child)
 	return 0;
 }
 
-// Does a child that was refused belong to nobody?  Then it goes.
+// Frees a refused child that has no owner.
 static bool orphan(const yoke_module *m, const yoke_module *child)
 {
 	for (const yoke_module *p = m; p; p = p->parent)

@@ -269,7 +269,7 @@ static int moved(struct check *c, const struct move *m, double h, struct weighed
 	return err;
 }
 
-// What differences say of the derivative of the sum of weighed results along a direction.
+// The derivative of the weighted sum of results along a direction, by differences.
 struct slope {
 	double all;       // the sum of what follows
 	int64_t n;
@@ -395,14 +395,14 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 	return err;
 }
 
-// By random directions of all elements, and, where those say nothing, of ever smaller ranges of them: what is left then are
-// the elements at kinks.
+// Compares along random directions of all elements and, if those are inconclusive, of ever smaller ranges: the ranges that remain
+// inconclusive have the elements at kinks.
 static int compare_gradient(struct check *c, int i, const double *g)
 {
 	struct move queue[RANGES + DIRECTIONS];
 	struct weighed here = { 0 };
 	double got, want;
-	int known = 0, n = 0, split = -1; // the first direction that says nothing
+	int known = 0, n = 0, split = -1; // the first inconclusive direction
 	for (int d = 0; d < DIRECTIONS; d++)
 		queue[n++] = (struct move){ i, d, 0, c->in[i].n };
 	int err = moved(c, &queue[0], 0, &here);

@@ -17,7 +17,7 @@
 // ---- what gradients through assignments need ----
 
 enum {
-	NAMED = 1, // a gradient may be asked for it or, through it, for something before it
+	NAMED = 1, // a gradient by it, or through it by something before it, may be requested
 	PATH = 2,  // a gradient through an assignment passes here
 	NEEDED = 4, // its bytes are needed for that
 	ROOT = 8   // this evaluation leaves them

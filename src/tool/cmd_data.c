@@ -179,7 +179,7 @@ static bool look_at_tokens(const char *path, struct yk_token_file *t, int64_t *c
 		is = yk_token_file_is(&f) && yk_token_file_take(t, &f) == 0;
 		yk_safetensors_close(&f);
 	}
-	yoke_error_clear(); // opening it as a source says what is wrong with it
+	yoke_error_clear(); // opening it as a source reports the error
 	if (is)
 		*context = t->count > CONTEXT ? CONTEXT : (int64_t)t->count - 1;
 	return is && *context > 0;

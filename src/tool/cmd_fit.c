@@ -100,7 +100,7 @@ static int take_part(const struct yk_fit_config *c, int which, struct part *to)
 	return to->count > 0 && !to->set ? yk_error_last() : 0;
 }
 
-// What a run is, between its beginning and its end.
+// State of a run between its beginning and its end.
 struct watch {
 	struct bar bar;
 	struct yk_stop stop;
@@ -185,7 +185,7 @@ static const struct part *mapped(const struct part part[3])
 	return part[1].count > 0 ? &part[1] : &part[0];
 }
 
-// Before anything is written: may the maps be?
+// Checks before anything is written whether the maps may be written.
 static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, const char *out, const struct part part[3], bool overwrite)
 {
 	const struct part *of = mapped(part);
@@ -260,7 +260,7 @@ static struct yoke_training training_of(const struct fitting *f)
 				       .loader = f->c->loader, .folder = f->out, .resume = f->done > 0, .test = f->part[2].set };
 }
 
-// All that can be wrong before anything is computed or written.
+// Checks that need nothing to be computed or written.
 static int prepare(struct fitting *f)
 {
 	int err = choose_parts(f);
@@ -317,7 +317,7 @@ static int run_parts(struct fitting *f, yoke_run *run, struct watch *w)
 	return !err && has_maps(f->p) ? write_maps(f->c, f->p, run, f->out, f->part) : err;
 }
 
-// Saves what a run came to, unless a signal ended it: then there is a checkpoint.
+// Saves the results of a run, unless a signal ended it: then there is a checkpoint.
 static int finish(struct fitting *f, yoke_run *run, int signal)
 {
 	char path[PATH];
@@ -434,7 +434,7 @@ int yk_cmd_fit(int argc, char **argv)
 
 // ---- apply ----
 
-// What `yoke apply` was called with.
+// Arguments of `yoke apply`.
 struct applying {
 	struct yk_fit_config *c;
 	const char *run, *out, *nodes, *format;

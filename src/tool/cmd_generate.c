@@ -81,7 +81,7 @@ static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *promp
 			   write_token, to);
 }
 
-// A file's text, or that of standard input: without the mark of UTF-8, and with the line ends of Unix.
+// Text of a file or of standard input, without a UTF-8 byte-order mark and with LF line ends.
 static int read_prompts(const char *path, const char *what, char **text, size_t *bytes)
 {
 	const bool piped = !strcmp(path, "-");

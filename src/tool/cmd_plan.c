@@ -172,7 +172,7 @@ static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
 static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
 	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;
-	const uint64_t most = 16 * good; // what segments waste is far less
+	const uint64_t most = 16 * good; // segments waste far less
 
 	while (!fits_in(t, batch, good)) {
 		bad = good;
@@ -200,7 +200,7 @@ static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t pea
 		       batch);
 }
 
-// Which batch fits, and what memory those want that do not.
+// Prints which batch fits, and the memory that larger ones would need.
 static void print_fits(const struct yk_trainer *t, int64_t batch, const struct yk_need *need, int64_t fits)
 {
 	struct yk_need one;

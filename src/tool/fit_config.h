@@ -12,7 +12,7 @@ struct yk_fit_config {
 	json_t *root;      // all of it, as it is in force; without "data" it is the pipeline's
 	char **name;       // [samples]: of each cube's file, without suffix, and as many folders before it as make it unique
 	char **file;       // [samples]: of each cube, the file; NULL: they are drawn
-	int64_t *item;     // [samples]: which of its file's cubes it is
+	int64_t *item;     // [samples]: number of the cube in its file
 	int64_t samples;
 	char *array;       // of the last MAT file that is read; NULL: none
 	char settings[1400]; // of yoke_cube_open, for those files

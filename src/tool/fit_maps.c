@@ -106,7 +106,7 @@ static int open_scene(const struct yk_fit_config *c, int64_t sample, struct scen
 
 enum { FORMATS = 3 };
 
-// Of a node, in several formats at once.
+// Result of a node, written in several formats at once.
 struct result {
 	const struct scene *scene;
 	yoke_pipeline *p;
@@ -117,7 +117,7 @@ struct result {
 	struct yk_cube_writer writer[FORMATS];
 	bool open[FORMATS];
 	float *score;  // of all pixels, for a picture; NULL: there is none
-	float fill;    // what pixels without a result hold; NaN: there are none
+	float fill;    // value of pixels without a result; NaN: there are none
 	bool declared; // fill is the ignore value of the cube's own header
 	bool clash;    // another pixel has it
 };

@@ -436,8 +436,8 @@ int yk_config_file(struct yk_config *c, const char *path)
 	return e;
 }
 
-// Does the first line that says something begin with KEY=? A file that cannot be one of them is larger, a folder, or
-// has a NUL byte.
+// Does the first line that is not blank or a comment begin with KEY=? Larger files, directories and files with a NUL byte are
+// not configurations.
 static bool is_configuration(const char *path)
 {
 	char *text, *rest, *at;
@@ -462,7 +462,7 @@ static bool is_configuration(const char *path)
 	return is;
 }
 
-// An argument that is no key=value; one that is no file of them was meant as something else.
+// An argument without "="; if it is not a configuration file, the error suggests what was meant.
 static int argument_file(struct yk_config *c, const char *path)
 {
 	int e = yk_config_file(c, path);

@@ -38,10 +38,10 @@ int yk_ranks_agree(const struct yk_trainer *);
 // have other bits.  By all of them, behind a step.
 int yk_ranks_alike(const struct yk_trainer *, bool parameters);
 
-// Do so many data ranks add the parts of a step in the order of one rank that has them all, and so have its bits?  Else why not.
+// Do `data` ranks add the parts of a step in the order of one rank, and so get its bits?  Else why not.
 enum { YK_ORDER_WHY = 200 };
 bool yk_ranks_in_order(const struct yk_config *, int64_t data, int64_t parts, char why[YK_ORDER_WHY]); // why: or NULL
-// The same of a trainer as a line for people; false where a step has one part.
+// The same for a trainer, as a line of text; false if a step has one part.
 bool yk_ranks_order_text(const struct yk_trainer *, char *to, size_t cap);
 
 // By all ranks, at the end: of their profiles one trace, which rank 0 writes; path is its.

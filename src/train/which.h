@@ -54,8 +54,8 @@ struct yk_which_times {
 // fails is one that says why.
 int yk_which_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_which_times *);
-// Does another round follow, after the last one took so many seconds, of which so many are left? The second does where
-// there is time for the first only: from one alone nobody knows how much it varies.
+// Does another round follow, after the last one took `last` seconds and with `left` seconds to go? There is a second round even
+// if time was left for the first only, because one round does not show the spread.
 bool yk_which_another(int done, int wanted, double last, double left);
 // Devices that YOKE_BACKEND allows, one for each that the machine has, the best first; or of each backend the first.
 int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
