@@ -96,8 +96,10 @@ static void refused(void)
 		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 			write_file(names[k], c->bytes, c->n);
 		verdict(open_set("f.npy", NULL), c, ".npy");
+#ifdef HAVE_LIBZIP
 		if (strcmp(c->is, "zip"))
 			verdict(open_set("f.npz", NULL), c, ".npz");
+#endif
 		verdict(open_set("f.safetensors", NULL), c, ".safetensors");
 		verdict(load("f.safetensors"), c, "weights");
 		verdict(load("f.safetensors.index.json"), c, "an index");

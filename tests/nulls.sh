@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every public function is called with what is no argument in each place of its pointers and counts, as tests/nulls.py says:
-# it fails with an error, or is documented to do without, and ends no process.  NAME ..: these functions alone.
+# Every public function is called with an invalid value for each of its pointers and counts (tests/nulls.py): it returns an
+# error, or its header says that the argument is optional, and it does not crash.  NAME ..: these functions alone.
 set -u
 build=$PWD
 . "${srcdir:-.}/tests/tap.sh"

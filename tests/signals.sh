@@ -64,8 +64,8 @@ n=$(wc -l <a)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
 
-# Signals that arrive together count as one: what a stopped process gets, and timeout, which signals its child and then
-# the process group.
+# Signals that arrive together count as one: those of a process that was stopped, and those of timeout, which signals its child and
+# then the process group.
 "$yoke" train out=together $keys training_log=together.tsv 2>err &
 pid=$!
 await has together/metrics.jsonl 5 ''

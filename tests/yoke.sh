@@ -53,7 +53,7 @@ ended()
 	! grep -q '^State:.[^ZX]' "/proc/$1/status"
 }
 
-# signalled_until_ended SIGNAL PID: the signal again and again, since those within half a second of one count as that one
+# signalled_until_ended SIGNAL PID: repeats the signal until the process ends, since signals within half a second count as one
 signalled_until_ended()
 {
 	await signalled_once "$@"
