@@ -324,13 +324,15 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	struct chain_place p = place_of(&s, GROUP_ID(0));
 	struct chain_room m;
 	struct results to;
+#if WHICH != 1 && !HALF
 	LOCAL_POINTER REAL *only = 0; // lanes of rows that are served
+#endif
 	bool wild;
 
 #if ODD == 2
 	if (!group_is_odd(&s, &p, work, work_at))
 		return;
-#if WHICH != 1
+#if WHICH != 1 && !HALF
 	only = AS_REALS(lanes + 5 * ITEMS);
 	for (int lane = item; lane < LANES; lane += ITEMS) {
 		long first, row = lane_row(&s, &p, lane, &first);
@@ -344,10 +346,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
 	leave_link(&s, &p, item, &m, wild, work, work_at);
-	(void)only;
 #else
 	struct c1 front, behind;
-	RV nearest;
 	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &behind);
 #if HALF
 	LOCAL_POINTER RV *change = lanes + 5 * ITEMS, *high = lanes + 6 * ITEMS;
@@ -405,15 +405,13 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	for (int side = 0; side < (int)s.sides; side++)
 		some = some || again[side * (int)s.chunks] != 0;
 	if (some)
-		nearest = forward(&s, item, &m, to, wild);
-	(void)nearest;
-	(void)only;
+		forward(&s, item, &m, to, wild);
 	WAIT();
 	if (some)
 		put_results(&s, &p, item, to, again, y, y_at);
 #endif
 #else
-	nearest = forward(&s, item, &m, to, wild);
+	RV nearest = forward(&s, item, &m, to, wild);
 	WAIT();
 	if (wild && ODD != 1)
 		note_singular(&s, &p, item, &m, nearest, reports, report_slot);
