@@ -132,7 +132,15 @@ FN void warp_sync(void)
 #ifndef VEC_WIDTH
 #define VEC_WIDTH 1
 #endif
-#define FMA(a, b, c) fmaf(a, b, c)
+// An overload per type: fmaf() silently rounds doubles to f32.
+FN float FMA(float a, float b, float c)
+{
+	return fmaf(a, b, c);
+}
+FN double FMA(double a, double b, double c)
+{
+	return fma(a, b, c);
+}
 // 16 bytes as four words; both lie at a multiple of 16.
 struct __attribute__((aligned(16))) quad {
 	uint w[4];

@@ -7,7 +7,7 @@ set -u
 cl=${srcdir:-.}/cl
 text=${TMPDIR:-/tmp}/dialect.cu
 cuda="-x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -fsyntax-only
-	-Wno-unknown-cuda-version -Wall -Werror -Wno-unused-function -Wno-unknown-pragmas"
+	-Wno-unknown-cuda-version -Wall -Werror -Wimplicit-float-conversion -Wno-unused-function -Wno-unknown-pragmas"
 
 echo '__attribute__((global)) void f() {}' >"$text"
 # shellcheck disable=SC2086 # words
@@ -103,8 +103,14 @@ compiled resolvent.cl '-DDTYPE=3 -DHALF=3 -DITEMS=128'
 compiled resolvent.cl '-DUSE_F64 -DWIDE_ACC -DDIVIDE -DLEFT=1'
 compiled resolvent_back.cl '-DUSE_F64 -DWIDE_ACC -DF64_LANES -DSERVE=1 -DLEFT=1'
 compiled resolvent_back.cl '-DDTYPE=4 -DSURROGATE=3'
-compiled moments.cl '-DUSE_F64 -DWEIGHED=1'
-compiled moments.cl '-DUSE_F64 -DDTYPE=2 -DDIAGONAL=1'
+for odd in 1 2; do
+	compiled resolvent.cl "-DODD=$odd"
+	compiled resolvent.cl "-DUSE_F64 -DWIDE_ACC -DF64_LANES -DODD=$odd -DWHICH=1"
+	compiled resolvent_back.cl "-DUSE_F64 -DWIDE_ACC -DF64_LANES -DODD=$odd"
+done
+compiled resolvent.cl '-DHALF=3 -DODD=1 -DWHICH=2'
+compiled moments.cl '-DUSE_F64 -DWIDE_ACC -DWEIGHED=1'
+compiled moments.cl '-DUSE_F64 -DWIDE_ACC -DDTYPE=2 -DDIAGONAL=1'
 compiled report_length.cl ''
 compiled f64.cl '-DUSE_F64'
 compiled limits.cl '-DUSE_F64'
