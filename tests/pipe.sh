@@ -14,10 +14,15 @@ small='layers=1 heads=2 embed=16 context=16 batch=2'
 "$yoke" cubes make cubes count=1 lines=8 samples=8 bands=4 >out 2>&1 || cat out
 mkfifo gate || exit 99
 
-# quiet COMMAND ..: it begins when nobody reads its output any more
-quiet()
+# piped COMMAND ..: it begins when nobody reads its output any more
+piped()
 {
 	{ read -r _ <gate; "$yoke" "$@" 2>err; echo $? >status; } | { exec 0<&-; echo >gate; }
+}
+
+quiet()
+{
+	piped "$@"
 	verdict "yoke $*" "$(cat err; [ "$(cat status)" -eq 0 ] || echo "status $(cat status)")"
 }
 
@@ -54,10 +59,10 @@ for snapshot in run/memory*; do
 done
 # whose progress is on standard error
 # shellcheck disable=SC2086 # words
-quiet train data=text out=again $small steps=3 valid=0 >training
+piped train data=text out=again $small steps=3 valid=0
 verdict 'a training whose reader went away is saved' "$([ "$(cat status)" -eq 0 ] && [ -s again/manifest.json ] ||
 	ls again
-	grep 'standard output' training)"
+	cat err)"
 
 # what cannot be written is an error all the same
 if [ -c /dev/full ]; then

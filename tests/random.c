@@ -66,6 +66,11 @@ static double some_number(const struct program *p, int dtype)
 	return is_real(dtype) && one_in(2) ? rnd_real(-2, 2) : (double)rnd_int(-4, 4);
 }
 
+static double scalar_number(const struct program *p, int slot)
+{
+	return some_number(p, is_whole(slot) ? yoke_bool : yoke_f32);
+}
+
 static void encode(int dtype, double x, void *to, int64_t k)
 {
 	struct value v = { 0, 0 };
@@ -360,7 +365,7 @@ static void execute(struct run *r, const struct stmt *s)
 		free(bytes);
 		return;
 	case NEW_SCALAR:
-		r->h[s->out] = yoke_scalar(r->number[s->out] = some_number(p, yoke_f32));
+		r->h[s->out] = yoke_scalar(r->number[s->out] = scalar_number(p, s->out));
 		return;
 	case PUT:
 		bytes = data(r, &p->slot[a], 0, 0, &r->v[a]);
@@ -392,7 +397,7 @@ static void execute(struct run *r, const struct stmt *s)
 		return;
 	}
 	case SET_SCALAR:
-		yoke_scalar_set(r->h[a], r->number[a] = some_number(p, yoke_f32));
+		yoke_scalar_set(r->h[a], r->number[a] = scalar_number(p, a));
 		return;
 	case SCOPE: r->inner = yoke_scope_begin("inner"); return;
 	case SCOPE_END: yoke_scope_end(r->inner); return;
@@ -420,7 +425,7 @@ static void begin(struct run *r)
 		case SCALAR:
 			if (s->depth) // made by a statement
 				break;
-			r->h[k] = yoke_scalar(r->number[k] = some_number(r->p, yoke_f32));
+			r->h[k] = yoke_scalar(r->number[k] = scalar_number(r->p, k));
 			break;
 		case LITERAL: // the first one is 0
 			r->number[k] = k && r->p->slot[k - 1].kind < SCALAR ?

@@ -165,6 +165,12 @@ static double filling(int dtype, int64_t most)
 	return (double)rnd_int(sign ? -most : 0, dtype == yoke_bool ? 1 : most);
 }
 
+// Has the scalar of this slot numbers that every dtype has?
+static bool is_whole(int slot)
+{
+	return slot % 2 == 0;
+}
+
 // A scalar or literal that the dtype may have as an operand; 0: any.
 static int pick_number(struct program *p, int dtype)
 {
@@ -173,6 +179,8 @@ static int pick_number(struct program *p, int dtype)
 		if (p->slot[k].kind == LITERAL && dtype && !is_real(dtype) &&
 		    p->slot[k - 1].kind >= SCALAR)
 			continue; // a fraction: of the literals the first is 0
+		if (p->slot[k].kind == SCALAR && dtype && !is_real(dtype) && !is_whole(k))
+			continue;
 		if ((p->slot[k].kind == SCALAR || p->slot[k].kind == LITERAL) &&
 		    p->slot[k].state != DEAD)
 			return k;

@@ -71,12 +71,13 @@ struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n
 	r.g = &ctx->graph;
 	r.n = n;
 	r.g->call = call;
-	if (ctx->autocast.dtype)
+	const bool casts = ctx->autocast.dtype;
+	if (casts)
 		number = yk_autocast_want(ctx, op, n, want);
 	dtype = number ? number : dtype;
 	for (int i = 0; i < n; i++) {
 		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
-		if (h[i] && want[i])
+		if (casts && h[i] && want[i])
 			r.in[i] = yk_autocast_cast(ctx, r.in[i], want[i]);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;

@@ -211,7 +211,7 @@ int yk_self_tiers(struct yk_self *s)
 
 // ---- mixed precision ----
 
-// One weight beyond what f16 has: a step with it changes nothing and lowers the scale.
+// Infinite weights: a step with them changes nothing and lowers the scale.
 static int overflow(struct yk_trainer *t, double *before, double *behind)
 {
 	yoke_tensor *w = t->net->params.var[t->net->params.count - 2]; // what makes logits
@@ -224,7 +224,7 @@ static int overflow(struct yk_trainer *t, double *before, double *behind)
 		e = yoke_scaler_stats(t->scaler, &stats);
 	*before = stats.scale;
 	for (size_t i = 0; e == 0 && i < bytes / sizeof *bad; i++)
-		bad[i] = held[i] + 1e6f;
+		bad[i] = INFINITY;
 	if (e == 0)
 		e = yoke_put(w, bad, bytes);
 	if (e == 0)
