@@ -201,6 +201,20 @@ static void donation(void)
 	yoke_eval(0, NULL);
 	s1 = stats();
 	ok(s1.assign_copies == s0.assign_copies, "and where the next step evaluates it");
+	yoke_tensor *total = yoke_variable("total", yoke_f32, 1, DIMS(256)), *x = yoke_from(yoke_f32, 1, DIMS(256), d);
+	for (int t = 0; t < 5; t++) { // what is collected of a loss keeps no parameters
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *loss = yoke_square(yoke_mul(v, x)), *g;
+		yoke_grad(yoke_sum(loss, YOKE_ALL), 1, &v, &g);
+		yoke_assign(v, yoke_sub(v, g));
+		yoke_assign(total, yoke_add(total, loss));
+		yoke_eval(0, NULL);
+		yoke_scope_end(s);
+	}
+	s1 = stats();
+	ok(s1.assign_copies == s0.assign_copies, "and beside a total of losses");
+	yoke_free(total);
+	yoke_free(x);
 	yoke_put(v, d, sizeof d);
 	for (int t = 0; t < 5; t++) {
 		yoke_scope *s = yoke_scope_begin("step");

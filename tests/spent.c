@@ -168,6 +168,45 @@ static void assigned(void)
 	yoke_free(a);
 }
 
+// Versions that were computed are known after the graph was collected.
+static void collected(void)
+{
+	enum { MANY = 3000 };
+	yoke_tensor *a = yoke_variable("a", yoke_f64, 1, (int64_t[]){ N }), *half = yoke_const(0.5);
+	yoke_put(a, vv, sizeof vv);
+	yoke_assign(a, yoke_mul(a, half));
+	yoke_tensor *y = evaluated(sum(yoke_square(a)));
+	yoke_assign(a, yoke_mul(a, half));
+	yoke_eval(0, NULL);
+	for (int i = 0; i < MANY; i++)
+		yoke_free(yoke_neg(half));
+	refused("an earlier version, after a collection", y, a, "variable a as it was before");
+	yoke_free(y);
+	yoke_free(half);
+	yoke_free(a);
+}
+
+// A step over more variables than a node's results are told apart for; then one of them gets another version.
+static void many_results(void)
+{
+	enum { P = 40 };
+	yoke_tensor *v1[4 * P], *lr = yoke_scalar(0.5), *first = yoke_scalar(1);
+	const double one = 1;
+	for (int i = 0; i < 4 * P; i++) {
+		v1[i] = yoke_variable("v", yoke_f64, 1, (int64_t[]){ 1 });
+		yoke_put(v1[i], &one, sizeof one);
+	}
+	yoke_sgd_step(P, v1, v1 + P, v1 + 2 * P, &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd), .lr = lr,
+		      .first = first, .scale = YOKE_NONE, .momentum = 0.9 });
+	yoke_eval(0, NULL);
+	yoke_assign(v1[P - 1], yoke_mul(v1[P - 1], lr));
+	yoke_eval(0, NULL);
+	const double want = -0.5;
+	reads("a result beside one that was overwritten", yoke_neg(v1[P - 2]), &want, 1);
+	for (int i = 0; i < 4 * P; i++)
+		yoke_free(v1[i]);
+}
+
 // Each step reads its loss, takes the gradient, then assigns, and leaves the assignment to the next step.
 static void loop(void)
 {
@@ -353,6 +392,8 @@ int main(void)
 	closed();
 	assigned();
 	loop();
+	collected();
+	many_results();
 	yoke_scope *s = yoke_scope_begin("step");
 	goes_on();
 	nothing_lost();

@@ -189,9 +189,10 @@ static bool is_half(int dtype)
 // Is the value a variable's, as it is now?
 static bool is_variable(const struct yoke_context *ctx, yk_id x)
 {
-	const struct yk_graph *g = &ctx->graph;
-	const struct yk_node *n = node_of(g, x);
-	return n->op == YK_LEAF && ctx->leaf[yk_attrs(g, n)[0].i].variable;
+	const uint32_t at = yk_leaf_of_value(ctx, x);
+	const struct yk_leaf *l = at == YK_NIL ? NULL : &ctx->leaf[at];
+	const struct yk_tensor *t = l && l->handle ? yk_tensor_in(ctx, l->handle) : NULL;
+	return t && t->kind == YK_VARIABLE && (l->variable || yk_leaf_is_named(ctx, l));
 }
 
 // The largest finite f16.

@@ -339,8 +339,10 @@ uintptr_t yk_scope_open(struct yoke_context *ctx, const char *name)
 			"it?  Handles are freed by yoke_scope_end", DEEP, name ? name : "");
 	}
 	s->serial = serial_of(ctx);
-	if (!s->parent)
+	if (!s->parent) {
 		ctx->opening++;
+		ctx->outermost++;
+	}
 	ctx->scope = s;
 	ctx->graph.scope = path;
 	yk_profiler_push(ctx, name ? name : "");

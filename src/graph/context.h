@@ -161,7 +161,8 @@ struct yoke_context {
 	struct yk_graph graph;
 	struct yk_paths paths;
 	struct yk_sites sites; // where the application called, if that is traced
-	uint32_t epoch, opening; // of the graph, since it was empty; outermost scopes opened
+	uint32_t epoch, opening; // of the graph, since it was empty; outermost scopes opened, and seeds set
+	uint32_t outermost;      // outermost scopes opened
 	size_t holders;         // tensors that have an id
 	size_t versions;        // those of them that are variables
 	size_t leftover;        // nodes that were pending and stayed so at the last evaluation
@@ -358,6 +359,11 @@ static inline bool yk_is_pending(const struct yk_tensor *t)
 		return t->id != YK_NIL && !t->storage;
 	return t->id != YK_NIL && !(t->leaf == t->id && t->leaf_epoch == t->ctx->epoch);
 }
+// The value of the graph that a tensor means, or that has its bytes; YK_NIL: none.
+static inline yk_id yk_version_of(const struct yk_tensor *t)
+{
+	return t->id == YK_NIL && t->leaf_epoch == t->ctx->epoch ? t->leaf : t->id;
+}
 // Which of its node's results a value is, as a bit; those behind the 31st share one.
 static inline uint32_t yk_need_bit(const struct yk_graph *g, yk_id v)
 {
@@ -452,6 +458,8 @@ void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 int yk_assign(struct yk_tensor *, yk_id);
 // Variables mean the versions they had: what was assigned since the last evaluation is not computed.
 void yk_assign_undo(struct yoke_context *);
+// The variable's version was computed: it and the value that the variable was assigned are one.
+void yk_version_made(struct yk_tensor *);
 // The variable is given another version: gradients by it are refused for what depends on the value it had.
 void yk_version_end(const struct yk_tensor *);
 // The outermost scope closes: gradients taken later do not go through what was assigned in it.

@@ -32,7 +32,7 @@ struct yk_tensor { // a slot, and what the handle it is for means; three lines o
 	bool host;      // of a variable: it is placed in the host's memory
 	uint32_t root;  // its place among the pending roots, YK_NIL: none
 	uint32_t path;  // scope it was recorded in, for messages
-	uint32_t opening; // of a variable: the context's when it was last assigned in a scope
+	uint32_t outermost; // of a variable: the context's when it was last assigned in a scope
 	uint32_t chain; // the newest of its leaves, by index; counts as leaf does
 	struct yk_scope *scope;        // that owns it; NULL: the caller
 	struct yk_tensor *next, *prev; // in its scope's list, or the context's

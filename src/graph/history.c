@@ -97,14 +97,19 @@ enum leads {
 
 static void find_leads(struct collection *c, struct yk_tensor *t)
 {
-	if (t->id != YK_NIL)
-		c->leads[c->ctx->graph.value[t->id].node] |= LEADS_TARGET | LEADS_NAMED | (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
+	const yk_id v = yk_version_of(t);
+	if (v != YK_NIL)
+		c->leads[c->ctx->graph.value[v].node] |= LEADS_TARGET | LEADS_NAMED |
+							     (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
 }
 
 static void spread_leads(struct collection *c)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	each_handle(c, find_leads);
+	for (size_t i = 0; i < c->ctx->formers; i++)
+		if (yk_is_alive(c->ctx->former[i].variable))
+			c->leads[g->value[c->ctx->former[i].value].node] |= LEADS_TARGET | LEADS_VERSION;
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
 		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
@@ -139,9 +144,11 @@ static void find_needed(struct collection *c)
 	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
 		if (yk_is_ranks(&g->node[k]) && !g->node[k].done)
 			need(c, g->node[k].out);
-	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;)
-		for (uint32_t i = 0; c->need[k] && !becomes_leaf(c, k) && i < g->node[k].nin; i++)
+	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;) {
+		const bool goes_on = c->need[k] && !becomes_leaf(c, k);
+		for (uint32_t i = 0; goes_on && i < g->node[k].nin; i++)
 			need(c, yk_ins(g, &g->node[k])[i]);
+	}
 }
 
 // ---- the graph without the others ----

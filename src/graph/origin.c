@@ -79,6 +79,18 @@ static int find_origins(const struct yoke_context *ctx, uint32_t node, bool name
 		for (uint32_t i = 0; l && i < l->npast && !err; i++)
 			err = add(o, l->past[i]);
 	}
+	// variables whose version, now or before, is on the way
+	for (const struct yk_tensor *t = ctx->handles; t && !err; t = t->next) {
+		const yk_id v = t->kind == YK_VARIABLE ? yk_version_of(t) : YK_NIL;
+		const uint32_t k = v == YK_NIL ? YK_NIL : ctx->graph.value[v].node;
+		if (k < node && reached[k])
+			err = add(o, bits_of(yk_handle(t)));
+	}
+	for (size_t i = 0; i < ctx->formers && !named && !err; i++) {
+		const uint32_t k = ctx->graph.value[ctx->former[i].value].node;
+		if (k <= node && reached[k])
+			err = add(o, bits_of(ctx->former[i].variable));
+	}
 	free(reached);
 	size_t kept = 0;
 	if (o->n)

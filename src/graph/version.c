@@ -71,27 +71,36 @@ bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
 static int note(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (!ctx->scope || t->opening == ctx->opening)
+	if (!ctx->scope || t->outermost == ctx->outermost)
 		return 0;
 	if (yk_grow(&ctx->assigned, &ctx->assigned_cap, ctx->nassigned + 1, sizeof *ctx->assigned) < 0)
 		return yk_fail(YOKE_ENOMEM, "assign: no memory");
 	ctx->assigned[ctx->nassigned++] = yk_handle(t);
-	t->opening = ctx->opening;
+	t->outermost = ctx->outermost;
 	return 0;
 }
 
 void yk_version_end(const struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (t->id == YK_NIL || yk_maker(&ctx->graph, t->id)->op == YK_LEAF) // which has a name of its own
+	const yk_id v = yk_version_of(t);
+	if (v == YK_NIL)
+		return;
+	const bool is_leaf = yk_maker(&ctx->graph, v)->op == YK_LEAF;
+	const struct yk_leaf *l = is_leaf ? &ctx->leaf[yk_leaf_of_value(ctx, v)] : NULL;
+	if (l && (l->variable || (l->handle && l->handle != yk_handle(t)))) // the leaf itself knows whose it is
 		return;
 	if (yk_grow(&ctx->former, &ctx->former_cap, ctx->formers + 1, sizeof *ctx->former) == 0)
-		ctx->former[ctx->formers++] = (struct yk_former){ t->id, yk_handle(t) };
+		ctx->former[ctx->formers++] = (struct yk_former){ v, yk_handle(t) };
 }
 
 int yk_assign(struct yk_tensor *t, yk_id id)
 {
+	struct yk_graph *g = &t->ctx->graph;
 	int err = note(t);
+	// no gradient goes through an optimizer's step; each variable has a node of its own then
+	if (!err && yk_maker(g, id)->list && (id = yk_un(g, YK_STOP_GRAD, id)) == YK_BAD)
+		err = yk_error_last();
 	if (err)
 		return err;
 	if (t->id != id)
@@ -117,24 +126,39 @@ void yk_assign_undo(struct yoke_context *ctx)
 	}
 }
 
+void yk_version_made(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	const struct yk_graph *g = &ctx->graph;
+	yk_leaf_set(t, t->id);
+	if (t->id == YK_NIL)
+		return;
+	struct yk_leaf *l = &ctx->leaf[yk_leaf_of_value(ctx, t->id)];
+	l->shared |= l->handle != yk_handle(t) || l->storage != t->storage; // another storage: a copy in a pack
+	if (!yk_differentiable(g, yk_maker(g, t->id))) // as good as a leaf
+		yk_take_id(t, YK_NIL);
+}
+
 // An evaluated version becomes a leaf.  A pending one stays the same root, and gradients stop there.
 static void close_version(struct yk_tensor *t)
 {
-	struct yk_graph *g = &t->ctx->graph;
-	const yk_id stopped = yk_is_pending(t) ? yk_un(g, YK_STOP_GRAD, t->id) : YK_NIL;
-	if (stopped == YK_BAD)
+	const uint32_t at = yk_leaf_at(t);
+	yk_id stopped = YK_NIL;
+	if (yk_is_pending(t) && (stopped = yk_un(&t->ctx->graph, YK_STOP_GRAD, t->id)) == YK_BAD)
+		return;
+	if (t->id == YK_NIL && !(at != YK_NIL && t->ctx->leaf[at].shared))
 		return;
 	yk_version_end(t);
-	yk_take_id(t, stopped);
 	if (stopped == YK_NIL)
 		t->leaf = YK_NIL;
+	yk_take_id(t, stopped);
 }
 
 void yk_versions_close(struct yoke_context *ctx)
 {
 	for (size_t i = 0; i < ctx->nassigned; i++) {
 		struct yk_tensor *t = yk_tensor_in(ctx, ctx->assigned[i]);
-		if (t && t->id != YK_NIL)
+		if (t)
 			close_version(t);
 	}
 	ctx->nassigned = 0;

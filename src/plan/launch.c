@@ -317,6 +317,8 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 						     .dtype = v->dtype,
 						     .id = r->id,
 						     .storage = s,
+						     .handle = r->handle && r->handle->kind == YK_VARIABLE ?
+								       yk_handle(r->handle) : NULL,
 						     .op = n->op,
 						     .path = n->scope,
 						     .former = YK_NIL };
@@ -337,10 +339,10 @@ static void hand_root(struct launch *l, const struct yk_root *r, struct yk_stora
 	yk_version_set(t, s);
 	if (s->failed)
 		yk_take_id(t, YK_NIL);
-	// the version that was assigned and the value that was computed are one
-	yk_leaf_set(t, t->kind == YK_VARIABLE ? t->id : YK_NIL);
-	if (t->leaf != YK_NIL && yk_leaf_at(t) == YK_NIL) // its bytes are a copy, in a pack
-		l->ctx->leaf[yk_leaf_of_value(l->ctx, t->leaf)].shared = true;
+	if (t->kind == YK_VARIABLE)
+		yk_version_made(t);
+	else
+		t->leaf = YK_NIL;
 }
 
 // What was computed is known to have been, and with which numbers.
