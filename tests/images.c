@@ -400,8 +400,8 @@ static void try_all(const char *path, const char *name)
 
 static void test_hostile(void)
 {
-	refused("no image", "GIF89a..", 8, YOKE_EFORMAT, "neither JPEG nor PNG");
-	refused("nothing", "", 0, YOKE_EFORMAT, "neither JPEG nor PNG");
+	refused("no image", "GIF89a..", 8, YOKE_EFORMAT, "not a JPEG or PNG");
+	refused("nothing", "", 0, YOKE_EFORMAT, "not a JPEG or PNG");
 	struct yk_image im = draw_image(20, 10);
 	char *data;
 	size_t n;

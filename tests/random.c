@@ -35,7 +35,7 @@ struct run {
 
 static bool eager;   // ops run as they are recorded
 static bool hashing;                     // read, and compare with nothing
-static unsigned char log_bytes[1 << 27]; // what the plain run read
+static unsigned char log_bytes[1 << 28]; // what the plain run read
 static size_t log_size, log_at;
 static long long peaks; // evaluations whose memory was foretold
 static long long checked, skipped; // elements compared, and those that could be anything

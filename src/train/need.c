@@ -104,7 +104,7 @@ uint64_t yk_parameters_bytes(const struct yk_parameters *p)
 {
 	uint64_t bytes = 0;
 	for (int i = 0; i < p->count; i++)
-		bytes += yoke_bytes(p->var[i]);
+		bytes += p->var[i] ? yoke_bytes(p->var[i]) : 0; // another rank's
 	return bytes;
 }
 

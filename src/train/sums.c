@@ -69,7 +69,7 @@ uint64_t yk_sums_bytes(const struct yk_sums *s)
 	uint64_t bytes = 0;
 	for (int k = 0; k < s->places && !s->inside; k++)
 		for (int i = 0; i < s->count; i++)
-			bytes += yoke_bytes(s->grad[k][i]);
+			bytes += s->grad[k][i] ? yoke_bytes(s->grad[k][i]) : 0;
 	return bytes;
 }
 
