@@ -166,8 +166,8 @@ YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const
 YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 // A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
 // before this go on reading the old version.  The evaluation may write the new version over the old one, unless a
-// gradient through the assignment needs the old bytes.  Gradients through operations that yoke_grad or an optimizer's
-// step recorded do not count: such a gradient is ESPENT if the old bytes are gone.
+// gradient through this assignment needs the old bytes.  Gradients through operations that yoke_grad recorded do not
+// count: such a gradient, and one through another variable, is ESPENT if the old bytes are gone.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // Moves n evaluated variables of the current context into one block of memory, in this order, each at a
 // multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
@@ -608,7 +608,8 @@ YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *co
 			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
-// element, or YOKE_NONE).  EINVAL: a variable is listed twice.
+// element, or YOKE_NONE).  No gradient goes through a step: later ones take the new p, m and v for leaves.
+// EINVAL: a variable is listed twice.
 struct yoke_adamw {
 	size_t size;               // sizeof, set by the caller, here and below
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars

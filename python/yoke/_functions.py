@@ -1376,7 +1376,7 @@ def resolvent(a: Any, b: Any = None, c: Any = None, z: Any = 1j, *, side: str | 
     adaptive=.  RuntimeError, when it is evaluated, where z is an eigenvalue or an operand is not finite.
     """
     x = _floating(_of(a))
-    words = {"side": side, "tier": tier, "gradient": gradient}
+    words: dict[str, Any] = {"side": side, "tier": tier, "gradient": gradient}
     for key, value in words.items():
         if isinstance(value, str):
             if value not in _RESOLVENT_WORDS[key]:

@@ -113,7 +113,7 @@ static void spread_leads(struct collection *c)
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
 		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
-		uint8_t before = l && l->past ? LEADS_TARGET | LEADS_NAMED : 0;
+		uint8_t before = l && l->past ? LEADS_TARGET : 0;
 		if (l && l->handle && yk_is_alive(l->handle))
 			c->leads[k] |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
 		for (uint32_t i = 0; i < n->nin; i++)
