@@ -164,7 +164,6 @@ struct yoke_context {
 	uint32_t epoch, opening; // of the graph, since it was empty; outermost scopes opened, and seeds set
 	uint32_t outermost;      // outermost scopes opened
 	size_t holders;         // tensors that have an id
-	size_t versions;        // those of them that are variables
 	size_t leftover;        // nodes that were pending and stayed so at the last evaluation
 	size_t grown;           // nodes that were new to the last evaluation
 	uint64_t loose, bound;  // bytes that came to be held by the graph alone; collected beyond so many
@@ -346,9 +345,7 @@ enum { YK_SHORT = 1024 }; // nodes that are not worth a collection
 // The tensor's value is that one of the graph; YK_NIL: none.
 static inline void yk_take_id(struct yk_tensor *t, yk_id id)
 {
-	const size_t more = (id != YK_NIL) - (size_t)(t->id != YK_NIL);
-	t->ctx->holders += more;
-	t->ctx->versions += t->kind == YK_VARIABLE ? more : 0;
+	t->ctx->holders += (id != YK_NIL) - (size_t)(t->id != YK_NIL);
 	t->id = id;
 }
 // Is the tensor's value still to be computed?  A variable's id is the value that it was assigned, before and
@@ -464,8 +461,6 @@ void yk_version_made(struct yk_tensor *);
 void yk_version_end(const struct yk_tensor *);
 // The outermost scope closes: gradients taken later do not go through what was assigned in it.
 void yk_versions_close(struct yoke_context *);
-// This value of the graph has the bytes of the tensor's storage; YK_NIL: none is known.
-void yk_leaf_set(struct yk_tensor *, yk_id);
 // The index of the leaf that has a variable's bytes, of a LEAF node or of a value that was computed; YK_NIL: none.
 uint32_t yk_leaf_at(const struct yk_tensor *);
 // The index of the leaf that has the bytes of a value, YK_NIL: none has.

@@ -11,7 +11,8 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-void yk_leaf_set(struct yk_tensor *t, yk_id leaf)
+// This value of the graph has the bytes of the tensor's storage; YK_NIL: none is known.
+static void set_leaf(struct yk_tensor *t, yk_id leaf)
 {
 	if (leaf != YK_NIL && t->leaf_epoch != t->ctx->epoch) {
 		t->leaf_epoch = t->ctx->epoch;
@@ -130,7 +131,7 @@ void yk_version_made(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
 	const struct yk_graph *g = &ctx->graph;
-	yk_leaf_set(t, t->id);
+	set_leaf(t, t->id);
 	if (t->id == YK_NIL)
 		return;
 	struct yk_leaf *l = &ctx->leaf[yk_leaf_of_value(ctx, t->id)];
