@@ -18,7 +18,7 @@
 #include "peers/peers.h"
 #include "rounds.h"
 
-enum { ROUNDS = 21, MOST = 64 };
+enum { ROUNDS = 21, LIMIT = 64 };
 static const double SECONDS = 0.4; // a shape, about
 
 static const struct {
@@ -34,7 +34,7 @@ static const struct {
 // Of the median of n: the first of the sorted values that is above it at least 19 times of 20.
 static double upper_bound(const double *from, int n)
 {
-	double v[MOST], term = pow(0.5, n), sum = term;
+	double v[LIMIT], term = pow(0.5, n), sum = term;
 	int j = 0;
 
 	memcpy(v, from, (size_t)n * sizeof *v);
@@ -166,7 +166,7 @@ struct summary {
 static void measure(const struct yk_isa *isa, const struct peer_shape *s, double peak,
 		    struct summary *sum)
 {
-	double flops = 2. * s->m * s->n * s->k * s->batch, t[WHO][MOST], ratio[MOST];
+	double flops = 2. * s->m * s->n * s->k * s->batch, t[WHO][LIMIT], ratio[LIMIT];
 	double mid[WHO], most = 0, mark, bound, of_peak;
 	bool there[WHO], small = (double)s->m * s->n * s->k < 256. * 256 * 256;
 	int repeat[WHO], best = 0;

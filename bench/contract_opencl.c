@@ -13,7 +13,7 @@
 #include "peers/peers.h"
 #include "rounds.h"
 
-enum { ROUNDS = 15, IMPLS = 9, MOST = IMPLS + 2, BLAS = IMPLS, VECTORS = IMPLS + 1 };
+enum { ROUNDS = 15, IMPLS = 9, LIMIT = IMPLS + 2, BLAS = IMPLS, VECTORS = IMPLS + 1 };
 static const double SECONDS = 1; // a shape, about
 
 static const struct {
@@ -196,14 +196,14 @@ static struct summary to_blas, to_clblast, large_clblast, to_vectors;
 
 static void measure(const struct peer_shape *s)
 {
-	double t[MOST][ROUNDS], flops = 2. * s->m * s->n * s->k * s->batch;
-	bool there[MOST] = { false }, large = (double)s->m * s->n * s->k >= 512. * 512 * 512;
-	int repeat[MOST], ours, library = -1, n = 0;
+	double t[LIMIT][ROUNDS], flops = 2. * s->m * s->n * s->k * s->batch;
+	bool there[LIMIT] = { false }, large = (double)s->m * s->n * s->k >= 512. * 512 * 512;
+	int repeat[LIMIT], ours, library = -1, n = 0;
 	struct problem p;
 
 	problem_init(&p, s);
 	ours = first_impl(p.impls);
-	for (int i = 0; i < MOST; i++) {
+	for (int i = 0; i < LIMIT; i++) {
 		there[i] = i < IMPLS	  ? p.impls >> i & 1 :
 			   i == BLAS	  ? peer_sgemm(s, p.host[1], p.host[2], p.host[0]) :
 					    s->m > 1 && s->m <= 16 && s->batch == 1;
@@ -215,13 +215,13 @@ static void measure(const struct peer_shape *s)
 			there[i] = false;
 		n += there[i];
 	}
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < LIMIT; i++)
 		if (there[i]) {
 			double once = time_of(&p, i, 1), share = SECONDS / (n * ROUNDS);
 			repeat[i] = once * 10000 < share ? 10000 : 1 + (int)(share / once);
 		}
 	for (int r = 0; r < ROUNDS; r++)
-		for (int i = 0; i < MOST; i++)
+		for (int i = 0; i < LIMIT; i++)
 			if (there[i])
 				t[i][r] = time_of(&p, i, repeat[i]);
 	printf("%4d %4d %4d %-3.0d %c%c", s->m, s->n, s->k, s->batch > 1 ? s->batch : 0,

@@ -358,12 +358,12 @@ static bool wanted(const struct row *r, const char *rows)
 
 int main(int argc, char **argv)
 {
-	static double got[TABLE][MOST_ROUNDS];
+	static double got[TABLE][MAX_ROUNDS];
 	const char *only = argc > 2 && strcmp(argv[2], "all") ? argv[2] : NULL;
 	int n = argc > 5 ? atoi(argv[5]) : 7;
 	workers = argc > 3 ? atoi(argv[3]) : workers;
 	seconds = argc > 4 ? atof(argv[4]) : seconds;
-	n = n < 1 ? 1 : n > MOST_ROUNDS ? MOST_ROUNDS : n;
+	n = n < 1 ? 1 : n > MAX_ROUNDS ? MAX_ROUNDS : n;
 	if (argc < 2 || workers < 0 || !(seconds > 0)) {
 		fprintf(stderr, "usage: bench/data FOLDER [rows, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
 		return 2;

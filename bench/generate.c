@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "train/generate.h"
 
-enum { MOST = 4096, ENDS = 8 };
+enum { LIMIT = 4096, ENDS = 8 };
 
-static double least[MOST], before; // seconds of a place
+static double least[LIMIT], before; // seconds of a place
 static int64_t place;
 
 static int emit(void *arg, int text, int32_t id)
@@ -25,7 +25,7 @@ static int emit(void *arg, int text, int32_t id)
 	if (text)
 		return 0;
 	const double now = yk_seconds();
-	if (place > 0 && place < MOST)
+	if (place > 0 && place < LIMIT)
 		least[place] = fmin(least[place], now - before);
 	before = now;
 	place++;
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	if (argc == 7)
 		s.layers = atol(argv[3]), s.heads = atol(argv[4]), s.embed = atol(argv[5]), s.context = atol(argv[6]);
 	if ((argc > 3 && argc != 7) || texts < 1 || texts > YK_SEQUENCES || rounds < 1 || s.context < 2 * ENDS ||
-	    s.context > MOST)
+	    s.context > LIMIT)
 		return fprintf(stderr, "usage: generate [texts] [rounds] [layers heads embed context]\n"), 2;
 	int e = yk_network_new(&yk_model_gpt, &s, &net);
 	if (e == 0)

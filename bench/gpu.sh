@@ -188,7 +188,7 @@ ranks()
 		[ $way = host ] && native=0
 		export YOKE_DIST_NATIVE=$native YOKE_DIST_ORDER=$order
 		# shellcheck disable=SC2086 # keys
-		trains "ranks-$way" $model ranks=$n parts=2
+		trains "ranks-$way" $model ranks=$n micro_batches=2
 		unset YOKE_DIST_NATIVE YOKE_DIST_ORDER
 		[ $way = one ] && one=$speed
 		row "$backend train on $n, $way" "${speed:--} tokens/s" "one device ${one:--}" "$(ratio "$speed" "$one")"

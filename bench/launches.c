@@ -21,7 +21,7 @@
 #include "layers.h"
 #include "rounds.h"
 
-enum { ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 1 << 14 };
+enum { ROUNDS = 51, WARM = 5, MAX_CALLS = 1 << 16, MAX_ARG = 512, MAX_SET = 1 << 14 };
 
 // ---- the driver's calls ----
 
@@ -31,7 +31,7 @@ static struct call {
 	cl_uint index, dims;
 	size_t bytes, items[3], group[3];
 	bool local, grouped, kept; // kept: an argument that was not set again
-	unsigned char value[MOST_ARG];
+	unsigned char value[MAX_ARG];
 } *calls, *arguments; // arguments: what each kernel's are now
 static size_t ncalls, nlaunches, narguments;
 static bool noting, measuring;
@@ -65,7 +65,7 @@ static struct call *argument(cl_kernel kernel, cl_uint index)
 	for (size_t i = 0; i < narguments; i++)
 		if (arguments[i].kernel == kernel && arguments[i].index == index)
 			return &arguments[i];
-	return place(arguments, &narguments, MOST_SET);
+	return place(arguments, &narguments, MAX_SET);
 }
 
 __attribute__((visibility("default")))
@@ -75,7 +75,7 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void 
 
 	if (!f)
 		*(void **)&f = next("clSetKernelArg");
-	if (!measuring && bytes <= MOST_ARG) {
+	if (!measuring && bytes <= MAX_ARG) {
 		struct call *c = argument(kernel, index);
 		*c = (struct call){ .kernel = kernel, .index = index, .bytes = bytes, .local = !value };
 		if (value)
@@ -89,7 +89,7 @@ static void note_arguments(cl_kernel kernel)
 	for (size_t i = 0; i < narguments; i++)
 		if (arguments[i].kernel == kernel) {
 			if (noting)
-				*place(calls, &ncalls, MOST_CALLS) = arguments[i];
+				*place(calls, &ncalls, MAX_CALLS) = arguments[i];
 			arguments[i].kept = true;
 		}
 }
@@ -106,7 +106,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 	if (!measuring)
 		note_arguments(kernel);
 	if (noting) {
-		struct call *c = place(calls, &ncalls, MOST_CALLS);
+		struct call *c = place(calls, &ncalls, MAX_CALLS);
 		*c = (struct call){ .kernel = kernel, .queue = queue, .dims = dims, .grouped = group };
 		memcpy(c->items, items, dims * sizeof *items);
 		if (group)
@@ -139,7 +139,7 @@ static int by_hand(bool least)
 
 // ---- the step ----
 
-enum { PLANNED, HAND, LEAST, WAYS };
+enum { PLANNED, HAND, MINIMAL, WAYS };
 
 // Each way once, in turn; microseconds.
 static int round_of(const struct layers *l, double us[WAYS])
@@ -148,7 +148,7 @@ static int round_of(const struct layers *l, double us[WAYS])
 
 	for (int way = 0; way < WAYS && !err; way++) {
 		double at = yk_seconds() * 1e6;
-		err = way == PLANNED ? layers_step(l, 1) : by_hand(way == LEAST);
+		err = way == PLANNED ? layers_step(l, 1) : by_hand(way == MINIMAL);
 		us[way] = yk_seconds() * 1e6 - at;
 	}
 	return err;
@@ -205,8 +205,8 @@ int main(void)
 {
 	static const int64_t widths[] = { 16, 64, 128, 256 };
 
-	calls = malloc(MOST_CALLS * sizeof *calls);
-	arguments = malloc(MOST_SET * sizeof *arguments);
+	calls = malloc(MAX_CALLS * sizeof *calls);
+	arguments = malloc(MAX_SET * sizeof *arguments);
 	if (!calls || !arguments)
 		return 1;
 	printf(" width  launches  planned us  by hand us    least us  to by hand"

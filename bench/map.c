@@ -19,7 +19,7 @@ enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
 // that loads from one what it has just stored to another.
 enum { STAGGER = 1088, LARGE = 2 << 20 };
 
-static const double enough = 0.90, least_seconds = 2e-3;
+static const double enough = 0.90, min_seconds = 2e-3;
 
 struct yk_segment yk_bench_array[ARRAYS];
 int64_t yk_bench_count;
@@ -33,7 +33,7 @@ static void run_op(const struct yk_bench_op *b)
 	yk_kernel_run(b->prepared, &b->op);
 }
 
-// Seconds of one call, of as many as fill least_seconds.
+// Seconds of one call, of as many as fill min_seconds.
 static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop)
 {
 	double t = yk_seconds(), spent;
@@ -45,7 +45,7 @@ static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop
 			loop->run();
 		n++;
 		spent = yk_seconds() - t;
-	} while (spent < least_seconds);
+	} while (spent < min_seconds);
 	return spent / n;
 }
 

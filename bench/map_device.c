@@ -14,10 +14,10 @@
 
 enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
 
-static const double enough = 0.85, least_seconds = 2e-3;
+static const double enough = 0.85, min_seconds = 2e-3;
 
 // An op on the device: its views with segments of the device.
-struct twin {
+struct device_op {
 	struct yk_bench_op b;
 	uint32_t impl;
 	void *handle, *work;
@@ -38,7 +38,7 @@ static void finish(const struct bench *b)
 	}
 }
 
-static double on_device(const struct bench *b, const struct twin *w)
+static double on_device(const struct bench *b, const struct device_op *w)
 {
 	double t = yk_seconds(), spent;
 	int n = 0;
@@ -47,7 +47,7 @@ static double on_device(const struct bench *b, const struct twin *w)
 		finish(b);
 		n++;
 		spent = yk_seconds() - t;
-	} while (spent < least_seconds);
+	} while (spent < min_seconds);
 	return spent / n;
 }
 
@@ -59,7 +59,7 @@ static double on_cpu(const struct yk_bench_op *b)
 		yk_kernel_run(b->prepared, &b->op);
 		n++;
 		spent = yk_seconds() - t;
-	} while (spent < least_seconds);
+	} while (spent < min_seconds);
 	return spent / n;
 }
 
@@ -77,7 +77,7 @@ static void move_views(const struct bench *b, struct yoke_view *v, uint32_t n)
 	}
 }
 
-static bool twin_init(const struct bench *b, struct twin *w, const struct yk_bench_op *from)
+static bool alias_init(const struct bench *b, struct device_op *w, const struct yk_bench_op *from)
 {
 	uint64_t bytes = 0, can;
 
@@ -117,11 +117,11 @@ static void measure(const struct yk_isa *isa, const struct bench *b, struct yk_b
 {
 	double cpu[ROUNDS], dev[ROUNDS], quotient[ROUNDS];
 	struct yk_segment space;
-	struct twin w = { .handle = NULL };
+	struct device_op w = { .handle = NULL };
 
 	if (!prepare_cpu(isa, o, &space))
 		return;
-	if (!twin_init(b, &w, o)) {
+	if (!alias_init(b, &w, o)) {
 		printf("%-20s cannot run\n", o->name);
 		free(space.base);
 		return;

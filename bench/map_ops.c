@@ -57,7 +57,7 @@ static struct yoke_map gelu(void)
 }
 
 // g (1/2 (1 + t) + x/2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2)), t = tanh(u)
-static struct yoke_map gelu_back(void)
+static struct yoke_map gelu_backward(void)
 {
 	struct yoke_map m = program(2);
 	int one = constant(&m, 1), half = constant(&m, 0.5f), c = constant(&m, 0.044715f);
@@ -94,7 +94,7 @@ static struct yoke_map dropout(void)
 }
 
 // 2 x [x > 0], the gradient of relu
-static struct yoke_map relu_back(void)
+static struct yoke_map relu_backward(void)
 {
 	struct yoke_map m = program(2);
 	int zero = constant(&m, 0), test = insn(&m, YOKE_MAP_GT, 0, zero);
@@ -355,8 +355,8 @@ int yk_bench_ops(struct yk_bench_op *to, int room)
 	map(&l, "tanh", simple(1, YOKE_MAP_TANH), 2);
 	map(&l, "erf", simple(1, YOKE_MAP_ERF), 2);
 	map(&l, "gelu", gelu(), 2);
-	map(&l, "gelu back", gelu_back(), 2);
-	map(&l, "relu back", relu_back(), 2);
+	map(&l, "gelu back", gelu_backward(), 2);
+	map(&l, "relu back", relu_backward(), 2);
 	map(&l, "dropout", dropout(), 2);
 	map(&l, "add bf16", of_dtype(simple(2, YOKE_MAP_ADD), yoke_bf16), 2);
 	map(&l, "add f16", of_dtype(simple(2, YOKE_MAP_ADD), yoke_f16), 2);

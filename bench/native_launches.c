@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a planned step costs the host beside the bare driver calls of the same launches, on the stand-ins of
-// tests/standin, whose kernels are left out: CPU time of the thread, which is all that a GPU would not take over.  The
-// stand-in's own calls are in both.  With YOKE_REPLAY=0 steps are launched one by one, else as the driver's graphs.
+// What a planned step costs the host beside the bare driver calls of the same launches, on the fake drivers of
+// tests/fake_gpu, whose kernels are left out: CPU time of the thread, which is all that a GPU would not take over.  The
+// fake driver's own calls are in both.  With YOKE_REPLAY=0 steps are launched one by one, else as the driver's graphs.
 //
-//	LD_LIBRARY_PATH=$PWD/tests/standin/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
-//	YOKE_STANDIN_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches
+//	LD_LIBRARY_PATH=$PWD/tests/fake_gpu/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
+//	YOKE_FAKE_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches
 #include "config.h"
 
 #include <dlfcn.h>
@@ -47,9 +47,9 @@ static bool find_tape(void)
 		void *driver = dlopen(drivers[i], RTLD_NOW | RTLD_NOLOAD);
 		if (!driver)
 			continue;
-		*(void **)&tape = dlsym(driver, "standin_tape");
-		*(void **)&tape_length = dlsym(driver, "standin_tape_length");
-		*(void **)&tape_launch = dlsym(driver, "standin_tape_launch");
+		*(void **)&tape = dlsym(driver, "fake_tape");
+		*(void **)&tape_length = dlsym(driver, "fake_tape_length");
+		*(void **)&tape_launch = dlsym(driver, "fake_tape_launch");
 	}
 	return tape && tape_length && tape_launch;
 }
@@ -63,7 +63,7 @@ int main(void)
 
 	err = err ? err : layers_step(&l, 1);
 	if (!err && !find_tape()) {
-		fprintf(stderr, "bench/native_launches: runs on the stand-ins of tests/standin alone\n");
+		fprintf(stderr, "bench/native_launches: runs on the fake drivers of tests/fake_gpu alone\n");
 		return 1;
 	}
 	if (!err) {

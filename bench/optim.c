@@ -200,7 +200,7 @@ static int step(struct run *r)
 
 static int measure(const struct row *row)
 {
-	static double loop[MOST_ROUNDS], took[MOST_ROUNDS], ratio[MOST_ROUNDS];
+	static double loop[MAX_ROUNDS], took[MAX_ROUNDS], ratio[MAX_ROUNDS];
 	double bytes = 0;
 	struct run r = { 0 };
 	int err = run_new(&r, row);
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 	const double millions = argc > 1 ? atof(argv[1]) : 100;
 
 	rounds = argc > 3 ? atoi(argv[3]) : rounds;
-	if (argc > 4 || rounds < 1 || rounds > MOST_ROUNDS || !(millions > 0) || millions > 1e5)
+	if (argc > 4 || rounds < 1 || rounds > MAX_ROUNDS || !(millions > 0) || millions > 1e5)
 		return fprintf(stderr, "usage: optim [millions of parameters] [part of a row's name] [rounds]\n"), 2;
 	count = (int64_t)(millions * 1e6) / (TENSORS * 16) * (TENSORS * 16);
 	if (count < 1 || !arrays())

@@ -75,7 +75,7 @@ def shown(took, off, name):
     return '%s %.1f ms (+- %.1f)' % (name, 1e3 * took[name], 1e3 * off[name])
 
 
-gpt = ['layers=6', 'heads=6', 'embed=384', 'context=256', 'batch=8', 'parts=2']
+gpt = ['layers=6', 'heads=6', 'embed=384', 'context=256', 'batch=8', 'micro_batches=2']
 small = ['layers=2', 'heads=4', 'embed=128', 'context=64', 'batch=4']
 
 
@@ -102,13 +102,13 @@ def ddp():
     if not torch:
         return None
     run([yoke, 'train', 'data=' + text, 'out=start', 'steps=0', 'progress=0'] + gpt[:5])
-    said_ = run([torch, here + '/peers/gpt_torch.py', 'start', text, 'batch=8', 'parts=2', 'ranks=2', 'threads=1', 'steps=5',
+    said_ = run([torch, here + '/peers/gpt_torch.py', 'start', text, 'batch=8', 'micro_batches=2', 'ranks=2', 'threads=1', 'steps=5',
                  'validate=0', 'warm=2'])
     return 2 * 8 * 256 / json.loads(said_.splitlines()[-1])['tokens_per_s']
 
 
 def subdevices():
-    model = ['layers=2', 'heads=4', 'embed=128', 'context=64', 'batch=8', 'parts=2', 'backend=opencl', 'steps=8']
+    model = ['layers=2', 'heads=4', 'embed=128', 'context=64', 'batch=8', 'micro_batches=2', 'backend=opencl', 'steps=8']
     took, off = by_turns([('one', lambda: train('run', *model, 'accumulate=2', YOKE_OPENCL_SPLIT='2')),
                           ('two', lambda: train('run', *model, 'ranks=2', YOKE_OPENCL_SPLIT='2'))], 1)
     say('two OpenCL sub-devices beside one', '%.2f times as fast: %s, %s' % (
@@ -180,7 +180,7 @@ def zero_time():
 
 
 def bubble():
-    model = ['layers=6', 'heads=6', 'embed=384', 'context=128', 'batch=2', 'stages=2', 'split=3,3', 'parts=8', 'accumulate=8',
+    model = ['layers=6', 'heads=6', 'embed=384', 'context=128', 'batch=2', 'stages=2', 'split=3,3', 'micro_batches=8', 'accumulate=8',
              'ranks=2', 'profile=1', 'steps=6', 'report=1']
     for how in 'gpipe', '1f1b':
         train('run', *model, 'pipeline=' + how, **two)
@@ -197,7 +197,7 @@ def bubble():
         say('pipeline=%s, 2 stages, 8 parts' % how, 'the first stage is idle %.1f %% (+- %.1f), formula %.1f' % (
             100 * statistics.median(share[1:]), 100 * spread(share[1:]), 100 / 9), '10 % more at most')
     for s in 4, 8:
-        words = run([yoke, 'simulate', 'stages=%d' % s, 'parts=%d' % (4 * s), 'forward=0.01', 'back=0.02', 'bytes=1000',
+        words = run([yoke, 'simulate', 'stages=%d' % s, 'micro_batches=%d' % (4 * s), 'forward=0.01', 'back=0.02', 'bytes=1000',
                      'alpha1=1e-6', 'beta1=1e-10']).splitlines()
         say('  %d stages, %d parts' % (s, 4 * s), '; '.join(w.strip() for w in words[-2:]))
 
@@ -247,7 +247,7 @@ def start():
 
 
 def save():
-    model = ['layers=6', 'heads=8', 'embed=512', 'context=16', 'batch=1', 'parts=2', 'steps=6', 'save_every=1', 'checkpoints=1']
+    model = ['layers=6', 'heads=8', 'embed=512', 'context=16', 'batch=1', 'micro_batches=2', 'steps=6', 'save_every=1', 'checkpoints=1']
 
     def saves(*words, **env):
         train('run', *model, *words, **env)

@@ -15,12 +15,12 @@ static inline int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-enum { MOST_ROUNDS = 999 };
+enum { MAX_ROUNDS = 999 };
 
-// Of n numbers, at most MOST_ROUNDS; of an even count the mean of the two in the middle.
+// Of n numbers, at most MAX_ROUNDS; of an even count the mean of the two in the middle.
 static inline double median(const double *from, int n)
 {
-	double v[MOST_ROUNDS];
+	double v[MAX_ROUNDS];
 
 	memcpy(v, from, (size_t)n * sizeof *v);
 	qsort(v, (size_t)n, sizeof *v, by_value);

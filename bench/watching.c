@@ -92,7 +92,7 @@ static int group(struct yk_trainer *t, enum way way, int each, double *wall, dou
 
 static int measure(struct side side[2], int rounds)
 {
-	static double wall[WAYS][MOST_ROUNDS], busy[WAYS][MOST_ROUNDS], by_wall[MOST_ROUNDS], by_busy[MOST_ROUNDS];
+	static double wall[WAYS][MAX_ROUNDS], busy[WAYS][MAX_ROUNDS], by_wall[MAX_ROUNDS], by_busy[MAX_ROUNDS];
 	double w, b = 0;
 	int each = 1, e = 0;
 	yoke_use(side[0].ctx);
@@ -165,7 +165,7 @@ static int run_trace(int64_t events)
 {
 	enum { DEEP = 500 };
 	const struct yoke_profile_options o = { .size = sizeof o, .active = events, .flags = YOKE_PROFILE_SHAPES,
-						.most_bytes = INT64_MAX };
+						.max_bytes = INT64_MAX };
 	struct yoke_profile_quality q = { .size = sizeof q };
 	struct stat st = { 0 };
 	yoke_setting_set("profile.limits", "0");
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	const int64_t n = argc > 2 ? atoll(argv[2]) : 0;
 	int e = YOKE_EINVAL;
-	if (!strcmp(what, "steps") && argc > 3 && n > 0 && n <= MOST_ROUNDS)
+	if (!strcmp(what, "steps") && argc > 3 && n > 0 && n <= MAX_ROUNDS)
 		e = run_steps((int)n, argc - 3, argv + 3);
 	else if (!strcmp(what, "trace") && argc <= 3 && n >= 0)
 		e = run_trace(n ? n : 1000000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction for CPU drivers where the problem is small: one launch, no workspace, for K up
-// to K_MOST.
+// to K_MAX.
 //
 // A group (one item, no barriers) converts a panel of NV * VEC_WIDTH columns of b into local
 // memory and multiplies cut[0] rows of a with it, MR at a time, read where they lie.  Each
@@ -12,15 +12,15 @@
 #define MR 12
 #define NV 2
 #endif
-#ifndef K_MOST
-#define K_MOST 256
+#ifndef K_MAX
+#define K_MAX 256
 #endif
 #define NR (NV * VEC_WIDTH)
 
 KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
-	LOCAL float panel[K_MOST * NR]; // [k][column]
+	LOCAL float panel[K_MAX * NR]; // [k][column]
 	ulong index;
 	long line;
 	if (!line_of(s, &line, &index))

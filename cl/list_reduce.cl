@@ -17,7 +17,7 @@ FN void walk_fours(ACC *v, long *at, ulong first, ulong end, bool fours MAP_PARA
 	clear(&part, &part_at);
 	for (ulong n = first; n < end; n += 4 * ITEMS) {
 		MAP_TYPE x[4];
-		int some = (int)LEAST_OF(4, end - n);
+		int some = (int)MIN_OF(4, end - n);
 		if (fours && some == 4)
 			quad_values(x, n MAP_ARGS);
 		UNROLL
@@ -50,7 +50,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong tab
 	for (ulong chunk = GROUP_ID(0); chunk < a.chunks; chunk += GROUPS(0)) {
 		ulong tensor = tensor_of(TABLE, chunk, a.tensors);
 		GLOBAL const ulong *entry = TABLE + tensor * ENTRY;
-		ulong j = (chunk - entry[0]) * CHUNK, end = LEAST_OF(j + CHUNK, entry[1]);
+		ulong j = (chunk - entry[0]) * CHUNK, end = MIN_OF(j + CHUNK, entry[1]);
 		struct reduction s;
 		ACC v;
 		long at;

@@ -5,11 +5,11 @@ cldir = $(pkgdatadir)/cl
 dist_cl_DATA = $(cl_files)
 cl_files = \
 	cl/attention.cl \
-	cl/attention_back.cl \
+	cl/attention_backward.cl \
 	cl/attention_blocks.cl \
 	cl/attention_lanes.cl \
 	cl/attention_matrix.cl \
-	cl/attention_matrix_back.cl \
+	cl/attention_matrix_backward.cl \
 	cl/attention_rows.cl \
 	cl/attention_tiles.cl \
 	cl/axes.cl \
@@ -50,7 +50,7 @@ cl_files = \
 	cl/report.cl \
 	cl/report_length.cl \
 	cl/resolvent.cl \
-	cl/resolvent_back.cl \
+	cl/resolvent_backward.cl \
 	cl/resolvent_chain.cl \
 	cl/resolvent_link.cl \
 	cl/rope.cl \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of map programs in one integer type; compiled for each type a program
-// uses. Takes INT, UINT (the same size, unsigned), INT_LEAST, INT_MOST and I(name), which
+// uses. Takes INT, UINT (the same size, unsigned), INT_LOWEST, INT_HIGHEST and I(name), which
 // gives name the type's suffix.  Overflow wraps: sums and products are formed unsigned.
 
 FN INT I(add)(INT a, INT b)
@@ -23,14 +23,14 @@ FN INT I(div)(INT a, INT b)
 {
 	if (b == 0)
 		return 0;
-	if (INT_LEAST != 0 && b == (INT)-1)
+	if (INT_LOWEST != 0 && b == (INT)-1)
 		return I(sub)(0, a);
 	return a / b;
 }
 
 FN INT I(mod)(INT a, INT b)
 {
-	return b == 0 || (INT_LEAST != 0 && b == (INT)-1) ? (INT)0 : (INT)(a % b);
+	return b == 0 || (INT_LOWEST != 0 && b == (INT)-1) ? (INT)0 : (INT)(a % b);
 }
 
 // A negative count is a large one: all bits leave.
@@ -43,13 +43,13 @@ FN INT I(shr)(INT a, INT b)
 {
 	if ((UINT)b < 8 * sizeof(INT))
 		return (INT)(a >> (UINT)b);
-	return INT_LEAST != 0 && a < (INT)0 ? (INT)-1 : (INT)0;
+	return INT_LOWEST != 0 && a < (INT)0 ? (INT)-1 : (INT)0;
 }
 
 // A negative exponent truncates: 0 unless the base is 1 or -1.
 FN INT I(pow)(INT a, INT b)
 {
-	if (INT_LEAST != 0 && b < (INT)0)
+	if (INT_LOWEST != 0 && b < (INT)0)
 		return a == (INT)1 ? 1 : a == (INT)-1 ? (b & 1 ? -1 : 1) : 0;
 	INT y = 1;
 	for (UINT n = (UINT)b; n; n >>= 1) {
@@ -72,26 +72,26 @@ FN INT I(max)(INT a, INT b)
 
 FN INT I(abs)(INT a)
 {
-	return INT_LEAST != 0 && a < (INT)0 ? I(sub)(0, a) : a;
+	return INT_LOWEST != 0 && a < (INT)0 ? I(sub)(0, a) : a;
 }
 
 FN INT I(sign)(INT a)
 {
-	return a == 0 ? 0 : INT_LEAST != 0 && a < (INT)0 ? (INT)-1 : (INT)1;
+	return a == 0 ? 0 : INT_LOWEST != 0 && a < (INT)0 ? (INT)-1 : (INT)1;
 }
 
-// Truncates, saturates, NaN becomes 0.  INT_MOST in the wider type may round up to the
+// Truncates, saturates, NaN becomes 0.  INT_HIGHEST in the wider type may round up to the
 // first value that does not fit, which the comparison catches.
 FN INT I(of_f32)(float x)
 {
-	return x != x ? (INT)0 : x <= (float)INT_LEAST ? INT_LEAST :
-	       x >= (float)INT_MOST ? INT_MOST : (INT)x;
+	return x != x ? (INT)0 : x <= (float)INT_LOWEST ? INT_LOWEST :
+	       x >= (float)INT_HIGHEST ? INT_HIGHEST : (INT)x;
 }
 
 #ifdef USE_F64
 FN INT I(of_f64)(double x)
 {
-	return x != x ? (INT)0 : x <= (double)INT_LEAST ? INT_LEAST :
-	       x >= (double)INT_MOST ? INT_MOST : (INT)x;
+	return x != x ? (INT)0 : x <= (double)INT_LOWEST ? INT_LOWEST :
+	       x >= (double)INT_HIGHEST ? INT_HIGHEST : (INT)x;
 }
 #endif

@@ -167,7 +167,7 @@ FN void back_row(const struct graded *row, const struct graded *later, GLOBAL co
 }
 
 // dx, dw = sum g h, db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
-KERNEL void NORM_GROUP norm_back(GLOBAL uchar *dx_base, ulong dx_at,
+KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *partial_base, ulong partial_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *w_base, ulong w_at, GLOBAL uchar *mean_base, ulong mean_at,
 	GLOBAL uchar *rstd_base, ulong rstd_at, GLOBAL uchar *g_base, ulong g_at,

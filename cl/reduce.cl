@@ -36,7 +36,7 @@ KERNEL void reduce(GLOBAL uchar *work, ulong work_at, struct reduction s MAP_PAR
 {
 	WIDE();
 	ulong units = s.r * s.c * s.segments, first = GLOBAL_ID(0) * s.each;
-	ulong last = LEAST_OF(first + s.each, units);
+	ulong last = MIN_OF(first + s.each, units);
 
 	for (ulong unit = first; unit < last; unit++) {
 		ulong o = unit / s.segments, segment = unit % s.segments;
@@ -44,7 +44,7 @@ KERNEL void reduce(GLOBAL uchar *work, ulong work_at, struct reduction s MAP_PAR
 		ACC sum;
 		long place;
 
-		run_all(&sum, &place, r, c, n, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		run_all(&sum, &place, r, c, n, MIN_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
 		finish(sum, place, segment, r, c, s, work, work_at MAP_ARGS);
 	}
 }
@@ -56,20 +56,20 @@ KERNEL void reduce(GLOBAL uchar *work, ulong work_at, struct reduction s MAP_PAR
 	ACC part[LANES], sum[LANES];
 	long part_at[LANES], sum_at[LANES];
 	ulong units = s.r * s.segments * s.tiles, first = GLOBAL_ID(0) * s.each;
-	ulong last = LEAST_OF(first + s.each, units);
+	ulong last = MIN_OF(first + s.each, units);
 
 	WIDE();
 	for (ulong unit = first; unit < last; unit++) {
 		ulong c = unit % s.tiles * s.tile, segment = unit / s.tiles % s.segments;
 		ulong r = unit / s.tiles / s.segments, n = segment * s.segment;
-		ulong end = LEAST_OF(n + s.segment, s.q * s.j);
-		ulong lanes = LEAST_OF(s.c - c, s.tile);
+		ulong end = MIN_OF(n + s.segment, s.q * s.j);
+		ulong lanes = MIN_OF(s.c - c, s.tile);
 
 		EACH
 		for (ulong l = 0; l < lanes; l++)
 			clear(sum + l, sum_at + l);
 		while (n < end) {
-			ulong stop = LEAST_OF(end, n + DEPTH);
+			ulong stop = MIN_OF(end, n + DEPTH);
 			EACH
 			for (ulong l = 0; l < lanes; l++)
 				clear(part + l, part_at + l);
@@ -102,7 +102,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struc
 	for (ulong c = GLOBAL_ID(0); c < s.c && r < s.r; c += GROUPS(0) * ITEMS) {
 		ACC v;
 		long at;
-		walk(&v, &at, r, c, n, 1, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		walk(&v, &at, r, c, n, 1, MIN_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
 		finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
 	}
 }
@@ -119,7 +119,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struc
 		ulong r = o / s.c, c = o % s.c, n = segment * s.segment;
 		ACC v;
 		long at;
-		walk(&v, &at, r, c, n + (ulong)item, ITEMS, LEAST_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		walk(&v, &at, r, c, n + (ulong)item, ITEMS, MIN_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
 		join_items(&v, &at, value, place, item);
 		if (item == 0)
 			finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);
@@ -131,7 +131,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struc
 KERNEL void reduce_join(GLOBAL uchar *work, ulong work_at, struct reduction s MAP_PARAMS)
 {
 	ulong outputs = s.r * s.c, first = GLOBAL_ID(0) * s.join;
-	ulong last = LEAST_OF(first + s.join, outputs);
+	ulong last = MIN_OF(first + s.join, outputs);
 
 	for (ulong o = first; o < last; o++) {
 		ACC v;

@@ -36,14 +36,14 @@ struct reduction {
 #endif
 
 #ifdef INTEGER
-#define LEAST (-9223372036854775807L - 1)
-#define MOST 9223372036854775807L
+#define LOWEST (-9223372036854775807L - 1)
+#define HIGHEST 9223372036854775807L
 #define ADD(a, b) ((long)((ulong)(a) + (ulong)(b)))
 #define MUL(a, b) ((long)((ulong)(a) * (ulong)(b)))
 #define IS_NAN(a) false
 #else
-#define LEAST ((ACC)-AS_FLOAT(0x7f800000u))
-#define MOST ((ACC)AS_FLOAT(0x7f800000u))
+#define LOWEST ((ACC)-AS_FLOAT(0x7f800000u))
+#define HIGHEST ((ACC)AS_FLOAT(0x7f800000u))
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 #define IS_NAN(a) ((a) != (a))
@@ -52,9 +52,9 @@ struct reduction {
 FN void clear(ACC *v, long *at)
 {
 #if KIND == 2
-	*v = LEAST;
+	*v = LOWEST;
 #elif KIND == 3
-	*v = MOST;
+	*v = HIGHEST;
 #else
 	*v = (ACC)(KIND == 4);
 #endif
@@ -111,7 +111,7 @@ FN void put_result(ACC v, long at, GLOBAL uchar *y, ulong e)
 #endif
 }
 
-#define LEAST_OF(a, b) ((a) < (b) ? (a) : (b))
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 
 #if ITEMS == 1
 
@@ -122,14 +122,14 @@ FN void run(ACC *v, long *at, ulong r, ulong c, ulong n, ulong count, struct red
 {
 	ACC part[LANES];
 	long place[LANES];
-	ulong lanes = LEAST_OF(count, LANES), q = n / s.j, j = n % s.j;
+	ulong lanes = MIN_OF(count, LANES), q = n / s.j, j = n % s.j;
 
 	EACH
 	for (ulong l = 0; l < lanes; l++)
 		clear(part + l, place + l);
 	for (ulong k = 0; k < count;) {
-		ulong lane = k % LANES, some = LEAST_OF(LANES - lane, count - k);
-		some = LEAST_OF(some, s.j - j);
+		ulong lane = k % LANES, some = MIN_OF(LANES - lane, count - k);
+		some = MIN_OF(some, s.j - j);
 		if (some == LANES) {
 			EACH
 			for (ulong l = 0; l < LANES; l++)
@@ -166,7 +166,7 @@ FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end, str
 	clear(&v, &at);
 	clear(sum, place);
 	while (n < end) {
-		ulong count = LEAST_OF(end - n, LANES * DEPTH);
+		ulong count = MIN_OF(end - n, LANES * DEPTH);
 		run(&v, &at, r, c, n, count, s MAP_ARGS);
 		n += count;
 		if (++depth == DEPTH) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resolvent.cl and resolvent_back.cl share: rows of tridiagonal matrices cut into chunks, which lie in local memory.  What
+// What resolvent.cl and resolvent_backward.cl share: rows of tridiagonal matrices cut into chunks, which lie in local memory.  What
 // chunks need of each other is in resolvent_link.cl.  Reference: kern_resolvent.c of the CPU backend, with the same equations.
 //
 // A lane is a chunk of `len` elements of a row; an item walks along VEC_WIDTH lanes side by side, a group has ITEMS
@@ -24,7 +24,7 @@
 #ifndef ODD
 #define ODD 0
 #endif
-#ifndef WHICH // see resolvent.cl and resolvent_back.cl
+#ifndef WHICH // see resolvent.cl and resolvent_backward.cl
 #define WHICH 0
 #endif
 

@@ -238,7 +238,7 @@ FN void back(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_a
 }
 
 // dx = y (g - sum g y)
-KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
+KERNEL void WORK_GROUP(ITEMS, 1) softmax_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
 	struct softmax_args a)
 {
@@ -247,7 +247,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at
 }
 
 // dx = g - exp(y) sum g
-KERNEL void WORK_GROUP(ITEMS, 1) log_softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
+KERNEL void WORK_GROUP(ITEMS, 1) log_softmax_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
 	struct softmax_args a)
 {

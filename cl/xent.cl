@@ -3,7 +3,7 @@
 // gradient.  Reference: kern_xent.c of the CPU backend.  dlogits may be
 // logits.  An id outside 0 .. V-1 is reported, and makes its loss, and so the mean, and its gradient
 // NaN; nothing is read by it.
-// xent_rows and xent_back: groups take pieces of `each` rows; xent_mean and xent_scale are one group.
+// xent_rows and xent_backward: groups take pieces of `each` rows; xent_mean and xent_scale are one group.
 #include "rows.cl"
 #include "report.cl"
 
@@ -123,7 +123,7 @@ FN void xent_back_row(GLOBAL stored *dx, GLOBAL const stored *x, int n, VEC lse,
 }
 
 // dlogits = (exp(x - lse) - target) g / count
-KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
+KERNEL void WORK_GROUP(ITEMS, 1) xent_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *scale_base, ulong scale_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *ids_base, ulong ids_at, GLOBAL uchar *lse_base, ulong lse_at,
 	struct xent_args a REPORT_PARAMS)

@@ -20,7 +20,7 @@ static const char forward_text[] =
 
 static const char backward_text[] =
 	"#include \"prologue.h\"\n"
-	"KERNEL void gate_back(GLOBAL uchar *da, ulong da0, GLOBAL uchar *db, ulong db0, GLOBAL uchar *a, ulong a0,\n"
+	"KERNEL void gate_backward(GLOBAL uchar *da, ulong da0, GLOBAL uchar *db, ulong db0, GLOBAL uchar *a, ulong a0,\n"
 	"	GLOBAL uchar *b, ulong b0, GLOBAL uchar *g, ulong g0)\n"
 	"{\n"
 	"	ulong i = GLOBAL_ID(0);\n"
@@ -76,13 +76,13 @@ static int backward(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
 	return 0;
 }
 
-static int gate, gate_back;
+static int gate, gate_backward;
 
 static int gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
 		    yoke_tensor **to)
 {
 	(void)o, (void)out;
-	return yoke_op_call(gate_back, 3, (yoke_tensor *[]){ in[0], in[1], g[0] }, 0, NULL, 2, to);
+	return yoke_op_call(gate_backward, 3, (yoke_tensor *[]){ in[0], in[1], g[0] }, 0, NULL, 2, to);
 }
 
 // x [..,in] -> [..,hidden]: two linear layers and the gate.
@@ -109,12 +109,12 @@ int main(int argc, char **argv)
 	struct yoke_op_def d = { .size = sizeof d, .name = "example.gate", .nin = 2, .nout = 1, .shape = shape, .cpu = forward,
 				 .text = forward_text, .entry = "gate", .gradient = gradient };
 	gate = yoke_op_register(&d);
-	d = (struct yoke_op_def){ .size = sizeof d, .name = "example.gate_back", .nin = 3, .nout = 2, .shape = shape,
-				  .cpu = backward, .text = backward_text, .entry = "gate_back" };
-	gate_back = yoke_op_register(&d);
+	d = (struct yoke_op_def){ .size = sizeof d, .name = "example.gate_backward", .nin = 3, .nout = 2, .shape = shape,
+				  .cpu = backward, .text = backward_text, .entry = "gate_backward" };
+	gate_backward = yoke_op_register(&d);
 	yoke_tensor *x[] = { yoke_normal(yoke_f32, 2, n), yoke_normal(yoke_f32, 2, n), yoke_normal(yoke_f32, 2, n) };
 	yoke_eval(3, x);
-	if (yoke_op_check(gate, 2, x, 0, NULL, 0) < 0 || yoke_op_check(gate_back, 3, x, 0, NULL, 0) < 0)
+	if (yoke_op_check(gate, 2, x, 0, NULL, 0) < 0 || yoke_op_check(gate_backward, 3, x, 0, NULL, 0) < 0)
 		return fprintf(stderr, "%s\n", yoke_error()), 1;
 	puts("checked");
 

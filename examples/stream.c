@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 		yoke_scope_end(scope);
 	}
 	for (int what = 0; what < 4 && !err; what++)
-		err = yoke_statistic_read(s, (int[]){ YOKE_STATISTIC_MEAN, YOKE_STATISTIC_VARIANCE, YOKE_STATISTIC_LEAST,
+		err = yoke_statistic_read(s, (int[]){ YOKE_STATISTIC_MEAN, YOKE_STATISTIC_VARIANCE, YOKE_STATISTIC_MIN,
 						     YOKE_STATISTIC_GREATEST }[what], number + what * c, (size_t)c);
 	if (!err)
 		err = yoke_statistic_read(s, YOKE_STATISTIC_COUNT, &count, 1);

@@ -20,7 +20,7 @@
 // All ranks of a group run one program: they record the same collectives of it, in the same order, with the same
 // shapes and dtypes, and evaluate at the same places.  A collective is recorded like any operation.  The next
 // evaluation of its context does it, whatever that is asked for (yoke_eval, yoke_read), once and in the order of
-// recording; its result is kept then if it is a root, as any other (yoke.h), and is otherwise ESPENT to later
+// recording; its result is kept then if it is a root, as any other (yoke.h), and is otherwise ERELEASED to later
 // evaluations: a rank may not do it again by itself.  Collectives run on a queue of their own, beside the device's
 // steps: one begins as soon as what it needs is there, and only who reads its result waits.
 //

@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-#define YOKE_FIT_MOST 16 // tensors of a batch
+#define YOKE_FIT_MAX 16 // tensors of a batch
 
 // What became of a step.
 struct yoke_fit_step {

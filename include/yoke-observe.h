@@ -62,7 +62,7 @@ struct yoke_profile_options {
 	int (*cycle)(yoke_profile *, int64_t cycle, int partial, void *arg);
 	void *arg;
 	const char *folder;  // made if need be; cycleN.json of each cycle, in Chrome's trace format; NULL: none
-	uint64_t most_bytes; // of such a file, 0: 256 000 000; what would be beyond is left out, and counted
+	uint64_t max_bytes; // of such a file, 0: 256 000 000; what would be beyond is left out, and counted
 };
 // Watches the current context from now on; once that context is freed, calls with the profile are ECONTEXT.  EINVAL: the
 // schedule is invalid.

@@ -33,9 +33,9 @@
 //   adam         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 amsgrad=0.  Kingma and Ba 2015;
 //                g += L p.
 //   adamw        the same with weight_decay=0.01.  Loshchilov and Hutter 2019: p *= 1 - lr L first.
-//   lamb         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.01 adapt=1 norm_least=0 norm_most=0.
+//   lamb         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.01 adapt=1 norm_min=0 norm_max=0.
 //                You et al. 2020: Adam's step r with L p, times |p|/|r| of each tensor, 1 where a norm is 0,
-//                |p| kept in norm_least .. norm_most (0: no bound).  adapt=0: the ratio is 1.
+//                |p| kept in norm_min .. norm_max (0: no bound).  adapt=0: the ratio is 1.
 //   rmsprop      lr=0.01 alpha=0.99 eps=1e-8 weight_decay=0 momentum=0 nesterov=0 centered=0.  As PyTorch's;
 //                centered: of v - mean^2, 0 at least.
 //   adagrad      lr=0.01 lr_decay=0 weight_decay=0 initial=0 eps=1e-10 precondition=none window= window_by=sum.
@@ -47,12 +47,12 @@
 //
 // All have clip=0, the largest 2-norm of the gradients of all parameters together (g times min(1, clip /
 // (norm + 1e-6)), before weight_decay enters); clip_value=0, to which elements are clamped; check=0, below;
-// and the schedule of lr: schedule=constant warmup=0 steps= lr_least= lr_every=1000 lr_factor=0.5 lr_cycle=
-// lr_cycle_grow=1.  In steps, with k = t - max(warmup, 1): constant; cosine to lr_least at t = steps, or in
-// cycles of lr_cycle steps, each lr_cycle_grow times as long as the one before; linear to lr_least; step, lr
+// and the schedule of lr: schedule=constant warmup=0 steps= lr_min= lr_every=1000 lr_factor=0.5 lr_cycle=
+// lr_cycle_grow=1.  In steps, with k = t - max(warmup, 1): constant; cosine to lr_min at t = steps, or in
+// cycles of lr_cycle steps, each lr_cycle_grow times as long as the one before; linear to lr_min; step, lr
 // lr_factor^floor(k / lr_every); exponential, lr lr_factor^k; inverse_sqrt, lr sqrt(max(warmup, 1) / t);
-// onecycle, half a cosine from lr/25 up in `warmup` (0.3 of all) steps and half a cosine down to lr_least.  The
-// others rise as lr t / warmup.  lr_least is lr/10 when it is not given, onecycle's lr/250000.
+// onecycle, half a cosine from lr/25 up in `warmup` (0.3 of all) steps and half a cosine down to lr_min.  The
+// others rise as lr t / warmup.  lr_min is lr/10 when it is not given, onecycle's lr/250000.
 //
 // Errors name the value and the rule, and then nothing is changed.
 #ifndef YOKE_OPTIM_H

@@ -33,7 +33,7 @@ enum yoke_statistic_what {
 	YOKE_STATISTIC_VARIANCE,    // C: by count - 1
 	YOKE_STATISTIC_COVARIANCE,  // C * C, row major; by count - 1
 	YOKE_STATISTIC_CORRELATION, // C * C; 0 beside the diagonal for a channel that does not vary
-	YOKE_STATISTIC_LEAST,       // C
+	YOKE_STATISTIC_MIN,       // C
 	YOKE_STATISTIC_GREATEST     // C
 };
 // One of these into room for n numbers.  EINVAL: it has another size, or is not known of a diagonal one; ERANGE: a count of

@@ -30,7 +30,7 @@ extern "C" {
 	X(ESHAPE, -4, "shapes do not fit") \
 	X(EDTYPE, -5, "dtypes do not fit") \
 	X(EUNSUPPORTED, -6, "unsupported") \
-	X(ESPENT, -7, "value is spent") \
+	X(ERELEASED, -7, "value is released") \
 	X(EFAILED, -8, "value was lost by an earlier failure") \
 	X(EBUSY, -9, "in use by another thread") \
 	X(EGRAPH, -10, "too many pending operations") \

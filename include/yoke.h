@@ -9,7 +9,7 @@
 // and what yoke_eval or yoke_read is given; and what they need.  The rest stays pending.  Roots have
 // their bytes from then on.  What was computed on the way has not: it is computed again, with the same
 // bits, when it is read or differentiated later, which yoke_stats counts and a warning says once.  That
-// is ESPENT when it needs a variable's version that an assignment has overwritten since.  So one plan
+// is ERELEASED when it needs a variable's version that an assignment has overwritten since.  So one plan
 // does a step in this order, and it takes the least memory:
 //
 //	loss = yoke_mse(model(x), y);
@@ -167,7 +167,7 @@ YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 // A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
 // before this go on reading the old version.  The evaluation may write the new version over the old one, unless a
 // gradient through this assignment needs the old bytes.  Gradients through operations that yoke_grad recorded do not
-// count: such a gradient, and one through another variable, is ESPENT if the old bytes are gone.
+// count: such a gradient, and one through another variable, is ERELEASED if the old bytes are gone.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // Moves n evaluated variables of the current context into one block of memory, in this order, each at a
 // multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
@@ -598,7 +598,7 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
 // ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to
 // integers have the gradient 0; EUNSUPPORTED for what has none.  A variable means its current version:
-// ESPENT when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
+// ERELEASED when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
 // was computed.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // The same of m values of any shapes, given the gradient of something with respect to each of them (cotangents, of
@@ -724,7 +724,7 @@ YOKE_API int yoke_scaler_load(yoke_scaler *, const struct yoke_scaler_state *);
 // where their bits are those of the whole, else on the CPU, which a warning says once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
 // Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
-// ESPENT: it was interior to an earlier evaluation, and a variable it needs has been overwritten since; keep
+// ERELEASED: it was interior to an earlier evaluation, and a variable it needs has been overwritten since; keep
 // it, or pass it to yoke_eval.
 YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
 // The same without a copy, on the CPU: evaluates, waits, and gives a value of the caller's with the same bytes, which are

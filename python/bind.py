@@ -431,7 +431,7 @@ class Writer:
                 if kind == "int" and name == "most" and at(i + 1)[0].startswith("struct yoke_"):
                     struct = at(i + 1)[0][len("struct yoke_"):-1]
                     self.many = struct
-                    self.call += ["n_most", "n_most ? v_many.data() : nullptr"]
+                    self.call += ["n_max", "n_max ? v_many.data() : nullptr"]
                     i += 2
                     continue
                 if kind == "int" and name in ("n", "m") and at(i + 1)[0] == "yoke_dataset*const*":
@@ -520,10 +520,10 @@ class Writer:
         f, kind = self.f, self.f.result
         if self.many:
             return " -> Records", [
-                f"int n_most = 0;", f"std::vector<struct yoke_{self.many}> v_many;",
-                f"n_most = static_cast<int>(check({call}));",
-                "v_many.resize(static_cast<size_t>(n_most));",
-                f"if (n_most) {{ v_many[0].size = sizeof v_many[0]; check({call}); }}",
+                f"int n_max = 0;", f"std::vector<struct yoke_{self.many}> v_many;",
+                f"n_max = static_cast<int>(check({call}));",
+                "v_many.resize(static_cast<size_t>(n_max));",
+                f"if (n_max) {{ v_many[0].size = sizeof v_many[0]; check({call}); }}",
                 "nb::list all;", "for (auto &one : v_many) {", "\tnb::object rec = record();",
                 *["\t" + x for x in self.record(self.many, "one", "rec")], "\tall.append(rec);", "}",
                 "return { nb::object(std::move(all)) };"]

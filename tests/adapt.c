@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/adapt.h"
-#include "dist/tuned.h"
+#include "comm/adapt.h"
+#include "comm/tuned.h"
 #include "tap.h"
 
 enum { RANKS = 4, STEPS = 900 };
@@ -34,7 +34,7 @@ static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, 
 			continue;
 		c->near |= step - last < 50;
 		last = step;
-		yk_adapt_heed(a, wish);
+		yk_adapt_apply(a, wish);
 		c->changes++;
 		c->now = yk_adapt_how(a, bytes) - 1;
 	}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke advise: rules (tests/which.c has each of them), a measurement; backend=fastest, which measures once; yoke selftest.
+# yoke advise: rules (tests/choose_device.c has each of them), a measurement; backend=fastest, which measures once; yoke selftest.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"

@@ -10,8 +10,8 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { MOST = 260 };
-static double a[MOST * MOST], v[MOST * MOST], w[MOST];
+enum { LIMIT = 260 };
+static double a[LIMIT * LIMIT], v[LIMIT * LIMIT], w[LIMIT];
 
 // Fills a symmetric matrix; its upper half is spoilt, since it is not read.
 static void put(int64_t n, int64_t i, int64_t j, double x)
@@ -77,7 +77,7 @@ static void spectrum(const char *what, int64_t n, double (*value)(int64_t k, int
 		for (int64_t j = 0; j <= i; j++)
 			put(n, i, j, i == j ? value(i, n) : 0);
 	for (int turn = 0; turn < 3; turn++) { // reflected by random vectors: 1 - 2 u u' / u'u
-		static double u[MOST], p[MOST];
+		static double u[LIMIT], p[LIMIT];
 		double uu = 0, pu = 0;
 		for (int64_t i = 0; i < n; i++)
 			u[i] = rnd_real(-1, 1), uu += u[i] * u[i];
@@ -137,7 +137,7 @@ static void values_and_vectors(void)
 	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) { // of low rank: what rounding leaves is of all sizes
 		const int64_t size = wide[k];
 		const double x = rnd_real(-1, 1);
-		double line[MOST];
+		double line[LIMIT];
 		for (int64_t i = 0; i < size; i++)
 			line[i] = i % 4 ? line[i - 1] : rnd_real(-1, 1);
 		for (int64_t i = 0; i < size; i++)

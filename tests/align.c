@@ -13,7 +13,7 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { UNIT = 16, MOST = 70, LEAD = 3, FACTOR = LEAD * MOST * MOST };
+enum { UNIT = 16, LIMIT = 70, LEAD = 3, FACTOR = LEAD * LIMIT * LIMIT };
 
 static bool has_wishes; // does the device of the context at hand have any?
 
@@ -68,7 +68,7 @@ struct numbers {
 	double y[FACTOR], a[FACTOR], b[FACTOR]; // and gradients
 };
 
-static double x[2][FACTOR], cot[FACTOR], bias[MOST];
+static double x[2][FACTOR], cot[FACTOR], bias[LIMIT];
 
 static int64_t matrices(const struct problem *p)
 {
@@ -114,7 +114,7 @@ static struct problem choose(void)
 		x[1][i] = draw(&p);
 		cot[i] = p.exact ? (double)rnd_int(-2, 2) : rnd_real(-1, 1);
 	}
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < LIMIT; i++)
 		bias[i] = (double)rnd_int(-3, 3);
 	return p;
 }

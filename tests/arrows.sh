@@ -16,7 +16,7 @@ height()
 	graph) echo 4 ;;
 	plan) echo 5 ;;
 	data | optim | runs) echo 6 ;;
-	nn | fit | train | dist | observe) echo 7 ;;
+	nn | fit | train | comm | observe) echo 7 ;;
 	report) echo 8 ;;
 	live) echo 9 ;;
 	tool) echo 10 ;;
@@ -41,12 +41,12 @@ includes()
 
 up_from_room()
 {
-	includes src/"$1"/*.[ch] | while read -r where path; do
+	includes src/*/"$1"/*.[ch] | while read -r where path; do
 		case $path in
 		../* | backends/* | plugins/* | tests/*) echo "$where includes $path" ;;
 		*/*)
 			to=${path%%/*}
-			[ ! -d "src/$to" ] || may "$1" "$to" || echo "$where includes $path"
+			[ ! -d "src/core/$to" ] && [ ! -d "src/lib/$to" ] && [ ! -d "src/app/$to" ] || may "$1" "$to" || echo "$where includes $path"
 			;;
 		esac
 	done
@@ -54,7 +54,7 @@ up_from_room()
 
 # What lies in the backend's folder or one below it, in backends/gpu, and what the system has is fine; what
 # else the project has is not.  plugins/native is a part of the backends of two vendors, each of which gives it a
-# vendor.h; plugins/mpi is no backend, its table is dist's.
+# vendor.h; plugins/mpi is no backend, its table is comm's.
 foreign_in_backend()
 {
 	files=$(find "$1" -name '*.[ch]')
@@ -68,7 +68,7 @@ foreign_in_backend()
 		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
 		esac
 		case $1:$path in
-		plugins/cuda:../native/n[ac]*.h | plugins/rocm:../native/n[ac]*.h | plugins/rocm:../native/products.h | plugins/native:vendor.h | plugins/mpi:dist/mpi_module.h) continue ;;
+		plugins/cuda:../native/n[ac]*.h | plugins/rocm:../native/n[ac]*.h | plugins/rocm:../native/products.h | plugins/native:vendor.h | plugins/mpi:comm/mpi_module.h) continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"
@@ -84,16 +84,16 @@ vendors_in_gpu()
 
 guards_that_two_have()
 {
-	sed -n 's/^#ifndef \(YK_[A-Z0-9_]*_H\)$/\1/p' src/*/*.h | sort | uniq -d
+	sed -n 's/^#ifndef \(YK_[A-Z0-9_]*_H\)$/\1/p' src/*/*/*.h | sort | uniq -d
 }
 
 # Calls whose numbers or letters depend on the locale of a program.  The command sets none but that of its characters.
 of_the_locale()
 {
 	grep -nE '(^|[^_[:alnum:]])(strto(d|f|ld)(_l)?|ato[fl]*|strn?casecmp|to(lower|upper)|v[a-z]*printf|(new|use|set)locale|json_(load|dump)[a-z]*) *\(' \
-		$(ls src/*/*.[ch] | grep -v -e src/tool/ -e src/live/ -e src/base/number.c -e src/base/json.c)
+		$(ls src/*/*/*.[ch] | grep -v -e src/app/tool/ -e src/app/live/ -e src/core/base/number.c -e src/core/base/json.c)
 	grep -nE '(^|[^_[:alnum:]])(sn|as|f)?(printf|scanf)\(.*%[-+ #0]*[0-9.*]*l?[gefaGEFA]([^[:alnum:]]|$)' \
-		$(ls src/*/*.[ch] | grep -v -e src/tool/ -e src/live/)
+		$(ls src/*/*/*.[ch] | grep -v -e src/app/tool/ -e src/app/live/)
 }
 
 foreign_in_abi()
@@ -102,10 +102,10 @@ foreign_in_abi()
 		sed 's/ / includes /'
 }
 
-for folder in src/*/; do
+for folder in src/*/*/; do
 	room=$(basename "$folder")
-	[ "$(height "$room")" -lt 99 ] || verdict "src/$room has a height" "src/$room: unknown room"
-	verdict "src/$room looks down only" "$(up_from_room "$room")"
+	[ "$(height "$room")" -lt 99 ] || verdict "$folder has a height" "$folder: unknown directory"
+	verdict "$folder includes only lower directories" "$(up_from_room "$room")"
 done
 for folder in backends/* plugins/*; do
 	[ ! -d "$folder" ] ||

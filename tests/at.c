@@ -10,7 +10,7 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { MOST = 4096 };
+enum { LIMIT = 4096 };
 
 static struct yoke_stats stats(void)
 {
@@ -85,7 +85,7 @@ static void fill(void *to, size_t bytes, int dtype)
 
 static void values(int dtype, int rank, bool permuted)
 {
-	static unsigned char x[MOST * 8], v[MOST * 8], want[MOST * 8], got[MOST * 8];
+	static unsigned char x[LIMIT * 8], v[LIMIT * 8], want[LIMIT * 8], got[LIMIT * 8];
 	struct box b = random_box(rank);
 	const size_t size = yoke_dtype_size(dtype);
 	const int64_t n = product(rank, b.dims), m = product(rank, b.part);

@@ -9,9 +9,9 @@
 #include "tap.h"
 #include "yoke-optim.h"
 
-enum { V = 11, C = 9, L = 2, E = 8, B = 2, X = 4, MOST = 64 };
+enum { V = 11, C = 9, L = 2, E = 8, B = 2, X = 4, LIMIT = 64 };
 
-static double *param[MOST];
+static double *param[LIMIT];
 
 // How near the references were to a place where their slope jumps: a relu or clamp that turns, another expert chosen.
 static double margin;
@@ -340,7 +340,7 @@ static void model(bool both)
 	int32_t ids[B * C], targets[B * C];
 	double want[B * C * V], got[B * C * V], differences[200], slopes[200];
 	float logits[B * C * V], again[B * C * V], loss = NAN, shares[L * X], sum = 0;
-	yoke_tensor *g[MOST];
+	yoke_tensor *g[LIMIT];
 	if (!ok(!yk_network_new(&yk_model_bk, &shape, &n) && n->params.count == 6 + 13 * L, "%s: made %s", name, yoke_error()))
 		return;
 	n->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, (int64_t[]){ L, X }));

@@ -75,10 +75,10 @@ done
 	>out 2>limited.err
 grep -q '^batch=[0-9]*: the fastest' limited.err
 verdict "batch=auto: $(grep '^batch' limited.err)" $?
-foretold=$(sed -n 's/^memory=200M: the run is to take \([0-9.]*\) MiB at most$/\1/p' limited.err)
+predicted=$(sed -n 's/^memory=200M: the run is to take \([0-9.]*\) MiB at most$/\1/p' limited.err)
 peak=$(field peak_bytes limited/metrics.jsonl | tail -n 1)
-awk "BEGIN { f = ${foretold:-0} * 1048576; p = ${peak:-0}; exit !(f > 0 && p / f < 1.05 && p / f > 0.95) }"
-verdict "before step 1: ${foretold:-nothing} MiB, then ${peak:-nothing} bytes" $?
+awk "BEGIN { f = ${predicted:-0} * 1048576; p = ${peak:-0}; exit !(f > 0 && p / f < 1.05 && p / f > 0.95) }"
+verdict "before step 1: ${predicted:-nothing} MiB, then ${peak:-nothing} bytes" $?
 trains both steps=3 bk_side=both
 [ "$(grep -c 'bk_side=both lets a token see' both.err)" = 1 ] && grep -q '"leaks": true' both/manifest.json &&
 	[ "$(grep -c '"leaks":true' both/metrics.jsonl)" = 3 ]

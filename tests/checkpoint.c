@@ -19,12 +19,12 @@
 #include "tap.h"
 #include "formats/checkpoint.h"
 
-enum { NM = 3, NO = 2, MOST = 1 << 16 };
+enum { NM = 3, NO = 2, LIMIT = 1 << 16 };
 
 // A model of NM arrays and an optimizer of NO, whose elements follow from the step.
 struct state {
 	struct yk_host_tensor model[NM], optimizer[NO];
-	float data[NM + NO][MOST];
+	float data[NM + NO][LIMIT];
 };
 
 static struct state a, b;

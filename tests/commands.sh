@@ -19,7 +19,7 @@ not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/bench/advice.py|trains for half an hour
 ../yoke/bench/ranks.py|trains for twenty minutes
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
-YOKE_BACKEND=cuda YOKE_STANDIN_EMPTY=1 bench/native_launches|needs the stand-ins of a build
+YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
 step 200/400|what a training prints
 11	cpu:0	sub|what YOKE_LOG=plan prints
 1. the folders in YOKE_PLUGIN_PATH|a list

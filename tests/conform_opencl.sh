@@ -31,7 +31,7 @@ maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n'
 plain=$(echo "$named" | pick 2)
 days="map.f32,reduce.f32,contract.f32,$(echo "$maps" | pick 8)$(printf 'contract.%s\n' f16 bf16 i32 f64 i8 | pick 5)"
 # each of their cases is a text, by side and tier
-days="$days$(printf 'resolvent.%s\nresolvent_back.%s\n' f32 f32 f64 f64 bf16 bf16 | pick 6)"
+days="$days$(printf 'resolvent.%s\nresolvent_backward.%s\n' f32 f32 f64 f64 bf16 bf16 | pick 6)"
 if [ "${YOKE_TEST_SAMPLE:-0}" != 0 ]; then
 	plain=softmax.f32,move.f32, days=contract.f32
 fi

@@ -5,22 +5,22 @@
 #include "tap.h"
 #include "yoke-nn.h"
 
-enum { MOST = 1 << 14 };
+enum { LIMIT = 1 << 14 };
 
 static int shake(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 {
-	float x[MOST];
+	float x[LIMIT];
 	const int64_t n = yoke_count(t);
 	(void)arg;
 	(void)path;
-	for (int64_t i = 0; i < n && i < MOST; i++)
+	for (int64_t i = 0; i < n && i < LIMIT; i++)
 		x[i] = (float)rnd_real(flags & YOKE_MODULE_BUFFER ? 0.5 : -1, 1.5);
 	return yoke_put(t, x, yoke_bytes(t));
 }
 
 static void values(yoke_tensor *t, double *to)
 {
-	float x[MOST];
+	float x[LIMIT];
 	const int64_t n = yoke_count(t);
 	if (yoke_read(t, x, yoke_bytes(t)) < 0)
 		memset(x, 0xff, sizeof x);
@@ -30,7 +30,7 @@ static void values(yoke_tensor *t, double *to)
 
 static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 {
-	float x[MOST];
+	float x[LIMIT];
 	int64_t n = 1;
 	for (int i = 0; i < rank; i++)
 		n *= dims[i];
@@ -57,7 +57,7 @@ static bool same(const double *got, const double *want, int64_t n, const char *w
 static void test_conv(void)
 {
 	const struct yoke_conv_options how = { .size = sizeof how, .groups = 2, .stride = { 2, 2 }, .lo = { 1, 0 }, .hi = { 1, 1 } };
-	static double x[MOST], w[MOST], b[6], want[MOST], got[MOST];
+	static double x[LIMIT], w[LIMIT], b[6], want[LIMIT], got[LIMIT];
 	yoke_module *m = yoke_nn_conv(2, 4, 6, (int64_t[]){ 3, 2 }, &how, 1);
 	yoke_module_each(m, shake, NULL);
 	yoke_scope *s = yoke_scope_begin("conv");
@@ -82,7 +82,7 @@ static void test_conv(void)
 
 static void test_others(void)
 {
-	static double x[MOST], got[MOST];
+	static double x[LIMIT], got[LIMIT];
 	yoke_module *list[] = {
 		yoke_nn_conv_transposed(1, 4, 6, (int64_t[]){ 3 }, &(struct yoke_conv_options){ .size = sizeof(struct yoke_conv_options),
 					.groups = 2, .stride = { 2 }, .more = { 1 } }, 1),
@@ -99,7 +99,7 @@ static void test_others(void)
 	ok(y && yoke_rank(y) == 2 && yoke_dim(y, 0) == 2 && yoke_dim(y, 1) == 12, "a sequence of all of them: %s", yoke_error());
 	values(y, got);
 	yoke_tensor *w = yoke_module_find(m, "0.weight"), *b = yoke_module_find(m, "0.bias");
-	static double plain[MOST];
+	static double plain[LIMIT];
 	yoke_tensor *z = yoke_conv_transposed(in, w, &(struct yoke_conv_options){ .size = sizeof(struct yoke_conv_options), .groups = 2,
 					      .stride = { 2 }, .more = { 1 } });
 	z = yoke_add(z, yoke_reshape(b, 3, (int64_t[]){ 1, 6, 1 }));
@@ -127,7 +127,7 @@ static int name(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 
 static void folded(yoke_module *m, int rank, const int64_t *dims, const char *left, const char *what)
 {
-	static double x[MOST], before[MOST], after[MOST];
+	static double x[LIMIT], before[LIMIT], after[LIMIT];
 	yoke_module_each(m, shake, NULL);
 	yoke_module_mode(m, 0);
 	yoke_scope *s = yoke_scope_begin("fold");

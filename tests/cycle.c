@@ -633,7 +633,7 @@ static void test_bound(void)
 	struct model m;
 	struct stat st = { 0 };
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct yoke_profile_options o = { .size = sizeof o, .active = 6, .repeat = 1, .folder = "bound", .most_bytes = 4000 };
+	struct yoke_profile_options o = { .size = sizeof o, .active = 6, .repeat = 1, .folder = "bound", .max_bytes = 4000 };
 	model_new(&m);
 	warnings = 0;
 	yoke_profile *p = yoke_profile_new(&o);

@@ -85,7 +85,7 @@ verdict "one that is cut short ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] |
 # ---- pipes ----
 # 641 bytes are 40 windows of 16 tokens: 10 steps.
 head -c 641 good >bytes
-pipe="format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 parts=2 log_every=1 report=0"
+pipe="format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 micro_batches=2 log_every=1 report=0"
 "$yoke" train data=bytes $pipe valid=0 steps=5 shuffle=0 out=file >out 2>err || verdict "a file" "$(cat err)"
 losses file >a
 cat bytes | "$yoke" train data=- $pipe steps=5 workers=3 out=piped >out 2>err

@@ -183,17 +183,17 @@ static void choice(void)
 	wished("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
 	wished("made up", NULL, NULL, "device 'made up' cannot be used"); // a name needs its star
 
-	const char *twins[4] = { "", "", "", "" };
+	const char *aliases[4] = { "", "", "", "" };
 	for (struct yk_device *d = yk_devices("t_big,t_small,t_again"); d; d = d->next)
 		if (!strncmp(d->id, "t_again:", 8))
-			twins[d->index] = d->twin ? d->twin->id : "none";
-		else if (d->twin)
-			twins[2] = d->id;
-	ok(!strcmp(twins[0], "t_big:1") && !strcmp(twins[1], "t_small:0") && !*twins[2],
-	   "one device behind two backends is one: %s, %s %s", twins[0], twins[1], twins[2]);
+			aliases[d->index] = d->alias ? d->alias->id : "none";
+		else if (d->alias)
+			aliases[2] = d->id;
+	ok(!strcmp(aliases[0], "t_big:1") && !strcmp(aliases[1], "t_small:0") && !*aliases[2],
+	   "one device behind two backends is one: %s, %s %s", aliases[0], aliases[1], aliases[2]);
 	bool alone = true;
 	for (struct yk_device *d = yk_devices("t_again"); d; d = d->next)
-		alone &= !d->twin;
+		alone &= !d->alias;
 	ok(alone, "without the other it is alone");
 
 	struct yk_device *d = yk_device_choose("t_big");

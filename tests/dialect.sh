@@ -50,7 +50,7 @@ for store in 0 1 2; do
 		compiled "$last.cl" "-DSTORE=$store"
 	done
 	compiled xent.cl "-DSTORE=$store"
-	for last in attention_tiles attention_rows attention_back; do
+	for last in attention_tiles attention_rows attention_backward; do
 		compiled "$last.cl" \
 			"-DSTORE=$store -DREGISTERS=1"
 	done
@@ -74,11 +74,11 @@ done
 for last in softmax norm xent rope; do
 	compiled "$last.cl" '-DSTORE=1 -DVEC_WIDTH=4 -DWARP=32'
 done
-for last in attention_matrix attention_matrix_back; do
+for last in attention_matrix attention_matrix_backward; do
 	compiled "$last.cl" '-DSTORE=1 -DMATRIX=3 -DWARP=32 -DITEMS=128 -DMASKED=1 -DDROPOUT=1'
 	compiled "$last.cl" '-DSTORE=0 -DMATRIX=1 -DWARP=32 -DITEMS=128 -DQUADS=1 -DQUADS_OUT=1'
 done
-compiled attention_back.cl '-DSTORE=1 -DREGISTERS=1 -DPARTS=4 -DWARP=32 -DBLOCK=8'
+compiled attention_backward.cl '-DSTORE=1 -DREGISTERS=1 -DPARTS=4 -DWARP=32 -DBLOCK=8'
 for last in contract_direct contract_packed contract_rows; do
 	compiled "$last.cl" ''
 done
@@ -96,17 +96,17 @@ compiled grouped.cl ''
 compiled grouped.cl '-DDTYPE=4 -DBACK=1'
 for which in 0 1 2 3; do
 	compiled resolvent.cl "-DHALF=4 -DWHICH=$which"
-	compiled resolvent_back.cl "-DWHICH=$which"
+	compiled resolvent_backward.cl "-DWHICH=$which"
 done
 compiled resolvent.cl ''
 compiled resolvent.cl '-DDTYPE=3 -DHALF=3 -DITEMS=128'
 compiled resolvent.cl '-DUSE_F64 -DWIDE_ACC -DDIVIDE -DLEFT=1'
-compiled resolvent_back.cl '-DUSE_F64 -DWIDE_ACC -DF64_LANES -DSERVE=1 -DLEFT=1'
-compiled resolvent_back.cl '-DDTYPE=4 -DSURROGATE=3'
+compiled resolvent_backward.cl '-DUSE_F64 -DWIDE_ACC -DF64_LANES -DSERVE=1 -DLEFT=1'
+compiled resolvent_backward.cl '-DDTYPE=4 -DSURROGATE=3'
 for odd in 1 2; do
 	compiled resolvent.cl "-DODD=$odd"
 	compiled resolvent.cl "-DUSE_F64 -DWIDE_ACC -DF64_LANES -DODD=$odd -DWHICH=1"
-	compiled resolvent_back.cl "-DUSE_F64 -DWIDE_ACC -DF64_LANES -DODD=$odd"
+	compiled resolvent_backward.cl "-DUSE_F64 -DWIDE_ACC -DF64_LANES -DODD=$odd"
 done
 compiled resolvent.cl '-DHALF=3 -DODD=1 -DWHICH=2'
 compiled moments.cl '-DUSE_F64 -DWIDE_ACC -DWEIGHED=1'
@@ -122,7 +122,7 @@ compiled scatter_along.cl ''
 # What no OpenCL device runs yet is OpenCL C as well.
 opencl='-x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function
 	-Wno-unknown-pragmas -Wno-pass-failed'
-for last in contract_matrix attention_matrix attention_matrix_back; do
+for last in contract_matrix attention_matrix attention_matrix_backward; do
 	dialect=opencl program "$last.cl" >"$text"
 	# shellcheck disable=SC2086
 	verdict "$last.cl as OpenCL C" "$(clang $opencl "$text" 2>&1 | head -n 20)"

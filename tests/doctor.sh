@@ -50,7 +50,7 @@ says "^  driver   fails  $PWD/text/t.icd  .*: \(file too short\|invalid ELF head
 doctor 0 OCL_ICD_VENDORS="$PWD/foreign/f.icd"
 says "^  driver   fails  $PWD/foreign/f.icd  libc.so.6: is no OpenCL driver"
 if [ -e "$fake" ]; then
-	for flaw in nodevices empty crash hang twins; do
+	for flaw in nodevices empty crash hang aliases; do
 		cp "$fake" "libfake_$flaw.so" && mkdir $flaw &&
 			echo "$PWD/libfake_$flaw.so" >$flaw/fake.icd
 	done
@@ -64,10 +64,10 @@ if [ -e "$fake" ]; then
 	says "^  $PWD/crash/fake.icd: update that driver, or remove"
 	doctor 0 OCL_ICD_VENDORS="$PWD/hang" YOKE_PLUGIN_PROBE_TIME=3
 	says "^  driver   crashes  .*: gave no answer within 3 s"
-	cp crash/fake.icd twins/crash.icd # each is met by itself
-	doctor 0 OCL_ICD_VENDORS="$PWD/twins"
-	says "^  driver   crashes  $PWD/twins/crash.icd "
-	says "^  driver   works  $PWD/twins/fake.icd "
+	cp crash/fake.icd aliases/crash.icd # each is met by itself
+	doctor 0 OCL_ICD_VENDORS="$PWD/aliases"
+	says "^  driver   crashes  $PWD/aliases/crash.icd "
+	says "^  driver   works  $PWD/aliases/fake.icd "
 	says "^    platform with 2 devices  Fake B; OpenCL 1.2 fake$"
 	YOKE_BACKEND=cpu OCL_ICD_VENDORS="$PWD/crash" "$yoke" doctor >out 2>&1
 	says "^  driver   not tried  $PWD/crash/fake.icd .*YOKE_BACKEND asks for no other"
@@ -162,7 +162,7 @@ says "^  $PWD/plugins/yoke_text.so  *not loaded: "
 # what yoke tune found
 modules=${YOKE_TEST_MODULES:-}
 if [ -e "${modules##*:}/yoke_fault.so" ]; then
-	export YOKE_PLUGIN_PATH="${modules##*:}" YOKE_BACKEND=fault,cpu YOKE_FAULT_IMPLS_MOST=8
+	export YOKE_PLUGIN_PATH="${modules##*:}" YOKE_BACKEND=fault,cpu YOKE_FAULT_IMPLS_MAX=8
 	doctor 0 YOKE_FAULT_IMPLS=2
 	says '^  fault:0   none, 0 classes  .*/tuning-[0-9a-f]*\.txt$'
 	says '^  fault:0 goes by fixed rules: `yoke tune fault:0` measures'
@@ -179,7 +179,7 @@ if [ -e "${modules##*:}/yoke_fault.so" ]; then
 	says "^  fault:0   not used, 0 classes  .*$kept:2: it is not NAME="
 	says "^  $kept:2: .*: .yoke tune fault:0. writes the file anew"
 	export YOKE_PLUGIN_PATH="$PWD/plugins"
-	unset YOKE_BACKEND YOKE_FAULT_IMPLS_MOST
+	unset YOKE_BACKEND YOKE_FAULT_IMPLS_MAX
 else
 	count=$((count + 1))
 	echo "ok $count - tuning # SKIP no fault backend"

@@ -55,7 +55,7 @@ static void at_the_call(void)
 static void reading(void)
 {
 	float d[2] = { 1, 4 };
-	yoke_scope *s = yoke_scope_begin("spent");
+	yoke_scope *s = yoke_scope_begin("released");
 	yoke_tensor *x = yoke_from(yoke_f32, 1, DIMS(2), d), *r = yoke_sqrt(x), *y = yoke_neg(r);
 	yoke_tensor *w = yoke_keep(yoke_reshape(yoke_add(r, r), 2, DIMS(2, 1)));
 	equal(y, (double[]){ -1, -2 }, 2, "a value that is read");

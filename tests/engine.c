@@ -148,19 +148,19 @@ static void versions(void)
 static void held_values(void)
 {
 	float d[4] = { 1, 2, 3, 4 }, got[4];
-	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(4)), *held[4], *spent = NULL;
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(4)), *held[4], *released = NULL;
 	yoke_put(v, d, sizeof d);
 	for (int t = 0; t < 4; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *h = yoke_exp(v);
 		if (!t)
-			spent = h;
+			released = h;
 		held[t] = yoke_keep(yoke_reshape(yoke_mul(h, yoke_const(1)), 2, DIMS(2, 2)));
 		yoke_assign(v, yoke_add(v, yoke_const(1)));
 		yoke_eval(0, NULL);
 		if (!t)
-			expect(yoke_read(spent, got, sizeof got), YOKE_ESPENT, "keep it before eval",
-			       "a spent value says what to do");
+			expect(yoke_read(released, got, sizeof got), YOKE_ERELEASED, "keep it before eval",
+			       "a released value says what to do");
 		yoke_scope_end(s);
 	}
 	for (int t = 0; t < 4; t++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a row, relu or gelu behind them, as vendors' libraries compute them in one call, against float64: on
 // whatever device this runs on.  `epilogues.t DTYPE` takes that dtype, `epilogues.t DTYPE plain` its products alone.
-// tests/gpu_standin.sh counts which of them a library made.
+// tests/fake_gpu.sh counts which of them a library made.
 #include "config.h"
 
 #include "tap.h"

@@ -14,12 +14,12 @@
 #include "tap.h"
 #include "yoke.h"
 
-enum { B = 5, IN = 7, HID = 11, OUT = 3, P = 4, VARS = 3 * P, STEPS = 4, MOST = HID * IN };
+enum { B = 5, IN = 7, HID = 11, OUT = 3, P = 4, VARS = 3 * P, STEPS = 4, LIMIT = HID * IN };
 
 static const int64_t dims[P][2] = { { HID, IN }, { HID, 0 }, { OUT, HID }, { OUT, 0 } };
 static const struct fault_control *ctl;
 static struct yk_device *device;
-static float state[STEPS + 1][VARS][MOST]; // after each step of the undisturbed run
+static float state[STEPS + 1][VARS][LIMIT]; // after each step of the undisturbed run
 static float batch[STEPS + 1][B * (IN + OUT)];
 
 // ---- the model: parameters, then both moments ----
@@ -94,7 +94,7 @@ static int step(struct model *m, int t)
 // Which step's state a variable has: -1 none of them, -2 it says that it is lost.
 static int state_of(struct model *m, int i)
 {
-	float got[MOST];
+	float got[LIMIT];
 	memset(got, 0xff, sizeof got); // NaN
 	int err = yoke_read(m->var[i], got, bytes_of(i));
 	yoke_error_clear();
@@ -176,7 +176,7 @@ static struct verdict trial(const char *kind, long k, bool from_start)
 {
 	struct verdict v = { 0 };
 	struct model m;
-	float got[MOST];
+	float got[LIMIT];
 	uint64_t before = allocated();
 	alive(); // no reserve: segments are made
 	long calls = ctl->calls(kind), others = refused();

@@ -10,7 +10,7 @@
 #include "tap.h"
 #include "yoke-data.h"
 
-#define MOST 4096
+#define LIMIT 4096
 
 // ---- a set whose samples say what they are ----
 
@@ -73,8 +73,8 @@ struct row {
 	int64_t number, epoch; // -1: none, a row of last=pad
 };
 struct list {
-	int64_t batches, rows[MOST];
-	struct row row[MOST]; // of all batches in a row
+	int64_t batches, rows[LIMIT];
+	struct row row[LIMIT]; // of all batches in a row
 	int64_t n;
 };
 enum { WRAP, DROP, KEEP, PAD };

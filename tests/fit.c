@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "train/advise.h"
 #include "train/batch.h"
-#include "train/need.h"
+#include "train/memory_estimate.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -225,7 +225,7 @@ static void forecast(const char *keys)
 {
 	struct yk_config c;
 	struct yk_trainer *t = NULL;
-	struct yk_need n = { 0 };
+	struct yk_memory_estimate n = { 0 };
 	if (!configure(&c, keys, true)) {
 		ok(false, "%s", keys);
 		return;
@@ -234,7 +234,7 @@ static void forecast(const char *keys)
 	uint64_t before = pool().reserved_bytes.current;
 	int e = yk_trainer_plan(&c, &t);
 	if (e == 0)
-		e = yk_need_of(t, batch, UINT64_MAX, &n, NULL);
+		e = yk_memory_estimate_of(t, batch, UINT64_MAX, &n, NULL);
 	ok(e == 0 && n.fits && pool().reserved_bytes.current == before,
 	   "%s: asked without memory: %s", keys, yoke_error());
 	yoke_error_clear();
@@ -263,14 +263,14 @@ static void test_activations(void)
 {
 	struct yk_config c;
 	struct yk_trainer *t = NULL;
-	struct yk_need n[2];
+	struct yk_memory_estimate n[2];
 	int e = 0;
 	for (int i = 0; i < 2 && e == 0; i++) {
 		if (!configure(&c, i ? "model=mlp layers=3" : "model=mlp layers=2", false))
 			return;
 		e = yk_trainer_plan(&c, &t);
 		if (e == 0)
-			e = yk_need_of(t, 8, UINT64_MAX, &n[i], NULL);
+			e = yk_memory_estimate_of(t, 8, UINT64_MAX, &n[i], NULL);
 		yk_trainer_free(t);
 		t = NULL;
 		yk_config_fini(&c);
@@ -299,12 +299,12 @@ static void test_large(void)
 	for (size_t i = 0; i < 2; i++) {
 		struct yk_config c;
 		struct yk_trainer *t = NULL;
-		struct yk_need n = { 0 };
+		struct yk_memory_estimate n = { 0 };
 		if (!configure(&c, models[i].keys, false))
 			return;
 		int e = yk_trainer_plan(&c, &t);
 		if (e == 0)
-			e = yk_need_of(t, 4, 15 * 1024 * MIB, &n, NULL);
+			e = yk_memory_estimate_of(t, 4, 15 * 1024 * MIB, &n, NULL);
 		ok(e == 0 && (double)n.parameters >= models[i].least &&
 			   (double)n.parameters <= models[i].most && n.fits == models[i].fits &&
 			   n.peak > 4 * n.weights,
@@ -322,12 +322,12 @@ static void test_largest(void)
 {
 	struct yk_config c;
 	struct yk_trainer *t = NULL;
-	struct yk_need a, b;
+	struct yk_memory_estimate a, b;
 	const uint64_t room = 24 * MIB;
 	if (!configure(&c, "", false) || yk_trainer_plan(&c, &t) < 0)
 		return;
 	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_rehearse, t);
-	bool good = n > 0 && yk_need_of(t, n, room, &a, NULL) == 0 && yk_need_of(t, n + 1, room, &b, NULL) == 0;
+	bool good = n > 0 && yk_memory_estimate_of(t, n, room, &a, NULL) == 0 && yk_memory_estimate_of(t, n + 1, room, &b, NULL) == 0;
 	ok(good && a.fits && !b.fits && a.peak <= room,
 	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
 	   (unsigned long long)a.peak, yoke_error());

@@ -12,7 +12,7 @@
 #include "yoke-dist.h"
 #include "yoke-fit.h"
 
-enum { ROWS = 8, IN = 3, WIDE = 16, PARTS = 24, MOST = 512 };
+enum { ROWS = 8, IN = 3, WIDE = 16, PARTS = 24, LIMIT = 512 };
 
 static float data_x[PARTS][ROWS][IN], data_y[PARTS][ROWS];
 
@@ -21,7 +21,7 @@ struct run {
 	int ranks, accumulate, zero, steps;
 	const char *out, *precision;
 	int resume, over_at, ends_at, fails_at, raises_at; // numbers of batches, or steps; 0: never
-	float weight[MOST];
+	float weight[LIMIT];
 	double loss[64];
 	int64_t asked; // batches
 	int code[4], end_code;

@@ -8,7 +8,7 @@
 #include "tap.h"
 #include "yoke-math.h"
 
-enum { MOST = 8, ELEMENTS = 512 };
+enum { LIMIT = 8, ELEMENTS = 512 };
 
 struct input {
 	int rank;
@@ -19,7 +19,7 @@ struct input {
 struct row {
 	const char *name;
 	int n;
-	struct input in[MOST];
+	struct input in[LIMIT];
 	yoke_tensor *(*fn)(yoke_tensor *const *in);
 	double tol; // 0: the usual
 };
@@ -186,7 +186,7 @@ static const struct yoke_pool_options pools = {
 };
 FN(max_pool, yoke_max_pool(x[0], &pools))
 // of the gradient's square: by what is pooled, flat, and by what is shared
-static yoke_tensor *max_pool_back(yoke_tensor *const *x)
+static yoke_tensor *max_pool_backward(yoke_tensor *const *x)
 {
 	yoke_tensor *y = yoke_max_pool(x[0], &pools), *g;
 	if (!y || yoke_grad(yoke_sum(yoke_mul(y, x[1]), YOKE_ALL), 1, &x[0], &g) < 0)
@@ -199,9 +199,9 @@ FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
-FN(cumsum_back, yoke_cumsum(x[0], 0, 1))
+FN(cumsum_backward, yoke_cumsum(x[0], 0, 1))
 FN(cumprod, yoke_cumprod(x[0], 1, 0))
-FN(cumprod_back, yoke_cumprod(x[0], -2, 1))
+FN(cumprod_backward, yoke_cumprod(x[0], -2, 1))
 FN(cumprod_zeros, yoke_cumprod(yoke_concat(2, x, 1), 1, 0))
 FN(prod_zeros, yoke_prod(yoke_concat(2, x, 1), YOKE_AXIS(1)))
 FN(prod_axes, yoke_prod(x[0], YOKE_AXIS(0) | YOKE_AXIS(2)))
@@ -247,7 +247,7 @@ static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const 
 	struct yoke_context *ctx = yk_current();
 	const struct yk_formula *f = &yk_formulas[id];
 	const int outs = yk_formula_count(f->results);
-	yk_id in[MOST], out;
+	yk_id in[LIMIT], out;
 	yoke_tensor *y[4];
 	int64_t n;
 	for (int k = 0; k < yk_formula_count(f->lists) + yk_formula_count(f->numbers); k++)
@@ -304,7 +304,7 @@ static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
 	return yoke_mul(yk_handle_of(ctx, out), yk_handle_of(ctx, out + 2));
 }
 FN(scan, recurrence(x, false))
-FN(scan_back, recurrence(x, true))
+FN(scan_backward, recurrence(x, true))
 
 // A symmetric matrix whose eigenvalues are apart: 0, 5, 10, .. and (x + x') / 4.
 static yoke_tensor *symmetric(yoke_tensor *x)
@@ -332,9 +332,9 @@ static yoke_tensor *firm(yoke_tensor *t)
 FN(eigenvalues, yoke_eigh(symmetric(x[0]), NULL))
 FN(cholesky, yoke_cholesky(yoke_add(symmetric(x[0]), yoke_matmul(x[1], x[1], YOKE_TB))))
 FN(solve, yoke_solve_triangular(firm(x[0]), x[1], 0))
-FN(solve_back, yoke_solve_triangular(firm(x[0]), x[1], YOKE_TRANSPOSED))
+FN(solve_backward, yoke_solve_triangular(firm(x[0]), x[1], YOKE_TRANSPOSED))
 FN(solve_upper, yoke_solve_triangular(firm(x[0]), x[1], YOKE_UPPER | YOKE_UNIT))
-FN(solve_upper_back, yoke_solve_triangular(firm(x[0]), x[1], YOKE_UPPER | YOKE_TRANSPOSED))
+FN(solve_upper_backward, yoke_solve_triangular(firm(x[0]), x[1], YOKE_UPPER | YOKE_TRANSPOSED))
 
 static yoke_tensor *moments(yoke_tensor *const *x, yoke_tensor *weight, int diagonal)
 {
@@ -386,18 +386,18 @@ static const struct row rows[] = {
 	{ "prod of more zeros", 2, { M2(3, 3), { 2, { 3, 2 }, 0, 0 } }, f_prod_zeros, 0 },
 	{ "prod of two axes", 1, { M3(3, 4, 5) }, f_prod_axes, 0 },
 	{ "prod of no axes", 1, { M2(3, 4) }, f_prod_none, 0 },
-	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 }, { "cumsum back", 1, { M2(7, 5) }, f_cumsum_back, 0 },
-	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 }, { "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_back, 0 },
+	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 }, { "cumsum back", 1, { M2(7, 5) }, f_cumsum_backward, 0 },
+	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 }, { "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_backward, 0 },
 	{ "cumprod of zeros", 2, { M2(3, 2), { 2, { 3, 3 }, 0, 0 } }, f_cumprod_zeros, 0 },
 	{ "scan", 4, { M2(3, 5), M2(3, 5), M2(3, 1), M1(1) }, f_scan, 0 },
-	{ "scan back", 4, { M2(2, 7), M2(2, 7), M2(2, 1), M1(1) }, f_scan_back, 0 },
+	{ "scan back", 4, { M2(2, 7), M2(2, 7), M2(2, 1), M1(1) }, f_scan_backward, 0 },
 	{ "eigenvalues", 1, { M3(2, 4, 4) }, f_eigenvalues, 0 },
 	{ "eigenvectors", 1, { M2(4, 4) }, f_eigenvectors, 0 },
 	{ "cholesky", 2, { M2(4, 4), { 2, { 4, 4 }, 2, 4 } }, f_cholesky, 1e-5 },
 	{ "solve_triangular", 2, { M2(4, 4), M2(4, 3) }, f_solve, 0 },
-	{ "solve_triangular transposed", 2, { M3(2, 4, 4), M2(4, 2) }, f_solve_back, 0 },
+	{ "solve_triangular transposed", 2, { M3(2, 4, 4), M2(4, 2) }, f_solve_backward, 0 },
 	{ "solve_triangular upper", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper, 0 },
-	{ "solve_triangular upper transposed", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper_back, 0 },
+	{ "solve_triangular upper transposed", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper_backward, 0 },
 	{ "moments", 1, { M2(5, 3) }, f_moments, 0 },
 	{ "moments with weights", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_weighed, 0 },
 	{ "moments, diagonal", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_diagonal, 0 },
@@ -468,7 +468,7 @@ static const struct row rows[] = {
 	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
 	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
 	{ "max_pool", 1, { M4(2, 2, 3, 4) }, f_max_pool, 0 },
-	{ "max_pool_back", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_back, 0 },
+	{ "max_pool_backward", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_backward, 0 },
 	{ "conv", 2, { M4(2, 4, 4, 5), M4(4, 2, 2, 2) }, f_conv, 0 },
 	{ "conv_transposed", 2, { M4(1, 4, 2, 3), M4(4, 1, 2, 3) }, f_conv_transposed, 0 },
 	{ "grouped_matmul", 2, { M2(5, 3), M3(3, 3, 2) }, f_grouped, 0 },
@@ -548,10 +548,10 @@ static yoke_tensor *weighed(const struct row *r, yoke_tensor *const *x)
 	return yoke_sum(yoke_mul(y, w), YOKE_ALL);
 }
 
-static double value(const struct row *r, double data[MOST][ELEMENTS])
+static double value(const struct row *r, double data[LIMIT][ELEMENTS])
 {
 	double y = NAN;
-	yoke_tensor *x[MOST];
+	yoke_tensor *x[LIMIT];
 	yoke_scope *s = yoke_scope_begin("step"); // opened anew: the same random numbers each time
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
@@ -574,9 +574,9 @@ static double slope(const double v[4])
 
 // A row's random numbers, by their absolute values so far from each other, and from the constants of this file, that no
 // difference meets a bend or a jump: of abs, max, a sort, a bound, a quantile.
-static void draw(const struct row *r, double data[MOST][ELEMENTS])
+static void draw(const struct row *r, double data[LIMIT][ELEMENTS])
 {
-	static double seen[6 + MOST * ELEMENTS] = { 0, 0.2, 0.4, 0.6, 0.7, 0.8 };
+	static double seen[6 + LIMIT * ELEMENTS] = { 0, 0.2, 0.4, 0.6, 0.7, 0.8 };
 	size_t n = 6;
 	for (int k = 0; k < r->n; k++)
 		for (size_t i = 0; i < count(&r->in[k]); i++) {
@@ -595,9 +595,9 @@ static void draw(const struct row *r, double data[MOST][ELEMENTS])
 
 static void check(const struct row *r)
 {
-	static double data[MOST][ELEMENTS], got[MOST][ELEMENTS], want[MOST][ELEMENTS];
+	static double data[LIMIT][ELEMENTS], got[LIMIT][ELEMENTS], want[LIMIT][ELEMENTS];
 	draw(r, data);
-	yoke_tensor *x[MOST], *g[MOST];
+	yoke_tensor *x[LIMIT], *g[LIMIT];
 	yoke_scope *s = yoke_scope_begin("step");
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
@@ -651,7 +651,7 @@ static void second_order(void)
 static yoke_tensor *norm_of_gradient(const struct row *r, yoke_tensor *const *x)
 {
 	// the sine makes the cotangents that the rules are given depend on x as well
-	yoke_tensor *g[MOST], *y = yoke_sin(weighed(r, x)), *sum = yoke_const(0);
+	yoke_tensor *g[LIMIT], *y = yoke_sin(weighed(r, x)), *sum = yoke_const(0);
 	if (yoke_grad(y, r->n, x, g) < 0)
 		return NULL;
 	for (int k = 0; k < r->n; k++)
@@ -661,8 +661,8 @@ static yoke_tensor *norm_of_gradient(const struct row *r, yoke_tensor *const *x)
 
 static void second_order_row(const struct row *r)
 {
-	static double data[MOST][ELEMENTS], got[MOST][ELEMENTS], want[ELEMENTS];
-	yoke_tensor *x[MOST], *g[MOST];
+	static double data[LIMIT][ELEMENTS], got[LIMIT][ELEMENTS], want[ELEMENTS];
+	yoke_tensor *x[LIMIT], *g[LIMIT];
 	char text[80];
 	draw(r, data);
 	memset(got, 0xff, sizeof got);

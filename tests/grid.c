@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of more groups than a driver's grid has along its axes, where YOKE_STANDIN_GRID makes that few: whole numbers,
+// Ops of more groups than a driver's grid has along its axes, where YOKE_FAKE_GRID makes that few: whole numbers,
 // whose sums have no rounding, against loops.
 #include "config.h"
 
 #include "tap.h"
 #include "yoke.h"
 
-enum { MOST = 1 << 19 };
-static float a[MOST], b[MOST], got[MOST], want[MOST];
+enum { LIMIT = 1 << 19 };
+static float a[LIMIT], b[LIMIT], got[LIMIT], want[LIMIT];
 
 // -3 .. 3
 static void whole(float *to, int64_t n)
@@ -125,7 +125,7 @@ int main(void)
 	product(yoke_f32, rnd_int(61, 113), 33, 34, 2, "products of blocks");
 	product(yoke_i32, rnd_int(61, 113), 5, 6, 7, "products of i32");
 	product(yoke_f32, 1, rnd_int(5300, 6300), 40, 2, "a product of many rows");
-	maps(rnd_int(101, 199), 300, rnd_int(310000, MOST));
+	maps(rnd_int(101, 199), 300, rnd_int(310000, LIMIT));
 	sorts(rnd_int(61, 99), 601);
 	groups(rnd_int(61, 99), 6, 33);
 	yoke_scope_end(s);

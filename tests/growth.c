@@ -176,19 +176,19 @@ static void thousand_steps(void)
 
 static void many_shapes(void)
 {
-	enum { MOST = 10000 };
+	enum { LIMIT = 10000 };
 	double rss = 0;
 	struct yoke_stats s0 = { .size = sizeof s0 };
 	bool good = true;
 	new_context();
 	yoke_setting_set("log", "error"); // new plans are what we want
-	float *got = malloc((size_t)MOST * sizeof *got);
-	for (int n = 1; n <= MOST && good; n++) {
+	float *got = malloc((size_t)LIMIT * sizeof *got);
+	for (int n = 1; n <= LIMIT && good; n++) {
 		yoke_scope *s = yoke_scope_begin("shape");
 		yoke_tensor *x = yoke_full(yoke_f32, 1, DIMS(n), n);
 		yoke_read(yoke_neg(yoke_sqrt(yoke_square(x))), got, (size_t)n * sizeof *got);
 		good = got[0] == (float)-n && got[n - 1] == (float)-n && yoke_scope_end(s) == 0;
-		if (n == MOST / 4) {
+		if (n == LIMIT / 4) {
 			rss = tap_resident();
 			s0 = stats();
 		}
@@ -196,7 +196,7 @@ static void many_shapes(void)
 	free(got);
 	struct yoke_stats s1 = stats();
 	double grown = tap_resident() - rss;
-	ok(good, "%d shapes give right values: %s", MOST, yoke_error());
+	ok(good, "%d shapes give right values: %s", LIMIT, yoke_error());
 	ok(s1.plans <= 64, "plans are bounded: %llu", (unsigned long long)s1.plans);
 	ok(s1.live_handles == s0.live_handles && s1.pool_reserved <= s0.pool_reserved + (4 << 20),
 	   "handles and pool are: %llu, %llu bytes", (unsigned long long)s1.live_handles,

@@ -37,12 +37,12 @@ skip()
 
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 
-driver twins
+driver aliases
 "$yoke" info >out 2>&1
-says twins '^  opencl:1 .*; also opencl:2$' # by the address
-says twins '^  opencl:0 .*; also opencl:3$' # by the UUID
+says aliases '^  opencl:1 .*; also opencl:2$' # by the address
+says aliases '^  opencl:0 .*; also opencl:3$' # by the UUID
 verdict 'each once' "$(grep '^  opencl:[23] ' out)"
-says twins '^  chosen: opencl:0$' # a GPU, of which drivers have two, before the CPU
+says aliases '^  chosen: opencl:0$' # a GPU, of which drivers have two, before the CPU
 for wish in pci:0000:04:01.2 pci:04:01.2; do
 	YOKE_DEVICE=$wish "$yoke" info >out 2>&1
 	says "$wish" '^  chosen: opencl:1$'
@@ -121,7 +121,7 @@ ln -s /dev/null vendors/off.icd # as people switch drivers off
 "$yoke" info >out 2>&1
 verdict 'an .icd file that is a link to /dev/null is passed over' "$(grep 'warn: plugin' out)"
 
-driver twins
+driver aliases
 "$yoke" info >out 2>&1
 says 'another driver' '^  chosen: opencl:0$'
 driver hang

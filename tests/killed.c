@@ -17,13 +17,13 @@
 #include <png.h>
 #endif
 
-enum { SAMPLES = 23, BATCH = 4, STEPS = 12, MOST = 512 }; // the last step reaches into the third epoch
+enum { SAMPLES = 23, BATCH = 4, STEPS = 12, LIMIT = 512 }; // the last step reaches into the third epoch
 
 // All that a run is, written behind each step.
 struct state {
 	struct yoke_position at;
 	int64_t step;
-	float loss[STEPS], weight[MOST];
+	float loss[STEPS], weight[LIMIT];
 };
 
 static const struct source {
@@ -89,7 +89,7 @@ static int train(const struct source *x, const char *file, int64_t at, int signa
 	snprintf(settings, sizeof settings, "batch=%d seed=5 workers=%d prefetch=%d %s", BATCH, workers, prefetch, x->loader);
 	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
 	const int64_t width = d ? width_of(d, &fields) : 0, dims[] = { width, 1 };
-	if (!l || width > MOST || yoke_dataset_count(d) != SAMPLES || yoke_loader_seek(l, &s.at) < 0)
+	if (!l || width > LIMIT || yoke_dataset_count(d) != SAMPLES || yoke_loader_seek(l, &s.at) < 0)
 		return 1;
 	yoke_tensor *w = yoke_keep(yoke_variable("w", yoke_f32, 2, dims));
 	int e = yoke_put(w, s.weight, (size_t)width * sizeof(float));

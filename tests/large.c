@@ -8,7 +8,7 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { M = 500, K = 96, N = 700, MOST = M * N }; // M N floats are 1.4 MB
+enum { M = 500, K = 96, N = 700, LIMIT = M * N }; // M N floats are 1.4 MB
 
 static float av[M * K], bv[K * N], lv[M * N];
 static yoke_tensor *a, *b;
@@ -166,7 +166,7 @@ static size_t run(const char *backend, size_t i, float *got, struct yoke_stats *
 
 int main(void)
 {
-	static float want[MOST], got[MOST];
+	static float want[LIMIT], got[LIMIT];
 	const char *modules = getenv("YOKE_TEST_MODULES");
 	tap_seed();
 	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);

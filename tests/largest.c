@@ -36,7 +36,7 @@ static float draw(int kind)
 	return (float)rnd_real(-1, 1);
 }
 
-enum { MOST = 3000, MANY = 70000 };
+enum { LIMIT = 3000, MANY = 70000 };
 
 // What is wrong with the selection of k of n, or NULL.
 static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, const float *value, const int32_t *place,
@@ -102,7 +102,7 @@ static void selections(const char *named)
 	int bad = 0;
 	yoke_setting_set("plan.named", named);
 	for (int turn = 0; turn < 60 && !bad; turn++) {
-		const int64_t n = turn < 4 ? turn + 1 : rnd_int(1, MOST);
+		const int64_t n = turn < 4 ? turn + 1 : rnd_int(1, LIMIT);
 		const int64_t k = turn % 5 == 0 ? n : turn % 5 == 1 ? 0 : rnd_int(0, n);
 		for (int64_t i = 0; i < n; i++) {
 			x[i] = draw(turn % 3);

@@ -8,7 +8,7 @@
 #include "yoke.h"
 #include "dtypes.h"
 
-enum { N = 4, MOST = 700, STEPS = 4 };
+enum { N = 4, LIMIT = 700, STEPS = 4 };
 
 enum kind { ADAMW, LAMB, LAMB_CLAMPED, LAMB_PLAIN, SGD, NESTEROV, PLAIN, KINDS };
 static const char *const names[KINDS] = { "adamw", "lamb", "lamb, clamped", "lamb, plain", "sgd",
@@ -22,7 +22,7 @@ static int64_t count(int i)
 }
 
 struct lists {
-	double p[N][MOST], g[N][MOST], m[N][MOST], v[N][MOST];
+	double p[N][LIMIT], g[N][LIMIT], m[N][LIMIT], v[N][LIMIT];
 };
 
 static const double beta1 = 0.9, beta2 = 0.95, eps = 1e-6, decay = 0.1, scale = 0.5;
@@ -40,7 +40,7 @@ static void reference(enum kind kind, struct lists *l, int t, double lr, int p_d
 {
 	const double c1 = 1 - pow(beta1, t), c2 = 1 - pow(beta2, t);
 	for (int i = 0; i < N; i++) {
-		double r[MOST], ratio = 1;
+		double r[LIMIT], ratio = 1;
 		for (int64_t k = 0; k < count(i); k++) {
 			double g = l->g[i][k] * scale, *p = &l->p[i][k], *m = &l->m[i][k], *v = &l->v[i][k];
 			if (kind >= SGD) {
@@ -79,7 +79,7 @@ static yoke_tensor *make(int dtype, int i, const double *x)
 static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 {
 	static struct lists want;
-	static double got[MOST];
+	static double got[LIMIT];
 	yoke_tensor *p[N], *g[N], *m[N], *v[N], *lr = yoke_scalar(0), *c1 = yoke_scalar(0),
 		    *c2 = yoke_scalar(0), *first = yoke_scalar(0), *by = yoke_scalar(scale);
 	char what[120];
@@ -151,7 +151,7 @@ static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 
 static void norms(int dtype)
 {
-	static double x[N][MOST];
+	static double x[N][LIMIT];
 	yoke_tensor *t[N];
 	double sum = 0;
 	float got = NAN;
@@ -174,7 +174,7 @@ static void norms(int dtype)
 // bad: what one element of tensor 1 is, NaN for none of it
 static void unscale(int dtype, double bad, double by)
 {
-	static double x[N][MOST], got[MOST], want[MOST];
+	static double x[N][LIMIT], got[LIMIT], want[LIMIT];
 	yoke_tensor *t[N], *to[N], *flag;
 	unsigned char overflow = 77;
 	char what[80];

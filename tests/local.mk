@@ -20,7 +20,7 @@ endif
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
-	tests/standins.sh tests/built.sh \
+	tests/fake_gpus.sh tests/built.sh \
 	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
@@ -88,7 +88,7 @@ test_programs = \
 	tests/ranks.t \
 	tests/tensor_ranks.t \
 	tests/stages.t \
-	tests/whole.t \
+	tests/gather_checkpoint.t \
 	tests/schedules.t \
 	tests/adapt.t \
 	tests/simulate.t \
@@ -142,7 +142,7 @@ test_programs = \
 	tests/report.t \
 	tests/rows.t \
 	tests/stop.t \
-	tests/which.t \
+	tests/choose_device.t \
 	tests/runs.t \
 	tests/rows_along.t \
 	tests/resolvent.t \
@@ -160,7 +160,7 @@ test_programs = \
 	tests/shards.t \
 	tests/sources.t \
 	tests/sparse.t \
-	tests/spent.t \
+	tests/released.t \
 	tests/tall.t \
 	tests/team.t \
 	tests/telemetry.t \
@@ -192,7 +192,7 @@ test_scripts = \
 	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/fit_clients.sh \
-	tests/gpu_standin.sh \
+	tests/fake_gpu.sh \
 	tests/icd.sh \
 	tests/install.sh \
 	tests/headers.sh \
@@ -295,11 +295,11 @@ tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/target
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_shards_t_SOURCES = tests/shards.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
-tests_spent_t_SOURCES = tests/spent.c
+tests_released_t_SOURCES = tests/released.c
 tests_device_t_SOURCES = tests/device.c
-tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
-	src/tool/doctor_opencl.c src/tool/launcher.c src/tool/table.c
-nodist_tests_doctor_t_SOURCES = src/tool/built.c
+tests_doctor_t_SOURCES = tests/doctor.c src/app/tool/doctor.c src/app/tool/doctor_caches.c \
+	src/app/tool/doctor_opencl.c src/app/tool/launcher.c src/app/tool/table.c
+nodist_tests_doctor_t_SOURCES = src/app/tool/built.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
@@ -325,7 +325,7 @@ tests_largest_t_SOURCES = tests/largest.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_tensor_ranks_t_SOURCES = tests/tensor_ranks.c
 tests_stages_t_SOURCES = tests/stages.c
-tests_whole_t_SOURCES = tests/whole.c
+tests_gather_checkpoint_t_SOURCES = tests/gather_checkpoint.c
 tests_schedules_t_SOURCES = tests/schedules.c
 tests_adapt_t_SOURCES = tests/adapt.c
 tests_epilogues_t_SOURCES = tests/epilogues.c
@@ -378,7 +378,7 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
-tests_which_t_SOURCES = tests/which.c
+tests_choose_device_t_SOURCES = tests/choose_device.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
 tests_cube_sets_t_SOURCES = tests/cube_sets.c
@@ -389,7 +389,7 @@ tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_bk_t_SOURCES = tests/bk.c
 tests_resolvent_t_SOURCES = tests/resolvent.c
-tests_sparse_t_SOURCES = tests/sparse.c src/tool/bench_sparse.c
+tests_sparse_t_SOURCES = tests/sparse.c src/app/tool/bench_sparse.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_readers_t_SOURCES = tests/readers.c
 tests_refusals_t_SOURCES = tests/refusals.c
@@ -417,7 +417,7 @@ tests_random_grad_t_SOURCES = tests/random_grad.c
 tests_random_t_SOURCES = tests/random.c
 
 include tests/fuzz/local.mk
-include tests/standin/local.mk
+include tests/fake_gpu/local.mk
 
 # A backend that fails on demand; it has a CPU backend of its own.
 check_LTLIBRARIES += tests/fault/yoke_fault.la

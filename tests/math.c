@@ -8,7 +8,7 @@
 #include "tap.h"
 #include "yoke-math.h"
 
-enum { MOST = 512 };
+enum { LIMIT = 512 };
 
 // Reads as f64.
 static bool values(yoke_tensor *t, double *to, int64_t n)
@@ -40,7 +40,7 @@ typedef yoke_tensor *fn(yoke_tensor *x, void *arg);
 
 static double weighed(fn *f, void *arg, int rank, const int64_t *dims, const double *x, const double *c, double *g, int64_t n)
 {
-	static double y[MOST];
+	static double y[LIMIT];
 	double sum = 0;
 	yoke_scope *s = yoke_scope_begin("fn");
 	yoke_tensor *in = yoke_from(yoke_f64, rank, dims, x), *out = f(in, arg), *slope = NULL;
@@ -59,8 +59,8 @@ static double weighed(fn *f, void *arg, int rank, const int64_t *dims, const dou
 
 static void gradient(fn *f, void *arg, int rank, const int64_t *dims, const double *x, int64_t n, const char *what)
 {
-	double c[MOST], g[MOST], want[MOST], at[MOST];
-	for (int i = 0; i < MOST; i++)
+	double c[LIMIT], g[LIMIT], want[LIMIT], at[LIMIT];
+	for (int i = 0; i < LIMIT; i++)
 		c[i] = rnd_real(-1, 1);
 	memcpy(at, x, (size_t)n * sizeof *at);
 	weighed(f, arg, rank, dims, x, c, g, n);

@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "yoke.h"
 
-enum { MIB = 1 << 20, MOST = 64 };
+enum { MIB = 1 << 20, LIMIT = 64 };
 
 static const struct fault_control *ctl; // NULL: another backend
 static struct yk_device *device;
@@ -84,7 +84,7 @@ static int checkered(struct held *h, int64_t bytes, int every, bool keep)
 	int n = 0;
 	yoke_sync();
 	yk_pool_trim(device->pool); // full segments from here on
-	while (n < MOST && hold(&h[n], bytes))
+	while (n < LIMIT && hold(&h[n], bytes))
 		n++;
 	yoke_error_clear();
 	for (int i = 0; i < n; i++)
@@ -96,7 +96,7 @@ static int checkered(struct held *h, int64_t bytes, int every, bool keep)
 // Under a limit of 96 MiB, three segments of 32.
 static void pieces(void)
 {
-	struct held h[MOST] = { { 0 } }, more = { 0 };
+	struct held h[LIMIT] = { { 0 } }, more = { 0 };
 	struct yoke_stats a = stats();
 	int n = checkered(h, 4 * MIB, 2, true);
 	ok(n >= 22 && n <= 24, "%d blocks of 4 MiB fill 96", n);
@@ -129,7 +129,7 @@ static void pieces(void)
 // Variables that were moved are written in place, and moved again.
 static void variables(void)
 {
-	struct held v[2], h[MOST] = { { 0 } }, more = { 0 };
+	struct held v[2], h[LIMIT] = { { 0 } }, more = { 0 };
 	const int64_t words = MIB;
 	int wrong = 0;
 	for (int i = 0; i < 2; i++) {
@@ -164,7 +164,7 @@ static void variables(void)
 // What is larger than any segment: whole segments are emptied and given back.
 static void segments(void)
 {
-	struct held h[MOST] = { { 0 } }, more = { 0 };
+	struct held h[LIMIT] = { { 0 } }, more = { 0 };
 	int n = checkered(h, 4 * MIB, 4, true);
 	struct yoke_stats a = stats();
 	bool had = hold(&more, 32 * MIB + 2 * MIB);
@@ -181,7 +181,7 @@ static void segments(void)
 // A launch's arena and results, with values of another context between.
 static void launches(void)
 {
-	struct held h[MOST] = { { 0 } }, other[MOST] = { { 0 } };
+	struct held h[LIMIT] = { { 0 } }, other[LIMIT] = { { 0 } };
 	int n = checkered(h, 4 * MIB, 2, true);
 	yoke_context *mine = yoke_use(NULL);
 	yoke_use(mine);
@@ -220,7 +220,7 @@ static void launches(void)
 // Values of any size come and go.
 static void traffic(void)
 {
-	struct held h[MOST] = { { 0 } };
+	struct held h[LIMIT] = { { 0 } };
 	uint64_t before = stats().pool_compactions;
 	int refused = 0, bad = 0;
 	for (int i = 0; i < 300; i++) {
@@ -236,9 +236,9 @@ static void traffic(void)
 		}
 	}
 	struct yoke_stats s = stats();
-	ok(!bad && all_whole(h, MOST), "300 values come and go, %d refused, %llu compactions", refused,
+	ok(!bad && all_whole(h, LIMIT), "300 values come and go, %d refused, %llu compactions", refused,
 	   (unsigned long long)(s.pool_compactions - before));
-	drop_all(h, MOST);
+	drop_all(h, LIMIT);
 	ok(stats().pool_allocated == 0, "nothing is left, not %llu bytes",
 	   (unsigned long long)stats().pool_allocated);
 }
@@ -282,7 +282,7 @@ static void overlap(void)
 // A copy that fails leaves all as it was; a launch without memory is tried again.
 static void faults(void)
 {
-	struct held h[MOST] = { { 0 } }, more = { 0 };
+	struct held h[LIMIT] = { { 0 } }, more = { 0 };
 	int n = checkered(h, 4 * MIB, 2, true);
 	ctl->arm("copy", 2);
 	bool had = hold(&more, 16 * MIB);

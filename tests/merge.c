@@ -12,15 +12,15 @@ struct shape {
 	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
 };
 
-enum { MOST = 6 };
+enum { LIMIT = 6 };
 
 static const struct row {
 	const char *what;
 	uint16_t code;
 	int nout, n, nattr;
 	int64_t attr[2];
-	struct shape was[MOST]; // outputs, then inputs; rank -1: absent
-	struct shape now[MOST];
+	struct shape was[LIMIT]; // outputs, then inputs; rank -1: absent
+	struct shape now[LIMIT];
 	int64_t attr_now[2];
 } rows[] = {
 	{ "map, dense", YOKE_OP_MAP, 1, 2, 0, { 0 },
@@ -112,7 +112,7 @@ static void table(void)
 {
 	for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
 		const struct row *x = &rows[r];
-		struct yoke_view v[MOST];
+		struct yoke_view v[LIMIT];
 		struct yoke_op op = { .size = sizeof op, .code = x->code, .nout = (uint32_t)x->nout,
 				      .nin = (uint32_t)(x->n - x->nout), .nattr = (uint8_t)x->nattr,
 				      .out = v, .in = v + x->nout };

@@ -14,7 +14,7 @@
 #include "yoke-nn.h"
 #include "yoke-optim.h"
 
-enum { B = 3, T = 5, E = 8, MOST = 4096 };
+enum { B = 3, T = 5, E = 8, LIMIT = 4096 };
 
 static char file[64];
 
@@ -33,7 +33,7 @@ static int64_t dim(int64_t n)
 // Random values, as f32, and the same in float64.
 static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 {
-	float x[MOST];
+	float x[LIMIT];
 	int64_t n = 1;
 	for (int i = 0; i < rank; i++)
 		n *= dims[i];
@@ -44,7 +44,7 @@ static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 
 static void values(yoke_tensor *t, double *to)
 {
-	float x[MOST];
+	float x[LIMIT];
 	if (yoke_read(t, x, yoke_bytes(t)) < 0)
 		memset(x, 0xff, sizeof x);
 	for (int i = 0; i < count_of(t); i++)
@@ -60,7 +60,7 @@ static void refused(int code, int got, const char *word)
 // Random values for all parameters, none near 0 or 1 by chance.
 static int shake(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 {
-	float x[MOST];
+	float x[LIMIT];
 	(void)path;
 	for (int i = 0; i < count_of(t); i++)
 		x[i] = (float)rnd_real(flags & YOKE_MODULE_BUFFER ? 0.5 : -1, 1.5);
@@ -83,7 +83,7 @@ static void param(yoke_module *m, const char *path, double *to)
 // The same as a layer gave, within 1e-5 of the largest.
 static void same(yoke_tensor *y, const double *want, int n, const char *what)
 {
-	double got[MOST], scale = 1e-3;
+	double got[LIMIT], scale = 1e-3;
 	for (int i = 0; i < n; i++)
 		scale = fmax(scale, fabs(want[i]));
 	if (!y || count_of(y) != n) {
@@ -108,7 +108,7 @@ static void linear_ref(const double *x, int rows, int in, int out, const double 
 
 static void test_linear(void)
 {
-	double x[MOST], w[MOST], b[MOST], y[MOST];
+	double x[LIMIT], w[LIMIT], b[LIMIT], y[LIMIT];
 	for (int bias = 0; bias < 2; bias++) {
 		yoke_scope *s = yoke_scope_begin("linear");
 		yoke_module *m = yoke_nn_linear(E, 6, bias);
@@ -150,7 +150,7 @@ static void normalise(const double *x, int groups, int n, double eps, bool cente
 
 static void test_norms(void)
 {
-	double x[MOST], w[MOST], b[MOST], y[MOST];
+	double x[LIMIT], w[LIMIT], b[LIMIT], y[LIMIT];
 	yoke_scope *s = yoke_scope_begin("norms");
 	yoke_module *m[] = { shaken(yoke_nn_layer_norm(E, 1e-3)), shaken(yoke_nn_rms_norm(E, 1e-3)),
 			     shaken(yoke_nn_group_norm(2, 4, 1e-3)) };
@@ -283,7 +283,7 @@ static void attention_ref(yoke_module *m, const double *x, const double *context
 
 static void test_attention(void)
 {
-	double x[MOST], c[MOST], y[MOST];
+	double x[LIMIT], c[LIMIT], y[LIMIT];
 	for (int k = 0; k < 4; k++) {
 		yoke_scope *s = yoke_scope_begin("attention");
 		const struct yoke_nn_attention_options o = {
@@ -308,7 +308,7 @@ static void test_attention_cache(void)
 {
 	enum { KV = 2, H = 4, ROOM = 7, PARTS = 3 };
 	const int end[PARTS] = { 2, 3, T };
-	double x[MOST], y[MOST], want[MOST];
+	double x[LIMIT], y[LIMIT], want[LIMIT];
 	for (int k = 0; k < 4; k++) {
 		const struct yoke_nn_attention_options o = {
 			.size = sizeof o, .width = E, .heads = H, .kv_heads = KV, .causal = 1, .bias = 1, .rope = k & 1 ? 50 : 0,
@@ -396,7 +396,7 @@ static void test_gradients(void)
 	yoke_tensor *loss = yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0);
 	bool good = n == 23 && yoke_grad(loss, n, p, g) == 0 && yoke_eval(n, g) == 0;
 	for (int i = 0; i < n && good; i++) {
-		double v[MOST], d[MOST];
+		double v[LIMIT], d[LIMIT];
 		const size_t bytes = yoke_bytes(p[i]);
 		good = yoke_read(p[i], v, bytes) == 0 && yoke_read(g[i], d, bytes) == 0;
 		for (int k = 0; k < 3 && good; k++) {
@@ -580,7 +580,7 @@ static void test_files(void)
 	ok(yoke_module_save(m, file) == 0 && yoke_module_load(other, file, NULL) == 0 &&
 		   loss_of(other, ids, targets) == want && before != want,
 	   "saved and loaded: %g, %g before: %s", want, before, yoke_error());
-	double w[MOST], got[MOST];
+	double w[LIMIT], got[LIMIT];
 	shaken(small), shaken(wrapped);
 	param(wrapped, "inner.weight", w);
 	ok(yoke_module_save(wrapped, file) == 0 &&
@@ -659,7 +659,7 @@ static void write_text(const char *name, const char *text)
 // An index of two files that refuses, and changes nothing.
 static void refused_index(yoke_module *m, int code, const char *text, const char *word)
 {
-	double before[MOST], after[MOST];
+	double before[LIMIT], after[LIMIT];
 	param(m, "0.weight", before);
 	write_text("bad.safetensors.index.json", text);
 	refused(code, yoke_module_load(m, at("bad.safetensors.index.json"), NULL), word);
@@ -698,7 +698,7 @@ static void test_split(void)
 	yoke_module *two = yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0) });
 	yoke_module *three = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0),
 								      yoke_nn_linear(2, 2, 0) });
-	double w[MOST], got[MOST];
+	double w[LIMIT], got[LIMIT];
 	shaken(two), shaken(three);
 	snprintf(index, sizeof index, "%s", at("two.safetensors.index.json"));
 	ok(yoke_module_save_split(two, index, 1) == 0 && files("two-", &bytes) == 2, "a file each: %s", yoke_error());
@@ -854,7 +854,7 @@ static void test_training(void)
 
 static void test_lora(void)
 {
-	double x[MOST], w[MOST], a[MOST], b[MOST], y[MOST];
+	double x[LIMIT], w[LIMIT], a[LIMIT], b[LIMIT], y[LIMIT];
 	yoke_tensor *p[8];
 	const char *names[8];
 	yoke_module *m = yoke_nn_lora(yoke_nn_linear(E, 6, 0), 2, 4);
@@ -982,7 +982,7 @@ static void test_other_dtypes(void)
 			memset(data + 8, 0, sizeof data - 32);
 			fwrite(&length, 8, 1, f), fwrite(head, 1, length, f), fwrite(data, 1, 32 + (size_t)table[k].bytes, f), fclose(f);
 			yoke_module *m = yoke_nn_linear(3, 2, 1);
-			double bias[MOST];
+			double bias[LIMIT];
 			if (whole) {
 				refused(YOKE_EFORMAT, yoke_module_load(m, at("other.safetensors"), NULL), "'other' is not known");
 			} else {

@@ -8,7 +8,7 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { MOST = 5, ELEMENTS = 4096 };
+enum { LIMIT = 5, ELEMENTS = 4096 };
 
 struct row {
 	const char *name;
@@ -70,10 +70,10 @@ static size_t count(const struct row *r, int k)
 }
 
 // The value (last of out) and the gradients of a weighed sum of it; -1: error.
-static int64_t run(const struct row *r, float in[MOST][ELEMENTS], double out[MOST][ELEMENTS])
+static int64_t run(const struct row *r, float in[LIMIT][ELEMENTS], double out[LIMIT][ELEMENTS])
 {
 	static float got[ELEMENTS];
-	yoke_tensor *x[MOST], *all[MOST];
+	yoke_tensor *x[LIMIT], *all[LIMIT];
 	yoke_scope *s = yoke_scope_begin("row");
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f32, r->rank[k], r->dims[k], in[k]);
@@ -95,8 +95,8 @@ static int64_t run(const struct row *r, float in[MOST][ELEMENTS], double out[MOS
 
 static void compare(const struct row *r)
 {
-	static float in[MOST][ELEMENTS];
-	static double whole[MOST][ELEMENTS], parts[MOST][ELEMENTS];
+	static float in[LIMIT][ELEMENTS];
+	static double whole[LIMIT][ELEMENTS], parts[LIMIT][ELEMENTS];
 	for (int k = 0; k < r->n; k++)
 		for (size_t i = 0; i < count(r, k); i++)
 			in[k][i] = (float)rnd_real(-1, 1);

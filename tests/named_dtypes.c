@@ -10,7 +10,7 @@
 #include "graph/context.h"
 #include "tap.h"
 
-enum { OPERANDS = 4, MOST = 2048 };
+enum { OPERANDS = 4, LIMIT = 2048 };
 
 struct row {
 	const char *name;
@@ -336,7 +336,7 @@ static const struct row rows[] = {
 static yoke_tensor *operand(const struct row *r, int k, int dtype, enum layout layout, double *x,
 			    yoke_tensor **leaf)
 {
-	static double data[MOST];
+	static double data[LIMIT];
 	const int rank = r->rank[k];
 	const int64_t *dims = r->dims[k], n = count(r, k);
 	int64_t turned[YOKE_MAX_RANK];
@@ -413,7 +413,7 @@ static int dtype_of(const struct row *r, int k, int dtype)
 
 static void check(const struct row *r, int dtype, enum layout layout)
 {
-	static double x[OPERANDS][MOST], want[MOST], got[2][MOST], g[2][OPERANDS][MOST];
+	static double x[OPERANDS][LIMIT], want[LIMIT], got[2][LIMIT], g[2][OPERANDS][LIMIT];
 	double *const in[] = { x[0], x[1], x[2], x[3] };
 	char what[120], text[160];
 	snprintf(what, sizeof what, "%s, %s%s", r->name, yoke_dtype_name(dtype), layout_name[layout]);
@@ -484,7 +484,7 @@ static double error_in_ulps(int dtype, double got, double want)
 {
 	int e;
 	frexp(want, &e);
-	return fabs(got - want) / (fmax(ldexp(1, e - 1), yk_num_least(dtype)) * ulp(dtype));
+	return fabs(got - want) / (fmax(ldexp(1, e - 1), yk_num_min(dtype)) * ulp(dtype));
 }
 
 // Values, and gradients for cotangents of 1, of maps made of maps: computed in f32 and rounded once, each in

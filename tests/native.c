@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA and ROCm plugins over the stand-ins of tests/standin: a library that lacks any symbol, is of another
+// The CUDA and ROCm plugins over the fake drivers of tests/fake_gpu: a library that lacks any symbol, is of another
 // version, or is none; an error of any call of the driver; copies between devices that bring other bytes.  What is
 // wrong is said in a line with the vendor's names, nothing is left behind, and what can go on goes on.  Each case is
 // a child, since libraries are opened once a process.
@@ -28,7 +28,7 @@ static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) }, rocm_symbols[]
 #undef X
 
 static const struct vendor {
-	const char *name, *library[PARTS]; // of the stand-ins
+	const char *name, *library[PARTS]; // of the fake drivers
 	const struct symbol *symbols;
 	size_t n;
 } vendors[] = {
@@ -40,7 +40,7 @@ static const struct vendor {
 	  sizeof rocm_symbols / sizeof *rocm_symbols },
 };
 static const struct vendor *vendor;
-static char standin[4096], folder[4096]; // where the libraries are
+static char fake_gpu[4096], folder[4096]; // where the libraries are
 
 // What a child found, in memory that it shares.
 static struct found {
@@ -408,7 +408,7 @@ static bool make_folder(int part, const char *without, const char *text)
 	for (int i = 0; i < PARTS; i++) {
 		if (!vendor->library[i])
 			continue;
-		snprintf(from, sizeof from, "%s/%s", standin, vendor->library[i]);
+		snprintf(from, sizeof from, "%s/%s", fake_gpu, vendor->library[i]);
 		snprintf(to, sizeof to, "%s/%s", folder, vendor->library[i]);
 		unlink(to);
 		if (i != part) {
@@ -434,7 +434,7 @@ static void lacking(void)
 		snprintf(name, sizeof name, "lacks %s", s->name);
 		if (!tap_turn(name, 14))
 			continue;
-		// the vendor's own compiler, which then serves where it is there, does not live with a stand-in
+		// the vendor's own compiler, which then serves where it is there, does not live with a fake driver
 		const bool good = make_folder(s->part, s->name, NULL) &&
 				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
 		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
@@ -460,15 +460,15 @@ static void versions(void)
 	snprintf(folder, sizeof folder, "%s/versions", getenv("TMPDIR"));
 	make_folder(-1, NULL, NULL);
 	if (cuda) {
-		ok(child("YOKE_STANDIN_VERSION", "12040", all_of_it) && !found->devices &&
+		ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && !found->devices &&
 		   strstr(found->line, "libnvrtc.so.13 is of CUDA 13.0, the driver only of CUDA 12.4: update the driver"),
 		   "a compiler newer than the driver: %s", found->line);
-		ok(child("YOKE_STANDIN_ARCH", "sm_35", all_of_it) && !found->devices &&
+		ok(child("YOKE_FAKE_ARCH", "sm_35", all_of_it) && !found->devices &&
 		   strstr(found->line, "compiles for sm_") && strstr(found->line, "not for sm_35"),
 		   "a device too old for the compiler: %s", found->line);
 		return;
 	}
-	snprintf(from, sizeof from, "%s/%s", standin, vendor->library[COMPILER]);
+	snprintf(from, sizeof from, "%s/%s", fake_gpu, vendor->library[COMPILER]);
 	snprintf(to, sizeof to, "%s/%s", folder, vendor->library[COMPILER]);
 	unlink(to);
 	snprintf(to, sizeof to, "%s/libhiprtc.so.7", folder);
@@ -478,7 +478,7 @@ static void versions(void)
 	   "a compiler of another major version: %s%s", found->line, found->notes);
 	unlink(to);
 	make_folder(-1, NULL, NULL);
-	ok(child("YOKE_STANDIN_ARCH", "gfx9999", all_of_it) && found->devices == 1 && found->err == YOKE_EUNSUPPORTED &&
+	ok(child("YOKE_FAKE_ARCH", "gfx9999", all_of_it) && found->devices == 1 && found->err == YOKE_EUNSUPPORTED &&
 	   strstr(found->line, "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
 	   strstr(found->line, "libhiprtc.so.6 does not compile for gfx9999: update ROCm"),
 	   "a device that the compiler does not know: %s", found->line);
@@ -522,7 +522,7 @@ static void errors(void)
 	};
 	const bool cuda = !strcmp(vendor->name, "cuda");
 
-	snprintf(folder, sizeof folder, "%s", standin);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	for (size_t i = 0; i < vendor->n; i++)
 		for (size_t k = 0; k < sizeof codes / sizeof *codes && vendor->symbols[i].part == DRIVER; k++) {
 			const char *call = vendor->symbols[i].name, *name = cuda ? codes[k].cuda : codes[k].hip;
@@ -530,14 +530,14 @@ static void errors(void)
 			snprintf(fail, sizeof fail, "%s:1+:%d", call, codes[k].code);
 			if (!tap_turn(fail, 48))
 				continue;
-			bool ran = child("YOKE_STANDIN_FAIL", fail, all_of_it);
+			bool ran = child("YOKE_FAKE_FAIL", fail, all_of_it);
 			const bool named = strstr(found->line, name);
 			const bool right = !found->devices ? *found->line != 0 :
 					   found->err ? named && found->err == codes[k].err :
 							is_quiet(call);
 			ok(ran && right, "%s: always %s: %s", call, name, *found->line ? found->line : "no error");
 			snprintf(fail, sizeof fail, "%s:1:%d", call, codes[k].code);
-			ran = child("YOKE_STANDIN_FAIL", fail, all_of_it);
+			ran = child("YOKE_FAKE_FAIL", fail, all_of_it);
 			ok(ran && (!found->again || codes[k].lasts), "and once: %s, then %s", yoke_error_name(found->err),
 			   yoke_error_name(found->again));
 		}
@@ -577,12 +577,12 @@ static void library_errors(void)
 			if (s->part != codes[k].part || !code || !tap_turn(fail, 8) || strstr(s->name, "Version"))
 				continue;
 			products_wanted = s->part == COMPILER ? "0" : "1";
-			snprintf(folder, sizeof folder, "%s", standin);
+			snprintf(folder, sizeof folder, "%s", fake_gpu);
 			if (s->part == BLAS) { // which serves where the other is missing
 				snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
 				make_folder(PRODUCTS, NULL, "no library");
 			}
-			const bool ran = child("YOKE_STANDIN_FAIL", fail, s->part == COMPILER ? all_of_it : products_alone);
+			const bool ran = child("YOKE_FAKE_FAIL", fail, s->part == COMPILER ? all_of_it : products_alone);
 			products_wanted = "0";
 			const bool named = strstr(found->line, name) || strstr(found->line, "has no algorithm for a product");
 			const bool known = found->err == YOKE_EUNSUPPORTED || found->err == YOKE_ENOMEM ||
@@ -615,12 +615,12 @@ static void kernels(void)
 {
 	const bool cuda = !strcmp(vendor->name, "cuda");
 
-	snprintf(folder, sizeof folder, "%s", standin);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	ok(child(NULL, NULL, bad_kernels) && found->err == YOKE_EUNSUPPORTED &&
 	   strstr(found->notes, cuda ? "nvrtcCompileProgram: NVRTC_ERROR_COMPILATION on cuda:0" :
 				       "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
 	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
-	// AMD's driver says nothing of parameters, and a stand-in's kernels have no code object
+	// AMD's driver says nothing of parameters, and a fake driver's kernels have no code object
 	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters: the op gives 2")),
 	   "a kernel of other parameters: %s", found->line);
 	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
@@ -640,7 +640,7 @@ static void matrix_units(void)
 	const int most = 1 << yoke_f16 | 1 << yoke_bf16 | 1 << yoke_i8 | 1 << yoke_u8;
 	const int all = strcmp(vendor->name, "cuda") ? most : most | 1 << yoke_f32;
 
-	snprintf(folder, sizeof folder, "%s", standin);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	bool ran = child(NULL, NULL, units);
 	ok(ran && found->again == all && !*found->notes, "%s: matrix units: dtypes %#x, %#x wanted: %s",
 	   vendor->name, found->again, all, found->notes);
@@ -655,19 +655,19 @@ static void peers(void)
 {
 	static const char *const ways[] = { "", "none", "lie" };
 
-	snprintf(folder, sizeof folder, "%s", standin);
-	setenv("YOKE_STANDIN_DEVICES", "2", 1);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
+	setenv("YOKE_FAKE_DEVICES", "2", 1);
 	for (int i = 0; i < 3; i++) {
-		const bool ran = child("YOKE_STANDIN_PEER", ways[i], between), lies = i == 2;
+		const bool ran = child("YOKE_FAKE_PEER", ways[i], between), lies = i == 2;
 		ok(ran && found->devices == 2 && !found->err && (lies ? found->again == YOKE_EUNSUPPORTED &&
 			   strstr(found->notes, "bring other bytes than were sent") : !found->again),
 		   "%s: copies between devices, %s: %s; %s", vendor->name, i ? ways[i] : "peers",
 		   yoke_error_name(found->again), found->notes);
 	}
-	unsetenv("YOKE_STANDIN_DEVICES");
+	unsetenv("YOKE_FAKE_DEVICES");
 }
 
-// What the stand-ins say, of which the vendors' libraries have each its share; and one that fails.
+// What the fake drivers say, of which the vendors' libraries have each its share; and one that fails.
 static void samples(void)
 {
 	const struct yoke_sample *s = &found->sample;
@@ -676,7 +676,7 @@ static void samples(void)
 			      YOKE_SAMPLE_TEMP | YOKE_SAMPLE_POWER | YOKE_SAMPLE_POWER_LIMIT | YOKE_SAMPLE_ENERGY;
 	const uint32_t clocks = YOKE_SAMPLE_CLOCK | YOKE_SAMPLE_CLOCK_MAX | YOKE_SAMPLE_MEM_CLOCK;
 
-	snprintf(folder, sizeof folder, "%s", standin);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	const bool ran = child(NULL, NULL, telemetry);
 	ok(ran && !found->err && !found->again && (s->known & both) == both && s->util == 0.5 &&
 	   s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
@@ -687,9 +687,9 @@ static void samples(void)
 		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 && s->clock_max_hz == 1410000000 &&
 		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks, and no fan");
 	if (cuda)
-		ok(child("YOKE_STANDIN_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
+		ok(child("YOKE_FAKE_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
 		   s->known & YOKE_SAMPLE_POWER, "a card that is shared out: known %#x", s->known);
-	ok(child("YOKE_STANDIN_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
+	ok(child("YOKE_FAKE_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
 	   found->err == YOKE_EUNSUPPORTED && strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
 	   "none: %s", found->line);
 }
@@ -700,7 +700,7 @@ static void sample_errors(void)
 {
 	const bool cuda = !strcmp(vendor->name, "cuda");
 
-	snprintf(folder, sizeof folder, "%s", standin);
+	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	const bool all_ran = child(NULL, NULL, telemetry);
 	const uint32_t all = found->sample.known;
 	ok(all_ran && all, "%s: telemetry that is known: %#x", vendor->name, all);
@@ -710,7 +710,7 @@ static void sample_errors(void)
 		snprintf(fail, sizeof fail, "%s:1+:%d", s->name, cuda ? 999 : 6);
 		if (s->part != TELEMETRY || !tap_turn(fail, 4))
 			continue;
-		const bool ran = child("YOKE_STANDIN_FAIL", fail, telemetry);
+		const bool ran = child("YOKE_FAKE_FAIL", fail, telemetry);
 		const uint32_t known = found->sample.known;
 		const bool said = found->err == YOKE_EUNSUPPORTED && strstr(found->line, s->name);
 		const bool less = !found->err && !(known & ~all) && __builtin_popcount(all ^ known) <= 2;
@@ -721,13 +721,13 @@ static void sample_errors(void)
 
 int main(void)
 {
-	const char *path = getenv("YOKE_TEST_STANDIN"), *tmp = getenv("TMPDIR");
+	const char *path = getenv("YOKE_TEST_FAKE"), *tmp = getenv("TMPDIR");
 
 	if (!path || access(path, R_OK) || !tmp) {
-		printf("1..0 # SKIP YOKE_TEST_STANDIN does not name the stand-ins\n");
+		printf("1..0 # SKIP YOKE_TEST_FAKE does not name the fake drivers\n");
 		return 0;
 	}
-	snprintf(standin, sizeof standin, "%s", path);
+	snprintf(fake_gpu, sizeof fake_gpu, "%s", path);
 	found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (size_t i = 0; found != MAP_FAILED && i < sizeof vendors / sizeof *vendors; i++) {
 		char module[200];
@@ -737,7 +737,7 @@ int main(void)
 			diag("%s is not built", module);
 			continue;
 		}
-		snprintf(folder, sizeof folder, "%s", standin);
+		snprintf(folder, sizeof folder, "%s", fake_gpu);
 		ok(child(NULL, NULL, all_of_it) && found->devices == 1 && !found->err, "%s works: %s", vendor->name,
 		   found->line);
 		snprintf(folder, sizeof folder, "%s/%s", tmp, vendor->name);

@@ -12,12 +12,12 @@
 // ---- in float64, one window ----
 
 enum { V = 13, C = 7, L = 2, H = 3, E = 12, D = E / H, B = 3, HISTORY = 3 };
-enum { GPT = 4 + 12 * L, MLP = 3 + 2 * L, MOST = GPT }; // tensors
+enum { GPT = 4 + 12 * L, MLP = 3 + 2 * L, LIMIT = GPT }; // tensors
 
 typedef void forward_fn(const int32_t *ids, int T, double (*logits)[V]);
 
-static double *param[MOST]; // in the order of the model's list
-static int64_t sizes[MOST];
+static double *param[LIMIT]; // in the order of the model's list
+static int64_t sizes[LIMIT];
 static double nearest; // to 0, of what a relu was given
 
 static void norm_row(const double *x, const double *w, const double *b, double *y)
@@ -176,7 +176,7 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half
 	const double u = half == yoke_bf16 ? 0x1p-8 : 0x1p-11;
 	const char *name = m->model->name;
 	int32_t ids[B * C], targets[B * C];
-	yoke_tensor *g[MOST];
+	yoke_tensor *g[LIMIT];
 	double got[64], want[64];
 	const double h = 1e-6;
 	float loss = NAN;

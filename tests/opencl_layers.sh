@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Convolutional layers beside their float64 loops on OpenCL, and each day on the stand-in of another vendor's GPU.  YOKE_TEST_LONG
-# takes all stand-ins, and on OpenCL all convolutions and pools, modules with their files, and special functions, too: their kernels
+# Convolutional layers beside their float64 loops on OpenCL, and each day on the fake driver of another vendor's GPU.  YOKE_TEST_LONG
+# takes all fake drivers, and on OpenCL all convolutions and pools, modules with their files, and special functions, too: their kernels
 # take its compiler minutes.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
@@ -25,11 +25,11 @@ else
 	echo "ok $count - OpenCL # SKIP no OpenCL device"
 fi
 for b in $today; do
-	if [ -d "${YOKE_TEST_STANDIN:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
-		LD_LIBRARY_PATH=$YOKE_TEST_STANDIN YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b program conv_layers ", $b"
+	if [ -d "${YOKE_TEST_FAKE:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
+		LD_LIBRARY_PATH=$YOKE_TEST_FAKE YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b program conv_layers ", $b"
 	else
 		count=$((count + 1))
-		echo "ok $count - $b # SKIP no stand-ins, or no C++ compiler"
+		echo "ok $count - $b # SKIP no fake drivers, or no C++ compiler"
 	fi
 done
 echo "1..$count"

@@ -40,10 +40,10 @@ trained()
 }
 verdict "both train one model" "$(trained both ranks=auto zero=1
 	grep -q '^2 ranks' both.log || cat both.log)"
-verdict "with the bits of one" "$(trained alone parts=2
+verdict "with the bits of one" "$(trained alone micro_batches=2
 	for file in model optimizer; do cmp both/$file.*.safetensors alone/$file.*.safetensors; done)"
 # Parameters are gathered block by block and let go, on these devices as on the CPU
-shared="data=text layers=4 heads=2 embed=128 context=16 batch=1 valid=0 parts=4"
+shared="data=text layers=4 heads=2 embed=128 context=16 batch=1 valid=0 micro_batches=4"
 # said ROW BACKEND: bytes of a row of the plan
 said()
 {

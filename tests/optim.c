@@ -7,7 +7,7 @@
 #include "tap.h"
 #include "yoke-optim.h"
 
-enum { N = 6, STEPS = 100, STATES = 4, MOST_WINDOW = 12, MILLION = 1000003 };
+enum { N = 6, STEPS = 100, STATES = 4, MAX_WINDOW = 12, MILLION = 1000003 };
 
 // What a variant does, in numbers; 0 is off.
 struct rule {
@@ -20,7 +20,7 @@ struct rule {
 struct run {
 	int n;
 	int64_t count[N];
-	double *p[N], *g[N], *P[N], *s[N][STATES], *ring[N][MOST_WINDOW];
+	double *p[N], *g[N], *P[N], *s[N][STATES], *ring[N][MAX_WINDOW];
 	double theta, last;
 	int since, restarts;
 };
@@ -211,7 +211,7 @@ static void run_make(struct run *r, const int64_t *count, int n)
 		r->P[i] = room(count[i]);
 		for (int k = 0; k < STATES; k++)
 			r->s[i][k] = room(count[i]);
-		for (int k = 0; k < MOST_WINDOW; k++)
+		for (int k = 0; k < MAX_WINDOW; k++)
 			r->ring[i][k] = count[i] < MILLION ? room(count[i]) : NULL;
 	}
 }
@@ -224,7 +224,7 @@ static void run_free(struct run *r)
 		free(r->P[i]);
 		for (int k = 0; k < STATES; k++)
 			free(r->s[i][k]);
-		for (int k = 0; k < MOST_WINDOW; k++)
+		for (int k = 0; k < MAX_WINDOW; k++)
 			free(r->ring[i][k]);
 	}
 }
@@ -381,7 +381,7 @@ static const struct variant {
 	{ "lamb", "lr=0.01 clip=1", lamb,
 	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .clip = 1 },
 	  .million = true, .device = true },
-	{ "lamb", "lr=0.01 norm_least=2 norm_most=5 weight_decay=0", lamb,
+	{ "lamb", "lr=0.01 norm_min=2 norm_max=5 weight_decay=0", lamb,
 	  .rule = { .lr = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .least = 2,
 		    .most = 5 } },
 	{ "lamb", "lr=0.01 adapt=0", lamb,

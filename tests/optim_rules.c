@@ -7,17 +7,17 @@
 #include "tap.h"
 #include "yoke-optim.h"
 
-enum { N = 3, MOST = 400 };
+enum { N = 3, LIMIT = 400 };
 static const int64_t counts[N] = { 1, 257, 400 };
 static const char *const names[N] = { "head.weight", "body.weight", "body.bias" };
 static const struct yoke_step plain = { .size = sizeof plain, .scale = YOKE_NONE, .skip = YOKE_NONE };
 
 struct set {
 	yoke_tensor *p[N], *g[N];
-	float x[N][MOST];
+	float x[N][LIMIT];
 };
 
-static void draw(yoke_tensor *const *t, float (*x)[MOST], double most)
+static void draw(yoke_tensor *const *t, float (*x)[LIMIT], double most)
 {
 	for (int i = 0; i < N; i++) {
 		for (int64_t k = 0; k < counts[i]; k++)
@@ -61,7 +61,7 @@ static int step(yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *gi
 	return err ? err : ended;
 }
 
-static void read_all(yoke_tensor *const *t, float (*to)[MOST])
+static void read_all(yoke_tensor *const *t, float (*to)[LIMIT])
 {
 	for (int i = 0; i < N; i++) {
 		memset(to[i], 0xff, sizeof to[i]);
@@ -69,7 +69,7 @@ static void read_all(yoke_tensor *const *t, float (*to)[MOST])
 	}
 }
 
-static bool equal(float (*a)[MOST], float (*b)[MOST])
+static bool equal(float (*a)[LIMIT], float (*b)[LIMIT])
 {
 	bool same = true;
 	for (int i = 0; i < N; i++)
@@ -89,7 +89,7 @@ static void refused(int err, int want, const char *part)
 static void zero_gradient(void)
 {
 	struct set s;
-	float got[N][MOST];
+	float got[N][LIMIT];
 	set_make(&s);
 	yoke_optim *o = make("adamw", "lr=0.01 weight_decay=0.3", &s);
 	for (int t = 1; t <= 20; t++) {
@@ -111,7 +111,7 @@ static void zero_gradient(void)
 static void heavy_ball(bool changes)
 {
 	struct set s, u;
-	float a[N][MOST], b[N][MOST];
+	float a[N][LIMIT], b[N][LIMIT];
 	double worst = 0;
 	set_make(&s);
 	set_make(&u);
@@ -143,7 +143,7 @@ static void heavy_ball(bool changes)
 static void constant_pre(void)
 {
 	struct set s, u;
-	float a[N][MOST], b[N][MOST];
+	float a[N][LIMIT], b[N][LIMIT];
 	double worst = 0, moved = 0;
 	yoke_tensor *P[N];
 	set_make(&s);
@@ -184,7 +184,7 @@ static void constant_pre(void)
 static void centered(void)
 {
 	struct set s;
-	float a[N][MOST], v[N][MOST], mean[N][MOST];
+	float a[N][LIMIT], v[N][LIMIT], mean[N][LIMIT];
 	int below = 0;
 	bool finite = true;
 	set_make(&s);
@@ -212,7 +212,7 @@ static void centered(void)
 static void lamb_norms(void)
 {
 	struct set s;
-	float a[N][MOST];
+	float a[N][LIMIT];
 	double share[N];
 	set_make(&s);
 	for (int i = 1; i < N; i++) {
@@ -336,7 +336,7 @@ static void in_two_launches(const char *kind, const char *settings, unsigned mos
 static void not_finite(const char *kind, const char *settings, double bad, int tensor, int64_t at)
 {
 	struct set s;
-	float p[N][MOST], again[N][MOST], x[N][MOST], was[2 * MOST], is[2 * MOST];
+	float p[N][LIMIT], again[N][LIMIT], x[N][LIMIT], was[2 * LIMIT], is[2 * LIMIT];
 	set_make(&s);
 	yoke_optim *o = make(kind, settings, &s);
 	const char *state = !strcmp(kind, "accelerated") ? "x" : "m";
@@ -381,7 +381,7 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 static void skipped(const char *kind, const char *settings)
 {
 	struct set s, u;
-	float a[N][MOST], b[N][MOST];
+	float a[N][LIMIT], b[N][LIMIT];
 	const int64_t ones[] = { 1, 1 };
 	set_make(&s);
 	set_make(&u);
@@ -426,7 +426,7 @@ static void skipped(const char *kind, const char *settings)
 static void lost(const char *kind, const char *settings)
 {
 	struct set s, u;
-	float a[N][MOST], b[N][MOST];
+	float a[N][LIMIT], b[N][LIMIT];
 	int64_t steps[2] = { -1, -1 };
 	set_make(&s);
 	set_make(&u);
@@ -473,7 +473,7 @@ static void lost(const char *kind, const char *settings)
 static void scaled(void)
 {
 	struct set s;
-	float x[N][MOST], got[N][MOST], norm = NAN;
+	float x[N][LIMIT], got[N][LIMIT], norm = NAN;
 	double sum = 0, worst = 0;
 	yoke_tensor *told = NULL;
 	set_make(&s);
@@ -505,7 +505,7 @@ static void scaled(void)
 static void groups(void)
 {
 	struct set s;
-	float x[N][MOST], got[N][MOST];
+	float x[N][LIMIT], got[N][LIMIT];
 	double worst = 0;
 	set_make(&s);
 	yoke_optim *o = yoke_optim_new("sgd", "lr=0.5 weight_decay=0.25");
@@ -542,7 +542,7 @@ static void schedules(void)
 {
 	struct set s;
 	set_make(&s);
-	yoke_optim *o = make("sgd", "lr=1 schedule=linear warmup=2 steps=6 lr_least=0.2", &s);
+	yoke_optim *o = make("sgd", "lr=1 schedule=linear warmup=2 steps=6 lr_min=0.2", &s);
 	static const double want[] = { 0.5, 1, 0.8, 0.6, 0.4, 0.2, 0.2 };
 	double got[7];
 	for (int t = 1; t <= 7; t++)
@@ -581,7 +581,7 @@ static void moved(int which, const char *to, bool by_file)
 {
 	static const char path[] = "states.safetensors";
 	struct set s;
-	float gradient[9][N][MOST], want[N][MOST], got[N][MOST];
+	float gradient[9][N][LIMIT], want[N][LIMIT], got[N][LIMIT];
 	yoke_tensor *p[N], *g[N];
 	set_make(&s);
 	for (int t = 0; t < 9; t++)
@@ -643,7 +643,7 @@ static void bad_files(void)
 {
 	static const char path[] = "states.safetensors";
 	struct set s;
-	float p[N][MOST], q[N][MOST];
+	float p[N][LIMIT], q[N][LIMIT];
 	const int64_t other = 5;
 	set_make(&s);
 	yoke_optim *o = make("adamw", NULL, &s);
@@ -711,7 +711,7 @@ static void bad_settings(void)
 		{ "adagrad", "window=2.5", YOKE_EINVAL, "window=2.5: must be a whole number" },
 		{ "adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window above 0, got window=" },
 		{ "adagrad", "window=3 initial=1", YOKE_EINVAL, "initial=1 does not go with window above 0, got window=3" },
-		{ "lamb", "norm_least=2 norm_most=1", YOKE_EINVAL, "no norm is in norm_least=2 .. norm_most=1" },
+		{ "lamb", "norm_min=2 norm_max=1", YOKE_EINVAL, "no norm is in norm_min=2 .. norm_max=1" },
 		{ "adamw", "clip=1 clip_value=1", YOKE_EINVAL, "clip=1 does not go with clip_value above 0, got clip_value=1" },
 		{ "adamw", "schedule=cosine", YOKE_EINVAL, "schedule=cosine needs steps" },
 		{ "accelerated", "restart=often", YOKE_EINVAL, "must be one of: none function gradient speed" },
@@ -726,7 +726,7 @@ static void bad_settings(void)
 static void bad_tensors(void)
 {
 	struct set s;
-	float p[N][MOST];
+	float p[N][LIMIT];
 	const int64_t two = 2;
 	set_make(&s);
 	yoke_tensor *g[N], *shape = yoke_variable("x", yoke_f32, 1, &two);

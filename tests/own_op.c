@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that an application registers: their results against float64 loops on the CPU and OpenCL, in each way that they
 // have; their gradients against closed forms; and what is wrong with them, found by its name.  own_op.t BACKEND is that one,
-// which tests/own_op.sh runs on the stand-ins of CUDA and ROCm.
+// which tests/own_op.sh runs on the fake drivers of CUDA and ROCm.
 #include "config.h"
 
 #include "base/log.h"

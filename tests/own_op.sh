@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # examples/own_op.c: an operation of an application's own is checked on the CPU and on backends that compile kernel texts,
-# OpenCL, and CUDA or ROCm on their stand-ins, whichever day it is; on OpenCL it trains to the losses of the CPU.
+# OpenCL, and CUDA or ROCm on their fake drivers, whichever day it is; on OpenCL it trains to the losses of the CPU.
 set -u
 here=$PWD
 . "${srcdir:-.}/tests/tap.sh"
@@ -37,8 +37,8 @@ turn=$((${YOKE_TEST_SEED:-0} % 2))
 [ $turn -eq 0 ] && today=cuda || today=rocm
 [ "${YOKE_TEST_LONG:-0}" = 0 ] || today='cuda rocm'
 for b in $today; do
-	if [ -d "${YOKE_TEST_STANDIN:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
-		LD_LIBRARY_PATH=$YOKE_TEST_STANDIN
+	if [ -d "${YOKE_TEST_FAKE:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
+		LD_LIBRARY_PATH=$YOKE_TEST_FAKE
 		export LD_LIBRARY_PATH
 		on $b "$here/plugins/$b/.libs" 0
 		YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b "$here/tests/own_op.t" $b >$b.said 2>&1
@@ -46,7 +46,7 @@ for b in $today; do
 			grep -q '^1\.\.' $b.said || cat $b.said)"
 	else
 		count=$((count + 1))
-		echo "ok $count - $b # SKIP no stand-ins, or no C++ compiler"
+		echo "ok $count - $b # SKIP no fake drivers, or no C++ compiler"
 	fi
 done
 echo "1..$count"

@@ -14,7 +14,7 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { MOST = 24, MIB = 1 << 20 };
+enum { LIMIT = 24, MIB = 1 << 20 };
 
 static const struct fault_control *ctl; // NULL: another backend
 static yoke_context *ctx;
@@ -114,7 +114,7 @@ static int torn(const struct var *v, int n)
 
 static int pack(const struct var *v, int n)
 {
-	yoke_tensor *t[MOST];
+	yoke_tensor *t[LIMIT];
 	for (int i = 0; i < n; i++)
 		t[i] = v[i].t;
 	return yoke_pack(n, t);
@@ -172,8 +172,8 @@ static void places(void)
 {
 	int wrong = 0, accounts = 0, images = 0;
 	for (int k = 0; k < 40; k++) {
-		struct var v[MOST];
-		int n = (int)rnd_int(1, MOST);
+		struct var v[LIMIT];
+		int n = (int)rnd_int(1, LIMIT);
 		uint64_t none = stats().pool_allocated, apart = none, all = 0;
 		for (int i = 0; i < n; i++) {
 			fresh_random(&v[i]);

@@ -49,11 +49,11 @@ static void same_plan(void)
 // Each size is a plan, of which one is kept: each new one gives up the one before, which may be at work.
 static void many_plans(void)
 {
-	enum { MOST = 40 };
-	float from[MOST], got[MOST];
+	enum { LIMIT = 40 };
+	float from[LIMIT], got[LIMIT];
 	int wrong = 0;
 
-	for (int n = 1; n <= MOST; n++) {
+	for (int n = 1; n <= LIMIT; n++) {
 		yoke_tensor *x = yoke_variable("x", yoke_f32, 1, DIMS(n));
 		for (int i = 0; i < n; i++)
 			from[i] = (float)rnd_int(-9, 9);

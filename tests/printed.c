@@ -10,11 +10,11 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { MOST = 2000 };
+enum { LIMIT = 2000 };
 
 static struct plan { // the last one that was printed
 	int nodes, lowered, steps, copies, lines;
-	int in_steps[MOST], in_lists[MOST]; // how often each node is named
+	int in_steps[LIMIT], in_lists[LIMIT]; // how often each node is named
 	char text[1 << 17];
 } plan;
 
@@ -26,7 +26,7 @@ static void count_list(const char *s, int *count)
 		long first = strtol(s, &end, 10), last = first;
 		if (*end == '-')
 			last = strtol(end + 1, &end, 10);
-		for (long k = first; k <= last && k < MOST; k++)
+		for (long k = first; k <= last && k < LIMIT; k++)
 			count[k]++;
 		s = *end == ',' ? end + 1 : end;
 	}
@@ -68,7 +68,7 @@ static void covered(const char *what, bool parts)
 		both += plan.in_steps[k] && plan.in_lists[k];
 		steps += plan.in_steps[k] > 0;
 	}
-	bool good = plan.nodes > 0 && plan.nodes < MOST && !missing && !both && (parts || !twice) &&
+	bool good = plan.nodes > 0 && plan.nodes < LIMIT && !missing && !both && (parts || !twice) &&
 		    plan.lines == plan.steps && steps > 0;
 	if (!good)
 		diag("%.20000s", plan.text);

@@ -81,7 +81,7 @@ int main(void)
 	line("a|b|*|device|wh\x01y|where", "no text");
 
 	struct yk_quirk *list = NULL;
-	const char text[] = "\n# a|comment\na|b|*|softmax_back.bf16/x y|why|where\n|\n\na|b|*|*|why|where";
+	const char text[] = "\n# a|comment\na|b|*|softmax_backward.bf16/x y|why|where\n|\n\na|b|*|*|why|where";
 	int corrupt = yk_quirks_parse(text, "f.conf", &list);
 	ok(corrupt == 1 && list && list->line == 3 && list->op == YOKE_OP_SOFTMAX_BACK &&
 		   list->dtype == yoke_bf16 && !strcmp(list->impl, "x y") && !list->whole && list->next &&

@@ -37,7 +37,7 @@ static bool eager;   // ops run as they are recorded
 static bool hashing;                     // read, and compare with nothing
 static unsigned char log_bytes[1 << 28]; // what the plain run read
 static size_t log_size, log_at;
-static long long peaks; // evaluations whose memory was foretold
+static long long peaks; // evaluations whose memory was predicted
 static long long checked, skipped; // elements compared, and those that could be anything
 static unsigned long long plan_hits, pack_copies;
 
@@ -755,7 +755,7 @@ int main(int argc, char **argv)
 	compare_modes(first, programs, MODES);
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
-	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);
+	ok(peaks > programs, "peaks of %lld evaluations are predicted", peaks);
 	// one that is open opens all that reads it: 2 to 11 % of each 2,000 programs
 	ok(skipped < checked / 5, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");

@@ -123,7 +123,7 @@ static int differentiate(int y, int p)
 }
 
 // May what y is computed from have been overwritten?  A version that was replaced is, by the next evaluation.
-static bool may_be_spent(int y)
+static bool may_be_released(int y)
 {
 	static bool on[NODES];
 	memset(on, 0, (size_t)nodes);
@@ -154,7 +154,7 @@ static void read_one(yoke_tensor *t, int n, const char *what)
 	const int err = yoke_read(t, got, sizeof got);
 	evaluations++;
 	trace(what, n, 0, 0);
-	if (err == YOKE_ESPENT && may_be_spent(n)) {
+	if (err == YOKE_ERELEASED && may_be_released(n)) {
 		refused++;
 		yoke_error_clear();
 		return;
@@ -260,7 +260,7 @@ static void gradient(void)
 	yoke_tensor *sum = yoke_sum(ty, YOKE_ALL);
 	const int err = yoke_grad(sum, 1, &tp, &g);
 	yoke_free(sum);
-	if (err == YOKE_ESPENT && former) {
+	if (err == YOKE_ERELEASED && former) {
 		refused++;
 		yoke_error_clear();
 		return;
@@ -305,7 +305,7 @@ static void statement(void)
 	case 13:
 		t = pick(&n);
 		trace("eval", n, 0, 0);
-		if (yoke_eval(1, &t) == YOKE_ESPENT && may_be_spent(n))
+		if (yoke_eval(1, &t) == YOKE_ERELEASED && may_be_released(n))
 			yoke_error_clear();
 		evaluations++;
 		return;

@@ -22,7 +22,7 @@ enum state { MATERIAL, PENDING, DEAD };
 struct slot {
 	int kind, dtype, rank, state, depth; // depth: of the scope that owns it
 	bool kept, held;                     // held: to the end of the program
-	bool spent;                          // an evaluation computed it, and left no bytes
+	bool released;                          // an evaluation computed it, and left no bytes
 	uint64_t of[SLOTS / 64 + 1];         // slots that it, or a variable's version, is computed from
 	int64_t dims[YOKE_MAX_RANK], n;
 };
@@ -734,15 +734,15 @@ static void evaluated(struct program *p, int n, const int *more)
 	for (int i = 0; i < n; i++) {
 		depends_on(needed, p, more[i]);
 		p->slot[more[i]].state = MATERIAL;
-		p->slot[more[i]].spent = false;
+		p->slot[more[i]].released = false;
 	}
 	for (int k = 0; k < p->slots; k++) {
 		struct slot *s = &p->slot[k];
 		if (s->state == PENDING && needed[k / 64] >> k % 64 & 1)
-			s->spent = true;
-		if (s->state == PENDING && s->spent && overwrites)
+			s->released = true;
+		if (s->state == PENDING && s->released && overwrites)
 			s->state = DEAD;
-		pending |= s->state == PENDING && !s->spent;
+		pending |= s->state == PENDING && !s->released;
 	}
 	p->scalars_used = pending;
 }

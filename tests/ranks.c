@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "conform/num.h"
 #include "tap.h"
-#include "dist/process.h"
-#include "dist/ranks.h"
+#include "comm/process.h"
+#include "comm/ranks.h"
 
-enum { MOST = 8 };
+enum { LIMIT = 8 };
 
 int splits(yoke_group *, void *);
 int around(yoke_group *);
@@ -30,9 +30,9 @@ static struct {
 	int what, kind, dtype, ranks, root;
 	int64_t n, unit; // elements of each operand; of a piece
 	bool late; // ranks come in turn
-	void *in[MOST], *out[MOST];
+	void *in[LIMIT], *out[LIMIT];
 	int64_t results;
-	uint64_t sent[MOST];
+	uint64_t sent[LIMIT];
 } now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char wrong[400];
@@ -184,7 +184,7 @@ static struct yk_num input(int r, int64_t i)
 // Order T, in the accumulator.
 static struct yk_num reduced(int64_t i)
 {
-	struct yk_num x[MOST];
+	struct yk_num x[LIMIT];
 	for (int r = 0; r < now.ranks; r++)
 		x[r] = input(r, i);
 	for (int d = 1; d < now.ranks; d *= 2)
@@ -324,7 +324,7 @@ static void collectives(void)
 	static const int64_t sizes[] = { 0, 1, 2, 7, 8, 61, 64, 509, 10007 };
 	for (int what = 0; what < WHATS; what++) {
 		int failed = 0, cases = 0;
-		for (int ranks = 1; ranks <= MOST; ranks++)
+		for (int ranks = 1; ranks <= LIMIT; ranks++)
 			for (int d = 0; d < 8; d++) {
 				const int64_t n = (d + ranks + what) % 9 == 8 ? ranks - 1 : sizes[(d * 5 + ranks + what) % 9];
 				if (((uint64_t)(d * 3 + ranks + what) + tap_seed_value()) % 4 && !tap_long())
@@ -333,7 +333,7 @@ static void collectives(void)
 						    rnd() % 3 == 0);
 				cases++;
 			}
-		ok(!failed, "%s, 1 to %d ranks, all dtypes: %d cases", names[what], MOST, cases);
+		ok(!failed, "%s, 1 to %d ranks, all dtypes: %d cases", names[what], LIMIT, cases);
 	}
 	if (tap_long())
 		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false), "all_reduce of 1,000,003");
@@ -351,7 +351,7 @@ static void by_messages(void)
 		counts_bytes = way == 3;
 		for (int k = 0; k < tap_cases(9, 300); k++) {
 			const bool ring = way == 4;
-			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1 - ring) : ALL_REDUCE, ranks = (int)rnd_int(2, MOST);
+			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1 - ring) : ALL_REDUCE, ranks = (int)rnd_int(2, LIMIT);
 			const int kind = ring || !sums(what) ? YOKE_REDUCE_MAX : (int)rnd_int(1, 3);
 			failed += !run_case(NULL, what, sums(what) ? kind : YOKE_REDUCE_SUM, dtypes[rnd_int(0, 7)], ranks,
 					    rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 9000), k % 4 == 0);
@@ -672,7 +672,7 @@ int splits(yoke_group *g, void *unused)
 {
 	const int r = yoke_group_rank(g), n = yoke_group_size(g);
 	const int64_t one = 1;
-	int all[MOST], err = yoke_group_exchange(g, &r, sizeof r, all);
+	int all[LIMIT], err = yoke_group_exchange(g, &r, sizeof r, all);
 	(void)unused;
 	for (int i = 0; i < n && !err; i++)
 		if (all[i] != i)
@@ -914,8 +914,8 @@ static void in_place(void)
 
 // ---- what goes wrong ----
 
-static char said[MOST][1200];
-static int codes[MOST];
+static char said[LIMIT][1200];
+static int codes[LIMIT];
 
 // The error of a rank, for later.
 static int keep(yoke_group *g, int err)
@@ -951,7 +951,7 @@ static int leaves(yoke_group *g, void *which)
 		return keep(g, err);
 	if (r == 1 && how == 1)
 		return keep(g, YOKE_ENOMEM);
-	for (int k = 0; k < 6000 && r == 1 && how == 2 && !atomic_load(&g->hub->area->broken); k++) // until it is given up
+	for (int k = 0; k < 6000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until it is given up
 		nap(10000);
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
@@ -992,8 +992,8 @@ static int splits_too_late(yoke_group *g, void *unused)
 static int forges(yoke_group *g, void *which)
 {
 	const bool odd = yoke_group_rank(g) == 1;
-	struct yk_link *l = yk_hub_link(g->hub, false, 1, 0);
-	const uint32_t ring = g->hub->area->ring;
+	struct yk_link *l = yk_rendezvous_link(g->rendezvous, false, 1, 0);
+	const uint32_t ring = g->rendezvous->area->ring;
 	const int64_t n = 6;
 	float x[6] = { 1 }, y[6];
 	struct yk_head h;
@@ -1010,7 +1010,7 @@ static int forges(yoke_group *g, void *which)
 			h.sequence += *(int *)which == 3;
 			memcpy(l->data + atomic_load(&l->head) % ring, &h, sizeof h);
 			atomic_fetch_add(&l->head, *(int *)which == 4 ? 2 * (uint64_t)ring : sizeof h);
-			yk_bell_ring(atomic_load(&g->hub->bell[0]));
+			yk_wakeup_ring(atomic_load(&g->rendezvous->wakeup[0]));
 		}
 		yoke_tensor *a = yoke_all_reduce(g, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &n, x));
 		err = a ? yoke_read(a, y, sizeof y) : yoke_error_code();
@@ -1194,8 +1194,8 @@ static int as_rank(yoke_group *g, void *arg)
 
 int main(int argc, char **argv)
 {
-	static double grad[MOST][2];
-	static float last[MOST][16];
+	static double grad[LIMIT][2];
+	static float last[LIMIT][16];
 	self = argv[0];
 	tap_state = tap_seed_value();
 	if (argc < 2)

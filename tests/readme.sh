@@ -59,7 +59,7 @@ unknown()
 	grep -noE 'YOKE_[A-Z_]+=' $documents | while IFS=: read -r file line name; do
 		name=${name%=}
 		case $name in
-		YOKE_TEST_* | YOKE_FAULT_* | YOKE_STANDIN_* | YOKE_BUILD) continue ;;
+		YOKE_TEST_* | YOKE_FAULT_* | YOKE_FAKE_* | YOKE_BUILD) continue ;;
 		esac
 		grep -qx "$name" "$work/settings" || echo "$file:$line: there is no setting $name"
 	done

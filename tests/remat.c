@@ -13,11 +13,11 @@
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { ROWS = 5, COLS = 67, N = ROWS * COLS, MOST = 16 };
+enum { ROWS = 5, COLS = 67, N = ROWS * COLS, LIMIT = 16 };
 
 static struct plan { // the last one that was printed
 	int steps;
-	long bytes[MOST]; // of each step
+	long bytes[LIMIT]; // of each step
 } plan;
 
 static const char *field(const char *line, int n)
@@ -34,7 +34,7 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 		return;
 	if (strstr(line, " lowered, "))
 		p->steps = 0;
-	else if (*line >= '0' && *line <= '9' && p->steps < MOST)
+	else if (*line >= '0' && *line <= '9' && p->steps < LIMIT)
 		p->bytes[p->steps++] = atol(field(line, 5));
 }
 

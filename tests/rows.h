@@ -173,7 +173,7 @@ static inline double unit_of(int d)
 }
 
 // Least number of full precision.
-static inline double least_normal(int d)
+static inline double min_normal(int d)
 {
 	return d == yoke_f64 ? 0x1p-1022 : d == yoke_f16 ? 0x1p-14 : 0x1p-126;
 }
@@ -196,7 +196,7 @@ static inline bool agrees(int d, struct value got, struct value want, struct bou
 		       fabs(less) >= most * (1 - 4 * unit_of(d) - 4 * b.relative);
 	}
 	return fabs(got.r - want.r) <=
-	       b.relative * fmax(fabs(want.r), least_normal(d)) + b.absolute;
+	       b.relative * fmax(fabs(want.r), min_normal(d)) + b.absolute;
 }
 
 // Reads y, whose shape and dtype are those of want, and compares.

@@ -11,8 +11,8 @@
 #include "train/precision.h"
 #include "yoke.h"
 
-enum { N = 3, MOST = 700 };
-static const int64_t counts[N] = { 1, 257, MOST };
+enum { N = 3, LIMIT = 700 };
+static const int64_t counts[N] = { 1, 257, LIMIT };
 
 // ---- the scale ----
 
@@ -97,11 +97,11 @@ enum kind { ADAMW, LAMB, SGD, MOMENTUM, KINDS };
 static const char *const names[KINDS] = { "adamw", "lamb", "sgd", "sgd with momentum" };
 enum { LISTS = 3 }; // p and two states
 
-static float host[N][MOST];
+static float host[N][LIMIT];
 
 static void fill(yoke_tensor *t, int i)
 {
-	double x[MOST];
+	double x[LIMIT];
 	for (int64_t k = 0; k < counts[i]; k++)
 		x[k] = rnd_real(0.1, 1);
 	put(t, x);
@@ -121,12 +121,12 @@ static int update(enum kind kind, yoke_tensor *(*l)[N], yoke_tensor *const *g, y
 			.scale = scale, .momentum = kind == MOMENTUM ? 0.9 : 0, .skip = skipped });
 }
 
-static unsigned char had[LISTS][N][MOST * sizeof(double)];
+static unsigned char had[LISTS][N][LIMIT * sizeof(double)];
 
 // Do the lists have the bytes of `had`?  Leaves them there.
 static bool compare(yoke_tensor *(*l)[N])
 {
-	static unsigned char now[MOST * sizeof(double)];
+	static unsigned char now[LIMIT * sizeof(double)];
 	bool same = true;
 	for (int k = 0; k < LISTS; k++)
 		for (int i = 0; i < N; i++) {
@@ -153,7 +153,7 @@ static void skips(enum kind kind, int dtype)
 	compare(l);
 	// a clean step; inf or NaN in the first, a middle and the last element of all; a clean one
 	static const struct { int tensor; int64_t at; double bad; } script[] = {
-		{ 0, 0, 0 }, { 0, 0, INFINITY }, { 1, 128, -INFINITY }, { 2, MOST - 1, INFINITY }, { 2, 17, NAN }, { 0, 0, 0 } };
+		{ 0, 0, 0 }, { 0, 0, INFINITY }, { 1, 128, -INFINITY }, { 2, LIMIT - 1, INFINITY }, { 2, 17, NAN }, { 0, 0, 0 } };
 	for (size_t t = 0; t < sizeof script / sizeof *script; t++) {
 		const bool bad = script[t].bad != 0;
 		yoke_scope *scope = yoke_scope_begin("step");
@@ -199,7 +199,7 @@ static void skips(enum kind kind, int dtype)
 // With skip 0 the numbers are those of a step without, bit for bit.
 static void unskipped(enum kind kind)
 {
-	static unsigned char first[LISTS][N][MOST * sizeof(double)];
+	static unsigned char first[LISTS][N][LIMIT * sizeof(double)];
 	const uint64_t state = tap_state;
 	for (int with = 0; with < 2; with++) {
 		yoke_tensor *l[LISTS][N], *g[N];

@@ -103,8 +103,8 @@ static void others(void)
 	is(&s, 16, 0.52);
 	is(&s, 31, 1);
 	is(&s, 100, 4e-6);
-	ok(yk_schedule_rise(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_least(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
-		   yk_schedule_least(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "what is not given");
+	ok(yk_schedule_rise(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
+		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "what is not given");
 }
 
 int main(void)

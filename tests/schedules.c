@@ -4,7 +4,7 @@
 // as the formulas say; for 1 .. 64 ranks.
 #include "config.h"
 
-#include "dist/schedule.h"
+#include "comm/schedule.h"
 #include "tap.h"
 
 // A term: an addend, or the sum of two terms.  Equal terms have one number; 0 is nothing.
@@ -47,19 +47,19 @@ static uint32_t order_t(uint32_t *x, uint32_t n)
 
 // ---- running all ranks ----
 
-enum { MOST = 64 };
+enum { LIMIT = 64 };
 static struct rank {
 	struct yk_schedule s;
 	size_t at;
 	uint32_t *place[3], *slot; // a term for each chunk; slot k at k * room
 	uint32_t *sent; // by action: 1 while its receiver does not have it
 	uint64_t heard; // bit k: something that came of rank k arrived
-} rank[MOST];
+} rank[LIMIT];
 static struct line { // of messages from one rank to another: the sender's actions, in order
 	uint32_t *action;
 	uint64_t *heard; // by the sender then
 	size_t n, cap, taken;
-} line[MOST][MOST];
+} line[LIMIT][LIMIT];
 
 static uint32_t *chunk_at(struct rank *r, int place, uint32_t slot, const struct yk_action *a, uint32_t k)
 {
@@ -105,7 +105,7 @@ static void receive(struct rank *r, const struct yk_action *a, struct rank *from
 static void compute(struct rank *r, const struct yk_action *a)
 {
 	for (uint32_t k = 0; k < a->chunks; k++) {
-		uint32_t *to = chunk_at(r, a->kind == YK_ACT_SUM ? YK_OUT : a->place, a->slot, a, k), x[MOST];
+		uint32_t *to = chunk_at(r, a->kind == YK_ACT_SUM ? YK_OUT : a->place, a->slot, a, k), x[LIMIT];
 		if (a->kind == YK_ACT_COPY) {
 			*to = *chunk_at(r, a->source, 0, a, k);
 		} else if (a->kind == YK_ACT_ADD) {
@@ -205,7 +205,7 @@ static uint32_t leaf(uint32_t i, uint32_t c)
 // What rank i has to have in chunk c; 0: anything.
 static uint32_t wanted(const struct yk_schedule_want *w, uint32_t i, uint32_t c)
 {
-	uint32_t x[MOST];
+	uint32_t x[LIMIT];
 	switch (w->what) {
 	case YK_DO_ALL_GATHER: return leaf(c, c);
 	case YK_DO_BROADCAST: return leaf(w->root, c);
@@ -304,18 +304,18 @@ static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *
 
 static void check_counts(const struct yk_schedule_want *w)
 {
-	uint64_t each, sent, all, most = 0, most_sent = 0, sum = 0;
+	uint64_t each, sent, all, most = 0, max_sent = 0, sum = 0;
 	bool exact;
 	for (uint32_t i = 0; i < w->ranks; i++) {
 		most = rank[i].s.messages > most ? rank[i].s.messages : most;
-		most_sent = rank[i].s.sent > most_sent ? rank[i].s.sent : most_sent;
+		max_sent = rank[i].s.sent > max_sent ? rank[i].s.sent : max_sent;
 		sum += rank[i].s.messages;
 	}
 	if (!formula(w, &each, &sent, &all, &exact))
 		return;
-	if (sum != all || most > each || most_sent > sent || (exact && (most != each || most_sent != sent)))
+	if (sum != all || most > each || max_sent > sent || (exact && (most != each || max_sent != sent)))
 		ok(false, "%s by %s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
-		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)most, (unsigned long long)most_sent,
+		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)most, (unsigned long long)max_sent,
 		   (unsigned long long)sum, (unsigned long long)each, (unsigned long long)sent,
 		   (unsigned long long)all);
 }
@@ -379,8 +379,8 @@ int main(void)
 		}
 	free(terms);
 	free(table);
-	for (uint32_t i = 0; i < MOST; i++)
-		for (uint32_t k = 0; k < MOST; k++) {
+	for (uint32_t i = 0; i < LIMIT; i++)
+		for (uint32_t k = 0; k < LIMIT; k++) {
 			free(line[i][k].action);
 			free(line[i][k].heard);
 		}

@@ -83,7 +83,7 @@ flaw='YOKE_FAULT_WRONG=attention,contract YOKE_FAULT_IMPLS=2'
 }
 
 # there is no other
-verdict 'a wrong op is taken apart' "$(train apart YOKE_FAULT_WRONG=attention,layer_norm_back
+verdict 'a wrong op is taken apart' "$(train apart YOKE_FAULT_WRONG=attention,layer_norm_backward
 	has apart.err 2 'gives wrong results and is not used'; has apart.err 1 '; 0 fallbacks')"
 verdict 'or falls back' "$(train back YOKE_FAULT_WRONG=gather,scatter_add
 	has back.err 2 'gives wrong results and is not used'; has back.err 1 'warn: plan: .*does not run gather'

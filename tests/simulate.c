@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dist/simulate_step.h"
-#include "dist/tuned.h"
+#include "comm/simulate_step.h"
+#include "comm/tuned.h"
 #include "yoke.h"
 #include "tap.h"
 
@@ -53,7 +53,7 @@ static void one(int how, uint32_t n, uint32_t g, bool known)
 	const char *bad = err ? yoke_error() :
 			  want > 0 && !(fabs(took / want - 1) < 0.01) ? "simulated, not as the closed form" :
 			  want > 0 && !(said && fabs(formula / want - 1) < 1e-9) ? "another formula is printed" :
-			  took < 0.999 * yk_simulate_least(&m, n, bytes) ? "faster than its bytes" : NULL;
+			  took < 0.999 * yk_simulate_min(&m, n, bytes) ? "faster than its bytes" : NULL;
 	cases++;
 	if (bad && !wrong) {
 		snprintf(text, sizeof text, "%u ranks, %u a machine, %g bytes: %s: %g s, %g", n, g, bytes, bad, took, want);

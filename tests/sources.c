@@ -14,14 +14,14 @@
 #include "tap.h"
 #include "yoke-data.h"
 
-enum { MOST = 1 << 16 };
+enum { LIMIT = 1 << 16 };
 
-static unsigned char file[MOST];
+static unsigned char file[LIMIT];
 static size_t used;
 
 static void put(const void *data, size_t bytes)
 {
-	if (bytes > MOST - used)
+	if (bytes > LIMIT - used)
 		abort();
 	memcpy(file + used, data, bytes);
 	used += bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendors' tridiagonal solvers as yoke bench resolvent calls them, on the stand-ins of tests/standin, whose libraries
-// tests/gpu_standin.sh has found: each call beside a dense inverse, what a call refuses, and a library of another version.
+// The vendors' tridiagonal solvers as yoke bench resolvent calls them, on the fake drivers of tests/fake_gpu, whose libraries
+// tests/fake_gpu.sh has found: each call beside a dense inverse, what a call refuses, and a library of another version.
 #include "config.h"
 
 #include "graph/context.h"
@@ -61,7 +61,7 @@ int main(void)
 	} else if (ok(s != NULL, "%s%s%s", title, s ? "" : ": ", s ? "" : why)) {
 		solved(s, a, want);
 		yk_sparse_close(s);
-		setenv("YOKE_STANDIN_SPARSE", "9000", 1);
+		setenv("YOKE_FAKE_SPARSE", "9000", 1);
 		s = yk_sparse_open(ctx->device, title, why, sizeof title, sizeof why);
 		ok(!s && strstr(why, "sparse.so.") && strstr(why, " is version 9000; ") && strstr(why, "are known here"), "%s: %s", title, why);
 	}

@@ -6,13 +6,13 @@
 #include <pthread.h>
 
 #include "base/error.h"
-#include "dist/simulate.h"
+#include "comm/simulate.h"
 #include "nn/model.h"
 #include "tap.h"
-#include "train/need.h"
+#include "train/memory_estimate.h"
 #include "train/sums.h"
 
-enum { MOST_STAGES = 8, MOST_PARTS = 24 };
+enum { MAX_STAGES = 8, MAX_PARTS = 24 };
 
 // ---- turns ----
 
@@ -20,8 +20,8 @@ enum { MOST_STAGES = 8, MOST_PARTS = 24 };
 // all take, or a negative number where they wait for each other.
 static int clock_of(enum yk_pipeline how, int stages, int parts)
 {
-	int forward[MOST_STAGES][MOST_PARTS] = { { 0 } }, back[MOST_STAGES][MOST_PARTS] = { { 0 } };
-	int now[MOST_STAGES] = { 0 }, at[MOST_STAGES] = { 0 }, last = 0;
+	int forward[MAX_STAGES][MAX_PARTS] = { { 0 } }, back[MAX_STAGES][MAX_PARTS] = { { 0 } };
+	int now[MAX_STAGES] = { 0 }, at[MAX_STAGES] = { 0 }, last = 0;
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (int s = 0; s < stages; s++) {
@@ -50,12 +50,12 @@ static int clock_of(enum yk_pipeline how, int stages, int parts)
 // The simulator's bubble: of free messages the formula, else within 10 % of it for short ones; and a step by hand.
 static void test_simulated(void)
 {
-	const struct yk_wire_model free = { .node = MOST_STAGES }, wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MOST_STAGES };
+	const struct yk_wire_model free = { .node = MAX_STAGES }, wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MAX_STAGES };
 	double took, bubble;
 	int wrong = 0;
 	for (int how = 0; how < 2; how++)
-		for (int stages = 1; stages <= MOST_STAGES; stages++)
-			for (int parts = 1; parts <= MOST_PARTS; parts++) {
+		for (int stages = 1; stages <= MAX_STAGES; stages++)
+			for (int parts = 1; parts <= MAX_PARTS; parts++) {
 				const struct yk_pipeline_want w = { how, stages, parts, 1e-3, 2e-3, 1 << 20 };
 				const double want = (double)(stages - 1) / (parts + stages - 1);
 				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) || fabs(bubble - want) > 1e-12 ||
@@ -82,15 +82,15 @@ static void test_turns(void)
 	int wrong = 0;
 	char where[100] = "";
 	for (int how = 0; how < 2; how++)
-		for (int stages = 1; stages <= MOST_STAGES; stages++)
-			for (int parts = 1; parts <= MOST_PARTS; parts++) {
+		for (int stages = 1; stages <= MAX_STAGES; stages++)
+			for (int parts = 1; parts <= MAX_PARTS; parts++) {
 				bool good = clock_of(how, stages, parts) == 3 * (parts + stages - 1);
 				for (int s = 0; s < stages; s++) {
-					int went[MOST_PARTS] = { 0 }, live = 0, most = 0, next = 0;
+					int went[MAX_PARTS] = { 0 }, live = 0, most = 0, next = 0;
 					for (int i = 0; i < 2 * parts; i++) {
 						const struct yk_turn t = yk_turn_of(how, stages, s, parts, i);
 						good &= t.part >= 0 && t.part < parts && went[t.part] == t.back;
-						went[t.part % MOST_PARTS]++;
+						went[t.part % MAX_PARTS]++;
 						good &= !t.back || t.part == next++; // sums have an order
 						live += t.back ? -1 : 1;
 						most = live > most ? live : most;
@@ -108,14 +108,14 @@ static void test_turns(void)
 // ---- who has which blocks ----
 
 // The least that the longest stage takes, of all ways to share out blocks from `first` on.
-static double least_of(const struct yk_model *m, const struct yk_model_shape *s, int64_t first, int64_t stages)
+static double min_of(const struct yk_model *m, const struct yk_model_shape *s, int64_t first, int64_t stages)
 {
 	double best = INFINITY, sum = stages == 1 ? m->work(s, s->layers) : 0;
 	for (int64_t end = first; end < s->layers; end++) {
 		sum += m->work(s, end);
 		if (stages == 1 || end + 1 == s->layers)
 			continue;
-		best = fmin(best, fmax(sum, least_of(m, s, end + 1, stages - 1)));
+		best = fmin(best, fmax(sum, min_of(m, s, end + 1, stages - 1)));
 	}
 	return stages == 1 && first < s->layers ? sum : best;
 }
@@ -165,14 +165,14 @@ static void test_split(void)
 			most = fmax(most, sum);
 			next = to;
 		}
-		wrong += next != s.layers || most > least_of(m, &s, 0, stages) * (1 + 1e-9);
+		wrong += next != s.layers || most > min_of(m, &s, 0, stages) * (1 + 1e-9);
 	}
 	ok(!wrong, "blocks by work: the longest stage takes least, of all ways: %d wrong of 300", wrong);
 }
 
 // ---- passes ----
 
-enum { MOST = 60, PARTS = 5, TOKENS = 8 * 33 };
+enum { LIMIT = 60, PARTS = 5, TOKENS = 8 * 33 };
 
 static struct {
 	const struct yk_model *model;
@@ -186,14 +186,14 @@ static struct {
 	int parts;
 	// of one rank, by parameter
 	int count;
-	char name[MOST][64];
-	float *gradient[MOST], loss;
-	bool found[MOST];
+	char name[LIMIT][64];
+	float *gradient[LIMIT], loss;
+	bool found[LIMIT];
 	// of all stages
 	int differ;
 	double worst, told; // of what two stages have: how far sums of both are from one rank's
 	char where[200];
-	uint64_t peak[MOST_STAGES];
+	uint64_t peak[MAX_STAGES];
 	float *end[2];
 } now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -222,7 +222,7 @@ static int step(struct yk_network *n, int stages, int stage, float **to, float *
 	const bool last = stage == stages - 1;
 	struct yk_sums sums = { 0 };
 	struct yk_passage x[PARTS];
-	yoke_tensor *g[MOST + 1], *l = NULL;
+	yoke_tensor *g[LIMIT + 1], *l = NULL;
 	int e = yk_sums_init(&sums, parts, n->params.count, NULL, NULL);
 	yoke_scope *s = yoke_scope_begin("step");
 	for (int64_t i = 0; i < 2 * parts && e == 0; i++) {
@@ -254,12 +254,12 @@ static int step(struct yk_network *n, int stages, int stage, float **to, float *
 static int one(yoke_group *world, void *arg)
 {
 	struct yk_network *n = network(NULL);
-	float *part[PARTS][MOST] = { { NULL } }, loss[PARTS];
+	float *part[PARTS][LIMIT] = { { NULL } }, loss[PARTS];
 	int e = n ? 0 : yoke_error_code();
 	(void)world;
 	(void)arg;
 	for (int k = 0; k < now.parts && e == 0; k++) {
-		yoke_tensor *g[MOST + 1];
+		yoke_tensor *g[LIMIT + 1];
 		yoke_random_set(now.seed, 100 + k);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *ids = windows(k);
@@ -336,7 +336,7 @@ static int several(yoke_group *world, void *arg)
 {
 	const int stage = yoke_group_rank(world), stages = yoke_group_size(world);
 	struct yk_network *n = network(world);
-	float *g[MOST] = { NULL }, loss = NAN;
+	float *g[LIMIT] = { NULL }, loss = NAN;
 	(void)arg;
 	int e = n ? step(n, stages, stage, g, &loss) : yoke_error_code();
 	pthread_mutex_lock(&lock);
@@ -407,7 +407,7 @@ static int hold(yoke_group *world, void *arg)
 	int e = n ? 0 : yoke_error_code();
 	(void)arg;
 	for (int i = 0; i < 2 && e == 0; i++) {
-		float *g[MOST] = { NULL };
+		float *g[LIMIT] = { NULL };
 		struct yoke_stats s = { .size = sizeof s };
 		yoke_stats_reset_peaks();
 		e = step(n, stages, stage, g, &loss);
@@ -463,10 +463,10 @@ static void test_plan(void)
 	enum { STAGES = 4, MANY = 16 };
 	struct yk_config c;
 	struct yk_trainer *t = NULL;
-	struct yk_need one[STAGES], n;
+	struct yk_memory_estimate one[STAGES], n;
 	for (int how = 0; how < 3; how++) {
 		const char *const keys[] = { "layers=8", "heads=4", "embed=64", "context=32", "batch=2", "tied=0", "ranks=4", "stages=4",
-					     "split=2,2,2,2", how ? "parts=16" : "parts=1", how == 2 ? "pipeline=gpipe" : "pipeline=1f1b" };
+					     "split=2,2,2,2", how ? "micro_batches=16" : "micro_batches=1", how == 2 ? "pipeline=gpipe" : "pipeline=1f1b" };
 		int e = yk_config_init(&c, YK_T);
 		for (size_t i = 0; i < sizeof keys / sizeof *keys && e == 0; i++)
 			e = yk_config_argument(&c, keys[i]);
@@ -475,7 +475,7 @@ static void test_plan(void)
 		if (e == 0)
 			e = yk_trainer_plan(&c, &t);
 		for (int s = 0; s < STAGES && e == 0; s++) {
-			e = yk_need_of_stage(t, s, 2, UINT64_MAX, how ? &n : &one[s]);
+			e = yk_memory_estimate_of_stage(t, s, 2, UINT64_MAX, how ? &n : &one[s]);
 			const int live = how == 2 ? MANY : STAGES - s;
 			const double parts = how ? (double)n.activations / (double)one[s].activations : 1;
 			if (how)

@@ -7,8 +7,8 @@
 #include "tap.h"
 #include "yoke.h"
 
-enum { MOST_SIDE = 96, MOST_K = 3000 };
-static float a[MOST_SIDE * MOST_K], b[MOST_SIDE * MOST_K], row[MOST_SIDE], y[3][MOST_SIDE * MOST_SIDE];
+enum { MAX_SIDE = 96, MAX_K = 3000 };
+static float a[MAX_SIDE * MAX_K], b[MAX_SIDE * MAX_K], row[MAX_SIDE], y[3][MAX_SIDE * MAX_SIDE];
 
 // What a number is in dtype.
 static float rounded(double x, int dtype)
@@ -81,7 +81,7 @@ int main(void)
 	tap_seed();
 	for (int i = 0; i < 3; i++) {
 		check(dtypes[i], 64, 64, 2048);
-		check(dtypes[i], rnd_int(32, 64), rnd_int(32, MOST_SIDE), rnd_int(1024, MOST_K));
+		check(dtypes[i], rnd_int(32, 64), rnd_int(32, MAX_SIDE), rnd_int(1024, MAX_K));
 	}
 	return done();
 }

@@ -9,7 +9,7 @@
 #include "nn/model.h"
 #include "tap.h"
 
-enum { B = 2, T = 6, MOST = 60 }; // windows, tokens, parameters
+enum { B = 2, T = 6, LIMIT = 60 }; // windows, tokens, parameters
 enum { DIRECTIONS = 3 };
 
 static struct {
@@ -21,8 +21,8 @@ static struct {
 	int32_t ids[B][T + 1];
 	// of one rank, by parameter, whole
 	int count;
-	int64_t n[MOST];
-	double *value[MOST], *gradient[MOST];
+	int64_t n[LIMIT];
+	double *value[LIMIT], *gradient[LIMIT];
 	double loss;
 	// of all ranks
 	double worst, loss_of[4], slope[DIRECTIONS][4], change[DIRECTIONS][4];
@@ -130,7 +130,7 @@ static int one(yoke_group *world, void *arg)
 	(void)world;
 	(void)arg;
 	struct yk_network *n = network(NULL);
-	yoke_tensor *g[MOST + 1];
+	yoke_tensor *g[LIMIT + 1];
 	if (!n)
 		return yoke_error_code();
 	yoke_random_set(now.seed, 1);
@@ -222,8 +222,8 @@ static int several(yoke_group *world, void *arg)
 	(void)arg;
 	const int rank = yoke_group_rank(world);
 	struct yk_network *n = network(world);
-	yoke_tensor *g[MOST + 1];
-	double *gradient[MOST] = { NULL };
+	yoke_tensor *g[LIMIT + 1];
+	double *gradient[LIMIT] = { NULL };
 	if (!n)
 		return yoke_error_code();
 	yoke_random_set(now.seed, 1);

@@ -11,7 +11,7 @@ workspace train_compress
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 unset YOKE_CPU_DEVICES
 easy_text 120 >text
-keys="data=text layers=1 heads=2 embed=32 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0 parts=6
+keys="data=text layers=1 heads=2 embed=32 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0 micro_batches=6
 schedule=constant valid=0"
 
 # equal FILE NAME NAME: is it the same bits?
@@ -56,7 +56,7 @@ verdict "a run goes on at other numbers of ranks, and with and without" "$(
 
 # shellcheck disable=SC2086 # words
 verdict "without, it goes on at any stages and with parameters shared out" "$(
-	words=$keys keys="$(echo "$keys" | sed "s/layers=1/layers=2/; s/parts=6/parts=12/") tied=0"
+	words=$keys keys="$(echo "$keys" | sed "s/layers=1/layers=2/; s/micro_batches=6/micro_batches=12/") tied=0"
 	run begun steps=3 ranks=2 $few
 	for how in "ranks=1" "ranks=2 stages=2" "ranks=2 zero=3" "ranks=6 stages=2 zero=1"; do
 		rm -rf on

@@ -10,7 +10,7 @@ set -u
 workspace train_lost
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_FAULT_DEVICES=4 YOKE_THREADS=1
 easy_text 120 >text
-keys="data=text layers=1 heads=2 embed=16 context=16 batch=1 warmup=2 lr=1e-2 log_every=1 eval_every=0 telemetry=0 dropout=0.1 parts=4"
+keys="data=text layers=1 heads=2 embed=16 context=16 batch=1 warmup=2 lr=1e-2 log_every=1 eval_every=0 telemetry=0 dropout=0.1 micro_batches=4"
 
 # launches STEPS: of a run of so many, by rank 0
 launches()

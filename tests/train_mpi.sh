@@ -103,7 +103,7 @@ two_torches()
 }
 verdict "ranks of unlike versions, each of which says so" "$(
 	# shellcheck disable=SC2086 # words
-	torch 3 ./mixed "$yoke" train $model data=text out=never parts=3
+	torch 3 ./mixed "$yoke" train $model data=text out=never micro_batches=3
 	finish
 	[ "$codes" = " 1 1 1" ] || echo "exit codes$codes"
 	for i in 0 1 2; do
@@ -260,7 +260,7 @@ for name in openmpi mpich; do
 		same $name.far threads)"
 	# shellcheck disable=SC2086 # words
 	[ -z "${YOKE_TEST_LONG:-}" ] || verdict "$name: 200 steps of 2 and 4 ranks, whatever is shared out, have one's bits" "$(
-		steps="data=text $(echo "$model" | sed 's/layers=1/layers=2/') tied=0 parts=4 steps=200 eval_every=0"
+		steps="data=text $(echo "$model" | sed 's/layers=1/layers=2/') tied=0 micro_batches=4 steps=200 eval_every=0"
 		"$yoke" train $steps out=$name.long >out 2>&1 || tail -n 12 out
 		for n in 2 4; do
 			for how in zero=0 zero=1 zero=2 zero=3 stages=2; do

@@ -35,43 +35,43 @@ near()
 	paste a b | awk -v what="$1 and $2" '{ d = $2 - $4; d = d < 0 ? -d : d; if (!(d <= 1e-6 * $2) || $1 != $3) print what ": " $0 }'
 }
 
-verdict "one rank" "$(run one parts=4)"
-verdict "two stages have its bits, 1f1b and gpipe" "$(run two ranks=2 stages=2 parts=4; same one two
-	run two ranks=2 stages=2 parts=4 pipeline=gpipe; same one two)"
+verdict "one rank" "$(run one micro_batches=4)"
+verdict "two stages have its bits, 1f1b and gpipe" "$(run two ranks=2 stages=2 micro_batches=4; same one two
+	run two ranks=2 stages=2 micro_batches=4 pipeline=gpipe; same one two)"
 verdict "said by rank 0" "$(grep -q 'stages=2: blocks 2, 1; 1f1b' one.err two.err && echo "of one"
 	grep -q 'stages=2: blocks 2, 1; gpipe' two.err || cat two.err)"
 verdict "three; two of two data ranks; and with their states shared out" "$(
-	run three ranks=3 stages=3 parts=4; same one three
-	run four ranks=4 stages=2 split=1,2 parts=4 zero=1; same one four
-	[ "$long" = 0 ] || { run four ranks=4 stages=2 parts=4; same one four
+	run three ranks=3 stages=3 micro_batches=4; same one three
+	run four ranks=4 stages=2 split=1,2 micro_batches=4 zero=1; same one four
+	[ "$long" = 0 ] || { run four ranks=4 stages=2 micro_batches=4; same one four
 		run alone; run first ranks=3 stages=3; same alone first; })"
 verdict "ratios of tensors, clipped norms; processes" "$(keys="$small $gpt tied=0 steps=4 lr=1e-2 optimizer=lamb clip=0.05"
-	run l1 parts=2
-	run l2 ranks=3 stages=3 parts=2 spawn=process; same l1 l2)"
+	run l1 micro_batches=2
+	run l2 ranks=3 stages=3 micro_batches=2 spawn=process; same l1 l2)"
 verdict "mixed precision, with a scale that falls" "$(keys="$keys allow_emulated=1"
 	for half in fp16 $([ "$long" = 0 ] || echo bf16); do
-		run m1 parts=4 precision=$half-mixed loss_scale=1048576
-		run m2 ranks=3 stages=3 parts=4 precision=$half-mixed loss_scale=1048576
+		run m1 micro_batches=4 precision=$half-mixed loss_scale=1048576
+		run m2 ranks=3 stages=3 micro_batches=4 precision=$half-mixed loss_scale=1048576
 		same m1 m2
 	done
 	[ "$long" != 0 ] || grep -q '"overflow":"layer0' m2/metrics.jsonl || grep -h overflow m1/metrics.jsonl m2/metrics.jsonl)"
-verdict "recompute" "$(run r1 parts=4 recompute=block; run r2 ranks=2 stages=2 parts=4 recompute=block; same r1 r2)"
+verdict "recompute" "$(run r1 micro_batches=4 recompute=block; run r2 ranks=2 stages=2 micro_batches=4 recompute=block; same r1 r2)"
 verdict "a perceptron" "$(keys="$small model=mlp layers=4 embed=8 history=4 context=16 steps=4 lr=1e-2"
-	run p1 parts=4; run p2 ranks=3 stages=3 parts=4; same p1 p2)"
+	run p1 micro_batches=4; run p2 ranks=3 stages=3 micro_batches=4; same p1 p2)"
 
 keys="$small $gpt steps=4 lr=1e-2 optimizer=sgd"
-verdict "a matrix of the embedding that is the head's: two, three stages, four ranks" "$(run t1 parts=4
-	run t2 ranks=2 stages=2 parts=4; near t1 t2
-	run t2 ranks=3 stages=3 parts=4 pipeline=gpipe; near t1 t2
-	[ "$long" = 0 ] || { run t2 ranks=4 stages=2 parts=4 zero=1 clip=0.1; run t1 parts=4 clip=0.1; near t1 t2; })"
+verdict "a matrix of the embedding that is the head's: two, three stages, four ranks" "$(run t1 micro_batches=4
+	run t2 ranks=2 stages=2 micro_batches=4; near t1 t2
+	run t2 ranks=3 stages=3 micro_batches=4 pipeline=gpipe; near t1 t2
+	[ "$long" = 0 ] || { run t2 ranks=4 stages=2 micro_batches=4 zero=1 clip=0.1; run t1 micro_batches=4 clip=0.1; near t1 t2; })"
 verdict "with tensor ranks" "$(keys="$common eval_every=2 $gpt steps=4 lr=1e-2 optimizer=sgd"
-	run x1 parts=2; run x2 ranks=4 stages=2 tensor=2 parts=2; near x1 x2
-	[ "$long" = 0 ] || { run x2 ranks=8 stages=2 tensor=2 parts=2; near x1 x2; })"
+	run x1 micro_batches=2; run x2 ranks=4 stages=2 tensor=2 micro_batches=2; near x1 x2
+	[ "$long" = 0 ] || { run x2 ranks=8 stages=2 tensor=2 micro_batches=2; near x1 x2; })"
 
 keys="$small $gpt tied=0 lr=1e-2 schedule=constant"
 verdict "a run of three stages goes on as one, as two, as two data ranks; and one as three" "$(
-	run straight parts=4 steps=4
-	run part ranks=3 stages=3 parts=4 steps=2
+	run straight micro_batches=4 steps=4
+	run part ranks=3 stages=3 micro_batches=4 steps=2
 	for how in "ranks=1 stages=1" "ranks=2 stages=2" "ranks=4 stages=2 zero=1" "ranks=2 stages=1 zero=3"; do
 		rm -rf on
 		cp -r part on
@@ -79,18 +79,18 @@ verdict "a run of three stages goes on as one, as two, as two data ranks; and on
 		go on resume=1 steps=4 $how
 		same straight on
 	done
-	[ "$long" = 0 ] || { run part ranks=2 stages=2 split=1,2 parts=4 steps=2
+	[ "$long" = 0 ] || { run part ranks=2 stages=2 split=1,2 micro_batches=4 steps=2
 		go part resume=1 steps=4 ranks=3 stages=3
 		same straight part; }
-	run part parts=4 steps=2
+	run part micro_batches=4 steps=2
 	go part resume=1 steps=4 ranks=3 stages=3
 	same straight part)"
-verdict "all devices that its stages and parts take go on with it" "$(run auto ranks=2 stages=2 parts=2 steps=2
+verdict "all devices that its stages and parts take go on with it" "$(run auto ranks=2 stages=2 micro_batches=2 steps=2
 	export YOKE_CPU_DEVICES=3
 	go auto resume=1 steps=3 ranks=auto
 	grep -q 'stages=2: blocks 2, 1' auto.out auto.err || cat auto.out auto.err
 	YOKE_CPU_DEVICES=7
-	go auto resume=1 steps=4 ranks=auto # parts=2 of three times two
+	go auto resume=1 steps=4 ranks=auto # micro_batches=2 of three times two
 	grep -q '^4 ranks' auto.out auto.err || cat auto.out auto.err)"
 verdict "its model is any other" "$(timeout 300 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
 	timeout 300 "$yoke" eval straight data=text >straight.eval 2>&1
@@ -106,9 +106,9 @@ said()
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
 }
 verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 embed=64 context=32 split=3,1"
-	run memory ranks=2 stages=2 steps=3 parts=4 checkpoints=0 eval_every=0
+	run memory ranks=2 stages=2 steps=3 micro_batches=4 checkpoints=0 eval_every=0
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 parts=4 >plan 2>&1
+	timeout 300 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 micro_batches=4 >plan 2>&1
 	grep -q '^of a rank, of 2 with tensor=1 zero=0 stages=2, stage 0, which needs most' plan || cat plan
 	grep -q '^0 *0-2 ' plan && grep -q '^1 *3 ' plan || cat plan
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory/metrics.jsonl | tail -n 1)
@@ -128,19 +128,19 @@ verdict "gradients shared out" "$(refused 'zero=2 with stages=2' ranks=4 stages=
 verdict "gradients sent in part" "$(refused 'compress=topk .* stages=2' ranks=2 stages=2 compress=topk)"
 verdict "restarts by sums over all" "$(refused 'restarts by sums .* stages=2' ranks=2 stages=2 optimizer=accelerated lr=0.1)"
 verdict "a model that is not shared out" "$(refused 'stages=2: .* model=bk' ranks=2 stages=2 model=bk)"
-verdict "parts that data ranks do not divide" "$(refused 'ranks=6 do not divide the parts=4 of a step; these do: 2 4 8' \
-	ranks=6 stages=2 parts=4)"
+verdict "parts that data ranks do not divide" "$(refused 'ranks=6 do not divide the micro_batches=4 of a step; these do: 2 4 8' \
+	ranks=6 stages=2 micro_batches=4)"
 verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp tied=0)"
 
 keys="$common $gpt tied=0 lr=1e-2 schedule=constant eval_every=0" fields=
 verdict "one signal ends all stages behind the same step, saved" "$(
-	signalled signal 10 ranks=3 stages=3 parts=4
+	signalled signal 10 ranks=3 stages=3 micro_batches=4
 	step=$(saved_step signal)
-	run whole parts=4 steps=$((step + 1)) save_every=0
+	run whole micro_batches=4 steps=$((step + 1)) save_every=0
 	go signal resume=1 ranks=2 stages=2 steps=$((step + 1)) save_every=0
 	same whole signal)"
 
 # shellcheck disable=SC2086 # words
-verdict "a stage that is killed ends all, and is named" "$(kill_rank 1 $common $gpt ranks=3 stages=3 parts=4)"
+verdict "a stage that is killed ends all, and is named" "$(kill_rank 1 $common $gpt ranks=3 stages=3 micro_batches=4)"
 echo "1..$count"
 exit $failed

@@ -30,7 +30,7 @@ verdict "dist.adapt: ways of sums that change underway change no bit" "$(
 	same adapted still)"
 
 keys=$model
-verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
+verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 micro_batches=8)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
 verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
 verdict "more ranks than there will be" "$(refused 'min_ranks=3 is more than ranks=2' spawn=process data=text ranks=2 min_ranks=3)"
@@ -214,7 +214,7 @@ elastic()
 	last=$1 at=
 	shift
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=elastic ranks="$last" parts=4 spawn=process steps=1000000 save_every=50 eval_every=0 dropout=0.1 \
+	"$yoke" train data=text $model out=elastic ranks="$last" micro_batches=4 spawn=process steps=1000000 save_every=50 eval_every=0 dropout=0.1 \
 		schedule=constant log_every=100 restarts=1 "$@" >elastic.out 2>elastic.err &
 	parent=$!
 	await [ -f elastic/manifest.json ]
@@ -237,7 +237,7 @@ others()
 	[ $status -eq 0 ] || echo "exit code $status"
 	grep -q "was ended by signal 9.*; $word" elastic.err || cat elastic.err
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=unbroken parts=4 steps="$(saved_step elastic)" schedule=constant eval_every=0 dropout=0.1 \
+	"$yoke" train data=text $model out=unbroken micro_batches=4 steps="$(saved_step elastic)" schedule=constant eval_every=0 dropout=0.1 \
 		log_every=100 "$@" >out 2>&1 || cat out
 	same elastic unbroken
 	rm -rf unbroken

@@ -36,7 +36,7 @@ near()
 	done
 }
 
-# apart FILE FILE WHAT LEAST TOLERANCE
+# apart FILE FILE WHAT AT_LEAST TOLERANCE
 apart()
 {
 	[ -s "$1" ] && [ "$(wc -l <"$1")" -eq "$(wc -l <"$2")" ] || { echo "$3: $(wc -l <"$1") and $(wc -l <"$2") numbers"; return; }
@@ -48,12 +48,12 @@ apart()
 
 verdict "two ranks that compute each layer together" "$(run one; run two ranks=2 tensor=2; near one two)"
 verdict "four" "$(run four ranks=4 tensor=4; near one four)"
-verdict "two data ranks of two, and recompute, accumulation" "$(run parts parts=4; run both ranks=4 tensor=2 parts=4
+verdict "two data ranks of two, and recompute, accumulation" "$(run parts micro_batches=4; run both ranks=4 tensor=2 micro_batches=4
 	near parts both
 	run again ranks=2 tensor=2 accumulate=4 recompute=block; near parts again)"
 verdict "said by rank 0" "$(grep -q 'tensor=2: 2 ranks compute each part' two.out two.err || cat two.out)"
 verdict "ratios over whole tensors, clipped norms" "$(keys="$small $gpt steps=4 lr=1e-2 optimizer=lamb clip=0.1"
-	run l1 parts=2; run l2 ranks=4 tensor=2 parts=2; near l1 l2)"
+	run l1 micro_batches=2; run l2 ranks=4 tensor=2 micro_batches=2; near l1 l2)"
 verdict "restarts by sums over all" "$(keys="$small $gpt steps=4 lr=0.1 optimizer=accelerated restart=speed clip=0.5"
 	run a1; run a2 ranks=2 tensor=2; near a1 a2)"
 verdict "mixed precision, with a scale that falls" "$(
@@ -61,22 +61,22 @@ verdict "mixed precision, with a scale that falls" "$(
 	run m1 "$@"; run m2 ranks=2 tensor=2 "$@"; near m1 m2 2e-2)"
 verdict "a perceptron, its layers odd and even" "$(for layers in 1 2; do
 	keys="$small model=mlp layers=$layers embed=8 history=4 context=16 steps=4 lr=1e-2 optimizer=sgd"
-	run p1 parts=2; run p2 ranks=4 tensor=2; near p1 p2
+	run p1 micro_batches=2; run p2 ranks=4 tensor=2; near p1 p2
 	done)"
 verdict "words, of which two ranks have one more" "$(run w1 tokenizer=word; run w2 tokenizer=word ranks=4 tensor=4; near w1 w2
 	grep -q '"vocab": *18[,}]' w2/manifest.json || grep '"vocab":' w2/manifest.json)"
-verdict "states, gradients and parameters shared out among data ranks" "$(run parts parts=4
+verdict "states, gradients and parameters shared out among data ranks" "$(run parts micro_batches=4
 	for stage in 1 2 3; do
-		run shared ranks=4 tensor=2 parts=4 zero=$stage
+		run shared ranks=4 tensor=2 micro_batches=4 zero=$stage
 		near parts shared
 	done
 	rm -rf on1 # and its files at another split
-	run straight parts=4 schedule=constant
+	run straight micro_batches=4 schedule=constant
 	keys="$small $gpt lr=1e-2 optimizer=sgd schedule=constant"
-	run on1 ranks=4 tensor=2 parts=4 zero=1 steps=2
+	run on1 ranks=4 tensor=2 micro_batches=4 zero=1 steps=2
 	go on1 resume=1 steps=4 ranks=4 tensor=4 zero=0
 	near straight on1
-	run on1 ranks=4 tensor=4 parts=4 steps=2
+	run on1 ranks=4 tensor=4 micro_batches=4 steps=2
 	go on1 resume=1 steps=4 ranks=4 tensor=2 zero=3
 	near straight on1)"
 verdict "processes have the bits of threads, with dropout" "$(

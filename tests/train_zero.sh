@@ -73,25 +73,25 @@ END
 
 keys="$shape lr=1e-2"
 verdict "a run goes on with and without, at other numbers of ranks" "$(
-	run part steps=1 parts=4 ranks=4 zero=2 schedule=constant
+	run part steps=1 micro_batches=4 ranks=4 zero=2 schedule=constant
 	go part steps=2 ranks=2 resume=1 zero=1 schedule=constant
 	go part steps=3 ranks=1 resume=1 zero=3 schedule=constant
 	go part steps=4 ranks=2 resume=1 zero=0 schedule=constant
 	go part steps=5 ranks=2 resume=1 zero=3 schedule=constant
-	run straight steps=5 parts=4 ranks=1 schedule=constant
+	run straight steps=5 micro_batches=4 ranks=1 schedule=constant
 	fields=''
 	same part straight)"
 
 # of 8 ranks some have nothing of any tensor: they are cut where pieces of 16384 elements begin
 verdict "what 4 ranks saved goes on as 3, 8, 2 and 1, some without a share" "$(
 	keys=$(echo "$keys" | sed 's/embed=160/embed=16/')
-	run part steps=1 parts=24 ranks=4 zero=3 schedule=constant
+	run part steps=1 micro_batches=24 ranks=4 zero=3 schedule=constant
 	go part steps=2 ranks=3 resume=1 zero=1 schedule=constant
 	go part steps=3 ranks=8 resume=1 zero=3 schedule=constant
 	go part steps=4 ranks=8 resume=1 zero=2 schedule=constant spawn=process
 	go part steps=5 ranks=2 resume=1 zero=2 schedule=constant
 	go part steps=6 ranks=1 resume=1 zero=0 schedule=constant
-	run straight steps=6 parts=24 ranks=1 schedule=constant
+	run straight steps=6 micro_batches=24 ranks=1 schedule=constant
 	fields=''
 	same part straight)"
 
@@ -136,7 +136,7 @@ said()
 memory()
 {
 	export YOKE_DIST_BUCKET=200000
-	big="data=text layers=6 heads=2 embed=128 context=16 batch=1 parts=8 ranks=4 zero=$1"
+	big="data=text layers=6 heads=2 embed=128 context=16 batch=1 micro_batches=8 ranks=4 zero=$1"
 	# shellcheck disable=SC2086 # words
 	timeout 300 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
 	# shellcheck disable=SC2086 # words
@@ -146,10 +146,10 @@ memory()
 	[ "$step" -eq "$(said "peak, step")" ] || echo "of the run $step, of a step $(said "peak, step")"
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said"
 	grep -q "^a rank is to take $(said "peak of the run" | awk '{ printf "%.4g", $1 / 1048576 }') MiB at most\$" err || cat err
-	parts=$(($(said parameters) + $(said gradients) + $(said "optimizer state") + $(said sums) + $(said activations) +
+	micro_batches=$(($(said parameters) + $(said gradients) + $(said "optimizer state") + $(said sums) + $(said activations) +
 		$(said workspace)))
 	# of stage 1 whole gradients become shares, both there
-	[ "$1" -ne 1 ] || parts=$((parts + $(said "optimizer state") / 2))
+	[ "$1" -ne 1 ] || micro_batches=$((parts + $(said "optimizer state") / 2))
 	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 16384 + 2 * 400000)) ] || echo "$step, of parts $parts"
 }
 for stage in 0 1 2 3; do

@@ -42,7 +42,7 @@ verdict 'one that dies is not survived' "$(YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=segv 
 	"$yoke" tune fault --only $small >out 2>err && echo survived)$(tail -n 1 out | grep -v '^try third$')"
 
 # In children: the third hangs or dies.  Only few and small classes have several implementations.
-export YOKE_FAULT_IMPLS_MOST=8
+export YOKE_FAULT_IMPLS_MAX=8
 for how in segv exit hang; do
 	budget=
 	[ $how != hang ] || budget='--budget 25'
@@ -73,7 +73,7 @@ verdict 'and keeps what was there' "$(sed '$d' before | diff - "$kept" | grep '^
 
 # What a model runs.  Of products that training and generating need there are, with 8 tokens, 8 wide:
 # qkv of a batch, of one token, and its gradient by the weights.
-export YOKE_FAULT_IMPLS_MOST=512
+export YOKE_FAULT_IMPLS_MAX=512
 printf 'one two three four five six seven eight nine ten eleven twelve' >text
 YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out=model \
 	>out 2>err || cat err
@@ -108,7 +108,7 @@ else
 	count=$((count + 1))
 	echo "ok $count - while it measures # SKIP no script of util-linux"
 fi
-export YOKE_FAULT_IMPLS_MOST=8
+export YOKE_FAULT_IMPLS_MAX=8
 
 cp before "$kept"
 sed '3s/=/ /' before >"$kept"

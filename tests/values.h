@@ -50,7 +50,7 @@ static inline struct value insn_of(int op, int from, int to, struct value x, str
 	return (struct value){ v[2].f, v[2].i };
 }
 
-static inline int64_t least_of(int d)
+static inline int64_t min_of(int d)
 {
 	return d == yoke_i8  ? INT8_MIN :
 	       d == yoke_i32 ? INT32_MIN :
@@ -58,7 +58,7 @@ static inline int64_t least_of(int d)
 			       0;
 }
 
-static inline int64_t most_of(int d)
+static inline int64_t max_of(int d)
 {
 	return d == yoke_i8  ? INT8_MAX :
 	       d == yoke_u8  ? UINT8_MAX :
@@ -87,8 +87,8 @@ static inline struct value random_value(int d)
 		return v;
 	}
 	v.i = rnd_int(0, 3)      ? yk_num_wrap((uint64_t)rnd_int(-9, 9), d) :
-	      rnd_int(0, 2) == 0 ? least_of(d) :
-	      rnd_int(0, 1)      ? most_of(d) :
+	      rnd_int(0, 2) == 0 ? min_of(d) :
+	      rnd_int(0, 1)      ? max_of(d) :
 				   yk_num_wrap((uint64_t)((int64_t)rnd() >> rnd_int(0, 60)), d);
 	if (d == yoke_bool)
 		v.i = (int64_t)(rnd() & 1);

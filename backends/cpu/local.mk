@@ -39,7 +39,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/reduce/kern_reduce.h \
 	backends/cpu/reduce/kern_reduce_acc.h \
 	backends/cpu/resolvent/kern_resolvent.h \
-	backends/cpu/resolvent/kern_resolvent_back.h \
+	backends/cpu/resolvent/kern_resolvent_backward.h \
 	backends/cpu/resolvent/kern_resolvent_half.h \
 	backends/cpu/resolvent/kern_resolvent_lanes.h \
 	backends/cpu/rows/operand.h \
@@ -54,7 +54,7 @@ cpu_kernels = \
 	backends/cpu/algebra/kern_cholesky.c \
 	backends/cpu/algebra/kern_eigh.c \
 	backends/cpu/attention/kern_attention.c \
-	backends/cpu/attention/kern_attention_back.c \
+	backends/cpu/attention/kern_attention_backward.c \
 	backends/cpu/attention/kern_attention_row.c \
 	backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_f32.c \

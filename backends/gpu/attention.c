@@ -9,10 +9,10 @@
 #include "report.h"
 #include "rows.h"
 
-#define MOST_HEAD 256 // elements, for which private and local arrays are in reason
+#define MAX_HEAD 256 // elements, for which private and local arrays are in reason
 #define FEW 4         // queries at most, for which rows are faster
 #define PART 512      // as in cl/attention_rows.cl
-#define SUM_ROWS 64   // as in cl/attention_back.cl
+#define SUM_ROWS 64   // as in cl/attention_backward.cl
 
 enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // of ATTENTION
 enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // of its gradient
@@ -154,7 +154,7 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 	const int t = in[0].dtype;
 
 	if (!yk_gpu_float(t) || !is_heads(&in[0], t) || !is_heads(&in[1], t) ||
-	    !is_heads(&in[2], t) || in[0].dims[3] > MOST_HEAD || op->alias_mask)
+	    !is_heads(&in[2], t) || in[0].dims[3] > MAX_HEAD || op->alias_mask)
 		return false;
 	if (yk_gpu_present(m) && (m->kind != YOKE_VIEW_BUFFER || m->rank != 4 ||
 				  !yk_gpu_serves_beside(m->dtype, t)))
@@ -388,23 +388,23 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 		r->bind = check_seen;
 	if (impl == BACK_MATRIX_IMPL)
 		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
-			launch_blocks(r, op, &a, &b, "attention_matrix_back.cl", "attention_matrix_back",
+			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_backward",
 				      b.slices * (a.B * a.G * yk_gpu_pieces(a.S, b.tile) +
 						  a.B * a.H * yk_gpu_pieces(a.T, b.tile)),
 				      (const struct yoke_view *[]){ &out[0], &out[1], &out[2], &in[0], &in[1], &in[2],
 								    o, g, lse, &in[3], &in[4], &in[5], seen, NULL });
 	yk_gpu_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
-	int err = launch(r, op, &a, "attention_back.cl", heads, "attention_sums",
+	int err = launch(r, op, &a, "attention_backward.cl", heads, "attention_sums",
 			 yk_gpu_pieces(rows, SUM_ROWS),
 			 (const struct yoke_view *[]){ space, o, g, NULL });
 	if (!err)
-		err = launch(r, op, &a, "attention_back.cl", heads, "attention_back_keys",
+		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_keys",
 			     a.B * a.G * (heads ? 1 : yk_gpu_pieces(a.S, tile)),
 			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], space, &in[0],
 							   &in[1], &in[2], g, lse, &in[3], &in[4],
 							   &in[5], seen, NULL });
 	if (!err && !heads)
-		err = launch(r, op, &a, "attention_back.cl", heads, "attention_back_queries",
+		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_queries",
 			     a.B * a.H * yk_gpu_pieces(a.T, tile),
 			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2], g,
 							   lse, &in[3], &in[4], &in[5], seen,
@@ -415,6 +415,6 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 static const char *const names[] = { "rows", "matrix", "tiles" };
 static const char *const back_names[] = { "matrix", "heads", "twice" };
 const struct yk_gpu_op yk_gpu_attention = { .names = names, .nimpl = 3, .can = can, .record = record };
-const struct yk_gpu_op yk_gpu_attention_back = {
+const struct yk_gpu_op yk_gpu_attention_backward = {
 	.names = back_names, .nimpl = 3, .can = can_back, .record = record_back,
 };

@@ -11,10 +11,10 @@
 
 enum { SMALL = 64, LARGE = 128 }; // rows and columns of a tile
 enum {
-	LEAST = 32,      // rows and columns for which tiles are worth it
-	LEAST_K = 256,   // steps of a part
-	MOST_PARTS = 64,
-	MOST_Z = 65535,  // groups along the leading index, which drivers have a limit for
+	MIN_SIZE = 32,      // rows and columns for which tiles are worth it
+	MIN_K = 256,   // steps of a part
+	MAX_PARTS = 64,
+	MAX_Z = 65535,  // groups along the leading index, which drivers have a limit for
 	ACROSS = 64      // items of contract_join
 };
 
@@ -86,8 +86,8 @@ static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, cons
 	const int64_t groups = groups_of(c, t), units = (int64_t)d->info.units;
 	int64_t parts = groups > 0 && groups < units && !ordered(c) ? 2 * units / groups : 1;
 
-	parts = yk_gpu_min(yk_gpu_min(parts, MOST_PARTS), s->k / LEAST_K);
-	parts = yk_gpu_min(parts, MOST_Z / (c->batch > 0 ? c->batch : 1));
+	parts = yk_gpu_min(yk_gpu_min(parts, MAX_PARTS), s->k / MIN_K);
+	parts = yk_gpu_min(parts, MAX_Z / (c->batch > 0 ? c->batch : 1));
 	s->cut[2] = parts > 1 ? yk_gpu_pieces(yk_gpu_pieces(s->k, parts), t->depth) * t->depth : s->k;
 	s->cut[3] = parts > 1 ? yk_gpu_pieces(s->k, s->cut[2]) : 1;
 }
@@ -117,7 +117,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool
 {
 	const struct tile t = choose(d, c, matrix);
 
-	if (d->loops || !(yk_gpu_float(c->dtype) || (matrix && yk_gpu_byte(c->dtype))) || c->s.m < LEAST || c->s.n < LEAST || c->batch > MOST_Z ||
+	if (d->loops || !(yk_gpu_float(c->dtype) || (matrix && yk_gpu_byte(c->dtype))) || c->s.m < MIN_SIZE || c->s.n < MIN_SIZE || c->batch > MAX_Z ||
 	    !fits(d, c, &t))
 		return false;
 	split(d, c, &t);

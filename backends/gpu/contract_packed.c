@@ -157,7 +157,7 @@ static int direct_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract *
 {
 	struct yk_gpu_build b = build_of(d, c, "contract_direct.cl", "contract_direct");
 
-	yk_gpu_define(&b, "K_MOST", SMALL_K);
+	yk_gpu_define(&b, "K_MAX", SMALL_K);
 	return yk_gpu_contract_kernel(d, c, &b, true, to);
 }
 

@@ -5,7 +5,7 @@
 #include "contract.h"
 
 // No product of a size and what a kernel adds to it leaves 64 bits.
-#define MOST ((int64_t)1 << 40)
+#define LIMIT ((int64_t)1 << 40)
 
 static bool same_lead(const struct yoke_view *v, const struct yoke_view *y)
 {
@@ -56,10 +56,10 @@ static bool operands_fit(const struct yoke_op *op)
 		if (op->in[i].kind == YOKE_VIEW_BUFFER && !same_dims(&op->in[i], y))
 			return false;
 	for (int i = 0; i <= r + 1; i++)
-		if (y->dims[i] < 0 || y->dims[i] > MOST)
+		if (y->dims[i] < 0 || y->dims[i] > LIMIT)
 			return false;
 	return a->dims[r] == y->dims[r] && b->dims[r + 1] == y->dims[r + 1] &&
-	       a->dims[r + 1] == b->dims[r] && b->dims[r] >= 0 && b->dims[r] <= MOST;
+	       a->dims[r + 1] == b->dims[r] && b->dims[r] >= 0 && b->dims[r] <= LIMIT;
 }
 
 // Leading axes, from the last one on, into s.d[YK_GPU_BATCH - 1], ..
@@ -93,7 +93,7 @@ static void fold(struct yk_gpu_contract *c)
 		s->y_m = s->y[last];
 	}
 	if (s->d[last] < 2 || s->b[last] || s->a[last] != s->m * s->a_m ||
-	    s->y[last] != s->m * s->y_m || s->m > MOST / s->d[last])
+	    s->y[last] != s->m * s->y_m || s->m > LIMIT / s->d[last])
 		return;
 	s->m *= s->d[last];
 	c->batch /= s->d[last];

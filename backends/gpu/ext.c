@@ -9,7 +9,7 @@
 #include "ext.h"
 
 enum { CHAINS = 12, TRIES = 5, LAUNCHES = 200, GROUP = 256 };
-#define MOST_COPY (UINT64_C(256) << 20)
+#define MAX_COPY (UINT64_C(256) << 20)
 
 int yk_gpu_ext_device(uint32_t device, struct yk_gpu_device **to)
 {
@@ -92,7 +92,7 @@ static double flops(struct yk_gpu_queue *q, const char *name, bool f64, void *bu
 static double copy(struct yk_gpu_queue *q)
 {
 	struct yk_gpu_device *d = q->device;
-	uint64_t bytes = d->info.memory / 16 < MOST_COPY ? d->info.memory / 16 : MOST_COPY;
+	uint64_t bytes = d->info.memory / 16 < MAX_COPY ? d->info.memory / 16 : MAX_COPY;
 	void *buffer[2] = { NULL, NULL }, *host[2] = { NULL, NULL };
 	const unsigned char zero = 0;
 	double best = -1;

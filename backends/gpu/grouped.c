@@ -88,7 +88,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	int err = yk_gpu_kernel_file(r->device, &b, &kernel);
 	if (err)
 		return err;
-	yk_gpu_reports(r, YK_GPU_GROUPS, back ? "grouped_matmul_back" : "grouped_matmul", s.rows);
+	yk_gpu_reports(r, YK_GPU_GROUPS, back ? "grouped_matmul_backward" : "grouped_matmul", s.rows);
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, &op->out[0]);
 	for (int i = 0; i < 3; i++)

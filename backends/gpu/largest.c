@@ -7,7 +7,7 @@
 #define ITEMS 256  // of a group of a GPU
 #define BINS 2048
 #define PIECES 512 // at most, where groups run side by side
-#define LEAST 8192 // elements of one
+#define MIN_SIZE 8192 // elements of one
 #define LOOPS 64   // pieces at most where a group runs as a loop
 #define ROUNDS 3
 
@@ -85,7 +85,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 {
 	const size_t items = r->device->loops ? 1 : ITEMS;
 	const int64_t n = yk_gpu_elements(&op->in[0]), most = r->device->loops ? LOOPS : PIECES;
-	struct largest s = { .n = n, .pieces = yk_gpu_min(most, yk_gpu_pieces(n, LEAST)), .k = op->attr[0].i,
+	struct largest s = { .n = n, .pieces = yk_gpu_min(most, yk_gpu_pieces(n, MIN_SIZE)), .k = op->attr[0].i,
 			     .has_e = yk_gpu_present(&op->in[1]) };
 	int err = 0;
 

@@ -10,7 +10,7 @@
 #include "report.h"
 
 #define ITEMS 256 // of a group that copies a tile
-#define LEAST 8   // elements of both axes that make tiles worth while
+#define MIN_SIZE 8   // elements of both axes that make tiles worth while
 
 struct copy {
 	struct yk_gpu_axes axes;
@@ -114,10 +114,10 @@ static bool take_tiles(struct yk_gpu_axes *a)
 	const int last = (int)a->rank - 1;
 	int other = -1;
 
-	if (a->strides[0][last] != 1 || a->strides[1][last] == 1 || a->dims[last] < LEAST)
+	if (a->strides[0][last] != 1 || a->strides[1][last] == 1 || a->dims[last] < MIN_SIZE)
 		return false;
 	for (int d = 0; d < last; d++)
-		if (a->strides[1][d] == 1 && a->dims[d] >= LEAST)
+		if (a->strides[1][d] == 1 && a->dims[d] >= MIN_SIZE)
 			other = d;
 	if (other < 0)
 		return false;

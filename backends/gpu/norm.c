@@ -6,8 +6,8 @@
 #include "rows.h"
 
 // Groups of the gradient: bounds the workspace, and the work of the last sums.
-#define MOST_LOOPS 64
-#define MOST 512
+#define MAX_LOOPS 64
+#define LIMIT 512
 
 // As in cl/norm.cl.
 enum { HAS_W = 1, HAS_B = 2, HAS_MEAN = 4, HAS_DX = 8, HAS_DW = 16, HAS_DB = 32 };
@@ -91,7 +91,7 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 		       (yk_gpu_present(p->dw) ? HAS_DW : 0) | (yk_gpu_present(p->db) ? HAS_DB : 0),
 		.eps = (float)op->attr[0].f,
 	};
-	const int64_t most = d->loops ? MOST_LOOPS : MOST;
+	const int64_t most = d->loops ? MAX_LOOPS : LIMIT;
 
 	if (p->back)
 		a.g = yk_gpu_rows_of(p->g);
@@ -166,7 +166,7 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, co
 	const size_t items = yk_gpu_row_items(r->device, a->cols);
 	const bool sums = a->has & (HAS_DW | HAS_DB);
 	struct yk_gpu_entry *kernel;
-	int err = kernel_of(r->device, p, items, "norm_back", &kernel);
+	int err = kernel_of(r->device, p, items, "norm_backward", &kernel);
 
 	if (err)
 		return err;
@@ -181,7 +181,7 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, co
 	yk_gpu_arg_view(r, p->rstd);
 	yk_gpu_arg_view(r, p->g);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	err = yk_gpu_launch_groups(r, a->groups, items, "norm_back");
+	err = yk_gpu_launch_groups(r, a->groups, items, "norm_backward");
 	return err || !sums ? err : record_sums(r, op, p, a);
 }
 

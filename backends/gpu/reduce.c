@@ -181,10 +181,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (r->device->loops) {
 		items[0] = (size_t)yk_gpu_pieces(units, s->each);
 	} else if (j.columns) {
-		items[0] = (size_t)yk_gpu_most_groups(r->device, yk_gpu_pieces(s->c, (int64_t)j.items)) * j.items;
+		items[0] = (size_t)yk_gpu_max_groups(r->device, yk_gpu_pieces(s->c, (int64_t)j.items)) * j.items;
 		items[1] = (size_t)(s->r * s->segments);
 	} else {
-		items[0] = (size_t)yk_gpu_most_groups(r->device, units) * j.items;
+		items[0] = (size_t)yk_gpu_max_groups(r->device, units) * j.items;
 	}
 	int err = launch(r, op, &j, "reduce", items, j.items);
 	if (err || s->segments == 1)

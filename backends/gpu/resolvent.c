@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_back.cl; f32, f16 and bf16, and f64 where the device
+// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16, and f64 where the device
 // has it.  One launch where a group holds a row, else a launch for parts' links and those that use them.
 #include "config.h"
 
@@ -12,7 +12,7 @@ enum { AXES = 4, RECORD = 32, LINK = 8 };                         // of cl/resol
 enum { WHOLE, LINKS, FROM_LINKS, LAST };                          // what a launch does: WHICH
 enum { MARKED = 1, ODD_ROWS };                                    // of rows that f32 does not serve: ODD
 enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };                     // bytes that every GPU gives a group
-enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_LEAST = 64, LOOPS_VECTOR = 64 }; // the last: bytes
+enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_MIN = 64, LOOPS_VECTOR = 64 }; // the last: bytes
 
 struct chain_tensor {
 	int64_t strides[AXES], along, pair;
@@ -179,7 +179,7 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 	s->len = c->each;
 	s->chunks = yk_gpu_pieces(s->n, s->len);
 	if (d->loops && s->chunks <= lanes) { // lanes that would be idle take part of a row
-		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, most = yk_gpu_pieces(s->n, LOOPS_LEAST);
+		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, most = yk_gpu_pieces(s->n, LOOPS_MIN);
 		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, most);
 		s->len = yk_gpu_pieces(s->n, s->chunks);
 		s->chunks = yk_gpu_pieces(s->n, s->len);
@@ -196,8 +196,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 		     struct yk_gpu_entry **to)
 {
 	const bool back = is_back(op), mixed = !back && op->attr[1].i == TIER_MIXED;
-	struct yk_gpu_build b = { .file = back ? "resolvent_back.cl" : "resolvent.cl",
-				  .name = back ? "resolvent_back" : "resolvent" };
+	struct yk_gpu_build b = { .file = back ? "resolvent_backward.cl" : "resolvent.cl",
+				  .name = back ? "resolvent_backward" : "resolvent" };
 
 	yk_gpu_define(&b, "DTYPE", op->in[0].dtype);
 	yk_gpu_define(&b, "ITEMS", c->items);
@@ -255,7 +255,7 @@ static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op,
 	return s->parts > 1 ? (uint64_t)(s->rows * s->parts * record) * (wide ? 8 : 4) : 0;
 }
 
-// All launches of a program, for which there is a workspace.  serve: see cl/resolvent_back.cl; odd: cl/resolvent_chain.cl.
+// All launches of a program, for which there is a workspace.  serve: see cl/resolvent_backward.cl; odd: cl/resolvent_chain.cl.
 static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve, int odd)
 {
 	struct cut c;
@@ -313,7 +313,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	args_of(op, &s);
 	if (!s.rows)
 		return 0;
-	yk_gpu_reports(r, YK_GPU_CHAIN, is_back(op) ? "resolvent_back" : "resolvent", 0);
+	yk_gpu_reports(r, YK_GPU_CHAIN, is_back(op) ? "resolvent_backward" : "resolvent", 0);
 	if (is_back(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
 		return record_adaptive(r, op, &s);
 	struct cut c;

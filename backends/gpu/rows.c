@@ -211,7 +211,7 @@ bool yk_gpu_streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 	       (uint64_t)yk_gpu_elements(out) >= d->stream_bytes / 4;
 }
 
-int64_t yk_gpu_most_groups(const struct yk_gpu_device *d, int64_t groups)
+int64_t yk_gpu_max_groups(const struct yk_gpu_device *d, int64_t groups)
 {
 	return d->max_groups && groups > d->max_groups ? d->max_groups : groups;
 }
@@ -220,7 +220,7 @@ int yk_gpu_launch_pieces(struct yk_gpu_record *r, int64_t pieces, size_t items, 
 {
 	const int64_t most = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : yk_gpu_most_groups(r->device, pieces), items,
+	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : yk_gpu_max_groups(r->device, pieces), items,
 				    name);
 }
 

@@ -75,7 +75,7 @@ int64_t yk_gpu_row_each(const struct yk_gpu_device *, int64_t count, int64_t col
 bool yk_gpu_streams(const struct yk_gpu_device *, const struct yoke_op *, const struct yoke_view *out);
 
 // So many groups, or as many of them as a launch has along its first axis.
-int64_t yk_gpu_most_groups(const struct yk_gpu_device *, int64_t groups);
+int64_t yk_gpu_max_groups(const struct yk_gpu_device *, int64_t groups);
 // Launches groups of `items` that share the pieces, each taking every so-manieth one.
 int yk_gpu_launch_pieces(struct yk_gpu_record *, int64_t pieces, size_t items, const char *name);
 // Launches `groups` groups of `items`.

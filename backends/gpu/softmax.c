@@ -6,9 +6,9 @@
 
 // Floats of a row kept in local memory: of two rows where a group is one item.
 #define KEEP_LOOPS 16384
-#define KEEP_LOOPS_LEAST 2048
+#define KEEP_LOOPS_MIN 2048
 #define KEEP 4096
-#define KEEP_LEAST 256
+#define KEEP_MIN 256
 
 // struct softmax_args of cl/softmax.cl.
 struct softmax_args {
@@ -31,10 +31,10 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 // Local memory that is not taken lets more groups run at a time: of what a row fills, by four.
 static int keep_of(const struct yk_gpu_device *d, int64_t cols)
 {
-	int keep = KEEP_LEAST;
+	int keep = KEEP_MIN;
 
 	if (d->loops)
-		return d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float) ? KEEP_LOOPS : KEEP_LOOPS_LEAST;
+		return d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float) ? KEEP_LOOPS : KEEP_LOOPS_MIN;
 	while (keep < cols && cols <= KEEP)
 		keep *= 4;
 	return keep;
@@ -45,8 +45,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t i
 {
 	struct yk_gpu_build b = { .file = "softmax.cl",
 				  .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
-					 op->attr[0].i		     ? "log_softmax_back" :
-								       "softmax_back" };
+					 op->attr[0].i		     ? "log_softmax_backward" :
+								       "softmax_backward" };
 
 	const struct yoke_view *const rows[] = { &op->out[0], &op->in[0],
 						 op->code == YOKE_OP_SOFTMAX ? NULL : &op->in[1], NULL };

@@ -10,7 +10,7 @@
 #define BLOCK (2 * ITEMS)            // elements that it sorts in local memory: a row, or several
 #define TOGETHER ((int64_t)1 << 26)  // elements that are sorted at once there
 #define ROWS 64                      // at once where a group runs as a loop
-#define MOST ((int64_t)1 << 30)      // elements of a row
+#define LIMIT ((int64_t)1 << 30)      // elements of a row
 
 // struct sort of cl/sort.cl.
 struct sort {
@@ -25,7 +25,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const int last = x->rank - 1;
 
 	if (op->nin != 1 || op->nout != 2 || op->nattr < 2 || x->kind != YOKE_VIEW_BUFFER ||
-	    last < 0 || x->dims[last] > MOST || op->attr[0].i < 0 ||
+	    last < 0 || x->dims[last] > LIMIT || op->attr[0].i < 0 ||
 	    op->attr[0].i > x->dims[last] || d->info.max_args < sizeof(struct sort) + 10 * 8 ||
 	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS ||
 			   d->local_bytes < BLOCK * 12)))

@@ -98,7 +98,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (back && !pieces)
 		return 0;
 	yk_gpu_workspace(r, sizeof(float) * (back || !a.count ? 1 : (uint64_t)a.count));
-	yk_gpu_reports(r, YK_GPU_INDEX, back ? "cross_entropy_back" : "cross_entropy", a.cols - 1);
+	yk_gpu_reports(r, YK_GPU_INDEX, back ? "cross_entropy_backward" : "cross_entropy", a.cols - 1);
 	if (!back) {
 		err = launch(r, op, &a, "xent_rows", pieces,
 			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
@@ -112,7 +112,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	err = launch(r, op, &a, "xent_scale", 1,
 		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, false);
 	return err ? err :
-		     launch(r, op, &a, "xent_back", pieces,
+		     launch(r, op, &a, "xent_backward", pieces,
 			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
 							  NULL },
 			    true);

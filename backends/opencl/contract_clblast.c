@@ -112,7 +112,7 @@ static bool layout_of(const struct yk_gpu_contract *c, struct layout *l)
 }
 
 enum {
-	LEAST = 64, // of M, N, K and
+	MIN_SIZE = 64, // of M, N, K and
 	MANY = 4    // matrices at most, each a few launches: what it is offered for by rule
 };
 
@@ -127,7 +127,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 	    (c->dtype != yoke_f32 && c->dtype != yoke_f64))
 		return false;
 	if (wish == BY_RULE &&
-	    (s->m < LEAST || s->n < LEAST || s->k < LEAST || c->batch > MANY))
+	    (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || c->batch > MANY))
 		return false;
 	if (!layout_of(c, &l)) {
 		yk_gpu_contract_swap(c);

@@ -3,7 +3,7 @@
 """PyTorch as a peer of `yoke train`: the same model, weights, windows, optimizer and schedule.
 
     yoke train data=TEXT steps=0 out=START layers=2 ...
-    gpt_torch.py START TEXT steps=500 lr=1e-3 warmup=100 [batch=32] [threads=2] [ranks=2] [parts=2]
+    gpt_torch.py START TEXT steps=500 lr=1e-3 warmup=100 [batch=32] [threads=2] [ranks=2] [micro_batches=2]
 
 With ranks=N as many processes, each with its share of a step's parts of `batch` windows, by DistributedDataParallel
 over gloo; threads are a process's.  One process takes its parts one behind another.
@@ -39,7 +39,7 @@ def mix(z):
 
 
 def permuted(i, n, key):
-    """Element i of yoke's permutation of 0 .. n-1 (src/text/data.c)."""
+    """Element i of yoke's permutation of 0 .. n-1 (src/lib/text/data.c)."""
     half = 1
     while half < 32 and 1 << 2 * half < n:
         half += 1
@@ -136,7 +136,7 @@ def main():
     n_train, n_valid = (valid_start - 1) // context, (held - 1) // context
     start = resident()
     ranks, rank = int(o.get("ranks", 1)), int(os.environ.get("RANK", 0))
-    mine = int(o.get("parts", ranks)) // ranks  # parts of a step
+    mine = int(o.get("micro_batches", ranks)) // ranks  # parts of a step
     p = {k: torch.nn.Parameter(v) for k, v in safetensors(f"{folder}/{weights}").items()}
     decay = [v for v in p.values() if v.dim() == 2]
     plain = [v for v in p.values() if v.dim() != 2]

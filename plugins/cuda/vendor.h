@@ -132,7 +132,7 @@ enum {
 #define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor)
 #define V_OCCUPANCY(to, f, items) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
-#define V_MOST_ITEMS INT64_MAX // of a launch along an axis
+#define V_MAX_ITEMS INT64_MAX // of a launch along an axis
 #define V_LAUNCH_CALL "cuLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

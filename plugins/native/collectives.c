@@ -173,11 +173,11 @@ static int run(void *queue, void *comm, uint32_t n, const struct yoke_collective
 // Until all have come to it, or a while.
 static void finish(struct comm *c)
 {
-	enum { MOST_MS = 1000 };
+	enum { MAX_MS = 1000 };
 	const struct timespec pause = { 0, 1000000 };
 	int now = c->failed ? YOKE_ERANK : check(c->device, c, V(ncclCommFinalize, c->comm));
 
-	for (int i = 0; now >= 0 && i < MOST_MS && (now = status(c)) == 0; i++)
+	for (int i = 0; now >= 0 && i < MAX_MS && (now = status(c)) == 0; i++)
 		nanosleep(&pause, NULL);
 	if (now == 1)
 		yk_native_code(V(ncclCommDestroy, c->comm));

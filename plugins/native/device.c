@@ -9,7 +9,7 @@
 #include "../../backends/gpu/contract.h"
 #include "native.h"
 
-#define MOST_DEVICES 64 // bits of `peers`
+#define MAX_DEVICES 64 // bits of `peers`
 
 static void leave_out_code(const char *what, const char *call, int code)
 {
@@ -87,7 +87,7 @@ static void fill_limits(struct yk_native_device *d)
 	d->grid[0] = (int)number(d, V_GRID_X);
 	d->grid[1] = (int)number(d, V_GRID_Y);
 	d->grid[2] = (int)number(d, V_GRID_Z);
-	const int64_t most = V_MOST_ITEMS / 1024, along = d->grid[0];
+	const int64_t most = V_MAX_ITEMS / 1024, along = d->grid[0];
 	g->max_groups = along < most ? along : most;
 	g->local_bytes = g->info.local_bytes;
 	g->vector = 1;
@@ -185,7 +185,7 @@ int yk_native_probe(const char **why)
 		yk_gpu_leave_out(YOKE_LOG_WARN, "no kernel can be compiled: %s", missing);
 		return 0;
 	}
-	for (int i = 0; i < count && i < MOST_DEVICES && !err; i++)
+	for (int i = 0; i < count && i < MAX_DEVICES && !err; i++)
 		err = add_device(i);
 	return err;
 }

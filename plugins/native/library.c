@@ -15,7 +15,7 @@
 
 #include "native.h"
 
-#define MOST_FOLDERS 64
+#define MAX_FOLDERS 64
 
 struct yk_native_calls yk_native;
 
@@ -55,13 +55,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // ---- folders ----
 
 struct folders {
-	char *at[MOST_FOLDERS];
+	char *at[MAX_FOLDERS];
 	int n;
 };
 
 static void add(struct folders *f, const char *path)
 {
-	char *copy = f->n < MOST_FOLDERS ? strdup(path) : NULL;
+	char *copy = f->n < MAX_FOLDERS ? strdup(path) : NULL;
 
 	if (copy)
 		f->at[f->n++] = copy;

@@ -84,7 +84,7 @@ static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 }
 
 enum {
-	LEAST = 16,   // of M, N, K and
+	MIN_SIZE = 16,   // of M, N, K and
 	WORK = 65536, // of their product, and
 	MANY = 4      // calls at most: what it is offered for by rule
 };
@@ -98,7 +98,7 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 
 	if (wish == NEVER || c->by_row || !s->m || !s->n || !s->k || then < 0 || !yk_gpu_real(c->dtype))
 		return false;
-	if (wish == BY_RULE && (s->m < LEAST || s->n < LEAST || s->k < LEAST || s->m * s->n < WORK / s->k ||
+	if (wish == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || s->m * s->n < WORK / s->k ||
 				c->batch / s->d[LAST] > MANY))
 		return false;
 	if (fill(d, c, then, to))

@@ -11,8 +11,8 @@
 
 #define MAX_LOG (64u << 20)
 #define MAX_IMAGE (256u << 20)
-#define MOST_OPTIONS 64
-#define MOST_PARAMS 256
+#define MAX_OPTIONS 64
+#define MAX_PARAMS 256
 #define UNKNOWN UINT32_MAX
 
 struct program {
@@ -31,8 +31,8 @@ struct kernel {
 	char *values;    // each at a multiple of 16
 	struct place {
 		size_t at, bytes, wants; // wants: of the kernel, 0: nobody says
-	} place[MOST_PARAMS];
-	void *pointer[MOST_PARAMS];
+	} place[MAX_PARAMS];
+	void *pointer[MAX_PARAMS];
 };
 
 // ---- programs ----
@@ -65,7 +65,7 @@ static int cut(char *text, const char **words)
 	for (char *rest = text, *word; (word = strsep(&rest, " "));) {
 		if (!*word)
 			continue;
-		if (n == MOST_OPTIONS)
+		if (n == MAX_OPTIONS)
 			return -1;
 		words[n++] = word;
 	}
@@ -126,7 +126,7 @@ static int image_of(struct yk_gpu_device *device, v_program program, void **imag
 static int compile(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **image,
 		   size_t *bytes)
 {
-	const char *words[MOST_OPTIONS];
+	const char *words[MAX_OPTIONS];
 	char *copy = strdup(options);
 	const int n = copy ? cut(copy, words) : 0;
 	v_program program;
@@ -209,7 +209,7 @@ int yk_native_kernel_new(struct yk_gpu_device *d, void *program, const char *nam
 {
 	const struct program *p = program;
 	struct kernel *k = calloc(1, sizeof *k);
-	size_t wants[MOST_PARAMS];
+	size_t wants[MAX_PARAMS];
 	int err = k ? yk_native_use(d) : yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
 	int code = err ? 0 : yk_native_code(V_FUNCTION(&k->function, p->module, name));
 
@@ -220,7 +220,7 @@ int yk_native_kernel_new(struct yk_gpu_device *d, void *program, const char *nam
 		free(k);
 		return err;
 	}
-	const int n = yk_vendor_params(k->function, p->image, p->bytes, name, MOST_PARAMS, wants);
+	const int n = yk_vendor_params(k->function, p->image, p->bytes, name, MAX_PARAMS, wants);
 	k->program = p;
 	k->params = n < 0 ? UNKNOWN : (uint32_t)n;
 	for (int i = 0; i < n; i++)
@@ -302,7 +302,7 @@ int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	struct kernel *k = kernel;
 	struct place *p = &k->place[index];
 
-	if (index >= MOST_PARAMS || index >= k->params || (p->wants && p->wants != bytes))
+	if (index >= MAX_PARAMS || index >= k->params || (p->wants && p->wants != bytes))
 		return V_INVALID_VALUE;
 	if (p->bytes < bytes) {
 		if (!give_place(k, p, bytes))
@@ -329,7 +329,7 @@ static size_t group_of(size_t items, size_t most)
 // GROUP_LINE of the CUDA prologue.
 static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[3], unsigned one)
 {
-	if (groups[0] > (size_t)d->grid[0] || groups[0] > (uint64_t)V_MOST_ITEMS / one)
+	if (groups[0] > (size_t)d->grid[0] || groups[0] > (uint64_t)V_MAX_ITEMS / one)
 		return false;
 	if (dims < 3 && groups[1] > (size_t)d->grid[1]) {
 		groups[2] = (groups[1] + (size_t)d->grid[1] - 1) / (size_t)d->grid[1];

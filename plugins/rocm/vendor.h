@@ -132,7 +132,7 @@ enum {
 #define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)
 #define V_OCCUPANCY(to, f, items) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
-#define V_MOST_ITEMS (int64_t)UINT32_MAX // of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
+#define V_MAX_ITEMS (int64_t)UINT32_MAX // of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

@@ -164,7 +164,7 @@ void scope_end(Scope *s, bool lift)
 
 // ---- errors ----
 
-static nb::object device_error, spent_error;
+static nb::object device_error, released_error;
 
 static PyObject *kind_of(int code)
 {
@@ -176,7 +176,7 @@ static PyObject *kind_of(int code)
 	case YOKE_EIO: return PyExc_OSError;
 	case YOKE_EPERM: return PyExc_PermissionError;
 	case YOKE_EUNSUPPORTED: return PyExc_NotImplementedError;
-	case YOKE_ESPENT: return spent_error.ptr();
+	case YOKE_ERELEASED: return released_error.ptr();
 	case YOKE_EFAILED:
 	case YOKE_EDEVICE:
 	case YOKE_ENODEV:
@@ -656,11 +656,11 @@ void args_setup(nb::module_ &m)
 {
 	device_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.DeviceError",
 		"A device, or what it held, is lost; or it cannot be used here.", PyExc_RuntimeError, nullptr));
-	spent_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.SpentError",
+	released_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.SpentError",
 		"A value would have to be computed again of something that has been overwritten since.",
 		PyExc_RuntimeError, nullptr));
 	m.attr("DeviceError") = device_error;
-	m.attr("SpentError") = spent_error;
+	m.attr("SpentError") = released_error;
 	m.def("_set_classes", [](nb::object dtype, nb::object rec) {
 		dtype_class = dtype;
 		record_class = rec;
@@ -686,7 +686,7 @@ void args_setup(nb::module_ &m)
 	      nb::sig("def _joined(a: typing.Any, b: typing.Any) -> yoke._record.dtype"));
 	m.def("_forget", [] { // so that nothing is left at exit
 		device_error.reset();
-		spent_error.reset();
+		released_error.reset();
 		dtypes.clear();
 		dtype_class.reset();
 		record_class.reset();

@@ -607,7 +607,7 @@ static void run_log(Handle<yoke_run> &r, int64_t step, Text stage, nb::dict valu
 }
 
 static Made<Handle<yoke_profile>> profile_new(unsigned flags, int64_t skip_first, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
-			      bool skip_first_wait, Text folder, uint64_t most_bytes)
+			      bool skip_first_wait, Text folder, uint64_t max_bytes)
 {
 	enter();
 	current();
@@ -622,7 +622,7 @@ static Made<Handle<yoke_profile>> profile_new(unsigned flags, int64_t skip_first
 	o.repeat = repeat;
 	o.skip_first_wait = skip_first_wait;
 	o.folder = f.c();
-	o.most_bytes = most_bytes;
+	o.max_bytes = max_bytes;
 	return made(yoke_profile_new(&o));
 }
 
@@ -715,7 +715,7 @@ void data_setup(nb::module_ &m)
 		yoke_run_close(p, how.c(), why.c());
 	}, "run"_a, "ended"_a = nb::str("done"), "error"_a = nb::none(), DOC_run_close);
 	m.def("profile_new", profile_new, "flags"_a = 0, "skip_first"_a = 0, "wait"_a = 0, "warmup"_a = 0, "active"_a = 1,
-	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "most_bytes"_a = 0, DOC_profile_new);
+	      "repeat"_a = 0, "skip_first_wait"_a = false, "folder"_a = nb::none(), "max_bytes"_a = 0, DOC_profile_new);
 	m.def("profile_table", profile_table, "profile"_a, "rows"_a = 0, "column"_a = nb::none(), DOC_profile_table);
 	m.def("pipeline_train", pipeline_train, "pipeline"_a, "train"_a, "valid"_a = nb::none(), "loader"_a = nb::none(),
 	      "run"_a = nb::none(), "folder"_a = nb::none(), "resume"_a = false, DOC_pipeline_train);

@@ -31,7 +31,7 @@ static const char *where()
 				       nb::cast<std::string>(code.attr("co_name"));
 				break;
 			}
-			frame = frame.attr("f_back");
+			frame = frame.attr("f_backward");
 		}
 	} catch (...) {
 		text.clear();

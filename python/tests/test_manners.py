@@ -39,7 +39,7 @@ def test_errors_are_exceptions_with_yokes_line():
     assert yoke.error_code() == 0 and (x + 1).numpy().sum() == 6
 
 
-def test_a_value_that_is_spent_says_so():
+def test_a_value_that_is_released_says_so():
     v = yoke.variable_of(np.ones(3, "f4"))
     with yoke.scope("step"):
         y = v * 2

@@ -126,7 +126,7 @@ static atomic_long now, put_takes, run_takes; // the clock: it goes on where the
 static long pinned_limit, pinned; // bytes of pinned segments
 static bool null, sticky, addressed, unified, defers;
 static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
-static uint64_t max_segment, memory_free, devices, impls, impls_most, multiple;
+static uint64_t max_segment, memory_free, devices, impls, impls_max, multiple;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd, *uuid;
 static char how[16] = "error", wrong[64];
@@ -694,12 +694,12 @@ static void event_free(void *event)
 // Has an operand more elements than ops of several implementations may have?
 static bool is_larger(const struct yoke_op *op)
 {
-	for (uint32_t i = 0; impls_most && i < op->nout + op->nin; i++) {
+	for (uint32_t i = 0; impls_max && i < op->nout + op->nin; i++) {
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
 		uint64_t n = 1;
 		for (int k = 0; k < v->rank; k++)
 			n *= (uint64_t)v->dims[k];
-		if (n > impls_most)
+		if (n > impls_max)
 			return true;
 	}
 	return false;
@@ -1010,7 +1010,7 @@ static void read_settings(void)
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "
 				 "fault.impl may be wrong");
 	impls = impls > 4 ? 4 : impls;
-	impls_most = (uint64_t)number("fault.impls_most", "0",
+	impls_max = (uint64_t)number("fault.impls_max", "0",
 				      "elements of an operand above which there is only one; 0: any");
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");

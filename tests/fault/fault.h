@@ -10,7 +10,7 @@ struct fault_control {
 	void (*arm)(const char *kind, long n);
 	// What a faulty call does: "error", "enomem", "hang", "segv", "abort", "exit".
 	void (*how)(const char *how);
-	// Name of an op ("softmax_back") whose results are wrong from now on; "": none.
+	// Name of an op ("softmax_backward") whose results are wrong from now on; "": none.
 	void (*wrong)(const char *op);
 	// Most bytes of segments at a time, 0: no limit; overcommit: more are given, and the first use
 	// fails.

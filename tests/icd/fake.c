@@ -92,7 +92,7 @@ static cl_int own_platform_info(cl_platform_id p, cl_platform_info what, size_t 
 static cl_int own_device_ids(cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *to,
 			     cl_uint *got)
 {
-	cl_uint all = !is("twins") ? 0 : 2;
+	cl_uint all = !is("aliases") ? 0 : 2;
 
 	if (is("noids"))
 		return CL_OUT_OF_HOST_MEMORY;
@@ -152,7 +152,7 @@ static void misbehave(void)
 
 static cl_int own_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 {
-	cl_uint all = is("twins") ? 2 : is("empty") ? 0 : 1;
+	cl_uint all = is("aliases") ? 2 : is("empty") ? 0 : 1;
 
 	own.clGetPlatformInfo = own_platform_info;
 	own.clGetDeviceIDs = own_device_ids;
@@ -241,7 +241,7 @@ static cl_program changed_program(cl_context c, cl_uint n, const char **text, co
 {
 	const char *bad[] = { *text, "\n#error this driver does not like it\n" };
 	if (is("nobuild") && n == 1 && !bytes &&
-	    (strstr(*text, "contract_direct(") || strstr(*text, "norm_back(")))
+	    (strstr(*text, "contract_direct(") || strstr(*text, "norm_backward(")))
 		return pocl.clCreateProgramWithSource(c, 2, bad, NULL, err);
 	return pocl.clCreateProgramWithSource(c, n, text, bytes, err);
 }

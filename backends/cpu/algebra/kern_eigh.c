@@ -50,7 +50,7 @@ static int64_t panels_of(int64_t n)
 	return (n + PANEL - 1) / PANEL;
 }
 
-static int64_t most_of(int64_t n)
+static int64_t max_of(int64_t n)
 {
 	return 2 * n > ROTATIONS ? 2 * n : ROTATIONS;
 }
@@ -63,7 +63,7 @@ static int64_t whole(int64_t n)
 // Doubles that one matrix takes.
 static uint64_t room(int64_t n, bool vectors)
 {
-	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), most = (uint64_t)most_of(n);
+	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), most = (uint64_t)max_of(n);
 	uint64_t take = rows * ld + 7 * ld;
 	if (vectors)
 		take += (uint64_t)panels_of(n) * rows * PANEL + 2 * most + (most + 1) * (sizeof(struct sweep) / 8);
@@ -72,7 +72,7 @@ static uint64_t room(int64_t n, bool vectors)
 
 static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
 {
-	const int64_t ld = whole(n), most = most_of(n);
+	const int64_t ld = whole(n), most = max_of(n);
 	double **line[] = { &g->tau, &g->d, &g->e, &g->v, &g->w, &g->u, &g->p };
 	*g = (struct eigen){ .n = n, .ld = ld, .a = at, .most = most, .fresh = true };
 	at += n * ld;

@@ -110,7 +110,7 @@ static void soften(float *p, int64_t n, float *most, float *sum)
 	vf_store(p + n, least);
 	for (int64_t i = 0; i < n; i += VF)
 		high = vf_max(vf_load(p + i), high);
-	*most = vf_most(high);
+	*most = vf_hmax(high);
 	// all hidden: exp(-inf - 0) is 0
 	const vf base = vf_splat(*most == -__builtin_inff() ? 0 : *most);
 	for (int64_t i = 0; i < n; i += VF) {

@@ -23,7 +23,7 @@
 #define K_UNIT 2
 #define DEPTH(k) (((k) + 1) / 2)
 #define PAIR_DOTS
-#define DOT_MOST 16
+#define DOT_MAX 16
 #define DOT_FAR 32
 
 #include "kern_contract_pairs.h"

@@ -2,7 +2,7 @@
 // Few rows of a times columns of b that are dense along k: inner products of pairs of bf16 where
 // they lie, so that b, which is most of the memory, is read once and copied nowhere.
 // Included by kern_contract_gemm.h for a level that defines PAIR_DOTS and, as kern_contract_tile.h,
-// DOT_MOST and DOT_FAR.
+// DOT_MAX and DOT_FAR.
 
 // Rows and columns at a time, as many as the registers hold sums; STRETCH of k and so many columns
 // that both the part of a and the sums, a vector each, stay in the first cache.

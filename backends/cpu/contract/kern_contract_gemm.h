@@ -129,7 +129,7 @@ static bool strips_serve(const struct yk_gemm *g)
 // For more rows packing b is the lesser cost, the sooner the nearer b is.
 static bool dots_serve(const struct yk_gemm *g)
 {
-	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MOST);
+	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MAX);
 }
 
 // Columns that a tile of a strip has.
@@ -164,13 +164,13 @@ static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
 
 static void cut_local(const struct yk_gemm *g, struct yk_cut *c)
 {
-	int64_t m_least = 4 * MR, n_least = 2 * NR;
+	int64_t m_min = 4 * MR, n_min = 2 * NR;
 
 	c->mb = even(g->m, 16 * MR, MR);
 	c->nb = even(g->n, L2_COLS, NR);
 	while (g->batches * pieces(g, c) < MANY && worth_cutting(g, c) &&
-	       (c->nb > n_least || c->mb > m_least))
-		halve(g, c, c->nb <= n_least || (c->mb > c->nb && c->mb > m_least));
+	       (c->nb > n_min || c->mb > m_min))
+		halve(g, c, c->nb <= n_min || (c->mb > c->nb && c->mb > m_min));
 }
 
 static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)

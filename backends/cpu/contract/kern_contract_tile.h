@@ -253,8 +253,8 @@ void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const
 
 // ---- few rows of a, columns of b dense: inner products ----
 
-// DOT_ROWS and DOT_COLS at a time; up to DOT_MOST rows, DOT_FAR where b is large: read once.
-enum { DOT_ROWS = 4, DOT_COLS = 4, DOT_MOST = 16, DOT_FAR = 48 };
+// DOT_ROWS and DOT_COLS at a time; up to DOT_MAX rows, DOT_FAR where b is large: read once.
+enum { DOT_ROWS = 4, DOT_COLS = 4, DOT_MAX = 16, DOT_FAR = 48 };
 
 // The lanes in halves, so that the order is fixed and short.
 FLAT T lanes(vec v)

@@ -163,4 +163,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 }
 
 const struct yk_kernel ISA(yk_grouped) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
-const struct yk_kernel ISA(yk_grouped_back) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
+const struct yk_kernel ISA(yk_grouped_backward) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };

@@ -81,7 +81,7 @@ static void each_group(const char *groups, const char *mount, const char *contro
 	fclose(f);
 }
 
-static void least_cpus(const char *dir, bool v2, void *arg)
+static void min_cpus(const char *dir, bool v2, void *arg)
 {
 	char text[64], period_text[64];
 	int64_t quota = 0, period = 0, cpus;
@@ -106,7 +106,7 @@ static void least_cpus(const char *dir, bool v2, void *arg)
 		*least = (int)cpus;
 }
 
-static void least_memory(const char *dir, bool v2, void *arg)
+static void min_memory(const char *dir, bool v2, void *arg)
 {
 	char text[64], *end;
 	uint64_t *least = arg, bytes;
@@ -126,7 +126,7 @@ int yk_cgroup_cpus(const char *groups, const char *mount)
 {
 	int least = 0;
 
-	each_group(groups, mount, "cpu", least_cpus, &least);
+	each_group(groups, mount, "cpu", min_cpus, &least);
 	return least;
 }
 
@@ -134,6 +134,6 @@ uint64_t yk_cgroup_memory(const char *groups, const char *mount)
 {
 	uint64_t least = 0;
 
-	each_group(groups, mount, "memory", least_memory, &least);
+	each_group(groups, mount, "memory", min_memory, &least);
 	return least;
 }

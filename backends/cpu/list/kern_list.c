@@ -13,7 +13,7 @@
 
 // Elements of a piece of work, at least, but for the last; more of a tensor is cut.  What a piece of a map
 // costs besides, some strips' time, is spread over more of them where enough pieces are left for all cores.
-enum { MAP_PIECE = 16 * YK_STRIP, MAP_PIECE_MOST = 64 * YK_STRIP, MAP_PIECES = 512, REDUCE_PIECE = YK_SEGMENT };
+enum { MAP_PIECE = 16 * YK_STRIP, MAP_PIECE_MAX = 64 * YK_STRIP, MAP_PIECES = 512, REDUCE_PIECE = YK_SEGMENT };
 
 struct place {
 	uint32_t tensor;
@@ -187,7 +187,7 @@ static void *prepare_map(const struct yoke_op *op, uint32_t impl)
 	for (uint32_t i = 0; i < op->list; i++)
 		n += yk_elements(&op->in[i]);
 	n = n / MAP_PIECES / YK_STRIP * YK_STRIP;
-	return prepare(op, n < MAP_PIECE ? MAP_PIECE : n > MAP_PIECE_MOST ? MAP_PIECE_MOST : n, NULL);
+	return prepare(op, n < MAP_PIECE ? MAP_PIECE : n > MAP_PIECE_MAX ? MAP_PIECE_MAX : n, NULL);
 }
 
 static void *prepare_reduce(const struct yoke_op *op, uint32_t impl)

@@ -15,7 +15,7 @@
 enum {
 	BINS = 1 << 11,
 	PIECES = 128, // at most
-	LEAST = 1 << 15, // elements of one
+	MIN_SIZE = 1 << 15, // elements of one
 	WORD = 32,       // elements whose marks are a word
 	SAMPLES = 1 << 14,
 	LISTED = 8,      // up to one element in so many is listed; where a piece has more, it is read again
@@ -43,7 +43,7 @@ struct job {
 	struct piece *piece;
 };
 
-static int64_t least_of(int64_t a, int64_t b)
+static int64_t min_of(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -51,7 +51,7 @@ static int64_t least_of(int64_t a, int64_t b)
 // Elements of a piece, whole words.
 static int64_t each_of(int64_t n)
 {
-	const int64_t p = n / LEAST, pieces = p < 1 ? 1 : least_of(p, PIECES);
+	const int64_t p = n / MIN_SIZE, pieces = p < 1 ? 1 : min_of(p, PIECES);
 	return (n / pieces + WORD) / WORD * WORD;
 }
 
@@ -136,11 +136,11 @@ static const uint32_t *listed(const struct job *j, int64_t index)
 static void mark(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
 	const uint32_t most = (uint32_t)(j->each / LISTED);
 	uint32_t *list = j->list + index * (j->each / LISTED), n = 0;
 	for (int64_t i = from; i < end; i += WORD) {
-		uint32_t marks = mark_word(j, i, least_of(end - i, WORD));
+		uint32_t marks = mark_word(j, i, min_of(end - i, WORD));
 		j->marks[i / WORD] = marks;
 		for (; marks && n < most; marks &= marks - 1) {
 			const int64_t p = i + __builtin_ctz(marks);
@@ -154,7 +154,7 @@ static void mark(void *arg, int64_t index)
 static void count(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
 	uint32_t two[2][BINS], turn = 0; // since equal elements would wait for each other
 	memset(two, 0, sizeof two);
@@ -174,7 +174,7 @@ static void count(void *arg, int64_t index)
 static void take(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = least_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
 	int64_t to = j->piece[index].to, left = j->piece[index].left;
 	for (int64_t i = from; i < end; i += WORD)

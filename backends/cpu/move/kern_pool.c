@@ -11,7 +11,7 @@
 
 enum {
 	PIECE = 1 << 14, // elements of a piece of work
-	MOST = 1 << 22   // of a plane's copy: a thread's scratch
+	LIMIT = 1 << 22   // of a plane's copy: a thread's scratch
 };
 
 struct axis {
@@ -67,11 +67,11 @@ static uint64_t can(const struct yoke_op *op)
 			return 0;
 	struct job j;
 	job_init(&j, op);
-	return (double)j.row * (double)(2 * j.axis[0].n + 1) <= MOST;
+	return (double)j.row * (double)(2 * j.axis[0].n + 1) <= LIMIT;
 }
 
 #define LINES(T, name) \
-	static void name##_most(void *most, const void *from, int64_t n) \
+	static void name##_max(void *most, const void *from, int64_t n) \
 	{ \
 		T *m = most; \
 		const T *x = from; \
@@ -147,7 +147,7 @@ static const struct kind {
 	void (*divide)(void *, const void *, int64_t);
 	void (*fill)(void *, double, int64_t);
 } kinds[] = {
-#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_most, lines##_ties, lines##_give, lines##_divide, lines##_fill }
+#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_max, lines##_ties, lines##_give, lines##_divide, lines##_fill }
 	[yoke_f32] = KIND(float, f32, f32),
 	[yoke_f64] = KIND(double, f64, f64),
 	[yoke_f16] = KIND(float, f16, f32),

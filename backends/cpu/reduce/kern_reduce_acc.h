@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accumulators of one computation dtype: include with T (elements and lanes), W
 // (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an
-// integer), IS_NAN, V_ADD and V_MUL (the same of vectors), LEAST and MOST (beyond all values),
-// PART and TOTAL (members of yk_columns); and V_LEAST and V_MOST, of vectors, NaN wins, or
+// integer), IS_NAN, V_ADD and V_MUL (the same of vectors), LOWEST and HIGHEST (beyond all values),
+// PART and TOTAL (members of yk_columns); and V_MIN and V_MAX, of vectors, NaN wins, or
 // what they are made of: V_NAN and MASK (the integer of T's size).
 
 enum { LANES = 64, DEPTH = 16, VECTOR = VF * 4 / sizeof(T), VECTORS = LANES / VECTOR };
@@ -17,14 +17,14 @@ YK_INLINE vt load(const T *x)
 	return v;
 }
 
-#ifdef V_MOST
-YK_INLINE vt v_least(vt a, vt b)
+#ifdef V_MAX
+YK_INLINE vt part_min(vt a, vt b)
 {
-	return V_LEAST(a, b);
+	return V_MIN(a, b);
 }
-YK_INLINE vt v_most(vt a, vt b)
+YK_INLINE vt part_max(vt a, vt b)
 {
-	return V_MOST(a, b);
+	return V_MAX(a, b);
 }
 #else
 typedef MASK vm __attribute__((vector_size(VF * 4)));
@@ -33,11 +33,11 @@ YK_INLINE vt choose(vm mask, vt a, vt b)
 {
 	return (vt)((mask & (vm)a) | (~mask & (vm)b));
 }
-YK_INLINE vt v_least(vt a, vt b)
+YK_INLINE vt part_min(vt a, vt b)
 {
 	return choose((vm)(a < b) | V_NAN(a), a, b);
 }
-YK_INLINE vt v_most(vt a, vt b)
+YK_INLINE vt part_max(vt a, vt b)
 {
 	return choose((vm)(a > b) | V_NAN(a), a, b);
 }
@@ -72,8 +72,8 @@ static void identity(int kind, struct yk_acc *a)
 {
 	*a = (struct yk_acc){ .at = -1 };
 	a->V = kind == YOKE_REDUCE_PROD ? 1 :
-	       kind == YOKE_REDUCE_MAX  ? LEAST :
-	       kind == YOKE_REDUCE_MIN  ? MOST :
+	       kind == YOKE_REDUCE_MAX  ? LOWEST :
+	       kind == YOKE_REDUCE_MIN  ? HIGHEST :
 					  0;
 }
 
@@ -134,11 +134,11 @@ static T fold_prod(const T *x, int64_t n)
 }
 static T fold_max(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], most, v_most);
+	return fold(x, n, x[0], most, part_max);
 }
 static T fold_min(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], least, v_least);
+	return fold(x, n, x[0], least, part_min);
 }
 
 static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t at)
@@ -266,9 +266,9 @@ static void rows(int kind, struct yk_columns *c, const void *from, int64_t strid
 		else if (kind == YOKE_REDUCE_PROD)
 			each_row(part, x, n, stride, m, fresh, mul, v_mul);
 		else if (kind == YOKE_REDUCE_MAX)
-			each_row(part, x, n, stride, m, fresh, most, v_most);
+			each_row(part, x, n, stride, m, fresh, most, part_max);
 		else
-			each_row(part, x, n, stride, m, fresh, least, v_least);
+			each_row(part, x, n, stride, m, fresh, least, part_min);
 		x += m * stride, c->depth += m;
 		if (c->depth == DEPTH)
 			flush(kind, c);

@@ -17,11 +17,11 @@
 #define MUL(t, a, b) ((t)((a) * (b)))
 #define V_ADD(a, b) ((a) + (b))
 #define V_MUL(a, b) ((a) * (b))
-#define V_LEAST vf_min_nan
-#define V_MOST vf_max_nan
+#define V_MIN vf_min_nan
+#define V_MAX vf_max_nan
 #define IS_NAN(a) ((a) != (a))
-#define LEAST -INFINITY
-#define MOST INFINITY
+#define LOWEST -INFINITY
+#define HIGHEST INFINITY
 
 #include "kern_reduce_acc.h"
 

@@ -20,8 +20,8 @@
 #define V_MUL(a, b) ((a) * (b))
 #define V_NAN(a) ((a) != (a))
 #define IS_NAN(a) ((a) != (a))
-#define LEAST -INFINITY
-#define MOST INFINITY
+#define LOWEST -INFINITY
+#define HIGHEST INFINITY
 
 #include "kern_reduce_acc.h"
 

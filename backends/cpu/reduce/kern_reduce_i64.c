@@ -20,8 +20,8 @@
 #define V_MUL(a, b) ((vt)((vu)(a) * (vu)(b)))
 #define V_NAN(a) ((vm){ 0 })
 #define IS_NAN(a) ((void)(a), false)
-#define LEAST INT64_MIN
-#define MOST INT64_MAX
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
 
 #include "kern_reduce_acc.h"
 

@@ -11,7 +11,7 @@
 
 #include "kern_resolvent.h"
 
-enum { LEAST = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 }; // elements: of a chunk; that two threads share
+enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 }; // elements: of a chunk; that two threads share
 enum { LANES = 64 }; // as wide as a pack may be, and more
 enum { OPEN_BACK = 16 }; // rows whose backward pass is not entered yet
 static const int64_t reach[] = { 32, 256, 2048 }; // elements beside a chunk that are tried
@@ -323,7 +323,7 @@ static void cut(struct chain_job *j, int64_t longest)
 	const int64_t wish = j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
 	int64_t chunks = j->rows ? (wish + j->rows - 1) / j->rows : 1;
 	j->length = (j->n + chunks - 1) / chunks;
-	j->length = j->length < LEAST ? LEAST : j->length > longest ? longest : j->length;
+	j->length = j->length < MIN_SIZE ? MIN_SIZE : j->length > longest ? longest : j->length;
 	if (yk_chain_length)
 		j->length = yk_chain_length;
 	j->length = j->length < j->n ? j->length : j->n;
@@ -557,4 +557,4 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 }
 
 const struct yk_kernel ISA(yk_resolvent) = { .can = can, .run = run, .impl = { "lanes" } };
-const struct yk_kernel ISA(yk_resolvent_back) = { .can = can_back, .run = run_back, .impl = { "lanes" } };
+const struct yk_kernel ISA(yk_resolvent_backward) = { .can = can_back, .run = run_back, .impl = { "lanes" } };

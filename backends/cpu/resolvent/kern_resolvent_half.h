@@ -79,10 +79,10 @@ static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool fr
 void ISA(yk_chain_half)(const struct chain_pack *p)
 {
 	struct chain_job *j = p->job;
-	const int64_t n = j->length, each = (n + 1) * MOST;
-	const int wide = p->count > W ? MOST : W;
-	float z[2 * MOST], *m = memory_f32(p, 8);
-	bool odd[MOST] = { false };
+	const int64_t n = j->length, each = (n + 1) * PACK;
+	const int wide = p->count > W ? PACK : W;
+	float z[2 * PACK], *m = memory_f32(p, 8);
+	bool odd[PACK] = { false };
 	struct half_planes h;
 	vf change[2][2] = { { { 0 } } }, high[2], large[2];
 	if (!m)

@@ -4,7 +4,7 @@
 // A plane is an array [element][lane] of a pack; planes of a chunk stay in the caches.
 
 #define W (VF * 4 / (int)sizeof(REAL))
-#define MOST (2 * W) // lanes of a pack
+#define PACK (2 * W) // lanes of a pack
 typedef REAL rv __attribute__((vector_size(VF * 4)));
 #if IS_F32
 typedef int32_t ri __attribute__((vector_size(VF * 4)));
@@ -175,9 +175,9 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 	enum { BLOCK = NAME(BLOCK) };
 	const int groups = p->count > W ? 2 : 1, wide = groups * W;
 	const bool plain = v->dtype == IS_DTYPE && v->along == 1;
-	const char *row[MOST];
-	int64_t first[MOST];
-	REAL lines[MOST][BLOCK];
+	const char *row[PACK];
+	int64_t first[PACK];
+	REAL lines[PACK][BLOCK];
 
 	for (int l = 0; l < wide; l++) {
 		const struct chain_lane *lane = &p->lane[l < p->count ? l : 0];
@@ -186,7 +186,7 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 	}
 	for (int64_t t = 0; t < n; t += BLOCK) {
 		const int64_t some = n - t < BLOCK ? n - t : BLOCK;
-		const REAL *at[MOST];
+		const REAL *at[PACK];
 		for (int l = 0; l < wide; l++) {
 			const int64_t i = first[l] + t;
 			at[l] = lines[l];
@@ -258,7 +258,7 @@ static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, co
 static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t shift, int64_t n)
 {
 	const struct chain_job *j = p->job;
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	if (j->b.base)
 		NAME(stage)(p, plane, &j->b, shift - 1, n, j->n - 1, false);
 	if (j->c.base)
@@ -280,7 +280,7 @@ static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t s
 static void NAME(stage_z)(const struct chain_pack *p, REAL *x, REAL *y)
 {
 	double re = 0, im = 0;
-	for (int l = 0; l < MOST; l++) {
+	for (int l = 0; l < PACK; l++) {
 		if (!l || (!p->job->one_z && l < p->count))
 			z_of(p->job, p->lane[l].row, &re, &im);
 		x[l] = (REAL)re;
@@ -294,7 +294,7 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 			      const REAL *y, bool *odd)
 {
 	const struct chain_job *j = p->job;
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	rv least[2], most[2];
 	bool even = true;
 
@@ -376,7 +376,7 @@ static inline void NAME(to)(REAL *re, REAL *im, int64_t at, CX v)
 struct NAME(planes) {
 	REAL *a, *k, *x, *y;       // a - x; y of z, of lanes, as x
 	REAL *re, *im;             // result
-	REAL before[2][MOST], behind[2][MOST]; // 1/L and 1/R at the borders
+	REAL before[2][PACK], behind[2][PACK]; // 1/L and 1/R at the borders
 };
 
 // The lesser of `nearest` and |d| beside the two that d is the difference of: a rounding where z is an eigenvalue.
@@ -473,7 +473,7 @@ static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(p
 
 static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to)
 {
-	for (int l = 0; l < MOST; l++) {
+	for (int l = 0; l < PACK; l++) {
 		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
 		for (int i = 0; i < 2; i++) {
 			to->before[i][l] = e ? (REAL)e->before[i] : 0;
@@ -485,7 +485,7 @@ static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to
 // Memory of a thread for so many planes of a chunk, one longer by an element; NULL is noted.
 static REAL *NAME(memory)(const struct chain_pack *p, int planes)
 {
-	REAL *m = yk_team_scratch((size_t)planes * (size_t)(p->job->length + 1) * MOST * sizeof *m);
+	REAL *m = yk_team_scratch((size_t)planes * (size_t)(p->job->length + 1) * PACK * sizeof *m);
 	if (!m)
 		atomic_store(&p->job->no_memory, true);
 	return m;
@@ -525,9 +525,9 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 {
 	const struct chain_job *j = p->job;
 	const struct chain_view *v = &j->out[0];
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	const bool plain = v->dtype == IS_DTYPE && v->along == 2 && v->pair == 1 && !divide;
-	char *row[MOST];
+	char *row[PACK];
 	for (int l = 0; l < p->count; l++)
 		row[l] = row_of(v, p->lane[l].row);
 	for (int64_t t = 0; t < j->length; t += W)
@@ -565,7 +565,7 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 // Notes rows of a negative k of which z is an eigenvalue; with no k negative nothing is nearer than |Im z|.
 static void NAME(note_singular)(const struct chain_pack *p, const REAL *k, const rv *nearest)
 {
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	for (int l = 0; l < p->count; l++) {
 		bool negative = false;
 		for (int64_t t = 0; t <= p->job->length; t++)
@@ -604,13 +604,13 @@ static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *pla
 
 static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, REAL *m, REAL *z, bool *odd)
 {
-	const int64_t each = (p->job->length + 1) * MOST;
+	const int64_t each = (p->job->length + 1) * PACK;
 	to->a = m;
 	to->k = m + each;
 	to->re = m + 2 * each;
 	to->im = m + 3 * each;
 	to->x = z;
-	to->y = z + MOST;
+	to->y = z + PACK;
 	NAME(stage_z)(p, to->x, to->y);
 	NAME(entries_of)(p, to);
 	return NAME(stage_chain)(p, to->a, to->k, 0, p->job->length, to->x, to->y, odd);
@@ -619,13 +619,13 @@ static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, R
 static void NAME(forward)(const struct chain_pack *p, bool *odd)
 {
 	struct NAME(planes) planes;
-	REAL z[2 * MOST], *m = NAME(memory)(p, 4);
+	REAL z[2 * PACK], *m = NAME(memory)(p, 4);
 	if (!m)
 		return;
 	const bool even = NAME(prepare)(p, &planes, m, z, odd);
 	NAME(run)(p, &planes, !even && !IS_F32, !p->divide);
 	const bool wide_result = p->job->out[0].dtype == yoke_f64;
-	for (int64_t i = 0; p->divide && !wide_result && i < p->job->length * (p->count > W ? MOST : W); i++) {
+	for (int64_t i = 0; p->divide && !wide_result && i < p->job->length * (p->count > W ? PACK : W); i++) {
 		const double x = (double)planes.re[i], y = (double)planes.im[i], r = 1 / (x * x + y * y);
 		planes.re[i] = (REAL)(x * r);
 		planes.im[i] = (REAL)(-y * r);
@@ -638,9 +638,9 @@ static void NAME(forward)(const struct chain_pack *p, bool *odd)
 // Discs that are known to hold L (from the left) or R behind w elements: 1 over their centres; marks lanes of which they
 // are larger than a rounding of that.
 static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL *k, int64_t w, bool from_end,
-			  const REAL *x, const REAL *y, REAL to[2][MOST], bool *failed)
+			  const REAL *x, const REAL *y, REAL to[2][PACK], bool *failed)
 {
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	for (int q = 0; q < wide / W; q++) {
 		const rv xv = NAME(get)(x + q * W), yv = NAME(get)(y + q * W), half = NAME(splat)((REAL)0.5) / yv;
 		int64_t t = from_end ? w - 1 : 0;
@@ -674,17 +674,17 @@ static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL 
 
 static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 {
-	const int64_t each = w * MOST;
-	REAL z[2 * MOST], in[2][MOST], *m = yk_team_scratch((size_t)each * 2 * sizeof *m);
+	const int64_t each = w * PACK;
+	REAL z[2 * PACK], in[2][PACK], *m = yk_team_scratch((size_t)each * 2 * sizeof *m);
 	if (!m) {
 		atomic_store(&p->job->no_memory, true);
 		return;
 	}
-	NAME(stage_z)(p, z, z + MOST);
+	NAME(stage_z)(p, z, z + PACK);
 	for (int end = 0; end < (p->job->side ? 1 : 2); end++) {
 		NAME(stage)(p, m, &p->job->a, end ? p->job->length : -w, w, p->job->n, false);
 		NAME(stage_bonds)(p, m + each, end ? p->job->length + 1 : -w, w);
-		NAME(disc_of)(p, m, m + each, w, end, z, z + MOST, in, failed);
+		NAME(disc_of)(p, m, m + each, w, end, z, z + PACK, in, failed);
 		for (int l = 0; l < p->count; l++) {
 			struct chain_entry *e = &p->job->entry[p->lane[l].index];
 			double *to = end ? e->behind : e->before;
@@ -707,9 +707,9 @@ static inline rv NAME(scale_of)(CX a, CX b, CX c, CX d)
 
 static void NAME(matrices)(const struct chain_pack *p, bool *odd)
 {
-	const int wide = p->count > W ? MOST : W;
+	const int wide = p->count > W ? PACK : W;
 	struct NAME(planes) planes;
-	REAL z[2 * MOST], *m = NAME(memory)(p, 4);
+	REAL z[2 * PACK], *m = NAME(memory)(p, 4);
 	if (!m)
 		return;
 	const bool even = NAME(prepare)(p, &planes, m, z, odd);
@@ -748,10 +748,10 @@ static void NAME(matrices)(const struct chain_pack *p, bool *odd)
 	}
 }
 
-#include "kern_resolvent_back.h"
+#include "kern_resolvent_backward.h"
 
 const struct chain_lanes ISA(NAME(yk_chain)) = {
-	.width = MOST,
+	.width = PACK,
 	.disc = NAME(disc),
 	.matrices = NAME(matrices),
 	.forward = NAME(forward),

@@ -12,7 +12,7 @@
 #include "../vector/vec.h"
 
 enum {
-	MOST_PIECES = 64, // of the gradient: bounds the workspace
+	MAX_PIECES = 64, // of the gradient: bounds the workspace
 	COLUMNS = 512,    // summed by one piece of the second step
 	LINE = 16,        // floats of a cache line
 	LINES = 2         // of x and g
@@ -229,13 +229,13 @@ static const struct places *places_of(const struct yoke_op *op)
 	static const struct places rms = {
 		.w = 1, .b = -1, .mean = -1, .rstd = 1, .g = -1
 	};
-	static const struct places layer_back = { 1, -1, 2, 3, 4, 1, 2 };
-	static const struct places rms_back = { 1, -1, -1, 2, 3, 1, -1 };
+	static const struct places layer_backward = { 1, -1, 2, 3, 4, 1, 2 };
+	static const struct places rms_backward = { 1, -1, -1, 2, 3, 1, -1 };
 	switch (op->code) {
 	case YOKE_OP_LAYER_NORM: return &layer;
 	case YOKE_OP_RMS_NORM: return &rms;
-	case YOKE_OP_LAYER_NORM_BACK: return &layer_back;
-	default: return &rms_back;
+	case YOKE_OP_LAYER_NORM_BACK: return &layer_backward;
+	default: return &rms_backward;
 	}
 }
 
@@ -339,7 +339,7 @@ static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.stream = is_streamed(op, &op->out[0]);
 	}
 	j.converted = j.x.load || j.g.load || j.out.load;
-	j.each = rows_per_piece(j.x.count, j.x.cols, MOST_PIECES);
+	j.each = rows_per_piece(j.x.count, j.x.cols, MAX_PIECES);
 	j.pieces = pieces_of(j.x.count, j.each);
 	if (j.pieces && j.x.cols) {
 		j.partial = space;
@@ -363,7 +363,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 		rows += yk_is_half(op->in[p->b].dtype);
 	if (p->g >= 0) {
 		const int64_t count = cols ? yk_elements(&op->in[0]) / cols : 0;
-		rows += 2 * pieces_of(count, rows_per_piece(count, cols, MOST_PIECES));
+		rows += 2 * pieces_of(count, rows_per_piece(count, cols, MAX_PIECES));
 	}
 	return (uint64_t)(rows * cols) * sizeof(float);
 }
@@ -376,6 +376,6 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 		.impl = { "rows" }, \
 	};
 NORM(layer_norm, forward)
-NORM(layer_norm_back, backward)
+NORM(layer_norm_backward, backward)
 NORM(rms_norm, forward)
-NORM(rms_norm_back, backward)
+NORM(rms_norm_backward, backward)

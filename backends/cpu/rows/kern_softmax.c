@@ -227,7 +227,7 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 }
 
 const struct yk_kernel ISA(yk_softmax) = { .can = can, .run = run, .impl = { "rows" } };
-const struct yk_kernel ISA(yk_softmax_back) = {
+const struct yk_kernel ISA(yk_softmax_backward) = {
 	.can = can_back,
 	.run = run_back,
 	.impl = { "rows" },

@@ -249,7 +249,7 @@ const struct yk_kernel ISA(yk_cross_entropy) = {
 	.run = run,
 	.impl = { "rows" },
 };
-const struct yk_kernel ISA(yk_cross_entropy_back) = {
+const struct yk_kernel ISA(yk_cross_entropy_backward) = {
 	.can = can_back,
 	.run = run_back,
 	.impl = { "rows" },

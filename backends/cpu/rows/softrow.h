@@ -28,7 +28,7 @@ static inline float row_max(const float *x, int64_t n)
 		m[0] = vf_max(vf_fill_tail(vf_get(x + i, n - i), n - i,
 					   -__builtin_inff()),
 			      m[0]);
-	return vf_most(vf_max(vf_max(m[0], m[1]), vf_max(m[2], m[3])));
+	return vf_hmax(vf_max(vf_max(m[0], m[1]), vf_max(m[2], m[3])));
 }
 
 // A row of whole vectors that waits to be written past the caches: y = x a - b - c.

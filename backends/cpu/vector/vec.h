@@ -258,7 +258,7 @@ static inline float vf_sum(vf v)
 #endif
 }
 
-static inline float vf_most(vf v)
+static inline float vf_hmax(vf v)
 {
 #if VF == 16
 	return _mm512_reduce_max_ps((__m512)v);

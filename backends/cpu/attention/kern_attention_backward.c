@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention backward, in f32: probabilities are computed again from lse, tile by tile
+// (Dao et al. 2022).
+//
+// With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
+// dv = (P M)' g, dP = M (g v'), dS = P (dP - r), dq = scale dS k, dk = scale dS' q.
+//
+// Up to ONE_PASS keys a piece of work is one head of k and v with all its queries: dk and
+// dv are summed over tiles in order, dq comes along.  Beyond, dk and dv are cut by keys,
+// and dq is computed in a second pass cut by queries, which repeats the products for P
+// and dP.
+#include "config.h"
+
+#include <stdatomic.h>
+
+#include "kern_attention_tile.h"
+#include "../vector/vfun.h"
+
+enum { ONE_PASS = 1024 }; // keys
+
+struct job {
+	struct attention a;
+	int64_t tiles;  // of a head
+	int64_t chunks; // of keys
+	atomic_bool no_memory;
+};
+
+// Scratch of one piece, in floats.
+struct scratch {
+	float *q, *g;           // (D, TILE) of the tile: scaled queries, gradients
+	float *q_rows, *g_rows; // (TILE, Dp), not transposed, not scaled; zeros behind D
+	float *p, *dp, *keep;   // (KEYS, TILE)
+	float *dq;              // (D, TILE)
+	float *dk, *dv;         // (keys, Dp); NULL: only dq is wanted
+	float *room_k, *room_v; // rows that are converted
+	vf lse[NV], r[NV];
+};
+
+static bool scratch_init(struct scratch *s, const struct attention *a, int64_t keys)
+{
+	const int64_t lanes = a->D * TILE, rows = a->Dp * TILE, block = KEYS * TILE;
+	const int64_t summed = 3 * lanes + 2 * rows + 3 * block + 2 * keys * a->Dp;
+	const int64_t room = room_of(a), all = summed + 2 * room;
+	float *at = yk_team_scratch((size_t)all * sizeof *at);
+	if (!at)
+		return false;
+	memset(at, 0, (size_t)summed * sizeof *at);
+	s->q = at;
+	s->room_k = at + summed;
+	s->room_v = s->room_k + room;
+	s->g = s->q + lanes;
+	s->dq = s->g + lanes;
+	s->q_rows = s->dq + lanes;
+	s->g_rows = s->q_rows + rows;
+	s->p = s->g_rows + rows;
+	s->dp = s->p + block;
+	s->keep = s->dp + block;
+	s->dk = keys ? s->keep + block : NULL;
+	s->dv = keys ? s->dk + keys * a->Dp : NULL;
+	return true;
+}
+
+static void copy_rows(const struct attention *a, const struct heads *from,
+		      const struct tile *x, float *to)
+{
+	for (int i = 0; i < x->rows; i++) {
+		const char *row = head_at(from, x->b, x->t + i, x->h);
+		if (from->load)
+			from->load(to + i * a->Dp, row, 1, a->D);
+		else
+			memcpy(to + i * a->Dp, row, (size_t)a->D * sizeof *to);
+	}
+}
+
+static void begin_tile(const struct attention *a, const struct tile *x, struct scratch *s)
+{
+	const float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
+	float r[TILE] = { 0 };
+	load_lanes(a, &a->q, x, a->scale, s->q, s->room_k);
+	load_lanes(a, &a->g, x, 1, s->g, s->room_k);
+	if (s->dk) {
+		copy_rows(a, &a->q, x, s->q_rows);
+		copy_rows(a, &a->g, x, s->g_rows);
+	}
+	const struct block os = rows_from(a, &a->o, x->b, x->t, x->h, x->rows, s->room_v);
+	const struct block gs = rows_from(a, &a->g, x->b, x->t, x->h, x->rows, s->room_k);
+	for (int i = 0; i < x->rows; i++) {
+		const float *o = os.at + i * os.step, *g = gs.at + i * gs.step;
+		vf sum = { 0 };
+		for (int64_t d = 0; d < a->D; d += VF)
+			sum += vf_get(o + d, a->D - d) * vf_get(g + d, a->D - d);
+		r[i] = vf_sum(sum);
+	}
+	for (int v = 0; v < x->nv; v++) {
+		vf l = vf_get(lse + v * VF, x->rows - v * VF);
+		// a query that sees nothing: exp(-inf - inf) is 0
+		s->lse[v] = vf_select(l == vf_splat(-__builtin_inff()), -l, l);
+		s->r[v] = vf_load(r + v * VF);
+	}
+}
+
+// p (keys, TILE) = P M and dp = dS of the block of keys from key j on
+static void gradients(const struct attention *a, const struct tile *x,
+		      const struct block *k, const struct block *value, int64_t j,
+		      const struct strip *strip, int strips, struct scratch *s)
+{
+	scores(a, x, s->q, k, j, strip, strips, s->p);
+	if (a->dropout > 0)
+		ISA(yk_attention_keep)(a, x, j, strip, strips, s->keep);
+	for (int i = 0; i < strips; i++) {
+		const struct strip *t = &strip[i];
+		product(t->to - t->from, x->nv - t->v, a->D,
+			value->at + t->from * value->step, value->step, 1,
+			s->g + t->v * VF, TILE,
+			s->dp + t->from * TILE + t->v * VF, TILE, false);
+		for (int v = t->v; v < x->nv; v++)
+			for (int64_t n = t->from; n < t->to; n++) {
+				float *p = s->p + n * TILE + v * VF,
+				      *dp = s->dp + n * TILE + v * VF;
+				const vf none = vf_splat(0), hidden = vf_splat(-__builtin_inff()), score = vf_load(p);
+				vf pv = vf_select(score == hidden, none, vf_exp(score - s->lse[v])), dpv = vf_load(dp),
+				   kept = pv;
+				if (a->dropout > 0) {
+					vf m = vf_load(s->keep + n * TILE + v * VF);
+					dpv *= m;
+					kept = pv * m;
+				}
+				vf_store(p, kept);
+				// g v' of a value that is not seen may be NaN
+				vf_store(dp, vf_select(pv == none, none, pv * (dpv - s->r[v])));
+			}
+	}
+}
+
+// Is every number of n rows finite?
+static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
+{
+	uint32_t most = 0;
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t d = 0; d < a->D; d++) {
+			uint32_t bits;
+			memcpy(&bits, b->at + i * b->step + d, sizeof bits);
+			bits &= 0x7fffffff;
+			most = bits > most ? bits : most;
+		}
+	return most < 0x7f800000;
+}
+
+// One tile of queries against the keys from .. to - 1; dk and dv count keys from `from`.
+static void tile_backward(const struct attention *a, const struct tile *x, int64_t from,
+		      int64_t to, bool dq, struct scratch *s)
+{
+	begin_tile(a, x, s);
+	if (dq)
+		memset(s->dq, 0, (size_t)a->D * TILE * sizeof *s->dq);
+	if (to > x->sees[x->nv - 1])
+		to = x->sees[x->nv - 1];
+	for (int64_t j = from; j < to; j += KEYS) {
+		struct strip strip[NV];
+		const int strips = cut_strips(x, j, to - j < KEYS ? to - j : KEYS, strip);
+		const int64_t block = strip[strips - 1].to, h = x->h / a->group;
+		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->room_k),
+				   v = rows_from(a, &a->v, x->b, j, h, block, s->room_v);
+		const bool plain = !dq || (!a->mask && !a->causal) || rows_finite(a, &k, block);
+		gradients(a, x, &k, &v, j, strip, strips, s);
+		for (int i = 0; i < strips; i++) {
+			const struct strip *t = &strip[i];
+			const int64_t keys = t->to - t->from, at = j - from + t->from;
+			const int lane = t->v * VF, lanes = x->rows - lane;
+			const float *p = s->p + t->from * TILE + lane;
+			const float *ds = s->dp + t->from * TILE + lane;
+			if (s->dk) {
+				product(keys, a->Dp / VF, lanes, p, TILE, 1,
+					s->g_rows + lane * a->Dp, a->Dp,
+					s->dv + at * a->Dp, a->Dp, true);
+				product(keys, a->Dp / VF, lanes, ds, TILE, 1,
+					s->q_rows + lane * a->Dp, a->Dp,
+					s->dk + at * a->Dp, a->Dp, true);
+			}
+			if (dq && plain)
+				product(a->D, x->nv - t->v, keys,
+					k.at + t->from * k.step, 1, k.step, ds, TILE,
+					s->dq + lane, TILE, true);
+			else if (dq)
+				add_weighted(a->D, x->nv - t->v, keys, k.at + t->from * k.step, k.step, ds, s->dq + lane);
+		}
+	}
+	if (dq)
+		store_lanes(a, &a->dq, x, a->scale, s->dq, s->room_k);
+}
+
+// dk and dv of a chunk of keys of one head of k and v; dq too where there is but one
+// chunk.
+static void back_keys(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct attention *a = &job->a;
+	const int64_t from = piece % job->chunks * ONE_PASS, bg = piece / job->chunks;
+	const int64_t to = from + ONE_PASS < a->S ? from + ONE_PASS : a->S;
+	const int64_t b = bg / a->G, g = bg % a->G;
+	struct scratch s;
+	if (!scratch_init(&s, a, to - from)) {
+		job->no_memory = true;
+		return;
+	}
+	for (int64_t h = g * a->group; h < (g + 1) * a->group; h++)
+		for (int64_t t = 0; t < a->T; t += TILE) {
+			const struct tile x = tile_of(a, b, h, t);
+			tile_backward(a, &x, from, to, job->chunks == 1, &s);
+		}
+	for (int64_t j = from; j < to; j++) {
+		float *dk = s.dk + (j - from) * a->Dp;
+		for (int64_t d = 0; d < a->D; d += VF)
+			vf_store(dk + d, vf_load(dk + d) * vf_splat(a->scale));
+		row_put_at(a, &a->dk, b, j, g, dk);
+		row_put_at(a, &a->dv, b, j, g, s.dv + (j - from) * a->Dp);
+	}
+}
+
+static void back_queries(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct attention *a = &job->a;
+	const int64_t t = (job->tiles - 1 - piece % job->tiles) * TILE,
+		      bh = piece / job->tiles;
+	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
+	struct scratch s;
+	if (scratch_init(&s, a, 0))
+		tile_backward(a, &x, 0, a->S, true, &s);
+	else
+		job->no_memory = true;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	const struct yoke_view *in = op->in;
+	return ISA(yk_attention_fits)(op) && is_heads(&in[6]) && is_f32(&in[7]) &&
+	       yk_dense(&in[7]) && is_heads(&in[8]) && is_heads(&op->out[0]) &&
+	       is_heads(&op->out[1]) && is_heads(&op->out[2]);
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	(void)impl, (void)prepared;
+	struct job job = { 0 };
+	struct attention *a = &job.a;
+	int err = ISA(yk_attention_of)(op, a);
+	if (err)
+		return err;
+	a->o = heads_of(&op->in[6]);
+	a->lse = yk_ptr(&op->in[7]);
+	a->g = heads_of(&op->in[8]);
+	a->dq = heads_of(&op->out[0]);
+	a->dk = heads_of(&op->out[1]);
+	a->dv = heads_of(&op->out[2]);
+	a->converted |= a->o.load || a->g.load || a->dq.store;
+	job.tiles = pieces_of(a->T, TILE);
+	// one chunk even without keys: dq is then 0
+	job.chunks = a->S > ONE_PASS ? pieces_of(a->S, ONE_PASS) : 1;
+	yk_team_run(a->B * a->G * job.chunks, back_keys, &job);
+	if (job.chunks > 1)
+		yk_team_run(a->B * a->H * job.tiles, back_queries, &job);
+	if (job.no_memory)
+		return yk_cpu_fail(YOKE_ENOMEM, "attention: no memory for a tile");
+	return 0;
+}
+
+const struct yk_kernel ISA(yk_attention_backward) = {
+	.can = can, .run = run, .impl = { "tiles" },
+};

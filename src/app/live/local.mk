@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# live: views of runs while they live.  Only the command has them: the library links no server and no terminal.
+yoke_SOURCES += \
+	src/app/live/answers.c \
+	src/app/live/answers.h \
+	src/app/live/guard.c \
+	src/app/live/guard.h \
+	src/app/live/live.h \
+	src/app/live/page.h \
+	src/app/live/process.c \
+	src/app/live/process.h \
+	src/app/live/prometheus.c \
+	src/app/live/prometheus.h \
+	src/app/live/sha256.c \
+	src/app/live/sha256.h \
+	src/app/live/top.c \
+	src/app/live/top.h
+nodist_yoke_SOURCES += src/app/live/pagetext.c
+if MICROHTTPD
+yoke_SOURCES += src/app/live/server.c
+endif
+if NCURSES
+yoke_SOURCES += src/app/live/screen.c
+endif
+yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS)
+yoke_LDADD += $(MICROHTTPD_LIBS) $(NCURSES_LIBS)
+EXTRA_DIST += build-aux/arrays.sh src/app/live/page.css src/app/live/page.js
+CLEANFILES += src/app/live/pagetext.c
+
+src/app/live/pagetext.c: build-aux/arrays.sh src/app/live/page.css src/app/live/page.js
+	$(AM_V_GEN)$(MKDIR_P) src/live && $(SHELL) $(srcdir)/build-aux/arrays.sh live/page.h \
+		yk_page_css $(srcdir)/src/app/live/page.css yk_page_js $(srcdir)/src/app/live/page.js >$@.$$$$ && mv $@.$$$$ $@

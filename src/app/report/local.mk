@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# report: what is said of runs: plots, reports.
+libyokecore_la_SOURCES += \
+	src/app/report/conditions.c \
+	src/app/report/conditions.h \
+	src/app/report/html.c \
+	src/app/report/html.h \
+	src/app/report/plots.c \
+	src/app/report/plots.h \
+	src/app/report/summary.c \
+	src/app/report/summary.h \
+	src/app/report/svg.c \
+	src/app/report/svg.h \
+	src/app/report/text.c \
+	src/app/report/trend.c

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// The object behind a report.
+#include "config.h"
+
+#include "report/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "observe/report.h"
+#include "runs/write.h"
+
+enum { POINTS = 960, MIN_POINTS = 160, KERNELS = 60 };
+
+json_t *yk_summary_real(double x)
+{
+	char text[32];
+	if (!isfinite(x))
+		return json_null();
+	yk_snprintf(text, sizeof text, "%.6g", x);
+	return json_real(yk_strtod(text, NULL));
+}
+
+const char *yk_summary_number(const json_t *j, char to[32])
+{
+	if (json_is_integer(j))
+		snprintf(to, 32, "%lld", (long long)json_integer_value(j));
+	else if (json_is_real(j))
+		yk_snprintf(to, 32, "%.9g", json_real_value(j));
+	else
+		snprintf(to, 32, "n/a");
+	return to;
+}
+
+// A count that came as a double is whole again.
+static json_t *number(double x)
+{
+	return isfinite(x) && x == floor(x) && fabs(x) < 9e15 ? json_integer((json_int_t)x) : yk_summary_real(x);
+}
+
+static double real_of(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+// Strings of files are UTF-8 already, names of folders need not be.
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+	return j ? j : json_string("?");
+}
+
+static json_t *copy_of(const json_t *o, const char *key, json_t *otherwise)
+{
+	json_t *v = json_object_get(o, key);
+	if (!v || json_typeof(v) != json_typeof(otherwise))
+		return otherwise;
+	json_decref(otherwise);
+	return json_deep_copy(v);
+}
+
+// Of seconds since 1970: "2026-01-31T12:00:00.250Z"
+static json_t *moment(double t)
+{
+	char to[48], day[32];
+	const time_t whole = (time_t)floor(t);
+	struct tm tm;
+	if (!(t > -6e10 && t < 2e11) || !gmtime_r(&whole, &tm))
+		return json_null();
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(to, sizeof to, "%s.%03dZ", day, (int)((t - floor(t)) * 1000));
+	return json_string(to);
+}
+
+// ---- a run ----
+
+static json_t *numbers(const struct yk_view *v)
+{
+	json_t *list = json_array();
+	for (int t = 0; t < v->tables; t++)
+		for (int c = 0; c < v->table[t]->columns; c++) {
+			const struct yk_view_column *k = &v->table[t]->column[c];
+			if (k->count)
+				json_array_append_new(
+					list, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I}", "stage",
+							text(v->table[t]->stage), "name", text(k->name), "count",
+							(json_int_t)k->count, "first", number(k->first), "last",
+							number(k->last), "least", number(k->least), "greatest",
+							number(k->greatest), "min_step", (json_int_t)k->min_step));
+		}
+	return list;
+}
+
+// The names of the sums of a report, as they stand in it (observe/report.c); other members of a device are none.
+static json_t *phases(const struct yk_view *v)
+{
+	const json_t *d, *p;
+	const char *device, *phase;
+	json_t *list = json_array();
+	double wall = real_of(v->report, "wall");
+	json_object_foreach (json_object_get(v->report, "devices"), device, d)
+		json_object_foreach ((json_t *)(uintptr_t)d, phase, p) {
+			double s = real_of(p, "seconds"), flops = real_of(p, "flops"), bytes = real_of(p, "bytes");
+			if (!json_is_object(p) || !(real_of(p, "pieces") > 0))
+				continue;
+			json_array_append_new(
+				list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
+						text(device), "phase", text(phase), "seconds", yk_summary_real(s),
+						"share", yk_summary_real(s / wall), "pieces", number(real_of(p, "pieces")),
+						"bytes", number(bytes), "bytes_per_s", yk_summary_real(bytes / s), "flops",
+						number(flops), "flops_per_s",
+						flops > 0 ? yk_summary_real(flops / s) : json_null()));
+		}
+	static const char *const rest[] = { "checkpoints", "idle", "wall" };
+	for (int i = 0; i < 3 && v->report; i++) {
+		double s = real_of(v->report, rest[i]);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "device", "", "phase", rest[i], "seconds",
+						      yk_summary_real(s), "share", yk_summary_real(s / wall)));
+	}
+	return list;
+}
+
+static json_t *bounds(const struct yk_view *v)
+{
+	json_t *list = json_array();
+	const char *phase;
+	json_t *b;
+	json_object_foreach (json_object_get(v->report, "at_best"), phase, b)
+		json_array_append_new(list, json_pack("{s:o, s:o}", "phase", text(phase), "at_best",
+						      json_is_number(b) ? yk_summary_real(json_number_value(b)) : json_null()));
+	return list;
+}
+
+// What the report counts.
+static json_t *counts(const struct yk_view *v)
+{
+	json_t *o = json_object(), *x;
+	const char *key;
+	json_object_foreach (v->report, key, x)
+		if (json_is_integer(x))
+			json_object_set(o, key, x);
+	return o;
+}
+
+static void kernel_add(json_t *list, const json_t *row, double all, double others)
+{
+	static const char *const words[] = { "op", "implementation", "device", "scope" };
+	json_t *o = json_object();
+	double s = row ? real_of(row, "seconds") : others, flops = real_of(row, "flops"), bytes = real_of(row, "bytes");
+	for (int i = 0; i < 4; i++)
+		json_object_set_new(o, words[i], copy_of(row, words[i], json_string(row || i ? "" : "others")));
+	json_object_set_new(o, "calls", number(real_of(row, "calls")));
+	json_object_set_new(o, "seconds", yk_summary_real(s));
+	json_object_set_new(o, "share", yk_summary_real(s / all));
+	json_object_set_new(o, "bytes", number(bytes));
+	json_object_set_new(o, "bytes_per_s", yk_summary_real(bytes / s));
+	json_object_set_new(o, "flops", number(flops));
+	json_object_set_new(o, "flops_per_s", yk_summary_real(flops / s));
+	json_object_set_new(o, "intensity", yk_summary_real(flops / bytes));
+	json_array_append_new(list, o);
+}
+
+// The rows that took longest, as they stand in the file; the others are one row.
+static json_t *kernels(const struct yk_view *v)
+{
+	const json_t *rows = json_object_get(v->kernels, "rows"), *row;
+	json_t *list = json_array();
+	double all = 0, others = 0;
+	size_t i;
+	json_array_foreach (rows, i, row)
+		if (real_of(row, "seconds") > 0)
+			all += real_of(row, "seconds");
+	json_array_foreach (rows, i, row)
+		if (i < KERNELS)
+			kernel_add(list, row, all, 0);
+		else if (real_of(row, "seconds") > 0)
+			others += real_of(row, "seconds");
+	if (json_array_size(rows) > KERNELS)
+		kernel_add(list, NULL, all, others);
+	return list;
+}
+
+static json_t *events(const struct yk_view *v)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < v->events; i++) {
+		const struct yk_view_event *e = &v->event[i];
+		json_array_append_new(list, json_pack("{s:o, s:I, s:o, s:o}", "time", moment(e->time),
+						      "step", (json_int_t)e->step, "event", text(e->event), "text",
+						      text(e->text)));
+	}
+	return list;
+}
+
+// From the first line to the last.
+static double seconds_of(const struct yk_view *v)
+{
+	double first = INFINITY, last = -INFINITY;
+	for (int t = 0; t < v->tables; t++)
+		for (size_t i = 0; i < v->table[t]->rows; i++) {
+			double at = yk_view_time(v->table[t], i);
+			first = fmin(first, isnan(at) ? INFINITY : at);
+			last = fmax(last, isnan(at) ? -INFINITY : at);
+		}
+	return last >= first ? last - first : NAN;
+}
+
+static int64_t last_step(const struct yk_view *v)
+{
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
+}
+
+static json_t *run(const struct yk_view *v)
+{
+	const json_t *ended = json_object_get(v->about, "ended");
+	const char *how = json_string_value(json_object_get(ended, "how"));
+	const char *error = json_string_value(json_object_get(ended, "error"));
+	json_t *o = json_pack(
+		"{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o}", "name",
+		text(v->name), "folder", text(v->folder), "state", yk_view_state_name(v->state), "how",
+		text(how ? how : ""), "error", text(error ? error : ""), "host", text(yk_view_about(v, "host")),
+		"device", text(yk_view_about(v, "device")), "driver", text(yk_view_about(v, "driver")), "version",
+		text(yk_view_about(v, "version")), "started",
+		moment(real_of(v->about, "started")), "seconds", yk_summary_real(seconds_of(v)), "step", (json_int_t)last_step(v), "steps",
+		number(real_of(v->about, "steps")), "parameters", number(real_of(v->about, "parameters")),
+		"foreign_lines", (json_int_t)v->foreign, "settings", copy_of(v->about, "settings", json_object()),
+		"config", copy_of(v->about, "config", json_object()));
+	json_object_set_new(o, "numbers", numbers(v));
+	json_object_set_new(o, "phases", phases(v));
+	json_object_set_new(o, "bounds", bounds(v));
+	json_object_set_new(o, "counts", counts(v));
+	json_object_set_new(o, "kernels", kernels(v));
+	json_object_set_new(o, "limits", copy_of(v->kernels, "limits", json_array()));
+	json_object_set_new(o, "events", events(v));
+	return o;
+}
+
+// ---- several ----
+
+static const json_t *value_in(const json_t *run, const char *group, const char *key)
+{
+	return json_object_get(group ? json_object_get(run, group) : run, key);
+}
+
+static void differ(json_t *list, const json_t *runs, const char *group, const char *key)
+{
+	const json_t *first = value_in(json_array_get(runs, 0), group, key), *r;
+	bool same = true;
+	size_t i;
+	json_t *values;
+	json_array_foreach (list, i, r)
+		if (!strcmp(json_string_value(json_object_get(r, "key")), key))
+			return;
+	json_array_foreach (runs, i, r) {
+		const json_t *v = value_in(r, group, key);
+		same &= v == first || (v && first && json_equal(v, first));
+	}
+	if (same)
+		return;
+	values = json_array();
+	json_array_foreach (runs, i, r) {
+		json_t *v = (json_t *)(uintptr_t)value_in(r, group, key);
+		json_array_append(values, v ? v : json_null());
+	}
+	json_array_append_new(list, json_pack("{s:s, s:o}", "key", key, "values", values));
+}
+
+static json_t *differences(const json_t *runs)
+{
+	static const char *const group[] = { "config", "settings" };
+	static const char *const plain[] = { "device", "driver", "host", "version", "parameters", "state", "how" };
+	json_t *list = json_array(), *v;
+	const json_t *r;
+	const char *key;
+	size_t i;
+	for (int g = 0; g < 2; g++)
+		json_array_foreach (runs, i, r)
+			json_object_foreach (json_object_get(r, group[g]), key, v)
+				differ(list, runs, group[g], key);
+	for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
+		differ(list, runs, NULL, plain[k]);
+	return list;
+}
+
+static double column_number(const struct yk_view *v, const char *stage, const char *column, char which)
+{
+	const struct yk_view_table *t = yk_view_table(v, stage);
+	int c = yk_view_column(t, column);
+	if (c < 0 || !t->column[c].count)
+		return NAN;
+	return which == 'l' ? t->column[c].last : which == '<' ? t->column[c].least : t->column[c].greatest;
+}
+
+static double steps_per_s(const struct yk_view *v)
+{
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	if (!t || t->rows < 2)
+		return NAN;
+	double s = yk_view_time(t, t->rows - 1) - yk_view_time(t, 0);
+	return s > 0 ? (double)(yk_view_step(t, t->rows - 1) - yk_view_step(t, 0)) / s : NAN;
+}
+
+static json_t *ratios(int n, struct yk_view *const *v)
+{
+	static const struct {
+		const char *quantity, *stage, *column;
+		char which;
+	} rows[] = {
+		{ "last loss", "train", "loss", 'l' },           { "least loss", "train", "loss", '<' },
+		{ "last validation loss", "valid", "val_loss", 'l' },
+		{ "least validation loss", "valid", "val_loss", '<' },
+		{ "tokens a second, last", "train", "tokens_per_s", 'l' },
+		{ "peak bytes", "train", "peak_bytes", '>' },    { "waiting for data, seconds", "train", "data_wait_s", 'l' },
+		{ "steps a second", NULL, "steps", 0 },          { "seconds", NULL, "seconds", 0 },
+	};
+	json_t *list = json_array();
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		json_t *values = json_array(), *quotients = json_array();
+		double first = NAN;
+		bool any = false;
+		for (int i = 0; i < n; i++) {
+			double x = rows[k].stage ? column_number(v[i], rows[k].stage, rows[k].column, rows[k].which) :
+				   !strcmp(rows[k].column, "steps") ? steps_per_s(v[i]) : seconds_of(v[i]);
+			if (i == 0)
+				first = x;
+			any |= isfinite(x);
+			json_array_append_new(values, number(x));
+			json_array_append_new(quotients, yk_summary_real(x / first));
+		}
+		json_t *o = json_pack("{s:s, s:o, s:o}", "quantity", rows[k].quantity, "values", values, "ratios",
+				      quotients);
+		if (any)
+			json_array_append_new(list, o);
+		else
+			json_decref(o);
+	}
+	return list;
+}
+
+static json_t *plots(int n, struct yk_view *const *v)
+{
+	struct yk_plot_kind kind[YK_PLOT_MAX];
+	const int found = yk_plot_kinds(n, v, false, kind);
+	const struct yk_plot_ask ask = { .from = -INFINITY, .to = INFINITY,
+					 .points = POINTS / (size_t)n < MIN_POINTS ? MIN_POINTS : POINTS / (size_t)n };
+	json_t *list = json_array();
+	for (int i = 0; i < found; i++) {
+		struct yk_plot_made m;
+		if (yk_plot_make(n, v, &kind[i], &ask, &m) < 0)
+			break;
+		json_t *curves = json_array();
+		for (int c = 0; c < m.plot.curves; c++) {
+			json_t *x = json_array(), *y = json_array();
+			for (size_t k = 0; k < m.curve[c].n; k++) {
+				char number_of[32];
+				json_array_append_new(x, number(m.curve[c].x[k]));
+				yk_snprintf(number_of, sizeof number_of, "%.9g", m.curve[c].y[k]);
+				json_array_append_new(y, json_real(yk_strtod(number_of, NULL)));
+			}
+			json_array_append_new(curves, json_pack("{s:o, s:i, s:o, s:o}", "name", text(m.curve[c].name),
+								"color", m.curve[c].color, "x", x, "y", y));
+		}
+		json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:o}", "name", kind[i].name, "title",
+						      text(kind[i].title), "x", m.plot.x_label, "y",
+						      m.plot.y_label, "curves", curves));
+		yk_plot_drop(&m);
+	}
+	return list;
+}
+
+json_t *yk_summary_make(int n, struct yk_view *const *v)
+{
+	json_t *runs = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(runs, run(v[i]));
+	json_t *o = json_pack("{s:i, s:s, s:o}", "format", YK_RUNS_FORMAT, "yoke", PACKAGE_VERSION, "runs", runs);
+	if (!o || json_array_size(runs) != (size_t)n) {
+		json_decref(o);
+		return NULL;
+	}
+	json_object_set_new(o, "differences", n > 1 ? differences(runs) : json_array());
+	json_object_set_new(o, "ratios", n > 1 ? ratios(n, v) : json_array());
+	json_object_set_new(o, "plots", plots(n, v));
+	return o;
+}

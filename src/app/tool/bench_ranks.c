@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke bench ranks: all_reduce of f32 among ranks, by size and algorithm, by itself; as an operation that is recorded,
+// evaluated and waited for ("in a plan"); beside a loop over the same arrays that is written by hand, where ranks are
+// threads, and MPI's own among processes where there is one.  Under mpirun it is among what that started.
+// Counted: algbw, bytes of one rank's operand over the time; busbw, what each rank has to send at least, 2 (N - 1) / N
+// of them.  The time is rank 0's.
+#include "config.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/carrier.h"
+#include "comm/process.h"
+#include "comm/ranks.h"
+#include "tool/bench.h"
+#include "tool/tool.h"
+#include "train/trial.h"
+
+enum { SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, COPIES = 2, WAYS = YK_BY_SHARED + 3 + COPIES };
+#define SAMPLE_S 0.02
+#define LIMIT ((uint64_t)256 << 20)
+
+struct mine;
+struct way { // one by which the operation is done
+	const char *name, *algorithm;
+	int (*one)(struct mine *, int way);
+	double sample[SAMPLES]; // seconds, rank 0's
+};
+
+struct bench {
+	int ranks, sizes, ways;
+	uint64_t bytes[YK_BENCH_SIZES];
+	const char *file; // JSON goes here; NULL: nowhere
+	json_t *results;
+	int64_t n;        // elements of the operand at hand
+	struct way way[WAYS];
+	bool processes;   // ranks are
+	yoke_group *world; // .. and this is one of them
+	float *in[YK_MAX_RANKS], *out[YK_MAX_RANKS]; // of all ranks, by hand
+	_Atomic uint64_t came;
+	bool peer; // it is a rank under mpirun, and measures MPI's own
+	struct yk_bench_peer mpi[YK_MPIS];
+};
+
+struct mine { // a rank's own
+	struct bench *b;
+	yoke_group *world;
+	float *in, *out;
+	yoke_tensor *x;
+	struct yk_task task[WAYS]; // each keeps the schedule that it was first done by
+	int times[WAYS];           // operations of a sample, as rank 0 found
+	uint64_t often;            // it met all others by hand
+};
+
+// ---- what is timed ----
+
+static int in_plan(struct mine *m, int way)
+{
+	(void)way;
+	yoke_scope *s = yoke_scope_begin("bench");
+	yoke_tensor *y = yoke_all_reduce(m->world, YOKE_REDUCE_SUM, m->x);
+	int e = y ? yoke_eval(1, &y) : yoke_error_code();
+	if (e == 0)
+		e = yoke_sync();
+	const int ended = yoke_scope_end(s);
+	return e < 0 ? e : ended;
+}
+
+static int by_itself(struct mine *m, int way)
+{
+	return yk_task_do(&m->task[way], m->in, m->out);
+}
+
+// All ranks have come so often.
+static void meet(struct mine *m)
+{
+	atomic_fetch_add(&m->b->came, 1);
+	m->often++;
+	while (atomic_load(&m->b->came) < m->often * (uint64_t)m->b->ranks)
+		sched_yield();
+}
+
+static int by_hand(struct mine *m, int way)
+{
+	struct bench *b = m->b;
+	const int r = yoke_group_rank(m->world);
+	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
+	(void)way;
+	meet(m);
+	for (int64_t i = from; i < to; i++) {
+		float sum = b->in[0][i];
+		for (int other = 1; other < b->ranks; other++)
+			sum += b->in[other][i];
+		for (int other = 0; other < b->ranks; other++)
+			b->out[other][i] = sum;
+	}
+	meet(m);
+	return 0;
+}
+
+static int down(struct mine *m, int way)
+{
+	(void)way;
+	return yoke_read(m->x, m->in, (size_t)m->b->n * sizeof(float));
+}
+
+static int up(struct mine *m, int way)
+{
+	(void)way;
+	const int e = yoke_put(m->x, m->in, (size_t)m->b->n * sizeof(float));
+	return e == 0 ? yoke_sync() : e;
+}
+
+// Is the current context's device the processor?
+static bool on_host(void)
+{
+	const yoke_context *ctx = yk_current();
+	return ctx->device == ctx->cpu;
+}
+
+// The same times on all ranks, of operations that take rank 0 so long.
+static int settle(yoke_group *world, double each, int *times)
+{
+	const double most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
+	int mine = most > TIMES ? TIMES : most > 1 ? (int)most : 1, all[YK_MAX_RANKS];
+	const int e = yoke_group_exchange(world, &mine, sizeof mine, all);
+	*times = all[0];
+	return e;
+}
+
+// Sample k of a way; those before 0 warm up, and say how many operations there will be.
+static int sample(struct mine *m, int way, int k)
+{
+	struct way *w = &m->b->way[way];
+	// nobody begins anything by a setting that another rank does not have yet
+	int e = yoke_group_barrier(m->world);
+	if (e == 0)
+		e = yoke_setting_set("dist.algorithm", w->algorithm);
+	if (e == 0)
+		e = yoke_group_barrier(m->world);
+	const double began = yk_seconds();
+	for (int i = 0; i < m->times[way] && e == 0; i++)
+		e = w->one(m, way);
+	const double each = (yk_seconds() - began) / m->times[way];
+	if (k >= 0 && yoke_group_rank(m->world) == 0)
+		w->sample[k] = each;
+	return k < 0 && e == 0 ? settle(m->world, each, &m->times[way]) : e;
+}
+
+// All ways by turns, so that a machine that is slower for a while is so to all of them.
+static int measure_ways(yoke_group *world, void *arg)
+{
+	struct bench *b = arg;
+	const int r = yoke_group_rank(world);
+	struct mine m = { .b = b, .world = world, .in = calloc((size_t)b->n, sizeof(float)),
+			  .out = calloc((size_t)b->n, sizeof(float)), .x = yoke_variable("x", yoke_f32, 1, &b->n) };
+	b->in[r] = m.in;
+	b->out[r] = m.out;
+	for (int i = 0; i < b->ways; i++) {
+		m.times[i] = WARM;
+		m.task[i] = (struct yk_task){ .group = world, .what = YK_DO_ALL_REDUCE, .kind = YOKE_REDUCE_SUM,
+					      .dtype = yoke_f32, .tensors = 1, .count = &b->n };
+		yk_task_name(&m.task[i], NULL);
+	}
+	int e = !m.x ? yoke_error_code() : m.in && m.out ? 0 :
+		yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
+	const int ways = on_host() ? b->ways - COPIES : b->ways;
+	for (int k = -WARM; k < SAMPLES && e == 0; k++)
+		for (int i = 0; i < ways && e == 0; i++)
+			e = sample(&m, i, k);
+	if (e == 0)
+		e = yoke_group_barrier(world); // nobody reads these any more
+	for (int i = 0; i < b->ways; i++)
+		yk_task_fini(&m.task[i]);
+	yoke_free(m.x);
+	free(m.in);
+	free(m.out);
+	return e;
+}
+
+// ---- rows ----
+
+// hand: what others are divided into, 0: nothing.
+static void row(struct bench *b, const char *name, double *samples, double hand)
+{
+	double spread, median = yk_median(SAMPLES, samples, &spread);
+	const double bytes = (double)b->n * sizeof(float), algbw = bytes / median,
+		     busbw = algbw * 2 * (b->ranks - 1) / b->ranks;
+	char ratio[24] = "";
+	if (hand > 0)
+		snprintf(ratio, sizeof ratio, "%8.2f", hand / median);
+	printf("%12.0f  %-9s %12.2f us %9.3f GB/s %9.3f GB/s %s\n", bytes, name, 1e6 * median, 1e-9 * algbw, 1e-9 * busbw,
+	       ratio);
+	json_array_append_new(b->results, json_pack("{s:I, s:s, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)bytes,
+						    "algorithm", name, "median_s", median, "spread_s", spread,
+						    "algbw", algbw, "busbw", busbw));
+}
+
+// Rows of MPI's own; 0 bytes: all.
+static void rows_mpi(struct bench *b, uint64_t bytes, double hand)
+{
+	for (int i = 0; i < YK_MPIS; i++)
+		for (int k = 0; k < b->mpi[i].n; k++) {
+			double samples[SAMPLES];
+			if (bytes && b->mpi[i].bytes[k] != bytes)
+				continue;
+			b->n = (int64_t)(b->mpi[i].bytes[k] / sizeof(float));
+			for (int s = 0; s < SAMPLES; s++)
+				samples[s] = b->mpi[i].seconds[k];
+			row(b, yk_mpi_names[i], samples, hand);
+		}
+}
+
+static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct mine *, int))
+{
+	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
+}
+
+// One size, every way there is for so many ranks.
+static int measure(struct bench *b, uint64_t bytes)
+{
+	double hand = 0, spread;
+	b->n = (int64_t)(bytes / sizeof(float));
+	b->ways = 0;
+	atomic_init(&b->came, 0);
+	if (!b->processes)
+		add_way(b, "by hand", "", by_hand);
+	for (int how = 0; how < YK_BY_SHARED; how++) {
+		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
+						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
+		if (yk_schedule_exists(&w))
+			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], by_itself);
+	}
+	add_way(b, "auto", "", by_itself);
+	add_way(b, "in a plan", "", in_plan);
+	add_way(b, "down", "", down); // the COPIES, where ranks are not on the processor
+	add_way(b, "up", "", up);
+	const int e = b->world ? measure_ways(b->world, b) : yoke_group_run(b->ranks, NULL, measure_ways, b);
+	yoke_setting_set("dist.algorithm", "");
+	if (e < 0 || (b->world && yoke_group_rank(b->world)))
+		return e;
+	for (int i = 0; i < b->ways && b->way[i].sample[0] > 0; i++) {
+		row(b, b->way[i].name, b->way[i].sample, hand);
+		if (b->way[i].one == by_hand)
+			hand = yk_median(SAMPLES, b->way[i].sample, &spread);
+	}
+	rows_mpi(b, bytes, hand);
+	return 0;
+}
+
+// ---- the command ----
+
+// Those that there are; one that fails is said, and left out.
+static void measure_mpi(struct bench *b)
+{
+	for (int i = 0; i < YK_MPIS; i++)
+		if (yk_bench_mpi(yk_mpi_names[i], b->ranks, b->sizes, b->bytes, &b->mpi[i]) < 0) {
+			fprintf(stderr, "yoke bench: %s\n", yoke_error());
+			yoke_error_clear();
+		}
+}
+
+// "1024,1048576"
+static int parse_sizes(struct bench *b, const char *text)
+{
+	char one[24];
+	for (b->sizes = 0; b->sizes < YK_BENCH_SIZES; text++) {
+		const size_t n = strcspn(text, ",");
+		if (n >= sizeof one)
+			return -1;
+		memcpy(one, text, n);
+		one[n] = '\0';
+		uint64_t *to = &b->bytes[b->sizes++];
+		if (yk_option_number(one, to) < 0 || *to < MIN_SIZE || *to > LIMIT || *to % sizeof(float))
+			return -1;
+		text += n;
+		if (!*text)
+			return 0;
+	}
+	return -1;
+}
+
+// MIN_SIZE, GROW times as many, .. and `most`, if that is LIMIT.
+static void usual_sizes(struct bench *b, uint64_t most)
+{
+	b->sizes = 0;
+	for (uint64_t bytes = MIN_SIZE; bytes <= most; bytes = bytes * GROW > LIMIT && bytes < LIMIT ? LIMIT : bytes * GROW)
+		b->bytes[b->sizes++] = bytes;
+}
+
+static int parse(struct bench *b, int argc, char **argv)
+{
+	const char *value;
+	usual_sizes(b, LIMIT);
+	for (int i = 1; i < argc; i++) {
+		uint64_t n;
+		if ((value = yk_option("--json", argc, argv, &i))) {
+			if (!*value)
+				return yk_usage("bench", "--json wants a file");
+			b->file = value;
+		} else if (!strcmp(argv[i], "--peer")) {
+			b->peer = true;
+		} else if (!strncmp(argv[i], "ranks=", 6)) {
+			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MAX_RANKS)
+				return yk_usage("bench", "'%s': it is a number from 2 to %d", argv[i], YK_MAX_RANKS);
+			b->ranks = (int)n;
+		} else if (!strncmp(argv[i], "most=", 5)) {
+			if (yk_option_number(argv[i] + 5, &n) < 0 || n < MIN_SIZE || n > LIMIT)
+				return yk_usage("bench", "'%s': it is a number of bytes from %d to %llu", argv[i], MIN_SIZE,
+						(unsigned long long)LIMIT);
+			usual_sizes(b, n);
+		} else if (!strncmp(argv[i], "bytes=", 6)) {
+			if (parse_sizes(b, argv[i] + 6) < 0)
+				return yk_usage("bench", "'%s': it is numbers of bytes from %d to %llu, multiples of %zu, at most %d of them",
+						argv[i], MIN_SIZE, (unsigned long long)LIMIT, sizeof(float), YK_BENCH_SIZES);
+		} else if (!strcmp(argv[i], "spawn=process") || !strcmp(argv[i], "spawn=thread")) {
+			b->processes = argv[i][6] == 'p';
+		} else {
+			return yk_usage("bench", "'%s': of ranks there are ranks=, spawn=, most=, bytes= and --json", argv[i]);
+		}
+	}
+	return YK_DONE;
+}
+
+// The table, by all ranks; rank 0 prints it.
+static int table(struct bench *b)
+{
+	int e = 0;
+	if (!b->world || yoke_group_rank(b->world) == 0)
+		printf("all_reduce sum f32, %d ranks, %s\n%12s  %-9s %15s %14s %14s %s\n", b->ranks,
+		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw", "busbw",
+		       b->processes ? "" : "of by hand");
+	for (int i = 0; e == 0 && i < b->sizes; i++)
+		e = measure(b, b->bytes[i]);
+	if (e == 0 && b->file && (!b->world || yoke_group_rank(b->world) == 0)) {
+		json_t *o = json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b->ranks, "results", b->results);
+		e = o ? yk_json_save(b->file, o) : yk_fail(YOKE_ENOMEM, "out of memory for the results");
+		json_decref(o);
+	}
+	return e;
+}
+
+static int member(yoke_group *world, void *arg)
+{
+	struct bench *b = arg;
+	b->world = world;
+	b->ranks = yoke_group_size(world);
+	b->processes = true;
+	return table(b);
+}
+
+static int divide(uint32_t ranks)
+{
+	char n[24];
+	snprintf(n, sizeof n, "%u", ranks);
+	return getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
+}
+
+// As one of the processes that were started as ranks.
+static int as_process(struct bench *b, uint32_t started)
+{
+	uint32_t index, share = started;
+	int e = yk_process_launched() ? yk_process_cpu(&index, &share) : 0;
+	if (e == 0)
+		e = divide(share);
+	return e ? e : yk_process_run(NULL, member, b);
+}
+
+int yk_bench_ranks(int argc, char **argv)
+{
+	struct bench b = { .ranks = 2 };
+	char *words[12] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"bench" };
+	uint32_t rank, started;
+	int status = parse(&b, argc, argv), e = 0;
+	if (status != YK_DONE)
+		return status;
+	if (b.peer)
+		return yk_bench_mpi_rank(b.sizes, b.bytes) < 0 ? yk_failed("bench") : YK_DONE;
+	const int place = yk_process_place(&rank, &started);
+	if (place < 0)
+		return yk_failed("bench");
+	if (!place && b.processes) {
+		for (int i = 0; i < argc && i < 9; i++)
+			words[i + 2] = argv[i];
+		measure_mpi(&b);
+		rows_mpi(&b, 0, 0);
+		return yoke_group_spawn(b.ranks, words) < 0 ? yk_failed("bench") : YK_DONE;
+	}
+	if (!(b.results = json_array()))
+		e = yk_fail(YOKE_ENOMEM, "out of memory for the results");
+	if (e == 0 && place) {
+		e = as_process(&b, started);
+		json_decref(b.results);
+		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench");
+	}
+	measure_mpi(&b);
+	if (e == 0)
+		e = divide((uint32_t)b.ranks);
+	if (e == 0)
+		e = table(&b);
+	json_decref(b.results);
+	return e < 0 ? yk_failed("bench") : status;
+}

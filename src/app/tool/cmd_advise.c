@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke advise: which device a run suits.
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/param.h"
+#include "device/device.h"
+#include "tool/bench.h"
+#include "tool/tool.h"
+#include "train/trainer.h"
+#include "train/choose_device.h"
+
+enum { ROUNDS = 5 };
+
+// ---- what is asked ----
+
+static int rule_key(struct yk_device_choice_ask *a, const char *argument)
+{
+	const struct {
+		const char *name;
+		double *to;
+	} keys[] = {
+		{ "samples", &a->samples }, { "batch", &a->batch }, { "channels", &a->channels }, { "height", &a->height },
+		{ "width", &a->width }, { "parameters", &a->parameters }, { "epochs", &a->epochs }, { "loader", &a->loader },
+	};
+	const char *names[10] = { NULL }, *eq = strchr(argument, '=');
+	char *end, hint[160], name[32];
+	int n = 0;
+	snprintf(name, sizeof name, "%.*s", (int)(eq - argument), argument);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		names[n++] = keys[i].name;
+		if (strcmp(keys[i].name, name))
+			continue;
+		*keys[i].to = strtod(eq + 1, &end);
+		if (end == eq + 1 || *end || !(*keys[i].to >= 0))
+			return yk_usage("advise", "'%s': wants a number from 0 on", argument);
+		return YK_DONE;
+	}
+	for (int i = 0; i < 2; i++)
+		if (!strcmp(name, i ? "device" : "trains") && (!strcmp(eq, "=0") || !strcmp(eq, "=1"))) {
+			*(i ? &a->device : &a->trains) = eq[1] == '1';
+			return YK_DONE;
+		}
+	names[n++] = "trains";
+	names[n++] = "device";
+	return yk_usage("advise", "no key '%s'; %s", name, yk_hint(name, names, n, hint, sizeof hint));
+}
+
+// What the rules ask for, of a configuration.
+static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
+{
+	struct yk_trainer *t = NULL;
+	int e = yk_trainer_plan(c, &t);
+	if (e < 0)
+		return e;
+	struct yk_model_shape shape;
+	const struct yk_model *m = yk_config_model(c, yk_tokenizer_size(t->tokenizer), &shape);
+	const double batch = yk_config_int(c, YK_KEY_batch) == YK_AUTO ? 16 : (double)yk_config_int(c, YK_KEY_batch);
+	a->batch = batch;
+	a->parameters = (double)yk_model_elements(m, &shape);
+	if (t->data) {
+		a->samples = (double)yk_data_train_windows(t->data);
+		a->epochs = (double)t->steps * batch * (double)t->accumulate / a->samples;
+	}
+	yk_trainer_free(t);
+	return 0;
+}
+
+// ---- what is said ----
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *rule_json(const struct yk_device_choice_said *s)
+{
+	static const char *const word[] = { "cpu", "device", "measure" };
+	return json_pack("{s:s, s:b, s:s, s:s}", "which", word[s->which], "strongly", s->strongly, "why", s->why, "hint",
+			 s->hint ? s->hint : "");
+}
+
+// What to expect of each GPU by its memory and arithmetic.
+static json_t *tiers(int n, char (*id)[48])
+{
+	json_t *list = json_array();
+	for (int i = 0; i < n; i++) {
+		struct yk_bench_limits l;
+		if (!strncmp(id[i], "cpu:", 4))
+			continue;
+		struct yk_device *d = yk_option_device(id[i]);
+		if (d && d->info.kind != YOKE_DEVICE_GPU && d->info.kind != YOKE_DEVICE_IGPU)
+			continue; // of others nobody knows what to expect
+		yoke_context *ctx = d ? yoke_context_new(d->backend->table.name) : NULL, *former = ctx ? yoke_use(ctx) : NULL;
+		if (ctx && yk_limits_measure(d, &l) == 0) {
+			const struct yk_device_choice_tier *t = yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
+			json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:i}", "device", id[i], "tier", t->name,
+							      "gb_per_s", 1e-9 * l.copy, "tflop_per_s", 1e-12 * l.flops, "least",
+							      t->least, "most", t->most, "batch", t->batch));
+		}
+		if (ctx) {
+			yoke_use(former);
+			yoke_context_free(ctx);
+		}
+		yoke_error_clear();
+	}
+	return list;
+}
+
+static json_t *times_json(const struct yk_device_choice_times *t)
+{
+	json_t *devices = json_array();
+	for (int i = 0; i < t->devices; i++) {
+		const struct yk_device_choice_device *d = &t->device[i];
+		json_array_append_new(devices, json_pack("{s:s, s:o, s:o, s:s}", "device", d->id, "step_s", number(d->seconds),
+							 "spread_s", number(d->spread), "why", d->why));
+	}
+	return json_pack("{s:o, s:I, s:i, s:s, s:o, s:o, s:o}", "devices", devices, "batch", (json_int_t)t->batch, "rounds",
+			 t->rounds, "best", t->best >= 0 && !t->undecided ? t->device[t->best].id : "", "ratio",
+			 number(t->ratio), "ratio_spread", number(t->ratio_spread), "crosses", number(t->crosses));
+}
+
+static void print(const json_t *o)
+{
+	const json_t *rule = json_object_get(o, "rule"), *t = json_object_get(o, "times"), *x;
+	const char *hint = json_string_value(json_object_get(rule, "hint"));
+	char rounds[64];
+	size_t i;
+	printf("rule: %s%s, since %s%s%s\n", json_string_value(json_object_get(rule, "which")),
+	       json_is_true(json_object_get(rule, "strongly")) ? ", strongly" : "",
+	       json_string_value(json_object_get(rule, "why")), *hint ? "; " : "", hint);
+	json_array_foreach (json_object_get(o, "tiers"), i, x)
+		printf("%s: %s, %.0f GB/s, %.2f TFLOP/s: %.1f to %.1f times a CPU is to be expected from batch %d on\n",
+		       json_string_value(json_object_get(x, "device")), json_string_value(json_object_get(x, "tier")),
+		       json_number_value(json_object_get(x, "gb_per_s")), json_number_value(json_object_get(x, "tflop_per_s")),
+		       json_number_value(json_object_get(x, "least")), json_number_value(json_object_get(x, "most")),
+		       (int)json_integer_value(json_object_get(x, "batch")));
+	if (!t)
+		return;
+	printf("measured, batches of %lld, %s in turns:\n", (long long)json_integer_value(json_object_get(t, "batch")),
+	       yk_counted(rounds, (long long)json_integer_value(json_object_get(t, "rounds")), "round"));
+	json_array_foreach (json_object_get(t, "devices"), i, x) {
+		const char *why = json_string_value(json_object_get(x, "why"));
+		if (*why)
+			printf("  %-12s %s\n", json_string_value(json_object_get(x, "device")), why);
+		else
+			printf("  %-12s %9.3f ms a step, +- %.3f ms\n", json_string_value(json_object_get(x, "device")),
+			       1e3 * json_number_value(json_object_get(x, "step_s")),
+			       1e3 * json_number_value(json_object_get(x, "spread_s")));
+	}
+	x = json_object_get(t, "ratio");
+	if (json_is_number(x))
+		printf("%s is %.2f times as fast, +- %.2f\n", json_string_value(json_object_get(t, "best")), json_number_value(x),
+		       json_number_value(json_object_get(t, "ratio_spread")));
+	else if (*json_string_value(json_object_get(t, "best")))
+		printf("%s is the only one\n", json_string_value(json_object_get(t, "best")));
+	else
+		printf("one round is too few for a verdict, and it took too long for a second: try a smaller batch or context\n");
+	x = json_object_get(t, "crosses");
+	if (json_is_number(x))
+		printf("they are equally fast at batches of about %.0f\n", json_number_value(x));
+}
+
+static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, bool measures, bool json)
+{
+	char id[YK_WHICH_DEVICES][48];
+	const char *list[YK_WHICH_DEVICES];
+	int e = c ? ask_of(c, a) : 0;
+	if (e < 0)
+		return e;
+	const int n = yk_device_choice_devices(false, id);
+	for (int i = 0; i < n; i++) {
+		list[i] = id[i];
+		a->device |= c && strncmp(id[i], "cpu:", 4);
+	}
+	const struct yk_device_choice_said said = yk_device_choice_rule(a);
+	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&said), "tiers", c ? tiers(n, id) : json_array());
+	if (o && c && (measures || said.which == YK_WHICH_MEASURE)) {
+		struct yk_device_choice_times t;
+		e = yk_device_choice_measure(c, n, list, ROUNDS, n > 1, &t);
+		if (e == 0)
+			json_object_set_new(o, "times", times_json(&t));
+		if (e == 0 && t.best < 0)
+			e = yk_fail(YOKE_ENODEV, "%s", t.devices ? t.device[0].why : "there is no device");
+	}
+	if (!o)
+		e = yk_fail(YOKE_ENOMEM, "no memory for the advice");
+	if (e == 0 && json) {
+		char *s = json_dumps(o, JSON_INDENT(2));
+		puts(s ? s : "{}");
+		free(s);
+	} else if (e == 0) {
+		print(o);
+	}
+	json_decref(o);
+	return e;
+}
+
+int yk_cmd_advise(int argc, char **argv)
+{
+	struct yk_device_choice_ask a = { .trains = true, .device = true, .samples = NAN, .batch = NAN, .channels = NAN, .height = NAN, .width = NAN,
+				  .parameters = NAN, .epochs = NAN, .loader = NAN };
+	struct yk_config c;
+	bool json = false, measures = false, configured = false;
+	int n = 0, status = YK_DONE;
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json"))
+			json = true;
+		else if (!strcmp(argv[i], "--measure"))
+			measures = true;
+		else if (argv[i][0] == '-')
+			return yk_usage("advise", "unknown option '%s'; there are --json and --measure", argv[i]);
+		else
+			argv[1 + n++] = argv[i];
+	}
+	for (int i = 0; i < n; i++) // a file, or data: it is a configuration of yoke train
+		configured |= !strchr(argv[1 + i], '=') || !strncmp(argv[1 + i], "data=", 5);
+	if (!n)
+		return yk_usage("advise", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");
+	for (int i = 0; i < n && !configured; i++)
+		if (!strchr(argv[1 + i], '=') || (status = rule_key(&a, argv[1 + i])) != YK_DONE)
+			return status;
+	if (!configured)
+		return yk_finish("advise", advise(NULL, &a, false, json) < 0 ? yk_failed("advise") : YK_DONE);
+	if (yk_config_init(&c, YK_T) < 0)
+		return yk_failed("advise");
+	a.device = false;
+	int e = yk_config_arguments(&c, n, argv + 1);
+	if (e < 0) {
+		yk_failed("advise");
+		status = YK_USAGE;
+	} else {
+		e = yk_config_check(&c);
+		if (e == 0)
+			e = yk_config_apply(&c);
+		if (e == 0)
+			e = advise(&c, &a, measures, json);
+		status = e < 0 ? yk_failed("advise") : YK_DONE;
+	}
+	yk_config_fini(&c);
+	return yk_finish("advise", status);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke info: the devices of every backend, what became of each plugin file, and the
+// settings; and what the chosen device computes in each dtype.
+// Both forms print one JSON object that is gathered first; the text is made of it.
+#include "config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/param.h"
+#include "device/device.h"
+#include "conform/case.h"
+#include "device/facts.h"
+#include "observe/machine.h"
+#include "observe/telemetry.h"
+#include "tool/launcher.h"
+#include "tool/table.h"
+#include "tool/tool.h"
+#include "train/capable.h"
+
+static const char *const type_names[] = {
+	[YK_BOOL] = "bool",
+	[YK_INT] = "int",
+	[YK_BYTES] = "bytes",
+	[YK_STRING] = "string",
+};
+static const char *const origins[] = {
+	[YK_DEFAULT] = "default",
+	[YK_ENVIRONMENT] = "environment",
+	[YK_CONFIG] = "config",
+	[YK_ARGUMENT] = "argument",
+};
+// ---- gathering ----
+
+// Appends; a NULL (no memory, or text that is not UTF-8) is kept as null and seen by the
+// checks.
+static void append(json_t *list, json_t *o)
+{
+	json_array_append_new(list, o ? o : json_null());
+}
+
+static void gather_setting(struct yk_param *p, void *list)
+{
+	char variable[96];
+
+	yk_param_env(p->name, variable, sizeof variable);
+	append(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "name", p->name,
+			       "variable", variable, "type", type_names[p->type],
+			       "default", p->def, "value", yk_param_str(p), "origin",
+			       origins[p->origin], "help", p->help));
+}
+
+#define DTYPE_NAME(name, number, bytes) #name,
+static const char *const dtype_names[] = { YOKE_DTYPES(DTYPE_NAME) };
+enum { DTYPES = sizeof dtype_names / sizeof *dtype_names };
+
+// How the chosen device computes each op in each dtype.  NULL: there is none, or it was not asked for and
+// would take the time of a compiler.
+static json_t *gather_dtypes(bool asked)
+{
+	struct yk_device *d = yk_device_choose(NULL);
+	json_t *list;
+
+	yoke_error_clear(); // said as the choice
+	if (!d || (!asked && d != yk_device_cpu()))
+		return NULL;
+	list = json_array();
+	for (const struct yk_case_row *row = yk_case_rows; row->name; row++) {
+		if (row->code == YOKE_OP_SOURCE) // is the application's
+			continue;
+		json_t *o = json_pack("{s:s}", "op", row->name);
+		for (int k = 0; o && k < DTYPES; k++)
+			json_object_set_new(o, dtype_names[k],
+					    json_string(yk_capable_name(yk_capable(d, row->code, k + 1))));
+		append(list, o);
+	}
+	return list;
+}
+
+// The host, and the devices of which something is known.
+static json_t *gather_telemetry(void)
+{
+	struct yk_host_state state;
+	struct yoke_host_sample host;
+	struct yoke_sample s;
+	json_t *devices = json_object();
+
+	yk_host_begin(&state);
+	yk_host_sample(&state, &host);
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next)
+		if (!d->alias && yk_telemetry_sample(d, &s))
+			json_object_set_new(devices, d->id, yk_telemetry_json(&s));
+	return json_pack("{s:o, s:o}", "host", yk_host_json(&host), "devices", devices);
+}
+
+// ---- printing ----
+
+static void print_dtypes(const json_t *list)
+{
+	const char *keys[DTYPES + 1] = { "op" };
+
+	for (int k = 0; k < DTYPES; k++)
+		keys[k + 1] = dtype_names[k];
+	if (!list) {
+		printf("\n`yoke info --dtypes` tests what the chosen device computes in each dtype\n");
+		return;
+	}
+	printf("\nwhat the chosen device computes, by a test of each\n");
+	yk_table(list, "  ", DTYPES + 1, keys, keys);
+}
+
+static void print_env(const json_t *o)
+{
+	static const char *const keys[] = { "variable", "type",   "default",
+					    "value",    "origin", "help" };
+	static const char *const titles[] = { "setting", "type",   "default",
+					      "value",   "origin", "help" };
+
+	yk_table(json_object_get(o, "settings"), "", 6, keys, titles);
+}
+
+static double number(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+// What is known of a device's hardware, in a line behind the device's.
+static void print_hardware(const json_t *h)
+{
+	const char *matrix = json_string_value(json_object_get(h, "matrix"));
+	const char *generation = json_string_value(json_object_get(h, "generation"));
+	const double clock = number(h, "clock_hz") / 1e9, memory_clock = number(h, "memory_clock_hz") / 1e9;
+	const double cache = number(h, "cache_bytes") / (1 << 20), local = number(h, "local_bytes") / 1024;
+
+	if (!generation || !*generation)
+		return;
+	printf("              %s", generation);
+	if (clock > 0)
+		printf(", %.2f GHz", clock);
+	if (number(h, "warp") > 0)
+		printf(", warps of %.0f", number(h, "warp"));
+	if (local > 0)
+		printf(", %.0f KiB of local memory", local);
+	if (cache > 0)
+		printf(", %.1f MiB of cache", cache);
+	if (number(h, "memory_bits") > 0)
+		printf(", memory of %.0f bits", number(h, "memory_bits"));
+	if (memory_clock > 0)
+		printf(" at %.2f GHz", memory_clock);
+	printf("; matrix units %s%s\n", matrix && *matrix ? "take " : "none", matrix ? matrix : "");
+}
+
+// "              products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16"
+static void print_multiples(const json_t *device)
+{
+	json_t *all = json_object_get(device, "multiples"), *m, *o;
+	const char *dtype, *other, *const name[] = { "m", "n", "k" };
+
+	json_object_foreach (all, dtype, m) {
+		int dtypes = 0;
+		json_object_foreach (all, other, o) { // equal ones are a line, which the first of them begins
+			if (!json_equal(m, o))
+				continue;
+			if (!dtypes && strcmp(dtype, other))
+				break;
+			printf("%s%s", dtypes++ ? ", " : "              products of ", other);
+		}
+		for (size_t k = 0, n = 0; k < 3 && dtypes; k++) {
+			json_int_t x = json_integer_value(json_array_get(m, k));
+			if (x > 1)
+				printf("%s %s of %lld", n++ ? "," : " gain from multiples:", name[k], (long long)x);
+		}
+		if (dtypes)
+			printf("\n");
+	}
+}
+
+// ", WORD 12.3 UNIT", of a member that is known.
+static void print_known(const json_t *o, const char *key, const char *word, double unit, const char *name)
+{
+	const json_t *x = json_object_get(o, key);
+
+	if (json_is_number(x))
+		printf(", %s %.*f %s", word, unit * json_number_value(x) < 10 ? 1 : 0, unit * json_number_value(x), name);
+}
+
+static void print_telemetry(const json_t *t)
+{
+	const json_t *h = json_object_get(t, "host"), *d;
+	const char *id;
+
+	printf("\ntelemetry\n  host        this process %.0f MiB", number(h, "rss") / (1 << 20));
+	print_known(h, "memory_available", "of the memory free", 1.0 / (1 << 20), "MiB");
+	print_known(h, "memory_limit", "limit of the control group", 1.0 / (1 << 20), "MiB");
+	print_known(h, "cpu_limit", "limit", 1, "processors");
+	print_known(h, "temp_c", "heat", 1, "C");
+	print_known(h, "clock_hz", "clock", 1e-9, "GHz");
+	if (*yk_cell(h, "energy_why") != '-')
+		printf("; energy n/a: %s", yk_cell(h, "energy_why"));
+	printf("\n");
+	json_object_foreach (json_object_get(t, "devices"), id, d) {
+		printf("  %-10s  it says", id);
+		print_known(d, "util", "busy", 100, "%");
+		print_known(d, "mem_used", "memory", 1.0 / (1 << 20), "MiB");
+		print_known(d, "mem_total", "of", 1.0 / (1 << 20), "MiB");
+		print_known(d, "temp_c", "heat", 1, "C");
+		print_known(d, "power_w", "power", 1, "W");
+		print_known(d, "power_limit_w", "limit", 1, "W");
+		print_known(d, "clock_hz", "clock", 1e-9, "GHz");
+		print_known(d, "fan", "fan", 100, "%");
+		printf("\n");
+	}
+}
+
+// The device, the names that other backends have for it, and its hardware.
+static void print_device(const json_t *d, const json_t *all)
+{
+	const json_t *alias;
+	size_t k;
+
+	printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"), yk_cell(d, "kind"),
+	       (long long)json_integer_value(json_object_get(d, "units")), number(d, "memory") / (1 << 20),
+	       yk_cell(d, "name"), yk_cell(d, "driver"));
+	json_array_foreach (all, k, alias)
+		if (!strcmp(yk_cell(alias, "same_as"), yk_cell(d, "id")))
+			printf("; also %s", yk_cell(alias, "id"));
+	printf("\n");
+	print_hardware(json_object_get(d, "hardware"));
+	print_multiples(d);
+}
+
+static void print_info(const json_t *o)
+{
+	static const char *const keys[] = { "path", "outcome" };
+	const json_t *d, *b, *list = json_object_get(o, "devices");
+	const json_t *choice = json_object_get(o, "choice");
+	size_t i;
+
+	printf("yoke %s, plugin ABI %s\n", yk_cell(o, "version"), yk_cell(o, "abi"));
+	printf("\ndevices\n");
+	json_array_foreach (list, i, d) {
+		if (*yk_cell(d, "same_as") != '-')
+			continue; // it stands beside its first name
+		print_device(d, list);
+	}
+	list = json_object_get(o, "refused");
+	json_array_foreach (list, i, d) {
+		print_device(d, list);
+		printf("              not used: %s\n", yk_cell(d, "refused"));
+	}
+	list = json_object_get(o, "backends");
+	json_array_foreach (list, i, b)
+		if (*yk_cell(b, "why") != '-')
+			printf("  %-10s  %s\n", yk_cell(b, "name"), yk_cell(b, "why"));
+	if (*yk_cell(choice, "why") != '-')
+		printf("  none is chosen: %s\n", yk_cell(choice, "why"));
+	else
+		printf("  chosen: %s\n", yk_cell(choice, "device"));
+	printf("\nplugins\n");
+	list = json_object_get(o, "plugins");
+	if (json_array_size(list))
+		yk_table(list, "", 2, keys, keys);
+	else
+		printf("  no file found\n");
+	printf("\nranks\n");
+	yk_launcher_print(json_object_get(o, "ranks"));
+	print_telemetry(json_object_get(o, "telemetry"));
+	print_dtypes(json_object_get(o, "dtypes"));
+}
+
+static json_t *gather(bool env, bool dtypes, bool json)
+{
+	char abi[32];
+	json_t *o, *settings;
+
+	snprintf(abi, sizeof abi, "%d.%d", YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+	o = json_pack("{s:s, s:s}", "version", yoke_version(), "abi", abi);
+	if (env) {
+		settings = json_array();
+		yk_devices(NULL); // plugins declare settings of their own
+		yk_param_judge();
+		yk_param_each(gather_setting, settings);
+		json_object_set_new(o, "settings", settings);
+		return o;
+	}
+	json_object_set_new(o, "devices", yk_facts_devices());
+	json_object_set_new(o, "refused", yk_facts_refused());
+	json_object_set_new(o, "choice", yk_facts_choice());
+	json_object_set_new(o, "backends", yk_facts_backends());
+	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
+	json_object_set_new(o, "ranks", yk_launcher_facts());
+	json_object_set_new(o, "telemetry", gather_telemetry());
+	json_t *list = dtypes || !json ? gather_dtypes(dtypes) : NULL;
+	if (list)
+		json_object_set_new(o, "dtypes", list);
+	return o;
+}
+
+int yk_cmd_info(int argc, char **argv)
+{
+	bool env = false, json = false, dtypes = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--env"))
+			env = true;
+		else if (!strcmp(argv[i], "--json"))
+			json = true;
+		else if (!strcmp(argv[i], "--dtypes"))
+			dtypes = true;
+		else
+			return yk_usage(
+				"info",
+				"unknown argument '%s'; there are --env, --dtypes and --json",
+				argv[i]);
+	}
+	json_t *o = gather(env, dtypes, json);
+	if (!o) {
+		yk_fail(YOKE_ENOMEM, "out of memory");
+		return yk_failed("info");
+	}
+	if (json) {
+		char *s = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+		puts(s ? s : "{}");
+		free(s);
+	} else if (env) {
+		print_env(o);
+	} else {
+		print_info(o);
+	}
+	json_decref(o);
+	return yk_finish("info", YK_DONE);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke plan: what a training run would take of the device's memory, without running it.
+#include "config.h"
+
+#include "tool/tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "graph/context.h"
+#include "observe/memory.h"
+#include "train/advise.h"
+#include "train/memory_estimate.h"
+#include "train/precision.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static void line(const char *what, uint64_t bytes)
+{
+	char text[32];
+	printf("%-16s %16" PRIu64 "  %s\n", what, bytes, yk_bytes_text(text, bytes));
+}
+
+// A line for each stage of a pipeline.
+static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
+{
+	const int64_t stages = yk_config_int(t->config, YK_KEY_stages);
+	struct yk_model_shape shape;
+	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
+	int e = 0;
+	printf("\n%-8s %8s %14s %12s %12s\n", "stage", "blocks", "weights", "activations", "peak");
+	for (int64_t s = 0; s < stages && e == 0; s++) {
+		char blocks[48], weights[32], activations[32], peak[32];
+		struct yk_memory_estimate n;
+		int64_t from, to;
+		e = yk_stage_split(m, &shape, yk_config_str(t->config, YK_KEY_split), stages, s, &from, &to);
+		if (e == 0)
+			e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
+		if (e < 0)
+			break;
+		snprintf(blocks, sizeof blocks, to - from > 1 ? "%" PRId64 "-%" PRId64 : "%" PRId64, from, to - 1);
+		printf("%-8" PRId64 " %8s %14s %12s %12s\n", s, blocks, yk_bytes_text(weights, n.weights),
+		       yk_bytes_text(activations, n.activations), yk_bytes_text(peak, n.peak));
+	}
+	return e;
+}
+
+static void print(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *n, int64_t stage, uint64_t room)
+{
+	const struct {
+		const char *what;
+		uint64_t bytes;
+	} rows[] = {
+		{ "parameters", n->weights },      { "gradients", n->gradients },
+		{ "optimizer state", n->states },  { "sums", n->sums },
+		{ "activations", n->activations }, { "workspace", n->workspace },
+		{ "peak, forward", n->forward },   { "peak, backward", n->backward },
+		{ "peak, step", n->step },         { "peak, validation", n->validation },
+		{ "peak of the run", n->peak },    { "room", room },
+	};
+	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
+		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64, yk_config_int(t->config, YK_KEY_ranks),
+		       yk_config_int(t->config, YK_KEY_tensor), yk_config_int(t->config, YK_KEY_zero));
+	if (yk_config_int(t->config, YK_KEY_stages) > 1)
+		printf(" stages=%" PRId64 ", stage %" PRId64 ", which needs most", yk_config_int(t->config, YK_KEY_stages), stage);
+	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
+		printf(": ");
+	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
+	       " tokens\n\n%-16s %16s\n",
+	       n->parameters, batch, t->context, "", "bytes");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].bytes > 0)
+			line(rows[i].what, rows[i].bytes);
+	printf("\n%s\n", n->fits ? "it fits" : "it does not fit");
+}
+
+// ---- what else there is to choose ----
+
+// One line: what the run would take with these keys in place of its own.
+static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t room)
+{
+	struct yk_config other;
+	struct yk_trainer *t = NULL;
+	struct yk_memory_estimate need;
+	char name[160] = "", peak[32], activations[32], recompute[16];
+	for (int i = 0; i < n; i++)
+		snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i ? " " : "",
+			 keys[i]);
+	int e = yk_config_with(c, n, keys, &other);
+	if (e < 0)
+		return e;
+	snprintf(recompute, sizeof recompute, "%s", yk_param_str(yk_param_find("recompute")));
+	e = yk_config_apply(&other);
+	if (e == 0)
+		e = yk_trainer_plan(&other, &t);
+	if (e == 0)
+		e = yk_memory_estimate_of(t, yk_config_int(&other, YK_KEY_batch), room, &need, NULL);
+	if (e == 0)
+		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
+		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
+	else // one that is not to be had here is no reason to say nothing of the others
+		printf("%-32s %s\n", name, yoke_error());
+	yoke_error_clear();
+	yk_trainer_free(t);
+	yk_config_fini(&other);
+	return yoke_setting_set("recompute", recompute); // which the next one's keys may not name
+}
+
+// Keys of words that change what memory a run takes: each word that is not the run's is a line.
+static const enum yk_config_key choices[] = { YK_KEY_recompute, YK_KEY_offload, YK_KEY_optimizer,
+					      YK_KEY_precision, YK_KEY_accumulate_order };
+
+static int other_words(const struct yk_config *c, enum yk_config_key key, uint64_t room)
+{
+	const struct yk_config_row *row = &yk_config_rows[key];
+	char words[256], argument[320], *rest = words, *word;
+	int e = 0;
+	snprintf(words, sizeof words, "%s", row->choices);
+	while (e == 0 && (word = strsep(&rest, " "))) {
+		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) || strcmp(word, yk_precision_word(word)))
+			continue; // the run's own, or another name of one of them
+		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
+		e = alternative(c, 1, (const char *[]){ argument }, room);
+	}
+	return e;
+}
+
+// The next smaller batch that is worth a line: a third of it or less, that divides the step's.
+static int64_t smaller(int64_t whole, int64_t batch)
+{
+	int64_t next = batch == 1 ? 0 : batch < 3 ? 1 : batch / 3;
+	while (next > 1 && whole % next)
+		next--;
+	return next;
+}
+
+// The same step in more passes, and other words.
+static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
+{
+	int64_t passes = yk_config_int(c, YK_KEY_accumulate);
+	char b[40], a[40];
+	int e = 0;
+	printf("\n%-32s %10s %12s  %s\n", "with", "peak", "activations", "fits");
+	for (int64_t part = batch; part > 0 && e == 0; part = smaller(batch, part)) {
+		int64_t each = batch / part * passes;
+		if (each > (int64_t)yk_config_rows[YK_KEY_accumulate].most)
+			break;
+		snprintf(b, sizeof b, "batch=%" PRId64, part);
+		snprintf(a, sizeof a, "accumulate=%" PRId64, each);
+		e = alternative(c, 2, (const char *[]){ b, a }, room);
+	}
+	for (size_t i = 0; i < sizeof choices / sizeof *choices && e == 0; i++)
+		e = other_words(c, choices[i], room);
+	return e;
+}
+
+// ---- what would suffice ----
+
+static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
+{
+	struct yk_memory_estimate need;
+	const bool fits = yk_memory_estimate_of(t, batch, room, &need, NULL) == 0 && need.fits;
+
+	yoke_error_clear();
+	return fits;
+}
+
+// Bytes, in whole MiB, of the smallest memory limit within which the batch fits, to about 1 %; 0: not known.
+static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
+{
+	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;
+	const uint64_t most = 16 * good; // segments waste far less
+
+	while (!fits_in(t, batch, good)) {
+		bad = good;
+		good *= 2;
+		if (good > most)
+			return 0;
+	}
+	while (bad && good - bad > good / 64 + MIB) {
+		const uint64_t middle = bad + (good - bad) / 2;
+		if (fits_in(t, batch, middle))
+			good = middle;
+		else
+			bad = middle;
+	}
+	return (good + MIB - 1) / MIB * MIB;
+}
+
+static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t peak)
+{
+	const uint64_t room = room_for(t, batch, peak);
+	char text[32];
+
+	if (room)
+		printf("memory=%" PRIu64 "M, %s, would suffice for batch=%" PRId64 "\n", room / MIB, yk_bytes_text(text, room),
+		       batch);
+}
+
+// Prints which batch fits, and the memory that larger ones would need.
+static void print_fits(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *need, int64_t fits)
+{
+	struct yk_memory_estimate one;
+
+	if (fits > 0)
+		printf("batch=%" PRId64 " is the largest that fits\n", fits);
+	else
+		printf("not even batch=1 fits\n");
+	if (!need->fits)
+		print_enough(t, batch, need->peak);
+	if (fits < 1 && batch > 1 && yk_memory_estimate_of(t, 1, 0, &one, NULL) == 0)
+		print_enough(t, 1, one.peak);
+	yoke_error_clear();
+}
+
+// ---- the command ----
+
+static int plan(const struct yk_config *c)
+{
+	struct yk_trainer *t = NULL;
+	struct yk_memory_estimate need;
+	int64_t stage = 0;
+	int e = yk_config_check_model(c);
+	if (e == 0)
+		e = yk_config_apply(c);
+	if (e == 0)
+		e = yk_trainer_plan(c, &t);
+	uint64_t room = e == 0 ? yk_dry_room() : 0;
+	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
+	int64_t batch = yk_config_int(c, YK_KEY_batch),
+		most = (int64_t)yk_config_rows[YK_KEY_batch].most;
+	int64_t fits = e == 0 && d ? yk_dry_batch(most, room, yk_trainer_rehearse, t) : 0;
+	if (batch == YK_AUTO) // which of them is fastest only a run can tell
+		batch = fits > 0 ? fits : 1;
+	if (e == 0)
+		e = d ? yk_memory_estimate_of(t, batch, room, &need, &stage) : yoke_error_code();
+	if (e == 0) {
+		printf("%s: %s\n", d->id, d->info.name);
+		print(t, batch, &need, stage, room);
+		if (yk_config_int(c, YK_KEY_stages) > 1)
+			e = print_stages(t, batch, room);
+	}
+	if (e == 0) {
+		print_fits(t, batch, &need, fits);
+		e = alternatives(c, batch, room);
+	}
+	yk_trainer_free(t);
+	return e;
+}
+
+int yk_cmd_plan(int argc, char **argv)
+{
+	struct yk_config c;
+	if (yk_config_init(&c, YK_T) < 0)
+		return yk_failed("plan");
+	int status = YK_DONE;
+	if (yk_config_arguments(&c, argc - 1, argv + 1) < 0) {
+		yk_failed("plan");
+		status = YK_USAGE;
+	} else if (plan(&c) < 0) {
+		status = yk_failed("plan");
+	}
+	yk_config_fini(&c);
+	return yk_finish("plan", status);
+}

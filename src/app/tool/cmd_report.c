@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke report: what runs did, as a page, Markdown, a table or JSON.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "report/summary.h"
+#include "tool/tool.h"
+
+enum { MAX_RUNS = 16, FORMS = 4 };
+
+// The forms that were asked for, and where each goes; NULL: not asked for; "": to standard output.
+struct forms {
+	const char *file[FORMS];
+};
+static const char *const option[FORMS] = { "--html", "--md", "--csv", "--json" };
+
+static int write_form(FILE *to, int form, const json_t *o)
+{
+	char *text;
+	switch (form) {
+	case 0: return yk_summary_html(to, o);
+	case 1: yk_summary_markdown(to, o); return 0;
+	case 2: yk_summary_csv(to, o); return 0;
+	}
+	if (!(text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9))))
+		return yk_fail(YOKE_ENOMEM, "no memory for the report");
+	fprintf(to, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+static int write_file(const char *path, int form, const json_t *o)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	int e = f ? write_form(f, form, o) : YOKE_ENOMEM;
+	if (f && fclose(f) < 0)
+		e = YOKE_ENOMEM;
+	e = e == 0 ? yk_file_write(path, text, bytes) : yk_fail(e, "no memory for the report");
+	free(text);
+	return e;
+}
+
+static int report(int n, const char *const *folder, const struct forms *to)
+{
+	struct yk_view *v[MAX_RUNS];
+	json_t *o = NULL;
+	int opened = 0, e = 0;
+	while (opened < n && e == 0)
+		if ((e = yk_view_open(folder[opened], true, &v[opened])) == 0)
+			opened++;
+	yk_view_names(opened, v);
+	if (e == 0 && !(o = yk_summary_make(n, v)))
+		e = yk_fail(YOKE_ENOMEM, "no memory for the report");
+	for (int i = 0; i < FORMS && e == 0; i++)
+		if (to->file[i])
+			e = *to->file[i] ? write_file(to->file[i], i, o) : write_form(stdout, i, o);
+	json_decref(o);
+	while (opened)
+		yk_view_close(v[--opened]);
+	return e;
+}
+
+int yk_cmd_report(int argc, char **argv)
+{
+	const char *folder[MAX_RUNS];
+	struct forms to = { { NULL } };
+	int n = 0, forms = 0, plain = 0;
+	for (int i = 1; i < argc; i++) {
+		int form = 0;
+		while (form < FORMS && (strncmp(argv[i], option[form], strlen(option[form])) ||
+					!strchr("=", argv[i][strlen(option[form])])))
+			form++;
+		if (form < FORMS) {
+			const char *eq = strchr(argv[i], '=');
+			if (to.file[form] || (eq && !eq[1]))
+				return yk_usage("report", "'%s': %s=FILE, once", argv[i], option[form]);
+			to.file[form] = eq ? eq + 1 : "";
+			forms++;
+			plain += !eq;
+		} else if (argv[i][0] == '-') {
+			return yk_usage("report", "unknown option '%s'; there are --html, --md, --csv and --json, each "
+					"with =FILE where it does not go to standard output", argv[i]);
+		} else if (n == MAX_RUNS) {
+			return yk_usage("report", "'%s': %d runs at most", argv[i], MAX_RUNS);
+		} else {
+			folder[n++] = argv[i];
+		}
+	}
+	if (!n)
+		return yk_usage("report", "of which run? name the folder that out= was");
+	if (plain > 1)
+		return yk_usage("report", "one form goes to standard output; the others want a file, as --html=FILE");
+	if (!forms)
+		to.file[1] = "";
+	const int e = report(n, folder, &to);
+	return yk_finish("report", e < 0 && !yk_reader_gone() ? yk_failed("report") : YK_DONE);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke train: trains a model on text.
+#include "config.h"
+
+#include "tool/tool.h"
+
+#include "comm/process.h"
+#include "train/ranks.h"
+
+int yk_cmd_train(int argc, char **argv)
+{
+	struct yk_config c;
+	if (yk_config_init(&c, YK_T) < 0)
+		return yk_failed("train");
+	int status = YK_DONE;
+	if (yk_config_arguments(&c, argc - 1, argv + 1) < 0) {
+		yk_failed("train");
+		status = YK_USAGE;
+	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) : yk_ranks_train(&c, argc, argv)) < 0) {
+		status = yk_process_failed() ? YK_FAILED : yk_failed("train"); // of processes one speaks for all
+	}
+	yk_config_fini(&c);
+	return yk_finish("train", status);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a
+// process that may die of it; or one OpenCL driver, or OpenCL's loader.  A NUL on standard output,
+// behind what there is to tell, says that it did not; everything else counts as its end.
+#include "config.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "device/plugin.h"
+#include "tool/probe.h"
+#include "yoke.h"
+
+static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	if (info->dlpi_name[0] == '/')
+		fprintf(arg, "%s\n", info->dlpi_name);
+	return 0;
+}
+
+// What is wrong here without a crash the loader finds, and says, by itself.
+static void meet(const char *file)
+{
+	const struct yoke_backend *t = NULL;
+	uint32_t n = 0;
+
+	void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!so)
+		return;
+	yoke_plugin_init_fn *init =
+		(yoke_plugin_init_fn *)(uintptr_t)dlsym(so, "yoke_plugin_init");
+	if (!init || init(YOKE_ABI, yk_host(), &t) < 0)
+		return;
+	struct yk_backend *b = yk_backend_add(t, file);
+	if (!b || b->table.probe(&n) < 0)
+		return;
+	for (uint32_t i = 0; i < n && i < YK_MAX_DEVICES; i++) {
+		struct yoke_device_info info = { .size = sizeof info };
+		b->table.device_info(i, &info);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const int deadly[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+	struct rlimit none = { 0, 0 };
+
+	bool help = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+	bool version = argc == 2 && !strcmp(argv[1], "--version");
+	if (help)
+		puts("usage: yoke-probe PLUGIN | --loader | --icd LIBRARY\n\n"
+		     "Meets a plugin, OpenCL's loader or one of its drivers in a process that may die of "
+		     "it; yoke runs it by itself.");
+	if (version)
+		printf("yoke-probe %s\n", yoke_version());
+	if (help || version)
+		return fflush(stdout) || ferror(stdout);
+	bool loader = argc == 2 && !strcmp(argv[1], "--loader");
+	bool icd = argc == 3 && !strcmp(argv[1], "--icd");
+	if (argc != 2 && !icd) {
+		fprintf(stderr, "yoke-probe: takes one plugin file, --loader or --icd LIBRARY; "
+				"yoke runs it by itself\n");
+		return 2;
+	}
+	setrlimit(RLIMIT_CORE, &none);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		signal(deadly[i],
+		       SIG_DFL); // a sanitizer's handlers would end it otherwise
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3); // drivers print
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return 2;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *answer = open_memstream(&text, &n);
+	if (!answer)
+		return 2;
+	if (loader)
+		yk_probe_loader(answer);
+	else if (icd)
+		yk_probe_icd(answer, argv[2]);
+	else
+		meet(argv[1]);
+	if (!loader && !icd)
+		dl_iterate_phdr(add_library, answer); // the outcome depends on them
+	if (fclose(answer)) // which adds the NUL
+		return 2;
+	_exit(write(out, text, n + 1) == (ssize_t)(n + 1) ? 0 : 2);
+}

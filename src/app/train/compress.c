@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that are sent in part.
+#include "config.h"
+
+#include "train/compress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "comm/ranks.h"
+#include "graph/context.h"
+#include "train/ranks.h"
+#include "train/stages.h"
+#include "train/gather_checkpoint.h"
+#include "train/zero.h"
+
+enum { MIN_SIZE = 1024 }; // elements: smaller tensors are sent whole
+
+struct yk_compress {
+	struct yk_parameters errors;
+	int *error;      // of each parameter, -1: it is sent whole
+	int64_t *sent;   // elements of each
+	int64_t after;   // steps that are sent whole
+	yoke_tensor **room; // twice as many as parameters
+	yoke_tensor **rest; // of a step of scaled gradients: of each that is sent in part, until it is known to be a step
+};
+
+static bool compresses(const struct yk_config *c)
+{
+	return strcmp(yk_config_str(c, YK_KEY_compress), "none");
+}
+
+int yk_compress_check(const struct yk_config *c)
+{
+	if (!compresses(c))
+		return 0;
+	if (yk_config_int(c, YK_KEY_zero) > 1)
+		return yk_fail(YOKE_EINVAL, "compress=topk wants whole gradients on each rank, which zero=%lld shares out: give "
+			       "zero=1 or 0", (long long)yk_config_int(c, YK_KEY_zero));
+	if (yk_config_int(c, YK_KEY_tensor) > 1)
+		return yk_fail(YOKE_EINVAL, "compress=topk takes the largest of whole tensors, of which tensor=%lld gives a rank a part: "
+			       "give tensor=1", (long long)yk_config_int(c, YK_KEY_tensor));
+	return 0;
+}
+
+int yk_compress_new(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	const double ratio = yk_config_real(t->config, YK_KEY_compress_ratio);
+	if (!compresses(t->config))
+		return 0;
+	struct yk_compress *c = t->compress = calloc(1, sizeof *c);
+	if (c) {
+		c->after = yk_config_int(t->config, YK_KEY_compress_after);
+		if (yk_current()->dry && c->after > 1) // what is rehearsed are few steps
+			c->after = 1;
+		c->error = calloc((size_t)ps->count + 1, sizeof *c->error);
+		c->sent = calloc((size_t)ps->count + 1, sizeof *c->sent);
+		c->room = calloc(2 * (size_t)ps->count + 1, sizeof *c->room);
+		c->rest = calloc((size_t)ps->count + 1, sizeof *c->rest);
+	}
+	if (!c || !c->error || !c->sent || !c->room || !c->rest)
+		return yk_fail(YOKE_ENOMEM, "compress: no memory");
+	for (int i = 0; i < ps->count; i++) {
+		const int64_t n = yoke_count(ps->var[i]), k = (int64_t)(ratio * (double)n + 1e-6);
+		c->error[i] = -1;
+		if (n < MIN_SIZE || n > INT32_MAX)
+			continue;
+		c->sent[i] = k < 1 ? 1 : k < n ? k : n;
+		c->error[i] = c->errors.count;
+		if (!yk_parameters_like(&c->errors, ps, i, "error"))
+			return yoke_error_code();
+	}
+	return 0;
+}
+
+void yk_compress_free(struct yk_compress *c)
+{
+	if (!c)
+		return;
+	yk_parameters_fini(&c->errors);
+	free(c->error);
+	free(c->sent);
+	free(c->room);
+	free(c->rest);
+	free(c);
+}
+
+const struct yk_parameters *yk_compress_errors(const struct yk_compress *c)
+{
+	return &c->errors;
+}
+
+bool yk_compress_now(const struct yk_trainer *t)
+{
+	return t->compress && t->step >= t->compress->after;
+}
+
+// ---- a step ----
+
+// x [n] with what a rank sent: places and values, k each, at element `at` of all.
+static yoke_tensor *add_sent(yoke_tensor *x, yoke_tensor *all, int64_t at, int64_t k)
+{
+	yoke_tensor *v = yoke_bitcast(yoke_slice(all, 0, at + k, at + 2 * k, 1), yoke_f32);
+	return yoke_scatter_add_along(x, yoke_slice(all, 0, at, at + k, 1), v, 0);
+}
+
+// Of all ranks' messages, `each` elements long, with parameter i's part at `at`: its gradient.  Order T: a rank's and its
+// neighbour's are added to zeros, one behind the other, then pairs of those.
+static yoke_tensor *sum_sent(const struct yk_trainer *t, int i, yoke_tensor *all, int64_t each, int64_t at)
+{
+	const yoke_tensor *like = t->net->params.var[i];
+	const int ranks = t->group ? yoke_group_size(t->group) : 1, rank = yoke_rank(like);
+	const int64_t n = yoke_count(like), k = t->compress->sent[i];
+	yoke_tensor *x[(YK_MAX_RANKS + 1) / 2];
+	int64_t dims[YOKE_MAX_RANK];
+	const int pairs = (ranks + 1) / 2;
+	for (int p = 0; p < pairs; p++) {
+		x[p] = add_sent(yoke_full(yoke_f32, 1, &n, 0), all, 2 * p * each + at, k);
+		if (2 * p + 1 < ranks)
+			x[p] = add_sent(x[p], all, (2 * p + 1) * each + at, k);
+	}
+	for (int d = 1; d < pairs; d *= 2)
+		for (int p = 0; p + d < pairs; p += 2 * d)
+			x[p] = yoke_add(x[p], x[p + d]);
+	for (int d = 0; d < rank; d++)
+		dims[d] = yoke_dim(like, d);
+	return yoke_reshape(x[0], rank, dims);
+}
+
+// Those that are sent whole.
+static int reduce_whole(struct yk_trainer *t, int first, int end)
+{
+	yoke_tensor **small = t->compress->room;
+	int n = 0, e = 0;
+	for (int i = first; i < end; i++)
+		if (t->compress->error[i] < 0)
+			small[n++] = yk_ranks_narrow(t, t->grad[i]);
+	if (n)
+		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, n, small, small);
+	for (int i = first, k = 0; i < end; i++)
+		if (t->compress->error[i] < 0)
+			t->grad[i] = yoke_cast(small[k++], yoke_f32);
+	return e;
+}
+
+int yk_compress_reduce(struct yk_trainer *t, int first, int end)
+{
+	const struct yk_compress *c = t->compress;
+	int64_t each = 0, at = 0;
+	int n = 0, e = t->group ? reduce_whole(t, first, end) : 0;
+	for (int i = first; i < end; i++) {
+		if (c->error[i] < 0)
+			continue;
+		yoke_tensor *error = c->errors.var[c->error[i]], **rest = &c->rest[c->error[i]], *places;
+		yoke_tensor *carried = t->scaler ? yoke_scaler_scale(t->scaler, error) : error;
+		yoke_tensor *value = yoke_largest(t->grad[i], carried, c->sent[i], &places, rest);
+		if (!t->scaler)
+			yoke_assign(error, *rest);
+		c->room[n++] = places;
+		c->room[n++] = yoke_bitcast(value, yoke_i32);
+		each += 2 * c->sent[i];
+	}
+	if (!n || e < 0)
+		return e;
+	yoke_tensor *all = yoke_concat(n, c->room, 0);
+	if (t->group)
+		all = yoke_all_gather(t->group, all);
+	for (int i = first; i < end; i++) {
+		if (c->error[i] < 0)
+			continue;
+		t->grad[i] = sum_sent(t, i, all, each, at);
+		at += 2 * c->sent[i];
+	}
+	return yoke_error_code();
+}
+
+void yk_compress_keep(const struct yk_trainer *t, yoke_tensor *skip)
+{
+	const struct yk_compress *c = t->compress;
+	for (int k = 0; k < c->errors.count; k++) {
+		yoke_tensor *error = c->errors.var[k], *rest = yoke_mul(c->rest[k], yoke_scaler_inverse(t->scaler));
+		yoke_assign(error, yoke_select(yoke_ne(skip, yoke_const(0)), error, rest));
+	}
+}
+
+// ---- as checkpoints have them ----
+
+int yk_compress_mean(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = t->compress ? &t->compress->errors : NULL;
+	if (!ps || !ps->count || !t->group)
+		return 0;
+	yoke_scope *s = yoke_scope_begin("error");
+	int e = 0;
+	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
+		yoke_tensor **to = t->compress->room;
+		first = yk_ranks_bucket(ps, end);
+		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, ps->var + first, to);
+		for (int i = first; i < end && e == 0; i++)
+			e = yoke_assign(ps->var[i], yoke_mul(to[i - first], yoke_const(1.0 / yoke_group_size(t->group))));
+	}
+	if (e == 0)
+		e = yoke_eval(0, NULL);
+	const int ended = yoke_scope_end(s);
+	return e ? e : ended;
+}
+
+// What is read: states, then errors, as far as there is anybody who wants them.
+struct load {
+	const struct yk_trainer *t;
+	int states;
+	const int *own; // NULL, or of each state which of this stage's it is, -1: another's
+	float share; // of what each rank had before, by the count of ranks
+	yk_checkpoint_take_fn *put;
+	void *arg;
+};
+
+static int take(void *arg, int i, const void *data, uint64_t bytes)
+{
+	const struct load *l = arg;
+	if (i < l->states)
+		return l->own && l->own[i] < 0 ? 0 : l->put(l->arg, l->own ? l->own[i] : i, data, bytes);
+	if (!l->t->compress)
+		return 0;
+	float *part = malloc(bytes + 1);
+	if (!part)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for what was not sent");
+	for (uint64_t k = 0; k < bytes / sizeof *part; k++)
+		part[k] = l->share * ((const float *)data)[k];
+	const int e = yoke_put(l->t->compress->errors.var[i - l->states], part, bytes);
+	free(part);
+	return e;
+}
+
+// Of parameters as files have them those that were sent in part, "error.NAME"; room for as many as there are.
+static int describe(const struct yk_host_list *all, struct yk_host_tensor *to, char (*name)[160])
+{
+	int n = 0;
+	for (int i = 0; i < all->count; i++) {
+		struct yk_host_tensor h = all->tensor[i];
+		const size_t count = yk_host_bytes(&h) / sizeof(float);
+		if (count < MIN_SIZE || count > INT32_MAX)
+			continue;
+		snprintf(name[n], sizeof name[n], "error.%s", h.name);
+		h.name = name[n];
+		to[n++] = h;
+	}
+	return n;
+}
+
+// States and errors, in a file that has both.
+static int load_both(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck, const struct yk_host_list *states,
+		     const struct yk_host_list *weights, struct load *l)
+{
+	struct yk_host_tensor *all = calloc((size_t)(states->count + weights->count) + 1, sizeof *all);
+	char (*name)[160] = calloc((size_t)weights->count + 1, sizeof *name);
+	int e = all && name ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", weights->count);
+	l->states = states->count;
+	if (e == 0) {
+		memcpy(all, states->tensor, (size_t)states->count * sizeof *all);
+		const int n = states->count + describe(weights, all + states->count, name);
+		e = yk_checkpoint_gather_load(&t->grid, folder, ck, YK_CHECKPOINT_OPTIMIZER, n, all, take, l);
+	}
+	free(all);
+	free(name);
+	return e;
+}
+
+int yk_compress_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck,
+		     const struct yk_host_list *states, yk_checkpoint_take_fn *put, void *arg)
+{
+	const char *had = json_string_value(json_object_get(ck->config, "compress")),
+		   *was = json_string_value(json_object_get(ck->config, "ranks"));
+	const double ranks = was ? yk_strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
+	const int each = yk_trainer_states_each(t);
+	struct load l = { .t = t, .put = put, .arg = arg, .share = 1 };
+	struct yk_stages_list weights = { 0 }, whole = { 0 };
+	if (!had || !strcmp(had, "none"))
+		return yk_stages_load(&t->grid, t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, each, states, put, arg);
+	if (ranks >= 1)
+		l.share = (float)(ranks / (t->group ? yoke_group_size(t->group) : 1));
+	int e = yk_checkpoint_gather_list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, &weights);
+	if (e == 0 && t->stages)
+		e = yk_stages_list(t->net, states, each, &whole);
+	l.own = whole.own;
+	if (e == 0)
+		e = load_both(t, folder, ck, t->stages ? &whole.l : states, &weights.l, &l);
+	yk_stages_list_free(&weights);
+	yk_stages_list_free(&whole);
+	return e;
+}
+
+int yk_compress_load_whole(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
+{
+	const struct yk_parameters *states = yk_optim_states(t->optim);
+	struct yk_host_list l = { 0 };
+	int e = yk_host_list_describe(states, true, &l);
+	if (e == 0)
+		e = yk_compress_load(t, folder, ck, &l, yk_host_list_take, (void *)(uintptr_t)states);
+	yk_host_list_free(&l);
+	return e;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this
+// table, read from `config.env` files and key=value arguments.
+// Precedence: argument, file, checkpoint, default.
+#ifndef YK_CONF_H
+#define YK_CONF_H
+
+#include "data/text.h"
+#include "nn/model.h"
+#include "optim/options.h"
+
+// Commands that take a key.
+#define YK_T 1u // train
+#define YK_G 2u // generate
+#define YK_E 4u // eval
+
+#define YK_MODEL_NAME(name) #name
+#define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
+
+// X(key, type, commands, default, least, most, choices, help); S(key, default, most, help) for the
+// sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are those of
+// the optimizer.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
+// `choices`; PATHS, a comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep.
+// An INT with choices may be one of those words as well, a REAL that word, which is YK_AUTO.
+#define YK_AUTO (-1)
+#define YK_CONFIG_KEYS(X, S, O) \
+	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
+	  "text to read: files and folders, comma-separated; -: standard input; with format, a pipe of tokens") \
+	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files") \
+	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
+	  "different tokens, with format and tokenizer=ids; of tokenizer=word the most there may be, of the " \
+	  "most frequent words; 0: all") \
+	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of text that count, from its beginning; 0: all") \
+	X(field, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "of files named .jsonl: the string of each line that is its text; empty: they are plain text") \
+	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
+	  "what a token is; ids: the text is their numbers; a token file says its own") \
+	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
+	YK_SIZES(S) \
+	YK_TRAITS(X, YK_T) \
+	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
+	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
+	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
+	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
+	  "passes of a rank whose gradients make one step") \
+	X(accumulate_order, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
+	  "order in which gradients of a step's passes are added: tree: as a binary tree, with log2(accumulate) copies of " \
+	  "the gradients; 2^k ranks that share the passes have the same bits; fast: one after the other, with one copy") \
+	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
+	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
+	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
+	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
+	X(restarts, INT, YK_T, "0", 0, 1000, NULL, \
+	  "how often those that are left go on from the last checkpoint when a rank fails, dies or hangs") \
+	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "fewer ranks than these do not go on") \
+	X(zero, INT, YK_T, "0", 0, 3, NULL, \
+	  "what is shared out among ranks, each of which updates its share of the parameters: 1: the state of the " \
+	  "optimizer; 2: gradients, too; 3: and the parameters, gathered where they are used") \
+	X(stages, INT, YK_T, "1", 1, 1000, NULL, \
+	  "ranks that have a model's layers one behind another: each passes on what it computed of a window") \
+	X(split, STRING, YK_T, "auto", 0, 0, NULL, \
+	  "blocks of each stage, as 4,4; auto: so that the one with the most work has least") \
+	X(pipeline, CHOICE, YK_T, "1f1b", 0, 0, "1f1b gpipe", \
+	  "order in which a stage takes its parts of a step: 1f1b: as few forward as keep all stages busy, then one back for one " \
+	  "forward; gpipe: all forward, then all back, which holds the activations of all parts; the bits are the same") \
+	X(tensor, INT, YK_T, "1", 1, 1024, NULL, \
+	  "ranks that compute each layer together, each with its part of the heads, the width and the vocabulary") \
+	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
+	  "as what gradients go between ranks: halves are added in f32, and the sum is rounded once") \
+	X(compress, CHOICE, YK_T, "none", 0, 0, "none topk", \
+	  "topk: of each gradient ranks send its largest elements alone, and keep the rest for later steps") \
+	X(compress_ratio, REAL, YK_T, "0.1", 1e-9, 1, NULL, "of compress=topk: the share of elements that is sent") \
+	X(compress_after, INT, YK_T, "100", 0, 1e12, NULL, "of compress=topk: steps at first that are sent whole") \
+	X(micro_batches, INT, YK_T, "auto", 1, 65536, "auto", \
+	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
+	  "and with them its bits at numbers of ranks that have 2^k of them each") \
+	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
+	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
+	  "passes over the text; above 0 it sets steps, but where those alone are an argument") \
+	X(schedule, CHOICE, YK_T, "cosine", 0, 0, \
+	  "cosine constant linear step exponential inverse_sqrt onecycle", \
+	  "how the learning rate falls after warm-up") \
+	X(warmup, INT, YK_T, "auto", 0, 1e12, "auto", \
+	  "steps of rise of the learning rate; auto: 100, with onecycle 0.3 of all") \
+	X(plot, CHOICE, YK_T, "0", 0, 0, "0 1", "1: draws the learning rate before the run starts") \
+	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, \
+	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta", \
+	  "rule of a step; which keys each has is listed above") \
+	YK_OPTIM_OPTIONS(O) \
+	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
+	  "share of activations dropped while training") \
+	X(recompute, CHOICE, YK_T, "none", 0, 0, "none block auto", \
+	  "activations made again for gradients, to save memory; block: all that pays; auto: as few " \
+	  "as make a step fit") \
+	X(offload, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
+	  "optimizer: its state lies in the host's memory, and the update is made there") \
+	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
+	  "mixed: products in that half, weights and sums in f32; 16-mixed is fp16-mixed") \
+	X(keep_f32, STRING, YK_T, "", 0, 0, NULL, \
+	  "of mixed precision: scopes that stay in f32, as in norm*,head") \
+	X(allow_emulated, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: mixed precision also where the device converts its products to f32") \
+	X(loss_scale, REAL, YK_T, "65536", 1, 8388608, NULL, \
+	  "of fp16-mixed, at the first step; then it adapts") \
+	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
+	  "share of the text, at its end, for validation; 0: none; a token file says its own") \
+	X(out, STRING, YK_T, "model", 0, 0, NULL, \
+	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
+	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
+	  "go on from the checkpoint in out") \
+	X(save_every, EVERY, YK_T, "500", 0, 1e12, NULL, \
+	  "steps between checkpoints, or passes, as 0.25ep; 0: at the end only") \
+	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
+	  "steps between copies in host memory, from which another device goes on when one " \
+	  "fails; 0: from the last checkpoint") \
+	X(workers, INT, YK_T, "auto", 0, 1024, "auto", \
+	  "threads that read windows ahead; 0: they are read when a step wants them; auto: by the " \
+	  "processors that the process may use") \
+	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, \
+	  "steps whose windows are read ahead, and brought to the device") \
+	X(shuffle, INT, YK_T, "auto", 0, 9e15, "auto", \
+	  "order of an epoch's windows; 1: anyhow; 0: as the data have them; more: mixed in blocks of so many; auto: 1, of " \
+	  "a pipe 0") \
+	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
+	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
+	  "number: the same, at most so often an epoch") \
+	X(eval_every, EVERY, YK_T, "250", 0, 1e12, NULL, \
+	  "steps between validations, or passes, as 0.25ep; 0: at the end only") \
+	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
+	  "tokens of one validation; 0: all; auto: what takes 5 % of the run") \
+	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	X(progress, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "1: a bar; 0: nothing of single steps; auto: a bar on a terminal, else lines") \
+	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "at the end where the time went; auto: of 10 steps and more") \
+	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
+	X(profile, STRING, YK_T, "0", 0, 0, NULL, \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: of cycles of " \
+	  "steps, each in out/trace") \
+	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
+	  "of such a profile: how many rows, and the column that sorts them") \
+	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
+	  "seconds between samples of host and device in telemetry.jsonl, at the beginning; 0: none") \
+	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
+	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
+	  "port of a page that shows the run, for as long as it goes on; 1: any that is free") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: the numbers of the log for TensorBoard, too, in out") \
+	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
+	  "file with a row for each run; empty: training_log.tsv beside out") \
+	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
+	X(prompts, STRING, YK_G, "", 0, 0, NULL, \
+	  "file with a prompt a line, which are gone on from together; -: standard input") \
+	X(by_row, CHOICE, YK_G, "0", 0, 0, "0 1", \
+	  "1: a text has the same bits whatever prompts are beside its own; slower") \
+	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
+	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
+	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
+	  "draw from the likeliest tokens of this mass") \
+	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
+	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_BACKEND; empty: that; of a training, fastest: the one on which it is, measured first") \
+	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M, for which activations may wait " \
+	  "in the host's memory (YOKE_SPILL); empty: that") \
+	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
+	  "as YOKE_THREADS; 0: that")
+
+enum yk_config_key {
+#define X(key, ...) YK_KEY_##key,
+	YK_CONFIG_KEYS(X, X, X)
+#undef X
+	YK_KEYS
+};
+
+enum yk_config_type {
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
+};
+
+struct yk_config_row {
+	const char *name;
+	enum yk_config_type type;
+	unsigned commands;
+	const char *def;
+	double least, most;
+	const char *choices, *help;
+};
+extern const struct yk_config_row yk_config_rows[YK_KEYS];
+extern const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT]; // of models, by their numbers
+
+enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
+
+struct yk_config {
+	unsigned command; // YK_T, YK_G or YK_E
+	struct yk_config_value {
+		char *text;
+		int64_t i; // INT, EVERY
+		double r;  // REAL; of EVERY the passes, 0: it is steps
+		enum yk_config_origin origin;
+	} value[YK_KEYS];
+};
+
+// All defaults.  ENOMEM.
+int yk_config_init(struct yk_config *, unsigned command);
+void yk_config_fini(struct yk_config *);
+// One argument "key=value".  EINVAL: no '=' or a bad value, with what is allowed; ENOENT:
+// unknown key, with the nearest.
+int yk_config_argument(struct yk_config *, const char *argument);
+// A file of lines KEY=value, keys in capitals or not; '#' comments; values plain, in '..'
+// (taken as they are) or ".." (with \n \t \" \\ \$); ${VAR} outside '..' is an earlier
+// key of the file, else an environment variable.  Of a key set twice the later line
+// counts, with a warning.  Errors begin with file:line.
+int yk_config_file(struct yk_config *, const char *path);
+// Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
+int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
+// Rules between keys: the model's sizes fit each other, data is given to train.
+int yk_config_check(const struct yk_config *);
+// As yk_config_check, but that data need not be given.
+int yk_config_check_model(const struct yk_config *);
+// A copy with other values, "key=value", as if they had been given last.
+int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
+// What "auto" came to: the number is the key's value from now on, given as "auto" was.
+int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
+// What the data, or a measurement, say of a key, in the place of its value, given as that was.
+int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
+// The model that is configured, and its shape for a vocabulary of that many tokens.
+const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
+				       struct yk_model_shape *);
+
+int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
+double yk_config_real(const struct yk_config *, enum yk_config_key);
+// Of an EVERY the steps, at least 1 where it is not 0, for as many steps to a pass.
+int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
+// Of any type, as text.
+const char *yk_config_str(const struct yk_config *, enum yk_config_key);
+// Was it set by other than the default?
+bool yk_config_given(const struct yk_config *, enum yk_config_key);
+// By this command, rather than by the checkpoint it goes on from?
+bool yk_config_asked(const struct yk_config *, enum yk_config_key);
+// How the keys have the data read, in windows of so many tokens.
+struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
+// As an object of the command's keys, for the manifest, without out and resume, which say
+// where it lies and not what it is; and back: what is not given takes the value in the
+// object.  Keys unknown here are passed over.
+json_t *yk_config_json(const struct yk_config *);
+int yk_config_take(struct yk_config *, const json_t *, const char *what);
+// Sets the settings that `backend`, `memory`, `threads` and `recompute` stand for.
+int yk_config_apply(const struct yk_config *);
+
+#endif

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole tensors, a window at a time.
+#include "config.h"
+
+#include "train/gather_checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "comm/ranks.h"
+#include "plan/plan.h"
+#include "train/compress.h"
+#include "train/zero.h"
+
+struct range {
+	int64_t from, to; // elements
+};
+
+// A tensor of a file.  Its ranks are those that have its stage; of them those of each tensor rank have a cut, which is flat
+// a row of elements, and those of each data rank a range of that.
+struct entry {
+	yoke_tensor *var;   // what of it is here; NULL: nothing
+	struct yk_cut cut;  // of this rank, or, were it of its stage, it would be
+	struct range owns;  // what this rank sends of its row
+	int64_t at;         // the element of the row that `var` begins with
+	bool here;          // rank 0 has all of it
+};
+
+struct yk_checkpoint_gather {
+	yoke_group *group; // all ranks; NULL: there is one
+	int64_t tensor;    // ranks that have cuts
+	struct list {
+		struct yk_stages_list names;
+		struct entry *entry;
+	} part[YK_CHECKPOINT_PARTS];
+	struct range *owns; // of each rank, of the tensor that was asked for last
+	char *room; // a window
+};
+
+// What rank 0 says to all: it wants these elements of a tensor; part -1: no more.
+struct request {
+	int32_t part, i;
+	struct range of;
+};
+
+// ---- where elements are ----
+
+// Of every `segment` elements of the whole those from .. to - 1 are a tensor rank's, one behind another in its row.
+struct lay {
+	int64_t segment, from, to;
+};
+
+static struct lay lay_of(const struct yk_host_tensor *h, const struct yk_cut *c, int64_t rank, int64_t ranks)
+{
+	int64_t inner = 1;
+	for (int d = c->blocks ? c->axis + 1 : 0; d < h->rank; d++)
+		inner *= h->dims[d];
+	if (!c->blocks)
+		return (struct lay){ inner, 0, inner };
+	const int64_t n = c->all / c->blocks;
+	return (struct lay){ n * inner, rank * n / ranks * inner, (rank + 1) * n / ranks * inner };
+}
+
+// Elements of the row that are before element a of the whole.
+static int64_t before(const struct lay *l, int64_t a)
+{
+	const int64_t n = l->to - l->from, in = a % l->segment - l->from;
+	return a / l->segment * n + (in < 0 ? 0 : in > n ? n : in);
+}
+
+// What a rank sends of elements a .. of the whole: a range of its row.
+static struct range sent_of(const struct lay *l, struct range owns, struct range of)
+{
+	const struct range r = { before(l, of.from), before(l, of.to) };
+	return (struct range){ r.from > owns.from ? r.from : owns.from, r.to < owns.to ? r.to : owns.to };
+}
+
+// Elements r of a row to their places in the whole, of which `to` has those from `first` on.
+static void spread(const struct lay *l, struct range r, int64_t first, size_t each, const char *from, char *to)
+{
+	const int64_t n = l->to - l->from;
+	while (r.from < r.to) {
+		const int64_t k = r.from / n, in = r.from % n, left = n - in, some = left < r.to - r.from ? left : r.to - r.from;
+		memcpy(to + (size_t)(k * l->segment + l->from + in - first) * each, from, (size_t)some * each);
+		from += (size_t)some * each;
+		r.from += some;
+	}
+}
+
+// ---- which there are ----
+
+// The cut that this rank has of parameter i of all stages', or would have.
+static int cut_of_other(const struct yk_network *n, int i, struct yk_cut *to)
+{
+	int64_t dims[2] = { n->all[i].dims[0], n->all[i].dims[1] };
+	return yk_shard_cut(n->params.shard, n->all[i].name, n->all[i].rank, dims, to);
+}
+
+// Tensor k of a list with `each` of each parameter behind those of none.  shared: data ranks have ranges of it.
+static int enter(const struct yk_trainer *t, const struct yk_parameters *ps, int each, bool shared, const struct list *l, int k,
+		 struct entry *to)
+{
+	const struct yk_grid *g = &t->grid;
+	const int own = l->names.own[k], all = t->stages ? (int)t->net->alls : t->params->count;
+	const int numbers = l->names.l.count - each * all, i = k < numbers ? -1 : (k - numbers) / each;
+	const int here = i < 0 || own < 0 ? -1 : (own - numbers) / each; // of this rank's parameters
+	int e = 0;
+	*to = (struct entry){ .var = own < 0 ? NULL : ps->var[own] };
+	if (here >= 0 && t->net)
+		to->cut = t->net->params.row[here].cut;
+	else if (i >= 0 && t->stages)
+		e = cut_of_other(t->net, i, &to->cut);
+	if (here >= 0 && shared) {
+		const struct yk_optim_cut *c = &yk_zero_share(t->zero)->cut[here];
+		to->owns = (struct range){ c->from, c->to };
+		to->at = c->from;
+	} else if (to->var && g->d == 0) {
+		to->owns.to = yoke_count(to->var);
+	}
+	const bool first = i < 0 ? g->d + g->s + g->p == 0 : to->cut.blocks || g->p == 0;
+	if (!to->var || !first || (t->stages && i >= 0 && t->net->all[i].copied))
+		to->owns = (struct range){ 0, 0 };
+	to->here = to->var && (i < 0 || !(shared || to->cut.blocks));
+	return e;
+}
+
+int yk_checkpoint_gather_list(const struct yk_trainer *t, const struct yk_parameters *ps, int each, struct yk_stages_list *to)
+{
+	struct yk_stages_list own = { 0 };
+	const bool listed = t->zero && !(t->own && ps == t->kept); // a network's own list has buffers in between
+	int e = listed ? yk_zero_list(t, ps, each, &own.l) : yk_host_list_describe(ps, true, &own.l);
+	if (e == 0 && t->stages)
+		e = yk_stages_list(t->net, &own.l, each, to);
+	if (e < 0 || t->stages) {
+		yk_host_list_free(&own.l);
+		return e;
+	}
+	if (!(own.own = calloc((size_t)ps->count + 1, sizeof *own.own))) {
+		yk_host_list_free(&own.l);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+	}
+	for (int k = 0; k < ps->count; k++)
+		own.own[k] = k;
+	*to = own;
+	return 0;
+}
+
+// Behind the tensors of a list those that all ranks have alike, one of each.
+static int append(struct list *l, const struct yk_parameters *ps)
+{
+	struct yk_stages_list *w = &l->names;
+	const size_t n = (size_t)(w->l.count + ps->count) + 1;
+	struct yk_host_list more = { 0 };
+	int e = yk_host_list_describe(ps, true, &more);
+	struct yk_host_tensor *all = e ? NULL : realloc(w->l.tensor, n * sizeof *all);
+	w->l.tensor = all ? all : w->l.tensor;
+	int *own = all ? realloc(w->own, n * sizeof *own) : NULL;
+	w->own = own ? own : w->own;
+	struct entry *entry = own ? realloc(l->entry, n * sizeof *entry) : NULL;
+	l->entry = entry ? entry : l->entry;
+	for (int k = 0; k < ps->count && entry; k++) {
+		all[w->l.count] = more.tensor[k];
+		own[w->l.count] = k;
+		entry[w->l.count++] = (struct entry){ .var = ps->var[k], .here = true };
+	}
+	yk_host_list_free(&more);
+	return e ? e : entry ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+}
+
+// shared: data ranks have ranges of them.
+static int list(const struct yk_trainer *t, const struct yk_parameters *ps, int each, bool shared, struct list *to)
+{
+	int e = yk_checkpoint_gather_list(t, ps, each, &to->names);
+	if (e == 0 && !(to->entry = calloc((size_t)to->names.l.count + 1, sizeof *to->entry)))
+		e = yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", to->names.l.count);
+	for (int k = 0; k < to->names.l.count && e == 0; k++)
+		e = enter(t, ps, each, shared, to, k, &to->entry[k]);
+	return e;
+}
+
+int yk_checkpoint_gather_begin(struct yk_trainer *t)
+{
+	struct yk_checkpoint_gather *w = t->whole = calloc(1, sizeof *w);
+	if (!w)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory");
+	w->group = t->grid.all;
+	w->tensor = t->grid.tensor;
+	const size_t ranks = w->group ? (size_t)yoke_group_size(w->group) : 1;
+	w->owns = calloc(ranks, sizeof *w->owns);
+	int e = w->owns ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory");
+	if (e == 0)
+		e = list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, t->stage > 2, &w->part[YK_CHECKPOINT_MODEL]);
+	if (e == 0)
+		e = list(t, yk_optim_states(t->optim), t->net || t->zero ? yk_trainer_states_each(t) : 0, t->zero,
+			 &w->part[YK_CHECKPOINT_OPTIMIZER]);
+	if (e == 0 && t->compress)
+		e = append(&w->part[YK_CHECKPOINT_OPTIMIZER], yk_compress_errors(t->compress));
+	return e;
+}
+
+// ---- what is asked for ----
+
+void yk_checkpoint_gather_end(struct yk_trainer *t)
+{
+	struct yk_checkpoint_gather *w = t->whole;
+	const bool bad = yoke_error_code() != 0;
+	if (!w)
+		return;
+	if (w->group && yoke_group_rank(w->group) == 0)
+		yk_group_tell(w->group, 0, &(struct request){ .part = -1 }, sizeof(struct request));
+	if (!bad) // that ranks have gone is said where something is wanted of them
+		yoke_error_clear();
+	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++) {
+		yk_stages_list_free(&w->part[p].names);
+		free(w->part[p].entry);
+	}
+	free(w->owns);
+	free(w->room);
+	free(w);
+	t->whole = NULL;
+}
+
+void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *w, struct yk_checkpoint_arrays to[YK_CHECKPOINT_PARTS])
+{
+	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++)
+		to[p] = (struct yk_checkpoint_arrays){ w->part[p].names.l.count, w->part[p].names.l.tensor };
+}
+
+// Elements of this rank's row.
+static int read_row(const struct entry *e, struct range r, size_t each, char *to)
+{
+	return yk_read_part(e->var, (uint64_t)(r.from - e->at) * each, to, (size_t)(r.to - r.from) * each);
+}
+
+// By all ranks, of the first window of a tensor: what each of them sends of it.
+static int compare(struct yk_checkpoint_gather *w, const struct request *r)
+{
+	return r->of.from > 0 ? 0 : yoke_group_exchange(w->group, &w->part[r->part].entry[r->i].owns, sizeof *w->owns, w->owns);
+}
+
+int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t bytes, void *to)
+{
+	struct yk_checkpoint_gather *w = arg;
+	const struct entry *own = &w->part[part].entry[i];
+	const struct yk_host_tensor *h = &w->part[part].names.l.tensor[i];
+	const size_t each = yk_safetensors_size(h->dtype);
+	struct request want = { part, i, { (int64_t)(from / each), (int64_t)((from + bytes) / each) } };
+	if (own->here)
+		return yk_read_part(own->var, from, to, bytes);
+	if (!w->room && !(w->room = malloc(YK_SAFETENSORS_WINDOW)))
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", h->name);
+	int e = yk_group_tell(w->group, 0, &want, sizeof want);
+	if (e == 0)
+		e = compare(w, &want);
+	for (uint32_t r = 0; r < (uint32_t)yoke_group_size(w->group) && e == 0; r++) {
+		const struct lay l = lay_of(h, &own->cut, r % w->tensor, w->tensor);
+		const struct range sent = sent_of(&l, w->owns[r], want.of);
+		const size_t n = (size_t)(sent.to - sent.from) * each;
+		if (sent.from >= sent.to)
+			continue;
+		e = r == 0 ? read_row(own, sent, each, w->room) :
+			     yk_group_recv(w->group, r, w->room, n);
+		spread(&l, sent, want.of.from, each, w->room, to);
+	}
+	return e;
+}
+
+static int send(struct yk_checkpoint_gather *w, const struct request *r)
+{
+	const struct entry *own = &w->part[r->part].entry[r->i];
+	const struct yk_host_tensor *h = &w->part[r->part].names.l.tensor[r->i];
+	const struct lay l = lay_of(h, &own->cut, yoke_group_rank(w->group) % w->tensor, w->tensor);
+	const struct range sent = sent_of(&l, own->owns, r->of);
+	const size_t each = yk_safetensors_size(h->dtype);
+	if (sent.from >= sent.to)
+		return 0;
+	char *room = malloc((size_t)(sent.to - sent.from) * each);
+	int e = room ? read_row(own, sent, each, room) : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", h->name);
+	if (e == 0)
+		e = yk_group_send(w->group, 0, room, (size_t)(sent.to - sent.from) * each);
+	free(room);
+	return e;
+}
+
+int yk_checkpoint_gather_serve(struct yk_trainer *t)
+{
+	struct yk_checkpoint_gather *w = t->whole;
+	struct request r;
+	int e;
+	while ((e = yk_group_tell(w->group, 0, &r, sizeof r)) == 0 && r.part >= 0)
+		if ((e = compare(w, &r)) < 0 || (e = send(w, &r)) < 0)
+			break;
+	return e;
+}
+
+// ---- what is read ----
+
+// Before each tensor, and behind the last: 0, or what became of reading.
+struct word {
+	int32_t code;
+	char why[508];
+};
+
+struct reader {
+	const struct yk_grid *grid;
+	yk_checkpoint_take_fn *take;
+	void *arg;
+};
+
+static int take_and_tell(void *arg, int i, const void *data, uint64_t bytes)
+{
+	const struct reader *r = arg;
+	int e = yk_group_tell(r->grid->near, 0, &(struct word){ 0 }, sizeof(struct word));
+	if (e == 0 && bytes)
+		e = yk_group_tell(r->grid->near, 0, (void *)(uintptr_t)data, bytes);
+	return e ? e : r->take(r->arg, i, data, bytes);
+}
+
+static int hear(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+{
+	size_t most = 0;
+	for (int i = 0; i < n; i++)
+		most = yk_host_bytes(&t[i]) > most ? yk_host_bytes(&t[i]) : most;
+	char *data = malloc(most + 1);
+	int e = data ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for an array of %zu bytes", most);
+	for (int i = 0; i <= n && e == 0; i++) {
+		const size_t bytes = i < n ? yk_host_bytes(&t[i]) : 0;
+		struct word w;
+		e = yk_group_tell(g->near, 0, &w, sizeof w);
+		if (e == 0 && w.code)
+			e = yk_fail(w.code, "%s", w.why);
+		if (e == 0 && bytes)
+			e = yk_group_tell(g->near, 0, data, bytes);
+		if (e == 0 && i < n)
+			e = take(arg, i, data, bytes);
+	}
+	free(data);
+	return e;
+}
+
+int yk_checkpoint_gather_load(const struct yk_grid *g, const char *folder, const struct yk_checkpoint *ck, int part, int n,
+		  const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+{
+	if (!g || !g->near)
+		return yk_checkpoint_load(folder, ck, part, n, t, take, arg);
+	if (yoke_group_rank(g->near) > 0)
+		return hear(g, n, t, take, arg);
+	const int e = yk_checkpoint_load(folder, ck, part, n, t, take_and_tell, &(struct reader){ g, take, arg });
+	struct word w = { .code = e };
+	snprintf(w.why, sizeof w.why, "%s", e < 0 ? yoke_error() : "");
+	const int told = yk_group_tell(g->near, 0, &w, sizeof w);
+	return e ? e : told;
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: steps, and what happens between them.
+#include "config.h"
+
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "train/compress.h"
+#include "train/ranks.h"
+#include "train/steps.h"
+#include "train/gather_checkpoint.h"
+#include "train/zero.h"
+#include "yoke-observe.h"
+
+// The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
+static int asked_to_end(const struct yk_run *r)
+{
+	const int signal = atomic_load(&r->stop->signal);
+	if (!r->trainer->grid.all)
+		return signal;
+	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
+}
+
+// ---- what happens between steps ----
+
+int64_t yk_run_epochs(const struct yk_trainer *t)
+{
+	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
+}
+
+// The clock of training stops here: the row's figures are those of this moment.
+static void clock_stop(struct yk_run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	double now = yk_seconds(), windows = (double)(t->step - r->first) *
+					     (double)(t->batch * t->parts);
+	r->busy += now - r->resumed;
+	r->state.busy += now - r->resumed;
+	r->state.epochs = windows / (double)yk_data_train_windows(t->data);
+	r->resumed = now;
+}
+
+static int log_step(struct yk_run *r)
+{
+	struct yk_trainer *t = r->trainer;
+	struct yk_record record;
+	if (!r->leads)
+		return 0;
+	int e = yk_trainer_record(t, &record); // waits: the clock stops behind it
+	if (e < 0)
+		return e;
+	clock_stop(r);
+	struct yoke_stats stats = { .size = sizeof stats };
+	e = yoke_stats(&stats);
+	if (e < 0)
+		return e;
+	double per_step = (double)(t->batch * t->parts * t->context);
+	struct yk_metrics m = {
+		.step = t->step,
+		.tokens = t->step * t->batch * t->parts * t->context,
+		.loss = record.loss,
+		.lr = t->lr,
+		.grad_norm = record.grad_norm,
+		.tokens_per_s =
+			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
+		.peak_bytes = stats.pool_allocated_peak,
+		.data = yk_trainer_data(t),
+		.leaks = yk_model_leaks(t->net->model, &t->net->shape),
+		.layers = t->net->shape.layers,
+		.experts = t->net->shape.experts,
+	};
+	float *shares = NULL;
+	if (t->net->shares && (shares = malloc(yoke_bytes(t->net->shares))) &&
+	    (e = yoke_read(t->net->shares, shares, yoke_bytes(t->net->shares))) < 0) {
+		free(shares);
+		return e;
+	}
+	m.shares = shares;
+	if (t->grid.all) {
+		m.ranks = yoke_group_size(t->grid.all);
+		yk_ranks_released(t, &m.waited, &m.sent, &m.slowest);
+	}
+	if (t->scaler) {
+		struct yoke_scaler_stats s = { .size = sizeof s };
+		yoke_scaler_stats(t->scaler, &s);
+		m.scale = s.scale;
+		m.skipped = t->skipped;
+		m.overflow = !t->overflowed ? NULL : *s.name ? s.name : "all together";
+	}
+	r->logged = t->step;
+	r->busy = 0;
+	if (isfinite(m.loss))
+		r->state.loss = m.loss;
+	r->state.peak_bytes = m.peak_bytes;
+	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
+	yk_progress_logged(&r->progress, &m);
+	r->progress.last.shares = NULL; // it is of this line alone
+	free(shares);
+	return 0;
+}
+
+// At ends of epochs, but no more often than steps are logged.
+static int tell_epoch(struct yk_run *r, bool end)
+{
+	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->step;
+	struct yk_memory memory;
+	if (!r->leads || done == r->epochs || (!end && step - r->told < r->log_every))
+		return 0;
+	int e = yk_memory_read(&memory);
+	if (e < 0)
+		return e;
+	double now = yk_seconds(),
+	       seconds = (now - r->epoch_began) / (double)(done - r->epochs);
+	r->epochs = done;
+	r->told = step;
+	r->epoch_began = now;
+	yk_progress_memory(&r->progress, step, done, seconds, &memory);
+	return 0;
+}
+
+static bool can_validate(const struct yk_run *r)
+{
+	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
+}
+
+// Between the batches of a validation.
+static bool validate_on(void *arg, int64_t done, int64_t windows)
+{
+	struct yk_run *r = arg;
+	if (!r->trainer->grid.all && atomic_load(&r->stop->signal))
+		return false;
+	if (r->leads)
+		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+	return true;
+}
+
+// A signal gives it up, unless ranks share it: then there is no figure.
+static int validate(struct yk_run *r)
+{
+	double loss;
+	if (!can_validate(r))
+		return 0;
+	const struct yk_trainer *t = r->trainer;
+	yoke_range_push("validate");
+	const int e = yk_model_validate(t->net, t->data, t->group, yk_zero_gathered(t), t->batch, t->valid_windows, validate_on, r,
+					&loss);
+	yoke_range_pop();
+	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
+	if (e < 0 || (!t->grid.all && atomic_load(&r->stop->signal)))
+		return e;
+	r->validated = r->trainer->step;
+	r->state.val_loss = loss;
+	if (r->leads)
+		yk_progress_validated(&r->progress, r->trainer->step, loss);
+	return 0;
+}
+
+static int unsaved(const struct yk_run *r, int code)
+{
+	char advice[512];
+	if (r->saved < 0)
+		return yk_progress_gave_up(
+			code, "nothing is saved: make room or choose another "
+			      "out");
+	snprintf(advice, sizeof advice,
+		 "%s holds step %" PRId64 ": make room and go on with "
+		 "resume=1",
+		 r->out, r->saved);
+	return yk_progress_gave_up(code, advice);
+}
+
+static int save(struct yk_run *r)
+{
+	if (!r->keeps || r->saved == r->trainer->step)
+		return 0;
+	int e = r->trainer->grid.all ? yk_ranks_alike(r->trainer, true) : 0;
+	if (e == 0)
+		e = yk_compress_mean(r->trainer);
+	if (e == 0)
+		e = yk_checkpoint_gather_begin(r->trainer);
+	if (e == 0 && !r->leads)
+		e = yk_checkpoint_gather_serve(r->trainer);
+	if (e < 0 || !r->leads) {
+		yk_checkpoint_gather_end(r->trainer);
+		r->saved = r->trainer->step;
+		return e;
+	}
+	double busy = yk_profile_busy(r->profile), began = yk_seconds();
+	yoke_range_push("save");
+	e = yk_trainer_save(r->trainer, r->out);
+	if (e < 0 && yk_progress_again(&r->progress, e) &&
+	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
+		e = unsaved(r, e);
+	yoke_range_pop();
+	yk_checkpoint_gather_end(r->trainer);
+	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
+	if (e < 0)
+		return e;
+	r->saved = r->trainer->step;
+	yk_run_record_saved(r, yk_seconds() - began);
+	return 0;
+}
+
+static int snapshot(struct yk_run *r)
+{
+	return yk_snapshot_take(&r->snapshot, r->trainer);
+}
+
+// Work whose time does not count as training.
+static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
+{
+	struct yk_record record;
+	int e = r->trainer->step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
+	if (e < 0)
+		return e;
+	clock_stop(r);
+	e = fn(r);
+	r->resumed = yk_seconds();
+	return e;
+}
+
+// There is no more data to be had: what was trained is saved, and the error says so.
+static int starved(struct yk_run *r, int code)
+{
+	char why[1024];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	int e = r->trainer->step > r->first ? aside(r, save) : 0;
+	if (e < 0)
+		return e;
+	return yk_run_ended(r, code, why);
+}
+
+// Behind the last step, unless somebody wants it to end.
+static int last_validation(struct yk_run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	int e = asked_to_end(r) ? 0 : aside(r, validate);
+	if (e == 0 && t->step == t->steps && r->leads && can_validate(r))
+		yk_progress_say(&r->progress, "%s: no validation behind the last step", strsignal(asked_to_end(r)));
+	return e;
+}
+
+// ---- the steps ----
+
+static void on_before(void *run)
+{
+	const struct yk_run *r = run;
+	if (r->trainer->grid.all)
+		yk_ranks_say(r->trainer, atomic_load(&r->stop->signal) != 0);
+}
+
+static int on_asked(void *run)
+{
+	return asked_to_end(run);
+}
+
+static int on_log(void *run)
+{
+	return log_step(run);
+}
+
+static void on_tick(void *run)
+{
+	struct yk_run *r = run;
+	if (r->leads)
+		yk_progress_tick(&r->progress, r->trainer->step);
+}
+
+static int on_told(void *run, bool end)
+{
+	return tell_epoch(run, end);
+}
+
+static int on_validate(void *run)
+{
+	return aside(run, validate);
+}
+
+static int on_save(void *run)
+{
+	return aside(run, save);
+}
+
+static int on_snapshot(void *run)
+{
+	return aside(run, snapshot);
+}
+
+static int on_after(void *run, bool good)
+{
+	struct yk_run *r = run;
+	r->state.step = r->trainer->step;
+	if (r->leads)
+		yk_runlog_set(&r->log, &r->state);
+	if (good && r->trainer->grid.all && r->trainer->step == r->first + 1) { // its plans are made
+		const int e = yk_ranks_alike(r->trainer, false);
+		if (e < 0)
+			return e;
+	}
+	return good ? yk_watch_step(&r->watch, r->trainer->step, yk_trainer_data(r->trainer).waited) : 0;
+}
+
+int yk_run_steps(struct yk_run *r, int *signal)
+{
+	struct yk_trainer *t = r->trainer;
+	const struct yk_between between = {
+		.before = on_before, .asked = on_asked, .log = on_log, .tick = on_tick, .told = on_told,
+		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
+		.log_every = r->log_every, .eval_every = r->eval_every, .save_every = r->save_every,
+		.snapshot_every = r->snapshot_every,
+	};
+	r->resumed = r->epoch_began = yk_seconds();
+	int e = yk_steps(t, r->first, &between, r, signal);
+	if (e == 0 && *signal && r->logged < t->step)
+		e = log_step(r);
+	if (e == 0)
+		e = last_validation(r);
+	if (e < 0 && t->starved && !t->grid.all) // ranks save together, and this one alone is here
+		return starved(r, e);
+	if (t->step == t->steps)
+		*signal = 0; // it came too late to matter
+	if (e == 0)
+		e = aside(r, save);
+	if (e == 0 && t->grid.all) // what telemetry counts is all of the run's
+		e = yoke_group_barrier(t->grid.all);
+	if (r->leads)
+		yk_runlog_set(&r->log, &r->state);
+	return e;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run needs: it is rehearsed in dry contexts, whose pools count.
+#include "config.h"
+
+#include "train/memory_estimate.h"
+
+#include "base/error.h"
+#include "train/advise.h"
+#include "train/compress.h"
+#include "train/zero.h"
+
+struct asked {
+	const struct yk_trainer *like;
+	int64_t stage, batch;
+	struct yk_memory_estimate *to;
+};
+
+static int peak_of(uint64_t *to)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	int e = yoke_stats(&s);
+	*to = s.pool_allocated_peak;
+	return e;
+}
+
+static int rehearse(void *arg)
+{
+	const struct asked *a = arg;
+	const int e = yk_trainer_rehearse_stage(a->like, a->stage, a->batch);
+	return e < 0 ? e : peak_of(&a->to->peak);
+}
+
+// One pass of a micro-batch; its peak.
+static int pass(struct yk_trainer *t, bool back, uint64_t *to)
+{
+	yoke_stats_reset_peaks();
+	yoke_scope *s = yoke_scope_begin("step");
+	yk_precision_begin(&t->precision);
+	yk_zero_enter(t);
+	struct yk_passage x;
+	yk_stage_forward(t->net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
+	int n = t->net->params.count;
+	const int64_t *elements;
+	yoke_tensor **g = t->grad;
+	if (back)
+		yk_stage_backward(t->net, &x, x.out, n, t->net->params.var, g);
+	if (back && t->stage > 1 && !yoke_error_code()) { // no more of them than a bucket or two is ever whole
+		g = yk_zero_reduce(t);
+		n = yk_zero_buckets(t->zero, &elements);
+	}
+	if (!yoke_error_code())
+		yoke_eval(back ? n : 1, back ? g : &x.out);
+	int e = yoke_scope_end(s);
+	yk_zero_leave(t);
+	return e < 0 ? e : peak_of(to);
+}
+
+// The parts, each alone.
+static int parts(void *arg)
+{
+	const struct asked *a = arg;
+	struct yk_memory_estimate *to = a->to;
+	struct yk_trainer t = *a->like;
+	struct yoke_stats s = { .size = sizeof s };
+	t.grid.s = a->stage;
+	int e = yk_trainer_make(&t, a->batch, NULL, NULL);
+	t.data = NULL; // any tokens will do
+	if (e == 0)
+		e = pass(&t, false, &to->forward);
+	if (e == 0)
+		e = pass(&t, true, &to->backward);
+	for (int i = 0; i < 2 && e == 0; i++) // the first has a plan of its own
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yoke_stats_reset_peaks();
+	if (e == 0)
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yoke_stats(&s);
+	to->step = s.pool_allocated_peak;
+	to->activations = s.activations;
+	to->workspace = s.workspace;
+	if (e == 0)
+		e = yoke_stats_reset_peaks();
+	if (e == 0)
+		e = yk_trainer_validate_any(&t);
+	if (e == 0)
+		e = peak_of(&to->validation);
+	if (e == 0) {
+		to->parameters = t.net->params.elements;
+		to->weights = to->gradients = t.stage < 3 ? yk_parameters_bytes(&t.net->params) : yk_zero_max(&t);
+		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
+		if (t.compress)
+			to->states += yk_parameters_bytes(yk_compress_errors(t.compress));
+		to->sums = yk_sums_bytes(&t.sums);
+		if (t.stage > 1)
+			to->gradients = yk_zero_max(&t);
+	}
+	yk_trainer_unmake(&t);
+	return e;
+}
+
+uint64_t yk_parameters_bytes(const struct yk_parameters *p)
+{
+	uint64_t bytes = 0;
+	for (int i = 0; i < p->count; i++)
+		bytes += p->var[i] ? yoke_bytes(p->var[i]) : 0; // another rank's
+	return bytes;
+}
+
+// How much it would be all the same, where it does not fit.
+static int try_all(int (*fn)(void *arg), struct asked *a)
+{
+	yoke_error_clear();
+	return yk_dry_try(UINT64_MAX, fn, a);
+}
+
+uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
+{
+	uint64_t most = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages); s++) {
+		struct yk_memory_estimate need = { 0 };
+		struct asked a = { t, s, batch, &need };
+		int e = yk_dry_try(yk_dry_room(), rehearse, &a);
+		if (e == YOKE_ENOMEM)
+			e = try_all(rehearse, &a);
+		if (e < 0) {
+			yoke_error_clear(); // the run will say what is wrong
+			return 0;
+		}
+		most = need.peak > most ? need.peak : most;
+	}
+	return most;
+}
+
+int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_memory_estimate *to, int64_t *stage)
+{
+	struct yk_memory_estimate n;
+	bool fits = true;
+	int e = 0;
+	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++) {
+		e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
+		fits &= e == 0 && n.fits;
+		if (e == 0 && (s == 0 || n.peak > to->peak)) {
+			*to = n;
+			if (stage)
+				*stage = s;
+		}
+	}
+	to->fits = fits;
+	return e;
+}
+
+int yk_memory_estimate_of_stage(const struct yk_trainer *t, int64_t stage, int64_t batch, uint64_t room, struct yk_memory_estimate *to)
+{
+	struct asked a = { t, stage, batch, to };
+	*to = (struct yk_memory_estimate){ 0 };
+	int e = yk_dry_try(room, rehearse, &a);
+	to->fits = e == 0;
+	if (e == YOKE_ENOMEM)
+		e = try_all(rehearse, &a);
+	if (e < 0)
+		return e;
+	e = to->fits ? yk_dry_try(room, parts, &a) : YOKE_ENOMEM;
+	return e == YOKE_ENOMEM ? try_all(parts, &a) : e;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of a trainer: what they share out and say.  What they compare: agree.c; who starts them: crew.c.
+#include "config.h"
+
+#include "train/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "comm/adapt.h"
+#include "comm/process.h"
+#include "comm/segment.h"
+#include "observe/machine.h"
+#include "train/compress.h"
+#include "train/stages.h"
+#include "train/zero.h"
+
+enum { FIRST_BUCKET = 1 << 20 }; // bytes, and 25 MiB, as in PyTorch's DDP (Li et al. 2020)
+YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .least = 1,
+	 .most = INT64_MAX);
+
+// Pages that processes share are taken as they are touched: where the control group has not so many, somebody would be killed then.
+static int check_memory(int64_t ranks)
+{
+	const double limit = yk_host_memory_limit(), shared = (double)yk_segment_min((uint32_t)ranks);
+	if (!(shared > limit))
+		return 0;
+	return yk_fail(YOKE_ENOMEM, "ranks=%lld that are processes share %.1f MiB, but their control group has %.1f MiB of memory; give "
+			       "it more, or fewer ranks, or spawn=thread", (long long)ranks, shared / 1048576, limit / 1048576);
+}
+
+// What processes cannot do each for itself; and the launcher's count.
+static int check_processes(const struct yk_config *c, int64_t ranks)
+{
+	uint32_t rank, n = 0;
+	const int place = yk_process_place(&rank, &n);
+	if (place < 0)
+		return place;
+	if (place && n != ranks)
+		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+	if (yk_config_int(c, YK_KEY_restarts) > 0 && yk_process_launched())
+		return yk_fail(YOKE_EINVAL, "restarts=%lld: ranks are started by a launcher here, which would have to start them "
+			       "again", (long long)yk_config_int(c, YK_KEY_restarts));
+	if (yk_config_int(c, YK_KEY_min_ranks) > ranks)
+		return yk_fail(YOKE_EINVAL, "min_ranks=%lld is more than ranks=%lld",
+			       (long long)yk_config_int(c, YK_KEY_min_ranks), (long long)ranks);
+	const bool threads = !place && strcmp(yk_config_str(c, YK_KEY_spawn), "process") != 0;
+	if (threads && (ranks == 1 || !yk_config_int(c, YK_KEY_restarts)))
+		return 0;
+	if (!threads && !strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with ranks that are processes name a backend");
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == 1 && *at == '-')
+			return yk_fail(YOKE_EINVAL, threads ? "data=- can be read once only; with restarts= name a file" :
+				       "data=- can be read by one process only; with ranks that are processes name a file");
+	return threads ? 0 : check_memory(ranks);
+}
+
+int yk_ranks_check(const struct yk_config *c)
+{
+	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO; // else whoever starts them will settle it
+	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_micro_batches),
+		      unit = yk_grid_unit(c);
+	char those[200] = "";
+	int e = yk_grid_check(c);
+	if (e < 0)
+		return e;
+	if (parts != YK_AUTO && parts % yk_grid_data(c)) {
+		for (int64_t n = 1; n <= parts && n * unit <= 1024 && strlen(those) < sizeof those - 24; n++)
+			if (parts % n == 0)
+				snprintf(those + strlen(those), sizeof those - strlen(those), " %lld", (long long)(n * unit));
+		return yk_fail(YOKE_EINVAL, "ranks=%lld do not divide the micro_batches=%lld of a step; these do:%s",
+			       (long long)ranks, (long long)parts, those);
+	}
+	if (ranks > 1 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
+		return yk_fail(YOKE_EINVAL, "batch=auto measures one device; with ranks=%lld give a number",
+			       (long long)ranks);
+	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
+		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
+			       "use save_every", (long long)ranks);
+	e = yk_compress_check(c);
+	return e ? e : check_processes(c, ranks);
+}
+
+// ---- the order of sums ----
+
+// Order T of all parts (train/sums.h, comm/schedule.h) is that of ranks whose own sums are whole subtrees of it.
+bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
+{
+	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;
+	const struct yk_param *order = yk_param_find("dist.order");
+	char line[YK_ORDER_WHY] = "";
+	if (data == 1)
+		return true;
+	if (strcmp(yk_config_str(c, YK_KEY_wire), "fp32"))
+		snprintf(line, sizeof line, "wire=%.20s rounds what ranks send", yk_config_str(c, YK_KEY_wire));
+	else if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
+		snprintf(line, sizeof line, "compress=%.20s sends a part of the gradients", yk_config_str(c, YK_KEY_compress));
+	else if (!strcmp(yk_ranks_algorithm(), "ring") && data > 2)
+		snprintf(line, sizeof line, "dist.algorithm=ring adds around the ring");
+	else if (order && !strcmp(yk_param_str((struct yk_param *)(uintptr_t)order), "fast"))
+		snprintf(line, sizeof line, "dist.order=fast leaves the order to the vendor's library");
+	else if (strcmp(yk_config_str(c, YK_KEY_accumulate_order), "tree") && (each > 1 || data > 3))
+		snprintf(line, sizeof line, "accumulate_order=fast adds each rank's parts one after the other");
+	else if ((n & (n - 1)) && each > 1 && zero < 2)
+		snprintf(line, sizeof line, "each of %lld ranks has %lld parts, which is no power of 2", (long long)data, (long long)each);
+	else if ((n & (n - 1)) && each > 1)
+		snprintf(line, sizeof line, "zero=%lld adds over %lld ranks first, which is no power of 2", (long long)zero, (long long)data);
+	if (why)
+		snprintf(why, YK_ORDER_WHY, "%s", line);
+	return !*line;
+}
+
+bool yk_ranks_order_text(const struct yk_trainer *t, char *to, size_t cap)
+{
+	const int64_t data = t->group ? yoke_group_size(t->group) : 1;
+	char why[YK_ORDER_WHY] = "";
+	if (t->parts == 1)
+		return false;
+	if (!yk_ranks_in_order(t->config, data, t->parts, why))
+		snprintf(to, cap, "gradients are not added in the order of one rank with micro_batches=%lld: %s", (long long)t->parts, why);
+	else
+		snprintf(to, cap, "gradients are added in the order of one rank with micro_batches=%lld accumulate_order=%s", (long long)t->parts,
+			 yk_config_str(t->config, YK_KEY_accumulate_order));
+	return true;
+}
+
+// ---- the step record: what each has to say to all, behind each step ----
+
+enum { WISH, ADAPT, WAITED }; // to end; of rank 0, yk_adapt_wish; from there on each rank's seconds of waiting
+
+struct yk_ranks_says {
+	yoke_tensor *number[3]; // host scalars
+	yoke_tensor *place[3];  // [WAITED + ranks]: 1 where the number goes
+	yoke_tensor *all[2];    // what all said in the step before, in the last one
+	double before;          // seconds that this one had waited by then
+	double *waited;         // by rank, seconds since yk_ranks_released
+};
+
+static void says_free(struct yk_ranks_says *s)
+{
+	if (!s)
+		return;
+	for (int i = 0; i < 3; i++) {
+		yoke_free(s->number[i]);
+		yoke_free(s->place[i]);
+	}
+	yoke_free(s->all[0]);
+	yoke_free(s->all[1]);
+	free(s->waited);
+	free(s);
+}
+
+static int64_t says_count(const struct yk_trainer *t)
+{
+	return WAITED + yoke_group_size(t->grid.all);
+}
+
+static int says_make(struct yk_trainer *t)
+{
+	const int64_t n = says_count(t);
+	struct yk_ranks_says *s = t->says = calloc(1, sizeof *s);
+	float *one = calloc((size_t)n, sizeof *one);
+	if (s && one && (s->waited = calloc((size_t)n, sizeof *s->waited)))
+		for (int i = 0; i < 3; i++) {
+			const int64_t at = i == WAITED ? WAITED + yoke_group_rank(t->grid.all) : i;
+			one[at] = 1;
+			s->number[i] = yoke_keep(yoke_scalar(0));
+			s->place[i] = yoke_keep(yoke_from(yoke_f32, 1, &n, one));
+			one[at] = 0;
+		}
+	const bool good = s && s->waited;
+	free(one);
+	return good ? yoke_error_code() : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+}
+
+static double waited(const struct yk_trainer *t)
+{
+	struct yoke_group_state now = { .size = sizeof now };
+	return yoke_group_state(t->grid.all, &now) == 0 ? now.waited : 0;
+}
+
+void yk_ranks_say(struct yk_trainer *t, bool ends)
+{
+	struct yk_ranks_says *s = t->says;
+	const double now = waited(t);
+	yoke_scalar_set(s->number[WISH], ends);
+	yoke_scalar_set(s->number[WAITED], now - s->before);
+	if (t->group && t->group->adapt && yoke_group_rank(t->grid.all) == 0) {
+		char line[200];
+		yoke_scalar_set(s->number[ADAPT], yk_adapt_wish(t->group->adapt, t->step, line, sizeof line));
+		if (*line)
+			yk_info("dist", "step %lld: %s", (long long)t->step, line);
+	}
+	s->before = now;
+}
+
+static yoke_tensor *said(const struct yk_ranks_says *s)
+{
+	yoke_tensor *sum = yoke_mul(s->place[0], s->number[0]);
+	for (int i = 1; i < 3; i++)
+		sum = yoke_add(sum, yoke_mul(s->place[i], s->number[i]));
+	return sum;
+}
+
+int yk_ranks_hear(struct yk_trainer *t)
+{
+	struct yk_ranks_says *s = t->says;
+	const int64_t n = says_count(t);
+	float *all = s->all[0] ? calloc((size_t)n, sizeof *all) : NULL;
+	int e = !s->all[0] ? 0 : all ? yoke_read(s->all[0], all, (size_t)n * sizeof *all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	yoke_free(s->all[0]);
+	s->all[0] = s->all[1];
+	s->all[1] = NULL;
+	if (e == 0 && all) {
+		t->ends |= all[WISH] > 0;
+		for (int64_t r = WAITED; r < n; r++)
+			s->waited[r - WAITED] += (double)all[r];
+		if (t->group && t->group->adapt)
+			yk_adapt_apply(t->group->adapt, (uint32_t)all[ADAPT]);
+	}
+	free(all);
+	return e;
+}
+
+void yk_ranks_released(struct yk_trainer *t, double *seconds, uint64_t *sent, int *slowest)
+{
+	struct yk_ranks_says *s = t->says;
+	const int n = yoke_group_size(t->grid.all);
+	*seconds = waited(t);
+	*sent = yk_grid_sent(&t->grid);
+	*slowest = 0;
+	for (int r = 1; r < n; r++)
+		if (s->waited[r] < s->waited[*slowest])
+			*slowest = r;
+	memset(s->waited, 0, (size_t)n * sizeof *s->waited);
+}
+
+// ---- joining ----
+
+int yk_ranks_join(struct yk_trainer *t)
+{
+	const int e = yk_grid_join(t->config, &t->grid);
+	if (e < 0 || !t->grid.all)
+		return e;
+	t->group = t->grid.over_data;
+	t->stage = t->group ? (int)yk_config_int(t->config, YK_KEY_zero) : 0;
+	t->first = t->grid.d * (t->stage < 2 ? t->accumulate : 1);
+	t->stride = t->stage < 2 ? 1 : t->grid.data;
+	if (t->group && yk_adapt_asked() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	return says_make(t);
+}
+
+void yk_ranks_failed(const struct yk_trainer *t)
+{
+	uint32_t rank, n;
+	if (yk_process_place(&rank, &n) > 0)
+		yk_process_failed();
+	else
+		yk_ranks_break(t->grid.all->queue, YOKE_ERANK, yoke_error());
+}
+
+void yk_ranks_leave(struct yk_trainer *t)
+{
+	says_free(t->says);
+	t->says = NULL;
+	yk_grid_leave(&t->grid);
+	t->group = NULL;
+}
+
+int yk_ranks_start(const struct yk_trainer *t, const struct yk_parameters *ps, int first, int end)
+{
+	const int n = end - first;
+	yoke_tensor *const *var = ps->var + first, **to = calloc((size_t)n + 1, sizeof *to);
+	if (!to)
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	yoke_scope *s = yoke_scope_begin("start");
+	int e = n ? yoke_broadcast_list(t->group, 0, n, var, to) : 0;
+	for (int i = 0; i < n && e == 0; i++)
+		e = yoke_assign(var[i], to[i]);
+	if (e == 0)
+		e = yoke_eval(0, NULL);
+	const int ended = yoke_scope_end(s);
+	free(to);
+	return e ? e : ended;
+}
+
+size_t yk_ranks_room(bool first)
+{
+	const size_t most = (size_t)yk_param_int(&bucket_setting);
+	return first && most > FIRST_BUCKET ? FIRST_BUCKET : most;
+}
+
+int yk_ranks_bucket(const struct yk_parameters *ps, int end)
+{
+	const size_t room = yk_ranks_room(end == ps->count); // those of the last layers come first
+	size_t bytes = 0;
+	do
+		bytes += yoke_bytes(ps->var[--end]);
+	while (bytes < room && end > 0 && yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
+	return end;
+}
+
+yoke_tensor *yk_ranks_narrow(const struct yk_trainer *t, yoke_tensor *gradient)
+{
+	const char *wire = yk_config_str(t->config, YK_KEY_wire);
+	return strcmp(wire, "fp32") && yoke_dtype(gradient) == yoke_f32 ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
+}
+
+// All of a bucket's gradients become those of all ranks.
+static int reduce_bucket(struct yk_trainer *t, int first, int end)
+{
+	for (int i = first; i < end; i++)
+		t->grad[i] = yk_ranks_narrow(t, t->grad[i]);
+	const int e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
+	for (int i = first; i < end; i++)
+		t->grad[i] = yoke_cast(t->grad[i], yoke_dtype(t->params->var[i]));
+	return e;
+}
+
+int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
+{
+	const int64_t one = 1;
+	int e = 0;
+	const bool in_part = yk_compress_now(t), has_loss = !t->stages || t->grid.s == t->grid.stages - 1;
+	if (t->stages && (e = yk_stages_reduce(t)) < 0)
+		return e;
+	if (t->stage == 1 && !in_part)
+		yk_zero_reduce(t);
+	if (t->stage > 0 && !in_part)
+		yk_zero_take(t);
+	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->params->count, first; end > 0 && e == 0; end = first) {
+		first = yk_ranks_bucket(t->params, end);
+		e = in_part ? yk_compress_reduce(t, first, end) : reduce_bucket(t, first, end);
+	}
+	if (t->stage > 0 && in_part)
+		yk_zero_cut(t);
+	yoke_tensor *own = said(t->says), **to = &t->says->all[1];
+	if (t->stage < 2 && t->group == t->grid.all) { // in one message
+		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
+						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
+		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
+		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + says_count(t), 1));
+	} else { // of stage 2 the loss is that of all already
+		if (t->stage < 2 && t->group && has_loss)
+			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
+		if (t->stages)
+			*loss = yk_stages_tell(t, *loss);
+		*to = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, own));
+	}
+	return e ? e : *to ? 0 : yoke_error_code();
+}
+
+yoke_tensor **yk_ranks_part(struct yk_trainer *t, yoke_tensor **loss)
+{
+	if (t->stage < 2)
+		return t->grad;
+	*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
+	return yk_zero_reduce(t);
+}
+
+// The first of the ranks takes in what the others have to say; to[r - 1], for free().
+static int take_events(yoke_group *g, const uint64_t *bytes, char **to)
+{
+	int e = 0;
+	for (int r = 1; r < yoke_group_size(g) && e == 0; r++) {
+		to[r - 1] = malloc(bytes[r]);
+		e = to[r - 1] ? yk_group_recv(g, (uint32_t)r, to[r - 1], bytes[r]) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+	}
+	return e;
+}
+
+int yk_ranks_trace(const struct yk_trainer *t, struct yk_profile *p, const char *path)
+{
+	yoke_group *g = t->grid.all;
+	const int n = yoke_group_size(g), rank = yoke_group_rank(g);
+	uint64_t mine = yk_profile_began(p), *all = calloc((size_t)n, sizeof *all), first = mine;
+	char **other = calloc((size_t)n, sizeof *other), *own = NULL;
+	int e = all && other ? yoke_group_exchange(g, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+	for (int r = 0; r < n && e == 0; r++)
+		first = all[r] < first ? all[r] : first;
+	yk_profile_rank(p, rank, n, mine - first);
+	if (e == 0 && rank > 0)
+		e = (own = yk_profile_events(p)) ? 0 : yoke_error_code();
+	mine = own ? strlen(own) + 1 : 0;
+	if (e == 0)
+		e = yoke_group_exchange(g, &mine, sizeof mine, all);
+	if (e == 0)
+		e = rank > 0 ? yk_group_send(g, 0, own, mine) : take_events(g, all, other);
+	if (e == 0 && rank == 0)
+		e = yk_profile_trace_ranks(p, path, n - 1, other);
+	for (int r = 0; r < n && other; r++)
+		free(other[r]);
+	free(other);
+	free(own);
+	free(all);
+	return e;
+}
+
+int yk_ranks_settle(struct yk_config *c)
+{
+	const int64_t parts = yk_config_int(c, YK_KEY_micro_batches);
+	uint32_t rank, started;
+	char said[32];
+	const int place = yk_process_place(&rank, &started);
+	if (place < 0)
+		return place;
+	if (place && !yk_config_asked(c, YK_KEY_ranks)) { // it stands before what a checkpoint says
+		snprintf(said, sizeof said, "ranks=%u", started);
+		return yk_config_argument(c, said);
+	}
+	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
+		return 0;
+	if (place) // who started it has settled that
+		return yk_config_settle(c, YK_KEY_ranks, started);
+	int n = yk_config_apply(c);
+	if (n == 0)
+		n = yk_ranks_devices();
+	const int unit = (int)yk_grid_unit(c);
+	n = n < unit ? n : n - n % unit;
+	while (n > unit && parts != YK_AUTO && parts % (n / unit))
+		n -= unit;
+	return n < 0 ? n : yk_config_settle(c, YK_KEY_ranks, n);
+}

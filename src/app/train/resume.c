@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run finds in its folder.
+#include "config.h"
+
+#include "train/resume.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/shared.h"
+#include "train/grid.h"
+#include "train/ranks.h"
+#include "train/choose_device.h"
+
+static int busy_folder(const char *out)
+{
+	yoke_error_clear();
+	return yk_fail(YOKE_EBUSY,
+		       "%s: another run trains into it; wait until it ends, or choose "
+		       "another out",
+		       out);
+}
+
+int yk_resume_lock(const char *out, int *lock)
+{
+	struct stat st;
+	if (*lock >= 0 || stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	int e = yk_dir_lock(out, lock);
+	return e == YOKE_EBUSY ? busy_folder(out) : e;
+}
+
+int yk_resume_refused(const char *out)
+{
+	return yk_fail(YOKE_EPERM,
+		       "%s: holds a checkpoint, which is not written over; go on from it "
+		       "with resume=1 or choose another out",
+		       out);
+}
+
+// batch=auto is what it came to when the run began.
+static int batch_take(struct yk_config *c, const struct yk_config *was)
+{
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
+		return 0;
+	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
+}
+
+static int64_t parts_of(const struct yk_config *c)
+{
+	return yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate);
+}
+
+// Ranks, and parts of a step: as many as when the run began, on however many ranks, of which `auto` takes as many as divide
+// them; or by accumulate, where that is given anew.
+static int parts_take(struct yk_config *c, const struct yk_config *was, bool given)
+{
+	const int64_t parts = yk_config_int(was, YK_KEY_micro_batches);
+	const bool anew = !given && yk_config_asked(c, YK_KEY_accumulate);
+	int e = given ? 0 : anew ? yk_config_settle_text(c, YK_KEY_micro_batches, "auto") :
+			    yk_config_settle(c, YK_KEY_micro_batches, parts != YK_AUTO ? parts : parts_of(was));
+	if (e == 0)
+		e = yk_ranks_settle(c);
+	return e == 0 && anew ? yk_config_settle(c, YK_KEY_micro_batches, parts_of(c)) : e;
+}
+
+int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
+	char said[256];
+	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return 0;
+	if (was && strcmp(was, "fastest"))
+		return yk_config_settle_text(c, YK_KEY_backend, was);
+	int e = yk_device_choice_settle(c, said);
+	if (e == 0)
+		fprintf(stderr, "backend=fastest: %s\n", said);
+	return e;
+}
+
+int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
+		       bool *resumes)
+{
+	const char *resume = yk_config_str(c, YK_KEY_resume);
+	bool exists = yk_checkpoint_exists(out);
+	struct yk_config was;
+	*resumes = false;
+	if (exists && !strcmp(resume, "0"))
+		return yk_resume_refused(out);
+	if (!exists && !strcmp(resume, "1"))
+		return yk_fail(YOKE_ENOENT,
+			       "%s: holds no checkpoint to resume; drop resume=1 or "
+			       "give its folder as out",
+			       out);
+	if (!exists)
+		return yk_ranks_settle(c);
+	int e = yk_checkpoint_open(out, ck);
+	if (e < 0)
+		return e;
+	*resumes = true;
+	if ((e = yk_config_init(&was, YK_T)) < 0)
+		return e;
+	const bool given = yk_config_given(c, YK_KEY_micro_batches);
+	e = yk_config_take(&was, ck->config, out);
+	if (e == 0)
+		e = yk_config_take(c, ck->config, out);
+	if (e == 0)
+		e = parts_take(c, &was, given);
+	if (e == 0)
+		e = batch_take(c, &was);
+	yk_config_fini(&was);
+	return e;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of training, from its keys to its last line.
+#include "config.h"
+
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/loader.h"
+#include "comm/process.h"
+#include "comm/ranks.h"
+#include "graph/context.h"
+#include "train/outname.h"
+#include "train/ranks.h"
+#include "train/resume.h"
+#include "yoke-observe.h"
+
+enum { REPORT_STEPS = 10 };
+
+static const char *name_of(int signal)
+{
+	return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+// On a thread of its own.  At a second signal the step that is running is given up.
+static void on_signal(void *arg, int signal, bool again)
+{
+	struct yk_run *r = arg;
+	char ended[32];
+	if (!r->leads)
+		return;
+	if (!again) { // behind the bar, if one is drawn
+		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
+			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
+		return;
+	}
+	bool saved = yk_checkpoint_exists(r->out);
+	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
+	yk_runlog_end(&r->log, ended, NULL);
+	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
+		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
+}
+
+// Of a run that is too short to say much the report is not shown.
+static int report(struct yk_run *r, bool stopped)
+{
+	struct yk_report x;
+	char path[4096];
+	int e = yk_profile_report(r->profile, &x);
+	if (e < 0)
+		return e;
+	x.files = r->files;
+	x.idle -= r->files;
+	x.data = yk_trainer_data(r->trainer);
+	bool show = !strcmp(r->report, "1") || r->watch.whole ||
+		    r->trainer->step - r->first >= REPORT_STEPS;
+	show = show && strcmp(r->report, "0");
+	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
+		yk_layers_measure(yk_current(), &x.layers);
+	yk_progress_report(&r->progress, r->trainer->step, show, &x);
+	if (!r->watch.whole)
+		return 0;
+	if (show)
+		yk_profile_top(r->profile, r->watch.rows, yk_progress_line, &r->progress);
+	const struct yk_reading *list;
+	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
+		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
+	snprintf(path, sizeof path, "%s/trace.json", r->out);
+	e = r->trainer->grid.all ? yk_ranks_trace(r->trainer, r->profile, path) : yk_profile_trace(r->profile, path);
+	if (e == 0)
+		yk_run_record_profile(r, path);
+	return e;
+}
+
+// From a trainer that is ready to the row in the log.
+static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from)
+{
+	struct yk_trainer *t = r->trainer;
+	int signal = 0;
+	r->first = r->logged = r->told = t->step;
+	r->saved = r->validated = from ? t->step : -1;
+	r->epochs = yk_run_epochs(t);
+	r->state = (struct yk_run_state){
+		.step = t->step,
+		.steps = t->steps,
+		.loss = NAN,
+		.val_loss = NAN,
+		.tokens_per_s = NAN,
+		.parameters = t->net->params.elements,
+	};
+	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
+			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),
+			       yk_tokenizer_name(t->tokenizer));
+	if (e < 0)
+		return e;
+	yk_runlog_set(&r->log, &r->state);
+	if (!(r->profile = yk_profile_new(r->watch.whole)))
+		e = yoke_error_code();
+	r->watch.group = t->grid.all;
+	if (e == 0)
+		e = yk_watch_begin(&r->watch, r->out, &r->progress);
+	if (e == 0)
+		yk_profile_start(r->profile); // what watching takes to begin is not the run's
+	if (e == 0)
+		e = yk_run_say_start(r, c, from);
+	if (e == 0)
+		e = yk_run_steps(r, &signal);
+	while (e < 0 && !t->grid.all && (e = yk_run_rescue(r, c, e)) == 0)
+		e = yk_run_steps(r, &signal);
+	if (e == 0)
+		e = yk_watch_end(&r->watch);
+	else
+		yk_watch_drop(&r->watch);
+	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->grid.all) {
+		yk_profile_free(r->profile);
+		r->profile = NULL;
+		e = yk_trainer_advise(r->trainer);
+	}
+	t = r->trainer;
+	if (e == 0 && t->step > r->first)
+		e = report(r, signal != 0);
+	if (e == 0 && signal)
+		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
+	if (e == 0 && (t->step > r->first || !from))
+		yk_run_say_end(r);
+	const char *ended = e < 0 ? "failed" : signal ? name_of(signal) : "done";
+	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
+	yk_run_record_end(r, ended, e);
+	yk_profile_free(r->profile);
+	return e;
+}
+
+// What is due by parts of an epoch.
+static void intervals(struct yk_run *r, const struct yk_config *c)
+{
+	r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
+	r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
+}
+
+// From a configuration that is complete to the end, on the thread of whose context the run is.
+static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from, int *lock)
+{
+	int e = yk_run_make(r, c, from);
+	if (e == 0)
+		intervals(r, c);
+	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
+	if (e == 0)
+		e = yk_dir_make(r->out);
+	if (e == 0)
+		e = yk_resume_lock(r->out, lock);
+	if (e == 0 && !from && yk_checkpoint_exists(r->out))
+		e = yk_resume_refused(r->out); // another run was faster
+	if (e == 0)
+		e = yk_run_record_begin(r, c);
+	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
+		yk_watcher_start(&r->watcher, r->out, yk_config_int(c, YK_KEY_dashboard));
+	if (e == 0)
+		yk_run_say_progress(r, c);
+	if (e == 0)
+		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->step);
+	if (e == 0)
+		e = run_steps(r, c, from);
+	yk_data_errors_close(&r->data_errors);
+	yk_progress_close(&r->progress);
+	yk_run_record_end(r, "failed", e);
+	yk_watcher_end(&r->watcher);
+	yk_snapshot_fini(&r->snapshot);
+	yk_watch_drop(&r->watch);
+	yk_trainer_free(r->trainer);
+	r->trainer = NULL;
+	return e;
+}
+
+// Is it profile=1?
+static bool watches_all(const struct yk_config *c)
+{
+	struct yk_watch w = { 0 };
+	return yk_watch_check(&w, c) == 0 && w.whole;
+}
+
+// What all ranks begin with.  The configuration is read only: a trainer settles keys in a copy of its own.
+struct crew {
+	struct yk_run *lead;
+	const struct yk_config *config;
+	const struct yk_checkpoint *from;
+	int *lock;
+	atomic_int *lost; // devices
+};
+
+// Of a rank that does not lead: it trains, and says nothing.
+static int follow(const struct crew *all, struct yk_config *c)
+{
+	const struct yk_run *lead = all->lead;
+	struct yk_run r = {
+		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
+		.keeps = lead->keeps, .validated = -1, .saved = -1,
+	};
+	int signal, e = yk_trainer_share(lead->corpus, c, r.out, all->from, &r.trainer);
+	if (e == 0) {
+		r.first = r.trainer->step;
+		r.saved = all->from ? r.first : -1;
+		intervals(&r, c);
+		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->grid.all);
+	}
+	if (e == 0 && watches_all(c) && !(r.profile = yk_profile_new(true)))
+		e = yoke_error_code();
+	if (e == 0)
+		e = yk_run_steps(&r, &signal);
+	if (e == 0 && r.profile && r.trainer->step > r.first) // as the one that leads reports
+		e = yk_ranks_trace(r.trainer, r.profile, NULL);
+	yk_profile_free(r.profile);
+	yk_watch_fini(&r.watch);
+	yk_trainer_free(r.trainer);
+	return e;
+}
+
+// What the rank did last with the others, beside the run, if there is a folder of it.
+static void record(const yoke_group *world, const char *out)
+{
+	char path[4096];
+	struct yk_error_aside *aside = yk_error_aside();
+	snprintf(path, sizeof path, "%s/ranks-%d.jsonl", out, yoke_group_rank(world));
+	if (access(out, W_OK) == 0)
+		yk_ranks_record(world->queue, path);
+	yoke_error_clear();
+	yk_error_back(aside);
+}
+
+static int member(yoke_group *world, void *arg)
+{
+	const struct crew *all = arg;
+	struct yk_config own;
+	int e = yk_config_with(all->config, 0, NULL, &own);
+	if (e < 0)
+		return e;
+	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) : follow(all, &own);
+	yk_config_fini(&own);
+	if (e < 0)
+		record(world, all->lead->out);
+	if (yk_run_lost(e)) {
+		yk_device_lose(yk_current()->device);
+		atomic_fetch_add(all->lost, 1);
+	}
+	return e;
+}
+
+// Before anything looks at the devices: a processor for each rank.
+static int divide(int64_t ranks)
+{
+	char n[24];
+	uint32_t index, share = 1;
+	if (ranks == 1 || getenv("YOKE_CPU_DEVICES"))
+		return 0;
+	if (yk_process_launched()) { // which may have bound its ranks to processors
+		const int e = yk_process_cpu(&index, &share);
+		if (e < 0)
+			return e;
+		ranks = share;
+	}
+	snprintf(n, sizeof n, "%lld", (long long)ranks);
+	return yoke_setting_set("cpu.devices", n);
+}
+
+static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
+{
+	const char *out = r->out;
+	struct yk_checkpoint ck;
+	bool resumes = false;
+	int lock = -1;
+	int e = r->leads ? yk_resume_lock(out, &lock) : 0;
+	if (e == 0)
+		e = yk_resume_open(c, out, &ck, &resumes);
+	if (e == 0)
+		e = yk_config_check(c);
+	if (e == 0)
+		e = yk_resume_backend(c, resumes ? &ck : NULL);
+	if (e == 0)
+		e = yk_config_apply(c);
+	r->log_every = yk_config_int(c, YK_KEY_log_every);
+	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
+	r->report = yk_config_str(c, YK_KEY_report);
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	const struct yk_checkpoint *from = resumes ? &ck : NULL;
+	if (e == 0)
+		e = divide(ranks);
+	if (e == 0 && r->leads)
+		e = yk_watch_init(&r->watch, c);
+	else if (e == 0 && watches_all(c))
+		yk_profile_prepare();
+	if (e == 0 && ranks > 1 && !(r->corpus = yk_corpus_new()))
+		e = yoke_error_code();
+	if (e == 0)
+		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
+			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock, lost }) :
+			    work(r, c, from, &lock);
+	yk_corpus_free(r->corpus);
+	r->corpus = NULL;
+	yk_watch_fini(&r->watch);
+	if (resumes)
+		yk_checkpoint_fini(&ck);
+	if (lock >= 0)
+		close(lock);
+	return e;
+}
+
+int yk_train(struct yk_config *c, int *lost)
+{
+	atomic_int devices = 0;
+	struct yk_stop stop;
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
+			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
+			 .log = YK_RUNLOG_INIT };
+	char *out = NULL;
+	// Before any thread is made: one that did not block the signals would die.
+	int e = yk_stop_begin(r.stop, on_signal, &r);
+	if (e < 0)
+		return e;
+	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
+	e = yk_out_name(c, &out);
+	if (e == 0) {
+		r.out = out;
+		e = run(&r, c, &devices);
+	}
+	if (lost)
+		*lost = stop.signal ? 0 : atomic_load(&devices);
+	yk_stop_end(r.stop);
+	yk_runlog_close(&r.log);
+	free(out);
+	return e;
+}

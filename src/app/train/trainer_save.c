@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer's state as a checkpoint.
+#include "config.h"
+
+#include "train/gather_checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+
+static json_t *schedule_json(const struct yk_lr_schedule *s)
+{
+	return json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:I}",
+			 "kind", yk_schedule_names[s->kind],
+			 "peak", s->peak, "least", s->least,
+			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps,
+			 "factor", s->factor, "grow", s->grow,
+			 "every", (json_int_t)s->every, "cycle", (json_int_t)s->cycle);
+}
+
+// As schedule_json wrote it; a manifest from before there were others has cosine or constant.
+static struct yk_lr_schedule schedule_from(const json_t *o)
+{
+	const char *kind = json_string_value(json_object_get(o, "kind"));
+	struct yk_lr_schedule s = {
+		.peak = json_number_value(json_object_get(o, "peak")),
+		.least = json_number_value(json_object_get(o, "least")),
+		.warmup = json_integer_value(json_object_get(o, "warmup")),
+		.steps = json_integer_value(json_object_get(o, "steps")),
+		.factor = json_number_value(json_object_get(o, "factor")),
+		.grow = json_number_value(json_object_get(o, "grow")),
+		.every = json_integer_value(json_object_get(o, "every")),
+		.cycle = json_integer_value(json_object_get(o, "cycle")),
+	};
+	for (int k = 0; k < YK_SCHEDULES; k++)
+		if (kind && !strcmp(kind, yk_schedule_names[k]))
+			s.kind = (enum yk_schedule_kind)k;
+	return s;
+}
+
+// The keys by which `now` gives other rates than `old`, as "lr=0.1 steps=120".
+static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_schedule *old, char *to,
+			 size_t room)
+{
+	FILE *f = fmemopen(to, room, "w");
+	if (!f)
+		return;
+	if (now->peak != old->peak)
+		yk_fprintf(f, " lr=%.5g", now->peak);
+	if (now->kind != old->kind)
+		fprintf(f, " schedule=%s", yk_schedule_names[now->kind]);
+	if (now->steps != old->steps && yk_schedule_ends(now->kind))
+		fprintf(f, " steps=%lld", (long long)now->steps);
+	if (now->warmup != old->warmup)
+		fprintf(f, " warmup=%lld", (long long)now->warmup);
+	fclose(f);
+}
+
+bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_rise *to)
+{
+	const char *kind = json_string_value(json_object_get(o, "kind"));
+	const struct yk_lr_schedule old = schedule_from(o);
+	int64_t done = yk_trainer_stepped(t);
+	double planned = yk_schedule_lr(&old, done + 1); // more than before while it warms up
+	*to = (struct yk_rise){
+		.was = done > 0 ? yk_schedule_lr(&old, done) : planned,
+		.next = yk_schedule_lr(&t->schedule, done + 1),
+	};
+	name_changes(&t->schedule, &old, to->why, sizeof to->why);
+	yk_snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
+		 done + 1 < t->schedule.warmup ? " warmup=0" : "");
+	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
+}
+
+int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
+{
+	struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS];
+	struct yk_record record;
+	const bool alone = !t->whole;
+	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	if (e == 0 && alone)
+		e = yk_checkpoint_gather_begin(t);
+	ck->step = t->step;
+	ck->skipped = t->skipped;
+	ck->scaler = yk_scaler_describe(t->scaler);
+	ck->seed = t->seed;
+	ck->random_step = t->random_step;
+	ck->data.epoch = t->position.epoch;
+	ck->data.index = t->position.index;
+	ck->data.failed = t->position.failed;
+	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->scaler))
+		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+	if (e == 0) {
+		yk_checkpoint_gather_arrays(t->whole, arrays);
+		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_give, t->whole);
+	}
+	if (alone)
+		yk_checkpoint_gather_end(t);
+	yk_checkpoint_fini(ck);
+	return e;
+}
+
+int yk_trainer_save(struct yk_trainer *t, const char *folder)
+{
+	struct yk_checkpoint ck = {
+		.model = yk_model_describe(t->net->model, &t->net->shape),
+		.tokenizer = yk_tokenizer_save(t->tokenizer),
+		.config = yk_config_json(t->config),
+		.schedule = schedule_json(&t->schedule),
+		.text = yk_data_fingerprint(t->data),
+		.sources = yk_sources_json(yk_data_sources(t->data)),
+	};
+	if (ck.sources)
+		return yk_trainer_keep(t, folder, &ck);
+	yk_checkpoint_fini(&ck);
+	return yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer's step, of one micro-batch or several.
+#include "config.h"
+
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "graph/context.h"
+#include "optim/optim.h"
+#include "train/compress.h"
+#include "train/ranks.h"
+#include "train/stages.h"
+#include "train/zero.h"
+#include "yoke-observe.h"
+
+// What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
+static int look_back(struct yk_trainer *t)
+{
+	const struct yoke_context *ctx = yk_current();
+	if (!t->checked || (ctx && ctx->dry)) // where values mean nothing
+		return 0;
+	int got = yoke_scaler_update(t->scaler);
+	if (got >= 0) {
+		t->checked = false;
+		t->overflowed = got == YOKE_SKIPPED;
+		t->skipped += t->overflowed;
+	}
+	return got < 0 ? got : 0;
+}
+
+// One of a step: each of a batch has t->micro windows or what is left of it.
+struct micro {
+	int64_t number;
+	int64_t first, rows; // of the rank's windows of the step
+};
+
+static int64_t parts_of(const struct yk_trainer *t)
+{
+	return (t->batch + t->micro - 1) / t->micro;
+}
+
+static int64_t micro_count(const struct yk_trainer *t)
+{
+	return parts_of(t) * t->accumulate;
+}
+
+static struct micro micro_of(const struct yk_trainer *t, int64_t number)
+{
+	const int64_t parts = parts_of(t), at = number % parts * t->micro, left = t->batch - at;
+	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
+}
+
+// Of a whole batch as it came; else a copy of its windows.
+static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t part = m->first / t->batch;
+	if (m->rows == t->batch)
+		return t->ids[part];
+	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
+			 yk_trainer_windows(t, part) + m->first % t->batch * (t->context + 1));
+}
+
+// Its share of the mean over the step's windows.
+static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
+{
+	if (parts_of(t) * t->parts == 1)
+		return loss;
+	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
+}
+
+// The same of a whole batch.
+static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
+{
+	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
+}
+
+// The place of a micro-batch among those of all ranks.
+static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t parts = parts_of(t);
+	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+}
+
+// The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
+static yoke_tensor *loss_now(void *arg)
+{
+	struct yk_trainer *t = arg;
+	const int64_t n = micro_count(t);
+	yoke_tensor *sum[YK_SUMS_MAX];
+	if (t->own && n > 1) {
+		yk_fail(YOKE_EINVAL, "fit: restart=function asks for the loss once more, of one batch: accumulate has to be 1");
+		return NULL;
+	}
+	if (t->own)
+		return t->own->loss(t->own->arg, 0, true);
+	if (parts_of(t) * t->parts == 1)
+		return yk_windows_loss(t->net, t->part, t->dropout);
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
+		return NULL;
+	yoke_random_set(t->seed, t->random_step);
+	for (int64_t k = 0; k < n; k++) {
+		const struct micro m = micro_of(t, k);
+		char name[32];
+		int held, joined = yk_sums_joined(t->sums.fast, k, n, &held);
+		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m)); // what is random is the part's
+		yoke_scope *s = yoke_scope_begin(name);
+		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
+		loss = micro_share(t, &m, loss);
+		if (t->stage > 1)
+			loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, loss);
+		loss = yoke_lift(loss);
+		if (yoke_scope_end(s) < 0)
+			return NULL;
+		for (; joined > 0; joined--)
+			loss = yoke_add(sum[--held], loss);
+		sum[held] = loss;
+	}
+	return t->group && t->stage < 2 ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
+}
+
+static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
+{
+	if (t->own)
+		return micro_share(t, m, t->own->loss(t->own->arg, m->number, false));
+	t->part = micro_ids(t, m);
+	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
+}
+
+// Records what follows the last part: sums over ranks, and the update.
+static void update(struct yk_trainer *t, yoke_tensor *loss)
+{
+	const struct yk_parameters *ps = t->params;
+	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
+		return;
+	yoke_tensor *norm;
+	int64_t now = yk_trainer_stepped(t) + 1;
+	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
+	yoke_range_push("optimizer");
+	const int e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
+		return;
+	if (t->scaler && yk_compress_now(t))
+		yk_compress_keep(t, t->optim->skip);
+	const int64_t one = 1;
+	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
+				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
+	yoke_assign(t->record, yoke_concat(2, both, 0));
+}
+
+// Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
+// updates the parameters.
+static void micro_record(struct yk_trainer *t, const struct micro *m)
+{
+	const struct yk_parameters *ps = t->params;
+	const int64_t k = m->number, n = micro_count(t);
+	yk_precision_begin(&t->precision);
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
+		return;
+	yoke_tensor *loss = micro_loss(t, m);
+	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
+	yoke_range_push("backward");
+	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
+	yoke_range_pop();
+	if (e < 0 || (k == 0 && look_back(t) < 0))
+		return;
+	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
+	if (k == n - 1)
+		update(t, loss);
+}
+
+// All parts of a step of which this rank has a stage.
+static void stages_record(struct yk_trainer *t)
+{
+	yoke_tensor *loss = NULL;
+	yk_precision_begin(&t->precision);
+	if (yk_stages_record(t, part_share, &loss) == 0 && look_back(t) == 0)
+		update(t, loss);
+}
+
+// Weights are cast by the first micro-batch for all of a step.
+static void hold_casts(const struct yk_trainer *t, const struct micro *m)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx || !t->precision.half || t->stage > 2) // those that are gathered are of a part
+		return;
+	if (m->number == micro_count(t) - 1)
+		yk_autocast_release(ctx);
+	else if (m->number == 0 && !yoke_error_code())
+		yk_autocast_hold(ctx);
+}
+
+int yk_trainer_sums(struct yk_trainer *t, int64_t n)
+{
+	const struct yk_parameters *ps = t->params;
+	const int64_t *elements;
+	t->sums.fast = t->config && !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
+	if (t->stages)
+		return yk_sums_init(&t->sums, n, ps->count, NULL, NULL);
+	if (t->stage < 2)
+		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
+	const int buckets = yk_zero_buckets(t->zero, &elements);
+	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+}
+
+static int stages_step(struct yk_trainer *t)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	stages_record(t);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	return yoke_scope_end(s);
+}
+
+static int micro_step(struct yk_trainer *t, const struct micro *m)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_random_set(t->seed, t->random_step + random_step_of(t, m));
+	micro_record(t, m);
+	hold_casts(t, m);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	int e = yoke_scope_end(s);
+	if (t->stage > 2)
+		yk_zero_leave(t);
+	struct yoke_context *ctx = yk_current();
+	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
+		yk_history_collect(ctx);
+	return e;
+}
+
+// All micro-batches of the next step.
+static int try_step(struct yk_trainer *t)
+{
+	const int64_t n = micro_count(t);
+	int e = yk_trainer_sums(t, n);
+	yoke_range_push("data");
+	if (e == 0 && !t->own)
+		e = yk_trainer_feed(t);
+	yoke_range_pop();
+	if (e == 0 && t->stages)
+		e = stages_step(t);
+	for (int64_t k = 0; k < n && e == 0 && !t->stages; k++) {
+		const struct micro m = micro_of(t, k);
+		e = micro_step(t, &m);
+	}
+	if (e < 0) {
+		if (yk_current())
+			yk_autocast_release(yk_current());
+		return e;
+	}
+	if (!t->own) {
+		yoke_loader_position(t->loader, &t->position);
+		yk_trainer_fed(t);
+	}
+	t->random_step += t->parts * parts_of(t);
+	t->step++;
+	t->checked = t->scaler;
+	if (t->own && t->own->stepped && (e = t->own->stepped(t->own->arg)) < 0)
+		return e;
+	return t->grid.all ? yk_ranks_hear(t) : 0;
+}
+
+// A step that there was no memory for is made again in halves, of which each window is a part once; but not
+// what did not fit from the beginning: of that the user should know.
+static bool may_halve(const struct yk_trainer *t)
+{
+	const struct yoke_context *ctx = yk_current();
+	return t->micro > 1 && ctx && !ctx->dry && !t->grid.all && (t->stepped || *t->batch_why);
+}
+
+int yk_trainer_step(struct yk_trainer *t)
+{
+	int e;
+	while ((e = try_step(t)) == YOKE_ENOMEM && may_halve(t)) {
+		t->micro = (t->micro + 1) / 2;
+		yk_warn("train", "step %lld: %s; it is made again, and those behind it, in parts of %lld windows",
+			(long long)t->step + 1, yoke_error(), (long long)t->micro);
+		yoke_error_clear();
+		yk_assign_undo(yk_current());
+	}
+	t->stepped |= e == 0;
+	return e;
+}
+
+int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
+{
+	float v[2];
+	int e = look_back(t);
+	if (e == 0)
+		e = yoke_read(t->record, v, sizeof v);
+	if (e < 0)
+		return e;
+	if ((!isfinite(v[0]) || !isfinite(v[1])) && !t->overflowed) {
+		const char *bad = yk_optim_bad(t->optim->rule);
+		return yk_fail(YOKE_ERANGE,
+			       "step %lld: loss %g, gradient norm %g%s%s; use a smaller "
+			       "lr, more warmup, or clip",
+			       (long long)t->step, v[0], v[1],
+			       bad ? ", the first gradient that is not finite is that of " : "", bad ? bad : "");
+	}
+	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };
+	return 0;
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph's arrays, and short names for recording into them.
+
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/number.h"
+#include "graph/op.h"
+
+void yk_graph_clear(struct yk_graph *g)
+{
+	g->nodes = g->values = g->args = g->nattrs = g->settled = g->owed = 0;
+}
+
+void yk_graph_fini(struct yk_graph *g)
+{
+	free(g->node);
+	free(g->value);
+	free(g->arg);
+	free(g->attrs);
+	*g = (struct yk_graph){ 0 };
+}
+
+int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
+{
+	char why[400];
+	va_list ap;
+	va_start(ap, fmt);
+	yk_vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	const char *scope = g->paths ? yk_path_name(g->paths, g->scope) : "";
+	char site[YK_SITE_TEXT];
+	yk_site_text(g->sites, g->site, site);
+	return yk_fail(code, "%s%s%s%s%s: %s", g->call ? g->call : yk_op_row(op)->name,
+		       *scope ? " in " : "", scope, *site ? ", recorded at " : "", site, why);
+}
+
+// Room for one more node: where its results go, or NULL with the error.
+static struct yk_value *reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout, int *err)
+{
+	*err = 0;
+	if (g->max && g->nodes - g->settled >= g->max)
+		*err = yk_op_fail(g, c->op, YOKE_EGRAPH,
+				  "%zu operations are pending (graph.max); evaluate them",
+				  g->nodes - g->settled);
+	else if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
+		 yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
+		 yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
+		 yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
+		*err = yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
+	return *err ? NULL : g->value + g->values;
+}
+
+// The node there is room for, whose results are in place.
+static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, yk_id *out)
+{
+	g->node[g->nodes] = (struct yk_node){
+		.op = c->op,
+		.nattr = (uint8_t)c->nattr,
+		.list = c->list,
+		.scope = g->scope,
+		.site = g->site,
+		.range = g->range,
+		.back = g->back,
+		.call = g->call,
+		.in = (uint32_t)g->args,
+		.nin = c->nin,
+		.out = (uint32_t)g->values,
+		.nout = nout,
+		.attr = (uint32_t)g->nattrs,
+	};
+	for (uint32_t i = 0; i < c->nin; i++)
+		g->arg[g->args + i] = c->in[i];
+	for (uint32_t i = 0; i < c->nattr; i++)
+		g->attrs[g->nattrs + i] = c->attr[i];
+	*out = (yk_id)g->values;
+	for (uint32_t i = 0; i < nout; i++) {
+		g->value[g->values + i].node = (uint32_t)g->nodes;
+		g->value[g->values + i].made = YK_NIL;
+	}
+	g->values += nout;
+	g->args += c->nin;
+	g->nattrs += c->nattr;
+	g->nodes++;
+}
+
+int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
+		 const struct yk_value *outs, yk_id *out)
+{
+	int err;
+	struct yk_value *to = reserve(g, c, nout, &err);
+	if (!to)
+		return err;
+	memcpy(to, outs, nout * sizeof *outs);
+	commit(g, c, nout, out);
+	return 0;
+}
+
+int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_op_row *row = yk_op_row(c->op);
+	uint32_t nout = yk_nout(c);
+	int err;
+	struct yk_value *to = reserve(g, c, nout, &err);
+	if (!to || (err = row->shape(g, c, to)) < 0)
+		return err;
+	commit(g, c, nout, out);
+	g->owed += (row->flags & YK_F_RANKS) != 0;
+	return 0;
+}
+
+yk_id yk_record(struct yk_graph *g, int op, uint32_t nin, const yk_id *in, uint32_t nattr,
+		const union yoke_attr *attr)
+{
+	for (uint32_t i = 0; i < nin; i++)
+		if (in[i] == YK_BAD)
+			return YK_BAD;
+	struct yk_call c = {
+		.op = (uint16_t)op, .nin = nin, .in = in, .nattr = nattr, .attr = attr
+	};
+	yk_id out;
+	return yk_append(g, &c, &out) < 0 ? YK_BAD : out;
+}
+
+yk_id yk_un(struct yk_graph *g, int op, yk_id x)
+{
+	return yk_record(g, op, 1, &x, 0, NULL);
+}
+
+yk_id yk_bin(struct yk_graph *g, int op, yk_id a, yk_id b)
+{
+	return yk_record(g, op, 2, (yk_id[]){ a, b }, 0, NULL);
+}
+
+yk_id yk_tri(struct yk_graph *g, int op, yk_id a, yk_id b, yk_id c)
+{
+	return yk_record(g, op, 3, (yk_id[]){ a, b, c }, 0, NULL);
+}
+
+yk_id yk_lit(struct yk_graph *g, int dtype, double value)
+{
+	return yk_record(g, YK_CONST, 0, NULL, 2,
+			 (union yoke_attr[]){ { .i = dtype },
+					      { .i = (int64_t)yk_bits(dtype, value) } });
+}
+
+yk_id yk_bin_lit(struct yk_graph *g, int op, yk_id x, double value)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	return yk_bin(g, op, x, yk_lit(g, g->value[x].dtype, value));
+}
+
+yk_id yk_cast(struct yk_graph *g, yk_id x, int dtype)
+{
+	if (x == YK_BAD || g->value[x].dtype == dtype)
+		return x;
+	return yk_record(g, YK_CAST, 1, &x, 1, &(union yoke_attr){ .i = dtype });
+}
+
+yk_id yk_up(struct yk_graph *g, yk_id x)
+{
+	return x == YK_BAD || x == YK_NIL ? x : yk_cast(g, x, yk_acc(g->value[x].dtype));
+}
+
+yk_id yk_down(struct yk_graph *g, yk_id x, yk_id like)
+{
+	return x == YK_BAD ? x : yk_cast(g, x, g->value[like].dtype);
+}
+
+yk_id yk_reduce(struct yk_graph *g, int op, yk_id x, unsigned axes, bool keep)
+{
+	return yk_record(g, op, 1, &x, 2,
+			 (union yoke_attr[]){ { .i = axes }, { .i = keep } });
+}
+
+yk_id yk_mean(struct yk_graph *g, yk_id x, unsigned axes, bool keep)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	yk_id sum = yk_reduce(g, YK_SUM, yk_cast(g, x, yk_acc(v.dtype)), axes, keep);
+	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / yk_reduced(&v, axes)), v.dtype);
+}
+
+yk_id yk_row_max(struct yk_graph *g, yk_id x, int axis)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	if (v.dims[axis])
+		return yk_reduce(g, YK_REDUCE_MAX, x, 1u << axis, true);
+	v.dims[axis] = 1;
+	return yk_broadcast(g, yk_lit(g, v.dtype, -INFINITY), v.rank, v.dims);
+}
+
+yk_id yk_matmul_to(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dtype)
+{
+	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 2,
+			 (union yoke_attr[]){ { .i = flags }, { .i = dtype } });
+}
+
+yk_id yk_matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
+{
+	return a == YK_BAD ? a : yk_matmul_to(g, a, b, flags, g->value[a].dtype);
+}
+
+static yk_id with_dims(struct yk_graph *g, int op, yk_id x, int rank, const int64_t *dims)
+{
+	union yoke_attr a[YOKE_MAX_RANK];
+	if (rank < 0 || rank > YOKE_MAX_RANK) {
+		yk_op_fail(g, op, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank,
+			   YOKE_MAX_RANK);
+		return YK_BAD;
+	}
+	if (rank && !dims) {
+		yk_op_fail(g, op, YOKE_EINVAL, "dims is NULL");
+		return YK_BAD;
+	}
+	for (int i = 0; i < rank; i++)
+		a[i].i = dims[i];
+	return yk_record(g, op, 1, &x, (uint32_t)rank, a);
+}
+
+yk_id yk_reshape(struct yk_graph *g, yk_id x, int rank, const int64_t *dims)
+{
+	return with_dims(g, YK_RESHAPE, x, rank, dims);
+}
+
+yk_id yk_broadcast(struct yk_graph *g, yk_id x, int rank, const int64_t *dims)
+{
+	return with_dims(g, YK_BROADCAST, x, rank, dims);
+}
+
+yk_id yk_permute(struct yk_graph *g, yk_id x, const int *order)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	union yoke_attr a[YOKE_MAX_RANK];
+	uint32_t rank = g->value[x].rank;
+	for (uint32_t i = 0; i < rank; i++)
+		a[i].i = order[i];
+	return yk_record(g, YK_PERMUTE, 1, &x, rank, a);
+}
+
+yk_id yk_slice(struct yk_graph *g, yk_id x, const int64_t *start, const int64_t *step,
+	       const int64_t *size)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	union yoke_attr a[3 * YOKE_MAX_RANK];
+	uint32_t rank = g->value[x].rank;
+	for (uint32_t i = 0; i < rank; i++) {
+		a[i].i = start[i];
+		a[rank + i].i = step[i];
+		a[2 * rank + i].i = size[i];
+	}
+	return yk_record(g, YK_SLICE, 1, &x, 3 * rank, a);
+}
+
+yk_id yk_pad(struct yk_graph *g, yk_id x, const int64_t *lo, const int64_t *hi,
+	     double value)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	union yoke_attr a[2 * YOKE_MAX_RANK + 1];
+	uint32_t rank = g->value[x].rank;
+	for (uint32_t i = 0; i < rank; i++) {
+		a[i].i = lo[i];
+		a[rank + i].i = hi[i];
+	}
+	a[2 * rank].i = (int64_t)yk_bits(g->value[x].dtype, value);
+	return yk_record(g, YK_PAD, 1, &x, 2 * rank + 1, a);
+}
+
+yk_id yk_full_like(struct yk_graph *g, yk_id x, double value)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	struct yk_value v = g->value[x];
+	return yk_broadcast(g, yk_lit(g, v.dtype, value), v.rank, v.dims);
+}
+
+yk_id yk_sum_to(struct yk_graph *g, yk_id x, yk_id like)
+{
+	if (x == YK_BAD || like == YK_BAD)
+		return YK_BAD;
+	struct yk_value v = g->value[x], to = g->value[like];
+	int more = v.rank - to.rank;
+	unsigned axes = 0;
+	for (int i = 0; i < v.rank; i++)
+		if (i < more || (to.dims[i - more] == 1 && v.dims[i] != 1))
+			axes |= 1u << i;
+	if (!axes)
+		return x;
+	x = yk_reduce(g, YK_SUM, x, axes, true);
+	return more ? yk_reshape(g, x, to.rank, to.dims) : x;
+}
+
+int64_t yk_count(const struct yk_value *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+double yk_reduced(const struct yk_value *v, unsigned axes)
+{
+	double n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= axes >> i & 1 ? (double)v->dims[i] : 1;
+	return n;
+}
+
+char *yk_describe(const struct yk_value *v, char *to)
+{
+	int n = snprintf(to, 160, "%s [", yoke_dtype_name(v->dtype));
+	for (int i = 0; i < v->rank; i++)
+		n += snprintf(to + n, (size_t)(160 - n), "%s%lld", i ? "," : "",
+			      (long long)v->dims[i]);
+	snprintf(to + n, (size_t)(160 - n), "]");
+	return to;
+}
+
+bool yk_is_float(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 ||
+	       dtype == yoke_bf16;
+}
+
+bool yk_is_int(int dtype)
+{
+	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 ||
+	       dtype == yoke_i64;
+}
+
+int yk_acc(int dtype)
+{
+	return dtype == yoke_f64 ? yoke_f64 : yk_is_float(dtype) ? yoke_f32 : yoke_i64;
+}
+
+// f64 to f16 bits, to nearest even, by way of the exact scaled integer
+static uint16_t half_bits(double x)
+{
+	uint16_t sign = signbit(x) ? 0x8000 : 0;
+	double a = fabs(x);
+	if (isnan(x))
+		return sign | 0x7e00;
+	if (a >= 65520)
+		return sign | 0x7c00;
+	int e;
+	frexp(a, &e); // a = m 2^e, m in [1/2, 1)
+	int exponent = e - 1 < -14 ? -14 : e - 1;
+	double m = nearbyint(ldexp(a, 10 - exponent)); // in units of the last place
+	uint16_t n = (uint16_t)m;
+	// a carry out of the significand increments the exponent by itself
+	return (uint16_t)(sign | (n < 1024 ? n : ((exponent + 15) << 10) + n - 1024));
+}
+
+bool yk_has_number(int dtype, double value)
+{
+	static const double bound[][2] = { // the second is outside
+		[yoke_i8] = { -0x1p7, 0x1p7 },	 [yoke_u8] = { 0, 0x1p8 },
+		[yoke_i32] = { -0x1p31, 0x1p31 }, [yoke_i64] = { -0x1p63, 0x1p63 },
+		[yoke_bool] = { 0, 2 },
+	};
+	return yk_is_float(dtype) || (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value));
+}
+
+int yk_want_literal(const struct yk_graph *g, int dtype, double value)
+{
+	if (yk_has_number(dtype, value))
+		return 0;
+	return yk_op_fail(g, YK_CONST, YOKE_ERANGE, "%.9g is no number of %s", value,
+			  yoke_dtype_name(dtype));
+}
+
+static int64_t saturate(double x, int64_t least, int64_t most)
+{
+	if (isnan(x))
+		return 0;
+	return x <= (double)least ? least : x >= (double)most ? most : (int64_t)x;
+}
+
+uint64_t yk_bits(int dtype, double value)
+{
+	union {
+		float f;
+		double d;
+		uint32_t u;
+		uint64_t w;
+	} b = { .w = 0 };
+	switch (dtype) {
+	case yoke_f32: b.f = (float)value; return b.u;
+	case yoke_f64: b.d = value; return b.w;
+	case yoke_f16: return half_bits(value);
+	case yoke_bf16:
+		b.f = (float)value;
+		if (isnan(value))
+			return 0x7fc0;
+		return (b.u + 0x7fff + (b.u >> 16 & 1)) >> 16;
+	case yoke_i8: return (uint8_t)saturate(value, INT8_MIN, INT8_MAX);
+	case yoke_u8: return (uint8_t)saturate(value, 0, UINT8_MAX);
+	case yoke_i32: return (uint32_t)saturate(value, INT32_MIN, INT32_MAX);
+	case yoke_i64: return (uint64_t)saturate(value, INT64_MIN, INT64_MAX);
+	case yoke_bool: return value != 0;
+	}
+	return 0;
+}

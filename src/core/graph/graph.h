@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph: recorded operations as dense arrays, in creation order, which is topological.
+// Contexts record into one, gradient rules and decompositions append to one, plans are made from one.
+#ifndef YK_GRAPH_H
+#define YK_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "graph/site.h"
+#include "yoke.h"
+
+// Index of a value.  An operation given YK_BAD gives YK_BAD, so that chains are checked at their end.
+typedef uint32_t yk_id;
+#define YK_NIL UINT32_MAX       // an optional operand that is absent
+#define YK_BAD (UINT32_MAX - 1) // an error was recorded
+
+enum yk_op { // rows of the op table; the order is not stored anywhere
+	YK_LEAF, YK_SCALAR, YK_CONST, YK_IOTA, YK_RAND_BITS,
+	YK_UNIFORM, YK_NORMAL,
+	YK_ADD, YK_SUB, YK_MUL, YK_DIV, YK_POW, YK_MIN, YK_MAX, YK_MOD,
+	YK_NEG, YK_ABS, YK_SIGN, YK_FLOOR, YK_ROUND, YK_CEIL, YK_EXP, YK_LOG, YK_LOG1P, YK_EXPM1,
+	YK_SQRT, YK_RSQRT, YK_RECIP, YK_SQUARE, YK_SIN, YK_COS, YK_TANH, YK_SIGMOID, YK_ERF,
+	YK_EQ, YK_NE, YK_LT, YK_LE, YK_GT, YK_GE, YK_ISFINITE,
+	YK_AND, YK_OR, YK_XOR, YK_NOT, YK_SHL, YK_SHR,
+	YK_SELECT, YK_CAST,
+	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
+	YK_CUMSUM, YK_CUMPROD, YK_SCAN_MAP, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
+	YK_MATMUL, YK_EIGH, YK_CHOLESKY, YK_SOLVE_TRIANGULAR, YK_MOMENTS,
+	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD, YK_BITCAST, YK_WINDOW,
+	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER, YK_NUMBERS,
+	YK_SLICE_AT, YK_SLICE_UPDATE_AT, YK_BARRIER,
+	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
+	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
+	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_LIST_MAP, YK_LIST_REDUCE, YK_ROPE,
+	YK_RESOLVENT, YK_RESOLVENT_BACK, YK_GROUPED, YK_GROUPED_BACK,
+	YK_WINDOW_ADD, YK_CONV, YK_CONV_X, YK_CONV_W, YK_LARGEST, YK_BATCH_NORM, YK_POOL_MAX, YK_POOL_MAX_BACK,
+	YK_ASIN, YK_ACOS, YK_ATAN, YK_ATAN2, YK_LGAMMA, YK_DIGAMMA, YK_ERFINV,
+	YK_RANKS_ALL_REDUCE, YK_RANKS_REDUCE_SCATTER, YK_RANKS_ALL_GATHER, YK_RANKS_BROADCAST, YK_RANKS_REDUCE,
+	YK_RANKS_ALL_TO_ALL, YK_RANKS_SEND, YK_RANKS_RECV, YK_RANKS_SHARES,
+	YK_RANKS_REDUCE_SHARES, YK_RANKS_IN,
+	YK_OPS
+};
+
+struct yk_value {
+	uint32_t node; // that makes it
+	uint8_t dtype, rank;
+	uint32_t made; // leaf of the context with its bytes, once an evaluation left them; or YK_NIL
+	int64_t dims[YOKE_MAX_RANK];
+};
+
+struct yk_node {
+	uint16_t op;
+	uint8_t nattr;
+	uint8_t slot;       // plans: the memory of which its results lie in, YK_SLOT_DEVICE or _CPU
+	bool done;          // an evaluation computed it
+	uint32_t in, nin;   // its operands: arg[in ..]
+	uint32_t out, nout; // its results: value[out ..]
+	uint32_t attr;      // attr[attr ..]
+	uint32_t list;      // tensors of each list, 0: no list op
+	uint32_t scope;     // path of the scope it was recorded in
+	uint32_t site;      // call that recorded it, 0: not traced
+	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
+	uint32_t range;     // path of the profiler's range it was recorded in, 0: none
+	const char *call;   // public function that recorded it, NULL: not known; for messages
+};
+
+struct yk_graph {
+	struct yk_node *node;
+	struct yk_value *value;
+	yk_id *arg;
+	union yoke_attr *attrs;
+	size_t nodes, values, args, nattrs;
+	size_t node_cap, value_cap, arg_cap, attr_cap;
+	size_t settled;         // nodes that the last evaluation found here
+	size_t owed;            // collectives that were recorded and that no evaluation has done
+	size_t max;             // nodes allowed behind those, 0: no limit
+	uint32_t scope, site, range; // given to new nodes ..
+	uint16_t back;          // .. as these are
+	const char *call;       // errors are named after it, or else after the op
+	struct yk_paths *paths; // names of scopes, for messages
+	struct yk_sites *sites; // call sites
+};
+
+void yk_graph_clear(struct yk_graph *); // keeps the memory
+void yk_graph_fini(struct yk_graph *);
+
+// Everything about a call before it is a node: what shape rules and decompositions see.
+struct yk_call {
+	uint16_t op;
+	uint32_t list;
+	uint32_t nin, nattr;
+	const yk_id *in;
+	const union yoke_attr *attr;
+};
+
+// Checks and appends; results are *out .. *out + nout - 1.  0 or the error, which is recorded.
+int yk_append(struct yk_graph *, const struct yk_call *, yk_id *out);
+// The same for an op with one result (or the first); YK_BAD on error or when an operand is YK_BAD.
+yk_id yk_record(struct yk_graph *, int op, uint32_t nin, const yk_id *in, uint32_t nattr,
+		const union yoke_attr *attr);
+// A node whose outputs are given: plans copy nodes with it.
+int yk_append_as(struct yk_graph *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
+		 yk_id *out);
+
+static inline const struct yk_node *yk_maker(const struct yk_graph *g, yk_id v)
+{
+	return &g->node[g->value[v].node];
+}
+
+static inline const yk_id *yk_ins(const struct yk_graph *g, const struct yk_node *n)
+{
+	return g->arg + n->in;
+}
+
+static inline const union yoke_attr *yk_attrs(const struct yk_graph *g, const struct yk_node *n)
+{
+	return g->attrs + n->attr;
+}
+
+// ---- short names for recording; each returns YK_BAD after an error ----
+
+yk_id yk_un(struct yk_graph *, int op, yk_id x);
+yk_id yk_bin(struct yk_graph *, int op, yk_id a, yk_id b);
+yk_id yk_tri(struct yk_graph *, int op, yk_id a, yk_id b, yk_id c);
+// Can the dtype represent this number?  Floating-point dtypes always can, rounded.
+bool yk_has_number(int dtype, double value);
+// A literal of a dtype, rank 0.
+yk_id yk_lit(struct yk_graph *, int dtype, double value);
+// op(x, literal of x's dtype)
+yk_id yk_bin_lit(struct yk_graph *, int op, yk_id x, double value);
+yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself when it has the dtype
+// x in the dtype of its accumulator, YK_NIL for YK_NIL; and back in the dtype of `like`.
+yk_id yk_up(struct yk_graph *, yk_id x);
+yk_id yk_down(struct yk_graph *, yk_id x, yk_id like);
+// Reduction over a mask of axes; keep: reduced axes stay with 1 element.
+yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
+// Floating point; summed in the accumulator's dtype and rounded once.
+yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
+// Maximum over one axis, which stays with 1 element: -inf where the axis is empty, since parts of a named
+// op whose other parts are sums must give their identity there.
+yk_id yk_row_max(struct yk_graph *, yk_id x, int axis);
+yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
+yk_id yk_matmul_to(struct yk_graph *, yk_id a, yk_id b, unsigned flags, int dtype);
+// A recurrence along an axis of the shape `rank, dims`: SCAN_MAP of the plugin ABI.  in: the program's inputs,
+// at least one that is not carried, and first values; they broadcast to that shape, first values to 1 along
+// the axis.
+struct yk_scan {
+	const struct yoke_map *map;
+	const yk_id *in;
+	int rank, axis;
+	const int64_t *dims;
+	bool from_end;
+	uint32_t carried; // the last inputs and outputs of the program
+};
+// The first of the program's outputs; the others follow.
+int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
+yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
+yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
+yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);
+// start, step (may be negative) and size for each axis
+yk_id yk_slice(struct yk_graph *, yk_id x, const int64_t *start, const int64_t *step,
+	       const int64_t *size);
+yk_id yk_pad(struct yk_graph *, yk_id x, const int64_t *lo, const int64_t *hi, double value);
+yk_id yk_full_like(struct yk_graph *, yk_id x, double value);
+// Sums x down to the shape of `like`, the adjoint of broadcasting.
+yk_id yk_sum_to(struct yk_graph *, yk_id x, yk_id like);
+
+// ---- facts ----
+
+int64_t yk_count(const struct yk_value *);
+// How many elements a reduction over these axes makes one of.
+double yk_reduced(const struct yk_value *, unsigned axes);
+static inline bool yk_same_shape(const struct yk_value *a, const struct yk_value *b)
+{
+	bool same = a->rank == b->rank;
+	for (int i = 0; i < a->rank && same; i++)
+		same = a->dims[i] == b->dims[i];
+	return same;
+}
+// "f32 [2,3]" into a buffer of 160 bytes, which it returns.
+char *yk_describe(const struct yk_value *, char *to);
+bool yk_is_float(int dtype);
+bool yk_is_int(int dtype); // bool is none
+// The accumulator: f64 for f64, i64 for integers, f32 otherwise.
+int yk_acc(int dtype);
+// ERANGE, with an error, for what an integer or bool cannot be.
+int yk_want_literal(const struct yk_graph *, int dtype, double value);
+// A number as the bits of a dtype, low bytes first.
+uint64_t yk_bits(int dtype, double value);
+
+// ---- scopes' paths ----
+
+struct yk_path {
+	char *name;        // whole path, "step/layer3/attn"; "" for the outermost
+	uint32_t parent;
+	uint32_t own;      // where its own name begins in the path
+	uint64_t hash;     // XXH64 of its own name, with the parent as seed
+	uint32_t then;     // the path that was got after it the last time
+	uint32_t calls;    // random calls in it since the outermost scope was opened ..
+	uint32_t opening;  // .. the last time it was counted
+};
+struct yk_paths {
+	struct yk_path *path;
+	size_t n, cap;
+	uint32_t *table; // open addressing by hash of (parent, last name): index + 1
+	size_t table_size;
+	uint32_t last; // that was got
+};
+// The path of `name` inside `parent`, made when it is new.  0 is the outermost.  YK_NIL: no memory.
+uint32_t yk_path_get(struct yk_paths *, uint32_t parent, const char *name);
+const char *yk_path_name(const struct yk_paths *, uint32_t path);
+void yk_paths_fini(struct yk_paths *);
+
+#endif

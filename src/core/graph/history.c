@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// History: what of the graph stays behind an evaluation.
+//
+// Nodes stay as long as a handle has a value among them, so that a value that was not kept can be computed
+// again, and gradients go on behind one that was read.  When no handle has, the graph is emptied: at the
+// end of a step's scope at the latest.  Where handles outlive their steps the graph is collected: what
+// none of them leads back to is dropped, and if that is not enough, values whose bytes are there become
+// leaves.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/context.h"
+
+// The graph is collected when it is twice as long as after the last time, and when what it alone holds has
+// come to so many bytes, or twice what it held then.
+enum { LOOSE = 1 << 20 };
+// Values with bytes become leaves from so many nodes on, which is also so many times what the last evaluation
+// found new; or when leaves hold this part of the device's memory.
+enum { LONG = 65536, TIMES = 4, HELD_PART = 16 };
+
+static void leaf_drop(struct yk_leaf *l)
+{
+	if (l->storage)
+		l->storage->leaves--;
+	yk_storage_unref(l->storage);
+	free(l->past);
+}
+
+void yk_history_drop(struct yoke_context *ctx)
+{
+	for (size_t i = 0; i < ctx->leaves; i++)
+		leaf_drop(&ctx->leaf[i]);
+	ctx->leaves = ctx->formers = 0;
+	yk_graph_clear(&ctx->graph);
+	ctx->collected = ctx->leftover = ctx->run = 0;
+	ctx->loose = 0;
+	ctx->bound = LOOSE;
+	ctx->epoch++;
+}
+
+// ---- which nodes stay ----
+
+struct collection {
+	struct yoke_context *ctx;
+	uint32_t *need; // by node: which of its results, as yk_memory_estimate_bit; 0: it goes
+	uint8_t *leads; // by node: enum leads
+	bool cut;       // values whose bytes are there become leaves, whatever gradients may be asked for
+	yk_id *map;     // by value: its number afterwards
+	uint32_t *leaf; // by leaf: the same
+	struct yk_graph g;
+	struct yk_leaf *leaves;
+	size_t nleaves, leaf_cap;
+	size_t settled;
+};
+
+typedef void visit_fn(struct collection *, struct yk_tensor *);
+
+static void each_of(struct collection *c, struct yk_tensor *t, visit_fn *fn)
+{
+	for (; t; t = t->next)
+		fn(c, t);
+}
+
+static void each_handle(struct collection *c, visit_fn *fn)
+{
+	each_of(c, c->ctx->handles, fn);
+	for (const struct yk_scope *s = c->ctx->scope; s; s = s->parent)
+		each_of(c, s->handles, fn);
+}
+
+static void need(struct collection *c, yk_id v)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	if (v != YK_NIL)
+		c->need[g->value[v].node] |= yk_memory_estimate_bit(g, v);
+}
+
+static void need_value(struct collection *c, struct yk_tensor *t)
+{
+	need(c, t->id);
+}
+
+// Targets of possible gradients.  Among the values assigned to a variable only those with a handle count, and not through
+// operations of yoke_grad: training steps leave no chain of versions.
+enum leads {
+	LEADS_TARGET = 1,        // the node is one that somebody has
+	LEADS_THROUGH = 2,       // there is a LEADS_TARGET among what it was computed from
+	LEADS_NAMED = 4,         // as LEADS_TARGET, but for earlier versions of variables
+	LEADS_THROUGH_NAMED = 8, // .. and yoke_grad's operations
+	LEADS_VERSION = 16       // a variable was assigned one of its results
+};
+
+static void find_leads(struct collection *c, struct yk_tensor *t)
+{
+	const yk_id v = yk_version_of(t);
+	if (v != YK_NIL)
+		c->leads[c->ctx->graph.value[v].node] |= LEADS_TARGET | LEADS_NAMED |
+							     (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
+}
+
+static void spread_leads(struct collection *c)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	each_handle(c, find_leads);
+	for (size_t i = 0; i < c->ctx->formers; i++)
+		if (yk_is_alive(c->ctx->former[i].variable))
+			c->leads[g->value[c->ctx->former[i].value].node] |= LEADS_TARGET | LEADS_VERSION;
+	for (size_t k = 0; k < g->nodes; k++) {
+		const struct yk_node *n = &g->node[k];
+		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
+		uint8_t before = l && l->past ? LEADS_TARGET : 0;
+		if (l && l->handle && yk_is_alive(l->handle))
+			c->leads[k] |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
+		for (uint32_t i = 0; i < n->nin; i++)
+			before |= yk_ins(g, n)[i] == YK_NIL ? 0 : c->leads[g->value[yk_ins(g, n)[i]].node];
+		if (!yk_differentiable(g, n))
+			continue;
+		if (before & (LEADS_TARGET | LEADS_THROUGH))
+			c->leads[k] |= LEADS_THROUGH;
+		if (before & (LEADS_NAMED | LEADS_THROUGH_NAMED) && !n->back)
+			c->leads[k] |= LEADS_THROUGH_NAMED;
+	}
+}
+
+// Do the node's results become leaves?  Those that have bytes do where no gradient goes through.
+static bool becomes_leaf(const struct collection *c, uint32_t k)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	const struct yk_node *n = &g->node[k];
+	const uint8_t leads = c->leads[k], through = leads & LEADS_VERSION ? LEADS_THROUGH_NAMED : LEADS_THROUGH;
+	return n->op != YK_LEAF && yk_is_made(g, n, c->need[k]) && (c->cut || !(leads & through));
+}
+
+static void find_needed(struct collection *c)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	spread_leads(c);
+	each_handle(c, need_value);
+	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
+		if (yk_is_ranks(&g->node[k]) && !g->node[k].done)
+			need(c, g->node[k].out);
+	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;) {
+		const bool goes_on = c->need[k] && !becomes_leaf(c, k);
+		for (uint32_t i = 0; goes_on && i < g->node[k].nin; i++)
+			need(c, yk_ins(g, &g->node[k])[i]);
+	}
+}
+
+// ---- the graph without the others ----
+
+static int keep_leaf(struct collection *c, uint32_t i)
+{
+	if (i == YK_NIL || c->leaf[i] != YK_NIL)
+		return 0;
+	if (yk_grow(&c->leaves, &c->leaf_cap, c->nleaves + 1, sizeof *c->leaves) < 0)
+		return YOKE_ENOMEM;
+	c->leaves[c->nleaves] = c->ctx->leaf[i];
+	c->leaf[i] = (uint32_t)c->nleaves++;
+	return 0;
+}
+
+// The node's results that have bytes, each as a leaf.
+static int copy_made(struct collection *c, const struct yk_node *n)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	for (uint32_t i = 0; i < n->nout; i++) {
+		const struct yk_value *v = &g->value[n->out + i];
+		if (v->made == YK_NIL)
+			continue;
+		if (keep_leaf(c, v->made) < 0)
+			return YOKE_ENOMEM;
+		struct yk_call call = { .op = YK_LEAF,
+					.nattr = 1,
+					.attr = &(union yoke_attr){ .i = c->leaf[v->made] } };
+		if (yk_append_as(&c->g, &call, 1, v, &c->map[n->out + i]) < 0)
+			return YOKE_ENOMEM;
+		c->leaves[c->leaf[v->made]].id = c->map[n->out + i];
+		c->g.node[c->g.nodes - 1].done = true;
+	}
+	return 0;
+}
+
+static int copy_node(struct collection *c, const struct yk_node *n, yk_id *in)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	union yoke_attr at = { .i = 0 };
+	struct yk_call call = { .op = n->op, .list = n->list, .nin = n->nin, .in = in,
+				.nattr = n->nattr, .attr = yk_attrs(g, n) };
+	bool leaf = n->op == YK_LEAF || n->op == YK_SCALAR;
+	for (uint32_t i = 0; i < n->nin; i++) {
+		yk_id v = yk_ins(g, n)[i];
+		in[i] = v == YK_NIL ? YK_NIL : c->map[v];
+	}
+	if (leaf) {
+		if (keep_leaf(c, (uint32_t)yk_attrs(g, n)[0].i) < 0)
+			return YOKE_ENOMEM;
+		at.i = c->leaf[yk_attrs(g, n)[0].i];
+		call.attr = &at;
+	}
+	yk_id out;
+	if (yk_append_as(&c->g, &call, n->nout, &g->value[n->out], &out) < 0)
+		return YOKE_ENOMEM;
+	struct yk_node *to = &c->g.node[c->g.nodes - 1];
+	to->done = n->done;
+	for (uint32_t i = 0; i < n->nout; i++) {
+		uint32_t made = g->value[n->out + i].made;
+		if (keep_leaf(c, made) < 0)
+			return YOKE_ENOMEM;
+		c->map[n->out + i] = out + i;
+		c->g.value[out + i].made = made == YK_NIL ? YK_NIL : c->leaf[made];
+		if (made != YK_NIL)
+			c->leaves[c->leaf[made]].id = out + i;
+	}
+	if (leaf)
+		c->leaves[at.i].id = out;
+	return 0;
+}
+
+static int copy_needed(struct collection *c)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	yk_id *in = malloc((g->args + 1) * sizeof *in);
+	int err = in ? 0 : YOKE_ENOMEM;
+	for (uint32_t k = 0; k < g->nodes && !err; k++) {
+		const struct yk_node *n = &g->node[k];
+		if (k == g->settled)
+			c->settled = c->g.nodes;
+		if (!c->need[k])
+			continue;
+		c->g.scope = n->scope;
+		c->g.site = n->site;
+		c->g.range = n->range;
+		c->g.back = n->back;
+		c->g.call = n->call;
+		err = becomes_leaf(c, k) ? copy_made(c, n) : copy_node(c, n, in);
+	}
+	free(in);
+	return err;
+}
+
+// What a handle knows of the graph, by the new numbers; leaves that went are made anew when asked for.
+static void renumber(struct collection *c, struct yk_tensor *t)
+{
+	if (t->id != YK_NIL)
+		t->id = c->map[t->id];
+	if (t->leaf_epoch != c->ctx->epoch)
+		return;
+	if (t->leaf != YK_NIL)
+		t->leaf = c->map[t->leaf];
+	while (t->chain != YK_NIL && c->leaf[t->chain] == YK_NIL)
+		t->chain = c->ctx->leaf[t->chain].former;
+	if (t->chain != YK_NIL)
+		t->chain = c->leaf[t->chain];
+}
+
+static void take_over(struct collection *c)
+{
+	struct yoke_context *ctx = c->ctx;
+	struct yk_graph *g = &ctx->graph;
+	each_handle(c, renumber);
+	size_t formers = 0;
+	for (size_t i = 0; i < ctx->formers; i++)
+		if (c->map[ctx->former[i].value] != YK_NIL)
+			ctx->former[formers++] = (struct yk_former){ c->map[ctx->former[i].value],
+								     ctx->former[i].variable };
+	ctx->formers = formers;
+	for (size_t i = 0; i < c->nleaves; i++) {
+		uint32_t *former = &c->leaves[i].former;
+		while (*former != YK_NIL && c->leaf[*former] == YK_NIL)
+			*former = ctx->leaf[*former].former;
+		if (*former != YK_NIL)
+			*former = c->leaf[*former];
+	}
+	for (size_t i = 0; i < ctx->leaves; i++)
+		if (c->leaf[i] == YK_NIL)
+			leaf_drop(&ctx->leaf[i]);
+	free(ctx->leaf);
+	ctx->leaf = c->leaves;
+	ctx->leaves = c->nleaves;
+	ctx->leaf_cap = c->leaf_cap;
+	ctx->step_epoch = 0; // its leaf may have gone
+	c->g.max = g->max;
+	c->g.owed = g->owed;
+	c->g.settled = g->settled < g->nodes ? c->settled : c->g.nodes;
+	c->g.scope = g->scope;
+	c->g.site = g->site;
+	c->g.range = g->range;
+	c->g.back = g->back;
+	c->g.call = g->call;
+	yk_graph_fini(g);
+	*g = c->g;
+	ctx->collected = ctx->run = g->nodes;
+}
+
+static void collect(struct yoke_context *ctx, bool cut)
+{
+	struct yk_graph *g = &ctx->graph;
+	struct collection c = { .ctx = ctx, .cut = cut,
+				.g = { .paths = g->paths, .sites = g->sites },
+				.need = calloc(g->nodes, sizeof *c.need),
+				.leads = calloc(g->nodes, 1),
+				.map = malloc((g->values + 1) * sizeof *c.map),
+				.leaf = malloc((ctx->leaves + 1) * sizeof *c.leaf) };
+	bool had = yoke_error_code() != 0;
+	int err = c.need && c.leads && c.map && c.leaf ? 0 : YOKE_ENOMEM;
+	if (!err) {
+		memset(c.map, 0xff, g->values * sizeof *c.map);
+		memset(c.leaf, 0xff, ctx->leaves * sizeof *c.leaf);
+		find_needed(&c);
+	}
+	for (uint32_t k = 0; k < g->nodes && !err; k++)
+		if (c.need[k] && c.leads[k] & LEADS_THROUGH && becomes_leaf(&c, k))
+			err = yk_past_note(ctx, k, c.leads[k] & LEADS_VERSION);
+	if (!err)
+		err = copy_needed(&c);
+	if (!err) {
+		take_over(&c);
+	} else { // it stays as it is, and longer
+		yk_graph_fini(&c.g);
+		free(c.leaves);
+		if (!had)
+			yoke_error_clear();
+	}
+	free(c.need);
+	free(c.leads);
+	free(c.map);
+	free(c.leaf);
+}
+
+// Bytes that the graph alone holds.
+static uint64_t held_alone(const struct yoke_context *ctx)
+{
+	uint64_t held = 0;
+	for (size_t i = 0; i < ctx->leaves; i++) {
+		const struct yk_storage *s = ctx->leaf[i].storage;
+		held += s && s->buffer && s->refs == s->leaves ? s->bytes / s->leaves : 0;
+	}
+	return held;
+}
+
+void yk_history_collect(struct yoke_context *ctx)
+{
+	size_t most = TIMES * ctx->grown > LONG ? TIMES * ctx->grown : LONG;
+	collect(ctx, false);
+	uint64_t held = held_alone(ctx);
+	if (ctx->graph.nodes > most || held > yk_pool_capacity(ctx->device->pool) / HELD_PART) {
+		collect(ctx, true);
+		held = held_alone(ctx);
+	}
+	ctx->loose = 0;
+	ctx->bound = held > LOOSE ? held : LOOSE;
+}

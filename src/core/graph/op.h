@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op table: one row holds all that is known of an op.
+#ifndef YK_OP_H
+#define YK_OP_H
+
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum yk_op_flag {
+	YK_F_MAP = 1,      // elementwise: becomes an instruction of a map program
+	YK_F_VIEW = 2,     // result shares the operand's elements
+	YK_F_LEAF = 4,     // takes no operands
+	YK_F_REDUCE = 8,
+	YK_F_PARTIAL = 16, // a backend may be told that some results are not wanted
+	YK_F_COMPARE = 32, // result is bool
+	YK_F_FLOAT = 64,   // floating-point operands only
+	YK_F_BOOL = 128,   // bool operands too
+	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
+	YK_F_FLAT = 512,    // its gradient is 0 everywhere
+	YK_F_BITS = 1024,   // no floating-point operands
+	YK_F_RANKS = 2048   // other ranks take part: done once, in the order of recording, by the next evaluation
+};
+
+// What mixed precision casts the floating-point operands of an op to.  Nothing is made of f64.
+enum yk_cast_policy {
+	YK_CAST_NONE,   // they stay as they are
+	YK_CAST_HALF,   // contractions: the first YK_CAST_FACTORS of them to half
+	YK_CAST_F32,
+	YK_CAST_WIDEST, // maps, and what puts values beside each other: the dtype that holds all of them
+	YK_CAST_INSIDE  // kernels take half and compute in f32: the first stays, others may be f32 beside it
+};
+enum { YK_CAST_FACTORS = 3 }; // behind them is attention's mask
+
+// Which operands a result may overwrite, element by element.
+struct yk_inplace {
+	uint8_t in, out; // operand and result; lists count as one
+};
+
+struct yk_op_row {
+	const char *name;
+	uint16_t code;  // op of the plugin ABI, 0: none
+	uint16_t map;   // instruction of a map program, or kind of reduction
+	uint16_t flags;
+	uint32_t min_in, max_in; // operands; lists count as one
+	uint8_t nout;
+	uint8_t lists_in, lists_out; // leading operands and results that are lists
+	uint8_t cast;                // enum yk_cast_policy
+	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.
+	int (*shape)(struct yk_graph *, const struct yk_call *, struct yk_value *out);
+	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:
+	// zero).  NULL: goes through the parts, or is 0 (YK_F_FLAT), or there is none.
+	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
+	// Appends the parts it is made of; out gets the results.  NULL: none; see yk_has_parts.
+	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
+	struct yk_inplace inplace[3];
+	uint8_t ninplace;
+	bool joined;              // its results are its last operands themselves, by which it has no gradients
+	const struct yk_own *own; // of an op that the application registered (own.h); NULL: it is one of ours
+};
+
+// The row of an op, for good; from YK_OPS on of one that the application registered.
+extern const struct yk_op_row yk_op_rows[YK_OPS];
+const struct yk_op_row *yk_own_row(int op);
+static inline const struct yk_op_row *yk_op_row(int op)
+{
+	return op < YK_OPS ? &yk_op_rows[op] : yk_own_row(op);
+}
+
+// What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
+struct yk_scanned {
+	struct yoke_map map;
+	int64_t axis, from_end, carried;
+};
+enum { YK_SCANNED = sizeof(struct yk_scanned) / sizeof(union yoke_attr) };
+_Static_assert(YK_SCANNED <= UINT8_MAX, "a node's attributes");
+
+static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
+{
+	struct yk_scanned s;
+	memcpy(&s, attr, sizeof s);
+	return s;
+}
+
+// What the attributes of LIST_MAP and LIST_REDUCE hold.
+struct yk_listed {
+	struct yoke_map map;
+	int64_t lists;      // the program's first inputs are of lists
+	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
+	int64_t wide;       // .. and is its result f64, whatever the program's?
+};
+enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
+_Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
+
+// What the attributes of what ranks do together hold; behind them RECV has a dtype and dims, REDUCE_SHARES how many
+// elements its result has.
+struct yk_ranked {
+	int64_t group;       // its number in this process
+	int64_t ranks, rank; // how many it has, and which this is
+	int64_t kind;        // enum yoke_reduce_kind, of sums and the like
+	int64_t peer;        // the root, or the other end
+	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is; of SHARES: nothing is there but
+	                     // the rank's share, and shapes
+};
+enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
+
+static inline struct yk_ranked yk_ranked(const union yoke_attr *attr)
+{
+	struct yk_ranked r;
+	memcpy(&r, attr, sizeof r);
+	return r;
+}
+// Is it done with other ranks?
+static inline bool yk_is_ranks(const struct yk_node *n)
+{
+	return yk_op_row(n->op)->flags & YK_F_RANKS;
+}
+
+static inline bool yk_is_listed(int op)
+{
+	return op == YK_LIST_MAP || op == YK_LIST_REDUCE;
+}
+
+static inline struct yk_listed yk_listed(const union yoke_attr *attr)
+{
+	struct yk_listed l;
+	memcpy(&l, attr, sizeof l);
+	return l;
+}
+
+// Leading operands that are lists, and results that are.
+static inline uint32_t yk_lists_in(int op, const union yoke_attr *attr)
+{
+	return yk_is_listed(op) ? (uint32_t)yk_listed(attr).lists : yk_op_row(op)->lists_in;
+}
+
+static inline uint32_t yk_lists_out(int op, const union yoke_attr *attr)
+{
+	return op == YK_LIST_MAP ? yk_listed(attr).map.nout : yk_op_row(op)->lists_out;
+}
+
+// Results of a call, lists in full.
+static inline uint32_t yk_nout(const struct yk_call *c)
+{
+	const struct yk_op_row *row = yk_op_row(c->op);
+	if (c->op == YK_SCAN_MAP)
+		return yk_scanned(c->attr).map.nout;
+	return row->nout - row->lists_out + yk_lists_out(c->op, c->attr) * c->list;
+}
+
+// Is the call made of other ops?  A recurrence is if it has few steps.
+enum { YK_SCAN_PARTS = 64 };
+static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
+{
+	return yk_op_row(op)->decompose &&
+	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
+}
+
+// May a cotangent of the node's results have parts for its operands?
+static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
+{
+	const struct yk_op_row *row = yk_op_row(n->op);
+	bool real = false;
+	for (uint32_t i = 0; i < n->nout && !real; i++)
+		real = yk_is_float(g->value[n->out + i].dtype);
+	return n->op != YK_STOP_GRAD && real &&
+	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF ||
+		n->op == YK_BITCAST); // which has none and must say so
+}
+
+// Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
+int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+// Gradient: cotangents of p[0..n-1] for those of y[0..ny-1], NULL: 1; YK_NIL where no y depends on it.
+int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
+		yk_id *g);
+
+// The dtype of a norm's w and b; x's where both are absent.
+int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
+// Weights of a norm, operands 1 and on: [n] or none, of the dtype of operand 0 or its accumulator's, all the same.
+int yk_want_norm_weights(struct yk_graph *, const struct yk_call *, int64_t n);
+// Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
+bool yk_is_program(const struct yoke_map *);
+// The same as ops: the program's outputs of its inputs, which broadcast.
+void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
+
+// sqrt(s), or s^power (op YK_POW), where s is not 0, else 0 with the gradient 0.
+yk_id yk_unless_zero(struct yk_graph *, int op, yk_id s, double power);
+// x moved `by` elements along an axis, away from its first element (reverse: its last); `fill` moves in.
+yk_id yk_moved(struct yk_graph *, yk_id x, int axis, int64_t by, bool reverse, double fill);
+
+// Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
+typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
+typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
+typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
+yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_shape_reshape,
+	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_bitcast, yk_shape_pad,
+	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
+	yk_shape_softmax, yk_shape_softmax_backward, yk_shape_norm, yk_shape_norm_backward,
+	yk_shape_cross_entropy, yk_shape_cross_entropy_backward, yk_shape_attention,
+	yk_shape_attention_backward, yk_shape_attention_mask_backward, yk_shape_list_map,
+	yk_shape_list_reduce, yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan,
+	yk_shape_scan_map, yk_shape_sort,
+	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
+	yk_shape_rope;
+yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
+yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv,
+	yk_shape_ranks_shares, yk_shape_ranks_reduce_shares;
+yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_backward, yk_shape_grouped, yk_shape_grouped_backward;
+yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
+	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
+	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
+	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast,
+	yk_grad_slice_at, yk_grad_slice_update_at, yk_grad_cumsum, yk_grad_sort,
+	yk_grad_take_along, yk_grad_scatter_add_along, yk_grad_barrier, yk_grad_rope;
+yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
+yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
+	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
+yk_grad_fn yk_grad_resolvent, yk_grad_grouped, yk_grad_grouped_backward;
+yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_backward, yk_decompose_layer_norm,
+	yk_decompose_layer_norm_backward, yk_decompose_rms_norm, yk_decompose_rms_norm_backward,
+	yk_decompose_cross_entropy, yk_decompose_cross_entropy_backward, yk_decompose_attention,
+	yk_decompose_attention_backward, yk_decompose_attention_mask_backward,
+	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
+	yk_decompose_rope, yk_decompose_moments;
+yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_backward, yk_decompose_grouped, yk_decompose_grouped_backward;
+yk_shape_fn yk_shape_batch_norm;
+yk_grad_fn yk_grad_batch_norm;
+yk_decompose_fn yk_decompose_batch_norm;
+yk_grad_fn yk_grad_special, yk_grad_atan2;
+yk_decompose_fn yk_decompose_special, yk_decompose_atan2;
+yk_shape_fn yk_shape_largest;
+yk_grad_fn yk_grad_largest;
+yk_decompose_fn yk_decompose_largest;
+yk_shape_fn yk_shape_window, yk_shape_window_add, yk_shape_conv, yk_shape_conv_x, yk_shape_conv_w;
+yk_shape_fn yk_shape_pool_max, yk_shape_pool_max_backward;
+yk_grad_fn yk_grad_pool_max, yk_grad_pool_max_backward;
+yk_decompose_fn yk_decompose_pool_max, yk_decompose_pool_max_backward;
+yk_grad_fn yk_grad_window, yk_grad_window_add, yk_grad_conv, yk_grad_conv_x, yk_grad_conv_w;
+yk_decompose_fn yk_decompose_window_add, yk_decompose_conv, yk_decompose_conv_x, yk_decompose_conv_w;
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every recording function begins and ends with.
+
+#include "config.h"
+
+#include "base/error.h"
+#include "graph/record.h"
+
+enum { LIMIT = sizeof ((struct yk_rec *)NULL)->in / sizeof(yk_id) }; // operands
+
+// What begins after an error.
+static struct yk_rec nothing(void)
+{
+	static struct yk_graph
+		nowhere; // never written: operands that are YK_BAD append nothing
+	struct yk_rec r = { .g = &nowhere };
+	for (int i = 0; i < LIMIT; i++)
+		r.in[i] = YK_BAD;
+	return r;
+}
+
+// The context of the first operand that is a tensor; of none, the thread's.  NULL with an error.
+static struct yoke_context *context_of(const char *call, int n, yoke_tensor *const *t)
+{
+	for (int i = 0; i < n; i++) {
+		if (!t[i] || t[i] == YOKE_NONE)
+			continue;
+		struct yk_tensor *first = yk_tensor(t[i], call);
+		return first ? first->ctx : NULL;
+	}
+	if (n && !yoke_error_code())
+		yk_fail(YOKE_EINVAL, "%s: an operand is NULL; optional ones are YOKE_NONE", call);
+	return n ? NULL : yk_current();
+}
+
+// From inside the context, which frees nothing any more for other threads: the tensors, NULL for NULL and
+// YOKE_NONE, and the dtype that numbers among them take.  False, with an error: one is gone.
+static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h, int *dtype,
+		    uint8_t *want)
+{
+	int found = 0;
+	for (int i = 0; i < n; i++) {
+		h[i] = NULL;
+		want[i] = 0;
+		if (!t[i] || t[i] == YOKE_NONE)
+			continue;
+		if (!(h[i] = yk_tensor(t[i], call)))
+			return false;
+		if (!found || found == yoke_bool)
+			found = h[i]->dtype ? h[i]->dtype : found;
+		want[i] = h[i]->dtype;
+	}
+	*dtype = found ? found : yoke_f32;
+	return true;
+}
+
+struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
+{
+	struct yk_rec r;
+	struct yk_tensor *h[LIMIT];
+	int dtype, number = 0;
+	uint8_t want[LIMIT];
+	struct yoke_context *ctx = context_of(call, n, t);
+	if (!ctx || yk_enter(ctx) < 0)
+		return nothing();
+	if (!look_up(call, n, t, h, &dtype, want)) {
+		yk_leave(ctx);
+		return nothing();
+	}
+	r.ctx = ctx;
+	r.g = &ctx->graph;
+	r.n = n;
+	r.g->call = call;
+	const bool casts = ctx->autocast.dtype;
+	if (casts)
+		number = yk_autocast_want(ctx, op, n, want);
+	dtype = number ? number : dtype;
+	for (int i = 0; i < n; i++) {
+		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
+		if (casts && h[i] && want[i])
+			r.in[i] = yk_autocast_cast(ctx, r.in[i], want[i]);
+		if (r.in[i] != YK_NIL || optional >> i & 1)
+			continue;
+		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);
+		r.in[i] = YK_BAD;
+	}
+	return r;
+}
+
+yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
+{
+	if (!r->ctx)
+		return NULL;
+	yoke_tensor *t = NULL;
+	for (int i = 0; i < r->n && result != YK_BAD; i++)
+		if (result == r->in[i]) {
+			const struct yk_value v = r->g->value[result];
+			result = yk_broadcast(r->g, result, v.rank, v.dims); // copies nothing, whatever its strides are
+		}
+	if (result != YK_BAD && !yk_recorded(r->ctx))
+		t = yk_handle_of(r->ctx, result);
+	yk_leave(r->ctx);
+	return t;
+}
+
+bool yk_rec_reals(struct yk_rec *r, int n)
+{
+	// what a map of reals takes
+	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
+	struct yk_value out;
+	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_row(c.op)->shape(r->g, &c, &out);
+}
+
+int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)
+{
+	if (x == YK_BAD)
+		return YOKE_EINVAL;
+	int rank = r->g->value[x].rank, k = axis < 0 ? axis + rank : axis;
+	char text[160];
+	if (k < 0 || k >= rank)
+		return yk_rec_fail(r, YOKE_ERANGE, "no axis %d in %s", axis,
+				   yk_describe(&r->g->value[x], text));
+	return k;
+}
+
+bool yk_rec_array(struct yk_rec *r, int n, const void *array, const char *what)
+{
+	if (r->ctx && n > 0 && !array)
+		yk_rec_fail(r, YOKE_EINVAL, "%s is NULL", what);
+	return r->ctx && (n < 1 || array);
+}
+
+bool yk_rec_axes(struct yk_rec *r, yk_id x, unsigned axes)
+{
+	char text[160];
+	if (x == YK_BAD)
+		return false;
+	const struct yk_value *v = &r->g->value[x];
+	unsigned known = YOKE_ALL | YOKE_KEEP, of = axes & YOKE_ALL;
+	if (axes & ~known)
+		yk_rec_fail(r, YOKE_EINVAL, "axes 0x%x: 0x%x is neither an axis nor YOKE_KEEP", axes,
+			    axes & ~known);
+	else if (of != YOKE_ALL && of >> v->rank)
+		yk_rec_fail(r, YOKE_ERANGE, "no axis %d in %s",
+			    __builtin_ctz(of >> v->rank) + v->rank, yk_describe(v, text));
+	else
+		return true;
+	return false;
+}
+
+yk_id yk_rec_last(struct yk_rec *r, yk_id x, int axis)
+{
+	int last = x == YK_BAD ? axis : r->g->value[x].rank - 1, order[YOKE_MAX_RANK];
+
+	for (int i = 0; i <= last; i++)
+		order[i] = i == axis ? last : i == last ? axis : i;
+	return axis == last ? x : yk_permute(r->g, x, order);
+}

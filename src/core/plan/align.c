@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alignment for matrix units: a big product whose m, n or k is not the multiple that its device gains from is
+// lowered as one of larger factors, filled up with zeros, and its result is the part that was asked for, a
+// view.  Gradients are products of the recorded graph like any other, so what is padded has no gradient.
+//
+// Both factors are filled up along k, so what is added to a sum is 0 * 0, whatever the operands hold: an
+// infinity or a NaN stays where it was.  What a factor's infinity makes of zeros along m and n lies outside of
+// that part.  Bits are those of the plain product where a kernel's order of summation does not depend on how
+// large the product is; a sum of nothing but -0 may become +0.
+//
+// Equal values are filled up once in a plan, since equal nodes are one: a weight that several products read,
+// or the same one forward and backward.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "plan/lower.h"
+
+YK_PARAM(align, "align", YK_INT, "1",
+	 "1: big products are padded to the multiples that the device's matrix units gain from; 0: none; "
+	 "2: all (for tests)", .most = 2);
+
+// What padding may cost, as arithmetic: half of the product's, since a matrix unit that is fed unaligned rows runs
+// at less than half of its rate.  A byte that is written or read besides counts as what such a unit computes in
+// that time: between 50 and 300 operations on processors of the last years.
+static const double WORTH = 0.5, OPERATIONS_A_BYTE = 128;
+
+enum { M, N, K };
+enum { MAX_NOTED = 512 }; // products that a report may name
+// Larger extents are no memory's, and sums of them and of a multiple could leave 64 bits.
+static const int64_t LIMIT = (int64_t)1 << 40;
+
+struct product {
+	int64_t size[3], wants[3], to[3]; // to: what it is padded to, as far as that is allowed
+	double matrices[3];               // of a, b and the result
+	double bytes[3];                  // of an element of each
+	bool by_row;
+};
+
+static int64_t multiple_of(int64_t x, int64_t unit)
+{
+	return unit < 2 || x % unit == 0 ? x : x + unit - x % unit;
+}
+
+// Does the device want other sizes than the product has?
+static bool find(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y, struct product *p)
+{
+	const int64_t flags = c->attr[0].i;
+	const struct yk_value *a = &w->g.value[c->in[0]], *b = &w->g.value[c->in[1]];
+	const uint16_t *unit = w->ctx->device->info.multiple[a->dtype];
+	const struct yk_value *all[] = { a, b, y };
+	bool wants = false;
+	*p = (struct product){ .by_row = flags & YOKE_BY_ROW };
+	p->size[M] = y->dims[y->rank - 2];
+	p->size[N] = y->dims[y->rank - 1];
+	p->size[K] = a->dims[a->rank - (flags & YOKE_TA ? 2 : 1)];
+	for (int i = 0; i < 3; i++) {
+		if (p->size[i] < 1 || p->size[i] > LIMIT)
+			return false;
+		p->wants[i] = multiple_of(p->size[i], unit[i]);
+		wants |= p->wants[i] != p->size[i];
+		// other rows must not decide how a row is summed
+		p->to[i] = p->by_row && i != M ? p->size[i] : p->wants[i];
+		p->bytes[i] = (double)yoke_dtype_size(all[i]->dtype);
+		p->matrices[i] = (double)yk_count(all[i]);
+	}
+	p->matrices[0] /= (double)p->size[M] * (double)p->size[K];
+	p->matrices[1] /= (double)p->size[K] * (double)p->size[N];
+	p->matrices[2] /= (double)p->size[M] * (double)p->size[N];
+	return wants && p->matrices[2] >= 1;
+}
+
+// Elements of a factor or of the result, and whether padding makes it another one.
+static double elements(const struct product *p, int i, const int64_t *size)
+{
+	const int row = i == 1 ? K : M, column = i == 0 ? K : N;
+	return p->matrices[i] * (double)size[row] * (double)size[column];
+}
+
+static bool fits(const struct yk_work *w, const struct product *p)
+{
+	bool good = true;
+	for (int i = 0; i < 3; i++)
+		good &= elements(p, i, p->to) * p->bytes[i] <= (double)yk_largest(w->ctx);
+	return good;
+}
+
+// A factor is filled with zeros and then copied into; of the result a map behind the product, which would have been
+// its epilogue, reads what was written.
+static bool gains(const struct product *p)
+{
+	const double plain = 2 * elements(p, 2, p->size) * (double)p->size[K];
+	double bytes = 0;
+	for (int i = 0; i < 3; i++) {
+		const double was = elements(p, i, p->size), is = elements(p, i, p->to);
+		if (is > was)
+			bytes += p->bytes[i] * (i == 2 ? 2 * was : is + 2 * was);
+	}
+	return 2 * elements(p, 2, p->to) * (double)p->to[K] - plain + OPERATIONS_A_BYTE * bytes <= WORTH * plain;
+}
+
+// v with rows and columns of zeros behind its own: 1, or 0 where the device cannot make it.
+static int fill_up(struct yk_work *w, yk_id v, int64_t rows, int64_t columns, yk_id *out)
+{
+	struct yk_value x = w->g.value[v];
+	const int rank = x.rank;
+	union yoke_attr attr[2 * YOKE_MAX_RANK + 1] = { { 0 } }; // before, behind, value
+	*out = v;
+	if (x.dims[rank - 2] == rows && x.dims[rank - 1] == columns)
+		return 1;
+	attr[2 * rank - 2].i = rows - x.dims[rank - 2];
+	attr[2 * rank - 1].i = columns - x.dims[rank - 1];
+	x.dims[rank - 2] = rows;
+	x.dims[rank - 1] = columns;
+	struct yk_call c = {
+		.op = YK_PAD, .nin = 1, .in = &v, .nattr = (uint32_t)(2 * rank + 1), .attr = attr
+	};
+	return yk_lower_try(w, &c, 1, &x, YK_SLOT_DEVICE, "for the matrix units", out);
+}
+
+// The first rows and columns of v that y has.
+static int part_of(struct yk_work *w, yk_id v, const struct yk_value *y, yk_id *out)
+{
+	const int rank = y->rank;
+	union yoke_attr attr[3 * YOKE_MAX_RANK] = { { 0 } }; // start, step, size
+	for (int i = 0; i < rank; i++) {
+		attr[rank + i].i = 1;
+		attr[2 * rank + i].i = y->dims[i];
+	}
+	struct yk_call c = {
+		.op = YK_SLICE, .nin = 1, .in = &v, .nattr = (uint32_t)(3 * rank), .attr = attr
+	};
+	*out = v;
+	return yk_same_shape(&w->g.value[v], y) ? 0 : yk_lower_view(w, &c, y, out);
+}
+
+// The padded product: 1, or 0 where the device does not take it so.  What was made for it is read by nobody then.
+static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
+	       yk_id *out)
+{
+	const int64_t flags = c->attr[0].i;
+	struct yk_call padded = *c;
+	struct yk_value whole = *y;
+	yk_id in[2], v;
+	padded.in = in;
+	whole.dims[y->rank - 2] = p->to[M];
+	whole.dims[y->rank - 1] = p->to[N];
+	for (int i = 0; i < 2; i++) {
+		const bool turned = flags & (i ? YOKE_TB : YOKE_TA);
+		const int64_t rows = p->to[i ? K : M], columns = p->to[i ? N : K];
+		int good = fill_up(w, c->in[i], turned ? columns : rows, turned ? rows : columns, &in[i]);
+		if (good < 1)
+			return good;
+	}
+	int good = yk_lower_try(w, &padded, 1, &whole, YK_SLOT_DEVICE, "padded", &v);
+	if (good < 1)
+		return good;
+	int err = part_of(w, v, y, out);
+	return err ? err : 1;
+}
+
+// For reports: once for each scope and shape, with what the last plan made of it.
+static int note(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
+		bool padded)
+{
+	struct yk_planner *pl = w->ctx->planner;
+	struct yk_misaligned m = { .scope = w->g.scope,
+				   .dtype = w->g.value[c->in[0]].dtype,
+				   .to = y->dtype,
+				   .flags = (uint8_t)c->attr[0].i };
+	memcpy(m.size, p->size, sizeof m.size);
+	memcpy(m.wants, p->wants, sizeof m.wants);
+	for (int i = 0; i < 3; i++)
+		m.matrices[i] = (int64_t)p->matrices[i];
+	for (size_t i = 0; i < pl->nmisaligned; i++) {
+		m.padded = pl->misaligned[i].padded; // all but that is compared
+		if (!memcmp(&pl->misaligned[i], &m, sizeof m)) {
+			pl->misaligned[i].padded = padded;
+			return 0;
+		}
+	}
+	m.padded = padded;
+	if (pl->nmisaligned == MAX_NOTED)
+		return 0;
+	if (yk_grow(&pl->misaligned, &pl->misaligned_cap, pl->nmisaligned + 1, sizeof m) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	pl->misaligned[pl->nmisaligned++] = m;
+	return 0;
+}
+
+int yk_lower_aligned(struct yk_work *w, const struct yk_call *c, const struct yk_value *outs, yk_id *out)
+{
+	const struct yk_value y = *outs; // the caller's may lie in an array that moves
+	const int64_t mode = yk_param_int(&align);
+	struct product p;
+	int good = 0;
+	if (!find(w, c, &y, &p))
+		return 0;
+	// results that are checked are those of the ops that were recorded
+	if (mode && !w->plain && !w->ctx->planner->check_nan && memcmp(p.to, p.size, sizeof p.to) &&
+	    fits(w, &p) && (mode > 1 || gains(&p)))
+		good = pad(w, c, &y, &p, out);
+	if (good < 0)
+		return good;
+	w->plan->padded += good != 0;
+	int err = note(w, c, &y, &p, good);
+	return err ? err : good;
+}

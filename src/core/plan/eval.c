@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation: yoke_eval.
+
+#include "config.h"
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+// Handles added to the roots by a call that failed before it began are roots no longer.
+static void unroot(struct yoke_context *ctx, size_t from)
+{
+	for (size_t i = from; i < ctx->roots; i++)
+		if (ctx->root[i])
+			ctx->root[i]->root = YK_NIL;
+	ctx->roots = from;
+}
+
+// A tensor that is asked for becomes a root; says what is wrong with a released, failed or foreign one.
+static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
+{
+	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle, "eval") : NULL;
+	if (t && t->kind >= YK_HOST_SCALAR)
+		return 0;
+	if (yk_operand(ctx, handle, yoke_f32) == YK_BAD)
+		return yk_error_last();
+	return t ? yk_root(t) : 0;
+}
+
+// What ranks were to do together, and an evaluation that failed did not come to, is not done any more.
+static void forfeit(struct yoke_context *ctx)
+{
+	struct yk_graph *g = &ctx->graph;
+	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
+		g->node[k].done |= yk_is_ranks(&g->node[k]);
+	g->owed = 0;
+}
+
+int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
+{
+	struct yk_planner *pl = yk_planner_of(ctx);
+	size_t roots = ctx->roots;
+	int err = 0;
+	if (!pl)
+		return yk_error_last();
+	if (ctx->callbacks)
+		return yk_fail(YOKE_EINVAL, "eval: decompositions and gradients of ops record, they do not evaluate");
+	yk_work_begin(ctx, ctx->queue);
+	yk_flight_wait(ctx);
+	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	if (ctx->eager)
+		err = yk_eager_run(ctx);
+	ctx->graph.call = "eval"; // in errors
+	for (int i = 0; i < n && !err; i++)
+		err = ask_for(ctx, t[i]);
+	pl->roots = 0;
+	for (size_t i = 0; i < ctx->roots && !err; i++)
+		if (ctx->root[i])
+			err = yk_root_add(pl, ctx->root[i], ctx->root[i]->id);
+	const bool any = pl->roots || ctx->graph.owed;
+	bool started = !err && !any;
+	if (!err) {
+		ctx->stats.evals++;
+		if (any)
+			err = yk_run_roots(pl, &started);
+	}
+	if (!err && yk_settle(ctx)) // the run's own event, or what was found on the way
+		err = yk_failure_tell(ctx);
+	if (err && !started) {
+		unroot(ctx, roots);
+		return err;
+	}
+	unroot(ctx, 0);
+	forfeit(ctx);
+	ctx->grown = ctx->graph.nodes - ctx->graph.settled;
+	ctx->graph.settled = ctx->graph.nodes;
+	ctx->held_bytes = 0;
+	ctx->stale = false;
+	if (yk_history_is_long(ctx))
+		yk_history_collect(ctx);
+	return err;
+}
+
+int yoke_eval(int n, yoke_tensor *const *t)
+{
+	struct yoke_context *ctx = NULL;
+	if (n < 0)
+		return yk_fail(YOKE_EINVAL, "eval: %d values", n);
+	const int given = n ? yk_given(t, "list of values") : 0;
+	if (given)
+		return given;
+	for (int i = 0; i < n && !ctx; i++) {
+		if (!t[i] || t[i] == YOKE_NONE)
+			continue;
+		const struct yk_tensor *h = yk_tensor(t[i], "eval");
+		if (!h)
+			return yk_error_last();
+		ctx = h->ctx;
+	}
+	if (!ctx && !(ctx = yk_current()))
+		return yk_error_last();
+	int err = yk_enter(ctx);
+	if (err)
+		return err;
+	err = yk_evaluate(ctx, n, t);
+	yk_leave(ctx);
+	return err;
+}

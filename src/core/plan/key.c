@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys: the structure of what an evaluation needs, as 32-bit words that are compared whole.
+// Shapes and dtypes inside follow from those of the leaves, so only leaves have theirs in the key.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "plan/plan.h"
+
+static int no_memory(void)
+{
+	return yk_fail(YOKE_ENOMEM, "no memory to plan");
+}
+
+static int overwritten(const struct yk_leaf *l)
+{
+	const char *name = l->variable ? l->variable->name : NULL;
+	return yk_fail(YOKE_ERELEASED,
+		       "a value that was released by an earlier evaluation would have to be computed again, and the "
+		       "version of variable %s that it came of has been overwritten since; keep it before eval, or "
+		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
+}
+
+// A leaf takes its place among those of the evaluation.
+static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
+{
+	const struct yk_leaf *l = &ctx->leaf[at];
+	m->place[at] = (uint32_t)m->leaves;
+	m->leaf[m->leaves++] = at;
+	if (l->kind == YK_LEAF_STORAGE && !l->storage->buffer && !l->storage->failed)
+		return overwritten(l);
+	return 0;
+}
+
+static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const struct yk_node *n,
+		    uint32_t need)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < n->nout && !err; i++)
+		if (need & yk_memory_estimate_bit(&ctx->graph, n->out + i))
+			err = use_leaf(ctx, m, ctx->graph.value[n->out + i].made);
+	return err;
+}
+
+// Which results are needed of each node; *low: of the first that is.  owed: what ranks are to do together is.
+static void find_needed(const struct yk_graph *g, uint32_t *need, const struct yk_root *root, size_t roots, bool owed,
+			size_t *low)
+{
+	size_t high = 0;
+	*low = g->nodes;
+	for (size_t k = g->settled; owed && k < g->nodes; k++) {
+		if (!yk_is_ranks(&g->node[k]) || g->node[k].done)
+			continue;
+		need[k] |= 1;
+		high = k;
+		*low = k < *low ? k : *low;
+	}
+	for (size_t i = 0; i < roots; i++) {
+		uint32_t k = g->value[root[i].id].node;
+		need[k] |= yk_memory_estimate_bit(g, root[i].id);
+		high = k > high ? k : high;
+		*low = k < *low ? k : *low;
+	}
+	for (size_t k = high + 1; k-- > *low;) {
+		const struct yk_node *n = &g->node[k];
+		if (!need[k] || yk_is_made(g, n, need[k]))
+			continue;
+		for (uint32_t i = 0; i < n->nin; i++) {
+			yk_id v = g->arg[n->in + i];
+			if (v == YK_NIL)
+				continue;
+			uint32_t by = g->value[v].node;
+			need[by] |= yk_memory_estimate_bit(g, v);
+			*low = by < *low ? by : *low;
+		}
+	}
+}
+
+static int mark(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k, uint32_t wanted)
+{
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_node *n = &g->node[k];
+	bool made = yk_is_made(g, n, wanted);
+	m->number[k] = (uint32_t)m->nodes;
+	m->first[m->nodes] = (uint32_t)m->values;
+	m->made[m->nodes] = made ? wanted : 0;
+	m->node[m->nodes++] = k;
+	m->values += n->nout;
+	if (made)
+		return use_made(ctx, m, n, wanted);
+	if (n->op == YK_LEAF || n->op == YK_SCALAR)
+		return use_leaf(ctx, m, (uint32_t)g->attrs[n->attr].i);
+	if (n->done && yk_is_ranks(n))
+		return yk_op_fail(g, n->op, YOKE_ERELEASED, "the ranks did it in an earlier evaluation, and its result "
+				  "was not kept; keep it before eval, or pass it to eval");
+	if (n->done && !(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
+		m->repeated++;
+		m->repeats = k;
+	}
+	return 0;
+}
+
+int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *root,
+	    size_t roots)
+{
+	const struct yk_graph *g = &ctx->graph;
+	size_t had = m->need_cap, numbers = m->number_cap, places = m->place_cap, low;
+	int err = 0;
+	// of the last time: what an evaluation costs does not depend on what is behind
+	for (size_t i = 0; i < m->nodes; i++)
+		m->number[m->node[i]] = YK_NIL;
+	for (size_t i = 0; i < m->leaves; i++)
+		m->place[m->leaf[i]] = YK_NIL;
+	m->nodes = m->leaves = m->values = m->repeated = 0;
+	if (yk_grow(&m->number, &m->number_cap, g->nodes + 1, sizeof *m->number) < 0 ||
+	    yk_grow(&m->need, &m->need_cap, g->nodes + 1, sizeof *m->need) < 0 ||
+	    yk_grow(&m->first, &m->first_cap, g->nodes + 1, sizeof *m->first) < 0 ||
+	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
+	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
+	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves + 1, sizeof *m->leaf) < 0 ||
+	    yk_grow(&m->place, &m->place_cap, ctx->leaves + 1, sizeof *m->place) < 0)
+		return no_memory();
+	memset(m->need + had, 0, (m->need_cap - had) * sizeof *m->need);
+	memset(m->number + numbers, 0xff, (m->number_cap - numbers) * sizeof *m->number);
+	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
+	find_needed(g, m->need, root, roots, g->owed && !ctx->eager, &low);
+	for (size_t k = low; k < g->nodes; k++) {
+		uint32_t wanted = m->need[k];
+		m->need[k] = 0;
+		if (wanted && !err)
+			err = mark(ctx, m, (uint32_t)k, wanted);
+	}
+	return err;
+}
+
+// Leaves by the first that has the same bytes.
+static void alias_classes(const struct yoke_context *ctx, const struct yk_marks *m)
+{
+	for (uint32_t k = (uint32_t)m->leaves; k-- > 0;) {
+		const struct yk_leaf *leaf = &ctx->leaf[m->leaf[k]];
+		if (leaf->kind == YK_LEAF_STORAGE)
+			leaf->storage->leaf_place = k;
+	}
+}
+
+// dtype, dims, and which leaf first has the same bytes (f(a,a) is not f(a,b))
+static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
+			    const struct yk_value *v, uint32_t at)
+{
+	const struct yk_leaf *leaf = &ctx->leaf[at];
+	const bool host = leaf->kind == YK_LEAF_STORAGE && yk_lies_on_host(leaf->storage);
+	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24 |
+	       (uint32_t)yk_is_skewed(leaf) << 25;
+	if (leaf->kind != YK_LEAF_STORAGE) {
+		*w++ = (uint32_t)leaf->ordinal;
+		*w++ = (uint32_t)(leaf->ordinal >> 32);
+		return w;
+	}
+	*w++ = leaf->storage->leaf_place;
+	memcpy(w, v->dims, v->rank * sizeof *v->dims);
+	return w + 2 * v->rank;
+}
+
+int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
+		const struct yk_root *root, size_t roots, uint32_t settings,
+		struct yk_key *key)
+{
+	const struct yk_graph *g = &ctx->graph;
+	size_t most = 2 + YK_ROOT_WORDS * roots + 4 * m->nodes + g->args + 2 * g->nattrs +
+		      (3 + 2 * YOKE_MAX_RANK) * m->leaves;
+	if (yk_grow(&key->word, &key->cap, most, sizeof *key->word) < 0)
+		return no_memory();
+	uint32_t *w = key->word;
+	alias_classes(ctx, m);
+	*w++ = settings;
+	*w++ = (uint32_t)roots;
+	for (size_t k = 0; k < m->nodes; k++) {
+		const struct yk_node *n = &g->node[m->node[k]];
+		if (m->made[k] && n->nout == 1) { // no other than a leaf
+			*w++ = YK_LEAF | 1u << 16;
+			w = leaf_words(ctx, w, &g->value[n->out], g->value[n->out].made);
+			continue;
+		}
+		if (m->made[k]) {
+			uint32_t *count = w + 3;
+			*w++ = YK_KEY_MADE;
+			*w++ = n->nout;
+			*w++ = m->made[k];
+			*w++ = 0;
+			for (uint32_t i = 0; i < n->nout; i++)
+				if (m->made[k] & yk_memory_estimate_bit(g, n->out + i)) {
+					w = leaf_words(ctx, w, &g->value[n->out + i],
+						       g->value[n->out + i].made);
+					++*count;
+				}
+			continue;
+		}
+		*w++ = n->op | (uint32_t)n->nattr << 16;
+		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
+			w = leaf_words(ctx, w, &g->value[n->out],
+				       (uint32_t)g->attrs[n->attr].i);
+			continue;
+		}
+		*w++ = n->nin;
+		*w++ = n->list;
+		for (uint32_t i = 0; i < n->nin; i++) {
+			yk_id v = g->arg[n->in + i];
+			uint32_t node = v == YK_NIL ? 0 : g->value[v].node;
+			*w++ = v == YK_NIL ?
+				       v :
+				       m->first[m->number[node]] + v - g->node[node].out;
+		}
+		memcpy(w, &g->attrs[n->attr], n->nattr * sizeof(union yoke_attr));
+		w += 2 * n->nattr;
+	}
+	for (size_t i = 0; i < roots; i++) {
+		uint32_t node = g->value[root[i].id].node;
+		*w++ = m->first[m->number[node]] + root[i].id - g->node[node].out;
+		*w++ = root[i].handle ? root[i].handle->kind | (uint32_t)root[i].handle->host << 8 : YK_NIL;
+		*w++ = root[i].donor;
+		*w++ = root[i].idle;
+	}
+	key->n = (size_t)(w - key->word);
+	key->hash = yk_hash(key->word, key->n * sizeof *key->word, 0);
+	return 0;
+}

@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launching: blocks for arenas and roots, leaves bound to their slots, then every step, in order.
+// It does not wait: blocks go back to the pool behind the last event.
+
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "plan/plan.h"
+
+struct launch {
+	struct yk_planner *pl;
+	struct yoke_context *ctx;
+	struct yk_plan *p;
+};
+
+// done: behind the whole run; NULL: what is enqueued on each slot.
+static void free_blocks(struct launch *l, struct yk_event *done)
+{
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < l->p->arena[k].n; i++) {
+			yk_pool_free(l->pl->chunk[k][i], l->ctx->slot[k].queue, done);
+			l->pl->chunk[k][i] = NULL;
+		}
+}
+
+// The node that a root block is the result of, NULL: not known.
+static const struct yk_node *maker_of(const struct launch *l, size_t block)
+{
+	const struct yk_graph *g = &l->ctx->graph;
+	for (size_t i = 0; i < l->pl->roots; i++)
+		if (l->p->root_block[i] == block)
+			return yk_maker(g, l->pl->root[i].id);
+	return NULL;
+}
+
+// Everything that can fail for want of memory, before anything runs.
+static int allocate(struct launch *l)
+{
+	struct yk_planner *pl = l->pl;
+	struct yk_plan *p = l->p;
+	int err = 0;
+	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
+	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
+	    yk_grow(&pl->given, &pl->given_cap, pl->roots + 1, sizeof *pl->given) < 0 ||
+	    yk_grow(&pl->number, &pl->number_cap, p->numbers + (size_t)1, sizeof *pl->number) < 0 ||
+	    yk_grow(&pl->spot, &pl->spot_cap, 1 + p->arena[YK_SLOT_DEVICE].n + p->blocks + p->leaves,
+		    sizeof *pl->spot) < 0 ||
+	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
+		    sizeof *l->ctx->leaf) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to launch");
+	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
+	memset(pl->event, 0, p->events * sizeof *pl->event);
+	for (int k = 0; k < YK_SLOTS; k++) {
+		if (yk_grow(&pl->chunk[k], &pl->chunk_cap[k], p->arena[k].n + 1,
+			    sizeof **pl->chunk) < 0)
+			return yk_fail(YOKE_ENOMEM, "no memory to launch");
+		memset(pl->chunk[k], 0, p->arena[k].n * sizeof **pl->chunk);
+	}
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < p->arena[k].n && !err; i++) {
+			struct yk_pool *pool = l->ctx->slot[k].device->pool;
+			struct yk_movable m = yk_movable(l->ctx);
+			const struct yk_who who = { .op = "arena of an evaluation",
+				.range = yk_path_name(&l->ctx->ranges, l->ctx->graph.range) };
+			m.who = &who;
+			err = yk_pool_alloc_brief(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue, m,
+						  &pl->chunk[k][i]);
+		}
+	for (size_t i = 0; i < p->blocks && !err; i++) {
+		if (p->block[i].leaf != YK_NIL)
+			continue;
+		if (yk_is_new(&p->block[i])) {
+			l->ctx->making = yk_pool_is_recorded(l->ctx->device->pool) ? maker_of(l, i) : NULL;
+			err = yk_storage_new(l->ctx, p->block[i].bytes, p->block[i].host, l->ctx->queue,
+					     &pl->storage[i]);
+			l->ctx->making = NULL;
+		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
+			*pl->storage[i] = (struct yk_storage){ .refs = 1,
+							       .bytes = p->block[i].bytes,
+							       .ctx = l->ctx };
+		} else {
+			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
+		}
+	}
+	if (!err)
+		return 0;
+	for (size_t i = 0; i < p->blocks; i++)
+		yk_storage_unref(pl->storage[i]);
+	free_blocks(l, NULL);
+	return err;
+}
+
+static void note_max(uint64_t *most, uint64_t n)
+{
+	*most = n > *most ? n : *most;
+}
+
+// Notes what the launch will take.
+static void predict(const struct launch *l)
+{
+	struct yk_pool_stats pool;
+	yk_pool_stats(l->ctx->device->pool, &pool);
+	note_max(&l->ctx->stats.predicted_peak, pool.allocated_bytes.current + yk_plan_bytes(l->ctx, l->p));
+	note_max(&l->ctx->stats.activations, l->p->activations);
+	note_max(&l->ctx->stats.workspace, l->p->workspace);
+}
+
+// What was brought up on a queue of its own is waited for by the steps, not by the host.
+static int join_leaves(const struct launch *l)
+{
+	int err = 0;
+	for (size_t i = 0; i < l->p->leaves && !err; i++) {
+		struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[i]].storage;
+		err = s ? yk_storage_join(s) : 0;
+	}
+	return err;
+}
+
+// Nothing fails from here on: roots take over the bytes of dead old versions.
+static void donate(struct launch *l)
+{
+	const struct yk_planner *pl = l->pl;
+	for (size_t i = 0; i < l->p->blocks; i++) {
+		const struct yk_root_block *b = &l->p->block[i];
+		if (b->donor != YK_NIL) {
+			const uint32_t at = pl->marks.leaf[b->donor];
+			struct yk_storage *old = l->ctx->leaf[at].storage;
+			yk_storage_take(pl->storage[i], old);
+			yk_leaves_forget(old, at);
+		} else if (b->home != YK_NIL) {
+			const struct yk_tensor *t = pl->root[b->home].handle;
+			yk_storage_take(pl->storage[i], t->storage);
+			yk_leaves_forget(t->storage, yk_leaf_at(t));
+		}
+	}
+}
+
+struct at { // bytes in a block
+	const struct yk_block *block;
+	uint64_t offset; // in its segment
+};
+
+static struct at at_of(const struct launch *l, const struct yk_ref *r)
+{
+	if (r->where == YK_AT_ARENA) {
+		const struct yk_block *b = l->pl->chunk[r->slot][r->index];
+		return (struct at){ b, b->offset + r->offset };
+	}
+	const struct yk_storage *s = r->where == YK_AT_ROOT ?
+					     l->pl->storage[r->index] :
+					     l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
+	return (struct at){ s->buffer->block, yk_storage_at(s) + r->offset };
+}
+
+uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
+{
+	const struct yk_leaf *leaf = &pl->ctx->leaf[pl->marks.leaf[place]];
+	if (leaf->frozen)
+		return leaf->bits;
+	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->bits;
+}
+
+static void bind_views(struct launch *l)
+{
+	struct yk_plan *p = l->p;
+	for (size_t i = 0; i < p->views; i++) {
+		const struct yk_ref *r = &p->ref[i];
+		if (r->where == YK_AT_SCALAR) {
+			p->view[i].offset = yk_scalar_bits(l->pl, r->index);
+		} else if (r->where != YK_AT_NONE) {
+			const struct at at = at_of(l, r);
+			p->view[i].segment = at.block->segment;
+			p->view[i].offset = at.offset;
+		}
+	}
+}
+
+// Bytes between the device and the host's memory.
+static int transfer(struct launch *l, const struct yk_step *s)
+{
+	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
+	bool down = s->kind == YK_STEP_DOWN;
+	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
+	const struct at host = at_of(l, near), dev = at_of(l, far);
+	char *address = (char *)host.block->host + (host.offset - host.block->offset);
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	const struct yoke_backend *ops = q->device->ops;
+	if (s->fallback) {
+		l->ctx->stats.fallback_bytes += s->bytes;
+		l->pl->fallback[s->fallback - 1].bytes += s->bytes;
+	}
+	return down ? ops->get(q->handle, dev.block->segment, dev.offset, address, s->bytes) :
+		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
+}
+
+// The host's numbers, into the buffer that the plan reads them from.
+static int write_numbers(struct launch *l, const struct yk_step *s)
+{
+	const struct at to = at_of(l, &l->p->ref[s->view]);
+	for (uint32_t i = 0; i < l->p->numbers; i++)
+		l->pl->number[i] = yk_scalar_bits(l->pl, l->p->number[i]);
+	return yk_upload_to(l->ctx, to.block->segment, to.offset, l->pl->number, s->bytes);
+}
+
+// The step's op with its views and workspace bound.
+static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
+{
+	s->op.out = &l->p->view[s->view];
+	s->op.in = s->op.out + s->op.nout;
+	if (s->work_bytes) {
+		const struct at at = at_of(l, &s->work);
+		s->op.workspace.segment = at.block->segment;
+		s->op.workspace.offset = at.offset;
+	}
+	return &s->op;
+}
+
+// Views of the host's memory by their addresses.
+static struct yoke_op *bind_host(struct launch *l, struct yk_step *s)
+{
+	for (uint32_t i = s->view; i < s->view + s->views; i++) {
+		const struct at at = at_of(l, &l->p->ref[i]);
+		l->p->view[i].segment = (char *)at.block->host + (at.offset - at.block->offset);
+		l->p->view[i].offset = 0;
+	}
+	s->op.out = &l->p->view[s->view];
+	s->op.in = s->op.out + s->op.nout;
+	return &s->op;
+}
+
+static void count_fallback(struct launch *l, const struct yk_step *s)
+{
+	l->ctx->stats.fallbacks++;
+	l->pl->fallback[s->fallback - 1].count++;
+	if (!l->pl->fell_back)
+		yk_warn("plan",
+			"%s does not run %s; the CPU does, and what else it must (said once, "
+			"counted in the statistics)",
+			l->ctx->device->id, yk_op_row(s->opcode)->name);
+	l->pl->fell_back = true;
+}
+
+static int run_step(struct launch *l, struct yk_step *s)
+{
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	const struct yoke_backend *ops = q->device->ops;
+	const struct yoke_view *v = &l->p->view[s->view];
+	switch (s->kind) {
+	case YK_STEP_FILL:
+		return yk_queue_fill(q, v->segment, v->offset, s->bytes, &s->pattern,
+				     (uint32_t)yoke_dtype_size(v->dtype));
+	case YK_STEP_UP:
+	case YK_STEP_DOWN: return transfer(l, s);
+	case YK_STEP_NUMBERS: return write_numbers(l, s);
+	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, s->on_device ? bind_op(l, s) : bind_host(l, s));
+	}
+	return ops->run(q->handle, s->handle, bind_op(l, s));
+}
+
+static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
+{
+	char why[8];
+	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU && s->fallback)
+		count_fallback(l, s);
+	int err = run_step(l, s);
+	if (err == YOKE_ENOMEM) { // once more, with all that can be had
+		yk_queue_drain(q);
+		yk_pool_make_room(q->device);
+		yk_backend_detail(had, err, why, sizeof why);
+		err = run_step(l, s);
+	}
+	const bool check = l->pl->check_nan, own = s->kind != YK_STEP_RANKS; // else others may wait for what is behind
+	if (!err && own && (check || l->ctx->sync == YK_SYNC_STEPS))
+		err = yk_queue_drain(q);
+	if (!err && check)
+		err = yk_check_step(l->pl, l->p, s, q);
+	return err;
+}
+
+// replay: of the step and all behind it.
+static void step_failed(struct launch *l, size_t at, int code, bool had, bool replay)
+{
+	struct yoke_context *ctx = l->ctx;
+	const struct yk_step *s = &l->p->step[at];
+	const struct yk_device *d = ctx->slot[s->slot].device;
+	char step[700], where[800], why[600];
+	yk_step_text(l->pl, s, step, sizeof step);
+	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
+		 replay ? "replay from step" : "step", at, l->p->steps, step);
+	yk_backend_detail(had, code, why, sizeof why); // before others fail, of a device that is lost
+	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
+		yk_failure_set(ctx, code, "%s, on %s (%s%s%s) failed: %s: %s", where, d->id,
+			       d->info.name, *d->info.driver ? ", " : "", d->info.driver,
+			       yoke_error_name(code), why);
+	}
+	for (size_t i = 0; i < l->pl->roots; i++)
+		ctx->failure.variables |= l->pl->root[i].handle &&
+					  l->pl->root[i].handle->kind == YK_VARIABLE;
+	yk_failure_tell(ctx);
+}
+
+// The bytes of a value of the graph, for what stays pending and for gradients.
+static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct yk_storage *s)
+{
+	struct yk_value *v = &ctx->graph.value[r->id];
+	const struct yk_node *n = &ctx->graph.node[v->node];
+	if (v->made != YK_NIL || n->op == YK_LEAF)
+		return;
+	v->made = (uint32_t)ctx->leaves;
+	ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
+						     .dtype = v->dtype,
+						     .id = r->id,
+						     .storage = s,
+						     .handle = r->handle && r->handle->kind == YK_VARIABLE ?
+								       yk_handle(r->handle) : NULL,
+						     .op = n->op,
+						     .path = n->scope,
+						     .former = YK_NIL };
+	s->refs++;
+	s->leaves++;
+}
+
+// Takes a reference to s.
+static void hand_root(struct launch *l, const struct yk_root *r, struct yk_storage *s)
+{
+	struct yk_tensor *t = r->handle;
+	if (!t || !s->failed)
+		keep_made(l->ctx, r, s);
+	if (!t) {
+		yk_storage_unref(s);
+		return;
+	}
+	yk_version_set(t, s);
+	if (s->failed)
+		yk_take_id(t, YK_NIL);
+	if (t->kind == YK_VARIABLE)
+		yk_version_made(t);
+	else
+		t->leaf = YK_NIL;
+}
+
+// What was computed is known to have been, and with which numbers.
+static void settle_nodes(struct launch *l)
+{
+	const struct yk_marks *m = &l->pl->marks;
+	struct yoke_context *ctx = l->ctx;
+	for (size_t i = 0; i < m->leaves; i++) {
+		struct yk_leaf *leaf = &ctx->leaf[m->leaf[i]];
+		if (leaf->kind == YK_LEAF_STORAGE) {
+			yk_storage_loose(leaf->storage);
+		} else { // once frozen, its bits are themselves
+			leaf->bits = yk_scalar_bits(l->pl, (uint32_t)i);
+			leaf->frozen = true;
+		}
+	}
+	for (size_t k = 0; k < m->nodes; k++)
+		if (!m->made[k]) {
+			struct yk_node *n = &ctx->graph.node[m->node[k]];
+			ctx->graph.owed -= !n->done && yk_is_ranks(n);
+			n->done = true;
+		}
+	if (m->repeated) {
+		const struct yk_node *n = &ctx->graph.node[m->repeats];
+		const char *scope = yk_path_name(&ctx->paths, n->scope);
+		if (!ctx->stats.repeated)
+			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again, since their "
+				"results were not kept; yoke_keep what is read or differentiated later (said "
+				"once, counted in the statistics)", m->repeated, yk_op_row(n->op)->name,
+				*scope ? " in scope \"" : "", scope, *scope ? "\"" : "");
+		ctx->stats.repeated += m->repeated;
+	}
+}
+
+// The storages of the roots, those of packed variables in their places.
+static void place_roots(struct launch *l, int failed)
+{
+	struct yk_planner *pl = l->pl;
+	for (size_t i = 0; i < l->p->blocks; i++)
+		if (pl->storage[i]) {
+			pl->storage[i]->failed = failed;
+			pl->storage[i]->failure = l->ctx->failure.number;
+		}
+	for (size_t i = 0; i < pl->roots; i++) {
+		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
+		pl->given[i] = b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
+						   l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+		pl->given[i]->refs++;
+	}
+	for (size_t i = 0; i < pl->roots; i++) {
+		struct yk_tensor *t = pl->root[i].handle;
+		if (t && yk_is_packed(t) && pl->given[i] != t->storage)
+			yk_pack_keep(t, pl->root[i].idle, &pl->given[i]);
+	}
+}
+
+// The roots' handles get what was, or should have been, computed.
+static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
+{
+	struct yk_planner *pl = l->pl;
+	for (size_t i = 0; i < l->p->blocks; i++)
+		if (pl->storage[i])
+			memcpy(pl->storage[i]->written, written, sizeof pl->storage[i]->written);
+	for (size_t i = 0; i < pl->roots; i++)
+		hand_root(l, &pl->root[i], pl->given[i]);
+	for (size_t i = 0; i < l->p->blocks; i++)
+		yk_storage_unref(pl->storage[i]);
+}
+
+static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
+{
+	struct yk_plan *p = l->p;
+	const struct yk_step *first = p->steps ? &p->step[p->numbers > 0] : NULL,
+			     *last = p->steps ? &p->step[p->steps - 1] : NULL;
+	yk_event_unref(p->last);
+	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
+	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
+	*f = (struct yk_flight){ .serial = l->ctx->queue->marks, .number = l->ctx->stats.evals,
+				 .steps = p->steps };
+	for (int k = 0; k < YK_SLOTS; k++)
+		f->done[k] = done[k];
+	if (last) {
+		f->op[0] = first->opcode;
+		f->op[1] = last->opcode;
+		f->scope[0] = first->scope;
+		f->scope[1] = last->scope;
+	}
+}
+
+// ---- slots ----
+
+// The step's queue goes on behind what the step waits for; for the CPU's the host does.
+static int wait_for_others(struct launch *l, const struct yk_step *s)
+{
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	bool host = s->slot == YK_SLOT_CPU;
+	int err = 0;
+	const uint64_t began = host ? yk_wait_begin() : 0;
+	if (host)
+		yk_work_begin(l->ctx, l->ctx->queue);
+	for (uint32_t i = 0; i < s->waits && !err; i++) {
+		uint32_t e = l->p->wait[s->wait + i];
+		struct yk_event *start = NULL, *behind = NULL;
+		if (e != YK_NIL)
+			behind = l->pl->event[e];
+		else if (!(err = yk_event_try(l->ctx->queue, &start)))
+			behind = start;
+		if (!err)
+			err = host || (behind && behind->queue == q) ? yk_event_sync(behind) : yk_event_before(behind, q);
+		yk_event_unref(start);
+	}
+	if (host) {
+		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_WAIT, NULL, 0);
+		yk_wait_end(l->ctx, began, "a step on the CPU");
+	}
+	return err;
+}
+
+static int launch_step(struct launch *l, size_t i, bool had)
+{
+	struct yk_step *s = &l->p->step[i];
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	int err = s->waits ? wait_for_others(l, s) : 0;
+	yk_work_begin(l->ctx, q);
+	if (!err)
+		err = try_step(l, s, q, had);
+	if (!err && s->event != YK_NIL)
+		err = yk_event_try(q, &l->pl->event[s->event]);
+	yk_work_end(l->ctx, q, YK_WORK_STEP, l->p, i);
+	if (err)
+		step_failed(l, i, err, had, false);
+	l->ctx->stats.launches++;
+	return err;
+}
+
+// ---- replay ----
+
+static struct yk_spot spot_of(const struct yk_block *b, uint64_t offset)
+{
+	return (struct yk_spot){ b->segment, offset };
+}
+
+// Where all lies that the plan's views are in; and how often the device took memory back, since what is at the
+// address of what was there is other memory.
+static size_t find_spots(const struct launch *l)
+{
+	const struct yk_planner *pl = l->pl;
+	const struct yk_plan *p = l->p;
+	struct yk_spot *to = pl->spot;
+	*to++ = (struct yk_spot){ NULL, atomic_load(&l->ctx->device->freed) };
+	for (size_t i = 0; i < p->arena[YK_SLOT_DEVICE].n; i++) {
+		const struct yk_block *b = pl->chunk[YK_SLOT_DEVICE][i];
+		*to++ = spot_of(b, b->offset);
+	}
+	for (size_t i = 0; i < p->blocks; i++)
+		if (pl->storage[i])
+			*to++ = spot_of(pl->storage[i]->buffer->block, yk_storage_at(pl->storage[i]));
+	for (size_t i = 0; i < p->leaves; i++) {
+		const struct yk_storage *s = l->ctx->leaf[pl->marks.leaf[i]].storage;
+		if (s && s->buffer && p->need[i]) // else a root took it over
+			*to++ = spot_of(s->buffer->block, yk_storage_at(s));
+	}
+	return (size_t)(to - pl->spot);
+}
+
+static int record_steps(void *arg)
+{
+	struct launch *l = arg;
+	int err = 0;
+	for (size_t i = l->p->numbers > 0; i < l->p->steps && !err; i++)
+		err = run_step(l, &l->p->step[i]);
+	return err;
+}
+
+// The graph of this launch, recorded if its blocks came so before; NULL: there is none.
+static struct yk_graph_of *graph_of(struct launch *l, bool had)
+{
+	struct yk_replay *r = l->p->replay;
+	char why[600];
+	if (!r || r->off || yk_is_timed(l->ctx) || l->pl->check_nan || l->ctx->sync == YK_SYNC_STEPS)
+		return NULL;
+	struct yk_graph_of *g = yk_replay_find(r, l->pl->spot, find_spots(l));
+	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
+	if (err) {
+		yk_backend_detail(had, err, why, sizeof why);
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s: %zu steps are not recorded as a graph: %s", l->ctx->device->id,
+		       l->p->steps, why);
+		r->off = true;
+	}
+	return g && g->graph ? g : NULL;
+}
+
+// All steps: those behind the numbers as a graph, if there is one.  *at: how many were tried, where they are
+// launched one by one.
+static int run_steps(struct launch *l, bool had, size_t *at)
+{
+	const struct yk_plan *p = l->p;
+	const uint32_t base = l->ctx->scope ? l->ctx->scope->path : 0;
+	uint32_t scope = base; // that the vendor's profiler is told
+	size_t i = 0;
+	int err = 0;
+	if (p->numbers)
+		err = launch_step(l, i++, had);
+	struct yk_graph_of *g = err ? NULL : graph_of(l, had);
+	if (!g) {
+		for (; i < p->steps && !err; i++) {
+			yk_profiler_go(l->ctx, base, &scope, p->step[i].scope);
+			err = launch_step(l, i, had);
+		}
+		yk_profiler_go(l->ctx, base, &scope, base);
+		*at = i;
+		return err;
+	}
+	yk_work_begin(l->ctx, l->ctx->queue);
+	err = g->ops->graph_run(l->ctx->queue->handle, g->graph);
+	if (err)
+		step_failed(l, i, err, had, true);
+	for (; i < p->steps; i++) {
+		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_STEP, p, i);
+		l->ctx->stats.launches++;
+	}
+	l->ctx->stats.replays++;
+	return err;
+}
+
+// The queue of the steps goes on behind all of each slot's.  What comes down is waited for: reads share that
+// queue, and what failed on it before would be theirs.
+static int join_slots(struct launch *l)
+{
+	int err = 0;
+	for (int k = 0; k < YK_SLOTS && !err; k++) {
+		if (!(l->p->loose >> k & 1))
+			continue;
+		struct yk_event *e = l->pl->event[l->p->last_event[k]];
+		if (k != YK_SLOT_DOWN) {
+			err = yk_event_before(e, l->ctx->queue);
+			continue;
+		}
+		const uint64_t began = yk_wait_begin();
+		err = yk_event_sync(e);
+		yk_wait_end(l->ctx, began, "what comes down");
+	}
+	return err;
+}
+
+// Nothing of a run that failed is at work any more.  Ranks that would wait for what it did not come to are told.
+static void drain_slots(struct launch *l, size_t from)
+{
+	for (; from < l->p->steps; from++) {
+		const struct yk_step *s = &l->p->step[from];
+		if (s->kind == YK_STEP_RANKS)
+			s->ops->run(l->ctx->slot[s->slot].queue->handle, s->handle, NULL);
+	}
+	for (int k = 0; k < YK_SLOTS; k++)
+		if (l->ctx->slot[k].queue != l->ctx->queue)
+			yk_queue_drain(l->ctx->slot[k].queue);
+}
+
+// The events behind the run, of the steps' queue and of the other slots that it uses; what is wrong with one
+// of them its queue keeps.  written: their serials.
+static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64_t written[YK_SLOTS])
+{
+	if (yk_event_try(l->ctx->queue, &done[YK_SLOT_DEVICE]) < 0)
+		done[YK_SLOT_DEVICE] = NULL;
+	written[YK_SLOT_DEVICE] = l->ctx->queue->marks;
+	for (int k = 0; k < YK_SLOTS && l->p->events; k++) {
+		uint32_t e = l->p->last_event[k];
+		if (e == YK_NIL || !l->pl->event[e])
+			continue;
+		done[k] = yk_event_ref(l->pl->event[e]);
+		written[k] = done[k]->serial;
+	}
+}
+
+bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
+{
+	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
+	struct yk_error_aside *was = yk_error_aside();
+	bool good = allocate(&l) == 0;
+	for (size_t i = 0; i < p->blocks && good; i++)
+		yk_storage_unref(pl->storage[i]);
+	if (good)
+		free_blocks(&l, NULL);
+	yk_error_back(was);
+	return good;
+}
+
+int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
+{
+	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
+	struct yk_event *done[YK_SLOTS] = { NULL };
+	uint64_t written[YK_SLOTS] = { 0 };
+	bool had = yoke_error_code() != 0;
+	*started = false;
+	int err = yk_check_scalars(pl);
+	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = join_leaves(&l)) < 0)
+		return err;
+	predict(&l);
+	if ((err = allocate(&l)) < 0)
+		return err;
+	*started = true;
+	donate(&l);
+	bind_views(&l);
+	size_t at = 0;
+	if (!l.ctx->dry) {
+		yk_profiler_push(l.ctx, "evaluation");
+		err = run_steps(&l, had, &at);
+		yk_profiler_pop(l.ctx);
+	}
+	if (!err && p->loose)
+		err = join_slots(&l);
+	place_roots(&l, err);
+	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
+	if (p->events && (err || !done[YK_SLOT_DEVICE]))
+		drain_slots(&l, at ? at - 1 : p->steps);
+	l.ctx->stats.assign_copies += p->copies;
+	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
+	hand_out(&l, written);
+	free_blocks(&l, done[YK_SLOT_DEVICE]);
+	for (uint32_t i = 0; i < p->events; i++)
+		yk_event_unref(pl->event[i]);
+	take_off(&l, done);
+	settle_nodes(&l);
+	return err;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roots: what an evaluation computes, and what it leaves pending.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "plan/plan.h"
+
+int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
+{
+	if (yk_grow(&pl->root, &pl->root_cap, pl->roots + 1, sizeof *pl->root) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	pl->root[pl->roots++] = (struct yk_root){ .id = id, .handle = t, .donor = YK_NIL };
+	return 0;
+}
+
+// ---- what stays pending ----
+
+// Notes the values of a list of tensors that stay pending, or tells whether there are any.
+static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	bool any = false;
+	for (; t && (to || !any); t = t->next) {
+		uint32_t k = t->id == YK_NIL ? 0 : g->value[t->id].node;
+		if (t->id == YK_NIL || pl->marks.number[k] != YK_NIL || g->node[k].done)
+			continue;
+		any = true;
+		if (to)
+			to[k] = YK_LEFT_LATER;
+	}
+	return any;
+}
+
+static bool any_stay(const struct yk_planner *pl, uint8_t *to)
+{
+	bool any = stay(pl, pl->ctx->handles, to);
+	for (const struct yk_scope *s = pl->ctx->scope; s && (to || !any); s = s->parent)
+		any |= stay(pl, s->handles, to);
+	return any;
+}
+
+// Operands of what stays pending that this evaluation computes are made roots.
+static int keep_operands(struct yk_planner *pl)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	const struct yk_marks *m = &pl->marks;
+	int err = 0;
+	for (size_t k = g->nodes; k-- > 0 && !err;) {
+		const struct yk_node *n = &g->node[k];
+		if (pl->left[k] != YK_LEFT_LATER)
+			continue;
+		pl->ctx->leftover += !n->done && m->number[k] == YK_NIL;
+		for (uint32_t i = 0; i < n->nin && !err; i++) {
+			yk_id v = yk_ins(g, n)[i];
+			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
+			if (v == YK_NIL || pl->left[by] == YK_LEFT_LATER)
+				continue;
+			const uint32_t flags = yk_op_row(g->node[by].op)->flags;
+			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
+			// a view is taken again, since what reads a copy of it may round otherwise
+			bool computed = !there && !(flags & YK_F_VIEW) && m->number[by] != YK_NIL &&
+					!m->made[m->number[by]];
+			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
+			if (computed)
+				err = yk_root_add(pl, NULL, v);
+		}
+	}
+	return err;
+}
+
+// Finds what stays pending, and which leaves it reads: those are not overwritten.
+static int find_leftover(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	size_t nodes = ctx->graph.nodes;
+	ctx->leftover = 0;
+	if (pl->marks.nodes == nodes || !any_stay(pl, NULL))
+		return 0;
+	if (yk_grow(&pl->left, &pl->left_cap, nodes, sizeof *pl->left) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	memset(pl->left, 0, nodes);
+	any_stay(pl, pl->left);
+	return keep_operands(pl);
+}
+
+// Roots that need a value which failed after it was recorded are lost as well, and leave; the rest is
+// evaluated.
+static int drop_lost(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_marks *m = &pl->marks;
+	bool any = false;
+	for (size_t i = 0; i < m->leaves && !any; i++)
+		any = ctx->leaf[m->leaf[i]].storage && ctx->leaf[m->leaf[i]].storage->failed;
+	if (!any)
+		return 0;
+	struct yk_storage **lost = calloc(g->nodes, sizeof *lost); // by node: what it failed with
+	if (!lost)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (size_t i = 0; i < m->nodes; i++) {
+		uint32_t k = m->node[i];
+		const struct yk_node *n = &g->node[k];
+		struct yk_storage *s = n->op == YK_LEAF ? ctx->leaf[g->attrs[n->attr].i].storage : NULL;
+		for (uint32_t j = 0; j < n->nout && m->made[i] && !(s && s->failed); j++)
+			if (m->made[i] & yk_memory_estimate_bit(g, n->out + j))
+				s = ctx->leaf[g->value[n->out + j].made].storage;
+		lost[k] = s && s->failed ? s : NULL;
+		for (uint32_t j = 0; j < n->nin && !lost[k] && !m->made[i]; j++) {
+			yk_id v = g->arg[n->in + j];
+			lost[k] = v == YK_NIL ? NULL : lost[g->value[v].node];
+		}
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < pl->roots; i++) {
+		struct yk_tensor *t = pl->root[i].handle;
+		struct yk_storage *s = lost[g->value[pl->root[i].id].node];
+		if (!s) {
+			pl->root[kept++] = pl->root[i];
+			continue;
+		}
+		s->refs++;
+		yk_version_set(t, s);
+		ctx->root[t->root] = NULL;
+		t->root = t->leaf = YK_NIL;
+		yk_take_id(t, YK_NIL);
+		yk_failure_of(t);
+	}
+	pl->roots = kept;
+	free(lost);
+	return YOKE_EFAILED;
+}
+
+int yk_run_roots(struct yk_planner *pl, bool *started)
+{
+	struct yoke_context *ctx = pl->ctx;
+	*started = false;
+	int err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
+	int lost = err ? 0 : drop_lost(pl);
+	if (lost == YOKE_ENOMEM)
+		return lost;
+	if (lost && pl->roots)
+		err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
+	if (lost && !pl->roots && !ctx->graph.owed) {
+		*started = true;
+		return lost;
+	}
+	if (!err)
+		err = find_leftover(pl);
+	if (!err && !ctx->eager) // then old versions stay, to be differentiated
+		err = yk_find_donors(pl);
+	if (!err)
+		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);
+	if (err)
+		return err;
+	struct yk_plan *p = yk_plan_for(pl);
+	if (!p)
+		return yk_error_last();
+	p->used = ++pl->evaluations;
+	err = yk_launch(pl, p, started);
+	return err ? err : lost;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spilling: values that nobody reads for long wait in the host's memory, so that the device has room for others.
+//
+// Of each value that is stored the longest time between two that use it counts, in groups.  While the plan's
+// memory is highest, of the values that wait then the largest goes, and so on, as many as are asked for.  A copy
+// down stands in time right behind the use before that time, one up LEAD groups before the use after it, so that
+// both go on beside the device's work; what reads the value from then on reads what came up.  waits.c sees to it
+// that the device knows the one to be over soon, and that the other does not begin before its time.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plan/lower.h"
+
+enum {
+	MIN_SIZE = 8 << 10, // bytes that are worth two copies
+	LEAD = 3,         // groups
+	PAUSE = 4 * LEAD  // groups: the shortest time
+};
+
+const char yk_spilled[] = "spilled to the host's memory";
+
+struct pause { // of a value
+	yk_id v;
+	uint64_t bytes;
+	uint32_t from, to; // groups in time that use it before and after
+	bool taken;
+};
+
+struct spill {
+	struct yk_work *w;
+	uint32_t *order; // nodes in time
+	uint32_t *at;    // by group in time: where its last member stands there
+	uint32_t *pos;   // by node: its group in time
+	uint32_t groups;
+	struct pause *pause;
+	uint32_t n;
+	uint64_t *live;  // by group in time: bytes on the device
+	struct moment {  // where each node stands at the end: its place before, doubled
+		uint64_t key;
+		uint32_t node;
+	} *moment;
+};
+
+static int by_moment(const void *a, const void *b)
+{
+	const struct moment *x = a, *y = b;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static bool may_wait(const struct yk_work *w, yk_id v)
+{
+	const uint32_t node = w->g.value[v].node;
+	const struct yk_node *n = &w->g.node[node];
+	bool may = yk_computes(w, node) && n->slot == YK_SLOT_DEVICE && n->op != YK_TRANSFER &&
+		   n->op != YK_BARRIER && !w->value[v].rooted && w->value[v].use != YK_NIL &&
+		   yk_bytes_of_value(&w->g.value[v]) >= MIN_SIZE;
+	bool stored = false;
+	for (uint32_t u = w->value[v].use; u != YK_NIL && may; u = w->use[u].next) {
+		const struct yk_node *by = &w->g.node[w->use[u].node];
+		may = !w->value[w->g.arg[u]].place.gate && by->slot == YK_SLOT_DEVICE && by->op != YK_BARRIER;
+		stored |= w->node[w->use[u].node].group != w->node[node].group;
+	}
+	return may && stored;
+}
+
+// The next place in time behind `at` where v is read; YK_NIL: none.
+static uint32_t next_use(const struct spill *s, yk_id v, uint32_t at)
+{
+	const struct yk_work *w = s->w;
+	uint32_t next = YK_NIL;
+	for (uint32_t u = w->value[v].use; u != YK_NIL; u = w->use[u].next) {
+		uint32_t pos = s->pos[w->use[u].node];
+		if (pos > at && pos < next)
+			next = pos;
+	}
+	return next;
+}
+
+// Its longest pause, and what it adds to the bytes that are live.
+static void look_at(struct spill *s, yk_id v)
+{
+	const uint64_t bytes = yk_bytes_of_value(&s->w->g.value[v]);
+	uint32_t at = s->pos[s->w->g.value[v].node], first = at, from = at, to = at;
+	for (uint32_t next; (next = next_use(s, v, at)) != YK_NIL; at = next)
+		if (next - at > to - from) {
+			from = at;
+			to = next;
+		}
+	s->live[first] += bytes; // differences so far
+	s->live[at + 1] -= bytes;
+	if (to - from >= PAUSE)
+		s->pause[s->n++] = (struct pause){ v, bytes, from, to, false };
+}
+
+static int find_pauses(struct spill *s)
+{
+	struct yk_work *w = s->w;
+	const size_t nodes = w->g.nodes + 2;
+	s->order = yk_in_time(w);
+	s->at = malloc(nodes * sizeof *s->at);
+	s->pos = malloc(nodes * sizeof *s->pos);
+	s->live = calloc(nodes, sizeof *s->live);
+	s->pause = malloc((w->g.values + 1) * sizeof *s->pause);
+	if (!s->order || !s->at || !s->pos || !s->live || !s->pause)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t i = 0; i < w->g.nodes; i++) {
+		const uint32_t group = w->node[s->order[i]].group;
+		const struct yk_group *q = group == YK_NIL ? NULL : &w->group[group];
+		if (!q || q->at != s->order[i])
+			continue;
+		for (uint32_t k = 0; k < q->n; k++)
+			s->pos[q->member[k]] = s->groups;
+		s->at[s->groups++] = i;
+	}
+	for (yk_id v = 0; v < w->g.values; v++)
+		if (may_wait(w, v))
+			look_at(s, v);
+	for (uint32_t i = 1; i < s->groups; i++)
+		s->live[i] += s->live[i - 1];
+	return 0;
+}
+
+// The largest value that waits while most bytes are live; NULL: none does.
+static struct pause *choose(struct spill *s)
+{
+	struct pause *best = NULL;
+	uint32_t top = 0;
+	for (uint32_t i = 1; i < s->groups; i++)
+		top = s->live[i] > s->live[top] ? i : top;
+	for (uint32_t k = 0; k < s->n; k++) {
+		struct pause *p = &s->pause[k];
+		if (!p->taken && p->from + LEAD < top && top + LEAD < p->to && (!best || p->bytes > best->bytes))
+			best = p;
+	}
+	return best;
+}
+
+// A copy, in a group of its own.
+static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id *to)
+{
+	struct yk_work *w = s->w;
+	struct yk_value value = w->g.value[from];
+	const struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &from };
+	struct yk_group *q = &w->group[w->groups];
+	int err = yk_edit_add(w, &c, &value, slot, yk_spilled, w->g.value[from].node, to);
+	const uint32_t node = (uint32_t)w->g.nodes - 1;
+	if (!err && !(q->member = malloc(sizeof *q->member)))
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+	if (err)
+		return err;
+	q->n = q->cap = 1;
+	q->member[0] = q->at = node;
+	w->node[node].group = w->groups++;
+	s->moment[node] = (struct moment){ key, node };
+	return 0;
+}
+
+// The value goes down and comes up again, for who reads it behind the pause.
+static int take(struct spill *s, const struct pause *p)
+{
+	struct yk_work *w = s->w;
+	const uint64_t back = 2 * (uint64_t)s->at[p->to - LEAD] - 1;
+	yk_id down, up;
+	int err = copy_node(s, p->v, YK_SLOT_CPU, 2 * (uint64_t)s->at[p->from] + 1, &down);
+	if (!err)
+		err = copy_node(s, down, YK_SLOT_DEVICE, back, &up);
+	for (uint32_t u = w->value[p->v].use, next; u != YK_NIL && !err; u = next) {
+		yk_id v = w->g.arg[u], to;
+		next = w->use[u].next;
+		if (w->use[u].node >= s->w->edited.nodes || s->pos[w->use[u].node] < p->to)
+			continue;
+		err = yk_edit_view(w, v, up, &to);
+		if (!err && to != up)
+			s->moment[w->g.nodes - 1] = (struct moment){ back, (uint32_t)w->g.nodes - 1 };
+		if (!err)
+			err = yk_edit_replace(w, u, to);
+	}
+	return err;
+}
+
+static int take_all(struct spill *s)
+{
+	struct yk_work *w = s->w;
+	const size_t had = w->g.nodes, most = had + 2 * (size_t)s->n + w->g.args;
+	struct yk_group *group = realloc(w->group, (w->groups + 2 * (size_t)s->n + 1) * sizeof *group);
+	int err = 0;
+	w->group = group ? group : w->group;
+	if (!group || !(s->moment = malloc((most + 1) * sizeof *s->moment)))
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	memset(group + w->groups, 0, (2 * (size_t)s->n + 1) * sizeof *group);
+	for (uint32_t i = 0; i < had; i++)
+		s->moment[s->order[i]] = (struct moment){ 2 * (uint64_t)i, s->order[i] };
+	yk_edit_begin(w);
+	for (struct pause *p; (p = choose(s)) && !err; w->spillable++) {
+		p->taken = true;
+		for (uint32_t i = p->from + 1; i < p->to; i++)
+			s->live[i] -= p->bytes;
+		if (w->spillable < w->spill)
+			err = take(s, p);
+	}
+	if (!err)
+		qsort(s->moment, w->g.nodes, sizeof *s->moment, by_moment);
+	for (uint32_t i = 0; i < w->g.nodes && !err; i++)
+		w->node[s->moment[i].node].time = i;
+	return err;
+}
+
+int yk_spill(struct yk_work *w)
+{
+	struct spill s = { .w = w };
+	int err = 0;
+	if (w->spill && w->ctx->device != w->ctx->cpu)
+		err = find_pauses(&s);
+	if (!err && s.n)
+		err = take_all(&s);
+	free(s.order);
+	free(s.at);
+	free(s.pos);
+	free(s.pause);
+	free(s.live);
+	free(s.moment);
+	return err;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of few bytes among ranks of one machine: each posts its operands beside its slot, where all others read them
+// as soon as they see them, and computes its result itself.  So a rank waits for each other rank once, and for none to have
+// read what it posted: it has two places for that, and takes one again when all others are done with its last job.
+//
+// A rank that posts job n is done with all before, which is how most are known to be done with it; so who is done with a job
+// rings nobody, which its coming to the next one does.
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "comm/ranks.h"
+#include "comm/sums.h"
+
+enum {
+	ALIGN = 16, // of a tensor's bytes in a post
+	LOOKS = 40, // at what others posted, before other jobs have their turn
+};
+
+static size_t bytes_of(const struct yk_task *t, uint32_t k)
+{
+	return (size_t)t->count[k] * yoke_dtype_size(t->dtype);
+}
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static size_t whole(const struct yk_task *t)
+{
+	size_t bytes = 0;
+	for (uint32_t k = 0; k < t->tensors && bytes <= YK_POST; k++)
+		bytes += aligned(bytes_of(t, k));
+	return bytes;
+}
+
+bool yk_post_takes(const struct yk_task *t)
+{
+	const struct yoke_group *g = t->group;
+	if (g->rendezvous->route || g->ranks < 2 || (t->what != YK_DO_ALL_REDUCE && t->what != YK_DO_ALL_GATHER &&
+					      t->what != YK_DO_BROADCAST && t->what != YK_DO_BARRIER))
+		return false;
+	const size_t bytes = whole(t);
+	return bytes <= YK_POST && bytes * g->ranks <= (size_t)2 * YK_POST;
+}
+
+static struct yk_post *post_of(const struct yk_job *j, uint32_t rank)
+{
+	return &j->task->group->rendezvous->slot[rank].post[j->sequence % 2];
+}
+
+static char *data_of(struct yk_post *p, size_t bytes)
+{
+	return bytes <= YK_POST_FEW ? p->few : p->data;
+}
+
+// Are all others done with what this rank posted there before?
+static bool is_free(struct yk_job *j)
+{
+	struct yoke_group *g = j->task->group;
+	const uint64_t used = atomic_load_explicit(&post_of(j, g->rank)->number, memory_order_relaxed);
+	for (uint32_t i = 0; i < g->ranks && g->others < used; i++)
+		if (i != g->rank && atomic_load(&g->rendezvous->slot[i].left) < used)
+			return false;
+	g->others = g->others < used ? used : g->others;
+	return true;
+}
+
+static void post(struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yk_post *p = post_of(j, t->group->rank);
+	char *to = data_of(p, whole(t));
+	size_t at = 0;
+	for (uint32_t i = 0; i < t->group->ranks; i++) // what has been posted comes while this is written
+		__builtin_prefetch(post_of(j, i));
+	for (uint32_t k = 0; k < t->tensors; k++) {
+		if (t->what != YK_DO_BROADCAST || t->group->rank == t->root)
+			memcpy(to + at, j->in[k], bytes_of(t, k));
+		at += aligned(bytes_of(t, k));
+	}
+	p->hash = t->hash;
+	atomic_store_explicit(&p->number, j->sequence + 1, memory_order_release);
+	yk_job_come(j, yk_nanoseconds_about());
+}
+
+// Have all others posted, the same?  closely: if not, is it that they never will?  Else their slots are left alone, which they
+// write to meanwhile.
+static bool all_posted(const struct yk_job *j, bool closely)
+{
+	const struct yoke_group *g = j->task->group;
+	const uint64_t want = j->sequence + 1;
+	for (uint32_t i = 0; i < g->ranks; i++) {
+		struct yk_rank_slot *s = &g->rendezvous->slot[i];
+		if (atomic_load_explicit(&s->post[j->sequence % 2].number, memory_order_acquire) == want)
+			continue;
+		if (!closely)
+			return false;
+		const bool gone = atomic_load(&s->gone), came = atomic_load(&s->came) >= want; // before what they posted
+		if (atomic_load(&s->post[j->sequence % 2].number) == want)
+			continue;
+		if (came)
+			yk_job_disagrees(j, i, s->text[j->sequence % YK_TEXTS]);
+		else if (gone)
+			yk_job_alone(j, i);
+		return false;
+	}
+	for (uint32_t i = 0; i < g->ranks; i++)
+		if (post_of(j, i)->hash != j->task->hash) {
+			yk_job_disagrees(j, i, g->rendezvous->slot[i].text[j->sequence % YK_TEXTS]);
+			return false;
+		}
+	return true;
+}
+
+static void compute(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	const uint32_t n = t->group->ranks;
+	const void *in[YK_MAX_RANKS];
+	const size_t all = whole(t);
+	size_t at = 0;
+	for (uint32_t k = 0; k < t->tensors; k++) {
+		const size_t bytes = bytes_of(t, k);
+		for (uint32_t i = 0; i < n; i++)
+			in[i] = data_of(post_of(j, i), all) + at;
+		if (t->what == YK_DO_ALL_REDUCE) {
+			in[t->group->rank] = j->in[k]; // what was written just now is slow to read
+			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] }, (size_t)t->count[k]);
+		} else if (t->what == YK_DO_BROADCAST) {
+			memcpy(j->out[k], in[t->root], bytes);
+		} else {
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(j->out[k] + i * bytes, in[i], bytes);
+		}
+		at += aligned(bytes);
+	}
+}
+
+bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
+{
+	struct yoke_group *g = j->task->group;
+	struct yk_rank_slot *s = &g->rendezvous->slot[g->rank];
+	const bool comes = !j->begun;
+	if (yk_job_broken(j, code, why))
+		return j->phase == YK_OVER;
+	if (comes && !is_free(j)) {
+		j->asked = j->asked ? j->asked : yk_nanoseconds();
+		return false;
+	}
+	if (comes)
+		post(j);
+	for (int k = 0; !all_posted(j, k == LOOKS); k++) { // others mostly come at about the same time
+		if (k == LOOKS || atomic_load_explicit(&g->rendezvous->area->broken, memory_order_relaxed))
+			return comes;
+		yk_pause();
+	}
+	compute(j);
+	yk_job_sent(j);
+	g->others = j->sequence > g->others ? j->sequence : g->others;
+	j->phase = YK_OVER;
+	if (!comes)
+		atomic_store_explicit(&s->since, yk_nanoseconds_about(), memory_order_relaxed);
+	atomic_store_explicit(&s->left, j->sequence + 1, memory_order_release);
+	return true;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes that yoke itself starts: a parent makes the memory that they share, starts them, hands the memory
+// to those who are its children, and tells the others when one ends.  Children get SIGKILL when their parent ends.
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "comm/process.h"
+#include "comm/segment.h"
+
+struct child {
+	pid_t pid;
+	int fd;       // of the process: readable when it has ended
+	bool served;
+	int status;   // as waitpid gives it
+};
+
+struct parent {
+	uint32_t ranks;
+	struct yk_segment *segment;
+	struct child *child;
+	int memory, listener;
+	struct yk_answer answer;
+	char name[64];
+	char **settings;   // the environment, with what was set here in place of what it says
+	uint32_t left;     // children that run
+	uint64_t failed;   // when the first one ended that did not end well, nanoseconds; 0: none
+	bool late;         // those that are left were killed
+	int lost, hung;    // ended by signals before that, and then
+	struct yk_launch *launch;
+	int signals;       // a descriptor of those that are handed on, -1: none are
+};
+
+static int listen_at(struct parent *p)
+{
+	uint64_t word[2];
+	if (getrandom(word, sizeof word, 0) != sizeof word)
+		return yk_fail(YOKE_EIO, "no random name: %s", strerror(errno));
+	snprintf(p->name, sizeof p->name, "yoke-%d-%016llx%016llx", (int)getpid(), (unsigned long long)word[0],
+		 (unsigned long long)word[1]);
+	if ((p->listener = yk_socket_listen(p->name, (int)p->ranks)) < 0)
+		return yk_fail(YOKE_EIO, "no socket for the ranks: %s", strerror(errno));
+	return 0;
+}
+
+// An environment with this rank's place; one block.
+static char **environment(const struct parent *p, uint32_t rank)
+{
+	size_t n = 0;
+	while (p->settings[n])
+		n++;
+	char **to = malloc((n + 2) * sizeof *to + 128);
+	if (!to)
+		return NULL;
+	char *text = (char *)(to + n + 2);
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(p->settings[i], yk_world_variable, strlen(yk_world_variable)))
+			to[kept++] = p->settings[i];
+	snprintf(text, 128, "%s=%u %u %s", yk_world_variable, rank, p->ranks, p->name);
+	to[kept++] = text;
+	to[kept] = NULL;
+	return to;
+}
+
+static int start(struct parent *p, uint32_t rank, char *const *argv)
+{
+	const pid_t self = getpid();
+	char **env = environment(p, rank);
+	const pid_t pid = env ? fork() : -1;
+	if (!pid) { // nothing but what is safe between fork and exec
+		sigset_t none;
+		sigemptyset(&none);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != self)
+			_exit(126);
+		if (p->launch->forward)
+			setpgid(0, 0);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		if (p->launch->path)
+			execve(p->launch->path, argv, env);
+		else
+			execvpe(argv[0], argv, env);
+		_exit(127);
+	}
+	free(env);
+	if (pid < 0)
+		return yk_fail(YOKE_ENOMEM, "rank %u cannot be started: %s", rank, strerror(errno));
+	p->child[rank] = (struct child){ .pid = pid, .fd = (int)syscall(SYS_pidfd_open, pid, 0) };
+	p->left++;
+	return 0;
+}
+
+// Whoever comes and is a child gets the memory.
+static void serve(struct parent *p)
+{
+	int s = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+	const pid_t pid = s < 0 ? -1 : yk_socket_peer(s);
+	for (uint32_t i = 0; i < p->ranks && pid > 0; i++)
+		if (p->child[i].pid == pid && !p->child[i].served)
+			p->child[i].served = yk_socket_serve(s, p->memory, &p->answer);
+	if (s >= 0)
+		close(s);
+	if (yk_answer_error(&p->answer))
+		yk_segment_break(p->segment, YOKE_EINVAL, "%s", yoke_error());
+}
+
+static void bury(struct parent *p, uint32_t i)
+{
+	struct child *c = &p->child[i];
+	if (c->pid <= 0 || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
+		return;
+	const bool failed = !WIFEXITED(c->status) || WEXITSTATUS(c->status);
+	p->left--;
+	if (failed && !p->failed)
+		p->failed = yk_nanoseconds();
+	if (WIFSIGNALED(c->status))
+		*(p->late ? &p->hung : &p->lost) += 1;
+	if (WIFSIGNALED(c->status))
+		yk_segment_break(p->segment, YOKE_ERANK, "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
+			    WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+	else if (failed)
+		yk_segment_break(p->segment, YOKE_ERANK, "rank %u (pid %d) ended with exit status %d", i, (int)c->pid,
+			    WEXITSTATUS(c->status));
+	struct yk_area *world = yk_segment_world(p->segment);
+	atomic_store(&world->slot[i].gone, 1);
+	for (uint32_t k = 0; k < p->ranks; k++)
+		yk_wakeup_ring(&world->slot[k].wakeup);
+	c->pid = -1;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
+static void send_all(const struct parent *p, int signal)
+{
+	for (uint32_t i = 0; i < p->ranks; i++)
+		if (p->child[i].pid > 0)
+			kill(p->child[i].pid, signal);
+}
+
+static void hand_on(const struct parent *p)
+{
+	struct signalfd_siginfo s;
+	while (p->signals >= 0 && read(p->signals, &s, sizeof s) == sizeof s) {
+		if (!yk_stop_counts(&p->launch->window))
+			continue;
+		p->launch->signals++;
+		p->launch->signal = (int)s.ssi_signo;
+		send_all(p, (int)s.ssi_signo);
+	}
+	yk_stop_drained(&p->launch->window);
+	if (p->launch->signals > 1) // until they have ended: their windows for the first one may still be open
+		send_all(p, p->launch->signal);
+}
+
+static void wait_children(struct parent *p)
+{
+	struct pollfd *fd = calloc(p->ranks + (size_t)2, sizeof *fd);
+	while (p->left) {
+		for (uint32_t i = 0; fd && i < p->ranks; i++)
+			fd[i] = (struct pollfd){ .fd = p->child[i].fd, .events = POLLIN };
+		if (fd) {
+			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
+			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
+			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200); // lest the grace be longer than it is said to be
+		}
+		serve(p);
+		hand_on(p);
+		for (uint32_t i = 0; i < p->ranks; i++)
+			bury(p, i);
+		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
+			p->late = true;
+			send_all(p, SIGKILL); // it is stopped, or waits for what will not come
+		}
+	}
+	free(fd);
+}
+
+int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
+{
+	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .answer = yk_answer_of(YK_STARTER), .launch = launch,
+			    .signals = -1 };
+	if (n < 1 || n > YK_MAX_RANKS || !argv || !argv[0])
+		return yk_fail(YOKE_EINVAL, "group_spawn: %d ranks; 1 to %d are possible", n, YK_MAX_RANKS);
+	p.child = calloc(p.ranks, sizeof *p.child);
+	int err = p.child ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
+	for (uint32_t i = 0; i < p.ranks && !err; i++)
+		p.child[i] = (struct child){ .pid = -1, .fd = -1 };
+	if (!err && !(p.settings = yk_param_environment()))
+		err = yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
+	if (!err && launch->forward && (p.signals = signalfd(-1, launch->forward, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+		err = yk_fail(YOKE_EIO, "no descriptor for signals: %s", strerror(errno));
+	if (!err && !(p.segment = yk_segment_new(p.ranks, &p.memory)))
+		err = yk_error_last();
+	if (!err)
+		err = listen_at(&p);
+	for (uint32_t i = 0; i < p.ranks && !err; i++)
+		err = start(&p, i, argv);
+	if (err && p.segment)
+		yk_segment_break(p.segment, YOKE_ERANK, "not all ranks could be started");
+	if (p.child)
+		wait_children(&p);
+	if (!err && p.failed)
+		err = yk_fail(YOKE_ERANK, "%s", yk_segment_world(p.segment)->why);
+	launch->lost = p.lost ? p.lost : p.hung;
+	for (uint32_t i = 0; i < p.ranks && p.segment; i++)
+		if (atomic_load(&yk_segment_world(p.segment)->slot[i].erred))
+			launch->lost = 0;
+	if (p.signals >= 0)
+		close(p.signals);
+	if (p.listener >= 0)
+		close(p.listener);
+	if (p.memory >= 0)
+		close(p.memory);
+	yk_segment_unref(p.segment);
+	free(p.child);
+	free(p.settings);
+	return err;
+}
+
+int yoke_group_spawn(int n, char *const argv[])
+{
+	return yk_spawn(n, argv, &(struct yk_launch){ .grace = yk_ranks_timeout() });
+}

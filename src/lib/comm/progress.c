@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs of the ranks queue: who has come to an operation moves it on, its own thread or whoever waits for it.
+#include "config.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/number.h"
+#include "base/param.h"
+#include "comm/adapt.h"
+#include "comm/carrier.h"
+#include "comm/native.h"
+#include "comm/process.h"
+#include "comm/ranks.h"
+#include "plan/plan.h"
+
+enum {
+	YIELD_NS = 2000,        // a wait looks for news without a pause that long ..
+	SPIN_NS = 50000,        // .. letting others have the processor that long, and then sleeps ..
+	LOOK_NS = 100000000,    // .. and that long until it looks who is late
+	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
+	IDLE_NS = 2000000,      // .. and when none is
+	SOON = 1 << 20,         // bytes of a job that whoever asks for it moves on ..
+	SOON_NS = 1000000,      // .. that long ..
+	SOON_STILL_NS = 3000,   // .. while it moves within that
+	SLICE_NS = 100000       // of the processor, that the queue's thread asks for
+};
+
+YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
+	 "how ranks do things together: tree, doubling, halving, pairwise, ring (sums of 3 ranks or more have other bits) or 2d, "
+	 "where there is such a way; "
+	 "empty: by size");
+
+YK_PARAM(link_setting, "dist.link", YK_STRING, "",
+	 "ALPHA,BETA: messages between ranks take so many seconds, and so many a byte, one after the other; to see what a slow "
+	 "link does. Empty: as long as they take");
+
+bool yk_ranks_link(double *alpha, double *beta)
+{
+	const char *text = yk_param_str(&link_setting);
+	char end;
+	*alpha = *beta = 0;
+	return *text && yk_sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
+	       *beta < 1;
+}
+
+static bool has_link(void)
+{
+	return *yk_param_str(&link_setting);
+}
+
+const char *yk_ranks_algorithm(void)
+{
+	return yk_param_str(&algorithm_setting);
+}
+
+// ---- moving jobs on ----
+
+static void take_incoming(struct yk_ranks *q)
+{
+	struct yk_job **end = &q->active;
+	if (q->taken == atomic_load(&q->enqueued))
+		return;
+	while (*end)
+		end = &(*end)->next;
+	pthread_mutex_lock(&q->lock);
+	*end = q->incoming;
+	q->incoming = NULL;
+	q->incoming_end = &q->incoming;
+	q->taken = atomic_load(&q->enqueued);
+	pthread_mutex_unlock(&q->lock);
+}
+
+// Is a job before this one, of those that go in one order with it, not over?
+static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yoke_group *g = t->group;
+	uint64_t *pass = t->what == YK_DO_SEND ? &g->send_pass[t->root] :
+			 t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
+						 &g->pass;
+	const bool held = *pass == q->pass;
+	*pass = q->pass;
+	return held;
+}
+
+// The next job of the same order may begin.
+static void let_go(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yoke_group *g = t->group;
+	*(t->what == YK_DO_SEND ? &g->send_pass[t->root] :
+	  t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
+				  &g->pass) = 0;
+}
+
+static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *why)
+{
+	yk_past_add(q, j, code);
+	if (j->result) {
+		j->result->code = code;
+		if (code)
+			snprintf(j->result->why, sizeof j->result->why, "%s", why);
+	} else if (code) {
+		pthread_mutex_lock(&q->lock);
+		if (!q->failed || q->failed <= q->told) {
+			q->failed = j->number;
+			q->code = code;
+			snprintf(q->why, sizeof q->why, "%s", why);
+		}
+		pthread_mutex_unlock(&q->lock);
+	}
+	yk_course_free(j->course);
+	yk_native_job_fini(j);
+	free(j);
+}
+
+typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
+
+// By what is posted, by messages, or by work in each other's memory.
+static advance_fn *way_of(const struct yk_job *j)
+{
+	const bool told = *yk_ranks_algorithm() || has_link();
+	if (j->place)
+		return yk_shared_advance;
+	if (!told && yk_post_takes(j->task))
+		return yk_post_advance;
+	return j->task->group->rendezvous->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
+}
+
+// All jobs, as far as they go now; true: something changed.  With `drive`.
+static bool move_on(struct yk_ranks *q)
+{
+	char why[YK_WHY] = "";
+	bool moved = false, ended = false;
+	struct yk_carrier *c = atomic_load(&q->carrier);
+	advance_fn *last = NULL;
+	if (c)
+		moved |= yk_carrier_step(c);
+	take_incoming(q);
+	q->pass++;
+	q->next_due = 0;
+	for (struct yk_job **at = &q->active; *at;) {
+		struct yk_job *j = *at;
+		int code = 0;
+		if (is_held_up(q, j)) {
+			at = &j->next;
+			continue;
+		}
+		if (!j->begun) // settings may change meanwhile
+			j->way = way_of(j);
+		last = j->way;
+		moved |= last(j, &code, why);
+		if (j->phase != YK_OVER) {
+			at = &j->next;
+			continue;
+		}
+		let_go(j);
+		*at = j->next;
+		finish(q, j, code, why);
+		ended = true;
+	}
+	atomic_store_explicit(&q->due, q->next_due, memory_order_relaxed);
+	if (c && moved)
+		yk_carrier_step(c);
+	q->waits = q->active && !q->active->next && q->active->begun && last == yk_post_advance;
+	if (!ended)
+		return moved;
+	atomic_store(&q->over, q->active ? q->active->number - 1 : q->taken);
+	yk_wakeup_ring(q->wakeup);
+	return true;
+}
+
+bool yk_ranks_help(struct yk_ranks *q)
+{
+	if (pthread_mutex_trylock(&q->drive))
+		return false;
+	bool moved = move_on(q);
+	pthread_mutex_unlock(&q->drive);
+	return moved;
+}
+
+static void watch(struct yk_ranks *q)
+{
+	pthread_mutex_lock(&q->drive);
+	if (q->active)
+		yk_world_look(q);
+	if (q->world)
+		atomic_store_explicit(&q->world->rendezvous->slot[q->world->rank].beat, yk_nanoseconds(), memory_order_relaxed);
+	for (struct yk_job *j = q->active; j; j = j->next)
+		yk_job_watch(j);
+	pthread_mutex_unlock(&q->drive);
+}
+
+// The same, behind whoever is at it.
+static bool help_behind(struct yk_ranks *q)
+{
+	pthread_mutex_lock(&q->drive);
+	bool moved = move_on(q);
+	pthread_mutex_unlock(&q->drive);
+	return moved;
+}
+
+// How long nothing can happen but what rings.
+static uint64_t sleeps(const struct yk_ranks *q, bool polls)
+{
+	const uint64_t due = atomic_load(&q->due), now = yk_nanoseconds();
+	return polls || atomic_load(&q->away) ? POLL_NS : !due ? LOOK_NS : due > now ? due - now : 0;
+}
+
+// When a wait for a job began, 0: something happened since.  Spins, then sleeps until something happens.  far: another
+// thread calls MPI.
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
+{
+	const uint64_t now = yk_nanoseconds();
+	*began = *began ? *began : now;
+	if (now - *began < SPIN_NS) {
+		yk_pause();
+		if (now - *began > YIELD_NS)
+			sched_yield(); // whom it waits for may have this processor
+		return;
+	}
+	struct yk_wakeup *wakeup = atomic_load(&q->wakeup);
+	const uint32_t rings = yk_wakeup_lie(wakeup);
+	const bool moved = !far && help_behind(q);
+	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
+		yk_wakeup_sleep(wakeup, rings, sleeps(q, polls));
+	yk_wakeup_rise(wakeup);
+	if (moved) {
+		*began = 0;
+		return;
+	}
+	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
+		atomic_store(&q->watched, now);
+		watch(q);
+	}
+}
+
+bool yk_ranks_is_open(const struct yk_ranks *q)
+{
+	const struct yk_carrier *c = atomic_load(&q->carrier);
+	return !c || yk_carrier_by_turns(c);
+}
+
+// The calling thread moves jobs on no more.
+static void help_no_more(struct yk_ranks *q)
+{
+	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
+		yk_wakeup_ring(&q->duty);
+}
+
+static void wait_for(struct yk_ranks *q, uint64_t job)
+{
+	uint64_t began = 0;
+	if (!yk_ranks_is_open(q)) {
+		while (atomic_load(&q->over) < job)
+			wait_a_bit(q, &began, job, true, false);
+		return;
+	}
+	atomic_fetch_add(&q->helpers, 1);
+	while (atomic_load(&q->over) < job)
+		if (yk_ranks_help(q))
+			began = 0;
+		else if (atomic_load(&q->over) < job)
+			wait_a_bit(q, &began, job, false, atomic_load(&q->carrier));
+	help_no_more(q);
+}
+
+void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
+{
+	if (atomic_load(&q->over) >= job)
+		return;
+	const uint64_t began = yk_nanoseconds();
+	wait_for(q, job);
+	atomic_fetch_add_explicit(&q->waited, yk_nanoseconds() - began, memory_order_relaxed);
+}
+
+// Is nothing to be done, or somebody else at it?
+static bool is_idle(const struct yk_ranks *q)
+{
+	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+}
+
+static void rest(struct yk_ranks *q)
+{
+	const uint32_t rings = yk_wakeup_lie(&q->duty);
+	const struct yk_carrier *c = atomic_load(&q->carrier);
+	if (!atomic_load(&q->quit) && is_idle(q))
+		yk_wakeup_sleep(&q->duty, rings, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
+	yk_wakeup_rise(&q->duty);
+}
+
+// What a rank's device computes has the processor; this thread wants it briefly, and soon after what it waits for.  A slice of
+// the least length is that to Linux 6.12 and later; older ones ignore it.
+static void want_short_slices(void)
+{
+#ifdef SYS_sched_setattr
+	struct { // sched_setattr(2)
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} a = { .size = sizeof a, .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS };
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		syscall(SYS_sched_setattr, 0, &a, 0);
+#endif
+}
+
+void *yk_ranks_serve(void *arg)
+{
+	struct yk_ranks *q = arg;
+	uint64_t began = 0;
+	want_short_slices();
+	while (!atomic_load(&q->quit)) {
+		struct yk_carrier *c = atomic_load(&q->carrier);
+		const bool idle = is_idle(q);
+		if (c && yk_carrier_asked(c))
+			yk_carrier_open(c);
+		if ((c || !idle) && yk_ranks_help(q)) {
+			began = 0;
+		} else if (idle) {
+			rest(q);
+			began = 0;
+		} else {
+			wait_a_bit(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
+		}
+	}
+	if (atomic_load(&q->carrier))
+		yk_carrier_end(q->carrier);
+	return NULL;
+}
+
+// ---- jobs ----
+
+static uint64_t next_of(const struct yk_task *t)
+{
+	struct yoke_group *g = t->group;
+	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
+}
+
+// Does what there is to do for a job that is not long, so that others need not wait for this rank; false: there are more
+// jobs, or a larger one, or the others are not there, which are the queue's thread's until somebody waits for them.  That
+// thread has to be woken, and to get a processor: of a job that ends at once it would be most of the time.
+static bool is_begun(struct yk_ranks *q)
+{
+	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))
+		return false;
+	take_incoming(q);
+	const struct yk_job *j = q->active;
+	const bool few = j && !j->next && way_of(j) == yk_post_advance,
+		   some = j && !j->next && !j->place && !has_link() && yk_task_bytes(j->task) <= SOON;
+	uint64_t began = 0, moved = 0, now = 0;
+	do {
+		const bool moves = (few || some) && move_on(q);
+		if (few || !some)
+			break;
+		now = yk_nanoseconds();
+		began = began ? began : now;
+		moved = moves || !moved ? now : moved;
+	} while (q->active && now - moved < SOON_STILL_NS && now - began < SOON_NS);
+	const bool begun = (few && q->waits) || ((few || some) && !q->active);
+	pthread_mutex_unlock(&q->drive);
+	return begun;
+}
+
+static void enqueue(struct yk_ranks *q, struct yk_job *j)
+{
+	pthread_mutex_lock(&q->lock);
+	j->number = atomic_load(&q->enqueued) + 1;
+	*q->incoming_end = j;
+	q->incoming_end = &j->next;
+	atomic_store(&q->enqueued, j->number);
+	pthread_mutex_unlock(&q->lock);
+	if (!atomic_load(&q->helpers) && !is_begun(q)) {
+		yk_wakeup_ring(&q->duty); // its thread has nothing to do, or waits for what others do
+		yk_wakeup_ring(atomic_load(&q->wakeup));
+	}
+}
+
+static int add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
+	       struct yk_result *result)
+{
+	struct yk_job *j = malloc(sizeof *j + (nin + nout + (size_t)1) * sizeof *in);
+	if (!j)
+		return YOKE_ENOMEM;
+	char **at = (char **)(j + 1);
+	*j = (struct yk_job){ .task = t, .result = result, .in = at, .out = at + nin, .sequence = next_of(t) };
+	if (t->group->adapt && t->what == YK_DO_ALL_REDUCE)
+		j->applied = (uint8_t)yk_adapt_how(t->group->adapt, yk_task_bytes(t));
+	for (uint32_t i = 0; i < nin; i++)
+		at[i] = in[i];
+	for (uint32_t i = 0; i < nout; i++)
+		at[nin + i] = out[i];
+	enqueue(q, j);
+	return 0;
+}
+
+int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out)
+{
+	return add(q, t, nin, in, nout, out, NULL);
+}
+
+int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
+		struct yk_result *result)
+{
+	const bool helps = yk_ranks_is_open(q);
+	if (helps) // from here on, so that the queue's thread is not woken
+		atomic_fetch_add(&q->helpers, 1);
+	const int err = add(q, t, nin, in, nout, out, result);
+	if (!err && helps)
+		yk_ranks_help(q);
+	if (!err)
+		yk_ranks_wait(q, atomic_load(&q->enqueued));
+	if (helps)
+		help_no_more(q);
+	return err;
+}
+
+int yk_ranks_add_places(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
+{
+	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
+	struct yk_job *j = malloc(sizeof *j + bytes);
+	if (!j)
+		return YOKE_ENOMEM;
+	memcpy(j + 1, place, bytes);
+	*j = (struct yk_job){ .task = t, .place = (struct yk_address *)(j + 1), .nin = nin, .nout = nout,
+			      .sequence = next_of(t) };
+	enqueue(q, j);
+	return 0;
+}
+
+void yk_ranks_break(struct yk_ranks *q, int code, const char *why)
+{
+	for (struct yoke_group *g = q->groups; g; g = g->next)
+		yk_rendezvous_break(g->rendezvous, code, "rank %u of %s failed: %s: %.250s", g->rank, g->name, yoke_error_name(code),
+			     why);
+}

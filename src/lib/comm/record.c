@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank did last with others, for who looks why it ended.
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "comm/ranks.h"
+
+void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
+{
+	struct yk_past *p = &q->past[q->pasts++ % YK_PAST];
+	p->sequence = j->sequence;
+	p->begun = j->begun;
+	p->code = code;
+	memcpy(p->group, j->task->group->name, sizeof p->group);
+	memcpy(p->text, j->task->text, sizeof p->text);
+}
+
+// A line; since: seconds between 1970 and the clock's zero.
+static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past *p, bool open, double since)
+{
+	char line[YK_TASK_TEXT + 256];
+	const int n = yk_snprintf(line, sizeof line, "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64 ",\"op\":\"%.96s\",\"time\":%.6f,"
+			       "\"state\":\"%s\"}\n", q->world ? q->world->rank : 0, p->group, p->sequence + 1, p->text,
+			       p->begun ? since + 1e-9 * (double)p->begun : 0, open ? p->begun ? "open" : "waits" : p->code ?
+			       yoke_error_name(p->code) : "done");
+	return yk_file_add(w, line, (size_t)n);
+}
+
+int yk_ranks_record(struct yk_ranks *q, const char *path)
+{
+	struct yk_file_writer w;
+	struct timespec now;
+	int e = yk_file_begin(&w, path);
+	if (e < 0)
+		return e;
+	clock_gettime(CLOCK_REALTIME, &now);
+	const double since = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - 1e-9 * (double)yk_nanoseconds();
+	pthread_mutex_lock(&q->drive);
+	for (uint64_t k = q->pasts > YK_PAST ? q->pasts - YK_PAST : 0; k < q->pasts && e == 0; k++)
+		e = add(&w, q, &q->past[k % YK_PAST], false, since);
+	for (const struct yk_job *j = q->active; j && e == 0; j = j->next) {
+		struct yk_past p = { .sequence = j->sequence, .begun = j->begun };
+		memcpy(p.group, j->task->group->name, sizeof p.group);
+		memcpy(p.text, j->task->text, sizeof p.text);
+		e = add(&w, q, &p, true, since);
+	}
+	pthread_mutex_unlock(&q->drive);
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}

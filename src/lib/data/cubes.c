@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of cubes in files, which are opened when they are read, and once before for their shapes.
+#include "config.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/sized.h"
+#include "data/cube.h"
+#include "data/set.h"
+
+// ---- files ----
+
+enum { MAX_CUBES = 1 << 24 };
+
+// One cube of a file.
+struct source {
+	char *path, *label, *mask; // NULL: none
+	int64_t item;              // of its file
+};
+
+struct files {
+	int64_t n;
+	struct source *source;
+	char *settings;    // of yoke_cube_open
+	bool labels, skip; // skip: pixels that are not finite have weight 0
+	bool stack;        // files have several cubes
+	int64_t lines, samples, bands;
+	atomic_int_least64_t *skipped; // [n]: pixels
+};
+
+static void files_free(void *arg)
+{
+	struct files *f = arg;
+	for (int64_t i = 0; f->source && i < f->n; i++) {
+		free(f->source[i].path);
+		free(f->source[i].label);
+		free(f->source[i].mask);
+	}
+	free(f->source);
+	free(f->skipped);
+	free(f->settings);
+	free(f);
+}
+
+// A cube of the set's shape; bands 1: a label's or a mask's.
+static yoke_cube *open_same(const struct files *f, const char *path, int64_t item, const char *settings, int64_t bands)
+{
+	struct yoke_cube_info i = { .size = sizeof i };
+	char *words;
+	if (asprintf(&words, "%s stack=%d item=%lld", settings, f->stack, (long long)item) < 0) {
+		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+		return NULL;
+	}
+	yoke_cube *c = yoke_cube_open(path, words);
+	free(words);
+	if (!c)
+		return NULL;
+	yoke_cube_info(c, &i);
+	if (i.lines == f->lines && i.samples == f->samples && i.bands == bands)
+		return c;
+	yk_fail(YOKE_ESHAPE, "%s: is %lld x %lld x %lld, not %lld x %lld x %lld as the first cube", path, (long long)i.lines,
+		(long long)i.samples, (long long)i.bands, (long long)f->lines, (long long)f->samples, (long long)bands);
+	yoke_cube_free(c);
+	return NULL;
+}
+
+// Is each number finite?  By the bits of their exponents, many at a time.
+static bool all_finite(const float *x, int64_t n)
+{
+	uint32_t odd = 0, u;
+	for (int64_t i = 0; i < n; i++) {
+		memcpy(&u, x + i, sizeof u);
+		odd |= (u & 0x7f800000u) == 0x7f800000u;
+	}
+	return !odd;
+}
+
+// Reads an image of one band: which pixels are not 0, and which are not its ignore value.  ERANGE: a pixel with weight is NaN or
+// infinite or, in a mask, negative.
+static int read_picture(const struct files *f, const char *path, int64_t item, bool mask, const float *weight, uint8_t *to, uint8_t *known)
+{
+	const int64_t n = f->lines * f->samples;
+	yoke_cube *c = open_same(f, path, item, "", 1);
+	float *x = c ? malloc(2 * (size_t)n * sizeof *x) : NULL;
+	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, x + n) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (int64_t i = 0; i < n && !err; i++) {
+		known[i] = x[n + i] != 0;
+		to[i] = known[i] && all_finite(x + i, 1) && x[i] != 0;
+		if (known[i] && weight[i] != 0 && (!all_finite(x + i, 1) || (mask && x[i] < 0)))
+			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / f->samples),
+				      (long long)(i % f->samples), (double)x[i],
+				      mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
+					     "label is a finite number, 0 for the background; pixels without a known label may have the file's ignore value");
+	}
+	free(x);
+	yoke_cube_free(c);
+	return err;
+}
+
+// Pixels that a mask excludes, or that have no known label, get weight 0.
+static int read_weights(const struct files *f, const char *path, int64_t item, bool mask, uint8_t *to, float *weight)
+{
+	const int64_t n = f->lines * f->samples;
+	uint8_t *known = malloc((size_t)n);
+	int err = known ? read_picture(f, path, item, mask, weight, to, known) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (int64_t i = 0; i < n && !err; i++)
+		if (!known[i] || (mask && !to[i]))
+			weight[i] = 0;
+	free(known);
+	return err;
+}
+
+static int read_mask(const struct files *f, const struct source *s, float *weight)
+{
+	uint8_t *in = malloc((size_t)(f->lines * f->samples));
+	int err = in ? read_weights(f, s->mask, s->item, true, in, weight) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
+	free(in);
+	return err;
+}
+
+// Pixels with a number that is not finite become 0: those of weight 0 as they are, others with weight 0 where they may.
+static int look(const struct files *f, const struct source *s, float *x, float *weight, int64_t *skipped)
+{
+	for (int64_t l = 0; l < f->lines; l++) {
+		float *line = x + l * f->samples * f->bands;
+		if (all_finite(line, f->samples * f->bands))
+			continue;
+		for (int64_t i = 0; i < f->samples; i++) {
+			float *pixel = line + i * f->bands, *w = weight + l * f->samples + i;
+			if (all_finite(pixel, f->bands))
+				continue;
+			int64_t band = 0;
+			while (all_finite(pixel + band, 1))
+				band++;
+			if (*w != 0 && !f->skip)
+				return yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip leaves such pixels out",
+					       s->path, (long long)l, (long long)i, (long long)band, (double)pixel[band]);
+			*skipped += *w != 0;
+			*w = 0;
+			memset(pixel, 0, (size_t)f->bands * sizeof *pixel);
+		}
+	}
+	return 0;
+}
+
+static int read_one(const struct files *f, struct yoke_item *to)
+{
+	const struct source *s = &f->source[to->number];
+	float *x = to->to[0], *weight = to->to[1];
+	int64_t skipped = 0;
+	yoke_cube *c = open_same(f, s->path, s->item, f->settings, f->bands);
+	int err = c ? yoke_cube_read(c, x, weight) : yk_error_last();
+	yoke_cube_free(c);
+	if (!err && s->mask)
+		err = read_mask(f, s, weight);
+	if (!err && f->labels)
+		err = read_weights(f, s->label, s->item, false, to->to[2], weight);
+	if (!err)
+		err = look(f, s, x, weight, &skipped);
+	if (!err)
+		atomic_store(&f->skipped[to->number], skipped);
+	return err;
+}
+
+static int read_files(void *arg, int64_t n, struct yoke_item *const *item)
+{
+	const struct files *f = arg;
+	for (int64_t i = 0; i < n; i++) {
+		int err = read_one(f, item[i]);
+		if (err)
+			yk_sample_failed(item[i], err);
+	}
+	return 0;
+}
+
+yoke_dataset *yk_cube_set(const char *name, int64_t count, int64_t lines, int64_t samples, int64_t bands, bool label,
+			  yoke_read_fn *read, void *arg, void (*free_fn)(void *), uint64_t fingerprint)
+{
+	const struct yoke_field field[3] = {
+		{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { lines, samples, bands } },
+		{ .size = sizeof *field, .name = "weight", .dtype = yoke_f32, .rank = 2, .dims = { lines, samples } },
+		{ .size = sizeof *field, .name = "label", .dtype = yoke_u8, .rank = 2, .dims = { lines, samples } },
+	};
+	const struct yoke_dataset_options o = { .size = sizeof o, .name = name, .count = count, .fields = label ? 3 : 2,
+						.field = field, .read = read, .arg = arg, .free_fn = free_fn,
+						.fingerprint = fingerprint };
+	return yoke_dataset_new(&o);
+}
+
+// ---- settings ----
+
+// Takes nonfinite= out of the settings, which are then those of yoke_cube_open.
+static int take_settings(struct files *f, const char *settings)
+{
+	char *copy = strdup(settings ? settings : ""), *rest = copy, *word;
+	size_t at = 0;
+	int err = copy && (f->settings = calloc(1, strlen(copy) + 2)) ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
+	while (!err && (word = strsep(&rest, " "))) {
+		if (!strcmp(word, "nonfinite=skip"))
+			f->skip = true;
+		else if (!strncmp(word, "nonfinite=", 10) && strcmp(word, "nonfinite=error"))
+			err = yk_fail(YOKE_EINVAL, "dataset_cubes: %s: must be error or skip", word);
+		else if (strncmp(word, "nonfinite=", 10) && *word)
+			at += (size_t)sprintf(f->settings + at, "%s%s", at ? " " : "", word);
+	}
+	free(copy);
+	return err;
+}
+
+// How many cubes a file has; the first one's shape is the set's.
+static int count_items(struct files *f, const char *path, bool first, int64_t *items)
+{
+	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
+	yoke_cube *c = yoke_cube_open(path, f->settings);
+	if (!c)
+		return yk_error_last();
+	yoke_cube_info(c, &info);
+	yoke_cube_free(c);
+	if (first) {
+		f->lines = info.lines;
+		f->samples = info.samples;
+		f->bands = info.bands;
+	}
+	*items = info.items;
+	f->stack |= info.stack;
+	return 0;
+}
+
+// Appends the cubes of file i.
+static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
+{
+	int64_t items = 1;
+	int err = count_items(f, o->path[i], !i, &items);
+	if (err)
+		return err;
+	if (items > MAX_CUBES - f->n) // a file with nothing in it may say any number
+		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)items, MAX_CUBES);
+	struct source *more = realloc(f->source, (size_t)(f->n + items) * sizeof *more);
+	if (!more)
+		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)items);
+	f->source = more;
+	for (int64_t k = 0; k < items; k++) {
+		struct source *s = &f->source[f->n++];
+		*s = (struct source){ .path = strdup(o->path[i]), .label = o->label ? strdup(o->label[i]) : NULL,
+				      .mask = o->mask ? strdup(o->mask[i]) : NULL, .item = k };
+		if (!s->path || !s->label != !o->label || !s->mask != !o->mask)
+			return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for paths");
+	}
+	return 0;
+}
+
+// Is each file of the set's shape?
+static int check_shapes(const struct files *f)
+{
+	int err = 0;
+	for (int64_t i = 0; i < f->n && !err; i++) {
+		const struct source *s = &f->source[i];
+		const struct {
+			const char *path, *settings;
+			int64_t bands;
+		} of[3] = { { s->path, f->settings, f->bands }, { s->label, "", 1 }, { s->mask, "", 1 } };
+		for (int k = 0; k < 3 && !err; k++) {
+			yoke_cube *c = of[k].path ? open_same(f, of[k].path, s->item, of[k].settings, of[k].bands) : NULL;
+			err = of[k].path && !c ? yk_error_last() : 0;
+			yoke_cube_free(c);
+		}
+	}
+	return err;
+}
+
+static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *hash)
+{
+	int err = take_settings(f, o->settings);
+	for (int i = 0; i < o->n && !err; i++) {
+		*hash = yk_hash(o->path[i], strlen(o->path[i]), *hash);
+		err = add_file(f, o, i);
+	}
+	if (!err)
+		err = check_shapes(f);
+	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);
+	if (!err && !(f->skipped = calloc((size_t)f->n, sizeof *f->skipped)))
+		err = yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)f->n);
+	return err;
+}
+
+// Does the list, if there is one, have no NULL?
+static int check_paths(const struct yoke_cube_files *o)
+{
+	static const char *const what[] = { "path of a cube", "path of labels", "path of a mask" };
+	const char *const *const list[] = { o->path, o->label, o->mask };
+	int err = yk_given_as(o->path, "dataset_cubes", "list of paths");
+	for (int k = 0; k < 3; k++)
+		for (int i = 0; i < o->n && list[k] && !err; i++)
+			err = yk_given_as(list[k][i], "dataset_cubes", what[k]);
+	return err;
+}
+
+yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
+{
+	struct yoke_cube_files o = { .size = sizeof o };
+	if (yk_sized_take(&o, sizeof o, options, "dataset_cubes", "yoke_cube_files"))
+		return NULL;
+	struct files *f = calloc(1, sizeof *f);
+	yoke_dataset *d = NULL;
+	uint64_t hash = 0;
+	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
+	if (!err && o.n < 1)
+		err = yk_fail(YOKE_EINVAL, "dataset_cubes: there are no cubes");
+	if (!err)
+		err = check_paths(&o);
+	if (!err)
+		err = begin(f, &o, &hash);
+	if (!err) {
+		f->labels = o.label;
+		d = yk_cube_set(o.path[0], f->n, f->lines, f->samples, f->bands, f->labels, read_files, f, files_free, hash);
+	}
+	if (!d && f)
+		files_free(f);
+	return d;
+}
+
+yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings)
+{
+	return yoke_dataset_cube_files(&(struct yoke_cube_files){ .size = sizeof(struct yoke_cube_files), .n = n, .path = path,
+								  .label = label, .settings = settings });
+}
+
+int64_t yoke_dataset_cubes_skipped(const yoke_dataset *d)
+{
+	const int err = yk_given(d, "data set");
+	if (err)
+		return err;
+	const struct files *f = d->arg;
+	int64_t sum = 0;
+	if (d->read != read_files)
+		return 0;
+	for (int64_t i = 0; i < f->n; i++)
+		sum += atomic_load(&f->skipped[i]);
+	return sum;
+}

@@ -1,0 +1,687 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loaders: threads that fill slots, and the queue of batches.
+#include "config.h"
+
+#include "data/loader.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "base/sized.h"
+#include "graph/context.h"
+
+YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
+	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
+
+enum { MAX_WORKERS = 8, LOGGED = 10 };
+#define STREAM_END 0.1 // seconds that the end of a loader waits for a read of a pipe
+
+// ---- memory ----
+
+static void loader_drop(struct yoke_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	const int left = --l->refs;
+	pthread_mutex_unlock(&l->lock);
+	if (left)
+		return;
+	for (int i = 0; l->slot && i < l->slots; i++) {
+		yk_batch_memory_free(&l->slot[i]);
+		free(l->slot[i].dims);
+		free(l->slot[i].shape);
+		free(l->slot[i].failure);
+	}
+	free(l->slot);
+	free(l->queue);
+	free(l->offset);
+	free(l->raw);
+	free(l->stride);
+	free(l->reading);
+	free(l->worker);
+	yk_reader_fini(&l->reader);
+	yoke_dataset_free(l->set);
+	pthread_cond_destroy(&l->work);
+	pthread_cond_destroy(&l->done);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static int no_memory(const struct yoke_loader *l)
+{
+	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
+		       (long long)l->feed.batch);
+}
+
+// Where fields lie in a slot, each part of a batch at a multiple of 64 bytes.
+static int lay_out(struct yoke_loader *l)
+{
+	size_t at = 0, bytes;
+	const struct yk_feed *x = &l->feed;
+	const bool all = x->on_error != YK_ERROR_STOP;
+	l->part = x->batch / x->split;
+	l->before = all ? 0 : x->part * l->part;
+	l->rows = all ? x->batch : x->parts * l->part;
+	l->given = all ? x->part : 0;
+	l->apart = all ? x->stride : 1;
+	for (int raw = 0; raw < 2; raw++)
+		for (int f = 0; f < l->set->fields; f++) {
+			const struct yk_field *field = &l->set->field[f];
+			if (raw && !field->varies)
+				continue;
+			(raw ? l->raw : l->offset)[f] = at;
+			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
+				return no_memory(l);
+			l->stride[f] = (bytes + 63) & ~(size_t)63;
+			if (__builtin_mul_overflow((size_t)(l->rows / l->part), l->stride[f], &bytes) ||
+			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
+				return no_memory(l);
+		}
+	l->bytes = at;
+	return 0;
+}
+
+static int slots_make(struct yoke_loader *l)
+{
+	const size_t fields = (size_t)l->set->fields;
+	size_t cells;
+	bool varies = false;
+	for (size_t f = 0; f < fields; f++)
+		varies |= l->set->field[f].varies;
+	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + (int)l->feed.held;
+	l->slot = calloc((size_t)l->slots, sizeof *l->slot);
+	l->queue = calloc((size_t)l->slots, sizeof *l->queue);
+	l->offset = calloc(fields, sizeof *l->offset);
+	l->raw = calloc(fields, sizeof *l->raw);
+	l->stride = calloc(fields, sizeof *l->stride);
+	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
+		return no_memory(l);
+	int e = lay_out(l);
+	if (e == 0 && __builtin_mul_overflow((size_t)l->rows, fields, &cells))
+		e = no_memory(l);
+	for (int i = 0; e == 0 && i < l->slots; i++) {
+		struct yk_batch *s = &l->slot[i];
+		s->loader = l;
+		s->free = true;
+		s->shape = calloc(fields, sizeof *s->shape);
+		s->dims = varies ? calloc(cells, sizeof *s->dims) : NULL;
+		e = s->shape && (s->dims || !varies) ? yk_batch_memory(l, s) : no_memory(l);
+	}
+	return e;
+}
+
+// ---- the queue; under the lock ----
+
+// Batches that may be in the queue.  One more than lie on the device: what is read between two calls goes up in the
+// second, beside the step that this one's batch is for.
+static int64_t max_ahead(const struct yoke_loader *l)
+{
+	const int64_t ahead = l->workers ? l->feed.prefetch : 0;
+	return ahead + (l->asking || (ahead && l->aheads));
+}
+
+// A batch is begun where one may be: a slot is free, and it is not read ahead too far.
+static bool begin_batch(struct yoke_loader *l)
+{
+	struct yk_batch *s = NULL;
+	if (l->head - l->tail >= max_ahead(l) || l->head - l->tail >= l->slots)
+		return false;
+	for (int i = 0; i < l->slots && !s; i++)
+		if (l->slot[i].free)
+			s = &l->slot[i];
+	const int64_t samples = s ? yk_cursor_batch(&l->feed, &l->cursor) : 0;
+	if (!samples)
+		return false;
+	s->free = false;
+	s->queued = true;
+	s->begin = l->cursor;
+	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
+	s->samples = s->left = samples < l->rows ? samples : l->rows;
+	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : s->samples;
+	s->next = 0;
+	s->failures = 0;
+	if (l->dry) {
+		s->next = s->samples;
+		s->left = 0;
+		for (int f = 0; f < l->set->fields; f++)
+			memcpy(s->shape[f], l->set->field[f].dims, sizeof *s->shape);
+	}
+	l->queue[l->head++ % l->slots] = (int)(s - l->slot);
+	return true;
+}
+
+// Rows that nobody reads yet, of the oldest batch that has some.
+static struct yk_batch *open_slot(struct yoke_loader *l)
+{
+	for (;;) {
+		for (int64_t i = l->tail; i < l->head; i++) {
+			struct yk_batch *s = &l->slot[l->queue[i % l->slots]];
+			if (s->next < s->samples)
+				return s;
+		}
+		if (!begin_batch(l))
+			return NULL;
+	}
+}
+
+static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint64_t begin, uint64_t end)
+{
+	if (l->readings < l->max_readings)
+		l->reading[l->readings++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
+}
+
+// Takes rows, reads them without the lock, and counts them as done.
+static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, struct yk_worker *w)
+{
+	const int64_t first = s->next, rest = s->samples - first;
+	const int64_t n = rest < l->set->chunk ? rest : l->set->chunk;
+	const uint64_t begin = yk_nanoseconds();
+	uint64_t end;
+	s->next += n;
+	l->flight++;
+	if (w) {
+		w->place = yk_cursor_on(&l->feed, &s->begin, yk_row_of(l, first));
+		w->since = 1e-9 * (double)begin;
+	}
+	pthread_mutex_unlock(&l->lock);
+	yk_rows_read(l, r, s, first, n);
+	end = yk_nanoseconds();
+	pthread_mutex_lock(&l->lock);
+	l->stats.reading += 1e-9 * (double)(end - begin);
+	const bool last = s->left == n;
+	if (last) { // the others are done with the slot
+		pthread_mutex_unlock(&l->lock);
+		yk_batch_finish(l, s);
+		const uint64_t finished = yk_nanoseconds();
+		pthread_mutex_lock(&l->lock);
+		l->stats.padding += 1e-9 * (double)(finished - end);
+		end = finished;
+	}
+	note_reading(l, w, begin, end);
+	s->left -= n;
+	l->flight--;
+	if (w)
+		w->since = 0;
+	if (last || l->paused)
+		pthread_cond_broadcast(&l->done);
+}
+
+static void *work(void *arg)
+{
+	struct yk_worker *w = arg;
+	struct yoke_loader *l = w->loader;
+	struct yk_reader reader;
+	struct yk_batch *s;
+	const int e = yk_reader_init(&reader, l->set);
+	pthread_mutex_lock(&l->lock);
+	l->broken = e < 0 ? e : l->broken;
+	while (!l->quit && e == 0) {
+		if (l->paused || !(s = open_slot(l)))
+			pthread_cond_wait(&l->work, &l->lock);
+		else
+			read_some(l, &reader, s, w);
+	}
+	w->ended = true;
+	pthread_cond_broadcast(&l->done);
+	pthread_mutex_unlock(&l->lock);
+	if (e == 0)
+		yk_reader_fini(&reader);
+	loader_drop(l);
+	return NULL;
+}
+
+// ---- waiting ----
+
+// False when a read takes longer than it may; which one is then the error.
+static bool wait_done(struct yoke_loader *l, bool quitting)
+{
+	// at the end nobody wants what a pipe may still bring
+	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
+	double first = now;
+	const struct yk_worker *oldest = NULL;
+	for (int i = 0; i < l->workers; i++) {
+		const struct yk_worker *w = &l->worker[i];
+		if (w->started && !w->ended && w->since > 0 && w->since <= first) {
+			first = w->since;
+			oldest = w;
+		}
+	}
+	if (oldest && now - first >= most) {
+		if (!quitting && !l->failed) {
+			l->failed = YOKE_EIO;
+			snprintf(l->why, sizeof l->why, "%s: sample %lld: is being read for more than data.timeout = "
+				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
+				 (long long)most);
+		}
+		return false;
+	}
+	struct timespec until;
+	const double at = first + most + 0.01;
+	until.tv_sec = (time_t)at;
+	until.tv_nsec = (long)((at - (double)until.tv_sec) * 1e9);
+	pthread_cond_timedwait(&l->done, &l->lock, &until);
+	return true;
+}
+
+// Ends what is read ahead: all slots of the queue are free, and nobody reads.  False: somebody does not end.
+static bool drop_queue(struct yoke_loader *l)
+{
+	l->paused = true;
+	while (l->flight > 0 && wait_done(l, true))
+		;
+	if (l->flight > 0)
+		return false;
+	for (; l->tail < l->head; l->tail++) {
+		struct yk_batch *s = &l->slot[l->queue[l->tail % l->slots]];
+		s->queued = false;
+		yk_batch_settle(s);
+	}
+	l->tail = l->head = 0;
+	l->sent = 0;
+	l->paused = false;
+	return true;
+}
+
+// ---- making ----
+
+static int allowed_cpus(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int start(struct yoke_loader *l)
+{
+	sigset_t all, old;
+	int e = 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's threads'
+	for (int i = 0; i < l->workers && e == 0 && !l->dry; i++) {
+		struct yk_worker *w = &l->worker[i];
+		w->loader = l;
+		pthread_mutex_lock(&l->lock);
+		l->refs++;
+		pthread_mutex_unlock(&l->lock);
+		const int reason = pthread_create(&w->thread, NULL, work, w);
+		w->started = !reason;
+		if (reason) {
+			loader_drop(l);
+			e = yk_fail(YOKE_ENOMEM, "loader: cannot start thread %d of %d: %s", i + 1, l->workers,
+				    strerror(reason));
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return e;
+}
+
+static void init_locks(struct yoke_loader *l)
+{
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->work, NULL);
+	pthread_cond_init(&l->done, &clock);
+	pthread_condattr_destroy(&clock);
+}
+
+yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
+{
+	struct yk_feed feed = { .count = set ? set->count : 0 };
+	if (yk_given(set, "data set"))
+		return NULL;
+	if (yk_feed_parse(&feed, settings) < 0)
+		return NULL;
+	struct yoke_loader *l = calloc(1, sizeof *l);
+	if (!l) {
+		yk_fail(YOKE_ENOMEM, "loader_new: no memory");
+		return NULL;
+	}
+	init_locks(l);
+	l->refs = 1;
+	l->set = yk_dataset_ref(set);
+	l->feed = feed;
+	l->workers = (int)feed.workers;
+	if (feed.workers == YK_DATA_AUTO) {
+		const int half = allowed_cpus() / 2;
+		l->workers = half < 1 ? 1 : half > MAX_WORKERS ? MAX_WORKERS : half;
+	}
+	l->ctx = yk_current_or_null();
+	l->dry = l->ctx && l->ctx->dry;
+	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
+	int e = l->worker ? slots_make(l) : no_memory(l);
+	if (e == 0)
+		e = yk_reader_init(&l->reader, set);
+	if (e == 0)
+		e = start(l);
+	if (e == 0)
+		return l;
+	yoke_loader_free(l);
+	return NULL;
+}
+
+void yoke_loader_free(yoke_loader *l)
+{
+	bool late = false;
+	if (!l)
+		return;
+	yk_loader_release(l);
+	yk_loader_send_fini(l);
+	pthread_mutex_lock(&l->lock);
+	l->quit = true;
+	pthread_cond_broadcast(&l->work);
+	for (int i = 0; i < l->workers; i++)
+		while (l->worker[i].started && !l->worker[i].ended && !late)
+			late = !wait_done(l, true);
+	for (int i = 0; i < l->workers; i++) {
+		struct yk_worker *w = &l->worker[i];
+		if (!w->started)
+			continue;
+		const bool ended = w->ended;
+		pthread_mutex_unlock(&l->lock);
+		if (ended)
+			pthread_join(w->thread, NULL);
+		else
+			pthread_detach(w->thread);
+		pthread_mutex_lock(&l->lock);
+	}
+	if (late && !l->set->stream)
+		yk_warn("data", "%s: a read does not return; its thread is left alone", l->set->name);
+	pthread_mutex_unlock(&l->lock);
+	loader_drop(l);
+}
+
+// ---- giving out ----
+
+void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
+{
+	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part * s->loader->apart) * s->loader->stride[field]);
+}
+
+const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)
+{
+	return l->current ? yk_batch_part(l->current, field, part) : NULL;
+}
+
+int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
+{
+	const struct yk_feed *f = &s->loader->feed;
+	return f->parts < f->split ? f->parts * s->loader->part : rows;
+}
+
+void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
+{
+	dims[0] = s->rows / (s->loader->rows / s->loader->part);
+	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
+}
+
+void yk_batch_settle(struct yk_batch *s)
+{
+	if (s->queued || s->held || s->current || s->copied)
+		return;
+	s->free = true;
+	pthread_cond_broadcast(&s->loader->work);
+}
+
+void yk_loader_release(struct yoke_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->current) {
+		l->current->current = false;
+		yk_batch_settle(l->current);
+	}
+	l->current = NULL;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void yk_batch_hold(struct yk_batch *s)
+{
+	pthread_mutex_lock(&s->loader->lock);
+	s->held++;
+	s->loader->refs++;
+	pthread_mutex_unlock(&s->loader->lock);
+}
+
+void yk_batch_unhold(void *slot)
+{
+	struct yk_batch *s = slot;
+	struct yoke_loader *l = s->loader;
+	pthread_mutex_lock(&l->lock);
+	s->held--;
+	yk_batch_settle(s);
+	pthread_mutex_unlock(&l->lock);
+	loader_drop(l);
+}
+
+int yk_loader_out(struct yoke_loader *l)
+{
+	int n = 0;
+	pthread_mutex_lock(&l->lock);
+	for (int i = 0; i < l->slots; i++)
+		n += l->slot[i].held > 0 && !l->slot[i].current;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+static int by_row(const void *a, const void *b)
+{
+	const struct yk_item_failure *x = a, *y = b;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const char *rule)
+{
+	l->failed = f->code;
+	snprintf(l->why, sizeof l->why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
+}
+
+// One that was passed over: counted, named.  Without the lock, since `heard` is the application's.
+static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
+{
+	if (l->stats.failed++ < LOGGED)
+		yk_warn("data", "%s: sample %lld is passed over: %s%s", l->set->name, (long long)f->number, f->why,
+			l->stats.failed == LOGGED ? "; more are not named" : "");
+	if (l->heard)
+		l->heard(l->heard_arg, &(struct yoke_data_error){
+			.size = sizeof(struct yoke_data_error), .name = l->set->name, .number = f->number,
+			.epoch = f->epoch, .code = f->code, .why = f->why });
+}
+
+// What failed in a batch, in the order of its rows.  The last one's epoch is where the count goes on.
+static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_position *p)
+{
+	char rule[80];
+	if (s->failures)
+		qsort(s->failure, s->failures, sizeof *s->failure, by_row);
+	for (size_t i = 0; i < s->failures && !l->failed; i++) {
+		const struct yk_item_failure *f = &s->failure[i];
+		if (f->epoch != p->epoch) {
+			p->epoch = f->epoch;
+			p->failed = 0;
+		}
+		p->failed++;
+		snprintf(rule, sizeof rule, "; that is one more than on_error=%lld", (long long)l->feed.on_error);
+		if (f->ends)
+			end_by(l, f, l->feed.on_error == YK_ERROR_STOP ? "" : "; and no other sample of the epoch is good");
+		else if (l->feed.on_error > 0 && p->failed > l->feed.on_error)
+			end_by(l, f, rule);
+		else
+			tell(l, f);
+	}
+}
+
+// A batch that the caller waits for is in the queue; *end: there is none any more.
+static void begin_wanted(struct yoke_loader *l, bool *end)
+{
+	l->asking = true;
+	pthread_cond_broadcast(&l->work);
+	while (open_slot(l), l->head == l->tail) {
+		int free = 0;
+		for (int i = 0; i < l->slots; i++)
+			free += l->slot[i].free;
+		if (free)
+			break;
+		pthread_mutex_unlock(&l->lock);
+		yk_loader_reclaim(l, true); // all wait for their copies
+		pthread_mutex_lock(&l->lock);
+	}
+	*end = l->head == l->tail;
+}
+
+static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
+{
+	struct yk_batch *s;
+	begin_wanted(l, end);
+	if (l->workers == 0)
+		while (!l->failed && (s = open_slot(l)))
+			read_some(l, &l->reader, s, NULL);
+	s = *end ? NULL : &l->slot[l->queue[l->tail % l->slots]];
+	while (s && s->left > 0 && !l->failed && !l->broken && wait_done(l, false))
+		;
+	l->asking = false;
+	if (l->broken && !l->failed) {
+		l->failed = l->broken;
+		snprintf(l->why, sizeof l->why, "loader: %s: no memory in a thread that reads", l->set->name);
+	}
+	return l->failed ? NULL : s;
+}
+
+static bool failed(const struct yoke_loader *l)
+{
+	if (l->failed)
+		yk_fail(l->failed, "%s", l->why);
+	return l->failed != 0;
+}
+
+bool yk_loader_failed(const struct yoke_loader *l)
+{
+	return l->failed != 0;
+}
+
+struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
+{
+	const double began = yk_seconds();
+	*end = false;
+	yk_loader_release(l);
+	yk_loader_reclaim(l, false);
+	pthread_mutex_lock(&l->lock);
+	struct yk_batch *s = l->failed ? NULL : wait_slot(l, end);
+	pthread_mutex_unlock(&l->lock);
+	l->stats.waited += yk_seconds() - began;
+	*end &= !failed(l);
+	return s;
+}
+
+bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
+{
+	struct yoke_position next = l->position;
+	judge(l, s, &next);
+	if (failed(l))
+		return false;
+	if (s->end.epoch != next.epoch)
+		next.failed = 0;
+	next.epoch = s->end.epoch;
+	next.index = yk_cursor_index(&l->feed, &s->end);
+	l->position = next;
+	pthread_mutex_lock(&l->lock);
+	l->tail++;
+	l->lies = l->sent > 0;
+	l->sent -= l->lies;
+	s->queued = false;
+	s->current = true;
+	l->current = s;
+	l->stats.batches++;
+	l->stats.samples += (uint64_t)yk_batch_given(s, s->samples);
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return true;
+}
+
+// ---- position, figures ----
+
+int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
+{
+	const int err = yk_given(l, "loader");
+	return err ? err : yk_sized_give(to, sizeof *to, &l->position, "loader_position", "yoke_position");
+}
+
+int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
+{
+	struct yoke_position p = { 0 };
+	struct yk_cursor c;
+	int e = yk_given(l, "loader");
+	if (e == 0)
+		e = yk_sized_take(&p, sizeof p, at, "loader_seek", "yoke_position");
+	if (e == 0)
+		e = yk_cursor_from(&l->feed, &p, &c);
+	if (e < 0)
+		return e;
+	yk_loader_release(l);
+	pthread_mutex_lock(&l->lock);
+	const bool dropped = drop_queue(l);
+	if (dropped) {
+		l->cursor = c;
+		l->bad.from = l->bad.to = 0;
+		l->failed = 0;
+		l->position = (struct yoke_position){ .epoch = c.epoch, .index = yk_cursor_index(&l->feed, &c),
+						      .failed = c.epoch == p.epoch ? p.failed : 0 };
+	}
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return dropped ? 0 : yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
+}
+
+int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)
+{
+	const int err = yk_given(l, "loader");
+	if (err)
+		return err;
+	l->heard = fn;
+	l->heard_arg = arg;
+	return 0;
+}
+
+int yk_loader_watch(struct yoke_loader *l, size_t most)
+{
+	pthread_mutex_lock(&l->lock);
+	l->reading = calloc(most + 1, sizeof *l->reading);
+	l->max_readings = l->reading ? most : 0;
+	pthread_mutex_unlock(&l->lock);
+	return l->reading ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
+}
+
+size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
+{
+	if (!l)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	const size_t n = l->readings;
+	*to = l->reading;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
+{
+	struct yoke_loader *l = (struct yoke_loader *)loader; // its lock
+	const int err = yk_given(l, "loader");
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	struct yoke_loader_stats s = l->stats;
+	s.workers = l->workers;
+	s.bytes = l->bytes * (uint64_t)l->slots;
+	s.sent = l->sent;
+	for (int64_t i = l->tail; i < l->head; i++)
+		s.ready += l->slot[l->queue[i % l->slots]].left == 0;
+	pthread_mutex_unlock(&l->lock);
+	return yk_sized_give(to, sizeof s, &s, "loader_stats", "yoke_loader_stats");
+}

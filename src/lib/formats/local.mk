@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# formats: files that are read as hostile: arrays, manifests of models.
+libyokecore_la_SOURCES += \
+	src/lib/formats/checkpoint.c \
+	src/lib/formats/checkpoint.h \
+	src/lib/formats/image.c \
+	src/lib/formats/image.h \
+	src/lib/formats/jpeg.c \
+	src/lib/formats/png.c \
+	src/lib/formats/safetensors.c \
+	src/lib/formats/safetensors.h \
+	src/lib/formats/safetensors_header.c \
+	src/lib/formats/safetensors_set.c \
+	src/lib/formats/safetensors_set.h \
+	src/lib/formats/safetensors_write.c

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# nn: layers and models built of ops.
+libyokecore_la_SOURCES += \
+	src/lib/nn/attention.c \
+	src/lib/nn/bk.c \
+	src/lib/nn/conv.c \
+	src/lib/nn/fold.c \
+	src/lib/nn/gpt.c \
+	src/lib/nn/layer.h \
+	src/lib/nn/layers.c \
+	src/lib/nn/mlp.c \
+	src/lib/nn/model.c \
+	src/lib/nn/model.h \
+	src/lib/nn/moe.c \
+	src/lib/nn/moe.h \
+	src/lib/nn/module.c \
+	src/lib/nn/module.h \
+	src/lib/nn/module_file.c \
+	src/lib/nn/op_check.c \
+	src/lib/nn/params.c \
+	src/lib/nn/params.h \
+	src/lib/nn/shard.c \
+	src/lib/nn/shard.h \
+	src/lib/nn/stage.c \
+	src/lib/nn/stage.h

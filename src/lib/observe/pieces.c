@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profiler's pieces of work: begun, timed by the host's clock or by events, and added to their sums.
+#include "config.h"
+
+#include "observe/pieces.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "observe/telemetry.h"
+
+enum { LOOKS = 7 }; // at the processor time of one piece in so many, since a system call may cost as much as a small one
+
+static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
+{
+	int slot = 0;
+	while (p->ctx->slot[slot].queue != q)
+		slot++;
+	return slot;
+}
+
+// What a report shows together: 0, the device with its copies, or 1, the CPU besides.
+static int lane_of(int slot)
+{
+	return slot == YK_SLOT_CPU;
+}
+
+// Is what was enqueued on this lane done when the call returns?
+static bool is_synchronous(const struct yk_profile *p, int lane)
+{
+	return lane || p->ctx->device == p->ctx->cpu;
+}
+
+static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
+{
+	switch (work) {
+	case YK_WORK_UP:
+	case YK_WORK_DOWN: return YK_BUSY_TRANSFER;
+	case YK_WORK_WAIT: return YK_BUSY_WAIT;
+	case YK_WORK_PLAN: return YK_BUSY_PLAN;
+	case YK_WORK_STEP: break;
+	}
+	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN || s->kind == YK_STEP_NUMBERS)
+		return YK_BUSY_TRANSFER;
+	if (s->kind == YK_STEP_FILL)
+		return YK_BUSY_OTHER;
+	switch (s->op.code) {
+	case YOKE_OP_CONTRACT: return YK_BUSY_CONTRACT;
+	case YOKE_OP_ATTENTION:
+	case YOKE_OP_ATTENTION_BACK: return YK_BUSY_ATTENTION;
+	}
+	return YK_BUSY_OTHER;
+}
+
+static uint64_t now(const struct yk_profile *p)
+{
+	return yk_nanoseconds() - p->started;
+}
+
+// Of all threads of the process.
+static uint64_t processor_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint8_t thread_of(struct yk_profile *p)
+{
+	const pthread_t self = pthread_self();
+	size_t i = 0;
+	while (i < p->threads && !pthread_equal(p->thread[i], self))
+		i++;
+	if (i == p->threads && i < sizeof p->thread / sizeof *p->thread - 1)
+		p->thread[p->threads++] = self;
+	return (uint8_t)i;
+}
+
+// ---- pieces with their times ----
+
+static void no_memory(struct yk_profile *p)
+{
+	if (!p->failed)
+		yk_warn("profile", "no memory for more rows; the table and the trace end here");
+	p->failed = true;
+}
+
+static bool has_room(struct yk_profile *p)
+{
+	return p->traced + p->ranges + p->counts < p->most;
+}
+
+static void trace(struct yk_profile *p, const struct yk_traced *x)
+{
+	if (!has_room(p) || yk_grow(&p->trace, &p->trace_cap, p->traced + 1, sizeof *p->trace) < 0)
+		p->dropped++;
+	else
+		p->trace[p->traced++] = *x;
+}
+
+static struct yk_range_sum *sum_of(struct yk_profile *p, uint32_t range)
+{
+	if (yk_grow(&p->by_range, &p->by_range_cap, range + (size_t)1, sizeof *p->by_range) < 0)
+		return NULL;
+	for (; p->by_ranges <= range; p->by_ranges++)
+		p->by_range[p->by_ranges] = (struct yk_range_sum){ 0 };
+	return &p->by_range[range];
+}
+
+// A piece of a lane, whose time is known.
+static void piece(struct yk_profile *p, int kind, uint32_t range, const struct yk_traced *x)
+{
+	struct yk_range_sum *in;
+	p->sum[lane_of(x->slot)][kind].ns += x->ns;
+	if (x->row == YK_NIL)
+		return;
+	struct yk_row *r = &p->rows.row[x->row];
+	r->least = r->ns + r->most && r->least < x->ns ? r->least : x->ns;
+	r->most = r->most > x->ns ? r->most : x->ns;
+	r->ns += x->ns;
+	if ((in = sum_of(p, range)))
+		in->ns += x->ns;
+	trace(p, x);
+}
+
+// ---- events of a device that runs behind the host ----
+
+static struct yk_event *mark(struct yk_queue *q)
+{
+	struct yk_event *e = NULL;
+	bool had = yoke_error_code() != 0;
+	if (yk_event_mark(q, &e) < 0 && !had)
+		yoke_error_clear();
+	return e;
+}
+
+// What the host did last ends at this event.
+static void close_host(struct yk_profile *p, struct yk_event *e)
+{
+	struct yk_pending *x = p->npending ? &p->pending[p->npending - 1] : NULL;
+	if (x && !x->to && e)
+		x->to = yk_event_ref(e);
+}
+
+// From when to when a piece counts; false: the device does not say.
+static bool times(const struct yk_profile *p, struct yk_pending *x)
+{
+	const struct yoke_backend *ops = p->ctx->device->ops;
+	uint64_t at, ns;
+	if (!p->timed[lane_of(x->piece.slot)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	    ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
+	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
+		return false;
+	if (x->kind == YK_BUSY_PLAN && ns > x->ns) { // at the end of the gap
+		at += ns - x->ns;
+		ns = x->ns;
+	}
+	x->piece.begin = at;
+	x->piece.ns = ns;
+	x->piece.mapped = false;
+	return true;
+}
+
+// Times of the oldest pieces, waiting for them; keeps at most `keep`.
+static void resolve(struct yk_profile *p, size_t keep)
+{
+	size_t n = p->npending > keep ? p->npending - keep : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct yk_pending *x = &p->pending[i];
+		const int lane = lane_of(x->piece.slot);
+		bool had = yoke_error_code() != 0;
+		if (times(p, x)) {
+			piece(p, x->kind, x->range, &x->piece);
+		} else {
+			if (p->timed[lane])
+				yk_warn("profile",
+					"%s keeps no times of its work: its steps are only "
+					"counted",
+					p->ctx->device->id);
+			p->timed[lane] = false;
+			p->observer.times = p->timed[0];
+			x->piece.begin = x->piece.host;
+			x->piece.ns = x->ns;
+			x->piece.mapped = true;
+			if (x->kind == YK_BUSY_PLAN)
+				piece(p, x->kind, x->range, &x->piece);
+		}
+		if (!had)
+			yoke_error_clear();
+		yk_event_unref(x->from);
+		yk_event_unref(x->to);
+	}
+	if (n)
+		memmove(p->pending, p->pending + n, (p->npending - n) * sizeof *p->pending);
+	p->npending -= n;
+}
+
+void yk_pieces_resolve(struct yk_profile *p)
+{
+	struct yk_event *e = p->npending ? mark(p->ctx->queue) : NULL;
+	close_host(p, e);
+	resolve(p, 0);
+	yk_event_unref(e);
+}
+
+// An event of an idle queue, and when it was over: the middle of what brackets it.
+static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, uint64_t *at, uint64_t *error)
+{
+	yk_queue_drain(q);
+	const uint64_t from = now(p);
+	struct yk_event *e = mark(q);
+	if (e && yk_event_sync(e) < 0) {
+		yk_event_unref(e);
+		e = NULL;
+	}
+	const uint64_t to = now(p);
+	*at = from + (to - from) / 2;
+	*error = (to - from + 1) / 2;
+	return e;
+}
+
+void yk_pieces_close(struct yk_profile *p)
+{
+	uint64_t at, error, ns;
+	p->drift = 1;
+	p->clock_error = p->anchor ? p->anchor_error : 0;
+	struct yk_event *last = p->anchor ? anchor(p, p->ctx->queue, &at, &error) : NULL;
+	bool had = yoke_error_code() != 0;
+	if (last && !p->ctx->device->ops->event_elapsed(p->anchor->handle, last->handle, &ns) && ns) {
+		p->clock_error = p->anchor_error > error ? p->anchor_error : error;
+		// what the brackets leave open is no drift
+		const double off = (double)(at - p->anchored) - (double)ns;
+		if (fabs(off) > (double)(p->anchor_error + error))
+			p->drift = (double)(at - p->anchored) / (double)ns;
+	}
+	if (!had)
+		yoke_error_clear();
+	yk_event_unref(last);
+}
+
+static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
+{
+	struct yk_between *b = &p->between[slot];
+	if (!p->anchor)
+		p->anchor = anchor(p, p->ctx->queue, &p->anchored, &p->anchor_error);
+	// Between the steps of a launch there is one event, unless something was enqueued unseen.
+	if (b->last && (!b->follows || b->last->serial != q->marks)) {
+		yk_event_unref(b->last);
+		b->last = NULL;
+	}
+	if (b->last)
+		return;
+	b->last = mark(q);
+	close_host(p, b->last);
+	yk_event_done(b->last); // a driver may keep it back until it is asked, and it tells a time
+}
+
+static void add_pending(struct yk_profile *p, struct yk_event *to, int kind, uint32_t range,
+			const struct yk_traced *x)
+{
+	if (p->npending == YK_MAX_PENDING)
+		resolve(p, YK_MAX_PENDING / 2);
+	p->pending[p->npending++] = (struct yk_pending){
+		.from = yk_event_ref(p->between[x->slot].last),
+		.to = to,
+		.ns = x->ns,
+		.piece = *x,
+		.range = range,
+		.kind = (uint8_t)kind,
+	};
+}
+
+static void end_events(struct yk_profile *p, struct yk_queue *q, int kind, uint32_t range,
+		       const struct yk_traced *x)
+{
+	struct yk_between *b = &p->between[x->slot];
+	struct yk_event *to = b->last ? mark(q) : NULL;
+	if (!to)
+		return;
+	add_pending(p, yk_event_ref(to), kind, range, x);
+	yk_event_unref(b->last);
+	b->last = to;
+}
+
+// ---- who reads an upload first ----
+
+static void brought(struct yk_profile *p, const struct yk_storage *s, const struct yk_plan *plan,
+		    const struct yk_ref *ref, uint32_t number)
+{
+	p->brought[p->brings++ % (sizeof p->brought / sizeof *p->brought)] = (struct yk_brought){
+		.storage = s, .plan = plan ? plan->serial : 0, .ref = ref ? *ref : (struct yk_ref){ 0 }, .number = number
+	};
+}
+
+static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const struct yk_ref *r,
+		  const struct yk_brought *b)
+{
+	if (b->storage)
+		return r->where == YK_AT_LEAF &&
+		       p->ctx->leaf[p->ctx->planner->marks.leaf[r->index]].storage == b->storage;
+	return b->plan == plan->serial && r->where == b->ref.where && r->slot == b->ref.slot &&
+	       r->index == b->ref.index && r->offset == b->ref.offset;
+}
+
+// number + 1 of the upload that the step is the first to read.
+static uint32_t upload_of(struct yk_profile *p, const struct yk_plan *plan, const struct yk_step *s)
+{
+	for (size_t k = 0; k < sizeof p->brought / sizeof *p->brought; k++) {
+		struct yk_brought *b = &p->brought[k];
+		if (!b->storage && !b->plan)
+			continue;
+		for (uint32_t i = s->op.nout; i < s->views; i++)
+			if (reads(p, plan, &plan->ref[s->view + i], b)) {
+				const uint32_t from = b->number + 1;
+				*b = (struct yk_brought){ 0 };
+				return from;
+			}
+	}
+	return 0;
+}
+
+// ---- the observer ----
+
+// Does the slot's next step begin as soon as this one ends?
+static bool goes_on(const struct yk_plan *plan, uint64_t step)
+{
+	uint64_t next = step + 1;
+	while (next < plan->steps && plan->step[next].slot != plan->step[step].slot)
+		next++;
+	return next < plan->steps && !plan->step[next].waits;
+}
+
+static bool by_events(const struct yk_profile *p, int lane)
+{
+	return p->details && p->timed[lane] && !is_synchronous(p, lane);
+}
+
+static void begin(struct yk_observer *o, struct yk_queue *q)
+{
+	struct yk_profile *p = (struct yk_profile *)o;
+	int slot = slot_of(p, q);
+	if (by_events(p, lane_of(slot)))
+		begin_events(p, q, slot);
+	const bool looks = p->details && p->number % LOOKS == 0 && is_synchronous(p, lane_of(slot));
+	p->worked = looks ? processor_ns() : 0;
+	p->opened = yk_nanoseconds();
+}
+
+static void count(struct yk_profile *p, struct yk_traced_count c)
+{
+	c.at = now(p);
+	if (!has_room(p) || yk_grow(&p->counted, &p->count_cap, p->counts + 1, sizeof *p->counted) < 0)
+		p->dropped++;
+	else
+		p->counted[p->counts++] = c;
+}
+
+// The pool's bytes, and what a sampler has heard of the device, where they are new.
+static void count_all(struct yk_profile *p)
+{
+	struct yk_pool_stats s;
+	struct yoke_sample d;
+	uint64_t ns;
+	yk_pool_stats(p->ctx->device->pool, &s);
+	if (!p->counts || p->allocated != s.allocated_bytes.current || p->reserved != s.reserved_bytes.current)
+		count(p, (struct yk_traced_count){ .allocated = s.allocated_bytes.current,
+						   .reserved = s.reserved_bytes.current });
+	p->allocated = s.allocated_bytes.current;
+	p->reserved = s.reserved_bytes.current;
+	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->said)
+		return;
+	p->said = ns;
+	count(p, (struct yk_traced_count){ .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
+					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .said = true });
+}
+
+// The row of the piece that ends, with what it adds to it beside its time; YK_NIL: none.
+static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, const struct yk_plan *plan,
+		       uint64_t n, uint64_t host_ns, uint32_t *range)
+{
+	static const char *const name[] = {
+		[YK_WORK_UP] = "put",
+		[YK_WORK_DOWN] = "read",
+		[YK_WORK_WAIT] = "wait",
+		[YK_WORK_PLAN] = "plan",
+	};
+	const struct yk_step_row *s = NULL;
+	*range = p->ctx->graph.range;
+	if (!p->details || p->failed)
+		return YK_NIL;
+	if (work == YK_WORK_STEP && (n == 0 || p->launched_plan != plan->serial)) {
+		p->launch++;
+		p->launched_plan = plan->serial;
+		count_all(p);
+		if (p->rows.flags & YOKE_PROFILE_MEMORY)
+			yk_peak_note(p, plan);
+	}
+	if (work == YK_WORK_STEP)
+		s = yk_row_of_step(&p->rows, p->ctx, plan, n, p->launch);
+	const uint32_t row = work == YK_WORK_STEP ? (s ? s->row : YK_NIL) :
+			     yk_row_of(&p->rows, p->ctx, name[work], p->ctx->slot[slot].device->id);
+	if (row == YK_NIL) {
+		no_memory(p);
+		return row;
+	}
+	struct yk_row *r = &p->rows.row[row];
+	r->count++;
+	r->host_ns += host_ns;
+	r->bytes += s ? s->bytes : n;
+	if (p->worked && is_synchronous(p, lane_of(slot))) {
+		r->cpu_ns += processor_ns() - p->worked;
+		r->cpu_of_ns += host_ns;
+	}
+	if (s) {
+		*range = s->range;
+		r->flops += s->flops;
+		r->growth += plan->step[n].growth;
+	}
+	return row;
+}
+
+static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind work,
+		const struct yk_plan *plan, uint64_t n)
+{
+	struct yk_profile *p = (struct yk_profile *)o;
+	uint64_t ns = yk_nanoseconds() - p->opened;
+	int slot = slot_of(p, q), lane = lane_of(slot);
+	bool is_step = work == YK_WORK_STEP,
+	     host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
+	const struct yk_step *step = is_step ? &plan->step[n] : NULL;
+	enum yk_busy kind = kind_of(work, step);
+	bool copies = kind == YK_BUSY_TRANSFER; // and the host is there until it is done
+	struct yk_busy_sum *s = &p->sum[lane][kind];
+	s->pieces++;
+	s->bytes += is_step ? step->bytes : n;
+	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
+	bool events = by_events(p, lane);
+	p->between[slot].follows = is_step && events && goes_on(plan, n);
+	uint32_t range = 0, number = p->number++;
+	struct yk_traced x = {
+		.begin = p->opened - p->started, .ns = ns, .host = p->opened - p->started,
+		.host_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, .number = number, .slot = (uint8_t)slot,
+		.thread = p->details ? thread_of(p) : 0, .apart = events && !host, .mapped = true,
+	};
+	if (work == YK_WORK_WAIT && events) { // for work that is timed itself
+		x.slot = YK_HOST_PIECE;
+		x.row = p->failed ? YK_NIL : yk_row_of(&p->rows, p->ctx, "wait", "host");
+		if (x.row != YK_NIL)
+			trace(p, &x);
+		return;
+	}
+	x.row = row_of(p, slot, work, plan, n, ns, &range);
+	if (p->details && is_step && x.row != YK_NIL)
+		x.from = upload_of(p, plan, step);
+	if (p->details && (work == YK_WORK_UP || (is_step && step->kind == YK_STEP_UP)))
+		brought(p, is_step ? NULL : p->ctx->moved, plan, is_step ? &plan->ref[step->view] : NULL, number);
+	if (!host && events)
+		end_events(p, q, kind, range, &x);
+	else if (host && events && p->between[slot].last)
+		add_pending(p, NULL, kind, range, &x);
+	else if (host || copies || is_synchronous(p, lane))
+		piece(p, kind, range, &x);
+}
+
+// ---- ranges ----
+
+static void range_ends(struct yk_profile *p, struct yk_open_range r)
+{
+	const uint64_t ns = now(p) - r.begin;
+	struct yk_range_sum *s = sum_of(p, r.path);
+	if (s) {
+		s->calls++;
+		s->host_ns += ns;
+	}
+	if (!has_room(p) || yk_grow(&p->range, &p->range_cap, p->ranges + 1, sizeof *p->range) < 0)
+		p->dropped++;
+	else
+		p->range[p->ranges++] = (struct yk_traced_range){ r.begin, ns, r.path, thread_of(p) };
+}
+
+static void on_range(struct yk_observer *o, uint32_t path, bool begins)
+{
+	struct yk_profile *p = (struct yk_profile *)o;
+	if (begins && yk_grow(&p->open, &p->open_cap, p->opens + 1, sizeof *p->open) == 0)
+		p->open[p->opens++] = (struct yk_open_range){ path, now(p) };
+	else if (begins)
+		no_memory(p);
+	else if (p->opens && p->open[p->opens - 1].path == path)
+		range_ends(p, p->open[--p->opens]);
+}
+
+void yk_pieces_ranges_begin(struct yk_profile *p)
+{
+	size_t n = 0;
+	for (const struct yk_range_open *r = p->ctx->range; r; r = r->outer)
+		n++;
+	p->opens = 0;
+	if (yk_grow(&p->open, &p->open_cap, n + 1, sizeof *p->open) < 0)
+		return;
+	p->opens = n;
+	for (const struct yk_range_open *r = p->ctx->range; r; r = r->outer)
+		p->open[--n] = (struct yk_open_range){ r->path, now(p) };
+}
+
+void yk_pieces_ranges_end(struct yk_profile *p)
+{
+	while (p->opens)
+		range_ends(p, p->open[--p->opens]);
+}
+
+void yk_pieces_init(struct yk_profile *p)
+{
+	for (int lane = 0; lane < 2; lane++)
+		p->timed[lane] = p->details || is_synchronous(p, lane);
+	p->observer = (struct yk_observer){ .begin = begin, .end = end, .range = p->details ? on_range : NULL,
+					    .times = p->timed[lane_of(YK_SLOT_DEVICE)] };
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules: the learning rate as a function of the step alone, in double precision.
+#ifndef YK_OPTIM_SCHEDULE_H
+#define YK_OPTIM_SCHEDULE_H
+
+#include <stdint.h>
+
+enum yk_schedule_kind {
+	YK_SCHEDULE_CONSTANT, YK_SCHEDULE_COSINE, YK_SCHEDULE_LINEAR, YK_SCHEDULE_STEP,
+	YK_SCHEDULE_EXPONENTIAL, YK_SCHEDULE_INVERSE_SQRT, YK_SCHEDULE_ONECYCLE,
+	YK_SCHEDULES
+};
+extern const char *const yk_schedule_names[YK_SCHEDULES];
+
+struct yk_lr_schedule {
+	enum yk_schedule_kind kind;
+	double peak, least;    // learning rate behind warm-up, and the least of those that have one
+	int64_t warmup, steps; // steps of rise; steps in all
+	double factor, grow;   // STEP, EXPONENTIAL: by what it falls; COSINE: a cycle's length to the one before
+	int64_t every, cycle;  // STEP: steps between falls; COSINE: steps of the first cycle, 0: there is one only
+};
+
+// Of step t = 1, 2, ..: peak t/warmup up to t = warmup, behind it, with k = t - max(warmup, 1):
+//   constant      the peak
+//   cosine        half a cosine from the peak to `least` at t = steps (Loshchilov and Hutter 2017), and
+//                 `least` after that; with cycles, one behind the other from the peak on
+//   linear        a line to `least` at t = steps
+//   step          peak factor^floor(k/every)
+//   exponential   peak factor^k
+//   inverse_sqrt  peak sqrt(max(warmup, 1)/t) (Vaswani et al. 2017)
+//   onecycle      half a cosine from peak/25 up to the peak at t = warmup, which is its rise, and half a
+//                 cosine down to `least` at t = steps (Smith and Topin 2018)
+double yk_schedule_lr(const struct yk_lr_schedule *, int64_t t);
+// Does the kind end at `steps`?
+int yk_schedule_ends(enum yk_schedule_kind);
+// What `least` and, onecycle's, `warmup` are when they are not given.
+double yk_schedule_min(enum yk_schedule_kind, double peak);
+int64_t yk_schedule_rise(enum yk_schedule_kind, int64_t steps);
+
+#endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of optimizers.  A row is an optimizer: adding one is adding its row, and a test.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "optim/optim.h"
+
+// What every kind has behind its own options.
+#define COMMON \
+	" clip=0 clip_value=0 check=0 schedule=constant warmup= steps= lr_min= lr_every=1000 lr_factor=0.5" \
+	" lr_cycle= lr_cycle_grow=1"
+
+#define COUPLED { .text = "g = g + weight_decay * p;" }
+#define MOMENTS \
+	{ .list = "m", .state = "m", .text = YK_TEXT_FIRST }, { .list = "v", .state = "v", .text = YK_TEXT_SECOND }
+#define ADAM_ROOT \
+	{ .when = "amsgrad", .list = "top", .state = "vmax", .text = "top = max(top, v); v_root = sqrt(top);" }, \
+	{ .when = "!amsgrad", .text = "v_root = sqrt(v);" }, \
+	{ .text = "root = v_root / sqrt(c2) + eps;" }
+
+// Kingma and Ba 2015, algorithm 1; bias corrections in double precision
+static double c1(const double *option, int64_t t)
+{
+	return 1 - pow(option[YK_O_beta1], (double)t);
+}
+
+static double c2(const double *option, int64_t t)
+{
+	return 1 - pow(option[YK_O_beta2], (double)t);
+}
+
+static double first(const double *option, int64_t t)
+{
+	(void)option;
+	return t == 1;
+}
+
+// Squares in the window.
+static double held(const double *option, int64_t t)
+{
+	return fmin((double)t, option[YK_O_window]);
+}
+
+static double adagrad_slower(const double *option, int64_t t)
+{
+	return 1 + (double)(t - 1) * option[YK_O_lr_decay];
+}
+
+#define BIAS { { "c1", c1 }, { "c2", c2 } }
+#define FIRST { { "first", first } }
+
+const struct yk_optim_kind yk_optim_kinds[] = {
+	{ .name = "sgd",
+	  .options = "lr=0.001 momentum=0 dampening=0 weight_decay=0 nesterov=0" COMMON,
+	  .part = { COUPLED,
+		    { .when = "momentum", .list = "b", .state = "momentum", .text = YK_TEXT_MOMENTUM },
+		    { .when = "!momentum", .text = "p = p - lr * g;" } },
+	  .number = FIRST },
+	{ .name = "heavy_ball",
+	  .options = "lr=0.001 momentum=0.9 weight_decay=0" COMMON,
+	  .part = { COUPLED,
+		    { .list = "prev", .state = "prev",
+		      .text = "gone = select(ne(first, 0), p, prev);"
+			      "prev = p;"
+			      "p = p - lr * g + momentum * (p - gone);" } },
+	  .number = FIRST },
+	{ .name = "accelerated",
+	  .options = "lr=0.001 q=0 restart=gradient weight_decay=0" COMMON,
+	  .part = { COUPLED, { .list = "x", .state = "x", .text = "" } },
+	  .number = FIRST,
+	  .together = yk_optim_accelerated,
+	  .scalar = { { "theta", 1 }, { "last", INFINITY }, { "since", 0 }, { "restarts", 0 } } },
+	{ .name = "adam",
+	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 amsgrad=0" COMMON,
+	  .part = { COUPLED, MOMENTS, ADAM_ROOT, { .text = "p = p - lr / c1 * m / root;" } },
+	  .number = BIAS },
+	{ .name = "adamw",
+	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0.01 amsgrad=0" COMMON,
+	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, ADAM_ROOT, { .text = YK_TEXT_ADAMW } },
+	  .number = BIAS },
+	{ .name = "lamb",
+	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-06 weight_decay=0.01 adapt=1 norm_min=0 "
+		     "norm_max=0" COMMON,
+	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, { .text = YK_TEXT_ROOT YK_TEXT_LAMB },
+		    { .when = "!adapt", .text = "p = p - lr * r;" } },
+	  .number = BIAS,
+	  .update = yk_optim_lamb },
+	{ .name = "rmsprop",
+	  .options = "lr=0.01 alpha=0.99 eps=1e-08 weight_decay=0 momentum=0 nesterov=0 centered=0" COMMON,
+	  .part = { COUPLED,
+		    { .list = "v", .state = "v", .text = "v = alpha * v + (1 - alpha) * (g * g); square = v;" },
+		    { .when = "centered", .list = "mean", .state = "mean",
+		      .text = "mean = alpha * mean + (1 - alpha) * g; square = max(v - mean * mean, 0);" },
+		    { .text = "u = g / (sqrt(square) + eps);" },
+		    { .when = "momentum", .list = "b", .state = "momentum",
+		      .text = "b = momentum * b + u;"
+			      "p = p - lr * (nesterov * u + (1 - nesterov + nesterov * momentum) * b);" },
+		    { .when = "!momentum", .text = "p = p - lr * u;" } } },
+	{ .name = "adagrad",
+	  .options = "lr=0.01 lr_decay=0 weight_decay=0 initial=0 eps=1e-10 precondition=none window= "
+		     "window_by=sum" COMMON,
+	  .part = { COUPLED,
+		    { .when = "precondition=1", .text = "g = g * P;" },
+		    { .list = "h", .state = "sum", .fill = "initial", .text = "" },
+		    { .text = "squares = g * g;" },
+		    { .when = "!window", .text = "h = h + squares; root = sqrt(h) + eps;" },
+		    { .when = "window", .text = YK_OPTIM_BETWEEN },
+		    { .when = "precondition=2", .text = "g = g * P;" },
+		    { .text = "p = p - lr * (g / root);" } },
+	  .number = { { "held", held } },
+	  .slower = adagrad_slower,
+	  .update = yk_optim_adagrad },
+	{ .name = "adadelta",
+	  .options = "lr=1 rho=0.9 eps=1e-06 weight_decay=0" COMMON,
+	  .part = { COUPLED,
+		    { .list = "e", .state = "square", .text = "e = rho * e + (1 - rho) * (g * g);" },
+		    { .list = "d", .state = "delta",
+		      .text = "by = sqrt(d + eps) / sqrt(e + eps) * g;"
+			      "d = rho * d + (1 - rho) * (by * by);"
+			      "p = p - lr * by;" } } },
+};
+const int yk_optim_kind_count = sizeof yk_optim_kinds / sizeof *yk_optim_kinds;
+
+const struct yk_optim_kind *yk_optim_kind_find(const char *name)
+{
+	for (int i = 0; i < yk_optim_kind_count; i++)
+		if (!strcmp(yk_optim_kinds[i].name, name))
+			return &yk_optim_kinds[i];
+	return NULL;
+}
+
+const char *yoke_optim_kind(int i)
+{
+	return i >= 0 && i < yk_optim_kind_count ? yk_optim_kinds[i].name : NULL;
+}

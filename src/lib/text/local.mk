@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# text: tokenizers, lists of tokens.
+libyokecore_la_SOURCES += \
+	src/lib/text/tokenizer.c \
+	src/lib/text/tokenizer.h \
+	src/lib/text/tokens.c \
+	src/lib/text/tokens.h \
+	src/lib/text/words.c \
+	src/lib/text/words.h

@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel texts into shared objects, by the host's C++ compiler behind prologue.h.  What was compiled stays in
+// YOKE_FAKE_CACHE, under the hash of all that it depends on.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+extern char **environ;
+
+enum { MAX_WORDS = 96, MAX_KERNELS = 64, PATH = 1024 };
+
+// ---- strings that grow ----
+
+struct text {
+	char *at;
+	size_t n, cap;
+	bool failed;
+};
+
+static void add(struct text *t, const char *from, size_t n)
+{
+	if (t->n + n + 1 > t->cap) {
+		const size_t cap = (t->n + n + 1) * 2;
+		char *at = realloc(t->at, cap);
+		if (!at) {
+			t->failed = true;
+			return;
+		}
+		t->at = at;
+		t->cap = cap;
+	}
+	memcpy(t->at + t->n, from, n);
+	t->at[t->n += n] = '\0';
+}
+
+static void add_text(struct text *t, const char *from)
+{
+	add(t, from, strlen(from));
+}
+
+static bool read_file(const char *path, struct text *to)
+{
+	char part[65536];
+	size_t n;
+	FILE *f = fopen(path, "rb");
+
+	if (!f)
+		return false;
+	while ((n = fread(part, 1, sizeof part, f)))
+		add(to, part, n);
+	const bool good = !ferror(f) && !to->failed;
+	fclose(f);
+	return good;
+}
+
+// All of it or no file.
+static bool write_file(const char *path, const void *data, size_t bytes)
+{
+	char now[PATH + 32];
+
+	snprintf(now, sizeof now, "%s.%ld", path, (long)getpid());
+	FILE *f = fopen(now, "wb");
+	if (!f)
+		return false;
+	const bool whole = fwrite(data, 1, bytes, f) == bytes;
+	if (!fclose(f) && whole && !rename(now, path))
+		return true;
+	unlink(now);
+	return false;
+}
+
+// ---- options ----
+
+struct words {
+	char *word[MAX_WORDS];
+	int n;
+};
+
+static void add_word(struct words *w, const char *format, const char *value)
+{
+	char word[PATH + 64];
+
+	snprintf(word, sizeof word, format, value);
+	if (w->n < MAX_WORDS - 1 && (w->word[w->n] = strdup(word)))
+		w->n++;
+	w->word[w->n] = NULL;
+}
+
+static void free_words(struct words *w)
+{
+	while (w->n)
+		free(w->word[--w->n]);
+}
+
+static const char *behind(const char *word, const char *start)
+{
+	const size_t n = strlen(start);
+
+	return strncmp(word, start, n) ? NULL : word + n;
+}
+
+// "sm_90a" or "compute_80".  __CUDA_ARCH__ is not defined: behind it stand instructions of NVIDIA's.
+static bool cuda_arch(const char *arch)
+{
+	const char *digits = behind(arch, "sm_");
+	char *end;
+
+	if (!digits && !(digits = behind(arch, "compute_")))
+		return false;
+	const long n = strtol(digits, &end, 10);
+	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
+}
+
+// "gfx90a:sramecc+:xnack-".  Neither are __gfx90a__ and its like: with them come matrix units.
+static bool hip_arch(struct words *macros, const char *arch)
+{
+	if (strncmp(arch, "gfx", 3) || strcspn(arch, ":") < 6)
+		return false;
+	add_word(macros, "-D__AMDGCN_WAVEFRONT_SIZE=%s", arch[3] == '1' ? "32" : "64");
+	return true;
+}
+
+// The vendor's options in the words of the host's compiler, the text's macros apart.  False: one that the vendor's
+// compiler does not know.
+static bool translate(struct words *w, struct words *macros, bool hip, int n, const char *const *option, char *unknown, size_t cap)
+{
+	bool fused = !hip;
+	char *all = NULL;
+
+	for (int i = 0; i < n; i++) {
+		char *rest, *word;
+		free(all);
+		if (!(all = strdup(option[i])))
+			return false;
+		for (word = strtok_r(all, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+			const char *v;
+			if (behind(word, "-D") || behind(word, "-U")) {
+				add_word(macros, "%s", word);
+			} else if (behind(word, "-std=")) {
+				add_word(w, "%s", word);
+			} else if ((v = behind(word, "--std="))) {
+				add_word(w, "-std=%s", v);
+			} else if (!hip && (v = behind(word, "--define-macro="))) {
+				add_word(macros, "-D%s", v);
+			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) || (v = behind(word, "-arch=")))) {
+				if (!cuda_arch(v))
+					goto bad;
+			} else if (hip && ((v = behind(word, "--offload-arch=")) || (v = behind(word, "--gpu-architecture=")))) {
+				if (!hip_arch(macros, v))
+					goto bad;
+			} else if (!hip && ((v = behind(word, "-fmad=")) || (v = behind(word, "--fmad=")))) {
+				fused = !strcmp(v, "true");
+			} else if (hip && (v = behind(word, "-ffp-contract="))) {
+				fused = strcmp(v, "off");
+			} else if (hip ? word[0] != '-' || !strchr("fmOWw", word[1]) :
+					 !behind(word, "-default-device") && !behind(word, "--device-as-default") &&
+						 !behind(word, "-lineinfo") && !behind(word, "--generate-line-info") &&
+						 !behind(word, "-w") && !behind(word, "--disable-warnings") &&
+						 !behind(word, "--extra-device-vectorization") && !behind(word, "--dopt") &&
+						 !behind(word, "--minimal")) {
+				goto bad;
+			}
+			continue;
+bad:
+			snprintf(unknown, cap, "%s", word);
+			free(all);
+			return false;
+		}
+	}
+	free(all);
+	add_word(w, "-ffp-contract=%s", fused ? "fast" : "off");
+	return true;
+}
+
+static void own_options(struct words *w, bool hip, bool check)
+{
+	static const char *const always[] = {
+		"-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
+		"-fno-asynchronous-unwind-tables", "-nostdinc", "-w",
+	};
+
+	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+		add_word(w, "%s", always[i]);
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+		add_word(w, "%s", "-mavx2"); // fmaf would be a call
+		add_word(w, "%s", "-mfma");
+		add_word(w, "%s", "-mf16c");
+	}
+#endif
+	if (hip) {
+		add_word(w, "%s", "-D__HIP__=1");
+		add_word(w, "%s", "-D__HIPCC_RTC__=1");
+		add_word(w, "%s", "-D__HIP_PLATFORM_AMD__=1");
+	} else {
+		add_word(w, "%s", "-D__CUDACC__=1");
+		add_word(w, "%s", "-D__CUDACC_RTC__=1");
+	}
+	if (check)
+		add_word(w, "%s", "-DFAKE_CHECK=1");
+}
+
+static void check_options(struct words *w, bool clang)
+{
+	add_word(w, "%s", "-fsanitize=kernel-address,alignment");
+	if (clang) {
+		add_word(w, "%s", "-mllvm");
+		add_word(w, "%s", "-asan-instrumentation-with-call-threshold=0");
+		add_word(w, "%s", "-mllvm");
+		add_word(w, "%s", "-asan-stack=0");
+	} else {
+		add_word(w, "%s", "--param=asan-instrumentation-with-call-threshold=0");
+		add_word(w, "%s", "--param=asan-stack=0");
+		add_word(w, "%s", "--param=asan-globals=1");
+		add_word(w, "%s", "-fsanitize-sections=fake_shared");
+	}
+}
+
+// ---- the compiler ----
+
+// Runs it; its output goes into log.  -1: it is not there.
+static int run(struct words *w, const char *log_path)
+{
+	posix_spawn_file_actions_t actions;
+	int status = -1;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, 1, log_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_adddup2(&actions, 1, 2);
+	const int err = posix_spawnp(&pid, w->word[0], &actions, NULL, w->word, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (err)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) ? (WEXITSTATUS(status) == 127 ? -1 : WEXITSTATUS(status)) : 1;
+}
+
+// $YOKE_FAKE_CXX as words, or the first of the usual ones that is in PATH.
+static const char *compiler(void)
+{
+	static const char *const usual[] = { "g++", "c++", "clang++" };
+	const char *path = getenv("PATH"), *named = fake_setting("CXX");
+	char file[PATH];
+
+	if (named)
+		return named;
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		for (const char *p = path; p && *p; p += strcspn(p, ":"), p += *p == ':') {
+			snprintf(file, sizeof file, "%.*s/%s", (int)strcspn(p, ":"), p, usual[i]);
+			if (!access(file, X_OK))
+				return usual[i];
+		}
+	return NULL;
+}
+
+static void add_compiler(struct words *w, const char *cxx)
+{
+	char *all = strdup(cxx), *rest;
+
+	if (all)
+		for (char *word = strtok_r(all, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+			add_word(w, "%s", word);
+	free(all);
+}
+
+// ---- the text's kernels ----
+
+struct found {
+	char name[128];
+};
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+// Behind what is at p: a name, a string, a comment, or one character; NULL at the end.
+static const char *behind_token(const char *p)
+{
+	const char quote = *p;
+
+	if (!*p)
+		return NULL;
+	if (is_name(*p)) {
+		while (is_name(*p))
+			p++;
+		return p;
+	}
+	if (p[0] == '/' && p[1] == '/')
+		return p + strcspn(p, "\n");
+	if (p[0] == '/' && p[1] == '*')
+		return (p = strstr(p + 2, "*/")) ? p + 2 : NULL;
+	if (quote != '"' && quote != '\'')
+		return p + 1;
+	for (p++; *p && *p != quote; p++)
+		if (*p == '\\' && p[1])
+			p++;
+	return *p ? p + 1 : NULL;
+}
+
+static bool is_blank(const char *p)
+{
+	return isspace((unsigned char)*p) || (p[0] == '/' && (p[1] == '/' || p[1] == '*'));
+}
+
+static const char *skip_blank(const char *p)
+{
+	while (p && is_blank(p))
+		p = behind_token(p);
+	return p;
+}
+
+// Behind the parenthesis that closes the one at p; NULL: none does.
+static const char *skip_parens(const char *p)
+{
+	int depth = 0;
+
+	do {
+		depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
+		p = behind_token(p);
+	} while (p && depth);
+	return p;
+}
+
+static bool is_word(const char *p, const char *end, const char *word)
+{
+	return (size_t)(end - p) == strlen(word) && !strncmp(p, word, strlen(word));
+}
+
+static const char *behind_directive(const char *p)
+{
+	while (*p && *p != '\n')
+		p += p[0] == '\\' && p[1] ? 2 : 1;
+	return p;
+}
+
+// A macro that stands for __global__, if this line, up to end, makes one; it may stand for more.
+static void global_macro(const char *line, const char *end, char *to, size_t cap)
+{
+	char copy[256], name[128];
+
+	snprintf(copy, sizeof copy, "%.*s", (int)(end - line), line);
+	if (sscanf(copy, "# define %127[A-Za-z0-9_]", name) == 1 && strstr(copy, "__global__"))
+		snprintf(to, cap, "%s", name);
+}
+
+// What stands between __global__ and a kernel's parameters: the kernel's name, which is before the last parenthesis,
+// and, in `bounds`, __launch_bounds__ if it has any, or a macro that stands for it.  NULL: it is no kernel.
+static const char *read_head(const char *p, struct found *to, struct text *bounds)
+{
+	bounds->n = 0;
+	add_text(bounds, "0");
+	while ((p = skip_blank(p)) && is_name(*p)) {
+		const char *end = behind_token(p), *parens = skip_blank(end), *next = parens;
+		if (parens && *parens == '(' && (!(next = skip_parens(parens)) || !(next = skip_blank(next))))
+			return NULL;
+		if (parens && *parens == '(' && (*next == '{' || *next == ';')) {
+			snprintf(to->name, sizeof to->name, "%.*s", (int)(end - p), p);
+			return end;
+		}
+		if (parens && *parens == '(') {
+			add_text(bounds, " ");
+			add(bounds, p, (size_t)(next - p));
+		}
+		p = next;
+	}
+	return NULL;
+}
+
+// Copies a text and lists its kernels.  Before the line of each, where it is compiled if the kernel is, a macro with
+// the kernel's bounds is put, which says later that the kernel is there.
+static int scan(const char *p, struct text *to, struct found *found)
+{
+	struct text bounds = { NULL, 0, 0, false };
+	char macro[128] = "__global__", line_of[64];
+	const char *line_start = p, *next;
+	unsigned line = 1;
+	size_t at; // of the line's start, in `to`
+	int n = 0;
+
+	add_text(to, "#line 1 \"text.cu\"\n");
+	for (at = to->n; (next = behind_token(p)); p = next) {
+		struct found one;
+		if (*p == '#') {
+			next = behind_directive(p);
+			global_macro(p, next, macro, sizeof macro);
+			unsigned said;
+			if (sscanf(p + 1, " line %u", &said) == 1)
+				line = said - 1; // the next one
+		} else if (is_name(*p) && (is_word(p, next, "__global__") || is_word(p, next, macro)) &&
+			   read_head(next, &one, &bounds)) {
+			bool had = n == MAX_KERNELS;
+			for (int i = 0; i < n; i++)
+				had = had || !strcmp(found[i].name, one.name);
+			if (!had)
+				found[n++] = one;
+			to->n = at;
+			add_text(to, "#define FAKE_BOUNDS_");
+			add_text(to, one.name);
+			add_text(to, " ");
+			for (size_t i = 0; i < bounds.n; i++)
+				bounds.at[i] = bounds.at[i] == '\n' ? ' ' : bounds.at[i];
+			add(to, bounds.at, bounds.n);
+			snprintf(line_of, sizeof line_of, "\n#line %u\n", line);
+			add_text(to, line_of);
+			at = to->n;
+			add(to, line_start, (size_t)(p - line_start));
+		}
+		add(to, p, (size_t)(next - p));
+		for (const char *c = p; c < next; c++)
+			if (*c == '\n') {
+				line++;
+				line_start = c + 1;
+				at = to->n - (size_t)(next - line_start);
+			}
+	}
+	add_text(to, p); // what does not end
+	free(bounds.at);
+	return n;
+}
+
+static void add_table(struct text *t, const struct found *found, int n)
+{
+	char line[1024];
+
+	add_text(t, "\n#line 1 \"table.cu\"\n");
+	for (int i = 0; i < n; i++) {
+		snprintf(line, sizeof line,
+			 "#ifdef FAKE_BOUNDS_%s\n"
+			 "FAKE_BARE static void fake_call_%d(void **p)\n"
+			 "{ fake_entry<decltype(%s)>::call(%s, p); }\n"
+			 "#endif\n",
+			 found[i].name, i, found[i].name, found[i].name);
+		add_text(t, line);
+	}
+	add_text(t, "#undef __launch_bounds__\n#define __launch_bounds__(threads, ...) + (threads)\n"
+		    "static const fake_kernel fake_kernels[] = {\n");
+	for (int i = 0; i < n; i++) {
+		snprintf(line, sizeof line,
+			 "#ifdef FAKE_BOUNDS_%s\n"
+			 "{ \"%s\", fake_call_%d, fake_entry<decltype(%s)>::count, "
+			 "fake_entry<decltype(%s)>::bytes, (unsigned)(FAKE_BOUNDS_%s) },\n"
+			 "#endif\n",
+			 found[i].name, found[i].name, i, found[i].name, found[i].name, found[i].name);
+		add_text(t, line);
+	}
+	add_text(t, "{ 0, 0, 0, 0, 0 } };\n"
+		    "extern \"C\" const fake_object fake_object __attribute__((visibility(\"default\"))) = {\n"
+		    "&fake_state, fake_kernels, sizeof fake_kernels / sizeof *fake_kernels - 1,\n"
+		    "&fake_shared_count, fake_shared_vars,\n"
+		    "__start_fake_shared, __stop_fake_shared, __ehdr_start, _end };\n");
+}
+
+// ---- compiling ----
+
+struct job {
+	const char *cxx, *folder;
+	bool hip, check, clang;
+	struct words options, macros; // alike for all texts of a device; of the text
+	char in[PATH], out[PATH], log[PATH], prologue[PATH];
+};
+
+static int failed(struct job *j, struct text *log)
+{
+	read_file(j->log, log);
+	return 1;
+}
+
+static void add_command(struct words *w, const struct job *j)
+{
+	add_compiler(w, j->cxx);
+	for (int i = 0; i < j->options.n; i++)
+		add_word(w, "%s", j->options.word[i]);
+	if (j->check)
+		check_options(w, j->clang);
+}
+
+// GCC reads a header that it compiled before in a third of the time, and passes over one that does not fit.  Where it
+// cannot be made, or for another compiler, the prologue is read as it is.
+static void precompile(struct job *j, const struct text *prologue)
+{
+	char header[PATH - 8], made[PATH];
+	struct words w = { { NULL }, 0 };
+	uint64_t h[2] = { 1, 2 };
+
+	snprintf(j->prologue, sizeof j->prologue, "%s", FAKE_PROLOGUE);
+	if (j->clang)
+		return;
+	add_command(&w, j);
+	for (int k = 0; k < 2; k++) {
+		h[k] = fake_hash(h[k], prologue->at, prologue->n);
+		for (int i = 0; i < w.n; i++)
+			h[k] = fake_hash(h[k], w.word[i], strlen(w.word[i]) + 1);
+	}
+	const int n = snprintf(header, sizeof header, "%s/%016llx%016llx.h", j->folder, (unsigned long long)h[0],
+			       (unsigned long long)h[1]);
+	if (n < 0 || (size_t)n >= sizeof header)
+		goto out;
+	snprintf(made, sizeof made, "%s.gch", header);
+	if (access(made, R_OK)) {
+		char line[PATH + 32];
+		snprintf(line, sizeof line, "#include \"%s\"\n", FAKE_PROLOGUE);
+		if (!write_file(header, line, strlen(line)))
+			goto out;
+		add_word(&w, "%s", "-xc++-header");
+		add_word(&w, "%s", header);
+		add_word(&w, "-o%s", j->out);
+		if (run(&w, j->log) || rename(j->out, made))
+			goto out;
+	}
+	snprintf(j->prologue, sizeof j->prologue, "%s", header);
+out:
+	free_words(&w);
+}
+
+static int compile(struct job *j, const char *text, const struct text *prologue, struct text *object, struct text *log)
+{
+	struct words w = { { NULL }, 0 };
+	struct text whole = { NULL, 0, 0, false };
+	struct found *found = calloc(MAX_KERNELS, sizeof *found);
+	int n, status = 3;
+
+	if (!found)
+		goto out;
+	n = scan(text, &whole, found);
+	add_table(&whole, found, n);
+	if (whole.failed || !write_file(j->in, whole.at, whole.n))
+		goto out;
+	precompile(j, prologue);
+	add_command(&w, j);
+	for (int i = 0; i < j->macros.n; i++)
+		add_word(&w, "%s", j->macros.word[i]);
+	add_word(&w, "%s", "-include");
+	add_word(&w, "%s", j->prologue);
+	add_word(&w, "%s", "-shared");
+	add_word(&w, "%s", "-nostdlib"); // module.c sees to libm
+	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are its own
+	add_word(&w, "%s", "-xc++");
+	add_word(&w, "%s", j->in);
+	add_word(&w, "-o%s", j->out);
+	status = run(&w, j->log);
+	if (status)
+		status = status < 0 ? 3 : failed(j, log);
+	else if (!read_file(j->out, object))
+		status = 3;
+out:
+	free_words(&w);
+	free(found);
+	free(whole.at);
+	return status;
+}
+
+static void name_files(struct job *j, uint64_t a, uint64_t b, char *kept)
+{
+	const long me = (long)getpid();
+	static unsigned calls;
+	const unsigned call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+
+	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)a, (unsigned long long)b);
+	snprintf(j->in, sizeof j->in, "%s/%ld.%u.cu", j->folder, me, call);
+	snprintf(j->out, sizeof j->out, "%s/%ld.%u.so", j->folder, me, call);
+	snprintf(j->log, sizeof j->log, "%s/%ld.%u.log", j->folder, me, call);
+}
+
+static void hash_all(const struct job *j, const char *text, const struct text *prologue, uint64_t *a, uint64_t *b)
+{
+	uint64_t h[2] = { 1, 2 };
+
+	for (int k = 0; k < 2; k++) {
+		h[k] = fake_hash(h[k], j->cxx, strlen(j->cxx) + 1);
+		for (int i = 0; i < j->options.n; i++)
+			h[k] = fake_hash(h[k], j->options.word[i], strlen(j->options.word[i]) + 1);
+		for (int i = 0; i < j->macros.n; i++)
+			h[k] = fake_hash(h[k], j->macros.word[i], strlen(j->macros.word[i]) + 1);
+		h[k] = fake_hash(h[k], prologue->at, prologue->n);
+		h[k] = fake_hash(h[k], text, strlen(text));
+	}
+	*a = h[0];
+	*b = h[1];
+}
+
+static bool is_clang(const char *cxx)
+{
+	return strstr(cxx, "clang") != NULL;
+}
+
+int fake_compile(const char *text, int options, const char *const *option, bool hip, void **binary,
+		    size_t *bytes, char **log)
+{
+	struct job j = { .cxx = compiler(), .folder = fake_setting("CACHE"), .hip = hip,
+			 .check = fake_number("CHECK", 0) != 0 };
+	struct text prologue = { NULL, 0, 0, false }, object = { NULL, 0, 0, false }, said = { NULL, 0, 0, false };
+	char kept[PATH], unknown[256] = "";
+	uint64_t a, b;
+	int status = 3;
+
+	*binary = NULL;
+	*bytes = 0;
+	add_text(&said, "");
+	if (!j.folder)
+		j.folder = getenv("TMPDIR");
+	if (!j.folder)
+		j.folder = "/tmp";
+	mkdir(j.folder, 0700);
+	if (!translate(&j.options, &j.macros, hip, options, option, unknown, sizeof unknown)) {
+		add_text(&said, "unrecognized option ");
+		add_text(&said, unknown);
+		status = 2;
+		goto out;
+	}
+	own_options(&j.options, hip, j.check);
+	if (!j.cxx || !read_file(FAKE_PROLOGUE, &prologue) || !read_file(FAKE_ABI, &prologue)) {
+		add_text(&said, j.cxx ? "the fake driver's prologue is not there" : "no C++ compiler in PATH");
+		goto out;
+	}
+	j.clang = is_clang(j.cxx);
+	hash_all(&j, text, &prologue, &a, &b);
+	name_files(&j, a, b, kept);
+	status = 0;
+	if (!read_file(kept, &object)) {
+		status = compile(&j, text, &prologue, &object, &said);
+		if (!status)
+			write_file(kept, object.at, object.n);
+		unlink(j.in);
+		unlink(j.out);
+		unlink(j.log);
+	}
+	if (!status && !object.failed) {
+		struct fake_binary head = { .bytes = object.n, .hash = fake_hash(0, object.at, object.n),
+						.check = j.check };
+		memcpy(head.magic, FAKE_MAGIC, sizeof head.magic);
+		char *all = malloc(sizeof head + object.n);
+		if (all) {
+			memcpy(all, &head, sizeof head);
+			memcpy(all + sizeof head, object.at, object.n);
+			*bytes = sizeof head + object.n;
+		}
+		*binary = all;
+	}
+	if (!status && !*binary)
+		status = 3;
+out:
+	free_words(&j.options);
+	free_words(&j.macros);
+	free(prologue.at);
+	free(object.at);
+	*log = said.at;
+	return status;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the calls of libcuda and libamdhip64 share: driver.c (errors, devices), driver_memory.c,
+// driver_stream.c and driver_module.c, each compiled for both vendors, over stream.c, graph.c and memory.c.
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#include "vendor.h"
+
+#define FAKE_OF_DRIVER ~, FAKE_YES
+FAKE_CALLS(FAKE_DECLARE)
+
+#define RESULT TWIN(CUresult, hipError_t)
+#define ADDRESS TWIN(CUdeviceptr, hipDeviceptr_t)
+#define STREAM TWIN(CUstream, hipStream_t)
+#define EVENT TWIN(CUevent, hipEvent_t)
+#define MODULE TWIN(CUmodule, hipModule_t)
+#define FUNCTION TWIN(CUfunction, hipFunction_t)
+#define GRAPH TWIN(CUgraph, hipGraph_t)
+#define EXEC TWIN(CUgraphExec, hipGraphExec_t)
+
+extern _Thread_local int fake_current; // the thread's device; -1: none
+bool fake_is_device(int device);
+unsigned fake_grid(int axis); // groups along it, at most
+// Is YOKE_FAKE_PEER this?
+bool fake_peer_is(const char *what);
+unsigned fake_warp(void);
+// What a call of this name gives instead; device -1: it is none's.
+int fake_enter(const char *call, int device);
+// A handle's; stream 0 waits for all others, as the legacy one does.
+int fake_stream_of(STREAM, struct fake_stream **to);
+// tape.c: notes a launch, if it is asked to.
+void fake_tape_note(FUNCTION, const struct fake_kernel *, struct fake_dim blocks, struct fake_dim threads,
+		       STREAM, void **params);
+#ifndef FAKE_HIP
+int fake_device_of(CUcontext); // -1: it is no context
+#endif
+
+#define ENTER(cuda, hip, device) \
+	do { \
+		const int entered = fake_enter(TWIN(#cuda, #hip), device); \
+		if (entered) \
+			return entered; \
+	} while (0)
+// Of a call that wants a context.
+#define ENTER_CURRENT(cuda, hip) \
+	do { \
+		if (fake_current < 0) \
+			return INVALID_CONTEXT; \
+		ENTER(cuda, hip, fake_current); \
+	} while (0)
+#define WANT(what) \
+	do { \
+		if (!(what)) \
+			return INVALID_VALUE; \
+	} while (0)
+#define ENTER_STREAM(cuda, hip, stream, to) \
+	struct fake_stream *to; \
+	do { \
+		const int found = fake_stream_of(stream, &to); \
+		if (found) \
+			return found; \
+		ENTER(cuda, hip, fake_stream_device(to)); \
+	} while (0)
+
+#endif

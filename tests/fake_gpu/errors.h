@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// X(code, CUDA's name, HIP's name or none): codes that a driver's calls give.
+#define FAKE_ERRORS(X) \
+	X(0, CUDA_SUCCESS, hipSuccess) \
+	X(1, CUDA_ERROR_INVALID_VALUE, hipErrorInvalidValue) \
+	X(2, CUDA_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory) \
+	X(3, CUDA_ERROR_NOT_INITIALIZED, hipErrorNotInitialized) \
+	X(4, CUDA_ERROR_DEINITIALIZED, hipErrorDeinitialized) \
+	X(34, CUDA_ERROR_STUB_LIBRARY, none) \
+	X(35, CUDA_ERROR_INSUFFICIENT_DRIVER, hipErrorInsufficientDriver) \
+	X(46, CUDA_ERROR_DEVICE_UNAVAILABLE, none) \
+	X(100, CUDA_ERROR_NO_DEVICE, hipErrorNoDevice) \
+	X(101, CUDA_ERROR_INVALID_DEVICE, hipErrorInvalidDevice) \
+	X(200, CUDA_ERROR_INVALID_IMAGE, hipErrorInvalidImage) \
+	X(201, CUDA_ERROR_INVALID_CONTEXT, hipErrorInvalidContext) \
+	X(209, CUDA_ERROR_NO_BINARY_FOR_GPU, hipErrorNoBinaryForGpu) \
+	X(214, CUDA_ERROR_ECC_UNCORRECTABLE, hipErrorECCNotCorrectable) \
+	X(217, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, hipErrorPeerAccessUnsupported) \
+	X(218, CUDA_ERROR_INVALID_PTX, hipErrorInvalidKernelFile) \
+	X(222, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, none) \
+	X(304, CUDA_ERROR_OPERATING_SYSTEM, hipErrorOperatingSystem) \
+	X(400, CUDA_ERROR_INVALID_HANDLE, hipErrorInvalidHandle) \
+	X(401, CUDA_ERROR_ILLEGAL_STATE, hipErrorIllegalState) \
+	X(500, CUDA_ERROR_NOT_FOUND, hipErrorNotFound) \
+	X(600, CUDA_ERROR_NOT_READY, hipErrorNotReady) \
+	X(700, CUDA_ERROR_ILLEGAL_ADDRESS, hipErrorIllegalAddress) \
+	X(701, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, hipErrorLaunchOutOfResources) \
+	X(702, CUDA_ERROR_LAUNCH_TIMEOUT, hipErrorLaunchTimeOut) \
+	X(704, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled) \
+	X(705, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, hipErrorPeerAccessNotEnabled) \
+	X(709, CUDA_ERROR_CONTEXT_IS_DESTROYED, hipErrorContextIsDestroyed) \
+	X(710, CUDA_ERROR_ASSERT, hipErrorAssert) \
+	X(712, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, hipErrorHostMemoryAlreadyRegistered) \
+	X(713, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, hipErrorHostMemoryNotRegistered) \
+	X(714, CUDA_ERROR_HARDWARE_STACK_ERROR, none) \
+	X(715, CUDA_ERROR_ILLEGAL_INSTRUCTION, none) \
+	X(716, CUDA_ERROR_MISALIGNED_ADDRESS, none) \
+	X(718, CUDA_ERROR_INVALID_PC, none) \
+	X(719, CUDA_ERROR_LAUNCH_FAILED, hipErrorLaunchFailure) \
+	X(800, CUDA_ERROR_NOT_PERMITTED, none) \
+	X(801, CUDA_ERROR_NOT_SUPPORTED, hipErrorNotSupported) \
+	X(802, CUDA_ERROR_SYSTEM_NOT_READY, none) \
+	X(803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, none) \
+	X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, hipErrorStreamCaptureUnsupported) \
+	X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, hipErrorStreamCaptureInvalidated) \
+	X(902, CUDA_ERROR_STREAM_CAPTURE_MERGE, hipErrorStreamCaptureMerge) \
+	X(903, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, hipErrorStreamCaptureUnmatched) \
+	X(904, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, hipErrorStreamCaptureUnjoined) \
+	X(905, CUDA_ERROR_STREAM_CAPTURE_ISOLATION, hipErrorStreamCaptureIsolation) \
+	X(906, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit) \
+	X(907, CUDA_ERROR_CAPTURED_EVENT, hipErrorCapturedEvent) \
+	X(999, CUDA_ERROR_UNKNOWN, hipErrorUnknown)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of the fake drivers for libraries of such: matrices that lie by columns.
+#ifndef FAKE_MULTIPLY_H
+#define FAKE_MULTIPLY_H
+
+#include "vendor.h"
+
+#define TYPE TWIN(cudaDataType_t, hipDataType)
+
+struct desc {
+	TYPE scale;
+	int transpose[2], epilogue;
+	const void *bias;
+};
+
+struct layout {
+	TYPE type;
+	uint64_t rows, cols;
+	int64_t ld, stride;
+	int32_t batch;
+};
+
+struct product {
+	struct desc desc;
+	struct layout a, b, c, d;
+	double alpha, beta;
+	const void *a_at, *b_at, *c_at;
+	void *d_at;
+};
+
+double fake_number_at(const void *at, TYPE, int64_t i);
+// Do the matrices' shapes go together?
+bool fake_fits(const struct product *);
+enum fake_multiplied { MULTIPLIED, NO_DRIVER, BAD_PRODUCT, NOT_ENQUEUED };
+// In a stream of the driver's fake driver, which is there already; p is freed by free().
+enum fake_multiplied fake_multiply(struct product *p, void *stream);
+
+#endif

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced behind yoke.sh by tests of the native plugins on the fake drivers of tests/fake_gpu: $backends of this build, $here, the
+# folder of the build, and $turn, which of what is sampled; without any, the test ends.
+here=$PWD
+[ -d "${YOKE_TEST_FAKE:-}" ] || { echo '1..0 # SKIP YOKE_TEST_FAKE does not name the fake drivers'; exit 0; }
+for cxx in ${YOKE_FAKE_CXX:-g++ c++ clang++} none; do
+	"$cxx" --version >/dev/null 2>&1 && break
+done
+[ "$cxx" != none ] || { echo '1..0 # SKIP no C++ compiler, which the fake drivers compile kernels with'; exit 0; }
+backends=$(for b in cuda rocm; do [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && echo $b; done)
+[ -n "$backends" ] || { echo '1..0 # SKIP neither plugin is in this build'; exit 0; }
+turn=${YOKE_TEST_SEED:-0}
+cd "${TMPDIR:-/tmp}" || exit 99
