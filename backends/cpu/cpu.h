@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the CPU backend share.  Includes nothing of the project but yoke-plugin.h.
+// Declarations shared by the files of the CPU backend. Includes nothing of the project but
+// yoke-plugin.h.
 //
-// Kernels (files kern_*.c) are compiled once for each instruction set, with ISA(name) giving their
-// symbols a suffix; each build exports one table, and backend.c picks a table at run time.
-// Work is cut by shape alone: yk_team_run hands out pieces 0..n-1, whatever the number of threads.
+// Kernels (files kern_*.c) are compiled once per instruction set; ISA(name) appends the set's
+// suffix to their symbols. Each build exports one kernel table, and backend.c chooses a table at
+// run time.
+// Work is divided by shape alone: yk_team_run processes chunks 0..n-1 identically for any number of
+// threads, so results do not depend on it.
 #ifndef YK_CPU_H
 #define YK_CPU_H
 
@@ -40,7 +43,7 @@ static inline int64_t yk_elements(const struct yoke_view *v)
 	return n;
 }
 
-// Do the elements lie row major without gaps?
+// True if the elements are row-major and contiguous.
 static inline bool yk_dense(const struct yoke_view *v)
 {
 	int64_t n = 1;
@@ -52,11 +55,12 @@ static inline bool yk_dense(const struct yoke_view *v)
 	return true;
 }
 
-// Outputs of this many bytes and more are written past the caches, which could not hold
-// them for their readers: below it plain stores are faster (measured).
+// Outputs of at least this many bytes are written with non-temporal stores, because the caches
+// could not keep them for the next reader. Below it plain stores are faster (measured).
 extern int64_t yk_stream_bytes; // the setting cpu.stream
 
-// How rows of the resolvent are cut, for tests: how chunks are entered, and elements of a chunk, 0: by shape.
+// Test settings for chunking a row of the resolvent: how the state enters a chunk, and the chunk's
+// length in elements (0: derived from the shape).
 enum { YK_ENTRY_AUTO, YK_ENTRY_DISC, YK_ENTRY_MATRICES };
 extern int yk_chain_entry;         // the setting cpu.resolvent_entry
 extern int64_t yk_chain_length;    // the setting cpu.resolvent_chunk
@@ -64,24 +68,25 @@ void yk_cpu_promoted(uint64_t rows); // see struct yoke_host
 
 // ---- the team of workers (team.c) ----
 
-// Runs fn(arg, piece) for piece 0..n-1 on the team, the caller included; returns when all are done.
-// Pieces may run in any order on any thread.  From inside a piece it runs them in place.
+// Runs fn(arg, chunk) for chunks 0..n-1 on the team and the calling thread; returns when all are
+// done. Chunks may run in any order on any thread. A call from inside a chunk runs its chunks
+// serially in place.
 void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg);
-int yk_team_size(void);           // threads, the caller included
-const char *yk_team_bound(void);  // what set that number: "affinity", "cgroup quota", ..
-// Scratch of the calling thread (worker or caller), at least this many bytes, aligned to 64; its
-// content lasts until the next call on this thread.  NULL: no memory.
+int yk_team_size(void);           // number of threads, including the caller
+const char *yk_team_bound(void);  // what limited that number: "affinity", "cgroup quota", ...
+// Returns scratch memory of the calling thread (worker or caller), at least `bytes` bytes, aligned
+// to 64. The content is valid until the next call on this thread. NULL: out of memory.
 void *yk_team_scratch(size_t bytes);
 
 // ---- kernels ----
 
-// One op of the table: may this build run it, what workspace, run it.  can answers a mask of
-// implementations as in the ABI.
+// The implementations of one op in one build. can returns a bit mask of the implementations that
+// accept the op, as in the ABI.
 struct yk_kernel {
 	uint64_t (*can)(const struct yoke_op *);
-	uint64_t (*workspace)(const struct yoke_op *, uint32_t impl); // NULL: none
-	// What all runs of the op have in common, to be freed, or NULL: no memory.  Absent where run
-	// derives all it needs.
+	uint64_t (*workspace)(const struct yoke_op *, uint32_t impl); // NULL: needs none
+	// Precomputes what all runs of the op share; the caller frees it. Returns NULL if out of
+	// memory. The entry is NULL if run needs nothing precomputed.
 	void *(*prepare)(const struct yoke_op *, uint32_t impl);
 	int (*run)(const struct yoke_op *, uint32_t impl, void *prepared);
 	const char *impl[4]; // names of implementations
@@ -89,21 +94,21 @@ struct yk_kernel {
 
 struct yk_isa {
 	const char *name; // "base", "avx2", "avx512", "avx512_bf16", "amx"
-	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: none
-	uint32_t products; // as in struct yoke_device_info
+	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: not supported
+	uint32_t products; // same meaning as in struct yoke_device_info
 };
 
 extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,
 	yk_isa_amx;
 
-// Detail of an error a kernel is about to return (host->error); returns code.
+// Records the message of an error that a kernel is about to return (host->error); returns code.
 int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef YK_ISA
 #define YK_PASTE2(a, b) a##_##b
 #define YK_PASTE(a, b) YK_PASTE2(a, b)
 #define ISA(name) YK_PASTE(name, YK_ISA)
-// Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { .. };
+// Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { ... };
 #define YK_KERNELS(X) \
 	X(MAP, map) X(REDUCE, reduce) X(MOVE, move) X(GATHER, gather) \
 	X(SCATTER_ADD, scatter_add) X(SCAN, scan) X(SCAN_MAP, scan_map) X(SORT, sort) X(CHECK, check) \
@@ -125,7 +130,8 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 YK_KERNELS(X)
 #undef X
 
-// A level above an instruction set: its kernels, but for contractions of bf16.
+// A level is a variant of an instruction set that replaces only the contraction kernel (bf16
+// products).
 #ifdef YK_LEVEL
 #define LEVEL(name) YK_PASTE(name, YK_LEVEL)
 #else

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an op runs: prepare records its launches, with kernels, sizes and arguments, and each run sends
-// them off.  What only a run knows stands in the record by the operand's number: segments, offsets and
-// values.  So views have, while launches are recorded, a mark for a segment and the offset from where
-// they will begin; a view made of another one may begin further on.
+// Records an op's kernel launches once, so that each run only patches addresses and values and
+// launches.
+// During recording the segment of each operand's view is a marker that holds the operand's number,
+// and offsets count from the operand's start. A run replaces them by its segments, offsets and
+// scalar values. Views derived from an operand keep the marker with a larger offset.
 #ifndef YK_GPU_LAUNCH_H
 #define YK_GPU_LAUNCH_H
 
@@ -10,14 +11,19 @@
 
 enum yk_gpu_report_kind {
 	YK_GPU_INDEX,  // the index at a position is not in 0..most
-	YK_GPU_FINITE, // the element at a position, of `most`, is infinite or no number
-	YK_GPU_START,  // the kernel's value, of the axis that is the position, is not in 0..its most
-	YK_GPU_LENGTH, // the same, of no axis
-	YK_GPU_CHAIN,  // z or an element of the row at a position is refused; counts rows computed again
-	YK_GPU_GROUPS  // the group at a position begins at the kernel's value, which is not in `its most`..most
+	YK_GPU_FINITE, // the element at a position, of `most`, is infinite or NaN
+	// a start index reported by the kernel, for the axis `position`, is not in 0..the kernel's
+	// max
+	YK_GPU_START,
+	YK_GPU_LENGTH, // the same, for a length without an axis
+	// z or an element of the row at a position was rejected; counts rows computed again
+	YK_GPU_CHAIN,
+	// the group at a position begins at an offset, reported by the kernel, outside [kernel's
+	// limit, most]
+	YK_GPU_GROUPS
 };
 
-// What an op has to complain of, if a kernel says so.
+// The error that an op raises if one of its kernels reports a bad value.
 struct yk_gpu_report {
 	int kind;
 	const char *op; // static
@@ -29,18 +35,20 @@ struct yk_gpu_record {
 	struct yk_gpu_device *device;
 	const struct yk_gpu_op *kind;
 	uint32_t impl;
-	struct yoke_op op;           // with marks
-	const struct yoke_op *bound; // the op that is run, where launches are recorded for it; else NULL
+	struct yoke_op op;           // its views hold markers
+	// the op that is run, while launches are recorded for it; otherwise NULL
+	const struct yoke_op *bound;
 	uint64_t workspace;
-	// Set by who records: the launches hold only for the operands' places in `bound`, and are recorded
-	// again when those change.
+	// Set by an op's record function: the launches depend on the operands' layout in `bound`
+	// and are recorded again if it changes.
 	bool placed;
-	// At every run, before the launches: sets the part, see yk_gpu_part, or refuses.
+	// Called at every run before the launches: sets the view returned by yk_gpu_part, or
+	// refuses the op.
 	int (*bind)(const struct yoke_op *, struct yoke_view *part);
-	struct yk_gpu_report report; // .op is NULL: none
-	int err; // of recording
-	// The launch that is being recorded: its kernel, the next argument, the first error and whose it is,
-	// where those of runs begin, and the last struct.
+	struct yk_gpu_report report; // .op is NULL: reports nothing
+	int err; // error of recording
+	// State of the launch being recorded: kernel, next argument, the first error (code) and its
+	// argument (bad), where its per-run arguments begin, and the last struct argument.
 	const struct yk_gpu_entry *entry;
 	void *kernel;
 	uint32_t args, bad;
@@ -53,41 +61,43 @@ struct yk_gpu_record {
 
 // ---- recording ----
 
-// Says what workspace is wanted, of which op->workspace then is a view.
+// Requests workspace; op->workspace then is a view of it.
 void yk_gpu_workspace(struct yk_gpu_record *, uint64_t bytes);
-// A launch of the kernel begins: its arguments follow, then yk_gpu_launch, or nothing is launched.
+// Begins a launch of the kernel. Its arguments follow, then yk_gpu_launch; without that nothing is
+// launched.
 void yk_gpu_begin(struct yk_gpu_record *, const struct yk_gpu_entry *kernel);
 void yk_gpu_arg_word(struct yk_gpu_record *, uint64_t word);
-// Of a BUFFER view.
+// The segment of a BUFFER view.
 void yk_gpu_arg_segment(struct yk_gpu_record *, const struct yoke_view *);
-// Of a BUFFER view, or the bits of a SCALAR one.
+// The offset of a BUFFER view, or the bits of a SCALAR one.
 void yk_gpu_arg_offset(struct yk_gpu_record *, const struct yoke_view *);
-// Both of them, of a BUFFER.
+// Both segment and offset of a BUFFER view.
 void yk_gpu_arg_view(struct yk_gpu_record *, const struct yoke_view *);
-// The same, or, when it is absent, of one that stands in and is not read.
+// The same, but if the view is absent, passes `stand_in`, which the kernel does not read.
 void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *stand_in);
 void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
-// A buffer of the record's own that holds these words, for kernels to read.
+// Creates a buffer, owned by the record, that holds these words for kernels to read.
 int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
-// A struct of the kernel's, with the layout of C.
+// Passes a struct by value, in C layout.
 void yk_gpu_arg_struct(struct yk_gpu_record *, const void *from, size_t bytes);
-// In the struct that is the last argument, at `at`, is a struct yk_gpu_number: the view's value, if it is a
-// SCALAR.
+// Marks that the last struct argument contains, at offset `at`, a struct yk_gpu_number, which each
+// run sets to the view's value if the view is a SCALAR.
 void yk_gpu_arg_number(struct yk_gpu_record *, size_t at, const struct yoke_view *);
-// What MAP_PARAMS stands for.
+// Passes the arguments declared by MAP_PARAMS.
 void yk_gpu_arg_map(struct yk_gpu_record *, const struct yoke_map_call *);
-// The two parameters REPORT_PARAMS of cl/report.cl; the op's report is said by yk_gpu_reports.
+// Passes the two arguments declared by REPORT_PARAMS (cl/report.cl). yk_gpu_reports declares the
+// op's report.
 void yk_gpu_arg_slot(struct yk_gpu_record *);
 void yk_gpu_reports(struct yk_gpu_record *, int kind, const char *op, int64_t most);
-// Items in whole groups; groups of 0: as the driver likes.
+// `items` must be a multiple of `group`; group 0: driver's choice.
 int yk_gpu_launch(struct yk_gpu_record *, uint32_t dims, const size_t *items, const size_t *group,
 		  const char *name);
-// In place of a kernel, a function that is called with a copy of data.
+// Records a call of a host function, with a copy of data, instead of a kernel launch.
 typedef int yk_gpu_call_fn(struct yk_gpu_queue *, const struct yoke_op *, const void *data);
 int yk_gpu_call(struct yk_gpu_record *, yk_gpu_call_fn *, const void *data, size_t bytes);
-// A view of the record's part, whose segment and offset `bind` sets, shaped as another.
+// Returns a view shaped like `of`, whose segment and offset `bind` sets at every run.
 struct yoke_view yk_gpu_part(const struct yk_gpu_record *, const struct yoke_view *of);
-// The view of `bound` that a view stands for.
+// Maps a view with a marker to the matching view of `bound`.
 const struct yoke_view *yk_gpu_bound(const struct yk_gpu_record *, const struct yoke_view *);
 
 // ---- handles; with the device open and its lock held ----

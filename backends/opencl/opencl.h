@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the OpenCL driver share.  Uses OpenCL 1.2 and no more, so that old
-// drivers serve; one context a device.
+// Declarations shared by the files of the OpenCL driver. It uses OpenCL 1.2 only, so that old
+// drivers work, and one context per device.
 #ifndef YK_OPENCL_H
 #define YK_OPENCL_H
 
@@ -13,9 +13,9 @@ struct yk_cl_device {
 	struct yk_gpu_device gpu;
 	cl_platform_id platform;
 	cl_device_id id;
-	cl_context context;      // made on first use
-	cl_command_queue helper; // maps host segments
-	uint32_t clblast;        // bit d: CLBlast has built what it needs for dtype d
+	cl_context context;      // created on first use
+	cl_command_queue helper; // used to map host segments
+	uint32_t clblast;        // bit d: CLBlast has compiled its kernels for dtype d
 };
 
 static inline struct yk_cl_device *yk_cl_of(struct yk_gpu_device *d)
@@ -36,7 +36,8 @@ int yk_cl_open(struct yk_gpu_device *);
 
 // ---- identity.c ----
 
-// Fills info.uuid and info.pci, unless a device before it, of the same platform, has them already.
+// Fills info.uuid and info.pci, unless an earlier device of the same platform already has the same
+// values.
 void yk_cl_identify(struct yk_cl_device *);
 
 // ---- lock.c ----
@@ -95,7 +96,7 @@ int yk_cl_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_
 // ---- contract_clblast.c ----
 
 extern const struct yk_gpu_library yk_cl_clblast;
-// Declares its setting.
+// Declares the setting that enables CLBlast.
 void yk_cl_clblast_start(void);
 
 #endif
