@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA C++ dialect (HIP's too): the names of prologue_opencl.h for NVRTC and hiprtc
-// on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1, or 4, which lie at
-// multiples of 16 bytes in memory (of 8, where they are halves).  Instructions of a processor stand behind
-// __CUDA_ARCH__ and __AMDGCN__: other compilers of C++ find plain code.
-// WARP: how many neighbouring items read each other's registers; not defined: none.
+// The kernel dialect for CUDA C++ and HIP (NVRTC, hiprtc): defines the same names as
+// prologue_opencl.h, on hosts with 64-bit long. Compile with -fmad=false. Vectors have width 1 or
+// 4; vectors of 4 are aligned to 16 bytes in memory (8 for halves). Processor instructions are
+// guarded by __CUDA_ARCH__ and __AMDGCN__; other C++ compilers see portable code.
+// WARP: the number of items that can exchange registers; undefined: none.
 #if defined __CUDACC__ && !defined __clang__
-#pragma nv_diag_suppress 177 // not each text uses all functions
+#pragma nv_diag_suppress 177 // not every kernel uses all functions
 #endif
 typedef signed char schar;
 typedef unsigned char uchar;
@@ -20,14 +20,16 @@ typedef unsigned long ulong;
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
-#ifdef __CUDA_ARCH__ // arrays in registers, before more groups a unit
+#ifdef __CUDA_ARCH__ // keep arrays in registers rather than fit more groups per unit
 #define WORK_GROUP_REGISTERS(x, y) __launch_bounds__((x) * (y), 1)
 #else
 #define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
 #endif
-#define ROLLED _Pragma("unroll 1") // a loop whose rounds would take registers each
-// Before a loop whose rounds read local memory into registers: AMD's compiler would read for all rounds at once.
-// Where a loop has to be unrolled, it reads no further than to the next READS_END.
+// keep the loop rolled: each unrolled iteration would take more registers
+#define ROLLED _Pragma("unroll 1")
+// UNROLL_READS goes before a loop that reads local memory into registers: AMD's compiler would
+// hoist the reads of all iterations. In a loop that has to be unrolled, reads are not hoisted
+// across READS_END.
 #ifdef __HIP__
 #define UNROLL_READS _Pragma("unroll 1")
 #define READS_END() asm volatile("" ::: "memory")
@@ -47,18 +49,21 @@ FN ulong work_global(int d)
 {
 	if (d == 0)
 		return (ulong)blockIdx.x * blockDim.x + threadIdx.x;
-	// A grid's y ends at 65535; what is above goes on along z, and a few items may be past the last.
+	// A grid's y is limited to 65535; larger values continue along z, so a few items may be
+	// past the end.
 	return ((ulong)blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y;
 }
 
 #define GLOBAL_ID(d) work_global(d)
 #define GROUP_ID(d) ((ulong)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))
 #define GROUPS(d) ((ulong)((d) == 0 ? gridDim.x : (d) == 1 ? gridDim.y : gridDim.z))
-// The number of a group along the second of two axes.  It may be past the last: y and z are as many or a few more.
+// The group's number along the second of two axes. It may be past the last, because y * z may
+// exceed the number of groups.
 #define GROUP_LINE() (blockIdx.z * gridDim.y + blockIdx.y)
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
-#define ATOMIC_MIN(to, x) atomicMin(to, x) // uint in global memory, as the next; give what was there
+// on uint in global memory, also the next; returns the old value
+#define ATOMIC_MIN(to, x) atomicMin(to, x)
 #define ATOMIC_ADD(to, x) atomicAdd(to, x)
 
 #if defined NATIVE_F16 && defined __HIP__
@@ -87,10 +92,10 @@ FN float native_f32_of_f16(ushort h)
 #define AS_UINT(x) __float_as_uint(x)
 #define AS_DOUBLE(bits) __longlong_as_double((long long)(bits))
 
-// ---- neighbours ----
+// ---- warp shuffles ----
 
-// What the item whose number differs in the bits of `mask`, less than WARP, has for x; all of a warp, or of a group
-// that is smaller, call it together.
+// x of the item whose number differs in the bits of `mask` (mask < WARP). All items of the warp, or
+// of a smaller group, must call it together.
 #ifdef WARP
 #ifdef __HIP__
 FN int shuffle_word(int x, int mask)
@@ -112,7 +117,7 @@ FN double shuffle_xor(double x, int mask)
 	return __builtin_bit_cast(double, shuffle_xor(__builtin_bit_cast(long, x), mask));
 }
 #define SHUFFLE_XOR(x, mask) shuffle_xor(x, mask)
-// What a wave stores in local memory before it, any of its items reads behind it.
+// Local memory written by a wave before this call is visible to all its items after it.
 FN void warp_sync(void)
 {
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
@@ -132,7 +137,7 @@ FN void warp_sync(void)
 #ifndef VEC_WIDTH
 #define VEC_WIDTH 1
 #endif
-// An overload per type: fmaf() silently rounds doubles to f32.
+// One overload per type: fmaf() silently rounds doubles to f32.
 FN float FMA(float a, float b, float c)
 {
 	return fmaf(a, b, c);
@@ -141,7 +146,7 @@ FN double FMA(double a, double b, double c)
 {
 	return fma(a, b, c);
 }
-// 16 bytes as four words; both lie at a multiple of 16.
+// 16 bytes as four words; source and destination are aligned to 16.
 struct __attribute__((aligned(16))) quad {
 	uint w[4];
 };
@@ -160,8 +165,9 @@ FN void quad_store(const uint *from, void *to)
 		q.w[i] = from[i];
 	*(quad *)to = q;
 }
-FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)from; } // from local memory
-// Four elements side by side, which lie at a multiple of their bytes.
+// from local memory
+FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)from; }
+// Four consecutive elements, aligned to their total size.
 template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
 	T x[4];
 };
@@ -184,10 +190,10 @@ template <typename T> FN void FOUR_STORE(const T *from, uchar *to)
 #define VEC float
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
-#define VEC_OF(from) (*(from)) // of an item's own array, as the next
+#define VEC_OF(from) (*(from)) // from an item's private array, also the next
 #define VEC_TO(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
-#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
+#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // from half.cl, also the next
 #define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
@@ -225,7 +231,7 @@ FN void VEC_TO(vec4 v, float *p) { p[0] = v.x, p[1] = v.y, p[2] = v.z, p[3] = v.
 FN vec4 VEC_LOAD(const float *p) { return *(const vec4 *)p; }
 FN void VEC_STORE(vec4 v, float *p) { *(vec4 *)p = v; }
 FN vec4 VEC_SPLAT(float x) { return vec_of(x, x, x, x); }
-FN float VEC_SUM(vec4 v) { return (v.x + v.z) + (v.y + v.w); } // as in OpenCL C
+FN float VEC_SUM(vec4 v) { return (v.x + v.z) + (v.y + v.w); } // same order as in OpenCL C
 FN float VEC_MAX(vec4 v) { return fmax(fmax(v.x, v.z), fmax(v.y, v.w)); }
 FN vec4 VEC_GREATER(vec4 a, vec4 b)
 {
@@ -238,7 +244,7 @@ FN vec4 VEC_FMA(vec4 a, vec4 b, vec4 c)
 {
 	return vec_of(FMA(a.x, b.x, c.x), FMA(a.y, b.y, c.y), FMA(a.z, b.z, c.z), FMA(a.w, b.w, c.w));
 }
-#define VEC_HALVES // four of 16 bits at once
+#define VEC_HALVES // loads and stores four 16-bit values at once
 FN void halves_load(const ushort *from, ushort *to)
 {
 	halves4 h = *(const halves4 *)from;
@@ -282,7 +288,7 @@ typedef float matrix_sum;
 struct matrix_sums {
 	matrix_sum x[256 / WARP];
 };
-// Steps of a column in a word.
+// Elements along k are packed into words.
 #if MATRIX == 1
 typedef float matrix_unit;
 #elif MATRIX >= 5
@@ -295,9 +301,10 @@ FN uint matrix_word(const uchar *at, int stride)
 typedef ushort matrix_unit;
 FN uint matrix_word(const ushort *at, int stride) { return at[0] | (uint)at[stride] << 16; }
 #endif
-#define MATRIX_EACH (4 / (int)sizeof(matrix_unit)) // elements of a word
+#define MATRIX_EACH (4 / (int)sizeof(matrix_unit)) // elements per word
 
-// Lane l has row or column l % 16, steps MATRIX_STEPS (l / 16) ..; sums of rows 4 (l / 16) ..
+// Lane l holds row or column l % 16, steps from MATRIX_STEPS (l / 16) on, and the sums of rows from
+// 4 (l / 16) on.
 #if defined MATRIX_MFMA
 typedef matrix_sum matrix_sums4 __attribute__((ext_vector_type(4)));
 #define MATRIX_STEPS (2 * MATRIX_EACH)
@@ -310,7 +317,8 @@ typedef _Float16 matrix_halves __attribute__((ext_vector_type(4)));
 #elif MATRIX == 4
 typedef short matrix_halves __attribute__((ext_vector_type(4)));
 #define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16bf16_1k
-#elif defined __gfx90a__ // half of the steps at a time: any half, if it is a's and b's
+#elif defined __gfx90a__
+// half of the steps at a time; either half works if it is the same for a and b
 struct matrix_halves {
 	int x[2];
 };
@@ -323,7 +331,8 @@ FN matrix_sums4 MATRIX_MULTIPLY(matrix_halves a, matrix_halves b, matrix_sums4 c
 typedef long matrix_halves;
 #define MATRIX_MULTIPLY __builtin_amdgcn_mfma_i32_16x16x32_i8
 #endif
-#if MATRIX == 6 // MFMA's bytes have a sign: x y is (x - 128) (y - 128) + 128 (x - 128) + 128 (y - 128) + 128 * 128
+#if MATRIX == 6
+// MFMA's bytes are signed: x y = (x - 128) (y - 128) + 128 (x - 128) + 128 (y - 128) + 128 * 128
 FN matrix_halves matrix_signed(const matrix_part *p)
 {
 	return __builtin_bit_cast(matrix_halves, __builtin_bit_cast(ulong, *p) ^ 0x8080808080808080ul);
@@ -352,7 +361,7 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 	matrix_sums4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
 #if MATRIX == 6
 	matrix_halves x = matrix_signed(a), y = matrix_signed(b), all = __builtin_bit_cast(matrix_halves, 0x4040404040404040ul);
-	const int last = 4 * MATRIX_STEPS * 128 * 128 / 2; // of all steps
+	const int last = 4 * MATRIX_STEPS * 128 * 128 / 2; // the constant term over all steps
 	matrix_sums4 half = { last, last, last, last };
 	half = MATRIX_MULTIPLY(all, y, half, 0, 0, 0); // the same for all rows of tiles
 	half = MATRIX_MULTIPLY(x, all, half, 0, 0, 0);
@@ -366,7 +375,8 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 	s->x[0] = c[0], s->x[1] = c[1], s->x[2] = c[2], s->x[3] = c[3];
 }
 
-#elif defined MATRIX_WMMA // lane l has all steps of row or column l % 16; sums of rows 2 i + l / 16
+#elif defined MATRIX_WMMA
+// lane l holds all steps of row or column l % 16, and the sums of rows 2 i + l / 16
 typedef matrix_sum matrix_sums8 __attribute__((ext_vector_type(8)));
 #if MATRIX == 3
 typedef _Float16 matrix_halves __attribute__((ext_vector_type(16)));
@@ -422,7 +432,7 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 }
 
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
-#elif __CUDA_ARCH__ >= 750 // m16n8: sums 0 .. 3 are of the columns 0 .. 7, the others of 8 .. 15
+#elif __CUDA_ARCH__ >= 750 // m16n8: sums 0..3 belong to columns 0..7, the others to 8..15
 struct matrix_part {
 	uint x[4];
 };
@@ -444,7 +454,7 @@ FN uint matrix_tf32(float x)
 #define MATRIX_WORD(at) (*(const uint *)(at))
 #define MATRIX_TURNED(at, stride) matrix_word(at, stride)
 #endif
-// Words of rows lane / 4 and 8 more, steps from lane % 4 words on and 4 words more.
+// Words of rows lane / 4 and lane / 4 + 8, at words lane % 4 and lane % 4 + 4 along k.
 FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
 {
 	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_EACH;
@@ -459,7 +469,7 @@ FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
 {
 	matrix_part p = matrix_a(from, stride, lane);
 	uint t = p.x[1];
-	p.x[1] = p.x[2], p.x[2] = t; // both words of a column follow each other
+	p.x[1] = p.x[2], p.x[2] = t; // the two words of a column must be adjacent
 	return p;
 }
 FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
@@ -519,14 +529,15 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 	}
 }
 
-#else // sm_70, m8n8k4: quads of 8 lanes, those with the same lane / 4 % 4, have a quarter of the sums each
+#else
+// sm_70, m8n8k4: a quad is the 8 lanes with equal lane / 4 % 4; each holds a quarter of the sums
 struct matrix_part {
 	uint x[8];
 };
 #define MATRIX_ROWS 2
 #define MATRIX_PEERS 10
 FN int matrix_slot(int i) { return i / 2 % 2; }
-// Lanes 0 .. 3 of a quad have the rows 0 .. 3, lanes 16 on the rows 4 .. 7.
+// Lanes 0..3 of a quad hold rows 0..3, lanes from 16 on rows 4..7.
 FN int matrix_line(int lane) { return lane % 4 + lane / 16 * 4; }
 FN int matrix_row(int i, int lane)
 {

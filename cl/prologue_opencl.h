@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL C 1.2 dialect: what the common kernel texts are written in, for OpenCL
-// compilers. prologue_cuda.h defines the same names.  VEC_WIDTH is the width of VEC in
-// floats.
+// The kernel dialect for OpenCL C 1.2 compilers. The kernel texts are written in the names defined
+// here; prologue_cuda.h defines the same ones. VEC_WIDTH is the width of VEC in floats.
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef USE_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -10,15 +9,16 @@
 #define KERNEL __kernel
 #define GLOBAL __global
 #define LOCAL __local
-#define LOCAL_POINTER __local // what it points to, where it is a parameter
-#define FN static inline __attribute__((always_inline)) // vectors are made of what is inlined
+#define LOCAL_POINTER __local // address space of pointers to local memory, in parameters
+// forced inline: otherwise the compiler does not vectorize over calls
+#define FN static inline __attribute__((always_inline))
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
 #define READS_END()
-#define ROLLED // a loop whose rounds would take registers each
-#define UNROLL_READS // before a loop whose rounds read local memory into registers
+#define ROLLED // keep the loop rolled: each unrolled iteration would take more registers
+#define UNROLL_READS // before a loop that reads local memory into registers
 
 typedef char schar;
 typedef char16 schar16;
@@ -29,7 +29,8 @@ typedef char16 schar16;
 #define GROUP_LINE() ((uint)get_group_id(1)) // see prologue_cuda.h
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#define ATOMIC_MIN(to, x) atomic_min(to, x) // uint in global memory, as the next; give what was there
+// on uint in global memory, also the next; returns the old value
+#define ATOMIC_MIN(to, x) atomic_min(to, x)
 #define ATOMIC_ADD(to, x) atomic_add(to, x)
 
 #ifdef NATIVE_F16
@@ -38,15 +39,15 @@ FN ushort native_f16_of_f32(float x) { return as_ushort(convert_half_rte(x)); }
 FN float native_f32_of_f16(ushort h) { return convert_float(as_half(h)); }
 #endif
 
-// EACH stands before a loop whose iterations do not depend on each other, though operands may
-// be the same memory.  clang makes vectors of it, as wide as the device has them if something in
-// the kernel is that wide, which is what WIDE is for.  EACH_PAIR, of a loop of a multiple of 32:
-// two vectors side by side, as a processor sees too few instructions ahead to overlap long chains.
+// EACH goes before a loop with independent iterations (operands may overlap exactly). clang
+// vectorizes it, up to the device's width if something in the kernel is that wide; WIDE provides
+// that. EACH_PAIR is for loops over a multiple of 32: it interleaves two vectors, because the
+// processor does not look far enough ahead to overlap long dependency chains.
 #ifdef __clang__
 #define EACH _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #define EACH_PAIR \
 	_Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2)")
-#pragma clang diagnostic ignored "-Wpass-failed" // where it stays as it is
+#pragma clang diagnostic ignored "-Wpass-failed" // no warning where a loop is not vectorized
 FN float16 wide(float16 v) { return v; }
 #define WIDE() wide((float16)(0.0f))
 #else
@@ -67,7 +68,7 @@ FN float16 wide(float16 v) { return v; }
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
-#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
+#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // from half.cl, also the next
 #define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
@@ -76,7 +77,7 @@ FN float16 wide(float16 v) { return v; }
 #define VEC_PASTE2(a, b) a##b
 #define VEC_PASTE(a, b) VEC_PASTE2(a, b)
 #define VEC VEC_PASTE(float, VEC_WIDTH)
-// vload and vstore may be made of several narrow ones.
+// vload and vstore may be compiled to several narrow accesses.
 #ifdef __clang__
 typedef VEC any_vec __attribute__((aligned(4)));
 #define OVERLOADED FN __attribute__((overloadable))
@@ -94,7 +95,7 @@ OVERLOADED void VEC_STORE(VEC v, __private float *p) { *(__private any_vec *)p =
 #define VEC_LOAD_F16(from) VEC_PASTE(vload_half, VEC_WIDTH)(0, (__global const half *)(from))
 #define VEC_LOAD_BF16(from) VEC_PASTE(as_float, VEC_WIDTH)( \
 	VEC_PASTE(convert_uint, VEC_WIDTH)(VEC_PASTE(vload, VEC_WIDTH)(0, from)) << 16)
-// Of all lanes; the order is fixed.
+// Reductions over all lanes, in a fixed order.
 #define VEC_SUM VEC_PASTE(sum_of_, VEC_WIDTH)
 #define VEC_MAX VEC_PASTE(max_of_, VEC_WIDTH)
 FN float sum_of_2(float2 v) { return v.x + v.y; }
@@ -106,7 +107,7 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
-#define VEC_OF(from) VEC_LOAD(from) // of an item's own array, as the next
+#define VEC_OF(from) VEC_LOAD(from) // from an item's private array, also the next
 #define VEC_TO(v, to) VEC_STORE(v, to)
 #define VEC_GREATER(x, y) ((x) > (y) ? (x) : (y))
 // 16 bytes as four words
@@ -122,10 +123,10 @@ FN void quad_move(__local const void *from, __global void *to)
 {
 	vstore4(vload4(0, (__local const uint *)from), 0, (__global uint *)to);
 }
-// turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves
-// each element from place (vector, lane), as one number of 2 log2(n) bits, to that number with
-// its bits turned left by one; log2(n) steps change vectors for lanes.  ZIP: lanes of a and b in
-// turn, from one on.
+// turn_float (TURN(float, 16)) transposes: lane k of n vectors (n = 8 or 16) becomes vector k. Each
+// step moves the element at (vector, lane), read as one number of 2 log2(n) bits, to that number
+// rotated left by one bit; log2(n) steps exchange vectors and lanes. ZIP interleaves the lanes of a
+// and b, from lane i on.
 #ifdef __has_builtin
 #if __has_builtin(__builtin_shufflevector)
 #define ZIP8(a, b, i) \
@@ -151,20 +152,20 @@ FN void quad_move(__local const void *from, __global void *to)
 	}
 #endif
 #endif
-// Lanes as bits, and back.
+// Reinterprets lanes as bits, and back.
 #if VEC_WIDTH > 1
 #define VEC_BITS VEC_PASTE(uint, VEC_WIDTH)
 #define VEC_AS_BITS(v) VEC_PASTE(as_uint, VEC_WIDTH)(v)
 #define VEC_OF_BITS(v) VEC_PASTE(as_float, VEC_WIDTH)(v)
 #endif
-// v 2^k in one instruction, where there is one
+// v 2^k in one instruction, where the processor has it
 #if VEC_WIDTH == 16 && defined __AVX512F__ && defined __has_builtin
 #if __has_builtin(__builtin_ia32_scalefps512_mask)
 #define VEC_SCALE(v, k) __builtin_ia32_scalefps512_mask(v, k, v, (ushort)0xffff, 4)
 #endif
 #endif
-// Where a group is one item, so that a processor runs it, which reads ahead no further than a page:
-// the line will be read soon.
+// Prefetches a cache line. Only for groups of one item, which run on a CPU: its hardware prefetcher
+// stops at page boundaries.
 #if defined __has_builtin && ITEMS == 1
 #if __has_builtin(__builtin_prefetch)
 #define FETCH(from) __builtin_prefetch(from, 0, 2)
@@ -173,9 +174,9 @@ FN void quad_move(__local const void *from, __global void *to)
 #ifndef FETCH
 #define FETCH(from)
 #endif
-// Past the caches, where the compiler can: a VEC, or 16, 32 or 64 bytes, which are what a vector of
-// 16 elements was stored as, since loads of two stores at once wait for both; `to` is aligned to all
-// that is written.
+// Non-temporal store, where the compiler supports it, of a VEC or of 16, 32 or 64 bytes. `vector`
+// is the type with which the 16 elements were last stored: a load that spans two stores would wait
+// for both. `to` must be aligned to the whole size.
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store) && __has_builtin(__builtin_memcpy)
 #define VECTOR_STREAM(vector, v, to) __builtin_nontemporal_store(v, (GLOBAL vector *)(to))
@@ -201,8 +202,8 @@ FN void quad_move(__local const void *from, __global void *to)
 STREAM(16, uint4)
 STREAM(32, uint8)
 STREAM(64, uint16)
-// fma() is emulated, and slow, where neither the device nor clang, for its processor, says that
-// there is one.  PoCL defines only the latter.
+// fma() is emulated and slow unless the device or clang, for its processor, defines one of these
+// macros. PoCL defines only clang's.
 #if defined FP_FAST_FMAF || defined __FMA__ || defined __ARM_FEATURE_FMA
 #define FMA(a, b, c) fma(a, b, c)
 #else

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that the CUDA driver opens at run time: libraries by their exact names, and of each the symbols by theirs.
-// Types are NVIDIA's, by types.h.
+// The libraries and symbols that the CUDA driver opens at run time, by their exact names. Types are
+// NVIDIA's, from types.h.
 #ifndef YK_CUDA_CALLS_H
 #define YK_CUDA_CALLS_H
 
 #include "../native/nccl.h"
 
-// X(library, name): what is opened, the first that is there and serves.  driver is the kernel module's own
-// part; without that or compiler there is no device; products are cuBLASLt's; telemetry is NVML's; collectives are NCCL's.
+// X(library, name): the first name that can be opened and is compatible is used. DRIVER is the
+// library that belongs to the kernel module; without it or COMPILER there is no device. PRODUCTS is
+// cuBLASLt, TELEMETRY NVML, COLLECTIVES NCCL.
 #define YK_CUDA_LIBRARIES(X) \
 	X(DRIVER, "libcuda.so.1") \
 	X(COMPILER, "libnvrtc.so.13") X(COMPILER, "libnvrtc.so.12") X(COMPILER, "libnvrtc.so.11.2") \
@@ -16,7 +17,8 @@
 	X(RANGES, "libnvToolsExt.so.1") \
 	X(COLLECTIVES, "libnccl.so.2")
 
-// X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
+// X(library, need, result, symbol, parameters). NEED: the library is unusable without the symbol;
+// MAY: it is optional.
 #define YK_CUDA_CALLS(X) \
 	X(DRIVER, NEED, CUresult, cuInit, (unsigned int flags)) \
 	X(DRIVER, NEED, CUresult, cuDriverGetVersion, (int *version)) \

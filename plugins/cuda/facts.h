@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of NVIDIA's headers types.h declares anew, by the part it belongs to: for types.h itself, and for the test that
-// compares all of it with those headers.
+// Lists of the constants, types and fields of NVIDIA's headers that types.h redeclares, by library.
+// Used by types.h and by the test that compares them with the original headers.
 #ifndef YK_CUDA_FACTS_H
 #define YK_CUDA_FACTS_H
 
 #include "../native/nccl.h"
 
-// X(name, value): the constants that are used.
+// X(name, value): the constants used.
 #define YK_CUDA_CONSTANTS_DRIVER(X) \
 	X(CUDA_SUCCESS, 0) \
 	X(CUDA_ERROR_INVALID_VALUE, 1) \
@@ -86,7 +86,7 @@
 	X(CUBLASLT_EPILOGUE_RELU_BIAS, 6) \
 	X(CUBLASLT_EPILOGUE_GELU, 32) \
 	X(CUBLASLT_EPILOGUE_GELU_BIAS, 36)
-// of NVTX's own protocol between programs and tools
+// from NVTX's protocol between programs and tools
 #define YK_CUDA_CONSTANTS_RANGES(X) \
 	X(NVTX_ETID_CALLBACKS, 1) \
 	X(NVTX_ETID_VERSIONINFO, 3) \
@@ -104,7 +104,7 @@
 	X(NVML_CLOCK_SM, 1) \
 	X(NVML_CLOCK_MEM, 2)
 
-// X(type): all that calls pass, or that a pointer of theirs is to.
+// X(type): the types of all arguments, and the types that they point to.
 #define YK_CUDA_TYPES_DRIVER(X) \
 	X(CUresult) X(CUdevice) X(CUdevice_attribute) X(CUfunction_attribute) \
 	X(CUstreamCaptureMode) X(CUdeviceptr) X(CUcontext) X(CUmodule) X(CUfunction) \
@@ -124,7 +124,7 @@
 	X(nvmlReturn_t) X(nvmlTemperatureSensors_t) X(nvmlClockType_t) X(nvmlDevice_t) \
 	X(nvmlUtilization_t) X(nvmlMemory_t)
 
-// X(struct, field): where the fields are.
+// X(struct, field): the fields whose offsets must match.
 #define YK_CUDA_FIELDS_DRIVER(X) \
 	X(CUuuid, bytes)
 #define YK_CUDA_FIELDS_COMPILER(X)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls.h needs of NVIDIA's types and constants, declared anew: the driver API, NVRTC, cuBLASLt and NVML have
-// kept all of it from CUDA 11.4 to 13.  tests/native_headers.sh compares it with their headers where those are.
+// NVIDIA's types and constants that calls.h uses, redeclared so that no CUDA headers are needed.
+// The driver API, NVRTC, cuBLASLt and NVML have kept them from CUDA 11.4 to 13.
+// tests/native_headers.sh compares them with the original headers where these are installed.
 #ifndef YK_CUDA_TYPES_H
 #define YK_CUDA_TYPES_H
 
@@ -57,7 +58,7 @@ typedef struct {
 	int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
 
-// ---- NVTX: what a tool that was injected is given ----
+// ---- NVTX: the interface to an injected tool ----
 
 typedef void (*NvtxFunctionPointer)(void);
 typedef struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's names for what the native driver calls.
+// Maps the names used by the native driver (v_*, V_*) to NVIDIA's.
 #ifndef YK_VENDOR_H
 #define YK_VENDOR_H
 
@@ -11,7 +11,7 @@
 #define V_VENDOR "NVIDIA"
 #define V_LIBRARIES YK_CUDA_LIBRARIES
 #define V_CALLS YK_CUDA_CALLS
-// Behind the folder that the configuration names, and the folders of Python's packages.
+// Searched below the configured directory, and below the directories of Python packages.
 #define V_FOLDERS "lib64", "lib"
 #define V_SYSTEM_FOLDERS "/usr/local/cuda/lib64"
 #define V_PYTHON_FOLDERS "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/nccl/lib"
@@ -89,7 +89,7 @@ enum {
 	V_MODE_PROHIBITED = CU_COMPUTEMODE_PROHIBITED
 };
 
-// Each gives the call's name and its code.
+// Each expands to the call's name and its result code.
 #define V_INIT() V(cuInit, 0)
 #define V_COUNT(n) V(cuDeviceGetCount, n)
 #define V_INIT_CALL "cuInit"
@@ -132,7 +132,7 @@ enum {
 #define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor)
 #define V_OCCUPANCY(to, f, items) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
-#define V_MAX_ITEMS INT64_MAX // of a launch along an axis
+#define V_MAX_ITEMS INT64_MAX // max work-items of a launch along an axis
 #define V_LAUNCH_CALL "cuLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

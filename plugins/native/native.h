@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the native drivers share.  They are compiled once for each vendor: vendor.h, the plugin's own,
-// names its libraries and calls, and maps the calls whose names or parameters differ.
+// Declarations shared by the files of the native (CUDA and ROCm) drivers. These files are compiled
+// once per vendor: the plugin's vendor.h names its libraries and calls and maps those whose names
+// or parameters differ.
 #ifndef YK_NATIVE_H
 #define YK_NATIVE_H
 
@@ -9,15 +10,16 @@
 #include "../../backends/gpu/gpu.h"
 #include "vendor.h"
 
-// ---- library.c: what is opened at run time ----
+// ---- library.c: libraries opened at run time ----
 
-// BLAS: products where the library of those is missing, AMD's alone.  RANGES: marks of the vendor's profiler.
+// BLAS: rocBLAS, used where hipBLASLt is missing (AMD only). RANGES: profiler ranges (NVTX).
 // COLLECTIVES: NCCL or RCCL.
 enum yk_native_part {
 	YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_COLLECTIVES, YK_PARTS
 };
 
-// The vendor's functions; those of a part that is not open, and those that it may lack, are NULL.
+// The vendor's functions. Pointers are NULL for libraries that are not open and for optional
+// functions that are missing.
 struct yk_native_calls {
 #define X(part, need, result, symbol, params) result(*symbol) params;
 	V_CALLS(X)
@@ -25,7 +27,7 @@ struct yk_native_calls {
 };
 extern struct yk_native_calls yk_native;
 
-// A call's name and its code, as yk_gpu_check takes them.
+// Expands to a call's name and its result code, the arguments of yk_gpu_check.
 #define V(symbol, ...) #symbol, yk_native.symbol(__VA_ARGS__)
 static inline int yk_native_code(const char *call, int code)
 {
@@ -38,18 +40,20 @@ static inline void yk_native_split(const char **call, int *to, const char *name,
 	*to = code;
 }
 
-// Opens a part, at the first call; false: *why says in a line, for good, what is missing and what to do.
+// Opens a library on first use. On false *why is a permanent one-line string: what is missing and
+// what to do.
 bool yk_native_open(enum yk_native_part, const char **why);
-// The name of the library that serves for a part, "libcuda.so.1", and the folder it is from, "": the system's.
+// The file name of the loaded library ("libcuda.so.1") and its directory; "" means the system's
+// search path.
 const char *yk_native_library(enum yk_native_part);
-// A line a part, in turn, for `yoke doctor`; NULL behind the last.
+// Lines for `yoke doctor`, one per library; NULL after the last.
 const char *yk_native_note(uint32_t index);
-// Declares its settings.
+// Declares the settings of library.c.
 void yk_native_library_start(void);
 
 // ---- devices ----
 
-// What a map behind a library's product does to it, as far as libraries know it: a row that is added to all first.
+// Epilogues of a library's product, as a bit mask; the bias is added before the activation.
 enum yk_native_then { YK_THEN_NOTHING = 0, YK_THEN_BIAS = 1, YK_THEN_RELU = 2, YK_THEN_GELU = 4, YK_THENS = 8 };
 
 struct yk_native_wrap;
@@ -58,17 +62,19 @@ struct yk_native_device {
 	v_device id;
 	v_context context;
 	bool open;
-	v_stream helper; // for what is waited for at once
-	int grid[3];     // most groups along each axis
+	v_stream helper; // stream for transfers that are waited for at once
+	int grid[3];     // max groups along each axis
 	char arch[64];   // "sm_90", "gfx90a"
-	int capability;  // 10 * major + minor, where the vendor counts so
-	bool ptx;        // the driver compiles for a device that the compiler does not know
-	pthread_mutex_t wrap_lock; // of wraps
+	int capability;  // 10 * major + minor; CUDA only
+	// the device is newer than the runtime compiler: it emits PTX, which the driver compiles
+	bool ptx;
+	pthread_mutex_t wrap_lock; // guards wraps
 	struct yk_native_wrap *wraps;
-	uint64_t peers;  // bit i: device i's memory can be reached
-	void *products;  // products.c's
-	void *blas;      // of the library that stands in for it
-	_Atomic uint32_t wrong[YK_THENS]; // by what is done behind: factors that the library does wrongly (products.h)
+	uint64_t peers;  // bit i: the memory of device i is accessible
+	void *products;  // state of products.c
+	void *blas;      // state of the fallback BLAS library
+	// by epilogue: mask of factor dtypes that the library computes wrongly (products.h)
+	_Atomic uint32_t wrong[YK_THENS];
 };
 
 static inline struct yk_native_device *yk_native_of(const struct yk_gpu_device *d)
@@ -76,41 +82,45 @@ static inline struct yk_native_device *yk_native_of(const struct yk_gpu_device *
 	return (struct yk_native_device *)(uintptr_t)d;
 }
 
-// Makes the device's context that of this thread.
+// Makes the device's context current on this thread.
 static inline int yk_native_use(const struct yk_gpu_device *d)
 {
 	return yk_gpu_check(d, V_USE(yk_native_of(d)));
 }
 
-// ---- vendor.c: each vendor's own ----
+// ---- vendor.c: implemented by each vendor's plugin ----
 
-// What the driver's and the compiler's versions are, for texts: "CUDA 13.0".
+// Version of the driver and of the compiler, for messages: "CUDA 13.0".
 void yk_vendor_version(char *to, size_t cap);
 void yk_vendor_compiler(char *to, size_t cap);
-// What serves for a part before any library is looked for, a tool that was injected, in words; NULL: nothing.
+// Describes an injected tool that replaces a library before any is searched for; NULL: none.
 const char *yk_vendor_injected(enum yk_native_part);
-// Does a library that was opened serve with the others?  else why not.
+// True if an opened library is compatible with the others; otherwise fills `why`.
 bool yk_vendor_serves(enum yk_native_part, const char *name, char *why, size_t cap);
-// Fills arch, capability, options and what follows from those: what matrix units take; false: why it cannot serve.
+// Fills arch, capability, options and the dtypes of matrix units. False: `why` explains why the
+// device cannot be used.
 bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);
-// A code's symbolic name, of any of its libraries.
+// The symbolic name of a code of any of the vendor's libraries.
 const char *yk_vendor_code_name(int code);
-// The driver's own words for a code of its, or NULL.
+// The driver's description of one of its codes, or NULL.
 const char *yk_vendor_code_text(int code);
-// The sizes of a kernel's parameters, `most` at most, and how many there are; -1: nobody says.
+// Writes up to `most` parameter sizes of a kernel and returns the number of parameters; -1:
+// unknown.
 int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t most,
 		     size_t *sizes);
-// What the heuristic of the library of products is told besides: bytes that operands are aligned to.
+// Passes further limits to the product library's heuristic: the alignment of the operands, in
+// bytes.
 int yk_vendor_restrict(const struct yk_gpu_device *, v_lt_preference, uint32_t a, uint32_t b, uint32_t y);
-// Fills a sample whose size is set.
+// Fills a sample whose size member is set.
 int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 
 // ---- error.c ----
 
-// Codes of the compiler and of the libraries of products, set apart from the driver's.
+// Offsets that keep the codes of the compiler and of the product and collective libraries distinct
+// from the driver's.
 enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000, YK_BLAS_CODE = 300000, YK_COLLECTIVES_CODE = 400000 };
 const char *yk_native_name(int code);
-// Records a failure of one of these, a code of theirs; returns the error.
+// Records the failure of a call of library `part` and returns `error`.
 int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
 const char *yk_native_help(int code);
 bool yk_native_is_memory(int code);
@@ -177,8 +187,8 @@ extern const struct yk_gpu_library yk_native_products;
 // ---- collectives.c ----
 
 extern const struct yoke_collectives_ext yk_native_collectives;
-const char *yk_native_collectives_name(int code); // of NCCL and RCCL
-const char *yk_native_collectives_help(int code); // or NULL
+const char *yk_native_collectives_name(int code); // names of NCCL and RCCL codes
+const char *yk_native_collectives_help(int code); // advice for a code, or NULL
 
 // ---- ext.c ----
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is called of NCCL, and of RCCL, which has the same interface: for the calls.h, facts.h and types.h of both
-// plugins.  It has kept all of this from NCCL 2.14 on, which the first non-blocking communicators are of.
+// The part of NCCL's interface that is used, which RCCL shares; included by calls.h, facts.h and
+// types.h of both plugins. It has not changed since NCCL 2.14, the first version with non-blocking
+// communicators.
 #ifndef YK_NCCL_H
 #define YK_NCCL_H
 
-// X(library, need, result, symbol, parameters), as calls.h has them; STREAM: the vendor's type.
+// X(library, need, result, symbol, parameters), as in calls.h; STREAM: the vendor's stream type.
 #define YK_NCCL_CALLS(X, STREAM) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclGetVersion, (int *version)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclGetUniqueId, (ncclUniqueId *id)) \
@@ -59,7 +60,7 @@
 #define YK_NCCL_TYPES(X) \
 	X(ncclResult_t) X(ncclComm_t) X(ncclUniqueId) X(ncclDataType_t) X(ncclRedOp_t)
 
-// of a struct that grows with versions
+// ncclConfig_t grows with versions; these are the members that are used
 #define YK_NCCL_FIELDS(X) \
 	X(ncclUniqueId, internal) \
 	X(ncclConfig_t, size) \

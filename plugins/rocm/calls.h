@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that the ROCm driver opens at run time: libraries by their exact names, and of each the symbols by theirs.
-// Types are AMD's, by types.h.
+// The libraries and symbols that the ROCm driver opens at run time, by their exact names. Types are
+// AMD's, from types.h.
 #ifndef YK_ROCM_CALLS_H
 #define YK_ROCM_CALLS_H
 
 #include "../native/nccl.h"
 
-// What ROCm 7 declares and those before it do not.
+// Wraps declarations that are new in ROCm 7.
 #ifndef YK_ROCM_SINCE_7
 #define YK_ROCM_SINCE_7(x)
 #endif
 
-// X(library, name): what is opened, the first that is there and serves.  Without driver or compiler there is no
-// device; a compiler serves with the driver of its own major number.  The driver of ROCm 5 has a compiler in it.
+// X(library, name): the first name that can be opened and is compatible is used. Without DRIVER or
+// COMPILER there is no device. A compiler is compatible with a driver of the same major version;
+// the driver of ROCm 5 contains a compiler.
 #define YK_ROCM_LIBRARIES(X) \
 	X(DRIVER, "libamdhip64.so.7") X(DRIVER, "libamdhip64.so.6") X(DRIVER, "libamdhip64.so.5") \
 	X(COMPILER, "libhiprtc.so.7") X(COMPILER, "libhiprtc.so.6") X(COMPILER, "libhiprtc.so.5") \
@@ -24,7 +25,8 @@
 	X(BLAS, "librocblas.so.5") X(BLAS, "librocblas.so.4") X(BLAS, "librocblas.so.0") \
 	X(COLLECTIVES, "librccl.so.1")
 
-// X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
+// X(library, need, result, symbol, parameters). NEED: the library is unusable without the symbol;
+// MAY: it is optional.
 #define YK_ROCM_CALLS(X) \
 	X(DRIVER, NEED, hipError_t, hipInit, (unsigned int flags)) \
 	X(DRIVER, NEED, hipError_t, hipRuntimeGetVersion, (int *version)) \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of AMD's headers types.h declares anew, by the part it belongs to: for types.h itself, and for the test that
-// compares all of it with those headers.
+// Lists of the constants, types and fields of AMD's headers that types.h redeclares, by library.
+// Used by types.h and by the test that compares them with the original headers.
 #ifndef YK_ROCM_FACTS_H
 #define YK_ROCM_FACTS_H
 
 #include "../native/nccl.h"
 
-// X(name, value): the constants that are used.
+// X(name, value): the constants used.
 #define YK_ROCM_CONSTANTS_DRIVER(X) \
 	X(hipSuccess, 0) \
 	X(hipErrorInvalidValue, 1) \
@@ -98,7 +98,7 @@
 	X(RSMI_TEMP_TYPE_MEMORY, 2) \
 	X(RSMI_TEMP_CURRENT, 0)
 
-// X(type): all that calls pass, or that a pointer of theirs is to.
+// X(type): the types of all arguments, and the types that they point to.
 #define YK_ROCM_TYPES_DRIVER(X) \
 	X(hipError_t) X(hipDevice_t) X(hipDeviceAttribute_t) X(hipFunction_attribute) \
 	X(hipStreamCaptureMode) X(hipDeviceptr_t) X(hipModule_t) X(hipFunction_t) \
@@ -119,7 +119,7 @@
 #define YK_ROCM_TYPES_TELEMETRY(X) \
 	X(rsmi_status_t) X(rsmi_memory_type_t) X(rsmi_temperature_metric_t)
 
-// X(struct, field): where the fields are.
+// X(struct, field): the fields whose offsets must match.
 #define YK_ROCM_FIELDS_DRIVER(X)
 #define YK_ROCM_FIELDS_COMPILER(X)
 #define YK_ROCM_FIELDS_PRODUCTS(X) \

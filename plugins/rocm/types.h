@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls.h needs of AMD's types and constants, declared anew: HIP, hiprtc, hipBLASLt and ROCm SMI have kept all
-// of it from ROCm 5 to 7, but for the struct of a device, of which there are two.  tests/native_headers.sh compares
-// it with their headers where those are.
+// AMD's types and constants that calls.h uses, redeclared so that no ROCm headers are needed. HIP,
+// hiprtc, hipBLASLt and ROCm SMI have kept them from ROCm 5 to 7, except the device properties,
+// which have two layouts. tests/native_headers.sh compares them with the original headers where
+// these are installed.
 #ifndef YK_ROCM_TYPES_H
 #define YK_ROCM_TYPES_H
 
@@ -25,8 +26,8 @@ typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipGraph *hipGraph_t;
 typedef struct hipGraphExec *hipGraphExec_t;
 
-// Of the struct that the call fills only the name of the architecture is read.  That of ROCm 5, which later
-// ones give by the same symbol, and that of 6 and 7.
+// Only the architecture's name is read from the device properties. ROCm 5's layout, which later
+// versions still fill for the unversioned symbol, and that of ROCm 6 and 7.
 typedef struct {
 	char before[396], gcnArchName[256], after[140];
 } yk_hip_properties_5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD's names for what the native driver calls.
+// Maps the names used by the native driver (v_*, V_*) to AMD's.
 #ifndef YK_VENDOR_H
 #define YK_VENDOR_H
 
@@ -11,7 +11,7 @@
 #define V_VENDOR "AMD"
 #define V_LIBRARIES YK_ROCM_LIBRARIES
 #define V_CALLS YK_ROCM_CALLS
-// Behind the folder that the configuration names, and the folders of Python's packages.
+// Searched below the configured directory, and below the directories of Python packages.
 #define V_FOLDERS "lib", "lib64"
 #define V_SYSTEM_FOLDERS "/opt/rocm/lib"
 #define V_PYTHON_FOLDERS "_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib"
@@ -89,7 +89,7 @@ enum {
 	V_MODE_PROHIBITED = hipComputeModeProhibited
 };
 
-// Each gives the call's name and its code.
+// Each expands to the call's name and its result code.
 #define V_INIT() V(hipInit, 0)
 #define V_COUNT(n) V(hipGetDeviceCount, n)
 #define V_INIT_CALL "hipInit"
@@ -132,7 +132,8 @@ enum {
 #define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)
 #define V_OCCUPANCY(to, f, items) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
-#define V_MAX_ITEMS (int64_t)UINT32_MAX // of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
+// max work-items of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
+#define V_MAX_ITEMS (int64_t)UINT32_MAX
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small matrices in f64 for kernels of linear algebra: vectors of VD doubles, and matrices of a view, whose
-// last two axes are rows and columns.
+// Helpers for linear algebra in f64: vectors of VD doubles, and access to the matrices in a view's
+// last two axes.
 #ifndef YK_MATRIX_H
 #define YK_MATRIX_H
 
@@ -39,7 +39,7 @@ static inline vd vd_fma(vd a, vd b, vd c)
 #endif
 }
 
-// The lanes' sum, halving.
+// Sum of the lanes, by halving.
 static inline double vd_sum(vd v)
 {
 	double a[VD];
@@ -65,15 +65,16 @@ static inline double dot(const double *a, const double *b, int64_t n)
 	return s;
 }
 
-// ---- views of matrices, f32 or f64 ----
+// ---- matrices of a view, f32 or f64 ----
 
 struct matrix {
-	char *base; // of its first element
+	char *base; // address of the first element
 	int64_t rs, cs; // strides in elements
 	bool wide; // f64
 };
 
-// How many matrices (or vectors: keep 1) lie along the axes before the last `keep`.
+// Number of matrices (keep = 2) or vectors (keep = 1): the product of all axes before the last
+// `keep`.
 static inline int64_t matrices(const struct yoke_view *v, int keep)
 {
 	int64_t n = 1;
@@ -82,7 +83,7 @@ static inline int64_t matrices(const struct yoke_view *v, int keep)
 	return n;
 }
 
-// The i-th of them; a vector's elements are its columns.
+// The i-th matrix; a vector is a matrix with one row.
 static inline struct matrix matrix_of(const struct yoke_view *v, int keep, int64_t i)
 {
 	int64_t offset = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention's two directions share: operands, tiles of scores, the small products.
+// Shared by the attention kernels of both directions: operands, tiles of scores, and the small
+// matrix products.
 //
-// Everything in a tile is kept transposed: queries lie along the lanes of vectors, keys
-// and head elements along the rows.  So k and v are read where they are, one element
-// broadcast at a time, maxima and sums over keys need no sums across lanes, and only q
-// and o are transposed, once a tile.  f16 and bf16 are made f32 a block at a time, in scratch.
-// Included by kern_attention*.c alone.
+// Tiles are stored transposed: queries along the lanes of vectors, keys and head elements along the
+// rows. So k and v are read in place, one element broadcast at a time; maxima and sums over keys
+// need no reduction across lanes; only q and o are transposed, once per tile. f16 and bf16 are
+// converted to f32 in scratch, one block at a time. Included by kern_attention*.c only.
 #ifndef YK_ATTENTION_TILE_H
 #define YK_ATTENTION_TILE_H
 
@@ -15,21 +15,22 @@
 enum {
 	NV = 2,         // vectors of queries in a tile
 	TILE = NV * VF, // queries in a tile
-	KEYS = 64,      // keys handled at once
+	KEYS = 64,      // keys per block
 	ROWS = VF == 16 ? 8 :
-			  6 // rows of a register block: ROWS * NV sums + NV + 1 registers
+			  // rows of a register block, which uses ROWS * NV sums + NV + 1 registers
+			  6
 };
 
-// [B,T,H,D] in elements; D dense
+// A tensor [B,T,H,D]: strides in elements; D is dense.
 struct heads {
 	char *base;
 	int64_t b, t, h;
 	int dtype, size;
-	yk_load_fn *load; // of f16 and bf16, else NULL, like
+	yk_load_fn *load; // converts f16 and bf16; NULL for f32; likewise `store`
 	yk_store_fn *store;
 };
 
-// Rows of it as floats, `step` apart.
+// Rows as floats, `step` elements apart.
 struct block {
 	const float *at;
 	int64_t step;
@@ -37,9 +38,9 @@ struct block {
 
 struct attention {
 	int64_t B, T, H, D, S, G;
-	int64_t group; // H / G: heads of q to one of k and v
+	int64_t group; // H / G: query heads per head of k and v
 	int64_t Dp;    // D rounded up to whole vectors
-	const int64_t *keys; // how many keys are there, for row b keys[b * keys_b]; NULL: `every`
+	const int64_t *keys; // valid keys of batch entry b: keys[b * keys_b]; NULL: `every`
 	int64_t keys_b, every;
 	bool converted;      // some operand is not f32
 	struct heads q, k, v, o, g, dq, dk, dv;
@@ -49,19 +50,19 @@ struct attention {
 	int64_t mask_b, mask_h, mask_t, mask_s;
 	bool causal;
 	float scale, dropout;
-	uint64_t key; // of the dropout's random numbers
+	uint64_t key; // key of the dropout's random number generator
 	int64_t step;
 };
 
-// One tile: queries t .. t + rows - 1 of a head, and how far each vector of them sees.
+// One tile: queries t .. t + rows - 1 of a head, and the number of keys visible to each vector.
 struct tile {
 	int64_t b, h, t;
-	int64_t seen; // keys 0 .. seen - 1 are there
+	int64_t seen; // keys 0 .. seen - 1 are valid
 	int rows, nv;
-	int64_t sees[NV]; // keys 0 .. sees - 1 are visible to some query of it; ascending
+	int64_t sees[NV]; // keys 0 .. sees - 1 are visible to some query of the vector; ascending
 };
 
-// Keys from .. to - 1 of a block are visible to the vectors v .. nv - 1 only.
+// Keys from .. to - 1 of a block are visible only to vectors v .. nv - 1.
 struct strip {
 	int64_t from, to;
 	int v;
@@ -72,7 +73,7 @@ static inline char *head_at(const struct heads *x, int64_t b, int64_t t, int64_t
 	return x->base + (b * x->b + t * x->t + h * x->h) * x->size;
 }
 
-// n rows from t on: where they are, or converted to `room`.
+// n rows from t on, in place or converted into `room`.
 static inline struct block rows_from(const struct attention *a, const struct heads *x,
 				     int64_t b, int64_t t, int64_t h, int64_t n, float *room)
 {
@@ -84,7 +85,7 @@ static inline struct block rows_from(const struct attention *a, const struct hea
 	return (struct block){ room, a->Dp };
 }
 
-// Row t = from.
+// Stores `from` as row t.
 static inline void row_put_at(const struct attention *a, const struct heads *x, int64_t b,
 			      int64_t t, int64_t h, const float *from)
 {
@@ -113,7 +114,7 @@ static inline struct tile tile_of(const struct attention *a, int64_t b, int64_t 
 	return x;
 }
 
-// Cuts a block of n keys from key j on; returns the number of strips, at most NV.
+// Splits a block of n keys from key j on into strips; returns their number, at most NV.
 static inline int cut_strips(const struct tile *x, int64_t j, int64_t n, struct strip *s)
 {
 	int count = 0;
@@ -130,8 +131,7 @@ static inline int cut_strips(const struct tile *x, int64_t j, int64_t n, struct 
 
 // ---- products ----
 
-// c (mr, nv vectors) = or += a (mr, k) b (k, nv vectors); a's element i,p is a[i * ai + p
-// * ap]
+// c (mr, nv vectors) = or += a (mr, k) b (k, nv vectors); a's element (i,p) is a[i * ai + p * ap]
 static inline __attribute__((always_inline)) void
 block(const int mr, const int nv, int64_t k, const float *a, int64_t ai, int64_t ap,
       const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
@@ -185,8 +185,9 @@ static inline void product(int64_t m, int64_t nv, int64_t k, const float *a, int
 		column(m, 1, k, a, ai, ap, b, ldb, c, ldc, add);
 }
 
-// c (D, TILE) += rows (keys, D), `step` apart, transposed, times weights (keys, TILE), `nv` vectors of each.  Where a weight is
-// 0 nothing is added, whatever the row holds: 0 times NaN would be NaN.  For tiles in which that happens: it is slow.
+// c (D, TILE) += transposed rows (keys, D), `step` apart, times weights (keys, TILE), for `nv`
+// vectors. Skips weights of 0 whatever the row holds, because 0 * NaN would be NaN. Slow; only for
+// tiles where that matters.
 static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *rows, int64_t step, const float *weights, float *c)
 {
 	const vf none = vf_splat(0);
@@ -201,7 +202,7 @@ static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *ro
 		}
 }
 
-// Is one of n floats NaN?
+// True if one of n floats is NaN.
 static inline bool has_nan(const float *x, int64_t n)
 {
 	bool found = false;
@@ -246,8 +247,8 @@ static inline void transpose(float *to, int64_t ldt, const float *from, int64_t 
 			to[c * ldt + r] = from[r * ldf + c] * scale;
 }
 
-// Floats of scratch that rows_from, load_lanes and store_lanes take for KEYS rows; two such blocks
-// may be in use.
+// Scratch floats that rows_from, load_lanes and store_lanes need for KEYS rows; two such blocks may
+// be in use.
 static inline int64_t room_of(const struct attention *a)
 {
 	return a->converted ? KEYS * a->Dp : 0;
@@ -286,7 +287,7 @@ YK_INLINE float number_at(const int dtype, const char *p, int64_t i)
 	return dtype == yoke_bf16 ? yk_f32_of_bf16(h) : yk_f32_of_f16(h);
 }
 
-// A score with the mask's number; -inf hides the key, whose score may be NaN.
+// Adds the mask to a score; -inf hides the key even if its score is NaN.
 static inline float masked(float score, float mask)
 {
 	return mask == -__builtin_inff() ? mask : score + mask;
@@ -323,7 +324,7 @@ static inline void scores(const struct attention *a, const struct tile *x,
 		add_mask(yoke_f16, a, x, j, s, strips, to);
 	if (!a->causal)
 		return;
-	// a strip's first vector is the one that some of its keys may be hidden from
+	// only a strip's first vector may have some of the strip's keys hidden
 	for (int i = 0; i < strips; i++) {
 		const int64_t first =
 			x->t + s[i].v * VF + x->seen - a->T; // last key of its lane 0
@@ -337,23 +338,22 @@ static inline void scores(const struct attention *a, const struct tile *x,
 	}
 }
 
-// What dropout multiplies the probabilities of a block with: to (keys, TILE) = 0 or 1 /
-// (1 - p)
+// Dropout factors for the probabilities of a block: to (keys, TILE) = 0 or 1 / (1 - p)
 void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64_t j,
 			    const struct strip *, int strips, float *to);
 
 // ---- operands ----
 
-// Are the operands q k v mask key step and the number of keys what the kernels take?
+// True if the kernels support the operands q k v mask key step and the number of keys.
 bool ISA(yk_attention_fits)(const struct yoke_op *);
-// ERANGE when a number of keys is not in 0 .. S.
+// ERANGE if a number of keys is outside 0 .. S.
 int ISA(yk_attention_of)(const struct yoke_op *, struct attention *);
 
-// Forward by rows instead of tiles: for few queries.  The workspace it wants, and run.
+// Forward pass by rows instead of tiles, for few queries: its workspace in bytes, and the run.
 uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *);
 int ISA(yk_attention_rows)(const struct yoke_op *, const struct attention *);
 
-// The number of keys: the last operand of either direction; NULL: all.
+// The number of valid keys, the last operand in both directions; NULL: all.
 static inline const struct yoke_view *seen_of(const struct yoke_op *op)
 {
 	const uint32_t at = op->code == YOKE_OP_ATTENTION ? 6 : 9;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of AMX: eight registers of 16 rows of 64 bytes, the palette's largest, all in use.
-// With YK_AMX_EMULATED they are plain C, so that what is built on them can be tested where
-// there are none.
+// AMX tiles: eight registers of 16 rows of 64 bytes, the largest configuration, all in use. With
+// YK_AMX_EMULATED they are plain C, so that the code can be tested on other processors.
 #ifndef YK_KERN_CONTRACT_AMX_H
 #define YK_KERN_CONTRACT_AMX_H
 
@@ -14,7 +13,7 @@ static _Thread_local uint32_t yk_tile[8][16][16];
 
 static inline void yk_tiles_begin(void)
 {
-	memset(yk_tile, 0x7f, sizeof yk_tile); // nothing may rely on what is in them
+	memset(yk_tile, 0x7f, sizeof yk_tile); // poison: nothing may rely on the initial content
 }
 
 static inline void yk_tiles_end(void)
@@ -38,7 +37,7 @@ static inline void yk_tile_store(int t, void *to, int64_t stride)
 		memcpy((char *)to + i * stride, yk_tile[t][i], 64);
 }
 
-static inline float yk_tile_flush(uint32_t bits) // subnormals are zero
+static inline float yk_tile_flush(uint32_t bits) // subnormals become zero
 {
 	float f;
 
@@ -48,7 +47,7 @@ static inline float yk_tile_flush(uint32_t bits) // subnormals are zero
 	return f;
 }
 
-// c[i][j] += a[i][2 l] b[l][2 j], then a[i][2 l + 1] b[l][2 j + 1], as the manual has it.
+// c[i][j] += a[i][2 l] b[l][2 j], then a[i][2 l + 1] b[l][2 j + 1], in the order of Intel's manual.
 static inline void yk_tile_multiply(int c, int a, int b)
 {
 	for (int i = 0; i < 16; i++)
@@ -72,7 +71,7 @@ static inline void yk_tiles_begin(void)
 {
 	struct {
 		uint8_t palette, start, reserved[14];
-		uint16_t bytes[16]; // of a row
+		uint16_t bytes[16]; // bytes per row
 		uint8_t rows[16];
 	} config = { .palette = 1 };
 
@@ -83,13 +82,13 @@ static inline void yk_tiles_begin(void)
 	_tile_loadconfig(&config);
 }
 
-// Tiles in use make switches between threads dearer.
+// Tiles in use make context switches more expensive.
 static inline void yk_tiles_end(void)
 {
 	_tile_release();
 }
 
-// The number of a tile is part of the instruction.
+// The tile number is part of the instruction, so it must be a constant.
 #define yk_tile_zero(t) _tile_zero(t)
 #define yk_tile_load(t, from, stride) _tile_loadd(t, from, stride)
 #define yk_tile_store(t, to, stride) _tile_stored(t, to, stride)

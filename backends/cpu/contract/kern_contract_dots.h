@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows of a times columns of b that are dense along k: inner products of pairs of bf16 where
-// they lie, so that b, which is most of the memory, is read once and copied nowhere.
-// Included by kern_contract_gemm.h for a level that defines PAIR_DOTS and, as kern_contract_tile.h,
-// DOT_MAX and DOT_FAR.
+// Few rows of a times columns of b that are dense along k: inner products of bf16 pairs in place,
+// so that b, the larger operand, is read once and never copied. Included by kern_contract_gemm.h
+// for a level that defines PAIR_DOTS and, like kern_contract_tile.h, DOT_MAX and DOT_FAR.
 
-// Rows and columns at a time, as many as the registers hold sums; STRETCH of k and so many columns
-// that both the part of a and the sums, a vector each, stay in the first cache.
+// Rows and columns per step, limited by the registers for sums. STRETCH of k and DOT_WIDE columns
+// are chosen so that the block of a and the sums, one vector each, stay in L1.
 enum { DOT_ROWS = 8, DOT_COLS = 3, DOT_K = 32, STRETCH = 512, DOT_WIDE = 4 * DOT_COLS };
 
 FLAT __m512bh load_pairs(const uint16_t *p, __mmask32 some, const bool all)
@@ -33,8 +32,8 @@ FLAT void dot_step(const int rows, const int cols, const uint16_t *a, const uint
 	}
 }
 
-// sums (rows, DOT_WIDE) of vectors = or += a (rows, k), DOT_K of k `step` apart, times columns of
-// b, ldb apart.
+// sums (rows, DOT_WIDE vectors) = or += a (rows, k), stored as blocks of DOT_K `step` apart, times
+// columns of b, ldb apart.
 FLAT void dots(const int rows, const int cols, int64_t k, const uint16_t *a, int64_t step,
 	       const uint16_t *b, int64_t ldb, T *sums, bool add)
 {
@@ -80,7 +79,8 @@ EACH_DOT(DOTS)
 static dot_fn *const dot_of[DOT_ROWS][2] = { EACH_DOT(ENTRY) };
 #undef ENTRY
 
-// c (m, n), rows ldc apart, n <= DOT_WIDE, = a (m, k) as pack_rows leaves it times columns of b.
+// c (m, n), rows ldc apart, n <= DOT_WIDE, = a (m, k) in the layout of pack_rows times columns of
+// b.
 static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 		      const uint16_t *b, int64_t ldb, T *c, int64_t ldc)
 {
@@ -112,8 +112,8 @@ static void cut_dots(const struct yk_gemm *g, struct yk_cut *c)
 	c->nb = ceil_div(least(cols, g->n), unit) * unit;
 }
 
-// a (m, k) as [k / DOT_K][m][DOT_K], 0 beyond k.  Rows a power of two apart would fall in the same
-// few places of the first cache.
+// a (m, k) as [k / DOT_K][m][DOT_K], zero beyond k. Without packing, rows a power of two apart
+// would map to the same few sets of the L1 cache.
 static void pack_rows(uint16_t *to, const struct yk_gemm *g, const char *a)
 {
 	for (int64_t l = 0; l < g->k; l += DOT_K)
@@ -135,7 +135,7 @@ static void dots_piece(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	int64_t a_size = ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in T
+	int64_t a_size = ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in units of T
 	struct room r;
 	T *c;
 

@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a contraction is cut into pieces, and what a piece does: for one element type T.
-// The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with the roles of a and
-// b as fits row-major results: a panel of a stays in the first cache, panels of b stream
-// from the second.  All cuts follow from the shape; no sum over k is divided among threads.
-// LOCAL, SHARED and COPYING sum an element in one order, in which panels follow from k alone, and so
-// do strips as long as panels; DOTS_IN_PLACE has an order of its own.
-// Included last by kern_contract_f32.c and its like; KC is the length of a panel.  Packed
-// panels are of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
+// Blocking of a contraction and the work of one work item, for one element type T.
+// The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with a and b exchanged to suit
+// row-major results: a panel of a stays in L1, panels of b stream from L2. All block sizes follow
+// from the shape; no sum over k is divided among threads.
+// LOCAL, SHARED and COPYING sum an element in the same order, whose panels depend on k alone; so do
+// strips that are as long as panels. DOTS_IN_PLACE has a different order.
+// Included last by kern_contract_f32.c and similar files. KC is the length of a panel. Packed
+// panels consist of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
 #if !defined PAIRS || defined PAIR_DOTS
-#define IN_PLACE // few rows of a times b where it lies
+#define IN_PLACE // few rows of a times b in place
 #endif
 
 enum mode {
-	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
-	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
-	LOCAL,           // each piece packs what it needs
-	SHARED,          // the team packs b, then each piece packs its rows of a
-	COPYING          // the team packs a; a piece packs b, panel by panel: a matrix while it first multiplies with it
+	DOTS_IN_PLACE,   // few rows of a, dense columns of b: nothing is packed
+	STRIPS_IN_PLACE, // few rows of a, dense rows of b: nothing is packed
+	LOCAL,           // each work item packs what it uses
+	SHARED,          // the team packs b, then each work item packs its rows of a
+	// the team packs a; a work item packs b panel by panel; if b is a matrix, during its first
+	// product
+	COPYING
 };
 
 enum {
-	L2_COLS = 256 / NR * NR, // columns of packed b that stay in the second cache
-	SMALL = 1 << 17,         // products a piece should have at least
-	MANY = 32,               // pieces that suffice for balance
-	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
-	OUTSIDE = 1 << 20,       // bytes of a that the second cache does not hold
-	BEYOND = 4 << 20,        // bytes of b that the caches do not hold
-	LONG_RUN = 2 << 10,      // bytes of its rows that the memory gives fast
-	FEW_ROWS = MR < 6 ? 4 * MR : 24, // of a, so few that b may stay where it lies
-	COPY_ROWS = 512,         // of a, so few that packing b costs
-	COPY_A = 16 << 20,       // bytes of packed a
-	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
+	L2_COLS = 256 / NR * NR, // columns of packed b that stay in L2
+	SMALL = 1 << 17,         // min products per work item
+	MANY = 32,               // work items that suffice for load balance
+	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
+	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
+	BEYOND = 4 << 20,        // bytes of b that exceed all caches
+	LONG_RUN = 2 << 10,      // bytes of a row of b that memory streams fast
+	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
+	COPY_ROWS = 512,         // max rows of a for which packing b is a notable cost
+	COPY_A = 16 << 20,       // max bytes of packed a
+	SHARE = (6 << 20) / sizeof(P), // elements of b packed at a time
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -44,13 +46,13 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-// The smallest multiple of `unit` that cuts n into no more parts than `part` does.
+// The smallest multiple of `unit` that divides n into no more blocks than `part` does.
 static int64_t even(int64_t n, int64_t part, int64_t unit)
 {
 	return ceil_div(ceil_div(n, ceil_div(n, part)), unit) * unit;
 }
 
-// m n k, or less when it would overflow.
+// m n k as a double, which cannot overflow.
 static double products(int64_t m, int64_t n, int64_t k)
 {
 	return (double)m * (double)n * (double)k;
@@ -88,33 +90,33 @@ static bool native(const struct yk_gemm *g)
 }
 #endif
 
-// Are sums what the result has?
+// True if sums have the result's type and layout.
 static bool sums_fit(const struct yk_gemm *g)
 {
 	return g->csize == sizeof(T) && !g->mapped && !(g->win && !g->win->along);
 }
 
-// Where a piece sums: in c, if that has rows of T, else in scratch.
+// True if work items accumulate in c, because c has rows of T; otherwise in scratch.
 static bool sums_in_c(const struct yk_gemm *g)
 {
 	return sums_fit(g) && g->cn == 1;
 }
 
 #ifndef PAIRS
-// Few rows and a long sum: b is as large as the work is small.  Its rows are dense.
+// Few rows and a long sum: b is large relative to the work. Requires dense rows of b.
 static bool copying_serves(const struct yk_gemm *g)
 {
 	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
 	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
-// Windows that each thread packs for itself stay in its second cache.  Enough columns for all threads are asked for.
+// The windows that each thread packs stay in its L2 cache. Requires enough columns for all threads.
 static bool windows_serve(const struct yk_gemm *g)
 {
 	return g->m > MR && g->n >= MANY / 2 * NR && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
-// b small, read but once or twice, or hard to get and given by a cache to each tile of rows.
+// b is small, read at most twice, or expensive to load but kept in a cache for each tile of rows.
 static bool strips_serve(const struct yk_gemm *g)
 {
 	if (!native(g))
@@ -126,13 +128,13 @@ static bool strips_serve(const struct yk_gemm *g)
 #endif
 
 #ifdef IN_PLACE
-// For more rows packing b is the lesser cost, the sooner the nearer b is.
+// With more rows, packing b costs less in proportion; the limit depends on whether b is in a cache.
 static bool dots_serve(const struct yk_gemm *g)
 {
 	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MAX);
 }
 
-// Columns that a tile of a strip has.
+// Columns of a tile in a strip.
 static int64_t strip_cols(const struct yk_gemm *g)
 {
 #ifdef PAIRS
@@ -185,7 +187,7 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 		halve(g, c, false);
 	while (pieces(g, c) < MANY / 2 && c->mb > MR && worth_cutting(g, c))
 		halve(g, c, true);
-	// Whole columns where the result cannot hold a part of a sum, else what fits.
+	// All of k if the result cannot hold partial sums, otherwise what fits.
 	if (sums_in_c(g)) {
 		c->ns = least(g->n, 8 * 2 * L2_COLS);
 		panels = SHARE / (ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
@@ -196,8 +198,8 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
-	// Where rows lie across lines, pieces of few rows would each read most lines again, and so would
-	// several pieces of the same rows.
+	// Where rows of a are strided across cache lines, work items with few rows would each load
+	// most lines again, as would several work items with the same rows.
 	c->share_a = g->am == 1 && g->ak != 1 &&
 		     (c->mb < 4 * MR ||
 		      (g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize > OUTSIDE));
@@ -208,7 +210,8 @@ static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 {
 	c->mb = g->m;
 	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
-	while (g->win && !g->win->along && pieces(g, c) < MANY / 2 && c->mb > 16 * MR) // few columns: a part of a for each
+	// few columns: each thread gets a block of a
+	while (g->win && !g->win->along && pieces(g, c) < MANY / 2 && c->mb > 16 * MR)
 		halve(g, c, true);
 	while (pieces(g, c) < MANY / 2 && c->nb > NR)
 		halve(g, c, false);
@@ -220,7 +223,7 @@ static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 }
 #endif
 
-// Elements of packed b, and of packed a behind it.
+// Elements of packed b; packed a follows it.
 static int64_t packed_b(const struct yk_cut *c)
 {
 	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
@@ -271,15 +274,15 @@ static struct yk_cut cut(const struct yk_gemm *g)
 	return c;
 }
 
-// ---- pieces ----
+// ---- work items ----
 
 struct job {
 	const struct yk_gemm *g;
-	int64_t n_pieces;       // along n
-	int64_t j0, k0, ns, ks; // SHARED: the part at hand
-	const char *a, *b;      // SHARED: the batch's matrices
-	int64_t c;              // SHARED: the batch's first element of the result
-	atomic_bool failed;     // no memory
+	int64_t n_pieces;       // work items along n
+	int64_t j0, k0, ns, ks; // SHARED: the block of b being processed
+	const char *a, *b;      // SHARED: matrices of the current batch entry
+	int64_t c;              // SHARED: first element of the result in this batch entry
+	atomic_bool failed;     // out of memory
 };
 
 static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t is,
@@ -289,11 +292,11 @@ static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t
 }
 
 struct room {
-	T *at;     // what was asked for
-	void *map; // the epilogue's, made ready
+	T *at;     // the requested elements
+	void *map; // scratch of the epilogue, initialized
 };
 
-// False: no memory.
+// False: out of memory.
 static bool room(struct job *job, int64_t elements, struct room *r)
 {
 	const struct yk_gemm *g = job->g;
@@ -311,10 +314,10 @@ static bool room(struct job *job, int64_t elements, struct room *r)
 	return true;
 }
 
-struct place { // of a piece
+struct place { // operands and result of a work item
 	int64_t batch, i, j, m, n;
 	const char *a, *b;
-	int64_t c; // its first element
+	int64_t c; // first element of the result
 };
 
 static T *sums_at(const struct yk_gemm *g, int64_t c)
@@ -342,8 +345,8 @@ static struct place place_of(const struct job *job, int64_t piece)
 	return p;
 }
 
-// Packs columns j .. j + n - 1 of b, rows l0 .. l0 + k - 1, of which `from` is the first; of the panels only rows
-// l .. l + rows - 1, all of windows.
+// Packs columns j .. j + n - 1 of b, rows l0 .. l0 + k - 1; `from` is the first row. Fills only
+// rows l .. l + rows - 1 of the panels, or all of them for windows.
 static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t j, int64_t n, int64_t l0, int64_t k,
 			 int64_t l, int64_t rows)
 {
@@ -357,7 +360,7 @@ static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t 
 	pack_b(to, g, from, n, k, l, rows);
 }
 
-// Finished sums (m,n), rows ld apart, of which the first is the result's element c, of column j.
+// Stores finished sums (m,n), rows ld apart; the first is element c of the result, in column j0.
 static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		   int64_t c, int64_t j0, int64_t m, int64_t n)
 {
@@ -379,7 +382,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		ISA(yk_epilogue_run)(g->map, r->map, sums, ld, c, m, n);
 		return;
 	}
-	// The transpose of a result, see orient.
+	// The sums are the transpose of the result, see orient.
 	for (int64_t j = 0; j < n; j += SQUARE)
 		for (int64_t i = 0; i < m; i += SQUARE) {
 			int64_t w = least(SQUARE, n - j), h = least(SQUARE, m - i);
@@ -392,7 +395,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 }
 
 #ifndef PAIRS
-// The same of columns that begin where the windows' a_at says, but rows l .. end - 1 of the panels.
+// The same for columns at the positions in win->a_at; fills only rows l .. end - 1 of the panels.
 static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0, int64_t k, int64_t l, int64_t end)
 {
 	for (int64_t i = 0; i < m; i += MR) {
@@ -407,7 +410,8 @@ static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m
 }
 #endif
 
-// Of a's rows from `a` on columns l0 .. l0 + k - 1; of the panels only rows l .. l + rows - 1.
+// Packs m rows of a from `a` on, columns l0 .. l0 + k - 1; fills only rows l .. l + rows - 1 of the
+// panels.
 static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t l0, int64_t k, int64_t l,
 		      int64_t rows)
 {
@@ -417,7 +421,7 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 		pack_scattered(to, g, (const T *)a, m, l0, k, l, end);
 		return;
 	}
-	for (int64_t n; run && l < end; l += n) { // what lies side by side at a time
+	for (int64_t n; run && l < end; l += n) { // one contiguous run at a time
 		const int64_t x = (l0 + l) % run, first = (l0 + l) / run * g->win->a_image + x;
 		n = least(run - x, end - l);
 		pack_a(to, g, at(g, a, 0, 0, first - l, 1), m, k, l, n);
@@ -429,9 +433,9 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 }
 
 #ifdef IN_PLACE
-// Rows of b at a time: what one group of rows of a has read of it, the next finds in the
-// second cache, where meanwhile as much of a large b is fetched ahead.  By row: those of a panel,
-// so that sums are those of packed panels.
+// Rows of b per step: the next group of rows of a finds in L2 what this one read of b, while as
+// much of a large b is prefetched. With by_row, the length of a panel, so that sums equal those of
+// packed panels.
 static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 {
 	if (g->by_row)
@@ -444,7 +448,7 @@ static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 #endif
 
 #ifndef PAIRS
-// Rows of a as rows of T: where they lie, or copied to `to`.
+// Rows of a as T: in place, or copied to `to`.
 static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t *am)
 {
 	const int size = bytes_of(g->dtype);
@@ -563,7 +567,7 @@ static void local_piece(void *arg, int64_t piece)
 		finish(g, &r, c, p.n, p.c, p.j, p.m, p.n);
 }
 
-// Where rows from i on of the part of kc columns from l on are, k of them.
+// Address in packed a of row i in the panel of kc columns that starts at l; k is the panel's depth.
 static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 {
 	const struct yk_gemm *g = job->g;
@@ -572,9 +576,9 @@ static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
 }
 
-// Packed b: for each part of kc rows, its panels.  Packed a likewise.  What is dense across
-// is read some rows of all panels at a time, other things some panels at a time.
-enum { SHARE_ROWS = 64, GROUP_A = 4 * MR }; // the first a multiple of PACK_ROWS
+// The layout of packed b: for each block of kc rows, its panels; likewise packed a. A matrix that
+// is dense across is read a few rows at a time for all panels, others a few panels at a time.
+enum { SHARE_ROWS = 64, GROUP_A = 4 * MR }; // the first is a multiple of PACK_ROWS
 
 static bool by_rows(int64_t across, int64_t along)
 {
@@ -630,7 +634,7 @@ static void share_piece(void *arg, int64_t piece)
 			  rows);
 }
 
-// Whether a's rows follow each other and are no longer than a panel: nothing to pack.
+// True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
 static bool rows_serve(const struct yk_gemm *g, const struct yk_cut *cut)
 {
 #ifdef PAIRS

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows of a times rows of b that are dense: b is read once where it lies, the pairs of bf16
-// joined in registers on the way.  Included by kern_contract_gemm.h beside kern_contract_dots.h.
+// Few rows of a times dense rows of b: b is read once, in place; its bf16 values are joined to
+// pairs in registers. Included by kern_contract_gemm.h next to kern_contract_dots.h.
 
-// Columns joined at a time: a vector of bf16, two of sums.
+// Columns joined at a time: one vector of bf16, two vectors of sums.
 enum { UNIT = 32 };
 
-// As many units as the registers hold sums of.
+// As many units as there are registers for sums.
 #define UNITS(rows) ((rows) <= MR / 2 ? 2 : 1)
 
 static const uint16_t join_first[UNIT] = { 0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
 					   37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
 					   11, 43, 12, 44, 13, 45, 14, 46, 15, 47 };
 
-// c (rows, units * UNIT; of the last unit `some`) = or += a [k / 2][MR], in pairs, times b, rows
-// ldb apart, of which those `ahead` behind the present ones are asked for.
+// c (rows, units * UNIT; `some` masks the last unit) = or += a [k / 2][MR], in pairs, times b, rows
+// ldb apart; prefetches the row of b that is `ahead` rows further.
 FLAT void join(const int rows, const int units, int64_t k, const P *a, const uint16_t *b,
 	       int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead, __mmask32 some)
 {
@@ -85,7 +85,7 @@ EACH_ROWS(JOIN)
 #define ENTRY(rows) { wide_##rows, edge_##rows, UNITS(rows) *UNIT },
 static const struct {
 	join_fn *wide, *edge;
-	int cols; // of wide
+	int cols; // columns of wide
 } joins[MR] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 

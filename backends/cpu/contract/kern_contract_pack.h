@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing: copies a part of a matrix into the order in which tiles read it, converting to T.
-// A panel is [depth][width], width being MR for a and NR for b.
-// Included behind kern_contract_tile.h.
+// Packing: copies a block of a matrix into the order in which tiles read it, converting to T. A
+// panel is [depth][width], where width is MR for a and NR for b. Included after
+// kern_contract_tile.h.
 
 enum { PACK_ROWS = 16 };
 
@@ -10,7 +10,7 @@ enum { PACK_ROWS = 16 };
 #include "kern_contract_transpose.h"
 
 #ifdef HALVES
-// n elements of f16 or bf16, `stride` apart, as floats.
+// Loads n elements of f16 or bf16, `stride` apart, as floats.
 static void fetch(int dtype, const char *p, int64_t stride, int64_t n, T *to)
 {
 	const uint16_t *from = (const uint16_t *)p;
@@ -52,7 +52,7 @@ FLAT void pack_half(T *to, const int width, int dtype, const char *from, int64_t
 }
 #endif
 
-// to[l][i] = from[i * across + l * along] for i < wide <= width, 0 beyond.
+// to[l][i] = from[i * across + l * along] for i < wide <= width, 0 for other i.
 FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char *from,
 		     int64_t across, int wide, int64_t along, int64_t depth)
 {
@@ -85,13 +85,13 @@ FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char
 				to[l * width + i] = p[i * across + l * along];
 }
 
-// Rows l to l + rows of all panels, k deep: elements `across` and `along` apart in from, which
-// is the block's first; `many` across.
+// Fills rows l .. l + rows - 1 of all panels, which are k deep. Elements of `from`, the block's
+// first element, are `across` and `along` apart; `many` is the block's size across.
 FLAT void pack(P *to, const int width, const struct yk_gemm *g, const char *from,
 	       int64_t across, int64_t many, int64_t along, int64_t k, int64_t l,
 	       int64_t rows)
 {
-	// dense across: what a panel leaves of a line the next ones take, so few rows at a time
+	// dense across: a cache line feeds several panels, so process few rows at a time
 	int64_t end = l + rows, step = across == 1 && along != 1 ? PACK_ROWS : rows;
 
 	for (; l < end; l += step)
@@ -102,7 +102,7 @@ FLAT void pack(P *to, const int width, const struct yk_gemm *g, const char *from
 				   along, end - l < step ? end - l : step);
 }
 
-// A block of a (m,k), of b (k,n).
+// Pack a block of a (m,k), and one of b (k,n).
 static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k,
 		   int64_t l, int64_t rows)
 {
@@ -115,7 +115,7 @@ static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int
 	pack(to, NR, g, b, g->bn, n, g->bk, k, l, rows);
 }
 
-// Finished sums (m,n), rows ld apart, go to c.
+// Stores finished sums (m,n), rows ld apart, to c.
 static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
 		     int64_t m, int64_t n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of bf16 for instructions that multiply pairs of them along k into sums of f32.
-// A pair is a P, the one of smaller k in its lower half; an odd k ends in a pair with 0.
+// Packing of bf16 for instructions that multiply pairs along k into f32 sums. A pair is one P, with
+// the element of smaller k in its lower half; if k is odd, the last pair is completed with 0.
 // Included by kern_contract_bf16.c and _amx.c.
 
 #define FLAT __attribute__((always_inline)) static inline
@@ -20,7 +20,7 @@ static const uint16_t *half_at(const char *p, int64_t i)
 	return (const uint16_t *)p + i;
 }
 
-// Pairs of x[i] and x[along + i], i < n, 0 beyond up to `width`, 16 at most.
+// Pairs of x[i] and x[along + i] for i < n, 0 up to `width`, at most 16.
 FLAT void join_pairs(P *to, const uint16_t *x, int64_t along, int n, const int width)
 {
 #if defined __AVX512BW__ && defined __AVX512VL__
@@ -36,8 +36,8 @@ FLAT void join_pairs(P *to, const uint16_t *x, int64_t along, int n, const int w
 #endif
 }
 
-// to[l][i] = the pair of from[i][2 l] and from[i][2 l + 1], i < wide, elements `across` and
-// `along` apart; k of them along.
+// to[l][i] = the pair of from[i][2 l] and from[i][2 l + 1] for i < wide; elements are `across` and
+// `along` apart, k of them along.
 FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, int wide,
 		     int64_t along, int64_t k)
 {
@@ -63,7 +63,7 @@ FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, i
 				*half_at(from, i * across + (k - 1) * along);
 }
 
-// Finished sums (m,n), rows ld apart, go to c.
+// Stores finished sums (m,n), rows ld apart, to c.
 static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
 		     int64_t m, int64_t n)
 {

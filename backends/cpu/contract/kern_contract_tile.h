@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The innermost loops of contractions, for one element type and one instruction set.
-// A tile is MR rows by NR = NV vectors of c, held in registers while the sums run.
-// Included by kern_contract_f32.c and _f64.c, which define T, VL (lanes), MR, NV and FMA.
-// An array in registers needs a constant size and loops that unroll whole: hence the pragmas.
+// The innermost loops of contractions, for one element type and one instruction set. A tile is MR
+// rows by NR = NV vectors of c, held in registers while the sums run. Included by
+// kern_contract_f32.c and _f64.c, which define T, VL (lanes), MR, NV and FMA. Arrays stay in
+// registers only if their size is constant and loops are fully unrolled: hence the pragmas.
 
 #define NR (NV * VL)
 #define FLAT __attribute__((always_inline)) static inline
@@ -17,7 +17,7 @@ typedef T vec_u
 #define PLAIN yoke_f64
 #endif
 
-// ---- elements in place: T as it is, or (HALVES) f16 and bf16 made T as they are read ----
+// ---- elements in place: T itself, or (HALVES) f16 and bf16 converted when read ----
 
 FLAT int bytes_of(const int dtype)
 {
@@ -71,10 +71,10 @@ FLAT vec load_as(const int dtype, const char *p)
 
 // ---- the loop ----
 
-// a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv
-// vectors).  add: c += instead of =.  ahead: how many rows behind the present one of b the
-// next to prefetch is, 0 where the hardware sees the stream by itself.  copy: where b goes,
-// packed, or NULL.  next: memory of another use, of which `step` bytes are prefetched a row of b, or NULL.
+// a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv vectors).
+// add: c += instead of =. ahead: prefetch distance in rows of b; 0 where the hardware prefetches
+// the stream. copy: receives b in packed form, or NULL. next: other memory of which `step` bytes
+// are prefetched per row of b, or NULL.
 FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
 		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
 		   int64_t ldc, bool add, int64_t ahead, T *copy, const char *next, int64_t step)
@@ -92,7 +92,7 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++) {
 			x[j] = load_as(dtype, b + j * VL * size);
-			if (ahead) // to the second cache: far rows share places in the first
+			if (ahead) // to L2: rows that are far apart compete for the same sets of L1
 				__builtin_prefetch(b + (ahead * ldb + j * VL) * size, 0,
 						   2);
 			if (copy)
@@ -128,9 +128,9 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, con
 
 #include "kern_contract_tiles.h"
 
-// ---- few rows of a, b in place: its rows are dense ----
+// ---- few rows of a; b in place with dense rows ----
 
-// The fewer the rows, the more columns fit the registers, and the longer are the runs of b.
+// With fewer rows, more columns fit in the registers, and b is read in longer runs.
 #define WIDE(rows) (MR * NV / (rows) < 16 ? MR * NV / (rows) : 16)
 
 typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
@@ -149,14 +149,14 @@ EACH_ROWS(STRIPS)
 
 struct strip {
 	strip_fn *wide, *narrow;
-	int cols; // of wide
+	int cols; // columns of wide
 };
 
 #define ENTRY(rows) { wide_##rows, narrow_##rows, WIDE(rows) * VL },
 static const struct strip strips[MR] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
-enum { HALF_ROWS = 4 }; // of a, so few that halves are made T time and again
+enum { HALF_ROWS = 4 }; // max rows of a for which halves are converted again for each group of rows
 
 #ifdef HALVES
 #define STRIPS_HALF(rows) \
@@ -189,8 +189,8 @@ static const struct strip *strip_of(int rows, int dtype)
 	return &strips[rows - 1];
 }
 
-// c (rows, n) = or += a b, rows as strip_of has them, b of dtype.  tail: room for k * VL
-// elements, where the last columns of b are padded.
+// c (rows, n) = or += a b, with rows as in strip_of and b of dtype. tail: memory for k * VL
+// elements, in which the last columns of b are padded.
 static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
 			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
 			   int64_t ldc, bool add, int64_t ahead, T *tail)
@@ -218,9 +218,10 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 		}
 }
 
-// ---- rows of a side by side as well ----
+// ---- rows of a contiguous as well ----
 
-// So few that three vectors of columns go with them, where there are registers for that: what two or one are a rest of.
+// Max rows: with enough registers, three vectors of columns; two and one vector are for the
+// remainder.
 #define ACROSS (MR == 12 ? 8 : MR)
 
 #define STRIP_ACROSS(rows, nv) \
@@ -251,12 +252,13 @@ void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const
 	}
 }
 
-// ---- few rows of a, columns of b dense: inner products ----
+// ---- few rows of a, dense columns of b: inner products ----
 
-// DOT_ROWS and DOT_COLS at a time; up to DOT_MAX rows, DOT_FAR where b is large: read once.
+// DOT_ROWS x DOT_COLS at a time, for up to DOT_MAX rows, or DOT_FAR if b is large, because it is
+// read only once.
 enum { DOT_ROWS = 4, DOT_COLS = 4, DOT_MAX = 16, DOT_FAR = 48 };
 
-// The lanes in halves, so that the order is fixed and short.
+// Sum of the lanes by halving, which is a fixed and short order.
 FLAT T lanes(vec v)
 {
 	T part[VL];
@@ -268,7 +270,7 @@ FLAT T lanes(vec v)
 	return part[0];
 }
 
-// to (rows, cols) = a (rows, k), rows lda apart, times columns of dtype, ldb apart.
+// to (rows, cols) = a (rows, k), rows lda apart, times columns of b, of dtype, ldb apart.
 FLAT void dots(const int rows, const int cols, int64_t k, const T *a, int64_t lda,
 	       const int dtype, const char *b, int64_t ldb, T *to)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of packed panels times another, tile by tile: a [DEPTH(k)][MR], b [DEPTH(k)][NR].
-// Whoever includes it defines multiply_tile for constant numbers of rows and vectors, and what
-// is packed: P, DEPTH(k) of them along k.  Without PAIRS that is T, as it is.
+// Multiplies two blocks of packed panels tile by tile: a [DEPTH(k)][MR], b [DEPTH(k)][NR]. The
+// including file defines multiply_tile for constant numbers of rows and vectors, the packed type P,
+// and DEPTH(k), the number of P along k. Without PAIRS, P is T.
 
 #ifndef PAIRS
 typedef T P;
 #define DEPTH(k) (k)
-#define K_UNIT 1 // of a panel's length, but for the last
+#define K_UNIT 1 // unit of a panel's length, except for the last panel
 #endif
 
-// Every row count that a tile may have.
+// All row counts that a tile may have.
 #if MR == 12
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #elif MR == 6
@@ -69,7 +69,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 }
 
 #ifndef PAIRS
-// Rows of a where they lie, one behind the other: as dense as a panel, in the same place.
+// Tiles that read rows of a in place: contiguous rows are as dense as a panel.
 #define TILE_ROWS(rows, nv) \
 	static void rows_##rows##_##nv(int64_t k, const T *a, const T *b, T *c, \
 				       int64_t ldc, bool add) \
@@ -84,7 +84,8 @@ EACH_ROWS(TILES_ROWS)
 static tile_fn *const tiles_of_rows[MR][NV] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
-// b where it lies, rows ldb apart, far ones asked for early; packed on the way.
+// Tiles that read b in place, rows ldb apart, with prefetch FAR rows ahead, and pack it at the same
+// time.
 enum { FAR = 16 };
 
 #define TILE_COPYING(rows) \

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposing a block of a matrix as it is packed, four by four in registers.
-// Included by kern_contract_pack.h and kern_contract_pairs.h, which define CELL, what is moved
-// as one, and CELL_ALIGN, where it may lie.
+// Transposes a block of a matrix while it is packed, 4 x 4 in registers. Included by
+// kern_contract_pack.h and kern_contract_pairs.h, which define CELL, the unit moved, and
+// CELL_ALIGN, its alignment in memory.
 
 typedef CELL four __attribute__((vector_size(4 * sizeof(CELL))));
 typedef CELL four_u
 	__attribute__((vector_size(4 * sizeof(CELL)), aligned(CELL_ALIGN), may_alias));
 typedef CELL cell_u __attribute__((aligned(CELL_ALIGN), may_alias));
 
-// from: 4 rows of 4, `stride` bytes apart -> to: 4 rows of 4, `width` cells apart, transposed.
+// from: 4 rows of 4, `stride` bytes apart -> to: transposed, rows `width` cells apart.
 FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
 {
 	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
@@ -25,8 +25,9 @@ FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
 	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
-// to[l][i] = from[i][l], i < wide, l < depth; rows of from `stride` bytes apart, of to `width`
-// cells.  Sixteen at a time: a line of each row is read once.
+// to[l][i] = from[i][l] for i < wide, l < depth; rows of `from` are `stride` bytes apart, rows of
+// `to` `width` cells. Processes 16 columns at a time, so that each cache line of a row is read
+// once.
 FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t stride,
 			  int wide, int64_t depth)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing windows of a convolution as b, and putting its sums where they belong: see struct yk_windows.
-// Whole vectors are copied where a run ends within one: what is too much lies where the next run, or the next row of
-// the panel, comes to lie; the operand's copy has room behind for the reading.
-// Included behind kern_contract_pack.h.
+// Packs the windows of a convolution as operand b, and stores its sums: see struct yk_windows.
+// Copies whole vectors even where a run ends within one: the excess is overwritten by the next run
+// or the next row of the panel, and the padded image allows the reads. Included after
+// kern_contract_pack.h.
 
-// A run of positions: in a row of an image.
+// A position of the output: an image, a row of it, and x within the row.
 struct position {
 	int64_t image, row, x;
 };
@@ -37,7 +37,8 @@ FLAT void copy_run(T *to, const T *from, int64_t n)
 		*(vec_u *)(to + v) = *(const vec_u *)(from + v);
 }
 
-// n vectors of each of k rows: vector i of row q from b + at[q] + from[i] to element to_at[i] of the row.
+// Copies n vectors of each of k rows: vector i of row q from b + at[q] + from[i] to element
+// to_at[i] of the row.
 FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const int64_t *from, const int *to_at, int64_t k)
 {
 	for (int64_t q = 0; q < k; q++) {
@@ -48,7 +49,7 @@ FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const 
 	}
 }
 
-// Positions j .. j + wide - 1 of taps l .. l + k - 1.
+// A panel of positions j .. j + wide - 1 for taps l .. l + k - 1.
 static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
 {
 	const int64_t *at = w->at + l, whole = wide == NR ? k - 1 : 0;
@@ -79,14 +80,15 @@ static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t 
 	}
 }
 
-// Taps j .. j + wide - 1 of positions l .. l + k - 1.
+// A panel of taps j .. j + wide - 1 for positions l .. l + k - 1.
 static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
 {
 	enum { RUN = 64 };
 	T part[NR][RUN + VL];
 	struct position p = position_of(w, l);
 	const int64_t apart = wide > 1 ? w->at[j + 1] - w->at[j] : 0;
-	bool even = w->width >= RUN / 2; // taps as far apart as each other, and long runs: nothing to collect
+	// taps equally far apart and long runs: no gathering needed
+	bool even = w->width >= RUN / 2;
 
 	if (wide < NR)
 		memset(to, 0, (size_t)k * NR * sizeof(T));
@@ -113,7 +115,7 @@ static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j
 	}
 }
 
-// Columns j .. j + many - 1 of b, of rows l .. l + k - 1.
+// Packs columns j .. j + many - 1 of b, rows l .. l + k - 1.
 static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t j, int64_t many, int64_t l, int64_t k)
 {
 	for (int64_t i = 0; i < many; i += NR)
@@ -121,7 +123,8 @@ static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t 
 							     many - i < NR ? (int)(many - i) : NR, l, k);
 }
 
-// n numbers become every second one of to, whose others stay as they are: no other thread has them at the same time.
+// Writes n numbers to every second element of `to` and leaves the others unchanged; no other thread
+// writes those meanwhile.
 static void put_second(T *to, const T *from, int64_t n)
 {
 	typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
@@ -137,7 +140,8 @@ static void put_second(T *to, const T *from, int64_t n)
 		to[2 * i] = from[i];
 }
 
-// Finished sums (m,n), rows ld apart, of columns from j on: positions, whose first row begins at element c.
+// Stores finished sums (m,n), rows ld apart, for positions from j on; element c of the result is
+// the beginning of the first row.
 static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int64_t c, int64_t j, int64_t m, int64_t n)
 {
 	const struct yk_windows *w = g->win;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over a strip, block by block, around a function of one element of type T. Include
-// with T defined; the function is a constant at each use and is inlined into the loop.
+// Loops over a strip, block by block, that apply a function of one element of type T. The including
+// file defines T; the function is a constant at each use and is inlined.
 
 YK_INLINE void each1(void *to, const struct yk_arg *va, int64_t n, T (*f)(T))
 {
@@ -49,7 +49,7 @@ YK_INLINE void test2(void *to, const struct yk_arg *va, const struct yk_arg *vb,
 		y[i] = f(a[i], b[i]);
 }
 
-// The strip function NAME of a function of one or two elements.
+// Defines the strip function NAME from a function of one or two elements.
 #define STRIP1(name, f) \
 	static void name(void *to, const struct yk_arg *a, const struct yk_arg *b, \
 			 const struct yk_arg *c, int64_t n) \

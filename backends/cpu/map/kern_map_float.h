@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strip functions of a floating type: include with T and FN(name) (yk_name_f32 or
-// _f64).
+// The strip functions of a floating-point type. The including file defines T and FN(name), which
+// gives yk_name_f32 or _f64.
 
 #include "kern_map_each.h"
 
@@ -27,7 +27,7 @@ YK_INLINE T f_mod(T a, T b)
 YK_INLINE T f_min(T a, T b)
 {
 	return ((a < b) | (a != a)) ? a : b;
-} // NaN wins
+} // NaN propagates
 YK_INLINE T f_max(T a, T b)
 {
 	return ((a > b) | (a != a)) ? a : b;
@@ -39,7 +39,7 @@ YK_INLINE T f_neg(T a)
 YK_INLINE T f_sign(T a)
 {
 	return a > 0 ? 1 : a < 0 ? -1 : a;
-} // zeros and NaN stay
+} // preserves zeros and NaN
 YK_INLINE T f_recip(T a)
 {
 	return 1 / a;
@@ -90,7 +90,7 @@ static void s_isfinite(void *to, const struct yk_arg *va, const struct yk_arg *b
 	}
 }
 
-// Bits to [0,1); f32 and f64 hold all 24 of them.
+// Random bits to [0,1); f32 and f64 represent all 24 bits used.
 static void s_uniform(void *to, const struct yk_arg *va, const struct yk_arg *b,
 		      const struct yk_arg *c, int64_t n)
 {

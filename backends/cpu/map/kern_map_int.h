@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strip functions of an integer type: include with T, U (its unsigned twin,
-// arithmetic wraps) and INT_TABLE, the name of the function that looks them up.
+// The strip functions of an integer type. The including file defines T, U (its unsigned
+// counterpart, for wrapping arithmetic) and INT_TABLE, the name of the lookup function.
 #include "kern_map.h"
 #include "../vector/vmath.h"
 
@@ -9,7 +9,7 @@
 YK_INLINE bool negative(T a)
 {
 	return !(a > 0 || a == 0);
-} // of unsigned ones, none
+} // unsigned values are never negative
 YK_INLINE T f_add(T a, T b)
 {
 	return (T)((U)a + (U)b);
@@ -51,7 +51,7 @@ YK_INLINE T f_square(T a)
 	return f_mul(a, a);
 }
 
-// Truncates; x / 0 = 0, least / -1 = least.
+// Truncates; x / 0 = 0, min / -1 = min.
 YK_INLINE T f_div(T a, T b)
 {
 	if (b == 0)
@@ -79,7 +79,7 @@ YK_INLINE T f_not(T a)
 	return (T)~a;
 }
 
-// A negative count is a large one: all bits leave.
+// Counts outside 0..BITS - 1, including negative ones, shift all bits out.
 enum { BITS = 8 * sizeof(T) };
 YK_INLINE T f_shl(T a, T b)
 {
@@ -92,7 +92,8 @@ YK_INLINE T f_shr(T a, T b)
 	return (U)b < BITS ? y : (T)-negative(a);
 }
 
-// By squaring, wrapping; a negative power is 1 / (a to the positive one), truncated.
+// By repeated squaring, wrapping; a negative exponent gives 1 / (a to the positive exponent),
+// truncated.
 YK_INLINE T f_pow(T a, T b)
 {
 	U r = 1, p = (U)a;

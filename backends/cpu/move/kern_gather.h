@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gather and scatter_add share: indices of either width and any strides, and their
-// check.
+// Index handling shared by gather and scatter_add: indices of 32 or 64 bits with any strides, and
+// their range check.
 #ifndef YK_KERN_GATHER_H
 #define YK_KERN_GATHER_H
 

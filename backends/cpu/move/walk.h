@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking a view element by element, row major, and reporting the first place that is wrong.
+// Iterates over the elements of a view in row-major order, and records the first invalid position.
 #ifndef YK_WALK_H
 #define YK_WALK_H
 
@@ -7,7 +7,7 @@
 
 #include "../cpu.h"
 
-// Offset of element i, counted row major, in elements.
+// Offset, in elements, of the i-th element in row-major order.
 static inline int64_t offset_of(const int64_t *dims, const int64_t *strides, int rank,
 				int64_t i)
 {
@@ -27,7 +27,7 @@ static inline bool same_dims(const int64_t *a, const int64_t *b, int n)
 	return true;
 }
 
-// Keeps the least position, whoever comes first.
+// Keeps the smallest position, whatever the order of the calls.
 static inline void note_first(_Atomic int64_t *first, int64_t position)
 {
 	int64_t seen = atomic_load(first);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOMENTS of one element type T, whose LOAD gives VD doubles; included once for each by kern_moments.c, which says how
-// the work is cut.
+// MOMENTS for one element type T, whose LOAD gives VD doubles. Included once per type by
+// kern_moments.c, which describes the division of work.
 
-// n rows from r on: their extremes, sums, what they are off the shift and (diagonal) squares.  plain: channels lie side by
-// side, vectors of them may be read at any place, and all weights are 1.
+// Accumulates n rows from r on: extremes, sums, deviations from the shift and, with `diagonal`,
+// squares. plain: channels are contiguous, can be read as vectors beyond the last one, and all
+// weights are 1.
 __attribute__((always_inline)) static inline void NAME(rows)(const struct part *p, int64_t r, const int n, double *d, double *e,
 							    const bool plain, const bool diagonal)
 {
@@ -27,7 +28,7 @@ __attribute__((always_inline)) static inline void NAME(rows)(const struct part *
 		for (int k = 0; k < n; k++) {
 			const T *from = row[k] + at * cs;
 			T line[VD];
-			if (!plain) { // what is behind the channels is not used
+			if (!plain) { // lanes beyond the channels are not used
 				for (int64_t c = 0; c < VD; c++)
 					line[c] = at + c < channels ? from[c * cs] : 0;
 				from = line;
@@ -53,7 +54,7 @@ __attribute__((always_inline)) static inline void NAME(rows)(const struct part *
 	}
 }
 
-// Rows from r to end.
+// Sums and extremes of rows r .. end - 1.
 static void NAME(look_at)(const struct part *p, int64_t r, int64_t end, double *d, double *e)
 {
 	const struct job *j = p->job;
@@ -74,8 +75,9 @@ static void NAME(look_at)(const struct part *p, int64_t r, int64_t end, double *
 	}
 }
 
-// What is taken off all rows: the group's mean, if it is of as much weight, so that squares of what is left are at most
-// twice those that the group has in the end; else the piece's own mean.
+// Chooses what is subtracted from all rows: the group's mean, if the group has at least as much
+// weight, so that squares of the remainder are at most twice the group's final ones; otherwise the
+// chunk's own mean.
 static void NAME(shift)(const struct part *p)
 {
 	const struct job *j = p->job;
@@ -96,7 +98,7 @@ static void NAME(shift)(const struct part *p)
 		shift[s] /= p->weight;
 }
 
-// A NaN among a channel's elements wins over its extremes.
+// A NaN in a channel overrides its extremes.
 static void NAME(look)(const struct part *p, int64_t channel)
 {
 	const struct job *j = p->job;
@@ -107,7 +109,7 @@ static void NAME(look)(const struct part *p, int64_t channel)
 			p->low[s] = p->high[s] = (double)x[p->row[r] * j->rs];
 }
 
-// Joins a piece of rows to its group.
+// Adds a chunk of rows to its group.
 static void NAME(piece)(struct part *p, double *tile)
 {
 	const struct job *j = p->job;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of one computation dtype: include with T (elements and lanes), W
-// (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an
-// integer), IS_NAN, V_ADD and V_MUL (the same of vectors), LOWEST and HIGHEST (beyond all values),
-// PART and TOTAL (members of yk_columns); and V_MIN and V_MAX, of vectors, NaN wins, or
-// what they are made of: V_NAN and MASK (the integer of T's size).
+// The accumulators of one computation dtype. The including file defines T (elements and lanes), W
+// (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping for integers), IS_NAN, V_ADD
+// and V_MUL (on vectors), LOWEST and HIGHEST (beyond all values), PART and TOTAL (members of
+// yk_columns); and V_MIN and V_MAX on vectors, which propagate NaN, or V_NAN and MASK (the integer
+// of T's size) to build them from.
 
 enum { LANES = 64, DEPTH = 16, VECTOR = VF * 4 / sizeof(T), VECTORS = LANES / VECTOR };
 
@@ -98,8 +98,8 @@ static void join(int kind, struct yk_acc *a, const struct yk_acc *b)
 	}
 }
 
-// Lanes side by side, then folded in halves.  Whole vectors in the order of memory: what
-// prefetches lines wants them so.
+// Accumulates in lanes, then folds them in halves. Reads whole vectors in memory order, which suits
+// the hardware prefetcher.
 YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T), vt (*g)(vt, vt))
 {
 	vt v[VECTORS];
@@ -198,10 +198,10 @@ static void flush(int kind, struct yk_columns *c)
 	c->depth = 0;
 }
 
-enum { TOGETHER = 4 }; // rows added up in one pass over part
+enum { TOGETHER = 4 }; // rows added in one pass over part
 
-// part[i] = f(.. f(part[i], x[i]), x[i + stride] ..), `rows` of them; fresh: x[i] is what
-// it starts from.
+// part[i] = f(... f(part[i], x[i]), x[i + stride] ...) for `rows` rows; fresh: starts from x[i]
+// instead of part[i].
 YK_INLINE void some_rows(T *part, const T *x, int64_t n, int64_t stride, int rows,
 			 bool fresh, T (*f)(T, T), vt (*g)(vt, vt))
 {

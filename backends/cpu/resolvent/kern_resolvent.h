@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the resolvent's kernels share: rows, or chunks of a row, go side by side as lanes of vectors.
+// Data structures of the resolvent kernels, which process rows, or chunks of a row, as lanes of
+// vectors.
 //
-// A row of n elements is cut into `chunks` of `length` elements, by shape alone; lane row * chunks + c is chunk c of
-// a row.  What a chunk needs of its neighbours, 1/L in front of it and 1/R behind it, is found first (entries).
-// A lane's result depends on nothing but its row, so that lanes go together in any company.
+// A row of n elements is divided into `chunks` chunks of `length` elements, by shape alone; lane
+// row * chunks + c is chunk c of a row. The values that cross a chunk's borders, 1/L before it and
+// 1/R after it, are computed first (entries). A lane's result depends only on its row, so any lanes
+// may be combined in a pack.
 #ifndef YK_KERN_RESOLVENT_H
 #define YK_KERN_RESOLVENT_H
 
@@ -15,28 +17,29 @@
 #include "../move/walk.h"
 #include "../vector/vhalf.h"
 
-enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // as in the ABI
+enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // numbers as in the ABI
 enum { EXACT, DIAG, INVERSE, HYBRID, STEP5 };
 
-// An operand or result: [rows.., elements], or [rows.., elements, 2].
+// An operand or result: [rows..., elements], or [rows..., elements, 2] for complex values.
 struct chain_view {
 	char *base; // NULL: absent
 	yk_load_fn *load;
 	yk_store_fn *store;
-	int dtype, rank; // rank: of the rows' axes
-	int64_t size, along, pair; // bytes; steps between elements and between real and imaginary parts
+	int dtype, rank; // rank: number of row axes
+	// size: bytes per element; steps between elements, and between real and imaginary parts
+	int64_t size, along, pair;
 	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
 };
 
-// 1/L in front of a chunk and 1/R behind it; then the cotangents of L behind it and of R in front.
+// 1/L before a chunk and 1/R after it; then the cotangents of L after it and of R before it.
 struct chain_entry {
 	double before[2], behind[2];
 	double from_right[2], from_left[2];
 };
 
-// What chunks are chained by, complex: of the elements' matrices, products from the first element and from the
-// second one on, (u0, u1) and (v0, v1); in the backward pass what leaves a chunk to the left and to the
-// right is [0] + [1] times what enters, and [2] + [3].
+// How chunks are composed, complex. Forward: products of the elements' matrices from the first
+// element and from the second one on, (u0, u1) and (v0, v1). Backward: the value that leaves a
+// chunk to the left is [0] + [1] times the value that enters, to the right [2] + [3] times it.
 struct chain_link {
 	double of[4][2];
 };
@@ -46,46 +49,48 @@ struct chain_job {
 	int64_t n, rows, length, chunks;
 	int side, tier, sweeps, gradient;
 	double tolerance, blend, adaptive;
-	bool one_z;                // of all rows
-	struct chain_entry *entry; // of lanes; NULL: rows are whole
+	bool one_z;                // one z for all rows
+	struct chain_entry *entry; // per lane; NULL: rows are not chunked
 	struct chain_link *link;
-	// Tier half: of each lane the change of L and R, negative where f32 does not serve it, and the largest |Im G|.
+	// Half-precision tier, per lane: the change of L and R (negative where f32 is
+	// insufficient), and the largest |Im G|.
 	float *bound;
-	unsigned char *flag;   // of rows, see kern_resolvent.c
-	_Atomic int64_t bad;   // the first row with an operand that is refused
-	_Atomic int64_t singular; // the first row of which z is an eigenvalue
+	unsigned char *flag;   // per row, see kern_resolvent.c
+	_Atomic int64_t bad;   // the first row with a rejected operand
+	_Atomic int64_t singular; // the first row whose z is an eigenvalue
 	_Atomic bool no_memory;
 };
 
-// Where a lane is: elements first .. first + length - 1 of a row.
+// The range of a lane: elements first .. first + length - 1 of a row.
 struct chain_lane {
 	int64_t index, row, first, length;
 };
 
-// Lanes that go together, at most `width`.
+// Lanes processed together, at most `width`.
 struct chain_pack {
 	struct chain_job *job;
 	const struct chain_lane *lane;
 	int count;
-	bool divide; // the last division is in f64
+	bool divide; // do the last division in f64
 };
 
-// Lanes in f32 or in f64.
+// The implementation in f32 or in f64.
 struct chain_lanes {
 	int width;
-	// Of each lane: marks in `failed` those that the disc leaves open after w elements.
+	// Per lane: sets `failed` if the disc is not small enough after w elements.
 	void (*disc)(const struct chain_pack *, int64_t w, bool *failed);
-	// marks in `odd`, here and below, lanes that f32 does not serve; NULL in f64, which serves all
+	// sets `odd`, here and below, for lanes where f32 is insufficient; NULL in f64, which
+	// handles all
 	void (*matrices)(const struct chain_pack *, bool *odd);
 	void (*forward)(const struct chain_pack *, bool *odd);
-	// first: only links are made
+	// first: compute only the links
 	void (*back)(const struct chain_pack *, bool first, bool *odd);
-	// entries of the backward pass, from w elements beside a lane; marks as disc
+	// entries of the backward pass, from w elements next to a lane; `failed` as for disc
 	void (*near)(const struct chain_pack *, int64_t w, bool *failed);
 };
 
 extern const struct chain_lanes ISA(yk_chain_f32), ISA(yk_chain_f64);
-// The tier half: results of all lanes, and their bounds.
+// Half-precision tier: results of all lanes, and their error bounds.
 void ISA(yk_chain_half)(const struct chain_pack *);
 
 static inline struct chain_lane lane_at(const struct chain_job *j, int64_t index)
@@ -106,7 +111,7 @@ static inline char *row_of(const struct chain_view *v, int64_t row)
 	return v->base + offset_of(v->dims, v->strides, v->rank, row) * v->size;
 }
 
-// One number, for what is met once a row.
+// Loads one number; for values that are read once per row.
 static inline double number_at(const struct chain_view *v, const char *at)
 {
 	double wide;
@@ -119,7 +124,7 @@ static inline double number_at(const struct chain_view *v, const char *at)
 	return narrow;
 }
 
-// z of a row; a row of which it is refused is noted.
+// Loads z of a row; records the row if z is rejected.
 static inline void z_of(struct chain_job *j, int64_t row, double *x, double *y)
 {
 	const char *at = row_of(&j->z, row);

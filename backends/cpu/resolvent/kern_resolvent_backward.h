@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adjoint in lanes of REAL; included by kern_resolvent_lanes.h.
 //
-// 1/L and 1/R are computed anew, from both ends at once; then D = -G^2 g~ of each element, g~ the conjugate of its
-// cotangent; then the cotangent of L comes down, D plus k/L^2 times the one behind, and that of R goes up.
+// 1/L and 1/R are recomputed, from both ends at once. Then D = -G^2 g~ for each element, where g~
+// is the conjugate of its cotangent. Then the cotangent of L is propagated downwards (D plus k/L^2
+// times the next one), and that of R upwards.
 
 struct NAME(adjoint) {
 	struct NAME(planes) f;
 	REAL *lr, *li, *rr, *ri; // 1/L, 1/R
 	REAL *dr, *di;           // the cotangent of G, then D
-	REAL *da, *dk;           // results: by a, and by the k in front, at t; in the places of lr .. below
+	// results: gradients of a and of k (the bond before element t), at t; they reuse the memory
+	// of lr and the others below
+	REAL *da, *dk;
 };
 
 enum { NAME(ADJOINT) = 10 }; // planes
 
-// 1/L and 1/R of all elements.
+// Computes 1/L and 1/R of all elements.
 static inline __attribute__((always_inline)) void NAME(inverses)(const struct NAME(adjoint) *p, int64_t n, bool left,
 								 const int groups, const bool wild, REAL tiny)
 {
@@ -46,7 +49,7 @@ static inline __attribute__((always_inline)) void NAME(inverses)(const struct NA
 #undef STEP
 }
 
-// G at an element of a group of lanes.
+// G at one element, for a group of lanes.
 static inline __attribute__((always_inline)) CX NAME(diagonal)(const struct NAME(adjoint) *p, int64_t n, int64_t t,
 							       bool left, const int wide, const int q, const bool wild,
 							       REAL tiny)
@@ -71,13 +74,14 @@ static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(
 			const int64_t at = t * wide + q * W;
 			const CX g = NAME(diagonal)(p, n, t, left, wide, q, wild, tiny);
 			const CX cot = NAME(of)(p->dr, p->di, at), f = NAME(product)(g, g);
-			// -F times the conjugate
+			// -F times the conjugate of the cotangent
 			NAME(to)(p->dr, p->di, at, (CX){ -NAME(fma)(f.re, cot.re, f.im * cot.im),
 							 NAME(fma)(f.re, cot.im, -(f.im * cot.re)) });
 		}
 }
 
-// The cotangent goes on by one index: c f + d, f = k x^2; and m, unless it is NULL, collects the factors.
+// Propagates a cotangent by one element: c f + d, where f = k x^2. m, unless NULL, accumulates the
+// factors.
 static inline __attribute__((always_inline)) void NAME(carry)(CX *c, CX *m, CX x, rv k, CX d)
 {
 	CX f = NAME(product)(x, x);
@@ -88,7 +92,8 @@ static inline __attribute__((always_inline)) void NAME(carry)(CX *c, CX *m, CX x
 		   NAME(fma)(c->re, f.im, NAME(fma)(c->im, f.re, d.im)) };
 }
 
-// The cotangents' ways; da and the sums for z.  Where `link` is not NULL, only what leaves a chunk for what enters.
+// Propagates both cotangents; computes da and the sums for z. With `links`, computes only the
+// values leaving a chunk as a function of those entering.
 static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(adjoint) *p, int64_t n, bool left,
 							     const int groups, CX enter[2][2], rv sums[2][2],
 							     CX leave[2][2][2], const bool links)
@@ -142,7 +147,7 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 	}
 }
 
-// Surrogates of the gradient by a, in place of the others; see yoke-plugin.h.
+// Surrogates replace the gradient of a; see yoke-plugin.h.
 static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_job *j, int wide, bool wild, REAL tiny)
 {
 	const rv beta = NAME(splat)((REAL)j->blend), one = NAME(splat)(1), most = NAME(splat)(1000);
@@ -169,7 +174,7 @@ static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_jo
 		}
 }
 
-// n elements of a row at `from` on, at most W; times those of `factor`, if it is there.
+// Stores n elements (at most W) of a row from `from` on, times those of `factor` if it is present.
 static void NAME(store_real)(const struct chain_view *v, const struct chain_view *factor, int64_t row, int64_t from,
 			     int64_t n, REAL *line)
 {
@@ -194,7 +199,8 @@ static void NAME(store_real)(const struct chain_view *v, const struct chain_view
 	}
 }
 
-// A plane of elements of lanes, or, with `ahead` 1, of the bonds in front of them, of which a row's first has none.
+// Stores a plane of elements of lanes; with `ahead` 1, of the bonds before the elements (a row's
+// first element has none).
 static void NAME(store_plane)(const struct chain_pack *p, const struct chain_view *v, const struct chain_view *factor,
 			      int ahead, const REAL *plane, const bool *skip)
 {
@@ -233,9 +239,11 @@ static void NAME(store_back)(const struct chain_pack *p, const struct NAME(adjoi
 	NAME(store_plane)(p, &j->out[2], &j->b, 1, b->dk, skip);
 }
 
-// What chunks get of each other from w elements beside them alone.  What comes to those from farther off comes with the
-// product of their k/L^2; where that is below a rounding of 1, so is what is left out, beside the largest cotangent of
-// the row.  1/L or 1/R at the far end is known by a disc of the w elements behind.  Marks lanes of which it is not so.
+// Computes the cotangents entering chunks from only w elements next to them. Contributions from
+// farther away carry the product of the k/L^2 between; where that is below the rounding of 1,
+// neglecting them is within the rounding of the row's largest cotangent. 1/L or 1/R at the far end
+// is known from a disc over the w elements after it. Sets `failed` for lanes where these conditions
+// do not hold.
 static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 {
 	struct chain_job *j = p->job;
@@ -250,7 +258,7 @@ static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 	b = (struct NAME(adjoint)){ .f = { .a = m, .k = m + each, .x = z, .y = z + PACK }, .lr = m + 2 * each, .li = m + 3 * each,
 				    .rr = m + 4 * each, .ri = m + 5 * each, .dr = m + 6 * each, .di = m + 7 * each };
 	NAME(stage_z)(p, b.f.x, b.f.y);
-	for (int end = 0; end < (j->side ? 1 : 2); end++) { // 0: behind the chunk, 1: in front of it
+	for (int end = 0; end < (j->side ? 1 : 2); end++) { // 0: after the chunk, 1: before it
 		const int64_t shift = end ? -w : j->length;
 		REAL(*far)[PACK] = end ? b.f.before : b.f.behind, (*beside)[PACK] = end ? b.f.behind : b.f.before;
 		CX enter[2][2], leave[2][2][2];
@@ -350,7 +358,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 			to->of[k][0] = (double)leave[k / 2][q][k % 2].re[i];
 			to->of[k][1] = (double)leave[k / 2][q][k % 2].im[i];
 		}
-		if (!first) { // for z
+		if (!first) { // gradient of z
 			to->of[0][0] = (double)sums[0][q][i];
 			to->of[0][1] = (double)sums[1][q][i];
 		}

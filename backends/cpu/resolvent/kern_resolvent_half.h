@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tier half in lanes of f32: L and R with the state and each operation rounded to f16 or bf16, which is emulated
-// whatever the processor has, then sweeps over all elements at once in f32, and a bound of what is left.
+// The half-precision tier in lanes of f32: L and R with the state and each operation rounded to f16
+// or bf16 (emulated on every processor), then sweeps over all elements in f32, and a bound of the
+// remaining error.
 
 struct half_planes {
-	struct planes_f32 f; // its result's planes get G
+	struct planes_f32 f; // the planes of its result receive G
 	float *lr, *li, *rr, *ri;
 };
 
@@ -18,7 +19,8 @@ static inline __attribute__((always_inline)) struct complex_f32 half_step(vf re,
 {
 	const vf most = larger_f32(size_f32(from.re), size_f32(from.im));
 	const vi power = (vi)most & EXPONENT;
-	const vf scale = (vf)((vi){ 0 } + TWICE_BIAS - power); // |from|^2 times its square is in 1 .. 8
+	// |from|^2 times the square of scale is in 1 .. 8
+	const vf scale = (vf)((vi){ 0 } + TWICE_BIAS - power);
 	const vf x = from.re * scale, y = from.im * scale;
 	const vf square = rounded(rounded(x * x, wide_range) + rounded(y * y, wide_range), wide_range);
 	const vf w = rounded(k / square, wide_range);
@@ -27,7 +29,7 @@ static inline __attribute__((always_inline)) struct complex_f32 half_step(vf re,
 	return (struct complex_f32){ rounded(re - ur, wide_range), rounded(im - ui, wide_range) };
 }
 
-// L from the first element on, or R from the last.
+// Computes L from the first element on, or R from the last.
 static inline __attribute__((always_inline)) void half_chain(const struct half_planes *p, int64_t n, int wide,
 							     const bool from_end, const bool wide_range)
 {
@@ -36,7 +38,8 @@ static inline __attribute__((always_inline)) void half_chain(const struct half_p
 		const float(*entry)[2 * VF] = from_end ? p->f.behind : p->f.before;
 		const vf er = vf_load(entry[0] + q * VF), ei = vf_load(entry[1] + q * VF);
 		const vf none = (vf){ 0 };
-		const vi outside = (er == none) & (ei == none); // the row begins here: there is no k
+		// the row begins here: there is no k
+		const vi outside = (er == none) & (ei == none);
 		const vf y = rounded(-vf_load(p->f.y + q * VF), wide_range);
 		struct complex_f32 at = inverse_f32(er, ei, true, 1e-30f);
 		at.re = vf_select(outside, splat_f32(1), rounded(at.re, wide_range));
@@ -50,7 +53,8 @@ static inline __attribute__((always_inline)) void half_chain(const struct half_p
 	}
 }
 
-// One round of all elements of L or of R at once: each from its neighbour's value before.  The largest change, squared.
+// One sweep over all elements of L or R: each from its neighbour's previous value. Accumulates the
+// largest change, squared.
 static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool from_end, vf *change)
 {
 	float *re = from_end ? p->rr : p->lr, *im = from_end ? p->ri : p->li;
@@ -119,7 +123,7 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 		}
 	}
 	for (int l = 0; l < p->count; l++) {
-		// the sweeps themselves round, as if elements of the matrix were off by a few roundings
+		// rounding in the sweeps acts as if the matrix elements were off by a few roundings
 		const double rounding = 0x1p-20 * (double)large[l / VF][l % VF];
 		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]) + rounding;
 		const float most = high[l / VF][l % VF];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of REAL: included with REAL, IS_F32 and NAME(x).  W lanes are a vector, a pack has one or two of them
-// side by side, so that divisions of several chains overlap.
-// A plane is an array [element][lane] of a pack; planes of a chunk stay in the caches.
+// The resolvent in lanes of REAL; the including file defines REAL, IS_F32 and NAME(x). A vector has
+// W lanes; a pack has one or two vectors, so that the divisions of several chains overlap. A plane
+// is an array [element][lane] of a pack; the planes of a chunk stay in the caches.
 
 #define W (VF * 4 / (int)sizeof(REAL))
-#define PACK (2 * W) // lanes of a pack
+#define PACK (2 * W) // lanes per pack
 typedef REAL rv __attribute__((vector_size(VF * 4)));
 #if IS_F32
 typedef int32_t ri __attribute__((vector_size(VF * 4)));
 #define EXPONENT 0x7f800000
-#define CLOSE 0x1p-24 // a rounding of 1
+#define CLOSE 0x1p-24 // half a unit in the last place of 1, in f32
 #define TWICE_BIAS 0x7f000000
 #define ALL_BUT_SIGN 0x7fffffff
 #else
@@ -66,7 +66,8 @@ static inline rv NAME(size)(rv a)
 	return (rv)((ri)a & ((ri){ 0 } + ALL_BUT_SIGN));
 }
 
-// Lanes k of W vectors become vector k: log2 W steps change the vector's bits for the lane's.
+// Transposes: lane k of W vectors becomes vector k; log2 W steps exchange vector bits and lane
+// bits.
 static inline void NAME(turn)(rv *v)
 {
 	rv t[W];
@@ -96,7 +97,7 @@ static inline void NAME(turn)(rv *v)
 	}
 }
 
-// Real and imaginary parts, as they lie in memory: one behind the other.
+// Interleaves real and imaginary parts, as they are stored in memory.
 static inline void NAME(join)(rv re, rv im, rv *two)
 {
 #if VF * 4 / IS_BYTES == 16
@@ -136,9 +137,9 @@ static inline void NAME(part)(const REAL *from, rv *re, rv *im)
 
 // ---- planes ----
 
-enum { NAME(BLOCK) = 64 }; // elements of a row that are taken at a time
+enum { NAME(BLOCK) = 64 }; // elements of a row that are processed at a time
 
-// Elements at `from` + 0 .. n - 1 of a row as REAL; those outside of 0 .. limit - 1 are `fill`.
+// Loads elements from + 0 .. n - 1 of a row as REAL; elements outside 0 .. limit - 1 are `fill`.
 static void NAME(line)(const struct chain_view *v, const char *row, int64_t from, int64_t n, int64_t limit,
 		       REAL fill, REAL *to)
 {
@@ -153,7 +154,7 @@ static void NAME(line)(const struct chain_view *v, const char *row, int64_t from
 		v->load(to + begin, at, v->along, end - begin);
 		return;
 	}
-#if IS_F32 // of f64
+#if IS_F32 // from f64
 	for (int64_t i = begin; i < end; i++, at += v->along * v->size) {
 		double wide;
 		memcpy(&wide, at, sizeof wide);
@@ -167,8 +168,8 @@ static void NAME(line)(const struct chain_view *v, const char *row, int64_t from
 #endif
 }
 
-// A plane of elements first + shift + 0 .. n - 1 of each lane, of rows of `limit` elements; times what is there
-// already, where that is wanted.
+// Loads a plane: elements first + shift + 0 .. n - 1 of each lane, from rows of `limit` elements;
+// with `times`, multiplies the plane by them.
 static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct chain_view *v, int64_t shift, int64_t n,
 			int64_t limit, bool times)
 {
@@ -209,7 +210,8 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 	}
 }
 
-// Planes of both parts of complex elements first + shift + 0 .. n - 1 of each lane; 0 where there are none.
+// Loads the real and imaginary planes of complex elements first + shift + 0 .. n - 1 of each lane;
+// 0 outside the row.
 static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, const struct chain_view *v, int64_t shift,
 			      int64_t n)
 {
@@ -254,7 +256,8 @@ static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, co
 	}
 }
 
-// The plane of k between elements: at t that of elements first + shift + t - 1 and behind it, 0 beyond the ends.
+// Loads the plane of k between elements: position t holds the bond between elements first + shift +
+// t - 1 and the next; 0 beyond the ends.
 static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t shift, int64_t n)
 {
 	const struct chain_job *j = p->job;
@@ -276,7 +279,7 @@ static void NAME(stage_bonds)(const struct chain_pack *p, REAL *plane, int64_t s
 	}
 }
 
-// x and y of z, of the lanes.
+// Loads x and y of z = x + iy for the lanes.
 static void NAME(stage_z)(const struct chain_pack *p, REAL *x, REAL *y)
 {
 	double re = 0, im = 0;
@@ -288,8 +291,9 @@ static void NAME(stage_z)(const struct chain_pack *p, REAL *x, REAL *y)
 	}
 }
 
-// Planes of a - x and of k, of elements first + shift + 0 .. n - 1 of each lane; returns whether all lanes are such that
-// squares neither overflow nor vanish and no k is negative, and marks the others.
+// Loads planes of a - x and of k, elements first + shift + 0 .. n - 1 of each lane. Returns true if
+// in all lanes squares neither overflow nor underflow and no k is negative; sets `odd` for the
+// others.
 static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int64_t shift, int64_t n, const REAL *x,
 			      const REAL *y, bool *odd)
 {
@@ -309,7 +313,8 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 			NAME(put)(at, av);
 			lo = -NAME(larger)(-lo, -kv);
 			hi = NAME(larger)(NAME(larger)(NAME(size)(av), kv), hi);
-			none = NAME(fma)(av + kv, (rv){ 0 }, none); // NaN of what is not finite
+			// becomes NaN if a value is not finite
+			none = NAME(fma)(av + kv, (rv){ 0 }, none);
 		}
 		least[q] = lo;
 		most[q] = hi + none;
@@ -334,7 +339,8 @@ struct NAME(complex) {
 };
 #define CX struct NAME(complex)
 
-// 1 / (re + i im).  wild: it may be too small or too large to be squared, and less than `tiny` is that.
+// 1 / (re + i im). wild: the value may be too small or too large to be squared; `tiny` is the
+// smallest size that is kept.
 static inline __attribute__((always_inline)) CX NAME(inverse)(rv re, rv im, const bool wild, REAL tiny)
 {
 	if (wild) {
@@ -370,16 +376,17 @@ static inline void NAME(to)(REAL *re, REAL *im, int64_t at, CX v)
 	NAME(put)(im + at, v.im);
 }
 
-// What has to be said of wild lanes: in f32 none are.
+// The value of `tiny` for wild lanes; lanes in f32 are never wild.
 #define TINY(p) ((REAL)((p)->job->tier == TIER_F64 ? 1e-290 : 1e-30))
 
 struct NAME(planes) {
-	REAL *a, *k, *x, *y;       // a - x; y of z, of lanes, as x
+	REAL *a, *k, *x, *y;       // a - x; y of z, per lane, like x
 	REAL *re, *im;             // result
-	REAL before[2][PACK], behind[2][PACK]; // 1/L and 1/R at the borders
+	REAL before[2][PACK], behind[2][PACK]; // 1/L and 1/R at the chunk's borders
 };
 
-// The lesser of `nearest` and |d| beside the two that d is the difference of: a rounding where z is an eigenvalue.
+// The smaller of `nearest` and |d| relative to a and b, whose difference d is; where z is an
+// eigenvalue, that is a rounding error.
 static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
 {
 	const rv size = NAME(larger)(NAME(size)(d.re), NAME(size)(d.im));
@@ -388,8 +395,9 @@ static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
 	return NAME(pick)(ratio < nearest, ratio, nearest);
 }
 
-// L goes up and R comes down at once, each leaving what it has in the result's planes; where they have passed each
-// other both are known: 1 / (L + R - alpha), of which R - k/L and L - k/R spare a subtraction.
+// Computes L upwards and R downwards at the same time, each storing its values in the result's
+// planes. After they have passed each other both are known: G = 1 / (L + R - alpha), where R - k/L
+// and L - k/R save a subtraction.
 static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(planes) *p, int64_t n, const int groups,
 							     const bool wild, const bool divide, REAL tiny, rv *nearest)
 {
@@ -448,7 +456,7 @@ static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(p
 		}
 }
 
-// L alone.
+// L only.
 static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(planes) *p, int64_t n, const int groups,
 							     const bool wild, const bool divide, REAL tiny, rv *nearest)
 {
@@ -482,7 +490,7 @@ static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to
 	}
 }
 
-// Memory of a thread for so many planes of a chunk, one longer by an element; NULL is noted.
+// Per-thread memory for `planes` planes of a chunk and one more element; records a failure if NULL.
 static REAL *NAME(memory)(const struct chain_pack *p, int planes)
 {
 	REAL *m = yk_team_scratch((size_t)planes * (size_t)(p->job->length + 1) * PACK * sizeof *m);
@@ -493,7 +501,8 @@ static REAL *NAME(memory)(const struct chain_pack *p, int planes)
 
 // ---- results ----
 
-// n elements, complex, of a lane's row from `first` on, of lines of real and imaginary parts.
+// Stores n complex elements of a lane's row from `first` on, from lines of real and imaginary
+// parts.
 static void NAME(store_line)(const struct chain_view *v, char *row, int64_t first, int64_t n, const REAL *re,
 			     const REAL *im, bool divide)
 {
@@ -520,7 +529,7 @@ static void NAME(store_line)(const struct chain_view *v, char *row, int64_t firs
 	}
 }
 
-// The planes of the result; of lanes that `skip` marks nothing.
+// Stores the planes of the result, except lanes marked in `skip`.
 static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *planes, const bool *skip, bool divide)
 {
 	const struct chain_job *j = p->job;
@@ -562,7 +571,8 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 
 // ---- the forward pass ----
 
-// Notes rows of a negative k of which z is an eigenvalue; with no k negative nothing is nearer than |Im z|.
+// Records rows with a negative k whose z is an eigenvalue. Without negative k, no eigenvalue is
+// nearer than |Im z|.
 static void NAME(note_singular)(const struct chain_pack *p, const REAL *k, const rv *nearest)
 {
 	const int wide = p->count > W ? PACK : W;
@@ -635,8 +645,8 @@ static void NAME(forward)(const struct chain_pack *p, bool *odd)
 
 // ---- entries ----
 
-// Discs that are known to hold L (from the left) or R behind w elements: 1 over their centres; marks lanes of which they
-// are larger than a rounding of that.
+// Discs that contain L (from the left) or R after w elements: returns 1 over their centres; sets
+// `failed` for lanes where a disc is larger than the rounding of its centre.
 static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL *k, int64_t w, bool from_end,
 			  const REAL *x, const REAL *y, REAL to[2][PACK], bool *failed)
 {
@@ -665,7 +675,7 @@ static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL 
 		NAME(put)(to[1] + q * W, in.im);
 		for (int l = 0; l < W && q * W + l < p->count; l++) {
 			const double radius = (double)lane[0][l], modulus = sqrt((double)lane[1][l]);
-			// k < 0: nothing is known
+			// k < 0: the disc is not valid
 			failed[q * W + l] |= !(worst[l] >= 0 && radius <= CLOSE * modulus && isfinite((double)in.re[l]) &&
 					       isfinite((double)in.im[l]));
 		}
@@ -694,7 +704,7 @@ static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 	}
 }
 
-// Powers of two: 1 over the one below the largest part.
+// Powers of two: 1 over the power of two below the largest component.
 static inline rv NAME(scale_of)(CX a, CX b, CX c, CX d)
 {
 	rv most = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)),
@@ -718,7 +728,7 @@ static void NAME(matrices)(const struct chain_pack *p, bool *odd)
 		CX u[2] = { { one, zero }, { zero, zero } }, v[2] = { { zero, zero }, { one, zero } };
 		for (int64_t t = 0; t < p->job->length; t++) {
 			const rv re = NAME(get)(planes.a + t * wide + q * W);
-			// in front of the chunk's first element nothing: v begins behind it
+			// no bond before the chunk's first element: v begins after it
 			const rv kv = t ? NAME(get)(planes.k + t * wide + q * W) : zero;
 			const CX alpha = { re, im }, nu = NAME(product)(alpha, u[0]), nv = NAME(product)(alpha, v[0]);
 			const CX un = { nu.re - kv * u[1].re, nu.im - kv * u[1].im };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the named kernels see their operands: a view as rows of floats, or as one value.
-// A row is the last axis and lies dense; the outer axes may have any strides.  Kernels compute in f32:
-// rows of f16 and bf16 pass through a line of floats that stays in the caches.
+// Operands of the row-wise kernels: a view as rows of floats, or as one value. A row is the last
+// axis and is dense; the outer axes may have any strides. Kernels compute in f32: rows of f16 and
+// bf16 are converted through a line of floats that stays in cache.
 #ifndef YK_OPERAND_H
 #define YK_OPERAND_H
 
@@ -19,21 +19,21 @@ static inline bool is_f32(const struct yoke_view *v)
 	return v->kind == YOKE_VIEW_BUFFER && v->dtype == yoke_f32;
 }
 
-// f32, f16 or bf16?
+// True for a BUFFER of f32, f16 or bf16.
 static inline bool is_narrow(const struct yoke_view *v)
 {
 	return v->kind == YOKE_VIEW_BUFFER &&
 	       (v->dtype == yoke_f32 || yk_is_half(v->dtype));
 }
 
-// The same with a dense last axis?
+// The same, with a dense last axis.
 static inline bool is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;
 	return is_narrow(v) && v->rank > 0 && (v->strides[k] == 1 || v->dims[k] <= 1);
 }
 
-// Absent, or one of these without gaps?
+// True if absent, or a contiguous f32, f16 or bf16.
 static inline bool is_dense_or_none(const struct yoke_view *v)
 {
 	return !present(v) || (is_narrow(v) && yk_dense(v));
@@ -41,11 +41,11 @@ static inline bool is_dense_or_none(const struct yoke_view *v)
 
 struct rows {
 	char *base;
-	yk_load_fn *load; // of f16 and bf16, else NULL, like
+	yk_load_fn *load; // for f16 and bf16, otherwise NULL; also `store`
 	yk_store_fn *store;
 	int64_t cols, count;
-	int size; // bytes of an element
-	int rank; // of the outer axes
+	int size; // bytes per element
+	int rank; // number of outer axes
 	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
 };
 
@@ -75,7 +75,7 @@ static inline char *row_at(const struct rows *r, int64_t i)
 	return r->base + (at + (r->rank ? i * r->strides[0] : 0)) * r->size;
 }
 
-// Row i as floats: where it is, or converted to `line`.
+// Row i as floats: in place, or converted to `line`.
 static inline const float *row_get(const struct rows *r, int64_t i, float *line)
 {
 	char *at = row_at(r, i);
@@ -85,14 +85,13 @@ static inline const float *row_get(const struct rows *r, int64_t i, float *line)
 	return line;
 }
 
-// Row i, to be fetched; `other` where rows are converted.
+// Row i, for prefetching; `other` if rows are converted.
 static inline const float *row_next(const struct rows *r, int64_t i, const float *other)
 {
 	return r->load ? other : (const float *)row_at(r, i);
 }
 
-// Where the floats of row i are to be put: in their place, or in `line`, of which row_put then
-// makes the row.
+// Where to write the floats of row i: in place, or in `line`, which row_put then converts.
 static inline float *row_to(const struct rows *r, int64_t i, float *line)
 {
 	return r->store ? line : (float *)row_at(r, i);
@@ -104,14 +103,15 @@ static inline void row_put(const struct rows *r, int64_t i, const float *line)
 		r->store(row_at(r, i), line, 1, r->cols);
 }
 
-// Scratch of this thread: lines of `cols` floats, if rows have to be converted.  NULL: no memory.
+// Scratch of this thread: `lines` lines of `cols` floats if rows need conversion. NULL: out of
+// memory.
 static inline float *row_lines(bool converted, int lines, int64_t cols)
 {
 	return yk_team_scratch(converted ? (size_t)(lines * cols) * sizeof(float) : 1);
 }
 
-// Is output v f32, so large, and do its rows lie such, that they are written past the caches?
-// Not over an operand: its lines are in the cache already.
+// True if output v is f32, large enough and aligned for non-temporal stores. Not if it overwrites
+// an operand, whose lines are already in the cache.
 static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view *v)
 {
 	return !op->alias_mask && v->dtype == yoke_f32 && yk_dense(v) &&
@@ -120,9 +120,8 @@ static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view 
 	       yk_elements(v) >= yk_stream_bytes / (int64_t)sizeof(float);
 }
 
-// Rows that make up one piece of work: about 16384 elements, four times that where there
-// are many, since what reads ahead stops at the end of a piece; and at most `most` pieces
-// if not 0.
+// Rows per work item: about 16384 elements, or four times that if there are many, since hardware
+// prefetch stops at the end of an item; at most `most` items if not 0.
 static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t most)
 {
 	const int64_t width = cols > 0 ? cols : 1;
@@ -138,7 +137,7 @@ static inline int64_t pieces_of(int64_t count, int64_t each)
 	return (count + each - 1) / each;
 }
 
-// One value: a SCALAR view, or a BUFFER of one element; f32, f64, i32 or i64.
+// True for one value: a SCALAR view, or a BUFFER of one element; f32, f64, i32 or i64.
 static inline bool is_value(const struct yoke_view *v)
 {
 	if (v->kind == YOKE_VIEW_NONE ||

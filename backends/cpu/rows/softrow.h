@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maximum and sum of exponentials of one row: what softmax and cross entropy share.
+// Maximum and sum of exponentials of one row, for softmax and cross entropy.
 #ifndef YK_SOFTROW_H
 #define YK_SOFTROW_H
 
 #include "../vector/vfun.h"
 
-enum { LINE = 16 }; // floats of a cache line
+enum { LINE = 16 }; // floats per cache line
 
-// Lanes n.. of v replaced; n may exceed VF.
+// Replaces lanes n and up of v; n may exceed VF.
 static inline vf vf_fill_tail(vf v, int64_t n, float with)
 {
 	return n >= VF ? v :
 			 vf_select(vi_iota() < vi_splat((int32_t)n), v, vf_splat(with));
 }
 
-// NaN counts as small here; it comes back in the exponentials.
+// Treats NaN as small; it reappears in the exponentials.
 static inline float row_max(const float *x, int64_t n)
 {
 	vf m[4];
@@ -31,25 +31,25 @@ static inline float row_max(const float *x, int64_t n)
 	return vf_hmax(vf_max(vf_max(m[0], m[1]), vf_max(m[2], m[3])));
 }
 
-// A row of whole vectors that waits to be written past the caches: y = x a - b - c.
+// A finished row of whole vectors whose non-temporal store is deferred: y = x a - b - c.
 struct late_row {
 	float *y; // NULL: none
 	const float *x;
 	float a, b, c;
-	bool product; // b and c are not looked at, else a is not
+	bool product; // product: y = x a; otherwise y = x - b - c
 };
 
 YK_INLINE void late_write(const struct late_row *r, int64_t i)
 {
 	const vf x = vf_load(r->x + i);
-	// not b + c, which would round away a small c
+	// not b + c, which would lose a small c
 	vf_stream(r->y + i,
 		  r->product ? x * vf_splat(r->a) : x - vf_splat(r->b) - vf_splat(r->c));
 }
 
-// sum exp(x - m); the terms are kept in y unless it is NULL (y may be x). Meanwhile `next`,
-// n floats that will be read after it, comes into the cache, and `late`, of the same length, is
-// written: x is in the cache already, so that memory would stand idle.
+// sum exp(x - m); the terms are stored in y unless it is NULL (y may be x). x is already in cache
+// and memory would be idle, so meanwhile `next`, the n floats read afterwards, is prefetched, and
+// `late`, of the same length, is written.
 YK_INLINE float row_exp_late(float *y, const float *x, int64_t n, float m,
 			     const float *next, const struct late_row *late)
 {

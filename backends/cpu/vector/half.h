@@ -18,7 +18,7 @@ YK_INLINE uint16_t yk_bf16_of_f32(float x)
 	return (uint16_t)(x != x ? (u >> 16) | 0x40 : r);
 }
 
-// The exponent is moved by a product with 2^112, which also normalises f16's subnormals.
+// The exponent is adjusted by multiplying with 2^112, which also normalizes f16's subnormals.
 YK_INLINE float yk_f32_of_f16(uint16_t h)
 {
 	uint32_t m = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
@@ -30,7 +30,8 @@ YK_INLINE float yk_f32_of_f16(uint16_t h)
 YK_INLINE uint16_t yk_f16_of_f32(float x)
 {
 	uint32_t u = yk_bits_f32(x), a = u & 0x7fffffff, sign = u >> 16 & 0x8000;
-	// Subnormal results: adding 1/2 makes the FPU round at 2^-24, f16's last place.
+	// Subnormal results: adding 1/2 makes the FPU round at 2^-24, the last bit of an f16
+	// subnormal.
 	uint32_t tiny = yk_bits_f32(yk_f32_bits(a) + 0.5f) - yk_bits_f32(0.5f);
 	uint32_t h = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
 	h = a < 0x38800000 ? tiny : h;    // below 2^-14
@@ -39,8 +40,8 @@ YK_INLINE uint16_t yk_f16_of_f32(float x)
 	return (uint16_t)(h | sign);
 }
 
-// f64 to f32 by round to odd: what is then rounded to 16 bits comes out as if rounded
-// once.
+// f64 to f32 with rounding to odd, so that a second rounding to 16 bits gives the same result as a
+// single rounding.
 YK_INLINE float yk_f32_odd_of_f64(double x)
 {
 	float f = (float)x;
@@ -49,7 +50,7 @@ YK_INLINE float yk_f32_odd_of_f64(double x)
 	return yk_f32_bits((double)f != x && x == x ? u | 1 : u);
 }
 
-// An integer of 64 bits to an f64 whose last bit tells that something was cut off.
+// A 64-bit integer as f64, rounded to odd: the last bit is set if bits were lost.
 YK_INLINE double yk_f64_odd_of_i64(int64_t v)
 {
 	uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;

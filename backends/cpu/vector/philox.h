@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox 4x32-10, the counter-based random bits of every device (Salmon et al., SC 2011).
-// Counter words 0-1 are index / 4, words 2-3 the step, key words the key; lane = index
+// Philox 4x32-10, the counter-based random number generator used on all devices (Salmon et al., SC
+// 2011). Counter words 0-1 are index / 4, words 2-3 the step, the key words the key; lane = index
 // mod 4.
 #ifndef YK_PHILOX_H
 #define YK_PHILOX_H
@@ -27,7 +27,7 @@ YK_INLINE void yk_philox(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
 	*c0 = x0, *c1 = x1, *c2 = x2, *c3 = x3;
 }
 
-// The bits of one element.
+// The random bits of one element.
 YK_INLINE uint32_t yk_philox_at(uint64_t index, uint64_t key, uint64_t step)
 {
 	uint32_t c[4] = { (uint32_t)(index >> 2), (uint32_t)(index >> 34), (uint32_t)step,
@@ -36,13 +36,13 @@ YK_INLINE uint32_t yk_philox_at(uint64_t index, uint64_t key, uint64_t step)
 	return c[index & 3];
 }
 
-// ---- runs of counters: a counter in each lane of 64 bits, whose upper half is noise ----
+// ---- runs of counters: one counter per 64-bit lane, whose upper half is undefined ----
 
 typedef uint64_t vq __attribute__((vector_size(VF * 4)));
 
 enum { YK_PHILOX_LANES = VF / 2, YK_PHILOX_RUN = 4 * YK_PHILOX_LANES };
 
-// The product of the lower halves.
+// The product of the lower halves of the lanes.
 static inline vq vq_mul(vq a, vq b)
 {
 #if VF == 16
@@ -58,8 +58,8 @@ static inline vq vq_mul(vq a, vq b)
 
 #define YK_EACH_RUN(v) _Pragma("GCC unroll 4") for (int v = 0; v < 4; v++)
 
-// Counters in an order such that the pairs of words of a vector's even lanes, and of its odd
-// ones, are runs of counters.
+// Counter order such that interleaving the words of a vector's even lanes, and of its odd lanes,
+// gives consecutive counters.
 #if VF == 16
 #define YK_EACH_LANE 0, 4, 1, 5, 2, 6, 3, 7
 #define YK_ZIP_EVEN 0, 8, 2, 10, 4, 12, 6, 14
@@ -79,23 +79,23 @@ static inline vq vq_mul(vq a, vq b)
 #define YK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vq){ __VA_ARGS__ })
 #endif
 
-// Both words of a last round, the product's lower half being the second one; the first is its
-// upper half combined with x and with the upper half of key.
+// Both output words of a last round: the second is the product's lower half; the first is its upper
+// half xor x xor the upper half of key.
 static inline vq vq_words(vq q, vq x, vq key)
 {
 	q ^= x << 32 ^ key;
 	return q >> 32 | q << 32;
 }
 
-// The bits of YK_PHILOX_RUN counters from `first` on, four of each, which are alike in their
-// upper halves: what is the same for all in the first two rounds is computed once.
+// Generates the bits of YK_PHILOX_RUN consecutive counters, four words each, whose upper halves are
+// equal; the common parts of the first two rounds are computed once.
 static inline void yk_philox_run(uint32_t *to, uint64_t first, uint64_t key,
 				 uint64_t step)
 {
 	const uint32_t w0 = 0x9e3779b9u, w1 = 0xbb67ae85u;
 	const vq zero = { 0 }, m0 = zero + 0xd2511f53u, m1 = zero + 0xcd9e8d57u;
 	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-	// words 0 and 1 after one round, 2 and 3 after two, but for what varies
+	// words 0 and 1 after one round, 2 and 3 after two, without the varying parts
 	const uint64_t q1 = (uint64_t)(uint32_t)step * 0xcd9e8d57u;
 	const uint64_t p2 = ((uint32_t)(q1 >> 32) ^ (uint32_t)(first >> 32) ^ k0) *
 			    (uint64_t)0xd2511f53u;
@@ -141,7 +141,7 @@ static inline void yk_philox_run(uint32_t *to, uint64_t first, uint64_t key,
 	}
 }
 
-// The bits of elements first .. first + n - 1.
+// The random bits of elements first .. first + n - 1.
 static inline void yk_philox_fill(uint32_t *to, uint64_t first, int64_t n, uint64_t key,
 				  uint64_t step)
 {
@@ -165,7 +165,7 @@ static inline void yk_philox_fill(uint32_t *to, uint64_t first, int64_t n, uint6
 	}
 }
 
-// 24 bits of it as a float in [0,1).
+// Converts 24 of the bits to a float in [0,1).
 YK_INLINE float yk_uniform_f32(uint32_t bits)
 {
 	return (float)(int32_t)(bits >> 8) * 0x1p-24f;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of the instruction set a kernel is compiled for: VF floats wide, loads
-// unaligned. Sums within a vector have a fixed order.  vf_fma rounds once where the set
-// has an fma.
+// SIMD vectors of the instruction set that the file is compiled for: VF floats, unaligned loads.
+// Sums over lanes have a fixed order. vf_fma rounds once where the instruction set has FMA.
 #ifndef YK_VEC_H
 #define YK_VEC_H
 
@@ -38,8 +37,8 @@ static inline void vf_store(float *p, vf v)
 	memcpy(p, &v, sizeof v);
 }
 
-// Past the caches, where the processor has it; p is aligned to the vector. A thread that
-// has streamed calls vf_fence before others may read it.
+// Non-temporal store, where the processor supports it; p is aligned to the vector. A thread that
+// has used it calls vf_fence before others may read the data.
 static inline void vf_stream(float *p, vf v)
 {
 #if VF == 16
@@ -60,7 +59,7 @@ static inline void vf_fence(void)
 #endif
 }
 
-// memcpy past the caches but for what fills no line at the ends.
+// memcpy with non-temporal stores, except for partial cache lines at the ends.
 static inline void vf_stream_copy(void *to, const void *from, size_t bytes)
 {
 	enum { LINE = 64 };
@@ -86,7 +85,7 @@ static inline __m256i vi_first(int64_t n)
 }
 #endif
 
-// The first n < VF lanes; the others are 0 and not read.
+// Loads the first n < VF lanes; the others are 0 and their memory is not read.
 static inline vf vf_load_n(const float *p, int64_t n)
 {
 #if VF == 16
@@ -110,7 +109,7 @@ static inline void vf_store_n(float *p, vf v, int64_t n)
 #endif
 }
 
-// The first n lanes, or all when n is larger.
+// Loads the first n lanes, or all if n >= VF.
 static inline vf vf_get(const float *p, int64_t n)
 {
 	return n >= VF ? vf_load(p) : vf_load_n(p, n);
@@ -124,7 +123,7 @@ static inline void vf_put(float *p, vf v, int64_t n)
 		vf_store_n(p, v, n);
 }
 
-// All lanes past the caches, or the first n as vf_put does.
+// Writes all lanes, non-temporally if `stream`; or the first n as vf_put does.
 static inline void vf_write(float *p, vf v, int64_t n, bool stream)
 {
 	if (stream)
@@ -187,7 +186,7 @@ static inline vf vf_select(vi mask, vf a, vf b)
 #endif
 }
 
-// The larger one; b where either is NaN.
+// The larger value; b if either is NaN.
 static inline vf vf_max(vf a, vf b)
 {
 #if VF == 16
@@ -201,7 +200,7 @@ static inline vf vf_max(vf a, vf b)
 #endif
 }
 
-// The smaller one; b where either is NaN.
+// The smaller value; b if either is NaN.
 static inline vf vf_min(vf a, vf b)
 {
 #if VF == 16
@@ -215,7 +214,7 @@ static inline vf vf_min(vf a, vf b)
 #endif
 }
 
-// The same where NaN wins: a's if both are.
+// Maximum and minimum that propagate NaN: a's if both are NaN.
 static inline vf vf_max_nan(vf a, vf b)
 {
 	return vf_select(a != a, a, vf_max(a, b));
@@ -243,7 +242,7 @@ static inline vf vf_sqrt(vf a)
 #endif
 }
 
-// Sum and maximum of the lanes, halving.
+// Sum and maximum over the lanes, by halving.
 static inline float vf_sum(vf v)
 {
 #if VF == 16

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions on vectors, within the bounds of vmath.h and, where nothing else is said,
-// with its bits. A loop over the lanes is all it takes in general: compilers turn it into
-// instructions on the whole register.
+// Elementary functions on vectors, with the error bounds of vmath.h and, unless stated otherwise,
+// the same bits. Mostly plain loops over the lanes, which compilers turn into vector instructions.
 #ifndef YK_VFUN_H
 #define YK_VFUN_H
 
 #include "vec.h"
 #include "vmath.h"
 
-// clang would unroll such a short loop before it can be vectorised
+// clang would unroll such a short loop before vectorizing it
 #if defined __clang__
 #define YK_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #else
 #define YK_LANES _Pragma("GCC unroll 1") YK_SIMD
 #endif
 
-// The functions v_NAME take n vectors, n a constant up to 4, through each step together: the
-// processor sees too few instructions at once to overlap vectors that come one after the
-// other.
+// The functions v_NAME process n vectors, n a constant up to 4, step by step together, because the
+// processor does not look far enough ahead to overlap consecutive vectors.
 #define YK_EACH(j, n) _Pragma("GCC unroll 4") for (int j = 0; j < n; j++)
 
 // The steps of yk_exp_reduce: x = k ln 2 + r; x becomes e^r - 1, and the low bits of t hold k.
@@ -62,7 +60,7 @@ static inline vf vf_clamp(vf x, float low, float high)
 	return vf_max(vf_splat(low), vf_min(vf_splat(high), x));
 }
 
-// The bits of yk_exp_f32.
+// Same bits as yk_exp_f32.
 YK_INLINE void v_exp_any(vf *x, const int n)
 {
 	vf t[4];
@@ -71,15 +69,15 @@ YK_INLINE void v_exp_any(vf *x, const int n)
 	YK_EACH(j, n) x[j] = vf_scale(x[j] + 1.0f, t[j]);
 }
 
-// 2^k for k in the low bits of t, which are shifted to the exponent's place: what else t holds
-// falls off.
+// 2^k for k in the low bits of t, which are shifted into the exponent; the other bits of t drop
+// out.
 static inline vf vf_exp2_low(vf t)
 {
 	typedef uint32_t bits __attribute__((vector_size(VF * 4)));
 	return (vf)(((bits)t << 23) + (127u << 23));
 }
 
-// e^x for x <= 0, in fewer instructions; it may be 0 below -87, where it is under 2^-125.
+// e^x for x <= 0, in fewer instructions; may return 0 below -87, where e^x < 2^-125.
 YK_INLINE void v_exp(vf *x, const int n)
 {
 	vf t[4], c[4];
@@ -101,7 +99,7 @@ static inline vf vf_exp(vf x)
 	return x;
 }
 
-// The bits of yk_tanh_f32.
+// Same bits as yk_tanh_f32.
 YK_INLINE void v_tanh(vf *x, const int n)
 {
 	vf t[4], e[4], s[4];
@@ -114,7 +112,7 @@ YK_INLINE void v_tanh(vf *x, const int n)
 	YK_EACH(j, n) x[j] = (vf)((vi)e[j] | ((vi)x[j] & INT32_MIN));
 }
 
-// The bits of yk_sigmoid_f32.
+// Same bits as yk_sigmoid_f32.
 YK_INLINE void v_sigmoid(vf *x, const int n)
 {
 	vf t[4], e[4];
@@ -126,16 +124,16 @@ YK_INLINE void v_sigmoid(vf *x, const int n)
 
 #if VF == 16
 
-// Tables of 16 pieces, in registers: the processor looks up 16 floats at once by the low 4 bits
-// of their indices.
+// Tables of 16 intervals in registers: one instruction looks up 16 floats by the low 4 bits of the
+// indices.
 YK_INLINE vf v_lookup(const float table[16], __m512i index)
 {
 	return (vf)_mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
 }
 
-// log: the fraction m of [0.75,1.5) has its piece by the upper 4 bits of its mantissa. Rows:
-// 1/m somewhere in the piece, in 9 bits; the logarithm of m there, as a multiple of 2^-16;
-// the rest of it. The two pieces beside 1 have 1, 0 and 0.
+// log: the upper 4 bits of the mantissa select the interval of the fraction m in [0.75,1.5). Table
+// rows: 1/m' for a point m' in the interval, in 9 bits; log m' as a multiple of 2^-16; the rest of
+// log m'. The two intervals next to 1 use 1, 0 and 0.
 static const float yk_log_pieces[3][16] = {
 	{ 0x1p+0f, 0x1.d4p-1f, 0x1.bap-1f, 0x1.a4p-1f, 0x1.9p-1f, 0x1.7ep-1f, 0x1.6cp-1f,
 	  0x1.5cp-1f, 0x1.4ep+0f, 0x1.41p+0f, 0x1.35p+0f, 0x1.2ap+0f, 0x1.1fp+0f,
@@ -152,7 +150,7 @@ static const float yk_log_pieces[3][16] = {
 // x = m 2^e, log x = e ln 2 + log m' + log(1 + r), r = m / m' - 1
 YK_INLINE void v_log(vf *x, const int n)
 {
-	// quiet NaN for NaN and below 0, -inf for zeros, inf for itself
+	// quiet NaN for NaN and negative values, -inf for zeros, inf for inf
 	const __m512i special = _mm512_set1_epi32(0x03530422);
 	vf m[4], e[4], r[4], high[4], low[4], p[4];
 	__m512i k[4];
@@ -163,13 +161,13 @@ YK_INLINE void v_log(vf *x, const int n)
 	YK_EACH(j, n) e[j] -= (vf)_mm512_getexp_ps((__m512)m[j]);
 	YK_EACH(j, n) k[j] = _mm512_srli_epi32((__m512i)m[j], 19);
 	YK_EACH(j, n) r[j] = vf_fma(m[j], v_lookup(yk_log_pieces[0], k[j]), vf_splat(-1));
-	// ln 2 in two parts; the upper is a multiple of 2^-9, so that this sum is exact
+	// ln 2 in two parts; the upper is a multiple of 2^-9, so this sum is exact
 	YK_EACH(j, n)
 	high[j] = vf_fma(e[j], vf_splat(0x1.63p-1f), v_lookup(yk_log_pieces[1], k[j]));
 	YK_EACH(j, n)
 	low[j] = vf_fma(e[j], vf_splat(-0x1.bd0106p-13f),
 			v_lookup(yk_log_pieces[2], k[j]));
-	// (log(1 + r) - r) / r^2: the logarithm to 2^-34 of r
+	// (log(1 + r) - r) / r^2; error of the logarithm 2^-34 of r
 	YK_EACH(j, n)
 	p[j] = vf_fma(vf_splat(-0x1.3cc462p-3f), r[j], vf_splat(0x1.999526p-3f));
 	YK_EACH(j, n) p[j] = vf_fma(p[j], r[j], vf_splat(-0x1.00044ap-2f));
@@ -181,10 +179,10 @@ YK_INLINE void v_log(vf *x, const int n)
 	x[j] = (vf)_mm512_fixupimm_ps((__m512)high[j], (__m512)x[j], special, 0);
 }
 
-// erf: the piece of c = |x| <= 4.5 follows from the upper 2 bits of the exponent and of the
-// mantissa of c + 1, so that widths are 1/4 below 1, 1/2 below 3, 1 below 7. Rows: coefficients
-// of powers of r, c less the middle of the piece; in the first, erf(c) / c - 1, from the second
-// row on.
+// erf: the interval of c = |x| <= 4.5 follows from the low 2 bits of the exponent and the top 2
+// bits of the mantissa of c + 1, so intervals are 1/4 wide below 1, 1/2 below 3, 1 below 7. Table
+// rows: coefficients of powers of r, c minus the interval's midpoint; the first interval holds
+// erf(c) / c - 1, from the second row on.
 static const float yk_erf_pieces[7][16] = {
 	{ 0x1.d8865ep-1f, 0x1.f92d08p-1f, 0x1.ff4048p-1f, 0x1.fff2dp-1f, 0x1.ffffe8p-1f,
 	  0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0,

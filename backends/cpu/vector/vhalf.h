@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conversions of half.h on one vector, with the same bits: by the processor's own
-// instructions for f16 where it has them. Those for bf16 flush subnormals, so bf16 is
-// rounded as an integer.
+// The conversions of half.h on vectors, with the same bits. f16 uses the processor's instructions
+// where available. The instructions for bf16 flush subnormals, so bf16 is rounded with integer
+// arithmetic.
 #ifndef YK_VHALF_H
 #define YK_VHALF_H
 
@@ -22,7 +22,7 @@ static inline void vh_store(uint16_t *p, vh h)
 	memcpy(p, &h, sizeof h);
 }
 
-// Of two vectors, one behind the other.
+// The halves of two consecutive vectors.
 typedef uint16_t vh2 __attribute__((vector_size(VF * 4)));
 
 static inline void vh2_store(uint16_t *p, vh2 h)
@@ -30,7 +30,7 @@ static inline void vh2_store(uint16_t *p, vh2 h)
 	memcpy(p, &h, sizeof h);
 }
 
-// Past the caches as vf_stream; p is aligned to the vector.
+// Non-temporal store as vf_stream; p is aligned to the vector.
 static inline void vh2_stream(uint16_t *p, vh2 h)
 {
 	vf_stream((float *)(void *)p, (vf)h);
@@ -79,7 +79,7 @@ static inline vh vf_to_f16(vf x)
 static inline vf vf_of_bf16(vh h)
 {
 #if VF == 16
-	// words 0, 1, 2 .. to the upper halves, zeros to the lower ones
+	// words 0, 1, 2, ... to the upper halves, zeros to the lower halves
 	const vi to = vi_iota() * 0x10000;
 	return (vf)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, (__m512i)to,
 						  _mm512_castsi256_si512((__m256i)h));
@@ -88,7 +88,7 @@ static inline vf vf_of_bf16(vh h)
 #endif
 }
 
-// The bits of bf16 as the upper half of f32's, over some that have no meaning.
+// bf16 in the upper half of each 32-bit lane; the lower half is undefined.
 static inline vi vi_bf16(vf x)
 {
 #if VF == 16
@@ -98,13 +98,13 @@ static inline vi vi_bf16(vf x)
 	__mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
 	return (vi)_mm512_mask_or_epi32(r, nan, u, _mm512_set1_epi32(0x400000));
 #else
-	typedef uint32_t vu __attribute__((vector_size(VF * 4))); // a NaN's bits may wrap
+	typedef uint32_t vu __attribute__((vector_size(VF * 4))); // a NaN's bits may wrap around
 	vu u = (vu)x, r = u + 0x7fff + (u >> 16 & 1);
 	return (vi)vf_select(x != x, (vf)(u | 0x400000), (vf)r);
 #endif
 }
 
-// Rounded to bf16, as f32.
+// Rounds to bf16; the result is f32.
 static inline vf vf_round_bf16(vf x)
 {
 	return (vf)(vi_bf16(x) & -0x10000);
@@ -119,7 +119,7 @@ static inline vh vf_to_bf16(vf x)
 #endif
 }
 
-// As vf_get, from f32, f16 or bf16.
+// Like vf_get, from f32, f16 or bf16.
 YK_INLINE vf vf_get_as(const int dtype, const void *p, int64_t n)
 {
 	if (dtype == yoke_f32)
@@ -140,7 +140,7 @@ static inline vh2 vf2_to_f16(vf a, vf b)
 static inline vh2 vf2_to_bf16(vf a, vf b)
 {
 #if VF == 16
-	const vi upper = vi_iota() * 0x40004 + 0x30001; // words 1, 3, 5 ..
+	const vi upper = vi_iota() * 0x40004 + 0x30001; // words 1, 3, 5, ...
 	return (vh2)_mm512_permutex2var_epi16((__m512i)vi_bf16(a), (__m512i)upper,
 					      (__m512i)vi_bf16(b));
 #else

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions without branches: a loop over one of them becomes vector code.
+// Branch-free elementary functions: a loop over one of them becomes vector code.
 //
-// The f32 functions are inlined into plain loops (marked YK_SIMD) and vectorised by the
-// compiler for the instruction set of the file; a lane's bits do not depend on where in a
-// loop it stands. Errors over the whole range, infinities, NaN and subnormals included,
-// as tests/vmath.c measures them, to a hundredth: exp, log, log1p, sin, cos, pow <= 1 ulp,
-// expm1, erf <= 1.5, sigmoid <= 2.25, tanh <= 2.4. The f64 functions call the C library:
-// accuracy first.
-// Polynomials are minimax fits (Remez) made for these intervals; their errors stand
-// beside them.
+// The f32 functions are inlined into plain loops (marked YK_SIMD), which the compiler vectorizes
+// for the file's instruction set; an element's bits do not depend on its position in the loop.
+// Error bounds over the whole range, including infinities, NaN and subnormals, as tests/vmath.c
+// measures them, to a hundredth: exp, log, log1p, sin, cos, pow <= 1 ulp, expm1, erf <= 1.5,
+// sigmoid <= 2.25, tanh <= 2.4. The f64 functions call the C library for accuracy.
+// Polynomials are minimax fits (Remez) for these intervals, with their errors stated next to them.
 #ifndef YK_VMATH_H
 #define YK_VMATH_H
 
@@ -18,11 +16,10 @@
 
 #define YK_INLINE static inline __attribute__((always_inline))
 
-// Before a loop whose iterations do not depend on each other; operands may be the same
-// array.
+// Goes before a loop with independent iterations; operands may be the same array.
 #if defined(__clang__)
 #define YK_SIMD _Pragma("clang loop vectorize(assume_safety)")
-// A loop around a function of the C library or an integer division stays as it is.
+// A loop with a call of the C library or an integer division is not vectorized.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define YK_SIMD _Pragma("GCC ivdep")
@@ -56,8 +53,7 @@ YK_INLINE double yk_f64_bits(uint64_t u)
 	return x;
 }
 
-// a*b + c, fused where the instruction set has it; a compiler never contracts by itself
-// here.
+// a*b + c, fused where the instruction set has FMA; compilers do not contract on their own here.
 YK_INLINE float yk_fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -87,7 +83,7 @@ YK_INLINE float yk_copysign_f32(float x, float sign)
 			   (yk_bits_f32(sign) & 0x80000000));
 }
 
-// ---- rounding to integers, by adding and taking away 2^(mantissa bits) ----
+// ---- rounding to integers, by adding and subtracting 2^(mantissa bits) ----
 
 YK_INLINE float yk_round_f32(float x) // half to even
 {
@@ -138,10 +134,9 @@ YK_INLINE double yk_ceil_f64(double x)
 
 // ---- f32: the exponential family ----
 
-// x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^8 ln 2.  Returns e^r - 1 and n; NaN stays
-// NaN. Adding 1.5 * 2^23 leaves n in the low bits of the sum; ln 2 is split so that n *
-// high is exact. What 1 is added to needs one coefficient less (near: e^r - 1 itself is
-// wanted).
+// x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^8 ln 2. Returns e^r - 1 and n; NaN stays NaN. Adding
+// 1.5 * 2^23 leaves n in the low bits of the sum; ln 2 is split so that n * high is exact. near:
+// e^r - 1 itself is the result, which needs one more coefficient than when 1 is added to it.
 YK_INLINE float yk_exp_reduce(float x, int32_t *n, bool near)
 {
 	float t = yk_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f);
@@ -188,7 +183,7 @@ YK_INLINE float yk_expm1_f32(float x)
 	int32_t n;
 	float p = yk_exp_reduce(c, &n, true), s = yk_exp2i_f32(n - 1);
 	float y = yk_fma_f32(s, p, s - 0.5f) * 2.0f;
-	return n == 0 ? (p == 0.0f ? x : p) : y; // -0 and subnormals stay what they are
+	return n == 0 ? (p == 0.0f ? x : p) : y; // preserves -0 and subnormals
 }
 
 YK_INLINE float yk_tanh_f32(float x)
@@ -262,14 +257,14 @@ YK_INLINE float yk_erf_f32(float x)
 	return yk_copysign_f32(a < 0.92f ? small : large, x);
 }
 
-// ---- f32 by way of f64: log1p, pow, sin, cos ----
+// ---- f32 computed through f64: log1p, pow, sin, cos ----
 
 // log of a normal positive number to 1e-12: log m = 2 atanh((m-1)/(m+1)), m around 1.
 YK_INLINE double yk_log_wide(double x)
 {
 	uint64_t i = yk_bits_f64(x) - 0x3fe6a09e667f3bcd;
-	// The exponent, -1022..1023, made a double by its bits: there is no vector
-	// instruction.
+	// Converts the exponent, -1022..1023, to double by its bits: there is no vector instruction
+	// for it.
 	double e =
 		yk_f64_bits(((i >> 52) ^ 0x800) | 0x4330000000000000) - (0x1p52 + 2048);
 	double m = yk_f64_bits((i & 0xfffffffffffff) + 0x3fe6a09e667f3bcd);
@@ -285,7 +280,8 @@ YK_INLINE double yk_log_wide(double x)
 YK_INLINE float yk_log1p_f32(float x)
 {
 	double d = x, y = yk_log_wide(1 + d);
-	double t = d - d * d * (0.5 - d * (1.0 / 3)); // where 1 + x loses x's low bits
+	// for small x, where 1 + x loses low bits of x
+	double t = d - d * d * (0.5 - d * (1.0 / 3));
 	y = yk_abs_f64(d) < 0x1p-10 ? t : y;
 	float r = x > 0x1.fffffep127f ? x : (float)y;
 	r = x == 0 ? x : r;
@@ -311,7 +307,7 @@ YK_INLINE double yk_exp_wide(double x)
 	return p * yk_f64_bits((n + 1023) << 52);
 }
 
-// Every case of C11 F.10.4.4.
+// All cases of C11 F.10.4.4.
 YK_INLINE float yk_pow_f32(float x, float y)
 {
 	float a = yk_abs_f32(x), b = yk_abs_f32(y);
@@ -326,7 +322,7 @@ YK_INLINE float yk_pow_f32(float x, float y)
 	r = ((b > 0x1.fffffep127f) & (a == 1)) ? 1.0f : r;
 	float h = b * 0.5f;
 	uint32_t whole = yk_round_f32(b) == b, odd = whole & (yk_round_f32(h) != h);
-	odd &= b < 0x1p24f; // above it every float is even
+	odd &= b < 0x1p24f; // larger floats are all even
 	uint32_t sign = yk_bits_f32(x) >> 31;
 	r = yk_f32_bits(yk_bits_f32(r) | (sign & odd) << 31);
 	uint32_t finite = (a <= 0x1.fffffep127f) & (b <= 0x1.fffffep127f);
@@ -335,13 +331,13 @@ YK_INLINE float yk_pow_f32(float x, float y)
 	return ((x == 1) | (y == 0)) ? 1.0f : r;
 }
 
-// x = k pi/2 + r; good to 2^-50 absolute for |x| < 2^20.  quadrant is k + shift.
+// x = k pi/2 + r; absolute error 2^-50 for |x| < 2^20. The quadrant is k + shift.
 YK_INLINE float yk_sin_wide(double x, uint64_t shift)
 {
 	double t = x * 0.63661977236758134308 + 0x1.8p52;
 	uint64_t k = yk_bits_f64(t) + shift;
 	t -= 0x1.8p52;
-	// pi/2 in 33 bits and the rest: t * high is exact
+	// pi/2 as 33 bits plus the rest: t * high is exact
 	double r = (x - t * 0x1.921fb544p0) - t * 0x1.0b4611a626331p-34;
 	double s = r * r, p = -1.0 / 39916800, q = -1.0 / 3628800;
 	p = yk_fma_f64(p, s, 1.0 / 362880);
@@ -360,7 +356,7 @@ YK_INLINE float yk_sin_wide(double x, uint64_t shift)
 
 #define YK_TRIG_LIMIT 0x1p20f
 
-// |x| < YK_TRIG_LIMIT only: what vector loops use after they have looked at their input.
+// For |x| < YK_TRIG_LIMIT only; vector loops use it after checking their input.
 YK_INLINE float yk_sin_near_f32(float x)
 {
 	float y = yk_sin_wide(x, 0);
@@ -391,7 +387,7 @@ YK_INLINE float yk_rsqrt_f32(float x)
 	return 1.0f / __builtin_sqrtf(x);
 }
 
-// Box-Muller: two uniforms of [0,1) to one normal.
+// Box-Muller: two uniforms in [0,1) to one normal.
 YK_INLINE float yk_normal_f32(float a, float b)
 {
 	float r = __builtin_sqrtf(-2.0f * yk_log_f32(1.0f - a));
