@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32, the mask too or as q.
-// Where a device has matrix units for the dtype, they multiply, in one launch each way.
+// ATTENTION and ATTENTION_BACK on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the mask
+// f32 or the dtype of q. On devices with matrix units for the dtype, the forward and the backward
+// pass each take one launch that uses them.
 #include "config.h"
 
 #include <stddef.h>
@@ -9,17 +10,17 @@
 #include "report.h"
 #include "rows.h"
 
-#define MAX_HEAD 256 // elements, for which private and local arrays are in reason
-#define FEW 4         // queries at most, for which rows are faster
+#define MAX_HEAD 256 // max head size; larger ones would need too much private and local memory
+#define FEW 4         // max number of queries for which the kernel by rows is faster
 #define PART 512      // as in cl/attention_rows.cl
 #define SUM_ROWS 64   // as in cl/attention_backward.cl
 
-enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // of ATTENTION
-enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // of its gradient
-#define WIDE_HEAD 128 // elements of a head, above which groups of the gradient share the columns
-#define HEADS_ENOUGH 4 // heads of k and v of all batches, for which a group may take a whole one
+enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // implementations of ATTENTION
+enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // implementations of ATTENTION_BACK
+#define WIDE_HEAD 128 // head size above which groups of the gradient divide the columns among them
+#define HEADS_ENOUGH 4 // min number of k/v heads over all batch entries for one head per group
 
-// struct attention_args of cl/attention.cl.
+// Matches struct attention_args of cl/attention.cl.
 struct heads {
 	int64_t b, t, h;
 };
@@ -32,13 +33,13 @@ struct attention_args {
 	int32_t D, causal, masked, pad;
 };
 
-// How the work of a device is cut.
+// How the work is divided on a device.
 struct cut {
 	size_t items;
 	int nv, width, block, rows;
-	int parts;     // items that share a lane
-	int head;      // D rounded up
-	int64_t tile;  // lanes of a group
+	int parts;     // items that share a lane (one query or key)
+	int head;      // D rounded up to a compiled head size
+	int64_t tile;  // lanes per group
 	bool registers;
 };
 
@@ -56,43 +57,44 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		c.registers = false;
 		c.rows = d->vector < 16 ? 4 : 8;
 	}
-	// A lane's head elements are dealt out among items, so that registers suffice: gradients have four arrays of
-	// them, the forward direction two.
+	// The head elements of a lane are distributed over several items so that they fit in
+	// registers: gradients hold four such arrays, the forward pass two.
 	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
-		c.parts = 2; // of 16 elements alone, too
+		c.parts = 2; // even for heads of 16 elements
 	while (!d->loops && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
 		c.parts *= 2;
 	if (c.parts > 1)
 		c.items = c.parts > 4 ? 256 : 128;
 	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
-		c.block = 8; // rows of three more arrays
+		c.block = 8; // its local memory holds rows of three more arrays
 	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
 		c.items /= 2;
-	while (c.head < D) // few sizes: each is a program
+	while (c.head < D) // round up: each size is a program of its own
 		c.head *= 2;
-	if (c.registers && D > 0) // where what is beyond D is computed too
+	if (c.registers && D > 0) // less padding, because columns beyond D are computed too
 		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts : (D + 15) / 16 * 16;
 	if (op->code == YOKE_OP_ATTENTION && !d->loops && c.head == 24 * c.parts)
-		c.rows = 4; // three times 8 of them spill on gfx11
+		c.rows = 4; // three times 8 of them spill registers on gfx11
 	c.tile = (int64_t)c.items / c.parts * c.nv * c.width;
 	return c;
 }
 
-// Bytes of local memory that the most demanding kernel takes.
+// Bytes of local memory of the kernel that needs most.
 static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
 				(uint64_t)(2 * c->block + PART + c->width + 1) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
-// How work is cut for matrix units: TILE rows of its own for a group, 16 a warp, and BLOCK rows of the other side at a time.
+// Division of work for matrix units: a group has `tile` rows of its own side, 16 per warp, and
+// processes `block` rows of the other side at a time.
 struct blocks {
 	int warps, block, head;
-	int slices; // of the head elements, which groups of the gradient share
+	int slices; // number of slices of the head, divided among groups of the gradient
 	int64_t tile;
 };
 
-// As attention_matrix*.cl allocate it; 4: of lse, r, and what may be beside.
+// Local memory as attention_matrix*.cl allocate it; the 4 counts lse, r and possibly more.
 static uint64_t blocks_local(const struct blocks *b, int dtype, bool back)
 {
 	const int own = back ? 2 : 1, per = dtype == yoke_f32 ? 4 : 8, rows = b->warps * 16;
@@ -101,7 +103,7 @@ static uint64_t blocks_local(const struct blocks *b, int dtype, bool back)
 	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * (rows > b->block ? rows : b->block) : 16));
 }
 
-// The most warps and rows that local memory has room for; false: it has for none.
+// Chooses the most warps and rows that fit in local memory; false: none fit.
 static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
 {
 	static const struct {
@@ -114,7 +116,8 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 
 	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
-	for (size_t i = back ? 2 : 0; i < sizeof cuts / sizeof *cuts; i++) { // sums of two products at a time take registers
+	// the gradient's sums of two products at a time limit it by registers
+	for (size_t i = back ? 2 : 0; i < sizeof cuts / sizeof *cuts; i++) {
 		b->warps = cuts[i].warps;
 		b->block = cuts[i].block;
 		b->tile = b->warps * 16;
@@ -140,7 +143,7 @@ static const struct yoke_view *seen_of(const struct yoke_op *op)
 	return op->nin > at ? &op->in[at] : &none;
 }
 
-// None, or i64: one number, or one for each row of the batch?
+// True if absent, or i64: one number, or one per batch entry.
 static bool is_keys_or_none(const struct yoke_view *v, int64_t batch)
 {
 	return !yk_gpu_present(v) ||
@@ -167,7 +170,7 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 	       d->local_bytes >= local_of(&c);
 }
 
-// For matrix units, of what fits.
+// True if the matrix-unit kernel supports the op; its shapes have been checked.
 static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	struct blocks b;
@@ -203,7 +206,7 @@ static struct heads heads_of(const struct yoke_view *v)
 	return (struct heads){ v->strides[0], v->strides[1], v->strides[2] };
 }
 
-// One in memory is clamped by the kernels, and reported.
+// A host value is checked here; a value in device memory is clamped and reported by the kernels.
 static int check_seen(const struct yoke_op *op, struct yoke_view *part)
 {
 	const int64_t S = op->in[1].dims[1], seen = yk_gpu_number_of(seen_of(op), 0).whole;
@@ -273,13 +276,13 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
-// The kernel's views, then the struct, in `groups` groups.
+// Launches `groups` groups with these views as arguments, followed by the struct.
 static int enqueue(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
 		   const struct yk_gpu_entry *kernel, const char *name, int64_t groups, size_t items,
 		   const struct yoke_view *const *views)
 {
 	yk_gpu_begin(r, kernel);
-	for (; *views; views++) // absent ones are not read
+	for (; *views; views++) // absent views are not read
 		yk_gpu_arg_view(r, (*views)->kind == YOKE_VIEW_BUFFER ? *views : &op->out[0]);
 	yk_gpu_arg_struct(r, a, sizeof *a);
 	yk_gpu_arg_number(r, offsetof(struct attention_args, key), &op->in[4]);
@@ -288,7 +291,7 @@ static int enqueue(struct yk_gpu_record *r, const struct yoke_op *op, const stru
 	return yk_gpu_launch_groups(r, groups, items, name);
 }
 
-// A launch of a kernel of `file`.
+// Launches a kernel of `file`.
 static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
 		  const struct attention_args *a, const char *file, int with_dq,
 		  const char *name, int64_t groups, const struct yoke_view *const *views)
@@ -299,7 +302,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
 	return err ? err : enqueue(r, op, a, kernel, name, groups, cut_of(r->device, op).items, views);
 }
 
-// Do rows of a head lie at multiples of 16 bytes, with whole multiples in each?
+// True if rows of a head are aligned to 16 bytes and their size is a multiple of it.
 static bool has_quads(const struct yoke_view *v)
 {
 	const int per = v->dtype == yoke_f32 ? 4 : 8;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common axes of several tensors, and how a walk over them is cut for a kind of device.
+// Builds the common axes of several tensors and divides an iteration over them among groups and
+// items.
 #include "config.h"
 
 #include <string.h>
 
 #include "axes.h"
 
-// A group of a GPU, and the block of elements that an item of a CPU computes alone.
+// Items per group on GPUs; elements that one item processes on CPU-like devices.
 #define GROUP 256
 #define BLOCK 16384
 
@@ -62,8 +63,8 @@ static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 	c->block[1] = least(want[1], (block + c->block[0] - 1) / c->block[0]);
 }
 
-// A group takes as much of a row as it can, then further rows; items take several elements of a row that is too
-// long for a launch.
+// A group covers as much of a row as possible, then further rows. If a launch cannot have enough
+// groups, items process several elements of a row.
 static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend's table, and which op goes where; what is not here falls back in the
-// core.
+// The backend table and the assignment of ops to kernels. Ops that are missing here use the core's
+// fallback.
 #include "config.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 const struct yoke_host *yk_gpu_host;
 
-static bool forked; // set in a child, where no driver works
+static bool forked; // set in a forked child, where no driver works
 
 static void in_child(void)
 {
@@ -32,7 +32,7 @@ bool yk_gpu_profile(void)
 	return value && !strcmp(value, "1");
 }
 
-// By code.
+// Indexed by op code.
 static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_MAP] = &yk_gpu_map,
 	[YOKE_OP_REDUCE] = &yk_gpu_reduce,
@@ -139,7 +139,7 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 	q->busy = true;
 	err = yk_gpu_record_run(q, handle, op);
 	pthread_mutex_unlock(&q->device->lock);
-	// what is half done in place cannot be done again
+	// an in-place op that has partly run must not be retried
 	return err == YOKE_ENOMEM && op->alias_mask && q->launches > before ? YOKE_EDEVICE : err;
 }
 
@@ -163,7 +163,7 @@ static const void *ext(const char *name)
 	return own ? own : yk_gpu_ext(name);
 }
 
-// Lacks what is the driver's: name, version, and functions that it may be without.
+// The driver fills in its name, version and optional functions.
 static struct yoke_backend table = {
 	.size = sizeof table,
 	.abi = YOKE_ABI,
@@ -215,9 +215,9 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 	if (!yk_gpu_host && pthread_atfork(NULL, NULL, in_child))
 		return YOKE_ENOMEM;
 	yk_gpu_host = host;
-	yk_gpu_profile(); // declares the setting, for who wants times
+	yk_gpu_profile(); // called for its side effect: declares the setting
 	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
-		yk_gpu_tf32_wanted(); // the same
+		yk_gpu_tf32_wanted(); // likewise
 	if (yk_gpu_driver.start)
 		yk_gpu_driver.start();
 	table.name = yk_gpu_driver.name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two devices.  Drivers have been seen to say that two devices reach each other, and to bring other
-// bytes over, or none (boards whose bus isolates them): so the first copy of a direction is one of a pattern, and is
-// looked at.
+// Copies between two devices. Some drivers claim that two devices can reach each other but transfer
+// wrong data or none (for example where the bus isolates boards). So the first copy of each
+// direction transfers a test pattern, which is verified.
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "gpu.h"
 
 enum { UNKNOWN, GOOD, BAD };
-enum { WORDS = 1 << 16 }; // of the pattern: more than a page, and more than what goes in one packet
+enum { WORDS = 1 << 16 }; // of the pattern: more than a page, and more than one packet
 
-// By index of the device that is copied from.
+// Indexed by the source device.
 struct yk_gpu_between {
 	uint32_t n;
 	unsigned char state[];
 };
 
-// No word is like its neighbours, and none 0.
+// Neighbouring words differ, and none is 0.
 static void write_pattern(uint32_t *to)
 {
 	for (uint32_t i = 0; i < WORDS; i++)
@@ -30,7 +30,7 @@ struct end {
 	void *buffer;
 };
 
-// Brings the pattern from one to the other and back to the host.
+// Copies the pattern from one device to the other and back to the host.
 static int bring(struct yk_gpu_queue *q, const struct end *to, const struct end *from, uint32_t *got)
 {
 	const size_t bytes = WORDS * sizeof *got;
@@ -85,7 +85,7 @@ static int test(struct yk_gpu_device *to, struct yk_gpu_device *from)
 	return state;
 }
 
-// With no lock held.
+// The caller holds no lock.
 static bool works(struct yk_gpu_device *to, struct yk_gpu_device *from)
 {
 	pthread_mutex_lock(&to->lock);
@@ -114,7 +114,7 @@ int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_o
 	struct yk_gpu_segment *t = to, *f = from;
 	int err = yk_gpu_forked();
 
-	(void)to_device, (void)from_device; // segments know theirs
+	(void)to_device, (void)from_device; // the segments know their devices
 	if (err)
 		return err;
 	if (t->device == f->device)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTRACT: which variants take a problem, and what their kernels have in common.
+// CONTRACT: selects the kernel variants that can compute a contraction, and sets up what all their
+// kernels need.
 #include "config.h"
 
 #include "contract.h"
 
-// Best first where several take a problem; each refuses what it is not meant for.  So libraries
-// stand behind what is written for drivers of CPUs, where their tiles are slow, and before
-// what GPUs run.  Presets that are no rule's choice come last, for `yoke tune` to find.
+// Ordered by preference; each variant refuses problems it is not meant for. Libraries come after
+// the variants for CPU drivers, where their tiles are slow, and before the variants for GPUs.
+// Presets not chosen by any rule come last, for `yoke tune`.
 enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 9 };
 static const struct {
 	const struct yk_gpu_variant *variant;
@@ -27,7 +28,7 @@ static const struct {
 	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
 };
 
-// A library's, or NULL.
+// The vendor library with that implementation number, or NULL.
 static const struct yk_gpu_library *library_of(uint32_t impl)
 {
 	const uint32_t k = impl - LIBRARY;

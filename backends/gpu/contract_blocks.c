@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of f32, f16 and bf16 on GPUs: cl/contract_matrix.cl by matrix units, i8 and u8 too, cl/contract_blocks.cl
-// without.
-// Static rules: the larger of two tiles if there are enough of those to keep all units busy, otherwise the
-// smaller; and if there are too few of these, too, k is split, and cl/contract_join.cl adds the parts.
+// Tiled contractions on GPUs: cl/contract_matrix.cl with matrix units (f32, f16, bf16, i8, u8),
+// cl/contract_blocks.cl without (f32, f16, bf16).
+// Static rules: the larger of two tiles if there are enough tiles to keep all units busy, otherwise
+// the smaller. If even those are too few, k is split, and cl/contract_join.cl adds the partial
+// sums.
 #include "config.h"
 
 #include <string.h>
@@ -11,18 +12,18 @@
 
 enum { SMALL = 64, LARGE = 128 }; // rows and columns of a tile
 enum {
-	MIN_SIZE = 32,      // rows and columns for which tiles are worth it
-	MIN_K = 256,   // steps of a part
+	MIN_SIZE = 32,      // min rows and columns for tiles
+	MIN_K = 256,   // min steps of k per split
 	MAX_PARTS = 64,
-	MAX_Z = 65535,  // groups along the leading index, which drivers have a limit for
-	ACROSS = 64      // items of contract_join
+	MAX_Z = 65535,  // max groups along the batch index; a limit of drivers
+	ACROSS = 64      // items per group of contract_join
 };
 
-// How a problem is cut; presets 1 and 2 take the smaller and the larger tile.
+// Tile sizes; presets 1 and 2 select the smaller and the larger tile.
 struct tile {
 	bool matrix;
-	int lines, depth;    // rows, and columns; steps of k in local memory
-	int items_m, items_n, m, n; // items, or warps; elements of y, or matrices, of each
+	int lines, depth;    // lines: rows, and also columns; depth: steps of k in local memory
+	int items_m, items_n, m, n; // items or warps; elements of y per item, or matrices per warp
 };
 
 static int per_quad(const struct yk_gpu_contract *c)
@@ -36,7 +37,7 @@ static struct tile tile_of(const struct yk_gpu_device *d, const struct yk_gpu_co
 
 	if (!matrix) {
 		t.m = t.n = t.lines / 16;
-		t.depth = large || c->dtype == yoke_f32 ? 16 : 32; // a quad of a tile for each item
+		t.depth = large || c->dtype == yoke_f32 ? 16 : 32; // one quad of the tile per item
 		return t;
 	}
 	t.depth = 4 * per_quad(c);
@@ -73,13 +74,13 @@ static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_con
 	return groups_of(c, &large) >= (int64_t)d->info.units ? large : small;
 }
 
-// Do its sums have to go in one order?  Those of integers are the same in any.
+// True if each sum must be computed in one fixed order. Integer sums do not depend on the order.
 static bool ordered(const struct yk_gpu_contract *c)
 {
 	return c->by_row && !yk_gpu_byte(c->dtype);
 }
 
-// Steps of a part, and parts; 1: k is not split.
+// Sets the steps of k per split and the number of splits; 1: k is not split.
 static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, const struct tile *t)
 {
 	struct yk_gpu_contraction *s = &c->s;
@@ -92,7 +93,7 @@ static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, cons
 	s->cut[3] = parts > 1 ? yk_gpu_pieces(s->k, s->cut[2]) : 1;
 }
 
-// As contract_load.cl has it.  Every 16 bytes have to be where a quad may be read.
+// The operand's form as defined in contract_load.cl. Quads require every 16 bytes to be aligned.
 static int form_of(const struct yk_gpu_contract *c, const struct yoke_view *v, int64_t line, int64_t step,
 		   const int64_t *lead)
 {
@@ -148,7 +149,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, c
 	return yk_gpu_contract_kernel(d, c, &b, s->cut[3] == 1, to);
 }
 
-// The parts of k, in the workspace, to y or to the map behind the product.
+// Adds the partial sums in the workspace, and writes y or applies the fused map.
 static int record_join(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const size_t items[2] = { ACROSS, 1 };
@@ -225,7 +226,7 @@ bool yk_gpu_tf32_wanted(void)
 
 static bool matrix_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	// its sums have an order of their own
+	// matrix units have an order of summation of their own
 	return d->warp && !ordered(c) && takes(d, c, true) && yk_gpu_units(d, c->dtype);
 }
 

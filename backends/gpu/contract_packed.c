@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions on drivers of CPUs: cl/contract_packed.cl, and cl/contract_direct.cl for small
-// ones.
+// Contractions on OpenCL drivers for CPUs: cl/contract_packed.cl, and cl/contract_direct.cl for
+// small problems.
 #include "config.h"
 
 #include "contract.h"
 
-// Tiles of rows x vectors of sums that leave registers for their operands: 24 sums of 32
-// registers, or 12 of 16.  Preset 1 has fewer rows and more columns.
+// Tile of rows x vectors of sums that leaves registers for the operands: 24 sums of 32 registers,
+// or 12 of 16. Preset 1 has fewer rows and more columns.
 struct tile {
 	int64_t rows, columns;
-	int vector, vectors; // columns: so many of so many floats
+	int vector, vectors; // columns: `vectors` vectors of `vector` floats
 };
 
 static struct tile tile_of(const struct yk_gpu_device *d, int preset)
@@ -37,9 +37,9 @@ static const size_t one_item[2] = { 1, 1 };
 // ---- packed ----
 
 enum {
-	BLOCK_A = 16, BLOCK_B = 8, // panels of a block at most: they share the second-level cache
-	GROUPS = 16,               // blocks a unit at least: drivers hand groups out in bundles
-	PIECE = 256                // steps of k a group packs
+	BLOCK_A = 16, BLOCK_B = 8, // max panels per block: together they stay in L2
+	GROUPS = 16,               // min blocks per unit: drivers schedule groups in bundles
+	PIECE = 256                // steps of k that a group packs
 };
 
 static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
@@ -55,7 +55,7 @@ static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract
 	       !__builtin_mul_overflow(lines, 4, bytes) && *bytes <= d->info.max_segment;
 }
 
-// As even as can be.
+// Divides panels as evenly as possible.
 static int64_t cut(int64_t panels, int64_t parts)
 {
 	return yk_gpu_pieces(panels, parts < 1 ? 1 : parts);
@@ -67,7 +67,7 @@ static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	struct tile t = tile_of(d, c->preset);
 	uint64_t bytes;
 
-	// Tall and narrow: as wide and flat, which wastes fewer columns of a tile.
+	// Swap tall and narrow problems: the wide and flat form wastes fewer columns of tiles.
 	if (s->n < t.columns && s->m > s->n)
 		yk_gpu_contract_swap(c);
 	int64_t a = yk_gpu_pieces(s->m, t.rows), b = yk_gpu_pieces(s->n, t.columns);
@@ -132,7 +132,7 @@ const struct yk_gpu_variant yk_gpu_contract_packed = { packed_takes, packed_reco
 
 enum {
 	SMALL_K = 256,
-	SMALL = 128 * 128 * 128 // M N K up to which a panel of b is packed in each group
+	SMALL = 128 * 128 * 128 // max M N K for which each group packs its panel of b itself
 };
 
 static bool direct_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.  Its sums have an order of their
-// own, so it takes none whose rows must have the bits they have among many.
+// Contractions with few rows or, after swapping, few columns: cl/contract_rows.cl. The order of
+// summation differs from other variants, so problems whose rows must not depend on the number of
+// rows (by_row) are refused.
 #include "config.h"
 
 #include "contract.h"
 
 #define COPY "contract_rows_copy"
-enum { FEW = 16, PIECE = 1024 }; // PIECE as in the text
+enum { FEW = 16, PIECE = 1024 }; // PIECE as in the kernel text
 
-// How a kernel is cut: rows of a at once, vectors of columns of an item, columns of a group.
+// Division of work: rows of a at a time, vectors of columns per item, columns per group.
 struct cut {
 	int rows, vectors, columns, vector, wide, slices;
-	int64_t span; // columns of a group of contract_rows_n
+	int64_t span; // columns per group of contract_rows_n
 };
 
-// Sums stay in registers: 16 of them and more on CPUs, which one item has to keep busy.
+// Sums stay in registers: 16 or more on CPUs, where one item has to keep the core busy.
 static struct cut cut_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c)
 {
 	bool dense = c->s.b_n == 1;
@@ -51,7 +52,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 	return s->b_n == 1 ? s->n >= t.span : s->b_k == 1;
 }
 
-// contract_rows_t, and rows of a that are copied first.
+// True for contract_rows_t, which first copies the rows of a.
 static bool by_columns(const struct yk_gpu_contract *c)
 {
 	return c->s.b_n != 1;
@@ -82,7 +83,7 @@ static const char *name_of(const struct yk_gpu_contract *c)
 	return by_columns(c) ? "contract_rows_t" : "contract_rows_n";
 }
 
-// Dense rows of a in the workspace; c and its view of a then mean those.
+// Copies rows of a densely to the workspace and changes c and its view of a accordingly.
 static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 {
 	struct cut t = cut_of(r->device, c);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTRACT in normal form: shapes checked, leading axes made rows where they can be.
+// Brings a CONTRACT op into normal form: checks shapes and merges leading axes into rows where
+// possible.
 #include "config.h"
 
 #include "contract.h"
 
-// No product of a size and what a kernel adds to it leaves 64 bits.
+// Max size, so that products of a size and what kernels add to it fit in 64 bits.
 #define LIMIT ((int64_t)1 << 40)
 
 static bool same_lead(const struct yoke_view *v, const struct yoke_view *y)
@@ -27,7 +28,7 @@ static bool same_dims(const struct yoke_view *v, const struct yoke_view *y)
 	return true;
 }
 
-// The dtype of the product.
+// The dtype of the product, before the fused map.
 static int product_of(const struct yoke_op *op)
 {
 	return op->map ? (int)op->attr[0].i : op->out[0].dtype;
@@ -62,7 +63,7 @@ static bool operands_fit(const struct yoke_op *op)
 	       a->dims[r + 1] == b->dims[r] && b->dims[r] >= 0 && b->dims[r] <= LIMIT;
 }
 
-// Leading axes, from the last one on, into s.d[YK_GPU_BATCH - 1], ..
+// Moves leading axes into s.d[], from the last axis at s.d[YK_GPU_BATCH - 1] downwards.
 static bool take_lead(struct yk_gpu_contract *c, const int64_t *y_strides)
 {
 	const struct yoke_view *y = &c->op->out[0];
@@ -82,13 +83,13 @@ static bool take_lead(struct yk_gpu_contract *c, const int64_t *y_strides)
 	return true;
 }
 
-// The same b for all of the innermost leading axis: those are rows of a.
+// Merges the innermost leading axis into the rows of a if b is the same along it.
 static void fold(struct yk_gpu_contract *c)
 {
 	struct yk_gpu_contraction *s = &c->s;
 	int last = YK_GPU_BATCH - 1;
 
-	if (s->m == 1) { // any stride serves for a single row
+	if (s->m == 1) { // a single row may have any stride
 		s->a_m = s->a[last];
 		s->y_m = s->y[last];
 	}
@@ -114,7 +115,8 @@ bool yk_gpu_contract_of(const struct yoke_op *op, struct yk_gpu_contract *c,
 		return false;
 	const struct yoke_view *y = &op->out[0], *a = &op->in[0], *b = &op->in[1];
 	int r = y->rank - 2;
-	for (int i = r + 1; i >= 0; i--) { // a map's product lies nowhere: as if dense
+	// with a map the product is not stored: use dense strides
+	for (int i = r + 1; i >= 0; i--) {
 		y_strides[i] = op->map ? dense : y->strides[i];
 		if (__builtin_mul_overflow(dense, y->dims[i] ? y->dims[i] : 1, &dense))
 			return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of any strides and dtype: cl/contract_tiled.cl with a tiling for the device.
+// Contractions of any dtype and strides: cl/contract_tiled.cl with tile sizes for the device.
 #include "config.h"
 
 #include "contract.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONV, CONV_X, CONV_W and WINDOW_ADD: cl/conv.cl and cl/window_add.cl; f32, f64, f16 and bf16, every layout.
-// CONV_X is a launch for each remainder of a position by the stride, whose taps are evenly spaced.
+// CONV, CONV_X, CONV_W and WINDOW_ADD: cl/conv.cl and cl/window_add.cl; f32, f64, f16 and bf16, any
+// layout. CONV_X takes one launch per remainder of the position modulo the stride, because the
+// contributing taps are then evenly spaced.
 #include "config.h"
 
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "axes.h"
 #include "tile.h"
 
-enum { PARTS = 64 }; // launches of an op at most
+enum { PARTS = 64 }; // max launches of an op
 
-// struct places and struct conv_args of cl/conv.cl.
+// Match struct places and struct conv_args of cl/conv.cl.
 struct places {
 	int64_t start, group, row, at[3];
 };
@@ -23,12 +24,12 @@ struct conv_args {
 	int64_t size[2], step[2], off[2], by[2];
 };
 
-// Along an axis: see struct line of kern_conv.c.
+// One spatial axis: see struct line of kern_conv.c.
 struct line {
 	int64_t taps, tap, tap_step, count, step, off, by, out, out_step;
 };
 
-// x, w and y of the op, whichever of them it computes.
+// x, w and y of the op, whichever of them is the result.
 struct operands {
 	const struct yoke_view *x, *w, *y;
 };
@@ -42,7 +43,7 @@ static struct operands operands_of(const struct yoke_op *op)
 	}
 }
 
-// Of the last two axes, of which the first may be missing.
+// Size of one of the last two axes; the first may be missing.
 static int64_t dim(const struct yoke_view *v, int axis)
 {
 	return axis + v->rank - 2 < 2 ? 1 : v->dims[axis + v->rank - 2];
@@ -94,7 +95,8 @@ static uint64_t can_conv(struct yk_gpu_device *d, const struct yoke_op *op)
 	       parts_along(op, 0) * parts_along(op, 1) <= PARTS && yk_gpu_tiling_of(d, o.x->dtype, 0);
 }
 
-// Positions of x that leave the remainder `rest` by the stride: which taps reach them, from where.
+// Positions of x with remainder `rest` modulo the stride: the taps that reach them, and their
+// positions in y.
 static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, int64_t rest)
 {
 	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,

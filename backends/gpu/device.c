@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that the driver found: complete after probe, never changed then.
+// The list of devices found by the driver: complete after probe and immutable from then on.
 #include "config.h"
 
 #include <stdlib.h>

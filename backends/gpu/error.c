@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: one line each, with the driver's call and code and the device.
+// Error messages of GPU backends: one line with the driver's call, its code and the device.
 #include "config.h"
 
 #include <stdarg.h>

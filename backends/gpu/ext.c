@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables beside the backend's own that the launch layer has for all drivers: limits, by kernels that do nothing
-// else, and occupancy, by what a driver knows of the kernel that an op launches.
+// Extension tables implemented by the launch layer for all drivers: limits, measured with dedicated
+// kernels, and occupancy, from what a driver knows of the kernel that an op launches.
 #include "config.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static double seconds(void)
 
 // ---- limits ----
 
-// A kernel of limits.cl, `n` times, waited for; negative: it fails.
+// Runs a kernel of limits.cl `n` times and waits. Returns a negative value on failure.
 static double run_kernel(struct yk_gpu_queue *q, const struct yk_gpu_entry *k, void *buffer, uint64_t rounds, int n)
 {
 	const struct yk_gpu_device *d = q->device;
@@ -65,7 +65,7 @@ static double items_of(const struct yk_gpu_device *d)
 	return (double)(d->info.units ? d->info.units : 1) * (double)group * (d->loops ? 4 : 16);
 }
 
-// As many rounds as take some milliseconds; the fastest of some tries.
+// Increases the rounds until a run takes some milliseconds, and takes the fastest of several runs.
 static double flops(struct yk_gpu_queue *q, const char *name, bool f64, void *buffer)
 {
 	struct yk_gpu_build b = { .file = "limits.cl", .name = name };
@@ -132,7 +132,7 @@ static void launches(struct yk_gpu_queue *q, void *buffer, struct yoke_limits *t
 	}
 }
 
-// With the device open and its lock held.
+// The device is open and its lock held.
 static int measure_locked(struct yk_gpu_device *d, bool f64, struct yoke_limits *to)
 {
 	struct yk_gpu_queue q = { .device = d };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device converts f16 by itself: what it advertises counts once the kernel of cl/f16.cl has
-// found its conversions to be those that cl/half.cl writes out, for each value of f16.  Arithmetic stays
-// f32, as everywhere (storage f16, sums in f32), so that is all that native f16 is good for: the results
-// are the same bits with it and without.
+// Tests whether a device's native f16 conversions can be used: an advertised capability counts only
+// if the kernel of cl/f16.cl finds the same bits as cl/half.cl computes for every f16 value.
+// Arithmetic is always f32 (f16 is only a storage format), so native conversions never change
+// results.
 #include "config.h"
 
 #include <stdlib.h>
@@ -38,11 +38,11 @@ static int test(struct yk_gpu_device *d)
 
 bool yk_gpu_f16(struct yk_gpu_device *d)
 {
-	// drivers of processors that convert in one instruction are known by __F16C__ (cl/half.cl)
+	// drivers for CPUs with a conversion instruction are detected by __F16C__ (cl/half.cl)
 	if (d->f16 == UNKNOWN && (d->loops || !(d->info.flags & YOKE_DEVICE_F16)))
 		d->f16 = BAD;
 	if (d->f16 == UNKNOWN) {
-		d->f16 = BAD; // in the program that finds it out
+		d->f16 = BAD; // while its own test program is compiled
 		d->f16 = test(d);
 	}
 	return d->f16 == GOOD;

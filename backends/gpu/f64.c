@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device computes in f64: what it advertises counts once the kernel of cl/f64.cl has given
-// the host's own results.
+// Tests whether a device computes in f64: an advertised capability counts only if the kernel of
+// cl/f64.cl gives the host's results.
 #include "config.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 enum { INPUTS = 4, ALL = 14 };
 enum { UNKNOWN, GOOD, BAD };
 
-// As the kernel's x; volatile, so that it is the processor that computes.
+// Same values as the kernel's x; volatile, so that the processor computes them, not the compiler.
 static void expected(double x[ALL])
 {
 	const volatile double a = 1 + 0x1p-30, b = -3 + 0x1p-49, tiny = 0x3p-1073,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GATHER, GATHER_ALONG and CHECK: cl/gather.cl, every dtype and layout.
+// GATHER, GATHER_ALONG and CHECK: cl/gather.cl, any dtype and layout.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report.h"
 
 
-// struct gather of cl/gather.cl.
+// Matches struct gather of cl/gather.cl.
 struct gather {
 	struct yk_gpu_axes axes;
 	int64_t size, step;
@@ -21,7 +21,7 @@ static bool is_index(const struct yoke_view *v)
 	return v->kind == YOKE_VIEW_BUFFER && (v->dtype == yoke_i32 || v->dtype == yoke_i64);
 }
 
-// ---- what is taken ----
+// ---- supported ops ----
 
 static bool fits_gather(const struct yoke_op *op)
 {
@@ -75,7 +75,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	       (op->code == YOKE_OP_GATHER ? fits_gather(op) : fits_along(op));
 }
 
-// ---- the walk ----
+// ---- iteration space ----
 
 static void walk_gather(const struct yoke_op *op, struct gather *g)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: what is enqueued on a queue, recorded by the driver and sent off as one.  Kernels take their arguments as
-// they were then.  What ops complain of goes to slots of the graph's own, which each run has read behind it; tables
-// that its kernels read are the graph's too, since the handles they come from may be recorded anew.
+// Graphs: the work enqueued on a queue is recorded by the driver and later submitted at once.
+// Kernels keep the arguments of the recording. Reports go to slots that the graph owns and that are
+// read after each run. Tables read by its kernels also belong to the graph, since the op handles
+// that created them may be recorded again.
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 struct yk_gpu_graph {
 	struct yk_gpu_device *device;
 	void *graph; // the driver's
-	struct yk_gpu_reports *reports, *queues; // its own, and what the queue has otherwise
+	// the graph's reports; the queue's own, which the graph's replace while recording
+	struct yk_gpu_reports *reports, *queues;
 	void **tables;
 	size_t n, cap;
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: cl/grouped.cl; f32, f64, f16 and bf16, every layout.  One launch, whose size does not
-// depend on where groups begin.
+// GROUPED and GROUPED_BACK: cl/grouped.cl; f32, f64, f16 and bf16, any layout. One launch, whose
+// size does not depend on the group offsets.
 #include "config.h"
 
 #include "rows.h"
 #include "tile.h"
 
-// struct grouped_args of cl/grouped.cl.
+// Matches struct grouped_args of cl/grouped.cl.
 struct grouped_args {
 	int64_t rows, columns, depth, groups;
 	int64_t a_m, a_k, b_k, b_n, b_e, y_m, y_n, y_e, first;
@@ -70,7 +70,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, dtype, 0);
 	const struct grouped_args s = args_of(op);
 	const int64_t block = t->items_m * t->m;
-	// of GROUPED: whole blocks, and one that is not whole for each group and the rows of none
+	// GROUPED: full blocks, plus one partial block per group and one for rows outside all
+	// groups
 	const int64_t blocks = back ? yk_gpu_pieces(s.depth, block) : s.rows / block + s.groups + 2;
 	const size_t group[2] = { (size_t)t->items_n, (size_t)t->items_m };
 	const size_t items[2] = { (size_t)yk_gpu_pieces(s.columns, t->items_n * t->n) * group[0],

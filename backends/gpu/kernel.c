@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: built at first use, found again by what they are built of.
+// Kernel cache: kernels are built on first use and looked up by file, name, macros and map.
 #include "config.h"
 
 #include <assert.h>
@@ -8,13 +8,13 @@
 
 #include "gpu.h"
 
-// FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded.
+// 64-bit FNV-1a (Fowler, Noll and Vo), applied to eight bytes at a time and folded each time.
 static uint64_t hash_of(const void *data, size_t bytes)
 {
 	const unsigned char *p = data, *end = p + bytes;
 	uint64_t h = 0xcbf29ce484222325u, word;
 	for (; (size_t)(end - p) >= sizeof word; p += sizeof word) {
-		memcpy(&word, p, sizeof word); // of a known size: one load
+		memcpy(&word, p, sizeof word); // constant size: compiles to one load
 		h = (h ^ word) * 0x100000001b3u;
 		h ^= h >> 29;
 	}
@@ -24,7 +24,7 @@ static uint64_t hash_of(const void *data, size_t bytes)
 	return h ^ h >> 29;
 }
 
-// ---- what a kernel is built of ----
+// ---- build parameters ----
 
 void yk_gpu_define(struct yk_gpu_build *b, const char *name, int64_t value)
 {
@@ -41,11 +41,12 @@ void yk_gpu_flag(struct yk_gpu_build *b, const char *name, bool set)
 
 void yk_gpu_define_warp(struct yk_gpu_build *b, const struct yk_gpu_device *d)
 {
-	if (d->warp && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA) // whose prologue can
+	// the dialect whose prologue has shuffles
+	if (d->warp && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
 		yk_gpu_define(b, "WARP", d->warp);
 }
 
-// One that is looked for; map: the key of the map in its text.
+// A lookup key; map: the key of the map compiled into the text.
 struct wanted {
 	const struct yk_gpu_build *build;
 	const void *map;
@@ -62,7 +63,7 @@ static struct wanted want(const struct yk_gpu_build *b, const void *map, size_t 
 	return (struct wanted){ b, map, map_bytes, h ^ h >> 32 };
 }
 
-// Are they kernels of one program, but for maps?
+// True if both kernels belong to one program, apart from maps.
 static bool same_program(const struct yk_gpu_build *a, const struct yk_gpu_build *b)
 {
 	if (a->file != b->file || a->n != b->n)
@@ -84,7 +85,7 @@ static struct yk_gpu_entry *find(struct yk_gpu_device *d, const struct wanted *w
 	return e;
 }
 
-// The kernel of a program, which is the entry's from now on, or, if `shared`, stays whose it is.
+// Adds an entry for a kernel of a program. The entry owns the program unless it is `shared`.
 static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, bool shared,
 		struct yk_gpu_entry **to)
 {
@@ -112,7 +113,7 @@ static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, 
 	return 0;
 }
 
-// The program of a kernel that is built of the same file; NULL: there is none yet.
+// A program already built from the same file and macros; NULL: none.
 static void *program_beside(const struct yk_gpu_device *d, const struct yk_gpu_build *b)
 {
 	for (int i = 0; i < YK_GPU_KERNEL_BUCKETS; i++)
@@ -149,13 +150,13 @@ int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
 	return err ? err : take(d, &w, program, false, to);
 }
 
-// An application's text, by content: it may lie elsewhere the next time.
+// An application's kernel text, found by content, since its address may differ the next time.
 struct yk_gpu_text {
 	struct yk_gpu_text *next;
 	struct yk_gpu_entry *kernel;
 	uint64_t hash;
 	const char *text;
-	char entry[]; // and the text
+	char entry[]; // entry name, followed by the text
 };
 
 int yk_gpu_kernel_source(struct yk_gpu_device *d, const struct yoke_source *s, struct yk_gpu_entry **to)

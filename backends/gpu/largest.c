@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// LARGEST: cl/largest.cl.
+// LARGEST (top-k selection) on GPUs: launches the kernels of cl/largest.cl.
 #include "config.h"
 
 #include "axes.h"
 
-#define ITEMS 256  // of a group of a GPU
+#define ITEMS 256  // items per group on GPUs
 #define BINS 2048
-#define PIECES 512 // at most, where groups run side by side
-#define MIN_SIZE 8192 // elements of one
-#define LOOPS 64   // pieces at most where a group runs as a loop
+#define PIECES 512 // max chunks on GPUs
+#define MIN_SIZE 8192 // min elements per chunk
+#define LOOPS 64   // max chunks on CPU-like devices
 #define ROUNDS 3
 
-// struct largest of cl/largest.cl.
+// Matches struct largest of cl/largest.cl.
 struct largest {
 	int64_t n, each, pieces, k;
 	uint64_t has_e, has[3];
@@ -66,7 +66,7 @@ static void in_args(struct yk_gpu_record *r, const struct yoke_op *op, const str
 	yk_gpu_arg_struct(r, s, sizeof *s);
 }
 
-// One of the kernels that see the workspace alone; round < 0: it takes none.
+// Launches a kernel that uses only the workspace; round < 0: it has no round argument.
 static int on_counts(struct yk_gpu_record *r, const struct yoke_op *op, const struct largest *s, const char *name, int round,
 		     int64_t groups, size_t items)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of an op, recorded once and sent off at every run; see launch.h.
+// Records an op's launches once and submits them at every run; see launch.h.
 #include "config.h"
 
 #include <stdio.h>
@@ -11,42 +11,44 @@
 #include "report.h"
 #include "rows.h"
 
-// Some drivers start nothing before a flush: the device works while the rest of a step is enqueued.
-enum { FLUSH = 16 }; // launches between two
+// Some drivers start no work before a flush. Flushing lets the device work while the rest of a step
+// is enqueued.
+enum { FLUSH = 16 }; // launches between two flushes
 
-enum { ALIGN = 16 }; // of what is in data
+enum { ALIGN = 16 }; // alignment of items in `data`, in bytes
 
 enum arg_kind {
-	BYTES,   // in data
-	SEGMENT, // of an operand
-	OFFSET,  // of an operand, and the word
+	BYTES,   // bytes stored in `data`
+	SEGMENT, // buffer of an operand's segment
+	OFFSET,  // offset of an operand, plus `word`
 	SLOTS,   // the buffer of the queue's reports
-	SLOT     // the op's number in it
+	SLOT     // the op's slot number in that buffer
 };
 
-// An argument that only a run knows; the others are the kernel's since its launch was recorded.
+// An argument that differs between runs. Constant arguments are set in the kernel when its launch
+// is recorded.
 struct arg {
 	uint8_t kind;
-	bool set;         // to `now`
+	bool set;         // the kernel's argument currently is `now`
 	uint32_t index;
-	uint32_t operand; // BYTES: their number
-	uint64_t word;    // BYTES: where they are
+	uint32_t operand; // BYTES: number of bytes
+	uint64_t word;    // BYTES: their offset in `data`
 	uint64_t now;
 };
 
-// Each launch has a kernel of its own, since a driver takes an argument anew for longer than it takes to
-// see that it is the same.
+// Each launch owns a kernel object, because setting an argument of a driver's kernel takes longer
+// than finding that it is unchanged.
 struct launch {
 	const struct yk_gpu_entry *entry;
 	void *kernel;
-	yk_gpu_call_fn *call; // instead of a kernel; its data lie at `arg`
+	yk_gpu_call_fn *call; // called instead of a kernel; its data are at offset `arg`
 	const char *name;
 	size_t arg, args;
 	uint32_t dims;
 	size_t items[3], group[3];
 };
 
-// A struct number among the bytes that is a value of the host's.
+// A struct yk_gpu_number in `data` that holds the value of a SCALAR operand.
 struct number {
 	size_t at;
 	uint32_t operand;
@@ -59,9 +61,9 @@ struct list {
 
 struct yk_gpu_launches {
 	struct list launch, arg, number, data, table;
-	struct list spare; // launches of the last time, whose kernels serve again
-	uint64_t released; // the device's, when segments were set last
-	// The operands' places that the launches are for, where they are for certain ones: `places`
+	struct list spare; // launches of the previous recording, whose kernels are reused
+	uint64_t released; // the device's count when segments were last set
+	// Addresses of the operands that the launches were recorded for, if they depend on them.
 	struct place {
 		const void *segment;
 		uint64_t offset;
@@ -70,7 +72,7 @@ struct yk_gpu_launches {
 
 // ---- recording ----
 
-// Room for `n` more; NULL, with an error noted: no memory.
+// Reserves room for `n` more elements. NULL: out of memory, with an error recorded.
 static void *add(struct yk_gpu_record *r, struct list *l, size_t n, size_t size)
 {
 	if (l->n + n > l->cap) {
@@ -95,7 +97,7 @@ static void add_arg(struct yk_gpu_record *r, enum arg_kind kind, uint32_t operan
 		*a = (struct arg){ (uint8_t)kind, false, r->args++, operand, word, 0 };
 }
 
-// One that holds for all runs.
+// Sets an argument that is the same for all runs.
 static void set_now(struct yk_gpu_record *r, size_t bytes, const void *value)
 {
 	const uint32_t index = r->args++;
@@ -106,7 +108,7 @@ static void set_now(struct yk_gpu_record *r, size_t bytes, const void *value)
 	r->bad = index;
 }
 
-// Copies to data; where they are.
+// Copies bytes to `data` and returns their offset.
 static size_t add_bytes(struct yk_gpu_record *r, const void *from, size_t bytes)
 {
 	struct list *data = &r->launches->data;
@@ -118,7 +120,7 @@ static size_t add_bytes(struct yk_gpu_record *r, const void *from, size_t bytes)
 	return at;
 }
 
-// The number of an operand, by the mark that its views have while launches are recorded.
+// The operand's number, encoded in the marker segment that its views have during recording.
 static uint32_t operand_of(const void *segment)
 {
 	return (uint32_t)(uintptr_t)segment - 1;
@@ -129,7 +131,7 @@ static void *mark_of(uint32_t operand)
 	return (void *)(uintptr_t)(operand + 1);
 }
 
-// The kernel of the launch that was begun last, and not launched.
+// Frees the kernel of a launch that was begun but not completed.
 static void drop_begun(struct yk_gpu_record *r)
 {
 	if (r->kernel)
@@ -180,7 +182,7 @@ void yk_gpu_arg_number(struct yk_gpu_record *r, size_t at, const struct yoke_vie
 {
 	if (v->kind != YOKE_VIEW_SCALAR)
 		return;
-	if (r->from) { // it is no argument for all runs, then
+	if (r->from) { // so far it was recorded as constant: make it a per-run argument
 		r->bytes_at = add_bytes(r, r->from, r->bytes);
 		r->from = NULL;
 		r->args--;
@@ -314,7 +316,7 @@ int yk_gpu_call(struct yk_gpu_record *r, yk_gpu_call_fn *call, const void *data,
 	return r->err;
 }
 
-// ---- what is recorded of an op ----
+// ---- recording an op ----
 
 static uint32_t views_of(const struct yoke_op *op)
 {
@@ -326,7 +328,7 @@ static const struct yoke_view *view_of(const struct yoke_op *op, uint32_t k)
 	return k < op->nout ? &op->out[k] : &op->in[k - op->nout];
 }
 
-// A buffer that is released lives until the launches that read it are over.
+// Frees the tables; the driver keeps a buffer alive until the launches that read it are done.
 static void drop_tables(struct yk_gpu_record *r)
 {
 	struct list *l = &r->launches->table;
@@ -345,7 +347,7 @@ static void drop_kernels(struct list *l)
 	l->n = 0;
 }
 
-// Records the launches anew: of an op as prepare sees it, or, `bound`, of one that is run.
+// Records the launches again, for an op as prepare sees it or, if `bound`, for one that is run.
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 {
 	const uint32_t n = views_of(op);
@@ -443,7 +445,7 @@ void *yk_gpu_record_largest(const struct yk_gpu_record *r, size_t *group)
 
 // ---- runs ----
 
-// Are the operands where they were when launches that hold for one place were recorded?
+// True if the operands are at the addresses for which the launches were recorded.
 static bool same_places(const struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	const struct place *p = r->launches->place;
@@ -465,13 +467,13 @@ static int record_here(struct yk_gpu_record *r, const struct yoke_op *op)
 	if ((err = record(r, op, true)) || !r->placed)
 		return err;
 	if (!(l->place = malloc((n + 1) * sizeof *l->place)))
-		return 0; // recorded again at the next run
+		return 0; // will be recorded again at the next run
 	for (uint32_t k = 0; k < n; k++)
 		l->place[k] = (struct place){ view_of(op, k)->segment, view_of(op, k)->offset };
 	return 0;
 }
 
-// What a launch knows that its record does not.
+// Per-run values that launches use.
 struct run {
 	struct yk_gpu_queue *queue;
 	struct yk_gpu_record *record;
@@ -502,7 +504,7 @@ static int set_arg(const struct run *x, void *kernel, struct arg *a)
 	case SLOTS: buffer = yk_gpu_report_slots(x->queue); break;
 	}
 	if (buffer) {
-		word = (uintptr_t)buffer; // whose bytes come first
+		word = (uintptr_t)buffer; // a pointer argument is passed as its bytes
 		bytes = sizeof buffer;
 	}
 	if (a->set && a->now == word)
@@ -544,13 +546,13 @@ static int launch(const struct run *x, const struct launch *l)
 	code = yk_gpu_driver.launch(q, l->kernel, l->dims, l->items, l->group[0] ? l->group : NULL);
 	if (code)
 		return launch_failed(q, l, code);
-	// what fails now fails again at the next event, where nothing is tried twice
+	// a flush that fails here fails again at the next event, where the error is returned
 	if (++q->launches % FLUSH == 0)
 		yk_gpu_driver.flush(q->queue);
 	return 0;
 }
 
-// The tables of a run that a graph has recorded are the graph's; the next run makes others.
+// Gives the tables of a recorded run to the graph; the next run creates new ones.
 static int give_tables(struct yk_gpu_queue *q, struct yk_gpu_record *r)
 {
 	struct yk_gpu_launches *l = r->launches;
@@ -583,7 +585,7 @@ int yk_gpu_record_run(struct yk_gpu_queue *q, struct yk_gpu_record *r, const str
 		const struct yk_gpu_number n = yk_gpu_number_of(operand(&x, number[i].operand), 0);
 		memcpy((char *)l->data.at + number[i].at, &n, sizeof n);
 	}
-	// a buffer made meanwhile may have the handle of one released meanwhile
+	// a buffer created since may have the same pointer as one freed since
 	const uint64_t released = __atomic_load_n(&r->device->released, __ATOMIC_ACQUIRE);
 	for (size_t i = 0; i < l->arg.n && l->released != released; i++)
 		((struct arg *)l->arg.at)[i].set = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LIST_MAP and LIST_REDUCE: functions of the host's generator inside the kernels of cl/list_*.cl, lists of any
-// length in one launch as long as they lie in SEGMENTS segments, else in as few as tensors in order allow.
+// LIST_MAP and LIST_REDUCE: generated map functions inside the kernels of cl/list_*.cl. A list of
+// any length takes one launch if its tensors lie in at most SEGMENTS segments; otherwise as few
+// launches as keeping the tensors' order allows.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #define SEGMENTS 10 // as in cl/list.cl
 #define LANES 128 // as in cl/reduction.cl
 
-// struct list of cl/list.cl.
+// Matches struct list of cl/list.cl.
 struct list_args {
 	int64_t tensors, chunks, first_tensor, first_chunk, each;
 };
@@ -25,7 +26,7 @@ struct job {
 	int lists;
 	bool reduces;
 	int64_t chunk;
-	size_t items; // of a group
+	size_t items; // items per group
 };
 
 static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct job *j)
@@ -102,28 +103,29 @@ static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *n
 		for (uint32_t k = 0; k < j->op->lists_out; k++)
 			if (yk_gpu_bytes(j->list[k]->dtype) < least)
 				least = yk_gpu_bytes(j->list[k]->dtype);
-		yk_gpu_define(&b, "MAP_BLOCK", 256 / (int)least); // a few lines of each output at a time
+		// a few cache lines of each output at a time
+		yk_gpu_define(&b, "MAP_BLOCK", 256 / (int)least);
 	} else {
 		yk_gpu_flag(&b, "MAP_QUAD", yk_gpu_fours(d, j->op->map));
 	}
 	return yk_gpu_kernel_map(d, j->op, &j->call, &b, to);
 }
 
-// One launch's worth: a table, and the segments it names.
+// The tensors of one launch: a table, and the segments that it refers to.
 struct batch {
 	uint64_t *words;
-	const struct yoke_view *segment[SEGMENTS]; // a view in it
+	const struct yoke_view *segment[SEGMENTS]; // one view of each segment
 	int segments;
 	struct list_args args;
 };
 
-// Where the launches are for; in prepare any place will do.
+// The address that the launches are recorded for; in prepare it does not matter.
 static struct yoke_view place_of(const struct yk_gpu_record *r, const struct yoke_view *v)
 {
 	return r->bound ? *yk_gpu_bound(r, v) : (struct yoke_view){ .segment = NULL };
 }
 
-// The number of v's segment in a batch, a new one if there is room; -1: there is none.
+// The number of v's segment in a batch, added if there is room; -1: no room.
 static int segment_number(const struct yk_gpu_record *r, struct batch *b, const struct yoke_view *v)
 {
 	for (int i = 0; i < b->segments; i++)
@@ -135,7 +137,7 @@ static int segment_number(const struct yk_gpu_record *r, struct batch *b, const 
 	return b->segments++;
 }
 
-// Adds tensor i; false, and the batch as it was, when it needs too many segments.
+// Adds tensor i. False: it needs too many segments, and the batch is unchanged.
 static bool batch_add(const struct yk_gpu_record *r, struct batch *b, const struct job *j, uint32_t i)
 {
 	uint64_t *entry = b->words + b->args.tensors * (2 + j->lists);
@@ -175,7 +177,7 @@ static int launch_join(struct yk_gpu_record *r, const struct job *j, const struc
 	return yk_gpu_launch_groups(r, args->each ? args->tensors : 1, j->items, "list_join");
 }
 
-// All kernels of a batch, which is empty afterwards.
+// Records all kernels of a batch and empties it.
 static int batch_record(struct yk_gpu_record *r, const struct job *j, struct batch *b)
 {
 	const char *name = j->reduces ? "list_reduce" : "list_map";
@@ -230,7 +232,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		if (batch_add(r, &b, &j, i))
 			continue;
 		err = batch_record(r, &j, &b);
-		batch_add(r, &b, &j, i); // SEGMENTS are enough for one tensor
+		batch_add(r, &b, &j, i); // one tensor always fits in SEGMENTS segments
 	}
 	if (!err)
 		err = batch_record(r, &j, &b);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAP: functions written by the host's generator inside the kernel of cl/map.cl; dims,
-// strides and constants are arguments.
+// MAP (fused elementwise ops): generated functions inside the kernel of cl/map.cl; dims, strides
+// and constants are arguments.
 #include "config.h"
 
 #include "axes.h"
 #include "rows.h"
 
-enum { FOURS = 32 }; // instructions at most of a program that computes four elements of an item at a time
+// max instructions of a program for which an item computes four elements at a time
+enum { FOURS = 32 };
 
 int yk_gpu_map_call(const struct yoke_op *op, struct yoke_map_call *call)
 {
@@ -25,7 +26,7 @@ uint64_t yk_gpu_map_can(struct yk_gpu_device *d, const struct yoke_op *op)
 	return 8 * (call.narg + 4) <= d->info.max_args;
 }
 
-// Is every output huge, and does every row of it begin on a line?
+// True if every output is large and each of its rows starts on a cache line.
 static bool streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 		    const struct yoke_map_call *call)
 {
@@ -42,7 +43,7 @@ static bool streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 	return true;
 }
 
-// A few lines of each output at a time.
+// Elements per item: a few cache lines of each output.
 static int block_of(const struct yoke_op *op)
 {
 	size_t least = 4;
@@ -65,7 +66,8 @@ bool yk_gpu_fours(const struct yk_gpu_device *d, const struct yoke_map *m)
 	return !heavy && !d->loops && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA;
 }
 
-// Are rows read and written four elements at a time?  All operands have to lie for that.
+// Returns 4 if rows can be accessed four elements at a time, which all operands' layouts must
+// allow; otherwise 1.
 static int64_t fours(const struct yk_gpu_device *d, const struct yoke_op *op, const struct yoke_map_call *call)
 {
 	if (call->count[1] % 4 || !yk_gpu_fours(d, op->map))
@@ -110,7 +112,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		return 0;
 	const int64_t four = fours(d, op, &call);
 	struct yk_gpu_cut c = { .block = { 1, 1 } };
-	// How large a group may be follows from the kernel; what an item computes only grows: items too many do nothing.
+	// The max group size depends on the kernel, and the kernel on the block size, which only
+	// grows: iterate until it is stable.
 	for (size_t block = 0; block < c.block[0];) {
 		block = c.block[0];
 		if ((err = kernel_of(d, op, &call, four, four * (int64_t)block, &kernel)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments are buffers without an address; those of host memory have one for good.
-// Transfers are enqueued and do not wait, but for those into and inside host segments.
+// Segments and transfers. Device segments have no host address; host segments have a fixed one.
+// Transfers are asynchronous, except those into and within host segments.
 #include "config.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ void yk_gpu_buffer_free(struct yk_gpu_device *d, void *buffer, void *host)
 	yk_gpu_driver.buffer_free(d, buffer, host);
 }
 
-// The driver's call with a record for what it makes; wrap: of the memory.
+// Creates a segment with the driver; wrap: memory to wrap, or NULL.
 static int make(struct yk_gpu_device *d, int kind, void *wrap, uint64_t bytes, void **segment)
 {
 	int err = yk_gpu_device_open(d);
@@ -50,8 +50,8 @@ int yk_gpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	return make(d, kind, NULL, bytes, segment);
 }
 
-// The driver uses the memory itself where it shares the host's; others would copy it, which the core
-// does better.
+// The driver uses the memory itself if it shares the host's memory. Other drivers would copy it,
+// which the core does better.
 int yk_gpu_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **segment)
 {
 	struct yk_gpu_device *d;
@@ -99,7 +99,7 @@ int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, u
 	return 0;
 }
 
-// And of the queue's device, where a graph may record it?
+// Also checks that the segment belongs to the queue's device, if a graph may record the operation.
 static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset, uint64_t bytes)
 {
 	int err = yk_gpu_check_range(q, s, offset, bytes);
@@ -124,7 +124,7 @@ int yk_gpu_put(void *queue, void *segment, uint64_t offset, const void *from,
 
 	if (err || !bytes)
 		return err;
-	// what was enqueued may use the host's side of it: that ends first
+	// enqueued work may access the host memory: finish it first
 	if (s->host) {
 		if (!(err = yk_gpu_driver.finish(q)))
 			memmove((char *)s->host + offset, from, bytes);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOMENTS: cl/moments.cl; f32 and f64, every layout, where the device has f64.
+// MOMENTS (means, covariances and extremes): cl/moments.cl; f32 and f64, any layout, on devices
+// with f64.
 #include "config.h"
 
 #include "axes.h"
 
 enum {
-	CHUNKS = 256, PIECES = 64, // of rows at most, for sums and for products
-	ROWS = 512,                // of one, at least
-	SPACE = 1 << 23,           // doubles of all pieces' products, where more than one piece is made
+	CHUNKS = 256, PIECES = 64, // max row chunks, for sums and for products
+	ROWS = 512,                // min rows per chunk
+	SPACE = 1 << 23, // max doubles for the products of all chunks, if there is more than one
 	CHANNELS = 1 << 13
 };
 
-// struct moments of cl/moments.cl.
+// Matches struct moments of cl/moments.cl.
 struct moments {
 	int64_t rows, channels, rs, cs, ws, chunk, chunks, piece, pieces;
 	int64_t mean, square_row, square_column, low, high, wanted;
 };
 
-// A group's items along rows and columns of a tile, and the elements of each.
+// Tile of the products: items of a group along rows and columns, and elements per item.
 struct tiling {
 	int items_m, items_n, m, n;
 };
@@ -103,7 +104,7 @@ static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const st
 	return yk_gpu_kernel_file(r->device, &b, to);
 }
 
-// Arguments of what reads x: the workspace, x, weights.
+// Arguments common to the kernels that read x: workspace, x, weights.
 static void reads(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, const struct yoke_op *op, const struct moments *s)
 {
 	yk_gpu_begin(r, kernel);

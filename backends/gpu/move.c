@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOVE, SLICE_AT and SLICE_UPDATE_AT: cl/move.cl, every dtype and layout.  Starts that the host knows
-// are part of the offset; those on the device are added up there, in the workspace.
+// MOVE, SLICE_AT and SLICE_UPDATE_AT: cl/move.cl, any dtype and layout. Start indices known to the
+// host become part of the offset; those in device memory are added up there, in the workspace.
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,18 +9,18 @@
 #include "axes.h"
 #include "report.h"
 
-#define ITEMS 256 // of a group that copies a tile
-#define MIN_SIZE 8   // elements of both axes that make tiles worth while
+#define ITEMS 256 // items per group that copies a tile
+#define MIN_SIZE 8   // min elements of both axes for tiles
 
 struct copy {
 	struct yk_gpu_axes axes;
-	size_t size; // of an element
+	size_t size; // bytes per element
 	bool value, tiles, streams;
-	int shift; // 0 none, 1 of y, 2 of x
+	int shift; // which operand the device-side starts shift: 0 none, 1 y, 2 x
 	int64_t tile, tiles_a, tiles_b;
 };
 
-// ---- what is taken ----
+// ---- supported ops ----
 
 static bool can_copy(const struct yoke_view *x, const struct yoke_view *y)
 {
@@ -32,8 +32,8 @@ static bool can_copy(const struct yoke_view *x, const struct yoke_view *y)
 		!memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
 }
 
-// The part of `whole` that v has the dims of, at its beginning, but aligned as it is at any start;
-// false when that is not inside, or when there are no starts for it.
+// The subview of `whole` with the dims of v, at index 0, and with the alignment that holds for any
+// start. False if it does not fit or no start is possible.
 static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
 		    const struct yoke_view *v, struct yoke_view *part)
 {
@@ -53,7 +53,7 @@ static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
 		if (yk_gpu_present(start) && v->dims[i] < whole->dims[i])
 			align |= (uint64_t)whole->strides[i] * yk_gpu_bytes(whole->dtype);
 	}
-	part->align = (uint32_t)(align & (0 - align)); // its lowest bit
+	part->align = (uint32_t)(align & (0 - align)); // lowest set bit
 	return true;
 }
 
@@ -90,7 +90,7 @@ static void swap_axes(struct layout *l, int a, int b)
 	}
 }
 
-// y's largest strides first.
+// Orders axes by decreasing stride of y.
 static struct layout layout_of(const struct yoke_view *x, const struct yoke_view *y)
 {
 	struct layout l = { .rank = 0 };
@@ -108,7 +108,8 @@ static struct layout layout_of(const struct yoke_view *x, const struct yoke_view
 	return l;
 }
 
-// Does x run along another axis than y?  That one then comes to lie before the last.
+// If x is contiguous along another axis than y, moves that axis before the last one and returns
+// true.
 static bool take_tiles(struct yk_gpu_axes *a)
 {
 	const int last = (int)a->rank - 1;
@@ -130,7 +131,7 @@ static bool take_tiles(struct yk_gpu_axes *a)
 	return true;
 }
 
-// Is y huge, does every row of it begin a line, and is x read in runs?
+// True if y is large, each of its rows starts on a cache line, and x is read in runs.
 static bool streams(const struct yk_gpu_device *d, const struct copy *c,
 		    const struct yoke_view *y)
 {
@@ -242,19 +243,19 @@ static const char *name_of(const struct yoke_op *op)
 	return op->code == YOKE_OP_SLICE_AT ? "slice_at" : "slice_update_at";
 }
 
-// What a start takes its part of.
+// The tensor that the starts index.
 static const struct yoke_view *whole_of(const struct yoke_op *op)
 {
 	return op->code == YOKE_OP_SLICE_AT ? &op->in[0] : &op->out[0];
 }
 
-// The part's dims.
+// The dims of the slice.
 static const int64_t *part_dims(const struct yoke_op *op)
 {
 	return op->code == YOKE_OP_SLICE_AT ? op->out[0].dims : op->in[op->nin - 1].dims;
 }
 
-// Starts of the host move the part; those of the device are added up in the workspace.
+// Host-side starts shift the slice; device-side starts are added up in the workspace.
 static int take_starts(const struct yoke_op *op, struct yoke_view *part)
 {
 	const struct yoke_view *whole = whole_of(op);

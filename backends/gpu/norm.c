@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAYER_NORM, RMS_NORM and their gradients: cl/norm.cl, f32, f16 and bf16; statistics are f32, weights too
-// or as the rows.
+// LAYER_NORM, RMS_NORM and their gradients: cl/norm.cl, f32, f16 and bf16; statistics are f32,
+// weights f32 or the dtype of the rows.
 #include "config.h"
 
 #include "rows.h"
 
-// Groups of the gradient: bounds the workspace, and the work of the last sums.
+// Number of groups of the gradient: bounds the workspace and the final sums.
 #define MAX_LOOPS 64
 #define LIMIT 512
 
-// As in cl/norm.cl.
+// Must match cl/norm.cl.
 enum { HAS_W = 1, HAS_B = 2, HAS_MEAN = 4, HAS_DX = 8, HAS_DW = 16, HAS_DB = 32 };
 struct norm_args {
 	struct yk_gpu_rows x, g, out;
@@ -18,7 +18,7 @@ struct norm_args {
 	float eps;
 };
 
-// The operands of the four ops under one roof; absent ones are of kind NONE.
+// The operands of all four ops; absent ones are of kind NONE.
 struct parts {
 	const struct yoke_view *x, *w, *b, *mean, *rstd, *g, *out, *dw, *db;
 	bool back;
@@ -47,12 +47,12 @@ static struct parts parts_of(const struct yoke_op *op)
 	return p;
 }
 
-static bool of_columns(const struct yoke_view *v, int dtype) // or absent
+static bool of_columns(const struct yoke_view *v, int dtype) // also true if absent
 {
 	return !yk_gpu_present(v) || yk_gpu_dense_of(v, dtype);
 }
 
-// The dtype of weights and their gradients, as they are said to be or as x.
+// The dtype of weights and their gradients: as given, otherwise that of x.
 static int beside_of(const struct parts *p)
 {
 	const struct yoke_view *v[] = { p->w, p->b, p->dw, p->db };

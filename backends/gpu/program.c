@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.
-// A binary's key is all that it depends on: text, options, platform, device, driver.  A binary
-// that does not build is a miss.
+// Programs: kernel texts compiled with their macros, or loaded as binaries from the host's cache. A
+// binary's key is everything it depends on: text, options, platform, device, driver. A binary that
+// fails to load is a cache miss.
 #include "config.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "gpu.h"
 
 #define MAX_BINARY (64u << 20)
-#define OPTIONS 512 // bytes of a build's, at most
+#define OPTIONS 512 // max bytes of a build's options
 
 // ---- binaries ----
 
@@ -52,7 +52,7 @@ static void to_cache(struct yk_gpu_device *d, void *program, const char *key, si
 	free(data);
 }
 
-// From the cache, or from the text and then into the cache.
+// Loads a program from the cache, or compiles it and stores it there.
 static int program_of(struct yk_gpu_device *d, const char *text, const char *options,
 		      const char *name, void **to)
 {
@@ -63,7 +63,7 @@ static int program_of(struct yk_gpu_device *d, const char *text, const char *opt
 	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
 	if (!*to && yk_gpu_driver.build_lock)
 		lock = yk_gpu_driver.build_lock(d);
-	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
+	if (lock >= 0 && cache_key) // another process may have compiled it meanwhile
 		*to = from_cache(d, cache_key, bytes, options);
 	bool found = *to;
 	if (!found) {
@@ -84,7 +84,8 @@ static int program_of(struct yk_gpu_device *d, const char *text, const char *opt
 
 // ---- texts ----
 
-// What the host makes of a text with the functions of the op's map, if there is one, in front; to be freed.
+// The complete source of a text: preceded by the code generated for the op's map, if any. The
+// caller frees it.
 static int source_of(const struct yoke_op *op, const char *text, char **to)
 {
 	int64_t bytes = yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, NULL, 0);
@@ -97,7 +98,7 @@ static int source_of(const struct yoke_op *op, const char *text, char **to)
 	return 0;
 }
 
-// "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
+// "-cl-std=CL1.2 ... -DTM=4 -DTN=4"
 static int options_of(struct yk_gpu_device *d, const struct yk_gpu_build *b, char *to, size_t cap)
 {
 	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,

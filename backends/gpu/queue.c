@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues, in order, and events, which stand for what was enqueued before them.
-// An event keeps its queue; another queue waits for it only after that one was flushed.
+// In-order queues, and events, which complete when everything enqueued before them has completed.
+// An event keeps its queue alive; another queue waits for it only after its queue was flushed.
 #include "config.h"
 
 #include <stdlib.h>
@@ -81,8 +81,8 @@ int yk_gpu_queue_flush(void *queue)
 	return err ? err : flush(queue);
 }
 
-// Where nothing was enqueued since, the mark that is there serves again, unless it failed: who asks
-// then has heard that; or unless it tells a time.
+// If nothing was enqueued since the last event, it is returned again; unless it failed, since that
+// error has been reported, or it records a time.
 static bool serves_again(const struct yk_gpu_queue *q)
 {
 	return q->mark && !q->busy && !q->profiled &&
@@ -138,7 +138,7 @@ static int flush_source(struct yk_gpu_event *e)
 	return err;
 }
 
-// Notes a failure that somebody is told.
+// Records that a failure is being returned to a caller.
 static int told(struct yk_gpu_event *e, int err)
 {
 	if (err < 0)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// REDUCE: cl/reduce.cl around the map in front of it.  How work is cut follows from shape and
-// kind of device alone.
+// REDUCE: cl/reduce.cl, with the map of the input fused. The division of work depends only on shape
+// and kind of device.
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "rows.h"
 
-#define ITEMS 256 // of a group of a GPU
+#define ITEMS 256 // items per group on GPUs
 #define LANES 128 // along j, and at least along c; as in cl/reduce.cl
-#define TILE 2048 // columns that one item of a processor takes
+#define TILE 2048 // columns per item on CPU-like devices
 #define SEGMENT ((int64_t)1 << 16) // elements
-#define ENOUGH 256                 // units of work that keep a device busy
-#define JOIN 1024                  // outputs of an item of the second pass on a processor
+#define ENOUGH 256                 // work units that keep a device busy
+#define JOIN 1024                  // outputs per item of the second pass on CPU-like devices
 
-// struct reduction of cl/reduce.cl.
+// Matches struct reduction of cl/reduce.cl.
 struct reduction {
 	int64_t r, c, q, j, segment, segments, tile, tiles, each, join;
 };
@@ -22,12 +22,12 @@ struct reduction {
 struct job {
 	struct yoke_map_call call;
 	struct reduction s;
-	int64_t outputs, elements; // of each
+	int64_t outputs, elements; // number of outputs; elements per output
 	bool columns;
-	size_t items; // of a group
+	size_t items; // items per group
 };
 
-// Columns, kept axes behind the last reduced one; 1: the innermost axis is reduced.
+// Product of the kept axes after the last reduced one; 1: the innermost axis is reduced.
 static int64_t columns_of(const struct yoke_op *op)
 {
 	int64_t columns = 1;
@@ -42,7 +42,7 @@ static int64_t columns_of(const struct yoke_op *op)
 	return columns;
 }
 
-// The cut along the reduced axes must not follow from how axes merge.
+// The division along the reduced axes must not depend on how axes were merged.
 static void cut_columns(const struct yk_gpu_device *d, struct job *j, int64_t columns)
 {
 	struct reduction *s = &j->s;
@@ -93,7 +93,7 @@ static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, stru
 	if (!j->outputs)
 		return true;
 	if (!j->elements)
-		s->q = 0, s->j = 1; // by which elements are divided
+		s->q = 0, s->j = 1; // elements are divided by these
 	const int64_t columns = columns_of(op);
 	j->columns = columns > 1;
 	cut(d, j, columns);

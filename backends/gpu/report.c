@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports: what kernels say of values that an op must refuse, for who asks for an event later.
-// A queue has slots in a small buffer, one for each op that may complain.  A mark has them read
-// and cleared, in order with the kernels; the numbers belong to the queue's reports until an event
-// at or behind that mark is over, which then fails with the first complaint.
+// Reports: kernels record values that an op must reject; the error is returned later, by the event
+// after the op. A queue has slots in a small buffer, one per op that may report. An event mark
+// reads and clears them, in order with the kernels. The reports belong to the queue until an event
+// at or after that mark has completed, which then fails with the first error.
 #include "config.h"
 
 #include <stdio.h>
@@ -12,35 +12,35 @@
 #include "report.h"
 
 #define SLOTS 64
-// Batches whose slots are read into pinned memory, so that the copy does not wait for the device; others go to
-// memory of the host's, which some drivers fill only as the host waits.
+// Batches whose slots are read into pinned memory, so that the copy is asynchronous. Further
+// batches use ordinary memory, for which some drivers copy synchronously.
 #define PINNED 8
 
-// As cl/report.cl has it; all bits set: no complaint.
+// As in cl/report.cl; all bits set: nothing reported.
 struct slot {
-	uint32_t first, count; // the least position that was refused; one less than what is counted
-	int64_t value, most;    // its value is not in 0..most, where the kind says so
+	uint32_t first, count; // the smallest rejected position; count - 1
+	int64_t value, most;    // the value is outside 0..most, for kinds with a value
 };
 
-// What ran between two reads of the slots.
+// The ops enqueued between two reads of the slots.
 struct batch {
 	struct batch *next;
-	uint64_t number; // of the read
+	uint64_t number; // number of the read
 	unsigned n;
-	struct slot *slot; // as many, in `pinned` or allocated; none before they are read
+	struct slot *slot; // n slots, in `pinned` or allocated; NULL before they are read
 	struct yk_gpu_report what[SLOTS];
 };
 
 struct yk_gpu_reports {
 	struct yk_gpu_device *device;
-	pthread_mutex_t lock; // of `read` and `taken`; the rest is the queue's
-	void *slots;          // made at first use
+	pthread_mutex_t lock; // guards `read` and `taken`; the rest belongs to the queue
+	void *slots;          // created on first use
 	struct batch *open;
 	struct batch *read, **end; // oldest first
 	uint64_t number;
-	void *area; // a buffer of PINNED batches, made when the first is read
+	void *area; // pinned buffer of PINNED batches, created at the first read
 	struct slot *pinned;
-	unsigned taken; // bit i: batch i of it
+	unsigned taken; // bit i: batch i of `area` is in use
 };
 
 int yk_gpu_reports_new(struct yk_gpu_device *d, struct yk_gpu_reports **to)
@@ -126,7 +126,7 @@ int yk_gpu_reports_ready(struct yk_gpu_queue *q, struct yk_gpu_reports *r)
 	return err ? err : clear_slots(q, r->slots);
 }
 
-// Reads the slots into a batch, which is the queue's from then on, and clears them.
+// Enqueues reading the slots into a batch, which the queue then owns, and clearing them.
 static int read_slots(struct yk_gpu_queue *q, void *slots, struct batch *b)
 {
 	struct yk_gpu_reports *r = q->reports;

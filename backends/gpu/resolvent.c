@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16, and f64 where the device
-// has it.  One launch where a group holds a row, else a launch for parts' links and those that use them.
+// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16,
+// and f64 where the device supports it. One launch if a group can hold a row; otherwise one launch
+// computes the links of the row's segments, and another uses them.
 #include "config.h"
 
 #include <string.h>
 
 #include "rows.h"
 
-enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // as in the ABI
-enum { AXES = 4, RECORD = 32, LINK = 8 };                         // of cl/resolvent_chain.cl, resolvent_link.cl
-enum { WHOLE, LINKS, FROM_LINKS, LAST };                          // what a launch does: WHICH
-enum { MARKED = 1, ODD_ROWS };                                    // of rows that f32 does not serve: ODD
-enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };                     // bytes that every GPU gives a group
-enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_MIN = 64, LOOPS_VECTOR = 64 }; // the last: bytes
+enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // numbers as in the ABI
+enum { AXES = 4, RECORD = 32, LINK = 8 }; // from cl/resolvent_chain.cl, resolvent_link.cl
+enum { WHOLE, LINKS, FROM_LINKS, LAST }; // the phase of a launch: macro WHICH
+enum { MARKED = 1, ODD_ROWS }; // handling of rows where f32 is insufficient: macro ODD
+// GPU_LOCAL: bytes of local memory that every GPU offers per group
+enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };
+// LOOPS_VECTOR in bytes
+enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_MIN = 64, LOOPS_VECTOR = 64 };
 
 struct chain_tensor {
 	int64_t strides[AXES], along, pair;
@@ -28,10 +31,10 @@ struct chain_args {
 	struct chain_tensor a, b, c, z, g, out[4];
 };
 
-// How a program is cut.
+// Division of work of one program.
 struct cut {
 	int64_t items, width, each;
-	bool wide; // in f64
+	bool wide; // compute in f64
 };
 
 static bool is_back(const struct yoke_op *op)
@@ -44,9 +47,10 @@ static bool halves(const struct yoke_op *op)
 	return !is_back(op) && op->attr[1].i >= TIER_F16;
 }
 
-// ---- what is taken ----
+// ---- supported ops ----
 
-// The axes before the row, and each tensor's strides along them; neighbours merged where all allow it.
+// Collects the axes before the row axis and each tensor's strides along them; merges neighbours
+// where all tensors allow it.
 static bool outer(const struct yoke_op *op, struct chain_args *s)
 {
 	const struct yoke_view *a = &op->in[0], *all[] = { a, &op->in[1], &op->in[2], &op->in[3], is_back(op) ? &op->in[4] : a,
@@ -82,7 +86,7 @@ static void tensor(struct chain_tensor *to, const struct yoke_view *v, int behin
 	to->pair = behind > 1 ? v->strides[v->rank - 1] : 1;
 }
 
-// False: too many axes that do not merge.
+// False: more axes than AXES remain after merging.
 static bool args_of(const struct yoke_op *op, struct chain_args *s)
 {
 	const bool back = is_back(op);
@@ -112,7 +116,7 @@ static bool is_real(const struct yoke_view *v, int dtype, bool needed)
 	return yk_gpu_present(v) ? v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype : !needed;
 }
 
-// Bytes of local memory.
+// Bytes of local memory per group.
 static uint64_t local_of(const struct yoke_op *op, const struct cut *c)
 {
 	const int64_t pitch = c->items > 1 ? c->items + 1 : 1, lanes = c->items * c->width;
@@ -164,21 +168,22 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		if (!is_real(&op->out[k], !back && k == 1 && dtype != yoke_f64 ? yoke_f32 : dtype, !back && !k))
 			return 0;
 	const bool wide = dtype == yoke_f64 || op->attr[1].i == TIER_F64 || op->attr[1].i == TIER_MIXED;
-	const bool f64 = yk_gpu_f64(d); // tested here, for record has the device's lock
+	// tested here, because record runs with the device's lock held
+	const bool f64 = yk_gpu_f64(d);
 	return (!wide || f64) && args_of(op, &s) && cut_of(d, op, false, &c) &&
 	       (!wide || cut_of(d, op, true, &c));
 }
 
 // ---- launches ----
 
-// Chunks of rows, and how many a group holds: by shape and kind of device.
+// Sets the number of chunks per row and rows per group, by shape and kind of device.
 static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct chain_args *s)
 {
 	const int64_t lanes = c->items * c->width;
 
 	s->len = c->each;
 	s->chunks = yk_gpu_pieces(s->n, s->len);
-	if (d->loops && s->chunks <= lanes) { // lanes that would be idle take part of a row
+	if (d->loops && s->chunks <= lanes) { // split rows so that otherwise idle lanes work
 		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, most = yk_gpu_pieces(s->n, LOOPS_MIN);
 		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, most);
 		s->len = yk_gpu_pieces(s->n, s->chunks);
@@ -255,7 +260,8 @@ static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op,
 	return s->parts > 1 ? (uint64_t)(s->rows * s->parts * record) * (wide ? 8 : 4) : 0;
 }
 
-// All launches of a program, for which there is a workspace.  serve: see cl/resolvent_backward.cl; odd: cl/resolvent_chain.cl.
+// Records all launches of a program; the workspace is set. serve: see cl/resolvent_backward.cl;
+// odd: cl/resolvent_chain.cl.
 static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve, int odd)
 {
 	struct cut c;
@@ -276,21 +282,22 @@ static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain
 	return program(r, op, s, wide, 0, 0);
 }
 
-// In f32, and then in f64 rows that f32 does not serve.
+// Computes all rows in f32, and then in f64 those where f32 is insufficient.
 static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool adaptive)
 {
 	const uint64_t wide = records(r->device, op, s, true), narrow = records(r->device, op, s, false);
 	const uint64_t behind = wide > narrow ? wide : narrow;
 
-	s->marks = (int32_t)s->parts; // of the latter
+	s->marks = (int32_t)s->parts; // segments of the f64 program
 	s->marked = (int64_t)behind;
 	yk_gpu_workspace(r, behind + (uint64_t)(s->rows * s->parts) * sizeof(int32_t));
 	int err = program(r, op, s, false, adaptive ? 2 : 0, MARKED);
 	return err ? err : program(r, op, s, true, adaptive ? 1 : 0, ODD_ROWS);
 }
 
-// Gradients of the tiers mixed and half: rows of small cotangents in f64, where the device has it; where rows have
-// parts, all of them, so that launches stay three.
+// Gradients of the mixed and half-precision tiers: rows with small cotangents are computed in f64
+// if the device has it. If rows are divided into segments, all rows are, so that there are only
+// three launches.
 static int record_adaptive(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s)
 {
 	struct cut c[2];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROPE: cl/rope.cl, f32, f16 and bf16; tables as they or f32.
+// ROPE (rotary position embedding): cl/rope.cl, f32, f16 and bf16; tables have the same dtype or
+// f32.
 #include "config.h"
 
 #include "rows.h"
 
 
-// struct rope_args of cl/rope.cl.
+// Matches struct rope_args of cl/rope.cl.
 struct rope_args {
 	struct yk_gpu_rows x, y, cosine, sine;
 	int64_t count, each, positions, heads;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views as rows, and how work on rows is cut: by shape and kind of device alone.
+// Views as rows, and the division of row-wise work, which depends only on shape and kind of device.
 #include "config.h"
 
 #include <string.h>
 
 #include "rows.h"
 
-// Elements of a piece where a group is one item; four times that where there are many.
+// Elements per chunk on CPU-like devices; four times that if there are at least MANY_ELEMENTS.
 #define PIECE_ELEMENTS (1 << 14)
 #define MANY_ELEMENTS (1 << 23)
-// Groups that share the pieces, where a group is one item: few, so that those which run at a time
-// are near each other, and enough for what drivers hand out to even out.
+// Groups that share the chunks on CPU-like devices: few, so that chunks processed at the same time
+// are close in memory, yet enough for the driver to balance the load.
 #define GROUPS_OF_UNIT 8
-// Floats of a vector, where a group is one item and elsewhere.
+// Floats per vector, on CPU-like devices and others.
 enum { LOOPS_WIDTH = 16, WIDTH = 4 };
 
 int64_t yk_gpu_elements(const struct yoke_view *v)
@@ -157,7 +157,7 @@ static int store_of(int dtype)
 	return dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0;
 }
 
-// A GPU loads 16 bytes at once where they lie at a multiple of 16.
+// GPUs load 16 bytes at once if aligned to 16.
 int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *const *views, int64_t part)
 {
 	if (d->loops)

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCAN: cl/scan.cl.  Sums of floating types run in f64 where the device has it.
+// SCAN (cumulative sums, products, extremes): cl/scan.cl. Floating-point sums use f64 where the
+// device has it.
 #include "config.h"
 
 #include <string.h>
 
 #include "axes.h"
 
-#define TILE 64               // lines side by side where a group runs as a loop
-#define PIECE ((int64_t)1 << 16) // elements of a segment there
-#define FEW 32                // lines that are worth segments there
+#define TILE 64               // adjacent lines processed together on CPU-like devices
+#define PIECE ((int64_t)1 << 16) // elements per segment on CPU-like devices
+#define FEW 32                // max lines for which CPU-like devices use segments
 #define FEW_ITEMS 4096        // lines that keep a GPU busy
 #define GROUP 64
 
-// struct scan of cl/scan.cl.
+// Matches struct scan of cl/scan.cl.
 struct scan {
 	struct yk_gpu_axes axes;
 	int64_t n, ys, xs, segment, segments, tile, tiles;
@@ -37,7 +38,8 @@ static bool is_prod(const struct yoke_op *op)
 	return op->attr[1].i == YOKE_REDUCE_PROD;
 }
 
-// Segments: of products only where that is the only way to be fast, since theirs may overflow.
+// Divides lines into segments. Products are divided only for very long lines, because a segment's
+// product may overflow.
 static void cut(const struct yk_gpu_device *d, const struct yoke_op *op, struct scan *s)
 {
 	const int64_t lines = s->axes.rows * s->axes.cols;
@@ -51,7 +53,7 @@ static void cut(const struct yk_gpu_device *d, const struct yoke_op *op, struct 
 			s->segment *= 2;
 	}
 	s->segments = s->n ? yk_gpu_pieces(s->n, s->segment) : 0;
-	// across the lines only where they lie side by side
+	// across the lines only if they are adjacent in memory
 	s->tile = d->loops && s->axes.strides[1][s->axes.rank - 1] == 1 ?
 			  yk_gpu_min(s->axes.cols, TILE) : 1;
 	s->tiles = s->tile ? yk_gpu_pieces(s->axes.cols, s->tile) : 0;
@@ -94,7 +96,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
-// The first element of a scan along the axis.
+// View of the first elements of the scan along the axis.
 static struct yoke_view begin(const struct yoke_op *op, const struct yoke_view *v)
 {
 	const int axis = (int)op->attr[0].i;
@@ -129,7 +131,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	(void)impl;
 	if (!s.n || !s.axes.rows || !s.axes.cols)
 		return 0;
-	if (s.segments > 1) // fewer than elements of x
+	if (s.segments > 1) // fewer than the elements of x
 		yk_gpu_workspace(r, (uint64_t)(s.segments * s.axes.rows * s.axes.cols) * 8);
 	int err = kernel_of(r->device, op, &s, &kernel);
 	if (!err && s.segments > 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCAN_MAP: functions written by the host's generator inside the kernel of cl/scan_map.cl.
+// SCAN_MAP (recurrences): generated functions inside the kernel of cl/scan_map.cl.
 #include "config.h"
 
 #include "axes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD and SCATTER_ADD_ALONG: cl/scatter.cl, cl/scatter_along.cl.
+// SCATTER_ADD and SCATTER_ADD_ALONG: launches the kernels of cl/scatter.cl and cl/scatter_along.cl.
 #include "config.h"
 
 #include <string.h>
@@ -10,18 +10,18 @@
 #define LIST "scatter_list.cl"
 #define ADD "scatter_add.cl"
 #define ALONG "scatter_along.cl"
-#define ITEMS 256   // of a group
-#define GROUPS_OF_UNIT 8 // that deal out long lists
-#define COLUMNS 512 // that an item sums at a time where a group runs as a loop
+#define ITEMS 256   // items per group
+#define GROUPS_OF_UNIT 8 // groups per unit that process long lists
+#define COLUMNS 512 // columns that an item sums at a time on CPU-like devices
 
-// struct scatter of cl/scatter.cl.
+// Matches struct scatter of cl/scatter.cl.
 struct scatter {
 	struct yk_gpu_axes axes;
 	int64_t N, R, ys, xs;
 	uint64_t has_x;
 };
 
-// struct lines of cl/scatter_along.cl.
+// Matches struct lines of cl/scatter_along.cl.
 struct lines {
 	struct yk_gpu_axes axes;
 	int64_t N, I, step[4];
@@ -33,14 +33,14 @@ static bool is_along(const struct yoke_op *op)
 	return op->code == YOKE_OP_SCATTER_ADD_ALONG;
 }
 
-// ---- what is taken ----
+// ---- supported ops ----
 
 static bool same_dims(const int64_t *a, const int64_t *b, int n)
 {
 	return !memcmp(a, b, (size_t)n * sizeof *a);
 }
 
-// Are the axes from `first` on row major without gaps?
+// True if the axes from `first` on are contiguous and row-major.
 static bool dense_from(const struct yoke_view *v, int first)
 {
 	int64_t n = 1;
@@ -109,7 +109,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	yk_gpu_flag(&b, "WIDE_IDS", strcmp(file, ADD) && op->in[1].dtype == yoke_i64);
 	yk_gpu_flag(&b, "WIDE_INDEX", yk_gpu_elements(&op->in[1]) > INT32_MAX ||
 					     yk_gpu_elements(&op->out[0]) > INT32_MAX);
-	if (!strcmp(file, LIST)) // knows places alone, no numbers
+	if (!strcmp(file, LIST)) // uses positions only, not values
 		return yk_gpu_kernel_file(d, &b, to);
 	yk_gpu_define(&b, "DTYPE", t);
 	yk_gpu_define(&b, "COLUMNS", d->loops ? COLUMNS : 1);
@@ -133,7 +133,7 @@ static struct scatter scatter_of(const struct yoke_op *op)
 
 	yk_gpu_axes_of(&s.axes, idx->rank, idx->dims, 2,
 		       (const int64_t *const[]){ idx->strides, v->strides });
-	// all of them are rows
+	// treat all axes as rows
 	s.axes.rows *= s.axes.cols;
 	s.axes.cols = s.axes.dims[s.axes.rank++] = 1;
 	for (int d = 1; d < y->rank; d++)
@@ -143,10 +143,11 @@ static struct scatter scatter_of(const struct yoke_op *op)
 	return s;
 }
 
-// The steps that list positions, in order.
+// The kernels that build lists of positions per row, in order.
 struct step {
 	const char *name;
-	enum { ROWS, POSITIONS, ONE, DEALT } items; // of y; positions; one group; a few groups, which deal out rows
+	// launch size: rows of y; positions; one group; a few groups that share the rows
+	enum { ROWS, POSITIONS, ONE, DEALT } items;
 };
 static const struct step by_loop[] = { { "scatter_list", ONE }, { 0 } };
 static const struct step by_groups[] = { { "scatter_clear", ROWS }, { "scatter_count", POSITIONS },
@@ -195,7 +196,7 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op)
 	if (!s.N && !s.axes.rows)
 		return 0;
 	reports(r, op, s.N);
-	// below 2^31 each
+	// each below 2^31
 	yk_gpu_workspace(r, (uint64_t)(s.N + s.axes.rows) * sizeof(uint32_t));
 	int err = list(r, op, &s);
 	if (err || !s.N || !s.R)
@@ -217,7 +218,7 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op)
 
 // ---- along an axis ----
 
-// dims and strides without axis `axis`
+// Copies dims or strides without axis `axis`.
 static void leave_out(int64_t *to, const int64_t *from, int rank, int axis)
 {
 	for (int i = 0, n = 0; i < rank; i++)
@@ -235,7 +236,7 @@ static struct lines lines_of(const struct yoke_op *op)
 
 	l.has_x = yk_gpu_present(all[1]);
 	if (!l.has_x)
-		all[1] = y; // is not read
+		all[1] = y; // not read
 	leave_out(dims, y->dims, y->rank, axis);
 	for (int k = 0; k < 4; k++) {
 		leave_out(strides[k], all[k]->strides, y->rank, axis);

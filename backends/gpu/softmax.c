@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOFTMAX and SOFTMAX_BACK: cl/softmax.cl, f32, f16 and bf16.
+// SOFTMAX and SOFTMAX_BACK: launches the kernels of cl/softmax.cl; f32, f16 and bf16.
 #include "config.h"
 
 #include "rows.h"
 
-// Floats of a row kept in local memory: of two rows where a group is one item.
+// Floats of a row kept in local memory; two rows on CPU-like devices.
 #define KEEP_LOOPS 16384
 #define KEEP_LOOPS_MIN 2048
 #define KEEP 4096
 #define KEEP_MIN 256
 
-// struct softmax_args of cl/softmax.cl.
+// Matches struct softmax_args of cl/softmax.cl.
 struct softmax_args {
 	struct yk_gpu_rows a, b, out;
 	int64_t count, each;
@@ -28,7 +28,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	       d->local_bytes >= 2 * KEEP * sizeof(float);
 }
 
-// Local memory that is not taken lets more groups run at a time: of what a row fills, by four.
+// Less local memory allows more concurrent groups: use what the row needs, in steps of a factor of
+// four.
 static int keep_of(const struct yk_gpu_device *d, int64_t cols)
 {
 	int keep = KEEP_MIN;

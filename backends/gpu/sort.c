@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// SORT: cl/sort.cl.
+// SORT: radix sort on CPU-like devices, bitonic sort on GPUs; launches the kernels of cl/sort.cl.
 #include "config.h"
 
 #include <string.h>
 
 #include "axes.h"
 
-#define ITEMS 256                    // of a group of a GPU
-#define BLOCK (2 * ITEMS)            // elements that it sorts in local memory: a row, or several
-#define TOGETHER ((int64_t)1 << 26)  // elements that are sorted at once there
-#define ROWS 64                      // at once where a group runs as a loop
-#define LIMIT ((int64_t)1 << 30)      // elements of a row
+#define ITEMS 256                    // items per group on GPUs
+#define BLOCK (2 * ITEMS) // elements that a group sorts in local memory: one row, or several
+#define TOGETHER ((int64_t)1 << 26)  // max elements sorted at the same time on GPUs
+#define ROWS 64                      // rows at a time on CPU-like devices
+#define LIMIT ((int64_t)1 << 30)      // max elements per row
 
-// struct sort of cl/sort.cl.
+// Matches struct sort of cl/sort.cl.
 struct sort {
 	struct yk_gpu_axes axes;
 	int64_t n, k, padded, step[3], first, count;
@@ -52,7 +52,7 @@ static struct sort sort_of(const struct yk_gpu_device *d, const struct yoke_op *
 
 	yk_gpu_axes_of(&s.axes, last, x->dims, 3,
 		       (const int64_t *const[]){ all[0]->strides, all[1]->strides, x->strides });
-	// all of them are rows
+	// treat all axes as rows
 	s.axes.rows *= s.axes.cols;
 	s.axes.cols = s.axes.dims[s.axes.rank++] = 1;
 	for (int i = 0; i < 3; i++)
@@ -88,7 +88,7 @@ static uint64_t bytes_of(const struct yk_gpu_device *d, const struct yoke_op *op
 
 	if (!d->loops && s->padded <= BLOCK)
 		return 0;
-	// at most ROWS * 2^31, or a little more than 2^31, elements
+	// at most ROWS * 2^31, or slightly more than 2^31, elements
 	return (uint64_t)s->count * (uint64_t)(d->loops ? 2 * s->n : s->padded) * (key + 4);
 }
 
@@ -103,7 +103,7 @@ static void out_args(struct yk_gpu_record *r, const struct yoke_op *op, const st
 	yk_gpu_arg_struct(r, s, sizeof *s);
 }
 
-// Rows of a block at most.
+// Rows of at most BLOCK elements.
 static int record_short(struct yk_gpu_record *r, const struct yoke_op *op, const struct sort *s)
 {
 	struct yk_gpu_entry *kernel;
@@ -116,7 +116,7 @@ static int record_short(struct yk_gpu_record *r, const struct yoke_op *op, const
 	return yk_gpu_launch_groups(r, yk_gpu_pieces(s->axes.rows, BLOCK / s->padded), ITEMS, "sort");
 }
 
-// items x rows, a group of one row
+// Launches items x rows; a group belongs to one row.
 static int launch_rows(struct yk_gpu_record *r, int64_t items, int64_t rows, const char *name)
 {
 	const size_t all[2] = { (size_t)yk_gpu_pieces(items, ITEMS) * ITEMS, (size_t)rows };
@@ -124,7 +124,7 @@ static int launch_rows(struct yk_gpu_record *r, int64_t items, int64_t rows, con
 	return yk_gpu_launch(r, 2, all, (const size_t[]){ ITEMS, 1 }, name);
 }
 
-// One step, or several in local memory, on the pairs of all rows.
+// One step of the sorting network, or several in local memory, for the pairs of all rows.
 static int network(struct yk_gpu_record *r, const struct yoke_op *op, const struct sort *s,
 		   const char *name, int64_t a, int64_t b)
 {

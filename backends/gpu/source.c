@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOURCE: kernels that applications bring.
+// SOURCE: runs kernels whose text the application supplies.
 #include "config.h"
 
 #include "rows.h"
@@ -35,7 +35,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	return 1;
 }
 
-// Does the kernel take these arguments?  Asked of the one whose arguments no launch uses.
+// Checks that the kernel accepts these arguments. Uses the prototype kernel, whose arguments no
+// launch uses.
 static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, size_t group)
 {
 	const uint32_t views = 2 * (op->nout + op->nin), want = views + op->nattr;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How cl/tile.cl is cut for a device.
+// Chooses the tile sizes of cl/tile.cl for a device.
 #include "config.h"
 
 #include "contract.h"
 #include "tile.h"
 
-// Best first, for preset 0.
+// Preset 0, best first.
 static const struct yk_gpu_tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
 // Preset 1.
 static const struct yk_gpu_tiling other[] = { { 8, 8, 4, 4, 16 } };
-// One item a group: drivers for CPUs run a group as a loop over its items.
+// CPU-like devices: one item per group.
 static const struct yk_gpu_tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
 
 static bool fits(const struct yk_gpu_device *d, const struct yk_gpu_tiling *t, int dtype)

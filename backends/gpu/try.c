@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel once, for a test of the device itself: on a queue and in a buffer of its own, waited for.
+// Runs one kernel once, to test a device: on a private queue and buffer, synchronously.
 #include "config.h"
 
 #include "gpu.h"
@@ -43,11 +43,12 @@ static int try_kernel(struct yk_gpu_device *d, const struct yk_gpu_build *b, siz
 	return err;
 }
 
-// What fails here is an answer: the op that asked has other ways, and its own failure would be the second.
+// A failure here is a test result, not an error: the calling op has alternatives and records its
+// own error.
 int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
 	       size_t group, void *data, size_t bytes)
 {
-	const bool before = yk_gpu_trying(true); // what is tried may want to know what only another try says
+	const bool before = yk_gpu_trying(true); // nested trials are possible
 	const int err = try_kernel(d, b, items, group, data, bytes);
 
 	yk_gpu_trying(before);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether matrix units multiply as cl/matrix.cl says: what a device advertises counts once the kernel of cl/units.cl has
-// given a product of whole numbers, of which nothing is rounded.  A compiler that mistakes an instruction, or lanes that
-// hold other elements than the prologue takes them to, so cost speed alone.
+// Tests whether matrix units multiply as cl/matrix.cl expects: an advertised capability counts only
+// if the kernel of cl/units.cl computes a product of integers exactly. A miscompiled instruction or
+// a different layout of lanes therefore costs only speed.
 #include "config.h"
 
 #include <string.h>
 
 #include "contract.h"
 
-enum { LINES = 16, BYTES = 32, SUMS = LINES * LINES }; // BYTES: of the steps of a line
+enum { LINES = 16, BYTES = 32, SUMS = LINES * LINES }; // BYTES: length of a line along k
 enum { UNKNOWN, GOOD, BAD };
 
-// As the kernel's data.
+// Matches the kernel's data.
 struct product {
 	union {
 		float of_f32[2 * LINES * BYTES / 4];
@@ -21,16 +21,16 @@ struct product {
 	union {
 		float of_f32[SUMS];
 		int32_t of_i32[SUMS];
-	} sums[2]; // i32: of bytes
+	} sums[2]; // i32: sums of bytes
 };
 
-// -8 .. 8; no two lines of a are alike, none of b's columns, and a is not b.
+// -8 .. 8; no two rows of a are equal, no two columns of b, and a differs from b.
 static int factor(int side, int line, int k)
 {
 	return (side ? 7 * line + 2 * k + 3 * line * k : 5 * line + 3 * k + line * k) % 17 - 8;
 }
 
-// What is multiplied: of bytes nearly all that they hold.
+// The factor in the dtype; bytes use nearly their whole range.
 static int factor_of(int dtype, int side, int line, int k)
 {
 	const int x = factor(side, line, k);

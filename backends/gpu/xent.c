@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits of f32, f16 or bf16, the rest f32.
+// CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits in f32, f16 or bf16, the rest in f32.
 #include "config.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include "rows.h"
 
 
-// struct xent_args of cl/xent.cl.
+// Matches struct xent_args of cl/xent.cl.
 struct xent_args {
 	struct yk_gpu_rows x, out;
 	int64_t count, each, ignore;
@@ -64,8 +64,8 @@ static struct xent_args args_of(const struct yk_gpu_device *d, const struct yoke
 	return a;
 }
 
-// A launch over `pieces` with these views before the struct, and the report's slot behind it
-// where it reports.
+// Launches `pieces` chunks with these views, then the struct, and the report slot if the kernel
+// reports.
 static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct xent_args *a,
 		  const char *name, int64_t pieces, const struct yoke_view *const *views,
 		  bool reports)
