@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: what all its kernels share: where heads lie, which keys a query sees, dropout.
-// Reference: kern_attention*.c of the CPU backend.  q o [B,T,H,D], k v [B,S,G,D], lse [B,H,T].
+// Shared by all attention kernels: strides of heads, the keys visible to a query, dropout. q o
+// [B,T,H,D], k v [B,S,G,D], lse [B,H,T]. Reference: kern_attention*.c of the CPU backend.
 #include "rows.cl"
 #include "philox.cl"
 
-#ifndef HEAD // D rounded up, a multiple of 16
+#ifndef HEAD // D rounded up to a multiple of 16
 #define HEAD 64
 #endif
-#ifndef BLOCK // rows staged at once
+#ifndef BLOCK // rows staged at a time
 #define BLOCK 16
 #endif
 
@@ -19,8 +19,8 @@ struct attention_args {
 	struct heads q, k, v, o, g, dq, dk, dv;
 	long mask_b, mask_h, mask_t, mask_s;
 	long B, T, H, S, G;
-	long parts;  // of the keys of a query
-	long seen_b; // between the numbers of keys of two rows of the batch, where they lie in memory
+	long parts;  // number of parts that a query's keys are divided into
+	long seen_b; // stride between the key counts of two batch entries in memory
 	struct number key, step, seen;
 	float scale, dropout;
 	int D, causal, masked, pad;
@@ -37,7 +37,7 @@ FN long seen_of(GLOBAL uchar *base, ulong at, const struct attention_args *a, lo
 	return n < 0 ? 0 : least(n, a->S);
 }
 
-// Query t sees the keys 0 .. limit - 1.
+// Query t sees keys 0 .. limit - 1.
 FN long limit_of(const struct attention_args *a, long seen, long t)
 {
 	long n = a->causal ? t + 1 + seen - a->T : seen;
@@ -50,7 +50,7 @@ FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, l
 	return (GLOBAL stored *)(base + at) + b * x->b + t * x->t + h * x->h;
 }
 
-// A score with the mask's number; -inf hides the key, whose score may be NaN.
+// Adds the mask to a score; -inf hides the key even if its score is NaN.
 FN float masked_score(float score, float mask)
 {
 	return mask == -INFINITY ? mask : score + mask;
@@ -62,7 +62,7 @@ FN float kept_of(int bits, float dropout)
 	return u >= dropout ? 1.0f / (1.0f - dropout) : 0.0f;
 }
 
-// Is it so for any item of the group?  All call it together.
+// True if `mine` is set for any item of the group. All items must call it.
 FN bool group_any(bool mine, LOCAL_POINTER int *found, int item)
 {
 #if ITEMS > 1
@@ -79,7 +79,7 @@ FN bool group_any(bool mine, LOCAL_POINTER int *found, int item)
 #endif
 }
 
-// A query that sees nothing: exp(-inf - inf) is 0
+// For a query that sees no key: exp(-inf - inf) is 0.
 FN float finite_lse(float lse)
 {
 	return lse == -INFINITY ? INFINITY : lse;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward: probabilities are computed again from lse, block by block (Dao et al. 2022).
-// With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
+// Attention backward: probabilities are recomputed from lse, block by block (Dao et al. 2022). With
+// P = exp(S - lse), M the dropout factors, r_t = sum_d g_td o_td:
 // dv = (P M)' g, dP = M (g v'), dS = P (dP - r), dq = scale dS k, dk = scale dS' q.
 // Reference: kern_attention_backward.c of the CPU backend.
 //
-// attention_sums: r [B,H,T], SUM_ROWS of them a group.
-// attention_back_keys: keys lie along the lanes; dk and dv are the lanes' own.  Groups: a tile of
-// keys of one head of k and v each; with WITH_DQ all tiles of a head, one after the other, and dq
-// comes along, summed over tiles in f32: in place, or, for halves, in the workspace behind r.
-// attention_back_queries: queries lie along the lanes, for dq.  Groups: a tile of queries each.
+// attention_sums: r [B,H,T], SUM_ROWS of them per group.
+// attention_back_keys: lanes are keys, each with its dk and dv. Groups: one tile of keys of one
+// head of k and v; with WITH_DQ all tiles of a head in turn, which also sums dq over the tiles in
+// f32: in place or, for 16-bit dtypes, in the workspace after r.
+// attention_back_queries: lanes are queries, for dq. Groups: one tile of queries.
 #include "attention_lanes.cl"
 
-#ifndef WITH_DQ // one item a group
+#ifndef WITH_DQ // requires one item per group
 #define WITH_DQ 0
 #endif
 #define SUM_ROWS 64
@@ -34,15 +34,15 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	}
 }
 
-// Of a key that is not seen the weight is 0, even where the query's lse is NaN, and of a query that is not there or sees
-// nothing, even where the key is.
+// The weight of a hidden key is 0 even if the query's lse is NaN; that of a query that does not
+// exist or sees no key is 0 even if the key is NaN.
 FN VEC seen_weight(VEC weight, VEC score, VEC lse)
 {
 	weight = score == VEC_SPLAT(-INFINITY) ? VEC_SPLAT(0.0f) : weight;
 	return lse == VEC_SPLAT(INFINITY) ? VEC_SPLAT(0.0f) : weight;
 }
 
-// P (dP - r): 0 where P is, since g v' of a value that is not seen may be NaN
+// P (dP - r), but 0 where P is 0, since g v' of a hidden value may be NaN
 FN VEC seen_slope(VEC weight, VEC x)
 {
 	return weight == VEC_SPLAT(0.0f) ? VEC_SPLAT(0.0f) : weight * x;
@@ -56,8 +56,8 @@ FN VEC seen_slope(VEC weight, VEC x)
 	struct attention_args a
 
 #if WITH_DQ
-// dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]; seen: where ds is 0 nothing is
-// added, whatever the key is
+// dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]. seen: skips where ds is 0,
+// so that a hidden key's NaN has no effect.
 FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const float *keys, int rows,
 	int D, bool seen)
 {
@@ -86,18 +86,18 @@ FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const f
 		}
 }
 
-// Are n numbers finite?
+// True if n numbers are all finite.
 FN bool all_finite(LOCAL_POINTER const float *x, int n)
 {
 	VEC sum = VEC_SPLAT(0.0f);
 	for (int i = 0; i < n; i += VEC_WIDTH) {
 		VEC v = VEC_LOAD(x + i);
-		sum += v - v; // NaN of infinities
+		sum += v - v; // NaN if v is infinite
 	}
 	return VEC_SUM(sum) == 0.0f;
 }
 
-// Where dq of a head is summed, and the distance of its rows.
+// The address where a head's dq is summed, and the distance of its rows.
 FN GLOBAL float *dq_sums(GLOBAL uchar *dq_base, ulong dq_at, GLOBAL uchar *r_base, ulong r_at,
 	const struct attention_args *a, long b, long h, long *step)
 {
@@ -126,7 +126,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 	VEC k[SLICE * NV], v[SLICE * NV], dk[SLICE * NV], dv[SLICE * NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV], number[NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
-	int part = item % PARTS * SLICE; // of the head elements
+	int part = item % PARTS * SLICE; // first of the item's head elements
 	long tiles = (a.S + TILE - 1) / TILE, group = a.H / a.G;
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
@@ -276,7 +276,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV], limits[NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
-	int part = item % PARTS * SLICE; // of the head elements
+	int part = item % PARTS * SLICE; // first of the item's head elements
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
@@ -295,7 +295,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 		((float *)r)[l] = there ? ((GLOBAL const float *)(r_base + r_at))[row + l] : 0.0f;
 	}
 
-	// as in attention_tiles.cl
+	// repeat as in attention_tiles.cl
 	bool seen_only = false, repeat = false;
 	do {
 		UNROLL_ROWS

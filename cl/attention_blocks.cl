@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by matrix units (matrix.cl): what both directions share.  A warp has 16 rows of one side, queries or keys, and
-// goes through the other side in blocks of BLOCK rows.  Rows of both lie in local memory, LD elements apart, as
-// they are stored; the weights that go from one product to the next are rounded to the same dtype, rows LW apart.
-// MATRIX is the dtype; QUADS: all rows that are read lie at multiples of 16 bytes and are as long, QUADS_OUT: all that are
-// written; MASKED and DROPOUT: there is a mask,
-// there is dropout, each of which takes registers.
+// Shared by the attention kernels with matrix units (matrix.cl). A warp has 16 rows of one side,
+// queries or keys, and processes the other side in blocks of BLOCK rows. Rows of both sides are in
+// local memory in their stored dtype, LD elements apart; the weights between two products are
+// rounded to the same dtype, rows LW apart.
+// MATRIX is the dtype. QUADS: all rows read are aligned to 16 bytes and a multiple of that long;
+// QUADS_OUT: likewise all rows written. MASKED, DROPOUT: compile in the mask or dropout, which take
+// registers.
 #ifndef MATRIX
 #define MATRIX 3
 #define STORE 1
@@ -26,14 +27,14 @@
 #endif
 #define TILE (ITEMS / WARP * 16) // rows of a group
 #if STORE == 0
-#define PER 4 // elements of 16 bytes
+#define PER 4 // elements per 16 bytes
 #else
 #define PER 8
 #endif
-#define LD (HEAD + PER) // the rows that are read at a time are in different banks
+#define LD (HEAD + PER) // padded so that rows read at the same time are in different banks
 #define LW (BLOCK + PER)
 
-// ---- items that hold the same rows ----
+// ---- items that hold elements of the same rows ----
 
 #ifdef SHUFFLE_XOR
 #define PEER_ROOM 1
@@ -43,7 +44,7 @@
 #define TEAM_SYNC() BARRIER()
 #endif
 
-// What the item whose number differs in the bits of `mask` has for x; all of the group call it together.
+// x of the item whose number differs in the bits of `mask`; all items of the group must call it.
 FN float peer_of(float x, int mask, LOCAL_POINTER float *room, int item)
 {
 #ifdef SHUFFLE_XOR
@@ -56,7 +57,7 @@ FN float peer_of(float x, int mask, LOCAL_POINTER float *room, int item)
 #endif
 }
 
-// Of all items that have a row: the sum or the maximum, the same bits in each.
+// Sum or maximum over all items that hold elements of a row; each gets the same bits.
 FN float row_join(float x, bool most, LOCAL_POINTER float *room, int item)
 {
 	UNROLL
@@ -70,7 +71,7 @@ FN float row_join(float x, bool most, LOCAL_POINTER float *room, int item)
 
 // ---- tiles ----
 
-// 16 bytes of a row, of which `left` elements are there; the others are 0.
+// Loads 16 bytes of a row, of which `left` elements exist; the others are 0.
 FN void row_quad(uint *to, GLOBAL const stored *from, int left)
 {
 #if QUADS
@@ -90,7 +91,7 @@ FN void row_quad(uint *to, GLOBAL const stored *from, int left)
 	}
 }
 
-// Element i of 16 bytes
+// Element i of 16 bytes.
 FN float quad_value(const uint *quad, int i)
 {
 #if STORE == 0
@@ -100,7 +101,7 @@ FN float quad_value(const uint *quad, int i)
 #endif
 }
 
-// to [lines][LD] = rows of x, `count` of them; zeros elsewhere.  By the whole group.
+// to [lines][LD] = `count` rows of x, the rest zero. Called by the whole group.
 FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, long count, int lines,
 	int D, int item)
 {
@@ -112,7 +113,7 @@ FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, 
 	}
 }
 
-// sums [BLOCK / 16] = 16 rows of a times BLOCK rows of b
+// sums [BLOCK / 16] = 16 rows of a times the transpose of BLOCK rows of b
 FN void rows_by_rows(struct matrix_sums *sums, LOCAL_POINTER const matrix_element *a,
 	LOCAL_POINTER const matrix_element *b, int lane)
 {
@@ -130,7 +131,7 @@ FN void rows_by_rows(struct matrix_sums *sums, LOCAL_POINTER const matrix_elemen
 	}
 }
 
-// sums [columns / 16] += weights [16][LW] times BLOCK rows of b, from a column on
+// sums [columns / 16] += weights [16][LW] times BLOCK rows of b, from b's first column
 FN void add_weighted(struct matrix_sums *sums, int columns, LOCAL_POINTER const matrix_element *weights,
 	LOCAL_POINTER const matrix_element *b, int lane)
 {
@@ -155,7 +156,8 @@ FN float value_of(matrix_element x)
 #endif
 }
 
-// As add_weighted, but a weight of 0 adds nothing, whatever b is: 0 times NaN would be NaN.  Without matrix units.
+// Like add_weighted, but skips weights of 0 whatever b holds, because 0 * NaN would be NaN. Does
+// not use matrix units.
 FN void add_seen(struct matrix_sums *sums, int columns, LOCAL_POINTER const matrix_element *weights,
 	LOCAL_POINTER const matrix_element *b, int lane)
 {
@@ -174,7 +176,7 @@ FN void add_seen(struct matrix_sums *sums, int columns, LOCAL_POINTER const matr
 		}
 }
 
-// Is one of an item's sums NaN?
+// True if one of an item's sums is NaN.
 FN bool sums_nan(const struct matrix_sums *sums, int columns)
 {
 	bool found = false;
@@ -195,7 +197,7 @@ FN matrix_element element_of(float x)
 #endif
 }
 
-// to [16][LW] = what an item holds of sums [BLOCK / 16]
+// to [16][LW] = the item's elements of sums [BLOCK / 16]
 FN void put_weights(LOCAL_POINTER matrix_element *to, const struct matrix_sums *sums, int lane)
 {
 	UNROLL
@@ -205,7 +207,8 @@ FN void put_weights(LOCAL_POINTER matrix_element *to, const struct matrix_sums *
 			to[matrix_row(e, lane) * LW + c * 16 + matrix_column(e, lane)] = element_of(sums[c].x[e]);
 }
 
-// to [16][columns], `rows` and D of them there, = factor * sums [columns / 16], by way of 16 rows of a tile
+// to [16][columns] = factor * sums [columns / 16], of which `rows` and D exist; transposed through
+// a tile of 16 rows in local memory
 FN void put_rows(GLOBAL stored *to, long step, LOCAL_POINTER matrix_element *tile, const struct matrix_sums *sums,
 	int columns, long rows, int D, const float *factor, int lane)
 {
@@ -232,8 +235,9 @@ FN void put_rows(GLOBAL stored *to, long step, LOCAL_POINTER matrix_element *til
 	}
 }
 
-// to [16][LW] = 0 where dropout leaves a weight out, by a warp.  That of a row and a column has the number
-// first + row * by_row + column * by_column, one of which is 1; fours: the other is, and first, a multiple of 4.
+// to [16][LW] = 0 where dropout drops a weight; called by a warp. The weight at (row, column) has
+// the random number first + row * by_row + column * by_column, where one of the factors is 1;
+// fours: the other one and `first` are multiples of 4.
 FN void keep_tile(LOCAL_POINTER matrix_element *to, long first, long by_row, long by_column, bool fours, long key,
 	long step, float dropout, int lane)
 {

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with one side, queries or keys, along the lanes of vectors, head elements and the other side along
-// their rows; what lies along the rows is staged in local memory as f32, [BLOCK][HEAD] with zeros
-// where there is nothing.  So sums over the other side need no sums across lanes, and a lane is a
-// row of the result.  A group holds TILE lanes, an item LANES of them in NV vectors: 1 where a
-// group is items of a GPU, 32 where a group is one item with 16-wide vectors.
+// Attention with one side, queries or keys, along the lanes of vectors, and head elements and the
+// other side along the rows. What lies along the rows is staged in local memory as f32,
+// [BLOCK][HEAD], padded with zeros. So sums over the other side need no reduction across lanes, and
+// each lane is a row of the result. A group holds TILE lanes, an item LANES of them in NV vectors:
+// 1 on GPUs, 32 on CPU-like devices (one item per group, vectors of 16).
 #include "attention.cl"
 
-#ifndef NV // vectors of lanes of an item
+#ifndef NV // vectors of lanes per item
 #define NV 1
 #endif
-#ifndef ROWS // rows of a block of sums in registers: divides BLOCK and 16
+#ifndef ROWS // rows of a block of sums in registers; divides BLOCK and 16
 #define ROWS 8
 #endif
-#ifndef PARTS // items that share the head elements of a lane, a power of two: many would not fit into registers
+#ifndef PARTS
+// items that share the head elements of a lane, a power of two: keeps the registers per item low
 #define PARTS 1
 #endif
-#define SLICE (HEAD / PARTS) // head elements of an item, a multiple of ROWS
+#define SLICE (HEAD / PARTS) // head elements per item, a multiple of ROWS
 #define LANES (NV * VEC_WIDTH)
 #define TILE (ITEMS / PARTS * LANES)
-// Arrays of an item are registers on a GPU, where all loops have to be unrolled for that, to their
-// full extents.
+// On GPUs an item's arrays are kept in registers, which requires fully unrolled loops of constant
+// length.
 #ifndef REGISTERS
 #define REGISTERS 0
 #endif
@@ -44,7 +45,7 @@
 TURN(float, 16)
 #endif
 
-// to [depth][LANES] = scale * rows of x, one a lane, `count` of them; other lanes are 0
+// to [depth][LANES] = scale * rows of x, one per lane, `count` of them; other lanes are 0
 FN void lanes_load(VEC *to, GLOBAL const stored *from, long step, long count, int D, int depth,
 	float scale)
 {
@@ -105,7 +106,7 @@ FN void lanes_store(const VEC *from, GLOBAL stored *to, long step, long count, i
 #endif
 }
 
-// to [padded][HEAD] = scale * rows of x, `rows` of them; zeros elsewhere.  By the whole group.
+// to [padded][HEAD] = scale * `rows` rows of x, the rest zero. Called by the whole group.
 FN void stage(LOCAL_POINTER float *to, GLOBAL const stored *from, long step, int rows, int padded,
 	int D, float scale, int item)
 {
@@ -119,7 +120,7 @@ FN void stage(LOCAL_POINTER float *to, GLOBAL const stored *from, long step, int
 	}
 }
 
-// c (m, NV vectors) = or += a (m, k) b (k, NV vectors); a's element i,p is a[i * ai + p * ap]
+// c (m, NV vectors) = or += a (m, k) b (k, NV vectors); a's element (i,p) is a[i * ai + p * ap]
 FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC *b, int m, int k,
 	bool add)
 {
@@ -148,7 +149,8 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 	}
 }
 
-// The same with add, but where b is 0 nothing is added, whatever a is: 0 times NaN would be NaN.
+// The same with add, but skips elements of b that are 0 whatever a holds, because 0 * NaN would be
+// NaN.
 FN void product_seen(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC *b, int m, int k)
 {
 	VEC none = VEC_SPLAT(0.0f);
@@ -164,7 +166,7 @@ FN void product_seen(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const
 		}
 }
 
-// Is one of n vectors' elements NaN?
+// True if an element of n vectors is NaN.
 FN bool any_nan(const VEC *x, int n)
 {
 	VEC sum = VEC_SPLAT(0.0f);
@@ -174,7 +176,7 @@ FN bool any_nan(const VEC *x, int n)
 	return VEC_SUM(sum) != 0.0f;
 }
 
-// p [BLOCK][NV] = the sums over the items that share a lane; `room` has TEAM_ROOM elements.
+// p [BLOCK][NV] = sums over the items that share a lane; `room` has TEAM_ROOM elements.
 #ifdef WARP
 #define TEAM_ROOM (BLOCK * TILE)
 #elif PARTS > 1
@@ -209,8 +211,8 @@ FN void team_add(VEC *p, LOCAL_POINTER float *room, int item)
 #endif
 }
 
-// p [rows][LANES] of scores += the mask, whose element at row i and lane l is
-// mask[i * by_row + l * by_lane]; rows and lanes that are not there stay.
+// p [rows][LANES] of scores += mask[i * by_row + l * by_lane] for row i and lane l; rows and lanes
+// that do not exist are unchanged.
 FN void add_mask(VEC *p, GLOBAL const beside *mask, long by_row, long by_lane, int rows, long lanes)
 {
 	float *f = (float *)p;
@@ -222,8 +224,8 @@ FN void add_mask(VEC *p, GLOBAL const beside *mask, long by_row, long by_lane, i
 					load_beside_one(mask + i * by_row + l * by_lane));
 }
 
-// keep [rows][LANES] = what dropout multiplies with, 0 or 1 / (1 - dropout).  The element at row i
-// and lane l has the number first + i * by_row + l * by_lane.
+// keep [rows][LANES] = dropout factors, 0 or 1 / (1 - dropout). The element at row i and lane l has
+// the random number first + i * by_row + l * by_lane.
 FN void keep_any(VEC *keep, long first, long by_row, long by_lane, int rows, long key, long step,
 	float dropout)
 {
@@ -236,8 +238,8 @@ FN void keep_any(VEC *keep, long first, long by_row, long by_lane, int rows, lon
 				rand_bits(first + i * by_row + l * by_lane, key, step), dropout);
 }
 
-// The same where numbers ascend by 1 along the rows, a multiple of 4, and first and by_lane are
-// multiples of 4: four rows have the bits of one evaluation.
+// The same if the numbers increase by 1 along the rows, and rows, first and by_lane are multiples
+// of 4: one Philox evaluation serves four rows.
 FN void keep_rows(VEC *keep, long first, long by_lane, int rows, long key, long step, float dropout)
 {
 	float *f = (float *)keep;
@@ -255,7 +257,7 @@ FN void keep_rows(VEC *keep, long first, long by_lane, int rows, long key, long 
 }
 
 #if LANES % 4 == 0
-// The same where numbers ascend by 1 along the lanes.
+// The same if the numbers increase by 1 along the lanes.
 FN void keep_lanes(VEC *keep, long first, long by_row, int rows, long key, long step, float dropout)
 {
 	float *f = (float *)keep;
@@ -273,8 +275,9 @@ FN void keep_lanes(VEC *keep, long first, long by_row, int rows, long key, long 
 #endif
 
 #ifdef WARP
-// The same, by the items of a warp: those that share a lane draw some numbers each, in a loop, whose registers an
-// unrolled one would take for every row.  fours: as keep_rows.
+// The same, computed by the items of a warp: items that share a lane draw some of the numbers each,
+// in a rolled loop, because an unrolled one would need registers for every row. fours: as for
+// keep_rows.
 FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row, bool fours, long key,
 	long step, float dropout, int item)
 {
@@ -300,7 +303,7 @@ FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row,
 }
 #endif
 
-// 0, 1, .. by lane
+// 0, 1, ... by lane
 FN void lane_numbers(VEC *to)
 {
 	float *f = (float *)to;
@@ -308,8 +311,8 @@ FN void lane_numbers(VEC *to)
 		f[l] = (float)l;
 }
 
-// limits[l] = how many of the rows from key j on the query first + l sees; lanes without a query as
-// the last one.
+// limits[l] = number of rows from key j on that query first + l sees; lanes without a query get the
+// last query's.
 FN void lane_limits(VEC *to, const struct attention_args *a, long seen, long first, long j)
 {
 	float *f = (float *)to;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward by matrix units: softmax(scale q k' + mask) v by blocks of keys, with a running maximum and sum
-// (Milakov and Gimelshein 2018; Dao et al. 2022).  Reference: kern_attention.c of the CPU backend.
-// Groups: a tile of queries of one head each, 16 of them a warp.
+// Attention forward with matrix units: softmax(scale q k' + mask) v by blocks of keys, with a
+// running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022). Reference:
+// kern_attention.c of the CPU backend. Groups: one tile of queries of one head; 16 queries per
+// warp.
 #include "attention_blocks.cl"
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base, ulong o_at,
@@ -19,7 +20,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * 16;
 	LOCAL_POINTER matrix_element *weights = all + line * LW;
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
-	// the last tile of a head sees most keys: it goes first
+	// causal: the last tile of a head sees most keys, so it starts first
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + line;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
@@ -31,13 +32,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 
 	stage_rows(queries, head_at(q_base, q_at, &a.q, b, t, h), a.q.t, a.T - t, TILE, a.D, item);
 
-	// A NaN in the result may come from values that its query does not see: then once more, with care.
+	// A NaN in the result may come from values hidden from the query: then repeat with the
+	// slow, exact handling.
 	bool seen_only = false, repeat = false;
 	do {
 		UNROLL
 		for (int r = 0; r < MATRIX_ROWS; r++) {
 			most[r] = -INFINITY;
-			sum[r] = 0.0f; // of this item's columns
+			sum[r] = 0.0f; // over this item's columns
 		}
 		UNROLL
 		for (int c = 0; c < HEAD / 16; c++)
@@ -73,7 +75,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 			UNROLL
 			for (int r = 0; r < MATRIX_ROWS; r++) {
 				top[r] = row_join(top[r], true, room, item);
-				// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
+				// a query that has seen no key yet keeps -inf; exp(-inf - 0) is 0
 				float base = top[r] == -INFINITY ? 0.0f : top[r];
 				shrink[r] = exp_one(most[r] - base);
 				sum[r] *= shrink[r];

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward by matrix units: probabilities are computed again from lse, block by block (Dao et al. 2022).
-// With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
+// Attention backward with matrix units: probabilities are recomputed from lse, block by block (Dao
+// et al. 2022). With P = exp(S - lse), M the dropout factors, r_t = sum_d g_td o_td:
 // dv = (P M)' g, dP = M (g v'), dS = scale P (dP - r), dq = dS k, dk = dS' q.
 // Reference: kern_attention_backward.c of the CPU backend.
-// A group has TILE rows of its own, and goes through the rows of the other side: keys, for dk and dv, or queries, for
-// dq.  So no two groups write the same element, and sums have one order.  A group computes HEAD / SLICES columns.
-// Groups: for a tile of keys of one head of k and v each, then for a tile of queries of one head each, times SLICES.
+// A group has TILE rows of its own side and loops over the rows of the other side: keys, to compute
+// dk and dv, or queries, to compute dq. So no two groups write the same element, and sums have one
+// order. A group computes HEAD / SLICES columns. Groups: one per tile of keys of each head of k and
+// v, then one per tile of queries of each head, times SLICES.
 #include "attention_blocks.cl"
 
-#ifndef SLICES // where the sums of all columns would not fit into registers
+#ifndef SLICES // more than 1 if the sums of all columns would not fit in registers
 #define SLICES 1
 #endif
 #define COLUMNS (HEAD / SLICES)
@@ -18,7 +19,8 @@
 #define MAX_QUERIES BLOCK
 #endif
 
-// lse and r of `rows` queries, those beyond `count` as if they saw nothing; some neighbouring items share a query.
+// lse and r of `rows` queries; queries beyond `count` are treated as seeing no key. Neighbouring
+// items share a query.
 FN void load_queries(LOCAL_POINTER float *lse, LOCAL_POINTER float *r, GLOBAL const float *from,
 	GLOBAL const stored *o, long o_step, GLOBAL const stored *g, long g_step, int rows, long count, int D,
 	LOCAL_POINTER float *room, int item)
@@ -51,7 +53,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	// q or k and g or v, of the group's own rows and of a block of the others
+	// q or k, and g or v: the group's own rows, and a block of the other side
 	LOCAL matrix_element own_1[TILE * LD], own_2[TILE * LD], block_1[BLOCK * LD], block_2[BLOCK * LD];
 	LOCAL matrix_element all[TILE * LW];
 	LOCAL float lse[MAX_QUERIES], r[MAX_QUERIES], room[PEER_ROOM];
@@ -63,10 +65,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	long key_tiles = (a.S + TILE - 1) / TILE, query_tiles = (a.T + TILE - 1) / TILE, group = a.H / a.G;
 	long number = (long)GROUP_ID(0) / SLICES, key_groups = a.B * a.G * key_tiles;
 	int part = (int)((long)GROUP_ID(0) % SLICES) * COLUMNS;
-	bool keys = number < key_groups; // are the group's own rows keys?
+	bool keys = number < key_groups; // true if the group's own rows are keys
 	long tiles = keys ? key_tiles : query_tiles;
 	number -= keys ? 0 : key_groups;
-	// keys in the front are seen by most queries, queries at the end see most keys
+	// causal: the first keys are seen by most queries, the last queries see most keys
 	long heads = keys ? a.G : a.H, own = (keys ? number % tiles : tiles - 1 - number % tiles) * TILE;
 	long b = number / tiles / heads, head = number / tiles % heads;
 	long kv = keys ? head : head / group, h = keys ? head * group : head, last = keys ? h + group : h + 1;
@@ -76,7 +78,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	float kept = DROPOUT ? 1.0f / (1.0f - a.dropout) : 1.0f;
 	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b;
 
-	// The others: queries that see any of these keys, or the keys that these queries see.
+	// The other side: queries that see any of these keys, or keys that these queries see.
 	long from = 0, to = a.T;
 	if (keys) {
 		from = a.causal ? own + a.T - seen : 0;
@@ -92,7 +94,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 			head_at(o_base, o_at, &a.o, b, own, h), a.o.t, g, a.g.t, TILE, a.T - own, a.D,
 			room, item);
 	}
-	// A NaN in dq may come from keys that its query does not see: then once more, with care.
+	// A NaN in dq may come from keys hidden from its query: then repeat with the slow, exact
+	// handling.
 	bool seen_only = false, repeat = false;
 	long first_head = h;
 	do {
@@ -103,8 +106,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 		}
 		for (h = first_head; h < last; h++)
 			for (long x = from; x < to; x += BLOCK) {
-				long t = keys ? x : own, j = keys ? own : x; // first query, first key
-				int line_t = keys ? 0 : line, line_j = keys ? line : 0; // of the warp
+				// first query, first key of the tile
+				long t = keys ? x : own, j = keys ? own : x;
+				// of the warp
+				int line_t = keys ? 0 : line, line_j = keys ? line : 0;
 				BARRIER();
 				if (keys) {
 					GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, x, h);
@@ -125,7 +130,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 						keys ? 1 : a.S, keys ? a.S : 1, a.S % 4 == 0, key, step, a.dropout, lane);
 					TEAM_SYNC();
 				}
-				// A query sees `sees` keys from j on, and, if causal, one more than the query before.
+				// A query sees `sees` keys from j on; with causal masking, each
+				// further query one more.
 				bool cut = limit_of(&a, seen, t) < j + (keys ? TILE : BLOCK);
 				long more = a.causal ? t + 1 + seen - a.T - j : seen - j;
 				int sees = (int)(more < -TILE - BLOCK ? -TILE - BLOCK : least(more, TILE + BLOCK));
@@ -143,10 +149,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 						if (cut && (k >= there || k >= sees + (a.causal ? query : 0)))
 							score = -INFINITY;
 						float m = DROPOUT && weights[row * LW + column] == 0 ? 0.0f : kept;
-						bool none = score == -INFINITY || lse[query] == INFINITY; // not seen, not there
+						// key hidden, or query does not exist
+						bool none = score == -INFINITY || lse[query] == INFINITY;
 						float w = none ? 0.0f : exp_one(score - lse[query]);
 						p[c].x[e] = w * m;
-						// g v' of a value that is not seen may be NaN
+						// g v' of a hidden value may be NaN
 						ds[c].x[e] = w == 0.0f ? 0.0f : a.scale * w * (ds[c].x[e] * m - r[query]);
 					}
 				if (keys) {

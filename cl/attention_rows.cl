@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward for few queries (a token is generated from a cache of keys): head elements lie
-// along the lanes, and each query goes through the keys by itself.
-// Reference: kern_attention_row.c of the CPU backend.
-// attention_rows: groups of PART keys and one query of one head.  Where a query has several parts,
-// the workspace gets (B H T, parts, 2 + D): maximum, sum, output not divided by the sum; and
-// attention_join, a group a query, joins them in order.
+// Attention forward for few queries (token generation with a key/value cache): lanes are head
+// elements, and each query loops over the keys on its own. Reference: kern_attention_row.c of the
+// CPU backend.
+// attention_rows: groups of PART keys and one query of one head. If a query has several parts, the
+// workspace receives (B H T, parts, 2 + D): maximum, sum, and the output before division by the
+// sum; attention_join, one group per query, combines them in order.
 #include "attention_lanes.cl"
 
 #ifndef PART
 #define PART 512
 #endif
-#define AT_ONCE 4 // keys
+#define AT_ONCE 4 // keys per step
 
-// p [n] = q k_i, each item some of them
+// p [n] = q k_i; each item computes some of them
 FN void dot_keys(LOCAL_POINTER const float *q, GLOBAL const stored *k, long step, int n, int D,
 	LOCAL_POINTER float *p, int item)
 {
@@ -36,7 +36,7 @@ FN void dot_keys(LOCAL_POINTER const float *q, GLOBAL const stored *k, long step
 	}
 }
 
-// The sum of p[i] v_i: elements d .. of it
+// Elements from d on of the sum of p[i] v_i.
 FN VEC weighted(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step, int n, int left)
 {
 	VEC sum[AT_ONCE];
@@ -55,7 +55,7 @@ FN VEC weighted(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step,
 	return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
-// The same without keys of weight 0, whatever their values are
+// The same, skipping keys of weight 0 whatever their values are.
 FN VEC weighted_seen(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step, int n, int left)
 {
 	VEC sum = VEC_SPLAT(0.0f);
@@ -93,7 +93,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 		most = fmax(most, p[i]);
 	}
 	most = group_max(most, tree, item);
-	// all hidden: exp(-inf - 0) is 0
+	// all keys hidden: exp(-inf - 0) is 0
 	float base = most == -INFINITY ? 0.0f : most;
 	VEC sums = VEC_SPLAT(0.0f);
 	if (item == 0)
@@ -119,7 +119,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	VEC inverse = VEC_SPLAT(sum == 0.0f ? 0.0f : 1.0f / sum);
 	for (int d = item * VEC_WIDTH; d < a.D; d += STEP) {
 		VEC x = weighted(p, v + d, a.v.t, n, a.D - d);
-		if (a.masked && any_nan(&x, 1)) // it may come from values that the query does not see
+		if (a.masked && any_nan(&x, 1)) // a NaN may come from values hidden from the query
 			x = weighted_seen(p, v + d, a.v.t, n, a.D - d);
 		if (a.parts == 1)
 			store(x * inverse, o + d, a.D - d, false);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward: softmax(scale q k' + mask) v by blocks of keys; with a running maximum and sum
-// no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).  Queries lie along the
-// lanes.  Reference: kern_attention.c of the CPU backend.
-// Groups: a tile of queries of one head each.
+// Attention forward: softmax(scale q k' + mask) v by blocks of keys; a running maximum and sum
+// avoid storing a T x S matrix (Milakov and Gimelshein 2018; Dao et al. 2022). Lanes are queries.
+// Reference: kern_attention.c of the CPU backend. Groups: one tile of queries of one head.
 #include "attention_lanes.cl"
 
 struct running {
 	VEC most[NV], sum[NV];
 };
 
-// p [n][NV]: scores become exp(score - maximum); what the maximum grew by scales the sum and the
-// output so far.
+// p [n][NV]: turns scores into exp(score - maximum); rescales the sum and the output so far by the
+// change of the maximum.
 FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 {
 	UNROLL
@@ -19,7 +18,7 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 		UNROLL_ROWS
 		for (int i = 0; i < n; i++)
 			most = greater(p[i * NV + v], most);
-		// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
+		// a query that has seen no key yet keeps -inf; exp(-inf - 0) is 0
 		VEC base = most == none ? VEC_SPLAT(0.0f) : most;
 		VEC shrink = exp_one(r->most[v] - base), sum = r->sum[v] * shrink;
 		UNROLL_ROWS
@@ -55,9 +54,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	VEC q[SLICE * NV], out[SLICE * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
 	struct running r;
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
-	int part = item % PARTS * SLICE; // of the head elements
+	int part = item % PARTS * SLICE; // first of the item's head elements
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
-	// the last tile of a head sees most keys: it goes first
+	// causal: the last tile of a head sees most keys, so it starts first
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
@@ -68,7 +67,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
 		a.scale);
 
-	// A NaN in the result may come from values that its query does not see: then once more, with care.
+	// A NaN in the result may come from values hidden from the query: then repeat with the
+	// slow, exact handling.
 	bool seen_only = false, repeat = false;
 	do {
 		UNROLL

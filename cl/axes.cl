@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of several tensors found by one walk over common axes: rows are counted through, the
-// last axis is walked along.  The host half is axes.c of backends/gpu.
-// WIDE_INDEX: there are more rows than 31 bits count.
+// Iteration over several tensors with common axes: rows are numbered, the last axis is walked
+// along. The host side is axes.c of backends/gpu. WIDE_INDEX: the row number needs more than 31
+// bits.
 #include "prologue.h"
 
 #ifdef WIDE_INDEX
@@ -16,7 +16,7 @@ struct axes {
 	long dims[AXES], strides[4][AXES];
 };
 
-// Where row r of tensor `which` begins, in elements.
+// Offset of row r in tensor `which`, in elements.
 FN long row_of(const struct axes *a, int which, ulong row)
 {
 	INDEX r = (INDEX)row;
@@ -34,7 +34,7 @@ FN long step_of(const struct axes *a, int which)
 	return a->strides[which][a->rank - 1];
 }
 
-#ifndef UNIT // bytes of an element, whatever it stands for
+#ifndef UNIT // bytes per element, whatever its dtype
 #define UNIT 4
 #endif
 #if UNIT == 1

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction of f32, f16 and bf16 on GPUs, of any strides: tiles of sums in registers, tiles of a and b twice in
-// local memory, of which one is read while the other is written.  Each element is one sum over k in ascending order,
-// so that it has the bits of contract_tiled.cl, but under SPLIT, where parts of k are added by contract_join.
-// A group computes BM x BN elements, an item TM x TN in blocks of 4 x 4 that lie 4 WG_M rows and 4 WG_N columns apart.
-// Groups: see contract_load.cl.  Reference: kern_contract.c of the CPU backend.
+// Contraction of f32, f16 and bf16 on GPUs without matrix units, any strides: sums in registers,
+// tiles of a and b double-buffered in local memory. Each element is summed over k in ascending
+// order, so it has the same bits as contract_tiled.cl; except with SPLIT, where contract_join adds
+// partial sums.
+// A group computes BM x BN elements, an item TM x TN of them in blocks of 4 x 4 that are 4 WG_M
+// rows and 4 WG_N columns apart. Groups: see contract_load.cl. Reference: kern_contract.c of the
+// CPU backend.
 #include "contract_load.cl"
 
 #ifndef WG_M // items along rows, along columns
 #define WG_M 16
 #define WG_N 16
 #endif
-#ifndef TM // rows, columns of an item: multiples of 4
+#ifndef TM // rows and columns per item: multiples of 4
 #define TM 8
 #define TN 8
 #endif
@@ -20,12 +22,12 @@
 #define BM (WG_M * TM)
 #define BN (WG_N * TN)
 #define ITEMS (WG_M * WG_N)
-#define LDA (BM + 4) // between the steps of a tile: neighbouring steps are in other banks
+#define LDA (BM + 4) // padded so that neighbouring steps of a tile are in different banks
 #define LDB (BN + 4)
-#define FETCH_A (BM * BK / PER / ITEMS) // quads of an item
+#define FETCH_A (BM * BK / PER / ITEMS) // quads per item
 #define FETCH_B (BN * BK / PER / ITEMS)
 
-// Values of a quad, to [step][line] of a tile.
+// Writes the values of a quad to [step][line] of a tile.
 FN void quad_put(const uint *quad, LOCAL_POINTER float *to, int stride, int form, int line, int step)
 {
 	float x[PER];

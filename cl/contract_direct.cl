@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction for CPU drivers where the problem is small: one launch, no workspace, for K up
-// to K_MAX.
+// Contraction on CPU drivers for small problems: one launch, no workspace, K up to K_MAX.
 //
-// A group (one item, no barriers) converts a panel of NV * VEC_WIDTH columns of b into local
-// memory and multiplies cut[0] rows of a with it, MR at a time, read where they lie.  Each
-// element is one sum over k in ascending order.
-// Groups: (panels of columns, pieces of rows, leading index).
+// A group (one item, no barriers) converts a panel of NV * VEC_WIDTH columns of b into local memory
+// and multiplies cut[0] rows of a with it, MR at a time, reading a in place. Each element is summed
+// over k in ascending order. Groups: (panels of columns, blocks of rows, batch index).
 #include "contract_op.cl"
 
-#ifndef MR // rows; vectors in a row of a tile
+#ifndef MR // rows per tile; vectors per row of a tile
 #define MR 12
 #define NV 2
 #endif
@@ -44,7 +42,7 @@ KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 					LOAD(b[k * s.b_k + j * s.b_n]) : 0.0f;
 	for (long m = first; m < last; m += MR) {
 		VEC sum[MR][NV];
-		long row[MR]; // those beyond the last are the last once more
+		long row[MR]; // rows beyond the last repeat the last
 		int rows = (int)least(MR, last - m);
 		LOCAL_POINTER float *p = panel;
 		GLOBAL STORED *a = as;

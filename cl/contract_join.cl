@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a contraction whose k was split: each item adds those of one element in order and stores it.
-// Parts lie as contract_load.cl says.  Items: (n, m of each leading index), in groups of ACROSS x 1.
+// Adds the partial sums of a contraction whose k was split: each item adds those of one element in
+// order and stores it. Their layout is described in contract_load.cl. Items: (n, m of each batch
+// index), in groups of ACROSS x 1.
 #include "contract_op.cl"
 
 #ifndef ACROSS

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How contract_blocks.cl and contract_matrix.cl read a and b: tiles of LINES rows of a, or columns of b, and DEPTH
-// steps of k go by way of an item's registers to local memory, in quads: 16 bytes of neighbours.
-// Groups: (tiles along n, tiles along m, leading index; under SPLIT that times s.cut[3], parts of k innermost).
+// Loading of a and b for contract_blocks.cl and contract_matrix.cl: tiles of LINES rows of a, or
+// columns of b, and DEPTH steps of k go through registers to local memory in quads, which are 16
+// bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
+// times s.cut[3], the number of splits of k, innermost).
 #include "contract_op.cl"
 
-// How a tile lies: bit 0: neighbours are steps of k, otherwise lines; bit 1: whole quads lie at multiples of 16 bytes.
+// Form of an operand: bit 0: neighbours are steps of k, otherwise lines; bit 1: whole quads are
+// aligned to 16 bytes.
 #ifndef A_FORM
 #define A_FORM 0
 #endif
@@ -15,7 +17,7 @@
 #define QUADS 2
 
 #if DTYPE == 1
-#define PER 4 // elements of a quad
+#define PER 4 // elements per quad
 typedef float element;
 #define WORD_OF(at) AS_UINT(*(at))
 #elif DTYPE == 5 || DTYPE == 6
@@ -27,22 +29,22 @@ typedef uchar element;
 typedef ushort element;
 #define WORD_OF(at) ((uint)*(at))
 #endif
-#define EACH_WORD (PER / 4) // elements of a word of a quad
+#define EACH_WORD (PER / 4) // elements per word of a quad
 #if PER == 16
-#define EACH_OF_WORD ROLLED // the addresses of all its bytes would spill
+#define EACH_OF_WORD ROLLED // unrolled, the addresses of all its bytes would spill
 #else
 #define EACH_OF_WORD UNROLL
 #endif
 
-// One side of the product, from a line and a step on.
+// One operand, from a line and a step on.
 struct side {
 	GLOBAL const element *from;
 	long line, step;   // strides
-	long lines, steps; // how many there are
+	long lines, steps; // their numbers
 };
 
-// Quad number e of a tile: its first line and step.  Neighbouring items take what lies side by side in local
-// memory: `by_step`, lines of a step, otherwise steps of a line.
+// First line and step of quad number e of a tile. Neighbouring items take quads that are adjacent
+// in local memory: lines of a step if `by_step`, otherwise steps of a line.
 FN void quad_place(int e, int form, bool by_step, int lines, int depth, int *line, int *step)
 {
 	if (form & ALONG_K) {
@@ -63,7 +65,7 @@ FN uint word_at(const struct side *s, long line, long step)
 	return line < s->lines && step < s->steps ? WORD_OF(at) : 0u;
 }
 
-// A quad whose first element is at a line and a step; zeros where there is nothing.
+// Loads a quad that begins at a line and a step; elements outside the operand are 0.
 FN void quad_fetch(uint *to, const struct side *s, int form, long line, long step)
 {
 	bool along_k = form & ALONG_K;
@@ -85,7 +87,7 @@ FN void quad_fetch(uint *to, const struct side *s, int form, long line, long ste
 		}
 }
 
-// The quads of a tile from step `first` on, n for each of the items.
+// Loads the tile's quads from step `first` on, n per item.
 FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, bool by_step, int lines, int depth, long first,
 	int items, int item)
 {
@@ -97,14 +99,14 @@ FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, bool 
 	}
 }
 
-// Where a group works.
+// The part of the result that a group computes.
 struct block {
-	ulong index;         // of the leading ones
-	long m, n, k, end;   // first row, column and step, and behind the last step
-	ulong part;          // of k
+	ulong index;         // batch index
+	long m, n, k, end;   // first row, column and step; end of the steps
+	ulong part;          // number of the split of k
 };
 
-// False: it is past the last.
+// False: past the last block.
 FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 {
 	long line;
@@ -147,7 +149,8 @@ FN struct side side_b(GLOBAL uchar *base, ulong at, contraction s, const struct 
 	return c;
 }
 
-// A finished sum; under SPLIT it goes to [part][leading index][m][n] of the workspace, from where contract_join takes it.
+// Stores a finished sum; with SPLIT, to [split][batch index][m][n] of the workspace, where
+// contract_join reads it.
 FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
 {
 	if (m >= s.m || n >= s.n)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction by matrix units (matrix.cl): f16, bf16, i8 and u8 as they are, f32 rounded to tf32.  Tiles of a and b lie twice in local
-// memory, lines of them with their steps of k side by side; one is read while the other is written.
-// A group computes BM x BN elements with WARPS_M x WARPS_N warps, each of them TILES_M x TILES_N matrices of 16 x 16.
-// Groups: see contract_load.cl.  Reference: kern_contract.c of the CPU backend.
-// MATRIX is DTYPE; WARP, how many items a warp has.
+// Contraction with matrix units (matrix.cl): f16, bf16, i8 and u8 directly, f32 rounded to tf32.
+// Tiles of a and b are double-buffered in local memory; the elements of a line along k are
+// adjacent.
+// A group computes BM x BN elements with WARPS_M x WARPS_N warps, each with TILES_M x TILES_N
+// matrices of 16 x 16. Groups: see contract_load.cl. Reference: kern_contract.c of the CPU backend.
+// MATRIX is DTYPE; WARP is the number of items per warp.
 #ifndef MATRIX
 #define MATRIX 3
 #define DTYPE 3
@@ -25,8 +26,8 @@
 #define BM (WARPS_M * TILES_M * 16)
 #define BN (WARPS_N * TILES_N * 16)
 #define ITEMS (WARPS_M * WARPS_N * WARP)
-#define LD (BK + PER) // the lines that are read at a time are in different banks
-#define FETCH_A (BM * BK / PER / ITEMS) // quads of an item
+#define LD (BK + PER) // padded so that lines read at the same time are in different banks
+#define FETCH_A (BM * BK / PER / ITEMS) // quads per item
 #define FETCH_B (BN * BK / PER / ITEMS)
 
 FN void tile_put(uint quads[][4], int n, LOCAL_POINTER element *to, int form, int lines, int item)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of contractions share: the problem, its dtypes, where results go.
+// Shared by all contraction kernels: the problem, its dtypes, and how results are stored.
 //
-// a (..,M,K), b (..,K,N) -> y (..,M,N), any strides, up to 6 leading axes, dense in memory or
-// not; sums in ACC.  DTYPE is the number of yoke-plugin.h, of a and b, and RESULT that of the product, which
-// is DTYPE, or 1 for f16 and bf16, or 7 for i8 and u8.  With MAP_PARAMS defined, the text
-// before this one has map_store, which takes each rounded product in place of y.
-// Reference: kern_contract.c of the CPU backend.
+// a (..,M,K), b (..,K,N) -> y (..,M,N), any strides, up to 6 batch axes; sums in ACC. DTYPE is the
+// dtype number (yoke-plugin.h) of a and b, RESULT that of the product: DTYPE, or 1 (f32) for f16
+// and bf16, or 7 (i32) for i8 and u8. If MAP_PARAMS is defined, the preceding generated text
+// defines map_store, which receives each rounded product instead of y. Reference: kern_contract.c
+// of the CPU backend.
 #include "half.cl"
 
 #ifndef DTYPE
@@ -15,13 +15,13 @@
 #define RESULT DTYPE
 #endif
 
-// Strides in elements; d: leading dims, those not used 1.
+// Strides in elements; d: batch dims, unused ones are 1.
 typedef struct {
-	long m, n, k, swapped; // swapped: this is y^T = b^T a^T of the problem at hand
+	long m, n, k, swapped; // swapped: this is y^T = b^T a^T of the original problem
 	long y_m, y_n, a_m, a_k, b_k, b_n;
 	long d[6], y[6], a[6], b[6];
-	long cut[4]; // how a kernel is cut; each says
-	long lines, all; // groups along rows, and leading indexes, or parts of them
+	long cut[4]; // block sizes; their meaning depends on the kernel
+	long lines, all; // groups along rows; number of batch indexes, or of splits of them
 } contraction;
 
 #if DTYPE == 1
@@ -53,16 +53,16 @@ typedef struct {
 #define ACC long
 #define LOAD(x) ((long)(x))
 #endif
-// What sums of parts of k are kept as.
+// The type of partial sums.
 #if DTYPE == 5 || DTYPE == 6
-#define PART int // no result has more bits
+#define PART int // results have no more bits
 #define ADD_PARTS(x, y) (int)((uint)(x) + (uint)(y))
 #else
 #define PART float
 #define ADD_PARTS(x, y) ((x) + (y))
 #endif
 
-// A sum as the product's dtype has it: its value, and what is stored.
+// A sum in the product's dtype: its value, and its stored form.
 #if RESULT == 1 || RESULT == 2
 #define PRODUCT ACC
 #define ROUND(x) (x)
@@ -85,7 +85,7 @@ typedef struct {
 #define TO_PRODUCT(x) ((PRODUCT)(x))
 #endif
 
-// VEC_WIDTH neighbours of storage.
+// Loads VEC_WIDTH neighbouring elements.
 #if DTYPE == 3
 #define LOAD_VEC(from) VEC_LOAD_F16(from)
 #elif DTYPE == 4
@@ -107,8 +107,8 @@ FN long least(long a, long b)
 	return a < b ? a : b;
 }
 
-// Groups lie along two axes, since the third of a grid has an end: columns, and all lines of one leading index after
-// the other.  False: this one is past the last.
+// Groups use two axes, since a grid's third axis is limited: columns, and the rows of all batch
+// indexes one after another. False: past the last.
 FN bool line_of(contraction s, long *line, ulong *index)
 {
 	uint at = GROUP_LINE(), lines = (uint)s.lines;
@@ -117,7 +117,7 @@ FN bool line_of(contraction s, long *line, ulong *index)
 	return *index < (ulong)s.all;
 }
 
-// Where in memory matrix `index` of those with strides `stride` is: there are fewer than 2^32, which a launch counts.
+// Offset of matrix `index` in operand `which`. The index is below 2^32, which a launch guarantees.
 FN long matrix_at(contraction s, ulong index, int which)
 {
 	uint left = (uint)index;
@@ -131,7 +131,7 @@ FN long matrix_at(contraction s, ulong index, int which)
 	return at;
 }
 
-// One finished sum.  y_matrix: matrix_at of y, not used with a map.
+// Stores one finished sum. y_matrix: matrix_at of y; unused with a map.
 FN void put_sum(ACC sum, contraction s, ulong index, long y_matrix, long m, long n Y_PARAMS)
 {
 #ifdef MAP_PARAMS
@@ -145,9 +145,9 @@ FN void put_sum(ACC sum, contraction s, ulong index, long y_matrix, long m, long
 #endif
 }
 
-// The finished sums of a tile with rows `step` apart, of which rows x columns are there: along what is
-// last in memory, as compilers make vectors of.  Nothing in the loops reads s: where operands
-// may be the same memory, that read would undo what EACH says.
+// Stores the sums of a tile, rows `step` apart, of which rows x columns exist, along the axis of y
+// that is contiguous so that compilers vectorize. The loops must not read s: it might alias the
+// operands, which would defeat EACH.
 FN void put_tile(const ACC *tile, int step, contraction s, ulong index, long y_matrix, long m,
 	long n, int rows, int columns Y_PARAMS)
 {
@@ -179,7 +179,7 @@ FN void put_tile(const ACC *tile, int step, contraction s, ulong index, long y_m
 #endif
 }
 
-// Are rows of y written as they are, by vectors?
+// True if rows of y can be written directly as vectors.
 #if RESULT == 1 && !defined MAP_PARAMS
 #define DENSE_Y(s) ((s).y_n == 1)
 #define PUT_VEC(sums, s, y_matrix, m, n) \

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction for CPU drivers: panels of both operands packed in f32, then tiles of MR x NV
-// vectors of sums in registers.  One item a group and no barriers, since such drivers run a
-// group as one loop.
+// Contraction on CPU drivers: packs panels of both operands in f32, then computes tiles of MR x NV
+// vectors of sums in registers. One item per group and no barriers, since such drivers run a group
+// as a loop.
 //
-// The workspace holds, for each leading index, panels of MR rows of a as [panel][k][MR], then
-// panels of NR columns of b as [panel][k][NR], with zeros beyond the matrix.  A block of
-// cut[0] x cut[1] panels is a group of contract_packed; a panel of b stays in the second-level
-// cache while those of a pass.  Each element is one sum over k in ascending order, so how the
-// blocks are cut changes no bit.
+// For each batch index, the workspace holds panels of MR rows of a as [panel][k][MR], then panels
+// of NR columns of b as [panel][k][NR], zero-padded. A block of cut[0] x cut[1] panels is a group
+// of contract_packed; a panel of b stays in L2 while those of a pass. Each element is summed over k
+// in ascending order, so block sizes do not change any bit.
 #include "contract_op.cl"
 
-#ifndef MR // rows; vectors in a row of a tile
+#ifndef MR // rows per tile; vectors per row of a tile
 #define MR 12
 #define NV 2
 #endif
 #define NR (NV * VEC_WIDTH)
-#define STEP 16 // of k, in a transposed piece
+#define STEP 16 // steps of k per transposed block
 
-// Rows or columns first .. first + width of a matrix, steps k0 .. k1 -> to[k * width + r].
+// Packs rows or columns first .. first + width of a matrix, steps k0 .. k1 - 1, to [k * width + r].
 FN void pack(GLOBAL float *to, GLOBAL STORED *from, long first, long size, long r_stride,
 	     long k0, long k1, long k_stride, int width)
 {
@@ -43,7 +42,7 @@ FN void pack(GLOBAL float *to, GLOBAL STORED *from, long first, long size, long 
 				r < rows ? LOAD(from[r * r_stride + k * k_stride]) : 0.0f;
 }
 
-// Groups: (panels of a + panels of b, pieces of cut[2] steps of k, leading index).
+// Groups: (panels of a + panels of b, chunks of cut[2] steps of k, batch index).
 KERNEL void WORK_GROUP(1, 1) contract_pack(GLOBAL uchar *work_base, ulong work_at,
 	GLOBAL uchar *a_base, ulong a_at, GLOBAL uchar *b_base, ulong b_at, contraction s)
 {
@@ -68,7 +67,7 @@ KERNEL void WORK_GROUP(1, 1) contract_pack(GLOBAL uchar *work_base, ulong work_a
 	}
 }
 
-// Groups: (blocks of columns, blocks of rows, leading index).
+// Groups: (blocks of columns, blocks of rows, batch index).
 KERNEL void WORK_GROUP(1, 1) contract_packed(GLOBAL uchar *work_base, ulong work_at,
 	contraction s Y_PARAMS)
 {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction with few rows (vector times matrix, M up to 16): reads b once, for M up to ROWS
+// Contraction with few rows (vector times matrix, M up to 16): reads b once for M up to ROWS
 // (contract_rows_t: any M).
 //
-// contract_rows_n takes dense rows of b: an item sums NV vectors of columns for every row of a,
-// over each SLICES-th k; the slices' sums are added in ascending order.
-// contract_rows_t takes dense columns of b (b_k = 1) and dense rows of a (a_k = 1), which
-// contract_rows_copy makes of others, [leading index][m][k], first: a group
-// computes NC columns, its items and their lanes take every so-manieth k; lanes are added in the
-// order of VEC_SUM, items in that of a tree.
-// On CPU drivers a group is one item.
+// contract_rows_n is for dense rows of b: an item sums NV vectors of columns for every row of a,
+// over every SLICES-th k; the slices' sums are added in ascending order.
+// contract_rows_t is for dense columns of b (b_k = 1) and dense rows of a (a_k = 1);
+// contract_rows_copy first copies other layouts of a to [batch index][m][k]. A group computes NC
+// columns; its items and their lanes divide k among them in a round-robin way. Lanes are added in
+// the order of VEC_SUM, items in tree order. On CPU drivers a group is one item.
 #include "contract_op.cl"
 
 #ifndef ROWS
@@ -25,11 +24,11 @@
 #define NC 4
 #endif
 #define ITEMS (ACROSS * SLICES)
-#define COLUMNS (ACROSS * NV * VEC_WIDTH) // of a group of contract_rows_n
+#define COLUMNS (ACROSS * NV * VEC_WIDTH) // columns per group of contract_rows_n
 
-#define PIECE 1024 // of k that a group copies
+#define PIECE 1024 // steps of k that a group copies
 
-// Groups: (pieces of a row, rows, leading index).
+// Groups: (chunks of a row, rows, batch index).
 KERNEL void WORK_GROUP(ITEMS, 1) contract_rows_copy(GLOBAL uchar *to_base, ulong to_at,
 	GLOBAL uchar *a_base, ulong a_at, contraction s)
 {
@@ -46,7 +45,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) contract_rows_copy(GLOBAL uchar *to_base, ulong
 		to[k] = a[k * s.a_k];
 }
 
-// Rows beyond the last are the last once more.
+// Rows beyond the last repeat the last.
 FN void row_starts(long *row, long first, contraction s)
 {
 	UNROLL
@@ -54,8 +53,8 @@ FN void row_starts(long *row, long first, contraction s)
 		row[i] = least(first + i, s.m - 1) * s.a_m;
 }
 
-// Groups: (pieces of COLUMNS columns, 1, leading index); at least COLUMNS columns.  The last
-// group begins early enough to be whole and stores only what is its own.
+// Groups: (chunks of COLUMNS columns, 1, batch index); requires at least COLUMNS columns. The last
+// group starts early enough to be full and stores only its own columns.
 KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
@@ -122,7 +121,7 @@ KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulo
 #endif
 }
 
-// Groups: (pieces of NC columns, 1, leading index).
+// Groups: (chunks of NC columns, 1, batch index).
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_rows_t(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {

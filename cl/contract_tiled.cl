@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction of any strides and dtype; with VEC_WIDTH 1 the sums have the type ACC.
+// Contraction of any dtype and strides; with VEC_WIDTH 1 the sums have the type ACC.
 //
-// A work group's items load blocks of both matrices, zeros where these end, and add their products.
-// Groups: (ceil(N / BN), ceil(M / BM), leading index).
+// The items of a group load blocks of both matrices, zero-padded, and add their products. Groups:
+// (ceil(N / BN), ceil(M / BM), batch index).
 #include "contract_op.cl"
 #include "tile.cl"
 
-// BK x width elements, [k][r]: row or column first_r + r, step first_k + k; zeros beyond the
-// matrix.  Neighbouring items read along whichever axis is contiguous.
+// Loads BK x width elements as [k][r]: row or column first_r + r, step first_k + k; zeros beyond
+// the matrix. Neighbouring items read along the contiguous axis.
 FN void load_block(LOCAL_POINTER ACC *to, int width, int item, GLOBAL STORED *from,
 	long first_r, long r_size, long r_stride, long first_k, long k_size, long k_stride)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONV, CONV_X and CONV_W: products of a matrix and of windows of an operand, of any strides; sums have the type
-// ACC.  Reference: kern_conv.c, with the same equations.
+// CONV, CONV_X and CONV_W: products of a matrix and the windows of an operand, any strides; sums
+// have the type ACC. Reference: kern_conv.c, with the same equations.
 //
-// Taps are (channel, k0, k1), positions (image, p0, p1), as one number each, row major.  Element (tap, position) of
-// b is that of its operand at position * step + off + tap * by along an axis, 0 outside.
-// y(i, position) = sum over taps of a(i, tap) b(tap, position), or, where ALONG is 1, y(i, tap) = sum over positions
-// of a(i, position) b(tap, position).  Blocks and sums as tile.cl has them.
-// Groups: (ceil(columns / BN), ceil(rows / BM), group of channels).
+// A tap (channel, k0, k1) and a position (image, p0, p1) are one number each, row-major. Along an
+// axis, the element of b for (tap, position) is its operand's element position * step + off + tap *
+// by, or 0 outside.
+// y(i, position) = sum over taps of a(i, tap) b(tap, position), or with ALONG 1, y(i, tap) = sum
+// over positions of a(i, position) b(tap, position). Blocks and sums as in tile.cl. Groups:
+// (ceil(columns / BN), ceil(rows / BM), channel group).
 #include "number.cl"
 #include "tile.cl"
 
@@ -14,14 +15,14 @@
 #define ALONG 0
 #endif
 
-// Where elements of a tensor lie: of a row, of each part of a tap or position, in elements.
+// Strides of a tensor: of a row, and of each component of a tap or position, in elements.
 struct places {
 	long start, group, row, at[3];
 };
 
 struct conv_args {
 	long rows, columns, depth;
-	uint tap[3], pos[3]; // how many there are of each part
+	uint tap[3], pos[3]; // size of each component
 	struct places a, y;
 	long b_group, b_image, b_channel, b_axis[2]; // strides of b's operand
 	long size[2], step[2], off[2], by[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the device convert f16 as half.cl (compiled with NATIVE_F16=0) does?  One item for each value h of
-// f16: 1 where h itself, and f32 at, below, between and above h and the value after it, are the same
-// bits both ways, NaN being NaN.
+// Tests whether the device converts f16 like half.cl (compiled with NATIVE_F16=0). One item per f16
+// value h: writes 1 if h itself, and f32 values at, below, between and above h and the next value,
+// convert to the same bits; any NaN equals any NaN.
 #include "half.cl"
 
 FN bool same_f32(float a, float b)
@@ -20,7 +20,7 @@ KERNEL void f16_same(GLOBAL uchar *same)
 	ushort h = (ushort)GLOBAL_ID(0);
 	float x = f32_of_f16(h);
 	bool good = same_f32(x, native_f32_of_f16(h)) && same_f16(x);
-	// halfway to the next one away from 0, of the largest to where infinity would be
+	// halfway to the next value away from 0; for the largest value, to where infinity would be
 	uint half_ulp = (h & 0x7c00u) ? 0x1000u : 0u;
 	if (x == x && (h & 0x7fffu) != 0x7c00u) {
 		float middle = half_ulp ? AS_FLOAT(AS_UINT(x) + half_ulp) :

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GATHER, GATHER_ALONG and CHECK: y's element is x's that an index names, or x's own.  References:
-// kern_gather.c, kern_along.c, kern_check.c of the CPU backend.
+// GATHER, GATHER_ALONG and CHECK: an element of y is the element of x given by an index, or x's
+// own. References: kern_gather.c, kern_along.c, kern_check.c of the CPU backend.
 //
-// Tensors of the axes: 0 y, 1 x (0 along what the index replaces), 2 the indices, 3 the position
-// that is reported.  An item computes a block of block_rows x block_cols elements: one element on
-// a GPU.  What an index out of range names stays as it is.
-// MODE 0: an index a row, 1: an index an element, 2: no index; FINITE is what all bits of the
-// exponent are, and an element that has them is reported.
+// Tensors of the axes: 0 y, 1 x (stride 0 along the indexed axis), 2 the indices, 3 the position to
+// report. An item computes a block of block_rows x block_cols elements: one element on GPUs. If an
+// index is out of range, y is left unchanged there.
+// MODE 0: one index per row, 1: one index per element, 2: no index (CHECK). FINITE is the mask of
+// the exponent bits; an element with all of them set (infinity or NaN) is reported.
 #include "axes.cl"
 #include "report.cl"
 
@@ -21,7 +21,7 @@ typedef int id;
 
 struct gather {
 	struct axes axes;
-	long size, step; // of x along the axis that indices are of
+	long size, step; // of x along the indexed axis
 };
 
 FN bool inside(long n, const struct gather *g)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: products of groups of rows with a matrix each; sums have the type ACC.  Reference:
-// kern_grouped.c of the CPU backend.
+// GROUPED and GROUPED_BACK: products of groups of rows with one matrix each; sums have the type
+// ACC. Reference: kern_grouped.c of the CPU backend.
 //
-// y(m, n) = sum over k of a(m, k) b(k, n).  GROUPED: m are the rows of x in first[e] .. first[e + 1] - 1, for the matrix e;
-// rows of no group are 0.  BACK 1: k are those rows, and m the columns of x, for y's matrix e.  How many rows a group
-// has only the kernel knows: groups (work items') are as many as any `first` wants, and those that are left over stop.
-// Blocks and sums as tile.cl has them.
-// Groups: (ceil(columns / BN), blocks of rows), or, BACK, (ceil(columns / BN), ceil(rows / BM), matrix).
+// y(m, n) = sum over k of a(m, k) b(k, n). GROUPED: m are rows first[e] .. first[e + 1] - 1 of x,
+// for matrix e; rows in no group are 0. BACK 1: k are those rows and m the columns of x, for matrix
+// e of y. Only the kernel knows the group sizes: the launch has as many work groups as any `first`
+// could need, and superfluous ones return. Blocks and sums as in tile.cl. Groups: (ceil(columns /
+// BN), blocks of rows) or, with BACK, (ceil(columns / BN), ceil(rows / BM), matrix).
 #include "number.cl"
 #include "report.cl"
 #include "tile.cl"
@@ -20,14 +20,15 @@ struct grouped_args {
 	long a_m, a_k, b_k, b_n, b_e, y_m, y_n, y_e, first; // strides
 };
 
-// Where group e begins, whatever stands there: never before the one in front of it, nor behind the last row.
+// The beginning of group e, clamped so that it is not before the previous group or after the last
+// row.
 FN long begin_of(GLOBAL const long *first, const struct grouped_args *s, long e, long least)
 {
 	long at = first[e * s->first];
 	return at < least ? least : at > s->rows ? s->rows : at;
 }
 
-// Notes the first offset that is refused; by one item.
+// Reports the first invalid offset; called by one item.
 FN void check_groups(GLOBAL const long *first, const struct grouped_args *s REPORT_PARAMS)
 {
 	long last = 0;
@@ -74,7 +75,9 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 		y += e * s.y_e;
 	}
 #else
-	{ // rows in front of the first group, groups, rows behind the last: whose block is it?
+	// finds the owner of this block: rows before the first group, a group, or rows after the
+	// last
+	{
 		long block = (long)GROUP_LINE(), begin = 0, end = 0;
 		for (e = -1; e <= s.groups; e++) {
 			long blocks;

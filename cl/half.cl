@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// f16 and bf16 as bits: values are held in f32, rounded to nearest even, and stored as 16
-// bits. Integer arithmetic only, so that devices which flush subnormals give the same
-// bits.  NaN stays NaN.
+// f16 and bf16 as bits: values are held in f32, rounded to nearest even, and stored in 16 bits.
+// Uses integer arithmetic only, so that devices that flush subnormals give the same bits. NaN stays
+// NaN.
 #include "prologue.h"
 
-// clang for an x86 that converts in one instruction.  (vload_half may be a library's.)
+// clang for an x86 with a conversion instruction. (vload_half may be a library function.)
 #if defined __F16C__ && defined __has_builtin
 #if __has_builtin(__builtin_load_halff) && __has_builtin(__builtin_store_halff)
 #define BUILTIN_F16
 #endif
 #endif
 
-// NATIVE_F16=1: the prologue's conversions are those below (f16.cl has found that out).
+// NATIVE_F16=1: the prologue's conversions give the same bits as those below (tested by f16.cl).
 #ifndef NATIVE_F16
 #define NATIVE_F16 0
 #endif
@@ -46,7 +46,7 @@ FN ushort f16_of_f32(float x)
 		return (ushort)(sign | 0x7e00u | (b >> 13 & 0x3ffu));
 	if (b >= 0x477ff000u) // 65520, halfway between the largest f16 and 65536
 		return (ushort)(sign | 0x7c00u);
-	if (b >= 0x38800000u) // 2^-14, the least normal f16
+	if (b >= 0x38800000u) // 2^-14, the smallest normal f16
 		return (ushort)(sign | (b - 0x38000000u + 0xfffu + (b >> 13 & 1u)) >> 13);
 	// In units of 2^-24: the 24-bit significand shifted right by 2 .. 24.
 	uint shift = 126u - (b >> 23);
@@ -95,8 +95,8 @@ FN float round_bf16(float x)
 	return f32_of_bf16(bf16_of_f32(x));
 }
 
-// Rounded to odd: an inexact result gets an odd last bit, so that rounding it once more
-// to fewer bits gives what a single rounding would have given (Boldo and Melquiond 2008).
+// Rounds to odd: an inexact result gets an odd last bit, so that rounding it again to fewer bits
+// equals a single rounding (Boldo and Melquiond 2008).
 FN float odd_of_i64(long x)
 {
 	ulong a = x < 0 ? 0ul - (ulong)x : (ulong)x, lost = 0ul;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// LARGEST: of a = x + e the k elements of largest modulus, and a without them.  Reference: kern_largest.c of the CPU
-// backend.
+// LARGEST: the k elements of a = x + e with the largest magnitude, and a without them. Reference:
+// kern_largest.c of the CPU backend.
 //
-// The k-th is found by radix of the 31 bits of |a| (NaN: all ones), 11, then 10 and 10 more.  a is cut into pieces, a group
-// each.  A round: largest_count counts a piece's elements that have the bits found so far by their next ones, and in the
-// first round writes a where it is to be left; largest_sum adds the pieces' counts; largest_find, one group, says which
-// bits the k-th has; largest_above counts what of a piece comes before it.  Then largest_begin, one item, says where each
-// piece's results begin, and largest_take writes them in order.
-// ITEMS of a group, a power of two; 1: a group is a loop.
+// The k-th largest is found by radix selection on the 31 bits of |a| (NaN: all ones): 11, then 10,
+// then 10 bits. a is divided into chunks, one per group. Each round: largest_count counts, per
+// chunk, the elements that match the bits found so far by their next bits (and in the first round
+// stores a if the remainder is an output); largest_sum adds the chunks' counts; largest_find, one
+// group, determines the k-th element's bits; largest_above counts the elements of each chunk above
+// it. Then largest_begin, one item, computes where each chunk's results begin, and largest_take
+// writes them in order.
+// ITEMS per group, a power of two; 1: CPU-like device.
 #include "prologue.h"
 
 #ifndef ITEMS
@@ -17,12 +19,12 @@
 
 struct largest {
 	long n, each, pieces, k;
-	ulong has_e, has[3]; // is there something to add; a result for values, for places, for what is left?
+	ulong has_e, has[3]; // flags: e is present; outputs for values, positions and the remainder
 };
 
-// In the workspace: the k-th's bits so far, and how many of those that have them come before it or are it; counts of all
-// pieces; of each piece what comes before, what has the k-th's bits, where its results begin and how many of the latter
-// they have; its counts.
+// Workspace: the k-th element's bits so far, and how many of the elements with these bits are in
+// the result; total counts; for each chunk the number of elements above, the number equal to the
+// k-th, where its results begin and how many equal ones it takes; the chunks' counts.
 #define WORK ((GLOBAL uint *)(work + work_at))
 #define PREFIX WORK[0]
 #define LEFT WORK[1]
@@ -31,7 +33,8 @@ struct largest {
 #define COUNTS(p) (WORK + 4 + BINS + 4 * s.pieces + (p) * BINS)
 
 #define SHIFT(round) ((round) == 0 ? 20 : (round) == 1 ? 10 : 0)
-#define MASK(round) ((round) == 0 ? 0u : (round) == 1 ? 0x7ff00000u : 0x7ffffc00u) // bits known before it
+// bits known before the round
+#define MASK(round) ((round) == 0 ? 0u : (round) == 1 ? 0x7ff00000u : 0x7ffffc00u)
 #define LAST(round) ((round) == 0 ? BINS - 1 : BINS / 2 - 1)
 
 FN uint key_of(float a)
@@ -44,7 +47,7 @@ FN uint key_of(float a)
 	GLOBAL uchar *work, ulong work_at, struct largest s
 #define FLOATS(v) ((GLOBAL float *)(v + v##_at))
 
-// Element i, behind the first round where that has left it.
+// Element i; after the first round it is read from the remainder output, if that was stored.
 FN float element(GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, ulong rest_at,
 	const struct largest *s, bool made, long i)
 {
@@ -162,7 +165,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_a
 	uint kth = PREFIX, to = PIECE(p, 2), left = PIECE(p, 3);
 	int item = LOCAL_ID(0);
 #if ITEMS > 1
-	LOCAL uint ranks[2][ITEMS]; // of each item: how many before and up to it come before the k-th; in the upper half ties
+	// per item, number of elements up to it that are above the k-th; in the upper half, equal
+	// ones
+	LOCAL uint ranks[2][ITEMS];
 #endif
 	for (long i0 = from; i0 < end; i0 += ITEMS) {
 		long i = i0 + item;

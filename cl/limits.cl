@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device reaches at most: chains of multiply-adds in registers that do not depend on each other, more of them
-// than any core's latency times its throughput so far; and a kernel that does nothing.
+// Measures a device's peak arithmetic rate: independent chains of multiply-adds in registers, more
+// than any core's latency times throughput to date; and an empty kernel.
 #include "prologue.h"
 
 #define CHAINS 12
@@ -10,7 +10,8 @@ KERNEL void limit_f32(GLOBAL float *to, ulong rounds)
 	VEC s[CHAINS], a = VEC_SPLAT(0.5f), b = VEC_SPLAT(1.0f), all;
 	UNROLL
 	for (int k = 0; k < CHAINS; k++)
-		s[k] = VEC_SPLAT((float)(GLOBAL_ID(0) + k)); // equal chains would be one
+		// equal chains would be merged into one
+		s[k] = VEC_SPLAT((float)(GLOBAL_ID(0) + k));
 	for (ulong i = 0; i < rounds; i++) {
 		UNROLL
 		for (int k = 0; k < CHAINS; k++)
@@ -20,7 +21,7 @@ KERNEL void limit_f32(GLOBAL float *to, ulong rounds)
 	UNROLL
 	for (int k = 1; k < CHAINS; k++)
 		all = all + s[k];
-	if (VEC_SUM(all) == -1.0f) // never
+	if (VEC_SUM(all) == -1.0f) // never true
 		to[0] = 0.0f;
 }
 

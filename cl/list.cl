@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of tensors: what list_map.cl and list_reduce.cl share.  References: kern_list.c of the CPU backend, and
-// rows_list.c, which says what the ops are made of.
+// Lists of tensors, for list_map.cl and list_reduce.cl. References: kern_list.c of the CPU backend,
+// and rows_list.c, which defines the ops' decompositions.
 //
-// A table holds ENTRY words for each tensor of a launch: its first chunk, its elements, and where its part
-// of each list lies, segment << 56 | offset.  Up to 10 segments.  A chunk is CHUNK elements of one tensor at
-// most, so that results depend on shapes alone; a group of ITEMS takes every GROUPS(0)-th, see rows.cl.
+// A table holds ENTRY words per tensor of a launch: its first chunk, its number of elements, and
+// for each list the tensor's address, segment << 56 | offset. Up to 10 segments. A chunk has at
+// most CHUNK elements of one tensor, so that results depend only on shapes; a group of ITEMS takes
+// every GROUPS(0)-th chunk, see rows.cl.
 #ifndef CHUNK
 #define CHUNK 4096
 #endif
-#ifndef ITEMS // of a group
+#ifndef ITEMS // items per group
 #define ITEMS 256
 #endif
 #define ENTRY (2 + LISTS)
 
 struct list {
 	ulong tensors, chunks;           // of this launch
-	ulong first_tensor, first_chunk; // of it among all
-	ulong each;                      // one number a tensor
+	ulong first_tensor, first_chunk; // position of the launch in the whole list
+	ulong each;                      // flag: one number per tensor
 };
 
 #define SEGMENT_PARAMS GLOBAL uchar *g0, GLOBAL uchar *g1, GLOBAL uchar *g2, GLOBAL uchar *g3, \
@@ -33,10 +34,11 @@ FN GLOBAL uchar *segment_of(ulong word, SEGMENT_PARAMS)
 	       s == 8 ? g8 : g9;
 }
 
-// The number in the launch of a chunk's tensor.
+// The index in the launch of the tensor that owns a chunk.
 FN ulong tensor_of(GLOBAL const ulong *table, ulong chunk, ulong tensors)
 {
-	ulong low = 0, high = tensors; // first chunk of low <= chunk < that of high
+	// invariant: first chunk of low <= chunk < first chunk of high
+	ulong low = 0, high = tensors;
 	while (high - low > 1) {
 		ulong middle = low + (high - low) / 2;
 		if (table[middle * ENTRY] <= chunk)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LIST_MAP around a generated map_at.
+// LIST_MAP: applies the generated function map_at to the elements of lists of tensors.
 #include "list.cl"
 
 KERNEL void WORK_GROUP(ITEMS, 1) list_map(GLOBAL uchar *table_base, ulong table_at, SEGMENT_PARAMS,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// LIST_REDUCE around a generated map_load: list_reduce leaves a number for each chunk in the workspace,
-// list_join joins those of each tensor, or all.
+// LIST_REDUCE over elements loaded by the generated map_load: list_reduce writes one number per
+// chunk to the workspace, list_join combines those of each tensor, or all.
 #include "reduction.cl"
 #include "list.cl"
 
 #ifdef MAP_QUAD
-// Elements 4 first .., and every 4 ITEMS on, four neighbours at a time, below end: the order of an item's sums is the
-// same whether these are loaded at once or not.
+// Elements 4 first + 0..3, then every 4 ITEMS on, below end. `fours`: load four at once; the order
+// of an item's sums is the same either way.
 FN void walk_fours(ACC *v, long *at, ulong first, ulong end, bool fours MAP_PARAMS)
 {
 	ACC part;
@@ -74,8 +74,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong tab
 	}
 }
 
-// A group for each tensor of the launch, or one for all chunks, of which a.chunks then says how many; the
-// results' places are counted from first_tensor.
+// One group per tensor of the launch, or one for all chunks (a.chunks is then their number).
+// Results are numbered from first_tensor.
 KERNEL void WORK_GROUP(ITEMS, 1) list_join(GLOBAL uchar *table_base, ulong table_at,
 	GLOBAL uchar *work, ulong work_at, GLOBAL uchar *y, ulong y_at, struct list a)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAP: the kernel around a generated map_at.  Reference: the map kernel of the CPU backend.
+// MAP: applies the generated function map_at to each element. Reference: the map kernel of the CPU
+// backend.
 //
-// An item computes one element, or MAP_EACH neighbours of a row, four at a time under MAP_QUAD; or, where MAP_BLOCK is
-// defined, block_rows x block_cols of them, MAP_BLOCK at a time, since drivers for CPUs run a group as a loop over its
-// items and see little of what that loop does.
+// An item computes one element, or MAP_EACH neighbours of a row, four at a time with MAP_QUAD. If
+// MAP_BLOCK is defined, it computes block_rows x block_cols elements, MAP_BLOCK at a time, since
+// drivers for CPUs run a group as a loop over its items and do not optimize across that loop.
 // Items: ceil(cols / block_cols) x ceil(rows / block_rows), in groups of any size.
 
 #ifndef MAP_EACH

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of map programs in one integer type; compiled for each type a program
-// uses. Takes INT, UINT (the same size, unsigned), INT_LOWEST, INT_HIGHEST and I(name), which
-// gives name the type's suffix.  Overflow wraps: sums and products are formed unsigned.
+// Map instructions for one integer type; included once per type that a program uses. Parameters:
+// INT, UINT (the unsigned type of the same size), INT_LOWEST, INT_HIGHEST and I(name), which
+// appends the type's suffix. Overflow wraps: sums and products are computed unsigned.
 
 FN INT I(add)(INT a, INT b)
 {
@@ -18,7 +18,7 @@ FN INT I(mul)(INT a, INT b)
 	return (INT)((UINT)a * (UINT)b);
 }
 
-// By zero 0; the least by -1 wraps to the least.
+// x / 0 = 0; the minimum / -1 wraps to the minimum.
 FN INT I(div)(INT a, INT b)
 {
 	if (b == 0)
@@ -33,7 +33,7 @@ FN INT I(mod)(INT a, INT b)
 	return b == 0 || (INT_LOWEST != 0 && b == (INT)-1) ? (INT)0 : (INT)(a % b);
 }
 
-// A negative count is a large one: all bits leave.
+// Counts outside the width, including negative ones, shift all bits out.
 FN INT I(shl)(INT a, INT b)
 {
 	return (UINT)b < 8 * sizeof(INT) ? (INT)((UINT)a << (UINT)b) : (INT)0;
@@ -46,7 +46,7 @@ FN INT I(shr)(INT a, INT b)
 	return INT_LOWEST != 0 && a < (INT)0 ? (INT)-1 : (INT)0;
 }
 
-// A negative exponent truncates: 0 unless the base is 1 or -1.
+// A negative exponent truncates: the result is 0 unless the base is 1 or -1.
 FN INT I(pow)(INT a, INT b)
 {
 	if (INT_LOWEST != 0 && b < (INT)0)
@@ -80,8 +80,8 @@ FN INT I(sign)(INT a)
 	return a == 0 ? 0 : INT_LOWEST != 0 && a < (INT)0 ? (INT)-1 : (INT)1;
 }
 
-// Truncates, saturates, NaN becomes 0.  INT_HIGHEST in the wider type may round up to the
-// first value that does not fit, which the comparison catches.
+// Truncates and saturates; NaN becomes 0. INT_HIGHEST converted to the floating type may round up
+// to the first value that does not fit, which the comparison handles.
 FN INT I(of_f32)(float x)
 {
 	return x != x ? (INT)0 : x <= (float)INT_LOWEST ? INT_LOWEST :

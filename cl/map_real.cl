@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of map programs in one floating-point type; compiled for each type a
-// program uses. Takes REAL (float, double) and R(name), which gives name the type's
-// suffix.  f16 and bf16 use the functions of float, math.cl those of its own.  Each is the formula of yoke-plugin.h
-// with the edge cases of IEEE 754.
+// Map instructions for one floating-point type; included once per type that a program uses.
+// Parameters: REAL (float, double) and R(name), which appends the type's suffix. f16 and bf16 use
+// the functions of float. Each function is the formula of yoke-plugin.h with the edge cases of IEEE
+// 754; the elementary functions are in math.cl.
 
 FN REAL R(min)(REAL a, REAL b)
 {

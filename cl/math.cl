@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32: the driver's; or, under OWN_MATH, formulas without branches
-// and tables, of which a compiler for a CPU makes vector code.  Reference:
-// backends/cpu/vector/vmath.h, which has the sources of the formulas.  Errors over the whole range,
-// subnormals included: exp, log 1 ulp, expm1 1.5, erf 1.6, tanh, sigmoid 2.2.
+// Elementary functions of f32: the driver's or, with OWN_MATH, formulas without branches and
+// tables, which CPU compilers vectorize. Reference: backends/cpu/vector/vmath.h, which names the
+// sources of the formulas. Errors over the whole range, including subnormals: exp, log 1 ulp, expm1
+// 1.5, erf 1.6, tanh, sigmoid 2.2.
 
 #ifndef OWN_MATH
 FN float exp_f32(float x) { return exp(x); }
@@ -23,9 +23,9 @@ FN float copysign_f32(float x, float sign)
 	return AS_FLOAT((AS_UINT(x) & 0x7fffffffu) | (AS_UINT(sign) & 0x80000000u));
 }
 
-// x = n ln 2 + r, |r| <= ln 2 / 2: gives e^r - 1, and n.  Adding 1.5 * 2^23 leaves n in the
-// low bits of the sum.  near: e^r - 1 itself is wanted; what 1 is added to needs a coefficient
-// less.
+// x = n ln 2 + r, |r| <= ln 2 / 2: returns e^r - 1, and n. Adding 1.5 * 2^23 leaves n in the low
+// bits of the sum. near: e^r - 1 itself is the result, which needs one more coefficient than when 1
+// is added to it.
 FN float exp_reduce(float x, int *n, bool near)
 {
 	float t = FMA(x, 0x1.715476p+0f, 0x1.8p23f);
@@ -72,7 +72,7 @@ FN float expm1_f32(float x)
 	c = c < -20.0f ? -20.0f : c;
 	float p = exp_reduce(c, &n, true), s = exp2_int(n - 1);
 	float y = FMA(s, p, s - 0.5f) * 2.0f, z = p == 0.0f ? x : p;
-	return n == 0 ? z : y; // -0 and subnormals stay what they are
+	return n == 0 ? z : y; // preserves -0 and subnormals
 }
 
 FN float tanh_f32(float x)
@@ -95,7 +95,7 @@ FN float log_f32(float x)
 {
 	bool tiny = x < 0x1p-126f;
 	float c = tiny ? x * 0x1p23f : x;
-	uint i = AS_UINT(c) - 0x3f3504f3u; // sqrt(1/2): the mantissa is around 1
+	uint i = AS_UINT(c) - 0x3f3504f3u; // sqrt(1/2): puts the mantissa around 1
 	float e = (float)((int)i >> 23) + (tiny ? -23.0f : 0.0f);
 	float f = AS_FLOAT((i & 0x7fffffu) + 0x3f3504f3u) - 1.0f, s = f * f;
 	float p = -0x1.38c3d8p-4f; // (log(1+f) - f + f^2/2) / f^3: log(1+f) to 2^-27
@@ -115,7 +115,7 @@ FN float log_f32(float x)
 	return x == 0.0f ? AS_FLOAT(0xff800000u) : y;
 }
 
-// 1 - e^q, q = log erfc|x|, which is nearly a parabola: a polynomial in -|x|, to 2^-27 of erf.
+// 1 - e^q, where q = log erfc|x| is nearly a parabola: a polynomial in -|x|, error 2^-27 of erf.
 FN float erf_f32(float x)
 {
 	int n;

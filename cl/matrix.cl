@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small matrices by the items of a warp: 16 x 16 sums += 16 x MATRIX_K elements times MATRIX_K x 16.
-// MATRIX: the dtype of the elements, 3 (f16), 4 (bf16), 1: f32 rounded to tf32, whose sums are f32; or 5 (i8) and 6 (u8),
-// whose sums are i32 and wrap.  Each item holds parts of the
-// operands, which it loads from tiles of local memory whose rows, a's lines and b's columns, have their steps of k side
-// by side, `stride` elements apart; and MATRIX_SUMS of the sums, whose places matrix_row and matrix_column tell.
-// The prologue has these functions where there are instructions for it (MATRIX_UNITS).  Elsewhere they are loops below, which
-// read the tiles when they multiply: these must not change in between.
+// Products of small matrices by the items of a warp: 16 x 16 sums += 16 x MATRIX_K elements times
+// MATRIX_K x 16. MATRIX is the elements' dtype: 3 (f16), 4 (bf16), 1 (f32 rounded to tf32), with
+// sums in f32; 5 (i8) and 6 (u8), with wrapping sums in i32.
+// Each item holds a part of the operands, loaded from tiles in local memory in which the steps of k
+// of a line (row of a, column of b) are adjacent and lines are `stride` elements apart; and
+// MATRIX_SUMS of the sums, at the positions given by matrix_row and matrix_column. The prologue
+// defines these functions where the processor has instructions for it (MATRIX_UNITS). Otherwise the
+// loops below read the tiles during the multiplication, so tiles must not change between load and
+// multiply.
 #include "half.cl"
 
 #ifndef WARP
@@ -29,7 +31,7 @@ typedef ushort matrix_element;
 #elif MATRIX == 6
 #define MATRIX_ADD(x, y, sum) (int)((uint)(sum) + (uint)(x) * (uint)(y))
 #elif MATRIX == 1
-// To the nearest, ties away from zero, as cvt.rna.tf32; infinity and NaN as they are.
+// Rounds to nearest, ties away from zero, like cvt.rna.tf32; infinity and NaN are unchanged.
 FN float matrix_tf32(float x)
 {
 	uint bits = AS_UINT(x), finite = (bits & 0x7f800000u) != 0x7f800000u;

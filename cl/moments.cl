@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOMENTS: weight, means, products of deviations and extremes of rows, in f64.  Reference: kern_moments.c; here x is read
-// twice, since sums of rows are first joined across groups.
-//   moments_sums      items (channel, chunk of rows): weight, sum, least, greatest
-//   moments_join      items (channel): these of all chunks; the mean, also for the next one
-//   moments_products  groups (tile j, tile i, piece of rows): products of deviations; with DIAGONAL items (channel, piece)
-//   moments_square    items (column, row): those of all pieces, the upper half for both
-// USE_F64 and WIDE_ACC are set.  Rows of weight 0 are not read where WEIGHED is 1.
+// MOMENTS: weight, means, products of deviations and extremes of rows, in f64. Reference:
+// kern_moments.c; here x is read twice, since the rows' sums must first be combined across groups.
+//   moments_sums      items (channel, chunk of rows): weight, sum, minimum, maximum
+//   moments_join      items (channel): combines all chunks; computes the mean, also for the next
+//   moments_products  groups (tile j, tile i, chunk of rows): products of deviations; with DIAGONAL
+//                     items (channel, chunk)
+//   moments_square    items (column, row): adds the chunks; mirrors the upper triangle
+// USE_F64 and WIDE_ACC are set. With WEIGHED 1, rows of weight 0 are not read.
 #include "number.cl"
 
 #ifndef WEIGHED
@@ -25,9 +26,9 @@
 
 struct moments {
 	long rows, channels, rs, cs, ws; // strides of x and of the weights, in elements
-	long chunk, chunks, piece, pieces; // rows of each, how many
-	long mean, square_row, square_column, low, high; // strides of results
-	long wanted; // bit k: result k is there
+	long chunk, chunks, piece, pieces; // rows per chunk and piece, and their numbers
+	long mean, square_row, square_column, low, high; // strides of the results
+	long wanted; // bit k: result k is an output
 };
 
 #define DOUBLES(base, at) ((GLOBAL double *)((base) + (at)))
@@ -99,7 +100,7 @@ KERNEL void moments_join(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar 
 		NUMBERS(high_base, high_at)[c * s.high] = (number)high;
 }
 
-// What row r adds of channel c: its deviation, 0 where it does not count.
+// The contribution of row r to channel c: its deviation, or 0 if it does not count.
 FN ACC deviation(GLOBAL number *x, GLOBAL number *w, GLOBAL double *mean, const struct moments *s, long r, long c, long last)
 {
 	if (c >= s->channels || r >= last || weight_at(w, s, r) == (number)0)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOVE, and the copies of SLICE_AT and SLICE_UPDATE_AT: y = x, element by element, as bits.  Reference:
-// kern_move.c and kern_slice_at.c of the CPU backend.
+// MOVE, and the copies of SLICE_AT and SLICE_UPDATE_AT: y = x, element by element, as bits.
+// Reference: kern_move.c and kern_slice_at.c of the CPU backend.
 //
-// Tensors of the axes: 0 y, 1 x.  Under SHIFT a part of one tensor begins where move_start left a
-// number of elements: of y (1) or of x (2); nothing is copied when that complained.
-//   move        an item copies a block of block_rows x block_cols: one element on a GPU
-//   move_tiles  y runs along the last axis and x along the one before it; a group copies a tile of
-//               TILE x TILE, by way of local memory if it has more than one item, else in squares
-// Under STREAMS y is huge, its lines are aligned and written past the caches; x is dense along the
-// last axis, or along the one before it.
+// Tensors of the axes: 0 y, 1 x. With SHIFT, the slice of y (1) or of x (2) begins at the element
+// offset that move_start computed; nothing is copied if that reported an error.
+//   move        an item copies a block of block_rows x block_cols: one element on GPUs
+//   move_tiles  y is contiguous along the last axis, x along the one before; a group copies a
+//               tile of TILE x TILE: through local memory, or in register squares if it has one item
+// With STREAMS, y is large and its rows start on cache lines, and it is written with non-temporal
+// stores; x is dense along the last axis or the one before.
 #include "axes.cl"
 #include "report.cl"
 
@@ -18,7 +18,7 @@
 #ifndef TILE
 #define TILE 32
 #endif
-#ifndef ITEMS // of a group of move_tiles
+#ifndef ITEMS // items per group of move_tiles
 #define ITEMS 1
 #endif
 
@@ -32,8 +32,7 @@
 #define REFUSED false
 #endif
 
-// A vector of SQUARE elements: those of a square are turned in registers.  Where a group is one
-// item.
+// For groups of one item: a vector of SQUARE elements; squares are transposed in registers.
 #if ITEMS == 1 && defined TURN
 #if UNIT == 8
 #define SQUARE 8
@@ -98,7 +97,7 @@ KERNEL void move(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_a
 	}
 }
 
-// The same value everywhere.
+// Fills with one value.
 KERNEL void move_value(GLOBAL uchar *to, ulong to_at, ulong bits, struct axes a, ulong block_cols,
 	ulong block_rows SHIFT_PARAMS)
 {
@@ -118,7 +117,7 @@ KERNEL void move_value(GLOBAL uchar *to, ulong to_at, ulong bits, struct axes a,
 	}
 }
 
-// Of x, rows a0 .. a1 - 1 of elements b0 .. b1 - 1 to columns of y, by one item.
+// Copies rows a0 .. a1 - 1 of elements b0 .. b1 - 1 of x to columns of y; one item.
 FN void turn(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs, int a0, int a1, int b0, int b1)
 {
 	for (int b = b0; b < b1; b++) {
@@ -146,7 +145,7 @@ FN void turn_square(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs)
 }
 #endif
 
-// Groups: tiles of the last axis, times tiles of the one before it, times the rows of the others.
+// Groups: tiles of the last axis, times tiles of the one before, times the rows of the others.
 KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from,
 	ulong from_at, struct axes a, long tiles_a, long tiles_b SHIFT_PARAMS)
 {
@@ -177,7 +176,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBA
 		if (k / TILE < mb && k % TILE < ma)
 			y[k / TILE * ys + k % TILE] = tile[k % TILE][k / TILE];
 #else
-#ifdef STREAMS // the next group's part of x: its short runs come too late otherwise
+#ifdef STREAMS // prefetch the next group's part of x: its runs are too short for the hardware
 	for (int i = ma; i < 2 * ma; i++)
 		for (int b = 0; b < mb; b += 64 / UNIT)
 			FETCH(x + i * xs + b);
@@ -195,7 +194,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBA
 #endif
 }
 
-// Adds what a start on the device means to the shift; the first one begins it.  One item.
+// Adds a device-side start's contribution to the shift; `begin` resets it first. One item.
 KERNEL void move_start(GLOBAL uchar *shift, ulong shift_at, GLOBAL uchar *start, ulong start_at,
 	long most, long stride, ulong axis, ulong begin REPORT_PARAMS)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016), RMS norm (Zhang and Sennrich 2019) and their gradients over rows.
-// RMS norm is layer norm whose mean is 0.
-// Reference: kern_norm.c of the CPU backend.  y may be x, dx may be x or g.
-// Groups: pieces of `each` rows.  dw and db: sums over the rows of a group in the workspace, then over
-// the groups in order; so there are as many groups as shapes say.
+// RMS norm is layer norm with mean 0. Reference: kern_norm.c of the CPU backend. y may be x, dx may
+// be x or g. Groups: chunks of `each` rows. dw and db are summed over the rows of a group in the
+// workspace, then over the groups in order; the number of groups depends only on shapes.
 #include "rows.cl"
 
 #define HAS_W 1
@@ -13,7 +12,7 @@
 #define HAS_DW 16
 #define HAS_DB 32
 
-// Rows that are not aligned keep more addresses than registers of as many groups as aligned ones have would hold.
+// Unaligned rows need more address registers, so fewer groups fit.
 #if VEC_WIDTH == 1
 #define NORM_GROUP WORK_GROUP_REGISTERS(ITEMS, 1)
 #else
@@ -22,7 +21,7 @@
 
 struct norm_args {
 	struct rows x, g, out;
-	long count, each; // rows, of a piece
+	long count, each; // number of rows; rows per chunk
 	long groups;
 	int cols, has, stream;
 	float eps;
@@ -54,7 +53,7 @@ FN VEC weight(GLOBAL const beside *w, int i, int left, bool has)
 	return has ? load_beside(w + i, left, 0.0f) : VEC_SPLAT(1.0f);
 }
 
-// y = (x - mean) rstd w + b at i, of which `left` elements are there
+// y = (x - mean) rstd w + b at i; `left` elements exist
 FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *w,
 	GLOBAL const beside *b, int has, VEC mean, VEC rstd, int i, int left, bool stream)
 {
@@ -98,7 +97,7 @@ KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
 		float mean = 0.0f;
 		if (a.has & HAS_MEAN)
 			mean = moment(x, n, 0.0f, 1, item) / (float)n;
-		mean = group_sum(mean, tree, item); // no barrier depends on a condition
+		mean = group_sum(mean, tree, item); // barriers must not depend on a condition
 		float square = moment(x, n, mean, 2, item) / (float)n;
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
@@ -121,7 +120,7 @@ struct graded {
 	VEC mean, rstd, mean_u, mean_uh;
 };
 
-// u, u h: this item's parts
+// this item's parts of the sums of u and of u h
 struct row_sums {
 	VEC u, uh;
 };
@@ -130,7 +129,7 @@ FN void sums_at(const struct graded *row, const struct graded *later, GLOBAL con
 	GLOBAL float *dw, GLOBAL float *db, int has, struct row_sums *sum, int i, int left)
 {
 	FETCH(later->x + i);
-	VEC g = load(row->g + i, left, 0.0f); // 0 behind the end, and so are u and g h
+	VEC g = load(row->g + i, left, 0.0f); // 0 beyond the end, and so are u and g h
 	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
 	VEC u = g * weight(w, i, left, has & HAS_W);
 
@@ -138,8 +137,8 @@ FN void sums_at(const struct graded *row, const struct graded *later, GLOBAL con
 	sum->uh += u * h;
 	if (!(has & (HAS_DW | HAS_DB)))
 		return;
-	// read before either is written: they may be a page apart, which looks like the same place to
-	// a processor
+	// read both before either is written: they may be a multiple of a page apart, which the
+	// processor mistakes for a store-to-load dependency
 	VEC to_w = load_f32(dw + i, left, 0.0f), to_b = load_f32(db + i, left, 0.0f);
 	store_f32(to_w + g * h, dw + i, left);
 	store_f32(to_b + g, db + i, left);
@@ -166,7 +165,7 @@ FN void back_row(const struct graded *row, const struct graded *later, GLOBAL co
 		back_at(row, later, w, has, false, i, n - i);
 }
 
-// dx, dw = sum g h, db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
+// dx, dw = sum g h, db = sum g; for RMS norm mean u is 0. partial: [groups][2][cols], dw and db.
 KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *partial_base, ulong partial_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *w_base, ulong w_at, GLOBAL uchar *mean_base, ulong mean_at,
@@ -187,7 +186,8 @@ KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 		store_f32(VEC_SPLAT(0.0f), db + i, n - i);
 	}
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
-		long r = row_later(at, a.count); // its x is fetched in the first pass, g in the second
+		// its x is prefetched in the first pass, g in the second
+		long r = row_later(at, a.count);
 		struct graded row, later;
 		struct row_sums sum;
 		int i = first;
@@ -215,7 +215,7 @@ KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	}
 }
 
-// The groups' sums: each item takes vectors of columns that lie a launch apart.
+// Adds the groups' sums: each item takes every launch-size-th vector of columns.
 KERNEL void WORK_GROUP(ITEMS, 1) norm_sums(GLOBAL uchar *dw_base, ulong dw_at,
 	GLOBAL uchar *db_base, ulong db_at, GLOBAL uchar *partial_base, ulong partial_at,
 	struct norm_args a)

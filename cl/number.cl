@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of one dtype in memory, and what is added and multiplied of them.
-// DTYPE is as yoke-plugin.h counts, no bool; integers wrap and are held unsigned.  WIDE_ACC: ACC is f64
-// (under USE_F64) for floating types and has 64 bits for integers.
+// Loading, storing, adding and multiplying numbers of one dtype. DTYPE is numbered as in
+// yoke-plugin.h, except bool; integers wrap and are held unsigned. WIDE_ACC: ACC is f64 (with
+// USE_F64) for floating types and 64 bits wide for integers.
 #include "half.cl"
 
 #ifndef DTYPE

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox 4x32-10 (Salmon et al. 2011): the random bits of one element.  Counter words 0-1
-// are index / 4, words 2-3 the step; the lane is index mod 4.
+// Philox 4x32-10 (Salmon et al. 2011): the random bits of one element. Counter words 0-1 are index
+// / 4, words 2-3 the step; the lane is index mod 4.
 #include "prologue.h"
 
-// The bits of the elements 4 n .. 4 n + 3.
+// The bits of elements 4 n .. 4 n + 3.
 FN void rand_four(ulong n, long key, long step, uint *to)
 {
 	uint c0 = (uint)n, c1 = (uint)(n >> 32);
@@ -29,6 +29,7 @@ FN int rand_bits(long index, long key, long step)
 {
 	uint w[4];
 	rand_four((ulong)index >> 2, key, step, w);
-	uint even = index & 2 ? w[2] : w[0], odd = index & 2 ? w[3] : w[1]; // no switch: see EACH
+	// no branch, so that EACH loops vectorize
+	uint even = index & 2 ? w[2] : w[0], odd = index & 2 ? w[3] : w[1];
 	return (int)(index & 1 ? odd : even);
 }

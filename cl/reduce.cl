@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// REDUCE around a generated map_load: sum, product, maximum, minimum, or the place of the first
-// maximum or minimum.  Reference: kern_reduce.c of the CPU backend.
+// REDUCE over elements loaded by the generated map_load: sum, product, maximum, minimum, or the
+// position of the first maximum or minimum. Reference: kern_reduce.c of the CPU backend.
 //
-// An output (r, c) is the reduction of the elements n = q * j_count + j.  Those are cut into
-// segments by shape alone, not by how axes merge, so that a map in front changes no bit; where there
-// are several, `reduce` leaves their results in the workspace and reduce_join joins them in order.  How work is cut:
-//   ITEMS 1           a group is one item, which takes `each` segments of outputs; its lanes lie
-//                     along j, or under COLUMNS along c, `tile` columns together
-//   more              a group takes one segment of one output, its items side by side along j;
-//                     under COLUMNS an item takes a segment of the column GLOBAL_ID(0)
+// Output (r, c) is the reduction of the elements n = q * j_count + j. They are divided into
+// segments by shape alone, not by how axes were merged, so fusing a map changes no bit. If there
+// are several segments, `reduce` writes their results to the workspace and reduce_join combines
+// them in order. Division of work:
+//   ITEMS 1  a group is one item, which takes `each` segments of outputs; lanes are along j,
+//            or with COLUMNS along c, `tile` columns together
+//   more     a group takes one segment of one output, its items interleaved along j;
+//            with COLUMNS an item takes a segment of the column GLOBAL_ID(0)
 #include "reduction.cl"
 
-// Where accumulator number i of the workspace lies; places behind all values.
+// Accumulator number i in the workspace; positions are stored after all values.
 #define PART(i) ((GLOBAL ACC *)(work + work_at))[i]
 #define PART_AT(i) \
 	((GLOBAL long *)(work + work_at + s.segments * s.r * s.c * sizeof(ACC)))[i]

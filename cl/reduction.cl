@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions: what reduce.cl and list_reduce.cl share, behind a generated map_load.  Sums go through
-// levels of at most DEPTH, so that errors stay small.
+// Reductions, for reduce.cl and list_reduce.cl; follows a generated map_load. Sums are accumulated
+// in levels of at most DEPTH, which keeps rounding errors small.
 #ifndef KIND // SUM 1, MAX 2, MIN 3, PROD 4, ARGMAX 5, ARGMIN 6
 #define KIND 1
 #endif
@@ -11,10 +11,10 @@
 #else
 #define ACC float
 #endif
-#ifndef OUT // dtype of the result, as yoke-plugin.h counts
+#ifndef OUT // dtype of the result, numbered as in yoke-plugin.h
 #define OUT 1
 #endif
-#ifndef ITEMS // of a group
+#ifndef ITEMS // items per group
 #define ITEMS 256
 #endif
 #ifndef LANES
@@ -23,10 +23,10 @@
 #define DEPTH 64
 
 struct reduction {
-	ulong r, c, q, j;        // how far the indices go
-	ulong segment, segments; // elements of a segment, segments of an output
-	ulong tile, tiles;       // columns of a tile, tiles in c
-	ulong each, join;        // units of an item of reduce, outputs of one of reduce_join
+	ulong r, c, q, j;        // ranges of the indices
+	ulong segment, segments; // elements per segment, segments per output
+	ulong tile, tiles;       // columns per tile, tiles in c
+	ulong each, join;        // work units per item of reduce, outputs per item of reduce_join
 };
 
 #ifdef WIDE_ACC
@@ -61,7 +61,7 @@ FN void clear(ACC *v, long *at)
 	*at = -1;
 }
 
-// Takes w, at place n, in; an equal one stays if it comes first.  n < 0: there is none.
+// Accumulates w, at position n; of equal values the first stays. n < 0: there is none.
 FN void take(ACC *v, long *at, ACC w, long n)
 {
 #if KIND == 1
@@ -87,7 +87,7 @@ FN void take(ACC *v, long *at, ACC w, long n)
 #endif
 }
 
-// Element e of a result at y.
+// Writes element e of the result y.
 FN void put_result(ACC v, long at, GLOBAL uchar *y, ulong e)
 {
 #if KIND >= 5
@@ -115,8 +115,8 @@ FN void put_result(ACC v, long at, GLOBAL uchar *y, ulong e)
 
 #if ITEMS == 1
 
-// Elements n .. n + count - 1, count <= LANES * DEPTH; number k goes to lane k % LANES, however
-// the axes are merged.
+// Accumulates elements n .. n + count - 1, count <= LANES * DEPTH; number k goes to lane k % LANES,
+// however the axes were merged.
 FN void run(ACC *v, long *at, ulong r, ulong c, ulong n, ulong count, struct reduction s
 	MAP_PARAMS)
 {
@@ -156,7 +156,7 @@ FN void run(ACC *v, long *at, ulong r, ulong c, ulong n, ulong count, struct red
 	take(v, at, part[0], place[0]);
 }
 
-// Elements n .. end - 1.
+// Accumulates elements n .. end - 1.
 FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end, struct reduction s MAP_PARAMS)
 {
 	ACC v;
@@ -180,7 +180,7 @@ FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end, str
 
 #else
 
-// Elements first, first + step, .. below end of output (r, c), by one item.
+// One item accumulates elements first, first + step, ... below end of output (r, c).
 FN void walk(ACC *v, long *at, ulong r, ulong c, ulong first, ulong step, ulong end,
 	struct reduction s MAP_PARAMS)
 {
@@ -202,9 +202,9 @@ FN void walk(ACC *v, long *at, ulong r, ulong c, ulong first, ulong step, ulong 
 	take(v, at, part, part_at);
 }
 
-// What all items of a group have, in its first.
+// Combines the values of all items of a group in its first item.
 #ifdef WARP
-#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that read each other's registers
+#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that exchange registers
 
 FN void join_items(ACC *v, long *at, LOCAL_POINTER ACC *value, LOCAL_POINTER long *place, int item)
 {

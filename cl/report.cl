@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports: how a kernel says that it met a value which its op refuses.  The host half is report.c of
-// backends/gpu.
+// Reports: how a kernel records that it found a value which its op rejects. The host side is
+// report.c of backends/gpu.
 #include "prologue.h"
 
 struct report {
-	uint first, count; // the least position; all bits set: no complaint.  One less than what is counted
-	long value, most;       // of a kernel's one item, where there is but one
+	// first: smallest position, all bits set: no report; count: number counted - 1
+	uint first, count;
+	long value, most;       // written only by kernels that report from a single item
 };
 
 #define REPORT_PARAMS , GLOBAL uchar *reports, ulong report_slot

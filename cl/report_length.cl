@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lengths on the device that an op takes, `count` of them `step` apart: the first that is not in 0..most
-// is reported.  One item.
+// Checks device-side lengths, `count` of them `step` apart: reports the first that is outside
+// 0..most. One item.
 #include "report.cl"
 
 KERNEL void report_length(GLOBAL const uchar *from, ulong from_at, long count, long step,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT: the diagonal of (H - z)^-1 of tridiagonal H.  Reference: kern_resolvent.c and kern_resolvent_half.h of the
-// CPU backend.
+// RESOLVENT: the diagonal of (H - z)^-1 for tridiagonal H. Reference: kern_resolvent.c and
+// kern_resolvent_half.h of the CPU backend.
 //
-// A lane goes along its chunk from both ends at once, L up and R down, each leaving what it has; where they have passed
-// each other both are known.  WHICH: 0 rows that a group holds, whole; of longer ones 1 makes
-// links of parts, 2 results from those, 3 computes rows again that half
-// precision did not suffice for.
-// HALF: the tier half, 3 f16 or 4 bf16: L and R with each operation rounded, then sweeps, and a bound of what is left;
-// rows above the tolerance are computed in f32 and counted in the report.  DIVIDE: 1 / (L + R - alpha) is
-// f64.  Groups: rows / sides, or rows * parts.
+// A lane processes its chunk from both ends at once, L upwards and R downwards, storing both; after
+// they have passed each other both are known. WHICH: 0 whole rows, which fit in a group; for longer
+// rows, 1 computes the links of segments, 2 the results from those links, 3 recomputes rows for
+// which half precision was insufficient.
+// HALF: the half-precision tier, 3 f16 or 4 bf16: L and R with each operation rounded, then sweeps,
+// and a bound of the remaining error; rows above the tolerance are recomputed in f32 and counted in
+// the report. DIVIDE: computes 1 / (L + R - alpha) in f64. Groups: rows / sides, or rows * parts.
 #include "resolvent_link.cl"
 
 #ifndef HALF
@@ -24,7 +24,7 @@ struct results {
 	LOCAL_POINTER RV *re, *im;
 };
 
-// 1 / L in front of element t of what is `from`, with k: u = k from, and L = alpha - u.
+// Steps from 1 / L = `from` before element t, with k: u = k from, and L = alpha - u.
 #define GO(at, bond, from, u, v) \
 	struct cx u, v; \
 	RV k##u = m->k[AT(bond)]; \
@@ -56,14 +56,16 @@ FN RV cx_size(struct cx a)
 	return LARGER(fabs(a.re), fabs(a.im));
 }
 
-// The lesser of `nearest` and |d| beside the size of what d is the difference of: a rounding where z is an eigenvalue.
+// The smaller of `nearest` and |d| relative to `of`, the size of the values whose difference is d;
+// where z is an eigenvalue, that is a rounding error.
 FN RV nearer(RV nearest, struct cx d, RV of)
 {
 	RV ratio = cx_size(d) / of;
 	return ratio < nearest ? ratio : nearest;
 }
 
-// G, or without `divide` what it is one over; and the least that was divided by, beside what it is the difference of.
+// Computes G, or its reciprocal without `divide`. Returns the smallest divisor relative to the
+// terms of its difference.
 FN RV pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to, const bool wild,
 	const bool divide)
 {
@@ -128,11 +130,12 @@ FN RV forward(const struct chain_args *s, int item, const struct chain_room *m, 
 	return pass(s, item, m, to, false, divide);
 }
 
-// Complains of rows of a negative k of which z is an eigenvalue; with no k negative nothing is nearer than |Im z|.
+// Reports rows with a negative k whose z is an eigenvalue. Without negative k, no eigenvalue is
+// nearer than |Im z|.
 FN void note_singular(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m, RV nearest
 	REPORT_PARAMS)
 {
-	m->entry[item] = nearest; // which is not needed any more
+	m->entry[item] = nearest; // entries are no longer needed
 	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
 		long first, row = lane_row(s, p, lane, &first);
 		bool negative = false;
@@ -143,7 +146,7 @@ FN void note_singular(const struct chain_args *s, const struct chain_place *p, i
 	}
 }
 
-// Writes G; only: of rows that are marked there, if it is not NULL.
+// Writes G; only: if not NULL, writes only the rows marked there.
 FN void put_results(const struct chain_args *s, const struct chain_place *p, int item, struct results from,
 	LOCAL_POINTER REAL *only, GLOBAL uchar *y, ulong y_at)
 {
@@ -194,7 +197,8 @@ FN struct c1 half_step(float re, float im, float k, struct c1 from)
 {
 	float most = c1_size(from), scale, x, y, square, w;
 	struct c1 q;
-	scale = AS_FLOAT(0x7f000000u - (AS_UINT(most) & 0x7f800000u)); // a power of two: |from| times it is in 1 .. 3
+	// a power of two such that |from| times it is in 1 .. 3
+	scale = AS_FLOAT(0x7f000000u - (AS_UINT(most) & 0x7f800000u));
 	x = from.re * scale;
 	y = from.im * scale;
 	square = rounded(rounded(x * x) + rounded(y * y));
@@ -204,7 +208,7 @@ FN struct c1 half_step(float re, float im, float k, struct c1 from)
 	return q;
 }
 
-// L of a lane, or R.
+// Computes L of a lane, or R.
 FN void half_chain(const struct chain_args *s, const struct chain_room *m, int lane, int from_end, struct results to)
 {
 	LOCAL_POINTER REAL *entry = AS_REALS(m->entry) + lane;
@@ -214,7 +218,7 @@ FN void half_chain(const struct chain_args *s, const struct chain_room *m, int l
 	GET_C1(in, entry, from_end, LANES);
 	at.re = (REAL)1;
 	at.im = (REAL)0;
-	if (in.re != 0 || in.im != 0) { // else the row begins here: there is no k
+	if (in.re != 0 || in.im != 0) { // otherwise the row begins here: there is no k
 		at = c1_ratio(at, in);
 		at.re = rounded(at.re);
 		at.im = rounded(at.im);
@@ -227,7 +231,8 @@ FN void half_chain(const struct chain_args *s, const struct chain_room *m, int l
 	}
 }
 
-// One round of all elements at once, each from its neighbour's value before; the largest change, squared.
+// One sweep over all elements, each from its neighbour's previous value; returns the largest
+// change, squared.
 FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *m, int from_end, struct results to)
 {
 	int len = LEN(s);
@@ -253,7 +258,8 @@ FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *
 	return most;
 }
 
-// Results of half precision, and of each lane its change, with what the sweeps themselves round, and largest |Im G|, negative where f32 is to serve.
+// Half-precision results and, per lane, the change (including the sweeps' own rounding) and the
+// largest |Im G|; the change is negative where f32 is required.
 FN void half_pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to,
 	struct results other, LOCAL_POINTER RV *change, LOCAL_POINTER RV *high)
 {
@@ -280,7 +286,8 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 		least = m->k[AT(t + 1)] < least ? m->k[AT(t + 1)] : least;
 		large = LARGER(LARGER(fabs(m->a[AT(t)]), m->k[AT(t)]), large);
 	}
-	squares[0] = sqrt(squares[0]) + large * (REAL)9.5367431640625e-7; // 2^-20, as if elements were off by a few roundings
+	// 2^-20: the sweeps round as if matrix elements were off by a few roundings
+	squares[0] = sqrt(squares[0]) + large * (REAL)9.5367431640625e-7;
 #if !LEFT
 	squares[0] += sqrt(squares[1]);
 #endif
@@ -288,7 +295,8 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 	high[item] = most;
 }
 
-// Whether a row is to be computed again, from its largest change and |Im G|; writes its bound, if that is wanted.
+// Decides from a row's largest change and |Im G| whether it must be recomputed; writes its error
+// bound if `write`.
 FN bool judged(const struct chain_args *s, REAL y, REAL change, REAL high, GLOBAL uchar *bound, ulong bound_at,
 	long row, bool write REPORT_PARAMS)
 {
@@ -303,7 +311,7 @@ FN bool judged(const struct chain_args *s, REAL y, REAL change, REAL high, GLOBA
 }
 #endif
 
-FN REAL worse(REAL a, REAL b) // of changes: negative, then NaN, then the larger
+FN REAL worse(REAL a, REAL b) // for changes: negative is worst, then NaN, then the larger
 {
 	return a < 0 || b < 0 ? (REAL)-1 : b > a || b != b ? b : a;
 }
@@ -325,7 +333,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	struct chain_room m;
 	struct results to;
 #if WHICH != 1 && !HALF
-	LOCAL_POINTER REAL *only = 0; // lanes of rows that are served
+	LOCAL_POINTER REAL *only = 0; // lanes of rows that are processed
 #endif
 	bool wild;
 
@@ -342,7 +350,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 #endif
 	to.re = chain_places(&m, room, lanes, segments, flag);
 	to.im = to.re + CHUNK * PITCH;
-	m.link = to.re; // which has no results yet
+	m.link = to.re; // the results' memory is not yet in use
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1
 	leave_link(&s, &p, item, &m, wild, work, work_at);

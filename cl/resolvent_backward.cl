@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT_BACK: the adjoint.  Reference: kern_resolvent_backward.h of the CPU backend, with the same equations.
+// RESOLVENT_BACK: the adjoint. Reference: kern_resolvent_backward.h of the CPU backend, with the
+// same equations.
 //
-// 1/L and 1/R are computed anew; then D = -G^2 g~ of each element, g~ the conjugate of its cotangent; then the cotangent
-// of L comes down, D plus k/L^2 times the one behind, and that of R goes up.  What leaves a lane is A + M times what
-// enters, and those chain as its links do.  WHICH: 0 rows that a group holds, whole; of longer ones 1 makes links of
-// parts, 2 what leaves parts for what enters, 3 results.  SERVE: 1 rows whose largest |g| is below `adaptive`, 2 the
-// others, 0 all.  SURROGATE: the gradient by a is one of those of yoke-plugin.h, the others are 0.
+// 1/L and 1/R are recomputed; then D = -G^2 g~ for each element, where g~ is the conjugate of its
+// cotangent; then the cotangent of L is propagated downwards (D plus k/L^2 times the next one), and
+// that of R upwards. What leaves a lane is A + M times what enters it, and these affine maps
+// compose like links. WHICH: 0 whole rows, which fit in a group; for longer rows, 1 computes links
+// of segments, 2 the segments' affine maps, 3 results. SERVE: 1 rows whose largest |g| is below
+// `adaptive`, 2 the others, 0 all. SURROGATE: the gradient of a is one of the surrogates of
+// yoke-plugin.h, the others are 0.
 #include "resolvent_link.cl"
 
 #ifndef SERVE
@@ -16,10 +19,11 @@
 #endif
 
 struct adjoint {
-	LOCAL_POINTER RV *lr, *li, *rr, *ri; // 1/L, 1/R; then in those of L the results by a and by k
+	// 1/L, 1/R; later those of L hold the gradients of a and k
+	LOCAL_POINTER RV *lr, *li, *rr, *ri;
 	LOCAL_POINTER RV *dr, *di;           // the cotangent of G, then D
-	LOCAL_POINTER RV *enter;             // [4][lanes] cotangents from the right, from the left
-	LOCAL_POINTER RV *affine;            // [16][lanes] A, M and their sums, of both ways
+	LOCAL_POINTER RV *enter; // [4][lanes] cotangents entering from the right, from the left
+	LOCAL_POINTER RV *affine;            // [16][lanes] A, M and their sums, in both directions
 };
 
 FN void inverses(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, const bool wild)
@@ -83,7 +87,7 @@ FN RV surrogate(const struct chain_args *s, struct cx g, struct cx cot)
 }
 #endif
 
-// D, or the surrogate's results.
+// Computes D, or the surrogate's results.
 FN void seeds(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, const bool wild)
 {
 	for (int t = 0; t < LEN(s); t++) {
@@ -100,7 +104,7 @@ FN void seeds(const struct chain_args *s, int item, const struct chain_room *m, 
 	}
 }
 
-// k x^2, by which a cotangent goes on.
+// k x^2, the factor by which a cotangent is propagated.
 FN struct cx factor(RV re, RV im, RV k)
 {
 	struct cx f, x;
@@ -120,7 +124,7 @@ FN struct cx onward(struct cx c, struct cx f, RV re, RV im)
 	return q;
 }
 
-// What leaves the item's lanes for what enters, one way: down from the right, or up from the left.
+// The affine maps of the item's lanes in one direction: down from the right, or up from the left.
 FN void affine_lanes(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, int up)
 {
 	struct cx c, f, sum, sums;
@@ -139,7 +143,7 @@ FN void affine_lanes(const struct chain_args *s, int item, const struct chain_ro
 		all = cx_product(all, f);
 		sum.re += c.re;
 		sum.im += c.im;
-		if (!LEFT && !up) { // D is in both
+		if (!LEFT && !up) { // D is included in both
 			sum.re -= re;
 			sum.im -= im;
 		}
@@ -165,7 +169,8 @@ FN struct c1 c1_onward(struct c1 a, struct c1 m, struct c1 c)
 	return t;
 }
 
-// Lanes' ways joined to those of segments, by an item each, then entered.
+// Composes the maps of the lanes of each segment, one item per segment, and computes what enters
+// each segment.
 FN void affine_segments(int item, const struct chain_room *m, const struct adjoint *j)
 {
 	if (item >= SEGS)
@@ -186,7 +191,7 @@ FN void affine_segments(int item, const struct chain_room *m, const struct adjoi
 	}
 }
 
-// Of what enters the group from the right and from the left.
+// Computes what enters the lanes from what enters the group from the right and from the left.
 FN void affine_enter(int item, const struct chain_room *m, struct c1 right, struct c1 left)
 {
 	for (int up = 0; up < (LEFT ? 1 : 2); up++) {
@@ -218,7 +223,7 @@ FN void affine_enter_lanes(int item, const struct chain_room *m, const struct ad
 	}
 }
 
-// Of a part: A, M and their sums for what enters it, both ways.
+// Stores A, M and their sums of a segment of the row, in both directions.
 FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 {
 	if (item)
@@ -247,8 +252,8 @@ FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 	}
 }
 
-// What enters a part from both sides, into the room of segments' entries; items join the ways through as many parts each,
-// in the room of lanes' ways.
+// Computes what enters a segment from both sides, in the memory of segment entries; each item
+// composes the maps of an equal number of segments, in the memory of lane maps.
 FN void affine_enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
 	const struct adjoint *j, GLOBAL uchar *work, ulong work_at)
 {
@@ -283,7 +288,7 @@ FN void affine_enter_part(const struct chain_args *s, const struct chain_place *
 	WAIT();
 }
 
-// The cotangents' ways: results by a and by k in the planes of 1/L, sums for z in `sums`.
+// Propagates the cotangents: gradients of a and k replace the planes of 1/L; sums for z in `sums`.
 FN void ways(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, struct cx *sums)
 {
 	struct cx c, f;
@@ -316,7 +321,8 @@ FN void ways(const struct chain_args *s, int item, const struct chain_room *m, c
 #endif
 }
 
-// Writes what is by a, or by b (1) and c (2), whose factor is the other one.
+// Writes the gradient of a (0), of b (1) or of c (2); those of b and c are multiplied by the other
+// one.
 FN void put_back(const struct chain_args *s, const struct chain_place *p, int item, LOCAL_POINTER RV *plane,
 	LOCAL_POINTER REAL *only, int which, GLOBAL uchar *y, ulong y_at, GLOBAL uchar *times, ulong times_at, bool factors)
 {
@@ -354,7 +360,7 @@ FN void put_z(const struct chain_args *s, long row, REAL re, REAL im, GLOBAL uch
 	to[s->out[3].along] = NUMBER_OF((ACC)im);
 }
 
-// Marks lanes of rows that this program serves; none: it does not go on.
+// Marks the lanes of rows that this program processes; if there are none, it returns.
 FN bool serves(const struct chain_args *s, const struct chain_place *p, int item, const struct adjoint *j,
 	LOCAL_POINTER REAL *only, GLOBAL uchar *work, ulong work_at)
 {
@@ -428,7 +434,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 	j.dr = j.ri + CHUNK * PITCH;
 	j.di = j.dr + CHUNK * PITCH;
 	j.enter = lanes + 5 * ITEMS;
-	m.link = j.affine = lanes + 9 * ITEMS; // one after the other
+	m.link = j.affine = lanes + 9 * ITEMS; // used one after the other
 	stage_pairs(&s, &p, item, g, g_at, &s.g, j.dr, j.di);
 	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
 #if WHICH == 1

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resolvent.cl and resolvent_backward.cl share: rows of tridiagonal matrices cut into chunks, which lie in local memory.  What
-// chunks need of each other is in resolvent_link.cl.  Reference: kern_resolvent.c of the CPU backend, with the same equations.
+// Shared by resolvent.cl and resolvent_backward.cl: rows of tridiagonal matrices are divided into
+// chunks, held in local memory. resolvent_link.cl computes what chunks need from each other.
+// Reference: kern_resolvent.c of the CPU backend, with the same equations.
 //
-// A lane is a chunk of `len` elements of a row; an item walks along VEC_WIDTH lanes side by side, a group has ITEMS
-// times as many: `sides` rows of `chunks` lanes, or one of the `parts` of a row that no group holds.  Elements lie in
-// local memory, [element][lane].  Beyond a row's ends k is 0, which makes lanes of different rows independent.
+// A lane is a chunk of `len` elements of a row; an item processes VEC_WIDTH lanes, a group ITEMS
+// times as many: `sides` rows of `chunks` lanes, or one of the `parts` of a row that does not fit
+// in a group. Local memory is [element][lane]. Beyond a row's ends k is 0, which makes lanes of
+// different rows independent.
 //
-// In f32 elements and products beyond 1e18 count as that.  F64_LANES: REAL is f64.
-// ODD: in f32 rows whose numbers may leave the range, or with a negative k, are odd; 1 marks them for a later launch in
-// f64, which, 2, has their results.
+// In f32, elements and products beyond 1e18 are clamped to that. F64_LANES: REAL is f64. ODD: in
+// f32, rows whose numbers may leave the range, or with a negative k, are odd; ODD 1 marks them for
+// a later launch in f64, which (ODD 2) computes their results.
 #include "number.cl"
 #include "report.cl"
 
-#ifndef ITEMS // of a group: 1, or 16 and more
+#ifndef ITEMS // items per group: 1, or 16 and more
 #define ITEMS 64
 #endif
-#ifndef CHUNK // elements of a lane at most, 8 at least; of a GPU's lane always
+#ifndef CHUNK // max elements per lane, at least 8; on GPUs, exactly
 #define CHUNK 8
 #endif
-#ifndef LEFT // the side: 1/L alone
+#ifndef LEFT // one-sided: only 1/L
 #define LEFT 0
 #endif
 #ifndef ODD
@@ -44,14 +46,15 @@
 #endif
 #define VW VEC_WIDTH
 #define LANES (ITEMS * VW)
-// Where items wait for each other: a compiler that makes a loop of a group takes it apart at each.
+// Barriers only for several items: a CPU compiler splits the loop over a group's items at each
+// barrier.
 #if ITEMS > 1
 #define WAIT() BARRIER()
 #else
 #define WAIT()
 #endif
 #if ITEMS > 1
-#define PITCH (ITEMS + 1) // banks: neighbours along a lane, and of a step, lie in different ones
+#define PITCH (ITEMS + 1) // padding: neighbours along a lane, and of a step, are in different banks
 #define LEN(s) CHUNK
 #define SEG (ITEMS >= 128 ? 16 : ITEMS >= 32 ? 8 : 4) // lanes that one item chains
 #else
@@ -60,7 +63,8 @@
 #define SEG LANES
 #endif
 #define SEGS (LANES / SEG)
-#define ROOM(planes) ((planes) * CHUNK * PITCH + PITCH) // vectors of so many planes, one of them longer
+// vectors for `planes` planes, one of them longer
+#define ROOM(planes) ((planes) * CHUNK * PITCH + PITCH)
 
 #define AT(t) ((t) * PITCH + item)
 #define LANE_AT(t, lane) (((t) * PITCH + (lane) / VW) * VW + (lane) % VW)
@@ -72,12 +76,13 @@ struct chain_tensor {
 };
 
 struct chain_args {
-	long rank, dims[4]; // of the axes before the row
+	long rank, dims[4]; // of the axes before the row axis
 	long n, rows, len, chunks, sides, parts;
 	long sweeps;
-	float tolerance, blend, blend_rest, adaptive; // blend is the sum of two
+	float tolerance, blend, blend_rest, adaptive; // blend is split into the sum of two
 	int has_b, has_c, has_bound;
-	int marks; // of a row: ints at `marked` bytes of the workspace, 1 of each of its parts in f32
+	// marks per row: ints at byte `marked` of the workspace; 1 for each of its f32 segments
+	int marks;
 	long marked;
 	struct chain_tensor a, b, c, z, g, out[4];
 };
@@ -85,20 +90,21 @@ struct chain_args {
 #define CHAIN_PARAMS GLOBAL uchar *a, ulong a_at, GLOBAL uchar *b, ulong b_at, GLOBAL uchar *c, ulong c_at, \
 	GLOBAL uchar *z, ulong z_at, GLOBAL uchar *work, ulong work_at
 
-// Where a group's lanes are.
+// Position of a group's lanes.
 struct chain_place {
-	long row, part, from; // its first row; of one of several parts: which, and its first element
+	// its first row; for a row with several parts: which part, and its first element
+	long row, part, from;
 };
 
 struct chain_room {
-	LOCAL_POINTER RV *a, *k, *y; // a - Re z, k in front of each element and behind the last, Im z
-	LOCAL_POINTER RV *entry;     // [4][lanes] 1/L in front, 1/R behind
+	LOCAL_POINTER RV *a, *k, *y; // a - Re z, k before each element and after the last, Im z
+	LOCAL_POINTER RV *entry;     // [4][lanes] 1/L before, 1/R after
 	LOCAL_POINTER RV *link;      // [8][lanes] u0, u1, v0, v1
 	LOCAL_POINTER REAL *seg, *seg_entry; // [8][segments], [4][segments]
-	LOCAL_POINTER int *flag;     // an element is such that its square, or that of 1/L, leaves the range
+	LOCAL_POINTER int *flag;     // set if the square of an element, or of 1/L, leaves the range
 };
 
-// ---- places ----
+// ---- positions ----
 
 FN struct chain_place place_of(const struct chain_args *s, ulong group)
 {
@@ -125,7 +131,7 @@ FN long row_at(const struct chain_args *s, const struct chain_tensor *t, long ro
 	return s->rank ? at + (long)r * t->strides[0] : 0;
 }
 
-// The row of a lane, or -1; and its first element.
+// The row of a lane, or -1; and the lane's first element.
 FN long lane_row(const struct chain_args *s, const struct chain_place *p, int lane, long *first)
 {
 	int side = lane / (int)s->chunks;
@@ -145,7 +151,7 @@ FN bool row_is_odd(const struct chain_args *s, GLOBAL uchar *work, ulong work_at
 	return odd != 0;
 }
 
-// Has a group an odd row?
+// True if a group has an odd row.
 FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GLOBAL uchar *work, ulong work_at)
 {
 	bool odd = false;
@@ -154,9 +160,9 @@ FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GL
 	return odd;
 }
 
-// ---- from and to global memory ----
+// ---- transfers from and to global memory ----
 
-// Elements of all lanes; `from` is 0 where there are several items.
+// Loops over the elements of all lanes; `from` is 0 if there are several items.
 #if ITEMS > 1
 #define EACH_OF(lane, t, from, len) \
 	for (int e_ = item + (from), lane = e_ / (len), t = e_ - lane * (len); e_ < LANES * (len); \
@@ -167,7 +173,7 @@ FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GL
 		for (int t = (from); t < (len); t++)
 #endif
 
-// Squares of as many elements of as many lanes: vectors of memory, turned in registers.
+// Squares of VW elements of VW lanes: vectors of memory, transposed in registers.
 #if ITEMS == 1 && defined TURN
 #if VW == 16 && DTYPE == 1 && !defined F64_LANES
 TURN(float, 16)
@@ -181,12 +187,12 @@ TURN(double, 8)
 typedef RV any_square __attribute__((aligned(sizeof(REAL))));
 
 struct squares {
-	long at[LANES]; // a lane's first element
+	long at[LANES]; // first element of each lane
 	bool some[LANES];
-	int len; // that all lanes have which have any, a multiple of VW
+	int len; // length common to all non-empty lanes, a multiple of VW
 };
 
-// 0 long where elements are not `along` apart, or pairs not side by side.
+// Sets len to 0 if elements are not `along` apart, or pairs not adjacent.
 FN void squares_of(const struct chain_args *s, const struct chain_place *p, const struct chain_tensor *of, long along,
 	struct squares *q)
 {
@@ -219,7 +225,7 @@ FN void square_write(const struct squares *q, RV *v, GLOBAL number *x)
 }
 #endif
 
-// Elements of a tensor [.., n], 0 where there are none.
+// Loads elements of a tensor [.., n]; 0 outside.
 FN void stage(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
 	const struct chain_tensor *of, LOCAL_POINTER RV *plane)
 {
@@ -243,7 +249,7 @@ FN void stage(const struct chain_args *s, const struct chain_place *p, int item,
 	}
 }
 
-// Likewise of pairs [.., n, 2].
+// The same for pairs [.., n, 2].
 FN void stage_pairs(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
 	const struct chain_tensor *of, LOCAL_POINTER RV *re, LOCAL_POINTER RV *im)
 {
@@ -280,7 +286,7 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 	GLOBAL uchar *c, ulong c_at, LOCAL_POINTER RV *plane)
 {
 #if ITEMS == 1
-	if (!s->has_b && !s->has_c) { // all are 1, but for those beyond a row's ends
+	if (!s->has_b && !s->has_c) { // all are 1, except beyond a row's ends
 		for (int t = 0; t <= LEN(s); t++)
 			plane[AT(t)] = splat((REAL)1);
 		for (int lane = 0; lane < LANES; lane++) {
@@ -304,15 +310,15 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 			if (s->has_c)
 				y = (REAL)ACC_OF(NUMBERS(c, c_at)[row_at(s, &s->c, row) + i * s->c.along]);
 			k = x * y;
-			if (k - k != 0 && x - x == 0 && y - y == 0) // too large, but not infinite
+			if (k - k != 0 && x - x == 0 && y - y == 0) // too large, but finite
 				k = (x < 0) == (y < 0) ? (REAL)1e38f : -(REAL)1e38f;
 		}
 		AS_REALS(plane)[LANE_AT(t, lane)] = k;
 	}
 }
 
-// Planes of a - x, of k and of z, and entries of 0.  Complains of what is refused, and says whether a lane is such that
-// squares leave the range, or a k is negative.
+// Loads planes of a - x, k and z, and sets entries to 0. Reports rejected values; returns true if
+// squares of a lane leave the range or a k is negative.
 FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *to,
 	CHAIN_PARAMS REPORT_PARAMS)
 {
@@ -330,7 +336,7 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 			re = (REAL)ACC_OF(of[0]);
 			im = (REAL)ACC_OF(of[s->z.along]);
 		}
-		AS_REALS(to->entry)[lane] = re; // until all are there
+		AS_REALS(to->entry)[lane] = re; // until all are present
 		AS_REALS(to->y)[lane] = im;
 	}
 	WAIT();
@@ -339,7 +345,7 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		RV none = lo * (REAL)0 + x * (REAL)0 + to->y[item] * (REAL)0;
 		for (int t = 0; t < len; t++) {
 			RV v = to->a[AT(t)], k = to->k[AT(t)];
-			none += v * (REAL)0 + k * (REAL)0; // NaN of what is not finite
+			none += v * (REAL)0 + k * (REAL)0; // NaN if a value is not finite
 			v -= x;
 			to->a[AT(t)] = v;
 			hi = LARGER(LARGER(fabs(v), fabs(k)), hi);
@@ -356,7 +362,8 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		if (row >= 0 && (y == 0 || of[2 * LANES] != 0))
 			complain(REPORT_AT, (ulong)row);
 #if ODD == 1
-		// links of rows that share a group are joined, so what leaves the range may not come to them
+		// links of rows that share a group are combined, so values out of range must not
+		// enter them
 		bool beyond = !(of[0] < (REAL)1e8 && fabs(y) > (REAL)1e-8 && fabs(y) < (REAL)1e8);
 		for (int t = 0; t <= len && beyond; t++) {
 			AS_REALS(to->k)[LANE_AT(t, lane)] = (REAL)0;
@@ -364,7 +371,8 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 				AS_REALS(to->a)[LANE_AT(t, lane)] = (REAL)0;
 		}
 		if (beyond) {
-			AS_REALS(to->k)[LANE_AT(len, lane)] = (REAL)-1; // a row that half precision does not serve either
+			// marks a row for which half precision is insufficient too
+			AS_REALS(to->k)[LANE_AT(len, lane)] = (REAL)-1;
 			AS_REALS(to->y)[lane] = (REAL)1;
 		}
 #endif
@@ -401,7 +409,7 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 	return *to->flag;
 }
 
-// Places in a group's local memory; where planes behind those of the matrix begin.
+// Assigns a group's local memory; returns where the planes after those of the matrix begin.
 FN LOCAL_POINTER RV *chain_places(struct chain_room *m, LOCAL_POINTER RV *room, LOCAL_POINTER RV *lanes,
 	LOCAL_POINTER REAL *segments, LOCAL_POINTER int *flag)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What chunks of tridiagonal matrices (resolvent_chain.cl) need of each other.
+// How chunks of tridiagonal matrices (resolvent_chain.cl) are combined.
 //
-// A chunk's continuants, u0 of all its elements, u1 without the last, v0 without the
-// first, v1 without both, say what leaves it for what enters: behind 1/L = x, with k in front,
-//	1/L = (u1 - k x v1) / (u0 - k x v0), and in front of 1/R = y, with k behind, 1/R = (v0 - k y v1) / (u0 - k y u1).
-// Those of neighbours with k between join: u0 = u0 u0' - k u1 v0', and so on.  Only ratios count, so they are scaled by
-// powers of two.
+// A chunk's continuants, u0 of all its elements, u1 without the last, v0 without the first, v1
+// without both, give the value leaving it from the value entering it: after 1/L = x, with k before
+// the chunk, 1/L = (u1 - k x v1) / (u0 - k x v0); before 1/R = y, with k after the chunk, 1/R = (v0
+// - k y v1) / (u0 - k y u1). Continuants of neighbours with k between combine: u0 = u0 u0' - k u1
+// v0', and so on. Only ratios matter, so they are scaled by powers of two.
 #include "resolvent_chain.cl"
 
-// Numbers of a part in the workspace; behind them the links of its lanes, where there are few.
+// Numbers per segment in the workspace, followed by the links of its lanes if these are few.
 #define RECORD (ITEMS > 1 ? 32 : PART_LANES + 8 * LANES)
 
 struct cx {
 	RV re, im;
 };
 
-struct c1 { // of one lane
+struct c1 { // one lane
 	REAL re, im;
 };
 
@@ -25,7 +25,8 @@ struct link {
 
 // ---- complex numbers ----
 
-// 1 / (re + i im).  wild: it may be too small or too large to be squared; what is less than 1 / HUGE_REAL is that.
+// 1 / (re + i im). wild: the value may be too small or too large to be squared; values below 1 /
+// HUGE_REAL are clamped to it.
 FN struct cx inverse(RV re, RV im, const bool wild)
 {
 	struct cx q;
@@ -83,7 +84,7 @@ FN struct c1 c1_times(struct c1 a, REAL by)
 	return a;
 }
 
-// a / b, of HUGE_REAL at most
+// a / b, at most HUGE_REAL
 FN struct c1 c1_ratio(struct c1 a, struct c1 b)
 {
 	struct c1 q;
@@ -110,7 +111,7 @@ FN struct c1 nothing(void)
 
 // ---- links ----
 
-// A power of two by which numbers up to `most` neither leave the range nor vanish in a few steps.
+// A power of two that keeps numbers up to `most` in range for a few steps.
 FN RV scale_of(RV most)
 {
 #ifdef F64_LANES // products of numbers of f32 may be as large as 1e76
@@ -122,7 +123,7 @@ FN RV scale_of(RV most)
 	return most > high ? (REAL)1 / up : scale;
 }
 
-// The continuants of the item's lanes, without what is in front of them.
+// The continuants of the item's lanes, excluding the bond before them.
 FN void link_lanes(const struct chain_args *s, int item, const struct chain_room *m, bool wild)
 {
 	struct cx u0, u1, v0, v1;
@@ -165,7 +166,7 @@ FN void link_lanes(const struct chain_args *s, int item, const struct chain_room
 	m->link[7 * ITEMS + item] = v1.im;
 }
 
-// Of two that follow each other, with k between.
+// Combines two consecutive links with k between.
 FN struct link joined(const struct link *a, const struct link *b, REAL k)
 {
 	struct link q;
@@ -174,7 +175,7 @@ FN struct link joined(const struct link *a, const struct link *b, REAL k)
 	q.u1 = c1_less(c1_product(a->u0, b->u1), k, a->u1, b->v1);
 	q.v0 = c1_less(c1_product(a->v0, b->u0), k, a->v1, b->v0);
 	q.v1 = c1_less(c1_product(a->v0, b->u1), k, a->v1, b->v1);
-	// to about 1: exact, since it is a power of two
+	// scale to about 1: exact, since by a power of two
 	most = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
 #ifdef F64_LANES
 	for (int i = 0; i < 4 && most > 0 && !(most < (REAL)1e38f && most > (REAL)1e-38f); i++) { // 2^+-200
@@ -219,7 +220,7 @@ FN REAL lane_bond(const struct chain_room *m, int t, int lane)
 	return AS_REALS(m->k)[LANE_AT(t, lane)];
 }
 
-// 1/L behind something of which it is x in front, behind k; and 1/R in front.
+// 1/L after a link from x before it, behind bond k; and 1/R before it.
 FN struct c1 leaves_right(const struct link *q, REAL k, struct c1 x)
 {
 	return c1_ratio(c1_less(q->u1, k, x, q->v1), c1_less(q->u0, k, x, q->v0));
@@ -230,7 +231,7 @@ FN struct c1 leaves_left(const struct link *q, REAL k, struct c1 y)
 	return c1_ratio(c1_less(q->v0, k, y, q->v1), c1_less(q->u0, k, y, q->u1));
 }
 
-// Of each segment of lanes, by one item each.
+// Combines the links of each segment of lanes, one item per segment.
 FN void link_segments(int item, const struct chain_room *m)
 {
 	if (item < SEGS) {
@@ -243,7 +244,8 @@ FN void link_segments(int item, const struct chain_room *m)
 	}
 }
 
-// From segments' links: what is in front of them and behind, of what is in front of the group and behind.
+// From the segments' links: the values before and after each segment, given those before and after
+// the group.
 FN void enter_segments(const struct chain_args *s, int item, const struct chain_room *m, struct c1 x, struct c1 y)
 {
 	if (item == 0)
@@ -285,10 +287,10 @@ FN void enter_lanes(const struct chain_args *s, int item, const struct chain_roo
 	}
 }
 
-// ---- parts ----
+// ---- parts of rows ----
 
 #define PART_BOND 8
-#define PART_CHANGE 9 // of tier half: the change, the largest |Im G|
+#define PART_CHANGE 9 // half-precision tier: the change, the largest |Im G|
 #define PART_HIGH 10
 #define PART_ENTRY 12
 #define PART_AFFINE 16
@@ -296,7 +298,7 @@ FN void enter_lanes(const struct chain_args *s, int item, const struct chain_roo
 #define PART_OF(s, work, work_at, row, part) \
 	((GLOBAL REAL *)((work) + (work_at)) + ((row) * (s)->parts + (part)) * RECORD)
 
-// Writes the link of a part, from those of its segments.
+// Writes the link of a part, combined from those of its segments.
 FN void link_part(const struct chain_args *s, int item, const struct chain_room *m, GLOBAL REAL *to)
 {
 	if (item == 0) {
@@ -312,8 +314,9 @@ FN void link_part(const struct chain_args *s, int item, const struct chain_room 
 	}
 }
 
-// What is in front of a part and behind it, from the links of all: items join those of as many neighbours each, and two go
-// along them.  Uses the room of lanes' links and of segments', and, for bonds, that of entries.
+// The values before and after a part, from the links of all parts: each item combines an equal
+// number of neighbours, and two items go through the results. Uses the memory of lanes' and
+// segments' links and, for bonds, that of entries.
 FN void enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
 	GLOBAL uchar *work, ulong work_at)
 {
@@ -357,9 +360,9 @@ FN void enter_part(const struct chain_args *s, const struct chain_place *p, int 
 	WAIT();
 }
 
-// ---- a group's way ----
+// ---- steps of a group ----
 
-// Leaves the link of a part for the others.
+// Stores the link of a part for the other groups.
 FN void leave_link(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
 	const bool wild, GLOBAL uchar *work, ulong work_at)
 {
@@ -374,8 +377,8 @@ FN void leave_link(const struct chain_args *s, const struct chain_place *p, int 
 	link_part(s, item, m, PART_OF(s, work, work_at, p->row, p->part));
 }
 
-// What is in front of each lane and behind it.  Of a part also what is there of the whole part, which WHICH 2 makes of
-// links and 3 finds in the workspace.  several: lanes have neighbours.
+// Computes the values before and after each lane. For a part, also those at the whole part's ends,
+// which WHICH 2 computes from links and 3 reads from the workspace. several: lanes have neighbours.
 FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
 	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *behind)
 {
@@ -414,7 +417,7 @@ FN void enter_all(const struct chain_args *s, const struct chain_place *p, int i
 	WAIT();
 }
 
-// Leaves what is in front of a part and behind it for WHICH 3.
+// Stores the values before and after a part for WHICH 3.
 FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 behind,
 	GLOBAL uchar *work, ulong work_at)
 {

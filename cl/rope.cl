@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary positions (Su et al. 2021): x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin,
-// x1 cos + x0 sin), x0 and x1 the halves of the last axis; y may be x.
-// Definition: rows_rope.c.
-// Groups: pieces of `each` rows of D elements.
+// Rotary position embedding (Su et al. 2021): x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1
+// sin, x1 cos + x0 sin), where x0 and x1 are the halves of the last axis; y may be x. Definition:
+// rows_rope.c. Groups: chunks of `each` rows of D elements.
 #include "rows.cl"
 
 struct rope_args {
 	struct rows x, y, cosine, sine;
-	long count, each;      // rows, of a piece
+	long count, each;      // number of rows; rows per chunk
 	long positions, heads; // T, H
 	int pairs, pad;        // D / 2
 };
 
-// Of two axes.
+// A row of a table with two axes.
 FN GLOBAL const beside *table_row(GLOBAL uchar *base, ulong at, const struct rows *r, long i)
 {
 	return (GLOBAL const beside *)(base + at) + (r->rank ? i * r->strides[0] : 0);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: what the texts of named ops share.
-// A row is the last axis of a tensor and lies dense; the outer axes, merged where they follow each
-// other, are counted through.  A group of ITEMS items works on a row together, each on vectors that
-// lie ITEMS vectors apart: one item where the driver runs a group as a loop, a tree in local
-// memory elsewhere.  Values are f32 in registers whatever STORE says they are in memory.
+// Shared by the row-wise kernels (softmax, norms, cross entropy, ...). A row is the last axis of a
+// tensor and is dense; the outer axes, merged where possible, are numbered. A group of ITEMS items
+// works on a row together, each on vectors that are ITEMS vectors apart; on CPU-like devices a
+// group is one item, elsewhere results are combined in a tree in local memory. Values are f32 in
+// registers, whatever STORE is.
 #include "half.cl"
 #include "vexp.cl"
 
-#ifndef ITEMS // of a group, a power of two
+#ifndef ITEMS // items per group, a power of two
 #define ITEMS 64
 #endif
 #ifndef STORE // 0: f32, 1: f16, 2: bf16
 #define STORE 0
 #endif
-#ifndef BESIDE // of weights, tables and masks: STORE's dtype, or f32 beside half precision
+#ifndef BESIDE // dtype of weights, tables and masks: STORE's, or f32 next to 16-bit rows
 #define BESIDE STORE
 #endif
 #define STEP (ITEMS * VEC_WIDTH)
 #define OUTER 4
 
 struct rows {
-	long rank; // of the outer axes
+	long rank; // number of outer axes
 	long dims[OUTER], strides[OUTER];
 };
 
@@ -35,7 +35,7 @@ typedef float beside;
 typedef ushort beside;
 #endif
 
-#ifdef WIDE_INDEX // there are more rows than 31 bits count
+#ifdef WIDE_INDEX // the row number needs more than 31 bits
 #define INDEX ulong
 #else
 #define INDEX uint
@@ -53,7 +53,8 @@ FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, lon
 	return (GLOBAL stored *)(base + at) + (r->rank ? to + (long)i * r->strides[0] : 0);
 }
 
-// Lanes of a vector that is not whole: an item's arrays are registers on a GPU, if loops are unrolled.
+// Lanes of a partial vector: on GPUs loops are unrolled, so that an item's arrays stay in
+// registers.
 #if ITEMS > 1
 #define EACH_LANE UNROLL
 #define SOME(left) VEC_WIDTH
@@ -62,7 +63,7 @@ FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, lon
 #define SOME(left) (left)
 #endif
 
-// A vector of a row of which `left` elements are there; what is not there counts as `fill`.
+// Loads a vector of a row of which `left` elements exist; the others are `fill`.
 FN VEC load_f32(GLOBAL const float *from, int left, float fill)
 {
 #if VEC_WIDTH > 1
@@ -188,7 +189,7 @@ FN void store_beside(VEC v, GLOBAL beside *to, int left)
 #endif
 }
 
-// stream: rows are aligned, and too much is written for the caches; f32 alone
+// stream: non-temporal; rows are aligned; f32 only
 FN void store(VEC v, GLOBAL stored *to, int left, bool stream)
 {
 #if STORE == 0
@@ -219,11 +220,11 @@ FN void store_one(float x, GLOBAL stored *to)
 #endif
 }
 
-// Rows are cut into pieces of `each`; a group takes every GROUPS(0)-th piece, so that the groups that
-// run at a time work near each other in memory: a quarter faster, on a processor, than groups with
-// runs of their own.
+// Rows are divided into chunks of `each`; a group takes every GROUPS(0)-th chunk, so that
+// concurrent groups work on nearby memory: on CPUs a quarter faster than contiguous ranges per
+// group.
 struct walk {
-	long row, left, each; // left: of the piece
+	long row, left, each; // left: rows left in the chunk
 };
 
 FN struct walk first_row(long each)
@@ -244,18 +245,17 @@ FN struct walk row_after(struct walk w)
 	return w;
 }
 
-// The row after the next, which is fetched while this one is worked on; the last ones' is
-// themselves.
+// The row after the next, which is prefetched during this one; at the end, the row itself.
 FN long row_later(struct walk w, long count)
 {
 	struct walk later = row_after(row_after(w));
 	return later.row < count ? later.row : w.row;
 }
 
-// Over all items of the group, the same bits in each; tree has ITEMS elements.  NaN counts as small for the
-// maximum.
+// Reductions over all items of the group; each gets the same bits. tree has ITEMS elements. The
+// maximum ignores NaN.
 #if ITEMS > 1 && defined WARP
-#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that read each other's registers
+#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that exchange registers
 
 FN float team_join(float x, LOCAL_POINTER float *tree, int item, bool most)
 {
@@ -323,12 +323,12 @@ FN float group_max(float x, LOCAL_POINTER float *tree, int item)
 
 #endif
 
-FN VEC greater(VEC x, VEC y) // y where one is NaN, in one instruction
+FN VEC greater(VEC x, VEC y) // y if either is NaN; one instruction
 {
 	return VEC_GREATER(x, y);
 }
 
-// The greatest of a row; NaN counts as small: it comes back in the exponentials.
+// The maximum of a row; ignores NaN, which reappears in the exponentials.
 FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int item)
 {
 	VEC m[4];
@@ -345,8 +345,8 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	return group_max(VEC_MAX(greater(greater(m[0], m[1]), greater(m[2], m[3]))), tree, item);
 }
 
-// A row that waits to be written past the caches, in whole vectors: y = kept a, or, where nothing
-// was kept, y = x - most - log_sum: their sum would round away a small logarithm.
+// A finished row whose non-temporal store is deferred, in whole vectors: y = kept a or, if nothing
+// was kept, y = x - most - log_sum (not their sum, which would lose a small logarithm).
 struct late {
 	GLOBAL stored *y;
 	GLOBAL const stored *x;
@@ -364,10 +364,9 @@ FN void late_write(const struct late *l, bool kept, int i)
 	store(v, l->y + i, VEC_WIDTH, true);
 }
 
-// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.
-// Meanwhile `later`, a row that will be read after it, comes into the cache, and, if `writes`,
-// `late` is written, which kept its terms if this one does: x is in the cache already, so that
-// memory would stand idle.
+// This item's part of the sum of exp(x - most) over a row; `keep`: stores its terms in `kept`. x is
+// already in cache and memory would be idle, so meanwhile the row `later`, which is read next, is
+// prefetched and, if `writes`, `late` is written (which has kept terms if this row keeps them).
 FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, const struct late *late, bool writes, int item)
 {
@@ -410,11 +409,11 @@ FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored 
 	return row_exp_late(x, n, most, later, kept, keep, &none, false, item);
 }
 
-// One value of an op: by value, or in memory.
+// A single number: passed by value, or in memory.
 struct number {
 	long whole;
 	float real;
-	int from; // the dtype of the one in memory; 0: the values above
+	int from; // dtype of the number in memory; 0: use the values above
 };
 
 FN float number_real(GLOBAL uchar *base, ulong at, struct number n)

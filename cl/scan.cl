@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCAN: running sums, or products under PROD, along one axis.  Reference: kern_scan.c of the CPU
+// SCAN: cumulative sums, or products with PROD, along one axis. Reference: kern_scan.c of the CPU
 // backend.
 //
-// Lines are independent.  A long axis is cut into segments by shape alone: scan with write 0 leaves
-// each segment's total in the workspace, with write 1 it begins with those before it.  An item
-// runs through a segment of up to TILE lines side by side, which are `tile` columns of the axes;
-// tensors of these: 0 y, 1 x.  Items: tiles of columns, times segments, times rows, so that none is
-// idle where rows are scanned whole.
+// Lines are independent. A long axis is divided into segments by shape alone: scan with write 0
+// stores each segment's total in the workspace, with write 1 it starts from the totals before it.
+// An item processes a segment of up to TILE adjacent lines, which are `tile` columns of the axes;
+// tensors of these: 0 y, 1 x. Items: tiles of columns, times segments, times rows, so that no item
+// is idle if rows are not divided.
 #include "number.cl"
 #include "axes.cl"
 
@@ -23,7 +23,7 @@
 
 struct scan {
 	struct axes axes;
-	long n, ys, xs; // along the axis; steps may be negative: from the end
+	long n, ys, xs; // along the axis; negative steps scan from the end
 	ulong segment, segments, tile, tiles;
 };
 

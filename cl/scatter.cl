@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD: y is x, or zeros, with v's rows added where indices say.  Reference:
+// SCATTER_ADD: y is x, or zeros, plus the rows of v at the given indices. Reference:
 // kern_gather_add.c of the CPU backend.
 //
-// First the positions of each row of y are listed in order, row n's behind row n-1's
-// (scatter_list.cl), then each row has one owner, who adds in that order (scatter_add.cl): no
-// atomics on what is summed.  Nothing is written to y when an index is refused.
+// First the positions for each row of y are listed in order, row n after row n - 1
+// (scatter_list.cl); then each row has one owner, which adds in that order (scatter_add.cl), so
+// sums need no atomics. If an index is rejected, y is not written.
 #include "axes.cl"
 #include "report.cl"
 
-// Rows of the axes: the positions, in order; tensors 0 the indices, 1 where v's row begins.
+// The axes' rows are the positions, in order; tensors: 0 the indices, 1 the rows of v.
 struct scatter {
 	struct axes axes;
-	long N, R;               // rows of y, numbers of a row
-	long ys, xs;             // from row to row
+	long N, R;               // rows of y, elements per row
+	long ys, xs;             // row strides
 	ulong has_x;
 };
 
-#define ENDS ((GLOBAL uint *)(work + work_at))        // [N] of each row's list
+#define ENDS ((GLOBAL uint *)(work + work_at))        // [N] end of each row's list
 #define ORDER ((GLOBAL uint *)(work + work_at) + s.N) // positions

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD, the sums: an item has block_cols x block_rows of y.
+// SCATTER_ADD, the sums: an item computes block_cols x block_rows elements of y.
 #include "number.cl"
 #include "scatter.cl"
 
-#ifndef COLUMNS // of a row that an item sums at a time
+#ifndef COLUMNS // columns of a row that an item sums at a time
 #define COLUMNS 1
 #endif
 

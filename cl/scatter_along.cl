@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD_ALONG: y is x, or zeros, with values added where indices along one axis say.  Reference:
+// SCATTER_ADD_ALONG: y is x, or zeros, plus values added at indices along one axis. Reference:
 // kern_along.c of the CPU backend.
 //
-// scatter_check looks at all indices; then scatter_along has an item a line of y along the axis,
-// or block_cols x block_rows of them, and adds in the order of the positions.  Nothing is written
-// to y when an index is refused.
+// scatter_check verifies all indices; then in scatter_along an item processes one line of y along
+// the axis, or block_cols x block_rows lines, and adds in the order of the positions. If an index
+// is rejected, y is not written.
 #include "number.cl"
 #include "axes.cl"
 #include "report.cl"
@@ -35,8 +35,8 @@ KERNEL void scatter_check(GLOBAL uchar *ids, ulong ids_at, struct axes a, long N
 	}
 }
 
-// The axes that are not summed along; tensors: 0 y, 1 x, 2 the indices, 3 v.  step: of them along
-// the one that is.  SUMS: ACC is another type than number, sums are in the workspace.
+// The axes other than the summed one; tensors: 0 y, 1 x, 2 the indices, 3 v. step: their strides
+// along the summed axis. SUMS: ACC differs from number, so sums are kept in the workspace.
 struct lines {
 	struct axes axes;
 	long N, I, step[4];

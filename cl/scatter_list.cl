@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD, the lists of positions: by scatter_list, one item, where a group runs as a loop;
-// elsewhere by scatter_count, scatter_ends, scatter_place, scatter_order and scatter_long, of which the
-// second is one group.
+// SCATTER_ADD, the lists of positions: on CPU-like devices scatter_list, with one item; on GPUs
+// scatter_count, scatter_ends (one group), scatter_place, scatter_order and scatter_long.
 #include "scatter.cl"
 
-#ifndef ITEMS // of the groups of scatter_ends and scatter_long, a power of two
+#ifndef ITEMS // items per group of scatter_ends and scatter_long, a power of two
 #define ITEMS 1
 #endif
-#define STRIP 8  // positions that an item of scatter_long looks at in turn
-#define SHORT 64 // positions that are sorted by insertion
+#define STRIP 8  // positions that an item of scatter_long examines in a row
+#define SHORT 64 // max positions sorted by insertion
 #ifdef WIDE_IDS // the dtype of indices
 typedef long id;
 #else
@@ -23,7 +22,7 @@ FN long id_of(GLOBAL const uchar *ids, ulong ids_at, const struct scatter *s, ul
 #define LIST_PARAMS GLOBAL uchar *work, ulong work_at, GLOBAL uchar *ids, ulong ids_at, \
 	struct scatter s REPORT_PARAMS
 
-// One item.
+// Launched with one item.
 KERNEL void scatter_list(LIST_PARAMS)
 {
 	ulong count = (ulong)s.axes.rows;
@@ -71,7 +70,7 @@ KERNEL void scatter_count(LIST_PARAMS)
 		complain(REPORT_AT, i);
 }
 
-// Of counts, where each row's list begins.
+// Computes where each row's list begins from the counts.
 KERNEL void WORK_GROUP(ITEMS, 1) scatter_ends(LIST_PARAMS)
 {
 	LOCAL uint sums[ITEMS];
@@ -94,7 +93,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) scatter_ends(LIST_PARAMS)
 	}
 }
 
-// Positions into their rows' lists, in any order; beginnings become ends.
+// Inserts positions into their rows' lists, in any order; the beginnings become ends.
 KERNEL void scatter_place(LIST_PARAMS)
 {
 	ulong i = GLOBAL_ID(0);
@@ -103,7 +102,7 @@ KERNEL void scatter_place(LIST_PARAMS)
 	ORDER[ATOMIC_ADD(&ENDS[id_of(ids, ids_at, &s, i)], 1u)] = (uint)i;
 }
 
-// Brings short lists into order, by insertion.
+// Sorts short lists by insertion.
 KERNEL void scatter_order(LIST_PARAMS)
 {
 	long n = (long)GLOBAL_ID(0);
@@ -120,7 +119,7 @@ KERNEL void scatter_order(LIST_PARAMS)
 	}
 }
 
-// Writes long lists anew, of which there are few: a group goes through all indices for each of its rows.
+// Rebuilds long lists, of which there are few: for each of its rows, a group scans all indices.
 KERNEL void WORK_GROUP(ITEMS, 1) scatter_long(LIST_PARAMS)
 {
 	LOCAL uint sums[ITEMS];
@@ -140,7 +139,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) scatter_long(LIST_PARAMS)
 				sum += id_of(ids, ids_at, &s, i) == n ? 1 : 0;
 			sums[item] = sum;
 			BARRIER();
-			for (int k = 1; k < ITEMS; k *= 2) { // of this item and all before it
+			for (int k = 1; k < ITEMS; k *= 2) { // inclusive prefix sum over the items
 				uint before = item >= k ? sums[item - k] : 0;
 				BARRIER();
 				sums[item] += before;

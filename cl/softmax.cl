@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, its logarithm, and their gradients, over rows.
-// Reference: kern_softmax.c of the CPU backend.  y may be x, dx may be y or g.
-// Groups: pieces of `each` rows.
+// Softmax, log-softmax and their gradients over rows. Reference: kern_softmax.c of the CPU backend.
+// y may be x, dx may be y or g. Groups: chunks of `each` rows.
 #include "rows.cl"
 
-#ifndef KEEP // floats of a row whose exponentials stay in local memory
+#ifndef KEEP // max floats of a row whose exponentials stay in local memory
 #define KEEP 4096
 #endif
-#if ITEMS == 1 // a row may wait while the one behind it is worked on
+#if ITEMS == 1 // a finished row may wait while the next is computed
 #define KEPT (2 * KEEP + VEC_WIDTH)
 #else
 #define KEPT (KEEP + VEC_WIDTH)
@@ -15,7 +14,7 @@
 
 struct softmax_args {
 	struct rows a, b, out; // b: g of the gradient
-	long count, each;      // rows, of a piece
+	long count, each;      // number of rows; rows per chunk
 	int cols, logarithm, stream, pad;
 };
 
@@ -26,7 +25,7 @@ FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC sca
 		store(VEC_LOAD(e + i) * scale, y + i, n - i, false);
 }
 
-// y = x - most - log_sum: their sum would round away a small logarithm
+// y = x - most - log_sum; not their sum, which would lose a small logarithm
 FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum,
 	int item)
 {
@@ -48,7 +47,7 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL s
 	bool keep = n <= KEEP;
 	float most = row_max(x, n, tree, item), total;
 
-	// no waiting in branches, where PoCL 3.1 makes code that crashes
+	// no barriers inside branches: PoCL 3.1 generates crashing code for them
 	if (keep && !a->logarithm)
 		total = row_exp(x, n, most, later, kept, true, item);
 	else
@@ -62,7 +61,7 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL s
 		exp_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(1.0f / total), item);
 }
 
-// Past the caches: a row is written while the exponentials of the one behind it are computed.
+// With non-temporal stores: a row is written while the exponentials of the next one are computed.
 FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
 	const struct softmax_args *a, bool keep, LOCAL_POINTER float *kept,
 	LOCAL_POINTER float *tree, int item)
@@ -101,7 +100,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 	LOCAL float tree[ITEMS], kept[KEPT];
 	int item = LOCAL_ID(0);
 
-#if ITEMS == 1 // as where rows are streamed
+#if ITEMS == 1 // same as where rows are streamed
 	if (a.stream && a.logarithm) {
 		softmax_late(y_base, y_at, x_base, x_at, &a, false, kept, tree, item);
 		return;
@@ -121,7 +120,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 struct graded {
 	GLOBAL const stored *y, *g;
 	GLOBAL stored *dx;
-	VEC sum; // of g y, in all lanes
+	VEC sum; // sum of g y, in all lanes
 };
 
 FN struct graded row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
@@ -135,8 +134,8 @@ FN struct graded row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base
 	return row;
 }
 
-// This item's part of g y of row `in`, if `reads`; and dx = y (g - sum) of row `out`, if `writes`.
-// Both in one loop: what reads memory and what writes it would wait for each other.
+// This item's part of the sum of g y of row `in`, if `reads`; and dx = y (g - sum) of row `out`, if
+// `writes`. One loop for both overlaps reading and writing.
 FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
 	int n, int item)
 {
@@ -166,7 +165,7 @@ FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, 
 	return sum[0] + sum[1];
 }
 
-// The same of the logarithm: this item's part of the sum of g, and dx = g - exp(y) sum.
+// The same for log-softmax: this item's part of the sum of g, and dx = g - exp(y) sum.
 FN VEC back_log_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
 	int n, int item)
 {
@@ -211,7 +210,7 @@ FN VEC back_either(const struct graded *in, const struct graded *out, bool reads
 		back_rows(in, out, reads, writes, stream, n, item);
 }
 
-// Over the rows of a group: each is written while the next one is read.
+// Loops over the rows of a group: each is written while the next one is read.
 FN void back(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *g_base, ulong g_at, const struct softmax_args *a, bool logarithm,
 	LOCAL_POINTER float *tree)

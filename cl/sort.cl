@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// SORT: the k first of each row in order, stable, NaN last; values and positions.  Reference:
+// SORT: the first k of each row in order, stable, NaN last; values and positions. Reference:
 // kern_sort.c of the CPU backend.
 //
-// Elements become unsigned keys that compare as they do: -0 is 0, NaN is the last in either
-// direction.  Rows of the axes; tensors 0 values, 1 positions, 2 x.
-// ITEMS 1: sort_rows, an item a row at a time: by radix, 8 bits a pass, and where k is a small
-//          part of the row the k-th key is found first and what is not before it is left.
-// more:    Batcher's bitonic network over rows of `padded`, in local memory for blocks of 2 ITEMS.  sort_short: a
-//          block is one row, or several; it reads x and writes the results.  Longer rows have keys and positions
-//          in the workspace: sort_keys, sort_local, sort_step beyond blocks, sort_take.  Equal keys are told
-//          apart by their positions.
+// Elements become unsigned keys with the same order: -0 equals 0, NaN is last in either direction.
+// The axes' rows are sorted; tensors 0 values, 1 positions, 2 x.
+// ITEMS 1: sort_rows, one row per item at a time: radix sort, 8 bits per pass; if k is a small part
+//          of the row, the k-th key is found first and all later elements are dropped.
+// more:    Batcher's bitonic network over rows of `padded`, in local memory for blocks of 2 ITEMS.
+//          sort_short: a block is one row, or several; reads x and writes the results. Longer rows
+//          have keys and positions in the workspace: sort_keys, sort_local, sort_step for distances
+//          beyond a block, sort_take. Positions order equal keys.
 #include "axes.cl"
 
-#ifndef ITEMS // of a group, a power of two
+#ifndef ITEMS // items per group, a power of two
 #define ITEMS 1
 #endif
-#define SHORT 32 // elements that are sorted by insertion
-#define PART 8   // of n: a smaller k is selected first
+#define SHORT 32 // max elements sorted by insertion
+#define PART 8   // k below n / PART: select first
 #if UNIT == 8
 typedef ulong key;
 #else
@@ -28,16 +28,16 @@ typedef uint key;
 
 struct sort {
 	struct axes axes;
-	long n, k, padded;       // padded: a power of two
-	long step[3];            // along the row
+	long n, k, padded;       // padded: n rounded up to a power of two
+	long step[3];            // strides along the row
 	ulong first, count;      // rows of this launch
-	ulong has[2], descending; // is there a result for values, for positions?
+	ulong has[2], descending; // flags: outputs for values, for positions
 };
 
 FN key key_of(unit bits, bool descending)
 {
 	key u = bits;
-#ifdef INFINITE // bits of a floating type
+#ifdef INFINITE // mask of infinity: a floating type
 	if ((u & ~SIGN & ALL) > INFINITE)
 		return ALL;
 	u = (u & ~SIGN & ALL) ? u : 0;
@@ -64,7 +64,7 @@ FN void put_place(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places, u
 
 #if ITEMS == 1
 
-// Keys and their positions; a holds them, b has room for as many.
+// Keys and their positions: a holds them, b is scratch of the same size.
 struct keys {
 	GLOBAL key *a, *b;
 	GLOBAL uint *a_at, *b_at;
@@ -85,11 +85,11 @@ FN void insert(struct keys t, long n)
 	}
 }
 
-// Leaves the k first in front, in the order they had.
+// Moves the first k to the front, keeping their order.
 FN void select_first(struct keys t, long n, long k)
 {
-	key prefix = 0, mask = 0; // of the k-th, as far as it is known
-	long left = k, kept = 0;  // left: of those with that prefix
+	key prefix = 0, mask = 0; // bits of the k-th key found so far
+	long left = k, kept = 0;  // left: how many keys with that prefix are in the result
 	for (int d = UNIT - 1; d >= 0; d--) {
 		uint count[256];
 		uint v = 0;
@@ -109,7 +109,7 @@ FN void select_first(struct keys t, long n, long k)
 		}
 }
 
-// Ends in a, or in b: true.
+// Radix sort. Returns true if the result is in b, false if in a.
 FN bool radix(struct keys t, long n)
 {
 	bool other = false;
@@ -121,7 +121,7 @@ FN bool radix(struct keys t, long n)
 			at[i] = 0;
 		for (long i = 0; i < n; i++)
 			at[from[i] >> 8 * d & 255]++;
-		if (at[from[0] >> 8 * d & 255] == n) // all equal here
+		if (at[from[0] >> 8 * d & 255] == n) // all digits are equal
 			continue;
 		for (int i = 0; i < 256; i++) {
 			uint here = at[i];
@@ -138,7 +138,7 @@ FN bool radix(struct keys t, long n)
 	return other;
 }
 
-// Item i takes rows i, i + count, ..; it has room for two rows of keys and positions.
+// Item i takes rows i, i + count, ...; it has memory for two rows of keys and positions.
 KERNEL void sort_rows(OUT_PARAMS)
 {
 	ulong item = GLOBAL_ID(0), rows = (ulong)s.axes.rows;
@@ -178,7 +178,7 @@ KERNEL void sort_rows(OUT_PARAMS)
 #define KEYS ((GLOBAL key *)(work + work_at))
 #define PLACES ((GLOBAL uint *)(KEYS + s.count * (ulong)s.padded))
 
-// Items: padded x rows of this launch.  What pads a row comes behind all that is in it.
+// Items: padded x rows of this launch. Padding sorts after all elements.
 KERNEL void sort_keys(GLOBAL uchar *from, ulong from_at, GLOBAL uchar *work, ulong work_at,
 	struct sort s)
 {
@@ -200,8 +200,8 @@ FN bool before(key a, uint a_at, key b, uint b_at)
 	return a < b || (a == b && a_at < b_at);
 }
 
-// Merges runs of sizes first, 2 first, .. last of rows of `padded`, as far as they pair elements of the block that
-// begins at base.
+// Bitonic merges of sizes first, 2 first, ... last in rows of `padded`, as far as they pair
+// elements of the block that begins at base.
 FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, ulong padded, ulong first,
 	ulong last, int item)
 {
@@ -209,7 +209,7 @@ FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, u
 		for (int stride = (int)(size < BLOCK ? size : BLOCK) / 2; stride; stride /= 2) {
 			BARRIER();
 			int i = 2 * item - (item & (stride - 1)), k = i + stride;
-			// a row's place, since a row is as long as its last size
+			// position within the row, since a row is as long as its last size
 			bool up = (((base + (ulong)i) & (padded - 1)) & size) == 0;
 			if (before(keys[k], places[k], keys[i], places[i]) == up) {
 				key u = keys[i];
@@ -224,7 +224,7 @@ FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, u
 	BARRIER();
 }
 
-// Rows of BLOCK elements at most: BLOCK / padded of them.
+// Rows of at most BLOCK elements: BLOCK / padded of them per group.
 KERNEL void WORK_GROUP(ITEMS, 1) sort_short(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places_base,
 	ulong places_at, GLOBAL uchar *from, ulong from_at, struct sort s)
 {
@@ -269,7 +269,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) sort_local(GLOBAL uchar *work, ulong work_at, s
 	}
 }
 
-// One step of the network: items are pairs.
+// One step of the network: one item per pair.
 KERNEL void sort_step(GLOBAL uchar *work, ulong work_at, struct sort s, ulong size, ulong stride)
 {
 	ulong item = GLOBAL_ID(0), i = 2 * item - (item & (stride - 1)), k = i + stride;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product by tiles, what its kernels share: a work group computes BM x BN sums, an item TM rows of TN, that lie
-// WG_M and WG_N apart so that neighbouring items write neighbours; along the axis summed it goes in steps of BK,
-// whose blocks lie in local memory.  Each sum is taken in ascending order, whatever the parameters.
-// The text before says ACC, the type of sums, and DTYPE.
+// Tiled products: a work group computes BM x BN sums, an item TM rows of TN, spaced WG_M and WG_N
+// apart so that neighbouring items write neighbouring elements. The summed axis is processed in
+// steps of BK, whose blocks are in local memory. Sums are in ascending order, whatever the
+// parameters. The including text defines ACC, the type of sums, and DTYPE.
 
 #ifndef WG_M // items along rows, along columns
 #define WG_M 16
 #define WG_N 16
 #endif
-#ifndef TM // rows, columns of an item
+#ifndef TM // rows, columns per item
 #define TM 4
 #define TN 4
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do matrix units multiply as matrix.cl says?  One warp; data: 16 lines of a and 16 columns of b, their steps of k side by
-// side; behind them 16 x 16 sums of twice their product, and the same again with b's tile turned.
-// MATRIX, WARP: as in matrix.cl.
+// Tests whether matrix units multiply as matrix.cl expects. One warp; data: 16 lines of a and 16
+// columns of b, contiguous along k; then 16 x 16 sums of twice their product, and again with b's
+// tile transposed. MATRIX, WARP: as in matrix.cl.
 #ifndef MATRIX
 #define MATRIX 3
 #endif
 #include "matrix.cl"
 
 #define ROOM (16 / (int)sizeof(matrix_element))
-#define ALONG (MATRIX_K + ROOM) // from line to line, which lie at multiples of 16 bytes
+#define ALONG (MATRIX_K + ROOM) // distance between lines, which are aligned to 16 bytes
 #define ACROSS (16 + ROOM)
 
 KERNEL void WORK_GROUP(WARP, 1) units_product(GLOBAL uchar *data)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// e^x of vectors, x <= 0: the driver's of single floats and where VEC_EXP is a GPU's; of wider vectors a formula within 1 ulp that
-// may be 0 below -87, where e^x is under 2^-125.  Reference: v_exp of vfun.h of the CPU backend.
+// e^x of vectors, x <= 0: the driver's function for single floats and, with VEC_EXP, on GPUs; for
+// wider vectors a formula within 1 ulp that may return 0 below -87, where e^x < 2^-125. Reference:
+// v_exp of vfun.h of the CPU backend.
 #include "prologue.h"
 
-// Each of n <= 4 vectors, n a constant, through each step together: a processor sees too few
-// instructions at once to overlap vectors that come one after the other.
+// Processes n <= 4 vectors, n a constant, step by step together: a processor does not look far
+// enough ahead to overlap consecutive vectors.
 FN void exp_each(VEC *x, int n)
 {
 #ifdef VEC_EXP
@@ -49,7 +50,7 @@ FN void exp_each(VEC *x, int n)
 		x[j] = VEC_SCALE(p[j], t[j] - magic);
 #else
 	UNROLL
-	for (int j = 0; j < n; j++) // times 2^k; what else t holds falls off
+	for (int j = 0; j < n; j++) // times 2^k; the other bits of t drop out
 		p[j] *= VEC_OF_BITS((VEC_AS_BITS(t[j]) << 23) + (127u << 23));
 	UNROLL
 	for (int j = 0; j < n; j++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WINDOW_ADD: an item has block_cols x block_rows elements of y, each the sum of what windows have there, windows'
-// elements in order.  Reference: kern_window_add.c.
+// WINDOW_ADD (the gradient of windows): an item computes block_cols x block_rows elements of y,
+// each the sum of the window elements at that position, in the windows' order. Reference:
+// kern_window_add.c.
 #include "number.cl"
 #include "axes.cl"
 

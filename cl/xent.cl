@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and its
-// gradient.  Reference: kern_xent.c of the CPU backend.  dlogits may be
-// logits.  An id outside 0 .. V-1 is reported, and makes its loss, and so the mean, and its gradient
-// NaN; nothing is read by it.
-// xent_rows and xent_backward: groups take pieces of `each` rows; xent_mean and xent_scale are one group.
+// Cross entropy of logits [N,V] with ids [N], averaged over the ids that are not ignored, and its
+// gradient. Reference: kern_xent.c of the CPU backend. dlogits may be logits. An id outside 0 ..
+// V-1 is reported, and makes its loss, the mean and its gradient NaN; it is never used as an index.
+// xent_rows and xent_backward: groups take chunks of `each` rows; xent_mean and xent_scale are one
+// group.
 #include "rows.cl"
 #include "report.cl"
 
 struct xent_args {
 	struct rows x, out;
-	long count, each, ignore; // rows, of a piece
+	long count, each, ignore; // number of rows; rows per chunk; the ignored id
 	int cols, wide, stream;   // wide: ids are i64
 	float smooth;             // target: (1 - smooth) one-hot + smooth / V
 	struct number g;
@@ -20,7 +20,7 @@ FN long id_at(GLOBAL uchar *ids, long r, int wide)
 	return wide ? ((GLOBAL long *)ids)[r] : ((GLOBAL int *)ids)[r];
 }
 
-// lse [N]; the workspace gets the loss of each row, 0 where ignored
+// lse [N]; the workspace receives the loss of each row, 0 if ignored
 KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 	GLOBAL uchar *loss_base, ulong loss_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *ids_base, ulong ids_at, struct xent_args a REPORT_PARAMS)
@@ -56,7 +56,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 	}
 }
 
-// This item's share of the ids that count.
+// This item's part of the number of ids that count.
 FN float counted(GLOBAL uchar *ids, struct xent_args a, int item)
 {
 	int count = 0;
@@ -65,7 +65,7 @@ FN float counted(GLOBAL uchar *ids, struct xent_args a, int item)
 	return (float)count;
 }
 
-// The mean of nothing is NaN.
+// The mean over no ids is NaN.
 KERNEL void WORK_GROUP(ITEMS, 1) xent_mean(GLOBAL uchar *mean_base, ulong mean_at,
 	GLOBAL uchar *loss_base, ulong loss_at, GLOBAL uchar *ids_base, ulong ids_at,
 	struct xent_args a)
@@ -88,7 +88,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_mean(GLOBAL uchar *mean_base, ulong mean_a
 		*(GLOBAL float *)(mean_base + mean_at) = count > 0.0f ? total / count : NAN;
 }
 
-// g / count, 0 when nothing counts
+// g / count, or 0 if count is 0
 KERNEL void WORK_GROUP(ITEMS, 1) xent_scale(GLOBAL uchar *scale_base, ulong scale_at,
 	GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *ids_base, ulong ids_at,
 	struct xent_args a)
@@ -140,7 +140,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_backward(GLOBAL uchar *dx_base, ulong dx_a
 		long id = id_at(ids_base + ids_at, r, a.wide);
 		bool skip = id == a.ignore, inside = id >= 0 && id < n;
 		bool mine = inside && id / VEC_WIDTH % ITEMS == item;
-		// the target's own probability, before dx may overwrite it
+		// the target's own probability, read before dx may overwrite it
 		float p = mine ? exp(load_one(x + id) - lse[r]) : 0.0f;
 		VEC l = VEC_SPLAT(lse[r]), s = VEC_SPLAT(inside ? scale : NAN);
 		if (item == 0 && !inside && !skip)
