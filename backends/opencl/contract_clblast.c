@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions by CLBlast (Nugteren 2018), opened through its C interface where it is
-// installed.  It copies operands whose offset is not 0, so it is given sub-buffers that begin
-// where they do, and its workspace.
+// Matrix products by CLBlast (Nugteren 2018), loaded at run time through its C interface if
+// installed. CLBlast copies operands whose offset is not 0, so it receives sub-buffers that begin
+// at the operands, and its workspace.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ static void symbol(void *library, const char *name, void *to)
 	memcpy(to, &s, sizeof s);
 }
 
-// opencl.clblast
+// The setting opencl.clblast.
 enum wish { NEVER, BY_RULE, ALWAYS };
 static enum wish wish_of(void)
 {
@@ -81,9 +81,10 @@ static void open_library(void)
 		yk_gpu_log(YOKE_LOG_INFO, "libclblast.so.1 is older than 1.5; not used");
 }
 
-// ---- what it takes ----
+// ---- supported problems ----
 
-// Leading dimensions, whether transposed; false: strides that BLAS has not.
+// Computes the leading dimension and whether the matrix is transposed; false: BLAS cannot express
+// the strides.
 static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, size_t *ld,
 		    bool *transposed)
 {
@@ -112,8 +113,9 @@ static bool layout_of(const struct yk_gpu_contract *c, struct layout *l)
 }
 
 enum {
-	MIN_SIZE = 64, // of M, N, K and
-	MANY = 4    // matrices at most, each a few launches: what it is offered for by rule
+	MIN_SIZE = 64, // min M, N and K
+	// max matrices, each of which takes a few launches; both limit what is used by rule
+	MANY = 4
 };
 
 static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
@@ -169,9 +171,10 @@ static int failed(const struct yk_gpu_device *d, int code)
 			   code <= 0 ? yk_cl_name(code) : "see clblast_c.h", d->index);
 }
 
-// ---- running it ----
+// ---- running ----
 
-// `bytes` from an offset on, begun where the device allows; *at: elements from there.
+// A sub-buffer of `bytes` at an offset, aligned down as the device requires; *at: elements from its
+// start.
 static cl_mem part(const struct yk_gpu_device *d, void *segment, uint64_t offset,
 		   uint64_t bytes, size_t size, size_t *at, cl_int *code)
 {
@@ -186,8 +189,8 @@ static cl_mem part(const struct yk_gpu_device *d, void *segment, uint64_t offset
 
 struct operand {
 	const struct yoke_view *view;
-	int64_t matrix; // elements from the first one
-	int64_t last;   // of the matrix, from its first
+	int64_t matrix; // in elements, from the first matrix
+	int64_t last;   // of the matrix's last element, from its first
 	cl_mem mem;
 	size_t at;
 };
@@ -210,7 +213,7 @@ static int gemm(struct yk_gpu_queue *q, const struct yk_gpu_contract *c,
 			 l.y_ld, &queue, NULL, work);
 }
 
-// Elements that matrix `index` lies behind the first.
+// Offset of matrix `index` from the first, in elements.
 static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides,
 			 int64_t index)
 {
@@ -249,7 +252,7 @@ static int run_one(struct yk_gpu_queue *q, const struct yk_gpu_contract *c, int6
 		err = failed(q->device, code);
 	for (int i = 0; i < 3; i++)
 		if (o[i].mem)
-			clReleaseMemObject(o[i].mem); // the launch holds it
+			clReleaseMemObject(o[i].mem); // the launch keeps a reference
 	return err;
 }
 
@@ -277,9 +280,9 @@ static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *dat
 	return err;
 }
 
-// ---- ahead of running ----
+// ---- preparation ----
 
-// It builds what it needs at its first product; here with one of nothing much.
+// CLBlast compiles its kernels at the first product; this triggers it with a tiny one.
 static int build(struct yk_cl_device *d, const struct yk_gpu_contract *c)
 {
 	struct yk_gpu_queue q = { .device = &d->gpu, .queue = d->helper };

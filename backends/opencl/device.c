@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of all OpenCL platforms that can serve: 64-bit, little-endian, full profile,
-// with a compiler.  What drivers say of themselves is checked before it is passed on.
+// Enumerates the usable devices of all OpenCL platforms: 64-bit, little-endian, full profile, with
+// a compiler. Values reported by drivers are checked before use.
 #include "config.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "opencl.h"
 
 #define MAX_PLATFORMS 16
-#define MAX_DEVICES 64 // of one platform
+#define MAX_DEVICES 64 // per platform
 #define MAX_TEXT 65536
-#define PLATFORM_NOT_FOUND (-1001) // of the loader: cl_khr_icd
+#define PLATFORM_NOT_FOUND (-1001) // from the ICD loader: cl_khr_icd
 
-// One fixed-size property, or `fallback` when the driver does not answer.
+// A fixed-size property, or `fallback` if the driver does not provide it.
 static uint64_t number(cl_device_id id, cl_device_info what, size_t bytes,
 		       uint64_t fallback)
 {
@@ -34,7 +34,7 @@ static bool bool_of(cl_device_id id, cl_device_info what)
 	return number(id, what, sizeof(cl_bool), CL_FALSE) != CL_FALSE;
 }
 
-// A text of any length, cut to what there is room for; "" when the driver does not answer.
+// A string of any length, truncated to `cap`; "" if the driver does not provide it.
 static void text_of(cl_device_id id, cl_device_info what, char *to, size_t cap)
 {
 	char *text = NULL;
@@ -63,7 +63,7 @@ static void platform_text(cl_platform_id id, cl_platform_info what, char *to, si
 	free(text);
 }
 
-// Is the word in the list?
+// True if the device's extension list contains the word.
 static bool has_extension(cl_device_id id, const char *word)
 {
 	static const size_t most = 16384;
@@ -79,7 +79,7 @@ static bool has_extension(cl_device_id id, const char *word)
 	return found;
 }
 
-// Why a device cannot serve, or NULL.
+// Why a device is unusable, or NULL.
 static const char *refused(cl_device_id id)
 {
 	char profile[64];
@@ -111,7 +111,7 @@ static uint32_t kind_of(cl_device_id id, bool unified)
 						   YOKE_DEVICE_OTHER;
 }
 
-// Bytes, a power of two; drivers give bits, some of them nonsense.
+// Base alignment in bytes, a power of two; drivers report bits, and some report nonsense.
 static uint32_t align_of(cl_device_id id)
 {
 	uint32_t bytes = uint_of(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, align = 64;
@@ -142,7 +142,7 @@ static void fill_info(struct yk_cl_device *d)
 	info->memory = number(d->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), 0);
 	info->max_segment =
 		number(d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong), 0);
-	// OpenCL 1.2 wants a quarter of the memory or 128 MiB; so little is a driver that does not know
+	// OpenCL 1.2 requires a quarter of the memory or 128 MiB; a smaller value is a driver bug
 	if (info->max_segment < 1 << 20)
 		info->max_segment = info->memory / 4 ? info->memory / 4 : info->memory;
 	if (info->max_segment > info->memory)
@@ -156,13 +156,13 @@ static void fill_info(struct yk_cl_device *d)
 	text_of(d->id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor);
 	text_of(d->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
 	platform_text(d->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
-	// -w: a driver's compiler may print its warnings of our texts on the user's terminal
+	// -w: some drivers' compilers print warnings about our kernels on the user's terminal
 	d->gpu.options = f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ?
 			     "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" :
 			     "-w -cl-std=CL1.2";
 }
 
-// Of the preset "matrix".
+// For the preset "matrix".
 enum { MATRIX_UNITS = 64, MATRIX_WARP = 32 };
 
 static void fill_limits(struct yk_cl_device *d)
@@ -205,7 +205,7 @@ static void fill_limits(struct yk_cl_device *d)
 	g->local_bytes = number(d->id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong), 0);
 }
 
-// Of all that binaries depend on, our own version included; the caller frees it.
+// Everything that binaries depend on, including yoke's version; the caller frees it.
 static char *identity_of(const struct yk_cl_device *d)
 {
 	static const cl_platform_info platform[] = { CL_PLATFORM_NAME, CL_PLATFORM_VENDOR,
@@ -233,10 +233,10 @@ static char *identity_of(const struct yk_cl_device *d)
 	return NULL;
 }
 
-// For all platforms alike.  PoCL, the one that compiles all kernels of a program again to give its
-// binary, has a cache of its own, too, but is slow at finding things there.  Measured with PoCL 3.1 on
-// 2 cores, 34 programs of a small training: first start 36 s with binaries, 16 s without; each later
-// one 0.15 s with, 1.5 s without (40 ms a program).  Intel's CPU runtime: 20 s, later 0.2 s.
+// Applies to all platforms. PoCL also has its own cache, which is slow at lookups; and it
+// recompiles all kernels of a program to return its binary. Measured with PoCL 3.1 on 2 cores, 34
+// programs of a small training: first start 36 s with binaries, 16 s without; each later start 0.15
+// s with, 1.5 s without (40 ms per program). Intel's CPU runtime: 20 s, later 0.2 s.
 static bool keeps_binaries(void)
 {
 	static const struct yoke_setting binaries = {
@@ -247,7 +247,7 @@ static bool keeps_binaries(void)
 	return !value || strcmp(value, "0");
 }
 
-// parts: that the hardware's device was divided into, of which this is one.
+// parts: number of sub-devices that the hardware device was divided into; this is one of them.
 static int add_device(cl_platform_id platform, cl_device_id id, uint32_t parts)
 {
 	struct yk_cl_device *d = calloc(1, sizeof *d);
@@ -263,7 +263,7 @@ static int add_device(cl_platform_id platform, cl_device_id id, uint32_t parts)
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of OpenCL devices");
 	}
 	fill_info(d);
-	d->gpu.info.memory /= parts; // which they share
+	d->gpu.info.memory /= parts; // shared by the sub-devices
 	if (d->gpu.info.max_segment > d->gpu.info.memory)
 		d->gpu.info.max_segment = d->gpu.info.memory;
 	fill_limits(d);
@@ -277,7 +277,8 @@ static int add_device(cl_platform_id platform, cl_device_id id, uint32_t parts)
 	return 0;
 }
 
-// The device, or its parts of opencl.split.  They are released with the process, as devices are.
+// Adds the device, or the sub-devices given by opencl.split. Like devices, they are released only
+// at process exit.
 static int add_devices(cl_platform_id platform, const char *name, cl_device_id id)
 {
 	static const struct yoke_setting split = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL backend: its driver under the launch layer of backends/gpu.
+// The OpenCL plugin: its driver table for the launch layer of backends/gpu.
 #include "config.h"
 
 #include "../gpu/contract.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of OpenCL by their symbolic names.
+// Symbolic names of OpenCL error codes.
 #include "config.h"
 
 #include "opencl.h"
@@ -62,7 +62,7 @@ const char *yk_cl_name(int code)
 	X(CL_INVALID_LINKER_OPTIONS)
 	X(CL_INVALID_DEVICE_PARTITION_COUNT)
 #undef X
-	case -1001: return "CL_PLATFORM_NOT_FOUND_KHR"; // of the loader: cl_khr_icd
+	case -1001: return "CL_PLATFORM_NOT_FOUND_KHR"; // from the ICD loader: cl_khr_icd
 	default: return "unknown OpenCL error";
 	}
 }

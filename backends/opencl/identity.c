@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which piece of hardware a device is: its PCI address and UUID, so that the core knows the
-// same one again behind another platform or another backend.
+// Identifies the hardware of a device by PCI address and UUID, so that the core recognizes a device
+// that appears on several platforms or backends.
 #include "config.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "opencl.h"
 
-// cl_khr_device_uuid, cl_khr_pci_bus_info, cl_nv_device_attribute_query,
-// cl_amd_device_attribute_query; headers of OpenCL 1.2 have none of them.
+// From cl_khr_device_uuid, cl_khr_pci_bus_info, cl_nv_device_attribute_query and
+// cl_amd_device_attribute_query; OpenCL 1.2 headers lack them.
 enum {
 	DEVICE_UUID_KHR = 0x106a,
 	PCI_BUS_INFO_KHR = 0x410f,
@@ -53,13 +53,13 @@ static bool pci_of(cl_device_id id, cl_uint at[4])
 	if (get(id, PCI_BUS_ID_NV, &at[1], sizeof *at) && get(id, PCI_SLOT_ID_NV, &at[2], sizeof *at)) {
 		at[3] = at[2] & 7; // the slot is device * 8 + function
 		at[2] >>= 3;
-		if (!get(id, PCI_DOMAIN_ID_NV, &at[0], sizeof *at)) // not of old drivers
+		if (!get(id, PCI_DOMAIN_ID_NV, &at[0], sizeof *at)) // missing in old drivers
 			at[0] = 0;
 		return true;
 	}
 	if (!get(id, TOPOLOGY_AMD, &amd, sizeof amd) || amd.type != TOPOLOGY_PCIE_AMD)
 		return false;
-	at[0] = 0; // it does not say
+	at[0] = 0; // not reported
 	at[1] = amd.bus;
 	at[2] = amd.device;
 	at[3] = amd.function;
@@ -70,7 +70,7 @@ static void fill_pci(cl_device_id id, char *to, size_t cap)
 {
 	cl_uint at[4];
 
-	// 0:0.0 is the host's own bridge: a driver that does not know
+	// 0:0.0 is the host bridge: the driver does not know the address
 	if (pci_of(id, at) && (at[0] || at[1] || at[2] || at[3]) && at[1] <= 255 && at[2] <= 31 &&
 	    at[3] <= 7)
 		snprintf(to, cap, "%04x:%02x:%02x.%x", at[0], at[1], at[2], at[3]);
@@ -86,7 +86,7 @@ void yk_cl_identify(struct yk_cl_device *d)
 		const struct yk_cl_device *other = yk_cl_of(yk_gpu_device_at(i));
 		if (other->platform != d->platform)
 			continue;
-		// one platform's devices differ, even where they are parts of one board
+		// devices of one platform are distinct, even if they are parts of one board
 		if (!strcmp(other->gpu.info.uuid, info->uuid))
 			info->uuid[0] = 0;
 		if (!strcmp(other->gpu.info.pci, info->pci))

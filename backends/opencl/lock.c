@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process at a time compiles with PoCL: its cache, which its processes share, is read while it is
-// written, and then a build fails without a reason (seen with PoCL 3.1, 16 processes at once).  The lock
-// is the system's, on the folder of that cache, and ends with whoever holds it.
+// A lock that lets only one process at a time compile with PoCL: PoCL's cache, shared by processes,
+// is read while being written, and a build then fails without a message (seen with PoCL 3.1, 16
+// processes at once). It is an operating system lock on the cache's directory and ends with its
+// holder.
 #include "config.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #include "opencl.h"
 
-// A holder that was stopped is not waited for any longer.
+// Do not wait longer for a holder that may be stopped.
 static const int longest = 60000; // milliseconds
 
 static int open_folder(void)

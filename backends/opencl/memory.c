@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers; those of host memory stay mapped.
+// Buffers; host buffers stay mapped permanently.
 #include "config.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 
 #include "opencl.h"
 
-// Drivers of processors leave buffers on small pages, which halves the speed of maps.
+// CPU drivers allocate buffers with small pages, which halves the speed of elementwise kernels.
 #define LARGE ((uint64_t)2 << 20)
 
-// bytes: at most what a buffer may have
+// bytes: at most the max size of a buffer
 static void *large_pages(uint64_t bytes)
 {
 	void *own = aligned_alloc(LARGE, (bytes + LARGE - 1) / LARGE * LARGE);
@@ -27,7 +27,7 @@ static void CL_CALLBACK free_own(cl_mem mem, void *own)
 	free(own);
 }
 
-// Maps a buffer for good.
+// Maps a buffer permanently.
 static int map(struct yk_cl_device *d, cl_mem mem, uint64_t bytes, void **host)
 {
 	cl_int code;
@@ -54,7 +54,7 @@ int yk_cl_buffer_new(struct yk_gpu_device *device, int kind, uint64_t bytes,
 	else if (data)
 		flags |= CL_MEM_COPY_HOST_PTR;
 	else if (device->info.kind == YOKE_DEVICE_CPU && bytes >= LARGE &&
-		 bytes <= device->info.max_segment) // else the driver says what it is
+		 bytes <= device->info.max_segment) // otherwise let the driver report the error
 		own = large_pages(bytes);
 	if (own)
 		flags |= CL_MEM_USE_HOST_PTR;

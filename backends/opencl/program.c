@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs, and kernels of them.
+// Compiles, loads and releases programs and their kernels.
 #include "config.h"
 
 #include <stdlib.h>
@@ -114,10 +114,10 @@ size_t yk_cl_kernel_group(struct yk_gpu_device *device, void *kernel)
 	return group;
 }
 
-// cl_nv_device_attribute_query, cl_amd_device_attribute_query
+// From cl_nv_device_attribute_query, cl_amd_device_attribute_query.
 enum { WARP_SIZE_NV = 0x4003, WAVEFRONT_WIDTH_AMD = 0x4043 };
 
-// Registers are told by no query of OpenCL: of NVIDIA's and AMD's extensions the warp.
+// OpenCL has no query for registers; NVIDIA's and AMD's extensions report the warp size.
 void yk_cl_kernel_use(struct yk_gpu_device *device, void *kernel, size_t group, struct yoke_occupancy *to)
 {
 	const cl_device_id id = yk_cl_of(device)->id;

@@ -48,7 +48,7 @@ void yk_cl_event_free(void *event)
 	clReleaseEvent(event);
 }
 
-// Whatever they reported.
+// Does not report errors of the event's commands.
 int yk_cl_status(struct yk_gpu_event *e)
 {
 	cl_int status = CL_QUEUED;
@@ -69,7 +69,7 @@ int yk_cl_wait(struct yk_gpu_event *e)
 
 	if (code == CL_SUCCESS)
 		return 0;
-	// The status says what failed; the wait only that something did.
+	// The status describes the failure; the wait only reports that there was one.
 	int err = yk_cl_status(e);
 	return err < 0 ? err : yk_gpu_fail(e->queue->device, "clWaitForEvents", code);
 }
@@ -81,8 +81,8 @@ static void CL_CALLBACK open_gate(cl_event event, cl_int status, void *gate)
 	clReleaseEvent(gate);
 }
 
-// Commands wait for events of their own context alone.  So an event of this one, the gate, is set when the
-// other is over.
+// Commands can only wait for events of their own context. So a user event of this context, the
+// gate, is set when the other event completes.
 static int after_other(struct yk_gpu_queue *q, struct yk_gpu_event *e)
 {
 	const char *call = "clCreateUserEvent";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVTX without a library: a profiler that wants to hear of ranges names one of its own in NVTX_INJECTION64_PATH, is
-// handed tables, by NVTX's protocol of version 3, and puts its functions into them.
+// NVTX ranges without the NVTX library: a profiler names its injection library in
+// NVTX_INJECTION64_PATH, receives function tables (NVTX protocol version 3), and stores its
+// functions in them.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -18,7 +19,7 @@ static int table_of(int module, NvtxFunctionPointer ***table, unsigned int *entr
 	const bool is_core = module == NVTX_CB_MODULE_CORE;
 
 	if (!is_core && module != NVTX_CB_MODULE_CORE2)
-		return 0; // of libraries that are not used, there is none
+		return 0; // no table for unused modules
 	for (int i = 0; i < SLOTS; i++) {
 		core_table[i] = &core[i];
 		core2_table[i] = &core2[i];
@@ -53,7 +54,7 @@ const char *yk_vendor_injected(enum yk_native_part part)
 		return NULL;
 	*(void **)&init = dlsym(tool, "InitializeInjectionNvtx2");
 	if (!init || !init(export_table) || !core[NVTX_CBID_CORE_RangePushA] || !core[NVTX_CBID_CORE_RangePop])
-		return NULL; // it stays, since its threads may run
+		return NULL; // stays loaded, since its threads may be running
 	memcpy(&yk_native.nvtxRangePushA, &core[NVTX_CBID_CORE_RangePushA], sizeof(void *));
 	memcpy(&yk_native.nvtxRangePop, &core[NVTX_CBID_CORE_RangePop], sizeof(void *));
 	return "the tool of NVTX_INJECTION64_PATH";

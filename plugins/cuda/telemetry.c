@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry by NVML.  A device is found by its address on the bus: its index there is another one, since lists of
-// visible devices renumber.  Traffic on the bus is left out: NVML measures it for 20 ms.
+// Telemetry with NVML. A device is found by its PCI address, because visible-device lists renumber
+// the indexes. PCIe traffic is omitted: NVML measures it for 20 ms.
 #include "config.h"
 
 #include "../native/native.h"
 
-// Why a clock is held down: bits of nvmlClocksThrottleReasons.
+// Reasons for reduced clocks: bits of nvmlClocksThrottleReasons.
 enum {
-	IDLE = 1 << 0, // as the next is no fault
+	IDLE = 1 << 0, // not a fault; neither is the next
 	APPLICATIONS = 1 << 1,
 	POWER_CAP = 1 << 2,
 	HARDWARE = 1 << 3,
@@ -29,7 +29,7 @@ static int fail(const char *call, int code)
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, yk_native.nvmlErrorString(code), code);
 }
 
-// A number that a call may not be there for, or not answer.
+// False if the function is missing or fails.
 #define ASK(call, ...) (yk_native.call && !yk_native.call(__VA_ARGS__))
 
 static void ask_clocks(nvmlDevice_t device, struct yoke_sample *s)
@@ -112,7 +112,7 @@ int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
 	ask_clocks(device, s);
 	ask_power(device, s);
 	ask_rest(device, s);
-	// counters of a card that is shared out are of nobody in particular
+	// with MIG, the card's counters belong to no instance
 	if (ASK(nvmlDeviceGetMigMode, device, &mig, &pending) && mig)
 		return 0;
 	if (ASK(nvmlDeviceGetUtilizationRates, device, &used)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only NVIDIA's libraries say: versions, architectures, parameters of kernels, names of codes.
+// The NVIDIA-specific part of the native driver: versions, architectures, kernel parameters, names
+// of codes.
 #include "config.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "../native/native.h"
 
-// "CUDA 13.0" of 13000
+// "CUDA 13.0" for 13000
 void yk_vendor_version(char *to, size_t cap)
 {
 	int version = 0;
@@ -25,7 +26,7 @@ void yk_vendor_compiler(char *to, size_t cap)
 	snprintf(to, cap, "NVRTC %d.%d", major, minor);
 }
 
-// Machine code runs with any driver of its major version, and with later ones.
+// Machine code runs on any driver of the same major version and on later ones.
 bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
 {
 	int major = 0, minor = 0, driver = 0, code;
@@ -37,13 +38,13 @@ bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, siz
 		return false;
 	}
 	if (yk_native_code(V(cuDriverGetVersion, &driver)) || major <= driver / 1000)
-		return true; // of a driver that does not say its own errors will tell
+		return true; // unknown driver version: errors will show later
 	snprintf(why, cap, "%s is of CUDA %d.%d, the driver only of CUDA %d.%d: update the driver, or install the "
 		 "libnvrtc of CUDA %d", name, major, minor, driver / 1000, driver % 1000 / 10, driver / 1000);
 	return false;
 }
 
-// The architectures that the compiler knows, least and most, as 10 * major + minor.
+// The min and max architecture that the compiler supports, as 10 * major + minor.
 static bool known(const int *archs, int n, int wanted, int *least, int *most)
 {
 	bool found = false;
@@ -57,7 +58,7 @@ static bool known(const int *archs, int n, int wanted, int *least, int *most)
 	return found;
 }
 
-// Machine code of an architecture runs on later ones of the same major number, a text in PTX on all later ones.
+// Machine code runs on later architectures of the same major version, PTX on all later ones.
 static bool choose(struct yk_native_device *d, char *why, size_t cap)
 {
 	int n = 0, least, most, best = 0, *archs = NULL;
@@ -88,7 +89,7 @@ static bool choose(struct yk_native_device *d, char *why, size_t cap)
 	return false;
 }
 
-// What matrix units multiply, by generation (CUDA C++ Programming Guide, "Compute Capabilities").
+// Dtypes of the matrix units by generation (CUDA C++ Programming Guide, "Compute Capabilities").
 static const char *matrix_of(int capability)
 {
 	return capability >= 100 ? "f16 bf16 tf32 f64 i8 fp8 fp4" :
@@ -136,7 +137,7 @@ int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *
 	for (uint32_t i = 0; yk_native.cuFuncGetParamInfo && i < most; i++) {
 		size_t offset = 0;
 		const int code = yk_native_code(V(cuFuncGetParamInfo, f, i, &offset, &sizes[i]));
-		if (code == CUDA_ERROR_INVALID_VALUE) // there is no such parameter
+		if (code == CUDA_ERROR_INVALID_VALUE) // no parameter of that index
 			return (int)i;
 		if (code)
 			break;
@@ -164,7 +165,7 @@ const char *yk_vendor_code_text(int code)
 	return yk_native.cuGetErrorString(code, &text) ? NULL : text;
 }
 
-// What the heuristic has to know besides: alignments, and that partial sums are not to be rounded to halves.
+// Passes the alignments to the heuristic, and forbids rounding partial sums to 16 bits.
 int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
 {
 	static const cublasLtMatmulPreferenceAttributes_t what[] = {

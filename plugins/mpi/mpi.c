@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between ranks on different machines, by the MPI that this file is built with.
+// The MPI transport: messages between ranks on different machines.
 #include "config.h"
 
 #include <mpi.h>
@@ -11,8 +11,9 @@
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t) && sizeof(MPI_Message) <= sizeof(uint64_t), "they are passed as such");
 
-static MPI_Comm comm = MPI_COMM_NULL; // ours, so that no tag of an application's is one of ours
-static int began;                     // by us
+// a private communicator, so that tags do not collide with the application's
+static MPI_Comm comm = MPI_COMM_NULL;
+static int began;                     // MPI was initialized by this plugin
 static char why[MPI_MAX_ERROR_STRING + 64];
 
 static int check(int code, const char *call)
@@ -149,8 +150,8 @@ const struct yk_mpi *yoke_mpi(void)
 		.abi = YK_MPI_ABI, .begin = begin, .serialized = serialized, .near = near, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
 		.done = done, .sum = sum, .end = end, .error = error,
 	};
-	// Who asks whether a message is there sleeps between two questions.  Open MPI, of more ranks than processors, gives the
-	// processor away at each question, too: as often as there are lines of ranks, and to whoever else is there.
+	// The polling loop sleeps between two probes. With more ranks than processors, Open MPI
+	// also yields at each probe, to every other runnable thread, which delays the ranks.
 	setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
 	return &table;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ext "collectives", by NCCL or RCCL.  Communicators are non-blocking: a call that others have to answer gives
-// ncclInProgress, and ncclCommGetAsyncError says what became of it, and later of what is at work on the device.
+// The extension "collectives", implemented with NCCL or RCCL. Communicators are non-blocking: a
+// call that needs other ranks returns ncclInProgress, and ncclCommGetAsyncError later reports its
+// result and errors of work on the device.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,10 +14,10 @@
 struct comm {
 	struct yk_gpu_device *device;
 	ncclComm_t comm;
-	bool failed; // it was said
+	bool failed; // an error was reported
 };
 
-// By their values.
+// Indexed by code.
 static const struct {
 	const char *name, *help;
 } codes[] = {
@@ -120,7 +121,7 @@ static int type_of(int dtype)
 	}
 }
 
-// A library's call takes addresses.
+// The device address of a location in a segment.
 static void *place_of(const void *segment, uint64_t offset)
 {
 	const struct yk_gpu_segment *s = segment;
@@ -166,11 +167,11 @@ static int run(void *queue, void *comm, uint32_t n, const struct yoke_collective
 	q->busy = true;
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = issue(c, &what[i], yk_native_stream(q));
-	end = check(c->device, c, V(ncclGroupEnd)); // which is due in any case
+	end = check(c->device, c, V(ncclGroupEnd)); // must be called in any case
 	return err ? err : end;
 }
 
-// Until all have come to it, or a while.
+// Finalizes the communicator; waits a limited time for the other ranks.
 static void finish(struct comm *c)
 {
 	enum { MAX_MS = 1000 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of the vendor's driver that can serve.  What it says of them is checked before it is passed on.
+// Enumerates the usable devices of the vendor's driver. Values reported by the driver are checked
+// before use.
 #include "config.h"
 
 #include <stdio.h>
@@ -9,19 +10,19 @@
 #include "../../backends/gpu/contract.h"
 #include "native.h"
 
-#define MAX_DEVICES 64 // bits of `peers`
+#define MAX_DEVICES 64 // number of bits in `peers`
 
 static void leave_out_code(const char *what, const char *call, int code)
 {
 	const char *help = yk_native_help(code);
 
-	// a machine without a device is nothing to warn of: HIP answers with either
+	// no device is not worth a warning; HIP returns either code
 	const bool none = code == V_NO_DEVICE || code == V_INVALID_DEVICE;
 	yk_gpu_leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call, yk_native_name(code), code,
 			 help ? ": " : "", help ? help : "");
 }
 
-// An attribute, or 0 where the driver does not answer; never below it.
+// An attribute, at least 0; 0 if the driver does not provide it.
 static uint32_t number(const struct yk_native_device *d, int what)
 {
 	int value = 0;
@@ -31,7 +32,7 @@ static uint32_t number(const struct yk_native_device *d, int what)
 	return (uint32_t)value;
 }
 
-// Vendors write hexadecimal digits large.
+// Vendors use upper-case hexadecimal digits.
 static void lower(char *text)
 {
 	for (; *text; text++)
@@ -71,7 +72,7 @@ static void fill_info(struct yk_native_device *d)
 	info->clock_hz = (uint64_t)number(d, V_CLOCK) * 1000;
 	info->memory_clock_hz = (uint64_t)number(d, V_MEMORY_CLOCK) * 1000;
 	info->memory_bits = number(d, V_MEMORY_BITS);
-	// 16 bytes are loaded at once where rows begin at multiples of them
+	// 16-byte loads require rows that begin at multiples of 16 bytes
 	for (int k = 0; k < 3; k++)
 		info->multiple[yoke_f16][k] = info->multiple[yoke_bf16][k] = info->products ? 8 : 0;
 	snprintf(info->generation, sizeof info->generation, "%.31s", d->arch);
@@ -95,7 +96,7 @@ static void fill_limits(struct yk_native_device *d)
 	g->binaries = true;
 }
 
-// Of all that compiled kernels depend on, our own version included; never freed.
+// Everything that compiled kernels depend on, including yoke's version; never freed.
 static char *identity_of(const struct yk_native_device *d)
 {
 	char version[64], compiler[64], *text;
@@ -107,7 +108,7 @@ static char *identity_of(const struct yk_native_device *d)
 	return text;
 }
 
-// Why a device cannot serve, or NULL.
+// Why a device is unusable, or NULL.
 static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 {
 	if (number(d, V_MODE) == V_MODE_PROHIBITED)
@@ -166,7 +167,7 @@ int yk_native_probe(const char **why)
 		yk_gpu_leave_out(YOKE_LOG_DEBUG, "%s", missing);
 		return 0;
 	}
-	if (*missing) // another library was there, and of no use
+	if (*missing) // a library was found but is unusable
 		yk_gpu_leave_out(YOKE_LOG_DEBUG, "%s", missing);
 	if ((code = yk_native_code(V_INIT()))) {
 		leave_out_code("", V_INIT_CALL, code);
@@ -210,7 +211,7 @@ void yk_native_refresh(struct yk_gpu_device *device, struct yoke_device_info *in
 	struct yk_native_device *d = yk_native_of(device);
 	size_t unused = 0, all = 0;
 
-	// opening the device for that would take longer than the answer is worth
+	// only if already open: opening the device would cost more than the information is worth
 	if (__atomic_load_n(&d->open, __ATOMIC_ACQUIRE) && !yk_native_code(V_USE(d)) &&
 	    !yk_native_code(V_FREE_MEMORY(&unused, &all)))
 		info->memory_free = unused;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of a native driver under the launch layer of backends/gpu.
+// The driver table of a native plugin for the launch layer of backends/gpu.
 #include "config.h"
 
 #include "products.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes by the vendor's symbolic names, and what to do.  The numbers of the driver's codes are common to both vendors.
+// Symbolic names of error codes, and advice. Both vendors' drivers use the same numbers.
 #include "config.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ const char *yk_native_name(int code)
 	return code >= YK_COLLECTIVES_CODE ? yk_native_collectives_name(code - YK_COLLECTIVES_CODE) : yk_vendor_code_name(code);
 }
 
-// What is worth knowing beside the name.
+// Advice for some codes.
 static const struct {
 	int code;
 	const char *help;

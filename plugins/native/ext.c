@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables beside the backend's own: telemetry, ranges, collectives, and notes for `yoke doctor`.
+// The plugin's extension tables: telemetry, profiler ranges, collectives, and notes for `yoke
+// doctor`.
 #include "config.h"
 
 #include <string.h>

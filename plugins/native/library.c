@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's libraries, opened at first use by the names of its calls.h.  Searched are, in this order: the folders
-// of the setting library_path, the folder that the configuration names, what the linker searches, the vendor's own
-// folder, and those where Python's packages put libraries.  The newest that serves is taken, and never closed,
-// since a driver's threads outlive every handle.
+// Opens the vendor's libraries on first use, under the names in its calls.h. Search order: the
+// directories of the setting library_path, the directory set at configure time, the dynamic
+// linker's path, the vendor's default directory, and the directories of Python packages. The newest
+// compatible library is used and never closed, since a driver's threads outlive any handle.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -29,13 +29,13 @@ static const struct {
 };
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
-// NEED and MAY of the list
+// NEED and MAY of V_CALLS.
 enum { MAY, NEED };
 static const struct {
 	enum yk_native_part part;
 	int need;
 	const char *name;
-	size_t at; // in yk_native
+	size_t at; // offset in yk_native
 } symbols[] = {
 #define X(part, need, result, symbol, params) \
 	{ YK_##part, need, #symbol, offsetof(struct yk_native_calls, symbol) },
@@ -46,13 +46,13 @@ enum { SYMBOLS = sizeof symbols / sizeof *symbols };
 
 static struct part {
 	bool tried;
-	const char *library; // that serves, or NULL
+	const char *library; // the library in use, or NULL
 	char folder[PATH_MAX];
-	char why[600]; // it does not; or, behind one that does, what it lacks
+	char why[600]; // why none is usable; or what the one in use lacks
 } parts[YK_PARTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// ---- folders ----
+// ---- directories ----
 
 struct folders {
 	char *at[MAX_FOLDERS];
@@ -83,7 +83,7 @@ void yk_native_library_start(void)
 	library_path();
 }
 
-// What pip and conda leave: site-packages of the environment in use, of the user, of the system.
+// site-packages of pip and conda: of the active environment, the user and the system.
 static void add_python(struct folders *f)
 {
 	static const char *const below[] = { V_PYTHON_FOLDERS };
@@ -106,7 +106,7 @@ static void add_python(struct folders *f)
 		}
 }
 
-// Python's folders are no place for a driver: it comes with the kernel's module.
+// Drivers are not searched in Python directories: they come with the kernel module.
 static void find_folders(struct folders *f, bool driver)
 {
 	static const char *const system[] = { V_SYSTEM_FOLDERS };
@@ -147,7 +147,7 @@ static void say(struct part *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	if (!strstr(p->why, line)) // the same of another folder is no news
+	if (!strstr(p->why, line)) // do not repeat the same message for another directory
 		snprintf(p->why + n, sizeof p->why - n, "%s%s", n ? "; " : "", line);
 }
 
@@ -158,7 +158,7 @@ static void clear(enum yk_native_part which)
 			memset((char *)&yk_native + symbols[i].at, 0, sizeof(void *));
 }
 
-// Takes the symbols of a library; says which it lacks.  False: one of those is needed.
+// Looks up the symbols of a library and reports missing ones. False: a required symbol is missing.
 static bool resolve(enum yk_native_part which, void *library, const char *name)
 {
 	char lacks[300] = "", may[300] = "";
@@ -190,7 +190,7 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		const char *said = dlerror();
-		// a file that is there and is no use is worth a word; one that is not is the rule
+		// report a file that exists but cannot be used; a missing file is normal
 		if (said && !strstr(said, "No such file"))
 			say(p, "%.200s", said);
 		return false;
@@ -198,7 +198,8 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 	bool serves = resolve(which, library, name);
 	if (serves && !(serves = yk_vendor_serves(which, name, why, sizeof why)))
 		say(p, "%s", why);
-	if (!serves) { // else the linker would take it for another of its name
+	// otherwise the linker would return it again for another library of that name
+	if (!serves) {
 		clear(which);
 		dlclose(library);
 		return false;
@@ -221,7 +222,7 @@ static const char *advice(enum yk_native_part which)
 	}
 }
 
-// The names of a part, newest first: "a, b".
+// Lists the file names tried for a library, newest first: "a, b".
 static void names_of(enum yk_native_part which, char *to, size_t cap)
 {
 	size_t n = 0;
@@ -280,7 +281,7 @@ const char *yk_native_library(enum yk_native_part which)
 
 // ---- for `yoke doctor` ----
 
-// Has the vendor a library for it?
+// True if the vendor has such a library.
 static bool has_names(enum yk_native_part which)
 {
 	for (int i = 0; i < LIBRARIES; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers are addresses; those of host memory are pinned and have one on either side.  Everything is enqueued, but
-// what a new buffer is to hold.
+// Buffers are device addresses; host buffers are pinned and have an address on both sides. All
+// operations are asynchronous, except setting a new buffer's initial content.
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,13 +8,14 @@
 
 #include "native.h"
 
-// Memory of the caller's that the driver was told of, by the address that the device has for it.
+// Host memory of the caller registered with the driver, with the address that the device uses for
+// it.
 struct yk_native_wrap {
 	struct yk_native_wrap *next;
 	void *buffer, *memory;
 };
 
-// What a buffer holds from the beginning, which is waited for.
+// Sets a buffer's initial content and waits for it.
 static int first_data(struct yk_native_device *d, v_address at, const void *data, uint64_t bytes)
 {
 	int err = yk_gpu_check(&d->gpu, V_PUT(at, data, bytes, d->helper));
@@ -64,7 +65,7 @@ int yk_native_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t b
 	v_address at;
 	int err = w ? yk_native_use(device) : yk_gpu_error(YOKE_ENOMEM, "no memory for a segment's record");
 
-	// memory that is read-only, or registered by somebody else, is copied by the core
+	// memory that is read-only or already registered is copied by the core instead
 	if (!err && yk_native_code(V_REGISTER(memory, bytes)))
 		err = YOKE_EUNSUPPORTED;
 	if (err) {
@@ -84,7 +85,8 @@ int yk_native_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t b
 	return 0;
 }
 
-// The memory that a buffer wraps, which it does no more; NULL: it is the driver's own.
+// Removes the record of a wrapped buffer and returns the host memory; NULL: the driver allocated
+// the buffer.
 static void *unwrap(struct yk_native_device *d, const void *buffer)
 {
 	void *memory = NULL;
@@ -102,7 +104,7 @@ static void *unwrap(struct yk_native_device *d, const void *buffer)
 	return memory;
 }
 
-// The drivers wait for what is enqueued before they give memory back.
+// The drivers wait for enqueued work before they release memory.
 void yk_native_buffer_free(struct yk_gpu_device *device, void *buffer, void *host)
 {
 	struct yk_native_device *d = yk_native_of(device);
@@ -143,7 +145,8 @@ int yk_native_copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *f
 
 // ---- fills ----
 
-// What sets 4 bytes at most does not set 8 that differ: the first 8 are doubled until all is full.
+// There is no fill with 8-byte patterns: writes the first 8 bytes, then doubles the filled range by
+// copying.
 static int fill_pairs(struct yk_gpu_queue *q, v_address at, uint64_t bytes, const uint32_t half[2])
 {
 	int err = yk_gpu_check(q->device, V_SET32(at, half[0], 1, yk_native_stream(q)));
@@ -165,7 +168,7 @@ int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64
 
 	if (err)
 		return err;
-	memcpy(word, pattern, pattern_bytes); // hosts and devices are little-endian
+	memcpy(word, pattern, pattern_bytes); // host and devices are little-endian
 	switch (pattern_bytes) {
 	case 1: return yk_gpu_check(q->device, V_SET8(at, (unsigned char)word[0], bytes, yk_native_stream(q)));
 	case 2: return yk_gpu_check(q->device, V_SET16(at, (unsigned short)word[0], bytes / 2, yk_native_stream(q)));
@@ -176,10 +179,10 @@ int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64
 	return yk_gpu_check(q->device, V_SET32(at, word[0], bytes / 4, yk_native_stream(q)));
 }
 
-// ---- other devices ----
+// ---- peer devices ----
 
-// Lets a device reach another's memory, where the two can: the copy is then direct.  Where not, the driver goes by
-// way of the host.
+// Enables access to another device's memory if possible, which makes copies direct. Otherwise the
+// driver copies through the host.
 static void reach(struct yk_native_device *d, struct yk_native_device *peer)
 {
 	const uint64_t bit = (uint64_t)1 << peer->gpu.index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cuBLASLt or hipBLASLt, with what their epilogues know of the map behind.  A problem's descriptors and the
-// algorithm that the library's heuristic names for it are made once and stay.
+// Matrix products by cuBLASLt or hipBLASLt, with fused epilogues where these match the op's map. A
+// problem's descriptors and the algorithm chosen by the library's heuristic are created once and
+// cached.
 #include "config.h"
 
 #include <stdlib.h>
@@ -19,11 +20,11 @@ struct plan {
 
 struct library {
 	v_lt_handle handle;
-	uint32_t tried[YK_THENS]; // by what is done behind the product: yk_native_factors
+	uint32_t tried[YK_THENS]; // by epilogue: mask of yk_native_factors already tested
 	struct plan *plans;
 };
 
-// What a run needs: the plan, and where the matrices lie.
+// Data of a run: the plan, and the positions of the matrices.
 struct work {
 	const struct plan *plan;
 	struct yk_gpu_contraction s;
@@ -39,7 +40,7 @@ static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 
 // ---- plans ----
 
-// Before anything runs: another implementation does the product then.
+// Reports a failure before anything ran: another implementation computes the product.
 static int check(const struct yk_gpu_device *d, const char *call, int code)
 {
 	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, call, YK_PRODUCTS_CODE, code) : 0;
@@ -62,7 +63,7 @@ static int set_desc(struct yk_gpu_device *d, struct plan *p, int what, int32_t v
 	return check(d, V_LT_DESC_SET(p->desc, what, &value, sizeof value));
 }
 
-// Both vendors' numbers are sums of these.
+// Both vendors' codes are sums of these.
 static int epilogue_of(int then)
 {
 	return (then & YK_THEN_BIAS ? V_EPILOGUE_BIAS : 0) | (then & YK_THEN_RELU ? V_EPILOGUE_RELU : 0) |
@@ -73,18 +74,18 @@ static int make_desc(struct yk_gpu_device *d, struct plan *p)
 {
 	const struct yk_native_problem *x = &p->problem;
 	const int compute = x->dtype == yoke_f64 ? V_COMPUTE_64F : x->tf32 ? V_COMPUTE_TF32 : V_COMPUTE_32F;
-	static void *const some = (void *)256; // an address as aligned as a row's
+	static void *const some = (void *)256; // a dummy address with a row's alignment
 	int err = check(d, V_LT_DESC_NEW(&p->desc, compute, x->dtype == yoke_f64 ? V_R_64F : V_R_32F));
 
-	// its A is our b
+	// the library's A is our b
 	err = err ? err : set_desc(d, p, V_DESC_TRANSA, x->transposed[YK_B] ? V_OP_T : V_OP_N);
 	err = err ? err : set_desc(d, p, V_DESC_TRANSB, x->transposed[YK_A] ? V_OP_T : V_OP_N);
 	err = err || !x->then ? err : set_desc(d, p, V_DESC_EPILOGUE, epilogue_of(x->then));
-	// hipBLASLt before ROCm 6.2 finds no algorithm where there is no row yet
+	// hipBLASLt before ROCm 6.2 finds no algorithm without a bias pointer
 	return err || !(x->then & YK_THEN_BIAS) ? err : check(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &some, sizeof some));
 }
 
-// A matrix of `rows` of ours, each its column.
+// A layout whose columns are the rows of our matrix.
 static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_operand which, int64_t rows, int64_t cols)
 {
 	const struct yk_native_problem *x = &p->problem;
@@ -102,10 +103,10 @@ static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_o
 	return err;
 }
 
-// The algorithm that the library's heuristic names first.
+// Chooses the heuristic's first algorithm.
 static int choose(struct yk_gpu_device *d, struct library *l, struct plan *p)
 {
-	static const uint64_t most = 32 << 20; // of workspace
+	static const uint64_t most = 32 << 20; // max bytes of workspace
 	v_lt_result result;
 	v_lt_preference preference;
 	int found = 0, err = check(d, V_LT_PREFERENCE_NEW(&preference));
@@ -141,7 +142,7 @@ static void plan_free(struct plan *p)
 	free(p);
 }
 
-// The plan of a problem; with the device's lock held.
+// Returns the plan of a problem, creating it if needed; called with the device's lock held.
 static int plan_of(struct yk_gpu_device *d, const struct yk_native_problem *x, const struct plan **to)
 {
 	struct library *l = yk_native_of(d)->products;
@@ -197,8 +198,8 @@ static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *dat
 	return yk_native_products_run(q, op, &w.s, &w.plan->problem, w.plan, multiply);
 }
 
-// Opens the library on the device, and has it multiply such factors once, with the same behind; with the device's
-// lock held.
+// Opens the library on the device and tests it once with these dtypes and this epilogue; called
+// with the device's lock held.
 static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 {
 	struct yk_native_device *n = yk_native_of(d);
@@ -241,7 +242,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	struct yk_native_problem p;
 
 	memset(&w, 0, sizeof w);
-	yk_native_problem_of(r->device, &form, true, &p); // takes() has brought c into its form
+	yk_native_problem_of(r->device, &form, true, &p); // takes() has already normalized c
 	int err = ready(r->device, &p);
 	err = err ? err : plan_of(r->device, &p, &w.plan);
 	if (err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps behind products that the vendors' libraries compute with them: a row that is added, relu, and gelu by tanh.
-// Their gelu is Hendrycks' and Gimpel's approximation by tanh, which yoke_gelu_tanh is; yoke_gelu is by erf and is none
-// of theirs.  Where they round the product once, to the result's dtype, maps of halves round between.
+// Recognizes the maps that vendor libraries can compute as epilogues of a product: adding a bias
+// row, relu, and gelu with tanh. The libraries' gelu is the tanh approximation of Hendrycks and
+// Gimpel, equal to yoke_gelu_tanh; yoke_gelu uses erf and is not supported. The libraries round
+// once, to the result's dtype; maps of 16-bit dtypes also round in between.
 #include "config.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static bool is_short(int dtype)
 	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-// The instruction whose value this is, but for its dtype.
+// The instruction that computes this value, ignoring casts between 16-bit dtypes and f32.
 static uint32_t behind(const struct yoke_map *m, uint32_t i)
 {
 	while (m->insn[i].op == YOKE_MAP_CAST && is_short(m->insn[i].dtype) && is_short(m->insn[m->insn[i].a].dtype))
@@ -52,7 +53,8 @@ static bool relu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
 	return if_it->op == YOKE_MAP_LE && behind(m, if_it->a) == *x && is_zero(m, if_it->b);
 }
 
-// The operand of a commutative instruction that is no `one`, by its op; false: neither is.
+// For a commutative instruction: `one` is its operand with that op, `other` the other operand.
+// False: neither operand has it.
 static bool other_of(const struct yoke_map *m, uint32_t i, int op, uint32_t *one, uint32_t *other)
 {
 	const uint32_t a = behind(m, m->insn[i].a), b = behind(m, m->insn[i].b);
@@ -88,7 +90,7 @@ static bool gelu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
 	return (a == *x && is_inner(m, b, *x)) || (b == *x && is_inner(m, a, *x));
 }
 
-// Is `i` the product, or the product and the other input added?
+// True if `i` is the product plus the other input; or the product itself.
 static bool has_bias(const struct yoke_map *m, uint32_t i)
 {
 	if (!is_op(m, i, YOKE_MAP_ADD))
@@ -97,7 +99,7 @@ static bool has_bias(const struct yoke_map *m, uint32_t i)
 	return is_op(m, a, YOKE_MAP_INPUT) && is_op(m, b, YOKE_MAP_INPUT) && m->insn[a].a != m->insn[b].a;
 }
 
-// A row of the result's dtype, the same for all rows.
+// True if the view is one row of the result's dtype, broadcast over all rows.
 static bool is_row(const struct yoke_view *row, const struct yoke_view *y)
 {
 	if (row->kind != YOKE_VIEW_BUFFER || row->dtype != y->dtype || row->rank != y->rank || row->align % 16 ||
@@ -116,7 +118,8 @@ int yk_native_then_of(const struct yoke_op *op, int product)
 	int then = YK_THEN_NOTHING;
 	uint32_t x;
 
-	// a product that is rounded to a half and then wanted in f32 is not what a library gives in f32
+	// rounding the product to 16 bits and then requesting f32 is not what a library computes in
+	// f32
 	if (m->nout != 1 || op->nin < 2 || op->nin > 3 || !is_short(y->dtype) || !yk_gpu_dense_of(y, y->dtype) ||
 	    (product != y->dtype && product != yoke_f32))
 		return -1;

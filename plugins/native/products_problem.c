@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which contractions are left to a vendor's library, and how they look to it.
+// Selects the contractions computed by a vendor's library and describes them in the library's
+// terms.
 #include "config.h"
 
 #include <string.h>
@@ -29,9 +30,10 @@ bool yk_native_products_always(void)
 
 // ---- the problem ----
 
-enum { LAST = YK_GPU_BATCH - 1 }; // of the batch's axes: the one that the library runs through itself
+enum { LAST = YK_GPU_BATCH - 1 }; // the batch axis that the library iterates over itself
 
-// The leading dimension, and whether rows and columns change places; false: strides that it has not.
+// Computes the leading dimension and whether the matrix is transposed; false: strides not
+// supported.
 static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, int64_t *ld, int *transposed)
 {
 	*transposed = !(by_col == 1 || cols == 1);
@@ -44,13 +46,13 @@ static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, 
 	return *ld >= wide && *ld <= INT32_MAX;
 }
 
-// Bytes that both the first matrix and the steps to others are multiples of.
+// Alignment, in bytes, of the first matrix and of the steps between matrices.
 static uint32_t align_of(const struct yoke_view *v, int64_t step)
 {
 	const uint64_t bytes = (uint64_t)step * yk_gpu_bytes(v->dtype);
 	uint32_t align = v->align < 256 ? v->align : 256;
 
-	if (!align) // nothing is promised: that of an element
+	if (!align) // unknown: that of an element
 		align = (uint32_t)yk_gpu_bytes(v->dtype);
 	while (align > 1 && bytes % align)
 		align /= 2;
@@ -84,9 +86,9 @@ static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 }
 
 enum {
-	MIN_SIZE = 16,   // of M, N, K and
-	WORK = 65536, // of their product, and
-	MANY = 4      // calls at most: what it is offered for by rule
+	MIN_SIZE = 16,   // min M, N and K
+	WORK = 65536, // min M N K
+	MANY = 4      // max calls; these limits decide what is used by rule
 };
 
 bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool maps,
@@ -111,7 +113,7 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 
 // ---- running ----
 
-// Bytes that matrix `index` of those that the library does not run through lies behind the first.
+// Byte offset of matrix `index` among those that the library does not iterate over.
 static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides, int64_t index, int dtype)
 {
 	int64_t at = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product of a vendor's library that is checked before the library is trusted with its like: with factors of small
-// whole numbers, whose sums every dtype has, with a NaN, which has to stay, and with what a map behind it does.
+// Tests a library's product before similar products are trusted to it: with factors that are small
+// integers, whose sums are exact in every dtype, with a NaN, which must propagate, and with the
+// epilogue.
 #include "config.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ void yk_native_try_problem(struct yk_native_problem *to, int dtype, int result, 
 	}
 }
 
-// -1, 0, 1, or NaN for 2, with the bits that dtype has for it
+// Stores -1, 0 or 1, or NaN for 2, in the given dtype.
 static void put_number(void *to, int64_t i, int dtype, int x)
 {
 	static const uint16_t f16[] = { 0xbc00, 0, 0x3c00, 0x7e00 }, bf16[] = { 0xbf80, 0, 0x3f80, 0x7fc0 };
@@ -55,8 +56,8 @@ static double get_number(const void *from, int64_t i, int dtype)
 	return h >> 15 ? -x : x;
 }
 
-// What the map makes of a sum, and how far off a result may be.  The other form of gelu, by erf, is off by ten times
-// as much and more where |x| is 2 to 3.
+// The expected result for a sum, and the tolerance. The erf form of gelu differs by at least ten
+// times the tolerance for |x| from 2 to 3.
 static double wanted(double sum, const struct yk_native_problem *p, double *off)
 {
 	const double unit = p->to == yoke_bf16 ? 0x1p-8 : p->to == yoke_f16 ? 0x1p-11 : 0x1p-20;

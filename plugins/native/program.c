@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs are the device's machine code, by the vendor's compiler, and the module that the driver makes of it;
-// kernels have their arguments beside them.
+// Programs: machine code made by the vendor's runtime compiler, loaded as a module of the driver.
+// Kernel objects store their arguments, which a launch passes.
 #include "config.h"
 
 #include <stdio.h>
@@ -23,14 +23,14 @@ struct program {
 };
 
 struct kernel {
-	const struct program *program; // which outlives it
+	const struct program *program; // outlives the kernel
 	v_function function;
-	uint32_t params; // how many it has, or UNKNOWN
-	uint32_t set;    // as many arguments have a place
+	uint32_t params; // number of parameters, or UNKNOWN
+	uint32_t set;    // number of arguments with memory assigned
 	size_t used, cap;
-	char *values;    // each at a multiple of 16
+	char *values;    // argument values, each aligned to 16
 	struct place {
-		size_t at, bytes, wants; // wants: of the kernel, 0: nobody says
+		size_t at, bytes, wants; // wants: size of the parameter, 0: unknown
 	} place[MAX_PARAMS];
 	void *pointer[MAX_PARAMS];
 };
@@ -44,7 +44,7 @@ static int module_of(struct yk_gpu_device *device, void *image, size_t bytes, st
 
 	*code = 0;
 	if (!err && (*code = yk_native_code(V_LOAD(&p->module, image))))
-		err = YOKE_EDEVICE; // said by who knows whether it matters
+		err = YOKE_EDEVICE; // not reported here: the caller knows whether it matters
 	if (err) {
 		free(p);
 		free(image);
@@ -57,7 +57,7 @@ static int module_of(struct yk_gpu_device *device, void *image, size_t bytes, st
 	return 0;
 }
 
-// Words of a build, cut in place; -1: too many.
+// Splits the words of an option string in place; -1: too many.
 static int cut(char *text, const char **words)
 {
 	int n = 0;
@@ -72,7 +72,8 @@ static int cut(char *text, const char **words)
 	return n;
 }
 
-// A compiler that fails without a word about the text: the host's memory is short, or another kernel may do.
+// The compiler failed without a message about the text: out of host memory, or another kernel may
+// still work.
 static int compiler_failed(const struct yk_gpu_device *d, const char *call, int code)
 {
 	return yk_native_library_failed(d, code == V_COMPILER_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EUNSUPPORTED, call,
@@ -90,7 +91,8 @@ static int complained(struct yk_gpu_device *d, v_program program, int code, cons
 	    (log = calloc(1, bytes + 1)) && yk_native_code(V_LOG(program, log)))
 		*log = 0;
 	char unknown[200];
-	if (log && strstr(log, "invalid target ID")) { // clang's words in hiprtc; NVRTC is asked beforehand
+	// clang's message in hiprtc; NVRTC is asked beforehand
+	if (log && strstr(log, "invalid target ID")) {
 		snprintf(unknown, sizeof unknown, "%s does not compile for %s: update ROCm, or set HSA_OVERRIDE_GFX_VERSION "
 			 "to a like architecture that it knows", yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
 		free(log);
@@ -102,7 +104,7 @@ static int complained(struct yk_gpu_device *d, v_program program, int code, cons
 	return err;
 }
 
-// The machine code of a program that compiled.
+// Returns the machine code of a compiled program.
 static int image_of(struct yk_gpu_device *device, v_program program, void **image, size_t *bytes)
 {
 	const char *call;
@@ -174,7 +176,7 @@ int yk_native_load(struct yk_gpu_device *d, const void *binary, size_t bytes, co
 	if (!image)
 		return YOKE_ENOMEM;
 	memcpy(image, binary, bytes);
-	image[bytes] = 0; // PTX is a text
+	image[bytes] = 0; // PTX is text
 	if (module_of(d, image, bytes, &p, &code))
 		return YOKE_EDEVICE;
 	*program = p;
@@ -247,7 +249,7 @@ size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
 	return (size_t)items;
 }
 
-// Warps of groups of so many items that a compute unit takes, over the most that there can be; below 0: nobody says.
+// Active warps with groups of `group` items, relative to the device's maximum; negative: unknown.
 static double occupancy(const struct yk_native_device *d, v_function f, size_t group)
 {
 	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
@@ -277,7 +279,7 @@ uint32_t yk_native_kernel_params(void *kernel)
 	return ((const struct kernel *)kernel)->params;
 }
 
-// A place for an argument that has none yet, or had one of fewer bytes.
+// Allocates memory for an argument that has none, or too little.
 static bool give_place(struct kernel *k, struct place *p, size_t bytes)
 {
 	const size_t room = (bytes + 15) / 16 * 16;
@@ -315,7 +317,7 @@ int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	return 0;
 }
 
-// Divides items into groups of up to 256, as many as go into it.
+// Group size for launches without one: the largest divisor of `items` up to 256.
 static size_t group_of(size_t items, size_t most)
 {
 	size_t n = most < 256 ? most : 256;
@@ -325,8 +327,8 @@ static size_t group_of(size_t items, size_t most)
 	return n;
 }
 
-// A grid of two axes goes on along the third where its second ends, and may have a few groups more then: GLOBAL_ID and
-// GROUP_LINE of the CUDA prologue.
+// If a grid's second axis is too large, continues it along the third, possibly with a few excess
+// groups; see GLOBAL_ID and GROUP_LINE of the CUDA prologue.
 static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[3], unsigned one)
 {
 	if (groups[0] > (size_t)d->grid[0] || groups[0] > (uint64_t)V_MAX_ITEMS / one)

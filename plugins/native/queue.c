@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues are streams that wait for no other; events; graphs, which are captured from a stream.
+// Queues are non-blocking streams; events; graphs, which are captured from a stream.
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "native.h"
 
-// The driver's queues, events and graphs come with their device, whose context frees them.
+// Queues, events and graphs keep a pointer to their device, whose context is needed to free them.
 struct owned {
 	struct yk_native_device *device;
 	union {
@@ -34,7 +34,7 @@ int yk_native_queue_new(struct yk_gpu_device *d, bool profiled, void **queue)
 	int err = yk_native_use(d);
 	struct owned *o = err ? NULL : owned_new(d);
 
-	(void)profiled; // events tell times
+	(void)profiled; // events always record times
 	if (!o)
 		return err ? err : YOKE_ENOMEM;
 	if ((err = yk_gpu_check(d, V_STREAM_NEW(&o->stream)))) {
@@ -59,7 +59,7 @@ v_stream yk_native_stream(const struct yk_gpu_queue *q)
 	return ((const struct owned *)q->queue)->stream;
 }
 
-// Streams start by themselves.
+// Streams submit work immediately.
 int yk_native_flush(void *queue)
 {
 	(void)queue;
@@ -145,7 +145,7 @@ int yk_native_elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to, uint64
 
 // ---- graphs ----
 
-// Relaxed: what is recorded may have to be built, and its tables allocated, meanwhile.
+// Relaxed capture mode: kernels may be compiled and tables allocated while recording.
 int yk_native_graph_begin(struct yk_gpu_queue *q)
 {
 	int err;
@@ -158,7 +158,7 @@ int yk_native_graph_begin(struct yk_gpu_queue *q)
 
 int yk_native_graph_end(struct yk_gpu_queue *q, void **graph)
 {
-	struct owned *o = owned_new(q->device); // the capture is to end, all the same
+	struct owned *o = owned_new(q->device); // the capture must be ended in any case
 	v_graph captured = NULL;
 	int err = yk_native_use(q->device);
 

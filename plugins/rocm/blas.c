@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by rocBLAS, where hipBLASLt is missing: without epilogues, and with the algorithm that it finds itself.
+// Matrix products by rocBLAS, used if hipBLASLt is missing: without epilogues, and with rocBLAS's
+// own choice of algorithm.
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 struct library {
 	rocblas_handle handle;
-	uint32_t tried; // yk_native_factors
+	uint32_t tried; // mask of yk_native_factors already tested
 };
 
 struct work {
@@ -76,7 +77,7 @@ static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *dat
 	return yk_native_products_run(q, op, &w.s, &w.problem, NULL, multiply);
 }
 
-// Opened on the device, without sums in an order of chance.
+// Opens the library on the device, with atomic (nondeterministic) sums disabled.
 static int open_on(struct yk_gpu_device *d)
 {
 	struct yk_native_device *n = yk_native_of(d);
@@ -93,7 +94,7 @@ static int open_on(struct yk_gpu_device *d)
 	return err;
 }
 
-// Has it multiply such factors once; with the device's lock held.
+// Tests the library once with these dtypes; called with the device's lock held.
 static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 {
 	struct yk_native_device *n = yk_native_of(d);
@@ -125,7 +126,8 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	struct work w;
 
 	memset(&w, 0, sizeof w);
-	yk_native_problem_of(r->device, &form, false, &w.problem); // takes() has brought c into its form
+	// takes() has already normalized c
+	yk_native_problem_of(r->device, &form, false, &w.problem);
 	w.s = form.s;
 	int err = ready(r->device, &w.problem);
 	return err ? err : yk_gpu_call(r, run, &w, sizeof w);

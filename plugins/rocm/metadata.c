@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a kernel, of which HIP says nothing, from its code object: an ELF file with a note in
-// MessagePack ("User Guide for AMDGPU Backend" of LLVM, "Code Object V3 Metadata"), a map whose "amdhsa.kernels"
-// are maps with ".name" and ".args".  Everything is checked: the file may be a cache's.
+// Reads a kernel's parameters, which HIP does not report, from its code object: an ELF file with a
+// MessagePack note ("User Guide for AMDGPU Backend" of LLVM, "Code Object V3 Metadata"), a map
+// whose "amdhsa.kernels" are maps with ".name" and ".args". All offsets are checked, since the file
+// may come from a cache.
 #include "config.h"
 
 #include <elf.h>
@@ -32,7 +33,8 @@ static uint64_t take(struct reader *r, int bytes)
 
 enum kind { NUMBER, TEXT, LIST, MAP, OTHER };
 
-// One item: its number, or how many bytes or items follow.  A text's bytes are skipped, and begin at *text.
+// Reads one item: its number, or the count of bytes or items that follow. The bytes of a string are
+// skipped and begin at *text.
 static enum kind item(struct reader *r, uint64_t *n, const char **text)
 {
 	const unsigned c = (unsigned)take(r, 1);
@@ -48,7 +50,7 @@ static enum kind item(struct reader *r, uint64_t *n, const char **text)
 	if (c < 0xc0) {
 		*n = c & 31;
 		kind = TEXT;
-	} else if (c >= 0xcc && c <= 0xd3) { // unsigned, signed, of 1, 2, 4, 8 bytes
+	} else if (c >= 0xcc && c <= 0xd3) { // unsigned or signed, 1, 2, 4 or 8 bytes
 		return *n = take(r, 1 << ((c - 0xcc) & 3)), NUMBER;
 	} else if (c >= 0xd9 && c <= 0xdb) {
 		*n = take(r, 1 << (c - 0xd9));
@@ -60,7 +62,7 @@ static enum kind item(struct reader *r, uint64_t *n, const char **text)
 	} else if (c == 0xc0 || c == 0xc2 || c == 0xc3) {
 		return OTHER;
 	} else {
-		r->bad = true; // binaries and extensions are in no metadata
+		r->bad = true; // metadata contain no binaries or extensions
 	}
 	*text = (const char *)r->at;
 	if (*n > (uint64_t)(r->end - r->at))
@@ -83,7 +85,7 @@ static void skip_item(struct reader *r, int depth)
 			skip_item(r, depth + 1);
 }
 
-// Moves to the value of a key of the map that begins here; false: there is none.
+// Moves to the value of a key in the map that begins here; false: not found.
 static bool find(struct reader *r, const char *key)
 {
 	const char *text;
@@ -99,7 +101,7 @@ static bool find(struct reader *r, const char *key)
 	return false;
 }
 
-// Does an argument's kind say that the runtime sets it?
+// True if the runtime sets this argument.
 static bool is_hidden(struct reader arg)
 {
 	static const char hidden[] = "hidden_";
@@ -110,7 +112,7 @@ static bool is_hidden(struct reader arg)
 	       !memcmp(text, hidden, sizeof hidden - 1);
 }
 
-// Of a kernel's map.
+// Reads the parameters from a kernel's map.
 static int params_of(struct reader r, uint32_t most, size_t *sizes)
 {
 	const char *text;
@@ -154,7 +156,7 @@ static int kernel_in(struct reader r, const char *name, uint32_t most, size_t *s
 	return -1;
 }
 
-// The metadata of the notes in a part of the file.
+// Searches the notes in a segment of the file for the metadata.
 static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *name, uint32_t most, size_t *sizes)
 {
 	for (const uint64_t end = at + bytes; end - at >= sizeof(Elf64_Nhdr);) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry by ROCm SMI.  A device is found by its address on the bus: its index there is another one, since lists
-// of visible devices renumber.  Traffic on the bus is left out: it would be measured for a second.
+// Telemetry with ROCm SMI. A device is found by its PCI address, because visible-device lists
+// renumber the indexes. PCIe traffic is omitted: measuring takes a second.
 #include "config.h"
 
 #include <stdio.h>
@@ -25,14 +25,15 @@ static int fail(const char *call, int code)
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, text ? text : "unknown ROCm SMI error", code);
 }
 
-// A number that a call may not be there for, or not answer.
+// False if the function is missing or fails.
 #define ASK(call, ...) (yk_native.call && !yk_native.call(__VA_ARGS__))
 
-// The index of the device at an address.
+// Finds the index of the device at a PCI address.
 static int find(const char *pci, uint32_t *index)
 {
 	uint32_t n = 0;
-	int code = yk_native_code(V(rsmi_num_monitor_devices, &n)), last = 0; // last: of a device that is not told apart
+	// last: last error of a device whose address is unknown
+	int code = yk_native_code(V(rsmi_num_monitor_devices, &n)), last = 0;
 
 	if (code)
 		return fail("rsmi_num_monitor_devices", code);
@@ -59,7 +60,7 @@ static void ask_power(uint32_t i, struct yoke_sample *s)
 	uint64_t uw, count, time;
 	float each;
 
-	// MI300 and later know no mean
+	// MI300 and later do not report an average
 	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw) || ASK(rsmi_dev_current_socket_power_get, i, &uw)) {
 		s->power_w = (double)uw / 1e6;
 		s->known |= YOKE_SAMPLE_POWER;

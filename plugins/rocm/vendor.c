@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only AMD's libraries say: versions, architectures, names of codes.
+// The AMD-specific part of the native driver: versions, architectures, names of codes.
 #include "config.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "../native/native.h"
 
-// "HIP 6.2" of 60241133
+// "HIP 6.2" for 60241133
 void yk_vendor_version(char *to, size_t cap)
 {
 	int version = 0;
@@ -38,7 +38,7 @@ static int number_behind(const char *name)
 	return so ? atoi(so + 4) : 0;
 }
 
-// hiprtcVersion counts otherwise, so it is the libraries' own numbers that have to be the same.
+// hiprtcVersion counts differently, so the libraries' file names are compared.
 bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
 {
 	const int driver = number_behind(yk_native_library(YK_DRIVER)), major = number_behind(name);
@@ -54,7 +54,7 @@ bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, siz
 static bool arch_of(const struct yk_native_device *d, char *to, size_t cap)
 {
 	yk_hip_properties_6 new = { .gcnArchName = "" };
-	// room for what a later version of the struct has behind it
+	// room for a later, larger version of the struct
 	union {
 		yk_hip_properties_5 p;
 		char room[4096];
@@ -72,7 +72,7 @@ static bool arch_of(const struct yk_native_device *d, char *to, size_t cap)
 	return !code && !strncmp(to, "gfx", 3) && strspn(to, "abcdefghijklmnopqrstuvwxyz0123456789:+-") == strlen(to);
 }
 
-// What matrix units multiply (the instruction set references of CDNA and RDNA).
+// Dtypes of the matrix units (instruction set references of CDNA and RDNA).
 static const char *matrix_of(const char *arch)
 {
 	static const struct {
@@ -89,7 +89,7 @@ static const char *matrix_of(const char *arch)
 	return "";
 }
 
-// Dtypes of factors for which the prologue of the kernels' texts uses matrix units of an architecture.
+// Dtypes for which the kernel prologue uses an architecture's matrix units.
 static uint32_t units_of(const char *arch)
 {
 	static const char *const with[] = { "gfx90a", "gfx940", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102",
@@ -112,7 +112,8 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
-	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64; // its factors lie twice in registers
+	// gfx11 stores factors twice in registers
+	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64;
 	d->gpu.info.products = units_of(d->arch);
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
@@ -122,7 +123,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	return true;
 }
 
-// hipBLASLt has no call for them.
+// hipBLASLt has no call that names its codes.
 static const char *product_code(int code)
 {
 	static const char *const names[] = {
@@ -155,7 +156,7 @@ const char *yk_vendor_code_text(int code)
 	return yk_native.hipGetErrorString(code);
 }
 
-// hipBLASLt keeps partial sums in the type that it computes in, and knows no alignments.
+// hipBLASLt keeps partial sums in the compute type, and has no alignment preferences.
 int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
 {
 	(void)d, (void)p, (void)a, (void)b, (void)y;

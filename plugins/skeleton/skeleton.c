@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend to start from: one device over host memory, that adds and multiplies matrices in f32.
-// Everything else it leaves to the CPU backend.  plugins/README explains it part by part.
+// A template for new backends: one device in host memory that adds and multiplies matrices in f32.
+// All other ops run on the CPU backend. plugins/README explains it section by section.
 //
-// It is the least that is useful, and it is complete: all that a driver of real hardware does beyond
-// it is to put work on the device instead of doing it at once.
+// It is minimal but complete: a driver for real hardware additionally enqueues the work on the
+// device instead of doing it immediately.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static const struct yoke_host *host;
 
-// Says why, then returns the code: `return fail(YOKE_EINVAL, "..");`
+// Records the message and returns the code: `return fail(YOKE_EINVAL, "...");`
 static int fail(int code, const char *text)
 {
 	host->error(code, text);
@@ -31,8 +31,8 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 {
 	if (device != 0)
 		return fail(YOKE_ENODEV, "skeleton has one device");
-	// The core has zeroed the struct; what is left 0 means "nothing special".
-	i->kind = YOKE_DEVICE_OTHER; // so it is never chosen by itself
+	// The core has zeroed the struct; 0 means "nothing special".
+	i->kind = YOKE_DEVICE_OTHER; // never chosen by default
 	i->flags = YOKE_DEVICE_UNIFIED;
 	i->units = 1;
 	i->memory = (uint64_t)1 << 30;
@@ -43,7 +43,7 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	return 0;
 }
 
-// ---- 2. segments: large pieces of memory, which the core's pool cuts up ----
+// ---- 2. segments: large blocks of memory, which the core's pool subdivides ----
 
 struct segment {
 	char *base;
@@ -52,7 +52,7 @@ struct segment {
 
 static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 {
-	(void)device, (void)kind; // pinned staging memory is like any other here
+	(void)device, (void)kind; // pinned staging memory is not special here
 	struct segment *s = malloc(sizeof *s);
 	if (!s || posix_memalign((void **)&s->base, 64, bytes)) {
 		free(s);
@@ -71,18 +71,18 @@ static void segment_free(uint32_t device, void *segment)
 	free(s);
 }
 
-// A device whose memory has no address in the host returns NULL.
+// Devices whose memory has no host address return NULL.
 static void *segment_host(void *segment)
 {
 	return ((struct segment *)segment)->base;
 }
 
-// ---- 3. queues: here all work is done when the call returns, so a queue holds nothing ----
+// ---- 3. queues: all work is done before a call returns, so a queue has no state ----
 
 static int queue_new(uint32_t device, int kind, void **to)
 {
 	(void)device, (void)kind;
-	*to = &host; // any address will do
+	*to = &host; // any non-NULL address
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 	return 0;
 }
 
-// ---- 4. events: NULL is the event that has happened already, the only one we need ----
+// ---- 4. events: NULL is an event that has already completed, the only kind needed here ----
 
 static int event_mark(void *queue, void **event)
 {
@@ -148,20 +148,20 @@ static void event_free(void *event)
 	(void)event;
 }
 
-// ---- 5. ops: what we take, and how it is done ----
+// ---- 5. ops: which are supported, and how they are computed ----
 
 static bool is_f32(const struct yoke_view *v)
 {
 	return v->kind == YOKE_VIEW_BUFFER && v->dtype == yoke_f32;
 }
 
-// First element of an operand.  Only run may ask: in can, operands have no memory yet.
+// First element of an operand. For run only: in can, operands have no memory yet.
 static float *data(const struct yoke_view *v)
 {
 	return (float *)(void *)(((struct segment *)v->segment)->base + v->offset);
 }
 
-// Is the map program out = in 0 + in 1 (or in 0 + in 0), and nothing else?
+// True if the map program is out = in 0 + in 1 (or in 0 + in 0), and nothing else.
 static bool is_add(const struct yoke_op *op)
 {
 	const struct yoke_map *m = op->map;
@@ -190,10 +190,10 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 	case YOKE_OP_CONTRACT:
 		return !op->map && op->nin == 2 && op->nout == 1;
 	}
-	return 0; // numbers we do not know included
+	return 0; // also for op codes that this plugin does not know
 }
 
-// Steps to the next index of the first `rank` axes, row major; false behind the last.
+// Advances to the next index of the first `rank` axes, row-major; false after the last.
 static bool next(int64_t *index, const int64_t *dims, int rank)
 {
 	for (int k = rank - 1; k >= 0; k--) {
@@ -221,11 +221,11 @@ static bool empty(const int64_t *dims, int rank)
 	return false;
 }
 
-// ---- 6. handles: what follows from an op's shapes, strides and program is found once ----
+// ---- 6. handles: precompute what follows from an op's shapes, strides and program ----
 
 struct handle {
 	int (*run)(const struct handle *, const struct yoke_op *);
-	uint32_t a, b; // of an addition: its operands
+	uint32_t a, b; // an addition's operands
 };
 
 static int run_add(const struct handle *h, const struct yoke_op *op)
@@ -267,7 +267,8 @@ static int run_contract(const struct handle *h, const struct yoke_op *op)
 static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
 		   void **to, uint64_t *workspace)
 {
-	(void)impl, (void)plan, (void)workspace; // no workspace: 0, as the core has set it
+	// no workspace: *workspace stays 0, as set by the core
+	(void)impl, (void)plan, (void)workspace;
 	if (!can(device, op))
 		return fail(YOKE_EUNSUPPORTED, "skeleton was given an op that it does not take");
 	struct handle *h = malloc(sizeof *h);
@@ -327,7 +328,7 @@ static const struct yoke_backend backend = {
 __attribute__((visibility("default")))
 int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const struct yoke_backend **to)
 {
-	*to = &backend; // even when refusing: the message can then name our ABI
+	*to = &backend; // also when refusing: the message can then name the plugin's ABI
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)
 		return YOKE_EABI;
 	host = lent;
