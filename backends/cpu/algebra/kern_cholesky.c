@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CHOLESKY, row by row, and SOLVE_TRIANGULAR, by panels of right-hand sides, both in f64.  A matrix is a piece of
-// work, or a panel of one, so the bits are the same for any number of threads.
+// CHOLESKY, row by row, and SOLVE_TRIANGULAR, by panels of right-hand sides, both in f64. A work
+// item is a matrix, or a panel of one, so results do not depend on the number of threads.
 #include "config.h"
 
 #include <math.h>
@@ -15,11 +15,12 @@
 struct factor {
 	const struct yoke_op *op;
 	int64_t n;
-	_Atomic int64_t bad; // least matrix * n + row whose pivot is not positive
+	_Atomic int64_t bad; // the smallest matrix * n + row whose pivot is not positive
 	atomic_int err;
 };
 
-// The lower half of L over that of a [n,n]; 0, or the row from 1 on whose pivot is not positive.
+// Overwrites the lower triangle of a [n,n] with L. Returns 0, or the 1-based row whose pivot is not
+// positive.
 static int64_t factor(double *a, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -96,12 +97,12 @@ struct solve {
 	atomic_bool no_memory;
 };
 
-// x [n][PANEL] is b's columns, and becomes the solution's.
+// x [n][PANEL] holds columns of b and receives those of the solution.
 static void solve_panel(const struct solve *s, const struct matrix *t, double *x)
 {
 	enum { N = PANEL / VD };
 	const int64_t n = s->n;
-	const bool down = s->upper == s->transposed; // from the first row on
+	const bool down = s->upper == s->transposed; // solve from the first row on
 	for (int64_t step = 0; step < n; step++) {
 		const int64_t i = down ? step : n - 1 - step;
 		vd sum[N];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// EIGH: eigenvalues and vectors of symmetric matrices, in f64.
+// EIGH: eigenvalues and eigenvectors of symmetric matrices, in f64.
 //
-// A matrix becomes tridiagonal by Householder reflections (Martin, Reinsch and Wilkinson 1968), each of which is
-// applied to the rest in the pass that multiplies it with the next one; then implicit QL (Dubrulle, Martin and
-// Wilkinson 1968) takes it apart.  Its rotations are noted and applied to the vectors many at a time: panels of
-// PANEL components, which lie one behind another, go through the reflections and all rotations by themselves.  What
-// a panel does follows from n alone, so the bits are the same for any number of threads.
+// A matrix is tridiagonalized by Householder reflections (Martin, Reinsch and Wilkinson 1968); each
+// is applied to the remaining matrix in the same pass that multiplies it with the next one. Then
+// implicit QL (Dubrulle, Martin and Wilkinson 1968) diagonalizes it. Its rotations are recorded and
+// applied to the vectors many at a time: the vectors are stored as contiguous panels of PANEL
+// components, and each panel goes through the reflections and all rotations independently. The work
+// on a panel depends only on n, so results do not depend on the number of threads.
 #include "config.h"
 
 #include <float.h>
@@ -17,32 +18,34 @@
 #include "matrix.h"
 
 enum {
-	PANEL = 16,      // components of all vectors in a panel; a multiple of VD
-	MANY = 4,        // from so many matrices on, each is one piece of work
-	ROTATIONS = 1 << 15 // noted before they are applied
+	PANEL = 16,      // components of all vectors per panel; a multiple of VD
+	MANY = 4,        // with at least this many matrices, each is one work item
+	ROTATIONS = 1 << 15 // recorded before they are applied
 };
 
-// The largest element is scaled to 1/2 .. 1.  Beyond the rank of a matrix its reduction leaves rounding errors, then rounding errors
-// of those, and so on, on which QL does not converge: an element beside the diagonal counts as 0 from NOTHING down.
+// The largest element is scaled to 1/2 .. 1. For a rank-deficient matrix the reduction leaves
+// rounding errors, then rounding errors of those, and so on, on which QL does not converge:
+// off-diagonal elements up to NOTHING count as 0.
 #define NOTHING (DBL_EPSILON * DBL_EPSILON)
-#define TINY (DBL_MIN / DBL_EPSILON) // numbers below have too few digits to make a reflection of
+#define TINY (DBL_MIN / DBL_EPSILON) // smaller numbers have too few digits for a reflection
 
-// Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; theirs begin at `at`.
+// Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; stored from index `at` on.
 struct sweep {
 	int64_t from, to, at;
 };
 
 struct eigen {
-	int64_t n, ld;     // ld: n in whole vectors
-	double *a;         // [n][ld] lower half: the matrix; row k behind the diagonal: reflection k
-	double *tau;       // [ld] of the reflections; 0: none
-	double *d, *e;     // [ld] diagonal, and what stands beside it
-	double *v, *w, *u, *p; // [ld] the reflection before, its product, the next ones
-	double *z;         // [panels][n][PANEL]; NULL: no vectors are wanted
+	int64_t n, ld;     // ld: n rounded up to whole vectors
+	double *a; // [n][ld] lower triangle: the matrix; row k after the diagonal: reflection k
+	double *tau;       // [ld] factors of the reflections; 0: none
+	double *d, *e;     // [ld] diagonal and off-diagonal elements
+	// [ld] v, w: the previous reflection and its product; u, p: the next ones
+	double *v, *w, *u, *p;
+	double *z;         // [panels][n][PANEL]; NULL: no vectors requested
 	double *c, *s;     // rotations
 	struct sweep *sweep;
-	int64_t rotations, sweeps, most; // noted; room for
-	bool fresh;        // the panels are not made yet
+	int64_t rotations, sweeps, most; // recorded rotations and sweeps; capacity
+	bool fresh;        // the panels are not initialized yet
 };
 
 static int64_t panels_of(int64_t n)
@@ -57,10 +60,10 @@ static int64_t max_of(int64_t n)
 
 static int64_t whole(int64_t n)
 {
-	return (n + VF - 1) / VF * VF; // also 64 bytes
+	return (n + VF - 1) / VF * VF; // whole vectors, also a multiple of 64 bytes
 }
 
-// Doubles that one matrix takes.
+// Doubles of memory for one matrix.
 static uint64_t room(int64_t n, bool vectors)
 {
 	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), most = (uint64_t)max_of(n);
@@ -86,10 +89,11 @@ static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
 	g->sweep = (struct sweep *)(void *)(g->s + most);
 }
 
-// ---- to tridiagonal ----
+// ---- reduction to tridiagonal form ----
 
-// Row i of the rest from column `from` on: takes the reflection before (v, w) away, and adds what the row, and the
-// same numbers above the diagonal, give of the product p with the next one (u).  The lines are 0 before column `from`.
+// Updates row i of the remaining matrix from column `from` on: subtracts the previous reflection
+// (v, w), and accumulates the contributions of the row, and of the mirrored elements above the
+// diagonal, to the product p with the next one (u). All arrays are 0 before column `from`.
 static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 {
 	double *restrict r = g->a + i * g->ld, *restrict p = g->p;
@@ -116,8 +120,8 @@ static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 	p[i] += s + r[i] * u0;
 }
 
-// The reflection 1 - tau u u' that makes x [n - at] behind u[at] a multiple of its first element, which becomes 1 in
-// u.  Returns that multiple.
+// Computes the reflection 1 - tau u u' that maps u[at..n-1] to a multiple of its first unit vector.
+// u is scaled so that u[at] is 1. Returns the multiple.
 static double reflect(double *u, int64_t at, int64_t n, double *tau)
 {
 	double most = 0, rest = 0, first = u[at];
@@ -143,7 +147,7 @@ static void tridiagonal(struct eigen *g)
 	for (int64_t k = 0; k + 1 < n; k++) {
 		const double vk = g->v[k], wk = g->w[k];
 		g->u[k] = 0;
-		for (int64_t i = k; i < n; i++) { // column k is brought up to date first
+		for (int64_t i = k; i < n; i++) { // first apply the previous reflection to column k
 			double *x = &g->a[i * ld + k];
 			*x -= g->v[i] * wk + g->w[i] * vk;
 			if (i > k)
@@ -168,9 +172,10 @@ static void tridiagonal(struct eigen *g)
 	g->e[n - 1] = 0;
 }
 
-// ---- vectors ----
+// ---- eigenvectors ----
 
-// The panel of the identity, through all reflections: the columns of their product, one a row.
+// Applies all reflections to a panel of the identity: gives the columns of their product, one per
+// row.
 static void panel_begin(const struct eigen *g, int64_t panel, double *z)
 {
 	enum { N = PANEL / VD };
@@ -232,7 +237,7 @@ static void apply(struct eigen *g)
 	g->fresh = false;
 }
 
-// ---- to diagonal ----
+// ---- diagonalization ----
 
 static void note(struct eigen *g, double c, double s)
 {
@@ -242,7 +247,7 @@ static void note(struct eigen *g, double c, double s)
 	g->s[g->rotations++] = s;
 }
 
-// One step of QL on rows l .. m, whose last rotations come first.
+// One QL step on rows l .. m; rotations go from the last row to the first.
 static void step(struct eigen *g, int64_t l, int64_t m)
 {
 	double *d = g->d, *e = g->e;
@@ -254,7 +259,7 @@ static void step(struct eigen *g, int64_t l, int64_t m)
 	for (; i >= l; i--) {
 		const double f = s * e[i], b = c * e[i];
 		e[i + 1] = r = hypot(f, x);
-		if (r == 0) { // it falls apart here
+		if (r == 0) { // the matrix splits here
 			d[i + 1] -= p;
 			break;
 		}
@@ -279,7 +284,7 @@ static void step(struct eigen *g, int64_t l, int64_t m)
 static bool diagonal(struct eigen *g)
 {
 	const int64_t n = g->n;
-	int64_t left = 60 * n + 60; // it takes two steps for a value
+	int64_t left = 60 * n + 60; // max number of steps; about two per eigenvalue are typical
 	for (int64_t l = 0; l < n; l++)
 		for (;;) {
 			int64_t m = l;
@@ -298,16 +303,17 @@ static bool diagonal(struct eigen *g)
 	return true;
 }
 
-// ---- an op ----
+// ---- the op ----
 
 struct job {
 	const struct yoke_op *op;
 	struct matrix a, w, v;
-	double *memory; // of matrices one after the other; NULL: the thread's
+	double *memory; // of several matrices; NULL: use the thread's scratch
 	atomic_int err;
 };
 
-// The lower half, divided by a power of two that brings its largest element to 1/2 .. 1; returns the exponent.
+// Loads the lower triangle, scaled by a power of two so that its largest element is in 1/2 .. 1;
+// returns the exponent.
 static int load(struct eigen *g, const struct matrix *a, bool *finite)
 {
 	double most = 0, sum = 0;
@@ -316,7 +322,7 @@ static int load(struct eigen *g, const struct matrix *a, bool *finite)
 		for (int64_t j = 0; j <= i; j++) {
 			const double x = matrix_get(a, i, j);
 			most = fmax(most, fabs(x));
-			sum += x - x; // NaN for what is not finite
+			sum += x - x; // NaN if x is not finite
 		}
 	*finite = sum == 0;
 	if (most > 0 && *finite)
@@ -350,7 +356,8 @@ static int ascending(const void *a, const void *b)
 static void store(struct eigen *g, const struct job *j, int exponent, bool w, bool v)
 {
 	const int64_t n = g->n;
-	struct value *order = (struct value *)(void *)g->a; // which is not needed any more
+	// reuses memory that is no longer needed
+	struct value *order = (struct value *)(void *)g->a;
 	for (int64_t k = 0; k < n; k++)
 		order[k] = (struct value){ g->d[k], k };
 	qsort(order, (size_t)n, sizeof *order, ascending);

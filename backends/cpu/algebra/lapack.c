@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra by an installed LAPACK, where the setting cpu.lapack asks for it.  Opened at run time and only
-// then: such a library starts threads of its own, and its bits may depend on their number.
+// Linear algebra by the system's LAPACK, if the setting cpu.lapack requests it. It is loaded only
+// then, since such libraries start their own threads and their results may depend on the number of
+// threads.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,8 @@ static const struct yoke_setting lapack_setting = {
 	"eigenvectors and Cholesky factors on the CPU by the system's LAPACK",
 };
 
-// The Fortran interface, with integers of 32 bits; lengths of the strings, which compilers pass last, are 1.
+// LAPACK's Fortran interface with 32-bit integers; compilers pass the strings' lengths, here 1, as
+// last arguments.
 typedef void syevd_fn(const char *job, const char *half, const int *n, double *a, const int *lda, double *w,
 		      double *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t);
 typedef void potrf_fn(const char *half, const int *n, double *a, const int *lda, int *info, size_t);
@@ -26,7 +28,7 @@ static syevd_fn *syevd;
 static potrf_fn *potrf;
 static bool wanted;
 static int verdict;
-static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // not every LAPACK may be called twice at once
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // not every LAPACK is reentrant
 
 static bool symbol(void *library, const char *name, void *to)
 {
@@ -99,7 +101,8 @@ int64_t yk_lapack_cholesky(int64_t n, double *a)
 	if (n > INT_MAX / 4)
 		return yk_cpu_fail(YOKE_ERANGE, "cholesky: LAPACK's integers are too short for %lld rows", (long long)n);
 	pthread_mutex_lock(&one);
-	potrf("U", &size, a, &size, &info, 1); // the lower half row by row is the upper one column by column
+	// the lower triangle in row-major order is the upper one in column-major order
+	potrf("U", &size, a, &size, &info, 1);
 	pthread_mutex_unlock(&one);
 	return info < 0 ? yk_cpu_fail(YOKE_EDEVICE, "cholesky: LAPACK's dpotrf says %d", info) : info;
 }

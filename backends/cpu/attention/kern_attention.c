@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward, in f32: softmax(scale q k' + mask) v by tiles; with a running maximum
-// and sum no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).
-// A piece of work is one tile of queries of one head; few queries go by rows
-// (kern_attention_row.c).
+// Attention forward, in f32: softmax(scale q k' + mask) v by tiles; a running maximum and sum avoid
+// storing a T x S matrix (Milakov and Gimelshein 2018; Dao et al. 2022). A work item is one tile of
+// queries of one head; few queries are computed by rows (kern_attention_row.c).
 #include "config.h"
 
 #include <stdatomic.h>
@@ -11,11 +10,11 @@
 #include "../vector/philox.h"
 #include "../vector/vfun.h"
 
-enum { FEW = 4 }; // queries at most, for which rows are faster
+enum { FEW = 4 }; // max number of queries for which the kernel by rows is faster
 
 struct job {
 	struct attention a;
-	int64_t tiles; // of a head
+	int64_t tiles; // per head
 	atomic_bool no_memory;
 };
 
@@ -24,8 +23,7 @@ static float keep_or_drop(const struct attention *a, float kept, uint32_t bits)
 	return yk_uniform_f32(bits) >= a->dropout ? kept : 0;
 }
 
-// Rows of random numbers that begin and end anywhere in a group of four: one query at a
-// time.
+// Dropout factors if rows of random numbers are not aligned to groups of four: one query at a time.
 static void keep_any(const struct attention *a, const struct tile *x, float kept,
 		     uint64_t first, int64_t n, float *to)
 {
@@ -38,7 +36,7 @@ static void keep_any(const struct attention *a, const struct tile *x, float kept
 	}
 }
 
-// Rows of whole groups: four keys of all queries at a time.
+// Dropout factors for aligned rows: four keys of all queries at a time.
 static void keep_fours(const struct attention *a, float kept, uint64_t first, int64_t n,
 		       float *to)
 {
@@ -79,13 +77,13 @@ void ISA(yk_attention_keep)(const struct attention *a, const struct tile *x, int
 		keep_fours(a, kept, first, n, to);
 }
 
-// The sums and maxima of a tile's queries so far.
+// Running maxima and sums of a tile's queries.
 struct running {
 	vf most[NV], sum[NV];
 };
 
-// Vector v of a block of n scores becomes exp(score - maximum); what the maximum grew by
-// scales the sum and the output (D, TILE) so far.
+// Turns vector v of a block of n scores into exp(score - maximum); rescales the sum and the output
+// (D, TILE) so far by the change of the maximum.
 static void soften(const struct attention *a, struct running *r, int v, int64_t n,
 		   float *score, float *out)
 {
@@ -93,7 +91,7 @@ static void soften(const struct attention *a, struct running *r, int v, int64_t 
 	vf most = r->most[v];
 	for (int64_t i = 0; i < n; i++)
 		most = vf_max(vf_load(score + i * TILE), most);
-	// a query that sees nothing yet keeps a maximum of -inf; exp(-inf - 0) is 0
+	// a query that has seen no key yet keeps a maximum of -inf; exp(-inf - 0) is 0
 	const vf base = vf_select(most == least, vf_splat(0), most);
 	const vf shrink = vf_exp(r->most[v] - base);
 	vf sum = r->sum[v] * shrink;
@@ -138,15 +136,15 @@ static void finish(const struct attention *a, const struct tile *x,
 	store_lanes(a, &a->o, x, 1, out, room);
 }
 
-// Scratch of one piece, in floats.
+// Scratch of one work item, in floats.
 struct scratch {
 	float *q, *out;         // (D, TILE)
 	float *p, *keep;        // (KEYS, TILE)
-	float *room_k, *room_v; // rows that are converted
+	float *room_k, *room_v; // converted rows
 };
 
-// out = the weighted values of a tile's queries, not divided by the sums.  seen: weights of 0 add nothing, whatever their
-// values are.
+// out = the weighted values of a tile's queries, not yet divided by the sums. seen: skips weights
+// of 0, whatever their values are.
 static struct running attend(const struct attention *a, const struct tile *x, const struct scratch *w, bool seen)
 {
 	const int64_t sees = x->sees[x->nv - 1], h = x->h / a->group;
@@ -185,7 +183,7 @@ static void forward(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	// the last tile of a head sees most keys: it goes first
+	// causal: the last tile of a head sees most keys, so it starts first
 	const int64_t t = (job->tiles - 1 - piece % job->tiles) * TILE,
 		      bh = piece / job->tiles;
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
@@ -203,7 +201,7 @@ static void forward(void *arg, int64_t piece)
 	w.room_v = w.room_k + room;
 	load_lanes(a, &a->q, &x, a->scale, w.q, w.room_k);
 	struct running r = attend(a, &x, &w, false);
-	// a NaN may come from values that its query does not see
+	// a NaN may come from values hidden from the query: repeat, skipping weights of 0
 	if ((a->mask || a->causal) && has_nan(w.out, a->D * TILE))
 		r = attend(a, &x, &w, true);
 	finish(a, &x, &r, w.out, w.room_k);
@@ -211,7 +209,7 @@ static void forward(void *arg, int64_t piece)
 
 // ---- operands ----
 
-// i64: one number, or one for each of the batch?
+// True for i64: one number, or one per batch entry.
 static bool is_keys(const struct yoke_view *v, int64_t batch)
 {
 	return v->dtype == yoke_i64 &&

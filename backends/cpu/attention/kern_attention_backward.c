@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward, in f32: probabilities are computed again from lse, tile by tile
-// (Dao et al. 2022).
+// Attention backward, in f32: probabilities are recomputed from lse, tile by tile (Dao et al.
+// 2022).
 //
-// With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
+// With P = exp(S - lse), M the dropout factors, r_t = sum_d g_td o_td:
 // dv = (P M)' g, dP = M (g v'), dS = P (dP - r), dq = scale dS k, dk = scale dS' q.
 //
-// Up to ONE_PASS keys a piece of work is one head of k and v with all its queries: dk and
-// dv are summed over tiles in order, dq comes along.  Beyond, dk and dv are cut by keys,
-// and dq is computed in a second pass cut by queries, which repeats the products for P
-// and dP.
+// With up to ONE_PASS keys, a work item is one head of k and v with all its queries: dk and dv are
+// summed over tiles in order, and dq is computed along. With more keys, work items for dk and dv
+// are chunks of keys, and a second pass, divided by queries, computes dq, which repeats the
+// products for P and dP.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -16,23 +16,23 @@
 #include "kern_attention_tile.h"
 #include "../vector/vfun.h"
 
-enum { ONE_PASS = 1024 }; // keys
+enum { ONE_PASS = 1024 }; // max keys for a single pass
 
 struct job {
 	struct attention a;
-	int64_t tiles;  // of a head
+	int64_t tiles;  // per head
 	int64_t chunks; // of keys
 	atomic_bool no_memory;
 };
 
-// Scratch of one piece, in floats.
+// Scratch of one work item, in floats.
 struct scratch {
-	float *q, *g;           // (D, TILE) of the tile: scaled queries, gradients
-	float *q_rows, *g_rows; // (TILE, Dp), not transposed, not scaled; zeros behind D
+	float *q, *g;           // (D, TILE) of the tile: scaled queries, output gradients
+	float *q_rows, *g_rows; // (TILE, Dp), not transposed, not scaled; zeros after D
 	float *p, *dp, *keep;   // (KEYS, TILE)
 	float *dq;              // (D, TILE)
-	float *dk, *dv;         // (keys, Dp); NULL: only dq is wanted
-	float *room_k, *room_v; // rows that are converted
+	float *dk, *dv;         // (keys, Dp); NULL: compute only dq
+	float *room_k, *room_v; // converted rows
 	vf lse[NV], r[NV];
 };
 
@@ -93,7 +93,7 @@ static void begin_tile(const struct attention *a, const struct tile *x, struct s
 	}
 	for (int v = 0; v < x->nv; v++) {
 		vf l = vf_get(lse + v * VF, x->rows - v * VF);
-		// a query that sees nothing: exp(-inf - inf) is 0
+		// for a query that sees no key: exp(-inf - inf) is 0
 		s->lse[v] = vf_select(l == vf_splat(-__builtin_inff()), -l, l);
 		s->r[v] = vf_load(r + v * VF);
 	}
@@ -126,13 +126,13 @@ static void gradients(const struct attention *a, const struct tile *x,
 					kept = pv * m;
 				}
 				vf_store(p, kept);
-				// g v' of a value that is not seen may be NaN
+				// g v' of a hidden value may be NaN
 				vf_store(dp, vf_select(pv == none, none, pv * (dpv - s->r[v])));
 			}
 	}
 }
 
-// Is every number of n rows finite?
+// True if all numbers in n rows are finite.
 static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
 {
 	uint32_t most = 0;
@@ -146,7 +146,7 @@ static bool rows_finite(const struct attention *a, const struct block *b, int64_
 	return most < 0x7f800000;
 }
 
-// One tile of queries against the keys from .. to - 1; dk and dv count keys from `from`.
+// Processes one tile of queries and the keys from .. to - 1; dk and dv start at key `from`.
 static void tile_backward(const struct attention *a, const struct tile *x, int64_t from,
 		      int64_t to, bool dq, struct scratch *s)
 {
@@ -189,8 +189,7 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 		store_lanes(a, &a->dq, x, a->scale, s->dq, s->room_k);
 }
 
-// dk and dv of a chunk of keys of one head of k and v; dq too where there is but one
-// chunk.
+// Computes dk and dv of a chunk of keys of one head of k and v; also dq if there is only one chunk.
 static void back_keys(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -255,7 +254,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	a->dv = heads_of(&op->out[2]);
 	a->converted |= a->o.load || a->g.load || a->dq.store;
 	job.tiles = pieces_of(a->T, TILE);
-	// one chunk even without keys: dq is then 0
+	// one chunk even without keys, which sets dq to 0
 	job.chunks = a->S > ONE_PASS ? pieces_of(a->S, ONE_PASS) : 1;
 	yk_team_run(a->B * a->G * job.chunks, back_keys, &job);
 	if (job.chunks > 1)

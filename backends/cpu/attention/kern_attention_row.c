@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward for few queries (a token is generated from a cache of keys), in f32.
-// A tile of queries would be mostly empty lanes, so here head elements lie along the
-// lanes and each query goes through the keys by itself.  A piece of work is PART keys and
-// one query of one head, or, where that leaves pieces enough, of all heads that share the
-// keys, which are then read from memory once.  The parts of a query are joined afterwards,
-// in order.
+// Attention forward for few queries (token generation with a key/value cache), in f32. A tile of
+// queries would have mostly empty lanes, so lanes are head elements and each query loops over the
+// keys on its own. A work item is PART keys and one query of one head; or, if that leaves enough
+// work items, of all heads that share the keys, which are then read from memory once. The parts of
+// a query are combined afterwards, in order.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -14,20 +13,20 @@
 #include "../vector/vfun.h"
 
 enum {
-	PART = 512,  // keys of a piece
-	PIECES = 16, // that are enough
-	WIDE = 4     // vectors of head elements summed at once
+	PART = 512,  // keys per work item
+	PIECES = 16, // enough work items
+	WIDE = 4     // vectors of head elements summed at a time
 };
 
 struct job {
 	struct attention a;
-	int64_t parts; // of a query
-	int64_t heads; // of a piece
-	float *part;   // (rows, parts, 2 + D): maximum, sum, output not divided by the sum
+	int64_t parts; // per query
+	int64_t heads; // heads per work item
+	float *part;   // (rows, parts, 2 + D): maximum, sum, output before division by the sum
 	atomic_bool no_memory;
 };
 
-// p[i] = q k_i, i < n; q (Dp) scaled, zeros behind D
+// p[i] = q k_i, i < n; q (Dp) is scaled, zeros after D
 YK_INLINE void dot_keys(const int dtype, const struct attention *a, const float *q,
 			const char *k, int64_t n, float *p)
 {
@@ -56,7 +55,7 @@ YK_INLINE void dot_keys(const int dtype, const struct attention *a, const float 
 	}
 }
 
-// out (D) = sum of p[i] v_i, i < n; seen: of those with p[i] != 0 alone, whatever the others' values are
+// out (D) = sum of p[i] v_i, i < n; seen: skips p[i] == 0, whatever the values are
 YK_INLINE void sum_values(const int dtype, const struct attention *a, const float *p,
 			  const char *v, int64_t n, const bool seen, float *out)
 {
@@ -88,7 +87,7 @@ YK_INLINE void sum_values(const int dtype, const struct attention *a, const floa
 	}
 }
 
-// p[i] += the mask's number i of n, which begin at element `first` of it
+// p[i] += element i of the mask, i < n, starting at its element `first`
 YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t first,
 			    int64_t n, float *p)
 {
@@ -96,13 +95,13 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 		p[i] = masked(p[i], number_at(dtype, a->mask, first + i * a->mask_s));
 }
 
-// A function of a constant dtype, for each of the three.
+// Calls a function with a constant dtype, one of the three.
 #define EACH_DTYPE(dtype, fn, ...) \
 	((dtype) == yoke_f32  ? fn(yoke_f32, __VA_ARGS__) : \
 	 (dtype) == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
 				fn(yoke_f16, __VA_ARGS__))
 
-// p[i] = exp(p[i] - maximum), i < n; room for whole vectors
+// p[i] = exp(p[i] - maximum), i < n; p has room for whole vectors
 static void soften(float *p, int64_t n, float *most, float *sum)
 {
 	const vf least = vf_splat(-__builtin_inff());
@@ -111,7 +110,7 @@ static void soften(float *p, int64_t n, float *most, float *sum)
 	for (int64_t i = 0; i < n; i += VF)
 		high = vf_max(vf_load(p + i), high);
 	*most = vf_hmax(high);
-	// all hidden: exp(-inf - 0) is 0
+	// all keys hidden: exp(-inf - 0) is 0
 	const vf base = vf_splat(*most == -__builtin_inff() ? 0 : *most);
 	for (int64_t i = 0; i < n; i += VF) {
 		vf e = vf_exp(vf_load(p + i) - base);
@@ -130,7 +129,7 @@ static void drop(const struct attention *a, int64_t first, int64_t n, uint32_t *
 		p[i] = yk_uniform_f32(bits[i]) >= a->dropout ? p[i] * kept : 0;
 }
 
-// The row's output and lse from the sum of its weighted values.
+// Stores the row's output and lse, given the sum of its weighted values.
 static void finish(const struct attention *a, int64_t row, float most, float sum,
 		   float *from)
 {
@@ -144,7 +143,7 @@ static void finish(const struct attention *a, int64_t row, float most, float sum
 	a->lse[row] = most + yk_log_f32(sum);
 }
 
-// One query of one head over a part of its keys.
+// One query of one head for one part of its keys.
 static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t part)
 {
 	const struct attention *a = &job->a;
@@ -173,7 +172,7 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
 	const char *v = head_at(&a->v, b, from, h / a->group);
 	EACH_DTYPE(a->v.dtype, sum_values, a, p, v, n, false, out);
-	if (a->mask && has_nan(out, a->D)) // it may come from values that the query does not see
+	if (a->mask && has_nan(out, a->D)) // a NaN may come from values hidden from the query
 		EACH_DTYPE(a->v.dtype, sum_values, a, p, v, n, true, out);
 	if (job->parts == 1) {
 		finish(a, row, most, sum, out);
@@ -190,12 +189,12 @@ static void forward(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct attention *a = &job->a;
 	const int64_t part = piece % job->parts, t = piece / job->parts % a->T;
-	const int64_t first = piece / job->parts / a->T * job->heads; // of all b and h
+	const int64_t first = piece / job->parts / a->T * job->heads; // counted over all b and h
 	for (int64_t i = first; i < first + job->heads; i++)
 		query_part(job, i / a->H, i % a->H, t, part);
 }
 
-// Parts 1 .. of a row onto its part 0, scaled to their common maximum.
+// Adds parts 1 and up of a row to its part 0, scaled to their common maximum.
 static void join(void *arg, int64_t row)
 {
 	const struct job *job = arg;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions by an installed library, where the setting cpu.gemm asks for one.
-// Such a library starts threads of its own, and the calls that would hold it to one are
-// global to the process or differ by vendor.  So it is never called on a piece: it gets a
-// whole matrix, and only on request, since its result may depend on its number of
-// threads.
+// Contractions by an installed BLAS, if the setting cpu.gemm requests one. Such libraries start
+// their own threads, and the calls that limit them to one are process-wide or vendor-specific. So a
+// library is never called from a work item: it gets a whole matrix, and only on request, since its
+// result may depend on the number of threads.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -19,7 +18,7 @@ static const struct yoke_setting gemm_setting = {
 	"contractions on the CPU: own; cblas, f32 and f64 by the one installed; or onednn, f32",
 };
 
-// The reference interface of BLAS, with int of 32 bits.
+// The reference CBLAS interface, with 32-bit int.
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
 typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alpha,
 		      const float *a, int lda, const float *b, int ldb, float beta,
@@ -27,13 +26,13 @@ typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alph
 typedef void dgemm_fn(int order, int ta, int tb, int m, int n, int k, double alpha,
 		      const double *a, int lda, const double *b, int ldb, double beta,
 		      double *c, int ldc);
-// oneDNN's own, row major, the same in its versions 1 to 3; 0 is success.
+// oneDNN's interface: row-major, the same in versions 1 to 3; 0 means success.
 typedef int onednn_fn(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha,
 		      const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
 		      float *c, int64_t ldc);
 
 static enum yk_gemm_impl chosen = YK_GEMM_OWN;
-static sgemm_fn *sgemm; // cblas: both
+static sgemm_fn *sgemm; // CBLAS libraries provide both
 static dgemm_fn *dgemm;
 static onednn_fn *onednn;
 static int verdict;
@@ -70,7 +69,7 @@ static const struct {
 	  { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so.1" } },
 };
 
-// Opened only when asked for: it starts threads and takes memory as it is loaded.
+// Loaded only on request: loading starts threads and takes memory.
 static bool open_one(const char *const *files, bool (*has)(void *library))
 {
 	for (; *files; files++) {
@@ -117,8 +116,8 @@ int yk_gemm_check(void)
 	return verdict;
 }
 
-// A matrix as these libraries see it: one stride is 1, the other is at least the length of
-// a line.
+// Computes the leading dimension and whether the matrix is transposed. Libraries require one stride
+// of 1 and the other at least the length of a line.
 static bool line(int64_t rows, int64_t cols, int64_t rs, int64_t cs, bool *transposed,
 		 int *ld)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTRACT: checks operands, brings them to normal form, hands them to a kernel by dtype.
+// CONTRACT: checks operands, brings them to normal form, and calls the kernel of the dtype.
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "kern_contract.h"
 
 #ifdef YK_LEVEL
-enum { SKINNY = 4 }; // rows up to which b is best read in place, by the routine of f32
+enum { SKINNY = 4 }; // max rows for which the f32 routine reads b in place
 #endif
 
 static bool is_integer(int dtype)
@@ -40,7 +40,7 @@ static void take_batch(struct yk_gemm *g, const struct yoke_view *a,
 		g->sc[i] = c->strides[i];
 		g->rank++;
 	}
-	// The same b for all: the innermost batch axis is more rows of a.
+	// If b is the same along the innermost batch axis, that axis becomes rows of a.
 	if (g->rank > 0) {
 		int last = g->rank - 1;
 		if (g->sb[last] == 0 && folds(g->sa[last], g->m, g->am) &&
@@ -52,9 +52,9 @@ static void take_batch(struct yk_gemm *g, const struct yoke_view *a,
 	}
 }
 
-// Vectors run along n: c transposed, c^T = b^T a^T, where rows of c are not dense but its
-// columns are, or where it is tall and narrow; or where a is larger than b and dense across,
-// and the sums are long: then a is packed as it is read, see COPYING.
+// Chooses between c and its transpose, c^T = b^T a^T, because vectors run along n. Transposes if
+// columns of c are dense and rows are not; if c is tall and narrow; or if a is larger than b, dense
+// across, and the sums are long: then a is packed while it is read, see COPYING.
 static void orient(struct yk_gemm *g)
 {
 	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
@@ -72,7 +72,7 @@ static void orient(struct yk_gemm *g)
 		swap(&g->sa[i], &g->sb[i]);
 }
 
-// False where the operands are none of CONTRACT's.
+// False if the operands are not valid for CONTRACT.
 static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 {
 	const struct yoke_view *a, *b, *c;
@@ -128,7 +128,7 @@ static uint64_t can(const struct yoke_op *op)
 	if (!normal_form(&g, op))
 		return 0;
 	impl = yk_gemm_wanted(&g);
-	if (impl != YK_GEMM_OWN) // a map behind it is a launch of its own
+	if (impl != YK_GEMM_OWN) // with a library, a map must be a separate launch
 		return g.mapped ? 0 : 1 << impl;
 	if (is_integer(g.dtype))
 		return g.mapped ? 0 : 1 << YK_GEMM_OWN;
@@ -159,7 +159,7 @@ static bool is_empty(const struct yk_gemm *g)
 	return !g->m || !g->n || !g->batches;
 }
 
-// Oriented and cut for a routine of ours, whose workspace in bytes it returns.
+// Orients the contraction and chooses the blocking of our routine; returns the workspace in bytes.
 static uint64_t cut(struct yk_gemm *g, uint32_t impl)
 {
 	if (impl != YK_GEMM_OWN || is_integer(g->dtype) || is_empty(g) || !g->k)
@@ -178,7 +178,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 struct prepared {
 	struct yk_gemm g;
 	struct yk_epilogue map;
-	char memory[]; // the map's
+	char memory[]; // memory of the map
 };
 
 static void *prepare(const struct yoke_op *op, uint32_t impl)
@@ -201,7 +201,7 @@ static char *at(const struct yk_gemm *g, int64_t matrix, int64_t row, int64_t co
 	return g->c + (matrix + row * g->cm + col * g->cn) * (int64_t)g->csize;
 }
 
-// The empty sum.
+// Stores the empty sum, 0.
 static void clear(const struct yk_gemm *g)
 {
 	for (int64_t i = 0; i < g->batches; i++) {
@@ -213,7 +213,7 @@ static void clear(const struct yk_gemm *g)
 	}
 }
 
-// The map of empty sums.
+// Applies the map to empty sums.
 static int map_nothing(const struct yk_gemm *g)
 {
 	enum { RUN = 256 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of bf16 by AMX: four tiles of sums, 32 by 32, over two of a and two of b.
-// A panel of a is [k / 32][half][16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns];
-// what is missing of a tile is zero.  Subnormals are taken as zero.
+// Contractions of bf16 with AMX: four tiles of sums, 32 by 32, over two tiles of a and two of b. A
+// panel of a is [k / 32][half][16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns],
+// zero-padded. Subnormals are treated as zero.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
 #define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
 
-enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: of k; TILE: pairs in one
+enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: steps of k; TILE: pairs per tile
 
 #define VL SIDE
 #define MR 32
@@ -25,7 +25,7 @@ enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: of k; TILE: pa
 
 #include "kern_contract_pairs.h"
 
-// Sixteen rows of a, wide <= 16 of them there, k <= 32 deep: to[row][pair].
+// Packs sixteen rows of a, of which wide <= 16 exist, k <= 32 deep: to[row][pair].
 static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t along,
 		      int k)
 {
@@ -42,7 +42,7 @@ static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t
 	}
 }
 
-// Columns of b: to[pair][column].
+// Packs columns of b: to[pair][column].
 static void pack_columns(P *to, const char *from, int64_t across, int wide, int64_t along,
 			 int k)
 {
@@ -54,7 +54,7 @@ static void pack_columns(P *to, const char *from, int64_t across, int wide, int6
 typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t along,
 		     int k);
 
-// As in kern_contract_pack.h, l a multiple of DEEP.
+// As in kern_contract_pack.h; l is a multiple of DEEP.
 static void pack(pack_fn *one, P *to, const char *from, int64_t across, int64_t many,
 		 int64_t along, int64_t k, int64_t l, int64_t rows)
 {
@@ -92,7 +92,7 @@ static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int
 	pack(pack_columns, to, b, g->bn, n, g->bk, k, l, rows);
 }
 
-// c (32,32) = or += panels of a and b.  tall, wide: is there anything in the second halves?
+// c (32,32) = or += panels of a and b. tall, wide: the second halves are not empty.
 FLAT void multiply_four(int64_t depth, const P *a, const P *b, T *c, int64_t ldc,
 			bool add, const bool tall, const bool wide)
 {
@@ -169,7 +169,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 				multiply_block(depth, pa, pb, to, ldc, add, tall, wide);
 				continue;
 			}
-			// by way of a whole block, so that sums continue as they do inside
+			// uses a whole block, so that sums have the same order as inside
 			for (int p = 0; p < rows && add; p++)
 				memcpy(edge + p * NR, to + p * ldc,
 				       (size_t)cols * sizeof(T));
@@ -183,7 +183,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 
 #include "kern_contract_gemm.h"
 
-// One product, of small integers: exact, whatever the order.
+// Tests one product of small integers, which is exact in any order.
 bool LEVEL(yk_amx_works)(void)
 {
 	P a[2 * TILE], b[2 * TILE];

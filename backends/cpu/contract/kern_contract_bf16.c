@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of bf16 by vdpbf16ps, which adds two products to each of 16 sums of f32.
-// It takes subnormals as zero and rounds the sums to nearest, whatever the mode is.
+// Contractions of bf16 with vdpbf16ps, which adds two products to each of 16 f32 sums. The
+// instruction treats subnormals as zero and rounds to nearest, whatever the rounding mode.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
 #define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
 
-// As in kern_contract_f32.c: the sums of a tile fill the registers.
+// As in kern_contract_f32.c, the sums of a tile fill the registers.
 #define VL 16
 #define NV 2
 #define NR (NV * VL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of f32, and of f16 and bf16 by way of f32.
+// Contractions of f32, and of f16 and bf16 converted to f32.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -21,7 +21,7 @@
 #define ENTRY_ROWS ISA(yk_gemm_f32_rows)
 #define ENTRY_ACROSS ISA(yk_gemm_f32_across)
 
-// The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
+// The sums of a tile, a row of b and one factor fill the 32 or 16 registers.
 #define NV 2
 #if defined __AVX512F__
 #define VL 16

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of f64.
+// Contractions of f64: parameters for the shared blocking and tile code.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 #define ENTRY_ROWS ISA(yk_gemm_f64_rows)
 #define ENTRY_ACROSS ISA(yk_gemm_f64_across)
 
-// The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
+// The sums of a tile, a row of b and one factor fill the 32 or 16 registers.
 #define NV 2
 #if defined __AVX512F__
 #define VL 8

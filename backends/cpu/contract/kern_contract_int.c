@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of integers: plain loops, sums in i64 that wrap, results cut to their dtype: the operands', or i32 of bytes.
-// They serve indices and tests; nothing that is trained spends its time here.
+// Contractions of integers: plain loops with wrapping i64 sums, truncated to the result's dtype:
+// the operands', or i32 for bytes. Used for indices and tests, not in training, so they are not
+// optimized.
 #include "config.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ static void row(const struct yk_gemm *g, int64_t batch, int64_t i)
 	}
 }
 
-// Rows a piece: enough products to be worth a thread's while.
+// Rows per work item: enough products to be worth a thread.
 static int64_t rows_a_piece(const struct yk_gemm *g)
 {
 	int64_t products;

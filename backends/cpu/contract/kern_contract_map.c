@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of a contraction: its map program over a finished tile, which is still hot.
-// The tile stands in for the program's input 0; what the program reads and writes besides
-// lies where it does for MAP, whose interpreter this uses, so the bits are those of a MAP.
+// Contraction epilogues: run the fused map program on a finished tile while it is in cache. The
+// tile replaces the program's input 0; other inputs and outputs are addressed as for MAP. Uses
+// MAP's interpreter, so results are the same bits as from a separate MAP.
 #include "config.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "../vector/half.h"
 #include "kern_contract.h"
 
-// As in kern_map.c: a strip of the program holds shorter rows together.
+// As in kern_map.c: a strip of the program covers several shorter rows.
 enum { LONG_ROW = 256 };
 
 struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op)
@@ -25,7 +25,7 @@ struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op)
 	return v;
 }
 
-// The op that remains when the product is there; in[] has room for the program's inputs.
+// Builds the map op that remains after the product; in[] has room for the program's inputs.
 static void map_op(struct yoke_op *m, struct yoke_view *in, const struct yoke_op *op)
 {
 	const struct yoke_view *shape = &op->out[0];
@@ -82,7 +82,7 @@ void ISA(yk_epilogue_init)(struct yk_epilogue *e, void *memory, const struct yok
 	e->round = NULL;
 	if (!yk_is_half(p->in[0].dtype))
 		return;
-	// The tile's sums are rounded where they are, and stay f32.
+	// The tile's sums are rounded in place and stay f32.
 	e->round = ISA(yk_strip_round)(p->in[0].dtype);
 	p->in[0].dtype = yoke_f32;
 	p->in[0].size = sizeof(float);
@@ -93,14 +93,14 @@ void ISA(yk_epilogue_init)(struct yk_epilogue *e, void *memory, const struct yok
 
 void ISA(yk_epilogue_bind)(struct yk_epilogue *e, void *memory, const struct yoke_op *op)
 {
-	// input k of the map is operand k + 1, but for the product
+	// input k of the map is operand k + 1, except for the product
 	if (ISA(yk_prog_bind)(&e->prog, op->map, op->out, op->in + 1, 1))
 		return;
 	ISA(yk_epilogue_init)(e, memory, op);
 	ISA(yk_prog_bind)(&e->prog, op->map, op->out, op->in + 1, 1);
 }
 
-// A thread's copy of the program, in which the tile moves; registers follow.
+// A thread's copy of the program, whose input 0 moves with the tile; followed by the registers.
 struct live {
 	struct yk_prog prog;
 	struct yk_frame frame;
@@ -122,7 +122,7 @@ void ISA(yk_epilogue_begin)(const struct yk_epilogue *e, void *memory)
 	ISA(yk_frame_init)(&l->frame, &l->prog, l->registers);
 }
 
-// A result of one element is the same for all elements, which is prepared with the frame.
+// A result with one element is a uniform value, which is computed when the frame is prepared.
 static void run_one(const struct yk_epilogue *e, struct live *l, const char *sum)
 {
 	struct yk_operand *in = &l->prog.in[0];
@@ -139,8 +139,8 @@ static void run_one(const struct yk_epilogue *e, struct live *l, const char *sum
 	ISA(yk_frame_run)(&l->frame, 0, 1);
 }
 
-// Columns first .. first + n - 1, n <= YK_STRIP, of rows of the result, and where the first
-// row's sums are.
+// Processes columns first .. first + n - 1, n <= YK_STRIP, of rows of the result; sums are those of
+// the first row.
 static void run(const struct yk_epilogue *e, struct live *l, char *sums, int64_t ld,
 		int64_t first, int64_t rows, int64_t n)
 {
@@ -149,7 +149,7 @@ static void run(const struct yk_epilogue *e, struct live *l, char *sums, int64_t
 	for (int64_t i = 0; i < rows; i++, sums += ld * in->size, first += e->cols) {
 		if (e->round)
 			e->round(sums, &(struct yk_arg){ sums, YK_BLOCK }, NULL, NULL, n);
-		// input 0 is row major over the whole result: where that would have to begin
+		// input 0 is row-major over the whole result: set the base it would have
 		in->base = (char *)((uintptr_t)sums - (uintptr_t)(first * in->size));
 		ISA(yk_frame_next)(&l->frame, i, first, n);
 	}
@@ -165,7 +165,7 @@ void ISA(yk_epilogue_run)(const struct yk_epilogue *e, void *memory, void *tile,
 		run_one(e, l, tile);
 		return;
 	}
-	// short rows that follow each other, in the result too: strips of several
+	// combine short rows that are contiguous, also in the result, to longer strips
 	if (cols < LONG_ROW && ld == cols && cols == e->cols) {
 		cols *= rows;
 		rows = 1;

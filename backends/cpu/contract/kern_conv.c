@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONV, CONV_X and CONV_W: products of a matrix and of windows of an operand, by the packed kernels of CONTRACT.
-// A run copies that operand once, with zeros around; windows of it exist in packed panels alone.  All of a batch
-// is one product.  CONV_X is a product for each remainder of a position by the stride: those taps that reach it are
-// evenly spaced, and so a stride of 1 remains.
+// CONV, CONV_X and CONV_W as products of a matrix and the windows of an operand, with the packed
+// kernels of CONTRACT. A run copies that operand once, zero-padded; its windows exist only in
+// packed panels. The whole batch is one product. CONV_X takes one product per remainder of the
+// position modulo the stride: the taps that contribute are then evenly spaced, and the stride
+// becomes 1.
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,45 +17,46 @@ enum {
 	PARTS = 4096,
 	PIECE = 1 << 14,
 	SLACK = 64,
-	RUN = 32    // positions of an image: those of more are read where they lie
+	RUN = 32    // max row length for which rows are gathered; longer ones are read in place
 };
 
-// How positions, taps and elements of the copied operand belong together along an axis: position t of tap m is its
-// element t step + off + m by.
+// Along one axis: tap m at position t reads element t * step + off + m * by of the copied operand.
 struct line {
-	int64_t taps, tap, tap_step; // tap m is w's tap + m tap_step
-	int64_t count;               // positions
+	int64_t taps, tap, tap_step; // tap m is w's tap + m * tap_step
+	int64_t count;               // number of positions
 	int64_t step, off, by;
-	int64_t out, out_step;       // position t is the result's element out + t out_step
+	int64_t out, out_step;       // position t is element out + t * out_step of the result
 };
 
-// One product.
+// One product, for one remainder along each axis.
 struct part {
 	struct yk_gemm g;
 	struct yk_windows win;
 	struct line line[AXES];
 };
 
-// The operand that is copied, the product's b: the extents of its copy and what lies at their begin.
+// The operand that is copied (b of the product), and the layout of its copy.
 struct source {
-	int64_t batch, channels, n[AXES];    // its own
-	int64_t least[AXES], extent[AXES];   // elements least .. least + extent - 1
-	int64_t step, plane;                 // along the last axis: elements that a stride picks, and how many
+	int64_t batch, channels, n[AXES];    // sizes of the operand
+	int64_t least[AXES], extent[AXES];   // the copy holds elements least .. least + extent - 1
+	// along the last axis: the stride, and the number of elements per remainder
+	int64_t step, plane;
 	int64_t row, channel, image;         // strides of the copy
-	int64_t stride[2 + AXES];            // of the operand, thinned out
-	uint64_t read[AXES];                 // remainders by a step that some tap reads, a bit each
+	int64_t stride[2 + AXES];            // strides of the operand after thinning
+	uint64_t read[AXES]; // bit mask of remainders modulo `step` that some tap reads
 	int dtype;
 };
 
 struct conv {
 	struct source src;
 	bool wide;              // f64
-	bool copies_a;          // else a lies in the operand as it is
-	uint64_t copy, a, most; // bytes of the copy, of a copied matrix, of the products' workspace
-	int64_t groups, outputs, channels; // of a group
-	int64_t taps[AXES], positions;     // of w; of a result of CONV in all
+	bool copies_a;          // otherwise a is read in place
+	// bytes of the copy, of the copied matrix, of the products' workspace
+	uint64_t copy, a, most;
+	int64_t groups, outputs, channels; // channels and outputs per group
+	int64_t taps[AXES], positions;     // of w; total positions of CONV's result
 	int parts;
-	int64_t *at; // the parts' tables, behind the last part
+	int64_t *at; // tables of the parts, stored after the last part
 	struct part part[];
 };
 
@@ -68,7 +70,7 @@ static int64_t stride_of(const struct yoke_view *v, int axis)
 	return axis + v->rank - 2 < 2 ? 0 : v->strides[axis + v->rank - 2];
 }
 
-// What the attributes say of axis 0 or 1, of which the first may be missing.
+// The attributes of spatial axis 0 or 1; the first may be missing.
 struct axis {
 	int64_t stride, dilation, lo;
 };
@@ -82,7 +84,7 @@ static struct axis axis_of(const struct yoke_op *op, int rank, int axis)
 	return (struct axis){ p & 0xffff, p >> 16 & 0xffff, p >> 32 & 0xffff };
 }
 
-// x, w and y of the op, whichever of them it computes.
+// x, w and y of the op, whichever of them is the result.
 struct operands {
 	const struct yoke_view *x, *w, *y;
 };
@@ -101,7 +103,8 @@ static struct line straight(const struct axis *a, int64_t taps, int64_t count)
 	return (struct line){ taps, 0, 1, count, a->stride, -a->lo, a->dilation, 0, 1 };
 }
 
-// Positions of x that leave the remainder `rest` by the stride: which taps reach them, from where.
+// Positions of x with remainder `rest` modulo the stride: the taps that reach them, and their
+// positions in y.
 static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, int64_t rest)
 {
 	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,
@@ -142,7 +145,8 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->attr[0].i < 1 || (op->code == YOKE_OP_CONV_W && !yk_dense(o.w)))
 		return 0;
 	double copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
-	for (int i = 0; i < AXES; i++) { // what is copied is no longer than the padded operand, or than the result and w
+	// bound: the copy is no longer than the padded operand, or than the result and w
+	for (int i = 0; i < AXES; i++) {
 		const struct axis a = axis_of(op, rank, i);
 		copied *= (double)dim(o.x, i) + (double)dim(o.y, i) * (double)a.stride + (double)dim(o.w, i) * (double)a.dilation;
 	}
@@ -166,7 +170,7 @@ static bool is_empty(const struct part *p)
 	return !p->line[0].taps || !p->line[1].taps || !p->line[0].count || !p->line[1].count;
 }
 
-// thin: of each axis one element in so many is all there is.
+// thin: only every thin[i]-th element of an axis is used.
 static void take_source(struct conv *c, const struct yoke_view *v, int64_t step, const int64_t *thin)
 {
 	struct source *s = &c->src;
@@ -201,7 +205,8 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) * (c->wide ? sizeof(double) : sizeof(float));
 }
 
-// Where the taps of a part lie in the copy, from a group's first channel on: all of one, of the next ..
+// Tabulates the offsets of a part's taps in the copy, from a group's first channel on: all taps of
+// one channel, then of the next, ...
 static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t channels, int64_t *at)
 {
 	const struct source *s = &c->src;
@@ -215,7 +220,7 @@ static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t cha
 	return at;
 }
 
-// Where w has the same taps of a group's outputs, for its first channel.
+// Tabulates the offsets of the same taps in w, for all outputs of a group and its first channel.
 static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *at)
 {
 	const struct line *l = p->line;
@@ -227,7 +232,8 @@ static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *
 	return at;
 }
 
-// Elements of which remainders by the step the first part reads.  Of a step above 1 there is that part alone.
+// Remainders modulo the step that the first part reads. If the step is above 1 there is only that
+// part.
 static uint64_t remainders_read(const struct conv *c, int axis)
 {
 	const struct line *l = &c->part[0].line[axis];
@@ -245,7 +251,7 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes + 63) & ~(uint64_t)63;
 }
 
-// The product of a part, whose windows are there.
+// Sets up the product of a part, whose windows are defined.
 static void take_product(struct conv *c, struct part *p, const struct yoke_op *op, const struct operands *o)
 {
 	struct yk_gemm *g = &p->g;
@@ -266,7 +272,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	g->cm = r->strides[along ? 0 : 1];
 	g->cn = along;
 	g->sc[0] = g->m * g->cm;
-	if (op->code == YOKE_OP_CONV_X) { // w, turned
+	if (op->code == YOKE_OP_CONV_X) { // w, transposed
 		g->am = c->taps[0] * c->taps[1];
 		g->ak = 0;
 		g->sa[0] = c->outputs * c->channels * g->am;
@@ -279,7 +285,8 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	p->win.c_image = r->strides[0];
 	p->win.c_row = stride_of(r, 0) * p->line[0].out_step;
 	p->win.c_x = stride_of(r, 1) * p->line[1].out_step;
-	if (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x)) { // one row
+	// treat the image as one row
+	if (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x)) {
 		p->win.width *= p->win.height;
 		p->win.height = 1;
 	}
@@ -293,7 +300,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	c->most = bytes > c->most ? bytes : c->most;
 }
 
-// Can the matrix be read where it lies?
+// True if the matrix can be read in place.
 static bool a_serves(const struct conv *c, const struct yoke_op *op, const struct operands *o)
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
@@ -327,7 +334,8 @@ static struct conv *build(const struct yoke_op *op)
 	c->at = (int64_t *)(c->part + parts);
 	c->copies_a = !a_serves(c, op, &o);
 	for (int i = 0; i < AXES; i++)
-		if (!x && c->taps[i] == 1 && axis[i].lo == 0) { // what a stride passes over nobody reads
+		// elements skipped by the stride are never read
+		if (!x && c->taps[i] == 1 && axis[i].lo == 0) {
 			thin[i] = axis[i].stride;
 			axis[i].stride = 1;
 		}
@@ -375,7 +383,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 
 // ---- copies ----
 
-// n floats, every second one of from.
+// Copies every second one of `from` to n floats.
 static void take_second(float *to, const float *from, int64_t n)
 {
 	typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
@@ -388,7 +396,7 @@ static void take_second(float *to, const float *from, int64_t n)
 		to[i] = from[2 * i];
 }
 
-// n elements of dtype, `stride` apart, as T from element `at` on.
+// Loads n elements of dtype, `stride` apart, as T to element `at` of `to`.
 static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from, int64_t stride, int64_t n)
 {
 	if (c->wide) {
@@ -422,10 +430,10 @@ struct job {
 	const struct yoke_op *op;
 	const char *from;
 	char *to;
-	int64_t each; // of what a piece is cut in
+	int64_t each; // per work item
 };
 
-// Of one channel: lines with zeros around, what a stride picks side by side.
+// Copies one channel: zero-padded lines, with the elements of each remainder contiguous.
 static void copy_channel(const struct job *job, int64_t channel)
 {
 	const struct conv *c = job->c;
@@ -441,7 +449,8 @@ static void copy_channel(const struct job *job, int64_t channel)
 			zero(c, job->to, to, s->row);
 			continue;
 		}
-		for (int64_t q = 0; q < s->step; q++) { // element t of this part is t step + q + least of the line
+		// element t of this remainder is element t * step + q + least of the line
+		for (int64_t q = 0; q < s->step; q++) {
 			const int64_t off = q + s->least[1], at = to + q * s->plane;
 			if (!(s->read[1] >> q % 64 & 1))
 				continue;
@@ -467,7 +476,7 @@ static void copy_piece(void *arg, int64_t piece)
 		copy_channel(job, k);
 }
 
-// Row i of the matrix of CONV_W: what the cotangent has for an output.
+// Copies row i of CONV_W's matrix: the cotangents of one output.
 static void copy_output(const struct job *job, int64_t i)
 {
 	const struct yoke_view *v = operands_of(job->op).y;
@@ -482,7 +491,7 @@ static void copy_output(const struct job *job, int64_t i)
 			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
 }
 
-// Row i of w: the taps of an output.
+// Copies row i of w: the taps of one output.
 static void copy_taps(const struct job *job, int64_t i)
 {
 	const struct conv *c = job->c;

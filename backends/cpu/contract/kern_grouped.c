@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: a product for each group of rows, by the kernels of CONTRACT.  A group's rows are read
-// where they lie; how many there are is known as the op runs, so that nothing else depends on it.
+// GROUPED and GROUPED_BACK: one product per group of rows, with the kernels of CONTRACT. A group's
+// rows are read in place. Group sizes are known only when the op runs, so nothing else depends on
+// them.
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 #include "../move/walk.h"
 
-// View of rows from .. from + n - 1 of axis 0.
+// View of rows from .. from + n - 1 along axis 0.
 static struct yoke_view rows_of(const struct yoke_view *v, int64_t from, int64_t n)
 {
 	struct yoke_view r = *v;
@@ -18,7 +19,7 @@ static struct yoke_view rows_of(const struct yoke_view *v, int64_t from, int64_t
 	return r;
 }
 
-// Matrix e of a stack.
+// Matrix e of a stack [E,..].
 static struct yoke_view matrix_of(const struct yoke_view *v, int64_t e)
 {
 	struct yoke_view r = rows_of(v, e, 1);
@@ -46,7 +47,7 @@ static struct yoke_op product_of(const struct yoke_view *in, const struct yoke_v
 				 .out = out, .in = in, .attr = { { .i = out->dtype }, { .i = 1 } } };
 }
 
-// The operands of group e's product.
+// Sets the operands of group e's product.
 static void group(const struct yoke_op *op, int64_t e, int64_t from, int64_t n, struct yoke_view *in, struct yoke_view *out)
 {
 	in[0] = rows_of(&op->in[0], from, n);
@@ -78,7 +79,7 @@ static uint64_t can(const struct yoke_op *op)
 	return ISA(yk_contract).can(&p) & 1;
 }
 
-// The largest workspace of a group: that of all rows.
+// The largest workspace a group may need: that of one group with all rows.
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yoke_view in[2], out;
@@ -148,7 +149,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 					   (long long)e, (long long)from, (long long)last, (long long)rows);
 		last = from;
 	}
-	if (!back) { // rows of no group
+	if (!back) { // rows in no group
 		const int64_t from = begin_of(first, 0);
 		const struct yoke_view before = rows_of(&op->out[0], 0, from), behind = rows_of(&op->out[0], last, rows - last);
 		clear(&before);

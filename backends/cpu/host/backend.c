@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's table: one device, or several with a share of the cores each, memory of the host, queues done
-// when a call returns.
-// It is linked into the library, and serves what other backends do not take.
+// The CPU backend's table: one device, or several that share the cores; host memory; queues that
+// finish each call before it returns. It is linked into the library and runs all ops that other
+// backends do not support.
 #include "config.h"
 
 #include <stdio.h>
@@ -13,18 +13,18 @@
 
 #include "frame.h"
 
-// Queues hold nothing; the ABI wants a handle.
+// Queues have no state, but the ABI requires a handle.
 struct queue {
 	uint32_t device;
 };
 
-// Everything marked is done; what remains to tell is when.
+// Marked work is already done; an event only stores the time.
 struct event {
 	struct timespec at;
 };
 
-static const struct yk_isa *isa; // set by probe, as ..
-static uint32_t devices = 1;     // .. how many there are
+static const struct yk_isa *isa; // set by probe, like
+static uint32_t devices = 1;     // the number of devices
 
 static const struct yoke_setting devices_setting = {
 	sizeof devices_setting, "cpu.devices", "int 1..64", "1",
@@ -55,7 +55,7 @@ static int probe(uint32_t *ndevices)
 	return 0;
 }
 
-// The value of the first line "key : value" of a file in /proc.
+// Reads the value of the first line "key : value" of a file in /proc.
 static bool proc(const char *file, const char *key, char *to, size_t cap)
 {
 	char line[512];
@@ -86,7 +86,7 @@ static uint64_t memory(void)
 	return group && (!all || group < all) ? group : all;
 }
 
-// What programs could have without others being driven out: it may be more than the control group allows.
+// Memory available without swapping others out; may exceed the control group's limit.
 static uint64_t free_memory(void)
 {
 	static const char *const keys[] = { "MemAvailable", "SwapFree" };
@@ -123,7 +123,7 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 			 uname(&system) == 0 ? system.machine : "unknown");
 	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
 	full.products = isa->products;
-	// full.multiple stays 0: kernels pack both factors into panels, which they fill up with zeros at the edges
+	// full.multiple stays 0: kernels pack both factors into zero-padded panels
 	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s", isa->name,
 		 yk_team_bound());
 	if (full.size > info->size)

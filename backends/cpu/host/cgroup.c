@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What control groups (Linux, version 1 and 2) allow this process: processors and memory.
-// A group is bound by each of its ancestors; in a container the outer path may not be
-// visible, so every path is tried from the group itself up to the mount's root.
+// Limits of Linux control groups (versions 1 and 2) on this process: processors and memory. A group
+// is also limited by each ancestor. In a container the outer path may not be visible, so every path
+// is tried, from the group itself up to the mount's root.
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { PATH = 1024 };
 
-// The first line of dir/file.
+// Reads the first line of dir/file.
 static bool first_line(const char *dir, const char *file, char *to, size_t cap)
 {
 	char path[PATH + 64];
@@ -31,7 +31,7 @@ static bool first_line(const char *dir, const char *file, char *to, size_t cap)
 	return got;
 }
 
-// Is `word` an item of the comma-separated list?
+// True if `word` is in the comma-separated list.
 static bool listed(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -42,8 +42,8 @@ static bool listed(const char *list, const char *word)
 	return false;
 }
 
-// Calls fn(dir, arg) for the group's folder of a controller and those above it.  A line
-// of /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
+// Calls fn(dir, arg) for the group's directory of a controller and its ancestors. A line of
+// /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
 static void each_group(const char *groups, const char *mount, const char *controller,
 		       void (*fn)(const char *dir, bool v2, void *arg), void *arg)
 {
@@ -115,7 +115,7 @@ static void min_memory(const char *dir, bool v2, void *arg)
 			sizeof text))
 		return;
 	bytes = strtoull(text, &end, 10);
-	// version 1 writes "no limit" as the largest multiple of a page
+	// version 1 represents "no limit" by the largest multiple of a page
 	if (end == text || bytes >= (uint64_t)1 << 62)
 		return;
 	if (!*least || bytes < *least)

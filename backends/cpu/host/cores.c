@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors the team may use: what affinity leaves, one of each physical core, of the
-// fastest kind where cores differ; then how many the control group and the setting allow.
+// Selects the processors for the team: those allowed by affinity, one per physical core, of the
+// fastest kind if cores differ; then limited in number by the control group and the setting.
 #include "config.h"
 
 #include <errno.h>
@@ -21,8 +21,7 @@ static const struct yoke_setting threads_setting = {
 	"threads of the CPU backend at most, 0: one a core that affinity and cgroup allow",
 };
 
-// The calling thread's affinity mask; the kernel may know more processors than
-// CPU_SETSIZE.
+// The calling thread's affinity mask; the kernel may support more processors than CPU_SETSIZE.
 static cpu_set_t *affinity(size_t *bytes)
 {
 	for (int cpus = CPU_SETSIZE; cpus <= 1 << 18; cpus *= 2) {
@@ -45,8 +44,7 @@ static bool has(const struct yk_cores *c, unsigned cpu)
 	return cpu < c->bytes * CHAR_BIT && CPU_ISSET_S(cpu, c->bytes, c->set);
 }
 
-// Leaves one processor of each core: two threads on one core would share its vector
-// units.
+// Keeps one processor per core: two threads on one core would share its vector units.
 static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
 {
 	hwloc_obj_t core = NULL;
@@ -68,15 +66,15 @@ static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
 		c->bound = "physical cores";
 }
 
-// Leaves the fastest kind that affinity allows: pieces are of one size, and a team of two
-// speeds waits for its slowest.
+// Keeps the fastest kind of core that affinity allows: work items have equal size, and a team with
+// mixed speeds would wait for the slowest.
 static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 {
 #if HWLOC_API_VERSION >= 0x00020400
 	int kinds = hwloc_cpukinds_get_nr(topology, 0), all = c->n;
 	hwloc_bitmap_t kind = hwloc_bitmap_alloc();
 
-	for (int k = kinds - 1; kind && k > 0; k--) { // ranked, the fastest last
+	for (int k = kinds - 1; kind && k > 0; k--) { // ranked, fastest last
 		int rank, here = 0;
 		if (hwloc_cpukinds_get_info(topology, (unsigned)k, kind, &rank, NULL,
 					    NULL, 0) < 0 ||
@@ -101,10 +99,10 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 #endif
 }
 
-// hwloc's plugins are linked with the libraries of GPUs (OpenCL, NVML, X): processors are found
-// without, and who asks for the CPU opens none of those.  There is no call for that, only a variable;
-// another environment in place of this one for a moment, and not freed then, does not disturb readers
-// in other threads, as setenv does.
+// hwloc's plugins are linked with GPU libraries (OpenCL, NVML, X), which a CPU-only process must
+// not load; processors are found without them. hwloc can only be told so by an environment
+// variable. setenv would disturb readers in other threads, so the whole environment is replaced for
+// a moment by another one, which is never freed.
 static bool topology_new(hwloc_topology_t *to)
 {
 	static char none[] = "HWLOC_PLUGINS_PATH=/dev/null", **last;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the backend tells the core: the detail of errors, warnings, and that it does not work in a
-// forked child.
+// Reporting to the core: error messages, warnings, and the error for use in a forked child.
 #include "config.h"
 
 #include <pthread.h>

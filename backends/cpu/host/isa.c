@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets: which builds of the kernels this processor can run, which is taken.
+// Selects the kernel build: lists those that this processor can run, and chooses one.
 #include "config.h"
 
 #include <stdio.h>
@@ -14,11 +14,11 @@
 #include "frame.h"
 
 #ifdef __x86_64__
-// What the builds are compiled for; the builtin asks for the system's part (XCR0) as well.
+// Matches the builds' compiler flags; the builtin also checks operating system support (XCR0).
 static bool runs_avx2(void)
 {
 	unsigned a, b, c, d;
-	// some compilers' builtin does not know F16C
+	// the builtin of some compilers does not know F16C
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
 	       __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
@@ -38,8 +38,8 @@ static bool runs_bf16(void)
 	return runs_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-// AMD's take as many vdpbf16ps a cycle as multiply-adds of f32, which is twice the products;
-// Intel's half as many.
+// AMD processors execute as many vdpbf16ps per cycle as f32 multiply-adds, which is twice the
+// products; Intel's execute half as many.
 static bool bf16_is_fast(void)
 {
 	unsigned most, b, c, d;
@@ -50,14 +50,14 @@ static bool bf16_is_fast(void)
 #endif
 
 #ifdef HAVE_AMX
-// Tiles are there, the system saves their registers, lets this process use them, and they
-// multiply.
+// True if the processor has tiles, the operating system saves their registers and permits their
+// use, and a test product is correct.
 static bool runs_amx(void)
 {
 	enum { PERMIT = 0x1023, TILE_DATA = 18, TILES = 3 << 17 };
 	enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 	unsigned a, b, c, d, low, high;
-	static int works = -1; // the check is made once
+	static int works = -1; // cached result
 
 	if (!runs_avx512() || !__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) ||
@@ -86,8 +86,8 @@ static const struct {
 	const struct yk_isa *table;
 	const char *needs;
 	bool (*runs)(void);
-	bool (*fast)(void); // NULL: taken by itself wherever it runs
-	bool level;         // above the build before it
+	bool (*fast)(void); // NULL: always chosen where it runs
+	bool level;         // a level above the previous build
 } builds[] = {
 	{ &yk_isa_base, "", runs_base, NULL, false },
 #ifdef __x86_64__
@@ -140,7 +140,7 @@ const struct yk_isa *yk_isa_choose(const char *wish)
 			best = builds[i].table;
 	if (!*wish)
 		return best;
-	if (!strcmp(wish, "base")) // whatever it is called on this architecture
+	if (!strcmp(wish, "base")) // "base" is accepted on every architecture
 		return list[0];
 	for (int i = 0; i < n; i++)
 		if (!strcmp(wish, list[i]->name))

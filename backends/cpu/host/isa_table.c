@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of one instruction set: compiled once for each, like the kernels in it, and once
-// for each level above one.
+// The kernel table of one instruction set: compiled once per set, like its kernels, and once per
+// level above one.
 #include "config.h"
 
 #include "../cpu.h"
 
 #ifdef __aarch64__
-#define NAME(isa) "neon" // what every such processor has
+#define NAME(isa) "neon" // available on every such processor
 #else
 #define NAME_OF(isa) #isa
 #define NAME(isa) NAME_OF(isa)
 #endif
 
 #ifdef YK_LEVEL
-#define YK_LEVEL_OF_BF16 // each level there is has products of bf16
+#define YK_LEVEL_OF_BF16 // every level has its own bf16 products
 #else
 #define YK_LEVEL YK_ISA
 #endif

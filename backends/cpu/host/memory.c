@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the host as segments, and what is put into them, got, copied and filled.
+// Segments in host memory, and the transfers put, get, copy and fill.
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 
 #include "frame.h"
 
-// A large page, from which size on segments are mapped.
+// Huge page size; segments of at least this size are mapped.
 enum { LARGE = 2 << 20 };
 
 // ---- segments ----
 
 struct held {
-	struct yk_segment segment; // first: what kernels see
-	bool lent;                 // the memory is the application's
+	struct yk_segment segment; // first: the part that kernels see
+	bool lent;                 // the memory belongs to the application
 };
 
 static void touch(void *arg, int64_t piece)
@@ -33,7 +33,7 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	struct yk_segment *s;
 	uint64_t all;
 
-	(void)kind; // all memory is the host's
+	(void)kind; // all memory is host memory
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
 	if (device >= yk_cpu_devices())
@@ -53,7 +53,7 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	} else {
 		char *raw;
 		size_t head;
-		// room to move up to a large page's start; what is over is given back
+		// reserve room to align to a huge page; the excess is unmapped
 		if (__builtin_add_overflow(bytes, (uint64_t)2 * LARGE - 1, &all))
 			goto fail;
 		s->bytes = all - LARGE - all % LARGE;
@@ -69,9 +69,10 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 		if (LARGE - head)
 			munmap(s->base + s->bytes, LARGE - head);
 #ifdef MADV_HUGEPAGE
-		madvise(s->base, s->bytes, MADV_HUGEPAGE); // without it slower, not wrong
+		madvise(s->base, s->bytes, MADV_HUGEPAGE); // failure only costs speed
 #endif
-		// A page lies with the thread that touches it first: let the team spread them.
+		// NUMA first touch: a page is allocated on the node of the thread that touches it
+		// first, so let the team touch them.
 		if (yk_team_nodes() > 1)
 			yk_team_run((int64_t)(s->bytes / LARGE), touch, s);
 	}
@@ -158,7 +159,7 @@ int yk_cpu_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 	return 0;
 }
 
-// Pieces of copies and fills: one thread does not use all of the memory's bandwidth.
+// Bytes per work item of copies and fills: one thread cannot use the full memory bandwidth.
 enum { STRIP = 1 << 20 };
 
 struct strip {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that is prepared for a kernel, to be run as often as one likes: the handles of the table.
+// Op handles of the backend table: an op prepared for a kernel, which can be run many times.
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 struct yk_prepared {
 	const struct yk_kernel *kernel;
 	uint32_t impl;
-	void *own; // the kernel's
+	void *own; // the kernel's data
 };
 
 int yk_kernel_prepare(const struct yk_kernel *k, const struct yoke_op *op, uint32_t impl,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the backend's frame; those of the team and of products are with them.
+// Settings of the CPU backend; those of the team and of products are declared in their own files.
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teams: the worker threads of each device, shared by its contexts, started at first use.  A thread's jobs are done
-// by the team of the device that it ran something on last.
-// The pieces of a job are cut by its shape and drawn from a counter; no result depends on
-// who takes which.  A second caller, or a call from inside a piece, runs its pieces in
-// place.
+// Teams: each device's worker threads, shared by all contexts and started on first use. A thread's
+// jobs run on the team of the device that it last used.
+// A job is divided into work items by its shape, and items are drawn from a counter; no result
+// depends on which thread runs an item. A second concurrent caller, or a call from inside an item,
+// runs its items in place.
 #include "config.h"
 
 #include <limits.h>
@@ -21,24 +21,23 @@
 
 #include "frame.h"
 
-// The state of the job in one word: generation | OPEN | workers inside.  A worker joins
-// by adding one while the job is open; the caller closes it when no piece is left and
-// waits for those inside.  So a worker that sleeps late delays nobody and never sees a job
-// that is over.
+// The state of the job in one word: generation | OPEN | number of workers inside. A worker joins by
+// adding one while the job is open. The caller closes the job when no item is left and waits for
+// the workers inside. So a worker that wakes late delays nobody and never sees a finished job.
 enum { INSIDE = (1 << 10) - 1, OPEN = 1 << 10, GENERATION = 1 << 11 };
 
-enum { SPIN_NS = 50000 }; // a worker looks for the next job that long before it sleeps
+enum { SPIN_NS = 50000 }; // how long a worker spins for the next job before it sleeps
 
 struct team {
-	pthread_mutex_t lock; // held by the caller whose job it is
-	bool started;         // under lock
+	pthread_mutex_t lock; // held by the caller while its job runs
+	bool started;         // guarded by lock
 	int size;
-	cpu_set_t *set;       // as yk_cores has it, of this device
+	cpu_set_t *set;       // this device's processors, as in yk_cores
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
 
-	_Alignas(64) atomic_int_fast64_t next; // piece
+	_Alignas(64) atomic_int_fast64_t next; // next work item
 	int64_t n;
 	void (*fn)(void *arg, int64_t piece);
 	void *arg;
@@ -51,7 +50,7 @@ static pthread_once_t counted = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside;
 static _Thread_local uint32_t mine; // the team of the calling thread
 
-// Processors number from .. to - 1 of those in the set.
+// The processors numbered from .. to - 1 within the set.
 static cpu_set_t *part_of(const struct yk_cores *c, int from, int to)
 {
 	cpu_set_t *set = c->set ? malloc(c->bytes) : NULL;
@@ -172,7 +171,7 @@ static void draw(struct team *t)
 	}
 }
 
-// Waits until the word differs from `seen`: spinning, then asleep.
+// Waits until the word differs from `seen`: spins, then sleeps.
 static void await_change(struct team *t, unsigned seen)
 {
 	uint64_t end = now() + SPIN_NS;
@@ -184,7 +183,7 @@ static void await_change(struct team *t, unsigned seen)
 			pause_briefly();
 		}
 	} while (now() < end);
-	// Either the caller sees this sleeper, or the futex sees the caller's word.
+	// Either the caller sees this sleeper, or the futex call sees the new word.
 	atomic_fetch_add(&t->sleepers, 1);
 	syscall(SYS_futex, &t->word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 	atomic_fetch_sub(&t->sleepers, 1);
@@ -198,7 +197,7 @@ static bool has_room(unsigned word)
 static void *work(void *arg)
 {
 	struct team *t = arg;
-	unsigned done = 0; // generation, 0 is never open
+	unsigned done = 0; // generation; 0 is never open
 
 	inside = true;
 	for (;;) {
@@ -214,9 +213,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-// Starts the workers.  Each may run on any of the team's cores but on one processor a
-// core: a worker tied to a core of its own would wait there whenever the caller, who is
-// not ours to bind, is on it.
+// Starts the workers. Each may run on any of the team's cores (one processor per core). Workers are
+// not pinned to single cores, because a worker would have to wait when the caller, whose affinity
+// belongs to the application, runs on its core.
 static void start(struct team *t)
 {
 	sigset_t all, old;
@@ -228,12 +227,12 @@ static void start(struct team *t)
 	if (t->set)
 		pthread_attr_setaffinity_np(&attr, cores.bytes, t->set);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals belong to the application
 	for (int i = 1; i < t->size; i++) {
 		char name[16];
 		pthread_t thread;
 		if (pthread_create(&thread, &attr, work, t))
-			break; // fewer are slower, not wrong
+			break; // having fewer workers costs only speed
 		snprintf(name, sizeof name, "yoke/%d", i);
 		pthread_setname_np(thread, name);
 	}
@@ -316,7 +315,7 @@ void *yk_team_scratch(size_t bytes)
 		return NULL;
 	rounded &= ~(size_t)4095;
 	pthread_once(&scratch_once, scratch_init);
-	// The key frees it at the thread's end; content need not outlive the growth.
+	// A thread-specific key frees it at thread exit; old content need not be kept.
 	p = aligned_alloc(4096, rounded);
 	if (!p)
 		return NULL;
