@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// LIST_MAP and LIST_REDUCE: a map program over the tensors of lists, each as one row of elements.  The
-// program is made ready once, for all tensors, and pointed at one after the other.  How work is cut
-// follows from the tensors' sizes alone, and the bits are those of MAP and REDUCE on each.
+// LIST_MAP and LIST_REDUCE: a map program over lists of tensors, each treated as one row of
+// elements. The program is prepared once for all tensors and then pointed at one after another. The
+// division of work depends only on the tensors' sizes, and results are the same bits as those of
+// MAP and REDUCE on each tensor.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -11,8 +12,9 @@
 #include "../reduce/kern_reduce.h"
 #include "../vector/vec.h"
 
-// Elements of a piece of work, at least, but for the last; more of a tensor is cut.  What a piece of a map
-// costs besides, some strips' time, is spread over more of them where enough pieces are left for all cores.
+// Min elements per work item (except the last); larger tensors are divided. The fixed cost of a
+// map's work item, about that of a few strips, is spread over more elements if enough items remain
+// for all cores.
 enum { MAP_PIECE = 16 * YK_STRIP, MAP_PIECE_MAX = 64 * YK_STRIP, MAP_PIECES = 512, REDUCE_PIECE = YK_SEGMENT };
 
 struct place {
@@ -21,14 +23,15 @@ struct place {
 };
 
 struct job {
-	struct yk_prog prog; // points at no tensor
+	struct yk_prog prog; // not pointed at a tensor
 	const struct yoke_op *op;
-	const struct yk_reducer *reducer; // NULL: LIST_MAP
-	uint32_t list, lists, outs; // tensors of a list; lists among the inputs; outputs that are lists
-	bool each;                  // has an input of one number a tensor
+	const struct yk_reducer *reducer; // NULL for LIST_MAP
+	// tensors per list; lists among the inputs; outputs that are lists
+	uint32_t list, lists, outs;
+	bool each;                  // an input has one number per tensor
 	int64_t piece, pieces;
-	struct place *begin;        // of each piece, and the end
-	int64_t *unit;              // of LIST_REDUCE: each tensor's first segment, and how many there are
+	struct place *begin;        // of each work item, and the end
+	int64_t *unit; // LIST_REDUCE: first segment and number of segments of each tensor
 	atomic_bool no_memory;
 };
 
@@ -41,7 +44,7 @@ static bool is_number(const struct yoke_op *op, const struct yoke_view *v)
 		(yk_elements(v) == 1 || (v->rank == 1 && v->dims[0] == op->list && yk_dense(v))));
 }
 
-// The op as a MAP of one row over the views `v`; false: it is none.
+// Builds a MAP of one row over the views `v`; false: not possible.
 static bool flatten(const struct yoke_op *op, struct yoke_view *v, struct yoke_op *to)
 {
 	const uint32_t list = op->list, lists = op->lists_in;
@@ -113,7 +116,7 @@ static uint64_t can_reduce(const struct yoke_op *op)
 	       yk_elements(y) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1);
 }
 
-// ---- the cut ----
+// ---- division of work ----
 
 static int64_t segments_of(const struct yoke_view *v)
 {
@@ -130,10 +133,10 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	return units * sizeof(struct yk_acc);
 }
 
-// Where pieces begin, as many as there is room for; returns how many there are.
+// Sets where work items begin, as far as `begin` has room; returns their number.
 static int64_t cut(const struct yoke_op *op, int64_t piece, struct place *begin)
 {
-	int64_t pieces = 0, got = piece; // of the piece at hand
+	int64_t pieces = 0, got = piece; // got: elements in the current item
 
 	for (uint32_t i = 0; i < op->list; i++) {
 		const int64_t n = yk_elements(&op->in[i]);
@@ -216,7 +219,7 @@ static void point_at(struct yk_prog *p, const struct job *j, uint32_t tensor)
 	}
 }
 
-// Which inputs have bytes of which outputs, of any tensor; false: it is not as it was prepared.
+// True if inputs overlap outputs, of any tensor, as they did when the program was prepared.
 static bool same_places(struct job *j)
 {
 	const struct yoke_op *op = j->op;
@@ -249,7 +252,7 @@ static const void *values(const struct job *j, const struct yk_frame *f, char *r
 	return v->step ? v->at : room;
 }
 
-// Elements from .. from + n - 1 of a tensor.
+// Processes elements from .. from + n - 1 of a tensor.
 static void run_part(const struct job *j, struct yk_frame *f, char *room, uint32_t tensor, int64_t from,
 		     int64_t n)
 {
@@ -274,7 +277,7 @@ static void piece(void *arg, int64_t index)
 	const struct place *end = &j->begin[index + 1];
 	struct place at = j->begin[index];
 	const size_t registers = (j->prog.frame + 63) / 64 * 64;
-	struct yk_prog prog = j->prog; // as other threads point it elsewhere
+	struct yk_prog prog = j->prog; // a copy, since each thread points it at other tensors
 	struct yk_frame frame;
 	char *memory = yk_team_scratch(registers + YK_STRIP * sizeof(double));
 

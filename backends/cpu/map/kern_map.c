@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAP: a fused elementwise program over the iteration space, strip by strip. Pieces of
-// work hold a number of strips that follows from the shape and the program alone.
+// MAP: runs a fused elementwise program over the iteration space, strip by strip. The number of
+// strips per work item depends only on the shape and the program.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -9,17 +9,17 @@
 #include "kern_map.h"
 #include "../vector/vec.h"
 
-// Below this length rows share a strip; above it a strip stays within a row, so that
+// Shorter rows share a strip. Longer ones are divided, and a strip stays within a row, so that
 // operands that are dense in the row are used in place.
 enum { LONG_ROW = 256 };
 
-enum { PIECE_COST = 1 << 18 }; // additions in a piece of work
+enum { PIECE_COST = 1 << 18 }; // additions per work item
 
 struct job {
 	struct yk_prog prog;
 	int64_t per_row, rows,
-		strip;        // strips in a row or rows in a strip; elements of a strip
-	int64_t strips, each; // each: strips of a piece
+		strip;        // strips per row or rows per strip; elements per strip
+	int64_t strips, each; // each: strips per work item
 	atomic_bool no_memory;
 };
 
@@ -41,7 +41,7 @@ static void cut(struct job *j)
 	const struct yk_prog *p = &j->prog;
 	int64_t row = p->row;
 	if (row >= LONG_ROW || p->rank == 1) {
-		// equal strips, whole blocks but for the last
+		// strips of equal length, in whole blocks except the last
 		j->per_row = (row + YK_STRIP - 1) / YK_STRIP;
 		j->strip = (row + j->per_row - 1) / j->per_row;
 		j->strip = (j->strip + YK_BLOCK - 1) / YK_BLOCK * YK_BLOCK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strip functions that convert: casts between registers, rounding to f16 and bf16,
-// select, logic, and the loads and stores between memory and registers.
+// Converting strip functions: casts between registers, rounding to f16 and bf16, select, logic, and
+// loads and stores between memory and registers.
 #include "config.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@
 
 // ---- casts ----
 
-// Floating point to integer: truncates, saturates, NaN is 0.  TOP is the least power of
-// two above.
+// Floating point to integer: truncates, saturates, NaN becomes 0. TOP is the smallest power of two
+// above the range.
 #define FLOAT_TO_INT(name, F, I, TOP, LOW, MAX) \
 	YK_INLINE I name(F x) \
 	{ \
@@ -51,7 +51,7 @@ YK_INLINE uint8_t u8_of_f64(double x)
 	return (uint8_t)(y < 0 ? 0 : y > 255 ? 255 : y);
 }
 
-// The function to_from over a strip; `as` converts one element.
+// Defines the strip function to_from; `as` converts one element.
 #define CAST(to, T, from, F, as) \
 	static void cast_##to##_##from(void *vy, const struct yk_arg *va, \
 				       const struct yk_arg *b, const struct yk_arg *c, \
@@ -67,7 +67,7 @@ YK_INLINE uint8_t u8_of_f64(double x)
 				y[i] = as; \
 		} \
 	}
-// From one type to all; the conversions to 8 bits and to bool are named.
+// Casts from one type to all others; conversions to 8 bits and to bool are parameters.
 #define CASTS(from, F, to_i8, to_u8, to_i32, to_i64) \
 	CAST(f32, float, from, F, (float)a[i]) \
 	CAST(f64, double, from, F, (double)a[i]) \
@@ -82,8 +82,8 @@ CASTS(i8, int8_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(u8, uint8_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(i32, int32_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(i64, int64_t, (int8_t), (uint8_t), (int32_t), (int64_t))
-// To f16 and bf16 from types wider than f32: an f32 that is then rounded as if from the
-// source.
+// To f16 and bf16 from types wider than f32: to f32 rounded to odd, so that the second rounding
+// gives the same bits as a direct conversion.
 CAST(half, float, f64, double, yk_f32_odd_of_f64(a[i]))
 CAST(half, float, i64, int64_t, yk_f32_odd_of_f64(yk_f64_odd_of_i64(a[i])))
 CAST(half, float, i32, int32_t, yk_f32_odd_of_f64(a[i]))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of chains: instructions on four vectors that are passed on in registers.
+// The links of chains: instructions on blocks of vectors that stay in registers between links.
 #include "config.h"
 
 #include "kern_map_chain.h"
@@ -8,7 +8,7 @@
 
 typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 
-// A link's vectors are arguments, for the calling convention, and v[] inside.
+// A link receives its vectors as arguments, for the calling convention, and uses them as v[].
 #define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
 #if YK_LINK_COUNT == 8
 #define TAKE vf v[] = { a0, a1, a2, a3, a4, a5, a6, a7 }
@@ -18,11 +18,11 @@ typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 #define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3])
 #endif
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < YK_LINK_COUNT; i++)
-// Four vectors at a time, or two.
+// Loops over the block's vectors in steps of four, or of two.
 #define FOURS _Pragma("GCC unroll 2") for (int i = 0; i < YK_LINK_COUNT; i += 4)
 #define PAIRS _Pragma("GCC unroll 4") for (int i = 0; i < YK_LINK_COUNT; i += 2)
 
-// Vector i of the block of memory operand k, by its dtype.
+// Loads vector i of the block of memory operand k, by dtype.
 YK_INLINE vf from_f32(const struct yk_link *l, int k, int64_t at, int i)
 {
 	return vf_load((const float *)(l->p[k] + (at & l->mask[k])) + i * VF);
@@ -40,7 +40,7 @@ YK_INLINE vf from_i32(const struct yk_link *l, int k, int64_t at, int i)
 	return __builtin_convertvector((vi)from_f32(l, k, at, i), vf);
 }
 
-// The same of bools, as masks.
+// The same for bools, as masks.
 YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
 {
 	const char *p = l->p[k] + ((at & l->mask[k]) >> 2) + i * VF;
@@ -53,7 +53,7 @@ YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
 #endif
 }
 
-// ---- functions of vectors ----
+// ---- vector functions ----
 
 YK_INLINE vf f_add(vf a, vf b)
 {
@@ -79,7 +79,7 @@ YK_INLINE vf f_abs(vf a)
 {
 	return (vf)((vi)a & 0x7fffffff);
 }
-YK_INLINE vf f_sign(vf a) // zeros and NaN stay
+YK_INLINE vf f_sign(vf a) // preserves zeros and NaN
 {
 	return vf_select(a > 0, vf_splat(1), vf_select(a < 0, vf_splat(-1), a));
 }
@@ -100,7 +100,7 @@ YK_INLINE vf f_uniform(vf a)
 	return __builtin_convertvector((vi)((vu)a >> 8), vf) * 0x1p-24f;
 }
 
-// Of functions of one element.
+// Makes a vector function from a function of one element.
 #define LANES(name, element) \
 	YK_INLINE vf name(vf x) \
 	{ \
@@ -160,7 +160,7 @@ YK_INLINE vf f_ge(vf a, vf b)
 		EACH v[i] = f(FROM(0)); \
 		NEXT; \
 	}
-// Of functions that take several vectors through each step.
+// Links for functions that process several vectors step by step together.
 #define TOGETHER_LINKS(code, f) \
 	LINK(a_##f) \
 	{ \
@@ -233,7 +233,7 @@ YK_INLINE vf f_ge(vf a, vf b)
 		NEXT; \
 	}
 
-// POW, LOG1P, SIN and COS go through f64, NORMAL too: strips do.
+// POW, LOG1P, SIN, COS and NORMAL go through f64, as in the strip functions.
 #define UNARY(X) \
 	X(NEG, f_neg) \
 	X(ABS, f_abs) X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) \
@@ -324,7 +324,7 @@ LINK(select_m)
 	NEXT;
 }
 
-// `mask`: of operand 0.
+// `mask` loads the mask, operand 0.
 #define SELECT_LINKS(name, mask) \
 	LINK(select_b_##name) \
 	{ \

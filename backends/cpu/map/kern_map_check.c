@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of a map program: which instructions can be computed in which dtype.
+// Type checks of map programs: which instructions are supported in which dtype.
 #include "config.h"
 
 #include "kern_map.h"
@@ -44,7 +44,7 @@ yk_strip_fn *ISA(yk_map_strip)(const struct yoke_map *m, const struct yoke_insn 
 	case YOKE_MAP_SELECT: return ISA(yk_strip_select)(i->dtype);
 	case YOKE_MAP_CAST: return ISA(yk_strip_cast)(i->dtype, from);
 	case YOKE_MAP_UNIFORM: return arithmetic(i->op, i->dtype);
-	default: // what answers a bool computes in the dtype of its operands
+	default: // instructions with a bool result compute in their operands' dtype
 		return arithmetic(i->op, i->dtype == yoke_bool ? from : i->dtype);
 	}
 }
@@ -85,7 +85,7 @@ static bool typed(const struct yoke_map *m, const struct yoke_insn *i,
 	}
 	if (n == 2 && dtype[0] != dtype[1])
 		return false;
-	// 64..79 answer a bool, the others what they are given
+	// opcodes EQ and up before SELECT return bool, the others their operands' dtype
 	bool tests = i->op >= YOKE_MAP_EQ && i->op < YOKE_MAP_SELECT;
 	if (tests ? i->dtype != yoke_bool : i->dtype != dtype[0])
 		return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strip functions of f32, which f16 and bf16 are computed in as well.
+// Strip functions of f32, also used for f16 and bf16.
 #include "config.h"
 
 #include "kern_map.h"
@@ -9,8 +9,8 @@
 #define T float
 #define FN(name) yk_##name##_f32
 
-// sin and cos by the vector code, unless the strip holds an argument beyond its range; an
-// element's result is the same either way.
+// sin and cos use the vector code unless the strip has an argument out of its range; results are
+// the same either way.
 static bool all_near(const struct yk_arg *va, int64_t n)
 {
 	const float *a = va->at;
@@ -44,7 +44,7 @@ static void s_cos(void *to, const struct yk_arg *a, const struct yk_arg *b,
 	(all_near(a, n) ? cos_near : cos_any)(to, a, b, c, n);
 }
 
-// What chains compute by pieces has to have the same bits here.
+// Uses the vector functions of chains, so that both give the same bits.
 #define VECTORS(name, f) \
 	static void name(void *to, const struct yk_arg *va, const struct yk_arg *b, \
 			 const struct yk_arg *c, int64_t n) \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes chains of a prepared program: which steps run as links, and which of their values
-// have to be in memory.
+// Divides a prepared program into chains: determines which steps run as links, and which of their
+// values must be stored to memory.
 #include "config.h"
 
 #include "kern_map_chain.h"
@@ -8,7 +8,7 @@
 struct builder {
 	struct yk_prog *prog;
 	const int *reader;
-	int in_registers; // the value, -1: none
+	int in_registers; // the value held in registers; -1: none
 	bool narrow[YOKE_MAP_MAX_INSNS], local[YOKE_MAP_MAX_INSNS];
 };
 
@@ -22,7 +22,7 @@ static bool in_f32(const struct yk_prog *p, int value)
 	return yk_reg(dtype_of(p, value)) == yoke_f32;
 }
 
-// Is the cast one that a chain does as it loads?
+// True if a chain can do this cast when loading.
 static bool is_load(int from, int to)
 {
 	return from == yoke_i32 && to == yoke_f32;
@@ -48,9 +48,9 @@ static bool can_link(const struct yk_prog *p, int value)
 	}
 }
 
-// ---- products that are computed where they are read ----
+// ---- products computed by the instruction that reads them ----
 
-// A product of a uniform value and one that is in memory?
+// True for the product of a uniform value and a value in memory.
 static bool is_scaled(const struct yk_prog *p, int value)
 {
 	const struct yoke_insn *i = &p->map->insn[value];
@@ -58,14 +58,14 @@ static bool is_scaled(const struct yk_prog *p, int value)
 	       p->uniform[i->a] != p->uniform[i->b];
 }
 
-// Is the value computed for each element?
+// True if the value is computed for each element.
 static bool is_step(const struct yk_prog *p, const uint8_t *reads, int value)
 {
 	return reads[value] && !p->uniform[value] && p->map->insn[value].op != YOKE_MAP_INPUT;
 }
 
-// The value that a chain has in registers when it comes to instruction k: what was computed last, but for
-// `but` and what other links compute.  -1: none.
+// The value that a chain holds in registers before instruction k: the last one computed, ignoring
+// `but` and values computed by other links. -1: none.
 static int before(const struct yk_prog *p, const uint8_t *reads, int k, int but)
 {
 	int at = k - 1;
@@ -81,20 +81,21 @@ static int scaled_of(const struct yk_prog *p, int value)
 	return p->uniform[i->a] ? i->b : i->a;
 }
 
-// May y, an operand of instruction k, be computed by k's link, from memory, while the other is in registers?
+// True if k's link can compute y, an operand of k, from memory, while the other operand is in
+// registers.
 static bool can_fold(const struct yk_prog *p, const uint8_t *reads, int y, int k)
 {
 	const struct yoke_insn *i = &p->map->insn[k];
 	const int other = i->a == y ? i->b : i->a;
 
-	for (int at = y + 1; at < k; at++) // in one chain
+	for (int at = y + 1; at < k; at++) // must be within one chain
 		if (is_step(p, reads, at) && !can_link(p, at))
 			return false;
 	return ISA(yk_link_fold)(i->op, i->a == y) && reads[y] == 1 && is_scaled(p, y) &&
 	       scaled_of(p, y) != other && before(p, reads, k, y) == other;
 }
 
-// The same of x, from what is in registers then.
+// The same for x, computed from the value in registers.
 static bool can_scale(const struct yk_prog *p, const uint8_t *reads, int x, int y)
 {
 	return reads[x] == 1 && is_scaled(p, x) && before(p, reads, x, y) == scaled_of(p, x) &&
@@ -122,7 +123,7 @@ void ISA(yk_prog_fold)(struct yk_prog *p, const uint8_t *reads)
 
 // ---- chains ----
 
-// Steps from `first` on that are one chain, 0: it begins none.
+// Number of steps from `first` that form one chain; 0: no chain begins there.
 static int chain_length(const struct yk_prog *p, int first)
 {
 	int end = first;
@@ -162,7 +163,7 @@ void ISA(yk_prog_local)(struct yk_prog *p)
 	}
 }
 
-// Inputs of 16 bits that every reader can convert for itself.
+// Finds 16-bit inputs that all readers can convert themselves.
 static void find_narrow(struct builder *b)
 {
 	struct yk_prog *p = b->prog;
@@ -219,12 +220,12 @@ static int uniform_of(const struct yk_prog *p, int value)
 	return p->uniform[i->a] ? i->a : i->b;
 }
 
-// A step whose link computes operands too; false: it does not.
+// Emits a step whose link also computes operands; false: this step's does not.
 static bool fold(struct builder *b, const struct yk_step *s, int op)
 {
 	const struct yk_prog *p = b->prog;
 	const bool a = p->fold[s->a] == s->value, c = p->fold[s->b] == s->value;
-	// x: from what is in registers, y: from memory
+	// x: computed from the value in registers, y: from memory
 	int x = a && scaled_of(p, s->a) == b->in_registers ? s->a : s->b;
 	x = s->a == b->in_registers || s->b == b->in_registers ? -1 : x;
 	const int y = x == s->a ? s->b : x == s->b ? s->a : a ? s->a : s->b;
@@ -267,7 +268,7 @@ static void binary(struct builder *b, const struct yk_step *s, int op)
 			op, way, dtype_of(b->prog, other));
 }
 
-// The instruction; what is in registers is taken from there.
+// Emits the instruction, which takes an operand from registers if possible.
 static void instruction(struct builder *b, const struct yk_step *s)
 {
 	const int op = b->prog->map->insn[s->value].op, have = b->in_registers;
@@ -289,15 +290,14 @@ static void instruction(struct builder *b, const struct yk_step *s)
 	b->in_registers = s->value;
 }
 
-// Does the step find all it reads of the value in registers?
+// True if the step can take all its uses of the value from registers.
 static bool takes(const struct yk_prog *p, const struct yk_step *s, int value)
 {
 	int times = (s->a == value) + (s->b == value) + (s->c == value);
 	return p->map->insn[s->value].op != YOKE_MAP_SELECT || times == 1;
 }
 
-// Stores what the step has computed, if it is wanted in memory; next: the following link's
-// step or NULL.
+// Stores the step's value if it is needed in memory. next: the step of the following link, or NULL.
 static void keep(struct builder *b, const struct yk_step *s, const struct yk_step *next)
 {
 	struct yk_prog *p = b->prog;
@@ -305,7 +305,7 @@ static void keep(struct builder *b, const struct yk_step *s, const struct yk_ste
 	const bool half = yk_is_half(dtype);
 	bool read = b->reader[v] && !(next && b->reader[v] == next->value &&
 				      takes(p, next, v));
-	bool output = false; // to be stored from the register at the end
+	bool output = false; // true if it must be stored from the register at the end
 
 	for (int o = 0; o < p->map->nout; o++)
 		output |= p->map->out[o] == v && (p->nout == 0 || p->direct[o] != v);

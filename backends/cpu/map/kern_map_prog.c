@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map program made ready: axes collapsed, operands classed, registers given by
-// liveness.
+// Prepares a map program for execution: collapses axes, classifies operands, and assigns registers
+// by liveness.
 #include "config.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 enum { OPERANDS = YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 1 };
 
-// Registers lie a line more than their size apart, so that not all begin at the same set
-// of L1.
+// Registers are spaced one cache line more than their size apart, so that they do not all start at
+// the same set of L1.
 enum { UNIFORM_BYTES = YK_BLOCK * 8, PAD = 64 };
 
 // ---- operands ----
@@ -35,7 +35,7 @@ static void operand_init(struct yk_operand *o, const struct yoke_view *v, const 
 		o->strides[d] = v->strides[perm[d]];
 }
 
-// Drops axes of one element and merges neighbours that are one axis for every operand.
+// Drops axes of size 1 and merges neighbours that are contiguous for every operand.
 static void collapse(struct yk_prog *p, struct yk_operand **o, int count)
 {
 	int rank = 0;
@@ -122,16 +122,15 @@ static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int
 // ---- liveness ----
 
 struct life {
-	// the instruction that uses it last, ninsn: stored at the end
+	// the last instruction that uses it; ninsn: stored at the end
 	int last[YOKE_MAP_MAX_INSNS];
-	int reader[YOKE_MAP_MAX_INSNS]; // the same of instructions alone, 0: none
-	bool used[YOKE_MAP_MAX_INSNS]; // by what is computed, or as an output
-	bool kept[YOKE_MAP_MAX_INSNS]; // by instructions, not only stored
-	uint8_t reads[YOKE_MAP_MAX_INSNS]; // how often
+	int reader[YOKE_MAP_MAX_INSNS]; // the same, counting instructions only; 0: none
+	bool used[YOKE_MAP_MAX_INSNS]; // used by a computed value, or an output
+	bool kept[YOKE_MAP_MAX_INSNS]; // used by instructions, not only stored
+	uint8_t reads[YOKE_MAP_MAX_INSNS]; // number of uses
 };
 
-// RAND whose index is INDEX itself and whose key and step are the same for all: counters
-// in a row.
+// True for RAND with INDEX as index and uniform key and step: the counters are consecutive.
 static bool random_run(const struct yk_prog *p, const struct yoke_insn *i)
 {
 	return i->op == YOKE_MAP_RAND && p->map->insn[i->a].op == YOKE_MAP_INDEX &&
@@ -188,8 +187,8 @@ static bool overlap(const struct yk_operand *a, const struct yk_operand *b)
 	       pb + (uintptr_t)b->low < pa + (uintptr_t)a->high;
 }
 
-// May value k be written to output o when it is computed?  Not if an input in the same
-// memory is read later on.
+// True if value k may be written to output o as soon as it is computed: no input in the same memory
+// may be read later.
 static bool may_write(const struct yk_prog *p, const struct life *l, int k, int o)
 {
 	const struct yoke_map *m = p->map;
@@ -217,8 +216,7 @@ static void place_outputs(struct yk_prog *p, const struct life *l)
 
 // ---- registers ----
 
-// Rough cost of an instruction in additions, which only decides how work is cut into
-// pieces.
+// Rough cost of an instruction in additions; used only to choose the size of work items.
 static int cost(const struct yoke_insn *i)
 {
 	int wide = yk_reg(i->dtype) == yoke_f64 ? 8 : 1;
@@ -251,8 +249,9 @@ static bool rounds(int op)
 
 struct pool {
 	int32_t place[YOKE_MAP_MAX_INSNS];
-	size_t size[YOKE_MAP_MAX_INSNS], room[YOKE_MAP_MAX_INSNS]; // of an element, of all
-	int owner[YOKE_MAP_MAX_INSNS]; // value, -1: free
+	// bytes per element; bytes of the register
+	size_t size[YOKE_MAP_MAX_INSNS], room[YOKE_MAP_MAX_INSNS];
+	int owner[YOKE_MAP_MAX_INSNS]; // the value in each register; -1: free
 	int count;
 	size_t bytes;
 };
@@ -274,9 +273,9 @@ static int32_t take(struct pool *r, int value, size_t size, size_t room)
 	return r->place[k];
 }
 
-// Before instruction `now` takes its register: an operand's may become the result's,
-// block by block. A value that is one block read repeatedly keeps its register: a chain
-// reads it again for the next block.
+// Releases registers before instruction `now` gets one: the result may replace an operand block by
+// block. A value that is one block, read repeatedly, keeps its register, because a chain reads it
+// again for the next block.
 static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p,
 		      int now)
 {
@@ -306,7 +305,7 @@ static void step_init(struct yk_prog *p, struct yk_step *s, int k, const struct 
 		s->kind = YK_STEP_INPUT;
 		s->input = (uint8_t)i->a;
 		s->load = ISA(yk_load)(i->dtype);
-		// stored at the end, when another output may have been written over it
+		// stored at the end, after other outputs that may overwrite the input
 		s->copy = l->last[k] == p->map->ninsn && p->nout > 1;
 	} else if (i->op == YOKE_MAP_INDEX) {
 		s->kind = YK_STEP_INDEX;
@@ -336,7 +335,7 @@ static void registers(struct yk_prog *p, const struct life *life)
 			uniform += UNIFORM_BYTES;
 			continue;
 		}
-		if (s->kind != YK_STEP_INPUT) // which come first
+		if (s->kind != YK_STEP_INPUT) // inputs come first
 			give_back(&pool, life, p, s->value);
 		const size_t size = yk_esize(yk_reg(m->insn[s->value].dtype));
 		s->place = take(&pool, s->value, size,
@@ -371,7 +370,7 @@ void ISA(yk_prog_init)(struct yk_prog *p, void *memory, const struct yoke_op *op
 	ISA(yk_prog_fold)(p, life.reads);
 	life_init(&life, p);
 	place_outputs(p, &life);
-	// inputs first, so that they do not part what can be a chain
+	// inputs first, so that they do not interrupt a chain
 	for (int input = 1; input >= 0; input--)
 		for (int k = 0; k < m->ninsn; k++)
 			if (life.used[k] &&

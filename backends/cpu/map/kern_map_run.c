@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a prepared map program over strips of its iteration space.
+// Executes a prepared map program on strips of its iteration space.
 #include "config.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void splat(void *to, uint64_t bits, size_t size)
 		y8[i] = bits;
 }
 
-// A value in its own dtype, as bits, into a register.
+// Fills a register with a value given as bits of its dtype.
 static void splat_value(void *to, uint64_t bits, int dtype)
 {
 	if (yk_is_half(dtype)) {
@@ -92,11 +92,11 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 	}
 }
 
-// ---- where a strip lies ----
+// ---- position of a strip ----
 
 struct strip {
 	int64_t first, n, col;     // col: in the first row
-	int64_t at[YOKE_MAX_RANK]; // of the first row, outer axes
+	int64_t at[YOKE_MAX_RANK]; // index of the first row along the outer axes
 	bool one;                  // within one row
 };
 
@@ -127,7 +127,7 @@ static void next_row(const struct yk_prog *p, int64_t *at)
 		at[d] = 0;
 }
 
-// The strip's elements of an operand that lie without gaps, NULL: they do not.
+// Address of the strip's elements of an operand if they are contiguous; otherwise NULL.
 static char *in_place(const struct yk_prog *p, const struct yk_operand *o,
 		      const struct strip *s)
 {
@@ -174,7 +174,8 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 	}
 }
 
-// In place, for chains to convert; the elements that fill no block are converted here.
+// Leaves the elements in place for chains to convert; only the remainder that does not fill a block
+// is converted here.
 static struct yk_arg load_narrow(struct yk_frame *f, const struct yk_step *st, char *from,
 				 int64_t n)
 {
@@ -247,8 +248,8 @@ static void store(const struct yk_prog *p, const struct yk_operand *o,
 	}
 }
 
-// Output `out` over a strip from the register that has just been written: past the caches, if
-// it lies dense there.
+// Copies the register just written to output `out` over the strip, with non-temporal stores, if the
+// output is dense there.
 static void stream(const struct yk_prog *p, int out, const struct strip *s,
 		   const struct yk_arg *v, bool *written)
 {
@@ -275,7 +276,7 @@ static bool random_run(struct yk_frame *f, const struct yk_step *s,
 
 // ---- chains ----
 
-// Where a step writes: the output itself if it can, else the register.
+// Where a step writes: the output itself if possible, otherwise the register.
 static char *target(struct yk_frame *f, const struct yk_step *s, const struct strip *at,
 		    bool *written)
 {
@@ -317,7 +318,7 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 	}
 }
 
-// Elements from `done` on of a value.
+// The elements of a value from `done` on.
 static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
 {
 	struct yk_arg v = f->value[value];
@@ -330,7 +331,7 @@ static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
 	return v;
 }
 
-// The elements of the strip that fill no block, by the strip functions.
+// Computes the remainder of the strip that does not fill a block with the strip functions.
 static void chain_rest(struct yk_frame *f, const struct yk_step *s, int64_t done,
 		       const struct strip *at)
 {
@@ -369,8 +370,7 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first,
 			chain_rest(f, s, done, at);
 }
 
-// Whether all that the program did for its last strip, of n elements, was one chain over
-// operands in place.
+// True if the last strip, of n elements, was computed entirely by one chain on operands in place.
 static bool one_chain(const struct yk_frame *f, int64_t n, const bool *written)
 {
 	const struct yk_prog *p = f->prog;
@@ -416,7 +416,7 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 			*v = load_input(f, s, &strip);
 			continue;
 		}
-		const bool past = s->out >= 0 && p->stream[s->out]; // the caches
+		const bool past = s->out >= 0 && p->stream[s->out]; // use non-temporal stores
 		char *to = past ? f->registers + s->place : target(f, s, &strip, written);
 		if (s->kind == YK_STEP_INDEX)
 			load_index(p, &strip, (int64_t *)to);
@@ -434,7 +434,7 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 	f->shifts = one_chain(f, n, written);
 }
 
-// The links have been those of the first strip and are those of the second.
+// Compares the links of the second strip with those of the first.
 static void find_shifts(struct yk_frame *f)
 {
 	const struct yk_prog *p = f->prog;
@@ -446,7 +446,7 @@ static void find_shifts(struct yk_frame *f)
 							  (int64_t)((uintptr_t)f->link[i].p[k] -
 								    (uintptr_t)f->shift[i].p[k]);
 			f->shift[i].by[k] = by;
-			// stores past the caches were chosen by alignment
+			// non-temporal stores were selected by alignment
 			if (form->out >= 0 && p->stream[form->out] && by % 64)
 				f->shifts = false;
 		}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCAN_MAP: a map program run step by step along one axis, some of its inputs carried from the step before.
+// SCAN_MAP: runs a map program step by step along one axis, with some inputs carried over from the
+// previous step.
 //
-// Positions along the other axes are independent: strips of them go side by side through the strip functions
-// of the program's instructions, step after step.  Operands whose neighbours in a strip lie apart are taken
-// by blocks of steps, position by position, so that a line of memory is met once.
+// Positions along the other axes are independent: the program's strip functions process strips of
+// positions, step after step. Operands that are not contiguous across a strip are transposed in
+// blocks of steps, position by position, so that each cache line is read once.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -13,33 +14,33 @@
 #include "kern_map.h"
 
 enum {
-	WIDE = 256, NARROW = 64, // positions of a strip ..
-	MANY = 24,               // .. of programs of fewer instructions than this, and of more
-	COLUMNS = 32,            // positions of the last axis that are worth strips along it
-	BLOCK = 16,              // steps of a block
-	PIECE = 1 << 18          // additions of a piece of work, roughly
+	WIDE = 256, NARROW = 64, // positions per strip ...
+	MANY = 24, // ... for programs with fewer instructions than this, and with more
+	COLUMNS = 32,            // min positions of the last axis for strips along it
+	BLOCK = 16,              // steps per block
+	PIECE = 1 << 18          // approximate additions per work item
 };
 
 enum { OPERANDS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS };
 
 struct operand {
-	char *base; // of the first step; NULL: an absent output, or a SCALAR
+	char *base; // at the first step; NULL: an absent output, or a SCALAR
 	uint64_t bits;
-	int64_t along;                // strides: from step to step ..
-	int64_t stride[YOKE_MAX_RANK]; // .. and along the axes of positions
+	int64_t along;                // stride between steps
+	int64_t stride[YOKE_MAX_RANK]; // strides along the axes of positions
 	int64_t size;
-	bool apart;   // it is taken by blocks, through ..
-	size_t block; // .. this place in the memory of a thread, of a row a step
+	bool apart;   // transposed in blocks
+	size_t block; // offset of the block in the thread's memory, one row per step
 };
 
 struct job {
 	const struct yoke_map *map;
 	yk_strip_fn *fn[YOKE_MAP_MAX_INSNS], *round[YOKE_MAP_MAX_INSNS];
-	bool result[YOKE_MAP_MAX_INSNS]; // it may have been written over where it lay when it is stored
+	bool result[YOKE_MAP_MAX_INSNS]; // its memory may be overwritten before it is stored
 	struct operand out[YOKE_MAP_MAX_OUTPUTS], in[YOKE_MAP_MAX_INPUTS];
-	int carried, rank; // rank: axes of positions; the strips lie along the last
+	int carried, rank; // rank: number of position axes; strips are along the last
 	int64_t dims[YOKE_MAX_RANK], steps, width, strips, units, each;
-	size_t bytes; // of a thread's registers
+	size_t bytes; // bytes of a thread's registers
 	atomic_bool no_memory;
 };
 
@@ -66,7 +67,7 @@ static uint64_t can(const struct yoke_op *op)
 	return 1;
 }
 
-// ---- where operands are ----
+// ---- operands ----
 
 static void operand_init(struct operand *o, const struct yoke_op *op, const struct yoke_view *v)
 {
@@ -86,8 +87,8 @@ static void operand_init(struct operand *o, const struct yoke_op *op, const stru
 			o->stride[k++] = v->strides[d];
 }
 
-// Axes of one position go, and neighbours that are one axis for all operands are merged.  Strips lie along
-// the last one, or along the longest if that is short.
+// Drops axes of size 1 and merges neighbours that are contiguous for all operands. Strips are along
+// the last axis, or along the longest if the last is short.
 static void axes_init(struct job *j, const struct yoke_op *op, struct operand **o, int count)
 {
 	int n = 0, kept = 0, longest = 0;
@@ -126,7 +127,7 @@ static void axes_init(struct job *j, const struct yoke_op *op, struct operand **
 	}
 }
 
-// A line more than they hold, so that not all begin at the same set of L1.
+// One cache line more than the content, so that registers do not all start at the same set of L1.
 static size_t register_bytes(const struct job *j)
 {
 	return (size_t)j->width * 8 + 64;
@@ -183,7 +184,8 @@ static void init(struct job *j, const struct yoke_op *op)
 struct strip {
 	const struct job *job;
 	int64_t n;
-	int64_t at[OPERANDS]; // of each operand's first position, in elements: outputs, then inputs
+	// element offset of each operand's first position: outputs, then inputs
+	int64_t at[OPERANDS];
 	char *memory;
 	char *reg[YOKE_MAP_MAX_INSNS], *state[2][YOKE_MAP_MAX_INPUTS];
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
@@ -206,7 +208,7 @@ TURN(turn_2, uint16_t)
 TURN(turn_4, uint32_t)
 TURN(turn_8, uint64_t)
 
-// A block of steps from `step` on, into its rows or out of them.
+// Transposes a block of steps from `step` on, into its rows or back.
 static void turn(const struct strip *s, const struct operand *o, int64_t at, int64_t step, bool out)
 {
 	const struct job *j = s->job;
@@ -217,7 +219,7 @@ static void turn(const struct strip *s, const struct operand *o, int64_t at, int
 		o->stride[j->rank - 1], steps, s->n, out);
 }
 
-// Where n elements of an operand are at a step, and how far apart.
+// Address of n elements of an operand at a step, and their stride.
 static char *place(const struct strip *s, const struct operand *o, int64_t at, int64_t step, int64_t *across)
 {
 	*across = o->apart ? 1 : o->stride[s->job->rank - 1];
@@ -225,7 +227,7 @@ static char *place(const struct strip *s, const struct operand *o, int64_t at, i
 			  o->base + (at + step * o->along) * o->size;
 }
 
-// n elements of an operand at a step: where they are, or copied to `to`.
+// n elements of an operand at a step: in place, or copied to `to`.
 static struct yk_arg load(const struct strip *s, const struct operand *o, int64_t at, int dtype, int64_t step,
 			  bool copy, char *to)
 {
@@ -259,7 +261,7 @@ static void store(const struct strip *s, const struct operand *o, int64_t at, in
 		turn(s, o, at, step - step % BLOCK, true);
 }
 
-// The value, one of each element, in `to`.
+// Expands a value to one per element in `to`.
 static void spread(const struct strip *s, int dtype, const struct yk_arg *v, char *to)
 {
 	const int64_t size = (int64_t)yk_esize(yk_reg(dtype)), some = v->step ? s->n : YK_BLOCK;
@@ -323,7 +325,7 @@ static void run_strip(struct strip *s)
 	}
 }
 
-// ---- pieces ----
+// ---- work items ----
 
 static void strip_init(struct strip *s, const struct job *j, char *memory)
 {

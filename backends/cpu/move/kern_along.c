@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// GATHER_ALONG: x [..,N,..], idx [..,I,..] -> y like idx, y[..,i,..] = x[..,idx[..,i,..],..]
-// SCATTER_ADD_ALONG: x or zeros [..,N,..], idx and v [..,I,..] -> y = x with v added there.
+// GATHER_ALONG: x [..,N,..], idx [..,I,..] -> y with idx's shape, y[..,i,..] =
+// x[..,idx[..,i,..],..].
+// SCATTER_ADD_ALONG: x or zeros [..,N,..], idx and v [..,I,..] -> y = x with v added at idx.
 //
-// The sum is deterministic: each line along the axis has one owner, who adds in the order
-// of the positions, in f32 for f16 and bf16.  Its indices are checked before anything is
-// written; a gather leaves the elements of bad ones as they are.
+// The sum is deterministic: each line along the axis has one owner, which adds in the order of the
+// positions, in f32 for f16 and bf16. Its indices are checked before anything is written; a gather
+// leaves elements with invalid indices unchanged.
 #include "config.h"
 
 #include "../vector/half.h"
 #include "kern_gather.h"
 
 enum {
-	PIECE = 1 << 14, // elements of a piece of work
-	TILE = 64        // lines side by side
+	PIECE = 1 << 14, // elements per work item
+	TILE = 64        // adjacent lines processed together
 };
 
 struct job {
@@ -21,10 +22,10 @@ struct job {
 	int64_t N, I, rows, each;
 	int64_t from[YOKE_MAX_RANK]; // strides of x, 0 along the axis
 	// sums
-	int rank; // of the axes that are neither the axis nor the columns
+	int rank; // number of axes other than the summed axis and the columns
 	int64_t dims[YOKE_MAX_RANK], stride[4][YOKE_MAX_RANK]; // x, idx, v, y
 	int64_t cols, tile, tiles;
-	_Atomic int64_t bad; // position of the first bad index
+	_Atomic int64_t bad; // position of the first invalid index
 	atomic_bool no_memory;
 };
 
@@ -45,7 +46,7 @@ static bool is_buffer(const struct yoke_view *v, int rank)
 	return v->kind == YOKE_VIEW_BUFFER && v->rank == rank;
 }
 
-// Is b as a, the axis aside?
+// True if a and b have the same dims, except along the axis.
 static bool same_but(const struct yoke_view *a, const struct yoke_view *b, int axis)
 {
 	return same_dims(a->dims, b->dims, axis) &&
@@ -172,7 +173,8 @@ static void check_piece(void *arg, int64_t index)
 	}
 }
 
-// A tile of lines: first elements, strides along the axis (0) and from line to line (1).
+// A tile of lines: addresses of the first elements; strides along the axis [0] and between lines
+// [1].
 struct tile {
 	const char *x, *idx, *v;
 	char *y;
@@ -258,7 +260,7 @@ static void add_tile(struct job *j, int64_t at)
 	t.idx = line(j, j->idx, 1, outer, col, t.is);
 	t.v = line(j, j->v, 2, outer, col, t.vs);
 	t.y = line(j, j->y, 3, outer, col, t.ys);
-	for (int k = 0; k < 2; k++) // bytes
+	for (int k = 0; k < 2; k++) // to bytes
 		t.is[k] *= (int64_t)yk_esize(j->idx->dtype);
 	switch (j->y->dtype) {
 	case yoke_f32: add_f32(j, &t); break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CHECK: a copy that fails at the first element that is infinite or no number.  y may be x.
+// CHECK: a copy that fails at the first element that is infinite or NaN. y may be x.
 #include "config.h"
 
 #include <string.h>
@@ -7,13 +7,13 @@
 #include "../vector/half.h"
 #include "walk.h"
 
-enum { PIECE = 1 << 16 }; // elements
+enum { PIECE = 1 << 16 }; // elements per work item
 
 struct job {
 	const struct yoke_view *x, *y;
 	bool dense, same;
 	int64_t n;
-	_Atomic int64_t bad; // position of the first bad element
+	_Atomic int64_t bad; // position of the first such element
 };
 
 static uint64_t can(const struct yoke_op *op)
@@ -42,7 +42,7 @@ static double element(const struct yoke_view *v, int64_t i)
 	return v->dtype == yoke_f16 ? yk_f32_of_f16(h) : yk_f32_of_bf16(h);
 }
 
-// Is any exponent all ones?
+// Defines a test whether any exponent is all ones.
 #define ANY(name, T, mask) \
 	static bool name(const void *from, int64_t n) \
 	{ \
@@ -92,7 +92,7 @@ static void piece(void *arg, int64_t index)
 					       (int64_t)size,
 			       size);
 		double v = element(x, i);
-		if (v - v != 0) // no finite number
+		if (v - v != 0) // infinite or NaN
 			note_first(&j->bad, i);
 	}
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// GATHER: x [O..,N,R..], idx [I..] -> y [O..,I..,R..], y's slice (o,i) is x's slice
-// (o,idx[i]). An index out of range leaves its slice as it is; the first one is reported.
+// GATHER: x [O..,N,R..], idx [I..] -> y [O..,I..,R..]; slice (o,i) of y is slice (o,idx[i]) of x.
+// An index out of range leaves its slice unchanged; the first one is reported.
 #include "config.h"
 
 #include "kern_gather.h"
 
-enum { PIECE = 1 << 14 }; // elements
+enum { PIECE = 1 << 14 }; // elements per work item
 
 struct job {
 	const struct yoke_op *op;
-	int axis, inner;             // inner: axes behind it
-	int64_t count, slices, each; // indices; slices in all, of a piece
+	int axis, inner;             // inner: number of axes after it
+	int64_t count, slices, each; // number of indices; of all slices; slices per work item
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
-	_Atomic int64_t bad; // position of the first bad index
+	_Atomic int64_t bad; // position of the first invalid index
 };
 
 static uint64_t can(const struct yoke_op *op)

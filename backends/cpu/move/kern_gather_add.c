@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD: x [N,R..] or zeros, idx [I..], v [I..,R..] -> y = x with v's rows added at
-// idx. Deterministic: the positions of each row are listed first, in order; then each row
-// has one owner, who adds in f32 for f16 and bf16.  Indices are checked before anything
-// is written.
+// SCATTER_ADD: x [N,R..] or zeros, idx [I..], v [I..,R..] -> y = x with the rows of v added at idx.
+// Deterministic: the positions of each row are listed first, in order; then each row has one owner,
+// which adds in f32 for f16 and bf16. Indices are checked before anything is written.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,15 +12,15 @@
 enum {
 	COLUMNS = 512,
 	PIECE = 1 << 14
-}; // elements: of a row at a time, of a piece of work
+}; // elements of a row at a time; elements per work item
 
 struct job {
 	const struct yoke_view *x, *idx, *v, *y; // x NULL: zeros
-	int64_t N, I, R, blocks, each;           // blocks of a row; each: rows of a piece
-	const int64_t *head, *next; // list of the positions of each row, -1 ends it
+	int64_t N, I, R, blocks, each;           // blocks per row; each: rows per work item
+	const int64_t *head, *next; // linked list of the positions of each row, ended by -1
 };
 
-// Are the axes from `first` on row major without gaps?
+// True if the axes from `first` on are contiguous and row-major.
 static bool dense_from(const struct yoke_view *v, int first)
 {
 	int64_t n = 1;
@@ -109,7 +108,7 @@ static void add_row(void *y, const void *x, int64_t n, int dtype)
 	}
 }
 
-// Columns col .. col + n - 1 of v's row i.
+// Columns from col on of row i of v.
 static const char *source(const struct job *j, int64_t i, int64_t col)
 {
 	int64_t at = offset_of(j->v->dims, j->v->strides, j->idx->rank, i) + col;
@@ -156,7 +155,7 @@ static void piece(void *arg, int64_t index)
 		own(j, row, col, n);
 }
 
-// The positions of each row, ascending; YOKE_ERANGE for the first index that has no row.
+// Lists the positions of each row, ascending; YOKE_ERANGE for the first invalid index.
 static int list(const struct yoke_op *op, struct job *j)
 {
 	int64_t *head = yk_ptr(&op->workspace), *next = head + j->N;

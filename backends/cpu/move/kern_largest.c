@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// LARGEST: of a = x + e the k elements of largest modulus, and a without them.  A sample says what the k-th is at least,
-// most likely; one pass marks, by a bit each, those that are as large, lists their keys, and makes the results' rest.  If
-// they are k or more the k-th is among them, else all are marked.  It is found by radix, of the 31 bits of |a| (NaN: all ones) 11,
-// then 10 and 10 more: each round counts the marked elements that have the bits found so far.  Pieces are cut by shape
-// alone and their counts kept, so that each knows where in the results its elements go; what is equal to the k-th is
-// taken from the front.
+// LARGEST: the k elements of a = x + e with the largest magnitude, and a without them.
+// A sample gives a likely lower bound of the k-th largest. One pass marks the elements at or above
+// it, one bit each, lists their keys, and writes the remainder output. If at least k are marked,
+// the k-th is among them; otherwise all elements are marked. It is found by radix selection on the
+// 31 bits of |a| (NaN: all ones): 11, then 10, then 10 bits; each round counts the marked elements
+// that match the bits found so far. Chunks depend on the shape alone; their counts are kept, so
+// that each chunk knows where its results go. Elements equal to the k-th are taken in order from
+// the front.
 #include "config.h"
 
 #include <string.h>
@@ -14,32 +16,33 @@
 
 enum {
 	BINS = 1 << 11,
-	PIECES = 128, // at most
-	MIN_SIZE = 1 << 15, // elements of one
-	WORD = 32,       // elements whose marks are a word
+	PIECES = 128, // max chunks
+	MIN_SIZE = 1 << 15, // min elements per chunk
+	WORD = 32,       // elements per word of marks
 	SAMPLES = 1 << 14,
-	LISTED = 8,      // up to one element in so many is listed; where a piece has more, it is read again
+	LISTED = 8,      // up to one in LISTED elements is listed; a chunk with more is read again
 	NAN_KEY = 0x7fffffff, FIRST_NAN = 0x7f800001
 };
 
 struct piece {
-	uint32_t count[BINS];    // elements of the round's candidates, by their next bits
+	uint32_t count[BINS];    // candidates of the round, by their next bits
 	uint32_t marked;
-	uint32_t above, ties;    // elements beyond the k-th's bits so far; that have them
-	int64_t to, left;        // where its results begin, and how many ties it takes
+	// elements above the k-th element's bits so far; elements equal to them
+	uint32_t above, ties;
+	int64_t to, left;        // where its results begin, and how many equal elements it takes
 };
 
 struct job {
-	const float *x, *e; // e: NULL
-	float *rest, *value; // NULL: not wanted, as place
+	const float *x, *e; // NULL: absent
+	float *rest, *value; // NULL: not requested; also `place`
 	int32_t *place;
 	int64_t n, each, pieces;
-	uint32_t least;        // keys that are marked are no less
-	uint32_t prefix, mask; // of the k-th: its bits as far as they are known
+	uint32_t least;        // marked keys are at least this
+	uint32_t prefix, mask; // the known bits of the k-th element
 	int shift;             // of the round's bits
-	uint32_t bins;         // values that they may have
-	bool made;             // rest is there, and what is read
-	uint32_t *marks, *sample, *list; // list: of piece p from element p * each / LISTED on
+	uint32_t bins;         // number of values of the round's bits
+	bool made;             // `rest` is stored, and read instead of x + e
+	uint32_t *marks, *sample, *list; // list: of chunk p from element p * each / LISTED on
 	struct piece *piece;
 };
 
@@ -48,7 +51,7 @@ static int64_t min_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-// Elements of a piece, whole words.
+// Elements per chunk, in whole words.
 static int64_t each_of(int64_t n)
 {
 	const int64_t p = n / MIN_SIZE, pieces = p < 1 ? 1 : min_of(p, PIECES);
@@ -96,7 +99,7 @@ static inline uint32_t key_of(float a)
 	return u >= FIRST_NAN ? NAN_KEY : u;
 }
 
-// Bit i: lane i of a is at least that of b.
+// Bit i: lane i of a >= lane i of b.
 static inline uint32_t vi_at_least(vi a, vi b)
 {
 #if VF == 16
@@ -109,9 +112,9 @@ static inline uint32_t vi_at_least(vi a, vi b)
 #endif
 }
 
-// ---- passes over pieces ----
+// ---- passes over chunks ----
 
-// Marks of the elements from .. from + WORD, of which there are n; makes their rest.
+// Marks of elements from .. from + WORD - 1, n of which exist; writes their remainder.
 static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 {
 	const vi least = vi_splat((int32_t)(j->least < FIRST_NAN ? j->least : FIRST_NAN)), sign = vi_splat(NAN_KEY);
@@ -127,7 +130,7 @@ static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 	return n < WORD ? marks & ((1u << n) - 1) : marks;
 }
 
-// Keys of a piece's marked elements; NULL: there are too many.
+// Keys of a chunk's marked elements; NULL: too many to list.
 static const uint32_t *listed(const struct job *j, int64_t index)
 {
 	return j->piece[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) : NULL;
@@ -156,7 +159,8 @@ static void count(void *arg, int64_t index)
 	const struct job *j = arg;
 	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
-	uint32_t two[2][BINS], turn = 0; // since equal elements would wait for each other
+	// two counters in turn, since increments of the same bin would wait for each other
+	uint32_t two[2][BINS], turn = 0;
 	memset(two, 0, sizeof two);
 	for (uint32_t i = 0; list && i < j->piece[index].marked; i++)
 		if ((list[i] & j->mask) == j->prefix)
@@ -193,11 +197,12 @@ static void take(void *arg, int64_t index)
 		}
 }
 
-// ---- the k-th ----
+// ---- finding the k-th ----
 
 static const struct { int shift, bits; } round_of[] = { { 20, 11 }, { 10, 10 }, { 0, 10 } };
 
-// The bin that has the `*left`-th of the counts, from the last one on; *left: which of that bin it is.
+// The bin that contains the `*left`-th count, from the last bin downwards; *left becomes the number
+// within that bin.
 static uint32_t bin_of(const uint32_t *bin, uint32_t bins, int64_t *left)
 {
 	uint32_t b = bins - 1;
@@ -206,18 +211,19 @@ static uint32_t bin_of(const uint32_t *bin, uint32_t bins, int64_t *left)
 	return b;
 }
 
-// What the k-th is at least, as far as a sample can say: more of it than k of n have to be as large.
+// A likely lower bound of the k-th largest, from a sample: chosen so that more than k of n samples
+// are above it.
 static uint32_t guess(struct job *j, int64_t k)
 {
 	const int64_t step = j->n / SAMPLES, share = k * SAMPLES / j->n;
 	int64_t left = share + 8, slack = 16;
 	uint32_t prefix = 0, mask = 0;
-	while (slack * slack < 16 * share) // four deviations of a sample's count
+	while (slack * slack < 16 * share) // four standard deviations of the count
 		slack++;
 	left += slack;
 	if (step < 4 || left > SAMPLES / 2)
 		return 0;
-	for (int64_t i = 0; i < SAMPLES; i++) // at no regular distances, as rows of a matrix have
+	for (int64_t i = 0; i < SAMPLES; i++) // irregular distances, to avoid a matrix's row period
 		j->sample[i] = key_of(at(j, i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step));
 	for (int r = 0; r < 2; r++) {
 		uint32_t bin[BINS] = { 0 };
@@ -244,7 +250,8 @@ static int64_t mark_all(struct job *j)
 	return marked;
 }
 
-// Finds the next bits of the k-th; `left` of the elements that have those so far come before it, or are it.
+// Finds the next bits of the k-th; it is number `left` among the elements that match the bits so
+// far.
 static int64_t narrow(struct job *j, int64_t left)
 {
 	const uint32_t bins = j->bins;

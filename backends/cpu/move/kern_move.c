@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOVE: a strided copy, x -> y, same dims and dtype. Axes are ordered by y's strides and
-// collapsed; the innermost two are worked on as planes, in tiles when x runs along the
-// other one of them (a transpose), else row by row.
+// MOVE: a strided copy, x -> y, same dims and dtype. Axes are ordered by y's strides and collapsed;
+// the two innermost form planes, which are copied in tiles if x is contiguous along the other one
+// of them (a transpose), otherwise row by row.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 enum {
 	TILE = 64,
 	PIECE = 1 << 15
-}; // elements: edge of a transposed tile, of a piece of work
+}; // elements: edge of a transposed tile; per work item
 
 struct job {
 	char *y;
@@ -22,7 +22,7 @@ struct job {
 	int rank; // outer axes, then b, then a
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
 	int64_t tile_a, tile_b, tiles_a, tiles_b, units, each;
-	bool stream; // y, past the caches
+	bool stream; // write y with non-temporal stores
 };
 
 static uint64_t can(const struct yoke_op *op)
@@ -45,7 +45,7 @@ static uint64_t can(const struct yoke_op *op)
 
 // ---- planes ----
 
-// nb rows of na elements.
+// Copies nb rows of na elements.
 #define PLANE(name, T) \
 	static void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
 			 int64_t to_a, int64_t from_b, int64_t from_a) \
@@ -105,7 +105,8 @@ static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
 			 int64_t to_b, int64_t from_a)
 {
 	int64_t a = 0;
-	// by rows of x: its lines are read whole, while those of one column may share a place
+	// by rows of x: reads whole cache lines, while those of one column may map to the same set
+	// of the cache
 	// in the cache
 	for (; a + 8 <= na; a += 8) {
 		int64_t b = 0;
@@ -116,7 +117,7 @@ static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
 	plane_32(y + a, x + a * from_a, nb, na - a, to_b, 1, 1, from_a);
 }
 
-// y's rows are tb elements apart.
+// Copies a plane; y's rows are tb elements apart.
 static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64_t nb,
 		  int64_t na)
 {
@@ -135,8 +136,8 @@ static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64
 		plane_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, ta, fb, fa);
 }
 
-// The same past the caches; y is dense along a, and what x is not goes by way of a tile, while
-// the next one's part of x is fetched: its short runs come too late otherwise.
+// The same with non-temporal stores. y is dense along a; if x is not, it goes through a tile, and
+// the next tile's part of x is prefetched, because its runs are too short for the hardware.
 static void stream_plane(const struct job *j, char *y, const char *x, int64_t nb, int64_t na)
 {
 	const int a = j->rank - 1, b = j->rank - 2;
@@ -168,7 +169,7 @@ static void swap_axes(struct job *j, int a, int b)
 	}
 }
 
-// y's largest strides first, merged, at least two axes.
+// Orders axes by decreasing stride of y and merges them; keeps at least two.
 static void order_axes(struct job *j)
 {
 	int rank = 0;
@@ -207,7 +208,7 @@ static void cut(struct job *j)
 	} else {
 		j->tile_a = j->dims[a] < PIECE ? j->dims[a] : PIECE;
 		j->tile_b = PIECE / j->tile_a;
-		j->stream &= j->from[a] == 1; // else its tiles are too large
+		j->stream &= j->from[a] == 1; // otherwise its tiles are too large
 	}
 	j->tiles_a = (j->dims[a] + j->tile_a - 1) / j->tile_a;
 	j->tiles_b = (j->dims[a - 1] + j->tile_b - 1) / j->tile_b;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// POOL_MAX and POOL_MAX_BACK: of each plane [S..] a copy with -inf around, in which what a stride picks along the last
-// axis lies side by side, so that a tap of all positions of a line is a run.  Sums of the derivative lie as the copy does.
+// POOL_MAX and POOL_MAX_BACK. Each plane [S..] is copied with a border of -inf, and the elements
+// that a stride visits along the last axis are made contiguous, so that a tap of all positions of a
+// line is one run. The gradient's sums have the copy's layout.
 #include "config.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 #include "walk.h"
 
 enum {
-	PIECE = 1 << 14, // elements of a piece of work
-	LIMIT = 1 << 22   // of a plane's copy: a thread's scratch
+	PIECE = 1 << 14, // elements per work item
+	LIMIT = 1 << 22   // max elements of a plane's copy, which is in thread scratch
 };
 
 struct axis {
@@ -19,9 +20,9 @@ struct axis {
 };
 
 struct job {
-	const struct yoke_view *x, *g, *to; // to: y or x's gradient
+	const struct yoke_view *x, *g, *to; // to: y, or x's gradient
 	struct axis axis[2];                // the first may be missing
-	int64_t run, row;                   // elements of a copied line: that one stride picks, all
+	int64_t run, row; // elements of a copied line: per stride remainder; in all
 	int64_t planes, each;
 	atomic_bool no_memory;
 };
@@ -107,7 +108,7 @@ static uint64_t can(const struct yoke_op *op)
 LINES(float, f32)
 LINES(double, f64)
 
-// Strides of 1 and 2 are constants to the compiler, which has vectors for them.
+// Makes strides 1 and 2 constants, for which compilers generate vector code.
 #define EACH(stride, n, statement) \
 	if ((stride) == 1) \
 		for (int64_t i = 0, at = 0; i < (n); i++, at++) \
@@ -138,7 +139,7 @@ MOVES(uint16_t, float, f16, yk_f32_of_f16, yk_f16_of_f32)
 MOVES(uint16_t, float, bf16, yk_f32_of_bf16, yk_bf16_of_f32)
 
 static const struct kind {
-	size_t size; // of what is computed with
+	size_t size; // bytes per element of the computation dtype
 	void (*take)(void *, const char *, int64_t, int64_t);
 	void (*put)(char *, int64_t, const void *, int64_t);
 	void (*most)(void *, const void *, int64_t);
@@ -154,7 +155,7 @@ static const struct kind {
 	[yoke_bf16] = KIND(float, bf16, f32),
 };
 
-// The line of a plane's axis 0, and what a place of one on the last axis is an element of.
+// Address of a line of a plane; *stride: its element stride.
 static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int64_t *stride)
 {
 	const int64_t size = (int64_t)yk_esize(v->dtype);
@@ -163,7 +164,8 @@ static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int
 				    (v->rank > 3 ? line * v->strides[2] : 0)) * size;
 }
 
-// Of what a stride picks with remainder q: the first of the line's elements, its place in the run, how many there are.
+// For remainder q of the stride: *first: first element of the line, *place: its index in the run.
+// Returns the number of elements.
 static int64_t picked(const struct job *j, int64_t q, int64_t *place, int64_t *first)
 {
 	const struct axis *a = &j->axis[1];
@@ -203,12 +205,12 @@ static void copy_out(const struct job *j, const struct kind *k, const char *sums
 			k->put(to + first * stride * size, stride * step, sums + (size_t)((y * step + q) * j->run + place) * k->size, n);
 			end = first + (n - 1) * step + 1 > end ? first + (n - 1) * step + 1 : end;
 		}
-		for (; end < j->axis[1].n; end++) // no window reaches these
+		for (; end < j->axis[1].n; end++) // not reached by any window
 			memset(to + end * stride * size, 0, (size_t)size);
 	}
 }
 
-// Where tap (row t, column u) of the positions of line y lies in a copy; -1: outside of the plane.
+// Offset in the copy of tap (t, u) for the positions of line y; -1: outside the plane.
 static int64_t tap_of(const struct job *j, int64_t y, int64_t t, int64_t u)
 {
 	const struct axis *a = &j->axis[0], *b = &j->axis[1];
@@ -219,7 +221,8 @@ static int64_t tap_of(const struct job *j, int64_t y, int64_t t, int64_t u)
 static void plane_of(const struct job *j, const struct kind *k, char *memory, int64_t plane)
 {
 	const struct axis *a = &j->axis[0], *b = &j->axis[1];
-	const int64_t none = a->n * j->row, taps = a->window * b->window, n = b->out; // none: a line of -inf
+	// none: a line of -inf
+	const int64_t none = a->n * j->row, taps = a->window * b->window, n = b->out;
 	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *most = sums + (j->g ? (size_t)none * k->size : 0);
 	char *ties = most + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
 	int64_t stride;

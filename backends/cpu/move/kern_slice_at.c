@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SLICE_AT and SLICE_UPDATE_AT: strided copies from or to the part of a tensor that begins where
-// values say.  Starts that leave the tensor are an error before anything is written.
+// SLICE_AT and SLICE_UPDATE_AT: strided copies from or to a slice that begins at run-time indices.
+// Indices out of range are an error before anything is written.
 #include "config.h"
 
 #include "../rows/operand.h"
 
-// The part of `whole` with the dims of `like` that begins at operands 1, 2, ..
+// The slice of `whole` with the dims of `like` that begins at operands 1, 2, ...
 static int part_of(const struct yoke_op *op, const char *name,
 		   const struct yoke_view *whole, const struct yoke_view *like,
 		   struct yoke_view *to)
@@ -50,7 +50,7 @@ static int move(const struct yoke_view *from, const struct yoke_view *to)
 	return ISA(yk_move).run(&op, 0, NULL);
 }
 
-// Is x with the dims of v inside `whole`, and are there starts for it?
+// True if the slice fits inside `whole` and there are starts for it.
 static bool fits(const struct yoke_op *op, const struct yoke_view *whole,
 		 const struct yoke_view *v, struct yoke_view *part)
 {

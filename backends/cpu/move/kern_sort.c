@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SORT: the k first of each row of the last axis in order, stable, NaN last; values and
-// positions.  Elements become unsigned keys that compare as they do (-0 is 0, NaN is the
-// last key in either direction), and those are sorted by radix, 8 bits a pass.  Where k is
-// a small part of the row, the k-th key is found first, and what is not before it is left.
+// SORT: the first k of each row of the last axis in order, stable, NaN last; values and positions.
+// Elements become unsigned keys with the same order (-0 equals 0, NaN is the last key in either
+// direction), which are radix-sorted, 8 bits per pass. If k is a small part of the row, the k-th
+// key is found first and later elements are dropped.
 #include "config.h"
 
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "walk.h"
 
 enum {
-	PIECE = 1 << 14, // elements of a piece of work
-	SHORT = 32,      // elements that are sorted by insertion
-	PART = 8         // of n: a smaller k is selected first
+	PIECE = 1 << 14, // elements per work item
+	SHORT = 32,      // max elements sorted by insertion
+	PART = 8         // k below n / PART: select first
 };
 
 struct pair {
@@ -21,10 +21,10 @@ struct pair {
 };
 
 struct job {
-	const struct yoke_view *x, *value, *index; // value, index: NULL when not wanted
+	const struct yoke_view *x, *value, *index; // value, index: NULL if not requested
 	int64_t n, k, rows, each;
 	bool descending;
-	int bytes; // of a key
+	int bytes; // bytes per key
 	atomic_bool no_memory;
 };
 
@@ -51,7 +51,7 @@ static uint64_t can(const struct yoke_op *op)
 
 // ---- keys ----
 
-// Bits of a floating type as a number that compares as its values do; NaN: all ones.
+// Bits of a floating type as an integer with the same order; NaN: all ones.
 static uint64_t real_key(uint64_t u, int bits, uint64_t infinity, bool descending)
 {
 	const uint64_t sign = (uint64_t)1 << (bits - 1), all = sign | (sign - 1);
@@ -63,7 +63,7 @@ static uint64_t real_key(uint64_t u, int bits, uint64_t infinity, bool descendin
 	return descending ? ~u & all : u;
 }
 
-// turn: the sign bit of signed ones
+// turn: the sign bit of signed types
 static uint64_t whole_key(uint64_t u, int bits, uint64_t turn, bool descending)
 {
 	u ^= turn;
@@ -108,7 +108,8 @@ static void insert(struct pair *a, int64_t n)
 	}
 }
 
-// By the low `bytes` bytes of the keys, stable; b: room for n more.  Returns a or b.
+// Stable sort by the low `bytes` bytes of the keys. b: scratch for n pairs. Returns a or b,
+// whichever holds the result.
 static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
 {
 	int64_t count[8][256];
@@ -119,7 +120,7 @@ static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
 			count[d][a[i].key >> 8 * d & 255]++;
 	for (int d = 0; d < bytes; d++) {
 		int64_t *at = count[d], first = 0;
-		if (at[a[0].key >> 8 * d & 255] == n) // all equal here
+		if (at[a[0].key >> 8 * d & 255] == n) // all digits are equal
 			continue;
 		for (int v = 0; v < 256; v++) {
 			int64_t c = at[v];
@@ -134,11 +135,11 @@ static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
 	return a;
 }
 
-// Leaves the k first pairs in front, in the order they had.
+// Moves the first k pairs to the front, keeping their order.
 static void select_first(struct pair *a, int64_t n, int64_t k, int bytes)
 {
-	uint64_t prefix = 0, mask = 0; // of the k-th key, as far as it is known
-	int64_t left = k, kept = 0;    // left: of those with that prefix
+	uint64_t prefix = 0, mask = 0; // bits of the k-th key found so far
+	int64_t left = k, kept = 0;    // left: how many pairs with that prefix are in the result
 	for (int d = bytes - 1; d >= 0; d--) {
 		int64_t count[256] = { 0 };
 		for (int64_t i = 0; i < n; i++)
@@ -202,7 +203,7 @@ static void row(const struct job *j, struct pair *a, int64_t r)
 static void piece(void *arg, int64_t index)
 {
 	struct job *j = arg;
-	// both halves: radix goes back and forth
+	// two buffers: radix sort alternates between them
 	struct pair *a = yk_team_scratch(2 * (size_t)j->n * sizeof *a);
 	if (!a) {
 		atomic_store(&j->no_memory, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOURCE: functions that applications bring, a piece at a time on the team.
+// SOURCE: runs application-supplied C functions, one chunk at a time on the team.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@ enum { VIEWS = 32 };
 struct job {
 	const struct yoke_op *op;
 	void *data[VIEWS]; // results, then operands
-	atomic_int err;    // of one of the pieces that failed
+	atomic_int err;    // error of one of the failed chunks
 };
 
 static bool given(const struct yoke_view *v, bool strided)

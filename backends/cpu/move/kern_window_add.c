@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WINDOW_ADD: windows [..,Q,..,size] of an axis of n elements -> their sum at their places, [..,n,..].
-// A line of the result's last axis is summed in scratch, in f32 for f16 and bf16, windows' elements in order.
+// WINDOW_ADD: sums windows [..,Q,..,size] along an axis of n elements into [..,n,..]. A line of the
+// result's last axis is summed in scratch, in f32 for f16 and bf16, in the order of the windows'
+// elements.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "../vector/half.h"
 #include "walk.h"
 
-enum { PIECE = 1 << 14 }; // elements of a piece of work
+enum { PIECE = 1 << 14 }; // elements per work item
 
 struct job {
 	const struct yoke_view *x, *y;
@@ -55,7 +56,7 @@ ADD(bf16, uint16_t, float, yk_f32_of_bf16, yk_bf16_of_f32)
 static const struct {
 	void (*add)(void *, int64_t, const char *, int64_t, int64_t);
 	void (*put)(const void *, char *, int64_t, int64_t);
-	size_t size; // of a sum
+	size_t size; // bytes per sum
 } kinds[] = {
 	[yoke_f32] = { f32_add, f32_put, sizeof(float) },
 	[yoke_f64] = { f64_add, f64_put, sizeof(double) },
@@ -63,7 +64,7 @@ static const struct {
 	[yoke_bf16] = { bf16_add, bf16_put, sizeof(float) },
 };
 
-// A line of y, `row` of those before its last axis.
+// Computes one line of y, number `row` over the axes before the last.
 static void line(const struct job *j, int64_t row, char *sums)
 {
 	const struct yoke_view *x = j->x, *y = j->y;

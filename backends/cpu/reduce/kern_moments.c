@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOMENTS: weight, means, products of deviations and extremes of rows, read once.
+// MOMENTS: weight, means, products of deviations and extremes of rows, reading the rows once.
 //
-// Rows are cut into groups, by shape alone, which are pieces of work and are joined in order (Chan, Golub and LeVeque
-// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their sums, and deviations from
-// the group's mean so far; then products of those, by the innermost loop of contractions, while the next rows are fetched.
-// What the rows' mean is off that one, and the step to the group's, is put right as the products
-// are added.  All of it is in f64: products of f32 would leave its range for deviations beyond 1e19, and cost a covariance
-// its small eigenvalues.  Products are those above the diagonal, in units of vectors; the first unit is the one that is
-// not full, which fewest rows want.
+// Rows are divided into groups, by shape alone, which are work items and are merged in order (Chan,
+// Golub and LeVeque 1979). A group processes its rows a few hundred at a time, which stay in cache:
+// their sums, and deviations from the group's mean so far; then the products of those, with the
+// innermost loop of contractions, while the next rows are prefetched. The chunk's mean differs from
+// the group's, and the group's mean moves; both are corrected when the products are added.
+// Everything is in f64: products in f32 would overflow for deviations beyond 1e19, and would lose
+// small eigenvalues of a covariance. Products above the diagonal are computed, in units of vectors;
+// the first unit is the partial one, because the fewest rows need it.
 #include "config.h"
 
 #include <math.h>
@@ -17,14 +18,14 @@
 #include "../contract/kern_contract.h"
 
 enum {
-	ROWS = 6,           // that are read together
-	FOLD = 128,         // rows that are multiplied at a time
-	PIECE = 512,        // rows of a piece at most, ..
-	PIECES = 1 << 15,   // .. and elements, where that leaves FOLD rows
-	TALL = 12,          // channels of a tile, at most
+	ROWS = 6,           // read together
+	FOLD = 128,         // rows multiplied at a time
+	PIECE = 512,        // max rows per chunk ...
+	PIECES = 1 << 15,   // ... and max elements, if that leaves FOLD rows
+	TALL = 12,          // max channels per tile
 	GROUPS = 32,
-	MEMORY = 1 << 23,   // doubles of all groups
-	WORTH = 8           // pieces of a group, at least
+	MEMORY = 1 << 23,   // max doubles of all groups
+	WORTH = 8           // min chunks per group
 };
 
 struct group {
@@ -34,13 +35,14 @@ struct group {
 
 struct job {
 	const char *x, *w;
-	int64_t rows, channels, rs, cs, ws, size; // strides in elements, of `size` bytes
+	int64_t rows, channels, rs, cs, ws, size; // strides in elements; size: bytes per element
 	int64_t extent; // elements from the first row to the end of the last
-	int64_t odd;   // channels of the first unit
-	int64_t width; // slots, in whole units: channels from `odd` on are behind the first unit
-	int64_t line;  // doubles of a row of products
-	int64_t apart; // elements from row to row of what is off the mean: an odd number of vectors, for the cache's sets
-	int64_t each;  // rows of a piece
+	int64_t odd;   // channels in the first unit
+	int64_t width; // slots, in whole units: channels from `odd` on start after the first unit
+	int64_t line;  // doubles per row of products
+	// distance of rows of deviations: an odd number of vectors, to spread over the cache's sets
+	int64_t apart;
+	int64_t each;  // rows per chunk
 	int64_t pieces, groups;
 	bool diagonal;
 	double *memory; // of the groups
@@ -49,14 +51,14 @@ struct job {
 	atomic_bool no_memory;
 };
 
-// A piece of a group's rows, those of weight 0 left out.
+// A chunk of a group's rows, without rows of weight 0.
 struct part {
 	const struct job *job;
 	struct group *group;
-	int64_t rows, *row, next; // next: a piece's first row; the group's next piece's
+	int64_t rows, *row, next; // next: first row of the group's next chunk
 	bool weighed; // some weight is not 1
 	double weight, factor;
-	double *mean, *sum, *delta, *squares, *shift, *low, *high; // of each slot
+	double *mean, *sum, *delta, *squares, *shift, *low, *high; // per slot
 };
 
 static inline int64_t slot(const struct job *j, int64_t channel)
@@ -64,7 +66,7 @@ static inline int64_t slot(const struct job *j, int64_t channel)
 	return channel < j->odd ? channel : channel + (j->width - j->channels);
 }
 
-// NaN if either is.
+// The minimum; NaN if either is NaN.
 static inline double least(double a, double b)
 {
 	return isnan(a) || a < b ? a : b;
@@ -98,7 +100,7 @@ static inline vd vd_max(vd a, vd b)
 	return -vd_min(-a, -b);
 }
 
-// Bytes of the group's next piece, which is read next; 0 where its rows do not lie side by side.
+// Bytes of the group's next chunk, to be prefetched; 0 if its rows are not contiguous.
 static int64_t next_bytes(const struct part *p)
 {
 	const struct job *j = p->job;
@@ -106,8 +108,8 @@ static int64_t next_bytes(const struct part *p)
 	return j->cs != 1 || j->rs > 2 * j->channels || rows <= 0 ? 0 : rows * j->rs * j->size;
 }
 
-// Adds to those of the group's products whose rows are n slots from s on, which are channels from i0 on, and whose columns are
-// all from `first` on, what a tile has of them.
+// Adds a tile to the group's products: n rows from slot s (channel i0) on, all columns from `first`
+// on.
 static inline void add_tile(const struct part *p, const double *tile, int64_t s, int64_t i0, int n, int64_t first)
 {
 	const struct job *j = p->job;
@@ -122,13 +124,14 @@ static inline void add_tile(const struct part *p, const double *tile, int64_t s,
 	}
 }
 
-// Products of the pieces' channels, those above the diagonal, added to the group's.  Tiles begin in a unit and end in it.
-// Each fetches a share of the next piece, as large as its own share of the work.
+// Adds the products of the chunk's channels above the diagonal to the group's. Tiles do not cross
+// units. Each tile prefetches a share of the next chunk proportional to its work.
 static void products(const struct part *p, const double *d, const double *e, double *tile)
 {
 	const struct job *j = p->job;
 	const int64_t gap = j->width - j->channels, units = j->width / VD;
-	const int64_t work = (j->odd * units + VD * units * (units - 1) / 2) * p->rows; // in vectors
+	// in vectors
+	const int64_t work = (j->odd * units + VD * units * (units - 1) / 2) * p->rows;
 	const int64_t most = ISA(yk_gemm_f64_rows), bytes = next_bytes(p);
 	const char *next = j->x + (bytes ? p->next * j->rs * j->size : 0);
 	for (int64_t s = 0, n, done = 0; s < j->width; s = s + n == j->odd ? VD : s + n) {
@@ -162,13 +165,13 @@ static int64_t whole(int64_t n)
 	return (n + VF - 1) / VF * VF;
 }
 
-// Doubles of a group.
+// Doubles of memory per group.
 static uint64_t group_room(const struct job *j)
 {
 	return (uint64_t)(3 * whole(j->channels) + (j->diagonal ? whole(j->channels) : j->channels * j->line));
 }
 
-// The rows that count, and their weight.
+// Selects the rows with nonzero weight and sums their weights.
 static void choose(const struct job *j, struct part *p, int64_t from, int64_t to, bool wide)
 {
 	p->rows = 0;
@@ -239,7 +242,7 @@ static void work(void *arg, int64_t index)
 	j->sum(j, index);
 }
 
-// Joins group b to a.
+// Merges group b into a.
 static void join(const struct job *j, struct group *a, const struct group *b)
 {
 	const double n = a->weight, m = b->weight, f = n * m / (n + m);

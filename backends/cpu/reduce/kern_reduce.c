@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// REDUCE: a map program, then sum, product, maximum, minimum or their place over any
-// axes.
+// REDUCE: a map program followed by a sum, product, maximum, minimum or the position of an extreme
+// over any axes.
 //
-// The iteration space is seen as K x N x C: K kept, N reduced, C kept axes behind the
-// last reduced one.  C = 1: each output is a run of N elements.  Else columns: rows of C
-// elements are added up. N is cut into segments by shape alone; where there are several,
-// each leaves its accumulators in the workspace, and a second pass joins them in order.
+// The iteration space is treated as K x N x C: K kept, N reduced, C kept axes after the last
+// reduced one. C = 1: each output reduces a run of N elements. Otherwise columns: rows of C
+// elements are accumulated. N is divided into segments by shape alone; with several segments, each
+// writes its accumulators to the workspace, and a second pass merges them in order.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -17,9 +17,9 @@
 
 enum {
 	SEGMENT = YK_SEGMENT,
-	PIECE = 1 << 16, // least elements of a piece of work
-	// Of columns: each segment leaves an accumulator for each, so they are longer, and
-	// there are not too many.
+	PIECE = 1 << 16, // min elements per work item
+	// For columns a segment writes one accumulator per column, so segments are longer and their
+	// number is limited.
 	COLUMN_SEGMENT = 1 << 18,
 	COLUMN_UNITS = 256
 };
@@ -28,22 +28,22 @@ struct shape {
 	int kind, value; // value: dtype of the map's output
 	int perm[YOKE_MAX_RANK], rank;
 	int64_t K, N, C;
-	int64_t tile, tiles;       // columns of a tile, tiles in C
-	int64_t segment, segments; // N in a segment, segments in N
+	int64_t tile, tiles;       // columns per tile, tiles in C
+	int64_t segment, segments; // elements of N per segment, number of segments
 };
 
 struct job {
 	struct shape s;
 	struct yk_prog prog;
 	const struct yk_reducer *r;
-	yk_strip_fn *cast; // to i64, where values are integers
+	yk_strip_fn *cast; // to i64, if values are integers
 	const struct yoke_view *out;
 	bool dense;
-	bool even;         // strips of one run, or of one tile, lie equally far apart
-	int plain; // the input that is the values themselves, dense; -1: the program is more
-	const char *values;     // where that is, or NULL
-	struct yk_acc *partial; // [segments][K*C], NULL: one segment
-	int64_t units, each;    // units: K * segments * tiles; each: units of a piece
+	bool even;         // strips of a run or tile are equally spaced
+	int plain; // the dense input that is used directly as values; -1: the program does more
+	const char *values;     // its address, or NULL
+	struct yk_acc *partial; // [segments][K*C]; NULL: one segment
+	int64_t units, each;    // units: K * segments * tiles; each: units per work item
 	atomic_bool no_memory;
 };
 
@@ -57,7 +57,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 static void shape_init(struct shape *s, const struct yoke_op *op)
 {
 	uint64_t mask = (uint64_t)op->attr[1].i;
-	int last = -1, n = 0; // the last reduced axis that counts
+	int last = -1, n = 0; // the last reduced axis of size > 1
 
 	s->kind = (int)op->attr[0].i;
 	s->value = op->map->insn[op->map->out[0]].dtype;
@@ -169,9 +169,9 @@ static void finish(const struct job *j, int64_t segment, int64_t output,
 		put(j, output, a);
 }
 
-// ---- the work ----
+// ---- work items ----
 
-// What a thread has: the frame of the program, room for values that have to be converted.
+// Per-thread state: the program's frame, and memory for converted values.
 struct scratch {
 	struct yk_frame frame;
 	struct yk_columns *columns;
@@ -183,7 +183,7 @@ static size_t element(const struct job *j)
 	return j->cast ? 8 : yk_esize(yk_reg(j->s.value));
 }
 
-// Elements first .. of the permuted iteration space, one behind the other; for `strip` see
+// Values of elements from `first` on of the permuted iteration space, contiguous; `strip` as for
 // yk_frame_next.
 static const void *values(const struct job *j, struct scratch *t, int64_t strip,
 			  int64_t first, int64_t n)
@@ -204,7 +204,7 @@ static const void *values(const struct job *j, struct scratch *t, int64_t strip,
 	return t->values;
 }
 
-// One segment of one output.
+// Reduces one segment of one output.
 static void long_run(const struct job *j, struct scratch *t, int64_t output,
 		     int64_t segment)
 {
@@ -223,7 +223,7 @@ static void long_run(const struct job *j, struct scratch *t, int64_t output,
 	finish(j, segment, output, &a);
 }
 
-// Several outputs whose runs fit into a strip.
+// Reduces several outputs whose runs fit in a strip.
 static void short_runs(const struct job *j, struct scratch *t, int64_t output,
 		       int64_t count)
 {
@@ -238,7 +238,7 @@ static void short_runs(const struct job *j, struct scratch *t, int64_t output,
 	}
 }
 
-// One segment of one tile of columns.
+// Reduces one segment of one tile of columns.
 static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t segment,
 		    int64_t tile)
 {
@@ -254,7 +254,7 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 	if (j->values)
 		step = end - row, stride = s->C;
 	int64_t strip = 0;
-	for (int64_t n; row < end; row += n) { // whole rows together
+	for (int64_t n; row < end; row += n) { // whole rows at a time
 		n = end - row < step ? end - row : step;
 		int64_t first = (k * s->N + row) * s->C + col;
 		const void *x = values(j, t, n == step ? strip++ : 0, first, n * c->cols);
@@ -308,7 +308,7 @@ static void piece(void *arg, int64_t index)
 	}
 }
 
-enum { JOIN = 2048 }; // outputs of a piece of the second pass
+enum { JOIN = 2048 }; // outputs per work item of the second pass
 
 static void join_piece(void *arg, int64_t index)
 {

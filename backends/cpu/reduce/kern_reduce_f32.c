@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of f32, f16 and bf16.
+// The accumulators for f32, f16 and bf16: instantiates kern_reduce_acc.h.
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of f64.
+// The accumulators for f64: instantiates kern_reduce_acc.h.
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of the integers and bool.
+// The accumulators for integers and bool: instantiates kern_reduce_acc.h.
 #include "config.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCAN: running sums and products along one axis, from either end.
+// SCAN: cumulative sums and products along one axis, from either end.
 //
-// Lines along the axis are independent and run each in order, in f64 for floating types
-// and modulo 2^64 for integers; each element is rounded once, as it is stored.  Where
-// there are few lines and they are long, the axis is cut into segments by shape alone: a
-// first pass leaves each segment's total, the second scans with what stands before.
+// Lines along the axis are independent and are processed in order, in f64 for floating types and
+// modulo 2^64 for integers; each element is rounded once, when it is stored. If there are few long
+// lines, the axis is divided into segments by shape alone: a first pass computes each segment's
+// total, the second scans starting from the totals before it.
 #include "config.h"
 
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "../move/walk.h"
 
 enum {
-	PIECE = 1 << 16, // elements of a piece of work, and of a segment
-	TILE = 256,      // columns that run side by side
-	FEW = 32         // lines that are worth segments
+	PIECE = 1 << 16, // elements per work item, and per segment
+	TILE = 256,      // columns processed together
+	FEW = 32         // max lines for which segments are used
 };
 
 union acc {
@@ -23,8 +23,8 @@ union acc {
 	uint64_t i;
 };
 
-// n elements of cols lines, from the running values acc, which it leaves behind; strides
-// in elements, along the lines and from line to line.  y NULL: the totals alone.
+// Scans n elements of cols lines, starting from the running values acc, which are updated. Strides
+// in elements: along the line, and between lines. y NULL: only update the totals.
 typedef void lines_fn(char *y, const char *x, int64_t n, int64_t cols,
 		      const int64_t to[2], const int64_t from[2], union acc *acc);
 
@@ -35,8 +35,8 @@ struct job {
 	int64_t n, cols, outer, tile, tiles;
 	int64_t segment, segments, units, each; // units: outer * tiles * segments
 	int64_t from[2], to[2];                 // strides: along the axis, between lines
-	int64_t x0, y0; // where the axis begins: its end, reversed
-	int rank;       // of the outer axes
+	int64_t x0, y0; // first element of the axis; its last one if reversed
+	int rank;       // number of outer axes
 	int64_t dims[YOKE_MAX_RANK], ox[YOKE_MAX_RANK], oy[YOKE_MAX_RANK];
 	union acc *total; // [segments][outer * cols]
 };
@@ -86,7 +86,7 @@ BOTH(f32, float, f, SAME, SAME)
 BOTH(f64, double, f, SAME, SAME)
 BOTH(f16, uint16_t, f, OF_F16, TO_F16)
 BOTH(bf16, uint16_t, f, OF_BF16, TO_BF16)
-BOTH(8, uint8_t, i, SAME, SAME) // modulo 2^64 is modulo 2^8: signs do not matter
+BOTH(8, uint8_t, i, SAME, SAME) // modulo 2^64 implies modulo 2^8, so signedness does not matter
 BOTH(32, uint32_t, i, SAME, SAME)
 BOTH(64, uint64_t, i, SAME, SAME)
 
@@ -110,7 +110,7 @@ static void init(struct job *j, union acc *a)
 		a->i = j->prod;
 }
 
-// Folds b behind a.
+// Appends accumulator b to a.
 static void join(const struct job *j, union acc *a, const union acc *b)
 {
 	if (is_real(j->x->dtype))
@@ -131,7 +131,7 @@ static uint64_t can(const struct yoke_op *op)
 	       (op->attr[1].i == YOKE_REDUCE_SUM || op->attr[1].i == YOKE_REDUCE_PROD);
 }
 
-// How the work is cut: lines, columns, segments.
+// Divides the work into lines, columns and segments.
 static void cut(struct job *j, const struct yoke_op *op)
 {
 	const int axis = (int)op->attr[0].i;
@@ -146,7 +146,7 @@ static void cut(struct job *j, const struct yoke_op *op)
 		j->x0 = (j->n - 1) * j->from[0], j->y0 = (j->n - 1) * j->to[0];
 		j->from[0] = -j->from[0], j->to[0] = -j->to[0];
 	}
-	if (last > axis) { // axes behind it that follow each other are columns
+	if (last > axis) { // later axes that are contiguous are columns
 		j->from[1] = x->strides[last], j->to[1] = y->strides[last];
 		while (last > axis && x->strides[last] == j->cols * j->from[1] &&
 		       y->strides[last] == j->cols * j->to[1])
@@ -179,7 +179,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 		       0;
 }
 
-// One segment of one tile; write: the second pass.
+// Processes one segment of one tile; write: in the second pass.
 static void unit(struct job *j, int64_t at, bool write)
 {
 	const int64_t lines = j->outer * j->cols, size = (int64_t)yk_esize(j->x->dtype);

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACK: how rows are cut into lanes, what chunks need of each other, and tiers.
+// RESOLVENT and RESOLVENT_BACK: divides rows into lanes, computes what chunks need from each other,
+// and handles the precision tiers.
 //
-// Where a row is cut, 1/L in front of each chunk and 1/R behind it come from discs of Moebius maps: with no k negative,
-// L - alpha lies in the disc over the diameter from 0 to -i k/y, a step maps discs to discs, and after w steps the disc is
-// often smaller than a rounding of L.  For rows where it is not, products of the elements' matrices over each chunk
-// are chained, which is right for any z.
+// For a divided row, 1/L before each chunk and 1/R after it are found from discs of Moebius maps:
+// without negative k, L - alpha lies in the disc whose diameter is from 0 to -i k/y; a step maps
+// discs to discs, and after w steps the disc is often smaller than the rounding of L. For rows
+// where it is not, products of the elements' matrices over each chunk are chained, which is valid
+// for any z.
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "kern_resolvent.h"
 
-enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 }; // elements: of a chunk; that two threads share
-enum { LANES = 64 }; // as wide as a pack may be, and more
-enum { OPEN_BACK = 16 }; // rows whose backward pass is not entered yet
-static const int64_t reach[] = { 32, 256, 2048 }; // elements beside a chunk that are tried
+// in elements: min chunk; max chunk, forward and backward; min work for two threads
+enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 };
+enum { LANES = 64 }; // at least the width of a pack
+enum { OPEN_BACK = 16 }; // mark: the row's backward entries are not known yet
+// numbers of elements next to a chunk that are tried
+static const int64_t reach[] = { 32, 256, 2048 };
 
 // ---- operands ----
 
@@ -48,14 +52,14 @@ static struct chain_view view_of(const struct yoke_view *v, int last)
 
 // ---- packs ----
 
-// What is done with all lanes of a job, or of the rows that are marked in `flag`.
+// An operation on all lanes of a job, or on those of rows marked in `flag`.
 struct round {
 	struct chain_job *job;
-	int64_t *lane; // of those rows, NULL: all
+	int64_t *lane; // lanes of marked rows; NULL: all lanes
 	int64_t lanes;
 	int width;
 	void (*run)(struct round *, const struct chain_pack *);
-	int64_t w; // of discs
+	int64_t w; // elements covered by discs
 	bool first;
 	atomic_int_fast64_t left_open;
 };
@@ -72,7 +76,8 @@ static void piece(void *arg, int64_t index)
 	r->run(r, &p);
 }
 
-// Of rows marked with `mark`, all where that is 0.  Work for two threads at least gets a group each.
+// Runs an operation on rows marked with `mark`, or on all if it is 0. Packs are narrower if that
+// gives two threads work.
 static int every(struct chain_job *j, void (*run)(struct round *, const struct chain_pack *), int64_t w, bool first,
 		 unsigned mark, int64_t *left_open)
 {
@@ -95,7 +100,7 @@ static int every(struct chain_job *j, void (*run)(struct round *, const struct c
 	return atomic_load(&j->no_memory) ? YOKE_ENOMEM : 0;
 }
 
-// Runs what f32 leaves to f64 there.
+// Processes in f64 the lanes for which f32 is insufficient.
 static void leftovers(const struct chain_pack *p, const bool *odd, bool first,
 		      void (*wide)(const struct chain_pack *, bool first))
 {
@@ -145,7 +150,7 @@ static void half(struct round *r, const struct chain_pack *p)
 	ISA(yk_chain_half)(p);
 }
 
-// Marks the rows of lanes that are left open.
+// Marks the rows of lanes that failed.
 static void leave_open(struct round *r, const struct chain_pack *p, const bool *failed, unsigned char mark)
 {
 	for (int l = 0; l < p->count; l++)
@@ -189,13 +194,13 @@ static void back(struct round *r, const struct chain_pack *p)
 		back_wide(p, r->first);
 		return;
 	}
-	for (int l = 0; l < p->count; l++) // of small cotangents
+	for (int l = 0; l < p->count; l++) // rows with small cotangents
 		odd[l] = false;
 	ISA(yk_chain_f32).back(p, r->first, odd);
 	leftovers(p, odd, r->first, back_wide);
 }
 
-// ---- what chunks need of each other ----
+// ---- values passed between chunks ----
 
 typedef struct {
 	double re, im;
@@ -218,7 +223,7 @@ static cx at(const double *of)
 	return (cx){ of[0], of[1] };
 }
 
-// a / b, of 1e30 at most
+// a / b, at most 1e30 in magnitude
 static void ratio(cx a, cx b, double *to)
 {
 	const double most = fmax(fabs(b.re), fabs(b.im));
@@ -244,7 +249,7 @@ static double bond(const struct chain_job *j, int64_t row, int64_t i)
 	return b * c;
 }
 
-// Entries of a row by its chunks' matrices.
+// Computes a row's entries from its chunks' matrices.
 static void chain(struct chain_job *j, int64_t row)
 {
 	const int64_t last = (row + 1) * j->chunks - 1, first = row * j->chunks;
@@ -252,7 +257,8 @@ static void chain(struct chain_job *j, int64_t row)
 	for (int64_t l = first; l < last; l++) {
 		const struct chain_link *m = &j->link[l];
 		const double k = l > first ? bond(j, row, lane_at(j, l).first) : 0;
-		// theta behind the chunk and the one before it, of 1 and 1/L in front
+		// theta after the chunk and after its last but one element, from 1 and 1/L before
+		// it
 		ratio(less(at(m->of[1]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[2]), at(in)), in);
 		memcpy(j->entry[l + 1].before, in, sizeof in);
 	}
@@ -265,7 +271,7 @@ static void chain(struct chain_job *j, int64_t row)
 	}
 }
 
-// Does it cost more to go so far than to chain whole chunks?
+// True if covering w elements costs more than chaining whole chunks.
 static bool is_far(const struct chain_job *j, int64_t w)
 {
 	return w * 4 > j->length && yk_chain_entry != YK_ENTRY_DISC;
@@ -291,7 +297,7 @@ static int entries(struct chain_job *j)
 	return err;
 }
 
-// Entries of the backward pass: what chunks leave to each other.
+// Entries of the backward pass: the cotangents passed between chunks.
 static void chain_back(struct chain_job *j, int64_t row)
 {
 	const int64_t last = (row + 1) * j->chunks - 1, first = row * j->chunks;
@@ -315,11 +321,11 @@ static void chain_back(struct chain_job *j, int64_t row)
 
 // ---- jobs ----
 
-// How rows are cut, by their number and length, the tier and the pass alone.
+// Divides rows into chunks, depending only on number and length of rows, tier and pass.
 static void cut(struct chain_job *j, int64_t longest)
 {
 	const int64_t width = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
-	// so many lanes are wished for
+	// desired number of lanes
 	const int64_t wish = j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
 	int64_t chunks = j->rows ? (wish + j->rows - 1) / j->rows : 1;
 	j->length = (j->n + chunks - 1) / chunks;
@@ -351,7 +357,7 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 	j->one_z = true;
 	for (int d = 0; d < j->z.rank; d++)
 		j->one_z &= !j->z.strides[d] || j->z.dims[d] == 1;
-	// only what will be used: of short rows this is what a call costs
+	// allocates only what is used: for short rows this dominates a call's cost
 	const size_t lanes = (size_t)(j->rows * j->chunks);
 	const bool back = op->code == YOKE_OP_RESOLVENT_BACK, cut = j->chunks > 1, half = j->tier >= TIER_F16;
 	if (back || cut)
@@ -407,7 +413,7 @@ static uint64_t can(const struct yoke_op *op)
 	return takes(op, 4, 2) && is_real(&op->out[0]) && is_real_or_none(&op->out[1]);
 }
 
-// Bounds of rows from those of their lanes; marks those that are to be computed again.
+// Combines the error bounds of lanes to those of rows; marks rows that must be recomputed.
 static uint64_t bounds(struct chain_job *j)
 {
 	const bool wanted = j->out[1].base;
@@ -468,7 +474,8 @@ static uint64_t can_back(const struct yoke_op *op)
 	return good;
 }
 
-// Rows of the tiers mixed and half of which the largest |cotangent| is small are computed in f64.
+// Marks rows of the mixed and half-precision tiers whose largest |cotangent| is small; they are
+// computed in f64.
 static void mark_small(struct chain_job *j)
 {
 	for (int64_t row = 0; row < j->rows; row++) {
@@ -483,7 +490,7 @@ static void mark_small(struct chain_job *j)
 	}
 }
 
-// What chunks leave to each other in the backward pass, of rows marked with `mark`, all where that is 0.
+// Computes the cotangents passed between chunks, for rows marked with `mark`, or all if it is 0.
 static int entries_back(struct chain_job *j, unsigned mark)
 {
 	int64_t open = 1;

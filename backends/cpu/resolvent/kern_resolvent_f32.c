@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of f32.
+// The resolvent in lanes of f32: instantiates kern_resolvent_lanes.h.
 #include "config.h"
 
 #include "kern_resolvent.h"

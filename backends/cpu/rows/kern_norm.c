@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm (Ba et al. 2016) and RMS norm (Zhang and Sennrich 2019) over the last axis,
-// and their gradients, in f32.  RMS norm is layer norm whose mean is 0.
-// dw and db are summed in two steps: over the rows of a piece, then over the pieces in
-// order.
+// Layer norm (Ba et al. 2016) and RMS norm (Zhang and Sennrich 2019) over the last axis, and their
+// gradients, in f32. RMS norm is layer norm with mean 0. dw and db are summed in two steps: over
+// the rows of a work item, then over the items in order.
 #include "config.h"
 
 #include <math.h>
@@ -12,27 +11,27 @@
 #include "../vector/vec.h"
 
 enum {
-	MAX_PIECES = 64, // of the gradient: bounds the workspace
-	COLUMNS = 512,    // summed by one piece of the second step
-	LINE = 16,        // floats of a cache line
-	LINES = 2         // of x and g
+	MAX_PIECES = 64, // max work items of the gradient: bounds the workspace
+	COLUMNS = 512,    // columns per work item of the second step
+	LINE = 16,        // floats per cache line
+	LINES = 2         // lines of scratch, for x and g
 };
 
 struct job {
 	struct rows x, g, out;
 	const float *w, *b; // [C] or NULL
 	float *mean, *rstd; // [rows]; mean NULL: RMS norm
-	struct rows dw, db; // [C]; base NULL: none
+	struct rows dw, db; // [C]; base NULL: not requested
 	float *partial;     // [pieces][2][C]: dw, db
-	int64_t each;       // rows in a piece
+	int64_t each;       // rows per work item
 	int64_t pieces;
 	double eps;
-	bool stream;    // out
-	bool converted; // some of them are not f32
+	bool stream;    // write `out` with non-temporal stores
+	bool converted; // some operand is not f32
 	atomic_bool no_memory;
 };
 
-// The thread's lines; NULL: no memory, which is noted.
+// The thread's scratch lines. NULL: out of memory, which is recorded.
 static float *lines_of(struct job *j, int64_t cols)
 {
 	float *lines = row_lines(j->converted, LINES, cols);
@@ -52,8 +51,7 @@ static vf weight(const float *w, int64_t i, int64_t left)
 	return w ? vf_get(w + i, left) : vf_splat(1);
 }
 
-// sum (x - mean)^power over a row, power 1 or 2; four sums hide the latency of an
-// addition
+// sum (x - mean)^power over a row, power 1 or 2; four partial sums hide the latency of additions
 static inline float row_sum(const float *x, int64_t n, float mean, int power)
 {
 	const vf m = vf_splat(mean);
@@ -74,7 +72,7 @@ static inline float row_sum(const float *x, int64_t n, float mean, int power)
 	return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
 }
 
-// y = (x - mean) rstd w + b.  Meanwhile a row of x to come is fetched.
+// y = (x - mean) rstd w + b. Prefetches a later row of x.
 static inline void forward_row(const struct job *j, float *y, const float *x,
 			       const float *later, float mean, float rstd, bool stream)
 {
@@ -114,7 +112,7 @@ static void forward(void *arg, int64_t piece)
 	vf_fence();
 }
 
-// dx = rstd (u - mean u - h mean(u h)). Meanwhile a row of g to come is fetched.
+// dx = rstd (u - mean u - h mean(u h)). Prefetches a later row of g.
 static inline void backward_row(const struct job *j, float *dx, const float *x,
 				const float *g, const float *later, const vf c[4], bool stream)
 {
@@ -128,8 +126,8 @@ static inline void backward_row(const struct job *j, float *dx, const float *x,
 	}
 }
 
-// With h = (x - mean) rstd and u = g w:
-// dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db = sum g; RMS norm has no mean u.
+// With h = (x - mean) rstd and u = g w: dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db =
+// sum g; for RMS norm mean u is 0.
 static void backward(void *arg, int64_t piece)
 {
 	struct job *j = arg;
@@ -140,9 +138,8 @@ static void backward(void *arg, int64_t piece)
 	float *dw = j->partial + piece * 2 * n, *db = dw + n;
 	memset(dw, 0, (size_t)n * 2 * sizeof *dw);
 	for (int64_t r = piece * j->each; r < end; r++) {
-		// The row after the next comes into the second level meanwhile, x in the first
-		// pass and g in the second, so that memory has work in both; in the first
-		// level it would push out this row, dw and db.
+		// Prefetches the row after the next into L2, x in the first pass and g in the
+		// second, so that memory is busy in both; in L1 it would evict this row, dw and db.
 		const int64_t later = r + 2 < end ? r + 2 : r;
 		const float *x = row_get(&j->x, r, line), *g = row_get(&j->g, r, line + n);
 		const float *later_x = row_next(&j->x, later, x);
@@ -155,13 +152,13 @@ static void backward(void *arg, int64_t piece)
 			if (i % LINE == 0)
 				__builtin_prefetch(later_x + i, 0, 2);
 			vf gv = vf_get(g + i,
-				       n - i); // 0 behind the end, and so are u and g h
+				       n - i); // 0 beyond the end, and so are u and g h
 			vf h = (vf_get(x + i, n - i) - mean) * rstd;
 			vf u = gv * weight(j->w, i, n - i);
 			su += u;
 			suh += u * h;
-			// read before either is written: they may be a page apart, which
-			// looks like the same place to the processor
+			// read both before either is written: they may be a multiple of a page
+			// apart, which the processor mistakes for a store-to-load dependency
 			vf sw = vf_get(dw + i, n - i), sb = vf_get(db + i, n - i);
 			vf_put(dw + i, sw + gv * h, n - i);
 			vf_put(db + i, sb + gv, n - i);
@@ -180,13 +177,13 @@ static void backward(void *arg, int64_t piece)
 	vf_fence();
 }
 
-// Where sums of columns from `first` on are put: in their place, or in `line`.
+// Where to write sums of columns from `first` on: in place, or in `line`.
 static float *columns_to(const struct rows *v, int64_t first, float *line)
 {
 	return v->base && !v->store ? (float *)v->base + first : line;
 }
 
-// What a line has of them is stored, unless there is no place.
+// Stores the sums in `line` if the output needs conversion.
 static void columns_put(const struct rows *v, int64_t first, const float *line, int64_t n)
 {
 	if (v->store)
@@ -216,7 +213,7 @@ static void sum_columns(void *arg, int64_t piece)
 
 // ---- operands ----
 
-// Where the operands of the four ops stand; -1: the op has none.
+// Operand numbers of the four ops; -1: the op has none.
 struct places {
 	int w, b, mean, rstd, g;
 	int dw, db;
@@ -244,7 +241,7 @@ static float *at(const struct yoke_view *views, int k)
 	return k >= 0 ? yk_ptr(&views[k]) : NULL;
 }
 
-// [C] as floats: where it is, or converted to *space, which moves on.  NULL: none.
+// Weights [C] as floats: in place, or converted to *space, which is advanced. NULL: absent.
 static const float *weights_at(const struct yoke_view *views, int k, float **space)
 {
 	if (k < 0 || !present(&views[k]))
@@ -266,7 +263,7 @@ static bool dense_at(const struct yoke_view *views, int k)
 	return k < 0 || is_dense_or_none(&views[k]);
 }
 
-static bool statistic_at(const struct yoke_view *views, int k) // never absent
+static bool statistic_at(const struct yoke_view *views, int k) // must be present
 {
 	return k < 0 || (is_f32(&views[k]) && yk_dense(&views[k]));
 }
@@ -350,7 +347,7 @@ static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return finished(&j);
 }
 
-// Weights that are converted; the gradient's sums of each piece.
+// Bytes for converted weights and the gradient's partial sums.
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	const struct places *p = places_of(op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its logarithm over the last axis, and their gradients, in f32.
-// A piece of work is a run of whole rows; y may be x, dx may be y or g.
+// Softmax and log-softmax over the last axis, and their gradients, in f32. A work item is a range
+// of whole rows; y may be x, dx may be y or g.
 #include "config.h"
 
 #include <math.h>
@@ -11,17 +11,17 @@
 
 struct job {
 	struct rows a, b, out; // b: g of the gradient
-	int64_t each;          // rows in a piece
+	int64_t each;          // rows per work item
 	bool logarithm, stream;
-	bool converted; // some of them are not f32
+	bool converted; // some operand is not f32
 	atomic_bool no_memory;
 };
 
-enum { LONGEST = 1 << 16 }; // bytes of a row kept in cache until it is streamed
+enum { LONGEST = 1 << 16 }; // max bytes of a row kept in cache until its non-temporal store
 
-enum { LINES = 4 }; // two rows of y and of g
+enum { LINES = 4 }; // scratch lines: two rows of y and of g
 
-// The thread's lines; NULL: no memory, which is noted.
+// The thread's scratch lines. NULL: out of memory, which is recorded.
 static float *lines_of(struct job *j)
 {
 	float *lines = row_lines(j->converted, LINES, j->out.cols);
@@ -44,7 +44,7 @@ static void scale_row(float *y, const float *x, int64_t n, float a)
 		vf_put(y + i, vf_get(x + i, n - i) * av, n - i);
 }
 
-// y = x - a - b: their sum would round away a small b
+// y = x - a - b; not x - (a + b), which would lose a small b
 static void shift_row(float *y, const float *x, int64_t n, float a, float b)
 {
 	const vf av = vf_splat(a), bv = vf_splat(b);
@@ -70,7 +70,8 @@ static void forward(void *arg, int64_t piece)
 	}
 }
 
-// The same of f32 past the caches: a row is written while the exponentials of the next one are computed.
+// The same for f32 with non-temporal stores: a row is written while the exponentials of the next
+// one are computed.
 static void forward_late(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
@@ -134,12 +135,11 @@ static void backward_log(void *arg, int64_t piece)
 struct row {
 	const float *y, *g;
 	float *dx;
-	vf sum; // of g y, in all lanes
+	vf sum; // sum of g y, in all lanes
 };
 
-// For row `in`, unless NULL, the sum of g y; of row `out`, unless NULL, dx = y (g - sum). Both in
-// one loop: what reads memory and what writes it would wait for each other one after the
-// other.
+// For row `in`, unless NULL, computes the sum of g y; for row `out`, unless NULL, dx = y (g - sum).
+// One loop for both overlaps reading and writing.
 YK_INLINE void back_rows(struct row *in, const struct row *out, int64_t n, bool stream)
 {
 	vf sum[2] = { { 0 }, { 0 } };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and
-// its gradient, in f32; no N x V temporary.  Ids are checked before anything is read or
-// written by them.
+// Cross entropy of logits [N,V] with ids [N], averaged over the ids that are not ignored, and its
+// gradient, in f32, without an N x V temporary. Ids are checked before they are used as indices.
 #include "config.h"
 
 #include <math.h>
@@ -17,14 +16,14 @@ struct job {
 	int64_t ignore, classes;
 	double smooth; // target: (1 - smooth) one-hot + smooth / V
 	float *lse;
-	double *loss; // one for each piece
+	double *loss; // one per work item
 	double scale; // gradient: g / count
-	int64_t each; // rows in a piece
-	bool stream;  // dlogits
+	int64_t each; // rows per work item
+	bool stream;  // write dlogits with non-temporal stores
 	atomic_bool no_memory;
 };
 
-// The thread's line; NULL: no memory, which is noted.
+// The thread's scratch line. NULL: out of memory, which is recorded.
 static float *line_of(struct job *j)
 {
 	float *line = row_lines(j->logits.load || j->dlogits.store, 1, j->classes);
@@ -38,7 +37,7 @@ static int64_t id_at(const struct job *j, int64_t row)
 	return j->wide ? ((const int64_t *)j->ids)[row] : ((const int32_t *)j->ids)[row];
 }
 
-// Counts the ids that are not ignored.  ERANGE: the first one outside 0..V-1.
+// Counts the ids that are not ignored. ERANGE if one is outside 0..V-1.
 static int count_ids(const struct job *j, int64_t *count)
 {
 	*count = 0;
@@ -78,7 +77,7 @@ static double row_loss(const struct job *j, const float *x, int64_t id, double m
 
 enum {
 	CHUNK = 2048
-}; // floats whose maximum and exponentials find them in the first level
+}; // floats that stay in L1 between the maximum and the exponentials
 
 // The maximum of a row, and log sum exp(x - maximum).
 static float row_logsum(const float *x, int64_t n, const float *next, double *logsum)
@@ -145,7 +144,7 @@ static void backward(void *arg, int64_t piece)
 		const float *x = row_get(&j->logits, r, line);
 		float *dx = row_to(&j->dlogits, r, line);
 		const float lse = j->lse[r], rest = (float)(j->smooth / (double)n);
-		// the target's own probability, before dx may overwrite it
+		// the target's own probability, read before dx may overwrite it
 		float p = vf_exp(vf_splat(x[id]) - vf_splat(lse))[0];
 		if (j->stream)
 			backward_row(dx, x, n, lse, rest, scale, true);
@@ -220,7 +219,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	}
 	for (int64_t i = 0; i < pieces; i++)
 		loss += j.loss[i];
-	// the mean of nothing is NaN
+	// the mean over no ids is NaN
 	*(float *)yk_ptr(&op->out[0]) = count ? (float)(loss / (double)count) : NAN;
 	return finished(&j);
 }
