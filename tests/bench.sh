@@ -65,6 +65,16 @@ if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
 	verdict "batches end where memory does" $?
 fi
 
+"$yoke" bench launches memory train attention --quick --json bench.json >bench.out 2>bench.err &&
+	[ "$(grep -c '^attention' bench.out)" -eq 3 ] && [ "$(grep -c '^memory' bench.out)" -eq 6 ] &&
+	[ "$(grep -c '^train' bench.out)" -eq 2 ]
+verdict "tiny sizes" $?
+sed -n 's/.*"launches": *\([0-9]*\).*/\1/p' bench.json | awk '{ n = $1 } END { exit !(n >= 80) }' &&
+	[ "$(grep -c '"launches": ' bench.json)" -eq 1 ]
+verdict "how many launches a step has" $?
+[ "$(sed -n 's/.*"samples": *\([0-9]*\).*/\1/p' bench.json | sort -u)" = 5 ]
+verdict "five samples of each" $?
+
 "$yoke" bench resolvent rounds=1 warm=0 most=4096 --json bench.json --html bench.html >bench.out 2>bench.err &&
 	! [ -s bench.err ] && grep -q '^ *16 x 256  .* [0-9.e-]*$' bench.out && grep -q '^parts / f32 .* >= 5: ' bench.out
 verdict "resolvent: rows by lengths, ratios beside their targets, nothing to warn about" $?

@@ -91,6 +91,26 @@ verdict 'late as well' "$(wrong 1 env YOKE_FAULT_LATE=30 "$yoke" conform fault -
 "$yoke" conform cpu --ops softmax.f32,sort --seed 6 >other
 verdict 'a seed gives the same cases' "$(diff first second)"
 verdict 'another seed gives others' "$(cmp -s first other && echo the same)"
+# Cases of each op, dtype and implementation, of one run or of several.
+cases()
+{
+	sed -n 's/^ok [0-9]* - \(.*\): \([0-9]*\) of [0-9]* cases.*/\1\t\2/p' "$@" | awk -F'\t' '{ n[$1] += $2 } END { for (k in n) print k ": " n[k] }' | sort
+}
+rm -f pass-*
+for pass in 0 1 2; do
+	for shard in 0 1; do
+		"$yoke" conform cpu --ops memory,sort,rope,softmax --shard $shard/2 --pass $pass/3 >pass-$pass-$shard || echo "$pass $shard: status $?"
+	done
+done >bad
+"$yoke" conform cpu --ops memory,sort,rope,softmax >whole
+verdict 'shards and passes are all cases, once' "$(cat bad; cases whole >a; cases pass-* >b; [ -s a ] && diff a b)"
+verdict 'a shard is some of the dtypes' "$(cases pass-0-0 | sed 's/:.*//' >a; cases pass-0-1 | sed 's/:.*//' >b
+	[ -s a ] && [ -s b ] && [ -z "$(comm -12 a b)" ] || cat a b)"
+verdict 'memory is checked once' "$(cat pass-* | grep -c '^ok .* memory' | grep -vx 1)"
+for option in --shard=4/4 --shard=1 --pass=a/2 --pass=1/ --pass=1/0; do
+	"$yoke" conform cpu $option >out 2>err
+	verdict "$option is refused" "$([ $? -eq 2 ] && [ ! -s out ] && [ "$(grep -c . err)" -eq 1 ] || cat out err)"
+done
 verdict 'one case by its name' "$(wrong 0 "$yoke" conform cpu --ops contract.f32.17
 	grep -q 'contract f32 .*: 1 of 1 cases' conform.out || cat conform.out)"
 echo "1..$count"

@@ -21,6 +21,8 @@ struct yk_case {
 	uint64_t peak;  // bytes of the device's pool, of those with samples; set when it was timed
 	bool (*fits)(const struct yk_case *); // NULL: it does; false: this one is left out, and those behind it in its
 					      // suite
+	bool accelerator; // left out on processors, which would take minutes
+	uint64_t launches; // of one run; 0: not counted
 };
 extern struct yk_case yk_cases[]; // ends with a NULL suite
 
@@ -30,6 +32,11 @@ int yk_bench_copy_make(struct yk_case *);
 int yk_bench_copy_run(struct yk_case *);
 void yk_bench_copy_drop(struct yk_case *);
 enum yk_bench_copy { YK_COPY_UP, YK_COPY_DOWN, YK_COPY_ON };
+
+// A step of many small launches (bench_launches.c), whose time is the host's.  size: the side of its matrices.
+int yk_bench_launches_make(struct yk_case *);
+int yk_bench_launches_run(struct yk_case *);
+void yk_bench_launches_drop(struct yk_case *);
 
 // A page of the results, as they are in JSON (bench_page.c).  ratios: of times, beside their targets, or NULL.
 int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios, const json_t *results);
@@ -58,15 +65,15 @@ struct yk_timing {
 };
 
 // Times run(arg) after two calls for warming up: 5 samples and 0.3 s or more, 5 s at
-// most.
-int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *);
+// most; quick: 5 samples.
+int yk_bench_time(int (*run)(void *arg), void *arg, bool quick, struct yk_timing *);
 
 // What a device reaches at most, in FLOP/s and bytes a second, and what that is a measure of.
 struct yk_bench_limits {
 	double flops, copy;
 	const char *flops_of, *copy_of;
 };
-// By the calling thread's context, which is on that device.
-int yk_limits_measure(struct yk_device *, struct yk_bench_limits *);
+// By the calling thread's context, which is on that device.  quick: of tiny sizes, which say nothing.
+int yk_limits_measure(struct yk_device *, bool quick, struct yk_bench_limits *);
 
 #endif

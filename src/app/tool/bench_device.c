@@ -8,8 +8,9 @@
 #include "observe/roof.h"
 #include "tool/bench.h"
 
-enum { SIDE = 4096, ROUNDS = 8 };
+enum { SIDE = 4096, QUICK_SIDE = 64, ROUNDS = 8 };
 #define MAX_BYTES (UINT64_C(256) << 20)
+#define QUICK_BYTES (UINT64_C(1) << 20)
 
 static int product(void *arg)
 {
@@ -24,18 +25,18 @@ static int product(void *arg)
 	return e < 0 ? e : f;
 }
 
-static int product_rate(double *to)
+static int product_rate(bool quick, double *to)
 {
-	const int64_t dims[] = { SIDE, SIDE };
+	const int64_t side = quick ? QUICK_SIDE : SIDE, dims[] = { side, side };
 	struct yk_timing t;
 	yoke_scope *s = yoke_scope_begin("limits");
 	yoke_tensor *x[] = { yoke_uniform(yoke_f32, 2, dims), yoke_uniform(yoke_f32, 2, dims) };
 	int e = yoke_eval(2, x);
 
 	if (e == 0)
-		e = yk_bench_time(product, x, &t);
+		e = yk_bench_time(product, x, quick, &t);
 	if (e == 0)
-		*to = 2.0 * SIDE * SIDE * SIDE / t.median;
+		*to = 2.0 * (double)(side * side * side) / t.median;
 	int f = yoke_scope_end(s);
 	return e < 0 ? e : f;
 }
@@ -58,21 +59,22 @@ static int copy_rounds(void *arg)
 	return e < 0 ? e : yk_queue_wait(c->queue);
 }
 
-static int copy_rate(struct yk_device *d, double *to)
+static int copy_rate(struct yk_device *d, bool quick, double *to)
 {
 	const unsigned char zero = 0;
+	const uint64_t max = quick ? QUICK_BYTES : MAX_BYTES;
 	struct copy c = { .ops = d->ops, .bytes = d->info.memory / 16 };
 	struct yk_timing t;
 	int e = yk_queue_new(d, YOKE_QUEUE_COMPUTE, &c.queue);
 
-	c.bytes = c.bytes < MAX_BYTES ? c.bytes : MAX_BYTES;
+	c.bytes = c.bytes < max ? c.bytes : max;
 	for (int i = 0; i < 2 && e == 0; i++) {
 		e = d->ops->segment_new(d->index, YOKE_SEGMENT_DEVICE, c.bytes, &c.segment[i]);
 		if (e == 0)
 			e = d->ops->fill(c.queue->handle, c.segment[i], 0, c.bytes, &zero, 1);
 	}
 	if (e == 0)
-		e = yk_bench_time(copy_rounds, &c, &t);
+		e = yk_bench_time(copy_rounds, &c, quick, &t);
 	if (e == 0)
 		*to = 2.0 * ROUNDS * (double)c.bytes / t.median;
 	if (e < 0)
@@ -84,7 +86,7 @@ static int copy_rate(struct yk_device *d, double *to)
 	return e;
 }
 
-int yk_limits_measure(struct yk_device *d, struct yk_bench_limits *to)
+int yk_limits_measure(struct yk_device *d, bool quick, struct yk_bench_limits *to)
 {
 	int e;
 
@@ -99,6 +101,6 @@ int yk_limits_measure(struct yk_device *d, struct yk_bench_limits *to)
 	}
 	*to = (struct yk_bench_limits){ .flops_of = "a product of 4096 x 4096 x 4096",
 				  .copy_of = "bytes read and written by its own copy" };
-	e = product_rate(&to->flops);
-	return e < 0 ? e : copy_rate(d, &to->copy);
+	e = product_rate(quick, &to->flops);
+	return e < 0 ? e : copy_rate(d, quick, &to->copy);
 }

@@ -16,7 +16,7 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
+int yk_bench_time(int (*run)(void *arg), void *arg, bool quick, struct yk_timing *to)
 {
 	double sample[MAX_SAMPLES], start = 0;
 	int n = -2; // the first calls plan, compile and touch memory
@@ -35,7 +35,7 @@ int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
 		if (n <= 0)
 			continue;
 		double all = yk_seconds() - start;
-		if (n == MAX_SAMPLES || (n >= 5 && all > 0.3) || all > 5)
+		if (n == MAX_SAMPLES || (n >= 5 && (quick || all > 0.3)) || all > 5)
 			break;
 	}
 	qsort(sample, (size_t)n, sizeof *sample, by_value);

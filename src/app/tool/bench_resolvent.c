@@ -44,6 +44,7 @@ struct bench {
 	const char *file, *page;
 	struct yk_device *device;
 	struct yk_bench_limits limits;
+	bool quick;
 	cgtsv_fn *cgtsv;
 	zgttrf_fn *zgttrf;
 	zgttrs_fn *zgttrs;
@@ -488,6 +489,8 @@ static int parse(struct bench *b, int argc, char **argv)
 			b->file = value;
 		} else if ((value = yk_option("--html", argc, argv, &i))) {
 			b->page = value;
+		} else if (!strcmp(argv[i], "--quick")) {
+			b->quick = true;
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
 			b->each = 0;
 			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MAX_ROUNDS)
@@ -499,8 +502,8 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (yk_option_number(argv[i] + 5, &b->most) < 0 || b->most < 1)
 				return yk_usage("bench", "'%s': wants a number of elements", argv[i]);
 		} else {
-			return yk_usage("bench", "unknown option '%s'; of resolvent there are rounds=, warm=, most=, --json and "
-					"--html", argv[i]);
+			return yk_usage("bench", "unknown option '%s'; of resolvent there are rounds=, warm=, most=, --quick, "
+					"--json and --html", argv[i]);
 		}
 	return (b->file && !*b->file) || (b->page && !*b->page) ? yk_usage("bench", "--json and --html want a file") : YK_DONE;
 }
@@ -523,7 +526,7 @@ int yk_bench_resolvent(int argc, char **argv)
 		open_lapack(b);
 		if (ctx)
 			b->device = ctx->device;
-		e = ctx && b->results && b->ratios ? yk_limits_measure(b->device, &b->limits) : yoke_error_code();
+		e = ctx && b->results && b->ratios ? yk_limits_measure(b->device, b->quick, &b->limits) : yoke_error_code();
 		if (e == 0) {
 			b->sparse = yk_sparse_open(b->device, b->vendor, b->why, sizeof b->vendor, sizeof b->why);
 			e = grid(b);

@@ -18,9 +18,9 @@ struct operands {
 	yoke_tensor *x[4];
 };
 
-static int finish(yoke_scope *s, yoke_tensor *y)
+static int finish_all(yoke_scope *s, int n, yoke_tensor *const *y)
 {
-	int e = y ? yoke_eval(1, &y) : yoke_error_code();
+	int e = y[0] ? yoke_eval(n, y) : yoke_error_code();
 	int f;
 
 	if (e == 0)
@@ -29,9 +29,13 @@ static int finish(yoke_scope *s, yoke_tensor *y)
 	return e < 0 ? e : f;
 }
 
+static int finish(yoke_scope *s, yoke_tensor *y)
+{
+	return finish_all(s, 1, &y);
+}
+
 // n variables of these shapes with uniform values.
-static int make_operands(struct yk_case *c, int n, const int *rank,
-			 const int64_t (*dims)[4])
+static int make_operands_of(struct yk_case *c, int dtype, int n, const int *rank, const int64_t (*dims)[4])
 {
 	struct operands *o = calloc(1, sizeof *o);
 	int e = 0;
@@ -41,17 +45,22 @@ static int make_operands(struct yk_case *c, int n, const int *rank,
 	c->state = o;
 	for (int i = 0; e == 0 && i < n; i++) {
 		yoke_scope *s;
-		o->x[i] = yoke_variable("x", yoke_f32, rank[i], dims[i]);
+		o->x[i] = yoke_variable("x", dtype, rank[i], dims[i]);
 		if (!o->x[i])
 			return yoke_error_code();
 		s = yoke_scope_begin("bench");
-		e = yoke_assign(o->x[i], yoke_uniform(yoke_f32, rank[i], dims[i]));
+		e = yoke_assign(o->x[i], yoke_uniform(dtype, rank[i], dims[i]));
 		if (e == 0)
 			e = yoke_eval(0, NULL);
 		int f = yoke_scope_end(s);
 		e = e < 0 ? e : f;
 	}
 	return e;
+}
+
+static int make_operands(struct yk_case *c, int n, const int *rank, const int64_t (*dims)[4])
+{
+	return make_operands_of(c, yoke_f32, n, rank, dims);
 }
 
 static void drop_operands(struct yk_case *c)
@@ -211,6 +220,30 @@ static int run_attention(struct yk_case *c)
 	yoke_scope *s = yoke_scope_begin("attention");
 
 	return finish(s, yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0));
+}
+
+// size: B, T, H, D, whether with its gradient; bf16; q, k, v and the cotangent [B,T,H,D].  Backward counts 2.5 times the
+// flops of forward: five products in place of two.
+static int make_attention_bf16(struct yk_case *c)
+{
+	const int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
+	const int rank[4] = { 4, 4, 4, 4 };
+	const int64_t dims[4][4] = { { b, t, h, d }, { b, t, h, d }, { b, t, h, d }, { b, t, h, d } };
+
+	c->flops = (c->size[4] ? 7.0 : 2.0) * (double)(b * h) * (double)t * (double)t * (double)d;
+	c->bytes = (c->size[4] ? 16.0 : 8.0) * (double)(b * t * h * d);
+	return make_operands_of(c, yoke_bf16, 4, rank, dims);
+}
+
+static int run_attention_gradient(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("attention");
+	yoke_tensor *y = yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0), *g[3] = { NULL };
+
+	if (yoke_grad_from(1, &y, &o->x[3], 3, o->x, g) < 0)
+		g[0] = NULL;
+	return finish_all(s, 3, g);
 }
 
 // ---- resolvent ----
@@ -386,6 +419,14 @@ struct yk_case yk_cases[] = {
 	MAP("add, 2^16", run_add, 1 << 16),
 	MAP("add, 2^24", run_add, 1 << 24),
 	MAP("gelu(a + b), 2^22", run_gelu, 1 << 22),
+	{
+		.suite = "map", .name = "add, 2^27", .make = make_map, .run = run_add, .drop = drop_operands,
+		.size = { 1 << 27 }, .accelerator = true,
+	},
+	{
+		.suite = "map", .name = "gelu(a + b), 2^27", .make = make_map, .run = run_gelu, .drop = drop_operands,
+		.size = { 1 << 27 }, .accelerator = true,
+	},
 #define ROWS(title, fn, bytes) \
 	{ \
 		.suite = "rows", .name = title, .make = make_rows, .run = fn, .drop = drop_operands, \
@@ -406,6 +447,15 @@ struct yk_case yk_cases[] = {
 	ATTENTION("B 32 T 128 H 4 D 32", 32, 128, 4, 32),
 	ATTENTION("B 16 T 256 H 6 D 64", 16, 256, 6, 64),
 	ATTENTION("B 1 T 2048 H 4 D 64", 1, 2048, 4, 64),
+#define ATTENTION_BF16(title, fn, ...) \
+	{ \
+		.suite = "attention", .name = title, .make = make_attention_bf16, .run = fn, .drop = drop_operands, \
+		.size = { __VA_ARGS__ }, .accelerator = true \
+	}
+	ATTENTION_BF16("B 8 T 1024 H 12 D 64 bf16", run_attention, 8, 1024, 12, 64),
+	ATTENTION_BF16("B 8 T 1024 H 12 D 64 bf16 +grad", run_attention_gradient, 8, 1024, 12, 64, 1),
+	ATTENTION_BF16("B 4 T 4096 H 16 D 128 bf16", run_attention, 4, 4096, 16, 128),
+	ATTENTION_BF16("B 4 T 4096 H 16 D 128 bf16 +grad", run_attention_gradient, 4, 4096, 16, 128, 1),
 #define RESOLVENT(title, ...) \
 	{ \
 		.suite = "resolvent", .name = title, .make = make_resolvent, .run = run_resolvent, .drop = drop_operands, \
@@ -438,6 +488,10 @@ struct yk_case yk_cases[] = {
 	{
 		.suite = "memory", .name = "c = a + b, 12 B an element", .make = make_map, .run = run_add,
 		.drop = drop_operands, .size = { 1 << 25 },
+	},
+	{
+		.suite = "launches", .name = "40 layers of 64 x 64", .make = yk_bench_launches_make,
+		.run = yk_bench_launches_run, .drop = yk_bench_launches_drop, .size = { 64 },
 	},
 #define SCALING(batch) \
 	{ \

@@ -97,7 +97,7 @@ static json_t *tiers(int n, char (*id)[48])
 		if (d && d->info.kind != YOKE_DEVICE_GPU && d->info.kind != YOKE_DEVICE_IGPU)
 			continue; // of others nobody knows what to expect
 		yoke_context *ctx = d ? yoke_context_new(d->backend->table.name) : NULL, *former = ctx ? yoke_use(ctx) : NULL;
-		if (ctx && yk_limits_measure(d, &l) == 0) {
+		if (ctx && yk_limits_measure(d, false, &l) == 0) {
 			const struct yk_device_choice_tier *t = yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
 			json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:i}", "device", id[i], "tier", t->name,
 							      "gb_per_s", 1e-9 * l.copy, "tflop_per_s", 1e-12 * l.flops, "least",

@@ -16,7 +16,7 @@
 #include "tool/bench.h"
 #include "tool/tool.h"
 
-enum { MAX_DEVICES = 4 };
+enum { MAX_DEVICES = 4, QUICK = 12 }; // 12: what heads of all models divide
 
 // A device with a context of its own.
 struct on {
@@ -31,6 +31,7 @@ struct bench {
 	const char *page;      // .. and the same as a page
 	const char *list;      // "cpu,opencl"; NULL: the device that work goes to
 	const char *suites[16]; // chosen; none: all
+	bool quick;
 	int nsuites, n;
 	struct on on[MAX_DEVICES];
 	json_t *results;
@@ -66,12 +67,14 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (!*value)
 				return yk_usage("bench", "--html wants a file");
 			b->page = value;
+		} else if (!strcmp(argv[i], "--quick")) {
+			b->quick = true;
 		} else if (!strncmp(argv[i], "devices=", 8)) {
 			b->list = argv[i] + 8;
 			if (!*b->list)
 				return yk_usage("bench", "devices= wants a list, as cpu,opencl");
 		} else if (argv[i][0] == '-' || strchr(argv[i], '=')) {
-			return yk_usage("bench", "unknown option '%s'; there are devices=, --json and --html",
+			return yk_usage("bench", "unknown option '%s'; there are devices=, --quick, --json and --html",
 					argv[i]);
 		} else {
 			for (k = 0; k < n && strcmp(argv[i], names[k]); k++)
@@ -107,7 +110,7 @@ static int find_limits(struct bench *b, struct on *x)
 			x->limits = o->limits;
 			return 0;
 		}
-	return yk_limits_measure(x->device, &x->limits);
+	return yk_limits_measure(x->device, b->quick, &x->limits);
 }
 
 static int open_device(struct bench *b, const char *name)
@@ -179,17 +182,19 @@ static void print_head(const struct bench *b)
 		printf("  peak %10.1f GFLOP/s  %s\n", 1e-9 * x->limits.flops, x->limits.flops_of);
 		printf("  copy %10.2f GB/s     %s\n", 1e-9 * x->limits.copy, x->limits.copy_of);
 	}
+	if (b->quick)
+		printf("--quick: no extent is above %d, whatever the case is named; the figures mean nothing.\n", (int)QUICK);
 	printf("Above 100 %% of the copy is what caches serve.%s\n\n",
 	       b->n > 1 ? "  The limit of GFLOP/s is the peak, of GB/s the copy." : "");
 	if (b->n == 1) {
-		printf("%-10s %-26s %12s %8s %16s %8s %12s %8s\n", "suite", "case", "median",
+		printf("%-10s %-32s %12s %8s %16s %8s %12s %8s\n", "suite", "case", "median",
 		       "spread", "arithmetic", "of peak", "memory", "of copy");
 		return;
 	}
-	printf("%-37s", "");
+	printf("%-43s", "");
 	for (int i = 0; i < b->n; i++)
 		printf("  %-*s", i ? 48 : 39, b->on[i].device->id);
-	printf("\n%-10s %-26s", "suite", "case");
+	printf("\n%-10s %-32s", "suite", "case");
 	for (int i = 0; i < b->n; i++)
 		printf("  %12s %16s %9s%s", "median", "rate", "of limit", i ? "  of time" : "");
 	printf("\n");
@@ -202,7 +207,7 @@ static void print_case(const struct on *x, const struct yk_case *c)
 	double flops = c->flops / t->median, bytes = c->bytes / t->median;
 	char of[16];
 
-	printf("%-10s %-26s %9.3f ms %6.1f %%", c->suite, c->name, 1e3 * t->median,
+	printf("%-10s %-32s %9.3f ms %6.1f %%", c->suite, c->name, 1e3 * t->median,
 	       100 * t->spread / t->median);
 	if (c->flops > 0)
 		printf(" %8.1f GFLOP/s %8s", 1e-9 * flops, share(flops, x->limits.flops, of));
@@ -224,7 +229,7 @@ static void print_beside(const struct bench *b, const struct yk_case *c)
 {
 	char of[16];
 
-	printf("%-10s %-26s", c->suite, c->name);
+	printf("%-10s %-32s", c->suite, c->name);
 	for (int i = 0; i < b->n; i++) {
 		const struct on *x = &b->on[i];
 		bool flops = c->flops > 0;
@@ -254,7 +259,7 @@ static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
 	yoke_stats_reset_peaks();
 	int e = c->make(c);
 	if (e == 0)
-		e = yk_bench_time(run_case, c, t);
+		e = yk_bench_time(run_case, c, b->quick, t);
 	struct yoke_stats stats = { .size = sizeof stats };
 	if (e == 0 && c->samples > 0 && yoke_stats(&stats) == 0)
 		c->peak = stats.pool_allocated_peak;
@@ -271,9 +276,20 @@ static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
 		json_object_set_new(o, "samples_per_s", json_real(c->samples / t->median));
 		json_object_set_new(o, "peak_bytes", json_integer((json_int_t)c->peak));
 	}
+	if (o && c->launches)
+		json_object_set_new(o, "launches", json_integer((json_int_t)c->launches));
 	if (json_array_append_new(b->results, o) < 0)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the results");
 	return 0;
+}
+
+// Is a processor among the devices?
+static bool on_processor(const struct bench *b)
+{
+	for (int i = 0; i < b->n; i++)
+		if (b->on[i].device->info.kind == YOKE_DEVICE_CPU)
+			return true;
+	return false;
 }
 
 // Where a case of a suite does not fit, *full is that suite.
@@ -284,7 +300,7 @@ static int measure(struct bench *b, struct yk_case *c, const char **full)
 		if (c->fits(c))
 			continue;
 		*full = c->suite;
-		printf("%-10s %-26s does not fit on %s, as is predicted\n", c->suite, c->name, b->on[i].device->id);
+		printf("%-10s %-32s does not fit on %s, as is predicted\n", c->suite, c->name, b->on[i].device->id);
 		return 0;
 	}
 	for (int i = 0; i < b->n; i++) {
@@ -337,7 +353,9 @@ static int bench(struct bench *b)
 		print_head(b);
 	const char *full = NULL;
 	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->file || b->page || !yk_reader_gone()); c++)
-		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite))) {
+		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) && !(c->accelerator && on_processor(b))) {
+			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size); i++)
+				c->size[i] = c->size[i] < QUICK ? c->size[i] : QUICK;
 			e = measure(b, c, &full);
 			fflush(stdout);
 		}

@@ -9,6 +9,19 @@
 #include "conform/conform.h"
 #include "tool/tool.h"
 
+// "K/N", 0 <= K < N: every N-th from number K on
+static int parse_every(const char *text, uint64_t *k, uint64_t *n)
+{
+	char first[24];
+	const size_t length = strcspn(text, "/");
+
+	if (length >= sizeof first || !text[length])
+		return -1;
+	memcpy(first, text, length);
+	first[length] = '\0';
+	return yk_option_number(first, k) < 0 || yk_option_number(text + length + 1, n) < 0 || *k >= *n ? -1 : 0;
+}
+
 int yk_cmd_conform(int argc, char **argv)
 {
 	struct yk_conform_options o = { .seed = 1 };
@@ -31,11 +44,17 @@ int yk_cmd_conform(int argc, char **argv)
 			if (yk_option_number(value, &o.seed) < 0)
 				return yk_usage("conform",
 						"--seed wants a number, got '%s'", value);
+		} else if ((value = yk_option("--shard", argc, argv, &i))) {
+			if (parse_every(value, &o.shard, &o.shards) < 0)
+				return yk_usage("conform", "--shard wants K/N with K below N, as 0/4, got '%s'", value);
+		} else if ((value = yk_option("--pass", argc, argv, &i))) {
+			if (parse_every(value, &o.pass, &o.passes) < 0)
+				return yk_usage("conform", "--pass wants K/N with K below N, as 0/4, got '%s'", value);
 		} else if (argv[i][0] == '-') {
 			return yk_usage(
 				"conform",
-				"unknown option '%s'; there are --ops, --seed, --quick, --skipped "
-				"and --bits",
+				"unknown option '%s'; there are --ops, --seed, --quick, --shard, --pass, "
+				"--skipped and --bits",
 				argv[i]);
 		} else if (name) {
 			return yk_usage("conform", "one device at a time: '%s' or '%s'",

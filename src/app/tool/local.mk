@@ -5,6 +5,7 @@ yoke_SOURCES = \
 	src/app/tool/bench.h \
 	src/app/tool/bench_device.c \
 	src/app/tool/bench_fit.c \
+	src/app/tool/bench_launches.c \
 	src/app/tool/bench_limits.c \
 	src/app/tool/bench_memory.c \
 	src/app/tool/bench_mpi.c \

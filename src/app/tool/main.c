@@ -81,12 +81,13 @@
 	"something is wrong.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, scaling, batch.  Figures are " \
-	"medians\n" \
+	"Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch.\n" \
+	"Figures are medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
 	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
+	"  --quick       tiny sizes, to see that a suite runs\n" \
 	"  --json FILE   the figures as JSON, too\n" \
 	"  --html FILE   as a page, with plots over sizes\n" \
 	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand\n" \
@@ -101,6 +102,8 @@
 	"  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n" \
 	"  --seed N     other numbers and shapes; 1 by default\n" \
 	"  --quick      a sample of the cases\n" \
+	"  --shard K/N  every N-th op and dtype from number K on, for N processes\n" \
+	"  --pass K/N   every N-th case of each from number K on\n" \
 	"  --skipped    lines for what the device does not take, too\n" \
 	"  --bits       lines end with a number that stands for the bits of all results\n"
 
@@ -200,9 +203,9 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[RUN [RUN]] [--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
-	{ "bench", "[suite ..] [devices=LIST] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
+	{ "bench", "[suite ..] [devices=LIST] [--quick] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
-	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--skipped] [--bits]",
+	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--shard K/N] [--pass K/N] [--skipped] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE|ranks] [model=DIR] [minutes=N]", "find the best kernels of a device",

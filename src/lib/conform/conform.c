@@ -314,7 +314,8 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 
 	for (; number < row->full && (taken || cases < PATIENCE) && !ends(r); number++) {
 		if (!wanted(r->options->ops, row->name, type, number) ||
-		    !yk_case_sampled(number, r->options->quick))
+		    !yk_case_sampled(number, r->options->quick) ||
+		    (r->options->passes && number % r->options->passes != r->options->pass))
 			continue;
 		if (!yk_case_make(&r->c, row, dtype, number, r->options->seed, r->flags,
 				  &r->memory))
@@ -365,19 +366,22 @@ int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FI
 		free(r);
 		return err;
 	}
+	uint64_t pair = 0;
+	const bool first = !options->shard && !options->pass;
 	r->options = options;
 	r->to = to;
 	r->flags = d->info.flags;
 	fprintf(to, "# %s: %s; %s; seed %llu%s\n", d->id, d->info.name, d->info.driver,
 		(unsigned long long)options->seed, options->quick ? ", a sample" : "");
-	if (wanted(options->ops, "memory", "", -1))
+	if (first && wanted(options->ops, "memory", "", -1))
 		run_memory(r);
-	if (wanted(options->ops, "graph", "", -1))
+	if (first && wanted(options->ops, "graph", "", -1))
 		run_graph(r);
 	for (const struct yk_case_row *row = yk_case_rows; row->name && !err && !ends(r); row++)
 		for (int dtype = yoke_f32; dtype <= yoke_bool && !err && !ends(r); dtype++)
 			if (row->dtypes >> dtype & 1 &&
-			    wanted(options->ops, row->name, yoke_dtype_name(dtype), -1))
+			    wanted(options->ops, row->name, yoke_dtype_name(dtype), -1) &&
+			    (!options->shards || pair++ % options->shards == options->shard))
 				err = run_group(r, row, dtype);
 	fprintf(to, "1..%d\n", r->count);
 	fprintf(to, "# %s: %d passed, %d failed, %d skipped, which the device does not take%s\n", d->id,

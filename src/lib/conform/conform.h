@@ -14,6 +14,9 @@ struct yk_conform_options {
 	bool quick; // a sample of the cases
 	bool skipped; // lines for what the device does not take, too
 	bool bits;  // lines end with a number that stands for all results' bits
+	// Every shards-th pair of op and dtype from number `shard` on, and of their cases every passes-th from number `pass`
+	// on; memory and graphs are checked by 0 of both.  shards and passes 0: all.
+	uint64_t shard, shards, pass, passes;
 };
 
 // Does each name in the list stand for a case?  EINVAL with the nearest name.
