@@ -1,235 +1,549 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What yoke does on the GPUs of this machine: builds, checks, trains, measures, and prints one table.
+# Checks yoke on a GPU of this machine and measures it beside the vendor's libraries and PyTorch, in a given time.
 #
-#	bench/gpu.sh [-b BUILD] [-o FOLDER] [-q] [BACKEND ..]
+#	bench/gpu.sh [-t SECONDS] [-o FOLDER] [-b BUILD] [-j N] [-p PART,..] [-q] [DEVICE]
 #
-# -b	a build folder to use; default: FOLDER/build, which is configured and made
-# -o	where logs, figures and the table go; default: gpu-bench
-# -q	small sizes, to see that the script works
+# -t	total time, 240 by default, at least 20; parts run in the order of their value, and each has its share
+# -o	directory for results.json, table.md and logs; default: gpu-bench
+# -b	build directory; default: the bundle or build directory that this script is in, or the current directory
+# -j	how many processes compile and check at once; default: one per processor, at most 8
+# -p	only info and these parts, by the names in the first column of "parts" below
+# -q	tiny sizes, which show that the script works; so it is on the fake drivers of tests/fake_gpu
 #
-# Without backends: those of cuda, rocm and opencl that have a GPU.  Beside ours stand a copy's bandwidth, the vendor's
-# library of products, and PyTorch where python3 has one that sees the GPU; each ratio is of one run.  Status 1:
-# something failed; it is in the table, and the rest goes on.
+# DEVICE is a backend or one of its devices, as cuda or cuda:1; default: the first GPU of cuda, rocm or opencl.
+# It compiles nothing and needs a POSIX shell, coreutils and awk.  Status 0: all that ran is right; 1: something is
+# wrong, see results.json; 2: it cannot start.
+#
+# GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
-build='' out=gpu-bench quick=''
-while getopts b:o:q option; do
+. "$top/bench/built.sh"
+. "$top/bench/gpu_steps.sh"
+
+total=240 out=gpu-bench build='' workers='' chosen='' quick='' fault=${GPU_SH_FAULT:-}
+while getopts t:o:b:j:p:q option; do
 	case $option in
-	b) build=$OPTARG ;;
+	t) total=$OPTARG ;;
 	o) out=$OPTARG ;;
+	b) build=$OPTARG ;;
+	j) workers=$OPTARG ;;
+	p) chosen=,info,$OPTARG, ;;
 	q) quick=1 ;;
 	*) exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))
-mkdir -p "$out" || exit 2
-out=$(cd "$out" && pwd)
-table=$out/table.txt
-failed=0
-: >"$table"
-
-# row WHAT FIGURE BESIDE RATIO
-row()
-{
-	printf '%-44s %18s  %-28s %8s\n' "$@" | tee -a "$table"
-}
-
-# step SECONDS NAME COMMAND ..: its output is in NAME.log; what fails is a row
-step()
-{
-	limit=$1 name=$2
-	shift 2
-	timeout "$limit" "$@" >"$out/$name.log" 2>&1
-	status=$?
-	[ $status -eq 0 ] && return
-	failed=1
-	[ $status -eq 124 ] && status="$limit s were not enough"
-	row "$name" FAILED "$status; $name.log" ''
-	return 1
-}
-
-# ---- the build ----
-
-if [ -z "$build" ]; then
-	build=$out/build
-	mkdir -p "$build"
-	[ -x "$top/configure" ] || (cd "$top" && ./autogen.sh) >"$out/autogen.log" 2>&1
-	# shellcheck disable=SC2016 # that shell's
-	step 1800 build sh -c 'cd "$1" && { [ -f Makefile ] || "$2/configure"; } && make -j"$(nproc)"' sh "$build" "$top" || exit 1
-fi
-build=$(cd "$build" && pwd)
-yoke=$build/yoke
-for folder in "$build"/backends/*/.libs "$build"/plugins/*/.libs; do
-	[ -d "$folder" ] && YOKE_PLUGIN_PATH=${YOKE_PLUGIN_PATH:+$YOKE_PLUGIN_PATH:}$folder
+asked=${1:-}
+case $total in
+'' | *[!0-9]* | ??????*) die "-t $total: it is a number of seconds, as 240" ;;
+esac
+[ "$total" -ge 20 ] || die "-t $total: $total s are too few for any part; -t 60 checks results, -t 240 measures everything"
+case $workers in
+*[!0-9]* | 0) die "-j $workers: it is a number of processes" ;;
+esac
+for tool in timeout awk find; do
+	command -v $tool >/dev/null 2>&1 || die "there is no $tool, which ends what hangs and reads results: install coreutils, awk and findutils"
 done
-export YOKE_PLUGIN_PATH
 
-# The first GPU of a backend, "cuda:0"; nothing: it has none.
-gpu_of()
+# ---- yoke: of a bundle or of a build directory ----
+
+if [ -z "$build" ] && [ -e "$top/share/yoke/bundle" ]; then
+	yoke=$top/bin/yoke programs=$top/bin/yoke-programs sample=$top/share/yoke/sample.txt
+	"$yoke" version >/dev/null || exit 2 # it has said why
+else
+	find_build "$build"
+	yoke=$build/yoke programs=$build/tests/random.t sample=''
+	for folder in "$build"/backends/*/.libs "$build"/plugins/*/.libs; do
+		[ -d "$folder" ] && [ "$folder" != "$build/plugins/skeleton/.libs" ] &&
+			YOKE_PLUGIN_PATH=${YOKE_PLUGIN_PATH:+$YOKE_PLUGIN_PATH:}$folder
+	done
+	export YOKE_PLUGIN_PATH
+fi
+mkdir -p "$out" && out=$(cd "$out" && pwd) || die "-o $out: the directory cannot be made"
+started=$(now)
+case $started in
+*[!0-9]*) die "date +%s%3N gives no milliseconds: install GNU coreutils" ;;
+esac
+deadline=$((started + total * 1000 - 1000)) # the last second is for killing and writing
+rm -rf "$out"/*.log "$out"/*.exit "$out"/*.next "$out"/*.ended "$out"/*.done "$out/stop" "$out/train" "$out"/results.json "$out"/table.md
+: >"$out/parts.tsv"
+: >"$out/figures.tsv"
+: >"$out/machine.tsv"
+if [ -z "$sample" ]; then
+	sample=$out/text.txt
+	our_text >"$sample"
+fi
+export YOKE_CACHE="${YOKE_CACHE:-$out/cache}"
+export YOKE_SELFTEST=0 # conform is the test
+[ -n "$workers" ] || workers=$(nproc 2>/dev/null || echo 2)
+[ "$workers" -le 8 ] || workers=8
+failed=0 device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
+trap 'kill_all; record; echo "bench/gpu.sh: interrupted; $out/results.json has the parts before" >&2; exit 130' INT TERM HUP
+
+# fact NAME VALUE: of the machine
+fact()
 {
-	YOKE_BACKEND=$1 "$yoke" info --json 2>>"$out/info.log" |
-		awk -v backend="$1" -F'"' '/"id":/ { id = $4 } /"kind":/ && $4 ~ /gpu/ && index(id, backend ":") == 1 { print id; exit }'
+	printf '%s\t%s\n' "$1" "$2" >>"$out/machine.tsv"
 }
 
-# ---- parts ----
+# ---- info ----
 
-# awk's number, or - where there is none
-ratio()
+# The id of the device to measure; nothing: there is none.
+choose()
 {
-	awk -v a="${1:-}" -v b="${2:-}" 'BEGIN { if (a > 0 && b > 0) printf "%.2f", a / b; else print "-" }'
+	awk -F'\t' -v asked="$asked" '
+		$1 ~ /^devices\.[0-9]+\.(id|kind)$/ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+		END {
+			want = asked == "" ? "cuda rocm opencl" : asked
+			m = split(want, backend, " ")
+			for (b = 1; b <= m; b++)
+				for (i = 0; i < n; i++) {
+					id = of[i, "id"]
+					if ((id == backend[b] || index(id, backend[b] ":") == 1) && (asked != "" || of[i, "kind"] ~ /gpu/)) {
+						print i
+						exit
+					}
+				}
+		}' "$out/info.flat"
 }
 
-# Our best kernel and the library's for products of M x N x K, some matrices, timed in turn by yoke tune, which checks
-# them.  tf32 is f32 whose factors are rounded, which devices of cuda alone offer.
-products()
+# Sets $free_mib: what the driver reports as free, and of its size at most.
+memory_free()
 {
-	sizes='512x512x512x1 2048x2048x2048x1 8192x8192x8192x1 8x4096x4096x1 4096x64x4096x1 256x256x64x96'
-	[ "$quick" ] && sizes='64x64x64x1 5x40x30x2'
-	for dtype in f32 $([ "$backend" != cuda ] || echo tf32) f16 bf16; do
-		of=$dtype matmul=f32
-		[ $dtype != tf32 ] || of=f32 matmul=tf32
-		for n in $sizes; do
-			name=$backend-contract-$dtype-$n
-			step 300 "$name" env YOKE_MATMUL=$matmul "$yoke" tune "$device" --only "contract.$of.nn.$n" || continue
-			grep -q '^wrong' "$out/$name.log" && row "$name" WRONG "$name.log" '' && failed=1
-			# shellcheck disable=SC2046 # three words
-			set -- $(awk -v n="$n" '$1 == "time" { split(n, e, "x"); t = $3 * 1e-9; f = 2 * e[1] * e[2] * e[3] * e[4] / t * 1e-12
-				if ($2 ~ /blas/) { if (f > lib) lib = f } else if (f > own) own = f }
-				END { printf "%.4g %.4g", own, lib }' "$out/$name.log")
-			[ "$1 $2" = '0 0' ] || # all were wrong
-				row "$backend product $dtype $n" "$1 TFLOP/s" "library $2 TFLOP/s" "$(ratio "$1" "$2")"
+	free_mib=$(awk -F'\t' -v size="$(value "$out/info.flat" "devices.$index.memory")" -v used="telemetry.devices.$device.mem_used" \
+		-v all="telemetry.devices.$device.mem_total" '
+		$1 == used { u = $2; seen = 1 }
+		$1 == all { a = $2 }
+		END {
+			left = seen && a > 0 ? a - u : size
+			printf "%d", (left < size ? left : size) / 1048576
+		}' "$out/info.flat")
+}
+
+part_info()
+{
+	step 3 info "$yoke" info --json || return
+	first_log=info.log
+	flat <"$out/info.log" >"$out/info.flat"
+	index=$(choose)
+	if [ -z "$index" ]; then
+		note failed "${asked:-no GPU} is not there: $yoke doctor says why"
+	else
+		device=$(value "$out/info.flat" "devices.$index.id")
+		backend=${device%%:*}
+		memory_free
+	fi
+	step 3 doctor "$yoke" doctor
+	if ! command -v python3 >/dev/null 2>&1; then
+		:
+	elif ! python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null; then
+		no_torch='SKIP: python3 has no torch'
+	elif peer 5 torch python3 -c 'import torch
+assert torch.cuda.is_available(), "its PyTorch finds no GPU"
+print(torch.__version__)'; then
+		torch=$(tail -n 1 "$out/torch.log")
+	else
+		no_torch=$missing
+	fi
+	card=$(value "$out/info.flat" "devices.${index:-0}.name")
+	cpu=$(awk -F'\t' '$2 == "cpu:0" { sub(/id$/, "name", $1); print $1 }' "$out/info.flat")
+	fact device "$device"
+	fact card "$card"
+	fact driver "$(value "$out/info.flat" "devices.${index:-0}.driver")"
+	fact memory_mib "$(awk -v b="$(value "$out/info.flat" "devices.${index:-0}.memory")" 'BEGIN { printf "%d", b / 1048576 }')"
+	fact free_mib "$free_mib"
+	fact processor "$(value "$out/info.flat" "$cpu")"
+	fact processors "$(nproc 2>/dev/null)"
+	fact system "$(uname -sr)"
+	fact yoke "$(value "$out/info.flat" version)"
+	fact torch "${torch:-$no_torch}"
+	case $card in
+	"Fake driver "*) [ "${YOKE_FAKE_EMPTY:-0}" != 0 ] || quick=1 ;;
+	esac
+	if [ -n "$device" ] && [ "$free_mib" -lt "$([ "$quick" ] && echo 16 || echo 2048)" ]; then
+		echo "bench/gpu.sh: only $free_mib MiB of $device are free: end the processes that hold the rest (nvidia-smi or rocm-smi lists them) and run it again" >&2
+	fi
+}
+
+# ---- checks ----
+
+# Checks that passed and failed in the logs of a family of processes.
+tally()
+{
+	cat "$out/$1"-*.log 2>/dev/null | awk -v what="$2" '/^ok/ { n["ok"]++ } /^not ok/ { n["not ok"]++ } END { print n[what] + 0 }'
+}
+
+conform_pass()
+{
+	launch "conform-$1-$2" "$budget" "$yoke" conform "$device" --shard "$1/$workers" --pass "$2/24" ${quick:+--ops memory,graph,softmax.f32,map.i32}
+}
+
+conforms()
+{
+	spread conform "$1" conform_pass
+	first_log=conform-0-0.log
+	wrong=$(tally conform 'not ok')
+	[ "$wrong" -eq 0 ] || note failed "$wrong checks are wrong: grep -A3 '^not ok' $out/conform-*.log"
+	figure 'conform: checks of ops, dtypes and kernels' "$(tally conform ok)" passed
+}
+
+part_conform()
+{
+	conforms ${quick:+1} ${quick:-6}
+}
+
+losses()
+{
+	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
+}
+
+# The same 30 steps on the processor; f32, and sums in another order.
+part_train()
+{
+	model='layers=2 heads=4 embed=64 context=64 batch=8'
+	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=8 batch=1'
+	for on in cpu:0 "$device"; do
+		# shellcheck disable=SC2086 # keys
+		step 8 "train-${on%%:*}" env "YOKE_BACKEND=${on%%:*}" "YOKE_DEVICE=$on" "$yoke" train "data=$sample" \
+			"out=$out/train/check-${on%%:*}" steps=30 lr=1e-3 warmup=10 valid=0 eval_every=0 log_every=1 report=0 $model || return
+	done
+	losses "$out/train/check-cpu" >"$out/train/cpu.losses"
+	first_log=train-$backend.log
+	apart=$(losses "$out/train/check-$backend" | awk -v peer="$out/train/cpu.losses" '
+		BEGIN { while ((getline line <peer) > 0) { split(line, f, " "); want[f[1]] = f[2] } }
+		{ d = $2 - want[$1]; if (d < 0) d = -d; if (!(d <= worst)) worst = d; n++ }
+		END { if (n == 30) printf "%.3g", worst; else print n + 0 " losses" }')
+	figure 'largest difference of 30 losses from those of the CPU' "$apart" '' bound 1e-4
+	awk -v d="$apart" 'BEGIN { exit !(d ~ /^[0-9.e+-]+$/ && d + 0 <= 1e-4) }' || note failed "losses differ from the CPU's by $apart, more than 1e-4"
+}
+
+programs_pass()
+{
+	launch "programs-$1-$2" "$budget" env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$programs" $((5 * ($2 * workers + $1))) ${quick:-5} plain
+}
+
+programs()
+{
+	if [ ! -x "$programs" ]; then
+		note partial "SKIP: $programs is not built: make check TESTS= builds it"
+		return
+	fi
+	spread programs "$1" programs_pass
+	first_log=programs-0-0.log
+	figure 'random programs: passes beside an interpreter in f64' "$(tally programs ok)" passed
+}
+
+part_programs()
+{
+	programs $((quick ? 1 : (20 + workers - 1) / workers))
+}
+
+# ---- measures ----
+
+# Products of M x N x K, some matrices.  yoke tune checks each kernel and the library's, then times them in turn.
+part_products()
+{
+	sizes='4096x4096x4096x1 256x256x64x96 8x4096x4096x1 4096x64x4096x1 8192x8192x8192x1 2048x2048x2048x1 512x512x512x1'
+	dtypes='bf16 f32 tf32 f16'
+	[ -z "$quick" ] || sizes=64x64x64x1 dtypes=f32
+	for n in $sizes; do
+		for dtype in $dtypes; do
+			of=$dtype matmul=f32
+			[ "$dtype" != tf32 ] || of=f32 matmul=tf32
+			[ "$dtype" != tf32 ] || [ "$backend" = cuda ] || continue
+			log=products-$dtype-$n
+			step 6 "$log" env YOKE_MATMUL=$matmul "$yoke" tune "$device" --only "contract.$of.nn.$n" || continue
+			first_log=$log.log
+			! grep -q '^wrong' "$out/$log.log" || note failed "$(sed -n 's/^wrong \([^ ]*\).*/\1/p' "$out/$log.log" | head -n 1) is wrong: $log.log"
+			rates=$(awk -v n="$n" '$1 == "time" { split(n, e, "x"); f = 2 * e[1] * e[2] * e[3] * e[4] / $3 / 1000
+				if ($2 ~ /blas/) { if (f > lib) { lib = f; name = $2 } } else if (f > own) { own = f; kernel = $2 } }
+				END { if (own) printf "%.4g %s %.4g %s", own, kernel, lib, name }' "$out/$log.log")
+			# shellcheck disable=SC2086 # four words
+			set -- $rates
+			[ $# -ge 3 ] || continue # the device does not take it
+			if [ $# -eq 4 ]; then
+				figure "product $dtype $n, $2" "$1" TFLOP/s "$4" "$3"
+			else
+				figure "product $dtype $n, $2" "$1" TFLOP/s 'SKIP: no cuBLASLt or hipBLASLt'
+			fi
 		done
 	done
 }
 
-# The suite of products, left to our kernels and to the library.
-both()
+# bench NEED NAME SUITE ..: yoke bench's figures as lines "suite, case, seconds, bytes, flops" in NAME.cases; $copy has the
+# bytes that the device copies in a second, of the same run
+bench()
 {
-	big=$(echo "$backend" | tr '[:lower:]' '[:upper:]')
-	for way in 0 1; do
-		step 900 "$backend-products-$way" env "YOKE_${big}_PRODUCTS=$way" "$yoke" bench contract "devices=$device" ||
-			return
-	done
-	awk '/^contract/ && match($0, /[0-9.]+ [GT]FLOP/) { f = substr($0, RSTART, RLENGTH) + 0
-		if ($0 ~ / TFLOP/) f *= 1000
-		name = substr($0, 12, 26); gsub(/ /, "", name)
-		if (FNR == NR) own[name] = f; else if (own[name]) print name, own[name], f }' \
-		"$out/$backend-products-0.log" "$out/$backend-products-1.log" >"$out/$backend-products.txt"
-	while read -r name own library; do
-		row "$backend product f32 $name" "$own GFLOP/s" "library $library GFLOP/s" "$(ratio "$own" "$library")"
-	done <"$out/$backend-products.txt"
+	need_bench=$1 name=$2
+	shift 2
+	step "$need_bench" "$name" env ${setting:+"$setting"} "$yoke" bench "$@" "devices=$device" --json "$out/$name.json" ${quick:+--quick} || return
+	first_log=$name.log
+	flat <"$out/$name.json" >"$out/$name.flat"
+	copy=$(value "$out/$name.flat" devices.0.copy_bytes_per_s)
+	awk -F'\t' '$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+		END { for (i = 0; i < n; i++) print of[i, "suite"] "\t" of[i, "case"] "\t" of[i, "median_s"] "\t" of[i, "bytes"] "\t" of[i, "flops"] "\t" of[i, "launches"] }' \
+		"$out/$name.flat" >"$out/$name.cases"
 }
 
-# Figures of yoke bench beside the peak and the copy of the same run.
-suites()
+# scaled NUMBER FACTOR
+scaled()
 {
-	for suite in map rows attention contract; do
-		step 900 "$backend-bench-$suite" "$yoke" bench "$suite" "devices=$device" &&
-			grep "^$suite" "$out/$backend-bench-$suite.log" >>"$out/$backend-bench.txt"
-	done
-	[ ! -f "$out/$backend-bench.txt" ] || sed "s/^/$backend /" "$out/$backend-bench.txt" | tee -a "$table"
+	awk -v x="$1" -v f="$2" 'BEGIN { printf "%.4g", x * f }'
 }
 
-# trains NAME KEY=VALUE ..: tokens/s, the median over log lines of the later half
+# faster TIME PEER_TIME: the ratio of figures that are times, how many times as fast as the peer
+faster()
+{
+	awk -v ours="$1" -v theirs="$2" 'BEGIN { if (ours > 0) printf "%.3g", theirs / ours }'
+}
+
+part_memory()
+{
+	setting='' # of bench
+	for suite in rows map memory; do
+		bench 4 "memory-$suite" $suite || continue
+		[ $suite != rows ] || figure 'copy on the device' "$(scaled "$copy" 1e-9)" GB/s
+		while IFS="$tab" read -r suite case s bytes _; do
+			rate=$(awk -v s="$s" -v b="$bytes" 'BEGIN { printf "%.4g", b / s / 1e9 }')
+			case $case in
+			"to the "*) figure "$case" "$rate" GB/s ;;
+			*) figure "$case" "$rate" GB/s copy "$(scaled "$copy" 1e-9)" ;;
+			esac
+		done <"$out/memory-$suite.cases"
+	done
+}
+
+# torch_figures NEED NAME WORD ..: what bench/peers/gpu_torch.py measures, as lines "name value"; or $missing is set
+torch_figures()
+{
+	: >"$out/$2.figures"
+	if [ -z "$torch" ]; then
+		missing=$no_torch
+		return
+	fi
+	need_torch=$1 log=$2
+	shift 2
+	peer "$need_torch" "$log" python3 "$top/bench/peers/gpu_torch.py" "$@" && sed -n 's/^figure //p' "$out/$log.log" >"$out/$log.figures"
+}
+
+# beside NAME VALUE UNIT PEER LOG WORD: a figure beside the peer's of that word
+beside()
+{
+	theirs=$(awk -v word="$6" '$1 == word { print $2; exit }' "$out/$5.figures")
+	if [ -n "$theirs" ]; then
+		figure "$1" "$2" "$3" "$4" "$theirs"
+	else
+		figure "$1" "$2" "$3" "${missing:-SKIP: no figure of $4}"
+	fi
+}
+
+# Forward, and with the gradient of all three operands, causal, in bf16.
+part_attention()
+{
+	setting=''
+	bench 4 attention attention || return
+	torch_figures 6 torch-attention attention
+	while IFS="$tab" read -r suite case s _ flops _; do
+		rate=$(awk -v s="$s" -v f="$flops" 'BEGIN { printf "%.4g", f / s / 1e12 }')
+		case $case in
+		*bf16*) beside "attention $case" "$rate" TFLOP/s 'PyTorch SDPA' torch-attention "$(echo "$case" | tr -d ' ,')" ;;
+		*) figure "attention $case" "$rate" TFLOP/s ;;
+		esac
+	done <"$out/attention.cases"
+}
+
+# trains NAME NEED KEY=VALUE ..: $speed, tokens/s, the median over log lines of the later half
 trains()
 {
-	name=$backend-train-$1
-	shift
-	rm -rf "$out/$name"
-	step 900 "$name" env YOKE_BACKEND="$backend" YOKE_DEVICE="$device" "$yoke" train data="$text" out="$out/$name" \
-		eval_every=0 log_every=1 report=0 "$@" || return
+	name=$1 need_train=$2 speed=''
+	shift 2
+	rm -rf "$out/train/$name"
+	step "$need_train" "train-$name" env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$yoke" train "out=$out/train/$name" valid=0 eval_every=0 \
+		log_every=1 report=0 save_every=0 "$@" || return
+	first_log=train-$name.log
 	speed=$(awk -F'[:,]' '{ for (i = 1; i < NF; i++) if ($i ~ /tokens_per_s/) v[++n] = $(i + 1) }
-		END { m = int(n / 2); k = 0; for (i = m + 1; i <= n; i++) w[++k] = v[i]
+		END { m = int(n / 2); for (i = m + 1; i <= n; i++) w[++k] = v[i]
 			for (i = 2; i <= k; i++) for (j = i; j > 1 && w[j] < w[j - 1]; j--) { t = w[j]; w[j] = w[j - 1]; w[j - 1] = t }
-			printf "%.0f", w[int((k + 1) / 2)] }' "$out/$name/metrics.jsonl")
+			printf "%.0f", w[int((k + 1) / 2)] }' "$out/train/$name/metrics.jsonl")
 }
 
-# peer NAME WORDS: PyTorch's figure of that name, on the same GPU
-peer()
+# gpt NAME NEED PRECISION STEPS SHAPE ..: a GPT trained, beside PyTorch eager and compiled
+gpt()
 {
-	[ "$torch" ] || return
-	step 900 "torch-$1" "$python" "$top/bench/peers/gpu_torch.py" "$@" || return
-	sed -n 's/^figure //p' "$out/torch-$1.log"
-}
-
-training()
-{
-	small='layers=2 heads=4 embed=128 context=64 batch=16' steps=200
-	large='layers=12 heads=12 embed=768 context=1024 batch=8' large_steps=30
-	[ "$quick" ] && small='layers=1 heads=1 embed=16 context=16 batch=2' large=$small steps=6 large_steps=6
-	# shellcheck disable=SC2086 # keys
-	for case in "small fp32 $steps $small" "large bf16-mixed $large_steps $large"; do
-		set -- $case
-		size=$1 precision=$2 n=$3
-		shift 3
-		for mode in eager compile; do
-			theirs=$(peer "train-$size-$mode" "precision=$precision" "mode=$mode" "$@")
-			speed=''
-			trains "$size" "precision=$precision" "steps=$n" "$@" || break
-			row "$backend train $size, $precision" "$speed tokens/s" "torch $mode ${theirs:--}" \
-				"$(ratio "$speed" "$theirs")"
-			[ "$torch" ] || break
-		done
+	name=$1 need_gpt=$2 precision=$3 steps=$4
+	shift 4
+	trains "$name" "$need_gpt" "precision=$precision" "steps=$steps" "$@" || return
+	shape=
+	for word; do
+		case $word in
+		layers=* | heads=* | embed=* | context=* | batch=* | vocab=*) shape="$shape $word" ;;
+		esac
+	done
+	for mode in eager compile; do
+		# shellcheck disable=SC2086 # words
+		torch_figures 10 "torch-$name-$mode" train "precision=$precision" "mode=$mode" $shape
+		beside "train GPT $name, $precision" "$speed" tokens/s "PyTorch $mode" "torch-$name-$mode" tokens/s
 	done
 }
 
-# Two devices of the backend, by the vendor's library in the two orders of sums, and through the host's memory; beside one.
-ranks()
+# 12 layers of 768, a vocabulary of 50257: 124 million parameters
+part_gpt124()
 {
-	[ "$(YOKE_BACKEND=$backend "$yoke" info --json 2>>"$out/info.log" | grep -c "\"id\": *\"$backend:")" -ge 2 ] || return
-	model='layers=12 heads=12 embed=768 context=1024 batch=8 precision=bf16-mixed steps=30'
-	[ "$quick" ] && model='layers=1 heads=1 embed=16 context=16 batch=2 steps=6'
-	one='' all=$device device='' # each rank has its own
+	batch=8
+	[ "$free_mib" -ge 32768 ] || batch=4
+	[ "$free_mib" -ge 16384 ] || batch=2
+	ids=$out/ids.txt model='layers=12 heads=12 embed=768 context=1024' vocab=50257 n=400000 steps=20
+	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=8' vocab=300 batch=2 n=2000 steps=4
+	awk -v n=$n -v vocab=$vocab 'BEGIN { srand(1); for (i = 0; i < n; i++) printf "%d%s", int(rand() * vocab), i % 20 == 19 ? "\n" : " " }' >"$ids"
+	# shellcheck disable=SC2086 # keys
+	gpt 124M 10 bf16-mixed $steps "data=$ids" tokenizer=ids vocab=$vocab $model batch=$batch
+}
+
+part_gpt_small()
+{
+	model='layers=2 heads=4 embed=128 context=64 batch=16' steps=200
+	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=8 batch=2' steps=4
+	# shellcheck disable=SC2086 # keys
+	gpt small 4 fp32 $steps "data=$sample" $model
+}
+
+# A step of 80 small launches: recorded, planned and launched, without and with the driver's graphs.
+part_launches()
+{
+	for replay in 0 1; do
+		setting=YOKE_REPLAY=$replay
+		bench 2 launches-$replay launches || return
+	done
+	while IFS="$tab" read -r suite case s _ _ launches; do
+		replayed=$(awk -F'\t' -v case="$case" '$2 == case { printf "%.4g", 1e6 * $3 / $6 }' "$out/launches-1.cases")
+		planned=$(awk -v s="$s" -v n="$launches" 'BEGIN { printf "%.4g", 1e6 * s / n }')
+		figure "$case: a launch, replayed" "$replayed" us 'not replayed' "$planned" "$(faster "$replayed" "$planned")"
+	done <"$out/launches-0.cases"
+}
+
+# Times of the tiers beside the vendor's tridiagonal solvers, which yoke bench resolvent calls.
+part_resolvents()
+{
+	sizes='rounds=10 warm=3 most=65536'
+	[ -z "$quick" ] || sizes='--quick rounds=1 warm=0 most=128'
+	# shellcheck disable=SC2086 # words
+	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$yoke" bench resolvent --json "$out/resolvents.json" $sizes || return
+	first_log=resolvents.log
+	flat <"$out/resolvents.json" | awk -F'\t' '
+		$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+		END {
+			for (i = 0; i < n; i++) {
+				c = of[i, "case"]
+				if (of[i, "device"] == "f32") { ours[c] = of[i, "median_s"]; order[++m] = c }
+				if (of[i, "device"] ~ /^(strided|interleave)$/ && (!(c in best) || of[i, "median_s"] < best[c])) best[c] = of[i, "median_s"]
+			}
+			for (i = 1; i <= m; i++) printf "%s\t%.4g\t%s\n", order[i], ours[order[i]] * 1e6, order[i] in best ? sprintf("%.4g", best[order[i]] * 1e6) : ""
+		}' >"$out/resolvents.cases"
+	vendor=$(sed -n 's/^\(.*SPARSE[^:]*\): n\/a, \(.*\)/SKIP: no \1: \2/p' "$out/resolvents.log" | head -n 1)
+	while IFS="$tab" read -r case ours theirs; do
+		if [ -n "$theirs" ]; then
+			figure "resolvent $case, f32" "$ours" us "$([ "$backend" = cuda ] && echo cuSPARSE || echo hipSPARSE)" "$theirs" "$(faster "$ours" "$theirs")"
+		else
+			figure "resolvent $case, f32" "$ours" us "${vendor:-SKIP: no cuSPARSE}"
+		fi
+	done <"$out/resolvents.cases"
+}
+
+# The OpenCL device that is the same card: checked in a sample, and timed beside the native one.
+part_opencl()
+{
+	other=$(awk -F'\t' -v same="$device" '
+		$1 ~ /^devices\.[0-9]+\.(id|kind|same_as)$/ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+		END { for (i = 0; i < n; i++) if (of[i, "id"] ~ /^opencl:/ && of[i, "same_as"] == same) { print of[i, "id"]; exit } }' "$out/info.flat")
+	if [ "$backend" = opencl ]; then
+		status=skip why='it is the device of all other parts'
+		return
+	elif [ -z "$other" ]; then
+		status=skip why="no OpenCL device is $device: the driver's OpenCL library or its .icd file is missing, or the module is not built"
+		return
+	fi
+	step 4 opencl-conform "$yoke" conform "$other" --quick --pass 0/24 ${quick:+--ops memory,softmax.f32}
+	first_log=opencl-conform.log
+	figure "conform on $other" "$(grep -c '^ok' "$out/opencl-conform.log")" passed
+	for suite in contract map rows attention; do
+		step 4 "opencl-$suite" "$yoke" bench $suite "devices=$device,$other" --json "$out/opencl-$suite.json" ${quick:+--quick} || continue
+		flat <"$out/opencl-$suite.json" | awk -F'\t' -v other="$other" '
+			$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+			END { for (i = 0; i < n; i++) if (of[i, "device"] != other) native[of[i, "case"]] = of[i, "median_s"]
+				for (i = 0; i < n; i++) if (of[i, "device"] == other)
+					printf "%s\t%.4g\t%.4g\n", of[i, "case"], 1 / of[i, "median_s"], 1 / native[of[i, "case"]] }' >"$out/opencl-$suite.cases"
+		while IFS="$tab" read -r case ours native; do
+			figure "$suite $case" "$ours" 1/s "$device" "$native"
+		done <"$out/opencl-$suite.cases"
+	done
+}
+
+# Two devices of the backend: the vendor's library in its two orders of sums, and through the host's memory; beside one.
+part_ranks()
+{
+	devices=$(awk -F'\t' -v of="$backend:" '$1 ~ /^devices\.[0-9]+\.id$/ && index($2, of) == 1 { n++ } END { print n + 0 }' "$out/info.flat")
+	if [ "$devices" -lt 2 ]; then
+		status=skip why="$backend has one device"
+		return
+	fi
+	model='layers=12 heads=12 embed=768 context=1024 batch=4 precision=bf16-mixed steps=20'
+	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=8 batch=2 steps=4'
+	all=$device device='' one='' # each rank has its own
 	for way in one library fast host; do
-		speed='' native=1 order=fixed n=2
-		[ $way = one ] && n=1
-		[ $way = fast ] && order=fast
-		[ $way = host ] && native=0
+		native=1 order=fixed n=2
+		[ $way != one ] || n=1
+		[ $way != fast ] || order=fast
+		[ $way != host ] || native=0
 		export YOKE_DIST_NATIVE=$native YOKE_DIST_ORDER=$order
 		# shellcheck disable=SC2086 # keys
-		trains "ranks-$way" $model ranks=$n micro_batches=2
+		trains "ranks-$way" 8 "data=$sample" $model ranks=$n parts=2
 		unset YOKE_DIST_NATIVE YOKE_DIST_ORDER
-		[ $way = one ] && one=$speed
-		row "$backend train on $n, $way" "${speed:--} tokens/s" "one device ${one:--}" "$(ratio "$speed" "$one")"
+		[ $way != one ] || one=$speed
+		[ -z "$speed" ] || figure "train on $n, $way" "$speed" tokens/s 'one device' "$one"
 	done
 	device=$all
 }
 
-# ---- all of it ----
+# Conform goes on through all of its cases, and random programs until the time is over, both at once.
+part_whole()
+{
+	end=$until
+	until=$(($(now) + $(part_left) / 2))
+	conforms ${quick:+2} ${quick:-24}
+	until=$end
+	programs ${quick:+2} ${quick:-100000}
+}
 
-text=${YOKE_TEST_DATA:+$YOKE_TEST_DATA/tinyshakespeare.txt}
-if [ ! -f "${text:-/nowhere}" ]; then
-	text=$out/text.txt
-	awk 'BEGIN { srand(1); for (i = 0; i < 200000; i++) printf "%s%s", substr("etaoin shrdlu cmfwyp", 1 + int(rand() * 20), 1 + int(rand() * 4)), i % 9 ? " " : "\n" }' >"$text"
-fi
-python=$(command -v python3) || python=''
-torch=''
-[ -z "$python" ] || "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null && torch=1
-[ $# -gt 0 ] || set -- cuda rocm opencl
-any=''
-for backend; do
-	device=$(gpu_of "$backend")
-	if [ -z "$device" ]; then
-		row "$backend" 'no GPU' '' ''
-		continue
-	fi
-	any=1
-	rm -f "$out/$backend-bench.txt"
-	YOKE_BACKEND=$backend "$yoke" info 2>&1 | grep -A40 "^ *$device" >"$out/$backend-info.log"
-	row "$device" '' "$(head -n 1 "$out/$backend-info.log" | cut -c 1-60)" ''
-	# shellcheck disable=SC2086 # words
-	if step 3000 "$backend-conform" "$yoke" conform "$device" ${quick:+--quick --ops softmax,contract.f32}; then
-		row "$backend conform" passed "$(grep -c '^ok' "$out/$backend-conform.log") kinds of kernels" ''
-	fi
-	products
-	if [ -z "$quick" ]; then # whose sizes are for devices that are quick
-		[ "$backend" = opencl ] || both
-		suites
-	fi
-	training
-	ranks
+# ---- all of them ----
+
+# name, weight, least seconds, mebibytes (0: needs no device), title
+parts='info 12 8 0 info and doctor
+conform 40 5 256 a sample of conform
+train 14 8 256 30 steps against the CPU
+programs 24 5 256 random programs
+products 45 6 1024 products against cuBLASLt or hipBLASLt
+memory 20 4 2048 bandwidth and memory-bound operations
+attention 16 4 1024 attention against PyTorch
+gpt124 40 10 12288 GPT of 124 M parameters
+gpt_small 16 4 512 small GPT
+launches 6 2 256 launch overhead
+resolvents 12 6 512 resolvents against cuSPARSE
+opencl 16 4 1024 OpenCL on the same card
+ranks 10 8 12288 two devices
+whole 20 1 256 the rest of conform and random programs'
+tab=$(printf '\t')
+for name in $(echo "$chosen" | tr , ' '); do
+	echo "$parts" | grep -q "^$name " || die "-p: there is no part $name: it is one of $(echo "$parts" | cut -d ' ' -f 1 | tr '\n' ' ')"
 done
-[ "$any" ] || { echo "bench/gpu.sh: no GPU was found; $yoke info says why" >&2; exit 1; }
-echo "the table is $table"
+weights=$(echo "$parts" | awk -v chosen="$chosen" 'chosen == "" || index(chosen, "," $1 ",") { sum += $2 } END { print sum }')
+echo "bench/gpu.sh: at most $total s, results in $out"
+while read -r name weight need mib title; do
+	part "$name" "$weight" "$need" "$mib" "$title" <&3
+done 3</dev/null <<END
+$parts
+END
+kill_all
+echo "$out/results.json and table.md have the figures"
+[ -n "$device" ] || echo "bench/gpu.sh: no GPU was found: $yoke doctor reports why" >&2
 exit $failed

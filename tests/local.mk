@@ -177,6 +177,7 @@ test_scripts = \
 	tests/arrows.sh \
 	tests/bk.sh \
 	tests/bench.sh \
+	tests/bundle.sh \
 	tests/align.sh \
 	tests/cache.sh \
 	tests/clients.sh \
@@ -193,6 +194,7 @@ test_scripts = \
 	tests/fault.sh \
 	tests/fit_clients.sh \
 	tests/fake_gpu.sh \
+	tests/gpu_script.sh \
 	tests/icd.sh \
 	tests/install.sh \
 	tests/headers.sh \

@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# bench/gpu.sh on the fake drivers: every part has a status and its figures, a part that crashes, hangs or fails costs
+# only itself, and what it cannot do is one line.  Sizes are tiny there, so no figure is looked at.
+set -u
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/tap.sh"
+source=$(cd "${srcdir:-.}" && pwd)
+. "${srcdir:-.}/tests/fake_gpus.sh"
+command -v timeout >/dev/null 2>&1 || { echo '1..0 # SKIP there is no timeout'; exit 0; }
+export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
+backend=${backends%%
+*}
+all='info conform train programs products memory attention gpt124 gpt_small launches resolvents opencl ranks whole'
+
+# script STATUS OPTION ..: runs it into out; lines about what is not as it should be
+script()
+{
+	want=$1
+	shift
+	"$source/bench/gpu.sh" -b "$here" -j 2 -o out "$@" "$backend" >script.out 2>script.err
+	got=$?
+	[ $got -eq "$want" ] || { echo "status $got, wanted $want"; tail -n 20 script.out script.err; }
+}
+
+# part NAME: its lines of results.json, up to its figures
+part()
+{
+	awk -v name="\"$1\"," '/^    {/ { text = "" } { text = text $0 "\n" } $1 == "\"name\":" && $2 == name { here = 1 }
+		here && /"figures"/ { print text; exit }' out/results.json
+}
+
+# is NAME STATUS ..: is the part's status one of these?
+is()
+{
+	name=$1
+	shift
+	for wanted; do
+		part "$name" | grep -q "\"status\": \"$wanted\"" && return
+	done
+	echo "$name is not $*"
+	part "$name"
+}
+
+# valid FILE: is it JSON?
+valid()
+{
+	! command -v python3 >/dev/null 2>&1 || python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1" 2>&1
+}
+
+# one_line TEXT: is that all that was printed on stderr?
+one_line()
+{
+	[ "$(grep -c . script.err)" -eq 1 ] && grep -q -e "$1" script.err || cat script.err
+}
+
+# The time is no part of the test: it is more than all parts take.
+verdict "$backend: all of it" "$(script 0 -t 1800)"
+verdict 'results.json' "$(valid out/results.json; grep -q '"ok": true' out/results.json || echo 'not ok')"
+for name in $all; do
+	case $name in
+	info | conform | train | programs | products | memory | launches | whole) verdict "$name" "$(is "$name" ok)" ;;
+	attention | gpt124 | gpt_small | resolvents) verdict "$name" "$(is "$name" ok)" ;;
+	*) verdict "$name" "$(is "$name" ok skip)" ;;
+	esac
+done
+verdict 'the machine' "$(for key in device card driver processor yoke torch; do
+	grep -q "^    \"$key\": \"..*\"" out/results.json || echo "no $key"; done)"
+verdict 'figures beside those of peers' "$(grep -c '"peer": "..*", "peer_value": [0-9].*, "ratio": [0-9]' out/results.json |
+	awk '$1 < 8 { print $1 " ratios" }')"
+verdict 'losses are those of the CPU' "$(grep -q 'largest difference of 30 losses.*"value": [0-9]' out/results.json || part train)"
+verdict 'peers that are missing have a reason' "$(python3 -c 'import torch' 2>/dev/null ||
+	[ "$(grep -c '"peer": "SKIP: ..*torch' out/results.json)" -ge 4 ] || grep SKIP out/results.json)"
+verdict 'a row of the table for each part' "$(for name in $all; do
+	title=$(part "$name" | sed -n 's/.*"title": "\([^"]*\)".*/\1/p')
+	grep -q "^| $title | [a-z]* | " out/table.md || echo "no $name: $title"; done)"
+
+export GPU_SH_FAULT=train:crash,launches:hang,opencl:fail,programs:crash,resolvents:fail
+verdict 'parts that crash, hang and fail' "$(script 1 -t 100 -p train,programs,products,launches,resolvents,ranks)"
+verdict 'results.json' "$(valid out/results.json; grep -q '"ok": false' out/results.json || echo 'ok')"
+verdict 'a crash has its signal and the log' "$(is train crashed; part train | grep -q '"signal": "SEGV"' &&
+	part train | grep -q '"log_tail": "made to crash' || part train)"
+verdict 'one of several processes, too' "$(is programs crashed; part programs | grep -q '"signal": "SEGV"' || part programs)"
+verdict 'a hang is ended' "$(is launches timeout)"
+verdict 'a failure has its exit status' "$(is resolvents failed; part resolvents | grep -q '"exit": 3' || part resolvents)"
+verdict 'the others go on' "$(is info ok; is products ok; is ranks ok skip)"
+unset GPU_SH_FAULT
+verdict 'nothing of it is left running' "$(find out -name '*.pid')"
+
+verdict 'a driver that fails' "$(YOKE_FAKE_FAIL=kernel:3+:719 script 1 -t 100 -p train,products; is info ok; is train failed)"
+verdict 'no GPU' "$(YOKE_FAKE_DEVICES=0 script 1 -t 100 -p train; grep -c 'no GPU was found' script.err | grep -vx 1; is train skip)"
+verdict 'a card that is nearly full' "$(YOKE_FAKE_MEMORY=10000000 script 0 -t 100 -p train; is train skip)"
+verdict 'it is one line' "$(grep 'MiB' script.err | grep -c 'end the processes' | grep -vx 1)"
+verdict 'five seconds' "$(script 2 -t 5; one_line '-t 5: .*-t 240')"
+verdict 'no number' "$(script 2 -t soon; one_line '-t soon')"
+verdict 'no part' "$(script 2 -p prodcts; one_line 'no part prodcts: .* products')"
+verdict 'no build' "$(mkdir empty; "$source/bench/gpu.sh" -b empty >script.out 2>script.err
+	[ $? -eq 2 ] || echo 'another status'; one_line 'no built yoke in empty: run make')"
+echo "1..$count"
+exit $failed
