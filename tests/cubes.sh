@@ -34,10 +34,10 @@ verdict 'convert' "$("$yoke" cubes convert set/cube_00000.hdr big.hdr type=i16 i
 verdict 'and to .npy' "$("$yoke" cubes convert set/cube_00000.hdr x.npy 2>&1; says '^16  *12  *5  *f32' "$yoke" cubes info x.npy)"
 verdict 'bands of info' "$(says '^16  *12  *2  *f32' "$yoke" cubes info set/cube_00000.hdr bands=0,3)"
 verdict 'bands in any order' "$(for i in bip bil bsq; do
-		"$yoke" cubes convert set/cube_00000.hdr all.hdr interleave=$i
-		"$yoke" cubes convert all.hdr some.hdr interleave=bsq bands=0,3,3,2,4
-		"$yoke" cubes convert some.hdr one.hdr interleave=bsq bands=2
-		"$yoke" cubes convert set/cube_00000.hdr want.hdr interleave=bsq bands=3
+		"$yoke" cubes convert set/cube_00000.hdr all.hdr interleave=$i overwrite=1
+		"$yoke" cubes convert all.hdr some.hdr interleave=bsq bands=0,3,3,2,4 overwrite=1
+		"$yoke" cubes convert some.hdr one.hdr interleave=bsq bands=2 overwrite=1
+		"$yoke" cubes convert set/cube_00000.hdr want.hdr interleave=bsq bands=3 overwrite=1
 		cmp one.img want.img
 	done 2>&1)"
 verdict 'a cube of several' "$("$yoke" cubes convert x.npy one.npy stack=1 item=3 bands=0 2>&1

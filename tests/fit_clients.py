@@ -29,6 +29,10 @@ def run(*words):
     return '' if done.returncode == 0 else 'yoke %s: %s' % (' '.join(words), done.stdout)
 
 
+def convert(*words):
+    return run('cubes', 'convert', *words, 'overwrite=1')
+
+
 def states(folder):
     raw = open(folder + '/pipeline.safetensors', 'rb').read()
     n = int.from_bytes(raw[:8], 'little')
@@ -98,11 +102,11 @@ else:
         x = rng.integers(0, 200, (6, 5, 3)).astype(numpy)
         what = '%s %s %d' % (name, order, big)
         np.save('x.npy', x.astype('i4'))
-        said = run('cubes', 'convert', 'x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order, 'order=' + ('little', 'big')[big])
+        said = convert('x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order, 'order=' + ('little', 'big')[big])
         if said or not (np.asarray(envi.open('ours.hdr').load()) == x).all():
             ours.append(what + said)
         envi.save_image('theirs.hdr', x, dtype=x.dtype, interleave=order, byteorder=big, force=True, ext='img')
-        said = run('cubes', 'convert', 'theirs.hdr', 'back.npy')
+        said = convert('theirs.hdr', 'back.npy')
         if said or not (np.load('back.npy') == x).all():
             theirs.append(what + said)
     verdict('Spectral Python reads ours', '\n'.join(ours))
@@ -117,10 +121,10 @@ else:
     for name, order in itertools.product(('u8', 'i16', 'i32', 'f32', 'f64', 'u16', 'u32'), ('bsq', 'bil', 'bip')):
         x = rng.integers(0, 200, (6, 5, 3)).astype(TYPES[name])
         np.save('x.npy', x)
-        said = run('cubes', 'convert', 'x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order)
+        said = convert('x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order)
         done = subprocess.run(['gdal_translate', '-q', '-of', 'ENVI', '-co', 'INTERLEAVE=' + order.upper(), '-co', 'SUFFIX=REPLACE',
                                'ours.img', 'gdal.img'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        said = said or (done.stdout if done.returncode else '') or run('cubes', 'convert', 'gdal.hdr', 'back.npy')
+        said = said or (done.stdout if done.returncode else '') or convert('gdal.hdr', 'back.npy')
         if said or not (np.load('back.npy') == x).all():
             far.append('%s %s %s' % (name, order, said))
     info = subprocess.run(['gdalinfo', 'ours.img'], stdout=subprocess.PIPE, text=True).stdout
@@ -141,7 +145,7 @@ else:
     for (name, numpy), packed, flat in itertools.product(TYPES.items(), (False, True), (False, True)):
         a = x[..., 0].astype(numpy) if flat else x.astype(numpy)
         scipy.savemat('x.mat', {'text': 'hi', 'cube': a}, do_compression=packed)
-        said = run('cubes', 'convert', 'x.mat', 'back.npy')
+        said = convert('x.mat', 'back.npy')
         if said or not (np.load('back.npy').reshape(a.shape) == a).all():
             far.append('%s %s %s %s' % (name, packed, flat, said))
     verdict('MAT files of SciPy', '\n'.join(far))
@@ -176,14 +180,14 @@ else:
         a = x[..., 0].astype(numpy) if flat else x.astype(numpy)
         text = ('char', np.array([[104, 105]], 'u2'), {})
         save73('x.mat', atext=text, cube=(CLASS[name], a, {'compression': 'gzip'} if packed else {}), other=('double', 2.0 * a, {}))
-        said = run('cubes', 'convert', 'x.mat', 'back.npy') or run('cubes', 'convert', 'x.mat', 'other.npy', 'variable=other')
+        said = convert('x.mat', 'back.npy') or convert('x.mat', 'other.npy', 'variable=other')
         if said or not (np.load('back.npy').reshape(a.shape) == a).all() or not (np.load('other.npy').reshape(a.shape) == 2.0 * a).all():
             far.append('%s %s %s %s' % (name, packed, flat, said))
     verdict('MAT files of version 7.3', '\n'.join(far))
     far = []
     for (name, numpy), of in itertools.product(TYPES.items(), (False, True)):
         save73('h.mat', cube=(CLASS[name].encode() if of else None, x.astype(numpy), {}))
-        said = run('cubes', 'convert', 'h.mat', 'back.npy')
+        said = convert('h.mat', 'back.npy')
         if said or not (np.load('back.npy') == x).all():
             far.append('%s %s %s' % (name, of, said))
     verdict('those whose class is padded, or not there', '\n'.join(far))
@@ -194,7 +198,7 @@ else:
     cases['complex numbers'] = open('x.mat', 'rb').read()
     for what, raw in cases.items():
         open('x.mat', 'wb').write(raw)
-        said = run('cubes', 'convert', 'x.mat', 'back.npy')
+        said = convert('x.mat', 'back.npy')
         if said.count('\n') != 1 or 'x.mat' not in said:
             far.append('%s: %s' % (what, said or 'is read'))
     verdict('and %d that are refused in a line' % len(cases), '\n'.join(far))
@@ -202,7 +206,7 @@ far = []
 for (name, numpy), order, big in itertools.product(TYPES.items(), 'CF', '<>'):
     a = np.asarray(x, dtype=numpy if numpy[0] == '|' else big + numpy, order=order)
     np.save('x.npy', a)
-    said = run('cubes', 'convert', 'x.npy', 'back.npy')
+    said = convert('x.npy', 'back.npy')
     if said or not (np.load('back.npy') == a).all():
         far.append('%s %s %s %s' % (name, order, big, said))
 verdict('arrays of NumPy', '\n'.join(far))

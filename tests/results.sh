@@ -200,6 +200,11 @@ verdict 'a cube is not converted into itself' "$(refused "$yoke" cubes convert s
 	ln -s ../set/cube_00000.img linked/same.img
 	watched='set linked'
 	refused "$yoke" cubes convert set/cube_00000.hdr linked/same.hdr type=f64)"
+cp set/cube_00001.hdr linked/there.hdr && cp set/cube_00001.img linked/there.img && cp set/cube_00001.hdr linked/lone.hdr
+verdict 'nor into another cube that exists, of which one file suffices' "$(refused "$yoke" cubes convert set/cube_00000.hdr linked/there.hdr
+	refused "$yoke" cubes convert set/cube_00000.hdr linked/lone.hdr
+	refused "$yoke" cubes convert set/cube_00000.hdr linked/there.hdr overwrite=0)"
+verdict 'but with overwrite=1' "$("$yoke" cubes convert set/cube_00000.hdr linked/there.hdr overwrite=1 2>&1; cmp set/cube_00000.img linked/there.img)"
 verdict 'drawn cubes do not replace others' "$(refused "$yoke" cubes make set count=2 lines=8 samples=6 bands=4 seed=9)"
 verdict 'but with overwrite=1' "$("$yoke" cubes make other count=2 lines=8 samples=6 bands=4 overwrite=1 2>&1; cmp set/cube_00001.img other/cube_00001.img)"
 echo "1..$count"

@@ -141,7 +141,7 @@ static int check(int n, char **path, const char *settings)
 // ---- convert ----
 
 // The other words key=value behind the two files; false: one is not known.
-static bool convert_words(int argc, char **argv, struct yoke_cube_info *to)
+static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, bool *overwrite)
 {
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "type=", 5))
@@ -151,14 +151,16 @@ static bool convert_words(int argc, char **argv, struct yoke_cube_info *to)
 			to->interleave = argv[i] + 11;
 		else if (!strcmp(argv[i], "order=big") || !strcmp(argv[i], "order=little"))
 			to->big_endian = argv[i][6] == 'b';
+		else if (!strcmp(argv[i], "overwrite=1") || !strcmp(argv[i], "overwrite=0"))
+			*overwrite = argv[i][10] == '1';
 		else
 			return false;
 	}
 	return true;
 }
 
-// Fails if the cube to be written is one of the files to be read.
-static int check_target(const char *path, const char *from, const char *data)
+// Fails if the cube to be written is one of the files to be read, or exists.
+static int check_target(const char *path, const char *from, const char *data, bool overwrite)
 {
 	const size_t n = strlen(path);
 	struct yk_file_list to = { .path = NULL }, read = { .path = NULL };
@@ -170,7 +172,7 @@ static int check_target(const char *path, const char *from, const char *data)
 	if (!err && (err = yk_file_list_add(&read, from)) == 0)
 		err = yk_file_list_add(&read, data);
 	if (!err)
-		err = yk_out_same(&to, &read);
+		err = yk_out_convert(&to, &read, overwrite);
 	yk_file_list_fini(&to);
 	yk_file_list_fini(&read);
 	return err;
@@ -180,12 +182,13 @@ static int convert(int argc, char **argv, const char *settings)
 {
 	struct yoke_cube_info want = { .type = "", .interleave = "", .big_endian = -1 };
 	struct whole w;
-	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want))
+	bool overwrite = false;
+	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want, &overwrite))
 		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=, variable=, item=, "
-				"stack=");
+				"stack=, overwrite=1");
 	int err = load(&w, argv[2], settings);
 	if (!err)
-		err = check_target(argv[3], argv[2], w.info.data);
+		err = check_target(argv[3], argv[2], w.info.data, overwrite);
 	if (!err) {
 		w.info.type = *want.type ? want.type : w.info.gains ? "f32" : w.info.type; // gains make integers of the file's type wrong
 		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;

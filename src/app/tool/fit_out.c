@@ -172,9 +172,12 @@ static int check_all(const struct yk_file_list *to, const struct yk_file_list *f
 	return err;
 }
 
-int yk_out_same(const struct yk_file_list *to, const struct yk_file_list *from)
+int yk_out_convert(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite)
 {
-	return check_all(to, from, false);
+	int err = check_all(to, from, false);
+	for (size_t i = 0; i < to->n && !err; i++)
+		err = check_new(to->path[i], overwrite);
+	return err;
 }
 
 int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite)
@@ -182,9 +185,7 @@ int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from,
 	int err = check_names(to);
 	if (!err)
 		err = check_all(to, from, true);
-	for (size_t i = 0; i < to->n && !err; i++)
-		err = check_new(to->path[i], overwrite);
-	return err;
+	return err ? err : yk_out_convert(to, from, overwrite);
 }
 
 // ---- runs ----

@@ -19,8 +19,8 @@ void yk_file_list_fini(struct yk_file_list *);
 // twice; or that exists, unless overwrite.
 int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite);
 
-// EINVAL names a file of `to` that is one of `from`.
-int yk_out_same(const struct yk_file_list *to, const struct yk_file_list *from);
+// The same, but a file of `to` may have the name of one of `from` with another suffix, as in a conversion.
+int yk_out_convert(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite);
 
 // The files of a run in its folder.  EINVAL: there is a run and neither resumes nor overwrite, or the configuration that was
 // read would be replaced.  resumes: false unless the folder has a checkpoint.

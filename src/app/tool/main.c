@@ -50,7 +50,8 @@
 	"Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n" \
 	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
 	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
-	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
+	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20,\n" \
+	"                    overwrite=0\n" \
 	"  make FOLDER       drawn cubes with anomalies and their labels: count=200 lines=128 samples=128 bands=50\n" \
 	"                    seed=42 overwrite=0\n"
 #define FIT_MORE \
