@@ -222,7 +222,10 @@ int yk_own_source(const struct yk_own *o, struct yoke_op *op, struct yk_device *
 	*to = (struct yoke_source){ .size = sizeof *to, .dialect = YOKE_DIALECT_HOST };
 	op->source = to;
 	if (!err && o->def.cpu) {
-		const int64_t n = elements(&s.out[0]) / CPU_WORK;
+		int64_t n = elements(&s.out[0]);
+		for (int i = 0; i < o->def.nin; i++) // what reduces its operands has few results
+			n = elements(&s.in[i]) > n ? elements(&s.in[i]) : n;
+		n /= CPU_WORK;
 		to->hash = o->hash[0];
 		to->host = run_piece;
 		to->arg = o;
