@@ -26,7 +26,7 @@ enum { DEFLATES = 1032 }; // times a stream may grow at most
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows, and HDF5, which is not made for several threads
 
 #define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarReadDataAll) \
-	X(Mat_VarFree)
+	X(Mat_VarFree) X(Mat_GetVersion)
 #define MEMBER(name) __typeof__(&name) name;
 #define PLACE(name) { #name, offsetof(struct calls, name) },
 static struct calls {
@@ -168,19 +168,28 @@ static int rank_of(const matvar_t *v)
 	return v->dims[0] > 1 && v->dims[1] > 1 ? 2 : 1;
 }
 
+// The likely reason for which libmatio lists no variable at all of a file of version 7.3.
+static const char *hint_of(mat_t *f, bool listed)
+{
+	return !listed && mat.Mat_GetVersion(f) == MAT_FT_MAT73 ? "; libmatio cannot list a file with an attribute MATLAB_class of variable length, as h5py "
+		"writes a str: write the attribute as np.bytes_(\"double\")" : "";
+}
+
 // The first array of the most likely kind: three axes, else two, else a vector.
 static matvar_t *find_likely(mat_t *f, const char *path)
 {
 	matvar_t *best = NULL, *v;
 	int rank = 0;
+	bool listed = false;
 	while ((v = mat.Mat_VarReadNextInfo(f))) {
 		const bool better = rank_of(v) > rank;
 		rank = better ? rank_of(v) : rank;
 		mat.Mat_VarFree(better ? best : v);
 		best = better ? v : best;
+		listed = true;
 	}
 	if (!best)
-		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]", path);
+		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]%s", path, hint_of(f, listed));
 	return best;
 }
 
@@ -190,9 +199,13 @@ static matvar_t *find(mat_t *f, const char *path, const char *name)
 	if (!name)
 		return find_likely(f, path);
 	matvar_t *v = mat.Mat_VarReadInfo(f, name);
-	if (!v)
-		yk_fail(YOKE_ENOENT, "%s: has no variable %s", path, name);
-	if (!v || may_be(v))
+	if (!v) {
+		matvar_t *any = mat.Mat_VarReadNextInfo(f);
+		yk_fail(YOKE_ENOENT, "%s: has no variable %s%s", path, name, hint_of(f, any));
+		mat.Mat_VarFree(any);
+		return NULL;
+	}
+	if (may_be(v))
 		return v;
 	yk_fail(YOKE_EUNSUPPORTED, "%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 or u64",
 		path, name);
