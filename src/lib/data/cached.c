@@ -17,7 +17,6 @@ struct kept {
 struct cache {
 	yoke_dataset *set;
 	_Atomic(struct kept *) *sample; // [count]
-	uint64_t each;                  // bytes of one
 	atomic_int_fast64_t left;       // bytes
 };
 
@@ -36,28 +35,47 @@ static size_t head(const struct cache *c)
 	return (size_t)c->set->fields * sizeof(int64_t[YOKE_MAX_RANK]);
 }
 
+// Bytes of a field of a sample with these dims.
+static size_t field_bytes(const struct cache *c, int f, const int64_t *dims)
+{
+	size_t n = yoke_dtype_size(c->set->field[f].dtype);
+	for (int k = 0; k < c->set->field[f].rank; k++)
+		n *= (size_t)dims[k];
+	return n;
+}
+
 static void copy_out(const struct cache *c, const struct kept *k, struct yoke_item *s)
 {
+	const int64_t(*dims)[YOKE_MAX_RANK] = k->dims;
 	const char *from = (const char *)k + head(c);
-	for (int f = 0; f < c->set->fields; from += c->set->field[f++].bytes)
-		memcpy(s->to[f], from, c->set->field[f].bytes);
+	for (int f = 0; f < c->set->fields; f++) {
+		const size_t n = field_bytes(c, f, dims[f]);
+		memcpy(s->to[f], from, n);
+		from += n;
+	}
 	memcpy(s->dims, k, head(c));
 }
 
 static void keep(struct cache *c, const struct yoke_item *s)
 {
 	struct kept *none = NULL, *k = NULL;
-	if (atomic_fetch_sub(&c->left, (int64_t)c->each) >= (int64_t)c->each)
-		k = malloc(c->each);
+	int64_t bytes = (int64_t)head(c);
+	for (int f = 0; f < c->set->fields; f++)
+		bytes += (int64_t)field_bytes(c, f, s->dims[f]);
+	if (atomic_fetch_sub(&c->left, bytes) >= bytes)
+		k = malloc((size_t)bytes);
 	char *to = k ? (char *)k + head(c) : NULL;
-	for (int f = 0; k && f < c->set->fields; to += c->set->field[f++].bytes)
-		memcpy(to, s->to[f], c->set->field[f].bytes);
+	for (int f = 0; k && f < c->set->fields; f++) {
+		const size_t n = field_bytes(c, f, s->dims[f]);
+		memcpy(to, s->to[f], n);
+		to += n;
+	}
 	if (k)
 		memcpy(k, s->dims, head(c));
 	if (k && atomic_compare_exchange_strong(&c->sample[s->number], &none, k))
 		return;
 	free(k); // no room, or another thread was first
-	atomic_fetch_add(&c->left, (int64_t)c->each);
+	atomic_fetch_add(&c->left, bytes);
 }
 
 static int read_cached(void *arg, int64_t n, struct yoke_item *const *s)
@@ -84,9 +102,6 @@ yoke_dataset *yoke_dataset_cache(yoke_dataset *set, uint64_t bytes)
 	yoke_dataset *d = NULL;
 	if (c && (c->sample = calloc((size_t)set->count, sizeof *c->sample))) {
 		c->set = yk_dataset_ref(set);
-		c->each = head(c);
-		for (int f = 0; f < set->fields; f++)
-			c->each += set->field[f].bytes;
 		atomic_init(&c->left, bytes > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)bytes);
 		d = yk_dataset_like(set, &o);
 		if (!d)

@@ -209,6 +209,14 @@ static void batch_shape(const struct yoke_loader *l, struct yk_batch *s, int f)
 	}
 }
 
+static bool same_dims(const int64_t *a, const int64_t *b, int rank)
+{
+	bool same = true;
+	for (int k = 0; k < rank; k++)
+		same &= a[k] == b[k];
+	return same;
+}
+
 void yk_batch_finish(struct yoke_loader *l, struct yk_batch *s)
 {
 	for (int f = 0; f < l->set->fields; f++) {
@@ -220,10 +228,11 @@ void yk_batch_finish(struct yoke_loader *l, struct yk_batch *s)
 			n *= (size_t)s->shape[f][k];
 		for (int64_t row = x->varies ? 0 : s->samples; row < s->rows; row++) {
 			unsigned char *to = row_at(l, s, l->offset[f], f, row, n * size);
-			fill(x->dtype, x->pad, to, n);
-			if (row < s->samples)
-				spread(row_at(l, s, l->raw[f], f, row, x->bytes), s->dims[row * l->set->fields + f], to,
-				       s->shape[f], x->rank, size);
+			const int64_t *dims = x->varies && row < s->samples ? s->dims[row * l->set->fields + f] : NULL;
+			if (!dims || !same_dims(dims, s->shape[f], x->rank))
+				fill(x->dtype, x->pad, to, n);
+			if (dims && l->raw[f] != l->offset[f])
+				spread(row_at(l, s, l->raw[f], f, row, x->bytes), dims, to, s->shape[f], x->rank, size);
 		}
 	}
 }

@@ -61,6 +61,15 @@ static int no_memory(const struct yoke_loader *l)
 		       (long long)l->feed.batch);
 }
 
+// Is a field's sample read to its place in the batch? Where samples vary, only if a batch is one sample that is not padded.
+static bool in_place(const struct yoke_loader *l, const struct yk_field *f)
+{
+	bool single = l->feed.batch == 1;
+	for (int k = 0; k < f->rank; k++)
+		single &= f->multiple[k] <= 1;
+	return single;
+}
+
 // Where fields lie in a slot, each part of a batch at a multiple of 64 bytes.
 static int lay_out(struct yoke_loader *l)
 {
@@ -75,7 +84,9 @@ static int lay_out(struct yoke_loader *l)
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
 			const struct yk_field *field = &l->set->field[f];
-			if (raw && !field->varies)
+			if (raw && field->varies && in_place(l, field))
+				l->raw[f] = l->offset[f];
+			if (raw && (!field->varies || in_place(l, field)))
 				continue;
 			(raw ? l->raw : l->offset)[f] = at;
 			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)

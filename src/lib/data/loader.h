@@ -77,7 +77,7 @@ struct yoke_loader {
 	int workers;
 	struct yk_worker *worker;
 	struct yk_reader reader; // the caller's
-	size_t *offset, *raw;    // of fields in a slot: the batch; samples before they are padded, where they vary
+	size_t *offset, *raw;    // of fields in a slot: the batch; samples before they are padded, where they vary (equal: not padded)
 	size_t *stride;          // of fields: from a part of the batch to the next
 	int64_t part;            // rows of a part at most
 	int64_t before, rows;    // of a batch: rows in front that are not read, and those that are, of whole parts
