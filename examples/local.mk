@@ -25,6 +25,7 @@ dist_example_DATA = \
 	examples/net.c \
 	examples/optim.c \
 	examples/own_op.c \
+	examples/local-rx.json \
 	examples/pca-rx.json \
 	examples/resnet-bk.env \
 	examples/rx.json \

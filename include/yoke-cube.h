@@ -75,15 +75,18 @@ struct yoke_cube_files {
 	const char *const *path, *const *label, *const *mask; // [n]; label, mask: NULL for none
 	const char *settings;
 };
-// A set of the cubes of n files, of one shape.  Fields: "x" f32 [lines,samples,bands]; "weight" f32 [lines,samples], 0 where a band,
-// the mask or the label has its file's ignore value or the mask is 0, else 1; and, if label is not NULL, "label" u8 [lines,samples],
-// 1 where the label is not 0.  Reading a sample fails if its mask has a negative number, or if its mask or label is NaN or infinite
+// A set of the cubes of n files, with one number of bands.  Fields: "x" f32 [lines,samples,bands]; "weight" f32 [lines,samples], 0
+// where a band, the mask or the label has its file's ignore value or the mask is 0, else 1; and, if label is not NULL, "label" u8
+// [lines,samples], 1 where the label is not 0.  If cubes have different sizes, the dims are the largest, samples have their own, and
+// the last field is "size" i32 [2], lines and samples: a batch is as large as its largest cube, and what it adds to smaller ones is 0,
+// with weight 0.  Reading a sample fails if its mask has a negative number, or if its mask or label is NaN or infinite
 // in a pixel of weight 1.
 // Labels and masks are .npy files [lines,samples], with a first axis where the cubes' files have one, or cubes of one band.
 // settings as of yoke_cube_open without item, and
 //   nonfinite=error   a pixel of weight 1 with an infinite number or a NaN fails its sample, with its place; skip: it has weight 0.
 //                     Such pixels of weight 0 are read as 0
-// ESHAPE names the file that is of another shape; that of one which changed later is its sample's.
+// ESHAPE: two files, which are named, differ in their number of bands, or a label or mask has another size than its cube; a file that
+// changed later fails its sample.
 YOKE_API yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *);
 // The same without masks.
 YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings);

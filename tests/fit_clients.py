@@ -97,6 +97,16 @@ else:
     want, got = spectral.rx(cubes[5].astype(float), background=stats), np.load('maps/cube_00005_rx.npy')[..., 0]
     far = abs(want - got).max() / want.max()
     verdict('RX: %.2g of the largest' % far, '' if far < 1e-4 else 'too far')
+    with open('local.json', 'w') as f:
+        json.dump({'nodes': [{'name': 'rx', 'type': 'local_rx', 'inner': 3, 'outer': 9, 'eps': 0}], 'data': {'cubes': 'scene*.hdr'}}, f)
+    scenes, far = [rng.normal(size=shape) * np.arange(1, 8) + 1000 for shape in ((11, 27, 7), (30, 10, 7), (16, 16, 7))], []
+    for i, scene in enumerate(scenes):
+        envi.save_image('scene%d.hdr' % i, scene.astype('f4'), interleave='bil', force=True, ext='img')
+    said = run('fit', 'local.json', 'out=local') or run('apply', 'local', 'out=local/maps', 'format=npy')
+    for i, scene in enumerate(scenes):
+        want = spectral.rx(scene.astype('f4').astype(float), window=(3, 9))
+        far.append(np.inf if said else abs(np.load('local/maps/scene%d_rx.npy' % i)[..., 0] / want - 1).max())
+    verdict('local RX of scenes of different sizes, edges included: %.2g apart' % max(far), said or ('' if sum(far) < 1e-5 else 'too far'))
     ours, theirs = [], []
     for (name, numpy), order, big in itertools.product(TYPES.items(), ('bsq', 'bil', 'bip'), (0, 1)):
         x = rng.integers(0, 200, (6, 5, 3)).astype(numpy)
@@ -191,6 +201,11 @@ else:
         if said or not (np.load('back.npy') == x).all():
             far.append('%s %s %s' % (name, of, said))
     verdict('those whose class is padded, or not there', '\n'.join(far))
+    save73('h.mat', cube=(None, x.astype('f4'), {}))
+    with h5py.File('h.mat', 'r+') as f:
+        f['cube'].attrs['MATLAB_class'] = 'single'
+    said = convert('h.mat', 'back.npy')
+    verdict('a class of variable length is read, or named', '' if not said or 'MATLAB_class' in said else said)
     whole, far = open('x.mat', 'rb').read(), []
     cases = {'%d bytes' % n: whole[:n] for n in [600, 700, len(whole) - 1] + list(rng.integers(128, len(whole), 6))}
     cases['no superblock'] = whole[:512] + bytes(len(whole) - 512)

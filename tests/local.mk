@@ -125,6 +125,7 @@ test_programs = \
 	tests/fit_keys.t \
 	tests/pipeline.t \
 	tests/pipeline_train.t \
+	tests/scenes.t \
 	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
@@ -387,6 +388,7 @@ tests_cube_sets_t_SOURCES = tests/cube_sets.c
 tests_fit_keys_t_SOURCES = tests/fit_keys.c
 tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
+tests_scenes_t_SOURCES = tests/scenes.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_bk_t_SOURCES = tests/bk.c

@@ -41,9 +41,38 @@ verdict 'as .npy, named after the cubes' "$("$yoke" apply run out=npy data.cubes
 "$yoke" cubes make other count=3 lines=10 samples=9 bands=12 && "$yoke" cubes make bands count=1 lines=10 samples=9 bands=11
 verdict 'of other cubes, other sides, without the labels of the run' "$("$yoke" apply files out=others data.cubes='other/*.hdr' nodes=pca 2>&1
 	says '^10  *9  *8  *f32' "$yoke" cubes info others/cube_00002_pca.hdr)"
-verdict 'of other bands' "$(says 'is of 12 channels, not 11' "$yoke" apply run out=none data.cubes='bands/*.hdr')"
+verdict 'of other bands' "$(says 'bands/cube_00000.hdr.* 11 .* 12' "$yoke" apply run out=none data.cubes='bands/*.hdr')"
 verdict 'of no node' "$(says "no node 'pcb'; did you mean 'pca'" "$yoke" apply run out=none nodes=pcb data.cubes='other/*.hdr')"
 verdict 'the same scores' "$("$yoke" cubes convert npy/cube_00000_logit.npy x.hdr 2>&1; cmp x.img maps/synthetic_00000_logit.img 2>&1)"
+
+# Scenes of different sizes: 31 x 9, and 8 x 40 with map info.
+"$yoke" cubes make tall count=2 lines=31 samples=9 bands=12 seed=1 && "$yoke" cubes make wide count=2 lines=8 samples=40 bands=12 seed=2 || exit 99
+for i in 0 1; do
+	echo "map info = {UTM, 1, 1, 100$i, 4, 30, 30, 11, North}" >>wide/cube_0000$i.hdr
+done
+scenes="data.synthetic=null data.cubes=[tw][ai][ld][le]/cube_*.hdr data.labels=[tw][ai][ld][le]/*_label.npy data.batch=2 nodes.pca.k=8 nodes.less.k=4
+	data.split=[0.5,0.5,0] trainer.max_epochs=2"
+# shellcheck disable=SC2086 # words
+verdict 'scenes of different sizes are fitted and validated together' "$(says 'roc_auc 0.[0-9]*\|roc_auc 1$' "$yoke" fit "$examples/pca-rx.json" \
+	out=scenes $scenes 'monitors=["metrics", "maps"]'
+	grep plan: out
+	says '^8  *40  *1  *f32' "$yoke" cubes info scenes/maps/wide_cube_00001_logit.npy)"
+# shellcheck disable=SC2086 # words
+verdict 'and have the same bits when they are kept in memory' "$("$yoke" fit "$examples/pca-rx.json" out=scenes_kept $scenes data.cache=all >/dev/null 2>&1
+	cmp scenes/pipeline.safetensors scenes_kept/pipeline.safetensors 2>&1)"
+verdict 'results have the size and map info of each' "$("$yoke" apply scenes out=scenes_out nodes=rx 2>&1
+	says '^31  *9  *1  *f32' "$yoke" cubes info scenes_out/tall_cube_00000_rx.hdr
+	says '^8  *40  *1  *f32' "$yoke" cubes info scenes_out/wide_cube_00001_rx.hdr
+	grep -q 1001 scenes_out/wide_cube_00001_rx.hdr || cat scenes_out/wide_cube_00001_rx.hdr)"
+verdict 'a scene with other bands names both files' "$(says 'tall/cube_00000.hdr.* 12.*bands/cube_00000.hdr.* 11' "$yoke" fit "$examples/rx.json" out=none data.synthetic=null \
+	'data.cubes=[tb]*/cube_00000.hdr')"
+verdict 'bands that both have' "$(says '1 pass over 2 cubes' "$yoke" fit "$examples/rx.json" out=bands_run data.synthetic=null \
+	'data.cubes=[tb]a*/cube_00000.hdr' data.bands=0-10 'metrics=[]' 'data.split=[1,0,0]')"
+verdict 'local_rx, of scenes of different sizes' "$(says 'roc_auc' "$yoke" fit "$examples/local-rx.json" out=local data.synthetic=null \
+	'data.cubes=[tw][ai][ld][le]/cube_*.hdr' 'data.labels=[tw][ai][ld][le]/*_label.npy' 'data.split=[0.5,0.5,0]' nodes.pca.k=4 nodes.rx.inner=3 \
+	nodes.rx.outer=7
+	"$yoke" apply local out=local_out 2>&1 && "$yoke" apply local out=local_one data.cubes=tall/cube_00001.hdr 2>&1
+	cmp local_out/tall_cube_00001_rx.img local_one/cube_00001_rx.img 2>&1)"
 
 # A run that is killed behind some epoch, and one that is not.
 all="$examples/pca-rx.json data.batch=2 nodes.pca.k=8 nodes.less.k=4 trainer.log_every_n_steps=1 trainer.enable_checkpointing=true"
@@ -206,7 +235,7 @@ verdict 'a loss of several channels' "$(early 'pca-rx.json: pipeline: bce of les
 verdict 'one of unlike nodes' "$(early 'mse of less: it has 4 channels, pca has 8' "$yoke" fit "$examples/pca-rx.json" out=x "$small" nodes.pca.k=8 \
 	nodes.less.k=4 'losses=[{"type": "mse", "of": "less", "node": "pca"}]')"
 cp bands/cube_00000.hdr other/cube_00009.hdr && cp bands/cube_00000.img other/cube_00009.img
-verdict 'the last cube is of another shape' "$(early 'cube_00009.hdr: is 10 x 9 x 11, not 10 x 9 x 12' "$yoke" fit "$examples/rx.json" out=x \
+verdict 'the last cube is of another shape' "$(early 'cube_00009.hdr has 11.*cube_00000.hdr has 12' "$yoke" fit "$examples/rx.json" out=x \
 	metrics=[] data.cubes='other/*.hdr')"
 verdict 'no such files' "$(says 'nothing is named no' "$yoke" fit "$examples/rx.json" out=x data.synthetic=null data.cubes=no*.hdr)"
 verdict 'a split' "$(says 'sum to 1' "$yoke" fit "$examples/rx.json" out=x 'data.split=[1, 1, 0]')"

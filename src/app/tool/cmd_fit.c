@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "fit/node.h"
+#include "fit/place.h"
 #include "formats/image.h"
 #include "tool/fit_config.h"
 #include "tool/fit_maps.h"
@@ -454,6 +454,19 @@ static int check_results(const struct applying *a, const yoke_pipeline *p)
 	return err;
 }
 
+// ESHAPE: the cubes have another number of bands than the pipeline.
+static int check_bands(const struct applying *a, const yoke_pipeline *p)
+{
+	struct yk_set_fields f;
+	int64_t bands;
+	int err = yk_set_fields(a->c->set, "apply", &f, &bands);
+	if (!err)
+		yk_fit_sizes(&f);
+	return err || bands == p->channels ? err :
+		yk_fail(YOKE_ESHAPE, "%s has %" PRId64 " bands, the pipeline of %s is fitted to %" PRId64 "; bands= may select these",
+			a->c->file ? a->c->file[0] : "data.synthetic", bands, a->run, p->channels);
+}
+
 static int apply(struct applying *a, const char *config)
 {
 	char path[PATH];
@@ -463,6 +476,8 @@ static int apply(struct applying *a, const char *config)
 	in(path, a->run, states);
 	if (!err)
 		err = p ? yoke_pipeline_load(p, path) : yk_error_last();
+	if (!err)
+		err = check_bands(a, p);
 	if (!err && (err = yk_file_list_add(&a->c->read, path)) == 0)
 		err = yk_file_list_add(&a->c->read, config);
 	if (!err)

@@ -16,7 +16,7 @@
 #include "fit/node.h"
 #include "formats/image.h"
 
-enum { PATH = 4096, LIST = 600, BLOCK = 1 << 20 }; // BLOCK: numbers of the cube whose results are computed at a time
+enum { PATH = 4096, LIST = 600, FIELDS = 4, BLOCK = 1 << 20 }; // BLOCK: numbers of the cube whose results are computed at a time
 
 // ---- which files ----
 
@@ -59,7 +59,7 @@ int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int
 
 // A cube's numbers, and the facts from its header that results inherit.
 struct scene {
-	void *field[3]; // x, weight, label
+	void *field[FIELDS]; // x, weight, and others
 	int64_t lines, samples, bands;
 	int64_t ignored; // pixels of weight 0
 	yoke_cube *file; // NULL: drawn
@@ -68,16 +68,16 @@ struct scene {
 
 static void close_scene(struct scene *s)
 {
-	for (int k = 0; k < 3; k++)
+	for (int k = 0; k < FIELDS; k++)
 		free(s->field[k]);
 	yoke_cube_free(s->file);
 }
 
 static int open_scene(const struct yk_fit_config *c, int64_t sample, struct scene *s)
 {
-	struct yoke_field f[3] = { { .size = sizeof *f } };
-	int64_t dims[3][YOKE_MAX_RANK];
-	const int n = yoke_dataset_fields(c->set, 3, f);
+	struct yoke_field f[FIELDS] = { { .size = sizeof *f } };
+	int64_t dims[FIELDS][YOKE_MAX_RANK];
+	const int n = yoke_dataset_fields(c->set, FIELDS, f);
 	*s = (struct scene){ .info = { .size = sizeof s->info, .ignore = NAN } };
 	for (int k = 0; k < n; k++) {
 		size_t bytes = yoke_dtype_size(f[k].dtype);
@@ -127,6 +127,11 @@ static void path_of(const struct result *r, int format, char to[PATH + 8])
 	snprintf(to, PATH + 8, "%s.%s", r->stem, r->format[format]);
 }
 
+static int node_of(const struct result *r)
+{
+	return *r->node ? yk_node_named(r->p, r->node) : r->p->last;
+}
+
 static bool picture(const struct result *r, int format)
 {
 	return !strcmp(r->format[format], "png");
@@ -135,7 +140,7 @@ static bool picture(const struct result *r, int format)
 static int begin_files(struct result *r)
 {
 	const struct yoke_cube_info *from = &r->scene->info;
-	const int node = *r->node ? yk_node_named(r->p, r->node) : r->p->last;
+	const int node = node_of(r);
 	const struct yoke_cube_info i = { .size = sizeof i, .lines = r->scene->lines, .samples = r->scene->samples, .bands = r->channels,
 					  .type = "f32", .interleave = "bip", .scale = 1, .ignore = (double)r->fill,
 					  .wavelength = yk_node_keeps_bands(r->p, node) ? from->wavelength : NULL, .units = from->units,
@@ -187,10 +192,11 @@ static int add_lines(struct result *r, int64_t first, int64_t lines, float *y)
 static int compute(struct result *r, int64_t first, int64_t lines, float *y)
 {
 	const struct scene *c = r->scene;
-	const int64_t dims[3] = { lines, c->samples, c->bands };
+	const int64_t dims[3] = { lines, c->samples, c->bands }, at = first * c->samples;
 	yoke_scope *s = yoke_scope_begin("apply");
-	yoke_tensor *t = yoke_pipeline_apply(r->p, *r->node ? r->node : NULL,
-					     yoke_from(yoke_f32, 3, dims, (const float *)c->field[0] + first * c->samples * c->bands));
+	yoke_tensor *x = yoke_wrap(yoke_f32, 3, dims, (float *)c->field[0] + at * c->bands, NULL, NULL),
+		    *weight = yoke_wrap(yoke_f32, 2, dims, (float *)c->field[1] + at, NULL, NULL),
+		    *t = x && weight ? yk_pipeline_value(r->p, node_of(r), x, weight) : NULL;
 	int err = t ? yoke_read(t, y, (size_t)(lines * c->samples * r->channels) * sizeof *y) : yk_error_last();
 	yoke_scope_end(s);
 	return err;
@@ -255,13 +261,14 @@ static int write_once(struct result *r, float *y, int64_t block, int (*made)(voi
 static int write_node(struct result *r, int (*made)(void *arg, const char *path), void *arg)
 {
 	const struct scene *c = r->scene;
-	const int node = *r->node ? yk_node_named(r->p, r->node) : r->p->last;
+	const int node = node_of(r);
 	const float own = (float)c->info.ignore, value[] = { own, -9999, -FLT_MAX };
 	int err = yk_pipeline_shape(r->p, c->bands);
 	if (err)
 		return err;
 	r->channels = r->p->node[node].channels;
-	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels), block = line > BLOCK ? 1 : BLOCK / line;
+	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels), fit = line > BLOCK ? 1 : BLOCK / line;
+	const int64_t block = yk_node_spatial(r->p, node) ? c->lines : fit;
 	float *y = malloc((size_t)(block * c->samples * r->channels) * sizeof *y);
 	err = y ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a result");
 	r->clash = true;

@@ -56,8 +56,8 @@
 	"                    seed=42 overwrite=0\n"
 #define FIT_MORE \
 	"FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n" \
-	"cache), and a pipeline as in\n" \
-	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
+	"cache), and a pipeline as in yoke-pipeline(3).  Cubes may differ in lines and samples, not in bands.\n" \
+	"Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
 	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n" \
 	"A folder with a run is refused, unless resume=1, which goes on with a run with\n" \
 	"trainer.enable_checkpointing=true or one that SIGINT or SIGTERM ended, or overwrite=1, which replaces it.\n"

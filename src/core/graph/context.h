@@ -207,6 +207,7 @@ struct yoke_context {
 	bool warned;         // of too much that is pending
 	bool piled_up;       // that handles do, or scopes, was warned about
 	bool eager;          // operations are launched as they are recorded
+	bool shapes_vary;    // by the nature of the data, so that new plans are no reason for a warning
 	unsigned callbacks;  // functions of the application's ops that are at work: their thread enters, and records
 	bool traced;         // their call sites are kept
 	enum yk_sync sync;

@@ -297,7 +297,7 @@ void yk_miss_report(struct yk_planner *pl)
 	}
 	yk_key_difference(pl, &p->key, pl->miss, sizeof pl->miss);
 	yk_info("plan", "new plan: %s", pl->miss);
-	if (pl->warned || pl->ctx->eager)
+	if (pl->warned || pl->ctx->eager || pl->ctx->shapes_vary)
 		return;
 	pl->vain |= was_in_vain(pl);
 	if (__builtin_popcount(pl->vain & 0xffff) < OFTEN)

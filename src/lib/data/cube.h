@@ -43,9 +43,14 @@ int yk_mat_open(yoke_cube *, const char *variable);
 // All its elements.
 int yk_mat_read(const yoke_cube *, void *to);
 
-// A set of fields x [lines, samples, bands] and weight [lines, samples] of f32, and label of u8, as read gives them; arg is the set's.
-// On failure it stays the caller's.
-yoke_dataset *yk_cube_set(const char *name, int64_t count, int64_t lines, int64_t samples, int64_t bands, bool label,
-			  yoke_read_fn *read, void *arg, void (*free_fn)(void *), uint64_t fingerprint);
+// Size of the cubes of a set; varies: the largest of each axis, and cubes may have fewer lines and samples.
+struct yk_cube_shape {
+	int64_t lines, samples, bands;
+	bool varies;
+};
+// A set of fields x [lines, samples, bands] and weight [lines, samples] of f32, label of u8 and, if sizes differ, size [2] of i32, as read
+// gives them; arg is the set's.  On failure it stays the caller's.
+yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *, bool label, yoke_read_fn *read, void *arg,
+			  void (*free_fn)(void *), uint64_t fingerprint);
 
 #endif

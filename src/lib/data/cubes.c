@@ -21,6 +21,8 @@ enum { MAX_CUBES = 1 << 24 };
 struct source {
 	char *path, *label, *mask; // NULL: none
 	int64_t item;              // of its file
+	bool stack;                // the file has several cubes
+	int64_t lines, samples;
 };
 
 struct files {
@@ -28,8 +30,8 @@ struct files {
 	struct source *source;
 	char *settings;    // of yoke_cube_open
 	bool labels, skip; // skip: pixels that are not finite have weight 0
-	bool stack;        // files have several cubes
-	int64_t lines, samples, bands;
+	int64_t lines, samples, bands; // lines, samples: the largest of all cubes
+	bool varies;       // cubes have different sizes
 	atomic_int_least64_t *skipped; // [n]: pixels
 };
 
@@ -47,12 +49,13 @@ static void files_free(void *arg)
 	free(f);
 }
 
-// A cube of the set's shape; bands 1: a label's or a mask's.
-static yoke_cube *open_same(const struct files *f, const char *path, int64_t item, const char *settings, int64_t bands)
+// Opens the file of a cube, a label or a mask; bands 1 for the latter two.  ESHAPE: it has another size than the cube had.
+static yoke_cube *open_same(const struct source *s, const char *path, const char *settings, int64_t bands)
 {
 	struct yoke_cube_info i = { .size = sizeof i };
+	const bool cube = path == s->path;
 	char *words;
-	if (asprintf(&words, "%s stack=%d item=%lld", settings, f->stack, (long long)item) < 0) {
+	if (asprintf(&words, "%s%s item=%lld", settings, !cube && s->stack ? " stack=1" : "", (long long)s->item) < 0) {
 		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 		return NULL;
 	}
@@ -61,10 +64,15 @@ static yoke_cube *open_same(const struct files *f, const char *path, int64_t ite
 	if (!c)
 		return NULL;
 	yoke_cube_info(c, &i);
-	if (i.lines == f->lines && i.samples == f->samples && i.bands == bands)
+	if (i.lines == s->lines && i.samples == s->samples && i.bands == bands)
 		return c;
-	yk_fail(YOKE_ESHAPE, "%s: is %lld x %lld x %lld, not %lld x %lld x %lld as the first cube", path, (long long)i.lines,
-		(long long)i.samples, (long long)i.bands, (long long)f->lines, (long long)f->samples, (long long)bands);
+	if (cube)
+		yk_fail(YOKE_ESHAPE, "%s: has changed: it is %lld x %lld x %lld and was %lld x %lld x %lld", path, (long long)i.lines,
+			(long long)i.samples, (long long)i.bands, (long long)s->lines, (long long)s->samples, (long long)bands);
+	else
+		yk_fail(YOKE_ESHAPE, "%s: is %lld x %lld x %lld; must be %lld x %lld x 1, as %s has %lld lines and %lld samples", path,
+			(long long)i.lines, (long long)i.samples, (long long)i.bands, (long long)s->lines, (long long)s->samples, s->path,
+			(long long)s->lines, (long long)s->samples);
 	yoke_cube_free(c);
 	return NULL;
 }
@@ -82,18 +90,18 @@ static bool all_finite(const float *x, int64_t n)
 
 // Reads an image of one band: which pixels are not 0, and which are not its ignore value.  ERANGE: a pixel with weight is NaN or
 // infinite or, in a mask, negative.
-static int read_picture(const struct files *f, const char *path, int64_t item, bool mask, const float *weight, uint8_t *to, uint8_t *known)
+static int read_picture(const struct source *s, const char *path, bool mask, const float *weight, uint8_t *to, uint8_t *known)
 {
-	const int64_t n = f->lines * f->samples;
-	yoke_cube *c = open_same(f, path, item, "", 1);
+	const int64_t n = s->lines * s->samples;
+	yoke_cube *c = open_same(s, path, "", 1);
 	float *x = c ? malloc(2 * (size_t)n * sizeof *x) : NULL;
 	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, x + n) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int64_t i = 0; i < n && !err; i++) {
 		known[i] = x[n + i] != 0;
 		to[i] = known[i] && all_finite(x + i, 1) && x[i] != 0;
 		if (known[i] && weight[i] != 0 && (!all_finite(x + i, 1) || (mask && x[i] < 0)))
-			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / f->samples),
-				      (long long)(i % f->samples), (double)x[i],
+			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / s->samples),
+				      (long long)(i % s->samples), (double)x[i],
 				      mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
 					     "label is a finite number, 0 for the background; pixels without a known label may have the file's ignore value");
 	}
@@ -103,11 +111,11 @@ static int read_picture(const struct files *f, const char *path, int64_t item, b
 }
 
 // Pixels that a mask excludes, or that have no known label, get weight 0.
-static int read_weights(const struct files *f, const char *path, int64_t item, bool mask, uint8_t *to, float *weight)
+static int read_weights(const struct source *s, const char *path, bool mask, uint8_t *to, float *weight)
 {
-	const int64_t n = f->lines * f->samples;
+	const int64_t n = s->lines * s->samples;
 	uint8_t *known = malloc((size_t)n);
-	int err = known ? read_picture(f, path, item, mask, weight, to, known) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int err = known ? read_picture(s, path, mask, weight, to, known) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int64_t i = 0; i < n && !err; i++)
 		if (!known[i] || (mask && !to[i]))
 			weight[i] = 0;
@@ -115,10 +123,10 @@ static int read_weights(const struct files *f, const char *path, int64_t item, b
 	return err;
 }
 
-static int read_mask(const struct files *f, const struct source *s, float *weight)
+static int read_mask(const struct source *s, float *weight)
 {
-	uint8_t *in = malloc((size_t)(f->lines * f->samples));
-	int err = in ? read_weights(f, s->mask, s->item, true, in, weight) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
+	uint8_t *in = malloc((size_t)(s->lines * s->samples));
+	int err = in ? read_weights(s, s->mask, true, in, weight) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
 	free(in);
 	return err;
 }
@@ -126,12 +134,12 @@ static int read_mask(const struct files *f, const struct source *s, float *weigh
 // Pixels with a number that is not finite become 0: those of weight 0 as they are, others with weight 0 where they may.
 static int look(const struct files *f, const struct source *s, float *x, float *weight, int64_t *skipped)
 {
-	for (int64_t l = 0; l < f->lines; l++) {
-		float *line = x + l * f->samples * f->bands;
-		if (all_finite(line, f->samples * f->bands))
+	for (int64_t l = 0; l < s->lines; l++) {
+		float *line = x + l * s->samples * f->bands;
+		if (all_finite(line, s->samples * f->bands))
 			continue;
-		for (int64_t i = 0; i < f->samples; i++) {
-			float *pixel = line + i * f->bands, *w = weight + l * f->samples + i;
+		for (int64_t i = 0; i < s->samples; i++) {
+			float *pixel = line + i * f->bands, *w = weight + l * s->samples + i;
 			if (all_finite(pixel, f->bands))
 				continue;
 			int64_t band = 0;
@@ -148,22 +156,37 @@ static int look(const struct files *f, const struct source *s, float *x, float *
 	return 0;
 }
 
+// Where sizes differ, the last field is the size.
+static void set_size(const struct files *f, const struct source *s, struct yoke_item *to)
+{
+	const int size = f->labels ? 3 : 2;
+	int32_t *pair = to->to[size];
+	for (int k = 0; k < size; k++) {
+		to->dims[k][0] = s->lines;
+		to->dims[k][1] = s->samples;
+	}
+	pair[0] = (int32_t)s->lines;
+	pair[1] = (int32_t)s->samples;
+}
+
 static int read_one(const struct files *f, struct yoke_item *to)
 {
 	const struct source *s = &f->source[to->number];
 	float *x = to->to[0], *weight = to->to[1];
 	int64_t skipped = 0;
-	yoke_cube *c = open_same(f, s->path, s->item, f->settings, f->bands);
+	yoke_cube *c = open_same(s, s->path, f->settings, f->bands);
 	int err = c ? yoke_cube_read(c, x, weight) : yk_error_last();
 	yoke_cube_free(c);
 	if (!err && s->mask)
-		err = read_mask(f, s, weight);
+		err = read_mask(s, weight);
 	if (!err && f->labels)
-		err = read_weights(f, s->label, s->item, false, to->to[2], weight);
+		err = read_weights(s, s->label, false, to->to[2], weight);
 	if (!err)
 		err = look(f, s, x, weight, &skipped);
 	if (!err)
 		atomic_store(&f->skipped[to->number], skipped);
+	if (!err && f->varies)
+		set_size(f, s, to);
 	return err;
 }
 
@@ -178,16 +201,24 @@ static int read_files(void *arg, int64_t n, struct yoke_item *const *item)
 	return 0;
 }
 
-yoke_dataset *yk_cube_set(const char *name, int64_t count, int64_t lines, int64_t samples, int64_t bands, bool label,
-			  yoke_read_fn *read, void *arg, void (*free_fn)(void *), uint64_t fingerprint)
+yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *s, bool label, yoke_read_fn *read, void *arg,
+			  void (*free_fn)(void *), uint64_t fingerprint)
 {
+	const int64_t any = s->varies; // a multiple of 1: any size up to the largest
 	const struct yoke_field field[3] = {
-		{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { lines, samples, bands } },
-		{ .size = sizeof *field, .name = "weight", .dtype = yoke_f32, .rank = 2, .dims = { lines, samples } },
-		{ .size = sizeof *field, .name = "label", .dtype = yoke_u8, .rank = 2, .dims = { lines, samples } },
-	};
-	const struct yoke_dataset_options o = { .size = sizeof o, .name = name, .count = count, .fields = label ? 3 : 2,
-						.field = field, .read = read, .arg = arg, .free_fn = free_fn,
+		{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { s->lines, s->samples, s->bands },
+		  .multiple = { any, any } },
+		{ .size = sizeof *field, .name = "weight", .dtype = yoke_f32, .rank = 2, .dims = { s->lines, s->samples },
+		  .multiple = { any, any } },
+		{ .size = sizeof *field, .name = "label", .dtype = yoke_u8, .rank = 2, .dims = { s->lines, s->samples },
+		  .multiple = { any, any } },
+	}, size = { .size = sizeof size, .name = "size", .dtype = yoke_i32, .rank = 1, .dims = { 2 } };
+	struct yoke_field all[4];
+	const int n = label ? 3 : 2;
+	memcpy(all, field, (size_t)n * sizeof *field);
+	all[n] = size;
+	const struct yoke_dataset_options o = { .size = sizeof o, .name = name, .count = count, .fields = n + s->varies,
+						.field = all, .read = read, .arg = arg, .free_fn = free_fn,
 						.fingerprint = fingerprint };
 	return yoke_dataset_new(&o);
 }
@@ -212,49 +243,53 @@ static int take_settings(struct files *f, const char *settings)
 	return err;
 }
 
-// How many cubes a file has; the first one's shape is the set's.
-static int count_items(struct files *f, const char *path, bool first, int64_t *items)
+// Of a file of cubes.  The first one's bands are the set's.
+static int look_at(struct files *f, const char *path, struct yoke_cube_info *to)
 {
-	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
 	yoke_cube *c = yoke_cube_open(path, f->settings);
 	if (!c)
 		return yk_error_last();
-	yoke_cube_info(c, &info);
+	yoke_cube_info(c, to);
 	yoke_cube_free(c);
-	if (first) {
-		f->lines = info.lines;
-		f->samples = info.samples;
-		f->bands = info.bands;
+	if (!f->n) {
+		f->lines = to->lines;
+		f->samples = to->samples;
+		f->bands = to->bands;
 	}
-	*items = info.items;
-	f->stack |= info.stack;
+	if (to->bands != f->bands)
+		return yk_fail(YOKE_ESHAPE, "%s has %lld bands, %s has %lld; cubes of a set must have the same number of bands, as bands= may "
+			       "select them by number or wavelength", path, (long long)to->bands, f->source[0].path, (long long)f->bands);
+	f->varies |= to->lines != f->lines || to->samples != f->samples;
+	f->lines = to->lines > f->lines ? to->lines : f->lines;
+	f->samples = to->samples > f->samples ? to->samples : f->samples;
 	return 0;
 }
 
 // Appends the cubes of file i.
 static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 {
-	int64_t items = 1;
-	int err = count_items(f, o->path[i], !i, &items);
+	struct yoke_cube_info info = { .size = sizeof info };
+	int err = look_at(f, o->path[i], &info);
 	if (err)
 		return err;
-	if (items > MAX_CUBES - f->n) // a file with nothing in it may say any number
-		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)items, MAX_CUBES);
-	struct source *more = realloc(f->source, (size_t)(f->n + items) * sizeof *more);
+	if (info.items > MAX_CUBES - f->n) // a file with nothing in it may say any number
+		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)info.items, MAX_CUBES);
+	struct source *more = realloc(f->source, (size_t)(f->n + info.items) * sizeof *more);
 	if (!more)
-		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)items);
+		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)info.items);
 	f->source = more;
-	for (int64_t k = 0; k < items; k++) {
+	for (int64_t k = 0; k < info.items; k++) {
 		struct source *s = &f->source[f->n++];
 		*s = (struct source){ .path = strdup(o->path[i]), .label = o->label ? strdup(o->label[i]) : NULL,
-				      .mask = o->mask ? strdup(o->mask[i]) : NULL, .item = k };
+				      .mask = o->mask ? strdup(o->mask[i]) : NULL, .item = k, .stack = info.stack,
+				      .lines = info.lines, .samples = info.samples };
 		if (!s->path || !s->label != !o->label || !s->mask != !o->mask)
 			return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for paths");
 	}
 	return 0;
 }
 
-// Is each file of the set's shape?
+// Do all items of the files exist, and do labels and masks have the sizes of their cubes?
 static int check_shapes(const struct files *f)
 {
 	int err = 0;
@@ -265,7 +300,7 @@ static int check_shapes(const struct files *f)
 			int64_t bands;
 		} of[3] = { { s->path, f->settings, f->bands }, { s->label, "", 1 }, { s->mask, "", 1 } };
 		for (int k = 0; k < 3 && !err; k++) {
-			yoke_cube *c = of[k].path ? open_same(f, of[k].path, s->item, of[k].settings, of[k].bands) : NULL;
+			yoke_cube *c = of[k].path ? open_same(s, of[k].path, of[k].settings, of[k].bands) : NULL;
 			err = of[k].path && !c ? yk_error_last() : 0;
 			yoke_cube_free(c);
 		}
@@ -280,6 +315,8 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 		*hash = yk_hash(o->path[i], strlen(o->path[i]), *hash);
 		err = add_file(f, o, i);
 	}
+	for (int64_t i = 0; i < f->n && f->varies && !err; i++) // where they do not differ, they are in the fields' dims
+		*hash = yk_hash((int64_t[]){ f->source[i].lines, f->source[i].samples }, 2 * sizeof(int64_t), *hash);
 	if (!err)
 		err = check_shapes(f);
 	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);
@@ -317,7 +354,8 @@ yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
 		err = begin(f, &o, &hash);
 	if (!err) {
 		f->labels = o.label;
-		d = yk_cube_set(o.path[0], f->n, f->lines, f->samples, f->bands, f->labels, read_files, f, files_free, hash);
+		const struct yk_cube_shape s = { f->lines, f->samples, f->bands, f->varies };
+		d = yk_cube_set(o.path[0], f->n, &s, f->labels, read_files, f, files_free, hash);
 	}
 	if (!d && f)
 		files_free(f);

@@ -146,7 +146,7 @@ yoke_dataset *yoke_dataset_synthetic(const char *settings)
 		d->anomaly[b] = (float)(150 * (exp(-(w - 0.3) * (w - 0.3) / 0.05) + exp(-(w - 0.7) * (w - 0.7) / 0.05)));
 	}
 	if (!err)
-		set = yk_cube_set("synthetic", d->count, d->lines, d->samples, d->bands, true, read_drawn, d, drawn_free,
+		set = yk_cube_set("synthetic", d->count, &(struct yk_cube_shape){ d->lines, d->samples, d->bands, false }, true, read_drawn, d, drawn_free,
 				  yk_hash(d, offsetof(struct drawn, normal), 1));
 	if (!set && d)
 		drawn_free(d);

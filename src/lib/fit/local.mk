@@ -8,6 +8,9 @@ libyokecore_la_SOURCES += \
 	src/lib/fit/fold.h \
 	src/lib/fit/keys.c \
 	src/lib/fit/keys.h \
+	src/lib/fit/local_rx.c \
+	src/lib/fit/local_rx.h \
+	src/lib/fit/local_rx_node.c \
 	src/lib/fit/losses.c \
 	src/lib/fit/losses.h \
 	src/lib/fit/metrics.c \

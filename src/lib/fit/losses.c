@@ -19,10 +19,12 @@ struct yk_batch yk_batch_of(const struct yk_set_fields *f, yoke_tensor *const *t
 		b.label_u8 = t[f->label];
 		b.label = yoke_reshape(yoke_cast(b.label_u8, yoke_f32), 1, (int64_t[]){ -1 });
 	}
+	b.v.extent = f->extent < 0 ? NULL : t[f->extent];
 	b.pixels = yoke_count(b.v.stream) / yoke_dim(b.v.stream, -1);
 	if (f->weight < 0)
 		return b;
-	b.weight = yoke_reshape(yoke_cast(t[f->weight], yoke_f32), 1, (int64_t[]){ -1 });
+	b.v.weight = yoke_cast(t[f->weight], yoke_f32);
+	b.weight = yoke_reshape(b.v.weight, 1, (int64_t[]){ -1 });
 	b.count = yoke_sum(yoke_select(yoke_ge(b.weight, yoke_const(0)), b.weight, yoke_const(NAN)), YOKE_ALL);
 	// a pixel without weight may hold any number; 0 times an infinite derivative would be NaN
 	int64_t dims[YOKE_MAX_RANK] = { 0 };

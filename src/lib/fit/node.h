@@ -64,13 +64,18 @@ int yk_pipeline_shape(yoke_pipeline *, int64_t channels);
 // Gives the states, rounded, to the variables.
 int yk_node_settle(struct yk_fit_node *);
 
-// Which of a set's fields are x, weight and label; -1: it has none.  EINVAL, of that call: there is no x.
+// Which of a set's fields are x, weight, label and, as extent, size; -1: it has none.  EINVAL, of that call: there is no x.
 struct yk_set_fields {
-	int count, x, weight, label;
+	int count, x, weight, label, extent;
+	int rank; // of x in a sample
 };
 int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
 // What is wrong with training a pipeline so, whether it is fitted or not.
 int yk_training_check(yoke_pipeline *, const struct yoke_training *);
+// Does the value of a node depend on whole scenes?
+bool yk_node_spatial(const yoke_pipeline *, int node);
+// EINVAL, of that call: a node is spatial, and x, of that rank in a sample, is no scene.
+int yk_scenes_check(const yoke_pipeline *, const char *call, int rank);
 // Is channel k of the node's result made of band k of the stream alone?
 bool yk_node_keeps_bands(const yoke_pipeline *, int node);
 double yk_select_temperature(int64_t epoch);
@@ -81,10 +86,17 @@ yoke_loader *yk_fit_loader(yoke_dataset *, const char *before, const char *their
 // The values of a batch: the stream's, and of each node once it is asked for.
 struct yk_values {
 	yoke_tensor *stream, *of[YK_NODES];
+	yoke_tensor *weight, *extent; // of yoke_node_call, or NULL
 	int64_t epoch;
 	bool training;
 };
 yoke_tensor *yk_node_input(yoke_pipeline *, struct yk_values *, int node);
 yoke_tensor *yk_node_value(yoke_pipeline *, struct yk_values *, int node);
+// The value of a node, in use, for x [..,C] and weights [..], or NULL.
+yoke_tensor *yk_pipeline_value(yoke_pipeline *, int node, yoke_tensor *x, yoke_tensor *weight);
+
+// The type local_rx (local_rx_node.c).
+int64_t yk_local_rx_channels(const double *key, int64_t in, char *why, size_t why_size);
+yoke_tensor *yk_local_rx_forward(const struct yoke_node_call *, yoke_tensor *x);
 
 #endif

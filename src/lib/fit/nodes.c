@@ -538,6 +538,11 @@ const struct yoke_node_type yk_node_types[] = {
 	  .fit = fit_sam, .forward = forward_sam },
 	{ .name = "ace", .keys = 3, .key = { EPS_SHARE, RELATIVE, TARGET }, .wants = YOKE_WANTS_COVARIANCE, .states = 3,
 	  .state = { "mean", "u", "target" }, .channels = channels_ace, .dims = dims_ace, .fit = fit_ace, .forward = forward_ace },
+	{ .name = "local_rx", .keys = 5,
+	  .key = { { .name = "inner", .words = YOKE_NODE_WHOLE, .def = 5, .least = 1, .most = 1021 },
+		   { .name = "outer", .words = YOKE_NODE_WHOLE, .def = 21, .least = 3, .most = 1023 }, EPS_SHARE, RELATIVE,
+		   { .name = "pixels", .words = YOKE_NODE_WHOLE, .def = 0, .least = 0, .most = 1 << 20 } },
+	  .channels = yk_local_rx_channels, .forward = yk_local_rx_forward, .spatial = 1 },
 	{ .name = "sigmoid", .channels = same, .forward = forward_sigmoid },
 	{ .name = "unit", .channels = same, .forward = forward_unit },
 	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .least = -1e30, .most = 1e30 } },
@@ -554,6 +559,23 @@ bool yk_node_keeps_bands(const yoke_pipeline *p, int node)
 		node = n->in.from[0];
 	}
 	return true;
+}
+
+bool yk_node_spatial(const yoke_pipeline *p, int node)
+{
+	bool before = node >= 0 && p->node[node].type->spatial;
+	for (int k = 0; node >= 0 && !before && k < p->node[node].in.count; k++)
+		before = yk_node_spatial(p, p->node[node].in.from[k]);
+	return before;
+}
+
+int yk_scenes_check(const yoke_pipeline *p, const char *call, int rank)
+{
+	for (int i = 0; i < p->nodes && rank < 3; i++)
+		if (p->node[i].type->spatial)
+			return yk_fail(YOKE_EINVAL, "%s: %s relates pixels to their neighbours: x must be scenes [lines,samples,channels], and "
+				       "has %d axes", call, p->node[i].name, rank);
+	return 0;
 }
 
 // ---- rows of applications ----

@@ -115,9 +115,9 @@ static int load(struct phase *f)
 
 // ---- a pass ----
 
-static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
+static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight, yoke_tensor *extent)
 {
-	struct yk_values v = { .stream = x };
+	struct yk_values v = { .stream = x, .weight = weight == YOKE_NONE ? NULL : weight, .extent = extent };
 	yoke_tensor *t[YK_BASES];
 	yk_folds_put(&f->folds, f->p, &v);
 	for (int k = 0; k < pass->count; k++)
@@ -150,7 +150,7 @@ static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, 
 		const int64_t n = rows - from < each ? rows - from : each, dims[2] = { n, c };
 		yoke_scope *s = yoke_scope_begin("piece");
 		err = add_batch(f, pass, yoke_wrap(yoke_f32, 2, dims, (float *)at + from * c, NULL, NULL),
-				w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE);
+				w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE, NULL);
 		yoke_scope_end(s);
 	}
 	yoke_free(kept);
@@ -178,11 +178,13 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 	f->p->stats.loading += yk_seconds() - began;
 	int err = 0;
 	if (rows > 0) {
-		yoke_tensor *x = t[f->fields.x], *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight];
+		yoke_tensor *x = t[f->fields.x], *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight],
+			    *extent = f->fields.extent < 0 ? NULL : t[f->fields.extent];
+		x = yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32);
 		w = w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32);
 		err = check_weights(w);
 		if (!err)
-			err = (f->pieces ? add_pieces : add_batch)(f, pass, yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32), w);
+			err = f->pieces ? add_pieces(f, pass, x, w) : add_batch(f, pass, x, w, extent);
 	}
 	if (s)
 		yoke_scope_end(s);
@@ -247,6 +249,8 @@ static int collect(struct phase *f)
 	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s", f->p->stats.passes + 1, names);
 	f->saved = yk_seconds();
 	f->pieces = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
+	for (int i = 0; i < f->p->nodes; i++) // pieces are no scenes
+		f->pieces &= !f->p->node[i].type->spatial;
 	int err = f->p->each ? 0 : yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
 	if (!err)
 		err = read_pass(f, &pass);
@@ -333,6 +337,10 @@ static int run(struct phase *f)
 	int64_t channels;
 	int left = p->nodes, some = 0;
 	int err = yk_set_fields(f->o->set, "pipeline_fit", &f->fields, &channels);
+	if (!err) {
+		yk_fit_sizes(&f->fields);
+		err = yk_scenes_check(p, "pipeline_fit", f->fields.rank);
+	}
 	if (!err && (err = yk_pipeline_shape(p, channels)) == 0)
 		yk_flow_plan(&f->flows, p);
 	for (int i = 0; i < p->nodes; i++)

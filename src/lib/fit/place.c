@@ -115,6 +115,13 @@ int yk_statistics_context(const yoke_pipeline *p, yoke_context **to)
 	return *to ? 0 : yk_error_last();
 }
 
+void yk_fit_sizes(const struct yk_set_fields *f)
+{
+	struct yoke_context *ctx = yk_current_or_null();
+	if (ctx && f->extent >= 0)
+		ctx->shapes_vary = true;
+}
+
 // ---- numbers ----
 
 void yk_fit_cast(const yoke_pipeline *p)

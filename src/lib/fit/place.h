@@ -14,4 +14,7 @@ int yk_fit_deterministic(const yoke_pipeline *, const char *call);
 // A context of the CPU, where statistics are collected there and the current context is elsewhere; else NULL.
 int yk_statistics_context(const yoke_pipeline *, yoke_context **to);
 
+// Scenes of the set have different sizes: the current context does not warn of the plans that it makes for each.
+void yk_fit_sizes(const struct yk_set_fields *);
+
 #endif

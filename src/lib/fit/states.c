@@ -88,7 +88,27 @@ int yk_node_settle(struct yk_fit_node *n)
 
 // ---- files ----
 
-enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES, NAME = 300 };
+enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES + 1, NAME = 300 };
+static const char channels_name[] = "input.channels"; // no node has the name input
+
+// A node whose states tell how many channels the stream has: it reads the stream alone.
+static bool tells_channels(const struct yk_fit_node *n)
+{
+	return n->type->states && n->in.count == 1 && n->in.from[0] == -1;
+}
+
+// The array of how many channels the stream has, if no state tells.
+static int add_channels(const yoke_pipeline *p, struct yk_host_tensor *t, int *n)
+{
+	for (int i = 0; i < p->nodes; i++)
+		if (tells_channels(&p->node[i]))
+			return 0;
+	t[*n] = (struct yk_host_tensor){ .name = channels_name, .dtype = yoke_i64, .data = malloc(sizeof p->channels) };
+	if (!t[*n].data)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	memcpy(t[(*n)++].data, &p->channels, sizeof p->channels);
+	return 0;
+}
 
 int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 {
@@ -112,6 +132,8 @@ int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 					  yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 		}
 	}
+	if (!err)
+		err = add_channels(p, t, &n);
 	if (!err)
 		err = yk_safetensors_write(path, n, t, &bytes, &hash);
 	for (int i = 0; t && i < MAX_STATES; i++)
@@ -142,19 +164,23 @@ static int load_state(struct yk_fit_node *n, int state, const struct yk_safetens
 	return err;
 }
 
-// The stream's channels, by the first node that reads it alone and has a state whose last axis is its input's.
+// The stream's channels, by the first node that reads it alone and has a state whose last axis is its input's; 0: not known.
 static int64_t channels_of(const yoke_pipeline *p, const struct yk_safetensors *f)
 {
 	char name[NAME];
 	for (int i = 0; i < p->nodes; i++) {
 		const struct yk_fit_node *n = &p->node[i];
-		if (!n->type->states || n->in.count != 1 || n->in.from[0] != -1)
+		if (!tells_channels(n))
 			continue;
 		snprintf(name, sizeof name, "%.200s.%.80s", n->name, n->type->state[0]);
 		const struct yk_safetensors_entry *e = yk_safetensors_find(f, name);
 		return e && e->rank ? e->dims[e->rank - 1] : 0;
 	}
-	return 0;
+	const struct yk_safetensors_entry *e = yk_safetensors_find(f, channels_name);
+	int64_t channels = 0;
+	if (e && e->dtype == yoke_i64 && e->rank == 0 && yk_safetensors_read(f, e, &channels) < 0)
+		yoke_error_clear();
+	return channels;
 }
 
 int yoke_pipeline_load(yoke_pipeline *p, const char *path)
@@ -165,9 +191,11 @@ int yoke_pipeline_load(yoke_pipeline *p, const char *path)
 		err = yk_safetensors_open(&f, path);
 	if (err)
 		return err;
-	const int64_t channels = p->channels ? p->channels : channels_of(p, &f);
+	const int64_t its = channels_of(p, &f), channels = p->channels ? p->channels : its;
 	if (channels < 1)
 		err = yk_fail(YOKE_EFORMAT, "%s: does not say how many channels the stream has", path);
+	else if (its > 0 && its != channels)
+		err = yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", path, (long long)its, (long long)channels);
 	if (!err)
 		err = yk_pipeline_shape(p, channels);
 	for (int i = 0; i < p->nodes && !err; i++) {

@@ -461,7 +461,8 @@ int yk_training_check(yoke_pipeline *p, const struct yoke_training *o)
 	struct yk_set_fields fields;
 	int64_t channels;
 	int err = yk_set_fields(o->train, "pipeline_train", &fields, &channels);
-	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0 || (err = yk_pipeline_shape(p, channels)) < 0)
+	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0 || (err = yk_scenes_check(p, "pipeline_train", fields.rank)) < 0 ||
+	    (err = yk_pipeline_shape(p, channels)) < 0)
 		return err;
 	for (int i = 0; i < p->plan.losses; i++)
 		if (p->plan.loss[i].kind == YK_LOSS_BCE && fields.label < 0)
@@ -478,7 +479,11 @@ static int check(struct run *r)
 		if (!p->node[i].fitted)
 			return yk_fail(YOKE_EINVAL, "pipeline_train: %s is not fitted", p->node[i].name);
 	int err = yk_training_check(r->p, r->o);
-	return err ? err : yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
+	if (!err)
+		err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
+	if (!err)
+		yk_fit_sizes(&r->fields);
+	return err;
 }
 
 // One batch's gradients, of which nothing is kept, so that it is known which products are worth measuring.

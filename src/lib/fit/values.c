@@ -29,17 +29,19 @@ int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_field
 {
 	struct yoke_field field[64] = { { .size = sizeof *field } };
 	to->count = yoke_dataset_fields(set, 64, field);
-	to->x = to->weight = to->label = -1;
+	to->x = to->weight = to->label = to->extent = -1;
 	for (int i = 0; i < to->count && i < 64; i++) {
 		int *which = !strcmp(field[i].name, "x") ? &to->x : !strcmp(field[i].name, "weight") ? &to->weight :
-			     !strcmp(field[i].name, "label") && field[i].dtype == yoke_u8 ? &to->label : NULL;
+			     !strcmp(field[i].name, "label") && field[i].dtype == yoke_u8 ? &to->label :
+			     !strcmp(field[i].name, "size") && field[i].dtype == yoke_i32 ? &to->extent : NULL;
 		if (which)
 			*which = i;
 	}
 	if (to->count > 64 || to->x < 0 || field[to->x].rank < 1 ||
 	    (field[to->x].dtype != yoke_f32 && field[to->x].dtype != yoke_f64))
 		return yk_fail(YOKE_EINVAL, "%s: the set %s has no field x [..,C] of f32 or f64", call, yoke_dataset_name(set));
-	*channels = field[to->x].dims[field[to->x].rank - 1];
+	to->rank = field[to->x].rank;
+	*channels = field[to->x].dims[to->rank - 1];
 	return 0;
 }
 
@@ -65,7 +67,8 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 	for (int i = 0; i <= node; i++) {
 		const struct yk_fit_node *n = &p->node[i];
 		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable,
-						  .epoch = v->epoch, .training = v->training };
+						  .epoch = v->epoch, .training = v->training, .weight = v->weight,
+						  .extent = v->extent };
 		yoke_tensor *x[YK_NODE_INPUTS];
 		if (!wanted[i] || v->of[i])
 			continue;
@@ -80,22 +83,27 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 
 yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor *x)
 {
-	struct yk_values v = { .stream = x };
 	if (yk_given(p, "pipeline") || yk_given(x, "tensor"))
 		return NULL;
 	int at = p->last;
 	if (node && yk_node_find(p, node, false, "pipeline_apply", &at) < 0)
 		return NULL;
+	return yk_pipeline_value(p, at, x, NULL);
+}
+
+yoke_tensor *yk_pipeline_value(yoke_pipeline *p, int node, yoke_tensor *x, yoke_tensor *weight)
+{
+	struct yk_values v = { .stream = x, .weight = weight };
 	for (int i = 0; i < p->nodes; i++)
 		if (!p->node[i].fitted) {
 			yk_fail(YOKE_EINVAL, "pipeline_apply: %s is not fitted", p->node[i].name);
 			return NULL;
 		}
-	if (yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0)
+	if (yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0 || yk_scenes_check(p, "pipeline_apply", yoke_rank(x)) < 0)
 		return NULL;
 	if (yoke_dtype(x) != yoke_f32)
 		v.stream = yoke_cast(x, yoke_f32);
-	return yk_node_value(p, &v, at);
+	return yk_node_value(p, &v, node);
 }
 
 yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const char *state)

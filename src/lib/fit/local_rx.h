@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local RX of the lines of a scene: each pixel's distance to the background in a ring around it.
+#ifndef YK_FIT_LOCAL_RX_H
+#define YK_FIT_LOCAL_RX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// A scene whose lines may be padded: pixel (i, j) is number i * stride + j.
+struct yk_rx_scene {
+	const float *x, *weight; // x [lines,stride,channels]; weight [lines,stride], NULL: all pixels have weight 1
+	int64_t lines, samples, stride, channels;
+};
+
+struct yk_rx_keys {
+	int64_t inner, outer; // widths of the windows, odd
+	double eps;
+	bool relative;
+	int64_t pixels;       // of weight above 0 that a ring must have, 2 or more; 0: one more than channels
+};
+
+// Lines or columns from .. to - 1.
+struct yk_rx_range {
+	int64_t from, to;
+};
+// The window of a width around a place of an axis of n: moved inside where it would leave the axis, and no wider than the axis.
+struct yk_rx_range yk_rx_window(int64_t at, int64_t width, int64_t n);
+int64_t yk_rx_pixels(const struct yk_rx_keys *, int64_t channels);
+
+// Results for all pixels of a scene.  A pixel of weight 0, or whose ring has too few pixels or a weight of 1 or less, has y = 0 and n = 0.
+struct yk_rx_result {
+	float *y;        // [lines,stride], or NULL
+	// For the gradient, or NULL: (covariance + e)^-1 (x - mean) and mean [lines,stride,channels]; the ring's weight n and
+	// the derivative of y by the trace of the covariance, through e, [lines,stride,2].
+	double *z, *mean, *facts;
+};
+
+struct yk_rx_work;
+struct yk_rx_work *yk_rx_new(const struct yk_rx_scene *, const struct yk_rx_keys *); // NULL: no memory
+void yk_rx_free(struct yk_rx_work *);
+// Computes line i.  -1: a covariance has no inverse, that of the pixel at sample *failed.
+int yk_rx_line(struct yk_rx_work *, int64_t i, const struct yk_rx_result *, int64_t *failed);
+
+#endif
