@@ -87,6 +87,11 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	return 0;
 }
 
+bool yk_fuse_wanted(void)
+{
+	return yk_param_bool(&fuse);
+}
+
 int yk_fuse(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->g;
@@ -128,5 +133,5 @@ int yk_fuse(struct yk_work *w)
 	}
 	yk_built_fini(&b);
 	free(order);
-	return err || !yk_param_bool(&fuse) ? err : yk_remat(w);
+	return err;
 }

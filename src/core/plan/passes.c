@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes in turn: what is marked becomes a plan.
+// The pass pipeline: marked nodes become a plan.  A plan that does not fit the device is made again with savings:
+// without padding, with activations recomputed, with values spilled to the host.
 
 #include "config.h"
 
@@ -90,6 +91,41 @@ struct savings {
 	bool plain;
 };
 
+// Nothing runs on a device that failed its self-test: all steps are on the CPU then.
+static int self_test(struct yk_work *w)
+{
+	return yk_selftest_verdict(w->ctx->device);
+}
+
+static int print(struct yk_work *w)
+{
+	if (yk_log_on(YOKE_LOG_DEBUG, "plan"))
+		yk_plan_print(w, w->plan);
+	return 0;
+}
+
+// In order; plan.h says what each does.  What a pass requires is what passes above it guarantee.
+static int (*const pipeline[])(struct yk_work *) = {
+	yk_lower,           // guarantees work.g, in creation order, each node on a device that can run it, no equal nodes
+	yk_live,            // guarantees live nodes and lists of readers, which edits of the graph keep up
+	yk_clones,          // from here on nodes are no longer sorted by creation: yk_in_time sorts them
+	yk_recompute,
+	yk_regather,
+	yk_concat_in_place,
+	yk_fuse,            // guarantees that each live node that computes is in one group
+	yk_remat,           // may leave groups empty
+	yk_spill,
+	yk_order,           // guarantees work.order: no group before one whose results it reads
+	yk_replay_prepare,
+	yk_emit,            // guarantees the plan's steps, with views but without memory
+	self_test,          // emitting may compile and so test kernels
+	yk_fallbacks_note,
+	yk_waits,           // guarantees work.clock: what is over when a step begins, by which layout reuses memory
+	yk_layout,          // guarantees where each view lies
+	yk_parts_gone,
+	print,
+};
+
 // *again: make it once more, for a device that offers less now.
 static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, bool *again)
 {
@@ -105,32 +141,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .numbers = YK_NIL,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
-	if (!err)
-		err = yk_lower(&w);
-	if (!err)
-		err = yk_uses(&w);
-	if (!err)
-		err = yk_fuse(&w);
-	if (!err)
-		err = yk_spill(&w);
-	if (!err)
-		err = yk_order(&w);
-	if (!err)
-		err = yk_replay_prepare(&w);
-	if (!err)
-		err = yk_emit(&w);
-	if (!err) // all of it is on the CPU then
-		err = yk_selftest_verdict(w.ctx->device);
-	if (!err)
-		err = yk_fallbacks_note(&w);
-	if (!err)
-		err = yk_waits(&w);
-	if (!err)
-		err = yk_layout(&w);
-	if (!err)
-		err = yk_parts_gone(&w);
-	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
-		yk_plan_print(&w, p);
+	for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline && !err; i++)
+		err = pipeline[i](&w);
 	*again = w.replan;
 	*save = (struct savings){ w.segments, w.spillable, save->plain };
 	yk_work_fini(&w);

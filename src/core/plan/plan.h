@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: what the scheduler makes of a graph, and the passes that make it.
-//
-//	key      the structure of what is pending, as words; equal words, same plan
-//	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
-//	         its equals
-//	align    with products whose operands are padded as the device's matrix units like them
-//	recompute which activations gradients have made again
-//	fuse     which nodes become one launch
-//	remat    which values are computed again where they are read
-//	spill    which values wait in the host's memory
-//	emit     each launch as an op of the plugin ABI
-//	waits    what each launch waits for on other queues
-//	layout   where each value lies: arena, root block, or the block of a dead old version
-//	launch   binds and runs
-//
+// Plans: what the scheduler makes of a graph.  A key describes the structure of the pending operations; equal keys share a
+// plan.  Passes (passes.c has their order) make a plan; a launch binds it to memory and runs it.
 // A plan owns no device memory.
 #ifndef YK_PLAN_H
 #define YK_PLAN_H
@@ -326,38 +313,55 @@ void yk_edit_drop(struct yk_work *, uint32_t node);
 int yk_edit_sweep(struct yk_work *);
 // What view v is of its base, of another base: that itself, where v is its base.
 int yk_edit_view(struct yk_work *, yk_id v, yk_id base, yk_id *out);
+// ---- the passes, in the order in which passes.c runs them ----
+
+// Builds work.g from the recorded nodes that the roots need: each is placed on a device, decomposed where the device
+// has no kernel for it, padded where its matrix units gain from it (align.c), cut where a value is too large, and merged
+// with an equal node.
 int yk_lower(struct yk_work *);
-// What is live and who reads what; then lets operands of a concat be computed in their place in it.
-int yk_uses(struct yk_work *);
-int yk_clones(struct yk_work *); // for tests
-// Makes activations of work.recompute segments again instead of keeping them.
+// Marks the nodes that the roots need, and lists who reads each base value.
+int yk_live(struct yk_work *);
+// Duplicates nodes at random (setting plan.clones), for tests of the passes below.
+int yk_clones(struct yk_work *);
+// Computes the activations of work.recompute segments again for the backward pass, instead of keeping them.
 int yk_recompute(struct yk_work *);
-// Ranks gather whole parameters where they are read, and again for the backward pass.
+// Gathers sharded parameters where they are read, and again for the backward pass.
 int yk_regather(struct yk_work *);
-enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
-// Lets work.spill values wait in the host's memory.
+// Computes operands of a concatenation at their position in its result.
+int yk_concat_in_place(struct yk_work *);
+// Groups nodes that become one launch.
+int yk_fuse(struct yk_work *);
+bool yk_fuse_wanted(void); // the setting "fuse"
+// Computes a value again in each launch that reads it, where that saves memory traffic.
+int yk_remat(struct yk_work *);
+// Copies work.spill values to the host's memory until they are read.
 int yk_spill(struct yk_work *);
-extern const char yk_spilled[]; // the cause of such copies
+// Chooses the order of launches.
+int yk_order(struct yk_work *);
+// Moves the bits of host numbers into device memory, where the plan can be recorded and replayed.
+int yk_replay_prepare(struct yk_work *);
+// Makes each group an op of the plugin ABI: a step of the plan.
+int yk_emit(struct yk_work *);
+// Notes which kind of fallback each step counts for.
+int yk_fallbacks_note(struct yk_work *);
+// Finds which steps of other slots each step waits for.
+int yk_waits(struct yk_work *);
+// Assigns memory: arena, root block, or the block of an old version that is no longer needed.
+int yk_layout(struct yk_work *);
+// Lists the nodes that no step computes, and why.
+int yk_parts_gone(struct yk_work *);
+
+// ---- what passes share ----
+
+enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
 // EINVAL: the setting "recompute" is none of those.
 int yk_recompute_wanted(enum yk_recompute *);
-// Where the plan can be recorded: numbers lie in memory from here on.
-int yk_replay_prepare(struct yk_work *);
-int yk_fuse(struct yk_work *);
-int yk_remat(struct yk_work *);
-int yk_order(struct yk_work *);
-int yk_emit(struct yk_work *);
+extern const char yk_spilled[]; // the cause of copies that yk_spill makes
 // Which nodes the steps from `first` on do: those of the group.
 int yk_parts(struct yk_work *, const struct yk_group *, size_t first);
-// The nodes that no step does, and why.
-int yk_parts_gone(struct yk_work *);
-// Which kind of fallback each step counts for.
-int yk_fallbacks_note(struct yk_work *);
-// Which steps of other slots each step waits for.
-int yk_waits(struct yk_work *);
 // Two steps of the ranks queue, which does in order what is of one group, or goes one way to one peer: may the second
 // begin before the first is over?
 bool yk_may_overtake(const struct yk_step *first, const struct yk_step *second);
-int yk_layout(struct yk_work *);
 // Is a value too large for the device?  Then the recorded node it came of is lowered by pieces next time,
 // unless it was: false.
 bool yk_note_large(struct yk_work *, yk_id);

@@ -297,6 +297,8 @@ static int attempt(struct trial *t, uint32_t node)
 
 int yk_remat(struct yk_work *w)
 {
+	if (!yk_fuse_wanted())
+		return 0;
 	struct trial *t = calloc(1, sizeof *t);
 	uint32_t nodes = (uint32_t)w->g.nodes; // without clones
 	int err = 0;

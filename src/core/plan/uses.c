@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is live, who reads which bytes, and concats without copies.
+// Two passes: liveness, with a list of who reads each value; and concatenations without copies, whose operands
+// are computed right where they lie in the result.
 
 #include "config.h"
 
@@ -66,21 +67,17 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	w->value[v].place = part;
 }
 
-int yk_uses(struct yk_work *w)
+int yk_live(struct yk_work *w)
+{
+	mark_live(w);
+	return yk_uses_list(w);
+}
+
+int yk_concat_in_place(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->g;
-	mark_live(w);
-	int err = yk_uses_list(w);
-	if (!err)
-		err = yk_clones(w);
-	if (!err)
-		err = yk_recompute(w);
-	if (!err)
-		err = yk_regather(w);
-	for (size_t k = 0; k < g->nodes && !err; k++)
-		for (uint32_t i = 0;
-		     yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin;
-		     i++)
+	for (size_t k = 0; k < g->nodes; k++)
+		for (uint32_t i = 0; yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin; i++)
 			place_in(w, (uint32_t)k, i);
-	return err;
+	return 0;
 }
