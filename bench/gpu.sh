@@ -78,8 +78,8 @@ export YOKE_CACHE="${YOKE_CACHE:-$out/cache}"
 export YOKE_SELFTEST=0 # conform is the test
 [ -n "$workers" ] || workers=$(nproc 2>/dev/null || echo 2)
 [ "$workers" -le 8 ] || workers=8
-failed=0 device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
-trap 'kill_all; record; echo "bench/gpu.sh: interrupted; $out/results.json has the parts before" >&2; exit 130' INT TERM HUP
+failed=0 part='' device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
+trap interrupted INT TERM HUP
 
 # fact NAME VALUE: of the machine
 fact()
@@ -366,6 +366,7 @@ trains()
 		END { m = int(n / 2); for (i = m + 1; i <= n; i++) w[++k] = v[i]
 			for (i = 2; i <= k; i++) for (j = i; j > 1 && w[j] < w[j - 1]; j--) { t = w[j]; w[j] = w[j - 1]; w[j - 1] = t }
 			printf "%.0f", w[int((k + 1) / 2)] }' "$out/train/$name/metrics.jsonl")
+	rm -rf "$out/train/$name" # its checkpoint may have gigabytes
 }
 
 # gpt NAME NEED PRECISION STEPS SHAPE ..: a GPT trained, beside PyTorch eager and compiled
@@ -425,7 +426,7 @@ part_launches()
 # Times of the tiers beside the vendor's tridiagonal solvers, which yoke bench resolvent calls.
 part_resolvents()
 {
-	sizes='rounds=10 warm=3 most=65536'
+	sizes='rounds=5 warm=2 most=65536'
 	[ -z "$quick" ] || sizes='--quick rounds=1 warm=0 most=128'
 	# shellcheck disable=SC2086 # words
 	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$yoke" bench resolvent --json "$out/resolvents.json" $sizes || return
@@ -525,10 +526,10 @@ programs 24 5 256 random programs
 products 45 6 1024 products against cuBLASLt or hipBLASLt
 memory 20 4 2048 bandwidth and memory-bound operations
 attention 16 4 1024 attention against PyTorch
-gpt124 40 10 12288 GPT of 124 M parameters
+gpt124 70 10 12288 GPT of 124 M parameters
 gpt_small 16 4 512 small GPT
 launches 6 2 256 launch overhead
-resolvents 12 6 512 resolvents against cuSPARSE
+resolvents 16 6 512 resolvents against cuSPARSE
 opencl 16 4 1024 OpenCL on the same card
 ranks 10 8 12288 two devices
 whole 20 1 256 the rest of conform and random programs'

@@ -107,6 +107,8 @@ record()
 	}
 	function number(s) { return s ~ /^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$/ ? s : s == "" ? "null" : quoted(s) }
 	function tail(name,  file, line, n, kept, i, text) {
+		if (name == "")
+			return ""
 		file = folder "/" name
 		while ((getline line <file) > 0)
 			kept[n++ % 8] = line
@@ -211,6 +213,19 @@ attend()
 	[ ! -e "$out/$1.exit" ] || code=$(cat "$out/$1.exit")
 }
 
+# On a signal: ends what runs, and records the part at hand as it is.
+interrupted()
+{
+	trap '' INT TERM HUP
+	kill_all
+	if [ -n "$part" ]; then
+		note failed 'interrupted'
+		end_part
+		echo
+	fi
+	die "interrupted; $out/results.json has the parts up to $part"
+}
+
 # Ends what still runs.
 kill_all()
 {
@@ -218,7 +233,7 @@ kill_all()
 	for file in "$out"/*.pid; do
 		[ -e "$file" ] || continue
 		pid=$(cat "$file")
-		kill -KILL -- "-$pid" 2>/dev/null
+		kill -s KILL -- "-$pid" 2>/dev/null
 		rm -f "$file"
 	done
 }
@@ -372,10 +387,15 @@ part()
 		"part_$part"
 		[ -z "$unmeasured" ] || note partial "no time for$unmeasured"
 	fi
+	end_part
+	printf '%-8s %7s s  %s\n' "$status" "$spent" "$why"
+}
+
+end_part()
+{
 	spent=$(seconds $(($(now) - begun_part)))
 	[ -n "$exit_log" ] || exit_log=$first_log
 	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$title" "$status" "$spent" "$(seconds $share)" "$why" "$exit_log" \
 		"$exit_code" "$exit_signal" >>"$out/parts.tsv"
-	printf '%-8s %7s s  %s\n' "$status" "$spent" "$why"
 	record
 }

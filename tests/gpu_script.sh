@@ -87,6 +87,28 @@ verdict 'the others go on' "$(is info ok; is products ok; is ranks ok skip)"
 unset GPU_SH_FAULT
 verdict 'nothing of it is left running' "$(find out -name '*.pid')"
 
+# interrupted: lines about what is not as it should be when SIGTERM comes within a part that hangs
+interrupted()
+{
+	GPU_SH_FAULT=train:hang "$source/bench/gpu.sh" -b "$here" -o out -t 1800 -p train "$backend" >script.out 2>script.err &
+	visit=$!
+	until [ -s out/train-cpu.pid ] || gone $visit; do
+		sleep 0.1
+	done
+	hanging=$(cat out/train-cpu.pid)
+	kill -TERM $visit
+	wait $visit
+	got=$?
+	[ $got -eq 2 ] || echo "status $got"
+	await gone "$hanging"
+	! kill -0 "$hanging" 2>/dev/null || echo "$hanging goes on"
+	one_line 'interrupted'
+	is train failed
+	valid out/results.json
+}
+rm -rf out
+verdict 'an interrupted visit ends what runs and leaves its results' "$(interrupted)"
+
 verdict 'a driver that fails' "$(YOKE_FAKE_FAIL=kernel:3+:719 script 1 -t 100 -p train,products; is info ok; is train failed)"
 verdict 'no GPU' "$(YOKE_FAKE_DEVICES=0 script 1 -t 100 -p train; grep -c 'no GPU was found' script.err | grep -vx 1; is train skip)"
 verdict 'a card that is nearly full' "$(YOKE_FAKE_MEMORY=10000000 script 0 -t 100 -p train; is train skip)"
