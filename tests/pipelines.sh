@@ -68,6 +68,17 @@ verdict 'a scene with other bands names both files' "$(says 'tall/cube_00000.hdr
 	'data.cubes=[tb]*/cube_00000.hdr')"
 verdict 'bands that both have' "$(says '1 pass over 2 cubes' "$yoke" fit "$examples/rx.json" out=bands_run data.synthetic=null \
 	'data.cubes=[tb]a*/cube_00000.hdr' data.bands=0-10 'metrics=[]' 'data.split=[1,0,0]')"
+echo 'wavelength = {400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950}' >>tall/cube_00000.hdr
+echo 'wavelength = {450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950}' >>bands/cube_00000.hdr
+cat >angles.json <<'END'
+{"data": {"cubes": "[tb]a*/cube_00000.hdr", "bands": "450nm..600nm", "split": [1, 0, 0]},
+ "nodes": [{"name": "sam", "type": "sam", "target": [1, 2, 3, 4]}, {"name": "ace", "type": "ace", "target": [1, 2, 3, 4], "in": "input"},
+           {"name": "both", "type": "standard", "in": ["sam", "ace"]}]}
+END
+verdict 'bands by wavelength, sam and ace' "$(says 'passes over 2 cubes' "$yoke" fit angles.json out=angles
+	"$yoke" apply angles out=angles_out nodes=sam,ace 2>&1
+	says '^31  *9  *1  *f32' "$yoke" cubes info angles_out/tall_cube_00000_sam.hdr
+	says '^10  *9  *1  *f32' "$yoke" cubes info angles_out/bands_cube_00000_ace.hdr)"
 verdict 'local_rx, of scenes of different sizes' "$(says 'roc_auc' "$yoke" fit "$examples/local-rx.json" out=local data.synthetic=null \
 	'data.cubes=[tw][ai][ld][le]/cube_*.hdr' 'data.labels=[tw][ai][ld][le]/*_label.npy' 'data.split=[0.5,0.5,0]' nodes.pca.k=4 nodes.rx.inner=3 \
 	nodes.rx.outer=7

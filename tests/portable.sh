@@ -29,8 +29,8 @@ has()
 	done
 }
 
-# limits_cpu.c, noise.c and elements.c ask the processor themselves.
-find src backends plugins -name '*.o' ! -name limits_cpu.o ! -name noise.o ! -name elements.o | sort >"$work/all"
+# limits_cpu.c, noise.c, elements.c and local_rx.c ask the processor themselves.
+find src backends plugins -name '*.o' ! -name limits_cpu.o ! -name noise.o ! -name elements.o ! -name local_rx.o | sort >"$work/all"
 grep -E '/lib[a-z]*_(avx2|avx512|bf16|amx)_la-' "$work/all" >"$work/beyond"
 grep -vxF -f "$work/beyond" "$work/all" >"$work/plain"
 plain=$(wc -l <"$work/plain")
