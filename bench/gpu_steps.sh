@@ -27,10 +27,16 @@ seconds()
 
 # ---- what is recorded ----
 
-# note STATUS WHY: for the part at hand: partial (not all of it was measured), failed, timeout or crashed
+# note STATUS WHY: for the part at hand: partial (not all of it was measured), failed, timeout or crashed; of more than three
+# reasons the others are counted
 note()
 {
-	why=${why:+$why; }$2
+	reasons=$((reasons + 1))
+	if [ $reasons -le 3 ]; then
+		why=${why:+$why; }$2
+	else
+		why="${why% and [0-9]* more} and $((reasons - 3)) more"
+	fi
 	case $1 in
 	partial) [ "$status" != ok ] || status=partial ;;
 	*)
@@ -267,7 +273,8 @@ run()
 	[ -z "$quick" ] || need=500
 	budget=$(part_left)
 	if [ $((budget + 500)) -lt "$need" ]; then
-		unmeasured="$unmeasured $id"
+		[ $unmeasured -gt 0 ] || first_unmeasured=$id
+		unmeasured=$((unmeasured + 1))
 		return 2
 	fi
 	budget=$((budget + share))
@@ -364,7 +371,7 @@ worker()
 part()
 {
 	part=$1 weight=$2 need=$3 memory=$4 title=$5
-	status=ok why='' exit_log='' exit_code='' exit_signal='' unmeasured='' first_log=''
+	status=ok why='' exit_log='' exit_code='' exit_signal='' unmeasured=0 reasons=0 first_log=''
 	begun_part=$(now)
 	case $chosen in
 	'' | *",$part,"*) ;;
@@ -385,7 +392,7 @@ part()
 	printf '%-40s' "$title"
 	if [ "$status" = ok ]; then
 		"part_$part"
-		[ -z "$unmeasured" ] || note partial "no time for$unmeasured"
+		[ $unmeasured -eq 0 ] || note partial "no time for $unmeasured of its commands, from $first_unmeasured on"
 	fi
 	end_part
 	printf '%-8s %7s s  %s\n' "$status" "$spent" "$why"

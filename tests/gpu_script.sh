@@ -75,6 +75,30 @@ verdict 'a row of the table for each part' "$(for name in $all; do
 	title=$(part "$name" | sed -n 's/.*"title": "\([^"]*\)".*/\1/p')
 	grep -q "^| $title | [a-z]* | " out/table.md || echo "no $name: $title"; done)"
 
+# peers: lines about figures beside a PyTorch that has some of them, which a script in the place of python3 prints
+peers()
+{
+	mkdir -p bin
+	cat >bin/python3 <<'END'
+#!/bin/sh
+case $* in
+*find_spec*) ;;
+*is_available*) echo 9.9 ;;
+*attention) printf 'figure B8T1024H12D64bf16 2\nfigure B4T4096H16D128bf16+grad 4\n' ;;
+*mode=compile*) echo 'no compiler there' && exit 1 ;;
+*train*) echo 'figure tokens/s 100' ;;
+esac
+END
+	chmod +x bin/python3
+	PATH=$PWD/bin:$PATH script 0 -t 1800 -p attention,gpt_small
+	grep -q '"torch": 9.9' out/results.json || echo 'no version'
+	[ "$(grep -c '"peer": "PyTorch SDPA", "peer_value": [24], "ratio": [0-9]' out/results.json)" -eq 2 ] || grep SDPA out/results.json
+	grep '"peer": "PyTorch eager"' out/results.json | sed 's/.*"value": \([0-9.]*\),.*"peer_value": 100, "ratio": \([0-9.]*\) .*/\1 \2/' |
+		awk '{ d = $1 / 100 - $2; good = $2 > 0 && d < 0.02 * $2 && d > -0.02 * $2 } END { exit !good }' || grep eager out/results.json
+	[ "$(grep -c '"peer": "SKIP: no compiler there"' out/results.json)" -eq 1 ] || grep compile out/results.json
+}
+verdict 'ratios to what PyTorch gives, and why it gives none' "$(peers)"
+
 export GPU_SH_FAULT=train:crash,launches:hang,opencl:fail,programs:crash,resolvents:fail
 verdict 'parts that crash, hang and fail' "$(script 1 -t 100 -p train,programs,products,launches,resolvents,ranks)"
 verdict 'results.json' "$(valid out/results.json; grep -q '"ok": false' out/results.json || echo 'ok')"

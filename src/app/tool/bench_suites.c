@@ -144,6 +144,22 @@ static int run_sum(struct yk_case *c)
 	return finish(s, yoke_sum(o->x[0], YOKE_ALL));
 }
 
+static int run_sum_of_columns(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+
+	return finish(s, yoke_sum(o->x[0], YOKE_AXIS(0)));
+}
+
+static int run_rms_norm(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("rows");
+
+	return finish(s, yoke_rms_norm(o->x[0], o->x[1], 1e-5));
+}
+
 static int run_softmax(struct yk_case *c)
 {
 	struct operands *o = c->state;
@@ -435,6 +451,13 @@ struct yk_case yk_cases[] = {
 	ROWS("sum, 2^26", run_sum, 4),
 	ROWS("softmax, 2^16 x 1024", run_softmax, 8),
 	ROWS("layer norm, 2^16 x 1024", run_layer_norm, 8),
+#define MORE_ROWS(title, fn, bytes) \
+	{ \
+		.suite = "rows", .name = title, .make = make_rows, .run = fn, .drop = drop_operands, \
+		.size = { 1 << 16, 1 << 10, bytes }, .accelerator = true \
+	}
+	MORE_ROWS("sum of columns, 2^16 x 1024", run_sum_of_columns, 4),
+	MORE_ROWS("rms norm, 2^16 x 1024", run_rms_norm, 8),
 	{
 		.suite = "rows", .name = "adamw, 2^24", .make = make_adamw, .run = run_adamw, .drop = drop_operands,
 		.size = { 1 << 24 },
