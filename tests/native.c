@@ -434,7 +434,7 @@ static void lacking(void)
 		snprintf(name, sizeof name, "lacks %s", s->name);
 		if (!tap_turn(name, 14))
 			continue;
-		// the vendor's own compiler, which then serves where it is there, does not live with a fake driver
+		// the vendor's own compiler, which then serves where it is there, compiles for no fake driver
 		const bool good = make_folder(s->part, s->name, NULL) &&
 				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
 		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
@@ -452,6 +452,46 @@ static void lacking(void)
 	make_folder(-1, NULL, NULL);
 }
 
+// How often the text is among the notes and the log.
+static int times(const char *text)
+{
+	int n = 0;
+
+	for (const char *at = found->notes; (at = strstr(at, text)); at += strlen(text))
+		n++;
+	return n;
+}
+
+// Devices that the compiler, which knows 70, 75, 80, 86, 89, 90, 100 and 120, does not know; two of a kind are one warning.
+static void newer_devices(void)
+{
+	static const struct {
+		const char *arch, *notice;
+	} cases[] = {
+		{ "sm_130", "NVRTC 13.0 does not know sm_130: kernels are compiled for sm_120 as PTX, which the driver compiles" },
+		{ "sm_110", "NVRTC 13.0 does not know sm_110: kernels are compiled for sm_100 as PTX, which the driver compiles" },
+		{ "sm_121", "NVRTC 13.0 does not know sm_121: kernels are compiled for sm_120;" },
+		{ "sm_90", NULL },
+	};
+
+	setenv("YOKE_FAKE_DEVICES", "2", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const bool ran = child("YOKE_FAKE_ARCH", cases[i].arch, all_of_it);
+		const int n = times("does not know");
+		ok(ran && found->devices == 2 && !found->err && n == (cases[i].notice != NULL) &&
+			   (!cases[i].notice || strstr(found->notes, cases[i].notice)),
+		   "%s: %u devices, %s, %d warnings", cases[i].arch, found->devices, yoke_error_name(found->err), n);
+	}
+	unsetenv("YOKE_FAKE_DEVICES");
+	// a library of products for a later driver than this
+	setenv("YOKE_FAKE_COMPILER", "12.4", 1);
+	ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && found->devices == 1 && !found->err &&
+	   times("libcublasLt.so.13 is of CUDA 13, the driver only of CUDA 12.4: update the driver, or install the libcublasLt of "
+		 "CUDA 12") && !times("products  "),
+	   "a library of products newer than the driver: %.200s", found->notes);
+	unsetenv("YOKE_FAKE_COMPILER");
+}
+
 static void versions(void)
 {
 	char to[8192], from[8192];
@@ -466,6 +506,7 @@ static void versions(void)
 		ok(child("YOKE_FAKE_ARCH", "sm_35", all_of_it) && !found->devices &&
 		   strstr(found->line, "compiles for sm_") && strstr(found->line, "not for sm_35"),
 		   "a device too old for the compiler: %s", found->line);
+		newer_devices();
 		return;
 	}
 	snprintf(from, sizeof from, "%s/%s", fake_gpu, vendor->library[COMPILER]);

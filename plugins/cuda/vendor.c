@@ -26,67 +26,132 @@ void yk_vendor_compiler(char *to, size_t cap)
 	snprintf(to, cap, "NVRTC %d.%d", major, minor);
 }
 
-// Machine code runs on any driver of the same major version and on later ones.
+// As 10 * major + minor; 0: the driver does not report it.
+static int capability_of(CUdevice id)
+{
+	int major = 0, minor = 0;
+
+	if (yk_native_code(V(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, id)) ||
+	    yk_native_code(V(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, id)))
+		return 0;
+	return major < 1 || major > 99 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
+}
+
+// The architectures that the compiler knows, as 10 * major + minor.
+struct archs {
+	int n, min, max, *all;
+};
+
+static void archs_init(struct archs *a)
+{
+	int n = 0;
+
+	*a = (struct archs){ 0 };
+	if (yk_native_code(V(nvrtcGetNumSupportedArchs, &n)) || n < 1 || n > 1000 ||
+	    !(a->all = calloc((size_t)n, sizeof *a->all)) || yk_native_code(V(nvrtcGetSupportedArchs, a->all)))
+		return;
+	a->n = n;
+	a->min = a->max = a->all[0];
+	for (int i = 1; i < n; i++) {
+		a->min = a->all[i] < a->min ? a->all[i] : a->min;
+		a->max = a->all[i] > a->max ? a->all[i] : a->max;
+	}
+}
+
+// The newest that is not newer than a device; 0: there is none.
+static int best_arch(const struct archs *a, int capability)
+{
+	int best = 0;
+
+	for (int i = 0; i < a->n; i++)
+		if (a->all[i] <= capability && a->all[i] > best)
+			best = a->all[i];
+	return best;
+}
+
+static void refuse(const char *name, const struct archs *a, int capability, char *why, size_t cap)
+{
+	if (!a->n)
+		snprintf(why, cap, "%s does not list the architectures that it compiles for: update it", name);
+	else
+		snprintf(why, cap, "%s compiles for sm_%d to sm_%d, not for sm_%d: install the libnvrtc of an older CUDA", name,
+			 a->min, a->max, capability);
+}
+
+// Can the compiler serve any of the devices? An older one may, where these are older than all that it knows.
+static bool knows_a_device(const char *name, char *why, size_t cap)
+{
+	int count = 0, capability = 0;
+	struct archs a;
+	CUdevice id;
+
+	archs_init(&a);
+	bool knows = !a.n || yk_native_code(V(cuDeviceGetCount, &count)) || !count;
+	for (int i = 0; i < count && !knows; i++)
+		knows = yk_native_code(V(cuDeviceGet, &id, i)) || !(capability = capability_of(id)) ||
+			best_arch(&a, capability);
+	if (!knows)
+		refuse(name, &a, capability, why, cap);
+	free(a.all);
+	return knows;
+}
+
+// Libraries of CUDA run with any driver of their major version, and with later ones. minor below 0: not known.
+static bool fits_driver(const char *name, int major, int minor, char *why, size_t cap)
+{
+	char version[40];
+	int driver = 0;
+
+	if (yk_native_code(V(cuDriverGetVersion, &driver)) || major <= driver / 1000)
+		return true; // the errors of a driver without a version tell more
+	const int n = snprintf(version, sizeof version, "%d", major);
+	if (minor >= 0)
+		snprintf(version + n, sizeof version - (size_t)n, ".%d", minor);
+	snprintf(why, cap, "%s is of CUDA %s, the driver only of CUDA %d.%d: update the driver, or install the %.*s of CUDA %d",
+		 name, version, driver / 1000, driver % 1000 / 10, (int)strcspn(name, "."), name, driver / 1000);
+	return false;
+}
+
 bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
 {
-	int major = 0, minor = 0, driver = 0, code;
+	int major = 0, minor = 0, code;
 
+	if (part == YK_PRODUCTS)
+		return fits_driver(name, yk_native_major(name), -1, why, cap);
 	if (part != YK_COMPILER)
 		return true;
 	if ((code = yk_native_code(V(nvrtcVersion, &major, &minor)))) {
 		snprintf(why, cap, "%s: nvrtcVersion: %s", name, yk_native_name(YK_COMPILER_CODE + code));
 		return false;
 	}
-	if (yk_native_code(V(cuDriverGetVersion, &driver)) || major <= driver / 1000)
-		return true; // unknown driver version: errors will show later
-	snprintf(why, cap, "%s is of CUDA %d.%d, the driver only of CUDA %d.%d: update the driver, or install the "
-		 "libnvrtc of CUDA %d", name, major, minor, driver / 1000, driver % 1000 / 10, driver / 1000);
-	return false;
-}
-
-// The min and max architecture that the compiler supports, as 10 * major + minor.
-static bool known(const int *archs, int n, int wanted, int *least, int *most)
-{
-	bool found = false;
-
-	*least = *most = n ? archs[0] : 0;
-	for (int i = 0; i < n; i++) {
-		*least = archs[i] < *least ? archs[i] : *least;
-		*most = archs[i] > *most ? archs[i] : *most;
-		found |= archs[i] == wanted;
-	}
-	return found;
+	return fits_driver(name, major, minor, why, cap) && knows_a_device(name, why, cap);
 }
 
 // Machine code runs on later architectures of the same major version, PTX on all later ones.
 static bool choose(struct yk_native_device *d, char *why, size_t cap)
 {
-	int n = 0, least, most, best = 0, *archs = NULL;
+	char compiler[64], options[100];
+	struct archs a;
 
-	if (!yk_native_code(V(nvrtcGetNumSupportedArchs, &n)) && n > 0 && n < 1000 &&
-	    (archs = calloc((size_t)n, sizeof *archs)) && yk_native_code(V(nvrtcGetSupportedArchs, archs)))
-		n = 0;
-	n = archs ? n : 0;
-	const bool there = known(archs, n, d->capability, &least, &most);
-	for (int i = 0; i < n && !there; i++)
-		if (archs[i] <= d->capability && archs[i] > best && archs[i] / 10 == d->capability / 10)
-			best = archs[i];
-	free(archs);
-	if (there)
-		best = d->capability;
-	d->ptx = !best && n && most < d->capability;
-	best = d->ptx ? most : best;
-	if (best) {
-		char options[100];
-		snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++17 -w", d->ptx ? "compute" : "sm", best);
-		d->gpu.options = strdup(options);
-		if (!d->gpu.options)
-			snprintf(why, cap, "no memory for its options");
-		return d->gpu.options;
+	archs_init(&a);
+	const int best = best_arch(&a, d->capability);
+	free(a.all);
+	if (!best) {
+		refuse(yk_native_library(YK_COMPILER), &a, d->capability, why, cap);
+		return false;
 	}
-	snprintf(why, cap, "%s compiles for sm_%d to sm_%d, not for %s: install the libnvrtc of an older CUDA",
-		 yk_native_library(YK_COMPILER), least, most, d->arch);
-	return false;
+	d->ptx = best / 10 != d->capability / 10;
+	snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++17 -w", d->ptx ? "compute" : "sm", best);
+	if (!(d->gpu.options = strdup(options))) {
+		snprintf(why, cap, "no memory for its options");
+		return false;
+	}
+	yk_vendor_compiler(compiler, sizeof compiler);
+	if (best != d->capability)
+		snprintf(d->notice, sizeof d->notice, "%s does not know %s: kernels are compiled for sm_%d%s; install the "
+			 "libnvrtc of a newer CUDA", compiler, d->arch, best,
+			 d->ptx ? " as PTX, which the driver compiles" : "");
+	return true;
 }
 
 // Dtypes of the matrix units by generation (CUDA C++ Programming Guide, "Compute Capabilities").
@@ -113,15 +178,10 @@ static void fill_uuid(const struct yk_native_device *d, char *to, size_t cap)
 
 bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 {
-	int major = 0, minor = 0;
-
-	if (yk_native_code(V(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->id)) ||
-	    yk_native_code(V(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->id)) ||
-	    major < 1 || major > 99 || minor < 0 || minor > 9) {
-		snprintf(why, cap, "the driver does not say of which compute capability it is");
+	if (!(d->capability = capability_of(d->id))) {
+		snprintf(why, cap, "the driver does not report its compute capability");
 		return false;
 	}
-	d->capability = 10 * major + minor;
 	snprintf(d->arch, sizeof d->arch, "sm_%d", d->capability);
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->capability));
 	d->gpu.tf32 = d->capability >= 80;

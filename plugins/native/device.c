@@ -125,7 +125,8 @@ static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 	return NULL;
 }
 
-static int add_device(int ordinal)
+// notice: the last that was logged; devices that are alike have one
+static int add_device(int ordinal, char *notice, size_t cap)
 {
 	struct yk_native_device *d = calloc(1, sizeof *d);
 	char why[300], what[60];
@@ -153,13 +154,19 @@ static int add_device(int ordinal)
 	if (err) {
 		free((void *)(uintptr_t)d->gpu.identity);
 		free(d);
+		return err;
 	}
-	return err;
+	if (*d->notice && strcmp(d->notice, notice)) {
+		yk_gpu_log(YOKE_LOG_WARN, "device %d: %s", ordinal, d->notice);
+		snprintf(notice, cap, "%s", d->notice);
+	}
+	return 0;
 }
 
 int yk_native_probe(const char **why)
 {
 	const char *missing;
+	char notice[sizeof ((struct yk_native_device *)0)->notice] = "";
 	int count = 0, code, err = 0;
 
 	*why = yk_gpu_reason;
@@ -187,7 +194,7 @@ int yk_native_probe(const char **why)
 		return 0;
 	}
 	for (int i = 0; i < count && i < MAX_DEVICES && !err; i++)
-		err = add_device(i);
+		err = add_device(i, notice, sizeof notice);
 	return err;
 }
 
@@ -214,5 +221,5 @@ void yk_native_refresh(struct yk_gpu_device *device, struct yoke_device_info *in
 	// only if already open: opening the device would cost more than the information is worth
 	if (__atomic_load_n(&d->open, __ATOMIC_ACQUIRE) && !yk_native_code(V_USE(d)) &&
 	    !yk_native_code(V_FREE_MEMORY(&unused, &all)))
-		info->memory_free = unused;
+		info->memory_free = unused ? unused : 1; // 0 is unknown
 }

@@ -274,6 +274,13 @@ bool yk_native_open(enum yk_native_part which, const char **why)
 	return p->library;
 }
 
+int yk_native_major(const char *name)
+{
+	const char *so = strstr(name, ".so.");
+
+	return so ? atoi(so + 4) : 0;
+}
+
 const char *yk_native_library(enum yk_native_part which)
 {
 	return parts[which].library ? parts[which].library : "";

@@ -31,17 +31,10 @@ const char *yk_vendor_injected(enum yk_native_part part)
 	return NULL;
 }
 
-static int number_behind(const char *name)
-{
-	const char *so = strstr(name, ".so.");
-
-	return so ? atoi(so + 4) : 0;
-}
-
 // hiprtcVersion counts differently, so the libraries' file names are compared.
 bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
 {
-	const int driver = number_behind(yk_native_library(YK_DRIVER)), major = number_behind(name);
+	const int driver = yk_native_major(yk_native_library(YK_DRIVER)), major = yk_native_major(name);
 
 	if (part != YK_COMPILER || major == driver)
 		return true;
