@@ -215,6 +215,7 @@ test_scripts = \
 	tests/precision.sh \
 	tests/python.sh \
 	tests/quickstart.sh \
+	tests/quickstart_gpu.sh \
 	tests/quirks.sh \
 	tests/abi.sh \
 	tests/manual.sh \
