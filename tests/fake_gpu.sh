@@ -182,8 +182,8 @@ for b in $backends; do
 	unbuilt
 
 	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
-	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 full=CUDA_ERROR_OUT_OF_MEMORY ||
-		code=hipErrorIllegalAddress launch=hipModuleLaunchKernel alloc=hipMalloc full=hipErrorOutOfMemory
+	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 context=cuDevicePrimaryCtxRetain full=CUDA_ERROR_OUT_OF_MEMORY ||
+		code=hipErrorIllegalAddress launch=hipModuleLaunchKernel alloc=hipMalloc context=hipSetDevice full=hipErrorOutOfMemory
 	for fault in kernel:60:$code $launch:60:$code; do
 		rm -rf failed
 		YOKE_FAKE_FAIL=$fault YOKE_BACKEND=$b,cpu "$yoke" train $keys out=failed steps=6 >out 2>err
@@ -196,6 +196,13 @@ for b in $backends; do
 	YOKE_FAKE_FAIL=$alloc:1+:$full YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
 	verdict "$b: no memory at all" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
 		grep -q "^yoke train: .*out of memory.*$alloc: $full" err || cat err)"
+	# other processes hold all but 60 KB of the card, all of it, or so much that no context can be made
+	for case in 4294907296: 4294967296: 4294967296:$context:1+:$full; do
+		taken=${case%%:*} fault=${case#*:}
+		YOKE_FAKE_TAKEN=$taken YOKE_FAKE_FAIL=$fault YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
+		verdict "$b: $taken bytes are taken, $fault: $(grep '^yoke' err)" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
+			grep -q '^yoke train: .*end what else uses' err && ! grep -q 'GiB free' err || cat err)"
+	done
 done
 echo "1..$count"
 exit $failed

@@ -65,7 +65,7 @@ breaks 'no memory' 'out of memory' YOKE_FAULT_MEMORY=100000
 advised()
 {
 	env "$@" "$yoke" train data=text layers=1 heads=2 embed=16 context=16 out=much steps=1 batch=10000 2>err
-	sed -n 's/^yoke train: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' err
+	sed -n 's/^yoke train: .*; batch=\([0-9]*\) is the largest that fits\(; or end .*\)\{0,1\}$/\1/p' err
 }
 limit=$(advised YOKE_MEMORY=4000000)
 free=$(advised YOKE_FAULT_FREE=4000000)

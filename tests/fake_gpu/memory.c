@@ -33,6 +33,15 @@ static size_t limit(void)
 	return set ? (size_t)strtoull(set, NULL, 0) : (size_t)4 << 30;
 }
 
+// Bytes of each device that other processes hold.
+static size_t taken(void)
+{
+	const char *set = fake_setting("TAKEN");
+	const size_t bytes = set ? (size_t)strtoull(set, NULL, 0) : 0;
+
+	return bytes < limit() ? bytes : limit();
+}
+
 static int reserve(struct arena *a)
 {
 	if (a->base)
@@ -98,12 +107,13 @@ static uintptr_t room(const struct arena *a, uintptr_t from, size_t bytes)
 int fake_alloc(int device, enum fake_kind kind, size_t bytes, void **to)
 {
 	struct arena *a = &arenas[kind == DEVICE_MEMORY ? device : MAX_DEVICES];
+	const size_t max = kind == DEVICE_MEMORY ? limit() - taken() : limit();
 	int code;
 
 	if (!bytes)
 		return INVALID_VALUE;
 	pthread_rwlock_wrlock(&lock);
-	if (!(code = reserve(a)) && (bytes > limit() || a->used > limit() - bytes))
+	if (!(code = reserve(a)) && (bytes > max || a->used > max - bytes))
 		code = OUT_OF_MEMORY;
 	uintptr_t at = code ? 0 : room(a, a->next, bytes);
 	if (!code && !at && !(at = room(a, (uintptr_t)a->base, bytes)))
@@ -169,7 +179,7 @@ void fake_memory(int device, size_t *free_bytes, size_t *total)
 {
 	pthread_rwlock_rdlock(&lock);
 	*total = limit();
-	*free_bytes = limit() - arenas[device].used;
+	*free_bytes = limit() - taken() - arenas[device].used;
 	pthread_rwlock_unlock(&lock);
 }
 

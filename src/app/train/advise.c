@@ -42,6 +42,17 @@ static uint64_t reserved_max(void)
 	return s.reserved_bytes.peak;
 }
 
+// What else helps where others hold most of the device's memory, or "".
+static const char *others_hold(char *to, size_t cap)
+{
+	struct yk_device *d = device_of();
+
+	to[0] = 0;
+	if (d && d->pool && d->info.kind != YOKE_DEVICE_CPU && yk_pool_could(d->pool) < yk_pool_capacity(d->pool) / 2)
+		snprintf(to, cap, "; or end what else uses %s, or choose another device (YOKE_DEVICE)", d->id);
+	return to;
+}
+
 static int try_alone(uint64_t limit, int (*fn)(void *arg), void *arg)
 {
 	yoke_context *ctx = yk_context_dry(device_of()), *former;
@@ -113,7 +124,7 @@ int64_t yk_dry_batch(int64_t most, uint64_t limit, yk_rehearse_fn *fn, void *arg
 
 int yk_advise_batch(int64_t batch, const char *smaller, yk_rehearse_fn *fn, void *arg)
 {
-	char why[1600];
+	char why[1600], others[200];
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
 	int64_t good = yk_dry_batch(batch, yk_dry_room(), fn, arg);
@@ -122,7 +133,7 @@ int yk_advise_batch(int64_t batch, const char *smaller, yk_rehearse_fn *fn, void
 	if (good == batch) // it was other memory
 		return yk_fail(YOKE_ENOMEM, "%s", why);
 	if (good == 0)
-		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s", why, smaller);
-	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits", why,
-		       (long long)good);
+		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s%s", why, smaller, others_hold(others, sizeof others));
+	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits%s", why, (long long)good,
+		       others_hold(others, sizeof others));
 }

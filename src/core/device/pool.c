@@ -417,8 +417,11 @@ static uint64_t largest_free(struct yk_pool *p)
 static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
 	char ask[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
-	uint64_t most = yk_pool_capacity(p), held = p->stats.allocated_bytes.current;
+	const uint64_t held = p->stats.allocated_bytes.current, unused = yk_device_free(p->device);
+	uint64_t most = yk_pool_capacity(p);
 
+	if (unused && unused + p->stats.reserved_bytes.current < most) // others hold the rest
+		most = unused + p->stats.reserved_bytes.current;
 	p->stats.num_ooms++;
 	if (p->history)
 		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
