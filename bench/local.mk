@@ -2,7 +2,11 @@
 # Programs that measure; make bench builds them, and make check, for tests/commands.sh.
 check_PROGRAMS += $(bench_programs)
 
-EXTRA_DIST += bench/advice.py bench/built.sh bench/bundle.sh bench/gpu.sh bench/gpu_steps.sh bench/ranks.py bench/slices.py bench/watch.py bench/peers/data_pandas.py \
+EXTRA_DIST += bench/advice.py bench/built.sh bench/bundle.sh bench/gpu.sh bench/gpu_steps.sh bench/ranks.py bench/slices.py bench/watch.py
+
+# The scripts that run other programs beside yoke are installed; a wheel has them, too.
+peersdir = $(pkgdatadir)/bench/peers
+dist_peers_DATA = bench/peers/data_pandas.py \
 	bench/peers/data_torch.py bench/peers/fit_torch.py bench/peers/generate_torch.py bench/peers/gpt_torch.py bench/peers/gpu_torch.py \
 	bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resnet_torch.py bench/peers/resolvent_torch.py \
 	bench/peers/statistics_numpy.py

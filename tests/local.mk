@@ -241,7 +241,8 @@ test_scripts = \
 	tests/train_compress.sh \
 	tests/train_lost.sh \
 	tests/train_zero.sh \
-	tests/tune.sh
+	tests/tune.sh \
+	tests/wheel.sh
 
 test_headers = \
 	tests/dialect.h \

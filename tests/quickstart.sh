@@ -12,7 +12,7 @@ result()
 	if [ "$1" -eq 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
 }
 
-for script in quickstart .ci/run autogen.sh build-aux/embed.sh tests/run tests/*.sh; do
+for script in quickstart .ci/run autogen.sh build-aux/embed.sh python/*.sh tests/run tests/*.sh; do
 	sh -n "$script"
 	result $? "$script is POSIX shell"
 done
@@ -89,7 +89,7 @@ clients()
 	cd "$here" || exit 99
 	cat "$work/out"
 }
-wanted=$(sed -n 's/^\tfor package in \(numpy .*\); do$/\1/p' quickstart | wc -w)
+wanted=$(sed -n '/^\tfor package in numpy /,/; do$/p' quickstart | sed 's/for package in//; s/; do$//; s/\\$//' | wc -w)
 for network in refused slow; do
 	said=$(clients $network)
 	echo "$said" | grep -q 'testing without: .*chromium chromium-driver tmux prometheus gdal-bin abigail-tools$' &&

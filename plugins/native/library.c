@@ -83,15 +83,37 @@ void yk_native_library_start(void)
 	library_path();
 }
 
-// site-packages of pip and conda: of the active environment, the user and the system.
+// The folder that pip installed yoke's wheel into, if this module is part of one.
+static bool own_packages(char site[PATH_MAX])
+{
+	char *end;
+	Dl_info info;
+
+	if (!dladdr(&yk_native, &info) || !info.dli_fname || !realpath(info.dli_fname, site) ||
+	    !(end = strstr(site, "/yoke/_prefix/lib/yoke/"))) // python/CMakeLists.txt
+		return false;
+	*end = 0;
+	return true;
+}
+
+// The vendor's packages of pip and conda: in site-packages of yoke's own wheel, of the active environment, the user and the system.
 static void add_python(struct folders *f)
 {
 	static const char *const below[] = { V_PYTHON_FOLDERS };
 	const char *home = secure_getenv("HOME");
-	char user[PATH_MAX] = "", pattern[PATH_MAX + 100];
+	char user[PATH_MAX] = "", own[PATH_MAX] = "", pattern[PATH_MAX + 100];
 	if (home)
 		snprintf(user, sizeof user, "%s/.local", home);
-	const char *roots[] = { secure_getenv("VIRTUAL_ENV"), secure_getenv("CONDA_PREFIX"), user, "/usr/local",
+	if (own_packages(own)) {
+		for (size_t b = 0; b < sizeof below / sizeof *below; b++) {
+			snprintf(pattern, sizeof pattern, "%s/%s", own, below[b]);
+			add(f, pattern);
+		}
+		// ENVIRONMENT/lib64/python3.12/site-packages: packages without machine code may be below lib
+		for (int level = 0; level < 3 && strrchr(own, '/'); level++)
+			*strrchr(own, '/') = 0;
+	}
+	const char *roots[] = { own, secure_getenv("VIRTUAL_ENV"), secure_getenv("CONDA_PREFIX"), user, "/usr/local",
 				"/usr" };
 
 	for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)

@@ -126,6 +126,20 @@ CUresult cuGetErrorString(CUresult code, const char **text)
 
 // ---- devices and contexts ----
 
+#ifndef FAKE_HIP
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id);
+
+// NVIDIA's NVRTC looks into tables of a driver that is loaded. Each begins with its size in bytes: these have no entries.
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+	static const size_t empty[1] = { sizeof *empty };
+
+	(void)id;
+	*table = empty;
+	return OK;
+}
+#endif
+
 RESULT TWIN(cuInit, hipInit)(unsigned int flags)
 {
 	const int code = fake_fault(TWIN("cuInit", "hipInit"));

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the command `yoke` that the wheel has inside. It imports neither yoke nor NumPy, whose loading would take longer
+than most commands."""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "yoke", "_prefix", "bin", "yoke")
+    for ignored in signal.SIGPIPE, signal.SIGXFSZ:  # by Python, and a program would inherit that
+        signal.signal(ignored, signal.SIG_DFL)
+    try:
+        os.execv(program, ["yoke", *sys.argv[1:]])
+    except OSError as e:
+        sys.exit(f"yoke: {program}: {e.strerror}; pip install --force-reinstall yoke brings it back")
