@@ -25,148 +25,141 @@
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
-	  "text to read: files and folders, comma-separated; -: standard input; with format, a pipe of tokens") \
+	  "text to read: files and directories, comma-separated; -: standard input; with format, a pipe of tokens") \
 	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
-	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files") \
+	  "type of tokens that another program made, as u16 or u16:OFFSET; empty: text, or token files") \
 	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
-	  "different tokens, with format and tokenizer=ids; of tokenizer=word the most there may be, of the " \
-	  "most frequent words; 0: all") \
-	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of text that count, from its beginning; 0: all") \
+	  "number of different tokens, with format and tokenizer=ids; with tokenizer=word the maximum, most " \
+	  "frequent words first; 0: all") \
+	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens to use, from the start of the text; 0: all") \
 	X(field, STRING, YK_T | YK_E, "", 0, 0, NULL, \
-	  "of files named .jsonl: the string of each line that is its text; empty: they are plain text") \
+	  "for .jsonl files: the string of each line that is its text; empty: read them as plain text") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
-	  "what a token is; ids: the text is their numbers; a token file says its own") \
-	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
+	  "what a token is; ids: the text consists of token numbers; a token file has its own") \
+	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "architecture of the network") \
 	YK_SIZES(S) \
 	YK_TRAITS(X, YK_T) \
-	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
+	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens per window") \
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
-	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
-	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
-	  "passes of a rank whose gradients make one step") \
+	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
+	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, "passes per rank whose gradients make one step") \
 	X(accumulate_order, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
-	  "order in which gradients of a step's passes are added: tree: as a binary tree, with log2(accumulate) copies of " \
-	  "the gradients; 2^k ranks that share the passes have the same bits; fast: one after the other, with one copy") \
+	  "order in which the gradients of a step are added: tree: as a binary tree, with log2(accumulate) copies " \
+	  "of the gradients, so that 2^k ranks give the same bits; fast: one after the other, with one copy") \
 	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
-	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
+	  "devices that train one model together; auto: all devices like the best one") \
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
 	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
 	X(restarts, INT, YK_T, "0", 0, 1000, NULL, \
-	  "how often those that are left go on from the last checkpoint when a rank fails, dies or hangs") \
-	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "fewer ranks than these do not go on") \
+	  "how often the remaining ranks continue from the last checkpoint when a rank fails, dies or hangs") \
+	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "minimum number of ranks to continue with") \
 	X(zero, INT, YK_T, "0", 0, 3, NULL, \
-	  "what is shared out among ranks, each of which updates its share of the parameters: 1: the state of the " \
-	  "optimizer; 2: gradients, too; 3: and the parameters, gathered where they are used") \
+	  "what is sharded among ranks: 1: the optimizer's state; 2: also gradients; 3: also parameters, which are " \
+	  "gathered where they are used") \
 	X(stages, INT, YK_T, "1", 1, 1000, NULL, \
-	  "ranks that have a model's layers one behind another: each passes on what it computed of a window") \
+	  "pipeline stages: ranks that have the model's layers one after another") \
 	X(split, STRING, YK_T, "auto", 0, 0, NULL, \
-	  "blocks of each stage, as 4,4; auto: so that the one with the most work has least") \
+	  "blocks of each stage, as 4,4; auto: balanced by the amount of work") \
 	X(pipeline, CHOICE, YK_T, "1f1b", 0, 0, "1f1b gpipe", \
-	  "order in which a stage takes its parts of a step: 1f1b: as few forward as keep all stages busy, then one back for one " \
-	  "forward; gpipe: all forward, then all back, which holds the activations of all parts; the bits are the same") \
+	  "order in which a stage computes its micro-batches: 1f1b: one backward pass per forward pass once all " \
+	  "stages are busy; gpipe: all forward, then all backward, which holds all activations; the bits are the " \
+	  "same") \
 	X(tensor, INT, YK_T, "1", 1, 1024, NULL, \
-	  "ranks that compute each layer together, each with its part of the heads, the width and the vocabulary") \
+	  "tensor parallelism: ranks that share the heads, widths and vocabulary of each layer") \
 	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
-	  "as what gradients go between ranks: halves are added in f32, and the sum is rounded once") \
+	  "dtype in which gradients are sent between ranks; halves are added in f32, and each sum is rounded once") \
 	X(compress, CHOICE, YK_T, "none", 0, 0, "none topk", \
-	  "topk: of each gradient ranks send its largest elements alone, and keep the rest for later steps") \
-	X(compress_ratio, REAL, YK_T, "0.1", 1e-9, 1, NULL, "of compress=topk: the share of elements that is sent") \
-	X(compress_after, INT, YK_T, "100", 0, 1e12, NULL, "of compress=topk: steps at first that are sent whole") \
+	  "topk: ranks send only the largest elements of each gradient and add the rest to the next step's") \
+	X(compress_ratio, REAL, YK_T, "0.1", 1e-9, 1, NULL, \
+	  "with compress=topk: share of the elements that is sent") \
+	X(compress_after, INT, YK_T, "100", 0, 1e12, NULL, \
+	  "with compress=topk: first steps that send complete gradients") \
 	X(micro_batches, INT, YK_T, "auto", 1, 65536, "auto", \
-	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
-	  "and with them its bits at numbers of ranks that have 2^k of them each") \
-	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
+	  "passes of all ranks that make one step; auto: ranks times accumulate. A resumed run keeps the number, " \
+	  "and its bits with ranks that have 2^k of them each") \
+	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "total number of optimizer steps") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
-	  "passes over the text; above 0 it sets steps, but where those alone are an argument") \
+	  "passes over the text; above 0 it sets steps, unless only steps is given as an argument") \
 	X(schedule, CHOICE, YK_T, "cosine", 0, 0, \
 	  "cosine constant linear step exponential inverse_sqrt onecycle", \
 	  "how the learning rate falls after warm-up") \
 	X(warmup, INT, YK_T, "auto", 0, 1e12, "auto", \
-	  "steps of rise of the learning rate; auto: 100, with onecycle 0.3 of all") \
-	X(plot, CHOICE, YK_T, "0", 0, 0, "0 1", "1: draws the learning rate before the run starts") \
+	  "steps in which the learning rate rises; auto: 100, with onecycle 0.3 of all steps") \
+	X(plot, CHOICE, YK_T, "0", 0, 0, "0 1", "1: draw the learning rate before the run starts") \
 	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, \
 	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta", \
-	  "rule of a step; which keys each has is listed above") \
+	  "the optimizer; its keys are listed above") \
 	YK_OPTIM_OPTIONS(O) \
-	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
-	  "share of activations dropped while training") \
+	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, "share of activations that are dropped in training") \
 	X(recompute, CHOICE, YK_T, "none", 0, 0, "none block auto", \
-	  "activations made again for gradients, to save memory; block: all that pays; auto: as few " \
-	  "as make a step fit") \
+	  "recompute activations in the backward pass to save memory; block: all that save memory; auto: as few as " \
+	  "make a step fit") \
 	X(offload, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
-	  "optimizer: its state lies in the host's memory, and the update is made there") \
+	  "optimizer: keep its state in host memory and update the parameters there") \
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
-	  "mixed: products in that half, weights and sums in f32; 16-mixed is fp16-mixed") \
-	X(keep_f32, STRING, YK_T, "", 0, 0, NULL, \
-	  "of mixed precision: scopes that stay in f32, as in norm*,head") \
+	  "mixed: products in half precision, weights and sums in f32; 16-mixed is fp16-mixed, 32-true is fp32") \
+	X(keep_f32, STRING, YK_T, "", 0, 0, NULL, "in mixed precision: scopes that stay in f32, as norm*,head") \
 	X(allow_emulated, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: mixed precision also where the device converts its products to f32") \
+	  "1: allow mixed precision where the device converts half-precision products to f32") \
 	X(loss_scale, REAL, YK_T, "65536", 1, 8388608, NULL, \
-	  "of fp16-mixed, at the first step; then it adapts") \
+	  "with fp16-mixed: scale of the loss at the first step; it then adapts") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation; 0: none; a token file says its own") \
+	  "share of the text, at its end, for validation; 0: none; a token file has its own split") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, \
-	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
-	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
-	  "go on from the checkpoint in out") \
+	  "directory of the model; {device}, {layers}, {embed}, {heads} and {data} are replaced by their values") \
+	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", "continue from the checkpoint in out; auto: if there is one") \
 	X(save_every, EVERY, YK_T, "500", 0, 1e12, NULL, \
-	  "steps between checkpoints, or passes, as 0.25ep; 0: at the end only") \
+	  "steps between checkpoints, or passes over the text, as 0.25ep; 0: only at the end") \
 	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
-	  "steps between copies in host memory, from which another device goes on when one " \
-	  "fails; 0: from the last checkpoint") \
+	  "steps between copies in host memory, from which another device continues when one fails; 0: use the last " \
+	  "checkpoint") \
 	X(workers, INT, YK_T, "auto", 0, 1024, "auto", \
-	  "threads that read windows ahead; 0: they are read when a step wants them; auto: by the " \
-	  "processors that the process may use") \
-	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, \
-	  "steps whose windows are read ahead, and brought to the device") \
+	  "threads that read windows ahead; 0: read them when a step needs them; auto: by the number of processors") \
+	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, "steps whose windows are read ahead and uploaded to the device") \
 	X(shuffle, INT, YK_T, "auto", 0, 9e15, "auto", \
-	  "order of an epoch's windows; 1: anyhow; 0: as the data have them; more: mixed in blocks of so many; auto: 1, of " \
-	  "a pipe 0") \
+	  "order of an epoch's windows; 1: random; 0: as in the data; N: random within blocks of N; auto: 1, for a " \
+	  "pipe 0") \
 	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
-	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
-	  "number: the same, at most so often an epoch") \
+	  "windows that cannot be read: stop: end the run; skip: use the next good one; N: skip at most N per epoch") \
 	X(eval_every, EVERY, YK_T, "250", 0, 1e12, NULL, \
-	  "steps between validations, or passes, as 0.25ep; 0: at the end only") \
+	  "steps between validations, or passes over the text, as 0.25ep; 0: only at the end") \
 	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
-	  "tokens of one validation; 0: all; auto: what takes 5 % of the run") \
-	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	  "tokens per validation; 0: all; auto: about 5 % of the run's time") \
+	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between log lines") \
 	X(progress, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
-	  "1: a bar; 0: nothing of single steps; auto: a bar on a terminal, else lines") \
+	  "1: a progress bar; 0: no output per step; auto: a bar on a terminal, else lines") \
 	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
-	  "at the end where the time went; auto: of 10 steps and more") \
-	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
+	  "1: report at the end where the time went; auto: for runs of 10 steps and more") \
+	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: save no model") \
 	X(profile, STRING, YK_T, "0", 0, 0, NULL, \
-	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: of cycles of " \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: profile cycles of " \
 	  "steps, each in out/trace") \
 	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
-	  "of such a profile: how many rows, and the column that sorts them") \
+	  "rows of the profile's table, and the column that sorts them") \
 	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
-	  "seconds between samples of host and device in telemetry.jsonl, at the beginning; 0: none") \
+	  "seconds between samples of host and device in telemetry.jsonl, at the start; 0: none") \
 	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
+	  "1: record allocations; writes memory.json to out at the end, or when an allocation fails") \
 	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
-	  "port of a page that shows the run, for as long as it goes on; 1: any that is free") \
-	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: the numbers of the log for TensorBoard, too, in out") \
+	  "port of a page that shows the run while it goes on; 1: any free port") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", "1: also write an event file for TensorBoard to out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
-	  "file with a row for each run; empty: training_log.tsv beside out") \
-	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
+	  "file with one row per run; empty: training_log.tsv beside out") \
+	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to continue; -: standard input") \
 	X(prompts, STRING, YK_G, "", 0, 0, NULL, \
-	  "file with a prompt a line, which are gone on from together; -: standard input") \
+	  "file with one prompt per line, continued in one batch; -: standard input") \
 	X(by_row, CHOICE, YK_G, "0", 0, 0, "0 1", \
-	  "1: a text has the same bits whatever prompts are beside its own; slower") \
-	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
-	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
-	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
-	  "draw from the likeliest tokens of this mass") \
-	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
+	  "1: a text has the same bits whatever other prompts are in the batch; slower") \
+	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to generate") \
+	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the most likely token") \
+	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, "sample from the most likely tokens with this total probability") \
+	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "seed of all random numbers") \
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_BACKEND; empty: that; of a training, fastest: the one on which it is, measured first") \
+	  "as YOKE_BACKEND; empty: use that; in training also fastest: time the allowed devices first") \
 	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M, for which activations may wait " \
-	  "in the host's memory (YOKE_SPILL); empty: that") \
-	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
-	  "as YOKE_THREADS; 0: that")
+	  "as YOKE_MEMORY: maximum bytes to use of the device, as 512M; activations may wait in host memory " \
+	  "(YOKE_SPILL); empty: use that") \
+	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, "as YOKE_THREADS; 0: use that")
 
 enum yk_config_key {
 #define X(key, ...) YK_KEY_##key,
