@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Documents.  yoke.1 is written by hand; the page of the settings is what the command just built
-# says, those of the library and of plugins are the header and the guide in another form.
-dist_man_MANS += doc/yoke.1
+# Documents.  The keys in yoke.1 and the page of the settings come from the command just built; the pages of the library and of
+# plugins are made of the headers and of a guide.
 library_pages = \
 	doc/yoke.3 \
 	doc/yoke-cube.3 \
@@ -15,11 +14,29 @@ library_pages = \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
-man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
-dist_doc_DATA += README.md doc/architecture.md doc/gpu.md doc/python.md doc/ranks.md
+man_MANS = doc/yoke.1 doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
+dist_doc_DATA += README.md HACKING
+# below the directory of README.md, whose links they keep
+nobase_dist_doc_DATA = \
+	bench/README.md \
+	doc/architecture.md \
+	doc/c.md \
+	doc/data.md \
+	doc/devices.md \
+	doc/getting-started.md \
+	doc/gpu.md \
+	doc/hyperspectral.md \
+	doc/plugins.md \
+	doc/python.md \
+	doc/ranks.md \
+	doc/resolvents.md
 dist_pkgdata_DATA = doc/quirks.conf
-EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
+EXTRA_DIST += doc/yoke.1.in doc/command.sh doc/guide.sh doc/library.sh doc/settings.sh doc/site.sh
 CLEANFILES += $(man_MANS)
+
+doc/yoke.1: doc/command.sh doc/yoke.1.in yoke$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/command.sh ./yoke$(EXEEXT) $(srcdir)/doc/yoke.1.in \
+		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/settings.sh ./yoke$(EXEEXT) \
@@ -74,9 +91,56 @@ doc/yoke-dist.3: doc/library.sh include/yoke-dist.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-dist.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
-doc/yoke-plugin.7: doc/plugin.sh plugins/README
-	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/plugin.sh $(srcdir)/plugins/README \
+doc/yoke-plugin.7: doc/guide.sh doc/plugins.md
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/guide.sh $(srcdir)/doc/plugins.md yoke-plugin 7 \
 		>$@.$$$$ && mv $@.$$$$ $@
+
+# The guides and the manual pages as web pages, in html/.
+html-local: $(man_MANS)
+	@test -n '$(PANDOC)$(MANDOC)' || { echo 'make html: configure found neither pandoc nor mandoc' >&2; exit 1; }
+	$(AM_V_GEN)$(SHELL) $(srcdir)/doc/site.sh $(srcdir) '$(PANDOC)' '$(MANDOC)' html $(man_MANS)
+clean-local: clean-html
+.PHONY: clean-html
+clean-html:
+	rm -rf html
+
+# A README.md in each directory of the source.
+EXTRA_DIST += $(directory_readmes)
+directory_readmes = \
+	backends/README.md \
+	backends/cpu/README.md \
+	backends/gpu/README.md \
+	backends/opencl/README.md \
+	bench/README.md \
+	cl/README.md \
+	plugins/README.md \
+	plugins/cuda/README.md \
+	plugins/mpi/README.md \
+	plugins/native/README.md \
+	plugins/rocm/README.md \
+	plugins/skeleton/README.md \
+	src/README.md \
+	src/app/live/README.md \
+	src/app/report/README.md \
+	src/app/tool/README.md \
+	src/app/train/README.md \
+	src/core/base/README.md \
+	src/core/device/README.md \
+	src/core/graph/README.md \
+	src/core/kernel/README.md \
+	src/core/plan/README.md \
+	src/lib/comm/README.md \
+	src/lib/conform/README.md \
+	src/lib/data/README.md \
+	src/lib/fit/README.md \
+	src/lib/formats/README.md \
+	src/lib/nn/README.md \
+	src/lib/observe/README.md \
+	src/lib/optim/README.md \
+	src/lib/runs/README.md \
+	src/lib/text/README.md \
+	tests/README.md \
+	tests/fake_gpu/README.md
 
 # Completion in the shells, where bash-completion and zsh look.
 bashcompletiondir = $(datadir)/bash-completion/completions

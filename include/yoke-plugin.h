@@ -5,7 +5,7 @@
 // table of functions.  It includes this header only and links against nothing of yoke.
 // Rules: every struct that crosses the border begins with its size; fields are appended, never
 // moved; numbers (ops, map instructions, dtypes, errors) are never reused; a table may be shorter
-// than the core's, what is missing counts as "unsupported".  plugins/README walks through an
+// than the core's, what is missing counts as "unsupported".  doc/plugins.md walks through an
 // example.  Sizes and offsets are bytes, dims and strides are elements.
 #ifndef YOKE_PLUGIN_H
 #define YOKE_PLUGIN_H

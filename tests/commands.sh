@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every command line of the documents is run: lines behind a tab in README.md, HACKING, doc/*.md and
-# plugins/README, those between .nf and .fi in manual pages, and commands in `quotes`.  Each runs in a
-# folder that looks like a checkout in which yoke was built, a paragraph's lines one after the other.  What
-# would take minutes is shortened, always in the same way (the commands of "shortened" below).  A line that is
-# no command stands in not_run with the reason; one that is neither run nor there fails, and so does one that
-# is there and in no document.
+# Every command line of the documents is run: lines after a tab in README.md, HACKING and doc/*.md, those between .nf and .fi in
+# the manual page, and commands in `quotes`.  Each runs in a directory that looks like a checkout in which yoke was built, the
+# lines of a paragraph one after the other.  Long commands are shortened, always in the same way (the commands of "shortened"
+# below).  A line that is not to be run is listed in not_run with the reason.  A line that is neither run nor listed fails, and
+# so does a listed line that no document has.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -24,12 +23,7 @@ ssh gpu|runs on another machine
 ../yoke/bench/ranks.py|trains for twenty minutes
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
 YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
-step 200/400|what a training prints
-11	cpu:0	sub|what YOKE_LOG=plan prints
-1. the folders in YOKE_PLUGIN_PATH|a list
-2. the folder `yoke` beside|a list
-3. the folder given at build time|a list
-yoke: warn: plugin:|what yoke prints'
+pip install ./python|builds the package, which tests/python.sh does'
 
 # ---- the lines ----
 
@@ -56,7 +50,7 @@ lines()
 		}' "$1"
 	awk '/^```/ { fenced = !fenced; next } !fenced && !/^\t/ { printf "%s ", $0 }' "$1" |
 		awk 'BEGIN { RS = "`" }
-		NR % 2 == 0 && /^(\.\/|)(yoke|quickstart|make|man|configure|cc) / {
+		NR % 2 == 0 && /^(\.\/|)(yoke|quickstart|make|man|configure|cc) / && !/ [A-Z]+( |$)|…|=$|=DIR/ {
 			gsub(/[ \t]+/, " ")
 			print "quoted\t" $0
 		}'
@@ -66,7 +60,9 @@ lines()
 
 mkdir "$work/bin" "$work/yoke" && cd "$work/yoke" || exit 99
 ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" "$source/examples" . && cp -r "$source/plugins" . &&
-	chmod -R u+w,go-w plugins && ln -s "$source/examples/xor.c" xor.c && mkdir notes || exit 99
+	chmod -R u+w,go-w plugins && ln -s "$source/examples/xor.c" xor.c && ln -s xor.c program.c && mkdir notes || exit 99
+printf 'a,b\n1,2\n3,4\n' >book.csv
+awk 'BEGIN { for (i = 0; i < 2000; i++) printf "%c%c", 1 + i % 50, 1 }' >ids.bin # u16 below 50257
 easy_text 120 >book.txt
 cp book.txt notes/more.txt && cp book.txt other.txt
 printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
@@ -89,20 +85,23 @@ for word; do
 	steps=*000) word=\${word%000} ;;
 	tokens=*00) word=\${word%00} ;;
 	resume=*) small= ;;
+	*-bk.env) small='layers=1 embed=16 context=16 batch=2' ;;
 	..) word=data=book.txt && rm -rf model ;;
 	esac
 	set -- "\$@" "\$word"
 done
 case \$command in
 train) exec '$build/yoke' "\$@" \$small ;;
-validate) exec '$build/yoke' "\$@" \$small steps=3 ;;
+validate)
+	[ "\$2" = resolvent ] || set -- "\$@" \$small steps=3
+	exec '$build/yoke' "\$@" ;;
 conform)
 	case " \$* " in
 	*' --quick '* | *' --ops '*) ;;
 	*) set -- "\$@" --quick ;;
 	esac
 	exec '$build/yoke' "\$@" ;;
-cubes) set -- "\$@" lines=16 samples=16 ;;
+cubes) [ "\$2" != make ] || set -- "\$@" lines=16 samples=16 ;;
 fit) set -- "\$@" trainer.max_epochs=1 ;;
 doctor)
 	'$build/yoke' "\$@"
@@ -155,7 +154,12 @@ shortened gdb <<END
 [ -x "\$1" ]
 END
 shortened man <<END
-[ -e "\$1" ] || [ -e '$source/'"\$1" ]
+page=yoke.1
+case \$# in
+1) [ "\$1" = yoke ] || page=\$1.7 ;;
+2) page=\$2.\$1 ;;
+esac
+[ -e '$build/doc/'"\$page" ] || [ -e '$source/doc/'"\$page" ]
 END
 # As if it was installed.
 shortened pkg-config <<END
@@ -175,7 +179,7 @@ export PATH YOKE_PLUGIN_PATH YOKE_TEST_SAMPLE LD_LIBRARY_PATH
 # A measurement of bench/ is stopped after half a second; its arrays are small, its instruction set is any.
 # A setting stands before a training of one step, which replaces the model of the one before.  A
 # configuration is written over none: the one that is there for `yoke train book.env` stands aside.
-substituted() # LINE
+substituted() # LINE BLOCK
 {
 	case $1 in
 	*' '*) ;;
@@ -183,7 +187,16 @@ substituted() # LINE
 	esac
 	case $1 in
 	bench/* | *' bench/'*)
-		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|; s| 100 adamw| 1 adamw|; s|=TEXT|=book.txt|" ;;
+		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|; s| 100 adamw| 1 adamw|; s|=TEXT|=book.txt|"
+		return ;;
+	yoke\ [a-z]*)
+		# in a sentence: the command's name, of which the help is there
+		if [ "$2" = quoted ] && ! echo "$1" | grep -q '[=./-]'; then
+			echo "$1" | sed 's/^yoke \([a-z]*\).*/yoke help \1/'
+			return
+		fi ;;
+	esac
+	case $1 in
 	'yoke setup book.env' | './yoke setup book.env')
 		echo "mv book.env aside && $1 && mv aside book.env" ;;
 	*) echo "$1" ;;
@@ -233,8 +246,8 @@ one()
 		verdict "$1: $3" "neither a command nor in not_run"
 		return
 	fi
-	line=$(substituted "$3")
-	# what plugins/README makes
+	line=$(substituted "$3" "$2")
+	# what doc/plugins.md makes
 	[ ! -d "$work/yoke/mychip" ] || YOKE_PLUGIN_PATH=$work/yoke/mychip
 	sh -c "$line
 		status=\$?
@@ -264,9 +277,13 @@ all()
 }
 
 : >"$work/ran"
-for path in README.md HACKING plugins/README doc/architecture.md doc/yoke.1; do
-	all "$source/$path" "$path"
+for path in README.md HACKING doc/getting-started.md doc/plugins.md doc/architecture.md doc/c.md doc/data.md doc/devices.md \
+	doc/gpu.md doc/hyperspectral.md doc/python.md doc/ranks.md doc/resolvents.md doc/yoke.1; do
+	[ -e "$source/$path" ] && all "$source/$path" "$path" || all "$build/$path" "$path"
 done
+verdict "every guide is read" "$(cd "$source" && for path in doc/*.md; do
+	grep -qE "[[:space:]]$path( |;|\$)" tests/commands.sh || echo "$path"
+done)"
 verdict "every line that is not run is in a document" "$(echo "$not_run" | while IFS='|' read -r begin reason; do
 	awk -v begin="$begin" 'index($0, begin) == 1 { found = 1 } END { exit !found }' "$work/listed" ||
 		echo "$begin ($reason)"

@@ -198,6 +198,7 @@ test_scripts = \
 	tests/gpu_script.sh \
 	tests/icd.sh \
 	tests/install.sh \
+	tests/guides.sh \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \

@@ -68,7 +68,7 @@ missing()
 
 for header in include/yoke*.h; do
 	name=$(basename "$header" .h)
-	[ "$name" != yoke-plugin ] || continue # plugins/README is its page
+	[ "$name" != yoke-plugin ] || continue # doc/plugins.md is its page
 	if [ ! -f "$build/doc/$name.3" ]; then
 		verdict "$name.3" "it is not made"
 		continue

@@ -18,7 +18,7 @@ for header in $(cd "$source/include" && basename -s .h yoke*.h | grep -v plugin)
 		grep -qxF "$title" "doc/$header.3" || echo "$title"
 	done)"
 done
-verdict "yoke-plugin.7 has each section" "$(sed -n -e '/^--*$/{x;p;d;}' -e h "$source/plugins/README" |
+verdict "yoke-plugin.7 has each section" "$(sed -n 's/^## //p' "$source/doc/plugins.md" |
 	tr '[:lower:]' '[:upper:]' | while read -r title; do
 	grep -qxF ".SH $title" doc/yoke-plugin.7 || echo "$title"
 done)"
@@ -27,10 +27,10 @@ verdict "yoke-settings.7 has each setting" "$(YOKE_BACKEND=cpu ./yoke info --env
 	grep -qx "\\.B $name" doc/yoke-settings.7 || echo "$name"
 done)"
 verdict "yoke.1 has each command" "$(./yoke help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
-	while read -r name; do grep -q "^\\.B yoke $name" "$source/doc/yoke.1" || echo "$name"; done)"
+	while read -r name; do grep -q "^\\.B yoke $name" doc/yoke.1 || echo "$name"; done)"
 
-# The keys of a command with their defaults, as the page has them and as the command says.  Of several
-# words that a key takes each is named; the default of a prompt is told in words.
+# The keys of a command with their defaults, on the page and in the help of the command.  If a key takes several words, each is
+# named; the default of a prompt is described.
 for command in train generate eval; do
 	awk -v section=".SS yoke $command" '
 		/^\.S[SH]/ { on = $0 == section }
@@ -42,11 +42,13 @@ for command in train generate eval; do
 			sub(/\.$/, "")
 			print key, key == "prompt" ? "-" : $0 == "none" && key !~ /^(recompute|offload|dashboard|compress)$/ ? "-" : $0
 			n = split(text[key], word, /\\fB|\\fR/) # the even ones are words
-			for (i = 2; n > 3 && i < n; i += 2)
+			for (i = 2; n > 3 && i < n; i += 2) {
+				gsub(/\\-/, "-", word[i])
 				print key, "takes", word[i]
+			}
 			key = ""
-		}' "$source/doc/yoke.1" | sort >"${TMPDIR:-/tmp}/page"
-	./yoke help $command | awk '
+		}' doc/yoke.1 | sort >"${TMPDIR:-/tmp}/page"
+	{ ./yoke help $command all 2>/dev/null | grep -q "^keys" && ./yoke help $command all || ./yoke help $command; } | awk '
 		/^keys/ { on = 1; next }
 		on {
 			print $1, $1 == "prompt" ? "-" : $2
@@ -63,12 +65,12 @@ done
 verdict "yoke.1 has each option" "$(for command in models memory data info doctor bench conform tune validate report \
 	dashboard top ablate advise; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
-		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
+		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" doc/yoke.1 | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"
 	done
 done)"
 
-for page in "$source/doc/yoke.1" doc/yoke*.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
+for page in doc/yoke.1 doc/yoke*.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
 	name=$(basename "$page")
 	if command -v mandoc >/dev/null 2>&1; then
 		verdict "mandoc: $name" "$(mandoc -T lint -W warning "$page" | grep -v 'missing date')"

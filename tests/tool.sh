@@ -101,7 +101,7 @@ refuses 'nothing like it' 2 "unknown command 'qqqqqqqq'" "$yoke" qqqqqqqq
 refuses 'help for an unknown command' 2 "did you mean 'bench'" "$yoke" help bnech
 refuses 'help for two' 2 'one command' "$yoke" help train eval
 refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
-refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, rows, attention, resolvent, train, memory, scaling, batch" "$yoke" bench contrct
+refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch" "$yoke" bench contrct
 refuses 'a suite like none' 2 "no suite 'qqqqqqqq'; there are contract, map" "$yoke" bench qqqqqqqq
 refuses 'a suite for conform' 2 "'qqqqqqqq' is no op of conform; there are map, reduce.*, memory" "$yoke" conform --ops qqqqqqqq
 refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" conform --ops map,sotfmax

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A template for new backends: one device in host memory that adds and multiplies matrices in f32.
-// All other ops run on the CPU backend. plugins/README explains it section by section.
+// All other ops run on the CPU backend. doc/plugins.md explains it section by section.
 //
 // It is minimal but complete: a driver for real hardware additionally enqueues the work on the
 // device instead of doing it immediately.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of doc/python.md and the examples run; types are right."""
+"""The programs of doc/python.md and README.md and the examples run; types are right."""
 import os
 import pathlib
 import re
@@ -10,11 +10,12 @@ import pytest
 
 here = pathlib.Path(__file__).resolve().parent
 page = here.parent.parent / "doc" / "python.md"
+readme = here.parent.parent / "README.md"
 examples = sorted((here.parent / "examples").glob("*.py"))
 
 
-def programs():
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S) if page.exists() else []
+def programs(file=page):
+    return re.findall(r"```python\n(.*?)```", file.read_text(), re.S) if file.exists() else []
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -24,6 +25,15 @@ def test_a_program_of_the_page_runs(number, program, tmp_path, monkeypatch):
         pytest.skip("the page is not beside the tests")
     assert len(programs()) == 5
     assert "warn" not in program(programs()[number])
+
+
+def test_the_program_of_the_readme_learns(program, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if not page.exists():
+        pytest.skip("the page is not beside the tests")
+    (text,) = programs(readme)
+    first, last = map(float, re.search(r"loss ([\d.]+) to ([\d.]+)", program(text)).groups())
+    assert last < 0.1 * first
 
 
 def test_the_digits_are_learned_as_in_c(program, tmp_path):
