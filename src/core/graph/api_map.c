@@ -8,23 +8,16 @@
 #include "base/error.h"
 #include "graph/record.h"
 
-static yoke_tensor *unary(int op, yoke_tensor *x)
+static yoke_tensor *map(int op, int n, yoke_tensor *const *t)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 1, &x);
-	return yk_rec_end(&r, yk_un(r.g, op, r.in[0]));
-}
-
-static yoke_tensor *binary(int op, yoke_tensor *a, yoke_tensor *b)
-{
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 2,
-					  (yoke_tensor *[]){ a, b });
-	return yk_rec_end(&r, yk_bin(r.g, op, r.in[0], r.in[1]));
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, n, t);
+	return yk_rec_end(&r, yk_record(r.g, op, (uint32_t)n, r.in, 0, NULL));
 }
 
 #define UNARY(name, OP) \
-	yoke_tensor *yoke_##name(yoke_tensor *x) { return unary(YK_##OP, x); }
+	yoke_tensor *yoke_##name(yoke_tensor *x) { return map(YK_##OP, 1, &x); }
 #define BINARY(name, OP) \
-	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) { return binary(YK_##OP, a, b); }
+	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) { return map(YK_##OP, 2, (yoke_tensor *[]){ a, b }); }
 
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(pow, POW)
 BINARY(min, MIN) BINARY(max, MAX) BINARY(mod, MOD) BINARY(eq, EQ) BINARY(ne, NE)

@@ -42,7 +42,7 @@ int yk_fork_check(void)
 		       "here; fork first, or exec");
 }
 
-int yk_try_enter(struct yoke_context *ctx)
+static inline int try_enter(struct yoke_context *ctx)
 {
 	int inside = 0;
 	if (!own_id)
@@ -56,12 +56,17 @@ int yk_try_enter(struct yoke_context *ctx)
 	return 0;
 }
 
+int yk_try_enter(struct yoke_context *ctx)
+{
+	return try_enter(ctx);
+}
+
 int yk_enter(struct yoke_context *ctx)
 {
 	int err = yk_fork_check();
 	if (err)
 		return err;
-	int inside = yk_try_enter(ctx);
+	int inside = try_enter(ctx);
 	if (inside)
 		return yk_fail(YOKE_EBUSY,
 			       "context %p: thread %d is inside, thread %d may not enter; "

@@ -327,7 +327,12 @@ yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
 struct yk_tensor *yk_enter_of(const yoke_tensor *, const char *call);
 // The value to use for a tensor as an operand; literals and scalars take dtype.  YK_BAD: another context,
 // released, failed.
-yk_id yk_value_of(struct yoke_context *, struct yk_tensor *, int dtype);
+yk_id yk_value_of_any(struct yoke_context *, struct yk_tensor *, int dtype);
+static inline yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
+{
+	const bool pending = t->ctx == ctx && t->kind == YK_VALUE && t->id != YK_NIL && !t->storage;
+	return pending ? t->id : yk_value_of_any(ctx, t, dtype);
+}
 // The same for a handle, which may be NULL (YK_BAD) or YOKE_NONE (YK_NIL).
 yk_id yk_operand(struct yoke_context *, const yoke_tensor *, int dtype);
 size_t yk_bytes_of(const struct yk_tensor *);
@@ -363,18 +368,19 @@ static inline yk_id yk_version_of(const struct yk_tensor *t)
 	return t->id == YK_NIL && t->leaf_epoch == t->ctx->epoch ? t->leaf : t->id;
 }
 // Which of its node's results a value is, as a bit; those behind the 31st share one.
-static inline uint32_t yk_memory_estimate_bit(const struct yk_graph *g, yk_id v)
+static inline uint32_t yk_result_bit(const struct yk_graph *g, yk_id v)
 {
-	uint32_t k = v - yk_maker(g, v)->out;
-	return 1u << (k < 31 ? k : 31);
+	return 1u << g->value[v].nth;
 }
 // Are the bytes of those results there, so that none need be computed?
 static inline bool yk_is_made(const struct yk_graph *g, const struct yk_node *n, uint32_t need)
 {
-	bool made = n->done;
-	for (uint32_t i = 0; i < n->nout && made; i++)
-		made = g->value[n->out + i].made != YK_NIL || !(need >> (i < 31 ? i : 31) & 1);
-	return made;
+	if (!n->done)
+		return false;
+	for (uint32_t i = 0; i < n->nout; i++)
+		if (need & yk_result_bit(g, n->out + i) && g->value[n->out + i].made == YK_NIL)
+			return false;
+	return true;
 }
 // Empties the graph, in which no tensor has a value any more.
 void yk_history_drop(struct yoke_context *);

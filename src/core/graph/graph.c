@@ -42,78 +42,86 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 		       *scope ? " in " : "", scope, *site ? ", recorded at " : "", site, why);
 }
 
-// Room for one more node: where its results go, or NULL with the error.
-static struct yk_value *reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout, int *err)
+// Makes room for one more node and its results; 0 or the error.
+static inline int reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout)
 {
-	*err = 0;
 	if (g->max && g->nodes - g->settled >= g->max)
-		*err = yk_op_fail(g, c->op, YOKE_EGRAPH,
-				  "%zu operations are pending (graph.max); evaluate them",
+		return yk_op_fail(g, c->op, YOKE_EGRAPH, "%zu operations are pending (graph.max); evaluate them",
 				  g->nodes - g->settled);
-	else if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
-		 yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
-		 yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
-		 yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
-		*err = yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
-	return *err ? NULL : g->value + g->values;
+	if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
+	    yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
+	    yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
+	    yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
+		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
+	return 0;
 }
 
-// The node there is room for, whose results are in place.
-static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, yk_id *out)
+// Appends the node there is room for, whose results have their dtypes and shapes.  Returns the first of them.
+static inline yk_id commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout)
 {
-	g->node[g->nodes] = (struct yk_node){
-		.op = c->op,
-		.nattr = (uint8_t)c->nattr,
-		.list = c->list,
-		.scope = g->scope,
-		.site = g->site,
-		.range = g->range,
-		.back = g->back,
-		.call = g->call,
-		.in = (uint32_t)g->args,
-		.nin = c->nin,
-		.out = (uint32_t)g->values,
-		.nout = nout,
-		.attr = (uint32_t)g->nattrs,
-	};
+	const yk_id first = (yk_id)g->values;
+	struct yk_node *n = &g->node[g->nodes];
+	yk_id *in = g->arg + g->args;
+	union yoke_attr *attr = g->attrs + g->nattrs;
+	struct yk_value *value = g->value + first;
 	for (uint32_t i = 0; i < c->nin; i++)
-		g->arg[g->args + i] = c->in[i];
+		in[i] = c->in[i];
 	for (uint32_t i = 0; i < c->nattr; i++)
-		g->attrs[g->nattrs + i] = c->attr[i];
-	*out = (yk_id)g->values;
+		attr[i] = c->attr[i];
 	for (uint32_t i = 0; i < nout; i++) {
-		g->value[g->values + i].node = (uint32_t)g->nodes;
-		g->value[g->values + i].made = YK_NIL;
+		value[i].node = (uint32_t)g->nodes;
+		value[i].nth = i < YK_NTH_MAX ? (uint8_t)i : YK_NTH_MAX;
+		value[i].made = YK_NIL;
 	}
+	n->op = c->op;
+	n->nattr = (uint8_t)c->nattr;
+	n->slot = 0;
+	n->done = false;
+	n->in = (uint32_t)g->args;
+	n->nin = c->nin;
+	n->out = first;
+	n->nout = nout;
+	n->attr = (uint32_t)g->nattrs;
+	n->list = c->list;
+	n->scope = g->scope;
+	n->site = g->site;
+	n->back = g->back;
+	n->range = g->range;
+	n->call = g->call;
 	g->values += nout;
 	g->args += c->nin;
 	g->nattrs += c->nattr;
 	g->nodes++;
+	return first;
 }
 
 int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 		 const struct yk_value *outs, yk_id *out)
 {
-	int err;
-	struct yk_value *to = reserve(g, c, nout, &err);
-	if (!to)
+	int err = reserve(g, c, nout);
+	if (err)
 		return err;
-	memcpy(to, outs, nout * sizeof *outs);
-	commit(g, c, nout, out);
+	memcpy(g->value + g->values, outs, nout * sizeof *outs);
+	*out = commit(g, c, nout);
+	return 0;
+}
+
+static inline int append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_op_row *row = yk_op_row(c->op);
+	const uint32_t nout = yk_nout(row, c);
+	int err = reserve(g, c, nout);
+	if (err || (err = row->shape(g, c, g->value + g->values)) < 0)
+		return err;
+	*out = commit(g, c, nout);
+	if (row->flags & YK_F_RANKS)
+		g->owed++;
 	return 0;
 }
 
 int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	const struct yk_op_row *row = yk_op_row(c->op);
-	uint32_t nout = yk_nout(c);
-	int err;
-	struct yk_value *to = reserve(g, c, nout, &err);
-	if (!to || (err = row->shape(g, c, to)) < 0)
-		return err;
-	commit(g, c, nout, out);
-	g->owed += (row->flags & YK_F_RANKS) != 0;
-	return 0;
+	return append(g, c, out);
 }
 
 yk_id yk_record(struct yk_graph *g, int op, uint32_t nin, const yk_id *in, uint32_t nattr,
@@ -125,8 +133,9 @@ yk_id yk_record(struct yk_graph *g, int op, uint32_t nin, const yk_id *in, uint3
 	struct yk_call c = {
 		.op = (uint16_t)op, .nin = nin, .in = in, .nattr = nattr, .attr = attr
 	};
-	yk_id out;
-	return yk_append(g, &c, &out) < 0 ? YK_BAD : out;
+	yk_id out = YK_BAD;
+	append(g, &c, &out);
+	return out;
 }
 
 yk_id yk_un(struct yk_graph *g, int op, yk_id x)

@@ -43,9 +43,11 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_OPS
 };
 
+enum { YK_NTH_MAX = 31 };
 struct yk_value {
 	uint32_t node; // that makes it
 	uint8_t dtype, rank;
+	uint8_t nth;   // which of that node's results it is, YK_NTH_MAX for all behind
 	uint32_t made; // leaf of the context with its bytes, once an evaluation left them; or YK_NIL
 	int64_t dims[YOKE_MAX_RANK];
 };

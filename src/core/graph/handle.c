@@ -25,7 +25,7 @@ enum {
 };
 _Static_assert(YK_OPS < 255, "an op fits, and YOKE_NONE is no handle");
 
-enum { LINE = 64, CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
+enum { CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
 
 static struct {
 	pthread_mutex_t lock;
@@ -148,7 +148,7 @@ static struct yk_tensor *new_slot(void)
 		return NULL;
 	struct yk_tensor *chunk = atomic_load(&table.chunk[table.used / CHUNK]);
 	if (!chunk) {
-		if (!(chunk = aligned_alloc(LINE, CHUNK * sizeof *chunk)))
+		if (!(chunk = aligned_alloc(YK_LINE, CHUNK * sizeof *chunk)))
 			return NULL;
 		memset(chunk, 0, CHUNK * sizeof *chunk);
 		atomic_store_explicit(&table.chunk[table.used / CHUNK], chunk,
@@ -183,6 +183,9 @@ static unsigned next_generation(struct yk_tensor *t)
 	return g;
 }
 
+// What is between id and dims of a new tensor.
+static const struct yk_tensor blank = { .id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL, .chain = YK_NIL };
+
 struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 {
 	if (!ctx->free_slots)
@@ -193,7 +196,7 @@ struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 		return NULL;
 	}
 	ctx->free_slots = t->next;
-	memset(&t->id, 0, offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
+	memcpy(&t->id, &blank.id, offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
 	t->kind = (uint8_t)kind;
 	t->op = (uint16_t)op;
 	next_generation(t);

@@ -17,28 +17,32 @@ enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 // How a slot's last tensor ended.
 enum yk_end { YK_END_FREED, YK_END_SCOPE, YK_END_CONTEXT };
 
-struct yk_tensor { // a slot, and what the handle it is for means; three lines of a cache
+enum { YK_LINE = 64 }; // bytes of a line of a cache
+struct yk_tensor { // a slot, and what the handle it is for means
+	// the first line: what operands and the end of a scope ask for
 	struct yoke_context *ctx; // that has the slot; changes under the table's lock
 	atomic_uint generation;   // odd while there is a tensor
 	uint32_t index;
-	// from here on zeroed for a new tensor, up to dims; what operands ask for is first
+	// from here on set anew for a new tensor, up to dims
 	yk_id id;                   // its value in the context's graph, or YK_NIL: see yk_take_id
 	yk_id leaf;                 // leaf standing for storage ..
 	uint32_t leaf_epoch;        // .. in this graph
+	uint32_t root;              // its place among the pending roots, YK_NIL: none
 	struct yk_storage *storage; // its bytes; of a variable that has an id, the version before
+	struct yk_tensor *next;     // in its scope's list, or the context's
 	uint16_t op;
 	uint8_t kind, dtype, rank;
 	uint8_t end;    // how the tensor ended
 	bool host;      // of a variable: it is placed in the host's memory
-	uint32_t root;  // its place among the pending roots, YK_NIL: none
 	uint32_t path;  // scope it was recorded in, for messages
+	// the second
+	struct yk_tensor *prev;
+	struct yk_scope *scope; // that owns it; NULL: the caller
+	const char *name;       // of variables
+	double scalar;
 	uint32_t outermost; // of a variable: the context's when it was last assigned in a scope
 	uint32_t chain; // the newest of its leaves, by index; counts as leaf does
-	struct yk_scope *scope;        // that owns it; NULL: the caller
-	struct yk_tensor *next, *prev; // in its scope's list, or the context's
-	const char *name;              // of variables
-	double scalar;
-	int64_t dims[YOKE_MAX_RANK];
+	_Alignas(YK_LINE) int64_t dims[YOKE_MAX_RANK];
 };
 
 // Is there a tensor of this handle?
@@ -51,7 +55,7 @@ struct yk_tensor *yk_tensor_in(const struct yoke_context *, const yoke_tensor *)
 // The handle of a tensor.
 yoke_tensor *yk_handle(const struct yk_tensor *);
 
-// A new tensor in a slot of the context's, zeroed but for ctx, kind, op; in no list.  NULL: no memory.
+// A new tensor in a slot of the context's, zeroed but for ctx, kind, op and what is YK_NIL; in no list.  NULL: no memory.
 struct yk_tensor *yk_slot_take(struct yoke_context *, int kind, int op);
 // Its handle means nothing from now on.
 void yk_slot_leave(struct yk_tensor *, enum yk_end);

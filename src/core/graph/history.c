@@ -47,7 +47,7 @@ void yk_history_drop(struct yoke_context *ctx)
 
 struct collection {
 	struct yoke_context *ctx;
-	uint32_t *need; // by node: which of its results, as yk_memory_estimate_bit; 0: it goes
+	uint32_t *need; // by node: which of its results, as yk_result_bit; 0: it goes
 	uint8_t *leads; // by node: enum leads
 	bool cut;       // values whose bytes are there become leaves, whatever gradients may be asked for
 	yk_id *map;     // by value: its number afterwards
@@ -77,7 +77,7 @@ static void need(struct collection *c, yk_id v)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	if (v != YK_NIL)
-		c->need[g->value[v].node] |= yk_memory_estimate_bit(g, v);
+		c->need[g->value[v].node] |= yk_result_bit(g, v);
 }
 
 static void need_value(struct collection *c, struct yk_tensor *t)

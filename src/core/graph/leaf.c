@@ -503,7 +503,7 @@ static yk_id storage_leaf(struct yk_tensor *t)
 	return id;
 }
 
-yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
+yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 {
 	if (t->ctx != ctx) {
 		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_ECONTEXT,

@@ -248,3 +248,10 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.nout = 1, .lists_in = 1, .shape = yk_shape_ranks_reduce_shares },
 	VIEW(RANKS_IN, "tensor_in", 0, yk_shape_same, yk_grad_ranks_in),
 };
+
+uint32_t yk_nout_listed(const struct yk_op_row *row, const struct yk_call *c)
+{
+	if (c->op == YK_SCAN_MAP)
+		return yk_scanned(c->attr).map.nout;
+	return row->nout - row->lists_out + yk_lists_out(c->op, c->attr) * c->list;
+}

@@ -140,12 +140,12 @@ static inline uint32_t yk_lists_out(int op, const union yoke_attr *attr)
 }
 
 // Results of a call, lists in full.
-static inline uint32_t yk_nout(const struct yk_call *c)
+uint32_t yk_nout_listed(const struct yk_op_row *, const struct yk_call *);
+static inline uint32_t yk_nout(const struct yk_op_row *row, const struct yk_call *c)
 {
-	const struct yk_op_row *row = yk_op_row(c->op);
-	if (c->op == YK_SCAN_MAP)
-		return yk_scanned(c->attr).map.nout;
-	return row->nout - row->lists_out + yk_lists_out(c->op, c->attr) * c->list;
+	if (c->list || c->op == YK_SCAN_MAP)
+		return yk_nout_listed(row, c);
+	return row->nout - row->lists_out;
 }
 
 // Is the call made of other ops?  A recurrence is if it has few steps.

@@ -8,17 +8,6 @@
 
 enum { LIMIT = sizeof ((struct yk_rec *)NULL)->in / sizeof(yk_id) }; // operands
 
-// What begins after an error.
-static struct yk_rec nothing(void)
-{
-	static struct yk_graph
-		nowhere; // never written: operands that are YK_BAD append nothing
-	struct yk_rec r = { .g = &nowhere };
-	for (int i = 0; i < LIMIT; i++)
-		r.in[i] = YK_BAD;
-	return r;
-}
-
 // The context of the first operand that is a tensor; of none, the thread's.  NULL with an error.
 static struct yoke_context *context_of(const char *call, int n, yoke_tensor *const *t)
 {
@@ -34,48 +23,62 @@ static struct yoke_context *context_of(const char *call, int n, yoke_tensor *con
 }
 
 // From inside the context, which frees nothing any more for other threads: the tensors, NULL for NULL and
-// YOKE_NONE, and the dtype that numbers among them take.  False, with an error: one is gone.
-static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h, int *dtype,
-		    uint8_t *want)
+// YOKE_NONE.  False, with an error: one is gone.
+static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h)
 {
-	int found = 0;
 	for (int i = 0; i < n; i++) {
 		h[i] = NULL;
-		want[i] = 0;
-		if (!t[i] || t[i] == YOKE_NONE)
-			continue;
-		if (!(h[i] = yk_tensor(t[i], call)))
+		if (t[i] && t[i] != YOKE_NONE && !(h[i] = yk_tensor(t[i], call)))
 			return false;
-		if (!found || found == yoke_bool)
-			found = h[i]->dtype ? h[i]->dtype : found;
-		want[i] = h[i]->dtype;
 	}
-	*dtype = found ? found : yoke_f32;
 	return true;
+}
+
+// The dtype of numbers among the operands: the first that another one has, bool only where there is no other.
+static int dtype_of_numbers(int n, struct yk_tensor *const *h)
+{
+	int found = 0;
+	for (int i = 0; i < n; i++)
+		if (h[i] && h[i]->dtype && (!found || found == yoke_bool))
+			found = h[i]->dtype;
+	return found ? found : yoke_f32;
+}
+
+// Mixed precision: the dtype that each operand is cast to, 0: none; returns that of numbers, 0: see above.
+static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tensor *const *h, uint8_t *want)
+{
+	for (int i = 0; i < n; i++)
+		want[i] = h[i] ? h[i]->dtype : 0;
+	return yk_autocast_want(ctx, op, n, want);
 }
 
 struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
 {
+	static struct yk_graph nowhere; // never written: operands that are YK_BAD append nothing
 	struct yk_rec r;
 	struct yk_tensor *h[LIMIT];
-	int dtype, number = 0;
 	uint8_t want[LIMIT];
 	struct yoke_context *ctx = context_of(call, n, t);
-	if (!ctx || yk_enter(ctx) < 0)
-		return nothing();
-	if (!look_up(call, n, t, h, &dtype, want)) {
+	if (ctx && yk_enter(ctx) < 0)
+		ctx = NULL;
+	if (ctx && !look_up(call, n, t, h)) {
 		yk_leave(ctx);
-		return nothing();
+		ctx = NULL;
 	}
 	r.ctx = ctx;
-	r.g = &ctx->graph;
+	r.g = ctx ? &ctx->graph : &nowhere;
 	r.n = n;
+	if (!ctx) {
+		for (int i = 0; i < LIMIT; i++)
+			r.in[i] = YK_BAD;
+		return r;
+	}
 	r.g->call = call;
 	const bool casts = ctx->autocast.dtype;
-	if (casts)
-		number = yk_autocast_want(ctx, op, n, want);
-	dtype = number ? number : dtype;
+	int dtype = casts ? dtypes_wanted(ctx, op, n, h, want) : 0; // of numbers
 	for (int i = 0; i < n; i++) {
+		if (h[i] && h[i]->kind >= YK_HOST_SCALAR && !dtype)
+			dtype = dtype_of_numbers(n, h);
 		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
 		if (casts && h[i] && want[i])
 			r.in[i] = yk_autocast_cast(ctx, r.in[i], want[i]);

@@ -47,6 +47,7 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 {
 	const struct yk_op_row *row = yk_op_row(c->op);
 	uint32_t first = c->op == YK_SELECT;
+	bool grows = c->op == YK_CAST || c->op == YK_UNIFORM;
 	const struct yk_value *a = IN(first);
 	if (first && IN(0)->dtype != yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "the condition is bool, got", IN(0));
@@ -63,16 +64,21 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 	*out = *a;
 	for (uint32_t k = 0; k < c->nin; k++) {
 		const struct yk_value *b = IN(k);
+		if (b == a)
+			continue;
 		if (k >= first && b->dtype != a->dtype)
 			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, b);
-		if (!yk_same_shape(out, b) && !broadcast(out, b))
+		if (yk_same_shape(out, b))
+			continue;
+		if (!broadcast(out, b))
 			return fail_two(g, c, YOKE_ESHAPE, "shapes do not broadcast:", out, b);
+		grows = true;
 	}
 	if (row->flags & YK_F_COMPARE)
 		out->dtype = yoke_bool;
 	if (c->op == YK_CAST || c->op == YK_UNIFORM)
 		out->dtype = c->op == YK_CAST ? (uint8_t)c->attr[0].i : yoke_f32;
-	return want_size(g, c, out);
+	return grows ? want_size(g, c, out) : 0; // else as large as an operand
 }
 
 // attr: mask of axes, keep

@@ -63,12 +63,12 @@ static inline int want_size(struct yk_graph *g, const struct yk_call *c,
 			    const struct yk_value *v)
 {
 	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
-	for (int i = 0; i < v->rank; i++)
+	for (int i = 0; i < v->rank; i++) {
 		if (v->dims[i] < 0)
 			return fail_one(g, c, YOKE_ESHAPE, "negative size in", v);
-	for (int i = 0; i < v->rank; i++)
 		if (v->dims[i] && __builtin_mul_overflow(n, v->dims[i], &n))
 			return fail_one(g, c, YOKE_ESHAPE, "too many elements:", v);
+	}
 	return 0;
 }
 

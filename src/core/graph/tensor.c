@@ -63,7 +63,6 @@ struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 	if (!t)
 		return NULL;
 	t->scope = ctx->scope;
-	t->id = t->leaf = t->root = t->chain = YK_NIL;
 	t->path = ctx->graph.scope;
 	link_handle(t);
 	return t;
@@ -88,7 +87,8 @@ yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, ctx->graph.node[v->node].op);
 	if (!t)
 		return NULL;
-	yk_take_id(t, id);
+	t->id = id;
+	ctx->holders++;
 	t->dtype = v->dtype;
 	t->rank = v->rank;
 	memcpy(t->dims, v->dims, sizeof t->dims);
@@ -120,7 +120,8 @@ static void let_go(struct yk_tensor *t, enum yk_end end)
 	leave_leaves(t);
 	if (yk_is_packed(t))
 		t->storage->home = NULL;
-	yk_storage_unref(t->storage);
+	if (t->storage)
+		yk_storage_unref(t->storage);
 	yk_take_id(t, YK_NIL);
 	yk_slot_leave(t, end);
 }

@@ -28,7 +28,6 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->event);
 	free(pl->left);
 	free(pl->marks.made);
-	free(pl->marks.need);
 	free(pl->bucket);
 	free(pl->fallback);
 	free(pl->misaligned);
@@ -39,8 +38,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->large);
 	free(pl->root);
 	free(pl->key.word);
-	free(pl->marks.number);
-	free(pl->marks.first);
+	free(pl->marks.mark);
 	free(pl->marks.node);
 	free(pl->marks.leaf);
 	free(pl->marks.place);

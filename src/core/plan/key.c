@@ -31,9 +31,13 @@ static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t
 	const struct yk_leaf *l = &ctx->leaf[at];
 	m->place[at] = (uint32_t)m->leaves;
 	m->leaf[m->leaves++] = at;
-	if (l->kind == YK_LEAF_STORAGE && !l->storage->buffer && !l->storage->failed)
-		return overwritten(l);
-	return 0;
+	if (l->kind != YK_LEAF_STORAGE) {
+		m->numbers++;
+		return 0;
+	}
+	m->failed |= l->storage->failed != 0;
+	m->uploads |= l->storage->up != NULL;
+	return l->storage->buffer || l->storage->failed ? 0 : overwritten(l);
 }
 
 static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const struct yk_node *n,
@@ -41,63 +45,70 @@ static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const st
 {
 	int err = 0;
 	for (uint32_t i = 0; i < n->nout && !err; i++)
-		if (need & yk_memory_estimate_bit(&ctx->graph, n->out + i))
+		if (need & yk_result_bit(&ctx->graph, n->out + i))
 			err = use_leaf(ctx, m, ctx->graph.value[n->out + i].made);
 	return err;
 }
 
-// Which results are needed of each node; *low: of the first that is.  owed: what ranks are to do together is.
-static void find_needed(const struct yk_graph *g, uint32_t *need, const struct yk_root *root, size_t roots, bool owed,
-			size_t *low)
+// Which results are needed of each node; the first that is, is returned.  owed: what ranks are to do together is.
+static size_t find_needed(const struct yk_graph *g, struct yk_mark *mark, const struct yk_root *root, size_t roots,
+			  bool owed)
 {
-	size_t high = 0;
-	*low = g->nodes;
+	size_t high = 0, low = g->nodes;
 	for (size_t k = g->settled; owed && k < g->nodes; k++) {
 		if (!yk_is_ranks(&g->node[k]) || g->node[k].done)
 			continue;
-		need[k] |= 1;
+		mark[k].need |= 1;
 		high = k;
-		*low = k < *low ? k : *low;
+		low = k < low ? k : low;
 	}
 	for (size_t i = 0; i < roots; i++) {
 		uint32_t k = g->value[root[i].id].node;
-		need[k] |= yk_memory_estimate_bit(g, root[i].id);
+		mark[k].need |= yk_result_bit(g, root[i].id);
 		high = k > high ? k : high;
-		*low = k < *low ? k : *low;
+		low = k < low ? k : low;
 	}
-	for (size_t k = high + 1; k-- > *low;) {
+	for (size_t k = high + 1; k-- > low;) {
 		const struct yk_node *n = &g->node[k];
-		if (!need[k] || yk_is_made(g, n, need[k]))
+		if (!mark[k].need || yk_is_made(g, n, mark[k].need))
 			continue;
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
 			if (v == YK_NIL)
 				continue;
 			uint32_t by = g->value[v].node;
-			need[by] |= yk_memory_estimate_bit(g, v);
-			*low = by < *low ? by : *low;
+			mark[by].need |= yk_result_bit(g, v);
+			low = by < low ? by : low;
 		}
 	}
+	return low;
 }
 
-static int mark(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k, uint32_t wanted)
+// A node that is needed takes its place: it is computed, or a leaf.
+static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	bool made = yk_is_made(g, n, wanted);
-	m->number[k] = (uint32_t)m->nodes;
-	m->first[m->nodes] = (uint32_t)m->values;
-	m->made[m->nodes] = made ? wanted : 0;
-	m->node[m->nodes++] = k;
+	struct yk_mark *mark = &m->mark[k];
+	const uint32_t at = (uint32_t)m->nodes, wanted = mark->need;
+	const bool made = yk_is_made(g, n, wanted);
+	mark->need = 0;
+	mark->place = at;
+	mark->shift = (uint32_t)m->values - n->out;
+	m->made[at] = made ? wanted : 0;
+	m->node[at] = k;
+	m->nodes++;
 	m->values += n->nout;
 	if (made)
 		return use_made(ctx, m, n, wanted);
 	if (n->op == YK_LEAF || n->op == YK_SCALAR)
 		return use_leaf(ctx, m, (uint32_t)g->attrs[n->attr].i);
-	if (n->done && yk_is_ranks(n))
+	if (!n->done)
+		return 0;
+	if (yk_is_ranks(n))
 		return yk_op_fail(g, n->op, YOKE_ERELEASED, "the ranks did it in an earlier evaluation, and its result "
 				  "was not kept; keep it before eval, or pass it to eval");
-	if (n->done && !(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
+	if (!(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
 		m->repeated++;
 		m->repeats = k;
 	}
@@ -108,32 +119,30 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	    size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
-	size_t had = m->need_cap, numbers = m->number_cap, places = m->place_cap, low;
+	const size_t had = m->mark_cap, places = m->place_cap;
 	int err = 0;
 	// of the last time: what an evaluation costs does not depend on what is behind
 	for (size_t i = 0; i < m->nodes; i++)
-		m->number[m->node[i]] = YK_NIL;
+		m->mark[m->node[i]].place = YK_NIL;
 	for (size_t i = 0; i < m->leaves; i++)
 		m->place[m->leaf[i]] = YK_NIL;
-	m->nodes = m->leaves = m->values = m->repeated = 0;
-	if (yk_grow(&m->number, &m->number_cap, g->nodes + 1, sizeof *m->number) < 0 ||
-	    yk_grow(&m->need, &m->need_cap, g->nodes + 1, sizeof *m->need) < 0 ||
-	    yk_grow(&m->first, &m->first_cap, g->nodes + 1, sizeof *m->first) < 0 ||
+	m->nodes = m->leaves = m->values = m->repeated = m->numbers = 0;
+	m->failed = m->uploads = false;
+	if (yk_grow(&m->mark, &m->mark_cap, g->nodes + 1, sizeof *m->mark) < 0 ||
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
 	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
 	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves + 1, sizeof *m->leaf) < 0 ||
 	    yk_grow(&m->place, &m->place_cap, ctx->leaves + 1, sizeof *m->place) < 0)
 		return no_memory();
-	memset(m->need + had, 0, (m->need_cap - had) * sizeof *m->need);
-	memset(m->number + numbers, 0xff, (m->number_cap - numbers) * sizeof *m->number);
+	for (size_t i = had; i < m->mark_cap; i++)
+		m->mark[i] = (struct yk_mark){ .place = YK_NIL };
 	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
-	find_needed(g, m->need, root, roots, g->owed && !ctx->eager, &low);
-	for (size_t k = low; k < g->nodes; k++) {
-		uint32_t wanted = m->need[k];
-		m->need[k] = 0;
-		if (wanted && !err)
-			err = mark(ctx, m, (uint32_t)k, wanted);
-	}
+	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->eager);
+	for (; k < g->nodes && !err; k++)
+		if (m->mark[k].need)
+			err = place(ctx, m, (uint32_t)k);
+	for (; k < g->nodes; k++)
+		m->mark[k].need = 0;
 	return err;
 }
 
@@ -161,8 +170,9 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 		return w;
 	}
 	*w++ = leaf->storage->leaf_place;
-	memcpy(w, v->dims, v->rank * sizeof *v->dims);
-	return w + 2 * v->rank;
+	for (int i = 0; i < v->rank; i++, w += 2)
+		memcpy(w, &v->dims[i], sizeof *v->dims);
+	return w;
 }
 
 int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
@@ -192,7 +202,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 			*w++ = m->made[k];
 			*w++ = 0;
 			for (uint32_t i = 0; i < n->nout; i++)
-				if (m->made[k] & yk_memory_estimate_bit(g, n->out + i)) {
+				if (m->made[k] & yk_result_bit(g, n->out + i)) {
 					w = leaf_words(ctx, w, &g->value[n->out + i],
 						       g->value[n->out + i].made);
 					++*count;
@@ -209,17 +219,13 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		*w++ = n->list;
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
-			uint32_t node = v == YK_NIL ? 0 : g->value[v].node;
-			*w++ = v == YK_NIL ?
-				       v :
-				       m->first[m->number[node]] + v - g->node[node].out;
+			*w++ = v == YK_NIL ? v : yk_number_of(m, g, v);
 		}
-		memcpy(w, &g->attrs[n->attr], n->nattr * sizeof(union yoke_attr));
-		w += 2 * n->nattr;
+		for (uint32_t i = 0; i < n->nattr; i++, w += 2)
+			memcpy(w, &g->attrs[n->attr + i], sizeof(union yoke_attr));
 	}
 	for (size_t i = 0; i < roots; i++) {
-		uint32_t node = g->value[root[i].id].node;
-		*w++ = m->first[m->number[node]] + root[i].id - g->node[node].out;
+		*w++ = yk_number_of(m, g, root[i].id);
 		*w++ = root[i].handle ? root[i].handle->kind | (uint32_t)root[i].handle->host << 8 : YK_NIL;
 		*w++ = root[i].donor;
 		*w++ = root[i].idle;

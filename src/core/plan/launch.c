@@ -115,7 +115,7 @@ static void predict(const struct launch *l)
 static int join_leaves(const struct launch *l)
 {
 	int err = 0;
-	for (size_t i = 0; i < l->p->leaves && !err; i++) {
+	for (size_t i = 0; l->pl->marks.uploads && i < l->p->leaves && !err; i++) {
 		struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[i]].storage;
 		err = s ? yk_storage_join(s) : 0;
 	}
@@ -362,7 +362,8 @@ static void settle_nodes(struct launch *l)
 	for (size_t k = 0; k < m->nodes; k++)
 		if (!m->made[k]) {
 			struct yk_node *n = &ctx->graph.node[m->node[k]];
-			ctx->graph.owed -= !n->done && yk_is_ranks(n);
+			if (ctx->graph.owed)
+				ctx->graph.owed -= !n->done && yk_is_ranks(n);
 			n->done = true;
 		}
 	if (m->repeated) {
@@ -637,7 +638,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	uint64_t written[YK_SLOTS] = { 0 };
 	bool had = yoke_error_code() != 0;
 	*started = false;
-	int err = yk_check_scalars(pl);
+	int err = yk_check_scalars(pl, p);
 	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = join_leaves(&l)) < 0)
 		return err;
 	predict(&l);

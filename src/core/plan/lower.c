@@ -594,7 +594,7 @@ static int lower_made(struct yk_work *w, const struct yk_node *n, uint32_t wante
 				     .nattr = 1,
 				     .attr = &(union yoke_attr){ .i = *leaves } };
 		map[i] = YK_NIL;
-		if (!(wanted & yk_memory_estimate_bit(g, n->out + i)))
+		if (!(wanted & yk_result_bit(g, n->out + i)))
 			continue;
 		err = yk_lower_node(w, &c, 1, &g->value[n->out + i], 0, &map[i]);
 		++*leaves;
@@ -621,15 +621,12 @@ int yk_lower(struct yk_work *w)
 		w->g.site = n->site;
 		w->recorded = (uint32_t)k;
 		if (m->made[k]) {
-			err = lower_made(w, n, m->made[k], &leaves, &map[m->first[k]]);
+			err = lower_made(w, n, m->made[k], &leaves, &map[yk_number_of(m, g, n->out)]);
 			continue;
 		}
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
-			const struct yk_value *x = v == YK_NIL ? NULL : &g->value[v];
-			in[i] = v == YK_NIL ? YK_NIL :
-					      map[m->first[m->number[x->node]] + v -
-						  g->node[x->node].out];
+			in[i] = v == YK_NIL ? YK_NIL : map[yk_number_of(m, g, v)];
 		}
 		struct yk_call c = { .op = n->op,
 				     .list = n->list,
@@ -643,15 +640,15 @@ int yk_lower(struct yk_work *w)
 			leaves++;
 		}
 		yk_warmup_at("tests", "operations", k + 1, m->nodes);
-		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
+		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[yk_number_of(m, g, n->out)]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {
 		yk_id v = w->root[i].id;
 		uint32_t node = g->value[v].node;
-		w->root_value[i] = map[m->first[m->number[node]] + v - g->node[node].out];
+		w->root_value[i] = map[yk_number_of(m, g, v)];
 		w->g.scope = g->node[node].scope;
 		w->g.site = g->node[node].site;
-		w->recorded = m->number[node];
+		w->recorded = m->mark[node].place;
 		err = settle_root(w, w->root[i].handle, &w->root_value[i]);
 	}
 	free(map);

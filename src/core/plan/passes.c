@@ -229,6 +229,7 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 	}
 	if (p) { // which keeps the key
 		p->key = pl->key;
+		p->ranged = yk_is_ranged(pl);
 		pl->key = (struct yk_key){ 0 };
 	}
 	return p;

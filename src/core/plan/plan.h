@@ -29,20 +29,30 @@ struct yk_key {
 };
 
 // What an evaluation is about: roots and all they need, numbered in creation order.
+struct yk_mark { // of a node of the context's graph
+	uint32_t need;  // which of its results are needed (yk_result_bit), while they are found; else 0
+	uint32_t place; // YK_NIL: it is not needed
+	uint32_t shift; // from the graph's numbers of its results to those of the evaluation
+};
 struct yk_marks {
-	uint32_t *number;  // by node of the context's graph: its place, or YK_NIL
-	uint32_t *need;    // .. which of its results are (yk_memory_estimate_bit), while they are found; else 0
-	uint32_t *first;   // by place: number of its first result
+	struct yk_mark *mark; // by node of the context's graph
 	uint32_t *node;    // by place
 	uint32_t *leaf;    // leaves by first use: index of the context's leaf
 	uint32_t *place;   // by the context's leaf: its place among them
-	uint32_t *made;    // by place: 0, or which results are wanted (yk_memory_estimate_bit), all of which have bytes:
+	uint32_t *made;    // by place: 0, or which results are wanted (yk_result_bit), all of which have bytes:
 			   // they are leaves, and it is not computed
 	size_t nodes, leaves, values;
+	size_t numbers;         // leaves that are the host's numbers
+	bool failed, uploads;   // a leaf's storage has failed; is still on its way up
 	size_t repeated;   // nodes that an evaluation before computed
 	uint32_t repeats;  // the last of them, in the context's graph
-	size_t number_cap, need_cap, first_cap, node_cap, leaf_cap, place_cap, made_cap;
+	size_t mark_cap, node_cap, leaf_cap, place_cap, made_cap;
 };
+// The number of a needed value among those of the evaluation.
+static inline uint32_t yk_number_of(const struct yk_marks *m, const struct yk_graph *g, yk_id v)
+{
+	return v + m->mark[g->value[v].node].shift;
+}
 
 struct yk_root {
 	yk_id id;             // in the context's graph
@@ -156,6 +166,7 @@ struct yk_plan {
 	uint32_t loose;              // bit k: the device's last step does not know those of slot k to be over
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
+	bool ranged;                 // a recorded node reads or writes where a number says
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_live *live;        // what lies in arenas
 	size_t lives;
@@ -449,7 +460,9 @@ int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
 bool yk_launch_fits(struct yk_planner *, struct yk_plan *);
 // Are numbers on the host that say where a marked node reads or writes in range?  ERANGE names the op and
 // the value.
-int yk_check_scalars(const struct yk_planner *);
+int yk_check_scalars(const struct yk_planner *, const struct yk_plan *);
+// Does a marked node read or write where a number says?
+bool yk_is_ranged(const struct yk_planner *);
 // Words for a step of the plan that is being launched: "matmul f32 [5,3] from f32 [5,7], f32 [7,3] in
 // "step/layer", recorded at ..".
 void yk_step_text(const struct yk_planner *, const struct yk_step *, char *to, size_t cap);

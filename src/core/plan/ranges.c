@@ -65,7 +65,7 @@ static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
 static int check_numbers(const struct yk_planner *pl)
 {
 	const struct yoke_context *ctx = pl->ctx;
-	for (size_t i = 0; i < pl->marks.leaves; i++) {
+	for (size_t i = 0; pl->marks.numbers && i < pl->marks.leaves; i++) {
 		const struct yk_leaf *leaf = &ctx->leaf[pl->marks.leaf[i]];
 		if (leaf->kind != YK_LEAF_SCALAR || leaf->frozen || !leaf->scalar ||
 		    yk_has_number(leaf->dtype, leaf->scalar->scalar))
@@ -85,18 +85,28 @@ static int check_numbers(const struct yk_planner *pl)
 	return 0;
 }
 
-int yk_check_scalars(const struct yk_planner *pl)
+static bool is_ranged(const struct yk_node *n)
+{
+	return n->op == YK_SLICE_AT || n->op == YK_SLICE_UPDATE_AT || n->op == YK_ATTENTION;
+}
+
+bool yk_is_ranged(const struct yk_planner *pl)
+{
+	bool any = false;
+	for (size_t k = 0; k < pl->marks.nodes && !any; k++)
+		any = is_ranged(&pl->ctx->graph.node[pl->marks.node[k]]);
+	return any;
+}
+
+int yk_check_scalars(const struct yk_planner *pl, const struct yk_plan *p)
 {
 	int err = check_numbers(pl);
-	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
+	for (size_t k = 0; p->ranged && k < pl->marks.nodes && !err; k++) {
 		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
 		if (pl->marks.made[k])
 			continue;
-		switch (n->op) {
-		case YK_SLICE_AT:
-		case YK_SLICE_UPDATE_AT: err = check_starts(pl, n); break;
-		case YK_ATTENTION: err = check_keys(pl, n);
-		}
+		if (is_ranged(n))
+			err = n->op == YK_ATTENTION ? check_keys(pl, n) : check_starts(pl, n);
 	}
 	return err;
 }

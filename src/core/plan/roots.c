@@ -28,7 +28,7 @@ static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t
 	bool any = false;
 	for (; t && (to || !any); t = t->next) {
 		uint32_t k = t->id == YK_NIL ? 0 : g->value[t->id].node;
-		if (t->id == YK_NIL || pl->marks.number[k] != YK_NIL || g->node[k].done)
+		if (t->id == YK_NIL || pl->marks.mark[k].place != YK_NIL || g->node[k].done)
 			continue;
 		any = true;
 		if (to)
@@ -55,7 +55,7 @@ static int keep_operands(struct yk_planner *pl)
 		const struct yk_node *n = &g->node[k];
 		if (pl->left[k] != YK_LEFT_LATER)
 			continue;
-		pl->ctx->leftover += !n->done && m->number[k] == YK_NIL;
+		pl->ctx->leftover += !n->done && m->mark[k].place == YK_NIL;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
@@ -64,8 +64,8 @@ static int keep_operands(struct yk_planner *pl)
 			const uint32_t flags = yk_op_row(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
 			// a view is taken again, since what reads a copy of it may round otherwise
-			bool computed = !there && !(flags & YK_F_VIEW) && m->number[by] != YK_NIL &&
-					!m->made[m->number[by]];
+			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].place != YK_NIL &&
+					!m->made[m->mark[by].place];
 			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
 			if (computed)
 				err = yk_root_add(pl, NULL, v);
@@ -96,10 +96,7 @@ static int drop_lost(struct yk_planner *pl)
 	struct yoke_context *ctx = pl->ctx;
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_marks *m = &pl->marks;
-	bool any = false;
-	for (size_t i = 0; i < m->leaves && !any; i++)
-		any = ctx->leaf[m->leaf[i]].storage && ctx->leaf[m->leaf[i]].storage->failed;
-	if (!any)
+	if (!m->failed)
 		return 0;
 	struct yk_storage **lost = calloc(g->nodes, sizeof *lost); // by node: what it failed with
 	if (!lost)
@@ -109,7 +106,7 @@ static int drop_lost(struct yk_planner *pl)
 		const struct yk_node *n = &g->node[k];
 		struct yk_storage *s = n->op == YK_LEAF ? ctx->leaf[g->attrs[n->attr].i].storage : NULL;
 		for (uint32_t j = 0; j < n->nout && m->made[i] && !(s && s->failed); j++)
-			if (m->made[i] & yk_memory_estimate_bit(g, n->out + j))
+			if (m->made[i] & yk_result_bit(g, n->out + j))
 				s = ctx->leaf[g->value[n->out + j].made].storage;
 		lost[k] = s && s->failed ? s : NULL;
 		for (uint32_t j = 0; j < n->nin && !lost[k] && !m->made[i]; j++) {
