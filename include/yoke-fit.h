@@ -20,7 +20,10 @@
 // random operations follow from seed and part.  Equal steps are planned once.
 //
 // Ranks.  Processes that mpirun, srun, torchrun or yoke_group_spawn started, and threads of yoke_group_run, each of which
-// calls yoke_fit with its own copy of the network, train one network together.  A step then has `accumulate` batches of
+// calls yoke_fit with its own copy of the network, train one network together.  Each trains on the device of the context
+// that its network is in.  yoke_group_run gives each thread a context on a device of its own; a process chooses its device
+// itself before it makes the network (yoke_use of yoke_context_new_on, or YOKE_DEVICE), else all processes of a machine
+// train on the best one.  A step then has `accumulate` batches of
 // each rank.  On every rank `next` is called for all batches of the step, in order, and has to give the same ones; the
 // rank computes the losses of its share.  All ranks start with the parameters and buffers of rank 0.  Gradients and the
 // loss cover the batches of all ranks; buffers that training changes stay local to each rank.  `valid` and `log` are called on all
@@ -84,10 +87,12 @@ struct yoke_fit { // 0 or NULL where nothing else is said: not
 	int signals;           // 1: SIGINT and SIGTERM end the run behind the step, saved; a second one ends the process.
 			       // Signals within half a second count as one.  They are blocked in this thread and in those
 			       // that it makes meanwhile; a program whose ranks are threads blocks them before yoke_group_run
-	int ranks;             // how many train together, see above; 0: as many as were started
+	int ranks;             // how many train together, see above; 0: as many as were started.  yoke_fit starts none:
+			       // EINVAL, if another number was
 	int zero;              // 1: each rank updates a shard of the parameters and keeps the optimizer states of that shard;
 			       // 2: gradients are sharded, too (Rajbhandari et al. 2020).  Needs f32 parameters and an optimizer
-			       // that has made no steps; its states are freed after the run: they are in `out`
+			       // that has made no steps; its states are freed after the run: they are in `out`.  3, which shards the
+			       // parameters as well, is EINVAL: only `yoke train` has it, since `net` holds whole parameters
 	const char *accumulate_order; // "tree" or NULL: as a binary tree, with log2(accumulate) copies of the gradients;
 			       // "fast": one batch after the other into one copy, with other bits
 };

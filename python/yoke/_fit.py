@@ -131,8 +131,10 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     progress: a bar on the standard error, by tqdm where that is installed; by default on a terminal, if there is no log.
 
     ranks: processes that mpirun, srun, torchrun or yoke.group_spawn started train one model together, as many as there are (0)
-    or have to be.  Each gets all batches and trains on its own share of them, so `data` and `valid` are the same on all; a step
-    has `accumulate` batches of each rank.  zero: 1 or 2, the optimizer's states are divided among the ranks.  Rank 0 writes `out`.
+    or have to be; fit starts none.  Each trains on the device of its model, the best one unless YOKE_DEVICE names another for that
+    process.  Each gets all batches and trains on its own share of them, so `data` and `valid` are the same on all; a step
+    has `accumulate` batches of each rank.  zero: 1, the optimizer's states are divided among the ranks; 2, gradients,
+    too; 3 is of `yoke train` alone.  Rank 0 writes `out`.
 
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""

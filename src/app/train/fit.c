@@ -381,8 +381,8 @@ static int join(struct fit *f)
 	if (!world)
 		return yk_error_last();
 	if (o->ranks && o->ranks != n)
-		return yk_fail(YOKE_EINVAL, "fit: ranks=%d, but %d %s started: start as many with mpirun, srun or torchrun, with "
-			       "yoke_group_spawn, or with yoke_group_run", o->ranks, n, n == 1 ? "rank was" : "ranks were");
+		return yk_fail(YOKE_EINVAL, "fit: ranks=%d, but %d %s started, and fit starts none: start as many with mpirun, srun or "
+			       "torchrun, with yoke_group_spawn, or with yoke_group_run", o->ranks, n, n == 1 ? "rank was" : "ranks were");
 	if (n > 1 && o->data && o->data->feed.world > 1)
 		return yk_fail(YOKE_EINVAL, "fit: the loader has rank= and world=: ranks get all batches and take theirs; open it "
 			       "without");
@@ -433,7 +433,8 @@ static int begin(struct fit *f)
 	if (o->steps < 0 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
 		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate and what is done every so many steps have to be 0 or more");
 	if (o->ranks < 0 || o->zero < 0 || o->zero > 2)
-		return yk_fail(YOKE_EINVAL, "fit: ranks=%d zero=%d: ranks is 0 or more, zero 0, 1 or 2", o->ranks, o->zero);
+		return yk_fail(YOKE_EINVAL, "fit: ranks=%d zero=%d: ranks is 0 or more, zero 0, 1 or 2%s", o->ranks, o->zero,
+			       o->zero == 3 ? "; only `yoke train` shards the parameters themselves (zero=3)" : "");
 	if (o->accumulate > 1 << 20)
 		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
