@@ -78,7 +78,7 @@ export YOKE_CACHE="${YOKE_CACHE:-$out/cache}"
 export YOKE_SELFTEST=0 # conform is the test
 [ -n "$workers" ] || workers=$(nproc 2>/dev/null || echo 2)
 [ "$workers" -le 8 ] || workers=8
-failed=0 part='' device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
+failed=0 part='' ahead='' device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
 trap interrupted INT TERM HUP
 
 # fact NAME VALUE: of the machine
@@ -241,12 +241,37 @@ part_programs()
 
 # ---- measures ----
 
+# Begins everything that is measured below at once.  What counts is the kernels in the cache: to compile them one after the
+# other would take most of the time of a visit.  What fails here fails again where it is measured.
+part_kernels()
+{
+	if [ "$workers" -lt 4 ]; then
+		status=skip why="$workers processes compile no faster than one"
+		return
+	fi
+	ahead=1 begun_ahead='' good=0
+	part_products
+	part_memory
+	part_attention
+	[ "$free_mib" -lt 32768 ] && [ -z "$quick" ] || part_gpt124
+	part_gpt_small
+	part_launches
+	part_resolvents
+	ahead=''
+	for each in $begun_ahead; do
+		attend "$each" "$(part_left)"
+		[ "$code" -ne 0 ] || good=$((good + 1))
+	done
+	figure 'commands run ahead of their measurement' $good "of $(echo "$begun_ahead" | wc -w)"
+}
+
 # Products of M x N x K, some matrices.  yoke tune checks each kernel and the library's, then times them in turn.
 part_products()
 {
 	sizes='4096x4096x4096x1 256x256x64x96 8x4096x4096x1 4096x64x4096x1 8192x8192x8192x1 2048x2048x2048x1 512x512x512x1'
 	dtypes='bf16 f32 tf32 f16'
 	[ -z "$quick" ] || sizes=64x64x64x1 dtypes=f32
+	[ -z "$ahead" ] || sizes=${sizes%% *}
 	for n in $sizes; do
 		for dtype in $dtypes; do
 			of=$dtype matmul=f32
@@ -374,6 +399,7 @@ gpt()
 {
 	name=$1 need_gpt=$2 precision=$3 steps=$4
 	shift 4
+	[ -z "$ahead" ] || steps=2
 	trains "$name" "$need_gpt" "precision=$precision" "steps=$steps" "$@" || return
 	shape=
 	for word; do
@@ -523,6 +549,7 @@ parts='info 12 8 0 info and doctor
 conform 40 5 256 a sample of conform
 train 14 8 256 30 steps against the CPU
 programs 24 5 256 random programs
+kernels 30 5 4096 kernels of what follows
 products 45 6 1024 products against cuBLASLt or hipBLASLt
 memory 20 4 2048 bandwidth and memory-bound operations
 attention 16 4 1024 attention against PyTorch

@@ -288,9 +288,18 @@ run()
 	took=$(($(now) - begun))
 }
 
-# step NEED NAME COMMAND ..: one that does not end well is noted, and returns 1; 2: no time
+# step NEED NAME COMMAND ..: one that does not end well is noted, and returns 1; 2: no time.  With $ahead it is only begun,
+# as one of $begun_ahead, and returns 2.
 step()
 {
+	if [ -n "$ahead" ]; then
+		shift
+		id=ahead-$1
+		shift
+		launch "$id" "$(part_left)" "$@"
+		begun_ahead="$begun_ahead $id"
+		return 2
+	fi
 	run "$@" || return 2
 	judge "$2" "$code" "$took" "$budget"
 }

@@ -11,14 +11,14 @@ command -v timeout >/dev/null 2>&1 || { echo '1..0 # SKIP there is no timeout'; 
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
 backend=${backends%%
 *}
-all='info conform train programs products memory attention gpt124 gpt_small launches resolvents opencl ranks whole'
+all='info conform train programs kernels products memory attention gpt124 gpt_small launches resolvents opencl ranks whole'
 
 # script STATUS OPTION ..: runs it into out; lines about what is not as it should be
 script()
 {
 	want=$1
 	shift
-	"$source/bench/gpu.sh" -b "$here" -j 2 -o out "$@" "$backend" >script.out 2>script.err
+	"$source/bench/gpu.sh" -b "$here" -j "${jobs:-2}" -o out "$@" "$backend" >script.out 2>script.err
 	got=$?
 	[ $got -eq "$want" ] || { echo "status $got, wanted $want"; tail -n 20 script.out script.err; }
 }
@@ -55,11 +55,11 @@ one_line()
 }
 
 # The time is no part of the test: it is more than all parts take.
-verdict "$backend: all of it" "$(script 0 -t 1800)"
+verdict "$backend: all of it" "$(jobs=4 script 0 -t 1800)"
 verdict 'results.json' "$(valid out/results.json; grep -q '"ok": true' out/results.json || echo 'not ok')"
 for name in $all; do
 	case $name in
-	info | conform | train | programs | products | memory | launches | whole) verdict "$name" "$(is "$name" ok)" ;;
+	info | conform | train | programs | kernels | products | memory | launches | whole) verdict "$name" "$(is "$name" ok)" ;;
 	attention | gpt124 | gpt_small | resolvents) verdict "$name" "$(is "$name" ok)" ;;
 	*) verdict "$name" "$(is "$name" ok skip)" ;;
 	esac
@@ -71,6 +71,7 @@ verdict 'figures beside those of peers' "$(grep -c '"peer": "..*", "peer_value":
 verdict 'losses are those of the CPU' "$(grep -q 'largest difference of 30 losses.*"value": [0-9]' out/results.json || part train)"
 verdict 'peers that are missing have a reason' "$(python3 -c 'import torch' 2>/dev/null ||
 	[ "$(grep -c '"peer": "SKIP: ..*torch' out/results.json)" -ge 4 ] || grep SKIP out/results.json)"
+verdict 'kernels are compiled ahead' "$(grep -q 'run ahead of their measurement", "value": 9, "unit": "of 9"' out/results.json || part kernels)"
 verdict 'a row of the table for each part' "$(for name in $all; do
 	title=$(part "$name" | sed -n 's/.*"title": "\([^"]*\)".*/\1/p')
 	grep -q "^| $title | [a-z]* | " out/table.md || echo "no $name: $title"; done)"
