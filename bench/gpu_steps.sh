@@ -264,8 +264,18 @@ judge()
 	return 1
 }
 
-# run NEED NAME COMMAND ..: sets $code and $took; 2: the part has less than NEED seconds left.  A command that has begun may
-# take as long again as the part's share, so that a slow one is not mistaken for one that hangs.
+# Makes $budget, what the part has left, the limit of a command that begins now: it may take as long again as the part's
+# share, so that a slow one is not mistaken for one that hangs.
+extend()
+{
+	budget=$((budget + share))
+	[ -z "$quick" ] || [ $budget -ge 15000 ] || budget=15000
+	rest=$(time_left)
+	[ $budget -le "$rest" ] || budget=$rest
+	[ $budget -ge 500 ] || budget=500
+}
+
+# run NEED NAME COMMAND ..: sets $code and $took; 2: the part has less than NEED seconds left
 run()
 {
 	need=$(($1 * 1000)) id=$2
@@ -277,11 +287,7 @@ run()
 		unmeasured=$((unmeasured + 1))
 		return 2
 	fi
-	budget=$((budget + share))
-	[ -z "$quick" ] || [ $budget -ge 15000 ] || budget=15000
-	rest=$(time_left)
-	[ $budget -le "$rest" ] || budget=$rest
-	[ $budget -ge 500 ] || budget=500
+	extend
 	begun=$(now)
 	launch "$id" "$budget" "$@"
 	attend "$id" "$budget"
@@ -330,8 +336,9 @@ spread()
 		worker "$w" &
 		w=$((w + 1))
 	done
-	attended=$(($(part_left) + 4000))
-	limit_at=$(($(now) + attended)) w=0
+	budget=$(part_left)
+	extend
+	limit_at=$(($(now) + budget + 5000)) w=0
 	while [ $w -lt "$workers" ]; do
 		while [ ! -e "$out/$family-$w.done" ] && [ "$(now)" -lt $limit_at ]; do
 			sleep 0.1
@@ -351,11 +358,13 @@ spread()
 
 worker()
 {
-	next=0 bad=0
+	next=0 bad=0 visited=0
 	[ ! -e "$out/$family-$1.next" ] || next=$(cat "$out/$family-$1.next")
 	while [ "$next" -lt "$passes" ] && [ $bad -lt 3 ] && [ ! -e "$out/stop" ]; do
 		budget=$(part_left) begun=$(now)
 		[ "$budget" -ge 500 ] || break
+		[ $visited -gt 0 ] || extend
+		visited=1
 		$command "$1" "$next"
 		attend "$family-$1-$next" "$budget"
 		took=$(($(now) - begun))
