@@ -30,6 +30,9 @@ make -f "$to/Makefile" -j "${JOBS:-2}" -k
 for f in "$source"/yoke/*; do
 	ln -sf "$f" "$to/yoke/"
 done
+mkdir -p "$to/yoke/_prefix/bin" # where a wheel has the command
+ln -sf "$build/yoke" "$to/yoke/_prefix/bin/yoke"
+ln -sf "$source/yoke_command.py" "$to/"
 "$python" -c 'import sys; print(sys.executable)' >"$to/python"
 stub=$to/yoke/_core.pyi
 [ -n "$(find "$stub" -newer "$to/yoke/_core$suffix" 2>/dev/null)" ] || "$python" "$source/stubs.py" "$to/yoke" "$stub"

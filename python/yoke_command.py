@@ -16,3 +16,7 @@ def main() -> None:
         os.execv(program, ["yoke", *sys.argv[1:]])
     except OSError as e:
         sys.exit(f"yoke: {program}: {e.strerror}; pip install --force-reinstall yoke brings it back")
+
+
+if __name__ == "__main__":
+    main()

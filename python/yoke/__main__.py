@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m yoke` is the command `yoke`."""
-from yoke_command import main
+import runpy
 
-main()
+runpy.run_module("yoke_command", run_name="__main__")
