@@ -16,6 +16,9 @@ not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/tests/mutants/run|builds yoke, and again for each fault
 ../yoke/bench/gpu.sh|measures a GPU for minutes
 ../yoke/bench/bundle.sh|installs and strips everything; tests/bundle.sh
+bench/bundle.sh|the same
+scp -r|copies to and from another machine
+ssh gpu|runs on another machine
 ../yoke/bench/advice.py|trains for half an hour
 ../yoke/bench/ranks.py|trains for twenty minutes
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
