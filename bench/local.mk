@@ -23,6 +23,7 @@ bench_programs = \
 	bench/epilogue \
 	bench/experts \
 	bench/generate \
+	bench/history \
 	bench/largest \
 	bench/map \
 	bench/native_launches \
@@ -48,6 +49,7 @@ bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c bench/operand.h bench/rounds.h
 bench_experts_SOURCES = bench/experts.c bench/rounds.h
 bench_generate_SOURCES = bench/generate.c
+bench_history_SOURCES = bench/history.c bench/rounds.h tests/updates.h
 bench_largest_SOURCES = bench/largest.c bench/rounds.h
 if OPENCL
 bench_programs += bench/launches

@@ -24,7 +24,8 @@
 // The time of an evaluation does not change gradients.  A variable that was assigned a value means that value, before and
 // after its evaluation, so that a gradient goes on through the assignment.  This ends when the outermost scope in which
 // the variable was assigned closes: for a gradient recorded later the variable is a leaf.  So a training step in a scope
-// of its own depends on nothing but the values of its variables.
+// of its own depends on nothing but the values of its variables.  While that scope is open, or without one, a gradient that
+// would go through versions which were overwritten is right or ERELEASED, and a loop keeps the history of a few steps.
 //
 // Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
 // promoted, the operands of a call have one; sums and products of integers keep their dtype, and

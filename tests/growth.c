@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "graph/context.h"
 #include "tap.h"
+#include "updates.h"
 #include "yoke.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
@@ -174,6 +176,34 @@ static void thousand_steps(void)
 	process(grown, 1 << 20);
 }
 
+// Updates by hand leave a graph of a few steps, in any scopes, and the weights that a scope for each step gives.  Where
+// nothing is overwritten all gradients through the assignments are defined, and so all of the graph stays.
+static void updates(void)
+{
+	enum { STEPS = 600, STEP_NODES = 40, BOUND = 2 * STEP_NODES + YK_SHORT + STEP_NODES };
+	static float want[UPDATES][UPDATE_WIDTH * UPDATE_WIDTH], got[UPDATE_WIDTH * UPDATE_WIDTH];
+	for (int update = 0; update < UPDATES; update++) {
+		size_t nodes = 0;
+		int wrong = 0, failed = 0;
+		for (int k = 0; k < UPDATE_SCOPES * UPDATE_READS; k++) {
+			struct updates u;
+			updates_begin(&u, update, (k / UPDATE_READS + UPDATE_SCOPE) % UPDATE_SCOPES, k % UPDATE_READS);
+			for (int i = 0; i < STEPS; i++) {
+				update_step(&u);
+				nodes = yk_current()->graph.nodes > nodes ? yk_current()->graph.nodes : nodes;
+			}
+			failed += yoke_read(u.update == UPDATE_AVERAGE_AFTER ? u.average : u.w, got, sizeof got) || yoke_error_code();
+			if (k == 0)
+				memcpy(want[update], got, sizeof got);
+			wrong += memcmp(want[update], got, sizeof got) != 0;
+			updates_end(&u);
+		}
+		ok((nodes <= BOUND || getenv("YOKE_DONATE")) && !wrong && !failed, "%s: %zu nodes at most, of %d; %d differ, %d failed %s", update_name[update],
+		   nodes, BOUND, wrong, failed, yoke_error());
+		yoke_error_clear();
+	}
+}
+
 static void many_shapes(void)
 {
 	enum { LIMIT = 10000 };
@@ -236,6 +266,7 @@ int main(void)
 	too_large();
 	thousand_steps();
 	partial_batch();
+	updates();
 	many_shapes();
 	yoke_context_free(yoke_use(NULL));
 	return done();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of operations, assignments, reads, evaluations, scopes and gradients in any order, beside a tape
-// in float64: when something is evaluated changes no number and no gradient.
+// Random programs of operations, assignments, reads, evaluations, collections of the graph, scopes and gradients in any
+// order, beside a tape in float64: when something is evaluated or forgotten changes no number and no gradient.
 //
 // All values are vectors of N elements and all operations elementwise.  The tape differentiates itself by appending
 // nodes, so that gradients of gradients are compared too.
 #include "config.h"
 
+#include "graph/context.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -17,8 +18,12 @@ struct node {
 	enum op op;
 	int a, b;    // operands
 	double c;    // SCALE: the factor
+	int leaf_of; // the variable that it is a leaf of, or -1
 	int of;      // variables whose version it was once, as bits
+	int uses;    // variables that it was computed from directly, as bits
 	int replaced; // number of the evaluation before which one of these was replaced, -1: none was
+	bool back;    // part of a gradient
+	bool shared;  // several variables had it at once: one value, but only until the graph is emptied
 	double x[N];
 };
 
@@ -36,8 +41,9 @@ static struct {
 	bool assigned; // in the outermost scope that is open
 } variable[VARIABLES];
 static yoke_scope *scope[2];
-static long compared, refused;
+static long compared, refused, forgotten;
 static bool bad, traces; // traces: each statement is printed
+static bool back, collected; // back: a gradient is recorded
 static uint64_t seed;
 
 static void trace(const char *what, int a, int b, int to)
@@ -49,7 +55,7 @@ static void trace(const char *what, int a, int b, int to)
 static int append(enum op op, int a, int b, double c)
 {
 	struct node *n = &node[nodes];
-	*n = (struct node){ .op = op, .a = a, .b = b, .c = c, .replaced = -1 };
+	*n = (struct node){ .op = op, .a = a, .b = b, .c = c, .leaf_of = -1, .replaced = -1, .back = back };
 	for (int i = 0; i < N; i++) {
 		double x = a < 0 ? 0 : node[a].x[i], y = b < 0 ? 0 : node[b].x[i];
 		switch (op) {
@@ -67,9 +73,11 @@ static int append(enum op op, int a, int b, double c)
 	return nodes++;
 }
 
-static int leaf(const double *x)
+// of: the variable whose version it is, or -1
+static int leaf(const double *x, int of)
 {
 	int n = append(LEAF, -1, -1, 0);
+	node[n].leaf_of = of;
 	memcpy(node[n].x, x, sizeof node[n].x);
 	return n;
 }
@@ -98,7 +106,8 @@ static int differentiate(int y, int p)
 	static int cot[NODES];
 	const double one[N] = { 1, 1, 1 }, zero[N] = { 0 };
 	memset(cot, 0xff, sizeof cot);
-	cot[y] = leaf(one);
+	back = true;
+	cot[y] = leaf(one, -1);
 	for (int k = y; k > p; k--) {
 		const struct node n = node[k];
 		if (cot[k] < 0)
@@ -119,7 +128,9 @@ static int differentiate(int y, int p)
 			add_to(&cot[n.a], append(SCALE, cot[k], -1, n.c));
 		}
 	}
-	return cot[p] < 0 ? leaf(zero) : cot[p];
+	const int n = cot[p] < 0 ? leaf(zero, -1) : cot[p];
+	back = false;
+	return n;
 }
 
 // May what y is computed from have been overwritten?  A version that was replaced is, by the next evaluation.
@@ -140,6 +151,23 @@ static bool may_be_released(int y)
 	return false;
 }
 
+// Does a gradient of y by p go through another gradient's operations?
+static bool goes_through_gradient(int y, int p)
+{
+	static uint8_t on[NODES]; // 1: there is a path from y; 2: there is one with such an operation
+	memset(on, 0, (size_t)nodes);
+	on[y] = 1;
+	for (int k = y; k > p; k--) {
+		const uint8_t to = on[k] && node[k].back ? 3 : on[k];
+		if (node[k].op == STOP || node[k].op == LEAF)
+			continue;
+		on[node[k].a] |= to;
+		if (node[k].b >= 0)
+			on[node[k].b] |= to;
+	}
+	return on[p] & 2;
+}
+
 static void wrong(const char *what, int at, double got, double want)
 {
 	if (!bad)
@@ -148,13 +176,22 @@ static void wrong(const char *what, int at, double got, double want)
 	bad = true;
 }
 
+// May its evaluation fail, which computes the versions of variables too?
+static bool may_fail(int n)
+{
+	bool may = may_be_released(n);
+	for (int v = 0; v < VARIABLES; v++)
+		may |= may_be_released(variable[v].node);
+	return may;
+}
+
 static void read_one(yoke_tensor *t, int n, const char *what)
 {
 	double got[N] = { NAN, NAN, NAN };
 	const int err = yoke_read(t, got, sizeof got);
 	evaluations++;
 	trace(what, n, 0, 0);
-	if (err == YOKE_ERELEASED && may_be_released(n)) {
+	if (err == YOKE_ERELEASED && may_fail(n)) {
 		refused++;
 		yoke_error_clear();
 		return;
@@ -191,25 +228,50 @@ static yoke_tensor *pick(int *n)
 	return variable[k % VARIABLES].t;
 }
 
+// Which variable it is, as a bit, or 0: no variable, or it was assigned another one that holds a leaf.
+static int bit_of(const yoke_tensor *t)
+{
+	for (int v = 0; v < VARIABLES; v++)
+		if (variable[v].t == t && (node[variable[v].node].leaf_of < 0 || node[variable[v].node].leaf_of == v))
+			return 1 << v;
+	return 0;
+}
+
 static void operate(void)
 {
 	int a, b;
 	yoke_tensor *x = pick(&a), *y = pick(&b);
 	const double c = rnd_int(-3, 3) * 0.25;
+	int n;
 	switch (rnd_int(0, 6)) {
-	case 0: fresh(yoke_add(x, y), append(ADD, a, b, 0)); return;
-	case 1: fresh(yoke_sub(x, y), append(SUB, a, b, 0)); return;
+	case 0:
+		fresh(yoke_add(x, y), n = append(ADD, a, b, 0));
+		node[n].uses = bit_of(x) | bit_of(y);
+		return;
+	case 1:
+		fresh(yoke_sub(x, y), n = append(SUB, a, b, 0));
+		node[n].uses = bit_of(x) | bit_of(y);
+		return;
 	case 2:
+		n = append(MUL, a, b, 0);
+		node[n].uses = bit_of(x) | bit_of(y);
 		x = yoke_mul(x, y);
-		fresh(yoke_sin(x), append(SIN, append(MUL, a, b, 0), -1, 0));
+		fresh(yoke_sin(x), append(SIN, n, -1, 0));
 		yoke_free(x);
 		return;
-	case 3: fresh(yoke_neg(x), append(NEG, a, -1, 0)); return;
-	case 4: fresh(yoke_sin(x), append(SIN, a, -1, 0)); return;
+	case 3:
+		fresh(yoke_neg(x), n = append(NEG, a, -1, 0));
+		node[n].uses = bit_of(x);
+		return;
+	case 4:
+		fresh(yoke_sin(x), n = append(SIN, a, -1, 0));
+		node[n].uses = bit_of(x);
+		return;
 	case 5: fresh(yoke_stop_grad(x), append(STOP, a, -1, 0)); return;
 	default:
 		y = yoke_const(c);
-		fresh(yoke_mul(x, y), append(SCALE, a, -1, c));
+		fresh(yoke_mul(x, y), n = append(SCALE, a, -1, c));
+		node[n].uses = bit_of(x);
 		yoke_free(y);
 	}
 }
@@ -217,6 +279,8 @@ static void operate(void)
 static void give_version(int v, int n)
 {
 	trace("version of", v, variable[v].node, n);
+	for (int k = 0; k < VARIABLES; k++)
+		node[n].shared |= k != v && variable[k].node == n;
 	node[variable[v].node].of |= 1 << v;
 	if (node[variable[v].node].replaced < 0)
 		node[variable[v].node].replaced = evaluations;
@@ -235,6 +299,30 @@ static void assign(void)
 	give_version(v, n);
 }
 
+// A step of a training: the variable less a multiple of a gradient, which has no handle afterwards.
+static void update(void)
+{
+	int a;
+	const int v = rnd_int(0, VARIABLES - 1), now = variable[v].node;
+	yoke_tensor *t = variable[v].t, *x = pick(&a), *quarter = yoke_const(0.25), *g = NULL;
+	yoke_tensor *product = yoke_mul(t, x), *y = yoke_sin(product), *sum = yoke_sum(y, YOKE_ALL);
+	const int ny = append(SIN, append(MUL, now, a, 0), -1, 0);
+	if (!node[now].shared && !yoke_grad(sum, 1, &t, &g)) {
+		const int n = append(SUB, now, append(SCALE, differentiate(ny, now), -1, 0.25), 0);
+		yoke_tensor *less = yoke_mul(g, quarter), *next = yoke_sub(t, less);
+		yoke_assign(t, next);
+		give_version(v, n);
+		yoke_free(less);
+		yoke_free(next);
+	} else if (yoke_error_code() == YOKE_ERELEASED) { // x depends on the variable by way of what is forgotten
+		forgotten++;
+		yoke_error_clear();
+	}
+	yoke_tensor *const all[] = { quarter, g, product, y, sum };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		yoke_free(all[i]);
+}
+
 static void put(void)
 {
 	double x[N];
@@ -242,7 +330,7 @@ static void put(void)
 	for (int i = 0; i < N; i++)
 		x[i] = rnd_int(-8, 8) * 0.125;
 	yoke_put(variable[v].t, x, sizeof x);
-	give_version(v, leaf(x));
+	give_version(v, leaf(x, v));
 }
 
 static void gradient(void)
@@ -252,10 +340,14 @@ static void gradient(void)
 	yoke_tensor *ty = pick(&y), *tp = pick(&p), *g = NULL;
 	for (int k = 0; k < VARIABLES; k++)
 		v = variable[k].t == tp ? k : v;
+	if (node[p].shared)
+		return;
 	reach(y, on);
-	bool former = false;
-	for (int k = 0; k <= y && v >= 0 && !on[p]; k++)
+	bool former = false, used = false; // y depends on an earlier version, and used it as one
+	for (int k = 0; k <= y && v >= 0 && !on[p]; k++) {
 		former |= on[k] && node[k].of & 1 << v;
+		used |= on[k] && node[k].uses & 1 << v;
+	}
 	trace("gradient of, by", y, p, nodes);
 	yoke_tensor *sum = yoke_sum(ty, YOKE_ALL);
 	const int err = yoke_grad(sum, 1, &tp, &g);
@@ -265,11 +357,18 @@ static void gradient(void)
 		yoke_error_clear();
 		return;
 	}
+	const int n = differentiate(y, p);
+	if (err == YOKE_ERELEASED && collected && (may_be_released(n) || goes_through_gradient(y, p))) {
+		forgotten++;
+		yoke_error_clear();
+		return;
+	}
+	if (!err && used)
+		wrong("gradient by a former version", 0, NAN, 0);
 	if (err) {
 		wrong("gradient", 0, NAN, 0);
 		return;
 	}
-	const int n = differentiate(y, p);
 	if (rnd_int(0, 1))
 		read_one(g, n, "gradient");
 	fresh(g, n);
@@ -286,7 +385,7 @@ static void close_scope(void)
 			value[k].t = NULL;
 	for (int v = 0; v < VARIABLES && !depth; v++) {
 		if (variable[v].assigned)
-			give_version(v, append(STOP, variable[v].node, -1, 0));
+			give_version(v, append(STOP, variable[v].node, -1, 0)), node[nodes - 1].leaf_of = v;
 		variable[v].assigned = false;
 	}
 }
@@ -295,7 +394,7 @@ static void statement(void)
 {
 	int n;
 	yoke_tensor *t;
-	switch (rnd_int(0, 19)) {
+	switch (rnd_int(0, 22)) {
 	case 0 ... 8: operate(); return;
 	case 9 ... 11: assign(); return;
 	case 12:
@@ -305,7 +404,7 @@ static void statement(void)
 	case 13:
 		t = pick(&n);
 		trace("eval", n, 0, 0);
-		if (yoke_eval(1, &t) == YOKE_ERELEASED && may_be_released(n))
+		if (yoke_eval(1, &t) == YOKE_ERELEASED && may_fail(n))
 			yoke_error_clear();
 		evaluations++;
 		return;
@@ -320,6 +419,12 @@ static void statement(void)
 			scope[depth] = NULL;
 		}
 		return;
+	case 17 ... 18: update(); return;
+	case 19:
+		trace("collect", 0, 0, 0);
+		yk_history_collect(yk_current());
+		collected = true;
+		return;
 	default: gradient(); return;
 	}
 }
@@ -327,13 +432,14 @@ static void statement(void)
 static void program(void)
 {
 	nodes = evaluations = 0;
+	collected = false;
 	for (int v = 0; v < VARIABLES; v++) {
 		double x[N];
 		for (int i = 0; i < N; i++)
 			x[i] = rnd_int(-8, 8) * 0.125;
 		variable[v].t = yoke_variable("v", yoke_f64, 1, (int64_t[]){ N });
 		yoke_put(variable[v].t, x, sizeof x);
-		variable[v].node = leaf(x);
+		variable[v].node = leaf(x, v);
 		variable[v].assigned = false;
 	}
 	for (int k = 0; k < STATEMENTS && nodes < NODES / 4 && !bad; k++)
@@ -369,6 +475,7 @@ int main(int argc, char **argv)
 		failed += bad;
 	}
 	ok(!failed, "%d random programs from %llu on: %d differ", programs, (unsigned long long)first, failed);
-	ok(compared > 4 * refused, "%ld values compared, %ld refused since a version was overwritten", compared, refused);
+	ok(compared > 4 * refused && compared > 20 * forgotten, "%ld values compared, %ld refused since a version was overwritten, %ld "
+	   "since it was forgotten", compared, refused, forgotten);
 	return done();
 }

@@ -61,9 +61,8 @@ struct yk_leaf {
 	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
 	uint64_t ordinal;             // SEED: of the call
 	uint64_t bits;                // of SEED the seed joined to that
-	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
-	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
-	uint32_t npast;               // .. would have to go on behind it; NULL: none
+	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone
+	struct yk_past *past;         // STORAGE: a reference: tensors by which there is no gradient through it; NULL: none
 	bool shared;                  // STORAGE: several variables have had this value, so that it is not overwritten
 	bool frozen;                  // SCALAR, SEED, STEP: an evaluation read it, and so it stays: bits has it
 	uint16_t op;                  // that made it
@@ -346,7 +345,7 @@ int yk_roots_reserve(struct yoke_context *, size_t more); // room, so that so ma
 
 // ---- history ----
 
-enum { YK_SHORT = 1024 }; // nodes that are not worth a collection
+enum { YK_SHORT = 256 }; // nodes that are not worth a collection
 
 // The tensor's value is that one of the graph; YK_NIL: none.
 static inline void yk_take_id(struct yk_tensor *t, yk_id id)
@@ -366,6 +365,10 @@ static inline bool yk_is_pending(const struct yk_tensor *t)
 static inline yk_id yk_version_of(const struct yk_tensor *t)
 {
 	return t->id == YK_NIL && t->leaf_epoch == t->ctx->epoch ? t->leaf : t->id;
+}
+static inline struct yk_origin yk_origin_of(const struct yk_tensor *t)
+{
+	return t->origin.handle ? t->origin : (struct yk_origin){ (uintptr_t)yk_handle(t), t->version };
 }
 // Which of its node's results a value is, as a bit; those behind the 31st share one.
 static inline uint32_t yk_result_bit(const struct yk_graph *g, yk_id v)
@@ -390,9 +393,9 @@ static inline bool yk_history_is_long(const struct yoke_context *ctx)
 {
 	return ctx->graph.nodes >= 2 * ctx->collected + YK_SHORT;
 }
-// Notes with the leaves of a node's results which tensors they were computed from; of a variable's version without
-// variables that have newer ones, since its gradient is none of theirs.
-int yk_past_note(struct yoke_context *, uint32_t node, bool version);
+// Notes with the leaves of the results of n nodes, ascending, the tensors that they were computed from.
+int yk_past_note(struct yoke_context *, size_t n, const uint32_t *node);
+void yk_past_unref(struct yk_past *); // NULL is fine
 // ERELEASED where the gradient of y with respect to one of p, whose values are in, would go on behind a value
 // whose history is gone, or is 0 because p has a new version.
 int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
@@ -460,12 +463,14 @@ void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
 // The variable's new version is this value, of its shape and dtype.
 int yk_assign(struct yk_tensor *, yk_id);
+// .. that a tensor has; value NULL: a number.
+int yk_assign_of(struct yk_tensor *, yk_id, const struct yk_tensor *value);
 // Variables mean the versions they had: what was assigned since the last evaluation is not computed.
 void yk_assign_undo(struct yoke_context *);
 // The variable's version was computed: it and the value that the variable was assigned are one.
 void yk_version_made(struct yk_tensor *);
 // The variable is given another version: gradients by it are refused for what depends on the value it had.
-void yk_version_end(const struct yk_tensor *);
+void yk_version_end(struct yk_tensor *);
 // The outermost scope closes: gradients taken later do not go through what was assigned in it.
 void yk_versions_close(struct yoke_context *);
 // The index of the leaf that has a variable's bytes, of a LEAF node or of a value that was computed; YK_NIL: none.

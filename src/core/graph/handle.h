@@ -17,6 +17,12 @@ enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 // How a slot's last tensor ended.
 enum yk_end { YK_END_FREED, YK_END_SCOPE, YK_END_CONTEXT };
 
+// Which value a tensor means: its own, or that of the tensor which a variable was assigned.
+struct yk_origin {
+	uint64_t handle;  // of the first tensor that meant the value, 0: the tensor itself
+	uint32_t version; // of that, where it is a variable
+};
+
 enum { YK_LINE = 64 }; // bytes of a line of a cache
 struct yk_tensor { // a slot, and what the handle it is for means
 	// the first line: what operands and the end of a scope ask for
@@ -42,6 +48,8 @@ struct yk_tensor { // a slot, and what the handle it is for means
 	double scalar;
 	uint32_t outermost; // of a variable: the context's when it was last assigned in a scope
 	uint32_t chain; // the newest of its leaves, by index; counts as leaf does
+	uint32_t version;        // of a variable: how many versions it had before
+	struct yk_origin origin; // of variables
 	_Alignas(YK_LINE) int64_t dims[YOKE_MAX_RANK];
 };
 

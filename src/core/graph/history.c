@@ -28,7 +28,7 @@ static void leaf_drop(struct yk_leaf *l)
 	if (l->storage)
 		l->storage->leaves--;
 	yk_storage_unref(l->storage);
-	free(l->past);
+	yk_past_unref(l->past);
 }
 
 void yk_history_drop(struct yoke_context *ctx)
@@ -89,18 +89,75 @@ static void need_value(struct collection *c, struct yk_tensor *t)
 // operations of yoke_grad: training steps leave no chain of versions.
 enum leads {
 	LEADS_TARGET = 1,        // the node is one that somebody has
-	LEADS_THROUGH = 2,       // there is a LEADS_TARGET among what it was computed from
+	LEADS_THROUGH = 2,       // a gradient of it by a LEADS_TARGET can be computed
 	LEADS_NAMED = 4,         // as LEADS_TARGET, but for earlier versions of variables
 	LEADS_THROUGH_NAMED = 8, // .. and yoke_grad's operations
-	LEADS_VERSION = 16       // a variable was assigned one of its results
+	LEADS_VERSION = 16,      // a variable was assigned one of its results
+	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, whether or not the gradient can be computed
+	LEADS_LOST = 64          // its results cannot be computed again: an assignment overwrote what they need
 };
 
 static void find_leads(struct collection *c, struct yk_tensor *t)
 {
 	const yk_id v = yk_version_of(t);
-	if (v != YK_NIL)
+	if (v != YK_NIL && yk_is_float(c->ctx->graph.value[v].dtype))
 		c->leads[c->ctx->graph.value[v].node] |= LEADS_TARGET | LEADS_NAMED |
 							     (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
+}
+
+// Is the value neither there nor to be computed again?
+static bool is_lost(const struct collection *c, yk_id v)
+{
+	const struct yk_value *x = &c->ctx->graph.value[v];
+	return x->made == YK_NIL && c->leads[x->node] & LEADS_LOST;
+}
+
+static bool loses(const struct collection *c, uint32_t k)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	const struct yk_node *n = &g->node[k];
+	if (n->op == YK_LEAF) {
+		const struct yk_storage *s = c->ctx->leaf[yk_attrs(g, n)[0].i].storage;
+		return s && !s->buffer && !s->failed;
+	}
+	bool lost = n->done && yk_is_ranks(n);
+	for (uint32_t i = 0; i < n->nin && !lost; i++)
+		lost = yk_ins(g, n)[i] != YK_NIL && is_lost(c, yk_ins(g, n)[i]);
+	return lost;
+}
+
+// Are all floating-point operands lost, and no result there?
+static bool is_all_lost(const struct collection *c, const struct yk_node *n)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	bool lost = true;
+	for (uint32_t i = 0; i < n->nin && lost; i++) {
+		const yk_id v = yk_ins(g, n)[i];
+		lost = v == YK_NIL || !yk_is_float(g->value[v].dtype) || is_lost(c, v);
+	}
+	for (uint32_t i = 0; i < n->nout && lost; i++)
+		lost = g->value[n->out + i].made == YK_NIL;
+	return lost;
+}
+
+// Does the gradient of the node by its operand i need what is lost?  False where that depends on more than the op.
+static bool is_blocked(const struct collection *c, const struct yk_node *n, uint32_t i)
+{
+	const struct yk_graph *g = &c->ctx->graph;
+	const yk_id *in = yk_ins(g, n);
+	switch (n->op) {
+	case YK_MUL:
+	case YK_MATMUL:
+	case YK_CONV: return is_lost(c, in[1 - i]);
+	case YK_DIV: return is_lost(c, in[1]);
+	case YK_SELECT:
+	case YK_MOD: return false;
+	case YK_SOFTMAX:
+	case YK_RMS_NORM:
+	case YK_CROSS_ENTROPY:
+	case YK_ATTENTION: return is_all_lost(c, n);
+	}
+	return yk_op_row(n->op)->flags & YK_F_MAP && !yk_is_linear(n) && is_all_lost(c, n);
 }
 
 static void spread_leads(struct collection *c)
@@ -113,27 +170,38 @@ static void spread_leads(struct collection *c)
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
 		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
-		uint8_t before = l && l->past ? LEADS_TARGET : 0;
+		uint8_t *to = &c->leads[k];
+		if (loses(c, (uint32_t)k))
+			*to |= LEADS_LOST;
+		if (l && l->past)
+			*to |= LEADS_PAST;
 		if (l && l->handle && yk_is_alive(l->handle))
-			c->leads[k] |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
-		for (uint32_t i = 0; i < n->nin; i++)
-			before |= yk_ins(g, n)[i] == YK_NIL ? 0 : c->leads[g->value[yk_ins(g, n)[i]].node];
-		if (!yk_differentiable(g, n))
-			continue;
-		if (before & (LEADS_TARGET | LEADS_THROUGH))
-			c->leads[k] |= LEADS_THROUGH;
-		if (before & (LEADS_NAMED | LEADS_THROUGH_NAMED) && !n->back)
-			c->leads[k] |= LEADS_THROUGH_NAMED;
+			*to |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
+		for (uint32_t i = 0; i < n->nin && yk_differentiable(g, n); i++) {
+			const yk_id v = yk_ins(g, n)[i];
+			if (v == YK_NIL || !yk_is_float(g->value[v].dtype))
+				continue;
+			const uint8_t from = c->leads[g->value[v].node];
+			if (from & (LEADS_TARGET | LEADS_PAST))
+				*to |= LEADS_PAST;
+			if (!(from & (LEADS_TARGET | LEADS_THROUGH)) || is_blocked(c, n, i))
+				continue;
+			*to |= LEADS_THROUGH;
+			if (from & (LEADS_NAMED | LEADS_THROUGH_NAMED) && !n->back)
+				*to |= LEADS_THROUGH_NAMED;
+		}
 	}
 }
 
-// Do the node's results become leaves?  Those that have bytes do where no gradient goes through.
+// Do the node's results become leaves?  Where no gradient goes through they do: those that have bytes, and versions of
+// variables that are lost, since these lead to ever older ones.
 static bool becomes_leaf(const struct collection *c, uint32_t k)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	const struct yk_node *n = &g->node[k];
 	const uint8_t leads = c->leads[k], through = leads & LEADS_VERSION ? LEADS_THROUGH_NAMED : LEADS_THROUGH;
-	return n->op != YK_LEAF && yk_is_made(g, n, c->need[k]) && (c->cut || !(leads & through));
+	const bool lost = leads & LEADS_VERSION && leads & LEADS_LOST;
+	return n->op != YK_LEAF && (lost || yk_is_made(g, n, c->need[k])) && (c->cut || !(leads & through));
 }
 
 static void find_needed(struct collection *c)
@@ -297,27 +365,68 @@ static void take_over(struct collection *c)
 	ctx->collected = ctx->run = g->nodes;
 }
 
+// Leaves without bytes for the node's results that are lost.
+static int keep_lost(struct yoke_context *ctx, const struct yk_node *n, uint32_t need)
+{
+	struct yk_graph *g = &ctx->graph;
+	for (yk_id v = n->out; v < n->out + n->nout; v++) {
+		if (g->value[v].made != YK_NIL || !(need & yk_result_bit(g, v)))
+			continue;
+		struct yk_storage *s = calloc(1, sizeof *s);
+		if (!s || yk_grow(&ctx->leaf, &ctx->leaf_cap, ctx->leaves + 1, sizeof *ctx->leaf) < 0) {
+			free(s);
+			return YOKE_ENOMEM;
+		}
+		*s = (struct yk_storage){ .refs = 1, .leaves = 1, .ctx = ctx };
+		g->value[v].made = (uint32_t)ctx->leaves;
+		ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE, .dtype = g->value[v].dtype, .id = v,
+			.storage = s, .op = n->op, .path = n->scope, .former = YK_NIL };
+	}
+	return 0;
+}
+
+// What the nodes that become leaves were computed from is noted with them.
+static int keep_past(struct collection *c)
+{
+	struct yoke_context *ctx = c->ctx;
+	uint32_t *node = malloc((ctx->graph.nodes + 1) * sizeof *node);
+	size_t n = 0;
+	int err = node ? 0 : YOKE_ENOMEM;
+	for (uint32_t k = 0; k < ctx->graph.nodes && !err; k++) {
+		if (!c->need[k] || !becomes_leaf(c, k))
+			continue;
+		if (c->leads[k] & LEADS_LOST)
+			err = keep_lost(ctx, &ctx->graph.node[k], c->need[k]);
+		if (c->leads[k] & LEADS_PAST)
+			node[n++] = k;
+	}
+	if (!err)
+		err = yk_past_note(ctx, n, node);
+	free(node);
+	return err;
+}
+
 static void collect(struct yoke_context *ctx, bool cut)
 {
 	struct yk_graph *g = &ctx->graph;
 	struct collection c = { .ctx = ctx, .cut = cut,
 				.g = { .paths = g->paths, .sites = g->sites },
 				.need = calloc(g->nodes, sizeof *c.need),
-				.leads = calloc(g->nodes, 1),
-				.map = malloc((g->values + 1) * sizeof *c.map),
-				.leaf = malloc((ctx->leaves + 1) * sizeof *c.leaf) };
+				.leads = calloc(g->nodes, sizeof *c.leads),
+				.map = malloc((g->values + 1) * sizeof *c.map) };
 	bool had = yoke_error_code() != 0;
-	int err = c.need && c.leads && c.map && c.leaf ? 0 : YOKE_ENOMEM;
+	int err = c.need && c.leads && c.map ? 0 : YOKE_ENOMEM;
 	if (!err) {
 		memset(c.map, 0xff, g->values * sizeof *c.map);
-		memset(c.leaf, 0xff, ctx->leaves * sizeof *c.leaf);
 		find_needed(&c);
+		err = keep_past(&c);
 	}
-	for (uint32_t k = 0; k < g->nodes && !err; k++)
-		if (c.need[k] && c.leads[k] & LEADS_THROUGH && becomes_leaf(&c, k))
-			err = yk_past_note(ctx, k, c.leads[k] & LEADS_VERSION);
-	if (!err)
+	if (!err && !(c.leaf = malloc((ctx->leaves + 1) * sizeof *c.leaf)))
+		err = YOKE_ENOMEM;
+	if (!err) {
+		memset(c.leaf, 0xff, ctx->leaves * sizeof *c.leaf);
 		err = copy_needed(&c);
+	}
 	if (!err) {
 		take_over(&c);
 	} else { // it stays as it is, and longer

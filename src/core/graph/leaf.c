@@ -380,7 +380,7 @@ static int assign(struct yk_tensor *t, const yoke_tensor *value)
 		return yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s",
 			       name_of(t), yk_describe(&like, a),
 			       yk_describe(&ctx->graph.value[id], b));
-	return yk_assign(t, id);
+	return yk_assign_of(t, id, yk_tensor_in(ctx, value));
 }
 
 int yoke_assign(yoke_tensor *variable, yoke_tensor *value)

@@ -168,6 +168,14 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 		n->op == YK_BITCAST); // which has none and must say so
 }
 
+// Is the gradient by the operands a function of the cotangent alone?
+static inline bool yk_is_linear(const struct yk_node *n)
+{
+	const struct yk_op_row *row = yk_op_row(n->op);
+	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM || n->op == YK_CAST ||
+	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
+}
+
 // Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

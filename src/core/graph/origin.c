@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Origins: where a gradient would be 0 only because what it goes through is not known any more, it is
-// refused.  A value that was made a leaf when the graph was collected notes from which tensors it was
-// computed, by their handles, which are never used again (handle.h).
+// Origins: where a gradient would be 0 only because what it goes through is not known any more, it is refused.
+//
+// A value that was made a leaf when the graph was collected notes what it was computed from: handles of tensors, which are
+// never used again (handle.h), and of variables which version it was.  So the same gradients are refused before and after a
+// collection.
 
 #include "config.h"
 
@@ -12,10 +14,20 @@
 #include "base/error.h"
 #include "graph/context.h"
 
+#define FORMER UINT32_MAX // some version of a variable that was over when the graph was collected
+
+// Shared by leaves.
+struct yk_past {
+	uint32_t refs, n;
+	struct yk_origin at[]; // ascending, by handle first
+};
+
 static int ascending(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
+	const struct yk_origin *x = a, *y = b;
+	if (x->handle != y->handle)
+		return x->handle < y->handle ? -1 : 1;
+	return (x->version > y->version) - (x->version < y->version);
 }
 
 static uint64_t bits_of(const yoke_tensor *t)
@@ -23,15 +35,247 @@ static uint64_t bits_of(const yoke_tensor *t)
 	return (uintptr_t)t;
 }
 
-static bool is_among(uint64_t handle, const uint64_t *of, size_t n)
-{
-	return handle && bsearch(&handle, of, n, sizeof *of, ascending);
-}
-
 static const struct yk_leaf *leaf_of(const struct yoke_context *ctx, const struct yk_node *n)
 {
 	return n->op == YK_LEAF ? &ctx->leaf[yk_attrs(&ctx->graph, n)[0].i] : NULL;
 }
+
+void yk_past_unref(struct yk_past *p)
+{
+	if (p && !--p->refs)
+		free(p);
+}
+
+// ---- values that become leaves ----
+
+enum { WORD = 64 }; // origins that are followed at a time, a bit each
+
+struct source { // the node is a value of the tensor
+	struct yk_origin of;
+	uint32_t node;
+};
+
+struct search {
+	struct yoke_context *ctx;
+	struct source *source; // by origin
+	struct yk_origin *origin; // ascending, each once
+	size_t sources, source_cap, origins, origin_cap;
+	uint64_t *bits; // by node: which of the origins that are followed it depends on, or is
+};
+
+static int add_origin(struct search *s, struct yk_origin o)
+{
+	if (yk_grow(&s->origin, &s->origin_cap, s->origins + 1, sizeof *s->origin) < 0)
+		return YOKE_ENOMEM;
+	s->origin[s->origins++] = o;
+	return 0;
+}
+
+static int add_source(struct search *s, yk_id v, struct yk_origin o)
+{
+	if (!yk_is_float(s->ctx->graph.value[v].dtype))
+		return 0;
+	if (yk_grow(&s->source, &s->source_cap, s->sources + 1, sizeof *s->source) < 0)
+		return YOKE_ENOMEM;
+	s->source[s->sources++] = (struct source){ o, s->ctx->graph.value[v].node };
+	return add_origin(s, o);
+}
+
+static int add_former(struct search *s, yk_id v, const yoke_tensor *variable)
+{
+	return yk_is_alive(variable) ? add_source(s, v, (struct yk_origin){ bits_of(variable), FORMER }) : 0;
+}
+
+static int add_tensors(struct search *s, const struct yk_tensor *t)
+{
+	int err = 0;
+	for (; t && !err; t = t->next) {
+		const yk_id v = yk_version_of(t);
+		if (v == YK_NIL)
+			continue;
+		err = add_source(s, v, yk_origin_of(t));
+		if (!err && t->origin.handle)
+			err = add_source(s, v, (struct yk_origin){ bits_of(yk_handle(t)), t->version });
+	}
+	return err;
+}
+
+// Ascending, each once.
+static void sort_origins(struct search *s)
+{
+	size_t n = 0;
+	if (s->origins)
+		qsort(s->origin, s->origins, sizeof *s->origin, ascending);
+	for (size_t i = 0; i < s->origins; i++)
+		if (!n || ascending(&s->origin[n - 1], &s->origin[i]))
+			s->origin[n++] = s->origin[i];
+	s->origins = n;
+}
+
+// What leaves have noted, but for tensors of which none is left.
+static int add_noted(struct search *s)
+{
+	const struct yk_graph *g = &s->ctx->graph;
+	const struct yk_past *last = NULL;
+	const size_t n = s->origins; // of tensors
+	int err = 0;
+	for (size_t k = 0; k < g->nodes && !err; k++) {
+		const struct yk_leaf *l = leaf_of(s->ctx, &g->node[k]);
+		if (!l || !l->past || l->past == last)
+			continue;
+		last = l->past;
+		for (uint32_t i = 0; i < last->n && !err; i++) {
+			const struct yk_origin *o = &last->at[i];
+			if (yk_is_alive((const yoke_tensor *)(uintptr_t)o->handle) ||
+			    (n && bsearch(o, s->origin, n, sizeof *o, ascending)))
+				err = add_origin(s, *o);
+		}
+	}
+	return err;
+}
+
+static int find_sources(struct search *s)
+{
+	const struct yoke_context *ctx = s->ctx;
+	const struct yk_graph *g = &ctx->graph;
+	int err = add_tensors(s, ctx->handles);
+	for (const struct yk_scope *scope = ctx->scope; scope && !err; scope = scope->parent)
+		err = add_tensors(s, scope->handles);
+	for (size_t i = 0; i < ctx->formers && !err; i++)
+		err = add_former(s, ctx->former[i].value, ctx->former[i].variable);
+	for (size_t k = 0; k < g->nodes && !err; k++) {
+		const struct yk_leaf *l = leaf_of(ctx, &g->node[k]);
+		if (l && l->handle && !yk_leaf_is_named(ctx, l))
+			err = add_former(s, l->id, l->handle);
+	}
+	sort_origins(s);
+	if (!err)
+		err = add_noted(s);
+	sort_origins(s);
+	if (s->sources)
+		qsort(s->source, s->sources, sizeof *s->source, ascending);
+	return err;
+}
+
+// Which of the n origins, which begin with `first`, the list has.
+static uint64_t mask_of(const struct yk_past *p, const struct yk_origin *first, size_t n)
+{
+	uint64_t mask = 0;
+	uint32_t low = 0, high = p->n;
+	while (low < high) {
+		const uint32_t at = low + (high - low) / 2;
+		if (ascending(&p->at[at], first) < 0)
+			low = at + 1;
+		else
+			high = at;
+	}
+	for (size_t i = 0; i < n && low < p->n; i++) {
+		while (low < p->n && ascending(&p->at[low], &first[i]) < 0)
+			low++;
+		mask |= low < p->n && !ascending(&p->at[low], &first[i]) ? (uint64_t)1 << i : 0;
+	}
+	return mask;
+}
+
+// Sets, for each of the nodes, the word of those origins which it was computed from.  *source: of the first origin; of
+// those that follow afterwards.
+static void follow(struct search *s, size_t first, size_t *source, size_t n, const uint32_t *node, uint64_t *word, size_t step)
+{
+	const struct yk_graph *g = &s->ctx->graph;
+	const size_t count = s->origins - first < WORD ? s->origins - first : WORD;
+	const struct yk_past *last = NULL;
+	uint64_t mask = 0;
+	memset(s->bits, 0, (node[n - 1] + (size_t)1) * sizeof *s->bits);
+	for (size_t i = 0; i < count; i++)
+		for (; *source < s->sources && !ascending(&s->source[*source].of, &s->origin[first + i]); ++*source)
+			if (s->source[*source].node <= node[n - 1])
+				s->bits[s->source[*source].node] |= (uint64_t)1 << i;
+	for (uint32_t k = 0, at = 0; k <= node[n - 1]; k++) {
+		const struct yk_node *of = &g->node[k];
+		const struct yk_leaf *l = leaf_of(s->ctx, of);
+		uint64_t before = 0;
+		if (l && l->past && l->past != last) {
+			last = l->past;
+			mask = mask_of(last, s->origin + first, count);
+		}
+		if (l && l->past)
+			before = mask;
+		for (uint32_t i = 0; yk_differentiable(g, of) && i < of->nin; i++)
+			if (yk_ins(g, of)[i] != YK_NIL && yk_is_float(g->value[yk_ins(g, of)[i]].dtype))
+				before |= s->bits[g->value[yk_ins(g, of)[i]].node];
+		s->bits[k] |= before;
+		if (k == node[at])
+			word[at++ * step] = before;
+	}
+}
+
+static struct yk_past *past_of(const struct search *s, const uint64_t *word, size_t words)
+{
+	uint32_t n = 0;
+	for (size_t w = 0; w < words; w++)
+		n += (uint32_t)__builtin_popcountll(word[w]);
+	struct yk_past *p = malloc(sizeof *p + n * sizeof *p->at);
+	if (!p)
+		return NULL;
+	*p = (struct yk_past){ .refs = 1 };
+	for (size_t i = 0; i < s->origins; i++)
+		if (word[i / WORD] >> i % WORD & 1)
+			p->at[p->n++] = s->origin[i];
+	return p;
+}
+
+// The leaves of the results of each of the nodes get its words, as a list; nodes in a row often have the same.
+static int note(const struct search *s, size_t n, const uint32_t *node, const uint64_t *word, size_t words)
+{
+	const struct yk_graph *g = &s->ctx->graph;
+	struct yk_past *p = NULL;
+	int err = 0;
+	for (size_t at = 0; at < n && !err; at++, word += words) {
+		const struct yk_node *of = &g->node[node[at]];
+		if (!p || memcmp(word, word - words, words * sizeof *word)) {
+			yk_past_unref(p);
+			p = past_of(s, word, words);
+			err = p ? 0 : YOKE_ENOMEM;
+		}
+		for (uint32_t i = 0; !err && i < of->nout; i++) {
+			const struct yk_value *v = &g->value[of->out + i];
+			if (v->made == YK_NIL || !yk_is_float(v->dtype))
+				continue;
+			struct yk_leaf *l = &s->ctx->leaf[v->made];
+			yk_past_unref(l->past);
+			l->past = p->n ? p : NULL;
+			p->refs += p->n > 0;
+		}
+	}
+	yk_past_unref(p);
+	return err;
+}
+
+int yk_past_note(struct yoke_context *ctx, size_t n, const uint32_t *node)
+{
+	struct search s = { .ctx = ctx };
+	uint64_t *word = NULL;
+	int err = n ? find_sources(&s) : 0;
+	const size_t words = (s.origins + WORD - 1) / WORD;
+	size_t source = 0;
+	if (err || !words)
+		goto out;
+	word = malloc(n * words * sizeof *word);
+	s.bits = malloc((node[n - 1] + (size_t)1) * sizeof *s.bits);
+	err = word && s.bits ? 0 : YOKE_ENOMEM;
+	for (size_t w = 0; w < words && !err; w++)
+		follow(&s, w * WORD, &source, n, node, word + w, words);
+	if (!err)
+		err = note(&s, n, node, word, words);
+out:
+	free(word);
+	free(s.bits);
+	free(s.source);
+	free(s.origin);
+	return err;
+}
+
+// ---- gradients ----
 
 // Which nodes up to this one its gradient goes to; the caller frees it, NULL: no memory.
 static uint8_t *reach(const struct yk_graph *g, uint32_t node)
@@ -51,82 +295,6 @@ static uint8_t *reach(const struct yk_graph *g, uint32_t node)
 	return reached;
 }
 
-// ---- values that become leaves ----
-
-struct origins {
-	uint64_t *handle;
-	size_t n, cap;
-};
-
-static int add(struct origins *o, uint64_t handle)
-{
-	if (!handle || !yk_is_alive((const yoke_tensor *)(uintptr_t)handle))
-		return 0;
-	if (yk_grow(&o->handle, &o->cap, o->n + 1, sizeof *o->handle) < 0)
-		return YOKE_ENOMEM;
-	o->handle[o->n++] = handle;
-	return 0;
-}
-
-static int find_origins(const struct yoke_context *ctx, uint32_t node, bool named, struct origins *o)
-{
-	uint8_t *reached = reach(&ctx->graph, node);
-	int err = reached ? 0 : YOKE_ENOMEM;
-	for (uint32_t k = 0; k <= node && !err; k++) {
-		const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &ctx->graph.node[k]) : NULL;
-		if (l && (!named || yk_leaf_is_named(ctx, l)))
-			err = add(o, bits_of(l->handle));
-		for (uint32_t i = 0; l && i < l->npast && !err; i++)
-			err = add(o, l->past[i]);
-	}
-	// variables whose version, now or before, is on the way
-	for (const struct yk_tensor *t = ctx->handles; t && !err; t = t->next) {
-		const yk_id v = t->kind == YK_VARIABLE ? yk_version_of(t) : YK_NIL;
-		const uint32_t k = v == YK_NIL ? YK_NIL : ctx->graph.value[v].node;
-		if (k < node && reached[k])
-			err = add(o, bits_of(yk_handle(t)));
-	}
-	for (size_t i = 0; i < ctx->formers && !named && !err; i++) {
-		const uint32_t k = ctx->graph.value[ctx->former[i].value].node;
-		if (k <= node && reached[k])
-			err = add(o, bits_of(ctx->former[i].variable));
-	}
-	free(reached);
-	size_t kept = 0;
-	if (o->n)
-		qsort(o->handle, o->n, sizeof *o->handle, ascending);
-	for (size_t i = 0; i < o->n; i++)
-		if (!kept || o->handle[kept - 1] != o->handle[i])
-			o->handle[kept++] = o->handle[i];
-	o->n = kept;
-	return err;
-}
-
-int yk_past_note(struct yoke_context *ctx, uint32_t node, bool version)
-{
-	const struct yk_graph *g = &ctx->graph;
-	const struct yk_node *n = &g->node[node];
-	struct origins o = { 0 };
-	int err = find_origins(ctx, node, version, &o);
-	for (uint32_t i = 0; i < n->nout && o.n && !err; i++) {
-		if (g->value[n->out + i].made == YK_NIL || !yk_is_float(g->value[n->out + i].dtype))
-			continue;
-		struct yk_leaf *l = &ctx->leaf[g->value[n->out + i].made];
-		free(l->past);
-		l->npast = 0;
-		if (!(l->past = malloc(o.n * sizeof *l->past))) {
-			err = YOKE_ENOMEM;
-			break;
-		}
-		memcpy(l->past, o.handle, o.n * sizeof *l->past);
-		l->npast = (uint32_t)o.n;
-	}
-	free(o.handle);
-	return err;
-}
-
-// ---- gradients ----
-
 static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 {
 	const char *scope = yk_path_name(&ctx->paths, l->path);
@@ -137,49 +305,96 @@ static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 		       *scope ? "\"" : "");
 }
 
-static int refuse_former(const struct yk_tensor *t)
+static int refuse_former(const struct yoke_context *ctx, uint64_t handle)
 {
+	const struct yk_tensor *t = yk_tensor_in(ctx, (const yoke_tensor *)(uintptr_t)handle);
 	return yk_fail(YOKE_ERELEASED,
 		       "grad: it depends on variable %s as it was before, which has a new version by now; take "
 		       "gradients before yoke_assign and yoke_put, and within the scope of the assignment",
-		       t->name ? t->name : "unnamed");
+		       t && t->name ? t->name : "unnamed");
+}
+
+struct asked { // a tensor that the gradient is with respect to
+	struct yk_origin of;
+	bool depends; // does y depend on it as it is now?
+	bool same;    // .. which another tensor of that origin was before
+};
+
+// The first of those of a handle, NULL: there is none.
+static const struct asked *find_asked(const struct asked *of, size_t n, uint64_t handle)
+{
+	size_t low = 0, high = n;
+	while (low < high) {
+		const size_t at = low + (high - low) / 2;
+		if (of[at].of.handle < handle)
+			low = at + 1;
+		else
+			high = at;
+	}
+	return low < n && of[low].of.handle == handle ? &of[low] : NULL;
+}
+
+// Is a gradient asked for by this tensor, on which y does not depend as it is now?
+static bool is_former(const struct asked *of, size_t n, uint64_t handle)
+{
+	const struct asked *a = find_asked(of, n, handle);
+	for (; a && a < of + n && a->of.handle == handle; a++)
+		if (!a->same)
+			return !a->depends;
+	return false;
+}
+
+// Is a gradient refused since it would be by a tensor as it is now (or as it was before, if `former`), by way of a leaf?
+static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l, const struct asked *of, size_t n, bool former)
+{
+	int err = 0;
+	for (uint32_t i = 0; l->past && i < l->past->n && !err; i++) {
+		const struct yk_origin *o = &l->past->at[i];
+		const struct asked *a = find_asked(of, n, o->handle);
+		for (; a && a < of + n && a->of.handle == o->handle && !former && !err; a++)
+			if (a->of.version == o->version)
+				err = refuse(ctx, l);
+		if (former && is_former(of, n, o->handle))
+			err = refuse_former(ctx, o->handle);
+	}
+	return err;
 }
 
 int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tensor *const *p,
 		  const yk_id *in)
 {
 	const struct yk_graph *g = &ctx->graph;
-	uint64_t *of = malloc((n + (size_t)1) * sizeof *of);
+	struct asked *of = malloc((2 * (size_t)n + 1) * sizeof *of);
 	uint8_t *reached = reach(g, g->value[y].node);
-	size_t later = 0; // of p: y does not depend on them
+	bool all = true;
+	size_t m = 0;
 	int err = of && reached ? 0 : yk_fail(YOKE_ENOMEM, "grad: no memory");
-	for (uint32_t i = 0; i < n && !err; i++)
-		of[i] = bits_of(p[i]);
-	if (!err)
-		qsort(of, n, sizeof *of, ascending);
-	for (uint32_t k = 0; k <= g->value[y].node && !err; k++) {
-		const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &g->node[k]) : NULL;
-		for (uint32_t i = 0; l && i < l->npast && !err; i++)
-			if (is_among(l->past[i], of, n))
-				err = refuse(ctx, l);
-	}
 	for (uint32_t i = 0; i < n && !err; i++) {
-		bool depends = g->value[in[i]].node <= g->value[y].node && reached[g->value[in[i]].node];
-		if (!depends)
-			of[later++] = bits_of(p[i]);
+		const struct yk_tensor *t = yk_tensor_in(ctx, p[i]);
+		const uint32_t k = g->value[in[i]].node;
+		const bool depends = k <= g->value[y].node && reached[k];
+		of[m++] = (struct asked){ { bits_of(p[i]), t ? t->version : 0 }, .depends = depends };
+		if (t && t->origin.handle)
+			of[m++] = (struct asked){ t->origin, .depends = depends, .same = true };
+		all &= depends;
 	}
-	if (later)
-		qsort(of, later, sizeof *of, ascending);
-	for (uint32_t k = 0; later && k <= g->value[y].node && !err; k++) {
-		const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &g->node[k]) : NULL;
-		if (l && l->variable && is_among(bits_of(l->handle), of, later))
-			err = refuse_former(l->variable);
+	if (!err)
+		qsort(of, m, sizeof *of, ascending);
+	for (int former = 0; former <= !all && !err; former++) {
+		const struct yk_past *last = NULL;
+		for (uint32_t k = 0; k <= g->value[y].node && !err; k++) {
+			const struct yk_leaf *l = reached[k] ? leaf_of(ctx, &g->node[k]) : NULL;
+			if (l && former && l->variable && is_former(of, m, bits_of(l->handle)))
+				err = refuse_former(ctx, bits_of(l->handle));
+			if (!err && l && l->past != last)
+				err = check_leaf(ctx, l, of, m, former);
+			last = l ? l->past : last;
+		}
 	}
-	for (size_t i = 0; later && i < ctx->formers && !err; i++) {
-		const struct yk_former *f = &ctx->former[i];
-		const uint32_t k = g->value[f->value].node;
-		if (k <= g->value[y].node && reached[k] && is_among(bits_of(f->variable), of, later))
-			err = refuse_former(yk_tensor_in(ctx, f->variable));
+	for (size_t i = 0; !all && i < ctx->formers && !err; i++) {
+		const uint32_t k = g->value[ctx->former[i].value].node;
+		if (k <= g->value[y].node && reached[k] && is_former(of, m, bits_of(ctx->former[i].variable)))
+			err = refuse_former(ctx, bits_of(ctx->former[i].variable));
 	}
 	free(reached);
 	free(of);

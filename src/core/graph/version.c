@@ -81,15 +81,17 @@ static int note(struct yk_tensor *t)
 	return 0;
 }
 
-void yk_version_end(const struct yk_tensor *t)
+void yk_version_end(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
+	t->version++;
+	t->origin = (struct yk_origin){ 0 };
 	const yk_id v = yk_version_of(t);
 	if (v == YK_NIL)
 		return;
 	const bool is_leaf = yk_maker(&ctx->graph, v)->op == YK_LEAF;
 	const struct yk_leaf *l = is_leaf ? &ctx->leaf[yk_leaf_of_value(ctx, v)] : NULL;
-	if (l && (l->variable || (l->handle && l->handle != yk_handle(t)))) // the leaf itself knows whose it is
+	if (l && l->variable) // the leaf itself knows whose it is
 		return;
 	if (yk_grow(&ctx->former, &ctx->former_cap, ctx->formers + 1, sizeof *ctx->former) == 0)
 		ctx->former[ctx->formers++] = (struct yk_former){ v, yk_handle(t) };
@@ -104,7 +106,7 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 		err = yk_error_last();
 	if (err)
 		return err;
-	if (t->id != id)
+	if (yk_version_of(t) != id)
 		yk_version_end(t);
 	yk_take_id(t, id);
 	if (t->root != YK_NIL && !yk_is_pending(t)) { // it was assigned the version that it has
@@ -112,6 +114,15 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 		t->root = YK_NIL;
 	}
 	return yk_root(t);
+}
+
+int yk_assign_of(struct yk_tensor *t, yk_id id, const struct yk_tensor *value)
+{
+	const bool same = yk_version_of(t) == id;
+	const int err = yk_assign(t, id);
+	if (!err && !same && value && value->kind <= YK_VARIABLE && t->id == yk_version_of(value))
+		t->origin = yk_origin_of(value);
+	return err;
 }
 
 void yk_assign_undo(struct yoke_context *ctx)
@@ -147,7 +158,7 @@ static void close_version(struct yk_tensor *t)
 	yk_id stopped = YK_NIL;
 	if (yk_is_pending(t) && (stopped = yk_un(&t->ctx->graph, YK_STOP_GRAD, t->id)) == YK_BAD)
 		return;
-	if (t->id == YK_NIL && !(at != YK_NIL && t->ctx->leaf[at].shared))
+	if (t->id == YK_NIL && (at == YK_NIL || t->ctx->leaf[at].variable == t))
 		return;
 	yk_version_end(t);
 	if (stopped == YK_NIL)

@@ -64,14 +64,6 @@ static void find_named(struct needs *s)
 	}
 }
 
-// Is the gradient by the operands a function of the cotangent alone?
-static bool is_linear(const struct yk_node *n)
-{
-	const struct yk_op_row *row = yk_op_row(n->op);
-	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM || n->op == YK_CAST ||
-	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
-}
-
 // Which operands' bytes the gradient by the others needs.
 static void need_operands(struct needs *s, uint32_t k)
 {
@@ -81,7 +73,7 @@ static void need_operands(struct needs *s, uint32_t k)
 	bool any = false;
 	for (uint32_t i = 0; i < n->nin; i++)
 		any |= is_named(s, in[i]);
-	if (!any || is_linear(n))
+	if (!any || yk_is_linear(n))
 		return;
 	for (uint32_t i = 0; i < n->nin; i++)
 		if (in[i] != YK_NIL && (n->op != YK_MUL || is_named(s, in[1 - i])))
