@@ -134,7 +134,7 @@ if YOKE_BACKEND=opencl "$yoke" info 2>&1 | grep -q 'found no driver'; then
 	skip 'absurd answers' 'no PoCL here'
 else
 	YOKE_BACKEND=opencl "$yoke" info >out 2>&1
-	says memory 'is left out: reports 0 bytes of memory'
+	says memory 'reports 0 bytes of memory'
 	losses()
 	{
 		rm -rf model

@@ -501,7 +501,7 @@ static void versions(void)
 	make_folder(-1, NULL, NULL);
 	if (cuda) {
 		ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && !found->devices &&
-		   strstr(found->line, "libnvrtc.so.13 is of CUDA 13.0, the driver only of CUDA 12.4: update the driver"),
+		   strstr(found->line, "libnvrtc.so.13 ") && strstr(found->line, "CUDA 13.0") && strstr(found->line, "CUDA 12.4"),
 		   "a compiler newer than the driver: %s", found->line);
 		ok(child("YOKE_FAKE_ARCH", "sm_35", all_of_it) && !found->devices &&
 		   strstr(found->line, "compiles for sm_") && strstr(found->line, "not for sm_35"),
@@ -514,8 +514,8 @@ static void versions(void)
 	unlink(to);
 	snprintf(to, sizeof to, "%s/libhiprtc.so.7", folder);
 	ok(!symlink(from, to) && child(NULL, NULL, all_of_it) &&
-	   (strstr(found->line, "libhiprtc.so.7 is of ROCm 7, the driver libamdhip64.so.6 of ROCm 6") ||
-	    strstr(found->notes, "libhiprtc.so.7 is of ROCm 7")),
+	   ((strstr(found->line, "libhiprtc.so.7 ") && strstr(found->line, "ROCm 7") && strstr(found->line, "libamdhip64.so.6 ")) ||
+	    (strstr(found->notes, "libhiprtc.so.7 ") && strstr(found->notes, "ROCm 7"))),
 	   "a compiler of another major version: %s%s", found->line, found->notes);
 	unlink(to);
 	make_folder(-1, NULL, NULL);
@@ -625,7 +625,7 @@ static void library_errors(void)
 			}
 			const bool ran = child("YOKE_FAKE_FAIL", fail, s->part == COMPILER ? all_of_it : products_alone);
 			products_wanted = "0";
-			const bool named = strstr(found->line, name) || strstr(found->line, "has no algorithm for a product");
+			const bool named = strstr(found->line, name) || strstr(found->line, "no algorithm");
 			const bool known = found->err == YOKE_EUNSUPPORTED || found->err == YOKE_ENOMEM ||
 					   found->err == YOKE_EDEVICE;
 			// those that are for other cases alone
@@ -662,7 +662,7 @@ static void kernels(void)
 				       "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
 	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
 	// AMD's driver says nothing of parameters, and a fake driver's kernels have no code object
-	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters: the op gives 2")),
+	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters") && strstr(found->line, " 2: ")),
 	   "a kernel of other parameters: %s", found->line);
 	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
 	const char *names[] = { "libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" };
@@ -687,7 +687,7 @@ static void matrix_units(void)
 	   vendor->name, found->again, all, found->notes);
 	units_wrong = true;
 	ran = child(NULL, NULL, units);
-	ok(ran && !found->again && strstr(found->notes, "f16, but a product of theirs is wrong"),
+	ok(ran && !found->again && strstr(found->notes, "f16, but "),
 	   "%s: units whose product is wrong are not used: %#x, %s", vendor->name, found->again, found->notes);
 	units_wrong = false;
 }
@@ -701,7 +701,7 @@ static void peers(void)
 	for (int i = 0; i < 3; i++) {
 		const bool ran = child("YOKE_FAKE_PEER", ways[i], between), lies = i == 2;
 		ok(ran && found->devices == 2 && !found->err && (lies ? found->again == YOKE_EUNSUPPORTED &&
-			   strstr(found->notes, "bring other bytes than were sent") : !found->again),
+			   strstr(found->notes, " data: ") : !found->again),
 		   "%s: copies between devices, %s: %s; %s", vendor->name, i ? ways[i] : "peers",
 		   yoke_error_name(found->again), found->notes);
 	}

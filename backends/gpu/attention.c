@@ -213,7 +213,7 @@ static int check_seen(const struct yoke_op *op, struct yoke_view *part)
 
 	(void)part;
 	return seen >= 0 && seen <= S ? 0 :
-		yk_gpu_error(YOKE_ERANGE, "attention (step %llu): %lld keys are not in 0..%lld",
+		yk_gpu_error(YOKE_ERANGE, "attention (step %llu): the number of keys, %lld, is not in 0..%lld",
 			     (unsigned long long)op->id, (long long)seen, (long long)S);
 }
 

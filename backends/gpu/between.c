@@ -76,9 +76,9 @@ static int test(struct yk_gpu_device *to, struct yk_gpu_device *from)
 		const int err = try_copy(to, from, pattern, got);
 		state = !err && !memcmp(pattern, got, WORDS * sizeof *got) ? GOOD : BAD;
 		if (state == BAD && err != YOKE_EUNSUPPORTED)
-			yk_gpu_log(YOKE_LOG_WARN, "copies from %s:%u to %s:%u %s: they go by way of the host",
+			yk_gpu_log(YOKE_LOG_WARN, "direct copies from %s:%u to %s:%u %s: copying through the host",
 				   yk_gpu_driver.name, from->index, yk_gpu_driver.name, to->index,
-				   err ? "fail" : "bring other bytes than were sent");
+				   err ? "failed" : "deliver wrong data");
 	}
 	free(pattern);
 	free(got);

@@ -134,7 +134,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	c.preset = impls[impl].preset;
 	if (!fits || !v->takes(r->device, &c))
 		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				    "a contraction that this backend does not take");
+				    "unsupported contraction");
 	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
 }
 

@@ -183,7 +183,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c, bool
 	if (s->cut[3] > 1) {
 		if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->n, (uint64_t)(c->batch * s->cut[3]), &bytes) ||
 		    __builtin_mul_overflow(bytes, sizeof(float), &bytes))
-			return yk_gpu_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+			return yk_gpu_error(YOKE_ENOMEM, "the workspace size exceeds 64 bits");
 		yk_gpu_workspace(r, bytes);
 	}
 	yk_gpu_begin(r, kernel);
@@ -217,7 +217,7 @@ bool yk_gpu_tf32_wanted(void)
 {
 	static const struct yoke_setting matmul = {
 		sizeof matmul, "matmul", "string", "f32",
-		"how GPUs multiply f32: f32, or tf32, by matrix units, with factors rounded to 10 bits of mantissa"
+		"precision of f32 products on GPUs: f32, or tf32 (matrix units, factors rounded to 10 bits)"
 	};
 	const char *value = yk_gpu_host->setting(&matmul);
 

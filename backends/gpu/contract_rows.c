@@ -99,7 +99,7 @@ static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 		return err;
 	if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->k, size, &bytes) ||
 	    __builtin_mul_overflow(bytes, (uint64_t)c->batch, &bytes))
-		return yk_gpu_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+		return yk_gpu_error(YOKE_ENOMEM, "the workspace size exceeds 64 bits");
 	yk_gpu_workspace(r, bytes);
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, &c->op->workspace);

@@ -46,7 +46,7 @@ static int test(struct yk_gpu_device *d)
 	yk_gpu_define(&b, "USE_F64", 1);
 	if (yk_gpu_try(d, &b, 1, 1, got, sizeof got)) {
 		yk_gpu_log(YOKE_LOG_WARN,
-			   "%s:%u (%s) offers f64, but its test fails: without f64",
+			   "%s:%u (%s) reports f64 support, but the test kernel failed: f64 is disabled",
 			   yk_gpu_driver.name, d->index, d->info.name);
 		return BAD;
 	}
@@ -54,8 +54,8 @@ static int test(struct yk_gpu_device *d)
 		if (memcmp(&want[i], &got[i], sizeof *got)) {
 			yk_gpu_log(
 				YOKE_LOG_WARN,
-				"%s:%u (%s) offers f64, but result %d of its test is "
-				"%a and not %a: without f64",
+				"%s:%u (%s) reports f64 support, but result %d of the test is "
+				"%a instead of %a: f64 is disabled",
 				yk_gpu_driver.name, d->index, d->info.name, i - INPUTS, got[i], want[i]);
 			return BAD;
 		}

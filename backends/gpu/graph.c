@@ -76,7 +76,7 @@ int yk_gpu_graph_run(void *queue, void *graph)
 	if (err)
 		return err;
 	if (q->device != g->device)
-		return yk_gpu_error(YOKE_EINVAL, "a graph of %s:%u on a queue of %s:%u", yk_gpu_driver.name,
+		return yk_gpu_error(YOKE_EINVAL, "a graph of %s:%u cannot run on a queue of %s:%u", yk_gpu_driver.name,
 				    g->device->index, yk_gpu_driver.name, q->device->index);
 	q->busy = true;
 	err = yk_gpu_driver.graph_run(q, g->graph);

@@ -219,7 +219,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 	(void)impl;
 	if (!job_of(r->device, op, &j))
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "lists that this backend does not take");
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "unsupported lists of tensors");
 	b.args.each = j.reduces && op->attr[1].i;
 	r->placed = true;
 	for (uint32_t i = 0; i < op->list; i++)

@@ -107,7 +107,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 	(void)impl;
 	if (err)
-		return yk_gpu_error(err, "a map that this backend does not take");
+		return yk_gpu_error(err, "unsupported map");
 	if (!call.count[0])
 		return 0;
 	const int64_t four = fours(d, op, &call);

@@ -45,7 +45,7 @@ int yk_gpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	if (!(d = yk_gpu_device_at(device)))
 		return YOKE_ENODEV;
 	if (!bytes || bytes > SIZE_MAX)
-		return yk_gpu_error(YOKE_EINVAL, "a segment of %llu bytes",
+		return yk_gpu_error(YOKE_EINVAL, "cannot allocate a segment of %llu bytes",
 				    (unsigned long long)bytes);
 	return make(d, kind, NULL, bytes, segment);
 }
@@ -93,7 +93,7 @@ int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, u
 	q->busy = true;
 	if (__builtin_add_overflow(offset, bytes, &end) || end > s->bytes)
 		return yk_gpu_error(YOKE_ERANGE,
-				    "bytes %llu to +%llu of a segment of %llu",
+				    "offset %llu + %llu bytes exceeds the segment of %llu bytes",
 				    (unsigned long long)offset, (unsigned long long)bytes,
 				    (unsigned long long)s->bytes);
 	return 0;
@@ -107,10 +107,10 @@ static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, u
 	if (err)
 		return err;
 	if (q->graph && s->host)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "a graph with a segment of the host's memory");
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "graphs cannot use host segments");
 	if (q->device != s->device)
 		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				    "a queue of %s:%u on a segment of %s:%u", yk_gpu_driver.name,
+				    "a queue of %s:%u cannot access a segment of %s:%u", yk_gpu_driver.name,
 				    q->device->index, yk_gpu_driver.name, s->device->index);
 	return 0;
 }
@@ -180,7 +180,7 @@ int yk_gpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
 	     pattern_bytes != 8) ||
 	    offset % pattern_bytes || bytes % pattern_bytes)
 		return yk_gpu_error(YOKE_EINVAL,
-				    "a pattern of %u bytes does not fill %llu at %llu",
+				    "a pattern of %u bytes cannot fill %llu bytes at offset %llu",
 				    pattern_bytes, (unsigned long long)bytes,
 				    (unsigned long long)offset);
 	if (s->host) {

@@ -91,7 +91,7 @@ static int source_of(const struct yoke_op *op, const char *text, char **to)
 	int64_t bytes = yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, NULL, 0);
 
 	if (bytes < 0)
-		return yk_gpu_error((int)bytes, "the host refused to write a kernel's text");
+		return yk_gpu_error((int)bytes, "the host could not generate the kernel's text");
 	if (!(*to = malloc((size_t)bytes + 1)))
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's text");
 	yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, *to, (size_t)bytes + 1);

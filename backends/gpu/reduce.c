@@ -167,7 +167,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 	(void)impl;
 	if (!job_of(r->device, op, &j))
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "a reduction that this backend does not take");
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "unsupported reduction");
 	if (!j.outputs)
 		return 0;
 	const struct reduction *s = &j.s;

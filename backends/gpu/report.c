@@ -178,7 +178,7 @@ int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
 	int err = r->slots ? 0 : yk_gpu_reports_ready(q, r);
 
 	if (!err && r->open && r->open->n == SLOTS)
-		err = q->graph ? yk_gpu_error(YOKE_EUNSUPPORTED, "a graph of more than %d ops that report", SLOTS) :
+		err = q->graph ? yk_gpu_error(YOKE_EUNSUPPORTED, "a graph with more than %d ops that can report errors", SLOTS) :
 				 read_slots(q, r->slots, r->open);
 	if (err)
 		return err;

@@ -15,7 +15,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 	(void)impl;
 	if (err)
-		return yk_gpu_error(err, "a recurrence that this backend does not take");
+		return yk_gpu_error(err, "unsupported recurrence");
 	if (!call.count[0] || !call.count[1])
 		return 0;
 	yk_gpu_flag(&b, "OWN_MATH", r->device->loops);

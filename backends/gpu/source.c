@@ -45,8 +45,8 @@ static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, si
 	const uint32_t n = yk_gpu_driver.kernel_params(e->kernel);
 
 	if (n != UINT32_MAX && n != want)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
-				    "segment and an offset for each operand and a word for each attribute",
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters, but the op passes %u: a "
+				    "segment and an offset per operand and a word per attribute",
 				    e->build.name, n, want);
 	for (uint32_t i = 0; i < want; i++) {
 		const bool segment = i < views && i % 2 == 0;

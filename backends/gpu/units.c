@@ -91,8 +91,8 @@ static int test(struct yk_gpu_device *d, int dtype)
 	}
 	if (!err && !wrong)
 		return GOOD;
-	yk_gpu_log(YOKE_LOG_WARN, "%s:%u (%s) offers matrix units for %s, but %s: without them", yk_gpu_driver.name,
-		   d->index, d->info.name, name_of(dtype), err ? "their test fails" : "a product of theirs is wrong");
+	yk_gpu_log(YOKE_LOG_WARN, "%s:%u (%s) reports matrix units for %s, but %s: they are not used", yk_gpu_driver.name,
+		   d->index, d->info.name, name_of(dtype), err ? "the test kernel failed" : "a test product is wrong");
 	return BAD;
 }
 

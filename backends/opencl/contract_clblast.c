@@ -44,8 +44,8 @@ static enum wish wish_of(void)
 {
 	static const struct yoke_setting wish = {
 		sizeof wish, "opencl.clblast", "string", "",
-		"contractions by CLBlast: 0 never, 1 wherever it can; empty: where rules or "
-		"`yoke tune` say so",
+		"use CLBlast for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
+		"`yoke tune`",
 	};
 	const char *value = yk_gpu_host->setting(&wish);
 
@@ -68,8 +68,8 @@ static void open_library(void)
 	void *library = dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (!library && always())
-		yk_gpu_log(YOKE_LOG_WARN, "opencl.clblast=1, but libclblast.so.1 is not "
-					 "there; own kernels are used");
+		yk_gpu_log(YOKE_LOG_WARN, "opencl.clblast=1, but libclblast.so.1 was not "
+					 "found; using yoke's kernels");
 	if (!library)
 		return;
 	symbol(library, "CLBlastSgemmWithTempBuffer", &lib.sgemm);

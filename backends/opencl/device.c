@@ -94,7 +94,7 @@ static const char *refused(cl_device_id id)
 	if (!bool_of(id, CL_DEVICE_ENDIAN_LITTLE))
 		return "big-endian";
 	if (uint_of(id, CL_DEVICE_ADDRESS_BITS) != 64)
-		return "addresses of less than 64 bits";
+		return "its addresses have fewer than 64 bits";
 	if (!number(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), 0))
 		return "reports 0 bytes of memory";
 	return NULL;
@@ -170,12 +170,12 @@ static void fill_limits(struct yk_cl_device *d)
 	struct yk_gpu_device *g = &d->gpu;
 	static const struct yoke_setting preset = {
 		sizeof preset, "opencl.preset", "string", "",
-		"how kernels are cut: \"cpu\" or \"gpu\"; \"matrix\": as for a large GPU with matrix units, in loops, "
-		"for tests; empty: as the kind of device asks",
+		"kernel tuning: \"cpu\" or \"gpu\"; \"matrix\": as for a large GPU with emulated matrix units, "
+		"for tests; empty: by device type",
 	};
 	static const struct yoke_setting stream = {
 		sizeof stream, "opencl.stream", "int 0..9223372036854775807", "104857600",
-		"results of this many bytes and more are written past a CPU's caches",
+		"CPU devices write results of at least this many bytes with non-temporal stores",
 	};
 	const char *value = yk_gpu_host->setting(&preset);
 	const char *bytes = yk_gpu_host->setting(&stream);
@@ -241,7 +241,7 @@ static bool keeps_binaries(void)
 {
 	static const struct yoke_setting binaries = {
 		sizeof binaries, "opencl.binaries", "bool", "1",
-		"compiled programs are kept in yoke's cache; 0: the driver's own has to do",
+		"keep compiled programs in yoke's cache; 0: rely on the driver's cache",
 	};
 	const char *value = yk_gpu_host->setting(&binaries);
 	return !value || strcmp(value, "0");
@@ -283,7 +283,7 @@ static int add_devices(cl_platform_id platform, const char *name, cl_device_id i
 {
 	static const struct yoke_setting split = {
 		sizeof split, "opencl.split", "int 1..64", "1",
-		"devices that each device is divided into, of equal numbers of its units",
+		"sub-devices that each device is divided into, with equal numbers of compute units",
 	};
 	const char *value = yk_gpu_host->setting(&split);
 	const uint32_t parts = value ? (uint32_t)strtoul(value, NULL, 10) : 1, units = uint_of(id, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -295,13 +295,13 @@ static int add_devices(cl_platform_id platform, const char *name, cl_device_id i
 	if (parts <= 1)
 		return add_device(platform, id, 1);
 	if (units < parts) {
-		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: a device has %u units, and is left whole", name,
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: a device has %u units and is not divided", name,
 				 (unsigned)parts, (unsigned)units);
 		return add_device(platform, id, 1);
 	}
 	const cl_int code = clCreateSubDevices(id, how, MAX_DEVICES, part, &n);
 	if (code != CL_SUCCESS || n < parts) {
-		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: clCreateSubDevices: %s (%d); the device is left whole",
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: clCreateSubDevices: %s (%d); the device is not divided",
 				 name, (unsigned)parts, yk_cl_name(code), (int)code);
 		return add_device(platform, id, 1);
 	}
@@ -326,7 +326,7 @@ static int probe_platform(cl_platform_id platform)
 
 	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
 	if (wanted && *wanted && !strstr(name, wanted)) {
-		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s is not the one of opencl.platform=%s", name, wanted);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s is excluded by opencl.platform=%s", name, wanted);
 		return 0;
 	}
 	cl_int err = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
@@ -339,9 +339,9 @@ static int probe_platform(cl_platform_id platform)
 		return 0;
 	}
 	for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
-		const char *why = ids[i] ? refused(ids[i]) : "the driver gave none";
+		const char *why = ids[i] ? refused(ids[i]) : "the driver returned no device";
 		if (why)
-			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is left out: %s", name, i, why);
+			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is not used: %s", name, i, why);
 		else if (add_devices(platform, name, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
@@ -355,7 +355,7 @@ int yk_cl_probe(const char **why)
 	cl_int err = clGetPlatformIDs(MAX_PLATFORMS, platforms, &n);
 
 	if (err == PLATFORM_NOT_FOUND || (err == CL_SUCCESS && !n))
-		yk_gpu_leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` says where it looked");
+		yk_gpu_leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` lists where it looked");
 	else if (err != CL_SUCCESS)
 		yk_gpu_leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
 	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)

@@ -7,7 +7,7 @@
 
 static const struct yoke_setting profile = {
 	sizeof profile, "opencl.profile", "bool", "0",
-	"queues of OpenCL devices keep times",
+	"record execution times on OpenCL queues",
 };
 
 const struct yk_gpu_driver yk_gpu_driver = {

@@ -16,9 +16,9 @@
 #define V_SYSTEM_FOLDERS "/usr/local/cuda/lib64"
 #define V_PYTHON_FOLDERS "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/nccl/lib"
 #define V_DRIVER_ADVICE "install NVIDIA's driver"
-#define V_COLLECTIVES_ADVICE "ranks talk through the host's memory; install NCCL, as by `pip install nvidia-nccl-cu12`"
-#define V_PRODUCTS_ADVICE "products are left to yoke's own kernels"
-#define V_COMPILER_ADVICE "install CUDA's libnvrtc, as by `pip install nvidia-cuda-nvrtc-cu12`"
+#define V_COLLECTIVES_ADVICE "ranks communicate through host memory; install NCCL, for example with `pip install nvidia-nccl-cu12`"
+#define V_PRODUCTS_ADVICE "matrix products use yoke's own kernels"
+#define V_COMPILER_ADVICE "install CUDA's libnvrtc, for example with `pip install nvidia-cuda-nvrtc-cu12`"
 
 typedef CUdevice v_device;
 typedef CUcontext v_context;

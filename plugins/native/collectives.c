@@ -22,12 +22,12 @@ static const struct {
 	const char *name, *help;
 } codes[] = {
 	{ "ncclSuccess", NULL },
-	{ "ncclUnhandledCudaError", "a call of the driver failed in the library: NCCL_DEBUG=WARN has it say which" },
-	{ "ncclSystemError", "a call of the system failed in the library: NCCL_DEBUG=WARN has it say which" },
-	{ "ncclInternalError", "an error of the library's own, or memory that was damaged: report it" },
+	{ "ncclUnhandledCudaError", "a driver call failed in the library: set NCCL_DEBUG=WARN to see which" },
+	{ "ncclSystemError", "a system call failed in the library: set NCCL_DEBUG=WARN to see which" },
+	{ "ncclInternalError", "an internal error of the library, or corrupted memory: report it" },
 	{ "ncclInvalidArgument", "report it" },
-	{ "ncclInvalidUsage", "each rank needs a device of its own, and all the same version of the library" },
-	{ "ncclRemoteError", "another rank has ended, or the network to it failed" },
+	{ "ncclInvalidUsage", "each rank needs its own device, and all ranks the same version of the library" },
+	{ "ncclRemoteError", "another rank has exited, or the network to it failed" },
 	{ "ncclInProgress", NULL },
 };
 
@@ -150,7 +150,7 @@ static int issue(struct comm *c, const struct yoke_collective *w, v_stream strea
 	case YOKE_COLLECTIVE_REDUCE_SCATTER:
 		return check(c->device, c, V(ncclReduceScatter, in, out, w->count, type, op, c->comm, stream));
 	}
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "collective %u is not one that %s does", w->code,
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "collective %u is not supported by %s", w->code,
 			    yk_native_library(YK_COLLECTIVES));
 }
 

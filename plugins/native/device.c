@@ -112,7 +112,7 @@ static char *identity_of(const struct yk_native_device *d)
 static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 {
 	if (number(d, V_MODE) == V_MODE_PROHIBITED)
-		return "its compute mode allows nobody to use it";
+		return "its compute mode is "prohibited"";
 	if (!yk_vendor_describe(d, why, cap))
 		return why;
 	fill_info(d);
@@ -121,7 +121,7 @@ static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 		return "the driver reports 0 bytes of memory";
 	if (!d->gpu.info.units || !d->gpu.max_group || !d->gpu.max_items[0] || !d->gpu.max_items[1] ||
 	    d->grid[0] < 1 || d->grid[1] < 1 || d->grid[2] < 1 || !d->gpu.info.local_bytes)
-		return "the driver does not say how large kernels may be";
+		return "the driver does not report limits of the kernel size";
 	return NULL;
 }
 
@@ -137,14 +137,14 @@ static int add_device(int ordinal, char *notice, size_t cap)
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of " V_TITLE " devices");
 	}
 	if ((code = yk_native_code(V_DEVICE(&d->id, ordinal)))) {
-		snprintf(what, sizeof what, "device %d is left out: ", ordinal);
+		snprintf(what, sizeof what, "device %d is not used: ", ordinal);
 		leave_out_code(what, V_DEVICE_CALL, code);
 		free(d);
 		return 0;
 	}
 	const char *refusal = refused(d, why, sizeof why);
 	if (refusal) {
-		yk_gpu_leave_out(YOKE_LOG_INFO, "device %d%s%s is left out: %s", ordinal, *d->arch ? ", " : "", d->arch,
+		yk_gpu_leave_out(YOKE_LOG_INFO, "device %d%s%s is not used: %s", ordinal, *d->arch ? ", " : "", d->arch,
 				 refusal);
 		free(d);
 		return 0;

@@ -6,7 +6,7 @@
 
 static const struct yoke_setting profile = {
 	sizeof profile, V_NAME ".profile", "bool", "0",
-	"queues of " V_TITLE " devices keep times",
+	"record execution times on " V_TITLE " queues",
 };
 
 static void start(void)

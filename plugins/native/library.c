@@ -71,7 +71,7 @@ static const char *library_path(void)
 {
 	static const struct yoke_setting path = {
 		sizeof path, V_NAME ".library_path", "string", "",
-		"folders where the vendor's libraries are looked for first, absolute, separated by ':'",
+		"absolute directories searched first for the vendor's libraries, separated by ':'",
 	};
 	const char *value = yk_gpu_host->setting(&path);
 
@@ -197,9 +197,9 @@ static bool resolve(enum yk_native_part which, void *library, const char *name)
 			m += (size_t)snprintf(may + m, sizeof may - m, "%s%s", m ? ", " : "", symbols[i].name);
 	}
 	if (n)
-		say(&parts[which], "%s lacks %.200s: it is too old or not the vendor's own; update it", name, lacks);
+		say(&parts[which], "%s lacks %.200s: it is too old or not the vendor's; update it", name, lacks);
 	else if (m)
-		say(&parts[which], "%s lacks %.200s, and what needs that is off", name, may);
+		say(&parts[which], "%s lacks %.200s; features that need it are disabled", name, may);
 	return !n;
 }
 
@@ -237,10 +237,10 @@ static const char *advice(enum yk_native_part which)
 	case YK_DRIVER: return V_DRIVER_ADVICE;
 	case YK_COMPILER: return V_COMPILER_ADVICE;
 	case YK_PRODUCTS: return V_PRODUCTS_ADVICE;
-	case YK_BLAS: return "products are left to yoke's own kernels";
+	case YK_BLAS: return "matrix products use yoke's own kernels";
 	case YK_COLLECTIVES: return V_COLLECTIVES_ADVICE;
-	case YK_RANGES: return "the vendor's profiler hears of no ranges";
-	default: return "there is no telemetry";
+	case YK_RANGES: return "the vendor's profiler receives no ranges";
+	default: return "telemetry is not available";
 	}
 }
 

@@ -193,8 +193,8 @@ static void reach(struct yk_native_device *d, struct yk_native_device *peer)
 	if (yk_native_code(V_CAN_PEER(&can, d, peer)) || !can)
 		return;
 	const int code = yk_native_code(V_ENABLE_PEER(peer));
-	yk_gpu_log(YOKE_LOG_DEBUG, "device %u %s device %u's memory", d->gpu.index,
-		   !code || code == V_PEER_ALREADY ? "reaches" : "does not reach", peer->gpu.index);
+	yk_gpu_log(YOKE_LOG_DEBUG, "device %u %s the memory of device %u", d->gpu.index,
+		   !code || code == V_PEER_ALREADY ? "can access" : "cannot access", peer->gpu.index);
 }
 
 int yk_native_copy_between(struct yk_gpu_queue *q, struct yk_gpu_device *to_device, void *to, uint64_t to_offset,

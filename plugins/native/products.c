@@ -120,7 +120,7 @@ static int choose(struct yk_gpu_device *d, struct library *l, struct plan *p)
 		const int code = yk_native_code(V_LT_CHOOSE(l->handle, p->desc, p->layout[YK_B], p->layout[YK_A], p->layout[YK_Y],
 							    p->layout[YK_Y], preference, 1, &result, &found));
 		if (code == V_PRODUCTS_UNSUPPORTED || (!code && (!found || result.state)))
-			err = yk_gpu_error(YOKE_EUNSUPPORTED, "%s has no algorithm for a product", yk_native_library(YK_PRODUCTS));
+			err = yk_gpu_error(YOKE_EUNSUPPORTED, "%s has no algorithm for this product", yk_native_library(YK_PRODUCTS));
 		else
 			err = check(d, V_LT_CHOOSE_CALL, code);
 	}
@@ -230,9 +230,9 @@ static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s multiplies wrongly on %s:%u (%s)%s: such products are left to yoke's own "
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s computes wrong products on %s:%u (%s)%s: such products use yoke's own "
 			    "kernels", yk_native_library(YK_PRODUCTS), V_NAME, d->index, d->info.name,
-			    p->then & YK_THEN_GELU ? ", or with another gelu than that by tanh" : "");
+			    p->then & YK_THEN_GELU ? ", or with a gelu other than the tanh form" : "");
 }
 
 static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)

@@ -15,8 +15,8 @@ static enum wish wish_of(void)
 {
 	static const struct yoke_setting wish = {
 		sizeof wish, V_NAME ".products", "string", "",
-		"contractions by the vendor's library: 0 never, 1 wherever it can; empty: where rules or "
-		"`yoke tune` say so",
+		"use the vendor's library for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
+		"`yoke tune`",
 	};
 	const char *value = yk_gpu_host->setting(&wish);
 

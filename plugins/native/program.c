@@ -94,7 +94,7 @@ static int complained(struct yk_gpu_device *d, v_program program, int code, cons
 	// clang's message in hiprtc; NVRTC is asked beforehand
 	if (log && strstr(log, "invalid target ID")) {
 		snprintf(unknown, sizeof unknown, "%s does not compile for %s: update ROCm, or set HSA_OVERRIDE_GFX_VERSION "
-			 "to a like architecture that it knows", yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
+			 "to a similar architecture that it supports", yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
 		free(log);
 		log = strdup(unknown);
 	}
@@ -115,7 +115,7 @@ static int image_of(struct yk_gpu_device *device, v_program program, void **imag
 	if (code)
 		return compiler_failed(device, call, code);
 	if (!*bytes || *bytes > MAX_IMAGE)
-		return yk_gpu_error(YOKE_EDEVICE, "%s: a program of %zu bytes", call, *bytes);
+		return yk_gpu_error(YOKE_EDEVICE, "%s: invalid program of %zu bytes", call, *bytes);
 	if (!(*image = calloc(1, *bytes + 1)))
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for a program of %zu bytes", *bytes);
 	yk_native_split(&call, &code, V_CODE(yk_native_of(device), program, *image));

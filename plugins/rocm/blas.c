@@ -116,7 +116,7 @@ static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
 		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s multiplies wrongly on %s:%u (%s): such products are left to yoke's own "
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s computes wrong products on %s:%u (%s): such products use yoke's own "
 			    "kernels", yk_native_library(YK_BLAS), V_NAME, d->index, d->info.name);
 }
 

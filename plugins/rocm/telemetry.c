@@ -52,7 +52,7 @@ static int find(const char *pci, uint32_t *index)
 		}
 	}
 	return last ? fail("rsmi_dev_pci_id_get", last) :
-		      yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI knows no device at %s", pci);
+		      yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI lists no device at %s", pci);
 }
 
 static void ask_power(uint32_t i, struct yoke_sample *s)

@@ -38,7 +38,7 @@ bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, siz
 
 	if (part != YK_COMPILER || major == driver)
 		return true;
-	snprintf(why, cap, "%s is of ROCm %d, the driver %s of ROCm %d: install the hiprtc of ROCm %d", name, major,
+	snprintf(why, cap, "%s belongs to ROCm %d, the driver %s to ROCm %d: install the hiprtc of ROCm %d", name, major,
 		 yk_native_library(YK_DRIVER), driver, driver);
 	return false;
 }
@@ -101,7 +101,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 
 	if (!arch_of(d, d->arch, sizeof d->arch)) {
 		d->arch[0] = 0;
-		snprintf(why, cap, "the driver does not say of which architecture it is");
+		snprintf(why, cap, "the driver does not report the architecture");
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
@@ -109,7 +109,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64;
 	d->gpu.info.products = units_of(d->arch);
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
-		snprintf(why, cap, "no memory for its options");
+		snprintf(why, cap, "no memory for the compiler options");
 		return false;
 	}
 	d->gpu.options = options;

@@ -16,9 +16,9 @@
 #define V_SYSTEM_FOLDERS "/opt/rocm/lib"
 #define V_PYTHON_FOLDERS "_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib"
 #define V_DRIVER_ADVICE "install ROCm's HIP runtime (libamdhip64-5 on Debian, hip-runtime-amd of AMD's packages)"
-#define V_COLLECTIVES_ADVICE "ranks talk through the host's memory; install RCCL"
-#define V_PRODUCTS_ADVICE "products are left to rocBLAS, or yoke's own kernels"
-#define V_COMPILER_ADVICE "install hiprtc of the same ROCm"
+#define V_COLLECTIVES_ADVICE "ranks communicate through host memory; install RCCL"
+#define V_PRODUCTS_ADVICE "matrix products use rocBLAS or yoke's own kernels"
+#define V_COMPILER_ADVICE "install hiprtc of the same ROCm version"
 
 typedef hipDevice_t v_device;
 typedef int v_context;

@@ -270,7 +270,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	// no workspace: *workspace stays 0, as set by the core
 	(void)impl, (void)plan, (void)workspace;
 	if (!can(device, op))
-		return fail(YOKE_EUNSUPPORTED, "skeleton was given an op that it does not take");
+		return fail(YOKE_EUNSUPPORTED, "skeleton does not support this op");
 	struct handle *h = malloc(sizeof *h);
 	if (!h)
 		return fail(YOKE_ENOMEM, "no host memory for a handle");

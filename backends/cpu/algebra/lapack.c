@@ -15,7 +15,7 @@
 
 static const struct yoke_setting lapack_setting = {
 	sizeof lapack_setting, "cpu.lapack", "bool", "0",
-	"eigenvectors and Cholesky factors on the CPU by the system's LAPACK",
+	"use the system's LAPACK for eigenvectors and Cholesky factors on the CPU",
 };
 
 // LAPACK's Fortran interface with 32-bit integers; compilers pass the strings' lengths, here 1, as
@@ -77,7 +77,7 @@ int yk_lapack_eigh(bool vectors, int64_t n, double *a, double *w)
 	int info = 0, whole = 0;
 	double best = 0;
 	if (n > INT_MAX / 4)
-		return yk_cpu_fail(YOKE_ERANGE, "eigh: LAPACK's integers are too short for %lld rows", (long long)n);
+		return yk_cpu_fail(YOKE_ERANGE, "eigh: %lld rows exceed the range of LAPACK's integers", (long long)n);
 	pthread_mutex_lock(&one);
 	syevd(vectors ? "V" : "N", "U", &size, a, &size, w, &best, &ask, &whole, &ask, &info, 1, 1);
 	const int work_size = (int)best;
@@ -90,8 +90,8 @@ int yk_lapack_eigh(bool vectors, int64_t n, double *a, double *w)
 	free(rest);
 	pthread_mutex_unlock(&one);
 	if (!memory)
-		return yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for LAPACK's work of %lld rows", (long long)n);
-	return info ? yk_cpu_fail(YOKE_EDEVICE, "eigh: LAPACK's dsyevd says %d", info) : 0;
+		return yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for LAPACK's workspace for %lld rows", (long long)n);
+	return info ? yk_cpu_fail(YOKE_EDEVICE, "eigh: LAPACK's dsyevd returned %d", info) : 0;
 }
 
 int64_t yk_lapack_cholesky(int64_t n, double *a)
@@ -99,10 +99,10 @@ int64_t yk_lapack_cholesky(int64_t n, double *a)
 	const int size = (int)n;
 	int info = 0;
 	if (n > INT_MAX / 4)
-		return yk_cpu_fail(YOKE_ERANGE, "cholesky: LAPACK's integers are too short for %lld rows", (long long)n);
+		return yk_cpu_fail(YOKE_ERANGE, "cholesky: %lld rows exceed the range of LAPACK's integers", (long long)n);
 	pthread_mutex_lock(&one);
 	// the lower triangle in row-major order is the upper one in column-major order
 	potrf("U", &size, a, &size, &info, 1);
 	pthread_mutex_unlock(&one);
-	return info < 0 ? yk_cpu_fail(YOKE_EDEVICE, "cholesky: LAPACK's dpotrf says %d", info) : info;
+	return info < 0 ? yk_cpu_fail(YOKE_EDEVICE, "cholesky: LAPACK's dpotrf returned %d", info) : info;
 }

@@ -237,7 +237,7 @@ static int set_keys(const struct yoke_op *op, struct attention *a)
 	for (int64_t b = 0; b < a->B; b++)
 		if (keys_of(a, b) < 0 || keys_of(a, b) > a->S)
 			return yk_cpu_fail(YOKE_ERANGE,
-					   "attention (step %llu): %lld keys are not in 0..%lld",
+					   "attention (step %llu): the number of keys, %lld, is not in 0..%lld",
 					   (unsigned long long)op->id,
 					   (long long)keys_of(a, b), (long long)a->S);
 	return 0;

@@ -15,7 +15,7 @@
 
 static const struct yoke_setting gemm_setting = {
 	sizeof gemm_setting, "cpu.gemm", "string", "own",
-	"contractions on the CPU: own; cblas, f32 and f64 by the one installed; or onednn, f32",
+	"library for matrix products on the CPU: own; cblas (f32 and f64, as installed); or onednn (f32)",
 };
 
 // The reference CBLAS interface, with 32-bit int.
@@ -105,7 +105,7 @@ static void decide(void)
 					      s, libraries[i].want);
 		return;
 	}
-	verdict = yk_cpu_fail(YOKE_EINVAL, "cpu.gemm=%s: it is own, cblas or onednn", s);
+	verdict = yk_cpu_fail(YOKE_EINVAL, "cpu.gemm=%s: must be own, cblas or onednn", s);
 }
 
 int yk_gemm_check(void)
@@ -179,7 +179,7 @@ static int by_onednn(const struct yk_gemm *g, const struct call *s, int64_t a, i
 			    (const float *)g->a + a, s->lda, (const float *)g->b + b,
 			    s->ldb, 0, (float *)g->c + c, s->ldc);
 
-	return status ? yk_cpu_fail(YOKE_EDEVICE, "contract: dnnl_sgemm says %d", status) :
+	return status ? yk_cpu_fail(YOKE_EDEVICE, "contract: dnnl_sgemm returned %d", status) :
 			0;
 }
 

@@ -145,7 +145,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	for (int64_t e = 0; e <= groups; e++) {
 		const int64_t from = begin_of(first, e);
 		if (from < last || from > rows)
-			return yk_cpu_fail(YOKE_ERANGE, "grouped_matmul: group %lld begins at row %lld behind row %lld, of %lld rows",
+			return yk_cpu_fail(YOKE_ERANGE, "grouped_matmul: group %lld begins at row %lld, which is not in %lld..%lld",
 					   (long long)e, (long long)from, (long long)last, (long long)rows);
 		last = from;
 	}

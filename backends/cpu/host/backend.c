@@ -28,7 +28,7 @@ static uint32_t devices = 1;     // the number of devices
 
 static const struct yoke_setting devices_setting = {
 	sizeof devices_setting, "cpu.devices", "int 1..64", "1",
-	"devices cpu:0, cpu:1, .. that share the processor's cores",
+	"number of devices cpu:0, cpu:1, ... that share the processor's cores",
 };
 
 // ---- the device ----

@@ -18,7 +18,7 @@
 
 static const struct yoke_setting threads_setting = {
 	sizeof threads_setting, "threads", "int 0..65536", "0",
-	"threads of the CPU backend at most, 0: one a core that affinity and cgroup allow",
+	"max threads of the CPU backend; 0: one per core allowed by affinity and cgroup",
 };
 
 // The calling thread's affinity mask; the kernel may support more processors than CPU_SETSIZE.

@@ -69,7 +69,7 @@ static bool runs_amx(void)
 	if (works < 0) {
 		works = yk_amx_works_amx();
 		if (!works)
-			yk_cpu_warn("AMX is announced but multiplies wrongly; it is not "
+			yk_cpu_warn("the processor reports AMX, but a test product is wrong; AMX is not "
 				    "used");
 	}
 	return works;
@@ -149,15 +149,15 @@ const struct yk_isa *yk_isa_choose(const char *wish)
 		if (strcmp(wish, builds[i].table->name))
 			continue;
 		yk_cpu_fail(YOKE_EUNSUPPORTED,
-			    "cpu.isa=%s: this processor or its system does not "
-			    "run %s; %s is the best it has",
+			    "cpu.isa=%s: the processor or the operating system does not "
+			    "support %s; the best supported set is %s",
 			    wish, builds[i].needs, best->name);
 		return NULL;
 	}
 	for (int i = 1; i < BUILDS; i++)
 		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
 			 i == BUILDS - 1 ? " or " : ", ", builds[i].table->name);
-	yk_cpu_fail(YOKE_EINVAL, "cpu.isa=%s: no such instruction set here; it is base%s",
+	yk_cpu_fail(YOKE_EINVAL, "cpu.isa=%s: unknown instruction set; valid are base%s",
 		    wish, names);
 	return NULL;
 }

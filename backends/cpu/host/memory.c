@@ -80,7 +80,7 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	return 0;
 fail:
 	free(h);
-	return yk_cpu_fail(YOKE_ENOMEM, "the system gives no %llu bytes",
+	return yk_cpu_fail(YOKE_ENOMEM, "the system could not allocate %llu bytes",
 			   (unsigned long long)bytes);
 }
 
@@ -126,7 +126,7 @@ static bool fits(const struct yk_segment *s, uint64_t offset, uint64_t bytes)
 
 static int outside(const char *what, uint64_t offset, uint64_t bytes)
 {
-	return yk_cpu_fail(YOKE_ERANGE, "%s of %llu bytes at %llu leaves the segment",
+	return yk_cpu_fail(YOKE_ERANGE, "%s of %llu bytes at %llu exceeds the segment",
 			   what, (unsigned long long)bytes, (unsigned long long)offset);
 }
 
@@ -223,7 +223,7 @@ int yk_cpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
 	if ((pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
 	     pattern_bytes != 8) ||
 	    bytes % pattern_bytes)
-		return yk_cpu_fail(YOKE_EINVAL, "fill of %llu bytes by a pattern of %u",
+		return yk_cpu_fail(YOKE_EINVAL, "cannot fill %llu bytes with a pattern of %u",
 				   (unsigned long long)bytes, pattern_bytes);
 	s = (struct strip){ t->base + offset, NULL, bytes, 0 };
 	for (uint32_t i = 0; i < 8; i += pattern_bytes)

@@ -14,18 +14,18 @@ static const struct yoke_setting isa = {
 
 static const struct yoke_setting stream = {
 	sizeof stream, "cpu.stream", "int 0..9223372036854775807", "104857600",
-	"results of this many bytes and more are written past the caches",
+	"results of at least this many bytes are written with non-temporal stores",
 };
 
 static const struct yoke_setting entry = {
 	sizeof entry, "cpu.resolvent_entry", "string", "auto",
-	"how chunks of a resolvent's row begin: auto, disc (a bound of what is before them, where it suffices), "
+	"how values entering chunks of a resolvent's row are found: auto, disc (a bound, where it suffices), "
 	"matrices (products over all chunks)",
 };
 
 static const struct yoke_setting chunk = {
 	sizeof chunk, "cpu.resolvent_chunk", "int 0..1073741824", "0",
-	"elements of a chunk of a resolvent's row; 0: by shape",
+	"elements per chunk of a resolvent's row; 0: chosen by shape",
 };
 
 int64_t yk_stream_bytes = 104857600, yk_chain_length;

@@ -386,7 +386,7 @@ static int fini(struct chain_job *j, int err)
 	if (bad == INT64_MAX && singular == INT64_MAX)
 		return 0;
 	if (bad == INT64_MAX)
-		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix, or, of side left, of a "
+		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix, or, with side left, of a "
 				   "leading block; choose another z", (long long)singular);
 	z_of(j, bad, &x, &y);
 	if (y == 0)
