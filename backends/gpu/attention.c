@@ -49,7 +49,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	const int D = (int)op->in[0].dims[3];
 
 	c.registers = d->info.kind != YOKE_DEVICE_CPU;
-	if (d->loops) {
+	if (d->cpu_like) {
 		c.items = 1;
 		c.width = 16;
 		c.nv = 2;
@@ -59,13 +59,13 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	}
 	// The head elements of a lane are distributed over several items so that they fit in
 	// registers: gradients hold four such arrays, the forward pass two.
-	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACK)
 		c.parts = 2; // even for heads of 16 elements
-	while (!d->loops && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
+	while (!d->cpu_like && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
 		c.parts *= 2;
 	if (c.parts > 1)
 		c.items = c.parts > 4 ? 256 : 128;
-	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACK)
 		c.block = 8; // its local memory holds rows of three more arrays
 	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
 		c.items /= 2;
@@ -73,7 +73,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		c.head *= 2;
 	if (c.registers && D > 0) // less padding, because columns beyond D are computed too
 		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts : (D + 15) / 16 * 16;
-	if (op->code == YOKE_OP_ATTENTION && !d->loops && c.head == 24 * c.parts)
+	if (op->code == YOKE_OP_ATTENTION && !d->cpu_like && c.head == 24 * c.parts)
 		c.rows = 4; // three times 8 of them spill registers on gfx11
 	c.tile = (int64_t)c.items / c.parts * c.nv * c.width;
 	return c;
@@ -198,7 +198,7 @@ static uint64_t can_back(struct yk_gpu_device *d, const struct yoke_op *op)
 	    !is_heads(&op->out[2], t))
 		return 0;
 	return 1u << TWICE_IMPL | fits_blocks(d, op) << BACK_MATRIX_IMPL |
-	       (d->loops && k->dims[0] * k->dims[2] >= HEADS_ENOUGH) << HEADS_IMPL;
+	       (d->cpu_like && k->dims[0] * k->dims[2] >= HEADS_ENOUGH) << HEADS_IMPL;
 }
 
 static struct heads heads_of(const struct yoke_view *v)

@@ -52,15 +52,15 @@ void yk_gpu_positions(int64_t *to, int rank, const int64_t *dims)
 	}
 }
 
-static size_t least(size_t a, size_t b)
+static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
 static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 {
-	c->block[0] = least(want[0], block);
-	c->block[1] = least(want[1], (block + c->block[0] - 1) / c->block[0]);
+	c->block[0] = min(want[0], block);
+	c->block[1] = min(want[1], (block + c->block[0] - 1) / c->block[0]);
 }
 
 // A group covers as much of a row as possible, then further rows. If a launch cannot have enough
@@ -68,11 +68,11 @@ static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {
-	size_t room = least(kernel->group, GROUP);
+	size_t room = min(kernel->group, GROUP);
 
 	for (int i = 0; i < 2; i++) {
-		size_t most = least(room, d->max_items[i]);
-		while (c->group[i] * 2 <= most && c->group[i] < want[i])
+		size_t max = min(room, d->max_items[i]);
+		while (c->group[i] * 2 <= max && c->group[i] < want[i])
 			c->group[i] *= 2;
 		room /= c->group[i];
 	}
@@ -86,7 +86,7 @@ struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_g
 	const size_t want[2] = { cols, rows };
 	struct yk_gpu_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
 
-	if (d->loops)
+	if (d->cpu_like)
 		cut_blocks(&c, want, cost < BLOCK ? BLOCK / cost : 1);
 	else
 		cut_groups(&c, d, kernel, want);

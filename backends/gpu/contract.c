@@ -64,7 +64,7 @@ int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract
 	yk_gpu_flag(&b, "USE_F64", c->dtype == yoke_f64);
 	if (!mapped)
 		return yk_gpu_kernel_file(d, &b, to);
-	yk_gpu_flag(&b, "OWN_MATH", d->loops);
+	yk_gpu_flag(&b, "OWN_MATH", d->cpu_like);
 	return yk_gpu_kernel_map(d, c->op, c->map, &b, to);
 }
 

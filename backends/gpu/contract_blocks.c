@@ -118,7 +118,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool
 {
 	const struct tile t = choose(d, c, matrix);
 
-	if (d->loops || !(yk_gpu_float(c->dtype) || (matrix && yk_gpu_byte(c->dtype))) || c->s.m < MIN_SIZE || c->s.n < MIN_SIZE || c->batch > MAX_Z ||
+	if (d->cpu_like || !(yk_gpu_float(c->dtype) || (matrix && yk_gpu_byte(c->dtype))) || c->s.m < MIN_SIZE || c->s.n < MIN_SIZE || c->batch > MAX_Z ||
 	    !fits(d, c, &t))
 		return false;
 	split(d, c, &t);

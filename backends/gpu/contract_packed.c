@@ -83,7 +83,7 @@ static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	s->cut[0] = cut(a, in_a);
 	s->cut[1] = cut(b, in_b);
 	s->cut[2] = PIECE;
-	return d->loops && yk_gpu_float(c->dtype) && s->k && bytes_of(d, c, &bytes);
+	return d->cpu_like && yk_gpu_float(c->dtype) && s->k && bytes_of(d, c, &bytes);
 }
 
 static int packed_kernels(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
@@ -147,7 +147,7 @@ static bool direct_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	while (b * in * c->batch < 4 * (int64_t)d->info.units && in * 4 <= rows)
 		in *= 2;
 	s->cut[0] = cut(rows, in) * t.rows;
-	return d->loops && yk_gpu_float(c->dtype) && s->k <= SMALL_K &&
+	return d->cpu_like && yk_gpu_float(c->dtype) && s->k <= SMALL_K &&
 	       (double)s->m * (double)s->n * (double)s->k <= SMALL &&
 	       (uint64_t)(SMALL_K * t.columns * 4) <= d->local_bytes;
 }

@@ -22,7 +22,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yk_gpu_cont
 	int m = (int)(c->s.m < FEW ? c->s.m : FEW);
 	struct cut t = { .vector = 1, .wide = 32, .slices = 8, .vectors = 1, .columns = 4 };
 
-	if (d->loops) {
+	if (d->cpu_like) {
 		t.vector = d->vector < 4 ? 4 : d->vector;
 		t.wide = t.slices = 1;
 		t.rows = m == 1 ? 1 : m <= 4 ? 4 : m <= 8 || !dense ? 8 : 16;

@@ -45,8 +45,8 @@ static double seconds(void)
 static double run_kernel(struct yk_gpu_queue *q, const struct yk_gpu_entry *k, void *buffer, uint64_t rounds, int n)
 {
 	const struct yk_gpu_device *d = q->device;
-	const size_t group = d->loops ? 1 : GROUP < d->max_group ? GROUP : d->max_group;
-	const size_t items = (size_t)(d->info.units ? d->info.units : 1) * group * (d->loops ? 4 : 16);
+	const size_t group = d->cpu_like ? 1 : GROUP < d->max_group ? GROUP : d->max_group;
+	const size_t items = (size_t)(d->info.units ? d->info.units : 1) * group * (d->cpu_like ? 4 : 16);
 	if (yk_gpu_driver.arg(k->kernel, 0, sizeof buffer, &buffer) ||
 	    yk_gpu_driver.arg(k->kernel, 1, sizeof rounds, &rounds))
 		return -1;
@@ -61,8 +61,8 @@ static double run_kernel(struct yk_gpu_queue *q, const struct yk_gpu_entry *k, v
 
 static double items_of(const struct yk_gpu_device *d)
 {
-	const size_t group = d->loops ? 1 : GROUP < d->max_group ? GROUP : d->max_group;
-	return (double)(d->info.units ? d->info.units : 1) * (double)group * (d->loops ? 4 : 16);
+	const size_t group = d->cpu_like ? 1 : GROUP < d->max_group ? GROUP : d->max_group;
+	return (double)(d->info.units ? d->info.units : 1) * (double)group * (d->cpu_like ? 4 : 16);
 }
 
 // Increases the rounds until a run takes some milliseconds, and takes the fastest of several runs.

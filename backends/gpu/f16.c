@@ -39,7 +39,7 @@ static int test(struct yk_gpu_device *d)
 bool yk_gpu_f16(struct yk_gpu_device *d)
 {
 	// drivers for CPUs with a conversion instruction are detected by __F16C__ (cl/half.cl)
-	if (d->f16 == UNKNOWN && (d->loops || !(d->info.flags & YOKE_DEVICE_F16)))
+	if (d->f16 == UNKNOWN && (d->cpu_like || !(d->info.flags & YOKE_DEVICE_F16)))
 		d->f16 = BAD;
 	if (d->f16 == UNKNOWN) {
 		d->f16 = BAD; // while its own test program is compiled

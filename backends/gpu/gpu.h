@@ -51,7 +51,7 @@ struct yk_gpu_device {
 	bool tf32;
 	// CPU-like device: a group runs as a loop over its items, so kernels use one item and wide
 	// vectors
-	bool loops;
+	bool cpu_like;
 	bool binaries;         // compiled programs are kept in the host's cache
 	// on CPU-like devices: outputs of at least this many bytes are written with non-temporal
 	// stores

@@ -8,7 +8,7 @@
 #define BINS 2048
 #define PIECES 512 // max chunks on GPUs
 #define MIN_SIZE 8192 // min elements per chunk
-#define LOOPS 64   // max chunks on CPU-like devices
+#define CPU_LIKE 64   // max chunks on CPU-like devices
 #define ROUNDS 3
 
 // Matches struct largest of cl/largest.cl.
@@ -31,7 +31,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (n > INT32_MAX || k < 0 || k > n || !is_vector(&op->in[0], yoke_f32, n) ||
 	    (yk_gpu_present(&op->in[1]) && !is_vector(&op->in[1], yoke_f32, n)) ||
 	    d->info.max_args < sizeof(struct largest) + 12 * 8 ||
-	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS || d->local_bytes < BINS * 4)))
+	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS || d->local_bytes < BINS * 4)))
 		return 0;
 	for (int i = 0; i < 3; i++)
 		if (yk_gpu_present(&op->out[i]) && !is_vector(&op->out[i], i == 1 ? yoke_i32 : yoke_f32, i == 2 ? n : k))
@@ -43,7 +43,7 @@ static int kernel_of(struct yk_gpu_device *d, const char *name, struct yk_gpu_en
 {
 	struct yk_gpu_build b = { .file = "largest.cl", .name = name };
 
-	yk_gpu_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_gpu_define(&b, "ITEMS", d->cpu_like ? 1 : ITEMS);
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
@@ -83,9 +83,9 @@ static int on_counts(struct yk_gpu_record *r, const struct yoke_op *op, const st
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const size_t items = r->device->loops ? 1 : ITEMS;
-	const int64_t n = yk_gpu_elements(&op->in[0]), most = r->device->loops ? LOOPS : PIECES;
-	struct largest s = { .n = n, .pieces = yk_gpu_min(most, yk_gpu_pieces(n, MIN_SIZE)), .k = op->attr[0].i,
+	const size_t items = r->device->cpu_like ? 1 : ITEMS;
+	const int64_t n = yk_gpu_elements(&op->in[0]), max = r->device->cpu_like ? CPU_LIKE : PIECES;
+	struct largest s = { .n = n, .pieces = yk_gpu_min(max, yk_gpu_pieces(n, MIN_SIZE)), .k = op->attr[0].i,
 			     .has_e = yk_gpu_present(&op->in[1]) };
 	int err = 0;
 

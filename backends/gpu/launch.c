@@ -210,9 +210,9 @@ void yk_gpu_arg_view(struct yk_gpu_record *r, const struct yoke_view *v)
 }
 
 void yk_gpu_arg_view_or(struct yk_gpu_record *r, const struct yoke_view *v,
-			const struct yoke_view *stand_in)
+			const struct yoke_view *dummy)
 {
-	yk_gpu_arg_view(r, yk_gpu_present(v) ? v : stand_in);
+	yk_gpu_arg_view(r, yk_gpu_present(v) ? v : dummy);
 }
 
 void yk_gpu_arg_mem(struct yk_gpu_record *r, void *mem)
@@ -251,9 +251,9 @@ void yk_gpu_arg_slot(struct yk_gpu_record *r)
 	add_arg(r, SLOT, 0, 0);
 }
 
-void yk_gpu_reports(struct yk_gpu_record *r, int kind, const char *op, int64_t most)
+void yk_gpu_reports(struct yk_gpu_record *r, int kind, const char *op, int64_t max)
 {
-	r->report = (struct yk_gpu_report){ .kind = kind, .op = op, .most = most };
+	r->report = (struct yk_gpu_report){ .kind = kind, .op = op, .max = max };
 }
 
 void yk_gpu_workspace(struct yk_gpu_record *r, uint64_t bytes)
@@ -426,14 +426,14 @@ void yk_gpu_record_free(struct yk_gpu_record *r)
 void *yk_gpu_record_largest(const struct yk_gpu_record *r, size_t *group)
 {
 	const struct launch *l = r->launches->launch.at, *best = NULL;
-	size_t most = 0;
+	size_t max = 0;
 
 	for (size_t i = 0; i < r->launches->launch.n; i++) {
 		size_t items = 1;
 		for (uint32_t k = 0; k < l[i].dims; k++)
 			items *= l[i].items[k];
-		if (l[i].kernel && items > most) {
-			most = items;
+		if (l[i].kernel && items > max) {
+			max = items;
 			best = &l[i];
 		}
 	}

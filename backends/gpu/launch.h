@@ -10,8 +10,8 @@
 #include "gpu.h"
 
 enum yk_gpu_report_kind {
-	YK_GPU_INDEX,  // the index at a position is not in 0..most
-	YK_GPU_FINITE, // the element at a position, of `most`, is infinite or NaN
+	YK_GPU_INDEX,  // the index at a position is not in 0..max
+	YK_GPU_FINITE, // the element at a position, of `max`, is infinite or NaN
 	// a start index reported by the kernel, for the axis `position`, is not in 0..the kernel's
 	// max
 	YK_GPU_START,
@@ -19,7 +19,7 @@ enum yk_gpu_report_kind {
 	// z or an element of the row at a position was rejected; counts rows computed again
 	YK_GPU_CHAIN,
 	// the group at a position begins at an offset, reported by the kernel, outside [kernel's
-	// limit, most]
+	// limit, max]
 	YK_GPU_GROUPS
 };
 
@@ -28,7 +28,7 @@ struct yk_gpu_report {
 	int kind;
 	const char *op; // static
 	uint64_t step;
-	int64_t most;
+	int64_t max;
 };
 
 struct yk_gpu_record {
@@ -73,8 +73,8 @@ void yk_gpu_arg_segment(struct yk_gpu_record *, const struct yoke_view *);
 void yk_gpu_arg_offset(struct yk_gpu_record *, const struct yoke_view *);
 // Both segment and offset of a BUFFER view.
 void yk_gpu_arg_view(struct yk_gpu_record *, const struct yoke_view *);
-// The same, but if the view is absent, passes `stand_in`, which the kernel does not read.
-void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *stand_in);
+// The same, but if the view is absent, passes `dummy`, which the kernel does not read.
+void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *dummy);
 void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
 // Creates a buffer, owned by the record, that holds these words for kernels to read.
 int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
@@ -88,7 +88,7 @@ void yk_gpu_arg_map(struct yk_gpu_record *, const struct yoke_map_call *);
 // Passes the two arguments declared by REPORT_PARAMS (cl/report.cl). yk_gpu_reports declares the
 // op's report.
 void yk_gpu_arg_slot(struct yk_gpu_record *);
-void yk_gpu_reports(struct yk_gpu_record *, int kind, const char *op, int64_t most);
+void yk_gpu_reports(struct yk_gpu_record *, int kind, const char *op, int64_t max);
 // `items` must be a multiple of `group`; group 0: driver's choice.
 int yk_gpu_launch(struct yk_gpu_record *, uint32_t dims, const size_t *items, const size_t *group,
 		  const char *name);

@@ -9,7 +9,7 @@
 #include "rows.h"
 
 #define ITEMS 256
-#define CHUNK_LOOPS 16384
+#define CHUNK_CPU_LIKE 16384
 #define CHUNK 4096
 #define SEGMENTS 10 // as in cl/list.cl
 #define LANES 128 // as in cl/reduction.cl
@@ -32,7 +32,7 @@ struct job {
 static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct job *j)
 {
 	*j = (struct job){ .op = op, .reduces = op->code == YOKE_OP_LIST_REDUCE,
-			   .chunk = d->loops ? CHUNK_LOOPS : CHUNK, .items = d->loops ? 1 : ITEMS };
+			   .chunk = d->cpu_like ? CHUNK_CPU_LIKE : CHUNK, .items = d->cpu_like ? 1 : ITEMS };
 	if (yk_gpu_map_call(op, &j->call) < 0 || op->lists_in + op->lists_out > SEGMENTS)
 		return false;
 	while (j->items > 1 && (j->items > d->max_group || j->items > d->max_items[0]))
@@ -75,7 +75,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	       yk_gpu_real(dtype) && yk_gpu_dense_of(&op->out[0], dtype) &&
 	       op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
 	       yk_gpu_elements(&op->out[0]) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1) &&
-	       (d->loops || d->local_bytes >= ITEMS * 16);
+	       (d->cpu_like || d->local_bytes >= ITEMS * 16);
 }
 
 static int64_t chunks_of(const struct job *j, uint32_t tensor)
@@ -86,11 +86,11 @@ static int64_t chunks_of(const struct job *j, uint32_t tensor)
 static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *name, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = j->reduces ? "list_reduce.cl" : "list_map.cl", .name = name };
-	size_t least = 4;
+	size_t min = 4;
 
 	yk_gpu_define(&b, "CHUNK", j->chunk);
 	yk_gpu_define(&b, "ITEMS", (int64_t)j->items);
-	yk_gpu_flag(&b, "OWN_MATH", d->loops);
+	yk_gpu_flag(&b, "OWN_MATH", d->cpu_like);
 	if (j->reduces) {
 		const int dtype = j->op->out[0].dtype;
 		yk_gpu_define(&b, "KIND", j->op->attr[0].i);
@@ -99,12 +99,12 @@ static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *n
 		yk_gpu_define_warp(&b, d);
 		yk_gpu_flag(&b, "WIDE_ACC", dtype == yoke_f64);
 		yk_gpu_flag(&b, "MAP_QUAD", yk_gpu_fours(d, j->op->map));
-	} else if (d->loops) {
+	} else if (d->cpu_like) {
 		for (uint32_t k = 0; k < j->op->lists_out; k++)
-			if (yk_gpu_bytes(j->list[k]->dtype) < least)
-				least = yk_gpu_bytes(j->list[k]->dtype);
+			if (yk_gpu_bytes(j->list[k]->dtype) < min)
+				min = yk_gpu_bytes(j->list[k]->dtype);
 		// a few cache lines of each output at a time
-		yk_gpu_define(&b, "MAP_BLOCK", 256 / (int)least);
+		yk_gpu_define(&b, "MAP_BLOCK", 256 / (int)min);
 	} else {
 		yk_gpu_flag(&b, "MAP_QUAD", yk_gpu_fours(d, j->op->map));
 	}

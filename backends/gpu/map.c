@@ -32,7 +32,7 @@ static bool streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 {
 	const uint64_t rows = call->count[0], cols = call->count[1];
 
-	if (!d->loops || !rows)
+	if (!d->cpu_like || !rows)
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const size_t size = yk_gpu_bytes(op->out[k].dtype);
@@ -46,12 +46,12 @@ static bool streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 // Elements per item: a few cache lines of each output.
 static int block_of(const struct yoke_op *op)
 {
-	size_t least = 4;
+	size_t min = 4;
 
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (yk_gpu_bytes(op->out[k].dtype) < least)
-			least = yk_gpu_bytes(op->out[k].dtype);
-	return 256 / (int)least;
+		if (yk_gpu_bytes(op->out[k].dtype) < min)
+			min = yk_gpu_bytes(op->out[k].dtype);
+	return 256 / (int)min;
 }
 
 bool yk_gpu_fours(const struct yk_gpu_device *d, const struct yoke_map *m)
@@ -63,7 +63,7 @@ bool yk_gpu_fours(const struct yk_gpu_device *d, const struct yoke_map *m)
 		heavy |= dtype == yoke_f64 || op == YOKE_MAP_POW || op == YOKE_MAP_MOD || op == YOKE_MAP_NORMAL ||
 			 op == YOKE_MAP_SIN || op == YOKE_MAP_COS || (op == YOKE_MAP_DIV && !yk_gpu_real(dtype));
 	}
-	return !heavy && !d->loops && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA;
+	return !heavy && !d->cpu_like && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA;
 }
 
 // Returns 4 if rows can be accessed four elements at a time, which all operands' layouts must
@@ -87,7 +87,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
 {
 	struct yk_gpu_build b = { .file = "map.cl", .name = "map" };
 
-	if (d->loops) {
+	if (d->cpu_like) {
 		yk_gpu_define(&b, "MAP_BLOCK", block_of(op));
 		yk_gpu_flag(&b, "OWN_MATH", true);
 		yk_gpu_flag(&b, "MAP_STREAM", streams(d, op, call));
@@ -119,7 +119,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		if ((err = kernel_of(d, op, &call, four, four * (int64_t)block, &kernel)))
 			return err;
 		c = yk_gpu_cut_of(d, kernel, call.count[1] / (uint64_t)four, call.count[0], 1);
-		block = d->loops ? c.block[0] : block;
+		block = d->cpu_like ? c.block[0] : block;
 	}
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_word(r, call.count[1]);

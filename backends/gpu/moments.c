@@ -29,8 +29,8 @@ enum { BK = 32 };
 
 static const struct tiling *tiling_of(const struct yk_gpu_device *d)
 {
-	const struct tiling *t = d->loops ? cpu : gpu;
-	const int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
+	const struct tiling *t = d->cpu_like ? cpu : gpu;
+	const int n = d->cpu_like ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
 
 	for (int i = 0; i < n; i++, t++) {
 		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
@@ -54,11 +54,11 @@ static struct moments moments_of(const struct yoke_op *op)
 	struct moments s = { .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
 			     .ws = op->in[1].strides[0], .mean = y[1].strides[0], .low = y[3].strides[0], .high = y[4].strides[0],
 			     .square_row = diagonal ? 0 : y[2].strides[0], .square_column = y[2].strides[!diagonal] };
-	const int64_t most = diagonal ? PIECES : SPACE / (s.channels * s.channels);
+	const int64_t max = diagonal ? PIECES : SPACE / (s.channels * s.channels);
 
 	s.chunks = yk_gpu_min(CHUNKS, yk_gpu_pieces(s.rows, ROWS));
 	s.pieces = yk_gpu_min(PIECES, yk_gpu_pieces(s.rows, ROWS));
-	s.pieces = most < 1 && s.pieces ? 1 : yk_gpu_min(s.pieces, most);
+	s.pieces = max < 1 && s.pieces ? 1 : yk_gpu_min(s.pieces, max);
 	s.chunk = s.chunks ? yk_gpu_pieces(s.rows, s.chunks) : 0;
 	s.piece = s.pieces ? yk_gpu_pieces(s.rows, s.pieces) : 0;
 	for (int k = 0; k < 5; k++)
@@ -80,7 +80,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 
 static int launch_items(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, int64_t x, int64_t y, const char *name)
 {
-	const size_t group[2] = { r->device->loops ? 1 : (size_t)yk_gpu_min(64, (int64_t)kernel->group), 1 };
+	const size_t group[2] = { r->device->cpu_like ? 1 : (size_t)yk_gpu_min(64, (int64_t)kernel->group), 1 };
 	const size_t items[2] = { (size_t)yk_gpu_pieces(x, (int64_t)group[0]) * group[0], (size_t)y };
 
 	return yk_gpu_launch(r, 2, items, group, name);

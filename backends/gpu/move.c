@@ -155,8 +155,8 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 	struct copy c = { .size = yk_gpu_bytes(y->dtype),
 			  .value = x->kind == YOKE_VIEW_SCALAR,
 			  .shift = shift,
-			  .tile = d->loops ? 64 : 32 };
-	const bool room = d->loops || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
+			  .tile = d->cpu_like ? 64 : 32 };
+	const bool room = d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
 				       d->local_bytes >= 33 * 32 * 8);
 
 	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
@@ -165,7 +165,7 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 		c.tiles_a = yk_gpu_pieces(c.axes.cols, c.tile);
 		c.tiles_b = yk_gpu_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
 	}
-	c.streams = d->loops && streams(d, &c, y);
+	c.streams = d->cpu_like && streams(d, &c, y);
 	return c;
 }
 
@@ -178,7 +178,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct copy *c, struct yk_gp
 	yk_gpu_define(&b, "UNIT", (int64_t)c->size);
 	yk_gpu_define(&b, "SHIFT", c->shift);
 	yk_gpu_define(&b, "TILE", c->tile);
-	yk_gpu_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_gpu_define(&b, "ITEMS", d->cpu_like ? 1 : ITEMS);
 	yk_gpu_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
 	yk_gpu_flag(&b, "STREAMS", c->streams);
 	return yk_gpu_kernel_file(d, &b, to);
@@ -224,7 +224,7 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	if (!c.tiles)
 		return yk_gpu_launch(r, 2, cut.items, cut.group, "a copy");
 	int64_t groups = c.axes.rows / c.axes.dims[c.axes.rank - 2] * c.tiles_a * c.tiles_b;
-	return yk_gpu_launch_groups(r, groups, r->device->loops ? 1 : ITEMS, "a copy");
+	return yk_gpu_launch_groups(r, groups, r->device->cpu_like ? 1 : ITEMS, "a copy");
 }
 
 // ---- starts ----
@@ -264,17 +264,17 @@ static int take_starts(const struct yoke_op *op, struct yoke_view *part)
 	*part = *whole;
 	for (int i = 0; i < whole->rank; i++) {
 		const struct yoke_view *start = &op->in[1 + i];
-		const int64_t most = whole->dims[i] - dims[i];
+		const int64_t max = whole->dims[i] - dims[i];
 		int64_t value;
 		if (start->kind != YOKE_VIEW_SCALAR)
 			continue;
 		memcpy(&value, &start->offset, sizeof value);
-		if (value < 0 || value > most)
+		if (value < 0 || value > max)
 			return yk_gpu_error(YOKE_ERANGE,
 					    "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
 					    "%lld of %lld elements", name_of(op),
 					    (unsigned long long)op->id, (long long)value, i,
-					    (long long)most, (long long)dims[i],
+					    (long long)max, (long long)dims[i],
 					    (long long)whole->dims[i]);
 		part->offset += (uint64_t)(value * whole->strides[i]) * yk_gpu_bytes(part->dtype);
 	}

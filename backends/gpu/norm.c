@@ -6,7 +6,7 @@
 #include "rows.h"
 
 // Number of groups of the gradient: bounds the workspace and the final sums.
-#define MAX_LOOPS 64
+#define MAX_CPU_LIKE 64
 #define LIMIT 512
 
 // Must match cl/norm.cl.
@@ -91,7 +91,7 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 		       (yk_gpu_present(p->dw) ? HAS_DW : 0) | (yk_gpu_present(p->db) ? HAS_DB : 0),
 		.eps = (float)op->attr[0].f,
 	};
-	const int64_t most = d->loops ? MAX_LOOPS : LIMIT;
+	const int64_t max = d->cpu_like ? MAX_CPU_LIKE : LIMIT;
 
 	if (p->back)
 		a.g = yk_gpu_rows_of(p->g);
@@ -101,8 +101,8 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 	}
 	a.each = yk_gpu_row_each(d, a.count, a.cols);
 	a.groups = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
-	if (p->back && a.groups > most)
-		a.groups = most;
+	if (p->back && a.groups > max)
+		a.groups = max;
 	return a;
 }
 

@@ -139,7 +139,7 @@ static int flush_source(struct yk_gpu_event *e)
 }
 
 // Records that a failure is being returned to a caller.
-static int told(struct yk_gpu_event *e, int err)
+static int note_failure(struct yk_gpu_event *e, int err)
 {
 	if (err < 0)
 		__atomic_store_n(&e->failed, true, __ATOMIC_RELEASE);
@@ -150,7 +150,7 @@ static int wait_for(struct yk_gpu_event *e)
 {
 	int err = flush_source(e);
 
-	return told(e, err ? err : yk_gpu_driver.wait(e));
+	return note_failure(e, err ? err : yk_gpu_driver.wait(e));
 }
 
 int yk_gpu_event_after(void *queue, void *event)
@@ -177,7 +177,7 @@ int yk_gpu_event_done(void *event)
 	if (!e)
 		return 1;
 	err = flush_source(e);
-	int state = told(e, err ? err : yk_gpu_driver.status(e));
+	int state = note_failure(e, err ? err : yk_gpu_driver.status(e));
 	if (state > 0 && (err = yk_gpu_reports_check(e->queue->reports, e->reports)))
 		return err;
 	return state;

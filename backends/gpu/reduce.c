@@ -46,16 +46,16 @@ static int64_t columns_of(const struct yoke_op *op)
 static void cut_columns(const struct yk_gpu_device *d, struct job *j, int64_t columns)
 {
 	struct reduction *s = &j->s;
-	const int64_t tile = d->loops ? yk_gpu_min(columns, TILE) : 1;
+	const int64_t tile = d->cpu_like ? yk_gpu_min(columns, TILE) : 1;
 	const int64_t tiles = j->outputs / columns * yk_gpu_pieces(columns, tile);
-	const int64_t busy = d->loops ? ENOUGH : ENOUGH * ITEMS;
-	const int64_t least = d->loops ? SEGMENT / tile : 64;
+	const int64_t busy = d->cpu_like ? ENOUGH : ENOUGH * ITEMS;
+	const int64_t min = d->cpu_like ? SEGMENT / tile : 64;
 
-	s->tile = d->loops ? yk_gpu_min(s->c, TILE) : 1;
+	s->tile = d->cpu_like ? yk_gpu_min(s->c, TILE) : 1;
 	s->tiles = yk_gpu_pieces(s->c, s->tile);
 	s->segment = yk_gpu_pieces(j->elements, busy / tiles > 1 ? busy / tiles : 1);
-	if (s->segment < least)
-		s->segment = least;
+	if (s->segment < min)
+		s->segment = min;
 }
 
 static void cut(const struct yk_gpu_device *d, struct job *j, int64_t columns)
@@ -64,7 +64,7 @@ static void cut(const struct yk_gpu_device *d, struct job *j, int64_t columns)
 
 	s->tile = s->tiles = 1;
 	s->segment = j->outputs < ENOUGH ? SEGMENT : INT64_MAX;
-	j->items = d->loops ? 1 : ITEMS;
+	j->items = d->cpu_like ? 1 : ITEMS;
 	if (j->columns)
 		cut_columns(d, j, columns);
 	else
@@ -76,8 +76,8 @@ static void cut(const struct yk_gpu_device *d, struct job *j, int64_t columns)
 		s->segment = j->elements > 0 ? j->elements : 1;
 	s->segments = j->elements ? yk_gpu_pieces(j->elements, s->segment) : 1;
 	int64_t unit = s->segment * s->tile;
-	s->each = !d->loops || unit >= SEGMENT ? 1 : SEGMENT / unit;
-	s->join = d->loops ? JOIN : 1;
+	s->each = !d->cpu_like || unit >= SEGMENT ? 1 : SEGMENT / unit;
+	s->join = d->cpu_like ? JOIN : 1;
 }
 
 static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct job *j)
@@ -122,7 +122,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 0;
 	if (j.call.dtypes & 1u << yoke_f64 && !yk_gpu_f64(d))
 		return 0;
-	if (!d->loops && d->local_bytes < ITEMS * 16)
+	if (!d->cpu_like && d->local_bytes < ITEMS * 16)
 		return 0;
 	return 8 * (j.call.narg + 2) + sizeof(struct reduction) <= d->info.max_args;
 }
@@ -141,7 +141,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	yk_gpu_flag(&b, "WIDE_ACC", value == yoke_f64);
 	yk_gpu_flag(&b, "INTEGER", !yk_gpu_real(value));
 	yk_gpu_flag(&b, "COLUMNS", j->columns);
-	yk_gpu_flag(&b, "OWN_MATH", d->loops);
+	yk_gpu_flag(&b, "OWN_MATH", d->cpu_like);
 	return yk_gpu_kernel_map(d, op, &j->call, &b, to);
 }
 
@@ -178,7 +178,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		bytes = UINT64_MAX;
 	yk_gpu_workspace(r, bytes);
 	const int64_t units = s->r * s->segments * (j.columns ? s->tiles : s->c);
-	if (r->device->loops) {
+	if (r->device->cpu_like) {
 		items[0] = (size_t)yk_gpu_pieces(units, s->each);
 	} else if (j.columns) {
 		items[0] = (size_t)yk_gpu_max_groups(r->device, yk_gpu_pieces(s->c, (int64_t)j.items)) * j.items;
@@ -189,7 +189,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	int err = launch(r, op, &j, "reduce", items, j.items);
 	if (err || s->segments == 1)
 		return err;
-	const size_t group = r->device->loops ? 1 : j.items;
+	const size_t group = r->device->cpu_like ? 1 : j.items;
 	const int64_t groups = yk_gpu_pieces(yk_gpu_pieces(j.outputs, s->join), (int64_t)group);
 	return launch(r, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 }, group);
 }

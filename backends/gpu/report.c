@@ -19,7 +19,7 @@
 // As in cl/report.cl; all bits set: nothing reported.
 struct slot {
 	uint32_t first, count; // the smallest rejected position; count - 1
-	int64_t value, most;    // the value is outside 0..most, for kinds with a value
+	int64_t value, max;    // the value is outside 0..max, for kinds with a value
 };
 
 // The ops enqueued between two reads of the slots.
@@ -194,7 +194,7 @@ void *yk_gpu_report_slots(const struct yk_gpu_queue *q)
 	return q->reports->slots;
 }
 
-int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v, int64_t most)
+int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v, int64_t max)
 {
 	const struct yk_gpu_build b = { .file = "report_length.cl", .name = "report_length" };
 	const size_t one = 1;
@@ -203,12 +203,12 @@ int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct y
 
 	if (err)
 		return err;
-	yk_gpu_reports(r, YK_GPU_LENGTH, op, most);
+	yk_gpu_reports(r, YK_GPU_LENGTH, op, max);
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, v);
 	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->dims[0] : 1);
 	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->strides[0] : 0);
-	yk_gpu_arg_word(r, (uint64_t)most);
+	yk_gpu_arg_word(r, (uint64_t)max);
 	yk_gpu_arg_slot(r);
 	return yk_gpu_launch(r, 1, &one, &one, "report_length");
 }
@@ -229,26 +229,26 @@ static int complain(const struct yk_gpu_report *what, const struct slot *s)
 	switch (what->kind) {
 	case YK_GPU_INDEX:
 		snprintf(text, sizeof text, "the index at position %u is not in 0..%lld",
-			 s->first, (long long)what->most);
+			 s->first, (long long)what->max);
 		break;
 	case YK_GPU_START:
 		snprintf(text, sizeof text, "start %lld of axis %u is not in 0..%lld",
-			 (long long)s->value, s->first, (long long)s->most);
+			 (long long)s->value, s->first, (long long)s->max);
 		break;
 	case YK_GPU_LENGTH:
 		snprintf(text, sizeof text, "%lld is not in 0..%lld", (long long)s->value,
-			 (long long)s->most);
+			 (long long)s->max);
 		break;
 	case YK_GPU_CHAIN:
 		snprintf(text, sizeof text, "in row %u Im z is 0, or z or an element of a, b or c is infinite or NaN, or z is an eigenvalue", s->first);
 		break;
 	case YK_GPU_GROUPS:
 		snprintf(text, sizeof text, "group %u begins at row %lld, which is not in %lld..%lld", s->first,
-			 (long long)s->value, (long long)s->most, (long long)what->most);
+			 (long long)s->value, (long long)s->max, (long long)what->max);
 		break;
 	default:
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
-			 (long long)what->most);
+			 (long long)what->max);
 	}
 	return yk_gpu_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
 			    (unsigned long long)what->step, text);

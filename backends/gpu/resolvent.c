@@ -14,8 +14,8 @@ enum { WHOLE, LINKS, FROM_LINKS, LAST }; // the phase of a launch: macro WHICH
 enum { MARKED = 1, ODD_ROWS }; // handling of rows where f32 is insufficient: macro ODD
 // GPU_LOCAL: bytes of local memory that every GPU offers per group
 enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };
-// LOOPS_VECTOR in bytes
-enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_MIN = 64, LOOPS_VECTOR = 64 };
+// CPU_LIKE_VECTOR in bytes
+enum { CPU_LIKE_EACH = 512, CPU_LIKE_EACH_BACK = 256, CPU_LIKE_MIN = 64, CPU_LIKE_VECTOR = 64 };
 
 struct chain_tensor {
 	int64_t strides[AXES], along, pair;
@@ -132,22 +132,22 @@ static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool
 	const int64_t n = op->in[0].dims[op->in[0].rank - 1];
 
 	*c = (struct cut){ 1, 1, GPU_EACH, wide };
-	if (d->loops) {
-		c->width = LOOPS_VECTOR / (wide ? 8 : 4);
-		c->each = is_back(op) ? LOOPS_EACH_BACK : LOOPS_EACH;
+	if (d->cpu_like) {
+		c->width = CPU_LIKE_VECTOR / (wide ? 8 : 4);
+		c->each = is_back(op) ? CPU_LIKE_EACH_BACK : CPU_LIKE_EACH;
 		while (c->each > GPU_EACH && local_of(op, c) > d->local_bytes)
 			c->each /= 2;
 		return local_of(op, c) <= d->local_bytes;
 	}
-	const uint64_t most = d->local_bytes < GPU_LOCAL ? d->local_bytes : GPU_LOCAL;
+	const uint64_t max = d->local_bytes < GPU_LOCAL ? d->local_bytes : GPU_LOCAL;
 	for (c->items = 64; c->items * c->each < n && c->items < 256;)
 		c->items *= 2;
 	while (c->items >= 16 && ((size_t)c->items > d->max_group || (size_t)c->items > d->max_items[0] ||
-				  local_of(op, c) > most))
+				  local_of(op, c) > max))
 		c->items /= 2;
 	if (c->items < 16)
 		c->items = 1;
-	return local_of(op, c) <= most;
+	return local_of(op, c) <= max;
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -183,9 +183,9 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 
 	s->len = c->each;
 	s->chunks = yk_gpu_pieces(s->n, s->len);
-	if (d->loops && s->chunks <= lanes) { // split rows so that otherwise idle lanes work
-		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, most = yk_gpu_pieces(s->n, LOOPS_MIN);
-		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, most);
+	if (d->cpu_like && s->chunks <= lanes) { // split rows so that otherwise idle lanes work
+		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, max = yk_gpu_pieces(s->n, CPU_LIKE_MIN);
+		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, max);
 		s->len = yk_gpu_pieces(s->n, s->chunks);
 		s->chunks = yk_gpu_pieces(s->n, s->len);
 	}

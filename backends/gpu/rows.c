@@ -13,7 +13,7 @@
 // are close in memory, yet enough for the driver to balance the load.
 #define GROUPS_OF_UNIT 8
 // Floats per vector, on CPU-like devices and others.
-enum { LOOPS_WIDTH = 16, WIDTH = 4 };
+enum { CPU_LIKE_WIDTH = 16, WIDTH = 4 };
 
 int64_t yk_gpu_elements(const struct yoke_view *v)
 {
@@ -143,7 +143,7 @@ size_t yk_gpu_row_items(const struct yk_gpu_device *d, int64_t cols)
 {
 	size_t items = 32;
 
-	if (d->loops)
+	if (d->cpu_like)
 		return 1;
 	while (items < 256 && (int64_t)items * 8 <= cols)
 		items *= 2;
@@ -160,8 +160,8 @@ static int store_of(int dtype)
 // GPUs load 16 bytes at once if aligned to 16.
 int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *const *views, int64_t part)
 {
-	if (d->loops)
-		return LOOPS_WIDTH;
+	if (d->cpu_like)
+		return CPU_LIKE_WIDTH;
 	for (; *views; views++) {
 		const struct yoke_view *v = *views;
 		if (!yk_gpu_present(v))
@@ -198,15 +198,15 @@ bool yk_gpu_serves_beside(int beside, int dtype)
 int64_t yk_gpu_row_each(const struct yk_gpu_device *d, int64_t count, int64_t cols)
 {
 	const int64_t width = cols > 0 ? cols : 1;
-	int64_t wish = count > MANY_ELEMENTS / width ? PIECE_ELEMENTS * 4 : PIECE_ELEMENTS;
+	int64_t wanted = count > MANY_ELEMENTS / width ? PIECE_ELEMENTS * 4 : PIECE_ELEMENTS;
 
-	return d->loops && width < wish ? wish / width : 1;
+	return d->cpu_like && width < wanted ? wanted / width : 1;
 }
 
 bool yk_gpu_streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 		    const struct yoke_view *out)
 {
-	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_gpu_dense(out) &&
+	return d->cpu_like && !op->alias_mask && out->dtype == yoke_f32 && yk_gpu_dense(out) &&
 	       yk_gpu_cols(out) % 16 == 0 && out->align >= 64 &&
 	       (uint64_t)yk_gpu_elements(out) >= d->stream_bytes / 4;
 }
@@ -218,9 +218,9 @@ int64_t yk_gpu_max_groups(const struct yk_gpu_device *d, int64_t groups)
 
 int yk_gpu_launch_pieces(struct yk_gpu_record *r, int64_t pieces, size_t items, const char *name)
 {
-	const int64_t most = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
+	const int64_t max = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : yk_gpu_max_groups(r->device, pieces), items,
+	return yk_gpu_launch_groups(r, r->device->cpu_like && pieces > max ? max : yk_gpu_max_groups(r->device, pieces), items,
 				    name);
 }
 

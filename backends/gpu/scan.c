@@ -45,7 +45,7 @@ static void cut(const struct yk_gpu_device *d, const struct yoke_op *op, struct 
 	const int64_t lines = s->axes.rows * s->axes.cols;
 
 	s->segment = s->n;
-	if (d->loops || is_prod(op)) {
+	if (d->cpu_like || is_prod(op)) {
 		if (s->n >= 2 * PIECE && lines <= FEW)
 			s->segment = PIECE;
 	} else if (s->n >= 512 && lines < FEW_ITEMS) {
@@ -54,7 +54,7 @@ static void cut(const struct yk_gpu_device *d, const struct yoke_op *op, struct 
 	}
 	s->segments = s->n ? yk_gpu_pieces(s->n, s->segment) : 0;
 	// across the lines only if they are adjacent in memory
-	s->tile = d->loops && s->axes.strides[1][s->axes.rank - 1] == 1 ?
+	s->tile = d->cpu_like && s->axes.strides[1][s->axes.rank - 1] == 1 ?
 			  yk_gpu_min(s->axes.cols, TILE) : 1;
 	s->tiles = s->tile ? yk_gpu_pieces(s->axes.cols, s->tile) : 0;
 }
@@ -88,7 +88,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	struct yk_gpu_build b = { .file = "scan.cl", .name = "scan" };
 
 	yk_gpu_define(&b, "DTYPE", t);
-	yk_gpu_define(&b, "TILE", d->loops ? TILE : 1);
+	yk_gpu_define(&b, "TILE", d->cpu_like ? TILE : 1);
 	yk_gpu_flag(&b, "PROD", is_prod(op));
 	yk_gpu_flag(&b, "USE_F64", wide);
 	yk_gpu_flag(&b, "WIDE_ACC", wide);
@@ -113,7 +113,7 @@ static int pass(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 {
 	yk_gpu_begin(r, kernel);
 	const struct yoke_view x = begin(op, &op->in[0]), y = begin(op, &op->out[0]);
-	const int64_t group = r->device->loops ? 1 : yk_gpu_min(GROUP, (int64_t)kernel->group);
+	const int64_t group = r->device->cpu_like ? 1 : yk_gpu_min(GROUP, (int64_t)kernel->group);
 
 	yk_gpu_arg_view(r, &y);
 	yk_gpu_arg_view(r, &x);

@@ -18,7 +18,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		return yk_gpu_error(err, "unsupported recurrence");
 	if (!call.count[0] || !call.count[1])
 		return 0;
-	yk_gpu_flag(&b, "OWN_MATH", r->device->loops);
+	yk_gpu_flag(&b, "OWN_MATH", r->device->cpu_like);
 	if ((err = yk_gpu_kernel_map(r->device, op, &call, &b, &kernel)))
 		return err;
 	const size_t group = (size_t)yk_gpu_min(GROUP, (int64_t)kernel->group);

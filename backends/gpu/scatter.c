@@ -94,7 +94,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 0;
 	if ((y->dtype == yoke_f64 && !yk_gpu_f64(d)) ||
 	    d->info.max_args < sizeof(struct lines) + 14 * 8 ||
-	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS)))
+	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS)))
 		return 0;
 	return is_along(op) ? fits_along(op) : fits_rows(op);
 }
@@ -105,14 +105,14 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	const int t = op->out[0].dtype;
 	struct yk_gpu_build b = { .file = file, .name = name };
 
-	yk_gpu_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_gpu_define(&b, "ITEMS", d->cpu_like ? 1 : ITEMS);
 	yk_gpu_flag(&b, "WIDE_IDS", strcmp(file, ADD) && op->in[1].dtype == yoke_i64);
 	yk_gpu_flag(&b, "WIDE_INDEX", yk_gpu_elements(&op->in[1]) > INT32_MAX ||
 					     yk_gpu_elements(&op->out[0]) > INT32_MAX);
 	if (!strcmp(file, LIST)) // uses positions only, not values
 		return yk_gpu_kernel_file(d, &b, to);
 	yk_gpu_define(&b, "DTYPE", t);
-	yk_gpu_define(&b, "COLUMNS", d->loops ? COLUMNS : 1);
+	yk_gpu_define(&b, "COLUMNS", d->cpu_like ? COLUMNS : 1);
 	yk_gpu_flag(&b, "USE_F64", t == yoke_f64);
 	yk_gpu_flag(&b, "SUMS", t == yoke_f16 || t == yoke_bf16);
 	return yk_gpu_kernel_file(d, &b, to);
@@ -157,7 +157,7 @@ static const struct step by_groups[] = { { "scatter_clear", ROWS }, { "scatter_c
 
 static const struct step *steps_of(const struct yk_gpu_device *d)
 {
-	return d->loops ? by_loop : by_groups;
+	return d->cpu_like ? by_loop : by_groups;
 }
 
 static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step, const struct scatter *s, size_t items)
@@ -171,7 +171,7 @@ static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step,
 
 static int list(struct yk_gpu_record *r, const struct yoke_op *op, const struct scatter *s)
 {
-	const size_t items = r->device->loops ? 1 : ITEMS;
+	const size_t items = r->device->cpu_like ? 1 : ITEMS;
 	int err = 0;
 
 	for (const struct step *step = steps_of(r->device); step->name && !err; step++) {

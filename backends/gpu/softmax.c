@@ -5,8 +5,8 @@
 #include "rows.h"
 
 // Floats of a row kept in local memory; two rows on CPU-like devices.
-#define KEEP_LOOPS 16384
-#define KEEP_LOOPS_MIN 2048
+#define KEEP_CPU_LIKE 16384
+#define KEEP_CPU_LIKE_MIN 2048
 #define KEEP 4096
 #define KEEP_MIN 256
 
@@ -34,8 +34,8 @@ static int keep_of(const struct yk_gpu_device *d, int64_t cols)
 {
 	int keep = KEEP_MIN;
 
-	if (d->loops)
-		return d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float) ? KEEP_LOOPS : KEEP_LOOPS_MIN;
+	if (d->cpu_like)
+		return d->local_bytes >= 3 * KEEP_CPU_LIKE * sizeof(float) ? KEEP_CPU_LIKE : KEEP_CPU_LIKE_MIN;
 	while (keep < cols && cols <= KEEP)
 		keep *= 4;
 	return keep;

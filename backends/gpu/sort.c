@@ -27,7 +27,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (op->nin != 1 || op->nout != 2 || op->nattr < 2 || x->kind != YOKE_VIEW_BUFFER ||
 	    last < 0 || x->dims[last] > LIMIT || op->attr[0].i < 0 ||
 	    op->attr[0].i > x->dims[last] || d->info.max_args < sizeof(struct sort) + 10 * 8 ||
-	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS ||
+	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS ||
 			   d->local_bytes < BLOCK * 12)))
 		return 0;
 	for (int i = 0; i < 2; i++) {
@@ -62,7 +62,7 @@ static struct sort sort_of(const struct yk_gpu_device *d, const struct yoke_op *
 	s.descending = op->attr[1].i != 0;
 	while (s.padded < s.n)
 		s.padded *= 2;
-	s.count = yk_gpu_min(s.axes.rows, d->loops ? ROWS : 1 + TOGETHER / s.padded);
+	s.count = yk_gpu_min(s.axes.rows, d->cpu_like ? ROWS : 1 + TOGETHER / s.padded);
 	return s;
 }
 
@@ -73,7 +73,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	struct yk_gpu_build b = { .file = "sort.cl", .name = name };
 
 	yk_gpu_define(&b, "UNIT", (int64_t)yk_gpu_bytes(t));
-	yk_gpu_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_gpu_define(&b, "ITEMS", d->cpu_like ? 1 : ITEMS);
 	if (yk_gpu_infinity(t))
 		yk_gpu_define(&b, "INFINITE", yk_gpu_infinity(t));
 	yk_gpu_flag(&b, "SIGNED", t == yoke_i8 || t == yoke_i32 || t == yoke_i64);
@@ -86,10 +86,10 @@ static uint64_t bytes_of(const struct yk_gpu_device *d, const struct yoke_op *op
 {
 	const uint64_t key = yk_gpu_bytes(op->in[0].dtype) == 8 ? 8 : 4;
 
-	if (!d->loops && s->padded <= BLOCK)
+	if (!d->cpu_like && s->padded <= BLOCK)
 		return 0;
 	// at most ROWS * 2^31, or slightly more than 2^31, elements
-	return (uint64_t)s->count * (uint64_t)(d->loops ? 2 * s->n : s->padded) * (key + 4);
+	return (uint64_t)s->count * (uint64_t)(d->cpu_like ? 2 * s->n : s->padded) * (key + 4);
 }
 
 // Arguments of the kernels that write results.
@@ -180,7 +180,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (!s.axes.rows || !s.k)
 		return 0;
 	yk_gpu_workspace(r, bytes_of(r->device, op, &s));
-	if (r->device->loops) {
+	if (r->device->cpu_like) {
 		if ((err = kernel_of(r->device, op, &s, "sort_rows", &kernel)))
 			return err;
 		yk_gpu_begin(r, kernel);
@@ -189,8 +189,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	}
 	if (s.padded <= BLOCK)
 		return record_short(r, op, &s);
-	for (const int64_t most = s.count; s.first < s.axes.rows && !err; s.first += most) {
-		s.count = yk_gpu_min(most, s.axes.rows - s.first);
+	for (const int64_t max = s.count; s.first < s.axes.rows && !err; s.first += max) {
+		s.count = yk_gpu_min(max, s.axes.rows - s.first);
 		err = record_part(r, op, &s);
 	}
 	return err;

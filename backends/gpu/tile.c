@@ -23,12 +23,12 @@ static bool fits(const struct yk_gpu_device *d, const struct yk_gpu_tiling *t, i
 
 const struct yk_gpu_tiling *yk_gpu_tiling_of(const struct yk_gpu_device *d, int dtype, int preset)
 {
-	const struct yk_gpu_tiling *t = d->loops ? cpu : gpu;
-	int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
+	const struct yk_gpu_tiling *t = d->cpu_like ? cpu : gpu;
+	int n = d->cpu_like ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
 
 	if (preset) {
 		t = &other[preset - 1];
-		n = d->loops ? 0 : 1;
+		n = d->cpu_like ? 0 : 1;
 	}
 	for (int i = 0; i < n; i++, t++)
 		if (fits(d, t, dtype))

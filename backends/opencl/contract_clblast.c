@@ -39,15 +39,15 @@ static void symbol(void *library, const char *name, void *to)
 }
 
 // The setting opencl.clblast.
-enum wish { NEVER, BY_RULE, ALWAYS };
-static enum wish wish_of(void)
+enum usage { NEVER, BY_RULE, ALWAYS };
+static enum usage usage_of(void)
 {
-	static const struct yoke_setting wish = {
-		sizeof wish, "opencl.clblast", "string", "",
+	static const struct yoke_setting setting = {
+		sizeof setting, "opencl.clblast", "string", "",
 		"use CLBlast for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
 		"`yoke tune`",
 	};
-	const char *value = yk_gpu_host->setting(&wish);
+	const char *value = yk_gpu_host->setting(&setting);
 
 	return !value || !*value ? BY_RULE :
 	       !strcmp(value, "0") ? NEVER : ALWAYS;
@@ -55,12 +55,12 @@ static enum wish wish_of(void)
 
 void yk_cl_clblast_start(void)
 {
-	wish_of();
+	usage_of();
 }
 
 static bool always(void)
 {
-	return wish_of() == ALWAYS;
+	return usage_of() == ALWAYS;
 }
 
 static void open_library(void)
@@ -120,15 +120,15 @@ enum {
 
 static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	enum wish wish = wish_of();
+	enum usage usage = usage_of();
 	const struct yk_gpu_contraction *s = &c->s;
 	struct layout l;
 
 	(void)d;
-	if (wish == NEVER || c->map || c->by_row || !s->m || !s->n || !s->k ||
+	if (usage == NEVER || c->map || c->by_row || !s->m || !s->n || !s->k ||
 	    (c->dtype != yoke_f32 && c->dtype != yoke_f64))
 		return false;
-	if (wish == BY_RULE &&
+	if (usage == BY_RULE &&
 	    (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || c->batch > MANY))
 		return false;
 	if (!layout_of(c, &l)) {

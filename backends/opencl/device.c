@@ -66,13 +66,13 @@ static void platform_text(cl_platform_id id, cl_platform_info what, char *to, si
 // True if the device's extension list contains the word.
 static bool has_extension(cl_device_id id, const char *word)
 {
-	static const size_t most = 16384;
-	char *list = malloc(most);
+	static const size_t max = 16384;
+	char *list = malloc(max);
 	size_t n = strlen(word);
 	bool found = false;
 
 	if (list)
-		text_of(id, CL_DEVICE_EXTENSIONS, list, most);
+		text_of(id, CL_DEVICE_EXTENSIONS, list, max);
 	for (const char *at = list; at && (at = strstr(at, word)) && !found; at += n)
 		found = (at == list || at[-1] == ' ') && (!at[n] || at[n] == ' ');
 	free(list);
@@ -181,7 +181,7 @@ static void fill_limits(struct yk_cl_device *d)
 	const char *bytes = yk_gpu_host->setting(&stream);
 	size_t items[8] = { 1, 1 };
 
-	g->loops = value && *value ? !strcmp(value, "cpu") :
+	g->cpu_like = value && *value ? !strcmp(value, "cpu") :
 				     g->info.kind == YOKE_DEVICE_CPU;
 	if (value && !strcmp(value, "matrix")) {
 		g->info.units = MATRIX_UNITS;

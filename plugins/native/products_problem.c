@@ -9,23 +9,23 @@
 
 // ---- settings ----
 
-enum wish { NEVER, BY_RULE, ALWAYS };
+enum usage { NEVER, BY_RULE, ALWAYS };
 
-static enum wish wish_of(void)
+static enum usage usage_of(void)
 {
-	static const struct yoke_setting wish = {
-		sizeof wish, V_NAME ".products", "string", "",
+	static const struct yoke_setting setting = {
+		sizeof setting, V_NAME ".products", "string", "",
 		"use the vendor's library for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
 		"`yoke tune`",
 	};
-	const char *value = yk_gpu_host->setting(&wish);
+	const char *value = yk_gpu_host->setting(&setting);
 
 	return !value || !*value ? BY_RULE : !strcmp(value, "0") ? NEVER : ALWAYS;
 }
 
 bool yk_native_products_always(void)
 {
-	return wish_of() == ALWAYS;
+	return usage_of() == ALWAYS;
 }
 
 // ---- the problem ----
@@ -95,12 +95,12 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 			  struct yk_native_problem *to)
 {
 	const struct yk_gpu_contraction *s = &c->s;
-	const enum wish wish = wish_of();
+	const enum usage usage = usage_of();
 	const int then = !c->map ? YK_THEN_NOTHING : maps ? yk_native_then_of(c->op, c->to) : -1;
 
-	if (wish == NEVER || c->by_row || !s->m || !s->n || !s->k || then < 0 || !yk_gpu_real(c->dtype))
+	if (usage == NEVER || c->by_row || !s->m || !s->n || !s->k || then < 0 || !yk_gpu_real(c->dtype))
 		return false;
-	if (wish == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || s->m * s->n < WORK / s->k ||
+	if (usage == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || s->m * s->n < WORK / s->k ||
 				c->batch / s->d[LAST] > MANY))
 		return false;
 	if (fill(d, c, then, to))

@@ -44,7 +44,7 @@ struct eigen {
 	double *z;         // [panels][n][PANEL]; NULL: no vectors requested
 	double *c, *s;     // rotations
 	struct sweep *sweep;
-	int64_t rotations, sweeps, most; // recorded rotations and sweeps; capacity
+	int64_t rotations, sweeps, max; // recorded rotations and sweeps; capacity
 	bool fresh;        // the panels are not initialized yet
 };
 
@@ -66,18 +66,18 @@ static int64_t whole(int64_t n)
 // Doubles of memory for one matrix.
 static uint64_t room(int64_t n, bool vectors)
 {
-	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), most = (uint64_t)max_of(n);
+	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), max = (uint64_t)max_of(n);
 	uint64_t take = rows * ld + 7 * ld;
 	if (vectors)
-		take += (uint64_t)panels_of(n) * rows * PANEL + 2 * most + (most + 1) * (sizeof(struct sweep) / 8);
+		take += (uint64_t)panels_of(n) * rows * PANEL + 2 * max + (max + 1) * (sizeof(struct sweep) / 8);
 	return take;
 }
 
 static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
 {
-	const int64_t ld = whole(n), most = max_of(n);
+	const int64_t ld = whole(n), max = max_of(n);
 	double **line[] = { &g->tau, &g->d, &g->e, &g->v, &g->w, &g->u, &g->p };
-	*g = (struct eigen){ .n = n, .ld = ld, .a = at, .most = most, .fresh = true };
+	*g = (struct eigen){ .n = n, .ld = ld, .a = at, .max = max, .fresh = true };
 	at += n * ld;
 	for (size_t i = 0; i < sizeof line / sizeof *line; i++, at += ld)
 		*line[i] = at;
@@ -85,8 +85,8 @@ static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
 		return;
 	g->z = at;
 	g->c = g->z + panels_of(n) * n * PANEL;
-	g->s = g->c + most;
-	g->sweep = (struct sweep *)(void *)(g->s + most);
+	g->s = g->c + max;
+	g->sweep = (struct sweep *)(void *)(g->s + max);
 }
 
 // ---- reduction to tridiagonal form ----
@@ -124,16 +124,16 @@ static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 // u is scaled so that u[at] is 1. Returns the multiple.
 static double reflect(double *u, int64_t at, int64_t n, double *tau)
 {
-	double most = 0, rest = 0, first = u[at];
+	double max = 0, rest = 0, first = u[at];
 	for (int64_t i = at + 1; i < n; i++)
-		most = fmax(most, fabs(u[i]));
+		max = fmax(max, fabs(u[i]));
 	*tau = 0;
-	if (most <= TINY)
+	if (max <= TINY)
 		return first;
-	most = fmax(most, fabs(first));
+	max = fmax(max, fabs(first));
 	for (int64_t i = at + 1; i < n; i++)
-		rest += u[i] / most * (u[i] / most);
-	const double beta = -copysign(most * sqrt(first / most * (first / most) + rest), first);
+		rest += u[i] / max * (u[i] / max);
+	const double beta = -copysign(max * sqrt(first / max * (first / max) + rest), first);
 	*tau = (beta - first) / beta;
 	for (int64_t i = at + 1; i < n; i++)
 		u[i] /= first - beta;
@@ -295,7 +295,7 @@ static bool diagonal(struct eigen *g)
 				break;
 			if (!left--)
 				return false;
-			if (g->rotations + n > g->most || g->sweeps == g->most)
+			if (g->rotations + n > g->max || g->sweeps == g->max)
 				apply(g);
 			step(g, l, m);
 		}
@@ -316,17 +316,17 @@ struct job {
 // returns the exponent.
 static int load(struct eigen *g, const struct matrix *a, bool *finite)
 {
-	double most = 0, sum = 0;
+	double max = 0, sum = 0;
 	int exponent = 0;
 	for (int64_t i = 0; i < g->n; i++)
 		for (int64_t j = 0; j <= i; j++) {
 			const double x = matrix_get(a, i, j);
-			most = fmax(most, fabs(x));
+			max = fmax(max, fabs(x));
 			sum += x - x; // NaN if x is not finite
 		}
 	*finite = sum == 0;
-	if (most > 0 && *finite)
-		frexp(most, &exponent);
+	if (max > 0 && *finite)
+		frexp(max, &exponent);
 	for (int64_t i = 0; i < g->n; i++) {
 		for (int64_t j = 0; j <= i; j++)
 			g->a[i * g->ld + j] = ldexp(matrix_get(a, i, j), -exponent);
@@ -362,13 +362,13 @@ static void store(struct eigen *g, const struct job *j, int exponent, bool w, bo
 		order[k] = (struct value){ g->d[k], k };
 	qsort(order, (size_t)n, sizeof *order, ascending);
 	for (int64_t k = 0; k < n; k++) {
-		double most = 0, sign = 1;
+		double max = 0, sign = 1;
 		if (w)
 			matrix_put(&j->w, 0, k, ldexp(order[k].x, exponent));
 		for (int64_t i = 0; v && i < n; i++) {
 			const double x = component(g, order[k].at, i);
-			if (fabs(x) > most) {
-				most = fabs(x);
+			if (fabs(x) > max) {
+				max = fabs(x);
 				sign = copysign(1, x);
 			}
 		}

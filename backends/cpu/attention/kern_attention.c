@@ -79,7 +79,7 @@ void ISA(yk_attention_keep)(const struct attention *a, const struct tile *x, int
 
 // Running maxima and sums of a tile's queries.
 struct running {
-	vf most[NV], sum[NV];
+	vf max[NV], sum[NV];
 };
 
 // Turns vector v of a block of n scores into exp(score - maximum); rescales the sum and the output
@@ -87,13 +87,13 @@ struct running {
 static void soften(const struct attention *a, struct running *r, int v, int64_t n,
 		   float *score, float *out)
 {
-	const vf least = vf_splat(-__builtin_inff());
-	vf most = r->most[v];
+	const vf min = vf_splat(-__builtin_inff());
+	vf max = r->max[v];
 	for (int64_t i = 0; i < n; i++)
-		most = vf_max(vf_load(score + i * TILE), most);
+		max = vf_max(vf_load(score + i * TILE), max);
 	// a query that has seen no key yet keeps a maximum of -inf; exp(-inf - 0) is 0
-	const vf base = vf_select(most == least, vf_splat(0), most);
-	const vf shrink = vf_exp(r->most[v] - base);
+	const vf base = vf_select(max == min, vf_splat(0), max);
+	const vf shrink = vf_exp(r->max[v] - base);
 	vf sum = r->sum[v] * shrink;
 	for (int64_t i = 0; i < n; i++) {
 		vf e = vf_exp(vf_load(score + i * TILE) - base);
@@ -102,7 +102,7 @@ static void soften(const struct attention *a, struct running *r, int v, int64_t 
 	}
 	for (int64_t d = 0; d < a->D; d++)
 		vf_store(out + d * TILE, vf_load(out + d * TILE) * shrink);
-	r->most[v] = most;
+	r->max[v] = max;
 	r->sum[v] = sum;
 }
 
@@ -131,7 +131,7 @@ static void finish(const struct attention *a, const struct tile *x,
 			float *at = out + d * TILE + v * VF;
 			vf_store(at, vf_load(at) * inverse);
 		}
-		vf_put(lse + v * VF, r->most[v] + vf_log(sum), x->rows - v * VF);
+		vf_put(lse + v * VF, r->max[v] + vf_log(sum), x->rows - v * VF);
 	}
 	store_lanes(a, &a->o, x, 1, out, room);
 }
@@ -150,7 +150,7 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 	const int64_t sees = x->sees[x->nv - 1], h = x->h / a->group;
 	struct running r;
 	for (int v = 0; v < NV; v++)
-		r.most[v] = vf_splat(-__builtin_inff()), r.sum[v] = vf_splat(0);
+		r.max[v] = vf_splat(-__builtin_inff()), r.sum[v] = vf_splat(0);
 	memset(w->out, 0, (size_t)a->D * TILE * sizeof *w->out);
 	for (int64_t j = 0; j < sees; j += KEYS) {
 		struct strip s[NV];

@@ -135,15 +135,15 @@ static void gradients(const struct attention *a, const struct tile *x,
 // True if all numbers in n rows are finite.
 static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
 {
-	uint32_t most = 0;
+	uint32_t max = 0;
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t d = 0; d < a->D; d++) {
 			uint32_t bits;
 			memcpy(&bits, b->at + i * b->step + d, sizeof bits);
 			bits &= 0x7fffffff;
-			most = bits > most ? bits : most;
+			max = bits > max ? bits : max;
 		}
-	return most < 0x7f800000;
+	return max < 0x7f800000;
 }
 
 // Processes one tile of queries and the keys from .. to - 1; dk and dv start at key `from`.

@@ -102,16 +102,16 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 				fn(yoke_f16, __VA_ARGS__))
 
 // p[i] = exp(p[i] - maximum), i < n; p has room for whole vectors
-static void soften(float *p, int64_t n, float *most, float *sum)
+static void soften(float *p, int64_t n, float *max, float *sum)
 {
-	const vf least = vf_splat(-__builtin_inff());
-	vf high = least, total = { 0 };
-	vf_store(p + n, least);
+	const vf min = vf_splat(-__builtin_inff());
+	vf high = min, total = { 0 };
+	vf_store(p + n, min);
 	for (int64_t i = 0; i < n; i += VF)
 		high = vf_max(vf_load(p + i), high);
-	*most = vf_hmax(high);
+	*max = vf_hmax(high);
 	// all keys hidden: exp(-inf - 0) is 0
-	const vf base = vf_splat(*most == -__builtin_inff() ? 0 : *most);
+	const vf base = vf_splat(*max == -__builtin_inff() ? 0 : *max);
 	for (int64_t i = 0; i < n; i += VF) {
 		vf e = vf_exp(vf_load(p + i) - base);
 		vf_store(p + i, e);
@@ -130,7 +130,7 @@ static void drop(const struct attention *a, int64_t first, int64_t n, uint32_t *
 }
 
 // Stores the row's output and lse, given the sum of its weighted values.
-static void finish(const struct attention *a, int64_t row, float most, float sum,
+static void finish(const struct attention *a, int64_t row, float max, float sum,
 		   float *from)
 {
 	const int64_t t = row % a->T, h = row / a->T % a->H, b = row / a->T / a->H;
@@ -140,7 +140,7 @@ static void finish(const struct attention *a, int64_t row, float most, float sum
 		vf_put(o + d, vf_get(from + d, a->D - d) * inverse, a->D - d);
 	if (a->o.store)
 		row_put_at(a, &a->o, b, t, h, o);
-	a->lse[row] = most + yk_log_f32(sum);
+	a->lse[row] = max + yk_log_f32(sum);
 }
 
 // One query of one head for one part of its keys.
@@ -158,7 +158,7 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 		job->no_memory = true;
 		return;
 	}
-	float *out = q + a->Dp, *p = out + a->Dp, most, sum;
+	float *out = q + a->Dp, *p = out + a->Dp, max, sum;
 	const struct block query = rows_from(a, &a->q, b, t, h, 1, q);
 	for (int64_t d = 0; d < a->Dp; d += VF)
 		vf_store(q + d, vf_get(query.at + d, a->D - d) * vf_splat(a->scale));
@@ -167,7 +167,7 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 		EACH_DTYPE(a->mask_dtype, add_row_mask, a,
 			   b * a->mask_b + h * a->mask_h + t * a->mask_t + from * a->mask_s,
 			   n, p);
-	soften(p, n, &most, &sum);
+	soften(p, n, &max, &sum);
 	if (a->dropout > 0)
 		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
 	const char *v = head_at(&a->v, b, from, h / a->group);
@@ -175,11 +175,11 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 	if (a->mask && has_nan(out, a->D)) // a NaN may come from values hidden from the query
 		EACH_DTYPE(a->v.dtype, sum_values, a, p, v, n, true, out);
 	if (job->parts == 1) {
-		finish(a, row, most, sum, out);
+		finish(a, row, max, sum, out);
 		return;
 	}
 	float *to = job->part + (row * job->parts + part) * (2 + a->D);
-	to[0] = most;
+	to[0] = max;
 	to[1] = sum;
 	memcpy(to + 2, out, (size_t)a->D * sizeof *out);
 }
@@ -200,17 +200,17 @@ static void join(void *arg, int64_t row)
 	const struct job *job = arg;
 	const struct attention *a = &job->a;
 	const int64_t size = 2 + a->D;
-	float *to = job->part + row * job->parts * size, most = to[0], sum = 0;
+	float *to = job->part + row * job->parts * size, max = to[0], sum = 0;
 	for (int64_t i = 1; i < job->parts; i++)
-		most = to[i * size] > most ? to[i * size] : most;
-	const float base = most == -__builtin_inff() ? 0 : most;
+		max = to[i * size] > max ? to[i * size] : max;
+	const float base = max == -__builtin_inff() ? 0 : max;
 	for (int64_t i = 0; i < job->parts; i++) {
 		const float *from = to + i * size, scale = yk_exp_f32(from[0] - base);
 		sum += from[1] * scale;
 		for (int64_t d = 2; d < size; d++)
 			to[d] = (i ? to[d] : 0) + from[d] * scale;
 	}
-	finish(a, row, most, sum, to + 2);
+	finish(a, row, max, sum, to + 2);
 }
 
 uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *op)

@@ -41,7 +41,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -157,10 +157,10 @@ static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
 	else
 		unit = strip_cols(g);
 	if (g->m > FEW_ROWS && bytes_of_b(g) <= STAYS) {
-		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
+		c->mb = even(g->m, min(g->m, ceil_div(SMALL, g->k * g->n)), MR);
 		cols = g->n;
 	}
-	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
+	c->nb = min(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
 }
 #endif
 
@@ -189,13 +189,13 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 		halve(g, c, true);
 	// All of k if the result cannot hold partial sums, otherwise what fits.
 	if (sums_in_c(g)) {
-		c->ns = least(g->n, 8 * 2 * L2_COLS);
+		c->ns = min(g->n, 8 * 2 * L2_COLS);
 		panels = SHARE / (ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
-		c->ks = least(g->k, (panels > 1 ? panels : 1) * c->kc);
+		c->ks = min(g->k, (panels > 1 ? panels : 1) * c->kc);
 	} else {
 		c->ks = g->k;
 		panels = SHARE / ((double)DEPTH(g->k) * (double)c->nb);
-		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
+		c->ns = min(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
 	// Where rows of a are strided across cache lines, work items with few rows would each load
@@ -209,7 +209,7 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 {
 	c->mb = g->m;
-	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
+	c->nb = min(4 * NR, ceil_div(g->n, NR) * NR);
 	// few columns: each thread gets a block of a
 	while (g->win && !g->win->along && pieces(g, c) < MANY / 2 && c->mb > 16 * MR)
 		halve(g, c, true);
@@ -336,8 +336,8 @@ static struct place place_of(const struct job *job, int64_t piece)
 	piece /= rows;
 	p.j = piece % job->n_pieces * cut->nb;
 	p.batch = piece / job->n_pieces;
-	p.m = least(g->m - p.i, cut->mb);
-	p.n = least(g->n - p.j, cut->nb);
+	p.m = min(g->m - p.i, cut->mb);
+	p.n = min(g->n - p.j, cut->nb);
 	yk_gemm_batch(g, p.batch, &a, &b, &c);
 	p.a = at(g, g->a, p.i, g->am, a, 1);
 	p.b = at(g, g->b, p.j, g->bn, b, 1);
@@ -385,7 +385,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 	// The sums are the transpose of the result, see orient.
 	for (int64_t j = 0; j < n; j += SQUARE)
 		for (int64_t i = 0; i < m; i += SQUARE) {
-			int64_t w = least(SQUARE, n - j), h = least(SQUARE, m - i);
+			int64_t w = min(SQUARE, n - j), h = min(SQUARE, m - i);
 			for (int64_t q = 0; q < w; q++)
 				for (int64_t k = 0; k < h; k++)
 					turned[q * h + k] = sums[(i + k) * ld + j + q];
@@ -399,7 +399,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0, int64_t k, int64_t l, int64_t end)
 {
 	for (int64_t i = 0; i < m; i += MR) {
-		const int wide = (int)least(MR, m - i);
+		const int wide = (int)min(MR, m - i);
 		T *panel = to + i * k;
 		for (int64_t q = l; q < end; q++) {
 			const T *from = a + i * g->am + g->win->a_at[l0 + q];
@@ -423,7 +423,7 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 	}
 	for (int64_t n; run && l < end; l += n) { // one contiguous run at a time
 		const int64_t x = (l0 + l) % run, first = (l0 + l) / run * g->win->a_image + x;
-		n = least(run - x, end - l);
+		n = min(run - x, end - l);
 		pack_a(to, g, at(g, a, 0, 0, first - l, 1), m, k, l, n);
 	}
 	if (run)
@@ -443,7 +443,7 @@ static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
 	int64_t rows = bytes / (int64_t)g->esize / cols;
 
-	return least(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
+	return min(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
 }
 #endif
 
@@ -487,7 +487,7 @@ static void dots_piece(void *arg, int64_t piece)
 		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
 		const char *b = p.b + j * g->bn * (int64_t)g->esize;
 		for (int64_t i = 0; i < g->m; i += DOT_ROWS) {
-			int rows = (int)least(DOT_ROWS, g->m - i);
+			int rows = (int)min(DOT_ROWS, g->m - i);
 			dot_of(rows, cols > 1, g->dtype)(g->k, a + i * lda, lda, b, g->bn,
 							 sums);
 			for (int64_t q = 0; q < rows; q++)
@@ -523,9 +523,9 @@ static void strips_piece(void *arg, int64_t piece)
 		ak = 1;
 	}
 	for (int64_t l = 0; l < g->k; l += depth) {
-		int64_t k = least(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		int64_t k = min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
 		for (int64_t i = 0; i < p.m; i += step)
-			multiply_strip((int)least(step, p.m - i), p.n, k,
+			multiply_strip((int)min(step, p.m - i), p.n, k,
 				       a + i * am + l * ak, am, ak, g->dtype,
 				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
 				       ldc, l > 0, ahead, r.at);
@@ -558,7 +558,7 @@ static void local_piece(void *arg, int64_t piece)
 	b = a + a_size;
 	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
-		int64_t k = least(cut->kc, g->k - l);
+		int64_t k = min(cut->kc, g->k - l);
 		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
 		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
@@ -610,7 +610,7 @@ static void share_piece(void *arg, int64_t piece)
 	int64_t panels = ceil_div(job->ns, NR), of_b = pieces_of_b(job);
 	int64_t all = of_b + pieces_of_a(job);
 	int64_t l = piece / all * job->g->cut.kc, q = piece % all;
-	int64_t k = least(job->g->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	int64_t k = min(job->g->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
 	bool b = q < of_b;
 
 	if (!b)
@@ -618,12 +618,12 @@ static void share_piece(void *arg, int64_t piece)
 	many = b ? job->ns : g->m;
 	if (b ? by_rows(g->bn, g->bk) : by_rows(g->am, g->ak)) {
 		row = q * SHARE_ROWS;
-		rows = least(SHARE_ROWS, k - row);
+		rows = min(SHARE_ROWS, k - row);
 		if (rows <= 0)
 			return;
 	} else {
 		first = q * (b ? NR : GROUP_A);
-		many = least(b ? NR : GROUP_A, many - first);
+		many = min(b ? NR : GROUP_A, many - first);
 	}
 	if (b)
 		pack_b_at((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
@@ -654,7 +654,7 @@ static void rows_piece(const struct job *job, const char *a, T *c, int64_t ldc, 
 
 	for (int64_t q = 0; q < n; q += L2_COLS)
 		multiply_with(tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
-			      least(L2_COLS, n - q), k, false);
+			      min(L2_COLS, n - q), k, false);
 }
 #endif
 
@@ -666,7 +666,7 @@ static void shared_piece(void *arg, int64_t piece)
 	bool direct = sums_in_c(g);
 	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
-	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
+	int64_t m = min(cut->mb, g->m - i), n = min(cut->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
 	bool in_place = rows_serve(g, cut);
 	int64_t a_size = cut->share_a || in_place ? 0 : cut->mb * DEPTH(cut->kc);
@@ -683,7 +683,7 @@ static void shared_piece(void *arg, int64_t piece)
 		rows_piece(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
 #endif
 	for (int64_t l = 0; l < job->ks && !in_place; l += cut->kc) {
-		int64_t k = least(cut->kc, job->ks - l);
+		int64_t k = min(cut->kc, job->ks - l);
 		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
 		if (cut->share_a)
 			a = shared_a(job, l, i, k);
@@ -691,7 +691,7 @@ static void shared_piece(void *arg, int64_t piece)
 			pack_a_at(a, g, at(g, job->a, i, g->am, 0, 0), m, job->k0 + l, k, 0, k);
 		for (int64_t q = 0; q < n; q += L2_COLS)
 			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
-					least(L2_COLS, n - q), k, job->k0 + l > 0);
+					min(L2_COLS, n - q), k, job->k0 + l > 0);
 	}
 	if (!direct)
 		finish(g, &r, c, ldc, to, job->j0 + j, m, n);
@@ -709,9 +709,9 @@ static void run_shared(struct job *job)
 		job->b = at(g, g->b, b, 1, 0, 0);
 		job->c = c;
 		for (job->j0 = 0; job->j0 < g->n; job->j0 += cut->ns) {
-			job->ns = least(cut->ns, g->n - job->j0);
+			job->ns = min(cut->ns, g->n - job->j0);
 			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
-				job->ks = least(cut->ks, g->k - job->k0);
+				job->ks = min(cut->ks, g->k - job->k0);
 				yk_team_run(ceil_div(job->ks, cut->kc) *
 						    (pieces_of_b(job) + pieces_of_a(job)),
 					    share_piece, job);
@@ -740,15 +740,15 @@ static void copying_piece(void *arg, int64_t piece)
 	b = r.at;
 	c = direct ? sums_at(g, p.c) : r.at + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
-		int64_t k = least(cut->kc, g->k - l);
+		int64_t k = min(cut->kc, g->k - l);
 		const T *a = shared_a(job, l, p.i, k);
 		for (int64_t j = 0; j < p.n; j += NR) {
-			int64_t n = least(NR, p.n - j), i = 0;
+			int64_t n = min(NR, p.n - j), i = 0;
 			const char *from = at(g, p.b, l, g->bk, j, 1);
 			if (g->win) {
 				pack_windows(b, g, p.b, p.j + j, n, l, k);
 			} else if (n == NR) {
-				i = least(MR, p.m);
+				i = min(MR, p.m);
 				tiles_copying[i - 1](k, a, from, g->bk, c + j, ldc,
 						     l > 0, b);
 			} else {

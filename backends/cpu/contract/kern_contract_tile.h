@@ -244,9 +244,9 @@ const int ENTRY_ROWS = ACROSS;
 void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
 		  const char *next, int64_t bytes)
 {
-	const int most = MR * NV / rows < 3 ? MR * NV / rows : 3;
+	const int max = MR * NV / rows < 3 ? MR * NV / rows : 3;
 	for (int64_t j = 0, cols; j < n; j += cols) {
-		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < most ? left : most;
+		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < max ? left : max;
 		cols = nv * VL;
 		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add, next + bytes * j / n, bytes * cols / n / k);
 	}

@@ -38,7 +38,7 @@ struct part {
 // The operand that is copied (b of the product), and the layout of its copy.
 struct source {
 	int64_t batch, channels, n[AXES];    // sizes of the operand
-	int64_t least[AXES], extent[AXES];   // the copy holds elements least .. least + extent - 1
+	int64_t min[AXES], extent[AXES];   // the copy holds elements min .. min + extent - 1
 	// along the last axis: the stride, and the number of elements per remainder
 	int64_t step, plane;
 	int64_t row, channel, image;         // strides of the copy
@@ -52,7 +52,7 @@ struct conv {
 	bool wide;              // f64
 	bool copies_a;          // otherwise a is read in place
 	// bytes of the copy, of the copied matrix, of the products' workspace
-	uint64_t copy, a, most;
+	uint64_t copy, a, max;
 	int64_t groups, outputs, channels; // channels and outputs per group
 	int64_t taps[AXES], positions;     // of w; total positions of CONV's result
 	int parts;
@@ -187,10 +187,10 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 			continue;
 		for (int i = 0; i < AXES; i++) {
 			const int64_t lo = lowest(&c->part[k].line[i]), hi = highest(&c->part[k].line[i]);
-			const int64_t end = s->least[i] + s->extent[i] - 1;
-			const int64_t least = first || lo < s->least[i] ? lo : s->least[i];
-			s->extent[i] = (first || hi > end ? hi : end) - least + 1;
-			s->least[i] = least;
+			const int64_t end = s->min[i] + s->extent[i] - 1;
+			const int64_t min = first || lo < s->min[i] ? lo : s->min[i];
+			s->extent[i] = (first || hi > end ? hi : end) - min + 1;
+			s->min[i] = min;
 		}
 		first = false;
 	}
@@ -213,8 +213,8 @@ static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t cha
 	for (int64_t k = 0; k < channels; k++)
 		for (int64_t i = 0; i < p->line[0].taps; i++)
 			for (int64_t j = 0; j < p->line[1].taps; j++) {
-				const int64_t row = p->line[0].off - s->least[0] + i * p->line[0].by;
-				const int64_t x = p->line[1].off - s->least[1] + j * p->line[1].by;
+				const int64_t row = p->line[0].off - s->min[0] + i * p->line[0].by;
+				const int64_t x = p->line[1].off - s->min[1] + j * p->line[1].by;
 				*at++ = k * s->channel + row * s->row + x % s->step * s->plane + x / s->step;
 			}
 	return at;
@@ -242,7 +242,7 @@ static uint64_t remainders_read(const struct conv *c, int axis)
 	if (l->step == 1 || l->step > 64)
 		return ~(uint64_t)0;
 	for (int64_t m = 0; m < l->taps; m++)
-		read |= (uint64_t)1 << (l->off - c->src.least[axis] + m * l->by) % l->step;
+		read |= (uint64_t)1 << (l->off - c->src.min[axis] + m * l->by) % l->step;
 	return read;
 }
 
@@ -297,7 +297,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 		p->win.a_image = o->y->strides[0];
 	}
 	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_cut)(g) : ISA(yk_gemm_f32_cut)(g);
-	c->most = bytes > c->most ? bytes : c->most;
+	c->max = bytes > c->max ? bytes : c->max;
 }
 
 // True if the matrix can be read in place.
@@ -368,7 +368,7 @@ static struct conv *build(const struct yoke_op *op)
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct conv *c = build(op);
-	const uint64_t bytes = c ? round_up(c->copy) + round_up(c->a) + c->most : 0;
+	const uint64_t bytes = c ? round_up(c->copy) + round_up(c->a) + c->max : 0;
 
 	(void)impl;
 	free(c);
@@ -442,16 +442,16 @@ static void copy_channel(const struct job *job, int64_t channel)
 	const char *from = job->from + (channel / s->channels * s->stride[0] + channel % s->channels * s->stride[1]) * size;
 
 	for (int64_t y = 0; y < s->extent[0]; y++) {
-		const int64_t line = y + s->least[0], to = base + y * s->row;
+		const int64_t line = y + s->min[0], to = base + y * s->row;
 		if (!(s->read[0] >> y % c->part[0].line[0].step % 64 & 1))
 			continue;
 		if (line < 0 || line >= s->n[0]) {
 			zero(c, job->to, to, s->row);
 			continue;
 		}
-		// element t of this remainder is element t * step + q + least of the line
+		// element t of this remainder is element t * step + q + min of the line
 		for (int64_t q = 0; q < s->step; q++) {
-			const int64_t off = q + s->least[1], at = to + q * s->plane;
+			const int64_t off = q + s->min[1], at = to + q * s->plane;
 			if (!(s->read[1] >> q % 64 & 1))
 				continue;
 			int64_t first = off < 0 ? (-off + s->step - 1) / s->step : 0;

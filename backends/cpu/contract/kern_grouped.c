@@ -83,14 +83,14 @@ static uint64_t can(const struct yoke_op *op)
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yoke_view in[2], out;
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (int64_t n = op->in[0].dims[0]; n > 0; n /= 2) {
 		group(op, 0, 0, n, in, &out);
 		const struct yoke_op p = product_of(in, &out);
 		const uint64_t bytes = ISA(yk_contract).workspace ? ISA(yk_contract).workspace(&p, impl) : 0;
-		most = bytes > most ? bytes : most;
+		max = bytes > max ? bytes : max;
 	}
-	return most;
+	return max;
 }
 
 static void clear(const struct yoke_view *v)

@@ -85,7 +85,7 @@ static void min_cpus(const char *dir, bool v2, void *arg)
 {
 	char text[64], period_text[64];
 	int64_t quota = 0, period = 0, cpus;
-	int *least = arg;
+	int *min = arg;
 
 	if (v2) {
 		if (!first_line(dir, "cpu.max", text, sizeof text) ||
@@ -102,14 +102,14 @@ static void min_cpus(const char *dir, bool v2, void *arg)
 	if (quota <= 0 || period <= 0)
 		return;
 	cpus = quota / period + (quota % period != 0);
-	if (cpus < INT16_MAX && (!*least || cpus < *least))
-		*least = (int)cpus;
+	if (cpus < INT16_MAX && (!*min || cpus < *min))
+		*min = (int)cpus;
 }
 
 static void min_memory(const char *dir, bool v2, void *arg)
 {
 	char text[64], *end;
-	uint64_t *least = arg, bytes;
+	uint64_t *min = arg, bytes;
 
 	if (!first_line(dir, v2 ? "memory.max" : "memory.limit_in_bytes", text,
 			sizeof text))
@@ -118,22 +118,22 @@ static void min_memory(const char *dir, bool v2, void *arg)
 	// version 1 represents "no limit" by the largest multiple of a page
 	if (end == text || bytes >= (uint64_t)1 << 62)
 		return;
-	if (!*least || bytes < *least)
-		*least = bytes;
+	if (!*min || bytes < *min)
+		*min = bytes;
 }
 
 int yk_cgroup_cpus(const char *groups, const char *mount)
 {
-	int least = 0;
+	int min = 0;
 
-	each_group(groups, mount, "cpu", min_cpus, &least);
-	return least;
+	each_group(groups, mount, "cpu", min_cpus, &min);
+	return min;
 }
 
 uint64_t yk_cgroup_memory(const char *groups, const char *mount)
 {
-	uint64_t least = 0;
+	uint64_t min = 0;
 
-	each_group(groups, mount, "memory", min_memory, &least);
-	return least;
+	each_group(groups, mount, "memory", min_memory, &min);
+	return min;
 }

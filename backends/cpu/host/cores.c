@@ -149,7 +149,7 @@ static void look(struct yk_cores *c)
 void yk_cores_find(struct yk_cores *c)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	int quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"), wish;
+	int quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"), wanted;
 
 	*c = (struct yk_cores){ .n = online > 0 ? (int)online : 1,
 				.nodes = 1,
@@ -168,9 +168,9 @@ void yk_cores_find(struct yk_cores *c)
 		c->n = quota;
 		c->bound = "cgroup quota";
 	}
-	wish = atoi(yk_cpu_setting(&threads_setting));
-	if (wish > 0 && wish < c->n) {
-		c->n = wish;
+	wanted = atoi(yk_cpu_setting(&threads_setting));
+	if (wanted > 0 && wanted < c->n) {
+		c->n = wanted;
 		c->bound = "setting";
 	}
 }

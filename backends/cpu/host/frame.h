@@ -66,8 +66,8 @@ enum { YK_ISA_LEVELS = 5 };
 int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS]);
 // kern_contract_amx.c: true if a test product with AMX tiles is correct.
 bool yk_amx_works_amx(void);
-// The table named by `wish` ("": the best), or NULL with an error recorded.
-const struct yk_isa *yk_isa_choose(const char *wish);
+// The table named by `wanted` ("": the best), or NULL with an error recorded.
+const struct yk_isa *yk_isa_choose(const char *wanted);
 
 // ---- team.c ----
 

@@ -42,9 +42,9 @@ static bool runs_bf16(void)
 // products; Intel's execute half as many.
 static bool bf16_is_fast(void)
 {
-	unsigned most, b, c, d;
+	unsigned max, b, c, d;
 
-	return __get_cpuid(0, &most, &b, &c, &d) && b == signature_AMD_ebx &&
+	return __get_cpuid(0, &max, &b, &c, &d) && b == signature_AMD_ebx &&
 	       c == signature_AMD_ecx && d == signature_AMD_edx;
 }
 #endif
@@ -129,7 +129,7 @@ int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS])
 	return usable(list, true);
 }
 
-const struct yk_isa *yk_isa_choose(const char *wish)
+const struct yk_isa *yk_isa_choose(const char *wanted)
 {
 	const struct yk_isa *list[YK_ISA_LEVELS], *best = NULL;
 	int n = yk_isa_levels(list);
@@ -138,26 +138,26 @@ const struct yk_isa *yk_isa_choose(const char *wish)
 	for (int i = 0; i < BUILDS; i++)
 		if (builds[i].runs() && (!builds[i].fast || builds[i].fast()))
 			best = builds[i].table;
-	if (!*wish)
+	if (!*wanted)
 		return best;
-	if (!strcmp(wish, "base")) // "base" is accepted on every architecture
+	if (!strcmp(wanted, "base")) // "base" is accepted on every architecture
 		return list[0];
 	for (int i = 0; i < n; i++)
-		if (!strcmp(wish, list[i]->name))
+		if (!strcmp(wanted, list[i]->name))
 			return list[i];
 	for (int i = 0; i < BUILDS; i++) {
-		if (strcmp(wish, builds[i].table->name))
+		if (strcmp(wanted, builds[i].table->name))
 			continue;
 		yk_cpu_fail(YOKE_EUNSUPPORTED,
 			    "cpu.isa=%s: the processor or the operating system does not "
 			    "support %s; the best supported set is %s",
-			    wish, builds[i].needs, best->name);
+			    wanted, builds[i].needs, best->name);
 		return NULL;
 	}
 	for (int i = 1; i < BUILDS; i++)
 		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
 			 i == BUILDS - 1 ? " or " : ", ", builds[i].table->name);
 	yk_cpu_fail(YOKE_EINVAL, "cpu.isa=%s: unknown instruction set; valid are base%s",
-		    wish, names);
+		    wanted, names);
 	return NULL;
 }

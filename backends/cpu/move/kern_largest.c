@@ -37,7 +37,7 @@ struct job {
 	float *rest, *value; // NULL: not requested; also `place`
 	int32_t *place;
 	int64_t n, each, pieces;
-	uint32_t least;        // marked keys are at least this
+	uint32_t min;        // marked keys are at least this
 	uint32_t prefix, mask; // the known bits of the k-th element
 	int shift;             // of the round's bits
 	uint32_t bins;         // number of values of the round's bits
@@ -100,7 +100,7 @@ static inline uint32_t key_of(float a)
 }
 
 // Bit i: lane i of a >= lane i of b.
-static inline uint32_t vi_at_least(vi a, vi b)
+static inline uint32_t vi_ge(vi a, vi b)
 {
 #if VF == 16
 	return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
@@ -117,7 +117,7 @@ static inline uint32_t vi_at_least(vi a, vi b)
 // Marks of elements from .. from + WORD - 1, n of which exist; writes their remainder.
 static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 {
-	const vi least = vi_splat((int32_t)(j->least < FIRST_NAN ? j->least : FIRST_NAN)), sign = vi_splat(NAN_KEY);
+	const vi min = vi_splat((int32_t)(j->min < FIRST_NAN ? j->min : FIRST_NAN)), sign = vi_splat(NAN_KEY);
 	uint32_t marks = 0;
 	for (int64_t i = 0; i < n; i += VF) {
 		vf a = vf_get(j->x + from + i, n - i);
@@ -125,7 +125,7 @@ static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 			a += vf_get(j->e + from + i, n - i);
 		if (!j->made && j->rest)
 			vf_put(j->rest + from + i, a, n - i);
-		marks |= vi_at_least((vi)a & sign, least) << i;
+		marks |= vi_ge((vi)a & sign, min) << i;
 	}
 	return n < WORD ? marks & ((1u << n) - 1) : marks;
 }
@@ -140,12 +140,12 @@ static void mark(void *arg, int64_t index)
 {
 	const struct job *j = arg;
 	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
-	const uint32_t most = (uint32_t)(j->each / LISTED);
+	const uint32_t max = (uint32_t)(j->each / LISTED);
 	uint32_t *list = j->list + index * (j->each / LISTED), n = 0;
 	for (int64_t i = from; i < end; i += WORD) {
 		uint32_t marks = mark_word(j, i, min_of(end - i, WORD));
 		j->marks[i / WORD] = marks;
-		for (; marks && n < most; marks &= marks - 1) {
+		for (; marks && n < max; marks &= marks - 1) {
 			const int64_t p = i + __builtin_ctz(marks);
 			list[n++] = key_of(j->rest ? j->rest[p] : at(j, p));
 		}
@@ -289,9 +289,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.sample = (uint32_t *)(j.piece + j.pieces);
 	j.list = j.sample + SAMPLES;
 	j.marks = j.list + j.pieces * (j.each / LISTED);
-	j.least = guess(&j, k);
+	j.min = guess(&j, k);
 	if (mark_all(&j) < k) {
-		j.least = 0;
+		j.min = 0;
 		mark_all(&j);
 	}
 	for (int64_t p = 0; p < j.pieces; p++)

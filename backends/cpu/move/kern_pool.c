@@ -72,24 +72,24 @@ static uint64_t can(const struct yoke_op *op)
 }
 
 #define LINES(T, name) \
-	static void name##_max(void *most, const void *from, int64_t n) \
+	static void name##_max(void *max, const void *from, int64_t n) \
 	{ \
-		T *m = most; \
+		T *m = max; \
 		const T *x = from; \
 		for (int64_t i = 0; i < n; i++) \
 			m[i] = x[i] > m[i] || x[i] != x[i] ? x[i] : m[i]; \
 	} \
-	static void name##_ties(void *ties, const void *most, const void *from, int64_t n) \
+	static void name##_ties(void *ties, const void *max, const void *from, int64_t n) \
 	{ \
 		T *t = ties; \
-		const T *m = most, *x = from; \
+		const T *m = max, *x = from; \
 		for (int64_t i = 0; i < n; i++) \
 			t[i] += x[i] == m[i] ? (T)1 : (T)0; \
 	} \
-	static void name##_give(void *to, const void *share, const void *most, const void *from, int64_t n) \
+	static void name##_give(void *to, const void *share, const void *max, const void *from, int64_t n) \
 	{ \
 		T *s = to; \
-		const T *g = share, *m = most, *x = from; \
+		const T *g = share, *m = max, *x = from; \
 		for (int64_t i = 0; i < n; i++) \
 			s[i] += x[i] == m[i] ? g[i] : (T)0; \
 	} \
@@ -142,7 +142,7 @@ static const struct kind {
 	size_t size; // bytes per element of the computation dtype
 	void (*take)(void *, const char *, int64_t, int64_t);
 	void (*put)(char *, int64_t, const void *, int64_t);
-	void (*most)(void *, const void *, int64_t);
+	void (*max)(void *, const void *, int64_t);
 	void (*ties)(void *, const void *, const void *, int64_t);
 	void (*give)(void *, const void *, const void *, const void *, int64_t);
 	void (*divide)(void *, const void *, int64_t);
@@ -223,23 +223,23 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 	const struct axis *a = &j->axis[0], *b = &j->axis[1];
 	// none: a line of -inf
 	const int64_t none = a->n * j->row, taps = a->window * b->window, n = b->out;
-	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *most = sums + (j->g ? (size_t)none * k->size : 0);
-	char *ties = most + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
+	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *max = sums + (j->g ? (size_t)none * k->size : 0);
+	char *ties = max + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
 	int64_t stride;
 
 	copy_in(j, k, copy, plane);
 	if (j->g)
 		k->fill(sums, 0, none);
 	for (int64_t y = 0; y < a->out; y++) {
-		k->fill(most, -INFINITY, n);
+		k->fill(max, -INFINITY, n);
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
 			if (at >= 0)
-				k->most(most, copy + (size_t)at * k->size, n);
+				k->max(max, copy + (size_t)at * k->size, n);
 		}
 		if (!j->g) {
 			char *to = line_of(j->to, plane, y, &stride);
-			k->put(to, stride, most, n);
+			k->put(to, stride, max, n);
 			continue;
 		}
 		const char *g = line_of(j->g, plane, y, &stride);
@@ -247,13 +247,13 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 		k->fill(ties, 0, n);
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
-			k->ties(ties, most, copy + (size_t)(at >= 0 ? at : none) * k->size, n);
+			k->ties(ties, max, copy + (size_t)(at >= 0 ? at : none) * k->size, n);
 		}
 		k->divide(share, ties, n);
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
 			if (at >= 0)
-				k->give(sums + (size_t)at * k->size, share, most, copy + (size_t)at * k->size, n);
+				k->give(sums + (size_t)at * k->size, share, max, copy + (size_t)at * k->size, n);
 		}
 	}
 	if (j->g)

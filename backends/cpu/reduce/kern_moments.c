@@ -67,7 +67,7 @@ static inline int64_t slot(const struct job *j, int64_t channel)
 }
 
 // The minimum; NaN if either is NaN.
-static inline double least(double a, double b)
+static inline double min(double a, double b)
 {
 	return isnan(a) || a < b ? a : b;
 }
@@ -132,11 +132,11 @@ static void products(const struct part *p, const double *d, const double *e, dou
 	const int64_t gap = j->width - j->channels, units = j->width / VD;
 	// in vectors
 	const int64_t work = (j->odd * units + VD * units * (units - 1) / 2) * p->rows;
-	const int64_t most = ISA(yk_gemm_f64_rows), bytes = next_bytes(p);
+	const int64_t max = ISA(yk_gemm_f64_rows), bytes = next_bytes(p);
 	const char *next = j->x + (bytes ? p->next * j->rs * j->size : 0);
 	for (int64_t s = 0, n, done = 0; s < j->width; s = s + n == j->odd ? VD : s + n) {
 		const int64_t first = s / VD * VD, end = s < j->odd ? j->odd : first + VD;
-		n = end - s < most ? end - s : most;
+		n = end - s < max ? end - s : max;
 		for (int64_t r = 0, deep; r < p->rows; r += deep) {
 			deep = p->rows - r < FOLD ? p->rows - r : FOLD;
 			const int64_t from = bytes * done / work;
@@ -259,8 +259,8 @@ static void join(const struct job *j, struct group *a, const struct group *b)
 	}
 	for (int64_t i = 0; i < j->width; i++) {
 		a->mean[i] = n == 0 ? b->mean[i] : a->mean[i] + (b->mean[i] - a->mean[i]) * (m / (n + m));
-		a->low[i] = least(a->low[i], b->low[i]);
-		a->high[i] = -least(-a->high[i], -b->high[i]);
+		a->low[i] = min(a->low[i], b->low[i]);
+		a->high[i] = -min(-a->high[i], -b->high[i]);
 	}
 	a->weight = n + m;
 }

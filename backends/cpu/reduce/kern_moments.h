@@ -134,8 +134,8 @@ static void NAME(piece)(struct part *p, double *tile)
 		const int64_t s = slot(j, c);
 		if (!isfinite(p->mean[s]))
 			NAME(look)(p, c);
-		g->low[s] = least(g->low[s], p->low[s]);
-		g->high[s] = -least(-g->high[s], -p->high[s]);
+		g->low[s] = min(g->low[s], p->low[s]);
+		g->high[s] = -min(-g->high[s], -p->high[s]);
 		if (j->diagonal)
 			g->square[s] += p->squares[s] - p->sum[s] * p->sum[s] / m + p->delta[s] * p->delta[s] * p->factor;
 	}

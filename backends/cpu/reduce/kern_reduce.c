@@ -79,10 +79,10 @@ static void shape_init(struct shape *s, const struct yoke_op *op)
 	s->tiles = s->tile ? divide_up(s->C, s->tile) : 0;
 	s->segment = SEGMENT;
 	if (s->C > 1 && s->K > 0) {
-		int64_t most = COLUMN_UNITS / s->K / s->tiles;
-		int64_t least = divide_up(s->N, most > 1 ? most : 1);
+		int64_t max = COLUMN_UNITS / s->K / s->tiles;
+		int64_t min = divide_up(s->N, max > 1 ? max : 1);
 		s->segment = COLUMN_SEGMENT / s->tile;
-		s->segment = s->segment > least ? s->segment : least;
+		s->segment = s->segment > min ? s->segment : min;
 	}
 	s->segments = s->N ? divide_up(s->N, s->segment) : 1;
 }

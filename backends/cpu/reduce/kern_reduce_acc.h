@@ -51,11 +51,11 @@ YK_INLINE vt v_mul(vt a, vt b)
 	return V_MUL(a, b);
 }
 
-YK_INLINE T least(T a, T b)
+YK_INLINE T min(T a, T b)
 {
 	return ((a < b) | IS_NAN(a)) ? a : b;
 }
-YK_INLINE T most(T a, T b)
+YK_INLINE T max(T a, T b)
 {
 	return ((a > b) | IS_NAN(a)) ? a : b;
 }
@@ -134,11 +134,11 @@ static T fold_prod(const T *x, int64_t n)
 }
 static T fold_max(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], most, part_max);
+	return fold(x, n, x[0], max, part_max);
 }
 static T fold_min(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], least, part_min);
+	return fold(x, n, x[0], min, part_min);
 }
 
 static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t at)
@@ -266,9 +266,9 @@ static void rows(int kind, struct yk_columns *c, const void *from, int64_t strid
 		else if (kind == YOKE_REDUCE_PROD)
 			each_row(part, x, n, stride, m, fresh, mul, v_mul);
 		else if (kind == YOKE_REDUCE_MAX)
-			each_row(part, x, n, stride, m, fresh, most, part_max);
+			each_row(part, x, n, stride, m, fresh, max, part_max);
 		else
-			each_row(part, x, n, stride, m, fresh, least, part_min);
+			each_row(part, x, n, stride, m, fresh, min, part_min);
 		x += m * stride, c->depth += m;
 		if (c->depth == DEPTH)
 			flush(kind, c);

@@ -81,7 +81,7 @@ static void piece(void *arg, int64_t index)
 static int every(struct chain_job *j, void (*run)(struct round *, const struct chain_pack *), int64_t w, bool first,
 		 unsigned mark, int64_t *left_open)
 {
-	const int most = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
+	const int max = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
 	struct round r = { .job = j, .run = run, .w = w, .first = first, .lanes = j->rows * j->chunks };
 	if (mark) {
 		r.lane = malloc((size_t)r.lanes * sizeof *r.lane);
@@ -92,7 +92,7 @@ static int every(struct chain_job *j, void (*run)(struct round *, const struct c
 			for (int64_t c = 0; c < j->chunks && j->flag[i] & mark; c++)
 				r.lane[r.lanes++] = i * j->chunks + c;
 	}
-	r.width = r.lanes <= most && r.lanes > most / 2 && j->n * j->rows >= MANY ? most / 2 : most;
+	r.width = r.lanes <= max && r.lanes > max / 2 && j->n * j->rows >= MANY ? max / 2 : max;
 	yk_team_run((r.lanes + r.width - 1) / r.width, piece, &r);
 	free(r.lane);
 	if (left_open)
@@ -226,13 +226,13 @@ static cx at(const double *of)
 // a / b, at most 1e30 in magnitude
 static void ratio(cx a, cx b, double *to)
 {
-	const double most = fmax(fabs(b.re), fabs(b.im));
-	if (!(most > 0)) {
+	const double max = fmax(fabs(b.re), fabs(b.im));
+	if (!(max > 0)) {
 		to[0] = 1e30;
 		to[1] = 0;
 		return;
 	}
-	const double s = 1 / most, re = b.re * s, im = b.im * s, q = s / (re * re + im * im);
+	const double s = 1 / max, re = b.re * s, im = b.im * s, q = s / (re * re + im * im);
 	to[0] = (a.re * re + a.im * im) * q;
 	to[1] = (a.im * re - a.re * im) * q;
 	if (!(fabs(to[0]) < 1e30 && fabs(to[1]) < 1e30)) {
@@ -326,8 +326,8 @@ static void cut(struct chain_job *j, int64_t longest)
 {
 	const int64_t width = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
 	// desired number of lanes
-	const int64_t wish = j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
-	int64_t chunks = j->rows ? (wish + j->rows - 1) / j->rows : 1;
+	const int64_t wanted = j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
+	int64_t chunks = j->rows ? (wanted + j->rows - 1) / j->rows : 1;
 	j->length = (j->n + chunks - 1) / chunks;
 	j->length = j->length < MIN_SIZE ? MIN_SIZE : j->length > longest ? longest : j->length;
 	if (yk_chain_length)
@@ -480,13 +480,13 @@ static void mark_small(struct chain_job *j)
 {
 	for (int64_t row = 0; row < j->rows; row++) {
 		const char *g = row_of(&j->g, row);
-		double most = 0;
+		double max = 0;
 		for (int64_t i = 0; i < j->n; i++)
 			for (int k = 0; k < 2; k++) {
 				const double x = number_at(&j->g, g + (i * j->g.along + k * j->g.pair) * j->g.size);
-				most = fmax(most, fabs(x));
+				max = fmax(max, fabs(x));
 			}
-		j->flag[row] = most < j->adaptive ? 4 : 8;
+		j->flag[row] = max < j->adaptive ? 4 : 8;
 	}
 }
 

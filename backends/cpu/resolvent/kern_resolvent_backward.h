@@ -150,7 +150,7 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 // Surrogates replace the gradient of a; see yoke-plugin.h.
 static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_job *j, int wide, bool wild, REAL tiny)
 {
-	const rv beta = NAME(splat)((REAL)j->blend), one = NAME(splat)(1), most = NAME(splat)(1000);
+	const rv beta = NAME(splat)((REAL)j->blend), one = NAME(splat)(1), max = NAME(splat)(1000);
 	for (int64_t t = 0; t < j->length; t++)
 		for (int q = 0; q < wide / W; q++) {
 			const int64_t at = t * wide + q * W;
@@ -161,15 +161,15 @@ static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_jo
 			rv modulus = NAME(fma)(f.re, f.re, f.im * f.im);
 			for (int l = 0; l < W; l++)
 				modulus[l] = (REAL)sqrt((double)modulus[l]);
-			const rv least = NAME(splat)((REAL)1e-3),
-				 scale = NAME(pick)(modulus < least, least / (modulus + (REAL)1e-9), one);
+			const rv min = NAME(splat)((REAL)1e-3),
+				 scale = NAME(pick)(modulus < min, min / (modulus + (REAL)1e-9), one);
 			f = (CX){ NAME(fma)(f.re, scale, NAME(splat)((REAL)1e-6)), f.im * scale };
 			const rv inverse = (cot.re * f.re + cot.im * f.im) / NAME(fma)(f.re, f.re, f.im * f.im);
 			rv da = j->gradient == DIAG    ? diag :
 				j->gradient == INVERSE ? inverse :
 							 (one - beta) * diag + beta * inverse;
 			da = NAME(pick)(da - da == (rv){ 0 }, -da, (rv){ 0 });
-			da = NAME(pick)(da > most, most, NAME(pick)(da < -most, -most, da));
+			da = NAME(pick)(da > max, max, NAME(pick)(da < -max, -max, da));
 			NAME(put)(p->da + at, da);
 		}
 }

@@ -17,8 +17,8 @@ static inline __attribute__((always_inline)) vf rounded(vf x, const bool wide_ra
 static inline __attribute__((always_inline)) struct complex_f32 half_step(vf re, vf im, vf k, struct complex_f32 from,
 									   const bool wide_range)
 {
-	const vf most = larger_f32(size_f32(from.re), size_f32(from.im));
-	const vi power = (vi)most & EXPONENT;
+	const vf max = larger_f32(size_f32(from.re), size_f32(from.im));
+	const vi power = (vi)max & EXPONENT;
 	// |from|^2 times the square of scale is in 1 .. 8
 	const vf scale = (vf)((vi){ 0 } + TWICE_BIAS - power);
 	const vf x = from.re * scale, y = from.im * scale;
@@ -61,7 +61,7 @@ static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool fr
 	for (int q = 0; q < wide / VF; q++) {
 		const float(*entry)[2 * VF] = from_end ? p->f.behind : p->f.before;
 		const vf y = -vf_load(p->f.y + q * VF);
-		vf most = { 0 };
+		vf max = { 0 };
 		for (int64_t i = 0; i < n; i++) {
 			const int64_t t = from_end ? i : n - 1 - i, place = t * wide + q * VF;
 			const vf k = vf_load(p->f.k + place + (from_end ? wide : 0));
@@ -74,9 +74,9 @@ static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool fr
 						 is = { vf_load(p->f.a + place) - k * u.re, y - k * u.im };
 			const vf dr = is.re - was.re, di = is.im - was.im, d = dr * dr + di * di;
 			to_f32(re, im, place, is);
-			most = vf_max_nan(d, most);
+			max = vf_max_nan(d, max);
 		}
-		change[q] = most;
+		change[q] = max;
 	}
 }
 
@@ -126,10 +126,10 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 		// rounding in the sweeps acts as if the matrix elements were off by a few roundings
 		const double rounding = 0x1p-20 * (double)large[l / VF][l % VF];
 		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]) + rounding;
-		const float most = high[l / VF][l % VF];
-		const bool known = j->sweeps && isfinite(delta) && isfinite(most);
+		const float max = high[l / VF][l % VF];
+		const bool known = j->sweeps && isfinite(delta) && isfinite(max);
 		j->bound[2 * p->lane[l].index] = odd[l] ? -1 : known ? (float)delta : INFINITY;
-		j->bound[2 * p->lane[l].index + 1] = known ? most : 0;
+		j->bound[2 * p->lane[l].index + 1] = known ? max : 0;
 	}
 	store_f32(p, &h.f, NULL, false);
 }

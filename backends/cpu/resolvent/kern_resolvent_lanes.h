@@ -299,7 +299,7 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 {
 	const struct chain_job *j = p->job;
 	const int wide = p->count > W ? PACK : W;
-	rv least[2], most[2];
+	rv min[2], max[2];
 	bool even = true;
 
 	NAME(stage)(p, a, &j->a, shift, n, j->n, false);
@@ -316,12 +316,12 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 			// becomes NaN if a value is not finite
 			none = NAME(fma)(av + kv, (rv){ 0 }, none);
 		}
-		least[q] = lo;
-		most[q] = hi + none;
+		min[q] = lo;
+		max[q] = hi + none;
 	}
 	for (int l = 0; l < p->count; l++) {
-		const REAL high = most[l / W][l % W], im = (REAL)fabs((double)y[l]);
-		const bool fine = least[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70) &&
+		const REAL high = max[l / W][l % W], im = (REAL)fabs((double)y[l]);
+		const bool fine = min[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70) &&
 				  im < (IS_F32 ? 1e8 : 1e70);
 		if (odd)
 			odd[l] = !fine;
@@ -344,13 +344,13 @@ struct NAME(complex) {
 static inline __attribute__((always_inline)) CX NAME(inverse)(rv re, rv im, const bool wild, REAL tiny)
 {
 	if (wild) {
-		const rv most = NAME(larger)(NAME(size)(re), NAME(size)(im));
-		const ri small = most < NAME(splat)(tiny);
+		const rv max = NAME(larger)(NAME(size)(re), NAME(size)(im));
+		const ri small = max < NAME(splat)(tiny);
 		re = NAME(pick)(small, NAME(splat)(tiny), re);
 		im = NAME(pick)(small, (rv){ 0 }, im);
 		const rv up = NAME(splat)((REAL)(IS_F32 ? 0x1p60 : 0x1p480)), one = NAME(splat)(1);
-		rv scale = NAME(pick)(most < one / up, up, one);
-		scale = NAME(pick)(most > up, one / up, scale);
+		rv scale = NAME(pick)(max < one / up, up, one);
+		scale = NAME(pick)(max > up, one / up, scale);
 		re *= scale;
 		im *= scale;
 		const rv r = one / NAME(fma)(re, re, im * im);
@@ -707,11 +707,11 @@ static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 // Powers of two: 1 over the power of two below the largest component.
 static inline rv NAME(scale_of)(CX a, CX b, CX c, CX d)
 {
-	rv most = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)),
+	rv max = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)),
 			       NAME(larger)(NAME(size)(b.re), NAME(size)(b.im)));
-	most = NAME(larger)(most, NAME(larger)(NAME(size)(c.re), NAME(size)(c.im)));
-	most = NAME(larger)(most, NAME(larger)(NAME(size)(d.re), NAME(size)(d.im)));
-	const ri power = (ri)most & EXPONENT;
+	max = NAME(larger)(max, NAME(larger)(NAME(size)(c.re), NAME(size)(c.im)));
+	max = NAME(larger)(max, NAME(larger)(NAME(size)(d.re), NAME(size)(d.im)));
+	const ri power = (ri)max & EXPONENT;
 	return (rv)((ri){ 0 } + TWICE_BIAS - power);
 }
 

@@ -86,10 +86,10 @@ static float row_logsum(const float *x, int64_t n, const float *next, double *lo
 	double sum = 0;
 	for (int64_t i = 0; i < n; i += CHUNK) {
 		const int64_t k = n - i < CHUNK ? n - i : CHUNK;
-		const float most = row_max(x + i, k);
-		if (most > m) {
-			sum *= exp((double)m - most);
-			m = most;
+		const float max = row_max(x + i, k);
+		if (max > m) {
+			sum *= exp((double)m - max);
+			m = max;
 		}
 		sum += row_exp(NULL, x + i, k, m > -INFINITY ? m : 0,
 			       i + k < n ? x + i + k : next);

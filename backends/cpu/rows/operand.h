@@ -122,13 +122,13 @@ static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view 
 
 // Rows per work item: about 16384 elements, or four times that if there are many, since hardware
 // prefetch stops at the end of an item; at most `most` items if not 0.
-static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t most)
+static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t max)
 {
 	const int64_t width = cols > 0 ? cols : 1;
-	const int64_t wish = count > (1 << 23) / width ? 1 << 16 : 1 << 14;
-	int64_t n = cols < wish ? wish / width : 1;
-	if (most && n < (count + most - 1) / most)
-		n = (count + most - 1) / most;
+	const int64_t wanted = count > (1 << 23) / width ? 1 << 16 : 1 << 14;
+	int64_t n = cols < wanted ? wanted / width : 1;
+	if (max && n < (count + max - 1) / max)
+		n = (count + max - 1) / max;
 	return n;
 }
 

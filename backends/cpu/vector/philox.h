@@ -149,8 +149,8 @@ static inline void yk_philox_fill(uint32_t *to, uint64_t first, int64_t n, uint6
 	while (n > 0) {
 		unsigned skip = first & 3;
 		int64_t m = 4 * YK_PHILOX_RUN - skip;
-		const uint64_t least = first >> 2, most = least + YK_PHILOX_RUN - 1;
-		if (least >> 32 != most >> 32) {
+		const uint64_t min = first >> 2, max = min + YK_PHILOX_RUN - 1;
+		if (min >> 32 != max >> 32) {
 			m = m < n ? m : n;
 			for (int64_t i = 0; i < m; i++)
 				to[i] = yk_philox_at(first + (uint64_t)i, key, step);

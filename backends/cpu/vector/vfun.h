@@ -211,7 +211,7 @@ YK_INLINE void v_erf(vf *x, const int n)
 {
 	const __m512i kept = _mm512_set1_epi32(-(1 << 21)),
 		      half = _mm512_set1_epi32(1 << 20);
-	vf c[4], r[4], p[4], least[4];
+	vf c[4], r[4], p[4], min[4];
 	__m512i k[4];
 	__mmask16 first[4];
 	YK_EACH(j, n) c[j] = vf_min(vf_splat(4.5f), (vf)((vi)x[j] & INT32_MAX));
@@ -224,11 +224,11 @@ YK_INLINE void v_erf(vf *x, const int n)
 	YK_EACH(j, n) p[j] = v_lookup(yk_erf_pieces[6], k[j]);
 	for (int i = 5; i > 0; i--)
 		YK_EACH(j, n) p[j] = vf_fma(p[j], r[j], v_lookup(yk_erf_pieces[i], k[j]));
-	YK_EACH(j, n) least[j] = v_lookup(yk_erf_pieces[0], k[j]);
+	YK_EACH(j, n) min[j] = v_lookup(yk_erf_pieces[0], k[j]);
 	YK_EACH(j, n)
-	least[j] = (vf)_mm512_mask_mov_ps((__m512)least[j], first[j], (__m512)c[j]);
+	min[j] = (vf)_mm512_mask_mov_ps((__m512)min[j], first[j], (__m512)c[j]);
 	YK_EACH(j, n) r[j] = (vf)_mm512_mask_mov_ps((__m512)r[j], first[j], (__m512)c[j]);
-	YK_EACH(j, n) p[j] = vf_fma(r[j], p[j], least[j]);
+	YK_EACH(j, n) p[j] = vf_fma(r[j], p[j], min[j]);
 	YK_EACH(j, n) x[j] = (vf)((vi)p[j] | ((vi)x[j] & INT32_MIN));
 }
 
