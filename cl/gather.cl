@@ -52,7 +52,7 @@ KERNEL void gather(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from
 		}
 		for (ulong c = c0; bad && c < c1; c++)
 			if ((x[(long)c * xs] & (unit)FINITE) == (unit)FINITE)
-				complain(REPORT_AT, (ulong)(row_of(&g.axes, 3, r) +
+				report_bad(REPORT_AT, (ulong)(row_of(&g.axes, 3, r) +
 							    (long)c * step_of(&g.axes, 3)));
 #else
 		GLOBAL id *i = (GLOBAL id *)(ids + ids_at) + row_of(&g.axes, 2, r);
@@ -60,7 +60,7 @@ KERNEL void gather(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from
 		long n = *i;
 		if (!inside(n, &g)) {
 			if (c0 < c1)
-				complain(REPORT_AT, (ulong)row_of(&g.axes, 3, r));
+				report_bad(REPORT_AT, (ulong)row_of(&g.axes, 3, r));
 			continue;
 		}
 		x += n * g.step;
@@ -80,7 +80,7 @@ KERNEL void gather(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from
 			if (inside(n, &g))
 				y[(long)c * ys] = x[(long)c * xs + n * g.step];
 			else
-				complain(REPORT_AT, (ulong)(row_of(&g.axes, 3, r) +
+				report_bad(REPORT_AT, (ulong)(row_of(&g.axes, 3, r) +
 							    (long)c * step_of(&g.axes, 3)));
 		}
 #endif

@@ -37,7 +37,7 @@ FN void check_groups(GLOBAL const long *first, const struct grouped_args *s REPO
 		if (at < last || at > s->rows) {
 			REPORT_AT->value = at;
 			REPORT_AT->most = last;
-			complain(REPORT_AT, (ulong)e);
+			report_bad(REPORT_AT, (ulong)e);
 			return;
 		}
 		last = at;

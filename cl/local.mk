@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kernel texts: embedded in the library, installed as text too.
+# Kernel texts: embedded in the library, and installed as files.
 
 cldir = $(pkgdatadir)/cl
 dist_cl_DATA = $(cl_files)

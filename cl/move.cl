@@ -25,7 +25,7 @@
 #if SHIFT
 #define SHIFT_PARAMS , GLOBAL const uchar *shift, ulong shift_at REPORT_PARAMS
 #define SHIFTED(which) (SHIFT == (which) ? *(GLOBAL const long *)(shift + shift_at) : 0)
-#define REFUSED complained(REPORT_AT)
+#define REFUSED has_report(REPORT_AT)
 #else
 #define SHIFT_PARAMS
 #define SHIFTED(which) 0
@@ -204,11 +204,11 @@ KERNEL void move_start(GLOBAL uchar *shift, ulong shift_at, GLOBAL uchar *start,
 	if (GLOBAL_ID(0))
 		return;
 	if (value < 0 || value > most) {
-		if (!complained(REPORT_AT)) {
+		if (!has_report(REPORT_AT)) {
 			REPORT_AT->value = value;
 			REPORT_AT->most = most;
 		}
-		complain(REPORT_AT, axis);
+		report_bad(REPORT_AT, axis);
 		value = 0;
 	}
 	*to = (begin ? 0 : *to) + value * stride;

@@ -12,12 +12,12 @@ struct report {
 #define REPORT_PARAMS , GLOBAL uchar *reports, ulong report_slot
 #define REPORT_AT ((GLOBAL struct report *)reports + report_slot)
 
-FN void complain(GLOBAL struct report *to, ulong position)
+FN void report_bad(GLOBAL struct report *to, ulong position)
 {
 	ATOMIC_MIN(&to->first, position < 0xffffffffu ? (uint)position : 0xfffffffeu);
 }
 
-FN bool complained(GLOBAL const struct report *of)
+FN bool has_report(GLOBAL const struct report *of)
 {
 	return of->first != 0xffffffffu;
 }

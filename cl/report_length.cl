@@ -12,7 +12,7 @@ KERNEL void report_length(GLOBAL const uchar *from, ulong from_at, long count, l
 			continue;
 		REPORT_AT->value = value;
 		REPORT_AT->most = most;
-		complain(REPORT_AT, 0);
+		report_bad(REPORT_AT, 0);
 		return;
 	}
 }

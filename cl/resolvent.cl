@@ -142,7 +142,7 @@ FN void note_singular(const struct chain_args *s, const struct chain_place *p, i
 		for (int t = 0; t <= LEN(s); t++)
 			negative = negative || lane_bond(m, t, lane) < 0;
 		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR)
-			complain(REPORT_AT, (ulong)row);
+			report_bad(REPORT_AT, (ulong)row);
 	}
 }
 
@@ -355,8 +355,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 #if WHICH == 1
 	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
-	struct c1 front, behind;
-	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &behind);
+	struct c1 front, after;
+	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &after);
 #if HALF
 	LOCAL_POINTER RV *change = lanes + 5 * ITEMS, *high = lanes + 6 * ITEMS;
 	LOCAL_POINTER REAL *again = AS_REALS(lanes + 7 * ITEMS);
@@ -380,7 +380,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 		of[PART_CHANGE] = worst;
 		of[PART_HIGH] = most;
 	}
-	leave_entry(&s, &p, item, front, behind, work, work_at);
+	leave_entry(&s, &p, item, front, after, work, work_at);
 	(void)again;
 	(void)some;
 #else

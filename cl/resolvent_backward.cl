@@ -60,11 +60,11 @@ FN struct cx diagonal(const struct chain_args *s, int item, const struct chain_r
 	return g;
 #else
 	bool last = t + 1 == LEN(s);
-	RV before = m->k[AT(t)], behind = m->k[AT(t + 1)];
+	RV before = m->k[AT(t)], after = m->k[AT(t + 1)];
 	g.re = m->a[AT(t)] - before * (t ? j->lr[AT(t - 1)] : m->entry[item]);
 	g.im = -m->y[item] - before * (t ? j->li[AT(t - 1)] : m->entry[ITEMS + item]);
-	g.re -= behind * (last ? m->entry[2 * ITEMS + item] : j->rr[AT(t + 1)]);
-	g.im -= behind * (last ? m->entry[3 * ITEMS + item] : j->ri[AT(t + 1)]);
+	g.re -= after * (last ? m->entry[2 * ITEMS + item] : j->rr[AT(t + 1)]);
+	g.im -= after * (last ? m->entry[3 * ITEMS + item] : j->ri[AT(t + 1)]);
 	return inverse(g.re, g.im, wild);
 #endif
 }
@@ -441,9 +441,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 	(void)only;
 	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
-	struct c1 front, behind;
+	struct c1 front, after;
 	bool some = serves(&s, &p, item, &j, only, work, work_at);
-	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at, &front, &behind);
+	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at, &front, &after);
 	if (some && wild) {
 		inverses(&s, item, &m, &j, true);
 		seeds(&s, item, &m, &j, true);
@@ -478,7 +478,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 	(void)right;
 	(void)left;
 	affine_part(item, &j, PART_OF(&s, work, work_at, p.row, p.part) + PART_AFFINE);
-	leave_entry(&s, &p, item, front, behind, work, work_at);
+	leave_entry(&s, &p, item, front, after, work, work_at);
 #else
 	if (some)
 		affine_segments(item, &m, &j);

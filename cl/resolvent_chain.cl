@@ -360,7 +360,7 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		LOCAL_POINTER REAL *of = AS_REALS(to->entry) + lane;
 		REAL y = AS_REALS(to->y)[lane];
 		if (row >= 0 && (y == 0 || of[2 * LANES] != 0))
-			complain(REPORT_AT, (ulong)row);
+			report_bad(REPORT_AT, (ulong)row);
 #if ODD == 1
 		// links of rows that share a group are combined, so values out of range must not
 		// enter them

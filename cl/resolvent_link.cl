@@ -380,18 +380,18 @@ FN void leave_link(const struct chain_args *s, const struct chain_place *p, int 
 // Computes the values before and after each lane. For a part, also those at the whole part's ends,
 // which WHICH 2 computes from links and 3 reads from the workspace. several: lanes have neighbours.
 FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *behind)
+	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *after)
 {
-	*front = *behind = nothing();
+	*front = *after = nothing();
 #if WHICH == 2
 	enter_part(s, p, item, m, work, work_at);
 	GET_C1(*front, m->seg_entry, 0, 1);
-	GET_C1(*behind, m->seg_entry, 1, 1);
+	GET_C1(*after, m->seg_entry, 1, 1);
 	WAIT();
 #elif WHICH == 3
 	GLOBAL REAL *entered = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
 	GET_C1(*front, entered, 0, 1);
-	GET_C1(*behind, entered, 1, 1);
+	GET_C1(*after, entered, 1, 1);
 #else
 	(void)p;
 	(void)work;
@@ -410,7 +410,7 @@ FN void enter_all(const struct chain_args *s, const struct chain_place *p, int i
 		link_segments(item, m);
 	WAIT();
 	if (several)
-		enter_segments(s, item, m, *front, *behind);
+		enter_segments(s, item, m, *front, *after);
 	WAIT();
 	if (several)
 		enter_lanes(s, item, m);
@@ -418,12 +418,12 @@ FN void enter_all(const struct chain_args *s, const struct chain_place *p, int i
 }
 
 // Stores the values before and after a part for WHICH 3.
-FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 behind,
+FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 after,
 	GLOBAL uchar *work, ulong work_at)
 {
 	if (item == 0) {
 		GLOBAL REAL *to = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;
 		PUT_C1(to, 0, 1, front);
-		PUT_C1(to, 1, 1, behind);
+		PUT_C1(to, 1, 1, after);
 	}
 }

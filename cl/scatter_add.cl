@@ -17,7 +17,7 @@ KERNEL void scatter_add(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong
 	ulong r1 = r0 + block_rows < rows ? r0 + block_rows : rows;
 	ACC sum[COLUMNS];
 
-	if (complained(REPORT_AT))
+	if (has_report(REPORT_AT))
 		return;
 	for (ulong r = r0; r < r1; r++) {
 		uint begin = r ? ENDS[r - 1] : 0, end = ENDS[r];

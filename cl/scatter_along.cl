@@ -29,7 +29,7 @@ KERNEL void scatter_check(GLOBAL uchar *ids, ulong ids_at, struct axes a, long N
 		for (ulong c = c0; c < c1; c++) {
 			long n = i[(long)c * step_of(&a, 0)];
 			if (n < 0 || n >= N)
-				complain(REPORT_AT, (ulong)(row_of(&a, 1, r) +
+				report_bad(REPORT_AT, (ulong)(row_of(&a, 1, r) +
 							    (long)c * step_of(&a, 1)));
 		}
 	}
@@ -53,7 +53,7 @@ KERNEL void scatter_along(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulo
 	ulong r1 = r0 + block_rows < rows ? r0 + block_rows : rows;
 	long step[4];
 
-	if (complained(REPORT_AT))
+	if (has_report(REPORT_AT))
 		return;
 	for (int k = 0; k < 4; k++)
 		step[k] = step_of(&l.axes, k);

@@ -39,7 +39,7 @@ KERNEL void scatter_list(LIST_PARAMS)
 		if (good)
 			ENDS[n]++;
 		else
-			complain(REPORT_AT, i);
+			report_bad(REPORT_AT, i);
 	}
 	if (!good)
 		return;
@@ -67,7 +67,7 @@ KERNEL void scatter_count(LIST_PARAMS)
 	if (n >= 0 && n < s.N)
 		ATOMIC_ADD(&ENDS[n], 1u);
 	else
-		complain(REPORT_AT, i);
+		report_bad(REPORT_AT, i);
 }
 
 // Computes where each row's list begins from the counts.
@@ -97,7 +97,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) scatter_ends(LIST_PARAMS)
 KERNEL void scatter_place(LIST_PARAMS)
 {
 	ulong i = GLOBAL_ID(0);
-	if (i >= (ulong)s.axes.rows || complained(REPORT_AT))
+	if (i >= (ulong)s.axes.rows || has_report(REPORT_AT))
 		return;
 	ORDER[ATOMIC_ADD(&ENDS[id_of(ids, ids_at, &s, i)], 1u)] = (uint)i;
 }
@@ -106,7 +106,7 @@ KERNEL void scatter_place(LIST_PARAMS)
 KERNEL void scatter_order(LIST_PARAMS)
 {
 	long n = (long)GLOBAL_ID(0);
-	if (n >= s.N || complained(REPORT_AT))
+	if (n >= s.N || has_report(REPORT_AT))
 		return;
 	uint begin = n ? ENDS[n - 1] : 0, end = ENDS[n];
 	if (end - begin > SHORT)
@@ -126,7 +126,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) scatter_long(LIST_PARAMS)
 	int item = LOCAL_ID(0);
 	ulong count = (ulong)s.axes.rows;
 
-	if (complained(REPORT_AT))
+	if (has_report(REPORT_AT))
 		return;
 	for (long n = (long)GROUP_ID(0); n < s.N; n += (long)GROUPS(0)) {
 		uint begin = n ? ENDS[n - 1] : 0, end = ENDS[n];

@@ -49,7 +49,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 				l = logsum - (1.0f - a.smooth) * (load_one(x + id) - most) -
 					(a.smooth > 0.0f ? a.smooth * spread : 0.0f);
 			if (id != a.ignore && (id < 0 || id >= n))
-				complain(REPORT_AT, (ulong)r);
+				report_bad(REPORT_AT, (ulong)r);
 			lse[r] = most + logsum;
 			loss[r] = l;
 		}
@@ -144,7 +144,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_backward(GLOBAL uchar *dx_base, ulong dx_a
 		float p = mine ? exp(load_one(x + id) - lse[r]) : 0.0f;
 		VEC l = VEC_SPLAT(lse[r]), s = VEC_SPLAT(inside ? scale : NAN);
 		if (item == 0 && !inside && !skip)
-			complain(REPORT_AT, (ulong)r);
+			report_bad(REPORT_AT, (ulong)r);
 		if (skip)
 			for (int i = first; i < n; i += STEP)
 				store(VEC_SPLAT(0.0f), dx + i, n - i, a.stream);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CPU backend, linked in.  Kernels are compiled once for each instruction set.
+# The CPU backend, part of the library. Kernels are compiled once per instruction set.
 libyokecore_la_SOURCES += \
 	backends/cpu/algebra/lapack.c \
 	backends/cpu/algebra/lapack.h \
@@ -124,7 +124,7 @@ noinst_LTLIBRARIES += libcpu_avx512.la
 libyokecore_la_LIBADD += libcpu_avx512.la
 endif
 
-# Levels above an instruction set: all but their products of bf16 are its own.
+# Levels above an instruction set: they replace only its bf16 contractions.
 bf16_kernels = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c
 if AVX512_BF16
 libcpu_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_bf16.c

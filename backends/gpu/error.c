@@ -54,14 +54,14 @@ int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)
 }
 
 int yk_gpu_build_failed(const struct yk_gpu_device *d, const char *call, int code,
-			const char *kernel, const char *options, const char *complaint)
+			const char *kernel, const char *options, const char *message)
 {
-	yk_gpu_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", kernel, options, complaint);
+	yk_gpu_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", kernel, options, message);
 	return yk_gpu_error(YOKE_EUNSUPPORTED,
 			    "%s: %s on %s:%u (%s, %s), kernel %s, options %s: %.400s",
 			    call, yk_gpu_driver.code_name(code), yk_gpu_driver.name,
 			    d->index, d->info.name, d->info.driver, kernel, options,
-			    complaint);
+			    message);
 }
 
 void yk_gpu_log(int level, const char *fmt, ...)

@@ -80,12 +80,12 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 static void walk_gather(const struct yoke_op *op, struct gather *g)
 {
 	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
-	const int axis = (int)op->attr[0].i, behind = axis + idx->rank;
+	const int axis = (int)op->attr[0].i, after = axis + idx->rank;
 	int64_t from[YOKE_MAX_RANK] = { 0 }, ids[YOKE_MAX_RANK] = { 0 };
 	int64_t at[YOKE_MAX_RANK] = { 0 };
 
 	for (int d = 0; d < y->rank; d++)
-		if (d < axis || d >= behind)
+		if (d < axis || d >= after)
 			from[d] = x->strides[d < axis ? d : d - idx->rank + 1];
 	memcpy(ids + axis, idx->strides, idx->rank * sizeof *ids);
 	yk_gpu_positions(at + axis, idx->rank, idx->dims);

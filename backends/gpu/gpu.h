@@ -43,8 +43,7 @@ struct yk_gpu_device {
 	int64_t max_groups; // max groups along the first axis, whatever their size; 0: unlimited
 	int vector; // floats per native vector: 1, 2, 4, 8, 16
 	int warp;   // warp (subgroup) size: 32 or 64; 0: the device has no warp shuffles
-	// max head size for which a group's registers hold the attention gradient with matrix
-	// units; 0: 128
+	// columns of the attention gradient (by matrix units) that a group's registers hold; 0: 128
 	int head_columns;
 	// matrix units accept f32 rounded to tf32 (10 mantissa bits); info.products lists the other
 	// dtypes; see yk_gpu_units
@@ -107,7 +106,7 @@ int yk_gpu_check(const struct yk_gpu_device *, const char *call, int code);
 // Reports a compile error: the full compiler output goes to the log, its beginning to the error.
 // Returns EUNSUPPORTED.
 int yk_gpu_build_failed(const struct yk_gpu_device *, const char *call, int code, const char *kernel,
-			const char *options, const char *complaint);
+			const char *options, const char *message);
 // Records a formatted error message; returns code.
 int yk_gpu_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // While set, failures on this thread are expected results of a trial: they go to the log and are

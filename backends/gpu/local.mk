@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The launch layer of backends for GPUs: each module over it has a copy of its own, and its test.
+# The launch layer of GPU backends: linked into each GPU plugin, and into its test.
 if GPU_MODULES
 noinst_LTLIBRARIES += libgpu.la
 else

@@ -222,7 +222,7 @@ int yk_gpu_reports_mark(struct yk_gpu_queue *q, uint64_t *number)
 	return err;
 }
 
-static int complain(const struct yk_gpu_report *what, const struct slot *s)
+static int report_error(const struct yk_gpu_report *what, const struct slot *s)
 {
 	char text[160];
 
@@ -275,7 +275,7 @@ int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)
 			if (b->what[i].kind == YK_GPU_CHAIN && b->slot[i].count != UINT32_MAX)
 				yk_gpu_host->promoted((uint64_t)b->slot[i].count + 1);
 			if (b->slot[i].first != UINT32_MAX)
-				err = complain(&b->what[i], &b->slot[i]);
+				err = report_error(&b->what[i], &b->slot[i]);
 		}
 	free_list(r, list);
 	return err;

@@ -78,12 +78,12 @@ static bool outer(const struct yoke_op *op, struct chain_args *s)
 	return true;
 }
 
-static void tensor(struct chain_tensor *to, const struct yoke_view *v, int behind)
+static void tensor(struct chain_tensor *to, const struct yoke_view *v, int last_axes)
 {
-	if (!yk_gpu_present(v) || behind < 1)
+	if (!yk_gpu_present(v) || last_axes < 1)
 		return;
-	to->along = v->strides[v->rank - behind];
-	to->pair = behind > 1 ? v->strides[v->rank - 1] : 1;
+	to->along = v->strides[v->rank - last_axes];
+	to->pair = last_axes > 1 ? v->strides[v->rank - 1] : 1;
 }
 
 // False: more axes than AXES remain after merging.
@@ -286,11 +286,11 @@ static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain
 static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool adaptive)
 {
 	const uint64_t wide = records(r->device, op, s, true), narrow = records(r->device, op, s, false);
-	const uint64_t behind = wide > narrow ? wide : narrow;
+	const uint64_t marks_at = wide > narrow ? wide : narrow;
 
 	s->marks = (int32_t)s->parts; // segments of the f64 program
-	s->marked = (int64_t)behind;
-	yk_gpu_workspace(r, behind + (uint64_t)(s->rows * s->parts) * sizeof(int32_t));
+	s->marked = (int64_t)marks_at;
+	yk_gpu_workspace(r, marks_at + (uint64_t)(s->rows * s->parts) * sizeof(int32_t));
 	int err = program(r, op, s, false, adaptive ? 2 : 0, MARKED);
 	return err ? err : program(r, op, s, true, adaptive ? 1 : 0, ODD_ROWS);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The OpenCL backend, a module: a driver under backends/gpu.
+# The OpenCL plugin: a driver for the launch layer of backends/gpu.
 if OPENCL
 plugin_LTLIBRARIES += backends/opencl/yoke_opencl.la
 endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA backend, a module: the native driver of plugins/native with NVIDIA's names, under backends/gpu.
+# The CUDA plugin: the native driver of plugins/native with NVIDIA's names, for backends/gpu.
 if CUDA
 plugin_LTLIBRARIES += plugins/cuda/yoke_cuda.la
 endif

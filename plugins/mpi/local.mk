@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Messages between machines: one source, a module for each MPI.
+# The MPI transport: one source, one plugin per MPI implementation.
 if OPENMPI
 plugin_LTLIBRARIES += plugins/mpi/yoke_mpi_openmpi.la
 endif

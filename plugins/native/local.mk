@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The driver that the CUDA and ROCm backends are made of: compiled once for each, with the vendor.h of its folder.
+# The driver shared by the CUDA and ROCm plugins: compiled once for each, with the plugin's vendor.h.
 native_sources = \
 	plugins/native/collectives.c \
 	plugins/native/device.c \

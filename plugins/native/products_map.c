@@ -16,7 +16,7 @@ static bool is_short(int dtype)
 }
 
 // The instruction that computes this value, ignoring casts between 16-bit dtypes and f32.
-static uint32_t behind(const struct yoke_map *m, uint32_t i)
+static uint32_t skip_casts(const struct yoke_map *m, uint32_t i)
 {
 	while (m->insn[i].op == YOKE_MAP_CAST && is_short(m->insn[i].dtype) && is_short(m->insn[m->insn[i].a].dtype))
 		i = m->insn[i].a;
@@ -30,7 +30,7 @@ static bool is_op(const struct yoke_map *m, uint32_t i, int op)
 
 static bool is_zero(const struct yoke_map *m, uint32_t i)
 {
-	i = behind(m, i);
+	i = skip_casts(m, i);
 	return is_op(m, i, YOKE_MAP_CONST) && !m->konst[m->insn[i].a]; // +0, in any dtype
 }
 
@@ -49,15 +49,15 @@ static bool relu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
 	if (!is_op(m, i, YOKE_MAP_SELECT) || !is_zero(m, m->insn[i].b))
 		return false;
 	const struct yoke_insn *if_it = &m->insn[m->insn[i].a];
-	*x = behind(m, m->insn[i].c);
-	return if_it->op == YOKE_MAP_LE && behind(m, if_it->a) == *x && is_zero(m, if_it->b);
+	*x = skip_casts(m, m->insn[i].c);
+	return if_it->op == YOKE_MAP_LE && skip_casts(m, if_it->a) == *x && is_zero(m, if_it->b);
 }
 
 // For a commutative instruction: `one` is its operand with that op, `other` the other operand.
 // False: neither operand has it.
 static bool other_of(const struct yoke_map *m, uint32_t i, int op, uint32_t *one, uint32_t *other)
 {
-	const uint32_t a = behind(m, m->insn[i].a), b = behind(m, m->insn[i].b);
+	const uint32_t a = skip_casts(m, m->insn[i].a), b = skip_casts(m, m->insn[i].b);
 
 	*one = is_op(m, a, op) ? a : b;
 	*other = is_op(m, a, op) ? b : a;
@@ -73,7 +73,7 @@ static bool is_inner(const struct yoke_map *m, uint32_t i, uint32_t x)
 	if (!is_op(m, i, YOKE_MAP_ADD) || !other_of(m, i, YOKE_MAP_MUL, &product, &number) || !is_number(m, number, k) ||
 	    !other_of(m, product, YOKE_MAP_SQUARE, &square, &number) || !is_number(m, number, k * 0.044715))
 		return false;
-	return behind(m, m->insn[square].a) == x;
+	return skip_casts(m, m->insn[square].a) == x;
 }
 
 // x sigmoid(x inner)
@@ -83,10 +83,10 @@ static bool gelu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
 
 	if (!is_op(m, i, YOKE_MAP_MUL) || !other_of(m, i, YOKE_MAP_SIGMOID, &sigmoid, x))
 		return false;
-	const uint32_t p = behind(m, m->insn[sigmoid].a);
+	const uint32_t p = skip_casts(m, m->insn[sigmoid].a);
 	if (!is_op(m, p, YOKE_MAP_MUL))
 		return false;
-	const uint32_t a = behind(m, m->insn[p].a), b = behind(m, m->insn[p].b);
+	const uint32_t a = skip_casts(m, m->insn[p].a), b = skip_casts(m, m->insn[p].b);
 	return (a == *x && is_inner(m, b, *x)) || (b == *x && is_inner(m, a, *x));
 }
 
@@ -95,7 +95,7 @@ static bool has_bias(const struct yoke_map *m, uint32_t i)
 {
 	if (!is_op(m, i, YOKE_MAP_ADD))
 		return false;
-	const uint32_t a = behind(m, m->insn[i].a), b = behind(m, m->insn[i].b);
+	const uint32_t a = skip_casts(m, m->insn[i].a), b = skip_casts(m, m->insn[i].b);
 	return is_op(m, a, YOKE_MAP_INPUT) && is_op(m, b, YOKE_MAP_INPUT) && m->insn[a].a != m->insn[b].a;
 }
 
@@ -123,7 +123,7 @@ int yk_native_then_of(const struct yoke_op *op, int product)
 	if (m->nout != 1 || op->nin < 2 || op->nin > 3 || !is_short(y->dtype) || !yk_gpu_dense_of(y, y->dtype) ||
 	    (product != y->dtype && product != yoke_f32))
 		return -1;
-	uint32_t at = behind(m, m->out[0]);
+	uint32_t at = skip_casts(m, m->out[0]);
 	if (relu_of(m, at, &x))
 		then = YK_THEN_RELU;
 	else if (gelu_of(m, at, &x))

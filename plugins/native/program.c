@@ -80,7 +80,7 @@ static int compiler_failed(const struct yk_gpu_device *d, const char *call, int 
 					YK_COMPILER_CODE, code);
 }
 
-static int complained(struct yk_gpu_device *d, v_program program, int code, const char *options, const char *kernel)
+static int build_error(struct yk_gpu_device *d, v_program program, int code, const char *options, const char *kernel)
 {
 	size_t bytes = 0;
 	char *log = NULL;
@@ -144,7 +144,7 @@ static int compile(struct yk_gpu_device *d, const char *text, const char *option
 		return compiler_failed(d, V_PROGRAM_NEW_CALL, code);
 	}
 	code = yk_native_code(V_COMPILE(program, n, words));
-	err = code ? complained(d, program, code, options, kernel) : image_of(d, program, image, bytes);
+	err = code ? build_error(d, program, code, options, kernel) : image_of(d, program, image, bytes);
 	yk_native_code(V_PROGRAM_FREE(&program));
 	free(copy);
 	return err;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The ROCm backend, a module: the native driver of plugins/native with AMD's names, under backends/gpu.
+# The ROCm plugin: the native driver of plugins/native with AMD's names, for backends/gpu.
 if ROCM
 plugin_LTLIBRARIES += plugins/rocm/yoke_rocm.la
 endif

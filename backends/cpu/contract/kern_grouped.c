@@ -151,9 +151,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	}
 	if (!back) { // rows in no group
 		const int64_t from = begin_of(first, 0);
-		const struct yoke_view before = rows_of(&op->out[0], 0, from), behind = rows_of(&op->out[0], last, rows - last);
+		const struct yoke_view before = rows_of(&op->out[0], 0, from), after = rows_of(&op->out[0], last, rows - last);
 		clear(&before);
-		clear(&behind);
+		clear(&after);
 	}
 	for (int64_t e = 0; e < groups && !err; e++) {
 		const int64_t from = begin_of(first, e), n = begin_of(first, e + 1) - from;

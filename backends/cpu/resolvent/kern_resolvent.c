@@ -267,7 +267,7 @@ static void chain(struct chain_job *j, int64_t row)
 		const struct chain_link *m = &j->link[l];
 		const double k = l < last ? bond(j, row, lane_at(j, l).first + j->length) : 0;
 		ratio(less(at(m->of[2]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[1]), at(in)), in);
-		memcpy(j->entry[l - 1].behind, in, sizeof in);
+		memcpy(j->entry[l - 1].after, in, sizeof in);
 	}
 }
 

@@ -33,7 +33,7 @@ struct chain_view {
 
 // 1/L before a chunk and 1/R after it; then the cotangents of L after it and of R before it.
 struct chain_entry {
-	double before[2], behind[2];
+	double before[2], after[2];
 	double from_right[2], from_left[2];
 };
 

@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void NAME(inverses)(const struct NA
 
 	for (int q = 0; q < groups; q++) {
 		l[q] = NAME(of)(p->f.before[0], p->f.before[1], q * W);
-		r[q] = NAME(of)(p->f.behind[0], p->f.behind[1], q * W);
+		r[q] = NAME(of)(p->f.after[0], p->f.after[1], q * W);
 		im[q] = -NAME(get)(p->f.y + q * W);
 	}
 	const struct NAME(planes) *f = &p->f;
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) CX NAME(diagonal)(const struct NAME
 		return NAME(of)(p->lr, p->li, t * wide + q * W);
 	const CX l = t ? NAME(of)(p->lr, p->li, (t - 1) * wide + q * W) : NAME(of)(p->f.before[0], p->f.before[1], q * W);
 	const CX r = t + 1 < n ? NAME(of)(p->rr, p->ri, (t + 1) * wide + q * W) :
-				 NAME(of)(p->f.behind[0], p->f.behind[1], q * W);
+				 NAME(of)(p->f.after[0], p->f.after[1], q * W);
 	const rv k0 = NAME(get)(p->f.k + t * wide + q * W), k1 = NAME(get)(p->f.k + (t + 1) * wide + q * W);
 	const rv re = NAME(fma)(-k1, r.re, NAME(fma)(-k0, l.re, NAME(get)(p->f.a + t * wide + q * W)));
 	const rv im = NAME(fma)(-k1, r.im, NAME(fma)(-k0, l.im, -NAME(get)(p->f.y + q * W)));
@@ -260,7 +260,7 @@ static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 	NAME(stage_z)(p, b.f.x, b.f.y);
 	for (int end = 0; end < (j->side ? 1 : 2); end++) { // 0: after the chunk, 1: before it
 		const int64_t shift = end ? -w : j->length;
-		REAL(*far)[PACK] = end ? b.f.before : b.f.behind, (*beside)[PACK] = end ? b.f.behind : b.f.before;
+		REAL(*far)[PACK] = end ? b.f.before : b.f.after, (*beside)[PACK] = end ? b.f.after : b.f.before;
 		CX enter[2][2], leave[2][2][2];
 		rv sums[2][2];
 		bool odd[PACK] = { false };
@@ -269,10 +269,10 @@ static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 			const int64_t lane = p->lane[l < p->count ? l : 0].index, next = end ? lane - 1 : lane + 1;
 			const bool there = end ? lane % j->chunks > 0 : next % j->chunks > 0;
 			for (int i = 0; i < 2; i++)
-				beside[i][l] = !there ? 0 : (REAL)(end ? j->entry[next].behind[i] : j->entry[next].before[i]);
+				beside[i][l] = !there ? 0 : (REAL)(end ? j->entry[next].after[i] : j->entry[next].before[i]);
 		}
 		if (j->side) {
-			memset(far, 0, sizeof b.f.behind);
+			memset(far, 0, sizeof b.f.after);
 		} else {
 			NAME(stage)(p, b.f.a, &j->a, end ? shift - w : shift + w, w, j->n, false);
 			NAME(stage_bonds)(p, b.f.k, end ? shift - w : shift + w + 1, w);

@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void half_chain(const struct half_p
 {
 	float *re = from_end ? p->rr : p->lr, *im = from_end ? p->ri : p->li;
 	for (int q = 0; q < wide / VF; q++) {
-		const float(*entry)[2 * VF] = from_end ? p->f.behind : p->f.before;
+		const float(*entry)[2 * VF] = from_end ? p->f.after : p->f.before;
 		const vf er = vf_load(entry[0] + q * VF), ei = vf_load(entry[1] + q * VF);
 		const vf none = (vf){ 0 };
 		// the row begins here: there is no k
@@ -59,7 +59,7 @@ static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool fr
 {
 	float *re = from_end ? p->rr : p->lr, *im = from_end ? p->ri : p->li;
 	for (int q = 0; q < wide / VF; q++) {
-		const float(*entry)[2 * VF] = from_end ? p->f.behind : p->f.before;
+		const float(*entry)[2 * VF] = from_end ? p->f.after : p->f.before;
 		const vf y = -vf_load(p->f.y + q * VF);
 		vf max = { 0 };
 		for (int64_t i = 0; i < n; i++) {

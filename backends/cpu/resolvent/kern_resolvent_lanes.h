@@ -382,7 +382,7 @@ static inline void NAME(to)(REAL *re, REAL *im, int64_t at, CX v)
 struct NAME(planes) {
 	REAL *a, *k, *x, *y;       // a - x; y of z, per lane, like x
 	REAL *re, *im;             // result
-	REAL before[2][PACK], behind[2][PACK]; // 1/L and 1/R at the chunk's borders
+	REAL before[2][PACK], after[2][PACK]; // 1/L and 1/R at the chunk's borders
 };
 
 // The smaller of `nearest` and |d| relative to a and b, whose difference d is; where z is an
@@ -408,7 +408,7 @@ static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(p
 
 	for (int q = 0; q < groups; q++) {
 		l[q] = NAME(of)(p->before[0], p->before[1], q * W);
-		r[q] = NAME(of)(p->behind[0], p->behind[1], q * W);
+		r[q] = NAME(of)(p->after[0], p->after[1], q * W);
 		im[q] = -NAME(get)(p->y + q * W);
 	}
 #define GO(q, at, bond, from, u, v) \
@@ -485,7 +485,7 @@ static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to
 		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
 		for (int i = 0; i < 2; i++) {
 			to->before[i][l] = e ? (REAL)e->before[i] : 0;
-			to->behind[i][l] = e ? (REAL)e->behind[i] : 0;
+			to->after[i][l] = e ? (REAL)e->after[i] : 0;
 		}
 	}
 }
@@ -697,7 +697,7 @@ static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 		NAME(disc_of)(p, m, m + each, w, end, z, z + PACK, in, failed);
 		for (int l = 0; l < p->count; l++) {
 			struct chain_entry *e = &p->job->entry[p->lane[l].index];
-			double *to = end ? e->behind : e->before;
+			double *to = end ? e->after : e->before;
 			to[0] = (double)in[0][l];
 			to[1] = (double)in[1][l];
 		}
