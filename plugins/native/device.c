@@ -112,7 +112,7 @@ static char *identity_of(const struct yk_native_device *d)
 static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 {
 	if (number(d, V_MODE) == V_MODE_PROHIBITED)
-		return "its compute mode is "prohibited"";
+		return "its compute mode prohibits its use";
 	if (!yk_vendor_describe(d, why, cap))
 		return why;
 	fill_info(d);
