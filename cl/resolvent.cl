@@ -4,7 +4,7 @@
 //
 // A lane processes its chunk from both ends at once, L upwards and R downwards, storing both; after
 // they have passed each other both are known. WHICH: 0 whole rows, which fit in a group; for longer
-// rows, 1 computes the links of segments, 2 the results from those links, 3 recomputes rows for
+// rows, 1 computes the links of parts, 2 the results from those links, 3 recomputes rows for
 // which half precision was insufficient.
 // HALF: the half-precision tier, 3 f16 or 4 bf16: L and R with each operation rounded, then sweeps,
 // and a bound of the remaining error; rows above the tolerance are recomputed in f32 and counted in

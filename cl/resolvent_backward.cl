@@ -6,7 +6,7 @@
 // cotangent; then the cotangent of L is propagated downwards (D plus k/L^2 times the next one), and
 // that of R upwards. What leaves a lane is A + M times what enters it, and these affine maps
 // compose like links. WHICH: 0 whole rows, which fit in a group; for longer rows, 1 computes links
-// of segments, 2 the segments' affine maps, 3 results. SERVE: 1 rows whose largest |g| is below
+// of parts, 2 the parts' affine maps, 3 results. SERVE: 1 rows whose largest |g| is below
 // `adaptive`, 2 the others, 0 all. SURROGATE: the gradient of a is one of the surrogates of
 // yoke-plugin.h, the others are 0.
 #include "resolvent_link.cl"
@@ -223,7 +223,7 @@ FN void affine_enter_lanes(int item, const struct chain_room *m, const struct ad
 	}
 }
 
-// Stores A, M and their sums of a segment of the row, in both directions.
+// Stores A, M and their sums of a part of the row, in both directions.
 FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 {
 	if (item)
@@ -252,8 +252,8 @@ FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 	}
 }
 
-// Computes what enters a segment from both sides, in the memory of segment entries; each item
-// composes the maps of an equal number of segments, in the memory of lane maps.
+// Computes what enters a part from both sides, in the memory of segment entries; each item composes
+// the maps of an equal number of parts, in the memory of lane maps.
 FN void affine_enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
 	const struct adjoint *j, GLOBAL uchar *work, ulong work_at)
 {

@@ -81,7 +81,7 @@ struct chain_args {
 	long sweeps;
 	float tolerance, blend, blend_rest, adaptive; // blend is split into the sum of two
 	int has_b, has_c, has_bound;
-	// marks per row: ints at byte `marked` of the workspace; 1 for each of its f32 segments
+	// marks per row: ints at byte `marked` of the workspace; 1 for each of its f32 parts
 	int marks;
 	long marked;
 	struct chain_tensor a, b, c, z, g, out[4];

@@ -8,7 +8,7 @@
 // v0', and so on. Only ratios matter, so they are scaled by powers of two.
 #include "resolvent_chain.cl"
 
-// Numbers per segment in the workspace, followed by the links of its lanes if these are few.
+// Numbers per part in the workspace, followed by the links of its lanes if these are few.
 #define RECORD (ITEMS > 1 ? 32 : PART_LANES + 8 * LANES)
 
 struct cx {
@@ -220,7 +220,7 @@ FN REAL lane_bond(const struct chain_room *m, int t, int lane)
 	return AS_REALS(m->k)[LANE_AT(t, lane)];
 }
 
-// 1/L after a link from x before it, behind bond k; and 1/R before it.
+// 1/L after a link from x before it and the bond k between; and 1/R before it.
 FN struct c1 leaves_right(const struct link *q, REAL k, struct c1 x)
 {
 	return c1_ratio(c1_less(q->u1, k, x, q->v1), c1_less(q->u0, k, x, q->v0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16,
 // and f64 where the device supports it. One launch if a group can hold a row; otherwise one launch
-// computes the links of the row's segments, and another uses them.
+// computes the links of the row's parts, and another uses them.
 #include "config.h"
 
 #include <string.h>
@@ -288,7 +288,7 @@ static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct cha
 	const uint64_t wide = records(r->device, op, s, true), narrow = records(r->device, op, s, false);
 	const uint64_t marks_at = wide > narrow ? wide : narrow;
 
-	s->marks = (int32_t)s->parts; // segments of the f64 program
+	s->marks = (int32_t)s->parts; // parts of the f32 program
 	s->marked = (int64_t)marks_at;
 	yk_gpu_workspace(r, marks_at + (uint64_t)(s->rows * s->parts) * sizeof(int32_t));
 	int err = program(r, op, s, false, adaptive ? 2 : 0, MARKED);
@@ -296,7 +296,7 @@ static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct cha
 }
 
 // Gradients of the mixed and half-precision tiers: rows with small cotangents are computed in f64
-// if the device has it. If rows are divided into segments, all rows are, so that there are only
+// if the device has it. If rows are divided into parts, all rows are, so that there are only
 // three launches.
 static int record_adaptive(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s)
 {
