@@ -25,7 +25,7 @@ struct yk_gpu_build {
 struct yk_gpu_entry {
 	uint64_t hash;
 	struct yk_gpu_entry *next;
-	// prototype only: each recorded launch creates its own kernel, see launch.c
+	// `kernel` serves single tests; each recorded launch creates its own, see launch.c
 	void *program, *kernel;
 	size_t group; // max work-items per group
 	struct yk_gpu_build build;
