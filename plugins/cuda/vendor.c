@@ -26,7 +26,7 @@ void yk_vendor_compiler(char *to, size_t cap)
 	snprintf(to, cap, "NVRTC %d.%d", major, minor);
 }
 
-// As 10 * major + minor; 0: the driver does not report it.
+// 10 * major + minor of the driver's CUDA version; 0: the driver does not report it.
 static int capability_of(CUdevice id)
 {
 	int major = 0, minor = 0;
@@ -37,7 +37,7 @@ static int capability_of(CUdevice id)
 	return major < 1 || major > 99 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
 }
 
-// The architectures that the compiler knows, as 10 * major + minor.
+// The architectures that the compiler supports, as 10 * major + minor.
 struct archs {
 	int n, min, max, *all;
 };
@@ -58,7 +58,7 @@ static void archs_init(struct archs *a)
 	}
 }
 
-// The newest that is not newer than a device; 0: there is none.
+// The newest supported architecture that is not newer than a device; 0: none.
 static int best_arch(const struct archs *a, int capability)
 {
 	int best = 0;
@@ -78,7 +78,8 @@ static void refuse(const char *name, const struct archs *a, int capability, char
 			 a->min, a->max, capability);
 }
 
-// Can the compiler serve any of the devices? An older one may, where these are older than all that it knows.
+// True if the compiler supports any of the devices. An older compiler may, if the devices are older
+// than everything this one supports.
 static bool knows_a_device(const char *name, char *why, size_t cap)
 {
 	int count = 0, capability = 0;
@@ -96,14 +97,14 @@ static bool knows_a_device(const char *name, char *why, size_t cap)
 	return knows;
 }
 
-// Libraries of CUDA run with any driver of their major version, and with later ones. minor below 0: not known.
+// CUDA libraries run on any driver of the same major version and on later ones. minor < 0: unknown.
 static bool fits_driver(const char *name, int major, int minor, char *why, size_t cap)
 {
 	char version[40];
 	int driver = 0;
 
 	if (yk_native_code(V(cuDriverGetVersion, &driver)) || major <= driver / 1000)
-		return true; // the errors of a driver without a version tell more
+		return true; // unknown driver version: its own errors will be clearer
 	const int n = snprintf(version, sizeof version, "%d", major);
 	if (minor >= 0)
 		snprintf(version + n, sizeof version - (size_t)n, ".%d", minor);

@@ -83,7 +83,8 @@ void yk_native_library_start(void)
 	library_path();
 }
 
-// The folder that pip installed yoke's wheel into, if this module is part of one.
+// The site-packages directory that yoke's wheel was installed into, if this module is part of a
+// wheel.
 static bool own_packages(char site[PATH_MAX])
 {
 	char *end;
@@ -96,7 +97,8 @@ static bool own_packages(char site[PATH_MAX])
 	return true;
 }
 
-// The vendor's packages of pip and conda: in site-packages of yoke's own wheel, of the active environment, the user and the system.
+// Directories of the vendor's pip and conda packages: in site-packages of yoke's own wheel, of the
+// active environment, the user and the system.
 static void add_python(struct folders *f)
 {
 	static const char *const below[] = { V_PYTHON_FOLDERS };
@@ -109,7 +111,7 @@ static void add_python(struct folders *f)
 			snprintf(pattern, sizeof pattern, "%s/%s", own, below[b]);
 			add(f, pattern);
 		}
-		// ENVIRONMENT/lib64/python3.12/site-packages: packages without machine code may be below lib
+		// ENVIRONMENT/lib64/python3.12/site-packages: pure Python packages may be below lib
 		for (int level = 0; level < 3 && strrchr(own, '/'); level++)
 			*strrchr(own, '/') = 0;
 	}

@@ -46,7 +46,7 @@ bool yk_native_open(enum yk_native_part, const char **why);
 // The file name of the loaded library ("libcuda.so.1") and its directory; "" means the system's
 // search path.
 const char *yk_native_library(enum yk_native_part);
-// 13 of "libnvrtc.so.13"; 0: the name has no number.
+// The version number in a library's name: 13 for "libnvrtc.so.13"; 0: none.
 int yk_native_major(const char *name);
 // Lines for `yoke doctor`, one per library; NULL after the last.
 const char *yk_native_note(uint32_t index);
@@ -70,7 +70,7 @@ struct yk_native_device {
 	int capability;  // 10 * major + minor; CUDA only
 	// the device is newer than the runtime compiler: it emits PTX, which the driver compiles
 	bool ptx;
-	char notice[300]; // a warning about how kernels are compiled for it, or ""
+	char notice[300]; // warning about how kernels are compiled for the device, or ""
 	pthread_mutex_t wrap_lock; // guards wraps
 	struct yk_native_wrap *wraps;
 	uint64_t peers;  // bit i: the memory of device i is accessible
