@@ -46,9 +46,11 @@ struct results {
 	}
 
 #ifdef F64_LANES
-#define SINGULAR (1 / 70368744177664.0) // 2^-46
+#define SINGULAR (1 / 562949953421312.0) // 2^-49, for each of n elements
+#define NEAR_0 1e-125
 #else
-#define SINGULAR (1 / 1048576.0f) // 2^-20
+#define SINGULAR (1 / 8388608.0f) // 2^-23
+#define NEAR_0 1e-16f
 #endif
 
 FN RV cx_size(struct cx a)
@@ -57,10 +59,12 @@ FN RV cx_size(struct cx a)
 }
 
 // The smaller of `nearest` and |d| relative to `of`, the size of the values whose difference is d;
-// where z is an eigenvalue, that is a rounding error.
+// where z is an eigenvalue, that is a rounding error. A d as small as a division by 0 gives counts
+// as 0.
 FN RV nearer(RV nearest, struct cx d, RV of)
 {
-	RV ratio = cx_size(d) / of;
+	RV size = cx_size(d), ratio = size / of;
+	ratio = size <= splat((REAL)(NEAR_0)) ? splat((REAL)0) : ratio;
 	return ratio < nearest ? ratio : nearest;
 }
 
@@ -130,18 +134,18 @@ FN RV forward(const struct chain_args *s, int item, const struct chain_room *m, 
 	return pass(s, item, m, to, false, divide);
 }
 
-// Reports rows with a negative k whose z is an eigenvalue. Without negative k, no eigenvalue is
-// nearer than |Im z|.
+// Reports rows whose z is an eigenvalue: z is real, or a k is negative. In other rows no eigenvalue
+// is nearer than |Im z|.
 FN void note_singular(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m, RV nearest
 	REPORT_PARAMS)
 {
 	m->entry[item] = nearest; // entries are no longer needed
 	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
 		long first, row = lane_row(s, p, lane, &first);
-		bool negative = false;
+		bool negative = AS_REALS(m->y)[lane] == 0;
 		for (int t = 0; t <= LEN(s); t++)
 			negative = negative || lane_bond(m, t, lane) < 0;
-		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR)
+		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR * (s->n > 8 ? (REAL)s->n : (REAL)8))
 			report_bad(REPORT_AT, (ulong)row);
 	}
 }
@@ -302,7 +306,7 @@ FN bool judged(const struct chain_args *s, REAL y, REAL change, REAL high, GLOBA
 {
 	bool known = change >= 0 && s->sweeps && change - change == 0 && high - high == 0;
 	float value = known ? change * high / fabs(y) : AS_FLOAT(0x7f800000);
-	bool again = change < 0 || value > s->tolerance;
+	bool again = change < 0 || y == 0 || value > s->tolerance;
 	if (write && s->has_bound)
 		((GLOBAL float *)(bound + bound_at))[row_at(s, &s->out[1], row)] = value;
 	if (write && again)

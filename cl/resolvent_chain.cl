@@ -359,8 +359,11 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		long first, row = lane_row(s, p, lane, &first);
 		LOCAL_POINTER REAL *of = AS_REALS(to->entry) + lane;
 		REAL y = AS_REALS(to->y)[lane];
-		if (row >= 0 && (y == 0 || of[2 * LANES] != 0))
+		if (row >= 0 && of[2 * LANES] != 0)
 			report_bad(REPORT_AT, (ulong)row);
+		// elements after the row's end must not look like an eigenvalue at a real z
+		for (long t = y == 0 && first + len > s->n ? (s->n > first ? s->n - first : 0) : len; t < len; t++)
+			AS_REALS(to->a)[LANE_AT(t, lane)] = (REAL)1;
 #if ODD == 1
 		// links of rows that share a group are combined, so values out of range must not
 		// enter them

@@ -277,7 +277,7 @@ struct yoke_map {
 	/* H_i,i+1 and H_i+1,i, z [..,2] (re, im), all of one dtype and the same leading dims (stride 0: */ \
 	/* broadcast) -> G [..,N,2], bound [..] in acc, may be none.  With alpha = a - z, k_i = b_i c_i: L_0 = */ \
 	/* alpha_0, L_i = alpha_i - k_(i-1)/L_(i-1), R alike from the end; G_i = 1/(L_i + R_i - alpha_i), or */ \
-	/* 1/L_i for side 1, left.  Im z 0, an operand not finite: ERANGE.  attr: i side, i tier: 1 f64, 2 f32, */ \
+	/* 1/L_i for side 1, left.  An operand not finite, z an eigenvalue: ERANGE.  attr: i side, i tier: 1 f64, 2 f32, */ \
 	/* 3 mixed (L and R in f32, the division in f64), 4 and 5 half: L and R rounded to f16 or bf16 at each */ \
 	/* operation, scaled by powers of two, then i `sweeps` times, of all i at once, L_i <- alpha_i - */ \
 	/* k_(i-1)/L_(i-1), R alike, in f32; bound is then D max|Im G|/|Im z|, D the largest |change| of L and */ \

@@ -546,19 +546,20 @@ YOKE_API yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_t
 // ---- tridiagonal matrices ----
 
 // The diagonal of (H - z)^-1 of tridiagonal real matrices: a [..,N] is H_ii, b and c [..,N-1] are H_i,i+1 and
-// H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy with y not 0.  Leading axes broadcast: one matrix at many z.
+// H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy, and y may be 0.  Leading axes broadcast: one matrix at many z.
 // -> G [..,N,2], real and imaginary parts, of the operands' dtype.  N may be 0.
 // With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R alike from the other end:
 // side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the diagonal; LEFT gives 1 / L_i, the last diagonal element for the
 // leading block 0..i, which depends on nothing behind i.  Where no k is negative, |G| <= 1/|y|.
-// ERANGE when it is evaluated: y is 0, an operand is not finite, or, with a k < 0, z is an eigenvalue of H (side LEFT: of
-// a leading block) to rounding.  Rows of f32 whose numbers are beyond 1e8, or with a k < 0, are computed in f64.
+// ERANGE when it is evaluated: an operand is not finite, or, with y = 0 or a k < 0, z is an eigenvalue of H (side LEFT: of
+// a leading block) to rounding.  Rows of f32 whose numbers are beyond 1e8, with |y| up to 1e-8 or a k < 0, are computed in f64;
+// with y = 0 or a k < 0 G has the error of a matrix that differs from H by roundings.
 enum yoke_resolvent_side { YOKE_SIDE_BOTH, YOKE_SIDE_LEFT };
 // What it is computed in.  F32 is AUTO for f32, f16 and bf16 operands: error at most 1e-6 / min(|y|,1)^2 for N to 4096,
 // |a| <= 8 and k >= 0.  F64 is AUTO for f64: 2e-15 for 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF:
 // L and R at first in f16 or bf16, then improved by `sweeps` rounds in f32 of all i at once; a bound of each row's error
 // follows from the last round's changes and the rounding of f32 (Ward's identity), and rows whose bound is above `tolerance`
-// or that have a negative k are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
+// or that have a negative k or y = 0 are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
 // half precision can do.  Operands may not be f64.
 enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, YOKE_TIER_HALF };
 // EXACT: the adjoint, by a, b, c and z.  It keeps nothing but the operands, and is computed in f64 for tier F64, for
@@ -575,7 +576,7 @@ struct yoke_resolvent {
 	int side, tier;
 	int half, sweeps; // tier HALF: yoke_f16 or yoke_bf16; 0 to 64, or YOKE_SWEEPS; with 0 nothing bounds the error
 	int gradient;
-	double tolerance; // above 0; INFINITY: only rows with a negative k are computed again
+	double tolerance; // above 0; INFINITY: only rows with a negative k or a real z are computed again
 	double blend, adaptive;
 	yoke_tensor **bound; // NULL, or where each row's bound of tier HALF goes [..], 0 of other tiers; f32, of f64 f64
 };

@@ -804,11 +804,52 @@ static void end_states(void)
 		}
 }
 
+// ---- the real axis ----
+
+// Rows of real z beside one that is not, off the spectrum and between its eigenvalues; where `equal`, at the middle of an even number of
+// equal sites, where each second pivot is 0 and so is G.
+static void real_case(int dtype, int64_t n, bool left, bool equal, double x)
+{
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	struct chain h = chain_new(3, n, equal ? FLAT : RANDOM, !equal, false, x, 0, left);
+	const int64_t all[2] = { 3, n }, between[2] = { 3, n - 1 }, points[2] = { 3, 2 };
+	const double z[6] = { h.x, 0, h.x, 0.5, h.x, 0 };
+	yoke_scope *scope = yoke_scope_begin("real z");
+	how.side = left;
+	double complex *got;
+	double most, worst = INFINITY, tol;
+	for (int64_t r = 0; r < 3; r++)
+		by_minors(n, h.a + r * n, h.b ? h.b + r * (n - 1) : NULL, h.c ? h.c + r * (n - 1) : NULL, CMPLX(z[2 * r], z[2 * r + 1]), left,
+			  h.want + r * n);
+	got = values_of(yoke_resolvent(tensor(dtype, 2, all, h.a), h.b ? tensor(dtype, 2, between, h.b) : YOKE_NONE,
+				       h.c ? tensor(dtype, 2, between, h.c) : YOKE_NONE, tensor(dtype, 2, points, z), &how), 3 * n);
+	if (got)
+		worst = difference(got, h.want, 3 * n, &most);
+	tol = (dtype == yoke_f64 ? 1e-12 : 2e-6) * fmax(1, got ? most * most : 0);
+	ok(worst <= tol, "%s, [3,%lld], real z = %g%s, %s: error %.2g of %.3g", left ? "left" : "both", (long long)n, h.x,
+	   equal ? ", equal sites" : "", yoke_dtype_name(dtype), worst, got ? most : 0);
+	free(got);
+	yoke_scope_end(scope);
+	chain_free(&h);
+}
+
+static void real_axis(void)
+{
+	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++)
+		for (int64_t n = 1; n < 3000; n = n * 4 + 1)
+			for (int left = 0; left < 2; left++) {
+				real_case(dtype, n, left, false, 9.25);
+				real_case(dtype, n, left, false, -0.3);
+				if (!left)
+					real_case(dtype, n + 1, left, true, 0);
+			}
+}
+
 // ---- what is refused ----
 
 static void refused(yoke_tensor *y, int code, const char *what)
 {
-	float to[64];
+	static double to[4096];
 	int err = y ? yoke_read(y, to, yoke_bytes(y)) : yoke_error_code();
 	// a device may tell late: the value is lost then, and why is named
 	const bool good = err == code || (err == YOKE_EFAILED && strstr(yoke_error(), yoke_error_name(code)));
@@ -824,8 +865,19 @@ static void refusals(void)
 	yoke_scope *scope = yoke_scope_begin("refused");
 	yoke_tensor *a = tensor(yoke_f32, 1, (int64_t[]){ 3 }, nine), *z = tensor(yoke_f32, 1, (int64_t[]){ 2 }, nine);
 	yoke_tensor *wide = tensor(yoke_f64, 1, (int64_t[]){ 3 }, nine), *zw = tensor(yoke_f64, 1, (int64_t[]){ 2 }, nine);
-	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 2 }, on_axis), NULL), YOKE_ERANGE,
-		"z on the real axis");
+	for (int64_t n = 1; n < 1500; n = n * 5 + 2) { // of an odd number of equal sites their middle is an eigenvalue
+		double *equal = calloc((size_t)n, sizeof *equal);
+		for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++)
+			for (int left = 0; left < 2; left++) {
+				struct yoke_resolvent side = YOKE_RESOLVENT_INIT;
+				side.side = left;
+				for (int64_t i = 0; i < n; i++)
+					equal[i] = on_axis[0];
+				refused(yoke_resolvent(tensor(dtype, 1, &n, equal), YOKE_NONE, YOKE_NONE, tensor(dtype, 1, (int64_t[]){ 2 }, on_axis), &side),
+					YOKE_ERANGE, "a real z is an eigenvalue");
+			}
+		free(equal);
+	}
 	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 2 }, far), NULL), YOKE_ERANGE,
 		"z far off");
 	refused(yoke_resolvent(tensor(yoke_f32, 1, (int64_t[]){ 3 }, nan_), YOKE_NONE, YOKE_NONE, z, NULL), YOKE_ERANGE,
@@ -926,6 +978,7 @@ int main(int argc, char **argv)
 	tap_seed();
 	if (argc > 1 && !strcmp(argv[1], "extremes")) { // as a device has them
 		extremes();
+		real_axis();
 		end_states();
 		refusals();
 		return done();
@@ -933,6 +986,7 @@ int main(int argc, char **argv)
 	if (argc > 1) {
 		values(40, 600);
 		long_rows();
+		real_axis();
 		for (int side = 0; side < 2; side++) {
 			long_gradients(side, 3, 1500, RANDOM, false, 0.5);
 			long_gradients(side, 1, 9000, DEEP, false, -1);

@@ -240,7 +240,7 @@ static int report_error(const struct yk_gpu_report *what, const struct slot *s)
 			 (long long)s->max);
 		break;
 	case YK_GPU_CHAIN:
-		snprintf(text, sizeof text, "in row %u Im z is 0, or z or an element of a, b or c is infinite or NaN, or z is an eigenvalue", s->first);
+		snprintf(text, sizeof text, "in row %u z or an element of a, b or c is infinite or NaN, or z is an eigenvalue", s->first);
 		break;
 	case YK_GPU_GROUPS:
 		snprintf(text, sizeof text, "group %u begins at row %lld, which is not in %lld..%lld", s->first,

@@ -17,6 +17,7 @@
 enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 };
 enum { LANES = 64 }; // at least the width of a pack
 enum { OPEN_BACK = 16 }; // mark: the row's backward entries are not known yet
+#define HUGE_ENTRY 1e140 // the inverse of a pivot that is 0
 // numbers of elements next to a chunk that are tried
 static const int64_t reach[] = { 32, 256, 2048 };
 
@@ -223,20 +224,20 @@ static cx at(const double *of)
 	return (cx){ of[0], of[1] };
 }
 
-// a / b, at most 1e30 in magnitude
+// a / b, at most HUGE_ENTRY in magnitude
 static void ratio(cx a, cx b, double *to)
 {
 	const double max = fmax(fabs(b.re), fabs(b.im));
 	if (!(max > 0)) {
-		to[0] = 1e30;
+		to[0] = HUGE_ENTRY;
 		to[1] = 0;
 		return;
 	}
 	const double s = 1 / max, re = b.re * s, im = b.im * s, q = s / (re * re + im * im);
 	to[0] = (a.re * re + a.im * im) * q;
 	to[1] = (a.im * re - a.re * im) * q;
-	if (!(fabs(to[0]) < 1e30 && fabs(to[1]) < 1e30)) {
-		to[0] = 1e30;
+	if (!(fabs(to[0]) < HUGE_ENTRY && fabs(to[1]) < HUGE_ENTRY)) {
+		to[0] = HUGE_ENTRY;
 		to[1] = 0;
 	}
 }
@@ -389,9 +390,6 @@ static int fini(struct chain_job *j, int err)
 		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix, or, with side left, of a "
 				   "leading block; choose another z", (long long)singular);
 	z_of(j, bad, &x, &y);
-	if (y == 0)
-		return yk_cpu_fail(YOKE_ERANGE, "resolvent: z of row %lld is %g + 0i; its imaginary part may not be 0",
-				   (long long)bad, x);
 	if (!isfinite(x) || !isfinite(y))
 		return yk_cpu_fail(YOKE_ERANGE, "resolvent: z of row %lld is %g + %gi; it has to be finite", (long long)bad, x,
 				   y);
@@ -428,6 +426,7 @@ static uint64_t bounds(struct chain_job *j)
 			high = fmaxf(high, j->bound[2 * l + 1]);
 		}
 		z_of(j, row, &x, &y);
+		odd |= y == 0; // nothing bounds the error then
 		const double value = (double)change * (double)high / fabs(y);
 		const float bound = !odd && isfinite(value) ? (float)value : INFINITY;
 		j->flag[row] = odd || (double)bound > j->tolerance ? 2 : 0;

@@ -130,7 +130,7 @@ static inline void z_of(struct chain_job *j, int64_t row, double *x, double *y)
 	const char *at = row_of(&j->z, row);
 	*x = number_at(&j->z, at);
 	*y = number_at(&j->z, at + j->z.along * j->z.size);
-	if (!isfinite(*x) || !isfinite(*y) || *y == 0)
+	if (!isfinite(*x) || !isfinite(*y))
 		note_first(&j->bad, row);
 }
 

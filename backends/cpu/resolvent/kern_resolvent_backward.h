@@ -301,7 +301,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 	struct chain_job *j = p->job;
 	const int64_t n = j->length, each = (n + 1) * PACK;
 	const int wide = p->count > W ? PACK : W, groups = wide / W;
-	const REAL tiny = TINY(p);
+	const REAL tiny = TINY;
 	struct NAME(adjoint) b;
 	REAL z[2 * PACK], *m = NAME(memory)(p, NAME(ADJOINT));
 	CX enter[2][2], leave[2][2][2];

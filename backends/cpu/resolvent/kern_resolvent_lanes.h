@@ -291,6 +291,13 @@ static void NAME(stage_z)(const struct chain_pack *p, REAL *x, REAL *y)
 	}
 }
 
+// The number of elements that a lane's row has from first + shift on.
+static inline int64_t NAME(end)(const struct chain_pack *p, int l, int64_t shift)
+{
+	const int64_t n = p->job->n - p->lane[l].first - shift;
+	return n > 0 ? n : 0;
+}
+
 // Loads planes of a - x and of k, elements first + shift + 0 .. n - 1 of each lane. Returns true if
 // in all lanes squares neither overflow nor underflow and no k is negative; sets `odd` for the
 // others.
@@ -319,6 +326,10 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 		min[q] = lo;
 		max[q] = hi + none;
 	}
+	// elements after the row's end must not look like an eigenvalue at a real z
+	for (int l = 0; l < p->count; l++)
+		for (int64_t t = y[l] == 0 ? NAME(end)(p, l, shift) : n; t < n; t++)
+			a[t * wide + l] = 1;
 	for (int l = 0; l < p->count; l++) {
 		const REAL high = max[l / W][l % W], im = (REAL)fabs((double)y[l]);
 		const bool fine = min[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70) &&
@@ -339,13 +350,12 @@ struct NAME(complex) {
 };
 #define CX struct NAME(complex)
 
-// 1 / (re + i im). wild: the value may be too small or too large to be squared; `tiny` is the
-// smallest size that is kept.
+// 1 / (re + i im). wild: the value may be too small or too large to be squared; 0 counts as `tiny`.
 static inline __attribute__((always_inline)) CX NAME(inverse)(rv re, rv im, const bool wild, REAL tiny)
 {
 	if (wild) {
 		const rv max = NAME(larger)(NAME(size)(re), NAME(size)(im));
-		const ri small = max < NAME(splat)(tiny);
+		const ri small = max < NAME(splat)((REAL)(IS_F32 ? 1e-30 : 1e-290));
 		re = NAME(pick)(small, NAME(splat)(tiny), re);
 		im = NAME(pick)(small, (rv){ 0 }, im);
 		const rv up = NAME(splat)((REAL)(IS_F32 ? 0x1p60 : 0x1p480)), one = NAME(splat)(1);
@@ -376,8 +386,8 @@ static inline void NAME(to)(REAL *re, REAL *im, int64_t at, CX v)
 	NAME(put)(im + at, v.im);
 }
 
-// The value of `tiny` for wild lanes; lanes in f32 are never wild.
-#define TINY(p) ((REAL)((p)->job->tier == TIER_F64 ? 1e-290 : 1e-30))
+// The value of `tiny` for wild lanes, whose inverse can be squared; lanes in f32 are never wild.
+#define TINY ((REAL)(IS_F32 ? 1e-30 : 1e-140))
 
 struct NAME(planes) {
 	REAL *a, *k, *x, *y;       // a - x; y of z, per lane, like x
@@ -386,12 +396,12 @@ struct NAME(planes) {
 };
 
 // The smaller of `nearest` and |d| relative to a and b, whose difference d is; where z is an
-// eigenvalue, that is a rounding error.
+// eigenvalue, that is a rounding error. A d as small as a division by TINY gives counts as 0.
 static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
 {
 	const rv size = NAME(larger)(NAME(size)(d.re), NAME(size)(d.im));
 	const rv of = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)), NAME(larger)(NAME(size)(b.re), NAME(size)(b.im)));
-	const rv ratio = size / of;
+	const rv ratio = NAME(pick)(size <= NAME(splat)(TINY * (REAL)1e20), (rv){ 0 }, size / of);
 	return NAME(pick)(ratio < nearest, ratio, nearest);
 }
 
@@ -479,13 +489,19 @@ static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(p
 		}
 }
 
+// Of rows that f32 does not serve it is more than f32 holds.
+static inline REAL NAME(entry)(double x)
+{
+	return (REAL)(IS_F32 ? fmin(fmax(x, -1e30), 1e30) : x);
+}
+
 static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to)
 {
 	for (int l = 0; l < PACK; l++) {
 		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
 		for (int i = 0; i < 2; i++) {
-			to->before[i][l] = e ? (REAL)e->before[i] : 0;
-			to->after[i][l] = e ? (REAL)e->after[i] : 0;
+			to->before[i][l] = e ? NAME(entry)(e->before[i]) : 0;
+			to->after[i][l] = e ? NAME(entry)(e->after[i]) : 0;
 		}
 	}
 }
@@ -571,16 +587,18 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 
 // ---- the forward pass ----
 
-// Records rows with a negative k whose z is an eigenvalue. Without negative k, no eigenvalue is
-// nearer than |Im z|.
-static void NAME(note_singular)(const struct chain_pack *p, const REAL *k, const rv *nearest)
+// Records rows whose z is an eigenvalue: z is real, or a k is negative. In other rows no eigenvalue
+// is nearer than |Im z|.
+static void NAME(note_singular)(const struct chain_pack *p, const struct NAME(planes) *planes, const rv *nearest)
 {
+	// a few rounding errors; an eigenvector has about 1 / n of its norm in each element
+	const double few = 0x1p-49 * fmax(8, (double)p->job->n);
 	const int wide = p->count > W ? PACK : W;
 	for (int l = 0; l < p->count; l++) {
-		bool negative = false;
+		bool negative = planes->y[l] == 0;
 		for (int64_t t = 0; t <= p->job->length; t++)
-			negative |= k[t * wide + l] < 0;
-		if (negative && (double)nearest[l / W][l % W] < 0x1p-46)
+			negative |= planes->k[t * wide + l] < 0;
+		if (negative && (double)nearest[l / W][l % W] < few)
 			note_first(&p->job->singular, p->lane[l].row);
 	}
 }
@@ -589,7 +607,7 @@ static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *pla
 {
 	rv nearest[2] = { NAME(splat)(1), NAME(splat)(1) };
 	const int64_t n = p->job->length;
-	const REAL tiny = TINY(p);
+	const REAL tiny = TINY;
 	const bool left = p->job->side, two = p->count > W;
 #define CASE(fn, groups) \
 	if (wild) \
@@ -609,7 +627,7 @@ static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *pla
 	}
 #undef CASE
 	if (wild)
-		NAME(note_singular)(p, planes->k, nearest);
+		NAME(note_singular)(p, planes, nearest);
 }
 
 static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, REAL *m, REAL *z, bool *odd)
@@ -698,8 +716,8 @@ static void NAME(disc)(const struct chain_pack *p, int64_t w, bool *failed)
 		for (int l = 0; l < p->count; l++) {
 			struct chain_entry *e = &p->job->entry[p->lane[l].index];
 			double *to = end ? e->after : e->before;
-			to[0] = (double)in[0][l];
-			to[1] = (double)in[1][l];
+			to[0] = failed[l] ? 0 : (double)in[0][l]; // NaN for real z
+			to[1] = failed[l] ? 0 : (double)in[1][l];
 		}
 	}
 }

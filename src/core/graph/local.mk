@@ -46,6 +46,8 @@ libyokecore_la_SOURCES += \
 	src/core/graph/own_record.c \
 	src/core/graph/observe.c \
 	src/core/graph/pack.c \
+	src/core/graph/pairs.c \
+	src/core/graph/pairs.h \
 	src/core/graph/record.c \
 	src/core/graph/record.h \
 	src/core/graph/resolvent.h \
