@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density examples/digits
+check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density examples/digits examples/transmission
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
 examples_digits_SOURCES = examples/digits.c
@@ -16,6 +16,8 @@ examples_optim_SOURCES = examples/optim.c
 examples_optim_LDADD = libyoke.la
 examples_stream_SOURCES = examples/stream.c
 examples_stream_LDADD = libyoke.la
+examples_transmission_SOURCES = examples/transmission.c
+examples_transmission_LDADD = libyoke.la -lm
 TESTS += tests/readme.sh
 EXTRA_DIST += tests/readme.sh
 exampledir = $(docdir)/examples
@@ -30,5 +32,6 @@ dist_example_DATA = \
 	examples/resnet-bk.env \
 	examples/rx.json \
 	examples/stream.c \
+	examples/transmission.c \
 	examples/xor.c \
 	plugins/skeleton/skeleton.c

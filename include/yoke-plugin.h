@@ -196,7 +196,7 @@ struct yoke_map {
 	/* x [..,N] -> values [..,k], positions [..,k] i64 (outputs may be none): the first k in */ \
 	/* order, stable, -0 equals 0, NaN last; attr: i k, i 1 descending */ \
 	X(SORT, 8) \
-	/* x -> y = x; run fails with ERANGE when an element is not finite */ \
+	/* x -> y = x; ERANGE when an element is not finite; attr: none, or i 1: elements are rows of RESOLVENT's */ \
 	X(CHECK, 9) \
 	/* x, for each axis a start (i64 value, none: 0) -> y: the part of x that begins there; */ \
 	/* starts that leave x: ERANGE, nothing read or written outside */ \

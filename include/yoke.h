@@ -587,6 +587,28 @@ struct yoke_resolvent {
 YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 				     const struct yoke_resolvent *how);
 
+// Chains with complex elements on the diagonal, such as self-energies of leads: H_ii = a_i + i a_im_i, where a and a_im
+// are [..,N], b and c [..,N-1] as above, and z [..,2] is any complex number.  a_im, b and c may be YOKE_NONE: 0, ones and
+// ones.  Operands have one dtype, and the leading axes of all five broadcast.
+// Everything is computed in f64 by recurrences from both ends, as exactly as by elimination with pivots, and rounded
+// once to the operands' dtype.  Gradients are by all five operands, and can be differentiated again; second gradients by the
+// diagonal lose digits where z is close to an eigenvalue of a leading or trailing block.
+// ERANGE when it is evaluated: an operand is not finite, or z is an eigenvalue of H to rounding.  ESHAPE, EDTYPE: operands do
+// not fit.
+//
+// The diagonal of (H - z)^-1: G [..,N,2]; side: of enum yoke_resolvent_side.
+YOKE_API yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
+					     int side);
+// The corner [(H - z)^-1]_1N = -b_1 .. b_(N-1) / det(z - H): [..,2]; N is at least 1.  With b and c exchanged it is the
+// element N, 1.  A chain between two leads of self-energies S_L and S_R, which are added to its first and last element,
+// transmits T = G_L G_R |corner|^2 at z = E, with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
+YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
+// log det(z - H): [..,2], log |det| and the phase; N may be 0.  Its derivative by z is the trace of (z - H)^-1, the negative sum
+// of the diagonal above.  The phase is the sum of the arguments, each in (-pi, pi], of the N ratios of leading minors of
+// z - H; it is not reduced to one turn.  Where no b c is negative and no a_im positive, it is continuous in the half-plane
+// Im z > 0 and goes from N pi to 0 along it.  Of real H and z it is pi times the number of eigenvalues above z.
+YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
+
 // ---- order ----
 
 // to[i] = x[i], for readers that must not be launched before the m values `after` are.  Costs nothing

@@ -46,6 +46,7 @@ run_open run_close recorder_new loader_new fit autocast device_of is_variable
 OPTIONAL = {
     "linear": "b", "layer_norm": "w b", "batch_norm": "w b", "rms_norm": "w", "clamp": "lo hi", "attention": "mask",
     "attention_keys": "mask", "largest": "carried", "statistic_add": "weight", "resolvent": "b c", "recv": "behind",
+    "resolvent_complex": "a_im b c", "resolvent_corner": "a_im b c", "resolvent_log_det": "a_im b c",
 }
 
 # Functions whose tensor operands get one dtype.

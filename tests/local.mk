@@ -146,6 +146,7 @@ test_programs = \
 	tests/choose_device.t \
 	tests/runs.t \
 	tests/rows_along.t \
+	tests/open_chain.t \
 	tests/resolvent.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
@@ -395,6 +396,7 @@ tests_scenes_t_SOURCES = tests/scenes.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_bk_t_SOURCES = tests/bk.c
+tests_open_chain_t_SOURCES = tests/open_chain.c
 tests_resolvent_t_SOURCES = tests/resolvent.c
 tests_sparse_t_SOURCES = tests/sparse.c src/app/tool/bench_sparse.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c

@@ -24,6 +24,13 @@ verdict "it comes to the minimum" "$(echo "$descent" | awk '
 	{ all = all $0 "\n"; last = $4 }
 	END { if (NR != 5 || !(last < 1e-4)) printf "%s", all }')"
 
+chain=$(YOKE_BACKEND=cpu "$build/examples/transmission" 2>&1) # built by make check
+verdict "a perfect chain transmits all, a site that is higher as its formula says" "$(echo "$chain" | awk '
+	function off(x) { return x < 0 ? -x : x }
+	{ all = all $0 "\n" }
+	/^ *-?[0-9]/ { n++; if (!(off($2 - 1) < 1e-9 && off($3 - 1 / (1 + 0.64 / (4 - $1 * $1))) < 1e-6)) bad = 1 }
+	END { if (bad || n != 13) printf "%s", all }')"
+
 # ---- names ----
 
 cd "$source" || exit 99

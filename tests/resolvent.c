@@ -845,6 +845,42 @@ static void real_axis(void)
 			}
 }
 
+// Gradients on the axis against those of yoke_resolvent_complex, which computes in another way; of equal sites, too.
+static void real_gradients(int side, bool equal, int64_t n)
+{
+	struct chain h = chain_new(1, n, equal ? FLAT : RANDOM, true, false, equal ? 0 : -0.3, 0, side);
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	yoke_scope *scope = yoke_scope_begin("real gradients");
+	const int64_t bonds = n - 1, two = 2, all[2] = { n, 2 };
+	double *w = calloc((size_t)(2 * n), sizeof *w), worst = 0, most = 0, z[2] = { h.x, 0 };
+	for (int64_t i = 0; i < 2 * n; i++)
+		w[i] = rnd_real(-1, 1);
+	yoke_tensor *x[4] = { tensor(yoke_f64, 1, &n, h.a), tensor(yoke_f64, 1, &bonds, h.b), tensor(yoke_f64, 1, &bonds, h.c),
+			      tensor(yoke_f64, 1, &two, z) }, *g[2][4];
+	how.side = side;
+	yoke_grad(yoke_sum(yoke_mul(yoke_resolvent(x[0], x[1], x[2], x[3], &how), tensor(yoke_f64, 2, all, w)), YOKE_ALL), 4, x, g[0]);
+	yoke_grad(yoke_sum(yoke_mul(yoke_resolvent_complex(x[0], YOKE_NONE, x[1], x[2], x[3], side), tensor(yoke_f64, 2, all, w)), YOKE_ALL), 4,
+		  x, g[1]);
+	for (int k = 0; k < 4; k++) {
+		double got[2][512];
+		for (int i = 0; i < 2; i++) {
+			memset(got[i], 0xff, sizeof got[i]);
+			yoke_read(g[i][k], got[i], yoke_bytes(g[i][k]));
+		}
+		for (int64_t i = 0; i < yoke_count(g[0][k]); i++) {
+			const double e = fabs(got[0][i] - got[1][i]);
+			most = fmax(most, fabs(got[1][i]));
+			worst = isnan(e) ? INFINITY : fmax(worst, e);
+		}
+	}
+	ok(worst <= 1e-9 * fmax(1, most), "%s, %lld sites, real z%s: gradients as the other way's: %.2g of %.3g %s", side ? "left" : "both",
+	   (long long)n, equal ? " at pivots of 0" : "", worst, most, yoke_error());
+	yoke_error_clear();
+	free(w);
+	yoke_scope_end(scope);
+	chain_free(&h);
+}
+
 // ---- what is refused ----
 
 static void refused(yoke_tensor *y, int code, const char *what)
@@ -1002,8 +1038,13 @@ int main(int argc, char **argv)
 	extremes();
 	end_states();
 	tiers();
-	for (int side = 0; side < 2; side++)
+	for (int side = 0; side < 2; side++) {
 		gradients(side);
+		real_gradients(side, false, 37);
+		real_gradients(side, false, 400);
+	}
+	real_gradients(0, true, 38);
+	real_gradients(0, true, 400);
 	surrogates();
 	refusals();
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -151,16 +151,18 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	struct gather g;
 	enum mode mode = walk(op, &g);
 	const bool check = op->code == YOKE_OP_CHECK;
-	const char *name = check			  ? "check_finite" :
-			   op->code == YOKE_OP_GATHER ? "gather" : "gather_along";
+	const bool rows = check && op->nattr && op->attr[0].i; // of RESOLVENT
+	const char *name = op->code == YOKE_OP_GATHER ? "gather" : "gather_along";
 
 	(void)impl;
+	if (check)
+		name = rows ? "resolvent" : "check_finite";
 	if (!g.axes.rows || !g.axes.cols)
 		return 0;
 	int err = kernel_of(r->device, op, &g, mode, &kernel);
 	if (err)
 		return err;
-	yk_gpu_reports(r, check ? YK_GPU_FINITE : YK_GPU_INDEX, name,
+	yk_gpu_reports(r, rows ? YK_GPU_CHAIN : check ? YK_GPU_FINITE : YK_GPU_INDEX, name,
 		       check ? g.axes.rows * g.axes.cols : g.size - 1);
 	yk_gpu_begin(r, kernel);
 	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)g.axes.cols,

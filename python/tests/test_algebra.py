@@ -86,6 +86,52 @@ def test_resolvent():
         assert np.allclose(many[k], dense(a, b, one, z[k]), atol=1e-5)
     assert np.allclose(got(a, None, c, np.array([0.1, 1.0]), tier="f64"), dense(a, one, c, 0.1 + 1j), atol=1e-5)
     assert np.allclose(got([1, 2, 3]), dense([1, 2, 3], np.ones(2), np.ones(2), 1j), atol=1e-5)
-    for bad in ({"z": 0.5}, {"z": np.array([1 + 0j])}, {"side": "up"}):
+    assert np.allclose(got(a, b, c, 7.5), dense(a, b, c, 7.5), atol=1e-6)
+    assert np.allclose(got(a, z=np.array([-6, 6 + 0j]))[0], dense(a, one, one, -6), atol=1e-6)
+    for bad in ({"z": np.array([1.0, 2.0, 3.0])}, {"side": "up"}, {"imag": a, "tier": "half"}, {"imag": a, "gradient": "diag"}):
         with pytest.raises(ValueError):
             yoke.resolvent(a, **bad)
+    with pytest.raises(ValueError):
+        yoke.resolvent(a + 1j, imag=a)
+    with pytest.raises(RuntimeError):
+        yoke.resolvent([0.0, 0.0, 0.0], z=0.0).numpy()
+
+
+def pairs(y):
+    y = y.numpy()
+    return y[..., 0] + 1j * y[..., 1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 211])
+@pytest.mark.parametrize("z", [9.0, 0.1234, 0.3 + 0.2j, -0.5 - 0.1j])
+def test_chains_with_self_energies(rng, n, z):
+    """Complex elements on the diagonal: all as numpy's, on the real axis as well."""
+    a = yoke.tensor(rng.normal(size=n), "f64")
+    im = -rng.uniform(size=n)
+    b, c = rng.uniform(0.4, 1.4, n - 1), rng.uniform(0.4, 1.4, n - 1)
+    h = np.diag(a.numpy() + 1j * im) + np.diag(b, 1) + np.diag(c, -1) - z * np.eye(n)
+    full = np.linalg.inv(h)
+    np.testing.assert_allclose(pairs(yoke.resolvent(a, b, c, z, imag=im)), np.diag(full), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(pairs(yoke.resolvent_corner(a, b, c, z, imag=im)), full[0, -1], rtol=1e-9, atol=1e-290)
+    sign, size = np.linalg.slogdet(-h)
+    det = pairs(yoke.resolvent_log_det(a, b, c, z, imag=im))
+    assert abs(det.real - size) < 1e-10 * n and abs(np.exp(1j * det.imag) - sign) < 1e-9
+    x = yoke.tensor([complex(z).real, complex(z).imag], "f64")
+    g = yoke.grad(yoke.resolvent_log_det(a, b, c, x, imag=im)[0], [x])[0].numpy()
+    np.testing.assert_allclose(g[0] - 1j * g[1], -np.trace(full), rtol=1e-9)
+
+
+def test_a_complex_diagonal():
+    a = np.array([0.5 - 1j, 0.25, -0.5j])
+    h = np.diag(a) + np.diag([1, 1], 1) + np.diag([1, 1], -1)
+    full = np.linalg.inv(h - 0.3 * np.eye(3))
+    assert np.allclose(pairs(yoke.resolvent(a, z=0.3)), np.diag(full), atol=1e-6)
+    assert np.allclose(pairs(yoke.resolvent_corner(a, z=0.3)), full[0, 2], atol=1e-6)
+
+
+def test_the_transmission_of_the_help_text():
+    text = yoke.resolvent_corner.__doc__
+    lines = [line.strip() for line in text.split("\n") if line.startswith("        ")]
+    names = {"numpy": np, "yoke": yoke}
+    exec("\n".join(lines), names)
+    assert names["T"].shape == (39,) and np.allclose(names["T"], 1, atol=1e-5)

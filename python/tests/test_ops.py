@@ -248,7 +248,8 @@ ROWS = {
     "dropout": (lambda r: [any_real(r)], lambda f, x: f(x, 0.0), lambda a: a),
 }
 # what other tests have: of random numbers, scopes, variables, scalers, and the resolvent, whose numbers are complex
-ELSEWHERE = {"lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent"}
+ELSEWHERE = {"lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent",
+             "resolvent_complex", "resolvent_corner", "resolvent_log_det"}
 
 
 @pytest.mark.parametrize("name", sorted(set(ROWS) - ELSEWHERE))

@@ -219,9 +219,9 @@ static void visit(struct pass *s, uint32_t node)
 		s->pieces[x] = (uint32_t)s->npiece++;
 		return;
 	}
-	// a rule knows the first result alone; cotangents of by-products (lse, rstd) go through the parts
+	// most rules know the first result alone; cotangents of by-products (lse, rstd) go through the parts
 	bool by_products = false;
-	for (uint32_t i = 1; i < n.nout; i++)
+	for (uint32_t i = 1; i < n.nout && !(row->flags & YK_F_ALL_RESULTS); i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
 	bool parts = yk_has_parts(g, n.op, yk_ins(g, &n), yk_attrs(g, &n)) && (!row->grad || by_products);
 	if (row->flags & YK_F_FLAT)

@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/core/graph/autocast.h \
 	src/core/graph/backward.c \
 	src/core/graph/context.c \
+	src/core/graph/chain.h \
 	src/core/graph/context.h \
 	src/core/graph/conv.h \
 	src/core/graph/decompose.c \
@@ -62,6 +63,7 @@ libyokecore_la_SOURCES += \
 	src/core/graph/rows_list.c \
 	src/core/graph/rows_moments.c \
 	src/core/graph/rows_order.c \
+	src/core/graph/rows_chain.c \
 	src/core/graph/rows_resolvent.c \
 	src/core/graph/rows_ranks.c \
 	src/core/graph/rows_rope.c \

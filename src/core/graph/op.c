@@ -209,6 +209,13 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_RESOLVENT_BACK] = { .name = "resolvent_backward", .code = YOKE_OP_RESOLVENT_BACK,
 		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 4,
 		.shape = yk_shape_resolvent_backward, .decompose = yk_decompose_resolvent_backward },
+	// no backend has these: see rows_chain.c
+	[YK_PIVOTS] = { .name = "pivots", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 3, .max_in = 3, .nout = 2, .shape = yk_shape_pivots,
+		.grad = yk_grad_pivots, .decompose = yk_decompose_pivots },
+	[YK_LINEAR] = { .name = "linear_recurrence", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 4, .max_in = 4, .nout = 2,
+		.shape = yk_shape_linear, .grad = yk_grad_linear, .decompose = yk_decompose_linear },
+	[YK_LOG_DET] = { .name = "log_det", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 4, .max_in = 4, .nout = 2,
+		.shape = yk_shape_log_det, .grad = yk_grad_log_det, .decompose = yk_decompose_log_det },
 	[YK_GROUPED] = { .name = "grouped_matmul", .code = YOKE_OP_GROUPED, .flags = YK_F_FLOAT, .min_in = 3,
 		.max_in = 3, .nout = 1, .cast = YK_CAST_HALF, .shape = yk_shape_grouped, .grad = yk_grad_grouped,
 		.decompose = yk_decompose_grouped },

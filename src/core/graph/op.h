@@ -19,7 +19,8 @@ enum yk_op_flag {
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
 	YK_F_FLAT = 512,    // its gradient is 0 everywhere
 	YK_F_BITS = 1024,   // no floating-point operands
-	YK_F_RANKS = 2048   // other ranks take part: done once, in the order of recording, by the next evaluation
+	YK_F_RANKS = 2048,  // other ranks take part: done once, in the order of recording, by the next evaluation
+	YK_F_ALL_RESULTS = 4096 // its gradient rule takes the cotangents of all results, not of the first alone
 };
 
 // What mixed precision casts the floating-point operands of an op to.  Nothing is made of f64.
@@ -215,6 +216,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
 yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv,
 	yk_shape_ranks_shares, yk_shape_ranks_reduce_shares;
+yk_shape_fn yk_shape_pivots, yk_shape_linear, yk_shape_log_det;
 yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_backward, yk_shape_grouped, yk_shape_grouped_backward;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
@@ -225,6 +227,7 @@ yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matm
 yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
 yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
 	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
+yk_grad_fn yk_grad_pivots, yk_grad_linear, yk_grad_log_det;
 yk_grad_fn yk_grad_resolvent, yk_grad_grouped, yk_grad_grouped_backward;
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_backward, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_backward, yk_decompose_rms_norm, yk_decompose_rms_norm_backward,
@@ -232,6 +235,7 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_backward, yk_decompos
 	yk_decompose_attention_backward, yk_decompose_attention_mask_backward,
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
 	yk_decompose_rope, yk_decompose_moments;
+yk_decompose_fn yk_decompose_pivots, yk_decompose_linear, yk_decompose_log_det;
 yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_backward, yk_decompose_grouped, yk_decompose_grouped_backward;
 yk_shape_fn yk_shape_batch_norm;
 yk_grad_fn yk_grad_batch_norm;
