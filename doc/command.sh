@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completes the manual page of the command: command.sh YOKE yoke.1.in >yoke.1
 # A line `.\" keys COMMAND` is replaced by the keys of that command and `.\" optimizers` by the defaults of the optimizers, as
-# `yoke help` prints them from its tables.  Where the command does not run (cross compiling) the page refers to `yoke help`.
+# `yoke help COMMAND all` prints them from its tables.  Where the command does not run (cross compiling) the page refers to `yoke help`.
 set -u
 yoke=$1
 
-# keys COMMAND: a tagged paragraph for each: meaning, words or range, default
+# keys COMMAND: under the title of each group a tagged paragraph for each key: meaning, words or range, default
 keys()
 {
-	env -i HOME=/nonexistent YOKE_BACKEND=cpu "$yoke" help "$1" all 2>/dev/null >"$work" && grep -q '^keys' "$work" ||
-		env -i HOME=/nonexistent YOKE_BACKEND=cpu "$yoke" help "$1" 2>/dev/null >"$work"
+	env -i HOME=/nonexistent YOKE_BACKEND=cpu "$yoke" help "$1" all 2>/dev/null >"$work"
 	awk -v command="$1" '
 	function safe(text) {
 		gsub(/\\/, "\\e", text)
@@ -19,7 +18,10 @@ keys()
 		return text
 	}
 	/^keys/ { on = 1; next }
-	/^[^ ]/ { on = 0 }
+	on && /^[a-z].*:$/ {
+		sub(/:$/, "")
+		printf ".PP\n.I %s:\n", toupper(substr($0, 1, 1)) substr($0, 2)
+	}
 	on && /^  [a-z]/ {
 		key = $1
 		def = $2
@@ -55,7 +57,7 @@ keys()
 
 optimizers()
 {
-	env -i HOME=/nonexistent YOKE_BACKEND=cpu "$yoke" help train 2>/dev/null | awk '
+	env -i HOME=/nonexistent YOKE_BACKEND=cpu "$yoke" help train all 2>/dev/null | awk '
 		/^optimizers/ { on = 1; next }
 		!/^  / { on = 0 }
 		on { name = $1; $1 = ""; sub(/^ /, ""); gsub(/-/, "\\-"); print ".TP\n.B " name "\n" $0 }'

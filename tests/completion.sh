@@ -42,6 +42,7 @@ $want"
 check 'yoke ' --help --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 check 'yoke tr' train
 check 'yoke help ge' generate
+check 'yoke help train a' all
 check 'yoke models --j' --json
 check 'yoke data ch' check
 check 'yoke report --h' --help --html=
@@ -117,7 +118,7 @@ check 'yoke validate ' precision resolvent
 check 'yoke train precision=bf' bf16-mixed
 for command in train generate eval; do
 	# shellcheck disable=SC2046 # words
-	check "yoke $command x " $("$yoke" help $command |
+	check "yoke $command x " $("$yoke" help $command all |
 		sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1=/p')
 done
 if zsh=$(command -v zsh); then

@@ -48,9 +48,9 @@ for command in train generate eval; do
 			}
 			key = ""
 		}' doc/yoke.1 | sort >"${TMPDIR:-/tmp}/page"
-	{ ./yoke help $command all 2>/dev/null | grep -q "^keys" && ./yoke help $command all || ./yoke help $command; } | awk '
+	./yoke help $command all | awk '
 		/^keys/ { on = 1; next }
-		on {
+		on && /^  / {
 			print $1, $1 == "prompt" ? "-" : $2
 			if (match($0, /\([a-z0-9_-]+( [a-z0-9_-]+)+\)$/)) {
 				n = split(substr($0, RSTART + 1, RLENGTH - 2), word, " ")

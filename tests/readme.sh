@@ -55,7 +55,7 @@ verdict "the files that documents name exist" "$(absent)"
 
 yoke=${YOKE:-$build/yoke}
 "$yoke" info --env | awk '{ print $1 }' >"$work/settings"
-"$yoke" help train >"$work/keys"
+"$yoke" help train all >"$work/keys"
 "$yoke" help generate >>"$work/keys"
 
 unknown()

@@ -70,8 +70,10 @@ for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	prints "$command --version" '^yoke [0-9]' "$yoke" $command --version
 done
 prints '-h' '^  train ' "$yoke" -h
+slip='[?!,;:]\.( |$)|[a-z]\.\.$| [,;:]|(^|[^0-9.])1 [a-z]+[^s]s( |$)|(^| )(the the|of of|to to|is is|a a)( |$)'
 for command in '' $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
-	"$yoke" help $command | grep -nE '[?!,;:]\.( |$)|[a-z]\.\.$| [,;:]|(^|[^0-9.])1 [a-z]+[^s]s( |$)|(^| )(the the|of of|to to|is is|a a)( |$)' >slips.txt
+	"$yoke" help $command | grep -nE "$slip" >slips.txt
+	[ "$command" != train ] || "$yoke" help train all | grep -nE "$slip" >>slips.txt
 	[ ! -s slips.txt ] || sed 's/^/# /' slips.txt
 	[ ! -s slips.txt ]
 	result $? "the help of '$command' has no slips of punctuation and number"
@@ -86,8 +88,32 @@ if [ -x "$probe" ]; then
 else
 	skipped 'yoke-probe --help' 'it is not beside yoke'
 fi
-prints 'help train has keys with defaults' '^  weight_decay *auto ' "$yoke" help train
-[ "$(awk '/^keys/ { on = 1; next } on { match($0, /^  [a-z_0-9]* +[^ ]+ +/); print RLENGTH }' out.txt |
+# train_keys [all]: the names of the keys that the help of train lists, sorted
+train_keys()
+{
+	"$yoke" help train "$@" | awk '/^keys/ { on = 1; next } on && /^  / { print $1 }' | LC_ALL=C sort
+}
+for level in '' all; do
+	"$yoke" help train $level | sed -n '/^keys/,$s/^\([a-z]*\):$/\1/p' | tr '\n' ' ' >groups.txt
+	[ "$(cat groups.txt)" = 'model data optimizer schedule precision memory ranks logging run ' ]
+	result $? "help train $level lists keys in groups: $(cat groups.txt)"
+done
+train_keys >basic.txt
+train_keys all >all.txt
+[ "$(wc -l <basic.txt)" -eq 20 ] && [ -z "$(LC_ALL=C comm -23 basic.txt all.txt)" ]
+result $? "help train lists the 20 keys that are changed most often: $(tr '\n' ' ' <basic.txt)"
+"$yoke" setup all.env >out.txt 2>&1
+sed -n '/^# ---- train/,/^# ---- generate/s/^#*\([A-Z][A-Z0-9_]*\)=.*/\1/p' all.env | tr '[:upper:]' '[:lower:]' | LC_ALL=C sort >set.txt
+[ "$(wc -l <all.txt)" -gt 100 ] && diff set.txt all.txt
+result $? 'help train all lists each key of the file that setup writes, once'
+for command in plan validate ablate advise selftest; do
+	prints "help $command refers to that of train" 'yoke help train' "$yoke" help $command
+	! grep -qE '^keys|^  (layers|lr) ' out.txt
+	result $? 'and does not list its keys again'
+	refuses "help $command all" 2 'no list of keys' "$yoke" help $command all
+done
+prints 'help train all has keys with defaults' '^  weight_decay *auto ' "$yoke" help train all
+[ "$(awk '/^keys/ { on = 1; next } on && /^  / { match($0, /^  [a-z_0-9]* +[^ ]+ +/); print RLENGTH }' out.txt |
 	sort -u | wc -l)" -eq 1 ]
 result $? 'its columns are straight'
 prints 'help is no wider than a terminal' '^  tune  *find' "$yoke" help
@@ -345,7 +371,7 @@ grep -v '^#' new.env | grep -q . && odd=1 || odd=0
 result $? 'all it says is a comment'
 sed -n 's/^#\([A-Z][A-Z0-9_]*\)=.*/\1/p' new.env | tr '[:upper:]' '[:lower:]' | sort >keys.txt
 for command in train generate eval; do
-	"$yoke" help $command | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1/p'
+	"$yoke" help $command all | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1/p'
 done | sort -u | diff - keys.txt >out.txt
 result $? "each key is in it once: $(wc -l <keys.txt)"
 # with the defaults set it is the same run

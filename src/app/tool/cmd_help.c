@@ -36,30 +36,56 @@ static const char *shown(const struct yk_config_row *r)
 	return !strcmp(r->def, "\n") ? "\\n" : *r->def ? r->def : "-";
 }
 
-static void keys(FILE *to, unsigned commands)
+static bool listed(const struct yk_config_row *r, unsigned commands, bool all)
 {
-	int names = 0, defaults = 0;
+	return r->commands & commands && (all || r->level == YK_BASIC);
+}
 
-	for (int k = 0; k < YK_KEYS; k++)
-		if (yk_config_rows[k].commands & commands) {
-			names = wider(names, yk_config_rows[k].name);
-			defaults = wider(defaults, shown(&yk_config_rows[k]));
-		}
-	fputs("\nkeys (default, help):\n", to);
+static void key(FILE *to, const struct yk_config_row *r, int names, int defaults)
+{
+	fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
+	if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
+		fprintf(to, " (%s)", r->choices);
+	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
+		fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->least,
+			r->most, r->choices ? ", or " : "", r->choices ? r->choices : "");
+	else if (r->type == YK_KEY_EVERY)
+		fprintf(to, " (%g .. %g, or passes)", r->least, r->most);
+	fputc('\n', to);
+}
+
+// Group by group, within a group in the order of the table.
+static void keys(FILE *to, const struct yk_command *c, bool all)
+{
+	const unsigned commands = c->keys;
+	int names = 0, defaults = 0, count = 0;
+
 	for (int k = 0; k < YK_KEYS; k++) {
 		const struct yk_config_row *r = &yk_config_rows[k];
-		if (!(r->commands & commands))
-			continue;
-		fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
-		if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
-			fprintf(to, " (%s)", r->choices);
-		else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
-			fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)",
-				r->least, r->most, r->choices ? ", or " : "",
-				r->choices ? r->choices : "");
-		else if (r->type == YK_KEY_EVERY)
-			fprintf(to, " (%g .. %g, or passes)", r->least, r->most);
-		fputc('\n', to);
+		count += (r->commands & commands) != 0;
+		if (listed(r, commands, all)) {
+			names = wider(names, r->name);
+			defaults = wider(defaults, shown(r));
+		}
+	}
+	if (all)
+		fputs("\nkeys (default, help):\n", to);
+	else
+		fprintf(to,
+			"\nkeys that are changed most often (default, help); `yoke help %s all` "
+			"lists all %d:\n",
+			c->name, count);
+	for (int g = 0; g < YK_GROUPS; g++) {
+		bool titled = false;
+		for (int k = 0; k < YK_KEYS; k++) {
+			const struct yk_config_row *r = &yk_config_rows[k];
+			if ((int)r->group != g || !listed(r, commands, all))
+				continue;
+			if (!titled)
+				fprintf(to, "%s:\n", yk_config_groups[g]);
+			titled = true;
+			key(to, r, names, defaults);
+		}
 	}
 }
 
@@ -78,7 +104,7 @@ static void optimizers(FILE *to)
 	}
 }
 
-void yk_help(FILE *to, const struct yk_command *c)
+void yk_help(FILE *to, const struct yk_command *c, bool all)
 {
 	if (!c) {
 		overview(to);
@@ -89,10 +115,11 @@ void yk_help(FILE *to, const struct yk_command *c)
 		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1, last == '?' ? "" : ".");
 	if (c->more)
 		fputs(c->more, to);
-	if (c->keys & YK_T)
+	all |= !(c->keys & YK_T); // the others have few
+	if (c->keys & YK_T && all)
 		optimizers(to);
 	if (c->keys)
-		keys(to, c->keys);
+		keys(to, c, all);
 }
 
 int yk_cmd_help(int argc, char **argv)
@@ -100,22 +127,26 @@ int yk_cmd_help(int argc, char **argv)
 	const char *names[32], *nearest;
 	int n = 0;
 
-	if (argc > 2)
-		return yk_usage("help", "one command at most");
+	const bool all = argc == 3 && !strcmp(argv[2], "all");
+	if (argc > 2 && !all)
+		return yk_usage("help", "takes one command, and `all` after train");
 	if (argc < 2) {
-		yk_help(stdout, NULL);
+		yk_help(stdout, NULL, false);
 		return yk_finish("help", YK_DONE);
 	}
 	for (const struct yk_command *c = yk_commands; c->name; c++) {
 		if (!strcmp(argv[1], c->name)) {
-			yk_help(stdout, c);
+			if (all && !c->keys)
+				return yk_usage("help",
+						"%s has no list of keys, so it does not take `all`",
+						c->name);
+			yk_help(stdout, c, all);
 			return yk_finish("help", YK_DONE);
 		}
 		names[n++] = c->name;
 	}
 	nearest = yk_nearest(argv[1], names, n);
 	if (nearest)
-		return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1],
-				nearest);
+		return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1], nearest);
 	return yk_usage("help", "no command '%s'", argv[1]);
 }

@@ -27,6 +27,8 @@
 	"With the arguments of `yoke train`; data is needed where a vocabulary is made of it.  " \
 	"Nothing is\n" \
 	"computed and no memory is taken, so any size of model may be asked for.\n"
+#define TRAIN_KEYS \
+	"The keys of a configuration are those of `yoke train`; `yoke help train` lists them.\n"
 #define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
 #define EVAL_MORE "Without data it is the validation part of the text that the model was trained on.\n"
 #define MODELS_MORE \
@@ -183,11 +185,15 @@
 	"device, plans that are found again, a profile, a timing: a line for each, and more where one is wrong.\n" \
 	"With a configuration its model, else a small one.\n"
 
+#define HELP_MORE \
+	"`yoke help train` lists the keys that are changed most often, `yoke help train all`\n" \
+	"lists all of them.\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
 	{ "plan", "[config.env] [key=value ..]", "memory a training run would take, without running it",
-	  yk_cmd_plan, YK_T, PLAN_MORE },
+	  yk_cmd_plan, 0, PLAN_MORE TRAIN_KEYS },
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model",
 	  yk_cmd_generate, YK_G, MODEL_MORE },
 	{ "eval", "MODEL [key=value ..]", "loss of a trained model on text",
@@ -214,20 +220,22 @@ const struct yk_command yk_commands[] = {
 	{ "simulate", "[RUN] [ranks=N..N] [group=N] [bytes=N] [algorithm=NAME]", "sums and steps of more ranks than are here",
 	  yk_cmd_simulate, 0, SIMULATE_MORE },
 	{ "validate", "precision|resolvent [config.env] [key=value ..] [--json]",
-	  "precision held against one that is known to be right", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	  "precision held against one that is known to be right", yk_cmd_validate, 0,
+	  VALIDATE_MORE TRAIN_KEYS },
 	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",
 	  yk_cmd_dashboard, 0, DASHBOARD_MORE },
 	{ "top", "[RUN ..] [--once] [--json]", "runs and their processes, in a terminal", yk_cmd_top, 0, TOP_MORE },
 	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
 	  yk_cmd_report, 0, REPORT_MORE },
 	{ "ablate", "[config.env] [key=value ..] toggles=LIST [rounds=N] [--json]",
-	  "what choices of a configuration do, alone and together", yk_cmd_ablate, YK_T, ABLATE_MORE },
+	  "what choices of a configuration do, alone and together", yk_cmd_ablate, 0,
+	  ABLATE_MORE TRAIN_KEYS },
 	{ "advise", "[config.env] [key=value ..] [--measure] [--json]", "which device a training suits", yk_cmd_advise,
-	  YK_T, ADVISE_MORE },
-	{ "selftest", "[config.env] [key=value ..]", "does a model train here as it should?", yk_cmd_selftest, YK_T,
-	  SELFTEST_MORE },
-	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
-	  NULL },
+	  0, ADVISE_MORE TRAIN_KEYS },
+	{ "selftest", "[config.env] [key=value ..]", "does a model train here as it should?",
+	  yk_cmd_selftest, 0, SELFTEST_MORE TRAIN_KEYS },
+	{ "help", "[command [all]]", "this overview, or more about a command", yk_cmd_help, 0,
+	  HELP_MORE },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
 	{ 0 },
 };
@@ -304,7 +312,7 @@ static int run(const struct yk_command *c, int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			yk_help(stdout, c);
+			yk_help(stdout, c, false);
 			return yk_finish(c->name, YK_DONE);
 		}
 		if (!strcmp(argv[i], "--version"))
@@ -327,7 +335,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	yk_guard_program(argv);
 	if (!word) {
-		yk_help(stderr, NULL);
+		yk_help(stderr, NULL, false);
 		return YK_USAGE;
 	}
 	if (!strcmp(word, "--version"))

@@ -16,7 +16,7 @@ enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 struct yk_command {
 	const char *name, *arguments, *summary;
 	int (*run)(int argc, char **argv); // argv[0]: its name; returns the exit status
-	unsigned keys;                     // YK_T, YK_G, YK_E of train/conf.h, or 0
+	unsigned keys;                     // listed in its help: YK_T, YK_G, YK_E (train/conf.h); or 0
 	const char *more;                  // further lines for its help, or NULL
 };
 extern const struct yk_command yk_commands[]; // ends with a NULL name
@@ -61,8 +61,9 @@ int yk_failed(const char *command);
 bool yk_reader_gone(void);
 // Flushes stdout and reports a write error, unless its reader went away; returns `status`, or YK_FAILED.
 int yk_finish(const char *command, int status);
-// The overview, or the help of one command.
-void yk_help(FILE *, const struct yk_command *);
+// The overview, or the help of one command.  all: with all of its keys, instead of those that are
+// changed most often.
+void yk_help(FILE *, const struct yk_command *, bool all);
 
 // What is shown on stderr of kernels that are compiled and tested (warmup_show.c).
 struct yk_screen {

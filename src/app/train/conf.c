@@ -25,14 +25,21 @@
 #define MAX_PASSES 1e9
 
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
-#define X(key, type, commands, def, least, most, choices, help) \
-	{ #key, YK_KEY_##type, commands, def, least, most, choices, help },
-#define S(key, def, most, help) X(key, INT, YK_T, def, 1, most, NULL, help)
-#define O(key, type, least, most, words, help) X(key, type, YK_T, "auto", least, most, "auto" words, help)
+#define X(key, group, level, type, commands, def, least, most, choices, help) \
+	{ #key, YK_GROUP_##group, YK_##level, YK_KEY_##type, commands, def, least, most, choices, help },
+#define S(key, level, def, most, help) X(key, MODEL, level, INT, YK_T, def, 1, most, NULL, help)
+#define O(key, group, level, type, least, most, words, help) \
+	X(key, group, level, type, YK_T, "auto", least, most, "auto" words, help)
 	YK_CONFIG_KEYS(X, S, O)
 #undef O
 #undef S
 #undef X
+};
+
+const char *const yk_config_groups[YK_GROUPS] = {
+#define G(group, title) title,
+	YK_CONFIG_GROUPS(G)
+#undef G
 };
 
 // ---- values ----

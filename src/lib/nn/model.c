@@ -27,7 +27,7 @@ static const struct {
 	const char *key;
 	int64_t most;
 } sizes[YK_SIZE_COUNT] = {
-#define X(key, def, most, help) { #key, most },
+#define X(key, level, def, most, help) { #key, most },
 	YK_SIZES(X)
 #undef X
 };
@@ -39,7 +39,8 @@ static const struct {
 	double least, most;
 	const char *words;
 } traits[YK_TRAIT_COUNT] = {
-#define X(key, type, commands, def, least, most, words, help) { #key, type, least, most, words },
+#define X(key, group, level, type, commands, def, least, most, words, help) \
+	{ #key, type, least, most, words },
 	YK_TRAITS(X, )
 #undef X
 };

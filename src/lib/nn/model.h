@@ -16,37 +16,46 @@
 
 #define YK_HISTORY 64 // the most there is
 
-// X(key, default, most, help): what gives models their shape, each a key of `yoke train`, 1 at least.
+// X(key, level, default, most, help): the sizes of models.  Each is a key of `yoke train`, at least 1, in
+// the group MODEL of its help; levels as in train/conf.h.
 // Products of the largest ones are still far below 2^63.
 #define YK_SIZES(X) \
-	X(layers, "4", 1000, "blocks; for mlp, hidden layers") \
-	X(heads, "4", 1024, "for gpt: attention heads; a divisor of embed") \
-	X(embed, "128", 65536, "width of the embedding") \
-	X(history, "8", YK_HISTORY, "for mlp: tokens from which the next one is predicted") \
-	X(experts, "4", 64, "for bk: experts per layer") \
-	X(top_k, "1", 64, "for bk: experts per token")
+	X(layers, BASIC, "4", 1000, "blocks; for mlp, hidden layers") \
+	X(heads, BASIC, "4", 1024, "for gpt: attention heads; a divisor of embed") \
+	X(embed, BASIC, "128", 65536, "width of the embedding") \
+	X(history, ADVANCED, "8", YK_HISTORY, \
+	  "for mlp: tokens from which the next one is predicted") \
+	X(experts, ADVANCED, "4", 64, "for bk: experts per layer") \
+	X(top_k, ADVANCED, "1", 64, "for bk: experts per token")
 
-// X(key, type, commands, default, least, most, choices, help), as YK_CONFIG_KEYS has them: what a model is besides
-// its sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the number of one of the words.
+// X(key, group, level, type, commands, default, least, most, choices, help), as in YK_CONFIG_KEYS: the
+// properties of a model besides its sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the number of one of the words.
 #define YK_TRAITS(X, commands) \
-	X(tied, CHOICE, commands, "1", 0, 0, "1 0", \
+	X(tied, MODEL, ADVANCED, CHOICE, commands, "1", 0, 0, "1 0", \
 	  "for gpt: 1: the head uses the embedding's matrix; 0: it has its own") \
-	X(gate, CHOICE, commands, "p", 0, 0, "p none", \
+	X(gate, MODEL, ADVANCED, CHOICE, commands, "p", 0, 0, "p none", \
 	  "for bk: p: multiply an expert's output by its probability; none: do not, and the router does not learn " \
 	  "from it") \
-	X(balance, REAL, commands, "0.01", 0, 1e3, NULL, \
+	X(balance, MODEL, ADVANCED, REAL, commands, "0.01", 0, 1e3, NULL, \
 	  "for bk: weight of the loss that spreads tokens over experts") \
-	X(eta, REAL, commands, "1", 1e-4, 1e4, NULL, "for bk: imaginary part of the energy") \
-	X(v_max, REAL, commands, "3", 1e-3, 1e4, NULL, "for bk: potentials are limited to +- this") \
-	X(feature_clamp, REAL, commands, "10", 1e-3, 1e6, NULL, "for bk: features are limited to +- this") \
-	X(bk_side, CHOICE, commands, "left", 0, 0, "left both", \
+	X(eta, MODEL, ADVANCED, REAL, commands, "1", 1e-4, 1e4, NULL, \
+	  "for bk: imaginary part of the energy") \
+	X(v_max, MODEL, ADVANCED, REAL, commands, "3", 1e-3, 1e4, NULL, \
+	  "for bk: potentials are limited to +- this") \
+	X(feature_clamp, MODEL, ADVANCED, REAL, commands, "10", 1e-3, 1e6, NULL, \
+	  "for bk: features are limited to +- this") \
+	X(bk_side, MODEL, ADVANCED, CHOICE, commands, "left", 0, 0, "left both", \
 	  "for bk: left: a token sees the tokens before it; both: also those after it, including the token to " \
 	  "predict") \
-	X(bk_tier, CHOICE, commands, "f32", 0, 0, "f32 f64 mixed f16 bf16", "for bk: precision of the resolvent") \
-	X(bk_sweeps, INT, commands, "auto", 0, 64, "auto", "for bk: f32 sweeps after bk_tier=f16 or bf16") \
-	X(bk_gradient, CHOICE, commands, "exact", 0, 0, "exact diag inverse hybrid step5", \
+	X(bk_tier, MODEL, ADVANCED, CHOICE, commands, "f32", 0, 0, "f32 f64 mixed f16 bf16", \
+	  "for bk: precision of the resolvent") \
+	X(bk_sweeps, MODEL, ADVANCED, INT, commands, "auto", 0, 64, "auto", \
+	  "for bk: f32 sweeps after bk_tier=f16 or bf16") \
+	X(bk_gradient, MODEL, ADVANCED, CHOICE, commands, "exact", 0, 0, \
+	  "exact diag inverse hybrid step5", \
 	  "for bk: gradient by the potential") \
-	X(bk_blend, REAL, commands, "0.5", 0, 1, NULL, "for bk: share of inverse in hybrid and step5")
+	X(bk_blend, MODEL, ADVANCED, REAL, commands, "0.5", 0, 1, NULL, \
+	  "for bk: share of inverse in hybrid and step5")
 
 enum {
 #define X(key, ...) YK_SIZE_##key,

@@ -4,54 +4,77 @@
 #ifndef YK_OPTIM_OPTIONS_H
 #define YK_OPTIM_OPTIONS_H
 
-// O(key, type, least, most, words, help).  Types: INT and REAL in [least, most]; CHOICE, the number of
+// O(key, group, level, type, least, most, words, help).  Group and level place the key in
+// `yoke help train` (train/conf.h).  Types: INT and REAL in [least, most]; CHOICE, the number of
 // one of the words, each with a blank before it.  Which of them an optimizer has, and their defaults, is
 // in its row of table.c.
 #define YK_BELOW_1 0.9999999999999999
 #define YK_OPTIM_OPTIONS(O) \
-	O(lr, REAL, 0, 1e3, "", "learning rate after warm-up") \
-	O(weight_decay, REAL, 0, 1e3, "", \
+	O(lr, OPTIMIZER, BASIC, REAL, 0, 1e3, "", "learning rate after warm-up") \
+	O(weight_decay, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
 	  "decay of matrices; decoupled in adamw and lamb, otherwise added to the gradient") \
-	O(clip, REAL, 0, 1e9, "", "maximum norm of all gradients together; 0: no limit") \
-	O(momentum, REAL, 0, YK_BELOW_1, "", "share of the previous step in this one") \
-	O(dampening, REAL, 0, 1, "", "for sgd: share of the gradient that momentum leaves out") \
-	O(nesterov, CHOICE, 0, 0, " 0 1", "1: Nesterov momentum") \
-	O(beta1, REAL, 0, YK_BELOW_1, "", "decay of the first moment") \
-	O(beta2, REAL, 0, YK_BELOW_1, "", "decay of the second moment") \
-	O(eps, REAL, 0, 1e3, "", "added to the divisor of a step") \
-	O(amsgrad, CHOICE, 0, 0, " 0 1", "1: use the maximum of all past second moments") \
-	O(alpha, REAL, 0, YK_BELOW_1, "", "for rmsprop: decay of the mean square") \
-	O(centered, CHOICE, 0, 0, " 0 1", "1: for rmsprop: subtract the squared mean from the mean square") \
-	O(rho, REAL, 0, YK_BELOW_1, "", "for adadelta: decay of both mean squares") \
-	O(lr_decay, REAL, 0, 1e9, "", "for adagrad: step t has lr / (1 + (t - 1) lr_decay)") \
-	O(initial, REAL, 0, 1e9, "", "for adagrad: sum of squares before the first step") \
-	O(window, INT, 1, 10000, "", "for adagrad: number of squared gradients in the sum; auto: all") \
-	O(window_by, CHOICE, 0, 0, " sum mean decayed", \
+	O(clip, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "maximum norm of all gradients together; 0: no limit") \
+	O(momentum, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
+	  "share of the previous step in this one") \
+	O(dampening, OPTIMIZER, ADVANCED, REAL, 0, 1, "", \
+	  "for sgd: share of the gradient that momentum leaves out") \
+	O(nesterov, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", "1: Nesterov momentum") \
+	O(beta1, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", "decay of the first moment") \
+	O(beta2, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", "decay of the second moment") \
+	O(eps, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", "added to the divisor of a step") \
+	O(amsgrad, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "1: use the maximum of all past second moments") \
+	O(alpha, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
+	  "for rmsprop: decay of the mean square") \
+	O(centered, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "1: for rmsprop: subtract the squared mean from the mean square") \
+	O(rho, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
+	  "for adadelta: decay of both mean squares") \
+	O(lr_decay, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "for adagrad: step t has lr / (1 + (t - 1) lr_decay)") \
+	O(initial, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "for adagrad: sum of squares before the first step") \
+	O(window, OPTIMIZER, ADVANCED, INT, 1, 10000, "", \
+	  "for adagrad: number of squared gradients in the sum; auto: all") \
+	O(window_by, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " sum mean decayed", \
 	  "for adagrad: how the window's squares are combined; decayed keeps one state for all of them") \
-	O(q, REAL, 0, 1, "", "for accelerated: assumed inverse condition number") \
-	O(restart, CHOICE, 0, 0, " none function gradient speed", "for accelerated: what restarts its momentum") \
-	O(adapt, CHOICE, 0, 0, " 0 1", "1: for lamb: scale each step by its tensor's norm") \
-	O(norm_min, REAL, 0, 1e9, "", "for lamb: minimum norm of a tensor in the ratio") \
-	O(norm_max, REAL, 0, 1e9, "", "for lamb: maximum norm of a tensor in the ratio; 0: no limit") \
-	O(clip_value, REAL, 0, 1e9, "", "maximum absolute value of a gradient's elements; 0: no limit") \
-	O(lr_min, REAL, 0, 1e3, "", "learning rate at the end; auto: lr/10, for onecycle lr/250000") \
-	O(lr_every, INT, 1, 1e12, "", "for schedule=step: steps after which the learning rate falls; auto: 1000") \
-	O(lr_factor, REAL, 0, 1, "", \
+	O(q, OPTIMIZER, ADVANCED, REAL, 0, 1, "", \
+	  "for accelerated: assumed inverse condition number") \
+	O(restart, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " none function gradient speed", \
+	  "for accelerated: what restarts its momentum") \
+	O(adapt, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "1: for lamb: scale each step by its tensor's norm") \
+	O(norm_min, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "for lamb: minimum norm of a tensor in the ratio") \
+	O(norm_max, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "for lamb: maximum norm of a tensor in the ratio; 0: no limit") \
+	O(clip_value, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
+	  "maximum absolute value of a gradient's elements; 0: no limit") \
+	O(lr_min, SCHEDULE, ADVANCED, REAL, 0, 1e3, "", \
+	  "learning rate at the end; auto: lr/10, for onecycle lr/250000") \
+	O(lr_every, SCHEDULE, ADVANCED, INT, 1, 1e12, "", \
+	  "for schedule=step: steps after which the learning rate falls; auto: 1000") \
+	O(lr_factor, SCHEDULE, ADVANCED, REAL, 0, 1, "", \
 	  "for schedule=step and exponential: factor of the learning rate each time; auto: 0.5") \
-	O(lr_cycle, INT, 1, 1e12, "", "for schedule=cosine: steps to the first restart; auto: none") \
-	O(lr_cycle_grow, REAL, 1, 100, "", \
+	O(lr_cycle, SCHEDULE, ADVANCED, INT, 1, 1e12, "", \
+	  "for schedule=cosine: steps to the first restart; auto: none") \
+	O(lr_cycle_grow, SCHEDULE, ADVANCED, REAL, 1, 100, "", \
 	  "for schedule=cosine: factor by which each cycle is longer than the one before; auto: 1")
 
 // What the library has and `yoke train` another way: kinds of schedule and their lengths are keys of its
 // own, and there are no tensors to precondition with.
 #define YK_OPTIM_OWN_OPTIONS(O) \
-	O(schedule, CHOICE, 0, 0, " constant cosine linear step exponential inverse_sqrt onecycle", \
+	O(schedule, SCHEDULE, ADVANCED, CHOICE, 0, 0, \
+	  " constant cosine linear step exponential inverse_sqrt onecycle", \
 	  "how the learning rate falls after warm-up") \
-	O(warmup, INT, 0, 1e12, "", "steps in which the learning rate rises linearly") \
-	O(steps, INT, 1, 1e12, "", "total number of steps") \
-	O(precondition, CHOICE, 0, 0, " none pre post", \
+	O(warmup, SCHEDULE, ADVANCED, INT, 0, 1e12, "", \
+	  "steps in which the learning rate rises linearly") \
+	O(steps, SCHEDULE, ADVANCED, INT, 1, 1e12, "", "total number of steps") \
+	O(precondition, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " none pre post", \
 	  "for adagrad: tensors multiply gradients (pre) or steps (post)") \
-	O(check, CHOICE, 0, 0, " 0 1", "1: a step whose gradient is not finite, and all later ones, change nothing")
+	O(check, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "1: a step whose gradient is not finite, and all later ones, change nothing")
 
 enum yk_optim_option {
 #define O(key, ...) YK_O_##key,

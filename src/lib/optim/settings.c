@@ -13,7 +13,8 @@
 #include "optim/optim.h"
 
 const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT] = {
-#define O(key, type, least, most, words, help) { #key, YK_OPTIM_##type, least, most, words },
+#define O(key, group, level, type, least, most, words, help) \
+	{ #key, YK_OPTIM_##type, least, most, words },
 	YK_OPTIM_OPTIONS(O) YK_OPTIM_OWN_OPTIONS(O)
 #undef O
 };
