@@ -188,6 +188,7 @@ test_scripts = \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
+	tests/drivers.sh \
 	tests/cubes.sh \
 	tests/dialect.sh \
 	tests/matrix_layout.sh \
