@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke: train and run neural networks on whatever compute a machine has.
 //
-// An operation on tensors checks shapes and dtypes at once and is recorded; nothing runs until a
-// value is read or yoke_eval is called.  Then what that needs is planned, launched, and the plan
-// is kept, so that the next step of the same structure plans nothing.
+// An operation on tensors checks shapes and dtypes immediately and is recorded; nothing runs until
+// a value is read or yoke_eval is called.  Then the library plans the operations that the value
+// depends on, launches them, and caches the plan, so that the next step with the same structure
+// needs no planning.
 //
-// What an evaluation computes: its roots, which are new versions of variables, kept values (yoke_keep)
-// and what yoke_eval or yoke_read is given; and what they need.  The rest stays pending.  Roots have
-// their bytes from then on.  What was computed on the way has not: it is computed again, with the same
-// bits, when it is read or differentiated later, which yoke_stats counts and a warning says once.  That
-// is ERELEASED when it needs a variable's version that an assignment has overwritten since.  So one plan
-// does a step in this order, and it takes the least memory:
+// An evaluation computes its roots and everything that they depend on; all other operations stay
+// pending.  The roots are new versions of variables, kept values (yoke_keep), and the tensors given
+// to yoke_eval or yoke_read.  Roots keep their memory after the evaluation.  Intermediate values do
+// not: if one is read or differentiated later, it is computed again, with the same bits; yoke_stats
+// counts this and a warning is logged once.  The recomputation fails with ERELEASED when it needs a
+// version of a variable that an assignment has overwritten since.  The following order puts a step
+// into one plan and needs the least memory:
 //
 //	loss = yoke_mse(model(x), y);
 //	yoke_grad(loss, n, p, g);                      // before the loss is read
@@ -18,34 +20,39 @@
 //		yoke_assign(p[i], yoke_sub(p[i], yoke_mul(lr, g[i])));
 //	yoke_read(loss, &value, sizeof value);         // computes all of it
 //
-// How values were computed is remembered while there are handles of them, and forgotten where it grows
-// long: yoke_stop_grad what is carried from step to step.
+// The recording of how a value was computed is kept as long as handles refer to it, and discarded
+// when it grows long: call yoke_stop_grad on values that are carried from step to step.
 //
-// The time of an evaluation does not change gradients.  A variable that was assigned a value means that value, before and
-// after its evaluation, so that a gradient goes on through the assignment.  This ends when the outermost scope in which
-// the variable was assigned closes: for a gradient recorded later the variable is a leaf.  So a training step in a scope
-// of its own depends on nothing but the values of its variables.  While that scope is open, or without one, a gradient that
-// would go through versions which were overwritten is right or ERELEASED, and a loop keeps the history of a few steps.
+// When an evaluation happens does not affect gradients.  A variable stands for the value that was
+// assigned to it, before and after its evaluation, so gradients flow through the assignment.  This
+// ends when the outermost scope in which the variable was assigned closes: in a gradient recorded
+// later, the variable is a leaf.  So a training step in its own scope depends only on its
+// variables' values.  While the scope is open, or without a scope, a gradient through overwritten
+// versions is either correct or ERELEASED, and a loop keeps the history of a few steps.
 //
-// Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
-// promoted, the operands of a call have one; sums and products of integers keep their dtype, and
-// wrap; where a call takes one axis, a tensor of rank 0 has none to give.
+// Differences from the PyTorch function of the same name are documented at each function.  In
+// general: dtypes are not promoted, so the operands of a call have the same dtype; sums and
+// products of integers keep their dtype and wrap; a call that takes one axis does not accept a
+// tensor of rank 0.
 //
 // Conventions.  Functions return 0 or a negative YOKE_E* (yoke-plugin.h), or NULL for a handle;
-// yoke_error() says why.  NULL given as an operand, an object (a scaler, a module, a group) or a list means an earlier
-// error: the call fails with that error's code, or returns NULL again, so a chain of calls is checked once at its end.
-// Where there was no error it is EINVAL.  A declaration says where NULL is allowed.  An operation's result belongs to the
-// innermost open scope; a handle is otherwise the caller's, who gives it to yoke_free.  Sizes are bytes, dims are
-// elements, row major, the last axis contiguous.  Axes count from 0, or from the end as -1, -2, ..
-// A set of axes is a mask, bit k for axis k: YOKE_AXIS(1) | YOKE_AXIS(2), or YOKE_ALL.
+// yoke_error() returns the reason.  NULL given as an operand, an object (a scaler, a module, a
+// group) or a list means that an earlier call failed: the call fails with the same error code, or
+// returns NULL, so a chain of calls is checked once at its end.  If there was no earlier error,
+// NULL is EINVAL.  Declarations state where NULL is allowed.  An operation's result belongs to the
+// innermost open scope; without an open scope the caller owns the handle and frees it with
+// yoke_free.  Sizes are bytes, dims are elements, row-major, with a contiguous last axis.  Axes
+// count from 0, or from the end as -1, -2, ...  A set of axes is a mask with bit k for axis k:
+// YOKE_AXIS(1) | YOKE_AXIS(2), or YOKE_ALL.
 //
-// Every struct that a call takes or fills begins with its size, which the caller sets:
+// Every struct that a call reads or fills begins with its size, which the caller sets:
 //
 //	struct yoke_stats s = { .size = sizeof s };
 //
-// It grows at its end in later versions; a function uses what both sides know of it.  Members beyond the
-// caller's size have their defaults, tensors YOKE_NONE and numbers 0.  EINVAL for a size that no version has: less than
-// two words (of a size_t), not a multiple of a word, or above 64 KiB.
+// Structs grow at their end in later versions; a function uses the members that caller and library
+// both know.  Members beyond the caller's size have their defaults: YOKE_NONE for tensors, 0 for
+// numbers.  A size that no version has is EINVAL: less than two words (of a size_t), not a multiple
+// of a word, or above 64 KiB.
 #ifndef YOKE_H
 #define YOKE_H
 
@@ -65,148 +72,166 @@ typedef struct yoke_context yoke_context;
 typedef struct yoke_tensor yoke_tensor;
 typedef struct yoke_scope yoke_scope;
 
-// An optional operand that is absent.
+// Marks an optional operand as absent.
 #define YOKE_NONE ((yoke_tensor *)(intptr_t)-1)
 
 #define YOKE_AXIS(k) (1u << (k))
 #define YOKE_ALL 0xffu
-#define YOKE_KEEP 0x100u // or'ed to a mask of axes: reduced axes stay, with 1 element
+#define YOKE_KEEP 0x100u // or'ed into a mask of axes: keeps reduced axes with 1 element
 
 // ---- library, errors ----
 
 // "0.1.0"
 YOKE_API const char *yoke_version(void);
-// This thread's first error since the last yoke_error_clear, or "".
+// The message of this thread's first error since the last yoke_error_clear, or "".
 YOKE_API const char *yoke_error(void);
-// Its number, 0 when there is none.
+// The code of that error; 0 when there is none.
 YOKE_API int yoke_error_code(void);
 YOKE_API void yoke_error_clear(void);
-// Name of an error or a dtype: "YOKE_ESHAPE", "f32"; "?" when there is none of that number.
+// The name of an error or a dtype: "YOKE_ESHAPE", "f32"; "?" for an unknown number.
 YOKE_API const char *yoke_error_name(int code);
 YOKE_API const char *yoke_dtype_name(int dtype);
 // Bytes of one element, 0 for an unknown dtype.
 YOKE_API size_t yoke_dtype_size(int dtype);
-// Sets a setting ("plan.max") before it is first used; wins over the environment.  EINVAL: it is no value
-// of that setting, or out of its range; ENOENT: there is no such setting.  Those of a plugin
-// ("opencl.preset") load it, from the folders that are set by then.
+// Sets a setting ("plan.max"); takes precedence over the environment.  Must be called before the
+// setting is first used.  EINVAL: the value is invalid or out of range; ENOENT: there is no such
+// setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
+// configured at that time.
 YOKE_API int yoke_setting_set(const char *name, const char *value);
-// The text of a setting as it is in force, in the manner of snprintf: at most cap bytes with the closing NUL, and the
-// length without it.  ENOENT: there is no such setting.
+// Copies the current text of a setting like snprintf: writes at most cap bytes including the
+// terminating NUL and returns the length without it.  ENOENT: there is no such setting.
 YOKE_API int yoke_setting_get(const char *name, char *to, size_t cap);
-// With the setting trace.ops, where errors say that an operation was recorded: a language that calls yoke gives a place
-// of its own, "train.py:12 in step", which is copied; NULL: the calling functions, as without it.  Called by each call that
-// records, on its thread; it must not call yoke.  NULL: nobody.
+// Sets the callback that names the source position of each recorded operation for error messages,
+// when the setting trace.ops is on.  A language binding returns its own position, "train.py:12 in
+// step", which is copied, or NULL for the default, the C call chain.  The callback runs on the
+// recording thread, once per recording call, and must not call yoke.  NULL: removes the callback.
 YOKE_API void yoke_site_hook(const char *(*where)(void));
 
 // ---- contexts ----
 
-// A context on a device chosen by YOKE_BACKEND and YOKE_DEVICE, or by `backend` ("cpu", "opencl,cpu")
-// when that is not NULL.  NULL with ENODEV when it cannot be used.  Used by one thread at a time
-// (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
-// use if none was set with yoke_use.
+// Creates a context on the device chosen by YOKE_BACKEND and YOKE_DEVICE, or by `backend` ("cpu",
+// "opencl,cpu") when that is not NULL.  Returns NULL with ENODEV when the device cannot be used.  A
+// context may be used by one thread at a time (otherwise EBUSY) and not by a process forked later
+// (EFORK).  Each thread creates a context on first use if yoke_use has set none.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
-// On the device of a name, as YOKE_DEVICE takes them: "opencl:1", "cpu:0", "pci:0000:01:00.0".
+// Creates a context on a named device, in the syntax of YOKE_DEVICE: "opencl:1",
+// "pci:0000:01:00.0".
 YOKE_API yoke_context *yoke_context_new_on(const char *device);
-// Device i of the backends that YOKE_BACKEND names, best first, as yoke_context_new_on takes it; NULL, without an error,
-// when there are no more.
+// The name of device i of the backends that YOKE_BACKEND lists, best first, in the form that
+// yoke_context_new_on takes; NULL, without an error, after the last device.
 YOKE_API const char *yoke_device_name(int i);
-// yoke_context_new for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
-// run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
-// models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
-// (YOKE_MEMORY) counts: what a run would not find, ENOMEM says here.  Memory given to yoke_wrap is counted as a
-// copy.  Its dry devices are those of all dry contexts, as are their peaks.
+// Creates a context that measures memory without computing.  Everything is recorded, planned and
+// launched as in a real run and counted to the byte in yoke_stats, but no device memory is
+// allocated and nothing is computed, so the memory of models that exceed this machine can be
+// measured.  Reads return zeros.  A memory limit (YOKE_MEMORY) is enforced: an allocation that
+// would fail in a run fails here with ENOMEM.  Memory given to yoke_wrap is counted as a copy.  All
+// dry contexts share the same dry devices and their peaks.
 YOKE_API yoke_context *yoke_context_dry(const char *backend);
-// Frees it with everything recorded in it.  Using a handle of it is ECONTEXT from then on.  NULL is fine.
+// Frees the context and everything recorded in it.  Later uses of its handles are ECONTEXT.  NULL
+// is fine.
 YOKE_API void yoke_context_free(yoke_context *);
-// Makes it the calling thread's current one; returns the former (NULL: none).
+// Makes a context the calling thread's current one; returns the previous one (NULL: none).
 YOKE_API yoke_context *yoke_use(yoke_context *);
-// Seed and step of all random numbers recorded from now on; one evaluation may have several.  Neither is part of
-// the plan.  Behind a change calls in a scope are counted anew, as behind a new outermost scope.
+// Sets the seed and step of all random numbers recorded from now on; one evaluation may contain
+// several.  Neither is part of the plan.  A change restarts the count of random calls in each
+// scope, as a new outermost scope does.
 YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 
 // ---- scopes ----
 
-// Opens a scope inside the innermost one.  Its name joins the path ("step/layer3/attn") that errors,
-// plans and random numbers use; NULL: no name.
+// Opens a scope inside the innermost one.  Its name is appended to the path ("step/layer3/attn")
+// that errors, plans and random numbers use; NULL: no name.
 YOKE_API yoke_scope *yoke_scope_begin(const char *name);
-// Closes it, a scope of the current context: frees the handles it owns, except kept ones.  0, or the code
-// of the first error of this thread that is not cleared.  Scopes close in reverse order, each once (else
-// EINVAL).
+// Closes a scope of the current context and frees the handles it owns, except kept ones.  Returns
+// 0, or the code of this thread's first error that was not cleared.  Scopes close in reverse order,
+// each once (otherwise EINVAL).
 YOKE_API int yoke_scope_end(yoke_scope *);
 // Moves a handle out of its scope to the caller and makes its value a root of the next evaluation.
 // Returns its argument, or NULL after an error.
 YOKE_API yoke_tensor *yoke_keep(yoke_tensor *);
-// Moves a handle to the scope around its own (or to the caller, when there is none), so that it outlives
-// its own scope without becoming a root: the result of a layer.  Returns its argument, or NULL after an error.
+// Moves a handle to the enclosing scope (or to the caller, if there is none), so that it outlives
+// its scope without becoming a root, like the result of a layer.  Returns its argument, or NULL
+// after an error.
 YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
-// Mixed precision: from here to the end of the innermost open scope, or for good where none is open, calls cast
-// their operands, to dtype, f16 or bf16, or as below; YOKE_DTYPE_NONE: no more.  Contractions (matmul, linear,
-// attention's q, k, v) take that dtype and give it; exp, log, log1p, expm1, pow, sums and other reductions,
-// running totals, statistics and the losses made of them take and give f32; other maps, concat and updates of a
-// part take the dtype that holds all of their operands, f32 for f16 beside bf16.  softmax, norms, cross_entropy
-// and rope compute in f32 what they are given, without a copy.  Operands of f64, integers and bool stay as they
-// are, as does what only moves elements.  Numbers take the dtype that the tensors beside them get.  Casts are
-// ordinary operations: the gradient of an f32 variable is f32, and however often a variable is cast, an
-// evaluation does it once.  An f32 variable saturates where it is cast to f16: |x| above 65504 becomes 65504, and
-// its gradient is multiplied by 65504 / |x|.
-// keep_f32, or NULL: comma-separated patterns of scopes ("norm*,head"), each as fnmatch has them for one name of
-// the path, or for several with / between them; in scopes that match, and in those inside, all of the above
-// happens in f32.  EINVAL, of the scope's end: a pattern named no scope in which something was recorded.
+// Enables mixed precision until the innermost open scope ends, or permanently if none is open:
+// calls cast their operands.  dtype is f16 or bf16; YOKE_DTYPE_NONE disables it again.
+// Contractions (matmul, linear, attention's q, k, v) compute in and return `dtype`.  exp, log,
+// log1p, expm1, pow, sums and other reductions, cumulative sums and products, statistics, and the
+// losses composed of them compute in and return f32.  Other elementwise operations, concat and
+// updates of slices use the dtype that can hold all of their operands, which is f32 for f16 with
+// bf16.  softmax, norms, cross_entropy and rope compute in f32 internally, without a converted
+// copy.  Operands of f64, integers and bool are not cast, nor are operands of operations that only
+// move elements.  Scalars and literals take the dtype to which the neighboring tensors are cast.
+// Casts are ordinary operations: the gradient of an f32 variable is f32, and a variable is cast
+// once per evaluation however often it is used.  An f32 variable saturates when cast to f16: |x|
+// above 65504 becomes 65504, and its gradient is multiplied by 65504 / |x|.
+// keep_f32, or NULL: comma-separated patterns of scopes ("norm*,head"), each matched as by fnmatch
+// against one name of the path, or against several if it contains /.  In matching scopes, and in
+// scopes inside them, everything above happens in f32.  The scope's end fails with EINVAL if a
+// pattern matched no scope in which something was recorded.
 YOKE_API int yoke_autocast(int dtype, const char *keep_f32);
-// Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.  A handle used or freed once more, or
-// after its scope has ended, is EINVAL with what it was, even where its memory serves another tensor.
-// From a thread of which the context is not the current one, and while the context is busy, it is
-// remembered and done by the next call on that context, so that garbage collectors may call it.
+// Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.  Using or freeing a freed
+// handle, or one whose scope has ended, is EINVAL with the name of the former tensor, even after
+// its memory has been reused for another tensor.  If the context is not the calling thread's
+// current one, or is busy, the free is queued and done by the next call on that context, so garbage
+// collectors may call it.
 YOKE_API void yoke_free(yoke_tensor *);
 
 // ---- leaves ----
 
-// A variable filled with zeros, owned by the caller.  The name is for messages; NULL: none.
+// Creates a variable filled with zeros, owned by the caller.  The name is for messages; NULL: none.
 YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims);
-// A new version of a variable from host memory (bytes must be its size); copied before it returns.
+// Assigns a new version of a variable from host memory, which is copied before the call returns.
+// bytes must be the variable's size.
 YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
-// A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
-// before this go on reading the old version.  The evaluation may write the new version over the old one, unless a
-// gradient through this assignment needs the old bytes.  Gradients through operations that yoke_grad recorded do not
-// count: such a gradient, and one through another variable, is ERELEASED if the old bytes are gone.
+// Assigns a new version of a variable; value must have its shape and dtype, nothing is cast.
+// Operations recorded earlier continue to read the old version.  The evaluation may overwrite the
+// old version with the new one, unless a gradient through this assignment needs the old bytes.
+// Gradients through operations that yoke_grad recorded do not protect the old bytes: such a
+// gradient, and one through another variable, is ERELEASED if the old bytes are gone.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
-// Moves n evaluated variables of the current context into one block of memory, in this order, each at a
-// multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
-// each variable is freed by itself.  It keeps its place until it is freed or packed anew: its new versions
-// are written there, by yoke_put behind what reads the old version; what cannot be written in place is copied
-// there, which yoke_stats counts.  Both blocks are held until the copies are done.  EINVAL: a variable has a
-// pending value, or is given twice; ERANGE: they are larger together than the device's largest allocation.
+// Moves n evaluated variables of the current context into one block of memory, in this order, each
+// at a multiple of 256 bytes with zeros between.  Handles and recorded operations remain valid, and
+// each variable is freed individually.  A variable keeps its offset until it is freed or packed
+// again: new versions are written there, by yoke_put after the operations that read the old
+// version; a version that cannot be computed in place is copied there, which yoke_stats counts.
+// Both the old and the new block are held until the copies are done.  EINVAL: a variable has a
+// pending value or is listed twice; ERANGE: together they exceed the device's largest allocation.
 YOKE_API int yoke_pack(int n, yoke_tensor *const *variables);
-// Where a variable of the current context lies from now on, this version and those to come: on the context's
-// device (as a new one does), or in the host's memory, which the device then need not have.  Operations on
-// lists of tensors (the optimizers' steps) of which one lies on the host run on the CPU, and what else they read
-// is brought there; any other operation has it brought to the device while it needs it.  Waits for the variable's
-// value.  On the CPU all is the host's already.  EINVAL: no variable, or one in a pack.
+// Sets the residency of a variable of the current context, for this version and later ones: on the
+// context's device (the default), or in host memory, so that it takes no device memory.  Operations
+// on lists of tensors (the optimizers' steps) with at least one host-resident tensor run on the
+// CPU, and their other operands are copied there.  For any other operation the variable is copied
+// to the device for as long as it is needed.  Waits for the variable's value.  No effect on the CPU
+// backend.  EINVAL: not a variable, or one in a pack.
 enum { YOKE_ON_DEVICE, YOKE_ON_HOST };
 YOKE_API int yoke_place(yoke_tensor *variable, int where);
-// A value from host memory, copied before it returns.
+// Creates a tensor from host memory, copied before the call returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
-// The same of memory that stays as it is, and is not freed, until free_fn(arg) is called (NULL: never):
-// used where it lies when the device can and it is aligned as the device wants (on the CPU as its elements are),
-// else copied.  free_fn is called once, inside a yoke_ call of the thread that uses the context (this
-// one when the memory is copied or NULL is returned, yoke_context_free at the latest), and must not
-// call yoke itself.  The memory is never written.
+// Creates a tensor from host memory that the caller leaves unchanged and allocated until
+// free_fn(arg) is called (NULL: forever).  The memory is used directly if the device supports it
+// and the alignment suffices (on the CPU, the alignment of the elements); otherwise it is copied.
+// free_fn is called once, inside a yoke_ call of the thread that uses the context: in this call if
+// the memory is copied or NULL is returned, at the latest in yoke_context_free.  It must not call
+// yoke.  The memory is never written.
 YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 				void (*free_fn)(void *), void *arg);
-// A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes the dtype of the other operand
-// and has no shape.  An evaluation that uses it as an integer or bool is ERANGE if that dtype cannot represent it.
+// Creates a number on the host that is read when the step is evaluated: changing it needs no new
+// plan.  It takes the dtype of the other operand and has no shape.  An evaluation that uses it as
+// an integer or bool is ERANGE if that dtype cannot represent it.
 YOKE_API yoke_tensor *yoke_scalar(double value);
 YOKE_API int yoke_scalar_set(yoke_tensor *scalar, double value);
-// A literal: part of the plan.  It takes the dtype of the other operand; ERANGE when that is an integer or
-// bool and has no such number.
+// Creates a literal, which is part of the plan.  It takes the dtype of the other operand; ERANGE
+// when that is an integer or bool and cannot represent the value.
 YOKE_API yoke_tensor *yoke_const(double value);
 // All elements equal to a literal; ERANGE as for yoke_const.
 YOKE_API yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value);
-// 0, 1, 2, .. along an axis.
+// 0, 1, 2, ... along an axis.
 YOKE_API yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis);
-// Counter-based random numbers (Salmon et al. 2011, Philox 4x32-10); the key is the context's seed
-// xor a hash of the scope's path and the number of the call in it, the counter index and step.
-// Bits are i32; uniform is [0, 1) in steps of 2^-24; normal is Box and Muller's.
+// Counter-based random numbers (Salmon et al. 2011, Philox 4x32-10).  The key is the context's seed
+// xor a hash of the scope's path and the number of the call in that scope; the counter is the
+// element's index and the step.  Bits are i32; uniform is in [0, 1) in steps of 2^-24; normal uses
+// Box-Muller.
 YOKE_API yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims);
 YOKE_API yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims);
 YOKE_API yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims);
@@ -215,7 +240,7 @@ YOKE_API yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims);
 
 YOKE_API int yoke_rank(const yoke_tensor *);
 YOKE_API int yoke_dtype(const yoke_tensor *);
-// Axis as everywhere; negative YOKE_E* when out of range.
+// The size of an axis; a negative YOKE_E* when the axis is out of range.
 YOKE_API int64_t yoke_dim(const yoke_tensor *, int axis);
 YOKE_API int64_t yoke_count(const yoke_tensor *); // elements
 YOKE_API size_t yoke_bytes(const yoke_tensor *);
@@ -225,27 +250,28 @@ YOKE_API int yoke_is_variable(const yoke_tensor *);
 YOKE_API const char *yoke_device_of(const yoke_tensor *);
 
 // ---- elementwise (map) ----
-// Operands have one dtype and broadcast as in NumPy.  Results have the operands' dtype,
-// comparisons bool.
+// All operands have the same dtype and broadcast as in NumPy.  Results have the operands' dtype;
+// comparisons return bool.
 
 YOKE_API yoke_tensor *yoke_add(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_sub(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_mul(yoke_tensor *a, yoke_tensor *b);
-// Integers: truncates, x/0 = 0 (PyTorch's gives floating point).
+// Integers: truncates; x/0 = 0 (PyTorch returns floating point).
 YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
-// What the truncated quotient leaves, exactly, with the sign of a, as C's % and fmod (NumPy's mod: of b).
-// Integers: x mod 0 = 0.  The gradient by b is minus that quotient.
+// The exact remainder of the truncated quotient, with the sign of a, like C's % and fmod (NumPy's
+// mod has the sign of b).  Integers: x mod 0 = 0.  The gradient by b is minus the truncated
+// quotient.
 YOKE_API yoke_tensor *yoke_mod(yoke_tensor *a, yoke_tensor *b);
-// Floating point.  The gradient by a is 0 where b is 0.  The gradient by b is y log a; for a < 0 it is 0 (JAX's and PyTorch's:
-// NaN); at a = 0 it is 0, or -inf for b < 0.
+// Floating point only.  The gradient by a is 0 where b is 0.  The gradient by b is y log a; for a <
+// 0 it is 0 (NaN in JAX and PyTorch); at a = 0 it is 0, or -inf for b < 0.
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
-// NaN if either is.  Equal operands get half of the gradient each, and where one is NaN neither gets any
-// (PyTorch's: both all of it).
+// NaN if either operand is NaN.  Equal operands get half of the gradient each; if one is NaN,
+// neither gets any (in PyTorch both get all of it).
 YOKE_API yoke_tensor *yoke_min(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_max(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_neg(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x); // its gradient at 0 is 0 (JAX's: 1)
-YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x); // of NaN: NaN (PyTorch's: 0)
+YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x); // the gradient at 0 is 0 (1 in JAX)
+YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x); // NaN for NaN (0 in PyTorch)
 YOKE_API yoke_tensor *yoke_floor(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_round(yoke_tensor *x); // half to even
 YOKE_API yoke_tensor *yoke_ceil(yoke_tensor *x);
@@ -268,397 +294,432 @@ YOKE_API yoke_tensor *yoke_lt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_le(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_gt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_ge(yoke_tensor *a, yoke_tensor *b);
-// Of bool logical, of integers bit by bit.
+// Logical for bool, bitwise for integers.
 YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_or(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_xor(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_not(yoke_tensor *x);
-// Integers: a moved by b bits; shr copies the sign.  By a b outside 0 .. bits - 1 all bits leave: shl gives
-// 0, shr 0 or, of a negative a, -1.
+// Shifts integers by b bits; shr is arithmetic (copies the sign).  For b outside 0 .. bits - 1, shl
+// gives 0 and shr gives 0, or -1 for a negative a.
 YOKE_API yoke_tensor *yoke_shl(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_shr(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
-// To an integer: truncates, saturates, NaN becomes 0.  To f16 and bf16: nearest even.
+// To an integer: truncates and saturates; NaN becomes 0.  To f16 and bf16: rounds to nearest even.
 YOKE_API yoke_tensor *yoke_cast(yoke_tensor *x, int dtype);
-YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x); // its gradient at 0 is 0
-// The following are computed in f32 for half precision, their gradients too, and rounded once.
+YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x); // the gradient at 0 is 0
+// For half precision, the following and their gradients are computed in f32 and rounded once.
 YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform, p in [0, 1); equal to x if p is 0.  Always on: evaluation is
-// p 0, which draws nothing and leaves the numbers that others draw as they are.
+// x [u >= p] / (1 - p) with uniform u, p in [0, 1); returns x if p is 0.  There is no evaluation
+// mode: pass p = 0, which draws no random numbers and does not affect those that other calls draw.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
-// No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
-// the gradient, x gets half where it equals a bound (PyTorch's: all).
+// Limits x to lo .. hi; either may be YOKE_NONE; returns hi where lo > hi.  NaN stays NaN.  Where x
+// equals a bound, it gets half of the gradient (all of it in PyTorch).
 YOKE_API yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi);
-// x itself, floating point; its evaluation fails with ERANGE, naming the scope, when an element is
-// infinite or NaN.  As after every failed launch, what it should have computed is lost, new versions
-// of variables included: it tells where numbers go wrong, it does not guard a training step.
+// Returns x, floating point; its evaluation fails with ERANGE, naming the scope, if an element is
+// infinite or NaN.  As after any failed launch, the values that the launch should have computed are
+// lost, including new versions of variables: it locates numerical errors but does not guard a
+// training step.
 YOKE_API yoke_tensor *yoke_check_finite(yoke_tensor *x);
-// x itself; its gradient is 0.
+// Returns x with gradient 0.
 YOKE_API yoke_tensor *yoke_stop_grad(yoke_tensor *x);
 
 // ---- reductions ----
-// Of numbers; cast bool first.  EINVAL for bits of axes that are neither an axis nor YOKE_KEEP.
+// For numbers; cast bool first.  Bits of `axes` that are neither an axis nor YOKE_KEEP are EINVAL.
 
 YOKE_API yoke_tensor *yoke_sum(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_prod(yoke_tensor *x, unsigned axes);
-// NaN if one is, and then no element gets a gradient (PyTorch's: NaN); equal ones share it.
+// NaN if an element is NaN, and then no element gets a gradient (NaN in PyTorch); equal maxima
+// share it.
 YOKE_API yoke_tensor *yoke_reduce_max(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes);
-// i64 index of the first largest (smallest) along an axis; NaN counts as largest (smallest).  Of an
-// empty axis there is none: ESHAPE, as for reduce_max and reduce_min.
+// The i64 index of the first largest (smallest) element along an axis; NaN counts as largest
+// (smallest).  An empty axis is ESHAPE, as for reduce_max and reduce_min.
 YOKE_API yoke_tensor *yoke_argmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_argmin(yoke_tensor *x, int axis);
 
-// Is any, are all of the elements true (bool)?  Of none: false, true.
+// Whether any or all of the elements are true (bool).  Without elements: false for any, true for
+// all.
 YOKE_API yoke_tensor *yoke_any(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_all(yoke_tensor *x, unsigned axes);
-// Running totals along an axis, from its end with reverse; the element itself is included.  Floating
-// point accumulates in f64 on the CPU, integers wrap.
+// Inclusive cumulative sum and product along an axis, starting at its end if `reverse` is set.
+// Floating point accumulates in f64 on the CPU; integers wrap.
 YOKE_API yoke_tensor *yoke_cumsum(yoke_tensor *x, int axis, int reverse);
 YOKE_API yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse);
 
 // ---- statistics ----
-// Of floating point, computed in f32 at least.
+// For floating point, computed in at least f32.
 
-// sum (x - mean)^2 / (n - correction), in two passes; correction 1 is Bessel's.  NaN or infinite where
-// n is not above it.  The gradient of std is 0 where it is 0.
+// sum (x - mean)^2 / (n - correction), in two passes; correction 1 is Bessel's.  NaN or infinite if
+// n does not exceed the correction.  The gradient of std is 0 where std is 0.
 YOKE_API yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction);
 YOKE_API yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction);
-// x [..,V,N]: N observations of V variables -> [..,V,V].  corr is Pearson's, within -1 .. 1, NaN for a
-// variable that does not vary.
+// x [..,V,N]: N observations of V variables -> [..,V,V].  corr is Pearson's correlation, within -1
+// .. 1, and NaN for a constant variable.
 YOKE_API yoke_tensor *yoke_cov(yoke_tensor *x, double correction);
 YOKE_API yoke_tensor *yoke_corr(yoke_tensor *x);
-// (sum |x|^p)^(1/p); infinite p: the largest or least |x|; p 0: how many are not 0.  The gradient is 0 where the norm is (JAX's
-// and PyTorch's: NaN), with p < 0 wherever an element is 0, and by elements that are 0 (JAX's: infinite for 0 < p < 1).
+// (sum |x|^p)^(1/p).  Infinite p: the largest (or, for -inf, the smallest) |x|; p 0: the number of
+// nonzero elements.  The gradient is 0 where the norm is 0 (NaN in JAX and PyTorch), for p < 0
+// wherever an element is 0, and for elements that are 0 (infinite in JAX for 0 < p < 1).
 YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
-// The value below which a part q in [0, 1] lies, with straight lines between the neighbours (Hyndman
-// and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
-// for a q outside, by this call when it is a literal, else by the evaluation.
+// The q-quantile, q in [0, 1], with linear interpolation between neighbors (Hyndman and Fan 1996,
+// definition 7).  q is a number, or [Q], which gives [Q,..].  NaN where an element is NaN.  q out
+// of range is ERANGE: from this call for a literal, otherwise from the evaluation.
 YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
-// x [M,C], M observations of C channels, and their weights [M], not negative, of x's dtype, or YOKE_NONE: the weights' sum,
-// the means, the sums of products of deviations from them, and the least and greatest numbers, in one pass
-// over x.  Observations of weight 0 are not read.  Covariance is square / (weight - 1).
+// Weighted moments in one pass over x [M,C], M observations of C channels.  The weights [M] are not
+// negative and have x's dtype, or YOKE_NONE.  Observations of weight 0 are not read.  The
+// covariance is square / (weight - 1).
 struct yoke_moments {
 	size_t size;
-	yoke_tensor *weight, *mean;     // f64 [], [C]
-	yoke_tensor *square; // f64 [C,C], with `diagonal` [C]; within 1e-12 sqrt(square_ii square_kk), summed in f64
-	yoke_tensor *least, *greatest;  // [C], of x's dtype
+	yoke_tensor *weight, *mean;     // f64: sum of the weights [], means [C]
+	yoke_tensor *square; // f64 [C,C], with `diagonal` [C]: summed products of deviations from
+			     // the means, accurate to 1e-12 sqrt(square_ii square_kk)
+	yoke_tensor *least, *greatest;  // minimum and maximum of each channel [C], of x's dtype
 };
-// Fills what is recorded, in the innermost scope.  After an error all are NULL.
+// Fills *to with tensors of the innermost scope.  After an error all are NULL.
 YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
-// How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
-// lower end, the last also hi; what is outside, NaN too, counts nowhere.  Any number type.
+// Counts elements in `bins` intervals of equal width between lo and hi, i64 [bins].  An interval
+// includes its lower end; the last one also includes hi.  Elements outside, and NaN, are not
+// counted.  Any number type.
 YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);
 
 // ---- contractions ----
 
 #define YOKE_TA 1u // a is [..,K,M]
 #define YOKE_TB 2u // b is [..,N,K]
-// A row of the result has the same bits however many rows and matrices it is computed with, and wherever
-// it stands; slower for few rows.  Of a NaN that it is one.
+// Makes each row of the result bitwise independent of the number of rows and matrices in the call
+// and of its position; slower for few rows.  For NaN, only NaN-ness is reproducible, not the
+// payload bits.
 #define YOKE_BY_ROW 4u
-// a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.  No vectors:
-// both have at least two axes.
+// a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; sums in f32 for f16, bf16 and f32.
+// Both operands need at least two axes; vectors are not accepted.
 YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags);
-// The same in a dtype of its own: that of a and b, or f32 where they are f16 or bf16, rounded once, or i32 where they
-// are i8 or u8, exact up to 2^31 and wrapped beyond.  Gradients are computed in f32 and rounded to the operands' dtype.
+// matmul with a result dtype: that of a and b, or f32 for f16 and bf16 operands, rounded once, or
+// i32 for i8 and u8 operands, exact up to 2^31 and wrapping beyond.  Gradients are computed in f32
+// and rounded to the operands' dtype.
 YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int dtype);
 // x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
 // before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
 // ---- linear algebra ----
-// Of matrices [..,n,n] of f32 or f64, computed in f64 and rounded once; leading axes are a batch.  Other devices than
-// the CPU have no kernels for these and use its (yoke_fallbacks).
+// For matrices [..,n,n] of f32 or f64, computed in f64 and rounded once; leading axes are a batch.
+// Only the CPU has kernels for these; other devices fall back to it (yoke_fallbacks).
 
-// The eigenvalues [..,n] of a symmetric matrix, of which the lower half is read, ascending; unless `vectors` is NULL,
-// it gets unit vectors [..,n,n], one a column, of each the element of largest modulus positive.  ||A V - V L|| / ||A|| and
-// ||V'V - 1|| are below 50 n 2^-53 for f64.  The gradient is that of a symmetric matrix; of eigenvalues that are equal,
-// closer than 4 n times the dtype's precision times the largest modulus, it has the parts that do not depend on the choice of their
-// vectors, so it is finite (PyTorch's: infinite).  NaN where the matrix is not finite.
+// The eigenvalues [..,n] of a symmetric matrix in ascending order; only the lower triangle is read.
+// Unless NULL, *vectors gets unit eigenvectors [..,n,n], one per column, with the sign chosen so
+// that the element of largest modulus is positive.  For f64, ||A V - V L|| / ||A|| and ||V'V - 1||
+// are below 50 n 2^-53.  The gradient is that of a symmetric matrix.  Eigenvalues closer than 4 n
+// times the dtype's precision times the largest modulus count as equal; their gradient contains
+// only the terms that do not depend on the choice of eigenvectors, so it is finite (infinite in
+// PyTorch).  NaN if the matrix is not finite.
 YOKE_API yoke_tensor *yoke_eigh(yoke_tensor *a, yoke_tensor **vectors);
-// L, lower, with L L' = a symmetric a, of which the lower half is read.  Its evaluation fails with ERANGE, naming matrix and
-// row, when a pivot is not positive.  The gradient is that of a symmetric matrix.
+// The lower triangular L with L L' = a, for symmetric a, of which only the lower triangle is read.
+// The evaluation fails with ERANGE, naming matrix and row, if a pivot is not positive.  The
+// gradient is that of a symmetric matrix.
 YOKE_API yoke_tensor *yoke_cholesky(yoke_tensor *a);
-#define YOKE_TRANSPOSED 1u // t' x = b
-#define YOKE_UPPER 2u      // t is upper; else lower.  The other half is not read
-#define YOKE_UNIT 4u       // t has 1 on its diagonal, which is not read
-// x [..,n,k] with t x = b for a triangular t [..,n,n] and b [..,n,k]; leading axes broadcast.  A diagonal with 0 gives
-// what a division by it does.
+#define YOKE_TRANSPOSED 1u // solves t' x = b
+#define YOKE_UPPER 2u      // t is upper triangular, else lower; the other triangle is not read
+#define YOKE_UNIT 4u       // the diagonal of t is taken as 1 and not read
+// Solves t x = b for x [..,n,k], with triangular t [..,n,n] and b [..,n,k]; leading axes broadcast.
+// A 0 on the diagonal gives the results of a division by 0.
 YOKE_API yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags);
 
 // ---- moves ----
-// reshape, permute, slice and broadcast_to copy nothing, bitcast seldom.
+// reshape, permute, slice and broadcast_to return views; bitcast copies only where noted.
 
-// One dim may be -1: what is left.
+// One dim may be -1: it is inferred.
 YOKE_API yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims);
-// The same bytes as elements of another dtype, any but bool, in little-endian order.  Where sizes differ the
-// last axis has more or fewer elements: f32 [..,N] gives u8 [..,4N], which gives f32 [..,N].  Bytes are copied
-// first where they do not lie one behind another along that axis, or not at multiples of the new size.  It
-// has no gradient: EUNSUPPORTED where one would have to go through.
+// Reinterprets the bytes as elements of another dtype except bool, in little-endian order.  If the
+// sizes differ, the length of the last axis changes: f32 [..,N] gives u8 [..,4N], which gives f32
+// [..,N].  The bytes are copied first if they are not contiguous along that axis or not aligned to
+// the new size.  It is not differentiable: a gradient through it is EUNSUPPORTED.
 YOKE_API yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype);
 // Axis k of the result is axis order[k] of x.
 YOKE_API yoke_tensor *yoke_permute(yoke_tensor *x, const int *order);
 YOKE_API yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims);
-// Elements start, start + step, .. before stop along one axis; negative counts from the end.
+// Elements start, start + step, ... before stop along one axis; negative values count from the end.
 YOKE_API yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
-// lo and hi elements of value added before and behind, for each axis.
+// Pads each axis with lo elements before and hi elements after, all equal to value.
 YOKE_API yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value);
 YOKE_API yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis);
 YOKE_API yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes);
-// x with v in place of x[starts .. starts + dims of v].
+// A copy of x with v in place of x[starts .. starts + dims of v].
 YOKE_API yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tensor *v);
-// The same with starts that are values: one for each axis of x, an i64 of rank 0 or a host scalar;
-// YOKE_NONE is 0.  Sizes are part of the plan, starts are not.  ERANGE where the part leaves x, by
-// an evaluation without effect when the start is on the host; a start on the device is seen as
+// slice and slice_update with starts that are values: for each axis of x an i64 of rank 0 or a host
+// scalar; YOKE_NONE is 0.  Sizes are part of the plan, starts are not.  ERANGE if the slice exceeds
+// x: for a start on the host the evaluation has no effect; a start on the device is checked while
 // the operation runs.
 YOKE_API yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts, const int64_t *sizes);
 YOKE_API yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts, yoke_tensor *v);
-// Assigns the variable itself with v at starts: in place where nothing else holds the old version.
+// Writes v into the variable at starts: in place if nothing else uses the old version.
 YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, yoke_tensor *v);
-// Rows of an axis: x [..,N,..], idx [I..] i32 or i64 -> [..,I..,..].  ERANGE for an index outside.
+// Indexes an axis: x [..,N,..], idx [I..] i32 or i64 -> [..,I..,..].  ERANGE for an index out of
+// range.
 YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
-// x [N,R..] with v [I..,R..] added at rows idx [I..]; in a fixed order.
+// x [N,R..] with v [I..,R..] added at rows idx [I..], in a deterministic order.
 YOKE_API yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
-// Along an axis: x [..,N,..], idx [..,I,..], which broadcasts to x along the others ->
-// y[..,i,..] = x[..,idx[..,i,..],..].  ERANGE for an index outside.
+// Indexes along an axis: x [..,N,..], idx [..,I,..], which broadcasts to x along the other axes ->
+// y[..,i,..] = x[..,idx[..,i,..],..].  ERANGE for an index out of range.
 YOKE_API yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis);
-// x with v [..,I,..] added at idx [..,I,..] along an axis; in a fixed order.
+// x with v [..,I,..] added at idx [..,I,..] along an axis, in a deterministic order.
 YOKE_API yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v,
 					     int axis);
-// Sorted along an axis; stable, -0 equals 0, NaN last in either direction (PyTorch's: first when
-// descending).  Unless `indices` is NULL, it gets where each element was, i64.
+// Sorts along an axis: stable, -0 equals 0, NaN last in either direction (in PyTorch first when
+// descending).  Unless NULL, *indices gets the original position of each element, i64.
 YOKE_API yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_tensor **indices);
-// The k first of them: the largest in descending order, or the smallest in ascending order; NaN only where
-// numbers do not suffice.
+// The k largest elements in descending order, or the k smallest in ascending order; NaN only if
+// there are fewer than k numbers.
 YOKE_API yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 				yoke_tensor **indices);
-// Of x, f32, of fewer than 2^31 elements, the k of largest modulus, as they lie row major: their values [k], and in
-// *places where they are, i32 [k], ascending; of equal ones the first, NaN above all.  *rest: x with 0 in those places.
-// carried: YOKE_NONE, or of x's shape: what is added to x first, as the rest of the time before is to gradients that
-// are sent in part (Stich et al. 2018).  places and rest may be NULL.
+// Top-k sparsification for gradient compression (Stich et al. 2018).  x is f32 with fewer than 2^31
+// elements.  Returns the k elements of largest modulus in row-major order [k]; *places gets their
+// flat indices, i32 [k], ascending; *rest gets x with 0 at those indices.  Ties go to the first;
+// NaN ranks above all.  carried: YOKE_NONE, or a tensor of x's shape that is added to x first, such
+// as the previous call's rest (error feedback).  places and rest may be NULL.
 YOKE_API yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places,
 				   yoke_tensor **rest);
-// A copy whose elements lie row major.
+// A copy whose elements are contiguous in row-major order.
 YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 
 // ---- networks ----
 
-// Over one axis; -1 is the last.  logsumexp loses it; where its result is infinite, the elements that are equal to the result
-// share its gradient (JAX's: NaN).
+// Over one axis; -1 is the last.  logsumexp removes the axis; where its result is infinite, the
+// elements equal to it share the gradient (NaN in JAX).
 YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis);
-// x [..,C], w and b [C] or YOKE_NONE, of the dtype of x, or f32 beside half precision.  Ba et al. 2016;
-// Zhang and Sennrich 2019.
+// x [..,C]; w and b [C] or YOKE_NONE, of the dtype of x, or f32 with half-precision x.  Ba et al.
+// 2016; Zhang and Sennrich 2019.
 YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
 YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
-// x [B,C,..] by mean and variance (biased) of each channel over all the rest, which mean and var are given, [C], f32 of half
-// precision, unless they are NULL; w and b [C] or YOKE_NONE, as above.  Ioffe and Szegedy 2015.
+// Normalizes x [B,C,..] by each channel's mean and (biased) variance over all other axes.  Unless
+// NULL, mean and var get these statistics, [C], in f32 for half precision.  w and b [C] or
+// YOKE_NONE, as above.  Ioffe and Szegedy 2015.
 YOKE_API yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps, yoke_tensor **mean,
 				      yoke_tensor **var);
-// x [B,T,H,D], cosine and sine [T,D/2]: elements k and k + D/2 of a head turned by the angle of column k,
-// (x0 cos - x1 sin, x1 cos + x0 sin).  The tables may be f32 beside half precision.  Su et al. 2021, with
-// halves in place of neighbours.
+// x [B,T,H,D], cosine and sine [T,D/2]: rotates elements k and k + D/2 of a head by the angle of
+// column k, (x0 cos - x1 sin, x1 cos + x0 sin).  The tables may be f32 with half-precision x.  Su
+// et al. 2021, pairing the two halves of a head instead of neighboring elements.
 YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine);
-// w [N,C], ids [I..] i32 or i64 -> [I..,C].  ERANGE for an id outside.
+// w [N,C], ids [I..] i32 or i64 -> [I..,C].  ERANGE for an id out of range.
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k [B,S,G,D], v [B,S,G,E], G divides H, mask [B|1,H|1,T|1,S|1] or YOKE_NONE ->
-// [B,T,H,E]: softmax(scale q k' + mask) v; the narrower of D and E is padded.  causal: query t sees keys
-// up to t + S - T, so that the last query sees all (PyTorch's counts from the first).  A query that sees no
-// key gives 0.  Keys that a query does not see, by `causal` or a mask that is false or -inf, and keys whose weight is 0 add
-// nothing to its result and gradients, even where k or v is NaN there (PyTorch's: NaN).  The mask has the dtype of q, or is
-// f32 beside half precision, or is bool: which keys are seen.  Its gradient is computed in parts, with [B,H,T,S] in memory.
-// scale 0 means 1/sqrt(D).
+// [B,T,H,E]: softmax(scale q k' + mask) v; the smaller of D and E is padded.  causal: query t
+// attends to keys up to t + S - T, so the last query attends to all (PyTorch aligns to the first).
+// A query without visible keys gives 0.  Keys masked by `causal`, by a mask that is false or -inf,
+// or with weight 0 do not contribute to results and gradients, even where k or v is NaN (NaN in
+// PyTorch).  The mask has the dtype of q, or f32 with half-precision q, or bool (true: visible).
+// The gradient by the mask uses attention's decomposition, with [B,H,T,S] in memory.  scale 0 means
+// 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
-// The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar, or
-// one number for each row of the batch, i64 [B]: a cache that fills, of sequences of one length or of
-// several.  causal: query t sees keys up to t + keys - T.  ERANGE for keys outside 0 .. S.
+// attention that uses only the first `keys` of the S keys: a key-value cache that fills.  keys is
+// an i64 of rank 0 or a host scalar, or i64 [B] with one number for each batch row, for sequences
+// of different lengths.  causal: query t attends to keys up to t + keys - T.  ERANGE for keys
+// outside 0 .. S.
 YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 					  yoke_tensor *keys, yoke_tensor *mask, int causal,
 					  double scale, double dropout);
-// logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over ids that are not
-// `ignore`, NaN when there are none; label smoothing in [0, 1).  Of half precision the loss is f32
-// (PyTorch's: the logits' dtype); the other losses have the dtype of their operands.
+// logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over the ids that
+// differ from `ignore`, NaN if there are none; label smoothing in [0, 1).  For half precision the
+// loss is f32 (the logits' dtype in PyTorch); the other losses have the dtype of their operands.
 YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
 					 double smooth);
-YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2, which broadcast
-// x logits and y targets in [0, 1] of one shape -> []: mean of -y log s(x) - (1 - y) log(1 - s(x)), s
-// the sigmoid.
+YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2; broadcasts
+// x logits and y targets in [0, 1] of the same shape -> []: mean of -y log s(x) - (1 - y) log(1 -
+// s(x)), where s is the sigmoid.
 YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
-// p and q logarithms of probabilities [..,V] -> []: sum of exp(p) (p - q) over the last axis, mean over
-// the others.  PyTorch's kl_div has q first, and its batchmean divides by the first axis alone.
+// p and q are log-probabilities [..,V] -> []: the sum of exp(p) (p - q) over the last axis,
+// averaged over the others.  PyTorch's kl_div takes q first, and its batchmean divides by the first
+// axis alone.
 YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
 // ---- windows, convolutions, pools: of floating point, but for windows ----
 
-// Windows of `size` elements of an axis, `dilation` apart, one begins every `stride`: the axis of n elements becomes one
-// of floor((n - dilation (size - 1) - 1) / stride) + 1, and a new last axis has the window's elements.  A view, of
-// any dtype; its gradient adds what windows have in common, in a fixed order.  ERANGE: there is none.
+// Sliding windows of `size` elements along an axis, `dilation` apart, starting every `stride`
+// elements.  The axis of n elements becomes floor((n - dilation (size - 1) - 1) / stride) + 1
+// windows, and a new last axis holds each window's elements.  A view, of any dtype; the gradient
+// sums overlapping windows in a deterministic order.  ERANGE: no window fits.
 YOKE_API yoke_tensor *yoke_window(yoke_tensor *x, int axis, int64_t size, int64_t stride, int64_t dilation);
 
 struct yoke_conv_options {
 	size_t size;                    // sizeof, set by the caller
 	int64_t groups;                 // 0: 1
-	int64_t stride[2], dilation[2]; // of each axis behind the channels, 0: 1
-	int64_t lo[2], hi[2];           // zeros before and behind each axis
-	int64_t more[2];                // conv_transposed: elements more of each axis, less than its stride
+	int64_t stride[2], dilation[2]; // of each spatial axis, 0: 1
+	int64_t lo[2], hi[2];           // zero padding before and after each axis
+	int64_t more[2];                // conv_transposed: additional elements of each axis, below
+					// its stride
 };
-// x [B,C,S] or [B,C,S,S], w [O,C/groups,K..] -> [B,O,Q..]: the cross-correlation, as PyTorch has it; Q is as many as a
-// window of K has places along lo + S + hi.  Each number of the options is 65535 at most.  NULL: all as 0.
-// No copy of all windows is made.  Sums are of f32, or f64 for f64.
+// x [B,C,S] or [B,C,S,S], w [O,C/groups,K..] -> [B,O,Q..]: cross-correlation, as in PyTorch.  Q is
+// the number of positions of a window of K along lo + S + hi.  Each option is at most 65535.  NULL:
+// all 0.  Does not materialize all windows (no im2col copy).  Sums in f32, or in f64 for f64.
 YOKE_API yoke_tensor *yoke_conv(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
-// x [B,C,Q..], w [C,O/groups,K..] -> [B,O,S..]: what the gradient of such a convolution by its operand is, of
-// S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
+// x [B,C,Q..], w [C,O/groups,K..] -> [B,O,S..]: the gradient of such a convolution by its input,
+// with S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
 YOKE_API yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
 
 struct yoke_pool_options {
 	size_t size;                    // sizeof, set by the caller
-	int64_t window[2], stride[2];   // of each axis behind the channels; stride 0: as the window
+	int64_t window[2], stride[2];   // of each spatial axis; stride 0: as the window
 	int64_t dilation[2];            // 0: 1
-	int64_t lo[2], hi[2];           // elements before and behind each axis that do not count
+	int64_t lo[2], hi[2];           // padding before and after each axis, not counted in
+					// results
 };
-// x [B,C,S..] -> [B,C,Q..]: the maximum of each window, or the mean of its elements.  Equal maxima share the gradient.
-// A window of none but those that do not count gives -inf, and a mean of NaN.
+// x [B,C,S..] -> [B,C,Q..]: the maximum or the mean of each window.  Equal maxima share the
+// gradient.  A window that contains only padding gives -inf for the maximum and NaN for the mean.
 YOKE_API yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *);
 YOKE_API yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *);
-// The same of to[0] windows along the first axis behind the channels, to[1] along the second: window i of n elements
-// goes from floor(i n / to) to ceil((i + 1) n / to) - 1.
+// Pooling with to[0] windows along the first spatial axis and to[1] along the second: window i of n
+// elements covers floor(i n / to) to ceil((i + 1) n / to) - 1.
 YOKE_API yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to);
 YOKE_API yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to);
-// x [B,C,S..] -> [B,C,to..]: smooth 0: output i is element floor(i S / to); 1: linear along each axis between the two
-// elements around (i + 1/2) S / to - 1/2, the first and the last beyond them.
+// x [B,C,S..] -> [B,C,to..].  smooth 0: output i is element floor(i S / to).  smooth 1: linear
+// interpolation along each axis at (i + 1/2) S / to - 1/2, clamped to the first and last element.
 YOKE_API yoke_tensor *yoke_resize(yoke_tensor *x, const int64_t *to, int smooth);
 
 // ---- groups of rows ----
 
-// Rows of x [T,K] times the matrix of their group: w [E,K,N], first [E+1] i64 -> [T,N]; rows first[e] .. first[e+1] - 1
-// are of group e, rows of no group give 0.  The shape of the computation does not depend on how large groups are.
-// Gradients by x and w.  ERANGE when it is evaluated: first falls, or leaves 0 .. T.
+// Multiplies each row of x [T,K] by the matrix of its group: w [E,K,N], first [E+1] i64 -> [T,N].
+// Rows first[e] .. first[e+1] - 1 belong to group e; rows of no group give 0.  The plan does not
+// depend on the group sizes.  Differentiable by x and w.  The evaluation fails with ERANGE if first
+// decreases or leaves 0 .. T.
 YOKE_API yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_tensor *first);
 
 // ---- tridiagonal matrices ----
 
-// The diagonal of (H - z)^-1 of tridiagonal real matrices: a [..,N] is H_ii, b and c [..,N-1] are H_i,i+1 and
-// H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy, and y may be 0.  Leading axes broadcast: one matrix at many z.
-// -> G [..,N,2], real and imaginary parts, of the operands' dtype.  N may be 0.
-// With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R alike from the other end:
-// side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the diagonal; LEFT gives 1 / L_i, the last diagonal element for the
-// leading block 0..i, which depends on nothing behind i.  Where no k is negative, |G| <= 1/|y|.
-// ERANGE when it is evaluated: an operand is not finite, or, with y = 0 or a k < 0, z is an eigenvalue of H (side LEFT: of
-// a leading block) to rounding.  Rows of f32 whose numbers are beyond 1e8, with |y| up to 1e-8 or a k < 0, are computed in f64;
-// with y = 0 or a k < 0 G has the error of a matrix that differs from H by roundings.
+// The diagonal of (H - z)^-1 of tridiagonal real matrices: a [..,N] is H_ii, b and c [..,N-1] are
+// H_i,i+1 and H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy, and y may be 0.  Leading axes
+// broadcast: one matrix at many z.  -> G [..,N,2], real and imaginary parts, of the operands' dtype.
+// N may be 0.
+// With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R
+// defined likewise from the other end: side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the
+// diagonal; LEFT gives 1 / L_i, the last diagonal element for the leading block 0..i, which does
+// not depend on indices above i.  If no k is negative, |G| <= 1/|y|.
+// The evaluation fails with ERANGE if an operand is not finite, or, with y = 0 or a k < 0, if z
+// equals an eigenvalue of H (side LEFT: of a leading block) to rounding.  Rows of f32 with numbers
+// beyond 1e8, with |y| up to 1e-8 or with a k < 0 are computed in f64.  With y = 0 or a k < 0, G is
+// as accurate as the result for a matrix that differs from H by roundings.
 enum yoke_resolvent_side { YOKE_SIDE_BOTH, YOKE_SIDE_LEFT };
-// What it is computed in.  F32 is AUTO for f32, f16 and bf16 operands: error at most 1e-6 / min(|y|,1)^2 for N to 4096,
-// |a| <= 8 and k >= 0.  F64 is AUTO for f64: 2e-15 for 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF:
-// L and R at first in f16 or bf16, then improved by `sweeps` rounds in f32 of all i at once; a bound of each row's error
-// follows from the last round's changes and the rounding of f32 (Ward's identity), and rows whose bound is above `tolerance`
-// or that have a negative k or y = 0 are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
-// half precision can do.  Operands may not be f64.
+// The arithmetic.  AUTO is F32 for f32, f16 and bf16 operands, with an error of at most 1e-6 /
+// min(|y|,1)^2 for N up to 4096, |a| <= 8 and k >= 0; for f64 operands AUTO is F64, with 2e-15 in
+// place of 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF: L and R first in f16 or
+// bf16, then refined by `sweeps` rounds in f32 over all i at once.  Each row's error bound is
+// derived from the last round's changes and the rounding of f32 (Ward's identity).  Rows whose
+// bound exceeds `tolerance`, or with a negative k or y = 0, are recomputed in F32 and counted in
+// yoke_stats.  HALF costs more than F32: its purpose is to study what half precision can achieve.
+// HALF does not accept f64 operands.
 enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, YOKE_TIER_HALF };
-// EXACT: the adjoint, by a, b, c and z.  It keeps nothing but the operands, and is computed in f64 for tier F64, for
-// MIXED and HALF in rows of which the largest |cotangent| is below `adaptive`, else in f32.  The others stand in for the
-// gradient by a where training may do without the exact one; those by b, c and z are 0.  With g the cotangent, g~ its
-// conjugate, F = G^2: DIAG -Re(g~ F), INVERSE -Re(g / (F + 1e-6)) with an F of modulus below 1e-3 made 1e-3 long, HYBRID
-// (1 - blend) DIAG + blend INVERSE, STEP5 the same with g for g~; within +-1000, and 0 where that is not finite.
+// EXACT: the adjoint, by a, b, c and z.  It stores only the operands.  It is computed in f64 for
+// tier F64 and, for MIXED and HALF, in rows whose largest |cotangent| is below `adaptive`;
+// otherwise in f32.  The other kinds approximate the gradient by a; their gradients by b, c and z
+// are 0.  With g the cotangent, g~ its conjugate and F = G^2: DIAG -Re(g~ F); INVERSE -Re(g / (F +
+// 1e-6)), where an F of modulus below 1e-3 is scaled to modulus 1e-3; HYBRID (1 - blend) DIAG +
+// blend INVERSE; STEP5 as HYBRID with g for g~.  They are clamped to +-1000, and are 0 where not
+// finite.
 enum yoke_resolvent_gradient {
 	YOKE_GRADIENT_EXACT, YOKE_GRADIENT_DIAG, YOKE_GRADIENT_INVERSE, YOKE_GRADIENT_HYBRID, YOKE_GRADIENT_STEP5
 };
-#define YOKE_SWEEPS (-1) // as many as `half` wants: 6 of f16, 8 of bf16
+#define YOKE_SWEEPS (-1) // the default for `half`: 6 for f16, 8 for bf16
 struct yoke_resolvent {
 	size_t size;
 	int side, tier;
-	int half, sweeps; // tier HALF: yoke_f16 or yoke_bf16; 0 to 64, or YOKE_SWEEPS; with 0 nothing bounds the error
+	int half, sweeps; // tier HALF: yoke_f16 or yoke_bf16; 0 to 64, or YOKE_SWEEPS; 0 gives no
+			  // error bound
 	int gradient;
-	double tolerance; // above 0; INFINITY: only rows with a negative k or a real z are computed again
+	double tolerance; // above 0; INFINITY: only rows with a negative k or real z are recomputed
 	double blend, adaptive;
-	yoke_tensor **bound; // NULL, or where each row's bound of tier HALF goes [..], 0 of other tiers; f32, of f64 f64
+	yoke_tensor **bound; // NULL, or gets each row's error bound [..] of tier HALF, 0 for other
+			     // tiers; f32, or f64 for f64
 };
 #define YOKE_RESOLVENT_INIT \
 	{ .size = sizeof(struct yoke_resolvent), .half = yoke_f16, .sweeps = YOKE_SWEEPS, .tolerance = 1e-4, .blend = 0.5, \
 	  .adaptive = 1e-2 }
-// how: NULL, or YOKE_RESOLVENT_INIT with what is to differ.
+// how: NULL, or YOKE_RESOLVENT_INIT with changes.
 YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 				     const struct yoke_resolvent *how);
 
-// Chains with complex elements on the diagonal, such as self-energies of leads: H_ii = a_i + i a_im_i, where a and a_im
-// are [..,N], b and c [..,N-1] as above, and z [..,2] is any complex number.  a_im, b and c may be YOKE_NONE: 0, ones and
-// ones.  Operands have one dtype, and the leading axes of all five broadcast.
-// Everything is computed in f64 by recurrences from both ends, as exactly as by elimination with pivots, and rounded
-// once to the operands' dtype.  Gradients are by all five operands, and can be differentiated again; second gradients by the
-// diagonal lose digits where z is close to an eigenvalue of a leading or trailing block.
-// ERANGE when it is evaluated: an operand is not finite, or z is an eigenvalue of H to rounding.  ESHAPE, EDTYPE: operands do
-// not fit.
+// Chains with complex diagonal elements, such as self-energies of leads: H_ii = a_i + i a_im_i, with
+// a and a_im [..,N], b and c [..,N-1] as above, and any complex z [..,2].  a_im, b and c may be
+// YOKE_NONE: 0, ones and ones.  All operands have the same dtype, and their leading axes broadcast.
+// Everything is computed in f64 by recurrences from both ends, with the accuracy of elimination with
+// pivoting, and rounded once to the operands' dtype.  Differentiable by all five operands,
+// repeatedly; second derivatives by the diagonal lose digits if z is close to an eigenvalue of a
+// leading or trailing block.
+// The evaluation fails with ERANGE if an operand is not finite or z equals an eigenvalue of H to
+// rounding.  ESHAPE, EDTYPE: the operands do not match.
 //
-// The diagonal of (H - z)^-1: G [..,N,2]; side: of enum yoke_resolvent_side.
+// yoke_resolvent_complex: the diagonal of (H - z)^-1, G [..,N,2]; side: enum yoke_resolvent_side.
 YOKE_API yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 					     int side);
-// The corner [(H - z)^-1]_1N = -b_1 .. b_(N-1) / det(z - H): [..,2]; N is at least 1.  With b and c exchanged it is the
-// element N, 1.  A chain between two leads of self-energies S_L and S_R, which are added to its first and last element,
-// transmits T = G_L G_R |corner|^2 at z = E, with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
+// The corner element [(H - z)^-1]_1N = -b_1 .. b_(N-1) / det(z - H): [..,2]; N is at least 1.
+// Exchanging b and c gives element N, 1.  A chain between two leads, whose self-energies S_L and S_R
+// are added to its first and last element, has the transmission T = G_L G_R |corner|^2 at z = E,
+// with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
 YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
-// log det(z - H): [..,2], log |det| and the phase; N may be 0.  Its derivative by z is the trace of (z - H)^-1, the negative sum
-// of the diagonal above.  The phase is the sum of the arguments, each in (-pi, pi], of the N ratios of leading minors of
-// z - H; it is not reduced to one turn.  Where no b c is negative and no a_im positive, it is continuous in the half-plane
-// Im z > 0 and goes from N pi to 0 along it.  Of real H and z it is pi times the number of eigenvalues above z.
+// log det(z - H): [..,2], log |det| and the phase; N may be 0.  Its derivative by z is the trace of
+// (z - H)^-1, the negative sum of the diagonal above.  The phase is the sum of the arguments, each
+// in (-pi, pi], of the N ratios of leading minors of z - H; it is not reduced to one turn.  If no
+// b c is negative and no a_im positive, the phase is continuous in the half-plane Im z > 0, where it
+// goes from N pi to 0 with increasing Re z.  For real H and z it is pi times the number of
+// eigenvalues above z.
 YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
 
 // ---- order ----
 
-// to[i] = x[i], for readers that must not be launched before the m values `after` are.  Costs nothing
-// but the order.  Gradients pass through.  After an error each to[i] is NULL.
+// to[i] = x[i], such that operations that read to[i] are launched only after the m values `after`.
+// Adds no cost except the ordering.  Gradients pass through.  After an error each to[i] is NULL.
 YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 			  yoke_tensor **to);
 
 // ---- gradients, optimizer steps ----
-// Optimizers with states, groups and schedules of their own are in yoke-optim.h.
+// yoke-optim.h has optimizers with states, parameter groups and schedules.
 
-// g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
-// ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to
-// integers have the gradient 0; EUNSUPPORTED for what has none.  A variable means its current version:
-// ERELEASED when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
-// was computed.  After an error each g[i] is NULL.
+// g[i] = d y / d p[i] for a y of one element; zeros if y does not depend on p[i].  Gradients are
+// ordinary values and can be differentiated again.  sign, floor, round, ceil, comparisons and casts
+// to integers have gradient 0; operations without a gradient are EUNSUPPORTED.  A variable stands
+// for its current version: ERELEASED if y depends only on an earlier version, or depends on p[i]
+// through a value whose recording has been discarded.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
-// The same of m values of any shapes, given the gradient of something with respect to each of them (cotangents, of
-// the same shapes and dtypes): of that with respect to p.  So gradients go on where another rank, or an earlier
-// evaluation, had come to.
+// The vector-Jacobian product of m values of any shapes: given the gradient of some quantity by
+// each y[i] (cotangents, with the shapes and dtypes of y), g gets the gradient of that quantity by
+// p.  It continues a backward pass that another rank or an earlier evaluation has started.
 YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n,
 			    yoke_tensor *const *p, yoke_tensor **g);
-// Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
-// SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
-// element, or YOKE_NONE).  No gradient goes through a step: later ones take the new p, m and v for leaves.
-// EINVAL: a variable is listed twice.
+// Optimizer steps over lists of n tensors, as assignments to p, m, v (b): AdamW (Loshchilov and
+// Hutter 2019), SGD with momentum as in PyTorch.  scale multiplies the gradients first (a value or
+// scalar of one element, or YOKE_NONE).  Gradients do not flow through a step: afterwards the new
+// p, m and v are leaves.  EINVAL: a variable is listed twice.
 struct yoke_adamw {
 	size_t size;               // sizeof, set by the caller, here and below
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay;
-	yoke_tensor *skip; // a number: where it is not 0, the step changes no bit; or YOKE_NONE,
-			   // and so is NULL that no error gave
+	yoke_tensor *skip; // a number: if it is not 0, the step changes nothing, bit for bit.
+			   // Optional: YOKE_NONE, or NULL unless an earlier call failed
 };
 YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
-// LAMB of You et al. 2020: Adam's step r with decay, times phi(|p|)/|r| of each tensor, 1 where a norm
-// is 0; phi keeps the norm in least .. most (0: no bound).
+// LAMB (You et al. 2020): Adam's step r with decay, times phi(|p|)/|r| of each tensor, or 1 if a
+// norm is 0; phi clamps the norm to least .. most (0: no bound).
 struct yoke_lamb {
 	size_t size;
 	yoke_tensor *lr, *c1, *c2; // as AdamW's
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay, least, most;
-	int plain; // not 0: the ratio is 1 (biases, norms)
+	int plain; // not 0: uses the ratio 1 (for biases, norms)
 	yoke_tensor *skip; // as AdamW's
 };
 YOKE_API int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			    yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *);
 struct yoke_sgd {
 	size_t size;
-	yoke_tensor *lr, *first; // first: scalar, 1 at the first step, then 0; YOKE_NONE without momentum
+	yoke_tensor *lr, *first; // first: scalar, 1 in the first step, then 0; YOKE_NONE without
+				 // momentum
 	yoke_tensor *scale;
 	double momentum, dampening, weight_decay;
 	int nesterov;
@@ -667,55 +728,58 @@ struct yoke_sgd {
 // b: NULL without momentum.
 YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
 			   const struct yoke_sgd *);
-// to[i] = g[i] times scale, in f32 (f64 for f64): gradients of a scaled loss, with 1 over its scale.
-// overflow, bool []: is any of them infinite or NaN?  For a select in the update.  After an error all
-// are NULL.
+// to[i] = g[i] times scale, in f32 (f64 for f64): unscales gradients, with scale = 1 / loss scale.
+// overflow, bool []: whether any gradient is infinite or NaN; use it in a select in the update.
+// After an error all are NULL.
 YOKE_API int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor **to,
 				yoke_tensor **overflow);
-// The 2-norm of all tensors together, f32 []; its gradient at 0 is 0.
+// The 2-norm over all tensors, f32 []; its gradient at 0 is 0.
 YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 
-// Dynamic loss scale, for gradients that f16 would flush to 0 (Micikevicius et al. 2018).  A step with it:
+// Dynamic loss scaling for gradients that f16 would flush to 0 (Micikevicius et al. 2018).  A step:
 //
 //	yoke_grad(yoke_scaler_scale(s, loss), n, p, g);
-//	yoke_scaler_update(s);                     // of the step before; at the first one nothing
+//	yoke_scaler_update(s);                     // of the previous step; no-op at first
 //	yoke_scaler_check(s, n, p, g, &norm, &skip);
-//	o.scale = yoke_scaler_inverse(s);          // times a factor that clips by norm, for one
+//	o.scale = yoke_scaler_inverse(s);          // optionally times a factor that clips by norm
 //	o.skip = skip;
 //	yoke_adamw_step(n, p, g, m, v, &o);
 //	yoke_eval(0, NULL);
 //
-// Whether gradients overflowed is found on the device, and there the step is skipped, bit for bit, so that a step
-// is one evaluation.  The scale is a host scalar: update waits for the flag of the step before, 4 bytes, when the
-// next one's gradients are recorded and nothing of it is launched, since its scale, learning rate and bias
-// corrections depend on that flag.
+// Overflow is detected on the device, which also skips the step, bit for bit, so that a step is one
+// evaluation.  The scale is a host scalar: update waits for the previous step's flag (4 bytes) when
+// the next step's gradients are recorded but not launched, since the next step's scale, learning
+// rate and bias corrections depend on that flag.
 typedef struct yoke_scaler yoke_scaler;
-struct yoke_scaler_options { // a member that is 0 has the default in brackets
+struct yoke_scaler_options { // 0 selects the default, given in brackets
 	size_t size;
-	double scale, growth, backoff; // [65536] at first, [2] times it after `interval` steps, [0.5] times it
-				       // after an overflow
-	double least, most;            // the scale stays within [1] .. [8388608]
-	int64_t interval;              // steps in a row without an overflow [2000]
-	int64_t hysteresis;            // overflows it takes, since the scale grew last, until each of them
-				       // lowers it [1], as in Megatron-LM's DynamicGradScaler
+	double scale, growth, backoff; // initial scale [65536]; factor [2] after `interval` good
+				       // steps; factor [0.5] after an overflow
+	double least, most;            // bounds of the scale [1] .. [8388608]
+	int64_t interval;              // consecutive steps without an overflow [2000]
+	int64_t hysteresis;            // number of overflows, since the scale last grew, from which
+				       // on each one lowers the scale [1], as in Megatron-LM's
+				       // DynamicGradScaler
 };
-// For the current context; NULL: all defaults.  EINVAL names the value and its rule.
+// Creates a scaler for the current context; NULL: all defaults.  EINVAL names the value and its
+// rule.
 YOKE_API yoke_scaler *yoke_scaler_new(const struct yoke_scaler_options *);
 YOKE_API void yoke_scaler_free(yoke_scaler *); // NULL is fine
-// loss times the scale, f32 at least.
+// loss times the scale, in at least f32.
 YOKE_API yoke_tensor *yoke_scaler_scale(yoke_scaler *, yoke_tensor *loss);
 // 1 over the scale: a host scalar that the scaler owns.
 YOKE_API yoke_tensor *yoke_scaler_inverse(yoke_scaler *);
-// Looks at the gradients of a scaled loss, in one launch: *norm is the 2-norm of all of them over the scale, f32
-// [], *skip 1 where that is infinite or NaN, else 0, f32 [].  p: NULL, or the variables that they are of,
-// for their names.  n stays the same from check to check.  After an error both are NULL.
+// Checks the gradients of a scaled loss in one launch: *norm gets their overall 2-norm over the
+// scale, f32 [], and *skip gets 1 if that is infinite or NaN, otherwise 0, f32 [].  p: NULL, or the
+// variables of the gradients, for their names.  n must be the same in all checks.  After an error
+// both are NULL.
 YOKE_API int yoke_scaler_check(yoke_scaler *, int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			       yoke_tensor **norm, yoke_tensor **skip);
 #define YOKE_STEPPED 0
 #define YOKE_SKIPPED 1
-// What became of the step that was checked last, for which it waits, and sets the scale of the next one: YOKE_STEPPED,
-// also where none was checked since the last update, or YOKE_SKIPPED.  ERANGE: the scale was at its least
-// already; the error names the first tensor that was not finite.
+// Waits for the step checked last, sets the scale of the next one, and returns YOKE_STEPPED (also
+// if nothing was checked since the last update) or YOKE_SKIPPED.  ERANGE: the scale was already at
+// its minimum; the error names the first tensor that was not finite.
 YOKE_API int yoke_scaler_update(yoke_scaler *);
 struct yoke_scaler_stats {
 	size_t size;
@@ -723,88 +787,100 @@ struct yoke_scaler_stats {
 	double rate;             // overflows / steps
 	uint64_t steps, overflows; // of the last 100 steps
 	uint64_t all_steps, skipped; // since the scaler was new
-	int64_t first;           // the first tensor that was not finite, at the last overflow; -1: there was none
-	const char *name;        // of its variable, "" where that is not known
+	int64_t first;           // index of the first nonfinite tensor at the last overflow; -1: no
+				 // overflow
+	const char *name;        // name of its variable, "" if unknown
 };
 YOKE_API int yoke_scaler_stats(const yoke_scaler *, struct yoke_scaler_stats *);
-// All that a scaler's next steps depend on but its options.  load checks it: EINVAL names what is wrong.
+// The complete state of a scaler except its options.  load validates it: EINVAL names the wrong
+// member.
 struct yoke_scaler_state {
 	size_t size;
 	double scale;
 	int64_t clean, left;     // steps since the last change; overflows until the scale falls
-	uint64_t steps, skipped; // in all
-	uint64_t recent[2];      // bit k: the step 100 q + k of the last 100 overflowed
+	uint64_t steps, skipped; // total
+	uint64_t recent[2];      // bit k is set if step 100 q + k of the last 100 overflowed
 };
 YOKE_API int yoke_scaler_save(const yoke_scaler *, struct yoke_scaler_state *);
 YOKE_API int yoke_scaler_load(yoke_scaler *, const struct yoke_scaler_state *);
 
 // ---- evaluation ----
 
-// Computes all roots: new versions of variables, kept values, and the n given.  Does not wait.
-// An error before the first launch (a shape, a plan, memory) leaves everything as it was, and still
-// pending.  When a launch fails, at once or as the device reports later, what it should have written
-// is lost: using it is EFAILED, and says where it failed, until yoke_put gives a variable a new value.
-// A value larger than the device's largest allocation lies in the host's memory and is computed by pieces
-// where their bits are those of the whole, else on the CPU, which a warning says once.
+// Computes all roots: new versions of variables, kept values, and the n given tensors.  Does not
+// wait.  An error before the first launch (a shape, a plan, memory) leaves everything unchanged and
+// pending.  If a launch fails, immediately or as reported later by the device, its outputs are
+// lost: using them is EFAILED, with the place of the failure, until yoke_put gives a variable a new
+// value.
+// A value larger than the device's largest allocation is kept in host memory and computed in tiles
+// if tiling does not change the bits, otherwise on the CPU, which a warning reports once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
-// Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
-// ERELEASED: it was interior to an earlier evaluation, and a variable it needs has been overwritten since; keep
-// it, or pass it to yoke_eval.
+// Evaluates, waits, and copies the value's elements, row-major, to the host; bytes must be its
+// size.  ERELEASED: it was an intermediate of an earlier evaluation, and a variable that it needs
+// has been overwritten since; keep it, or pass it to yoke_eval.
 YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
-// The same without a copy, on the CPU: evaluates, waits, and gives a value of the caller's with the same bytes, which are
-// at *at, row major.  They stay there, and as they are, whatever becomes of t, until that value is freed, and are not to
-// be written.  EUNSUPPORTED: the device's memory has no address on the host, or t is a variable in a pack.
+// Reads without a copy, on the CPU: evaluates, waits, and returns a new handle, owned by the
+// caller, with the same bytes, row-major at *at.  The bytes stay valid and unchanged until that
+// handle is freed, whatever happens to t, and must not be written.  EUNSUPPORTED: the device's
+// memory is not addressable by the host, or t is a variable in a pack.
 YOKE_API yoke_tensor *yoke_share(yoke_tensor *t, const void **at);
-// Waits for everything launched in the current context; returns a failure that no call has returned yet.
+// Waits for all work launched in the current context; returns a failure not yet returned by another
+// call.
 YOKE_API int yoke_sync(void);
 
-// Why the current context's last evaluation that had no plan had none: in which field it differs from
-// the most similar plan ("node 812 reshape in step: dim 0: 32 -> 17"), or "".  Good until the next call
-// that evaluates.
+// Why the current context's last evaluation that needed a new plan found none in the cache: the
+// field in which it differs from the most similar plan ("node 812 reshape in step: dim 0: 32 ->
+// 17"), or "".  Valid until the next call that evaluates.
 YOKE_API const char *yoke_plan_miss(void);
 
 struct yoke_stats {
 	size_t size;                 // set by the caller to sizeof
 	uint64_t evals, plan_hits, plan_misses;
-	uint64_t launches;           // steps launched
-	uint64_t fallbacks;          // steps run on the CPU because the device does not take them
-	uint64_t fallback_bytes;     // moved between devices for them
-	uint64_t bytes_up, bytes_down; // by put, from and read
+	uint64_t launches;           // plan steps launched
+	uint64_t fallbacks;          // steps run on the CPU because the device does not support
+				     // them
+	uint64_t fallback_bytes;     // bytes copied between devices for them
+	uint64_t bytes_up, bytes_down; // bytes copied by put, from and read
 	uint64_t assign_copies, assign_copy_bytes;
-	uint64_t predicted_peak;     // of the last plan: bytes of device memory at its highest
+	uint64_t predicted_peak;     // of the last plan: peak bytes of device memory
 	uint64_t pool_allocated, pool_allocated_peak, pool_reserved, pool_reserved_peak;
 	uint64_t pool_hits, pool_misses, pool_retries, pool_ooms;
 	uint64_t pending_nodes, live_handles, plans;
-	uint64_t pool_compactions, pool_moved_bytes; // values moved together when memory was in pieces
-	uint64_t programs_compiled, programs_found; // by all backends of this process: kernels' texts
-						    // compiled, and found compiled in the cache
-	uint64_t repeated; // operations computed again for a later evaluation, their results not being kept
-	uint64_t pack_copies, pack_copy_bytes; // new versions of packed variables that were copied to their places
-	uint64_t unpacked; // variables that left their pack: there was no memory for such a copy, or their value
-			   // is another's that was lost
-	uint64_t activations; // bytes, of the plan with the most: results that gradients need, where the most of
-			      // them wait at once
+	uint64_t pool_compactions, pool_moved_bytes; // compactions of fragmented memory, bytes they
+						     // moved
+	uint64_t programs_compiled, programs_found; // by all backends of this process: kernel
+						    // programs compiled, and found in the cache
+	uint64_t repeated; // operations recomputed for a later evaluation because their results
+			   // were not kept
+	uint64_t pack_copies, pack_copy_bytes; // new versions of packed variables copied into their
+					       // pack
+	uint64_t unpacked; // variables that left their pack: no memory for such a copy, or their
+			   // value is shared with another whose value was lost
+	uint64_t activations; // bytes of results kept for gradients at their peak, in the plan with
+			      // the most
 	uint64_t workspace;   // bytes of the largest workspace of a step
-	uint64_t replays;     // launches of a plan as one, by a graph that the device's driver recorded of it
-	uint64_t promoted_rows; // rows of yoke_resolvent's tier half that were computed again in f32, by all backends of
-				// this process
+	uint64_t replays;     // launches of a whole plan by replaying a graph that the driver
+			      // recorded
+	uint64_t promoted_rows; // rows of yoke_resolvent's tier HALF recomputed in f32, by all
+				// backends of this process
 };
-// Of the current context and its device; peaks, these two among them, since yoke_stats_reset_peaks.
+// Statistics of the current context and its device.  Peaks, activations and workspace are since
+// yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
 
-// One op that the context's device does not take, for results of one dtype and shape: what it costs to
-// run it on the CPU.
+// The fallback of one op, which the context's device does not support, to the CPU, for results of
+// one dtype and shape.
 struct yoke_fallback {
-	size_t size;     // sizeof, of all in an array; set by the caller in the first of them
-	const char *op;  // "sort"; good for ever
-	int dtype, rank; // of its first result; rank -1: of many shapes, which are told apart no more
+	size_t size;     // sizeof of an array element; set by the caller in the first one
+	const char *op;  // "sort"; never freed
+	int dtype, rank; // of its first result; rank -1: many shapes, no longer counted separately
 	int64_t dims[YOKE_MAX_RANK];
 	uint64_t count;  // launches on the CPU
-	uint64_t bytes;  // moved between the devices for them
+	uint64_t bytes;  // bytes copied between the devices for them
 };
-// What fell back in the current context, most bytes first: fills the first `most` of to (NULL for none) and
-// returns how many there are.  Together they are the fallbacks and fallback_bytes of yoke_stats.
+// Lists the fallbacks of the current context, most bytes first: fills the first `most` elements of
+// `to` (NULL for none) and returns the total number.  Their sums are fallbacks and fallback_bytes
+// of yoke_stats.
 YOKE_API int yoke_fallbacks(int most, struct yoke_fallback *to);
 
 #ifdef __cplusplus
