@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of modules: layers with parameters, made of each other, of one's own and of the operations of yoke.h.
+// Neural network modules: predefined layers, custom modules and their composition into networks.
 //
 //	yoke_module *net = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(64, 128, 1),
 //		yoke_nn_activation("relu"), yoke_nn_linear(128, 10, 1) });
@@ -17,19 +17,21 @@
 //	yoke_module_save(net, "net.safetensors");
 //	yoke_module_free(net);
 //
-// A module is a class, which is a few functions, and a state that these know; it has parameters, which are trained,
-// buffers, which are saved and not trained (the running statistics of a batch norm), and children.  A name is the
-// path to it, "layers.0.attn.q.weight": parameters first, then buffers, then children, each in the order in which
-// they were added.  A walk through a module goes in that order, and comes to a tensor that several share once, by its
-// first name.  Patterns of names are those of fnmatch(3), with commas between them; a name is meant that matches one,
-// unless it matches one behind a '!': "*.weight,!head.*".
+// A module has a class (a few functions), a state private to these functions, trainable parameters,
+// buffers, which are saved but not trained (the running statistics of a batch norm), and children.
+// A parameter's name is its path, "layers.0.attn.q.weight".  A module is traversed in this order:
+// parameters, buffers, children, each in the order in which they were added.  A tensor shared by
+// several modules is visited once, by its first name.  A pattern is a comma-separated list as for
+// fnmatch(3); it selects the names that match an entry and match no entry that begins with '!':
+// "*.weight,!head.*".
 //
-// Parameters are made in the current context and belong to their module; random first values depend on the context's
-// seed and on the order in which modules are made since yoke_random_set said it, and are computed by the next evaluation.
-// A module is used by the thread whose context it is in.
+// Parameters are created in the current context and belong to their module.  Random initial values
+// depend on the context's seed and on the order in which modules were created since
+// yoke_random_set; the next evaluation computes them.  Only the thread that uses the module's
+// context may use the module.
 //
-// Conventions are those of yoke.h: 0 or a negative YOKE_E*, or NULL; NULL as an operand, or as a module, means an
-// earlier error and gives NULL again, or the error's code.
+// The conventions are those of yoke.h: functions return 0 or a negative YOKE_E*, or NULL; NULL as
+// an operand or module means that an earlier call failed, and returns NULL or that error's code.
 #ifndef YOKE_NN_H
 #define YOKE_NN_H
 
@@ -44,130 +46,152 @@ typedef struct yoke_module yoke_module;
 // ---- modules ----
 
 struct yoke_module_class {
-	size_t size;      // sizeof, set by who defines it
+	size_t size;      // sizeof, set by the author of the class
 	const char *name; // "linear", for messages
-	// Records what the module computes: n values in, m values out, as many as it has (else it fails with EINVAL).
-	// Runs in a scope of the module's own; what it gives is lifted out of it.  0, or an error.
+	// Records the module's computation from n inputs to m outputs; calls with any other n or m
+	// fail with EINVAL.  Runs in a scope of the module; its outputs are lifted out of it.
+	// Returns 0 or an error.
 	int (*forward)(yoke_module *, void *state, int n, yoke_tensor *const *in, int m, yoke_tensor **out);
-	void (*release)(void *state); // once, with the module; NULL: the state is not the module's
+	void (*release)(void *state); // called once, when the module is freed; NULL: does nothing
 };
 
-// A module without parameters.  The class has to stay.  When it fails, the state is released.
+// Creates a module without parameters.  The class must outlive it.  On failure the state is
+// released.
 YOKE_API yoke_module *yoke_module_new(const struct yoke_module_class *, void *state);
-// Frees it with its parameters, buffers and children; EINVAL for a child, which its parent frees.  NULL is fine.
+// Frees a module with its parameters, buffers and children.  EINVAL for a child, which its parent
+// frees.  NULL is fine.
 YOKE_API int yoke_module_free(yoke_module *);
 // The state that yoke_module_new was given.
 YOKE_API void *yoke_module_state(const yoke_module *);
 
-// First values of a parameter: all `value`, uniform in -value .. value, or normal of that deviation.
+// Initialization of a parameter: constant `value`, uniform in -value .. value, or normal with
+// standard deviation `value`.
 enum { YOKE_FIRST_VALUE, YOKE_FIRST_UNIFORM, YOKE_FIRST_NORMAL };
-// Adds a parameter, a variable of floating point; or a buffer, of any dtype, filled with a value.  The name has no
-// '.', and no other parameter, buffer or child of the module has it (EINVAL).  The tensor is the module's; ask for it
-// anew (yoke_module_own) where the module may have been cast, moved or shared since.
+// Adds a parameter, a floating-point variable, or a buffer of any dtype filled with a value.
+// EINVAL: the name contains '.' or is used by another parameter, buffer or child of the module.
+// The module owns the tensor; query it again (yoke_module_own) after the module may have been cast,
+// moved or shared.
 YOKE_API yoke_tensor *yoke_module_parameter(yoke_module *, const char *name, int dtype, int rank,
 					    const int64_t *dims, int first, double value);
 YOKE_API yoke_tensor *yoke_module_buffer(yoke_module *, const char *name, int dtype, int rank, const int64_t *dims,
 					 double value);
-// A parameter or buffer of this module alone, by the order of adding, from 0 on.
+// Parameter or buffer i of this module without its children, in the order of adding, from 0.
 YOKE_API yoke_tensor *yoke_module_own(const yoke_module *, int i);
-// Adds a child, which belongs to the module from then on, after an error too.  EINVAL: the name is there already, the
-// child has a parent, or the module is part of it.
+// Adds a child, which then belongs to the module, even after an error.  EINVAL: the name is in use,
+// the child has a parent, or the child contains the module.
 YOKE_API int yoke_module_child(yoke_module *, const char *name, yoke_module *child);
-// Child i, from 0 on; NULL, without an error, when there are no more.
+// Child i, from 0; NULL, without an error, after the last one.
 YOKE_API yoke_module *yoke_module_at(const yoke_module *, int i);
-// Ties weights: the parameter at `path` becomes the one at `with`, below the same module.  The parameter that was at `path`
-// is freed, unless it is tied elsewhere.  ENOENT; ESHAPE or EDTYPE when they differ.
+// Ties weights: replaces the parameter at `path` by the one at `with`, both below the module.  The
+// replaced parameter is freed unless it is tied elsewhere.  ENOENT: no such parameter; ESHAPE or
+// EDTYPE when they differ.
 YOKE_API int yoke_module_share(yoke_module *, const char *path, const char *with);
-// The same with a parameter of another module, which need not be part of the same network.  The tensor is freed with the
-// last module that holds it.  yoke_module_cast and yoke_module_move of one network leave the other network's tensor as it is.
+// Ties a parameter to one of another module, which may belong to a different network.  The tensor
+// is freed with the last module that holds it.  yoke_module_cast and yoke_module_move of one
+// network do not change the other network's tensor.
 YOKE_API int yoke_module_tie(yoke_module *, const char *path, yoke_module *other, const char *with);
 
 // ---- all of a network ----
 
 enum { YOKE_MODULE_BUFFER = 1, YOKE_MODULE_FROZEN = 2 };
-// Calls fn for each parameter and buffer; what it returns, unless 0, ends the walk and is returned.
+// Calls fn for each parameter and buffer.  A nonzero result of fn ends the traversal and is
+// returned.
 YOKE_API int yoke_module_each(yoke_module *, int (*fn)(void *arg, const char *path, yoke_tensor *, unsigned flags),
 			      void *arg);
-// Its parameters that are not frozen: fills the first `most` of to, and of names unless NULL, and returns how many
-// there are.  Names stay until the module, or one that it is part of, is changed or freed.
+// Lists the parameters that are not frozen: fills the first `most` elements of `to`, and of names
+// unless NULL, and returns their total number.  The names are valid until the module, or one that
+// contains it, is changed or freed.
 YOKE_API int yoke_module_parameters(yoke_module *, int most, yoke_tensor **to, const char **names);
-// By path; ENOENT.
+// Finds a parameter or buffer by its path; ENOENT: there is none.
 YOKE_API yoke_tensor *yoke_module_find(yoke_module *, const char *path);
-// Freezes the parameters whose names match (on: 1), or lets them be trained again (0): no gradient is recorded for
-// those that yoke_module_parameters does not give.  ENOENT: none matches.
+// Freezes the parameters whose names match (on = 1), or makes them trainable again (0).  No
+// gradient is recorded for frozen parameters, since yoke_module_parameters omits them.  ENOENT:
+// none matches.
 YOKE_API int yoke_module_freeze(yoke_module *, const char *pattern, int on);
-// Training (1, as it is made) or evaluation (0): what dropout and batch norm do.  For the module and all below.
+// Selects training (1, the default) or evaluation (0), which dropout and batch norm depend on, for
+// the module and all modules below it.
 YOKE_API int yoke_module_mode(yoke_module *, int training);
 YOKE_API int yoke_module_training(const yoke_module *);
-// Parameters and buffers of floating point become of that dtype, rounded; their tensors are new ones.
+// Converts floating-point parameters and buffers to dtype, with rounding, into new tensors.
 YOKE_API int yoke_module_cast(yoke_module *, int dtype);
-// All of them become variables of another context, with the same bits.
+// Moves all parameters and buffers to another context, as new variables with the same bits.
 YOKE_API int yoke_module_move(yoke_module *, yoke_context *to);
 
 // ---- computing ----
 
-// Records what the module computes, of n values m.  After an error each out[i] is NULL.
+// Records the module's computation from n inputs to m outputs.  After an error each out[i] is NULL.
 YOKE_API int yoke_forward(yoke_module *, int n, yoke_tensor *const *in, int m, yoke_tensor **out);
-// Of one value one.
+// yoke_forward with one input and one output.
 YOKE_API yoke_tensor *yoke_call(yoke_module *, yoke_tensor *x);
 
 // ---- files ----
 
-// Parameters and buffers by their names, into a safetensors file; written atomically.  Waits for them.
+// Saves parameters and buffers by name to a safetensors file, written atomically.  Waits for their
+// values.
 YOKE_API int yoke_module_save(yoke_module *, const char *path);
-// Into several files of `most` bytes of tensors each (a larger tensor has one alone), beside an index of which is where, as
-// Hugging Face's libraries have them: path is NAME.safetensors.index.json, files are NAME-00001-of-00003.safetensors.  The
-// index is written last; then the files of the index before it go.  So whoever is killed leaves the old set or the new one.
+// Saves to several files with at most `most` bytes of tensors each (a larger tensor gets its own
+// file) and an index, in the sharded format of the Hugging Face libraries: path is
+// NAME.safetensors.index.json, the files are NAME-00001-of-00003.safetensors.  The index is written
+// last, and then the files of the previous index are deleted, so a process killed at any time
+// leaves the complete old or new set.
 YOKE_API int yoke_module_save_split(yoke_module *, const char *path, uint64_t most);
 struct yoke_module_load {
 	size_t size;  // sizeof, set by the caller
-	int partial;  // 0: the file has exactly the module's names; else what only one of them has is left out
-	int exact;    // 0: floating point is cast to the parameter's dtype; else EDTYPE
-	// The module's name of a name in the file: writes it to `to`, of that room; NULL: they are the same.
+	int partial;  // 0: names in the file and the module must be identical; else unmatched ones
+		      // are skipped
+	int exact;    // 0: floating point is cast to the parameter's dtype; else a difference is
+		      // EDTYPE Maps a name in the file to the module's name, written to `to` of
+		      // size `room`; NULL: the same names.
 	void (*rename)(void *arg, const char *name, char *to, size_t room);
 	void *arg;
 };
-// From a safetensors file, or, of a path that ends in .index.json, the files that it names, which lie beside it; they are
-// mapped, and read where they are needed.  EFORMAT says what an index has that its files have not; it names what is missing,
-// what is not known, and what has another shape or dtype, all together; then nothing is changed.  NULL: all as 0.
+// Loads a safetensors file or, for a path ending in .index.json, the files that it lists, which lie
+// in the same directory.  Files are mapped and read on demand.  EFORMAT: the index lists a tensor
+// that its files lack.  Errors list all missing names, unknown names and differences in shape or
+// dtype, and change nothing.  NULL: all options 0.
 YOKE_API int yoke_module_load(yoke_module *, const char *path, const struct yoke_module_load *);
 
 // ---- layers ----
-// Their parameters are f32 and have the names and layouts of PyTorch's.
+// Parameters are f32 and have PyTorch's names and layouts.
 
 // x [..,in] -> [..,out]: weight [out,in], bias [out], both U(-1/sqrt(in), 1/sqrt(in)).
 YOKE_API yoke_module *yoke_nn_linear(int64_t in, int64_t out, int bias);
 // ids [..] -> [..,width]: weight [count,width], N(0, 1).
 YOKE_API yoke_module *yoke_nn_embedding(int64_t count, int64_t width);
-// x [..,width]: weight [width] 1, bias 0; rms_norm has no bias.
+// x [..,width]: weight [width] initialized to 1, bias to 0; rms_norm has no bias.
 YOKE_API yoke_module *yoke_nn_layer_norm(int64_t width, double eps);
 YOKE_API yoke_module *yoke_nn_rms_norm(int64_t width, double eps);
-// x [B,channels,..]: over each of `groups` parts of the channels, with what lies behind.  Wu and He 2018.
+// x [B,channels,..]: normalizes over each of `groups` groups of channels and all later axes.  Wu
+// and He 2018.
 YOKE_API yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, double eps);
-// x [B,channels,..]: over all but the channels.  Ioffe and Szegedy 2015.  In training by the batch's statistics, and
-// running_mean and running_var take a share `momentum` of them, the variance with Bessel's correction, for which x has two
-// elements of each channel or more (ESHAPE); in evaluation by these.
+// x [B,channels,..]: normalizes over all axes except the channels.  Ioffe and Szegedy 2015.
+// Training uses the batch's statistics and updates running_mean and running_var with weight
+// `momentum` for the batch, the variance with Bessel's correction, which needs at least two
+// elements per channel (ESHAPE).  Evaluation uses the running statistics.
 YOKE_API yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum);
-// x [B,in,S..] -> [B,out,Q..], 1 or 2 axes behind, as yoke_conv: weight [out,in/groups,K..], bias [out], both
-// U(-1/sqrt(n), 1/sqrt(n)), n = in/groups times the kernel's elements.  kernel: of each axis.  Options may be NULL.
+// x [B,in,S..] -> [B,out,Q..] with 1 or 2 spatial axes, as yoke_conv: weight [out,in/groups,K..],
+// bias [out], both U(-1/sqrt(n), 1/sqrt(n)), n = in/groups times the kernel's elements.  kernel:
+// its size along each axis.  The options may be NULL.
 YOKE_API yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel,
 				   const struct yoke_conv_options *, int bias);
 // As yoke_conv_transposed: weight [in,out/groups,K..], n = out/groups times the kernel's elements.
 YOKE_API yoke_module *yoke_nn_conv_transposed(int axes, int64_t in, int64_t out, const int64_t *kernel,
 					      const struct yoke_conv_options *, int bias);
-// yoke_max_pool and its like; to: elements of each axis.
+// yoke_max_pool, yoke_resize and so on as modules; to: output elements of each axis.
 YOKE_API yoke_module *yoke_nn_max_pool(const struct yoke_pool_options *);
 YOKE_API yoke_module *yoke_nn_mean_pool(const struct yoke_pool_options *);
 YOKE_API yoke_module *yoke_nn_adaptive_max_pool(int axes, const int64_t *to);
 YOKE_API yoke_module *yoke_nn_adaptive_mean_pool(int axes, const int64_t *to);
 YOKE_API yoke_module *yoke_nn_resize(int axes, const int64_t *to, int smooth);
-// x [B,..] -> [B,all of it].
+// x [B,..] -> [B,product of the other dims].
 YOKE_API yoke_module *yoke_nn_flatten(void);
-// As yoke_dropout in training, nothing in evaluation.
+// yoke_dropout in training, the identity in evaluation.
 YOKE_API yoke_module *yoke_nn_dropout(double p);
-// "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"; ENOENT names them.
+// "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"; ENOENT, listing these, for any other
+// name.
 YOKE_API yoke_module *yoke_nn_activation(const char *name);
-// Each is given what the one before gives; children "0", "1", ..  They belong to the module, after an error too.
+// Applies modules in sequence; children "0", "1", ...  They belong to the module, even after an
+// error.
 YOKE_API yoke_module *yoke_nn_sequential(int n, yoke_module *const *modules);
 // x + inner(x); child "inner".
 YOKE_API yoke_module *yoke_nn_residual(yoke_module *inner);
@@ -176,32 +200,37 @@ YOKE_API yoke_module *yoke_nn_mlp(int64_t in, int64_t hidden, int64_t out, const
 
 struct yoke_nn_attention_options {
 	size_t size;           // sizeof, set by the caller
-	int64_t width;         // of x and of the result
-	int64_t heads;         // they divide width
-	int64_t kv_heads;      // of keys and values, which divide heads; 0: as many
-	int causal, bias;      // bias: of the four products
-	double dropout;        // of the weights, in training
-	double rope;           // base of the angles (10000), 0: positions are not turned
-	int fused;             // q, k and v are parts of one product, in that order
-	const char *activation; // of a block's mlp; NULL: "gelu"
+	int64_t width;         // last dim of x and of the result
+	int64_t heads;         // must divide width
+	int64_t kv_heads;      // heads of keys and values, must divide heads; 0: the same number
+	int causal, bias;      // bias: adds biases to the four projections
+	double dropout;        // of the attention weights, in training
+	double rope;           // base of the rotary embedding (10000), 0: none
+	int fused;             // computes q, k and v in one product, in that order
+	const char *activation; // activation of a block's mlp; NULL: "gelu"
 };
-// x [B,T,width], or x and context [B,S,width] for attention to another sequence -> [B,T,width]: children q, k, v,
-// out; fused: qkv, proj.  Tokens that follow others: yoke_forward of x, keys, values, at, seen.  keys and values are
-// variables [B,S,kv_heads,D] of the caller's with those of the tokens before, which those of x join at `at`, and `seen`
-// is how many there are with them: host scalars (yoke_scalar).  Sequences of other lengths have caches of their own,
-// [1,S,kv_heads,D]: keys, values, at, seen of row 0, then those of row 1, .., of 64 rows at most.
+// x [B,T,width], or x and context [B,S,width] for cross-attention -> [B,T,width]: children q, k, v,
+// out; fused: qkv, proj.  For incremental decoding, call yoke_forward with x, keys, values, at,
+// seen.  keys and values are the caller's variables [B,S,kv_heads,D] that cache the previous
+// tokens.  The tokens of x are written at index `at`, and `seen` is the number of cached tokens
+// including them: host scalars (yoke_scalar).  For sequences of different lengths pass one cache
+// [1,S,kv_heads,D] per row: keys, values, at, seen of row 0, then those of row 1, ..., at most 64
+// rows.
 YOKE_API yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *);
-// A pre-norm block: x + attention(norm(x)), then that plus mlp(norm(..)) of four times the width, gelu: children
-// norm1, attn, norm2, mlp.  dropout: also of what each half adds.  It takes what its attention takes.
+// A pre-norm transformer block: y = x + attention(norm(x)), then y + mlp(norm(y)), with an mlp of
+// four times the width and gelu: children norm1, attn, norm2, mlp.  dropout also applies to both
+// residual branches.  Takes the same inputs as its attention.
 YOKE_API yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *);
-// inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters are frozen: a [rank,in] as a linear's
-// weight, b [out,rank] 0.  Hu et al. 2021.  Child "inner".  What is refused (EINVAL) stays the caller's.
+// LoRA (Hu et al. 2021): inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters
+// are frozen: a [rank,in] initialized as a linear's weight, b [out,rank] to 0.  Child "inner".
+// After EINVAL the caller still owns `linear`.
 YOKE_API yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha);
-// What was added for training is put where it costs nothing: LoRA into its matrix; a batch norm, as it evaluates, into
-// the linear layer or convolution before it in a sequence; the weight and bias of a layer or RMS norm into the linear
-// layer behind it in a sequence, and into those that read it in a block.  What is tied to another stays as it is.
-// For the module and all below, which is for evaluation then; the names of what is left stay, and a layer may get
-// a bias.  Waits for the values.
+// Folds training-time modules into adjacent layers, where they cost nothing: LoRA into its weight
+// matrix; a batch norm in evaluation mode into the linear layer or convolution before it in a
+// sequence; the weight and bias of a layer or RMS norm into the linear layer after it in a
+// sequence, and into the linear layers that read it in a block.  Tied parameters are not changed.
+// Applies to the module and all below it, which can then only be used for evaluation; the remaining
+// parameters keep their names, and a layer may gain a bias.  Waits for the values.
 YOKE_API int yoke_module_fold(yoke_module *);
 
 #ifdef __cplusplus
