@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets, and loaders that feed batches of them to a training loop.
+// Datasets, and loaders that feed a training loop with batches.
 //
 //	static int item(void *arg, int64_t n, struct yoke_item *const *s)
 //	{
@@ -23,8 +23,8 @@
 //	yoke_loader_free(l);
 //	yoke_dataset_free(d);
 //
-// Which samples a batch has, their order, contents and random numbers follow from the seed, the epoch and the place
-// in it alone, whatever the number of threads and of prefetched batches.
+// The composition of batches, their order, contents and random numbers depend only on the seed, the
+// epoch and the position in it, not on the number of threads or prefetched batches.
 #ifndef YOKE_DATA_H
 #define YOKE_DATA_H
 
@@ -41,226 +41,265 @@ typedef struct yoke_loader yoke_loader;
 
 // A field of each sample.
 struct yoke_field {
-	size_t size;      // sizeof, of all in an array; set by the caller in the first of them
+	size_t size;      // sizeof an array element; set by the caller in the first one
 	const char *name; // "ids"
 	int dtype, rank;
 	int64_t dims[YOKE_MAX_RANK];     // of one sample
-	int64_t multiple[YOKE_MAX_RANK]; // where it is not 0, samples may have less than dims along this axis; a batch
-					 // has there the longest of its samples, rounded up to a multiple of this (at
-					 // most dims), so that there are few different shapes
-	double pad; // what stands behind the end of a shorter sample, and in rows that last=pad adds
+	int64_t multiple[YOKE_MAX_RANK]; // nonzero for an axis of variable length: samples may be
+					 // shorter than dims; a batch is as long as its longest
+					 // sample, rounded up to a multiple of this (at most dims),
+					 // which limits the number of different shapes
+	double pad; // fills shorter samples, and the rows that last=pad adds
 };
 
-// One sample that is to be read.
+// A request to read one sample.
 struct yoke_item {
 	size_t size;
-	int64_t number;     // which: 0 .. count - 1
+	int64_t number;     // index of the sample: 0 .. count - 1
 	int64_t epoch;
-	void *const *to;    // of each field the room for its dims, row major; not cleared
-	int64_t (*dims)[YOKE_MAX_RANK]; // of each field the dims; whoever reads sets those that may vary, at most
-					// as they are, and writes elements row major in them
-	char *why;          // where what failed may be said, why_size bytes
+	void *const *to;    // for each field a buffer for its dims, row-major; not cleared
+	int64_t (*dims)[YOKE_MAX_RANK]; // for each field its dims; the reader reduces those of
+					// variable axes and writes elements row-major with the
+					// resulting dims
+	char *why;          // optional reason of a failure, a buffer of why_size bytes
 	size_t why_size;
-	uint64_t seed;      // random numbers of the sample: below
+	uint64_t seed;      // for the sample's random numbers, see yoke_item_random
 	int64_t draw;
-	int code;           // 0; of several samples: YOKE_E* of one that failed
+	int code;           // 0; when reading several samples: YOKE_E* for a sample that failed
 };
 
-// Reads n samples, on any thread.  0, or a negative YOKE_E* when none of them could be read; a reason may be
-// left in `why`.  It must not call yoke, except yoke_item_random and yoke_item_uniform.
+// Reads n samples, on any thread.  Returns 0, or a negative YOKE_E* when none of them could be
+// read; `why` may get a reason.  It must not call yoke, except yoke_item_random and
+// yoke_item_uniform.
 typedef int yoke_read_fn(void *arg, int64_t n, struct yoke_item *const *);
 
 struct yoke_dataset_options {
 	size_t size;
 	const char *name;   // for messages; NULL: "unnamed"
-	int64_t count;      // samples, at least 1
+	int64_t count;      // number of samples, at least 1
 	int fields;
 	const struct yoke_field *field;
 	yoke_read_fn *read;
-	int64_t chunk;      // samples of one call at most; 0: 1
-	int serial;         // not 0: the function is not safe to call from several threads at once; it is called
-			    // from one at a time
+	int64_t chunk;      // maximum number of samples per call; 0: 1
+	int serial;         // not 0: the function is not thread-safe and is called from one thread
+			    // at a time
 	void *arg;
-	void (*free_fn)(void *arg); // once, when the last that reads the set is gone; may be NULL.  After an
-				    // error of yoke_dataset_new it is not called
-	uint64_t fingerprint; // of the contents, 0: not known; what loaders compare positions by
+	void (*free_fn)(void *arg); // called once, after the last user of the dataset is gone; may
+				    // be NULL.  Not called after an error of yoke_dataset_new
+	uint64_t fingerprint; // hash of the contents, by which loaders validate positions; 0:
+			      // unknown
 };
 
-// NULL with EINVAL that names the field and the rule.
+// Creates a dataset.  NULL with EINVAL that names the field and the rule.
 YOKE_API yoke_dataset *yoke_dataset_new(const struct yoke_dataset_options *);
-// Sets and loaders made of it go on.  NULL is fine.
+// Frees the handle; datasets and loaders derived from it remain valid.  NULL is fine.
 YOKE_API void yoke_dataset_free(yoke_dataset *);
 YOKE_API const char *yoke_dataset_name(const yoke_dataset *);
 YOKE_API int64_t yoke_dataset_count(const yoke_dataset *);
-// Fills the first `most` of to (NULL for none) and returns how many fields there are.
+// Fills the first `most` elements of `to` (NULL for none) and returns the number of fields.
 YOKE_API int yoke_dataset_fields(const yoke_dataset *, int most, struct yoke_field *to);
-// A hash of what it is made of; of what is not known only names, numbers of samples and fields count.
+// A hash of the contents; for datasets of unknown contents, of names, fields and numbers of
+// samples.
 YOKE_API uint64_t yoke_dataset_fingerprint(const yoke_dataset *);
-// Reads one sample, in the calling thread: to[f] has room for field f; dims, unless NULL, gets its dims.  draw: its
-// number for random numbers.
+// Reads one sample in the calling thread: to[f] is a buffer for field f; dims, unless NULL, gets
+// its dims.  draw: the sample's counter for random numbers.
 YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t seed, int64_t epoch, int64_t draw,
 			       void *const *to, int64_t (*dims)[YOKE_MAX_RANK]);
 
-// A set of what files hold, which may be larger than memory: samples are read in place by position, when they are
-// asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  path: a file, or
-// several of one kind, comma-separated, whose samples are one behind the other (a file of that whole name comes
-// first); a folder of images; a pipe, or "-", standard input.  A file whose content is of another kind (a Git LFS
-// pointer, an HTML page, a pickle, UTF-16 text) is EFORMAT, and the error names the kind.  settings:
-//   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 and u64 i64);
-//                npz: those of the arrays of an archive, a field each, which are unpacked once into a file without a
-//                name in TMPDIR (else /var/tmp), at most as many bytes as the setting data.max; needs libzip;
-//                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw
-//                elements from that byte on, little endian, of u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32,
-//                f64, bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: one
-//                object per line; in text a UTF-8 byte-order mark and blank lines are skipped, and lines may end in CR LF;
-//                images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
-//                auto: by the name's end, .npy, .npz, .csv, .tsv, .jsonl or .safetensors, a token file where that is
-//                one, else by the first bytes of .npy, .npz and .safetensors files; a folder is one of images
-//   fields=a,b   of safetensors and npz: these arrays; by default all, which then have equal numbers of rows, except
-//                arrays of unsupported dtypes (C64, F8_.., F6_.., F4), each of which is skipped with a warning
-//   columns=a,b:category,c:text  of tables: these columns; number, f32, is what stands without a kind; f64; category,
-//                i32, the place among the column's different texts, sorted (yoke_dataset_label), for which the file
-//                is read whole; text, u8, of lengths that vary.  By default all, as numbers.  No categories of
-//                several files.  A number has decimal digits and a point in every locale, or is nan, inf or infinity;
-//                reading the sample fails if it is out of range of f32 or f64
-//   field=text   of JSON lines: the string of that name, UTF-8, is field "text", u8, of lengths that vary; the last one
-//                if the key is repeated.  Other fields may hold integers of any size, NaN and repeated keys
+// Opens files as a dataset, which may be larger than memory: samples are read in place, by
+// position, on demand.  Reading a sample from a truncated or unreadable file is EIO with file name
+// and byte offset.  path: a file, or several of the same kind, comma-separated and concatenated (an
+// existing file with the whole text as its name takes precedence); a directory of images; a pipe,
+// or "-" for standard input.  A file with contents of another kind (a Git LFS pointer, an HTML
+// page, a pickle, UTF-16 text) is EFORMAT, and the error names that kind.  settings:
+//   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become
+//                i32, u32 and u64 i64); npz: the same for the arrays of an archive, one field each,
+//                which are decompressed once into an unnamed file in TMPDIR (else /var/tmp) of at
+//                most data.max bytes (a setting); needs libzip; safetensors: the rows of its
+//                arrays, one field each; tokens: a token file; TYPE or TYPE:OFFSET: raw
+//                little-endian elements from that byte on, of type u8, u16, u32, u64, i8, i16, i32,
+//                i64, f16, bf16, f32, f64 or bool; csv, tsv: a table whose first record names its
+//                columns (RFC 4180), one field each; jsonl: one object per line; text may start
+//                with a UTF-8 byte-order mark, contain blank lines and end lines with CR LF;
+//                images: a directory with one subdirectory per class, with .jpg, .jpeg and .png
+//                files; auto: by the suffix .npy, .npz, .csv, .tsv, .jsonl or .safetensors (a token
+//                file if it is one), else by the first bytes of .npy, .npz and .safetensors files;
+//                a directory is images
+//   fields=a,b   of safetensors and npz: the arrays to read; by default all, which must have the
+//                same number of rows, except arrays of unsupported dtypes (C64, F8_.., F6_.., F4),
+//                each of which is skipped with a warning
+//   columns=a,b:category,c:text  of tables: the columns to read, by default all, as numbers.
+//                Without a kind a column is a number, f32; f64; category: i32, the index among the
+//                column's distinct texts in sorted order (yoke_dataset_label), for which the whole
+//                file is read first, and which is not available for several files; text: u8, of
+//                variable length.  A number has decimal digits and a point in every locale, or is
+//                nan, inf or infinity; reading the sample fails if it is out of range of f32 or f64
+//   field=text   of JSON lines: the key of the string, UTF-8, that becomes field "text", u8, of
+//                variable length; for a repeated key the last one.  Other keys may hold integers of
+//                any size, NaN and repeated keys
 //   dims=3x4     of raw elements: the dims of a sample of field "x"; by default one element
-//   context=N    elements are ids of tokens: samples are windows of N + 1 of them, each beginning on the last one of
-//                the window before, field "ids" i32 [N + 1].  Token files and raw u8, u16 and u32: a text as bytes is
-//                format=u8, nanoGPT's files are format=u16, llm.c's format=u16:1024
-//   vocab=N      ids have to be below N, else the sample fails; 0: any.  A token file says that itself
-//   count=N      of pipes, which are of raw elements: the samples of an epoch; the next one goes on in the pipe.  It
-//                ends with an error, EIO, of the first sample that is not there, which on_error passes over as little
-//   keep=N       of pipes: how many of the last samples are kept, by default what 64 MiB hold.  A sample that has
-//                passed is an error: loaders need shuffle=0, or blocks (shuffle=M) with keep= of 2 M and what is read
-//                ahead
-//   size=HxW     of images: what comes out, field "image" f32 [3, H, W] in RGB; one number: both.  Field "class" i32:
-//                the place of the folder's name among them, sorted (yoke_dataset_label).  Resizing is bilinear,
-//                antialiased: a mean weighted by a triangle as wide to either side as a pixel of the smaller of both
-//   crop=center  the largest part in the middle that has the sides' ratio, its sides times zoom; none: all,
-//                stretched; random: a part anywhere with 0.08 to 1 of the area, uniformly, and a ratio of sides of
-//                3/4 to 4/3 times that of size, log-uniformly: the first of ten that is inside, else the middle.  Try
-//                k takes the sample's numbers 4 k .. 4 k + 3
+//   context=N    treats elements as token ids: samples are windows of N + 1 tokens, each starting
+//                with the last token of the previous window, field "ids" i32 [N + 1].  For token
+//                files and raw u8, u16 and u32: use format=u8 for text as bytes, format=u16 for
+//                nanoGPT's files, format=u16:1024 for llm.c's
+//   vocab=N      reading a sample with an id of N or above fails; 0: no limit.  Token files define
+//                it themselves
+//   count=N      of pipes, which contain raw elements: the samples of an epoch; the next epoch
+//                continues in the pipe.  When the pipe ends, the first missing sample is EIO, which
+//                on_error does not skip
+//   keep=N       of pipes: how many of the last samples are kept, by default as many as fit 64 MiB.
+//                Reading an earlier sample is an error: loaders need shuffle=0, or block shuffling
+//                (shuffle=M) with keep= at least 2 M plus the prefetched samples
+//   size=HxW     of images: the output size, field "image" f32 [3, H, W] in RGB; one number: both.
+//                Field "class" i32: the index of the subdirectory's name in sorted order
+//                (yoke_dataset_label).  Resizing is bilinear with antialiasing: a mean weighted by
+//                a triangle whose half-width is one pixel of the smaller of the two images
+//   crop=center  the largest centered area with the aspect ratio of size, its sides multiplied by
+//                zoom; none: the whole image, stretched; random: an area with 0.08 to 1 of the
+//                image's area, uniformly, and an aspect ratio of 3/4 to 4/3 times that of size,
+//                log-uniformly: the first of ten attempts that fits, else the centered area.
+//                Attempt k uses the sample's random numbers 4 k .. 4 k + 3
 //   zoom=1       above 0, at most 1
-//   flip=0       1: half of the samples are mirrored, those whose number 1000 is below 1/2
-//   mean=0 std=1 a number, or one for each channel: x becomes (x / 255 - mean) / std
-// A token file is a safetensors file with `tokens` (U8, U16 or U32, one axis) and, as metadata, `format`
-// "yoke tokens 1" and `tokenizer`, JSON with its name and size; `yoke data prepare` writes them.  Images have sides of
-// at most 16384 pixels, at most 2^26 in all, and files of at most 256 MiB; what libjpeg-turbo or libpng find damaged
-// is an error of the sample.
-// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (also: built without the library), EINVAL: path or key, and the rule.
+//   flip=0       1: half of the samples are mirrored: those whose random number 1000 is below 1/2
+//   mean=0 std=1 one number, or one per channel: x becomes (x / 255 - mean) / std
+// A token file is a safetensors file with `tokens` (U8, U16 or U32, one axis) and the metadata
+// `format` "yoke tokens 1" and `tokenizer`, a JSON object with its name and size; `yoke data
+// prepare` writes them.  Images are at most 16384 pixels wide and high, with at most 2^26 pixels,
+// in files of at most 256 MiB; damage that libjpeg-turbo or libpng detects is an error of the
+// sample.
+// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (also: built without the library), EINVAL; the error
+// names the path or key, and the rule.
 YOKE_API yoke_dataset *yoke_dataset_open(const char *path, const char *settings);
 
-// The text of category i of a field that has such; NULL: it has not.
+// The text of category i of a categorical field; NULL: there is none.
 YOKE_API const char *yoke_dataset_label(const yoke_dataset *, const char *field, int64_t i);
 
-// One behind the other: n sets with the same fields.
+// Concatenates n datasets with the same fields.
 YOKE_API yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *);
-// `count` samples an epoch, of which each set gives its weight's share (rounded so that they sum up), mixed.  A set's
-// samples are used as often as each other, to one: the next epoch goes on where the last one ended.  Weights
-// are positive; the same fields.
+// A mixture of datasets with the same fields: `count` samples per epoch, shuffled, to which each
+// dataset contributes in proportion to its weight (rounded to sum up to `count`).  All samples of a
+// dataset are used equally often, up to a difference of one: the next epoch continues where the
+// last one ended.  Weights are positive.
 YOKE_API yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *, const double *weight, int64_t count,
 					uint64_t seed);
-// The samples number[0 .. count - 1] of a set, copied; or, with NULL, first .. first + count - 1.
+// The samples number[0 .. count - 1] of a dataset (the array is copied); or, with NULL, first ..
+// first + count - 1.
 YOKE_API yoke_dataset *yoke_dataset_subset(yoke_dataset *, int64_t first, int64_t count, const int64_t *number);
-// The same samples, of which each stays in memory once it was read, as far as they have room in so many bytes; UINT64_MAX: all.
-// Of a set whose samples are random those of the first reading stay.
+// Caches samples in memory after their first read, up to `bytes` in total; UINT64_MAX: no limit.
+// If the dataset's samples are random, the first read is kept.
 YOKE_API yoke_dataset *yoke_dataset_cache(yoke_dataset *, uint64_t bytes);
-// Samples made of those of another set.  fields 0: the same fields, changed in place (`from` is NULL).  Else `from` has
-// what the other set read: to, dims.  On any thread, as yoke_read_fn.
+// Computes samples from those of another dataset, on any thread, like yoke_read_fn.  With fields =
+// 0 the fields are the same and changed in place (`from` is NULL).  Otherwise `from` has the
+// original to and dims.
 typedef int yoke_map_fn(void *arg, const struct yoke_item *from, struct yoke_item *);
 YOKE_API yoke_dataset *yoke_dataset_map(yoke_dataset *, int fields, const struct yoke_field *, yoke_map_fn *, void *arg,
 					void (*free_fn)(void *arg));
 
-// Random numbers of a sample, which depend on the loader's seed, the epoch, the sample and n alone: four words, the
-// block of Philox 4x32-10 (Salmon et al. 2011) with the key `seed` and the counter (draw, epoch, n), of 64, 32 and 32
-// bits, draw being the sample's number in the set that is loaded.
+// Random numbers of a sample, which depend only on the loader's seed, the epoch, the sample and n:
+// four words, one block of Philox 4x32-10 (Salmon et al. 2011) with key `seed` and counter (draw,
+// epoch, n), of 64, 32 and 32 bits.  draw is the sample's index in the dataset that is loaded.
 YOKE_API void yoke_item_random(const struct yoke_item *, uint32_t n, uint32_t to[4]);
-// The first of these words as a number of [0, 1), in steps of 2^-24.
+// The first of these words as a number in [0, 1), in steps of 2^-24.
 YOKE_API double yoke_item_uniform(const struct yoke_item *, uint32_t n);
 
 // ---- loaders ----
 
-// Where a run is in its data: the first sample that no finished step has used, and how many samples of that
-// epoch failed.  Good for any number of threads, prefetched batches, samples a batch, and ranks.
+// The position of a run in its data: the first sample not used by a finished step, and the number
+// of failed samples in that epoch.  It does not depend on the number of threads, prefetched
+// batches, batch size or ranks.
 struct yoke_position {
 	size_t size;
-	int64_t epoch, index; // index: in the order of the epoch, of all ranks
+	int64_t epoch, index; // index: in the epoch's order, over all ranks
 	int64_t failed;
 };
 
-// A loader of a set.  settings: "key=value" words, NULL: none.
-//   batch=1      samples of a batch
-//   workers=auto threads that read; 0: the caller's; auto: by the processors that the process may use
-//   prefetch=2   batches ahead, with workers: read, and on a device that is not the CPU brought up beside its steps.  Of
-//                its memory they take prefetch + 1 batches, from the first call on, as far as there is room
-//   shuffle=1    1: each epoch in an order of its own; 0: as the set has them; N > 1: in blocks of N, each in an
-//                order of its own
-//   last=wrap    what becomes of the samples behind an epoch's last whole batch.  wrap: the batch goes on into the
-//                next epoch; drop: they are left out; keep: a smaller batch; pad: rows of the fields' `pad`
+// Creates a loader of a dataset.  settings: "key=value" words, NULL: none.
+//   batch=1      samples per batch
+//   workers=auto number of reader threads; 0: reads in the calling thread; auto: by the processors
+//                available to the process
+//   prefetch=2   batches prefetched by the workers: read and, for a device other than the CPU,
+//                uploaded concurrently with its steps.  They take the memory of prefetch + 1
+//                batches on the device, from the first call on, if there is enough
+//   shuffle=1    1: each epoch in a new random order; 0: in the dataset's order; N > 1: in blocks
+//                of N, each shuffled
+//   last=wrap    handling of the samples after an epoch's last whole batch.  wrap: the batch is
+//                completed from the next epoch; drop: they are dropped; keep: a smaller batch; pad:
+//                rows of the fields' `pad`
 //   seed=0       of the order and of the samples' random numbers
-//   rank=0 world=1  of `world` processes this one takes each world-th sample of the order; the epoch is wrapped
-//                to a multiple of world
-//   on_error=stop  a sample that cannot be read: stop: ends the run; skip: the next good one of the order takes
-//                its place, in addition to its own; N: the same, at most N times an epoch
-//   epochs=0     ends behind so many; 0: never
-//   split=1      a batch comes in so many parts of as many rows, for steps in micro-batches: wherever a call below has n
-//                tensors, arrays or dims, field f's part k is [f * split + k], and n the number of fields times split
-//   part=0 parts=0  of the parts of split only `parts` from that one on, 0: all behind it, are given out, and stand for
-//                split in what is said of calls: for who shares batches out among devices.  Order and position are those of
-//                whole batches.  stride=1: to the next of them.  With on_error=stop the others are not read; else they are, since what fails counts for all
-//   held=2       of the CPU: batches that tensors may hold beside those that are read ahead; further ones are copied
-// Batches lie in host memory that is made for the context that is current: pinned, where its device has such and as much
-// is to be had; of the CPU's pool, where it counts; else plain.
-// NULL with EINVAL that names the key and the rule.  ERANGE: fewer samples than a batch with last=drop.  ENOMEM.
+//   rank=0 world=1  of `world` processes this one takes every world-th sample of the order; the
+//                epoch is wrapped to a multiple of world
+//   on_error=stop  handling of a sample that cannot be read.  stop: the run fails; skip: the next
+//                good sample of the order is used in its place, and again in its own; N: as skip,
+//                at most N times per epoch
+//   epochs=0     ends after this many epochs; 0: never
+//   split=1      splits a batch into this many micro-batches with the same number of rows: in calls
+//                below that take n tensors, arrays or dims, micro-batch k of field f is [f * split
+//                + k], and n is the number of fields times split
+//   part=0 parts=0  returns only `parts` micro-batches from number `part` on, 0: all following
+//                ones, for callers that distribute a batch over devices; in the description of
+//                calls, parts then takes the place of split.  Order and position are those of whole
+//                batches.  stride=1: the step between them.  With on_error=stop the others are not
+//                read; otherwise they are, since failures count for all
+//   held=2       on the CPU: number of batches that tensors may hold in addition to the prefetched
+//                ones; further ones are copied
+// Batches lie in host memory allocated for the current context: pinned if its device supports it
+// and enough is available, from the CPU's pool, where it is accounted, or else ordinary memory.
+// NULL with EINVAL that names the key and the rule.  ERANGE: fewer samples than a batch with
+// last=drop.  ENOMEM.
 YOKE_API yoke_loader *yoke_loader_new(yoke_dataset *, const char *settings);
-// Ends the threads, also in the middle of an epoch.  A read that does not return within the setting data.timeout is
-// left alone, with its memory.  Batches that were given out stay good.  NULL is fine.
+// Ends the threads, also in the middle of an epoch.  A read that does not return within the setting
+// data.timeout is abandoned, and its memory is leaked.  Returned batches remain valid.  NULL is
+// fine.
 YOKE_API void yoke_loader_free(yoke_loader *);
 
-// The next batch, for which it waits: to[f] = field f as a tensor [rows, dims..], for n = the number of fields.
-// Tensors of the current context, in the innermost scope; on the CPU they lie where the threads wrote them, elsewhere
-// they were brought up ahead.  A device's error is the call's, and the batch comes with the next one.
-// Returns the rows that are samples (last=pad may have more in the tensors); 0 behind the last epoch; a negative
-// YOKE_E* of the first sample of the batch that failed, by name, number and reason, and again from then on.
-// weight, unless NULL: f32 [rows], 1, and 0 for rows of last=pad.
+// Waits for the next batch: to[f] gets field f as a tensor [rows, dims..], for n = the number of
+// fields.  The tensors belong to the current context and the innermost scope; on the CPU they use
+// the memory that the threads wrote, elsewhere they were uploaded in advance.  A device error is
+// returned by this call, and the batch by the next one.  Returns the number of rows that are
+// samples (with last=pad the tensors may have more); 0 after the last epoch; or a negative YOKE_E*
+// for the first sample of the batch that failed, with name, number and reason, and again in all
+// later calls.  weight, unless NULL: f32 [rows], 1, or 0 for rows added by last=pad.
 YOKE_API int64_t yoke_loader_next(yoke_loader *, int n, yoke_tensor **to, yoke_tensor **weight);
-// The same into variables of the batch's dtypes and shapes, as yoke_put; what was brought up ahead is not copied.
+// yoke_loader_next into existing variables of the batch's dtypes and shapes, like yoke_put;
+// uploaded batches are not copied again.
 YOKE_API int64_t yoke_loader_put(yoke_loader *, int n, yoke_tensor *const *variable);
-// The same in host memory, aligned to 64 bytes and good until the next call for this loader: data[f], and, unless
-// NULL, of each field the batch's dims, the rows first.
+// yoke_loader_next into host memory, aligned to 64 bytes and valid until the next call for this
+// loader: data[f], and, unless NULL, dims[f], the batch's dims of each field with the rows first.
 YOKE_API int64_t yoke_loader_host(yoke_loader *, int n, void **data, int64_t (*dims)[YOKE_MAX_RANK + 1]);
 
-// Behind the batches given out.
+// The position after the batches returned so far.
 YOKE_API int yoke_loader_position(const yoke_loader *, struct yoke_position *);
-// Goes on there; what was read ahead is dropped.  EINVAL: no such place.
+// Continues at a position; discards prefetched batches.  EINVAL: the position does not exist.
 YOKE_API int yoke_loader_seek(yoke_loader *, const struct yoke_position *);
 
-// A sample that failed and was passed over.
+// A sample that failed and was skipped.
 struct yoke_data_error {
 	size_t size;
-	const char *name; // of the set
+	const char *name; // of the dataset
 	int64_t number, epoch;
 	int code;
 	const char *why;
 };
-// fn hears of each, in the order of the samples, inside the call that gives out the batch in which it should have been.
-// The first ten are logged, too.  NULL: nobody.
+// Registers a function that is called for each skipped sample, in the order of the samples, inside
+// the call that returns the batch in which it should have been.  The first ten are also logged.
+// NULL: none.
 YOKE_API int yoke_loader_errors(yoke_loader *, void (*fn)(void *arg, const struct yoke_data_error *), void *arg);
 
 struct yoke_loader_stats {
 	size_t size;
 	int workers;
-	uint64_t batches, samples; // given out
+	uint64_t batches, samples; // returned
 	uint64_t failed;
-	double waited;             // seconds that calls waited for samples, or read them (workers=0)
-	double reading;            // seconds of all threads in the set's functions
-	int64_t ready;             // batches that are read and not given out
-	uint64_t bytes;            // of host memory for batches
-	double padding;            // seconds of all threads that brought samples of a batch to one shape
-	double sending;            // seconds in which calls made room on the device and began copies
-	int64_t sent;              // of the batches that are ready: on the device, or on their way
+	double waited;             // seconds that calls waited for samples, or read them
+				   // (workers=0)
+	double reading;            // seconds in the dataset's functions, summed over threads
+	int64_t ready;             // prefetched batches not yet returned
+	uint64_t bytes;            // host memory for batches
+	double padding;            // seconds spent on padding the samples of a batch to one shape,
+				   // summed over threads
+	double sending;            // seconds in which calls allocated device memory and started
+				   // uploads
+	int64_t sent;              // ready batches that are uploaded or being uploaded
 };
 YOKE_API int yoke_loader_stats(const yoke_loader *, struct yoke_loader_stats *);
 
