@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of an application's own: recorded, planned, profiled, differentiated and named in errors as those of yoke.h.
+// Custom operations, which are recorded, planned, profiled, differentiated and named in errors like
+// those of yoke.h.
 //
 //	static int shape(const struct yoke_op_args *a, struct yoke_op_tensor *out)
 //	{
@@ -17,15 +18,18 @@
 //		.nin = 1, .nout = 1, .shape = shape, .cpu = cpu, .text = text, .entry = "triple", .gradient = gradient });
 //	yoke_op_call(op, 1, &x, 0, NULL, 1, &y);
 //
-// An op is computed by a kernel text where the device compiles it, else, of what it has, by its decomposition, which
-// is made of other operations, or by its function on the CPU; on the CPU by that function, else by its decomposition.
-// A decomposition and a gradient alone make a function with a gradient of its own.  examples/own_op.c is a whole one.
+// On a device other than the CPU, an op runs as a kernel compiled from its source text if the
+// device supports it, otherwise by its decomposition into other operations or by its CPU function,
+// whichever exists.  On the CPU it runs by its CPU function, otherwise by its decomposition.  A
+// decomposition plus a gradient define a function with a custom gradient.  examples/own_op.c is a
+// complete example.
 //
-// A text is in the dialect of the library's own, so that OpenCL, CUDA and ROCm compile it: it begins with
-// #include "prologue.h", which defines KERNEL, GLOBAL, FN, GLOBAL_ID(d), uchar, ulong and more.  Errors of a driver
-// have its line numbers, under the op's name.  The kernel's parameters are, for each result and then each operand, a
-// GLOBAL uchar * and a ulong, the bytes from there to its first element (an absent operand: NULL and 0); then each
-// attribute, as a long or double:
+// The kernel source uses the dialect of the library's kernels, which OpenCL, CUDA and ROCm compile.
+// It begins with #include "prologue.h", which defines KERNEL, GLOBAL, FN, GLOBAL_ID(d), uchar,
+// ulong and more.  Compiler errors refer to its line numbers, under the op's name.  The kernel's
+// parameters are, for each result and then each operand, a GLOBAL uchar * and a ulong, the byte
+// offset of its first element (an absent operand: NULL and 0); then each attribute, as a long or
+// double:
 //
 //	#include "prologue.h"
 //	KERNEL void triple(GLOBAL uchar *y, ulong y0, GLOBAL uchar *x, ulong x0)
@@ -34,7 +38,7 @@
 //		((GLOBAL float *)(y + y0))[i] = 3 * ((GLOBAL const float *)(x + x0))[i];
 //	}
 //
-// Elements lie row major.  Results may not depend on how work is cut.
+// Elements are row-major.  Results must not depend on how the work is divided.
 #ifndef YOKE_OP_H
 #define YOKE_OP_H
 
@@ -44,12 +48,12 @@
 extern "C" {
 #endif
 
-// An operand or a result as an op's functions see it.
+// An operand or a result as passed to an op's functions.
 struct yoke_op_tensor {
-	int dtype, rank;                // YOKE_DTYPE_NONE: an optional operand that is absent
+	int dtype, rank;                // YOKE_DTYPE_NONE: an omitted optional operand
 	int64_t dims[YOKE_MAX_RANK];
-	int64_t strides[YOKE_MAX_RANK]; // elements; given to cpu alone
-	void *data;                     // its first element; given to cpu alone
+	int64_t strides[YOKE_MAX_RANK]; // in elements; only set for cpu
+	void *data;                     // the first element; only set for cpu
 };
 
 // A call of an op.
@@ -57,15 +61,15 @@ struct yoke_op_args {
 	size_t size;
 	const char *name;
 	int nin, nout, nattr;
-	const struct yoke_op_tensor *in, *out; // out: of all but shape
+	const struct yoke_op_tensor *in, *out; // out: not set for shape
 	const union yoke_attr *attr;
-	void *arg; // the definition's
+	void *arg; // the definition's arg
 };
 
 #define YOKE_OP_MAX_IN 16
 #define YOKE_OP_MAX_OUT 8
 
-enum { YOKE_STRIDED = 1 }; // cpu takes operands as they lie, with strides, where they would be copied else
+enum { YOKE_STRIDED = 1 }; // cpu accepts strided operands, which are otherwise copied
 
 struct yoke_op_def {
 	size_t size;      // sizeof, set by the caller
@@ -73,43 +77,51 @@ struct yoke_op_def {
 	int nin, nout, nattr; // 0 .. 16 operands, 1 .. 8 results, 0 .. 16 attributes
 	unsigned optional;    // bit i: operand i may be YOKE_NONE
 	unsigned flags;       // YOKE_STRIDED
-	// Sets dtype, rank and dims of the results, or refuses the operands by yoke_op_fail.  What it says depends on its
-	// arguments alone; it is asked again before a launch.  Needed; records nothing.
+	// Sets dtype, rank and dims of the results, or rejects the operands by yoke_op_fail.  Must
+	// depend only on its arguments; it is called again before a launch.  Required; must not
+	// record operations.
 	int (*shape)(const struct yoke_op_args *, struct yoke_op_tensor *out);
-	// Records the op by other operations, of these operands alone: of values of the shapes that `shape` says.  Gradients
-	// do not go through it.  0, or an error.
+	// Records the op as other operations on these operands only; the results must have the
+	// shapes set by `shape`.  Not used for gradients.  Returns 0, or an error.
 	int (*decompose)(const struct yoke_op_args *, yoke_tensor *const *in, yoke_tensor **out);
-	// Computes piece 0 .. pieces - 1 of the results, on any thread, several at a time.  0, or an error.
+	// Computes piece 0 .. pieces - 1 of the results, on any thread, several concurrently.
+	// Returns 0, or an error.
 	int (*cpu)(const struct yoke_op_args *, int64_t piece, int64_t pieces);
-	const char *text, *entry; // a kernel's text, and its name in it
-	// Sets work items along each axis and, unless left 0, those of a group; the items are filled up to multiples of
-	// it, so the kernel looks where it is.  NULL: an item for each element of the first result.
+	const char *text, *entry; // kernel source, and the kernel's name in it Sets the global size
+				  // along each axis and, unless left 0, the work-group size.  The
+				  // global size is rounded up to multiples of the group size, so
+				  // the kernel must check its bounds.  NULL: one work item per
+				  // element of the first result.
 	int (*geometry)(const struct yoke_op_args *, uint64_t global[3], uint64_t local[3]);
-	// Records the gradient by each operand, of its shape and dtype, given that by each result (YOKE_NONE for one that
-	// is not floating point).  to[i] = YOKE_NONE: it is 0.  NULL: yoke_grad fails with the op's name.
+	// Records the gradient by each operand, of its shape and dtype, given the gradient by each
+	// result (YOKE_NONE for one that is not floating point).  to[i] = YOKE_NONE: it is 0.
+	// NULL: yoke_grad fails with the op's name.
 	int (*gradient)(const struct yoke_op_args *, yoke_tensor *const *in, yoke_tensor *const *out,
 			yoke_tensor *const *g, yoke_tensor **to);
-	void *arg; // handed to all of them
+	void *arg; // passed to all of these functions
 };
 
-// For the life of the process; what the definition points to is copied, but for arg.  Returns the op's number, 1 or
-// above.  EINVAL: there is an op of that name, or the definition is not whole; the error says which part.
+// Registers an op for the life of the process; the definition is copied with everything it points
+// to except arg.  Returns the op's number, 1 or above.  EINVAL: an op of that name exists, or the
+// definition is incomplete; the error names the missing member.
 YOKE_API int yoke_op_register(const struct yoke_op_def *);
-// The number of a name; ENOENT.
+// The number of the op with a name; ENOENT.
 YOKE_API int yoke_op_find(const char *name);
-// Records the op.  EINVAL: other counts than it was registered with.  A text is compiled for the context's device by
-// the first call: EUNSUPPORTED, with the driver's complaint, where it does not compile, and where the device has no
-// way to compute the op.  After an error each out[i] is NULL.  Functions that record run in a scope of their own,
-// without mixed precision, and do not evaluate (EINVAL).
+// Records the op.  EINVAL: other counts than in its definition.  The first call compiles the kernel
+// source for the context's device: EUNSUPPORTED, with the compiler's message, if that fails; also
+// EUNSUPPORTED if the device has no way to compute the op.  After an error each out[i] is NULL.
+// Functions that record operations run in their own scope, without mixed precision, and must not
+// evaluate (EINVAL).
 YOKE_API int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, int nout,
 			  yoke_tensor **out);
-// For an op's functions: the error they are about to return, in words.  Returns code.
+// Sets the message of an error that one of an op's functions is about to return.  Returns code.
 YOKE_API int yoke_op_fail(const struct yoke_op_args *, int code, const char *why);
-// Computes the op of these operands in each way that it has, its text on the context's device, and compares the
-// results; and its gradient with differences of its results along random directions, where all operands of floating
-// point are f32 or f64.  tolerance: relative to the largest element; 0: by dtype, and 2e-3 for gradients of f32.
-// EINVAL names what differs: "its text gives 2 at [3,1] of result 0, its decomposition 1".  Gradients are not checked at
-// elements at or near kinks and jumps of the results; if that leaves no element of an operand, a warning is logged.  Waits.
+// Tests an op: computes it in each available way, with the kernel on the context's device, and
+// compares the results; and compares its gradient with finite differences along random directions
+// if all floating-point operands are f32 or f64.  tolerance: relative to the largest element; 0: by
+// dtype, and 2e-3 for gradients of f32.  EINVAL names the first difference: "its text gives 2 at
+// [3,1] of result 0, its decomposition 1".  Gradients are not checked at elements at or near kinks
+// and jumps of the results; if that leaves no element of an operand, a warning is logged.  Waits.
 YOKE_API int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr,
 			   double tolerance);
 
