@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watching what a program does with yoke: profiles by cycles of steps, ranges, counters, memory, limits and
-// telemetry of devices.
+// Observing a program: profiles over cycles of steps, ranges, counters, memory, device limits and
+// telemetry.
 //
-// Nothing here changes what is computed: watched or not, results have the same bits.  What nobody asked for
-// costs nothing.  All is of the calling thread's current context (yoke_use) unless it says otherwise; functions
-// return 0 or a negative YOKE_E*, or NULL, as in yoke.h, and structs begin with their size, which the caller
-// sets.  A value that is not known is n/a, never 0: how each struct says so stands beside it.
+// Observation does not change results: with or without it they have the same bits.  Features that
+// are not used cost nothing.  All functions apply to the calling thread's current context
+// (yoke_use) unless stated otherwise.  They return 0 or a negative YOKE_E*, or NULL, as in yoke.h,
+// and structs begin with their size, which the caller sets.  An unknown value is never reported as
+// 0; each struct documents how it marks unknown values (n/a).
 //
 //	struct yoke_profile_options o = { .size = sizeof o, .wait = 1, .warmup = 1, .active = 3, .repeat = 2,
 //					  .flags = YOKE_PROFILE_SHAPES, .folder = "trace" };
@@ -27,13 +28,13 @@ extern "C" {
 
 // ---- profiles ----
 //
-// Each piece of work is in one row of a table: a launch of a kernel, a copy, a plan that is made, a wait.
-// On the CPU times are the host's; elsewhere those of the device, from events between the pieces of each queue,
-// where the device keeps them: yoke_profile_prepare.
+// A table row aggregates pieces of work: kernel launches, copies, planning, waits.  On the CPU,
+// times are measured by the host; on other devices they come from device events between the pieces
+// of each queue, if the device records them: yoke_profile_prepare.
 
-// Which steps are watched, by k = step - skip_first.  A cycle is wait steps that are not, warmup that are and
-// are dropped, and active ones.  skip_first_wait: the first cycle has no wait.  repeat 0: for ever.
-// EINVAL: a number below 0, or active 0.
+// Selects the steps to profile, by k = step - skip_first.  A cycle consists of `wait` steps without
+// profiling, `warmup` steps that are profiled and discarded, and `active` steps.  skip_first_wait:
+// the first cycle has no wait.  repeat 0: forever.  EINVAL: a number below 0, or active 0.
 enum yoke_profile_state { YOKE_PROFILE_OFF, YOKE_PROFILE_WARMUP, YOKE_PROFILE_ACTIVE };
 struct yoke_profile_schedule {
 	size_t size;
@@ -42,125 +43,142 @@ struct yoke_profile_schedule {
 };
 YOKE_API int yoke_profile_state(const struct yoke_profile_schedule *, int64_t step);
 
-// What tells rows apart beside the op and the device.
+// What distinguishes rows in addition to the op and the device.
 #define YOKE_PROFILE_IMPLEMENTATIONS 1u
 #define YOKE_PROFILE_SHAPES 2u
 #define YOKE_PROFILE_RANGES 4u
-#define YOKE_PROFILE_SITES 8u   // where the program recorded it, as file:line where libdw knows it
+#define YOKE_PROFILE_SITES 8u   // source position of the recording, file:line if libdw finds it
 #define YOKE_PROFILE_SCOPES 16u // all scopes of the fused nodes
-#define YOKE_PROFILE_MEMORY 32u // live bytes of each step, and what is alive at the peak
+#define YOKE_PROFILE_MEMORY 32u // live bytes of each step, and the values alive at the peak
 
 typedef struct yoke_profile yoke_profile;
-// Numbers of steps as in a schedule; what is 0 or NULL but active is as said.
+// Step counts as in yoke_profile_schedule; all members except active may be 0 or NULL.
 struct yoke_profile_options {
 	size_t size;
 	unsigned flags;
 	int64_t skip_first, wait, warmup, active, repeat;
 	int skip_first_wait;
-	// Called when a cycle is over, by yoke_profile_step, or by yoke_profile_free for one that is not, which is
-	// partial.  The functions below may be called for it; a negative result is yoke_profile_step's.
+	// Called at the end of a cycle, by yoke_profile_step, or by yoke_profile_free for an
+	// unfinished cycle, with partial = 1.  It may call the functions below on the profile;
+	// yoke_profile_step returns its negative result.
 	int (*cycle)(yoke_profile *, int64_t cycle, int partial, void *arg);
 	void *arg;
-	const char *folder;  // made if need be; cycleN.json of each cycle, in Chrome's trace format; NULL: none
-	uint64_t max_bytes; // of such a file, 0: 256 000 000; what would be beyond is left out, and counted
+	const char *folder;  // directory for cycleN.json of each cycle, in Chrome's trace format,
+			     // created if needed; NULL: none
+	uint64_t max_bytes; // size limit of such a file, 0: 256 000 000; events beyond it are
+			    // dropped and counted
 };
-// Watches the current context from now on; once that context is freed, calls with the profile are ECONTEXT.  EINVAL: the
-// schedule is invalid.
+// Profiles the current context from now on; after that context is freed, calls with the profile are
+// ECONTEXT.  EINVAL: the schedule is invalid.
 YOKE_API yoke_profile *yoke_profile_new(const struct yoke_profile_options *);
-// A step of the program is over.
+// Marks the end of a step of the program.
 YOKE_API int yoke_profile_step(yoke_profile *);
-// Hands over a cycle that is not over, and stops.  One that saw no step warns.  NULL is fine.
+// Delivers an unfinished cycle, and stops profiling.  Warns if a cycle contained no step.  NULL is
+// fine.
 YOKE_API void yoke_profile_free(yoke_profile *);
-// Before the context is made: has the device that will be used keep times of its queues.
+// Call before creating the context: enables timing on the queues of its device.
 YOKE_API void yoke_profile_prepare(void);
 
-// A row.  Numbers that are not known are NaN; strings last until the next cycle begins.
+// A row of the table.  Unknown numbers are NaN; strings are valid until the next cycle begins.
 struct yoke_profile_row {
 	size_t size;
 	const char *op, *device;
-	const char *implementation, *shapes, *range, *site, *scopes; // "" where flags do not ask
+	const char *implementation, *shapes, *range, *site, *scopes; // "" unless requested by flags
 	uint64_t calls;
-	double total, mean, least, most; // seconds on its device; NaN: the device keeps no times
+	double total, mean, least, most; // total, mean, minimum, maximum seconds on its device;
+					 // NaN: no device times
 	double share;                    // of all rows' totals, in percent
-	double host;                     // seconds in which the host enqueued it; on the CPU, did it
-	double bytes;                    // read and written, those of distinct operands, by all calls
-	double flops;                    // by all calls: 2 M N K of products; 4 D a pair of query and key seen of
-					 // attention, 10 D backward; instructions times elements of maps, and one
-					 // more for each that is reduced; NaN: not counted
-	double gbs, gflops;              // 1e9 a second
-	double roofline;                 // achieved rate over the bound, min(P, W flops / bytes); see yoke_limits
-	int bound;                       // what bounds it
-	int64_t memory;                  // growth of live bytes over all calls (YOKE_PROFILE_MEMORY)
-	double occupancy;                // 0..1: warps that fit at once over the most there can be
+	double host;                     // host seconds to enqueue it; on the CPU, to execute it
+	double bytes;                    // bytes read and written by all calls, counting each
+					 // distinct operand once
+	double flops;                    // by all calls: 2 M N K for products; 4 D per visible pair
+					 // of query and key for attention, 10 D backward;
+					 // instructions times elements for maps, plus one for each
+					 // reduced element; NaN: not counted
+	double gbs, gflops;              // 1e9 bytes and 1e9 operations per second
+	double roofline;                 // achieved rate over the bound, min(P, W flops / bytes);
+					 // see yoke_limits
+	int bound;                       // limiting resource, enum yoke_bound
+	int64_t memory;                  // growth of live bytes over all calls
+					 // (YOKE_PROFILE_MEMORY)
+	double occupancy;                // 0..1: resident warps over the maximum
 };
 enum yoke_bound { YOKE_BOUND_UNKNOWN, YOKE_BOUND_COMPUTE, YOKE_BOUND_MEMORY, YOKE_BOUND_LAUNCH };
-// The rows of the cycle at hand, longest first: fills the first `most` of to (NULL for none) and returns how many
-// there are.  After all is done: it waits.
+// The rows of the current cycle, longest first: fills the first `most` elements of `to` (NULL for
+// none) and returns the total number.  Waits until all work is done.
 YOKE_API int yoke_profile_rows(yoke_profile *, int most, struct yoke_profile_row *to);
-// The same as text, at most `rows` (0: all) sorted by a column, "total" if NULL; what is cut off is one row, "others".
-// In the manner of snprintf: at most cap bytes with the closing NUL, and returns the length without it.
-// EINVAL names the columns there are.
+// The rows as a text table of at most `rows` rows (0: all), sorted by a column, "total" if NULL;
+// omitted rows are summed up in one row, "others".  Works like snprintf: writes at most cap bytes
+// including the terminating NUL and returns the length without it.  EINVAL lists the columns.
 YOKE_API int64_t yoke_profile_table(yoke_profile *, int rows, const char *column, char *to, size_t cap);
-// The cycle at hand as a file of Chrome's trace format: a lane for each thread of the host and each queue of a
-// device; the counter of the pool's bytes; arrows from enqueueing to each piece, and from an upload to who first
-// reads it.
+// Writes the current cycle in Chrome's trace format: a track for each host thread and each device
+// queue; a counter of the pool's bytes; arrows from enqueueing to each piece of work, and from an
+// upload to its first reader.
 YOKE_API int yoke_profile_trace(yoke_profile *, const char *path);
 
 struct yoke_profile_range {
 	size_t size;
-	const char *name;    // with those around it: "validate/forward"
+	const char *name;    // with enclosing ranges: "validate/forward"
 	uint64_t calls;
-	double host, device; // seconds between push and pop; of pieces whose operations were recorded inside.  What
-			     // was recorded in several counts for the range that is around them
+	double host, device; // host seconds between push and pop; device seconds of pieces whose
+			     // operations were recorded inside.  A piece recorded in several ranges
+			     // counts for their common enclosing range
 };
-// As yoke_profile_rows: in the order in which they were first pushed.
+// The ranges, as in yoke_profile_rows, in the order in which they were first pushed.
 YOKE_API int yoke_profile_ranges(yoke_profile *, int most, struct yoke_profile_range *to);
 
-// What was alive when the plan with the largest arena had most bytes in it, by op, range and site; largest first.
+// Memory at the peak of the plan with the largest arena, grouped by op, range and site; largest
+// first.
 struct yoke_profile_holder {
 	size_t size;
 	const char *op, *range, *site;
 	uint64_t bytes, values;
 };
-// As yoke_profile_rows (YOKE_PROFILE_MEMORY).  All of them are the arena's bytes: those in no value are
-// "between values".
+// The holders, as in yoke_profile_rows (needs YOKE_PROFILE_MEMORY).  They sum up to the arena's
+// bytes: bytes that belong to no value are "between values".
 YOKE_API int yoke_profile_peak(yoke_profile *, int most, struct yoke_profile_holder *to);
 
-// How well the profile knows its times.
+// Accuracy of a profile's times.
 struct yoke_profile_quality {
 	size_t size;
-	double clock_error; // seconds by which the device's times may be off the host's; 0 on the CPU
-	uint64_t shifted;   // pieces that the device's clock had before they were enqueued: moved there
-	uint64_t dropped;   // events that the trace has no room for
+	double clock_error; // uncertainty in seconds of device times relative to the host's; 0 on
+			    // the CPU
+	uint64_t shifted;   // pieces whose device time was before they were enqueued, and which
+			    // were moved there
+	uint64_t dropped;   // events that did not fit the trace
 };
 YOKE_API int yoke_profile_quality(yoke_profile *, struct yoke_profile_quality *);
 
 // ---- limits ----
 
-// What the current context's device reaches at most, measured at the first call: floating-point operations a second
-// in f32, f64, f16 and bf16, bytes a second of a copy, nanoseconds of an empty launch and of one that is waited for.
-// By kernels of its backend; of processors by loops; else by its own product of 2048 x 2048 x 2048 and copy of 256
-// MiB.  0: n/a.  The struct is the plugins'.
+// Measured maximum rates of the current context's device, measured at the first call:
+// floating-point operations per second in f32, f64, f16 and bf16, bytes per second of a copy,
+// nanoseconds of an empty launch and of a launch with a wait.  They are measured by kernels of the
+// device's backend; for CPUs by loops; otherwise by the backend's product of 2048 x 2048 x 2048 and
+// copy of 256 MiB.  0: n/a.  The struct is declared in yoke-plugin.h.
 YOKE_API int yoke_limits(struct yoke_limits *);
 
 // ---- ranges ----
 
-// Names what is recorded and done until the pop, for profiles and histories of memory.  A range owns no handles
-// and is in no path: plans and random numbers stay as they are.  Ranges nest; EINVAL of a pop without push.
+// Names all work recorded and executed until the pop, in profiles and memory histories.  A range
+// owns no handles and is not part of scope paths: plans and random numbers do not change.  Ranges
+// nest; a pop without a push is EINVAL.
 YOKE_API int yoke_range_push(const char *name);
 YOKE_API int yoke_range_pop(void);
 
 // ---- counters ----
 
-// Of the current context, since it was made.
+// Counters of the current context, since it was created.
 struct yoke_counters {
 	size_t size;
-	uint64_t ns;                     // of a clock that never goes back
+	uint64_t ns;                     // a monotonic clock
 	uint64_t bytes_up, bytes_down, copies_up, copies_down;
 	uint64_t launches, fallbacks, fallback_bytes, evals, plan_hits, plan_misses;
-	uint64_t waits, wait_ns;         // the host waited for a device; YOKE_SYNC=warn names each place
+	uint64_t waits, wait_ns;         // waits of the host for a device; YOKE_SYNC=warn logs each
+					 // place
 	uint64_t programs_compiled, programs_found;
-	int64_t idle_ns;                 // no piece of work was under way, as far as a profile watched; -1: n/a
+	int64_t idle_ns;                 // time without work in progress, while a profile was
+					 // active; -1: n/a
 };
 YOKE_API int yoke_counters(struct yoke_counters *);
 // later - former, member by member.
@@ -169,75 +187,86 @@ YOKE_API int yoke_counters_between(const struct yoke_counters *former, const str
 
 // ---- memory ----
 
-// Keeps a history of the current context's device from now on (1), or no more (0): a ring of the last 65536 events
-// (the setting memory.events), with tables of all blocks and segments beside it.  The setting memory.history does it
-// from the beginning; memory.snapshot names a file that it is written to when an allocation fails.
+// Starts (1) or stops (0) recording the memory history of the current context's device: a ring of
+// the last 65536 events (the setting memory.events), plus tables of all blocks and segments.  The
+// setting memory.history starts it from the beginning; memory.snapshot names a file to which it is
+// written when an allocation fails.
 YOKE_API int yoke_memory_record(int on);
-// Writes it, in JSON: `first`, what was there before the first event of the ring; `events`, [ns, kind, segment,
-// offset, bytes, who], of moves the new segment and offset besides; `live`, what is there now: blocks as [segment,
-// offset, bytes, who, ns].  who is a place in the list of that name, of op, range and site.  Kinds: alloc, free,
-// segment, release, trim, move, oom.  `yoke memory FILE` shows it.  EINVAL: none is kept.
+// Writes the history in JSON: `first`, the blocks before the first event of the ring; `events`,
+// [ns, kind, segment, offset, bytes, who], for moves also the new segment and offset; `live`, the
+// current state: blocks as [segment, offset, bytes, who, ns].  who is an index into the list of
+// that name, of op, range and site.  Kinds: alloc, free, segment, release, trim, move, oom.  `yoke
+// memory FILE` displays it.  EINVAL: no history is recorded.
 YOKE_API int yoke_memory_snapshot(const char *path);
 
-// Looks for memory that stays.  A check says how much more of the device is allocated than when it began; from
-// 100 MB (1e8 bytes) on it warns, and lists blocks of more than 1 MB that were made since, largest first.
+// Leak detection.  A check reports by how much the device's allocated memory has grown since the
+// beginning; from 100 MB (1e8 bytes) it logs a warning and lists blocks of more than 1 MB allocated
+// since then, largest first.
 typedef struct yoke_leaks yoke_leaks;
 struct yoke_leak {
 	size_t size;
-	uint64_t begin, current, peak; // bytes that are allocated; peak: of all times
+	uint64_t begin, current, peak; // allocated bytes; peak: since yoke_stats_reset_peaks
 	int64_t diff;                  // current - begin
 	int warned;
 };
-YOKE_API yoke_leaks *yoke_leaks_begin(void); // for the current context's device; keeps a history meanwhile
+YOKE_API yoke_leaks *yoke_leaks_begin(void); // of the current context's device; records its history
 YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // name and to may be NULL
 YOKE_API void yoke_leaks_end(yoke_leaks *);  // NULL is fine
 
 // ---- telemetry ----
 
-// A device now, by its backend, another offer of the same hardware, or the system's files: struct yoke_sample of
-// yoke-plugin.h, whose `known` says what counts.  id: "opencl:0", NULL: the current context's.  One that lies (no
-// number, more used than there is, a counter that runs back) or does not answer within a second is left out from
-// then on, which is said once.  From any thread.  ENODEV: no such device; EUNSUPPORTED: nothing is known.
+// The current state of a device, from its backend, from another backend that offers the same
+// hardware, or from system files: struct yoke_sample of yoke-plugin.h, whose `known` marks valid
+// members.  id: "opencl:0", NULL: the current context's device.  A source that reports impossible
+// values (not a number, more used than total, a counter that decreases) or does not answer within a
+// second is disabled, with one log line.  From any thread.  ENODEV: no such device; EUNSUPPORTED:
+// no source is available.
 YOKE_API int yoke_telemetry(const char *id, struct yoke_sample *to);
 
-// The host and this process.  What is not known is NaN.
+// State of the host and this process.  Unknown values are NaN.
 struct yoke_host_sample {
 	size_t size;
-	double cpu;         // 0..1, of all processors, since the sample before; at the first one NaN
-	double process_cpu; // processors that this process kept busy since then
+	double cpu;         // 0..1, over all processors, since the previous sample; NaN in the
+			    // first
+	double process_cpu; // number of processors kept busy by this process since then
 	double threads, rss, rss_peak, read_bytes, written_bytes; // of this process
-	double pressure_cpu, pressure_memory, pressure_io; // 0..1: of the last 10 s, in which something waited for it
-	double temp_c, clock_hz, clock_max_hz;             // the hottest sensor of processors; the mean clock
+	double pressure_cpu, pressure_memory, pressure_io; // 0..1: share of the last 10 s with
+							   // tasks stalled on it
+	double temp_c, clock_hz, clock_max_hz;             // hottest processor sensor; mean and
+							   // maximum clock
 	double memory_total, memory_available;
-	double memory_limit, memory_used, cpu_limit;       // of its control group; the least up the tree, in bytes
+	double memory_limit, memory_used, cpu_limit;       // of the process's control group; the
+							   // tightest limit up the tree, in bytes
 							   // and processors
 	double oom_kills, throttled_s;
-	double energy_j;     // of the processors' packages since the first sample (RAPL)
-	char energy_why[64]; // why there is none
-	double packages, cores, processors, numa_nodes; // of the machine, by hwloc
-	double processors_allowed; // those that its control group leaves this process
+	double energy_j;     // of the processor packages since the first sample (RAPL)
+	char energy_why[64]; // why energy_j is unknown
+	double packages, cores, processors, numa_nodes; // of the machine, from hwloc
+	double processors_allowed; // processors that the control group permits
 };
-// Of the process: what is "since the sample before" is since the last call.
+// Samples the host; "since the previous sample" means since the process's last call.
 YOKE_API int yoke_host_telemetry(struct yoke_host_sample *to);
 
-// Samples every `seconds` on a thread of its own, and appends a line of JSON to the file. After the first minutes lines
-// come less often, so that a day takes at most as many bytes as the setting telemetry.day, 5 MB by default. A line that
-// cannot be written is logged once as a warning and is otherwise ignored.
+// Samples every `seconds` on a separate thread and appends JSON lines to the file.  After the first
+// minutes lines become less frequent, so that a day takes at most as many bytes as the setting
+// telemetry.day, 5 MB by default.  A line that cannot be written is logged once as a warning and is
+// otherwise ignored.
 typedef struct yoke_recorder yoke_recorder;
 struct yoke_recorder_options {
 	size_t size;
-	const char *path;    // telemetry.jsonl
-	double seconds;      // [1], between the first lines
-	const char *run;     // names the run in each line, or NULL
+	const char *path;    // of the file, usually telemetry.jsonl
+	double seconds;      // interval [1] of the first lines
+	const char *run;     // the run's name, written in each line, or NULL
 	int rank;
-	const yoke_group *group; // what the rank does with others is in each line; NULL: none.  It has to stay until
-				 // yoke_recorder_free
+	const yoke_group *group; // its state (yoke_group_state) is written in each line; NULL:
+				 // none.  Must exist until yoke_recorder_free
 };
-// Of the current context's device.
+// Creates a recorder for the current context's device.
 YOKE_API yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *);
-// What the lines say of the program: steps done, seconds in which they waited for data.  From any thread.
+// Sets the program's progress for later lines: steps done, and seconds spent waiting for data.
+// From any thread.
 YOKE_API void yoke_recorder_tell(yoke_recorder *, int64_t step, double data_wait);
-// Samples once more, and ends.  NULL is fine.
+// Takes a last sample and stops.  NULL is fine.
 YOKE_API void yoke_recorder_free(yoke_recorder *);
 
 #ifdef __cplusplus
