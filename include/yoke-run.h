@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of runs: what `yoke dashboard`, `yoke top`, `yoke report` and `yoke doctor` read, written by any program.
+// Run records, written by any program and read by `yoke dashboard`, `yoke top`, `yoke report` and
+// `yoke doctor`.
 //
 //	struct yoke_run_options o = { .size = sizeof o, .config = "{\"lr\": 0.01}" };
 //	yoke_run *r = yoke_run_open("runs/a", &o);
@@ -11,12 +12,14 @@
 //	yoke_run_artifact(r, "runs/a/weights.safetensors");
 //	yoke_run_close(r, "done", NULL);
 //
-// The folder holds run.json (what ran, where, with which settings), metrics.jsonl (a JSON object a line: step, the
-// numbers, time in seconds since 1970, stage), events.jsonl (time, step, event, text) and, where asked for, a file of
-// TensorBoard's.  While the run is open its folder is locked: a folder whose lock is held has a run that lives.
+// The directory contains run.json (program, machine and settings), metrics.jsonl (one JSON object
+// per line: step, values, time in seconds since 1970, stage), events.jsonl (time, step, event,
+// text) and optionally a TensorBoard file.  The directory is locked while the run is open, so a
+// held lock means that the run is alive.
 //
-// Records never end what they are of: what cannot be written is one warning, and the calls go on returning 0.  NULL
-// in place of a run is a run that is not recorded.  Calls may come from any thread.
+// Recording errors never stop the recorded program: if a record cannot be written, one warning is
+// logged, and the calls still return 0.  A NULL run records nothing.  Calls may come from any
+// thread.
 #ifndef YOKE_RUN_H
 #define YOKE_RUN_H
 
@@ -32,28 +35,32 @@ typedef struct yoke_run yoke_run;
 
 struct yoke_run_options {
 	size_t size;        // sizeof; set by the caller
-	const char *device; // NULL: those of the thread's context, if it has one
+	const char *device; // device and driver of the run; NULL: those of the thread's context, if
+			    // any
 	const char *driver;
-	const char *config; // what the run is of, a JSON object; NULL: {}
-	uint64_t data;      // fingerprint of what it reads; 0: not known
-	int64_t step;       // steps done before: lines of later ones, which an earlier run left, are cut off
-	int tensorboard;    // 1: a file events.out.tfevents.* besides, written every 2 seconds or so
+	const char *config; // the run's configuration, a JSON object; NULL: {}
+	uint64_t data;      // fingerprint of the run's data; 0: unknown
+	int64_t step;       // steps done before: later lines, written by an interrupted run, are
+			    // removed
+	int tensorboard;    // 1: also writes a file events.out.tfevents.*, about every 2 seconds
 };
 
-// Makes the folder where there is none.  NULL: EBUSY, another run has it; EINVAL, EFORMAT for a configuration that
-// is no object; ENOENT or EIO when the folder cannot be made; ENOMEM.
+// Opens a run, creating the directory if necessary.  NULL: EBUSY, another run is using it; EINVAL,
+// EFORMAT: the configuration is not a JSON object; ENOENT or EIO: the directory cannot be created;
+// ENOMEM.
 YOKE_API yoke_run *yoke_run_open(const char *folder, const struct yoke_run_options *);
-// A line of metrics.jsonl: n numbers with their names, at a step from 0.  stage: "train", "valid", "memory",
-// or a word of the program's own.  A number that is not finite is left out.  EINVAL: a name twice, empty, not
-// UTF-8, or one of step, time and stage; no such step.
+// Appends a line to metrics.jsonl: n values with their names, at a step from 0.  stage: "train",
+// "valid", "memory", or another word.  Values that are not finite are omitted.  EINVAL: a name
+// occurs twice, is empty, is not UTF-8, or is step, time or stage; the step is negative.
 YOKE_API int yoke_run_log(yoke_run *, int64_t step, const char *stage, int n, const char *const *name,
 			  const double *value);
-// A line of events.jsonl; text NULL: "".
+// Appends a line to events.jsonl; text NULL: "".
 YOKE_API int yoke_run_event(yoke_run *, int64_t step, const char *event, const char *text);
-// Notes a file that the run made, with its size and XXH64 as it is now; a second time: as it is now.  ENOENT, EIO:
-// it cannot be read.
+// Records a file that the run produced, with its current size and XXH64 hash; a second call updates
+// them.  ENOENT, EIO: it cannot be read.
 YOKE_API int yoke_run_artifact(yoke_run *, const char *path);
-// The end, with how it came ("done", "failed") and the error, if there was one.  Frees the run and its lock.
+// Ends the run with its outcome ("done", "failed") and the error, or NULL.  Frees the run and its
+// lock.
 YOKE_API void yoke_run_close(yoke_run *, const char *ended, const char *error);
 
 #ifdef __cplusplus
