@@ -62,7 +62,8 @@ struct yoke_cube_info {
 //                two, else the first vector
 //   item=0       index of the cube in a .npy file with several
 //   stack=0      1: a .npy file with three axes is [cubes,lines,samples], with one band
-// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets), EINVAL.
+// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets),
+// EINVAL.
 YOKE_API yoke_cube *yoke_cube_open(const char *path, const char *settings);
 YOKE_API void yoke_cube_free(yoke_cube *); // NULL is fine
 // Describes a cube.  Strings and arrays are valid as long as the cube.

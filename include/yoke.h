@@ -402,8 +402,8 @@ YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags
 // i32 for i8 and u8 operands, exact up to 2^31 and wrapping beyond.  Gradients are computed in f32
 // and rounded to the operands' dtype.
 YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int dtype);
-// x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
-// before b is added.
+// x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is
+// rounded before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
 // ---- linear algebra ----
@@ -594,8 +594,8 @@ YOKE_API yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_t
 
 // The diagonal of (H - z)^-1 of tridiagonal real matrices: a [..,N] is H_ii, b and c [..,N-1] are
 // H_i,i+1 and H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy, and y may be 0.  Leading axes
-// broadcast: one matrix at many z.  -> G [..,N,2], real and imaginary parts, of the operands' dtype.
-// N may be 0.
+// broadcast: one matrix at many z.  -> G [..,N,2], real and imaginary parts, of the operands'
+// dtype.  N may be 0.
 // With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R
 // defined likewise from the other end: side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the
 // diagonal; LEFT gives 1 / L_i, the last diagonal element for the leading block 0..i, which does
@@ -643,13 +643,13 @@ struct yoke_resolvent {
 YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 				     const struct yoke_resolvent *how);
 
-// Chains with complex diagonal elements, such as self-energies of leads: H_ii = a_i + i a_im_i, with
-// a and a_im [..,N], b and c [..,N-1] as above, and any complex z [..,2].  a_im, b and c may be
-// YOKE_NONE: 0, ones and ones.  All operands have the same dtype, and their leading axes broadcast.
-// Everything is computed in f64 by recurrences from both ends, with the accuracy of elimination with
-// pivoting, and rounded once to the operands' dtype.  Differentiable by all five operands,
-// repeatedly; second derivatives by the diagonal lose digits if z is close to an eigenvalue of a
-// leading or trailing block.
+// Chains with complex diagonal elements, such as self-energies of leads: H_ii = a_i + i a_im_i,
+// with a and a_im [..,N], b and c [..,N-1] as above, and any complex z [..,2].  a_im, b and c may
+// be YOKE_NONE: 0, ones and ones.  All operands have the same dtype, and their leading axes
+// broadcast.  Everything is computed in f64 by recurrences from both ends, with the accuracy of
+// elimination with pivoting, and rounded once to the operands' dtype.  Differentiable by all five
+// operands, repeatedly; second derivatives by the diagonal lose digits if z is close to an
+// eigenvalue of a leading or trailing block.
 // The evaluation fails with ERANGE if an operand is not finite or z equals an eigenvalue of H to
 // rounding.  ESHAPE, EDTYPE: the operands do not match.
 //
@@ -657,14 +657,14 @@ YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor
 YOKE_API yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 					     int side);
 // The corner element [(H - z)^-1]_1N = -b_1 .. b_(N-1) / det(z - H): [..,2]; N is at least 1.
-// Exchanging b and c gives element N, 1.  A chain between two leads, whose self-energies S_L and S_R
-// are added to its first and last element, has the transmission T = G_L G_R |corner|^2 at z = E,
-// with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
+// Exchanging b and c gives element N, 1.  A chain between two leads, whose self-energies S_L and
+// S_R are added to its first and last element, has the transmission T = G_L G_R |corner|^2 at z =
+// E, with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
 YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
 // log det(z - H): [..,2], log |det| and the phase; N may be 0.  Its derivative by z is the trace of
 // (z - H)^-1, the negative sum of the diagonal above.  The phase is the sum of the arguments, each
-// in (-pi, pi], of the N ratios of leading minors of z - H; it is not reduced to one turn.  If no
-// b c is negative and no a_im positive, the phase is continuous in the half-plane Im z > 0, where it
+// in (-pi, pi], of the N ratios of leading minors of z - H; it is not reduced to one turn.  If no b
+// c is negative and no a_im positive, the phase is continuous in the half-plane Im z > 0, where it
 // goes from N pi to 0 with increasing Re z.  For real H and z it is pi times the number of
 // eigenvalues above z.
 YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
