@@ -79,7 +79,7 @@ YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
 // cannot represent; EINVAL: a member of info cannot be represented in a header.
 YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, const float *x);
 
-// ---- sets of cubes ----
+// ---- datasets of cubes ----
 
 struct yoke_cube_files {
 	size_t size;

@@ -43,7 +43,7 @@ YOKE_API yoke_tensor *yoke_remainder(yoke_tensor *a, yoke_tensor *b);
 // a to the power b for integers, wrapping; for b < 0 the truncated quotient 1 / a^-b (0 for a = 0).
 YOKE_API yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b);
 
-// ---- along an axis ----
+// ---- scans, searching, scattering ----
 
 // Cumulative maximum and minimum; NaN propagates.  Equal elements share the gradient.
 YOKE_API yoke_tensor *yoke_cummax(yoke_tensor *x, int axis);

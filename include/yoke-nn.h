@@ -91,7 +91,7 @@ YOKE_API int yoke_module_share(yoke_module *, const char *path, const char *with
 // network do not change the other network's tensor.
 YOKE_API int yoke_module_tie(yoke_module *, const char *path, yoke_module *other, const char *with);
 
-// ---- all of a network ----
+// ---- whole networks ----
 
 enum { YOKE_MODULE_BUFFER = 1, YOKE_MODULE_FROZEN = 2 };
 // Calls fn for each parameter and buffer.  A nonzero result of fn ends the traversal and is
@@ -117,7 +117,7 @@ YOKE_API int yoke_module_cast(yoke_module *, int dtype);
 // Moves all parameters and buffers to another context, as new variables with the same bits.
 YOKE_API int yoke_module_move(yoke_module *, yoke_context *to);
 
-// ---- computing ----
+// ---- forward pass ----
 
 // Records the module's computation from n inputs to m outputs.  After an error each out[i] is NULL.
 YOKE_API int yoke_forward(yoke_module *, int n, yoke_tensor *const *in, int m, yoke_tensor **out);

@@ -80,7 +80,7 @@ YOKE_API const char *yoke_optim_kind(int i);
 // The settings of a kind with their defaults: "lr=0.001 momentum=0 ..".  NULL for an unknown kind.
 YOKE_API const char *yoke_optim_options(const char *kind);
 
-// ---- making ----
+// ---- creation ----
 
 // Creates an optimizer without parameters.  settings: "key=value" words, or NULL; numbers have a
 // decimal point in every locale.  Returns NULL with ENOENT for an unknown kind or key, and with

@@ -31,7 +31,7 @@ extern "C" {
 
 typedef struct yoke_run yoke_run;
 
-// ---- records of runs ----
+// ---- run records ----
 
 struct yoke_run_options {
 	size_t size;        // sizeof; set by the caller

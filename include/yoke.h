@@ -79,7 +79,7 @@ typedef struct yoke_scope yoke_scope;
 #define YOKE_ALL 0xffu
 #define YOKE_KEEP 0x100u // or'ed into a mask of axes: keeps reduced axes with 1 element
 
-// ---- library, errors ----
+// ---- library, errors, settings ----
 
 // "0.1.0"
 YOKE_API const char *yoke_version(void);
@@ -177,7 +177,7 @@ YOKE_API int yoke_autocast(int dtype, const char *keep_f32);
 // collectors may call it.
 YOKE_API void yoke_free(yoke_tensor *);
 
-// ---- leaves ----
+// ---- variables, values, random numbers ----
 
 // Creates a variable filled with zeros, owned by the caller.  The name is for messages; NULL: none.
 YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims);
@@ -249,7 +249,7 @@ YOKE_API int yoke_is_variable(const yoke_tensor *);
 // The device of a tensor's context, as yoke_context_new_on takes it: "cpu:0".  NULL after an error.
 YOKE_API const char *yoke_device_of(const yoke_tensor *);
 
-// ---- elementwise (map) ----
+// ---- elementwise operations ----
 // All operands have the same dtype and broadcast as in NumPy.  Results have the operands' dtype;
 // comparisons return bool.
 
@@ -429,7 +429,7 @@ YOKE_API yoke_tensor *yoke_cholesky(yoke_tensor *a);
 // A 0 on the diagonal gives the results of a division by 0.
 YOKE_API yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags);
 
-// ---- moves ----
+// ---- reshaping, indexing, sorting ----
 // reshape, permute, slice and broadcast_to return views; bitcast copies only where noted.
 
 // One dim may be -1: it is inferred.
@@ -486,7 +486,7 @@ YOKE_API yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t
 // A copy whose elements are contiguous in row-major order.
 YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 
-// ---- networks ----
+// ---- neural networks ----
 
 // Over one axis; -1 is the last.  logsumexp removes the axis; where its result is infinite, the
 // elements equal to it share the gradient (NaN in JAX).
@@ -539,7 +539,8 @@ YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
 // axis alone.
 YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
-// ---- windows, convolutions, pools: of floating point, but for windows ----
+// ---- windows, convolutions, pooling ----
+// For floating point; windows for any dtype.
 
 // Sliding windows of `size` elements along an axis, `dilation` apart, starting every `stride`
 // elements.  The axis of n elements becomes floor((n - dilation (size - 1) - 1) / stride) + 1
@@ -582,7 +583,7 @@ YOKE_API yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to)
 // interpolation along each axis at (i + 1/2) S / to - 1/2, clamped to the first and last element.
 YOKE_API yoke_tensor *yoke_resize(yoke_tensor *x, const int64_t *to, int smooth);
 
-// ---- groups of rows ----
+// ---- grouped matrix products ----
 
 // Multiplies each row of x [T,K] by the matrix of its group: w [E,K,N], first [E+1] i64 -> [T,N].
 // Rows first[e] .. first[e+1] - 1 belong to group e; rows of no group give 0.  The plan does not
@@ -669,7 +670,7 @@ YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, y
 // eigenvalues above z.
 YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
 
-// ---- order ----
+// ---- ordering ----
 
 // to[i] = x[i], such that operations that read to[i] are launched only after the m values `after`.
 // Adds no cost except the ordering.  Gradients pass through.  After an error each to[i] is NULL.
