@@ -171,8 +171,8 @@ YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
 // pattern matched no scope in which something was recorded.
 YOKE_API int yoke_autocast(int dtype, const char *keep_f32);
 // Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.  Using or freeing a freed
-// handle, or one whose scope has ended, is EINVAL with the name of the former tensor, even after
-// its memory has been reused for another tensor.  If the context is not the calling thread's
+// handle, or one whose scope has ended, is EINVAL with a description of the former tensor, even
+// after its memory has been reused for another tensor.  If the context is not the calling thread's
 // current one, or is busy, the free is queued and done by the next call on that context, so garbage
 // collectors may call it.
 YOKE_API void yoke_free(yoke_tensor *);
