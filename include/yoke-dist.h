@@ -87,7 +87,7 @@ struct yoke_group_state {
 	int open;     // 1: it is not complete, e.g. because other ranks have not reached it
 	double since; // time when the rank reached or completed it, in seconds since 1970
 	uint64_t sent; // bytes of tensors sent to other ranks of the group; with shared memory,
-		       // bytes that others read
+		       // bytes that others read from it
 	double waited; // seconds that the rank has waited for other ranks, in all its groups
 };
 YOKE_API int yoke_group_state(const yoke_group *, struct yoke_group_state *to);

@@ -89,7 +89,7 @@ struct yoke_node_call {
 	int64_t epoch;  // of training, from 0
 	int training;   // 0: inference
 	yoke_tensor *weight; // f32 [..], for x [..,in]: 0 for pixels to be ignored, whose numbers
-			     // are meaningless; NULL: none
+			     // are meaningless; NULL: all pixels count
 	yoke_tensor *extent; // i32 [scenes,2]: lines and samples of each scene in x
 			     // [scenes,lines,samples,in]; the rest of x is padding; NULL: all
 			     // scenes have the size of x
