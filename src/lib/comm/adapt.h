@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change of algorithm amid a run (dist.adapt): the first rank of a group times its all_reduces by messages, by size, and
-// tries those ways that give the same bits and should take less than twice as long; one that in the median of 32 is 1.2
-// times as fast as the best one so far takes its place, and where that gets slower than it was all are tried anew.  Ranks
-// hear of a change together and apply it from the same step on, at least 50 behind the one before.
+// Run-time choice of the all_reduce algorithm (setting dist.adapt). For each size class the first
+// rank of a group times its message-based all_reduces. It tries every algorithm that gives the same
+// bits and is predicted to take at most twice as long as the current one. An algorithm replaces the
+// current one if its median of 32 times is at least 1.2 times as fast; if the current one becomes
+// 1.2 times slower than it was, all are tried again. All ranks apply a change from the same
+// training step on, at least 50 steps after the previous change.
 #ifndef YK_ADAPT_H
 #define YK_ADAPT_H
 
@@ -13,18 +15,20 @@
 
 struct yk_adapt;
 
-// Is it asked for, and does no other setting say how?
+// Whether dist.adapt is set and dist.algorithm does not fix the algorithm.
 bool yk_adapt_asked(void);
-// Of a group, on each of its ranks.  NULL: no memory.
+// Every rank of a group has one. Returns NULL if out of memory.
 struct yk_adapt *yk_adapt_new(uint32_t ranks, uint32_t node);
-void yk_adapt_free(struct yk_adapt *); // NULL is fine
-// An all_reduce of so many bytes took so long by that algorithm; once: sums are rounded once.
+void yk_adapt_free(struct yk_adapt *); // NULL is allowed
+// Records the duration of an all_reduce of `bytes` by algorithm `how`. once: half precision must be
+// rounded only once.
 void yk_adapt_took(struct yk_adapt *, uint64_t bytes, bool once, int how, double seconds);
-// On the first rank, before a step: what all are to apply, as yk_adapt_apply takes it; 0: nothing new.  said: "", or that
-// another algorithm is the best by now.
+// Called on the first rank before a step. Returns the change that all ranks must pass to
+// yk_adapt_apply, or 0 for none. `said` receives a log line if another algorithm has become the
+// best, else "".
 uint32_t yk_adapt_wish(struct yk_adapt *, int64_t step, char *said, size_t room);
-void yk_adapt_apply(struct yk_adapt *, uint32_t wish); // from the next job on
-// 1 + the algorithm for so many bytes; 0: the usual one.
+void yk_adapt_apply(struct yk_adapt *, uint32_t wish); // takes effect with the next job
+// Returns 1 + the algorithm for this size, or 0 for the default.
 int yk_adapt_how(const struct yk_adapt *, uint64_t bytes);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The carrier: takes what ranks of this process send to ranks on other machines out of their links, and puts what comes
-// from there into links, by MPI.  So a collective knows links alone.  Whoever moves the queue's jobs on calls MPI,
-// and where it takes no turns of threads that is the queue's thread alone.
+// Carries link traffic between machines over MPI: bytes that ranks of this process send are taken
+// out of their links, and received bytes are put into links, so collectives only ever see links.
+// The thread that advances the queue's jobs calls MPI; if the MPI library is not
+// MPI_THREAD_SERIALIZED, only the queue's own thread does.
 #ifndef YK_CARRIER_H
 #define YK_CARRIER_H
 
@@ -9,40 +10,45 @@
 #include "comm/place.h"
 #include "comm/ranks.h"
 
-// A group with ranks on other machines, as one of its ranks has it.
+// A group with ranks on other machines, as seen by one of its ranks.
 struct yk_route;
 struct yk_carrier;
 
-// Opens MPI, on the queue's thread, which is waited for; `first`: the first rank of this machine.  ERANK, EPLUGIN.
+// Opens MPI on the queue's thread and waits for it. `first` is the first rank of this machine.
+// Errors: ERANK, EPLUGIN.
 int yk_carrier_new(struct yk_ranks *, const struct yk_started *, uint32_t first);
-// For a rendezvous of so many members, ranks of the world `world`: sets rendezvous->route and rendezvous->node.
+// Adds a group whose member i is rank world[i] of the world. Sets rendezvous->route and
+// rendezvous->node.
 int yk_carrier_add(struct yk_carrier *, struct yk_rendezvous *, uint32_t rank, const uint32_t *world, uint32_t tag);
-// With the queue's `drive`.  True: something went or came.
+// Call with the queue's `drive` locked. Returns true if anything was sent or received.
 bool yk_carrier_step(struct yk_carrier *);
-// Sends and receives what is left, and frees the carrier.
+// Sends and receives all pending messages, then frees the carrier.
 void yk_carrier_end(struct yk_carrier *);
 
-bool yk_carrier_by_turns(const struct yk_carrier *); // any thread may step
-bool yk_carrier_asked(struct yk_carrier *); // .. to open MPI: then
-void yk_carrier_open(struct yk_carrier *);  // .. that thread does
+bool yk_carrier_by_turns(const struct yk_carrier *); // any thread may call yk_carrier_step
+bool yk_carrier_asked(struct yk_carrier *); // MPI is still to be opened;
+void yk_carrier_open(struct yk_carrier *);  // the queue's thread then calls this
 
-// Is a member on another machine?
+// Whether the member is on another machine.
 bool yk_route_away(const struct yk_route *, uint32_t member);
-// .. and will send nothing more, of collectives or sends?
+// Whether the member on another machine will send nothing more (collectives, or point-to-point if
+// `sends`).
 bool yk_route_ended(const struct yk_route *, bool sends, uint32_t member);
-uint32_t yk_route_world(const struct yk_route *, uint32_t member); // its rank in the world
-uint32_t yk_route_tag(const struct yk_route *);                     // tags from there on are free
-void yk_route_leave(struct yk_route *); // the group is used no more by this process
+uint32_t yk_route_world(const struct yk_route *, uint32_t member); // the member's rank in the world
+uint32_t yk_route_tag(const struct yk_route *); // this and all higher tags are unused
+void yk_route_leave(struct yk_route *); // this process no longer uses the group
 
 // ---- mpi.c ----
 
-// The table of a module: that of dist.mpi, of the launcher, or any.  NULL: yoke_error says why.
+// Opens an MPI module and returns its function table: the one that dist.mpi names, the launcher's,
+// or any available one. Returns NULL with the error set on failure.
 const struct yk_mpi *yk_mpi_open(const struct yk_started *, const char **name);
-// Asks MPI, which begins then and ends with the process, what a launcher that says the rank alone does not: how many ranks
-// there are, here and in all.
+// Initializes MPI to query the number of ranks, in total and on this machine, for launchers that
+// report only the rank. MPI then stays initialized until the process ends.
 int yk_mpi_ask(struct yk_started *);
-void yk_mpi_leave(void); // a rank failed: others may not come to MPI's end
-// Modules that there are, their names and paths.
+// after a failure: skip MPI_Finalize, which could wait for ranks that never call it
+void yk_mpi_leave(void);
+// Names and paths of the known modules.
 enum { YK_MPIS = 2 };
 extern const char *const yk_mpi_names[YK_MPIS];
 

@@ -1,43 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives by the library of the devices' vendor, through ext("collectives"): what ranks do together stays in their
-// devices' memory.  It serves groups on one machine whose ranks have a device each, all of one backend.
+// Collectives through the vendor's library (NCCL, RCCL; ext("collectives")), so that data stays in
+// device memory. Used by groups on one machine in which each rank has its own device and all
+// devices belong to one backend.
 #ifndef YK_DIST_NATIVE_H
 #define YK_DIST_NATIVE_H
 
 #include "comm/ranks.h"
 
-enum { YK_NATIVE_RANKS = YOKE_MAP_MAX_INPUTS }; // at most: a sum is one map
+// maximum; a sum is one map op with one input per rank
+enum { YK_NATIVE_RANKS = YOKE_MAP_MAX_INPUTS };
 
-struct yk_native { // of a rank in a group
+struct yk_native { // state of one rank in a group
 	const struct yoke_collectives_ext *ext;
 	const struct yoke_backend *ops;
 	uint32_t device;
-	void *comm, *queue; // comm NULL: of one rank, or given up
+	void *comm, *queue; // comm is NULL for a single rank and after an abort
 	bool broken;
 };
 
-bool yk_native_fast(void); // dist.order=fast: the library reduces
+bool yk_native_fast(void); // dist.order=fast: the library itself reduces
 
-// Of threads: if these devices, by name, can do it, the rendezvous says so from now on, with an id.
+// Ranks as threads: if all the named devices support it, stores a communicator id in the rendezvous
+// and sets `native`.
 void yk_native_offer(struct yk_rendezvous *, int ranks, char (*device)[sizeof ((struct yk_device *)NULL)->id]);
-// Of processes, as the world is joined: all say what they have, and see what the others said.
+// Ranks as processes: called while joining the world. Each rank publishes its device and reads
+// those of the others.
 void yk_native_meet(struct yk_rendezvous *, uint32_t rank, struct yk_device *);
-// Of a group that is split: the id of the part whose first rank is number `from`, of those that all give.
+// For a group split: the first rank of each part (`makes`) creates a communicator id, and all ranks
+// exchange them; `part` receives the one that rank number `from` made.
 int yk_native_split(struct yoke_group *, bool makes, uint32_t from, struct yk_rendezvous *part);
 
-// A member of a rendezvous that says so; leave: of any group.
+// join: requires rendezvous->native. leave: allowed for any group.
 int yk_native_join(struct yoke_group *);
 void yk_native_leave(struct yoke_group *);
 
-// How the task, whose group and `what` are set, is done, enum yk_by; and bytes of the device's memory that it works in.
+// Returns how the task is executed (enum yk_by); its group and `what` must be set. bytes: workspace
+// in device memory.
 int yk_native_takes(const struct yk_task *);
 uint64_t yk_native_bytes(const struct yk_task *);
 void yk_native_task_fini(struct yk_task *);
 
-// All ranks have come to the job: what it does next.  1: something, 0: it waits, 2: it is done, or an error, by what
-// is said.
+// Takes the next step of a job that all ranks have come to. Returns 1 if it made progress, 0 if it
+// is waiting, 2 when done, or a negative error code with the error set.
 int yk_native_advance(struct yk_job *);
-// It is given up.  False: something of it is still at work on the device.
+// Aborts the job. Returns false while some of its work is still running on the device.
 bool yk_native_stop(struct yk_job *);
 void yk_native_job_fini(struct yk_job *);
 

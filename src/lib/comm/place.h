@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process's place among those that were started together: what its launcher says in the environment.
+// A process's rank among processes that were started together, as given by its launcher's
+// environment variables.
 #ifndef YK_PLACE_H
 #define YK_PLACE_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-extern const char yk_world_variable[]; // "rank ranks socket", of processes that yoke starts
+// holds "rank ranks socket"; set for processes that yoke itself starts
+extern const char yk_world_variable[];
 
 struct yk_started {
 	uint32_t rank, ranks;
-	uint32_t local, locals; // among those of this machine, or of what dist.pretend calls one
-	uint32_t pretend;       // ranks of such a one; 0: machines are as they are
+	// on this machine, or on the group of ranks that dist.pretend treats as a machine
+	uint32_t local, locals;
+	uint32_t pretend; // dist.pretend: number of ranks treated as one machine; 0: real machines
 	const char *launcher;   // "mpirun of Open MPI"; NULL: yoke itself
-	const char *mpi;        // the MPI it belongs to, "openmpi"; "": any
-	const char *variable;   // in which it says the rank
-	char name[96];          // of the socket at which ranks of a machine meet
+	const char *mpi;        // the launcher's MPI, e.g. "openmpi"; "": any
+	const char *variable;   // the environment variable that holds the rank
+	char name[96];          // of the socket at which the ranks of a machine meet
 };
 
-// 1: it is one of several; 0: it is alone; EINVAL: what says so is malformed, or no ranks can be as it says.
+// Returns 1 for a rank among several, 0 for a single process, EINVAL if the variables are malformed
+// or contradictory.
 int yk_place_find(struct yk_started *);
-// The process that started pid as a rank: the first one above it that has no such variable.  0: it cannot be found.
+// Returns the process that started rank `pid`: its nearest ancestor without the launcher's
+// variable. 0 if not found.
 pid_t yk_place_starter(const struct yk_started *, pid_t pid);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the ranks of one machine share, and how they come to it.
+// Memory that the ranks of one machine share, and how they get it.
 //
-// It is a sealed memfd, so that nobody can make it smaller under the others, and nothing of it is left when the last
-// process has gone.  It is handed over a socket whose name is abstract: no file.  Both ends look who the other is.
+// It is a sealed memfd: no rank can shrink it while others use it, and nothing remains after the
+// last process has ended. The descriptor is passed over a socket with an abstract name (no file);
+// both ends check the other's identity.
 #ifndef YK_SEGMENT_H
 #define YK_SEGMENT_H
 
@@ -10,47 +11,52 @@
 #include "comm/ranks.h"
 
 struct yk_segment;
-// A new one, and its descriptor; its first area is the world's.
+// Creates a segment and its file descriptor. The first area is the world's.
 struct yk_segment *yk_segment_new(uint32_t ranks, int *fd);
-// Bytes of that area: what ranks of a machine share before any is in another group.
+// Bytes of the world's area, the minimum that the ranks of a machine share.
 uint64_t yk_segment_min(uint32_t ranks);
 struct yk_segment *yk_segment_ref(struct yk_segment *);
 void yk_segment_unref(struct yk_segment *);
-// Room for the area of one more group; where it is, or 0: there is none left.
+// Reserves an area for another group. Returns its offset, or 0 if there is no space left.
 uint64_t yk_segment_take(struct yk_segment *, uint32_t ranks);
-// The area at a place that another process has taken; NULL: no such thing can be there.
+// The area that another process reserved at an offset. NULL: the offset is invalid.
 struct yk_area *yk_segment_area(struct yk_segment *, uint64_t at, uint32_t ranks);
 struct yk_area *yk_segment_world(const struct yk_segment *);
-// The world goes no further; the first reason stays.
+// Breaks the world; the first reason is kept.
 void yk_segment_break(struct yk_segment *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-uint32_t yk_segment_first(const struct yk_segment *); // rank of the machine: who made the memory
-int *yk_segment_peer(struct yk_segment *, uint32_t rank); // room of this process for a descriptor of that one
-// The process that asked first: it tells people what the ranks ended with.
+uint32_t yk_segment_first(const struct yk_segment *); // the machine's rank that created the segment
+// where this process caches a pidfd of that rank
+int *yk_segment_peer(struct yk_segment *, uint32_t rank);
+// The process that reports the failure to the user: the first that called this.
 pid_t yk_segment_speaker(struct yk_segment *);
 
-// The process's own, by its place: from its parent, or made by the first rank of the machine and handed to the others,
-// for whom that one waits.  For the life of the process.  ERANK: they do not come.
+// This process's segment, kept until the process ends: received from the parent process, or created
+// by the machine's first rank and handed to the others, which that rank waits for. ERANK: they did
+// not come in time.
 int yk_segment_get(const struct yk_started *, struct yk_segment **to);
 
 // ---- sockets ----
 
-int yk_socket_listen(const char *name, int most); // not blocking; -1: errno
-pid_t yk_socket_peer(int fd); // who is at the other end, if it is of the same user; else -1
+int yk_socket_listen(const char *name, int most); // non-blocking; -1: see errno
+pid_t yk_socket_peer(int fd); // process id of the other end if it belongs to the same user; else -1
 
-// What whoever wants the memory says first, in whatever version of yoke: nothing of the memory may be alike in two.
+// First message of a process that wants the segment. Its layout never changes, because the
+// segment's layout may differ between versions of yoke.
 struct yk_hello {
 	uint32_t magic, rank;
 	char version[56];
 };
 
-enum { YK_STARTER = 0xffff }; // in place of the rank, of who started them
+enum { YK_STARTER = 0xffff }; // the rank of the starting process
 
-// What it hears: of whom, and which rank is of another version than that, if one is known; then no memory comes with it.
+// The reply: the version of the segment's creator, and a rank with a different version if one is
+// known. In that case no descriptor comes with it.
 struct yk_answer {
 	struct yk_hello host, unlike;
 };
 struct yk_answer yk_answer_of(uint32_t host);
-int yk_answer_error(const struct yk_answer *); // EINVAL, naming both: some are unlike
-bool yk_socket_serve(int to, int fd, struct yk_answer *); // listens and answers, a second at most; false: not that
+int yk_answer_error(const struct yk_answer *); // EINVAL with both named if versions differ
+// reads the hello and replies, within a second; false: the process did not get the memory
+bool yk_socket_serve(int to, int fd, struct yk_answer *);
 
 #endif
