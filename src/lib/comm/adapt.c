@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of algorithm.
+// Measures the all_reduce algorithms of a group per size class and selects the next one to use or
+// try.
 #include "config.h"
 
 #include "comm/adapt.h"
@@ -21,22 +22,22 @@ static const double BETTER = 1.2, TOO_SLOW = 2;
 YK_PARAM(adapt_setting, "dist.adapt", YK_BOOL, "0",
 	 "while training, ranks that send messages time the algorithms of sums over all and go on with the best one; bits stay the same");
 
-struct size { // of jobs
-	uint8_t applied;             // 1 + the algorithm that ranks take from now on; 0: the usual one
-	int now, best;              // what the last ones went by, and what is best so far; -1: there were none
+struct size { // per size class of jobs
+	uint8_t applied;             // 1 + the algorithm that ranks currently use; 0: the default
+	int now, best;              // algorithm of the latest jobs; best algorithm so far; -1: none
 	bool once;
-	uint32_t seen, at;          // .. by `now`, SEEN at most; behind those, where the next one goes
+	uint32_t seen, at; // number of times in took[], at most SEEN; ring position once it is full
 	double took[SEEN];          // seconds
-	double median[YK_BY_SHARED]; // 0: not tried
-	double was;                 // that of the best one, when it became that
+	double median[YK_BY_SHARED]; // per algorithm; 0: not tried
+	double was;                 // median of the best algorithm when it became the best
 };
 
 struct yk_adapt {
 	uint32_t ranks, node;
-	int64_t last;         // step of the last wish
-	bool known;           // .. there was one
-	bool waits;           // for ranks to apply it
-	pthread_mutex_t lock; // over sizes, but for what is applied
+	int64_t last;         // step of the last change
+	bool known;           // there was a change
+	bool waits;           // a change is pending until the ranks apply it
+	pthread_mutex_t lock; // protects size[], except `applied`
 	struct size size[YK_TUNED_SIZES];
 };
 
@@ -83,7 +84,7 @@ void yk_adapt_took(struct yk_adapt *a, uint64_t bytes, bool once, int how, doubl
 	s->once |= once;
 	if (s->seen < SEEN)
 		s->took[s->seen++] = seconds;
-	else // the last ones count
+	else // keep the latest SEEN times
 		s->took[s->at++ % SEEN] = seconds;
 	pthread_mutex_unlock(&a->lock);
 }
@@ -104,7 +105,8 @@ static double median(const double *x)
 	return (sorted[SEEN / 2 - 1] + sorted[SEEN / 2]) / 2;
 }
 
-// What the formula says, of links as they were measured, or such as processes have; infinite: no such way.
+// Closed-form prediction for measured links, or typical links between processes if none were
+// measured. Infinite: no such algorithm.
 static double predicted(const struct yk_adapt *a, int how, double bytes)
 {
 	struct yk_wire_model m = { .alpha1 = 1e-6, .beta1 = 2e-10, .alpha2 = 2e-5, .beta2 = 1e-9, .gamma = 1e-10 };
@@ -127,7 +129,8 @@ static bool may(const struct yk_adapt *a, const struct size *s, int how, double 
 	       predicted(a, how, bytes) <= TOO_SLOW * predicted(a, s->best, bytes);
 }
 
-// What jobs of the size should go by next; said: another one is the best now.
+// Selects the algorithm for the next jobs of this size; `said` is set if another one has become the
+// best.
 static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *said, size_t room)
 {
 	const double took = median(s->took);
@@ -139,7 +142,8 @@ static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char 
 			 yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best], 1e3 * s->median[s->best]);
 		s->best = s->now;
 		s->was = took;
-	} else if (s->now == s->best && took >= BETTER * s->was) { // things are not as they were
+	} else if (s->now == s->best && took >= BETTER * s->was) {
+	// conditions have changed: measure all again
 		memset(s->median, 0, sizeof s->median);
 		s->was = took;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives as operations: what a rank records.
+// Public functions that record collectives as ops, and the checks of their arguments.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static const char *name_of(int op)
 	return yk_op_row(op)->name;
 }
 
-// Is the other rank one of the group, and the operands' context the group's?
+// Checks that the other rank is in the group, and that the operands belong to the group's context.
 static int check(const struct yoke_context *ctx, const yoke_group *g, int op, int kind, int peer)
 {
 	if (ctx != g->ctx)
@@ -33,7 +33,7 @@ static void attributes(union yoke_attr *to, const yoke_group *g, int kind, int p
 	memcpy(to, &r, sizeof r);
 }
 
-// Kinds of reductions are 1 and up; `kind` 0 is that of what reduces nothing.
+// Rejects kinds that are not reductions (1 and up); `kind` 0 marks an op that reduces nothing.
 static int want_kind(int op, int kind)
 {
 	return kind > 0 ? 0 : yk_fail(YOKE_EINVAL, "%s: kind %d is none of YOKE_REDUCE_SUM, MAX and MIN", name_of(op),
@@ -165,7 +165,8 @@ yoke_tensor *yk_reduce_shares(struct yoke_group *g, int64_t unit, int n, yoke_te
 	if (!err)
 		attr[YK_RANKED].i = yk_share_at(g->ranks, g->rank + 1, unit, (uint32_t)n, count) -
 				    yk_share_at(g->ranks, g->rank, unit, (uint32_t)n, count);
-	attr[YK_RANKED].i += !attr[YK_RANKED].i; // of at least one element
+	// attribute of at least 1 element: an empty shard still needs a tensor
+	attr[YK_RANKED].i += !attr[YK_RANKED].i;
 	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARES, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
 				   .nattr = YK_RANKED + 1, .attr = attr };
 	free(count);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The carrier.  A link's two ends, on two machines, are rings of one length that have the same bytes at the same
-// places: a message of MPI is bytes that lie behind each other in the sender's ring, and goes to where they are in the
-// receiver's.  A message of no bytes says that the sender is done with the group.
+// Links between machines over MPI. The two ends of a link are ring buffers of equal length with the
+// same bytes at the same offsets: an MPI message is a contiguous range of the sender's ring and is
+// received at the same offset of the receiver's. An empty message means that the sender is done
+// with the group.
 //
-// What others of a machine look at when somebody is late or fails (slots, the reason) goes as a board, several times a
-// second, to the first rank of the group on each machine, into the memory of which it is written.
+// Ranks of a machine read each other's slots and the failure reason when a rank is late or fails.
+// For other machines these are sent several times a second as a "board" to the group's first rank
+// on each machine, which writes it into shared memory.
 #include "config.h"
 
 #include "comm/carrier.h"
@@ -19,15 +21,15 @@
 #include "base/number.h"
 
 enum {
-	BOARD_NS = 250000000, // between boards
-	END_S = 20,           // that the others get to end in
-	LATE_NS = 500000000,  // that a board of a group that broke gets to go in
-	COLLECTIVES = 0, SENDS = 1, BOARDS = 2, KINDS = 3 // of tags
+	BOARD_NS = 250000000, // interval between boards
+	END_S = 20,           // time limit for the other ranks to end
+	LATE_NS = 500000000,  // time limit for sending a board after the group broke
+	COLLECTIVES = 0, SENDS = 1, BOARDS = 2, KINDS = 3 // message tags
 };
 
 struct line { // one direction of a link
 	uint64_t request;
-	size_t bytes; // of the message that goes or comes
+	size_t bytes; // of the message in flight
 	bool busy, ended;
 };
 
@@ -42,15 +44,15 @@ struct yk_route {
 	struct yk_carrier *carrier;
 	struct yk_rendezvous *rendezvous; // a reference
 	uint32_t rank, tag;
-	uint32_t *world;    // by member
-	bool *away, *leads; // .. on another machine; the first of its machine
-	struct line *out, *in; // kind * ranks + member
-	struct line *say;      // boards to members
+	uint32_t *world;    // index: member
+	bool *away, *leads; // per member: on another machine; first of its machine
+	struct line *out, *in; // index: kind * ranks + member
+	struct line *say;      // boards being sent, per member
 	struct board mine, heard;
-	struct line hear;      // .. from member `from`
+	struct line hear;      // the board being received from member `from`
 	uint32_t from;
-	uint64_t said;         // when
-	bool told;             // that the group is broken
+	uint64_t said;         // when the last board was sent
+	bool told;             // the others know that the group is broken
 	atomic_bool leaving;
 };
 
@@ -59,12 +61,12 @@ enum { ASKED, OPENED, REFUSED };
 struct yk_carrier {
 	const struct yk_mpi *mpi;
 	struct yk_started place;
-	uint32_t first;      // rank of this machine
-	uint32_t *node;      // that of each rank's
+	uint32_t first;      // first rank of this machine
+	uint32_t *node;      // per rank: the first rank of its machine
 	struct yk_route *routes;
 	bool failed;
 	atomic_int phase;
-	bool serialized;     // threads may call MPI by turns
+	bool serialized;     // threads may call MPI one at a time
 	int code;
 	char why[YK_WHY];
 };
@@ -91,7 +93,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, i
 	atomic_store(&c->phase, REFUSED);
 }
 
-// Who is of this machine, by all; every rank tells its version, too.
+// Exchanges machine and version of all ranks; versions must be equal.
 static int meet(struct yk_carrier *c)
 {
 	struct said {
@@ -163,7 +165,8 @@ static void route_free(struct yk_route *r)
 	free(r);
 }
 
-// As many ranks as each machine has, if they stand behind each other; the last may have fewer.  Else 0.
+// Number of ranks per machine if the ranks of each machine are consecutive (the last machine may
+// have fewer); otherwise 0.
 static uint32_t regular(const struct yk_carrier *c, uint32_t n, const uint32_t *world)
 {
 	uint32_t g = 1;
@@ -203,7 +206,7 @@ int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
 	atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
 	h->route = r;
 	h->node = regular(c, n, world);
-	r->next = c->routes; // with the queue's `drive`
+	r->next = c->routes; // the caller holds the queue's `drive`
 	c->routes = r;
 	return 0;
 }
@@ -251,7 +254,7 @@ static int tag_of(const struct yk_route *r, int kind)
 	return (int)(KINDS * r->tag) + kind;
 }
 
-// Is the message on its way over?  False: not yet, or MPI failed.
+// Whether the message in flight is complete. False: not yet, or MPI failed.
 static bool is_over(struct yk_carrier *c, struct line *l)
 {
 	const int done = c->mpi->done(&l->request);
@@ -338,7 +341,7 @@ static void write_board(struct yk_route *r, bool broken)
 	}
 }
 
-// What another rank says of itself, where this machine's ranks see it.
+// Copies another rank's state into its slot, where this machine's ranks read it.
 static void read_board(struct yk_route *r)
 {
 	struct board *b = &r->heard;
@@ -415,7 +418,7 @@ static bool hear_board(struct yk_route *r)
 	return false;
 }
 
-// ---- all of it ----
+// ---- advancing ----
 
 static bool step(struct yk_route *r)
 {
@@ -433,7 +436,7 @@ static bool step(struct yk_route *r)
 	return moved;
 }
 
-// Has all gone, and have all others ended?
+// Whether everything was sent and all other ranks have ended.
 static bool is_done(struct yk_route *r)
 {
 	bool done = !r->hear.busy && boards_gone(r);
@@ -450,7 +453,8 @@ bool yk_carrier_step(struct yk_carrier *c)
 	for (struct yk_route **at = &c->routes; *at;) {
 		struct yk_route *r = *at;
 		moved |= step(r);
-		if (!atomic_load(&r->leaving) || !is_done(r) || r->tag == 0) { // the world's is freed last
+		// the world's route is freed last
+		if (!atomic_load(&r->leaving) || !is_done(r) || r->tag == 0) {
 			at = &r->next;
 			continue;
 		}
@@ -480,8 +484,9 @@ void yk_carrier_end(struct yk_carrier *c)
 		if (yk_nanoseconds() - began > (broken ? LATE_NS : END_S * (uint64_t)1000000000))
 			break;
 	}
+	// After a failure MPI_Finalize would wait for ranks that never call it.
 	if (done && !broken)
-		c->mpi->end(); // else it would wait for ranks that do not come
+		c->mpi->end();
 	while (c->routes) {
 		struct yk_route *r = c->routes;
 		c->routes = r->next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups: joining, splitting, and what the host itself asks of the other ranks.
+// Groups: joining, splitting, and collectives on host memory.
 #include "config.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "comm/ranks.h"
 #include "comm/segment.h"
 
-// ---- all groups of the process, by number ----
+// ---- registry of the process's groups, by number ----
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct yoke_group **groups;
@@ -92,7 +92,7 @@ struct yk_queue *yk_ranks_of(struct yoke_context *ctx)
 	return q;
 }
 
-// Is the algorithm that is asked for one that there is?
+// Whether the setting dist.algorithm names an existing algorithm.
 static int check_algorithm(void)
 {
 	const char *wish = yk_ranks_algorithm();
@@ -145,7 +145,7 @@ int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t ra
 		atomic_fetch_add_explicit(&g->queue->wakeup->refs, 1, memory_order_relaxed);
 		atomic_store(&h->wakeup[rank], g->queue->wakeup);
 	}
-	pthread_mutex_lock(&g->queue->drive); // its thread looks at them
+	pthread_mutex_lock(&g->queue->drive); // the queue's thread reads the list of groups
 	g->next = g->queue->groups;
 	g->queue->groups = g;
 	pthread_mutex_unlock(&g->queue->drive);
@@ -234,7 +234,7 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 	const struct yk_rank_slot *s = &g->rendezvous->slot[g->rank];
 	struct yoke_group_state now = { .size = sizeof now };
 	struct timespec clock;
-	do { // a text is written over YK_TEXTS collectives later
+	do { // retry: a text is overwritten YK_TEXTS collectives later
 		now.seq = atomic_load(&s->came);
 		if (now.seq)
 			memcpy(now.op, s->text[(now.seq - 1) % YK_TEXTS], YK_TASK_TEXT);
@@ -255,7 +255,7 @@ void yoke_group_free(yoke_group *g)
 		return;
 	struct yk_ranks *q = g->queue;
 	struct yoke_group **at = &q->groups;
-	if (g->native) // its jobs are at work on the device, by what goes with the group
+	if (g->native) // its jobs on the device use state that is freed with the group
 		yk_ranks_wait(q, atomic_load(&q->enqueued));
 	pthread_mutex_lock(&q->drive);
 	while (*at != g)
@@ -265,7 +265,7 @@ void yoke_group_free(yoke_group *g)
 	yk_group_leave(g);
 }
 
-// ---- by the host ----
+// ---- collectives on host memory ----
 
 int yk_task_do(struct yk_task *t, void *in, void *out)
 {
@@ -303,7 +303,7 @@ int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all
 
 int yk_group_send(struct yoke_group *g, uint32_t to, const void *data, size_t bytes)
 {
-	float done; // what the operation gives
+	float done; // the op's dummy result
 	return yk_group_do(g, YK_DO_SEND, yoke_u8, to, (int64_t)bytes, (void *)(uintptr_t)data, &done);
 }
 
@@ -334,13 +334,15 @@ static int by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
-// What a member says when a group is split.
+// What each member publishes during a split.
 struct offer {
-	uint64_t rendezvous; // it has made one: of threads its address, of processes where it is in their memory
-	uint32_t tag; // free from there on
+	// address (threads) or segment offset (processes) of the new rendezvous; 0: this member
+	// made none
+	uint64_t rendezvous;
+	uint32_t tag; // first unused tag
 };
 
-// Whoever makes the rendezvous, of wish[0 .. n - 1]: the first of those on this machine.
+// The member that creates the rendezvous, among wish[0 .. n - 1]: the first on this machine.
 static uint32_t maker(const yoke_group *g, const struct wish *wish)
 {
 	uint32_t k = 0;
@@ -349,7 +351,7 @@ static uint32_t maker(const yoke_group *g, const struct wish *wish)
 	return k;
 }
 
-// Of processes: that at a place in the memory that they share.
+// For processes: the rendezvous whose area is at offset `at` of the shared segment.
 static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct wish *wish, uint32_t n, uint32_t me,
 				uint32_t tag)
 {
@@ -376,14 +378,15 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 	return h;
 }
 
-// The rendezvous of the group's ranks of one color, wish[0 .. n - 1], of whom this one is number `me`; in: it has a color.
+// Creates or receives the rendezvous of the ranks with the same color, wish[0 .. n - 1]; this rank
+// has index `me`. in: its color is not negative.
 static int share_rendezvous(yoke_group *g, const struct wish *wish, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
 {
 	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };
 	const bool first = in && maker(g, wish) == me, apart = g->rendezvous->apart;
 	uint32_t tag = 0;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
-	if (!err && first) // among processes, where in the memory that they share
+	if (!err && first) // for processes an offset in the shared segment
 		mine.rendezvous = apart ? yk_segment_take(g->rendezvous->segment, n) : (uintptr_t)yk_rendezvous_new(n);
 	if (!err && first && !mine.rendezvous)
 		err = yk_fail(YOKE_ENOMEM, apart ? "the memory that ranks share has no room for one more group" :
@@ -409,7 +412,8 @@ static int share_rendezvous(yoke_group *g, const struct wish *wish, uint32_t n, 
 	return err ? err : sent;
 }
 
-// By all ranks, with room for a number of each: the group that this one has become a member of, if none failed.
+// Collective: returns this rank's new group if no rank failed. `all` has space for one number per
+// rank.
 static yoke_group *agree(yoke_group *g, bool failed, yoke_group *to, uint64_t *all)
 {
 	const uint64_t mine = failed;
@@ -430,7 +434,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_rendezvous *h = NULL;
 	struct yoke_group *to = NULL;
-	char name[48]; // cut to what a group has room for
+	char name[48]; // truncated to the size of a group's name
 	uint32_t from = 0, n = 0, rank = 0;
 	if (!all) {
 		yk_fail(YOKE_ENOMEM, "no memory to split a group");

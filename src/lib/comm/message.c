@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives by messages: runs the schedule of a job over the links of its group, without ever waiting, so that
-// all jobs of a rank go on together.
+// Message-based collectives: executes a job's schedule over the links of its group. It never
+// blocks, so that all jobs of a rank advance together.
 //
-// A send is begun and goes on beside the actions behind it; what it sends is not written before it has gone.
-// Bytes from others are taken as they are: a head that is not as expected ends the group.
+// A send proceeds in the background while later actions run; its data is not overwritten until it
+// is complete. Received bytes are not trusted: an unexpected message header breaks the group.
 #include "config.h"
 
 #include <stdio.h>
@@ -19,24 +19,24 @@
 #include "comm/sums.h"
 #include "comm/tuned.h"
 
-enum { PIECE = 1 << 15, CARRIED = 1 << 16 }; // bytes, multiples of any element's
+enum { PIECE = 1 << 15, CARRIED = 1 << 16 }; // bytes; multiples of every element size
 
 struct sending {
 	const struct yk_action *action;
-	uint64_t done; // bytes, the head's among them
-	uint64_t due;  // nanoseconds, with dist.link: not before
+	uint64_t done; // bytes sent, including the header
+	uint64_t due;  // with dist.link: earliest time to send, nanoseconds
 };
 
 struct yk_course {
 	const struct yk_schedule *s;
-	size_t at;              // the action at hand
-	struct sending *send;   // those that have not gone, in order
+	size_t at;              // index of the current action
+	struct sending *send;   // incomplete sends, in order
 	size_t sends;
-	uint64_t got;           // bytes of the message at hand, its head's among them
+	uint64_t got;           // bytes of the current message received, including its header
 	char *slot, *work;
 	size_t slot_bytes;
-	uint8_t *held;          // by peer, in a pass: an earlier message waits
-	bool alias;             // IN lies where OUT does
+	uint8_t *held;          // per peer, within a pass: an earlier message is incomplete
+	bool alias;             // IN and OUT are the same memory
 };
 
 void yk_course_free(struct yk_course *c)
@@ -59,9 +59,9 @@ void yk_task_fini(struct yk_task *t)
 	yk_native_task_fini(t);
 }
 
-// ---- where bytes are ----
+// ---- addresses ----
 
-// Elements that the chunks cut.
+// Number of elements that are divided into chunks.
 static int64_t elements(const struct yk_task *t)
 {
 	int64_t n = 0;
@@ -99,7 +99,8 @@ static uint64_t action_bytes(const struct yk_job *j, const struct yk_action *a)
 	return n * size_of(j->task);
 }
 
-// Element e of all tensors of a side; *run: how many lie behind each other.
+// Address of element e of the concatenated inputs or outputs; *run: number of contiguous elements
+// from there.
 static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *run)
 {
 	const struct yk_task *t = j->task;
@@ -107,7 +108,7 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	const int64_t part = elements(t) / t->group->ranks * t->group->rank;
 	char *const *list = in ? j->in : j->out;
 	uint32_t k = 0;
-	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // the share of its own
+	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // this rank's own shard
 		*run = INT64_MAX;
 		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
@@ -123,7 +124,8 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	return list[k] + (size_t)e * size_of(t);
 }
 
-// Where byte `at` of the action's chunks is in a place; returns how many bytes lie there behind each other.
+// Address of byte `at` of the action's chunks in a place; returns the number of contiguous bytes
+// from there.
 static uint64_t piece_at(const struct yk_job *j, const struct yk_action *a, int place, uint32_t slot, uint64_t at,
 			 char **to)
 {
@@ -209,7 +211,7 @@ static uint64_t padded(uint64_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-// Copies into a ring, whose end may lie between.
+// Writes to the ring buffer, wrapping around at its end.
 static void ring_write(struct yk_link *l, uint32_t ring, uint64_t at, const void *from, uint64_t n)
 {
 	const uint64_t first = least(n, ring - at % ring);
@@ -229,15 +231,16 @@ static bool is_ends(const struct yk_job *j)
 	return j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
 }
 
-// How much of a message goes one way before it is looked what came the other.  To another machine each piece costs some
-// microseconds, so they are larger, but a part is carried while the next is written, or is added to what is here.
+// Bytes to transfer in one direction before checking the other. Between machines each transfer
+// costs some microseconds, so it is larger, but still small enough that sending, writing and adding
+// overlap.
 static uint64_t piece_of(const struct yoke_group *g)
 {
 	const uint32_t ring = g->rendezvous->area->ring;
 	return !g->rendezvous->route ? PIECE : least(ring, CARRIED);
 }
 
-// With dist.link: is the message still on its way?
+// With dist.link: whether the message has not arrived yet in simulated time.
 static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
 {
 	double alpha, beta;
@@ -254,7 +257,7 @@ static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
 	return true;
 }
 
-// Sends on; true: something went.
+// Continues a send; returns true if bytes were written.
 static bool push(struct yk_job *j, struct sending *x)
 {
 	struct yoke_group *g = j->task->group;
@@ -280,7 +283,7 @@ static bool push(struct yk_job *j, struct sending *x)
 		ring_write(l, ring, head, from, n);
 		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
 		if (at + n == bytes)
-			n += padded(bytes) - bytes; // what stands there is not read
+			n += padded(bytes) - bytes; // padding is not read
 		x->done += n;
 		head += n;
 		room -= n;
@@ -292,7 +295,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	return true;
 }
 
-// Is a head what this job waits for?  0: the group is broken.
+// Whether the header is the one this job expects. If it is not, the group is usually broken.
 static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_t from, uint64_t bytes)
 {
 	const struct yoke_group *g = j->task->group;
@@ -301,7 +304,7 @@ static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_
 		return true;
 	const bool differs = good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
 	if (differs && g->rendezvous->route && atomic_load(&g->rendezvous->slot[from].came) <= j->sequence)
-		return false; // what it does instead is on the way
+		return false; // the other rank's text has not arrived yet
 	if (differs)
 		yk_job_disagrees(j, from, g->rendezvous->slot[from].text[j->sequence % YK_TEXTS]);
 	else if (good && is_ends(j) && h->hash != j->task->hash)
@@ -312,7 +315,7 @@ static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_
 	return false;
 }
 
-// Receives on; true: something came.  *whole: all of it.
+// Continues a receive; returns true if bytes were read. *whole: the message is complete.
 static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 {
 	const struct yk_task *t = j->task;
@@ -379,7 +382,8 @@ static bool rounds_once(const struct yk_task *t)
 	return (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
 }
 
-// The way that is asked for, where there is one and it keeps the sums' rounding, or the one for the size.
+// Chooses the algorithm: the one that dist.algorithm names if it exists and keeps the rounding,
+// else a measured one, else the default for the size.
 static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_want *w)
 {
 	const uint32_t node = t->group->rendezvous->node;
@@ -397,7 +401,7 @@ static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_
 	w->how = (uint8_t)(best - 1);
 	if (best && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)) && yk_schedule_in_order(w))
 		return;
-	if (!node) // the machines of 2d are there when it is asked for alone
+	if (!node) // w->node = 2 was only for an explicit dist.algorithm=2d
 		w->node = w->ranks;
 	yk_schedule_usual(w, (double)bytes, once);
 }
@@ -411,7 +415,7 @@ static const struct yk_schedule *schedule_of(struct yk_task *t, uint8_t applied)
 				      .rank = t->group->rank, .root = t->root };
 	if (t->schedule && t->applied == applied)
 		return t->schedule;
-	if (t->schedule) { // no job uses it: they go one behind another
+	if (t->schedule) { // not in use: jobs of a task run one after the other
 		yk_schedule_fini(t->schedule);
 		free(t->schedule);
 		t->schedule = NULL;
@@ -457,7 +461,8 @@ static bool begin(struct yk_job *j)
 		most = bytes > most ? bytes : most;
 	}
 	c->slot_bytes = (size_t)padded(most * s->room);
-	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES || // results are no operands
+	// inputs and outputs are different tensors
+	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES ||
 			   (t->what == YK_DO_GATHER_SHARES && !t->mine);
 	for (uint32_t i = 0; i < t->tensors && !apart; i++)
 		c->alias |= j->in[i] == j->out[i];
@@ -468,7 +473,7 @@ static bool begin(struct yk_job *j)
 	return c->send && c->held && (c->slot || !s->slots) && (c->work || !s->work);
 }
 
-// ---- moving on ----
+// ---- advancing ----
 
 static bool has(const struct yk_action *a, uint32_t chunk)
 {
@@ -481,7 +486,7 @@ static int place_of(const struct yk_job *j, const struct yk_action *a)
 	return place == YK_WORK && !j->course->s->work ? YK_OUT : place;
 }
 
-// Would the action write what is being sent?
+// Whether the action would overwrite data that is still being sent.
 static bool must_wait(const struct yk_job *j, const struct yk_action *a)
 {
 	const int place = place_of(j, a);
@@ -519,7 +524,7 @@ static bool push_all(struct yk_job *j)
 	return any;
 }
 
-// The action at hand, as far as it goes; true: something changed.
+// Continues the current action; returns true if anything changed.
 static bool act(struct yk_job *j)
 {
 	struct yk_course *c = j->course;
@@ -560,19 +565,20 @@ static void end(struct yk_job *j)
 	}
 }
 
-// Has a rank gone that this one waits for?
+// Breaks the group if a rank that this job needs has left.
 static void look_for_gone(const struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
 	const struct yk_course *c = j->course;
 	const struct yk_action *a = c->at < c->s->n ? &c->s->action[c->at] : NULL;
-	const bool receives = a && (a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD); // others wait for what is being sent
+	// when sending, the receiver is the one waited for
+	const bool receives = a && (a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD);
 	const uint32_t peer = receives ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
 	const bool away = g->rendezvous->route && yk_route_away(g->rendezvous->route, peer);
 	if (peer == g->rank || !(away ? yk_route_ended(g->rendezvous->route, is_ends(j), peer) :
 					atomic_load(&g->rendezvous->slot[peer].gone)))
 		return;
-	// what it sent before is still there
+	// messages it sent before leaving can still be read
 	const struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), peer, g->rank);
 	if (atomic_load(&l->head) == atomic_load(&l->tail))
 		yk_job_alone(j, peer);
@@ -597,7 +603,8 @@ bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		c = j->course;
 		moved = true;
 	}
-	const bool carried = j->task->group->rendezvous->route; // then what there is, between two looks at each job
+	// between machines: one pass only, so that the carrier and other jobs get their turn
+	const bool carried = j->task->group->rendezvous->route;
 	for (bool any = true, more = true; any && more; more = !carried) {
 		any = push_all(j);
 		if (c->at < c->s->n)

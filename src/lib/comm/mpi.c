@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which module of plugins/mpi is opened.
+// Finds and opens an MPI module of plugins/mpi.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ static const struct yk_mpi *open_file(const char *path)
 		yk_fail(YOKE_EPERM, "%s: %s", path, why);
 		return NULL;
 	}
-	// parts of Open MPI that it opens itself look for the symbols of its library
+	// RTLD_GLOBAL: components that Open MPI loads itself need its library's symbols
 	void *so = dlopen(real, RTLD_NOW | RTLD_GLOBAL);
 	yk_mpi_fn *fn = so ? (yk_mpi_fn *)(uintptr_t)dlsym(so, "yoke_mpi") : NULL;
 	const struct yk_mpi *t = fn ? fn() : NULL;
@@ -67,9 +67,9 @@ const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 	return NULL;
 }
 
-// ---- what MPI alone knows ----
+// ---- launchers that report only the rank ----
 
-static const struct yk_mpi *_Atomic asked; // its MPI ends with the process
+static const struct yk_mpi *_Atomic asked; // MPI initialized here is finalized at exit
 
 static void at_exit(void)
 {
@@ -107,7 +107,7 @@ static int ask(struct yk_started *p)
 int yk_mpi_ask(struct yk_started *p)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct yk_started found; // .variable: it was asked
+	static struct yk_started found; // .variable is set once MPI was queried
 	static int code;
 	static char why[400];
 	pthread_mutex_lock(&lock);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a job goes by the vendor's library.  It is taken apart into what is enqueued one behind another on a queue of the
-// group's own: collectives of the library, copies, and sums, which are maps on the device, in order T.  So a reduction
-// is an exchange of parts, of which each rank sums its own, and gathers them where all want it: the same bits as by the
-// host's memory.  With dist.order=fast the library reduces, in whatever order it likes.
+// Executes a job through the vendor's library. The job becomes a list of commands for the group's
+// own device queue: library collectives, copies, and sums in order T, which are map ops. A
+// reduction is an exchange in which each rank sums its own range, followed by a gather if all ranks
+// need the result, so the bits are those of the host transports. With dist.order=fast the library
+// reduces, in an unspecified order.
 #include "config.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ YK_PARAM(order_setting, "dist.order", YK_STRING, "fixed",
 	 "fixed: sums have one order, and the same bits on any number of ranks; fast: on GPUs the vendor's library adds as it "
 	 "likes");
 
-// A sum of so many elements, as it was prepared for operands that lie so.
+// A sum of `count` elements, prepared for operands with this alignment.
 struct yk_native_sum {
 	struct yk_native_sum *next;
 	const struct yoke_backend *ops;
@@ -31,14 +32,15 @@ bool yk_native_fast(void)
 	return !strcmp(yk_param_str(&order_setting), "fast");
 }
 
-// ---- what a job does ----
+// ---- commands ----
 
 enum act_kind { TOGETHER, COPY, SUM, ZERO };
 struct act {
 	enum act_kind kind;
-	uint32_t first, n; // TOGETHER: of the course's collectives
+	uint32_t first, n; // TOGETHER: range of the course's collectives
 	struct yk_address to, from;
-	uint64_t count, slot; // elements; SUM: where in each slot the terms are, bytes
+	// count: in elements; SUM: slot is the byte offset of the terms within each slot
+	uint64_t count, slot;
 };
 
 struct yk_native_course {
@@ -46,8 +48,10 @@ struct yk_native_course {
 	size_t nwhat, what_cap;
 	struct act *act;
 	size_t n, cap, at;
-	size_t closed; // so many acts take nothing more: all ranks' sums are between the same of the library's groups
-	void *event; // behind all of it
+	// collectives are not added to the first `closed` commands, so that all ranks place their
+	// sums between the same library groups
+	size_t closed;
+	void *event; // marks the completion of all commands
 	bool begun, marked;
 	bool short_of_memory;
 };
@@ -78,7 +82,7 @@ static struct act *add(struct yk_native_course *c, enum act_kind kind)
 	return &c->act[c->n++];
 }
 
-// What the library does goes together with what it was told to do just before.
+// Adds a library collective, in the same library group as the previous one if possible.
 static void tell(struct yk_job *j, int code, uint32_t peer, struct yk_address in, struct yk_address out, uint64_t count)
 {
 	struct yk_native_course *c = j->native;
@@ -109,9 +113,9 @@ static void act(struct yk_job *j, enum act_kind kind, struct yk_address to, stru
 	a->slot = slot;
 }
 
-// ---- parts of tensors, and slots for those that come ----
+// ---- ranges of tensors, and slots for received terms ----
 
-struct range { // of the elements of all tensors
+struct range { // in the concatenated elements of all tensors
 	int64_t from, to;
 };
 
@@ -128,8 +132,8 @@ static struct range range_of(const struct yk_task *t, uint32_t rank)
 			       n / ranks * (rank + 1) + n % ranks * (rank + 1) / ranks };
 }
 
-// The pieces of a rank's range, one a call: of tensor *k the elements from *from, *count of them, which stand behind
-// *at others of the range.  Begins with *k UINT32_MAX.
+// Iterates over the parts of tensors in a rank's range: tensor *k, elements from *from, *count of
+// them, which begin at *at within the range. Start with *k = UINT32_MAX.
 static bool next_piece(const struct yk_task *t, struct range r, uint32_t *k, int64_t *from, int64_t *count, int64_t *at)
 {
 	int64_t start = 0;
@@ -175,7 +179,7 @@ uint64_t yk_native_bytes(const struct yk_task *t)
 	return reduces(t) && t->where == YK_BY_DEVICE && t->group->ranks > 1 ? t->group->ranks * slot_bytes(t) : 0;
 }
 
-// Where the terms of rank i come to; its own slot takes sums that go on from there.
+// Where rank i's terms are received. This rank's own slot holds sums that are sent on.
 static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t element)
 {
 	const struct yk_task *t = j->task;
@@ -183,16 +187,16 @@ static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t ele
 	return (struct yk_address){ work->segment, work->offset + i * slot_bytes(t) + (uint64_t)element * size_of(t) };
 }
 
-// ---- plans of jobs ----
+// ---- command lists per collective ----
 
-// Another rank's terms of this one's range.
+// Receives rank i's terms of this rank's range.
 static void receive(struct yk_job *j, uint32_t i)
 {
 	EACH_PIECE(j->task, j->task->group->rank, k, from, count, at)
 		tell(j, YOKE_COLLECTIVE_RECV, i, none, slot_of(j, i, at), (uint64_t)count);
 }
 
-// Parts to their owners, whose sums are done behind.
+// Sends each range to its owner, which sums it afterwards.
 static void exchange(struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -206,13 +210,13 @@ static void exchange(struct yk_job *j)
 	}
 }
 
-// The sums of this rank's range, to where `to` says.
+// Sums this rank's range into the locations that `to` returns.
 static void sum(struct yk_job *j, struct yk_address (*to)(const struct yk_job *, uint32_t k, int64_t from, int64_t at))
 {
 	const struct yk_task *t = j->task;
 	EACH_PIECE(t, t->group->rank, k, from, count, at)
 		act(j, SUM, to(j, k, from, at), in_of(j, k, from), (uint64_t)count, (uint64_t)at * size_of(t));
-	j->native->closed = j->native->n; // .. of a rank without a part of the sums, too
+	j->native->closed = j->native->n; // even if this rank's range is empty
 }
 
 static struct yk_address in_result(const struct yk_job *j, uint32_t k, int64_t from, int64_t at)
@@ -235,7 +239,7 @@ static struct yk_address in_slot(const struct yk_job *j, uint32_t k, int64_t fro
 	return slot_of(j, j->task->group->rank, at);
 }
 
-// What a rank has of the results, from it.
+// Receives rank c's range of the results.
 static void take_results(struct yk_job *j, uint32_t c)
 {
 	EACH_PIECE(j->task, c, k, from, count, at)
@@ -309,7 +313,7 @@ static void all_to_all(struct yk_job *j)
 	act(j, COPY, out_of(j, 0, own * cut), in_of(j, 0, own * cut), (uint64_t)cut, 0);
 }
 
-// The library's own, of each tensor.
+// The library's own collective, for each tensor.
 static void by_library(struct yk_job *j, int code)
 {
 	const struct yk_task *t = j->task;
@@ -318,7 +322,7 @@ static void by_library(struct yk_job *j, int code)
 		tell(j, code, t->root, in_of(j, k, 0), out_of(j, k, 0), (uint64_t)(t->count[k] / cut));
 }
 
-// Of one rank: operands are the results, or what there is of them.
+// Group of one rank: copies the operands, or this rank's shard of them, to the results.
 static void alone(struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -358,7 +362,7 @@ static void plan(struct yk_job *j)
 			by_library(j, YOKE_COLLECTIVE_REDUCE_SCATTER);
 			return;
 		}
-		exchange(j); // rows of axis 0 are the ranges
+		exchange(j); // ranges are blocks of axis 0
 		sum(j, in_share);
 		return;
 	case YK_DO_REDUCE_SHARES:
@@ -380,7 +384,7 @@ static uint16_t step(struct yoke_map *m, int op, int dtype, uint16_t a, uint16_t
 	return m->ninsn++;
 }
 
-// All terms in order T; halves in f32, rounded once.
+// Adds all terms in order T; half precision is summed in f32 and rounded once.
 static void program_of(const struct yk_task *t, struct yoke_map *m)
 {
 	const int op = t->kind == YOKE_REDUCE_MAX ? YOKE_MAP_MAX : t->kind == YOKE_REDUCE_MIN ? YOKE_MAP_MIN : YOKE_MAP_ADD,
@@ -421,7 +425,7 @@ static int prepare_sum(struct yk_task *t, const struct yoke_op *op, uint32_t ali
 	int err = (s = calloc(1, sizeof *s)) ? YOKE_EUNSUPPORTED : yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	for (; s && some && err == YOKE_EUNSUPPORTED; some &= some - 1)
 		err = n->ops->prepare(n->device, op, (uint32_t)__builtin_ctzll(some), 0, &s->handle, &bytes);
-	if (!err && bytes) { // there is none for it
+	if (!err && bytes) { // no workspace is available
 		n->ops->release(s->handle);
 		err = YOKE_EUNSUPPORTED;
 	}
@@ -472,7 +476,7 @@ void yk_native_task_fini(struct yk_task *t)
 	}
 }
 
-// ---- moving on ----
+// ---- advancing ----
 
 static int enqueue(struct yk_job *j, const struct act *a)
 {
@@ -527,7 +531,7 @@ int yk_native_advance(struct yk_job *j)
 	return done > 0 ? 2 : done;
 }
 
-// The library ends what is under way; what then is still on the queue are copies and sums.
+// Aborts the library's operations; copies and sums may still be running on the queue afterwards.
 bool yk_native_stop(struct yk_job *j)
 {
 	struct yk_native *n = j->task->group->native;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups work by the vendor's library, and how their ranks join it: all have it, a device each, and an id of the first's.
+// Decides which groups use the vendor's library, and joins their ranks: every rank needs the
+// library and its own device, and all use a communicator id created by the first.
 #include "config.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ YK_PARAM(native_setting, "dist.native", YK_BOOL, "1",
 	 "ranks on GPUs of one vendor and one machine use its library of collectives (NCCL, RCCL); else all goes through the "
 	 "host's memory");
 
-// ---- who can ----
+// ---- capability ----
 
 static const struct yoke_collectives_ext *ext_of(const struct yk_device *d)
 {
@@ -27,7 +28,7 @@ static const struct yoke_collectives_ext *ext_of(const struct yk_device *d)
 	return x && x->size >= sizeof *x ? x : NULL;
 }
 
-// The rendezvous's ranks use it, with an id of this rank's making; false: it has none, which is said.
+// Creates a communicator id for the rendezvous; false: the library failed, which is logged.
 static bool make_id(const struct yoke_collectives_ext *x, char *id)
 {
 	char why[300];
@@ -59,14 +60,15 @@ void yk_native_offer(struct yk_rendezvous *h, int ranks, char (*device)[sizeof (
 	h->native = good && make_id(ext_of(first), h->id);
 }
 
-// What tells the device's card from others of the machine, whatever this process may see of them.
+// Hash that distinguishes this device from others of the machine in every process, whatever devices
+// that process sees.
 static uint64_t card_of(const struct yk_device *d)
 {
 	const char *by = *d->info.uuid ? d->info.uuid : *d->info.pci ? d->info.pci : d->id;
 	return yk_hash(by, strlen(by), 0);
 }
 
-// The first rank that has not said which device it has; h->ranks: all have.
+// The first rank that has not published its device; h->ranks: none.
 static uint32_t silent_device(const struct yk_rendezvous *h)
 {
 	uint32_t i = 0;
@@ -80,7 +82,7 @@ static uint32_t silent_id(const struct yk_rendezvous *h)
 	return atomic_load(&h->area->id_state) != YK_ID_NONE ? h->ranks : 0;
 }
 
-// Until the others have said what they are to say; false: they do not.
+// Waits until no rank is `silent`. False: timeout, or the group is broken.
 static bool wait_for(const struct yk_rendezvous *h, uint32_t rank, uint32_t (*silent)(const struct yk_rendezvous *), const char *what)
 {
 	const struct timespec pause = { 0, 1000000 };
@@ -101,7 +103,7 @@ static bool wait_for(const struct yk_rendezvous *h, uint32_t rank, uint32_t (*si
 	return who == h->ranks;
 }
 
-// Have all the same, each on a device of its own?
+// Whether all ranks have the same backend and different devices.
 static bool all_alike(const struct yk_rendezvous *h)
 {
 	bool alike = true;
@@ -151,7 +153,7 @@ int yk_native_split(struct yoke_group *g, bool makes, uint32_t from, struct yk_r
 	const bool some = part && part->ranks > 1;
 	mine.good = makes && some && g->native->ext->id(mine.id) == 0;
 	if (part && makes && (mine.good || !some))
-		give(part, &mine); // threads have one rendezvous: it is whole before the others come to it
+		give(part, &mine); // threads share one rendezvous; other ranks may join after this
 	int err = yoke_group_exchange(g, &mine, sizeof mine, all);
 	if (!err && some && !all[from].good)
 		err = yk_fail(YOKE_ERANK, "rank %u has no id for a group of devices", from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers, by the variables that they set for each process: Open MPI, what speaks PMI (MPICH), Slurm, torchrun; and PMIx,
-// which says the rank alone, so that MPI is asked for the rest.
+// Detects launchers by the environment variables they set for each process: Open MPI, PMI (MPICH),
+// Slurm, torchrun, and PMIx, which gives only the rank, so that MPI is queried for the rest.
 #include "config.h"
 
 #include "comm/place.h"
@@ -23,9 +23,9 @@ const char yk_world_variable[] = "YOKE_RANKS_WORLD";
 
 struct launcher {
 	const char *name, *mpi;
-	const char *ranks, *rank;           // variables
-	const char *locals, *local;         // .. of this machine's
-	const char *also_locals, *also_local; // .. where those are not set; Slurm's
+	const char *ranks, *rank;           // names of environment variables
+	const char *locals, *local;         // for ranks on this machine
+	const char *also_locals, *also_local; // Slurm's, used if those are not set
 };
 
 static const struct launcher launchers[] = {
@@ -47,7 +47,8 @@ static bool number(const char *text, uint32_t *to)
 	return !*end && n < 1u << 20;
 }
 
-// Ranks of node `node` in Slurm's "2(x3),1": three nodes of 2 and one of 1.
+// Number of tasks on node `node` in Slurm's notation "2(x3),1" (three nodes with 2 tasks and one
+// with 1).
 static bool tasks_of(const char *text, uint32_t node, uint32_t *to)
 {
 	while (text && *text) {
@@ -78,13 +79,13 @@ static bool locals_of(const char *name, uint32_t *to)
 	return number(getenv("SLURM_NODEID"), &node) && tasks_of(getenv(name), node, to);
 }
 
-// What a launcher of the table says; 0: nothing, or that the process is alone.
+// Reads the variables of one launcher. 0: they are not set, or the process is alone.
 static int ask(const struct launcher *l, struct yk_started *to)
 {
 	if (!number(getenv(l->ranks), &to->ranks) || to->ranks < 2 || !getenv(l->rank))
 		return 0;
 	if (l->mpi == NULL && (!getenv(l->locals) || !getenv(l->local)))
-		return 0; // others have variables of such names, too
+		return 0; // other software sets such names too
 	const bool also = !getenv(l->local) && l->also_local;
 	to->launcher = l->name;
 	to->mpi = l->mpi && !*l->mpi && getenv("PMIX_RANK") ? "openmpi" : l->mpi;
@@ -101,7 +102,7 @@ static int ask(const struct launcher *l, struct yk_started *to)
 	return 1;
 }
 
-// PMIX_RANK, where nobody says how many there are.
+// Launchers that set only PMIX_RANK: MPI reports the number of ranks.
 static int ask_mpi(struct yk_started *to)
 {
 	const char *rank = getenv("PMIX_RANK");
@@ -119,7 +120,7 @@ static int ask_mpi(struct yk_started *to)
 	return e ? e : to->ranks > 1;
 }
 
-// A name that only ranks of one machine, of one start, have in common.
+// Sets a socket name that only ranks of the same machine and the same start have in common.
 static int meet_at(struct yk_started *p)
 {
 	const char *again = getenv("TORCHELASTIC_RESTART_COUNT");
@@ -163,7 +164,7 @@ int yk_place_find(struct yk_started *to)
 	return said > 0 ? meet_at(to) : said;
 }
 
-// ---- who started it ----
+// ---- process that started the ranks ----
 
 static bool parent_of(pid_t pid, pid_t *to)
 {
@@ -175,7 +176,7 @@ static bool parent_of(pid_t pid, pid_t *to)
 	if (f)
 		fclose(f);
 	line[n] = '\0';
-	const char *behind = strrchr(line, ')'); // a name may hold anything
+	const char *behind = strrchr(line, ')'); // the name may contain ')'
 	*to = behind && sscanf(behind, ") %*c %d", &parent) == 1 ? parent : 0;
 	return *to > 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of few bytes among ranks of one machine: each posts its operands beside its slot, where all others read them
-// as soon as they see them, and computes its result itself.  So a rank waits for each other rank once, and for none to have
-// read what it posted: it has two places for that, and takes one again when all others are done with its last job.
+// Collectives of few bytes among ranks of one machine. Each rank posts its operands in shared
+// memory, reads those of all others as soon as they appear, and computes its result itself. A rank
+// waits once for each other rank's post but never for others to read its own: it has two posts, and
+// reuses one once all others have finished the job it was used for.
 //
-// A rank that posts job n is done with all before, which is how most are known to be done with it; so who is done with a job
-// rings nobody, which its coming to the next one does.
+// A rank that posts job n has finished all earlier jobs; others usually learn of it that way.
+// Finishing a job therefore wakes nobody; coming to the next one does.
 #include "config.h"
 
 #include <string.h>
@@ -14,8 +15,8 @@
 #include "comm/sums.h"
 
 enum {
-	ALIGN = 16, // of a tensor's bytes in a post
-	LOOKS = 40, // at what others posted, before other jobs have their turn
+	ALIGN = 16, // alignment of a tensor's bytes in a post
+	LOOKS = 40, // checks of others' posts before other jobs get a turn
 };
 
 static size_t bytes_of(const struct yk_task *t, uint32_t k)
@@ -56,7 +57,7 @@ static char *data_of(struct yk_post *p, size_t bytes)
 	return bytes <= YK_POST_FEW ? p->few : p->data;
 }
 
-// Are all others done with what this rank posted there before?
+// Whether all other ranks have finished the job for which this post was last used.
 static bool is_free(struct yk_job *j)
 {
 	struct yoke_group *g = j->task->group;
@@ -74,7 +75,8 @@ static void post(struct yk_job *j)
 	struct yk_post *p = post_of(j, t->group->rank);
 	char *to = data_of(p, whole(t));
 	size_t at = 0;
-	for (uint32_t i = 0; i < t->group->ranks; i++) // what has been posted comes while this is written
+	// fetch the others' posts while writing this one
+	for (uint32_t i = 0; i < t->group->ranks; i++)
 		__builtin_prefetch(post_of(j, i));
 	for (uint32_t k = 0; k < t->tensors; k++) {
 		if (t->what != YK_DO_BROADCAST || t->group->rank == t->root)
@@ -86,8 +88,8 @@ static void post(struct yk_job *j)
 	yk_job_come(j, yk_nanoseconds_about());
 }
 
-// Have all others posted, the same?  closely: if not, is it that they never will?  Else their slots are left alone, which they
-// write to meanwhile.
+// Whether all others have posted the same operation. closely: also check for ranks that never will;
+// that reads their slots, which they are writing to, and slows them down.
 static bool all_posted(const struct yk_job *j, bool closely)
 {
 	const struct yoke_group *g = j->task->group;
@@ -98,7 +100,8 @@ static bool all_posted(const struct yk_job *j, bool closely)
 			continue;
 		if (!closely)
 			return false;
-		const bool gone = atomic_load(&s->gone), came = atomic_load(&s->came) >= want; // before what they posted
+		// read before their post
+		const bool gone = atomic_load(&s->gone), came = atomic_load(&s->came) >= want;
 		if (atomic_load(&s->post[j->sequence % 2].number) == want)
 			continue;
 		if (came)
@@ -127,7 +130,8 @@ static void compute(const struct yk_job *j)
 		for (uint32_t i = 0; i < n; i++)
 			in[i] = data_of(post_of(j, i), all) + at;
 		if (t->what == YK_DO_ALL_REDUCE) {
-			in[t->group->rank] = j->in[k]; // what was written just now is slow to read
+			// reading back what was just posted would be slow
+			in[t->group->rank] = j->in[k];
 			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] }, (size_t)t->count[k]);
 		} else if (t->what == YK_DO_BROADCAST) {
 			memcpy(j->out[k], in[t->root], bytes);
@@ -152,7 +156,8 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	}
 	if (comes)
 		post(j);
-	for (int k = 0; !all_posted(j, k == LOOKS); k++) { // others mostly come at about the same time
+	// others mostly come at about the same time
+	for (int k = 0; !all_posted(j, k == LOOKS); k++) {
 		if (k == LOOKS || atomic_load_explicit(&g->rendezvous->area->broken, memory_order_relaxed))
 			return comes;
 		yk_pause();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as processes that yoke itself starts: a parent makes the memory that they share, starts them, hands the memory
-// to those who are its children, and tells the others when one ends.  Children get SIGKILL when their parent ends.
+// Starts ranks as processes. The parent creates the shared memory, starts the children, hands them
+// the memory, and reports to the others when one ends. Children receive SIGKILL when their parent
+// ends.
 #include "config.h"
 
 #include <errno.h>
@@ -25,9 +26,9 @@
 
 struct child {
 	pid_t pid;
-	int fd;       // of the process: readable when it has ended
+	int fd;       // pidfd: readable when the process has ended
 	bool served;
-	int status;   // as waitpid gives it
+	int status;   // as from waitpid
 };
 
 struct parent {
@@ -37,13 +38,13 @@ struct parent {
 	int memory, listener;
 	struct yk_answer answer;
 	char name[64];
-	char **settings;   // the environment, with what was set here in place of what it says
-	uint32_t left;     // children that run
-	uint64_t failed;   // when the first one ended that did not end well, nanoseconds; 0: none
-	bool late;         // those that are left were killed
-	int lost, hung;    // ended by signals before that, and then
+	char **settings;   // the environment, with changed yoke settings
+	uint32_t left;     // running children
+	uint64_t failed;   // time when the first child failed, nanoseconds; 0: none
+	bool late;         // the remaining children were killed
+	int lost, hung;    // children ended by signals, before and after `late`
 	struct yk_launch *launch;
-	int signals;       // a descriptor of those that are handed on, -1: none are
+	int signals;       // signalfd of the forwarded signals; -1: none
 };
 
 static int listen_at(struct parent *p)
@@ -58,7 +59,7 @@ static int listen_at(struct parent *p)
 	return 0;
 }
 
-// An environment with this rank's place; one block.
+// An environment with this rank's variables, in one allocation.
 static char **environment(const struct parent *p, uint32_t rank)
 {
 	size_t n = 0;
@@ -83,7 +84,7 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 	const pid_t self = getpid();
 	char **env = environment(p, rank);
 	const pid_t pid = env ? fork() : -1;
-	if (!pid) { // nothing but what is safe between fork and exec
+	if (!pid) { // only async-signal-safe calls between fork and exec
 		sigset_t none;
 		sigemptyset(&none);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -106,7 +107,7 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 	return 0;
 }
 
-// Whoever comes and is a child gets the memory.
+// Accepts a connection, and hands out the memory if it comes from a child.
 static void serve(struct parent *p)
 {
 	int s = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -165,7 +166,9 @@ static void hand_on(const struct parent *p)
 		send_all(p, (int)s.ssi_signo);
 	}
 	yk_stop_drained(&p->launch->window);
-	if (p->launch->signals > 1) // until they have ended: their windows for the first one may still be open
+	// Repeated until they have ended: a child may ignore it while its window for the first signal
+	// is open.
+	if (p->launch->signals > 1)
 		send_all(p, p->launch->signal);
 }
 
@@ -178,7 +181,8 @@ static void wait_children(struct parent *p)
 		if (fd) {
 			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
 			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
-			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200); // lest the grace be longer than it is said to be
+			// poll more often after a failure, so that the grace period is not exceeded
+			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200);
 		}
 		serve(p);
 		hand_on(p);
@@ -186,7 +190,8 @@ static void wait_children(struct parent *p)
 			bury(p, i);
 		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
 			p->late = true;
-			send_all(p, SIGKILL); // it is stopped, or waits for what will not come
+			// it is stopped, or waits for something that never happens
+			send_all(p, SIGKILL);
 		}
 	}
 	free(fd);

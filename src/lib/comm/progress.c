@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of the ranks queue: who has come to an operation moves it on, its own thread or whoever waits for it.
+// Advances the jobs of the ranks queue, on the queue's own thread or on threads that wait for a
+// job.
 #include "config.h"
 
 #include <sched.h>
@@ -22,15 +23,15 @@
 #include "plan/plan.h"
 
 enum {
-	YIELD_NS = 2000,        // a wait looks for news without a pause that long ..
-	SPIN_NS = 50000,        // .. letting others have the processor that long, and then sleeps ..
-	LOOK_NS = 100000000,    // .. and that long until it looks who is late
-	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
-	IDLE_NS = 2000000,      // .. and when none is
-	SOON = 1 << 20,         // bytes of a job that whoever asks for it moves on ..
-	SOON_NS = 1000000,      // .. that long ..
-	SOON_STILL_NS = 3000,   // .. while it moves within that
-	SLICE_NS = 100000       // of the processor, that the queue's thread asks for
+	YIELD_NS = 2000,        // a waiting thread first spins, from here on with sched_yield,
+	SPIN_NS = 50000,        // then sleeps
+	LOOK_NS = 100000000,    // interval between checks for late ranks
+	POLL_NS = 100000,       // polling interval for MPI messages while a job waits for one
+	IDLE_NS = 2000000,      // and while none does
+	SOON = 1 << 20,         // max bytes of a job that the enqueuing thread advances itself
+	SOON_NS = 1000000,      // for at most this long
+	SOON_STILL_NS = 3000,   // and while there is progress within this time
+	SLICE_NS = 100000       // time slice that the queue's thread requests
 };
 
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
@@ -61,7 +62,7 @@ const char *yk_ranks_algorithm(void)
 	return yk_param_str(&algorithm_setting);
 }
 
-// ---- moving jobs on ----
+// ---- advancing jobs ----
 
 static void take_incoming(struct yk_ranks *q)
 {
@@ -78,7 +79,7 @@ static void take_incoming(struct yk_ranks *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-// Is a job before this one, of those that go in one order with it, not over?
+// Whether an earlier job in the same order is not over.
 static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -91,7 +92,7 @@ static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
 	return held;
 }
 
-// The next job of the same order may begin.
+// Lets the next job of the same order begin.
 static void let_go(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -124,7 +125,7 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 
 typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
 
-// By what is posted, by messages, or by work in each other's memory.
+// Selects the transport: posted operands, messages, or shared memory.
 static advance_fn *way_of(const struct yk_job *j)
 {
 	const bool told = *yk_ranks_algorithm() || has_link();
@@ -135,7 +136,7 @@ static advance_fn *way_of(const struct yk_job *j)
 	return j->task->group->rendezvous->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
 }
 
-// All jobs, as far as they go now; true: something changed.  With `drive`.
+// Advances all jobs as far as possible; returns true if anything changed. The caller holds `drive`.
 static bool move_on(struct yk_ranks *q)
 {
 	char why[YK_WHY] = "";
@@ -154,7 +155,7 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		if (!j->begun) // settings may change meanwhile
+		if (!j->begun) // settings may have changed since
 			j->way = way_of(j);
 		last = j->way;
 		moved |= last(j, &code, why);
@@ -199,7 +200,7 @@ static void watch(struct yk_ranks *q)
 	pthread_mutex_unlock(&q->drive);
 }
 
-// The same, behind whoever is at it.
+// The same, after waiting for the thread that currently advances jobs.
 static bool help_behind(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
@@ -208,15 +209,15 @@ static bool help_behind(struct yk_ranks *q)
 	return moved;
 }
 
-// How long nothing can happen but what rings.
+// How long to sleep if nobody rings.
 static uint64_t sleeps(const struct yk_ranks *q, bool polls)
 {
 	const uint64_t due = atomic_load(&q->due), now = yk_nanoseconds();
 	return polls || atomic_load(&q->away) ? POLL_NS : !due ? LOOK_NS : due > now ? due - now : 0;
 }
 
-// When a wait for a job began, 0: something happened since.  Spins, then sleeps until something happens.  far: another
-// thread calls MPI.
+// One step of waiting for a job: spins at first, then sleeps until something happens. *began: when
+// the wait began; 0 after progress. far: only another thread may call MPI.
 static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
@@ -224,7 +225,7 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool f
 	if (now - *began < SPIN_NS) {
 		yk_pause();
 		if (now - *began > YIELD_NS)
-			sched_yield(); // whom it waits for may have this processor
+			sched_yield(); // the rank it waits for may need this processor
 		return;
 	}
 	struct yk_wakeup *wakeup = atomic_load(&q->wakeup);
@@ -249,7 +250,7 @@ bool yk_ranks_is_open(const struct yk_ranks *q)
 	return !c || yk_carrier_by_turns(c);
 }
 
-// The calling thread moves jobs on no more.
+// The calling thread stops advancing jobs.
 static void help_no_more(struct yk_ranks *q)
 {
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
@@ -282,7 +283,7 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	atomic_fetch_add_explicit(&q->waited, yk_nanoseconds() - began, memory_order_relaxed);
 }
 
-// Is nothing to be done, or somebody else at it?
+// Whether there is nothing to do, or another thread does it.
 static bool is_idle(const struct yk_ranks *q)
 {
 	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
@@ -297,12 +298,13 @@ static void rest(struct yk_ranks *q)
 	yk_wakeup_rise(&q->duty);
 }
 
-// What a rank's device computes has the processor; this thread wants it briefly, and soon after what it waits for.  A slice of
-// the least length is that to Linux 6.12 and later; older ones ignore it.
+// The rank's CPU device keeps the processors busy, while this thread needs one briefly and soon
+// after an event. Linux 6.12 and later then schedule a thread with a short slice sooner; older
+// kernels ignore the request.
 static void want_short_slices(void)
 {
 #ifdef SYS_sched_setattr
-	struct { // sched_setattr(2)
+	struct { // layout of sched_setattr(2)
 		uint32_t size, policy;
 		uint64_t flags;
 		int32_t nice;
@@ -346,9 +348,10 @@ static uint64_t next_of(const struct yk_task *t)
 	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
 }
 
-// Does what there is to do for a job that is not long, so that others need not wait for this rank; false: there are more
-// jobs, or a larger one, or the others are not there, which are the queue's thread's until somebody waits for them.  That
-// thread has to be woken, and to get a processor: of a job that ends at once it would be most of the time.
+// Advances a short job on the enqueuing thread, so that other ranks need not wait for this one.
+// Returns false if there are several jobs, a larger one, or the other ranks have not come; then the
+// queue's thread continues unless a thread waits. Waking that thread would take most of the time of
+// a short job.
 static bool is_begun(struct yk_ranks *q)
 {
 	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))
@@ -380,7 +383,7 @@ static void enqueue(struct yk_ranks *q, struct yk_job *j)
 	atomic_store(&q->enqueued, j->number);
 	pthread_mutex_unlock(&q->lock);
 	if (!atomic_load(&q->helpers) && !is_begun(q)) {
-		yk_wakeup_ring(&q->duty); // its thread has nothing to do, or waits for what others do
+		yk_wakeup_ring(&q->duty); // it may be idle, or waiting for other ranks
 		yk_wakeup_ring(atomic_load(&q->wakeup));
 	}
 }
@@ -412,7 +415,7 @@ int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const
 		struct yk_result *result)
 {
 	const bool helps = yk_ranks_is_open(q);
-	if (helps) // from here on, so that the queue's thread is not woken
+	if (helps) // before the job is added, so that the queue's thread is not woken
 		atomic_fetch_add(&q->helpers, 1);
 	const int err = add(q, t, nin, in, nout, out, result);
 	if (!err && helps)

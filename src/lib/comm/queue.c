@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks queue: a table of the core's own, as a backend has one, for the slot RANKS of plans.
+// The ranks queue as a backend table, so that plans use it like a device queue (slot RANKS).
 #include "config.h"
 
 #include <signal.h>
@@ -78,7 +78,8 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)plan;
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
-	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole; // there is the rank's share only
+	// only this rank's shard exists
+	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole;
 	const struct yoke_view *v = alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
 	const uint32_t tensors = op->list ? op->list : 1;
 	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);
@@ -94,7 +95,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 		if (v[i].dtype != t->dtype)
 			t->dtype = 0;
 	}
-	for (uint32_t i = 0; i < tensors && !t->dtype; i++) // as bytes
+	for (uint32_t i = 0; i < tensors && !t->dtype; i++) // mixed dtypes are treated as bytes
 		t->count[i] *= (int64_t)yoke_dtype_size(v[i].dtype);
 	t->dtype = t->dtype ? t->dtype : yoke_u8;
 	t->where = (uint8_t)yk_native_takes(t);
@@ -104,7 +105,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	return 0;
 }
 
-// Operands and results on the device.
+// Enqueues an op whose operands and results are on the device.
 static int run_places(struct yk_ranks *q, struct yk_task *t, const struct yoke_op *op)
 {
 	struct yk_address *at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
@@ -124,7 +125,7 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 {
 	struct yk_ranks *q = queue;
 	struct yk_task *t = handle;
-	if (!op) { // it is not come to
+	if (!op) { // planned but not run
 		yk_rendezvous_break(t->group->rendezvous, YOKE_ERANK, "rank %u of %s failed in an evaluation, before %s",
 			     t->group->rank, t->group->name, t->text);
 		return 0;
@@ -149,7 +150,7 @@ static void release(void *handle)
 	free(t);
 }
 
-// ---- the table ----
+// ---- backend table ----
 
 static int queue_new(uint32_t device, int kind, void **to)
 {
@@ -166,7 +167,8 @@ static int queue_new(uint32_t device, int kind, void **to)
 	pthread_mutex_init(&q->drive, NULL);
 	pthread_mutex_init(&q->lock, NULL);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
+	// signals are handled by the application's threads
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int err = pthread_create(&q->thread, NULL, yk_ranks_serve, q);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
@@ -226,8 +228,9 @@ static int event_done(void *event)
 {
 	const struct event *e = event;
 	struct yk_ranks *q = e->q;
+	// The caller queries repeatedly, so it advances jobs: other ranks ring the queue's wakeup only.
 	if (atomic_load(&q->over) < e->job && yk_ranks_is_open(q))
-		yk_ranks_help(q); // who asks again and again waits, and others ring the queue's wakeup, not its thread's
+		yk_ranks_help(q);
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);

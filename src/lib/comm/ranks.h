@@ -34,9 +34,9 @@ struct yk_task {
 	int64_t *count;            // elements of each operand (for recv: of the result)
 	uint64_t hash;             // equal on ranks that run the same operation
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
-	// message-based only: created by the first job and again when ..
+	// message-based only: created by the first job, and again for a job with another `applied`
 	struct yk_schedule *schedule;
-	uint8_t applied, how; // .. a job has another `applied`; `how` is the algorithm chosen
+	uint8_t applied, how; // how: the algorithm of the schedule
 	struct yk_native_sum *sums;   // vendor library only: the prepared sums
 };
 void yk_task_fini(struct yk_task *);
@@ -88,8 +88,7 @@ struct yk_job {
 	uint64_t number;   // in the queue, from 1
 	uint64_t sequence; // among the jobs of its group that run in the same order, from 0
 	uint64_t begun;    // time in nanoseconds; 0: not begun
-	// when it became ready but had to wait for ranks still in an earlier job; 0: it did not
-	// wait
+	// when it became ready but another rank had not left an earlier job; 0: it did not wait
 	uint64_t asked;
 	// the transport chosen when it began
 	bool (*way)(struct yk_job *, int *code, char why[YK_WHY]);
@@ -143,8 +142,7 @@ enum { YK_POST = 32768, YK_POST_FEW = 48 };
 struct yk_post {
 	_Alignas(64) _Atomic uint64_t number; // 1 + the job's sequence; written last
 	uint64_t hash;
-	// concatenated operands, if they fit into the same cache line as the number; otherwise in
-	// data
+	// concatenated operands, if they fit into the number's cache line; otherwise in data
 	char few[YK_POST_FEW];
 	_Alignas(64) char data[YK_POST];
 };

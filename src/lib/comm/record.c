@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank did last with others, for who looks why it ended.
+// Writes a queue's recent operations to a file, to diagnose failures.
 #include "config.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
 	memcpy(p->text, j->task->text, sizeof p->text);
 }
 
-// A line; since: seconds between 1970 and the clock's zero.
+// Writes one line. since: seconds from 1970 to the clock's zero.
 static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past *p, bool open, double since)
 {
 	char line[YK_TASK_TEXT + 256];

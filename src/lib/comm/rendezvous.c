@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendezvous: what the ranks of a group in one memory share; and wakeups.
+// Rendezvous of ranks that are threads of one process; wakeups; and the memory layout that the
+// ranks of a group share.
 #include "config.h"
 
 #include <linux/futex.h>
@@ -36,7 +37,7 @@ void yk_wakeup_ring(struct yk_wakeup *b)
 {
 	if (!b)
 		return;
-	// either the sleeper sees what was changed or it is seen here
+	// sequentially consistent: either the sleeper sees the change or it is counted here
 	if (!atomic_load(&b->sleepers))
 		return;
 	atomic_fetch_add(&b->rings, 1);
@@ -110,7 +111,8 @@ void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)
 
 // ---- rendezvous ----
 
-enum { RING = 4096 }; // of threads, which send messages only if they are told to
+// for threads, which send messages only if dist.algorithm or dist.link requires it
+enum { RING = 4096 };
 
 static struct yk_rendezvous *rendezvous_new(uint32_t ranks)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads of one process, each with a context on a device of its own.
+// Runs ranks as threads of one process, each with a context on its own device; and selects the
+// devices of ranks.
 #include "config.h"
 
 #include <signal.h>
@@ -22,7 +23,7 @@ struct run {
 	char (*device)[sizeof ((struct yk_device *)NULL)->id]; // by rank
 	pthread_mutex_t lock;
 	int first;  // 1 + the rank that failed first, 0: none
-	bool heard; // .. by what another did, whose error comes later then
+	bool heard; // its error was caused by another rank, whose own error comes later
 	int code;
 	char why[1600];
 };
@@ -43,7 +44,7 @@ static int call(int (*fn)(yoke_group *, void *), yoke_group *world, void *arg)
 	return err;
 }
 
-// The rank's error counts, if it is the first one, or the first of its own.
+// Keeps the rank's error if it is the first, or the first that was not caused by another rank.
 static void note(struct member *m, const yoke_context *ctx, int err)
 {
 	struct run *r = m->run;
@@ -76,7 +77,7 @@ static int rank_main(struct member *m)
 		note(m, !world || yk_current() == ctx ? ctx : NULL, err);
 		if (!world)
 			yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
-		else if (yk_current() == ctx) // else it was freed, and the others heard so
+		else if (yk_current() == ctx) // else it was freed, which others noticed
 			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error());
 		yoke_error_clear();
 	}
@@ -94,9 +95,9 @@ static void *start(void *arg)
 	return NULL;
 }
 
-// ---- which devices ----
+// ---- device selection ----
 
-// The n first that are like the best one, as far as there are so many; returns how many.
+// The first n devices equivalent to the best one, or fewer; returns their number.
 static int like_best(int n, char (*to)[sizeof ((struct yk_device *)NULL)->id])
 {
 	const struct yk_device *best = yk_device_choose(NULL);
@@ -160,7 +161,7 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	if (!err)
 		yk_native_offer(r.rendezvous, n, r.device);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the calling thread's
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are handled by the calling thread
 	for (; started < n && !err; started++) {
 		member[started] = (struct member){ .run = &r, .rank = (uint32_t)started };
 		int code = pthread_create(&member[started].thread, NULL, start, &member[started]);
@@ -182,8 +183,9 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	return err;
 }
 
-// Of what a launcher started: where each rank of the machine sees one device alone, another than the others, it is that one's;
-// else the local ranks take the devices in turn, of the CPU's those that share processors.  n: that there are.
+// Device selection under a launcher. If each rank of the machine sees exactly one device, all
+// different, it uses that one. Otherwise the local ranks take the devices in turn; on the CPU only
+// ranks with the same CPU set count. n: number of devices.
 static int place_on(struct yk_started *p, const struct yk_device *first, int n)
 {
 	uint32_t at, share, other;
@@ -207,7 +209,7 @@ static int place_on(struct yk_started *p, const struct yk_device *first, int n)
 	return err < 0 ? err : 0;
 }
 
-// That of a rank: of the processes of its machine each has one.
+// The device of this process's rank.
 static int own_device(const char *devices, char *to, size_t cap)
 {
 	char device[YK_MAX_RANKS][sizeof ((struct yk_device *)NULL)->id];
@@ -239,7 +241,7 @@ int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg),
 		err = world ? call(fn, world, arg) : yk_error_last();
 	}
 	if (err < 0)
-		yk_process_failed(); // before the others see that it has gone
+		yk_process_failed(); // before the other ranks see that it has gone
 	if (ctx && yk_current() == ctx)
 		yoke_context_free(ctx);
 	return err;

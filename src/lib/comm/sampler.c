@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which samples a rank takes: a place in the permutation of an epoch.
+// Distributed sampler: which samples of an epoch's permutation a rank takes.
 #include "config.h"
 
 #include "base/error.h"

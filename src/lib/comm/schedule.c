@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one generator of schedules: each algorithm appends what one rank does.
+// Generates schedules: each algorithm appends the actions of one rank.
 //
-// A send does not hold up what is behind it.  What is being sent is not written before its receiver has it:
-// whoever runs a schedule waits for that, so partners that send each other a place both receive into a slot.
+// A send does not block later actions. Its data must not be overwritten before it was sent, so the
+// executor waits before such an action. Partners that exchange the same chunk therefore both
+// receive into a slot.
 
 #include "config.h"
 
@@ -54,7 +55,7 @@ static void add(struct maker *m, struct yk_action a)
 		s->room = a.chunks > s->room ? a.chunks : s->room;
 }
 
-struct range { // chunks
+struct range { // of chunks
 	uint32_t chunk, step, chunks;
 };
 
@@ -84,7 +85,7 @@ static void recv(struct maker *m, uint32_t peer, int place, struct range c)
 	move(m, YK_ACT_RECV, peer, place, c);
 }
 
-// WORK of what comes and of source.
+// WORK <- received combined with source.
 static void recv_add(struct maker *m, uint32_t peer, int source, struct range c, bool first)
 {
 	add(m, (struct yk_action){ .kind = YK_ACT_RECV_ADD, .place = YK_WORK, .source = (uint8_t)source, .peer = peer,
@@ -121,12 +122,12 @@ static bool is_power(uint32_t n)
 
 // ---- trees ----
 
-// Sums IN of all ranks, in order T, into the root's WORK.  A block of ranks has its sum at its first rank, or at the root if
-// that is one of them.
+// Reduces IN of all ranks, in order T, into the root's WORK. The sum of a block of ranks is at its
+// first rank, or at the root if the root is in the block.
 static void tree_up(struct maker *m, uint32_t root)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
-	int sum = YK_IN; // where it is so far
+	int sum = YK_IN; // where the sum so far is
 	for (uint32_t d = 1; d < n; d *= 2) {
 		uint32_t left = r / (2 * d) * 2 * d, right = left + d;
 		if (right >= n)
@@ -145,7 +146,7 @@ static void tree_up(struct maker *m, uint32_t root)
 	}
 }
 
-// The root's OUT to all.
+// Broadcasts the root's OUT along a binomial tree.
 static void tree_down(struct maker *m, uint32_t root)
 {
 	const uint32_t n = m->w->ranks, v = (m->w->rank + n - root) % n;
@@ -173,13 +174,13 @@ static void doubling(struct maker *m)
 	}
 }
 
-// Chunks whose numbers end as r does, in the bits below d.
+// Chunks whose numbers equal r in the bits below d.
 static struct range like(const struct maker *m, uint32_t r, uint32_t d)
 {
 	return (struct range){ r & (d - 1), d, m->w->ranks / d };
 }
 
-// Rank r has the sum of chunk r in WORK then.
+// Recursive halving: rank r ends with the sum of chunk r in WORK.
 static void halving_down(struct maker *m)
 {
 	const uint32_t r = m->w->rank;
@@ -190,7 +191,7 @@ static void halving_down(struct maker *m)
 	}
 }
 
-// Rank r has chunk r, and all then.
+// Recursive doubling: rank r starts with chunk r and ends with all.
 static void halving_up(struct maker *m)
 {
 	const uint32_t r = m->w->rank;
@@ -202,7 +203,7 @@ static void halving_up(struct maker *m)
 
 // ---- pairwise ----
 
-// Rank r gets the sum of chunk r into OUT.
+// Rank r ends with the sum of chunk r in OUT.
 static void pairwise_down(struct maker *m)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
@@ -214,7 +215,7 @@ static void pairwise_down(struct maker *m)
 	sum(m, YK_IN, 0, n, r, one(r));
 }
 
-// OUT's chunk r of each rank to all.
+// Sends each rank r's chunk r of OUT to all ranks.
 static void pairwise_up(struct maker *m)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
@@ -224,7 +225,7 @@ static void pairwise_up(struct maker *m)
 	}
 }
 
-// OUT's chunks to the root, or from it, each from or to its owner.
+// Sends OUT's chunks from the root to their owners, or back from the owners to the root.
 static void scatter(struct maker *m, bool back)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank, root = m->w->root;
@@ -249,7 +250,8 @@ static void exchange(struct maker *m)
 
 // ---- ring ----
 
-// Step s passes chunk r + back - s on and adds the one before it: in the end rank r has chunk r + 1 + back.
+// Step s sends chunk r + back - s and adds the one before it; rank r ends with the sum of chunk r +
+// 1 + back.
 static void ring_down(struct maker *m, uint32_t back)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank + n - back, next = (m->w->rank + 1) % n,
@@ -260,7 +262,7 @@ static void ring_down(struct maker *m, uint32_t back)
 	}
 }
 
-// Rank r begins with chunk r + ahead.
+// All-gather; rank r starts with chunk r + ahead.
 static void ring_up(struct maker *m, uint32_t ahead)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank + ahead, next = (m->w->rank + 1) % n,
@@ -271,11 +273,13 @@ static void ring_up(struct maker *m, uint32_t ahead)
 	}
 }
 
-// ---- nodes ----
+// ---- hierarchical: machines ----
 
-// Part c of as many as a node has ranks, each of a chunk for every node.
+// The array is divided into as many parts as a machine has ranks; each part has one chunk per
+// machine.
 struct nodes {
-	uint32_t g, count, mine, here; // ranks of a node, nodes, this rank's, ranks of that
+	// ranks per machine, machines, this rank's machine, ranks of that machine
+	uint32_t g, count, mine, here;
 };
 
 static uint32_t owner(const struct maker *m, const struct nodes *d, uint32_t node, uint32_t part)
@@ -289,7 +293,7 @@ static struct range part_of(const struct nodes *d, uint32_t part)
 	return (struct range){ part * d->count, 1, d->count };
 }
 
-// The sums of a node's ranks, each part at its owner.
+// Reduces within a machine; each part ends at its owner.
 static void node_down(struct maker *m, const struct nodes *d)
 {
 	const uint32_t first = d->mine * d->g, r = m->w->rank, me = r - first;
@@ -309,7 +313,7 @@ static void node_down(struct maker *m, const struct nodes *d)
 		sum(m, YK_IN, slot, d->here, me, part_of(d, c));
 }
 
-// The sum of a part over all nodes, at each node's owner of it.
+// Reduces a part over all machines, among each machine's owner of it.
 static void between_nodes(struct maker *m, const struct nodes *d, uint32_t part)
 {
 	const struct range whole = part_of(d, part);
@@ -353,7 +357,7 @@ static void by_nodes(struct maker *m)
 
 // ---- collectives ----
 
-static void barrier(struct maker *m) // dissemination (Hensgen, Finkel, Manber 1988)
+static void barrier(struct maker *m) // dissemination barrier (Hensgen, Finkel, Manber 1988)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
 	for (uint32_t d = 1; d < n; d *= 2) {
@@ -465,7 +469,7 @@ static bool try_way(struct yk_schedule_want *w, int how, bool once)
 	return yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w));
 }
 
-enum { SMALL = 65536 }; // bytes up to which few messages are better than few bytes
+enum { SMALL = 65536 }; // bytes; up to this size few messages are better than few bytes
 
 void yk_schedule_usual(struct yk_schedule_want *w, double bytes, bool once)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the ranks of one machine share: made by the process that starts them, or by the first of them.
+// Creates the memory that the ranks of one machine share, in their parent process or in the first
+// of them, and hands it out.
 #include "config.h"
 
 #include "comm/segment.h"
@@ -27,17 +28,17 @@
 #include "comm/tuned.h"
 
 enum {
-	GROUPS = 24,           // as many groups of all ranks have room; pages nobody touches take none
-	START_MS = 30000,      // until a child has come for its memory
+	GROUPS = 24, // space for this many groups of all ranks; untouched pages use no memory
+	START_MS = 30000,      // time limit for a rank to fetch the memory
 	MAGIC = 0x796b7267
 };
 
-struct head { // of the segment
+struct head { // at the start of the segment
 	uint32_t magic, ranks;
 	uint64_t bytes;
-	_Atomic uint64_t next; // free from there on
-	uint32_t first;        // rank that made it
-	_Atomic uint32_t spoken; // the process that tells people what went wrong
+	_Atomic uint64_t next; // offset of the free space
+	uint32_t first;        // the rank that created it
+	_Atomic uint32_t spoken; // id of the process that reports a failure to the user
 };
 
 struct yk_segment {
@@ -49,9 +50,9 @@ struct yk_segment {
 
 // ---- the segment ----
 
-// Bytes of a link.  What was written into a ring a while ago has left the first caches of who wrote and who read it, so
-// that it is written again for half of what it costs to take its lines back from the other; of many ranks rings would take
-// more memory than that is worth.
+// Bytes of a link's ring buffer. Data that was written a while ago has left the L1 and L2 caches of
+// both sides, and rewriting it costs half as much as fetching the cache lines back from the other
+// core, so large rings are faster. With many ranks they would need too much memory.
 static uint32_t ring_of(uint32_t ranks)
 {
 	return ranks <= 2 ? 1 << 20 : ranks <= 4 ? 1 << 19 : ranks <= 8 ? 1 << 18 : ranks <= 16 ? 1 << 17 : 1 << 14;
@@ -88,7 +89,8 @@ uint64_t yk_segment_take(struct yk_segment *s, uint32_t ranks)
 		return 0;
 	struct yk_area *a = (struct yk_area *)((char *)s->at + at);
 	yk_area_init(a, ranks, ring_of(ranks));
-	yk_tuned_best(ranks, a->best); // by whoever makes it, so that all ranks do the same
+	// set by the segment's creator, so that all ranks use the same
+	yk_tuned_best(ranks, a->best);
 	return at;
 }
 
@@ -231,7 +233,7 @@ bool yk_socket_serve(int to, int fd, struct yk_answer *a)
 	return sendmsg(to, &m, MSG_NOSIGNAL) == sizeof *a;
 }
 
-// The memory from a socket, *fd < 0: not now.
+// Receives the memory from a socket; *fd < 0: not available now.
 static int ask(int from, uint32_t rank, int *fd)
 {
 	const struct yk_hello mine = hello_of(rank);
@@ -248,9 +250,10 @@ static int ask(int from, uint32_t rank, int *fd)
 	return yk_answer_error(&said);
 }
 
-// ---- meeting ----
+// ---- handing out the memory ----
 
-// The memory from whoever listens at that name, if `is_right` says that it is the one to give it; *to NULL: nobody does.
+// Fetches the memory from the process that listens at p->name, if `is_right` accepts that process.
+// *to NULL: there is none.
 static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t), struct yk_segment **to)
 {
 	struct yk_segment *got = NULL;
@@ -293,7 +296,7 @@ static int late(const struct yk_started *p, const char *who)
 		       p->ranks, p->launcher, who, START_MS / 1000);
 }
 
-// The first rank of the machine gives it to the others.
+// The first rank of the machine creates the memory and hands it to the others.
 static int host(const struct yk_started *p, struct yk_segment **to)
 {
 	const uint64_t began = yk_nanoseconds();
@@ -322,7 +325,7 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 		if (n + 1 < p->locals && yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
 			err = late(p, "others have");
 	}
-	if (answer.unlike.magic) { // all have heard, but for those that had come before
+	if (answer.unlike.magic) { // tell the ranks that came before the mismatch was found
 		err = yk_answer_error(&answer);
 		yk_segment_break(s, err, "%s", yoke_error());
 	}
@@ -352,7 +355,7 @@ static int visit(const struct yk_started *p, struct yk_segment **to)
 	return err;
 }
 
-// Once, before the process binds threads.
+// Call once, before the process binds threads to CPUs.
 static void sit_down(struct yk_rank_slot *s)
 {
 	cpu_set_t set;
@@ -366,14 +369,15 @@ int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct yk_segment *segment;
-	static char why[YK_WHY]; // who did not come is not waited for again
+	static char why[YK_WHY]; // after a timeout, do not wait again
 	static int code;
 	int err = 0;
 	pthread_mutex_lock(&lock);
 	if (code) {
 		err = yk_fail(code, "%s", why);
 	} else if (!segment && p->launcher) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would tell that the launcher was killed
+		// there is no other notice when the launcher is killed
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		err = p->local ? visit(p, &segment) : host(p, &segment);
 	} else if (!segment) {
 		err = fetch(p, is_parent, &segment);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of a list of tensors (Rajbhandari et al. 2020): which elements are whose.
+// Shards of a list of tensors (Rajbhandari et al. 2020): which elements belong to which rank.
 #include "config.h"
 
 #include "comm/ranks.h"

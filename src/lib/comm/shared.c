@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of ranks in one memory: when all have come, and agree, each does its part of the work in the memory
-// of all, and none leaves before all are done.
+// Collectives of ranks that are threads: once all have come to the same operation, each does its
+// share of the work directly in all ranks' memory, and none leaves before all have finished.
 //
-// A rank whose group breaks may give its memory away, so it waits for those who are at work in it.  Whoever begins
-// says so (busy) and then looks whether the group is broken; whoever leaves a broken group looks whether somebody
-// is busy: one of the two sees the other.
+// When a group breaks, a rank may free its memory, so it first waits for ranks that are working in
+// it. A rank that starts work sets `busy` and then checks whether the group is broken; a rank that
+// leaves a broken group checks `busy`. One of the two sees the other.
 #include "config.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ void yk_job_ring(const struct yk_job *j)
 
 // ---- the work ----
 
-struct part { // of the elements of all tensors
+struct part { // range in the concatenated elements of all tensors
 	int64_t from, to;
 };
 
@@ -71,7 +71,7 @@ static char *const *outs_of(const struct yoke_group *g, uint32_t rank)
 	return atomic_load(&g->rendezvous->slot[rank].job)->out;
 }
 
-// This rank's part of a sum, into the results of those ranks that get it.
+// Reduces this rank's part into the results of all ranks that receive it.
 static void reduce_part(const struct yk_task *t)
 {
 	const struct yoke_group *g = t->group;
@@ -101,7 +101,7 @@ static void copy(char *to, const char *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
-// Every rank's share, into this one's results.
+// Copies every rank's shard into this rank's results.
 static void gather_shares(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -121,7 +121,7 @@ static void gather_shares(const struct yk_job *j)
 	}
 }
 
-// This rank's share of the sums, into its result.
+// Reduces this rank's shard into its result.
 static void reduce_shares(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -178,7 +178,8 @@ static void work(const struct yk_job *j)
 	}
 }
 
-// Bytes of this rank's that others read or get: what it would send them by messages of the fewest bytes.
+// Bytes of this rank that others read or receive: what it would send by the algorithm with the
+// fewest bytes.
 static uint64_t sent_by(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -208,7 +209,7 @@ void yk_job_sent(const struct yk_job *j)
 	atomic_fetch_add_explicit(&j->task->group->bytes, sent_by(j), memory_order_relaxed);
 }
 
-// ---- coming and leaving ----
+// ---- joining and leaving a job ----
 
 bool yk_job_broken(struct yk_job *j, int *code, char why[YK_WHY])
 {
@@ -254,14 +255,14 @@ void yk_job_alone(const struct yk_job *j, uint32_t other)
 		     (unsigned long long)j->sequence + 1, j->task->text);
 }
 
-// Have all come, and to the same?
+// Whether all ranks have come to the same operation.
 static bool all_came(struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
 	const uint64_t want = j->sequence + 1;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		struct yk_rank_slot *s = &g->rendezvous->slot[i];
-		const bool gone = atomic_load(&s->gone); // before it is looked whether it came
+		const bool gone = atomic_load(&s->gone); // read before `came`
 		if (atomic_load(&s->came) < want) {
 			if (gone)
 				yk_job_alone(j, i);
@@ -298,7 +299,7 @@ void yk_job_come(struct yk_job *j, uint64_t now)
 	yk_job_ring(j);
 }
 
-// Nothing of others' is needed for the job any more.
+// Marks that this rank no longer reads other ranks' memory for the job.
 static void leave(struct yk_job *j)
 {
 	struct yk_rank_slot *s = rank_slot_of(j);
@@ -309,7 +310,7 @@ static void leave(struct yk_job *j)
 	yk_job_ring(j);
 }
 
-// By the devices' library; true: something changed.
+// Advances a job of the vendor library; returns true if anything changed.
 static bool advance_device(struct yk_job *j)
 {
 	struct yoke_group *g = j->task->group;
@@ -369,7 +370,7 @@ static bool advance_send(struct yk_job *j)
 {
 	struct yk_box *b = box_of(j);
 	struct yk_job *none = NULL;
-	if (!j->begun) { // those before it have been taken
+	if (!j->begun) { // earlier transfers have been taken
 		j->begun = yk_nanoseconds();
 		memset(j->out[0], 0, sizeof(float));
 		atomic_compare_exchange_strong(&b->job, &none, j);
@@ -390,7 +391,8 @@ static bool advance_recv(struct yk_job *j)
 	struct yk_rank_slot *s = rank_slot_of(j), *peer = &t->group->rendezvous->slot[t->root];
 	if (!j->begun)
 		j->begun = yk_nanoseconds();
-	if (!begin_work(s, t->group->rendezvous)) // before the sender's job is looked at, which goes with it
+	// before reading the sender's job, which may be freed
+	if (!begin_work(s, t->group->rendezvous))
 		return false;
 	struct yk_job *from = atomic_load(&b->job);
 	const bool agree = from && from->task->hash == t->hash;
@@ -415,7 +417,7 @@ static bool advance_recv(struct yk_job *j)
 	return true;
 }
 
-// ---- all of it ----
+// ---- entry points ----
 
 bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 {
@@ -434,10 +436,11 @@ bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	return advance_group(j);
 }
 
-enum { BEATS = 500000000 }; // nanoseconds: whoever waits looks several times in these
+// nanoseconds; a waiting rank updates its beat several times within this
+enum { BEATS = 500000000 };
 
-// Of those of a group that are not done with so many jobs: names the one that has not looked for longest, as one that was
-// stopped in the middle.
+// Among the ranks of a group that have finished at most `jobs` jobs, names the one whose last beat
+// is oldest, as it may have been stopped while working.
 static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t now, char *to, size_t cap)
 {
 	uint32_t found = g->rank;
@@ -458,7 +461,7 @@ static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t
 	return 1;
 }
 
-// Does a rank of a group wait for what ranks do together, as it has looked not long ago?
+// Whether a rank of a group is itself waiting in a collective, according to its recent beat.
 static bool is_waiting(const struct yoke_group *g, uint32_t rank, uint64_t now)
 {
 	const struct yoke_group *world = g->queue->world;
@@ -471,7 +474,7 @@ static bool is_waiting(const struct yoke_group *g, uint32_t rank, uint64_t now)
 	return false;
 }
 
-// Names the ranks that have not come, at most a few; returns how many there are.
+// Names up to four ranks that have not come; returns the number of late ranks.
 static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 {
 	const struct yoke_group *g = j->task->group;
@@ -501,7 +504,7 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 	}
 	if (!late && stopped_rank(g, j->sequence, now, to, cap))
 		return 1;
-	if (late > waiting || !g->queue->world) // else all of them wait for what another group does
+	if (late > waiting || !g->queue->world) // otherwise all late ranks wait for another group
 		return late;
 	char other[200];
 	if (!stopped_rank(g->queue->world, UINT64_MAX, now, other, sizeof other))
@@ -528,7 +531,8 @@ void yk_job_watch(struct yk_job *j)
 		return;
 	if (waited >= yk_param_int(&timeout_setting)) {
 		late_ranks(j, who, sizeof who);
-		for (struct yoke_group *g = j->task->group->queue->groups; g; g = g->next) // else each would wait as long again
+		// otherwise each group would wait for its own timeout
+		for (struct yoke_group *g = j->task->group->queue->groups; g; g = g->next)
 			yk_rendezvous_break(g->rendezvous, YOKE_ERANK,
 				     "%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
 				     j->task->text, (unsigned long long)j->sequence + 1, j->task->group->name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator: the schedules that ranks run, with times in place of bytes.
+// Simulator: executes the schedules of all ranks with times instead of data.
 #include "config.h"
 
 #include "comm/simulate.h"
@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-enum { MAX_ACTIONS = 64 << 20 }; // of all schedules that are run
+enum { MAX_ACTIONS = 64 << 20 }; // of all simulated schedules together
 
 struct message {
 	uint32_t to;
 	bool taken;
 	const struct yk_action *action;
-	double gone; // from the sender's port, and there
+	double gone; // when it has left the sender's port and arrived
 };
 
 struct runner {
@@ -23,15 +23,15 @@ struct runner {
 	size_t at;
 	double clock, port;
 	struct message *sent;
-	size_t sends, pending; // those before `pending` have gone
-	size_t *took;          // by sender that is run: where the search for its next message begins
+	size_t sends, pending; // sends before `pending` are complete
+	size_t *took;          // per simulated sender: where the search for its next message begins
 };
 
 struct world {
 	const struct yk_wire_model *m;
 	const struct yk_schedule_want *w;
 	double bytes;
-	uint32_t run;  // ranks 0 .. run - 1 stand for all
+	uint32_t run;  // ranks 0 .. run - 1 are simulated and represent all
 	struct runner *r;
 };
 
@@ -56,7 +56,7 @@ static double bytes_of(const struct world *x, const struct runner *r, const stru
 	return x->bytes * a->chunks / r->s.chunks;
 }
 
-// ---- what an action writes while it is being sent ----
+// ---- conflicts between an action and pending sends ----
 
 static bool has(const struct yk_action *a, uint32_t chunk)
 {
@@ -92,8 +92,9 @@ static void await_sends(struct runner *r, const struct yk_action *a)
 
 // ---- running ----
 
-// Schedules in which rank r + k does what rank r does, with all others k on too, are run for one machine's ranks, or for
-// one where all links are alike; a message from a rank that is not run is looked for at the one that stands for it.
+// Number of ranks to simulate. In rotation-invariant schedules (rank r + k does what rank r does,
+// with all peers shifted by k) only one machine's ranks are simulated, or one rank if all links are
+// alike. A message from a rank that is not simulated is taken from its representative.
 static uint32_t to_run(const struct yk_schedule_want *w, const struct yk_wire_model *m)
 {
 	const bool turns = (w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING || (w->how == YK_BY_2D && w->node == m->node)) &&
@@ -102,7 +103,7 @@ static uint32_t to_run(const struct yk_schedule_want *w, const struct yk_wire_mo
 	return !turns ? w->ranks : m->node == w->ranks ? 1 : m->node;
 }
 
-// The message that rank `me` receives next of `peer`; NULL: it is not sent yet.
+// The next message that rank `me` receives from `peer`; NULL: not sent yet.
 static struct message *find(const struct world *x, uint32_t me, uint32_t peer)
 {
 	const uint32_t n = x->w->ranks, from = peer % x->run, to = (me + n - (peer - from)) % n;
@@ -118,7 +119,7 @@ static struct message *find(const struct world *x, uint32_t me, uint32_t peer)
 	return NULL;
 }
 
-// The next action; false: it waits for a message that is not sent yet.
+// Executes the next action; false: it waits for a message that is not sent yet.
 static bool act(struct world *x, uint32_t me)
 {
 	struct runner *r = &x->r[me];
@@ -208,7 +209,8 @@ static bool is_power(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-// A message to the rank at a distance that is a power of two, in machines of a power of two.
+// Time of a message over a distance that is a power of two, with a power of two of ranks per
+// machine.
 static double at(const struct yk_wire_model *m, uint32_t distance, double bytes)
 {
 	return distance < m->node ? m->alpha1 + bytes * m->beta1 : m->alpha2 + bytes * m->beta2 * m->node;
@@ -225,7 +227,7 @@ bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule
 	const bool powers = is_power(n) && is_power(g);
 	double t = 0;
 	switch (w->how) {
-	case YK_BY_TREE: // each level once up, with an addition, and once down
+	case YK_BY_TREE: // per level: one message up, an addition, one message down
 	case YK_BY_DOUBLING:
 		for (uint32_t d = 1; d < n; d *= 2)
 			t += at(m, d, bytes) * (w->how == YK_BY_TREE ? 2 : 1) + bytes * m->gamma;
@@ -236,7 +238,7 @@ bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule
 			t += 2 * at(m, d, bytes / (2. * d)) + bytes / (2. * d) * m->gamma;
 		*to = t;
 		return powers;
-	case YK_BY_PAIRWISE: // where links differ, ranks wait for those with the longer way
+	case YK_BY_PAIRWISE: // with different links, ranks wait for the slowest
 	case YK_BY_RING:
 		*to = g == n ? pairwise(m->alpha1, m->beta1, m->gamma, n, bytes) :
 			       pairwise(m->alpha2, m->beta2, m->gamma, n, bytes);
@@ -256,15 +258,17 @@ double yk_simulate_min(const struct yk_wire_model *m, uint32_t n, double bytes)
 	return most(within, 2. * (machines - 1) / machines * bytes * m->beta2);
 }
 
-// ---- a pipeline's step ----
+// ---- pipeline ----
 
 struct stage {
 	int64_t at;             // turns done
-	double clock, port[2];  // port: of what goes forward and back
-	double *came[2];        // by part: when it was here, of the stage before and of the one behind; < 0: it was not
+	double clock, port[2];  // port: when the forward and backward sending ports are free
+	// per micro-batch: arrival time from the previous stage and from the next stage; < 0: not
+	// arrived
+	double *came[2];
 };
 
-// The next turn of stage s; false: it waits for what has not been sent.
+// Executes the next turn of stage s; false: its input has not been sent.
 static bool turn(struct stage *st, const struct yk_wire_model *m, const struct yk_pipeline_want *w, int64_t s)
 {
 	struct stage *me = &st[s];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training step in the simulator.
+// Data-parallel training step in the simulator.
 #include "config.h"
 
 #include "comm/simulate_step.h"
 
 #include <math.h>
 
-enum { RECORD = 8 }; // bytes: loss and the wish to end
+enum { RECORD = 8 }; // bytes summed after the gradients: the loss and the stop request
 
 static int sum_takes(const struct yk_wire_model *m, uint32_t ranks, double bytes, double *seconds, double *formula)
 {

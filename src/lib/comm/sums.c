@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of several arrays, a block at a time: a stack of partial sums, as a binary counter has them, gives order T
-// with all of them in the first level of cache, so that memory sees each term and each result once.
+// Element-wise reduction of several arrays, one block at a time. A stack of partial sums that grows
+// like a binary counter gives order T with all partial sums in the L1 cache, so that each term and
+// result crosses memory once.
 #include "config.h"
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 
 enum { BLOCK = 512, DEPTH = 34 };
 
-// A block of any accumulator, 8 bytes an element at most.
+// A block of any accumulator type, at most 8 bytes per element.
 union block {
 	float f[BLOCK];
 	double d[BLOCK];
@@ -23,14 +24,14 @@ union block {
 	uint8_t u[BLOCK];
 };
 
-// GCC's -O2 leaves loops of any length to one element at a time.
+// GCC's -O2 does not vectorize loops of unknown length.
 #if defined __GNUC__ && !defined __clang__
 #define VECTORS __attribute__((optimize("O3")))
 #else
 #define VECTORS
 #endif
 
-// ---- two terms ----
+// ---- two operands ----
 
 #define ADD(a, b) ((a) + (b))
 #define MAXIMUM(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
@@ -50,7 +51,7 @@ THREE(u, uint8_t, uint8_t)
 THREE(i, int32_t, uint32_t)
 THREE(q, int64_t, uint64_t)
 
-// In the accumulator's dtype; to may be a or b.
+// Combines two blocks in the accumulator's dtype; `to` may be a or b.
 static void two(int dtype, int kind, void *to, const void *a, const void *b, size_t n)
 {
 #define CASE(N) \
@@ -79,7 +80,7 @@ static bool is_half(int dtype)
 	return dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-// n elements of a term as the accumulator has them: where they are, or converted into `room`.
+// A term's n elements in the accumulator's dtype: in place, or converted into `room`.
 static const void *load(int dtype, const void *from, union block *room, size_t n)
 {
 	const uint16_t *h = from;
@@ -104,11 +105,12 @@ static void block(int dtype, int kind, uint32_t terms, const void *const *in, ui
 		  size_t at, size_t n)
 {
 	union block part[DEPTH], other;
-	const void *top[DEPTH]; // partial sums, of ever fewer terms
+	const void *top[DEPTH]; // partial sums of decreasing numbers of terms
 	int depth = 0;
 	for (uint32_t i = 0; i < terms; i++) {
 		top[depth] = load(dtype, (const char *)in[i] + at, &part[depth], n);
-		for (uint32_t k = i; k & 1; k >>= 1, depth--) { // as many as end at this term
+		// merges the sums that end with this term
+		for (uint32_t k = i; k & 1; k >>= 1, depth--) {
 			two(dtype, kind, &part[depth - 1], top[depth - 1], top[depth], n);
 			top[depth - 1] = &part[depth - 1];
 		}
@@ -118,13 +120,14 @@ static void block(int dtype, int kind, uint32_t terms, const void *const *in, ui
 		two(dtype, kind, &part[depth - 1], top[depth - 1], top[depth], n);
 		top[depth - 1] = &part[depth - 1];
 	}
-	if (!is_half(dtype) && top[0] != &part[0]) // a single term, which a result may lie over
+	if (!is_half(dtype) && top[0] != &part[0]) // single term: a result may overlap it
 		top[0] = memcpy(&other, top[0], n * yoke_dtype_size(dtype));
 	for (uint32_t i = 0; i < results; i++)
 		store(dtype, (char *)out[i] + at, top[0], n);
 }
 
-// Two terms, as the accumulator has them, without a detour: the first result, and the others from it while it is near.
+// Two terms that need no conversion: writes the first result directly, and copies the others from
+// it while it is in cache.
 static void pair(int dtype, int kind, const void *const *in, uint32_t results, void *const *out, size_t at, size_t n)
 {
 	char *first = (char *)out[0] + at;

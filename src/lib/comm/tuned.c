@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tuning file of ranks.
+// Reads and writes the tuning file of ranks.
 #include "config.h"
 
 #include "comm/tuned.h"
@@ -55,7 +55,7 @@ void yk_tuned_best(uint32_t ranks, uint8_t best[YK_TUNED_SIZES])
 		char name[YK_TUNING_NAME];
 		snprintf(name, sizeof name, "all_reduce.f32.%" PRIu64, yk_tuned_bytes(size));
 		const char *line = yk_tuning_find(&t, name);
-		line = line ? strchr(line, ' ') + 1 : ""; // the first is the best one
+		line = line ? strchr(line, ' ') + 1 : ""; // the first entry is the fastest
 		for (int how = 0; how < YK_BY_SHARED; how++) {
 			const size_t n = strlen(yk_algorithm_name[how]);
 			if (!strncmp(line, yk_algorithm_name[how], n) && line[n] == '=')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns of a pipeline.
+// Pipeline schedules (see turns.h).
 #include "config.h"
 
 #include "comm/turns.h"

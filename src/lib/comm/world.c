@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world of a process that was started as a rank: the memory of its machine, the way to other machines, and who of
-// those it shares a machine with has ended.
+// The world of a process that was started as a rank: joins the machine's memory and the other
+// machines, and detects ranks of this machine that have ended.
 #include "config.h"
 
 #include <errno.h>
@@ -38,9 +38,9 @@ bool yk_process_launched(void)
 
 // ---- joining ----
 
-static struct yk_ranks *_Atomic open_queue; // with a way to other machines
+static struct yk_ranks *_Atomic open_queue; // a queue connected to other machines
 
-// A program may end without freeing its context: what it sent has to arrive all the same.
+// A program may exit without freeing its context; data already sent must still arrive.
 static void at_exit(void)
 {
 	struct yk_ranks *q = atomic_exchange(&open_queue, NULL);
@@ -54,7 +54,7 @@ void yk_world_forget(struct yk_ranks *q)
 	atomic_compare_exchange_strong(&open_queue, &was, NULL);
 }
 
-// Over machines: MPI, which torchrun does not bring.
+// Connects to other machines by MPI, which torchrun does not provide.
 static int over_machines(struct yk_ranks *q, const struct yk_started *p, struct yk_segment *s, struct yk_rendezvous *h)
 {
 	uint32_t first = p->rank, all[YK_MAX_RANKS];
@@ -105,9 +105,10 @@ int yk_process_world(struct yk_ranks *q, struct yk_rendezvous **to, uint32_t *ra
 	return 0;
 }
 
-// ---- processors ----
+// ---- CPU sets and visible devices ----
 
-// Until all of the machine have said what slots have at an offset, or some cannot come.
+// Waits until the machine's ranks have set the slot member at offset `at`, up to about 10 s or
+// until the group is broken.
 static void await_locals(const struct yk_started *p, struct yk_area *world, size_t at)
 {
 	struct yk_rank_slot *slot = world->slot;
@@ -168,9 +169,9 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 	return 0;
 }
 
-// ---- who has ended ----
+// ---- ended ranks ----
 
-// Of a process of this machine; *fd is kept, 0: not open yet, as that is nobody's descriptor of a process.
+// Whether a process of this machine has ended. *fd caches its pidfd; 0: not yet opened.
 static bool has_ended(int pid, int *fd)
 {
 	if (!*fd) {
@@ -182,7 +183,8 @@ static bool has_ended(int pid, int *fd)
 	return *fd > 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 }
 
-// A launcher ends all ranks behind the first that ends, so whoever tells people why is let go first, for half a second.
+// A launcher kills all ranks after the first one ends, so wait up to half a second for the rank
+// that reports the failure.
 static void let_speak(pid_t speaker)
 {
 	const struct timespec pause = { 0, 2000000 };
@@ -207,7 +209,7 @@ bool yk_process_failed(void)
 	if (code != YOKE_ERANK && code != YOKE_EFAILED)
 		atomic_store(&yk_segment_world(s)->slot[p.rank].erred, 1);
 	yk_segment_break(s, YOKE_ERANK, "rank %u: %s", p.rank, why);
-	if (!p.launcher) // its parent tells people
+	if (!p.launcher) // its parent reports the failure
 		return true;
 	const pid_t speaker = yk_segment_speaker(s);
 	if (speaker == getpid())
@@ -222,7 +224,8 @@ void yk_world_look(struct yk_ranks *q)
 	struct yk_started p;
 	if (!world || !world->rendezvous->apart)
 		return;
-	const bool launched = yk_place_find(&p) > 0 && p.launcher; // else the parent says how it ended
+	// otherwise the parent reports how it ended
+	const bool launched = yk_place_find(&p) > 0 && p.launcher;
 	for (uint32_t i = 0; i < world->ranks; i++) {
 		const struct yk_rank_slot *s = &world->rendezvous->slot[i];
 		const bool here = !world->rendezvous->route || !yk_route_away(world->rendezvous->route, i);
