@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice: what a person may do next, in words that can be typed.
+// Helpers for messages that suggest a command to type.
 #ifndef YK_ADVICE_H
 #define YK_ADVICE_H
 
-// A word as a shell reads it, in quotes where it needs them; for free().  NULL: no memory.
+// Quotes a word for a shell if necessary; free() the result. NULL: out of memory.
 char *yk_shell_word(const char *);
 
 #endif

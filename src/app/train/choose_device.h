@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device a run suits: rules of thumb, and the run itself, timed on each.
+// Recommends a device for a run: by rules of thumb, or by timing the run on each device.
 #ifndef YK_CHOOSE_DEVICE_H
 #define YK_CHOOSE_DEVICE_H
 
@@ -7,27 +7,28 @@
 
 #include "train/trial.h"
 
-// What the rules ask for; NaN: not known, and then no rule that asks for it holds.
+// Facts for the rules; NaN: unknown, in which case rules that depend on it do not apply.
 struct yk_device_choice_ask {
-	bool device, trains; // is there another device than the CPU; is anything trained?
-	double samples, batch, channels, height, width; // of images the last three
+	bool device, trains; // a device other than the CPU exists; something is trained
+	double samples, batch, channels, height, width; // the last three describe images
 	double parameters, epochs;
-	double loader;       // share of the time that waits for data
+	double loader;       // fraction of the time spent waiting for data
 };
 enum yk_device_choice { YK_WHICH_CPU, YK_WHICH_DEVICE, YK_WHICH_MEASURE };
 struct yk_device_choice_said {
 	enum yk_device_choice which;
 	bool strongly;
-	const char *why, *hint; // hint: NULL, or what would do better
+	const char *why, *hint; // hint: NULL, or what would be faster
 };
-// The first rule that holds.
+// The first rule that applies.
 struct yk_device_choice_said yk_device_choice_rule(const struct yk_device_choice_ask *);
 
-// What to expect of a device by its memory's GB/s and its TFLOP/s; never a reason to decide.
+// Performance to expect of a device with this memory bandwidth (GB/s) and compute rate (TFLOP/s).
+// Informative only.
 struct yk_device_choice_tier {
 	const char *name;
-	double least, most; // times as fast as a CPU
-	int batch;          // from which on
+	double least, most; // speedup over a CPU
+	int batch;          // smallest batch for which that holds
 };
 const struct yk_device_choice_tier *yk_device_choice_tier_of(double gb_s, double tflop_s);
 
@@ -36,31 +37,37 @@ struct yk_device_choice_times {
 	int devices, rounds;
 	struct yk_device_choice_device {
 		char id[48];
-		double seconds, spread; // of a step, median of rounds
+		double seconds, spread; // of a step; median of the rounds
 		double round[YK_WHICH_ROUNDS];
-		double within, spent; // of the last trial: its spread, and seconds of all its steps
-		char why[256]; // it could not be timed; "": it was
+		// of the last trial: its spread, and the total seconds of its steps
+		double within, spent;
+		char why[256]; // why it could not be timed; "": it was
 	} device[YK_WHICH_DEVICES];
 	int64_t batch;
 	int best;       // -1: none could be timed
-	double ratio;   // times as fast as the next best; NaN: there is none
+	double ratio;   // speedup over the second best; NaN: there is none
 	double ratio_spread;
-	bool undecided; // several rounds were asked for, and one took so long that there is no second
-	double crosses; // batch at which the two best are equally fast, by batches that were timed; NaN: none of them
+	bool undecided; // several rounds were requested but there was only time for one
+	// batch at which the two best devices are equally fast, interpolated between timed batches;
+	// NaN: none found
+	double crosses;
 };
-// Times the configuration on each of these devices in turn, `rounds` times, or as often as 12 seconds of steps allow, but
-// twice where one round takes less than two minutes.
-// crossing: looks for the batch at which the two best change places, in what is left of them.  ENOMEM; a device that
-// fails is one that says why.
+// Times the configuration on each of these devices in turn, for `rounds` rounds or as many as fit
+// in 12 seconds of steps, but at least two if one round takes less than two minutes. crossing: uses
+// the remaining time to find the batch at which the two best devices are equally fast. ENOMEM; a
+// device that fails stores the reason in `why`.
 int yk_device_choice_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
 		     struct yk_device_choice_times *);
-// Does another round follow, after the last one took `last` seconds and with `left` seconds to go? There is a second round even
-// if time was left for the first only, because one round does not show the spread.
+// Whether to run another round, after `done` rounds of which the last took `last` seconds, with
+// `left` seconds remaining. The second round runs even without time left, because one round does
+// not show the spread.
 bool yk_device_choice_another(int done, int wanted, double last, double left);
-// Devices that YOKE_BACKEND allows, one for each that the machine has, the best first; or of each backend the first.
+// Devices that YOKE_BACKEND allows, best first: one per physical device, or the first of each
+// backend.
 int yk_device_choice_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
 
-// backend=fastest: what it comes to, written into the configuration; says so in `said`.
+// backend=fastest: measures, and stores the chosen device in the configuration; `said` receives a
+// summary.
 int yk_device_choice_settle(struct yk_config *, char said[256]);
 
 #endif

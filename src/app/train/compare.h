@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run in f32 beside the same run in mixed precision: losses, first gradients by layer, memory, speed, overflows.
+// Compares a run in f32 with the same run in mixed precision: losses, first gradients by layer,
+// memory, speed, overflows.
 #ifndef YK_COMPARE_H
 #define YK_COMPARE_H
 
 #include "train/conf.h"
 
-// Trains both, from the same parameters on the same text, saves nothing, and says what it found: NULL with an error,
-// or
+// Trains both from the same parameters on the same text without saving. Returns NULL with the error
+// set, or
 //   { "precision", "device", "steps",
-//     "loss": { "f32", "mixed", "difference", "bound" },       of the last tenth of the steps, relative
-//     "layers": [ { "layer", "norm", "error", "bound" } ],     of gradients at the first step, relative
+//     "loss": { "f32", "mixed", "difference", "bound" },       last tenth of the steps, relative
+//     "layers": [ { "layer", "norm", "error", "bound" } ],     first step's gradients, relative
 //     "memory": { "f32", "mixed", "ratio" }, "speed": { .. },  peak bytes; tokens a second
 //     "overflows", "scale", "good", "verdict" }
-// Of a configuration that names no precision it is bf16-mixed; EINVAL for one that is not mixed.
+// A configuration without a precision uses bf16-mixed; EINVAL for one that is not mixed.
 json_t *yk_compare_precision(struct yk_config *);
 
 #endif

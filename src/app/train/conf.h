@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this
-// table, read from `config.env` files and key=value arguments.
-// Precedence: argument, file, checkpoint, default.
+// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this table and
+// read from `config.env` files and key=value arguments. Precedence: argument, file, checkpoint,
+// default.
 #ifndef YK_CONF_H
 #define YK_CONF_H
 
@@ -9,7 +9,7 @@
 #include "nn/model.h"
 #include "optim/options.h"
 
-// Commands that take a key.
+// Commands that accept a key.
 #define YK_T 1u // train
 #define YK_G 2u // generate
 #define YK_E 4u // eval
@@ -30,14 +30,13 @@
 	G(GENERATION, "generation") \
 	G(RUN, "run")
 
-// X(key, group, level, type, commands, default, least, most, choices, help); S(..) as in nn/model.h for
-// the sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are
-// those of the optimizer.
-// Levels: BASIC keys are those that most people change, 20 of `yoke train`; its help lists ADVANCED keys
-// only on request.
-// Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
-// `choices`; PATHS, a comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep.
-// An INT with choices may be one of those words as well, a REAL that word, which is YK_AUTO.
+// X(key, group, level, type, commands, default, min, max, choices, help); S(..) as in nn/model.h for
+// model sizes; O(..) as in optim/options.h for optimizer options, whose defaults depend on the
+// optimizer. Levels: BASIC keys are those that most people change, 20 for `yoke train`; its help
+// lists ADVANCED keys only on request.
+// Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
+// comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep. An INT with choices
+// may also be one of those words; a REAL's only such word is YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, DATA, BASIC, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
@@ -225,8 +224,8 @@ struct yk_config_row {
 	const char *choices, *help;
 };
 extern const struct yk_config_row yk_config_rows[YK_KEYS];
-extern const char *const yk_config_groups[YK_GROUPS]; // their titles
-extern const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT]; // of models, by their numbers
+extern const char *const yk_config_groups[YK_GROUPS]; // titles of the groups
+extern const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT]; // index: model size
 
 enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
 
@@ -235,56 +234,56 @@ struct yk_config {
 	struct yk_config_value {
 		char *text;
 		int64_t i; // INT, EVERY
-		double r;  // REAL; of EVERY the passes, 0: it is steps
+		double r;  // for EVERY: passes over the text, or 0 if it is in steps
 		enum yk_config_origin origin;
 	} value[YK_KEYS];
 };
 
-// All defaults.  ENOMEM.
+// Sets all defaults. ENOMEM.
 int yk_config_init(struct yk_config *, unsigned command);
 void yk_config_fini(struct yk_config *);
-// One argument "key=value".  EINVAL: no '=' or a bad value, with what is allowed; ENOENT:
-// unknown key, with the nearest.
+// Parses one argument "key=value". EINVAL: no '=' or a bad value; the error names allowed values.
+// ENOENT: unknown key; the error names the nearest one.
 int yk_config_argument(struct yk_config *, const char *argument);
-// A file of lines KEY=value, keys in capitals or not; '#' comments; values plain, in '..'
-// (taken as they are) or ".." (with \n \t \" \\ \$); ${VAR} outside '..' is an earlier
-// key of the file, else an environment variable.  Of a key set twice the later line
-// counts, with a warning.  Errors begin with file:line.
+// Reads a file of lines KEY=value. Keys may be in capitals; '#' starts a comment. Values are plain,
+// in '..' (literal) or in ".." (with the escapes \n \t \" \\ \$). Outside '..', ${VAR} is an
+// earlier key of the file, else an environment variable. If a key is set twice, the later line
+// wins, with a warning. Errors begin with file:line.
 int yk_config_file(struct yk_config *, const char *path);
-// Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
+// Parses all arguments; one without '=' is a file. EINVAL also if a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
-// Rules between keys: the model's sizes fit each other, data is given to train.
+// Checks rules between keys: the model's sizes are consistent; train has data.
 int yk_config_check(const struct yk_config *);
-// As yk_config_check, but that data need not be given.
+// As yk_config_check, but without requiring data.
 int yk_config_check_model(const struct yk_config *);
-// A copy with other values, "key=value", as if they had been given last.
+// Copies the configuration and sets further "key=value" arguments.
 int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
-// What "auto" came to: the number is the key's value from now on, given as "auto" was.
+// Replaces "auto" by the number chosen for it; the key's origin stays that of "auto".
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
-// What the data, or a measurement, say of a key, in the place of its value, given as that was.
+// Replaces a key's value by one found in the data or by measuring; the key's origin stays the same.
 int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
-// The model that is configured, and its shape for a vocabulary of that many tokens.
+// The configured model, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
 double yk_config_real(const struct yk_config *, enum yk_config_key);
-// Of an EVERY the steps, at least 1 where it is not 0, for as many steps to a pass.
+// Converts an EVERY to steps: at least 1 unless it is 0.
 int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
-// Of any type, as text.
+// The value of a key of any type as text.
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
-// Was it set by other than the default?
+// Whether the value is not the default.
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
-// By this command, rather than by the checkpoint it goes on from?
+// Whether this command set it, rather than the checkpoint being resumed.
 bool yk_config_asked(const struct yk_config *, enum yk_config_key);
-// How the keys have the data read, in windows of so many tokens.
+// How to read the data according to the keys, in windows of `context` tokens.
 struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
-// As an object of the command's keys, for the manifest, without out and resume, which say
-// where it lies and not what it is; and back: what is not given takes the value in the
-// object.  Keys unknown here are passed over.
+// To and from the JSON object of the manifest, without the keys out and resume, which describe
+// where the model is stored rather than what it is. take: keys that were not given get the object's
+// values; unknown keys are ignored.
 json_t *yk_config_json(const struct yk_config *);
 int yk_config_take(struct yk_config *, const json_t *, const char *what);
-// Sets the settings that `backend`, `memory`, `threads` and `recompute` stand for.
+// Applies the settings that `backend`, `memory`, `threads` and `recompute` stand for.
 int yk_config_apply(const struct yk_config *);
 
 #endif

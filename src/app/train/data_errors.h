@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// data_errors.jsonl in a run's folder: a line for each sample that was passed over, with step, epoch, source, sample,
-// error, why.  What cannot be written is one warning, and the run goes on.
+// Writes data_errors.jsonl in the run's directory: one line per skipped sample with step, epoch,
+// source, sample, error, why. If it cannot be written, there is one warning and the run continues.
 #ifndef YK_DATA_ERRORS_H
 #define YK_DATA_ERRORS_H
 
@@ -10,20 +10,20 @@
 #include "yoke-data.h"
 
 struct yk_data_errors {
-	int file;     // -1: there was none yet
+	int file;     // -1: not yet created
 	char *path;   // NULL: not open
-	bool broken;  // no line was written from then on
-	struct yk_error_count { // samples that this run passed over, by error
+	bool broken;  // writing failed; no further lines are written
+	struct yk_error_count { // number of samples this run skipped, per error
 		int code;
 		uint64_t n;
 	} count[16];
 };
 
-// Lines of later steps, left by a run that ended before it saved, are cut off.  ENOMEM, EIO.
+// Removes lines of later steps, which a run left that ended before it saved. ENOMEM, EIO.
 int yk_data_errors_open(struct yk_data_errors *, const char *folder, int64_t step);
 void yk_data_errors_add(struct yk_data_errors *, int64_t step, const struct yoke_data_error *);
 // "3 YOKE_EIO, 1 YOKE_EFORMAT"; "" for none.
 void yk_data_errors_text(const struct yk_data_errors *, char *to, size_t room);
-void yk_data_errors_close(struct yk_data_errors *); // may be all zeros
+void yk_data_errors_close(struct yk_data_errors *); // may be zero-initialized
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generation: draws one token after another from what a model predicts.
+// Text generation: samples one token after another from a model's predictions.
 #ifndef YK_GENERATE_H
 #define YK_GENERATE_H
 
@@ -7,25 +7,26 @@
 #include "text/tokenizer.h"
 
 struct yk_sampling {
-	double temperature; // 0: always the likeliest, the first of equals
-	double top_p;       // draw from the fewest tokens of this probability together
+	double temperature; // 0: always the most likely token, the first among equals
+	// sample from the smallest set of most likely tokens with this total probability
+	double top_p;
 	uint64_t seed;
 };
 
-// Token k of a text, from the logits of its place: a function of its arguments alone.
-// EFORMAT when no logit is finite, ENOMEM.
+// Samples token k of a text from the logits of its position; depends only on the arguments. EFORMAT
+// if no logit is finite, ENOMEM.
 int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64_t k,
 	      int32_t *to);
 
-// Is given the next token of text `text`: 0 goes on, more than 0 ends that text, less ends all
-// with that error.
+// Receives the next token of text `text`. Returns 0 to continue, > 0 to end that text, < 0 to end
+// all texts with that error.
 typedef int yk_emit_fn(void *arg, int text, int32_t id);
-// Goes on from each of n prompts, 1 .. YK_SEQUENCES (at least one token each), by `tokens`
-// tokens, each given to `emit` as soon as it is drawn.  A prompt (its last `context` tokens) is
-// computed alone and once, then a token a step of all texts that are not over, together, from
-// caches: by one plan for each number of texts.  The model sees all of a text until the window is
-// full, which then goes on with its last half.  A text's tokens are those that it would have
-// alone: bit for bit if the network goes by row, else but for the rounding of its logits.
+// Continues each of n prompts, 1 .. YK_SEQUENCES (at least one token each), by `tokens` tokens;
+// each token is passed to `emit` as soon as it is sampled. Each prompt (its last `context` tokens)
+// is computed once by itself. Then all unfinished texts advance together, one token per step, using
+// caches; there is one plan per number of texts. The model sees the complete text until its window
+// is full; then the window restarts with its last half. A text's tokens are those it would have by
+// itself: bit for bit if the network computes by row, otherwise up to rounding of the logits.
 int yk_generate(const struct yk_network *, const struct yk_sampling *, int n, const struct yk_tokens *prompt,
 		int64_t tokens, yk_emit_fn *emit, void *arg);
 

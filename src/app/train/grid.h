@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where ranks stand: N = D S P of them are D data ranks, each of S stages of P tensor ranks; rank = (d S + s) P + p.
-// Data ranks have other parts of a step's windows, stages other layers, tensor ranks other cuts of each layer's
-// parameters.
+// Layout of ranks: N = D S P ranks are D data ranks, each of S pipeline stages, each of P tensor
+// ranks; rank = (d S + s) P + p. Data ranks process different windows of a step, stages have
+// different layers, tensor ranks different shards of each layer's parameters.
 #ifndef YK_GRID_H
 #define YK_GRID_H
 
@@ -10,24 +10,25 @@
 
 struct yk_grid {
 	int64_t data, stages, tensor; // D, S, P
-	int64_t d, s, p;              // this rank's place
+	int64_t d, s, p;              // this rank's coordinates
 	yoke_group *all;              // NULL: there is one rank
-	// Those that differ from this one in d, s or p alone, in its order; NULL: there are none.
+	// Ranks that differ from this one only in d, s or p, in that order; NULL: there are none.
 	yoke_group *over_data, *over_stages, *over_tensor;
-	yoke_group *near; // those of all on this machine; NULL: it is alone there
-	yoke_group *ends; // of a first or last stage both of them; NULL: it is another, or there is one
+	yoke_group *near; // all ranks on this machine; NULL: only this one
+	// on the first and last stage: both of them; NULL: another stage, or only one
+	yoke_group *ends;
 };
 
-// EINVAL: keys that give no such layout, or do not go with it.
+// EINVAL: the keys do not give a valid layout, or are incompatible with it.
 int yk_grid_check(const struct yk_config *);
-// S P: N is a multiple of it.
+// S P; N is a multiple of it.
 int64_t yk_grid_unit(const struct yk_config *);
 // D; 1 while ranks is auto.
 int64_t yk_grid_data(const struct yk_config *);
-// By all ranks: the current context's place among them, and its groups.  In a dry context the others are not there, and
-// the stage is that of the grid which it fills.
+// Called by all ranks: computes the current context's coordinates and joins its groups. In a dry
+// context no other ranks exist, and the stage is the one already set in the grid.
 int yk_grid_join(const struct yk_config *, struct yk_grid *);
-uint64_t yk_grid_sent(const struct yk_grid *); // bytes of tensors, to others of any of the groups
-void yk_grid_leave(struct yk_grid *); // all zeros is fine
+uint64_t yk_grid_sent(const struct yk_grid *); // bytes of tensors sent in any of the groups
+void yk_grid_leave(struct yk_grid *); // a zero-initialized grid is allowed
 
 #endif

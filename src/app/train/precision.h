@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys precision, keep_f32 and allow_emulated: which half a run computes in, with a loss scale or not.
+// Mixed precision of a run: the keys precision, keep_f32 and allow_emulated.
 #ifndef YK_PRECISION_H
 #define YK_PRECISION_H
 
@@ -7,20 +7,23 @@
 #include "train/conf.h"
 
 struct yk_precision {
-	int half;         // f16 or bf16; 0: all is f32
-	bool scaled;      // the loss has a scale
+	int half;         // f16 or bf16; 0: everything is f32
+	bool scaled;      // uses loss scaling
 	const char *keep; // patterns of scopes that stay in f32; NULL: none
 };
 
-// EINVAL: the current context's device has no such products, or none that are faster, and nobody allowed them.
+// EINVAL: the current context's device has no products in that dtype, or slower ones, without
+// allow_emulated.
 int yk_precision_of(const struct yk_config *, struct yk_precision *);
-// The same of a word of the key `precision`, and patterns or NULL; emulated: it may be no faster.  EINVAL: no such word.
+// The same from a value of the key `precision`, and patterns or NULL. emulated: it may be slower.
+// EINVAL: unknown value.
 int yk_precision_named(const char *name, const char *keep, bool emulated, struct yk_precision *);
-// The word of the key `precision` that means the same and comes first; any other text is given back.
+// The canonical value of the key `precision` with the same meaning; any other text is returned
+// unchanged.
 const char *yk_precision_word(const char *);
-// Casts what is recorded in the innermost scope from now on.
+// Enables autocast for ops recorded in the innermost scope from now on.
 int yk_precision_begin(const struct yk_precision *);
-// The scaler of a run; NULL: yoke_error says why.
+// The loss scaler of a run; NULL with the error set on failure.
 yoke_scaler *yk_scaler_make(const struct yk_config *);
 
 #endif

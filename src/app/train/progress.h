@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
-// logged step.  A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`: a logged step
-// (train) has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the data,
-// since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
-// data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors; with ranks how many they are,
-// sent_bytes and ranks_wait_s, what rank 0 sent to others and waited for them since the run began, and slowest_rank, which waited
-// least since the line before;
-// numbers that are not finite left out; a validation (valid) has step,
-// val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
-// before, pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes; the end of a run (report) has
-// step and report (observe/report.h).
+// Progress output: metrics.jsonl in the model's directory, and on the screen a progress bar or one
+// line per logged step.
+//
+// A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`. Numbers
+// that are not finite are omitted.
+// train:  a logged step: step, loss, lr, grad_norm, tokens_per_s, peak_bytes, tokens (total); with
+//         loss scaling the scale and the number of skipped steps. About the data, since the run
+//         began: data_wait_s (steps waiting for data), data_read_s and data_pad_s (all threads),
+//         data_send_s (passing copies to the device), data_ready (batches read ahead), data_errors.
+//         With ranks: their number, sent_bytes and ranks_wait_s (sent by rank 0, and its waiting
+//         time, since the run began), slowest_rank (which waited least since the previous line)
+// valid:  a validation: step, val_loss, perplexity
+// memory: at the start and after epochs: step, epoch, seconds since the previous epoch,
+//         pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes
+// report: at the end: step, report (observe/report.h)
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
@@ -27,53 +30,55 @@ struct yk_metrics {
 	double loss, lr, grad_norm, tokens_per_s;
 	uint64_t peak_bytes;
 	struct yoke_loader_stats data;
-	double scale;    // of the loss, for the next step; 0: none
-	int64_t skipped; // steps for which it was too large
-	bool leaks;           // the model sees what it has to predict
-	const float *shares;  // of tokens, of each layer's experts; NULL: there are none
+	double scale;    // loss scale of the next step; 0: none
+	int64_t skipped; // steps skipped because of overflow
+	bool leaks;           // the model can see the tokens it predicts
+	const float *shares;  // fraction of tokens per layer and expert; NULL: no experts
 	int64_t layers, experts;
-	int64_t ranks;        // 0: alone
-	uint64_t sent;        // bytes of tensors that this rank sent others since the run began ..
-	double waited;        // .. and seconds that it waited for them
+	int64_t ranks;        // 0: no other ranks
+	uint64_t sent;        // bytes of tensors that this rank sent since the run began
+	double waited;        // seconds that it waited for other ranks
 	int slowest;          // the rank that waited least since the last line
-	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not
+	const char *overflow; // the tensor whose gradient was not finite in this step; NULL: none
 };
 
 struct yk_progress {
 	yoke_run *record;
-	bool bar, lines; // what is shown of each step; neither: nothing
-	bool drawn;      // is the bar on the last line?
-	int64_t steps, first; // in all; done when the time that ETA counts began
-	double began, drew;   // seconds; began: 0 until the first step of this run is done
-	double warmed;        // seconds of warming up before that
-	struct yk_metrics last; // logged; its step is 0 before the first
+	bool bar, lines; // what is shown per step; neither: nothing
+	bool drawn;      // the bar is on the last line of the screen
+	int64_t steps, first; // total steps; steps done when the ETA clock started
+	double began, drew;   // seconds; began: 0 until this run's first step is done
+	double warmed;        // seconds of warm-up before that
+	struct yk_metrics last; // last logged step; its step is 0 before the first
 };
 
-// show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.  The record is the caller's.
+// show: "1": a bar; "0": nothing per step; "auto": a bar on a terminal, else lines. The caller owns
+// the record.
 void yk_progress_open(struct yk_progress *, yoke_run *record, const char *show, int64_t steps);
 void yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
-// A validation has come so far: draws it now and then.
+// Progress within a validation; redraws the bar at intervals.
 void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
 void yk_progress_validated(struct yk_progress *, int64_t step, double loss);
-// Epochs done, and the seconds of the last; before training: 0.
+// epochs: completed; seconds: of the last one; both 0 before training.
 void yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
 			const struct yk_memory *);
-// Into metrics.jsonl, and shown as well, or not.
+// Writes the report to metrics.jsonl and, if `show`, to the screen.
 void yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
-// "1:02:03", or "2:03" of less than an hour.
+// "1:02:03", or "2:03" if less than an hour.
 void yk_progress_time(char *to, size_t cap, double seconds);
-// Writing failed with this code: is it worth another try?  Says so, clears the error, and
-// waits a second, in which the other end may come back or somebody make room.
+// After a failed write: whether it is worth trying again. If so, logs it, clears the error, and
+// waits a second, in which the other end may come back or space be freed.
 bool yk_progress_again(struct yk_progress *, int code);
-// It failed again: the thread's error with what can be done about it.
+// After a second failure: the thread's error, extended by advice.
 int yk_progress_gave_up(int code, const char *advice);
-// A step that is not logged: moves the bar now and then.
+// A step that is not logged: redraws the bar at intervals.
 void yk_progress_tick(struct yk_progress *, int64_t step);
-// A line of its own.
+// Prints a separate line.
 void yk_progress_say(struct yk_progress *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-// The same for a struct yk_progress and a line of any length, which is carried over at blanks.
+// The same for a line of any length, which is wrapped at blanks; the first argument is a struct
+// yk_progress.
 void yk_progress_line(void *, const char *line);
-void yk_progress_close(struct yk_progress *); // may be all zeros
+void yk_progress_close(struct yk_progress *); // may be zero-initialized
 
 #endif

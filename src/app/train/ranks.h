@@ -1,72 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer as one of several ranks: each has the whole model, and a share of every step's parts.  Where they stand: grid.h.
+// A trainer as one of several ranks, each of which computes some micro-batches of every step. For
+// the layout see grid.h.
 #ifndef YK_TRAIN_RANKS_H
 #define YK_TRAIN_RANKS_H
 
 #include "observe/profile.h"
 #include "train/trainer.h"
 
-// The trainer's place among the ranks of the current context; alone it has none.
+// Joins the ranks of the current context and sets the trainer's coordinates. Does nothing if there
+// is one rank.
 int yk_ranks_join(struct yk_trainer *);
-// All ranks get rank 0's parameters first .. end - 1.
+// Copies rank 0's parameters first .. end - 1 to all ranks.
 int yk_ranks_start(const struct yk_trainer *, const struct yk_parameters *, int first, int end);
-// Behind each part: what its gradients are added as, t->grad or, of stage 2, shares of all ranks' sums; the loss too is that
-// of all then.
+// Called after each micro-batch: the gradients to accumulate, which are t->grad or, for zero >= 2,
+// this rank's shards of the sums over all ranks; then *loss too is the sum over all ranks.
 yoke_tensor **yk_ranks_part(struct yk_trainer *, yoke_tensor **loss);
-// Records behind the last part that gradients and loss become those of all ranks, in buckets in the order in which they are made, so that
-// the first ones travel while the others are computed.
+// Records, after the last micro-batch, the reduction of gradients and loss over all ranks, in
+// buckets in the order in which the backward pass produces them, so that communication overlaps
+// with computation.
 int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
-// A gradient as it goes between ranks: wire=.
+// The gradient in the dtype in which it is sent (wire=).
 yoke_tensor *yk_ranks_narrow(const struct yk_trainer *, yoke_tensor *gradient);
-// Before a step: whether this one wants to end behind it, and how long it has waited for the others.
+// Before a step: sets what this rank reports to the others: its stop request, and its waiting time
+// so far.
 void yk_ranks_say(struct yk_trainer *, bool ends);
-// Behind a step: hears what all said in the one before it, for which it waits; sets t->ends.
+// After a step: reads what all ranks reported in the previous one, waiting for it if necessary;
+// sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
-// Since the run began: seconds that this rank waited for what all do together, bytes of tensors that it sent; and which
-// rank waited least since the last call, so that the others waited for it.
+// Since the run began: seconds that this rank waited in collectives, and bytes of tensors that it
+// sent. slowest: the rank that waited least since the last call, that is, the one the others waited
+// for.
 void yk_ranks_released(struct yk_trainer *, double *seconds, uint64_t *sent, int *slowest);
-// Bytes that a bucket ends behind; the first one that is summed is small, to begin early.
+// Max bytes of a bucket; the first bucket to be reduced is smaller, so that communication starts
+// early.
 size_t yk_ranks_room(bool first);
-// Parameters of one bucket, of one dtype, which ends before `end`: the first of them.
+// The first parameter of the bucket that ends before `end`; all in it have the same dtype.
 int yk_ranks_bucket(const struct yk_parameters *, int end);
-// A rank that ends without returning to its caller has failed: the others get its error from the calls in which they wait.
+// For a rank that fails outside yoke's calls: makes the calls in which the others wait return its
+// error.
 void yk_ranks_failed(const struct yk_trainer *);
-void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
-// EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
+void yk_ranks_leave(struct yk_trainer *); // frees what the functions above allocated
+// EINVAL, ERANK: ranks differ in version, configuration or data. All ranks call it.
 int yk_ranks_agree(const struct yk_trainer *);
-// EINVAL: since then some kernels were left out on one alone.  EMISMATCH: of parameters that several update for themselves they
-// have other bits.  By all of them, behind a step.
+// EINVAL: since then some kernels were disabled on one rank only. EMISMATCH: replicated parameters
+// have different bits. All ranks call it after a step.
 int yk_ranks_alike(const struct yk_trainer *, bool parameters);
 
-// Do `data` ranks add the parts of a step in the order of one rank, and so get its bits?  Else why not.
+// Whether `data` data ranks add the micro-batches of a step in the order of a single rank, and so
+// give the same bits. If not, `why` receives the reason.
 enum { YK_ORDER_WHY = 200 };
-bool yk_ranks_in_order(const struct yk_config *, int64_t data, int64_t parts, char why[YK_ORDER_WHY]); // why: or NULL
-// The same for a trainer, as a line of text; false if a step has one part.
+// why may be NULL
+bool yk_ranks_in_order(const struct yk_config *, int64_t data, int64_t parts, char why[YK_ORDER_WHY]);
+// The same for a trainer, as a line of text; false if a step has one micro-batch.
 bool yk_ranks_order_text(const struct yk_trainer *, char *to, size_t cap);
 
-// By all ranks, at the end: of their profiles one trace, which rank 0 writes; path is its.
+// Called by all ranks at the end: merges their profiles into one trace, which rank 0 writes to
+// `path` (only used there).
 int yk_ranks_trace(const struct yk_trainer *, struct yk_profile *, const char *path);
 
-// ranks=auto becomes a number: that of the devices like the best one, or the largest below that divides the parts
-// that are given.  Sets the settings of the configuration then.
+// Resolves ranks=auto: the number of devices equivalent to the best one, or the next smaller number
+// that divides a given micro_batches. Applies the configuration's settings in that case.
 int yk_ranks_settle(struct yk_config *);
 
 // ---- as threads or processes ----
 
-// Is the command to start processes, as spawn=process asks, rather than to train?  These are such a command, too,
-// and train.
+// Whether this command only starts rank processes (spawn=process) and does not train itself. The
+// processes it starts are ranks, and train.
 bool yk_ranks_spawns(const struct yk_config *);
-// Starts them, with the command's own words, hands signals to them and waits; with restarts=, starts as many of those
-// that are left as keep the bits, from the last checkpoint.  ERANK: how the first one ended that did not end well.  A
-// second signal ends the calling process.
+// Starts the processes with the command's own arguments, forwards signals and waits. With
+// restarts=, restarts from the last checkpoint with as many of the remaining ranks as give the same
+// bits. ERANK: how the first rank failed. A second signal ends the calling process.
 int yk_ranks_spawn(const struct yk_config *, int argc, char *const argv[]);
-// Trains, as ranks that are threads or alone; with restarts=, where devices of ranks fail, goes on as those do.
+// Trains on one rank or on ranks that are threads. With restarts=, continues without ranks whose
+// devices failed.
 int yk_ranks_train(struct yk_config *, int argc, char *const argv[]);
-// Is this process rank 0, or all ranks?
+// Whether this process is rank 0, or contains all ranks.
 bool yk_ranks_leads(void);
-// fn on each of so many ranks: threads, or as the one that this process is.
+// Calls fn on each rank: on threads, or as the rank that this process is.
 int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg);
-// EINVAL: ranks that do not divide the parts of a step, or keys that do not go with several.
+// EINVAL: the ranks do not divide the micro-batches, or keys are incompatible with several ranks.
 int yk_ranks_check(const struct yk_config *);
 
 #endif

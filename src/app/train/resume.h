@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run finds in its folder: a lock, a checkpoint, and the keys that it began with.
+// What a run needs to know about its output directory: lock, checkpoint, and the configuration it
+// started with.
 #ifndef YK_RESUME_H
 #define YK_RESUME_H
 
 #include "formats/checkpoint.h"
 #include "train/conf.h"
 
-// Locks the folder if there is one, once: *lock is -1 when not.  EBUSY: another run has it.
+// Locks the directory if it exists; *lock is -1 otherwise. Call once. EBUSY: another run has locked
+// it.
 int yk_resume_lock(const char *out, int *lock);
-// YOKE_EPERM, the thread's error: a checkpoint is there, and nobody said that it is to go on.
+// Sets and returns YOKE_EPERM: there is a checkpoint, but resume= was not given.
 int yk_resume_refused(const char *out);
-// The folder's checkpoint, if this run goes on from one; keys that were not given are the checkpoint's, and ranks=auto
-// becomes a number.
+// Opens the directory's checkpoint if this run resumes it. Keys that were not given take the
+// checkpoint's values, and ranks=auto is resolved.
 int yk_resume_open(struct yk_config *, const char *out, struct yk_checkpoint *, bool *resumes);
-// backend=fastest is measured when a run begins, and is that from then on.  from: NULL when it begins.
+// Resolves backend=fastest: measures when a run begins (from is NULL), and reuses that result when
+// it resumes.
 int yk_resume_backend(struct yk_config *, const struct yk_checkpoint *from);
 
 #endif

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots: all that a trainer's next step depends on, in host memory.
+// Snapshots: a trainer's complete state in host memory, from which another device can continue.
 #ifndef YK_SNAPSHOT_H
 #define YK_SNAPSHOT_H
 
 #include "train/trainer.h"
 
-struct yk_snapshot { // all zeros: none
+struct yk_snapshot { // zero-initialized: none
 	bool taken;
 	int64_t step, random_step, skipped;
-	struct yoke_scaler_state scaler; // where there is one
+	struct yoke_scaler_state scaler; // if there is one
 	struct yoke_position position;
-	struct yk_host_list model, states, errors; // errors: of compress; named by the trainer they were taken of
+	// errors: remainders of compress=topk. Names belong to the trainer of the snapshot
+	struct yk_host_list model, states, errors;
 };
 
-// Of one that has no ranks.  Waits for its last step; ERANGE when that was not finite.  On failure the snapshot is as
-// it was.
+// Takes a snapshot of a trainer without ranks. Waits for its last step; ERANGE if that was not
+// finite. On failure the previous snapshot is kept.
 int yk_snapshot_take(struct yk_snapshot *, struct yk_trainer *);
-// Into a trainer of the same configuration, on whatever device.
+// Restores it into a trainer with the same configuration, on any device.
 int yk_snapshot_put(const struct yk_snapshot *, struct yk_trainer *);
 void yk_snapshot_fini(struct yk_snapshot *);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the parts of a step, in one of two orders.  Tree, of a binary tree: neighbours, then neighbours of these.  Ranks
-// that have blocks of 2^k parts and then add their sums in that order get the bits of one that had all; n parts take
-// log2(n) copies of the gradients.  Fast: each part is added to the sum of those before it, which takes one copy.
+// Accumulates loss and gradients over the micro-batches of a step, in one of two orders. Tree:
+// pairs of neighbours, then pairs of those sums, and so on. Ranks with 2^k micro-batches each,
+// whose sums are then added in the same order, give the bits of a single rank; n micro-batches need
+// log2(n) copies of the gradients. Fast: one after the other, with one copy.
 #ifndef YK_TRAIN_SUMS_H
 #define YK_TRAIN_SUMS_H
 
@@ -9,24 +10,27 @@
 
 #include "yoke.h"
 
-enum { YK_SUMS_MAX = 63 }; // places: of n parts log2(n), rounded down; in fast order one
+// max number of pending sums: log2(n) for n micro-batches, rounded down; 1 in fast order
+enum { YK_SUMS_MAX = 63 };
 
 struct yk_sums {
-	int count; // gradients
-	bool inside; // of one plan: they are values of the scope that is open, and no variables
+	int count; // number of gradients
+	bool inside; // within one plan: sums are values of the open scope, not variables
 	bool fast;   // the order
-	yoke_tensor **grad[YK_SUMS_MAX], *loss[YK_SUMS_MAX]; // of each place
+	yoke_tensor **grad[YK_SUMS_MAX], *loss[YK_SUMS_MAX]; // the pending sums
 	int places;
 };
 
-// Before part k of n is added `*held` sums are held; this many of them, the last ones, it is added to.
+// Before micro-batch k of n is added, *held sums are pending. Returns how many of them, from the
+// last, it is added to.
 int yk_sums_joined(bool fast, int64_t k, int64_t n, int *held);
-// Allocates sums, in the order that is set, over `parts` micro-batches of `count` f32 gradients with the shapes of `like`, or with
-// flat[i] elements if that is NULL; both NULL: the micro-batches are recorded in one plan.
+// Allocates sums, in the order set in `fast`, over `parts` micro-batches of `count` gradients with
+// the shapes and dtypes of `like` or, if that is NULL, f32 with flat[i] elements. Both NULL: all
+// micro-batches are recorded in one plan.
 int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat);
 void yk_sums_fini(struct yk_sums *);
-uint64_t yk_sums_bytes(const struct yk_sums *); // of gradients
-// Records that part k of n is added: its gradients and its loss become the sums behind the last part.
+uint64_t yk_sums_bytes(const struct yk_sums *); // bytes of gradients
+// Records the addition of micro-batch k of n; after the last one, grad and *loss are the sums.
 void yk_sums_add(struct yk_sums *, int64_t k, int64_t n, yoke_tensor **grad, yoke_tensor **loss);
 
 #endif

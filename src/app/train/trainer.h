@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer: model, optimizer, data and schedule of one run, advanced a step at a
-// time.  Its whole state is what a checkpoint holds: a resumed trainer gives the losses
-// of an unbroken one, bit for bit.  Every step records the same graph, so that only the
-// first is planned.
+// The trainer: model, optimizer, data and schedule of one run, advanced one step at a time. Its
+// complete state is what a checkpoint holds: a resumed trainer gives the losses of an uninterrupted
+// one, bit for bit. Every step records the same graph, so only the first one is planned.
 #ifndef YK_TRAINER_H
 #define YK_TRAINER_H
 
@@ -17,140 +16,154 @@
 #include "train/trained.h"
 #include "train/validate.h"
 
-// What a step leaves to be read, 8 bytes.
+// Results of a step, 8 bytes.
 struct yk_record {
-	float loss, grad_norm; // not finite only where the step was skipped
+	float loss, grad_norm; // finite unless the step was skipped
 };
 
-// In place of a model on windows of tokens: a loss of the caller's, whose batches are micro-batches (yoke_fit).
+// Replaces the model and its token windows by the caller's loss function, whose batches are the
+// micro-batches (yoke_fit).
 struct yk_trains {
-	// Records the loss of the next batch, the k-th of the step; again: of the same as the last call did.
+	// Records the loss of the next batch, the k-th of the step. again: of the same batch as in
+	// the last call.
 	yoke_tensor *(*loss)(void *arg, int64_t k, bool again);
-	int (*stepped)(void *arg); // behind each step
+	int (*stepped)(void *arg); // after each step
 	void *arg;
 };
 
 struct yk_trainer {
 	const struct yk_config *config;
-	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
-	int64_t parts, first, stride;       // of all ranks; this rank's first one, and from one of its to the next
+	int64_t context, batch, accumulate; // accumulate: this rank's micro-batches per step
+	// micro-batches of all ranks per step; index of this rank's first one, and the distance
+	// between its micro-batches
+	int64_t parts, first, stride;
 	struct yk_grid grid;
-	yoke_group *group;                  // its data ranks, who have the other parts; NULL: it has all
-	int stage;                          // zero=, 0 alone
-	int64_t step, steps; // done, and in all
-	int64_t valid_windows; // of one validation
+	// its data ranks, which compute the other micro-batches; NULL: this rank computes all
+	yoke_group *group;
+	int stage;                          // zero=; 0 for a single rank
+	int64_t step, steps; // completed, and total
+	int64_t valid_windows; // per validation
 	uint64_t seed;
-	int64_t random_step; // one for each micro-batch: no two share a dropout mask
+	int64_t random_step; // advances by one per micro-batch, so that no two share a dropout mask
 	double dropout;
 	double lr; // of the last step
-	char batch_why[160]; // of batch=auto; "": it was given
-	uint64_t predicted;   // bytes that the run, or the rank that needs most, is to take at most; 0: not known
+	char batch_why[160]; // how batch=auto was chosen; "": not auto
+	// predicted max bytes of the run, on the rank that needs most; 0: unknown
+	uint64_t predicted;
 	struct yk_lr_schedule schedule;
 	struct yk_corpus *corpus;
-	struct yk_tokenizer *tokenizer; // the corpus's
-	struct yk_data *data;           // the corpus's; NULL: a rehearsal goes without
-	struct yoke_position position; // behind the last step
+	struct yk_tokenizer *tokenizer; // owned by the corpus
+	struct yk_data *data;           // owned by the corpus; NULL: rehearsal without data
+	struct yoke_position position; // after the last step
 	yoke_loader *loader;           // of the data; NULL before the first step
-	bool fed;                      // ids are those of the step that is next, or being made
+	bool fed;                      // ids hold the windows of the next or current step
 	yoke_tensor **ids;             // [accumulate] of [batch, context + 1] i32
-	void (*heard)(void *arg, const struct yoke_data_error *); // of windows that were passed over; NULL: nobody
+	// reports skipped windows; may be NULL
+	void (*heard)(void *arg, const struct yoke_data_error *);
 	void *heard_arg;
-	size_t watched;                // readings that a trace will have, 0: none
-	bool starved;                  // there are no more windows to be had: its loader failed
-	struct yk_network *net;                    // NULL: `own` is what is trained
+	size_t watched;                // number of read times kept for the trace, 0: none
+	bool starved;                  // the loader failed: there are no more windows
+	struct yk_network *net;                    // NULL: `own` is trained
 	const struct yk_trains *own;
-	const struct yk_parameters *params, *kept; // those that are trained, and all that checkpoints keep
+	// the trained parameters; everything that checkpoints contain
+	const struct yk_parameters *params, *kept;
 	struct yk_optim *optim;
-	struct yk_zero *zero;      // NULL: each rank updates all
-	struct yk_cuts *cuts;      // NULL: its parameters are whole
-	struct yk_stages *stages;  // NULL: it has all layers
-	struct yk_compress *compress; // NULL: gradients are sent whole
-	struct yk_checkpoint_gather *whole;       // while it is saved
+	struct yk_zero *zero;      // NULL: each rank updates all parameters
+	struct yk_cuts *cuts;      // NULL: parameters are not sharded by tensor parallelism
+	struct yk_stages *stages;  // NULL: all layers are on this rank
+	struct yk_compress *compress; // NULL: gradients are sent completely
+	struct yk_checkpoint_gather *whole;       // only while saving
 	struct yk_precision precision;
-	yoke_scaler *scaler; // NULL: no loss scale
-	int64_t skipped;     // steps of those done that changed nothing
-	bool checked, overflowed; // is it not known yet of the last step; was it one of those
-	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
-	bool stepped;              // this process made a step
-	struct yk_ranks_says *says; // with ranks: what each says to all behind a step
-	bool ends;                 // so some rank does, as all have heard at the same step
-	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
+	yoke_scaler *scaler; // NULL: no loss scaling
+	int64_t skipped;     // completed steps that changed nothing
+	// checked: the last step's overflow check is pending; overflowed: it was skipped
+	bool checked, overflowed;
+	// windows per micro-batch: the batch size, or less after running out of memory
+	int64_t micro;
+	bool stepped;              // this process has completed a step
+	struct yk_ranks_says *says; // several ranks: what each reports to all after a step
+	bool ends;                 // some rank requests a stop; all ranks see it at the same step
+	yoke_tensor *part;         // the micro-batch's ids while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	struct yk_sums sums;       // where a step has several micro-batches
+	struct yk_sums sums;       // if a step has several micro-batches
 	yoke_tensor **grad;
-	int32_t *zeros;            // a batch of windows in place of data
+	int32_t *zeros;            // a batch of windows used instead of data
 };
 
-// Builds all of it from a checked configuration, parameters drawn or, where `from` is
-// not NULL, taken from that checkpoint in `folder`.  batch=auto becomes the number that was chosen.
-// ENOMEM names the largest batch that fits.
+// Creates a trainer from a checked configuration. Parameters are drawn or, if `from` is not NULL,
+// loaded from that checkpoint in `folder`. batch=auto is resolved. ENOMEM: the error names the
+// largest batch that fits.
 int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
-// The same on data that others train on as well; NULL: its own.
+// The same with data shared with other trainers; NULL: not shared.
 int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		     struct yk_trainer **);
-// One without a model, to be asked what it would take: its data need not be given.
+// A trainer without a model, for memory prediction; needs no data.
 int yk_trainer_plan(const struct yk_config *, struct yk_trainer **);
-void yk_trainer_free(struct yk_trainer *); // NULL is fine
-// The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
-// missing.  Frees what the trainer has on the device, and the current context.
+void yk_trainer_free(struct yk_trainer *); // NULL is allowed
+// Extends the thread's ENOMEM error by the largest batch that fits, if the device's memory was
+// insufficient. Frees the trainer's device memory and the current context.
 int yk_trainer_advise(struct yk_trainer *);
-// Steps that changed the parameters: the schedule and the optimizer's t count these.
+// Number of steps that changed the parameters, which the schedule and the optimizer count.
 static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
 	return t->step - t->skipped;
 }
-// Steps to a pass over the training part; 0 without data.
+// Steps per pass over the training data; 0 without data.
 double yk_trainer_pass(const struct yk_trainer *);
-// What of it is on the device, for that batch: as yk_trainer_new; and its end, after an
-// error too.
+// Creates the trainer's device state for that batch, as in yk_trainer_new. unmake frees it, also
+// after an error.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder);
 void yk_trainer_unmake(struct yk_trainer *);
-// States of the optimizer for each parameter.
+// Number of optimizer states per parameter.
 int yk_trainer_states_each(const struct yk_trainer *);
-// Room for a step's gradients, by t->params, and for its record.
+// Allocates the gradients, by t->params, and the step's record.
 int yk_trainer_buffers(struct yk_trainer *);
-// Of a trainer without a model, in a dry context: all that a run with that batch takes memory for, each stage of it.
+// For a trainer without a model, in a dry context: allocates everything that a run with that batch
+// needs, for each stage.
 int yk_trainer_rehearse(void *trainer, int64_t batch);
-// The same of one stage.
+// The same for one stage.
 int yk_trainer_rehearse_stage(const struct yk_trainer *, int64_t stage, int64_t batch);
-// A validation's largest batch, of whatever tokens.
+// Validates with arbitrary tokens and the largest batch.
 int yk_trainer_validate_any(struct yk_trainer *);
-// Asks for the windows of the next step, which are t->ids until it is done.
+// Gets the windows of the next step, which are t->ids until the step is done.
 int yk_trainer_feed(struct yk_trainer *);
-// They are used; and, besides, those that are read ahead are dropped.
+// fed: the windows were used. unfeed: also drops those that were read ahead.
 void yk_trainer_fed(struct yk_trainer *);
 void yk_trainer_unfeed(struct yk_trainer *);
-// Those of its part k as they lie in the host's memory, row by row.
+// The windows of micro-batch k of the step in host memory, row by row.
 const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
-// Room for sums over so many micro-batches.
+// Allocates sums over n micro-batches.
 int yk_trainer_sums(struct yk_trainer *, int64_t n);
-// Any windows.
+// Arbitrary windows.
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
-// The next step is the one at this position.
+// Sets the position of the next step in the data.
 void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
-// What its loader counted.
+// Statistics of the trainer's loader.
 struct yoke_loader_stats yk_trainer_data(const struct yk_trainer *);
-// One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
-// recording.  Where an allocation fails though steps before it went well, or the batch was chosen by what fits, it is
-// made again in halves, from then on; the error is YOKE_ENOMEM when single windows do not fit.
+// Launches one optimizer step. With loss scaling it waits for the previous step, after most of the
+// recording. If an allocation fails although earlier steps succeeded, or the batch was chosen
+// automatically, this and later steps run in smaller micro-batches, halved until they fit.
+// YOKE_ENOMEM: single windows do not fit.
 int yk_trainer_step(struct yk_trainer *);
-// Waits for the last step.  ERANGE when its loss or norm is not finite, unless it was skipped for that.
+// Waits for the last step. ERANGE if its loss or norm is not finite, unless it was skipped for that
+// reason.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
-// Is the learning rate of the next step above the last one's and above what the schedule of the
-// checkpoint that was resumed meant it to be?
+// Whether the learning rate of the next step is higher than that of the last one and than what the
+// resumed checkpoint's schedule planned.
 struct yk_rise {
 	double was, next;
-	char why[160], keep[80]; // keys that differ from the checkpoint's, and those that keep the rate
+	// keys that differ from the checkpoint's; settings that would keep the rate
+	char why[160], keep[80];
 };
 bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, struct yk_rise *);
-// A checkpoint of the present state, unless its last step was not finite (ERANGE).
+// Saves a checkpoint, unless the last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
-// The same, its manifest begun by the caller with what it says of model, tokenizer, keys, schedule and data; ended
-// here, after an error too.
+// The same with a manifest that the caller has begun with model, tokenizer, keys, schedule and
+// data. Always frees it.
 int yk_trainer_keep(struct yk_trainer *, const char *folder, struct yk_checkpoint *);
-// Steps, random numbers, scale and the optimizer's states as a checkpoint has them.
+// Restores steps, random numbers, loss scale and optimizer states from a checkpoint.
 int yk_trainer_go_on(struct yk_trainer *, const char *folder, const struct yk_checkpoint *);
 
 #endif

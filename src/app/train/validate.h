@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss of a model over windows of text.
+// Validation: the loss of a model over windows of text.
 #ifndef YK_VALIDATE_H
 #define YK_VALIDATE_H
 
@@ -9,29 +9,32 @@
 #include "data/text.h"
 #include "yoke-dist.h"
 
-// The loss that training makes small, of windows [B, T+1] i32: each token is predicted from those before it in
-// its row.
+// The training loss of windows [B, T+1] i32: each token is predicted from the preceding ones in its
+// row.
 yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
-// The same without what a model adds to its loss for training alone, and without dropout.
+// The same without dropout and without terms that a model adds to its loss for training only.
 yoke_tensor *yk_windows_likelihood(const struct yk_network *, yoke_tensor *windows);
-// How the parameters of a network are there that ranks share out: gathered where a pass reads them, by what all of them record
-// between the two.
+// How to gather a network's parameters if they are sharded among ranks (zero=3): `enter` before a
+// pass and `leave` after it, recorded by all ranks.
 struct yk_gathered {
 	int (*enter)(void *arg);
 	void (*leave)(void *arg);
 	void *arg;
 };
-// That of so many rows as a number; on a stage that is not the last NaN.  gathered: NULL: parameters are there.
+// The validation loss of `rows` windows as a number; NaN except on the last stage. gathered: NULL:
+// parameters are complete.
 int yk_windows_judge(const struct yk_network *, const struct yk_gathered *, int64_t rows, const int32_t *windows, double *to);
-// Asked before each batch, with the windows that are done, of how many: false ends it there.
+// Called before each batch with the numbers of completed and total windows; false ends the
+// validation.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
-// Mean loss over validation windows of some data, `batch` at a time: all of them, or as many as
-// `most`, spread evenly over the part; shared out among the ranks of a group, NULL: this one alone; all stages of a network have it.  NaN when there are none, or
-// `go_on` (NULL: always) ended it, which is no rank's alone where parameters are gathered.
+// Mean loss over validation windows, `batch` at a time: over all windows, or over `most` windows
+// spread evenly over the data. The windows are distributed among the ranks of a group (NULL: this
+// rank only), and all pipeline stages receive the result. NaN if there are no windows or `go_on`
+// (NULL: always) ended it; with gathered parameters all ranks must decide alike.
 int yk_model_validate(const struct yk_network *, const struct yk_data *, yoke_group *, const struct yk_gathered *, int64_t batch,
 		      int64_t most, yk_validate_fn *go_on, void *arg, double *loss);
-// The thread's error, ENOMEM of that, with the largest batch that fits the device, if its memory was what
-// is missing.
+// Extends an ENOMEM error of that call by the largest batch that fits, if the device's memory was
+// insufficient.
 int yk_validate_advise(const struct yk_network *, const struct yk_data *, int64_t batch);
 
 #endif

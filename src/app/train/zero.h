@@ -1,51 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks need not have each, shared out among them (ZeRO; Rajbhandari et al. 2020): every one gets the sums of its
-// share of each bucket of gradients, updates that share of the parameters, and hands it to the others.  Stage 1 shares out
-// the state of the optimizer: gradients of a rank's parts are added first, and reduced once.  Stage 2, also the gradients:
-// those of each part are reduced, so that a rank's sums over parts are of its share.  Stage 3, also the parameters: they are
-// gathered where a pass reads them, a block ahead, and again for the way back (plan/regather.c).  The bits are those of ranks that update
-// everything each.
+// ZeRO (Rajbhandari et al. 2020): shards what need not be replicated on every rank. For each bucket
+// of gradients a rank receives the sums of its shard, updates that shard of the parameters, and
+// sends it to the others. Stage 1 shards the optimizer's state: a rank's gradients are accumulated
+// over micro-batches and reduced once. Stage 2 also shards the gradients: those of each micro-batch
+// are reduced, and only shards are accumulated. Stage 3 also shards the parameters: they are
+// gathered one block ahead of use, and again in the backward pass (plan/regather.c). The bits are
+// those of ranks that each update all.
 #ifndef YK_ZERO_H
 #define YK_ZERO_H
 
 #include "train/trainer.h"
 
-// For a trainer with a network and a group, before its optimizer is made.
+// For a trainer with a network and a group, before its optimizer is created.
 int yk_zero_new(struct yk_trainer *);
-void yk_zero_free(struct yk_zero *); // NULL is fine
+void yk_zero_free(struct yk_zero *); // NULL is allowed
 const struct yk_optim_share *yk_zero_share(const struct yk_zero *);
 
-// ---- stage 3; nothing where it is another ----
+// ---- stage 3; no effect in other stages ----
 
-// Gives parameters first .. end - 1 of the network their values.
+// Sets the values of parameters first .. end - 1 of the network.
 typedef int yk_zero_fill(struct yk_trainer *, int first, int end);
-// Of stage 3, once: parameters give way to the cuts that are this rank's, a bucket at a time, each filled before that; NULL:
-// they have their values.
+// Call once: replaces the parameters by this rank's shards, one bucket at a time, each filled
+// first; fill NULL: they have values already.
 int yk_zero_hold(struct yk_trainer *, yk_zero_fill *);
-// Those cuts: what is updated, and there between steps.
+// The shards: these are updated, and persist between steps.
 const struct yk_parameters *yk_zero_held(const struct yk_zero *);
-// By all ranks: records that the network's parameters are gathered, handles of the innermost scope; and they are no more.
+// Called by all ranks: records the gathering of the network's parameters, as handles of the
+// innermost scope. leave: drops them.
 int yk_zero_enter(struct yk_trainer *);
 void yk_zero_leave(struct yk_trainer *);
-// The two for a validation; NULL: parameters are there.
+// The same two functions for a validation; NULL: parameters are complete.
 const struct yk_gathered *yk_zero_gathered(const struct yk_trainer *);
 
 // ---- all stages ----
 
-// Buckets, and of each the elements that are this rank's, at least 1.
+// Number of buckets, and for each the elements of this rank's shard, at least 1.
 int yk_zero_buckets(const struct yk_zero *, const int64_t **elements);
-// Records that t->grad are reduced: this rank's share of each bucket, flat, which others may take the place of until ..
+// Records the reduction of t->grad. Returns this rank's shard of each bucket, flat; the entries may
+// be replaced until
 yoke_tensor **yk_zero_reduce(struct yk_trainer *);
-// .. t->grad become the cuts of them that this rank updates: flat, NULL where there is nothing of a parameter.
+// this call splits them: t->grad become the shards that this rank updates, flat; NULL: an empty
+// shard.
 void yk_zero_take(struct yk_trainer *);
-// The same of gradients that are those of all ranks already.
+// The same for gradients that are already reduced.
 void yk_zero_cut(struct yk_trainer *);
-// Bytes of the parameters that the rank with most of them updates.
+// Bytes of the parameters updated by the rank that has most of them.
 uint64_t yk_zero_max(const struct yk_trainer *);
 
-// Shares of the states of a checkpoint, which are whole tensors there.
+// Loads this rank's shards of a checkpoint's states, which are complete tensors there.
 int yk_zero_load(const struct yk_trainer *, const char *folder, const struct yk_checkpoint *);
-// Names and shapes of states, or of what is held, as files have them: `each` of each parameter behind those of none.
+// Names and shapes of states, or of the shards, as stored in files: tensors of no parameter first,
+// then `each` per parameter.
 int yk_zero_list(const struct yk_trainer *, const struct yk_parameters *, int each, struct yk_host_list *to);
 
 #endif
