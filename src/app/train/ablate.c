@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What choices of a configuration do.
+// Runs and evaluates the variants of an ablation.
 #include "config.h"
 
 #include "train/ablate.h"
@@ -16,14 +16,14 @@
 enum { TOGGLES = 8, VARIANTS = 2 * TOGGLES + 2, ROUNDS = 31, STEPS = 20, WARM = 3 };
 
 struct toggle {
-	char text[128];           // "recompute=block"
-	struct yk_param *setting; // NULL: a key of the configuration
-	const char *value;        // in text
+	char text[128];           // as given: "recompute=block"
+	struct yk_param *setting; // NULL: it is a key of the configuration
+	const char *value;        // points into text
 };
 
 struct variant {
 	char name[160];
-	unsigned on; // a bit a toggle
+	unsigned on; // bit mask of toggles
 	double rate[ROUNDS], loss[ROUNDS];
 	uint64_t peak;
 };
@@ -58,7 +58,8 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 	int e = yk_config_with(a->config, 1, one, &other);
 	if (e == 0)
 		yk_config_fini(&other);
-	else if (e == YOKE_ENOENT && (t->setting = yk_param_find(name))) { // it is a setting then
+	// not a key: it is a setting
+	else if (e == YOKE_ENOENT && (t->setting = yk_param_find(name))) {
 		yoke_error_clear();
 		e = 0;
 	}
@@ -85,7 +86,7 @@ static void add_variant(struct ablation *a, unsigned on, const char *name, const
 {
 	for (int i = 0; i < a->variants; i++)
 		if (a->variant[i].on == on)
-			return; // of one toggle alone is all on
+			return; // a single toggle: "alone" and "all on" are the same
 	struct variant *v = &a->variant[a->variants++];
 	v->on = on;
 	snprintf(v->name, sizeof v->name, "%s%s", name, more);
@@ -123,7 +124,7 @@ static int measure(struct ablation *a, struct variant *v, int round)
 			e = yk_param_set(a->toggle[i].setting->name, a->toggle[i].value, YK_ARGUMENT);
 		}
 	const int64_t steps = yk_config_int(a->config, YK_KEY_steps), warm = steps > 2 * WARM ? WARM : steps > 1;
-	// one group of all the steps behind the first ones
+	// a single group of all steps after the warm-up
 	const struct yk_trial_ask ask = { .warm = warm, .most = steps, .groups = YK_TRIAL_GROUPS };
 	if (e == 0)
 		e = yk_trial_run(&c, &ask, &trial);
@@ -147,7 +148,7 @@ static int measure(struct ablation *a, struct variant *v, int round)
 	return e;
 }
 
-// ---- what it says ----
+// ---- the result ----
 
 static json_t *number(double x)
 {
@@ -201,8 +202,9 @@ json_t *yk_ablate(struct yk_config *c, const char *toggles, int rounds)
 		e = parse_toggles(a, toggles);
 	if (e == 0)
 		make_variants(a);
+	// Variants are interleaved, so that other load affects all alike.
 	for (int r = 0; r < a->rounds && e == 0; r++)
-		for (int i = 0; i < a->variants && e == 0; i++) // what else the machine does meets all alike
+		for (int i = 0; i < a->variants && e == 0; i++)
 			e = measure(a, &a->variant[(i + r) % a->variants], r);
 	if (e == 0)
 		o = result(a);

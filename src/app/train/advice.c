@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that a person may paste into a shell.
+// Quotes words so that they can be pasted into a shell.
 #include "config.h"
 
 #include "train/advice.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits: tries in dry contexts, and advice where memory does not suffice.
+// Dry runs: what fits in memory, and advice if it does not.
 #include "config.h"
 
 #include "train/advise.h"
@@ -32,7 +32,7 @@ uint64_t yk_dry_room(void)
 	return yk_pool_could(pool);
 }
 
-// The most that the device was ever found to have.
+// The largest amount that the device was ever found to provide.
 static uint64_t reserved_max(void)
 {
 	struct yk_pool_stats s = { 0 };
@@ -42,7 +42,7 @@ static uint64_t reserved_max(void)
 	return s.reserved_bytes.peak;
 }
 
-// What else helps where others hold most of the device's memory, or "".
+// Advice if other processes use most of the device's memory, or "".
 static const char *others_hold(char *to, size_t cap)
 {
 	struct yk_device *d = device_of();
@@ -72,7 +72,8 @@ static int try_alone(uint64_t limit, int (*fn)(void *arg), void *arg)
 
 int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // ranks may share a device, and with it its dry pool
+	// ranks may share a device and its dry pool
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 	pthread_mutex_lock(&one);
 	const int e = try_alone(limit, fn, arg);
 	pthread_mutex_unlock(&one);
@@ -103,7 +104,7 @@ int64_t yk_dry_batch(int64_t most, uint64_t limit, yk_rehearse_fn *fn, void *arg
 {
 	struct batches b = { .fn = fn, .arg = arg };
 	int64_t good = 0, bad = most + 1, step = 1;
-	while (good < most) { // what fits is seldom near what may be asked for
+	while (good < most) { // grow from below: what fits is usually much less than `most`
 		int64_t next = most - good < step ? most : good + step;
 		if (!fits(&b, limit, next)) {
 			bad = next;
@@ -128,9 +129,9 @@ int yk_advise_batch(int64_t batch, const char *smaller, yk_rehearse_fn *fn, void
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
 	int64_t good = yk_dry_batch(batch, yk_dry_room(), fn, arg);
-	if (good == batch) // the device has less than it says
+	if (good == batch) // the device provides less than it reports
 		good = yk_dry_batch(batch, reserved_max(), fn, arg);
-	if (good == batch) // it was other memory
+	if (good == batch) // the missing memory was not the device's
 		return yk_fail(YOKE_ENOMEM, "%s", why);
 	if (good == 0)
 		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s%s", why, smaller, others_hold(others, sizeof others));

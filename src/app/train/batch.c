@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing a batch: what fits is predicted, what is fastest is timed.
+// Chooses a batch size: memory is predicted, speed is measured.
 #include "config.h"
 
 #include "train/batch.h"
@@ -15,23 +15,23 @@
 #include "graph/context.h"
 #include "train/advise.h"
 
-// ---- which to time ----
+// ---- search ----
 
-#define GAIN 1.01  // less is not worth more memory, and may be noise
-#define CLOSE 1.05 // batches nearer than that are not told apart
-enum { ONCE_MORE = 4 }; // steps timed by then: a batch that was slow is timed twice, and enough are left
+#define GAIN 1.01  // a smaller gain is not worth the memory, and may be noise
+#define CLOSE 1.05 // batches whose ratio is smaller are not distinguished
+enum { ONCE_MORE = 4 }; // while at most this many steps were timed, a slow batch is timed twice
 
 struct search {
 	struct {
 		int64_t batch;
-		double rate; // of the fastest step: what else the machine does makes one slower, never faster
+		double rate; // of the fastest step: other load makes steps slower, never faster
 	} tried[YK_BATCH_TIMED];
 	int n, best, timed;
 	yk_batch_time_fn *time;
 	void *arg;
 };
 
-// Times a step of a batch, the one that was tried last or a new one.
+// Times a step with the batch that was tried last, or with a new one.
 static int try(struct search *s, int64_t batch)
 {
 	double seconds;
@@ -55,13 +55,13 @@ static double gain_of_last(const struct search *s)
 	return s->tried[s->n - 1].rate / s->tried[s->n - 2].rate;
 }
 
-// The batch midway, by ratio, between the best and a neighbour: the faster one, if it is not much
-// nearer than the other.  0: there is none worth a try.
+// The geometric mean of the best batch and a neighbour: the faster neighbour, unless it is much
+// closer than the other. 0: no batch left to try.
 static int64_t between(const struct search *s)
 {
 	const int64_t best = s->tried[s->best].batch;
 	int64_t below = 0, above = 0;
-	double rate[2] = { 0 }; // below, above
+	double rate[2] = { 0 }; // of the neighbours below and above
 	for (int i = 0; i < s->n; i++) {
 		int64_t b = s->tried[i].batch;
 		if (b < best && b > below) {
@@ -89,10 +89,11 @@ int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_bat
 	while (e == 0 && batch < most && s.timed < YK_BATCH_TIMED && gain > GAIN) {
 		factor = s.n > 1 && gain > 0.9 * (double)factor ?
 				 16 :
-				 4; // little of a step is its windows'
+				 4; // when time hardly depends on the batch yet, grow faster
 		batch = batch > most / factor ? most : batch * factor;
 		e = try(&s, batch);
-		if (e == 0 && gain_of_last(&s) <= GAIN && s.timed <= ONCE_MORE) // before this ends
+		// confirm before the search ends
+		if (e == 0 && gain_of_last(&s) <= GAIN && s.timed <= ONCE_MORE)
 			e = try(&s, batch);
 		gain = e == 0 ? gain_of_last(&s) : 0;
 	}
@@ -104,7 +105,7 @@ int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_bat
 
 // ---- timing ----
 
-enum { WARMUP = 2 }; // steps that plan
+enum { WARMUP = 2 }; // steps that plan and compile
 
 static int timed_steps(struct yk_trainer *t, double *seconds)
 {
@@ -113,7 +114,7 @@ static int timed_steps(struct yk_trainer *t, double *seconds)
 	for (int i = 0; i < WARMUP && e == 0; i++)
 		e = yk_trainer_step(t);
 	if (e == 0)
-		e = yk_trainer_record(t, &record); // waits
+		e = yk_trainer_record(t, &record); // waits for the step
 	double began = yk_seconds();
 	if (e == 0)
 		e = yk_trainer_step(t);
@@ -123,7 +124,7 @@ static int timed_steps(struct yk_trainer *t, double *seconds)
 	return e;
 }
 
-// In a context of its own, which leaves nothing behind.
+// Uses a new context, which leaves nothing behind.
 static int time_step(void *trainer, int64_t batch, double *seconds)
 {
 	struct yk_trainer t = *(const struct yk_trainer *)trainer;
@@ -139,7 +140,7 @@ static int time_step(void *trainer, int64_t batch, double *seconds)
 	yoke_use(former);
 	yoke_context_free(ctx);
 	yk_pool_trim(pool);
-	yk_pool_reset_peaks(pool); // they are to be the run's
+	yk_pool_reset_peaks(pool); // later peaks are those of the run itself
 	return e;
 }
 

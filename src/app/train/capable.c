@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capability of a device.
+// Determines how a device computes an op: natively, emulated, or not at all.
 #include "config.h"
 
 #include "train/capable.h"
@@ -8,7 +8,7 @@
 #include "conform/selftest.h"
 #include "graph/op.h"
 
-// Can the op be taken apart into others?
+// Whether the op can be decomposed into others.
 static bool has_parts(int code)
 {
 	for (int op = 0; op < YK_OPS; op++)

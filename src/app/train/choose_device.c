@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device a run suits.
+// Chooses a device by rules or by measurement.
 #include "config.h"
 
 #include "train/choose_device.h"
@@ -67,7 +67,7 @@ int yk_device_choice_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48])
 		has_cpu |= d == cpu;
 		snprintf(id[n++], 48, "%s", d->id);
 	}
-	if (!has_cpu && cpu && n < YK_WHICH_DEVICES) // it serves whatever is allowed
+	if (!has_cpu && cpu && n < YK_WHICH_DEVICES) // the CPU is always allowed
 		snprintf(id[n++], 48, "%s", cpu->id);
 	yoke_error_clear();
 	return n;
@@ -75,9 +75,10 @@ int yk_device_choice_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48])
 
 // ---- measuring ----
 
-// Large models have fewer groups, rounds and batches, so that nobody waits for a minute.
+// Large models get fewer groups, rounds and batches, so that measuring takes less than a minute.
 enum { WARM = 2, GROUPS = 5, ENOUGH = 12, PATIENCE = 120 };
-// ENOUGH: seconds of steps after which no further round begins; PATIENCE: of the first round, after which not even the second does
+// ENOUGH: no further round begins after this many seconds of steps. PATIENCE: if the first round
+// took longer, there is no second.
 
 static int time_on(const struct yk_config *c, struct yk_device_choice_device *d, int round, int64_t batch, double *seconds)
 {
@@ -98,7 +99,8 @@ static int time_on(const struct yk_config *c, struct yk_device_choice_device *d,
 	if (e == 0) {
 		*seconds = trial.seconds;
 		d->within = trial.spread;
-		d->spent = trial.seconds * (double)(WARM + trial.steps); // making kernels, once, does not count
+		// without the one-time compilation of kernels
+		d->spent = trial.seconds * (double)(WARM + trial.steps);
 	} else if (!*d->why) {
 		snprintf(d->why, sizeof d->why, "%.250s", yoke_error());
 	}
@@ -106,21 +108,22 @@ static int time_on(const struct yk_config *c, struct yk_device_choice_device *d,
 	return e;
 }
 
-// The two best change places between two batches: where, if both times go as powers of the batch.
+// The batch between two timed ones at which both devices are equally fast, assuming that times are
+// powers of the batch.
 static double cross(const double batch[2], double a[2], double b[2])
 {
 	double first = log(a[0] / b[0]), second = log(a[1] / b[1]);
 	return exp(log(batch[0]) + (log(batch[1]) - log(batch[0])) * first / (first - second));
 }
 
-// left: seconds of steps.
+// left: remaining seconds of steps.
 static void find_crossing(const struct yk_config *c, struct yk_device_choice_times *t, int next, double left)
 {
 	struct yk_device_choice_device *a = &t->device[t->best], *b = &t->device[next];
 	const bool best_is_cpu = same_backend(a->id, "cpu:0");
 	double batch[2] = { (double)t->batch, 0 }, x[2] = { a->seconds, 0 }, y[2] = { b->seconds, 0 };
 	for (int i = 0; i < YK_WHICH_CROSSINGS; i++) {
-		// small batches suit the CPU
+		// the CPU is better at small batches
 		int64_t at = best_is_cpu ? (int64_t)batch[0] * 4 : (int64_t)batch[0] / 4;
 		left -= fmax(1, (double)at / batch[0]) * (a->spent + b->spent);
 		if (at < 1 || at > 4096 || left < 0 || time_on(c, a, -1, at, &x[1]) < 0 || time_on(c, b, -1, at, &y[1]) < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision beside f32.
+// Trains in f32 and in mixed precision, and compares the two runs.
 #include "config.h"
 
 #include "train/compare.h"
@@ -16,19 +16,19 @@
 #include "train/capable.h"
 #include "train/trainer.h"
 
-enum { STEPS = 50, WARM = 3 }; // where the keys say none; steps that no clock counts
+enum { STEPS = 50, WARM = 3 }; // STEPS: default; WARM: steps that are not timed
 
-// What a run left.
+// Results of a run.
 struct ran {
-	double *loss;       // of each step, NaN where it was skipped
+	double *loss;       // per step, NaN where it was skipped
 	int64_t steps, skipped;
-	float **gradient;   // of each parameter, at the first step
+	float **gradient;   // per parameter, at the first step
 	int64_t *elements;
 	char **name;
 	int parameters;
 	double tokens_per_s, scale;
 	uint64_t peak;      // bytes of the pool
-	bool native;        // its products are the device's own
+	bool native;        // the device computes the products natively
 	char device[64];
 };
 
@@ -75,7 +75,7 @@ static int ran_init(struct ran *r, const struct yk_trainer *t)
 	return 0;
 }
 
-// The gradients of the first batch, unscaled.  All of them are finite in *finite.
+// Computes the unscaled gradients of the first batch. *finite: all of them are.
 static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -100,7 +100,7 @@ static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 	return yoke_scope_end(s);
 }
 
-// With a scale at which they are finite, which the run then begins anew.
+// Halves the loss scale until they are finite, then restores it for the run.
 static int first_gradients(struct yk_trainer *t, struct ran *r)
 {
 	struct yoke_scaler_state was = { .size = sizeof was }, now;
@@ -171,9 +171,9 @@ static int run(struct yk_config *c, struct ran *r)
 	return e;
 }
 
-// ---- what it says ----
+// ---- the result ----
 
-// The mean of the steps that count among the last tenth.
+// Mean loss over the last tenth of the steps, without skipped ones.
 static double last_loss(const struct ran *r)
 {
 	double sum = 0;
@@ -184,7 +184,7 @@ static double last_loss(const struct ran *r)
 	return n ? sum / n : NAN;
 }
 
-// Parameters are of one layer where their names agree up to the first dot.
+// Parameters belong to the same layer if their names agree up to the first dot.
 static size_t layer_of(const char *name)
 {
 	return strcspn(name, ".");
@@ -196,7 +196,7 @@ static bool same_layer(const struct ran *r, int i, int k)
 	return n == layer_of(r->name[k]) && !strncmp(r->name[i], r->name[k], n);
 }
 
-// |a - b| / |a| over the tensors of the layer of the i-th.
+// |a - b| / |a| over all tensors in the layer of parameter i.
 static double layer_error(const struct ran *a, const struct ran *b, int i, double *norm)
 {
 	double all = 0, off = 0;
@@ -210,13 +210,13 @@ static double layer_error(const struct ran *a, const struct ran *b, int i, doubl
 	return all > 0 ? sqrt(off / all) : sqrt(off);
 }
 
-// jansson has no NaN.
+// jansson cannot represent NaN.
 static json_t *number(double x)
 {
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-// Sets *good where each is within the bound.
+// Sets *good if all errors are within the bound.
 static json_t *layers(const struct ran *a, const struct ran *b, double bound, bool *good)
 {
 	json_t *list = json_array();
@@ -240,9 +240,10 @@ static json_t *layers(const struct ran *a, const struct ran *b, double bound, bo
 
 static json_t *report(const struct ran *a, const struct ran *b, const char *precision, int half, bool choices)
 {
-	// unit roundoff times what a few dozen roundings in a row make of it
+	// unit roundoff, times a factor for a few dozen consecutive roundings
 	const double rounding = 16 * (half == yoke_bf16 ? 0x1p-8 : 0x1p-11), loss_bound = 0.01;
-	// as large a share of a model's choices falls the other way, each with a gradient of its own
+	// with experts, a fraction of routing decisions as large as the rounding flips, each with a
+	// different gradient
 	const double bound = choices ? sqrt(rounding) : rounding;
 	double was = last_loss(a), is = last_loss(b), difference = fabs(is - was) / was;
 	bool gradients_good, loss_good = difference <= loss_bound;

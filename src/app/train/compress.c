@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that are sent in part.
+// Top-k compression of gradients with error feedback.
 #include "config.h"
 
 #include "train/compress.h"
@@ -17,15 +17,17 @@
 #include "train/gather_checkpoint.h"
 #include "train/zero.h"
 
-enum { MIN_SIZE = 1024 }; // elements: smaller tensors are sent whole
+enum { MIN_SIZE = 1024 }; // elements: smaller tensors are sent completely
 
 struct yk_compress {
 	struct yk_parameters errors;
-	int *error;      // of each parameter, -1: it is sent whole
-	int64_t *sent;   // elements of each
-	int64_t after;   // steps that are sent whole
-	yoke_tensor **room; // twice as many as parameters
-	yoke_tensor **rest; // of a step of scaled gradients: of each that is sent in part, until it is known to be a step
+	int *error;      // per parameter: index into errors, -1: sent completely
+	int64_t *sent;   // per parameter: number of elements sent
+	int64_t after;   // number of first steps that are not compressed
+	yoke_tensor **room; // scratch, twice the number of parameters
+	// with loss scaling, per compressed parameter: the remainder, until the step is known not
+	// to be skipped
+	yoke_tensor **rest;
 };
 
 static bool compresses(const struct yk_config *c)
@@ -55,7 +57,7 @@ int yk_compress_new(struct yk_trainer *t)
 	struct yk_compress *c = t->compress = calloc(1, sizeof *c);
 	if (c) {
 		c->after = yk_config_int(t->config, YK_KEY_compress_after);
-		if (yk_current()->dry && c->after > 1) // what is rehearsed are few steps
+		if (yk_current()->dry && c->after > 1) // a rehearsal has only a few steps
 			c->after = 1;
 		c->error = calloc((size_t)ps->count + 1, sizeof *c->error);
 		c->sent = calloc((size_t)ps->count + 1, sizeof *c->sent);
@@ -101,15 +103,16 @@ bool yk_compress_now(const struct yk_trainer *t)
 
 // ---- a step ----
 
-// x [n] with what a rank sent: places and values, k each, at element `at` of all.
+// Adds to x [n] what one rank sent: k indices and k values, at element `at` of all.
 static yoke_tensor *add_sent(yoke_tensor *x, yoke_tensor *all, int64_t at, int64_t k)
 {
 	yoke_tensor *v = yoke_bitcast(yoke_slice(all, 0, at + k, at + 2 * k, 1), yoke_f32);
 	return yoke_scatter_add_along(x, yoke_slice(all, 0, at, at + k, 1), v, 0);
 }
 
-// Of all ranks' messages, `each` elements long, with parameter i's part at `at`: its gradient.  Order T: a rank's and its
-// neighbour's are added to zeros, one behind the other, then pairs of those.
+// Sums parameter i's gradient over all ranks' messages, which are `each` elements long and contain
+// it at `at`. Order T: the messages of a rank and its neighbour are added to zeros one after the
+// other; then pairs of these sums are added.
 static yoke_tensor *sum_sent(const struct yk_trainer *t, int i, yoke_tensor *all, int64_t each, int64_t at)
 {
 	const yoke_tensor *like = t->net->params.var[i];
@@ -131,7 +134,7 @@ static yoke_tensor *sum_sent(const struct yk_trainer *t, int i, yoke_tensor *all
 	return yoke_reshape(x[0], rank, dims);
 }
 
-// Those that are sent whole.
+// Reduces the parameters that are not compressed.
 static int reduce_whole(struct yk_trainer *t, int first, int end)
 {
 	yoke_tensor **small = t->compress->room;
@@ -187,7 +190,7 @@ void yk_compress_keep(const struct yk_trainer *t, yoke_tensor *skip)
 	}
 }
 
-// ---- as checkpoints have them ----
+// ---- checkpoints ----
 
 int yk_compress_mean(struct yk_trainer *t)
 {
@@ -209,12 +212,12 @@ int yk_compress_mean(struct yk_trainer *t)
 	return e ? e : ended;
 }
 
-// What is read: states, then errors, as far as there is anybody who wants them.
+// Target of a read: optimizer states, then remainders if compression is still used.
 struct load {
 	const struct yk_trainer *t;
 	int states;
-	const int *own; // NULL, or of each state which of this stage's it is, -1: another's
-	float share; // of what each rank had before, by the count of ranks
+	const int *own; // NULL, or per state its index on this stage, -1: another stage's
+	float share; // factor for remainders: previous ranks / current ranks
 	yk_checkpoint_take_fn *put;
 	void *arg;
 };
@@ -236,7 +239,8 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 	return e;
 }
 
-// Of parameters as files have them those that were sent in part, "error.NAME"; room for as many as there are.
+// Describes the remainders "error.NAME" of compressed parameters; `to` and `name` have space for
+// all parameters.
 static int describe(const struct yk_host_list *all, struct yk_host_tensor *to, char (*name)[160])
 {
 	int n = 0;
@@ -252,7 +256,7 @@ static int describe(const struct yk_host_list *all, struct yk_host_tensor *to, c
 	return n;
 }
 
-// States and errors, in a file that has both.
+// Loads states and remainders from a file that contains both.
 static int load_both(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck, const struct yk_host_list *states,
 		     const struct yk_host_list *weights, struct load *l)
 {

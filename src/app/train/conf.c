@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: the values of the keys, from files, arguments and checkpoints.
-// A value is checked against its row of the table whatever it comes from.
+// Parses configuration values from files, arguments and checkpoints. Every value is checked against
+// its row of the table, whatever its source.
 #include "config.h"
 
 #include <ctype.h>
@@ -21,7 +21,7 @@
 #include "train/advice.h"
 #include "train/conf.h"
 
-#define MAX_FILE ((uint64_t)1 << 20) // bytes of a config.env
+#define MAX_FILE ((uint64_t)1 << 20) // max bytes of a config.env
 #define MAX_PASSES 1e9
 
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
@@ -55,7 +55,7 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-// Whole numbers may be written as 1e6 too.
+// Accepts whole numbers in forms such as 1e6.
 static int parse_int(const char *text, int64_t *to)
 {
 	char *end;
@@ -72,7 +72,7 @@ static int parse_int(const char *text, int64_t *to)
 	return 0;
 }
 
-// What people ask for that has another name here.
+// Common names from other frameworks, with hints to the name used here.
 static const struct {
 	const char *key, *word, *hint;
 } common_words[] = {
@@ -102,7 +102,7 @@ static int no_choice(const struct yk_config_row *row, const char *where, const c
 		       hint ? hint : near ? near : "", near ? "'?" : "");
 }
 
-// Parses text as row says; `where` begins the message ("argument", "config.env:3").
+// Parses text according to the row; `where` begins error messages ("argument", "config.env:3").
 static int parse(const struct yk_config_row *row, const char *where, const char *text,
 		 struct yk_config_value *to)
 {
@@ -156,7 +156,8 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 	return YOKE_EINVAL;
 }
 
-// The stronger origin wins; of equals the later.  Epochs set steps, but those of a stronger origin.
+// The stronger origin wins; among equals the later one. epochs determines steps unless steps has a
+// stronger origin.
 static int set(struct yk_config *c, enum yk_config_key key, const char *where,
 	       const char *text, enum yk_config_origin origin)
 {
@@ -180,7 +181,7 @@ static int set(struct yk_config *c, enum yk_config_key key, const char *where,
 	return 0;
 }
 
-// Number of a key by name, in small letters or capitals; -1 when there is none.
+// Index of the key with that name, in lower or upper case; -1: none.
 static int find(const char *name)
 {
 	for (int k = 0; k < YK_KEYS; k++)
@@ -232,7 +233,7 @@ void yk_config_fini(struct yk_config *c)
 	memset(c, 0, sizeof *c);
 }
 
-// Number of the key of "key=value", or an error.
+// Index of the key in "key=value", or an error.
 static int argument_key(const struct yk_config *c, const char *argument)
 {
 	const char *eq = strchr(argument, '=');
@@ -258,7 +259,7 @@ int yk_config_argument(struct yk_config *c, const char *argument)
 
 // ---- config.env ----
 
-// One line's value while it is put together.
+// A growing string: one line's value.
 struct text {
 	char *s;
 	size_t n, cap;
@@ -280,14 +281,14 @@ static int add(struct text *t, const char *s, size_t n)
 	return 0;
 }
 
-// Names that a file has set so far, for ${VAR}: keys and others alike.
+// Names that a file has set so far, keys or not, for ${VAR}.
 struct variables {
 	json_t *set; // object of strings
 	const char *where;
-	int number, *at; // of the line; by key: the line that sets it, 0: none does
+	int number, *at; // number: current line; at: per key the line that set it, 0: none
 };
 
-// ${NAME} at *at: appends its value and goes past it.
+// Expands ${NAME} at *at: appends its value and advances past it.
 static int expand(const struct variables *v, const char **at, struct text *to)
 {
 	const char *name = *at + 2, *end = strchr(name, '}'), *value;
@@ -308,7 +309,7 @@ static int expand(const struct variables *v, const char **at, struct text *to)
 	return add(to, value, strlen(value));
 }
 
-// Inside "..": from behind the opening quote to behind the closing one.
+// Parses the inside of "..": from after the opening quote to after the closing one.
 static int quoted(const struct variables *v, const char **at, struct text *to)
 {
 	static const char escapes[] = "n\nt\t\"\"\\\\$$";
@@ -317,7 +318,7 @@ static int quoted(const struct variables *v, const char **at, struct text *to)
 	while (e == 0 && **at && **at != '"') {
 		if (**at == '\\') {
 			const char *x = (*at)[1] ? strchr(escapes, (*at)[1]) : NULL;
-			// pairs: the character behind the backslash, what it stands for
+			// pairs: the character after the backslash, the character it stands for
 			if (!x || (x - escapes) % 2)
 				return yk_fail(YOKE_EINVAL, "%s: unknown escape '\\%.1s'",
 					       v->where, *at + 1);
@@ -337,8 +338,8 @@ static int quoted(const struct variables *v, const char **at, struct text *to)
 	return 0;
 }
 
-// A value: pieces plain, in '..' or in "..", up to a blank with nothing but a comment
-// behind.
+// Parses a value: plain, '..' and ".." segments up to a blank that is followed only by a comment or
+// nothing.
 static int value(const struct variables *v, const char *at, struct text *to)
 {
 	int e = add(to, "", 0);
@@ -397,8 +398,7 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 			v->at[key]);
 	v->at[key] = v->number;
 	e = value(v, end + 1, &t);
-	// One file may serve several commands: keys of the others are checked and passed
-	// over.
+	// A file may serve several commands: keys of other commands are checked but ignored.
 	if (e == 0 && yk_config_rows[key].commands & c->command) {
 		e = set(c, key, v->where, t.s, YK_BY_FILE);
 	} else if (e == 0) {
@@ -443,8 +443,8 @@ int yk_config_file(struct yk_config *c, const char *path)
 	return e;
 }
 
-// Does the first line that is not blank or a comment begin with KEY=? Larger files, directories and files with a NUL byte are
-// not configurations.
+// Whether the first line that is not blank or a comment begins with KEY=. Larger files, directories
+// and files with a NUL byte are not configurations.
 static bool is_configuration(const char *path)
 {
 	char *text, *rest, *at;
@@ -469,7 +469,8 @@ static bool is_configuration(const char *path)
 	return is;
 }
 
-// An argument without "="; if it is not a configuration file, the error suggests what was meant.
+// Reads an argument without "=" as a file; if it is not a configuration file, the error suggests
+// what was meant.
 static int argument_file(struct yk_config *c, const char *path)
 {
 	int e = yk_config_file(c, path);
@@ -543,7 +544,7 @@ int yk_config_settle(struct yk_config *c, enum yk_config_key key, int64_t n)
 	return set(c, key, "auto", text, c->value[key].origin);
 }
 
-// ---- reading them ----
+// ---- reading values ----
 
 int64_t yk_config_int(const struct yk_config *c, enum yk_config_key key)
 {
@@ -579,7 +580,7 @@ bool yk_config_asked(const struct yk_config *c, enum yk_config_key key)
 	return c->value[key].origin > YK_BY_CHECKPOINT;
 }
 
-// Keys of a run rather than of what is trained: a checkpoint does not hand them on.
+// Keys that describe a run rather than what is trained; a checkpoint does not pass them on.
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||

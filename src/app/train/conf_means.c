@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the values of the keys mean together: the model's shape, data, settings, and what cannot be.
+// Interprets the configuration as a whole: the model's shape, data, settings, and invalid
+// combinations.
 #include "config.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static const enum yk_config_key traits[YK_TRAIT_COUNT] = {
 #undef T
 };
 
-// The number of the word that a CHOICE is.
+// Index of a CHOICE's value in its list of words.
 static int word_number(const char *list, const char *word)
 {
 	int i = 0;
@@ -54,8 +55,8 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 	return m;
 }
 
-// An argument for a size that the model does not have was meant for another one; a file may serve
-// several.
+// Rejects an argument for a size that the model does not have. Files are exempt because they may
+// serve several models.
 static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 {
 	for (int k = 0; k < YK_SIZE_COUNT; k++) {
@@ -117,7 +118,7 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 
 int yk_config_apply(const struct yk_config *c)
 {
-	// an empty value, or 0 threads, leaves the setting as it is
+	// an empty value, or threads=0, leaves the setting unchanged
 	static const struct {
 		enum yk_config_key key;
 		const char *setting;
@@ -134,7 +135,8 @@ int yk_config_apply(const struct yk_config *c)
 		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
 			e = yoke_setting_set(settings[i].setting, text);
 	}
-	if (e == 0 && *yk_config_str(c, YK_KEY_memory)) // what is asked to fit is let wait elsewhere
+	// with a memory limit, activations may be spilled to host memory
+	if (e == 0 && *yk_config_str(c, YK_KEY_memory))
 		e = yoke_setting_set("spill", "1");
 	return e;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of a trainer have to have in common before they begin, and alike behind each step.
+// Checks that ranks are consistent: the same version, configuration and data at the start, equal
+// parameters after steps.
 #include "config.h"
 
 #include <stdio.h>
@@ -13,24 +14,25 @@
 #include "train/ranks.h"
 #include "train/stages.h"
 
-// ---- before they begin ----
+// ---- at the start ----
 
 #define DRIFT \
 	"what each updates for itself would drift apart: zero=1 has one owner for each parameter, but for what tensor= and " \
 	"the ends of stages= (tied=1) have twice"
 
-// Has another rank a copy of a parameter of this one's, that it updates for itself?
+// Whether another rank has a replica of one of this rank's parameters and updates it independently.
 static bool has_copies(const struct yk_trainer *t)
 {
 	return t->grid.tensor > 1 || (t->grid.stages > 1 && yk_config_int(t->config, YK_KEY_tied)) ||
 	       (t->stage == 0 && t->grid.data > 1);
 }
 
-// Of what kernels its numbers come.
+// Describes the device, as far as it determines the kernels and so the bits.
 static void device_text(const struct yk_trainer *t, char *to, size_t room)
 {
 	const struct yk_device *d = yk_current()->device;
-	const bool chooses = d->info.kind != YOKE_DEVICE_CPU; // kernels, by what the device is
+	// kernels are chosen by the device's properties
+	const bool chooses = d->info.kind != YOKE_DEVICE_CPU;
 	if (!has_copies(t))
 		*to = '\0';
 	else if (chooses)
@@ -48,11 +50,12 @@ static uint64_t kernels_hash(const struct yk_trainer *t)
 enum { FACT_CONFIG, FACT_DATA, FACT_STEP, FACT_DEVICE, FACT_KERNELS, FACTS };
 enum { FACT_TEXT = 16384 };
 
-// What a rank says of itself, as text: ranks have to say the same.
+// One fact about this rank as text, which must be equal on all ranks.
 static int fact_text(const struct yk_trainer *t, int fact, char *to, size_t room)
 {
 	json_t *o = fact == FACT_CONFIG ? yk_config_json(t->config) : NULL;
-	char *text = o ? yk_json_text(o, JSON_SORT_KEYS | JSON_INDENT(1)) : NULL; // a key a line
+	// one key per line
+	char *text = o ? yk_json_text(o, JSON_SORT_KEYS | JSON_INDENT(1)) : NULL;
 	const bool good = fact != FACT_CONFIG || text;
 	*to = '\0';
 	if (text)
@@ -71,7 +74,7 @@ static int fact_text(const struct yk_trainer *t, int fact, char *to, size_t room
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
 }
 
-// The first line of two texts that differs; of a key `"steps": 10,` it is steps=10.
+// The first line in which two texts differ; a JSON line `"steps": 10,` becomes steps=10.
 static void other_line(const char *a, const char *b, char la[120], char lb[120])
 {
 	while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") && !strncmp(a, b, strcspn(a, "\n"))) {
@@ -94,7 +97,7 @@ static void other_line(const char *a, const char *b, char la[120], char lb[120])
 	}
 }
 
-// By all: rank `other` says another thing than rank 0.
+// All ranks: reports that rank `other` differs from rank 0.
 static int differ(const struct yk_trainer *t, int fact, int other, const char *mine)
 {
 	static const char *const words[FACTS] = {
@@ -127,7 +130,7 @@ int yk_ranks_agree(const struct yk_trainer *t)
 		e = fact_text(t, f, text + f * FACT_TEXT, FACT_TEXT);
 		mine[f] = yk_hash(text + f * FACT_TEXT, strlen(text + f * FACT_TEXT), 0);
 	}
-	if (e == 0 && !yk_current()->dry) // else the others are not there
+	if (e == 0 && !yk_current()->dry) // in a dry context there are no other ranks
 		e = yoke_group_exchange(t->grid.all, mine, sizeof mine, all);
 	for (int i = FACTS; i < n * FACTS && e == 0 && other < 0 && !yk_current()->dry; i++)
 		if (all[i] != all[i % FACTS])
@@ -139,9 +142,10 @@ int yk_ranks_agree(const struct yk_trainer *t)
 	return e;
 }
 
-// ---- behind a step ----
+// ---- after a step ----
 
-// Parameters that others have copies of, as they are now, from those of i .. that `has` is true for.
+// Hash of the current values of replicated parameters, among those from i on for which `has` is
+// true.
 static int hash_of(const struct yk_trainer *t, bool (*has)(const struct yk_trainer *, int i), uint64_t *to)
 {
 	const struct yk_parameters *ps = t->params;
@@ -185,7 +189,7 @@ int yk_ranks_alike(const struct yk_trainer *t, bool parameters)
 	const struct yk_grid *g = &t->grid;
 	const int n = yoke_group_size(g->all);
 	int e = 0;
-	if (yk_current()->dry) // the others are not there
+	if (yk_current()->dry) // no other ranks
 		return 0;
 	if (parameters && t->stage < 3 && g->data > 1)
 		e = hash_of(t, is_any, &mine.data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run trains on.
+// Opens and shares the data and the tokenizer of a run.
 #include "config.h"
 
 #include "train/corpus.h"
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-// Of text that is read now, as the keys say; of tokens that others made, theirs.
+// For text: a tokenizer as the keys specify. For token files: theirs.
 static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
 {
 	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
@@ -33,7 +33,7 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 	return t;
 }
 
-// What a checkpoint has for good may be given again, but not as something else.
+// Properties that are fixed in the checkpoint may be given again but not changed.
 static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, const struct yk_checkpoint *from,
 		     const char *folder)
 {
@@ -52,7 +52,7 @@ static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, co
 	return 0;
 }
 
-// Of a pipe nobody knows how long an epoch is.
+// The length of an epoch is unknown for a pipe, which excludes some keys.
 static int check_pipe(const struct yk_config *c)
 {
 	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every, YK_KEY_save_every };

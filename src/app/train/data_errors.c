@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that were passed over, in a file.
+// Writes skipped samples to data_errors.jsonl.
 #include "config.h"
 
 #include "train/data_errors.h"
@@ -17,9 +17,10 @@
 #include "base/scan.h"
 #include "base/shared.h"
 
-#define LIMIT ((uint64_t)1 << 32) // bytes of a file that is read again
+#define LIMIT ((uint64_t)1 << 32) // max bytes of an existing file to read
 
-// Bytes of the leading lines whose step is at most `step`; a torn last line is what a killed run leaves.
+// Bytes of the leading lines whose step is at most `step`; a killed run may leave an incomplete
+// last line.
 static size_t kept(const char *text, size_t bytes, const char *path, int64_t step)
 {
 	size_t at = 0;
@@ -60,7 +61,7 @@ int yk_data_errors_open(struct yk_data_errors *d, const char *folder, int64_t st
 	return e;
 }
 
-// A file's name, or what a function of the application's says, as JSON takes it: what is no UTF-8 is '?'.
+// Makes a file name or an application's message valid UTF-8 for JSON: invalid bytes become '?'.
 static const char *readable(const char *from, char *to, size_t room)
 {
 	const unsigned char *s = (const unsigned char *)from, *end = s + strlen(from);

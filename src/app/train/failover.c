@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's trainer, and another one when the device fails.
+// Creates a run's trainer, and replaces it by one on another device when a device fails.
 #include "config.h"
 
 #include "train/run.h"
@@ -15,7 +15,7 @@
 
 enum { READINGS = 100000, LOST_TEXT = 2048 };
 
-// A window was passed over, of the step that is next.
+// Records a window that was skipped in the next step.
 static void data_failed(void *arg, const struct yoke_data_error *d)
 {
 	struct yk_run *r = arg;
@@ -33,7 +33,8 @@ static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	return 0;
 }
 
-// The same run on whatever device is chosen now, from the last snapshot or checkpoint, or anew.
+// Continues the run on the next chosen device: from the last snapshot or checkpoint, or from the
+// beginning.
 static int rebuild(struct yk_run *r, struct yk_config *c)
 {
 	struct yk_checkpoint ck;
@@ -58,9 +59,9 @@ bool yk_run_lost(int code)
 	return ctx && code < 0 && (code == YOKE_EDEVICE || ctx->failure.code == YOKE_EDEVICE);
 }
 
-// Was it the device?  Then says what became of it, without what the engine would have a program do.
-// after: the last step that was heard of, -1: none was begun.  begun: the last that was launched; what
-// is lost may have been any between them.
+// Whether the error was a device failure. If so, `what` describes it, without advice that is meant
+// for programs. after: the last step known to be complete, -1: none was started. begun: the last
+// one launched; the failure is between them.
 static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_TEXT])
 {
 	const struct yoke_context *ctx = yk_current();
@@ -74,14 +75,14 @@ static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_T
 	if (after >= 0 && begun > after + 1)
 		yk_snprintf(when, sizeof when,
 			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
-	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
+	if (yk_selftest_verdict(ctx->device) < 0) // not lost, but its results are not trusted
 		snprintf(what, LOST_TEXT, "%s", why);
 	else
 		snprintf(what, LOST_TEXT, "%s was lost %s: %s", ctx->device->id, when, why);
 	return true;
 }
 
-// Leaves a device that was lost, with all that is on it.  False: it is the last one.
+// Abandons a lost device with everything on it. False: it was the last device.
 static bool leave_device(struct yk_run *r)
 {
 	struct yoke_context *ctx = yk_current();
@@ -94,7 +95,7 @@ static bool leave_device(struct yk_run *r)
 	r->profile = NULL;
 	r->trainer = NULL;
 	yoke_context_free(ctx);
-	yoke_error_clear(); // what else a failed device says
+	yoke_error_clear(); // further errors of the failed device
 	return true;
 }
 
@@ -126,7 +127,8 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 	char what[LOST_TEXT];
 	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
 		return code;
-	const bool passed = r->trainer && yk_data_endless(r->trainer->data); // a pipe does not come again
+	// a pipe cannot be read again
+	const bool passed = r->trainer && yk_data_endless(r->trainer->data);
 	if (!leave_device(r) || passed)
 		return yk_run_ended(r, code, what);
 	int e = rebuild(r, c);
@@ -141,7 +143,7 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
 	r->epochs = yk_run_epochs(t);
-	r->busy = r->files = 0; // as the new profile counts them
+	r->busy = r->files = 0; // in step with the new profile
 	yk_run_say_progress(r, c);
 	return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_fit: a network of the application's own in the trainer of `yoke train`, alone or as one of several ranks.
+// yoke_fit: trains an application's own network with the trainer of `yoke train`, alone or on
+// several ranks.
 #include "config.h"
 
 #include "yoke-fit.h"
@@ -31,21 +32,22 @@ struct fit {
 	struct yoke_fit o;
 	struct yk_trainer t;
 	struct yk_trains trains;
-	struct yk_parameters params, kept; // names and variables are the modules'
-	struct yk_config config; // what ranks and their exchange of gradients read
+	struct yk_parameters params, kept; // names and variables belong to the modules
+	struct yk_config config; // keys that ranks and gradient exchange read
 	struct yk_stop stop;
-	int lock;                // of the folder, -1: none
-	yoke_tensor *in[YOKE_FIT_MAX]; // of the last batch
+	int lock;                // lock of the directory, -1: none
+	yoke_tensor *in[YOKE_FIT_MAX]; // tensors of the last batch
 	int n;
-	int64_t given;             // batches of the step that next has returned
-	bool enough;               // log wants no more
-	bool over;                 // next has no more
+	int64_t given;             // batches of this step already requested from `next`
+	bool enough;               // `log` requested a stop
+	bool over;                 // `next` has no more batches
 	int64_t first, saved, validated, logged;
-	double busy, since;        // seconds of steps since the last log; when their clock was last started
+	// busy: seconds of steps since the last log; since: when that clock was last started
+	double busy, since;
 	struct yoke_fit_end end;
 };
 
-// ---- what is trained ----
+// ---- what is trained: parameters, optimizer ----
 
 static int room(struct yk_parameters *p, size_t n)
 {
@@ -85,8 +87,8 @@ static void unlist(struct yk_parameters *p)
 	free(p->row);
 }
 
-// What the trainer's ranks share of the states; NULL: nothing.  Sums of several batches have norms by pieces, whoever has
-// the batches, so that zero= changes no bit.
+// How ranks shard the optimizer's states; *shares false: not at all. If a step has several
+// micro-batches, norms are computed piecewise even without zero=, so that zero= changes no bits.
 static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
 {
 	struct yk_trainer *t = &f->t;
@@ -120,7 +122,7 @@ static int optimizer(struct fit *f)
 			err = yk_fail(YOKE_EINVAL, "fit: the optimizer has %d parameters, and they are not the %d of the net that "
 				      "are not frozen, in their order; give one without parameters", has, n);
 	free(name);
-	if (!err) // a step that is not finite changes nothing, and says which gradient was not
+	if (!err) // a step that is not finite changes nothing, and the error names the gradient
 		err = yoke_optim_set(f->o.optim, NULL, "check=1");
 	struct yk_optim_share parts = { 0 };
 	bool shares = false;
@@ -131,7 +133,7 @@ static int optimizer(struct fit *f)
 
 // ---- a step ----
 
-// How many tensors a function gives for a batch; 0: there are no more; or an error.
+// Requests a batch; returns the number of tensors, 0: no more batches, or an error.
 static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number, const char *what,
 	       yoke_tensor *in[YOKE_FIT_MAX])
 {
@@ -161,8 +163,8 @@ static yoke_tensor *loss_of(struct fit *f)
 	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) : NULL;
 }
 
-// All ranks request all batches of a step up to `end`, so that any source gives them the same batches and all of them see its end
-// at the same call.  The result is the loss of batch number `own`.
+// All ranks request all batches of a step up to `end`, so that any source gives them the same
+// batches and all of them see its end at the same call. The result is the loss of batch `own`.
 static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 {
 	yoke_tensor *others[YOKE_FIT_MAX], *loss = NULL;
@@ -170,7 +172,7 @@ static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 		const int64_t part = f->given++, number = f->t.random_step + part;
 		const int n = part == own ? batch(f, f->o.next, number, "next") : ask(f, f->o.next, number, "next", others);
 		if (n == 0) {
-			f->over = true; // the step is given up, and what has been recorded of it
+			f->over = true; // the step and everything recorded for it are abandoned
 			yk_fail(YOKE_EINVAL, "fit: next gave no tensor for part %lld", (long long)number);
 		}
 		if (part == own && n > 0)
@@ -189,7 +191,8 @@ static yoke_tensor *train_loss(void *arg, int64_t k, bool again)
 	f->given = k ? f->given : 0;
 	if (k == t->accumulate - 1)
 		return losses(f, own, t->parts);
-	return losses(f, own, t->stage < 2 ? own + 1 : (k + 1) * t->stride); // where gradients are exchanged behind each part
+	// with zero >= 2, gradients are exchanged after each micro-batch
+	return losses(f, own, t->stage < 2 ? own + 1 : (k + 1) * t->stride);
 }
 
 static int stepped(void *arg)
@@ -200,7 +203,7 @@ static int stepped(void *arg)
 
 // ---- between steps ----
 
-// The signal, -1: log has enough, 0: neither.
+// The signal received; -1: `log` requested a stop; 0: neither.
 static int wants(const struct fit *f)
 {
 	const int signal = f->o.signals ? atomic_load(&f->stop.signal) : 0;
@@ -234,7 +237,8 @@ static void clock_stop(struct fit *f)
 static int tell(struct fit *f, double valid)
 {
 	struct yk_record record;
-	int err = yk_trainer_record(&f->t, &record); // waits: the clock stops behind it
+	// waits for the step, so the clock stops after it
+	int err = yk_trainer_record(&f->t, &record);
 	if (err)
 		return err;
 	clock_stop(f);
@@ -262,7 +266,7 @@ static int on_log(void *arg)
 	return tell(arg, NAN);
 }
 
-// The next batch's loss, and its rows; 1, 0: there is none, or an error.
+// Loss and number of rows of the next validation batch. Returns 1, 0: no more batches, or an error.
 static int valid_loss(struct fit *f, int64_t number, double *to, double *rows)
 {
 	float loss = NAN;
@@ -285,7 +289,8 @@ static int on_validate(void *arg)
 	if (!f->o.valid || f->validated == f->t.step)
 		return 0;
 	struct yk_record record;
-	if ((got = yk_trainer_record(&f->t, &record)) < 0) // behind the step, so that its time is the step's
+	// wait for the step, so that its time does not count as validation
+	if ((got = yk_trainer_record(&f->t, &record)) < 0)
 		return got;
 	clock_stop(f);
 	yoke_module_mode(f->o.net, 0);
@@ -370,7 +375,7 @@ static int go_on(struct fit *f)
 	return err;
 }
 
-// A process's, or a thread's, place among the ranks that were started.
+// Finds this process's or thread's rank among those that were started.
 static int join(struct fit *f)
 {
 	const struct yoke_fit *o = &f->o;
@@ -402,7 +407,8 @@ static int join(struct fit *f)
 	return err;
 }
 
-// The same first values, or those of the checkpoint, on all ranks, which have to mean the same run.
+// Gives all ranks the same initial values or those of the checkpoint, and checks that they agree on
+// the run.
 static int unite(struct fit *f)
 {
 	if (!f->t.grid.all)
@@ -414,7 +420,7 @@ static int unite(struct fit *f)
 	return err ? err : yk_ranks_start(&f->t, &f->kept, 0, f->kept.count);
 }
 
-// Only one run at a time has the folder.
+// Only one run at a time may use the directory.
 static int lock(struct fit *f)
 {
 	if (!f->o.out || !leads(f))
@@ -460,7 +466,7 @@ static int begin(struct fit *f)
 	if (!err)
 		err = yk_trainer_buffers(t);
 	if (!err)
-		err = yoke_eval(0, NULL); // first values, as they were drawn
+		err = yoke_eval(0, NULL); // evaluate initial values that are still pending
 	if (!err)
 		err = lock(f);
 	if (!err)
@@ -514,7 +520,8 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	if (stops)
 		yk_stop_end(&f->stop);
 	f->end.step = f->t.step;
-	if (err < 0 && f->t.grid.all) // the others get the error before they wait for this one
+	// report the error to the other ranks before they wait for this one
+	if (err < 0 && f->t.grid.all)
 		yk_ranks_failed(&f->t);
 	if (f->lock >= 0)
 		close(f->lock);

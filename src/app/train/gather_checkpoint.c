@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole tensors, a window at a time.
+// Moves complete tensors of sharded models between ranks and checkpoint files, one window at a
+// time.
 #include "config.h"
 
 #include "train/gather_checkpoint.h"
@@ -15,39 +16,40 @@
 #include "train/zero.h"
 
 struct range {
-	int64_t from, to; // elements
+	int64_t from, to; // in elements
 };
 
-// A tensor of a file.  Its ranks are those that have its stage; of them those of each tensor rank have a cut, which is flat
-// a row of elements, and those of each data rank a range of that.
+// A tensor of a checkpoint file. Only the ranks of its stage have it. Each tensor rank has a shard,
+// stored as a flat row of elements, and each data rank a range of that row.
 struct entry {
-	yoke_tensor *var;   // what of it is here; NULL: nothing
-	struct yk_cut cut;  // of this rank, or, were it of its stage, it would be
-	struct range owns;  // what this rank sends of its row
-	int64_t at;         // the element of the row that `var` begins with
+	yoke_tensor *var;   // the local part; NULL: none
+	struct yk_cut cut;  // of this rank, or the one it would have in that stage
+	struct range owns;  // the range of its row that this rank sends
+	int64_t at;         // offset in the row of the first element of `var`
 	bool here;          // rank 0 has all of it
 };
 
 struct yk_checkpoint_gather {
 	yoke_group *group; // all ranks; NULL: there is one
-	int64_t tensor;    // ranks that have cuts
+	int64_t tensor;    // number of tensor ranks
 	struct list {
 		struct yk_stages_list names;
 		struct entry *entry;
 	} part[YK_CHECKPOINT_PARTS];
-	struct range *owns; // of each rank, of the tensor that was asked for last
-	char *room; // a window
+	struct range *owns; // per rank, for the tensor requested last
+	char *room; // buffer for one window
 };
 
-// What rank 0 says to all: it wants these elements of a tensor; part -1: no more.
+// Broadcast by rank 0: requests these elements of a tensor; part -1: no more requests.
 struct request {
 	int32_t part, i;
 	struct range of;
 };
 
-// ---- where elements are ----
+// ---- shard layout ----
 
-// Of every `segment` elements of the whole those from .. to - 1 are a tensor rank's, one behind another in its row.
+// Within every `segment` elements of the complete tensor, elements from .. to - 1 belong to a
+// tensor rank; its row is their concatenation.
 struct lay {
 	int64_t segment, from, to;
 };
@@ -63,21 +65,22 @@ static struct lay lay_of(const struct yk_host_tensor *h, const struct yk_cut *c,
 	return (struct lay){ n * inner, rank * n / ranks * inner, (rank + 1) * n / ranks * inner };
 }
 
-// Elements of the row that are before element a of the whole.
+// Number of elements of the row that precede element a of the complete tensor.
 static int64_t before(const struct lay *l, int64_t a)
 {
 	const int64_t n = l->to - l->from, in = a % l->segment - l->from;
 	return a / l->segment * n + (in < 0 ? 0 : in > n ? n : in);
 }
 
-// What a rank sends of elements a .. of the whole: a range of its row.
+// The range of its row that a rank sends for the elements `of` of the complete tensor.
 static struct range sent_of(const struct lay *l, struct range owns, struct range of)
 {
 	const struct range r = { before(l, of.from), before(l, of.to) };
 	return (struct range){ r.from > owns.from ? r.from : owns.from, r.to < owns.to ? r.to : owns.to };
 }
 
-// Elements r of a row to their places in the whole, of which `to` has those from `first` on.
+// Copies elements r of a row to their positions in the complete tensor; `to` begins at its element
+// `first`.
 static void spread(const struct lay *l, struct range r, int64_t first, size_t each, const char *from, char *to)
 {
 	const int64_t n = l->to - l->from;
@@ -89,23 +92,25 @@ static void spread(const struct lay *l, struct range r, int64_t first, size_t ea
 	}
 }
 
-// ---- which there are ----
+// ---- lists of tensors ----
 
-// The cut that this rank has of parameter i of all stages', or would have.
+// The shard that this rank would have of parameter i of all stages.
 static int cut_of_other(const struct yk_network *n, int i, struct yk_cut *to)
 {
 	int64_t dims[2] = { n->all[i].dims[0], n->all[i].dims[1] };
 	return yk_shard_cut(n->params.shard, n->all[i].name, n->all[i].rank, dims, to);
 }
 
-// Tensor k of a list with `each` of each parameter behind those of none.  shared: data ranks have ranges of it.
+// Fills in tensor k of a list: tensors of no parameter first, then `each` per parameter. shared:
+// sharded among data ranks.
 static int enter(const struct yk_trainer *t, const struct yk_parameters *ps, int each, bool shared, const struct list *l, int k,
 		 struct entry *to)
 {
 	const struct yk_grid *g = &t->grid;
 	const int own = l->names.own[k], all = t->stages ? (int)t->net->alls : t->params->count;
 	const int numbers = l->names.l.count - each * all, i = k < numbers ? -1 : (k - numbers) / each;
-	const int here = i < 0 || own < 0 ? -1 : (own - numbers) / each; // of this rank's parameters
+	// index among this rank's parameters
+	const int here = i < 0 || own < 0 ? -1 : (own - numbers) / each;
 	int e = 0;
 	*to = (struct entry){ .var = own < 0 ? NULL : ps->var[own] };
 	if (here >= 0 && t->net)
@@ -129,7 +134,8 @@ static int enter(const struct yk_trainer *t, const struct yk_parameters *ps, int
 int yk_checkpoint_gather_list(const struct yk_trainer *t, const struct yk_parameters *ps, int each, struct yk_stages_list *to)
 {
 	struct yk_stages_list own = { 0 };
-	const bool listed = t->zero && !(t->own && ps == t->kept); // a network's own list has buffers in between
+	// the list of a caller's network has buffers between parameters
+	const bool listed = t->zero && !(t->own && ps == t->kept);
 	int e = listed ? yk_zero_list(t, ps, each, &own.l) : yk_host_list_describe(ps, true, &own.l);
 	if (e == 0 && t->stages)
 		e = yk_stages_list(t->net, &own.l, each, to);
@@ -147,7 +153,7 @@ int yk_checkpoint_gather_list(const struct yk_trainer *t, const struct yk_parame
 	return 0;
 }
 
-// Behind the tensors of a list those that all ranks have alike, one of each.
+// Appends tensors that are equal on all ranks.
 static int append(struct list *l, const struct yk_parameters *ps)
 {
 	struct yk_stages_list *w = &l->names;
@@ -169,7 +175,7 @@ static int append(struct list *l, const struct yk_parameters *ps)
 	return e ? e : entry ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
 }
 
-// shared: data ranks have ranges of them.
+// shared: tensors are sharded among data ranks.
 static int list(const struct yk_trainer *t, const struct yk_parameters *ps, int each, bool shared, struct list *to)
 {
 	int e = yk_checkpoint_gather_list(t, ps, each, &to->names);
@@ -200,7 +206,7 @@ int yk_checkpoint_gather_begin(struct yk_trainer *t)
 	return e;
 }
 
-// ---- what is asked for ----
+// ---- requests ----
 
 void yk_checkpoint_gather_end(struct yk_trainer *t)
 {
@@ -210,7 +216,7 @@ void yk_checkpoint_gather_end(struct yk_trainer *t)
 		return;
 	if (w->group && yoke_group_rank(w->group) == 0)
 		yk_group_tell(w->group, 0, &(struct request){ .part = -1 }, sizeof(struct request));
-	if (!bad) // that ranks have gone is said where something is wanted of them
+	if (!bad) // missing ranks were already reported where their data was needed
 		yoke_error_clear();
 	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++) {
 		yk_stages_list_free(&w->part[p].names);
@@ -228,13 +234,13 @@ void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *w, struct yk
 		to[p] = (struct yk_checkpoint_arrays){ w->part[p].names.l.count, w->part[p].names.l.tensor };
 }
 
-// Elements of this rank's row.
+// Reads elements of this rank's row.
 static int read_row(const struct entry *e, struct range r, size_t each, char *to)
 {
 	return yk_read_part(e->var, (uint64_t)(r.from - e->at) * each, to, (size_t)(r.to - r.from) * each);
 }
 
-// By all ranks, of the first window of a tensor: what each of them sends of it.
+// All ranks, at the first window of a tensor: exchanges the ranges that each of them sends.
 static int compare(struct yk_checkpoint_gather *w, const struct request *r)
 {
 	return r->of.from > 0 ? 0 : yoke_group_exchange(w->group, &w->part[r->part].entry[r->i].owns, sizeof *w->owns, w->owns);
@@ -295,9 +301,9 @@ int yk_checkpoint_gather_serve(struct yk_trainer *t)
 	return e;
 }
 
-// ---- what is read ----
+// ---- loading ----
 
-// Before each tensor, and behind the last: 0, or what became of reading.
+// Broadcast before each tensor and at the end: 0, or the error of the reading rank.
 struct word {
 	int32_t code;
 	char why[508];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generation.
+// Samples text from a model, one token at a time.
 #include "config.h"
 
 #include "train/generate.h"
@@ -49,7 +49,7 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 		total += c[i].p;
 	}
 	qsort(c, (size_t)n, sizeof *c, by_probability);
-	// Holtzman et al. 2020: the nucleus, renormalised
+	// nucleus sampling (Holtzman et al. 2020), renormalised
 	double kept = 0;
 	int32_t m = 0;
 	while (m < n && (m == 0 || kept < s->top_p * total))
@@ -66,7 +66,7 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 // The last tokens of a text, of which the first ones are in the cache.
 struct text {
 	struct yk_network_cache *cache;
-	int32_t *ids; // room for one more than the context
+	int32_t *ids; // has space for context + 1
 	int64_t n;
 	int64_t drawn;
 	bool over;
@@ -96,25 +96,27 @@ static int text_init(struct text *t, const struct yk_network *net, const struct 
 	return yk_network_cache_new(net, &t->cache);
 }
 
-// A full window moves.
+// Shifts a full window.
 static void make_room(struct text *t, int64_t context)
 {
 	if (t->n <= context)
 		return;
-	// positions are learned and begin with the window: all keys change when it moves
+	// positions are learned and count from the start of the window, so all keys change when it
+	// moves
 	const int64_t keep = context > 1 ? context / 2 : 1;
 	memmove(t->ids, t->ids + t->n - keep, (size_t)keep * sizeof *t->ids);
 	t->n = keep;
 	t->cache->length = 0;
 }
 
-// Tokens that are not in the cache yet.
+// Number of tokens that are not in the cache yet.
 static int64_t new_of(const struct text *t)
 {
 	return t->n - t->cache->length;
 }
 
-// Logits of the tokens behind m texts, all of which have as many new tokens; these join their caches.
+// Computes the next-token logits of m texts with equally many new tokens, which are added to their
+// caches.
 static int predict(struct generation *g, int m, struct text *const *t)
 {
 	struct yk_network_cache *cache[YK_SEQUENCES];
@@ -125,7 +127,7 @@ static int predict(struct generation *g, int m, struct text *const *t)
 		last[i] = t[i]->ids[t[i]->n - 1];
 	}
 	yoke_scope *s = yoke_scope_begin("generate");
-	// of many new tokens there is one text
+	// several new tokens occur for a single text only
 	yoke_tensor *ids =
 		yoke_from(yoke_i32, 2, dims, news == 1 ? last : t[0]->ids + cache[0]->length);
 	yoke_tensor *h = yk_network_extend(g->net, cache, ids);
@@ -153,7 +155,8 @@ static int draw(struct generation *g, int m, struct text *const *t)
 	return e;
 }
 
-// The next token of each text that is not over: those that begin alone, the others together.
+// Samples the next token of each unfinished text. Texts that have just begun are computed
+// separately, the others together.
 static int round_of(struct generation *g, bool *over)
 {
 	struct text *together[YK_SEQUENCES];

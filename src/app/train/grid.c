@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of ranks.
+// Computes the layout of ranks and creates its groups.
 #include "config.h"
 
 #include "train/grid.h"
@@ -45,7 +45,8 @@ int yk_grid_check(const struct yk_config *c)
 	return e ? e : yk_model_check_ranks(model, &shape, tensor);
 }
 
-// Those of `size` ranks of the grid that have this color, of which this one is number `at`; a negative color: none.
+// Splits off the group of ranks with this color, `size` of them, in which this one has index `at`;
+// a negative color: none.
 static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at, yoke_group **to)
 {
 	const struct yoke_context *ctx = yk_current();
@@ -57,10 +58,10 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 		*to = yoke_group_split(g->all, (int)color, (int)at);
 	else if (color >= 0)
 		*to = yk_group_dry((uint32_t)size, (uint32_t)at, false);
-	return *to ? 0 : yoke_error_code(); // without a color there is none, and no error
+	return *to ? 0 : yoke_error_code(); // without a color there is no group, which is no error
 }
 
-// The first and the last of the stages.
+// Creates the group of the first and the last stage.
 static int part_ends(struct yk_grid *g)
 {
 	const bool here = g->s == 0 || g->s == g->stages - 1;
@@ -70,7 +71,7 @@ static int part_ends(struct yk_grid *g)
 	return 0;
 }
 
-// Those on this machine, of which the first gives the number.
+// Creates the group of ranks on this machine; the color is its first rank.
 static int part_near(struct yk_grid *g)
 {
 	const struct yk_route *r = g->all ? g->all->rendezvous->route : NULL;
@@ -90,7 +91,7 @@ static int part_near(struct yk_grid *g)
 	return 0;
 }
 
-// Do all ranks mean the same layout?  Else what one of them does first is another's last.
+// Checks that all ranks have the same layout; otherwise their first collectives would not match.
 static int agree(const struct yk_grid *g, const char *split)
 {
 	struct layout {

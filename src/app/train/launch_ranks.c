@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who starts ranks, as threads or processes, and which of them go on when others are lost.
+// Starts ranks as threads or processes, and restarts the remaining ones after a failure.
 #include "config.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "train/resume.h"
 #include "train/run.h"
 
-enum { GRACE = 700000000 }; // nanoseconds that processes have to end in once one of them has failed
+enum { GRACE = 700000000 }; // nanoseconds between the first rank's failure and killing the others
 
 bool yk_ranks_spawns(const struct yk_config *c)
 {
@@ -23,7 +23,7 @@ bool yk_ranks_spawns(const struct yk_config *c)
 	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_place(&rank, &ranks);
 }
 
-// The configuration as ranks will have it: of a run that goes on, with what its checkpoint says.
+// The configuration as the ranks will see it; for a resumed run, with the checkpoint's values.
 static int complete(const struct yk_config *c, struct yk_config *to)
 {
 	struct yk_checkpoint ck;
@@ -45,12 +45,12 @@ static int complete(const struct yk_config *c, struct yk_config *to)
 	return e;
 }
 
-// The command's words as one rank has them, with another count of ranks behind a restart.
+// The command's arguments for a rank, with another number of ranks after a restart.
 struct words {
 	char **word, name[8], ranks[32], parts[32], resume[16], stages[32], tensor[32], split[16];
 };
 
-// How many ranks go on, and what they share out.
+// The number of ranks that continue, and their layout.
 struct crew {
 	int64_t ranks, stages, tensor;
 };
@@ -72,7 +72,7 @@ static int words_make(struct words *w, int argc, char *const argv[])
 	return 0;
 }
 
-// changed: stages or tensor are others than the words have.
+// changed: stages or tensor differ from the arguments.
 static void words_set(struct words *w, const struct crew *to, int64_t parts, bool changed)
 {
 	static const char *const counts[] = { "ranks", "micro_batches", "resume" }, *const layout[] = { "stages", "tensor", "split" };
@@ -101,7 +101,7 @@ static void words_set(struct words *w, const struct crew *to, int64_t parts, boo
 	w->word[n] = NULL;
 }
 
-// All of them, as they are asked for.
+// The configured ranks.
 static struct crew crew_of(const struct yk_config *c)
 {
 	return (struct crew){ yk_config_int(c, YK_KEY_ranks), yk_config_int(c, YK_KEY_stages), yk_config_int(c, YK_KEY_tensor) };
@@ -112,18 +112,20 @@ static bool is_other(const struct crew *now, const struct yk_config *c)
 	return now->stages != yk_config_int(c, YK_KEY_stages) || now->tensor != yk_config_int(c, YK_KEY_tensor);
 }
 
-// Do they give the bits of all?
+// Whether `now` gives the same bits as the configured ranks.
 static bool keeps_bits(const struct yk_config *c, const struct crew *now, int64_t parts)
 {
 	const struct crew was = crew_of(c);
 	const int64_t had = was.ranks / (was.stages * was.tensor), data = now->ranks / (now->stages * now->tensor);
-	const bool tied = yk_config_int(c, YK_KEY_tied) && was.stages > 1; // both ends add their gradients of it
+	// the first and last stage add their gradients of the tied matrix
+	const bool tied = yk_config_int(c, YK_KEY_tied) && was.stages > 1;
 	return now->tensor == was.tensor && !(tied && now->stages == 1) &&
 	       (data == had || (yk_ranks_in_order(c, had, parts, NULL) && yk_ranks_in_order(c, data, parts, NULL)));
 }
 
-// The most ranks, of so many, that give the bits of all, in no more stages and tensor ranks than there were; of as many those
-// with most stages.  Where there are none, those that do nearly.  ranks 0: too few.
+// The largest layout of at most `left` ranks that gives the same bits, with no more stages and
+// tensor ranks than before; among equal numbers the one with most stages. If there is none, one
+// that gives nearly the same bits. ranks 0: too few.
 static struct crew go_on_with(const struct yk_config *c, int64_t left, int64_t parts)
 {
 	const struct crew was = crew_of(c);
@@ -140,7 +142,7 @@ static struct crew go_on_with(const struct yk_config *c, int64_t left, int64_t p
 	return to;
 }
 
-// Where so many ranks are lost: whether others go on, of which it says so, and which, in *to.
+// After `lost` ranks failed: whether others continue, which it logs, and their layout in *to.
 static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64_t again, struct crew *to)
 {
 	const int64_t restarts = yk_config_int(c, YK_KEY_restarts);
@@ -181,7 +183,8 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 	}
 }
 
-// The words and the whole configuration of children; both are the caller's.
+// Prepares the arguments and the complete configuration of the child processes; the caller frees
+// both.
 static int prepare(const struct yk_config *c, int argc, char *const argv[], struct yk_config *all, struct words *w)
 {
 	int e = words_make(w, argc, argv);

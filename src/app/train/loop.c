@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop: steps, and what happens between them.
+// The callbacks of `yoke train` in the training loop: logging, validation, saving.
 #include "config.h"
 
 #include "train/run.h"
@@ -18,7 +18,8 @@
 #include "train/zero.h"
 #include "yoke-observe.h"
 
-// The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
+// The signal that asks the run to stop. With ranks, the request counts once all of them have
+// received it, after the same step.
 static int asked_to_end(const struct yk_run *r)
 {
 	const int signal = atomic_load(&r->stop->signal);
@@ -34,7 +35,7 @@ int64_t yk_run_epochs(const struct yk_trainer *t)
 	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
 }
 
-// The clock of training stops here: the row's figures are those of this moment.
+// Stops the training clock and updates the run's statistics.
 static void clock_stop(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
@@ -52,7 +53,7 @@ static int log_step(struct yk_run *r)
 	struct yk_record record;
 	if (!r->leads)
 		return 0;
-	int e = yk_trainer_record(t, &record); // waits: the clock stops behind it
+	int e = yk_trainer_record(t, &record); // waits for the step, so the clock stops after it
 	if (e < 0)
 		return e;
 	clock_stop(r);
@@ -100,12 +101,12 @@ static int log_step(struct yk_run *r)
 	r->state.peak_bytes = m.peak_bytes;
 	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
 	yk_progress_logged(&r->progress, &m);
-	r->progress.last.shares = NULL; // it is of this line alone
+	r->progress.last.shares = NULL; // valid only during this call
 	free(shares);
 	return 0;
 }
 
-// At ends of epochs, but no more often than steps are logged.
+// Reports completed epochs, at most once per log_every steps.
 static int tell_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->step;
@@ -129,7 +130,7 @@ static bool can_validate(const struct yk_run *r)
 	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
 }
 
-// Between the batches of a validation.
+// Called between the batches of a validation.
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
@@ -140,7 +141,7 @@ static bool validate_on(void *arg, int64_t done, int64_t windows)
 	return true;
 }
 
-// A signal gives it up, unless ranks share it: then there is no figure.
+// Validates. A signal interrupts it, without a result, unless several ranks take part.
 static int validate(struct yk_run *r)
 {
 	double loss;
@@ -212,7 +213,7 @@ static int snapshot(struct yk_run *r)
 	return yk_snapshot_take(&r->snapshot, r->trainer);
 }
 
-// Work whose time does not count as training.
+// Runs fn without counting its time as training.
 static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 {
 	struct yk_record record;
@@ -225,7 +226,7 @@ static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 	return e;
 }
 
-// There is no more data to be had: what was trained is saved, and the error says so.
+// The data cannot be read further: saves what was trained and returns the error.
 static int starved(struct yk_run *r, int code)
 {
 	char why[1024];
@@ -237,7 +238,7 @@ static int starved(struct yk_run *r, int code)
 	return yk_run_ended(r, code, why);
 }
 
-// Behind the last step, unless somebody wants it to end.
+// Validates after the last step unless a stop was requested.
 static int last_validation(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
@@ -299,7 +300,8 @@ static int on_after(void *run, bool good)
 	r->state.step = r->trainer->step;
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
-	if (good && r->trainer->grid.all && r->trainer->step == r->first + 1) { // its plans are made
+	// all plans exist after the first step
+	if (good && r->trainer->grid.all && r->trainer->step == r->first + 1) {
 		const int e = yk_ranks_alike(r->trainer, false);
 		if (e < 0)
 			return e;
@@ -322,13 +324,13 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
-	if (e < 0 && t->starved && !t->grid.all) // ranks save together, and this one alone is here
+	if (e < 0 && t->starved && !t->grid.all) // ranks save together, but this one failed alone
 		return starved(r, e);
 	if (t->step == t->steps)
-		*signal = 0; // it came too late to matter
+		*signal = 0; // too late to have an effect
 	if (e == 0)
 		e = aside(r, save);
-	if (e == 0 && t->grid.all) // what telemetry counts is all of the run's
+	if (e == 0 && t->grid.all) // so that the telemetry covers the complete run
 		e = yoke_group_barrier(t->grid.all);
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run needs: it is rehearsed in dry contexts, whose pools count.
+// Predicts memory by rehearsing a run in dry contexts, whose pools only count.
 #include "config.h"
 
 #include "train/memory_estimate.h"
@@ -30,7 +30,7 @@ static int rehearse(void *arg)
 	return e < 0 ? e : peak_of(&a->to->peak);
 }
 
-// One pass of a micro-batch; its peak.
+// Records a pass over one micro-batch; *to receives its peak.
 static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 {
 	yoke_stats_reset_peaks();
@@ -44,7 +44,8 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_tensor **g = t->grad;
 	if (back)
 		yk_stage_backward(t->net, &x, x.out, n, t->net->params.var, g);
-	if (back && t->stage > 1 && !yoke_error_code()) { // no more of them than a bucket or two is ever whole
+	// with zero >= 2 only a few buckets of complete gradients exist at a time
+	if (back && t->stage > 1 && !yoke_error_code()) {
 		g = yk_zero_reduce(t);
 		n = yk_zero_buckets(t->zero, &elements);
 	}
@@ -55,7 +56,7 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	return e < 0 ? e : peak_of(to);
 }
 
-// The parts, each alone.
+// Measures each component separately.
 static int parts(void *arg)
 {
 	const struct asked *a = arg;
@@ -64,12 +65,12 @@ static int parts(void *arg)
 	struct yoke_stats s = { .size = sizeof s };
 	t.grid.s = a->stage;
 	int e = yk_trainer_make(&t, a->batch, NULL, NULL);
-	t.data = NULL; // any tokens will do
+	t.data = NULL; // any tokens
 	if (e == 0)
 		e = pass(&t, false, &to->forward);
 	if (e == 0)
 		e = pass(&t, true, &to->backward);
-	for (int i = 0; i < 2 && e == 0; i++) // the first has a plan of its own
+	for (int i = 0; i < 2 && e == 0; i++) // the first step has its own plan
 		e = yk_trainer_step(&t);
 	if (e == 0)
 		e = yoke_stats_reset_peaks();
@@ -104,11 +105,11 @@ uint64_t yk_parameters_bytes(const struct yk_parameters *p)
 {
 	uint64_t bytes = 0;
 	for (int i = 0; i < p->count; i++)
-		bytes += p->var[i] ? yoke_bytes(p->var[i]) : 0; // another rank's
+		bytes += p->var[i] ? yoke_bytes(p->var[i]) : 0; // NULL: on another rank
 	return bytes;
 }
 
-// How much it would be all the same, where it does not fit.
+// Repeats a rehearsal without a limit, to find out how much a run that does not fit would need.
 static int try_all(int (*fn)(void *arg), struct asked *a)
 {
 	yoke_error_clear();
@@ -125,7 +126,7 @@ uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 		if (e == YOKE_ENOMEM)
 			e = try_all(rehearse, &a);
 		if (e < 0) {
-			yoke_error_clear(); // the run will say what is wrong
+			yoke_error_clear(); // the run itself will report the error
 			return 0;
 		}
 		most = need.peak > most ? need.peak : most;

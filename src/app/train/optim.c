@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer of a run.
+// Translates configuration keys into a library optimizer, and exposes its states to checkpoints.
 #include "config.h"
 
 #include "train/optim.h"
@@ -38,19 +38,19 @@ static const char *kind_of(const struct yk_config *c)
 	return yk_config_str(c, YK_KEY_optimizer);
 }
 
-// The key of an option of YK_OPTIM_OPTIONS, which have one order.
+// The key of an option; keys are in the order of YK_OPTIM_OPTIONS.
 static enum yk_config_key key_of(int option)
 {
 	return (enum yk_config_key)(YK_KEY_lr + (option - YK_O_lr));
 }
-enum { KEYS = YK_O_schedule }; // the first behind them
+enum { KEYS = YK_O_schedule }; // index of the first option after the keys of the kinds
 
 static bool is_set(const struct yk_config *c, enum yk_config_key key)
 {
 	return strcmp(yk_config_str(c, key), "auto");
 }
 
-// Settings as yoke_optim_new takes them: what is set of the keys that the optimizer has.
+// The settings for yoke_optim_new: the keys that the optimizer has and that are set.
 static void settings_of(const struct yk_config *c, char *to, size_t room)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
@@ -71,8 +71,8 @@ static void settings_of(const struct yk_config *c, char *to, size_t room)
 	}
 }
 
-// An argument for an option that the optimizer does not have was meant for another one; a file may serve
-// several.
+// Rejects an argument for an option that the optimizer does not have. Files are exempt because they
+// may serve several optimizers.
 static int foreign_option(const struct yk_config *c, const struct yk_optim_kind *kind)
 {
 	char known[512] = "";
@@ -121,7 +121,7 @@ void yk_optim_text(const char *name, char *to, size_t room)
 	size_t n = 0;
 	yk_optim_defaults(kind, option);
 	yk_optim_settings(kind, "help", train_settings(name), option);
-	for (int i = 0; i < YK_O_clip_value; i++) // what is behind all have
+	for (int i = 0; i < YK_O_clip_value; i++) // all optimizers have the later ones
 		if (yk_optim_has(kind, i) && i != YK_O_clip && n < room) {
 			n += (size_t)snprintf(to + n, room - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
 			if (n < room)
@@ -146,7 +146,7 @@ struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t st
 	return yk_optim_schedule(option);
 }
 
-// ---- steps ----
+// ---- states and steps ----
 
 static int add(struct yk_optim *o, const struct yk_parameters *ps)
 {
@@ -158,7 +158,7 @@ static int add(struct yk_optim *o, const struct yk_parameters *ps)
 	return e;
 }
 
-// The list of states, of variables that are the optimizer's.
+// Lists the states, whose variables the optimizer owns.
 static int list_states(struct yk_optim *o)
 {
 	struct yk_parameters *s = &o->states;
@@ -197,7 +197,8 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	if (e == 0)
 		e = list_states(o);
 	const int each = e == 0 ? yk_optim_states_each(c) : 0, numbers = o->states.count - each * ps->count;
-	for (int k = numbers; k < o->states.count && each && e == 0; k++) // a state lies as its parameter does
+	// a state is sharded like its parameter
+	for (int k = numbers; k < o->states.count && each && e == 0; k++)
 		o->states.row[k].cut = ps->row[(k - numbers) / each].cut;
 	if (e < 0)
 		yk_optim_free(o);
@@ -247,7 +248,7 @@ void yk_optim_free(struct yk_optim *o)
 	free(o);
 }
 
-// Overflows, where others have some of the tensors.
+// Detects overflows if other ranks have some of the tensors.
 static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tensor *const *g, yoke_tensor **norm,
 			yoke_tensor **skip)
 {

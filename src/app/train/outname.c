@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of models: the words in braces of `out` are replaced before the folder is looked for.
+// Expands placeholders in the value of `out`.
 #include "config.h"
 
 #include "train/outname.h"
@@ -12,7 +12,7 @@
 #include "base/param.h"
 #include "device/device.h"
 
-// The sizes of models, and two that are no keys or not their values.
+// The model sizes, and two placeholders that are not keys or not their values.
 static const char *const words[] = {
 #define S(key, ...) #key,
 	YK_SIZES(S)
@@ -27,12 +27,12 @@ static int add_device(const struct yk_config *c, FILE *to)
 	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
 	if (!d)
 		return yoke_error_code();
-	for (const char *s = d->id; *s; s++) // a colon stands for a host in many a tool
+	for (const char *s = d->id; *s; s++) // many tools read a colon as the end of a host name
 		fputc(*s == ':' ? '-' : *s, to);
 	return 0;
 }
 
-// "dir/book.txt" is "book"; 0: it has no name, as "/", "." and "..".
+// "dir/book.txt" gives "book"; 0: no usable name, as for "/", "." and "..".
 static size_t add_name(const char *path, size_t n, FILE *to)
 {
 	while (n > 1 && path[n - 1] == '/')
@@ -49,7 +49,7 @@ static size_t add_name(const char *path, size_t n, FILE *to)
 	return fwrite(path + from, 1, end - from, to);
 }
 
-// A name that says nothing by itself is that of the folder it stands for.
+// A path without a usable name is resolved to the directory it refers to.
 static int add_text(const struct yk_config *c, const char *path, size_t n, FILE *to)
 {
 	if (add_name(path, n, to) > 0)
@@ -116,7 +116,7 @@ int yk_out_name(const struct yk_config *c, char **to)
 	for (const char *at = yk_config_str(c, YK_KEY_out); *at && e == 0;) {
 		char word[32];
 		size_t n = *at == '{' ? strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
-		if (n == 0 || n >= sizeof word || at[n + 1] != '}') { // any other brace is itself
+		if (n == 0 || n >= sizeof word || at[n + 1] != '}') { // any other brace is literal
 			fputc(*at++, f);
 			continue;
 		}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule drawn in text: steps to the right, the learning rate upwards from 0.
+// Draws a learning-rate schedule as text: steps to the right, the rate upwards from 0.
 #include "config.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 enum { WIDE = 60, HIGH = 12 };
 
-// The step that a column stands for.
+// The step that a column represents.
 static int64_t step_of(int column, int columns, int64_t steps)
 {
 	return columns < 2 ? 1 : 1 + (int64_t)((double)column * (double)(steps - 1) / (columns - 1) + 0.5);

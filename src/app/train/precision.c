@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision of a run.
+// Resolves the precision keys of a run and checks that the device supports them.
 #include "config.h"
 
 #include "train/precision.h"
@@ -10,7 +10,7 @@
 #include "graph/context.h"
 #include "train/capable.h"
 
-// Refuses what would cost time.
+// Rejects a half precision that the device lacks or would compute more slowly.
 static int check(const char *name, int half)
 {
 	const struct yoke_context *ctx = yk_current();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress on the screen and in the records of the run.
+// Writes progress to the screen and to the run's records.
 #include "config.h"
 
 #include "train/progress.h"
@@ -18,10 +18,10 @@
 #include "base/number.h"
 #include "device/warmup.h"
 
-#define REDRAW 0.2 // seconds between drawings of the bar
-enum { DIGITS = 9 }; // of numbers in the records: all of a float
+#define REDRAW 0.2 // seconds between redraws of the bar
+enum { DIGITS = 9 }; // significant digits in the records: all of a float
 
-// ---- what failed ----
+// ---- failed writes ----
 
 int yk_progress_gave_up(int code, const char *advice)
 {
@@ -90,7 +90,7 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 		 thousands ? "k" : "", mib < 100, mib, eta);
 }
 
-// " 40% 400/1000 [====>     ]  state": n of them are done, of what is counted.
+// " 40% 400/1000 [====>     ]  state": n of `of` are done.
 static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state)
 {
 	int columns = yk_log_columns();
@@ -108,7 +108,7 @@ static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state
 			fputc(i < full ? '=' : i == full ? '>' : ' ', stderr);
 		fputs("]  ", stderr);
 	}
-	// A line that wraps cannot be drawn over.
+	// A line that wraps could not be overwritten.
 	int rest = columns - 1 - used - (width >= 5 ? width + 4 : 0);
 	fprintf(stderr, "%.*s\033[K", rest > 0 ? rest : 0, state);
 	fflush(stderr);
@@ -133,7 +133,7 @@ void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-// The first step plans, compiles, and waits for a driver that does: no ETA counts it.
+// Starts the ETA clock after the first step, which plans and compiles.
 static void met(struct yk_progress *p, int64_t step)
 {
 	if (p->began > 0)
@@ -143,7 +143,7 @@ static void met(struct yk_progress *p, int64_t step)
 	p->warmed = yk_warmup_seconds();
 }
 
-// A list a layer.
+// One list per layer.
 static json_t *shares_json(const struct yk_metrics *m)
 {
 	json_t *all = json_array();
@@ -236,14 +236,14 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 
 void yk_progress_line(void *p, const char *line)
 {
-	const int columns = yk_log_columns() - 1, indent = 6; // of what is carried over
+	const int columns = yk_log_columns() - 1, indent = 6; // of continuation lines
 	int margin = 0;
 	while (*line) {
 		int room = columns - margin > 8 ? columns - margin : 8, n = (int)strlen(line);
 		if (n > room) {
 			for (n = room; n > margin && line[n] != ' '; n--)
 				;
-			if (strspn(line, " ") >= (size_t)n) // a word that is longer than a line
+			if (strspn(line, " ") >= (size_t)n) // a word longer than a line
 				n = room;
 		}
 		int next = n + (int)strspn(line + n, " ");

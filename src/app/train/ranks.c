@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of a trainer: what they share out and say.  What they compare: agree.c; who starts them: crew.c.
+// A trainer's part in several ranks: gradient reduction and the exchange of status. For consistency
+// checks see consistency.c, for starting ranks launch_ranks.c.
 #include "config.h"
 
 #include "train/ranks.h"
@@ -19,11 +20,13 @@
 #include "train/stages.h"
 #include "train/zero.h"
 
-enum { FIRST_BUCKET = 1 << 20 }; // bytes, and 25 MiB, as in PyTorch's DDP (Li et al. 2020)
+// bytes; the others have 25 MiB, as in PyTorch's DDP (Li et al. 2020)
+enum { FIRST_BUCKET = 1 << 20 };
 YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .least = 1,
 	 .most = INT64_MAX);
 
-// Pages that processes share are taken as they are touched: where the control group has not so many, somebody would be killed then.
+// Processes allocate shared pages on first use: checks the control group's limit now, because
+// exceeding it later kills a process.
 static int check_memory(int64_t ranks)
 {
 	const double limit = yk_host_memory_limit(), shared = (double)yk_segment_min((uint32_t)ranks);
@@ -33,7 +36,8 @@ static int check_memory(int64_t ranks)
 			       "it more, or fewer ranks, or spawn=thread", (long long)ranks, shared / 1048576, limit / 1048576);
 }
 
-// What processes cannot do each for itself; and the launcher's count.
+// Rejects keys that processes do not support, and a number of ranks that differs from the
+// launcher's.
 static int check_processes(const struct yk_config *c, int64_t ranks)
 {
 	uint32_t rank, n = 0;
@@ -62,7 +66,8 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 
 int yk_ranks_check(const struct yk_config *c)
 {
-	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO; // else whoever starts them will settle it
+	// otherwise the starting process determines it
+	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO;
 	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_micro_batches),
 		      unit = yk_grid_unit(c);
 	char those[200] = "";
@@ -88,7 +93,8 @@ int yk_ranks_check(const struct yk_config *c)
 
 // ---- the order of sums ----
 
-// Order T of all parts (train/sums.h, comm/schedule.h) is that of ranks whose own sums are whole subtrees of it.
+// The order of all micro-batches' sum (train/sums.h, comm/schedule.h) is the same if each rank's
+// own sum is a complete subtree.
 bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
 {
 	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;
@@ -129,16 +135,17 @@ bool yk_ranks_order_text(const struct yk_trainer *t, char *to, size_t cap)
 	return true;
 }
 
-// ---- the step record: what each has to say to all, behind each step ----
+// ---- status that ranks exchange after each step ----
 
-enum { WISH, ADAPT, WAITED }; // to end; of rank 0, yk_adapt_wish; from there on each rank's seconds of waiting
+// WISH: stop request; ADAPT: rank 0's yk_adapt_wish; from WAITED on: per rank, seconds of waiting
+enum { WISH, ADAPT, WAITED };
 
 struct yk_ranks_says {
 	yoke_tensor *number[3]; // host scalars
-	yoke_tensor *place[3];  // [WAITED + ranks]: 1 where the number goes
-	yoke_tensor *all[2];    // what all said in the step before, in the last one
-	double before;          // seconds that this one had waited by then
-	double *waited;         // by rank, seconds since yk_ranks_released
+	yoke_tensor *place[3];  // [WAITED + ranks]: one-hot position of the number
+	yoke_tensor *all[2];    // sums over all ranks: of the previous step, of the last step
+	double before;          // this rank's total waiting time when it last reported
+	double *waited;         // per rank, seconds since yk_ranks_released
 };
 
 static void says_free(struct yk_ranks_says *s)
@@ -298,7 +305,7 @@ size_t yk_ranks_room(bool first)
 
 int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 {
-	const size_t room = yk_ranks_room(end == ps->count); // those of the last layers come first
+	const size_t room = yk_ranks_room(end == ps->count); // buckets begin with the last layers
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);
@@ -312,7 +319,7 @@ yoke_tensor *yk_ranks_narrow(const struct yk_trainer *t, yoke_tensor *gradient)
 	return strcmp(wire, "fp32") && yoke_dtype(gradient) == yoke_f32 ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
 }
 
-// All of a bucket's gradients become those of all ranks.
+// Sums a bucket's gradients over all ranks.
 static int reduce_bucket(struct yk_trainer *t, int first, int end)
 {
 	for (int i = first; i < end; i++)
@@ -341,12 +348,12 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 	if (t->stage > 0 && in_part)
 		yk_zero_cut(t);
 	yoke_tensor *own = said(t->says), **to = &t->says->all[1];
-	if (t->stage < 2 && t->group == t->grid.all) { // in one message
+	if (t->stage < 2 && t->group == t->grid.all) { // loss and status in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
 						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
 		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + says_count(t), 1));
-	} else { // of stage 2 the loss is that of all already
+	} else { // with zero >= 2 the loss is already summed
 		if (t->stage < 2 && t->group && has_loss)
 			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
 		if (t->stages)
@@ -364,7 +371,7 @@ yoke_tensor **yk_ranks_part(struct yk_trainer *t, yoke_tensor **loss)
 	return yk_zero_reduce(t);
 }
 
-// The first of the ranks takes in what the others have to say; to[r - 1], for free().
+// The first rank receives the other ranks' events; to[r - 1] are for free().
 static int take_events(yoke_group *g, const uint64_t *bytes, char **to)
 {
 	int e = 0;
@@ -410,13 +417,14 @@ int yk_ranks_settle(struct yk_config *c)
 	const int place = yk_process_place(&rank, &started);
 	if (place < 0)
 		return place;
-	if (place && !yk_config_asked(c, YK_KEY_ranks)) { // it stands before what a checkpoint says
+	// takes precedence over the checkpoint's value
+	if (place && !yk_config_asked(c, YK_KEY_ranks)) {
 		snprintf(said, sizeof said, "ranks=%u", started);
 		return yk_config_argument(c, said);
 	}
 	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
 		return 0;
-	if (place) // who started it has settled that
+	if (place) // the starting process determined it
 		return yk_config_settle(c, YK_KEY_ranks, started);
 	int n = yk_config_apply(c);
 	if (n == 0)

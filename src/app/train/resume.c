@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run finds in its folder.
+// Opens a run's directory: lock, checkpoint, and the keys that a resumed run inherits.
 #include "config.h"
 
 #include "train/resume.h"
@@ -40,7 +40,7 @@ int yk_resume_refused(const char *out)
 		       out);
 }
 
-// batch=auto is what it came to when the run began.
+// batch=auto keeps the value chosen when the run began.
 static int batch_take(struct yk_config *c, const struct yk_config *was)
 {
 	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
@@ -53,8 +53,8 @@ static int64_t parts_of(const struct yk_config *c)
 	return yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate);
 }
 
-// Ranks, and parts of a step: as many as when the run began, on however many ranks, of which `auto` takes as many as divide
-// them; or by accumulate, where that is given anew.
+// Ranks and micro-batches: a resumed run keeps the number of micro-batches per step, and ranks=auto
+// uses as many ranks as divide it. If accumulate is given anew, the number follows from it.
 static int parts_take(struct yk_config *c, const struct yk_config *was, bool given)
 {
 	const int64_t parts = yk_config_int(was, YK_KEY_micro_batches);

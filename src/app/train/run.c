@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of training, from its keys to its last line.
+// A training run from its configuration to its last line of output.
 #include "config.h"
 
 #include "train/run.h"
@@ -29,14 +29,14 @@ static const char *name_of(int signal)
 	return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// On a thread of its own.  At a second signal the step that is running is given up.
+// Runs on its own thread. A second signal abandons the current step.
 static void on_signal(void *arg, int signal, bool again)
 {
 	struct yk_run *r = arg;
 	char ended[32];
 	if (!r->leads)
 		return;
-	if (!again) { // behind the bar, if one is drawn
+	if (!again) { // start a new line in case a bar is drawn
 		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
 			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
 		return;
@@ -48,7 +48,7 @@ static void on_signal(void *arg, int signal, bool again)
 		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
 }
 
-// Of a run that is too short to say much the report is not shown.
+// Creates the final report; runs of fewer than REPORT_STEPS steps show it only on request.
 static int report(struct yk_run *r, bool stopped)
 {
 	struct yk_report x;
@@ -62,7 +62,7 @@ static int report(struct yk_run *r, bool stopped)
 	bool show = !strcmp(r->report, "1") || r->watch.whole ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
-	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
+	if (!strcmp(r->report, "1") && !stopped) // takes time, so only on request
 		yk_layers_measure(yk_current(), &x.layers);
 	yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (!r->watch.whole)
@@ -79,7 +79,7 @@ static int report(struct yk_run *r, bool stopped)
 	return e;
 }
 
-// From a trainer that is ready to the row in the log.
+// Runs from a complete trainer to the row in the training log.
 static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from)
 {
 	struct yk_trainer *t = r->trainer;
@@ -107,7 +107,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e == 0)
 		e = yk_watch_begin(&r->watch, r->out, &r->progress);
 	if (e == 0)
-		yk_profile_start(r->profile); // what watching takes to begin is not the run's
+		yk_profile_start(r->profile); // the time to start observation does not count
 	if (e == 0)
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
@@ -137,20 +137,21 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	return e;
 }
 
-// What is due by parts of an epoch.
+// Converts intervals that may be given in epochs to steps.
 static void intervals(struct yk_run *r, const struct yk_config *c)
 {
 	r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
 	r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
 }
 
-// From a configuration that is complete to the end, on the thread of whose context the run is.
+// Runs a complete configuration to its end, on the thread that has the run's context.
 static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from, int *lock)
 {
 	int e = yk_run_make(r, c, from);
 	if (e == 0)
 		intervals(r, c);
-	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
+	// The directory is created only now, so that an invalid configuration leaves nothing
+	// behind.
 	if (e == 0)
 		e = yk_dir_make(r->out);
 	if (e == 0)
@@ -178,23 +179,24 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	return e;
 }
 
-// Is it profile=1?
+// Whether profile=1.
 static bool watches_all(const struct yk_config *c)
 {
 	struct yk_watch w = { 0 };
 	return yk_watch_check(&w, c) == 0 && w.whole;
 }
 
-// What all ranks begin with.  The configuration is read only: a trainer settles keys in a copy of its own.
+// Shared by all ranks (threads). The configuration is read-only; each trainer resolves keys in its
+// own copy.
 struct crew {
 	struct yk_run *lead;
 	const struct yk_config *config;
 	const struct yk_checkpoint *from;
 	int *lock;
-	atomic_int *lost; // devices
+	atomic_int *lost; // number of lost devices
 };
 
-// Of a rank that does not lead: it trains, and says nothing.
+// A rank other than rank 0: trains without output.
 static int follow(const struct crew *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
@@ -213,7 +215,7 @@ static int follow(const struct crew *all, struct yk_config *c)
 		e = yoke_error_code();
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);
-	if (e == 0 && r.profile && r.trainer->step > r.first) // as the one that leads reports
+	if (e == 0 && r.profile && r.trainer->step > r.first) // rank 0 does so in report()
 		e = yk_ranks_trace(r.trainer, r.profile, NULL);
 	yk_profile_free(r.profile);
 	yk_watch_fini(&r.watch);
@@ -221,7 +223,7 @@ static int follow(const struct crew *all, struct yk_config *c)
 	return e;
 }
 
-// What the rank did last with the others, beside the run, if there is a folder of it.
+// Writes the rank's last operations to the run's directory, if it exists.
 static void record(const yoke_group *world, const char *out)
 {
 	char path[4096];
@@ -251,14 +253,14 @@ static int member(yoke_group *world, void *arg)
 	return e;
 }
 
-// Before anything looks at the devices: a processor for each rank.
+// Divides the processors among ranks; must be called before devices are enumerated.
 static int divide(int64_t ranks)
 {
 	char n[24];
 	uint32_t index, share = 1;
 	if (ranks == 1 || getenv("YOKE_CPU_DEVICES"))
 		return 0;
-	if (yk_process_launched()) { // which may have bound its ranks to processors
+	if (yk_process_launched()) { // the launcher may have bound ranks to processors
 		const int e = yk_process_cpu(&index, &share);
 		if (e < 0)
 			return e;
@@ -318,11 +320,11 @@ int yk_train(struct yk_config *c, int *lost)
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
-	// Before any thread is made: one that did not block the signals would die.
+	// Before any thread is created: threads inherit the blocked signals.
 	int e = yk_stop_begin(r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
-	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
+	// Not the checkpoint's value, which is the original directory even if the model was moved.
 	e = yk_out_name(c, &out);
 	if (e == 0) {
 		r.out = out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of training leaves in its folder for those who look at it.
+// Writes the files in a run's directory that describe it (RUN, metrics, events).
 #include "config.h"
 
 #include "train/run.h"
@@ -39,7 +39,7 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 {
 	const struct yk_device *d = yk_current()->device;
 	yk_runs_event(r->record, r->logged > 0 ? r->logged : 0, "device lost", why);
-	yk_runs_cut(r->record, r->trainer->step); // what is done again
+	yk_runs_cut(r->record, r->trainer->step); // remove lines of steps that will be repeated
 	yk_runs_set(r->record, "device", json_string(d->id));
 	yk_runs_set(r->record, "driver", json_string(d->info.driver));
 	yk_runs_event(r->record, r->trainer->step, "goes on", d->id);

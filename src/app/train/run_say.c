@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says where it starts and ends.
+// Output of a run at its start and end.
 #include "config.h"
 
 #include "train/run.h"
@@ -18,7 +18,7 @@
 #include "train/stages.h"
 #include "train/zero.h"
 
-// Passes over the training part, as `epochs` counts them.
+// Passes over the training data, as the key `epochs` counts them.
 static double epochs_seen(const struct yk_trainer *t)
 {
 	return (double)t->step * (double)t->batch * (double)t->parts /
@@ -110,7 +110,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	return 0;
 }
 
-#define WAITED_MUCH 0.05 // of the time, to be told of
+#define WAITED_MUCH 0.05 // fraction of the time, above which waiting for data is reported
 
 void yk_run_say_end(struct yk_run *r)
 {
@@ -120,7 +120,7 @@ void yk_run_say_end(struct yk_run *r)
 	bool piped = yk_data_piped(data);
 	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
 	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
-	if (isfinite(r->state.loss)) // there was a step
+	if (isfinite(r->state.loss)) // at least one step was made
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
 	if (isfinite(r->state.val_loss))
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n,
@@ -148,7 +148,8 @@ void yk_run_say_end(struct yk_run *r)
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_say(p, "model in %s: %s", r->out, losses);
-		if (name && from && t->step < t->steps && piped) // the same text is piped again
+		// the same text must be piped again
+		if (name && from && t->step < t->steps && piped)
 			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
 		else if (name && t->step < t->steps)
 			yk_progress_say(p, "next: yoke train out=%s resume=1", name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// training_log.tsv.
+// Writes the training log, training_log.tsv.
 #include "config.h"
 
 #include "train/runlog.h"
@@ -28,7 +28,7 @@ static const char header[] =
 static char *default_path(const char *model)
 {
 	char *path;
-	const char *slash = strrchr(model, '/'); // of a path from the root
+	const char *slash = strrchr(model, '/'); // absolute path
 	int n = slash ? (int)(slash - model) : 0;
 	return asprintf(&path, "%.*s/" NAME, n, model) < 0 ? NULL : path;
 }
@@ -133,7 +133,7 @@ void yk_runlog_device(struct yk_runlog *r, const char *device)
 {
 	char *both;
 	if (!r->device || asprintf(&both, "%s,%s", r->device, device) < 0)
-		return; // the row has the first alone
+		return; // the row contains only the first device
 	pthread_mutex_lock(&r->lock);
 	free(r->device);
 	r->device = both;
@@ -151,7 +151,7 @@ void yk_runlog_end(struct yk_runlog *r, const char *ended, const char *error)
 		add_row(f, r, ended, error);
 		if (fclose(f) == 0 && n > 0) {
 			bool had = yoke_error_code() != 0;
-			row[n - 1] = '\n'; // for the last tab
+			row[n - 1] = '\n'; // replaces the last tab
 			if (yk_file_append(r->fd, r->path, header, row) < 0) {
 				yk_warn("train", "%s: no row for this run",
 					had ? r->path : yoke_error());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots.
+// Takes and restores snapshots of a trainer.
 #include "config.h"
 
 #include "train/snapshot.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a trainer.
+// Records the steps of a pipeline stage, and converts lists of tensors between stages and
+// checkpoints.
 #include "config.h"
 
 #include "train/stages.h"
@@ -15,7 +16,8 @@
 
 struct yk_stages {
 	enum yk_pipeline how;
-	int copy;                       // the parameter that first and last stage have both, -1: there is none here
+	// the parameter of which first and last stage both have a copy, -1: not on this stage
+	int copy;
 	struct yk_optim_tensor *tensor; // of all stages
 };
 
@@ -180,7 +182,7 @@ yoke_tensor *yk_stages_tell(const struct yk_trainer *t, yoke_tensor *loss)
 	return yoke_broadcast(t->grid.over_stages, (int)t->grid.stages - 1, loss);
 }
 
-// ---- lists of all stages ----
+// ---- lists over all stages ----
 
 static char *name_like(const char *name, const char *of, const char *now)
 {

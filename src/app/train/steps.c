@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of training.
+// The training loop.
 #include "config.h"
 
 #include "train/steps.h"
@@ -17,7 +17,7 @@ static int call(int (*fn)(void *), void *arg)
 int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, void *arg, int *signal)
 {
 	int e = 0;
-	*signal = call(b->asked, arg); // one may have come before
+	*signal = call(b->asked, arg); // a stop may have been requested earlier
 	while (t->step < t->steps && e == 0 && !*signal) {
 		if (b->before)
 			b->before(arg);
@@ -40,7 +40,7 @@ int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, vo
 			const int after = b->after(arg, e == 0);
 			e = e ? e : after;
 		}
-		*signal = call(b->asked, arg); // one may have ended the validation
+		*signal = call(b->asked, arg); // a signal may have ended the validation
 	}
 	return e;
 }

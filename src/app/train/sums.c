@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the parts of a step: a binary counter, of which each digit 1 is a sum that is held; in fast order there is one.
+// Gradient accumulation as a binary counter: each digit 1 is a pending sum. In fast order there is
+// a single pending sum.
 #include "config.h"
 
 #include "train/sums.h"
@@ -84,7 +85,9 @@ void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, yoke_tensor **grad, yo
 	}
 	if (k == n - 1)
 		return;
-	if (s->inside) { // behind a barrier, lest sums be computed together at last, of the gradients of all parts
+	// a barrier per sum; otherwise one sum over all micro-batches' gradients could be fused,
+	// keeping all of them in memory
+	if (s->inside) {
 		s->loss[held] = *loss;
 		yoke_barrier(s->count, grad, 0, NULL, s->grad[held]);
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters in cuts, as a trainer has them.
+// Tensor parallelism in the trainer: sums over shards and the first values of unsharded parameters.
 #include "config.h"
 
 #include "train/tensor.h"
@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct yk_cuts {
-	bool *counts; // by parameter: is it this rank that counts it in sums over all
+	bool *counts; // per parameter: this rank includes it in sums over all ranks
 };
 
 int yk_cuts_new(struct yk_trainer *t)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that were trained.
+// Loads trained models, and copies parameters to and from host memory.
 #include "config.h"
 
 #include "train/trained.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer: how it is made, and what it takes.
+// Creates and frees a trainer, and determines its memory needs.
 #include "config.h"
 
 #include "train/trainer.h"
@@ -25,8 +25,7 @@
 #include "train/zero.h"
 #include "yoke-observe.h"
 
-// Where to go on in the text.  A place in another text, or another split of it, means
-// nothing.
+// Restores the position in the data, which is meaningless for another text or another split.
 static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
@@ -78,15 +77,16 @@ static bool offloads(const struct yk_trainer *t)
 	return !strcmp(yk_config_str(t->config, YK_KEY_offload), "optimizer");
 }
 
-// Copies of the gradients that a step of several parts keeps.
+// Number of copies of the gradients that accumulation over micro-batches needs.
 static double sums_of(const struct yk_trainer *t)
 {
 	const bool fast = !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
 	return fast ? t->accumulate > 1 : floor(log2((double)t->accumulate));
 }
 
-// Refuses what the device cannot hold before a part of it is taken: a host that gives out
-// more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
+// Rejects a model that the device cannot hold before allocating any of it: a host that promises
+// more memory than it has would later kill this or other processes. yk_trainer_advise determines
+// what would fit.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 			const struct yk_model_shape *s, const struct yk_stage *stage)
 {
@@ -95,15 +95,15 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
-	if (ctx->dry) // its pool will say
+	if (ctx->dry) // the dry pool detects it
 		return 0;
-	// at least: weights, gradients, states and sums of every parameter; what tokens leave
+	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
 	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = sums_of(t);
 	if (recomputes(t))
-		tokens = 0; // of what they leave little may be kept
+		tokens = 0; // most activations may be recomputed
 	double bytes = sizeof(float) / (double)t->grid.tensor * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
 					tokens * m->kept(&here));
@@ -128,7 +128,7 @@ static int offload(const struct yk_parameters *states)
 	return e;
 }
 
-// First values of parameters first .. end - 1, the same on all ranks.
+// Draws initial values of parameters first .. end - 1, the same on all ranks.
 static int first_values(struct yk_trainer *t, int first, int end)
 {
 	int e = yk_parameters_draw_some(&t->net->params, first, end, t->seed);
@@ -169,7 +169,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_cuts_new(t);
 	if (e == 0)
 		e = yk_stages_new(t);
-	if (e == 0 && !from && t->stage < 3) // else none is ever there whole with all others
+	// with zero=3 the parameters are never all complete at once
+	if (e == 0 && !from && t->stage < 3)
 		e = first_values(t, 0, t->net->params.count);
 	if (e == 0 && !from && t->stages)
 		e = yk_stages_start(t);
@@ -181,7 +182,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_zero_new(t);
 	if (e == 0 && t->stage > 2)
 		e = yk_zero_hold(t, from ? NULL : first_values);
-	struct yk_optim_share share = { 0 }; // norms of whole tensors have the order of those that are shared out
+	// with several micro-batches, norms are computed as if sharded, for the same bits
+	struct yk_optim_share share = { 0 };
 	if (e == 0 && t->zero)
 		share = *yk_zero_share(t->zero);
 	if (e == 0 && t->cuts)
@@ -211,7 +213,7 @@ int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_c
 		return e;
 	if (t->zero)
 		return yk_zero_load(t, folder, from);
-	if (t->own) // which has no network, and sends nothing
+	if (t->own) // yoke_fit has no network and does not compress
 		return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 	return yk_compress_load_whole(t, folder, from);
 }
@@ -244,8 +246,8 @@ yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
 	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->zeros);
 }
 
-// Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
-// names none is refused before the first step.
+// Scopes become known when a pass is recorded. Records one without running it, so that a keep_f32
+// pattern that matches no scope is rejected before the first step.
 static int check_kept(struct yk_trainer *t)
 {
 	if (!t->precision.keep)
@@ -263,8 +265,8 @@ double yk_trainer_pass(const struct yk_trainer *t)
 	return t->data ? (double)yk_data_train_windows(t->data) / ((double)t->batch * (double)t->parts) : 0;
 }
 
-// Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
-// share of the windows trained on takes VALID_SHARE of the time; whole batches have one plan.
+// Number of windows per validation. A training step costs three forward passes, so 3 * VALID_SHARE
+// of the windows trained on take VALID_SHARE of the time. Complete batches share one plan.
 #define VALID_SHARE 0.05
 static int64_t validation_windows(const struct yk_trainer *t)
 {
@@ -284,7 +286,7 @@ static int64_t validation_windows(const struct yk_trainer *t)
 	return n > 0 || all == 0 ? n : 1;
 }
 
-// All but text and tokenizer.
+// Frees everything but data and tokenizer.
 void yk_trainer_unmake(struct yk_trainer *t)
 {
 	yk_trainer_unfeed(t);
@@ -344,13 +346,13 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->context = yk_config_int(c, YK_KEY_context);
 	const int64_t data = yk_grid_data(c), given = yk_config_int(c, YK_KEY_micro_batches);
 	t->parts = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
-	t->accumulate = t->parts / data; // yk_config_check saw that it is whole
+	t->accumulate = t->parts / data; // yk_config_check has verified that it divides
 	t->stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
 
-// What the data say of themselves is what the keys are.
+// Sets keys to the values that the data files themselves specify.
 static int take_words(struct yk_config *c, const struct yk_trainer *t)
 {
 	const double share = yk_data_share(t->data);
@@ -358,7 +360,8 @@ static int take_words(struct yk_config *c, const struct yk_trainer *t)
 	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
 	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
 		return e;
-	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
+	// the fewest digits that reproduce the number
+	for (int digits = 15; digits < 18; digits++) {
 		yk_snprintf(text, sizeof text, "%.*g", digits, share);
 		if (yk_strtod(text, NULL) == share)
 			break;
@@ -381,8 +384,9 @@ static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus
 	return NULL;
 }
 
-// Is it to be known what the run will take?  Where memory= has it chosen, and where there are ranks, for the first to say: on
-// devices whose kernels have to be compiled for that by all, who would wait for it.
+// Whether to predict memory: alone, if memory= limits it. With ranks, on rank 0, which reports it;
+// on devices that compile kernels for the prediction, on all ranks, since the others would wait for
+// rank 0 otherwise.
 static bool predicts(const struct yk_config *c)
 {
 	const bool ranks = yk_config_int(c, YK_KEY_ranks) > 1;
@@ -446,9 +450,9 @@ void yk_trainer_free(struct yk_trainer *t)
 	free(t);
 }
 
-// ---- what fits ----
+// ---- memory rehearsal ----
 
-enum { REHEARSED = 3 }; // steps: the first has a plan of its own
+enum { REHEARSED = 3 }; // number of steps: the first has its own plan
 
 int yk_trainer_validate_any(struct yk_trainer *t)
 {
@@ -462,7 +466,7 @@ int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int6
 	struct yk_trainer t = *like; // without a model
 	t.grid.s = stage;
 	int e = yk_trainer_make(&t, batch, NULL, NULL);
-	t.data = NULL; // any tokens will do
+	t.data = NULL; // any tokens
 	for (int i = 0; i < REHEARSED && e == 0; i++)
 		e = yk_trainer_step(&t);
 	if (e == 0)
@@ -486,7 +490,7 @@ int yk_trainer_advise(struct yk_trainer *t)
 	if (!ctx)
 		return YOKE_ENOMEM;
 	yk_trainer_unmake(t);
-	yoke_context_free(ctx); // with what is pending, or failed
+	yoke_context_free(ctx); // including pending or failed work
 	return yk_advise_batch(t->batch, recomputes(t) ? "use a smaller context or embed, or fewer layers" :
 			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_rehearse, t);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The windows of a trainer's steps.
+// Loads the windows of a trainer's steps.
 #include "config.h"
 
 #include "train/trainer.h"
@@ -30,7 +30,7 @@ static int read_nothing(void *arg, int64_t n, struct yoke_item *const *s)
 	return YOKE_EUNSUPPORTED;
 }
 
-// What a rehearsal has in place of data: it is never read.
+// A dataset for rehearsals; it is never read.
 static yoke_dataset *no_windows(const struct yk_trainer *t)
 {
 	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,

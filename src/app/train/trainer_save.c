@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer's state as a checkpoint.
+// Saves and restores a trainer's state as a checkpoint.
 #include "config.h"
 
 #include "train/gather_checkpoint.h"
@@ -22,7 +22,7 @@ static json_t *schedule_json(const struct yk_lr_schedule *s)
 			 "every", (json_int_t)s->every, "cycle", (json_int_t)s->cycle);
 }
 
-// As schedule_json wrote it; a manifest from before there were others has cosine or constant.
+// Parses the result of schedule_json; older manifests have only cosine or constant.
 static struct yk_lr_schedule schedule_from(const json_t *o)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
@@ -42,7 +42,7 @@ static struct yk_lr_schedule schedule_from(const json_t *o)
 	return s;
 }
 
-// The keys by which `now` gives other rates than `old`, as "lr=0.1 steps=120".
+// Lists the keys by which `now` differs from `old`, as "lr=0.1 steps=120".
 static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_schedule *old, char *to,
 			 size_t room)
 {
@@ -65,7 +65,7 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	const char *kind = json_string_value(json_object_get(o, "kind"));
 	const struct yk_lr_schedule old = schedule_from(o);
 	int64_t done = yk_trainer_stepped(t);
-	double planned = yk_schedule_lr(&old, done + 1); // more than before while it warms up
+	double planned = yk_schedule_lr(&old, done + 1); // rises during warm-up
 	*to = (struct yk_rise){
 		.was = done > 0 ? yk_schedule_lr(&old, done) : planned,
 		.next = yk_schedule_lr(&t->schedule, done + 1),

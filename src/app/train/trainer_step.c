@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer's step, of one micro-batch or several.
+// Records and launches a trainer's steps, each of one or more micro-batches.
 #include "config.h"
 
 #include "train/trainer.h"
@@ -18,11 +18,12 @@
 #include "train/zero.h"
 #include "yoke-observe.h"
 
-// What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
+// Checks whether the last launched step overflowed: scale, learning rate and bias corrections of
+// the next one depend on it.
 static int look_back(struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	if (!t->checked || (ctx && ctx->dry)) // where values mean nothing
+	if (!t->checked || (ctx && ctx->dry)) // dry: there are no values
 		return 0;
 	int got = yoke_scaler_update(t->scaler);
 	if (got >= 0) {
@@ -33,10 +34,10 @@ static int look_back(struct yk_trainer *t)
 	return got < 0 ? got : 0;
 }
 
-// One of a step: each of a batch has t->micro windows or what is left of it.
+// A micro-batch of the step: t->micro windows of a batch, or the rest of it.
 struct micro {
 	int64_t number;
-	int64_t first, rows; // of the rank's windows of the step
+	int64_t first, rows; // range within the rank's windows of the step
 };
 
 static int64_t parts_of(const struct yk_trainer *t)
@@ -55,7 +56,7 @@ static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
 }
 
-// Of a whole batch as it came; else a copy of its windows.
+// The micro-batch's windows: a complete batch as loaded, otherwise a copy.
 static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 {
 	const int64_t part = m->first / t->batch;
@@ -65,7 +66,7 @@ static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 			 yk_trainer_windows(t, part) + m->first % t->batch * (t->context + 1));
 }
 
-// Its share of the mean over the step's windows.
+// Scales a micro-batch's mean loss to its share of the mean over the step's windows.
 static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
 {
 	if (parts_of(t) * t->parts == 1)
@@ -73,20 +74,21 @@ static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *
 	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
 }
 
-// The same of a whole batch.
+// The same for a complete batch.
 static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
 {
 	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
 }
 
-// The place of a micro-batch among those of all ranks.
+// Index of a micro-batch among those of all ranks.
 static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
 {
 	const int64_t parts = parts_of(t);
 	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
 }
 
-// The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
+// The loss of the step's windows for the current parameters, recorded together with the step's last
+// micro-batch.
 static yoke_tensor *loss_now(void *arg)
 {
 	struct yk_trainer *t = arg;
@@ -107,7 +109,8 @@ static yoke_tensor *loss_now(void *arg)
 		const struct micro m = micro_of(t, k);
 		char name[32];
 		int held, joined = yk_sums_joined(t->sums.fast, k, n, &held);
-		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m)); // what is random is the part's
+		// random numbers depend on the micro-batch
+		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m));
 		yoke_scope *s = yoke_scope_begin(name);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
@@ -131,7 +134,7 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
 }
 
-// Records what follows the last part: sums over ranks, and the update.
+// Records what follows the last micro-batch: reduction over ranks, and the update.
 static void update(struct yk_trainer *t, yoke_tensor *loss)
 {
 	const struct yk_parameters *ps = t->params;
@@ -153,8 +156,8 @@ static void update(struct yk_trainer *t, yoke_tensor *loss)
 	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
-// Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
-// updates the parameters.
+// Records a micro-batch and accumulates its share of the mean loss and of the gradients. The last
+// one updates the parameters.
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = t->params;
@@ -174,7 +177,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 		update(t, loss);
 }
 
-// All parts of a step of which this rank has a stage.
+// Records all micro-batches of a step for a pipeline stage.
 static void stages_record(struct yk_trainer *t)
 {
 	yoke_tensor *loss = NULL;
@@ -183,11 +186,12 @@ static void stages_record(struct yk_trainer *t)
 		update(t, loss);
 }
 
-// Weights are cast by the first micro-batch for all of a step.
+// Reuses the first micro-batch's cast weights in all micro-batches of the step.
 static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 {
 	struct yoke_context *ctx = yk_current();
-	if (!ctx || !t->precision.half || t->stage > 2) // those that are gathered are of a part
+	// gathered weights exist for one micro-batch only
+	if (!ctx || !t->precision.half || t->stage > 2)
 		return;
 	if (m->number == micro_count(t) - 1)
 		yk_autocast_release(ctx);
@@ -229,12 +233,13 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	if (t->stage > 2)
 		yk_zero_leave(t);
 	struct yoke_context *ctx = yk_current();
-	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
+	// held casts keep the graph alive, and with it old versions of assigned variables
+	if (ctx && ctx->casts.n)
 		yk_history_collect(ctx);
 	return e;
 }
 
-// All micro-batches of the next step.
+// Runs all micro-batches of the next step.
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
@@ -266,8 +271,8 @@ static int try_step(struct yk_trainer *t)
 	return t->grid.all ? yk_ranks_hear(t) : 0;
 }
 
-// A step that there was no memory for is made again in halves, of which each window is a part once; but not
-// what did not fit from the beginning: of that the user should know.
+// Whether a step that ran out of memory may be repeated in smaller micro-batches. Not if nothing
+// has fitted yet: then the user should know.
 static bool may_halve(const struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();

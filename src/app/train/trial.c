@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few steps of a run.
+// Runs and times a few steps of a configuration.
 #include "config.h"
 
 #include "train/trial.h"
@@ -55,7 +55,8 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 			e = yk_trainer_record(t, &record);
 		double took = yk_seconds() - began;
 		left -= each;
-		if (e == 0 && took < ask->each && n == 0 && left > each) { // too short to be told from noise
+		// too short for a reliable time
+		if (e == 0 && took < ask->each && n == 0 && left > each) {
 			each = (int64_t)fmin(fmin(1 + (double)each * 1.2 * ask->each / fmax(took, 1e-6), 4. * (double)each),
 					     (double)left);
 			continue;
@@ -101,7 +102,7 @@ static int run(struct yk_config *c, const struct yk_trial_ask *ask, struct yk_tr
 	return e;
 }
 
-// What a configuration sets, and a trial besides.
+// Settings that a configuration or a trial changes.
 static const char *const settings[] = { "backend", "device", "memory", "threads", "recompute", "spill" };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -117,7 +118,8 @@ int yk_trial_run(const struct yk_config *c, const struct yk_trial_ask *ask, stru
 	if (e < 0)
 		return e;
 	for (int i = 0; i < SETTINGS; i++) {
-		struct yk_param *p = yk_param_find(settings[i]); // those of backends are there once one was met
+		// settings of backends exist once the backend is loaded
+		struct yk_param *p = yk_param_find(settings[i]);
 		was[i] = p ? strdup(yk_param_str(p)) : NULL;
 	}
 	e = yk_config_check(&own);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss of a model over windows of text.
+// Computes the validation loss, on one or several ranks.
 #include "config.h"
 
 #include "train/validate.h"
@@ -42,7 +42,8 @@ int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gat
 		e = yoke_keep(p.out) ? 0 : yoke_error_code();
 	if (gathered)
 		gathered->leave(gathered->arg);
-	const int ended = yoke_scope_end(s); // before it is computed, so that nobody has what is gathered
+	// before it is computed, so that no handle keeps gathered parameters alive
+	const int ended = yoke_scope_end(s);
 	e = e ? e : ended;
 	if (e == 0)
 		e = last ? yoke_read(p.out, &loss, sizeof loss) : yoke_eval(0, NULL);
@@ -52,7 +53,8 @@ int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gat
 	return e;
 }
 
-// Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
+// Index of window k when `windows` of them are spread evenly over `all`: k * all / windows without
+// overflow.
 static int64_t spread(int64_t k, int64_t windows, int64_t all)
 {
 	return k * (all / windows) + k * (all % windows) / windows;
@@ -68,7 +70,8 @@ static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, in
 	return got < 0 ? (int)got : 0;
 }
 
-// Losses of batches that rank k mod size computed, or, first -1, that the last rank did, on all ranks.
+// Distributes the losses to all ranks: batch k is from rank k mod size or, if first is -1, from the
+// last rank.
 static int gather(yoke_group *group, int first, double *loss, int64_t n)
 {
 	const int size = yoke_group_size(group);
@@ -81,18 +84,20 @@ static int gather(yoke_group *group, int first, double *loss, int64_t n)
 	return e;
 }
 
-// Does a rank compute batch k, of `batches`?  Where parameters are gathered all do, as many and of as many rows, lest one wait
-// for what others do not: a rank without a batch of its own takes another's.
+// Whether a rank computes batch k. With gathered parameters all ranks must compute equally many
+// batches of equal size, because gathering is a collective: a rank without its own batch computes
+// another rank's.
 static bool takes_part(const struct yk_gathered *gathered, int64_t k, int64_t batches, bool whole, int rank, int size)
 {
 	if (k % size == rank)
 		return true;
-	const int64_t full = whole ? batches : batches - 1; // the last one is smaller then, and for itself
+	// a smaller last batch is computed by all ranks
+	const int64_t full = whole ? batches : batches - 1;
 	return gathered && (k >= full || (k == full - 1 && full % size && rank > k % size));
 }
 
-// Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.  Ranks share the
-// batches out; sums are in the order of the text.
+// Losses are weighted by rows. Full batches share one plan; a smaller last batch has its own.
+// Batches are distributed over ranks, and added in the order of the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
 		      const struct yk_gathered *gathered, int64_t batch, int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
@@ -135,7 +140,7 @@ struct validation {
 	const struct yk_data *data;
 };
 
-// With a network like it, whose values do not matter.
+// Validates with a new network of the same shape; values do not matter.
 static int rehearse(void *arg, int64_t batch)
 {
 	const struct validation *v = arg;

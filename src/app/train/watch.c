@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What watches a run.
+// Starts and stops the observation of a run.
 #include "config.h"
 
 #include "train/watch.h"
@@ -17,9 +17,9 @@
 #include "observe/profile.h"
 #include "observe/table.h"
 
-// ---- the keys ----
+// ---- keys ----
 
-// "1,1,3,2" behind what is in front of it; false: no number, or one below 0.
+// Parses n comma-separated numbers such as "1,1,3,2"; false: malformed or negative.
 static bool numbers(const char *text, int64_t *to, int n)
 {
 	char *end = NULL;
@@ -96,7 +96,7 @@ int yk_watch_init(struct yk_watch *w, const struct yk_config *c)
 static void say_lines(struct yk_progress *p, char *text)
 {
 	for (char *line = strtok_r(text, "\n", &text); line; line = strtok_r(NULL, "\n", &text))
-		yk_progress_say(p, "%s", line); // a table, which is not carried over
+		yk_progress_say(p, "%s", line); // table lines are not wrapped
 }
 
 static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
@@ -114,7 +114,7 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	return 0;
 }
 
-// A run goes on without.
+// Starts telemetry; the run continues without it on failure.
 static void begin_telemetry(struct yk_watch *w)
 {
 	char path[4096], number[24] = "";
@@ -142,7 +142,8 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	begin_telemetry(w);
 	if (!w->cycles)
 		return 0;
-	if (yk_roof_wanted() && !yk_roof_of(yk_current()->device, yoke_f32)) // measured before the clock runs
+	// measure before the run's clock starts
+	if (yk_roof_wanted() && !yk_roof_of(yk_current()->device, yoke_f32))
 		return yk_fail(YOKE_ENOMEM, "no memory");
 	snprintf(traces, sizeof traces, "%s/trace", folder);
 	const struct yoke_profile_schedule *s = &w->schedule;

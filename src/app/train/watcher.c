@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page beside a run.
+// Starts the dashboard process of a run.
 #include "config.h"
 
 #include "train/watcher.h"
@@ -20,7 +20,8 @@
 
 enum { PATIENCE_MS = 2000 };
 
-// In a process group of its own: an interrupt from the terminal is for the run, which then ends it.
+// The child gets its own process group: an interrupt from the terminal is for the run, which then
+// ends it.
 static int spawn(struct yk_watcher *w, const char *const *argv, int from)
 {
 	posix_spawn_file_actions_t files;
@@ -59,7 +60,7 @@ void yk_watcher_start(struct yk_watcher *w, const char *folder, int64_t port)
 	}
 	path[n] = '\0';
 	snprintf(text, sizeof text, "port=%lld", (long long)(port == 1 ? 0 : port));
-	// a name of a folder that looks like an option, or like key=value, is a path all the same
+	// prefix "./", so that a name like an option or key=value is read as a path
 	snprintf(run, sizeof run, "%s%s", *folder == '/' ? "" : "./", folder);
 	const char *const argv[] = { path, "dashboard", run, text, "--until-eof", NULL };
 	int code = spawn(w, argv, ends[0]);

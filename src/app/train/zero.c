@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer's state shared out among ranks.
+// Sharding of optimizer state, gradients and parameters among ranks (ZeRO stages 1 to 3).
 #include "config.h"
 
 #include "train/zero.h"
@@ -17,18 +17,18 @@ struct yk_zero {
 	uint32_t ranks, rank;
 	int stage;
 	int64_t unit;
-	int n;                    // parameters
+	int n;                    // number of parameters
 	struct yk_optim_cut *cut; // [ranks][n]
-	int buckets, *first;      // of each bucket: the last layers' come first
-	int64_t *elements;        // of each that are this rank's, at least 1
-	yoke_tensor **share;      // of each bucket, while a step is recorded: this rank's gradients
+	int buckets, *first; // first parameter of each bucket; the last layers' buckets come first
+	int64_t *elements;        // per bucket: elements of this rank's shard, at least 1
+	yoke_tensor **share;      // per bucket, while a step is recorded: this rank's gradients
 	struct yk_optim_share takes;
-	struct yk_shape *shape;     // of each parameter
-	struct yk_parameters held;  // stage 3: of each the cut that is this rank's, flat
+	struct yk_shape *shape;     // per parameter
+	struct yk_parameters held;  // stage 3: this rank's shard of each parameter, flat
 	struct yk_gathered gathered;
 };
 
-// ---- who has what ----
+// ---- ownership ----
 
 static const struct yk_optim_cut *cut_of(const struct yk_zero *z, uint32_t rank, int i)
 {
@@ -40,7 +40,7 @@ static int bucket_end(const struct yk_zero *z, int b)
 	return b ? z->first[b - 1] : z->n;
 }
 
-// Bucket b of parameters first .. end - 1.
+// Divides bucket b among the ranks.
 static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
 {
 	const int first = z->first[b], end = bucket_end(z, b);
@@ -59,7 +59,7 @@ static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
 	}
 }
 
-// What the bucket's parameters are to be, of this rank's share.
+// Concatenates this rank's shards of a bucket's parameters.
 static yoke_tensor *join(int first, int end, yoke_tensor *const *piece, yoke_tensor **room)
 {
 	const int64_t one = 1;
@@ -120,7 +120,7 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
 }
 
-// Parameters of a bucket, which have their values, give way to their cuts.
+// Replaces a bucket's parameters, which have values, by this rank's shards.
 static int hold_bucket(struct yk_trainer *t, int b)
 {
 	struct yk_zero *z = t->zero;
@@ -165,13 +165,15 @@ int yk_zero_enter(struct yk_trainer *t)
 	yoke_tensor **var = t->net->params.var, *part[YK_GATHERED + 1];
 	const int64_t one = 1;
 	int e = 0;
-	for (int b = t->stage < 3 ? -1 : z->buckets - 1; b >= 0 && e == 0; b--) { // in the order in which they are read
+	// in the order in which the pass reads them
+	for (int b = t->stage < 3 ? -1 : z->buckets - 1; b >= 0 && e == 0; b--) {
 		const int first = z->first[b], end = bucket_end(z, b);
 		int n = 0;
 		for (int i = first; i < end; i++)
 			if (yoke_count(z->held.var[i]))
 				part[n++] = z->held.var[i];
-		part[n++] = yoke_full(yoke_f32, 1, &one, 0); // so that they are joined, which can be done late
+		// a dummy element forces a concatenation, which can be executed late
+		part[n++] = yoke_full(yoke_f32, 1, &one, 0);
 		e = yk_gather_whole(t->group, z->unit, end - first, z->shape + first, yoke_concat(n, part, 0), var + first);
 	}
 	return e;
@@ -200,7 +202,8 @@ const struct yk_gathered *yk_zero_gathered(const struct yk_trainer *t)
 
 int yk_zero_new(struct yk_trainer *t)
 {
-	const bool whole = !strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"); // its norms are of whole tensors
+	// lamb's norms are of complete tensors, so they are not split
+	const bool whole = !strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb");
 	struct yk_zero *z = calloc(1, sizeof *z);
 	if (!z)
 		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
@@ -296,16 +299,17 @@ uint64_t yk_zero_max(const struct yk_trainer *t)
 	return (uint64_t)most * sizeof(float);
 }
 
-// ---- whole tensors ----
+// ---- lists of complete tensors ----
 
-// The parameter that tensor k of a list is of, -1: none.  Numbers of no parameter come first, then `each` of each.
+// The parameter of tensor k in a list, -1: none. Tensors of no parameter come first, then `each`
+// per parameter.
 static int member_of(const struct yk_trainer *t, const struct yk_parameters *s, int each, int k)
 {
 	const int numbers = s->count - each * t->zero->n;
 	return k < numbers ? -1 : (k - numbers) / each;
 }
 
-// The dims of parameter i as files have it, which may be more than this rank's ranks have of it.
+// The shape of parameter i in files, where it is complete even if tensor ranks have shards.
 static int file_dims(const struct yk_trainer *t, int i, int64_t *dims)
 {
 	const struct yk_cut *cut = &t->params->row[i].cut;
