@@ -36,7 +36,7 @@
 // lists ADVANCED keys only on request.
 // Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
 // comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep. An INT with choices
-// may also be one of those words; a REAL's only such word is YK_AUTO.
+// may also be one of these words, and a REAL the only one; its value is then YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, DATA, BASIC, PATHS, YK_T | YK_E, "", 0, 0, NULL, \

@@ -47,7 +47,7 @@ struct fit {
 	struct yoke_fit_end end;
 };
 
-// ---- what is trained: parameters, optimizer ----
+// ---- parameters and optimizer ----
 
 static int room(struct yk_parameters *p, size_t n)
 {

@@ -28,7 +28,7 @@ static int asked_to_end(const struct yk_run *r)
 	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
 }
 
-// ---- what happens between steps ----
+// ---- between steps ----
 
 int64_t yk_run_epochs(const struct yk_trainer *t)
 {

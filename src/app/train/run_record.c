@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the files in a run's directory that describe it (RUN, metrics, events).
+// Writes the files in a run's directory that describe it.
 #include "config.h"
 
 #include "train/run.h"

@@ -89,7 +89,7 @@ void yk_adapt_took(struct yk_adapt *a, uint64_t bytes, bool once, int how, doubl
 	pthread_mutex_unlock(&a->lock);
 }
 
-// ---- what to try ----
+// ---- selection ----
 
 static int by_time(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# dist: groups of ranks and what they do together.
+# comm: groups of ranks and their collectives.
 libyokecore_la_SOURCES += \
 	src/lib/comm/adapt.c \
 	src/lib/comm/adapt.h \

@@ -166,8 +166,8 @@ static void hand_on(const struct parent *p)
 		send_all(p, (int)s.ssi_signo);
 	}
 	yk_stop_drained(&p->launch->window);
-	// Repeated until they have ended: a child may ignore it while its window for the first signal
-	// is open.
+	// Repeated until they have ended: a child ignores the signal while its window for the first
+	// one is open.
 	if (p->launch->signals > 1)
 		send_all(p, p->launch->signal);
 }

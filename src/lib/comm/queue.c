@@ -228,7 +228,8 @@ static int event_done(void *event)
 {
 	const struct event *e = event;
 	struct yk_ranks *q = e->q;
-	// The caller queries repeatedly, so it advances jobs: other ranks ring the queue's wakeup only.
+	// The caller queries repeatedly, so it advances jobs itself: other ranks do not wake the
+	// queue's thread.
 	if (atomic_load(&q->over) < e->job && yk_ranks_is_open(q))
 		yk_ranks_help(q);
 	if (atomic_load(&q->over) < e->job)

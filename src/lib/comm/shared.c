@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of ranks that are threads: once all have come to the same operation, each does its
 // share of the work directly in all ranks' memory, and none leaves before all have finished.
+// Also advances jobs of the vendor's library, whose ranks may be processes.
 //
 // When a group breaks, a rank may free its memory, so it first waits for ranks that are working in
 // it. A rank that starts work sets `busy` and then checks whether the group is broken; a rank that
