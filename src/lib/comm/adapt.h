@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run-time choice of the all_reduce algorithm (setting dist.adapt). For each size class the first
 // rank of a group times its message-based all_reduces. It tries every algorithm that gives the same
-// bits and is predicted to take at most twice as long as the best one so far. It replaces the best one
-// if it is at least 1.2 times as fast, by the median of 32 times. If the best one becomes 1.2 times
-// slower than it was, all are tried again. All ranks apply a change from the same training step on,
-// at least 50 steps after the previous change.
+// bits and is predicted to take at most twice as long as the best one so far. It replaces the best
+// one if it is at least 1.2 times as fast, by the median of 32 times. If the best one becomes 1.2
+// times slower than it was, all are tried again. All ranks apply a change from the same training
+// step on, at least 50 steps after the previous change.
 #ifndef YK_ADAPT_H
 #define YK_ADAPT_H
 
