@@ -8,9 +8,9 @@
 
 #include "train/stages.h"
 
-// All ranks call this between two steps; it sets t->whole until
+// Called by all ranks between two steps: creates t->whole.
 int yk_checkpoint_gather_begin(struct yk_trainer *);
-// this call. On rank 0 it also tells the other ranks that there are no more requests.
+// Frees t->whole. On rank 0 it also tells the other ranks that there are no more requests.
 void yk_checkpoint_gather_end(struct yk_trainer *);
 // On all other ranks: answers rank 0's requests until there are no more.
 int yk_checkpoint_gather_serve(struct yk_trainer *);

@@ -12,7 +12,7 @@ struct yk_grid {
 	int64_t data, stages, tensor; // D, S, P
 	int64_t d, s, p;              // this rank's coordinates
 	yoke_group *all;              // NULL: there is one rank
-	// Ranks that differ from this one only in d, s or p, in that order; NULL: there are none.
+	// ranks that differ from this one only in d, s or p, ordered by it; NULL: there are none
 	yoke_group *over_data, *over_stages, *over_tensor;
 	yoke_group *near; // all ranks on this machine; NULL: only this one
 	// on the first and last stage: both of them; NULL: another stage, or only one

@@ -17,7 +17,7 @@ int yk_stages_place(const struct yk_trainer *, const struct yk_model *, const st
 int yk_stages_new(struct yk_trainer *);
 // The parameter of which first and last stage both have a copy; -1: not on this stage.
 int yk_stages_copy(const struct yk_trainer *);
-void yk_stages_free(struct yk_stages *); // NULL is fine
+void yk_stages_free(struct yk_stages *); // NULL is allowed
 // Fills in the optimizer's sharding information.
 void yk_stages_share(const struct yk_trainer *, struct yk_optim_share *);
 // Copies the first stage's embedding to the last stage.

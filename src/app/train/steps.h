@@ -11,7 +11,7 @@ struct yk_between {
 	void (*before)(void *arg);          // before each step
 	int (*asked)(void *arg);            // the signal that requests a stop, 0: none
 	int (*log)(void *arg); // after the first and last step, and every log_every steps
-	void (*tick)(void *arg);            // after all other steps
+	void (*tick)(void *arg);            // after each step that is not logged
 	int (*told)(void *arg, bool end);   // after each step and its log; end: it is the last one
 	int (*validate)(void *arg);
 	int (*save)(void *arg);

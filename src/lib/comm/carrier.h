@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries link traffic between machines over MPI: bytes that ranks of this process send are taken
 // out of their links, and received bytes are put into links, so collectives only ever see links.
-// The thread that advances the queue's jobs calls MPI; if the MPI library is not
+// The thread that advances the queue's jobs calls MPI; if the MPI library does not provide
 // MPI_THREAD_SERIALIZED, only the queue's own thread does.
 #ifndef YK_CARRIER_H
 #define YK_CARRIER_H
@@ -26,8 +26,8 @@ bool yk_carrier_step(struct yk_carrier *);
 void yk_carrier_end(struct yk_carrier *);
 
 bool yk_carrier_by_turns(const struct yk_carrier *); // any thread may call yk_carrier_step
-bool yk_carrier_asked(struct yk_carrier *); // MPI is still to be opened;
-void yk_carrier_open(struct yk_carrier *);  // the queue's thread then calls this
+bool yk_carrier_asked(struct yk_carrier *); // not open: the queue's thread has to call
+void yk_carrier_open(struct yk_carrier *);  // this, which opens MPI
 
 // Whether the member is on another machine.
 bool yk_route_away(const struct yk_route *, uint32_t member);
