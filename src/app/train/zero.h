@@ -39,8 +39,8 @@ int yk_zero_buckets(const struct yk_zero *, const int64_t **elements);
 // Records the reduction of t->grad. Returns this rank's shard of each bucket, flat; the caller
 // may replace the entries, by sums over micro-batches, before it calls yk_zero_take.
 yoke_tensor **yk_zero_reduce(struct yk_trainer *);
-// Splits these shards by parameter: t->grad become the ranges that this rank updates, flat; NULL: an
-// empty range.
+// Splits these shards by parameter: t->grad become the ranges that this rank updates, flat; NULL:
+// an empty range.
 void yk_zero_take(struct yk_trainer *);
 // The same for gradients that are already reduced.
 void yk_zero_cut(struct yk_trainer *);
