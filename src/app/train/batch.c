@@ -89,7 +89,7 @@ int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_bat
 	while (e == 0 && batch < most && s.timed < YK_BATCH_TIMED && gain > GAIN) {
 		factor = s.n > 1 && gain > 0.9 * (double)factor ?
 				 16 :
-				 4; // when time hardly depends on the batch yet, grow faster
+				 4; // 16: the time hardly depends on the batch yet
 		batch = batch > most / factor ? most : batch * factor;
 		e = try(&s, batch);
 		// confirm before the search ends

@@ -93,8 +93,8 @@ int yk_ranks_check(const struct yk_config *c)
 
 // ---- the order of sums ----
 
-// The order of all micro-batches' sum (train/sums.h, comm/schedule.h) is the same if each rank's
-// own sum is a complete subtree.
+// The sum over all micro-batches is in order T (train/sums.h, comm/schedule.h) if each rank's own
+// sum is a complete subtree of it.
 bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
 {
 	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;
