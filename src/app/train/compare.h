@@ -11,7 +11,7 @@
 //   { "precision", "device", "steps",
 //     "loss": { "f32", "mixed", "difference", "bound" },       last tenth of the steps, relative
 //     "layers": [ { "layer", "norm", "error", "bound" } ],     first step's gradients, relative
-//     "memory": { "f32", "mixed", "ratio" }, "speed": { .. },  peak bytes; tokens a second
+//     "memory": { "f32", "mixed", "ratio" }, "speed": { .. },  peak bytes; tokens per second
 //     "overflows", "scale", "good", "verdict" }
 // A configuration without a precision uses bf16-mixed; EINVAL for one that is not mixed.
 json_t *yk_compare_precision(struct yk_config *);

@@ -3,8 +3,9 @@
 // are independent of tensors, dtypes and transports; the transports and the simulator both execute
 // them.
 //
-// Order T of a sum (used by every algorithm but the ring): for d = 1, 2, 4, ... < N: x_i <- x_i +
-// x_{i+d} for each i that is a multiple of 2d, if i + d < N. The result is x_0.
+// Order T of a sum of N terms (used by every algorithm but the ring): for d = 1, 2, 4, ... < N:
+//     x_i <- x_i + x_{i+d}  for each i that is a multiple of 2d, if i + d < N
+// The result is x_0.
 #ifndef YK_DIST_SCHEDULE_H
 #define YK_DIST_SCHEDULE_H
 
