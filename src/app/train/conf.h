@@ -30,8 +30,8 @@
 	G(GENERATION, "generation") \
 	G(RUN, "run")
 
-// X(key, group, level, type, commands, default, min, max, choices, help); S(..) as in nn/model.h for
-// model sizes; O(..) as in optim/options.h for optimizer options, whose defaults depend on the
+// X(key, group, level, type, commands, default, min, max, choices, help); S(..) as in nn/model.h
+// for model sizes; O(..) as in optim/options.h for optimizer options, whose defaults depend on the
 // optimizer. Levels: BASIC keys are those that most people change, 20 for `yoke train`; its help
 // lists ADVANCED keys only on request.
 // Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
