@@ -8,7 +8,7 @@ yoke=$1 plugins=$2
 
 cat <<'END'
 .\" SPDX-License-Identifier: Apache-2.0
-.\" Made by doc/settings.sh from `yoke info --env --json`.
+.\" Made by doc/settings.sh from `yoke info --env all --json`.
 .TH YOKE\-SETTINGS 7 "" "yoke" "Miscellaneous"
 .SH NAME
 yoke\-settings \- settings of the yoke library and command
@@ -23,11 +23,13 @@ An argument of a command or
 .BR yoke_setting_set ()
 wins over the environment.
 .B yoke info \-\-env
-lists the present values and where each came from, with the settings of plugins.
+lists the present values and where each came from, with the settings of plugins;
+.B yoke info \-\-env all
+includes those for debugging.
 .SH SETTINGS
 END
 
-env -i HOME=/nonexistent YOKE_PLUGIN_PATH="$plugins" "$yoke" info --env --json 2>/dev/null | awk '
+env -i HOME=/nonexistent YOKE_PLUGIN_PATH="$plugins" "$yoke" info --env all --json 2>/dev/null | awk '
 # One member a line, as the command indents it: "key": "value",
 function member(line) {
 	sub(/^ *"[a-z]*": "/, "", line)
@@ -41,11 +43,18 @@ function member(line) {
 /^ *"type": /     { type = member($0) }
 /^ *"default": /  { def = member($0) }
 /^ *"help": / {
-	printf ".TP\n.B %s\n\\&%s.\n%s; default: %s.\n", variable, member($0),
-		toupper(substr(type, 1, 1)) substr(type, 2), def == "" ? "none" : def
-	n++
+	text = sprintf(".TP\n.B %s\n\\&%s.\n%s; default: %s.\n", variable, member($0),
+		toupper(substr(type, 1, 1)) substr(type, 2), def == "" ? "none" : def)
 }
-END { if (!n) print "Ask the command: it could not be run when this page was made." }'
+/^ *"debug": false/ { printf "%s", text; n++ }
+/^ *"debug": true/  { debug = debug text }
+END {
+	if (debug != "")
+		printf "%s%s", ".SH SETTINGS FOR DEBUGGING\n" \
+			"These disable or disturb a part of the library, to test it or to find a fault in it.\n", debug
+	if (!n)
+		print "Ask the command: it could not be run when this page was made."
+}'
 
 cat <<'END'
 .SH SEE ALSO

@@ -91,6 +91,7 @@ check 'yoke data prepare x to' tokenizer=
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env
+check 'yoke info --env a' all
 check 'yoke doctor -' --help --json
 check 'yoke bench --j' --json
 check 'yoke bench d' devices=

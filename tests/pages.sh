@@ -22,7 +22,7 @@ verdict "yoke-plugin.7 has each section" "$(sed -n 's/^## //p' "$source/doc/plug
 	tr '[:lower:]' '[:upper:]' | while read -r title; do
 	grep -qxF ".SH $title" doc/yoke-plugin.7 || echo "$title"
 done)"
-verdict "yoke-settings.7 has each setting" "$(YOKE_BACKEND=cpu ./yoke info --env |
+verdict "yoke-settings.7 has each setting" "$(YOKE_BACKEND=cpu ./yoke info --env all |
 	awk 'NR > 1 { print $1 }' | while read -r name; do
 	grep -qx "\\.B $name" doc/yoke-settings.7 || echo "$name"
 done)"

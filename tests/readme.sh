@@ -54,7 +54,7 @@ absent()
 verdict "the files that documents name exist" "$(absent)"
 
 yoke=${YOKE:-$build/yoke}
-"$yoke" info --env | awk '{ print $1 }' >"$work/settings"
+"$yoke" info --env all | awk '{ print $1 }' >"$work/settings"
 "$yoke" help train all >"$work/keys"
 "$yoke" help generate >>"$work/keys"
 

@@ -168,13 +168,19 @@ else
 	skipped 'info: threads, by affinity' 'one processor, or no taskset'
 fi
 prints 'info --env: a setting with type, default, value, origin, help' \
-	'^YOKE_POOL  *bool  *1  *1  *default  *[a-z]' "$yoke" info --env
-prints 'info --env: from the environment' '^YOKE_POOL  *bool  *1  *0  *environment ' \
-	env YOKE_POOL=0 "$yoke" info --env
+	'^YOKE_REPLAY  *bool  *1  *1  *default  *[a-z]' "$yoke" info --env
+prints 'info --env: from the environment' '^YOKE_REPLAY  *bool  *1  *0  *environment ' \
+	env YOKE_REPLAY=0 "$yoke" info --env
+"$yoke" info --env | awk 'NR > 1 { print $1 }' >plain.txt
+"$yoke" info --env all | awk 'NR > 1 { print $1 }' >all.txt
+[ -z "$(LC_ALL=C comm -23 plain.txt all.txt)" ] && [ "$(LC_ALL=C comm -13 plain.txt all.txt | tr '\n' ' ')" = \
+	'YOKE_ARENA YOKE_DIST_LINK YOKE_DIST_PRETEND YOKE_DONATE YOKE_FIT_PIECE YOKE_FUSE YOKE_PLAN_CLONES YOKE_PLAN_CSE YOKE_PLAN_HASH YOKE_PLAN_NAMED YOKE_POOL YOKE_TELEMETRY_ROOT ' ]
+result $? "info --env all adds the settings for debugging: $(LC_ALL=C comm -13 plain.txt all.txt | tr '\n' ' ')"
+refuses 'info all without --env' 2 "'all'" "$yoke" info all
 prints 'info --env: threads' '^YOKE_THREADS  *int ' "$yoke" info --env
 prints 'info --json' '"id": "cpu:0"' "$yoke" info --json
 if python3 -c '' 2>/dev/null; then
-	for form in '' --env; do
+	for form in '' --env '--env all'; do
 		"$yoke" info --json $form 2>err.txt | python3 -c 'import json, sys; json.load(sys.stdin)'
 		result $? "info --json $form is JSON"
 	done

@@ -43,15 +43,23 @@ static void append(json_t *list, json_t *o)
 	json_array_append_new(list, o ? o : json_null());
 }
 
-static void gather_setting(struct yk_param *p, void *list)
+struct settings {
+	json_t *list;
+	bool debug; // those for debugging, too
+};
+
+static void gather_setting(struct yk_param *p, void *to)
 {
+	const struct settings *s = to;
 	char variable[96];
 
+	if (p->debug && !s->debug)
+		return;
 	yk_param_env(p->name, variable, sizeof variable);
-	append(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "name", p->name,
+	append(s->list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", p->name,
 			       "variable", variable, "type", type_names[p->type],
 			       "default", p->def, "value", yk_param_str(p), "origin",
-			       origins[p->origin], "help", p->help));
+			       origins[p->origin], "help", p->help, "debug", p->debug));
 }
 
 #define DTYPE_NAME(name, number, bytes) #name,
@@ -272,19 +280,19 @@ static void print_info(const json_t *o)
 	print_dtypes(json_object_get(o, "dtypes"));
 }
 
-static json_t *gather(bool env, bool dtypes, bool json)
+static json_t *gather(bool env, bool all, bool dtypes, bool json)
 {
 	char abi[32];
-	json_t *o, *settings;
+	json_t *o;
 
 	snprintf(abi, sizeof abi, "%d.%d", YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
 	o = json_pack("{s:s, s:s}", "version", yoke_version(), "abi", abi);
 	if (env) {
-		settings = json_array();
+		struct settings settings = { json_array(), all };
 		yk_devices(NULL); // plugins declare settings of their own
 		yk_param_judge();
-		yk_param_each(gather_setting, settings);
-		json_object_set_new(o, "settings", settings);
+		yk_param_each(gather_setting, &settings);
+		json_object_set_new(o, "settings", settings.list);
 		return o;
 	}
 	json_object_set_new(o, "devices", yk_facts_devices());
@@ -302,11 +310,13 @@ static json_t *gather(bool env, bool dtypes, bool json)
 
 int yk_cmd_info(int argc, char **argv)
 {
-	bool env = false, json = false, dtypes = false;
+	bool env = false, all = false, json = false, dtypes = false;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--env"))
 			env = true;
+		else if (!strcmp(argv[i], "all") && !strcmp(argv[i - 1], "--env"))
+			all = true;
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (!strcmp(argv[i], "--dtypes"))
@@ -314,10 +324,10 @@ int yk_cmd_info(int argc, char **argv)
 		else
 			return yk_usage(
 				"info",
-				"unknown argument '%s'; there are --env, --dtypes and --json",
+				"unknown argument '%s'; there are --env [all], --dtypes and --json",
 				argv[i]);
 	}
-	json_t *o = gather(env, dtypes, json);
+	json_t *o = gather(env, all, dtypes, json);
 	if (!o) {
 		yk_fail(YOKE_ENOMEM, "out of memory");
 		return yk_failed("info");

@@ -70,7 +70,7 @@
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
-	"  --env     settings: type, default, value, origin, help\n" \
+	"  --env     settings: type, default, value, origin, help; --env all: with those for debugging\n" \
 	"  --dtypes  tests what the chosen device computes in each dtype, also where\n" \
 	"            that takes a compiler, and in JSON\n" \
 	"  --json    the same for programs\n"
@@ -206,7 +206,7 @@ const struct yk_command yk_commands[] = {
 	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0, FIT_MORE },
 	{ "apply", "RUN out=FOLDER [key=value ..]", "a fitted pipeline's results for cubes", yk_cmd_apply, 0, APPLY_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
-	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
+	{ "info", "[--env [all]] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[RUN [RUN]] [--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },

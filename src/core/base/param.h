@@ -20,6 +20,7 @@ struct yk_param {
 	char *text;      // present value, NULL: not resolved yet
 	int64_t value;   // of all but strings
 	int64_t least, most; // of an integer; both 0: any
+	bool debug; // disables or disturbs a part of the library, to test it or to find a fault in it
 	struct yk_param *next;
 };
 

@@ -16,7 +16,7 @@
 #include "conform/selftest.h"
 #include "plan/plan.h"
 
-YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kernel");
+YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kernel", .debug = true);
 
 static bool fusable(const struct yk_node *n)
 {

@@ -14,7 +14,7 @@
 #include "plan/lower.h"
 
 YK_PARAM(donate, "donate", YK_BOOL, "1",
-	 "write over operands that are read for the last time");
+	 "write over operands that are read for the last time", .debug = true);
 
 enum { FOREVER = UINT32_MAX - 1 };
 

@@ -17,7 +17,7 @@
 #include "plan/plan.h"
 
 YK_PARAM(arena, "arena", YK_BOOL, "1",
-	 "share memory between values whose lifetimes do not overlap");
+	 "share memory between values whose lifetimes do not overlap", .debug = true);
 
 struct interval {
 	uint64_t from, to;

@@ -41,7 +41,7 @@ YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
 
 YK_PARAM(link_setting, "dist.link", YK_STRING, "",
 	 "ALPHA,BETA: messages between ranks take so many seconds, and so many a byte, one after the other; to see what a slow "
-	 "link does. Empty: as long as they take");
+	 "link does. Empty: as long as they take", .debug = true);
 
 bool yk_ranks_link(double *alpha, double *beta)
 {

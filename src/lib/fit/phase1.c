@@ -23,7 +23,7 @@
 YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .least = 0,
 	 .most = 1000000);
 YK_PARAM(piece_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
-	 .least = 1, .most = INT32_MAX);
+	 .least = 1, .most = INT32_MAX, .debug = true);
 
 struct phase {
 	yoke_pipeline *p;
