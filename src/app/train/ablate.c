@@ -58,8 +58,7 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 	int e = yk_config_with(a->config, 1, one, &other);
 	if (e == 0)
 		yk_config_fini(&other);
-	// not a key: it is a setting
-	else if (e == YOKE_ENOENT && (t->setting = yk_param_find(name))) {
+	else if (e == YOKE_ENOENT && (t->setting = yk_param_find(name))) { // a setting, not a key
 		yoke_error_clear();
 		e = 0;
 	}

@@ -320,8 +320,8 @@ int yk_train(struct yk_config *c, int *lost)
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
-	// Before any thread is created, so that all inherit the signal mask; otherwise a signal would
-	// end the process.
+	// Before any thread is created, so that all inherit the signal mask; a signal would end the
+	// process otherwise.
 	int e = yk_stop_begin(r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
