@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of compiled kernels.  An entry is a file named after the hash of its key: a header, the
-// key, the data.  What is read is believed only if the folder and the file are the user's own, the
-// lengths and the key agree and the checksum is right; everything else is a miss.
+// Cache of compiled kernels.  An entry is a file named after the hash of its key: a header, the
+// key, the data.  A file is accepted only if it and its directory belong to the user, the lengths
+// and the key match and the checksum is right; anything else is a miss.
 #include "config.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 #include "kernel/cache.h"
 #include "yoke-plugin.h"
 
-#define MAX_BYTES ((size_t)64 << 20)   // of one entry, and of all that is kept in memory
+#define MAX_BYTES ((size_t)64 << 20)   // limit of one entry, and of all entries in memory
 #define MAX_KEY ((size_t)1 << 20)
 #define BUCKETS 256
-#define SWEEP 64 // files written by a process between two looks at the whole folder
+#define SWEEP 64 // files that a process writes between two sweeps of the directory
 
-// In files and in memory alike, so that one check serves both.
+// The same layout in files and in memory, so that one check serves both.
 struct header {
 	char magic[8];
 	uint64_t key_bytes, bytes;
@@ -39,7 +39,7 @@ struct entry {
 };
 
 static const char magic[8] = "yokekrn1";
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the next two
 static struct entry *bucket[BUCKETS];
 static size_t kept;
 
@@ -65,7 +65,7 @@ static bool is(const struct entry *e, const void *key, size_t key_bytes)
 	return e->header.key_bytes == key_bytes && !memcmp(e->content, key, key_bytes);
 }
 
-// Where the entry of a key hangs; with the lock held.
+// The link that points to a key's entry, or to NULL at the end of its bucket; with the lock held.
 static struct entry **find(uint64_t hash, const void *key, size_t key_bytes)
 {
 	struct entry **at = &bucket[hash % BUCKETS];
@@ -74,7 +74,7 @@ static struct entry **find(uint64_t hash, const void *key, size_t key_bytes)
 	return at;
 }
 
-// Takes the entry over; what does not fit is not remembered.
+// Takes ownership of the entry; one that exceeds the memory limit is freed.
 static bool remember(struct entry *e)
 {
 	size_t bytes = e->header.key_bytes + e->header.bytes;
@@ -168,7 +168,7 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		e = read_entry(fd, key, key_bytes);
-		if (e) // the time of its last use: what was used longest ago goes first
+		if (e) // marks it as used: the sweep removes entries in LRU order
 			futimens(fd, NULL);
 		else
 			yk_info("cache", "%s is damaged or not ours; built anew", name);
@@ -178,7 +178,7 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 	return e;
 }
 
-// No fsync: a torn file has a wrong checksum, and costs one compilation.
+// No fsync: a torn file fails its checksum and costs one compilation.
 static int file_put(const struct entry *e)
 {
 	static atomic_uint serial, written;

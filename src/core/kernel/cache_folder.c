@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where compiled kernels are kept: a folder of the user's own that nobody else may write.  Without
-// one they stay in memory, and a warning says so once.
+// The directory of compiled kernels: it must belong to the user and be writable by nobody else.
+// Without such a directory kernels are cached in memory only, and a warning is logged once.
 #include "config.h"
 
 #include "kernel/cache.h"
@@ -59,7 +59,7 @@ static int open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// The folder and the one above it: no more is made on the way.
+// Creates the directory and its parent, but no further ancestors.
 static int make_folder(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -72,7 +72,7 @@ static int make_folder(char *path)
 	return open_folder(path);
 }
 
-// -1: it is not there (why ""), or why it cannot be used.
+// Opens the directory.  -1: it does not exist (why is "") or cannot be used (why gives the reason).
 static int folder(char path[PATH_MAX], bool make, char *why, size_t cap)
 {
 	struct stat st;
@@ -110,7 +110,7 @@ int yk_cache_folder(bool make)
 	return fd;
 }
 
-// Could the folder be made, that is not there?
+// Could the missing directory be created?
 static bool can_make(const char *path, char *why, size_t cap)
 {
 	char above[PATH_MAX];

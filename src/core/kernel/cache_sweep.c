@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the folder of compiled kernels small: removes what killed writers left, and, above a limit,
-// the entries that were used longest ago.  Other files are left alone.
+// Limits the size of the directory of compiled kernels: removes the temporary files of killed
+// writers and, above the limit, the least recently used entries.  Other files are not touched.
 #include "config.h"
 
 #include <dirent.h>
@@ -23,8 +23,8 @@
 YK_PARAM(cache_max, "cache.max", YK_BYTES, "512M",
 	 "most bytes of compiled kernels kept in files; 0: no limit");
 
-enum { HASH = 32 };                // hexadecimal digits of a name
-static const long LONGEST = 86400; // seconds a writer may take, were its number another's by now
+enum { HASH = 32 };                // hexadecimal digits in a name
+static const long LONGEST = 86400; // seconds until a writer counts as dead; its pid may be reused
 
 struct file {
 	char name[HASH + 5]; // "0123456789abcdef0123456789abcdef.krn"
@@ -32,13 +32,13 @@ struct file {
 	uint64_t bytes;
 };
 
-// Does the name begin as all of ours do?
+// Does the name begin with an entry's name?
 static bool is_entry(const char *name)
 {
 	return strspn(name, "0123456789abcdef") == HASH && !strncmp(name + HASH, ".krn", 4);
 }
 
-// Is the writer of a temporary file, "HASH.krn.PID.N", gone?
+// Is the process gone that wrote this temporary file, "HASH.krn.PID.N"?
 static bool abandoned(const char *name, const struct stat *st)
 {
 	struct timespec now;

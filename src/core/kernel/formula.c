@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of formulas: recursive descent, an instruction for each operation.
+// Compiler from formulas to map programs: recursive descent, one instruction per operation.
 #include "config.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 
 enum { NAMES = 48 };
 
-// Of an expression: a number, or an instruction's.
+// The value of an expression: a known number, or the result of an instruction.
 struct value {
 	bool known;
 	double number;
@@ -24,12 +24,12 @@ struct value {
 struct name {
 	const char *text;
 	size_t length;
-	bool input; // not read so far
+	bool input; // an input that has not been read yet
 	uint8_t dtype;
-	uint16_t place; // among the program's inputs
+	uint16_t place; // index among the program's inputs
 	struct value value;
-	bool read;        // what was in the input is ..
-	struct value old; // .. this
+	bool read;        // the input's original value was read ..
+	struct value old; // .. into this
 };
 
 struct compiler {
@@ -37,7 +37,7 @@ struct compiler {
 	int dtype; // of the arithmetic
 	const char *at;
 	struct name name[NAMES];
-	int names, lists; // lists: the first of the names
+	int names, lists; // lists: how many of the first names are lists
 	int err;
 };
 
@@ -182,7 +182,7 @@ static struct value read_name(struct compiler *c, struct name *name)
 	return name->value;
 }
 
-// What a list had before the formula, whether that asked for it or not.
+// The value a list had before the formula ran, reading the input if the formula has not.
 static struct value read_old(struct compiler *c, struct name *name)
 {
 	if (!name->read) {
@@ -275,7 +275,7 @@ static struct name *add_name(struct compiler *c, const char *text, size_t n)
 	return &c->name[c->names++];
 }
 
-// The next name of a list of them; 0: there is none.
+// The length of the next name in a list of names; 0 at the end.
 static size_t next_name(const char **names)
 {
 	*names += strspn(*names, " ");
@@ -318,8 +318,9 @@ static void assignment(struct compiler *c)
 	name = name ? name : add_name(c, text, n);
 	name->input = false;
 	name->value = v;
-	// What a list becomes is a value computed behind all that reads the list, which kernels can write
-	// there at once: a copy, of another list or of what was computed before.
+	// A list's new value must be computed after every read of the list, so that kernels can
+	// write it in place.  A copy of another list, or of an earlier value, is therefore appended
+	// as an instruction of its own.
 	if (!c->err && name - c->name < c->lists && !v.known &&
 	    (c->map->insn[v.insn].op == YOKE_MAP_INPUT || (name->read && v.insn < name->old.insn)))
 		name->value = append(c, YOKE_MAP_CAST, c->dtype, v.insn, 0, 0);
@@ -327,7 +328,8 @@ static void assignment(struct compiler *c)
 		bad(c, YOKE_EINVAL);
 }
 
-// Are lists to be left as they were?  A bool's instruction: of the name skip, or whether that is other than 0.
+// The bool instruction that says whether to keep the lists: the name skip, compared with 0 unless
+// it is a bool.
 static uint16_t skipped(struct compiler *c, struct name *name)
 {
 	const uint16_t skip = insn(c, read_name(c, name));
@@ -345,7 +347,7 @@ static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, con
 	const char *names;
 	size_t n;
 
-	memset(to, 0, sizeof *to); // gaps too: programs are compared as bytes
+	memset(to, 0, sizeof *to); // padding included: programs are compared as bytes
 	to->size = sizeof *to;
 	add_inputs(&c, f->lists, in);
 	add_inputs(&c, f->numbers, in + lists);

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Map programs over lists, written as formulas: what an optimizer is, for one element of each list.
+// Map programs over lists of tensors, written as formulas: an optimizer's update of one element,
+// for example.
 #ifndef YK_FORMULA_H
 #define YK_FORMULA_H
 
 #include "yoke-plugin.h"
 
-// Names are parted by blanks.  text is assignments, each closed by a semicolon, with + - * / and map
-// instructions as functions: "m = beta * m + (1 - beta) * g; p = p - lr * sqrt(m);".  Arithmetic among
-// constants is done in f64, and each is then rounded once; a factor of 1 and a term with the factor 0
-// are left out.  Where there is a name skip, a number or an assignment, and it is not 0, results of a list's name
-// are that list's elements as they were, with the same bits, whatever the formula makes of them.
+// Names are separated by blanks.  text is a sequence of assignments, each ended by a semicolon,
+// with + - * / and map instructions as functions: "m = beta * m + (1 - beta) * g; p = p - lr *
+// sqrt(m);".  Arithmetic on constants is done in f64 and the result rounded once; multiplications
+// by 1 and terms multiplied by 0 are omitted.  If a number or an assignment is named skip and its
+// value is not 0, results that have a list's name keep that list's elements bit for bit, whatever
+// the formula computes.
 struct yk_formula {
 	const char *name;
 	const char *lists;     // the program's first inputs
-	const char *numbers;   // the inputs behind them, one number for all elements of a tensor
-	const char *constants; // numbers that are in the program
-	const char *results;   // one of a list's name has the list's dtype, others that of the arithmetic
+	const char *numbers;   // inputs after the lists: one number for a whole tensor
+	const char *constants; // numbers compiled into the program
+	const char *results;   // a list's name: the list's dtype; else that of the arithmetic
 	const char *text;
 };
 
-// How many names there are.
+// The number of names in a list of names.
 int yk_formula_count(const char *names);
-// The program, in the arithmetic of dtype, f32 or f64.  in: dtypes of lists and numbers; 0: the number is
-// absent, which counts as 1 and is no input.  EUNSUPPORTED: it is too long; EINVAL: it has no meaning.
+// Compiles the program for arithmetic in dtype, f32 or f64.  in: the dtypes of lists and numbers; 0
+// means that the number is absent: it counts as 1 and is no input.  EUNSUPPORTED: too long; EINVAL:
+// not a valid formula.
 int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 		   struct yoke_map *to);
-// The same with one input more behind all others, the number skip, of dtype.
+// The same with one more input after all others: the number skip, of dtype.
 int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 			   struct yoke_map *to);
 
-// Texts that formulas share.  Adam's moments, of Kingma and Ba 2015, and its denominator
+// Fragments that several formulas share.  Adam's moments (Kingma and Ba 2015) and its denominator:
 #define YK_TEXT_FIRST "m = beta1 * m + (1 - beta1) * g;"
 #define YK_TEXT_SECOND "v = beta2 * v + (1 - beta2) * (g * g);"
 #define YK_TEXT_ROOT "root = sqrt(v) / sqrt(c2) + eps;"
 // Loshchilov and Hutter 2019
 #define YK_TEXT_ADAMW "p = p * (1 - lr * decay) - lr / c1 * m / root;"
-// You et al. 2020: the step, and with the squares of the norms
+// You et al. 2020: the direction, then the step given the squares of the norms
 #define YK_TEXT_LAMB "r = m / c1 / root + p * decay;"
 #define YK_TEXT_LAMB_STEP \
 	"phi = min(max(sqrt(pp), least), most) / sqrt(rr);" \
@@ -45,7 +48,7 @@ int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *
 	"b = select(ne(first, 0), g, momentum * b + (1 - dampening) * g);" \
 	"p = p - lr * (nesterov * g + (1 - nesterov + nesterov * momentum) * b);"
 
-// By number: formulas of steps, and what stands around them.
+// Indices into yk_formulas: optimizer steps, and helpers for lists of gradients.
 enum yk_formula_id {
 	YK_FORMULA_ADAMW, YK_FORMULA_LAMB, YK_FORMULA_LAMB_STEP, YK_FORMULA_LAMB_PLAIN,
 	YK_FORMULA_SGD, YK_FORMULA_MOMENTUM, YK_FORMULA_SCALE, YK_FORMULA_SQUARE, YK_FORMULA_SCALED_SQUARE,

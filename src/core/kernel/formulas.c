@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formulas there are: optimizers, and what goes with their lists of gradients.
+// The table of formulas: optimizer steps, and helpers for lists of gradients.
 #include "config.h"
 
 #include "kernel/formula.h"
@@ -10,7 +10,8 @@ const struct yk_formula yk_formulas[YK_FORMULAS] = {
 	// Loshchilov and Hutter 2019
 	[YK_FORMULA_ADAMW] = { "adamw", "p g m v", "lr c1 c2 scale", "beta1 beta2 eps decay", "p m v",
 		MOMENTS YK_TEXT_ADAMW },
-	// You et al. 2020: the step before its ratio; then that, of the squares of the norms
+	// You et al. 2020: the direction, then the step scaled by the ratio of the norms, given
+	// their squares
 	[YK_FORMULA_LAMB] = { "lamb", "p g m v", "c1 c2 scale", "beta1 beta2 eps decay", "m v r",
 		MOMENTS YK_TEXT_LAMB },
 	[YK_FORMULA_LAMB_STEP] = { "lamb_step", "p r", "lr pp rr", "least most", "p",
@@ -27,6 +28,6 @@ const struct yk_formula yk_formulas[YK_FORMULAS] = {
 	[YK_FORMULA_SCALE] = { "scale", "g", "scale", "", "y", "y = g * scale;" },
 	[YK_FORMULA_SQUARE] = { "square", "x", "", "", "y", "y = x * x;" },
 	[YK_FORMULA_SCALED_SQUARE] = { "scaled_square", "x", "scale", "", "y", "x = x * scale; y = x * x;" },
-	// 0, or NaN
+	// 0 for a finite x, else NaN
 	[YK_FORMULA_FINITE] = { "finite", "x", "", "", "y", "y = x - x;" },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call of a generated map: key and arguments, which follow from its form.
+// The cache key and the arguments of a generated map kernel, both derived from the map's form.
 #include "config.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void fill_key(const struct yk_map_form *f, struct yoke_map_call *c)
 	for (unsigned k = 0; k <= f->noperand; k++) {
 		const struct yk_map_operand *o = &f->operand[k];
 		uint8_t step[] = { o->dtype, o->class, o->each };
-		// at most two axes have other than ANY
+		// at most two axes differ from ANY
 		for (int i = 0; i < f->rank && o->class == YK_MAP_STRIDED; i++)
 			if (i == f->rank - 1 || i == f->split - 1)
 				step[2] = (uint8_t)(step[2] * 3 + o->step[i]);

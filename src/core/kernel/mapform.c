@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of a map program in its op.
+// Analyzes a map program in its op: checks it, merges axes and classifies each operand's strides.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 // ---- the program ----
 
-// What the program calls input k: NULL for a product.
+// The view that is input k of the program: NULL for a contraction's product.
 static const struct yoke_view *input_view(const struct yoke_op *op, unsigned k)
 {
 	if (op->code != YOKE_OP_CONTRACT)
@@ -21,7 +21,7 @@ static unsigned input_count(const struct yoke_op *op)
 	return op->code != YOKE_OP_CONTRACT ? op->nin : op->nin - 1;
 }
 
-// Of a recurrence: does output or input k belong to the carried values, the last of them?
+// In a recurrence: is output or input k a carried value?  These come last.
 static bool is_carried(const struct yoke_op *op, unsigned k, unsigned count)
 {
 	return op->code == YOKE_OP_SCAN_MAP && k + (uint64_t)op->attr[2].i >= count;
@@ -38,7 +38,7 @@ static bool earlier(const struct yoke_map *m, unsigned k, unsigned operand, int 
 	return operand < k && m->insn[operand].dtype == dtype;
 }
 
-// Is instruction k one of those the generator writes, with operands of the right dtypes?
+// Can the generator write instruction k, and have its operands the right dtypes?
 static int check_insn(const struct yoke_op *op, unsigned k)
 {
 	const struct yoke_map *m = op->map;
@@ -122,7 +122,7 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 	return !good ? YOKE_EINVAL : fits ? 0 : YOKE_EUNSUPPORTED;
 }
 
-// A reduction's result has a dtype of its own, which is the backend's affair.
+// A reduction's result has its own dtype, which the backend handles.
 static bool output_fits(const struct yoke_op *op, unsigned k)
 {
 	const struct yoke_map *m = op->map;
@@ -167,9 +167,9 @@ static int check_program(const struct yoke_op *op, uint32_t *dtypes)
 
 // ---- operands ----
 
-// The iteration space: of a contraction that of its result.
+// The iteration space; for a contraction, that of its result.
 struct space {
-	int rank, split; // axes 0 .. split-1 of the first part, in perm
+	int rank, split; // axes 0 .. split-1 of perm are the first group
 	int perm[YOKE_MAX_RANK];
 	const int64_t *dims;
 	uint64_t reduced; // mask
@@ -206,7 +206,7 @@ static int space_of(const struct yoke_op *op, struct space *s)
 			if ((int)(s->reduced >> i & 1) == pass)
 				s->perm[n++] = i;
 		if (pass == 0 && (op->code == YOKE_OP_REDUCE || op->code == YOKE_OP_SCAN_MAP))
-			s->split = n; // also where all axes that are reduced had one element, and went
+			s->split = n; // also if all reduced axes had one element and were dropped
 	}
 	return 0;
 }
@@ -216,7 +216,7 @@ static bool has_memory(const struct yk_map_operand *o)
 	return o->class == YK_MAP_STRIDED;
 }
 
-// Has operand k one element along the axes of the second part?
+// Does operand k have one element along the axes of the second group?
 static bool is_still(const struct yoke_op *op, unsigned k)
 {
 	if (op->code == YOKE_OP_SCAN_MAP)
@@ -250,7 +250,8 @@ static int take_operand(const struct yoke_op *op, const struct space *s, unsigne
 	return 0;
 }
 
-// The axes of perm, from place 1 on; the merged ones then replace them.
+// Stores dims and strides of the axes of perm at index 1 and up; the merged axes later overwrite
+// them.
 static void take_strides(const struct yoke_op *op, const struct space *s,
 			 struct yk_map_form *f)
 {
@@ -272,7 +273,7 @@ static void take_strides(const struct yoke_op *op, const struct space *s,
 	}
 }
 
-// Can merged axis `to` and the axis `from` before it be walked as one?
+// Can merged axis `to` and the axis `from` before it be traversed as one axis?
 static bool mergeable(const struct yk_map_form *f, int from, int to)
 {
 	for (unsigned k = 0; k <= f->noperand; k++) {
@@ -293,9 +294,9 @@ static void move_axis(struct yk_map_form *f, int to, int from)
 		f->operand[k].strides[to] = f->operand[k].strides[from];
 }
 
-// Of axes first .. end-1 drops those of one element and merges neighbours, unless one is
-// `apart`; they then lie from `at` on.  Returns how many: at least one.  Their order is
-// kept, so that the row-major index of an element stays what it was.
+// Drops axes of one element among first .. end-1 and merges neighbours, except the axis `apart`;
+// stores the result from index `at` on.  Returns the number of axes left, at least one.  The order
+// of axes is kept, so the row-major index of each element stays the same.
 static int merge(struct yk_map_form *f, int first, int end, int at, int apart)
 {
 	int n = at;
@@ -303,7 +304,7 @@ static int merge(struct yk_map_form *f, int first, int end, int at, int apart)
 	for (int axis = first; axis < end; axis++) {
 		if (f->dims[axis] == 1 && axis != apart)
 			continue;
-		// the walk is forwards, so the one before takes in the one behind
+		// the loop runs forwards: each axis is merged into the one before it
 		if (n > at && axis != apart && mergeable(f, n - 1, axis)) {
 			int64_t dim = f->dims[n - 1];
 			move_axis(f, n - 1, axis);
@@ -334,7 +335,7 @@ static void classify(const struct yk_map_form *f, struct yk_map_operand *o)
 	o->class = linear ? YK_MAP_LINEAR : one ? YK_MAP_ONE : YK_MAP_STRIDED;
 }
 
-// Could an index leave 31 bits?
+// Do all indices fit 31 bits?
 static bool is_narrow(const struct yk_map_form *f)
 {
 	int64_t count = 1;
@@ -383,7 +384,7 @@ bool yk_map_indexed(const struct yoke_map *m)
 
 static void take_index(struct yk_map_form *f)
 {
-	// Elsewhere it is what the parameters say.
+	// Other ops get the index from the function's parameters.
 	bool used = f->code == YOKE_OP_REDUCE && yk_map_indexed(f->map);
 	f->operand[f->noperand] = (struct yk_map_operand){
 		.number = -1,
@@ -402,7 +403,7 @@ static void take_axes(const struct yoke_op *op, const struct space *s,
 	f->rank = f->split = 0;
 	for (int p = f->code == YOKE_OP_REDUCE || f->code == YOKE_OP_SCAN_MAP ? 0 : 1; p < 2; p++) {
 		int n = merge(f, parts[p], parts[p + 1], f->rank, apart);
-		if (n == 0) { // at least one, of one element
+		if (n == 0) { // at least one axis, of one element
 			f->dims[f->rank] = 1;
 			for (unsigned k = 0; k <= f->noperand; k++)
 				f->operand[k].strides[f->rank] = 0;
@@ -440,8 +441,8 @@ static int count_args(const struct yk_map_form *f)
 
 enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS };
 
-// A tensor's part of an op over lists, as the MAP of a row over views `v`, and which view of the op each
-// one is.  A reduction's output is like the program's.
+// Builds the MAP that an op over lists applies to one tensor, over the views `v`; number[k] is the
+// op's view that v[k] stands for.  The output of a reduction is treated as the program's.
 static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *number, struct yoke_op *to)
 {
 	const struct yoke_map *m = op->map;
@@ -460,7 +461,7 @@ static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *numbe
 			return YOKE_EUNSUPPORTED;
 	for (uint32_t k = 0; k < outs + m->nin; k++) {
 		const uint32_t input = k - outs;
-		const bool one = k >= outs && input >= lists; // a number
+		const bool one = k >= outs && input >= lists; // a number, not a list
 		const uint32_t at = k < outs ? (reduces ? 0 : k * list) :
 				    one	     ? op->nout + lists * list + input - lists :
 					       op->nout + input * list;
@@ -473,7 +474,7 @@ static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *numbe
 	return 0;
 }
 
-// What a form of a MAP is of the op over lists.
+// Adapts the form of the MAP to the op over lists.
 static void take_list(const struct yoke_op *op, const int32_t *number, struct yk_map_form *f)
 {
 	f->list = true;
@@ -485,7 +486,7 @@ static void take_list(const struct yoke_op *op, const int32_t *number, struct yk
 		o->number = number[k];
 		o->each = o->class == YK_MAP_ONE && o->view->rank == 1 && o->view->dims[0] != 1;
 	}
-	if (op->code == YOKE_OP_LIST_REDUCE) { // it is not the program's to store
+	if (op->code == YOKE_OP_LIST_REDUCE) { // the program does not store it
 		f->operand[0].view = NULL;
 		f->operand[0].class = YK_MAP_PRODUCT;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of a map program in its op: the program checked, axes merged, each operand's
-// strides; what the generator writes functions from.
+// A map program analyzed for one op: the checked program, its merged axes and each operand's
+// strides.  The source generator works from this form alone.
 #ifndef YK_MAPFORM_H
 #define YK_MAPFORM_H
 
@@ -11,57 +11,58 @@
 // Outputs, then the program's inputs, then the element's index.
 #define YK_MAP_OPERANDS (YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS + 1)
 
-#define YK_MAP_AXES (YOKE_MAX_RANK + 1) // each part has one
+#define YK_MAP_AXES (YOKE_MAX_RANK + 1) // each group of axes has at least one
 
 enum yk_map_class {
 	YK_MAP_VALUE,   // no buffer: a word
-	YK_MAP_PRODUCT, // of a contraction: a parameter of the function
-	YK_MAP_ABSENT,  // an output that is not wanted
-	YK_MAP_LINEAR,  // row major without gaps
+	YK_MAP_PRODUCT, // the product of a contraction, a parameter of the function
+	YK_MAP_ABSENT,  // an output that is not requested
+	YK_MAP_LINEAR,  // row-major without gaps
 	YK_MAP_ONE,     // all strides 0
 	YK_MAP_STRIDED
 };
 
-enum yk_map_step { YK_MAP_ANY, YK_MAP_UNIT, YK_MAP_STILL }; // a stride; 1; 0
+// What the generated text knows about a stride: nothing; it is 1; it is 0.
+enum yk_map_step { YK_MAP_ANY, YK_MAP_UNIT, YK_MAP_STILL };
 
 struct yk_map_operand {
-	const struct yoke_view *view; // NULL: none, a product or an index
-	int32_t number;               // of a buffer: as struct yoke_map_arg counts
+	const struct yoke_view *view; // NULL for an absent operand, a product or the index
+	int32_t number;               // of the buffer, numbered as in struct yoke_map_arg
 	uint8_t class, dtype;
-	bool each;                    // of lists: one number a tensor
-	uint8_t step[YK_MAP_AXES];    // STRIDED: where the text knows the stride
-	int64_t strides[YK_MAP_AXES]; // of the merged axes
+	bool each;                    // in an op over lists: one number per tensor
+	uint8_t step[YK_MAP_AXES];    // STRIDED: what the text knows of each stride
+	int64_t strides[YK_MAP_AXES]; // along the merged axes
 };
 
-// Merged axes, 0 .. split-1 and split .. rank-1.  Of each part the last axis has an index
-// of its own, which is a parameter; those before it share one.  Only a reduction has two
-// parts, kept and reduced axes, and a recurrence, whose second part is the axis it runs along;
-// else split is 0.
+// Merged axes: group 0 .. split-1, then group split .. rank-1.  The last axis of each group has its
+// own index, a parameter of the function; the axes before it share one.  Only reductions (kept and
+// reduced axes) and recurrences (the second group is the axis of the recurrence) have two groups;
+// otherwise split is 0.
 struct yk_map_form {
 	const struct yoke_map *map;
 	uint16_t code;
 	int rank, split;
-	unsigned carried; // of a recurrence: the last inputs and outputs
-	bool flat;       // one axis, each operand LINEAR, ONE or no buffer
-	bool narrow;     // whatever is computed of indices fits 31 bits
+	unsigned carried; // recurrence: the number of carried values, the last inputs and outputs
+	bool flat;       // one axis; each operand is LINEAR, ONE or has no buffer
+	bool narrow;     // all index arithmetic fits 31 bits
 	uint32_t dtypes; // bit d: dtype d occurs
 	uint64_t count[YOKE_MAP_INDICES]; // as in struct yoke_map_call
-	unsigned noperand;                // without the index
+	unsigned noperand;                // not counting the index
 	int64_t dims[YK_MAP_AXES];
-	bool list;      // one tensor of each list; LINEAR operands are lists, others numbers
-	uint64_t given; // bit k: of lists: instruction k is of numbers alone
+	bool list;      // one tensor of each list; LINEAR operands are lists, the others numbers
+	uint64_t given; // in an op over lists: bit k: instruction k depends on numbers only
 	struct yk_map_operand operand[YK_MAP_OPERANDS];
 };
 
-// 0, EINVAL for a malformed op, EUNSUPPORTED; says nothing in yoke_error, since backends
-// ask with it.
+// 0, EINVAL for a malformed op, or EUNSUPPORTED.  Sets no message in yoke_error, because backends
+// call it to find out whether they support an op.
 int yk_map_form(const struct yoke_op *, struct yk_map_form *);
-// Is there an argument for the length of this axis?  One for each that comes behind another
-// under the same index.
+// Is the length of this axis an argument?  True of each axis that follows another one under the
+// same index.
 bool yk_map_length(const struct yk_map_form *, int axis);
-// Values that an instruction reads.
+// The number of values that an instruction reads.
 int yk_map_operands(int op);
-// Does the program ask for the index?
+// Does the program use the element's index?
 bool yk_map_indexed(const struct yoke_map *);
 
 static inline bool yk_map_real(int dtype)

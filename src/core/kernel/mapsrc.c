@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator: writes a map program as functions, from its form.  The text includes the
-// helpers the program needs from cl/, and has functions in the common dialect: each
-// instruction one variable v0, v1, .. in single assignment.  f16 and bf16 values are floats
-// rounded by each instruction.
+// The source generator: writes a map program as functions in the dialect common to OpenCL C and
+// CUDA C++, from its form, and includes the helpers it needs from cl/.  Each instruction becomes
+// one variable v0, v1, .. in single assignment.  f16 and bf16 values are floats that each
+// instruction rounds.
 #include "config.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static bool is_listed(const struct yk_map_form *f, unsigned k)
 	return f->list && f->operand[k].class == YK_MAP_LINEAR;
 }
 
-// Is operand k read or written four elements at a time: side by side, of 2 or 4 bytes?
+// Is operand k read or written four elements at a time: contiguous, 2 or 4 bytes each?
 static bool is_quad(const struct yk_map_form *f, unsigned k)
 {
 	const size_t size = yoke_dtype_size(f->operand[k].dtype);
@@ -79,14 +79,14 @@ static bool is_quad(const struct yk_map_form *f, unsigned k)
 	return f->operand[k].class == YK_MAP_LINEAR && (size == 2 || size == 4);
 }
 
-// Is the instruction's value the same for all elements of a tensor of lists?
+// In an op over lists: is the instruction's value the same for all elements of a tensor?
 static bool is_given(const struct yk_map_form *f, unsigned insn)
 {
 	return f->list && f->given >> insn & 1;
 }
 
-// The list of parameters, or of the arguments that pass them on.  numbers: of lists, what finds their
-// numbers, instead of what comes from them.
+// The list of parameters, or of the arguments that pass them on.  numbers: for ops over lists, the
+// parameters from which the numbers are computed, instead of the computed numbers.
 static void put_list(struct yk_text *t, const struct yk_map_form *f, bool types, bool numbers)
 {
 	const char *pointer = types ? "GLOBAL uchar *" : "", *word = types ? "ulong " : "";
@@ -126,7 +126,7 @@ static void put_parameters(struct yk_text *t, const struct yk_map_form *f)
 
 // ---- random bits ahead ----
 
-// One value for all elements, found without the program?
+// Is it one value for all elements that is known before the program runs?
 static bool is_seed(const struct yk_map_form *f, unsigned insn)
 {
 	const struct yoke_insn *n = &f->map->insn[insn];
@@ -136,8 +136,8 @@ static bool is_seed(const struct yk_map_form *f, unsigned insn)
 	return class == YK_MAP_VALUE || class == YK_MAP_ONE;
 }
 
-// Random bits of a map by the index of its element are drawn ahead of it: four elements have one
-// block of Philox.
+// If a map draws random bits by its element's index, they are drawn before the program runs: four
+// elements share one Philox block.
 static bool is_drawn(const struct yk_map_form *f, const struct yoke_insn *n)
 {
 	return f->code == YOKE_OP_MAP && n->op == YOKE_MAP_RAND &&
@@ -152,7 +152,7 @@ static bool draws(const struct yk_map_form *f)
 	return false;
 }
 
-// A parameter or an argument for each instruction that is drawn, its number in the middle.
+// A parameter or an argument for each instruction drawn in advance: before, its number, behind.
 static void put_drawn(struct yk_text *t, const struct yk_map_form *f, const char *before,
 		      const char *behind)
 {
@@ -180,7 +180,7 @@ static void put_seed(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 
 // ---- functions ----
 
-// One instruction as a variable, or two.
+// Writes one instruction as a variable, or as two: bits and value.
 static int put_insn(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 {
 	const struct yoke_insn *n = &f->map->insn[k];
@@ -197,7 +197,7 @@ static int put_insn(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 	return err;
 }
 
-// fours: operands that are read so are parameters.
+// fours: operands that are read four at a time are parameters.
 static int put_program(struct yk_text *t, const struct yk_map_form *f, bool fours)
 {
 	int err = 0;
@@ -210,7 +210,7 @@ static int put_program(struct yk_text *t, const struct yk_map_form *f, bool four
 			yk_put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn && !err; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
-		if (is_drawn(f, n)) // a parameter
+		if (is_drawn(f, n)) // it is a parameter
 			continue;
 		if (is_given(f, k))
 			yk_put(t, "\t%s v%u = u.v%u;\n", yk_map_dtypes[n->dtype].type, k, k);
@@ -222,7 +222,8 @@ static int put_program(struct yk_text *t, const struct yk_map_form *f, bool four
 	return err;
 }
 
-// Of lists: what is the same for all elements of tensor i, and where its part of each list is.
+// For ops over lists: the values common to all elements of tensor i, and where each list's tensor
+// begins.
 static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 {
 	unsigned lists = 0;
@@ -252,7 +253,7 @@ static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 			    lists);
 			lists++;
 		}
-	yk_put(t, "\n#define LISTS %u\n#define LIST_FOURS (!(0", lists); // do all parts begin as four elements do?
+	yk_put(t, "\n#define LISTS %u\n#define LIST_FOURS (!(0", lists); // all aligned to 4?
 	for (unsigned k = 0; k < f->noperand; k++)
 		if (is_quad(f, k))
 			yk_put(t, " | (at%u & %d)", k, 4 * (int)yoke_dtype_size(f->operand[k].dtype) - 1);
@@ -260,7 +261,7 @@ static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 	return err;
 }
 
-// The value of output k, as it is stored.
+// The value of output k in its storage type.
 static void put_stored(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 {
 	const unsigned out = f->map->out[k];
@@ -290,7 +291,7 @@ static int put_store(struct yk_text *t, const struct yk_map_form *f)
 	return err;
 }
 
-// A parameter or an argument for each operand that is read so.
+// A parameter or an argument for each operand that is read four elements at a time.
 static void put_fours(struct yk_text *t, const struct yk_map_form *f, bool types)
 {
 	for (unsigned k = f->map->nout; k < f->noperand; k++)
@@ -300,7 +301,7 @@ static void put_fours(struct yk_text *t, const struct yk_map_form *f, bool types
 			yk_put(t, "q%u[l], ", k);
 }
 
-// map_put: an element whose random bits are there, to where it belongs; map_at draws them itself.
+// map_put stores an element whose random bits are given; map_at draws them first.
 static void put_at(struct yk_text *t, const struct yk_map_form *f)
 {
 	yk_put(t, "FN void map_put(");
@@ -331,8 +332,9 @@ static void put_at(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "r, j MAP_ARGS);\n}\n");
 }
 
-// map_block: MAP_BLOCK elements of a row, a multiple of 32; random bits are drawn in fours first.
-// Under MAP_STREAM the outputs, which are linear and begin on lines, are written past the caches.
+// map_block: MAP_BLOCK elements of a row, a multiple of 32; random bits are drawn four at a time
+// first.  With MAP_STREAM the outputs, contiguous and aligned to cache lines, are written with
+// non-temporal stores.
 static void put_block(struct yk_text *t, const struct yk_map_form *f)
 {
 	yk_put(t, "#ifdef MAP_BLOCK\nFN void map_block(ulong r, ulong j0 MAP_PARAMS)\n{\n");
@@ -363,7 +365,7 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "r, j0 + l MAP_ARGS);\n");
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		const size_t size = yoke_dtype_size(f->operand[k].dtype);
-		const unsigned piece = size < 4 ? 16 * (unsigned)size : 64; // of a vector
+		const unsigned piece = size < 4 ? 16 * (unsigned)size : 64; // bytes per vector
 		yk_put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += %u)\n"
 		    "\t\tstream_%u((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
 		    k, piece, piece, k, k, k, f->flat ? "" : "r * width + ", k);
@@ -373,7 +375,7 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "r, j0 + l MAP_ARGS);\n#endif\n}\n#endif\n");
 }
 
-// map_values, or four_values: what the outputs of an element are.
+// map_values, or four_values: computes the outputs of one element.
 static int put_values(struct yk_text *t, const struct yk_map_form *f, bool fours)
 {
 	yk_put(t, "FN void %s_values(", fours ? "four" : "map");
@@ -394,7 +396,7 @@ static int put_values(struct yk_text *t, const struct yk_map_form *f, bool fours
 	return err;
 }
 
-// Operands of four elements of a row, from j on, into registers.
+// Loads the operands of four elements of a row, from j on, into registers.
 static void put_four_loads(struct yk_text *t, const struct yk_map_form *f)
 {
 	for (unsigned k = f->map->nout; k < f->noperand; k++)
@@ -403,8 +405,8 @@ static void put_four_loads(struct yk_text *t, const struct yk_map_form *f)
 			       yk_map_dtypes[f->operand[k].dtype].stored, k, k, k, f->flat ? "" : "r * width + ", k, k);
 }
 
-// map_quad: four elements of a row from j on, a multiple of 4 as all that lies side by side begins at 4 elements'
-// bytes: that is loaded and stored at once.
+// map_quad: four elements of a row from j on.  j is a multiple of 4 and contiguous operands are
+// aligned to four elements, so that these are loaded and stored with one access.
 static int put_quad(struct yk_text *t, const struct yk_map_form *f)
 {
 	yk_put(t, "#ifdef MAP_QUAD\n");
@@ -461,7 +463,8 @@ static int put_element(struct yk_text *t, const struct yk_map_form *f)
 	return err ? err : put_quad(t, f);
 }
 
-// The value that is reduced, of an element, or of one whose operands that are read four at a time are parameters.
+// The value to be reduced for one element; with `fours`, operands that are read four at a time are
+// parameters.
 static int put_loaded(struct yk_text *t, const struct yk_map_form *f, bool fours)
 {
 	yk_put(t, "FN MAP_TYPE %s_load(", fours ? "four" : "map");
@@ -501,7 +504,7 @@ static int put_load(struct yk_text *t, const struct yk_map_form *f)
 	return err;
 }
 
-// u0, u1, ..: the carried values, by input.
+// u0, u1, ..: the carried values, numbered by input.
 static void put_firsts(struct yk_text *t, const struct yk_map_form *f)
 {
 	for (unsigned i = f->map->nin - f->carried; i < f->map->nin; i++) {
@@ -516,7 +519,7 @@ static void put_firsts(struct yk_text *t, const struct yk_map_form *f)
 	}
 }
 
-// Stores one output, if it is wanted: a value of this name, or an instruction's.
+// Stores one output if it is requested: the named value, or an instruction's.
 static void put_output(struct yk_text *t, const struct yk_map_form *f, unsigned k, const char *value)
 {
 	const struct yk_map_operand *o = &f->operand[k];

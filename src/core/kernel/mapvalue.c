@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a map program's operands are, and what its instructions give, as text.
+// Writes operand addresses and the values of a map program's instructions as source text.
 #include "config.h"
 
 #include <stdarg.h>
@@ -100,7 +100,7 @@ void yk_put_operand(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 
 // ---- instructions ----
 
-// The value that 64 bits hold, low bytes first.
+// The value stored in a 64-bit word, low bytes first.
 static void put_word(struct yk_text *t, int dtype, const char *word)
 {
 	switch (dtype) {
@@ -121,7 +121,7 @@ static void put_word(struct yk_text *t, int dtype, const char *word)
 	}
 }
 
-// Does the input's value come from the step before?
+// Is the input carried over from the step before?
 static bool is_carried(const struct yk_map_form *f, unsigned input)
 {
 	return input + f->carried >= f->map->nin;
@@ -173,7 +173,7 @@ bool yk_map_as_bits(const struct yk_map_form *f, const struct yoke_insn *n)
 	return true;
 }
 
-// Between any two dtypes, rounded once; bits of a half.
+// A cast between any two dtypes, rounded once; a half result is given as bits.
 static void put_cast(struct yk_text *t, int from, int to, unsigned a)
 {
 	if (from == to || (yk_map_half(from) && to == yoke_f32))
@@ -192,7 +192,7 @@ static void put_cast(struct yk_text *t, int from, int to, unsigned a)
 		yk_put(t, "(%s)v%u", yk_map_dtypes[to].type, a);
 }
 
-// Formulas: $a, $b, $c are operands, $T the type, $S its suffix.
+// Templates: $a, $b, $c are operands, $T the type, $S its suffix.
 static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_UNIFORM] = "($T)((uint)$a >> 8) * ($T)5.9604644775390625e-8f", // 2^-24
 	[YOKE_MAP_NORMAL] = "normal_$S($a, $b)",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging axes.  An op's definition groups its axes in parts: the leading axes of [..,N], those before
-// and behind an axis, those of indices.  Neighbours within a part are merged in all operands that have it.
+// Merges axes of ops.  An op's definition divides its axes into groups: the leading axes of [..,N],
+// the axes before and after a given axis, the axes of indices.  Neighbours in a group are merged in
+// all operands that have the group.
 #include "config.h"
 
 #include <stdbool.h>
@@ -8,13 +9,13 @@
 
 #include "kernel/merge.h"
 
-enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS + 2 }; // a contraction's with a map, and the space
+enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS + 2 }; // a mapped contraction's, and the space
 
-// The views of an op: the iteration space, if it has one, as a SCALAR, which no stride binds; then outputs and
-// inputs, but for absent ones.
+// The views of an op: its iteration space, if any, as a SCALAR, whose strides restrict nothing;
+// then the outputs and inputs that are present.
 struct views {
 	struct yoke_view *v[VIEWS];
-	uint32_t operand[VIEWS]; // its number, outputs first
+	uint32_t operand[VIEWS]; // operand number, outputs first
 	int n;
 	struct yoke_view space;
 };
@@ -33,8 +34,8 @@ static bool runs_on(const struct yoke_view *v, int outer, int inner)
 	       v->strides[outer] == v->strides[inner] * v->dims[inner];
 }
 
-// Merges the n axes of a part, which begins at axis at[k] of view k (-1: that has none); as many are left as it
-// returns, `least` or more.
+// Merges the n axes of a group that begins at axis at[k] of view k (-1: the view does not have the
+// group).  Returns the number of axes left, `least` or more.
 static int merge(struct views *w, const int *at, int n, int least)
 {
 	int left = 0, lead = 0;
@@ -61,7 +62,8 @@ static int merge(struct views *w, const int *at, int n, int least)
 	return left;
 }
 
-// The same of a part that begins at one axis of all views, but for the operands in `without`.
+// The same for a group that begins at the same axis of all views except the operands in the mask
+// `without`.
 static int merge_at(struct views *w, int axis, int n, int least, uint32_t without)
 {
 	int at[VIEWS];
@@ -70,7 +72,7 @@ static int merge_at(struct views *w, int axis, int n, int least, uint32_t withou
 	return n > 0 ? merge(w, at, n, least) : 0;
 }
 
-// Kept and reduced axes apart.  The one axis along which a place is asked for stays.
+// Kept and reduced axes are merged separately.  The axis of an argmin or argmax stays.
 static void merge_reduced(struct yoke_op *op, struct views *w)
 {
 	const bool place = op->attr[0].i >= YOKE_REDUCE_ARGMAX;
@@ -96,7 +98,7 @@ static void merge_reduced(struct yoke_op *op, struct views *w)
 	op->attr[1].i = (int64_t)mask;
 }
 
-// Axes before and behind the one that attribute 0 says.
+// Axes before and after the one in attribute 0.
 static void merge_around(struct yoke_op *op, struct views *w, int rank)
 {
 	const int axis = (int)op->attr[0].i;
@@ -136,7 +138,7 @@ void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *
 		return;
 	memcpy(w.space.dims, op->dims, sizeof w.space.dims);
 	if (spaced) {
-		w.operand[0] = 31; // in no mask
+		w.operand[0] = 31; // a bit that no mask has
 		w.v[w.n++] = &w.space;
 	}
 	for (uint32_t k = 0; k < op->nout + op->nin; k++) {
@@ -157,7 +159,7 @@ void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *
 	case YOKE_OP_SCAN: case YOKE_OP_GATHER_ALONG: case YOKE_OP_SCATTER_ADD_ALONG:
 		merge_around(op, &w, out[0].rank);
 		break;
-	// [..,N]; w and b, dw and db have the last axis alone
+	// [..,N]; w and b, dw and db have the last axis only
 	case YOKE_OP_SORT: case YOKE_OP_SOFTMAX: case YOKE_OP_SOFTMAX_BACK:
 		merge_at(&w, 0, in[0].rank - 1, 0, 0);
 		break;

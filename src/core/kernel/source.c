@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: texts whose lines #include "NAME" are kernel texts of cl/, put in their place; each text once, where
-// it is named first.  So a text names what it needs, and no list of texts is kept anywhere else.
+// Assembles programs: replaces each #include "NAME" line by the kernel text cl/NAME, once, at its
+// first use.  Each text thus declares what it depends on, and no other list of texts is needed.
 #include "config.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "kernel/kerneltext.h"
 #include "kernel/mapsrc.h"
 
-// A text that is being put, and the one whose line names it.
+// A text being written, and the text that includes it.
 struct file {
 	const struct file *by;
 	const char *name, *text;
@@ -20,10 +20,10 @@ struct file {
 
 struct program {
 	yk_text_fn *text_of;
-	const char *prologue; // the dialect's, which texts call prologue.h
+	const char *prologue; // the dialect's prologue, included as prologue.h
 	char *to;
-	size_t cap, length; // length goes on counting beyond cap
-	const char **had;   // texts so far
+	size_t cap, length; // keeps counting beyond cap
+	const char **had;   // the texts written so far
 	size_t nhad;
 };
 
@@ -50,7 +50,7 @@ static bool is_include(const char *line, size_t bytes, char name[64])
 	return sscanf(copy, " # include \"%63[^\"\n]%c", name, &end) == 2 && end != '\n';
 }
 
-// Notes a text; 1: it is noted already.
+// Records a text as written; 1 if it was before.
 static int note(struct program *p, const char *text)
 {
 	for (size_t i = 0; i < p->nhad; i++)
@@ -81,7 +81,7 @@ static int put_named(struct program *p, const char *name, const struct file *by)
 	return had < 0 ? had : had ? 0 : put_file(p, &f);
 }
 
-// A text includes those that stand above it, so it is as deep as there are texts at most.
+// Texts do not include themselves, so the depth is bounded by the number of texts.
 static int put_file(struct program *p, const struct file *f)
 {
 	char name[64];
@@ -98,7 +98,7 @@ static int put_file(struct program *p, const struct file *f)
 	return err;
 }
 
-// The op's map as functions; to be freed.
+// The op's map as functions; the caller frees it.
 static int map_of(const struct yoke_op *op, char **to)
 {
 	const int64_t bytes = yk_map_source(op, NULL, 0);
