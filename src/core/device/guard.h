@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protects the command against a plugin that survived its trial in a child process and ends this process all the same.
-// A program that can be started anew without harm registers itself; while a plugin is loaded, a deadly signal, exit()
-// or a hang then starts the program anew with the same arguments, and the new process leaves that plugin alone.
+// Protects the command against a plugin that passed its trial in a child process and still kills
+// this process.  A program that can be restarted without harm registers itself.  If a fatal signal,
+// exit() or a hang then occurs in a plugin's code, the program restarts with the same arguments and
+// skips that plugin.
 #ifndef YK_PLUGIN_GUARD_H
 #define YK_PLUGIN_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// Registers this program. argv has to stay as it is.
+// Registers this program.  argv must stay valid and unchanged.
 void yk_guard_program(char **argv);
 // Before and after code of the plugin in this file runs; calls do not nest.
 void yk_guard_begin(const char *file);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The installable OpenCL drivers (ICDs) of this machine, found where the loader looks for them.
+// Lists this machine's installable OpenCL drivers (ICDs), searched by the same rules as the OpenCL
+// loader.
 #ifndef YK_ICD_H
 #define YK_ICD_H
 
@@ -8,14 +9,14 @@
 #include <stddef.h>
 
 struct yk_icd {
-	char *file;    // the .icd file; "" when the environment names the library itself
-	char *library; // its first line, without what is wrong with it; "" when it cannot be read
+	char *file;    // the .icd file; "" if the environment names the library itself
+	char *library; // its first line, cleaned up; "" if it cannot be read
 	int error;     // errno of reading the file
-	const char *flaw; // what keeps the loader from using a file that can be read, or NULL
-	bool blocks;   // the loader would wait at this file: it is a FIFO or a terminal
+	const char *flaw; // why the loader would not use a readable file, or NULL
+	bool blocks;   // the loader would block on this file: a FIFO or a terminal
 };
 
-// X(name, text): what became of the search.
+// X(name, text): the outcome of the search.
 #define YK_ICD_STATES(X) \
 	X(FOUND, "found") \
 	X(MISSING, "missing") \
@@ -29,16 +30,16 @@ enum yk_icd_state {
 };
 
 struct yk_icds {
-	char path[PATH_MAX];     // folder or file that was looked at
-	const char *from;        // the variable that named it, or ""
+	char path[PATH_MAX];     // the directory or file that was searched
+	const char *from;        // the environment variable that named it, or ""
 	enum yk_icd_state state;
-	int error;               // errno behind MISSING and UNREADABLE
+	int error;               // errno, for MISSING and UNREADABLE
 	struct yk_icd *at;
 	size_t n;
 };
 
-// By OCL_ICD_VENDORS (a folder, an .icd file or a library) or else OPENCL_VENDOR_PATH or else
-// /etc/OpenCL/vendors, as libOpenCL(7) of ocl-icd says; opens no library.
+// Searches OCL_ICD_VENDORS (a directory, an .icd file or a library), else OPENCL_VENDOR_PATH, else
+// /etc/OpenCL/vendors, as libOpenCL(7) of ocl-icd specifies; opens no library.
 void yk_icds_find(struct yk_icds *);
 void yk_icds_free(struct yk_icds *);
 

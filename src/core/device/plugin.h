@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends: the CPU's, linked in, and those found in plugin folders; each table is copied into our
-// own, its holes filled with stubs that answer "unsupported", so that callers never check.
+// Backends: the built-in CPU backend and those loaded from plugin directories.  Each table is
+// copied and its missing entries are filled with stubs that return YOKE_EUNSUPPORTED, so callers
+// never check for NULL.
 #ifndef YK_PLUGIN_LOADER_H
 #define YK_PLUGIN_LOADER_H
 
@@ -10,63 +11,64 @@
 
 struct yk_backend {
 	struct yoke_backend table;
-	const char *path; // of the file; "" when linked in
-	bool graphs; // queues can be recorded
+	const char *path; // its file; "" for the built-in backend
+	bool graphs; // queues can be recorded as graphs
 	bool probed;
 	uint32_t ndevices;
-	const char *why; // probing failed or a device was refused: the reason; else NULL
+	const char *why; // why probing failed or a device was refused; else NULL
 	struct yk_backend *next;
 };
 
-// Is this file, a resolved path, one that nobody else could have put or changed there?  If not, why.
+// Can only trusted users have written this file, a resolved path?  If not, why.
 bool yk_trusted_file(const char *path, char *why, size_t cap);
-// More devices than this of one backend are nonsense.
+// A backend that reports more devices than this is considered broken.
 #define YK_MAX_DEVICES 256
 
-// What became of each file and folder looked at, for `yoke info` and messages.
+// The outcome for each file and directory that was examined, for `yoke info` and messages.
 struct yk_plugin_outcome {
 	const char *path;
 	const char *text; // "loaded", or why not
 	int code;         // 0 or YOKE_E*
-	bool folder;      // else a file
-	bool asked;       // YOKE_PLUGIN_PATH names the folder
+	bool folder;      // a directory, not a file
+	bool asked;       // YOKE_PLUGIN_PATH names the directory
 	struct yk_plugin_outcome *next;
 };
 
-// Searches and loads what `list` (the syntax of YOKE_BACKEND, NULL: everything) may ask for, once a
-// process for each name; the CPU comes first.  YOKE_BACKEND=cpu opens no file.
+// Finds and loads the backends that `list` allows (the syntax of YOKE_BACKEND, NULL: all), each
+// name once per process; the CPU backend comes first.  YOKE_BACKEND=cpu opens no file.
 struct yk_backend *yk_backends(const char *list);
 const struct yk_plugin_outcome *yk_plugin_outcomes(void);
-// The first file yoke_mpi_NAME.so in the folders of plugins: false, there is none.
+// Finds the first file yoke_mpi_NAME.so in the plugin directories; false: there is none.
 bool yk_module_find(const char *name, char *path, size_t cap);
-// Checks one table and makes a backend of it (tests, and the CPU's own).  NULL: yoke_error says why.
+// Checks a table and makes a backend of it (tests, and the CPU backend).  NULL: see yoke_error.
 struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
-const struct yoke_host *yk_host(void); // what the core lends (host.c)
-// Programs that backends compiled in this process, and found compiled.
+const struct yoke_host *yk_host(void); // services that the core offers backends (host.c)
+// The number of programs that backends compiled in this process, or found in the cache.
 uint64_t yk_host_promoted(void);
 void yk_host_programs(uint64_t *compiled, uint64_t *found);
 
 // Does a list ("a,b", "^a,b", "*", "" or NULL: everything) name this backend?
 bool yk_list_has(const char *list, const char *name);
-// Does it leave the choice among all backends: "", "*", "auto"?
+// Does a list leave the choice open: "", "*", "auto"?
 bool yk_list_is_open(const char *list);
-// Does a list name anything but the CPU's, which is linked in?
+// Does a list name any backend but the built-in CPU backend?
 bool yk_list_wants_files(const char *list);
-// Names of all backends that are loaded or that a file is there for, as "cpu, opencl".
+// Names of all backends that are loaded or have a plugin file, as "cpu, opencl".
 void yk_backend_names(char *to, size_t cap);
-// Why the backend of this name is not there: the refusal of its file, or NULL when there is no file.
+// Why the backend of this name is missing: the reason its file was refused, or NULL if it has no
+// file.
 const char *yk_backend_refusal(const char *name);
-// Takes what a backend left as this thread's error, when there was none before (had false), out of
-// it again: `to` gets the line, or the table's text of the code.
+// Clears the error that a backend set for this thread, if there was none before (had false).  `to`
+// receives its message, or else the standard text of the code.
 void yk_backend_detail(bool had, int code, char *to, size_t cap);
-// A forked child may use no backend: true in one, from the first backend on.
+// A forked child may not use backends.  True in a child forked after the first backend was loaded.
 bool yk_forked(void);
 
-// Stubs (stubs.c): for NULL entries; for all entries, in a forked child.
+// Stubs (stubs.c): for missing entries; for all entries, in a forked child.
 bool yk_stubs_fill(struct yoke_backend *);
 void yk_stubs_forked(struct yoke_backend *);
 
-// The CPU backend's entry, as a plugin's.
+// The CPU backend's entry function, like a plugin's.
 yoke_plugin_init_fn yoke_cpu_init;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trust: what the self-test found of a device's implementations, kept for the process and in the
-// cache under device, driver and plugin file.  The tests themselves are conform's (selftest.c).
+// Results of self-tests of a device's implementations, kept for the process and in the cache, keyed
+// by device, driver and plugin file.  The tests themselves are in conform (selftest.c).
 #ifndef YK_TRUST_H
 #define YK_TRUST_H
 
@@ -14,11 +14,11 @@ struct yk_device;
 
 enum yk_trust { YK_UNTESTED, YK_RIGHT, YK_WRONG };
 
-// What is tested by itself: an op code, or one of these.
+// Subjects of a test: an op code, or one of these.
 enum {
 	YK_TRUST_MEMORY = 0,             // put, get, copy and fill
 	YK_TRUST_MAPPED = YOKE_OP_LIMIT, // CONTRACT with a map behind it
-	YK_TRUST_DEVICE,                 // the device as a whole; only ever wrong
+	YK_TRUST_DEVICE,                 // the device as a whole; recorded only when wrong
 	YK_TRUST_SUBJECTS
 };
 
@@ -26,29 +26,29 @@ struct yk_finding {
 	uint16_t subject;
 	uint8_t dtype, impl; // 0 for memory and device
 	bool right;
-	int code;      // of a call that failed; 0: results are wrong
-	char name[32]; // of the implementation
-	char why[400]; // of one that is wrong
+	int code;      // of a failed call; 0: the results are wrong
+	char name[32]; // the implementation's name
+	char why[400]; // if wrong, why
 };
 
-// For a device just found: makes d->trust and reads what is remembered, unless the setting "selftest"
-// is 0 or the backend is the core's own.
+// For a device just found: creates d->trust and reads cached findings, unless the setting
+// "selftest" is 0 or the backend is built in.
 void yk_trust_load(struct yk_device *d);
-// Undoes it, for a device that is not used after all.
+// Undoes yk_trust_load, for a device that is not used after all.
 void yk_trust_free(struct yk_device *d);
-// These want d->trust.
+// These require d->trust.
 enum yk_trust yk_trust_of(const struct yk_device *d, int subject, int dtype, uint32_t impl);
-// Is it known from an earlier process?
+// Were findings read from the cache?
 bool yk_trust_remembered(const struct yk_device *d);
-// keep: other processes will know.
+// keep: also store it in the cache for other processes.
 void yk_trust_set(struct yk_device *d, const struct yk_finding *, bool keep);
 
-// A hash of those that are wrong, in whatever order they were found; 0: none.
+// A hash of the failed ones, independent of their order; 0: none.
 uint64_t yk_trust_hash(const struct yk_device *d);
 
 // Why the device must not be used, or NULL.
 const char *yk_trust_refusal(const struct yk_device *d);
-// Copies at most `most` findings of what is wrong; returns how many there are.
+// Copies at most `most` findings of failed tests; returns their total number.
 size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t most);
 // "softmax", "contract with a map", "memory".
 const char *yk_trust_subject(int subject, char to[40]);
