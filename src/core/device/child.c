@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the helper program, watches over it, and says in words how it ended.
+// Runs a program in a child process, enforces a time limit and describes how it ended.
 #include "config.h"
 
 #include "device/child.h"
@@ -46,7 +46,7 @@ enum yk_helper yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 		snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path", set);
 		return YK_HELPER_MISSING;
 	}
-	// where both were built they lie side by side
+	// in a build tree the helper lies beside the program
 	ssize_t n = *set ? 0 : readlink("/proc/self/exe", to, PATH_MAX - 1);
 	to[n > 0 ? n : 0] = '\0';
 	char *slash = strrchr(to, '/');
@@ -69,8 +69,7 @@ static int64_t milliseconds(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-// Starts a program in a process group of its own, with a pipe from its standard output;
-// 0 or an errno.
+// Starts a program in its own process group, with a pipe from its standard output; 0 or an errno.
 static int start(const char *const *argv, int *from, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -97,7 +96,7 @@ static int start(const char *const *argv, int *from, pid_t *pid)
 	code = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	if (!code)
 		code = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-	if (!code && !loud) // what it logs is logged again here
+	if (!code && !loud) // the parent logs its messages again
 		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY,
 							0);
 	if (!code)
@@ -117,12 +116,12 @@ fail_files:
 	return code;
 }
 
-// VANISHED: somebody else took its status; a process may ignore or collect all its
+// VANISHED: its status was already collected, because this process ignores or reaps all its
 // children.
 enum end { SURVIVED, DIED, VANISHED, TOO_SLOW };
 
-// Waits for an answer with the NUL that says "survived", for the end, or for the time limit.
-// Leaves the status, and so the number, to be taken.
+// Waits for an answer terminated by the NUL that means "survived", for the end, or for the time
+// limit.  Does not reap the child, so its pid stays valid.
 static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t cap)
 {
 	int64_t until = milliseconds() + limit;
@@ -133,8 +132,8 @@ static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t c
 	for (bool open = true;;) {
 		siginfo_t info = { 0 };
 		int gone = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
-		// a grandchild may hold the pipe open, so its end is not all there is to
-		// look for
+		// a grandchild may keep the pipe open, so the end of the pipe is not a sufficient
+		// condition
 		if (open && poll(&p, 1, gone || info.si_pid ? 0 : 10) > 0) {
 			ssize_t got = read(from, answer + n, cap - 1 - n);
 			if (got > 0)
@@ -142,7 +141,7 @@ static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t c
 			if (got > 0 && memchr(answer + n, '\0', (size_t)got))
 				return SURVIVED;
 			n += got > 0 ? (size_t)got : 0;
-			open = got > 0 && n < cap - 1; // an answer too long is none
+			open = got > 0 && n < cap - 1; // an answer that does not fit is discarded
 		}
 		if (gone)
 			return VANISHED;
@@ -189,7 +188,7 @@ int yk_child_watch(const char *const *argv, int64_t limit, const char *setting, 
 	enum end end = watch(pid, from, limit * 1000, answer, answer_cap);
 	close(from);
 	if (end != VANISHED) {
-		kill(-pid, SIGKILL); // and whatever the driver left running
+		kill(-pid, SIGKILL); // including processes that the driver left running
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
@@ -214,7 +213,7 @@ int yk_child_watch(const char *const *argv, int64_t limit, const char *setting, 
 	}
 	int number = WTERMSIG(status);
 	snprintf(outcome, cap, "died of %s", yk_signal_name(number, name));
-	return number != SIGKILL && number != SIGTERM; // somebody else's doing
+	return number != SIGKILL && number != SIGTERM; // these come from outside
 }
 
 int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing: ranks what was found, by kind and never by name or size, sees which devices are one and
-// the same, and picks by YOKE_BACKEND and YOKE_DEVICE.
+// Chooses devices: ranks them by kind, never by name or memory size, detects devices that several
+// backends report, and selects by YOKE_BACKEND and YOKE_DEVICE.
 #include "config.h"
 
 #include <ctype.h>
@@ -24,11 +24,11 @@ YK_PARAM(backend_setting, "backend", YK_STRING, "",
 YK_PARAM(device_setting, "device", YK_STRING, "",
 	 "the device: opencl:0, pci:0000:01:00.0, uuid:.. or a pattern of its name, as '*RTX*'");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the devices and their links
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the devices and their links
 
 // ---- ranking ----
 
-// Place of a backend in a list that names what is allowed, in order; 0 in all other lists.
+// Position of a backend in an ordered allow-list; 0 for other lists.
 static int position(const char *list, const char *name)
 {
 	if (yk_list_is_open(list) || *list == '^')
@@ -48,8 +48,8 @@ static bool is_cpu(const struct yk_device *d)
 	return !strcmp(d->backend->table.name, "cpu");
 }
 
-// Behind the CPU backend is what is never chosen by itself while that is there: a CPU behind another
-// driver, and kinds of which we know nothing.
+// Devices ranked after the CPU backend are never chosen automatically: a CPU under another driver,
+// and devices of unknown kind.
 static int rank_of(const struct yk_device *d)
 {
 	if (is_cpu(d))
@@ -63,7 +63,7 @@ static int rank_of(const struct yk_device *d)
 	return 5;
 }
 
-// OpenCL drives most vendors' devices, their own backend drives them better.
+// OpenCL supports most vendors' devices, but the vendor's own backend is preferred.
 static int generic(const struct yk_device *d)
 {
 	return !strcmp(d->backend->table.name, "opencl");
@@ -88,7 +88,7 @@ static int by_rank(const void *va, const void *vb)
 	return a->discovery < b->discovery ? -1 : a->discovery > b->discovery;
 }
 
-// One piece of hardware, met twice?
+// Do both describe the same hardware?
 static bool same(const struct yoke_device_info *x, const struct yoke_device_info *y)
 {
 	return (*x->pci && yk_same_word(x->pci, y->pci)) ||
@@ -169,7 +169,7 @@ const char *yk_backend_trouble(const char *name)
 	return refusal ? refusal : "there is no such backend";
 }
 
-// What people call a backend, and those that are meant, best first.
+// Common names for backends, and the backends they stand for, best first.
 static const struct {
 	const char *name, *meant;
 } common_names[] = {
@@ -180,7 +180,8 @@ static const struct {
 	{ "host", "cpu" },	       { "x86", "cpu" },	    { "processor", "cpu" },
 };
 
-// Of the comma-separated names in `known`, which is cut, the one meant by a name; NULL: none is near.
+// The name in `known`, a comma-separated list that is modified, that was probably meant; NULL: none
+// is close.
 static const char *nearest(const char *name, char *known)
 {
 	const char *names[64];
@@ -201,12 +202,12 @@ static const char *nearest(const char *name, char *known)
 			for (int k = 0; k < n; k++)
 				if (!strcmp(names[k], word))
 					return names[k];
-		return NULL; // and not what is spelt alike
+		return NULL; // do not suggest a name that is merely spelt alike
 	}
 	return yk_nearest(small, names, n);
 }
 
-// Warns of the names in an allow-list that stand before the one that is used.
+// Logs a warning for each name in an allow-list that comes before the one used.
 static void warn_before(const char *list, int position)
 {
 	char *names = strdup(list), *rest = names, *name;
@@ -218,7 +219,7 @@ static void warn_before(const char *list, int position)
 	free(names);
 }
 
-// No name of an allow-list is of use: says why, and what there is.
+// No backend of an allow-list can be used: reports why, and which backends exist.
 static void fail_all(const char *list)
 {
 	char reasons[600] = "", known[256], copy[256];
@@ -256,7 +257,7 @@ static bool is_pci(const char *pci, const char *text)
 			(!strncmp(pci, "0000:", 5) && tail && yk_same_word(tail + 1, text)));
 }
 
-// Equal digits, whatever the case and the dashes; "GPU-" is how one vendor's tools write it.
+// Equal digits, ignoring case and dashes; one vendor's tools write the prefix "GPU-".
 static bool is_uuid(const char *uuid, const char *text)
 {
 	if (yk_same_words(text, "GPU-", 4))
@@ -273,7 +274,7 @@ static bool is_uuid(const char *uuid, const char *text)
 	}
 }
 
-// Does YOKE_DEVICE mean this one?
+// Does YOKE_DEVICE match this device?
 static bool means(const char *wish, const struct yk_device *d)
 {
 	if (!strncmp(wish, "pci:", 4))
@@ -285,7 +286,7 @@ static bool means(const char *wish, const struct yk_device *d)
 	return !strcmp(wish, d->id);
 }
 
-// "opencl" of "opencl:0"; false: the wish names no backend.
+// Extracts "opencl" from "opencl:0"; false: no backend is named.
 static bool backend_of(const char *wish, char *to, size_t cap)
 {
 	size_t n = strcspn(wish, ":");
@@ -296,7 +297,7 @@ static bool backend_of(const char *wish, char *to, size_t cap)
 	return true;
 }
 
-// The best of the list that YOKE_DEVICE means.
+// The best device of the list that YOKE_DEVICE matches.
 static struct yk_device *pick(const struct ranked *r, size_t n, const char *wish, const char *list)
 {
 	char known[700] = "";
@@ -316,7 +317,7 @@ static struct yk_device *pick(const struct ranked *r, size_t n, const char *wish
 	return NULL;
 }
 
-// A GPU that nobody asked for by name is missed in a line, once.
+// Logs once that a GPU was skipped for lack of permission, when no device was requested by name.
 static void warn_denied(const struct yk_device *d)
 {
 	static bool warned;
@@ -345,9 +346,9 @@ struct yk_device *yk_device_choose(const char *list)
 	if (!given)
 		list = yk_param_str(&backend_setting);
 	if (!given && yk_list_is_open(list) && named)
-		list = backend; // no other has to be met
+		list = backend; // other backends need not be loaded
 	else if (given && *wish && (named ? !yk_list_has(list, backend) : !strcmp(list, "cpu")))
-		wish = ""; // a list of the program's own leaves the device of the environment out
+		wish = ""; // a list given by the program overrides YOKE_DEVICE
 	bool allows = !yk_list_is_open(list) && *list != '^';
 	if (strchr(list + (*list == '^'), '^')) {
 		yk_fail(YOKE_EINVAL, "backend '%s': '^' stands once, at the beginning, and excludes "
@@ -371,7 +372,7 @@ struct yk_device *yk_device_choose(const char *list)
 		warn_denied(d);
 	free(r);
 	pthread_mutex_unlock(&lock);
-	if (d) // the settings of what is loaded are declared now
+	if (d) // settings of the loaded backends are declared by now
 		yk_param_judge();
 	return d;
 }
@@ -415,7 +416,7 @@ void yk_device_lose(struct yk_device *d)
 {
 	size_t n;
 	pthread_mutex_lock(&lock);
-	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
+	struct yk_device *const *found = yk_devices_found("cpu", &n); // and those found before
 	for (size_t i = 0; i < n; i++)
 		found[i]->left |= found[i] == d || same(&found[i]->info, &d->info);
 	pthread_mutex_unlock(&lock);
@@ -447,7 +448,7 @@ struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const voi
 	size_t n;
 
 	pthread_mutex_lock(&lock);
-	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
+	struct yk_device *const *found = yk_devices_found("cpu", &n); // and those found before
 	for (size_t i = 0; i < n && !d; i++)
 		if (is(found[i], arg))
 			d = found[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free chunks: treaps by size, and the stamps of work that may still use a chunk.
+// Free chunks: treaps ordered by size, and the stamps of work that may still use a chunk.
 #include "config.h"
 
 #include "device/chunk.h"
@@ -18,7 +18,7 @@ void yk_chunk_insert(struct yk_chunk **root, struct yk_chunk *c)
 	while (*root && (*root)->priority >= c->priority)
 		root = before(c, *root) ? &(*root)->left : &(*root)->right;
 
-	// c takes this place; what was there is split into what goes before and behind it
+	// c replaces the node here; the subtree is split into chunks before and after c
 	struct yk_chunk *t = *root, **l = &c->left, **r = &c->right;
 	while (t) {
 		if (before(t, c)) {
@@ -117,11 +117,11 @@ bool yk_chunk_ready(struct yk_chunk *c, const struct yk_queue *q)
 bool yk_chunk_wait(struct yk_chunk *c)
 {
 	for (int i = 0; i < c->nstamps; i++)
-		yk_event_sync(c->stamp[i]); // failed is over, too
+		yk_event_sync(c->stamp[i]); // a failed event is over, too
 	return yk_chunk_settle(c);
 }
 
-// The place of a queue's stamp, nstamps when there is none.
+// Index of a queue's stamp, nstamps if there is none.
 static int place(const struct yk_chunk *c, const struct yk_queue *q)
 {
 	int i = 0;

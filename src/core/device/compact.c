@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compaction, the last resort: there is memory enough, but in pieces.  Blocks whose owner can be told of
-// a new place are copied to holes elsewhere.
+// Compaction, the pool's last resort when free memory suffices but is fragmented: copies movable
+// blocks to free chunks elsewhere and updates their owners' pointers.
 //
-// A window is a run of chunks of one segment that are free or may move.  What is cheapest is tried
-// first: the window of the size asked for with the fewest bytes in blocks; when no segment is that large,
-// whole segments, which then go back to the device.  A block is copied on the queue of its context,
-// behind all that uses it; the place it leaves is stamped with an event behind the copy.
+// A window is a run of adjacent chunks of one segment that are free or movable.  The cheapest
+// option is tried first: the window of the requested size with the fewest bytes in blocks; if no
+// segment is that large, whole segments, which then return to the device.  A block is copied on the
+// queue of its context, after all work that uses it; its old chunk is stamped with an event after
+// the copy.
 #include "config.h"
 
 #include <stdlib.h>
@@ -14,12 +15,12 @@
 #include "base/log.h"
 #include "device/pool_priv.h"
 
-enum { TRIES = 4 }; // windows, of ever more bytes
+enum { TRIES = 4 }; // windows tried, in order of bytes in blocks
 
 struct window {
 	struct yk_chunk *first;
 	uint32_t chunks;
-	uint64_t live; // bytes in blocks, which have to be copied
+	uint64_t live; // bytes in blocks, all to be copied
 };
 
 struct move {
@@ -33,11 +34,11 @@ struct moves {
 
 static bool may_move(const struct yk_chunk *c, const void *group)
 {
-	// the group first: the owner of another's block is not ours to read
+	// check the group first: another group's owner pointer must not be read
 	return c->free || (c->block.group == group && c->block.owner);
 }
 
-// The cheapest window of a segment with more than `above` bytes in blocks.
+// The cheapest window of a segment among those with more than `above` bytes in blocks.
 static bool find_in(const struct yk_pool_segment *s, uint64_t bytes, const void *group,
 		    uint64_t above, struct window *best)
 {
@@ -78,7 +79,7 @@ static bool find(const struct yk_pool *p, uint64_t bytes, const void *group, uin
 	return found;
 }
 
-// Takes a hole for each block of the window; its own holes are not among them.
+// Reserves a free chunk outside the window for each block of the window.
 static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queue *q,
 		       struct moves *m)
 {
@@ -100,7 +101,7 @@ static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queu
 		yk_pool_cut(p, to, c->block.bytes);
 		m->move[m->n++] = (struct move){ c, to };
 	}
-	c = w->first; // what was cut lies elsewhere: the window is as it was
+	c = w->first; // chunks were split outside the window, so it is unchanged
 	for (uint32_t i = 0; i < w->chunks; i++, c = c->next)
 		if (c->free)
 			yk_pool_show(p, c);
@@ -113,7 +114,7 @@ static void give_back(struct yk_pool *p, struct moves *m)
 		yk_pool_give(p, m->move[--m->n].to);
 }
 
-// Enqueues the copies; nothing has changed when one cannot be.
+// Enqueues the copies; false, without any change to the pool, if one cannot be enqueued.
 static bool copy_all(const struct moves *m, struct yk_queue *q)
 {
 	for (size_t i = 0; i < m->n; i++) {
@@ -149,7 +150,7 @@ static void hand_over(struct yk_pool *p, struct moves *m, struct yk_event *done)
 	p->stats.num_compactions++;
 }
 
-// Empties a window; false: nothing has changed.
+// Moves all blocks out of a window; false: nothing has changed.
 static bool empty(struct yk_pool *p, const struct window *w, struct yk_queue *q)
 {
 	struct moves m = { 0 };
@@ -163,14 +164,14 @@ static bool empty(struct yk_pool *p, const struct window *w, struct yk_queue *q)
 		hand_over(p, &m, done);
 		yk_event_unref(done);
 	} else {
-		yk_queue_drain(q); // copies that were enqueued write where others may next
+		yk_queue_drain(q); // enqueued copies may still write to these chunks
 		give_back(p, &m);
 	}
 	free(m.move);
 	return good;
 }
 
-// Whole, if all of it may move.
+// The window of a whole segment; true if all of it is movable and some is in use.
 static bool whole(const struct yk_pool_segment *s, const void *group, struct window *w)
 {
 	struct yk_chunk *c = s->first;
@@ -180,7 +181,8 @@ static bool whole(const struct yk_pool_segment *s, const void *group, struct win
 	return !c && w->live;
 }
 
-// Empties segments, those with the least in them first, and gives them back, until so many bytes are.
+// Empties whole segments, those with the fewest bytes in use first, and returns them until `bytes`
+// are returned.
 static bool empty_segments(struct yk_pool *p, uint64_t bytes, struct yk_queue *q,
 			   const void *group)
 {
@@ -193,14 +195,14 @@ static bool empty_segments(struct yk_pool *p, uint64_t bytes, struct yk_queue *q
 		if (best.live == UINT64_MAX || !empty(p, &best, q))
 			return false;
 		uint64_t more = yk_pool_trim_locked(p);
-		if (!more) // the device does not answer
+		if (!more) // the device does not respond
 			return false;
 		back += more;
 	}
 	return true;
 }
 
-// Copies are behind what was brought up on the other queue.
+// Makes copies wait for uploads on the other queue.
 static bool join(const struct yk_movable *m)
 {
 	struct yk_event *e = NULL;
@@ -217,7 +219,7 @@ bool yk_pool_compact(struct yk_pool *p, uint64_t bytes, const struct yk_movable 
 		 unused = reserved - p->stats.allocated_bytes.current, above = 0;
 	bool good = false, fits = false;
 	struct window w;
-	if (unused < bytes || !join(m)) // then it is not for the pieces
+	if (unused < bytes || !join(m)) // compaction cannot help
 		return false;
 	for (int i = 0; i < TRIES && !good && find(p, bytes, m->group, above, &w); i++) {
 		fits = true;

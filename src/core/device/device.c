@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices: asks each backend once what it has and believes no number unseen.
+// Device discovery: queries each backend once and validates every value it reports.
 #include "config.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@
 #include "device/quirks.h"
 #include "device/trust.h"
 
-#define MAX_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
+#define MAX_ALIGN ((uint32_t)2 << 20) // size of the pool's smallest segment
 enum { MAX_MULTIPLE = 4096 };
 
 static struct yk_device **devices; // in order of discovery; both under the lock of choose.c
@@ -27,7 +27,7 @@ static size_t ndevices, cap_devices;
 
 // ---- discovery ----
 
-// A text from outside: one line of UTF-8.
+// Reduces a string from outside to one line of valid UTF-8.
 static void clean(char *text, size_t cap)
 {
 	unsigned char *c = (unsigned char *)text, *end = c + strnlen(text, cap - 1);
@@ -41,7 +41,7 @@ static void clean(char *text, size_t cap)
 	}
 }
 
-// Makes what a backend says safe to use; false: it cannot be, and why.
+// Sanitizes what a backend reports; false: it is unusable, and why.
 static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 {
 	clean(i->name, sizeof i->name);
@@ -52,7 +52,7 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 	clean(i->platform, sizeof i->platform);
 	clean(i->generation, sizeof i->generation);
 	clean(i->matrix, sizeof i->matrix);
-	if (!strncmp(i->uuid, "pci:", 4) && !*i->pci) { // as ABI 0.2 had it
+	if (!strncmp(i->uuid, "pci:", 4) && !*i->pci) { // the format of ABI 0.2
 		snprintf(i->pci, sizeof i->pci, "%.23s", i->uuid + 4);
 		*i->uuid = '\0';
 	}
@@ -75,7 +75,7 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 		i->max_segment = i->memory;
 	if (!i->units)
 		i->units = 1;
-	if (i->kind > YOKE_DEVICE_ACCELERATOR) // of a later minor version
+	if (i->kind > YOKE_DEVICE_ACCELERATOR) // a kind of a later minor version
 		i->kind = YOKE_DEVICE_OTHER;
 	return true;
 }
@@ -109,7 +109,7 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 		goto fail;
 	}
 	yk_trust_load(d);
-	d->left = yk_trust_refusal(d); // listed, and not used
+	d->left = yk_trust_refusal(d); // listed, but not used
 	d->pool = yk_pool_new(d, YOKE_SEGMENT_DEVICE);
 	d->pinned = yk_pool_new(d, YOKE_SEGMENT_HOST);
 	if (d->pool && d->pinned)
@@ -141,7 +141,7 @@ static void blame(struct yk_backend *b, const char *fmt, ...)
 		free(text);
 }
 
-// Finds a backend's devices, once.
+// Discovers a backend's devices, once.
 static void probe(struct yk_backend *b)
 {
 	char why[512];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dry devices: plan and count as a device, and hold and compute nothing.
+// Dry devices: plan and account like a real device, but hold and compute nothing.
 #include "config.h"
 
 #include <pthread.h>
@@ -12,12 +12,12 @@
 
 struct dry {
 	struct yk_device device;
-	struct yoke_backend table; // the device's own, but for memory and queues
+	struct yoke_backend table; // the real device's, except for memory and queues
 };
 
-static char nowhere; // what segments without memory, and queues, are
+static char nowhere; // the handle of all segments without memory, and of queues
 
-// Staging memory is the host's and little; it is written by the host itself.
+// Staging memory is real: it is small, in host memory, and the host writes to it directly.
 static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 {
 	(void)device;
@@ -89,7 +89,8 @@ static int event_mark(void *queue, void **event)
 	return 0;
 }
 
-// The CPU uses memory that exists where it lies; of others it is not known before they are asked.
+// The CPU backend wraps existing memory in place; whether another backend can is unknown without
+// asking it.
 static int wrap_nothing(uint32_t device, void *memory, uint64_t bytes, void **to)
 {
 	(void)device, (void)memory, (void)bytes;

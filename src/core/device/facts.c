@@ -21,13 +21,13 @@ static const char *const kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-// Appends; a NULL (no memory) is kept as null and seen by the checks.
+// Appends; NULL (no memory) becomes null, which later checks detect.
 static void append(json_t *list, json_t *o)
 {
 	json_array_append_new(list, o ? o : json_null());
 }
 
-// What the hardware is, as far as the backend knows.
+// Properties of the hardware, as far as the backend reports them.
 static json_t *hardware(const struct yoke_device_info *i)
 {
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "generation", i->generation, "matrix", i->matrix,
@@ -36,7 +36,7 @@ static json_t *hardware(const struct yoke_device_info *i)
 			 (json_int_t)i->memory_clock_hz, "memory_bits", (json_int_t)i->memory_bits);
 }
 
-// {"f16": [8, 8, 8]}: multiples that products gain from, of m, n and k.
+// {"f16": [8, 8, 8]}: m, n and k for which matrix products run fastest are multiples of these.
 static json_t *multiples(const struct yoke_device_info *i)
 {
 	json_t *o = json_object();
@@ -219,6 +219,6 @@ json_t *yk_facts_choice(void)
 	json_t *o = json_pack("{s:s, s:s}", "device", d ? d->id : "", "why",
 			      d ? "" : yoke_error());
 
-	yoke_error_clear(); // an unusable YOKE_BACKEND is news here, no failure of info
+	yoke_error_clear(); // for info an unusable YOKE_BACKEND is a result, not an error
 	return o;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts the command without a plugin that ends the process. All that a signal handler needs is prepared before the
-// plugin's code runs, since it may call neither malloc nor stdio.
+// Restarts the command without a plugin that kills the process.  Everything the signal handler
+// needs is prepared before the plugin's code runs, because the handler may call neither malloc nor
+// stdio.
 #include "config.h"
 
 #include "device/guard.h"
@@ -15,24 +16,25 @@
 
 #include "device/child.h"
 
-// Passes to the new process which plugins ended its predecessors: lines "NN FILE", NN a signal's number, 00 for exit().
+// Tells the new process which plugins ended its predecessors: lines "NN FILE", NN a signal number,
+// 00 for exit().
 #define VARIABLE "YOKE_PLUGIN_CRASHED"
 enum { ENTRY_MAX = 4 * PATH_MAX };
 
 static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP, SIGALRM };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-// What a handler finds it by has to be at file scope.
+// The state of the signal handler must be at file scope.
 static char program[PATH_MAX];
 static char **arguments;         // NULL: this program is not to be restarted
 static char crashed[ENTRY_MAX];  // the value of VARIABLE that this process was started with
 static char variable[2 * ENTRY_MAX], *digits, **environment;
 static struct sigaction before[SIGNALS];
 static unsigned alarm_before;
-static pid_t owner;              // a child that a driver forks is not restarted
+static pid_t owner;              // children that a driver forks are not restarted
 static atomic_bool active;
 
-// Returns where there is nothing to restart.
+// Returns only if the process must not be restarted.
 static void restart(int how)
 {
 	sigset_t none;
@@ -42,7 +44,7 @@ static void restart(int how)
 	digits[0] = (char)('0' + how / 10 % 10);
 	digits[1] = (char)('0' + how % 10);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); // a mask and an alarm outlive execve
+	sigprocmask(SIG_SETMASK, &none, NULL); // execve preserves the signal mask and the alarm
 	alarm(0);
 	execve(program, arguments, environment);
 }
@@ -66,7 +68,7 @@ void yk_guard_program(char **argv)
 
 	if (list)
 		snprintf(crashed, sizeof crashed, "%s", list);
-	unsetenv(VARIABLE); // it is not for children
+	unsetenv(VARIABLE); // children must not inherit it
 	if (n <= 0 || atexit(on_exit_call))
 		return;
 	program[n] = '\0';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host table: what the core lends to backends.  Texts come from vendors, so all are checked.
+// The host table: services that the core offers backends.  All strings come from vendors and are
+// validated.
 #include "config.h"
 
 #include <ctype.h>
@@ -18,7 +19,7 @@
 #include "device/plugin.h"
 #include "device/warmup.h"
 
-// Settings that backends declared, one for each name, whoever asks.
+// Settings declared by backends; a name is declared once, whichever backend declares it.
 struct lent {
 	struct yk_param param;
 	struct lent *next;
@@ -39,13 +40,13 @@ static void host_error(int code, const char *text)
 	if (code >= 0)
 		return;
 	snprintf(line, sizeof line, "%s", text ? text : yk_error_text(code));
-	for (char *c = line; *c; c++) // compilers speak in many lines
+	for (char *c = line; *c; c++) // compilers print several lines
 		if (iscntrl((unsigned char)*c))
 			*c = ' ';
 	yk_fail(code, "%s", line);
 }
 
-// "int", "int 0..9"; false: no type.
+// Parses a type, "int" or "int 0..9"; false: not a type.
 static bool setting_type(const char *name, struct yk_param *p)
 {
 	static const char *const names[] = {

@@ -38,8 +38,9 @@ static void add(struct yk_icds *to, const struct yk_icd *found)
 	free(d.library);
 }
 
-// The loader takes the first line up to its line feed as the library's name, whatever else is in it. What no library
-// is called by intent is cut off here, and is the file's flaw.
+// The loader uses the first line up to its line feed as the library's name, whatever else it
+// contains.  Characters that no library name intentionally has are cut off here and reported as the
+// file's flaw.
 static const char *trim(char *line, size_t bytes)
 {
 	static const char mark[] = "\xef\xbb\xbf";
@@ -64,11 +65,11 @@ static const char *trim(char *line, size_t bytes)
 		memmove(line, line + 3, kept - 2);
 		flaw = "begins with a byte order mark, which the OpenCL loader takes as part of the library's name";
 	}
-	return *line ? flaw : NULL; // a file without a name has no other flaw that counts
+	return *line ? flaw : NULL; // without a name, no other flaw matters
 }
 
-// A FIFO has no writer, and a device may have nothing to read, unless it is one of Linux's null, zero and full: a link
-// to /dev/null is a way to switch a driver off.
+// Would reading block?  A FIFO may have no writer and a device no data, except Linux's null, zero
+// and full: a link to /dev/null is a common way to disable a driver.
 static bool waits(const struct stat *st)
 {
 	const dev_t d = st->st_rdev;
@@ -162,7 +163,7 @@ void yk_icds_find(struct yk_icds *to)
 						  YK_ICD_UNREADABLE;
 		return;
 	}
-	// the loader takes it for a library, which it looks for as dlopen does
+	// the loader treats it as a library and searches for it as dlopen does
 	add(to, &(struct yk_icd){ .file = (char *)(uintptr_t)"", .library = (char *)(uintptr_t)vendors });
 	if (strchr(vendors, '/') && stat(vendors, &st) < 0) {
 		to->error = errno;

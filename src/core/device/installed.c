@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of a moved installation.
+// Finds the files of a relocated installation, from the path of the library or the command.
 #include "config.h"
 
 #include "device/installed.h"
@@ -13,10 +13,12 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-enum { LEVELS = 3, PAGE = 4096 }; // PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: the prefix is the second above its file's folder
+// PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: the prefix is the second directory above the one of the
+// file
+enum { LEVELS = 3, PAGE = 4096 };
 
-// The folder of the library, or of the program that this code is linked into. dladdr has the name that a program was
-// started by, and a relative name of the library would mean the current folder.
+// The directory of the library, or of the program that contains this code.  dladdr returns the name
+// by which a program was started; a relative library name would refer to the current directory.
 static bool own_folder(char to[PATH_MAX])
 {
 	Dl_info info;
@@ -38,12 +40,12 @@ bool yk_beside(const char *name, char *to, size_t cap)
 
 	if (!own_folder(own))
 		return false;
-	snprintf(folder, sizeof folder, "%s/yoke/.", own); // beside the command, which is a file of that name, is none
+	snprintf(folder, sizeof folder, "%s/yoke/.", own); // fails if `yoke` is the command
 	const int n = snprintf(to, cap, "%s/yoke%s%s", own, *name ? "/" : "", name);
 	return n >= 0 && (size_t)n < cap && !access(folder, F_OK) && !access(to, F_OK);
 }
 
-// Bytes of the prefix, which is what the installed folders begin with alike.
+// Length of the prefix, the common beginning of the installed directories.
 static size_t prefix_length(void)
 {
 	static const char *const paths[] = { YK_PLUGIN_DIR, YK_PROBE, YK_QUIRKS };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader: finds plugin files, checks them, and makes backends of their tables.
-// Nothing that it opened is ever closed: a driver's threads may outlive every handle.
+// Plugin loader: finds plugin files, checks them and makes backends of their tables.
+// A library, once opened, is never closed, because a driver's threads may outlive every handle.
 #include "config.h"
 
 #include <dirent.h>
@@ -27,12 +27,12 @@
 YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
 	 "folders searched for plugins first, absolute, separated by ':'");
 
-#define NAME_MAX_BYTES 31 // "opencl:0" has to fit yk_device.id
+#define NAME_MAX_BYTES 31 // "opencl:0" must fit yk_device.id
 #define PREFIX "yoke_"
 #define SUFFIX ".so"
-#define MODULE "yoke_mpi_" // such files are no backends; yk_module_find
+#define MODULE "yoke_mpi_" // prefix of MPI modules, which are not backends; see yk_module_find
 
-// A file that bears a plugin's name, in the order of the search.
+// A file with a plugin's name, in search order.
 struct file {
 	struct yk_plugin_outcome *outcome;
 	char *path, *name; // "/usr/lib/yoke/yoke_opencl.so", "opencl"
@@ -40,21 +40,21 @@ struct file {
 	struct file *next;
 };
 
-// A folder that was looked at, so that none is looked at twice.
+// A directory that was searched, so that none is searched twice.
 struct folder {
 	dev_t dev;
 	ino_t ino;
 	struct folder *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all of the following
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the following
 static struct yk_backend *backends, **last_backend = &backends;
 static struct yk_plugin_outcome *outcomes, **last_outcome = &outcomes;
 static struct file *files, **last_file = &files;
 static struct file *modules, **last_module = &modules;
 static struct folder *folders;
 static bool searched, cpu_tried;
-static bool forked; // written in a child only, which has one thread
+static bool forked; // written only in a child, which has one thread
 
 // ---- lists of names ----
 
@@ -103,7 +103,7 @@ static void conclude(struct yk_plugin_outcome *o, int code, const char *fmt, ...
 		text = NULL;
 	va_end(ap);
 	o->code = code;
-	o->text = text ? text : yk_error_text(code); // former texts live on: readers take no lock
+	o->text = text ? text : yk_error_text(code); // readers take no lock: old texts stay
 }
 
 static struct yk_plugin_outcome *outcome_new(const char *path)
@@ -129,7 +129,7 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void)
 
 // ---- who may be loaded ----
 
-// The owner of libyoke itself may own plugins too: it could change us anyway.
+// The owner of libyoke may own plugins too, since that user could change the library itself.
 static bool owns_libyoke(uid_t uid)
 {
 	Dl_info info;
@@ -139,8 +139,8 @@ static bool owns_libyoke(uid_t uid)
 	       info.dli_fname[0] == '/' && !stat(info.dli_fname, &st) && st.st_uid == uid;
 }
 
-// Could somebody else have put this here?  A group that has the number of the owner is the owner's
-// private one, which by custom may write.
+// Can only trusted users write here?  A group whose number equals the owner's is the owner's
+// private group, which by convention may have write permission.
 static bool trusted(const char *path, const struct stat *st, char *why, size_t cap)
 {
 	if (st->st_uid && st->st_uid != geteuid() && !owns_libyoke(st->st_uid)) {
@@ -171,7 +171,7 @@ bool yk_trusted_file(const char *path, char *why, size_t cap)
 	if (!trusted(path, &st, why, cap))
 		return false;
 
-	// A link may lead elsewhere: the folder of the file itself counts as well.
+	// path may be a symbolic link: the directory of the file itself is checked as well
 	char dir[PATH_MAX];
 	snprintf(dir, sizeof dir, "%s", path);
 	char *slash = strrchr(dir, '/');
@@ -199,7 +199,7 @@ static int is_plugin(const struct dirent *e)
 	       !strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX);
 }
 
-// Byte order, whatever the locale.
+// Byte order, independent of the locale.
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
@@ -233,7 +233,7 @@ static void add_file(const char *folder, const char *base)
 	last_file = &f->next;
 }
 
-// Was a folder looked at before?  If not, it is from now on.
+// Was a directory searched before?  Records it otherwise.
 static bool seen(const struct stat *st)
 {
 	for (struct folder *f = folders; f; f = f->next)
@@ -247,7 +247,7 @@ static bool seen(const struct stat *st)
 	return false;
 }
 
-// asked: by the setting; else it is quiet when it is not there.
+// asked: a setting names the directory; otherwise its absence is not reported.
 static void search_folder(const char *path, bool asked)
 {
 	char why[PATH_MAX + 256], real[PATH_MAX];
@@ -358,7 +358,7 @@ static int refuse_abi(uint32_t abi, char *why, size_t cap)
 	return YOKE_EABI;
 }
 
-// With the lock held.  Copies the table, as much of it as both sides know.
+// With the lock held.  Copies the part of the table that both sides know.
 static int add(const struct yoke_backend *t, const char *path, char *why, size_t cap,
 	       struct yk_backend **to)
 {
@@ -400,7 +400,7 @@ static int add(const struct yoke_backend *t, const char *path, char *why, size_t
 		return YOKE_ENOMEM;
 	}
 	size_t n = t->size < sizeof b->table ? t->size : sizeof b->table;
-	memcpy(&b->table, t, n - n % sizeof(void *)); // half a pointer is none
+	memcpy(&b->table, t, n - n % sizeof(void *)); // only whole pointers
 	b->table.size = sizeof b->table;
 	if (!b->table.version)
 		b->table.version = "";
@@ -433,7 +433,7 @@ void yk_backend_detail(bool had, int code, char *to, size_t cap)
 		yoke_error_clear();
 }
 
-// Calls an entry function; gives its table or a reason.
+// Calls an entry function; returns its table or a reason.
 static int enter(yoke_plugin_init_fn *init, const struct yoke_backend **t, char *why, size_t cap)
 {
 	char detail[400];
@@ -442,7 +442,8 @@ static int enter(yoke_plugin_init_fn *init, const struct yoke_backend **t, char 
 	yk_backend_detail(had, code, detail, sizeof detail);
 	if (code >= 0)
 		return 0;
-	// A plugin that does not know our ABI should show its table, so that we can name its ABI.
+	// A plugin for another ABI should still return its table, so that the message can name its
+	// version.
 	if (code == YOKE_EABI && *t && (*t)->abi >> 16 != YOKE_ABI_MAJOR)
 		return refuse_abi((*t)->abi, why, cap);
 	if (code == YOKE_EABI)
@@ -505,15 +506,15 @@ static int open_file(struct file *f, char *why, size_t cap)
 	return add(t, f->path, why, cap, &b);
 }
 
-// Errors are loud when everything is tried; who names a backend hears the reason from
-// yk_device_choose.
+// When all files are tried, errors are logged at once; for a backend requested by name,
+// yk_device_choose reports the reason.
 static void try_file(struct file *f, int level)
 {
 	char why[2 * PATH_MAX];
 	struct yk_backend *other = find(f->name);
 
 	f->tried = true;
-	if (other) { // the order of folders says which one is meant
+	if (other) { // the first directory in search order wins
 		conclude(f->outcome, YOKE_EPLUGIN, "hidden by %s",
 			 *other->path ? other->path : "the backend of that name that is linked in");
 		yk_info("plugin", "%s: %s", f->path, f->outcome->text);
@@ -561,7 +562,7 @@ struct yk_backend *yk_backends(const char *list)
 	return backends;
 }
 
-// Settings of a backend are declared by it: that of the name before the dot, or the CPU's.
+// A backend declares its own settings: loads the one named before the dot, or the CPU backend.
 static struct yk_param *setting(const char *name)
 {
 	char backend[NAME_MAX_BYTES + 1] = "cpu";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool: cuts a device's raw segments into blocks and reuses them.
-// A free chunk carries stamps of the work that may still use it.  The queue of that work may take it
-// at once, since queues are in order; another takes it behind an event.  The host waits for a device
-// only before giving up.
+// Memory pool: carves a device's raw segments into blocks and reuses them.  A free chunk carries
+// stamps, events of the work that may still use it.  Queues run in order, so the queue of that work
+// may take the chunk at once; another queue waits for the event.  The host itself waits for a
+// device only before an allocation fails.
 #include "config.h"
 
 #include <assert.h>
@@ -22,16 +22,17 @@ YK_PARAM(memory_setting, "memory", YK_BYTES, "0", "most bytes to reserve on a de
 
 #define MIB ((uint64_t)1 << 20)
 
-// Requests up to half a segment share segments, as in PyTorch's caching allocator: at least two fit,
-// so at most half of a segment is lost to a bad fit.  Larger ones get a segment of their own size, a
-// multiple of 2 MiB, the size of a huge page.  Small blocks, which come and go, stay away from large
-// ones, which they would keep from merging; and those of one launch from those that stay.
+// Requests up to half a segment share segments, as in PyTorch's caching allocator: at least two
+// fit, so fragmentation wastes at most half of a segment.  Larger requests get their own segment,
+// rounded up to 2 MiB, the size of a huge page.  Small blocks are kept apart from large ones,
+// because their turnover would prevent large free chunks from merging; blocks that live for one
+// launch are kept apart from the rest.
 enum { SMALL, MEDIUM, LARGE, BRIEF };
 static const uint64_t segment_bytes[] = { 2 * MIB, 32 * MIB };
 static const uint64_t max_request[] = { 1 * MIB, 16 * MIB, UINT64_MAX };
 #define LARGE_STEP (2 * MIB)
 
-#define LOOKS 8 // chunks of nearly equal size looked at for one that needs no wait
+#define LOOKS 8 // chunks of similar size examined for one that needs no wait
 
 // ---- numbers ----
 
@@ -49,13 +50,13 @@ static void count_down(struct yk_pool_stat *s, uint64_t n)
 	s->freed += n;
 }
 
-// Bytes of a segment that are free, but cannot go back to the device.
+// Free bytes of a segment that cannot be returned to the device, because the segment is in use.
 static uint64_t split_bytes(const struct yk_pool_segment *s)
 {
 	return s->live ? s->bytes - s->live : 0;
 }
 
-// Blocks of the segment have now `live` bytes.
+// Sets the bytes of the segment's blocks.
 static void set_live(struct yk_pool *p, struct yk_pool_segment *s, uint64_t live)
 {
 	uint64_t was = split_bytes(s);
@@ -83,7 +84,7 @@ void yk_pool_count_free(struct yk_pool *p, struct yk_chunk *c)
 	set_live(p, c->segment, c->segment->live - c->block.bytes);
 }
 
-// UINT64_MAX when there is no such number.
+// UINT64_MAX on overflow.
 static uint64_t round_up(uint64_t n, uint64_t step)
 {
 	uint64_t sum;
@@ -98,7 +99,8 @@ static int class_of(uint64_t bytes, bool brief)
 	return brief && class == SMALL ? BRIEF : class;
 }
 
-// Large sizes are few, so that blocks of nearly the same size fit into each other's places.
+// Large sizes are rounded to few values, so that blocks of similar size can reuse each other's
+// chunks.
 uint64_t yk_pool_round(struct yk_pool *p, uint64_t bytes)
 {
 	uint64_t most = p->device->info.max_segment & ~(p->granule - 1);
@@ -169,7 +171,7 @@ static void make_used(struct yk_pool *p, struct yk_chunk *c)
 	c->free = false;
 }
 
-// Joins two neighbours that are in no tree; n goes.
+// Merges two neighbours that are in no tree; n is freed.
 static void join(struct yk_pool *p, struct yk_chunk *c, struct yk_chunk *n)
 {
 	for (int i = 0; i < n->nstamps; i++)
@@ -204,7 +206,7 @@ void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
 		return;
 	struct yk_chunk *rest = chunk_new(p, c->segment, c->block.offset + bytes,
 					  c->block.bytes - bytes);
-	if (!rest) // no host memory for a node: the block is larger than asked for
+	if (!rest) // no host memory for a node: the block stays larger than requested
 		return;
 	for (int i = 0; i < c->nstamps; i++)
 		yk_chunk_stamp(rest, yk_event_ref(c->stamp[i]));
@@ -219,9 +221,9 @@ void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
 
 // ---- segments ----
 
-// On many OpenCL drivers allocation succeeds and the first use fails, so the ends are used at once.
-// Memory with a host address is left alone: its first touch belongs to the workers, which places its
-// pages near them.
+// On many OpenCL drivers allocation succeeds and the first use fails, so both ends are written at
+// once.  Memory with a host address is not touched: the workers' first touch places its pages near
+// them (NUMA).
 static int touch(struct yk_pool *p, void *handle, uint64_t bytes)
 {
 	const uint32_t zero = 0;
@@ -233,14 +235,14 @@ static int touch(struct yk_pool *p, void *handle, uint64_t bytes)
 		code = yk_queue_fill(p->toucher, handle, bytes - p->granule, p->granule, &zero,
 				     sizeof zero);
 	int waited = yk_queue_wait(p->toucher);
-	if (waited < 0) { // heard
+	if (waited < 0) { // the device responded
 		struct yk_queue_failure failure;
 		yk_queue_take(p->toucher, &failure);
 	}
 	return code < 0 ? code : waited;
 }
 
-// A segment as one chunk that is in no tree.
+// Allocates a segment as one chunk that is in no tree.
 static int segment_new(struct yk_pool *p, int class, uint64_t bytes, struct yk_chunk **to)
 {
 	const struct yoke_backend *ops = p->device->ops;
@@ -291,7 +293,8 @@ fail:
 	return code;
 }
 
-// Gives a segment without blocks back, once its work is done; false when the device does not say so.
+// Returns an empty segment to the device once its work is done; false if the device does not
+// confirm that.
 static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 {
 	for (struct yk_chunk *c = s->first; c; c = c->next)
@@ -329,7 +332,7 @@ uint64_t yk_pool_trim_locked(struct yk_pool *p)
 	return bytes;
 }
 
-// Waits for all stamps, and joins what they kept apart.
+// Waits for all stamps and merges the chunks that they kept apart.
 static void drain(struct yk_pool *p)
 {
 	for (struct yk_pool_segment *s = p->segments; s; s = s->next)
@@ -340,14 +343,14 @@ static void drain(struct yk_pool *p)
 			make_used(p, c);
 			for (struct yk_chunk *n = c->next; n && n->free; n = n->next)
 				yk_chunk_wait(n);
-			c = yk_pool_give(p, c); // its neighbours are part of it now
+			c = yk_pool_give(p, c); // includes its former neighbours
 		}
 }
 
 // ---- requests ----
 
-// The best fit of a tree: the least that is large enough, but one of nearly its size is better when
-// that needs no wait.  For the host (q NULL) only what is idle will do.
+// The best fit in a tree: the smallest sufficient chunk, or one of similar size if that needs no
+// wait.  For the host (q NULL) only chunks without pending work qualify.
 static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t most,
 			    const struct yk_queue *q)
 {
@@ -370,7 +373,7 @@ struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct 
 	struct yk_chunk *c = NULL;
 
 	for (int t = all ? SMALL : class; t <= (all ? BRIEF : class) && !c; t++) {
-		// twice the size or more is left to a request that needs it
+		// chunks of more than twice the size are left for requests that need them
 		uint64_t most = class != LARGE || all ? UINT64_MAX : bytes + bytes;
 		c = fit(p->tree[t], bytes, most, q);
 	}
@@ -379,7 +382,7 @@ struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct 
 	return c;
 }
 
-// Exact: of just the size that is needed, when a full segment cannot be had.
+// Allocates a segment.  exact: of just the needed size, for when a full segment cannot be had.
 static int grow(struct yk_pool *p, uint64_t bytes, bool brief, bool exact, struct yk_chunk **to)
 {
 	int class = class_of(bytes, brief);
@@ -414,14 +417,14 @@ static uint64_t largest_free(struct yk_pool *p)
 	return most;
 }
 
-// detail: what the backend said.
+// detail: the backend's message.
 static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
 	char ask[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
 	const uint64_t held = p->stats.allocated_bytes.current, unused = yk_device_free(p->device);
 	uint64_t most = yk_pool_capacity(p);
 
-	if (unused && unused + p->stats.reserved_bytes.current < most) // others hold the rest
+	if (unused && unused + p->stats.reserved_bytes.current < most) // others use the rest
 		most = unused + p->stats.reserved_bytes.current;
 	p->stats.num_ooms++;
 	if (p->history)
@@ -436,7 +439,7 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		detail);
 }
 
-// The last resort: what compaction made room for.
+// The last resort: compacts and searches again.
 static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct yk_queue *q,
 				       struct yk_movable m)
 {
@@ -445,7 +448,7 @@ static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct
 	if (p->off || !q || !m.group || !yk_pool_compact(p, bytes, &m))
 		return NULL;
 	if (!(c = yk_pool_lookup(p, bytes, q, false, true))) {
-		drain(p); // stamps may keep neighbours apart
+		drain(p); // pending stamps may keep neighbours from merging
 		c = yk_pool_lookup(p, bytes, q, false, true);
 	}
 	if (!c && grow(p, bytes, false, true, &c))
@@ -453,7 +456,7 @@ static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct
 	return c;
 }
 
-// With the lock held; the chunk is in no tree.
+// With the lock held; the chunk found is in no tree.
 static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
 		bool brief, struct yk_chunk **to)
 {
@@ -510,7 +513,7 @@ void yk_pool_delete(struct yk_pool *p)
 	if (!p)
 		return;
 	yk_pool_trim_locked(p);
-	if (p->segments) // their blocks are in somebody's hands
+	if (p->segments) // blocks are still in use
 		yk_log(YOKE_LOG_ERROR, "pool", "%s: deleted with %llu blocks in use, which leak",
 		       p->device->id, (unsigned long long)p->stats.allocation.current);
 	yk_queue_free(p->toucher);
@@ -548,7 +551,7 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 	bool had = yoke_error_code() != 0;
 	pthread_mutex_lock(&p->lock);
 	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, m, brief, &c);
-	// What a backend said about tries that did not count is no error of ours.
+	// Messages of failed attempts before a successful one are no error.
 	if (!had && yoke_error_code())
 		yk_backend_detail(had, code, detail, sizeof detail);
 	else if (code < 0)
@@ -569,7 +572,7 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 	pthread_mutex_unlock(&p->lock);
 
 	code = yk_pool_claim(c, q);
-	if (code < 0) { // the stamps that are left keep others safe
+	if (code < 0) { // the remaining stamps still protect others
 		pthread_mutex_lock(&p->lock);
 		yk_pool_count_free(p, c);
 		yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
@@ -610,7 +613,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	if (e)
 		stamp = yk_event_ref(e);
 	else if (q && yk_event_try(q, &stamp) < 0)
-		stamp = NULL; // a queue that takes no events runs no work any more
+		stamp = NULL; // a queue that cannot mark events runs no work any more
 	if (stamp && p->off)
 		yk_event_sync(stamp);
 	if (stamp && (!stamp->handle || (p->off && yk_event_done(stamp)))) {

@@ -20,7 +20,8 @@ struct yk_block {
 	void *host;      // host address of its first byte, or NULL
 	const void *group;       // the group that requested it; set with the pool's lock held
 	struct yk_block **owner; // the holder's pointer to it: requests of the group may then
-				 // move the block; NULL: they may not.  For the group's thread.
+				 // move the block; NULL: they may not.  Only the group's
+				 // thread reads or writes it.
 };
 
 // Named as in PyTorch: current, peak, and the totals ever allocated and freed.  Active memory

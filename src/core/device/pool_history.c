@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of a pool.
+// The history of a pool: the ring of events and the tables of blocks and segments they apply to.
 #include "config.h"
 
 #include "device/pool_history.h"
@@ -20,7 +20,7 @@ static size_t place_of(const struct yk_held_table *t, uint64_t segment, uint64_t
 	return yk_hash(key, sizeof key, 0) & (t->size - 1);
 }
 
-// Where the block is, or would be.
+// The slot of the block, or the free slot where it would go.
 static struct yk_held *find(const struct yk_held_table *t, uint64_t segment, uint64_t offset)
 {
 	size_t i = place_of(t, segment, offset);
@@ -62,7 +62,7 @@ static bool put(struct yk_held_table *t, struct yk_held h)
 	return true;
 }
 
-// Those behind it move up, so that each is found from its place on (Knuth, algorithm 6.4R).
+// Removes a block; later entries of its probe sequence are shifted up (Knuth, algorithm 6.4R).
 static void take(struct yk_held_table *t, uint64_t segment, uint64_t offset)
 {
 	struct yk_held *h = t->size ? find(t, segment, offset) : NULL;
@@ -185,7 +185,7 @@ static bool index_grow(struct yk_history *h)
 	return true;
 }
 
-// Number of who; 0, which is nobody, where there is no memory.
+// The index of who; 0, "unknown", if there is no memory.
 static uint32_t number_of(struct yk_history *h, const struct yk_who *w)
 {
 	if (!index_grow(h))
@@ -243,7 +243,7 @@ void yk_history_note(struct yk_history *h, struct yk_moment m, const struct yk_w
 	m.ns = yk_nanoseconds();
 	if (who)
 		m.who = number_of(h, who);
-	if (h->n == h->cap) { // the oldest one goes
+	if (h->n == h->cap) { // the ring is full: drop the oldest event
 		h->failed = !yk_held_apply(&h->first, &h->ring[h->next]);
 		h->overflowed++;
 	} else {

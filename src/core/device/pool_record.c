@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of a pool: begun on request or by a setting, and written as a file.
+// Recording of a pool's history: started on request or by a setting, and written to a file as JSON.
 #include "config.h"
 
 #include <jansson.h>
@@ -29,7 +29,7 @@ bool yk_pool_is_recorded(struct yk_pool *p)
 	return __atomic_load_n(&p->history, __ATOMIC_RELAXED) != NULL;
 }
 
-// What there is before its first event.
+// Fills the tables with the blocks and segments that exist before the first event.
 static bool take_over(struct yk_pool *p, struct yk_history *h)
 {
 	bool good = true;
@@ -54,7 +54,7 @@ int yk_pool_record(struct yk_pool *p, bool on)
 	pthread_mutex_lock(&p->lock);
 	bool good = true;
 	if (on && p->history) {
-		old = h; // one is kept already
+		old = h; // one is recorded already
 	} else {
 		good = !h || take_over(p, h);
 		old = good ? p->history : h;
@@ -94,7 +94,7 @@ static int add_who(struct yk_file_writer *w, const struct yk_history *h)
 		json_t *o = json_pack("{s:s, s:s, s:s}", "op", h->who[i].op, "range", h->who[i].range, "site",
 				      h->who[i].site);
 		char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
-		// a name that is no UTF-8 has no text
+		// json_pack fails on a name that is not UTF-8
 		e = add(w, "%s", i ? ",\n" : "\n");
 		if (e == 0)
 			e = text ? yk_file_add(w, text, strlen(text)) : add(w, "{\"op\":\"?\",\"range\":\"\",\"site\":\"\"}");
@@ -186,7 +186,7 @@ int yk_pool_snapshot(struct yk_pool *p, const char *path, const char *why)
 	return x.code;
 }
 
-// ---- by settings ----
+// ---- settings ----
 
 void yk_pool_record_wanted(struct yk_pool *p)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First contact with a plugin, in a child process, and the memory of how it went. While nothing has changed that the
-// outcome depends on, no child is started.
+// Tries a plugin in a child process and caches the outcome.  As long as nothing that the outcome
+// depends on has changed, no child is started.
 #include "config.h"
 
 #include <limits.h>
@@ -23,9 +23,9 @@
 YK_PARAM(remember, "plugin.remember", YK_BOOL, "1",
 	 "the outcome of a plugin's trial counts for later processes; 0: each process tries it anew");
 
-#define ANSWER_MAX 65536 // what a pipe holds
+#define ANSWER_MAX 65536 // capacity of a pipe
 
-// OpenCL's loader opens every file of its folder and waits at one that is no regular file.
+// OpenCL's loader opens every file of its directory and blocks on one that is not a regular file.
 static int refuse_blocked(const char *file, char *why, size_t cap)
 {
 	static const char plugin[] = "/yoke_opencl.so";
@@ -45,7 +45,8 @@ static int refuse_blocked(const char *file, char *why, size_t cap)
 	return code;
 }
 
-// Has the helper load the file, and keeps the verdict if it applies to later processes. False: it is not kept.
+// Has the helper load the file, and caches the verdict if it is valid for later processes.  False:
+// it was not cached.
 static bool try_in_child(const char *helper, const char *file, const char *key, size_t bytes, struct yk_verdict *v)
 {
 	char *answer = malloc(ANSWER_MAX);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues and events: handles of a backend with a device, or a count of references, around
-// them. Every event's queue is flushed when it is marked: whoever waits later, on
-// whatever thread, need not touch that queue, which may belong to another thread or be
-// gone.
+// Queues and events: a backend's handles with their device or a reference count.  Marking an event
+// flushes its queue, so a later wait, on any thread, need not touch that queue, which may belong to
+// another thread or be freed.
 #include "config.h"
 
 #include <stdio.h>
@@ -21,8 +20,8 @@ YK_PARAM(timeout_setting, "device.timeout", YK_INT, "0",
 
 // ---- failures ----
 
-// Keeps the first one; `why` NULL: what the backend left as this thread's error, if that
-// had none.
+// Stores the first failure; `why` NULL: use the error that the backend set for this thread, if
+// there was none before.
 static void note(struct yk_queue *q, int code, uint64_t serial, bool had, const char *why)
 {
 	char detail[sizeof q->failure.why];
@@ -54,7 +53,7 @@ int yk_queue_take(struct yk_queue *q, struct yk_queue_failure *to)
 	return to->code;
 }
 
-// Makes of what is kept with the queue an error of this thread.
+// Turns the failure stored with the queue into an error of this thread.
 static int complain(struct yk_queue *q, int code, const char *what)
 {
 	char why[sizeof q->failure.why];
@@ -102,8 +101,8 @@ void yk_queue_free(struct yk_queue *q)
 	if (!q)
 		return;
 	if (!atomic_load(&q->lost))
-		yk_queue_drain(q); // what failed was said by whoever took it
-	if (atomic_load(&q->lost)) // its driver may be at work in there
+		yk_queue_drain(q); // failures were already reported by yk_queue_take
+	if (atomic_load(&q->lost)) // its driver may still be working on it
 		yk_warn("device", "%s does not answer: a queue of it is left behind",
 			q->device->id);
 	else
@@ -140,11 +139,11 @@ int yk_queue_wait(struct yk_queue *q)
 	return code < 0 ? complain(q, code, "wait") : 0;
 }
 
-// ---- what a backend may lack ----
+// ---- fallbacks for functions that a backend may lack ----
 
-enum { HOST_PIECE = 8 << 20 }; // of the host's memory, for what it does in the device's place
+enum { HOST_PIECE = 8 << 20 }; // bytes of host memory used per step of a fallback
 
-// Is the code the answer of a backend without that function?  What it said is forgotten then.
+// Does the code mean that the backend lacks the function?  If so, its message is cleared.
 static bool is_lacking(int code, bool had)
 {
 	char why[8];
@@ -177,7 +176,7 @@ int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t b
 	return code < 0 ? code : waited;
 }
 
-// Copies what `source` has so far, behind what q has; waits for both.
+// Copies after all work of `source` and q so far; waits for both.
 static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source,
 			void *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -193,7 +192,7 @@ static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct
 		code = code < 0 ? code : q->device->ops->put(q->handle, to, to_offset + at, host, n);
 		code = code < 0 ? code : yk_queue_drain(q);
 	}
-	yk_queue_drain(source); // a copy that failed is not at work on that memory either
+	yk_queue_drain(source); // even after a failed copy nothing accesses that memory any more
 	if (q != source)
 		yk_queue_drain(q);
 	free(host);
@@ -234,7 +233,7 @@ int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_
 
 // ---- events ----
 
-// An event of the queue is known to be over: code 1, or negative.
+// Records the end of an event: code 1, or negative.
 static int over(struct yk_event *e, int code, bool had)
 {
 	struct yk_queue *q = e->queue;
@@ -314,7 +313,7 @@ int yk_event_done(struct yk_event *e)
 	return code ? over(e, code < 0 ? code : 1, had) : 0;
 }
 
-// Asks again and again, ever more slowly, since a backend's own wait knows no limit.
+// Polls with growing intervals, because a backend's own wait has no time limit.
 static int wait_limited(struct yk_event *e, int64_t seconds)
 {
 	struct yk_queue *q = e->queue;
@@ -325,7 +324,7 @@ static int wait_limited(struct yk_event *e, int64_t seconds)
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (now = start; !(code = yk_event_done(e));
 	     clock_gettime(CLOCK_MONOTONIC, &now)) {
-		// who did not answer once is not waited for again
+		// a queue that once failed to respond is not waited for again
 		if (now.tv_sec - start.tv_sec > seconds || atomic_load(&q->lost))
 			break;
 		nanosleep(&nap, NULL);
@@ -371,7 +370,7 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 	int code = e->ops == q->device->ops ? e->ops->event_after(q->handle, e->handle) : YOKE_EUNSUPPORTED;
 	if (code >= 0)
 		return 0;
-	if (code == YOKE_EUNSUPPORTED) { // then the host waits; what the event says its queue keeps
+	if (code == YOKE_EUNSUPPORTED) { // the host waits; the queue stores a failure
 		code = yk_event_sync(e);
 		return code < 0 && !yk_event_done(e) ? complain(e->queue, code, "wait") : 0;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quirks of devices: reads quirks.conf (the installed one, the administrator's, the user's) once, and
-// says what to avoid.  A line that cannot be read is warned of with its number and ignored; nothing
-// of a device but its names is compared.
+// Quirks of devices: reads quirks.conf (the installed one, the administrator's, the user's) once
+// and returns the implementations to avoid.  An invalid line is ignored, with a warning that gives
+// its number.  Only names and versions are compared.
 #include "config.h"
 
 #include <ctype.h>
@@ -29,8 +29,8 @@ YK_PARAM(quirks_setting, "quirks", YK_STRING, "",
 enum { FIELDS = 6, MAX_BYTES = 1 << 20, MAX_COMPLAINTS = 10 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct yk_quirk *quirks; // in the order of the files; fixed after `once`
-static const char *trouble;     // of the file that was asked for, NULL: none; fixed likewise
+static struct yk_quirk *quirks; // in the order of the files; constant after `once`
+static const char *trouble;     // with the requested file, or NULL; constant after `once`
 static struct yk_quirk_use *uses; // under the lock of choose.c
 
 // ---- names of ops ----
@@ -51,7 +51,7 @@ static int op_code(const char *name, size_t n)
 
 // ---- versions ----
 
-// The next number of a version; false: there is none.
+// Reads the next number of a version; false: there is none.
 static bool component(const char **at, uint64_t *to)
 {
 	if (!isdigit((unsigned char)**at))
@@ -63,7 +63,7 @@ static bool component(const char **at, uint64_t *to)
 	return true;
 }
 
-// As numbers between dots; a missing one is 0.
+// Compares the numbers between dots; a missing one counts as 0.
 static int compare(const char *a, const char *b)
 {
 	for (;;) {
@@ -77,7 +77,7 @@ static int compare(const char *a, const char *b)
 	}
 }
 
-// The condition at the beginning of text: its operator and version.
+// Reads the condition at the beginning of text: its operator and version.
 static const char *condition(const char *text, char op[3])
 {
 	size_t n = strspn(text, "<>=");
@@ -136,7 +136,8 @@ static int dtype_of(const char *name, size_t n)
 	return 0;
 }
 
-// "device", or OP[.DTYPE][/IMPLEMENTATION] with "*" for all ops.  What is wrong with it, or NULL.
+// Parses "device", or OP[.DTYPE][/IMPLEMENTATION] with "*" for all ops.  Returns an error text, or
+// NULL.
 static const char *read_avoid(struct yk_quirk *q)
 {
 	const char *text = q->avoid;
@@ -174,7 +175,7 @@ static char *trim(char *text)
 	return text;
 }
 
-// Reads a line into q, which points into it then; the reason why not, or NULL.
+// Parses a line into q, which keeps pointers into it; returns an error text, or NULL.
 static const char *read_line(char *line, struct yk_quirk *q)
 {
 	char *field[FIELDS], *rest = line, *word;
@@ -257,7 +258,7 @@ static void read_file(const char *path, bool asked)
 		return;
 	}
 	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-		memset(text, ' ', 3); // the mark of UTF-8
+		memset(text, ' ', 3); // byte order mark of UTF-8
 	if (strlen(text) != bytes)
 		yk_warn("quirks", "%s is not read: it is no text", path);
 	else if ((name = strdup(path)))
@@ -290,11 +291,11 @@ static void read_all(void)
 		read_file(path, false);
 }
 
-// ---- what applies ----
+// ---- matching ----
 
 static bool applies(const struct yk_quirk *q, const struct yk_device *d)
 {
-	const locale_t before = yk_locale_begin(); // in which I and i are one letter
+	const locale_t before = yk_locale_begin(); // in some locales I and i are not a pair
 	const bool is = (!fnmatch(q->platform, d->info.platform, FNM_CASEFOLD) ||
 			 !fnmatch(q->platform, d->backend->table.name, FNM_CASEFOLD)) &&
 			!fnmatch(q->device, d->info.name, FNM_CASEFOLD);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that a device said it can run and whose kernels it then could not build: not asked for again, in
-// this form, as long as the process lives.
+// Remembers ops that a device reported as supported but whose kernels then failed to build, so that
+// this process does not request the same form again.
 #include "config.h"
 
 #include <pthread.h>
@@ -18,12 +18,13 @@ struct yk_refusal {
 	struct yk_refusal *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over changes of any device's list
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects changes to any device's list
 
-// What kernels' texts depend on, as far as it is the same when a plan is lowered and when its step is made: else the
-// device would be asked for what it refuses, again and again.  Between the two strides change, where a value is made in
-// another's place, and with them how many axes are left; and of several results some are not wanted any more, whose
-// dtypes follow from the rest where there is no map.
+// Hashes what the kernel source depends on, but only properties that are the same when a plan is
+// lowered and when its step is built; otherwise the refused op would be requested again and again.
+// Between the two, strides and with them the number of merged axes change if a value is placed
+// inside another; and unused results of several are dropped, whose dtypes follow from the rest if
+// there is no map.
 static uint64_t form_of(const struct yoke_op *op)
 {
 	uint64_t h = yk_hash(op->attr, op->nattr * sizeof *op->attr, op->code);

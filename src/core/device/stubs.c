@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stubs for a backend's table: what a hole answers, and what everything answers in a forked child.
-// A driver's threads and locks do not survive fork(2), so after it no call may reach a backend.
+// Stubs for a backend's table: default results of missing entries, and results of all entries in a
+// forked child.  A driver's threads and locks do not survive fork(2), so no call may reach a
+// backend after it.
 #include "config.h"
 
 #include "device/plugin.h"
 
-// X(result, function, parameters, answer of a hole, answer in a child)
+// X(result, function, parameters, result if missing, result in a child)
 #define CALLS(X) \
 	X(int, probe, (uint32_t *n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(int, device_info, (uint32_t d, struct yoke_device_info *i), YOKE_EUNSUPPORTED, YOKE_EFORK) \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trust: findings of the self-test, a bit for each that is asked for at every plan, and a list that
-// goes to the cache as lines of text.  A line there that cannot be read is as if it were not there.
+// Findings of the self-test: a bit for each, read whenever a plan is made, and a list that is
+// stored in the cache as lines of text.  An invalid line there is ignored.
 #include "config.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ enum { DTYPES = 10, MAX_BYTES = 1 << 20 };
 
 struct yk_trust_table {
 	_Atomic uint64_t right[YK_TRUST_SUBJECTS][DTYPES], wrong[YK_TRUST_SUBJECTS][DTYPES];
-	pthread_mutex_t lock; // over the following
+	pthread_mutex_t lock; // protects the following
 	struct yk_finding *list;
 	bool *keep;
 	size_t n, cap, keep_cap;
@@ -69,7 +69,7 @@ static void add_changed(struct yk_param *p, void *arg)
 		fprintf(to[0], "%s=%s\n", p->name, yk_param_str(p));
 }
 
-// Device, driver, plugin file, and the settings of the backend.
+// The key: device, driver, plugin file, and the settings of the backend.
 static char *make_key(const struct yk_device *d, size_t *bytes)
 {
 	const char *name = d->backend->table.name, *version = d->backend->table.version;
@@ -126,7 +126,7 @@ static bool read_line(char *line, struct yk_finding *f)
 	return true;
 }
 
-// A text of ours or the backend's in one field of a line.
+// Makes a string fit into one field of a line.
 static void clean(char *text)
 {
 	for (; *text; text++)
@@ -153,7 +153,7 @@ static void mark(struct yk_trust_table *t, const struct yk_finding *f)
 	atomic_fetch_or(&t->wrong[f->subject][f->dtype], bit);
 }
 
-// Adds what is not there yet.
+// Adds a finding unless it is known.
 static bool add(struct yk_trust_table *t, const struct yk_finding *f, bool keep)
 {
 	for (size_t i = 0; i < t->n; i++)
@@ -167,7 +167,7 @@ static bool add(struct yk_trust_table *t, const struct yk_finding *f, bool keep)
 	return true;
 }
 
-// Adds what the cache has; new ones count when `believe`.
+// Adds the findings in the cache; `believe`: new ones take effect.
 static size_t fetch(struct yk_trust_table *t, bool believe)
 {
 	char *text = malloc(MAX_BYTES + 1);
@@ -273,7 +273,7 @@ void yk_trust_set(struct yk_device *d, const struct yk_finding *found, bool keep
 	mark(t, &f);
 	add(t, &f, keep);
 	if (keep && !t->force)
-		fetch(t, false); // what other processes found meanwhile stays there
+		fetch(t, false); // keep what other processes found in the meantime
 	if (keep)
 		store(t);
 	pthread_mutex_unlock(&t->lock);

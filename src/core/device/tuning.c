@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tuning file of a device and its driver: read once, believed only if it is the user's own and whole.
-// Nothing else says which of several implementations is taken, so a choice never depends on time.
+// The tuning file of a device and its driver: read once, and used only if it is complete and
+// belongs to the user.  Nothing else decides between implementations, so the choice never depends
+// on timing in this process.
 #include "config.h"
 
 #include "device/tuning.h"
@@ -28,7 +29,8 @@ enum { MAX_BYTES = 1 << 20 };
 
 // ---- the text ----
 
-// What the first line has to be, so that a file of another driver or version is none; f32 and tf32 have a file each.
+// The expected first line: a file of another driver or version is not used; f32 and tf32 have
+// separate files.
 static void head_of(const struct yk_device *d, char *to, size_t cap)
 {
 	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s%s", PACKAGE_VERSION, d->ops->name, d->info.name, d->info.driver,
@@ -66,7 +68,7 @@ static const char *complaint(const char *line)
 	return NULL;
 }
 
-// Reads the text; the number of the line that is wrong, and why; 0: none.
+// Parses the text; returns the number of the first invalid line, and why; 0: all are valid.
 static int parse(struct yk_tuning *t, const char *head, char *text, size_t bytes,
 		 const char **why)
 {
@@ -86,7 +88,7 @@ static int parse(struct yk_tuning *t, const char *head, char *text, size_t bytes
 		} else if (!strncmp(at, "end ", 4)) {
 			char want[64];
 			*end = '\n';
-			for (char *c = text; c < at; c++) // as it was, for the checksum
+			for (char *c = text; c < at; c++) // restore the text for the checksum
 				*c = *c ? *c : '\n';
 			snprintf(want, sizeof want, "end %d %016" PRIx64 "\n", number - 2,
 				 yk_hash(text, (size_t)(at - text), 0));
@@ -258,7 +260,7 @@ int yk_tuning_keep(const char *head, const struct yk_tuning *t)
 
 // ---- choosing ----
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the devices' `tuning`
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the devices' `tuning`
 
 static struct yk_tuning_watch *watcher; // with the lock held
 
@@ -292,7 +294,7 @@ static void note(const struct yk_device *d, const struct yk_tuning_class *c)
 	pthread_mutex_unlock(&lock);
 }
 
-// What is known of a device, read at its first use, with the lock held; NULL: no memory.
+// The results for a device, read at first use, with the lock held; NULL: no memory.
 static struct yk_tuning *known(struct yk_device *d)
 {
 	if (!d->tuning && (d->tuning = calloc(1, sizeof *d->tuning)) &&
@@ -301,7 +303,7 @@ static struct yk_tuning *known(struct yk_device *d)
 	return d->tuning;
 }
 
-// A copy of what is known of a class; NULL: nothing.
+// A copy of the line for a class; NULL: there is none.
 static char *line_known(struct yk_device *d, const struct yk_tuning_class *c)
 {
 	char name[YK_TUNING_NAME];
@@ -332,7 +334,7 @@ int yk_tuning_learn(struct yk_device *d, const char *line)
 	return err;
 }
 
-// The bit of the implementation of that name, 0: none.
+// The bit of the implementation with that name, 0: none.
 static uint64_t bit_of(const struct yk_device *d, const struct yoke_op *op, uint64_t impls,
 		       const char *name, size_t n)
 {
@@ -349,7 +351,7 @@ uint32_t yk_tuning_pick(struct yk_device *d, const struct yoke_op *op, uint64_t 
 {
 	uint64_t left = impls, best = 0;
 	struct yk_tuning_class c;
-	char *copy = NULL; // the line may be learnt anew meanwhile
+	char *copy = NULL; // a copy: the line may be replaced meanwhile
 	const char *line;
 
 	if ((impls & (impls - 1)) && yk_tuning_class_of(op, &c)) {

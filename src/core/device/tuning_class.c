@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of ops for tuning: contractions by dtype, transpositions and the magnitude of extents.
+// Classes of ops for tuning: contractions grouped by dtype, transposition and magnitude of extents.
 #include "config.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "device/tuning.h"
 #include "yoke.h"
 
-// A class holds extents up to `most`, and is measured at `at`.
+// A class contains extents up to `most` and is measured at `at`.
 static const struct magnitude {
 	int64_t most, at;
 } magnitudes[] = {
@@ -18,9 +18,9 @@ static const struct magnitude {
 enum {
 	MAGNITUDES = sizeof magnitudes / sizeof *magnitudes,
 	LIMIT = YK_TUNING_CLASSES,
-	BATCH = 16,  // matrices that many are measured by
-	LARGE = 1536, // matrices with such an extent fill a device one by one
-	FAR = 1 << 20, MUCH = INT32_MAX // extents that are named, and elements of an operand then
+	BATCH = 16,  // batch size at which batched products are measured
+	LARGE = 1536, // from this extent on, a single product fills a device
+	FAR = 1 << 20, MUCH = INT32_MAX // limits of a name's extents and of an operand's elements
 };
 static const int dtypes[] = { yoke_f32, yoke_bf16, yoke_f16 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
@@ -65,7 +65,7 @@ bool yk_tuning_class_of(const struct yoke_op *op, struct yk_tuning_class *to)
 	c.m = y->dims[r];
 	c.n = y->dims[r + 1];
 	c.k = a->dims[r + 1];
-	if (one_b) { // the same b for all: those are rows of a
+	if (one_b) { // all share b: the batch counts as rows of a
 		if (__builtin_mul_overflow(c.m, c.batch, &c.m))
 			return false;
 		c.batch = 1;
@@ -91,9 +91,9 @@ void yk_tuning_class_name(const struct yk_tuning_class *c, char to[YK_TUNING_NAM
 		 (long long)c->n, (long long)c->k, (long long)c->batch);
 }
 
-// ---- all of them ----
+// ---- enumeration ----
 
-// Class i of those that extents, layouts and dtypes make, in no order; some are no classes.
+// Combination i of extents, layouts and dtypes, in no particular order; some are not valid classes.
 static bool combine(size_t i, struct yk_tuning_class *c)
 {
 	*c = (struct yk_tuning_class){ .batch = 1 };
@@ -164,7 +164,7 @@ bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *to)
 		    sscanf(name + (extents - other), "%lldx%lldx%lldx%lld", &m, &n, &k, &batch) != 4)
 			continue;
 		to->m = m, to->n = n, to->k = k, to->batch = batch;
-		yk_tuning_class_name(to, other); // nothing behind it
+		yk_tuning_class_name(to, other); // reject trailing text
 		return m > 0 && n > 0 && k > 0 && batch > 0 && m <= FAR && n <= FAR && k <= FAR && batch <= FAR &&
 		       m * n <= MUCH / batch && m * k <= MUCH / batch && k * n <= MUCH / batch && !strcmp(name, other);
 	}

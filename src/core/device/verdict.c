@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts on plugins in the cache of kernels: a line with time and duration, a line with the outcome, then a line
-// with the stamp of each library that the trial loaded.
+// Verdicts on plugins, stored in the cache of kernels: a line with time and duration, a line with
+// the outcome, then one line with the stamp of each library that the trial loaded.
 #include "config.h"
 
 #include "device/verdict.h"
@@ -34,7 +34,7 @@ void yk_verdict_keep(const char *key, size_t bytes, const struct yk_verdict *v, 
 	free(list);
 }
 
-// Compares the stamp of a line, "PATH: ...", with the file's present one.
+// Does the stamp in a line, "PATH: ...", match the file's current one?
 static bool unchanged(const char *line)
 {
 	const char *colon = line;
@@ -85,7 +85,7 @@ bool yk_verdict_recall(const char *key, size_t bytes, int64_t now, struct yk_ver
 		good = outcome && sscanf(head, "%" SCNd64 " %" SCNd64, &v.tried, &v.cost_ms) == 2 && v.cost_ms >= 0;
 		if (good)
 			snprintf(v.outcome, sizeof v.outcome, "%s", outcome);
-		// a time in the future is that of a clock that was set back
+	// a time in the future means that the clock was set back
 		if (good && *v.outcome)
 			good = v.tried <= now && now - v.tried < yk_verdict_patience(&v);
 		good = good && libraries_unchanged(rest);

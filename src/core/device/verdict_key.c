@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key of a plugin's verdict: one line for each fact that the outcome of a trial depends on.
+// The key of a plugin's verdict: one line for each fact on which the outcome of a trial depends.
 #include "config.h"
 
 #include <errno.h>
@@ -45,8 +45,8 @@ static void add_first_line(FILE *to, const char *path)
 	fprintf(to, "%s: %s\n", path, line);
 }
 
-// The files that name the OpenCL drivers of a machine, and the libraries they name. A library without a path comes
-// and goes with the linker's cache or with a folder of LD_LIBRARY_PATH.
+// The files that list the machine's OpenCL drivers, and the libraries they name.  A library without
+// a path is found through the linker's cache or a directory in LD_LIBRARY_PATH.
 static void add_drivers(FILE *to)
 {
 	const char *list = getenv("LD_LIBRARY_PATH");
@@ -70,9 +70,9 @@ static void add_drivers(FILE *to)
 	yk_icds_free(&icds);
 }
 
-// ---- the kernel's view ----
+// ---- the kernel's state ----
 
-// Mounts over the file systems by which drivers find devices: "/sys sysfs /".
+// Mounts over the file systems in which drivers find devices: "/sys sysfs /".
 static void add_mounts(FILE *to)
 {
 	static const char *const trees[] = { "/sys", "/proc", "/dev" };
@@ -94,7 +94,7 @@ static void add_mounts(FILE *to)
 	}
 	if (f)
 		fclose(f);
-	for (size_t i = 0; i < sizeof witnesses / sizeof *witnesses; i++) // also where /proc is not mounted
+	for (size_t i = 0; i < sizeof witnesses / sizeof *witnesses; i++) // also without /proc
 		fprintf(to, "%s: %d\n", witnesses[i], access(witnesses[i], R_OK) ? errno : 0);
 }
 
@@ -136,8 +136,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// A driver, the linker or a plugin may read any variable. These differ between sessions, terminals, jobs and ranks
-// and are no driver's; yoke's are the core's, which say nothing about a plugin.
+// A driver, the linker or a plugin may read any variable.  These vary between sessions, terminals,
+// jobs and ranks, and no driver reads them; variables of yoke's core do not affect plugins either.
 static bool is_volatile(const char *entry)
 {
 	static const char *const names[] = {
@@ -156,13 +156,13 @@ static bool is_volatile(const char *entry)
 	return false;
 }
 
-// As a hash, since variables hold secrets that belong into no file.
+// As a hash, because variables may hold secrets that must not be written to a file.
 static void add_environment(FILE *to)
 {
 	size_t kept = 0;
 	uint64_t hash[2] = { 0, 1 };
 
-	char **list = yk_param_environment(); // as the child will have it
+	char **list = yk_param_environment(); // as the child will see it
 	for (size_t i = 0; list && list[i]; i++)
 		if (!is_volatile(list[i]))
 			list[kept++] = list[i];
@@ -186,7 +186,7 @@ char *yk_verdict_key(const char *file, const char *helper, size_t *bytes)
 	yk_stamp_file(to, file);
 	yk_stamp_file(to, helper);
 	add_drivers(to);
-	// the state of a device, and that of a kernel's module, ends with the boot
+	// the state of a device and of a kernel module ends with the boot
 	add_first_line(to, "/proc/sys/kernel/random/boot_id");
 	add_first_line(to, "/proc/driver/nvidia/version");
 	add_mounts(to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warm-up: what is tested and compiled for the plan that this thread makes.
+// Progress of testing and compiling for the plan that this thread makes.
 #include "config.h"
 
 #include "device/warmup.h"
