@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas: a list of chunks, each twice the one before, cut from the front; growing arrays.
+// Arenas: a list of chunks, each twice as large as the one before; growable arrays.
 #include "config.h"
 
 #include <stdint.h>
@@ -11,11 +11,11 @@
 
 #define ALIGN ((size_t)16)
 #define FIRST_CHUNK ((size_t)4096)
-#define LARGEST_CHUNK ((size_t)1 << 20) // unless one piece needs more
+#define LARGEST_CHUNK ((size_t)1 << 20) // unless one allocation needs more
 
 struct yk_arena_chunk {
 	struct yk_arena_chunk *next; // older
-	size_t bytes;                // behind the header
+	size_t bytes;                // not counting the header
 	_Alignas(16) char data[];
 };
 
@@ -44,7 +44,7 @@ void *yk_arena_alloc(struct yk_arena *a, size_t bytes)
 		yk_fail(YOKE_ENOMEM, "no memory for a piece of %zu bytes", bytes);
 		return NULL;
 	}
-	bytes += !bytes; // pieces of 0 bytes are distinct
+	bytes += !bytes; // allocations of 0 bytes are distinct
 	bytes = (bytes + ALIGN - 1) & ~(ALIGN - 1);
 	if (!a->chunk || a->chunk->bytes - a->used < bytes)
 		if (add_chunk(a, bytes) < 0)
@@ -70,7 +70,7 @@ static void free_chunks(struct yk_arena_chunk *c)
 	}
 }
 
-// The newest chunk stays: the largest but for pieces that had one of their own.
+// Keeps the newest chunk, the largest except for chunks made for one big allocation.
 void yk_arena_reset(struct yk_arena *a)
 {
 	if (a->chunk) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of durations: it never goes back and counts from some moment of the past.
+// The monotonic clock, for measuring durations: it never goes back; its origin is arbitrary.
 #ifndef YK_CLOCK_H
 #define YK_CLOCK_H
 
@@ -13,7 +13,7 @@ static inline uint64_t yk_nanoseconds(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// The same, up to 10 ms behind, for a tenth of what that costs.
+// The same, up to 10 ms late, at a tenth of the cost.
 static inline uint64_t yk_nanoseconds_about(void)
 {
 	struct timespec t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// <complex.h>; glibc leaves the macros CMPLX out for clang.
+// <complex.h> plus the macros CMPLX, which glibc does not define for clang.
 #ifndef YK_COMPLEX_H
 #define YK_COMPLEX_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error of a thread: the first one stays, with its line, until it is cleared.
+// The error of a thread: the first one is kept, with its message, until it is cleared.
 #include "config.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ int yk_vfail(int code, const char *fmt, va_list ap)
 	int n = yk_vsnprintf(first.text, sizeof first.text, fmt, ap);
 	if (n >= (int)sizeof first.text)
 		memcpy(first.text + sizeof first.text - sizeof cut, cut, sizeof cut);
-	for (char *c = first.text; *c; c++) // one line, whatever a name from outside holds
+	for (char *c = first.text; *c; c++) // keep it one line, whatever an outside name contains
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
 	first.code = code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: one code and one line of detail a thread; the first stays until it is cleared.
+// Errors: one code and one message per thread; the first error is kept until it is cleared.
 #ifndef YK_ERROR_H
 #define YK_ERROR_H
 
@@ -7,22 +7,25 @@
 
 #include "yoke.h"
 
-// Records code and a formatted line unless the thread has an error already; returns code.
+// Records the code and a formatted message unless the thread already has an error; returns the
+// code.
 int yk_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-// The code of the last one recorded or kept from being: that of a call that failed just now by giving
-// NULL or the like, whatever error came first.
+// The code of the last yk_fail, whether it was recorded or not: the code of a call that just failed
+// by returning NULL, for example, even if an earlier error is still recorded.
 int yk_error_last(void);
-// Is there an object?  0; for NULL, which an earlier error gave, that error's code, or EINVAL when there was none:
-// "scaler_scale: the scaler is NULL".  call: the public function, with or without yoke_.
+// Checks an argument: 0 if object is not NULL.  Else the code of the last error, which presumably
+// caused the NULL, or EINVAL if there was none: "scaler_scale: the scaler is NULL".  call: the
+// public function, with or without yoke_.
 int yk_given_as(const void *object, const char *call, const char *what);
 #define yk_given(object, what) yk_given_as(object, __func__, what)
 int yk_vfail(int code, const char *fmt, va_list ap);
-// Takes the thread's error away, and gives it back in the place of any other: for what must not disturb
-// it, like checks between two steps of a plan.  NULL: there was none (or no memory).
+// Removes the thread's error and later restores it, replacing any other: for code that must not
+// affect the error, such as checks between two steps of a plan.  NULL: there was none (or no
+// memory).
 struct yk_error_aside;
 struct yk_error_aside *yk_error_aside(void);
 void yk_error_back(struct yk_error_aside *);
-// The table's text: "out of memory".
+// The standard text of a code: "out of memory".
 const char *yk_error_text(int code);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files read whole and written atomically; folders made, synced and removed.
+// Reads whole files and writes them atomically; creates, syncs and removes directories.
 #include "config.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/kind.h"
 
-enum { MAX_POINTER = 1024 }; // bytes of one of Git LFS, by its specification
+enum { MAX_POINTER = 1024 }; // size limit of a Git LFS pointer, by its specification
 
 static int fail(const char *verb, const char *path, int reason)
 {
@@ -31,7 +31,7 @@ static int fail(const char *verb, const char *path, int reason)
 
 // ---- reading ----
 
-// Reads fd to its end.  `guess` bytes are expected; a pipe or a /proc file may have more.
+// Reads fd to its end.  `guess`: expected bytes; a pipe or a /proc file may have more.
 static int read_all(int fd, const char *path, uint64_t guess, uint64_t most, char **data,
 		    size_t *bytes)
 {
@@ -156,7 +156,7 @@ int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t
 int yk_file_open(const char *path, uint64_t *bytes)
 {
 	struct stat st;
-	// O_NONBLOCK: a pipe of that name must not hold us up
+	// O_NONBLOCK: do not block on a pipe of that name
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), e;
 
 	if (fd < 0)
@@ -192,8 +192,8 @@ static char *folder_of(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-// Through links to the file itself, so that a link stays one; what does not exist as it is.
-// What exists and is no regular file is refused: a rename would replace the device.
+// Resolves symbolic links, so that a link stays a link; a nonexistent path is used as it is.  An
+// existing path that is not a regular file is refused: a rename would replace the device.
 static int find_target(const char *path, char **target)
 {
 	struct stat st;
@@ -211,7 +211,7 @@ static int find_target(const char *path, char **target)
 	return 0;
 }
 
-// A file of a new name beside the target, with the permissions that the umask leaves.
+// Creates a uniquely named file beside the target, with the permissions that the umask allows.
 static int open_temporary(struct yk_file_writer *w)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -231,7 +231,7 @@ static int open_temporary(struct yk_file_writer *w)
 	return fail("write", w->path, EEXIST);
 }
 
-// The name itself, which may be a link.
+// Uses the path itself, even if it is a symbolic link.
 static int take_name(const char *path, char **target)
 {
 	struct stat st;
@@ -386,7 +386,7 @@ int yk_file_write(const char *path, const void *data, size_t bytes)
 	return yk_file_commit(&w);
 }
 
-// ---- folders ----
+// ---- directories ----
 
 static int make_one(const char *path)
 {
@@ -416,7 +416,7 @@ int yk_dir_make(const char *path)
 	int e = 0;
 	for (char *slash = copy + 1; !e && (slash = strchr(slash, '/')); slash++) {
 		*slash = 0;
-		// A folder above may be one that we can pass through but not write to.
+		// an existing parent may be searchable but not writable
 		if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
 			e = make_one(copy);
 		*slash = '/';
@@ -432,7 +432,7 @@ int yk_dir_sync(const char *path)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fail("sync folder", path, errno);
-	// Some file systems have no fsync for folders: then there is nothing to wait for.
+	// some file systems do not support fsync of directories
 	int e = fsync(fd) < 0 && errno != EINVAL ? fail("sync folder", path, errno) : 0;
 	close(fd);
 	return e;

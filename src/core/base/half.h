@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of half precision as their bits, and as floats; rounded to nearest even.
+// Conversions between float and half-precision bits (f16, bf16), rounding to nearest even.
 #ifndef YK_HALF_H
 #define YK_HALF_H
 
@@ -25,7 +25,8 @@ static inline uint16_t yk_bf16_of_float(float f)
 
 static inline float yk_float_of_f16(uint16_t h)
 {
-	// the exponent moves by 112; subnormals come out of a subtraction, infinities and NaN are set
+	// rebias the exponent by 112; a subtraction normalizes subnormals; infinities and NaN are
+	// special cases
 	const uint32_t rest = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
 	uint32_t w = rest + (112u << 23);
 	float f;
@@ -52,7 +53,7 @@ static inline uint16_t yk_f16_of_float(float f)
 		return (uint16_t)(sign | 0x7e00);
 	if (w >= 0x477ff000) // rounds to more than 65504
 		return (uint16_t)(sign | 0x7c00);
-	if (w < 0x38800000) { // subnormal: adding 1/2 leaves its bits, rounded, in the last ones
+	if (w < 0x38800000) { // subnormal: adding 1/2 rounds it into the low bits
 		float a;
 		memcpy(&a, &w, sizeof a);
 		a += 0.5f;

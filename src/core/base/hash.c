@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64, by libxxhash: whole blocks at once, or piece by piece.
+// XXH64 through libxxhash: of one block, or incrementally.
 #include "config.h"
 
 #include <xxhash.h>

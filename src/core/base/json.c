@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON by jansson, bounded: files come from outside, and the parser recurses.
+// JSON through jansson, with limits, because files come from outside and the parser recurses.
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "base/kind.h"
 #include "base/number.h"
 
-#define MAX_BYTES ((uint64_t)64 << 20) // a tree takes up to 20 times as much
+#define MAX_BYTES ((uint64_t)64 << 20) // a tree takes up to 20 times as many
 #define MAX_DEPTH 64
 
-// Arrays and objects inside each other, at most; any number where it is not JSON.
+// Maximum nesting of arrays and objects; meaningless if the text is not JSON.
 static int depth(const char *text, size_t bytes)
 {
 	int now = 0, most = 0;
@@ -46,7 +46,7 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 		yk_fail(YOKE_EFORMAT, "%s: %zu bytes of JSON are too many", what, bytes);
 		return NULL;
 	}
-	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) { // as Windows writes it
+	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) { // byte order mark, from Windows
 		text += 3;
 		bytes -= 3;
 	}
@@ -56,12 +56,12 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 			MAX_DEPTH);
 		return NULL;
 	}
-	if (memchr(text, 0, bytes)) { // jansson skips it
+	if (memchr(text, 0, bytes)) { // jansson would skip it
 		yk_file_refused(what, text, bytes, "JSON", "it has a NUL byte");
 		return NULL;
 	}
 	json_error_t e;
-	const locale_t before = yk_locale_begin(); // jansson reads and prints numbers by strtod and printf
+	const locale_t before = yk_locale_begin(); // jansson uses strtod and printf
 	json_t *j = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
 	yk_locale_end(before);
 	if (!j && json_error_code(&e) == json_error_out_of_memory)
@@ -79,7 +79,7 @@ json_t *yk_json_load(const char *path)
 	char *text;
 	size_t bytes;
 
-	// A pipe would be waited for, a device read up to the limit.
+	// opening a pipe would block, and a device would be read up to the limit
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
 		yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
 		return NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of files by their first bytes.
+// Recognizes kinds of files by their first bytes.
 #include "config.h"
 
 #include "base/kind.h"
@@ -19,7 +19,7 @@ static const char pointer[] = "a Git LFS pointer, not the file: fetch the file w
 		  hub[] = "the text of a failed download; download the file anew";
 
 static const struct {
-	const char *begin; // at its first byte
+	const char *begin; // magic bytes at offset 0
 	uint8_t bytes;
 	const char *what;
 } kinds[] = {
@@ -64,13 +64,13 @@ static const struct {
 	KIND("404: Not Found", hub)
 };
 
-// Protocol 2 or later: its number, and an opcode that a pickle begins with.
+// Protocol 2 or later: the protocol number, then an opcode that can begin a pickle.
 static bool is_pickle(const unsigned char *s, size_t n)
 {
 	return n > 3 && s[0] == 0x80 && s[1] >= 2 && s[1] <= 5 && memchr("\x95\x8a\x8c}](cqXKMN", s[2], 12);
 }
 
-// Text without a mark, most of whose letters are ASCII: every other byte is 0.
+// UTF-16 without a byte order mark, most of whose letters are ASCII: every other byte is 0.
 static bool is_wide(const unsigned char *s, size_t n)
 {
 	size_t zeros[2] = { 0 };
@@ -125,7 +125,7 @@ int yk_file_refused_at(const char *path, int fd, const char *what, const char *w
 	return yk_file_refused(path, begin, (size_t)n, what, why);
 }
 
-// Are there bytes that do not occur in text?
+// Are there control bytes that do not occur in text?
 static bool has_control(const unsigned char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizes files of another kind than a reader expects: a pointer whose data were not fetched, an error page, a pickle, an archive.
-// A reader that refuses a file's first bytes names them through yk_file_refused; pointers of Git LFS are refused wherever a
-// file is opened (base/file.h).
+// Recognizes common files that a reader does not expect: a pointer whose data were not fetched, an
+// error page, a pickle, an archive.  A reader that rejects a file reports this through
+// yk_file_refused; Git LFS pointers are rejected whenever a file is opened (base/file.h).
 #ifndef YK_KIND_H
 #define YK_KIND_H
 
@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { YK_KIND_BEGIN = 512 }; // bytes that are looked at
+enum { YK_KIND_BEGIN = 512 }; // bytes examined
 
-// "a Python pickle, which is never loaded; ..": what the first n bytes of a file look like, with what to do about it; NULL: unknown.
+// Describes the file that starts with these n bytes and what to do: "a Python pickle, which is
+// never loaded; .."; NULL: unknown.
 const char *yk_file_kind(const void *begin, size_t n);
 // Is the file a pointer of Git LFS or git-annex?
 bool yk_is_pointer(const void *begin, size_t n);
-// EFORMAT: "PATH: is not WHAT: it is a zip archive; ..", or, where its kind is unknown, "PATH: is not WHAT: WHY".
+// EFORMAT: "PATH: is not WHAT: it is a zip archive; ..", or for an unknown kind "PATH: is not WHAT:
+// WHY".
 int yk_file_refused(const char *path, const void *begin, size_t n, const char *what, const char *why);
 // The same for an open file; a file that cannot be read counts as unknown.
 int yk_file_refused_at(const char *path, int fd, const char *what, const char *why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log: filters by level and topic, and writes each line in one piece.
+// The log: filters by level and topic, and writes each line with one call.
 #include "config.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ YK_PARAM(log_setting, "log", YK_STRING, "warn",
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over sink and its argument
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects sink and its argument
 static yk_log_fn *sink;                                  // NULL: stderr
 static void *sink_arg;
 
@@ -73,7 +73,7 @@ void yk_log(int level, const char *topic, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return;
-	for (char *c = line; *c; c++) // one line, whatever a driver's text holds
+	for (char *c = line; *c; c++) // keep it one line, whatever a driver's text contains
 		if (*c == '\n' || *c == '\r')
 			*c = ' ';
 	level = level < 0 ? 0 : level > YOKE_LOG_DEBUG ? YOKE_LOG_DEBUG : level;

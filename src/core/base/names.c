@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's version, and the table of dtypes as functions.
+// The library's version, and functions over the table of dtypes.
 #include "config.h"
 
 #include "yoke.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as text.  The C library's own functions do the work, in a thread whose locale is "C" for as long as they run.
+// Locale-independent conversion of numbers: calls the C library's functions while the thread's
+// locale is "C".
 #include "config.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 
 locale_t yk_locale_begin(void)
 {
-	// glibc and musl have this locale as a constant: nothing is allocated.  Without it the thread's own stays.
+	// glibc and musl have this locale as a constant, so nothing is allocated; otherwise the
+	// locale is unchanged
 	const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	return uselocale(c);
 }
@@ -99,7 +101,7 @@ bool yk_number(const char *text, double *to)
 	char *end;
 	while (is_blank(*at))
 		at++;
-	for (const char *p = at; *p && !is_blank(*p); p++) // of "0x10", "nan(7)" and "infinity" some letter is none of these
+	for (const char *p = at; *p && !is_blank(*p); p++) // rejects "0x10", "nan(7)", "infinity"
 		if ((*p < '0' || *p > '9') && *p != '.' && *p != '+' && *p != '-' && *p != 'e' && *p != 'E')
 			return false;
 	const double x = yk_strtod(at, &end);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: the list of all that are declared, and how each gets its value.
-// Readers take no lock once a setting is resolved: its text is published last, and texts
-// live for good.
+// Settings: the list of all declared ones, and how each gets its value.  Readers take no lock once
+// a setting is resolved: its text is published last, and texts are never freed.
 #include "config.h"
 
 #include <ctype.h>
@@ -17,20 +16,20 @@
 #include "base/number.h"
 #include "base/param.h"
 
-// Texts that settings have or had; a reader may still hold one that was replaced.
+// Current and former texts of settings; a reader may still use one that was replaced.
 struct text {
 	struct text *next;
 	char s[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all of the following
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the following
 static struct yk_param *params;                          // sorted by name
 static struct text *texts;
-static uint32_t epoch; // how often a setting was set
+static uint32_t epoch; // number of assignments
 
 enum { FORM = 80 };
 
-// "an integer from 0 to 9": what a value of p looks like, into FORM bytes, which it returns.
+// Describes valid values of p, "an integer from 0 to 9", in FORM bytes; returns `to`.
 static const char *form(const struct yk_param *p, char *to)
 {
 	static const char *const of_type[] = {
@@ -154,7 +153,7 @@ static void resolve(struct yk_param *p)
 	if (__atomic_load_n(&p->text, __ATOMIC_ACQUIRE))
 		return;
 	yk_param_env(p->name, variable, sizeof variable);
-	// Ignored in setuid programs; an empty variable counts as not set.
+	// secure_getenv ignores it in setuid programs; an empty variable counts as not set
 	const char *text = secure_getenv(variable);
 
 	pthread_mutex_lock(&lock);
@@ -166,13 +165,13 @@ static void resolve(struct yk_param *p)
 			parse(p, p->def, &value);
 		}
 		char *kept = keep_text(origin == YK_DEFAULT ? p->def : text);
-		if (!kept) // the default is static: it needs no copy
+		if (!kept) // the default is a static string: no copy
 			kept = (char *)p->def, parse(p, p->def, &value);
 		publish(p, kept, value, origin);
 	}
 	pthread_mutex_unlock(&lock);
 
-	if (bad) // after the lock: the log has a setting of its own
+	if (bad) // outside the lock: the log reads a setting itself
 		yk_warn("param", "%s=%s is not %s; the default %s is used", variable,
 			text, form(p, wanted), p->def);
 }
@@ -194,7 +193,7 @@ const char *yk_param_str(struct yk_param *p)
 	return __atomic_load_n(&p->text, __ATOMIC_ACQUIRE);
 }
 
-// The list only grows, so a pointer into it stays good without the lock.
+// The list only grows, so a pointer into it stays valid without the lock.
 static struct yk_param *next_param(struct yk_param *p)
 {
 	pthread_mutex_lock(&lock);
@@ -264,7 +263,8 @@ void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg)
 
 // ---- the environment of a child ----
 
-// "YOKE_PLAN_MAX=4" of a setting that was set here; its length, 0: it was not.  to may be NULL.
+// Writes "YOKE_PLAN_MAX=4" for a setting that was set here; returns its length, 0: not set.  to may
+// be NULL.
 static size_t assignment(struct yk_param *p, char *to, size_t cap)
 {
 	char variable[128];
@@ -280,7 +280,7 @@ static size_t assignment(struct yk_param *p, char *to, size_t cap)
 	return (size_t)snprintf(to, cap, "%s=%s", variable, text);
 }
 
-// Is the variable there already?
+// Is the variable in the list?
 static bool has_variable(char *const *list, size_t n, const char *entry)
 {
 	size_t name = strcspn(entry, "=") + 1;
@@ -304,7 +304,7 @@ char **yk_param_environment(void)
 	char *at = (char *)(list + entries), *end = at + bytes;
 	for (struct yk_param *p = NULL; (p = next_param(p));) {
 		size_t length = assignment(p, at, (size_t)(end - at));
-		if (!length || length >= (size_t)(end - at)) // set anew by another thread just now
+		if (!length || length >= (size_t)(end - at)) // another thread just set it
 			continue;
 		list[n++] = at;
 		at += length + 1;
@@ -325,7 +325,7 @@ char **yk_param_environment(void)
 static int distance(const char *a, const char *b)
 {
 	int la = (int)strlen(a), lb = (int)strlen(b);
-	int rows[3][WORD_MAX + 1]; // of the table, the last three; row i is rows[i % 3]
+	int rows[3][WORD_MAX + 1]; // the last three rows of the table; row i is rows[i % 3]
 
 	for (int j = 0; j <= lb; j++)
 		rows[0][j] = j;
@@ -355,14 +355,14 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 		return NULL;
 	int least =
 		2 +
-		(int)length / 3; // farther is not near: a third of the word and one more
+		(int)length / 3; // at most a third of the letters and one
 	const char *best = NULL;
 	for (int i = 0; i < n; i++) {
 		size_t other = strlen(names[i]);
 		if (other > WORD_MAX)
 			continue;
 		int d = distance(word, names[i]);
-		if (other < 5 && d > 1) // two edits make another short word of it
+		if (other < 5 && d > 1) // two edits turn a short word into another one
 			continue;
 		if (d < least && d < (int)(length > other ? length : other))
 			least = d, best = names[i];
@@ -370,12 +370,12 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 	return best;
 }
 
-// ---- variables that nobody reads ----
+// ---- unknown variables ----
 
-#define NEAR 2   // edits of a name that is mistyped
+#define NEAR 2   // maximum edits of a mistyped name
 #define PREFIX 5 // bytes of "YOKE_"
 
-// Is there a setting whose name begins with that word and a dot?
+// Does any setting's name begin with that word and a dot?
 static bool has_room(const char *word, size_t n)
 {
 	for (struct yk_param *p = NULL; (p = next_param(p));)
@@ -384,7 +384,7 @@ static bool has_room(const char *word, size_t n)
 	return false;
 }
 
-// The nearest setting to "PLAN_MAXX" of YOKE_PLAN_MAXX, as a variable.
+// The variable of the setting nearest to the unknown variable.
 static bool nearest_variable(const char *variable, char *to, size_t cap)
 {
 	const char *names[256], *near;
@@ -427,7 +427,7 @@ static void judge(const char *variable)
 	bool has = nearest_variable(variable, near, sizeof near);
 	for (size_t i = 0; i < n && i < sizeof word; i++)
 		word[i] = yk_small_letter(variable[PREFIX + i]);
-	// a room without settings may be that of a plugin that is not loaded here
+	// a prefix without settings may belong to a plugin that is not loaded
 	bool foreign = variable[PREFIX + n] && n < sizeof word && !has_room(word, n);
 	if (foreign && !(has && distance(variable + PREFIX, near + PREFIX) <= NEAR))
 		return;
@@ -441,7 +441,7 @@ static void judge_all(void)
 	for (char **e = environ; *e; e++) {
 		char variable[WORD_MAX + 1];
 		size_t n = strcspn(*e, "=");
-		// YOKE_BUILD is quickstart's
+		// YOKE_BUILD belongs to quickstart
 		if (strncmp(*e, "YOKE_", PREFIX) || !strncmp(*e, "YOKE_TEST_", 10) ||
 		    !strncmp(*e, "YOKE_BUILD=", 11) || n >= sizeof variable)
 			continue;

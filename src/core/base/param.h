@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declared settings: "plan.max" is YOKE_PLAN_MAX in the environment.
-// Each is declared once, where it is used, and registers itself before main, so that all can be
-// listed.  Precedence: argument (yk_param_set), config file, environment, default.
+// Settings: "plan.max" is YOKE_PLAN_MAX in the environment.  Each is declared once, in the file
+// that uses it, and registers itself before main, so that all can be listed.  Precedence: argument
+// (yk_param_set), config file, environment, default.
 #ifndef YK_PARAM_H
 #define YK_PARAM_H
 
@@ -17,9 +17,9 @@ struct yk_param {
 	enum yk_param_type type;
 	const char *def, *help;
 	enum yk_param_origin origin;
-	char *text;      // present value, NULL: not resolved yet
-	int64_t value;   // of all but strings
-	int64_t least, most; // of an integer; both 0: any
+	char *text;      // current value, NULL: not resolved yet
+	int64_t value;   // for all types but strings
+	int64_t least, most; // range of an integer; both 0: any
 	bool debug; // disables or disturbs a part of the library, to test it or to find a fault in it
 	struct yk_param *next;
 };
@@ -33,30 +33,32 @@ struct yk_param {
 	struct yk_param
 
 void yk_param_declare(struct yk_param *);
-// Resolves on first use.  A bad value in the environment is warned about once and the default used.
+// Resolve the value on first use.  An invalid value in the environment causes one warning and the
+// default is used.
 int64_t yk_param_int(struct yk_param *);
 bool yk_param_bool(struct yk_param *);
 const char *yk_param_str(struct yk_param *);
-// The setting of that name, or NULL.
+// The setting with that name, or NULL.
 struct yk_param *yk_param_find(const char *name);
-// Checks and sets; EINVAL, or ENOENT with the nearest name.  A value of stronger origin stays.
+// Checks and sets the value; EINVAL, or ENOENT with the nearest name.  A value of higher precedence
+// stays.
 int yk_param_set(const char *name, const char *value, enum yk_param_origin);
-// How often a setting was set since the start: what was decided under another number may be stale.
+// Counts assignments to settings: a decision made at another epoch may be stale.
 uint32_t yk_param_epoch(void);
-// Sorted by name.
+// Calls fn for each setting, sorted by name.
 void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg);
 // "plan.max" -> "YOKE_PLAN_MAX".
 void yk_param_env(const char *name, char *to, unsigned long cap);
-// This process's environment with what was set here in place of what it says: for a child that shall see
-// the same settings.  One block, for free(); NULL: no memory.
+// This process's environment updated with the settings set here, for a child process that should
+// see the same settings.  One block, to be freed with free(); NULL: no memory.
 char **yk_param_environment(void);
-// Warns once of variables of the environment named as settings that are none, with the nearest; to be called
-// when those of plugins are declared.  YOKE_TEST_* are not ours.
+// Warns once about environment variables that look like settings but are not, with the nearest
+// name; call it after plugins have declared theirs.  YOKE_TEST_* variables are ignored.
 void yk_param_judge(void);
-// The nearest of n names by edit distance, or NULL when none is near.
+// The nearest of n names by edit distance, or NULL if none is close.
 const char *yk_nearest(const char *word, const char *const *names, int n);
-// "did you mean 'map'; there are contract, map": the nearest, if one is near, and all of them.
-// Returns `to`, which a longer text fills.
+// "did you mean 'map'; there are contract, map": the nearest name, if one is close, and all names.
+// Returns `to`, truncated to cap.
 const char *yk_hint(const char *word, const char *const *names, int n, char *to, size_t cap);
 // "512M" -> bytes; EINVAL.
 int yk_parse_bytes(const char *text, int64_t *to);

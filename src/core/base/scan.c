@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scanner of JSON without a tree.
+// The JSON scanner, which builds no tree.
 #include "config.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ bool yk_scan_end(struct yk_scan *s)
 
 // ---- strings ----
 
-// Unicode 15, table 3-7.
+// Unicode 15, table 3-7: well-formed UTF-8 byte sequences.
 int yk_utf8(const unsigned char *s, const unsigned char *end)
 {
 	unsigned char low = 0x80, high = 0xbf;
@@ -82,7 +82,7 @@ int yk_utf8(const unsigned char *s, const unsigned char *end)
 	return n;
 }
 
-// The four digits behind "\u" at s->at; -1 when they are not.
+// The four hexadecimal digits after "\u" at s->at; -1 if there are not four.
 static int32_t hex4(struct yk_scan *s)
 {
 	int32_t x = 0;
@@ -113,7 +113,7 @@ static char *put_utf8(char *to, int32_t x)
 	return to;
 }
 
-// Behind a backslash.  What it stands for is never longer than the escape.
+// Decodes the rest of an escape after its backslash.  The result is never longer than the escape.
 static bool escape(struct yk_scan *s, char **to)
 {
 	static const char pairs[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
@@ -146,7 +146,7 @@ static bool escape(struct yk_scan *s, char **to)
 	return true;
 }
 
-// Passes characters that stand for themselves and are one byte each.
+// Copies unescaped one-byte characters.
 static void plain(struct yk_scan *s, char **to)
 {
 	char *at = s->at;
@@ -246,7 +246,7 @@ static bool skip_word(struct yk_scan *s)
 
 bool yk_scan_skip(struct yk_scan *s)
 {
-	unsigned char object[YK_SCAN_DEPTH / 8] = { 0 }; // a bit for each level: is it one?
+	unsigned char object[YK_SCAN_DEPTH / 8] = { 0 }; // a bit per level: is it an object?
 	int depth = 0;
 	const char *from, *end;
 	for (;;) {
@@ -269,7 +269,8 @@ bool yk_scan_skip(struct yk_scan *s)
 		} else if (*s->at == '"' ? !yk_scan_raw(s, &from, &end) : !skip_word(s)) {
 			return false;
 		}
-		// after a value: close what ends here, or go on
+		// after a value: close finished arrays and objects, or continue with the next
+		// member
 		for (; depth > 0; depth--) {
 			const bool in_object = object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
 			if (yk_scan_is(s, ',')) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and folders that several processes use at once.
+// Appends to files and locks directories that several processes share.
 #include "config.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ int yk_file_append_open(const char *path)
 		       strerror(errno));
 }
 
-// flock, which waits; true as well where there are no locks.
+// A flock that waits; also true if the file system has no locks.
 static bool lock(int fd, int how)
 {
 	int e;
@@ -75,7 +75,7 @@ int yk_dir_lock(const char *path, int *to)
 	if (fd < 0)
 		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "cannot open '%s': %s",
 			       path, strerror(errno));
-	// who asks for the lock's holder has it for a moment
+	// yk_dir_locked briefly takes the lock itself, so try again
 	bool has = lock(fd, LOCK_EX | LOCK_NB);
 	for (int i = 0; !has && i < 5; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);

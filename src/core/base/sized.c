@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs that begin with their size.
+// Copies structs that begin with their size between the caller and the library.
 #include "config.h"
 
 #include "base/sized.h"
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-enum { LIMIT = 1 << 16 }; // above this a size is memory that was never set
+enum { LIMIT = 1 << 16 }; // a larger size is uninitialized memory
 
 int yk_sized_check(const void *theirs, size_t word, const char *call, const char *type)
 {
@@ -29,7 +29,7 @@ int yk_sized_check(const void *theirs, size_t word, const char *call, const char
 	return (int)size;
 }
 
-// What both sides know of a struct of the caller's; negative: an error.
+// The number of bytes that both sides know; negative: an error.
 static int known(const void *theirs, size_t size, const char *call, const char *type)
 {
 	const int given = yk_sized_check(theirs, sizeof(size_t), call, type);
@@ -49,7 +49,7 @@ int yk_sized_give(void *to, size_t size, const void *from, const char *call, con
 {
 	const int n = known(to, size, call, type);
 
-	if (n > 0) // the size stays the caller's
+	if (n > 0) // the caller's size member is not changed
 		memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), (size_t)n - sizeof(size_t));
 	return n < 0 ? n : 0;
 }

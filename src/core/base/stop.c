@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT and SIGTERM, and which of them count as one.
+// Waits for SIGINT and SIGTERM, and decides which of them count as one.
 #include "config.h"
 
 #include "base/stop.h"
@@ -32,7 +32,8 @@ void yk_stop_drained(struct yk_stop_window *w)
 		w->end = 0;
 }
 
-// Signals that are pending at the end of the window belong to it, too: this thread may have been stopped or late.
+// Signals pending at the end of the window belong to it, too: this thread may have been stopped or
+// late.
 void yk_stop_swallow(struct yk_stop_window *w, const sigset_t *set)
 {
 	while (w->end) {
@@ -49,7 +50,7 @@ static void *watch(void *arg)
 	struct yk_stop_window window = { 0 };
 	int number, state;
 	for (;;) {
-		if (sigwait(&s->set, &number) != 0) // where yk_stop_end cancels
+		if (sigwait(&s->set, &number) != 0) // yk_stop_end cancels the thread here
 			continue;
 		const bool again = atomic_load(&s->signal);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);

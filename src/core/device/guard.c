@@ -98,7 +98,7 @@ void yk_guard_begin(const char *file)
 	owner = getpid();
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &action, &before[i]);
-	alarm_before = alarm((unsigned)(2 * yk_child_limit())); // the child loaded it within the limit
+	alarm_before = alarm((unsigned)(2 * yk_child_limit())); // the child needed no more
 	atomic_store(&active, true);
 }
 
