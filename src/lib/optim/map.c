@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch over a group: the formula is put together of the row's parts, with what comes before them
-// (scale, clipping) and behind (a step that is held back), and takes the lists, numbers and constants
-// that it names.
+// One launch over a group: assembles the formula from the table entry's parts, with scaling and
+// clipping before them and the select of a skipped step after them, and binds the lists, numbers
+// and constants that it names.
 #include "config.h"
 
 #include <ctype.h>
@@ -14,29 +14,30 @@
 
 enum { TEXT = 2048, NAMES = 320 };
 
-// What an operand is, when a step asks for it.
+// Codes of operands, resolved to tensors in each step.
 enum operand {
-	LIST_P, LIST_G, LIST_PRECONDITION, LIST_WINDOW, LIST_OWN, LIST_STATE, // and those behind it
+	// LIST_STATE + k: state k
+	LIST_P, LIST_G, LIST_PRECONDITION, LIST_WINDOW, LIST_OWN, LIST_STATE,
 	NUMBER_LR = 32, NUMBER_SCALE, NUMBER_SKIP, NUMBER_TOTAL, NUMBER_LATCHED, NUMBER_BETA, NUMBER_OWN, // two
 	NOTHING = NUMBER_OWN + 2,
-	NUMBER_KIND // and those behind it
+	NUMBER_KIND // NUMBER_KIND + k: number k of the kind
 };
 
-// A formula with its map program, for all steps of a group that have these texts and numbers.
+// A compiled formula, reused in all steps of a group that have the same texts and numbers.
 struct yk_optim_formula {
 	struct yk_optim_formula *next;
-	const char *body, *between, *given_results, *own; // of struct yk_optim_map
+	const char *body, *between, *given_results, *own; // as in struct yk_optim_map
 	unsigned with;                                    // which numbers the pass has
 	char text[TEXT], lists[NAMES], numbers[NAMES], constants[NAMES], results[NAMES];
 	double constant[YK_OPTIM_OPTION_COUNT];
 	uint8_t list[YOKE_MAP_MAX_INPUTS], number[YOKE_MAP_MAX_INPUTS], to[YOKE_MAP_MAX_OUTPUTS]; // enum operand
 	int list_count, number_count, constant_count, result_count;
-	bool full, assigns; // has results that are variables
+	bool full, assigns; // assigns: some results are variables
 	struct yk_formula formula;
 	struct yoke_map map;
 };
 
-// The table's texts are bounded: what does not fit would be a new row's fault, and fails the step.
+// Buffers are sized for the table's texts; an entry that overflows them makes the step fail.
 static void add(struct yk_optim_formula *f, char *to, size_t room, const char *text)
 {
 	const size_t n = strlen(to);
@@ -134,7 +135,7 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_pass
 			  const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const struct yk_optim_kind *kind = pass->o->kind;
-	take_list(f, g, m, "p"); // the first, so in any case
+	take_list(f, g, m, "p"); // first in every formula
 	take_list(f, g, m, "g");
 	for (int k = 0; k < g->states; k++)
 		take_list(f, g, m, g->list[k]);
@@ -144,7 +145,8 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_pass
 		take_list(f, g, m, m->list);
 	take_number(f, "lr", NUMBER_LR);
 	take_number(f, "scale", NUMBER_SCALE);
-	take_number(f, pass->skip == YOKE_NONE ? NULL : "skip", NUMBER_SKIP); // else it is computed
+	// otherwise it is computed by the formula
+	take_number(f, pass->skip == YOKE_NONE ? NULL : "skip", NUMBER_SKIP);
 	take_number(f, "total", NUMBER_TOTAL);
 	take_number(f, "latched", NUMBER_LATCHED);
 	take_number(f, "beta", NUMBER_BETA);
@@ -161,7 +163,7 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_pass
 
 // ---- text ----
 
-// The gradient, scaled and clipped.
+// Text for the gradient, scaled and clipped.
 static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
 			 const struct yk_optim_group *g)
 {
@@ -219,7 +221,7 @@ static void say_results(struct yk_optim_formula *f, const struct yk_optim_group 
 	}
 }
 
-// ---- made once ----
+// ---- compilation ----
 
 static unsigned numbers_of(const struct yk_optim_pass *pass)
 {
@@ -299,7 +301,7 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 	for (int k = 0; k < f->result_count; k++) {
 		const bool told = f->to[k] == LIST_P && pass->o->share.cut && !pass->o->share.held;
 		o->to[k] = told ? NULL : list_at(g, m, f->to[k]);
-		made = told ? g->made : made; // no map has both
+		made = told ? g->made : made; // no map uses both
 	}
 	*to = (struct yk_list_step){ .what = "optim_step", .formula = &f->formula, .constant = f->constant,
 				     .map = &f->map, .n = g->n, .list = o->list, .number = o->number, .to = o->to,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers as objects: parameters with their options, and groups of those that are updated together.
+// Optimizer objects: parameters with their options, and groups of parameters that are updated
+// together.
 #include "config.h"
 
 #include <fnmatch.h>
@@ -58,14 +59,15 @@ void yoke_optim_free(yoke_optim *o)
 	free(o);
 }
 
-// Of two gradients of one variable the last would win.
+// A variable added twice would get two gradients, of which only the last would count.
 static int same_variable(const char *first, const char *name)
 {
 	return yk_fail(YOKE_EINVAL, "optim_add: %s and %s are one variable; add it once: its gradient is that of all its uses",
 		       first, name);
 }
 
-// A parameter as it may be added; first: of the call, whose context is the optimizer's when it has none.
+// Checks a parameter to be added; first: the first of the call, which sets the context of a new
+// optimizer.
 static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const char *name, yoke_tensor *first)
 {
 	const struct yk_tensor *t = p && p != YOKE_NONE ? yk_tensor(p, "optim_add") : NULL;
@@ -108,7 +110,7 @@ static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p,
 	return 0;
 }
 
-// Options that are of all parameters together.
+// Options that must be the same for all parameters.
 static int check_whole(const struct yoke_optim *o, const char *call, const double *option)
 {
 	static const int whole[] = { YK_O_check, YK_O_restart, YK_O_q };
@@ -158,7 +160,7 @@ int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
 {
 	if (!(o->piece = calloc((size_t)o->n, sizeof *o->piece)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
-	yk_optim_groups_free(o); // of an optimizer that made steps before
+	yk_optim_groups_free(o); // groups from earlier steps
 	for (int i = 0; i < o->n && share->cut; i++)
 		yk_optim_states_free(&o->member[i]);
 	o->share = *share;
@@ -219,7 +221,7 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 
 // ---- groups ----
 
-// Has it anything of the member to update?
+// Is any of the member updated by this rank?
 static bool updates(const struct yoke_optim *o, int i)
 {
 	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
@@ -271,7 +273,7 @@ static int scalar_make(yoke_tensor **to)
 	return (*to = yoke_keep(yoke_scalar(0))) ? 0 : yk_error_last();
 }
 
-// The members that are like number `first`.
+// Makes the group of members that are like number `first`.
 static int group_make(const struct yoke_optim *o, int first, struct yk_optim_group *g)
 {
 	const struct yk_optim_member *like = &o->member[first];
@@ -389,7 +391,7 @@ int yk_optim_groups_make(struct yoke_optim *o)
 	return err;
 }
 
-// ---- what is asked ----
+// ---- queries ----
 
 int yoke_optim_skipped(yoke_optim *o)
 {
@@ -415,7 +417,7 @@ void yk_optim_at(struct yoke_optim *o, int64_t t)
 void yk_optim_unnumber(struct yoke_optim *o)
 {
 	if (o->numbered)
-		yk_optim_groups_free(o); // made anew with a count
+		yk_optim_groups_free(o); // to rebuild them with a counter
 	o->numbered = false;
 }
 
@@ -437,7 +439,7 @@ double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 	return NAN;
 }
 
-// Steps that changed nothing because a norm was not finite: its own, and those after it.
+// The steps without effect because a norm was not finite: the first such step, and those after it.
 static int read_lost(const struct yk_optim_norm *n, int64_t *lost)
 {
 	float after = 0;
@@ -447,7 +449,8 @@ static int read_lost(const struct yk_optim_norm *n, int64_t *lost)
 	return err;
 }
 
-// The first tensor of a dtype whose norm is not finite, and then all are 0 again, if they are to be; *bad its number, or -1.
+// The first tensor of a dtype whose norm is not finite: *bad is its index, or -1.  clear: resets
+// all norms to 0.
 static int read_latch(const struct yk_optim_norm *n, int dtype, bool clear, int *bad, int64_t *lost)
 {
 	*bad = -1;
@@ -456,7 +459,7 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, bool clear, int 
 	const size_t bytes = yoke_bytes(n->latch);
 	void *x = malloc(bytes);
 	int err = x ? yoke_read(n->latch, x, bytes) : yk_fail(YOKE_ENOMEM, "optim_check: no memory");
-	for (int i = n->n; i >= 0 && !err; i--) // the sum may be infinite where no norm is
+	for (int i = n->n; i >= 0 && !err; i--) // the sum may overflow although no norm does
 		if (!isfinite(dtype == yoke_f64 ? ((double *)x)[i] : (double)((float *)x)[i]))
 			*bad = n->tensor[i < n->n ? i : 0];
 	if (!err && *bad >= 0)

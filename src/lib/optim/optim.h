@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: one table, whose rows say what each is for an element, and what runs them over all tensors
-// of a group in one launch a pass.
+// Optimizers: a table whose entries give each optimizer's update of one element as a formula, and
+// the code that applies it to all tensors of a group in one launch per pass.
 #ifndef YK_OPTIM_OPTIM_H
 #define YK_OPTIM_OPTIM_H
 
@@ -13,18 +13,19 @@
 
 // ---- the table ----
 
-// A piece of the formula of an update (kernel/formula.h), in which options are constants by their names:
-// g is the gradient, scaled and clipped; p and the states get new values.
-#define YK_OPTIM_BETWEEN "@" // the text is that of the pass, see yk_optim_map
+// A fragment of an update's formula (kernel/formula.h).  Options are constants with their own
+// names; g is the gradient, scaled and clipped; p and the states are assigned new values.
+#define YK_OPTIM_BETWEEN "@" // stands for the text that the pass supplies, see yk_optim_map
 struct yk_optim_part {
-	const char *when;  // "momentum": where that option is not 0; "!momentum"; "window_by=2"; NULL: always
-	const char *list;  // a state that it adds, as the formula names it, or NULL
-	const char *state; // the same as files name it
-	const char *fill;  // the option that it is filled with at the start; NULL: 0
+	const char *when;  // condition: "momentum": that option is not 0; "!momentum";
+			   // "window_by=2"; NULL: always
+	const char *list;  // a state that it adds, by its name in formulas, or NULL
+	const char *state; // the same state's name in files
+	const char *fill;  // the option that initializes it; NULL: 0
 	const char *text;
 };
 
-// A number that changes with the step t = 1, 2, ..
+// A number that depends on the step t = 1, 2, ..
 struct yk_optim_number {
 	const char *name;
 	double (*at)(const double *option, int64_t t);
@@ -35,21 +36,22 @@ struct yk_optim_pass;
 
 struct yk_optim_kind {
 	const char *name;
-	const char *options; // "lr=0.001 momentum=0": those it has, with their defaults
+	const char *options; // "lr=0.001 momentum=0": its options with their defaults
 	struct yk_optim_part part[8];
 	struct yk_optim_number number[3];
-	double (*slower)(const double *option, int64_t t); // what divides the learning rate, or NULL
-	// What a group is updated by, where that is not one map; and what updates all groups together.
+	double (*slower)(const double *option, int64_t t); // divisor of the learning rate, or NULL
+	// Custom update of a group, if that is not a single map; custom update of all groups
+	// together.
 	int (*update)(const struct yk_optim_pass *, struct yk_optim_group *);
 	int (*together)(struct yk_optim_pass *);
-	struct yk_optim_scalar { // numbers on the device, of no parameter
+	struct yk_optim_scalar { // scalars on the device that belong to no parameter
 		const char *name;
 		double first;
 	} scalar[4];
 };
 extern const struct yk_optim_kind yk_optim_kinds[];
 extern const int yk_optim_kind_count;
-const struct yk_optim_kind *yk_optim_kind_find(const char *name); // NULL: there is none
+const struct yk_optim_kind *yk_optim_kind_find(const char *name); // NULL: there is no such kind
 
 // ---- settings ----
 
@@ -57,21 +59,22 @@ struct yk_optim_row {
 	const char *name;
 	enum { YK_OPTIM_INT, YK_OPTIM_REAL, YK_OPTIM_CHOICE } type;
 	double least, most;
-	const char *words; // each with a blank before it
+	const char *words; // each preceded by a blank
 };
 extern const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT];
 
-// An option that is not given, where that is no number.
+// The value of an option that is not given and has no default number.
 #define YK_OPTIM_NOT_GIVEN (-1.0)
 
 // Does the kind have the option?
 bool yk_optim_has(const struct yk_optim_kind *, int option);
-// All defaults.
+// Sets all options to their defaults.
 void yk_optim_defaults(const struct yk_optim_kind *, double *option);
-// "key=value key=value" over what is there; on an error nothing is changed.
+// Applies "key=value key=value" to the options; on an error nothing is changed.
 int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text, double *option);
 struct yk_lr_schedule yk_optim_schedule(const double *option);
-// A value as settings have it, nothing when it is not given; returns the length, as snprintf.
+// Writes a value in the syntax of settings, or nothing if it is not given; returns the length, as
+// snprintf.
 size_t yk_optim_value_text(int option, double value, char *to, size_t room);
 
 // ---- state ----
@@ -82,32 +85,37 @@ struct yk_optim_member { // a parameter
 	char *name;
 	yoke_tensor *p;
 	int dtype, rank;
-	int64_t dims[YOKE_MAX_RANK]; // its own: p may have been freed, by a module that was moved
+	int64_t dims[YOKE_MAX_RANK]; // its shape: p may have been freed with a module that was
+				     // moved
 	double option[YK_OPTIM_OPTION_COUNT];
 	int states;
-	yoke_tensor **state; // those of the parts, then the window's
+	yoke_tensor **state; // those of the parts, then those of the window
 };
 
-// Where others update the rest of each parameter (Rajbhandari et al. 2020): what this one does, and whom it tells.
+// Sharded updates (Rajbhandari et al. 2020): the shards that this rank updates, and the callbacks
+// that exchange results with the other ranks.
 struct yk_optim_cut {
-	int64_t from, to; // of the parameter's elements, as one row
-	int64_t all;      // of those
+	int64_t from, to; // interval of the flattened parameter
+	int64_t all;      // the parameter's number of elements
 };
 struct yk_optim_share {
-	const struct yk_optim_cut *cut; // by member: from a multiple of YK_OPTIM_PIECE, to one or the end.  NULL: all is
-	                                // updated here
-	// The elements of each member's cut as they are to be, flat, NULL where there are none: to be assigned, as
-	// those of the others are.
+	// By member: this rank's shard, whose bounds are multiples of YK_OPTIM_PIECE or the end.
+	// NULL: everything is updated here.
+	const struct yk_optim_cut *cut;
+	// Receives the new elements of each member's shard, flat, NULL for an empty one; assigns
+	// them and those of the other ranks to the parameters.
 	int (*renew)(void *arg, yoke_tensor *const *piece);
-	bool held; // the parameters that were added are the cuts themselves: nobody is told
-	// The sums of f64 [n] over all who have cuts.
+	bool held; // the added parameters are the shards themselves: nothing is exchanged
+	// Sums an f64 [n] over all ranks with shards.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
-	// Where the members are parts of tensors, some of them the same at all who have such parts: which this one counts
-	// in sums over those tensors, by member; and the sums of f32 or f64 [n] over all of them.  NULL: they are all there is.
+	// If members are parts of tensors, some of them replicated on all ranks that share the
+	// tensors: by member, whether this rank counts it in sums over those tensors; and the sum
+	// of f32 or f64 [n] over these ranks.  NULL: members are whole.
 	const bool *counts;
 	yoke_tensor *(*total)(void *arg, yoke_tensor *);
-	// Where the members are some of the f32 tensors whose norm it is, and others update the rest: all of them, in order,
-	// and the sums of f64 [n] over all who have some.  NULL: members are all there are.
+	// If members are only some of the f32 tensors in the norm and other ranks update the rest:
+	// all tensors, in order, and the sum of f64 [n] over all ranks that have some.  NULL: there
+	// are no others.
 	const struct yk_optim_tensor *tensor;
 	int tensors;
 	yoke_tensor *(*join)(void *arg, yoke_tensor *);
@@ -115,89 +123,97 @@ struct yk_optim_share {
 };
 struct yk_optim_tensor {
 	const char *name;
-	int64_t elements; // of the part that is a member's, here or there
-	int member;       // -1: another's
-	bool counts;      // in sums over parts, as those of the members
+	int64_t elements; // of the member's part, on whichever rank
+	int member;       // -1: another rank's
+	bool counts;      // in sums over parts, like yk_optim_share.counts
 };
-// Elements of a piece: norms are sums over pieces of tensors, the last of each shorter, in order, so that those who
-// have a cut each can have parts of it.  It is what CPU kernels join sums by, which so have the same bits.
+// Elements of an interval.  Norms are summed over intervals of each tensor (the last one shorter),
+// in order, so that ranks can sum the intervals of their shards.  CPU kernels add partial sums of
+// the same size, so the bits are the same.
 enum { YK_OPTIM_PIECE = 16384 };
 
-// Members of one dtype and equal options, which are updated together.
+// Members of one dtype with equal options, which are updated together.
 struct yk_optim_group {
 	const double *option;
 	int dtype, n, *member;
-	yoke_tensor **p, **g, **P;         // parameters; of this step: gradients, what they are preconditioned with
-	yoke_tensor **made;                // of this step: parameters that others are told of
+	yoke_tensor **p, **g, **P;         // parameters; per step: gradients and preconditioners
+	yoke_tensor **made;                // per step: updated shards, for share.renew
 	int states, window;
 	const char *list[YK_OPTIM_STATES]; // names of states in formulas
 	yoke_tensor ***state;              // [states + window][n]
 	yoke_tensor *lr, *number[YK_OPTIM_NUMBERS]; // host scalars
-	struct yk_optim_formula *formula;           // made so far (map.c)
+	struct yk_optim_formula *formula;           // those compiled so far (map.c)
 };
 
 struct yoke_optim {
 	const struct yk_optim_kind *kind;
-	struct yoke_context *ctx;          // of the parameters; NULL: there are none yet
+	struct yoke_context *ctx;          // the parameters' context; NULL: there are none yet
 	double option[YK_OPTIM_OPTION_COUNT];
 	int n, groups;
 	struct yk_optim_member *member;
 	size_t member_cap;
-	struct yk_optim_group *group;      // made when a step needs them
-	int64_t t;                         // real steps done
+	struct yk_optim_group *group;      // created by the first step
+	int64_t t;                         // steps done
 	struct yk_optim_share share;
-	yoke_tensor **piece;               // of this step, by member: for share.renew
+	yoke_tensor **piece;               // per step, by member: for share.renew
 	yoke_tensor *scalar[YK_OPTIM_SCALARS];
-	// Gradients of a dtype, f32 and f64, or pieces of them, and with check the squares of their norms, [n + 1], the
-	// sum last, which stay as they are once that is not finite.
+	// The gradients of a dtype, f32 and f64, or their intervals.  With check also the latch:
+	// the squares of their norms, [n + 1] with the sum last, which keep their values from the
+	// first step on that is not finite.
 	struct yk_optim_norm {
-		int n, *tensor; // of share.tensor, or a member
-		struct yk_optim_cut *piece; // NULL: they are whole
-		yoke_tensor **g, *latch;    // g: of those that are here
-		yoke_tensor *after;         // f32 []: steps since that of the latch, which changed nothing; NULL: not counted
+		int n, *tensor; // index into share.tensor, or a member
+		struct yk_optim_cut *piece; // NULL: tensors are whole
+		yoke_tensor **g, *latch;    // g: those on this rank
+		yoke_tensor *after;         // f32 []: steps since the latched one, all without
+					    // effect; NULL: not counted
 	} norm[2];
-	bool pieces; // norms are by pieces
-	bool numbered; // t comes from the caller (yk_optim_at), who does not go on after a step that was not finite
+	bool pieces; // norms are summed over intervals
+	bool numbered; // t comes from the caller (yk_optim_at), who stops after a step that was not
+		       // finite
 };
 
-int yk_optim_parameters(const struct yoke_optim *); // how many
-// Norms are sums over pieces, as those that share parameters out have them.  It updates a part of each parameter,
-// whose states alone it has, and takes gradients of those: flat, of a cut's elements, NULL where there are none.  Before
-// the states are made; the cuts are the caller's, and stay.
+int yk_optim_parameters(const struct yoke_optim *); // number of parameters
+// Makes the optimizer update one shard of each parameter, for which alone it keeps states and takes
+// gradients: flat, of the shard's elements, NULL for an empty one.  Norms are summed over
+// intervals, as on all ranks that share the parameters.  Call it before the states are made; the
+// shards belong to the caller and must stay valid.
 int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
-void yk_optim_unshare(struct yoke_optim *); // states of cuts are freed
-// Of gradients as the next step takes them, times scale: the square of each one's norm, of f32 parameters by pieces,
-// f32 [n], and of others' tensors theirs, of which there are so many in all.
+void yk_optim_unshare(struct yoke_optim *); // frees the states of shards
+// From gradients as the next step would take them, times scale: the square of each tensor's norm,
+// f32 [n], those of f32 parameters summed over intervals; includes other ranks' tensors.
+// yk_optim_tensors is n.
 yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);
 int yk_optim_tensors(const struct yoke_optim *);
 const char *yk_optim_tensor_name(const struct yoke_optim *, int i);
-// f32 [n], sums over parts of members, as sums over the tensors; members repeat where they end.
+// From sums over parts of members, f32 [n], the sums over whole tensors; the list of members
+// repeats cyclically.
 yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n, yoke_tensor *);
-// Makes the states, as the first step does else.
+// Creates the states now instead of in the first step.
 int yk_optim_states_ready(struct yoke_optim *);
-// The variables of all states, in the order of files: "m.NAME", "optimizer.theta" into name.
+// The variables of all states, in the order of files; name receives "m.NAME" or "optimizer.theta".
 enum { YK_OPTIM_NAME = 512 };
 int yk_optim_state_count(const struct yoke_optim *);
 yoke_tensor *yk_optim_state_at(const struct yoke_optim *, int i, char *name);
-// The steps done, of an optimizer whose states were loaded.
+// Sets the number of steps done, after the states were loaded.
 void yk_optim_at(struct yoke_optim *, int64_t t);
-void yk_optim_unnumber(struct yoke_optim *); // it counts for itself again
-// How many of the counted steps changed nothing because gradients were not finite.  Waits for pending evaluations.
+void yk_optim_unnumber(struct yoke_optim *); // lets it count steps itself again
+// The number of counted steps without effect because gradients were not finite.  Waits for pending
+// evaluations.
 int yk_optim_lost(const struct yoke_optim *, int64_t *lost);
-// The parameter of the first gradient that was not finite, with check; NULL: none.
+// With check: the parameter of the first gradient that was not finite; NULL: none.
 const char *yk_optim_bad(struct yoke_optim *);
 
-// Of a member with these options: how many states its parts have, and how many the window has behind them.
+// With these options: the number of states that the parts add, and of window states after them.
 int yk_optim_part_states(const struct yk_optim_kind *, const double *option);
 int yk_optim_window(const double *option);
 bool yk_optim_same_states(const struct yk_optim_kind *, const double *a, const double *b);
-// Is the part one of those that these options take?
+// Do these options enable the part?
 bool yk_optim_takes(const struct yk_optim_part *, const double *option);
 int yk_optim_states_make(const struct yoke_optim *, struct yk_optim_member *);
 void yk_optim_states_free(struct yk_optim_member *);
 int yk_optim_scalars_make(struct yoke_optim *);
 void yk_optim_scalars_free(struct yoke_optim *);
-// Groups and norms of the members as they are.
+// Builds groups and norms from the current members.
 int yk_optim_groups_make(struct yoke_optim *);
 void yk_optim_groups_free(struct yoke_optim *);
 
@@ -207,55 +223,58 @@ struct yk_optim_pass {
 	struct yoke_optim *o;
 	int64_t t;
 	const struct yoke_step *given;
-	yoke_tensor *scale, *skip, *total, *latched; // numbers, or YOKE_NONE; total: the square of the norm
-	yoke_tensor *beta;                           // accelerated: how far it goes on
+	// scalars, or YOKE_NONE; total: the square of the norm
+	yoke_tensor *scale, *skip, *total, *latched;
+	yoke_tensor *beta;                           // for accelerated: the extrapolation factor
 };
 
-// One launch: a formula over a group.  Lists, numbers and constants are those whose names are in it.
+// One launch: a formula over a group.  The operands are the lists, numbers and constants that it
+// names.
 struct yk_optim_map {
 	const char *text;    // NULL: the kind's parts
-	const char *between; // what is in the part for it
-	const char *results; // NULL: p and the states; a name that is no list is `made`
-	const char *list;    // a list of this map's, by its name, or NULL
+	const char *between; // the text for the part YK_OPTIM_BETWEEN
+	const char *results; // NULL: p and the states; a name that is no list refers to `made`
+	const char *list;    // an additional list's name, or NULL
 	yoke_tensor *const *of;
 	yoke_tensor **made;
-	const char *number[2]; // numbers of this map's
+	const char *number[2]; // names of additional numbers
 	yoke_tensor *value[2];
-	int slot;              // of the window, which formulas name w
+	int slot;              // the window's state that formulas call w
 };
 void yk_optim_formulas_free(struct yk_optim_formula *);
 int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *, const struct yk_optim_map *);
-// The sum of the map's one result over a group; each: as yk_list_sum; wide: in f64.
+// Sums the map's only result over a group; each: as yk_list_sum; wide: in f64.
 yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, struct yk_optim_group *,
 			  const struct yk_optim_map *, int each, bool wide);
-// Has somebody else parts of the parameters: hands over what those here became, which other passes of the step, and a
-// loss that is asked, see then.
+// If parameters are sharded, passes on the updated shards; later passes of the step, and a loss
+// evaluated next, then use the new parameters.
 int yk_optim_renew(struct yoke_optim *);
 
-// ---- pieces ----
+// ---- intervals ----
 
-// The member that tensor i of a norm is; -1: another's.
+// The member that tensor i of a norm belongs to; -1: another rank's.
 int yk_optim_member_of(const struct yoke_optim *, int i);
-// Is piece k one of a cut that is updated here?  How many are?
+// Is interval k in a shard of this rank?  How many are?
 bool yk_optim_piece_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
 int yk_optim_pieces_here(const struct yoke_optim *, const struct yk_optim_norm *);
-// A number of each piece, f64 [n]: `mine` are those of the pieces here, NULL if there are none.  By all who have cuts.
+// Combines a number per interval, f64 [n], from all ranks; `mine` has those of this rank, NULL if
+// there are none.
 yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
-// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  tensor: NULL, or whose they are, of
-// which those count that the share says.
+// Sums f64 [n] sequentially, like a list of n tensors of one element.  tensor: NULL, or the tensor
+// of each number, of which only those that share.counts selects are added.
 yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
-// f32, of the parts of all tensors, as those of the tensors.
+// Turns f32 numbers for the parts of all tensors into numbers for the tensors.
 yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
-// The same of all pieces, and over all who have parts of the tensors.
+// The same for all intervals, and over all ranks that have parts of the tensors.
 yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
-// The sum of the map's one result over all members like this one, in their dtype; g: their group here, NULL where there is
-// nothing of them.  By all who have cuts.
+// Sums the map's only result over all members like this one, in their dtype, on all ranks with
+// shards; g: the members' group here, NULL if this rank has none of them.
 yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
-// Are members updated together?  Is this one of the group's kind?
+// Are the members updated together?  Does the member belong to the group?
 bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
 bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);
 
-// Rows' passes.
+// Custom updates of the table's entries.
 int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_adagrad(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_accelerated(struct yk_optim_pass *);

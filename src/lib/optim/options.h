@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of all optimizers and schedules, declared once: settings of yoke-optim.h, and keys of
-// `yoke train`.
+// The options of all optimizers and schedules, declared once: they are settings of yoke-optim.h and
+// keys of `yoke train`.
 #ifndef YK_OPTIM_OPTIONS_H
 #define YK_OPTIM_OPTIONS_H
 
 // O(key, group, level, type, least, most, words, help).  Group and level place the key in
-// `yoke help train` (train/conf.h).  Types: INT and REAL in [least, most]; CHOICE, the number of
-// one of the words, each with a blank before it.  Which of them an optimizer has, and their defaults, is
-// in its row of table.c.
+// `yoke help train` (train/conf.h).  Types: INT and REAL in [least, most]; CHOICE, the index of one
+// of the words, each preceded by a blank.  An optimizer's entry in table.c lists its options with
+// their defaults.
 #define YK_BELOW_1 0.9999999999999999
 #define YK_OPTIM_OPTIONS(O) \
 	O(lr, OPTIMIZER, BASIC, REAL, 0, 1e3, "", "learning rate after warm-up") \
@@ -62,8 +62,8 @@
 	O(lr_cycle_grow, SCHEDULE, ADVANCED, REAL, 1, 100, "", \
 	  "for schedule=cosine: factor by which each cycle is longer than the one before; auto: 1")
 
-// What the library has and `yoke train` another way: kinds of schedule and their lengths are keys of its
-// own, and there are no tensors to precondition with.
+// Options of the library only: `yoke train` has its own keys for the kind and length of a schedule,
+// and no tensors to precondition with.
 #define YK_OPTIM_OWN_OPTIONS(O) \
 	O(schedule, SCHEDULE, ADVANCED, CHOICE, 0, 0, \
 	  " constant cosine linear step exponential inverse_sqrt onecycle", \

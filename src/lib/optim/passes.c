@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that are more than one map: LAMB's norms, AdaGrad's window, restarts of accelerated descent.
-// What depends on numbers of the device is decided there, in the graph.
+// Updates that need more than one map: LAMB's norms, AdaGrad's window, restarts of accelerated
+// descent.  Decisions that depend on numbers on the device are made there, in the graph.
 #include "config.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "optim/optim.h"
 
-// n tensors for the results of a map.
+// Room for n results of a map.
 static yoke_tensor **handles(int n)
 {
 	yoke_tensor **t = calloc((size_t)n, sizeof *t);
@@ -22,7 +22,8 @@ static yoke_tensor **handles(int n)
 
 // ---- LAMB ----
 
-// The moments and r; the norms of parameters and r, in one reduction; the step.
+// Computes the moments and the direction r; the norms of parameters and r, in one reduction; then
+// the step.
 int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	static const struct yk_formula square = { "square", "x", "", "", "y", "y = x * x;" };
@@ -54,9 +55,10 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 
 // ---- AdaGrad's window ----
 
-enum { SUMMED = 6 }; // lists in one launch
+enum { SUMMED = 6 }; // maximum number of lists per launch
 
-// The sum of the window's squares but those of `slot`, as handles; YOKE_NONE in to[0]: there are none.
+// The sum of the window's squares except those in `slot`, as handles; YOKE_NONE in to[0]: there are
+// none.
 static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 {
 	static const char *const lists[] = { "a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f" };
@@ -70,7 +72,7 @@ static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 			list[held++] = g->state[g->states + k];
 		if (held < SUMMED && k + 1 < g->window)
 			continue;
-		if (!held || list[held - 1] == to) // nothing more
+		if (!held || list[held - 1] == to) // nothing is left to add
 			break;
 		const struct yk_formula f = { "window", lists[held - 1], "", "", "y", texts[held - 1] };
 		err = yk_list_step(&(struct yk_list_step){ .what = "optim_step", .formula = &f, .n = g->n,
@@ -82,8 +84,8 @@ static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 	return err;
 }
 
-// The squares of step t are in slot (t - 1) mod W.  Their sum is carried on, and anew in each W-th step,
-// so that roundings do not add up.
+// The squares of step t are in slot (t - 1) mod W.  Their sum is updated incrementally, and
+// recomputed every W-th step so that rounding errors do not accumulate.
 int yk_optim_adagrad(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	static const char *const between[2][3] = {
@@ -120,12 +122,12 @@ int yk_optim_adagrad(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 // ---- accelerated descent with restarts ----
 
 enum { THETA, LAST, SINCE, RESTARTS };
-enum { NONE, FUNCTION, GRADIENT, SPEED }; // as the words of restart
+enum { NONE, FUNCTION, GRADIENT, SPEED }; // indices of the words of restart
 #define SPEED_STEPS 10
 
 #define STEP "g = g + weight_decay * p; from = select(ne(first, 0), p, x); next = p - lr * g;"
 
-// The group that the member is of; NULL: nothing of that is updated here.
+// The group of a member; NULL: this rank updates nothing of it.
 static struct yk_optim_group *group_of(const struct yoke_optim *o, int member)
 {
 	for (int i = 0; i < o->groups; i++)
@@ -134,7 +136,7 @@ static struct yk_optim_group *group_of(const struct yoke_optim *o, int member)
 	return NULL;
 }
 
-// A formula summed over all groups, of which some may have nothing here, in the scalars' dtype.
+// Sums a formula over all groups, some of which may be empty on this rank, in the scalars' dtype.
 static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 {
 	const struct yoke_optim *o = pass->o;
@@ -154,14 +156,14 @@ static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 	return sum;
 }
 
-// Sets x as the scalar's new value, unless the step is held back.
+// Assigns x to a scalar, unless the step is skipped.
 static int set_scalar(const struct yk_optim_pass *pass, int k, yoke_tensor *go, yoke_tensor *x)
 {
 	yoke_tensor *was = pass->o->scalar[k];
 	return yoke_assign(was, go ? yoke_select(go, x, was) : x);
 }
 
-// Is the step made?  NULL: it is in any case.
+// Is the step not skipped?  NULL: it never is.
 static yoke_tensor *goes(const struct yk_optim_pass *pass)
 {
 	yoke_tensor *go = NULL;
@@ -174,7 +176,7 @@ static yoke_tensor *goes(const struct yk_optim_pass *pass)
 	return go ? yoke_reshape(go, 0, NULL) : NULL;
 }
 
-// theta, and beta; a restart begins anew.
+// Updates theta and computes beta; a restart resets them.
 static int momentum(struct yk_optim_pass *pass, yoke_tensor *restart, yoke_tensor *measure)
 {
 	struct yoke_optim *o = pass->o;
@@ -213,7 +215,7 @@ int yk_optim_accelerated(struct yk_optim_pass *pass)
 		measure = sum_over(pass, STEP "y = (next - from) * (next - from);");
 		restart = yoke_and(yoke_lt(measure, o->scalar[LAST]),
 				   yoke_ge(o->scalar[SINCE], yoke_const(SPEED_STEPS - 1)));
-	} else if (scheme == FUNCTION) { // the parameters are at x' while the loss is asked
+	} else if (scheme == FUNCTION) { // the loss is evaluated at x'
 		for (int i = 0; i < o->groups && !err; i++)
 			err = yk_optim_map(pass, &o->group[i],
 					   &(struct yk_optim_map){ .text = STEP "p = next;", .results = "p" });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over tensors of which others have parts: by pieces, each of which somebody has whole, in the order of those.
+// Sums over sharded tensors: by intervals, each complete on one rank, added in their order on all
+// ranks.
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ int yk_optim_member_of(const struct yoke_optim *o, int i)
 	return o->share.tensor ? o->share.tensor[i].member : i;
 }
 
-// Does tensor i count in sums over parts of tensors?
+// Does this rank count tensor i in sums over parts of tensors?
 static bool counts(const struct yoke_optim *o, int i)
 {
 	return o->share.tensor ? o->share.tensor[i].counts : !o->share.counts || o->share.counts[i];
@@ -34,7 +35,8 @@ int yk_optim_pieces_here(const struct yoke_optim *o, const struct yk_optim_norm 
 	return own;
 }
 
-// Zeros for pieces `before` .. `from` - 1, then the squares of those up to `to`, which are in `mine` at `at`.
+// Zeros for intervals `before` .. `from` - 1, then the squares of those up to `to`, which begin at
+// `at` in `mine`.
 static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_t to, int64_t before)
 {
 	const int64_t zeros = from - before;
@@ -71,7 +73,8 @@ static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
 	return o->share.total ? o->share.total(o->share.arg, x) : x;
 }
 
-// f32 [n], of parts of tensors, as those of the tensors; counts: which have a number here, freed.  NULL: an error.
+// From f32 [n] for parts of tensors, the numbers for the tensors; count: weight of each on this
+// rank, freed.  NULL: an error.
 static yoke_tensor *total_of(const struct yoke_optim *o, float *count, int64_t n, yoke_tensor *x)
 {
 	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &n, count));
@@ -132,17 +135,17 @@ yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each
 	return total(o, yk_optim_in_order(o, each, n->n, n->tensor));
 }
 
-// ---- of a map ----
+// ---- sums of a map ----
 
-// Piece k of a member, of which `whole` is what is here.
+// Interval k as a slice of `whole`, this rank's data of the member.
 static yoke_tensor *piece_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
 {
 	const int64_t first = o->share.cut ? o->share.cut[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
 	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->piece[k].from - first, n->piece[k].to - first, 1);
 }
 
-// The pieces of all members like this one.  Of tensors that others alone have nobody here knows what they are like: with
-// those there are no such sums.
+// The intervals of all members like this one.  Fails if other ranks have tensors of their own,
+// whose options are unknown here.
 static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_norm *to)
 {
 	const struct yk_optim_norm *all = &o->norm[o->member[like].dtype == yoke_f64];
@@ -162,7 +165,8 @@ static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_nor
 	return 0;
 }
 
-// Sums of the map's result over those pieces that are here, f64 [own], by a group of these in place of tensors.
+// Sums the map's result over this rank's intervals, f64 [own]: a group whose tensors are the
+// intervals.
 static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_norm *n, int own,
 			      const struct yk_optim_map *m)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalers in files.
+// Serializes the state of dynamic loss scalers as JSON.
 #include "config.h"
 
 #include "optim/scaled.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules of the learning rate.
+// Computes the learning rate of each schedule.
 #include "config.h"
 
 #include "optim/schedule.h"
@@ -14,13 +14,13 @@ const char *const yk_schedule_names[YK_SCHEDULES] = {
 #define ONECYCLE_END 1e4     // final_div_factor
 #define ONECYCLE_RISE 0.3    // and pct_start
 
-// Half a cosine from a, where done is 0, to b, where it is 1.
+// Half a cosine from a, at done = 0, to b, at done = 1.
 static double half_cosine(double a, double b, double done)
 {
 	return b + 0.5 * (a - b) * (1 + cos(M_PI * done));
 }
 
-// The share of its cycle that step k behind the peak has done.
+// The fraction of its cycle that step k after the peak has completed.
 static double of_cycle(const struct yk_lr_schedule *s, double k)
 {
 	const double first = (double)s->cycle;
@@ -29,7 +29,7 @@ static double of_cycle(const struct yk_lr_schedule *s, double k)
 	// cycles before number n take first (grow^n - 1) / (grow - 1) steps
 	double n = floor(log1p(k / first * (s->grow - 1)) / log(s->grow));
 	double length = first * pow(s->grow, n), begin = (length - first) / (s->grow - 1);
-	if (k < begin) // n is a rounding too large, or too small
+	if (k < begin) // rounding made n too large, or too small
 		length /= s->grow, begin -= length;
 	else if (k >= begin + length)
 		begin += length, length *= s->grow;
@@ -61,7 +61,7 @@ double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 		return s->least;
 	if (s->kind == YK_SCHEDULE_LINEAR)
 		return s->peak + (s->least - s->peak) * (k / all);
-	return half_cosine(s->peak, s->least, k / all); // also of a one-cycle schedule
+	return half_cosine(s->peak, s->least, k / all); // also for the second half of onecycle
 }
 
 int yk_schedule_ends(enum yk_schedule_kind kind)

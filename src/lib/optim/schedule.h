@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules: the learning rate as a function of the step alone, in double precision.
+// Schedules: the learning rate as a function of the step only, in double precision.
 #ifndef YK_OPTIM_SCHEDULE_H
 #define YK_OPTIM_SCHEDULE_H
 
@@ -14,26 +14,30 @@ extern const char *const yk_schedule_names[YK_SCHEDULES];
 
 struct yk_lr_schedule {
 	enum yk_schedule_kind kind;
-	double peak, least;    // learning rate behind warm-up, and the least of those that have one
-	int64_t warmup, steps; // steps of rise; steps in all
-	double factor, grow;   // STEP, EXPONENTIAL: by what it falls; COSINE: a cycle's length to the one before
-	int64_t every, cycle;  // STEP: steps between falls; COSINE: steps of the first cycle, 0: there is one only
+	double peak, least;    // learning rate after warm-up, and the final one of kinds that have
+			       // one
+	int64_t warmup, steps; // steps of warm-up; total steps
+	double factor, grow;   // STEP, EXPONENTIAL: decay factor; COSINE: ratio of successive cycle
+			       // lengths
+	int64_t every, cycle;  // STEP: steps between decays; COSINE: steps of the first cycle, 0: a
+			       // single cycle
 };
 
-// Of step t = 1, 2, ..: peak t/warmup up to t = warmup, behind it, with k = t - max(warmup, 1):
+// The rate of step t = 1, 2, ..: peak t/warmup up to t = warmup; after it, with k = t - max(warmup,
+// 1):
 //   constant      the peak
-//   cosine        half a cosine from the peak to `least` at t = steps (Loshchilov and Hutter 2017), and
-//                 `least` after that; with cycles, one behind the other from the peak on
+//   cosine        half a cosine from the peak to `least` at t = steps (Loshchilov and Hutter 2017),
+//                 then `least`; with cycles, one after the other, each starting at the peak
 //   linear        a line to `least` at t = steps
 //   step          peak factor^floor(k/every)
 //   exponential   peak factor^k
 //   inverse_sqrt  peak sqrt(max(warmup, 1)/t) (Vaswani et al. 2017)
-//   onecycle      half a cosine from peak/25 up to the peak at t = warmup, which is its rise, and half a
-//                 cosine down to `least` at t = steps (Smith and Topin 2018)
+//   onecycle      half a cosine from peak/25 up to the peak at t = warmup, then half a cosine down
+//                 to `least` at t = steps (Smith and Topin 2018)
 double yk_schedule_lr(const struct yk_lr_schedule *, int64_t t);
-// Does the kind end at `steps`?
+// Does the kind depend on `steps`?
 int yk_schedule_ends(enum yk_schedule_kind);
-// What `least` and, onecycle's, `warmup` are when they are not given.
+// Defaults of `least` and, for onecycle, of `warmup`.
 double yk_schedule_min(enum yk_schedule_kind, double peak);
 int64_t yk_schedule_rise(enum yk_schedule_kind, int64_t steps);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of optimizers: options by their names, with ranges and with rules between them.
+// Settings of optimizers: parses options by name and checks their ranges and the rules between
+// them.
 #include "config.h"
 
 #include <math.h>
@@ -19,10 +20,10 @@ const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT] = {
 #undef O
 };
 
-// Which options go together; `on` is a value above 0, a word behind the first.
+// Rules between options; an option is "on" if it is above 0, or not the first word.
 static const struct {
 	int option;
-	bool needs; // the other to be on, else to be off
+	bool needs; // the other must be on, else off
 	int other;
 } rules[] = {
 	{ YK_O_nesterov, true, YK_O_momentum },
@@ -32,7 +33,7 @@ static const struct {
 	{ YK_O_initial, false, YK_O_window },
 };
 
-// The value of a key in "key=value ..", and its length; NULL: it is not there.
+// The value of a key in "key=value ..", and its length; NULL: the key is absent.
 static const char *value_of(const char *text, const char *key, size_t *length)
 {
 	const size_t n = strlen(key);
@@ -50,7 +51,7 @@ bool yk_optim_has(const struct yk_optim_kind *k, int option)
 	return value_of(k->options, yk_optim_rows[option].name, &n);
 }
 
-// A word's number among the row's; -1: it is none of them.
+// The index of a word among the option's words; -1: it is none of them.
 static int word_number(const struct yk_optim_row *row, const char *text)
 {
 	char words[128], *rest = words, *word;
@@ -131,7 +132,7 @@ static int check(const struct yk_optim_kind *k, const char *call, const double *
 	return 0;
 }
 
-// The option of a word "key=..", with the nearest when the kind has none of that name.
+// The option of a word "key=.."; the error suggests the nearest option of the kind.
 static int option_of(const struct yk_optim_kind *k, const char *call, const char *word, size_t n)
 {
 	const char *names[YK_OPTIM_OPTION_COUNT];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of optimizers: which there are, their variables, and their ways into files and to other contexts.
+// States of optimizers: their list, their variables, saving and loading, and moving to other
+// contexts.
 #include "config.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "graph/handle.h"
 #include "optim/optim.h"
 
-// ---- which there are ----
+// ---- which states exist ----
 
 bool yk_optim_takes(const struct yk_optim_part *part, const double *option)
 {
@@ -84,7 +85,7 @@ static int fill(yoke_tensor *t, double value)
 
 static void drop(yoke_tensor **t)
 {
-	if (yk_is_alive(*t)) // else it went with its context
+	if (yk_is_alive(*t)) // otherwise it was freed with its context
 		yoke_free(*t);
 	*t = NULL;
 }
@@ -162,7 +163,7 @@ int yk_optim_states_ready(struct yoke_optim *o)
 	return err;
 }
 
-// ---- by number and by name ----
+// ---- access by index and name ----
 
 static int scalar_count(const struct yoke_optim *o)
 {
@@ -196,7 +197,7 @@ yoke_tensor *yk_optim_state_at(const struct yoke_optim *o, int k, char *name)
 	return m->state[k];
 }
 
-// Is there a tensor left of its context?
+// Is any tensor of its context alive?
 static bool is_here(const struct yoke_optim *o)
 {
 	bool here = false;
@@ -207,7 +208,7 @@ static bool is_here(const struct yoke_optim *o)
 	return here;
 }
 
-// Its context becomes the current one, and has all states; 0, else it is as it was.
+// Makes its context current and creates all states; on an error nothing is changed.
 static int enter(struct yoke_optim *o, const char *call, yoke_context **former)
 {
 	if (!o || !o->n)
@@ -234,7 +235,8 @@ yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const 
 	else
 		snprintf(want, sizeof want, "optimizer.%s", state);
 	yoke_context *former;
-	int err = enter((struct yoke_optim *)o, "optim_state", &former); // they may not be there yet
+	// creates them if necessary
+	int err = enter((struct yoke_optim *)o, "optim_state", &former);
 	if (!err)
 		yoke_use(former);
 	for (int k = 0; k < yk_optim_state_count(o) && !err; k++) {
@@ -251,7 +253,7 @@ yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const 
 
 struct copies {
 	int n;
-	struct yk_host_tensor *tensor; // the states, and the step
+	struct yk_host_tensor *tensor; // the states, then the step
 	char (*name)[YK_OPTIM_NAME];
 	int64_t step;
 };
@@ -264,7 +266,7 @@ static void copies_free(struct copies *c)
 	free(c->name);
 }
 
-// Names, shapes and room for all states; then, of an optimizer of that kind, the step.
+// Prepares names, shapes and room for all states, and for the step, which is named after the kind.
 static int copies_make(const struct yoke_optim *o, const char *call, struct copies *c)
 {
 	int64_t lost;
@@ -332,7 +334,7 @@ int yoke_optim_save(yoke_optim *o, const char *path)
 	return err;
 }
 
-// Has the file this optimizer's states, and nothing else?
+// Does the file have exactly this optimizer's states?
 static int judge(const struct yoke_optim *o, const struct yk_safetensors *f, const struct copies *c)
 {
 	for (int i = 0; i < f->count; i++)
@@ -393,7 +395,7 @@ int yoke_optim_load(yoke_optim *o, const char *path)
 
 // ---- other contexts ----
 
-// Is p[i] in the context as the parameter is where it is now?
+// Is p[i], in the new context, like the present parameter?
 static int check_moved(const struct yoke_optim *o, const struct yoke_context *to, yoke_tensor *const *p)
 {
 	for (int i = 0; i < o->n; i++) {
@@ -417,7 +419,8 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 	struct yoke_optim there;
 	if (!o || !o->n || !to || !p)
 		return yk_fail(YOKE_EINVAL, "optim_move: no parameters were added, or no context is given");
-	const bool any = yk_optim_state_count(o) > 0 && (o->member[0].state || o->scalar[0]); // else none was made yet
+	// otherwise no states exist yet
+	const bool any = yk_optim_state_count(o) > 0 && (o->member[0].state || o->scalar[0]);
 	yoke_context *former;
 	int err = check_moved(o, to, p);
 	if (!err && any && !(err = enter(o, "optim_move", &former))) {
@@ -443,7 +446,7 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 		err = yk_optim_states_ready(&there);
 	if (!err)
 		err = copies_put(&there, &c);
-	struct yoke_optim *gone = err ? &there : o; // whose states go, there's or these
+	struct yoke_optim *gone = err ? &there : o; // whose states are freed: the new ones or these
 	for (int i = 0; gone->member && i < o->n; i++)
 		yk_optim_states_free(&gone->member[i]);
 	yk_optim_scalars_free(gone);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step: what is given is checked first, then recorded: the norm of all gradients where one is needed,
-// and the update of each group.
+// A step: checks its arguments, then records the norm of all gradients, if it is needed, and the
+// update of each group.
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "graph/handle.h"
 #include "optim/optim.h"
 
-// ---- what is given ----
+// ---- arguments ----
 
-// Is the tensor as the parameter is?
+// Does the tensor match the parameter?
 static int check_like(const struct yoke_optim *o, const yoke_tensor *x, int i, const char *what)
 {
 	const struct yk_optim_member *m = &o->member[i];
@@ -38,7 +38,7 @@ static int check_like(const struct yoke_optim *o, const yoke_tensor *x, int i, c
 	return 0;
 }
 
-// One number or bool.
+// Checks a number or bool.
 static int check_number(const struct yoke_optim *o, const yoke_tensor *x, const char *what)
 {
 	if (x == YOKE_NONE)
@@ -78,7 +78,8 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 		return yk_fail(YOKE_EINVAL, "optim_step: no parameters were added; call yoke_optim_add first");
 	if (n != o->n || !g)
 		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters", g ? n : 0, o->n);
-	for (int i = 0; i < n && !err && !o->share.cut; i++) // else they are of cuts, as who shares them out knows
+	// gradients of shards are the caller's responsibility
+	for (int i = 0; i < n && !err && !o->share.cut; i++)
 		err = check_like(o, g[i], i, "gradient");
 	if (!err)
 		err = check_number(o, s->scale, "scale");
@@ -93,7 +94,7 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 
 // ---- the norm ----
 
-// Gradients for norms: of pieces those that are here.
+// Collects the gradients for a norm; with intervals, those of this rank.
 static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_tensor *const *g)
 {
 	for (int k = 0, own = 0; k < n->n; k++) {
@@ -108,7 +109,7 @@ static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_
 	}
 }
 
-// The squares of so many tensors summed: each as yk_list_sum; wide: in f64.
+// Sums of squares of n tensors; each: as yk_list_sum; wide: in f64.
 static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_tensor *const *g, int each, bool wide)
 {
 	static const struct yk_formula plain = { "square", "x", "", "", "y", "y = x * x;" };
@@ -121,14 +122,14 @@ static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_ten
 						   .wide = wide }, each);
 }
 
-// The squares' sums of all pieces, f64 [n]: those that are here, which n->g lists, and others'.
+// Sums of squares of all intervals, f64 [n]: this rank's, listed in n->g, and the other ranks'.
 static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
 {
 	const int own = yk_optim_pieces_here(pass->o, n);
 	return yk_optim_pieces_join(pass->o, n, own ? squares_of(pass, own, n->g, 1, true) : NULL);
 }
 
-// The squares of a dtype's gradients: their sum, or with check of each, the sum last.
+// Squares of the norms of a dtype's gradients: their sum, or with check each of them, then the sum.
 static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
 {
 	const int dtype = n == pass->o->norm ? yoke_f32 : yoke_f64;
@@ -151,7 +152,7 @@ static yoke_tensor *skips(const struct yk_optim_pass *pass)
 	return yoke_reshape(yoke_ne(yoke_cast(pass->skip, yoke_f32), yoke_const(0)), 0, NULL);
 }
 
-// New norms behind finite ones, else those that were; those of a step that is skipped do not count.
+// Stores new norms as long as the old ones are finite; skipped steps do not count.
 static int latch(const struct yk_optim_pass *pass, struct yk_optim_norm *n, yoke_tensor *now)
 {
 	yoke_tensor *was = last_of(n->latch, n->n), *takes = yoke_isfinite(was);
@@ -171,7 +172,7 @@ static yoke_tensor *plus(yoke_tensor *a, yoke_tensor *b)
 	return a == YOKE_NONE ? b : yoke_add(yoke_cast(a, yoke_f64), b);
 }
 
-// The square of the norm of all gradients, and with check what is held.
+// The square of the norm of all gradients, and with check the latched one.
 static int norms(struct yk_optim_pass *pass)
 {
 	struct yoke_optim *o = pass->o;
@@ -192,7 +193,7 @@ static int norms(struct yk_optim_pass *pass)
 	return err;
 }
 
-// The norm as it is told: the first that was not finite, once there is one.
+// The norm to report: the first that was not finite, once there is one.
 static yoke_tensor *told(const struct yk_optim_pass *pass)
 {
 	yoke_tensor *square = pass->total;
@@ -249,7 +250,7 @@ static bool needs_norm(const struct yk_optim_pass *pass)
 	return needs;
 }
 
-// What is updated here of a tensor like member i.
+// This rank's shard of a tensor shaped like member i.
 static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
 {
 	const struct yk_optim_cut *cut = o->share.cut;
@@ -257,7 +258,7 @@ static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
 	return !cut || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, cut[i].from, cut[i].to, 1);
 }
 
-// The parameters as an update takes them.
+// The parameters, or their shards, as operands of the update.
 static void take_parameters(struct yoke_optim *o)
 {
 	for (int i = 0; i < o->groups; i++)
@@ -320,7 +321,7 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 		err = yk_optim_groups_make(o);
 	if (err)
 		return err;
-	const bool failed = yoke_error_code(); // before this
+	const bool failed = yoke_error_code(); // an error from before this call
 	yoke_scope *s = yoke_scope_begin("optimizer");
 	yoke_tensor *norm = NULL;
 	err = record(&pass, g);

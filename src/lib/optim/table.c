@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of optimizers.  A row is an optimizer: adding one is adding its row, and a test.
+// The table of optimizers: adding one takes an entry here and a test.
 #include "config.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "optim/optim.h"
 
-// What every kind has behind its own options.
+// Options that every kind has after its own.
 #define COMMON \
 	" clip=0 clip_value=0 check=0 schedule=constant warmup= steps= lr_min= lr_every=1000 lr_factor=0.5" \
 	" lr_cycle= lr_cycle_grow=1"
@@ -37,7 +37,7 @@ static double first(const double *option, int64_t t)
 	return t == 1;
 }
 
-// Squares in the window.
+// The number of squared gradients in the window.
 static double held(const double *option, int64_t t)
 {
 	return fmin((double)t, option[YK_O_window]);
