@@ -14,13 +14,14 @@
 
 // ---- attention ----
 
-// Children: one product that gives q, k and v side by side, and the last one; or each of its own.
+// Children: one product that gives q, k and v together, and the output projection; or separate
+// products.
 enum { QKV, PROJ };
 enum { Q, K, V, OUT };
-// Operands with a cache for each row, or one of all rows: x, and of each cache
+// Operands with a cache per row, or one cache for all rows: x, then for each cache:
 enum { KEYS, VALUES, AT, SEEN, IN_CACHE };
 
-// [B,T,..] -> [B,T,n,D], of the columns from `first` on
+// [B,T,..] -> [B,T,n,D], taking the columns from `first` on
 static yoke_tensor *heads(yoke_tensor *x, int64_t first, int64_t n, int64_t d)
 {
 	if (yoke_dim(x, 2) != n * d)
@@ -28,7 +29,8 @@ static yoke_tensor *heads(yoke_tensor *x, int64_t first, int64_t n, int64_t d)
 	return yoke_reshape(x, 4, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), n, d });
 }
 
-// By angles of positions at .. at + T-1, columns k: position / base^(2k/D).
+// Rotary embedding (RoPE) of positions at .. at + T-1; angle of column pair k: position /
+// base^(2k/D).
 static yoke_tensor *turned(yoke_tensor *x, double base, yoke_tensor *at)
 {
 	const int64_t dims[] = { yoke_dim(x, 1), yoke_dim(x, 3) / 2 };
@@ -45,13 +47,14 @@ static yoke_tensor *turned(yoke_tensor *x, double base, yoke_tensor *at)
 	return yoke_rope(x, cosine, sine);
 }
 
-// Row i of x, which is x itself where one cache is that of all rows.
+// Row i of x, or x itself if one cache serves all rows.
 static yoke_tensor *row_of(yoke_tensor *x, int64_t rows, int64_t i)
 {
 	return rows == 1 ? x : yoke_slice(x, 0, i, i + 1, 1);
 }
 
-// q [1,T,H,D] over the keys and values of a cache, which k and v [1,T,G,D] join.
+// Attention of q [1,T,H,D] over the keys and values of a cache, to which k and v [1,T,G,D] are
+// added.
 static yoke_tensor *cached(const struct yoke_nn_attention_options *o, yoke_tensor *const *c, yoke_tensor *q,
 			   yoke_tensor *k, yoke_tensor *v)
 {
@@ -90,7 +93,7 @@ static int check_operands(const struct yoke_nn_attention_options *o, int n, yoke
 	return 0;
 }
 
-// Each with its heads apart; where ranks share them, their own.
+// q, k and v, split into heads; with tensor parallelism, this rank's heads.
 static void products(const yoke_module *m, const struct yoke_nn_attention_options *o, yoke_tensor *const *in,
 		     yoke_tensor *context, yoke_tensor *to[3])
 {
@@ -130,7 +133,7 @@ static int attention_forward(yoke_module *m, void *state, int n, yoke_tensor *co
 	return 0;
 }
 
-// Options as they are meant, checked.
+// Checks options and fills in defaults.
 static bool options_take(const struct yoke_nn_attention_options *from, struct yoke_nn_attention_options *to)
 {
 	*to = (struct yoke_nn_attention_options){ 0 };
@@ -188,7 +191,7 @@ static yoke_tensor *normed(yoke_module *norm, yoke_tensor *x)
 	return y;
 }
 
-// What one half adds to in[0], recorded in a scope of its own.
+// The branch of one half of the block, to be added to in[0], in its own scope.
 static yoke_tensor *half_of(yoke_module *m, int norm, int n, yoke_tensor *const *in, double dropout)
 {
 	yoke_module *inner = m->child[norm + 1];
@@ -251,7 +254,7 @@ static int lora_forward(yoke_module *m, void *state, int n, yoke_tensor *const *
 	if (err)
 		return err;
 	out[0] = yoke_call(m->child[0], in[0]);
-	if (m->n) { // not folded
+	if (m->n) { // not merged
 		yoke_tensor *y = yoke_linear(yoke_linear(in[0], m->own[A].tensor, YOKE_NONE), m->own[B].tensor, YOKE_NONE);
 		out[0] = yoke_add(out[0], yoke_mul(y, yoke_const(*scale)));
 	}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// BK: layers of experts, with the resolvent of a tridiagonal matrix in place of attention.
+// BK: layers of experts, with the resolvent of a tridiagonal matrix instead of attention.
 //
 //     h = tok[ids] + pos                                               [B,T,E]
 //     x = norm(h), f = moe(x), v = clamp(f.w + w0, +-v_max), e = clamp(resolvent(v - 2, i eta), +-feature_clamp)
-//     h = h + f + s (e W' + u)                                         `layers` times
+//     h = h + f + s (e W' + u)                                         repeated `layers` times
 //     logits = norm(h) U' + u'                                         [B,T,V]
 //
-// The matrix has v - 2 on its diagonal and ones beside it.  Side left sees of a text what is before a token, so that
-// one complex number a layer carries it on: 1/L of the last token.  Scopes are "embed", "layer0/moe" and "layer0/bk",
-// "norm", "head".
+// The matrix has v - 2 on its diagonal and ones next to it.  With bk_side=left a token sees the
+// tokens before it, and generation carries one complex number per layer: 1/L of the last token.
+// Scopes are "embed", "layer0/moe" and "layer0/bk", "norm", "head".
 #include "config.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 
 #define NORM_EPS 1e-5
 
-// By place: the two embeddings, the layers with so many each, the last norm, the head.
+// Indices of parameters: the two embeddings, the parameters of each layer, the last norm, the head.
 enum { TOK, POS, LAYERS };
 enum { NORM_W, NORM_B, MOE, V_W = MOE + YK_MOE_PARAMETERS, V_B, FEATURE_W, FEATURE_B, SCALE, IN_LAYER };
 enum { LAST_W, LAST_B, HEAD_W, HEAD_B };
@@ -49,7 +49,8 @@ static bool leaks(const struct yk_model_shape *s)
 
 static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 {
-	// of the branch as wide as a layer of n inputs has it that begins uniform in +-1/sqrt(n), so that it counts at once
+	// the branch is initialized like a linear layer, uniform in +-1/sqrt(n) for n inputs, so
+	// that it matters at once
 	const double deviation = 0.02, branch = 1 / sqrt(3);
 	const int64_t e = s->embed;
 	yk_parameters_matrix(to, s->vocab, e, deviation, "tok.weight");
@@ -72,7 +73,7 @@ static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 	yk_parameters_vector(to, s->vocab, 0, "head.bias");
 }
 
-// Its logits, and in each layer what enters the experts' two products.
+// Per token, the logits, and in each layer the inputs of the experts' two products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 3 * (double)(s->embed * s->layers) * (double)s->top_k;
@@ -96,14 +97,14 @@ static struct yoke_resolvent how_of(const struct yk_model_shape *s)
 	return how;
 }
 
-// i eta, of a dtype
+// i eta as a complex number, in a dtype
 static yoke_tensor *energy(const struct yk_network *n, int dtype)
 {
 	const int64_t one = 1;
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_full(dtype, 1, &one, 0), yoke_full(dtype, 1, &one, n->shape.eta) }, 0);
 }
 
-// One more token: G = 1 / (a - i eta - was), a [1,1], was and G [1,1,2]
+// One recurrence step for a new token: G = 1 / (a - i eta - was), a [1,1], was and G [1,1,2]
 static yoke_tensor *stepped(const struct yk_network *n, yoke_tensor *a, yoke_tensor *was)
 {
 	const int64_t dims[] = { 1, 1, 1 };
@@ -113,7 +114,7 @@ static yoke_tensor *stepped(const struct yk_network *n, yoke_tensor *a, yoke_ten
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_div(re, square), yoke_div(yoke_neg(im), square) }, 2);
 }
 
-// The tokens a [1,T] of a sequence: as a whole, or behind those that its cache knows.
+// The tokens a [1,T] of a sequence: all of it, or those after the cached ones.
 static yoke_tensor *carried(const struct yk_network *n, const struct yk_network_cache *c, int64_t layer, yoke_tensor *a,
 			    const struct yoke_resolvent *how)
 {
@@ -133,7 +134,7 @@ static yoke_tensor *carried(const struct yk_network *n, const struct yk_network_
 	return y;
 }
 
-// f [B,T,E] -> what it adds to h
+// f [B,T,E] -> the branch to be added to h
 static yoke_tensor *branch(const struct yk_network *n, int64_t layer, struct yk_network_cache *const *cache, yoke_tensor *f)
 {
 	yoke_tensor *const *l = layer_of(n, layer);
@@ -182,7 +183,7 @@ static yoke_tensor *layer(const struct yk_network *n, int64_t i, struct yk_netwo
 	return y;
 }
 
-// Notes the shares of all layers, [experts] each.
+// Assigns the fractions of tokens of all layers, [experts] each, to the network's variable.
 static void note(const struct yk_network *n, yoke_tensor *const *share)
 {
 	yoke_tensor *all = share[0];
@@ -236,7 +237,7 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 	return y;
 }
 
-// With the weighted loss that spreads tokens over experts.
+// Includes the weighted loss that balances tokens over experts.
 static yoke_tensor *loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets, double dropout)
 {
 	yoke_tensor *balance = NULL, *h = blocks(n, NULL, ids, positions(n, ids), dropout, &balance);
@@ -244,9 +245,9 @@ static yoke_tensor *loss(const struct yk_network *n, yoke_tensor *ids, yoke_tens
 	return n->shape.balance > 0 ? yoke_add(y, yoke_mul(balance, yoke_const(n->shape.balance))) : y;
 }
 
-// ---- one token after another ----
+// ---- generation with a cache ----
 
-// Of each layer 1/L of the last token: [1,1,2].
+// For each layer 1/L of the last token: [1,1,2].
 static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 {
 	for (int64_t i = 0; i < s->layers; i++)

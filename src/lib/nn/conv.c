@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on images and sequences: convolutions, pools, resizing, and what flattens them.
+// Layers on images and sequences: convolution, pooling, resizing, flattening.
 #include "config.h"
 
 #include <math.h>
@@ -124,7 +124,7 @@ yoke_module *yoke_nn_mean_pool(const struct yoke_pool_options *options)
 	return pool_new(options, yoke_mean_pool);
 }
 
-// What becomes of so many elements along each axis.
+// The output size of a layer along each axis.
 struct sized {
 	int axes;
 	int64_t to[2];

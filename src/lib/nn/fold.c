@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folding: what layers compute of constants alone goes into the weights of a layer beside them.
-// Only where one layer alone reads the other, which is known of neighbours in a sequence and within a block; and no
-// weight that is tied to another.
+// Folding for inference: merges LoRA updates, scales of norms and running statistics into the
+// weights of adjacent layers.  A layer is folded only into the one layer that reads it, which is
+// known for neighbours in a sequence and within a block; tied weights are never changed.
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "nn/layer.h"
 
-// A layer without parameters is what is left.
+// Leaves a layer without parameters.
 static void drop_own(yoke_module *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
@@ -31,7 +31,7 @@ static int times_held(const yoke_module *m, const yoke_tensor *t)
 	return n;
 }
 
-// Has it parameters, and is none of them another's as well?
+// Has it parameters, none of them shared with another module?
 static bool is_free(const yoke_module *top, const yoke_module *m)
 {
 	bool alone = m->n > 0;
@@ -40,7 +40,7 @@ static bool is_free(const yoke_module *top, const yoke_module *m)
 	return alone;
 }
 
-// The layer's bias, made where it has none.
+// The layer's bias, created if it has none.
 static yoke_tensor *bias_of(yoke_module *m, int64_t n)
 {
 	if (m->n > 1)
@@ -51,7 +51,7 @@ static yoke_tensor *bias_of(yoke_module *m, int64_t n)
 	return b;
 }
 
-// Evaluates what was recorded in the scope, and ends it.
+// Evaluates what the scope recorded, and ends it.
 static int settle(yoke_scope *s, int err)
 {
 	if (!err)
@@ -65,7 +65,8 @@ static yoke_tensor *as(yoke_tensor *x, const yoke_tensor *like)
 	return yoke_cast(x, yoke_dtype(like));
 }
 
-// y = layer(x), norm(y) with running statistics: its scale goes into the rows of the weight, what it adds into the bias.
+// For norm(layer(x)) with running statistics: the norm's scale goes into the rows of the weight,
+// its shift into the bias.
 static int fold_behind(yoke_module *layer, yoke_module *norm)
 {
 	yoke_tensor *w = layer->own[0].tensor;
@@ -87,7 +88,8 @@ static int fold_behind(yoke_module *layer, yoke_module *norm)
 		by[i] = i ? 1 : n;
 	}
 	yoke_tensor *scaled;
-	if (transposed) { // [C,O/groups,K..]: outputs are the second axis, of the group that the first one says
+	if (transposed) { // [C,O/groups,K..]: outputs are the second axis, within the group of the
+			  // first
 		int64_t apart[YOKE_MAX_RANK] = { groups, dims[0] / groups, dims[1], -1 };
 		scaled = yoke_mul(yoke_reshape(w, 4, apart),
 				  as(yoke_reshape(scale, 4, (int64_t[]){ groups, 1, dims[1], 1 }), w));
@@ -104,8 +106,8 @@ static int fold_behind(yoke_module *layer, yoke_module *norm)
 	return err;
 }
 
-// layer(norm(x)) of linear layers that alone read it: the norm's scale goes into the columns of their weights, what it adds
-// into their biases.
+// For layer(norm(x)), where the linear layers are the norm's only readers: its scale goes into the
+// columns of their weights, its shift into their biases.
 static int fold_before(yoke_module *norm, int n, yoke_module *const *layer)
 {
 	yoke_scope *s = yoke_scope_begin("fold");

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT: a decoder of pre-norm blocks with learned positions and a tied head (Radford et
-// al. 2019).
+// GPT: a decoder of pre-norm blocks with learned positions and a tied head (Radford et al. 2019).
 //
 //     h = wte[ids] + wpe                                        [B,T,E]
 //     h = h + proj(attention(qkv(norm(h))));  h = h + down(gelu(up(norm(h))))    `layers` times
 //     logits = norm(h) wte'                                     [B,T,V]
 //
 // Scopes are "embed", "layer0/attn" and "layer0/mlp" with "norm" in them, "norm", "head".
-// With tied=0 the head has a matrix of its own.  Linear weights are [out,in].  Dropped are shares of the embedding, of attention weights and of what
-// each half of a block adds.
+// With tied=0 the head has its own matrix.  Linear weights are [out,in].  Dropout applies to the
+// embedding, to attention weights and to the output of each half of a block.
 #include "config.h"
 
 #include <inttypes.h>
@@ -23,7 +22,7 @@
 
 // ---- layers ----
 
-// By place; the last norm and the head are behind the blocks.
+// Indices of layers; the last norm and the head follow the blocks.
 enum { WTE, WPE, BLOCKS };
 
 static int check(const struct yk_model_shape *s)
@@ -34,7 +33,7 @@ static int check(const struct yk_model_shape *s)
 		       "heads that do", s->heads, s->embed);
 }
 
-// The first of the words of the key.
+// The first word of the key's choices.
 static bool is_tied(const struct yk_model_shape *s)
 {
 	return s->tied == 0;
@@ -60,7 +59,7 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 							 yk_nn_linear(true, s->embed, s->vocab, false));
 }
 
-// Does the name of a parameter end so?
+// Does a parameter's name end with this?
 static bool ends(const char *name, const char *end)
 {
 	const size_t n = strlen(name), k = strlen(end);
@@ -84,7 +83,7 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 {
 	static const struct yk_shard_rule table[] = {
 		{ "wte.weight", YK_VOCAB, 0 },
-		{ "layer*.attn.qkv.*", YK_COLUMN, 3 }, // some heads of each third
+		{ "layer*.attn.qkv.*", YK_COLUMN, 3 }, // some heads of each of q, k and v
 		{ "layer*.attn.proj.weight", YK_ROW, 0 },
 		{ "layer*.mlp.up.*", YK_COLUMN, 0 },
 		{ "layer*.mlp.down.weight", YK_ROW, 0 },
@@ -95,7 +94,7 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 	return table;
 }
 
-// Its logits, and in each layer the inputs of four products.
+// Per token, the logits, and in each layer the inputs of four products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 4 * (double)s->embed * (double)s->layers;
@@ -107,7 +106,7 @@ static int64_t width(const struct yk_network *n, int64_t block)
 	return n->shape.embed;
 }
 
-// Of a block its products and, on the mean, half of a window's keys and values.
+// For a block, its products and on average half of a window's keys and values.
 static double work(const struct yk_model_shape *s, int64_t i)
 {
 	const double e = (double)s->embed;
@@ -121,8 +120,8 @@ static yoke_tensor *weight_of(const struct yk_network *n, int layer)
 	return yoke_module_own(yk_network_layer(n, layer), 0);
 }
 
-// Operands of layer i: x, and of each row's cache keys, values, the place of the first token and how many are there
-// with these.
+// Operands of layer i: x, and for each row's cache its keys, values, the position of the first new
+// token and the number of tokens including the new ones.
 static int operands(struct yk_network_cache *const *c, int64_t rows, int64_t i, yoke_tensor **in)
 {
 	int n = 1;
@@ -135,7 +134,7 @@ static int operands(struct yk_network_cache *const *c, int64_t rows, int64_t i, 
 	return n;
 }
 
-// ids [B,T], their positions' rows of wpe [T,E] or [B,T,E] -> [B,T,E]
+// ids [B,T], rows of wpe for their positions [T,E] or [B,T,E] -> [B,T,E]
 static yoke_tensor *embedded(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *wpe)
 {
 	yoke_scope *s = yoke_scope_begin("embed");
@@ -144,8 +143,8 @@ static yoke_tensor *embedded(const struct yk_network *n, yoke_tensor *ids, yoke_
 	return x;
 }
 
-// x [B,T,E] through the blocks that are here, behind the last of all through the norm; cache: NULL, or where the keys of
-// each row's earlier tokens are
+// Passes x [B,T,E] through this stage's blocks and, on the last stage, the norm; cache: NULL, or
+// the caches with the keys of each row's earlier tokens
 static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache, yoke_tensor *x, double dropout)
 {
 	yoke_tensor *in[1 + 4 * YK_SEQUENCES];
@@ -177,7 +176,7 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 	return yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers + 1), hidden);
 }
 
-// ---- one token after another ----
+// ---- generation with a cache ----
 
 // Keys and values of each layer: [1,C,H,D].
 static void state(const struct yk_model_shape *s, struct yk_parameters *to)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers: classes of modules that are a few operations each.
+// Layers that consist of a few operations each: their module classes and constructors.
 #include "config.h"
 
 #include <math.h>
@@ -224,7 +224,7 @@ yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, double eps)
 	return norm_new(&class, false, "channels", channels, &(struct norm){ .eps = eps, .groups = groups }, true);
 }
 
-// A share of what is new joins what is held.
+// Moving average: held = (1 - share) held + share x.
 static int blend(yoke_tensor *held, yoke_tensor *x, double share)
 {
 	return yoke_assign(held, yoke_add(yoke_mul(held, yoke_const(1 - share)), yoke_mul(x, yoke_const(share))));
@@ -234,7 +234,7 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 {
 	const struct norm *s = state;
 	int err = yk_layer_one(m, n, k);
-	if (!err && !m->n) { // folded
+	if (!err && !m->n) { // folded into another layer
 		out[0] = in[0];
 		return 0;
 	}
@@ -246,7 +246,8 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	if (yoke_module_training(m)) {
 		const double each = (double)yoke_count(x) / (double)yoke_dim(x, 1);
 		yoke_tensor *now, *around;
-		if (each < 2) // whose unbiased variance is no number, and would stay in the running one
+		if (each < 2) // the unbiased variance of one value is NaN and would stay in the
+			      // running one
 			return yk_fail(YOKE_ESHAPE, "batch_norm: x has too few elements of each channel, %g; training takes two or more", each);
 		out[0] = yoke_batch_norm(x, m->own[0].tensor, m->own[1].tensor, s->eps, &now, &around);
 		err = blend(mean, yoke_stop_grad(now), s->momentum);
@@ -332,7 +333,7 @@ yoke_module *yoke_nn_activation(const char *name)
 	return NULL;
 }
 
-// ---- of other modules ----
+// ---- containers ----
 
 static int sequential_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
@@ -340,7 +341,7 @@ static int sequential_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	if (k != 1 || (m->children == 0 && n != 1))
 		return yk_layer_one(m, n, k);
 	out[0] = in[0];
-	for (size_t i = 0; i < m->children; i++) // the first one may take several
+	for (size_t i = 0; i < m->children; i++) // only the first may take several inputs
 		if (yoke_forward(m->child[i], i ? 1 : n, i ? (yoke_tensor *[]){ out[0] } : in, 1, out) < 0)
 			return yoke_error_code();
 	return 0;
@@ -376,7 +377,7 @@ yoke_module *yoke_nn_residual(yoke_module *inner)
 	return yk_layer_done(m, m && yoke_module_child(m, "inner", inner) == 0);
 }
 
-// Of a part each: they are recorded in the scope of the whole.
+// One scope for the whole, none for its parts.
 static int mlp_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	(void)state;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLP: the next token from the last `history` ones, by a perceptron over their embeddings side by
-// side (Bengio et al. 2003).
+// MLP: predicts the next token from the last `history` tokens with a perceptron on their
+// concatenated embeddings (Bengio et al. 2003).
 //
-//     x[t] = wte[ids[t-n+1]], .., wte[ids[t]]      [B,T,nE], zeros for what is before the window
-//     h = relu(layer(x)), `layers` times           [B,T,4E]
+//     x[t] = wte[ids[t-n+1]], .., wte[ids[t]]      [B,T,nE], zeros for tokens before the window
+//     h = relu(layer(x)), repeated `layers` times  [B,T,4E]
 //     logits = out(h)                              [B,T,V]
 //
-// Scopes are "layer0", .. and "head".  Linear weights are [out,in].  Dropped are shares of the embedding and of
-// each hidden layer.
+// Scopes are "layer0", .. and "head".  Linear weights are [out,in].  Dropout applies to the
+// embedding and to each hidden layer.
 #include "config.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "nn/model.h"
 
-// By place; the layer that gives logits is behind the hidden ones.
+// Indices of layers; the output layer follows the hidden ones.
 enum { WTE, LAYERS };
 
 static int check(const struct yk_model_shape *s)
@@ -45,11 +45,13 @@ static void first(const struct yk_model_shape *s, const char *name, struct yk_pa
 {
 	const bool hidden = !strncmp(name, "layer", 5), one = !strcmp(name, "layer0.weight");
 	to->decay = !strstr(name, ".bias");
-	if (to->decay) // He et al. 2015: relu keeps the variance; small: what is not trained yet is near chance
+	if (to->decay) // He et al. 2015: relu keeps the variance; small: an untrained model is near
+		       // chance
 		to->deviation = hidden ? sqrt(2 / (double)((one ? s->history : 4) * s->embed)) : *name == 'o' ? 0.02 : 1;
 }
 
-// Of the layers, counted from the last, every other is cut by its inputs, so that logits are of all that it gives.
+// Counted from the last, every second layer is sharded by inputs, so that logits depend on a
+// complete layer output.
 static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 {
 	static const struct yk_shard_rule even[] = {
@@ -69,13 +71,13 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 	return s->layers % 2 ? odd : even;
 }
 
-// Its logits and the inputs of all products.
+// Per token, the logits and the inputs of all products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + (double)s->embed * (double)(s->history + 4 * s->layers);
 }
 
-// Is what a hidden layer takes cut, where ranks compute layers together?
+// With tensor parallelism, is the input of a hidden layer sharded?
 static bool is_cut(const struct yk_network *n, int64_t layer)
 {
 	return n->shard.group && (n->shape.layers - layer) % 2;
@@ -92,7 +94,7 @@ static double work(const struct yk_model_shape *s, int64_t i)
 	return i == s->layers ? 4 * e * (double)s->vocab : i ? 16 * e * e : 4 * e * e * (double)s->history;
 }
 
-// x [B,n-1+T,E]: embeddings of T tokens with those before them -> [B,T,nE]
+// x [B,n-1+T,E], embeddings of T tokens and those before them -> [B,T,nE]
 static yoke_tensor *joined(const struct yk_network *n, yoke_tensor *x)
 {
 	int64_t history = n->shape.history, t = yoke_dim(x, 1) - history + 1;
@@ -103,7 +105,7 @@ static yoke_tensor *joined(const struct yk_network *n, yoke_tensor *x)
 	return is_cut(n, 0) ? yk_shard_part(n, y) : y;
 }
 
-// Through the hidden layers that are here: [B,T,4E].
+// Through this stage's hidden layers: [B,T,4E].
 static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *y, double dropout)
 {
 	for (int64_t i = n->stage.from; i < n->stage.to; i++) {
@@ -118,7 +120,7 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *y, double dr
 	return y;
 }
 
-// x [B,T,E] as at the beginning of a window.
+// Prepends zeros to x [B,T,E], as at the beginning of a window.
 static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 {
 	return yoke_pad(x, (int64_t[]){ 0, n->shape.history - 1, 0 }, (int64_t[]){ 0, 0, 0 }, 0);

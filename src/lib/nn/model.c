@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of models, and what is the same for all of them.
+// The table of models, and everything that is the same for all of them.
 #include "config.h"
 
 #include "nn/model.h"
@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "yoke-observe.h"
 
-#define LIMIT (INT64_C(1) << 31) // tokens of a vocabulary, or of a window
+#define LIMIT (INT64_C(1) << 31) // maximum size of a vocabulary or of a window
 
 static const struct yk_model *const models[] = {
 #define X(name) &yk_model_##name
@@ -45,7 +45,7 @@ static const struct {
 #undef X
 };
 
-// Word i of a list with blanks between, into `to`; false: there are not so many.
+// Copies word i of a blank-separated list into `to`; false: there are fewer words.
 static bool word_of(const char *list, int i, char *to, size_t room)
 {
 	for (; i > 0 && list; i--)
@@ -75,7 +75,7 @@ static bool has_trait(const struct yk_model *m, int k)
 	return m->traits >> k & 1;
 }
 
-// Manifests from before there was the trait do without: there its first word is not written.
+// Traits that old manifests lack: their default, the first word, is not written.
 static bool is_younger(int k)
 {
 	return k == YK_TRAIT_tied;
@@ -213,7 +213,7 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 		return e;
 	if (yk_model_check(m, &s) < 0) {
 		snprintf(why, sizeof why, "%s", yoke_error());
-		yoke_error_clear(); // it speaks of keys, not of a file
+		yoke_error_clear(); // its message is about keys, not about a file
 		return yk_fail(YOKE_EFORMAT, "%s: no model has this shape: %s", what, why);
 	}
 	*model = m;
@@ -237,13 +237,13 @@ int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *
 	return 0;
 }
 
-// Where a layer has a parameter of the list.
+// Associates a parameter of the list with its place in the layers.
 struct yk_network_place {
 	struct yk_module_entry at;
 	int i;
 };
 
-// Adds a parameter as a layer declares it.
+// Adds a parameter that a layer declares.
 static void list_one(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_own *own,
 		     struct yk_parameters *to)
 {
@@ -252,7 +252,7 @@ static void list_one(const struct yk_model *m, const struct yk_model_shape *s, c
 		m->first(s, own->path, &to->row[to->count - 1]);
 }
 
-// Is a layer's parameter of that path in this stage?  NULL: it has all.
+// Does this stage have a layer's parameter with that path?  NULL: it has all.
 static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape, const struct yk_stage *s,
 		    const yoke_module *layers, const char *path)
 {
@@ -266,7 +266,7 @@ static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape
 	return block < 0 ? s->at == 0 : block >= shape->layers ? s->at == s->of - 1 : block >= s->from && block < s->to;
 }
 
-// Adds the parameters of layers, each once.
+// Adds the parameters of layers, tied ones once.
 static void list_layers(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_entry *e, size_t n,
 			struct yk_parameters *to)
 {
@@ -275,7 +275,8 @@ static void list_layers(const struct yk_model *m, const struct yk_model_shape *s
 			list_one(m, s, e[k].own, to);
 }
 
-// All places of parameters of a model's layers, which are the children of *layers; to be freed both.  NULL: an error.
+// Creates a model's layers, as children of *layers, and lists all places of parameters; the caller
+// frees both.  NULL: an error.
 static struct yk_module_entry *make_layers(const struct yk_model *m, const struct yk_model_shape *s, yoke_module **layers,
 					   size_t *n)
 {
@@ -307,7 +308,7 @@ int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model
 	}
 	yoke_module_free(layers);
 	free(e);
-	return e ? all.elements : INT64_MAX; // no memory: none for those elements either
+	return e ? all.elements : INT64_MAX; // no memory: the elements would not fit either
 }
 
 static void be_part(yoke_module *m, const struct yk_network *n)
@@ -318,7 +319,7 @@ static void be_part(yoke_module *m, const struct yk_network *n)
 }
 
 
-// Adds a parameter of the whole network, which this stage has or not.
+// Adds a parameter of the whole network to the list of a stage that may not have it.
 static int list_other(struct yk_network *n, const struct yk_module_own *own, int here)
 {
 	struct yk_network_parameter *p = &n->all[n->alls];
@@ -337,8 +338,8 @@ static int list_other(struct yk_network *n, const struct yk_module_own *own, int
 	return e;
 }
 
-// Of one of several stages: its parameters, and which those of all are.  One that is tied to another stage's is here, too;
-// it has the other's name.
+// For one of several stages: lists its parameters, and their indices among all.  A parameter that
+// is tied to another stage's exists here, too, under the other's name.
 static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int *place)
 {
 	struct yk_parameters *to = &n->params;
@@ -346,7 +347,8 @@ static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int
 	int64_t elements = 0;
 	for (size_t k = 0; k < n->places && !err; k++) {
 		const struct yk_module_own *own = e[k].own, *with = own->with ? own->with->own : NULL;
-		size_t of = 0, i = 0; // the one that it is tied to, among places and parameters
+		size_t of = 0, i = 0; // index of the parameter it is tied to, among places and
+				      // among parameters
 		const bool here = is_here(n->model, &n->shape, &n->stage, n->layers, own->path);
 		place[k] = -1;
 		while (with && e[of].own != with)
@@ -378,13 +380,13 @@ static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int
 	return err;
 }
 
-// The same of a network that is here whole.
+// The same for a network that is not divided into stages.
 static int list_whole(struct yk_network *n, const struct yk_module_entry *e, int *place)
 {
 	int i = 0;
 	list_layers(n->model, &n->shape, e, n->places, &n->params);
 	for (size_t k = 0; k < n->places; k++) {
-		size_t of = 0; // the place of the one that it is tied to
+		size_t of = 0; // the place of the parameter it is tied to
 		while (e[k].own->with && e[of].own != e[k].own->with->own)
 			of++;
 		place[k] = e[k].own->with ? place[of] : i++;
@@ -404,8 +406,8 @@ static int add_layers(struct yk_network *n)
 		err = n->stage.of > 1 ? list_stage(n, e, place) : list_whole(n, e, place);
 	for (size_t k = 0; k < n->places && !err; k++) {
 		n->place[k] = (struct yk_network_place){ e[k], place[k] };
-		e[k].own->shared = true; // the list's
-		if (place[k] < 0) // another stage's
+		e[k].own->shared = true; // owned by the list
+		if (place[k] < 0) // on another stage
 			continue;
 		const struct yk_cut *cut = &n->params.row[place[k]].cut;
 		e[k].module->inputs_cut |= cut->blocks && cut->axis == 1;
@@ -513,7 +515,7 @@ yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_
 	return loss;
 }
 
-// ---- one token after another ----
+// ---- generation with a cache ----
 
 int yk_network_cache_new(const struct yk_network *n, struct yk_network_cache **to)
 {
@@ -541,7 +543,7 @@ void yk_network_cache_free(struct yk_network_cache *c)
 	free(c);
 }
 
-// Do t tokens fit behind those of a cache, and are all of them empty or none?
+// Do t more tokens fit into a cache, and are either all caches empty or none?
 static int check_cache(const struct yk_network *n, const struct yk_network_cache *c,
 		       const struct yk_network_cache *first, int64_t t)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models: each predicts the tokens of a window from those before them.  A model is a row of
-// functions, a network one of its instances.  Who trains, saves, evaluates or generates knows rows
-// only: a new model is a file here, its name in YK_MODELS, and lines in YK_SIZES for sizes that no
-// other model has.
+// Models, which predict each token of a window from the tokens before it.  A model is a table of
+// functions, a network an instance of it.  Training, saving, evaluation and generation know the
+// table only: a new model takes a file here, its name in YK_MODELS, and entries in YK_SIZES for
+// sizes that no other model has.
 #ifndef YK_MODEL_H
 #define YK_MODEL_H
 
@@ -14,11 +14,11 @@
 
 #define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp) BETWEEN X(bk)
 
-#define YK_HISTORY 64 // the most there is
+#define YK_HISTORY 64 // maximum of `history`
 
-// X(key, level, default, most, help): the sizes of models.  Each is a key of `yoke train`, at least 1, in
-// the group MODEL of its help; levels as in train/conf.h.
-// Products of the largest ones are still far below 2^63.
+// X(key, level, default, most, help): the sizes of models, at least 1.  Each is a key of
+// `yoke train`, in the group MODEL of its help; levels as in train/conf.h.  Products of the largest
+// values are still far below 2^63.
 #define YK_SIZES(X) \
 	X(layers, BASIC, "4", 1000, "blocks; for mlp, hidden layers") \
 	X(heads, BASIC, "4", 1024, "for gpt: attention heads; a divisor of embed") \
@@ -28,8 +28,9 @@
 	X(experts, ADVANCED, "4", 64, "for bk: experts per layer") \
 	X(top_k, ADVANCED, "1", 64, "for bk: experts per token")
 
-// X(key, group, level, type, commands, default, least, most, choices, help), as in YK_CONFIG_KEYS: the
-// properties of a model besides its sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the number of one of the words.
+// X(key, group, level, type, commands, default, least, most, choices, help), as in YK_CONFIG_KEYS:
+// options of models other than sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the index
+// of one of the words.
 #define YK_TRAITS(X, commands) \
 	X(tied, MODEL, ADVANCED, CHOICE, commands, "1", 0, 0, "1 0", \
 	  "for gpt: 1: the head uses the embedding's matrix; 0: it has its own") \
@@ -76,7 +77,7 @@ enum {
 struct yk_model_shape {
 	int64_t vocab, context;
 	union {
-		int64_t size[YK_SIZE_COUNT]; // 0 where the model has no such size
+		int64_t size[YK_SIZE_COUNT]; // 0 if the model has no such size
 		struct {                     // the same by name
 #define X(key, ...) int64_t key;
 			YK_SIZES(X)
@@ -84,7 +85,7 @@ struct yk_model_shape {
 		};
 	};
 	union {
-		double trait[YK_TRAIT_COUNT]; // 0 where the model has none
+		double trait[YK_TRAIT_COUNT]; // 0 if the model has no such trait
 		struct {
 #define X(key, ...) double key;
 			YK_TRAITS(X, )
@@ -97,72 +98,80 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
-	struct yk_shard shard; // of how many ranks this is one; of such a network there is no cache
-	struct yk_stage stage; // which of its blocks are here, likewise
-	// Of one of several stages: all parameters of the network, in order.
+	struct yk_shard shard; // its position if several ranks compute it together (tensor
+			       // parallelism); then it has no cache
+	struct yk_stage stage; // the blocks it holds (pipeline parallelism), with the same
+			       // restriction
+	// For one of several stages: all parameters of the network, in order.
 	struct yk_network_parameter {
 		char *name;
-		int rank, here;   // here: its place in `params`, -1: it is another stage's
-		int64_t dims[2];  // of the whole
-		int64_t elements; // of the cut that this rank has, or would have
-		bool cut, twice, copied; // twice: another stage has it, too; copied: whose place counts
+		int rank, here;   // here: index in `params`, -1: on another stage
+		int64_t dims[2];  // of the whole parameter
+		int64_t elements; // of the shard of this rank, or of its peer in the other stage
+		bool cut, twice, copied; // twice: another stage has it, too; copied: the other
+					 // stage's copy counts
 	} *all;
 	size_t alls;
-	// NULL, or its layers: a module whose children the model knows.  Their parameters are those of the list, as
-	// of the last yk_network_take_up.
+	// NULL, or its layers: a module whose children the model knows.  Their parameters are those
+	// of `params` as of the last yk_network_take_up.
 	yoke_module *layers;
 	struct yk_network_place *place;
 	size_t places;
-	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
-	// whatever else is computed with it.  Slower for few sequences.
+	// Products use YOKE_BY_ROW: results for a sequence have the same bits whatever else is in
+	// the batch.  Slower for few sequences.
 	bool by_row;
-	// NULL, or a variable [layers, experts] of the caller's, which the network frees: each recorded loss leaves there
-	// which share of its tokens went to each expert.
+	// NULL, or a variable [layers, experts] of the caller's, which the network frees: each
+	// recorded loss assigns to it the fraction of tokens that went to each expert.
 	yoke_tensor *shares;
 };
 
-// What a network remembers of the tokens of a sequence, so that each is computed once.
+// State kept for the tokens of a sequence so far (keys and values, for example), so that each is
+// computed only once.
 struct yk_network_cache {
-	int64_t length;             // tokens in it; set it to 0 to begin anew
-	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with those
-	struct yk_parameters state; // as the model's `state` made them
+	int64_t length;             // tokens in it; set it to 0 to start over
+	yoke_tensor *at, *seen;     // scalars: position of the first new token; number of tokens
+				    // including the new ones
+	struct yk_parameters state; // created by the model's `state`
 };
-enum { YK_SEQUENCES = YK_CACHES }; // that are extended at once, at most
+enum { YK_SEQUENCES = YK_CACHES }; // maximum number of sequences extended at once
 
 struct yk_model {
-	const char *name; // model=NAME, and the manifest's "kind"
-	unsigned sizes;   // YK_HAS(..) of each that it has
-	unsigned traits;  // YK_HAS_TRAIT(..), likewise
-	// NULL, or: does it see tokens that it has to predict?
+	const char *name; // for model=NAME and "kind" in the manifest
+	unsigned sizes;   // mask of YK_HAS(..)
+	unsigned traits;  // mask of YK_HAS_TRAIT(..)
+	// Does it see the tokens that it has to predict?  NULL: no.
 	bool (*leaks)(const struct yk_model_shape *);
-	// Sizes that do not fit each other: EINVAL.
+	// EINVAL: the sizes do not fit each other.
 	int (*check)(const struct yk_model_shape *);
-	// Adds its layers, whose parameters are declared, to a module; and says which first values one of them has, and
-	// whether it decays.  NULL: it has `parameters` instead, which adds them to a list.
+	// `layers` adds the model's layers, with declared parameters, to a module; `first` sets the
+	// initial values of one parameter and whether it decays.  layers NULL: `parameters` adds
+	// parameters to a list instead.
 	int (*layers)(const struct yk_model_shape *, yoke_module *to);
 	void (*first)(const struct yk_model_shape *, const char *name, struct yk_parameter *);
 	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
-	// How ranks that compute it together cut the parameters, and the sizes that their number has to divide (YK_HAS);
-	// NULL: they cannot.
+	// Rules for sharding parameters in tensor parallelism, and the sizes that the number of
+	// ranks must divide (YK_HAS); NULL: not supported.
 	const struct yk_shard_rule *(*rules)(const struct yk_model_shape *);
 	unsigned cuts;
-	// How ranks have its blocks one behind another (nn/stage.h), which are `layers` of its layers behind `before` others:
-	// W of what goes into a block; NULL: they cannot.  And the multiply-adds of a token in one, or, i = layers, behind them.
+	// For pipeline parallelism (nn/stage.h): the blocks are `layers` of its layers, after
+	// `before` other layers.  width: W of the input of a block; NULL: not supported.  work:
+	// multiply-adds per token in block i, or, for i = layers, after the blocks.
 	int64_t (*width)(const struct yk_network *, int64_t block);
 	double (*work)(const struct yk_model_shape *, int64_t i);
 	int64_t before;
-	bool choices; // its gradient jumps where a number crosses a threshold: relu, the choice of experts
-	// Elements that a token of a training step leaves for the way back, at least.
+	bool choices; // its gradient is discontinuous at thresholds: relu, choice of experts
+	// Minimum number of elements that a token of a training step keeps for the backward pass.
 	double (*kept)(const struct yk_model_shape *);
-	// ids [B,T] i32, or [B,T,W] of the stage before -> [B,T,..]: what logits takes, or the next stage.  `dropout` is a share.
+	// ids [B,T] i32, or [B,T,W] of the previous stage -> [B,T,..]: input of logits or of the
+	// next stage.  `dropout`: rate.
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *x, double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
-	// ids and targets [B,T] -> []: what training makes small
+	// ids and targets [B,T] -> []: the training loss
 	yoke_tensor *(*loss)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
-	// A cache's variables; and, as forward without dropout, tokens that follow those in
-	// caches, one a row: all of the caches are empty or none is.
+	// `state` adds a cache's variables.  `extend` is forward without dropout for tokens that
+	// follow those in the caches, one cache per row; either all caches are empty or none is.
 	void (*state)(const struct yk_model_shape *, struct yk_parameters *);
 	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
@@ -172,48 +181,50 @@ struct yk_model {
 YK_MODELS(X, )
 #undef X
 
-// By name; NULL when there is none.
+// The model with this name, or NULL.
 const struct yk_model *yk_model_find(const char *name);
-// EINVAL: a size is out of bounds, or does not fit the others.
+// EINVAL: a size is out of range or does not fit the others.
 int yk_model_check(const struct yk_model *, const struct yk_model_shape *);
-// EINVAL: so many ranks cannot compute such a network together.
+// EINVAL: the network cannot be sharded over so many ranks.
 int yk_model_check_ranks(const struct yk_model *, const struct yk_model_shape *, int64_t ranks);
-// Elements of all parameters, without making them; of a shape that was checked.
+// The number of elements of all parameters, without creating them; the shape must have been
+// checked.
 int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
-// Those of a stage alone.
+// The same for one stage.
 int64_t yk_model_elements_in(const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *);
-// "model=gpt layers=4 .. context=128", as its keys are given.
+// "model=gpt layers=4 .. context=128", in the syntax of its keys.
 void yk_model_text(const struct yk_model *, const struct yk_model_shape *, char *to, size_t room);
-// { "kind": "gpt", "vocab": .., "context": .., and each size }; and back: `what` is for messages.
-// EFORMAT, also for a kind that is not known.
+// { "kind": "gpt", "vocab": .., "context": .., and each size }; yk_model_parse reads it back,
+// `what` is for messages.  EFORMAT, also for an unknown kind.
 json_t *yk_model_describe(const struct yk_model *, const struct yk_model_shape *);
 int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 		   struct yk_model_shape *);
 
-// All parameters zero.  EINVAL as yk_model_check.
+// Creates a network with all parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
-// The same as one of the ranks of a group that compute it together; NULL: alone.  EINVAL as yk_model_check_ranks.
+// The same for one rank of a group that computes it together; NULL: alone.  EINVAL as
+// yk_model_check_ranks.
 int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
-// The same with some of its blocks, as a stage that yk_stage_split allows.
+// The same for a stage that yk_stage_split returned.
 int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *,
 			struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
-// Layer i, as it was added.
+// Layer i in the order of addition.
 yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
-// To be called before something is recorded of layers: they compute of the variables that the list has now.
+// Gives the layers the present variables of `params`; call it before recording anything with them.
 void yk_network_take_up(const struct yk_network *);
-// x w' + b, as yoke_linear, by rows where the network is.
+// x w' + b, as yoke_linear, with YOKE_BY_ROW if the network has by_row.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
-// The model's forward and extend.  ESHAPE when the tokens do not fit the window.  dropout 0 is
-// evaluation: nothing is random then, nothing is drawn, and random numbers that others draw stay
-// what they were.  So is extend, of ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences
-// may have any lengths, all 0 or none.  What it gives is to be evaluated before the next call,
-// and has one plan for each B and T, wherever behind the first tokens these stand.
+// The model's forward and extend.  ESHAPE if the tokens do not fit the window.  dropout 0 is
+// evaluation: no random numbers are drawn, so other random numbers stay the same.  extend is always
+// evaluation: ids [B,T] for B caches, B 1 ..  YK_SEQUENCES, whose sequences may have any lengths,
+// all 0 or none.  Its result must be evaluated before the next call; it has one plan per B and T,
+// whatever the positions after the first tokens.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, double dropout);
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
-// Does a model of that shape see what it has to predict?
+// Does a model of that shape see the tokens that it has to predict?
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
-// Most rows' loss: the mean of -log p(target).
+// The loss of most models: the mean of -log p(target).
 yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
 int yk_network_cache_new(const struct yk_network *, struct yk_network_cache **);

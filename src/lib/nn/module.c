@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules: trees of parameters and buffers.
+// Modules: trees of parameters and buffers, with walks over all tensors of a tree.
 #include "config.h"
 
 #include "nn/module.h"
@@ -23,7 +23,7 @@ bool yk_module_given(const struct yoke_module *m, const char *what)
 
 // ---- contexts ----
 
-// Of the first parameter or buffer of a module and all below; NULL: there is none alive.
+// The context of the first live tensor of a module and its descendants; NULL: there is none.
 static yoke_context *context_of(const struct yoke_module *m)
 {
 	yoke_context *ctx = NULL;
@@ -35,7 +35,7 @@ static yoke_context *context_of(const struct yoke_module *m)
 	return ctx;
 }
 
-// A module's parameters are in one context: are these, of a module and of what it would get?
+// All parameters of a module are in one context: does that hold if those of `other` are added?
 static int one_context(const struct yoke_module *m, const yoke_context *other, const char *what, const char *name)
 {
 	while (m->parent)
@@ -45,7 +45,7 @@ static int one_context(const struct yoke_module *m, const yoke_context *other, c
 		"parameters; make it in the thread, or behind yoke_use of the context, that has them", m->class->name, what, name);
 }
 
-// ---- making ----
+// ---- construction ----
 
 yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 {
@@ -66,7 +66,7 @@ yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 	return m;
 }
 
-// The tensor of a place leaves it, and is freed with the last one.
+// Releases a place's reference to its tensor; the last one frees it.
 static void drop(struct yk_module_own *o)
 {
 	if (o->places && --*o->places == 0) {
@@ -79,7 +79,7 @@ static void drop(struct yk_module_own *o)
 	o->tensor = NULL;
 }
 
-// Without its place in a parent.
+// Frees a module without removing it from its parent.
 static void module_fini(struct yoke_module *m)
 {
 	if (!m)
@@ -113,7 +113,7 @@ void *yoke_module_state(const yoke_module *m)
 	return yk_module_given(m, "module_state") ? m->state : NULL;
 }
 
-// A name of its own, copied; NULL with an error.
+// Copies a name after checking that it is valid and unused; NULL with an error.
 static char *name_new(const struct yoke_module *m, const char *name)
 {
 	bool there = false;
@@ -136,7 +136,7 @@ static char *name_new(const struct yoke_module *m, const char *name)
 	return copy;
 }
 
-// The bytes of a number that the dtype has.
+// The bytes of a number in a dtype.
 static void number_bytes(int dtype, double value, void *to)
 {
 	const float f = (float)value;
@@ -153,19 +153,20 @@ static void number_bytes(int dtype, double value, void *to)
 	}
 }
 
-// Put, not recorded: variables that are filled by one expression would share it.  Nor evaluated, which would be a plan for
-// what happens to be pending.
+// Writes the values instead of recording them: variables filled by one expression would share a
+// storage.  Evaluating it would make a plan for whatever happens to be pending.
 static int fill(yoke_tensor *t, double value)
 {
 	const size_t bytes = yoke_bytes(t), size = t ? yoke_dtype_size(yoke_dtype(t)) : 0;
 	if (!t)
 		return yoke_error_code();
-	if (value == 0) // as it is made
+	if (value == 0) // new variables are zero
 		return 0;
 	yoke_scope *s = yoke_scope_begin("fill");
 	char *host = malloc(bytes + 8);
 	int err = host ? 0 : yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements", (long long)yoke_count(t));
-	if (!err && !yoke_full(yoke_dtype(t), 0, NULL, value)) // no such number
+	// the dtype cannot represent the number
+	if (!err && !yoke_full(yoke_dtype(t), 0, NULL, value))
 		err = yoke_error_code();
 	if (!err) {
 		number_bytes(yoke_dtype(t), value, host);
@@ -185,7 +186,7 @@ static int draw(yoke_tensor *t, int dtype, int rank, const int64_t *dims, int fi
 	struct yoke_context *ctx = yk_current();
 	char name[32];
 	snprintf(name, sizeof name, "first/%u", ctx ? ctx->drawn++ : 0);
-	yoke_scope *s = yoke_scope_begin(name); // whose random numbers are this parameter's
+	yoke_scope *s = yoke_scope_begin(name); // seeds the parameter's random numbers
 	yoke_tensor *x = first == YOKE_FIRST_NORMAL ? yoke_normal(yoke_f32, rank, dims) :
 						      yoke_uniform(yoke_f32, rank, dims);
 	if (first == YOKE_FIRST_UNIFORM)
@@ -196,7 +197,7 @@ static int draw(yoke_tensor *t, int dtype, int rank, const int64_t *dims, int fi
 	return err ? err : ended;
 }
 
-// A name of its own, copied, and room for what has it; NULL with an error.
+// Reserves a tensor's entry and returns a copy of its name; NULL with an error.
 static char *own_new(yoke_module *m, const char *name)
 {
 	if (yk_grow(&m->own, &m->cap, m->n + 1, sizeof *m->own) == 0)
@@ -301,7 +302,7 @@ static int child_add(yoke_module *m, const char *name, yoke_module *child)
 	return 0;
 }
 
-// Frees a refused child that has no owner.
+// Is a rejected child without an owner, so that it must be freed?
 static bool orphan(const yoke_module *m, const yoke_module *child)
 {
 	for (const yoke_module *p = m; p; p = p->parent)
@@ -338,7 +339,7 @@ int yk_module_children(struct yoke_module *m, int n, yoke_module *const *child)
 		if (!err)
 			err = child_add(m, name, child[i]);
 	}
-	// one may stand there twice, or be part of another: found before the first is freed
+	// a child may be listed twice, or be a descendant of another: find these before freeing any
 	yoke_module **gone = err && n > 0 && child ? calloc((size_t)n, sizeof *gone) : NULL;
 	int count = 0;
 	for (int i = 0; gone && i < n; i++) {
@@ -365,7 +366,7 @@ struct walk {
 	struct yk_module_entry *entry;
 	size_t n, cap;
 	char path[1024];
-	bool all; // a shared tensor each time
+	bool all; // list a shared tensor at every place
 };
 
 static bool seen(const struct walk *w, const struct yk_module_own *o)
@@ -386,7 +387,7 @@ static int visit(struct walk *w, struct yoke_module *m, struct yk_module_own *o,
 	if (asprintf(&path, "%.*s%s", (int)at, w->path, o->name) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a name", m->class->name);
 	if (o->path && !strcmp(o->path, path))
-		free(path); // who was given it keeps it
+		free(path); // the caller may still hold it
 	else
 		free(o->path), o->path = path;
 	w->entry[w->n++] = (struct yk_module_entry){ m, o };
@@ -475,7 +476,7 @@ int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const cha
 	return count;
 }
 
-// By path, among all; a shared one by each of its names.
+// Finds a tensor by any of its paths.
 static struct yk_module_own *find(yoke_module *m, const char *path, const char *what)
 {
 	size_t n;
@@ -496,7 +497,7 @@ yoke_tensor *yoke_module_find(yoke_module *m, const char *path)
 	return o ? o->tensor : NULL;
 }
 
-// Places outside of `top` keep what they hold.
+// Places outside of `top` keep the old tensor.
 void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
 {
 	size_t n, held = 0;
@@ -515,7 +516,8 @@ void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at
 		if (e[i].own->tensor == was) {
 			e[i].own->tensor = with;
 			e[i].own->places = ours;
-			e[i].own->shared |= !ours && k++ > 0; // no memory: the first one has it
+			// no memory for a counter: the first place owns it
+			e[i].own->shared |= !ours && k++ > 0;
 		}
 	if (!e)
 		at->own->tensor = with;
@@ -532,7 +534,7 @@ int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
 	return rank;
 }
 
-// A place holds the parameter of another one from now on.
+// Makes a place share the parameter of another.
 static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *path, const char *with, const char *what)
 {
 	if (to->tensor == of->tensor)
@@ -578,7 +580,7 @@ int yoke_module_tie(yoke_module *m, const char *path, yoke_module *other, const 
 	return err ? err : tie(to, of, path, with, "module_tie");
 }
 
-// Does a name match "a*,b,!c"?
+// Does a name match a list of patterns "a*,b,!c"?
 static bool matches(const char *patterns, const char *name)
 {
 	bool in = false;
@@ -603,7 +605,7 @@ int yoke_module_freeze(yoke_module *m, const char *pattern, int on)
 	bool found = false;
 	for (size_t i = 0; pattern && i < n; i++)
 		if (!e[i].own->buffer && matches(pattern, e[i].own->path)) {
-			for (size_t k = 0; k < n; k++) // under all of its names
+			for (size_t k = 0; k < n; k++) // match any of its names
 				if (e[k].own->tensor == e[i].own->tensor)
 					e[k].own->frozen = on;
 			found = true;
@@ -629,9 +631,9 @@ int yoke_module_training(const yoke_module *m)
 	return err ? err : !m->evaluates;
 }
 
-// ---- other tensors in the places of those ----
+// ---- replacing tensors ----
 
-// A variable like it with the bytes of `data`; dtype may be another size.
+// A new variable of the same name and shape, in this dtype.
 static yoke_tensor *like(const struct yk_module_own *o, int dtype)
 {
 	int64_t dims[YOKE_MAX_RANK];
@@ -639,7 +641,7 @@ static yoke_tensor *like(const struct yk_module_own *o, int dtype)
 	return yoke_keep(yoke_variable(o->name, dtype, rank, dims));
 }
 
-// A copy in another dtype, of the current context, or with the same bits in another one.
+// A copy in another dtype in the current context, or a bit-exact copy in another context.
 static yoke_tensor *copied(const struct yk_module_own *o, int dtype, yoke_context *to)
 {
 	const size_t bytes = (size_t)yoke_count(o->tensor) * yoke_dtype_size(dtype);
@@ -663,7 +665,7 @@ static yoke_tensor *copied(const struct yk_module_own *o, int dtype, yoke_contex
 	return t;
 }
 
-// All or none: copies are made first.
+// Replaces all tensors or none: all copies are made first.
 static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 {
 	size_t n, made = 0;
@@ -674,7 +676,7 @@ static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 	for (; made < n && !err; made++) {
 		const struct yk_module_own *o = e[made].own;
 		const int was = yoke_dtype(o->tensor);
-		if (was < 0) { // its context is gone
+		if (was < 0) { // its context was freed
 			err = was;
 			break;
 		}
@@ -710,14 +712,14 @@ int yoke_module_move(yoke_module *m, yoke_context *to)
 	return to ? replace_all(m, YOKE_DTYPE_NONE, to) : yk_fail(YOKE_EINVAL, "module_move: no context is given");
 }
 
-// ---- computing ----
+// ---- forward ----
 
 int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	for (int i = 0; out && i < k; i++)
 		out[i] = NULL;
 	for (int i = 0; i < n; i++)
-		if (!in || !in[i]) // an earlier error
+		if (!in || !in[i]) // result of an earlier error
 			return yoke_error_code() ? yoke_error_code() :
 						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
 	if (!yk_module_given(m, "forward") || (k > 0 && yk_given(out, "list of results")))
@@ -757,7 +759,7 @@ yoke_tensor *yk_call_inside(yoke_module *m, int n, yoke_tensor *const *in)
 {
 	yoke_tensor *y = NULL;
 	for (int i = 0; i < n; i++)
-		if (!in[i]) // an earlier error
+		if (!in[i]) // result of an earlier error
 			return NULL;
 	return m->class->forward(m, m->state, n, in, 1, &y) == 0 ? y : NULL;
 }

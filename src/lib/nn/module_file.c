@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules in safetensors files, one or several under an index.
+// Saves and loads modules as safetensors files, one or several under an index.
 #include "config.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ int yoke_module_save(yoke_module *m, const char *path)
 
 struct split {
 	const struct yk_module_entry *entry;
-	struct yk_host_tensor *tensor; // of a part
+	struct yk_host_tensor *tensor; // of one file
 	int n;
 };
 
@@ -95,7 +95,7 @@ int yoke_module_save_split(yoke_module *m, const char *path, uint64_t most)
 		bytes += more;
 	}
 	if (!err) {
-		parts += parts == 0; // a network without tensors has a file without
+		parts += parts == 0; // a module without tensors still has one file
 		from[parts] = (int)n;
 		err = yk_safetensors_set_write(path, parts, from, split_fill, &s);
 	}
@@ -112,13 +112,13 @@ struct load {
 	const struct yoke_module_load *how;
 	const struct yk_module_entry *entry;
 	size_t n;
-	int *from; // of each entry: the file's; -1: none
+	int *from; // by entry: index in the file; -1: none
 	char wrong[1500];
 	size_t length;
 	int said, more, code;
 };
 
-// Adds to what is wrong; the first dozen in words.
+// Records a mismatch; the first dozen are described.
 __attribute__((format(printf, 3, 4)))
 static void wrong(struct load *l, int code, const char *fmt, ...)
 {
@@ -159,7 +159,7 @@ static void judge(struct load *l, size_t i)
 	}
 }
 
-// Which entry of the file is whose.
+// Matches entries of the file to tensors.
 static void match(struct load *l)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -187,7 +187,7 @@ static void match(struct load *l)
 			wrong(l, YOKE_EFORMAT, "'%.80s' is missing", l->entry[i].own->path);
 }
 
-// Elements of a file as the tensor wants them, in memory of their own: bytes of its dtype.
+// Converts elements of a file to the tensor's dtype, in newly allocated memory.
 static int convert(const void *data, const struct yk_safetensors_entry *f, int dtype, void **to)
 {
 	int64_t count = (int64_t)(f->bytes / yk_safetensors_size(f->dtype));
@@ -200,7 +200,8 @@ static int convert(const void *data, const struct yk_safetensors_entry *f, int d
 	return err ? err : ended;
 }
 
-// All is looked at, and cast, before anything is changed; the rest is taken from where it lies in the files.
+// Checks and converts everything before changing any tensor; the rest is copied directly from the
+// mapped files.
 static int take(const struct load *l, const char *path)
 {
 	const void **data = calloc(l->n + 1, sizeof *data);

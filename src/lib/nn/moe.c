@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of experts.
+// Mixture of experts: routing, sorting of tokens by expert, and grouped products.
 #include "config.h"
 
 #include <math.h>
 
 #include "nn/moe.h"
 
-// By place; weights of all experts are one matrix: [experts E, 2E] and [experts 2E, E], a product's [in, out].
+// Parameter indices.  The weights of all experts form one matrix, [experts E, 2E] and [experts 2E,
+// E], each [in, out].
 enum { ROUTER_W, ROUTER_B, UP_W, UP_B, DOWN_W, DOWN_B };
 
 void yk_moe_parameters(struct yk_parameters *to, int64_t e, int64_t experts, const char *at)
@@ -20,7 +21,8 @@ void yk_moe_parameters(struct yk_parameters *to, int64_t e, int64_t experts, con
 	yk_parameters_matrix(to, experts, e, 0, "%sdown.bias", at);
 }
 
-// Rows of x [A,in] times the weights [experts in, out] of their group, and its bias [experts, out].
+// Multiplies rows of x [A,in] by their group's weights [experts in, out] and adds its bias
+// [experts, out].
 static yoke_tensor *expert(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, yoke_tensor *first, yoke_tensor *member)
 {
 	const int64_t experts = yoke_dim(b, 0), dims[] = { experts, yoke_dim(w, 0) / experts, yoke_dim(w, 1) };
@@ -28,8 +30,9 @@ static yoke_tensor *expert(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, yoke_
 	return yoke_add(y, yoke_matmul(member, b, YOKE_BY_ROW));
 }
 
-// p [tokens,experts], in f32 inside mixed precision too: which experts a token takes is a comparison of numbers close to each
-// other, and a rounding of them to half precision sends a part of the tokens elsewhere, with other gradients.
+// p [tokens,experts], in f32 even with mixed precision: routing compares numbers that are close to
+// each other, and rounding them to half precision would send some tokens to other experts, with
+// other gradients.
 static yoke_tensor *router(const struct yk_network *n, const struct yk_moe *m, yoke_tensor *x)
 {
 	yoke_scope *s = yoke_scope_begin("router");
@@ -56,7 +59,7 @@ yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_ten
 	yoke_tensor *most = yoke_topk(p, m->top_k, -1, 1, &chosen);
 	if (m->top_k > 1 && m->top_k < m->experts)
 		most = yoke_div(most, yoke_sum(most, YOKE_AXIS(1) | YOKE_KEEP));
-	// each token top_k times, in the order of experts
+	// each token appears top_k times, sorted by expert
 	yoke_tensor *sorted = yoke_sort(yoke_reshape(chosen, 1, &all), 0, 0, &order);
 	yoke_tensor *token = m->top_k == 1 ? order : yoke_div(order, yoke_const((double)m->top_k));
 	const int64_t bounds = m->experts + 1;

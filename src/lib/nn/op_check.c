@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_op_check: an application's op computed in each way that it has, and its gradient beside differences of its
-// results.
+// yoke_op_check: compares the results of an application's op between all its implementations, and
+// its gradient with finite differences.
 #include "config.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@
 static const char *const ways[] = { [YK_OWN_TEXT] = "text", [YK_OWN_CPU] = "CPU function", [YK_OWN_PARTS] = "decomposition" };
 
 enum {
-	DIRECTIONS = 3, // that move all elements
-	STEPS = 3,      // sizes of differences, each a quarter of the one before
-	RANGES = 128    // of elements that are moved by themselves, where all together meet a kink
+	DIRECTIONS = 3, // random directions that move all elements
+	STEPS = 3,      // step sizes, each a quarter of the one before
+	RANGES = 128    // ranges of elements moved separately if a direction meets a kink
 };
 
 struct check {
@@ -33,7 +33,7 @@ struct check {
 	double tolerance;
 };
 
-// The elements of a result, as f64; whole numbers beyond 2^53 are compared as what they round to.
+// A result as f64; integers beyond 2^53 are compared after rounding.
 struct result {
 	int dtype, rank;
 	int64_t dims[YOKE_MAX_RANK], n;
@@ -60,7 +60,7 @@ static int take_operand(struct check *c, int i, yoke_tensor *t)
 	v->dtype = yoke_dtype(t);
 	v->rank = yoke_rank(t);
 	v->n = yoke_count(t);
-	if (v->dtype <= 0) // a number
+	if (v->dtype <= 0) // a scalar
 		return yk_fail(YOKE_EINVAL, "op_check: operand %d has to be a tensor", i);
 	for (int k = 0; k < v->rank; k++)
 		v->dims[k] = yoke_dim(t, k);
@@ -80,7 +80,7 @@ static void operands(const struct check *c, yoke_tensor **to)
 		to[i] = c->in[i].bytes ? yoke_from(c->in[i].dtype, c->in[i].rank, c->in[i].dims, c->in[i].bytes) : YOKE_NONE;
 }
 
-// t: the result as f64
+// Reads a result as f64.
 static int read_result(const struct check *c, yoke_tensor *t, int dtype, struct result *r)
 {
 	r->dtype = dtype;
@@ -100,7 +100,8 @@ static void results_free(struct result *r)
 	memset(r, 0, YOKE_OP_MAX_OUT * sizeof *r);
 }
 
-// In one way, in the current context; 1, 0: the op has not that way, or an error.
+// Computes the op with one implementation, in the current context; 1, 0: it has none of this kind,
+// or an error.
 static int compute(const struct check *c, int way, struct result *r)
 {
 	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL };
@@ -114,14 +115,14 @@ static int compute(const struct check *c, int way, struct result *r)
 		y[i] = yoke_cast(y[i], yoke_f64);
 	}
 	if (!err)
-		err = yoke_eval(c->nout, y); // all of them by one
+		err = yoke_eval(c->nout, y); // all in one evaluation
 	for (int i = 0; i < c->nout && !err; i++)
 		err = read_result(c, y[i], dtype[i], &r[i]);
 	const int ended = yoke_scope_end(s);
 	return none ? 0 : err ? err : ended ? ended : 1;
 }
 
-// ---- ways beside each other ----
+// ---- comparing implementations ----
 
 static double unit(int dtype)
 {
@@ -193,9 +194,9 @@ static int compare_ways(const struct check *c)
 	return err;
 }
 
-// ---- the gradient beside differences ----
+// ---- comparing the gradient with differences ----
 
-// A number in -1 .. 1 that follows from two others (splitmix64, Steele et al. 2014).
+// A pseudo-random number in -1 .. 1 from two integers (splitmix64, Steele et al. 2014).
 static double number(uint64_t a, uint64_t b)
 {
 	uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u + 1;
@@ -215,10 +216,10 @@ struct move {
 	int64_t from, to;
 };
 
-// The elements of the results that are real, one after the other, each times a number of its own.
+// All real elements of the results, each multiplied by its own weight.
 struct weighed {
 	int64_t n;
-	double *x, *noise; // noise: what rounding may have added
+	double *x, *noise; // noise: bound of rounding errors
 };
 
 static void weighed_free(struct weighed *w)
@@ -244,7 +245,7 @@ static int weigh(const struct check *c, const struct result *r, struct weighed *
 	return 0;
 }
 
-// The results where one operand is moved by h.
+// Computes the results with one operand moved by h.
 static int moved(struct check *c, const struct move *m, double h, struct weighed *to)
 {
 	struct value *v = &c->in[m->operand], was = *v;
@@ -269,12 +270,13 @@ static int moved(struct check *c, const struct move *m, double h, struct weighed
 	return err;
 }
 
-// The derivative of the weighted sum of results along a direction, by differences.
+// The derivative of the weighted sum of results along a direction, from differences.
 struct slope {
-	double all;       // the sum of what follows
+	double all;       // the sum of `central`
 	int64_t n;
-	double *central;  // of each element: Richardson's extrapolation of central differences
-	double jump;      // the sum of |right - left|, the extrapolated derivatives of each side, as far as it is not noise
+	double *central;  // by element: Richardson extrapolation of central differences
+	double jump;      // sum of |right - left|, the extrapolated one-sided derivatives, minus
+			  // noise
 };
 
 static int difference(struct check *c, const struct move *m, double h, const struct weighed *here, struct slope *to)
@@ -301,7 +303,7 @@ static int difference(struct check *c, const struct move *m, double h, const str
 	return err;
 }
 
-// Gradients of that sum by the operands that are real, as f64; NULL where one is not.
+// Gradients of that sum with respect to the real operands, as f64; NULL for the others.
 static int gradients(const struct check *c, double **to)
 {
 	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL }, *p[YOKE_OP_MAX_IN], *g[YOKE_OP_MAX_IN], *sum = NULL;
@@ -347,7 +349,7 @@ static int gradients(const struct check *c, double **to)
 
 enum verdict { AGREES, DIFFERS, UNKNOWN };
 
-// How far differences of two steps are from each other, summed over elements, as far as it is not noise.
+// The distance between differences of two step sizes, summed over elements, minus noise.
 static double apart(const struct slope *a, const struct slope *b, const struct weighed *here, double h)
 {
 	double sum = 0;
@@ -358,8 +360,9 @@ static double apart(const struct slope *a, const struct slope *b, const struct w
 	return sum;
 }
 
-// Compares the gradient's product with a direction and differences.  It differs only where differences of all steps and both
-// sides agree with each other in each element of the results: at a kink the sides do not, near one the steps do not.
+// Compares the gradient's product with a direction to the differences.  Reports an error only if
+// all step sizes and both sides agree for every element of the results: at a kink the sides
+// disagree, near one the step sizes do.
 static int judge(struct check *c, const struct move *m, const double *g, const struct weighed *here, double *got, double *want,
 		 enum verdict *to)
 {
@@ -382,7 +385,7 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 			*to = AGREES;
 	}
 	if (!err && *to != AGREES) {
-		// how far off the gradient is, beside which differences have to agree
+	// the error of the gradient; the differences must agree to a fraction of it
 		const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) : fmax(1e-3, most);
 		h = ldexp(h, -2 * (STEPS - 1));
 		*want = d[1].all;
@@ -395,14 +398,14 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 	return err;
 }
 
-// Compares along random directions of all elements and, if those are inconclusive, of ever smaller ranges: the ranges that remain
-// inconclusive have the elements at kinks.
+// Compares along random directions of all elements and, if these are inconclusive, on ever smaller
+// ranges: ranges that remain inconclusive contain the elements at kinks.
 static int compare_gradient(struct check *c, int i, const double *g)
 {
 	struct move queue[RANGES + DIRECTIONS];
 	struct weighed here = { 0 };
 	double got, want;
-	int known = 0, n = 0, split = -1; // the first inconclusive direction
+	int known = 0, n = 0, split = -1; // split: the first inconclusive direction
 	for (int d = 0; d < DIRECTIONS; d++)
 		queue[n++] = (struct move){ i, d, 0, c->in[i].n };
 	int err = moved(c, &queue[0], 0, &here);
@@ -435,7 +438,7 @@ static int compare_gradients(struct check *c)
 {
 	double *g[YOKE_OP_MAX_IN] = { NULL };
 	int err = 0;
-	for (int i = 0; i < c->nin; i++) // of halves differences say nothing
+	for (int i = 0; i < c->nin; i++) // differences of f16 and bf16 are too coarse
 		if (c->in[i].dtype == yoke_f16 || c->in[i].dtype == yoke_bf16)
 			return 0;
 	if (!c->own->def.gradient)

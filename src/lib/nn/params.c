@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of parameters.
+// Lists of parameters: creating their variables and their initial values.
 #include "config.h"
 
 #include "nn/params.h"
@@ -27,7 +27,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
 	memcpy(here, dims, (size_t)rank * sizeof *here);
 	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);
-	// Kept: a scope that is open around the building of a model must not take it.
+	// keep it: the scope in which a model is built must not free it
 	yoke_tensor *var = e < 0 ? NULL : yoke_keep(yoke_variable(name, yoke_f32, rank, here));
 	if (!var) {
 		free(name);
@@ -38,7 +38,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	return 0;
 }
 
-// Its row; NULL: there is none to be filled.
+// Adds an entry and returns its row; NULL: there is none to fill in.
 static struct yk_parameter *add(struct yk_parameters *p, int rank, const int64_t *dims,
 				const char *fmt, va_list ap)
 {
@@ -110,8 +110,8 @@ int yk_parameters_whole(const struct yk_parameters *p, int i, int64_t *dims)
 
 static int fill(yoke_tensor *var, double value)
 {
-	// Put, not recorded: equal values recorded for two variables would share one storage,
-	// and the first step would have a plan of its own.
+	// write the values instead of recording them: equal recorded values of two variables would
+	// share one storage, and the first step would need its own plan
 	int64_t n = yoke_count(var);
 	float *host = malloc((size_t)n * sizeof *host + 1);
 	if (!host)
@@ -136,7 +136,7 @@ int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_
 			fill(p->var[i], row->value);
 			continue;
 		}
-		yoke_scope *own = yoke_scope_begin(row->name); // the random numbers are of this name
+		yoke_scope *own = yoke_scope_begin(row->name); // the name seeds the random numbers
 		yoke_tensor *unit = yk_cut_of(&row->cut, yoke_normal(yoke_f32, rank, dims));
 		yoke_assign(p->var[i], yoke_mul(unit, yoke_const(row->deviation)));
 		yoke_scope_end(own);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters: the named f32 variables of a model, in the order of its layers.  The list
-// owns the variables; order and names are what checkpoints and optimizers rely on.
+// Parameters: the named f32 variables of a model, in the order of its layers.  The list owns the
+// variables; checkpoints and optimizers rely on their order and names.
 #ifndef YK_PARAMETERS_H
 #define YK_PARAMETERS_H
 
@@ -12,37 +12,38 @@
 
 struct yk_parameters {
 	int count;
-	yoke_tensor **var; // as yoke_grad and the optimizer steps take them
+	yoke_tensor **var; // in the form that yoke_grad and optimizer steps take
 	struct yk_parameter {
 		char *name;   // "layer0.attn.qkv.weight"
 		bool decay;   // does weight decay apply?
-		// First values: normal of that deviation around 0; where it is 0, all are `value`.
+		// Initial values: normal around 0 with this deviation; if it is 0, all are `value`.
 		double deviation, value;
-		struct yk_cut cut; // what of it is here
-	} *row;               // of each variable
+		struct yk_cut cut; // this rank's shard
+	} *row;               // by variable
 	size_t var_cap, row_cap;
-	bool counts;      // elements only: no variable is made
-	int64_t elements; // of all that were added, of cuts those of the whole
-	const struct yk_shard *shard; // whose cuts they are; NULL: they are whole
-	int error;        // of the first that could not be; those behind it are passed over
+	bool counts;      // only count elements: no variables are created
+	int64_t elements; // of all parameters added, sharded ones in full
+	const struct yk_shard *shard; // the rules for shards; NULL: parameters are whole
+	int error;        // of the first that failed; later additions are ignored
 };
 
-// A new variable of zeros at the end of the list; its name is formatted.  Its dims are those of the whole.
+// Appends a new variable of zeros; its name is formatted.  dims are those of the whole parameter.
 void yk_parameters_add(struct yk_parameters *, int rank, const int64_t *dims, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-// A matrix [out,in], to which weight decay applies, of normal first values; a vector of equal ones.
+// A matrix [out,in] with weight decay and normal initial values; a vector of equal initial values.
 void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, double deviation,
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void yk_parameters_vector(struct yk_parameters *, int64_t n, double value, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-// A variable "kind.name" for parameter i of another list, of its shape; NULL: yoke_error says why.
+// A variable "kind.name" with the shape of parameter i of another list; NULL: see yoke_error.
 yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,
 				const char *kind);
-// The dims of parameter i as a whole; returns how many.
+// The dims of the whole parameter i; returns their number.
 int yk_parameters_whole(const struct yk_parameters *, int i, int64_t *dims);
-// Gives all their first values; the random ones depend on the seed and on the name alone, however they are cut.
+// Initializes all parameters; random values depend on the seed and the name only, not on sharding.
 int yk_parameters_draw(struct yk_parameters *, uint64_t seed);
-int yk_parameters_draw_some(struct yk_parameters *, int first, int end, uint64_t seed); // first .. end - 1 of them
-void yk_parameters_fini(struct yk_parameters *); // a list of all zeros is empty
+// parameters first .. end - 1
+int yk_parameters_draw_some(struct yk_parameters *, int first, int end, uint64_t seed);
+void yk_parameters_fini(struct yk_parameters *); // a zeroed list is empty
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters in cuts, and layers of those.
+// Shards of parameters, and the layers that compute with them.
 #include "config.h"
 
 #include "nn/shard.h"
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "nn/model.h"
 
-// ---- cuts ----
+// ---- shards ----
 
 int yk_shard_cut(const struct yk_shard *s, const char *name, int rank, int64_t *dims, struct yk_cut *to)
 {
@@ -43,7 +43,7 @@ yoke_tensor *yk_cut_of(const struct yk_cut *c, yoke_tensor *whole)
 	return c->blocks == 0 ? whole : c->blocks == 1 ? block[0] : yoke_concat(c->blocks, block, c->axis);
 }
 
-// Copies between a whole and a cut; either way.
+// Copies between a whole and a shard, in either direction.
 static void copy(const struct yk_cut *c, int rank, const int64_t *dims, size_t each, char *whole, char *cut, bool out)
 {
 	size_t outer = 1, inner = each;
@@ -94,7 +94,7 @@ yoke_tensor *yk_shard_part(const struct yk_network *n, yoke_tensor *x)
 	return yoke_slice(yoke_tensor_in(s->group, x), -1, s->rank * width, (s->rank + 1) * width, 1);
 }
 
-// The first token of a cut of the vocabulary, and ids counted from there.
+// Token ids relative to the first token of this rank's shard of the vocabulary.
 static yoke_tensor *from_first(const struct yk_network *n, yoke_tensor *ids)
 {
 	const struct yk_shard *s = &n->shard;
@@ -125,7 +125,8 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *n, yoke_tensor *log
 	const int wide = yoke_dtype(logits) == yoke_f64 ? yoke_f64 : yoke_f32;
 	yoke_tensor *x = yoke_reshape(yoke_cast(logits, wide), 2, two);
 	yoke_tensor *column = yoke_iota(yoke_i32, 1, &v, 0), *at = yoke_reshape(from_first(n, ids), 2, one);
-	// of this cut: log of the sum of exponentials, and the target's logit, or 0
+	// from this shard: log of the sum of exponentials, and the target's logit, or 0 if it is
+	// elsewhere
 	yoke_tensor *own = yoke_logsumexp(x, -1);
 	yoke_tensor *target = yoke_sum(yoke_select(yoke_eq(column, at), x, yoke_const(0)), YOKE_AXIS(1));
 	yoke_tensor *most = yoke_stop_grad(yoke_all_reduce(g, YOKE_REDUCE_MAX, yoke_stop_grad(own)));

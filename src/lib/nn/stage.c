@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a network.
+// Divides a network into pipeline stages and records their forward and backward passes.
 #include "config.h"
 
 #include "nn/stage.h"
@@ -11,7 +11,7 @@
 #include "nn/model.h"
 #include "yoke-observe.h"
 
-// ---- whose blocks are whose ----
+// ---- assignment of blocks ----
 
 static int split_given(const char *split, int64_t stages, int64_t layers, int64_t *n)
 {
@@ -38,7 +38,7 @@ static int split_given(const char *split, int64_t stages, int64_t layers, int64_
 	return 0;
 }
 
-// Stages that take `most` at most, filled from the last one on, whose parts are over first; false: there are none.
+// Fills stages, from the last one on, with at most `most` work each; false: that is impossible.
 static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, double most, int64_t *n)
 {
 	int64_t left = s->layers;
@@ -131,7 +131,7 @@ static yoke_tensor *compute(const struct yk_network *n, yoke_tensor *windows, yo
 	return loss;
 }
 
-// The dims of what comes of windows.
+// The dims of the activations received for windows.
 static void dims_in(const struct yk_network *n, const yoke_tensor *windows, int64_t *dims)
 {
 	dims[0] = yoke_dim(windows, 0);
