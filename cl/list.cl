@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of tensors, for list_map.cl and list_reduce.cl. References: kern_list.c of the CPU backend,
-// and rows_list.c, which defines the ops' decompositions.
+// and src/core/ops/list.c, which defines the ops' decompositions.
 //
 // A table holds ENTRY words per tensor of a launch: its first chunk, its number of elements, and
 // for each list the tensor's address, segment << 56 | offset. Up to 10 segments. A chunk has at

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding (Su et al. 2021): x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1
 // sin, x1 cos + x0 sin), where x0 and x1 are the halves of the last axis; y may be x. Definition:
-// rows_rope.c. Groups: chunks of `each` rows of D elements.
+// src/core/ops/rope.c. Groups: chunks of `each` rows of D elements.
 #include "rows.cl"
 
 struct rope_args {

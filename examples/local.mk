@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density examples/digits examples/transmission
+check_PROGRAMS += examples/net examples/custom_op examples/xor examples/optim examples/stream examples/density examples/digits examples/transmission
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
 examples_digits_SOURCES = examples/digits.c
 examples_digits_LDADD = libyoke.la
 examples_net_SOURCES = examples/net.c
 examples_net_LDADD = libyoke.la
-examples_own_op_SOURCES = examples/own_op.c
-examples_own_op_LDADD = libyoke.la -lm
+examples_custom_op_SOURCES = examples/custom_op.c
+examples_custom_op_LDADD = libyoke.la -lm
 examples_xor_SOURCES = examples/xor.c
 examples_xor_LDADD = libyoke.la
 examples_optim_SOURCES = examples/optim.c
@@ -26,7 +26,7 @@ dist_example_DATA = \
 	examples/digits.c \
 	examples/net.c \
 	examples/optim.c \
-	examples/own_op.c \
+	examples/custom_op.c \
 	examples/local-rx.json \
 	examples/pca-rx.json \
 	examples/resnet-bk.env \

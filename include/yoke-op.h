@@ -21,7 +21,7 @@
 // On a device other than the CPU, an op runs as a kernel compiled from its source text if the
 // device supports it, otherwise by its decomposition into other operations or by its CPU function,
 // whichever exists.  On the CPU it runs by its CPU function, otherwise by its decomposition.  A
-// decomposition plus a gradient define a function with a custom gradient.  examples/own_op.c is a
+// decomposition plus a gradient define a function with a custom gradient.  examples/custom_op.c is a
 // complete example.
 //
 // The kernel source uses the dialect of the library's kernels, which OpenCL, CUDA and ROCm compile.

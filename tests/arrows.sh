@@ -14,12 +14,13 @@ height()
 	device) echo 2 ;;
 	conform) echo 3 ;;
 	graph) echo 4 ;;
-	plan) echo 5 ;;
-	data | optim | runs) echo 6 ;;
-	nn | fit | train | comm | observe) echo 7 ;;
-	report) echo 8 ;;
-	live) echo 9 ;;
-	tool) echo 10 ;;
+	ops) echo 5 ;;
+	plan) echo 6 ;;
+	data | optim | runs) echo 7 ;;
+	nn | fit | train | comm | observe) echo 8 ;;
+	report) echo 9 ;;
+	live) echo 10 ;;
+	tool) echo 11 ;;
 	*) echo 99 ;;
 	esac
 }
@@ -29,7 +30,7 @@ height()
 may()
 {
 	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 7 ]
+	[ "$1" = train ] && [ "$(height "$2")" -eq 8 ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "graph/context.h"
-#include "graph/list.h"
+#include "ops/list.h"
 #include "tap.h"
 #include "yoke-math.h"
 
@@ -66,7 +66,7 @@ static void note(yoke_tensor *const *x, int n)
 static void all_rows_met(void)
 {
 	for (int op = 0; op < YK_OPS; op++) {
-		const struct yk_op_row *row = yk_op_row(op);
+		const struct yk_op_def *row = yk_op_def(op);
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, f32 alone, largest.c
 			continue;

@@ -117,7 +117,7 @@ for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man3/yoke-optim.3" "$man
 	[ -s "$file" ] || echo "$file"
 done >"$work/missing"
 verdict "manual pages and completions are there" "$(cat "$work/missing")"
-for file in COPYING NEWS HACKING README.md doc/plugins.md doc/getting-started.md examples/xor.c examples/own_op.c examples/pca-rx.json examples/skeleton.c; do
+for file in COPYING NEWS HACKING README.md doc/plugins.md doc/getting-started.md examples/xor.c examples/custom_op.c examples/pca-rx.json examples/skeleton.c; do
 	[ -s "$doc/$file" ] || echo "$doc/$file"
 done >"$work/missing"
 verdict "so are the licence, the examples and the skeleton" "$(cat "$work/missing")"

@@ -119,7 +119,7 @@ test_programs = \
 	tests/optim_rules.t \
 	tests/order.t \
 	tests/ordinals.t \
-	tests/own_op.t \
+	tests/custom_op.t \
 	tests/pack.t \
 	tests/cube_sets.t \
 	tests/fit_keys.t \
@@ -224,7 +224,7 @@ test_scripts = \
 	tests/manual.sh \
 	tests/net.sh \
 	tests/nulls.sh \
-	tests/own_op.sh \
+	tests/custom_op.sh \
 	tests/readme.sh \
 	tests/selftest.sh \
 	tests/signals.sh \
@@ -420,7 +420,7 @@ tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
 tests_warmup_t_SOURCES = tests/warmup.c
-tests_own_op_t_SOURCES = tests/own_op.c
+tests_custom_op_t_SOURCES = tests/custom_op.c
 tests_pack_t_SOURCES = tests/pack.c tests/fault/fault.h
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_grad_t_SOURCES = tests/random_grad.c

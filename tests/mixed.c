@@ -25,7 +25,7 @@ static void column(void)
 {
 	static const char *const names[] = { "none", "half", "f32", "widest", "f32 inside" };
 	for (int op = 0; op < YK_OPS; op++) {
-		const struct yk_op_row *row = yk_op_row(op);
+		const struct yk_op_def *row = yk_op_def(op);
 		char name[64];
 		snprintf(name, sizeof name, " %s ", row->name);
 		int want = strstr(to_half, name) ? YK_CAST_HALF : strstr(to_f32, name) ? YK_CAST_F32 :

@@ -382,12 +382,12 @@ static yoke_tensor *in_parts(yoke_tensor *y)
 	const struct yk_node n = *yk_maker(g, yk_tensor(y, "test")->id);
 	yk_id in[16], out[4];
 	union yoke_attr attr[YOKE_MAX_ATTRS];
-	if (!yk_op_row(n.op)->decompose)
+	if (!yk_op_def(n.op)->decompose)
 		return NULL;
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in);
 	memcpy(attr, yk_attrs(g, &n), n.nattr * sizeof *attr);
 	struct yk_call c = { .op = n.op, .nin = n.nin, .in = in, .nattr = n.nattr, .attr = attr };
-	yk_op_row(n.op)->decompose(g, &c, out);
+	yk_op_def(n.op)->decompose(g, &c, out);
 	return out[0] == YK_BAD ? NULL : yk_handle_of(ctx, out[0]);
 }
 
@@ -428,7 +428,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		for (int k = 0; k < r->n; k++)
 			v[k] = operand(r, k, dtype_of(r, k, dtype), layout, x[k], &leaf[k]);
 		yoke_tensor *y = r->fn(v), *f = y;
-		rule = y && yk_op_row(yk_tensor(y, "test")->op)->decompose;
+		rule = y && yk_op_def(yk_tensor(y, "test")->op)->decompose;
 		if (!named && rule)
 			f = in_parts(y);
 		n = y ? yoke_count(y) : 0;

@@ -12,7 +12,7 @@
 static bool has_parts(int code)
 {
 	for (int op = 0; op < YK_OPS; op++)
-		if (yk_op_row(op)->code == code && yk_op_row(op)->decompose)
+		if (yk_op_def(op)->code == code && yk_op_def(op)->decompose)
 			return true;
 	return false;
 }

@@ -166,15 +166,15 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	struct yk_graph *g = s->g;
 	const struct yk_node n = g->node[node];
 	char text[160];
-	yk_op_row(n.op)->grad(g, node, &s->cot[n.out], gin);
-	const uint32_t most = yk_op_row(n.op)->joined ? n.nin - n.nout : n.nin;
+	yk_op_def(n.op)->grad(g, node, &s->cot[n.out], gin);
+	const uint32_t most = yk_op_def(n.op)->joined ? n.nin - n.nout : n.nin;
 	for (uint32_t i = 0; i < most && n.op != YK_BARRIER; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
 		    yk_is_float(g->value[x].dtype))
 			return yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
 					  "%s has no gradient by operand %u, %s",
-					  yk_op_row(n.op)->name, i,
+					  yk_op_def(n.op)->name, i,
 					  yk_describe(&g->value[x], text));
 	}
 	return 0;
@@ -199,7 +199,7 @@ static void visit(struct pass *s, uint32_t node)
 {
 	struct yk_graph *g = s->g;
 	struct yk_node n = g->node[node];
-	const struct yk_op_row *row = yk_op_row(n.op);
+	const struct yk_op_def *row = yk_op_def(n.op);
 	bool any = false, wanted = false;
 	for (uint32_t i = 0; i < n.nout; i++) {
 		gather_pieces(s, n.out + i);
@@ -313,7 +313,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 			     .in = in,
 			     .nattr = n.nattr,
 			     .attr = attr };
-	yk_op_row(n.op)->decompose(g, &c, out);
+	yk_op_def(n.op)->decompose(g, &c, out);
 	int err = pass_init(&t, g, g->values, g->nodes - first);
 	if (err)
 		goto done;

@@ -99,8 +99,8 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 		snprintf(to, cap,
 			 "evaluation %llu (%zu steps, %s in \"%s\" to %s in \"%s\"; "
 			 "YOKE_SYNC=1 shows which), on %s",
-			 (unsigned long long)f->number, f->steps, yk_op_row(f->op[0])->name,
-			 yk_path_name(&ctx->paths, f->scope[0]), yk_op_row(f->op[1])->name,
+			 (unsigned long long)f->number, f->steps, yk_op_def(f->op[0])->name,
+			 yk_path_name(&ctx->paths, f->scope[0]), yk_op_def(f->op[1])->name,
 			 yk_path_name(&ctx->paths, f->scope[1]), ctx->device->id);
 	else
 		snprintf(to, cap, "%s, on %s (%s)", where ? where : "a copy or fill",

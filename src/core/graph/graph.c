@@ -38,7 +38,7 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 	const char *scope = g->paths ? yk_path_name(g->paths, g->scope) : "";
 	char site[YK_SITE_TEXT];
 	yk_site_text(g->sites, g->site, site);
-	return yk_fail(code, "%s%s%s%s%s: %s", g->call ? g->call : yk_op_row(op)->name,
+	return yk_fail(code, "%s%s%s%s%s: %s", g->call ? g->call : yk_op_def(op)->name,
 		       *scope ? " in " : "", scope, *site ? ", recorded at " : "", site, why);
 }
 
@@ -108,7 +108,7 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 
 static inline int append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	const struct yk_op_row *row = yk_op_row(c->op);
+	const struct yk_op_def *row = yk_op_def(c->op);
 	const uint32_t nout = yk_nout(row, c);
 	int err = reserve(g, c, nout);
 	if (err || (err = row->shape(g, c, g->value + g->values)) < 0)

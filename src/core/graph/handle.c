@@ -92,7 +92,7 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 	else if (op == YK_LEAF || op > YK_OPS)
 		snprintf(to, cap, "a value from the host");
 	else
-		snprintf(to, cap, "a result of %s", yk_op_row(op)->name);
+		snprintf(to, cap, "a result of %s", yk_op_def(op)->name);
 }
 
 static int say_gone(const yoke_tensor *t, const char *call)

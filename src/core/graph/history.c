@@ -157,7 +157,7 @@ static bool is_blocked(const struct collection *c, const struct yk_node *n, uint
 	case YK_CROSS_ENTROPY:
 	case YK_ATTENTION: return is_all_lost(c, n);
 	}
-	return yk_op_row(n->op)->flags & YK_F_MAP && !yk_is_linear(n) && is_all_lost(c, n);
+	return yk_op_def(n->op)->flags & YK_F_MAP && !yk_is_linear(n) && is_all_lost(c, n);
 }
 
 static void spread_leads(struct collection *c)

@@ -2,79 +2,32 @@
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
 	src/core/graph/ahead.c \
-	src/core/graph/api_algebra.c \
-	src/core/graph/api_along.c \
-	src/core/graph/api_at.c \
-	src/core/graph/api_conv.c \
-	src/core/graph/api_list.c \
-	src/core/graph/api_loss.c \
-	src/core/graph/api_map.c \
-	src/core/graph/api_matmul.c \
-	src/core/graph/api_move.c \
-	src/core/graph/api_nn.c \
-	src/core/graph/api_optim.c \
-	src/core/graph/api_resolvent.c \
-	src/core/graph/api_running.c \
-	src/core/graph/api_special.c \
-	src/core/graph/api_stat.c \
 	src/core/graph/autocast.c \
 	src/core/graph/autocast.h \
 	src/core/graph/backward.c \
 	src/core/graph/context.c \
-	src/core/graph/chain.h \
 	src/core/graph/context.h \
-	src/core/graph/conv.h \
-	src/core/graph/decompose.c \
-	src/core/graph/decompose_attention.c \
 	src/core/graph/failure.c \
-	src/core/graph/grad_rules.c \
 	src/core/graph/graph.c \
 	src/core/graph/graph.h \
 	src/core/graph/handle.c \
 	src/core/graph/handle.h \
+	src/core/graph/history.c \
 	src/core/graph/leaf.c \
-	src/core/graph/version.c \
-	src/core/graph/list.h \
-	src/core/graph/list_step.c \
-	src/core/graph/op.c \
+	src/core/graph/observe.c \
 	src/core/graph/op.h \
+	src/core/graph/origin.c \
+	src/core/graph/pack.c \
 	src/core/graph/path.c \
 	src/core/graph/profiler.c \
-	src/core/graph/history.c \
-	src/core/graph/origin.c \
-	src/core/graph/own.c \
-	src/core/graph/own.h \
-	src/core/graph/own_record.c \
-	src/core/graph/observe.c \
-	src/core/graph/pack.c \
-	src/core/graph/pairs.c \
-	src/core/graph/pairs.h \
 	src/core/graph/record.c \
 	src/core/graph/record.h \
-	src/core/graph/resolvent.h \
-	src/core/graph/rows_algebra.c \
-	src/core/graph/rows_along.c \
-	src/core/graph/rows_at.c \
-	src/core/graph/rows_batch.c \
-	src/core/graph/rows_conv.c \
-	src/core/graph/rows_pool.c \
-	src/core/graph/rows_grouped.c \
-	src/core/graph/rows_largest.c \
-	src/core/graph/rows_list.c \
-	src/core/graph/rows_moments.c \
-	src/core/graph/rows_order.c \
-	src/core/graph/rows_chain.c \
-	src/core/graph/rows_resolvent.c \
-	src/core/graph/rows_ranks.c \
-	src/core/graph/rows_rope.c \
-	src/core/graph/rows_special.c \
-	src/core/graph/scaler.c \
-	src/core/graph/shape.c \
-	src/core/graph/shape.h \
+	src/core/graph/record_list.c \
 	src/core/graph/site.c \
 	src/core/graph/site.h \
 	src/core/graph/site_line.c \
 	src/core/graph/storage.c \
 	src/core/graph/tensor.c \
+	src/core/graph/version.c \
 	src/core/graph/wait.c \
 	src/core/graph/wrap.c

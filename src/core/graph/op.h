@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The op table: one row holds all that is known of an op.
+// Op definitions: everything that is known of an op.  The files of ops/ hold them, one family each.
 #ifndef YK_OP_H
 #define YK_OP_H
 
@@ -38,7 +38,7 @@ struct yk_inplace {
 	uint8_t in, out; // operand and result; lists count as one
 };
 
-struct yk_op_row {
+struct yk_op_def {
 	const char *name;
 	uint16_t code;  // op of the plugin ABI, 0: none
 	uint16_t map;   // instruction of a map program, or kind of reduction
@@ -57,15 +57,16 @@ struct yk_op_row {
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
 	bool joined;              // its results are its last operands themselves, by which it has no gradients
-	const struct yk_own *own; // of an op that the application registered (own.h); NULL: it is one of ours
+	const struct yk_custom *custom; // of an op that the application registered (ops/custom.h); NULL: it is one of ours
 };
 
 // The row of an op, for good; from YK_OPS on of one that the application registered.
-extern const struct yk_op_row yk_op_rows[YK_OPS];
-const struct yk_op_row *yk_own_row(int op);
-static inline const struct yk_op_row *yk_op_row(int op)
+extern const struct yk_op_def *const yk_op_defs[YK_OPS];
+#define YK_OP(N) const struct yk_op_def yk_op_##N // .. as the families define them
+const struct yk_op_def *yk_custom_def(int op);
+static inline const struct yk_op_def *yk_op_def(int op)
 {
-	return op < YK_OPS ? &yk_op_rows[op] : yk_own_row(op);
+	return op < YK_OPS ? yk_op_defs[op] : yk_custom_def(op);
 }
 
 // What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
@@ -114,7 +115,7 @@ static inline struct yk_ranked yk_ranked(const union yoke_attr *attr)
 // Is it done with other ranks?
 static inline bool yk_is_ranks(const struct yk_node *n)
 {
-	return yk_op_row(n->op)->flags & YK_F_RANKS;
+	return yk_op_def(n->op)->flags & YK_F_RANKS;
 }
 
 static inline bool yk_is_listed(int op)
@@ -132,17 +133,17 @@ static inline struct yk_listed yk_listed(const union yoke_attr *attr)
 // Leading operands that are lists, and results that are.
 static inline uint32_t yk_lists_in(int op, const union yoke_attr *attr)
 {
-	return yk_is_listed(op) ? (uint32_t)yk_listed(attr).lists : yk_op_row(op)->lists_in;
+	return yk_is_listed(op) ? (uint32_t)yk_listed(attr).lists : yk_op_def(op)->lists_in;
 }
 
 static inline uint32_t yk_lists_out(int op, const union yoke_attr *attr)
 {
-	return op == YK_LIST_MAP ? yk_listed(attr).map.nout : yk_op_row(op)->lists_out;
+	return op == YK_LIST_MAP ? yk_listed(attr).map.nout : yk_op_def(op)->lists_out;
 }
 
 // Results of a call, lists in full.
-uint32_t yk_nout_listed(const struct yk_op_row *, const struct yk_call *);
-static inline uint32_t yk_nout(const struct yk_op_row *row, const struct yk_call *c)
+uint32_t yk_nout_listed(const struct yk_op_def *, const struct yk_call *);
+static inline uint32_t yk_nout(const struct yk_op_def *row, const struct yk_call *c)
 {
 	if (c->list || c->op == YK_SCAN_MAP)
 		return yk_nout_listed(row, c);
@@ -153,14 +154,14 @@ static inline uint32_t yk_nout(const struct yk_op_row *row, const struct yk_call
 enum { YK_SCAN_PARTS = 64 };
 static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
 {
-	return yk_op_row(op)->decompose &&
+	return yk_op_def(op)->decompose &&
 	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
 }
 
 // May a cotangent of the node's results have parts for its operands?
 static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
 {
-	const struct yk_op_row *row = yk_op_row(n->op);
+	const struct yk_op_def *row = yk_op_def(n->op);
 	bool real = false;
 	for (uint32_t i = 0; i < n->nout && !real; i++)
 		real = yk_is_float(g->value[n->out + i].dtype);
@@ -172,7 +173,7 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 // Is the gradient by the operands a function of the cotangent alone?
 static inline bool yk_is_linear(const struct yk_node *n)
 {
-	const struct yk_op_row *row = yk_op_row(n->op);
+	const struct yk_op_def *row = yk_op_def(n->op);
 	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM || n->op == YK_CAST ||
 	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
 }
@@ -185,10 +186,6 @@ int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
 		yk_id *g);
 
-// The dtype of a norm's w and b; x's where both are absent.
-int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
-// Weights of a norm, operands 1 and on: [n] or none, of the dtype of operand 0 or its accumulator's, all the same.
-int yk_want_norm_weights(struct yk_graph *, const struct yk_call *, int64_t n);
 // Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
 bool yk_is_program(const struct yoke_map *);
 // The same as ops: the program's outputs of its inputs, which broadcast.
@@ -199,57 +196,8 @@ yk_id yk_unless_zero(struct yk_graph *, int op, yk_id s, double power);
 // x moved `by` elements along an axis, away from its first element (reverse: its last); `fill` moves in.
 yk_id yk_moved(struct yk_graph *, yk_id x, int axis, int64_t by, bool reverse, double fill);
 
-// Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
 typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
-yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_shape_reshape,
-	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_bitcast, yk_shape_pad,
-	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
-	yk_shape_softmax, yk_shape_softmax_backward, yk_shape_norm, yk_shape_norm_backward,
-	yk_shape_cross_entropy, yk_shape_cross_entropy_backward, yk_shape_attention,
-	yk_shape_attention_backward, yk_shape_attention_mask_backward, yk_shape_list_map,
-	yk_shape_list_reduce, yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan,
-	yk_shape_scan_map, yk_shape_sort,
-	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
-	yk_shape_rope;
-yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
-yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv,
-	yk_shape_ranks_shares, yk_shape_ranks_reduce_shares;
-yk_shape_fn yk_shape_pivots, yk_shape_linear, yk_shape_log_det;
-yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_backward, yk_shape_grouped, yk_shape_grouped_backward;
-yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
-	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
-	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
-	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast,
-	yk_grad_slice_at, yk_grad_slice_update_at, yk_grad_cumsum, yk_grad_sort,
-	yk_grad_take_along, yk_grad_scatter_add_along, yk_grad_barrier, yk_grad_rope;
-yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
-yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
-	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
-yk_grad_fn yk_grad_pivots, yk_grad_linear, yk_grad_log_det;
-yk_grad_fn yk_grad_resolvent, yk_grad_grouped, yk_grad_grouped_backward;
-yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_backward, yk_decompose_layer_norm,
-	yk_decompose_layer_norm_backward, yk_decompose_rms_norm, yk_decompose_rms_norm_backward,
-	yk_decompose_cross_entropy, yk_decompose_cross_entropy_backward, yk_decompose_attention,
-	yk_decompose_attention_backward, yk_decompose_attention_mask_backward,
-	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
-	yk_decompose_rope, yk_decompose_moments;
-yk_decompose_fn yk_decompose_pivots, yk_decompose_linear, yk_decompose_log_det;
-yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_backward, yk_decompose_grouped, yk_decompose_grouped_backward;
-yk_shape_fn yk_shape_batch_norm;
-yk_grad_fn yk_grad_batch_norm;
-yk_decompose_fn yk_decompose_batch_norm;
-yk_grad_fn yk_grad_special, yk_grad_atan2;
-yk_decompose_fn yk_decompose_special, yk_decompose_atan2;
-yk_shape_fn yk_shape_largest;
-yk_grad_fn yk_grad_largest;
-yk_decompose_fn yk_decompose_largest;
-yk_shape_fn yk_shape_window, yk_shape_window_add, yk_shape_conv, yk_shape_conv_x, yk_shape_conv_w;
-yk_shape_fn yk_shape_pool_max, yk_shape_pool_max_backward;
-yk_grad_fn yk_grad_pool_max, yk_grad_pool_max_backward;
-yk_decompose_fn yk_decompose_pool_max, yk_decompose_pool_max_backward;
-yk_grad_fn yk_grad_window, yk_grad_window_add, yk_grad_conv, yk_grad_conv_x, yk_grad_conv_w;
-yk_decompose_fn yk_decompose_window_add, yk_decompose_conv, yk_decompose_conv_x, yk_decompose_conv_w;
 
 #endif

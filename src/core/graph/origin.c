@@ -301,7 +301,7 @@ static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 	return yk_fail(YOKE_ERELEASED,
 		       "grad: it goes through a result of %s%s%s%s that was evaluated long ago, and how it was "
 		       "computed is forgotten; yoke_stop_grad what is carried from step to step, or take "
-		       "gradients sooner", yk_op_row(l->op)->name, *scope ? " in scope \"" : "", scope,
+		       "gradients sooner", yk_op_def(l->op)->name, *scope ? " in scope \"" : "", scope,
 		       *scope ? "\"" : "");
 }
 

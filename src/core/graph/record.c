@@ -111,7 +111,7 @@ bool yk_rec_reals(struct yk_rec *r, int n)
 	// what a map of reals takes
 	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
 	struct yk_value out;
-	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_row(c.op)->shape(r->g, &c, &out);
+	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_def(c.op)->shape(r->g, &c, &out);
 }
 
 int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)
@@ -158,4 +158,15 @@ yk_id yk_rec_last(struct yk_rec *r, yk_id x, int axis)
 	for (int i = 0; i <= last; i++)
 		order[i] = i == axis ? last : i == last ? axis : i;
 	return axis == last ? x : yk_permute(r->g, x, order);
+}
+
+bool yk_rec_want_axis(struct yk_rec *r)
+{
+	char text[160];
+	const struct yk_value *v = &r->g->value[r->in[0]];
+	if (v->rank && yk_is_float(v->dtype))
+		return true;
+	yk_rec_fail(r, v->rank ? YOKE_EDTYPE : YOKE_ESHAPE,
+		    "takes floating point of at least one axis, got %s", yk_describe(v, text));
+	return false;
 }

@@ -43,6 +43,8 @@ bool yk_rec_reals(struct yk_rec *, int n);
 int yk_rec_axis(struct yk_rec *, yk_id x, int axis);
 // Are these axes of x, with YOKE_KEEP or without?  Else an error.
 bool yk_rec_axes(struct yk_rec *, yk_id x, unsigned axes);
+// Is the first operand floating point with at least one axis?  Else an error.
+bool yk_rec_want_axis(struct yk_rec *);
 // Checks that `array` is there for n elements.  False after an error, also an earlier one.
 bool yk_rec_array(struct yk_rec *, int n, const void *array, const char *what);
 // x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.

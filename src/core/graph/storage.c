@@ -14,7 +14,7 @@ static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_S
 	const struct yk_node *n = ctx->making;
 	const struct yk_graph *g = &ctx->graph;
 	*who = (struct yk_who){
-		.op = n ? yk_op_row(n->op)->name : g->call ? g->call : "data",
+		.op = n ? yk_op_def(n->op)->name : g->call ? g->call : "data",
 		.range = yk_path_name(&ctx->ranges, n ? n->range : g->range),
 		.site = yk_site_line(&ctx->sites, n ? n->site : ctx->traced ? g->site : 0, site),
 	};

@@ -26,7 +26,7 @@ static void warn_of_handles(struct yk_tensor *t)
 	yk_warn("graph", "%llu handles are in no scope, the last one %s%s: they stay until they are freed, and slow each "
 		"evaluation.  Put what a loop does between yoke_scope_begin and yoke_scope_end, or yoke_free what is not "
 		"needed (graph.handles sets the number)", (unsigned long long)ctx->unscoped,
-		t->kind == YK_VALUE ? "a result of " : "a number", t->kind == YK_VALUE ? yk_op_row(t->op)->name : "");
+		t->kind == YK_VALUE ? "a result of " : "a number", t->kind == YK_VALUE ? yk_op_def(t->op)->name : "");
 }
 
 static bool is_stray(const struct yk_tensor *t)

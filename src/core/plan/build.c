@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "graph/own.h"
+#include "ops/custom.h"
 #include "kernel/merge.h"
 #include "plan/build.h"
 
@@ -138,7 +138,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 {
 	struct yk_graph *g = &w->g;
 	struct yk_node *n = &g->node[node];
-	const struct yk_op_row *row = yk_op_row(n->op);
+	const struct yk_op_def *row = yk_op_def(n->op);
 	if (yk_built_reset(b, row->code, n->nout + n->nin) < 0)
 		return YOKE_ENOMEM;
 	struct yoke_op *op = &b->op;
@@ -190,7 +190,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
 	yk_merge_axes(op, b->view, b->view + op->nout);
-	return row->own ? yk_own_source(row->own, op, yk_work_device(w, n->slot), &b->source) : 0;
+	return row->custom ? yk_custom_source(row->custom, op, yk_work_device(w, n->slot), &b->source) : 0;
 }
 
 struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k)

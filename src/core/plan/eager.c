@@ -56,7 +56,7 @@ int yk_eager_run(struct yoke_context *ctx)
 		take_back(ctx);
 	ctx->stale = false;
 	for (; ctx->run < ctx->graph.nodes && !err; ctx->run++)
-		if (!(yk_op_row(ctx->graph.node[ctx->run].op)->flags & (YK_F_VIEW | YK_F_LEAF)))
+		if (!(yk_op_def(ctx->graph.node[ctx->run].op)->flags & (YK_F_VIEW | YK_F_LEAF)))
 			err = run_node(pl, ctx->run);
 	ctx->run = ctx->graph.nodes; // what is behind a failure is not tried
 	return err;

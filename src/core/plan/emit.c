@@ -93,7 +93,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 		const char *name = d->ops->impl_name(d->index, op, impl);
 		int what = op->code == YOKE_OP_CONTRACT ? YK_MATMUL : s->opcode;
 		yk_warn("plan", "%s: %s/%s is not used, it does not build: %s", d->id,
-			yk_op_row(what)->name, name ? name : "-", why);
+			yk_op_def(what)->name, name ? name : "-", why);
 		if ((err = yk_device_refuse(d, op, impl)) < 0)
 			return err;
 	}
@@ -253,7 +253,7 @@ int yk_emit(struct yk_work *w)
 	for (size_t i = 0; i < w->norder && !err; i++) {
 		const struct yk_group *m = &w->group[w->order[i]];
 		const struct yk_node *n = &w->g.node[m->at];
-		const struct yk_op_row *row = yk_op_row(n->op);
+		const struct yk_op_def *row = yk_op_def(n->op);
 		bool empty = true;
 		for (uint32_t k = 0; k < n->nout; k++)
 			empty &= !yk_count(&w->g.value[n->out + k]);

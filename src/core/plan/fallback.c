@@ -105,7 +105,7 @@ size_t yk_fallback_list(const struct yoke_context *ctx, const uint64_t (*before)
 			continue;
 		to[n] = (struct yoke_fallback){
 			.size = sizeof *to,
-			.op = yk_op_row(f->op)->name,
+			.op = yk_op_def(f->op)->name,
 			.dtype = f->dtype,
 			.rank = f->rank == YK_ANY_RANK ? -1 : f->rank,
 			.count = count,

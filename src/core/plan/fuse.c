@@ -20,11 +20,11 @@ YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kerne
 
 static bool fusable(const struct yk_node *n)
 {
-	return yk_op_row(n->op)->flags & (YK_F_MAP | YK_F_REDUCE);
+	return yk_op_def(n->op)->flags & (YK_F_MAP | YK_F_REDUCE);
 }
 
 // May it be joined to a map or reduction that reads it?
-static bool joins(const struct yk_op_row *row)
+static bool joins(const struct yk_op_def *row)
 {
 	return row->flags & YK_F_MAP || row->code == YOKE_OP_CONTRACT;
 }
@@ -61,7 +61,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	struct yk_group *p = &w->group[from], *m = &w->group[into];
 	uint32_t all[YOKE_MAP_MAX_INSNS];
 	const struct yk_node *last = &w->g.node[m->at];
-	bool reduces = yk_op_row(last->op)->flags & YK_F_REDUCE;
+	bool reduces = yk_op_def(last->op)->flags & YK_F_REDUCE;
 	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].slot != last->slot)
 		return 0;
 	uint32_t n = merge(w, p, m, all);
@@ -107,7 +107,7 @@ int yk_fuse(struct yk_work *w)
 		uint32_t k = order[at];
 		const struct yk_node *n = &g->node[k];
 		w->node[k].group = YK_NIL;
-		if (!w->node[k].live || yk_op_row(n->op)->flags & (YK_F_VIEW | YK_F_LEAF))
+		if (!w->node[k].live || yk_op_def(n->op)->flags & (YK_F_VIEW | YK_F_LEAF))
 			continue;
 		uint32_t mine = w->groups++;
 		struct yk_group *m = &w->group[mine];
@@ -125,8 +125,8 @@ int yk_fuse(struct yk_work *w)
 			yk_id base = w->value[g->arg[n->in + i]].place.base;
 			uint32_t maker = g->value[base].node, from = w->node[maker].group;
 			if (from == YK_NIL || from == mine ||
-			    !joins(yk_op_row(g->node[maker].op)) ||
-			    yk_op_row(g->node[w->group[from].at].op)->flags & YK_F_REDUCE)
+			    !joins(yk_op_def(g->node[maker].op)) ||
+			    yk_op_def(g->node[w->group[from].at].op)->flags & YK_F_REDUCE)
 				continue;
 			err = join(w, from, mine, &b);
 		}

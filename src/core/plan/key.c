@@ -108,7 +108,7 @@ static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 	if (yk_is_ranks(n))
 		return yk_op_fail(g, n->op, YOKE_ERELEASED, "the ranks did it in an earlier evaluation, and its result "
 				  "was not kept; keep it before eval, or pass it to eval");
-	if (!(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
+	if (!(yk_op_def(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
 		m->repeated++;
 		m->repeats = k;
 	}

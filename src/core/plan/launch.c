@@ -242,7 +242,7 @@ static void count_fallback(struct launch *l, const struct yk_step *s)
 		yk_warn("plan",
 			"%s does not run %s; the CPU does, and what else it must (said once, "
 			"counted in the statistics)",
-			l->ctx->device->id, yk_op_row(s->opcode)->name);
+			l->ctx->device->id, yk_op_def(s->opcode)->name);
 	l->pl->fell_back = true;
 }
 
@@ -372,7 +372,7 @@ static void settle_nodes(struct launch *l)
 		if (!ctx->stats.repeated)
 			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again, since their "
 				"results were not kept; yoke_keep what is read or differentiated later (said "
-				"once, counted in the statistics)", m->repeated, yk_op_row(n->op)->name,
+				"once, counted in the statistics)", m->repeated, yk_op_def(n->op)->name,
 				*scope ? " in scope \"" : "", scope, *scope ? "\"" : "");
 		ctx->stats.repeated += m->repeated;
 	}

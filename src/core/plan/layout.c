@@ -232,7 +232,7 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 		return true;
 	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue goes element by element, its product not
 		return in - s->op.nout >= 2;
-	const struct yk_op_row *row = yk_op_row(s->opcode);
+	const struct yk_op_def *row = yk_op_def(s->opcode);
 	const uint32_t list = s->op.list, operand = in - s->op.nout;
 	if (s->op.code == YOKE_OP_LIST_MAP) // the same tensor of a list
 		return operand < list * s->op.lists_in && operand % list == out % list;

@@ -271,7 +271,7 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 	struct yk_graph *g = &w->g;
 	uint32_t node = (uint32_t)g->nodes - 1;
 	const struct yk_node *n = &g->node[node];
-	const struct yk_op_row *row = yk_op_row(n->op);
+	const struct yk_op_def *row = yk_op_def(n->op);
 	if (row->code == YOKE_OP_MOVE) {
 		for (uint32_t k = 0; k < n->nin; k++) {
 			struct yk_place part = yk_part_place(w, node, k);
@@ -360,7 +360,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			      .sites = w->g.sites,
 			      .scope = w->g.scope,
 			      .site = w->g.site };
-	const struct yk_op_row *row = yk_op_row(c->op);
+	const struct yk_op_def *row = yk_op_def(c->op);
 	int err = YOKE_ENOMEM;
 	yk_id *in = calloc(c->nin + nout + 1, sizeof *in),
 	      *outs = in ? in + c->nin : NULL;
@@ -459,7 +459,7 @@ static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct y
 static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		      const struct yk_value *outs, int device, yk_id *out)
 {
-	const struct yk_op_row *row = yk_op_row(c->op);
+	const struct yk_op_def *row = yk_op_def(c->op);
 	struct yk_value value;
 	int err;
 	if (nout == 1) { // the caller's may lie in an array that moves
@@ -535,7 +535,7 @@ static bool reads_placed(const struct yk_work *w, const struct yk_call *c)
 int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		  const struct yk_value *outs, int device, yk_id *out)
 {
-	const struct yk_op_row *row = yk_op_row(c->op);
+	const struct yk_op_def *row = yk_op_def(c->op);
 	for (uint32_t i = 0; row->joined && i < nout; i++)
 		out[i] = c->in[c->nin - nout + i];
 	if (row->joined)

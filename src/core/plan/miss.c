@@ -150,7 +150,7 @@ static const char *attribute(uint32_t op, uint32_t nattr, uint32_t k, int *axis)
 	case YK_GATHER: return "axis";
 	case YK_MATMUL: return k ? "dtype" : "flags";
 	}
-	if (yk_op_row(op)->flags & YK_F_REDUCE)
+	if (yk_op_def(op)->flags & YK_F_REDUCE)
 		return k ? "keep" : "axes";
 	*axis = (int)k;
 	return "attribute";
@@ -211,7 +211,7 @@ static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 	if (op == YK_KEY_MADE || other == YK_KEY_MADE)
 		snprintf(to, cap, "which of it an earlier evaluation computed");
 	else if (op != other)
-		snprintf(to, cap, "it was %s", yk_op_row(op)->name);
+		snprintf(to, cap, "it was %s", yk_op_def(op)->name);
 	else if (i == 0)
 		snprintf(to, cap, "attributes, or rank: %u -> %u", a[0] >> 16, b[0] >> 16);
 	else if (op == YK_LEAF || op == YK_SCALAR)
@@ -247,7 +247,7 @@ static int name_node(const struct yk_planner *pl, size_t node, char *to, size_t 
 		const struct yk_leaf *l = &ctx->leaf[yk_attrs(&ctx->graph, n)[0].i];
 		name = l->variable ? l->variable->name : NULL;
 	}
-	return snprintf(to, cap, "node %zu %s%s%.40s%s%.80s: ", node, yk_op_row(n->op)->name,
+	return snprintf(to, cap, "node %zu %s%s%.40s%s%.80s: ", node, yk_op_def(n->op)->name,
 			name ? " " : "", name ? name : "", *scope ? " in " : "", scope);
 }
 

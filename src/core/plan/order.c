@@ -184,7 +184,7 @@ struct schedule {
 // The node that computes v's elements, which v may be a view of.
 static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 {
-	while (yk_op_row(yk_maker(g, v)->op)->flags & YK_F_VIEW)
+	while (yk_op_def(yk_maker(g, v)->op)->flags & YK_F_VIEW)
 		v = g->arg[yk_maker(g, v)->in];
 	return g->value[v].node;
 }

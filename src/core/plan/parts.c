@@ -47,11 +47,11 @@ static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_
 	const struct yk_node *n = &w->g.node[node];
 	if (done[node])
 		return NULL;
-	if (yk_op_row(n->op)->flags & YK_F_LEAF)
+	if (yk_op_def(n->op)->flags & YK_F_LEAF)
 		return "leaf";
 	if (!w->node[node].live)
 		return "not needed";
-	if (yk_op_row(n->op)->flags & YK_F_VIEW)
+	if (yk_op_def(n->op)->flags & YK_F_VIEW)
 		return "view";
 	if (n->op == YK_BARRIER)
 		return "barrier";

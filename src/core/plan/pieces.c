@@ -69,7 +69,7 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 			int axis, uint32_t i)
 {
 	const struct yk_value *x = &w->g.value[c->in[i]];
-	unsigned flags = yk_op_row(c->op)->flags;
+	unsigned flags = yk_op_def(c->op)->flags;
 	if (flags & YK_F_REDUCE)
 		return reduced_axis(c, x, axis);
 	if (flags & YK_F_MAP) // of which some know the index of the element
@@ -96,7 +96,7 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 static uint64_t row_bytes(const struct yk_call *c, const struct yk_value *v, int64_t rows)
 {
 	size_t size = yoke_dtype_size(v->dtype), acc = yoke_dtype_size(yk_acc(v->dtype));
-	if (yk_op_row(c->op)->decompose && yk_is_float(v->dtype) && acc > size)
+	if (yk_op_def(c->op)->decompose && yk_is_float(v->dtype) && acc > size)
 		size = acc;
 	return (uint64_t)(yk_count(v) / rows) * size;
 }
@@ -251,7 +251,7 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	struct cut cut;
 	char text[160];
 	if (find_cut(w, c, nout, outs, &cut)) {
-		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: by pieces of %lld rows", yk_op_row(c->op)->name,
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: by pieces of %lld rows", yk_op_def(c->op)->name,
 			 yk_describe(outs, text), (long long)cut.step);
 		return by_pieces(w, c, nout, outs, &cut, out);
 	}
@@ -262,7 +262,7 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 				  yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	if (!pl->large_told)
 		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation of %s (%llu "
-			"bytes): the CPU computes it (said once)", yk_op_row(c->op)->name,
+			"bytes): the CPU computes it (said once)", yk_op_def(c->op)->name,
 			yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	pl->large_told = true;
 	return yk_lower_on(w, c, nout, outs, 1, yk_too_large, out);

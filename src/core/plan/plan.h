@@ -299,7 +299,7 @@ int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const s
 // Is it live and neither view nor leaf?
 static inline bool yk_computes(const struct yk_work *w, size_t node)
 {
-	return w->node[node].live && !(yk_op_row(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
+	return w->node[node].live && !(yk_op_def(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
 }
 static inline bool yk_is_among(const uint32_t *list, uint32_t n, uint32_t x)
 {

@@ -135,7 +135,7 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 	const struct yk_value *y = &g->value[n->out];
 	const yk_id *in = yk_ins(g, n);
 	uint16_t r[3] = { 0 };
-	if (yk_op_row(n->op)->code == YOKE_OP_CONTRACT)
+	if (yk_op_def(n->op)->code == YOKE_OP_CONTRACT)
 		return insn(p, YOKE_MAP_INPUT, y->dtype, 0, 0, 0);
 	for (uint32_t i = 0; i < n->nin && i < 3; i++)
 		r[i] = read(p, in[i], y->rank, y->dims);
@@ -143,7 +143,7 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 		uint16_t index = insn(p, YOKE_MAP_INDEX, yoke_i64, 0, 0, 0);
 		return insn(p, YOKE_MAP_RAND, yoke_i32, index, r[0], r[1]);
 	}
-	return insn(p, yk_op_row(n->op)->map, y->dtype, r[0], r[1], r[2]);
+	return insn(p, yk_op_def(n->op)->map, y->dtype, r[0], r[1], r[2]);
 }
 
 // Is member i's value read outside the group, or a root?
@@ -202,7 +202,7 @@ static bool find_product(const struct program *p, const struct yk_node **product
 	*product = NULL;
 	for (uint32_t i = 0; i < p->members; i++) {
 		const struct yk_node *n = &w->g.node[p->member[i]];
-		if (yk_op_row(n->op)->code != YOKE_OP_CONTRACT)
+		if (yk_op_def(n->op)->code != YOKE_OP_CONTRACT)
 			continue;
 		if (*product)
 			return false;
@@ -237,7 +237,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 {
 	const struct yk_graph *g = &w->g;
 	const struct yk_node *last = &g->node[member[n - 1]], *product;
-	bool reduces = yk_op_row(last->op)->flags & YK_F_REDUCE;
+	bool reduces = yk_op_def(last->op)->flags & YK_F_REDUCE;
 	struct program p = { .w = w,
 			     .map = &b->map,
 			     .member = member,
@@ -290,7 +290,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	input_views(&p, b, 0);
 	if (reduces) {
 		op->nattr = 2;
-		op->attr[0].i = yk_op_row(last->op)->map;
+		op->attr[0].i = yk_op_def(last->op)->map;
 		op->attr[1].i = axes;
 	}
 	yk_merge_axes(op, b->view, b->view + op->nout);

@@ -28,7 +28,7 @@ static int fail(const struct yk_planner *pl, const struct yk_node *n, const char
 		int64_t got, int64_t most)
 {
 	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
-		       yk_op_row(n->op)->name, n->scope ? " in " : "",
+		       yk_op_def(n->op)->name, n->scope ? " in " : "",
 		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
 		       (long long)most);
 }
@@ -75,7 +75,7 @@ static int check_numbers(const struct yk_planner *pl)
 			for (uint32_t j = 0; j < n->nin; j++)
 				if (yk_ins(&ctx->graph, n)[j] == leaf->id)
 					return yk_fail(YOKE_ERANGE, "%s%s%s: the host scalar %.9g is no number of %s",
-						       n->call ? n->call : yk_op_row(n->op)->name, n->scope ? " in " : "",
+						       n->call ? n->call : yk_op_def(n->op)->name, n->scope ? " in " : "",
 						       yk_path_name(&ctx->paths, n->scope), leaf->scalar->scalar,
 						       yoke_dtype_name(leaf->dtype));
 		}

@@ -81,7 +81,7 @@ static bool find_readers(struct trial *t, yk_id v)
 		if (q == home || yk_is_among(t->reader, t->readers, q))
 			continue;
 		if (q == YK_NIL || t->readers == READERS ||
-		    !(yk_op_row(w->g.node[node].op)->flags & (YK_F_MAP | YK_F_REDUCE)))
+		    !(yk_op_def(w->g.node[node].op)->flags & (YK_F_MAP | YK_F_REDUCE)))
 			return false;
 		t->reader[t->readers++] = q;
 	}
@@ -145,7 +145,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 				continue;
 			}
 			if (n == YOKE_MAP_MAX_INSNS || is_stored(w, p->base) ||
-			    !(yk_op_row(g->node[maker].op)->flags & YK_F_MAP))
+			    !(yk_op_def(g->node[maker].op)->flags & YK_F_MAP))
 				return false;
 			all[n++] = maker;
 		}
@@ -307,7 +307,7 @@ int yk_remat(struct yk_work *w)
 	for (uint32_t k = 0; k < nodes && !err; k++) {
 		const struct yk_node *n = &w->g.node[k];
 		t->w = w;
-		if (w->node[k].group != YK_NIL && yk_op_row(n->op)->flags & YK_F_MAP && !w->value[n->out].rooted)
+		if (w->node[k].group != YK_NIL && yk_op_def(n->op)->flags & YK_F_MAP && !w->value[n->out].rooted)
 			err = attempt(t, k);
 	}
 	if (t)

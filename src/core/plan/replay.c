@@ -28,7 +28,7 @@ static bool is_devices(const struct yk_work *w)
 {
 	for (size_t i = 0; i < w->norder; i++) {
 		const struct yk_node *n = &w->g.node[w->group[w->order[i]].at];
-		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER || yk_op_row(n->op)->flags & YK_F_RANKS)
+		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER || yk_op_def(n->op)->flags & YK_F_RANKS)
 			return false;
 	}
 	return true;

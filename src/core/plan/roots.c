@@ -61,7 +61,7 @@ static int keep_operands(struct yk_planner *pl)
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
 			if (v == YK_NIL || pl->left[by] == YK_LEFT_LATER)
 				continue;
-			const uint32_t flags = yk_op_row(g->node[by].op)->flags;
+			const uint32_t flags = yk_op_def(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
 			// a view is taken again, since what reads a copy of it may round otherwise
 			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].place != YK_NIL &&

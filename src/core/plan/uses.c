@@ -44,7 +44,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	const struct yk_node *maker = yk_maker(g, base);
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
 	const struct yk_place *p = &w->value[v].place;
-	uint16_t flags = yk_op_row(maker->op)->flags;
+	uint16_t flags = yk_op_def(maker->op)->flags;
 	if (!(flags & YK_F_STRIDED) || maker->slot != concat->slot ||
 	    w->value[base].rooted || !read_once(w, base) || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))

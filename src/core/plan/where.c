@@ -39,11 +39,11 @@ static void add_ops(struct text *t, const struct yk_step *s)
 {
 	uint32_t shown = s->nodes > MAX_OPS ? MAX_OPS - 1 : s->nodes;
 	if (s->nodes < 2) {
-		add(t, "%s", yk_op_row(s->opcode)->name);
+		add(t, "%s", yk_op_def(s->opcode)->name);
 		return;
 	}
 	for (uint32_t i = 0; i < shown; i++)
-		add(t, "%s%s", i ? ", " : "", yk_op_row(s->part[i].opcode)->name);
+		add(t, "%s%s", i ? ", " : "", yk_op_def(s->part[i].opcode)->name);
 	if (shown < s->nodes)
 		add(t, " and %u more", s->nodes - shown);
 }
@@ -72,14 +72,14 @@ void yk_step_text(const struct yk_planner *pl, const struct yk_step *s, char *to
 	const struct yk_node *n = yk_step_recorded(pl, s);
 	struct text t = { .to = to, .cap = cap };
 	char site[YK_SITE_TEXT];
-	const char *of = !n ? NULL : n->call ? n->call : yk_op_row(n->op)->name;
+	const char *of = !n ? NULL : n->call ? n->call : yk_op_def(n->op)->name;
 	add_ops(&t, s);
-	if (of && s->nodes == 1 && strcmp(of, yk_op_row(s->opcode)->name))
+	if (of && s->nodes == 1 && strcmp(of, yk_op_def(s->opcode)->name))
 		add(&t, " of %s", of);
 	if (n)
 		add_shapes(&t, &ctx->graph, n);
 	if (n && n->back)
-		add(&t, ", backward of %s,", yk_op_row(n->back)->name);
+		add(&t, ", backward of %s,", yk_op_def(n->back)->name);
 	add(&t, " in \"%s\"", yk_path_name(&ctx->paths, n ? n->scope : s->scope));
 	if (n && *yk_site_text(&ctx->sites, n->site, site))
 		add(&t, ", recorded at %s", site);

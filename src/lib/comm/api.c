@@ -10,7 +10,7 @@
 
 static const char *name_of(int op)
 {
-	return yk_op_row(op)->name;
+	return yk_op_def(op)->name;
 }
 
 // Checks that the other rank is in the group, and that the operands belong to the group's context.

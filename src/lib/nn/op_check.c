@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/context.h"
-#include "graph/own.h"
+#include "ops/custom.h"
 
-static const char *const ways[] = { [YK_OWN_TEXT] = "text", [YK_OWN_CPU] = "CPU function", [YK_OWN_PARTS] = "decomposition" };
+static const char *const ways[] = { [YK_CUSTOM_TEXT] = "text", [YK_CUSTOM_CPU] = "CPU function", [YK_CUSTOM_PARTS] = "decomposition" };
 
 enum {
 	DIRECTIONS = 3, // random directions that move all elements
@@ -22,7 +22,7 @@ enum {
 };
 
 struct check {
-	struct yk_own *own;
+	struct yk_custom *own;
 	const union yoke_attr *attr;
 	int nin, nout;
 	struct value {
@@ -108,7 +108,7 @@ static int compute(const struct check *c, int way, struct result *r)
 	int dtype[YOKE_OP_MAX_OUT];
 	yoke_scope *s = yoke_scope_begin("op_check");
 	operands(c, x);
-	int err = yk_own_call(c->own, way, x, c->attr, y);
+	int err = yk_custom_call(c->own, way, x, c->attr, y);
 	const bool none = err == YOKE_EUNSUPPORTED && !yoke_error_code();
 	for (int i = 0; i < c->nout && !err; i++) {
 		dtype[i] = yoke_dtype(y[i]);
@@ -168,17 +168,17 @@ static int compare(const struct check *c, int way, const struct result *a, int w
 
 static int compare_ways(const struct check *c)
 {
-	static const int order[] = { YK_OWN_PARTS, YK_OWN_CPU, YK_OWN_TEXT };
+	static const int order[] = { YK_CUSTOM_PARTS, YK_CUSTOM_CPU, YK_CUSTOM_TEXT };
 	struct result first[YOKE_OP_MAX_OUT] = { 0 }, r[YOKE_OP_MAX_OUT] = { 0 };
 	int with = 0, err = 0;
 	for (int k = 0; k < 3 && !err; k++) {
 		const int way = order[k];
-		if ((way == YK_OWN_PARTS && !c->own->def.decompose) || (way == YK_OWN_CPU && !c->own->def.cpu) ||
-		    (way == YK_OWN_TEXT && !c->own->def.text))
+		if ((way == YK_CUSTOM_PARTS && !c->own->def.decompose) || (way == YK_CUSTOM_CPU && !c->own->def.cpu) ||
+		    (way == YK_CUSTOM_TEXT && !c->own->def.text))
 			continue;
-		yoke_context *ctx = way == YK_OWN_CPU ? yoke_context_new("cpu") : NULL;
+		yoke_context *ctx = way == YK_CUSTOM_CPU ? yoke_context_new("cpu") : NULL;
 		yoke_context *was = ctx ? yoke_use(ctx) : NULL;
-		const int there = way == YK_OWN_CPU && !ctx ? failed() : compute(c, way, with ? r : first);
+		const int there = way == YK_CUSTOM_CPU && !ctx ? failed() : compute(c, way, with ? r : first);
 		if (there > 0 && with)
 			err = compare(c, way, r, with, first);
 		else if (there > 0)
@@ -263,7 +263,7 @@ static int moved(struct check *c, const struct move *m, double h, struct weighed
 		else
 			((double *)v->bytes)[i] = x;
 	}
-	const int there = compute(c, YK_OWN_ANY, r), err = there > 0 ? weigh(c, r, to) : there < 0 ? there : failed();
+	const int there = compute(c, YK_CUSTOM_ANY, r), err = there > 0 ? weigh(c, r, to) : there < 0 ? there : failed();
 	results_free(r);
 	free(v->bytes);
 	*v = was;
@@ -310,7 +310,7 @@ static int gradients(const struct check *c, double **to)
 	int which[YOKE_OP_MAX_IN], n = 0;
 	yoke_scope *s = yoke_scope_begin("op_check");
 	operands(c, x);
-	int err = yk_own_call(c->own, YK_OWN_ANY, x, c->attr, y);
+	int err = yk_custom_call(c->own, YK_CUSTOM_ANY, x, c->attr, y);
 	for (int k = 0; k < c->nout && !err; k++) {
 		const int64_t many = yoke_count(y[k]);
 		if (!is_real(yoke_dtype(y[k])))
@@ -454,7 +454,7 @@ static int compare_gradients(struct check *c)
 
 int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, double tolerance)
 {
-	struct check c = { .own = yk_own_of(op), .attr = attr, .nin = nin, .tolerance = tolerance };
+	struct check c = { .own = yk_custom_of(op), .attr = attr, .nin = nin, .tolerance = tolerance };
 	if (!c.own)
 		return yk_fail(YOKE_EINVAL, "op_check: no op has the number %d", op);
 	if (nin != c.own->def.nin || nattr != c.own->def.nattr || (nin && !in) || (nattr && !attr))

@@ -45,7 +45,7 @@ static void add_nodes(struct text *t, const struct yk_paths *paths, const struct
 			add(t, ":");
 		}
 		add(t, " ");
-		add(t, yk_op_row(p->opcode)->name);
+		add(t, yk_op_def(p->opcode)->name);
 	}
 }
 
@@ -161,7 +161,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 		yk_site_line(&ctx->sites, of->site, site);
 	if (!nodes.failed && !shapes.failed) {
 		struct yk_row x = {
-			.op = s->kind == YK_STEP_RUN ? yk_op_row(s->opcode)->name :
+			.op = s->kind == YK_STEP_RUN ? yk_op_def(s->opcode)->name :
 						       yk_step_kind_name[s->kind],
 			.impl = impl,
 			.device = d->id,

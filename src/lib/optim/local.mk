@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/lib/optim/options.h \
 	src/lib/optim/passes.c \
 	src/lib/optim/pieces.c \
+	src/lib/optim/scaler.c \
 	src/lib/optim/scaled.c \
 	src/lib/optim/scaled.h \
 	src/lib/optim/schedule.c \

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "graph/list.h"
+#include "ops/list.h"
 #include "optim/options.h"
 #include "optim/schedule.h"
 #include "yoke-optim.h"

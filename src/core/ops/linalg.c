@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear algebra of batched matrices: symmetric eigenproblems, Cholesky, triangular systems, and their gradients.
+// There is no decomposition: a device without a kernel leaves these operations to the CPU.
+#include "config.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/record.h"
+#include "ops/rules.h"
+
+static int want_square(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
+{
+	if (a->dtype != yoke_f32 && a->dtype != yoke_f64)
+		return fail_one(g, c, YOKE_EDTYPE, "takes f32 or f64, got", a);
+	if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
+		return fail_one(g, c, YOKE_ESHAPE, "takes square matrices, got", a);
+	return 0;
+}
+
+static int shape_eigh(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	out[0] = out[1] = *IN(0);
+	out[0].rank--;
+	return want_square(g, c, IN(0));
+}
+
+static int shape_cholesky(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	return want_square(g, c, IN(0));
+}
+
+// attr: transposed, upper, unit
+static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *t = IN(0), *b = IN(1);
+	if (want_square(g, c, t) < 0)
+		return yk_error_last();
+	if (b->dtype != t->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", t, b);
+	struct yk_value like = *b;
+	if (b->rank >= 2)
+		like.dims[b->rank - 1] = b->dims[b->rank - 2];
+	if (b->rank < 2 || !yk_same_shape(&like, t))
+		return fail_two(g, c, YOKE_ESHAPE, "matrix and right-hand sides do not fit:", t, b);
+	*out = *b;
+	return want_size(g, c, out);
+}
+
+// ---- parts of gradients ----
+
+// [..,m,n] -> [..,n,m]
+static yk_id transpose(struct yk_graph *g, yk_id x)
+{
+	int order[YOKE_MAX_RANK];
+	if (x == YK_BAD)
+		return x;
+	const int rank = g->value[x].rank;
+	for (int i = 0; i < rank; i++)
+		order[i] = i;
+	order[rank - 2] = rank - 1;
+	order[rank - 1] = rank - 2;
+	return yk_permute(g, x, order);
+}
+
+static yk_id symmetric(struct yk_graph *g, yk_id x)
+{
+	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, x, transpose(g, x)), 0.5);
+}
+
+// x [..,n,n] where row `op` column (YK_GE: the lower half), else 0
+static yk_id half(struct yk_graph *g, yk_id x, int op)
+{
+	if (x == YK_BAD)
+		return x;
+	const struct yk_value v = g->value[x];
+	const int64_t n = v.dims[v.rank - 1];
+	const yk_id column = yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+	const yk_id row = yk_reshape(g, column, 2, (int64_t[]){ n, 1 });
+	return yk_tri(g, YK_SELECT, yk_bin(g, op, row, column), x, yk_lit(g, v.dtype, 0));
+}
+
+// [..,n] -> [..,n,1], or [..,1,n]
+static yk_id upright(struct yk_graph *g, yk_id x, bool row)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	v.dims[v.rank] = row ? v.dims[v.rank - 1] : 1;
+	if (row)
+		v.dims[v.rank - 1] = 1;
+	return yk_reshape(g, x, v.rank + 1, v.dims);
+}
+
+// sym(V (diag(values' cotangent) + F * V'(vectors' cotangent)) V'), F_ij = 1 / (l_j - l_i), 0 between equal ones
+static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const yk_id values = g->node[node].out, vectors = values + 1;
+	const struct yk_value v = g->value[vectors];
+	const int64_t n = v.dims[v.rank - 1];
+	yk_id sum = YK_NIL;
+	if (!n) {
+		gin[0] = yk_full_like(g, vectors, 0);
+		return;
+	}
+	if (gout[0] != YK_NIL)
+		sum = yk_bin(g, YK_MUL, vectors, upright(g, gout[0], true));
+	if (gout[1] != YK_NIL) {
+		const yk_id zero = yk_lit(g, v.dtype, 0), one = yk_lit(g, v.dtype, 1);
+		const double near = 4 * (double)n * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
+		const yk_id most = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 2), true);
+		const yk_id apart = yk_bin(g, YK_SUB, upright(g, values, true), upright(g, values, false));
+		const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart),
+					   yk_bin_lit(g, YK_MUL, upright(g, most, false), near));
+		const yk_id f = yk_tri(g, YK_SELECT, equal, zero,
+				       yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, one, apart)));
+		yk_id k = yk_bin(g, YK_MUL, f, yk_matmul(g, vectors, gout[1], YOKE_TA));
+		k = yk_matmul(g, vectors, k, 0);
+		sum = sum == YK_NIL ? k : yk_bin(g, YK_ADD, sum, k);
+	}
+	gin[0] = symmetric(g, yk_matmul(g, sum, vectors, YOKE_TB));
+}
+
+static yk_id solve(struct yk_graph *g, yk_id t, yk_id b, bool transposed, const union yoke_attr *how)
+{
+	union yoke_attr a[3] = { { .i = transposed }, { .i = how ? how[1].i : 0 }, { .i = how ? how[2].i : 0 } };
+	return yk_record(g, YK_SOLVE_TRIANGULAR, 2, (yk_id[]){ t, b }, 3, a);
+}
+
+// sym(L^-T P L^-1), P the lower half of L' times the cotangent, its diagonal halved (Murray 2016)
+static void grad_cholesky(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const yk_id l = g->node[node].out;
+	yk_id p = yk_matmul(g, l, half(g, gout[0], YK_GE), YOKE_TA);
+	p = yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, half(g, p, YK_GE), half(g, p, YK_GT)), 0.5);
+	p = transpose(g, solve(g, l, p, true, NULL));
+	gin[0] = symmetric(g, solve(g, l, p, true, NULL));
+}
+
+// b: t'^-1 times the cotangent of x; t: minus that times x', or of t' x = b its transpose, in t's half
+static void grad_solve_triangular(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	union yoke_attr how[3];
+	const yk_id t = yk_ins(g, &g->node[node])[0], x = g->node[node].out;
+	memcpy(how, yk_attrs(g, &g->node[node]), sizeof how);
+	gin[1] = solve(g, t, gout[0], !how[0].i, how);
+	const yk_id outer = how[0].i ? yk_matmul(g, x, gin[1], YOKE_TB) : yk_matmul(g, gin[1], x, YOKE_TB);
+	const int which = how[1].i ? (how[2].i ? YK_LT : YK_LE) : how[2].i ? YK_GT : YK_GE;
+	gin[0] = half(g, yk_un(g, YK_NEG, outer), which);
+}
+
+YK_OP(EIGH) = { .name = "eigh", .code = YOKE_OP_EIGH, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+	.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2, .shape = shape_eigh,
+	.grad = grad_eigh };
+YK_OP(CHOLESKY) = { .name = "cholesky", .code = YOKE_OP_CHOLESKY, .flags = YK_F_FLOAT,
+	.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_cholesky,
+	.grad = grad_cholesky };
+YK_OP(SOLVE_TRIANGULAR) = { .name = "solve_triangular", .code = YOKE_OP_SOLVE_TRIANGULAR,
+	.flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
+	.shape = shape_solve_triangular, .grad = grad_solve_triangular };
+
+yoke_tensor *yoke_eigh(yoke_tensor *a, yoke_tensor **vectors)
+{
+	struct yk_rec r = yk_rec_begin_op(YK_EIGH, 1, &a);
+	struct yk_call c = { .op = YK_EIGH, .nin = 1, .in = r.in };
+	yk_id out = YK_BAD;
+	if (vectors)
+		*vectors = NULL;
+	if (r.in[0] == YK_BAD || yk_append(r.g, &c, &out) < 0)
+		return yk_rec_end(&r, YK_BAD);
+	if (vectors && !(*vectors = yk_handle_of(r.ctx, out + 1)))
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, out);
+}
+
+yoke_tensor *yoke_cholesky(yoke_tensor *a)
+{
+	struct yk_rec r = yk_rec_begin_op(YK_CHOLESKY, 1, &a);
+	return yk_rec_end(&r, yk_un(r.g, YK_CHOLESKY, r.in[0]));
+}
+
+// x [..,m,n] with the leading axes that both have, when they broadcast; else x, and the row says what does not fit
+static yk_id batch(struct yk_graph *g, yk_id x, yk_id y)
+{
+	struct yk_value to = g->value[x];
+	const struct yk_value v = g->value[x], o = g->value[y];
+	const int rank = v.rank > o.rank ? v.rank : o.rank;
+	if (v.rank < 2 || o.rank < 2)
+		return x;
+	for (int i = 0; i < rank; i++) {
+		const int iv = i - (rank - v.rank), io = i - (rank - o.rank);
+		const int64_t dv = iv < 0 ? 1 : v.dims[iv], d = io < 0 ? 1 : o.dims[io];
+		to.dims[i] = i >= rank - 2 || dv != 1 ? dv : d;
+	}
+	to.rank = (uint8_t)rank;
+	return yk_same_shape(&to, &v) ? x : yk_broadcast(g, x, to.rank, to.dims);
+}
+
+yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags)
+{
+	struct yk_rec r = yk_rec_begin_op(YK_SOLVE_TRIANGULAR, 2, (yoke_tensor *[]){ t, b });
+	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
+		return yk_rec_end(&r, YK_BAD);
+	if (flags & ~(YOKE_TRANSPOSED | YOKE_UPPER | YOKE_UNIT)) {
+		yk_rec_fail(&r, YOKE_EINVAL, "flags %#x are not among YOKE_TRANSPOSED, YOKE_UPPER and YOKE_UNIT", flags);
+		return yk_rec_end(&r, YK_BAD);
+	}
+	const yk_id in[2] = { batch(r.g, r.in[0], r.in[1]), batch(r.g, r.in[1], r.in[0]) };
+	const union yoke_attr how[3] = { { .i = (flags & YOKE_TRANSPOSED) != 0 },
+					 { .i = (flags & YOKE_UPPER) != 0 },
+					 { .i = (flags & YOKE_UNIT) != 0 } };
+	return yk_rec_end(&r, yk_record(r.g, YK_SOLVE_TRIANGULAR, 2, in, 3, how));
+}

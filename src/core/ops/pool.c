@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling by maximum and by mean.  The maximum is an op, with kernels; the mean is composed.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "graph/record.h"
+#include "ops/conv.h"
+#include "ops/rules.h"
+
+// v, of windows' elements as above, summed where they lie in x.
+static yk_id gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int axes, const union yoke_attr *attr)
+{
+	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
+	for (int i = 0; i < axes && v != YK_BAD; i++) {
+		const struct yk_conv_axis a = yk_conv_axis(attr[axes + i].i);
+		const int rank = g->value[v].rank;
+		int order[YOKE_MAX_RANK];
+		for (int k = 0; k < rank; k++) // the first axis of those in front goes behind
+			order[k] = k < 2 ? k : k < rank - 1 ? k + 1 : 2;
+		v = yk_permute(g, v, order);
+		v = yk_record(g, YK_WINDOW_ADD, 1, &v, 5,
+			      (union yoke_attr[]){ { .i = rank - 1 - axes + i }, attr[i], { .i = a.stride }, { .i = a.dilation },
+						   { .i = x->dims[2 + i] + a.lo + a.hi } });
+	}
+	for (int i = 0; i < x->rank; i++) {
+		step[i] = 1;
+		start[i] = i < 2 ? 0 : yk_conv_axis(attr[axes + i - 2].i).lo;
+	}
+	return v == YK_BAD ? v : yk_slice(g, v, start, step, x->dims);
+}
+
+// attr: windows, then each axis as a convolution's
+static int shape_pool_max(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	const int axes = x->rank - 2;
+	char text[160];
+	if (want_float(g, c, x) < 0)
+		return YOKE_EDTYPE;
+	if (axes < 1 || axes > YK_CONV_AXES || c->nattr != 2u * (unsigned)axes)
+		return fail_one(g, c, YOKE_ESHAPE, "takes [B,C,S] or [B,C,S,S], got", x);
+	*out = *x;
+	for (int i = 0; i < axes; i++) {
+		const struct yk_conv_axis a = yk_conv_axis(c->attr[axes + i].i);
+		const int64_t n = x->dims[2 + i] + a.lo + a.hi, span = (c->attr[i].i - 1) * a.dilation;
+		if (span >= n)
+			return yk_op_fail(g, c->op, YOKE_ERANGE,
+					  "windows of %lld elements, stride %lld, dilation %lld, along axis %d of %s with %lld "
+					  "around: there are none",
+					  (long long)c->attr[i].i, (long long)a.stride, (long long)a.dilation, 2 + i,
+					  yk_describe(x, text), (long long)(a.lo + a.hi));
+		out->dims[2 + i] = (n - span - 1) / a.stride + 1;
+	}
+	return 0;
+}
+
+static int shape_pool_max_backward(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	struct yk_value y;
+	const int err = shape_pool_max(g, c, &y);
+	if (err < 0)
+		return err;
+	if (want_like(g, c, 1, &y) < 0)
+		return YOKE_ESHAPE;
+	*out = *IN(0);
+	return 0;
+}
+
+static void grad_pool_max(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	union yoke_attr attr[2 * YK_CONV_AXES]; // appending moves the arrays
+	const struct yk_node *n = &g->node[node];
+	const yk_id in[2] = { yk_ins(g, n)[0], gout[0] };
+	const uint32_t nattr = 2u * (uint32_t)(g->value[in[0]].rank - 2);
+	memcpy(attr, yk_attrs(g, n), nattr * sizeof *attr);
+	gin[0] = yk_record(g, YK_POOL_MAX_BACK, 2, in, nattr, attr);
+}
+
+static void decompose_pool_max(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const int axes = IN(0)->rank - 2;
+	const yk_id v = yk_windows_in_front(g, c->in[0], axes, c->attr, -INFINITY);
+	out[0] = yk_reduce(g, YK_REDUCE_MAX, v, yk_axes_in_front(g, v, axes), false);
+}
+
+// Windows of x, [which of them are the largest] and how many those are, with the axes in front kept.
+struct largest {
+	yk_id is, ties;
+};
+
+static struct largest largest_of(struct yk_graph *g, yk_id x, int axes, const union yoke_attr *attr)
+{
+	const yk_id v = yk_windows_in_front(g, x, axes, attr, -INFINITY);
+	const unsigned over = yk_axes_in_front(g, v, axes);
+	const yk_id is = yk_bin(g, YK_EQ, v, yk_reduce(g, YK_REDUCE_MAX, v, over, true));
+	const yk_id ties = v == YK_BAD ? v : yk_reduce(g, YK_SUM, yk_cast(g, is, g->value[v].dtype), over, true);
+	return (struct largest){ is, ties };
+}
+
+static void decompose_pool_max_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_value x = *IN(0);
+	const int axes = x.rank - 2;
+	const struct largest l = largest_of(g, yk_up(g, c->in[0]), axes, c->attr);
+	if (l.ties == YK_BAD) {
+		out[0] = YK_BAD;
+		return;
+	}
+	const struct yk_value kept = g->value[l.ties];
+	const yk_id each = yk_bin(g, YK_DIV, yk_reshape(g, yk_up(g, c->in[1]), kept.rank, kept.dims), l.ties);
+	const yk_id v = yk_tri(g, YK_SELECT, l.is, each, yk_lit(g, kept.dtype, 0));
+	out[0] = yk_down(g, gathered(g, v, &x, axes, c->attr), c->in[0]);
+}
+
+// By g: the mean of the cotangent over each window's largest; by x it is flat.
+static void grad_pool_max_backward(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	union yoke_attr attr[2 * YK_CONV_AXES];
+	const struct yk_node *n = &g->node[node];
+	const yk_id x = yk_ins(g, n)[0], by = yk_ins(g, n)[1];
+	const struct yk_value y = g->value[by];
+	const int axes = g->value[x].rank - 2;
+	memcpy(attr, yk_attrs(g, n), 2 * (size_t)axes * sizeof *attr);
+	const struct largest l = largest_of(g, yk_up(g, x), axes, attr);
+	const yk_id cot = yk_windows_in_front(g, yk_up(g, gout[0]), axes, attr, 0);
+	if (l.ties == YK_BAD || cot == YK_BAD)
+		return;
+	const yk_id v = yk_tri(g, YK_SELECT, l.is, cot, yk_lit(g, g->value[cot].dtype, 0));
+	const yk_id sum = yk_reduce(g, YK_SUM, v, yk_axes_in_front(g, v, axes), true);
+	const yk_id mean = yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, l.ties, yk_lit(g, g->value[l.ties].dtype, 0)),
+				  yk_bin(g, YK_DIV, sum, l.ties), sum);
+	gin[0] = yk_full_like(g, x, 0);
+	gin[1] = yk_down(g, yk_reshape(g, mean, y.rank, y.dims), by);
+}
+
+YK_OP(POOL_MAX) = { .name = "pool_max", .code = YOKE_OP_POOL_MAX, .flags = YK_F_FLOAT, .min_in = 1, .max_in = 1,
+	.nout = 1, .shape = shape_pool_max, .grad = grad_pool_max, .decompose = decompose_pool_max };
+YK_OP(POOL_MAX_BACK) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_MAX_BACK, .flags = YK_F_FLOAT, .min_in = 2,
+	.max_in = 2, .nout = 1, .shape = shape_pool_max_backward, .grad = grad_pool_max_backward,
+	.decompose = decompose_pool_max_backward };
+
+// attr: windows, then each axis as a convolution's.
+static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, union yoke_attr *attr)
+{
+	struct yoke_pool_options o = { 0 };
+	bool good = axes > 0 && !yk_sized_take(&o, sizeof o, given, r->g->call, "yoke_pool_options");
+	for (int i = 0; i < axes && good; i++) {
+		struct yk_conv_axis a;
+		good = yk_conv_number(r, "window", o.window[i], 1, 0, &attr[i].i) &&
+		       yk_conv_number(r, "stride", o.stride[i], 1, attr[i].i, &a.stride) &&
+		       yk_conv_number(r, "dilation", o.dilation[i], 1, 1, &a.dilation) && yk_conv_number(r, "lo", o.lo[i], 0, 0, &a.lo) &&
+		       yk_conv_number(r, "hi", o.hi[i], 0, 0, &a.hi);
+		attr[axes + i].i = good ? yk_conv_pack(&a) : 0;
+	}
+	return good;
+}
+
+yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *options)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	union yoke_attr attr[2 * YK_CONV_AXES];
+	const int axes = yk_conv_axes_of(&r, r.in[0]);
+	if (!pool_options(&r, options, axes, attr))
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, yk_record(r.g, YK_POOL_MAX, 1, r.in, 2 * (uint32_t)axes, attr));
+}
+
+yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *options)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	union yoke_attr attr[2 * YK_CONV_AXES];
+	const int axes = yk_conv_axes_of(&r, r.in[0]);
+	if (!pool_options(&r, options, axes, attr))
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value was = r.g->value[r.in[0]];
+	yk_id v = yk_windows_in_front(r.g, yk_up(r.g, r.in[0]), axes, attr, 0);
+	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, axes), false);
+	if (v == YK_BAD)
+		return yk_rec_end(&r, v);
+	// how many elements each window has
+	yk_id n = yk_broadcast(r.g, yk_lit(r.g, r.g->value[v].dtype, 1), axes, was.dims + 2);
+	n = yk_windows_in_front(r.g, n, axes, attr, 0);
+	n = yk_reduce(r.g, YK_SUM, n, yk_axes_in_front(r.g, n, axes), false);
+	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_DIV, v, n), r.in[0]));
+}
