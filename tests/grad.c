@@ -78,7 +78,8 @@ static void all_rows_met(void)
 		}
 		for (uint32_t k = 0; k < row->max_in && k < 16; k++) {
 			uint8_t m = met[op][k];
-			bool fine = m & MATTERED || m == WHOLE || (!m && k >= row->min_in);
+			bool fine = m & MATTERED || m == WHOLE || (!m && k >= row->min_in) ||
+				    (op == YK_LOG_DET && k == 3); // a scale, always a constant
 			if (!fine)
 				diag("%s: no gradient by operand %u was taken", row->name, k);
 			good &= fine;
@@ -177,6 +178,11 @@ FN(resolvent, yoke_resolvent(x[0], x[1], x[2], yoke_add(x[3], yoke_from(yoke_f64
 FN(resolvent_left, yoke_resolvent(x[0], YOKE_NONE, x[1], yoke_add(x[2], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
 	(double[]){ 0.1, -2.5 })), &(struct yoke_resolvent){ .size = sizeof(struct yoke_resolvent), .side = YOKE_SIDE_LEFT,
 	.sweeps = YOKE_SWEEPS, .tolerance = 1 }))
+// complex elements on the diagonal, as of leads, at z off the real axis
+#define Z_OF(x) yoke_add(x, yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, (double[]){ 0.1, 2.5 }))
+FN(resolvent_complex, yoke_resolvent_complex(x[0], x[1], x[2], x[3], Z_OF(x[4]), NULL))
+FN(resolvent_corner, yoke_resolvent_corner(x[0], x[1], x[2], x[3], Z_OF(x[4])))
+FN(resolvent_log_det, yoke_resolvent_log_det(x[0], x[1], x[2], x[3], Z_OF(x[4])))
 FN(window, yoke_square(yoke_window(x[0], 1, 3, 2, 2)))
 static const struct yoke_conv_options how = {
 	.size = sizeof how, .groups = 2, .stride = { 2, 1 }, .dilation = { 1, 2 }, .lo = { 1, 0 }, .hi = { 0, 2 }
@@ -466,6 +472,9 @@ static const struct row rows[] = {
 	{ "resolvent", 4, { M2(2, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent, 0 },
 	{ "resolvent, left", 3, { M1(6), M1(5), M2(2, 2) }, f_resolvent_left, 0 },
 	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
+	{ "resolvent, complex", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_complex, 0 },
+	{ "resolvent, corner", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_corner, 0 },
+	{ "resolvent, log det", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_log_det, 0 },
 	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
 	{ "max_pool", 1, { M4(2, 2, 3, 4) }, f_max_pool, 0 },
 	{ "max_pool_backward", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_backward, 0 },

@@ -57,7 +57,7 @@ static int shape_linear(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	return err;
 }
 
-// alpha.re, alpha.im [..,N], k [..,N-1], w [..,N] or none -> log |det / prod w|, arg det [..] of
+// alpha.re, alpha.im [..,N], k [..,N-1], w [..,N] a constant scale or none -> log |det / prod w|, arg det [..] of
 // -(H - z)
 static int shape_log_det(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
