@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alignment for matrix units: a big product whose m, n or k is not the multiple that its device gains from is
-// lowered as one of larger factors, filled up with zeros, and its result is the part that was asked for, a
-// view.  Gradients are products of the recorded graph like any other, so what is padded has no gradient.
+// Alignment for matrix units: a large product whose m, n or k is not a multiple of the device's
+// preferred unit is lowered with factors padded by zeros, and its result is a view of the padded
+// product.  Gradients are recorded as products themselves, so padding needs no gradient.
 //
-// Both factors are filled up along k, so what is added to a sum is 0 * 0, whatever the operands hold: an
-// infinity or a NaN stays where it was.  What a factor's infinity makes of zeros along m and n lies outside of
-// that part.  Bits are those of the plain product where a kernel's order of summation does not depend on how
-// large the product is; a sum of nothing but -0 may become +0.
+// Both factors are padded along k, so the padding adds 0 * 0 to each sum, whatever the operands
+// hold: infinities and NaN stay where they are.  Products of a factor's infinity with zeros along m
+// and n lie outside of the view.  The bits are those of the plain product if a kernel's order of
+// summation does not depend on the size of the product, except that a sum of only -0 may become +0.
 //
-// Equal values are filled up once in a plan, since equal nodes are one: a weight that several products read,
-// or the same one forward and backward.
+// A value is padded once per plan, because equal nodes are merged: a weight that several products
+// read, or one that is used forward and backward.
 
 #include "config.h"
 
@@ -24,20 +24,20 @@ YK_PARAM(align, "align", YK_INT, "1",
 	 "1: big products are padded to the multiples that the device's matrix units gain from; 0: none; "
 	 "2: all (for tests)", .most = 2);
 
-// What padding may cost, as arithmetic: half of the product's, since a matrix unit that is fed unaligned rows runs
-// at less than half of its rate.  A byte that is written or read besides counts as what such a unit computes in
-// that time: between 50 and 300 operations on processors of the last years.
+// The cost that padding may have, in arithmetic: half of the product's, because a matrix unit runs
+// at less than half of its rate on unaligned rows.  A byte of additional memory traffic counts as
+// the operations that such a unit does in the same time: 50 to 300 on recent processors.
 static const double WORTH = 0.5, OPERATIONS_A_BYTE = 128;
 
 enum { M, N, K };
-enum { MAX_NOTED = 512 }; // products that a report may name
-// Larger extents are no memory's, and sums of them and of a multiple could leave 64 bits.
+enum { MAX_NOTED = 512 }; // products in a report
+// No memory holds larger extents, and sums of them and a multiple could overflow 64 bits.
 static const int64_t LIMIT = (int64_t)1 << 40;
 
 struct product {
-	int64_t size[3], wants[3], to[3]; // to: what it is padded to, as far as that is allowed
+	int64_t size[3], wants[3], to[3]; // to: the padded size, as far as padding is allowed
 	double matrices[3];               // of a, b and the result
-	double bytes[3];                  // of an element of each
+	double bytes[3];                  // bytes of an element of each
 	bool by_row;
 };
 
@@ -46,7 +46,7 @@ static int64_t multiple_of(int64_t x, int64_t unit)
 	return unit < 2 || x % unit == 0 ? x : x + unit - x % unit;
 }
 
-// Does the device want other sizes than the product has?
+// Does the device prefer other sizes than the product has?
 static bool find(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y, struct product *p)
 {
 	const int64_t flags = c->attr[0].i;
@@ -63,7 +63,7 @@ static bool find(const struct yk_work *w, const struct yk_call *c, const struct 
 			return false;
 		p->wants[i] = multiple_of(p->size[i], unit[i]);
 		wants |= p->wants[i] != p->size[i];
-		// other rows must not decide how a row is summed
+		// with by_row, the other rows must not affect the order in which a row is summed
 		p->to[i] = p->by_row && i != M ? p->size[i] : p->wants[i];
 		p->bytes[i] = (double)yoke_dtype_size(all[i]->dtype);
 		p->matrices[i] = (double)yk_count(all[i]);
@@ -74,7 +74,7 @@ static bool find(const struct yk_work *w, const struct yk_call *c, const struct 
 	return wants && p->matrices[2] >= 1;
 }
 
-// Elements of a factor or of the result, and whether padding makes it another one.
+// Elements of a factor or of the result.
 static double elements(const struct product *p, int i, const int64_t *size)
 {
 	const int row = i == 1 ? K : M, column = i == 0 ? K : N;
@@ -89,8 +89,8 @@ static bool fits(const struct yk_work *w, const struct product *p)
 	return good;
 }
 
-// A factor is filled with zeros and then copied into; of the result a map behind the product, which would have been
-// its epilogue, reads what was written.
+// Traffic: a factor is filled with zeros and then copied into; the result is read again by a map
+// that could otherwise be the product's epilogue.
 static bool gains(const struct product *p)
 {
 	const double plain = 2 * elements(p, 2, p->size) * (double)p->size[K];
@@ -103,7 +103,7 @@ static bool gains(const struct product *p)
 	return 2 * elements(p, 2, p->to) * (double)p->to[K] - plain + OPERATIONS_A_BYTE * bytes <= WORTH * plain;
 }
 
-// v with rows and columns of zeros behind its own: 1, or 0 where the device cannot make it.
+// Pads v with rows and columns of zeros at the end: 1, or 0 if the device cannot.
 static int fill_up(struct yk_work *w, yk_id v, int64_t rows, int64_t columns, yk_id *out)
 {
 	struct yk_value x = w->g.value[v];
@@ -122,7 +122,7 @@ static int fill_up(struct yk_work *w, yk_id v, int64_t rows, int64_t columns, yk
 	return yk_lower_try(w, &c, 1, &x, YK_SLOT_DEVICE, "for the matrix units", out);
 }
 
-// The first rows and columns of v that y has.
+// The first rows and columns of v, in the shape of y.
 static int part_of(struct yk_work *w, yk_id v, const struct yk_value *y, yk_id *out)
 {
 	const int rank = y->rank;
@@ -138,7 +138,7 @@ static int part_of(struct yk_work *w, yk_id v, const struct yk_value *y, yk_id *
 	return yk_same_shape(&w->g.value[v], y) ? 0 : yk_lower_view(w, &c, y, out);
 }
 
-// The padded product: 1, or 0 where the device does not take it so.  What was made for it is read by nobody then.
+// The padded product: 1, or 0 if the device does not support it; nodes added for it are then dead.
 static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
 	       yk_id *out)
 {
@@ -163,7 +163,7 @@ static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value
 	return err ? err : 1;
 }
 
-// For reports: once for each scope and shape, with what the last plan made of it.
+// Records the product for reports, once per scope and shape, with what the last plan did.
 static int note(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
 		bool padded)
 {
@@ -177,7 +177,7 @@ static int note(struct yk_work *w, const struct yk_call *c, const struct yk_valu
 	for (int i = 0; i < 3; i++)
 		m.matrices[i] = (int64_t)p->matrices[i];
 	for (size_t i = 0; i < pl->nmisaligned; i++) {
-		m.padded = pl->misaligned[i].padded; // all but that is compared
+		m.padded = pl->misaligned[i].padded; // so that memcmp compares all other members
 		if (!memcmp(&pl->misaligned[i], &m, sizeof m)) {
 			pl->misaligned[i].padded = padded;
 			return 0;
@@ -194,13 +194,14 @@ static int note(struct yk_work *w, const struct yk_call *c, const struct yk_valu
 
 int yk_lower_aligned(struct yk_work *w, const struct yk_call *c, const struct yk_value *outs, yk_id *out)
 {
-	const struct yk_value y = *outs; // the caller's may lie in an array that moves
+	const struct yk_value y = *outs; // a copy: the caller's may be in an array that is
+					 // reallocated
 	const int64_t mode = yk_param_int(&align);
 	struct product p;
 	int good = 0;
 	if (!find(w, c, &y, &p))
 		return 0;
-	// results that are checked are those of the ops that were recorded
+	// with YOKE_CHECK=nan, results must be those of the recorded ops
 	if (mode && !w->plain && !w->ctx->planner->check_nan && memcmp(p.to, p.size, sizeof p.to) &&
 	    fits(w, &p) && (mode > 1 || gains(&p)))
 		good = pad(w, c, &y, &p, out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes as ops of the plugin ABI: views for operands, attributes, and the parts of moves.
-// Offsets of views are relative to the value that owns the bytes; layout makes them final.
+// Builds ops of the plugin ABI from nodes: views of operands, attributes, and the copies that a
+// move consists of.  Offsets of views are relative to the value that owns the bytes; layout makes
+// them final.
 
 #include "config.h"
 
@@ -70,7 +71,7 @@ void yk_number_view(const struct yk_work *w, struct yoke_view *to, yk_id base, i
 		to->offset = (uint64_t)yk_attrs(&w->g, n)[1].i;
 }
 
-// A value as it lies, in its own shape.
+// A view of a value in its own shape.
 static void plain_view(struct yk_work *w, struct yoke_view *to, yk_id v, bool dense)
 {
 	if (v == YK_NIL) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of plans: a planner for each context, found by keys; the least recently used plan goes first.
+// The plan cache: one planner per context; plans are found by key, and the least recently used one
+// is evicted.
 
 #include "config.h"
 
@@ -94,7 +95,7 @@ static void drop_oldest(struct yk_planner *pl)
 	pl->plans--;
 }
 
-// The plan for the key at hand; NULL on error.
+// The plan for the current key; NULL on error.
 struct yk_plan *yk_plan_for(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;

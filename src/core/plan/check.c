@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// YOKE_CHECK=nan: brings every result of a step to the host and finds the first that is not finite where
-// the operands were.  Plans made for it neither fuse nor write in place, so that a step is one op and
-// its operands are still there when it is done.
+// YOKE_CHECK=nan: reads back every result of a step and reports the first element that is not
+// finite although the operands are.  Plans for it neither fuse nor write in place, so that a step
+// is one op and its operands are still intact after it.
 
 #include "config.h"
 
@@ -43,20 +43,20 @@ static double number_of(int dtype, const void *at)
 	case yoke_f16: memcpy(&h, at, sizeof h); return (double)yk_float_of_f16(h);
 	case yoke_bf16: memcpy(&h, at, sizeof h); return (double)yk_float_of_bf16(h);
 	}
-	return 0; // what is no floating-point number is finite
+	return 0; // integers are always finite
 }
 
 // ---- views ----
 
-struct seen { // what a view holds
+struct seen { // summary of the elements of a view
 	bool nan, inf, empty;
-	int64_t at;   // row-major place of the first NaN, else of the first infinity
-	double value; // there
+	int64_t at;   // row-major index of the first NaN, else of the first infinity
+	double value; // the value at that index
 };
 
 struct fetched {
-	char *bytes;    // of the view's elements, from the lowest on
-	int64_t origin; // of the first element among them
+	char *bytes;    // the view's elements, from the lowest address on
+	int64_t origin; // offset of the first element in them
 };
 
 static int64_t elements(const struct yoke_view *v)
@@ -67,7 +67,7 @@ static int64_t elements(const struct yoke_view *v)
 	return n;
 }
 
-// The place of element k, row major, from the first one, in elements.
+// The offset, in elements from the first one, of the k-th element in row-major order.
 static int64_t place(const struct yoke_view *v, int64_t k)
 {
 	int64_t at = 0;
@@ -133,7 +133,7 @@ static int look(struct yk_queue *q, const struct yoke_view *v, struct seen *to)
 
 // ---- a step ----
 
-// All operands together, constants of a program among them; *bad: the first that holds a NaN.
+// Summarizes all operands, including constants of a program; *bad: the first that has a NaN.
 static int look_at_operands(struct yk_queue *q, const struct yoke_op *op, struct seen *all,
 			    uint32_t *bad)
 {
@@ -157,7 +157,7 @@ static int look_at_operands(struct yk_queue *q, const struct yoke_op *op, struct
 	return err;
 }
 
-// An index in the shape the user knows, if the result is that of the recorded op; else in the view's.
+// The index in the recorded op's shape, if the result is its; else in the view's.
 static int index_text(char *to, size_t cap, const struct yk_value *value,
 		      const struct yoke_view *v, int64_t k)
 {
@@ -174,7 +174,7 @@ static int index_text(char *to, size_t cap, const struct yk_value *value,
 	return n + snprintf(to + n, cap - (size_t)n, "]");
 }
 
-// Of an elementwise op: what the operands are at that place, "-1, 2".
+// For an elementwise op: the operands' values at that index, "-1, 2".
 static void operands_text(char *to, size_t cap, struct yk_queue *q, const struct yoke_op *op,
 			  int64_t k)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clones by chance, for tests: some of those who read a value get a node of their own that computes it.  No
-// number and no bit may depend on it.
+// Random clones, for tests: some readers of a value get their own copy of the node that computes
+// it.  No result may change by a bit.
 
 #include "config.h"
 
@@ -18,7 +18,7 @@ static bool is_chosen(uint64_t *seed)
 	return (*seed >> 33) % ONE_IN == 0;
 }
 
-// Can it be two?
+// May the node be duplicated?
 static bool may_clone(const struct yk_work *w, uint32_t node)
 {
 	const struct yk_node *n = &w->g.node[node];
@@ -26,7 +26,7 @@ static bool may_clone(const struct yk_work *w, uint32_t node)
 	       !yk_is_ranks(n);
 }
 
-// The operand reads a clone of the node that computes it.
+// Makes the operand read a clone of the node that computes it.
 static int read_clone(struct yk_work *w, uint32_t arg, uint32_t node)
 {
 	const struct yk_node n = w->g.node[node];

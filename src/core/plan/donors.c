@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donors: which old versions of variables an evaluation may overwrite with the new ones.
 //
-// An old version is kept while something reads its bytes later: a pending operation, or a gradient through the variable's
-// own new version.  That is decided conservatively, but for steps of optimizers and for operations that yoke_grad
-// recorded: gradients of updates made of gradients are YOKE_ERELEASED where they need bytes that the update overwrote, so
-// that training steps update in place.
+// An old version is kept if its bytes are read later: by a pending operation, or by a gradient
+// through the variable's own new version.  The decision is conservative, except for optimizer steps
+// and for operations recorded by yoke_grad: a gradient of an update that was itself made of
+// gradients fails with YOKE_ERELEASED if it needs overwritten bytes.  This lets training steps
+// update in place.
 
 #include "config.h"
 
@@ -16,11 +17,12 @@
 
 // ---- what gradients through assignments need ----
 
-// By node.  The path of a gradient through the new version of root i, and what it needs, have the number i + 1.
+// By node.  i + 1 marks the gradient path through the new version of root i (path), and what it
+// needs (needed).
 struct needs {
 	const struct yoke_context *ctx;
-	uint8_t *named; // a gradient may be asked for it or, through it, for something before it
-	uint8_t *made;  // this evaluation leaves its bytes
+	uint8_t *named; // a gradient may be requested with respect to it, or to something before it
+	uint8_t *made;  // its bytes exist after this evaluation
 	uint32_t *path, *needed;
 };
 
@@ -41,7 +43,8 @@ static void name(struct needs *s, const struct yk_tensor *t)
 			s->named[node_of(s, yk_version_of(t))] = 1;
 }
 
-// Does a gradient go through the node to an operand of it?  Those of optimizers and of yoke_grad are left out.
+// Does a gradient pass through the node to an operand?  Nodes of optimizers and of yoke_grad do not
+// count.
 static bool passes(const struct yk_graph *g, uint32_t k)
 {
 	return !g->node[k].back && !g->node[k].list && yk_differentiable(g, &g->node[k]);
@@ -64,7 +67,7 @@ static void find_named(struct needs *s)
 	}
 }
 
-// Which operands' bytes the gradient by the others needs.
+// Marks the operands whose bytes the gradient with respect to the others needs.
 static void need_operands(struct needs *s, uint32_t k)
 {
 	const struct yk_graph *g = &s->ctx->graph;
@@ -101,9 +104,9 @@ static void spread_needs(struct needs *s)
 	}
 }
 
-// By node: one more than the root for whose gradient its bytes are needed, or 0.  NULL: no gradient goes through a
-// new version.  A gradient through another variable does not count: a mean of losses that is kept in a variable does
-// not keep the parameters.  *err: no memory.
+// By node: one more than the root whose gradient needs its bytes, or 0.  NULL: no gradient passes
+// through a new version.  A gradient through another variable does not count: a running mean of
+// losses in a variable does not keep the parameters.  *err: no memory.
 static uint32_t *find_needs(const struct yk_planner *pl, int *err)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
@@ -137,7 +140,7 @@ static uint32_t *find_needs(const struct yk_planner *pl, int *err)
 
 // ---- donors ----
 
-// Is the leaf read after this evaluation?  root: whose old version it is, by place.
+// Is the leaf read after this evaluation?  root: the root whose old version it is, by index.
 static bool is_read_later(const struct yk_planner *pl, const uint32_t *needs, size_t root, uint32_t leaf)
 {
 	const struct yoke_context *ctx = pl->ctx;
@@ -146,15 +149,16 @@ static bool is_read_later(const struct yk_planner *pl, const uint32_t *needs, si
 	       (needs && needs[k] == root + 1);
 }
 
-// Is the old version the variable's alone, but for leaves that nothing reads later?  Only the leaf that the layout
-// knows as the donor may be read by this evaluation.
+// Is the old version held only by the variable and by leaves that nothing reads later?  This
+// evaluation may read it only through the leaf that layout knows as the donor.
 static bool is_idle(const struct yk_planner *pl, const uint32_t *needs, size_t root)
 {
 	const struct yk_tensor *t = pl->root[root].handle;
 	const struct yk_storage *s = t->storage;
 	const struct yoke_context *ctx = pl->ctx;
 	const uint32_t at = yk_leaf_at(t);
-	if (s->refs != s->leaves + 1 || yk_is_wrapped(s)) // memory lent by the caller stays as it is
+	// memory lent by the caller is never overwritten
+	if (s->refs != s->leaves + 1 || yk_is_wrapped(s))
 		return false;
 	if (at != YK_NIL && is_read_later(pl, needs, root, at))
 		return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager evaluation, for debugging: each operation is launched and waited for as it is recorded, so that
-// an error appears at the call that makes it.
+// Eager evaluation, for debugging: each operation is launched and awaited as it is recorded, so
+// that an error appears at the call that causes it.
 //
-// A run is an ordinary plan of one node, whose results stay with the graph; so what follows finds them
-// there, as does what is differentiated later.  Views are not run: kernels see the strides, and give the
-// bits, that they do otherwise.
+// Each launch is an ordinary plan of one node, whose results stay with the graph for later
+// operations and gradients.  Views are not launched: kernels get the same strides, and compute the
+// same bits, as without eager evaluation.
 
 #include "config.h"
 
@@ -32,7 +32,7 @@ static int run_node(struct yk_planner *pl, size_t k)
 	return err;
 }
 
-// A number on the host was set since: what no evaluation has looked at is made anew.
+// A host scalar was set since: forgets the results of nodes that no evaluation has settled.
 static void take_back(struct yoke_context *ctx)
 {
 	struct yk_graph *g = &ctx->graph;
@@ -58,7 +58,7 @@ int yk_eager_run(struct yoke_context *ctx)
 	for (; ctx->run < ctx->graph.nodes && !err; ctx->run++)
 		if (!(yk_op_def(ctx->graph.node[ctx->run].op)->flags & (YK_F_VIEW | YK_F_LEAF)))
 			err = run_node(pl, ctx->run);
-	ctx->run = ctx->graph.nodes; // what is behind a failure is not tried
+	ctx->run = ctx->graph.nodes; // operations after a failure are not attempted
 	return err;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits of the plan's graph: nodes are added, cloned, and operands replaced, and all since a mark can be taken
-// back, so that a pass can try something and look at what it comes to.
+// Edits of the plan's graph: adding and cloning nodes, replacing operands, and undoing all of it
+// back to a mark, so that a pass can try a change and evaluate the result.
 //
-// What is added stands at the end of the arrays, whatever its place in time is: that is its record's.
+// New nodes are always appended to the arrays; their position in time is stored in their facts.
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-// ---- who reads what ----
+// ---- readers ----
 
 static void link_use(struct yk_work *w, uint32_t arg, uint32_t node)
 {
@@ -47,7 +47,8 @@ int yk_uses_list(struct yk_work *w)
 		w->value[v].use = YK_NIL;
 	for (size_t a = 0; a < g->args; a++)
 		w->use[a].base = YK_NIL;
-	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;) // the list begins with the first one
+	// backwards, so that each list begins with the first reader
+	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;)
 		for (uint32_t i = g->node[k].nin; yk_computes(w, k) && i-- > 0;)
 			link_use(w, g->node[k].in + i, k);
 	return 0;
@@ -95,7 +96,7 @@ int yk_edit_replace(struct yk_work *w, uint32_t arg, yk_id v)
 	return 0;
 }
 
-// The last node is live and reads its operands, at the time and in the place of an older one.
+// Makes the last node live, registers its reads, and gives it the time and facts of an older node.
 static int settle_last(struct yk_work *w, uint32_t like)
 {
 	uint32_t node = (uint32_t)w->g.nodes - 1;
@@ -126,7 +127,8 @@ int yk_edit_clone(struct yk_work *w, uint32_t node, const yk_id *in, yk_id *out)
 {
 	const struct yk_node n = w->g.node[node];
 	struct yk_call c = { .op = n.op, .list = n.list, .nin = n.nin, .in = in, .nattr = n.nattr };
-	union yoke_attr *attr = malloc((n.nattr + 1) * sizeof *attr); // the graph's may move
+	// a copy: the graph's array may be reallocated
+	union yoke_attr *attr = malloc((n.nattr + 1) * sizeof *attr);
 	struct yk_value *outs = malloc((n.nout + 1) * sizeof *outs);
 	int err = attr && outs ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err) {
@@ -175,7 +177,8 @@ uint32_t *yk_in_time(const struct yk_work *w)
 {
 	uint32_t n = (uint32_t)w->g.nodes, k = 0;
 	uint32_t *order = malloc((n + 1) * sizeof *order), *words = malloc((2 * (size_t)n + 1) * sizeof *words);
-	uint32_t *first = words, *next = words + n; // first[t]: the first node of time t, next[i]: behind i
+	// first[t]: first node of time t; next[i]: the one after i
+	uint32_t *first = words, *next = words + n;
 	if (!order || !words) {
 		free(order);
 		free(words);

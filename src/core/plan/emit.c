@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emission: each group as one step of the plan, a move as several copies.
-// Until layout, a view's ref names the value its bytes belong to (index) and the view the offset.
+// Emission: turns each group into a step of the plan, a move into several copies.
+// Until layout, a view's ref has the value that owns its bytes (index); the offset is in the view.
 
 #include "config.h"
 
@@ -39,7 +39,7 @@ int yk_step_add(struct yk_work *w, uint32_t node, size_t views, struct yk_step *
 	return 0;
 }
 
-// Of its elements in memory: what is broadcast is there once.
+// Bytes of its elements in memory: broadcast axes count once.
 static uint64_t view_bytes(const struct yoke_view *v)
 {
 	uint64_t n = yoke_dtype_size(v->dtype);
@@ -48,7 +48,7 @@ static uint64_t view_bytes(const struct yoke_view *v)
 	return n;
 }
 
-// Does an op read with operand i what it reads with one before?
+// Does operand i read the same memory as an operand before it?
 static bool is_read_before(const struct yk_built *b, uint32_t i)
 {
 	bool same = false;
@@ -73,8 +73,8 @@ void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v
 	}
 }
 
-// Finds the best implementation that builds.  Without one the plan is made again: the device does not
-// offer the op any more then.
+// Chooses the best implementation that builds.  If none does, the plan is made again: the device no
+// longer offers the op then.
 static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *op,
 		  struct yk_step *s, char *why, size_t cap)
 {
@@ -101,7 +101,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 	return YOKE_EUNSUPPORTED;
 }
 
-// Appends what was built for `node` as a step that runs it.
+// Appends a step that runs the op built for `node`.
 static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
@@ -109,11 +109,12 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	bool takes = yk_selftest_can(d, &b->op);
 	if (!takes && yk_selftest_verdict(d) < 0)
 		return YOKE_EDEVICE;
-	if (!takes && w->numbers != YK_NIL) { // it may want its numbers by value
+	if (!takes && w->numbers != YK_NIL) { // it may support scalars only by value
 		w->ctx->planner->by_value = w->replan = true;
 		return YOKE_EUNSUPPORTED;
 	}
-	if (!takes && b->op.map && !w->ctx->planner->unfused) { // what joined had results then that nobody reads now
+	// results of the fused form may be unused now
+	if (!takes && b->op.map && !w->ctx->planner->unfused) {
 		w->ctx->planner->unfused = w->replan = true;
 		return YOKE_EUNSUPPORTED;
 	}
@@ -153,7 +154,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s %s: %s", d->id, what, why);
 }
 
-// A step that moves bytes without a kernel: out, then in.
+// A step that copies without a kernel: destination, then source.
 static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 {
 	const struct yk_node *n = &w->g.node[node];
@@ -204,7 +205,7 @@ static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_p
 	struct yk_value v = w->g.value[x];
 	const struct yk_place from = w->value[x].place;
 	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))
-		return 0; // computed there already
+		return 0; // it was computed in place
 	bool map = yk_is_number(w, from.base);
 	int err = yk_build_copy(w, &v, to, &from, map, b);
 	if (!err && !map && !yk_selftest_can(d, &b->op))
@@ -225,7 +226,7 @@ static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
 	return err;
 }
 
-// The step that writes the numbers of a plan that can be recorded.
+// The step that writes host scalars to device memory, in a plan that can be recorded.
 static int add_numbers(struct yk_work *w)
 {
 	struct yk_step *s;
@@ -257,7 +258,7 @@ int yk_emit(struct yk_work *w)
 		bool empty = true;
 		for (uint32_t k = 0; k < n->nout; k++)
 			empty &= !yk_count(&w->g.value[n->out + k]);
-		if ((empty && !yk_is_ranks(n)) || n->op == YK_BARRIER) // nothing to compute
+		if ((empty && !yk_is_ranks(n)) || n->op == YK_BARRIER) // it computes nothing
 			continue;
 		w->g.scope = n->scope;
 		w->g.site = n->site;

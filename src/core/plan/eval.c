@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation: yoke_eval.
+// Evaluation: yoke_eval collects the roots and runs a plan for them.
 
 #include "config.h"
 
 #include "base/error.h"
 #include "plan/plan.h"
 
-// Handles added to the roots by a call that failed before it began are roots no longer.
+// Removes the roots added by a call that failed before it began.
 static void unroot(struct yoke_context *ctx, size_t from)
 {
 	for (size_t i = from; i < ctx->roots; i++)
@@ -15,7 +15,7 @@ static void unroot(struct yoke_context *ctx, size_t from)
 	ctx->roots = from;
 }
 
-// A tensor that is asked for becomes a root; says what is wrong with a released, failed or foreign one.
+// Makes a requested tensor a root; reports a released, failed or foreign one.
 static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
 {
 	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle, "eval") : NULL;
@@ -26,7 +26,7 @@ static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
 	return t ? yk_root(t) : 0;
 }
 
-// What ranks were to do together, and an evaluation that failed did not come to, is not done any more.
+// After a failed evaluation, drops the pending collectives that it did not reach.
 static void forfeit(struct yoke_context *ctx)
 {
 	struct yk_graph *g = &ctx->graph;
@@ -49,7 +49,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
 	if (ctx->eager)
 		err = yk_eager_run(ctx);
-	ctx->graph.call = "eval"; // in errors
+	ctx->graph.call = "eval"; // for error messages
 	for (int i = 0; i < n && !err; i++)
 		err = ask_for(ctx, t[i]);
 	pl->roots = 0;
@@ -63,7 +63,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 		if (any)
 			err = yk_run_roots(pl, &started);
 	}
-	if (!err && yk_settle(ctx)) // the run's own event, or what was found on the way
+	if (!err && yk_settle(ctx)) // reports a failure of this run, or one found meanwhile
 		err = yk_failure_tell(ctx);
 	if (err && !started) {
 		unroot(ctx, roots);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What falls back on the CPU, by op, dtype and shape: which of a plan's steps count for what is settled
-// when it is made, so that a launch only adds.
+// Statistics of operations that fell back on the CPU, by op, dtype and shape.  The entry of each
+// step is determined when the plan is made, so that a launch only adds.
 
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "base/sized.h"
 #include "plan/lower.h"
 
-enum { MAX_KINDS = 512 }; // told apart by shape; what comes later counts by op and dtype alone
+enum { MAX_KINDS = 512 }; // limit of entries by shape; later ones count by op and dtype only
 
 static bool same(const struct yk_fallback *f, int op, const struct yk_value *v)
 {
@@ -20,7 +20,7 @@ static bool same(const struct yk_fallback *f, int op, const struct yk_value *v)
 	       (v->rank == YK_ANY_RANK || !memcmp(f->dims, v->dims, v->rank * sizeof *v->dims));
 }
 
-// The kind's number from 1 on; 0: no memory.
+// The kind's number, from 1 on; 0: no memory.
 static uint32_t kind_of(struct yk_planner *pl, int op, const struct yk_value *value)
 {
 	struct yk_value v = *value;
@@ -40,11 +40,11 @@ static uint32_t kind_of(struct yk_planner *pl, int op, const struct yk_value *va
 	return (uint32_t)pl->fallbacks;
 }
 
-// The node on the CPU that a copy between the devices is for.
+// The CPU's node for which a copy between the devices is made.
 static uint32_t served(const struct yk_work *w, const struct yk_step *s)
 {
 	const struct yk_node *n = &w->g.node[s->node];
-	if (s->kind == YK_STEP_UP) // what was computed there
+	if (s->kind == YK_STEP_UP) // a result of the CPU
 		return w->g.value[w->value[w->g.arg[n->in]].place.base].node;
 	for (uint32_t u = w->value[n->out].use; u != YK_NIL; u = w->use[u].next)
 		if (w->g.node[w->use[u].node].slot == YK_SLOT_CPU)
@@ -55,7 +55,8 @@ static uint32_t served(const struct yk_work *w, const struct yk_step *s)
 int yk_fallbacks_note(struct yk_work *w)
 {
 	const struct yk_plan *p = w->plan;
-	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at); // by node: that its step is named by
+	// by node: the node that names its step
+	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at);
 	if (!at)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t k = 0; k < w->g.nodes; k++)
@@ -71,7 +72,8 @@ int yk_fallbacks_note(struct yk_work *w)
 			continue;
 		uint32_t node = copies ? at[served(w, s)] : s->node;
 		const struct yk_node *n = &w->g.node[node];
-		if (w->node[node].cause == yk_placed || w->node[s->node].cause == yk_spilled) // not for want of a kernel
+		// not due to a missing kernel
+		if (w->node[node].cause == yk_placed || w->node[s->node].cause == yk_spilled)
 			continue;
 		s->fallback = kind_of(w->ctx->planner, n->op, &w->g.value[n->out]);
 		if (!s->fallback)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: chains of maps become one program; a map goes in front of the reduction behind it, or
-// becomes the epilogue of the contraction before it.
+// Fusion: chains of maps become one program; a map is fused into the reduction after it, or becomes
+// the epilogue of the contraction before it.
 //
-// A group runs where its last member stands.  So a member may only be joined when all who read it are in
-// the group or stand behind: nothing that the group needs can then depend on the group.
+// A group runs at the position of its last member.  So a member may be fused only if all its
+// readers are in the group or after it: then nothing that the group needs can depend on the group.
 
 #include "config.h"
 
@@ -23,13 +23,13 @@ static bool fusable(const struct yk_node *n)
 	return yk_op_def(n->op)->flags & (YK_F_MAP | YK_F_REDUCE);
 }
 
-// May it be joined to a map or reduction that reads it?
+// Can it be fused into a map or reduction that reads it?
 static bool joins(const struct yk_op_def *row)
 {
 	return row->flags & YK_F_MAP || row->code == YOKE_OP_CONTRACT;
 }
 
-// Two sorted lists as one.
+// Merges two sorted lists.
 static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const struct yk_group *b, uint32_t *to)
 {
 	uint32_t i = 0, k = 0, n = 0;
@@ -40,7 +40,7 @@ static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const s
 	return n;
 }
 
-// May everything in the joined list run at `at`?
+// Can all nodes of the merged list run at the position `at`?
 static bool may_move(const struct yk_work *w, const struct yk_group *p,
 		     const uint32_t *all, uint32_t n, uint32_t at, bool reduces)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys: the structure of what an evaluation needs, as 32-bit words that are compared whole.
-// Shapes and dtypes inside follow from those of the leaves, so only leaves have theirs in the key.
+// Keys: the structure of an evaluation, as 32-bit words that are compared in full.
+// Only leaves have shapes and dtypes in the key, because those of other values follow from them.
 
 #include "config.h"
 
@@ -25,7 +25,7 @@ static int overwritten(const struct yk_leaf *l)
 		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
 }
 
-// A leaf takes its place among those of the evaluation.
+// Numbers a leaf of the evaluation.
 static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
 {
 	const struct yk_leaf *l = &ctx->leaf[at];
@@ -50,7 +50,8 @@ static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const st
 	return err;
 }
 
-// Which results are needed of each node; the first that is, is returned.  owed: what ranks are to do together is.
+// Finds the needed results of each node and returns the first needed node.  owed: pending
+// collectives are needed, too.
 static size_t find_needed(const struct yk_graph *g, struct yk_mark *mark, const struct yk_root *root, size_t roots,
 			  bool owed)
 {
@@ -84,7 +85,7 @@ static size_t find_needed(const struct yk_graph *g, struct yk_mark *mark, const 
 	return low;
 }
 
-// A node that is needed takes its place: it is computed, or a leaf.
+// Numbers a needed node, to be computed or used as a leaf.
 static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
@@ -121,7 +122,8 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	const struct yk_graph *g = &ctx->graph;
 	const size_t had = m->mark_cap, places = m->place_cap;
 	int err = 0;
-	// of the last time: what an evaluation costs does not depend on what is behind
+	// reset only entries of the last evaluation, so that the cost does not depend on the length
+	// of the history
 	for (size_t i = 0; i < m->nodes; i++)
 		m->mark[m->node[i]].place = YK_NIL;
 	for (size_t i = 0; i < m->leaves; i++)
@@ -146,7 +148,7 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	return err;
 }
 
-// Leaves by the first that has the same bytes.
+// For each leaf, the first leaf with the same bytes.
 static void alias_classes(const struct yoke_context *ctx, const struct yk_marks *m)
 {
 	for (uint32_t k = (uint32_t)m->leaves; k-- > 0;) {
@@ -156,7 +158,7 @@ static void alias_classes(const struct yoke_context *ctx, const struct yk_marks 
 	}
 }
 
-// dtype, dims, and which leaf first has the same bytes (f(a,a) is not f(a,b))
+// dtype, dims, and the first leaf with the same bytes (f(a,a) is not f(a,b))
 static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 			    const struct yk_value *v, uint32_t at)
 {
@@ -190,7 +192,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 	*w++ = (uint32_t)roots;
 	for (size_t k = 0; k < m->nodes; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
-		if (m->made[k] && n->nout == 1) { // no other than a leaf
+		if (m->made[k] && n->nout == 1) { // the same as a leaf
 			*w++ = YK_LEAF | 1u << 16;
 			w = leaf_words(ctx, w, &g->value[n->out], g->value[n->out].made);
 			continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launching: blocks for arenas and roots, leaves bound to their slots, then every step, in order.
-// It does not wait: blocks go back to the pool behind the last event.
+// Launching: allocates blocks for arenas and roots, binds leaves, and enqueues every step in order.
+// It does not wait: blocks return to the pool with an event after the last step.
 
 #include "config.h"
 
@@ -19,7 +19,7 @@ struct launch {
 	struct yk_plan *p;
 };
 
-// done: behind the whole run; NULL: what is enqueued on each slot.
+// done: an event after the whole run; NULL: free after the work enqueued on each slot.
 static void free_blocks(struct launch *l, struct yk_event *done)
 {
 	for (int k = 0; k < YK_SLOTS; k++)
@@ -29,7 +29,7 @@ static void free_blocks(struct launch *l, struct yk_event *done)
 		}
 }
 
-// The node that a root block is the result of, NULL: not known.
+// The node whose result is in a root block, NULL: unknown.
 static const struct yk_node *maker_of(const struct launch *l, size_t block)
 {
 	const struct yk_graph *g = &l->ctx->graph;
@@ -39,7 +39,7 @@ static const struct yk_node *maker_of(const struct launch *l, size_t block)
 	return NULL;
 }
 
-// Everything that can fail for want of memory, before anything runs.
+// Makes all allocations, before anything runs.
 static int allocate(struct launch *l)
 {
 	struct yk_planner *pl = l->pl;
@@ -101,7 +101,7 @@ static void note_max(uint64_t *most, uint64_t n)
 	*most = n > *most ? n : *most;
 }
 
-// Notes what the launch will take.
+// Records the predicted memory of the launch.
 static void predict(const struct launch *l)
 {
 	struct yk_pool_stats pool;
@@ -111,7 +111,7 @@ static void predict(const struct launch *l)
 	note_max(&l->ctx->stats.workspace, l->p->workspace);
 }
 
-// What was brought up on a queue of its own is waited for by the steps, not by the host.
+// Makes the steps, not the host, wait for uploads on a separate queue.
 static int join_leaves(const struct launch *l)
 {
 	int err = 0;
@@ -122,7 +122,7 @@ static int join_leaves(const struct launch *l)
 	return err;
 }
 
-// Nothing fails from here on: roots take over the bytes of dead old versions.
+// Transfers the bytes of dead old versions to roots.  Nothing fails from here on.
 static void donate(struct launch *l)
 {
 	const struct yk_planner *pl = l->pl;
@@ -141,9 +141,9 @@ static void donate(struct launch *l)
 	}
 }
 
-struct at { // bytes in a block
+struct at { // an address in a block
 	const struct yk_block *block;
-	uint64_t offset; // in its segment
+	uint64_t offset; // bytes in its segment
 };
 
 static struct at at_of(const struct launch *l, const struct yk_ref *r)
@@ -181,7 +181,7 @@ static void bind_views(struct launch *l)
 	}
 }
 
-// Bytes between the device and the host's memory.
+// Copies between device and host memory.
 static int transfer(struct launch *l, const struct yk_step *s)
 {
 	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
@@ -199,7 +199,7 @@ static int transfer(struct launch *l, const struct yk_step *s)
 		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
 }
 
-// The host's numbers, into the buffer that the plan reads them from.
+// Writes the host scalars to the buffer from which the plan reads them.
 static int write_numbers(struct launch *l, const struct yk_step *s)
 {
 	const struct at to = at_of(l, &l->p->ref[s->view]);
@@ -208,7 +208,7 @@ static int write_numbers(struct launch *l, const struct yk_step *s)
 	return yk_upload_to(l->ctx, to.block->segment, to.offset, l->pl->number, s->bytes);
 }
 
-// The step's op with its views and workspace bound.
+// Binds the step's op to its views and workspace.
 static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 {
 	s->op.out = &l->p->view[s->view];
@@ -221,7 +221,7 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 	return &s->op;
 }
 
-// Views of the host's memory by their addresses.
+// Binds views to host addresses.
 static struct yoke_op *bind_host(struct launch *l, struct yk_step *s)
 {
 	for (uint32_t i = s->view; i < s->view + s->views; i++) {
@@ -269,13 +269,14 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU && s->fallback)
 		count_fallback(l, s);
 	int err = run_step(l, s);
-	if (err == YOKE_ENOMEM) { // once more, with all that can be had
+	if (err == YOKE_ENOMEM) { // retry with all memory that can be freed
 		yk_queue_drain(q);
 		yk_pool_make_room(q->device);
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}
-	const bool check = l->pl->check_nan, own = s->kind != YK_STEP_RANKS; // else others may wait for what is behind
+	// not for RANKS: other ranks may wait for later steps
+	const bool check = l->pl->check_nan, own = s->kind != YK_STEP_RANKS;
 	if (!err && own && (check || l->ctx->sync == YK_SYNC_STEPS))
 		err = yk_queue_drain(q);
 	if (!err && check)
@@ -283,7 +284,7 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 	return err;
 }
 
-// replay: of the step and all behind it.
+// replay: the failure is that of a graph of this step and all later ones.
 static void step_failed(struct launch *l, size_t at, int code, bool had, bool replay)
 {
 	struct yoke_context *ctx = l->ctx;
@@ -293,8 +294,9 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 	yk_step_text(l->pl, s, step, sizeof step);
 	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
 		 replay ? "replay from step" : "step", at, l->p->steps, step);
-	yk_backend_detail(had, code, why, sizeof why); // before others fail, of a device that is lost
-	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
+	// before later calls on a lost device fail, too
+	yk_backend_detail(had, code, why, sizeof why);
+	if (!yk_settle_at(ctx, where)) { // the call itself failed, not an earlier step
 		yk_failure_set(ctx, code, "%s, on %s (%s%s%s) failed: %s: %s", where, d->id,
 			       d->info.name, *d->info.driver ? ", " : "", d->info.driver,
 			       yoke_error_name(code), why);
@@ -305,7 +307,7 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 	yk_failure_tell(ctx);
 }
 
-// The bytes of a value of the graph, for what stays pending and for gradients.
+// Keeps a value's bytes with the graph, for pending operations and for gradients.
 static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct yk_storage *s)
 {
 	struct yk_value *v = &ctx->graph.value[r->id];
@@ -345,7 +347,7 @@ static void hand_root(struct launch *l, const struct yk_root *r, struct yk_stora
 		t->leaf = YK_NIL;
 }
 
-// What was computed is known to have been, and with which numbers.
+// Marks nodes as computed, and records the scalars they used.
 static void settle_nodes(struct launch *l)
 {
 	const struct yk_marks *m = &l->pl->marks;
@@ -354,7 +356,7 @@ static void settle_nodes(struct launch *l)
 		struct yk_leaf *leaf = &ctx->leaf[m->leaf[i]];
 		if (leaf->kind == YK_LEAF_STORAGE) {
 			yk_storage_loose(leaf->storage);
-		} else { // once frozen, its bits are themselves
+		} else { // a frozen leaf keeps its bits
 			leaf->bits = yk_scalar_bits(l->pl, (uint32_t)i);
 			leaf->frozen = true;
 		}
@@ -378,7 +380,7 @@ static void settle_nodes(struct launch *l)
 	}
 }
 
-// The storages of the roots, those of packed variables in their places.
+// Stores the roots' storages; packed variables are updated in their pack.
 static void place_roots(struct launch *l, int failed)
 {
 	struct yk_planner *pl = l->pl;
@@ -400,7 +402,7 @@ static void place_roots(struct launch *l, int failed)
 	}
 }
 
-// The roots' handles get what was, or should have been, computed.
+// Gives the roots' handles their results, or marks them as failed.
 static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
 {
 	struct yk_planner *pl = l->pl;
@@ -435,7 +437,8 @@ static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 
 // ---- slots ----
 
-// The step's queue goes on behind what the step waits for; for the CPU's the host does.
+// Makes the step's queue wait for the events the step depends on; for the CPU's slot the host
+// waits.
 static int wait_for_others(struct launch *l, const struct yk_step *s)
 {
 	struct yk_queue *q = l->ctx->slot[s->slot].queue;
@@ -486,8 +489,8 @@ static struct yk_spot spot_of(const struct yk_block *b, uint64_t offset)
 	return (struct yk_spot){ b->segment, offset };
 }
 
-// Where all lies that the plan's views are in; and how often the device took memory back, since what is at the
-// address of what was there is other memory.
+// Lists the locations of all memory that the plan's views use, and how often the device took memory
+// back: the same address may be different memory after that.
 static size_t find_spots(const struct launch *l)
 {
 	const struct yk_planner *pl = l->pl;
@@ -503,7 +506,7 @@ static size_t find_spots(const struct launch *l)
 			*to++ = spot_of(pl->storage[i]->buffer->block, yk_storage_at(pl->storage[i]));
 	for (size_t i = 0; i < p->leaves; i++) {
 		const struct yk_storage *s = l->ctx->leaf[pl->marks.leaf[i]].storage;
-		if (s && s->buffer && p->need[i]) // else a root took it over
+		if (s && s->buffer && p->need[i]) // otherwise a root took it over
 			*to++ = spot_of(s->buffer->block, yk_storage_at(s));
 	}
 	return (size_t)(to - pl->spot);
@@ -518,7 +521,7 @@ static int record_steps(void *arg)
 	return err;
 }
 
-// The graph of this launch, recorded if its blocks came so before; NULL: there is none.
+// The graph for this launch, recorded if its block locations recur; NULL: there is none.
 static struct yk_graph_of *graph_of(struct launch *l, bool had)
 {
 	struct yk_replay *r = l->p->replay;
@@ -536,13 +539,13 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 	return g && g->graph ? g : NULL;
 }
 
-// All steps: those behind the numbers as a graph, if there is one.  *at: how many were tried, where they are
-// launched one by one.
+// Runs all steps: those after NUMBERS as a graph, if there is one.  *at: the number of steps
+// attempted, if they are launched one by one.
 static int run_steps(struct launch *l, bool had, size_t *at)
 {
 	const struct yk_plan *p = l->p;
 	const uint32_t base = l->ctx->scope ? l->ctx->scope->path : 0;
-	uint32_t scope = base; // that the vendor's profiler is told
+	uint32_t scope = base; // the scope reported to the vendor's profiler
 	size_t i = 0;
 	int err = 0;
 	if (p->numbers)
@@ -569,8 +572,8 @@ static int run_steps(struct launch *l, bool had, size_t *at)
 	return err;
 }
 
-// The queue of the steps goes on behind all of each slot's.  What comes down is waited for: reads share that
-// queue, and what failed on it before would be theirs.
+// Makes the steps' queue wait for all slots.  The host waits for downloads: reads use the same
+// queue, and would report their failures.
 static int join_slots(struct launch *l)
 {
 	int err = 0;
@@ -589,7 +592,8 @@ static int join_slots(struct launch *l)
 	return err;
 }
 
-// Nothing of a run that failed is at work any more.  Ranks that would wait for what it did not come to are told.
+// After a failure, waits until nothing of the run is executing, and notifies ranks that would wait
+// for missing steps.
 static void drain_slots(struct launch *l, size_t from)
 {
 	for (; from < l->p->steps; from++) {
@@ -602,8 +606,8 @@ static void drain_slots(struct launch *l, size_t from)
 			yk_queue_drain(l->ctx->slot[k].queue);
 }
 
-// The events behind the run, of the steps' queue and of the other slots that it uses; what is wrong with one
-// of them its queue keeps.  written: their serials.
+// Marks events after the run on the steps' queue and on the other slots it uses; failures stay with
+// the queues.  written: their serials.
 static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64_t written[YK_SLOTS])
 {
 	if (yk_event_try(l->ctx->queue, &done[YK_SLOT_DEVICE]) < 0)
@@ -656,7 +660,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	if (!err && p->loose)
 		err = join_slots(&l);
 	place_roots(&l, err);
-	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
+	mark_slots(&l, done, written); // also after a failure: earlier steps may be running
 	if (p->events && (err || !done[YK_SLOT_DEVICE]))
 		drain_slots(&l, at ? at - 1 : p->steps);
 	l.ctx->stats.assign_copies += p->copies;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why there was no plan: the most similar key among those kept, and the first field in which the new
-// one differs, in words.
+// Explains plan cache misses: finds the most similar cached key and describes the first field that
+// differs.
 
 #include "config.h"
 
@@ -11,9 +11,10 @@
 #include "base/number.h"
 #include "plan/plan.h"
 
-// Misses of operations that were evaluated before, among the last 16 evaluations, that are worth a warning.
+// A warning is logged for this many misses among the last 16 evaluations whose operations were
+// evaluated before.
 enum { OFTEN = 8 };
-// An attribute above this is a double's bits: the least of 1e-300 is larger.
+// A larger attribute is the bits of a double: even those of 1e-300 are larger.
 static const int64_t MAX_INTEGER = (int64_t)1 << 52;
 
 // ---- similarity ----
@@ -26,7 +27,7 @@ static size_t equal_words(const uint32_t *a, const uint32_t *b, size_t n)
 	return equal;
 }
 
-// Words in which they differ, aligned at the front or at the end, whichever fits better.
+// The number of differing words, aligned at the front or at the end, whichever fits better.
 static size_t distance(const struct yk_key *a, const struct yk_key *b)
 {
 	size_t n = a->n < b->n ? a->n : b->n, most = a->n < b->n ? b->n : a->n;
@@ -35,7 +36,7 @@ static size_t distance(const struct yk_key *a, const struct yk_key *b)
 	return most - (front > end ? front : end);
 }
 
-// Of plans equally near, the one used last.
+// Among equally similar plans, the most recently used.
 static const struct yk_plan *nearest(const struct yk_planner *pl)
 {
 	const struct yk_plan *best = NULL;
@@ -51,9 +52,9 @@ static const struct yk_plan *nearest(const struct yk_planner *pl)
 	return best;
 }
 
-// ---- words ----
+// ---- fields of a key ----
 
-// Of the leaf that begins here (key.c): its rank, beside which stands where it lies, and its words.
+// The rank of the leaf that begins here (format in key.c), stored beside its location.
 static uint32_t leaf_rank(const uint32_t *w)
 {
 	return w[0] >> 16 & 0xff;
@@ -64,7 +65,7 @@ static size_t leaf_words(const uint32_t *w)
 	return (w[0] & 0xff) == YK_LEAF_STORAGE ? 2 + 2 * leaf_rank(w) : 3;
 }
 
-// Words of the node that begins here.
+// The number of words of the node that begins here.
 static size_t node_words(const uint32_t *w)
 {
 	uint32_t op = w[0] & 0xffff, nattr = w[0] >> 16;
@@ -79,7 +80,7 @@ static size_t node_words(const uint32_t *w)
 	return 3 + w[1] + 2 * nattr;
 }
 
-// Are these keys of the same operations, wired alike, under the same settings?  Shapes and attributes may differ.
+// Have the keys the same operations, connections and settings?  Shapes and attributes may differ.
 static bool same_operations(const struct yk_key *a, const struct yk_key *b)
 {
 	size_t i = 2, k = 2;
@@ -99,7 +100,7 @@ static bool same_operations(const struct yk_key *a, const struct yk_key *b)
 	return i == a_end && k == b->n - roots;
 }
 
-// Is there a plan of these operations that was used once, when it was made?
+// Is there a plan of the same operations that was never reused?
 static bool was_in_vain(const struct yk_planner *pl)
 {
 	for (int i = 0; i < YK_BUCKETS; i++)
@@ -123,7 +124,7 @@ static double real(int64_t bits)
 	return x;
 }
 
-// Attribute k of nattr: its name, and which axis it is about, or -1.
+// The name of attribute k of nattr, and the axis it belongs to, or -1.
 static const char *attribute(uint32_t op, uint32_t nattr, uint32_t k, int *axis)
 {
 	uint32_t rank = 0;
@@ -180,7 +181,7 @@ static void attribute_difference(const uint32_t *a, const uint32_t *b, uint32_t 
 			 (long long)is);
 }
 
-// Where two leaves differ, at word i of both.
+// Describes the difference of two leaves, at word i of both.
 static void leaf_difference(const uint32_t *a, const uint32_t *b, size_t i, char *to, size_t cap)
 {
 	static const char *const kind[] = { "a tensor", "a host scalar", "the random seed",
@@ -204,7 +205,7 @@ static void leaf_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 			 (long long)word_pair(b + 3 + (i - 3) / 2 * 2));
 }
 
-// Where two nodes differ, at word i of both.
+// Describes the difference of two nodes, at word i of both.
 static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, char *to, size_t cap)
 {
 	uint32_t op = a[0] & 0xffff, other = b[0] & 0xffff;
@@ -237,7 +238,7 @@ static void root_difference(size_t i, char *to, size_t cap)
 	snprintf(to, cap, "result %zu: %s", i / YK_ROOT_WORDS, what[i % YK_ROOT_WORDS]);
 }
 
-// The new key's node: its number, op, name and scope.
+// Describes a node of the new key: its number, op, name and scope.
 static int name_node(const struct yk_planner *pl, size_t node, char *to, size_t cap)
 {
 	const struct yoke_context *ctx = pl->ctx;
@@ -264,7 +265,7 @@ void yk_key_difference(const struct yk_planner *pl, const struct yk_key *was, ch
 		return;
 	}
 	size_t end = is->n - YK_ROOT_WORDS * is->word[1];
-	for (; k < end; node++) { // the node of the new key that word `at` is in
+	for (; k < end; node++) { // find the node that has word `at`
 		size_t words = node_words(is->word + k);
 		if (at < k + words)
 			break;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order: a list scheduler (Graham 1966) takes, of the groups whose operands are there, the one of the least
-// rank.  Ranks are places in creation order; or, when that lowers the peak, those with each update of a
-// variable right behind what it needs.  What other ranks take part in goes on beside the device's steps, so it
-// begins right behind what it needs, and an update that reads its result stays where it was recorded.  Groups of the CPU, for which the host waits, let those of the
-// device that do not need them go ahead, unless that takes much more memory.
+// Order of launches: a list scheduler (Graham 1966) repeatedly takes, among the groups whose
+// operands are ready, the one of the lowest rank.  Ranks follow creation order, or, if that lowers
+// the peak, an order with each update of a variable right after the last value it needs.
+// Collectives overlap with the device's steps: they begin as soon as their operands are ready, and
+// an update that reads their result stays where it was recorded.  Groups on the CPU, for which the
+// host waits, let independent device groups go first, unless that takes much more memory.
 //
-// A barrier is a group of its own that is never launched and never moves.  It reads all its operands, so
-// that what makes them is not joined to a later group; what comes through it remembers it.
+// A barrier is a group of its own that is never launched and never moves.  It reads all its
+// operands, so that their makers are not fused into a later group; values that pass through it
+// record it.
 
 #include "config.h"
 
@@ -22,7 +24,8 @@ static bool in_arena(const struct yk_work *w, yk_id v)
 	return !w->value[v].rooted;
 }
 
-// Bytes of what a group makes and others read: a model of the peak good enough to compare two orders.
+// Peak of the bytes that groups produce for others: a model that is good enough to compare two
+// orders.
 static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 		     uint32_t *last)
 {
@@ -63,14 +66,14 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 					continue;
 				now -= (uint64_t)yk_count(&g->value[v]) *
 				       yoke_dtype_size(g->value[v].dtype);
-				last[v] = 0; // once
+				last[v] = 0; // count it once
 			}
 		}
 	}
 	return most;
 }
 
-// Is an operand of the group made by other ranks, or a copy of such a one?
+// Is an operand of the group the result of a collective, or a copy of one?
 static bool reads_ranks(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_graph *g = &w->g;
@@ -89,7 +92,7 @@ static bool reads_ranks(const struct yk_work *w, const struct yk_group *q)
 	return any;
 }
 
-// Does everything the group makes go to roots alone, without waiting for other ranks?
+// Are all results of the group roots, without waiting for other ranks?
 static bool is_update(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_node *m = &w->g.node[q->at];
@@ -102,10 +105,11 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 	return true;
 }
 
-// Position of the last group that an update must stay behind: makers of its operands, barriers they came
-// through, and other readers of them, lest it could not overwrite them.  An operand that is computed in its place in a concat has
-// the concat for its base, and only the concat reads it: that update is the concat itself, which makes
-// no step for this operand, so its maker may as well come later.
+// Position of the last group that an update must follow: makers of its operands, barriers that
+// these passed, and other readers, which must come before the update can overwrite the operand.  An
+// operand computed in place in a concat has the concat as base, and only the concat reads it: the
+// update is then the concat itself, which has no step for this operand, so its maker may come
+// later.
 static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t group)
 {
 	const struct yk_graph *g = &w->g;
@@ -134,14 +138,14 @@ static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t gr
 	return after;
 }
 
-// The groups with each update right behind what it needs.  scratch: three words a group.
+// Moves each update right after the groups it must follow.  scratch: three words per group.
 static void early_updates(const struct yk_work *w, const uint32_t *order, uint32_t n,
 			  uint32_t *to, uint32_t *scratch)
 {
 	uint32_t *pos = scratch, *first = pos + w->groups, *next = first + w->groups;
 	for (uint32_t i = 0; i < n; i++) {
 		pos[order[i]] = i;
-		first[i] = YK_NIL; // updates that go behind position i
+		first[i] = YK_NIL; // updates to be inserted after position i
 	}
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
@@ -151,7 +155,7 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 		if (after < i) {
 			next[i] = first[after];
 			first[after] = i;
-			pos[order[i]] = YK_NIL; // its place is in a list now
+			pos[order[i]] = YK_NIL; // it is in a list now
 		}
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -166,13 +170,13 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 
 struct schedule {
 	struct yk_work *w;
-	uint32_t n;      // groups that are launched, numbered in creation order
+	uint32_t n;      // launched groups, numbered in creation order
 	uint32_t *group; // by number
 	uint32_t *number; // by group
-	uint32_t *first; // by number: where its followers begin in `follower`; one more at the end
-	uint32_t *needs; // by number: how many it follows
+	uint32_t *first; // by number: start of its successors in `follower`; one more at the end
+	uint32_t *needs; // by number: how many predecessors it has
 	uint32_t *rank;  // by number
-	uint32_t *heap;  // of those that are ready, the least rank first
+	uint32_t *heap;  // ready groups, lowest rank first
 	uint32_t ready;
 	struct edge {
 		uint32_t from, to;
@@ -181,7 +185,7 @@ struct schedule {
 	size_t edges, edge_cap;
 };
 
-// The node that computes v's elements, which v may be a view of.
+// The node that computes v's elements; v may be a view.
 static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 {
 	while (yk_op_def(yk_maker(g, v)->op)->flags & YK_F_VIEW)
@@ -189,7 +193,7 @@ static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 	return g->value[v].node;
 }
 
-// Number `to` follows the group that a node is in.
+// Adds a dependency of number `to` on the group of a node.
 static int follow(struct schedule *s, uint32_t node, uint32_t to)
 {
 	uint32_t group = s->w->node[node].group;
@@ -203,7 +207,8 @@ static int follow(struct schedule *s, uint32_t node, uint32_t to)
 	return 0;
 }
 
-// It follows those that make what it reads, those whose value that lies in, and barriers it came through.
+// Adds dependencies on the makers of its operands and of values in which its results lie, and on
+// barriers.
 static int find_needs(struct schedule *s, uint32_t to)
 {
 	const struct yk_work *w = s->w;
@@ -227,7 +232,7 @@ static int find_needs(struct schedule *s, uint32_t to)
 	return err;
 }
 
-// All ranks do what they do together in the order in which it was recorded.
+// Collectives depend on each other in recorded order, the same on all ranks.
 static int follow_ranks(struct schedule *s)
 {
 	uint32_t last = YK_NIL;
@@ -257,7 +262,7 @@ static int find_edges(struct schedule *s)
 		s->first[s->edge[e].from + 2]++;
 	for (uint32_t i = 2; i < s->n + 2; i++)
 		s->first[i] += s->first[i - 1];
-	// first[i + 1] is where i's followers begin, and moves to where they end
+	// first[i + 1] is where i's successors begin, and is advanced to their end
 	for (size_t e = 0; e < s->edges; e++)
 		s->follower[s->first[s->edge[e].from + 1]++] = s->edge[e].to;
 	return 0;
@@ -291,7 +296,7 @@ static uint32_t pop(struct schedule *s)
 	return top;
 }
 
-// The groups by rank, each behind what it follows.  `left` has room for one word each.
+// List scheduling by rank.  `left` has room for one word per group.
 static void list(struct schedule *s, uint32_t *to, uint32_t *left)
 {
 	memcpy(left, s->needs, s->n * sizeof *left);
@@ -312,10 +317,10 @@ static const struct yk_node *node_of(const struct schedule *s, uint32_t number)
 	return &s->w->g.node[s->w->group[s->group[number]].at];
 }
 
-enum { AHEAD = 256 }; // places in the order that the device's groups go ahead of the CPU's at most
+enum { AHEAD = 256 }; // maximum positions by which device groups overtake the CPU's
 
-// Ranks for copies that go on beside the device's groups: down as soon as the bytes are there, up as late as
-// the CPU's group.  False: nothing is on the CPU.
+// Ranks for copies that overlap with the device's groups: downloads as early as their bytes exist,
+// uploads as late as the CPU's group.  False: nothing is on the CPU.
 static bool rank_beside(struct schedule *s, const uint32_t *order)
 {
 	const struct yk_work *w = s->w;
@@ -335,7 +340,7 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 	return any;
 }
 
-// Is the copy made for what other ranks take part in alone?
+// Is the copy made only for collectives?
 static bool is_for_ranks(const struct yk_work *w, const struct yk_node *n)
 {
 	uint32_t u = w->value[n->out].use;
@@ -345,7 +350,7 @@ static bool is_for_ranks(const struct yk_work *w, const struct yk_node *n)
 	return any;
 }
 
-// What other ranks take part in, and the copies for it, has the rank of the last group that it needs.
+// Gives collectives, and copies for them, the rank of the last group they need.
 static void rank_ranks(struct schedule *s)
 {
 	const struct yk_work *w = s->w;
@@ -380,7 +385,7 @@ static int number_groups(struct schedule *s)
 	return node ? 0 : YOKE_ENOMEM;
 }
 
-// The best of three orders is in w->order then.  last: a word a value; scratch: three a group.
+// Stores the best of three orders in w->order.  last: a word per value; scratch: three per group.
 static void choose(struct schedule *s, uint32_t *other, uint32_t *last, uint32_t *scratch)
 {
 	struct yk_work *w = s->w;

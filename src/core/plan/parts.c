@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribution: which nodes each step does, and why the others need none, for profiles.
-// Every node of the lowered graph is in the steps of one group, or in the plan's list of
-// those gone.
+// Attribution for profiles: which nodes each step computes, and why other nodes need no step.
+// Every node of the lowered graph is in the steps of one group, or in the plan's list `gone`.
 
 #include "config.h"
 
@@ -41,7 +40,7 @@ int yk_parts(struct yk_work *w, const struct yk_group *m, size_t first)
 	return 0;
 }
 
-// Why no step does a node; NULL when one does.
+// Why no step computes the node; NULL if one does.
 static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_t *done)
 {
 	const struct yk_node *n = &w->g.node[node];
@@ -71,7 +70,7 @@ int yk_parts_gone(struct yk_work *w)
 	for (size_t i = 0; i < p->steps; i++)
 		for (uint32_t k = 0; k < p->step[i].nodes; k++)
 			done[p->step[i].part[k].node] = 1;
-	if (w->numbers != YK_NIL) // it came of no node that was recorded
+	if (w->numbers != YK_NIL) // not from a recorded node
 		done[w->g.value[w->numbers].node] = 1;
 	for (uint32_t k = 0; k < w->g.nodes; k++)
 		n += !done[k];

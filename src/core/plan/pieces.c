@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values larger than a device's largest allocation: a call that makes or reads one is computed by
-// pieces along an axis, where each piece is what that part of the whole would be, bit for bit; else on
-// the CPU, which is said once.
+// Values larger than a device's largest allocation: a call that produces or reads one is computed
+// in slices along an axis, each equal, bit for bit, to that part of the whole; if that is
+// impossible, on the CPU, which is logged once.
 //
-// The pieces are joined in the host's memory.  What reads a value by the same pieces takes them where
-// they are, so that between such calls nothing goes there: the joined value is read by nobody then,
-// and is dropped.
+// The slices are joined in host memory.  A reader that is computed in the same slices uses them
+// directly, so that nothing is copied to the host between such calls: the joined value then has no
+// readers and is dropped.
 
 #include "config.h"
 
@@ -17,14 +17,14 @@
 #include "base/log.h"
 #include "plan/lower.h"
 
-enum { CANNOT = -2, WHOLE = -1 }; // for an operand's axis
+enum { CANNOT = -2, WHOLE = -1 }; // instead of an operand's axis
 
 const char yk_too_large[] = "larger than the largest allocation";
 
 struct cut {
 	int axis;     // of the result
-	int64_t rows; // along it ..
-	int64_t step; // .. and in a piece
+	int64_t rows; // elements along it ..
+	int64_t step; // .. and per slice
 };
 
 uint64_t yk_bytes_of_value(const struct yk_value *v)
@@ -48,23 +48,24 @@ bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout
 	return large;
 }
 
-// ---- what may be cut ----
+// ---- which axes can be split ----
 
-// The axis of x that is the result's axis, when x is broadcast to it.
+// The axis of x that corresponds to an axis of the result to which x is broadcast.
 static int broadcast_axis(const struct yk_value *x, const struct yk_value *y, int axis)
 {
 	int k = axis - (y->rank - x->rank);
 	return k >= 0 && x->dims[k] == y->dims[axis] ? k : WHOLE;
 }
 
-// Rows are reduced each by itself; how sums across rows are cut follows from the shape of the whole.
+// Each row is reduced by itself; for sums across rows, the kernel's partition depends on the shape
+// of the whole.
 static int reduced_axis(const struct yk_call *c, const struct yk_value *x, int axis)
 {
 	unsigned axes = (unsigned)c->attr[0].i & ((1u << x->rank) - 1);
 	return axes & ((2u << axis) - 1) ? CANNOT : axis;
 }
 
-// Along which of its axes operand i is cut when the result is, along `axis`.
+// The axis along which operand i is split if the result is split along `axis`.
 static int operand_axis(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y,
 			int axis, uint32_t i)
 {
@@ -72,7 +73,7 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	unsigned flags = yk_op_def(c->op)->flags;
 	if (flags & YK_F_REDUCE)
 		return reduced_axis(c, x, axis);
-	if (flags & YK_F_MAP) // of which some know the index of the element
+	if (flags & YK_F_MAP) // some maps use the element's index
 		return c->op == YK_IOTA || c->op == YK_RAND_BITS ? CANNOT : broadcast_axis(x, y, axis);
 	switch (c->op) {
 	case YK_CONTIGUOUS: return axis;
@@ -91,7 +92,7 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	return CANNOT;
 }
 
-// Bytes of a row of v as the call may need them: what a named op is made of is computed in the
+// Bytes of a row of v that the call may need: the decomposition of a named op computes in the
 // accumulator's dtype.
 static uint64_t row_bytes(const struct yk_call *c, const struct yk_value *v, int64_t rows)
 {
@@ -101,7 +102,7 @@ static uint64_t row_bytes(const struct yk_call *c, const struct yk_value *v, int
 	return (uint64_t)(yk_count(v) / rows) * size;
 }
 
-// How the call is cut along an axis of the result; false: it cannot be.
+// Determines how to split the call along an axis of the result; false: impossible.
 static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		      const struct yk_value *outs, int axis, struct cut *to)
 {
@@ -123,14 +124,14 @@ static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t
 		row = n > row ? n : row;
 	}
 	to->step = (int64_t)(yk_largest(w->ctx) / row);
-	if (to->step > 64) // so that kernels cut pieces as they cut the whole
+	if (to->step > 64) // so that kernels partition slices like the whole
 		to->step = to->step / 64 * 64;
-	if (!to->step) // rows are cut in their turn, along a later axis
+	if (!to->step) // rows are too large: split them along a later axis
 		to->step = 1;
 	return true;
 }
 
-// Along the first axis that serves.
+// Splits along the first possible axis.
 static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		     const struct yk_value *outs, struct cut *to)
 {
@@ -140,7 +141,7 @@ static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t 
 	return false;
 }
 
-// ---- cutting ----
+// ---- splitting ----
 
 static const struct yk_joined *joined_as(const struct yk_work *w, yk_id v, int axis, int64_t step)
 {
@@ -171,7 +172,7 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 	return err || yk_is_too_large(w, *out) ? err : yk_lower_bring(w, *out, 0, out);
 }
 
-// One piece of each result.
+// One slice of each result.
 static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
 		 const struct cut *cut, int64_t at, yk_id *out)
 {
@@ -196,7 +197,8 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 		large |= yk_is_hosts(w->ctx, yk_bytes_of_value(&part[i]));
 	for (uint32_t i = 0; i < c->nin && !err; i++)
 		large |= in[i] != YK_NIL && yk_is_too_large(w, in[i]);
-	w->in_piece = true; // an operand may be a view of what is too large still: its turn comes
+	w->in_piece = true; // operands may still be views of a value that is too large; they are
+			    // lowered later
 	if (!err)
 		err = large ? yk_lower_large(w, &small, nout, part, out) :
 			      yk_lower_node(w, &small, nout, part, 0, out);
@@ -228,7 +230,7 @@ static int by_pieces(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		     const struct yk_value *outs, const struct cut *cut, yk_id *out)
 {
 	uint32_t n = (uint32_t)((cut->rows + cut->step - 1) / cut->step);
-	yk_id *made = malloc((size_t)n * nout * sizeof *made), // piece by piece
+	yk_id *made = malloc((size_t)n * nout * sizeof *made), // slice by slice
 	      *one = malloc(n * sizeof *one);
 	int err = made && one ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t i = 0; i < n && !err; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printed plan: a line a step, tab-separated: step, device, op, implementation, shape, bytes,
-// place of the first result, numbers of the recorded nodes and their scopes, cause; then a line for
-// each reason why recorded nodes are in no step.
+// The printed plan: one line per step, tab-separated: step, device, op, implementation, shape,
+// bytes, location of the first result, numbers of the recorded nodes and their scopes, cause; then
+// a line per reason for which recorded nodes are in no step.
 
 #include "config.h"
 
@@ -95,10 +95,10 @@ static void print_step(const struct yk_work *w, const struct yk_plan *p, size_t 
 
 // ---- nodes that are in no step ----
 
-enum { LINE = 200 }; // numbers a line: the log cuts what is longer than 2,000 bytes
+enum { LINE = 200 }; // numbers per line: the log truncates lines at 2,000 bytes
 
-// Why each recorded node is in no step, NULL for those that are in one.  What it became says so; when it
-// became nothing of its own, it was found equal to another.
+// By recorded node: why it is in no step, NULL if it is in one.  The reason is that of its lowered
+// node; a node without one was merged with an equal node.
 static void find_reasons(const struct yk_plan *p, const char **reason, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
@@ -110,7 +110,7 @@ static void find_reasons(const struct yk_plan *p, const char **reason, uint32_t 
 			reason[p->step[i].part[k].recorded] = NULL;
 }
 
-// One line or more for each reason; they are few.
+// Prints one or more lines per reason; there are few reasons.
 static void print_gone(const struct yk_work *w, const struct yk_plan *p, struct text *t)
 {
 	uint32_t list[LINE], count, n = (uint32_t)w->marks->nodes;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of elementwise nodes as one map program: alone, in front of a reduction, or as the
-// epilogue of a contraction.
+// Groups of elementwise nodes as one map program: alone, before a reduction, or as the epilogue of
+// a contraction.
 //
-// The iteration space is the last map's shape, the reduced value's or the product's.  A member is read by
-// another only element for element; everything else is an input of the program with strides over the
-// space.  A product is input 0.
+// The iteration space has the shape of the last map, of the reduced value or of the product.  A
+// member reads another only element by element; all other operands are inputs of the program with
+// strides over the space.  A product is input 0.
 
 #include "config.h"
 
@@ -17,7 +17,7 @@
 struct input {
 	yk_id base;
 	int dtype;
-	int64_t offset, stride[YOKE_MAX_RANK]; // as yk_place's
+	int64_t offset, stride[YOKE_MAX_RANK]; // as in struct yk_place
 };
 
 struct program {
@@ -29,9 +29,9 @@ struct program {
 	int64_t dims[YOKE_MAX_RANK];
 	struct input input[YOKE_MAP_MAX_INPUTS];
 	uint16_t input_insn[YOKE_MAP_MAX_INPUTS];
-	uint16_t result[YOKE_MAP_MAX_INSNS]; // instruction of each member's value, of so many
+	uint16_t result[YOKE_MAP_MAX_INSNS]; // by member: the instruction of its value
 	uint32_t done;
-	bool full;                           // something did not fit
+	bool full;                           // the program or its inputs do not fit
 };
 
 static uint16_t insn(struct program *p, int op, int dtype, int a, int b, int c)
@@ -73,7 +73,8 @@ static int member_of(const struct program *p, uint32_t node)
 	return -1;
 }
 
-// Value v as read by something of the shape `rank, dims`, which has the space's elements.
+// The instruction for value v, read with shape `rank, dims`, which has as many elements as the
+// space.
 static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 {
 	struct yk_work *w = p->w;
@@ -89,13 +90,14 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 		in.offset = at->offset;
 		int k = member_of(p, w->g.value[at->base].node);
 		if (k >= 0) {
-			// element for element: as the maker's own result lies
+				// element by element: must match the layout of the maker's own
+				// result
 			const struct yk_value *b = &w->g.value[at->base];
 			const struct yk_place *bp = &w->value[at->base].place;
 			int64_t own[YOKE_MAX_RANK], elements = 1;
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
-			// what stands for a member that is made again may come behind who reads it
+				// a clone of a member may come after its reader
 			if ((uint32_t)k >= p->done || x->dtype != b->dtype || at->offset != bp->offset || yk_count(b) != elements ||
 			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own)) {
 				p->full = true;
@@ -146,7 +148,7 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 	return insn(p, yk_op_def(n->op)->map, y->dtype, r[0], r[1], r[2]);
 }
 
-// Is member i's value read outside the group, or a root?
+// Is member i's value a root, or read outside the group?
 static bool wanted(const struct program *p, uint32_t i)
 {
 	const struct yk_work *w = p->w;
@@ -161,7 +163,7 @@ static bool wanted(const struct program *p, uint32_t i)
 	return false;
 }
 
-// The value's elements as the space runs through them; full when no strides do.
+// Adds an output with the value's strides over the space; full if there are none.
 static void output(struct program *p, struct yk_built *b, yk_id v)
 {
 	struct yk_work *w = p->w;
@@ -174,7 +176,7 @@ static void output(struct program *p, struct yk_built *b, yk_id v)
 	yk_buffer_view(w, &b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride, at->offset);
 }
 
-// The result of a reduction over `axes` of the space: stride 0 where it has 1 element.
+// Adds the result of a reduction over `axes` of the space: stride 0 along axes of 1 element.
 static void reduced_output(struct program *p, struct yk_built *b, const struct yk_node *r,
 			   unsigned axes)
 {
@@ -194,8 +196,8 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 	yk_buffer_view(w, &b->view[0], y->dtype, p->rank, dims, stride, at->offset);
 }
 
-// The one contraction among the members, NULL when there is none; false when there are several, or when
-// a member makes what it multiplies.
+// Finds the only contraction among the members, NULL if there is none; false if there are several,
+// or if a member computes one of its factors.
 static bool find_product(const struct program *p, const struct yk_node **product)
 {
 	const struct yk_work *w = p->w;
@@ -216,7 +218,7 @@ static bool find_product(const struct program *p, const struct yk_node **product
 	return true;
 }
 
-// The views of the program's inputs from `first` on, behind what is there already.
+// Adds the views of the program's inputs from `first` on.
 static void input_views(const struct program *p, struct yk_built *b, int first)
 {
 	struct yk_work *w = p->w;

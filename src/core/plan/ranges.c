@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked before a launch, so that it fails without effect: numbers on the host that say where an
-// op reads or writes, whether it runs whole or in parts.  Numbers on the device are checked by the kernels.
+// Checks before a launch, so that a failure has no effect: host scalars that are used as indices
+// must be in range.  Numbers on the device are checked by the kernels.
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-// Operand k of a node when it is a number on the host.
+// Is operand k of a node a host scalar?
 static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32_t k, int64_t *to)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
@@ -33,7 +33,7 @@ static int fail(const struct yk_planner *pl, const struct yk_node *n, const char
 		       (long long)most);
 }
 
-// x, starts [, v]: the part is the result, or v
+// x, starts [, v]: the region has the shape of the result, or of v
 static int check_starts(const struct yk_planner *pl, const struct yk_node *n)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
@@ -61,7 +61,7 @@ static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
 	return 0;
 }
 
-// Has the dtype that each host scalar is read as such a number?
+// Can each host scalar be represented in the dtype it is read as?
 static int check_numbers(const struct yk_planner *pl)
 {
 	const struct yoke_context *ctx = pl->ctx;
@@ -70,7 +70,7 @@ static int check_numbers(const struct yk_planner *pl)
 		if (leaf->kind != YK_LEAF_SCALAR || leaf->frozen || !leaf->scalar ||
 		    yk_has_number(leaf->dtype, leaf->scalar->scalar))
 			continue;
-		for (size_t k = 0; k < pl->marks.nodes; k++) { // the op that reads it
+		for (size_t k = 0; k < pl->marks.nodes; k++) { // find the op that reads it
 			const struct yk_node *n = &ctx->graph.node[pl->marks.node[k]];
 			for (uint32_t j = 0; j < n->nin; j++)
 				if (yk_ins(&ctx->graph, n)[j] == leaf->id)
@@ -111,8 +111,8 @@ int yk_check_scalars(const struct yk_planner *pl, const struct yk_plan *p)
 	return err;
 }
 
-// A plan is found by its key alone, so this cannot fail unless a key says too little: better an error
-// than a step that reads or writes elsewhere.
+// Plans are found by key only, so this fails only if a key lacks information: better an error than
+// a step that accesses other memory.
 int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 {
 	const struct yoke_context *ctx = pl->ctx;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do together, in a plan: operands and results lie without gaps in the host's memory, which is the
-// device's own where that is the CPU, or in the device's, where the ranks queue takes that, and the steps go to the ranks queue, in the order of recording.  Such
-// nodes are never merged, moved past each other, made twice or left out.
+// Collectives in a plan: operands and results are contiguous, in host memory (which on a CPU device
+// is the device's own), or in device memory if the ranks queue supports it, and the steps go to the
+// ranks queue in recorded order.  Such nodes are never merged, reordered, duplicated or dropped.
 
 #include "config.h"
 
@@ -16,7 +16,7 @@ static bool is_on_device(const struct yk_work *w, int op)
 	return w->ctx->device_ranks && op != YK_RANKS_SEND && op != YK_RANKS_RECV;
 }
 
-// The slot that the operands' memory is of.
+// The slot that owns the operands' memory.
 static int slot_for(const struct yk_work *w, int op)
 {
 	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_SLOT_DEVICE : YK_SLOT_CPU;
@@ -42,7 +42,7 @@ int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, co
 	free(in);
 	if (err || c->op != YK_RANKS_SEND)
 		return err;
-	// nobody who adds the 0 that a send gives waits until it has arrived
+	// a constant instead of the send's result 0, whose readers would wait for its arrival
 	const union yoke_attr zero[] = { { .i = yoke_f32 }, { .i = 0 } };
 	const struct yk_value number = { .dtype = yoke_f32 };
 	return yk_lower_node(w, &(struct yk_call){ .op = YK_CONST, .nattr = 2, .attr = zero }, 1, &number, home, out);
