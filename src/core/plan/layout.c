@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout: where each value lies.  Roots have blocks of their own, or take over the block of the dead
-// old version they replace; everything else lies in an arena, by lifetime; and a result may lie where an
-// operand lay that dies in the same step.
+// Memory layout.  Roots get blocks of their own, or reuse the block of the dead old version that
+// they replace; all other values lie in an arena, placed by lifetime; and a result may overwrite an
+// operand that dies in the same step.
 
 #include "config.h"
 
@@ -18,17 +18,17 @@ YK_PARAM(donate, "donate", YK_BOOL, "1",
 
 enum { FOREVER = UINT32_MAX - 1 };
 
-// Of one base value's bytes, in steps of the slot that their memory is of: what is born behind another's
-// death may lie where that lay.  A copy on another slot counts from the first step that may be at work when
-// it begins, until the first that knows it to be over.
+// Lifetime of a base value's bytes, in steps of the slot that owns the memory: a value born after
+// another's death may reuse its memory.  A copy on another slot counts from the first step that may
+// run at the same time as its beginning, to the first step that knows it to be done.
 struct life {
 	uint32_t born, dies;
-	uint32_t writer;     // the step that writes it first, YK_NIL: none
-	uint32_t in;         // value in whose bytes these are, or itself
+	uint32_t writer;     // the first step that writes it, YK_NIL: none
+	uint32_t in;         // the value in whose bytes it lies, or itself
 	uint32_t block;      // root block, or YK_NIL
 	uint32_t leaf;       // plan's leaf, or YK_NIL
 	uint64_t bytes;
-	uint64_t offset; // in the arena, virtual: chunk = offset / largest
+	uint64_t offset; // virtual offset in the arena: chunk = offset / largest
 	bool used;
 };
 
@@ -36,16 +36,17 @@ struct layout {
 	struct yk_work *w;
 	struct yk_plan *p;
 	struct life *life;   // by base value
-	uint32_t *leaf_value; // by leaf: the value it is, or YK_NIL
-	uint32_t *donated;   // by leaf: root block it goes to, or YK_NIL
-	// the views of one step by the value that owns their bytes: first[v], then next[view], ascending
-	uint32_t linked, links; // that step + 1, and how many steps were
-	uint32_t *first, *link, *next; // link[v]: links, where first[v] counts
-	uint64_t largest[YK_SLOTS]; // allocation of each device
+	uint32_t *leaf_value; // by leaf: its value, or YK_NIL
+	uint32_t *donated;   // by leaf: the root block that reuses it, or YK_NIL
+	// the views of one step by the value that owns their bytes: first[v], then next[view],
+	// ascending
+	uint32_t linked, links; // that step + 1, and a count of such steps
+	uint32_t *first, *link, *next; // link[v]: equals links if first[v] is valid
+	uint64_t largest[YK_SLOTS]; // maximum allocation of each device
 	uint64_t top[YK_SLOTS];
 };
 
-// The value whose bytes these are, at the end of the chain of owners.
+// The value that owns these bytes, at the end of the chain `in`.
 static uint32_t owner(const struct layout *l, uint32_t v)
 {
 	while (l->life[v].in != v)
@@ -53,8 +54,8 @@ static uint32_t owner(const struct layout *l, uint32_t v)
 	return v;
 }
 
-// The first step of slot `home` that knows step s, of another slot, to be over; the last of all steps if none
-// does.
+// The first step of slot `home` that knows step s, of another slot, to be done; if none does, the
+// last of all steps.
 static uint32_t known_over(const struct layout *l, uint32_t s, int home)
 {
 	const struct yk_plan *p = l->p;
@@ -107,7 +108,7 @@ static bool is_hosts(const struct yk_work *w, yk_id v)
 	return yk_maker(&w->g, v)->slot == YK_SLOT_CPU;
 }
 
-// The first step that does nothing but gradients; a step before it may find what they need besides.
+// The first step that only computes gradients; earlier steps may compute other operands for them.
 static uint32_t first_gradient(const struct layout *l)
 {
 	const struct yk_work *w = l->w;
@@ -122,7 +123,8 @@ static uint32_t first_gradient(const struct layout *l)
 	return (uint32_t)l->p->steps;
 }
 
-// What was computed forward and waits for the way back on the device, at its most; and the largest workspace.
+// Peak of the bytes computed forward and kept for the backward pass on the device; and the largest
+// workspace.
 static int count_kinds(struct layout *l)
 {
 	const struct yk_graph *g = &l->w->g;
@@ -149,7 +151,7 @@ static int count_kinds(struct layout *l)
 	return 0;
 }
 
-// Distinct roots get blocks; a root that is a leaf unchanged stays that leaf.
+// Assigns blocks to distinct roots; a root that is an unchanged leaf needs none.
 static int find_blocks(struct layout *l)
 {
 	struct yk_work *w = l->w;
@@ -196,14 +198,14 @@ static void link_views(struct layout *l, uint32_t s)
 	}
 }
 
-// The first of the step's views that lie in value v, YK_NIL: none.
+// The first of the step's views of value v, YK_NIL: none.
 static uint32_t first_view(struct layout *l, uint32_t s, uint32_t v)
 {
 	link_views(l, s);
 	return l->link[v] == l->links ? l->first[v] : YK_NIL;
 }
 
-// Do two views of a step run through the same bytes in the same order, from the first?
+// Do two views of a step access the same bytes in the same order?
 static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 {
 	const struct yoke_view *x = &p->view[a], *y = &p->view[b];
@@ -219,7 +221,7 @@ static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 	return true;
 }
 
-// May result `out` of the step be written where operand `in` lies?  Both are views of the step.
+// May result `out` of the step overwrite operand `in`?  Both are views of the step.
 static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 {
 	if (s->kind == YK_STEP_RANKS)
@@ -230,11 +232,12 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)
 		return true;
-	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue goes element by element, its product not
+	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue works element by element, the product
+					    // does not
 		return in - s->op.nout >= 2;
 	const struct yk_op_def *row = yk_op_def(s->opcode);
 	const uint32_t list = s->op.list, operand = in - s->op.nout;
-	if (s->op.code == YOKE_OP_LIST_MAP) // the same tensor of a list
+	if (s->op.code == YOKE_OP_LIST_MAP) // only the same tensor of a list
 		return operand < list * s->op.lists_in && operand % list == out % list;
 	for (int i = 0; i < row->ninplace && s->op.code != YOKE_OP_REDUCE; i++)
 		if (row->inplace[i].in == operand && row->inplace[i].out == out)
@@ -242,8 +245,8 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 	return false;
 }
 
-// The operand of step s that lies in value v and that result `out` may overwrite; every way in which the
-// step reads v must be that one.  YK_NIL: none.
+// The operand of step s that lies in value v and that result `out` may overwrite; the step must not
+// read v in any other way.  YK_NIL: none.
 static uint32_t share_with(struct layout *l, uint32_t s, uint32_t out, uint32_t v)
 {
 	const struct yk_plan *p = l->p;
@@ -252,7 +255,7 @@ static uint32_t share_with(struct layout *l, uint32_t s, uint32_t out, uint32_t 
 	for (uint32_t i = first_view(l, s, v); i != YK_NIL; i = l->next[i]) {
 		if (i == out)
 			continue;
-		if (i < step->op.nout) // another result is there already
+		if (i < step->op.nout) // another result lies there
 			return YK_NIL;
 		if (!same_walk(p, step->view + i, step->view + out) ||
 		    !may_share(step, i, out))
@@ -274,18 +277,18 @@ static void note_alias(struct layout *l, uint32_t s, uint32_t in)
 		step->op.alias_mask |= 1ull << operand;
 }
 
-// The step that writes a root first, and which of its views; false when that is no kernel.
+// The step that first writes a root, and by which of its views; false if that is no kernel.
 static bool sole_writer(struct layout *l, uint32_t v, uint32_t *s, uint32_t *out)
 {
 	const struct yk_plan *p = l->p;
 	*s = l->life[v].writer;
 	if (*s == YK_NIL || p->step[*s].kind != YK_STEP_RUN)
 		return false;
-	*out = first_view(l, *s, v); // results are first
+	*out = first_view(l, *s, v); // results come first
 	return *out < p->step[*s].op.nout;
 }
 
-// Is a root written first by a copy up that knows all that read the old version to be over?
+// Is a root first written by an upload that knows all readers of the old version to be done?
 static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
 {
 	const struct yk_plan *p = l->p;
@@ -302,7 +305,7 @@ static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
 	return over;
 }
 
-// Does step s know that all others which view value v are over?
+// Does step s know all other steps that view value v to be done?
 static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
 {
 	const struct yk_plan *p = l->p;
@@ -320,7 +323,7 @@ static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
 	return alone;
 }
 
-// The view of `old` that the ranks' step which writes a root first may write it over; YK_NIL: none.
+// The view of `old` that a collective that first writes a root may overwrite; YK_NIL: none.
 static uint32_t by_ranks(struct layout *l, uint32_t v, uint32_t old)
 {
 	const uint32_t s = l->life[v].writer;
@@ -330,13 +333,13 @@ static uint32_t by_ranks(struct layout *l, uint32_t v, uint32_t old)
 	return out < l->p->step[s].op.nout ? share_with(l, s, out, old) : YK_NIL;
 }
 
-// Results that are checked must leave their operands as they were.
+// With YOKE_CHECK=nan, a step must not overwrite its operands.
 static bool may_overwrite(const struct yk_work *w)
 {
 	return yk_param_bool(&donate) && !w->ctx->planner->check_nan;
 }
 
-// Roots over the old versions of their variables.
+// Lets roots reuse the blocks of their variables' old versions.
 static void donate_leaves(struct layout *l)
 {
 	struct yk_work *w = l->w;
@@ -363,7 +366,7 @@ static void donate_leaves(struct layout *l)
 		}
 		if (may && sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
 			if (!l->life[old].used || l->life[old].dies < s) {
-				// read for the last time before: the block is simply taken over
+				// its last reader ran before: the block is simply reused
 				block->donor = donor;
 				l->donated[donor] = p->root_block[i];
 				continue;
@@ -383,8 +386,8 @@ static void donate_leaves(struct layout *l)
 	}
 }
 
-// The operand, one of the step's views, in whose value result o may lie; YK_NIL: it may not, or there is
-// none that dies with the step.
+// The operand, one of the step's views, that result o may overwrite; YK_NIL: it may not, or no
+// operand dies with the step.
 static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 {
 	const struct yk_step *step = &l->p->step[s];
@@ -396,7 +399,8 @@ static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 	if (f->leaf != YK_NIL || f->block != YK_NIL || (f->dies != s && step->kind != YK_STEP_RANKS) ||
 	    f->bytes != l->life[r->index].bytes || v == r->index)
 		return YK_NIL;
-	if (step->kind == YK_STEP_RANKS && !is_alone(l, s, v)) // the life of what it reads ends elsewhere
+	// lifetimes are in steps of another slot
+	if (step->kind == YK_STEP_RANKS && !is_alone(l, s, v))
 		return YK_NIL;
 	return share_with(l, s, o, v);
 }
@@ -404,7 +408,7 @@ static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 static uint32_t find_alias(struct layout *l, uint32_t s, uint32_t o)
 {
 	const struct yk_step *step = &l->p->step[s];
-	const uint32_t list = step->op.list; // of those the same tensor is asked for alone
+	const uint32_t list = step->op.list; // for lists, only the same tensor qualifies
 	uint32_t in = YK_NIL;
 	for (uint32_t i = step->op.nout + (list ? o % list : 0); i < step->views && in == YK_NIL;
 	     i += list ? list : 1)
@@ -412,7 +416,7 @@ static uint32_t find_alias(struct layout *l, uint32_t s, uint32_t o)
 	return in;
 }
 
-// The views of value v are the owner's from now on, in the step at hand.
+// Moves the views of value v, in the current step, to the list of its new owner.
 static void relink(struct layout *l, uint32_t s, uint32_t v, uint32_t to)
 {
 	uint32_t last = first_view(l, s, v), after = first_view(l, s, to);
@@ -424,7 +428,7 @@ static void relink(struct layout *l, uint32_t s, uint32_t v, uint32_t to)
 	l->next[last] = after;
 }
 
-// Results over operands in the arena that die with the step.
+// Lets results overwrite operands in the arena that die with the step.
 static void share_arena(struct layout *l)
 {
 	struct yk_plan *p = l->p;
@@ -474,7 +478,7 @@ static int place_slot(struct layout *l, int slot)
 		if (!f->used || f->in != v || f->block != YK_NIL || f->leaf != YK_NIL ||
 		    yk_maker(g, v)->slot != slot)
 			continue;
-		// an empty value too: what reads it (a sum, a product) is given a segment
+		// also an empty value: its readers (a sum, a product) need a segment
 		span[n++] = (struct yk_span){ f->born, f->dies,
 					   aligned(f->bytes + !f->bytes), &f->offset };
 	}
@@ -512,7 +516,7 @@ static int place_slot(struct layout *l, int slot)
 	return err;
 }
 
-// Refs of values become places.
+// Resolves refs from values to locations.
 static void bind(struct layout *l)
 {
 	struct yk_plan *p = l->p;
@@ -542,7 +546,7 @@ static void bind(struct layout *l)
 				r->where = YK_AT_ROOT;
 				r->index = f->block;
 			} else if (f->leaf != YK_NIL && l->donated[f->leaf] != YK_NIL) {
-				r->where = YK_AT_ROOT; // which has its block by then
+				r->where = YK_AT_ROOT; // its block is allocated at launch
 				r->index = l->donated[f->leaf];
 			} else if (f->leaf != YK_NIL) {
 				r->where = YK_AT_LEAF;
@@ -556,7 +560,7 @@ static void bind(struct layout *l)
 	}
 }
 
-// Copies of a value onto itself do nothing.  now: by former step, how many are left in front of it.
+// Removes copies of a value onto itself.  now: by former step, the number of steps left before it.
 static void drop_copies(struct layout *l, uint32_t *now)
 {
 	struct yk_plan *p = l->p;
@@ -579,7 +583,7 @@ static void drop_copies(struct layout *l, uint32_t *now)
 	p->steps = n;
 }
 
-// ---- what is alive, for who watches ----
+// ---- lifetimes, for profiles ----
 
 static void note_live(struct yk_plan *p, struct yk_live live)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: copies the marked nodes into the plan's own graph, each on a device that can run it.
-// A named op goes to the context's device if that takes it whole, else it is decomposed, else it goes
-// to the CPU; equal nodes become one; views become places (base, offset, strides).
+// Lowering: copies the marked nodes into the plan's own graph, each on a device that can run it.  A
+// named op runs on the context's device as one op if supported, else it is decomposed, else it runs
+// on the CPU.  Equal nodes are merged; views become locations (base, offset, strides).
 
 #include "config.h"
 
@@ -74,7 +74,7 @@ static int table_grow(struct yk_work *w)
 	return 0;
 }
 
-// The last node, or the older one equal to it: then the last is taken back.
+// Merges the last node with an older equal one, if there is one.
 static int merge_equal(struct yk_work *w, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
@@ -87,7 +87,8 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 	size_t at = node_hash(g, n) & (w->table_size - 1);
 	for (; w->table[at]; at = (at + 1) & (w->table_size - 1)) {
 		const struct yk_node *o = &g->node[w->table[at] - 1];
-		// attributes of views are not all of their shape: results must be equal too
+			// attributes of views do not determine their shape: results must be equal,
+			// too
 		if (node_equal(g, o, n) &&
 		    yk_same_shape(&g->value[o->out], &g->value[n->out]) &&
 		    g->value[o->out].dtype == g->value[n->out].dtype) {
@@ -105,8 +106,7 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 
 // ---- views ----
 
-// Elements of v, which lie at `to`, as elements of another size, which come from or go into those along the
-// last axis.
+// Changes the element size of a location of v: elements are split or combined along the last axis.
 static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
 {
 	const int64_t was = (int64_t)yoke_dtype_size(v->dtype);
@@ -124,7 +124,7 @@ static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
 	return true;
 }
 
-// Where a view's elements lie; false when no strides reach them.
+// The location of a view's elements; false if no strides describe it.
 static bool view_place(const struct yk_work *w, const struct yk_call *c,
 		       const struct yk_place *x, const struct yk_value *out,
 		       struct yk_place *to)
@@ -155,18 +155,18 @@ static bool view_place(const struct yk_work *w, const struct yk_call *c,
 		to->stride[c->attr[0].i] *= c->attr[2].i;
 		return true;
 	case YK_BITCAST:
-		// memory of the application's is as aligned as its own elements, at least
+		// memory of the application is aligned at least to its own elements
 		return !yk_is_number(w, x->base) &&
 		       (yk_maker(&w->g, x->base)->op != YK_LEAF || yoke_dtype_size(out->dtype) <= w->align) &&
 		       resize(v, size, to);
 	}
-	return true; // the same elements
+	return true; // the same location
 }
 
 static int lower_call(struct yk_work *, const struct yk_call *, uint32_t,
 		      const struct yk_value *, int, yk_id *);
 
-// A copy of v whose elements lie row major, on v's device.
+// A contiguous row-major copy of v, on v's device.
 static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	struct yk_value value = w->g.value[v];
@@ -196,7 +196,7 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	return merge_equal(w, out);
 }
 
-// A barrier's results: its first operands themselves, marked with where they came through.
+// A barrier's results are its first operands, marked as having passed it.
 static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			 const struct yk_value *outs, yk_id *out)
 {
@@ -217,7 +217,8 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	*out = v;
 	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->slot == device)
 		return 0;
-	if (!device && v != p.base && yk_is_too_large(w, p.base)) { // the part alone crosses
+	// copies only the elements in the view
+	if (!device && v != p.base && yk_is_too_large(w, p.base)) {
 		if ((err = contiguous(w, v, 1, &v)) < 0)
 			return err;
 		p = w->value[v].place;
@@ -265,7 +266,7 @@ static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,
 	return false;
 }
 
-// Can this device run the last node?  dense: with its operands made contiguous buffers.
+// Can this device run the last node?  dense: after copying its operands to contiguous buffers.
 static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *b)
 {
 	struct yk_graph *g = &w->g;
@@ -287,7 +288,7 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 	return !yk_build_node(w, node, dense, b) && ask(w, device, &b->op);
 }
 
-// Takes the last node back.
+// Removes the last node.
 static void drop_last(struct yk_graph *g)
 {
 	const struct yk_node *n = &g->node[g->nodes - 1];
@@ -340,7 +341,7 @@ int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 
 // ---- decomposition ----
 
-// Marks what the results need, in the small graph of a decomposition.
+// Marks the nodes that the results need, in the small graph of a decomposition.
 static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nout,
 			uint8_t *need)
 {
@@ -368,7 +369,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	uint8_t *need = NULL;
 	if (!in)
 		goto out;
-	for (uint32_t i = 0; i < c->nin; i++) { // fake drivers for the operands
+	for (uint32_t i = 0; i < c->nin; i++) { // placeholders for the operands
 		struct yk_call leaf = { .op = YK_LEAF };
 		in[i] = YK_NIL;
 		if (c->in[i] != YK_NIL &&
@@ -425,7 +426,7 @@ out:
 
 // ---- one node ----
 
-// x * 1 is x.
+// Is v the literal 1?  x * 1 is replaced by x.
 static bool is_one(const struct yk_work *w, yk_id v)
 {
 	const struct yk_node *n = yk_maker(&w->g, w->value[v].place.base);
@@ -454,15 +455,15 @@ static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct y
 	return err ? err : merge_equal(w, out);
 }
 
-// A call whose results are numbered one behind another from *out: all but decomposed nodes of several
-// results, which are lower_node's.  device: where it would rather be.
+// Lowers a call whose results are numbered consecutively from *out: any but decomposed nodes of
+// several results, for which see yk_lower_node.  device: the preferred one.
 static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		      const struct yk_value *outs, int device, yk_id *out)
 {
 	const struct yk_op_def *row = yk_op_def(c->op);
 	struct yk_value value;
 	int err;
-	if (nout == 1) { // the caller's may lie in an array that moves
+	if (nout == 1) { // a copy: the caller's may be in an array that is reallocated
 		value = outs[0];
 		outs = &value;
 	}
@@ -507,7 +508,8 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 {
 	char text[160];
 	yk_id first;
-	struct yk_value one = outs[0]; // the caller's may lie in an array that moves
+	struct yk_value one = outs[0]; // a copy: the caller's may be in an array that is
+				       // reallocated
 	const struct yk_value *v = nout == 1 ? &one : outs;
 	int err = yk_lower_try(w, c, nout, v, device, cause, &first);
 	if (err < 0)
@@ -531,7 +533,7 @@ static bool reads_placed(const struct yk_work *w, const struct yk_call *c)
 	return any;
 }
 
-// The same for a node with any number of results, each where out[i] says.
+// The same for a node with any number of results; out[i] receives result i.
 int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		  const struct yk_value *outs, int device, yk_id *out)
 {
@@ -568,8 +570,8 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	return err;
 }
 
-// A root's value as a block of its own: row major, whole, on the context's device if that can hold it and
-// the variable is not placed elsewhere.
+// Makes a root's value a contiguous block of its own: on the context's device, unless it is too
+// large or the variable is placed on the host.
 static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id *v)
 {
 	const bool placed = handle && handle->host && w->ctx->device != w->ctx->cpu;
@@ -584,7 +586,7 @@ static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id 
 	return 0;
 }
 
-// The results of a node that are there, as leaves.
+// Lowers the existing results of a node as leaves.
 static int lower_made(struct yk_work *w, const struct yk_node *n, uint32_t wanted, uint32_t *leaves, yk_id *map)
 {
 	const struct yk_graph *g = &w->ctx->graph;

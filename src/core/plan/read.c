@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading: bytes of values on their way to the host, and what else a caller waits for or asks.
+// Reading values back to the host, and other calls that wait for or query results.
 
 #include "config.h"
 
@@ -11,14 +11,15 @@
 #include "device/plugin.h"
 #include "plan/plan.h"
 
-// The queue that reads a storage, and the event that it has to be behind: what another run computes
-// now is not waited for.  NULL: the queue of the steps, behind all that is on it.
+// The queue that reads a storage, and the event after which it may: later runs are not waited for.
+// NULL: the queue of the steps, after all its work.
 static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **behind)
 {
 	struct yoke_context *ctx = s->ctx;
-	struct yk_event *done = ctx->flight[ctx->flights % 2].done[YK_SLOT_DEVICE]; // of the older run
+	// of the older run
+	struct yk_event *done = ctx->flight[ctx->flights % 2].done[YK_SLOT_DEVICE];
 	*behind = NULL;
-	if (s->buffer->host) // the CPU's queue is done with it
+	if (s->buffer->host) // the CPU's queue has finished with it
 		return ctx->cpu_queue;
 	if (ctx->down == ctx->queue)
 		return ctx->queue;
@@ -29,8 +30,8 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 	return *behind ? ctx->down : ctx->queue;
 }
 
-// Who watches by the host's clock alone would take waiting for what makes the bytes for a part of the copy.  What an
-// event says stays with its queue.
+// Waits separately, so that a profiler that uses the host's clock does not count the computation as
+// part of the copy.  Errors stay with the queue.
 static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_event *behind)
 {
 	yk_work_begin(ctx, ctx->queue);
@@ -41,8 +42,8 @@ static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_e
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
 }
 
-// Enqueues the copy and waits for it, and for whatever it was behind.  On failure `why` has a text, or
-// none when it is the queue of the steps that says so.
+// Enqueues the copy and waits for it and for all work before it.  On failure `why` has a message,
+// or is empty if the queue of the steps reports it.
 static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, char *why, size_t cap)
 {
 	struct yoke_context *ctx = s->ctx;
@@ -64,7 +65,7 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 		yk_backend_detail(had, err, why, cap);
 	else
 		err = yk_queue_drain(q);
-	// these are over as well, and what they say matters
+	// these are done as well; collect their failures
 	yk_event_sync(behind);
 	yk_event_sync(ctx->joined);
 	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
@@ -76,7 +77,7 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 	return err;
 }
 
-// Brings a materialised value's bytes, from one on, to the host and waits.
+// Copies a computed value's bytes, from an offset on, to the host and waits.
 static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t bytes)
 {
 	struct yoke_context *ctx = t->ctx;
@@ -87,7 +88,7 @@ static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t
 		return yk_failure_of(t);
 	if (err && !*why)
 		return yk_failure_tell(ctx);
-	if (err) { // kept, since a device that is lost says so on every queue, of which nobody wants to hear then
+	if (err) { // stored, not reported: a lost device fails on every queue
 		yk_failure_set(ctx, err, "read: %llu bytes from %s: %s", (unsigned long long)bytes, ctx->device->id,
 			       why);
 		return yk_failure_tell(ctx);
@@ -96,7 +97,7 @@ static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t
 	return 0;
 }
 
-// Evaluates what has no bytes yet.
+// Evaluates a value that is not computed yet.
 static int bring_about(struct yk_tensor *t, yoke_tensor *handle, const char *call)
 {
 	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)

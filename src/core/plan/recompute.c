@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recomputation of activations (Chen et al. 2016): what the forward pass makes and only gradients read later is
-// not kept, but made again before the gradients need it.
+// Recomputation of activations (Chen et al. 2016): values of the forward pass that only gradients
+// read later are not kept, but computed again before the gradients need them.
 //
-// The forward pass, which is all that no gradient leads to, is cut into segments, at places that few bytes
-// cross.  What crosses a border is kept.  Whoever of the backward pass reads something else of a segment reads
-// clones of the nodes that make it, out of what is kept.  They stand in time right before the first that
-// reads them, so that one segment at a time is there in full.  The last one is kept: it is needed at once.
+// The forward pass, all nodes that do not depend on a gradient, is cut into segments where few
+// bytes cross.  Values that cross a border are kept.  Nodes of the backward pass that read other
+// values of a segment read clones of their makers instead, computed from the kept values.  Clones
+// are placed right before their first reader, so that only one segment at a time exists in full.
+// The last segment is kept, because it is needed at once.
 
 #include "config.h"
 
@@ -22,8 +23,8 @@ YK_PARAM(recompute, "recompute", YK_STRING, "none",
 	 "as make a plan fit");
 
 enum {
-	PLACES = 2048, // where borders may be, at most
-	BUDGETS = 24   // sizes of a segment that are tried
+	PLACES = 2048, // maximum number of candidate borders
+	BUDGETS = 24   // segment sizes that are tried
 };
 
 struct recomputation {
@@ -32,19 +33,20 @@ struct recomputation {
 	size_t n;
 	uint32_t *fwd;   // the forward pass: nodes that compute, in time
 	uint32_t nfwd;
-	uint32_t *pos;   // by node: its place there, or YK_NIL
-	uint8_t *back;   // by node: a gradient leads to it
-	uint64_t *cross; // by place: bytes made up to there that the forward pass reads behind it
-	uint64_t *stash; // by place: bytes made before it that the backward pass reads
-	uint32_t *last;  // by value: where the forward pass reads it for the last time, or makes it
-	uint32_t *end;   // by segment: the place of its last node
+	uint32_t *pos;   // by node: its index in fwd, or YK_NIL
+	uint8_t *back;   // by node: it depends on a gradient
+	uint64_t *cross; // by index: bytes produced up to there that the forward pass reads after
+			 // it
+	uint64_t *stash; // by index: bytes produced before it that the backward pass reads
+	uint32_t *last;  // by value: index of its last forward reader, or of its maker
+	uint32_t *end;   // by segment: index of its last node
 	uint32_t segments;
-	uint32_t *seg;   // by place
-	yk_id *clone;    // by value: the last one made of it, YK_NIL: none
-	uint8_t *need;   // by place
+	uint32_t *seg;   // by index
+	yk_id *clone;    // by value: its latest clone, YK_NIL: none
+	uint8_t *need;   // by index
 };
 
-// ---- what passes what ----
+// ---- values that cross a border ----
 
 static bool recorded_back(const struct yk_work *w, uint32_t node)
 {
@@ -70,7 +72,7 @@ static void find_passes(struct recomputation *r)
 	}
 }
 
-// Where the forward pass reads a value for the last time, or where it is made.
+// Index of the last forward reader of a value, or of its maker.
 static uint32_t last_forward(const struct recomputation *r, yk_id v)
 {
 	const struct yk_work *w = r->w;
@@ -103,7 +105,7 @@ static void weigh(struct recomputation *r)
 			r->last[v] = last_forward(r, v);
 			if (w->value[v].rooted)
 				continue;
-			r->cross[p] += bytes; // differences so far
+			r->cross[p] += bytes; // differences, summed up below
 			r->cross[r->last[v]] -= bytes;
 			if (read_back(r, v))
 				r->stash[p + 1] += bytes;
@@ -115,13 +117,13 @@ static void weigh(struct recomputation *r)
 
 // ---- borders ----
 
-// A way to cut: by place, with the cut before it.
+// Dynamic program over cuts: by border, with the border before it.
 struct cuts {
 	const struct recomputation *r;
-	uint32_t *at; // places of borders; the last is the end
+	uint32_t *at; // indices of borders; the last is the end
 	uint32_t n;
-	uint64_t *cost; // bytes kept by the best way up to here
-	uint32_t *from; // its border before, YK_NIL: the beginning
+	uint64_t *cost; // bytes kept by the best way to cut up to here
+	uint32_t *from; // the border before on that way, YK_NIL: the beginning
 };
 
 static int by_number(const void *a, const void *b)
@@ -130,7 +132,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Places that fewer bytes cross than those beside them, of which the narrowest PLACES.
+// Local minima of the bytes that cross; of these the PLACES smallest.
 static int find_places(struct cuts *c)
 {
 	const struct recomputation *r = c->r;
@@ -154,15 +156,15 @@ static int find_places(struct cuts *c)
 	return 0;
 }
 
-// The bytes that gradients read of what is made behind border i, up to border k.
+// The bytes made after border i, up to border k, that gradients read.
 static uint64_t between(const struct cuts *c, uint32_t i, uint32_t k)
 {
 	const uint64_t *stash = c->r->stash;
 	return stash[c->at[k] + 1] - (i == YK_NIL ? 0 : stash[c->at[i] + 1]);
 }
 
-// The fewest bytes kept with segments of at most `budget` bytes, and the largest segment; UINT64_MAX: there is
-// no way.
+// The fewest bytes kept with segments of at most `budget` bytes, and the largest segment;
+// UINT64_MAX: impossible.
 static uint64_t cut(struct cuts *c, uint64_t budget)
 {
 	for (uint32_t k = 0; k < c->n; k++) {
@@ -200,7 +202,7 @@ static void take_cut(struct recomputation *r, const struct cuts *c)
 	}
 }
 
-// Segments by what is kept and the largest of them together.
+// Chooses segments that minimize the kept bytes plus the largest segment.
 static int find_segments(struct recomputation *r)
 {
 	struct cuts c = { .r = r };
@@ -242,7 +244,7 @@ static bool may_clone(const struct yk_work *w, uint32_t node)
 	return true;
 }
 
-// Is a value of a segment made again, or is it kept?
+// Is a value of a segment recomputed, or is it kept?
 static bool is_again(const struct recomputation *r, yk_id v, uint32_t segment)
 {
 	const struct yk_work *w = r->w;
@@ -251,7 +253,7 @@ static bool is_again(const struct recomputation *r, yk_id v, uint32_t segment)
 	       r->seg[r->last[v]] == segment && may_clone(w, node);
 }
 
-// The value that stands for v where clones are read.
+// The value that replaces v as an operand of clones.
 static int cloned(struct recomputation *r, yk_id v, yk_id *to)
 {
 	struct yk_work *w = r->w;
@@ -278,7 +280,7 @@ static int clone_node(struct recomputation *r, uint32_t node)
 	return err;
 }
 
-// Clones what a value that is made again needs, and has no clone yet.
+// Clones all nodes that a recomputed value needs and that have no clone yet.
 static int make_again(struct recomputation *r, yk_id v)
 {
 	const struct yk_work *w = r->w;
@@ -301,7 +303,7 @@ static int make_again(struct recomputation *r, yk_id v)
 	return err;
 }
 
-// A node of the backward pass reads clones.
+// Makes a node of the backward pass read clones.
 static int read_clones(struct recomputation *r, uint32_t node)
 {
 	struct yk_work *w = r->w;
@@ -336,7 +338,7 @@ static int clone_all(struct recomputation *r)
 			err = read_clones(r, k);
 		if (!err && yk_grow(&order, &cap, n + w->g.nodes - had + 1, sizeof *order) < 0)
 			err = yk_fail(YOKE_ENOMEM, "no memory to plan");
-		for (; had < w->g.nodes && !err; had++) // what is new stands before who reads it
+		for (; had < w->g.nodes && !err; had++) // new nodes come before their reader
 			order[n++] = (uint32_t)had;
 		if (!err)
 			order[n++] = k;

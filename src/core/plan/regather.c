@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks gather of parameters that are shared out (ZeRO, stage 3) is there while a pass reads it: it is gathered one
-// block before its first reader, and again for the backward pass.  So two blocks are there at a time.
+// Gathers of sharded parameters (ZeRO stage 3): a gathered parameter exists only while a pass reads
+// it.  It is gathered one block before its first reader, and again for the backward pass, so that
+// two blocks exist at a time.
 //
-// Such a gather has one operand, the rank's own share, and results from nothing else, so that it can be made anywhere, at
-// the same place of the order on all ranks; one that is recorded behind the backward pass is of what an update made of that,
-// and is made no sooner than it is recorded.  Reductions to shares go on as soon as what they reduce is there, since ranks
-// do things in one order, and the second gathers would hold them up.
+// Such a gather has one operand, the rank's own shard, and depends on nothing else, so it can run
+// anywhere, at the same position of the order on all ranks.  A gather recorded after the backward
+// pass reads an updated shard and runs no earlier than recorded.  Reductions to shards run as soon
+// as their operands exist: collectives are ordered, and the second gathers would delay them.
 //
-// Where the device's memory is not the host's, shares come down before a gather and its results go up behind it: these copies
-// are made again with it, and those of what is reduced stand right behind what makes that.
+// If device memory is not host memory, shards are copied to the host before a gather and its
+// results copied up after it; these copies are cloned with it, and copies for reductions come right
+// after the maker of their operand.
 
 #include "config.h"
 
@@ -19,21 +21,21 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-struct reading { // of a gather's results, by a pass
-	uint32_t gather, at; // place in time of the first reader
+struct reading { // the use of a gather's results by one pass
+	uint32_t gather, at; // time of the first reader
 	yk_id made;          // the first result for this pass
 	yk_id *up;           // by result: its copy on the device for this pass
 };
 
 struct regathering {
 	struct yk_work *w;
-	uint32_t *order, *place; // nodes in time; by node
+	uint32_t *order, *place; // nodes in time; position by node
 	size_t n;
 	size_t backward;         // where the backward pass begins
 	struct reading *reading; // in the order of their first readers
 	size_t readings, cap;
-	uint32_t *number[2];     // by node and pass: 1 + that of its reading, 0: none
-	uint32_t *up;            // by value: the copy of it to the device, of what is gathered; YK_NIL: none
+	uint32_t *number[2];     // by node and pass: 1 + index of its reading, 0: none
+	uint32_t *up;            // by gathered value: its copy on the device; YK_NIL: none
 	uint32_t *again;         // nodes in their new order
 	size_t nagain, again_cap;
 };
@@ -59,7 +61,7 @@ static bool is_copy(const struct yk_work *w, uint32_t node)
 	return w->g.node[node].op == YK_TRANSFER;
 }
 
-// What the operand is gathered by, and which result it is; YK_NIL: it is not gathered.
+// The gather that produces the operand, and which of its results it is; YK_NIL: it is not gathered.
 static uint32_t gather_of(const struct yk_work *w, uint32_t arg, yk_id *result)
 {
 	uint32_t by = maker_of(w, arg);
@@ -114,14 +116,14 @@ static int put(struct regathering *r, uint32_t node)
 	return 0;
 }
 
-// May the next reading's gather be made at this place, as the reading before has begun?
+// May the gather of the next reading run here?  The reading before must have begun.
 static bool is_time(const struct regathering *r, size_t next, size_t at)
 {
 	const size_t recorded = r->place[r->reading[next].gather];
 	return r->reading[next ? next - 1 : 0].at <= at && (recorded < r->backward || recorded <= at);
 }
 
-// A clone of the node with this operand in place of that of its first one, which `was` says.
+// A clone of the node with its first operand replaced: the view `was` applied to `base`.
 static int clone_on(struct yk_work *w, uint32_t node, yk_id was, yk_id base, yk_id *out)
 {
 	yk_id in;
@@ -129,7 +131,8 @@ static int clone_on(struct yk_work *w, uint32_t node, yk_id was, yk_id base, yk_
 	return err ? err : yk_edit_clone(w, node, &in, out);
 }
 
-// A clone of what joins the operand, which else would lie there from the beginning; what else it is, as it is.
+// A clone of the node that joins the operand's parts, which would otherwise exist from the
+// beginning; other operands are unchanged.
 static int join_again(struct yk_work *w, yk_id v, yk_id *out)
 {
 	const yk_id base = w->value[v].place.base;
@@ -150,7 +153,7 @@ static int join_again(struct yk_work *w, yk_id v, yk_id *out)
 	return err;
 }
 
-// A clone of the gather, and of the copies to and from it.
+// Clones the gather and the copies to and from it.
 static int gather(struct regathering *r, struct reading *x)
 {
 	struct yk_work *w = r->w;
@@ -173,7 +176,7 @@ static int gather(struct regathering *r, struct reading *x)
 	return err;
 }
 
-// The node reads what was gathered for its pass.
+// Makes the node read the values gathered for its pass.
 static int read_again(struct regathering *r, uint32_t node, bool back)
 {
 	struct yk_work *w = r->w;
@@ -201,7 +204,7 @@ static bool reduces(const struct yk_work *w, uint32_t node)
 	return w->g.node[node].op == YK_RANKS_REDUCE_SHARES;
 }
 
-// A copy that only reductions read.
+// Is it a copy that only reductions read?
 static bool feeds(const struct yk_work *w, uint32_t node)
 {
 	bool feeds = is_copy(w, node) && w->value[w->g.node[node].out].use != YK_NIL;
@@ -210,7 +213,7 @@ static bool feeds(const struct yk_work *w, uint32_t node)
 	return feeds;
 }
 
-// The place in time of what makes the node's last operand, or what that is a copy of.
+// The time of the maker of the node's last operand, looking through a copy.
 static uint32_t ready_at(const struct regathering *r, uint32_t node)
 {
 	const struct yk_work *w = r->w;
@@ -225,7 +228,7 @@ static uint32_t ready_at(const struct regathering *r, uint32_t node)
 	return last;
 }
 
-// Reductions, and copies for them, that are ready at this place.
+// Emits reductions, and copies for them, that are ready here.
 static int reduce_now(struct regathering *r, const uint32_t *late, size_t n, uint32_t at)
 {
 	int err = 0;
@@ -265,7 +268,7 @@ static int reorder(struct regathering *r, uint32_t *late)
 static int drop(struct regathering *r)
 {
 	struct yk_work *w = r->w;
-	const int err = yk_edit_sweep(w); // copies that are made again
+	const int err = yk_edit_sweep(w); // drops the original copies
 	for (size_t k = 0; k < r->n; k++) {
 		const struct yk_node *n = &w->g.node[k];
 		bool read = !gathers(w, (uint32_t)k) || !w->node[k].live;

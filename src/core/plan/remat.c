@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rematerialisation: cheap elementwise values that no launch stores.  Whoever reads them gets clones of what
-// computes them, from what it reads anyway.
+// Rematerialization: cheap elementwise values are not stored; each group that reads one recomputes
+// it with clones of its makers, from operands that the group reads anyway.
 //
-// A value is cloned for all groups that read it outside its own, or for none; so what is cloned is never in
-// memory.  No group gets a new input, so nothing lives longer than without this; but for a half that was cast up,
-// which takes the place of the f32 in memory and in those who read that: half of the bytes for as long.
+// A value is cloned for all groups that read it outside its own, or for none, so a cloned value is
+// never in memory.  No group gets a new input, so no lifetime grows, with one exception: a half
+// that was cast to f32 may replace the f32 value in memory and in its readers, at half of the bytes
+// for the same time.
 
 #include "config.h"
 
@@ -17,20 +18,20 @@
 #include "conform/selftest.h"
 #include "plan/plan.h"
 
-// A byte that is neither written nor read again is worth so many additions.
+// The number of additions that one byte of saved memory traffic is worth.
 enum { WORTH = 3, READERS = 4 };
 
-struct trial { // of one value
+struct trial { // for one value
 	struct yk_work *w;
 	struct yk_built built;
 	uint32_t reader[READERS]; // groups
 	uint32_t readers;
-	uint32_t all[READERS][YOKE_MAP_MAX_INSNS]; // their members, when it is cloned for them
+	uint32_t all[READERS][YOKE_MAP_MAX_INSNS]; // their members, if it is cloned for them
 	uint32_t n[READERS];
-	bool widened; // a half takes the value's place in memory
+	bool widened; // a half replaces the value in memory
 };
 
-// Of one element, in additions.
+// Cost per element, in additions.
 static int cost(const struct yk_node *n)
 {
 	switch (n->op) {
@@ -50,7 +51,7 @@ static int cost(const struct yk_node *n)
 	}
 }
 
-// The member that is this node, or a clone of it; YK_NIL: none.
+// The member that is this node or a clone of it; YK_NIL: none.
 static uint32_t stands_for(const struct yk_work *w, const uint32_t *member, uint32_t n, uint32_t node)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -70,7 +71,8 @@ static bool reads(const struct yk_work *w, const struct yk_group *q, yk_id base)
 	return false;
 }
 
-// Notes the groups that read v outside its own; false when there are none, or when one may not compute it.
+// Lists the groups that read v outside its own; false if there are none, or if one cannot compute
+// it.
 static bool find_readers(struct trial *t, yk_id v)
 {
 	const struct yk_work *w = t->w;
@@ -88,7 +90,7 @@ static bool find_readers(struct trial *t, yk_id v)
 	return t->readers > 0;
 }
 
-// Is it in memory whatever becomes of the value at hand?
+// Is it in memory whatever is decided for the current value?
 static bool is_stored(const struct yk_work *w, yk_id v)
 {
 	uint32_t home = w->node[w->g.value[v].node].group;
@@ -100,7 +102,7 @@ static bool is_stored(const struct yk_work *w, yk_id v)
 	return false;
 }
 
-// Is the node a cast of this half, which its own group computes, to something wider?
+// Is the node a cast to a wider dtype of this half, which its own group computes?
 static bool widens(const struct yk_work *w, uint32_t node, yk_id half)
 {
 	const struct yk_graph *g = &w->g;
@@ -111,8 +113,8 @@ static bool widens(const struct yk_work *w, uint32_t node, yk_id half)
 	       w->node[from->node].group == w->node[node].group;
 }
 
-// The members of reader r, and behind them what has to be cloned for it to have `node`; false when that is
-// too much.
+// The members of reader r, followed by the nodes to clone so that it has `node`; false if these are
+// too many.
 static bool gather(struct trial *t, uint32_t r, uint32_t node)
 {
 	const struct yk_work *w = t->w;
@@ -124,7 +126,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 		return false;
 	memcpy(all, q->member, n * sizeof *all);
 	all[n++] = node;
-	for (uint32_t i = q->n; i < n; i++) { // what is appended is looked at in turn
+	for (uint32_t i = q->n; i < n; i++) { // appended nodes are examined in turn
 		const struct yk_node *m = &g->node[all[i]];
 		if ((left -= cost(m)) < 0)
 			return false;
@@ -154,7 +156,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 	return true;
 }
 
-// In creation order.
+// Sorts by creation order.
 static void sort_members(const struct yk_work *w, uint32_t *member, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) {
@@ -165,7 +167,7 @@ static void sort_members(const struct yk_work *w, uint32_t *member, uint32_t n)
 	}
 }
 
-// What v is where `from` is cloned as `to`.
+// The value that replaces v if `from` is cloned as `to`.
 static int instead(struct yk_work *w, yk_id v, uint32_t from, uint32_t to, yk_id *out)
 {
 	yk_id base = w->g.node[from].out, clone = w->g.node[to].out;
@@ -175,14 +177,14 @@ static int instead(struct yk_work *w, yk_id v, uint32_t from, uint32_t to, yk_id
 	return yk_edit_view(w, v, clone, out);
 }
 
-// A clone of a node for a group with these members, whose clones it reads.
+// Clones a node for a group with these members, whose clones it reads.
 static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uint32_t n, uint32_t *clone)
 {
 	struct yk_work *w = t->w;
 	const uint32_t nin = w->g.node[node].nin;
 	yk_id in[3], out;
 	int err = 0;
-	for (uint32_t k = 0; k < nin && !err; k++) { // a map has three at most
+	for (uint32_t k = 0; k < nin && !err; k++) { // a map has at most three operands
 		in[k] = w->g.arg[w->g.node[node].in + k];
 		uint32_t maker = w->g.value[w->value[in[k]].place.base].node, to = stands_for(w, member, n, maker);
 		if (to != YK_NIL && to != maker)
@@ -194,7 +196,7 @@ static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uin
 	return err;
 }
 
-// The group's own members read the clone.
+// Makes the group's own members read the clone.
 static int read_clone(struct yk_work *w, const struct yk_group *q, uint32_t node, uint32_t clone)
 {
 	int err = 0;
@@ -210,7 +212,7 @@ static int read_clone(struct yk_work *w, const struct yk_group *q, uint32_t node
 	return err;
 }
 
-// Clones what gather() put behind the members of reader r.
+// Clones the nodes that gather() appended to the members of reader r.
 static int clone_all(struct trial *t, uint32_t r)
 {
 	struct yk_work *w = t->w;
@@ -227,7 +229,7 @@ static int clone_all(struct trial *t, uint32_t r)
 	return err;
 }
 
-// Does the group's device take it with these members?  1, 0, or an error.
+// Does the group's device support it with these members?  1, 0, or an error.
 static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uint32_t n)
 {
 	const struct yk_node *at = &t->w->g.node[t->w->group[group].at];
@@ -253,7 +255,7 @@ static int take(struct trial *t, uint32_t r)
 	return 0;
 }
 
-// A group goes when nobody reads what it makes any more.
+// Removes a group whose results have no readers left.
 static void retire(struct yk_work *w, uint32_t home)
 {
 	struct yk_group *q = &w->group[home];
@@ -281,7 +283,7 @@ static int attempt(struct trial *t, uint32_t node)
 		err = clone_all(t, r);
 	for (uint32_t r = 0; r < t->readers && good > 0 && !err; r++)
 		good = is_taken(t, t->reader[r], t->all[r], t->n[r]);
-	if (t->widened && !err && good > 0) // it stores another value
+	if (t->widened && !err && good > 0) // the group now stores another value
 		good = is_taken(t, home, w->group[home].member, w->group[home].n);
 	if (err || good < 0)
 		return err ? err : good;
@@ -300,7 +302,7 @@ int yk_remat(struct yk_work *w)
 	if (!yk_fuse_wanted())
 		return 0;
 	struct trial *t = calloc(1, sizeof *t);
-	uint32_t nodes = (uint32_t)w->g.nodes; // without clones
+	uint32_t nodes = (uint32_t)w->g.nodes; // excludes clones made below
 	int err = 0;
 	if (!t)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");

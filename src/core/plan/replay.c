@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay: the launches of a plan that is the device's alone are recorded once as a graph of the driver's,
-// and launched as one from then on.
+// Replay: the launches of a plan that runs on the device only are recorded once as a driver graph
+// (a CUDA graph, for example) and later launched as one.
 //
-// Nothing differs between replays of a graph.  So numbers of the host's are no views of their own in such a
-// plan: they lie in a buffer, which each launch writes before the rest.  And a graph is of certain memory: what
-// is put, and what is assigned out of place, takes turns with the version before, so that a plan has a graph
-// for each of the few ways in which its blocks come.
+// Replays of a graph are identical.  So host scalars are not arguments in such a plan: they are in
+// a buffer, which each launch writes first.  A graph is also bound to memory addresses: uploads and
+// out-of-place assignments alternate between two versions, so a plan has one graph for each of the
+// few combinations of block addresses.
 
 #include "config.h"
 
@@ -23,7 +23,8 @@ YK_PARAM(replay, "replay", YK_BOOL, "1",
 
 // ---- numbers in memory ----
 
-// Is every step a launch, a copy or a fill on the device?  What ranks do together has a queue of its own, wherever it lies.
+// Is every step a launch, a copy or a fill on the device?  Collectives have a separate queue,
+// wherever their memory is.
 static bool is_devices(const struct yk_work *w)
 {
 	for (size_t i = 0; i < w->norder; i++) {
@@ -34,7 +35,7 @@ static bool is_devices(const struct yk_work *w)
 	return true;
 }
 
-// Numbers that are read, each once.
+// Lists the scalars that are read, each once.
 static int find_numbers(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
@@ -97,7 +98,8 @@ void yk_replay_free(struct yk_replay *r, bool over)
 	free(r);
 }
 
-// No more than two launches are under way, so that what was used last before those is free.
+// At most two launches are in progress, so the least recently used graph is idle and can be
+// replaced.
 struct yk_graph_of *yk_replay_find(struct yk_replay *r, const struct yk_spot *spot, size_t n)
 {
 	struct yk_graph_of *oldest = r->of;
@@ -113,7 +115,7 @@ struct yk_graph_of *yk_replay_find(struct yk_replay *r, const struct yk_spot *sp
 	}
 	forget(oldest);
 	if (!(oldest->spot = malloc((n + 1) * sizeof *spot)))
-		return NULL; // it goes on as it is
+		return NULL; // run without a graph
 	memcpy(oldest->spot, spot, n * sizeof *spot);
 	oldest->spots = n;
 	oldest->used = r->launches;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roots: what an evaluation computes, and what it leaves pending.
+// Roots: the values that an evaluation computes, and the nodes that it leaves pending.
 
 #include "config.h"
 
@@ -19,9 +19,10 @@ int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
 	return 0;
 }
 
-// ---- what stays pending ----
+// ---- nodes that stay pending ----
 
-// Notes the values of a list of tensors that stay pending, or tells whether there are any.
+// Marks the values of a list of tensors that stay pending, or, with `to` NULL, only reports whether
+// there are any.
 static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
@@ -45,7 +46,7 @@ static bool any_stay(const struct yk_planner *pl, uint8_t *to)
 	return any;
 }
 
-// Operands of what stays pending that this evaluation computes are made roots.
+// Makes roots of the values computed by this evaluation that pending nodes read.
 static int keep_operands(struct yk_planner *pl)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
@@ -63,7 +64,7 @@ static int keep_operands(struct yk_planner *pl)
 				continue;
 			const uint32_t flags = yk_op_def(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
-			// a view is taken again, since what reads a copy of it may round otherwise
+			// a view is recorded again: readers of a copy may round differently
 			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].place != YK_NIL &&
 					!m->made[m->mark[by].place];
 			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
@@ -74,7 +75,7 @@ static int keep_operands(struct yk_planner *pl)
 	return err;
 }
 
-// Finds what stays pending, and which leaves it reads: those are not overwritten.
+// Finds pending nodes, and the leaves they read, which must not be overwritten.
 static int find_leftover(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;
@@ -89,7 +90,7 @@ static int find_leftover(struct yk_planner *pl)
 	return keep_operands(pl);
 }
 
-// Roots that need a value which failed after it was recorded are lost as well, and leave; the rest is
+// Fails and removes roots that need a value which failed after it was recorded; the rest is
 // evaluated.
 static int drop_lost(struct yk_planner *pl)
 {
@@ -98,7 +99,8 @@ static int drop_lost(struct yk_planner *pl)
 	const struct yk_marks *m = &pl->marks;
 	if (!m->failed)
 		return 0;
-	struct yk_storage **lost = calloc(g->nodes, sizeof *lost); // by node: what it failed with
+	// by node: the storage whose failure it inherits
+	struct yk_storage **lost = calloc(g->nodes, sizeof *lost);
 	if (!lost)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (size_t i = 0; i < m->nodes; i++) {
@@ -150,7 +152,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	}
 	if (!err)
 		err = find_leftover(pl);
-	if (!err && !ctx->eager) // then old versions stay, to be differentiated
+	if (!err && !ctx->eager) // eager: old versions are kept for gradients
 		err = yk_find_donors(pl);
 	if (!err)
 		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets of an arena: spans, the largest first, each at the lowest offset that is free through its
-// life.
+// Offsets in an arena: places spans, largest first, each at the lowest offset that is free
+// throughout its lifetime.
 //
-// What is taken when is kept in a segment tree over the steps (Bentley 1977): a span is noted in the
-// few nodes that make up its life, so that 20,000 values which live side by side cost little more than
-// 20,000 one after another.  Values side by side join: a node has few intervals.
+// Occupied intervals are kept in a segment tree over the steps (Bentley 1977): a span is stored in
+// the few nodes that cover its lifetime, so that 20,000 values with the same lifetime cost little
+// more than 20,000 consecutive ones.  Adjacent intervals are merged, so a node has few.
 
 #include "config.h"
 
@@ -23,22 +23,22 @@ struct interval {
 	uint64_t from, to;
 };
 
-struct taken { // disjoint, with gaps between, ascending
+struct taken { // occupied intervals, disjoint, not adjacent, ascending
 	struct interval *part;
 	size_t n, cap;
 };
 
-struct tree { // node 1 is the root, 2k and 2k + 1 are below k, leaf + s is step s
-	struct taken *cover; // by node: of spans that live through all its steps, but not its parent's
-	struct taken *any;   // of spans that live in one of its steps
+struct tree { // node 1 is the root, 2k and 2k + 1 are children of k, leaf + s is step s
+	struct taken *cover; // by node: spans that live through all its steps, but not its parent's
+	struct taken *any;   // spans that live in at least one of its steps
 	uint32_t leaf;
 };
 
-enum { SETS = 4 * 33 }; // two nodes a level, of two kinds
+enum { SETS = 4 * 33 }; // two nodes per level, of two kinds
 
 // ---- intervals ----
 
-// The first part that ends behind `at`.
+// The first interval that ends after `at`.
 static size_t behind(const struct taken *t, uint64_t at)
 {
 	size_t lo = 0, hi = t->n;
@@ -54,7 +54,7 @@ static size_t behind(const struct taken *t, uint64_t at)
 
 static int take(struct taken *t, uint64_t from, uint64_t to)
 {
-	size_t i = from ? behind(t, from - 1) : 0, end = i; // parts i .. end - 1 touch it
+	size_t i = from ? behind(t, from - 1) : 0, end = i; // intervals i .. end - 1 touch it
 	for (; end < t->n && t->part[end].from <= to; end++) {
 		from = t->part[end].from < from ? t->part[end].from : from;
 		to = t->part[end].to > to ? t->part[end].to : to;
@@ -88,7 +88,7 @@ static void tree_fini(struct tree *t)
 	free(t->any);
 }
 
-// The nodes that make up steps born .. dies; returns how many.
+// The nodes that cover steps born .. dies; returns their number.
 static int nodes_of(const struct tree *t, uint32_t born, uint32_t dies, uint32_t *node)
 {
 	uint32_t l = born + t->leaf, r = dies + t->leaf + 1;
@@ -118,7 +118,8 @@ static int tree_add(struct tree *t, const struct yk_span *s)
 	return err;
 }
 
-// Everything that is taken while the span lives: what lives in its nodes, and what covers those above.
+// All intervals occupied during the span's life: `any` of its nodes, and `cover` of their
+// ancestors.
 static int beside(const struct tree *t, const struct yk_span *s, const struct taken **set)
 {
 	uint32_t node[SETS];
@@ -134,7 +135,7 @@ static int beside(const struct tree *t, const struct yk_span *s, const struct ta
 
 // ---- placing ----
 
-// The lowest offset from `at` on that is free in all sets, in one chunk.
+// The lowest offset from `at` on that is free in all sets, within one chunk.
 static uint64_t lowest(const struct taken *const *set, int sets, uint64_t at, uint64_t bytes,
 		       uint64_t largest)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spilling: values that nobody reads for long wait in the host's memory, so that the device has room for others.
+// Spilling: copies values that are not read for a long time to host memory, to free device memory.
 //
-// Of each value that is stored the longest time between two that use it counts, in groups.  While the plan's
-// memory is highest, of the values that wait then the largest goes, and so on, as many as are asked for.  A copy
-// down stands in time right behind the use before that time, one up LEAD groups before the use after it, so that
-// both go on beside the device's work; what reads the value from then on reads what came up.  waits.c sees to it
-// that the device knows the one to be over soon, and that the other does not begin before its time.
+// For each stored value the longest pause between two uses counts, in groups.  Where the plan's
+// memory peaks, the largest value that is pausing is spilled, and so on, as many as requested.  The
+// download comes right after the use before the pause, the upload LEAD groups before the use after
+// it, so that both overlap with the device's work; later readers use the uploaded copy.  waits.c
+// makes sure that the device soon knows the download to be done, and that the upload does not begin
+// too early.
 
 #include "config.h"
 
@@ -16,9 +17,9 @@
 #include "plan/lower.h"
 
 enum {
-	MIN_SIZE = 8 << 10, // bytes that are worth two copies
+	MIN_SIZE = 8 << 10, // minimum bytes for which two copies pay
 	LEAD = 3,         // groups
-	PAUSE = 4 * LEAD  // groups: the shortest time
+	PAUSE = 4 * LEAD  // groups: the shortest pause
 };
 
 const char yk_spilled[] = "spilled to the host's memory";
@@ -33,13 +34,13 @@ struct pause { // of a value
 struct spill {
 	struct yk_work *w;
 	uint32_t *order; // nodes in time
-	uint32_t *at;    // by group in time: where its last member stands there
+	uint32_t *at;    // by group in time: position of its last member in order
 	uint32_t *pos;   // by node: its group in time
 	uint32_t groups;
 	struct pause *pause;
 	uint32_t n;
 	uint64_t *live;  // by group in time: bytes on the device
-	struct moment {  // where each node stands at the end: its place before, doubled
+	struct moment {  // final position of each node: its old position, doubled
 		uint64_t key;
 		uint32_t node;
 	} *moment;
@@ -69,7 +70,7 @@ static bool may_wait(const struct yk_work *w, yk_id v)
 	return may && stored;
 }
 
-// The next place in time behind `at` where v is read; YK_NIL: none.
+// The next time after `at` at which v is read; YK_NIL: none.
 static uint32_t next_use(const struct spill *s, yk_id v, uint32_t at)
 {
 	const struct yk_work *w = s->w;
@@ -82,7 +83,7 @@ static uint32_t next_use(const struct spill *s, yk_id v, uint32_t at)
 	return next;
 }
 
-// Its longest pause, and what it adds to the bytes that are live.
+// Records the value's longest pause, and adds its bytes to the live bytes.
 static void look_at(struct spill *s, yk_id v)
 {
 	const uint64_t bytes = yk_bytes_of_value(&s->w->g.value[v]);
@@ -92,7 +93,7 @@ static void look_at(struct spill *s, yk_id v)
 			from = at;
 			to = next;
 		}
-	s->live[first] += bytes; // differences so far
+	s->live[first] += bytes; // differences, summed up later
 	s->live[at + 1] -= bytes;
 	if (to - from >= PAUSE)
 		s->pause[s->n++] = (struct pause){ v, bytes, from, to, false };
@@ -126,7 +127,7 @@ static int find_pauses(struct spill *s)
 	return 0;
 }
 
-// The largest value that waits while most bytes are live; NULL: none does.
+// The largest value that is pausing at the peak; NULL: none.
 static struct pause *choose(struct spill *s)
 {
 	struct pause *best = NULL;
@@ -141,7 +142,7 @@ static struct pause *choose(struct spill *s)
 	return best;
 }
 
-// A copy, in a group of its own.
+// Adds a copy, in a group of its own.
 static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id *to)
 {
 	struct yk_work *w = s->w;
@@ -161,7 +162,7 @@ static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id 
 	return 0;
 }
 
-// The value goes down and comes up again, for who reads it behind the pause.
+// Spills the value and makes readers after the pause read the uploaded copy.
 static int take(struct spill *s, const struct pause *p)
 {
 	struct yk_work *w = s->w;

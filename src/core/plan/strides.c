@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of strides: views and broadcasts.
+// Stride arithmetic for views and broadcasts.
 
 #include "config.h"
 
@@ -42,7 +42,7 @@ bool yk_restride(int rank, const int64_t *dims, const int64_t *stride, int to_ra
 			d[n] = dims[i];
 			s[n++] = stride[i];
 		}
-	// runs of old axes against runs of new axes with the same number of elements
+	// match runs of old axes with runs of new axes that have the same number of elements
 	for (int i = 0, k = 0; i < n;) {
 		int64_t have = d[i], want = 1;
 		int i0 = i++, k0 = k;
@@ -55,7 +55,7 @@ bool yk_restride(int rank, const int64_t *dims, const int64_t *stride, int to_ra
 				return false;
 			have *= d[i++];
 		}
-		for (int j = i0; j + 1 < i; j++) // the old axes must run on as one
+		for (int j = i0; j + 1 < i; j++) // the old axes must be contiguous
 			if (s[j] != d[j + 1] * s[j + 1])
 				return false;
 		int64_t at = s[i - 1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two passes: liveness, with a list of who reads each value; and concatenations without copies, whose operands
-// are computed right where they lie in the result.
+// Two passes: liveness, with lists of readers; and concatenation in place, where operands are
+// computed directly in the result.
 
 #include "config.h"
 
@@ -34,7 +34,7 @@ static bool read_once(const struct yk_work *w, yk_id base)
 	return u != YK_NIL && w->use[u].next == YK_NIL;
 }
 
-// Operand k of a concat, computed right into it when its maker can write there and only the concat
+// Computes operand k of a concat in the result, if its maker can write there and only the concat
 // reads it, as a whole.
 static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits: which steps of other slots each step runs behind, and what is known to be over when it begins
-// (vector clocks: Fidge 1988, Mattern 1989).
+// Waits: which steps of other slots each step must wait for, and which steps are known to be done
+// when it begins (vector clocks: Fidge 1988, Mattern 1989).
 //
-// A slot's steps run in order, but for what ranks do in several groups.  A step that reads what another slot makes waits for that step's event,
-// and knows then whatever that one knew.  Copies between the memories, and what ranks do together, wait for
-// what the queue of the steps did before the plan, if for nothing of it: the memory that they use was that
-// queue's.
+// Steps of a slot run in order, except collectives of different groups.  A step that reads a result
+// of another slot waits for that step's event, and then also knows what that step knew.  Copies
+// between memories, and collectives, wait at least for the work of the steps' queue before the
+// plan, because their memory was in use there.
 
 #include "config.h"
 
@@ -19,23 +19,24 @@
 struct waits {
 	struct yk_work *w;
 	struct yk_plan *p;
-	struct yk_clock now[YK_SLOTS]; // behind the last step of each slot
-	uint32_t count[YK_SLOTS];      // 1 + number of that step, 0: there was none
-	bool began[YK_SLOTS];          // the slot is behind the beginning
-	uint32_t *down;                // copies down of values that are spilled; those from `known` on the
-	uint32_t downs, known;         // device does not know yet to be over
-	uint32_t shared, before;       // the last step that reduces to shares and the one before it, YK_NIL: none
-	uint32_t *writer;              // by base value: the step that wrote it last, YK_NIL: none
+	struct yk_clock now[YK_SLOTS]; // after the last step of each slot
+	uint32_t count[YK_SLOTS];      // 1 + index of that step, 0: none yet
+	bool began[YK_SLOTS];          // the slot has waited for the work before the plan
+	uint32_t *down;                // downloads of spilled values; the device does not yet know
+	uint32_t downs, known;         // those from `known` on to be done
+	uint32_t shared, before;       // the last reduction to shards and the one before it,
+				       // YK_NIL: none
+	uint32_t *writer;              // by base value: the last step that wrote it, YK_NIL: none
 };
 
-// Slot k is known to be done with its steps before `over`.
+// Records that slot k is done with its steps before `over`.
 static void learn(struct yk_clock *c, int k, uint32_t over)
 {
 	if (c->over[k] < over)
 		c->over[k] = over;
 }
 
-// Step `s` runs behind the event; YK_NIL: behind what came before the plan.
+// Makes step `s` wait for the event; YK_NIL: for work before the plan.
 static int add_wait(struct waits *t, uint32_t s, uint32_t event)
 {
 	struct yk_plan *p = t->p;
@@ -54,7 +55,7 @@ static uint32_t event_of(struct waits *t, uint32_t s)
 	return step->event;
 }
 
-// Step s is behind `other`, of another slot.
+// Makes step s wait for step `other`, of another slot.
 static int run_behind(struct waits *t, uint32_t s, uint32_t other)
 {
 	struct yk_clock *c = &t->w->clock[s];
@@ -76,15 +77,15 @@ bool yk_may_overtake(const struct yk_step *first, const struct yk_step *second)
 	return a.group != b.group || (ends && (first->opcode != second->opcode || a.peer != b.peer));
 }
 
-enum { LAG = 8 }; // steps that the device goes on before it waits for a copy whose memory it wants back
+enum { LAG = 8 }; // steps by which the device runs ahead before it waits to reuse memory of a copy
 
 static bool is_spilled(const struct waits *t, uint32_t s)
 {
 	return t->w->node[t->p->step[s].node].cause == yk_spilled;
 }
 
-// What is spilled gives its memory to those behind it, once it is known to be down, and takes memory for
-// itself no sooner than when it comes up.
+// A spilled value's memory is reused once its download is known to be done; its upload takes memory
+// no earlier than it runs.
 static int wait_spilled(struct waits *t, uint32_t s)
 {
 	const struct yk_step *step = &t->p->step[s];
@@ -99,7 +100,8 @@ static int wait_spilled(struct waits *t, uint32_t s)
 	return other == YK_NIL ? 0 : run_behind(t, s, other);
 }
 
-// What was reduced to shares gives its memory back before a second such step's successors need more.
+// After each reduction to shards, the device waits for the reduction before it, so that at most two
+// hold their operands.
 static int wait_shared(struct waits *t, uint32_t s)
 {
 	const struct yk_step *step = &t->p->step[s];
@@ -136,7 +138,8 @@ static int visit(struct waits *t, uint32_t s)
 		err = wait_spilled(t, s);
 	if (!err)
 		err = wait_shared(t, s);
-	bool own = step->slot != YK_SLOT_DEVICE && step->slot != YK_SLOT_CPU; // a queue that memory is not of
+	// a queue that owns no memory
+	bool own = step->slot != YK_SLOT_DEVICE && step->slot != YK_SLOT_CPU;
 	if (!err && own && !t->began[step->slot]) {
 		err = add_wait(t, s, YK_NIL);
 		t->began[step->slot] = true;
@@ -166,7 +169,7 @@ int yk_waits(struct yk_work *w)
 		memset(t.writer, 0xff, (w->g.values + 1) * sizeof *t.writer);
 	for (uint32_t s = 0; s < p->steps && !err; s++)
 		err = visit(&t, s);
-	for (int k = 0; k < YK_SLOTS && !err; k++) { // the run is over when all of it is
+	for (int k = 0; k < YK_SLOTS && !err; k++) { // the run ends when all slots have finished
 		p->last_event[k] = YK_NIL;
 		if (k == YK_SLOT_DEVICE || !t.count[k])
 			continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps in words, for errors: which op, of what shapes, in which scope, recorded where.
+// Descriptions of steps for error messages: op, shapes, scope, and the source line that recorded
+// it.
 
 #include "config.h"
 
