@@ -127,7 +127,7 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void)
 	return outcomes;
 }
 
-// ---- who may be loaded ----
+// ---- trusted files ----
 
 // The owner of libyoke may own plugins too, since that user could change the library itself.
 static bool owns_libyoke(uid_t uid)

@@ -17,7 +17,7 @@ enum yk_trust { YK_UNTESTED, YK_RIGHT, YK_WRONG };
 // Subjects of a test: an op code, or one of these.
 enum {
 	YK_TRUST_MEMORY = 0,             // put, get, copy and fill
-	YK_TRUST_MAPPED = YOKE_OP_LIMIT, // CONTRACT with a map behind it
+	YK_TRUST_MAPPED = YOKE_OP_LIMIT, // CONTRACT with a map as epilogue
 	YK_TRUST_DEVICE,                 // the device as a whole; recorded only when wrong
 	YK_TRUST_SUBJECTS
 };

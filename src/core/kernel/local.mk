@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# kernel: sources of kernels, embedded and generated, and the cache of what was compiled of them.
+# kernel: kernel sources, embedded and generated, and the cache of compiled kernels.
 libyokecore_la_SOURCES += \
 	src/core/kernel/cache.c \
 	src/core/kernel/cache.h \

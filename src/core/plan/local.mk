@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# plan: the scheduler.
+# plan: the scheduler, from recorded nodes to launched steps.
 libyokecore_la_SOURCES += \
 	src/core/plan/align.c \
 	src/core/plan/build.c \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass pipeline: marked nodes become a plan.  A plan that does not fit the device is made again with savings:
-// without padding, with activations recomputed, with values spilled to the host.
+// The pass pipeline: turns marked nodes into a plan.  A plan that does not fit the device is made
+// again in ways that save memory: without padding, with recomputed activations, with values spilled
+// to the host.
 
 #include "config.h"
 
@@ -23,7 +24,7 @@ void yk_plan_free(struct yk_plan *p)
 	if (!p)
 		return;
 	free(p->key.word);
-	// of a device that does not answer any more, handles are never given back
+	// handles of a device that no longer responds are leaked
 	bool over = yk_event_sync(p->last) >= 0 || yk_event_done(p->last);
 	for (size_t i = 0; i < p->steps && over; i++)
 		if (p->step[i].handle)
@@ -84,14 +85,14 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	return bytes;
 }
 
-// What saves memory: of how many segments activations are made again, and how many values are spilled, then
-// how many of each there are; and that no product is padded.
+// Ways to save memory.  Input: the number of segments whose activations are recomputed, and of
+// values to spill; on return, how many of each are available.  plain: pad no product.
 struct savings {
 	uint32_t segments, spilled;
 	bool plain;
 };
 
-// Nothing runs on a device that failed its self-test: all steps are on the CPU then.
+// On a device that failed its self-test nothing runs: all steps are then on the CPU.
 static int self_test(struct yk_work *w)
 {
 	return yk_selftest_verdict(w->ctx->device);
@@ -104,11 +105,13 @@ static int print(struct yk_work *w)
 	return 0;
 }
 
-// In order; plan.h says what each does.  What a pass requires is what passes above it guarantee.
+// In order; plan.h describes each pass.  What a pass requires is guaranteed by the passes above it.
 static int (*const pipeline[])(struct yk_work *) = {
-	yk_lower,           // guarantees work.g, in creation order, each node on a device that can run it, no equal nodes
-	yk_live,            // guarantees live nodes and lists of readers, which edits of the graph keep up
-	yk_clones,          // from here on nodes are no longer sorted by creation: yk_in_time sorts them
+	// guarantees work.g, in creation order, each node on a device that can run it, no equal
+	// nodes
+	yk_lower,
+	yk_live,            // guarantees live nodes and lists of readers; edits maintain both
+	yk_clones,          // from here on nodes are no longer in creation order: see yk_in_time
 	yk_recompute,
 	yk_regather,
 	yk_concat_in_place,
@@ -120,13 +123,13 @@ static int (*const pipeline[])(struct yk_work *) = {
 	yk_emit,            // guarantees the plan's steps, with views but without memory
 	self_test,          // emitting may compile and so test kernels
 	yk_fallbacks_note,
-	yk_waits,           // guarantees work.clock: what is over when a step begins, by which layout reuses memory
-	yk_layout,          // guarantees where each view lies
+	yk_waits,           // guarantees work.clock: the steps known to be done when a step begins
+	yk_layout,          // guarantees the location of each view; reuses memory by work.clock
 	yk_parts_gone,
 	print,
 };
 
-// *again: make it once more, for a device that offers less now.
+// *again: it must be made once more, because a device now offers less.
 static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, bool *again)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
@@ -163,7 +166,7 @@ static struct yk_plan *make_at(struct yk_planner *pl, struct savings *save)
 	do {
 		*save = wanted;
 		p = try_plan(pl, save, &again);
-	} while (again); // ends: each time some device offers less, or some node more is cut
+	} while (again); // ends: each time a device offers less, or one more node is split
 	return p;
 }
 
@@ -176,8 +179,8 @@ static bool fits(struct yk_planner *pl, struct yk_plan *p)
 	       yk_launch_fits(pl, p);
 }
 
-// In place of a plan that does not fit: the one that does with the fewest savings from `least` up to `most`,
-// segments first, or that with all.
+// Replaces a plan that does not fit by one that fits with the fewest savings between `least` and
+// `most` (segments before spills), found by bisection; if none fits, by the one with all savings.
 static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, struct savings most)
 {
 	struct savings there = most;
@@ -189,7 +192,7 @@ static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, str
 		uint32_t half = few + (many - few) / 2;
 		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments, most.plain };
 		if (!(p = make_at(pl, &at)))
-			break; // what there is serves
+			break; // keep the best plan so far
 		if (fits(pl, p)) {
 			yk_plan_free(best);
 			best = p;
@@ -227,7 +230,7 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		yk_plan_free(p);
 		p = make_fit(pl, least, most);
 	}
-	if (p) { // which keeps the key
+	if (p) { // the plan takes over the key
 		p->key = pl->key;
 		p->ranged = yk_is_ranged(pl);
 		pl->key = (struct yk_key){ 0 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nn: layers and models built of ops.
+# nn: modules, layers and models built from ops.
 libyokecore_la_SOURCES += \
 	src/lib/nn/attention.c \
 	src/lib/nn/bk.c \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic loss scale: the scale and what it goes by are on the host; whether a step overflowed, and that it is
-// skipped then, is the device's.
+// Dynamic loss scaling: the host adapts the scale; whether a step overflowed, and whether it is
+// skipped, is decided on the device.
 
 #include "config.h"
 
@@ -14,17 +14,18 @@
 #include "ops/list.h"
 #include "graph/record.h"
 
-enum { RECENT = 100 }; // steps of statistics
+enum { RECENT = 100 }; // steps that statistics cover
 
 struct yoke_scaler {
 	struct yoke_scaler_options rule;
 	struct yoke_scaler_state now;
 	yoke_tensor *scale, *inverse; // host scalars
-	yoke_tensor *each, *found;    // variables: squares of norms [n], overflow []; NULL before the first check
-	uint32_t *order;              // the tensor that each square is of
-	const char **name;            // of each tensor; the context has them
+	yoke_tensor *each, *found;    // variables: squares of norms [n], overflow flag []; NULL
+				      // before the first check
+	uint32_t *order;              // by square: index of its tensor
+	const char **name;            // by tensor; owned by the context
 	int n;
-	bool checked;                 // a step whose flag was not looked at
+	bool checked;                 // a step's flag has not been read yet
 	int64_t first;                // see yoke_scaler_stats
 };
 
@@ -187,7 +188,7 @@ static int begin(struct yoke_scaler *s, int n)
 	return 0;
 }
 
-// to: as yk_scaled_squares has them.
+// to: as in yk_scaled_squares.
 static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const to[3], yoke_tensor **norm,
 		yoke_tensor **skip)
 {
@@ -245,7 +246,7 @@ int yk_scaler_take(yoke_scaler *s, int n, const char *const *name, yoke_tensor *
 	return to[1] && to[2] ? take(s, n, NULL, to, norm, skip) : yk_error_last();
 }
 
-// Which of all tensors was the first that was not finite?
+// Finds the first tensor that was not finite.
 static int find_first(struct yoke_scaler *s)
 {
 	const size_t bytes = (size_t)s->n * sizeof(float);
