@@ -22,9 +22,11 @@ int yk_file_refused(const char *path, const void *begin, size_t n, const char *w
 // The same for an open file; a file that cannot be read counts as unknown.
 int yk_file_refused_at(const char *path, int fd, const char *what, const char *why);
 
-// Removes the UTF-8 byte-order mark from a text in memory, which ends in a NUL.  EFORMAT: UTF-16, UTF-32, a pointer.
+// Removes the UTF-8 byte-order mark from a text in memory, which ends in a NUL.  EFORMAT: UTF-16,
+// UTF-32, a pointer.
 int yk_text_begin(const char *path, char *text, size_t *n);
-// Length of the byte-order mark of a text file, 3 or 0.  EFORMAT: the file is not text or, for a table, is an HTML page.
+// Length of the byte-order mark of a text file, 3 or 0.  EFORMAT: the file is not text or, for a
+// table, is an HTML page.
 int yk_text_mark(const char *path, int fd, bool table, uint64_t *mark);
 
 #endif

@@ -25,7 +25,8 @@ int yk_file_append_open(const char *path)
 		       strerror(errno));
 }
 
-// A flock that waits; also true if the file system has no locks.
+// flock, retried after a signal.  False: another process has the lock; a file system without locks
+// counts as true.
 static bool lock(int fd, int how)
 {
 	int e;

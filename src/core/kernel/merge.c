@@ -9,7 +9,7 @@
 
 #include "kernel/merge.h"
 
-enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS + 2 }; // a mapped contraction's, and the space
+enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS + 2 }; // contraction, map, space
 
 // The views of an op: its iteration space, if any, as a SCALAR, whose strides restrict nothing;
 // then the outputs and inputs that are present.

@@ -559,8 +559,8 @@ struct yk_planner {
 	struct yk_plan **bucket;
 	size_t plans;
 	uint64_t evaluations;
-	uint32_t vain;    // bit k: the k-th evaluation before this one missed although the cache had
-			  // a plan of the same operations that was never reused
+	uint32_t vain;    // bit k: the k-th evaluation before this one missed although the cache
+			  // had a plan of the same operations that was never reused
 	bool warned;
 	char miss[300];   // why the last cache miss happened
 	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..

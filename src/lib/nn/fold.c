@@ -31,7 +31,7 @@ static int times_held(const yoke_module *m, const yoke_tensor *t)
 	return n;
 }
 
-// Has it parameters, none of them shared with another module?
+// Does it have parameters, none of them shared with another module?
 static bool is_free(const yoke_module *top, const yoke_module *m)
 {
 	bool alone = m->n > 0;

@@ -217,7 +217,7 @@ void yk_network_take_up(const struct yk_network *);
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 // The model's forward and extend.  ESHAPE if the tokens do not fit the window.  dropout 0 is
 // evaluation: no random numbers are drawn, so other random numbers stay the same.  extend is always
-// evaluation: ids [B,T] for B caches, B 1 ..  YK_SEQUENCES, whose sequences may have any lengths,
+// evaluation: ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences may have any lengths,
 // all 0 or none.  Its result must be evaluated before the next call; it has one plan per B and T,
 // whatever the positions after the first tokens.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, double dropout);
