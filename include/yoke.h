@@ -666,8 +666,9 @@ YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, y
 // (z - H)^-1, the negative sum of the diagonal above.  The phase is the sum of the arguments, each
 // in (-pi, pi], of the N ratios of leading minors of z - H; it is not reduced to one turn.  If no b
 // c is negative and no a_im positive, the phase is continuous in the half-plane Im z > 0, where it
-// goes from N pi to 0 with increasing Re z.  For real H and z it is pi times the number of
-// eigenvalues above z.
+// goes from N pi to 0 with increasing Re z; for real H and z with no b c negative it is pi times
+// the number of eigenvalues above z.  If a b c is negative, the phase is only an argument of det:
+// it is defined up to whole turns.
 YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
 
 // ---- ordering ----

@@ -290,7 +290,8 @@ static struct chain random_chain(int64_t rows, int64_t n, enum axis where, int h
 		h.a_im = numbers(rows * n, -1, how & 4 ? 1 : 0, dtype);
 	for (int64_t r = 0; r < rows; r++) {
 		const double beyond = r % 2 ? 7 : -7;
-		h.z[2 * r] = round_real(dtype, (long double)h.z[2 * r] + (where == OFF ? beyond : 0));
+		h.z[2 * r] =
+			round_real(dtype, (long double)h.z[2 * r] + (where == OFF ? beyond : 0));
 		h.z[2 * r + 1] = where == ABOVE ? 0.25 : where == BELOW ? -0.5 : 0;
 	}
 	return h;
@@ -444,6 +445,42 @@ static void phases(void)
 	ok(counts, "on the real axis the phase is pi times the eigenvalues above z");
 	ok(continuous, "above it the phase falls without a jump");
 	yoke_scope_end(scope);
+}
+
+// With negative b c, the phase is an argument of det up to whole turns: exp(i phase) |det| is det of
+// the dense matrix, for real and complex z.
+static void negative_products(void)
+{
+	double worst = 0;
+	int negative = 0;
+	for (int64_t n = 2; n <= 9; n++)
+		for (int above = 0; above < 2; above++) {
+			struct chain h = random_chain(8, n, above ? ABOVE : BESIDE, 3, yoke_f64);
+			yoke_scope *scope = yoke_scope_begin("negative products");
+			yoke_tensor *x[5];
+			for (int64_t i = 0; i < h.rows * (n - 1); i += 1 + i % 2)
+				h.c[i] = -h.c[i];
+			operands(&h, yoke_f64, x);
+			double complex *got = values_of(call(LOG_DET, x), h.rows),
+				       *column = calloc((size_t)n, sizeof *column);
+			for (int64_t row = 0; row < h.rows; row++) {
+				double complex *m = dense(&h, row, n);
+				const double complex opposite = cexp(eliminate(m, n, 0, column)),
+						     det = n % 2 ? -opposite : opposite;
+				const double e =
+					got ? cabs(cexp(got[row]) - det) / fmax(1, cabs(det)) :
+					      INFINITY;
+				worst = isnan(e) ? INFINITY : fmax(worst, e);
+				negative += creal(det) < 0;
+				free(m);
+			}
+			free(column);
+			free(got);
+			yoke_scope_end(scope);
+			chain_free(&h);
+		}
+	ok(worst < 1e-10 && negative > 16,
+	   "negative b c: exp(i phase) |det| is the dense determinant: %.2g", worst);
 }
 
 // ---- transmission ----
@@ -774,6 +811,7 @@ int main(int argc, char **argv)
 	long_rows();
 	scales();
 	phases();
+	negative_products();
 	shapes();
 	for (int what = 0; what < RESULTS; what++)
 		for (int special = 0; special < 3; special++)

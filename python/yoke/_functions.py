@@ -1422,7 +1422,8 @@ def resolvent_corner(a: Any, b: Any = None, c: Any = None, z: Any = 1j, *, imag:
 def resolvent_log_det(a: Any, b: Any = None, c: Any = None, z: Any = 1j, *, imag: Any = None) -> Tensor:
     """log det(z - H) of a tridiagonal matrix, with the operands of resolvent: [..,2], log |det| and the phase.  Its derivative
     by z is the trace of (z - H)^-1.  The phase is a sum of N arguments in (-pi, pi] and not reduced to one turn: it is
-    continuous in Im z > 0 where no b c is negative and no imaginary part of a positive, and of real H and z it is
-    pi times the number of eigenvalues above z.
+    continuous in Im z > 0 where no b c is negative and no imaginary part of a positive.  For real H and z with no b c
+    negative it is pi times the number of eigenvalues above z.  If a b c is negative, it is only an argument of det: it is
+    defined up to whole turns.
     """
     return _core.resolvent_log_det(*_chain(a, b, c, z, imag))
