@@ -45,11 +45,13 @@ struct results {
 		KEEP(at, d); \
 	}
 
+// Divisors below SINGULAR are rounding errors. An eigenvector has about 1 / n of its norm in each
+// element, which f64 allows for; in f32 that would exclude valid z of long rows.
 #ifdef F64_LANES
-#define SINGULAR (1 / 562949953421312.0) // 2^-49, for each of n elements
+#define SINGULAR(n) (1 / 562949953421312.0 * ((n) > 8 ? (double)(n) : 8.0)) // 2^-49 n
 #define NEAR_0 1e-125
 #else
-#define SINGULAR (1 / 8388608.0f) // 2^-23
+#define SINGULAR(n) (1 / 1048576.0f) // 2^-20
 #define NEAR_0 1e-16f
 #endif
 
@@ -145,7 +147,7 @@ FN void note_singular(const struct chain_args *s, const struct chain_place *p, i
 		bool negative = AS_REALS(m->y)[lane] == 0;
 		for (int t = 0; t <= LEN(s); t++)
 			negative = negative || lane_bond(m, t, lane) < 0;
-		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR * (s->n > 8 ? (REAL)s->n : (REAL)8))
+		if (row >= 0 && negative && AS_REALS(m->entry)[lane] < SINGULAR(s->n))
 			report_bad(REPORT_AT, (ulong)row);
 	}
 }
