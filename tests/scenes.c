@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "graph/context.h"
 #include "tap.h"
 #include "yoke-cube.h"
 #include "yoke-op.h"
@@ -587,6 +588,29 @@ static void singular(void)
 	yoke_dataset_free(d);
 }
 
+// ---- contexts, fields, nodes ----
+
+// Fitting and training with scenes of different sizes leaves the caller's context as it was.
+static void context_kept(void)
+{
+	struct yoke_context *ctx = yk_current();
+	for (int vary = 0; vary < 2; vary++) {
+		yoke_dataset *d = set_of(SCENES);
+		yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"linear\", \"k\": 1, \"train\": true}], \"losses\": "
+						     "[{\"type\": \"bce\", \"of\": \"a\"}], \"trainer\": {\"max_epochs\": 1}}");
+		const struct yoke_training o = { .size = sizeof o, .train = d };
+		ctx->shapes_vary = vary;
+		const int err = yoke_pipeline_fit(p, d, NULL);
+		ok(!err && ctx->shapes_vary == vary, "fitted: whether plans may vary stays %d %s", vary, yoke_error());
+		const int trained = yoke_pipeline_train(p, &o);
+		ok(!trained && ctx->shapes_vary == vary, "trained: whether plans may vary stays %d %s", vary, yoke_error());
+		yoke_error_clear();
+		yoke_pipeline_free(p);
+		yoke_dataset_free(d);
+	}
+	ctx->shapes_vary = false;
+}
+
 // A pipeline whose states do not tell how many channels the stream has is saved and loaded.
 static void saved(void)
 {
@@ -619,6 +643,7 @@ int main(void)
 	tap_folder();
 	fill();
 	sets();
+	context_kept();
 	training("batch=5 workers=0", "");
 	training("batch=2", ", \"accumulate_grad_batches\": 3");
 	training("batch=1", ", \"accumulate_grad_batches\": 5");

@@ -334,11 +334,12 @@ static int fit_some(struct phase *f, int *fitted)
 static int run(struct phase *f)
 {
 	yoke_pipeline *p = f->p;
+	struct yoke_context *varied = NULL;
 	int64_t channels;
 	int left = p->nodes, some = 0;
 	int err = yk_set_fields(f->o->set, "pipeline_fit", &f->fields, &channels);
 	if (!err) {
-		yk_fit_sizes(&f->fields);
+		varied = yk_fit_sizes(&f->fields);
 		err = yk_scenes_check(p, "pipeline_fit", f->fields.rank);
 	}
 	if (!err && (err = yk_pipeline_shape(p, channels)) == 0)
@@ -357,6 +358,7 @@ static int run(struct phase *f)
 	}
 	for (int base = 0; base < YK_BASES; base++)
 		yoke_statistic_free(f->of[base]);
+	yk_fit_sizes_end(varied);
 	return err ? err : f->stopped;
 }
 

@@ -115,11 +115,19 @@ int yk_statistics_context(const yoke_pipeline *p, yoke_context **to)
 	return *to ? 0 : yk_error_last();
 }
 
-void yk_fit_sizes(const struct yk_set_fields *f)
+struct yoke_context *yk_fit_sizes(const struct yk_set_fields *f)
 {
 	struct yoke_context *ctx = yk_current_or_null();
-	if (ctx && f->extent >= 0)
-		ctx->shapes_vary = true;
+	if (!ctx || f->extent < 0 || ctx->shapes_vary)
+		return NULL;
+	ctx->shapes_vary = true;
+	return ctx;
+}
+
+void yk_fit_sizes_end(struct yoke_context *ctx)
+{
+	if (ctx)
+		ctx->shapes_vary = false;
 }
 
 // ---- numbers ----

@@ -14,7 +14,9 @@ int yk_fit_deterministic(const yoke_pipeline *, const char *call);
 // A context of the CPU, where statistics are collected there and the current context is elsewhere; else NULL.
 int yk_statistics_context(const yoke_pipeline *, yoke_context **to);
 
-// Scenes of the set have different sizes: the current context does not warn of the plans that it makes for each.
-void yk_fit_sizes(const struct yk_set_fields *);
+// If scenes of the set have different sizes, the current context no longer warns of new plans, one for each size.  Returns the
+// context if this changed it, for yk_fit_sizes_end, which takes NULL too.
+struct yoke_context *yk_fit_sizes(const struct yk_set_fields *);
+void yk_fit_sizes_end(struct yoke_context *);
 
 #endif

@@ -35,6 +35,7 @@ struct run {
 	yoke_pipeline *p;
 	const struct yoke_training *o;
 	struct yk_set_fields fields;
+	struct yoke_context *varied; // of yk_fit_sizes
 	int states;
 	yoke_tensor *state[MAX_STATES], *sum[MAX_STATES]; // that are trained; sums of their gradients over batches
 	struct group sums;          // of the next step's batches, with accumulate_grad_batches
@@ -482,7 +483,7 @@ static int check(struct run *r)
 	if (!err)
 		err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
 	if (!err)
-		yk_fit_sizes(&r->fields);
+		r->varied = yk_fit_sizes(&r->fields);
 	return err;
 }
 
@@ -607,6 +608,7 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 	for (int i = 0; i < p->plan.losses; i++)
 		yoke_free(r->sums.loss[i]);
 	yoke_free(r->sums.weighed);
+	yk_fit_sizes_end(r->varied);
 	free(r);
 	return err;
 }
