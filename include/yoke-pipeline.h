@@ -271,9 +271,10 @@ struct yoke_fitting {
 	yoke_fitting_stop_fn *stop; // or NULL
 };
 // Fits all nodes to the dataset's field "x" [..,C] of f32 or f64, weighted by "weight" [..] of the
-// same dtype if it has that field.  The stream is not stored.  Errors name the node.  1: `stop`
-// ended it.  ERANGE: a weight is negative or NaN.  If statistics are collected on another device
-// than the pipeline's, its states are new variables afterwards.
+// same dtype if it has that field.  If x is scenes [lines,samples,C] of variable size, a field
+// "size" i32 [2] gives the lines and samples of each, as in yoke-cube.h.  The stream is not stored.
+// Errors name the node.  1: `stop` ended it.  ERANGE: a weight is negative or NaN.  If statistics
+// are collected on another device than the pipeline's, its states are new variables afterwards.
 YOKE_API int yoke_pipeline_fit(yoke_pipeline *, yoke_dataset *, const char *loader);
 YOKE_API int yoke_pipeline_fit_as(yoke_pipeline *, const struct yoke_fitting *);
 enum { YOKE_PIPELINE_PASSES = 16 };

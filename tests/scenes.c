@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "fit/node.h"
 #include "graph/context.h"
 #include "tap.h"
 #include "yoke-cube.h"
@@ -611,6 +612,51 @@ static void context_kept(void)
 	ctx->shapes_vary = false;
 }
 
+static int no_item(void *arg, int64_t n, struct yoke_item *const *items)
+{
+	(void)arg, (void)n, (void)items;
+	return YOKE_EIO;
+}
+
+// A field "size" holds the scenes' extents only if it is i32 [2] and x is scenes whose size varies.
+static void size_fields(void)
+{
+	static const struct {
+		const char *what;
+		int extent, x_rank;
+		int64_t lines, samples; // multiple
+		int dtype, rank;
+		int64_t dims[2];
+	} set[] = {
+		{ "scenes of different sizes", 1, 3, 1, 1, yoke_i32, 1, { 2 } },
+		{ "scenes of different lines", 1, 3, 8, 0, yoke_i32, 1, { 2 } },
+		{ "scenes of one size", -1, 3, 0, 0, yoke_i32, 1, { 2 } },
+		{ "vectors", -1, 1, 1, 0, yoke_i32, 1, { 2 } },
+		{ "a number size", -1, 3, 1, 1, yoke_i32, 0, { 0 } },
+		{ "three numbers size", -1, 3, 1, 1, yoke_i32, 1, { 3 } },
+		{ "a matrix size", -1, 3, 1, 1, yoke_i32, 2, { 2, 2 } },
+		{ "size of f32", -1, 3, 1, 1, yoke_f32, 1, { 2 } },
+	};
+	for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+		const struct yoke_field field[2] = {
+			{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = set[i].x_rank, .dims = { 9, 7, C },
+			  .multiple = { set[i].lines, set[i].samples } },
+			{ .size = sizeof *field, .name = "size", .dtype = set[i].dtype, .rank = set[i].rank,
+			  .dims = { set[i].dims[0], set[i].dims[1] } },
+		};
+		const struct yoke_dataset_options o = { .size = sizeof o, .name = "sizes", .count = 3, .fields = 2, .field = field,
+							.read = no_item };
+		yoke_dataset *d = yoke_dataset_new(&o);
+		struct yk_set_fields f = { .extent = -2 };
+		int64_t channels;
+		const int err = d ? yk_set_fields(d, "fields", &f, &channels) : yoke_error_code();
+		ok(!err && f.extent == set[i].extent, "%s: the extents are field %d, want %d %s",
+		   set[i].what, f.extent, set[i].extent, yoke_error());
+		yoke_error_clear();
+		yoke_dataset_free(d);
+	}
+}
+
 // A pipeline whose states do not tell how many channels the stream has is saved and loaded.
 static void saved(void)
 {
@@ -644,6 +690,7 @@ int main(void)
 	fill();
 	sets();
 	context_kept();
+	size_fields();
 	training("batch=5 workers=0", "");
 	training("batch=2", ", \"accumulate_grad_batches\": 3");
 	training("batch=1", ", \"accumulate_grad_batches\": 5");

@@ -64,7 +64,8 @@ int yk_pipeline_shape(yoke_pipeline *, int64_t channels);
 // Gives the states, rounded, to the variables.
 int yk_node_settle(struct yk_fit_node *);
 
-// Which of a set's fields are x, weight, label and, as extent, size; -1: it has none.  EINVAL, of that call: there is no x.
+// Which of a set's fields are x, weight, label and, as extent, size i32 [2] of scenes x whose size varies; -1: it has none.  EINVAL, of
+// that call: there is no x.
 struct yk_set_fields {
 	int count, x, weight, label, extent;
 	int rank; // of x in a sample

@@ -25,6 +25,12 @@ yoke_loader *yk_fit_loader(yoke_dataset *set, const char *before, const char *th
 	return l;
 }
 
+// Does a field `size` of scenes x hold lines and samples of each?
+static bool holds_extents(const struct yoke_field *size, const struct yoke_field *x)
+{
+	return size->rank == 1 && size->dims[0] == 2 && x->rank == 3 && (x->multiple[0] || x->multiple[1]);
+}
+
 int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_fields *to, int64_t *channels)
 {
 	struct yoke_field field[64] = { { .size = sizeof *field } };
@@ -40,6 +46,8 @@ int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_field
 	if (to->count > 64 || to->x < 0 || field[to->x].rank < 1 ||
 	    (field[to->x].dtype != yoke_f32 && field[to->x].dtype != yoke_f64))
 		return yk_fail(YOKE_EINVAL, "%s: the set %s has no field x [..,C] of f32 or f64", call, yoke_dataset_name(set));
+	if (to->extent >= 0 && !holds_extents(&field[to->extent], &field[to->x]))
+		to->extent = -1;
 	to->rank = field[to->x].rank;
 	*channels = field[to->x].dims[to->rank - 1];
 	return 0;
