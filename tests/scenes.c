@@ -657,6 +657,25 @@ static void size_fields(void)
 	}
 }
 
+// Each node takes the two before it: what a node depends on is found in one pass.
+static void many_inputs(void)
+{
+	for (int spatial = 0; spatial < 2; spatial++) {
+		char json[8000];
+		size_t n = (size_t)snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"n0\", \"type\": \"%s\"}, {\"name\": \"n1\", \"type\": "
+					    "\"sigmoid\"}", spatial ? "local_rx" : "sigmoid");
+		for (int i = 2; i < YK_NODES; i++)
+			n += (size_t)snprintf(json + n, sizeof json - n, ", {\"name\": \"n%d\", \"type\": \"linear\", \"k\": 1, \"in\": "
+					      "[\"n%d\", \"n%d\"]}", i, i - 1, i - 2);
+		snprintf(json + n, sizeof json - n, "]}");
+		yoke_pipeline *p = yoke_pipeline_new(json);
+		ok(p && yk_node_spatial(p, YK_NODES - 1) == spatial && !yk_node_spatial(p, -1), "%d nodes of two inputs: spatial %d %s", YK_NODES,
+		   spatial, yoke_error());
+		yoke_error_clear();
+		yoke_pipeline_free(p);
+	}
+}
+
 // A pipeline whose states do not tell how many channels the stream has is saved and loaded.
 static void saved(void)
 {
@@ -691,6 +710,7 @@ int main(void)
 	sets();
 	context_kept();
 	size_fields();
+	many_inputs();
 	training("batch=5 workers=0", "");
 	training("batch=2", ", \"accumulate_grad_batches\": 3");
 	training("batch=1", ", \"accumulate_grad_batches\": 5");

@@ -563,10 +563,16 @@ bool yk_node_keeps_bands(const yoke_pipeline *p, int node)
 
 bool yk_node_spatial(const yoke_pipeline *p, int node)
 {
-	bool before = node >= 0 && p->node[node].type->spatial;
-	for (int k = 0; node >= 0 && !before && k < p->node[node].in.count; k++)
-		before = yk_node_spatial(p, p->node[node].in.from[k]);
-	return before;
+	bool needed[YK_NODES] = { false }, spatial = false;
+	if (node >= 0)
+		needed[node] = true;
+	for (int i = node; i >= 0 && !spatial; i--) {
+		spatial = needed[i] && p->node[i].type->spatial;
+		for (int k = 0; needed[i] && k < p->node[i].in.count; k++)
+			if (p->node[i].in.from[k] >= 0)
+				needed[p->node[i].in.from[k]] = true;
+	}
+	return spatial;
 }
 
 int yk_scenes_check(const yoke_pipeline *p, const char *call, int rank)
