@@ -589,6 +589,25 @@ static void singular(void)
 	yoke_dataset_free(d);
 }
 
+// An error of the thread survives the first use of local_rx, which registers its ops.
+static void sticky_error(void)
+{
+	yoke_pipeline *p = local_pipeline(&(struct local){ 1, 3, 0, 1e-11, true });
+	yoke_dataset *d = lone_set(C);
+	float got[9];
+	int err = yoke_pipeline_fit(p, d, NULL);
+	yoke_scope *s = yoke_scope_begin("sticky");
+	yoke_op_find("sought");
+	yoke_tensor *y = yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C), x[0]));
+	ok(!err && yoke_error_code() == YOKE_ENOENT && strstr(yoke_error(), "sought"), "an earlier error stays: %s", yoke_error());
+	yoke_error_clear();
+	ok(y && yoke_read(y, got, sizeof got) == 0, "and the scores are computed %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+}
+
 // ---- contexts, fields, nodes ----
 
 // Fitting and training with scenes of different sizes leaves the caller's context as it was.
@@ -707,6 +726,7 @@ int main(void)
 	tap_seed();
 	tap_folder();
 	fill();
+	sticky_error();
 	sets();
 	context_kept();
 	size_fields();

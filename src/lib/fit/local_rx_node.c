@@ -253,18 +253,22 @@ static const struct yoke_op_def ops[] = {
 };
 enum { SCORE, SOLVE, BACKWARD };
 
-// The number of an op, which the first use registers.
+// The number of an op, which the first use registers.  An error that the thread has already stays.
 static int number_of(int op)
 {
+	struct yk_error_aside *aside = yk_error_aside();
 	int number = yoke_op_find(ops[op].name);
-	if (number != YOKE_ENOENT)
-		return number;
-	yoke_error_clear();
-	number = yoke_op_register(&ops[op]);
-	if (number != YOKE_EINVAL)
-		return number;
-	yoke_error_clear(); // another thread was first
-	return yoke_op_find(ops[op].name);
+	if (number == YOKE_ENOENT) {
+		yoke_error_clear();
+		number = yoke_op_register(&ops[op]);
+	}
+	if (number == YOKE_EINVAL) { // another thread was first
+		yoke_error_clear();
+		number = yoke_op_find(ops[op].name);
+	}
+	if (aside)
+		yk_error_back(aside);
+	return number;
 }
 
 static int gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
