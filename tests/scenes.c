@@ -589,6 +589,32 @@ static void singular(void)
 	yoke_dataset_free(d);
 }
 
+// The eps that the error recommends is sufficient, however large the numbers are.
+static void advice(bool relative)
+{
+	static float v[6 * 6 * C];
+	struct local o = { 1, 3, 0, 0, relative };
+	for (int i = 0; i < 6 * 6 * C; i++) // a covariance of rank 1, without roundings
+		v[i] = (float)(1 << 17) * (float)(1 << i % C) * (float)(i / C * 5 % 11);
+	for (int again = 0; again < 2; again++) {
+		yoke_pipeline *p = local_pipeline(&o);
+		yoke_dataset *d = lone_set(C);
+		float got[36];
+		int err = yoke_pipeline_fit(p, d, NULL);
+		yoke_scope *s = yoke_scope_begin("advice");
+		yoke_tensor *y = err ? NULL : yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), v));
+		err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
+		ok(err == (again ? 0 : YOKE_ERANGE), "relative %d, eps %g: %s", o.relative, o.eps, yoke_error());
+		const char *eps = strstr(yoke_error(), "eps=");
+		o.eps = eps ? strtod(eps + 4, NULL) : o.eps;
+		o.relative |= strstr(yoke_error(), "relative=1") != NULL;
+		yoke_error_clear();
+		yoke_scope_end(s);
+		yoke_pipeline_free(p);
+		yoke_dataset_free(d);
+	}
+}
+
 // An error of the thread survives the first use of local_rx, which registers its ops.
 static void sticky_error(void)
 {
@@ -744,6 +770,8 @@ int main(void)
 	local_gradient(&(struct local){ 1, 3, 0, 0.1, false });
 	local_training();
 	singular();
+	advice(false);
+	advice(true);
 	saved();
 	refuses(", \"inner\": 2", C, 3, "odd");
 	refuses(", \"inner\": 7, \"outer\": 7", C, 3, "less than outer");

@@ -112,9 +112,12 @@ static void clear_padding(const struct yk_rx_scene *s, const struct shape *all, 
 
 static int no_inverse(const struct yoke_op_args *a, int64_t line, int64_t sample)
 {
-	char why[200];
-	yk_snprintf(why, sizeof why, "line %lld, sample %lld: the covariance of the ring has no inverse; eps=%.3g would do", (long long)line,
-		    (long long)sample, fmax(1e-11, 10 * keys_of(a->attr).eps));
+	const struct yk_rx_keys k = keys_of(a->attr);
+	char why[200], advice[60] = "give a larger eps, or relative=1 with eps=1e-11";
+	if (k.relative)
+		snprintf(advice, sizeof advice, "give a larger eps, such as eps=%.3g", fmax(1e-11, 10 * k.eps));
+	yk_snprintf(why, sizeof why, "line %lld, sample %lld: the covariance of the ring has no inverse; %s", (long long)line,
+		    (long long)sample, advice);
 	return yoke_op_fail(a, YOKE_ERANGE, why);
 }
 
