@@ -66,7 +66,9 @@ case $started in
 *[!0-9]*) die "date +%s%3N gives no milliseconds: install GNU coreutils" ;;
 esac
 deadline=$((started + total * 1000 - 1000)) # the last second is for killing and writing
-rm -rf "$out"/*.log "$out"/*.exit "$out"/*.next "$out"/*.ended "$out"/*.done "$out/stop" "$out/train" "$out"/results.json "$out"/table.md
+# A .pid file that a killed run left would make kill_all end an unrelated process group.
+rm -rf "$out"/*.log "$out"/*.pid "$out"/*.exit "$out"/*.exit.new "$out"/*.next "$out"/*.ended "$out"/*.done "$out"/*.stuck "$out/stop" \
+	"$out/train" "$out"/results.json "$out"/table.md
 : >"$out/parts.tsv"
 : >"$out/figures.tsv"
 : >"$out/machine.tsv"

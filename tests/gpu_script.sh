@@ -136,7 +136,13 @@ verdict 'an interrupted visit ends what runs and leaves its results' "$(interrup
 
 verdict 'a driver that fails' "$(YOKE_FAKE_FAIL=kernel:3+:719 script 1 -t 100 -p train,products; is info ok; is train failed)"
 verdict 'no GPU' "$(YOKE_FAKE_DEVICES=0 script 1 -t 100 -p train; grep -c 'no GPU was found' script.err | grep -vx 1; is train skip)"
-verdict 'a card that is nearly full' "$(YOKE_FAKE_MEMORY=10000000 script 0 -t 100 -p train; is train skip)"
+timeout 1800 sleep 1800 & # has a process group of its own
+bystander=$!
+await kill -s 0 -- -$bystander # its group is made
+mkdir -p out && echo $bystander >out/train-cpu.pid && echo train-cpu >out/train.stuck
+verdict 'a card that is nearly full' "$(YOKE_FAKE_MEMORY=10000000 script 0 -t 1800 -p train; is train skip)"
+verdict 'a .pid file of an earlier run is ignored' "$(! ended $bystander || echo 'a bystander was killed'; ls out/*.pid out/*.stuck 2>/dev/null)"
+kill $bystander
 verdict 'it is one line' "$(grep 'MiB' script.err | grep -c 'end the processes' | grep -vx 1)"
 verdict 'five seconds' "$(script 2 -t 5; one_line '-t 5: .*-t 240')"
 verdict 'no number' "$(script 2 -t soon; one_line '-t soon')"
