@@ -18,17 +18,22 @@ while getopts b: option; do
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 1 ] || die 'wants the directory to write, as bench/bundle.sh /tmp/yoke'
-if [ -e "$1" ] && [ ! -e "$1/share/yoke/bundle" ] && [ -n "$(ls -A "$1")" ]; then
-	die "$1 is there and is no bundle: name a new directory"
+[ $# -eq 1 ] && [ -n "$1" ] || die 'wants the directory to write, as bench/bundle.sh /tmp/yoke'
+to=$1
+while [ "${to%/}" != "$to" ] && [ "$to" != / ]; do
+	to=${to%/}
+done
+if [ -e "$to" ] && [ ! -e "$to/share/yoke/bundle" ] && [ -n "$(ls -A "$to")" ]; then
+	die "$to is there and is no bundle: name a new directory"
 fi
+[ ! -d "$to" ] || to=$(cd "$to" && pwd -P) || die "$to cannot be entered" # . and links, too
 find_build "$given"
 for tool in strip readelf ldd; do
 	command -v $tool >/dev/null 2>&1 || die "there is no $tool: install binutils and libc-bin"
 done
 limit=40 # MiB
-folder=$1.new.$$
-mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || die "$1 cannot be made"
+folder=$to.new.$$
+mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || die "$to cannot be made"
 trap 'rm -rf "$folder"' EXIT
 
 # ---- what is installed ----
@@ -122,6 +127,12 @@ if [ $mib -gt $limit ]; then
 	find "$folder" -type f -size +1024k -exec ls -s {} + | sort -rn | head -n 5 >&2
 	die "the bundle has $mib MiB, more than $limit: configure without the libraries that are large"
 fi
-rm -rf "$1" && mv "$folder" "$1" || die "$1 cannot be written"
+old=$to.old.$$
+[ ! -e "$to" ] || mv "$to" "$old" || die "$to cannot be replaced"
+if ! mv "$folder" "$to"; then
+	[ ! -e "$old" ] || mv "$old" "$to"
+	die "$to cannot be written"
+fi
 trap - EXIT
-echo "$1: $mib MiB, $machine, needs glibc $needed or newer; run $1/bench/gpu.sh there"
+rm -rf "$old"
+echo "$to: $mib MiB, $machine, needs glibc $needed or newer; run $to/bench/gpu.sh there"

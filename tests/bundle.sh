@@ -29,8 +29,10 @@ refused()
 	done
 }
 
-"$source/bench/bundle.sh" -b "$here" made >out 2>err
-verdict 'is written' "$([ $? -eq 0 ] && [ ! -s err ] || cat err)"
+mkdir -p made/share/yoke && touch made/share/yoke/bundle made/stale
+"$source/bench/bundle.sh" -b "$here" made// >out 2>err
+verdict 'is written' "$([ $? -eq 0 ] && [ ! -s err ] && [ -x made/bin/yoke ] || cat err)"
+verdict 'in the place of an older one, whose files are gone' "$(ls -d made/stale made/*.new.* made.* 2>/dev/null)"
 needed=$(sed -n 's/^glibc //p' made/share/yoke/bundle)
 verdict 'says which glibc it needs' "$(grep -q "needs glibc $needed or newer" out && grep -q "glibc $needed or newer" made/README || cat out)"
 verdict 'no file of it wants a newer one' "$(find made/lib made/libexec -type f -exec readelf --version-info --wide {} + 2>/dev/null |
