@@ -48,7 +48,7 @@ prefix=$folder/stage$(variable prefix)
 lib=$(variable libdir) libexec=$(variable libexecdir) share=$(variable datarootdir)
 [ -d "$prefix$lib/yoke" ] && [ -d "$prefix$share/yoke" ] && [ -x "$prefix$libexec/yoke/yoke-probe" ] ||
 	die "libraries are not below the prefix: configure without --libdir, --libexecdir and --datarootdir"
-mkdir -p "$folder/bin" "$folder/bench/peers" "$folder$lib/yoke" "$folder$libexec/yoke" "$folder$share/yoke" "$folder$lib/fallback"
+mkdir -p "$folder/bin" "$folder/bench/peers" "$folder$lib/yoke" "$folder$libexec/yoke" "$folder$share/yoke"
 cp -RL "$prefix$share/yoke/." "$folder$share/yoke/"
 cp "$prefix$lib/yoke"/yoke_*.so "$folder$lib/yoke/" && rm -f "$folder$lib/yoke"/yoke_mpi_*.so
 cp "$prefix$lib/libyoke.so.0" "$folder$lib/"
@@ -68,7 +68,8 @@ done | awk '/=>/ { print $1, $3 }' | sort -u | while read -r name path; do
 	[ "$path" != not ] || die "the library $name is not found on this machine"
 	case $name in
 	# a driver may need a newer one: this is for machines without any
-	libgcc_s.so.* | libstdc++.so.*) cp -L "$path" "$folder$lib/fallback/$name" ;;
+	libgcc_s.so.* | libstdc++.so.*)
+		mkdir -p "$folder$lib/fallback/$name" && cp -L "$path" "$folder$lib/fallback/$name/$name" ;;
 	*) cp -L "$path" "$folder$lib/$name" ;;
 	esac
 done || exit
@@ -98,8 +99,19 @@ if [ "\$oldest" != $needed ]; then
 	echo "yoke: this bundle needs glibc $needed or newer and this machine has \$has: make one on it, or on an older system, with bench/bundle.sh" >&2
 	exit 2
 fi
+# of_system LIBRARY: does the system have it? ldconfig lists 32-bit libraries of x86 as (libc6) alone.
+of_system()
+{
+	PATH=\$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -qF "\$1 (libc6," && return
+	for folder in /lib64 /usr/lib64 /lib/$machine-* /usr/lib/$machine-*; do
+		[ ! -e "\$folder/\$1" ] || return 0
+	done
+	return 1
+}
 path=\$here$lib
-ldconfig -p 2>/dev/null | grep -q 'libgcc_s\.so\.1' || [ -e /usr/lib64/libgcc_s.so.1 ] || path=\$path:\$here$lib/fallback
+for fallback in "\$here$lib/fallback"/*; do
+	[ ! -d "\$fallback" ] || of_system "\${fallback##*/}" || path=\$path:\$fallback
+done
 LD_LIBRARY_PATH=\$path\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 exec "\$here$libexec/yoke/\$(basename "\$0")" "\$@"

@@ -41,7 +41,7 @@ verdict 'has 40 MiB at most' "$(find made -type f -exec cat {} + | wc -c | awk '
 verdict 'is stripped' "$(find made/lib made/libexec -type f -exec readelf --sections --wide {} + | grep '\.symtab\|\.debug')"
 mkdir other && mv made other/moved && cd other || exit 99
 verdict 'every library but glibc is its own' "$(for file in moved/lib/libyoke.so.0 moved/lib/yoke/*.so moved/libexec/yoke/*; do
-	LD_LIBRARY_PATH=$PWD/moved/lib:$PWD/moved/lib/fallback ldd $file; done | grep '=>' |
+	LD_LIBRARY_PATH=$PWD/moved/lib$(printf ':%s' "$PWD"/moved/lib/fallback/*) ldd $file; done | grep '=>' |
 	grep -v "=> $PWD/moved/lib/" | grep -v '^[[:space:]]*\(ld-linux[^ ]*\|lib\(c\|m\|dl\|pthread\|rt\|resolv\|util\|mvec\|anl\)\.so\.[0-9]*\) =>')"
 verdict 'no file of it names the build directory' "$(grep -rlF "$here/" moved/bin moved/lib moved/libexec moved/share/yoke/bundle)"
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
@@ -51,7 +51,31 @@ verdict "which lie in it" "$(moved/bin/yoke doctor >out 2>err; grep "^  [^ ]*yok
 	grep -q "found  $PWD/moved/libexec/yoke/yoke-probe" out || grep probe out)"
 verdict 'checks and measures' "$(moved/bench/gpu.sh -t 1800 -j 2 -o results -p train,programs,memory,launches $backend >out 2>err || cat out err
 	grep -c '"status": "ok"' results/results.json | grep -vx 5)"
-mkdir bin && printf '#!/bin/sh\necho glibc 2.17\n' >bin/getconf && chmod +x bin/getconf
+
+# fallbacks: the libraries of the bundle that its programs look for in fallback
+fallbacks()
+{
+	LD_LIBRARY_PATH='' moved/bin/shown | tr : '\n' | sed -n 's,.*/fallback/,,p'
+}
+mkdir bin
+# a launcher on a system whose libraries are those that bin/ldconfig lists
+sed 's,^\([[:space:]]*for folder in\) .*,\1 none; do,' moved/bin/yoke >moved/bin/shown && chmod +x moved/bin/shown
+printf '#!/bin/sh\necho "$LD_LIBRARY_PATH"\n' >moved/libexec/yoke/shown && chmod +x moved/libexec/yoke/shown
+for without in none libgcc_s.so.1 libstdc++.so.6; do
+	printf '#!/bin/sh\ncat <<END\n' >bin/ldconfig && chmod +x bin/ldconfig
+	for name in libgcc_s.so.1 libstdc++.so.6; do
+		printf '\t%s (libc6) => /lib32/%s\n' $name $name
+		[ $name = $without ] || printf '\t%s (libc6,x86-64) => /lib/%s\n' $name $name
+	done >>bin/ldconfig
+	verdict "libraries of the compiler that the system has precede the bundle's; without: $without" "$(
+		ls moved/lib/fallback 2>/dev/null | grep -xF $without >wanted
+		PATH=$PWD/bin:$PATH fallbacks | diff wanted - )"
+done
+rm bin/ldconfig
+cp moved/bin/yoke moved/bin/shown
+verdict 'this system has them, without /sbin in PATH, too' "$(PATH=/usr/bin:/bin fallbacks)"
+rm moved/bin/shown moved/libexec/yoke/shown
+printf '#!/bin/sh\necho glibc 2.17\n' >bin/getconf && chmod +x bin/getconf
 words="glibc $needed 2.17"
 verdict 'an older glibc' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"
 verdict 'the script there' "$(PATH=$PWD/bin:$PATH refused moved/bench/gpu.sh)"
