@@ -47,6 +47,9 @@ chosen()
 mkdir none cuda rocm
 ln -s "$YOKE_TEST_FAKE"/libcu*.so.* "$YOKE_TEST_FAKE"/libnv*.so.* cuda
 ln -s "$YOKE_TEST_FAKE"/libamdhip*.so.* "$YOKE_TEST_FAKE"/libhip*.so.* "$YOKE_TEST_FAKE"/libroc*.so.* rocm
+# the GPUs of this machine, which the launcher would choose before those
+unusable_drivers rocm libcuda.so.1
+unusable_drivers none libcuda.so.1 libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so.5
 for b in $backends; do
 	chosen "$b" "$b:0"
 done

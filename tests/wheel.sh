@@ -109,6 +109,7 @@ drivers()
 if [ -d "${YOKE_TEST_FAKE:-}" ] && c++ --version >/dev/null 2>&1; then
 	drivers nvidia 'libcu*.so.*' 'libnv*.so.*'
 	drivers amd 'libamdhip*.so.*' 'libhip*.so.*' 'libroc*.so.*'
+	unusable_drivers "$away/amd" libcuda.so.1 # NVIDIA's of this machine is chosen before
 	hidden=$hides hides=no # the fakes compile behind a header of the source
 	for name in nvidia:cuda amd:rocm; do
 		settings="LD_LIBRARY_PATH=$away/${name%:*} YOKE_FAKE_CACHE=${YOKE_FAKE_CACHE:-$away/fake} YOKE_SELFTEST=0"

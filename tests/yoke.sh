@@ -31,6 +31,16 @@ asks_clients()
 	workspace "$(basename "$0" .sh)"
 }
 
+# unusable_drivers FOLDER NAME ..: libraries of these names without a function; earlier in the path than real drivers, they hide them
+unusable_drivers()
+{
+	folder=$1
+	shift
+	for name; do
+		"${cxx:-c++}" -shared -x c /dev/null -o "$folder/$name" || exit 99
+	done
+}
+
 # await COMMAND ..: until it succeeds, half a minute at most
 await()
 {
