@@ -15,7 +15,8 @@
 # It compiles nothing and needs a POSIX shell, coreutils and awk.  Status 0: all that ran is right; 1: something is
 # wrong, see results.json; 2: it cannot start.
 #
-# GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script.
+# GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script, and
+# GPU_SH_LIMIT is the time limit, in seconds, of commands that it makes hang.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/bench/built.sh"

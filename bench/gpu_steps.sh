@@ -194,7 +194,9 @@ launch()
 	shift 2
 	case ",$fault," in
 	*",$part:crash,"*) set -- sh -c 'echo made to crash; kill -SEGV $$' ;;
-	*",$part:hang,"*) set -- sleep 1000 ;;
+	*",$part:hang,"*)
+		set -- sleep 1000
+		limit=${GPU_SH_LIMIT:-$limit} ;;
 	*",$part:fail,"*) set -- sh -c 'echo made to fail; exit 3' ;;
 	esac
 	rm -f "$out/$id.exit"

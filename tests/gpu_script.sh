@@ -42,6 +42,12 @@ is()
 	part "$name"
 }
 
+# no_group ID: has this process group no process?
+no_group()
+{
+	! kill -s 0 -- "-$1" 2>/dev/null
+}
+
 # valid FILE: is it JSON?
 valid()
 {
@@ -100,8 +106,16 @@ END
 }
 verdict 'ratios to what PyTorch gives, and why it gives none' "$(peers)"
 
-export GPU_SH_FAULT=train:crash,launches:hang,opencl:fail,programs:crash,resolvents:fail
-verdict 'parts that crash, hang and fail' "$(script 1 -t 100 -p train,programs,products,launches,resolvents,ranks)"
+# notes the process groups of all commands
+cat >bin/timeout <<END
+#!/bin/sh
+echo \$\$ >>'$PWD/groups'
+exec '$(command -v timeout)' "\$@"
+END
+chmod +x bin/timeout
+rm -f groups bin/python3
+export GPU_SH_FAULT=train:crash,launches:hang,opencl:fail,programs:crash,resolvents:fail GPU_SH_LIMIT=2
+verdict 'parts that crash, hang and fail' "$(PATH=$PWD/bin:$PATH script 1 -t 1800 -p train,programs,products,launches,resolvents,ranks)"
 verdict 'results.json' "$(valid out/results.json; grep -q '"ok": false' out/results.json || echo 'ok')"
 verdict 'a crash has its signal and the log' "$(is train crashed; part train | grep -q '"signal": "SEGV"' &&
 	part train | grep -q '"log_tail": "made to crash' || part train)"
@@ -109,8 +123,13 @@ verdict 'one of several processes, too' "$(is programs crashed; part programs | 
 verdict 'a hang is ended' "$(is launches timeout)"
 verdict 'a failure has its exit status' "$(is resolvents failed; part resolvents | grep -q '"exit": 3' || part resolvents)"
 verdict 'the others go on' "$(is info ok; is products ok; is ranks ok skip)"
-unset GPU_SH_FAULT
-verdict 'nothing of it is left running' "$(find out -name '*.pid')"
+unset GPU_SH_FAULT GPU_SH_LIMIT
+verdict 'none of its commands is left running' "$([ "$(grep -c . groups)" -ge 8 ] || echo 'too few'
+	for group in $(cat groups); do
+		await no_group "$group"
+		no_group "$group" || echo "$group goes on"
+	done
+	find out -name '*.pid')"
 
 # interrupted: lines about what is not as it should be when SIGTERM comes within a part that hangs
 interrupted()
@@ -134,8 +153,8 @@ interrupted()
 rm -rf out
 verdict 'an interrupted visit ends what runs and leaves its results' "$(interrupted)"
 
-verdict 'a driver that fails' "$(YOKE_FAKE_FAIL=kernel:3+:719 script 1 -t 100 -p train,products; is info ok; is train failed)"
-verdict 'no GPU' "$(YOKE_FAKE_DEVICES=0 script 1 -t 100 -p train; grep -c 'no GPU was found' script.err | grep -vx 1; is train skip)"
+verdict 'a driver that fails' "$(YOKE_FAKE_FAIL=kernel:3+:719 script 1 -t 1800 -p train,products; is info ok; is train failed)"
+verdict 'no GPU' "$(YOKE_FAKE_DEVICES=0 script 1 -t 1800 -p train; grep -c 'no GPU was found' script.err | grep -vx 1; is train skip)"
 timeout 1800 sleep 1800 & # has a process group of its own
 bystander=$!
 await kill -s 0 -- -$bystander # its group is made
