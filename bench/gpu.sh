@@ -13,7 +13,7 @@
 #
 # DEVICE is a backend or one of its devices, as cuda or cuda:1; default: the first GPU of cuda, rocm or opencl.
 # It compiles nothing and needs a POSIX shell, coreutils and awk.  Status 0: all that ran is right; 1: something is
-# wrong, see results.json; 2: it cannot start.
+# wrong, see results.json; 2: it cannot start; 130: a signal ended it.
 #
 # GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script, and
 # GPU_SH_LIMIT is the time limit, in seconds, of commands that it makes hang.

@@ -231,7 +231,8 @@ interrupted()
 		end_part
 		echo
 	fi
-	die "interrupted; $out/results.json has the parts up to $part"
+	echo "bench/gpu.sh: interrupted; $out/results.json has the parts up to $part" >&2
+	exit 130
 }
 
 # Ends what still runs.

@@ -143,7 +143,7 @@ interrupted()
 	kill -TERM $visit
 	wait $visit
 	got=$?
-	[ $got -eq 2 ] || echo "status $got"
+	[ $got -eq 130 ] || echo "status $got"
 	await gone "$hanging"
 	! kill -0 "$hanging" 2>/dev/null || echo "$hanging goes on"
 	one_line 'interrupted'
