@@ -73,6 +73,7 @@ rm -rf "$out"/*.log "$out"/*.pid "$out"/*.exit "$out"/*.exit.new "$out"/*.next "
 : >"$out/parts.tsv"
 : >"$out/figures.tsv"
 : >"$out/machine.tsv"
+[ -n "$(find "$out/machine.tsv" -newermt '1 day ago' 2>/dev/null)" ] || die "find has no -newermt: install GNU findutils"
 if [ -z "$sample" ]; then
 	sample=$out/text.txt
 	our_text >"$sample"

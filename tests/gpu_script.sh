@@ -166,6 +166,9 @@ verdict 'it is one line' "$(grep 'MiB' script.err | grep -c 'end the processes' 
 verdict 'five seconds' "$(script 2 -t 5; one_line '-t 5: .*-t 240')"
 verdict 'no number' "$(script 2 -t soon; one_line '-t soon')"
 verdict 'no part' "$(script 2 -p prodcts; one_line 'no part prodcts: .* products')"
+printf '#!/bin/sh\necho "find: unrecognized: -newermt" >&2\nexit 1\n' >bin/find && chmod +x bin/find
+verdict 'another find' "$(PATH=$PWD/bin:$PATH script 2; one_line 'install GNU findutils')"
+rm bin/find
 verdict 'no build' "$(mkdir empty; "$source/bench/gpu.sh" -b empty >script.out 2>script.err
 	[ $? -eq 2 ] || echo 'another status'; one_line 'no built yoke in empty: run make')"
 echo "1..$count"
