@@ -15,7 +15,7 @@ def main() -> None:
     try:
         os.execv(program, ["yoke", *sys.argv[1:]])
     except OSError as e:
-        sys.exit(f"yoke: {program}: {e.strerror}; pip install --force-reinstall yoke brings it back")
+        sys.exit(f"yoke: {program}: {e.strerror}; reinstall the wheel")
 
 
 if __name__ == "__main__":
