@@ -8,6 +8,7 @@
 # It holds the stripped command and library, the modules but MPI's, every shared library that they are linked to but
 # glibc's, kernel texts, a sample of text, and bench/gpu.sh with the peers' scripts; 40 MiB at most.
 set -u
+unset CDPATH # cd would print the directory that it finds there
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/bench/built.sh"
 given=''

@@ -18,6 +18,7 @@
 # GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script, and
 # GPU_SH_LIMIT is the time limit, in seconds, of commands that it makes hang.
 set -u
+unset CDPATH # cd would print the directory that it finds there
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/bench/built.sh"
 . "$top/bench/gpu_steps.sh"

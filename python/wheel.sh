@@ -4,6 +4,7 @@
 # with the oldest glibc that it runs on. Loaders of drivers and MPI belong to each machine and are left out.
 # Options are those of `python -m build`: -Ccmake.define.YOKE_BUILD=BUILD packs a libyoke that is built.
 set -eu
+unset CDPATH # cd would print the directory that it finds there
 source=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 to=$(cd "$1" && pwd)

@@ -171,5 +171,7 @@ verdict 'another find' "$(PATH=$PWD/bin:$PATH script 2; one_line 'install GNU fi
 rm bin/find
 verdict 'no build' "$(mkdir empty; "$source/bench/gpu.sh" -b empty >script.out 2>script.err
 	[ $? -eq 2 ] || echo 'another status'; one_line 'no built yoke in empty: run make')"
+verdict 'CDPATH has no effect' "$(cd "$source" && CDPATH=$source sh bench/gpu.sh -b none 2>"$OLDPWD/script.err"
+	cd "$OLDPWD" && one_line 'no built yoke in none')"
 echo "1..$count"
 exit $failed
