@@ -309,22 +309,26 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 {
 	const char *type = yoke_dtype_name(dtype);
 	struct tally tally[64] = { { .taken = 0 } };
-	uint32_t cases = 0, taken = 0, number = 0;
+	uint32_t cases = 0, tried = 0;
+	bool taken = false;
 	char what[96];
 
-	for (; number < row->full && (taken || cases < PATIENCE) && !ends(r); number++) {
+	// A pass gives up at the same case as a whole run: it asks about the other passes' cases, too, until one is taken.
+	for (uint32_t number = 0; number < row->full && (taken || tried < PATIENCE) && !ends(r); number++) {
+		const bool ours = !r->options->passes || number % r->options->passes == r->options->pass;
 		if (!wanted(r->options->ops, row->name, type, number) ||
-		    !yk_case_sampled(number, r->options->quick) ||
-		    (r->options->passes && number % r->options->passes != r->options->pass))
+		    !yk_case_sampled(number, r->options->quick) || (taken && !ours))
 			continue;
 		if (!yk_case_make(&r->c, row, dtype, number, r->options->seed, r->flags,
 				  &r->memory))
 			return yk_fail(YOKE_ENOMEM, "no host memory for %s.%s.%u",
 				       row->name, type, number);
-		cases++;
-		run_case(r, row, dtype, number, tally);
-		for (int i = 0; i < 64 && !taken; i++)
-			taken = tally[i].taken;
+		tried++;
+		taken = taken || yk_runner_can(&r->runner, &r->c);
+		if (ours) {
+			cases++;
+			run_case(r, row, dtype, number, tally);
+		}
 	}
 	for (int i = 0; i < 64; i++)
 		if (tally[i].taken)
