@@ -99,8 +99,10 @@ int yk_limits_measure(struct yk_device *d, bool quick, struct yk_bench_limits *t
 		};
 		return 0;
 	}
-	*to = (struct yk_bench_limits){ .flops_of = quick ? "a product of 64 x 64 x 64" : "a product of 4096 x 4096 x 4096",
-				  .copy_of = "bytes read and written by its own copy" };
+	*to = (struct yk_bench_limits){
+		.flops_of = quick ? "a product of 64 x 64 x 64" : "a product of 4096 x 4096 x 4096",
+		.copy_of = "bytes read and written by its own copy",
+	};
 	e = product_rate(quick, &to->flops);
 	return e < 0 ? e : copy_rate(d, quick, &to->copy);
 }

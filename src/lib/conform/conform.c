@@ -313,9 +313,12 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 	bool taken = false;
 	char what[96];
 
-	// A pass gives up at the same case as a whole run: it asks about the other passes' cases, too, until one is taken.
-	for (uint32_t number = 0; number < row->full && (taken || tried < PATIENCE) && !ends(r); number++) {
-		const bool ours = !r->options->passes || number % r->options->passes == r->options->pass;
+	// A pass gives up at the same case as a whole run: until a case is taken, it also asks
+	// about those of the other passes.
+	for (uint32_t number = 0; number < row->full && (taken || tried < PATIENCE) && !ends(r);
+	     number++) {
+		const bool ours = !r->options->passes ||
+				  number % r->options->passes == r->options->pass;
 		if (!wanted(r->options->ops, row->name, type, number) ||
 		    !yk_case_sampled(number, r->options->quick) || (taken && !ours))
 			continue;
