@@ -133,7 +133,7 @@ static void problem_init(struct problem *p)
 		.attr = { { .i = 1 }, { .f = 0.125 }, { .f = 0 }, { .i = 0 } },
 	};
 	p->back = p->forward;
-	p->back.code = YOKE_OP_ATTENTION_BACK;
+	p->back.code = YOKE_OP_ATTENTION_BACKWARD;
 	p->back.nout = 3;
 	p->back.nin = 9;
 	p->back.out = p->out_back;

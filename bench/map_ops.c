@@ -259,7 +259,7 @@ static void rows(struct list *l)
 		b->in[0] = matrix(0, n, COLS), b->out[0] = matrix(2, n, COLS);
 		b->op.attr[0].i = k;
 		b = append(l, k ? "log softmax back" : "softmax back",
-			   YOKE_OP_SOFTMAX_BACK, TRIAD, 3, 2, 1);
+			   YOKE_OP_SOFTMAX_BACKWARD, TRIAD, 3, 2, 1);
 		b->in[0] = matrix(0, n, COLS), b->in[1] = matrix(1, n, COLS);
 		b->out[0] = matrix(2, n, COLS);
 		b->op.attr[0].i = k;
@@ -273,13 +273,13 @@ static void rows(struct list *l)
 	b->in[0] = matrix(0, n, COLS), b->out[0] = matrix(2, n, COLS);
 	b->in[1] = vector(1, COLS), b->out[1] = vector(3, n / COLS);
 	b->op.attr[0].f = 1e-5;
-	b = append(l, "layer norm back", YOKE_OP_LAYER_NORM_BACK, TRIAD, 3, 5, 3);
+	b = append(l, "layer norm back", YOKE_OP_LAYER_NORM_BACKWARD, TRIAD, 3, 5, 3);
 	b->in[0] = matrix(0, n, COLS), b->in[4] = matrix(1, n, COLS);
 	b->in[1] = vector(3, COLS), b->in[2] = vector(3, n / COLS);
 	b->in[3] = vector(3, n / COLS);
 	b->out[0] = matrix(2, n, COLS), b->out[1] = vector(3, COLS);
 	b->out[2] = vector(3, COLS);
-	b = append(l, "rms norm back", YOKE_OP_RMS_NORM_BACK, TRIAD, 3, 4, 2);
+	b = append(l, "rms norm back", YOKE_OP_RMS_NORM_BACKWARD, TRIAD, 3, 4, 2);
 	b->in[0] = matrix(0, n, COLS), b->in[3] = matrix(1, n, COLS);
 	b->in[1] = vector(3, COLS), b->in[2] = vector(3, n / COLS);
 	b->out[0] = matrix(2, n, COLS), b->out[1] = vector(3, COLS);
@@ -295,7 +295,7 @@ static void losses(struct list *l, struct yk_segment *ids)
 	b->in[1] = view(0, yoke_i32, 1, &n), b->in[1].segment = ids;
 	b->out[0] = view(3, yoke_f32, 0, NULL), b->out[1] = vector(3, n);
 	b->op.attr[0].i = -1;
-	b = append(l, "cross entropy back", YOKE_OP_CROSS_ENTROPY_BACK, COPY, 2, 4, 1);
+	b = append(l, "cross entropy back", YOKE_OP_CROSS_ENTROPY_BACKWARD, COPY, 2, 4, 1);
 	b->in[0] = matrix(0, n * CLASSES, CLASSES);
 	b->in[1] = view(0, yoke_i32, 1, &n), b->in[1].segment = ids;
 	b->in[2] = vector(3, n), b->in[3] = number(1);

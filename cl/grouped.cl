@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: products of groups of rows with one matrix each; sums have the type
+// GROUPED and GROUPED_BACKWARD: products of groups of rows with one matrix each; sums have the type
 // ACC. Reference: kern_grouped.c of the CPU backend.
 //
 // y(m, n) = sum over k of a(m, k) b(k, n). GROUPED: m are rows first[e] .. first[e + 1] - 1 of x,

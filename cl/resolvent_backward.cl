@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT_BACK: the adjoint. Reference: kern_resolvent_backward.h of the CPU backend, with the
+// RESOLVENT_BACKWARD: the adjoint. Reference: kern_resolvent_backward.h of the CPU backend, with the
 // same equations.
 //
 // 1/L and 1/R are recomputed; then D = -G^2 g~ for each element, where g~ is the conjugate of its

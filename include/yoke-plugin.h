@@ -248,21 +248,21 @@ struct yoke_map {
 	/* over the last axis; attr: i 1 for the logarithm */ \
 	X(SOFTMAX, 32) \
 	/* y, g -> dx; attr as SOFTMAX */ \
-	X(SOFTMAX_BACK, 33) \
+	X(SOFTMAX_BACKWARD, 33) \
 	/* x [..,C], w [C] or none, b [C] or none -> y, mean [..], rstd [..]; attr: f eps */ \
 	X(LAYER_NORM, 34) \
 	/* x, w or none, mean, rstd, g -> dx, dw [C], db [C] (outputs may be none); attr: i */ \
 	/* dtype of dw and db */ \
-	X(LAYER_NORM_BACK, 35) \
+	X(LAYER_NORM_BACKWARD, 35) \
 	/* x [..,C], w [C] or none -> y, rstd [..]; attr: f eps */ \
 	X(RMS_NORM, 36) \
 	/* x, w or none, rstd, g -> dx, dw; attr: i dtype of dw */ \
-	X(RMS_NORM_BACK, 37) \
+	X(RMS_NORM_BACKWARD, 37) \
 	/* logits [N,V], ids [N] -> loss [], lse [N]: mean over ids that are not ignored; */ \
 	/* attr: i ignored id, f label smoothing */ \
 	X(CROSS_ENTROPY, 38) \
 	/* logits, ids, lse, g [] -> dlogits; attr as CROSS_ENTROPY; dlogits may be logits */ \
-	X(CROSS_ENTROPY_BACK, 39) \
+	X(CROSS_ENTROPY_BACKWARD, 39) \
 	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, key and */ \
 	/* step (i64) or none, n (i64, [] or [B]) or none -> o [B,T,H,D], lse [B,H,T].  Only */ \
 	/* the first n keys, or n[b] for batch row b, are visible (none: n is S; outside 0..S: */ \
@@ -272,7 +272,7 @@ struct yoke_map {
 	   -inf hides a key, too.  Keys of weight 0 add nothing, even if k or v is NaN */ \
 	X(ATTENTION, 40) \
 	/* q k v mask key step o lse g n -> dq dk dv; 0 for hidden keys */ \
-	X(ATTENTION_BACK, 41) \
+	X(ATTENTION_BACKWARD, 41) \
 	/* a program over lists: its first lists_in inputs are elements of lists; the others */ \
 	/* are numbers, the same for all elements: a SCALAR, a BUFFER of one element, or a */ \
 	/* BUFFER of dims [list] with one number per tensor.  Outputs are lists.  The i-th */ \
@@ -300,7 +300,7 @@ struct yoke_map {
 	/* then D max|Im G|/|Im z|, with D the largest |change| of L plus that of R in the last
 	   sweep plus a rounding term, or infinite if a k < 0 or sweeps is 0.  Rows with bound
 	   above f tolerance are recomputed in f32, bit for bit.  For other tiers bound is 0.
-	   Then RESOLVENT_BACK's remaining attributes */ \
+	   Then RESOLVENT_BACKWARD's remaining attributes */ \
 	X(RESOLVENT, 60) \
 	/* a, b, c, z, g [..,N,2] (derivatives by re and im) -> da [..,N], db, dc [..,N-1], dz */ \
 	/* [..,2] (may be none), in f64 for tier 1 and, for tiers 3 to 5, in rows with max|g| < */ \
@@ -309,14 +309,14 @@ struct yoke_map {
 	/* g~ the conjugate: 1 -Re(g~ F); 2 -Re(g/(F + 1e-6)), F of modulus below 1e-3 */ \
 	/* multiplied by 1e-3/(|F| + 1e-9); 3 (1 - blend) times 1 + blend times 2; 4 as 3 with
 	   g for g~ in 1; clamped to +-1000, 0 if not finite; f blend, f adaptive */ \
-	X(RESOLVENT_BACK, 61) \
+	X(RESOLVENT_BACKWARD, 61) \
 	/* x [T,K], w [E,K,N] (attr 1: [E,N,K]), first [E+1] -> y [T,N]: rows first[e] <= t < */ \
 	/* first[e+1] times w[e], other rows 0; first is i64, does not decrease and stays */ \
 	/* within 0 .. T, else ERANGE; accumulates in acc; attr: i 1: w is transposed */ \
 	X(GROUPED, 62) \
 	/* x [T,K], g [T,N], first as above -> dw [E,K,N]: for each e, x[rows]' g[rows] with
 	   rows first[e]..first[e+1]-1 */ \
-	X(GROUPED_BACK, 63) \
+	X(GROUPED_BACKWARD, 63) \
 	/* g [..,Q,..,size], gradient of the windows of an axis of n elements, which Q replaces */ \
 	/* -> y [..,n,..]: y[s] = sum of g[..,q,..,k] over q and k with q stride + k dilation = */ \
 	/* s, in order of k, in acc; attr: i axis, i size, i stride, i dilation, i n */ \
@@ -341,7 +341,7 @@ struct yoke_map {
 	X(POOL_MAX, 71) \
 	/* x, g [B,C,Q..] -> [B,C,S..]: POOL_MAX's derivative: equal maxima share g equally; g */ \
 	/* is dropped if a window has a NaN; sums in acc; attr: POOL_MAX's */ \
-	X(POOL_MAX_BACK, 72) \
+	X(POOL_MAX_BACKWARD, 72) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

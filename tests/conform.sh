@@ -22,8 +22,8 @@ for isa in base avx2 avx512 avx512_bf16 amx; do
 		for op in softmax layer_norm rms_norm cross_entropy attention; do
 			for dtype in f16 bf16; do
 				grep -q "^ok .* $op $dtype [a-z]*: .* cases" conform.out || echo "$op $dtype"
-				grep -q "^ok .* ${op}_back $dtype [a-z]*: .* cases" conform.out ||
-					echo "${op}_back $dtype"
+				grep -q "^ok .* ${op}_backward $dtype [a-z]*: .* cases" conform.out ||
+					echo "${op}_backward $dtype"
 			done
 		done)"
 done

@@ -432,13 +432,13 @@ static void ask_rows(uint32_t device, int dtype, int64_t rows, int64_t cols)
 			      .in = soft + 1, .nattr = 1 };
 
 	ask(device, &op);
-	op.code = YOKE_OP_SOFTMAX_BACK;
+	op.code = YOKE_OP_SOFTMAX_BACKWARD;
 	op.nin = 2;
 	ask(device, &op);
 	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LAYER_NORM, .nout = 3, .nin = 3, .out = norm,
 			       .in = norm + 3, .nattr = 1 };
 	ask(device, &op);
-	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LAYER_NORM_BACK, .nout = 3, .nin = 5, .out = back,
+	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LAYER_NORM_BACKWARD, .nout = 3, .nin = 5, .out = back,
 			       .in = back + 3, .nattr = 1 };
 	ask(device, &op);
 }
@@ -455,7 +455,7 @@ static void ask_attention(uint32_t device, int dtype, int64_t d)
 	op.attr[0].i = 1;
 	op.attr[1].f = 0.125;
 	ask(device, &op);
-	op.code = YOKE_OP_ATTENTION_BACK;
+	op.code = YOKE_OP_ATTENTION_BACKWARD;
 	op.nout = 3, op.nin = 10, op.out = back, op.in = back + 3;
 	ask(device, &op);
 }

@@ -83,7 +83,7 @@ int main(void)
 	struct yk_quirk *list = NULL;
 	const char text[] = "\n# a|comment\na|b|*|softmax_backward.bf16/x y|why|where\n|\n\na|b|*|*|why|where";
 	int corrupt = yk_quirks_parse(text, "f.conf", &list);
-	ok(corrupt == 1 && list && list->line == 3 && list->op == YOKE_OP_SOFTMAX_BACK &&
+	ok(corrupt == 1 && list && list->line == 3 && list->op == YOKE_OP_SOFTMAX_BACKWARD &&
 		   list->dtype == yoke_bf16 && !strcmp(list->impl, "x y") && !list->whole && list->next &&
 		   list->next->line == 6 && !list->next->op && !list->next->dtype && !list->next->impl &&
 		   !list->next->next,

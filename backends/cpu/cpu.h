@@ -117,14 +117,14 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 	X(MOMENTS, moments) \
 	X(SLICE_AT, slice_at) X(SLICE_UPDATE_AT, slice_update_at) \
 	X(GATHER_ALONG, gather_along) X(SCATTER_ADD_ALONG, scatter_add_along) \
-	X(SOFTMAX, softmax) X(SOFTMAX_BACK, softmax_backward) \
-	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACK, layer_norm_backward) X(RMS_NORM, rms_norm) \
-	X(RMS_NORM_BACK, rms_norm_backward) X(CROSS_ENTROPY, cross_entropy) \
-	X(CROSS_ENTROPY_BACK, cross_entropy_backward) X(ATTENTION, attention) \
-	X(ATTENTION_BACK, attention_backward) X(RESOLVENT, resolvent) X(RESOLVENT_BACK, resolvent_backward) \
+	X(SOFTMAX, softmax) X(SOFTMAX_BACKWARD, softmax_backward) \
+	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACKWARD, layer_norm_backward) X(RMS_NORM, rms_norm) \
+	X(RMS_NORM_BACKWARD, rms_norm_backward) X(CROSS_ENTROPY, cross_entropy) \
+	X(CROSS_ENTROPY_BACKWARD, cross_entropy_backward) X(ATTENTION, attention) \
+	X(ATTENTION_BACKWARD, attention_backward) X(RESOLVENT, resolvent) X(RESOLVENT_BACKWARD, resolvent_backward) \
 	X(WINDOW_ADD, window_add) X(CONV, conv) X(CONV_X, conv) X(CONV_W, conv) \
-	X(POOL_MAX, pool_max) X(POOL_MAX_BACK, pool_max) \
-	X(GROUPED, grouped) X(GROUPED_BACK, grouped_backward) X(SOURCE, source) \
+	X(POOL_MAX, pool_max) X(POOL_MAX_BACKWARD, pool_max) \
+	X(GROUPED, grouped) X(GROUPED_BACKWARD, grouped_backward) X(SOURCE, source) \
 	X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);
 YK_KERNELS(X)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ATTENTION and ATTENTION_BACK on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the mask
+// ATTENTION and ATTENTION_BACKWARD on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the mask
 // f32 or the dtype of q. On devices with matrix units for the dtype, the forward and the backward
 // pass each take one launch that uses them.
 #include "config.h"
@@ -16,7 +16,7 @@
 #define SUM_ROWS 64   // as in cl/attention_backward.cl
 
 enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // implementations of ATTENTION
-enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // implementations of ATTENTION_BACK
+enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // implementations of ATTENTION_BACKWARD
 #define WIDE_HEAD 128 // head size above which groups of the gradient divide the columns among them
 #define HEADS_ENOUGH 4 // min number of k/v heads over all batch entries for one head per group
 
@@ -59,13 +59,13 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	}
 	// The head elements of a lane are distributed over several items so that they fit in
 	// registers: gradients hold four such arrays, the forward pass two.
-	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACK)
+	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACKWARD)
 		c.parts = 2; // even for heads of 16 elements
-	while (!d->cpu_like && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
+	while (!d->cpu_like && c.parts * (op->code == YOKE_OP_ATTENTION_BACKWARD ? 16 : 32) < D)
 		c.parts *= 2;
 	if (c.parts > 1)
 		c.items = c.parts > 4 ? 256 : 128;
-	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACK)
+	if (!d->cpu_like && op->code == YOKE_OP_ATTENTION_BACKWARD)
 		c.block = 8; // its local memory holds rows of three more arrays
 	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
 		c.items /= 2;
@@ -109,7 +109,7 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 	static const struct {
 		int warps, block;
 	} cuts[] = { { 4, 64 }, { 4, 32 }, { 4, 16 }, { 2, 32 }, { 2, 16 }, { 1, 16 } };
-	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
 	const int D = (int)op->in[0].dims[3];
 
 	const int wide = d->head_columns ? d->head_columns : WIDE_HEAD;
@@ -220,7 +220,7 @@ static int check_seen(const struct yoke_op *op, struct yoke_view *part)
 static struct attention_args args_of(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in, *m = &in[3], *seen = seen_of(op);
-	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
 	struct attention_args a = {
 		.B = in[0].dims[0],
 		.T = in[0].dims[1],
@@ -316,7 +316,7 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 			 const struct yoke_view *const *views)
 {
 	const struct yoke_view *in = op->in;
-	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
 	const size_t items = (size_t)(b->warps * r->device->warp);
 	struct yk_gpu_build build = { .file = file, .name = name };
 	struct yk_gpu_entry *kernel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: cl/grouped.cl; f32, f64, f16 and bf16, any layout. One launch, whose
+// GROUPED and GROUPED_BACKWARD: cl/grouped.cl; f32, f64, f16 and bf16, any layout. One launch, whose
 // size does not depend on the group offsets.
 #include "config.h"
 
@@ -14,7 +14,7 @@ struct grouped_args {
 
 static bool is_back(const struct yoke_op *op)
 {
-	return op->code == YOKE_OP_GROUPED_BACK;
+	return op->code == YOKE_OP_GROUPED_BACKWARD;
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)

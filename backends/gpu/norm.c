@@ -29,7 +29,7 @@ static struct parts parts_of(const struct yoke_op *op)
 	static const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
 	const struct yoke_view *in = op->in, *out = op->out;
 	struct parts p = { &in[0], &in[1], &none, &none, &none, &none, &out[0], &none, &none,
-			   op->code == YOKE_OP_LAYER_NORM_BACK || op->code == YOKE_OP_RMS_NORM_BACK };
+			   op->code == YOKE_OP_LAYER_NORM_BACKWARD || op->code == YOKE_OP_RMS_NORM_BACKWARD };
 
 	switch (op->code) {
 	case YOKE_OP_LAYER_NORM:
@@ -38,7 +38,7 @@ static struct parts parts_of(const struct yoke_op *op)
 	case YOKE_OP_RMS_NORM:
 		p.rstd = &out[1];
 		break;
-	case YOKE_OP_LAYER_NORM_BACK:
+	case YOKE_OP_LAYER_NORM_BACKWARD:
 		p.mean = &in[2], p.rstd = &in[3], p.g = &in[4], p.dw = &out[1], p.db = &out[2];
 		break;
 	default:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16,
+// RESOLVENT and RESOLVENT_BACKWARD: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16,
 // and f64 where the device supports it. One launch if a group can hold a row; otherwise one launch
 // computes the links of the row's parts, and another uses them.
 #include "config.h"
@@ -15,7 +15,7 @@ enum { MARKED = 1, ODD_ROWS }; // handling of rows where f32 is insufficient: ma
 // GPU_LOCAL: bytes of local memory that every GPU offers per group
 enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };
 // CPU_LIKE_VECTOR in bytes
-enum { CPU_LIKE_EACH = 512, CPU_LIKE_EACH_BACK = 256, CPU_LIKE_MIN = 64, CPU_LIKE_VECTOR = 64 };
+enum { CPU_LIKE_EACH = 512, CPU_LIKE_EACH_BACKWARD = 256, CPU_LIKE_MIN = 64, CPU_LIKE_VECTOR = 64 };
 
 struct chain_tensor {
 	int64_t strides[AXES], along, pair;
@@ -39,7 +39,7 @@ struct cut {
 
 static bool is_back(const struct yoke_op *op)
 {
-	return op->code == YOKE_OP_RESOLVENT_BACK;
+	return op->code == YOKE_OP_RESOLVENT_BACKWARD;
 }
 
 static bool halves(const struct yoke_op *op)
@@ -134,7 +134,7 @@ static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool
 	*c = (struct cut){ 1, 1, GPU_EACH, wide };
 	if (d->cpu_like) {
 		c->width = CPU_LIKE_VECTOR / (wide ? 8 : 4);
-		c->each = is_back(op) ? CPU_LIKE_EACH_BACK : CPU_LIKE_EACH;
+		c->each = is_back(op) ? CPU_LIKE_EACH_BACKWARD : CPU_LIKE_EACH;
 		while (c->each > GPU_EACH && local_of(op, c) > d->local_bytes)
 			c->each /= 2;
 		return local_of(op, c) <= d->local_bytes;

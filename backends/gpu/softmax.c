@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOFTMAX and SOFTMAX_BACK: launches the kernels of cl/softmax.cl; f32, f16 and bf16.
+// SOFTMAX and SOFTMAX_BACKWARD: launches the kernels of cl/softmax.cl; f32, f16 and bf16.
 #include "config.h"
 
 #include "rows.h"
@@ -20,7 +20,7 @@ struct softmax_args {
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+	bool back = op->code == YOKE_OP_SOFTMAX_BACKWARD;
 
 	return yk_gpu_is_rows(x) && yk_gpu_is_rows(y) && x->dtype == y->dtype &&
 	       (!back || (yk_gpu_is_rows(&op->in[1]) && op->in[1].dtype == x->dtype)) &&
@@ -59,7 +59,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t i
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+	const bool back = op->code == YOKE_OP_SOFTMAX_BACKWARD;
 	const int64_t cols = yk_gpu_cols(&op->out[0]), count = yk_gpu_count(&op->out[0]);
 	const size_t items = yk_gpu_row_items(r->device, cols);
 	struct softmax_args a = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits in f32, f16 or bf16, the rest in f32.
+// CROSS_ENTROPY and CROSS_ENTROPY_BACKWARD: cl/xent.cl; logits in f32, f16 or bf16, the rest in f32.
 #include "config.h"
 
 #include <stddef.h>
@@ -56,7 +56,7 @@ static struct xent_args args_of(const struct yk_gpu_device *d, const struct yoke
 	};
 
 	a.each = yk_gpu_row_each(d, a.count, a.cols);
-	if (op->code == YOKE_OP_CROSS_ENTROPY_BACK) {
+	if (op->code == YOKE_OP_CROSS_ENTROPY_BACKWARD) {
 		a.out = yk_gpu_rows_of(&op->out[0]);
 		a.stream = yk_gpu_streams(d, op, &op->out[0]);
 		a.g = yk_gpu_number_of(&op->in[3], 1);
@@ -79,7 +79,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 	for (; *views; views++)
 		yk_gpu_arg_view(r, *views);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	if (op->code == YOKE_OP_CROSS_ENTROPY_BACK)
+	if (op->code == YOKE_OP_CROSS_ENTROPY_BACKWARD)
 		yk_gpu_arg_number(r, offsetof(struct xent_args, g), &op->in[3]);
 	if (reports)
 		yk_gpu_arg_slot(r);
@@ -90,7 +90,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 {
 	const struct xent_args a = args_of(r->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
-	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
+	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACKWARD;
 	const int64_t pieces = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
 	int err;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACK: one product per group of rows, with the kernels of CONTRACT. A group's
+// GROUPED and GROUPED_BACKWARD: one product per group of rows, with the kernels of CONTRACT. A group's
 // rows are read in place. Group sizes are known only when the op runs, so nothing else depends on
 // them.
 #include "config.h"
@@ -65,7 +65,7 @@ static void group(const struct yoke_op *op, int64_t e, int64_t from, int64_t n, 
 
 static uint64_t can(const struct yoke_op *op)
 {
-	const bool back = op->code == YOKE_OP_GROUPED_BACK;
+	const bool back = op->code == YOKE_OP_GROUPED_BACKWARD;
 	struct yoke_view in[2], out;
 	if (op->nin != 3 || op->nout != 1 || (!back && op->nattr < 1))
 		return 0;
@@ -137,7 +137,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *first = &op->in[2];
 	const int64_t groups = first->dims[0] - 1, rows = op->in[0].dims[0];
-	const bool back = op->code == YOKE_OP_GROUPED_BACK;
+	const bool back = op->code == YOKE_OP_GROUPED_BACKWARD;
 	int64_t last = 0;
 	int err = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POOL_MAX and POOL_MAX_BACK. Each plane [S..] is copied with a border of -inf, and the elements
+// POOL_MAX and POOL_MAX_BACKWARD. Each plane [S..] is copied with a border of -inf, and the elements
 // that a stride visits along the last axis are made contiguous, so that a tap of all positions of a
 // line is one run. The gradient's sums have the copy's layout.
 #include "config.h"
@@ -51,7 +51,7 @@ static void job_init(struct job *j, const struct yoke_op *op)
 
 static uint64_t can(const struct yoke_op *op)
 {
-	const bool back = op->code == YOKE_OP_POOL_MAX_BACK;
+	const bool back = op->code == YOKE_OP_POOL_MAX_BACKWARD;
 	if (op->nin != (back ? 2 : 1) || op->nout != 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = back ? &op->in[1] : &op->out[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACK: divides rows into lanes, computes what chunks need from each other,
+// RESOLVENT and RESOLVENT_BACKWARD: divides rows into lanes, computes what chunks need from each other,
 // and handles the precision tiers.
 //
 // For a divided row, 1/L before each chunk and 1/R after it are found from discs of Moebius maps:
@@ -14,7 +14,7 @@
 #include "kern_resolvent.h"
 
 // in elements: min chunk; max chunk, forward and backward; min work for two threads
-enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACK = 8192, MANY = 1 << 16 };
+enum { MIN_SIZE = 128, LONGEST = 1024, LONGEST_BACKWARD = 8192, MANY = 1 << 16 };
 enum { LANES = 64 }; // at least the width of a pack
 enum { OPEN_BACK = 16 }; // mark: the row's backward entries are not known yet
 #define HUGE_ENTRY 1e140 // the inverse of a pivot that is 0
@@ -354,13 +354,13 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 	atomic_init(&j->bad, INT64_MAX);
 	atomic_init(&j->singular, INT64_MAX);
 	atomic_init(&j->no_memory, false);
-	cut(j, op->code == YOKE_OP_RESOLVENT ? LONGEST : LONGEST_BACK);
+	cut(j, op->code == YOKE_OP_RESOLVENT ? LONGEST : LONGEST_BACKWARD);
 	j->one_z = true;
 	for (int d = 0; d < j->z.rank; d++)
 		j->one_z &= !j->z.strides[d] || j->z.dims[d] == 1;
 	// allocates only what is used: for short rows this dominates a call's cost
 	const size_t lanes = (size_t)(j->rows * j->chunks);
-	const bool back = op->code == YOKE_OP_RESOLVENT_BACK, cut = j->chunks > 1, half = j->tier >= TIER_F16;
+	const bool back = op->code == YOKE_OP_RESOLVENT_BACKWARD, cut = j->chunks > 1, half = j->tier >= TIER_F16;
 	if (back || cut)
 		j->link = calloc(lanes + 1, sizeof *j->link);
 	if (back || cut || half)

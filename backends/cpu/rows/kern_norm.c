@@ -231,7 +231,7 @@ static const struct places *places_of(const struct yoke_op *op)
 	switch (op->code) {
 	case YOKE_OP_LAYER_NORM: return &layer;
 	case YOKE_OP_RMS_NORM: return &rms;
-	case YOKE_OP_LAYER_NORM_BACK: return &layer_backward;
+	case YOKE_OP_LAYER_NORM_BACKWARD: return &layer_backward;
 	default: return &rms_backward;
 	}
 }

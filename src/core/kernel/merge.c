@@ -160,13 +160,13 @@ void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *
 		merge_around(op, &w, out[0].rank);
 		break;
 	// [..,N]; w and b, dw and db have the last axis only
-	case YOKE_OP_SORT: case YOKE_OP_SOFTMAX: case YOKE_OP_SOFTMAX_BACK:
+	case YOKE_OP_SORT: case YOKE_OP_SOFTMAX: case YOKE_OP_SOFTMAX_BACKWARD:
 		merge_at(&w, 0, in[0].rank - 1, 0, 0);
 		break;
 	case YOKE_OP_LAYER_NORM: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 4 | 1u << 5); break;
-	case YOKE_OP_LAYER_NORM_BACK: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 2 | 1u << 4); break;
+	case YOKE_OP_LAYER_NORM_BACKWARD: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 2 | 1u << 4); break;
 	case YOKE_OP_RMS_NORM: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 3); break;
-	case YOKE_OP_RMS_NORM_BACK: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 3); break;
+	case YOKE_OP_RMS_NORM_BACKWARD: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 3); break;
 	}
 	if (spaced) {
 		op->rank = w.space.rank;

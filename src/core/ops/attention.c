@@ -303,23 +303,23 @@ static void grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout,
 	yk_id in[10] = { n.in[0], n.in[1], n.in[2], n.in[3], n.in[4],
 			 n.in[5], n.y,     n.y + 1, gout[0], n.in[6] };
 	struct yk_call c = {
-		.op = YK_ATTENTION_BACK, .nin = 10, .in = in, .nattr = 3, .attr = n.attr
+		.op = YK_ATTENTION_BACKWARD, .nin = 10, .in = in, .nattr = 3, .attr = n.attr
 	};
 	if (gout[0] == YK_NIL)
 		return;
 	yk_append_backward(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
 	if (n.in[3] != YK_NIL) // not computed unless something needs it
-		gin[3] = yk_record(g, YK_ATTENTION_MASK_BACK, 10, in, 3, n.attr);
+		gin[3] = yk_record(g, YK_ATTENTION_MASK_BACKWARD, 10, in, 3, n.attr);
 }
 
 YK_OP(ATTENTION) = { .name = "attention", .code = YOKE_OP_ATTENTION, .flags = YK_F_FLOAT,
 	.cast = YK_CAST_HALF, .min_in = 7, .max_in = 7, .nout = 2, .shape = shape_attention,
 	.grad = grad_attention, .decompose = decompose_attention };
-YK_OP(ATTENTION_BACK) = { .name = "attention_backward", .code = YOKE_OP_ATTENTION_BACK,
+YK_OP(ATTENTION_BACKWARD) = { .name = "attention_backward", .code = YOKE_OP_ATTENTION_BACKWARD,
 	.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 10, .max_in = 10, .nout = 3,
 	.shape = shape_attention_backward, .decompose = decompose_attention_backward };
 // no kernel has it: always in parts
-YK_OP(ATTENTION_MASK_BACK) = { .name = "attention_mask_backward", .flags = YK_F_FLOAT,
+YK_OP(ATTENTION_MASK_BACKWARD) = { .name = "attention_mask_backward", .flags = YK_F_FLOAT,
 	.min_in = 10, .max_in = 10, .nout = 1, .shape = shape_attention_mask_backward,
 	.decompose = decompose_attention_mask_backward };
 

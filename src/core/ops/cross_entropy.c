@@ -96,7 +96,7 @@ static void grad_cross_entropy(struct yk_graph *g, uint32_t node, const yk_id *g
 {
 	struct yk_node_copy n = yk_node_copy(g, node);
 	if (gout[0] != YK_NIL)
-		gin[0] = yk_record(g, YK_CROSS_ENTROPY_BACK, 4,
+		gin[0] = yk_record(g, YK_CROSS_ENTROPY_BACKWARD, 4,
 				   (yk_id[]){ n.in[0], n.in[1], n.y + 1, gout[0] }, 2,
 				   n.attr);
 }
@@ -105,7 +105,7 @@ YK_OP(CROSS_ENTROPY) = { .name = "cross_entropy", .code = YOKE_OP_CROSS_ENTROPY,
 	.cast = YK_CAST_INSIDE, .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
 	.shape = shape_cross_entropy, .grad = grad_cross_entropy,
 	.decompose = decompose_cross_entropy };
-YK_OP(CROSS_ENTROPY_BACK) = { .name = "cross_entropy_backward", .code = YOKE_OP_CROSS_ENTROPY_BACK,
+YK_OP(CROSS_ENTROPY_BACKWARD) = { .name = "cross_entropy_backward", .code = YOKE_OP_CROSS_ENTROPY_BACKWARD,
 	.flags = YK_F_FLOAT, .min_in = 4, .max_in = 4, .nout = 1,
 	.shape = shape_cross_entropy_backward, .decompose = decompose_cross_entropy_backward,
 	.inplace = { { 0, 0 } }, .ninplace = 1 };

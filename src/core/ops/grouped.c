@@ -95,7 +95,7 @@ static void grad_grouped(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	const yk_id x = in[0], w = in[1], first = in[2];
 	const bool turned = yk_attrs(g, &g->node[node])[0].i != 0;
 	gin[0] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ gout[0], w, first }, 1, &(union yoke_attr){ .i = !turned });
-	gin[1] = yk_record(g, YK_GROUPED_BACK, 3, turned ? (yk_id[]){ gout[0], x, first } : (yk_id[]){ x, gout[0], first },
+	gin[1] = yk_record(g, YK_GROUPED_BACKWARD, 3, turned ? (yk_id[]){ gout[0], x, first } : (yk_id[]){ x, gout[0], first },
 			   0, NULL);
 }
 
@@ -110,7 +110,7 @@ static void grad_grouped_backward(struct yk_graph *g, uint32_t node, const yk_id
 YK_OP(GROUPED) = { .name = "grouped_matmul", .code = YOKE_OP_GROUPED, .flags = YK_F_FLOAT, .min_in = 3,
 	.max_in = 3, .nout = 1, .cast = YK_CAST_HALF, .shape = shape_grouped, .grad = grad_grouped,
 	.decompose = decompose_grouped };
-YK_OP(GROUPED_BACK) = { .name = "grouped_matmul_backward", .code = YOKE_OP_GROUPED_BACK, .flags = YK_F_FLOAT,
+YK_OP(GROUPED_BACKWARD) = { .name = "grouped_matmul_backward", .code = YOKE_OP_GROUPED_BACKWARD, .flags = YK_F_FLOAT,
 	.min_in = 3, .max_in = 3, .nout = 1, .shape = shape_grouped_backward, .grad = grad_grouped_backward,
 	.decompose = decompose_grouped_backward };
 

@@ -58,7 +58,7 @@ static int shape_norm_backward(struct yk_graph *g, const struct yk_call *c, stru
 				.dims = { x->dims[x->rank - 1] } };
 	out[0] = *x;
 	out[1] = row;
-	if (c->op == YK_LAYER_NORM_BACK)
+	if (c->op == YK_LAYER_NORM_BACKWARD)
 		out[2] = row;
 	return want_like(g, c, c->nin - 1, x);
 }
@@ -134,7 +134,7 @@ static void grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 		in[3] = gout[0];
 	const struct yk_call forward = { .nin = n.nin, .in = n.in };
 	union yoke_attr dtype = { .i = norm_dtype(g, &forward) };
-	struct yk_call c = { .op = layer ? YK_LAYER_NORM_BACK : YK_RMS_NORM_BACK,
+	struct yk_call c = { .op = layer ? YK_LAYER_NORM_BACKWARD : YK_RMS_NORM_BACKWARD,
 			     .nin = layer ? 5 : 4,
 			     .in = in,
 			     .nattr = 1,
@@ -231,7 +231,7 @@ YK_OP(LAYER_NORM) = { .name = "layer_norm", .code = YOKE_OP_LAYER_NORM, .flags =
 	.cast = YK_CAST_INSIDE, .min_in = 3, .max_in = 3, .nout = 3, .shape = shape_norm,
 	.grad = grad_norm,
 	.decompose = decompose_layer_norm };
-YK_OP(LAYER_NORM_BACK) = { .name = "layer_norm_backward", .code = YOKE_OP_LAYER_NORM_BACK,
+YK_OP(LAYER_NORM_BACKWARD) = { .name = "layer_norm_backward", .code = YOKE_OP_LAYER_NORM_BACKWARD,
 	.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 3,
 	.shape = shape_norm_backward, .decompose = decompose_layer_norm_backward,
 	.inplace = { { 4, 0 } }, .ninplace = 1 };
@@ -239,7 +239,7 @@ YK_OP(RMS_NORM) = { .name = "rms_norm", .code = YOKE_OP_RMS_NORM, .flags = YK_F_
 	.cast = YK_CAST_INSIDE, .min_in = 2, .max_in = 2, .nout = 2, .shape = shape_norm,
 	.grad = grad_norm,
 	.decompose = decompose_rms_norm };
-YK_OP(RMS_NORM_BACK) = { .name = "rms_norm_backward", .code = YOKE_OP_RMS_NORM_BACK,
+YK_OP(RMS_NORM_BACKWARD) = { .name = "rms_norm_backward", .code = YOKE_OP_RMS_NORM_BACKWARD,
 	.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 4, .max_in = 4, .nout = 2,
 	.shape = shape_norm_backward, .decompose = decompose_rms_norm_backward,
 	.inplace = { { 3, 0 } }, .ninplace = 1 };

@@ -76,7 +76,7 @@ static void grad_pool_max(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 	const yk_id in[2] = { yk_ins(g, n)[0], gout[0] };
 	const uint32_t nattr = 2u * (uint32_t)(g->value[in[0]].rank - 2);
 	memcpy(attr, yk_attrs(g, n), nattr * sizeof *attr);
-	gin[0] = yk_record(g, YK_POOL_MAX_BACK, 2, in, nattr, attr);
+	gin[0] = yk_record(g, YK_POOL_MAX_BACKWARD, 2, in, nattr, attr);
 }
 
 static void decompose_pool_max(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -138,7 +138,7 @@ static void grad_pool_max_backward(struct yk_graph *g, uint32_t node, const yk_i
 
 YK_OP(POOL_MAX) = { .name = "pool_max", .code = YOKE_OP_POOL_MAX, .flags = YK_F_FLOAT, .min_in = 1, .max_in = 1,
 	.nout = 1, .shape = shape_pool_max, .grad = grad_pool_max, .decompose = decompose_pool_max };
-YK_OP(POOL_MAX_BACK) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_MAX_BACK, .flags = YK_F_FLOAT, .min_in = 2,
+YK_OP(POOL_MAX_BACKWARD) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_MAX_BACKWARD, .flags = YK_F_FLOAT, .min_in = 2,
 	.max_in = 2, .nout = 1, .shape = shape_pool_max_backward, .grad = grad_pool_max_backward,
 	.decompose = decompose_pool_max_backward };
 

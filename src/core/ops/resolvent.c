@@ -295,7 +295,7 @@ static void grad_resolvent(struct yk_graph *g, uint32_t node, const yk_id *gout,
 	memcpy(in, yk_ins(g, &g->node[node]), 4 * sizeof *in); // appending moves the arrays
 	memcpy(attr, yk_attrs(g, &g->node[node]), sizeof attr);
 	in[4] = gout[0];
-	struct yk_call c = { .op = YK_RESOLVENT_BACK, .nin = 5, .in = in, .nattr = YK_RESOLVED, .attr = attr };
+	struct yk_call c = { .op = YK_RESOLVENT_BACKWARD, .nin = 5, .in = in, .nattr = YK_RESOLVED, .attr = attr };
 	if (yk_append(g, &c, &out) < 0)
 		out = YK_BAD;
 	for (uint32_t k = 0; k < 4; k++)
@@ -305,7 +305,7 @@ static void grad_resolvent(struct yk_graph *g, uint32_t node, const yk_id *gout,
 YK_OP(RESOLVENT) = { .name = "resolvent", .code = YOKE_OP_RESOLVENT, .flags = YK_F_FLOAT | YK_F_PARTIAL,
 	.min_in = 4, .max_in = 4, .nout = 2, .cast = YK_CAST_F32, .shape = shape_resolvent,
 	.grad = grad_resolvent, .decompose = decompose_resolvent };
-YK_OP(RESOLVENT_BACK) = { .name = "resolvent_backward", .code = YOKE_OP_RESOLVENT_BACK,
+YK_OP(RESOLVENT_BACKWARD) = { .name = "resolvent_backward", .code = YOKE_OP_RESOLVENT_BACKWARD,
 	.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 4,
 	.shape = shape_resolvent_backward, .decompose = decompose_resolvent_backward };
 

@@ -53,14 +53,14 @@ static void decompose_softmax_backward(struct yk_graph *g, const struct yk_call 
 static void grad_softmax(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	struct yk_node_copy n = yk_node_copy(g, node);
-	gin[0] = yk_record(g, YK_SOFTMAX_BACK, 2, (yk_id[]){ n.y, gout[0] }, 1, n.attr);
+	gin[0] = yk_record(g, YK_SOFTMAX_BACKWARD, 2, (yk_id[]){ n.y, gout[0] }, 1, n.attr);
 }
 
 YK_OP(SOFTMAX) = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,
 	.cast = YK_CAST_INSIDE, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_softmax,
 	.grad = grad_softmax,
 	.decompose = decompose_softmax, .inplace = { { 0, 0 } }, .ninplace = 1 };
-YK_OP(SOFTMAX_BACK) = { .name = "softmax_backward", .code = YOKE_OP_SOFTMAX_BACK,
+YK_OP(SOFTMAX_BACKWARD) = { .name = "softmax_backward", .code = YOKE_OP_SOFTMAX_BACKWARD,
 	.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_softmax_backward,
 	.decompose = decompose_softmax_backward, .inplace = { { 1, 0 } }, .ninplace = 1 };
 

@@ -84,7 +84,7 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 			return CANNOT;
 		return i ? WHOLE : x->rank - (c->attr[0].i & YOKE_TA ? 1 : 2);
 	case YK_SOFTMAX:
-	case YK_SOFTMAX_BACK: return axis < y->rank - 1 ? axis : CANNOT;
+	case YK_SOFTMAX_BACKWARD: return axis < y->rank - 1 ? axis : CANNOT;
 	case YK_LAYER_NORM:
 	case YK_RMS_NORM: return i ? WHOLE : axis < y->rank - 1 ? axis : CANNOT;
 	case YK_GATHER: return c->attr[0].i || axis >= w->g.value[c->in[1]].rank ? CANNOT : i ? axis : WHOLE;

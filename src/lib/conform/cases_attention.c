@@ -329,7 +329,7 @@ bool yk_make_attention_backward(struct yk_case *c, int dtype)
 	struct query x;
 	struct grads to;
 
-	yk_case_op(c, YOKE_OP_ATTENTION_BACK);
+	yk_case_op(c, YOKE_OP_ATTENTION_BACKWARD);
 	uint32_t dq = yk_case_out(c, dtype, 4, q, YK_ROWS),
 		 dk = yk_case_out(c, dtype, 4, k, YK_ROWS);
 	uint32_t dv = yk_case_out(c, dtype, 4, k, YK_ROWS);

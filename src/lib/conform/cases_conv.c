@@ -223,7 +223,7 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 		dims[0][2 + i] = s.in[2 - axes + i];
 		dims[1][2 + i] = s.out[2 - axes + i];
 	}
-	yk_case_op(c, back ? YOKE_OP_POOL_MAX_BACK : YOKE_OP_POOL_MAX);
+	yk_case_op(c, back ? YOKE_OP_POOL_MAX_BACKWARD : YOKE_OP_POOL_MAX);
 	const uint32_t to = yk_case_out(c, dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
 	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], YK_ANY, draw_few) :
 						  yk_case_in(c, dtype, 2 + axes, dims[0], YK_ANY, -1, 1);

@@ -121,7 +121,7 @@ bool yk_make_resolvent(struct yk_case *c, int dtype)
 
 bool yk_make_resolvent_backward(struct yk_case *c, int dtype)
 {
-	yk_case_op(c, YOKE_OP_RESOLVENT_BACK);
+	yk_case_op(c, YOKE_OP_RESOLVENT_BACKWARD);
 	struct chains h = shape(c);
 	int64_t dims[4] = { h.lead[0], h.lead[1] };
 	uint32_t out[4];
@@ -237,7 +237,7 @@ bool yk_make_grouped_backward(struct yk_case *c, int dtype)
 	const double unit = yk_num_unit(yk_num_acc(dtype));
 	const int64_t T = yk_draw_size(c, 140), K = yk_draw_size(c, 70), N = yk_draw_size(c, 70), E = yk_draw_int(c, 1, 6);
 
-	yk_case_op(c, YOKE_OP_GROUPED_BACK);
+	yk_case_op(c, YOKE_OP_GROUPED_BACKWARD);
 	const uint32_t dw = yk_case_out(c, dtype, 3, (int64_t[]){ E, K, N }, YK_ROWS);
 	const uint32_t x = yk_case_in(c, dtype, 2, (int64_t[]){ T, K }, YK_ROWS, -1, 1);
 	const uint32_t g = yk_case_in(c, dtype, 2, (int64_t[]){ T, N }, YK_ROWS, -1, 1);

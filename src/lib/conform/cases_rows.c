@@ -90,7 +90,7 @@ bool yk_make_softmax_backward(struct yk_case *c, int dtype)
 	int64_t dims[YOKE_MAX_RANK];
 	const double unit = unit_of(dtype);
 
-	yk_case_op(c, YOKE_OP_SOFTMAX_BACK);
+	yk_case_op(c, YOKE_OP_SOFTMAX_BACKWARD);
 	int rank = draw_rows(c, dims, 5003);
 	const int64_t n = dims[rank - 1];
 	bool logarithm = c->number / 3 % 2;
@@ -225,7 +225,7 @@ static bool make_norm_backward(struct yk_case *c, int dtype, bool layer)
 	const int stat = yk_num_acc(dtype), beside = yk_case_beside(c, dtype);
 	const double unit = unit_of(dtype);
 
-	yk_case_op(c, layer ? YOKE_OP_LAYER_NORM_BACK : YOKE_OP_RMS_NORM_BACK);
+	yk_case_op(c, layer ? YOKE_OP_LAYER_NORM_BACKWARD : YOKE_OP_RMS_NORM_BACKWARD);
 	int rank = draw_rows(c, dims, 2049);
 	const int64_t n = dims[rank - 1], rows = yk_count_of(rank - 1, dims);
 	uint32_t dx = yk_case_out(c, dtype, rank, dims, YK_ROWS);
@@ -413,7 +413,7 @@ bool yk_make_cross_entropy_backward(struct yk_case *c, int dtype)
 	struct entropy e = draw_entropy(c);
 	double most;
 
-	yk_case_op(c, YOKE_OP_CROSS_ENTROPY_BACK);
+	yk_case_op(c, YOKE_OP_CROSS_ENTROPY_BACKWARD);
 	uint32_t dx = yk_case_out(c, dtype, 2, (int64_t[]){ e.n, e.classes }, YK_ROWS);
 	add_logits(c, dtype, &e, false);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)e.n * sizeof *num);

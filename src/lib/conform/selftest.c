@@ -84,7 +84,7 @@ static int64_t head_of(const struct yoke_op *op)
 {
 	int64_t n = 32;
 
-	if (op->code != YOKE_OP_ATTENTION && op->code != YOKE_OP_ATTENTION_BACK)
+	if (op->code != YOKE_OP_ATTENTION && op->code != YOKE_OP_ATTENTION_BACKWARD)
 		return 0;
 	while (n < op->in[0].dims[3] && n < 128) // there are no cases beyond
 		n *= 2;

@@ -82,13 +82,13 @@ double yk_op_flops(const struct yoke_op *op)
 	case YOKE_OP_CONTRACT: return contraction(op);
 	case YOKE_OP_ATTENTION:
 		return 4 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
-	case YOKE_OP_ATTENTION_BACK:
+	case YOKE_OP_ATTENTION_BACKWARD:
 		return 10 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
 	case YOKE_OP_CONV: return convolution(&op->out[0], &in[1]);
 	case YOKE_OP_CONV_X: return convolution(&in[0], &in[1]);
 	case YOKE_OP_CONV_W: return convolution(&in[1], &op->out[0]);
 	case YOKE_OP_POOL_MAX: return taken(op, &op->out[0]);
-	case YOKE_OP_POOL_MAX_BACK: return 3 * taken(op, &in[1]);
+	case YOKE_OP_POOL_MAX_BACKWARD: return 3 * taken(op, &in[1]);
 	case YOKE_OP_WINDOW_ADD: return count(&in[0]);
 	case YOKE_OP_MAP:
 	case YOKE_OP_SCAN_MAP: return instructions(op->map) * elements(op);

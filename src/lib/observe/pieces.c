@@ -51,7 +51,7 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 	switch (s->op.code) {
 	case YOKE_OP_CONTRACT: return YK_BUSY_CONTRACT;
 	case YOKE_OP_ATTENTION:
-	case YOKE_OP_ATTENTION_BACK: return YK_BUSY_ATTENTION;
+	case YOKE_OP_ATTENTION_BACKWARD: return YK_BUSY_ATTENTION;
 	}
 	return YK_BUSY_OTHER;
 }
