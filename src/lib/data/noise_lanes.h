@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normal numbers in vectors of LANES floats, named by NAME; included once for each width by noise.c, which defines what differs:
-// MULTIPLY (of the lower halves of 64 bits), ROOT, ORDER (counters of a vector's lanes), FIRST and SECOND (lanes of a vector of
-// numbers 0 and 2 and one of numbers 1 and 3, in the order in which they are stored), TARGET.
+// Normal random numbers in vectors of LANES floats; noise.c includes this file once per vector
+// width and defines NAME (suffixes the identifiers), MULTIPLY (product of the lower halves of
+// 64-bit lanes), ROOT (square root), ORDER (counter offset of each lane), FIRST and SECOND (lane
+// orders that interleave the vector of numbers 0 and 2 with that of 1 and 3 for storing) and
+// TARGET.
 
 typedef uint64_t NAME(u64) __attribute__((vector_size(LANES * 4)));
 typedef uint32_t NAME(u32) __attribute__((vector_size(LANES * 4)));
 typedef int32_t NAME(i32) __attribute__((vector_size(LANES * 4)));
 typedef float NAME(f32) __attribute__((vector_size(LANES * 4)));
 
-// 64 numbers, of 16 counters from `counter` on.
+// Writes the 64 numbers of 16 counters, starting at `counter`.
 TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t step)
 {
 	enum { GROUPS = 16 / (LANES / 2) }; // vectors of counters
@@ -19,7 +21,7 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 	const U64 none = { 0 }, m0 = none + 0xd2511f53u, m1 = none + 0xcd9e8d57u, low = none + 0xffffffffu;
 	for (int g0 = 0; g0 < GROUPS; g0 += SOME) {
 		uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-		U64 x0[SOME], x1[SOME], x2[SOME], x3[SOME]; // words, behind them noise
+		U64 x0[SOME], x1[SOME], x2[SOME], x3[SOME]; // the Philox words, later the numbers
 		EACH(v) {
 			x0[v] = (U64){ ORDER } + (counter + (uint64_t)((g0 + v) * (LANES / 2)));
 			x1[v] = x0[v] >> 32;
@@ -40,7 +42,8 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 		}
 		EACH(v) {
 			const U32 a = (U32)((x0[v] & low) | x2[v] << 32), b = (U32)((x1[v] & low) | x3[v] << 32);
-			// r = sqrt(-2 log u), u of 23 bits and half a bit, never 0 or 1, as 2^e (1 + f) with 1 + f from sqrt(1/2) on
+// r = sqrt(-2 log u); u has 23 bits plus half a unit, never 0 or 1, and is split as 2^e (1 + f)
+// with 1 + f >= sqrt(1/2)
 			const F32 u = (__builtin_convertvector((I32)(a >> 9), F32) + 0.5f) * 0x1p-23f;
 			const I32 e = ((I32)u - 0x3f3504f3) >> 23;
 			const F32 f = (F32)((I32)u - (e << 23)) - 1.f, z = f * f;
@@ -53,7 +56,7 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 			p = p * f + 0.333333254f;
 			const F32 log_u = (f - (z * 0.5f - p * (z * f))) + __builtin_convertvector(e, F32) * 0.693147182f;
 			const F32 r = ROOT(log_u * -2.f);
-			// an angle within a quarter of the circle by 23 bits, the quarter by the upper two
+// 23 bits give the angle within a quadrant; the upper two bits choose the quadrant
 			const F32 t = (__builtin_convertvector((I32)(b << 2 >> 9), F32) - 4194303.5f) * (1.57079637f * 0x1p-23f), y = t * t;
 			const F32 sine = t + t * y * ((y * -0.00019588011f + 0.0083327489f) * y + -0.166666642f);
 			const F32 cosine = 1.f - y * 0.5f + y * y * ((y * 2.4548046e-05f + -0.00138883037f) * y + 0.0416666642f);
