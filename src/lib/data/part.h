@@ -23,8 +23,8 @@ int yk_element_format(const char *format, const struct yk_element **, uint64_t *
 // Counts the elements from the offset to the end of a file of `bytes` bytes.  EFORMAT: not a whole
 // number of elements.
 int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count);
-// The following return NULL if there is no such element.
-const struct yk_element *yk_element_ids(const struct yk_element *); // the same type, read as vocabulary ids of i32
+// The type read as vocabulary ids of i32; the type of that name; the type of that kind and width.  NULL: none.
+const struct yk_element *yk_element_ids(const struct yk_element *);
 const struct yk_element *yk_element_named(const char *name, size_t length);
 const struct yk_element *yk_element_of(char kind, int width);
 
@@ -58,6 +58,7 @@ void yk_parts_close(int n, struct yk_part *);
 // Turns a part with path, descriptor, element and offset, and n elements, into windows of context +
 // 1 ids; each window begins with the last id of the one before.  vocab 0: any ids.  Takes the part,
 // also on failure.
+void yk_windows_part(struct yk_part *, const struct yk_element *ids, int64_t context, int64_t vocab);
 yoke_dataset *yk_windows_set(struct yk_part *, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint);
 
 // ---- npy.c ----

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token files: the same tokens, the same vocabulary and the same split as training on the text has.
-// The text is read in blocks by several threads, first to count tokens and to learn words, then to write each block's
-// tokens where they belong.  What the first pass met is kept in a file without a name, as far as there is room, so that the
-// second one looks ids up rather than words.  Memory: a few blocks, the different words, and 56 bytes a block of text.
+// Converts text to token files with the tokens, vocabulary and split that training on the text
+// itself would use.  Several threads read the text in blocks, first to count tokens and learn
+// words, then to write each block's tokens to their final offsets.  The first pass stores the ids
+// it met in an unnamed file, as far as space allows, so that the second pass need not look up
+// words.  Memory: a few blocks, the distinct words, and 56 bytes per block of text.
 #ifndef YK_DATA_PREPARE_H
 #define YK_DATA_PREPARE_H
 
@@ -14,50 +15,53 @@
 #include "text/tokenizer.h"
 
 struct yk_prepare {
-	const char *paths;     // as training takes them, without standard input
+	const char *paths;     // a list of paths as for training, without standard input
 	const char *out;       // the token file
 	const char *tokenizer; // "byte", "word"
 	const char *field;     // as in yk_data_spec
-	double valid;          // the split: share, and a window's tokens, which each part has at least
+	double valid;          // split: fraction for validation; each side has at least one window
 	int64_t context;
-	int64_t workers;       // threads; 0: one for each processor that may be used
-	uint64_t block;        // bytes of text that a thread takes at once; 0: 4 MiB
-	const atomic_int *stop; // not 0: ends, with EPERM and nothing written; NULL: nobody asks
+	int64_t workers;       // threads; 0: one per available processor
+	uint64_t block;        // bytes of text that a thread processes at a time; 0: 4 MiB
+	const atomic_int *stop; // nonzero: stop with EPERM and write nothing; NULL: cannot be
+				// stopped
 };
 
 struct yk_prepared {
-	bool reused; // the file is there, made of these sources in this way: nothing was done
+	bool reused; // an up-to-date file made from the same sources and options exists: nothing
+		     // was done
 	int64_t tokens, train, documents, files, skipped, vocab;
 	uint64_t bytes; // of text
 };
 
-// Writes the file, or leaves it as it was.  ENOENT, EIO, EFORMAT, ERANGE with the file of text or the one that is
-// written; EINVAL: an option.
+// Writes the file, or leaves the old one unchanged.  ENOENT, EIO, EFORMAT and ERANGE name the text
+// or output file; EINVAL: a bad option.
 int yk_prepare(const struct yk_prepare *, struct yk_prepared *);
 
 // ---- blocks.c ----
 
 struct yk_text_file {
 	char *path;
-	uint64_t bytes, begin; // of all; where the text begins, behind the mark of UTF-8 if it has one
+	uint64_t bytes, begin; // size of the file; offset of the text after a UTF-8 byte order mark
 };
 
-// A part of a file.  A token, or a line of JSON, belongs to the block in which it begins.
+// A byte range of a file.  A token, or a line of JSON, belongs to the block in which it begins.
 struct yk_block {
 	int64_t file;
 	uint64_t begin, end;
-	int64_t tokens, documents; // in it
-	bool kept;                 // what was met is: tokens by the ids of worker `by`, then where documents begin
+	int64_t tokens, documents; // in the block
+	bool kept;                 // its ids are in the kept file: tokens as ids of worker `by`,
+				   // then document offsets
 	int by, width;
-	uint64_t at;               // in the kept file
+	uint64_t at;               // offset in the kept file
 };
 
-// What counting met.
+// Results of the counting pass, kept for the writing pass.
 struct yk_kept {
-	struct yk_file_writer file; // fd -1: there is none
+	struct yk_file_writer file; // fd -1: not open
 	_Atomic uint64_t end;
 	int workers;
-	int32_t **id; // of each worker's words, in the vocabulary; NULL: ids are what they were
+	int32_t **id; // per worker: vocabulary ids of its words; NULL: ids did not change
 };
 
 struct yk_blocks {
@@ -66,15 +70,16 @@ struct yk_blocks {
 	struct yk_block *block;
 	int64_t count;
 	int workers;
-	struct yk_kept *kept; // NULL: nothing is
+	struct yk_kept *kept; // NULL: nothing is kept
 };
 
 void yk_kept_open(struct yk_kept *);
 void yk_kept_close(struct yk_kept *);
-// Counts tokens and documents of each block; the tokenizer, where it learns, gets the words of the first tokens, as
-// many as split(arg, tokens in all) says.
+// Counts tokens and documents of each block.  A tokenizer that learns gets the words of the first
+// split(arg, total tokens) tokens.
 int yk_blocks_count(struct yk_blocks *, struct yk_tokenizer *, int64_t (*split)(void *arg, int64_t tokens), void *arg);
-// Writes all tokens from byte `tokens` of the file on, and where each document begins, I64, from `documents` on.
+// Writes all tokens from byte `tokens` of the file, and the first token index of each document,
+// I64, from byte `documents`.
 int yk_blocks_write(struct yk_blocks *, struct yk_tokenizer *, const struct yk_file_writer *, uint64_t tokens,
 		    uint64_t documents);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of an image at another size: bilinear, antialiased.
+// Resamples a rectangle of an image to another size: bilinear, antialiased.
 #ifndef YK_DATA_RESIZE_H
 #define YK_DATA_RESIZE_H
 
@@ -8,15 +8,15 @@
 #include "formats/image.h"
 
 struct yk_resize {
-	double left, top, width, height; // of the part, in pixels of the image, inside it
+	double left, top, width, height; // the rectangle, in pixels, inside the image
 	int to_width, to_height;
-	bool mirror;                     // left and right
-	float scale[3], shift[3];        // of each channel: what comes out is scale * (0 .. 255) + shift
+	bool mirror;                     // flip horizontally
+	float scale[3], shift[3];        // per channel: output is scale * (0 .. 255) + shift
 };
 
-// to: [3][to_height][to_width].  Each pixel of `to` is a mean of those of the image near its place, weighted by a
-// triangle along each axis, which is as wide to either side as a pixel of `to`, or of the image if that is wider.
-// Weights are computed in double precision, sums in single.  ENOMEM.
+// to: [3][to_height][to_width].  Each output pixel is a mean of the image's pixels around its
+// position, weighted along each axis by a triangle whose half width is one output pixel, or one
+// image pixel if that is wider.  Weights are computed in double precision, sums in single.  ENOMEM.
 int yk_resize(const struct yk_image *, const struct yk_resize *, float *to);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets as the room sees them.  A set is fixed once it is made, so that any thread may read it.
+// The struct behind yoke_dataset.  A dataset is immutable once made, so any thread may read it.
 #ifndef YK_DATA_SET_H
 #define YK_DATA_SET_H
 
@@ -14,7 +14,7 @@ struct yk_field {
 	int dtype, rank;
 	int64_t dims[YOKE_MAX_RANK], multiple[YOKE_MAX_RANK];
 	double pad;
-	size_t bytes; // of one sample at its largest
+	size_t bytes; // max bytes of one sample
 	bool varies;
 };
 
@@ -29,19 +29,22 @@ struct yoke_dataset {
 	void (*free_fn)(void *);
 	uint64_t fingerprint;
 	const char *(*label)(const void *arg, int field, int64_t i); // NULL: no field has labels
-	bool stream; // of a pipe: a sample that is EIO is its end, and a read may wait for whoever writes
+	bool stream; // reads a pipe: EIO means its end, and a read may block until data is written
 	bool serial;
-	pthread_mutex_t lock; // of a serial one, while it reads
+	pthread_mutex_t lock; // held by a serial set while it reads
 };
 
 yoke_dataset *yk_dataset_ref(yoke_dataset *);
-// A set with the fields of another one, which is not kept by this.  NULL: an error; arg is the caller's still.
+// Makes a set with the fields of another one, which it does not keep alive.  NULL: an error; the
+// caller then keeps arg.
 yoke_dataset *yk_dataset_like(const yoke_dataset *, const struct yoke_dataset_options *);
-// Of a set that nobody else has yet: dims that may vary become no less than those of a set with the same fields.
+// Raises dims that may vary to at least those of another set with the same fields.  The first set
+// must not be shared yet.
 void yk_dataset_widen(yoke_dataset *, const yoke_dataset *);
-// Reads n samples.  What failed has its code and a reason; the number of those.  Sets dims.
+// Reads n samples and sets their dims.  Samples that failed get an error code and a reason; returns
+// their number.
 int64_t yk_dataset_read(const yoke_dataset *, int64_t n, struct yoke_item *const *);
-// The thread's error, with this code, as the sample's.
+// Stores the thread's error message, with this code, in the sample.
 void yk_sample_failed(struct yoke_item *, int code);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What data was read from: the files, so that a run that goes on can say which of them differs.
+// Records of the files that data was read from, so that a resumed run can report which of them
+// changed.
 #ifndef YK_DATA_SOURCE_H
 #define YK_DATA_SOURCE_H
 
@@ -8,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { YK_SOURCES_NAMED = 1000 }; // that are kept by name
+enum { YK_SOURCES_NAMED = 1000 }; // max sources that are kept by name
 
 struct yk_source {
 	char *name;
 	uint64_t bytes, sample; // sample: a hash of blocks spread over it
-	uint64_t whole;         // the hash of all tokens that a prepared file says of itself; 0: none
-	int64_t time;           // of its last change, ns since 1970; 0: not known
+	uint64_t whole;         // hash of all tokens, as stored in a prepared file; 0: none
+	int64_t time;           // of the last modification, ns since 1970; 0: unknown
 };
 
 // All zeros is empty.
@@ -27,19 +28,19 @@ struct yk_sources {
 
 // The setting data.max.
 uint64_t yk_data_max(void);
-// A hash of a file's size and of blocks spread over it.
+// Hashes a file's size and blocks spread over it.
 int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash);
-// The file as it is now.  whole: as above.  ENOENT, EIO, ENOMEM.
+// Adds a file in its current state.  whole: as in yk_source.  ENOENT, EIO, ENOMEM.
 int yk_sources_add_file(struct yk_sources *, const char *path, uint64_t whole);
-// What is no file, by what was read.
+// Adds a source that is not a file, with the bytes and hash of the data that was read.
 int yk_sources_add(struct yk_sources *, const char *name, uint64_t bytes, uint64_t sample);
 void yk_sources_fini(struct yk_sources *);
-// [{name, bytes, time, sample, xxh64}, ..], the last where it is known; NULL: ENOMEM.
+// [{name, bytes, time, sample, xxh64}, ..], xxh64 only if known; NULL: ENOMEM.
 json_t *yk_sources_json(const struct yk_sources *);
-// Is source i the file that it was, its time included?  `then` may be any JSON, here and below.
+// Is source i unchanged since `then`, including its time?  `then` may be any JSON, here and below.
 bool yk_sources_untouched(const json_t *then, const struct yk_sources *now, size_t i);
-// The first source that is not what it was, in words, as "b.txt has 90 bytes, not 100"; "" where all of those that are
-// named are the same.  Their times do not count: a copy is the same.
+// Describes the first source that changed, as "b.txt has 90 bytes, not 100"; "" if all named
+// sources are the same.  Times are ignored: a copy counts as the same file.
 void yk_sources_differ(const json_t *then, const struct yk_sources *now, char *to, size_t room);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipes as sets: samples that come once, in their order.
+// Pipes as datasets: each sample can be read once, in order.
 #ifndef YK_DATA_STREAM_H
 #define YK_DATA_STREAM_H
 
@@ -7,11 +7,11 @@
 
 #include "data/part.h"
 
-// Standard input, or a pipe of that name.
+// Is it standard input or a named pipe?
 bool yk_is_stream(const char *path);
-// Elements as the part says them, from its offset on: each sample begins `stride` bytes behind the last one.  `count`
-// samples make an epoch, the next of which goes on in the stream; `keep` samples are kept, 0: as many as 64 MiB hold.
-// EINVAL, EIO, ENOMEM.
+// The part describes the elements: the first sample begins at its offset, the others each `stride`
+// bytes later.  `count` samples make an epoch; the next epoch continues the stream.  The last
+// `keep` samples stay in memory; 0: as many as fit into 64 MiB.  EINVAL, EIO, ENOMEM.
 yoke_dataset *yk_stream_open(const char *path, const struct yk_part *, const struct yk_parts_shape *, int64_t count,
 			     int64_t keep);
 

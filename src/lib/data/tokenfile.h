@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token files: safetensors with `tokens`, U8, U16 or U32 [N], `documents`, I64 [D] (the token at which each text
-// begins; may be missing), and metadata:
+// begins; optional), and metadata:
 //     format       "yoke tokens 1"
-//     tokenizer    JSON, as manifests have it
-//     vocabulary   XXH64 of that text, 16 hexadecimal digits; may be missing
-// Those that `yoke data prepare` wrote have besides
-//     train        how many tokens, the first ones, are to train with; the others are to validate
-//     valid        the share that was asked for
-//     fingerprint  that of the text, as training on it has
-//     xxh64        of all bytes of the arrays, in the order of the file
-//     sources      JSON: the files of text, as manifests have them (source.h)
-//     made         what it was made from and how, which another run compares
+//     tokenizer    JSON, as in checkpoint manifests
+//     vocabulary   XXH64 of that text, 16 hexadecimal digits; optional
+// `yoke data prepare` adds
+//     train        number of training tokens, at the beginning; the others are for validation
+//     valid        requested fraction for validation
+//     fingerprint  fingerprint of the text, equal to that of training on the text itself
+//     xxh64        hash of all bytes of the arrays, in file order
+//     sources      JSON: the text files, as in checkpoint manifests (source.h)
+//     made         sources and options, which a later `prepare` compares to decide whether the file is up to date
 #ifndef YK_DATA_TOKENFILE_H
 #define YK_DATA_TOKENFILE_H
 
@@ -26,19 +26,20 @@ struct yk_token_file {
 	const struct yk_element *element; // u8, u16, u32
 	uint64_t offset, count;           // byte of the first token; tokens
 	int64_t vocab;
-	int64_t train;                    // -1: it says no split
+	int64_t train;                    // -1: no split is stored
 	double valid;
-	uint64_t fingerprint, whole;      // of its text, of its tokens (xxh64); 0: it says none
+	uint64_t fingerprint, whole;      // of its text, of its tokens (xxh64); 0: not stored
 };
 
-// Refuses a file of raw elements that begins like a file of another format: EFORMAT names the format and how to read it.  A token
-// file of llm.c is accepted from byte 1024 on, with the width and the number of ids of its header.
+// Refuses a file of raw elements that begins like another format: EFORMAT names the format and how
+// to read it.  An llm.c token file is accepted from byte 1024 on if width and number of ids match
+// its header.
 int yk_raw_check(int fd, const char *path, const struct yk_element *, uint64_t offset, uint64_t bytes);
 
 bool yk_token_file_is(const struct yk_safetensors *);
-// EFORMAT: it is none, or what it says of itself does not hold.
+// Reads the description.  EFORMAT: not a token file, or its metadata is inconsistent.
 int yk_token_file_take(struct yk_token_file *, const struct yk_safetensors *);
-// Do the bytes of its arrays have the hash that it says?  EFORMAT, EIO; 0 also where it says none.
+// Checks the arrays against the stored hash.  EFORMAT, EIO; 0 also if no hash is stored.
 int yk_token_file_verify(const struct yk_safetensors *);
 // The tokenizer's JSON, checked against its hash; NULL: EFORMAT, ENOMEM.
 json_t *yk_token_file_tokenizer(const struct yk_safetensors *);
