@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of a run's file: a JSON object, flattened.  It allocates nothing but what it was given, and nests no
-// deeper than some levels: lines come from outside, and there may be millions.
+// Flattens one line of a run's file, a JSON object, to names and numbers.  Lines are untrusted and
+// there may be millions, so the parser allocates no memory and limits the nesting depth.
 #ifndef YK_FLAT_H
 #define YK_FLAT_H
 
@@ -11,8 +11,8 @@
 enum { YK_FLAT_PAIRS = 96, YK_FLAT_NAMES = 4096, YK_FLAT_TEXT = 2048 };
 
 struct yk_flat {
-	int64_t step; // 0 where there is none
-	double time;  // NaN where there is none
+	int64_t step; // 0: none
+	double time;  // NaN: none
 	int n;
 	struct yk_flat_pair {
 		const char *name; // "loss", "devices.0.util"; in `names`
@@ -21,15 +21,16 @@ struct yk_flat {
 	} pair[YK_FLAT_PAIRS];
 	char names[YK_FLAT_NAMES];
 	size_t used;
-	char stage[96], event[96], text[YK_FLAT_TEXT]; // those strings, cut; other strings are passed over
-	const char *report; // the member of that name as it stands in the line, or NULL
+	// strings with these names, truncated; other strings are ignored
+	char stage[96], event[96], text[YK_FLAT_TEXT];
+	const char *report; // the raw JSON text of the member "report", or NULL
 	size_t report_bytes;
 };
 
-// false: it is no object of JSON.  What is more than there is room for is left out.  The line may be written to,
-// and has a NUL behind it.
+// false: not a JSON object.  Members that do not fit are omitted.  The line may be modified
+// and must be followed by a NUL.
 bool yk_flat_scan(char *line, size_t bytes, struct yk_flat *);
-// A number of JSON at *at, which goes past it; NaN, and *at stays, where there is none.
+// Parses a JSON number at *at and advances *at; NaN without advancing if there is none.
 double yk_flat_number(const char **at, const char *end);
 
 #endif

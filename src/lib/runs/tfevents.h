@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of TensorBoard's events: records of scalars.
+// Writes TensorBoard event files with scalars.
 //
 // Record: u64 length, masked CRC-32C of it, data, masked CRC-32C of the data, little endian.  Data: an Event of
 // TensorFlow's event.proto, in the encoding of protocol buffers.
@@ -16,14 +16,15 @@ struct yk_scalar {
 	float value;
 };
 
-// events.out.tfevents.<seconds>.<host>.<pid> in the folder.  resumed: what the folder's other files have of steps
-// from `step` on is void.  NULL, with an error: it cannot be written.
+// Creates events.out.tfevents.<seconds>.<host>.<pid> in the folder.  resumed: invalidates steps of
+// the folder's other files from `step` on.  NULL, with an error: it cannot be written.
 struct yk_tfevents *yk_tfevents_open(const char *folder, bool resumed, int64_t step);
-// Kept in memory, and written when two seconds are gone.  EIO.
+// Buffers the scalars; they are written at most every two seconds.  EIO.
 int yk_tfevents_scalars(struct yk_tfevents *, double time, int64_t step, int n, const struct yk_scalar *);
-int yk_tfevents_close(struct yk_tfevents *); // NULL is fine; EIO: the last of it was not written
+int yk_tfevents_close(struct yk_tfevents *); // NULL is allowed; EIO: the last records were not
+					     // written
 
-// CRC-32C (Castagnoli), as RFC 3720 has it.
+// CRC-32C (Castagnoli), RFC 3720.
 uint32_t yk_crc32c(const void *data, size_t bytes);
 
 #endif
