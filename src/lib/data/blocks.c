@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of text as tokens, in several threads.
+// Tokenizes blocks of text files in several threads: one pass counts and learns, another writes.
 #include "config.h"
 
 #include <errno.h>

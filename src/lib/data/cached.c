@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set whose samples stay in memory once they were read, as far as there is room.
+// A dataset that keeps samples of another one in memory after their first read, up to a size limit.
 #include "config.h"
 
 #include <inttypes.h>

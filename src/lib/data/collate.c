@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a batch: read into their places, replaced where samples fail, padded to one shape.
+// Fills the rows of a batch: reads samples, replaces those that fail, and pads to a common shape.
 #include "config.h"
 
 #include <stdio.h>

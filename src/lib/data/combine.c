@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets made of others: concatenation, mixing, subset, map.
+// Datasets made from other datasets: concatenation, mixing, subset, map.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubes in files: read some lines at a time into pixels of f32, and written.
+// Cubes in files: reads blocks of lines as pixels of f32, and writes cubes.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubes in files: opened, with the choice of bands.
+// Opens cube files of all formats and selects bands.
 #include "config.h"
 
 #include <ctype.h>

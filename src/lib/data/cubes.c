@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of cubes in files, which are opened when they are read, and once before for their shapes.
+// Datasets of cube files.  Each file is opened once to learn its shape, and again whenever it is
+// read.
 #include "config.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in the order of epochs.
+// Cursors: which samples of an epoch this rank reads, in which order and batches.
 #include "config.h"
 
 #include "data/cursor.h"

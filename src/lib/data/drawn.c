@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubes that are drawn: spectra with light, anomalies in discs, noise.
+// Synthetic cubes: random spectra under varying illumination, disc-shaped anomalies, and noise.
 #include "config.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of cubes as files have them, to pixels of f32: runs of neighbours are converted in vectors, and where these are not a
-// pixel's bands, tiles of them are turned.
+// Converts elements of cube files to pixels of f32: contiguous runs in vectors, and where a run
+// does not consist of a pixel's bands, tiles are transposed.
 #include "config.h"
 
 #include <math.h>

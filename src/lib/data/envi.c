@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ENVI headers, taken as hostile: the text is scanned once, values are bounded before anything is made of them.
+// Parses ENVI headers, which are untrusted: the text is scanned once, and values are bounded before
+// use.
 #include "config.h"
 
 #include "data/envi.h"

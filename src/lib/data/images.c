@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in folders of classes: listed once by name, read when they are asked for.
+// Datasets of images in one folder per class: files are listed once, sorted by name, and decoded
+// when read.
 #include "config.h"
 
 #include "data/images.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON lines: an object a line, one string of which is the sample.
+// JSON Lines datasets: one object per line, of which one string is the sample.
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of text files.
+// Indexes and reads text files with one record per line.
 #include "config.h"
 
 #include "data/lines.h"

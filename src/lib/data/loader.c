@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaders: threads that fill slots, and the queue of batches.
+// Loaders: worker threads that fill slots, the queue of batches, and the delivery to the caller.
 #include "config.h"
 
 #include "data/loader.h"

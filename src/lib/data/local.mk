@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# data: datasets, loaders, text as windows of tokens.
+# data: datasets, loaders, training text as windows of tokens.
 libyokecore_la_SOURCES += \
 	src/lib/data/blocks.c \
 	src/lib/data/combine.c \

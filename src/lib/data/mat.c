@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAT files, 5 and 7.3, by libmatio: arrays [lines,samples,bands] or [lines,samples], which lie by columns.
-// The library, and HDF5 below it, is opened by the first file: a program that reads none need not load them.
+// MAT files, versions 5 and 7.3, read with libmatio: column-major arrays [lines,samples,bands] or
+// [lines,samples]. libmatio, and with it HDF5, is loaded when the first file is opened, so other
+// programs never load it.
 #include "config.h"
 
 #include "base/error.h"

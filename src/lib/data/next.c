@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches given out: as tensors, into variables, in host memory.
+// Delivers a loader's batches: as tensors, into variables, or in host memory.
 #include "config.h"
 
 #include <stdlib.h>

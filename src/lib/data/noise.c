@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normal numbers by counters, in vectors as wide as the processor has.  Each operation is rounded as IEEE 754 says, so that all
-// widths give the same bits.
+// Counter-based normal random numbers, computed in the widest vectors of the processor.  Only IEEE
+// 754 operations with exact rounding are used, so all widths give the same bits.
 #include "config.h"
 
 #include "data/noise.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz files: .npy arrays in a zip archive, by libzip.  Rows of a compressed array cannot be read by position, so that
-// all are unpacked once, checked on the way, into a file without a name, where they are read as .npy files are.
+// .npz files: .npy arrays in a zip archive, read with libzip.  Compressed data has no random
+// access, so all arrays are unpacked once, with their checksums checked, into an unnamed temporary
+// file and then read as .npy files.
 #include "config.h"
 
 #include "data/npz.h"

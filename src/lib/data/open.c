@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of what files hold.
+// Opens the files of a dataset, whatever their format.
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of files as fields.
+// Fields of samples read in place from files with a constant stride.
 #include "config.h"
 
 #include "data/part.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of epochs.
+// Sample order of epochs: a keyed permutation of 0 .. n - 1 without a table.
 #include "config.h"
 
 #include "data/permute.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's side of a loader: where slots lie, and batches on their way up.
-// Slots are pinned for a GPU, so that copies from them go on beside its work; for the CPU, which reads them where they
-// lie, they are memory of its pool, and count there.
+// Memory of a loader's slots, and copies of full batches to the device ahead of use. Slots for a
+// GPU are pinned, so that copies overlap with its work; slots for the CPU, which reads them in
+// place, come from its memory pool and count in its statistics.
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token files: which files, the header, and the whole of it written at once or not at all.
+// Converts text to a token file: lists the sources, writes the header, and replaces the output
+// atomically.
 #include "config.h"
 
 #include "data/prepare.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing: first along columns, which needs no more rows than come out, then along rows.
+// Resizes images in two passes: vertically first, which leaves only the output's rows, then
+// horizontally.
 #include "config.h"
 
 #include "data/resize.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: a function that reads samples, and what it was told to be.
+// Datasets: construction from a read function and options, reference counts, and checked reads.
 #include "config.h"
 
 #include <math.h>

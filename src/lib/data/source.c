@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What data was read from.
+// Records which files data was read from, and compares them with those of an earlier run.
 #include "config.h"
 
 #include "data/source.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: the last samples of a pipe in a ring.  Sample n of epoch e is number e * count + n of the stream; who asks
-// for one that has not come reads on, who asks for one that is no longer kept gets an error.
+// Pipes as datasets: a ring keeps the last samples.  Sample n of epoch e is number e * count + n of
+// the stream; a request for a later sample reads on, a request for one that has left the ring is an
+// error.
 #include "config.h"
 
 #include "data/stream.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training text: reads files into one list of tokens and cuts windows out of it.
-// Memory: the tokens, and the largest single file while it is read; data.max bounds both.  Files of tokens take none.
+// Training text: reads files into one list of tokens and cuts it into windows. Memory: the tokens,
+// and the largest single file while it is read; data.max bounds both.  Token files need none.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token files as they say what they are.
+// Reads and verifies the metadata of token files.
 #include "config.h"
 
 #include "data/tokenfile.h"

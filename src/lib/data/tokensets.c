@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on files of tokens: token files, and raw tokens of other programs.  Each file is split and cut into windows
-// on its own; nothing of them is kept in memory.
+// Training on files of tokens: token files, and raw tokens of other programs.  Each file is split
+// and cut into windows separately, and is read in place.
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of data.
+// Walks lists of files and folders.
 #include "config.h"
 
 #include "data/walk.h"

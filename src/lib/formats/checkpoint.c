@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints: new files first, then one rename of the manifest, then the old files go.
-// A manifest carries a checksum of itself besides those of its files, so that no altered
-// one is used.
+// Saves and loads checkpoints.  Saving writes new files, renames the manifest over the old one,
+// then removes the old files. A manifest contains a checksum of itself besides those of its files,
+// so that an altered one is refused.
 #include "config.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images by their first bytes.
+// Detects the format of an image by its first bytes and allocates its pixels.
 #include "config.h"
 
 #include "formats/image.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG by libjpeg-turbo.
+// Decodes JPEG with libjpeg-turbo.
 #include "config.h"
 
 #include "formats/image.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# formats: files that are read as hostile: arrays, manifests of models.
+# formats: readers of untrusted files (arrays, images) and checkpoints.
 libyokecore_la_SOURCES += \
 	src/lib/formats/checkpoint.c \
 	src/lib/formats/checkpoint.h \

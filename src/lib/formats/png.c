@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG by libpng.
+// Decodes and writes PNG with libpng.
 #include "config.h"
 
 #include "formats/image.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files, read only after the whole header is found sound.
+// Reads safetensors files, after the whole header has been validated.
 #include "config.h"
 
 #include <errno.h>

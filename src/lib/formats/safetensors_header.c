@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a safetensors file: checked whole, and turned into entries, in time that
-// grows like n log n whatever is written in it.
+// Validates the header of a safetensors file and converts it to entries.  The time is
+// O(n log n) for any input.
 #include "config.h"
 
 #include <stdlib.h>

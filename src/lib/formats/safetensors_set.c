@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of safetensors files: the index is believed in nothing that the files do not say as well.
+// Reads and writes sharded safetensors files.  The index is only trusted where the files confirm
+// it.
 #include "config.h"
 
 #include <stdio.h>

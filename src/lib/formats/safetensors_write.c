@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files, written in one pass.
+// Writes safetensors files in one pass.
 #include "config.h"
 
 #include <stdlib.h>

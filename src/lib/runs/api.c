@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of runs for programs: arguments are checked here.
+// The public functions that write records of a run; they check their arguments.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line, flattened.
+// Parses one JSON line into flat names and numbers without allocating.
 #include "config.h"
 
 #include "runs/flat.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# runs: the files of a run, written and read.
+# runs: writes and reads the files of a run.
 libyokecore_la_SOURCES += \
 	src/lib/runs/api.c \
 	src/lib/runs/flat.c \

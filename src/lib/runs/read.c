@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of a run, taken in line by line.
+// Reads the files of a run incrementally, line by line, into tables and events.
 #include "config.h"
 
 #include "runs/read.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard's events.
+// Writes TensorBoard event files.
 #include "config.h"
 
 #include "runs/tfevents.h"

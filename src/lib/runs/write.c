@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a run.  What cannot be written is one warning for each file: no record ends what it is of.
+// Writes the files of a run.  A failed write gives one warning per file and never ends the run.
 #include "config.h"
 
 #include "runs/write.h"

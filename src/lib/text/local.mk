@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# text: tokenizers, lists of tokens.
+# text: tokenizers and lists of tokens.
 libyokecore_la_SOURCES += \
 	src/lib/text/tokenizer.c \
 	src/lib/text/tokenizer.h \

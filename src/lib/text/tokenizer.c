@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizers: a table of kinds.
-// A kind that needs state beyond its name keeps it behind struct yk_tokenizer and in its
+// A kind with state beyond its name stores it in struct yk_tokenizer and in its
 // JSON.
 #include "config.h"
 

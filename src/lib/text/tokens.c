@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of token ids.
+// Lists of token ids of 1, 2 or 4 bytes.
 #include "config.h"
 
 #include "text/tokens.h"

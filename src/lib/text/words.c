@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies of words.
+// Word vocabularies: learning, sorting, lookup, saving.
 #include "config.h"
 
 #include "text/words.h"
