@@ -18,20 +18,21 @@
 
 enum { TAIL = 1 << 16, MAX_TAIL = 32 << 20 };
 
-// Where a word was met first.
+// Where a word first occurs.
 struct first {
 	int64_t block, token;
 };
 
 struct job {
 	struct yk_blocks *b;
-	struct yk_tokenizer *fixed;         // that writes; NULL: it is counted and learnt
+	struct yk_tokenizer *fixed;         // vocabulary used for writing; NULL in the counting
+					    // pass
 	const struct yk_file_writer *out;
-	uint64_t tokens, documents;         // bytes of the file
-	const int64_t *token_base, *document_base; // of each block: those in front of it
+	uint64_t tokens, documents;         // byte offsets in the file
+	const int64_t *token_base, *document_base; // per block: tokens and documents before it
 	pthread_mutex_t lock;
-	int64_t next;                       // block to be taken
-	int64_t bad;                        // the first that failed, b->count: none
+	int64_t next;                       // next block to process
+	int64_t bad;                        // the first block that failed; b->count: none
 	int code;
 	char why[600];
 };
@@ -46,7 +47,7 @@ struct worker {
 	size_t first_cap;
 	char *text;
 	size_t text_cap;
-	int64_t *begin;                     // tokens at which documents of the block begin
+	int64_t *begin;                     // token indices at which documents of the block begin
 	size_t begin_cap;
 	int64_t begins;
 };
@@ -58,7 +59,7 @@ static bool lines(const struct job *j, const struct yk_block *b)
 	return yk_jsonl_taken(j->b->file[b->file].path, j->b->options->field);
 }
 
-// Does a token, or a line, end with this byte?
+// Does this byte end a token, or a line?
 static bool ends(char c, bool line)
 {
 	return line ? c == '\n' : c == ' ' || (c >= '\t' && c <= '\r');
@@ -71,8 +72,8 @@ static int read_more(struct worker *w, int fd, const char *path, uint64_t at, si
 	return yk_file_read_at(fd, path, at, w->text + have, more);
 }
 
-// What begins in a block: `n` bytes from `skip` on in w->text, which begins at byte *from of the file.  Tokens of bytes
-// are cut anywhere.
+// Reads the tokens or lines that begin in a block: `n` bytes from offset `skip` of w->text, which
+// begins at byte *from of the file.  Byte tokens can be split anywhere.
 static int read_whole(struct worker *w, const struct yk_block *b, int fd, const struct yk_text_file *f, uint64_t *from,
 		      size_t *skip, size_t *n)
 {
@@ -88,7 +89,7 @@ static int read_whole(struct worker *w, const struct yk_block *b, int fd, const 
 		at++;
 	}
 	*skip = at;
-	if (at >= have || bytes) { // nothing begins here
+	if (at >= have || bytes) { // no token begins here
 		*n = at >= have ? 0 : have;
 		return 0;
 	}
@@ -133,7 +134,7 @@ static int encode_document(void *arg, const char *text, size_t n)
 	return e == 0 ? encode(w, text, n) : e;
 }
 
-// Words that are new since `before`, whose ids grow in the order of their first appearance.
+// Records words that are new since id `before`; ids count in order of first appearance.
 static int note_words(struct worker *w, int64_t block, int64_t before)
 {
 	const int64_t now = yk_tokenizer_learnt(w->own);
@@ -145,7 +146,7 @@ static int note_words(struct worker *w, int64_t block, int64_t before)
 	return 0;
 }
 
-// `at`: the byte of the file where the text begins.
+// `at`: byte offset of the text in the file.
 static int encode_block(struct worker *w, int64_t number, const struct yk_block *b, uint64_t at, const char *text,
 			size_t n)
 {
@@ -162,7 +163,7 @@ static int encode_block(struct worker *w, int64_t number, const struct yk_block 
 			e = note_document(w);
 		if (e == 0)
 			e = encode(w, text, n);
-		if (e == YOKE_EFORMAT) { // of the tokenizer, which knows no path
+		if (e == YOKE_EFORMAT) { // raised by the tokenizer, which does not know the path
 			snprintf(why, sizeof why, "%s", yoke_error());
 			yoke_error_clear();
 			e = yk_fail(e, "%s: %s", f->path, why);
@@ -186,16 +187,16 @@ static int write_block(struct worker *w, int64_t number, const struct yk_block *
 	return e;
 }
 
-// ---- what was met ----
+// ---- results of the counting pass ----
 
-// Is it worth it: is more done than to copy bytes?
+// Is keeping ids cheaper than tokenizing again?  Not if tokens are just bytes.
 static bool keeps(const struct worker *w, const struct yk_block *b)
 {
 	const struct yk_kept *k = w->job->b->kept;
 	return k && k->file.fd >= 0 && (lines(w->job, b) || *yk_tokenizer_separator(w->own));
 }
 
-// Where there is no room, the block is made again when it is written.
+// If there is no space, the block is tokenized again in the writing pass.
 static void keep_block(struct worker *w, struct yk_block *b)
 {
 	struct yk_kept *k = w->job->b->kept;
@@ -213,7 +214,7 @@ static int take_kept(struct worker *w, const struct yk_block *b)
 {
 	const struct yk_kept *k = w->job->b->kept;
 	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
-	yk_tokens_fini(&w->list); // of the vocabulary's width
+	yk_tokens_fini(&w->list); // so that its width becomes that of the vocabulary
 	int e = yk_tokens_reserve(&w->list, b->width == 1 ? 256 : b->width == 2 ? 65536 : INT32_MAX, n);
 	if (e == 0)
 		e = yk_file_read_at(k->file.fd, k->file.path, b->at, w->list.ids, tokens);
@@ -267,7 +268,8 @@ static bool stopped(const struct job *j)
 	return j->b->options->stop && atomic_load(j->b->options->stop);
 }
 
-// The next block, or -1.  Blocks behind one that failed are left; those in front of it are all taken.
+// The next block, or -1.  Blocks after a failed one are skipped; all blocks before it are
+// processed.
 static int64_t take_next(struct job *j)
 {
 	pthread_mutex_lock(&j->lock);
@@ -300,7 +302,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-// All blocks, by the caller where there is one worker.
+// Processes all blocks; the caller is the only worker if n is 1.
 static int run(struct job *j, struct worker *w, int n)
 {
 	sigset_t all, old;
@@ -308,10 +310,10 @@ static int run(struct job *j, struct worker *w, int n)
 	pthread_mutex_init(&j->lock, NULL);
 	j->bad = j->b->count;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the caller's
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are handled by the caller's thread
 	for (; n > 1 && started < n - 1; started++)
 		if (pthread_create(&w[started].thread, NULL, work, &w[started]))
-			break; // those that there are do its work
+			break; // the threads that did start do its work
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	work(&w[n - 1]);
 	for (int i = 0; i < started; i++)
@@ -354,7 +356,8 @@ static struct worker *workers_new(struct job *j)
 
 // ---- both passes ----
 
-// Token and document numbers at which blocks begin, [count + 1] each, for free(); NULL: no memory.
+// Token or document index at which each block begins, [count + 1], which the caller frees; NULL:
+// out of memory.
 static int64_t *bases(const struct yk_blocks *b, bool documents)
 {
 	int64_t *at = calloc((size_t)b->count + 1, sizeof *at);
@@ -365,7 +368,7 @@ static int64_t *bases(const struct yk_blocks *b, bool documents)
 	return at;
 }
 
-// The vocabulary of `to` is what all workers met among the first `train` tokens.
+// The vocabulary of `to` becomes all words that the workers found among the first `train` tokens.
 static int join_words(struct worker *w, int n, const int64_t *base, int64_t train, struct yk_tokenizer *to)
 {
 	struct yk_tokenizer **from = calloc((size_t)n, sizeof *from);
@@ -387,7 +390,7 @@ static int join_words(struct worker *w, int n, const int64_t *base, int64_t trai
 	return e;
 }
 
-// What the ids of each worker are in the vocabulary, for the blocks that are kept.
+// Maps each worker's ids to the vocabulary, for the blocks that are kept.
 static int map_words(const struct yk_blocks *b, const struct worker *w, const struct yk_tokenizer *to)
 {
 	struct yk_kept *k = b->kept;
@@ -407,7 +410,7 @@ void yk_kept_open(struct yk_kept *k)
 {
 	*k = (struct yk_kept){ .file.fd = -1 };
 	if (yk_file_nameless(&k->file, "the text") < 0)
-		yoke_error_clear(); // the text is taken apart twice
+		yoke_error_clear(); // the text is tokenized a second time
 }
 
 void yk_kept_close(struct yk_kept *k)

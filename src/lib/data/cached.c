@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "data/set.h"
 
-// What was read of a sample: the dims of its fields, and behind them their elements.
+// A cached sample: the dims of its fields, then their elements.
 struct kept {
 	int64_t dims[1][YOKE_MAX_RANK]; // [fields]
 };
@@ -17,7 +17,7 @@ struct kept {
 struct cache {
 	yoke_dataset *set;
 	_Atomic(struct kept *) *sample; // [count]
-	atomic_int_fast64_t left;       // bytes
+	atomic_int_fast64_t left;       // bytes left in the cache
 };
 
 static void cache_free(void *arg)
@@ -35,7 +35,7 @@ static size_t head(const struct cache *c)
 	return (size_t)c->set->fields * sizeof(int64_t[YOKE_MAX_RANK]);
 }
 
-// Bytes of a field of a sample with these dims.
+// Bytes of a field with these dims.
 static size_t field_bytes(const struct cache *c, int f, const int64_t *dims)
 {
 	size_t n = yoke_dtype_size(c->set->field[f].dtype);
@@ -74,7 +74,7 @@ static void keep(struct cache *c, const struct yoke_item *s)
 		memcpy(k, s->dims, head(c));
 	if (k && atomic_compare_exchange_strong(&c->sample[s->number], &none, k))
 		return;
-	free(k); // no room, or another thread was first
+	free(k); // the cache is full, or another thread stored it first
 	atomic_fetch_add(&c->left, bytes);
 }
 

@@ -11,7 +11,7 @@
 #include "conform/num.h"
 #include "data/loader.h"
 
-// ---- a thread's own ----
+// ---- buffers of a thread ----
 
 int yk_reader_init(struct yk_reader *r, const yoke_dataset *d)
 {
@@ -41,14 +41,14 @@ void yk_reader_fini(struct yk_reader *r)
 
 // ---- reading ----
 
-// A row of a field whose first one is at `offset`; bytes of a row.
+// Address of a row of a field whose first row is at `offset`, with `bytes` per row.
 static unsigned char *row_at(const struct yoke_loader *l, const struct yk_batch *s, size_t offset, int f, int64_t row,
 			     size_t bytes)
 {
 	return s->memory + offset + (size_t)(row / l->part) * l->stride[f] + (size_t)(row % l->part) * bytes;
 }
 
-// Sample k of a call is the one at a place, for a row of the slot.
+// Sets sample k of a call to read the sample at a position into a row of the slot.
 static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_batch *s, int64_t k, int64_t row,
 		const struct yk_cursor *place)
 {
@@ -79,7 +79,7 @@ static void note_failure(struct yoke_loader *l, struct yk_batch *s, int64_t row,
 	pthread_mutex_unlock(&l->lock);
 }
 
-// From where on to search for a good sample: the last of the places known to fail, where this is one of them.
+// Skips a run of samples known to fail, if the position is in one: moves to its last position.
 static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
 {
 	pthread_mutex_lock(&l->lock);
@@ -88,7 +88,8 @@ static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
 	pthread_mutex_unlock(&l->lock);
 }
 
-// From `own` on all fail up to `good`, which may be in front of it, where the epoch begins.
+// Records that all samples from `own` up to `good` fail; `good` may be before it if the search
+// wrapped around.
 static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const struct yk_cursor *good)
 {
 	const int64_t to = good->at > own->at ? good->at : yk_places(&l->feed, own);
@@ -100,13 +101,13 @@ static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const
 	pthread_mutex_unlock(&l->lock);
 }
 
-// Did a stream end in front of it?
+// Did a stream end before this sample?
 static bool is_over(const struct yoke_loader *l, const struct yoke_item *x)
 {
 	return l->set->stream && x->code == YOKE_EIO;
 }
 
-// The sample k of a call failed: the next good one of the epoch's order takes its row.
+// Sample k of a call failed: the next sample in the epoch's order that can be read takes its row.
 static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t k, int64_t row)
 {
 	const struct yk_cursor own = r->place[k];
@@ -119,7 +120,7 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch 
 		skip_known(l, &place);
 	while (!ends && r->sample[k].code) {
 		yk_cursor_turn(&l->feed, &place);
-		if (place.at == own.at) { // all of them fail
+		if (place.at == own.at) { // all samples fail
 			ends = true;
 			break;
 		}
@@ -156,9 +157,9 @@ void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s
 	}
 }
 
-// ---- one shape ----
+// ---- padding ----
 
-// n elements of a number.
+// Fills n elements with a number.
 static void fill(int dtype, double number, void *to, size_t n)
 {
 	const size_t size = yoke_dtype_size(dtype);
@@ -169,7 +170,8 @@ static void fill(int dtype, double number, void *to, size_t n)
 		memcpy((unsigned char *)to + i * size, one, size);
 }
 
-// A sample of dims `from`, row major, into one of dims `to`, no smaller, that is filled already.
+// Copies a sample of shape `from`, row major, into one of shape `to`, no smaller, that has been
+// filled with padding.
 static void spread(const unsigned char *from, const int64_t *dims, unsigned char *to, const int64_t *shape, int rank,
 		   size_t size)
 {
@@ -190,7 +192,7 @@ static void spread(const unsigned char *from, const int64_t *dims, unsigned char
 		spread(from + (size_t)i * inner_from, dims + 1, to + (size_t)i * inner_to, shape + 1, rank - 1, size);
 }
 
-// The longest of the samples along each axis, rounded up.
+// The max over the samples along each axis, rounded up to the field's multiple.
 static void batch_shape(const struct yoke_loader *l, struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];

@@ -11,17 +11,17 @@
 #include "data/permute.h"
 #include "data/set.h"
 
-enum { RUN = 32 }; // samples of one set that are read by one call
+enum { RUN = 32 }; // samples of one set that one call reads
 
 // ---- several sets as one ----
 
 struct parts {
 	int n;
 	yoke_dataset **set;
-	int64_t *first; // [n + 1]: the sample, or of a mix the place in the epoch, where each begins
-	uint64_t seed;  // of a mix
-	int64_t *number; // of a subset, or NULL
-	// the set, and the number in it, of a sample
+	int64_t *first; // [n + 1]: first sample of each set; for a mix, first position in the epoch
+	uint64_t seed;  // for a mix
+	int64_t *number; // for a subset, or NULL
+	// returns the set of a sample and its index in that set
 	int (*place)(const struct parts *, const struct yoke_item *, int64_t *number);
 };
 
@@ -57,7 +57,7 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-// The part in which `at` lies.
+// The set that contains index `at`.
 static int part_of(const struct parts *p, int64_t at)
 {
 	int low = 0, high = p->n - 1;
@@ -84,15 +84,17 @@ static int place_subset(const struct parts *p, const struct yoke_item *s, int64_
 	return 0;
 }
 
-// Each set has places of the epoch in a row, which are permuted, and goes through its samples in an order that
-// changes each time it is through, epochs in a row.
+// Each set has a contiguous range of positions, which is permuted into the epoch.  A set's samples
+// are traversed in an order that changes with each traversal, and a traversal continues across
+// epochs.
 static int place_mix(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	const int64_t all = p->first[p->n];
 	const int64_t at = yk_order_at(s->number, all, 1, p->seed, -1);
 	const int set = part_of(p, at);
 	const int64_t quota = p->first[set + 1] - p->first[set], count = p->set[set]->count;
-	// epoch * quota + at in the quota, as rounds of `count` and a rest
+	// epoch * quota + at of the set's quota, split into full rounds of `count` and a remainder,
+	// without overflow
 	const int64_t whole = s->epoch / count, rest = s->epoch % count;
 	const __int128 use = (__int128)rest * quota + (at - p->first[set]);
 	const int64_t round = whole * quota + (int64_t)(use / count);
@@ -149,7 +151,7 @@ static int parts_take(struct parts *p, int n, yoke_dataset *const *set, const ch
 	return 0;
 }
 
-// The set of these parts, or NULL and they are freed.
+// Makes the set of these parts; on failure returns NULL and frees them.
 static yoke_dataset *parts_set(struct parts *p, int64_t count, int64_t chunk, uint64_t hash)
 {
 	yoke_dataset *d = NULL;
@@ -180,7 +182,8 @@ yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *set)
 	return parts_set(p, p->first[n], p->set[0]->chunk, 1);
 }
 
-// Shares of `count` by weight: rounded down, and what is left by one to those that lost most.
+// Divides `count` by weight: shares are rounded down, and the remainder goes to the largest
+// fractions.
 static int shares(struct parts *p, size_t n, const double *weight, int64_t count)
 {
 	double sum = 0;
@@ -281,7 +284,7 @@ struct map {
 	yoke_map_fn *fn;
 	void *arg;
 	void (*free_fn)(void *);
-	size_t room; // of a sample of `from`, each field at a multiple of 64; 0: in place
+	size_t room; // bytes of a sample of `from`, each field aligned to 64; 0: in place
 };
 
 static size_t rounded(size_t bytes)

@@ -19,15 +19,15 @@ enum kind { NUMBER, DOUBLE, CATEGORY, TEXT, KINDS };
 static const char *const kind_name[KINDS] = { "number", "f64", "category", "text" };
 
 struct cell {
-	char *text; // with a NUL behind
+	char *text; // followed by a NUL
 	size_t bytes;
 };
 
 struct column {
 	char *name;
-	int at; // in the table
+	int at; // index in the table
 	enum kind kind;
-	char **label; // of a category, sorted
+	char **label; // labels of a category, sorted
 	size_t labels, cap;
 };
 
@@ -35,7 +35,8 @@ struct table {
 	struct yk_lines lines;
 	int width; // columns of the file
 	char **names;
-	int *field; // [width]: of a column's numbers, -1: the column is not wanted; NULL: fields are not numbers of one column each
+	int *field; // [width]: field of each column's numbers; -1: not selected; NULL: fields are
+		    // not one numeric column each
 	int n;
 	struct column *column;
 };
@@ -60,23 +61,23 @@ static void table_free(void *arg)
 
 // ---- numbers ----
 
-// The digits at s, at most eight: how many, and their number.  A word of bytes, the first the lowest, becomes pairs, fours
-// and eight digits.
+// Parses at most eight digits at s; returns their count.  SWAR: the word's bytes, the first one
+// lowest, are combined to numbers of two, four and eight digits.
 static inline int eight_digits(const char *s, uint64_t *number)
 {
 	uint64_t x;
 	memcpy(&x, s, sizeof x);
-	x ^= 0x3030303030303030; // a digit's value; of other characters more than 9
+	x ^= 0x3030303030303030; // the value of a digit; above 9 for other characters
 	const uint64_t other = (x | (x + 0x7676767676767676)) & 0x8080808080808080;
 	const int n = other ? __builtin_ctzll(other) / 8 : 8;
-	x = n ? x << (64 - 8 * n) : 0; // zeros in front
+	x = n ? x << (64 - 8 * n) : 0; // leading zeros
 	x = 10 * x + (x >> 8);
 	*number = ((x & 0xff000000ff) * (100 + ((uint64_t)1000000 << 32)) +
 		   (x >> 16 & 0xff000000ff) * (1 + ((uint64_t)10000 << 32))) >> 32;
 	return n;
 }
 
-// Appends the digits at *s to a number; how many.
+// Appends the digits at *s to a number; returns their count.
 static inline int take_digits(const char **s, uint64_t *number)
 {
 	static const uint64_t ten[9] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
@@ -88,11 +89,12 @@ static inline int take_digits(const char **s, uint64_t *number)
 		*number = *number * ten[n] + x;
 		*s += n;
 	} while (n == 8);
-	return (int)(*s - first); // of a record, which has 16 MiB at most
+	return (int)(*s - first); // fits: a record has at most 16 MiB
 }
 
-// Digits with a point and an exponent, as many as f64 has exactly, so that one rounding is all there is (Clinger 1990);
-// where they end.  NULL: it is none, or not so simple.  YK_LINES_SPARE bytes may be read behind the record.
+// Parses decimals with an exponent whose digits f64 represents exactly, so that there is only one
+// rounding (Clinger 1990).  Returns their end; NULL: not a number, or not that simple.  May read
+// YK_LINES_SPARE bytes after the record.
 static const char *simple_number(const char *s, double *to)
 {
 	enum { MAX_TEN = 22, MAX_DIGITS = 19 };
@@ -132,7 +134,7 @@ static int refuse(const struct table *t, int64_t record, uint64_t at, const char
 		       (unsigned long long)at, why);
 }
 
-// The cells of a record, taken apart where they lie; *n is how many there are, of which `most` are kept.
+// Splits a record into cells in place; *n is their number, of which at most `most` are stored.
 static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *to, int most,
 		 int *n)
 {
@@ -158,7 +160,7 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 		const bool last = from == end;
 		if (*n < most)
 			to[*n] = (struct cell){ cell, (size_t)(put - cell) };
-		*put = 0; // at `from` at the latest, which was looked at
+		*put = 0; // at most `from`, whose character has been read
 		if (last)
 			break;
 		from++;
@@ -167,7 +169,7 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 	return 0;
 }
 
-// The cells of a record, as many as there are columns.
+// The cells of a record; their number must be that of the columns.
 static int cells_of(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *cells)
 {
 	char why[120];
@@ -220,7 +222,8 @@ static inline void put_number(const struct column *c, double x, void *to)
 		*(float *)to = (float)x;
 }
 
-// A record of simple numbers, read at once: where one ends, its cell does.  False: it is none, or one that is not right.
+// Fast path for a record of simple numbers, parsed in one scan.  false: use the general parser,
+// which also reports errors.
 static bool plain_record(const struct table *t, const char *from, const char *end, const struct yoke_item *s)
 {
 	const char sep = t->lines.separator;
@@ -313,7 +316,7 @@ static int read_names(struct table *t)
 		yk_lines_reader_fini(&r);
 		return e;
 	}
-	size_t most = 1; // cells, at most
+	size_t most = 1; // max number of cells
 	for (size_t i = 0; i < bytes; i++)
 		most += text[i] == t->lines.separator;
 	struct cell *cells = calloc(most, sizeof *cells);
@@ -373,7 +376,7 @@ static int choose(struct table *t, const char *columns)
 	return e;
 }
 
-// Where a record's numbers go, if numbers are all that is wanted of it.
+// Finds each column's destination, if only numbers are selected.
 static int find_fields(struct table *t)
 {
 	bool plain = true;
@@ -404,7 +407,7 @@ static int add_label(const struct table *t, struct column *c, const struct cell 
 			       c->name, MAX_LABELS);
 	if (yk_grow(&c->label, &c->cap, c->labels + 1, sizeof *c->label) < 0)
 		return no_memory(t->lines.path);
-	size_t at = c->labels; // kept sorted
+	size_t at = c->labels; // insertion point that keeps labels sorted
 	char *label = strdup(cell->text);
 	if (!label)
 		return no_memory(t->lines.path);

@@ -14,7 +14,8 @@
 #include "data/cube.h"
 #include "data/elements.h"
 
-enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes read at a time; of bands, which lie apart: as many lines as that has
+enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes per read; for BSQ, whose bands are apart,
+						 // bytes of a block of lines over all bands
 
 static bool ends(const char *path, const char *end)
 {
@@ -50,13 +51,14 @@ static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64
 				  .shift = c->shift };
 }
 
-// Bytes from band to band of a block of BSQ: an odd number of cache lines, so that bands do not share places in a cache.
+// Bytes between bands of a BSQ block: an odd number of cache lines, so that bands do not compete
+// for the same cache sets.
 static int64_t slab_of(const yoke_cube *c, int64_t lines)
 {
 	return ((lines * c->envi.samples * c->envi.type->width + 63) / 64 | 1) * 64;
 }
 
-// Lines first .. first + lines - 1 into the block; of BSQ the bands that are read alone.
+// Reads lines first .. first + lines - 1 into the block; for BSQ only the selected bands.
 static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char *block)
 {
 	const struct yk_envi *e = &c->envi;
@@ -71,7 +73,7 @@ static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char
 	return err;
 }
 
-// All of it at once: of a file that lies by columns the bands that are read alone.
+// Reads a whole cube; of a column-major file only the selected bands.
 static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weight)
 {
 	const struct yk_envi *e = &c->envi;
@@ -106,7 +108,8 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		weight[i] = 1;
 	if (c->columns)
 		return read_columns(c, swapped, x, weight);
-	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && (!weight || !e->ignores) && c->all) // as they are
+	// no conversion
+	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && (!weight || !e->ignores) && c->all)
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
 	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
@@ -152,7 +155,7 @@ static bool give(int number_of, double v, void *to)
 	return false;
 }
 
-// The elements of so many lines from x on, the first of which is line `first` of the file.
+// Writes lines of x; the first is line `first` of the file.
 static int write_elements(struct yk_file_writer *w, const char *path, const struct yk_envi *e, int64_t first, int64_t lines, const float *x)
 {
 	const uint16_t one = 1;
@@ -160,8 +163,10 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 	const int64_t outer = e->interleave == YK_BSQ ? e->bands : lines,
 		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? lines : e->samples,
 		      inner = e->interleave == YK_BIP ? e->bands : e->samples;
-	const int64_t line = inner * e->type->width, most = line > BLOCK ? 1 : BLOCK / line; // rows written at a time
-	if (e->interleave == YK_BIP && e->type->number == 4 && !swapped && e->scale == 1) // as they are
+	// lines per write
+	const int64_t line = inner * e->type->width, most = line > BLOCK ? 1 : BLOCK / line;
+	// no conversion
+	if (e->interleave == YK_BIP && e->type->number == 4 && !swapped && e->scale == 1)
 		return yk_file_add(w, x, (size_t)(lines * e->samples * e->bands) * sizeof *x);
 	unsigned char *block = malloc((size_t)(most * line));
 	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
@@ -204,7 +209,8 @@ static int npy_head(const struct yk_envi *e, struct yk_file_writer *w)
 	return yk_file_add(w, head, (size_t)(10 + length));
 }
 
-// What is to be written, as far as a header can say it; `columns`, which files of others have, is pixel by pixel.
+// Fills the header for a new file, or fails if it cannot be expressed.  Interleave "columns"
+// becomes bip.
 static int describe(const char *path, const struct yoke_cube_info *info, bool npy, struct yk_envi *e)
 {
 	*e = (struct yk_envi){ .lines = info->lines, .samples = info->samples, .bands = info->bands, .interleave = YK_BIP,

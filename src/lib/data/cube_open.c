@@ -33,7 +33,8 @@ static bool number(const char **at, int64_t *to)
 	return true;
 }
 
-// Nanometres in a unit of the header's wavelengths.  Without a unit, numbers below 100 are micrometres.
+// Nanometres per unit of the header's wavelengths.  Without a unit, values below 100 are taken as
+// micrometres.
 static double nanometres(const struct yk_envi *e)
 {
 	static const struct {
@@ -50,7 +51,7 @@ static double nanometres(const struct yk_envi *e)
 	return most >= 100 ? 1 : 1000;
 }
 
-// "450nm", "0.45um", or a number whose unit follows later: factor 0.
+// Parses "450nm", "0.45um", or a number whose unit follows later: then factor is 0.
 static bool length(const char **at, double *to, double *factor)
 {
 	char *end;
@@ -144,7 +145,7 @@ static int choose(yoke_cube *c, const char *bands)
 // ---- settings ----
 
 struct settings {
-	char *text; // where the others are
+	char *text; // owns the strings
 	const char *bands, *variable;
 	int64_t item;
 	bool stack;
@@ -184,7 +185,8 @@ static bool ends(const char *path, const char *end)
 	return n >= m && yk_same_word(path + n - m, end);
 }
 
-// Does the file have all elements?  An existing file stays open as the cube's; it is an error if it is too short.
+// Checks that the file has all elements.  An existing file stays open as the cube's; it is an error
+// if it is too short.
 static int try_data(yoke_cube *c, const char *path)
 {
 	struct stat st;
@@ -253,7 +255,7 @@ static int find_data(yoke_cube *c)
 	return err;
 }
 
-// The header's name without .hdr, or with another suffix in its place.
+// Opens the header's name without .hdr, or with another suffix instead.
 static int open_data(yoke_cube *c)
 {
 	const size_t n = strlen(c->path) - 4;
@@ -339,7 +341,7 @@ static int open_any(yoke_cube *c, const struct settings *s)
 	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
 }
 
-// The numbers of the bands that are read, out of those of all; NULL stays NULL.
+// Copies the values of the selected bands out of an array of all bands; NULL stays NULL.
 static int of_chosen(const yoke_cube *c, const double *all, double **to)
 {
 	if (!all)
