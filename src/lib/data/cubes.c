@@ -21,7 +21,7 @@ enum { MAX_CUBES = 1 << 24 };
 // One cube of a file.
 struct source {
 	char *path, *label, *mask; // NULL: none
-	int64_t item;              // of its file
+	int64_t item;              // index in its file
 	bool stack;                // the file has several cubes
 	int64_t lines, samples;
 };
@@ -30,10 +30,10 @@ struct files {
 	int64_t n;
 	struct source *source;
 	char *settings;    // of yoke_cube_open
-	bool labels, skip; // skip: pixels that are not finite have weight 0
+	bool labels, skip; // skip: pixels with non-finite values get weight 0
 	int64_t lines, samples, bands; // lines, samples: the largest of all cubes
 	bool varies;       // cubes have different sizes
-	atomic_int_least64_t *skipped; // [n]: pixels
+	atomic_int_least64_t *skipped; // [n]: pixels skipped
 };
 
 static void files_free(void *arg)
@@ -50,7 +50,8 @@ static void files_free(void *arg)
 	free(f);
 }
 
-// Opens the file of a cube, a label or a mask; bands 1 for the latter two.  ESHAPE: it has another size than the cube had.
+// Opens the file of a cube, a label or a mask; bands is 1 for the latter two.  ESHAPE: its size has
+// changed since the set was opened.
 static yoke_cube *open_same(const struct source *s, const char *path, const char *settings, int64_t bands)
 {
 	struct yoke_cube_info i = { .size = sizeof i };
@@ -78,7 +79,7 @@ static yoke_cube *open_same(const struct source *s, const char *path, const char
 	return NULL;
 }
 
-// Is each number finite?  By the bits of their exponents, many at a time.
+// Are all numbers finite?  Tests the exponent bits, so that the loop vectorizes.
 static bool all_finite(const float *x, int64_t n)
 {
 	uint32_t odd = 0, u;
@@ -89,8 +90,8 @@ static bool all_finite(const float *x, int64_t n)
 	return !odd;
 }
 
-// Reads an image of one band: which pixels are not 0, and which are not its ignore value.  ERANGE: a pixel with weight is NaN or
-// infinite or, in a mask, negative.
+// Reads a one-band image: flags pixels that are nonzero, and pixels that are not the ignore value.
+// ERANGE: a pixel with weight is NaN or infinite or, in a mask, negative.
 static int read_picture(const struct source *s, const char *path, bool mask, const float *weight, uint8_t *to, uint8_t *known)
 {
 	const int64_t n = s->lines * s->samples;
@@ -132,7 +133,8 @@ static int read_mask(const struct source *s, float *weight)
 	return err;
 }
 
-// Pixels with a number that is not finite become 0: those of weight 0 as they are, others with weight 0 where they may.
+// Sets pixels with a non-finite value to 0.  If they have weight, it becomes 0 if the settings
+// allow that; otherwise it is an error.
 static int look(const struct files *f, const struct source *s, float *x, float *weight, int64_t *skipped)
 {
 	for (int64_t l = 0; l < s->lines; l++) {
@@ -157,7 +159,7 @@ static int look(const struct files *f, const struct source *s, float *x, float *
 	return 0;
 }
 
-// Where sizes differ, the last field is the size.
+// If sizes differ, the last field is the size.
 static void set_size(const struct files *f, const struct source *s, struct yoke_item *to)
 {
 	const int size = f->labels ? 3 : 2;
@@ -226,7 +228,7 @@ yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_
 
 // ---- settings ----
 
-// Takes nonfinite= out of the settings, which are then those of yoke_cube_open.
+// Removes nonfinite= from the settings; the rest is for yoke_cube_open.
 static int take_settings(struct files *f, const char *settings)
 {
 	char *copy = strdup(settings ? settings : ""), *rest = copy, *word;
@@ -244,7 +246,7 @@ static int take_settings(struct files *f, const char *settings)
 	return err;
 }
 
-// Of a file of cubes.  The first one's bands are the set's.
+// Reads the description of a file of cubes.  The first file determines the bands of the dataset.
 static int look_at(struct files *f, const char *path, struct yoke_cube_info *to)
 {
 	yoke_cube *c = yoke_cube_open(path, f->settings);
@@ -273,7 +275,7 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	int err = look_at(f, o->path[i], &info);
 	if (err)
 		return err;
-	if (info.items > MAX_CUBES - f->n) // a file with nothing in it may say any number
+	if (info.items > MAX_CUBES - f->n) // the count of an empty file is arbitrary
 		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)info.items, MAX_CUBES);
 	struct source *more = realloc(f->source, (size_t)(f->n + info.items) * sizeof *more);
 	if (!more)
@@ -290,7 +292,7 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	return 0;
 }
 
-// Do all items of the files exist, and do labels and masks have the sizes of their cubes?
+// Checks that all items exist, and that labels and masks have the sizes of their cubes.
 static int check_shapes(const struct files *f)
 {
 	int err = 0;
@@ -316,7 +318,8 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 		*hash = yk_hash(o->path[i], strlen(o->path[i]), *hash);
 		err = add_file(f, o, i);
 	}
-	for (int64_t i = 0; i < f->n && f->varies && !err; i++) // where they do not differ, they are in the fields' dims
+	// if sizes do not differ, the fields' dims have them
+	for (int64_t i = 0; i < f->n && f->varies && !err; i++)
 		*hash = yk_hash((int64_t[]){ f->source[i].lines, f->source[i].samples }, 2 * sizeof(int64_t), *hash);
 	if (!err)
 		err = check_shapes(f);
@@ -326,7 +329,7 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 	return err;
 }
 
-// Does the list, if there is one, have no NULL?
+// Checks that the list, if present, has no NULL.
 static int check_paths(const struct yoke_cube_files *o)
 {
 	static const char *const what[] = { "path of a cube", "path of labels", "path of a mask" };

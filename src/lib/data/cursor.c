@@ -15,7 +15,7 @@
 
 // ---- settings ----
 
-// A word stands for its number; other numbers are within least .. most.
+// A key accepts its words, which stand for numbers, or numbers within least .. most.
 static const struct key {
 	const char *name;
 	size_t offset;
@@ -120,7 +120,7 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 	return e;
 }
 
-// ---- places ----
+// ---- positions ----
 
 int64_t yk_places(const struct yk_feed *f, const struct yk_cursor *c)
 {
@@ -160,7 +160,7 @@ int64_t yk_cursor_batch(const struct yk_feed *f, struct yk_cursor *c)
 	int64_t left = yk_places(f, c) - c->at;
 	if (f->last == YK_LAST_DROP && left < f->batch) {
 		*c = yk_cursor_on(f, c, left);
-		left = f->batch; // a whole epoch has one, yk_feed_parse saw to that
+		left = f->batch; // a whole epoch has at least one batch, which yk_feed_parse checks
 	}
 	if (f->epochs && c->epoch >= f->epochs)
 		return 0;

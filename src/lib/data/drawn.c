@@ -19,7 +19,7 @@
 struct drawn {
 	int64_t count, lines, samples, bands, seed;
 	float *normal, *anomaly; // [bands]
-	double *across;          // [samples]: light
+	double *across;          // [samples]: illumination
 };
 
 static void drawn_free(void *arg)
@@ -35,7 +35,7 @@ static double uniform(uint32_t bits)
 	return ((double)(bits >> 8) + 0.5) * 0x1p-24; // never 0
 }
 
-// Marks discs until a twentieth of the pixels is in one.
+// Adds discs until they cover a twentieth of the pixels.
 static void discs(const struct drawn *d, int64_t cube, uint8_t *label)
 {
 	const int64_t pixels = d->lines * d->samples;
@@ -60,7 +60,7 @@ static void discs(const struct drawn *d, int64_t cube, uint8_t *label)
 
 typedef float f32x4 __attribute__((vector_size(16)));
 
-// x = signal * light + 10 * noise, which x is.
+// x holds the noise: x = signal * light + 10 * x.
 static void add_signal(float *x, const float *signal, float light, int64_t bands)
 {
 	int64_t b = 0;
@@ -79,7 +79,7 @@ static void draw(const struct drawn *d, int64_t cube, float *x, uint8_t *label)
 {
 	const int64_t line = d->samples * d->bands;
 	discs(d, cube, label);
-	for (int64_t i = 0; i < d->lines; i++) { // by lines, which stay in the cache
+	for (int64_t i = 0; i < d->lines; i++) { // line by line, so that a line stays in the cache
 		const double along = 1 + 0.2 * sin(2 * M_PI * (double)i / (double)d->lines);
 		yk_noise(x + i * line, line, (uint64_t)(i * line), (uint64_t)d->seed, (uint64_t)cube);
 		for (int64_t j = 0; j < d->samples; j++) {

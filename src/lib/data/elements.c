@@ -8,7 +8,8 @@
 
 #include "data/elements.h"
 
-enum { BANDS = 128, RUN = 32 }; // bands and neighbours turned together, which the first cache holds
+enum { BANDS = 128, RUN = 32 }; // bands and contiguous elements transposed at a time; fits the L1
+				// cache
 
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef float f32x8 __attribute__((vector_size(32)));
@@ -17,7 +18,7 @@ typedef double f64x8 __attribute__((vector_size(64)));
 // ---- runs ----
 
 struct element {
-	int number, width; // ENVI's; bytes
+	int number, width; // ENVI type number; bytes
 	void (*convert)(const void *from, int64_t n, double scale, float *to);
 	void (*ignore)(const void *from, int64_t n, const void *ignored, float *weight, int64_t stride);
 	double (*number_at)(const void *from);
@@ -62,7 +63,7 @@ YK_ELEMENTS(LANES)
 	}
 YK_ELEMENTS(CONVERT)
 
-#ifdef __x86_64__ // the same, where integers become floats many at a time
+#ifdef __x86_64__ // the same with vectorized integer conversion
 #define CONVERT_AVX2(id, T, least, most) CONVERT_AS(convert_avx2_##id, from_##id, T, __attribute__((target("avx2"))))
 YK_ELEMENTS(CONVERT_AVX2)
 #endif
@@ -82,13 +83,13 @@ static const struct element *element_of(int number)
 	return e;
 }
 
-// ---- bands that are neighbours ----
+// ---- contiguous bands ----
 
-// Pixels of a line, by runs of bands that follow each other in the file as well.
+// Converts the pixels of a line in runs of bands that are contiguous in the file.
 static void take_pixels(const struct element *e, const struct yk_taken *t, const char *from, int64_t step, float *x, float *weight)
 {
 	const bool weighed = weight && t->ignored;
-	if (!weighed && t->packed) { // all bands of all
+	if (!weighed && t->packed) { // all bands of all pixels
 		e->convert(from, t->samples * t->bands, t->scale, x);
 		return;
 	}
@@ -102,7 +103,7 @@ static void take_pixels(const struct element *e, const struct yk_taken *t, const
 		}
 }
 
-// ---- pixels that are neighbours ----
+// ---- contiguous pixels ----
 
 #if defined __clang__
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -145,7 +146,8 @@ static void turn(const float *from, int64_t far, int64_t n, int64_t m, float *to
 			to[r * step + k] = from[k * far + r];
 }
 
-// A run of n pixels whose neighbours are one element apart in the file, bands `far` elements, and in x `step` pixels.
+// Converts a run of n pixels that are contiguous in the file; bands are `far` elements apart there,
+// and pixels `step` in x.
 static void take_run(const struct element *e, const struct yk_taken *t, const char *from, int64_t far, int64_t n, int64_t step,
 		     float *x, float *weight)
 {
@@ -169,9 +171,9 @@ static void take_run(const struct element *e, const struct yk_taken *t, const ch
 		}
 }
 
-// ---- numbers with gains ----
+// ---- elements with gains ----
 
-// A pixel, whose bands have a gain and an offset each: one at a time, in f64.
+// Converts a pixel whose bands each have a gain and an offset: one band at a time, in f64.
 static void take_gained(const struct element *e, const struct yk_taken *t, const char *from, float *x, float *weight)
 {
 	for (int64_t k = 0; k < t->bands; k++) {
@@ -202,6 +204,6 @@ void yk_take_elements(const struct yk_taken *t, const void *block, int64_t first
 		else
 			take_run(e, t, line, t->far, t->samples, 1, to, weights);
 	}
-	for (int64_t s = 0; s < t->samples && t->line == 1; s++) // it lies by columns
+	for (int64_t s = 0; s < t->samples && t->line == 1; s++) // column-major
 		take_run(e, t, from + s * t->sample * e->width, t->far, lines, t->samples, x + s * t->bands, weight ? weight + s : NULL);
 }

@@ -45,10 +45,10 @@ const struct yk_envi_type *yk_envi_type_named(const char *name)
 
 struct scan {
 	const char *path, *at, *end;
-	bool unpaired; // a brace was opened that none closes: from there on values end with their line's
+	bool unpaired; // a brace is never closed: from there on values end at the end of the line
 };
 
-// A key and its value, without blanks around them; a value in braces without those.
+// A key and its value, without surrounding blanks and braces.
 struct entry {
 	char key[64];
 	const char *value, *value_end;
@@ -66,8 +66,8 @@ static void line_end(const struct scan *s, const char **end)
 		++*end;
 }
 
-// Finds the brace that closes the one before s->at, with nested pairs between; if braces are not paired, the first one at the end of
-// a line.  NULL: none.
+// Finds the brace that closes the one before s->at, skipping nested pairs; if braces are not
+// balanced, the first one at the end of a line.  NULL: none.
 static const char *closing(struct scan *s, const char *at)
 {
 	int depth = 1;
@@ -87,7 +87,7 @@ static const char *closing(struct scan *s, const char *at)
 	return NULL;
 }
 
-// The next entry; 0: there is none.
+// Reads the next entry; 0: there is none.
 static int next(struct scan *s, struct entry *e)
 {
 	const char *brace;
@@ -102,7 +102,7 @@ static int next(struct scan *s, struct entry *e)
 		}
 		equals = memchr(begin, '=', (size_t)(end - begin));
 		if (!equals) {
-			s->at = end + (end < s->end); // a line without a key says nothing
+			s->at = end + (end < s->end); // a line without a key is ignored
 			continue;
 		}
 		const char *last = equals;
@@ -117,7 +117,8 @@ static int next(struct scan *s, struct entry *e)
 		while (e->value < end && isspace((unsigned char)*e->value))
 			e->value++;
 		brace = e->value;
-		while (brace < s->end && isspace((unsigned char)*brace)) // it may be on the next line
+		// the brace may be on the next line
+		while (brace < s->end && isspace((unsigned char)*brace))
 			brace++;
 		e->braces = brace < s->end && *brace == '{' && (e->value == end || brace == e->value);
 		if (e->braces) {
@@ -138,7 +139,7 @@ static int next(struct scan *s, struct entry *e)
 	return 0;
 }
 
-// A word of the value, as text.
+// Copies a value that is a single word.
 static bool text_of(const struct entry *e, char *to, size_t room)
 {
 	const size_t n = (size_t)(e->value_end - e->value);
@@ -194,7 +195,8 @@ static bool next_item(const char **at, const char *end, struct entry *item)
 	return comma || last > from;
 }
 
-// Comma-separated numbers or, as some write flags, true and false, `count` of them, to be freed.
+// Parses `count` comma-separated numbers, or flags written as true and false; the caller frees the
+// list.
 static int list(const struct scan *s, const struct entry *e, int64_t count, double **to)
 {
 	const char *at = e->value;
@@ -253,7 +255,7 @@ static int take_zero(const struct scan *s, const struct entry *e, const char *wh
 	return err || !n ? err : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: %s", s->path, e->key, why);
 }
 
-// One or several of them, and nothing else.
+// Does the value consist of one or more zeros only?
 static bool zeros(const struct entry *e)
 {
 	const char *at = e->value;
@@ -288,7 +290,7 @@ static int keep_line(const struct scan *s, const struct entry *e, struct yk_envi
 	return 0;
 }
 
-// One that says the shape; lists wait until the bands are known.
+// Processes one entry.  Lists are deferred until the number of bands is known.
 static int take(const struct scan *s, const struct entry *e, struct yk_envi *to, int *seen)
 {
 	static const struct {
@@ -298,7 +300,7 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 		       { "interleave", INTERLEAVE } };
 	int64_t n;
 	int err;
-	if (e->value == e->value_end) // as if it were not there
+	if (e->value == e->value_end) // treated as missing
 		return 0;
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
 		if (strcmp(e->key, needed[i].key))
@@ -342,7 +344,7 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 	return 0;
 }
 
-// Frees a list all of whose numbers change nothing.
+// Frees a list if each of its values is `what`, which has no effect.
 static void drop_list(double **list, int64_t n, double what)
 {
 	int64_t same = 0;
@@ -368,7 +370,7 @@ static bool whole_element(const struct yk_envi_type *t, bool minus, uint64_t n, 
 	return n <= most;
 }
 
-// The ignored number as the file's elements have it: rounded to floats of the type, and exact where they are integers.
+// Converts the ignore value to an element: rounded for floating-point types, exact for integers.
 static int take_ignored(const struct scan *s, const struct entry *e, struct yk_envi *to)
 {
 	char word[64];
@@ -377,7 +379,7 @@ static int take_ignored(const struct scan *s, const struct entry *e, struct yk_e
 	if (err)
 		return err;
 	float f = (float)v;
-	if (isinf(f) && fabs(v) < 3.41e38) // the largest f32, printed with too few digits
+	if (isinf(f) && fabs(v) < 3.41e38) // the max of f32, printed with too few digits
 		f = copysignf(FLT_MAX, f);
 	if (to->type->kind == 'f') {
 		memcpy(&to->ignored, to->type->width == 4 ? (const void *)&f : &v, (size_t)to->type->width);
@@ -403,7 +405,7 @@ static int take_ignored(const struct scan *s, const struct entry *e, struct yk_e
 	return 0;
 }
 
-// Reads a list that reading the cube does not depend on; a wrong one is ignored with a warning.
+// Parses a list that is not needed to read the cube; an invalid one is ignored with a warning.
 static int optional_list(const struct scan *s, const struct entry *e, int64_t count, double **to)
 {
 	struct yk_error_aside *aside = yk_error_aside();
@@ -412,7 +414,7 @@ static int optional_list(const struct scan *s, const struct entry *e, int64_t co
 		yk_warn("data", "%s; it is ignored", yoke_error());
 		err = 0;
 	}
-	if (!err || aside) // else the error is this one
+	if (!err || aside) // otherwise an earlier error is kept
 		yk_error_back(aside);
 	return err;
 }
@@ -448,7 +450,7 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 	}
 	drop_list(&to->gain, to->bands, 1);
 	drop_list(&to->shift, to->bands, 0);
-	// no specification says which of the two is applied first
+	// no specification defines which of the two is applied first
 	if (!err && to->scale != 1 && (to->gain || to->shift))
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: has both a reflectance scale factor and data gain or offset values; take out what "
 			       "does not count", s->path);

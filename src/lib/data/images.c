@@ -39,7 +39,7 @@ struct images {
 	struct file *file;
 	size_t classes, class_cap, files, file_cap;
 	uint64_t hash;
-	struct yk_resize resize; // its part is of each image
+	struct yk_resize resize; // the rectangle is set per image
 	enum crop crop;
 	double zoom;
 	bool flip;
@@ -55,7 +55,7 @@ static void images_free(void *arg)
 	free(m);
 }
 
-// ---- which part ----
+// ---- crop ----
 
 static void middle(const struct images *m, struct yk_resize *r, int width, int height)
 {
@@ -66,8 +66,8 @@ static void middle(const struct images *m, struct yk_resize *r, int width, int h
 	r->top = (height - r->height) / 2;
 }
 
-// A share of the image's area, 0.08 to 1, whose sides are in a ratio of 3/4 to 4/3 times that of the size; where none of
-// ten is inside, the middle.
+// Random crop: 0.08 to 1 of the image's area, with an aspect ratio of 3/4 to 4/3 times that of the
+// size; the centre if none of ten attempts fits.
 static void anywhere(const struct images *m, struct yk_resize *r, int width, int height, const struct yoke_item *s)
 {
 	for (uint32_t n = 0; n < 4 * TRIES; n += 4) {
@@ -162,7 +162,7 @@ static bool is_image(const char *name)
 	return end && (yk_same_word(end, ".jpg") || yk_same_word(end, ".jpeg") || yk_same_word(end, ".png"));
 }
 
-// A regular file of an image's name is one more of the last class; a folder, within the first level, a class.
+// Adds an image file to the last class; at the top level, adds a folder as a class.
 static int add_entry(struct images *m, const char *class, const char *name, bool *folder)
 {
 	char *path = path_of(m, class ? class : name, class ? name : NULL);
@@ -185,7 +185,7 @@ static int add_entry(struct images *m, const char *class, const char *name, bool
 
 static int list_class(struct images *m, const char *name);
 
-// Of the folder itself (NULL) the classes, of a class the images.
+// Lists the classes of the folder (class NULL), or the images of a class.
 static int list_folder(struct images *m, const char *class)
 {
 	struct dirent **entries;
@@ -224,7 +224,7 @@ static int list_class(struct images *m, const char *name)
 
 // ---- settings ----
 
-// Up to `most` numbers between commas, or one x.
+// Parses up to `most` numbers separated by commas, or a single number.
 static int numbers(const char *key, const char *text, char between, int most, double *to)
 {
 	const char *at = text;
@@ -264,7 +264,8 @@ static int take_size(struct images *m, const char *size)
 	return 0;
 }
 
-// (x / 255 - mean) / std, of each channel or of all.
+// Sets scale and shift for (x / 255 - mean) / std; mean and std are given per channel or once for
+// all.
 static int take_scale(struct images *m, const struct yk_image_settings *o)
 {
 	double mean[3] = { 0 }, std[3] = { 1 };

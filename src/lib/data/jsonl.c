@@ -32,7 +32,7 @@ static bool is_field(const char *key, const char *end, const char *field)
 	const size_t n = (size_t)(end - key);
 	if (!memchr(key, '\\', n))
 		return n == strlen(field) && !memcmp(key, field, n);
-	char *copy = malloc(n + 2); // with escapes
+	char *copy = malloc(n + 2); // it contains escapes
 	if (!copy)
 		return false;
 	memcpy(copy, key - 1, n + 2);
@@ -64,7 +64,7 @@ static int take_line(char *text, size_t bytes, const char *field, const char *wh
 		return yk_fail(YOKE_EFORMAT, "%s: has no string '%s'", what, field);
 	struct yk_scan value = { string, text + bytes, NULL };
 	if (good && (*to = yk_scan_string(&value))) {
-		*n = strlen(*to); // it has no NUL
+		*n = strlen(*to); // it contains no NUL
 		return 0;
 	}
 	const char *kind = yk_file_kind(text, bytes);
@@ -83,7 +83,7 @@ static int read_object(const struct objects *o, struct yk_lines_reader *r, struc
 	if (asprintf(&what, "%s: record %lld", o->lines.path, (long long)s->number + 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", o->lines.path);
 	e = take_line(text, bytes, o->field, what, &string, &n);
-	if (e == 0) { // a string is no longer than the line it was written in
+	if (e == 0) { // a decoded string is never longer than its line
 		memcpy(s->to[0], string, n);
 		s->dims[0][0] = (int64_t)n;
 	}
@@ -129,7 +129,7 @@ yoke_dataset *yk_jsonl_open(const char *path, const char *field)
 	return d;
 }
 
-// ---- as text ----
+// ---- training text ----
 
 bool yk_jsonl_taken(const char *path, const char *field)
 {
@@ -137,7 +137,7 @@ bool yk_jsonl_taken(const char *path, const char *field)
 	return field && *field && n > 6 && yk_same_word(path + n - 6, ".jsonl");
 }
 
-// A document is its string and a line end.
+// A document is the string followed by a line end.
 static int give_line(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
 		     int (*fn)(void *arg, const char *text, size_t bytes), void *arg)
 {
@@ -155,7 +155,7 @@ static int give_line(const char *path, uint64_t at, const char *text, size_t byt
 		e = take_line(copy, bytes, field, what, &string, &n);
 	}
 	if (e == 0) {
-		copy[string - copy + (ptrdiff_t)n] = '\n'; // in the place of its quote
+		copy[string - copy + (ptrdiff_t)n] = '\n'; // overwrites the closing quote
 		e = fn(arg, string, n + 1);
 	}
 	free(copy);

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/kind.h"
 
-// Where a record stands behind each character.  Only what begins a cell may be its quote.
+// State of the parser after each character.  A quote is only special at the start of a cell.
 enum state { CELL, PLAIN, QUOTED, CLOSED, ENDED };
 
 static enum state step(enum state s, char c, char separator)
@@ -30,7 +30,8 @@ static enum state step(enum state s, char c, char separator)
 	return c == separator ? CELL : PLAIN;
 }
 
-// The line end of the record that begins here, of n bytes; NULL: it is not among them.  quotes: there may be some.
+// Finds the line end of the record at `text` within n bytes; NULL: not found.  quotes: the text may
+// contain quotes.
 static const char *record_end(const char *text, size_t n, char separator, bool quotes)
 {
 	const char *end = memchr(text, '\n', n);
@@ -64,7 +65,7 @@ struct walk {
 	struct yk_lines *l;
 	enum state state;
 	uint64_t begin; // of the record
-	bool blank;     // only blanks
+	bool blank;     // only blanks so far
 	struct yk_hash_state *hash;
 };
 
@@ -74,7 +75,7 @@ static int too_long(const struct yk_lines *l, int64_t record)
 		       (unsigned long long)(YK_RECORD_MAX >> 20), l->separator ? ", or a quote that does not end" : "");
 }
 
-// A record from w->begin to `end`, its line end not counted.
+// Adds the record from w->begin to `end`, without its line end.
 static int add(struct walk *w, uint64_t end)
 {
 	struct yk_lines *l = w->l;
@@ -99,7 +100,7 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 	for (size_t i = 0; i < n && e == 0; i++) {
 		const char *end;
 		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator, quotes)) &&
-		       (size_t)(end - text) - i < YK_RECORD_MAX) { // wholly in this block
+		       (size_t)(end - text) - i < YK_RECORD_MAX) { // completely in this block
 			w->blank = yk_line_is_blank(text + i, (size_t)(end - text) - i, w->l->separator);
 			e = add(w, at + (uint64_t)(end - text));
 			i = (size_t)(end - text) + 1;
@@ -166,7 +167,7 @@ void yk_lines_close(struct yk_lines *l)
 	*l = (struct yk_lines){ .fd = -1 };
 }
 
-// Reads on, as much again at least; what stands in front of r->at is dropped.
+// Reads more, at least doubling the buffer's contents; data before r->at is dropped.
 static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t some)
 {
 	const size_t rest = r->have - r->at;
@@ -187,7 +188,7 @@ static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t s
 	return e;
 }
 
-// Places the reader at the group of records that i is in.
+// Moves the reader to the first record of the index group that contains record i.
 static int read_group(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i)
 {
 	const int64_t group = i / YK_LINES_EVERY, groups = (l->count + YK_LINES_EVERY - 1) / YK_LINES_EVERY;
@@ -199,7 +200,7 @@ static int read_group(const struct yk_lines *l, struct yk_lines_reader *r, int64
 	return read_on(l, r, end - begin < most ? (size_t)(end - begin) : (size_t)most);
 }
 
-// The record at r->at, of n bytes; the reader is behind it.
+// Returns the record of n bytes at r->at and moves the reader past it.
 static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char **text, size_t *n)
 {
 	enum { SOME = 8192 };
@@ -218,7 +219,8 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 			r->next++;
 			return 0;
 		}
-		if (end && over && end == r->text + r->have) // it was changed since the index was made
+		// the file changed after it was indexed
+		if (end && over && end == r->text + r->have)
 			return yk_fail(YOKE_EIO, "%s: has no record %lld any more: it was changed while it was read", l->path,
 				       (long long)r->next + 1);
 		if (end)

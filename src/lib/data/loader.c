@@ -23,7 +23,7 @@ YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
 	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
 
 enum { MAX_WORKERS = 8, LOGGED = 10 };
-#define STREAM_END 0.1 // seconds that the end of a loader waits for a read of a pipe
+#define STREAM_END 0.1 // seconds that closing a loader waits for a read from a pipe
 
 // ---- memory ----
 
@@ -61,7 +61,8 @@ static int no_memory(const struct yoke_loader *l)
 		       (long long)l->feed.batch);
 }
 
-// Is a field's sample read to its place in the batch? Where samples vary, only if a batch is one sample that is not padded.
+// Are a field's samples read directly into the batch?  If samples vary, only if a batch is one
+// sample without padding.
 static bool in_place(const struct yoke_loader *l, const struct yk_field *f)
 {
 	bool single = l->feed.batch == 1;
@@ -70,7 +71,7 @@ static bool in_place(const struct yoke_loader *l, const struct yk_field *f)
 	return single;
 }
 
-// Where fields lie in a slot, each part of a batch at a multiple of 64 bytes.
+// Computes the offsets of fields in a slot; each micro-batch is aligned to 64 bytes.
 static int lay_out(struct yoke_loader *l)
 {
 	size_t at = 0, bytes;
@@ -129,17 +130,17 @@ static int slots_make(struct yoke_loader *l)
 	return e;
 }
 
-// ---- the queue; under the lock ----
+// ---- the queue; called under the lock ----
 
-// Batches that may be in the queue.  One more than lie on the device: what is read between two calls goes up in the
-// second, beside the step that this one's batch is for.
+// Max batches in the queue: prefetch, and one more while the caller waits or if batches are uploaded.  A batch that is read
+// between two calls is then uploaded in the second one, while the step on that call's batch runs.
 static int64_t max_ahead(const struct yoke_loader *l)
 {
 	const int64_t ahead = l->workers ? l->feed.prefetch : 0;
 	return ahead + (l->asking || (ahead && l->aheads));
 }
 
-// A batch is begun where one may be: a slot is free, and it is not read ahead too far.
+// Begins a batch if a slot is free and the queue is not full.
 static bool begin_batch(struct yoke_loader *l)
 {
 	struct yk_batch *s = NULL;
@@ -169,7 +170,7 @@ static bool begin_batch(struct yoke_loader *l)
 	return true;
 }
 
-// Rows that nobody reads yet, of the oldest batch that has some.
+// The oldest batch with rows that no thread has taken yet.
 static struct yk_batch *open_slot(struct yoke_loader *l)
 {
 	for (;;) {
@@ -189,7 +190,7 @@ static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint6
 		l->reading[l->readings++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
 }
 
-// Takes rows, reads them without the lock, and counts them as done.
+// Takes rows, reads them without the lock, and marks them as done.
 static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, struct yk_worker *w)
 {
 	const int64_t first = s->next, rest = s->samples - first;
@@ -208,7 +209,7 @@ static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batc
 	pthread_mutex_lock(&l->lock);
 	l->stats.reading += 1e-9 * (double)(end - begin);
 	const bool last = s->left == n;
-	if (last) { // the others are done with the slot
+	if (last) { // all other threads have finished with the slot
 		pthread_mutex_unlock(&l->lock);
 		yk_batch_finish(l, s);
 		const uint64_t finished = yk_nanoseconds();
@@ -251,10 +252,10 @@ static void *work(void *arg)
 
 // ---- waiting ----
 
-// False when a read takes longer than it may; which one is then the error.
+// false: a read exceeds the time limit; the error names the sample.
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
-	// at the end nobody wants what a pipe may still bring
+	// on close, data that a pipe may still deliver is not needed
 	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
@@ -282,7 +283,8 @@ static bool wait_done(struct yoke_loader *l, bool quitting)
 	return true;
 }
 
-// Ends what is read ahead: all slots of the queue are free, and nobody reads.  False: somebody does not end.
+// Discards the batches read ahead: frees all slots of the queue, when no thread reads.  false: a
+// read does not return.
 static bool drop_queue(struct yoke_loader *l)
 {
 	l->paused = true;
@@ -301,7 +303,7 @@ static bool drop_queue(struct yoke_loader *l)
 	return true;
 }
 
-// ---- making ----
+// ---- construction ----
 
 static int allowed_cpus(void)
 {
@@ -314,7 +316,8 @@ static int start(struct yoke_loader *l)
 	sigset_t all, old;
 	int e = 0;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's threads'
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are handled by the application's
+						  // threads
 	for (int i = 0; i < l->workers && e == 0 && !l->dry; i++) {
 		struct yk_worker *w = &l->worker[i];
 		w->loader = l;
@@ -410,7 +413,7 @@ void yoke_loader_free(yoke_loader *l)
 	loader_drop(l);
 }
 
-// ---- giving out ----
+// ---- delivery ----
 
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
@@ -494,7 +497,7 @@ static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const
 	snprintf(l->why, sizeof l->why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
 }
 
-// One that was passed over: counted, named.  Without the lock, since `heard` is the application's.
+// Reports a skipped sample.  Called without the lock, since the callback is the application's.
 static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
 {
 	if (l->stats.failed++ < LOGGED)
@@ -506,7 +509,7 @@ static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
 			.epoch = f->epoch, .code = f->code, .why = f->why });
 }
 
-// What failed in a batch, in the order of its rows.  The last one's epoch is where the count goes on.
+// Counts the failures of a batch in row order.  The count continues with the last one's epoch.
 static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_position *p)
 {
 	char rule[80];
@@ -529,7 +532,8 @@ static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_positio
 	}
 }
 
-// A batch that the caller waits for is in the queue; *end: there is none any more.
+// Begins the batch that the caller waits for, unless one is in the queue; *end: the epochs are
+// over.
 static void begin_wanted(struct yoke_loader *l, bool *end)
 {
 	l->asking = true;
@@ -541,7 +545,7 @@ static void begin_wanted(struct yoke_loader *l, bool *end)
 		if (free)
 			break;
 		pthread_mutex_unlock(&l->lock);
-		yk_loader_reclaim(l, true); // all wait for their copies
+		yk_loader_reclaim(l, true); // all slots wait for copies to complete
 		pthread_mutex_lock(&l->lock);
 	}
 	*end = l->head == l->tail;
@@ -616,7 +620,7 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	return true;
 }
 
-// ---- position, figures ----
+// ---- position, statistics ----
 
 int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
 {
@@ -682,7 +686,7 @@ size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
 
 int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 {
-	struct yoke_loader *l = (struct yoke_loader *)loader; // its lock
+	struct yoke_loader *l = (struct yoke_loader *)loader; // only to lock its mutex
 	const int err = yk_given(l, "loader");
 	if (err)
 		return err;

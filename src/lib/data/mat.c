@@ -22,9 +22,10 @@
 
 #include <matio.h>
 
-enum { DEFLATES = 1032 }; // times a stream may grow at most
+enum { DEFLATES = 1032 }; // max expansion ratio of deflate
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows, and HDF5, which is not made for several threads
+// guards the variables below, and HDF5, which is not thread-safe
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarReadDataAll) \
 	X(Mat_VarFree) X(Mat_GetVersion)
@@ -35,7 +36,8 @@ static struct calls {
 } mat;
 static enum { UNTRIED, MISSING, THERE } state;
 
-// HDF5, below the library, prints each error of its own unless it is told not to: it has no error stack of a file's.
+// HDF5, which libmatio uses, prints every error unless its handler is replaced; the handler is
+// global, not per file.
 typedef int say_fn(int64_t stack, void *say, void *arg);     // H5Eset_auto2
 typedef int said_fn(int64_t stack, void **say, void **arg);  // H5Eget_auto2
 static say_fn *say;
@@ -62,10 +64,11 @@ static bool is_there(void)
 	return state == THERE;
 }
 
-// ---- is it whole? ----
+// ---- validation before libmatio ----
 //
-// The library takes the lengths of a file's parts as they are, and memory for them.  Those of version 5 that are not compressed
-// are looked at before; of version 7.3 whether the file is as long as its HDF5 superblock says.
+// libmatio trusts the lengths in a file and allocates memory for them.  So uncompressed elements of
+// version 5 are checked first; for version 7.3, that the file is as long as its HDF5 superblock
+// states.
 
 enum { MATRIX = 14, PARTS = 1 << 20, DEPTH = 16 };
 
@@ -76,7 +79,8 @@ struct walk {
 	int parts;
 };
 
-// Are the parts of so many bytes from a place on within those?  Of matrices those below, too.
+// Do the data elements from `at` lie within the bytes up to `end`?  Checks elements nested in
+// matrices too.
 static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
 {
 	while (end - at >= 8) {
@@ -98,7 +102,8 @@ static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
 	return true;
 }
 
-// The end that the superblock behind MATLAB's 512 bytes says is within so many bytes ("HDF5 File Format", II.A).
+// Is the end of file in the superblock, which follows MATLAB's 512 bytes, within the file ("HDF5
+// File Format", II.A)?
 static bool whole_hdf5(const char *path, int fd, uint64_t bytes)
 {
 	unsigned char head[52];
@@ -140,7 +145,8 @@ static int check(const char *path)
 static const struct yk_envi_type *type_of(const matvar_t *v)
 {
 	switch (v->class_type) {
-	case MAT_C_EMPTY: // of version 7.3 without a class, or with one that h5py padded: HDF5 converts to the requested type
+	case MAT_C_EMPTY: // version 7.3 without a class, or with one that h5py padded: HDF5
+			  // converts to the requested type
 	case MAT_C_DOUBLE: return yk_envi_type_named("f64");
 	case MAT_C_SINGLE: return yk_envi_type_named("f32");
 	case MAT_C_UINT8: return yk_envi_type_named("u8");
@@ -159,7 +165,8 @@ static bool may_be(const matvar_t *v)
 	return (v->rank == 2 || v->rank == 3) && v->name && type_of(v) && !v->isComplex;
 }
 
-// How likely a variable is the cube: arrays with three axes come before pictures, and those before vectors, such as wavelengths.
+// Ranks variables: arrays with three axes come before images, and images before vectors, such as
+// wavelengths.
 static int rank_of(const matvar_t *v)
 {
 	if (!may_be(v))
@@ -169,7 +176,7 @@ static int rank_of(const matvar_t *v)
 	return v->dims[0] > 1 && v->dims[1] > 1 ? 2 : 1;
 }
 
-// The likely reason for which libmatio lists no variable at all of a file of version 7.3.
+// The likely reason why libmatio lists no variables of a version 7.3 file.
 static const char *hint_of(mat_t *f, bool listed)
 {
 	return !listed && mat.Mat_GetVersion(f) == MAT_FT_MAT73 ? "; libmatio cannot list a file with an attribute MATLAB_class of variable length, as h5py "
@@ -194,7 +201,7 @@ static matvar_t *find_likely(mat_t *f, const char *path)
 	return best;
 }
 
-// The variable's head, for Mat_VarFree.
+// The variable's description, without data; the caller frees it with Mat_VarFree.
 static matvar_t *find(mat_t *f, const char *path, const char *name)
 {
 	if (!name)
@@ -214,10 +221,10 @@ static matvar_t *find(mat_t *f, const char *path, const char *name)
 	return NULL;
 }
 
-// A file in use by one thread, which holds the lock.
+// An open file; the thread that uses it holds the lock.
 struct session {
 	mat_t *file;
-	void *say, *arg; // who printed HDF5's errors before
+	void *say, *arg; // HDF5's previous error handler
 };
 
 static int begin(struct session *s, const char *path)
@@ -250,7 +257,7 @@ static int take(yoke_cube *c, const matvar_t *v)
 	c->envi = (struct yk_envi){ .lines = (int64_t)v->dims[0], .samples = (int64_t)v->dims[1], .bands = (int64_t)bands,
 				    .type = type_of(v), .interleave = YK_BSQ, .scale = 1, .ignore = NAN };
 	const uint16_t one = 1;
-	c->envi.big = *(const unsigned char *)&one == 0; // as the library gives them
+	c->envi.big = *(const unsigned char *)&one == 0; // libmatio returns host byte order
 	c->envi.bytes = (uint64_t)c->envi.type->width;
 	if (!v->dims[0] || !v->dims[1] || !bands || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX || bands > YK_ENVI_BANDS ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[0], &c->envi.bytes) ||
@@ -279,7 +286,7 @@ int yk_mat_open(yoke_cube *c, const char *variable)
 	return err;
 }
 
-// The variable with its data; NULL: it cannot be read.
+// Reads a variable with its data; NULL: it cannot be read.
 static matvar_t *read_variable(mat_t *f, const char *name)
 {
 	matvar_t *v = mat.Mat_VarReadInfo(f, name);
@@ -296,7 +303,7 @@ static matvar_t *read_variable(mat_t *f, const char *name)
 	return NULL;
 }
 
-// Is it the array that the cube was opened for?
+// Is it still the array that the cube was opened with?
 static bool is_same(const yoke_cube *c, const matvar_t *v)
 {
 	return type_of(v) == c->envi.type && (v->rank == 2 || v->rank == 3) && (int64_t)v->dims[0] == c->envi.lines &&

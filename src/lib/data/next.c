@@ -14,8 +14,8 @@ static int tensors_of(const struct yoke_loader *l)
 	return l->set->fields * (int)l->feed.parts;
 }
 
-// The next batch for a call with a list of n fields or micro-batches of fields; *rows: the call's result if there is no batch.  ctx: it goes to
-// that one's device.
+// Returns the next batch for a call with a list of n fields or micro-batches of fields, copied to
+// the device of ctx.  *rows: the call's result if there is no batch.
 static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, struct yoke_context *ctx, const char *call,
 			     int64_t *rows)
 {
@@ -55,7 +55,7 @@ static yoke_tensor *weights(const struct yk_batch *s)
 	return t;
 }
 
-// On the CPU, which reads it where it lies.
+// A tensor for the CPU, which uses the slot's memory in place.
 static yoke_tensor *lying(struct yk_batch *s, int f, int64_t part, bool copy)
 {
 	const struct yk_field *x = &s->loader->set->field[f];
@@ -80,7 +80,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 		return yoke_error_code();
 	struct yk_batch *s = next(l, n, to, ctx, "loader_next", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
-	const bool copy = s && yk_loader_out(l) >= l->feed.held; // what is read ahead needs the others
+	const bool copy = s && yk_loader_out(l) >= l->feed.held; // read-ahead needs the other slots
 	for (int k = 0; s && k < n; k++) {
 		to[k] = sent ? yk_ahead_share(sent[k]) : lying(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
 		if (!to[k])
@@ -91,7 +91,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	return rows;
 }
 
-// A part of a batch is the variable's from now on: what was brought up for it, or a copy.
+// Stores a micro-batch of a field in a variable: the tensor that was uploaded ahead, or a copy.
 static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, yoke_tensor *sent)
 {
 	const struct yk_field *x = &s->loader->set->field[f];

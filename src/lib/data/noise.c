@@ -22,7 +22,7 @@
 enum { SOME = 4 }; // vectors of counters in flight
 #define EACH(v) _Pragma("GCC unroll 4") for (int v = 0; v < SOME; v++)
 
-// Vectors of 128 bits, which every compiler takes apart where there are none.
+// 128-bit vectors, which compilers emulate if the processor has none.
 #if defined __SSE2__
 #define MULTIPLY(a, b) ((NAME(u64))_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
 #define ROOT(a) ((NAME(f32))_mm_sqrt_ps((__m128)(a)))
@@ -52,13 +52,13 @@ enum { SOME = 4 }; // vectors of counters in flight
 #define NAME(what) what##_256
 #define TARGET __attribute__((target("avx2")))
 #define LANES 8
-#define ORDER 0, 2, 1, 3 // so that halves of 128 bits, which are shuffled apart, come out in order
+#define ORDER 0, 2, 1, 3 // so that the results of 128-bit shuffles are in order
 #define FIRST 0, 8, 1, 9, 4, 12, 5, 13
 #define SECOND 2, 10, 3, 11, 6, 14, 7, 15
 #include "data/noise_lanes.h"
 #endif
 
-enum { RUN = 64 }; // numbers made together
+enum { RUN = 64 }; // numbers computed at a time
 
 void yk_noise(float *to, int64_t n, uint64_t first, uint64_t key, uint64_t step)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0), parsed literally: a dict of descr, fortran_order
-// and shape, each once, and nothing else.  Nothing is evaluated, and objects are refused.
+// Parses headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0) strictly: a dict with
+// exactly descr, fortran_order and shape, each once.  Nothing is evaluated, and object arrays are
+// refused.
 #include "config.h"
 
 #include <string.h>
@@ -44,7 +45,7 @@ static bool word(struct scan *s, const char *w)
 	return true;
 }
 
-// A string in either quotes, without escapes.
+// Parses a string in single or double quotes, without escapes.
 static bool string(struct scan *s, const char **to, size_t *length)
 {
 	const char quote = is(s, '\'') ? '\'' : is(s, '"') ? '"' : 0;
@@ -64,7 +65,7 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 	size_t n;
 	if (!string(s, &d, &n))
 		return bad(s, "descr is not a string: records are not read");
-	if (n >= 2 && d[1] == 'O') // numpy writes no width for them
+	if (n >= 2 && d[1] == 'O') // NumPy writes no width for objects
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
 	if (n < 3 || n > 4 || !strchr("<>|=", *d) || d[2] < '0' || d[2] > '9')
 		return bad(s, "descr is no type that is known");
@@ -101,7 +102,7 @@ static int read_shape(struct scan *s, struct yk_npy *to)
 		to->rank++;
 		comma = is(s, ',');
 	}
-	if (to->rank == 1 && !comma) // "(3)" is a number
+	if (to->rank == 1 && !comma) // "(3)" is a number, not a tuple
 		return bad(s, "shape is not a tuple of numbers");
 	return 0;
 }
@@ -147,7 +148,7 @@ static int read_dict(struct scan *s, struct yk_npy *to)
 	return 0;
 }
 
-// Rows, and as many bytes as they need.
+// There must be rows, and the file must contain all their bytes.
 static int check(const struct scan *s, const struct yk_npy *n, uint64_t bytes)
 {
 	uint64_t need = (uint64_t)n->element->width;

@@ -41,8 +41,8 @@ enum { PIECE = 1 << 18 };
 struct npz {
 	const char *path;
 	zip_t *zip;
-	struct yk_file_writer out; // the file without a name
-	uint64_t at;               // where the next array goes
+	struct yk_file_writer out; // the unnamed temporary file
+	uint64_t at;               // offset for the next array
 	char *piece;
 	struct yk_part *part;
 	struct yk_parts_shape *shape;
@@ -50,7 +50,7 @@ struct npz {
 	int64_t rows;
 };
 
-// "x.npy" is field x; false: it is no array.
+// Member "x.npy" is field x; false: the member is not an array.
 static bool field_of(const char *member, char *to, size_t room)
 {
 	const size_t n = strlen(member);
@@ -65,7 +65,7 @@ static int damaged(const struct npz *z, const char *member, const char *why)
 	return yk_fail(YOKE_EFORMAT, "%s: member %.80s: %s", z->path, member, why);
 }
 
-// Fills the piece, less at the end of the member.
+// Fills the buffer; returns fewer bytes at the end of the member.
 static int64_t read_piece(const struct npz *z, zip_file_t *f, const char *member)
 {
 	int64_t n = 0;
@@ -80,7 +80,7 @@ static int64_t read_piece(const struct npz *z, zip_file_t *f, const char *member
 	return n;
 }
 
-// The array of a member, unpacked: its header is looked at before anything is written.
+// Unpacks the array of a member; its header is checked before anything is written.
 static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_npy *header)
 {
 	const uint64_t most = yk_data_max();
@@ -176,7 +176,7 @@ static int open_zip(struct npz *z, uint64_t *hash)
 	const int e = yk_file_sample(fd, z->path, bytes, hash);
 	z->zip = e == 0 ? zip_fdopen(fd, ZIP_CHECKCONS, &reason) : NULL;
 	if (e < 0)
-		close(fd); // else it is the archive's
+		close(fd); // otherwise the archive owns it
 	if (e < 0 || z->zip)
 		return e;
 	char begin[YK_KIND_BEGIN];

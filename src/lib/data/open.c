@@ -36,7 +36,7 @@ static const char *const keys[WORDS + NUMBERS] = { "format", "fields", "dims", "
 
 struct spec {
 	const char *path;
-	char *copy;              // of the settings, which the words below lie in
+	char *copy;              // of the settings; the words below point into it
 	const char *word[WORDS]; // NULL: not given
 	int64_t number[NUMBERS]; // 0: not given
 };
@@ -83,7 +83,8 @@ static int parse(struct spec *s, const char *settings)
 	return e;
 }
 
-// Keys that this format does not take: those not among `words` and `numbers`, bits by their enums.
+// Rejects keys that this format does not support: those whose enum bits are not in `words` and
+// `numbers`.
 static int unfit(const struct spec *s, const char *what, unsigned words, unsigned numbers)
 {
 	for (int i = 0; i < WORDS; i++)
@@ -127,7 +128,7 @@ static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
 	return 0;
 }
 
-// Rows of a shape; 0: too large.
+// Elements per row of a shape; 0: too large.
 static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk_element *e, uint64_t *bytes)
 {
 	uint64_t n = 1;
@@ -138,7 +139,7 @@ static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk
 	return n > INT64_MAX / 8 || __builtin_mul_overflow(n, (uint64_t)e->width, bytes) ? 0 : n;
 }
 
-// Raw elements behind format=TYPE:OFFSET: all of a part but its file.
+// Fills a part for raw elements (format=TYPE:OFFSET), except for its file.
 static int raw_part(const struct spec *s, struct yk_part *p, struct yk_parts_shape *shape)
 {
 	const struct yk_element *ids;
@@ -231,7 +232,7 @@ static yoke_dataset *open_npy(const struct spec *s)
 
 // ---- safetensors ----
 
-// The elements of a dtype, as part.h names them; NULL: there are none.
+// The name in part.h for a dtype; NULL: no such element.
 static const char *element_name(int dtype)
 {
 	switch (dtype) {
@@ -316,7 +317,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	return d;
 }
 
-// tokens: is a token file asked for?  auto: where it is one.
+// tokens: a token file is required; either: a token file is opened as one, other files as arrays.
 static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool either)
 {
 	struct yk_safetensors f;
@@ -370,7 +371,7 @@ static enum format format_named(const char *name)
 	return RAW;
 }
 
-// By a file's first bytes, *to; AUTO: they do not say it.
+// Detects the format by the file's first bytes; AUTO: unknown.
 static int format_within(const char *path, enum format *to)
 {
 	char head[YK_KIND_BEGIN] = "";
@@ -390,7 +391,7 @@ static int format_within(const char *path, enum format *to)
 	return err;
 }
 
-// By what the path is, or by the name's end; AUTO: neither says it.
+// Detects the format by the type of the path or the suffix; AUTO: unknown.
 static enum format format_of(const char *path)
 {
 	const char *end = strrchr(path, '.');
@@ -477,7 +478,7 @@ static int add_shard(void *arg, const char *path)
 	return 0;
 }
 
-// One behind the other; samples that vary may be as long as the longest of all files.
+// Concatenates the shards; samples that vary may be as long as the longest of all files.
 static yoke_dataset *join(struct shards *x)
 {
 	if (x->n == 1)

@@ -107,11 +107,11 @@ static int64_t integer(const unsigned char *p, const struct yk_element *e)
 	return e->kind == 'i' ? (int64_t)(x << unused) >> unused : (int64_t)x;
 }
 
-// n elements as they lie at the end of `to`, to be widened forwards in place.
+// Widens n elements, which were read to the end of `to`, front to back in place.
 static void widen(const struct yk_element *e, void *to, size_t n, int width)
 {
 	const unsigned char *from = (unsigned char *)to + n * (size_t)(width - e->width);
-	if (e->kind == 'u' && width == 4) { // ids of tokens, which are many
+	if (e->kind == 'u' && width == 4) { // token ids, the common case
 		for (size_t i = 0; i < n; i++) {
 			const uint32_t x = e->width == 1 ? from[i] : from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
 			memcpy((unsigned char *)to + 4 * i, &x, 4);
@@ -120,7 +120,8 @@ static void widen(const struct yk_element *e, void *to, size_t n, int width)
 	}
 	for (size_t i = 0; i < n; i++) {
 		const int64_t x = integer(from + i * (size_t)e->width, e);
-		memcpy((unsigned char *)to + i * (size_t)width, &x, (size_t)width); // low bytes first
+		// the lower bytes come first
+		memcpy((unsigned char *)to + i * (size_t)width, &x, (size_t)width);
 	}
 }
 
@@ -130,16 +131,16 @@ static int64_t loaded(const void *to, int dtype, size_t i)
 								       ((const uint8_t *)to)[i];
 }
 
-// Are all of them ids below the limit?
+// Are all ids below the limit?
 static bool all_below(const int32_t *id, size_t n, int64_t limit)
 {
-	uint32_t most = 0; // as which a negative one is large
+	uint32_t most = 0; // unsigned, so that negative ids are large
 	for (size_t i = 0; i < n; i++)
 		most = (uint32_t)id[i] > most ? (uint32_t)id[i] : most;
 	return most < (uint64_t)limit;
 }
 
-// Has the element values that its dtype, or the dataset, has not?
+// Can the file contain values that the dtype or the dataset does not allow?
 static bool is_checked(const struct yk_part *p)
 {
 	return p->limit || p->element->kind == 'b' || (p->element->kind == 'u' && p->element->width == 8);
@@ -165,7 +166,7 @@ static int check(const struct yk_part *p, int64_t sample, const void *to)
 	return 0;
 }
 
-// Element by element, each where Fortran's order has it.
+// Copies a sample element by element out of Fortran order.
 static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
 {
 	const size_t width = (size_t)p->element->width;
@@ -212,10 +213,11 @@ static int part_read(const struct yk_part *p, int64_t sample, void *to)
 
 // ---- sets ----
 
-enum { SLOW = 30000 }; // ns a sample: it did not come from memory, and asking ahead costs less than that
+enum { SLOW = 30000 }; // ns per sample: slower reads do not come from the page cache, and prefetch
+		       // hints cost less than that
 
 struct parts {
-	atomic_bool slow; // what was read last was
+	atomic_bool slow; // the last read was slow
 	int n;
 	struct yk_part part[];
 };
@@ -236,7 +238,7 @@ static void parts_free(void *arg)
 	free(p);
 }
 
-// The kernel reads all of them meanwhile.
+// Hints the samples to the kernel, which then reads them concurrently.
 static void ask_for(const struct parts *p, int64_t n, struct yoke_item *const *s)
 {
 	for (int64_t i = 0; i < n; i++)

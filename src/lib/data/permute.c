@@ -11,8 +11,8 @@ static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 20
 	return z ^ z >> 31;
 }
 
-// A Feistel network on the next even number of bits, walked until it falls inside (Black and Rogaway 2002):
-// less than four rounds on average.
+// A Feistel network on the next even number of bits; outputs that are out of range are permuted
+// again (Black and Rogaway 2002): less than four rounds on average.
 uint64_t yk_permuted(uint64_t i, uint64_t n, uint64_t key)
 {
 	int half = 1;
