@@ -15,7 +15,7 @@
 
 // ---- slots ----
 
-static _Alignas(64) unsigned char nothing[64]; // the memory of slots that are never written
+static _Alignas(64) unsigned char nothing[64]; // placeholder memory of slots that are never written
 
 static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
 {
@@ -64,7 +64,7 @@ void yk_batch_memory_free(struct yk_batch *s)
 	s->memory = NULL;
 }
 
-// Free slots that are another context's, or nobody's, get memory anew.
+// Reallocates free slots that were made for another context or for none.
 static int move_slots(struct yoke_loader *l)
 {
 	int e = 0;
@@ -92,7 +92,7 @@ void yk_loader_reclaim(struct yoke_loader *l, bool wait)
 		if (!s->copied || (!wait && !yk_event_done(s->copied)))
 			continue;
 		if (wait)
-			yk_event_sync(s->copied); // what went wrong its queue keeps
+			yk_event_sync(s->copied); // errors of the copy stay with the queue
 		wait = false;
 		yk_event_unref(s->copied);
 		pthread_mutex_lock(&l->lock);
@@ -122,7 +122,7 @@ static void free_tensors(struct yoke_loader *l)
 {
 	for (int i = 0; i < l->aheads; i++)
 		for (int k = 0; k < tensors_of(l) && l->ahead[i].tensor; k++) {
-			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may be gone
+			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may have been freed
 				yoke_free(l->ahead[i].tensor[k]);
 			l->ahead[i].tensor[k] = NULL;
 		}
@@ -155,7 +155,7 @@ static int make_ring(struct yoke_loader *l)
 		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory", l->set->name);
 	}
 	l->ahead = ring;
-	pthread_mutex_lock(&l->lock); // threads ask for it
+	pthread_mutex_lock(&l->lock); // workers read `aheads`
 	l->aheads = n;
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
@@ -176,7 +176,8 @@ int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
 	return e == 0 ? move_slots(l) : e;
 }
 
-// Room for a part of the batch in a slot; of what has one shape only, for any.
+// Allocates a device tensor for a micro-batch of a field of a slot; of a field with a fixed shape,
+// usable for any batch.
 static yoke_tensor *room(const struct yoke_loader *l, const struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];
@@ -188,13 +189,14 @@ static yoke_tensor *room(const struct yoke_loader *l, const struct yk_batch *s, 
 	return yk_ahead_new(l->ctx, x->dtype, x->rank + 1, dims);
 }
 
-// Does room of the full shape do for each batch?
+// Do all batches of the field have the full shape?
 static bool is_regular(const struct yoke_loader *l, int f)
 {
 	return !l->set->field[f].varies && l->feed.last != YK_LAST_KEEP;
 }
 
-// s NULL: of a batch that is not read yet.  Else what is there may be of another shape, or the caller's still.
+// Allocates the missing tensors of a ring entry.  s NULL: before the batch is read.  Otherwise
+// existing tensors may have another shape, or still be used by the caller.
 static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
 {
 	for (int k = 0; k < tensors_of(l); k++) {
@@ -216,7 +218,7 @@ static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 		struct yk_event *copied = NULL;
 		const int64_t parts = l->feed.parts;
 		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
-		if (e == 0 && copied) { // stands for those before, too
+		if (e == 0 && copied) { // covers the earlier copies as well
 			yk_event_unref(s->copied);
 			s->copied = copied;
 		}

@@ -28,9 +28,9 @@ enum { BLOCK = 4 << 20, DIGITS = 24 };
 struct prepare {
 	const struct yk_prepare *options;
 	struct yk_prepared done;
-	struct yk_sources sources; // all files that are looked at, also those passed over
-	char made[512];            // what it is made of, and how
-	struct stat out;           // of the file that is there; st_ino 0: there is none
+	struct yk_sources sources; // all files that were examined, including skipped ones
+	char made[512];            // sources and options, as text
+	struct stat out;           // of the existing output file; st_ino 0: none
 	struct yk_text_file *file;
 	size_t files, file_cap;
 	struct yk_block *block;
@@ -39,9 +39,9 @@ struct prepare {
 	struct yk_tokenizer *tokenizer;
 };
 
-// ---- which files ----
+// ---- source files ----
 
-// The token file may lie among the text.
+// The token file may be in the folder of the text; it is then skipped.
 static bool is_out(const struct prepare *p, const char *path)
 {
 	struct stat st;
@@ -94,7 +94,7 @@ struct scan {
 	struct yk_hash_state *hash;
 };
 
-// 1: there is a NUL.
+// Returns 1 if the block contains a NUL.
 static int scan_block(void *arg, const char *block, size_t n, uint64_t at)
 {
 	struct scan *s = arg;
@@ -106,7 +106,7 @@ static int scan_block(void *arg, const char *block, size_t n, uint64_t at)
 	return memchr(block, 0, n) ? 1 : 0;
 }
 
-// The bytes of the mark of UTF-8 at a text's begin.
+// Length of a UTF-8 byte order mark at the beginning of a text.
 static int has_mark(int fd, const char *path, uint64_t *to)
 {
 	char mark[3];
@@ -115,7 +115,7 @@ static int has_mark(int fd, const char *path, uint64_t *to)
 	return e;
 }
 
-// Reads a file once: is it text, and which?
+// Reads a file once, to check that it is text and to fingerprint it.
 static int scan_file(void *arg, const char *path, bool named)
 {
 	struct prepare *p = arg;
@@ -141,7 +141,7 @@ static int scan_file(void *arg, const char *path, bool named)
 	return e;
 }
 
-// ---- is it there already? ----
+// ---- is the output up to date? ----
 
 static void describe(struct prepare *p)
 {
@@ -156,7 +156,7 @@ static bool take_standing(struct prepare *p)
 	struct yk_safetensors f;
 	struct yk_token_file t;
 	if (!p->out.st_ino || yk_safetensors_open(&f, p->options->out) < 0) {
-		yoke_error_clear(); // it is written over
+		yoke_error_clear(); // it will be overwritten
 		return false;
 	}
 	const char *made = yk_safetensors_metadata(&f, "made");
@@ -171,7 +171,7 @@ static bool take_standing(struct prepare *p)
 	return same;
 }
 
-// ---- the file ----
+// ---- the token file ----
 
 static int64_t split(void *arg, int64_t tokens)
 {
@@ -183,7 +183,7 @@ static int64_t split(void *arg, int64_t tokens)
 	return e < 0 ? e : p->done.train;
 }
 
-// jansson takes NULL for an error that came before, so one test at the end is enough.
+// jansson accepts NULL arguments after an earlier failure, so one check at the end is enough.
 static json_t *metadata(const struct prepare *p, uint64_t hash)
 {
 	char vocabulary[17], fingerprint[17], sum[17], train[DIGITS], valid[32];
@@ -209,7 +209,7 @@ static json_t *metadata(const struct prepare *p, uint64_t hash)
 	return o;
 }
 
-// The header with that hash of what is behind it, which does not change its length.
+// The header with the hash of the data, whose value does not change the header's length.
 static char *head_of(const struct prepare *p, uint64_t hash, size_t *bytes, uint64_t at[2])
 {
 	const int width = yk_tokens_width(yk_tokenizer_size(p->tokenizer));

@@ -15,7 +15,8 @@
 typedef float v4 __attribute__((vector_size(16)));
 typedef int32_t i4 __attribute__((vector_size(16)));
 
-// Of one axis: pixel i of what comes out is the sum of weight[i * room + k] times pixel first[i] + k, k < count[i].
+// Filter of one axis: output pixel i is the sum of weight[i * room + k] times pixel first[i] + k, k
+// < count[i].
 struct taps {
 	int *first, *count;
 	float *weight;
@@ -58,7 +59,8 @@ static bool taps_make(struct taps *t, int pixels, double begin, double length, i
 	return good;
 }
 
-// Row i of what comes out, as wide as the image still: [width][3].  Four bytes at a time; the last ones alone.
+// Computes output row i at the image's width: [width][3].  Processes four bytes at a time, the last
+// ones singly.
 static void along_columns(const struct yk_image *im, const struct taps *t, int i, float *to)
 {
 	const size_t n = (size_t)3 * (size_t)im->width;
@@ -68,7 +70,8 @@ static void along_columns(const struct yk_image *im, const struct taps *t, int i
 	for (; x + 4 <= n; x += 4) {
 		v4 sum = { 0 };
 		for (int k = 0; k < t->count[i]; k++) {
-			uint32_t b; // bytes where they are, the last one in the place of the third: powers of two times them
+			uint32_t b; // bytes are masked, not shifted, and the last one takes the
+				    // third's position: values are scaled by powers of two
 			memcpy(&b, first + n * (size_t)k + x, sizeof b);
 			const i4 at = { (int32_t)b, (int32_t)b, (int32_t)b, (int32_t)(b >> 8) };
 			sum += w[k] * __builtin_convertvector(at & (i4){ 0xff, 0xff00, 0xff0000, 0xff0000 }, v4);
@@ -83,7 +86,8 @@ static void along_columns(const struct yk_image *im, const struct taps *t, int i
 	}
 }
 
-// That row at its width, each channel where it belongs.  A float behind the row is read, and left out.
+// Resamples that row to the output width and writes each channel to its plane.  Reads one float
+// past the row and ignores it.
 static void along_row(const float *row, const struct taps *t, const struct yk_resize *r, int i, float *to)
 {
 	const size_t plane = (size_t)r->to_height * (size_t)r->to_width;

@@ -14,9 +14,9 @@
 #include "conform/program.h"
 #include "data/set.h"
 
-// ---- making ----
+// ---- construction ----
 
-// Bytes of a sample's field; 0: too many.
+// Bytes of a sample's field; 0: too large.
 static size_t field_bytes(const struct yk_field *f)
 {
 	size_t n = yoke_dtype_size(f->dtype);
@@ -161,7 +161,7 @@ yoke_dataset *yk_dataset_ref(yoke_dataset *d)
 	return d;
 }
 
-// ---- asking ----
+// ---- queries ----
 
 const char *yoke_dataset_name(const yoke_dataset *d)
 {
@@ -250,7 +250,7 @@ void yk_sample_failed(struct yoke_item *s, int code)
 	yoke_error_clear();
 }
 
-// What a sample's dims are unless it is said otherwise.
+// Sets a sample's default dims, which the read function may change.
 static void set_dims(const struct yoke_dataset *d, struct yoke_item *s)
 {
 	for (int f = 0; f < d->fields; f++)
@@ -276,7 +276,7 @@ static int check_dims(const struct yoke_dataset *d, struct yoke_item *s)
 
 int64_t yk_dataset_read(const yoke_dataset *set, int64_t n, struct yoke_item *const *s)
 {
-	struct yoke_dataset *d = (struct yoke_dataset *)set; // its lock
+	struct yoke_dataset *d = (struct yoke_dataset *)set; // only to lock its mutex
 	struct yk_error_aside *aside = yk_error_aside();
 	int64_t failed = 0;
 	for (int64_t i = 0; i < n; i++) {

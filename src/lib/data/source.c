@@ -33,7 +33,7 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 	const uint64_t n = bytes / BLOCK + (bytes % BLOCK > 0), some = n < BLOCKS ? n : BLOCKS;
 	uint64_t h = yk_hash(&bytes, sizeof bytes, 0);
 	for (uint64_t i = 0; i < some; i++) {
-		// the first and the last among them
+		// includes the first and the last block
 		const uint64_t at = (some < 2 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (some - 1))) * BLOCK;
 		const uint64_t size = bytes - at < BLOCK ? bytes - at : BLOCK;
 		const int e = yk_file_read_at(fd, path, at, block, size);
@@ -91,7 +91,7 @@ void yk_sources_fini(struct yk_sources *s)
 	*s = (struct yk_sources){ 0 };
 }
 
-// Names are bytes, JSON's are UTF-8: what is not stands there as '?'.
+// File names are bytes, JSON strings are UTF-8: invalid bytes become '?'.
 static json_t *name_json(const char *name)
 {
 	json_t *s = json_string(name);
@@ -125,7 +125,7 @@ json_t *yk_sources_json(const struct yk_sources *s)
 	return NULL;
 }
 
-// Has an object that hash under a name?
+// Does the object have this hash under this key?
 static bool has_hash(const json_t *o, const char *key, uint64_t hash)
 {
 	char text[17];
@@ -160,7 +160,8 @@ void yk_sources_differ(const json_t *then, const struct yk_sources *now, char *t
 		const char *name = json_string_value(json_object_get(x, "name"));
 		const json_int_t bytes = json_integer_value(json_object_get(x, "bytes"));
 		const struct yk_source *s = &now->source[i];
-		const bool whole = s->whole && json_object_get(x, "xxh64"); // what else its header says may differ
+		// the rest of the header may differ
+		const bool whole = s->whole && json_object_get(x, "xxh64");
 		if (!has_name(x, s->name))
 			snprintf(to, room, "%.200s is there instead of %.200s", s->name, name ? name : "another");
 		else if (!whole && (uint64_t)bytes != s->bytes)

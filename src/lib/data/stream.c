@@ -23,12 +23,13 @@ enum { SKIP = 4096, KEPT_BYTES = 64 << 20 };
 struct stream {
 	char *name;
 	int fd;
-	struct yk_part part;  // how elements become a sample
-	size_t bytes, overlap; // of a sample in the stream; those of its begin that end the one before
+	struct yk_part part;  // how elements are converted to a sample
+	size_t bytes, overlap; // of a sample in the stream; bytes that it shares with the end of
+			       // the previous one
 	int64_t count, keep, have;
-	uint64_t skip;        // bytes in front of the first sample that were not read yet
+	uint64_t skip;        // bytes before the first sample that were not read yet
 	unsigned char *ring;  // [keep][bytes]
-	uint64_t at;          // byte of the stream
+	uint64_t at;          // stream offset
 	bool ended;
 };
 

@@ -18,7 +18,7 @@
 #include "data/text.h"
 #include "data/tokenfile.h"
 
-// Windows in memory: of d->tokens from `first` on.
+// Windows in memory, starting at token `first` of d->tokens.
 struct part {
 	const struct yk_data *data;
 	size_t first;
@@ -34,13 +34,13 @@ struct yk_data {
 	double share;
 	bool endless;
 	struct yk_sources sources;
-	struct yk_tokenizer *tokenizer; // while reading
+	struct yk_tokenizer *tokenizer; // only while reading
 	const char *field;
 };
 
 // ---- reading ----
 
-// An error of the tokenizer, which knows no path, with it.
+// Adds the path to an error of the tokenizer, which does not know it.
 static int name_file(const char *path, int code)
 {
 	char why[256];
@@ -56,7 +56,7 @@ static int add_text(void *arg, const char *text, size_t n)
 	return yk_tokenizer_encode(d->tokenizer, text, n, &d->tokens);
 }
 
-// A text that is one: tokens, fingerprint, source.
+// Adds one text: tokens, fingerprint, source.
 static int take_text(struct yk_data *d, const char *path, char *text, size_t n, bool piped)
 {
 	const bool lines = yk_jsonl_taken(path, d->field);
@@ -145,7 +145,8 @@ static int read_windows(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-// Windows in tokens first .. end - 1: each begins on the last token of the one before.  None: *to is NULL.
+// Makes windows of tokens first .. end - 1; each begins with the last token of the one before.  *to
+// is NULL if there are none.
 static int make_set(struct yk_data *d, int part, int64_t first, int64_t end, yoke_dataset **to)
 {
 	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,

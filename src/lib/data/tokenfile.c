@@ -16,7 +16,8 @@
 #include "base/kind.h"
 #include "base/number.h"
 
-// Headers of llm.c (dev/data/data_common.py): 256 little-endian i32, of which the first is this number and the third the tokens.
+// Headers of llm.c (dev/data/data_common.py): 256 little-endian i32; the first is a magic number,
+// the third the number of tokens.
 enum { LLMC_HEADER = 1024 };
 static const struct {
 	int32_t magic;
@@ -83,7 +84,7 @@ static int take_hash(const struct yk_safetensors *f, const char *key, uint64_t *
 	return 0;
 }
 
-// Its number of tokens to train with, if it says one.
+// Reads the number of training tokens, if stored.
 static int take_split(struct yk_token_file *t, const struct yk_safetensors *f)
 {
 	const char *train = yk_safetensors_metadata(f, "train"), *valid = yk_safetensors_metadata(f, "valid");

@@ -19,14 +19,15 @@
 #include "data/text.h"
 #include "data/tokenfile.h"
 
-enum { FEW_BYTES = 16 << 20 }; // of a block of a pipe: what is kept of it anyway holds some of them
+enum { FEW_BYTES = 16 << 20 }; // bytes of a block of a pipe up to which the default ring holds
+			       // several blocks
 
-// One file: where its tokens lie, how they are split.
+// One file: the position of its tokens, and its split.
 struct file {
 	int fd;
 	const char *path;
 	struct yk_token_file t;
-	json_t *tokenizer; // NULL: of raw tokens
+	json_t *tokenizer; // NULL: raw tokens
 	bool stream;
 };
 
@@ -35,7 +36,7 @@ static bool raw(const struct yk_data_spec *spec)
 	return spec->format && *spec->format;
 }
 
-// By its name, or by how it begins.
+// Is it a token file, by its name or its first bytes?
 static int looks_prepared(void *arg, const char *path)
 {
 	const char *const end = ".safetensors";
@@ -56,7 +57,7 @@ static int looks_prepared(void *arg, const char *path)
 bool yk_data_prepared(const char *paths, const struct yk_data_spec *spec)
 {
 	bool any = raw(spec);
-	if (!any && *paths) { // an empty name in the list is told of by who opens it
+	if (!any && *paths) { // the function that opens the files reports an empty name
 		yk_walk_list(paths, looks_prepared, &any);
 		yoke_error_clear();
 	}
@@ -72,7 +73,8 @@ static int open_raw(struct file *f, const struct yk_data_spec *spec)
 	int e = yk_element_format(spec->format, &f->t.element, &f->t.offset);
 	if (e == 0 && !yk_element_ids(f->t.element))
 		e = yk_fail(YOKE_EINVAL, "format=%s: tokens are u8, u16 or u32", spec->format);
-	f->stream = yk_is_stream(f->path); // which is opened once, when all else is known
+	f->stream = yk_is_stream(f->path); // a pipe is opened once, after everything else has been
+					   // checked
 	if (e < 0 || f->stream)
 		return e;
 	e = f->fd = yk_file_open(f->path, &bytes);
@@ -116,7 +118,7 @@ struct first {
 	struct yk_tokenizer *tokenizer;
 };
 
-// Bytes are a text; what other ids stand for is not known.
+// Ids of one byte are text; the meaning of other ids is unknown.
 static struct yk_tokenizer *raw_tokenizer(const struct file *f)
 {
 	if (f->t.vocab)
@@ -154,7 +156,7 @@ struct yk_tokenizer *yk_data_tokenizer(const char *paths, const struct yk_data_s
 
 struct sets {
 	const struct yk_data_spec *spec;
-	json_t *tokenizer; // that all have to be of
+	json_t *tokenizer; // of the first file; all others must have the same
 	const char *kind;
 	int64_t vocab;
 	struct yk_sources *sources;
@@ -175,7 +177,7 @@ static int check_tokenizer(const struct sets *x, const struct file *f)
 	return 0;
 }
 
-// The first token to validate with, and the fingerprint of file and split.
+// Computes the first token for validation, and the fingerprint of file and split.
 static int split_file(const struct sets *x, const struct file *f, int64_t *start, uint64_t *hash)
 {
 	const struct yk_data_spec *spec = x->spec;
@@ -197,7 +199,8 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 			return yk_fail(YOKE_ERANGE, "%s: its %lld tokens to train and %lld to validate are too few: context=%lld "
 				       "needs %lld of each", f->path, (long long)*start, (long long)(n - *start),
 				       (long long)spec->context, (long long)least);
-		if (f->t.fingerprint) { // that of the text, so that either may go on from the other
+		if (f->t.fingerprint) { // equals that of the text, so either can resume a run of
+					// the other
 			*hash = *hash ? yk_hash(&f->t.fingerprint, 8, *hash) : f->t.fingerprint;
 			return 0;
 		}
@@ -212,7 +215,7 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	return e;
 }
 
-// Tokens first .. end - 1 of a file as one more set of a kind, 0: training.
+// Adds a set with tokens first .. end - 1 of a file for training (kind 0) or validation.
 static int add_set(struct sets *x, const struct file *f, int kind, int64_t first, int64_t end)
 {
 	const struct yk_element *e = f->t.element;
@@ -233,7 +236,8 @@ static int add_set(struct sets *x, const struct file *f, int kind, int64_t first
 	return 0;
 }
 
-// A pipe: windows as they come, or mixed in blocks, of which the next ones are read while one is used.
+// A pipe: windows in stream order, or shuffled in blocks, of which the next ones are read while one
+// is used.
 static int take_stream(struct sets *x, const struct file *f)
 {
 	const struct yk_data_spec *spec = x->spec;
@@ -269,7 +273,7 @@ static int make_room(struct sets *x)
 	return 0;
 }
 
-// One that lies in the file system.
+// A regular file.
 static int take_standing(struct sets *x, const struct file *f)
 {
 	int64_t start = 0;
@@ -304,7 +308,7 @@ static int take_file(void *arg, const char *path)
 	return e;
 }
 
-// The sets of a kind as one, which holds them.
+// Concatenates the sets of a kind; the result keeps them alive.
 static int join(struct sets *x, int kind, yoke_dataset **to)
 {
 	*to = NULL;

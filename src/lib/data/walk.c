@@ -17,7 +17,7 @@
 struct walk {
 	yk_walk_fn *fn;
 	void *arg;
-	bool used; // a file of what is walked now
+	bool used; // a file of the current folder is used
 };
 
 static int give(struct walk *w, const char *path, bool named)
@@ -34,7 +34,7 @@ static int visible(const struct dirent *d)
 
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
-	return strcmp((*a)->d_name, (*b)->d_name); // by byte values, whatever the locale
+	return strcmp((*a)->d_name, (*b)->d_name); // in byte order, whatever the locale
 }
 
 int yk_walk_entries(const char *path, struct dirent ***entries)
@@ -64,7 +64,7 @@ static int walk_entry(struct walk *w, const char *folder, const char *name)
 	return e;
 }
 
-// Links are not followed, so a walk ends; the depth of a path is bounded by the system.
+// Links are not followed, so a walk terminates; the system bounds the depth of a path.
 static int walk_folder(struct walk *w, const char *path)
 {
 	struct dirent **entries;
@@ -138,7 +138,7 @@ int yk_walk(const char *paths, yk_walk_fn *fn, void *arg)
 bool yk_data_piped(const char *paths)
 {
 	struct stat st;
-	if (strcmp(paths, YK_STDIN) && stat(paths, &st) == 0) // one name that has a comma
+	if (strcmp(paths, YK_STDIN) && stat(paths, &st) == 0) // a single name that has a comma
 		return false;
 	for (size_t n; *paths; paths += n + (paths[n] == ','))
 		if ((n = strcspn(paths, ",")) == strlen(YK_STDIN) && !strncmp(paths, YK_STDIN, n))

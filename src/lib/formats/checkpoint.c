@@ -46,8 +46,8 @@ static void file_name(char to[64], int part, int64_t generation)
 
 // ---- files of a generation ----
 
-// The generation of "model.12.safetensors" or of a temporary of it, 0 for a temporary of
-// the manifest, -1 for a file that is not a checkpoint's.
+// The generation of a name such as "model.12.safetensors" or its temporary file; 0 for a temporary
+// file of the manifest, -1 for any other file.
 static int64_t generation_of(const char *name)
 {
 	size_t n = strlen(name);
@@ -73,8 +73,8 @@ static int64_t generation_of(const char *name)
 	return -1;
 }
 
-// The largest generation in the folder, 0 when there is none; with `keep` > 0, all files
-// of others and all temporaries are removed.
+// Finds the largest generation in the folder, 0 if there is none; with `keep` > 0, removes all
+// files of other generations and all temporary files.
 static int sweep(const char *folder, int64_t keep, int64_t *largest)
 {
 	DIR *dir = opendir(folder);
@@ -87,7 +87,7 @@ static int sweep(const char *folder, int64_t keep, int64_t *largest)
 		int64_t g = generation_of(entry->d_name);
 		if (g > most)
 			most = g;
-		// What cannot be removed only takes room: the next save tries again.
+		// A file that cannot be removed only occupies space: the next save tries again.
 		if (keep > 0 && g >= 0 && g != keep)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	}
@@ -103,7 +103,7 @@ static int sweep(const char *folder, int64_t keep, int64_t *largest)
 
 // ---- the manifest ----
 
-// XXH64 of an object's text that does not depend on layout or order of keys, as 16 hex
+// XXH64 of an object's text in canonical form, independent of layout and key order, as 16 hex
 // digits.
 static int checksum(const json_t *o, char hex[17])
 {
@@ -116,7 +116,7 @@ static int checksum(const json_t *o, char hex[17])
 	return 0;
 }
 
-// jansson takes NULL for an error that came before, so one test at the end is enough.
+// jansson accepts NULL arguments after an earlier failure, so one check at the end is enough.
 static json_t *to_json(const struct yk_checkpoint *c)
 {
 	json_t *files = json_object();
@@ -177,7 +177,7 @@ static int check_self(json_t *o, const char *path)
 	return e;
 }
 
-// 16 hex digits.
+// Parses 16 hex digits.
 static int take_hash(const char *hex, const char *path, uint64_t *to)
 {
 	if (strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)
@@ -197,7 +197,8 @@ static int take_file(const json_t *files, const char *path, int part, int64_t ge
 	    yk_json_str(f, path, "xxh64", &hex) < 0 ||
 	    yk_json_int(f, path, "bytes", 0, INT64_MAX, &bytes) < 0)
 		return YOKE_EFORMAT;
-	file_name(to->name, part, generation); // never a path of the manifest's choice
+	file_name(to->name, part, generation); // not taken from the manifest, so it cannot be
+					       // another path
 	if (strcmp(name, to->name))
 		return yk_fail(YOKE_EFORMAT, "%s: names the file '%.80s' instead of '%s'",
 			       path, name, to->name);
@@ -215,11 +216,11 @@ static int take_object(const json_t *o, const char *path, const char *key, json_
 	return 0;
 }
 
-// The format is looked at before the checksum: another version may compute that in
-// another way.
+// The format version is checked before the checksum, which another version may compute
+// differently.
 int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 {
-	const int64_t most = 1000000000000; // as the key steps; positions stay far below
+	const int64_t most = 1000000000000; // max of the key steps; positions are far below
 	struct yk_checkpoint all = { 0 }, *c = &all;
 	json_t *random = NULL, *data = NULL, *files = NULL;
 	int64_t format, seed, *g = &c->generation;
@@ -272,7 +273,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 
 // ---- arrays of a part ----
 
-// The part's file, of the size that the manifest gives it; its descriptor.
+// Opens the part's file and checks its size against the manifest; returns the descriptor.
 static int open_part(const char *path, const struct yk_checkpoint_file *f)
 {
 	uint64_t bytes;
@@ -361,7 +362,7 @@ bool yk_checkpoint_exists(const char *folder)
 	return exists;
 }
 
-struct giver { // of a part's arrays
+struct giver { // data callback of a part's arrays
 	yk_checkpoint_give_fn *give;
 	void *arg;
 	int part;
@@ -390,8 +391,8 @@ static int save_part(const char *folder, struct yk_checkpoint *c, int part, cons
 	return e;
 }
 
-// The generation of the checkpoint that stands in the folder; 0 when there is none that
-// can be read.  Leaves the thread's error as it was.
+// The generation of the checkpoint in the folder; 0 if there is none that can
+// be read.  Keeps the thread's error.
 static int64_t standing(const char *folder)
 {
 	bool had = yoke_error_code() != 0;
@@ -407,10 +408,10 @@ static int64_t standing(const char *folder)
 	return generation;
 }
 
-// Writes the manifest, and not through a link: the file behind may be the manifest of
-// another folder.  *stands: may the folder's manifest be the new one?  After a
-// failure that can only be ruled out by reading it: the sync behind the rename may be
-// what failed.
+// Writes the manifest; replaces a symbolic link instead of following it, since the target may be
+// the manifest of another folder.  *stands: the folder's manifest may be the new one.  After a
+// failure only reading it can exclude that, because the failed call may be the sync after the
+// rename.
 static int save_manifest(const char *folder, const struct yk_checkpoint *c, bool *stands)
 {
 	char *path = join(folder, MANIFEST);
@@ -456,7 +457,7 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 	int e = yk_dir_make(folder);
 
 	memset(next.file, 0, sizeof next.file);
-	if (e == 0) // what killed saves left goes first: it may be the room we need
+	if (e == 0) // files of interrupted saves are removed first, to free their space
 		e = sweep(folder, standing(folder), &largest);
 	if (e < 0)
 		return e;
@@ -475,7 +476,7 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 		return e;
 	}
 	*c = next;
-	// the checkpoint stands; what cannot be removed now goes with the next save
+	// the checkpoint is complete; the next save removes what remains
 	clean(folder, next.generation);
 	return 0;
 }

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-enum { MAX_SCANS = 100 }; // each takes the time of the whole image, and a few bytes of a file make one
+enum { MAX_SCANS = 100 }; // each costs the time of a full decode, but a few bytes in the file
 
 struct decoder {
 	struct jpeg_decompress_struct jpeg;
@@ -33,7 +33,7 @@ static void give_up(j_common_ptr j)
 	longjmp(d->back, 1);
 }
 
-// A warning is damage, but for bytes that stand between markers, as many writers leave them.
+// Warnings count as damage, except for extra bytes between markers, which many writers produce.
 static void on_message(j_common_ptr j, int level)
 {
 	if (level < 0 && j->err->msg_code != JWRN_EXTRANEOUS_DATA)
@@ -49,7 +49,7 @@ static void on_progress(j_common_ptr j)
 	longjmp(d->back, 1);
 }
 
-// What may jump back; the image is in the caller's memory.
+// The function that longjmp returns to; the image is in the caller's memory.
 static int decode(struct decoder *d, struct yk_image *to, const char *path, const unsigned char *data, size_t bytes)
 {
 	struct jpeg_decompress_struct *j = &d->jpeg;

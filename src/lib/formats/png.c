@@ -49,7 +49,7 @@ static void on_read(png_structp p, png_bytep to, size_t n)
 	d->left -= n;
 }
 
-// What may jump back; all memory is the caller's.
+// The function that longjmp returns to; the caller owns all memory.
 static int decode(struct decoder *d, struct yk_image *to, const char *path)
 {
 	png_set_user_limits(d->png, YK_IMAGE_SIDE, YK_IMAGE_SIDE);

@@ -28,7 +28,7 @@ const char *yk_shape_text(char to[YK_SHAPE_TEXT], int rank, const int64_t *dims)
 	return to;
 }
 
-#define MAX_HEADER ((uint64_t)100000000) // bytes, as the format's own reader
+#define MAX_HEADER ((uint64_t)100000000) // bytes; the limit of the reference implementation
 
 static int open_file(struct yk_safetensors *s)
 {
@@ -95,7 +95,7 @@ void yk_safetensors_close(struct yk_safetensors *s)
 	*s = (struct yk_safetensors){ .fd = -1 };
 }
 
-// A bool is 0 or 1.
+// Bools must be 0 or 1.
 static int check(const struct yk_safetensors *s, const struct yk_safetensors_entry *x, const uint8_t *data)
 {
 	for (uint64_t i = 0; x->dtype == yoke_bool && i < x->bytes; i++)

@@ -37,7 +37,7 @@ const char *yk_safetensors_dtype(int dtype)
 	return NULL;
 }
 
-// Bits of an element.
+// Bits per element.
 static uint64_t bits_of(int dtype)
 {
 	switch (dtype) {
@@ -93,11 +93,11 @@ struct reader {
 	struct yk_safetensors *s;
 	struct yk_scan scan;
 	const char *text;
-	size_t cap;         // of s->entries
-	const char *tensor; // whose entry is read, NULL outside
+	size_t cap;         // capacity of s->entries
+	const char *tensor; // name of the entry being parsed; NULL outside
 };
 
-// What the scanner, or else `why`, says about the place it is at.
+// Reports the scanner's error, or else `why`, with the position.
 static int bad(struct reader *r, const char *why)
 {
 	unsigned long long at = (unsigned long long)(r->scan.at - r->text);
@@ -127,7 +127,7 @@ static int read_dtype(struct reader *r, struct yk_safetensors_entry *to)
 		       r->s->path, r->tensor, name);
 }
 
-// [1, 2, ..] of `most` numbers at the most.
+// Parses [1, 2, ..], at most `most` numbers.
 static int read_sizes(struct reader *r, int most, const char *more, int64_t *to, int *n)
 {
 	*n = 0;
@@ -144,12 +144,13 @@ static int read_sizes(struct reader *r, int most, const char *more, int64_t *to,
 	return yk_scan_want(&r->scan, ']') ? 0 : bad(r, NULL);
 }
 
-// Does the place fit dtype and shape, and the `size` bytes of data in the file?
+// Do the offsets match dtype and shape, and lie within the `size` bytes of data?
 static int check_entry(const struct reader *r, const struct yk_safetensors_entry *x,
 		       const int64_t at[2], uint64_t size)
 {
 	struct yk_host_tensor t = { .name = x->name, .dtype = x->dtype, .rank = x->rank };
-	const size_t width = x->dtype < YK_SAFETENSORS_U16 ? yk_safetensors_size(x->dtype) : 1; // others are not computed with
+	// other dtypes are only listed or read as samples
+	const size_t width = x->dtype < YK_SAFETENSORS_U16 ? yk_safetensors_size(x->dtype) : 1;
 	uint64_t bytes, begin = (uint64_t)at[0], end = (uint64_t)at[1];
 
 	memcpy(t.dims, x->dims, sizeof t.dims);
@@ -178,7 +179,7 @@ static int check_entry(const struct reader *r, const struct yk_safetensors_entry
 	return 0;
 }
 
-// { "dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24] }, in any order
+// { "dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24] }, members in any order
 static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_t size)
 {
 	enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
@@ -226,7 +227,7 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 	return 0;
 }
 
-// An object of strings, which mean nothing here, or null.
+// Parses the metadata: an object of strings, or null.
 static int read_metadata(struct reader *r)
 {
 	struct yk_safetensors *s = r->s;
@@ -286,7 +287,7 @@ static int read_all(struct reader *r, uint64_t size)
 	return yk_scan_want(&r->scan, '}') && yk_scan_end(&r->scan) ? 0 : bad(r, NULL);
 }
 
-// ---- what the entries are together ----
+// ---- checks across entries ----
 
 static int by_offset(const void *x, const void *y)
 {
@@ -299,7 +300,7 @@ static int by_offset(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-// The arrays cover `size` bytes of data one behind the other.
+// Checks that the arrays cover the `size` bytes of data without gaps or overlaps.
 static int check_cover(struct yk_safetensors *s, uint64_t size)
 {
 	bool sorted = true;
@@ -336,8 +337,8 @@ static int by_hash(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-// Sorted rather than a table: names chosen to have one hash cost comparisons of text and
-// no more.
+// Sorted instead of a hash table: names chosen to collide cost string comparisons,
+// nothing more.
 static int index_names(struct yk_safetensors *s)
 {
 	s->names = malloc(((size_t)s->count + 1) * sizeof *s->names);
@@ -383,7 +384,7 @@ int yk_safetensors_header(struct yk_safetensors *s, char *text, uint64_t length,
 	struct reader r = { .s = s, .scan = { text, text + length, NULL }, .text = text };
 	int e;
 
-	// The format has nothing before the brace.
+		// The format allows nothing before the brace.
 	if (!length || *text != '{')
 		return yk_fail(YOKE_EFORMAT, "%s: not a safetensors file: no header",
 			       s->path);

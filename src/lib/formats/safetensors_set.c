@@ -22,7 +22,7 @@ bool yk_safetensors_is_index(const char *path)
 	return n > end && !strcmp(path + n - end, INDEX);
 }
 
-// Of a file beside another; to be freed.  NULL with an error.
+// Path of a file in the same directory as another, which the caller frees.  NULL with an error.
 static char *beside(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
@@ -40,7 +40,7 @@ static bool is_file_name(const char *name)
 
 // ---- reading ----
 
-// The member weight_map, of strings that name files here; NULL with an error.
+// The member weight_map, whose values must be plain file names; NULL with an error.
 static const json_t *map_of(const json_t *index, const char *path)
 {
 	const json_t *map = json_object_get(index, "weight_map");
@@ -59,7 +59,7 @@ static const json_t *map_of(const json_t *index, const char *path)
 	return map;
 }
 
-// The files of a map, each once, with their numbers as values; NULL with an error.
+// The distinct files of a map, numbered; NULL with an error.
 static json_t *files_of(const json_t *map, const char *path)
 {
 	json_t *files = json_object();
@@ -109,7 +109,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-// What the files have, each where the map has it.
+// Collects the tensors of all files; each must be in the file that the map names.
 static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t *bytes)
 {
 	size_t all = 0;
@@ -126,12 +126,12 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 			if (strcmp(says, in))
 				return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is in %s, which it says, and in %s", s->path, e->name, says, in);
 			s->part[s->count++] = (struct yk_safetensors_part){ &s->file[i], e };
-			*bytes += e->bytes; // no sum of files' sizes wraps
+			*bytes += e->bytes; // cannot overflow: bounded by the file sizes
 		}
 	return 0;
 }
 
-// Is all there that the index names?
+// Is every tensor of the index present?
 static int judge(const struct yk_safetensors_set *s, const json_t *index, const json_t *map, const json_t *files, uint64_t bytes)
 {
 	const char *name;
@@ -143,7 +143,8 @@ static int judge(const struct yk_safetensors_set *s, const json_t *index, const 
 				       json_string_value(file));
 	}
 	const json_t *total = json_object_get(json_object_get(index, "metadata"), "total_size");
-	if (total && (!json_is_number(total) || json_number_value(total) != (double)bytes)) // tools that change tensors leave it
+	// only a warning: tools that modify tensors do not update it
+	if (total && (!json_is_number(total) || json_number_value(total) != (double)bytes))
 		yk_warn("load", "%s: its total_size is not the %llu bytes of tensors that its files have", s->path,
 			(unsigned long long)bytes);
 	return 0;
@@ -198,7 +199,7 @@ void yk_safetensors_set_close(struct yk_safetensors_set *s)
 
 // ---- writing ----
 
-// The files that an index names, for them to go: NULL where there is none that can be read.
+// The files of the existing index, to be removed later; NULL if there is no readable index.
 static json_t *files_before(const char *path)
 {
 	json_t *index = access(path, F_OK) == 0 ? yk_json_load(path) : NULL;
@@ -209,7 +210,7 @@ static json_t *files_before(const char *path)
 	return files;
 }
 
-// NAME-00001-of-00003.safetensors, or NAME.1-.. where the set before has names of that kind.
+// NAME-00001-of-00003.safetensors, or NAME.1-.. if the existing set uses such names already.
 static void part_name(const char *path, bool other, int k, int parts, char *to, size_t room)
 {
 	const char *base = base_name(path), *end = strstr(base, ".safetensors" INDEX);
@@ -228,7 +229,7 @@ static bool is_taken(const char *path, const json_t *before, int parts)
 	return false;
 }
 
-// The files of `before` that are none of `map`, and of a set that was not finished.
+// Removes the files of `before` that are not in `files`, and those of an unfinished set.
 static void remove_files(const char *path, const json_t *before, const json_t *files)
 {
 	const char *name;

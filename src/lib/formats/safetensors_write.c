@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "formats/safetensors.h"
 
-struct place { // of a tensor in the file
+struct place { // position of a tensor in the file
 	const struct yk_host_tensor *tensor;
 	int index;
 	uint64_t bytes;
@@ -84,7 +84,7 @@ static int emit(struct yk_file_writer *w, struct yk_hash_state *h, const void *d
 	return yk_file_add(w, data, bytes);
 }
 
-// The file up to its data: length, JSON, padding.
+// The beginning of the file, up to its data: length, JSON, padding.
 static char *head_text(const char *path, const json_t *header, size_t *bytes)
 {
 	char *text = yk_json_text(header, JSON_COMPACT | JSON_PRESERVE_ORDER), *head = NULL;
@@ -132,7 +132,7 @@ char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struc
 	return head;
 }
 
-// An array's data: what lies there, or is given a window at a time.
+// Writes an array's data, from memory or in windows from the callback.
 static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_give_fn *give,
 		      void *arg, char *window)
 {

@@ -62,7 +62,7 @@ int yoke_run_log(yoke_run *r, int64_t step, const char *stage, int n, const char
 	for (int i = 0; i < n; i++) {
 		const char *bad = !name[i] || reserved(name[i]) ? "cannot be a number's name" :
 				  json_object_get(line, name[i]) ? "stands there twice" : NULL;
-		// one that is not finite is null here, so that it is known for one that was there
+		// a non-finite value becomes null, so that readers know that there was one
 		if (!bad && line && json_object_set_new(line, name[i], isfinite(value[i]) ? json_real(value[i]) : json_null()))
 			bad = "is not UTF-8";
 		if (bad) {

@@ -16,7 +16,7 @@ enum { DEEP = 6, MAX_NUMBER = 400 };
 struct scan {
 	const char *at, *end;
 	struct yk_flat *to;
-	char path[96]; // of the value at hand, without the last dot
+	char path[96]; // name of the current value, without a trailing dot
 	size_t path_bytes;
 	int depth;
 };
@@ -65,7 +65,7 @@ double yk_flat_number(const char **at, const char *end)
 	if (p - begin > MAX_NUMBER)
 		return NAN;
 	*at = p;
-	// Clinger 1990: both are exact, and so one rounding is left
+		// Clinger 1990: both operands are exact, so there is only one rounding
 	if (count <= 15 && shift >= -22 && shift <= 22) {
 		double x = shift < 0 ? (double)digits / tens[-shift] : (double)digits * tens[shift];
 		return minus ? -x : x;
@@ -77,7 +77,7 @@ double yk_flat_number(const char **at, const char *end)
 	return minus ? -x : x;
 }
 
-// A string: where it lies and how long it is, undecoded; false: there is none.
+// Finds a string's raw bytes and their number; false: not a string.
 static bool raw_string(struct scan *s, const char **text, size_t *bytes, bool *plain)
 {
 	if (s->at == s->end || *s->at != '"')
@@ -93,7 +93,7 @@ static bool raw_string(struct scan *s, const char **text, size_t *bytes, bool *p
 			if (++p == s->end)
 				return false;
 		} else if ((unsigned char)*p > 127) {
-			*plain = false; // to be judged by who decodes it
+			*plain = false; // validated when it is decoded
 		}
 	}
 	if (p == s->end)
@@ -103,13 +103,13 @@ static bool raw_string(struct scan *s, const char **text, size_t *bytes, bool *p
 	return true;
 }
 
-// The string that begins at `quote`, decoded, cut to the room.
+// Decodes the string that begins at `quote`, truncated to `room` bytes.
 static bool decode(const char *quote, const char *end, char *to, size_t room)
 {
 	char copy[YK_FLAT_TEXT * 3];
 	size_t n = (size_t)(end - quote) < sizeof copy - 1 ? (size_t)(end - quote) : sizeof copy - 1;
 	memcpy(copy, quote, n);
-	if ((size_t)(end - quote) >= sizeof copy) // cut before an escape could be split
+	if ((size_t)(end - quote) >= sizeof copy) // truncated so that no escape is split
 		return false;
 	copy[n] = '\0';
 	struct yk_scan scan = { .at = copy, .end = copy + n };
@@ -119,7 +119,8 @@ static bool decode(const char *quote, const char *end, char *to, size_t room)
 	size_t length = strlen(text);
 	if (length >= room) {
 		length = room - 1;
-		while (length && ((unsigned char)text[length] & 0xc0) == 0x80) // no half of a character
+		// do not split a UTF-8 character
+		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
 			length--;
 	}
 	memcpy(to, text, length);
@@ -157,7 +158,7 @@ static bool literal(struct scan *s, const char *word, double value)
 
 static bool value_of(struct scan *s);
 
-// The name of a member, joined to the path; its former length.
+// Appends a member's name to the path; returns the path's former length.
 static size_t path_add(struct scan *s, const char *name, size_t bytes)
 {
 	size_t before = s->path_bytes;
@@ -239,7 +240,7 @@ static bool elements(struct scan *s)
 	}
 }
 
-// Of strings three are kept.
+// Stores a string if it is one of the three that are kept.
 static bool string_value(struct scan *s)
 {
 	const char *quote = s->at, *text;

@@ -19,7 +19,7 @@
 #include "base/shared.h"
 #include "runs/flat.h"
 
-#define PIECE ((size_t)1 << 20) // bytes read at once; a longer line is none
+#define PIECE ((size_t)1 << 20) // bytes per read; longer lines are skipped
 #define MAX_OBJECT ((uint64_t)16 << 20)
 enum { MAX_FILES = 256 };
 
@@ -28,17 +28,17 @@ enum kind { METRICS, TELEMETRY, EVENTS };
 struct yk_view_file {
 	char name[64]; // in the folder
 	enum kind kind;
-	int fd; // -1: not there
+	int fd; // -1: missing
 	ino_t inode;
-	uint64_t at;   // bytes taken in
+	uint64_t at;   // bytes read
 	uint32_t lines;
-	bool skipping; // a line that is too long
-	char *rest;    // that has no newline yet
+	bool skipping; // inside a line that is too long
+	char *rest;    // the last line as far as it was read, without a newline yet
 	size_t nrest;
 };
 
 struct view {
-	struct yk_view v; // first
+	struct yk_view v; // must be first
 	struct timespec about_time, kernels_time;
 	char *buffer; // PIECE bytes and a NUL
 	yk_view_line_fn *listen;
@@ -112,7 +112,7 @@ static struct yk_view_chunk *chunk_of_next(struct yk_view_table *t)
 	return c;
 }
 
-// Its column; names come in the same order most times, so that the next one is a good guess.
+// Finds or adds a column.  Names usually come in the same order, so `guess` is tried first.
 static int column_of(struct yk_view_table *t, const char *name, size_t bytes, int guess)
 {
 	if (guess < t->columns && !strncmp(t->column[guess].name, name, bytes) && !t->column[guess].name[bytes])
@@ -221,7 +221,7 @@ static int add_event(struct yk_view *v, const struct yk_flat *f)
 {
 	if (!v->event && !(v->event = calloc(YK_VIEW_EVENTS, sizeof *v->event)))
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for events", v->folder);
-	if (v->events == YK_VIEW_EVENTS) { // the oldest goes
+	if (v->events == YK_VIEW_EVENTS) { // drops the oldest
 		free(v->event[0].event);
 		free(v->event[0].text);
 		memmove(v->event, v->event + 1, --v->events * sizeof *v->event);
@@ -236,7 +236,7 @@ static int add_event(struct yk_view *v, const struct yk_flat *f)
 	return 0;
 }
 
-// Lines of earlier versions have no stage.
+// Lines of earlier versions have no stage; it is derived from their members.
 static const char *stage_of(const struct yk_flat *f)
 {
 	if (*f->stage)
@@ -280,7 +280,7 @@ static int take_line(struct view *x, struct yk_view_file *file, char *line, size
 	return add_row(v, stage, file->lines, &f);
 }
 
-// Takes in the whole lines of a piece; what is behind the last newline is kept for the next one.
+// Processes the complete lines of a chunk; an incomplete last line is kept for the next chunk.
 static int take_piece(struct view *x, struct yk_view_file *f, char *text, size_t bytes)
 {
 	int e = 0;
@@ -345,7 +345,7 @@ static void file_reset(struct yk_view_file *f)
 	f->skipping = false;
 }
 
-// Is there less than was read, or another file in its place?  Then all is read anew.
+// Was the file truncated or replaced?  Then it is read again from the beginning.
 static bool was_replaced(const struct yk_view *v, const struct yk_view_file *f)
 {
 	struct stat now;
@@ -394,7 +394,7 @@ static int add_file(struct yk_view *v, const char *name, enum kind kind)
 	return 0;
 }
 
-// telemetry.jsonl, telemetry.3.jsonl
+// telemetry.jsonl, telemetry.3.jsonl, ..
 static bool is_telemetry(const char *name)
 {
 	size_t n = strlen("telemetry");
@@ -421,7 +421,7 @@ static int find_files(struct yk_view *v)
 	return e;
 }
 
-// An object that is replaced as a whole, where its file is another than at *seen.
+// Rereads a JSON file that is replaced as a whole, if its modification time differs from *seen.
 static void poll_object(struct yk_view *v, const char *name, struct timespec *seen, json_t **to)
 {
 	struct stat st;
@@ -608,7 +608,8 @@ size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, in
 		size_t now = in ? (size_t)((at - least) / width) : SIZE_MAX;
 		if (in && now >= parts)
 			now = parts - 1;
-		if (part != SIZE_MAX && now != part) { // lines may not be in order: a part may come twice
+		// lines may be out of order, so an interval may occur twice
+		if (part != SIZE_MAX && now != part) {
 			size_t one = low < high ? low : high, two = low < high ? high : low;
 			for (int k = 0; k < (one == two ? 1 : 2) && n < points; k++) {
 				size_t row = k ? two : one;

@@ -22,7 +22,7 @@ struct yk_tfevents {
 	FILE *file;
 	char *path;
 	double flushed;
-	unsigned char *data; // of the record at hand
+	unsigned char *data; // the record being written
 	size_t n, cap;
 };
 
@@ -31,7 +31,7 @@ struct yk_tfevents {
 static uint32_t crc_row(uint32_t x)
 {
 	for (int k = 0; k < 8; k++)
-		x = x >> 1 ^ (x & 1 ? 0x82f63b78u : 0); // the polynomial 0x1edc6f41, mirrored
+		x = x >> 1 ^ (x & 1 ? 0x82f63b78u : 0); // the polynomial 0x1edc6f41, bit-reversed
 	return x;
 }
 
@@ -97,7 +97,7 @@ static size_t varint_bytes(uint64_t x)
 	return n;
 }
 
-// Little endian, n bytes.
+// Stores n bytes in little-endian order.
 static void put(unsigned char *to, uint64_t x, int n)
 {
 	for (int i = 0; i < n; i++)

@@ -24,21 +24,21 @@
 #define MAX_METRICS (UINT64_C(1) << 32)
 enum { MAX_SCALARS = 64, MAX_LATE = 1 << 20 };
 
-// A file of lines.
+// A JSON Lines file.
 struct lines {
-	char *path, *late; // late: lines that could not be written yet, at most MAX_LATE bytes; NULL: none
+	char *path, *late; // late: lines not written yet, at most MAX_LATE bytes; NULL: none
 	int fd;    // -1: it could not be opened
-	bool lost; // a line could not be written; who reads was told
+	bool lost; // a line could not be written, and a warning was logged
 };
 
 struct yoke_run {
 	pthread_mutex_t mutex;
 	char *folder;
-	int lock; // -1: the caller's
+	int lock; // -1: the caller holds it
 	struct lines metrics, events;
 	json_t *about; // run.json
 	bool about_lost;
-	struct yk_tfevents *tf; // NULL: none, or no more
+	struct yk_tfevents *tf; // NULL: not used, or failed
 };
 
 double yk_runs_time(void)
@@ -48,9 +48,10 @@ double yk_runs_time(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// ---- what is not written ----
+// ---- write failures ----
 
-// The call that failed just now is said, once of each file, and its error is none of the thread's.
+// Logs a warning about the call that just failed, once per file, and restores the thread's previous
+// error.
 static void lose(bool *lost, const char *path, struct yk_error_aside *aside)
 {
 	if (!*lost)
@@ -73,7 +74,8 @@ static void lines_open(struct lines *l, const char *folder, const char *name)
 		lose(&l->lost, name, aside);
 }
 
-// Writes what is late and this line, which is late where that fails.  True: all is written.
+// Writes late lines and this one; on failure this one becomes late too.  true: everything is
+// written.
 static bool lines_write(struct lines *l, const char *text)
 {
 	char *all = NULL;
@@ -94,7 +96,7 @@ static void lines_close(struct lines *l)
 {
 	if (l->late) {
 		struct yk_error_aside *aside = yk_error_aside();
-		lines_write(l, ""); // once more; that it cannot was said
+		lines_write(l, ""); // last attempt; the failure was logged already
 		yoke_error_clear();
 		yk_error_back(aside);
 	}
@@ -104,7 +106,8 @@ static void lines_close(struct lines *l)
 	free(l->path);
 }
 
-// Takes the object over.  The time is written apart: it wants more digits than other numbers.
+// Takes ownership of the object.  The time is written separately, because it needs more digits than
+// other numbers.
 static void lines_add(struct lines *l, json_t *o, int digits, double time)
 {
 	char *json = o ? yk_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL, *text = NULL;
@@ -122,7 +125,7 @@ static void lines_add(struct lines *l, json_t *o, int digits, double time)
 	free(text);
 }
 
-// "folder/run.json", for the caller to free; NULL: no memory.
+// "folder/run.json", which the caller frees; NULL: out of memory.
 static char *about_path(const yoke_run *r)
 {
 	char *path;
@@ -162,7 +165,7 @@ static size_t kept_lines(const char *text, size_t bytes, const char *path, int64
 			break;
 		at += length + 1;
 	}
-	yoke_error_clear(); // a torn last line is what a killed run leaves
+	yoke_error_clear(); // a killed run leaves an incomplete last line
 	return at;
 }
 
@@ -202,7 +205,7 @@ void yk_runs_cut(yoke_run *r, int64_t step)
 	if (asprintf(&r->metrics.path, "%s/metrics.jsonl", r->folder) < 0)
 		r->metrics.path = NULL;
 	r->metrics.lost = lost;
-	cut(r, step); // may put another file in its place
+	cut(r, step); // may replace the file
 	free(r->metrics.path);
 	lost = r->metrics.lost;
 	lines_open(&r->metrics, r->folder, "metrics.jsonl");
@@ -219,7 +222,7 @@ static void add_setting(struct yk_param *p, void *arg)
 		json_object_set_new(arg, p->name, json_string(text));
 }
 
-// Which start of the machine this is: a process's number means something until the next.
+// Identifies the boot of the machine: process ids are only unique until the next one.
 static void boot_id(char to[64])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -232,7 +235,7 @@ static void boot_id(char to[64])
 	fclose(f);
 }
 
-// jansson takes UTF-8 alone; of another text it says that it is one.
+// jansson accepts only UTF-8; other text becomes "?".
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s ? s : "");
@@ -300,7 +303,7 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 	yk_runs_cut(r, o->step);
 	char *about = about_path(r);
 	if (about)
-		yk_file_sweep(about); // of runs that were killed
+		yk_file_sweep(about); // temporary files of killed runs
 	free(about);
 	r->about = about_new(o);
 	about_save(r);
@@ -367,7 +370,7 @@ void yk_runs_event(yoke_run *r, int64_t step, const char *event, const char *wha
 
 // ---- artifacts ----
 
-// XXH64 of a file, and its size.
+// XXH64 and size of a file.
 static int file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
 {
 	static const uint64_t piece = 1 << 20;
@@ -401,7 +404,7 @@ int yoke_run_artifact(yoke_run *r, const char *path)
 	int e = file_hash(path, &hash, &bytes);
 	if (e < 0)
 		return e;
-	size_t n = strlen(r->folder); // what lies in the folder is named as seen from there
+	size_t n = strlen(r->folder); // files in the folder are named relative to it
 	const char *name = !strncmp(path, r->folder, n) && path[n] == '/' ? path + n + 1 : path;
 	snprintf(sum, sizeof sum, "%016llx", (unsigned long long)hash);
 	json_t *o = json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "xxh64", sum), *old;
@@ -416,7 +419,8 @@ int yoke_run_artifact(yoke_run *r, const char *path)
 	if (i < json_array_size(list))
 		json_array_set_new(list, i, o);
 	else
-		json_array_append_new(list, o); // of no list: run.json was lost, and that was said
+		json_array_append_new(list, o); // fails if there is no list: run.json was lost,
+						// which was logged
 	about_save(r);
 	pthread_mutex_unlock(&r->mutex);
 	return 0;

@@ -19,13 +19,13 @@ enum { MAX_IDS = 1 << 20, ID_TEXT = 8 };
 struct yk_kind {
 	const char *name, *separator;
 	int32_t unknown; // -1: none
-	bool text;       // tokens stand for parts of a text
+	bool text;       // tokens represent text
 	void (*init)(struct yk_tokenizer *);
 	int32_t (*size)(const struct yk_tokenizer *);
 	int (*encode)(struct yk_tokenizer *, const char *text, size_t bytes,
 		      struct yk_tokens *to);
 	const char *(*decode)(const struct yk_tokenizer *, int32_t id, size_t *bytes);
-	// NULL where nothing is learnt; what the JSON has beyond name and size.
+	// NULL if it does not learn; members of the JSON besides name and size.
 	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
 	int (*save)(const struct yk_tokenizer *, json_t *to);
 	int (*load)(struct yk_tokenizer *, const json_t *, const char *what);
@@ -33,7 +33,7 @@ struct yk_kind {
 
 struct yk_tokenizer {
 	const struct yk_kind *kind;
-	char bytes[256]; // what ids of single bytes stand for
+	char bytes[256]; // byte of each id, for decoding
 	struct yk_words words;
 	int32_t ids;
 	char (*id)[ID_TEXT]; // in decimal
@@ -133,7 +133,7 @@ static int ids_make(struct yk_tokenizer *t, int64_t size, const char *what)
 	return 0;
 }
 
-// The next number of a text; 0: there is none left; EFORMAT.
+// Parses the next number of a text; 0: end of text; EFORMAT.
 static int ids_next(const struct yk_tokenizer *t, const char **at, const char *end, int32_t *id)
 {
 	const char *c = *at;

@@ -24,7 +24,7 @@ int yk_tokens_reserve(struct yk_tokens *t, int32_t size, size_t more)
 		return yk_fail(YOKE_ENOMEM, "out of memory for %zu more tokens", more);
 	if (width == t->width && need <= t->capacity)
 		return 0;
-	// Growing by half keeps appends linear without doubling the peak of a large text.
+	// Growing by half keeps appends linear without doubling the peak memory of a large text.
 	capacity = t->count ? t->count + t->count / 2 : 0;
 	if (capacity < need)
 		capacity = need;
@@ -70,7 +70,7 @@ void yk_tokens_copy(const struct yk_tokens *t, size_t first, size_t n, int32_t *
 
 void yk_tokens_renumber(struct yk_tokens *t, const int32_t *to, int32_t size)
 {
-	// In place: what is written never passes what is still to be read.
+	// In place: the write position never passes the read position.
 	int width = yk_tokens_width(size);
 	for (size_t i = 0; i < t->count; i++)
 		put(t->ids, width, i, to[yk_tokens_get(t, i)]);

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-// JSON text of a vocabulary, bytes: half of what a manifest may have.
+// Max bytes of a vocabulary's JSON: half the limit of a manifest.
 #define MAX_TEXT ((size_t)32 << 20)
 
 static const char *const special[] = {
@@ -24,15 +24,15 @@ static int no_memory(void)
 	return yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
 }
 
-static bool is_blank(char c) // as isspace in the C locale, whatever the user's
+static bool is_blank(char c) // as isspace in the C locale, regardless of the current one
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// ---- the table ----
+// ---- hash table ----
 
-// Where a word is looked for first.  The table's address is the seed: nobody can choose words that all
-// meet in one place of it.
+// First table index for a word.  The table's address is the seed, so that inputs cannot be chosen
+// to collide.
 static size_t home(const uint32_t *table, size_t size, const char *s, size_t n)
 {
 	return yk_hash(s, n, (uintptr_t)table) & (size - 1);
@@ -55,7 +55,7 @@ static bool table_fill(struct yk_words *w, size_t size)
 	return true;
 }
 
-// At most half full, for good.
+// Builds the final table, at most half full.
 static int table_make(struct yk_words *w)
 {
 	size_t size = 1024;
@@ -64,7 +64,7 @@ static int table_make(struct yk_words *w)
 	return table_fill(w, size) ? 0 : no_memory();
 }
 
-// A free or the word's own place.
+// The table entry of a word, or a free one for it.
 static uint32_t *find(const struct yk_words *w, const char *s, size_t n)
 {
 	size_t at = home(w->table, w->table_size, s, n);
@@ -100,7 +100,7 @@ static int not_utf8(const char *s, size_t n)
 		       shown);
 }
 
-// Its id, learning it if it is new.
+// Sets the id of a word and adds the word if it is new.
 static int learn(struct yk_words *w, const char *s, size_t n, int32_t *id)
 {
 	if (2 * (w->count + 1) > w->table_size &&
@@ -179,7 +179,7 @@ static int special_of(const struct yk_word *x)
 	return -1;
 }
 
-// Bytes of a word in a manifest: quotes, comma, newline and indentation, escapes.
+// Bytes of a word in a manifest: quotes, comma, newline, indentation, escapes.
 static size_t json_size(const struct yk_word *x)
 {
 	size_t n = x->n + 12;
@@ -227,7 +227,7 @@ void yk_words_map(const struct yk_words *fixed, const struct yk_words *from, int
 
 struct counted {
 	struct yk_word word;
-	size_t times; // it stands in the training part
+	size_t times; // number of occurrences in the training part
 };
 
 static int by_count(const void *a, const void *b)
@@ -238,7 +238,8 @@ static int by_count(const void *a, const void *b)
 	return by_bytes(&x->word, &y->word);
 }
 
-// Which of the words the training part has, the most frequent ones, and, once the vocabulary is fixed, the new id of each.
+// Selects the most frequent words of the training part and, once the vocabulary is fixed, sets the
+// new id of each.
 static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t most, int32_t *to,
 		  struct yk_word *list, struct yk_words *fixed)
 {
