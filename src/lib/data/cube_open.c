@@ -65,7 +65,8 @@ static bool length(const char **at, double *to, double *factor)
 	return true;
 }
 
-// Selects the bands within a range of wavelengths, or the nearest band to a single wavelength; false: the item is neither.
+// Selects the bands within a range of wavelengths, or the nearest band to a single wavelength;
+// false: the item is neither.
 static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *err)
 {
 	const struct yk_envi *e = &c->envi;
@@ -214,8 +215,8 @@ static bool is_known(const char *suffix)
 	return false;
 }
 
-// Searches the header's directory for files with its stem and another suffix: the first by name with a known suffix, in upper or
-// lower case, or else the only one that is large enough.
+// Searches the header's directory for files with its stem and another suffix: the first by name
+// with a known suffix, in upper or lower case, or else the only one that is large enough.
 static int find_data(yoke_cube *c)
 {
 	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;

@@ -174,8 +174,8 @@ static bool is_flag(const char *word, double *to)
 	return *to != 0 || yk_same_word(word, "false");
 }
 
-// Finds the next item of a list from *at on, without blanks and comment lines around it, and moves *at past its comma, or to `end`.
-// False: no item is left, as after a trailing comma.
+// Finds the next item of a list from *at on, without blanks and comment lines around it, and moves
+// *at past its comma, or to `end`.  False: no item is left, as after a trailing comma.
 static bool next_item(const char **at, const char *end, struct entry *item)
 {
 	const char *from = *at;

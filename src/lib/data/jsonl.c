@@ -43,8 +43,8 @@ static bool is_field(const char *key, const char *end, const char *field)
 	return is;
 }
 
-// Decodes the string of one line in place: *to of *n bytes; the last one if the field is repeated.  Other fields are not checked;
-// `what` is for messages.
+// Decodes the string of one line in place: *to of *n bytes; the last one if the field is repeated.
+// Other fields are not checked; `what` is for messages.
 static int take_line(char *text, size_t bytes, const char *field, const char *what, const char **to, size_t *n)
 {
 	struct yk_scan s = { text, text + bytes, NULL };

@@ -132,9 +132,9 @@ static int slots_make(struct yoke_loader *l)
 
 // ---- the queue; called under the lock ----
 
-// Max batches in the queue: prefetch, and one more while the caller waits or if batches are uploaded.
-// A batch that is read between two calls is then uploaded in the second one, while that call's step
-// runs.
+// Max batches in the queue: prefetch, and one more while the caller waits or if batches are
+// uploaded.  A batch that is read between two calls is then uploaded in the second one, while that
+// call's step runs.
 static int64_t max_ahead(const struct yoke_loader *l)
 {
 	const int64_t ahead = l->workers ? l->feed.prefetch : 0;

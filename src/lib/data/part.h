@@ -23,7 +23,8 @@ int yk_element_format(const char *format, const struct yk_element **, uint64_t *
 // Counts the elements from the offset to the end of a file of `bytes` bytes.  EFORMAT: not a whole
 // number of elements.
 int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count);
-// The type read as vocabulary ids of i32; the type of that name; the type of that kind and width.  NULL: none.
+// The type read as vocabulary ids of i32; the type of that name; the type of that kind and width.
+// NULL: none.
 const struct yk_element *yk_element_ids(const struct yk_element *);
 const struct yk_element *yk_element_named(const char *name, size_t length);
 const struct yk_element *yk_element_of(char kind, int width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token files: safetensors with `tokens`, U8, U16 or U32 [N], `documents`, I64 [D] (the token at which each text
-// begins; optional), and metadata:
+// Token files: safetensors with `tokens`, U8, U16 or U32 [N], `documents`, I64 [D] (the token at
+// which each text begins; optional), and metadata:
 //     format       "yoke tokens 1"
 //     tokenizer    JSON, as in checkpoint manifests
 //     vocabulary   XXH64 of that text, 16 hexadecimal digits; optional

@@ -39,7 +39,7 @@ struct yk_checkpoint {
 	json_t *schedule;  // state of the learning-rate schedule, an object
 	json_t *scaler;    // state of the loss scaler, an object; NULL: none
 	int64_t step;      // optimizer steps done, including ..
-	int64_t skipped;   // .. the steps that the loss scaler skipped
+	int64_t skipped;   // .. skipped steps, which changed nothing
 	uint64_t seed;     // of the random generator
 	int64_t random_step;
 	struct {

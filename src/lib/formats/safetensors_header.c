@@ -149,7 +149,7 @@ static int check_entry(const struct reader *r, const struct yk_safetensors_entry
 		       const int64_t at[2], uint64_t size)
 {
 	struct yk_host_tensor t = { .name = x->name, .dtype = x->dtype, .rank = x->rank };
-	// other dtypes are only listed or read as samples
+	// other dtypes need no alignment
 	const size_t width = x->dtype < YK_SAFETENSORS_U16 ? yk_safetensors_size(x->dtype) : 1;
 	uint64_t bytes, begin = (uint64_t)at[0], end = (uint64_t)at[1];
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes TensorBoard event files with scalars.
 //
-// Record: u64 length, masked CRC-32C of it, data, masked CRC-32C of the data, little endian.  Data: an Event of
-// TensorFlow's event.proto, in the encoding of protocol buffers.
+// Record: u64 length, masked CRC-32C of it, data, masked CRC-32C of the data, little endian.  Data:
+// an Event of TensorFlow's event.proto, in the encoding of protocol buffers.
 #ifndef YK_TFEVENTS_H
 #define YK_TFEVENTS_H
 
