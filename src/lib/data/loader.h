@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaders: worker threads fill slots of host memory with batches, which are delivered in order.  A
-// slot (struct yk_batch) is free, in the queue (being filled, or full), or out: delivered to the
+// Loaders: worker threads fill slots of host memory with batches, which are delivered in order.
+//
+// A slot (struct yk_batch) is free, in the queue (being filled, or full), or out: delivered to the
 // caller, whose tensors may keep it alive after the loader is freed.  The loader's lock guards
-// everything except the memory of rows that a thread is filling.  Cursors alone determine the
-// batches (cursor.h): failures of a row are stored in its slot and take effect when the slot is
-// delivered.  A context is used only by calls on its own thread (prefetch.c): batches that are
-// being copied to its device are the first of the queue, and a slot's memory is reused only after
-// the copy from it has completed.
+// everything except the memory of rows that a thread is filling.
+//
+// Cursors alone determine the batches (cursor.h): failures of a row are stored in its slot and take
+// effect when the slot is delivered.
+//
+// A context is used only by calls on its own thread (prefetch.c): batches that are being copied to
+// its device are the first of the queue, and a slot's memory is reused only after the copy from it
+// has completed.
 #ifndef YK_DATA_LOADER_H
 #define YK_DATA_LOADER_H
 
