@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of runs while they live: a page in a browser, a table in a terminal.  They read the files in RUN and touch
-// nothing of the run.
+// Views of active runs: a page in a browser, a table in a terminal. They only read the files in RUN
+// and never modify them.
 #ifndef YK_LIVE_H
 #define YK_LIVE_H
 
@@ -16,13 +16,13 @@ struct yk_dashboard {
 	int n;
 	const char *folder[YK_LIVE_RUNS];
 	const char *bind;       // an address; NULL: 127.0.0.1
-	const char *token_file; // NULL: a token is drawn
-	int port;               // 0: any that is free
-	bool until_eof;         // ends when standard input does
+	const char *token_file; // NULL: a random token is drawn
+	int port;               // 0: any free port
+	bool until_eof;         // stop at the end of standard input
 };
 
-// Serves until SIGINT, SIGTERM or the end of standard input; prints one line, with the address and the token.
-// EIO names a port that is taken; EINVAL an address without token_file.
+// Serves until SIGINT, SIGTERM or the end of standard input; prints one line with the address and
+// the token.  EIO: the port, named in the error, is in use. EINVAL: an address without token_file.
 int yk_dashboard_serve(const struct yk_dashboard *);
 
 #endif

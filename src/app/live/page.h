@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's parts, embedded at build time.
+// Files of the dashboard's page (HTML, CSS, JavaScript), embedded at build time.
 #ifndef YK_PAGE_H
 #define YK_PAGE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of runs, as /proc shows them.
+// Resource use of the processes of runs, read from /proc.
 #ifndef YK_LIVE_PROCESS_H
 #define YK_LIVE_PROCESS_H
 
@@ -10,20 +10,22 @@
 #include "runs/read.h"
 
 struct yk_process {
-	pid_t pid;      // 0: there is none, or it cannot be looked at
+	pid_t pid;      // 0: no process, or it cannot be inspected
 	int threads, children;
-	int checkpoints;    // of them, files that it has open
+	int checkpoints;    // number of checkpoint files that these processes have open
 	uint64_t rss;       // bytes
-	double cpu;         // seconds that it computed so far
-	double since;       // when that was, by yk_seconds
-	double share;       // of one processor since the last look; NaN: this is the first
+	double cpu;         // seconds of processor time so far
+	double since;       // time of that measurement, by yk_seconds
+	double share;       // processors in use on average since the previous call; NaN: this is
+			    // the first call
 };
 
-// The process of a run that lives on this machine since it was started; `to` holds what was seen before.
+// Inspects the process of a run on this machine (since its last boot); on entry, `to` holds the
+// previous measurement.
 void yk_process_look(const struct yk_view *, struct yk_process *to);
 
-// Folders of runs whose locks the caller's processes hold, in the order of the processes; each is the caller's to
-// free.  How many there are.
+// Directories of the runs whose lock files are held by processes of this user, in the order of the
+// processes. The caller frees each. Returns their number.
 int yk_process_runs(int most, char **folder);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as Prometheus asks for them (text format 0.0.4).
+// Metrics of runs in the text format 0.0.4 of Prometheus.
 #ifndef YK_PROMETHEUS_H
 #define YK_PROMETHEUS_H
 
@@ -7,7 +7,7 @@
 
 #include "runs/read.h"
 
-// What a run does not say has no sample.
+// A value that a run does not record gets no sample.
 void yk_prometheus(FILE *, int n, struct yk_view *const *);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), for what a content security policy wants.
+// SHA-256 (FIPS 180-4), for the hashes of inline scripts and styles in a content security policy.
 #ifndef YK_SHA256_H
 #define YK_SHA256_H
 

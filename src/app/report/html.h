@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of one file each: a head with its style, tables of JSON objects.
+// Writes self-contained HTML pages: the head with its style sheet, and tables of JSON objects.
 #ifndef YK_HTML_H
 #define YK_HTML_H
 
@@ -9,7 +9,7 @@
 void yk_html_begin(FILE *, const char *title);
 void yk_html_end(FILE *);
 void yk_html_cell(FILE *, const char *tag, const json_t *value);
-// A row an object, a column a key, under titles that are HTML.
+// One row per object, one column per key. The titles are HTML.
 void yk_html_table(FILE *, const json_t *list, int columns, const char *const *keys, const char *const *titles);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plots there are of runs, and their curves.
+// The plots that runs offer, and the data of their curves.
 #ifndef YK_PLOTS_H
 #define YK_PLOTS_H
 
@@ -8,36 +8,38 @@
 
 enum { YK_PLOT_CURVES = 32, YK_PLOT_MAX = 48 };
 
-// A plot: columns of stages, all over the same axis.
+// A plot: columns of one or more stages over a common axis.
 struct yk_plot_kind {
-	char name[128];     // "loss", or "train.recall" of a column that no kind of ours has
+	char name[128];     // "loss", or e.g. "train.recall" for a column that no predefined plot
+			    // shows
 	const char *title, *y_label;
 	enum yk_view_axis axis;
-	const char *why;    // where there may be nothing to show: what it takes
+	const char *why;    // what a run must record for this plot, if it may be empty
 	struct yk_plot_column {
 		const char *stage, *column;
 	} column[4];
 };
 
-// The kinds with numbers in one of these runs, at most YK_PLOT_MAX; with `all`, ours that have none as well.
+// Lists the plots with numbers in at least one of these runs, at most YK_PLOT_MAX; with `all`, also
+// predefined plots without numbers.
 int yk_plot_kinds(int n, struct yk_view *const *, bool all, struct yk_plot_kind to[YK_PLOT_MAX]);
 bool yk_plot_find(int n, struct yk_view *const *, const char *name, struct yk_plot_kind *to);
 
 struct yk_plot_ask {
-	double from, to; // of x
-	size_t points;   // of each curve, at most
-	double smooth;   // 0 .. 0.999: share of what was before in a running mean
-	bool log;        // the y axis
-	int width;       // of the picture; 0: as usual
+	double from, to; // range of x
+	size_t points;   // max number of points per curve
+	double smooth;   // 0 .. 0.999: weight of the previous value in the running mean
+	bool log;        // logarithmic y axis
+	int width;       // of the picture; 0: the default
 };
 struct yk_plot_made {
 	struct yk_plot plot;
 	struct yk_curve curve[YK_PLOT_CURVES];
 	char name[YK_PLOT_CURVES][160];
-	double *numbers; // of all curves
+	double *numbers; // storage of all curves
 };
 
-// Its curves: of each run in its colour.  ENOMEM.
+// Computes the curves; all curves of a run have the same color. ENOMEM.
 int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *, const struct yk_plot_ask *,
 		 struct yk_plot_made *);
 void yk_plot_drop(struct yk_plot_made *);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `yoke report` says of runs, as one object out of which all of its forms are written, so that their numbers
-// are the same: whole numbers as they are, others of six digits.
+// The summary of runs that `yoke report` prints. All its formats are written from this one object,
+// so that their numbers agree: integers are exact, other numbers have six significant digits.
 //
 //   { format, yoke,
 //     runs: [ { name, folder, state, how, error, host, device, driver, version, started, seconds, step, steps,
@@ -14,16 +14,16 @@
 //     ratios: [ { quantity, values [], ratios [] } ]   to the first
 //     plots: [ { name, title, x, y, log, curves: [ { name, x [], y [] } ] } ] }
 //
-// What is not known is null, or not there.
+// An unknown value is null, or its key is missing.
 #ifndef YK_SUMMARY_H
 #define YK_SUMMARY_H
 
 #include "report/plots.h"
 
-json_t *yk_summary_make(int n, struct yk_view *const *); // NULL: no memory
-// A number of it as text, the same in every form; "n/a" for what is none.
+json_t *yk_summary_make(int n, struct yk_view *const *); // NULL: out of memory
+// Formats a number of the summary, equally for all formats; "n/a" for other values.
 const char *yk_summary_number(const json_t *, char to[32]);
-// To six digits, as all of them are; null for what is not finite.
+// Rounds to six digits, like all numbers of the summary; null if not finite.
 json_t *yk_summary_real(double);
 
 int yk_summary_html(FILE *, const json_t *);

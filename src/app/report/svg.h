@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plots as SVG: lines, points and bars over linear or logarithmic axes.
 //
-// The numbers themselves stand in the attribute data-points of each curve ("x,y x,y", 9 digits), so that a reader
-// gets back what was drawn; data-x0, data-x1, data-left, data-right and the same of y say how they became pixels.
-// Colours are attributes that a style sheet may replace (classes c0 .. c7), text has the colour of what is around.
+// The attribute data-points of each curve contains its numbers ("x,y x,y", 9 digits), so that a
+// reader can recover the plotted data. data-x0, data-x1, data-left, data-right and the same for y
+// describe the mapping to pixels. Colors are attributes that a style sheet may override (classes c0
+// .. c7); text inherits its color from the surrounding page.
 #ifndef YK_SVG_H
 #define YK_SVG_H
 
@@ -17,10 +18,11 @@ enum yk_scale { YK_SCALE_LINEAR, YK_SCALE_LOG10, YK_SCALE_LOG2 };
 struct yk_curve {
 	const char *name;
 	enum yk_mark mark;
-	int color;         // 0 ..; the same one again after 8, dashed
+	int color;         // 0, 1, ...; repeats after 8, with dashed lines
 	size_t n;
-	const double *x, *y; // what is not finite, or not above 0 on a logarithmic axis, is a gap
-	const char *const *label; // of each point, or NULL
+	const double *x, *y; // a value that is not finite, or not positive on a logarithmic axis,
+			     // leaves a gap
+	const char *const *label; // one per point, or NULL
 };
 
 struct yk_plot {
@@ -28,14 +30,16 @@ struct yk_plot {
 	enum yk_scale x, y;
 	int curves;
 	const struct yk_curve *curve;
-	int categories; // of bars: their names, at x = 0, 1, ..; 0: x has numbers
+	int categories; // number of bar groups, placed at x = 0, 1, ... and labelled by `category`;
+			// 0: numeric x axis
 	const char *const *category;
-	double target;   // a line across at this y; NaN: none
+	double target;   // y of a horizontal target line; NaN: none
 	int width, height; // 0: 720, 300
 };
 
 void yk_svg_plot(FILE *, const struct yk_plot *);
-// Text for XML and HTML, in attributes too: what is not UTF-8, and control characters, are '?'.
+// Escapes text for XML and HTML, including attributes; invalid UTF-8 and control characters become
+// '?'.
 void yk_xml_text(FILE *, const char *);
 
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How this process was started as a rank, and which modules there are for MPI: for `yoke info` and `yoke doctor`.
+// How this process was launched as a rank, and the installed MPI modules: for `yoke info` and `yoke
+// doctor`.
 #ifndef YK_LAUNCHER_H
 #define YK_LAUNCHER_H
 
 #include "base/json.h"
 
-// An object: "launcher", "rank", "ranks", "here" (of this machine), "why" (it cannot be so), "modules", a list of "name"
-// and "path".
+// An object with "launcher", "rank", "ranks", "here" (ranks on this machine), "why" (reason for an
+// invalid launch), and "modules", a list of { "name", "path" }.
 json_t *yk_launcher_facts(void);
 void yk_launcher_print(const json_t *);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `generate` and `eval` have in common: their keys and the model of a folder.
+// Shared by `yoke generate` and `yoke eval`: parses their keys and opens the model directory.
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
@@ -12,8 +12,8 @@ struct yk_opened {
 	struct yk_trained model;
 };
 
-// The sub-command with arguments "COMMAND MODEL [key=value ..]": calls fn once the model is loaded, reports
-// what is wrong, and returns the exit status.
+// Runs the sub-command with arguments "COMMAND MODEL [key=value ...]": loads the model, calls fn,
+// reports errors, and returns the exit status.
 int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *));
 
 #endif

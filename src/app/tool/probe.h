@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of words with tabs between them, by which yoke-probe answers yoke doctor:
+// Protocol between yoke-probe and `yoke doctor`: lines of tab-separated fields, the first of which
+// is the type.
 //   loader PATH NAME | platform NAME VERSION DEVICES REMARK | error REASON
 #ifndef YK_TOOL_PROBE_H
 #define YK_TOOL_PROBE_H

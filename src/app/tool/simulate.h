@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `yoke simulate` was asked.
+// Arguments of `yoke simulate`.
 #ifndef YK_TOOL_SIMULATE_H
 #define YK_TOOL_SIMULATE_H
 
@@ -7,14 +7,15 @@
 
 struct yk_simulation {
 	struct yk_wire_model m;
-	uint64_t first, last; // ranks, by doubling
+	uint64_t first, last; // range of rank counts, doubled from first to last
 	uint64_t bytes;
 	const char *algorithm; // "": all
-	const char *run;       // folder of a run whose step is simulated; NULL: an all_reduce is
+	const char *run;       // directory of the run whose step is simulated; NULL: an all_reduce
+			       // is simulated
 };
-// The next number of ranks, 0: there is none.
+// Returns the next number of ranks, or 0 after the last.
 uint64_t yk_simulation_next(const struct yk_simulation *, uint64_t ranks);
-// A training step of a run of one rank that was profiled.
+// Simulates a training step from the profile of a run with one rank.
 int yk_simulate_run(const struct yk_simulation *);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables for people, of lists of JSON objects.
+// Prints lists of JSON objects as text tables.
 #ifndef YK_TOOL_TABLE_H
 #define YK_TOOL_TABLE_H
 
 #include "base/json.h"
 
-// A text of an object, "-" where it is empty or there is none.
+// The string of a key, "-" if it is empty or missing.
 const char *yk_cell(const json_t *o, const char *key);
-// Rows of objects in columns, at most 16, as wide as their widest cell; the last is not padded.
-// titles NULL: none.
+// Prints one row per object, with at most 16 columns, each as wide as its widest cell; the last
+// column is not padded.  titles NULL: no heading.
 void yk_table(const json_t *list, const char *indent, int columns, const char *const *keys,
 	      const char *const *titles);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate resolvent.
+// The command `yoke validate resolvent`: compares precisions of the resolvent with float64.
 #ifndef YK_VALIDATE_RESOLVENT_H
 #define YK_VALIDATE_RESOLVENT_H
 
 #include <stdbool.h>
 
-// Arguments key=value; returns the exit status: 1 where errors are beyond the bound.
+// Arguments are key=value. Returns the exit status: 1 if an error exceeds the bound.
 int yk_validate_resolvent(int argc, char **argv, bool json);
 
 #endif
