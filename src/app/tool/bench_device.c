@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of a device: a processor's by loops of our own, whichever backend drives it; of another
-// device, for which there is no such loop, the fastest product and its own copy.
+// Limits of a device. A CPU is measured by dedicated loops, whichever backend drives it. Any other
+// device is measured by its fastest matrix product and its own copy operation.
 #include "config.h"
 
 #include "base/error.h"

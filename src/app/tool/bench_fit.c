@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench fit: a pipeline is fitted and trained once on each device, and the wall time taken apart.
-// Counted: loader, what phases waited for batches; each pass's statistics without that; eigen, fitting nodes by them; of
-// phase 2 copies between host and device, forward, backward and optimizer by the steps that were recorded for each, joint,
-// steps of several of these at once, plans; validations whole; rest, what the wall time has beyond: recording, and the host's
-// other work.
+// yoke bench fit: fits and trains a pipeline once per device and attributes the wall time to
+// phases.  loader: time that both phases wait for batches. Passes of phase 1: computing statistics,
+// without that wait. eigen: fitting nodes by eigendecomposition. In phase 2: upload (copies between
+// host and device); forward, backward and optimizer, which count steps recorded for one of them;
+// joint, steps of several of them at once; plans. validation: whole validations. rest: the
+// remaining wall time (recording, and other work of the host).
 #include "config.h"
 
 #include <inttypes.h>
@@ -44,16 +45,18 @@ struct result {
 	char device[48];
 	double began, wall, phase[PHASES], pass[PASSES]; // seconds
 	int passes;
-	int64_t samples;   // read by phase 1, trained and validated by phase 2
-	uint64_t predicted, peak; // bytes of the device's pool
+	int64_t samples;   // samples read in phase 1 and processed by training and validation in
+			   // phase 2
+	uint64_t predicted, peak; // peak bytes of the device's pool
 };
 
 struct bench {
-	const char *workload, *list, *file, *scale; // list: devices; file: for JSON
-	int64_t loader_ms, count; // count: cubes of a scale
-	char *key[KEYS];   // key=value over the workload's
+	const char *workload, *list, *file, *scale; // list: devices; file: JSON output
+	int64_t loader_ms, count; // count: number of cubes in a scaling measurement
+	char *key[KEYS];   // key=value, overriding the workload
 	int keys;
-	char scaled[SCALED][100]; // more, of the scale's place at hand; "": none
+	char scaled[SCALED][100]; // further keys of the current point of a scaling measurement; "":
+				  // none
 	json_t *results;
 };
 
@@ -86,7 +89,7 @@ static int load(const struct bench *b, const char *device, struct yk_fit_config 
 	return err;
 }
 
-// Sums of the pieces of phase 2, but those of validations.
+// Adds up the work items of phase 2, except those of validations.
 static int sum_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 {
 	struct result *r = arg;
@@ -193,7 +196,7 @@ static int run(const struct bench *b, const char *device, struct result *r)
 	return err;
 }
 
-// ---- what is said ----
+// ---- output ----
 
 static json_t *describe(const struct bench *b, const struct result *r)
 {
@@ -222,7 +225,7 @@ static void line(const char *name, const double *s, int n, const struct result *
 	putchar('\n');
 }
 
-// A column for each device, and behind them each one's time over the first one's.
+// Prints one column per device, followed by each device's time relative to the first.
 static void show(const struct result *r, int n)
 {
 	char n_samples[64];
@@ -254,7 +257,7 @@ static void show(const struct result *r, int n)
 		       (double)r[i].peak / 1048576, (double)r[i].predicted / 1048576);
 }
 
-// All devices once; a table where it is not one of a scale.
+// Measures all devices once; prints a table unless this is a point of a scaling measurement.
 static int measure(struct bench *b)
 {
 	struct result r[LIMIT];
@@ -283,9 +286,10 @@ static int measure(struct bench *b)
 	return 0;
 }
 
-// ---- scales ----
+// ---- scaling ----
 
-// What is set for a place of a scale: drawn cubes as in small but for one number; components as far as there are channels.
+// Each point uses the synthetic cubes of `small` with one number changed. The number of components
+// is limited by the number of channels.
 static int measure_scale(struct bench *b)
 {
 	static const int batch[] = { 4, 8, 16, 32 }, channels[] = { 10, 20, 50, 100, 200 }, side[] = { 32, 64, 128, 256 };
@@ -349,7 +353,7 @@ int yk_bench_fit(int argc, char **argv)
 	int status = parse(&b, argc, argv);
 	if (status != YK_DONE)
 		return status;
-	yoke_setting_set("profile.limits", "0"); // which nobody asks for here
+	yoke_setting_set("profile.limits", "0"); // not needed here
 	b.results = json_array();
 	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) : yk_fail(YOKE_ENOMEM, "no memory for results");
 	if (!err && b.file) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite `launches` of yoke bench: a planned step of layers so small that its time is what launches cost the host.
-// With YOKE_REPLAY=0 they are launched one by one, else as a graph of the device's driver where it has those.
+// The suite `launches` of `yoke bench`: a planned step of layers so small that its time is the
+// host's launch overhead.  With YOKE_REPLAY=0 kernels are launched one by one, otherwise as a
+// device graph where the driver supports graphs.
 #include "config.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ int yk_bench_launches_make(struct yk_case *c)
 	int e = yoke_eval(0, NULL);
 	int f = yoke_scope_end(s);
 	e = e < 0 ? e : f;
-	// the first run launches each by itself
+ // the first run launches the kernels one by one
 	if (e == 0)
 		e = yoke_stats(&before);
 	if (e == 0)
@@ -52,7 +53,7 @@ int yk_bench_launches_make(struct yk_case *c)
 	return e;
 }
 
-// softmax, product, bias and tanh, 40 times; recorded, planned, launched and waited for
+// Softmax, product, bias and tanh, 40 times: recorded, planned, launched and synchronized.
 int yk_bench_launches_run(struct yk_case *c)
 {
 	const struct layers *l = c->state;

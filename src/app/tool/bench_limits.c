@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of the benchmarks.
+// Timing for the benchmarks: warm-up, samples, median and spread.
 #include "config.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static int by_value(const void *x, const void *y)
 int yk_bench_time(int (*run)(void *arg), void *arg, bool quick, struct yk_timing *to)
 {
 	double sample[MAX_SAMPLES], start = 0;
-	int n = -2; // the first calls plan, compile and touch memory
+	int n = -2; // the first two calls plan, compile and touch memory
 
 	for (;;) {
 		double t = yk_seconds();

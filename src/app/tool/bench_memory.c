@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies for `yoke bench`, by the calls of the backend alone: what an allocator or a queue of ours adds is none of it.
+// Copies for `yoke bench`, by direct calls of the backend: the time excludes yoke's allocator and
+// queues.
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct copy {
 	struct yk_device *device;
 	struct yk_queue *queue;
 	void *segment[2]; // on the device
-	void *pinned;     // a segment of the host's
+	void *pinned;     // pinned segment on the host
 	char *host;
 	uint64_t bytes;
 };
@@ -29,7 +30,7 @@ static int make_host(struct copy *x, bool pinned)
 	}
 	if (!x->host)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
-	for (uint64_t i = 0; i < x->bytes; i += 512) // each page is there
+	for (uint64_t i = 0; i < x->bytes; i += 512) // touch each page
 		x->host[i] = (char)i;
 	return 0;
 }
@@ -44,7 +45,7 @@ int yk_bench_copy_make(struct yk_case *c)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
 	x->device = yk_current()->device;
 	x->bytes = (uint64_t)c->size[2];
-	c->bytes = (double)x->bytes * (on ? 2 : 1); // on the device read and written
+	c->bytes = (double)x->bytes * (on ? 2 : 1); // a copy on the device reads and writes
 	int e = yk_queue_new(x->device, on ? YOKE_QUEUE_COMPUTE : c->size[0] == YK_COPY_UP ? YOKE_QUEUE_UP : YOKE_QUEUE_DOWN,
 			     &x->queue);
 	for (int i = 0; i < (on ? 2 : 1) && e == 0; i++) {

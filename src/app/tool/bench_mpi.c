@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's own all_reduce, for `yoke bench ranks`: this program again, under the mpirun of each MPI that there is a module
-// for, with `--peer`.
+// all_reduce of MPI libraries, for `yoke bench ranks`: starts this program with `--peer` under the
+// mpirun of each MPI library that has a module.
 #include "config.h"
 
 #include <inttypes.h>
@@ -69,9 +69,9 @@ int yk_bench_mpi_rank(int sizes, const uint64_t *bytes)
 	return e;
 }
 
-// ---- those who start them ----
+// ---- the parent ----
 
-// The program of that name in PATH.
+// Finds the program in PATH.
 static bool program(const char *name, char to[PATH_MAX])
 {
 	const char *path = getenv("PATH");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of what `yoke bench` measured: times over sizes, and how many times as fast as the first device the others
-// are.
+// HTML page of the results of `yoke bench`: times over sizes, and the speed of each device relative
+// to the first.
 #include "config.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@
 #include "report/svg.h"
 #include "tool/bench.h"
 
-enum { DEVICES = 24, SIZES = 64 }; // that are drawn; of what yoke bench resolvent compares there are 19 at most
+enum { DEVICES = 24, SIZES = 64 }; // limits of the plots; yoke bench resolvent compares at most 19
+				   // kinds
 
 static const char *string_of(const json_t *o, const char *key)
 {
@@ -26,7 +27,7 @@ static double real_of(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-// Of a suite and a device the cases that have a size; how many.
+// Collects the cases of a suite and a device that have a size; returns their number.
 static int sizes(const json_t *results, const char *suite, const char *device, double *x, double *seconds)
 {
 	const json_t *r;
@@ -75,7 +76,7 @@ static void plots(FILE *to, const json_t *devices, const json_t *results, const 
 	fprintf(to, "</div>\n");
 }
 
-// The columns of which some row has something.
+// Prints the columns that have a value in at least one row.
 static void cases(FILE *to, const json_t *results)
 {
 	static const struct {

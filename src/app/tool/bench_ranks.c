@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench ranks: all_reduce of f32 among ranks, by size and algorithm, by itself; as an operation that is recorded,
-// evaluated and waited for ("in a plan"); beside a loop over the same arrays that is written by hand, where ranks are
-// threads, and MPI's own among processes where there is one.  Under mpirun it is among what that started.
-// Counted: algbw, bytes of one rank's operand over the time; busbw, what each rank has to send at least, 2 (N - 1) / N
-// of them.  The time is rank 0's.
+// yoke bench ranks: all_reduce of f32 among ranks, by size and algorithm. It is measured as a
+// direct call, as a recorded operation that is evaluated and synchronized ("in a plan"), and, if
+// ranks are threads, beside a hand-written loop over the same arrays; all_reduce of MPI libraries
+// is measured among processes. Under mpirun, its processes are the ranks.  Counted: algbw, bytes of
+// one rank's operand over the time; busbw, the min bytes that each rank must send, 2 (N - 1) / N of
+// the operand, over the time. The time is that of rank 0.
 #include "config.h"
 
 #include <sched.h>
@@ -26,38 +27,39 @@ enum { SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, COPIES = 2, 
 #define LIMIT ((uint64_t)256 << 20)
 
 struct mine;
-struct way { // one by which the operation is done
+struct way { // a method of computing the all_reduce
 	const char *name, *algorithm;
 	int (*one)(struct mine *, int way);
-	double sample[SAMPLES]; // seconds, rank 0's
+	double sample[SAMPLES]; // seconds, on rank 0
 };
 
 struct bench {
 	int ranks, sizes, ways;
 	uint64_t bytes[YK_BENCH_SIZES];
-	const char *file; // JSON goes here; NULL: nowhere
+	const char *file; // JSON output; NULL: none
 	json_t *results;
-	int64_t n;        // elements of the operand at hand
+	int64_t n;        // elements of the current operand
 	struct way way[WAYS];
-	bool processes;   // ranks are
-	yoke_group *world; // .. and this is one of them
-	float *in[YK_MAX_RANKS], *out[YK_MAX_RANKS]; // of all ranks, by hand
+	bool processes;   // ranks are processes
+	yoke_group *world; // group of this process if ranks are processes
+	// arrays of all ranks, for the hand-written loop
+	float *in[YK_MAX_RANKS], *out[YK_MAX_RANKS];
 	_Atomic uint64_t came;
-	bool peer; // it is a rank under mpirun, and measures MPI's own
+	bool peer; // this is a rank under mpirun that measures MPI's all_reduce
 	struct yk_bench_peer mpi[YK_MPIS];
 };
 
-struct mine { // a rank's own
+struct mine { // state of one rank
 	struct bench *b;
 	yoke_group *world;
 	float *in, *out;
 	yoke_tensor *x;
-	struct yk_task task[WAYS]; // each keeps the schedule that it was first done by
-	int times[WAYS];           // operations of a sample, as rank 0 found
-	uint64_t often;            // it met all others by hand
+	struct yk_task task[WAYS]; // each keeps the schedule of its first run
+	int times[WAYS];           // operations per sample, as determined by rank 0
+	uint64_t often;            // number of meet() calls
 };
 
-// ---- what is timed ----
+// ---- measured operations ----
 
 static int in_plan(struct mine *m, int way)
 {
@@ -76,7 +78,7 @@ static int by_itself(struct mine *m, int way)
 	return yk_task_do(&m->task[way], m->in, m->out);
 }
 
-// All ranks have come so often.
+// Barrier for threads: waits until all ranks have called it equally often.
 static void meet(struct mine *m)
 {
 	atomic_fetch_add(&m->b->came, 1);
@@ -116,14 +118,15 @@ static int up(struct mine *m, int way)
 	return e == 0 ? yoke_sync() : e;
 }
 
-// Is the current context's device the processor?
+// Is the current context's device the CPU?
 static bool on_host(void)
 {
 	const yoke_context *ctx = yk_current();
 	return ctx->device == ctx->cpu;
 }
 
-// The same times on all ranks, of operations that take rank 0 so long.
+// Sets the number of operations per sample, the same on all ranks, from the duration of one
+// operation on rank 0.
 static int settle(yoke_group *world, double each, int *times)
 {
 	const double most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
@@ -133,11 +136,12 @@ static int settle(yoke_group *world, double each, int *times)
 	return e;
 }
 
-// Sample k of a way; those before 0 warm up, and say how many operations there will be.
+// Measures sample k of a method. Samples with k < 0 warm up and determine the number of operations
+// per sample.
 static int sample(struct mine *m, int way, int k)
 {
 	struct way *w = &m->b->way[way];
-	// nobody begins anything by a setting that another rank does not have yet
+ // no rank starts before the setting has reached all ranks
 	int e = yoke_group_barrier(m->world);
 	if (e == 0)
 		e = yoke_setting_set("dist.algorithm", w->algorithm);
@@ -152,7 +156,7 @@ static int sample(struct mine *m, int way, int k)
 	return k < 0 && e == 0 ? settle(m->world, each, &m->times[way]) : e;
 }
 
-// All ways by turns, so that a machine that is slower for a while is so to all of them.
+// Measures all methods in turn, so that a temporary slowdown of the machine affects them equally.
 static int measure_ways(yoke_group *world, void *arg)
 {
 	struct bench *b = arg;
@@ -174,7 +178,7 @@ static int measure_ways(yoke_group *world, void *arg)
 		for (int i = 0; i < ways && e == 0; i++)
 			e = sample(&m, i, k);
 	if (e == 0)
-		e = yoke_group_barrier(world); // nobody reads these any more
+		e = yoke_group_barrier(world); // no rank reads these any more
 	for (int i = 0; i < b->ways; i++)
 		yk_task_fini(&m.task[i]);
 	yoke_free(m.x);
@@ -185,7 +189,7 @@ static int measure_ways(yoke_group *world, void *arg)
 
 // ---- rows ----
 
-// hand: what others are divided into, 0: nothing.
+// hand: time of the hand-written loop, the reference of the ratio; 0: none.
 static void row(struct bench *b, const char *name, double *samples, double hand)
 {
 	double spread, median = yk_median(SAMPLES, samples, &spread);
@@ -201,7 +205,7 @@ static void row(struct bench *b, const char *name, double *samples, double hand)
 						    "algbw", algbw, "busbw", busbw));
 }
 
-// Rows of MPI's own; 0 bytes: all.
+// Rows for the MPI libraries; bytes 0: all sizes.
 static void rows_mpi(struct bench *b, uint64_t bytes, double hand)
 {
 	for (int i = 0; i < YK_MPIS; i++)
@@ -221,7 +225,7 @@ static void add_way(struct bench *b, const char *name, const char *algorithm, in
 	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
 }
 
-// One size, every way there is for so many ranks.
+// Measures one size with every available method.
 static int measure(struct bench *b, uint64_t bytes)
 {
 	double hand = 0, spread;
@@ -238,7 +242,8 @@ static int measure(struct bench *b, uint64_t bytes)
 	}
 	add_way(b, "auto", "", by_itself);
 	add_way(b, "in a plan", "", in_plan);
-	add_way(b, "down", "", down); // the COPIES, where ranks are not on the processor
+	add_way(b, "down", "", down); // the copies to the host and back, if the ranks' devices are
+				      // not the CPU
 	add_way(b, "up", "", up);
 	const int e = b->world ? measure_ways(b->world, b) : yoke_group_run(b->ranks, NULL, measure_ways, b);
 	yoke_setting_set("dist.algorithm", "");
@@ -255,7 +260,7 @@ static int measure(struct bench *b, uint64_t bytes)
 
 // ---- the command ----
 
-// Those that there are; one that fails is said, and left out.
+// Measures the installed MPI libraries; reports and skips one that fails.
 static void measure_mpi(struct bench *b)
 {
 	for (int i = 0; i < YK_MPIS; i++)
@@ -265,7 +270,7 @@ static void measure_mpi(struct bench *b)
 		}
 }
 
-// "1024,1048576"
+// Parses e.g. "1024,1048576".
 static int parse_sizes(struct bench *b, const char *text)
 {
 	char one[24];
@@ -285,7 +290,7 @@ static int parse_sizes(struct bench *b, const char *text)
 	return -1;
 }
 
-// MIN_SIZE, GROW times as many, .. and `most`, if that is LIMIT.
+// Sizes from MIN_SIZE by factors of GROW up to `most`; LIMIT itself is included if `most` allows.
 static void usual_sizes(struct bench *b, uint64_t most)
 {
 	b->sizes = 0;
@@ -327,7 +332,7 @@ static int parse(struct bench *b, int argc, char **argv)
 	return YK_DONE;
 }
 
-// The table, by all ranks; rank 0 prints it.
+// Measures the table on all ranks; rank 0 prints it.
 static int table(struct bench *b)
 {
 	int e = 0;
@@ -361,7 +366,7 @@ static int divide(uint32_t ranks)
 	return getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
 }
 
-// As one of the processes that were started as ranks.
+// Runs as one of the processes that a launcher started as ranks.
 static int as_process(struct bench *b, uint32_t started)
 {
 	uint32_t index, share = started;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench resolvent: each tier, forward and with its gradient, beside its parts, LAPACK, whose functions are opened
-// as it runs: cgtsv, zgttrf with zgttrs, one right-hand side a row, and the vendors' solvers where the device is theirs
-// (bench_sparse.h).  Rounds take turns, so that all meet the same machine; peers get copies of their operands, which they
-// destroy, outside of the clock, and their results are compared.
-// Counted: 12 bytes an element, a read and the result written, in f32; z = i, ones beside the diagonal; one row more with
-// a = 0 and z = 0.01 i, where elements far off count.
+// yoke bench resolvent: times each tier, forward and with gradient, beside its decomposition,
+// LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per row) and the
+// vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of them, so that
+// they meet the same machine conditions. The peers overwrite their operands; these are copied
+// outside of the timed region, and the results are compared.  Counted: 12 bytes per element (one
+// read, and the result written), in f32; z = i, off-diagonal ones. One more row has a = 0 and z =
+// 0.01 i, where distant elements contribute.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,7 @@
 #include "train/trial.h"
 #include "yoke-observe.h"
 
-// Of the vendors' solvers each call, alone and with its buffer.
+// Each call of a vendor's solver is measured alone and including its buffer.
 enum { TIERS = 5, PARTS = 2 * TIERS, CGTSV, ZGTTRF, SPARSE, KINDS = SPARSE + 2 * YK_SPARSE_CALLS };
 enum { MAX_ROUNDS = 999, MAX_PARTS = 1 << 17, CELLS = 30 };
 static const char *const names[KINDS] = { "f32", "f64", "mixed", "f16", "bf16", "f32 +grad", "f64 +grad", "mixed +grad",
@@ -39,8 +40,9 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 		       const c16 *du2, const int *pivot, c16 *b, const int *ldb, int *info, size_t trans_length);
 
 struct bench {
-	uint64_t rounds, warm, most; // most: elements
-	double each;                 // seconds of a cell, after which no more rounds begin; 0: all rounds
+	uint64_t rounds, warm, most; // most: max number of elements
+	double each;                 // seconds per cell, after which no further round begins; 0:
+				     // all rounds
 	const char *file, *page;
 	struct yk_device *device;
 	struct yk_bench_limits limits;
@@ -49,13 +51,13 @@ struct bench {
 	zgttrf_fn *zgttrf;
 	zgttrs_fn *zgttrs;
 	char library[64];
-	struct yk_sparse *sparse; // NULL: why not
+	struct yk_sparse *sparse; // NULL: not available, see `why`
 	char vendor[80], why[200];
 	json_t *results, *ratios;
-	double ratio[KINDS][CELLS]; // time of a kind over f32's
-	double speed[CELLS];        // cgtsv over f32, of 16 rows
-	double long_speed, flat_speed; // of a long row, and of that with a = 0
-	double strided;             // f32 over Cgtsv2StridedBatch, 16 x 4096
+	double ratio[KINDS][CELLS]; // time of a kind relative to f32
+	double speed[CELLS];        // time of cgtsv relative to f32, 16 rows
+	double long_speed, flat_speed; // for one long row, and for the same with a = 0
+	double strided;             // f32 relative to Cgtsv2StridedBatch, 16 x 4096
 	int cells, speeds;
 };
 
@@ -65,13 +67,13 @@ struct cell {
 	float eta;
 	yoke_tensor *a, *z, *g;
 	float *host, *got;
-	bool known; // what `got` is to be
-	int rounds; // that were timed
+	bool known; // `got` holds the reference result
+	int rounds; // timed rounds
 	void *work;
 	double time[KINDS][MAX_ROUNDS], off[KINDS], occupancy;
 };
 
-// ---- what is timed ----
+// ---- timed operations ----
 
 static int evaluate(struct cell *c, int kind, double *seconds)
 {
@@ -90,7 +92,8 @@ static int evaluate(struct cell *c, int kind, double *seconds)
 	if (e == 0)
 		e = yoke_sync();
 	*seconds = yk_seconds() - began;
-	if (e == 0 && kind == 0 && !c->known) { // once: meanwhile threads fall asleep
+	// copied only once, because worker threads fall asleep during the copy
+	if (e == 0 && kind == 0 && !c->known) {
 		e = yoke_read(y, c->got, (size_t)(c->rows * c->n) * 8);
 		c->known = e == 0;
 	}
@@ -98,7 +101,8 @@ static int evaluate(struct cell *c, int kind, double *seconds)
 	return e < 0 ? e : f;
 }
 
-// The i-th diagonal element is that of the solution for the i-th unit vector: one of each row, by turns.
+// Solves for the unit vector i of each row, in turn; the result is element i of the solution, a
+// diagonal element of the inverse.
 static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, double *seconds)
 {
 	const int n = (int)c->n, one = 1;
@@ -138,7 +142,7 @@ static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, do
 	}
 }
 
-// A vendor's call for the i-th unit vector of each row, or for all.
+// Calls the vendor's solver for the unit vector i of each row, or for all unit vectors.
 static int solve_there(const struct bench *b, struct cell *c, int call, int64_t i, int64_t to)
 {
 	const bool all = call == YK_SPARSE_COLUMNS;
@@ -160,14 +164,15 @@ static int solve_there(const struct bench *b, struct cell *c, int call, int64_t 
 
 static bool is_there(const struct bench *b, const struct cell *c, int kind)
 {
-	if (kind >= SPARSE) // whose operands here are those of z = i
+	if (kind >= SPARSE) // the vendor's operands here have z = i
 		return b->sparse && !c->flat && yk_sparse_takes((enum yk_sparse_call)((kind - SPARSE) / 2), c->n);
 	return kind == CGTSV ? b->cgtsv != NULL : kind == ZGTTRF ? b->zgttrf && b->zgttrs :
 	       kind == PARTS ? c->rows * c->n <= MAX_PARTS : true;
 }
 
-// A round of all kinds.  Parts are a setting, with which plans are others, so each is evaluated once before it is timed; in
-// the first round too, or so many plans that nothing has used again are warned about.
+// One round of all kinds. The decomposition is selected by a setting that invalidates plans, so
+// each kind is evaluated once before it is timed. The first round does so as well, because
+// otherwise many unused plans would cause a warning.
 static int round_of(const struct bench *b, struct cell *c, int64_t k, int64_t to)
 {
 	const bool parts = is_there(b, c, PARTS), twice = parts || !c->known;
@@ -194,7 +199,7 @@ static int round_of(const struct bench *b, struct cell *c, int64_t k, int64_t to
 	return e;
 }
 
-// Warps that are resident of f32's launch, where the device has such; NaN.
+// Resident warps of the launch for f32, if the device reports them; NaN otherwise.
 static double occupancy(struct cell *c)
 {
 	struct yoke_profile_row row[16];
@@ -261,7 +266,7 @@ static void drop(struct cell *c)
 	free(c);
 }
 
-// A line for people, and one of each kind for programs.
+// Prints one line, and adds one JSON entry per kind.
 static int say(struct bench *b, struct cell *c)
 {
 	const double bytes = 12.0 * (double)c->rows * (double)c->n;
@@ -284,7 +289,7 @@ static int say(struct bench *b, struct cell *c)
 				      "resolvent", "case", title, "median_s", median, "spread_s", spread, "samples",
 				      c->rounds, "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
 				      bytes / median / b->limits.copy, "of_f32", median / f32, "rows", (double)c->rows);
-		if (o && c->rows == 16) // one curve over lengths
+		if (o && c->rows == 16) // plots have one curve over lengths
 			json_object_set_new(o, "size", json_real((double)c->n));
 		if (o && kind >= CGTSV)
 			json_object_set_new(o, "apart", json_real(c->off[kind]));
@@ -365,7 +370,7 @@ static void open_lapack(struct bench *b)
 	}
 }
 
-// ---- the end ----
+// ---- summary ----
 
 static int say_ratio(const struct bench *b, const char *title, const double *v, int n, double target, bool least)
 {
@@ -394,7 +399,7 @@ static int say_ratio(const struct bench *b, const char *title, const double *v, 
 static int say_ratios(const struct bench *b)
 {
 	double inverse[CELLS];
-	// instruction sets are in the device's name
+ // the device's name lists its instruction sets
 	const bool wide = strstr(b->device->info.driver, "avx512") || strstr(b->device->info.driver, "amx");
 	for (int i = 0; i < b->cells; i++)
 		inverse[i] = b->ratio[1][i] / b->ratio[2][i];
@@ -515,7 +520,7 @@ int yk_bench_resolvent(int argc, char **argv)
 		return yk_failed("bench");
 	b->rounds = 100;
 	b->warm = 10;
-	b->most = 1 << 20; // rows of 4096 x 4096 alone take longer than all others
+	b->most = 1 << 20; // 4096 x 4096 alone takes longer than all other sizes
 	b->each = 1;
 	int status = parse(b, argc, argv), e = 0;
 	if (status == YK_DONE) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendors' tridiagonal solvers.  The two libraries are alike but for their names' beginnings, as are the drivers:
-// addresses on devices are passed like pointers in both.
+// Tridiagonal solvers of cuSPARSE and hipSPARSE. Both libraries, and both drivers, differ only in
+// the prefix of their symbols; both pass device addresses like pointers.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -16,11 +16,11 @@
 typedef float complex c8;
 
 static const struct vendor {
-	const char *backend, *title, *prefix; // of symbols
+	const char *backend, *title, *prefix; // prefix of the symbols
 	const char *driver[3], *library[4];
-	// by their symbols
+ // names of the driver's symbols
 	const char *init, *count, *bus, *retain, *use, *alloc, *free, *up, *down, *wait;
-	int least, most; // versions
+	int least, most; // range of supported versions
 } vendors[] = {
 	{ "cuda", "cuSPARSE", "cusparse", { "libcuda.so.1" },
 	  { "libcusparse.so.12", "libcusparse.so.11", "/usr/local/cuda/lib64/libcusparse.so.12" },
@@ -39,7 +39,7 @@ struct yk_sparse {
 	void *driver, *library, *handle;
 	void *at[ARRAYS]; // on the device
 	c8 *host[ARRAYS];
-	size_t elements; // of room there and on the host
+	size_t elements; // capacity there and on the host
 	int (*alloc)(void **, size_t);
 	int (*free)(void *);
 	int (*up)(void *, const void *, size_t, void *stream);
@@ -77,7 +77,7 @@ static void *first_of(const char *const *names, size_t n, const char **name)
 	return library;
 }
 
-// The driver's device that is this one, as current as the plugin has it.
+// Makes the driver's context of this device current, the same context that the plugin uses.
 static bool enter(struct yk_sparse *s, const struct yk_device *d)
 {
 	const struct vendor *v = s->vendor;
@@ -201,7 +201,8 @@ static int reserve(struct yk_sparse *s, size_t n)
 	return 0;
 }
 
-// Diagonals and right-hand sides of `rows` rows from `row` on: element k of row r at r apart + k step.
+// Writes diagonals and right-hand sides of `rows` rows, starting at `row`: element k of row r is at
+// r apart + k step.
 static void lay(struct yk_sparse *s, int64_t rows, int64_t n, const float *a, int64_t apart, int64_t step, int64_t unit)
 {
 	for (int64_t r = 0; r < rows; r++)
@@ -232,7 +233,7 @@ static int size_of(struct yk_sparse *s, enum yk_sparse_call call, int rows, int 
 					   s->columns_size(s->handle, n, n, at[DL], at[D], at[DU], at[X], n, bytes);
 }
 
-// What is on the host goes up, is solved, and the solutions come down.
+// Uploads the operands, solves, and downloads the solutions.
 static int solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, int64_t n, double seconds[2])
 {
 	const size_t system = (size_t)(call == YK_SPARSE_COLUMNS ? n : rows * n) * sizeof(c8);
@@ -245,7 +246,8 @@ static int solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, in
 	code = code ? code : s->wait(NULL);
 	const double began = yk_seconds();
 	code = code ? code : size_of(s, call, (int)rows, (int)n, &bytes);
-	code = code ? code : s->alloc(&buffer, bytes ? bytes : 128); // aligned to more than the 128 bytes that are asked for
+	// the allocation exceeds the required alignment of 128 bytes
+	code = code ? code : s->alloc(&buffer, bytes ? bytes : 128);
 	const double called = yk_seconds();
 	code = code ? code : call_once(s, call, (int)rows, (int)n, buffer);
 	code = code ? code : s->wait(NULL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suites of `yoke bench`, all through the public interface; inputs are random and
-// small.
-// Counted: flops of the mathematics (a causal attention half of the square), bytes of
+// The suites of `yoke bench`, based on the public interface alone; inputs are small random numbers.
+// Counted: flops of the mathematical operation (causal attention: half of the square), and bytes of
 // each operand once.
 #include "config.h"
 
@@ -34,7 +33,7 @@ static int finish(yoke_scope *s, yoke_tensor *y)
 	return finish_all(s, 1, &y);
 }
 
-// n variables of these shapes with uniform values.
+// Creates n variables of these shapes with uniform random values.
 static int make_operands_of(struct yk_case *c, int dtype, int n, const int *rank, const int64_t (*dims)[4])
 {
 	struct operands *o = calloc(1, sizeof *o);
@@ -104,7 +103,7 @@ static int make_map(struct yk_case *c)
 	const int rank[2] = { 1, 1 };
 	const int64_t dims[2][4] = { { c->size[0] }, { c->size[0] } };
 
-	c->bytes = 12.0 * (double)c->size[0]; // two read, one written
+	c->bytes = 12.0 * (double)c->size[0]; // two operands read, one result written
 	return make_operands(c, 2, rank, dims);
 }
 
@@ -126,7 +125,7 @@ static int run_gelu(struct yk_case *c)
 
 // ---- rows ----
 
-// size: rows, their length, bytes that an element has read and written; x [rows,n], w and b [n]
+// size: rows, their length, bytes read and written per element; x [rows,n], w and b [n]
 static int make_rows(struct yk_case *c)
 {
 	const int rank[3] = { 2, 1, 1 };
@@ -197,7 +196,7 @@ static int make_adamw(struct yk_case *c)
 	const int rank[4] = { 1, 1, 1, 1 };
 	const int64_t dims[4][4] = { { c->size[0] }, { c->size[0] }, { c->size[0] }, { c->size[0] } };
 
-	c->bytes = 28.0 * (double)c->size[0]; // four read, three written
+	c->bytes = 28.0 * (double)c->size[0]; // four arrays read, three written
 	return make_operands(c, 4, rank, dims);
 }
 
@@ -238,8 +237,8 @@ static int run_attention(struct yk_case *c)
 	return finish(s, yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0));
 }
 
-// size: B, T, H, D, whether with its gradient; bf16; q, k, v and the cotangent [B,T,H,D].  Backward counts 2.5 times the
-// flops of forward: five products in place of two.
+// size: B, T, H, D, with gradient (0, 1); bf16; q, k, v and the cotangent [B,T,H,D]. Backward
+// counts 2.5 times the flops of forward: five products instead of two.
 static int make_attention_bf16(struct yk_case *c)
 {
 	const int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
@@ -264,7 +263,8 @@ static int run_attention_gradient(struct yk_case *c)
 
 // ---- resolvent ----
 
-// size: rows, elements, tier, whether its gradient; f32, z = i; bytes: a read, the result written
+// size: rows, elements, tier, with gradient (0, 1); f32, z = i; bytes: one read, and the result
+// written
 static int make_resolvent(struct yk_case *c)
 {
 	const int64_t rows = c->size[0], n = c->size[1];
@@ -344,8 +344,8 @@ static int make_model(struct yk_case *c, bool trains)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
 	}
 	c->tokens = (double)(dims[0] * dims[1]);
-	// Kaplan et al. 2020: 6 a weight and token, and 6 T E a layer and token for
-	// causal attention; a third of it forwards
+ // Kaplan et al. 2020: 6 flops per weight and token, and 6 T E per layer and token for
+ // causal attention; forward alone is a third
 	c->flops = c->tokens * (trains ? 6.0 : 2.0) *
 		   ((double)weights + (double)(c->size[0] * c->size[3] * c->size[2]));
 	for (int64_t i = 0; i < dims[0] * dims[1]; i++)
@@ -383,7 +383,7 @@ static int run_train(struct yk_case *c)
 	return finish(s, e == 0 ? loss : NULL);
 }
 
-// ---- batch: the loss alone ----
+// ---- batch: forward and loss only ----
 
 static int make_forward(struct yk_case *c)
 {
@@ -408,7 +408,7 @@ static int rehearse_forward(void *arg)
 	return e;
 }
 
-// Predicted, not tried: what does not fit may take the machine with it.
+// Based on the prediction, not on a trial: exceeding the memory may disturb the whole machine.
 static bool forward_fits(const struct yk_case *c)
 {
 	int e = yk_dry_try(yk_dry_room(), rehearse_forward, (void *)(uintptr_t)c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke advise: which device a run suits.
+// yoke advise: recommends a device for a run.
 #include "config.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 enum { ROUNDS = 5 };
 
-// ---- what is asked ----
+// ---- arguments ----
 
 static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 {
@@ -51,7 +51,7 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 	return yk_usage("advise", "no key '%s'; %s", name, yk_hint(name, names, n, hint, sizeof hint));
 }
 
-// What the rules ask for, of a configuration.
+// Derives the input of the rules from a configuration.
 static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
 {
 	struct yk_trainer *t = NULL;
@@ -71,7 +71,7 @@ static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
 	return 0;
 }
 
-// ---- what is said ----
+// ---- output ----
 
 static json_t *number(double x)
 {
@@ -85,7 +85,7 @@ static json_t *rule_json(const struct yk_device_choice_said *s)
 			 s->hint ? s->hint : "");
 }
 
-// What to expect of each GPU by its memory and arithmetic.
+// Expectations for each GPU from its memory and arithmetic.
 static json_t *tiers(int n, char (*id)[48])
 {
 	json_t *list = json_array();
@@ -95,7 +95,7 @@ static json_t *tiers(int n, char (*id)[48])
 			continue;
 		struct yk_device *d = yk_option_device(id[i]);
 		if (d && d->info.kind != YOKE_DEVICE_GPU && d->info.kind != YOKE_DEVICE_IGPU)
-			continue; // of others nobody knows what to expect
+			continue; // nothing is known about other devices
 		yoke_context *ctx = d ? yoke_context_new(d->backend->table.name) : NULL, *former = ctx ? yoke_use(ctx) : NULL;
 		if (ctx && yk_limits_measure(d, false, &l) == 0) {
 			const struct yk_device_choice_tier *t = yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
@@ -218,7 +218,8 @@ int yk_cmd_advise(int argc, char **argv)
 		else
 			argv[1 + n++] = argv[i];
 	}
-	for (int i = 0; i < n; i++) // a file, or data: it is a configuration of yoke train
+	for (int i = 0; i < n; i++) // a file or data: the arguments are a configuration of yoke
+				    // train
 		configured |= !strchr(argv[1 + i], '=') || !strncmp(argv[1 + i], "data=", 5);
 	if (!n)
 		return yk_usage("advise", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench: times the cases of the chosen suites, on one device or on several side by side, and
-// prints them beside each device's limits.
+// yoke bench: times the cases of the chosen suites on one or several devices and prints the results
+// beside each device's limits.
 #include "config.h"
 
 #include <stdbool.h>
@@ -16,21 +16,21 @@
 #include "tool/bench.h"
 #include "tool/tool.h"
 
-enum { MAX_DEVICES = 4, QUICK = 12 }; // 12: what heads of all models divide
+enum { MAX_DEVICES = 4, QUICK = 12 }; // 12: divisible by the number of heads of every model
 
-// A device with a context of its own.
+// A device with its context.
 struct on {
 	struct yk_device *device;
 	yoke_context *context;
 	struct yk_bench_limits limits;
-	struct yk_timing timing; // of the case at hand
+	struct yk_timing timing; // of the current case
 };
 
 struct bench {
-	const char *file;      // JSON goes here; NULL: nowhere
-	const char *page;      // .. and the same as a page
-	const char *list;      // "cpu,opencl"; NULL: the device that work goes to
-	const char *suites[16]; // chosen; none: all
+	const char *file;      // JSON output; NULL: none
+	const char *page;      // HTML output; NULL: none
+	const char *list;      // "cpu,opencl"; NULL: the default device
+	const char *suites[16]; // chosen suites; none: all
 	bool quick;
 	int nsuites, n;
 	struct on on[MAX_DEVICES];
@@ -99,7 +99,7 @@ static bool chosen(const struct bench *b, const char *suite)
 
 // ---- devices ----
 
-// Devices of one processor have its limits, measured once.
+// Measures the limits once for all devices that are the same CPU.
 static int find_limits(struct bench *b, struct on *x)
 {
 	const struct yoke_device_info *info = &x->device->info;
@@ -146,7 +146,7 @@ static int open_devices(struct bench *b)
 	for (; e == 0 && at && *at; at += *at == ',') {
 		size_t n = strcspn(at, ",");
 		snprintf(name, sizeof name, "%.*s", (int)n, at);
-		yk_param_set("device", wish, YK_ARGUMENT); // "opencl:1" sets it
+		yk_param_set("device", wish, YK_ARGUMENT); // applies "opencl:1"
 		e = open_device(b, name);
 		at += n;
 	}
@@ -224,7 +224,7 @@ static void print_case(const struct on *x, const struct yk_case *c)
 	}
 }
 
-// Several: of each the rate that its case is about, and its time beside the first one's.
+// Several devices: the relevant rate of each, and its time relative to the first.
 static void print_beside(const struct bench *b, const struct yk_case *c)
 {
 	char of[16];
@@ -283,7 +283,7 @@ static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
 	return 0;
 }
 
-// Is a processor among the devices?
+// Is a CPU among the devices?
 static bool on_processor(const struct bench *b)
 {
 	for (int i = 0; i < b->n; i++)
@@ -292,7 +292,7 @@ static bool on_processor(const struct bench *b)
 	return false;
 }
 
-// Where a case of a suite does not fit, *full is that suite.
+// *full: set to the suite if its case does not fit.
 static int measure(struct bench *b, struct yk_case *c, const char **full)
 {
 	for (int i = 0; i < b->n && c->fits; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke conform: the ops of a device against their definitions, as TAP.
+// yoke conform: tests the ops of a device against their definitions; writes TAP.
 #include "config.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "conform/conform.h"
 #include "tool/tool.h"
 
-// "K/N", 0 <= K < N: every N-th from number K on
+// Parses "K/N", 0 <= K < N: every N-th test, starting with test K.
 static int parse_every(const char *text, uint64_t *k, uint64_t *n)
 {
 	char first[24];
@@ -65,7 +65,8 @@ int yk_cmd_conform(int argc, char **argv)
 	}
 	if (yk_conform_check(o.ops) < 0)
 		return yk_usage("conform", "%s", yoke_error());
-	yk_param_set("selftest", "0", YK_ARGUMENT); // what that found wrong is what is to be seen here
+	// so that errors are shown here instead of disabling kernels
+	yk_param_set("selftest", "0", YK_ARGUMENT);
 	struct yk_device *d = yk_option_device(name);
 	if (!d)
 		return yk_failed("conform");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke cubes: what cubes hold, whether all of it can be read, in other types and orders, and drawn ones.
+// yoke cubes: describes hyperspectral cubes, checks that they are readable, converts them, and
+// creates synthetic ones.
 #include "config.h"
 
 #include <inttypes.h>
@@ -17,14 +18,14 @@
 
 static const char name[] = "cubes";
 
-// A cube with its numbers.
+// A cube with its numbers in memory.
 struct whole {
 	yoke_cube *cube;
 	struct yoke_cube_info info;
 	float *x, *weight;
 };
 
-// Is the word one of yoke_cube_open's settings?  It is added to them then.
+// If the word is a setting of yoke_cube_open, appends it to the settings and returns true.
 static bool take_setting(const char *word, char *settings, size_t room)
 {
 	static const char *const key[] = { "bands=", "variable=", "item=", "stack=" };
@@ -37,7 +38,7 @@ static bool take_setting(const char *word, char *settings, size_t room)
 	return false;
 }
 
-// Takes those words out of n; how many are left.
+// Removes those words from the n words; returns the number of remaining words.
 static int take_settings(int n, char **word, char *settings, size_t room)
 {
 	int left = 0;
@@ -105,7 +106,7 @@ static int info(int n, char **path, const char *settings)
 	return err;
 }
 
-// How many cubes cannot be read or have numbers that are not finite.
+// Returns the number of cubes that are unreadable or contain non-finite numbers.
 static int check(int n, char **path, const char *settings)
 {
 	char text[2][64];
@@ -140,7 +141,7 @@ static int check(int n, char **path, const char *settings)
 
 // ---- convert ----
 
-// The other words key=value behind the two files; false: one is not known.
+// Parses the words key=value after the two files; false: a key is unknown.
 static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, bool *overwrite)
 {
 	for (int i = 0; i < argc; i++) {
@@ -201,7 +202,7 @@ static int convert(int argc, char **argv, const char *settings)
 
 // ---- make ----
 
-// The files of a drawn cube: header, numbers, labels.
+// Lists the files of a synthetic cube: header, data, labels.
 static int list_sample(const char *folder, int64_t i, struct yk_file_list *to)
 {
 	static const char *const end[] = { ".hdr", ".img", "_label.npy" };
@@ -222,7 +223,7 @@ static int write_sample(const yoke_dataset *d, char *const path[3], int64_t i, c
 	struct yoke_cube_info picture = cube;
 	const int64_t pixels = cube.lines * cube.samples;
 	const uint8_t *label = to[2];
-	float *flat = to[1]; // weights, all 1, are not written
+	float *flat = to[1]; // all weights are 1 and are not written
 	int err = yoke_dataset_read(d, i, 0, 0, i, to, NULL);
 	picture.bands = 1;
 	picture.type = "u8";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke dashboard: a page that shows runs while they go on.
+// yoke dashboard: serves a web page that shows runs while they progress.
 #include "config.h"
 
 #include <stdlib.h>

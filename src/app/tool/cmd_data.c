@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke data: what a file holds for training, whether all of it can be read, and how fast; prepare: data_prepare.c.
+// yoke data: describes training data, checks that all of it is readable, and measures loading;
+// prepare: data_prepare.c.
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,9 +15,9 @@
 #include "tool/tool.h"
 #include "yoke-data.h"
 
-enum { NAMED = 100, BENCH_BATCH = 64, CONTEXT = 128 }; // CONTEXT: what prepare and train have by default
+enum { NAMED = 100, BENCH_BATCH = 64, CONTEXT = 128 }; // CONTEXT: default of prepare and train
 
-// Shape of a sample: "[3, 4..16]" where the last axis varies in sixteens.
+// Shape of a sample, e.g. "[3, up to 64 by 16]" if the last axis is padded to a multiple of 16.
 static void shape_text(const struct yoke_field *f, char *to, size_t room)
 {
 	size_t at = (size_t)snprintf(to, room, "[");
@@ -71,12 +72,12 @@ static int info(const yoke_dataset *d)
 	return f ? 0 : yoke_error_code();
 }
 
-// Of a token file, the hash that it was prepared with.
+// Compares a token file with the hash that was stored when it was prepared.
 static int check_hash(const char *path)
 {
 	struct yk_safetensors f;
 	if (yk_safetensors_open(&f, path) < 0) {
-		yoke_error_clear(); // it is no safetensors file
+		yoke_error_clear(); // not a safetensors file
 		return 0;
 	}
 	const int e = yk_token_file_verify(&f);
@@ -84,7 +85,7 @@ static int check_hash(const char *path)
 	return e;
 }
 
-// Reads each sample.  How many failed, or an error.
+// Reads each sample. Returns the number of failures, or an error.
 static int64_t check(const yoke_dataset *d, const char *path)
 {
 	int n;
@@ -150,7 +151,7 @@ static int bench_row(yoke_dataset *d, int workers, double most, json_t *rows)
 	return 0;
 }
 
-// By workers: 0, 1, and doubled up to the processors that there are.
+// Measures with 0, 1, 2, 4, ... workers, up to the number of processors.
 static int bench(yoke_dataset *d, double seconds)
 {
 	static const char *const keys[] = { "workers", "samples/s", "MB/s", "reading" };
@@ -168,8 +169,8 @@ static int bench(yoke_dataset *d, double seconds)
 	return e;
 }
 
-// Reads the head of a token file that yoke data prepare wrote, to be printed, and a default length of a sample.
-// False: it is another kind of file.
+// Reads the header of a token file written by yoke data prepare, and a default sample length.
+// False: another kind of file.
 static bool look_at_tokens(const char *path, struct yk_token_file *t, int64_t *context)
 {
 	struct yk_safetensors f;
@@ -193,7 +194,7 @@ static void print_tokens(const struct yk_token_file *t)
 	printf("\n");
 }
 
-// What is no option is a setting of the source.
+// Arguments other than options are settings of the source.
 static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to)
 {
 	char settings[2048] = "";
