@@ -42,7 +42,7 @@ int yk_bench_launches_make(struct yk_case *c)
 	int e = yoke_eval(0, NULL);
 	int f = yoke_scope_end(s);
 	e = e < 0 ? e : f;
- // the first run launches the kernels one by one
+	// the first run launches the kernels one by one
 	if (e == 0)
 		e = yoke_stats(&before);
 	if (e == 0)

@@ -141,7 +141,7 @@ static int settle(yoke_group *world, double each, int *times)
 static int sample(struct mine *m, int way, int k)
 {
 	struct way *w = &m->b->way[way];
- // no rank starts before the setting has reached all ranks
+	// no rank starts before the setting has reached all ranks
 	int e = yoke_group_barrier(m->world);
 	if (e == 0)
 		e = yoke_setting_set("dist.algorithm", w->algorithm);

@@ -399,7 +399,7 @@ static int say_ratio(const struct bench *b, const char *title, const double *v, 
 static int say_ratios(const struct bench *b)
 {
 	double inverse[CELLS];
- // the device's name lists its instruction sets
+	// the device's name lists its instruction sets
 	const bool wide = strstr(b->device->info.driver, "avx512") || strstr(b->device->info.driver, "amx");
 	for (int i = 0; i < b->cells; i++)
 		inverse[i] = b->ratio[1][i] / b->ratio[2][i];

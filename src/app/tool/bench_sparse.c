@@ -18,7 +18,7 @@ typedef float complex c8;
 static const struct vendor {
 	const char *backend, *title, *prefix; // prefix of the symbols
 	const char *driver[3], *library[4];
- // names of the driver's symbols
+	// names of the driver's symbols
 	const char *init, *count, *bus, *retain, *use, *alloc, *free, *up, *down, *wait;
 	int least, most; // range of supported versions
 } vendors[] = {

@@ -344,8 +344,8 @@ static int make_model(struct yk_case *c, bool trains)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
 	}
 	c->tokens = (double)(dims[0] * dims[1]);
- // Kaplan et al. 2020: 6 flops per weight and token, and 6 T E per layer and token for
- // causal attention; forward alone is a third
+	// Kaplan et al. 2020: 6 flops per weight and token, and 6 T E per layer and token for
+	// causal attention; forward alone is a third
 	c->flops = c->tokens * (trains ? 6.0 : 2.0) *
 		   ((double)weights + (double)(c->size[0] * c->size[3] * c->size[2]));
 	for (int64_t i = 0; i < dims[0] * dims[1]; i++)

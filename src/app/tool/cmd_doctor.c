@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke doctor: prints the examination of src/core/device/doctor.c, for people or as JSON.  Fails when
-// something that was asked for cannot be used.
+// yoke doctor: prints the findings of src/app/tool/doctor.c, as text or JSON. Fails if something
+// that the user requested cannot be used.
 #include "config.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void title(const char *text)
 	printf("\n%s\n", text);
 }
 
-// A list of the report under its title, with the members of that many keys.
+// Prints a list of the report under a title, with the given number of keys per entry.
 static void section(const json_t *o, const char *name, const char *text, int n, const char *const *keys)
 {
 	const json_t *list = json_object_get(o, name);
@@ -31,7 +31,7 @@ static void section(const json_t *o, const char *name, const char *text, int n, 
 		printf("  none\n");
 }
 
-// Text behind a separator, when there is any.
+// The text of a key after a separator; "" if the text is empty.
 static const char *also(const json_t *o, const char *key, const char *separator, char to[1024])
 {
 	const char *text = json_string_value(json_object_get(o, key));

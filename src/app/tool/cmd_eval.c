@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke eval: mean loss of a trained model over text, or over the validation part of its own.
+// yoke eval: mean loss of a trained model on a given text, or on the validation split of its
+// training data.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -15,12 +16,13 @@
 #include "train/validate.h"
 
 struct result {
-	int64_t tokens, bytes; // predicted; every window but its first token
-	int64_t unknown;       // of the tokens: not in the vocabulary
+	int64_t tokens, bytes; // predicted tokens (all of a window except the first), and their
+			       // bytes
+	int64_t unknown;       // number of these tokens that are not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };
 
-// Bytes that the predicted tokens stand for, and how many tokens stand for anything.
+// Counts the bytes of the predicted tokens, and the unknown tokens.
 static int count(const struct yk_opened *o, const struct yk_data *data, struct result *to)
 {
 	int64_t width = o->model.net->shape.context + 1, bytes = 0, unknown = 0;
@@ -47,7 +49,7 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 	return 0;
 }
 
-// The text that the model was trained on, whose validation part is asked for.
+// Opens the text that the model was trained on, for its validation split.
 static struct yk_data *own_data(const struct yk_opened *o, const struct yk_config *trained,
 				struct yk_data_spec *spec)
 {
@@ -95,7 +97,7 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	return data;
 }
 
-// batch=auto: as many as it was trained with.
+// batch=auto: uses the batch size of the training.
 static int64_t batch_of(const struct yk_opened *o)
 {
 	int64_t n = yk_config_int(&o->config, YK_KEY_batch);
@@ -117,7 +119,7 @@ static void print(const struct yk_opened *o, const struct result *r)
 	printf("perplexity     %.6f\n", exp(r->loss));
 	if (yk_tokenizer_unknown(o->model.tokenizer) >= 0)
 		printf("unknown        %" PRId64 "\n", r->unknown);
-	// of a word that is not known neither the bytes nor their probability is; ids stand for none
+	// bits per byte are undefined with unknown words, and for bare token ids
 	if (r->unknown == 0 && yk_tokenizer_is_text(o->model.tokenizer))
 		printf("bits_per_byte  %.6f\n",
 		       r->loss / M_LN2 * (double)r->tokens / (double)r->bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke fit: a pipeline is fitted by cubes, and trained; yoke apply: its nodes' results for cubes, as files.
+// yoke fit: fits a pipeline to cubes and trains it. yoke apply: writes the results of its nodes for
+// cubes to files.
 #include "config.h"
 
 #include <inttypes.h>
@@ -33,12 +34,12 @@ static void in(char path[PATH], const char *folder, const char *file)
 
 // ---- progress ----
 
-// A line on a terminal, drawn over itself.
+// A progress line on a terminal, redrawn in place.
 struct bar {
 	bool terminal, drawn;
 	double last;
 	char stage[16];
-	int64_t round, first; // done where the time of this pass, epoch or validation began
+	int64_t round, first; // round, and the amount that was done when its timing began
 	double began;
 };
 
@@ -85,10 +86,10 @@ static void clear(struct bar *b)
 
 struct part {
 	int64_t first, count;
-	yoke_dataset *set; // NULL: there is none
+	yoke_dataset *set; // NULL: empty
 };
 
-// The samples of a part of the split, one behind another.
+// Collects the samples of one split into a contiguous range.
 static int take_part(const struct yk_fit_config *c, int which, struct part *to)
 {
 	double from = 0;
@@ -100,12 +101,12 @@ static int take_part(const struct yk_fit_config *c, int which, struct part *to)
 	return to->count > 0 && !to->set ? yk_error_last() : 0;
 }
 
-// State of a run between its beginning and its end.
+// State of a run from start to end.
 struct watch {
 	struct bar bar;
 	struct yk_stop stop;
 	struct {
-		char stage[16], *text; // the last line of losses and metrics
+		char stage[16], *text; // last line of losses and metrics per stage
 	} line[3];
 };
 
@@ -124,7 +125,7 @@ static const char *signal_name(int signal)
 	return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// On a thread of its own.
+// Called on a separate thread.
 static void on_signal(void *arg, int signal, bool again)
 {
 	(void)arg;
@@ -132,7 +133,7 @@ static void on_signal(void *arg, int signal, bool again)
 		again ? " again: ended at once" : ": finishes the batch and saves; once more ends at once");
 }
 
-// Keeps the last line of each stage, to be printed in the end.
+// Keeps the last line of each stage, for the final output.
 static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
 {
 	struct watch *w = arg;
@@ -173,19 +174,20 @@ static bool has_maps(const yoke_pipeline *p)
 	return p->plan.monitors & YK_MONITOR_MAPS;
 }
 
-// Formats of maps of the last node.
+// Formats of the maps of the last node.
 static const char *map_formats(const yoke_pipeline *p)
 {
 	return yk_png_writes() && p->node[p->last].channels == 1 ? "npy,png" : "npy";
 }
 
-// Scores of the validation's cubes, or else the training's.
+// The cubes for which maps are written: the validation cubes or, if there are none, the training
+// cubes.
 static const struct part *mapped(const struct part part[3])
 {
 	return part[1].count > 0 ? &part[1] : &part[0];
 }
 
-// Checks before anything is written whether the maps may be written.
+// Checks, before anything is written, that the maps can be written.
 static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, const char *out, const struct part part[3], bool overwrite)
 {
 	const struct part *of = mapped(part);
@@ -214,15 +216,16 @@ static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run 
 
 // ---- a run ----
 
-// Arguments of `yoke fit`, and the objects that are made from them.
+// Arguments of `yoke fit`, and the objects created from them.
 struct fitting {
 	struct yk_fit_config *c;
 	const char *out;
 	bool resume, overwrite;
 	yoke_pipeline *p;
 	struct part part[3];
-	const struct part *by, *valid; // whose statistics nodes are fitted by; that is validated
-	int64_t done; // steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins
+	const struct part *by, *valid; // cubes to which nodes are fitted; cubes for validation
+	int64_t done; // steps of the resumed run, from whose states the pipeline was loaded; 0: a
+		      // new run
 };
 
 static bool trains(const yoke_pipeline *p)
@@ -260,7 +263,7 @@ static struct yoke_training training_of(const struct fitting *f)
 				       .loader = f->c->loader, .folder = f->out, .resume = f->done > 0, .test = f->part[2].set };
 }
 
-// Checks that need nothing to be computed or written.
+// Checks that need no computation and write nothing.
 static int prepare(struct fitting *f)
 {
 	int err = choose_parts(f);
@@ -274,7 +277,7 @@ static int prepare(struct fitting *f)
 	return err;
 }
 
-// Both phases; 1: a signal ended them.
+// Runs both phases; returns 1 if a signal ended them.
 static int phases(struct fitting *f, yoke_run *run, struct watch *w)
 {
 	struct yoke_pipeline_stats s = { .size = sizeof s };
@@ -303,7 +306,7 @@ static int phases(struct fitting *f, yoke_run *run, struct watch *w)
 	return err;
 }
 
-// 1: a signal ended it.
+// Returns 1 if a signal ended the run.
 static int run_parts(struct fitting *f, yoke_run *run, struct watch *w)
 {
 	const bool recorded = f->p->plan.monitors & YK_MONITOR_METRICS;
@@ -317,7 +320,7 @@ static int run_parts(struct fitting *f, yoke_run *run, struct watch *w)
 	return !err && has_maps(f->p) ? write_maps(f->c, f->p, run, f->out, f->part) : err;
 }
 
-// Saves the results of a run, unless a signal ended it: then there is a checkpoint.
+// Saves the results of a run, unless a signal ended it; then only the checkpoint remains.
 static int finish(struct fitting *f, yoke_run *run, int signal)
 {
 	char path[PATH];
@@ -341,7 +344,7 @@ static int run(struct fitting *f, struct watch *w)
 	if (!err && !f->resume)
 		yk_out_clear(f->out);
 	in(path, f->out, configuration);
-	yk_file_sweep(path); // of a run that was killed
+	yk_file_sweep(path); // left by a killed run
 	if (!err)
 		err = yk_json_save(path, f->c->root);
 	if (!err)
@@ -361,7 +364,7 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overw
 {
 	struct fitting f = { .c = c, .out = out, .resume = resume, .overwrite = overwrite };
 	struct watch w = { .bar = { .terminal = isatty(STDERR_FILENO) } };
-	int err = yk_stop_begin(&w.stop, on_signal, NULL); // before any thread is made
+	int err = yk_stop_begin(&w.stop, on_signal, NULL); // before any thread is created
 	if (err)
 		return err;
 	err = yk_fit_config_data(c);
@@ -383,7 +386,8 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overw
 	return err;
 }
 
-// key=value behind the first; `own` are the command's, each with its place for the text.
+// Parses the arguments key=value after the first. `own` lists the command's keys with the
+// destinations of their values.
 struct own {
 	const char *key;
 	const char **to;
@@ -441,7 +445,7 @@ struct applying {
 	bool overwrite;
 };
 
-// Are all results files that may be written?
+// Checks that all result files may be written.
 static int check_results(const struct applying *a, const yoke_pipeline *p)
 {
 	struct yk_file_list to = { .path = NULL };
@@ -454,7 +458,7 @@ static int check_results(const struct applying *a, const yoke_pipeline *p)
 	return err;
 }
 
-// ESHAPE: the cubes have another number of bands than the pipeline.
+// ESHAPE: the cubes and the pipeline differ in the number of bands.
 static int check_bands(const struct applying *a, const yoke_pipeline *p)
 {
 	struct yk_set_fields f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke generate: writes text that a trained model goes on with.
+// yoke generate: continues prompts with a trained model.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -18,9 +18,9 @@
 #include "tool/model_open.h"
 #include "train/generate.h"
 
-#define MAX_PROMPT (UINT64_C(1) << 30) // bytes of one that comes through a pipe
+#define MAX_PROMPT (UINT64_C(1) << 30) // max bytes of a prompt read from a pipe
 
-// Where texts go: standard output as they come, or memory where there are several.
+// Destination of the texts: standard output immediately or, for several texts, buffers in memory.
 struct output {
 	struct yk_tokenizer *tokenizer;
 	FILE *to[YK_SEQUENCES];
@@ -44,7 +44,8 @@ static int write_token(void *arg, int text, int32_t id)
 	return e == 0 ? write_text(o->to[text], token, bytes) : e;
 }
 
-// The prompt's tokens; where it has none, one to begin with: what is unknown, or an end of line.
+// Tokens of the prompt. An empty prompt is replaced by one token: the unknown token, or an end of
+// line.
 static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t bytes,
 			 struct yk_tokens *to)
 {
@@ -81,7 +82,7 @@ static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *promp
 			   write_token, to);
 }
 
-// Text of a file or of standard input, without a UTF-8 byte-order mark and with LF line ends.
+// Reads a file or standard input; removes a UTF-8 byte-order mark and converts line ends to LF.
 static int read_prompts(const char *path, const char *what, char **text, size_t *bytes)
 {
 	const bool piped = !strcmp(path, "-");
@@ -93,7 +94,7 @@ static int read_prompts(const char *path, const char *what, char **text, size_t 
 		return e;
 	e = yk_text_begin(piped ? "standard input" : path, *text, bytes);
 	for (size_t i = 0; i < *bytes; i++)
-		if ((*text)[i] != '\r' || (*text)[i + 1] != '\n') // a NUL is behind the last
+		if ((*text)[i] != '\r' || (*text)[i + 1] != '\n') // the text ends with a NUL
 			(*text)[n++] = (*text)[i];
 	(*text)[n] = 0;
 	*bytes = n;
@@ -134,7 +135,7 @@ struct line {
 	size_t bytes;
 };
 
-// The next up to `most` lines of what is left of a text.
+// Takes up to `most` lines from the remaining text; returns their number.
 static int take_lines(struct line *left, int most, struct line *to)
 {
 	int n = 0;
@@ -148,7 +149,7 @@ static int take_lines(struct line *left, int most, struct line *to)
 	return n;
 }
 
-// Goes on from n lines at once, and prints the texts in their order.
+// Continues n lines in one batch, and prints the texts in order.
 static int generate_lines(const struct yk_opened *o, int64_t before, int n, const struct line *line)
 {
 	struct output to = { .tokenizer = o->model.tokenizer };
@@ -183,7 +184,7 @@ static int generate_lines(const struct yk_opened *o, int64_t before, int n, cons
 	return e;
 }
 
-// A prompt a line.
+// One prompt per line.
 static int generate_several(const struct yk_opened *o)
 {
 	const char *path = yk_config_str(&o->config, YK_KEY_prompts);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke help: the overview, and the keys of a command out of the table that parses them.
+// yoke help: the overview of commands, and the keys of a command, generated from the table that
+// parses them.
 #include "config.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void overview(FILE *to)
 	      to);
 }
 
-// A default that can be seen: "\n" stays on its line.
+// The default in a printable form, e.g. "\n" as two characters.
 static const char *shown(const struct yk_config_row *r)
 {
 	return !strcmp(r->def, "\n") ? "\\n" : *r->def ? r->def : "-";
@@ -54,7 +55,7 @@ static void key(FILE *to, const struct yk_config_row *r, int names, int defaults
 	fputc('\n', to);
 }
 
-// Group by group, within a group in the order of the table.
+// Prints the keys by group; within a group in the order of the table.
 static void keys(FILE *to, const struct yk_command *c, bool all)
 {
 	const unsigned commands = c->keys;
@@ -89,7 +90,7 @@ static void keys(FILE *to, const struct yk_command *c, bool all)
 	}
 }
 
-// What keys mean by default depends on the optimizer.
+// Prints the default keys of each optimizer.
 static void optimizers(FILE *to)
 {
 	char text[512];
@@ -115,7 +116,7 @@ void yk_help(FILE *to, const struct yk_command *c, bool all)
 		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1, last == '?' ? "" : ".");
 	if (c->more)
 		fputs(c->more, to);
-	all |= !(c->keys & YK_T); // the others have few
+	all |= !(c->keys & YK_T); // other commands have few keys
 	if (c->keys & YK_T && all)
 		optimizers(to);
 	if (c->keys)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke info: the devices of every backend, what became of each plugin file, and the
-// settings; and what the chosen device computes in each dtype.
-// Both forms print one JSON object that is gathered first; the text is made of it.
+// yoke info: devices of every backend, the result of loading each plugin file, the settings, and
+// the dtypes that the chosen device computes. The facts are gathered in one JSON object first; both
+// output formats are written from it.
 #include "config.h"
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static const char *const origins[] = {
 };
 // ---- gathering ----
 
-// Appends; a NULL (no memory, or text that is not UTF-8) is kept as null and seen by the
+// Appends to the list. NULL (out of memory, or invalid UTF-8) is stored as null and found by later
 // checks.
 static void append(json_t *list, json_t *o)
 {
@@ -45,7 +45,7 @@ static void append(json_t *list, json_t *o)
 
 struct settings {
 	json_t *list;
-	bool debug; // those for debugging, too
+	bool debug; // include settings for debugging
 };
 
 static void gather_setting(struct yk_param *p, void *to)
@@ -66,19 +66,19 @@ static void gather_setting(struct yk_param *p, void *to)
 static const char *const dtype_names[] = { YOKE_DTYPES(DTYPE_NAME) };
 enum { DTYPES = sizeof dtype_names / sizeof *dtype_names };
 
-// How the chosen device computes each op in each dtype.  NULL: there is none, or it was not asked for and
-// would take the time of a compiler.
+// How the chosen device computes each op in each dtype. NULL: no device, or it would have to
+// compile kernels, which was not requested.
 static json_t *gather_dtypes(bool asked)
 {
 	struct yk_device *d = yk_device_choose(NULL);
 	json_t *list;
 
-	yoke_error_clear(); // said as the choice
+	yoke_error_clear(); // reported with the choice of the device
 	if (!d || (!asked && d != yk_device_cpu()))
 		return NULL;
 	list = json_array();
 	for (const struct yk_case_row *row = yk_case_rows; row->name; row++) {
-		if (row->code == YOKE_OP_SOURCE) // is the application's
+		if (row->code == YOKE_OP_SOURCE) // belongs to the application
 			continue;
 		json_t *o = json_pack("{s:s}", "op", row->name);
 		for (int k = 0; o && k < DTYPES; k++)
@@ -89,7 +89,7 @@ static json_t *gather_dtypes(bool asked)
 	return list;
 }
 
-// The host, and the devices of which something is known.
+// Telemetry of the host and of the devices that provide any.
 static json_t *gather_telemetry(void)
 {
 	struct yk_host_state state;
@@ -136,7 +136,7 @@ static double number(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-// What is known of a device's hardware, in a line behind the device's.
+// Prints the known hardware properties in one line below the device.
 static void print_hardware(const json_t *h)
 {
 	const char *matrix = json_string_value(json_object_get(h, "matrix"));
@@ -162,7 +162,7 @@ static void print_hardware(const json_t *h)
 	printf("; matrix units %s%s\n", matrix && *matrix ? "take " : "none", matrix ? matrix : "");
 }
 
-// "              products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16"
+// Prints e.g. "products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16".
 static void print_multiples(const json_t *device)
 {
 	json_t *all = json_object_get(device, "multiples"), *m, *o;
@@ -170,7 +170,8 @@ static void print_multiples(const json_t *device)
 
 	json_object_foreach (all, dtype, m) {
 		int dtypes = 0;
-		json_object_foreach (all, other, o) { // equal ones are a line, which the first of them begins
+		// dtypes with equal multiples share a line, printed for the first of them
+		json_object_foreach (all, other, o) {
 			if (!json_equal(m, o))
 				continue;
 			if (!dtypes && strcmp(dtype, other))
@@ -187,7 +188,7 @@ static void print_multiples(const json_t *device)
 	}
 }
 
-// ", WORD 12.3 UNIT", of a member that is known.
+// Prints ", WORD 12.3 UNIT" if the member is known.
 static void print_known(const json_t *o, const char *key, const char *word, double unit, const char *name)
 {
 	const json_t *x = json_object_get(o, key);
@@ -224,7 +225,7 @@ static void print_telemetry(const json_t *t)
 	}
 }
 
-// The device, the names that other backends have for it, and its hardware.
+// Prints the device, its names in other backends, and its hardware.
 static void print_device(const json_t *d, const json_t *all)
 {
 	const json_t *alias;
@@ -252,7 +253,7 @@ static void print_info(const json_t *o)
 	printf("\ndevices\n");
 	json_array_foreach (list, i, d) {
 		if (*yk_cell(d, "same_as") != '-')
-			continue; // it stands beside its first name
+			continue; // already printed with its first name
 		print_device(d, list);
 	}
 	list = json_object_get(o, "refused");
@@ -289,7 +290,7 @@ static json_t *gather(bool env, bool all, bool dtypes, bool json)
 	o = json_pack("{s:s, s:s}", "version", yoke_version(), "abi", abi);
 	if (env) {
 		struct settings settings = { json_array(), all };
-		yk_devices(NULL); // plugins declare settings of their own
+		yk_devices(NULL); // plugins declare additional settings
 		yk_param_judge();
 		yk_param_each(gather_setting, &settings);
 		json_object_set_new(o, "settings", settings.list);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke memory: what a snapshot of a device's memory holds, and how it came to that.  The file is taken as hostile.
+// yoke memory: prints the contents and history of a memory snapshot. The file is treated as
+// untrusted input.
 #include "config.h"
 
 #include <stdlib.h>
@@ -25,11 +26,11 @@ struct view {
 	const char *path;
 	json_t *file;
 	size_t whos;
-	struct yk_held_table now; // as the events have it
+	struct yk_held_table now; // blocks after the events replayed so far
 	uint64_t live;            // bytes
 	struct point {
 		uint64_t ns, bytes;
-	} *point;                 // behind each event
+	} *point;                 // after each event
 	size_t points;
 	uint64_t peak, peak_ns, kind[YK_MOMENT_KINDS];
 	struct yk_held_table at_peak;
@@ -63,7 +64,7 @@ static bool moment(const struct view *v, const json_t *x, struct yk_moment *m)
 	return k != YK_MOMENT_MOVE || (number(x, 6, &m->to_segment) && number(x, 7, &m->to_offset));
 }
 
-// A table of the file.
+// Loads a table from the file.
 static int load_table(const struct view *v, const char *name, struct yk_held_table *to, uint64_t *bytes)
 {
 	const json_t *t = json_object_get(v->file, name), *segments = json_object_get(t, "segments");
@@ -92,7 +93,7 @@ static int load_table(const struct view *v, const char *name, struct yk_held_tab
 	return 0;
 }
 
-// How many bytes are live behind an event.
+// Computes the live bytes after an event.
 static bool follow(const struct yk_held_table *t, const struct yk_moment *m, uint64_t *live)
 {
 	const struct yk_held *old = m->kind == YK_MOMENT_FREE ? yk_held_find(t, m->segment, m->offset) : NULL;
@@ -133,7 +134,7 @@ static int replay(struct view *v)
 	return 0;
 }
 
-// The tables as they were when most bytes were live.
+// Replays the tables up to the moment with the max live bytes.
 static int replay_to_peak(struct view *v)
 {
 	const json_t *events = json_object_get(v->file, "events"), *x;
@@ -218,7 +219,7 @@ static int print_holders(const struct view *v, const char *title, const struct y
 	return 0;
 }
 
-// The most that was live in each column of time.
+// Prints the max live bytes in each interval of time.
 static void print_timeline(const struct view *v)
 {
 	uint64_t most[WIDTH] = { 0 }, last = v->point[v->points - 1].ns, now = v->point[0].bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke models: the model folders in a folder, with their size, loss and age.
+// yoke models: lists the models in a directory with size, loss and age.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -21,11 +21,11 @@
 #include "observe/memory.h"
 #include "tool/table.h"
 
-#define TAIL (1 << 20) // bytes of metrics.jsonl that are looked at
+#define TAIL (1 << 20) // bytes read from the end of metrics.jsonl
 
 // ---- the last losses ----
 
-// The end of a file, whole lines; NULL: it cannot be read.
+// Reads whole lines at the end of a file; NULL: unreadable.
 static char *read_tail(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -44,7 +44,7 @@ static char *read_tail(const char *path)
 	return text;
 }
 
-// Its last line's number of each key, of steps up to `step`: from the end until both are found.
+// Finds the last value of each loss up to `step`, searching from the end until both are found.
 static void last_losses(const char *folder, int64_t step, double *loss, double *val_loss)
 {
 	char *path, *text;
@@ -65,7 +65,7 @@ static void last_losses(const char *folder, int64_t step, double *loss, double *
 		json_decref(o);
 		*(line ? line : text) = '\0';
 	}
-	yoke_error_clear(); // a torn last line is what a killed run leaves
+	yoke_error_clear(); // a killed run can leave an incomplete last line
 	free(text);
 	free(path);
 }
@@ -77,13 +77,13 @@ static int set_real(json_t *o, const char *key, double x)
 	return json_object_set_new(o, key, isfinite(x) ? json_real(x) : json_null());
 }
 
-// What a manifest says; NULL with its error.
+// Describes a model from its manifest; NULL with the error set.
 static json_t *describe(const char *folder, time_t saved)
 {
 	struct yk_checkpoint ck;
 	const struct yk_model *m;
 	struct yk_model_shape s;
-	uint64_t bytes = 0; // of the files
+	uint64_t bytes = 0; // sum over the files
 	char when[32] = "";
 	double loss, val_loss;
 	struct tm tm;
@@ -111,7 +111,7 @@ static json_t *describe(const char *folder, time_t saved)
 	return o;
 }
 
-// A folder, if it is one of a model: one that cannot be read is there, too, with the reason.
+// Adds a directory if it holds a model; an unreadable model is listed with the reason.
 static void look(json_t *list, const char *folder)
 {
 	struct stat st;
@@ -139,7 +139,7 @@ static int shown(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-// The folder itself and those in it, by their names.
+// Examines the directory itself and its subdirectories, sorted by name.
 static json_t *gather(const char *folder)
 {
 	struct dirent **names;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke plan: what a training run would take of the device's memory, without running it.
+// yoke plan: predicts the device memory of a training run without running it.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -24,7 +24,7 @@ static void line(const char *what, uint64_t bytes)
 	printf("%-16s %16" PRIu64 "  %s\n", what, bytes, yk_bytes_text(text, bytes));
 }
 
-// A line for each stage of a pipeline.
+// Prints one line per stage of a pipeline.
 static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
 {
 	const int64_t stages = yk_config_int(t->config, YK_KEY_stages);
@@ -77,9 +77,9 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 	printf("\n%s\n", n->fits ? "it fits" : "it does not fit");
 }
 
-// ---- what else there is to choose ----
+// ---- alternatives ----
 
-// One line: what the run would take with these keys in place of its own.
+// Prints one line: the memory of the run with these keys changed.
 static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t room)
 {
 	struct yk_config other;
@@ -101,15 +101,17 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 	if (e == 0)
 		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
 		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
-	else // one that is not to be had here is no reason to say nothing of the others
+	else // an unavailable alternative does not stop the others
 		printf("%-32s %s\n", name, yoke_error());
 	yoke_error_clear();
 	yk_trainer_free(t);
 	yk_config_fini(&other);
-	return yoke_setting_set("recompute", recompute); // which the next one's keys may not name
+	// keys of the next alternative may leave it unset
+	return yoke_setting_set("recompute", recompute);
 }
 
-// Keys of words that change what memory a run takes: each word that is not the run's is a line.
+// Keys that affect memory and take one of several words: each word other than the run's own is an
+// alternative.
 static const enum yk_config_key choices[] = { YK_KEY_recompute, YK_KEY_offload, YK_KEY_optimizer,
 					      YK_KEY_precision, YK_KEY_accumulate_order };
 
@@ -121,14 +123,14 @@ static int other_words(const struct yk_config *c, enum yk_config_key key, uint64
 	snprintf(words, sizeof words, "%s", row->choices);
 	while (e == 0 && (word = strsep(&rest, " "))) {
 		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) || strcmp(word, yk_precision_word(word)))
-			continue; // the run's own, or another name of one of them
+			continue; // the run's own word, or a synonym of another one
 		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
 		e = alternative(c, 1, (const char *[]){ argument }, room);
 	}
 	return e;
 }
 
-// The next smaller batch that is worth a line: a third of it or less, that divides the step's.
+// The next smaller batch to list: at most a third, and a divisor of the step's batch.
 static int64_t smaller(int64_t whole, int64_t batch)
 {
 	int64_t next = batch == 1 ? 0 : batch < 3 ? 1 : batch / 3;
@@ -137,7 +139,7 @@ static int64_t smaller(int64_t whole, int64_t batch)
 	return next;
 }
 
-// The same step in more passes, and other words.
+// Lists the same step in more micro-batches, and other words of the keys above.
 static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
 {
 	int64_t passes = yk_config_int(c, YK_KEY_accumulate);
@@ -157,7 +159,7 @@ static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
 	return e;
 }
 
-// ---- what would suffice ----
+// ---- required memory ----
 
 static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
 {
@@ -168,11 +170,12 @@ static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
 	return fits;
 }
 
-// Bytes, in whole MiB, of the smallest memory limit within which the batch fits, to about 1 %; 0: not known.
+// The smallest memory limit within which the batch fits, in bytes, a multiple of 1 MiB, to about 1
+// %; 0: unknown.
 static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
 	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;
-	const uint64_t most = 16 * good; // segments waste far less
+	const uint64_t most = 16 * good; // far more than the waste by segments
 
 	while (!fits_in(t, batch, good)) {
 		bad = good;
@@ -200,7 +203,7 @@ static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t pea
 		       batch);
 }
 
-// Prints which batch fits, and the memory that larger ones would need.
+// Prints the largest batch that fits, and the memory that larger ones need.
 static void print_fits(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *need, int64_t fits)
 {
 	struct yk_memory_estimate one;
@@ -233,7 +236,7 @@ static int plan(const struct yk_config *c)
 	int64_t batch = yk_config_int(c, YK_KEY_batch),
 		most = (int64_t)yk_config_rows[YK_KEY_batch].most;
 	int64_t fits = e == 0 && d ? yk_dry_batch(most, room, yk_trainer_rehearse, t) : 0;
-	if (batch == YK_AUTO) // which of them is fastest only a run can tell
+	if (batch == YK_AUTO) // only measurements can tell which batch is the fastest
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)
 		e = d ? yk_memory_estimate_of(t, batch, room, &need, &stage) : yoke_error_code();

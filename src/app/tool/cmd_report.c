@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke report: what runs did, as a page, Markdown, a table or JSON.
+// yoke report: summarizes runs as HTML, Markdown, CSV or JSON.
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_RUNS = 16, FORMS = 4 };
 
-// The forms that were asked for, and where each goes; NULL: not asked for; "": to standard output.
+// The requested formats and their destinations; NULL: not requested; "": standard output.
 struct forms {
 	const char *file[FORMS];
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke selftest: does a model train here as it should?  A list of sections; each says in a line what it found.
+// yoke selftest: checks that a model trains correctly on this machine. Each section prints one line
+// with its result.
 #include "config.h"
 
 #include <inttypes.h>
@@ -20,8 +21,9 @@
 #include "train/validate.h"
 
 enum { STEPS = YK_SELF_STEPS, TIMED = 7 };
-#define DIFFERENCE 1e-2 // of the parameters, along the gradient
-#define NEAR_SLOPE 2e-2 // what a difference of that and f32 leave
+// length of the step along the gradient for a finite difference
+#define DIFFERENCE 1e-2
+#define NEAR_SLOPE 2e-2 // tolerance for that step and f32
 #define NEAR_DEVICE 1e-3
 
 int yk_self_say(struct yk_self *s, enum yk_verdict verdict, const char *fmt, ...)
@@ -130,7 +132,7 @@ static yoke_tensor *windows(const struct yk_trainer *t)
 	return x;
 }
 
-// The loss with the parameters moved along the gradient.
+// Loss with the parameters moved along the gradient.
 static int loss_at(struct yk_trainer *t, const struct values *p, const struct values *g, double step_of, double *loss)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -152,7 +154,7 @@ static int loss_at(struct yk_trainer *t, const struct values *p, const struct va
 	return e < 0 ? e : f;
 }
 
-// The gradient's norm is the slope of the loss along it.
+// Along the gradient, the slope of the loss must equal the gradient's norm.
 static int slope_of(struct yk_trainer *t, double *norm, double *slope)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -258,12 +260,13 @@ static int timing(struct yk_self *s, struct yk_trainer *t)
 	return yk_self_say(s, true, "%.3f ms a step, +- %.3f ms, on %s", 1e3 * median, 1e3 * spread, s->device);
 }
 
-// Later parts add theirs here.
+// The sections in the order of their execution.
 static const struct section {
 	const char *name;
-	bool cpu; // on the CPU, whatever the device is
+	bool cpu; // always on the CPU
 	yk_self_fn *run;
-	int (*alone)(struct yk_self *); // in place of run, where the model has resolvents: it makes its own trainers
+	int (*alone)(struct yk_self *); // replaces `run` for models with resolvents; creates its
+					// own trainers
 } sections[] = {
 	{ "two steps on the CPU", true, cpu_steps, NULL },
 	{ "gradients on the CPU, beside differences", true, cpu_gradients, NULL },
@@ -295,7 +298,7 @@ static void selftest(struct yk_config *c, bool *well)
 		if (of->alone && !resolvents)
 			continue;
 		s.verdict = YK_SELF_FAIL;
-		// which experts a token gets changes at once, so a loss has slopes where it gets all
+		// top-k routing is discontinuous, so gradients are checked with all experts active
 		const bool all = resolvents && (of->run == cpu_gradients || of->run == device_gradients);
 		int e = of->alone ? of->alone(&s) : yk_self_with(&s, of->cpu ? "cpu" : NULL, all, &every, of->run);
 		if (e < 0)
@@ -308,7 +311,7 @@ static void selftest(struct yk_config *c, bool *well)
 	printf("%s\n", *well ? "all is well" : "something is wrong: yoke conform says which op, yoke doctor what there is");
 }
 
-// A text to train on, where none is given: as long as a few windows want it.
+// Creates a training text if none is given, just long enough for a few windows.
 static int text_make(const struct yk_config *c, char path[4096])
 {
 	const char *folder = getenv("TMPDIR");
@@ -323,8 +326,8 @@ static int text_make(const struct yk_config *c, char path[4096])
 	return yk_fail(YOKE_EIO, "selftest: '%s' cannot be written", path);
 }
 
-// The given keys, of a small size where there are none, without what would make numbers differ that should not, or
-// cost time.
+// Applies the given keys, with small sizes as defaults. Disables options that would change the
+// numbers at random or take time.
 static int configure(int argc, char **argv, struct yk_config *to, char text[4096])
 {
 	static const char *const small[] = { "layers=2", "heads=2", "embed=32", "context=16" };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke setup: writes a configuration that has every key with its meaning and default, to be edited.
-// The defaults are comments: what is not set is left to a checkpoint that is resumed.
+// yoke setup: writes a configuration file with every key, its meaning and its default.  The
+// defaults are commented out, because a key that is not set keeps its value from a resumed
+// checkpoint.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -80,7 +81,7 @@ static int setup(const char *path)
 		bool bad = ferror(f);
 		if (fclose(f) || bad) {
 			e = yk_fail(YOKE_EIO, "%s: %s", path, errno ? strerror(errno) : "write error");
-			unlink(path); // only what was made here
+			unlink(path); // only the file that was created here
 		}
 	} else if (reason == EEXIST) {
 		e = yk_fail(YOKE_EPERM, "%s: is there already and not written over; name another file",

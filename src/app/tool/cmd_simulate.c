@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate: how long an all_reduce, or a training step, takes on more ranks than there are here, by the schedules
-// that ranks run.
+// yoke simulate: predicts the duration of an all_reduce or of a training step on more ranks than
+// are available, by simulating the schedules that ranks execute.
 #include "config.h"
 
 #include <stdio.h>

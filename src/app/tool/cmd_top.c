@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke top: runs and their processes, as they are now.
+// yoke top: current state of runs and their processes.
 #include "config.h"
 
 #include <langinfo.h>

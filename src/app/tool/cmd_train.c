@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke train: trains a model on text.
+// yoke train: trains a model on text or token files.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -17,7 +17,8 @@ int yk_cmd_train(int argc, char **argv)
 		yk_failed("train");
 		status = YK_USAGE;
 	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) : yk_ranks_train(&c, argc, argv)) < 0) {
-		status = yk_process_failed() ? YK_FAILED : yk_failed("train"); // of processes one speaks for all
+		// one process reports the error for all
+		status = yk_process_failed() ? YK_FAILED : yk_failed("train");
 	}
 	yk_config_fini(&c);
 	return yk_finish("train", status);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke tune: measures classes of ops on a device, each in a child that is killed when it hangs, and
-// keeps after each class what was found, so that it can be broken off and continued at any time.
+// yoke tune: times the implementations of classes of ops on a device. Each class runs in a child
+// process, which is killed if it hangs. Results are saved after each class, so that the command can
+// be interrupted and continued at any time.
 #include "config.h"
 
 #include <limits.h>
@@ -24,14 +25,15 @@ YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 	 .least = 1, .most = 1000000);
 
 enum { IMPLS = 32, WORD = 64 };
-#define SAY_EVERY 30. // seconds, where lines stay
-#define NEAR 1.03 // so much slower is no slower: the implementation that rules prefer is kept
+#define SAY_EVERY 30. // interval of log lines, in seconds, if the output is not a terminal
+#define NEAR 1.03 // within this factor of the best time, the implementation preferred by the rules
+		  // is kept
 
-// What is known of an implementation.
+// Result for one implementation.
 struct result {
 	char name[WORD];
 	double nanoseconds;
-	int place;       // among those that were timed: the order of the rules
+	int place;       // index among the timed implementations, in the order of the rules
 	const char *bad; // "wrong", "fails", or NULL
 };
 
@@ -53,7 +55,7 @@ static struct result *result_of(struct results *r, const char *name)
 	return x;
 }
 
-// ---- a child ----
+// ---- child process ----
 
 static bool program(char to[PATH_MAX])
 {
@@ -63,7 +65,8 @@ static bool program(char to[PATH_MAX])
 	return n > 0;
 }
 
-// Takes in what a child said; false: it did not come to its end, and met `last` before.
+// Parses the output of a child; false: it did not finish, and `last` is the implementation that it
+// was testing.
 static bool hear(struct results *r, char *answer, char last[WORD])
 {
 	char name[WORD], *rest = answer, *line;
@@ -90,7 +93,7 @@ static bool hear(struct results *r, char *answer, char last[WORD])
 	return false;
 }
 
-// Whole seconds that are left until then, at least 0.
+// Whole seconds until then, at least 0.
 static int64_t seconds_left(double until)
 {
 	double left = until - yk_seconds();
@@ -98,8 +101,8 @@ static int64_t seconds_left(double until)
 	return left <= 0 ? 0 : left < INT32_MAX ? (int64_t)ceil(left) : INT32_MAX;
 }
 
-// A class in children: one, and one more for each implementation that brings it to its end.  1: the
-// budget ended first, and nothing is known.
+// Measures a class in a child process. After each crash or hang, another child continues without the
+// implementation that caused it. Returns 1 if the time budget ended without a result.
 static int measure(const struct yk_device *d, const char *name, double until, struct results *r)
 {
 	char path[PATH_MAX], answer[16384], outcome[400], last[WORD], without[IMPLS * WORD] = "";
@@ -133,7 +136,7 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 	return yk_fail(YOKE_EDEVICE, "measuring %s does not come to its end", name);
 }
 
-// ---- what is kept and printed ----
+// ---- results ----
 
 static bool is_before(const struct result *a, const struct result *b, double least)
 {
@@ -146,7 +149,7 @@ static bool is_before(const struct result *a, const struct result *b, double lea
 	return a->nanoseconds < b->nanoseconds;
 }
 
-// The best first, then the others by time, then those to avoid.
+// Sorts: the chosen implementation first, then the others by time, then those that fail.
 static void sort(struct results *r)
 {
 	double least = INFINITY;
@@ -194,12 +197,12 @@ static void show(const char *name, const struct results *r)
 
 // ---- the command ----
 
-// Of all classes those to measure: with several implementations, in the model if there is one, and
-// not measured before.
+// The classes to measure: they have several implementations, are used by the model if one is given,
+// and were not measured before.
 struct todo {
 	struct yk_tuning_class c[YK_TUNING_CLASSES];
 	size_t n, before;
-	bool cut; // the time ended before all that the model runs was known
+	bool cut; // the time budget ended before all classes of the model were known
 };
 
 static int list(struct yk_device *d, const char *model, double until, const struct yk_tuning *t,
@@ -231,14 +234,14 @@ static int list(struct yk_device *d, const char *model, double until, const stru
 	return 0;
 }
 
-// What a class costs beside others: its kernels and its checks, and its arithmetic.
+// Relative cost of measuring a class: a constant for compilation and checks, plus its arithmetic.
 static double cost(const struct yk_tuning_class *c)
 {
 	return 1 + 2e-9 * (double)c->m * (double)c->n * (double)c->k * (double)c->batch;
 }
 
-// Seconds that what is to do from class i on takes, by those before; the first guess is one for each
-// unit of the cost.
+// Estimates the seconds for the classes from i on, based on the time of earlier classes; initially
+// 1 s per unit of cost.
 static double seconds_to_go(const struct todo *t, size_t i, double spent)
 {
 	double done = 0, rest = 0;
@@ -254,8 +257,8 @@ static const char *duration(double s, char to[32])
 	return to;
 }
 
-// How far it is, on stderr: now and then, or over the line before on a terminal.  *said: when it was
-// said last.
+// Prints the progress on stderr: at intervals, or in place on a terminal. *said: time of the last
+// output.
 static void show_rest(const struct todo *t, size_t i, double spent, int64_t left, double *said)
 {
 	char classes[64];
@@ -277,7 +280,7 @@ static void clear_rest(void)
 		fputs("\r\033[K", stderr);
 }
 
-// What is to be measured, or why nothing is.
+// Prints the classes to measure, or why there are none.
 static void show_todo(const struct yk_device *d, const char *model, int64_t left,
 		      const struct todo *t, const char *file)
 {
@@ -327,7 +330,7 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 			break;
 		sort(&r);
 		show(name, &r);
-		if (r.n) // they have names
+		if (r.n) // at least one implementation is known
 			err = keep(d, &t, name, &r);
 		now += !err;
 	}
@@ -338,7 +341,8 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	return err < 0 ? err : 0;
 }
 
-// One class, here: what the children do.  A limit of its own, should nobody watch.
+// Measures one class in this process, as a child does. It sets its own time limit in case no parent
+// watches it.
 static int only(struct yk_device *d, const char *name, const char *without)
 {
 	struct yk_tuning_class c;
@@ -351,7 +355,7 @@ static int only(struct yk_device *d, const char *name, const char *without)
 							     yk_finish("tune", YK_DONE);
 }
 
-// "0.5": seconds, rounded up.
+// Parses e.g. "0.5" minutes; the result is in seconds, rounded up.
 static int minutes(const char *text, uint64_t *to)
 {
 	char *end;

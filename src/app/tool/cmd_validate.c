@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate: a configuration held against one that is known to be right.
+// yoke validate: compares a configuration with a reference configuration that is known to be
+// correct.
 #include "config.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static void print(const json_t *o)
 	json_decref(list);
 }
 
-// Which of the arguments are not this command's own are train's.
+// Arguments that are not keys of this command are keys of train.
 static int validate(struct yk_config *c, bool json)
 {
 	json_t *o = yk_compare_precision(c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke data prepare: text to a token file.
+// yoke data prepare: tokenizes text into a token file.
 #include "config.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define END ".tokens.safetensors"
 
-// "notes/" makes notes.tokens.safetensors; of several texts a name is to be given.
+// "notes/" becomes "notes.tokens.safetensors"; several input paths require an explicit name.
 static char *default_out(const char *paths)
 {
 	size_t n = strlen(paths);

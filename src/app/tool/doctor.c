@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines this machine as yoke sees it and gathers the findings in one JSON object.
+// Examines devices, plugins and settings of this machine and collects the findings in one JSON
+// object.
 #include "config.h"
 
 #include "tool/doctor.h"
@@ -41,12 +42,13 @@ static const char *setting(const char *name)
 	return yk_param_str(yk_param_find(name));
 }
 
-// A setting of the environment that is not taken as it stands, or that leaves its backend no device.
+// Reports an environment variable with an invalid value, or one that leaves its backend without
+// devices.
 static void look_at(struct yk_param *p, void *problems)
 {
 	char variable[128];
 	size_t n = strcspn(p->name, ".");
-	const char *text = yk_param_str(p), *asked; // which reads it
+	const char *text = yk_param_str(p), *asked; // yk_param_str reads the environment
 
 	yk_param_env(p->name, variable, sizeof variable);
 	asked = secure_getenv(variable);
@@ -62,7 +64,7 @@ static void look_at(struct yk_param *p, void *problems)
 			yk_doctor_say(problems, "%s=%s: %s", variable, text, b->why);
 }
 
-// What was asked for by settings of its own.
+// Checks settings other than backend and device.
 static void asked_otherwise(json_t *problems)
 {
 	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
@@ -75,7 +77,7 @@ static void asked_otherwise(json_t *problems)
 		yk_doctor_say(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
 }
 
-// What was asked for by name.
+// Checks the requested backend and device.
 static json_t *asked(json_t *problems)
 {
 	const char *backend = setting("backend"), *device = setting("device");
@@ -84,7 +86,7 @@ static json_t *asked(json_t *problems)
 	if (!chosen)
 		yk_doctor_say(problems, "%s", yoke_error());
 	yoke_error_clear();
-	// each name of a list, though one of them is enough to work
+	// reports each unavailable name of a list, although one usable name suffices
 	char *names = *backend && *backend != '^' ? strdup(backend) : NULL, *rest = names, *name;
 	while (chosen && names && (name = strsep(&rest, ","))) {
 		const char *why = yk_list_is_open(name) ? NULL : yk_backend_trouble(name);
@@ -99,7 +101,7 @@ static json_t *asked(json_t *problems)
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
 }
 
-// The program that loads each plugin first.
+// Checks the helper program that test-loads each plugin.
 static json_t *helper(json_t *advice)
 {
 	char path[PATH_MAX] = "", why[PATH_MAX + 400] = "";
@@ -114,7 +116,8 @@ static json_t *helper(json_t *advice)
 			 why);
 }
 
-// The module's file in the build folder that the command lies in. False: it is not there.
+// Path of the module in the build directory that contains this command. False: there is no such
+// file.
 static bool in_build(const char *module, char to[PATH_MAX])
 {
 	char own[PATH_MAX];
@@ -131,7 +134,8 @@ static bool in_build(const char *module, char to[PATH_MAX])
 	return length > 0 && length < PATH_MAX && !access(to, F_OK);
 }
 
-// The modules that were built with this command, and whether the search met a file of that name.
+// Checks for each module built with this command whether the plugin search found a file with its
+// name.
 static json_t *built(json_t *advice)
 {
 	json_t *list = json_array();
@@ -180,7 +184,7 @@ static bool has_gpu(const json_t *devices)
 	return false;
 }
 
-// The CPU backend says in its device's texts what bounds it.
+// Threads of the CPU backend, and the limit on them, parsed from the texts of its device.
 static json_t *threads(void)
 {
 	static const char mark[] = "threads bound by ";
@@ -223,9 +227,9 @@ json_t *yk_doctor(void)
 	const char *backend = setting("backend");
 	int bad = !o || !problems || !advice;
 
-	// what failed before is tried again, and the outcome kept, so that other commands agree
+	// plugins that failed before are retried; the result is saved, so that other commands agree
 	yk_param_set("plugin.remember", "0", YK_ARGUMENT);
-	json_t *devices = yk_facts_devices(); // which searches and loads
+	json_t *devices = yk_facts_devices(); // searches and loads plugins
 	bool gpu = devices && has_gpu(devices);
 	bad |= json_object_set_new(o, "versions", versions());
 	bad |= json_object_set_new(o, "asked", asked(problems));
@@ -236,7 +240,7 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
 	bad |= json_object_set_new(o, "helper", helper(advice));
-	if (yk_list_wants_files(backend)) // else no folder was searched
+	if (yk_list_wants_files(backend)) // otherwise no directory was searched
 		bad |= json_object_set_new(o, "built", built(advice));
 	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
 	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines caches of compiled kernels, ours and those that drivers keep by themselves, and the files of
+// Examines caches of compiled kernels (yoke's own and those of drivers) and the result files of
 // `yoke tune`.
 #include "config.h"
 
@@ -15,13 +15,13 @@
 #include "kernel/cache.h"
 #include "device/tuning.h"
 
-#define MAX_FILES 200000 // looked at in one cache
+#define MAX_FILES 200000 // max number of files examined per cache
 
 static const struct {
 	const char *name;
-	const char *variable; // names the folder
-	const char *cache;    // else: below $XDG_CACHE_HOME or ~/.cache
-	const char *home;     // or below ~
+	const char *variable; // environment variable with the directory
+	const char *cache;    // otherwise: relative to $XDG_CACHE_HOME or ~/.cache
+	const char *home;     // or relative to ~
 } vendors[] = {
 	{ "PoCL", "POCL_CACHE_DIR", "pocl", NULL },
 	{ "NVIDIA", "CUDA_CACHE_PATH", NULL, ".nv/ComputeCache" },
@@ -30,7 +30,7 @@ static const struct {
 	{ "AMD", "AMD_COMGR_CACHE_DIR", "comgr", NULL },
 };
 
-// nftw has no argument for its function
+// thread-local, because nftw passes no user argument to its callback
 static _Thread_local json_int_t files, bytes;
 
 static int count(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -108,7 +108,7 @@ json_t *yk_doctor_tuning(json_t *advice)
 	struct yk_device *chosen = yk_device_choose(NULL);
 	json_t *list = json_array(), *o;
 
-	yoke_error_clear(); // it is told as a problem
+	yoke_error_clear(); // reported as a problem
 	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
 		if (!(o = tuning_of(d)))
 			continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines OpenCL: its loader, the folder that names its drivers, each driver, the device nodes.
+// Examines OpenCL: its loader, the directory that lists its drivers, each driver, and the device
+// nodes.
 #include "config.h"
 
 #include "tool/doctor.h"
@@ -13,9 +14,9 @@
 #include "device/icd.h"
 #include "device/nodes.h"
 
-#define MAX_ANSWER 65536 // what a pipe holds
+#define MAX_ANSWER 65536 // capacity of a pipe
 
-// The fields of a line, cut in place; those that are not there are "".
+// Splits a line at tabs, in place; missing fields are "".
 static int fields(char *line, char *to[5])
 {
 	int n = 0;
@@ -82,7 +83,7 @@ static json_t *vendors(const struct yk_icds *icds, json_t *advice)
 			 found_words[icds->state], "why", why);
 }
 
-// Takes a driver's answer to pieces; returns its state.
+// Parses the output of yoke-probe for a driver; returns the driver's state.
 static const char *digest(char *answer, json_t *platforms, char *why, size_t cap)
 {
 	const char *state = "no platform";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke doctor RUN: what is wrong with runs, for people or as JSON.
+// yoke doctor RUN: prints the problems of runs, as text or JSON.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations of yoke fit.
+// Reads configurations of `yoke fit` and opens the data that they describe.
 #include "config.h"
 
 #include "tool/fit_config.h"
@@ -15,9 +15,9 @@
 #include "fit/keys.h"
 #include "yoke-cube.h"
 
-// ---- texts ----
+// ---- strings ----
 
-// A text with each ${VAR} put in, to be freed; NULL after an error.
+// Replaces each ${VAR} in a string. The caller frees the result; NULL: error.
 static char *substituted(const char *text)
 {
 	char *to = NULL;
@@ -48,7 +48,7 @@ static char *substituted(const char *text)
 	return NULL;
 }
 
-// In all texts of a tree, whose depth the parser bounds.
+// Replaces variables in all strings of a tree; the parser limits its depth.
 static int substitute(json_t *tree)
 {
 	const char *key;
@@ -112,7 +112,7 @@ int yk_fit_config_failed(const struct yk_fit_config *c, int err)
 
 // ---- keys of the command line ----
 
-// The member of an object, or of a list the one of that name; made where an object lacks it.
+// The member of an object, or the entry of a list with that name; created if an object lacks it.
 static json_t *member(json_t *in, const char *name, const char *argument)
 {
 	json_t *one;
@@ -134,7 +134,7 @@ static json_t *member(json_t *in, const char *name, const char *argument)
 	return NULL;
 }
 
-// The source that is given replaces the other one.
+// Setting "cubes" removes "synthetic", and vice versa.
 static void take_turns(json_t *root, const char *argument)
 {
 	json_t *data = json_object_get(root, "data");
@@ -187,7 +187,7 @@ struct data_keys {
 	char cubes[YK_FIT_TEXT_SIZE], labels[YK_FIT_TEXT_SIZE], masks[YK_FIT_TEXT_SIZE], synthetic[YK_FIT_TEXT_SIZE];
 	char bands[YK_FIT_TEXT_SIZE], variable[YK_FIT_TEXT_SIZE];
 	int64_t batch, workers; // workers -1: auto
-	int nonfinite;          // the place of its word
+	int nonfinite;          // index of the chosen word
 	int64_t cache;          // bytes
 	double split[3];
 };
@@ -243,7 +243,7 @@ static const struct yk_fit_key data_keys[] = {
 };
 #undef AT
 
-// "a/set/cube_1.hdr" -> "cube_1", with one folder "set_cube_1"; NULL: no memory.
+// "a/set/cube_1.hdr" becomes "cube_1", or with one directory "set_cube_1"; NULL: out of memory.
 static char *name_with(const char *path, int folders)
 {
 	const char *base = strrchr(path, '/'), *from, *dot;
@@ -269,7 +269,7 @@ static int files(const char *key, const char *pattern, glob_t *to)
 	return e ? yk_fail(YOKE_EIO, "data: %s: %s cannot be looked for", key, pattern) : 0;
 }
 
-// Adds a cube of a set, and all its files, to the files that are read.
+// Adds a cube of a data set, and all of its files, to the list of files that are read.
 static int add_read(struct yk_fit_config *c, const char *path, const char *settings, int64_t *items)
 {
 	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
@@ -279,7 +279,8 @@ static int add_read(struct yk_fit_config *c, const char *path, const char *setti
 		err = yk_file_list_add(&c->read, path);
 	if (!err && strcmp(info.data, path))
 		err = yk_file_list_add(&c->read, info.data);
-	if (!err && items && info.variable && (!c->array || strcmp(c->array, info.variable))) { // the first of those that are called the same
+	// prints the name of the array, unless the previous file had the same one
+	if (!err && items && info.variable && (!c->array || strcmp(c->array, info.variable))) {
 		printf("array       %s of %s\n", info.variable, path);
 		free(c->array);
 		c->array = strdup(info.variable);
@@ -298,7 +299,7 @@ static int add_all_read(struct yk_fit_config *c, const glob_t *path)
 	return err;
 }
 
-// Which file each cube is of.
+// Determines the file of each cube.
 static int list_cubes(struct yk_fit_config *c, const glob_t *path)
 {
 	const int64_t count = yoke_dataset_count(c->set);
@@ -333,8 +334,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-// Gives each cube a unique name: its file's name, preceded by as many directory names as it takes, and followed by a number if files
-// differ only in their suffixes.
+// Gives each cube a unique name: its file's name, preceded by as many directory names as necessary,
+// and followed by a number if files differ only in their suffixes.
 static int name_cubes(struct yk_fit_config *c)
 {
 	enum { FOLDERS = 64 };
@@ -444,7 +445,7 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	return c->set ? 0 : yk_error_last();
 }
 
-// All but the data, as text, to be freed; NULL after an error.
+// The configuration without "data" as JSON text. The caller frees it; NULL: error.
 static char *rest_of(const struct yk_fit_config *c)
 {
 	json_t *copy = json_copy(c->root);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of nodes for cubes: ENVI and .npy with all channels, PNG of one channel.  Results are computed and written some lines at a
-// time; where the value chosen for pixels without a result turns out to be the result of another pixel, with the next such value again.
+// Writes the results of nodes for cubes: ENVI and .npy with all channels, PNG with one channel.
+// Results are computed and written in blocks of lines. If a valid result equals the value chosen
+// for pixels without a result, everything is written again with another value.
 #include "config.h"
 
 #include "tool/fit_maps.h"
@@ -16,7 +17,8 @@
 #include "fit/node.h"
 #include "formats/image.h"
 
-enum { PATH = 4096, LIST = 600, FIELDS = 4, BLOCK = 1 << 20 }; // BLOCK: numbers of the cube whose results are computed at a time
+// BLOCK: numbers of the cube per computed block
+enum { PATH = 4096, LIST = 600, FIELDS = 4, BLOCK = 1 << 20 };
 
 // ---- which files ----
 
@@ -57,12 +59,12 @@ int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int
 
 // ---- a cube ----
 
-// A cube's numbers, and the facts from its header that results inherit.
+// A cube's numbers, and the properties in its header that results inherit.
 struct scene {
-	void *field[FIELDS]; // x, weight, and others
+	void *field[FIELDS]; // x, weight and other fields
 	int64_t lines, samples, bands;
-	int64_t ignored; // pixels of weight 0
-	yoke_cube *file; // NULL: drawn
+	int64_t ignored; // number of pixels with weight 0
+	yoke_cube *file; // NULL: synthetic
 	struct yoke_cube_info info;
 };
 
@@ -116,10 +118,10 @@ struct result {
 	char format[FORMATS][8];
 	struct yk_cube_writer writer[FORMATS];
 	bool open[FORMATS];
-	float *score;  // of all pixels, for a picture; NULL: there is none
-	float fill;    // value of pixels without a result; NaN: there are none
-	bool declared; // fill is the ignore value of the cube's own header
-	bool clash;    // another pixel has it
+	float *score;  // values of all pixels, for a picture; NULL: no picture
+	float fill;    // value of pixels without a result; NaN: no such pixels
+	bool declared; // fill is the ignore value in the cube's header
+	bool clash;    // the result of another pixel equals fill
 };
 
 static void path_of(const struct result *r, int format, char to[PATH + 8])
@@ -161,7 +163,7 @@ static int begin_files(struct result *r)
 	return err;
 }
 
-// Puts a value where the weight is 0.
+// Writes the value to all pixels of weight 0.
 static void fill_in(const struct result *r, const float *weight, int64_t pixels, float value, float *y)
 {
 	for (int64_t i = 0; i < pixels; i++)
@@ -188,7 +190,7 @@ static int add_lines(struct result *r, int64_t first, int64_t lines, float *y)
 	return err;
 }
 
-// The results of some lines, in use.
+// Computes the results of some lines; y must have room for them.
 static int compute(struct result *r, int64_t first, int64_t lines, float *y)
 {
 	const struct scene *c = r->scene;
@@ -235,7 +237,7 @@ static int end_files(struct result *r, int (*made)(void *arg, const char *path),
 	return err;
 }
 
-// Computes and writes all lines; a clash leaves no file.
+// Computes and writes all lines; after a clash, no file remains.
 static int write_once(struct result *r, float *y, int64_t block, int (*made)(void *arg, const char *path), void *arg)
 {
 	int err = begin_files(r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files to be written, compared by device and inode with the files that are read.
+// Compares files to be written with files that are read, by device and inode, so that links are
+// recognized.
 #include "config.h"
 
 #include "tool/fit_out.h"
@@ -40,7 +41,7 @@ void yk_file_list_fini(struct yk_file_list *p)
 
 // ---- identities ----
 
-// A file by device and inode, with stem NULL; or a name without its suffix in a folder.
+// Identifies a file by device and inode (stem NULL), or a name without suffix within a directory.
 struct identity {
 	dev_t device;
 	ino_t number;
@@ -75,7 +76,7 @@ static bool file_identity(const char *path, struct identity *to)
 	return true;
 }
 
-// The folder, and the name up to its last dot.
+// Splits a path into the directory and the name up to its last dot.
 static bool stem_identity(const char *path, struct identity *to)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -88,7 +89,7 @@ static bool stem_identity(const char *path, struct identity *to)
 	return found;
 }
 
-// Both identities of each path, sorted; to be freed.
+// Both identities of each path, sorted. The caller frees them.
 static struct identity *identities(const struct yk_file_list *p, size_t *n)
 {
 	struct identity *all = calloc(2 * p->n + 1, sizeof *all);
@@ -107,10 +108,10 @@ static struct identity *identities(const struct yk_file_list *p, size_t *n)
 static bool exists(const char *path)
 {
 	struct stat s;
-	return lstat(path, &s) == 0; // a link to nothing is a file, too
+	return lstat(path, &s) == 0; // a dangling link counts as a file
 }
 
-// Of a header, the file of its name without .hdr, which readers take for its data.
+// For a header, the name without .hdr, a file that readers take for its data.
 static bool bare_data(const char *path, char to[PATH])
 {
 	const size_t n = strlen(path);

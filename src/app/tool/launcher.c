@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers of ranks, and the modules of MPI.
+// Detects the launcher of ranks and the installed MPI modules.
 #include "config.h"
 
 #include "tool/launcher.h"

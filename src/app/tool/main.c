@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `yoke`: finds the sub-command; and the messages that all of them share.
+// The command `yoke`: dispatches to the sub-command; messages that all sub-commands share.
 #include "config.h"
 
 #include <ctype.h>
@@ -240,10 +240,11 @@ const struct yk_command yk_commands[] = {
 	{ 0 },
 };
 
-// One line, whatever a message carries from outside, and in one piece, as ranks say theirs at once.
+// Writes one line with one call, because ranks may write at the same time; control characters in
+// the text are replaced.
 static void say(const char *command, const char *text)
 {
-	char line[2200]; // an error is shorter
+	char line[2200]; // longer than any error message
 	snprintf(line, sizeof line - 1, "yoke%s%s: %s", *command ? " " : "", command, text);
 	for (char *c = line; *c; c++)
 		if (iscntrl((unsigned char)*c))
@@ -305,7 +306,7 @@ int yk_cmd_version(int argc, char **argv)
 	return yk_finish("version", YK_DONE);
 }
 
-// Runs a command, unless its arguments ask for its help or for the version.
+// Runs a command, unless its arguments request its help or the version.
 static int run(const struct yk_command *c, int argc, char **argv)
 {
 	struct yk_screen screen = { 0 };
@@ -329,8 +330,8 @@ int main(int argc, char **argv)
 	const char *names[32], *word = argc > 1 ? argv[1] : NULL, *nearest;
 	int n = 0;
 
-	// A reader that went away ends no training, and other commands quietly (yk_reader_gone); a file that may not grow
-	// is a write error with a message.
+	// A reader that exits does not end a training; other commands then end quietly
+	// (yk_reader_gone). A file that may not grow causes a write error with a message.
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	yk_guard_program(argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-commands that use a model.
+// Opens a trained model for the sub-commands that use one.
 #include "config.h"
 
 #include "tool/model_open.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sub-commands with options and a device among their arguments share.
+// Parses options and device names for sub-commands.
 #include "config.h"
 
 #include <ctype.h>

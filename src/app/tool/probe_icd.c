@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What yoke-probe tells of OpenCL for `yoke doctor`: the loader that would be used, and what one
-// driver answers when it is asked as a loader asks.  Declares the few entries of the ICD interface
-// (cl_khr_icd) that it needs, so that it is built without OpenCL's headers, too.
+// yoke-probe for OpenCL, used by `yoke doctor`: finds the loader that would be used, and queries
+// one driver directly, as a loader does. Declares the few entries of the ICD interface (cl_khr_icd)
+// that it needs, so that it can be built without OpenCL headers.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 #include "tool/probe.h"
 
-// The beginning of the dispatch table that each object of a driver points to.
+// Start of the dispatch table to which each object of a driver points.
 struct dispatch {
 	int32_t (*platforms)(uint32_t, void **, uint32_t *);
 	int32_t (*platform_info)(void *, uint32_t, size_t, void *, size_t *);
@@ -24,7 +24,7 @@ enum { PLATFORM_VERSION = 0x0901, PLATFORM_NAME = 0x0902, PLATFORM_EXTENSIONS = 
 enum { MAX_PLATFORMS = 16 };
 static const uint64_t all_types = 0xffffffff;
 
-// The reason of dlopen, without the name that the reader knows.
+// Prints the reason from dlopen without the library's name, which the reader already knows.
 static void say_error(FILE *to, const char *library)
 {
 	const char *text = dlerror();
@@ -44,7 +44,8 @@ void yk_probe_loader(FILE *to)
 	void *(*address)(const char *);
 	int32_t (*info)(uint32_t, size_t, void *, size_t *) = NULL;
 
-	setenv("OCL_ICD_VENDORS", "/dev/null", 1); // a loader that is asked anything loads all drivers
+	// the first call would make the loader load all drivers
+	setenv("OCL_ICD_VENDORS", "/dev/null", 1);
 	unsetenv("OCL_ICD_FILENAMES");
 	void *so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!so) {
@@ -62,7 +63,7 @@ void yk_probe_loader(FILE *to)
 	fprintf(to, "loader\t%s\t%s%s%s\n", map ? map->l_name : name, text, *version ? " " : "", version);
 }
 
-// A text of any length, as much of it as there is room for, without tabs and line ends.
+// Reads a text of any length, truncated to the buffer, without tabs and line breaks.
 static void info_text(const struct dispatch *d, void *platform, uint32_t what, char *to, size_t cap)
 {
 	static char whole[65536];

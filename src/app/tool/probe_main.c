@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a
-// process that may die of it; or one OpenCL driver, or OpenCL's loader.  A NUL on standard output,
-// behind what there is to tell, says that it did not; everything else counts as its end.
+// yoke-probe: loads one plugin and queries its devices, like the plugin loader, in a process that
+// may crash; or examines one OpenCL driver, or OpenCL's loader. A NUL on standard output after the
+// answer means that it did not crash; any other ending counts as a crash.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-// What is wrong here without a crash the loader finds, and says, by itself.
+// Errors without a crash are ignored here, because the plugin loader finds and reports them itself.
 static void meet(const char *file)
 {
 	const struct yoke_backend *t = NULL;
@@ -76,11 +76,12 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_CORE, &none);
 	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
 		signal(deadly[i],
-		       SIG_DFL); // a sanitizer's handlers would end it otherwise
+		       SIG_DFL); // so that a sanitizer's handler does not replace the signal
 #ifdef __linux__
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3); // drivers print
+	// a separate descriptor, because drivers print to stdout
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return 2;
 	char *text = NULL;
@@ -95,8 +96,8 @@ int main(int argc, char **argv)
 	else
 		meet(argv[1]);
 	if (!loader && !icd)
-		dl_iterate_phdr(add_library, answer); // the outcome depends on them
-	if (fclose(answer)) // which adds the NUL
+		dl_iterate_phdr(add_library, answer); // the result depends on these libraries
+	if (fclose(answer)) // writes the NUL
 		return 2;
 	_exit(write(out, text, n + 1) == (ssize_t)(n + 1) ? 0 : 2);
 }

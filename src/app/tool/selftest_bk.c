@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke selftest, of models with resolvents: their kernels and tiers beside float64, and what the toolbox does around a
-// step: mixed precision, accumulation, an optimizer's state elsewhere, a batch that no longer fits, the whole loop.
+// yoke selftest for models with resolvents: compares their kernels and tiers with float64, and
+// checks mixed precision, gradient accumulation, optimizer state in host memory, a batch that no
+// longer fits, and the whole training loop.
 #include "config.h"
 
 #include <inttypes.h>
@@ -20,25 +21,25 @@
 #include "tool/selftest.h"
 
 enum { ROWS = 8, N = 300, MANY = 10 };
-#define NEAR 2e-6 // of losses that differ by rounding alone
+#define NEAR 2e-6 // tolerance for losses that differ only by rounding
 
-// What sections' trainers leave to each other.
+// Results that a section leaves for later sections.
 struct left {
 	double loss[MANY], seconds;
 	uint64_t peak, bytes, parameters;
-	bool shared; // the device's memory is the host's
+	bool shared; // the device shares the host's memory
 };
 static _Thread_local struct left left;
 
 // ---- kernels ----
 
-static double drawn(uint64_t *state) // in -1 .. 1
+static double drawn(uint64_t *state) // uniform in -1 .. 1
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (double)(*state >> 11) * 0x1p-52 - 1;
 }
 
-// G of a row with ones beside its diagonal, at i; da for the cotangent g of it.
+// G of a row with off-diagonal ones, at z = i; da: gradient for the cotangent g of G.
 static void reference(const float *a, const float *g, double complex *to, double *da)
 {
 	double complex l[N], r[N], lb[N], rb[N], d[N];
@@ -59,13 +60,13 @@ static void reference(const float *a, const float *g, double complex *to, double
 }
 
 struct rows {
-	int tier; // which of `tiers`
+	int tier; // index into `tiers`
 	char line[300];
 	bool good;
 	float a[ROWS * N], g[2 * ROWS * N], got[2 * ROWS * N], slope[ROWS * N];
 };
 
-// The largest errors of a tier's values and, relative to the largest, gradients.
+// Max error of a tier's values (absolute) and gradients (relative to the largest).
 static int tier_errors(struct rows *b, int tier, int half, double *value, double *gradient)
 {
 	const int64_t dims[] = { ROWS, N, 2 }, two = 2;
@@ -103,7 +104,7 @@ static int tier_errors(struct rows *b, int tier, int half, double *value, double
 	return e < 0 ? e : f;
 }
 
-// The largest error of products of groups of rows, over what sums of f32 may be off.
+// Max error of grouped matrix products, relative to the error bound of sums in f32.
 static int grouped_error(double *off)
 {
 	enum { T = 70, K = 33, C = 29, E = 3 };
@@ -211,10 +212,11 @@ int yk_self_tiers(struct yk_self *s)
 
 // ---- mixed precision ----
 
-// Infinite weights: a step with them changes nothing and lowers the scale.
+// Makes weights infinite: such a step must change nothing and reduce the loss scale.
 static int overflow(struct yk_trainer *t, double *before, double *behind)
 {
-	yoke_tensor *w = t->net->params.var[t->net->params.count - 2]; // what makes logits
+	// the output weights, which compute the logits
+	yoke_tensor *w = t->net->params.var[t->net->params.count - 2];
 	const size_t bytes = yoke_bytes(w);
 	struct yoke_scaler_stats stats = { .size = sizeof stats };
 	float *held = malloc(bytes), *bad = malloc(bytes);
@@ -314,7 +316,7 @@ static int accumulated(struct yk_self *s, struct yk_trainer *t)
 			   NEAR * MANY, t->random_step, t->step);
 }
 
-// One pass over the data, which steps of 20 windows do not divide.
+// One epoch whose number of windows is not a multiple of the step's 20.
 static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 {
 	const int64_t windows = yk_data_train_windows(t->data), whole = windows / 20;
@@ -331,7 +333,7 @@ static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", said, windows, t->step);
 }
 
-// The loss that spreads tokens over experts is of the windows of a part, so it is left out.
+// The load-balancing loss depends on the micro-batch, so it is disabled.
 int yk_self_accumulation(struct yk_self *s)
 {
 	int e = yk_self_with(s, NULL, 3, (const char *[]){ "batch=20", "context=16", "balance=0" }, ten);
@@ -341,7 +343,7 @@ int yk_self_accumulation(struct yk_self *s)
 					remainder_of);
 }
 
-// ---- an optimizer's state in the host's memory ----
+// ---- optimizer state in host memory ----
 
 static int timed(struct yk_self *s, struct yk_trainer *t)
 {
@@ -393,14 +395,14 @@ int yk_self_offload(struct yk_self *s)
 			   " bytes", s->device, off, lower, 1e3 * left.seconds, left.bytes);
 }
 
-// ---- a batch that does not fit any more ----
+// ---- a batch that no longer fits ----
 
 static void unheard(int level, const char *topic, const char *line, void *arg)
 {
 	(void)level, (void)topic, (void)line, (void)arg;
 }
 
-// Takes what the pool has left, in ever smaller pieces; how many.
+// Allocates the rest of the pool in ever smaller blocks; returns their number.
 static int filled(yoke_tensor **to, int most)
 {
 	int n = 0;
@@ -430,8 +432,8 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yoke_stats(&stats);
 	const uint64_t limit = yk_pool_limit(pool, 0);
-	yk_log_to(unheard, NULL); // that steps do not fit is what is asked for
-	// of what whole steps took is left less and less
+	yk_log_to(unheard, NULL); // warnings about steps that do not fit are expected
+	// leaves an ever smaller fraction of the memory of a whole step
 	for (double share = 0.85; share > 0.3 && steps < MANY && halved < 2 && e == 0; share -= 0.07) {
 		yk_pool_trim(pool);
 		yk_pool_limit(pool, stats.pool_allocated + (uint64_t)(share * (double)(stats.predicted_peak - stats.pool_allocated)));
@@ -441,7 +443,7 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 	}
 	for (int i = 0; i < steps && e == 0; i++)
 		off = fmax(off, fabs(loss[i] / left.loss[i] - 1));
-	if (e == 0) { // nothing fits
+	if (e == 0) { // now nothing fits
 		yk_pool_trim(pool);
 		yk_pool_limit(pool, 1);
 		const int n = filled(fill, sizeof fill / sizeof *fill);
@@ -481,7 +483,7 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yk_self_steps(t, 2 * MANY, loss);
 	if (e == 0)
-		e = yoke_stats(&stats); // whose last plan is that of a step
+		e = yoke_stats(&stats); // the last plan is that of a step
 	if (e == 0)
 		e = yk_model_validate(t->net, t->data, NULL, NULL, t->batch, t->batch, NULL, NULL, &valid);
 	if (e < 0)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate RUN: a training step of more ranks, from the profile of one rank's steps.  The trace says when each operation
-// ended and in which scope it was recorded, the model's file which parameters there are: a parameter's gradient is ready
-// when the last operation of the innermost scope with its name has ended, or, if there is none, all of them.
+// yoke simulate RUN: predicts a training step on more ranks from the profile of a run with one
+// rank. The trace gives the end time and the scope of each operation; the model file lists the
+// parameters. A parameter's gradient is taken as ready when the last operation of the innermost
+// scope with its name has ended or, without such a scope, when all have ended.
 #include "config.h"
 
 #include <errno.h>
@@ -22,15 +23,15 @@
 #include "tool/tool.h"
 #include "train/ranks.h"
 
-struct piece { // of the device's work
+struct piece { // an interval of work on the device
 	double from, to;
 	const char *nodes; // "step/layer0/attn: matmul add; step/layer0: add"
 	bool updates;
 };
 
-struct step { // pieces first .. end - 1, the update's from `update` on
+struct step { // intervals first .. end - 1; the optimizer's update begins at `update`
 	size_t first, update, end;
-	double began; // when the one before ended
+	double began; // end of the previous step
 };
 
 struct profile {
@@ -77,12 +78,13 @@ static int read_trace(const char *folder, struct profile *p)
 	return 0;
 }
 
-// An update ends a step.  What is before the first one, where planning is, is none.
+// An update ends a step. The first step is ignored, because it includes planning.
 static int find_steps(const char *folder, struct profile *p)
 {
 	struct step s = { 0 };
 	size_t last = 0;
-	bool any = false, passes = false; // an update was there; then a pass
+	bool any = false, passes = false; // any: an update was found; passes: and after it forward
+					  // or backward work
 	for (size_t i = 0; i < p->pieces; i++) {
 		if (!p->piece[i].updates) {
 			passes |= any && !strncmp(p->piece[i].nodes, "step/", 5);
@@ -109,7 +111,7 @@ static double length_of(const struct profile *p, const struct step *s)
 	return p->piece[s->end - 1].to - s->began;
 }
 
-// The step whose length is the median.
+// The step of median duration.
 static const struct step *usual_step(struct profile *p)
 {
 	for (size_t i = 1; i < p->steps; i++)
@@ -123,7 +125,7 @@ static const struct step *usual_step(struct profile *p)
 
 // ---- gradients ----
 
-// Is the scope among those of "SCOPE: op op; SCOPE: op"?
+// Is the scope one of those in "SCOPE: op op; SCOPE: op"?
 static bool has_scope(const char *nodes, const char *scope, size_t n)
 {
 	for (const char *at = nodes; at; at = (at = strchr(at, ';')) ? at + 2 : NULL)
@@ -132,7 +134,7 @@ static bool has_scope(const char *nodes, const char *scope, size_t n)
 	return false;
 }
 
-// Seconds from the step's begin until the gradient of "layer0.attn.qkv.weight" is computed.
+// Seconds from the start of the step until the gradient of e.g. "layer0.attn.qkv.weight" is ready.
 static double ready_at(const struct profile *p, const struct step *s, const char *name)
 {
 	char scope[240];
@@ -147,7 +149,7 @@ static double ready_at(const struct profile *p, const struct step *s, const char
 	return p->piece[s->update - 1].to - s->began;
 }
 
-// Buckets as ranks make them, of the parameters in their order; bytes are those of one element on its way.
+// Forms buckets of parameters in the same order as ranks do; bytes: transferred bytes per element.
 static int make_buckets(const struct profile *p, const struct step *s, const struct yk_safetensors *model, double bytes,
 			struct yk_step_bucket *to)
 {

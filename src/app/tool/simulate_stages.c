@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate stages=: a pipeline's step, by the turns that ranks take.
+// yoke simulate stages=: duration of a step with pipeline parallelism, from the schedule of its
+// ranks.
 #include "config.h"
 
 #include <stdio.h>

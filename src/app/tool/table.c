@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables for people, of lists of JSON objects.
+// Prints lists of JSON objects as aligned text tables.
 #include "config.h"
 
 #include "tool/table.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classes of ops that training and generating with a model use: both are done once, and what is
-// chosen an implementation for is noted.
+// Finds the op classes of a model: runs training and generation once, and records each op for which
+// an implementation is chosen.
 #include "config.h"
 
 #include "tool/tune_model.h"
@@ -14,7 +14,7 @@
 #include "train/trained.h"
 #include "train/validate.h"
 
-// Loss and gradients of a batch, of some token over and over.
+// Loss and gradients of a batch that repeats one token.
 static int train_once(const struct yk_network *net, const struct yk_config *c)
 {
 	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), net->shape.context + 1 };
@@ -43,7 +43,7 @@ static int ignore(void *arg, int text, int32_t id)
 	return 0;
 }
 
-// Two tokens behind a prompt of that length: the prompt at once, then one.
+// Generates two tokens after a prompt of that length: the whole prompt in one pass, then one token.
 static int generate_once(const struct yk_network *net, int64_t length)
 {
 	const struct yk_sampling s = { .temperature = 0 };
@@ -58,13 +58,14 @@ static int generate_once(const struct yk_network *net, int64_t length)
 	return e;
 }
 
-// The same, or 1 when it is late.
+// The same; returns 1 if the time is over.
 static int generate_until(const struct yk_network *net, int64_t length, double until)
 {
 	return yk_seconds() >= until ? 1 : generate_once(net, length);
 }
 
-// Prompts of each magnitude that fits the window, and the half with which a full one goes on.
+// Prompts of 1, 8, 64, ... tokens, of a whole window, and of half a window, with which generation
+// continues when the window is full.
 static int generate_all(const struct yk_network *net, double until)
 {
 	int64_t context = net->shape.context;

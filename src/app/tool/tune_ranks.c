@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke tune ranks: all_reduce of f32 among processes by every algorithm, at sizes 4 apart, and the alpha, beta and gamma
-// of `yoke simulate`.  Alone it starts the processes, which run this command again; under a launcher it is one of them.
+// yoke tune ranks: times all_reduce of f32 among processes with every algorithm, at sizes that grow
+// by factors of 4, and derives alpha, beta and gamma for `yoke simulate`. Without a launcher it
+// starts the processes, which run this command again; under a launcher it is one of them.
 #include "config.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@ struct tuner {
 	bool leads;
 	struct yk_tuning t;
 	uint64_t most;
-	double small, large[2]; // seconds of the fewest bytes, and of the most by pairwise
+	double small, large[2]; // seconds for the smallest size, and for the largest by the
+				// pairwise algorithm
 };
 
 static int all_reduce(yoke_group *world, yoke_tensor *x, int times)
@@ -42,7 +44,7 @@ static int all_reduce(yoke_group *world, yoke_tensor *x, int times)
 	return e;
 }
 
-// The median time of one, as rank 0 has it; all ranks do as many.
+// Median time of one operation on rank 0; all ranks run the same number of operations.
 static int time_it(yoke_group *world, yoke_tensor *x, double *to)
 {
 	double sample[SAMPLES], spread;
@@ -70,7 +72,7 @@ static int time_it(yoke_group *world, yoke_tensor *x, double *to)
 	return e;
 }
 
-// One size: a line of the file, the best first.
+// Measures one size: one line of the file, the fastest algorithm first.
 static int measure(struct tuner *u, int size)
 {
 	const int64_t n = (int64_t)(yk_tuned_bytes(size) / sizeof(float));
@@ -112,7 +114,7 @@ static int measure(struct tuner *u, int size)
 	return yk_tuning_add(&u->t, line);
 }
 
-// Seconds a byte that is added to another.
+// Measures gamma: seconds per byte of an addition.
 static int add_bytes(double *to)
 {
 	float *x = calloc(2 * (size_t)ADD_ELEMENTS, sizeof *x);
@@ -131,7 +133,8 @@ static int add_bytes(double *to)
 	return 0;
 }
 
-// A tree of two ranks takes 2 (alpha + B beta) + B gamma, pairwise 2 alpha + B beta + B gamma / 2.
+// A tree of two ranks takes 2 (alpha + B beta) + B gamma; pairwise takes 2 alpha + B beta + B gamma
+// / 2.
 static int model(struct tuner *u)
 {
 	double gamma = 0, beta;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate resolvent: a tier of the resolvent beside f64 and f32, on matrices with a ~ N(0, 2^2), b = c = 1.
+// yoke validate resolvent: compares a tier of the resolvent with f64 and f32, on matrices with a ~
+// N(0, 2^2), b = c = 1.
 #include "config.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@
 #include "tool/tool.h"
 #include "tool/validate_resolvent.h"
 
-#define BOUND 1e-4 // of errors, for a PASS
+#define BOUND 1e-4 // max error for PASS
 
 struct asked {
 	int64_t samples, batch, n, sweeps, seed;
@@ -30,7 +31,7 @@ struct errors {
 
 struct outcome {
 	struct errors value, gradient;
-	double bound, seconds[3]; // of a batch, medians: the tier, f32, f64
+	double bound, seconds[3]; // seconds: median per batch of the tier, f32 and f64
 	uint64_t promoted, rows;
 };
 
@@ -107,7 +108,7 @@ static void note(struct errors *e, double error, double size)
 }
 
 struct side {
-	yoke_tensor *a, *z, *g; // variables of a dtype
+	yoke_tensor *a, *z, *g; // variables of one dtype
 	struct yoke_resolvent how;
 	void *value, *slope; // results on the host
 	int dtype;
@@ -160,7 +161,8 @@ static double at(const struct side *s, const void *p, int64_t i)
 	return s->dtype == yoke_f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-// One batch: values, timed, then gradients and, of the tier half, the largest bound of a row.
+// Runs one batch: timed values, then gradients and, for the tier half, the largest error bound of a
+// row.
 static int side_run(struct side *s, const struct asked *a, const double *x, const double *z, const double *g, double *seconds,
 		    double *bound)
 {
@@ -203,7 +205,7 @@ static void compare(struct outcome *o, const struct asked *a, const struct side 
 		note(&o->value, cabs(x - y), cabs(y));
 		largest = fmax(largest, fabs(at(want, want->slope, i)));
 	}
-	// small gradients beside large ones: relative to the largest
+	// relative to the largest gradient, because small ones occur beside large ones
 	for (int64_t i = 0; i < n; i++)
 		note(&o->gradient, fabs(at(got, got->slope, i) - at(want, want->slope, i)), largest);
 }
@@ -229,7 +231,8 @@ static int run(const struct asked *a, struct outcome *o)
 	yoke_stats(&before);
 	for (int64_t k = 0; k < a->samples && e == 0; k++) {
 		const double z[2] = { 0, a->eta };
-		for (size_t i = 0; i < n; i++) // what f32 has of it: all three get the same numbers
+		for (size_t i = 0; i < n; i++) // rounded to f32, so that all three compute with the
+					       // same numbers
 			x[i] = (float)(2 * sqrt(-2 * log(1 - uniform(&d))) * cos(2 * M_PI * uniform(&d)));
 		for (size_t i = n; i < 3 * n; i++)
 			x[i] = (float)(2 * uniform(&d) - 1);
@@ -260,7 +263,7 @@ static json_t *described(const struct errors *e)
 	json_t *o = json_object();
 	json_object_set_new(o, "mean", json_real(mean));
 	json_object_set_new(o, "deviation", json_real(sqrt(fmax(0, e->square / (double)e->count - mean * mean))));
-	if (isfinite(e->most)) // JSON has no infinity
+	if (isfinite(e->most)) // JSON cannot represent infinity
 		json_object_set_new(o, "largest", json_real(e->most));
 	json_object_set_new(o, "relative", json_real(fmin(e->relative, 1e300)));
 	return o;

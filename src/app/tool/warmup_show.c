@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows on stderr that kernels are compiled and tested: a line that is drawn over on a terminal, else
-// one now and then; beneath text that is being written on the terminal, lines of their own.  Nothing is
-// shown of what takes less than half a second.
+// Shows on stderr that kernels are compiled and tested: as a line that is redrawn on a terminal,
+// otherwise as occasional lines. While text is written on the terminal, it uses separate lines.
+// Work of less than half a second is not shown.
 #include "config.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "device/warmup.h"
 #include "tool/tool.h"
 
-#define PATIENCE 0.5 // seconds
+#define PATIENCE 0.5 // seconds before the first output
 #define REDRAW 0.2
-#define REPEAT 15. // where lines stay
+#define REPEAT 15. // seconds between lines, if the output is not a terminal
 
 static const char *programs(uint64_t n)
 {
@@ -51,7 +51,7 @@ static void show(const struct yk_warmup *w, void *arg)
 			"this device and driver\n", clear, w->device);
 	snprintf(line, sizeof line, "%s: %s kernels, %" PRIu64 " of %" PRIu64 " %s%s%s", w->device,
 		 w->doing, w->at, w->of, w->items, *w->what ? ": " : "", w->what);
-	if (s->redraws) // a line that wraps cannot be drawn over
+	if (s->redraws) // a line that wraps cannot be redrawn in place
 		fprintf(stderr, "\r%.*s\033[K", yk_log_columns() - 1, line);
 	else
 		fprintf(stderr, "%s\n", line);
