@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page is told.
+// Creates the texts that the dashboard serves: JSON, metrics, events and plots.
 #include "config.h"
 
 #include "live/answers.h"
@@ -13,8 +13,8 @@
 #include "live/prometheus.h"
 #include "report/summary.h"
 
-// A plot that took long to draw is shown so many times that long before it is drawn again: what there is to draw
-// grows, and what drawing takes of the processor does not.
+// A plot is cached for REST times its drawing time. This bounds the processor time of drawing while
+// the data grows.
 #define REST 1000
 enum { EVENTS = 100 };
 
@@ -63,7 +63,8 @@ static int64_t last_step(const struct yk_view *v)
 	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
 }
 
-// The last of each number; those of several stages by the name of the stage, too.
+// The last value of each column; a name that occurs in several stages gets the stage's name as a
+// prefix.
 static json_t *numbers(const struct yk_view *v)
 {
 	json_t *o = json_object();
@@ -149,7 +150,7 @@ char *yk_live_metrics(struct yk_live *l)
 	return to;
 }
 
-// ---- news ----
+// ---- events ----
 
 static char *update(const struct yk_live *l, int i)
 {
@@ -170,7 +171,7 @@ char *yk_live_news(struct yk_live *l, int i)
 	struct yk_view *v = l->view[i];
 	struct yk_live_seen *s = &l->seen[i];
 	struct yk_error_aside *aside = yk_error_aside();
-	yk_view_poll(v); // what there is no memory for is missing
+	yk_view_poll(v); // if memory is short, the answer lacks some data
 	yoke_error_clear();
 	yk_error_back(aside);
 	if (s->state == v->state && s->generation == v->generation && s->lines == v->lines)
@@ -251,7 +252,7 @@ char *yk_live_plot(struct yk_live *l, const char *name, const struct yk_plot_ask
 			break;
 		}
 		if (p->made < kept->made)
-			kept = p; // the oldest gives its place
+			kept = p; // the oldest entry is replaced
 	}
 	double now = yk_seconds();
 	if (kept->text && !strcmp(kept->key, key) &&

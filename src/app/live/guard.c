@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may ask.
+// Decides from headers and a token whether the dashboard answers a request.
 #include "config.h"
 
 #include "live/guard.h"
@@ -56,7 +56,7 @@ bool yk_is_loopback(const char *address)
 	return !strcmp(address, "127.0.0.1") || !strcmp(address, "::1") || !strcasecmp(address, "localhost");
 }
 
-// "name:port", "[::1]:port" -> the name; false: it has none, or one that is too long.
+// Extracts the name from "name:port" or "[::1]:port"; false: there is no name, or it is too long.
 static bool host_name(const char *host, char to[128])
 {
 	size_t n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
@@ -91,7 +91,7 @@ bool yk_guard_token(const struct yk_guard *g, const char *given)
 {
 	const size_t n = strlen(g->token), m = strlen(given);
 	unsigned char off = n != m;
-	for (size_t i = 0; i < n; i++) // as long for every token that is given
+	for (size_t i = 0; i < n; i++) // same duration for every given token
 		off |= (unsigned char)(g->token[i] ^ (m ? given[i % m] : 0));
 	return !off;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of runs.
+// Inspects the processes of runs through /proc (Linux).
 #include "config.h"
 
 #include "live/process.h"
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/shared.h"
 
-// A file of /proc, which has no size to be asked for; NULL: it cannot be read.
+// Reads a file of /proc, whose size is not known in advance; NULL: unreadable.
 static char *read_proc(const char *path, char *to, size_t room)
 {
 	FILE *f = fopen(path, "re");
@@ -27,7 +27,7 @@ static char *read_proc(const char *path, char *to, size_t room)
 	return f ? to : NULL;
 }
 
-// Is the run's process one of this start of this machine?
+// Returns the run's process id if the run was started on this machine since its last boot.
 static pid_t pid_of(const struct yk_view *v)
 {
 	char boot[64], host[256] = "";
@@ -44,7 +44,8 @@ static pid_t pid_of(const struct yk_view *v)
 		       (pid_t)json_integer_value(pid);
 }
 
-// proc(5): stat has the name in parentheses, which may hold anything; behind the last one are state, parent ..
+// proc(5): stat has the name in parentheses, which may contain any character; after the last ")"
+// follow state, parent etc.
 static bool read_stat(pid_t pid, pid_t *parent, double *cpu, int *threads)
 {
 	char path[64], text[2048];
@@ -78,7 +79,7 @@ static int count_children(pid_t of)
 	return n;
 }
 
-// Calls fn with what each descriptor of a process leads to.
+// Calls fn with the target of each open file descriptor of a process.
 static void each_file(pid_t pid, void (*fn)(void *arg, const char *target), void *arg)
 {
 	char path[320], target[4096];
@@ -99,7 +100,8 @@ static void each_file(pid_t pid, void (*fn)(void *arg, const char *target), void
 
 static void count_checkpoint(void *arg, const char *target)
 {
-	const char *dot = strstr(target, ".safetensors"); // with what a file that is being written is called
+	// also matches the name of a file that is still being written
+	const char *dot = strstr(target, ".safetensors");
 	*(int *)arg += dot != NULL;
 }
 

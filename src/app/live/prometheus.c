@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of runs for Prometheus.
+// Writes metrics of runs in the text format of Prometheus.
 #include "config.h"
 
 #include "live/prometheus.h"
@@ -11,7 +11,7 @@
 
 enum { DEVICES = 16 };
 
-// A label's value: of UTF-8, with \\, \" and \n.
+// Writes a label's value as UTF-8, with \\, \" and \n escaped.
 static void label(FILE *to, const char *s)
 {
 	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
@@ -101,7 +101,7 @@ static void devices(FILE *to, int n, struct yk_view *const *v)
 	}
 }
 
-// One sample an op, the rows of its implementations and scopes together.
+// One sample per op, summed over its implementations and scopes.
 static void kernels(FILE *to, int n, struct yk_view *const *v)
 {
 	head(to, "kernel_seconds_total", "counter", "Time in kernels, of a run with a profile.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs on a terminal, drawn once a second.
+// Displays runs on a terminal with ncurses, updated once per second.
 #include "config.h"
 
 #include "live/top.h"
@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 struct draw {
-	int line, first, count; // the line at hand; the first that is shown; all
+	int line, first, count; // current line; first visible line; number of lines
 };
 
 static void draw_line(void *arg, const char *text)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's server: GET alone, read alone.  One thread of the library answers; the caller's looks at the files four
-// times a second and wakes the streams that wait for news.
+// HTTP server of the dashboard: answers GET only, never writes to a run. One thread of
+// libmicrohttpd answers requests; the calling thread checks the files four times per second and
+// wakes the event streams that wait for news.
 #include "config.h"
 
 #include "live/live.h"
@@ -32,10 +33,10 @@ enum { CLIENTS = 16, NEWS = 64, CONNECTIONS = 64, IDLE = 30, LOOK_MS = 250, COMM
 struct client {
 	bool used, asleep;
 	struct MHD_Connection *connection;
-	uint64_t next;  // number of the news that it gets next
-	double said;    // when it got something
-	bool comment;   // it gets one now
-	char *text;     // being sent
+	uint64_t next;  // number of the next event for this client
+	double said;    // time when something was last sent
+	bool comment;   // a comment is being sent to keep the connection alive
+	char *text;     // the text being sent
 	size_t n, sent;
 	struct server *server;
 };
@@ -43,10 +44,10 @@ struct client {
 struct server {
 	struct yk_live live;
 	struct yk_guard guard;
-	pthread_mutex_t mutex; // of all below, and of the views
-	struct client client[CONNECTIONS]; // of which CLIENTS may live
-	uint64_t news;           // numbers of the next one
-	char *text[NEWS];        // of the last ones
+	pthread_mutex_t mutex; // protects all members below, and the views
+	struct client client[CONNECTIONS]; // at most CLIENTS of them are active
+	uint64_t news;           // number of the next event
+	char *text[NEWS];        // the most recent events
 	bool ends;
 	char *page;
 	char policy[512];
@@ -92,7 +93,7 @@ static const char *argument(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
-// A number of the query; otherwise where there is none that is finite.
+// A number in the query string; `otherwise` if it is missing or not finite.
 static double number(struct MHD_Connection *c, const char *name, double otherwise)
 {
 	const char *text = argument(c, name);
@@ -115,10 +116,10 @@ static bool say(struct client *c, char *text)
 	return true;
 }
 
-// What it gets next; false: nothing yet.
+// Chooses the next text for a client; false: nothing to send yet.
 static bool next_text(struct server *s, struct client *c)
 {
-	if (c->next + NEWS < s->news) { // it was too slow: what it missed is gone
+	if (c->next + NEWS < s->news) { // the client was too slow and lost events
 		c->next = s->news;
 		return say(c, strdup("event: gap\ndata: {}\n\n"));
 	}
@@ -161,7 +162,7 @@ static void stream_end(void *arg)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-// With the mutex held.
+// The caller holds the mutex.
 static void wake(struct server *s)
 {
 	for (int i = 0; i < CONNECTIONS; i++)
@@ -171,7 +172,8 @@ static void wake(struct server *s)
 		}
 }
 
-// Has its other end closed it?  Nothing is read of a stream's connection, so the library would not know.
+// Has the client closed the connection? The library does not notice, because it reads nothing from
+// a stream's connection.
 static bool is_gone(const struct client *c)
 {
 	const union MHD_ConnectionInfo *info =
@@ -180,7 +182,8 @@ static bool is_gone(const struct client *c)
 	return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-// Room for one more; NULL: so many live as there may be.  With the mutex held.
+// Finds a free client slot; NULL: the maximum number of clients is active. The caller holds the
+// mutex.
 static struct client *room(struct server *s)
 {
 	struct client *c = NULL;
@@ -194,7 +197,8 @@ static struct client *room(struct server *s)
 	return live < CLIENTS ? c : NULL;
 }
 
-// One who comes back says up to where it knows: where that is not the present, it gets the present at once.
+// A client that reconnects sends the id of its last event. If this is not the current state, it
+// gets the full state at once.
 static enum MHD_Result stream(struct server *s, struct MHD_Connection *connection)
 {
 	const char *known = header(connection, "Last-Event-ID");
@@ -224,7 +228,7 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 
 // ---- requests ----
 
-// The answer's text, made with the views held.
+// Sends a text that was created while the views were locked, and frees it.
 static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const char *type, char *text, const char *missing)
 {
 	enum MHD_Result done = text ? reply(s, c, MHD_HTTP_OK, type, text, strlen(text), NULL) :
@@ -276,7 +280,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 		return page(s, c);
 	if (!strcmp(url, "/events"))
 		return stream(s, c);
-	if (!strcmp(url, "/favicon.ico")) // every browser asks for it
+	if (!strcmp(url, "/favicon.ico")) // every browser requests it
 		return reply(s, c, MHD_HTTP_NO_CONTENT, "image/x-icon", "", 0, NULL);
 	if (!strcmp(url, "/series"))
 		return plot(s, c, argument(c, "name") ? argument(c, "name") : "", false);
@@ -295,11 +299,11 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 	struct server *s = arg;
 	(void)version;
 	(void)upload;
-	if (!*state) { // once the headers are there, before what else is sent
+	if (!*state) { // first call: headers are complete, the body has not arrived
 		*state = &began;
 		return MHD_YES;
 	}
-	if (*bytes) { // nobody wants it
+	if (*bytes) { // ignore the body
 		*bytes = 0;
 		return MHD_YES;
 	}
@@ -351,7 +355,8 @@ static int page_make(struct server *s)
 
 // ---- serving ----
 
-// RUN/dashboard.json, for whoever may read it: the address with the token.
+// Writes or removes RUN/dashboard.json, which holds the address with the token; only the user can
+// read it.
 static void note(const struct server *s, const char *folder, const char *url, bool there)
 {
 	char path[4096], text[1024];
@@ -368,7 +373,7 @@ static void note(const struct server *s, const char *folder, const char *url, bo
 	close(fd);
 }
 
-// What came in goes to all streams.
+// Sends new events to all streams.
 static void look(struct server *s)
 {
 	pthread_mutex_lock(&s->mutex);
@@ -391,7 +396,7 @@ static void look(struct server *s)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-// Until a signal, or the end of standard input.
+// Runs until a signal or the end of standard input.
 static void watch(struct server *s, const sigset_t *set, bool until_eof)
 {
 	for (;;) {
@@ -448,7 +453,8 @@ static int serve(struct server *s, const struct yk_dashboard *d, const sigset_t 
 	if (!m)
 		return yoke_error_code();
 	pthread_mutex_lock(&s->mutex);
-	snprintf(s->guard.cookie, sizeof s->guard.cookie, "yoke-%d", port); // browsers keep one for all ports
+	// a browser shares cookies among ports, so the name contains the port
+	snprintf(s->guard.cookie, sizeof s->guard.cookie, "yoke-%d", port);
 	pthread_mutex_unlock(&s->mutex);
 	snprintf(url, sizeof url, strchr(bind, ':') ? "http://[%s]:%d/" : "http://%s:%d/", bind, port);
 	printf("yoke dashboard: %s?token=%s\n", url, s->guard.token);
@@ -480,7 +486,7 @@ int yk_dashboard_serve(const struct yk_dashboard *d)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &set, NULL); // before there is another thread
+	pthread_sigmask(SIG_BLOCK, &set, NULL); // before any other thread is created
 	for (int i = 0; i < CONNECTIONS; i++)
 		s.client[i].server = &s;
 	e = yk_live_open(&s.live, d->n, d->folder);

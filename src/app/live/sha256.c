@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 of a whole text at once.
+// SHA-256 of a text in memory, computed in one call.
 #include "config.h"
 
 #include "live/sha256.h"

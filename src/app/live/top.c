@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as lines.
+// Formats runs and their processes as lines and as JSON for `yoke top`.
 #include "config.h"
 
 #include "live/top.h"
@@ -52,7 +52,7 @@ static bool is_there(const struct yk_top *t, const char *folder)
 	return false;
 }
 
-// Runs that began since, in the place of those that ended.
+// Replaces runs that ended by runs that have started.
 static void find(struct yk_top *t)
 {
 	char *folder[YK_LIVE_RUNS];
@@ -70,7 +70,7 @@ static void find(struct yk_top *t)
 			add(t, folder[i]);
 		free(folder[i]);
 	}
-	yoke_error_clear(); // one that is gone again
+	yoke_error_clear(); // a run that disappeared again
 	yk_view_names(t->n, t->view);
 }
 
@@ -100,7 +100,7 @@ static int64_t last_step(const struct yk_view *v)
 	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
 }
 
-// Seconds to the end, by the steps since the run's first line; NaN: not known.
+// Seconds to the end, extrapolated from the steps since the first recorded line; NaN: unknown.
 static double to_go(const struct yk_view *v)
 {
 	const struct yk_view_table *t = yk_view_table(v, "train");
@@ -123,7 +123,7 @@ struct lines {
 	void *arg;
 };
 
-// Of a text what fits; a character that is no ASCII counts as one column.
+// Writes as much of a text as fits; a non-ASCII character counts as one column.
 static void put(struct lines *l, const char *s)
 {
 	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
@@ -174,7 +174,7 @@ static const char *duration(double s, char to[32])
 	return to;
 }
 
-// The last lines of a column as heights, each between the least and the greatest of them.
+// Sparkline of the last values of a column, scaled between their min and max.
 static void spark(struct lines *l, const struct yk_view *v, const char *name, bool plain)
 {
 	static const char *const tall[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -207,7 +207,7 @@ static void row(struct lines *l, const struct yk_view *v, const char *what, cons
 	end(l);
 }
 
-// What the devices say, one line each.
+// Telemetry of the devices, one line each.
 static void devices(struct lines *l, const struct yk_view *v)
 {
 	char name[64], text[160], b[2][32], n[4][32];

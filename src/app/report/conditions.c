@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a run.
+// Rules that find problems of a run in its records, with evidence and a suggested change.
 #include "config.h"
 
 #include "report/conditions.h"
@@ -32,13 +32,13 @@ enum { FIRST_PLANS = 8, SETTLED = 20, QUARTER = 4 };
 
 const char *const yk_condition_names[] = { "memory", "slow", "leak", "low use", "inconsistent", "launch", "hang", NULL };
 
-// What is found of a run is put together here.
+// Collects the findings of a run.
 struct found {
 	json_t *list;
 	const struct yk_view *v;
-	const struct yk_view_table *train; // NULL: none
-	size_t first; // row of train, past the first tenth of the steps
-	double wall;  // seconds from there to the last; NaN
+	const struct yk_view_table *train; // NULL: no such records
+	size_t first; // first row of `train` after the first tenth of the steps
+	double wall;  // seconds from that row to the last; NaN: unknown
 };
 
 __attribute__((format(printf, 1, 2))) static json_t *say(const char *fmt, ...)
@@ -57,7 +57,7 @@ static json_t *evidence(const char *file, uint32_t from, uint32_t to, json_t *te
 	return json_pack("{s:s, s:I, s:I, s:o}", "file", file, "from", (json_int_t)from, "to", (json_int_t)to, "text", text);
 }
 
-// One more; the evidence can be joined by add_evidence.
+// Adds a finding; add_evidence may append further evidence.
 static json_t *find(struct found *f, const char *condition, json_t *what, json_t *change, const char *needs, double gain)
 {
 	json_t *list = json_array();
@@ -88,7 +88,7 @@ static const char *config(const struct yk_view *v, const char *key)
 	return s ? s : "n/a";
 }
 
-// Seconds of a phase in the report, of all devices; *timed: was it measured?
+// Seconds of a phase in the report, summed over devices; *timed: true if the phase was measured.
 static double phase(const struct yk_view *v, const char *name, bool *timed)
 {
 	double sum = 0;
@@ -116,7 +116,7 @@ static json_t *of_train(const struct found *f, json_t *text)
 
 static json_t *of_end(json_t *text)
 {
-	return evidence("metrics.jsonl", 0, 0, text); // its report
+	return evidence("metrics.jsonl", 0, 0, text); // of its report
 }
 
 // ---- how it ended ----
@@ -135,7 +135,7 @@ static bool ended_by(const struct yk_view *v, const char *code)
 	return v->state != YK_VIEW_LIVE && e && strstr(e->text, code);
 }
 
-// "12.5 MiB asked for" -> bytes; NaN: it is not said.  what: the words behind or before the number.
+// Parses e.g. "12.5 MiB asked for" into bytes; NaN: not found. what: the words next to the number.
 static double bytes_before(const char *text, const char *what)
 {
 	static const struct {
@@ -174,7 +174,8 @@ static void memory(struct found *f)
 	const struct yk_view *v = f->v;
 	const char *error = end_error(v);
 	const struct yk_view_table *t = yk_view_table(v, "telemetry");
-	const int killed = yk_view_column(t, "host.oom_kills"); // of the control group, before this run too
+	// counts the whole control group, including processes before this run
+	const int killed = yk_view_column(t, "host.oom_kills");
 	double kills = killed >= 0 ? t->column[killed].last - t->column[killed].first : NAN;
 	double retries = last(v, "memory", "pool_retries");
 	double rss = last(v, "telemetry", "rss"), limit = last(v, "telemetry", "host.memory_limit");
@@ -283,7 +284,7 @@ static void counted(struct found *f)
 	const struct yk_view *v = f->v;
 	double misses = of_report(v, "plan_misses"), hits = of_report(v, "plan_hits"), fallbacks = of_report(v, "fallbacks");
 	double wall = of_report(v, "wall"), planning = phase(v, "plan", NULL) / wall;
-	// those of the first steps are due: each shape, and a validation, wants its own
+	// the first plans are expected: each shape needs one, and so does validation
 	if (misses + hits > SETTLED && misses - FIRST_PLANS > MISSES_MAX * (misses + hits))
 		json_array_append_new(find(f, "slow", say("plans are made anew, %.0f of %.0f times", misses, misses + hits),
 					   say("shapes that repeat: YOKE_LOG=plan says in which field each differs"), "",
@@ -305,7 +306,7 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-// The median of a column over rows; NaN: too few.
+// Median of a column over rows; NaN: too few rows.
 static double median_of(const struct found *f, int column, size_t from, size_t to)
 {
 	double *x = malloc((to - from + 1) * sizeof *x), m = NAN;
@@ -457,7 +458,8 @@ static void hang(struct found *f, double now)
 	if (v->state != YK_VIEW_LIVE)
 		return;
 	for (int i = 0; i < v->tables; i++)
-		if (v->table[i]->rows && strncmp(v->table[i]->stage, "telemetry", 9)) // that goes on beside what hangs
+		// telemetry continues while the run hangs
+		if (v->table[i]->rows && strncmp(v->table[i]->stage, "telemetry", 9))
 			newest = fmax(newest, yk_view_time(v->table[i], v->table[i]->rows - 1));
 	if (f->train && f->train->rows > 1) {
 		double *gap = malloc(f->train->rows * sizeof *gap);
@@ -480,10 +482,11 @@ static void hang(struct found *f, double now)
 			    say("end it (SIGTERM twice), then resume=1; YOKE_SYNC=1 names the step that does not end"), "", 0);
 	json_array_append_new(list, evidence("metrics.jsonl", line_of(f->train, SIZE_MAX), line_of(f->train, SIZE_MAX),
 					     say("%.0f s without a line, where %.0f are the most", now - newest, most)));
-	// of ranks the one that is behind
+	// among ranks, the one with the fewest collectives
 	double least = INFINITY, greatest = -INFINITY;
 	const char *behind = NULL;
-	const double started = json_number_value(json_object_get(v->about, "started")); // 0: not known
+	// 0: unknown
+	const double started = json_number_value(json_object_get(v->about, "started"));
 	for (int i = 0; i < v->tables; i++) {
 		double seq = last(v, v->table[i]->stage, "collective.seq");
 		if (v->table[i]->rows && yk_view_time(v->table[i], v->table[i]->rows - 1) < started)
@@ -571,7 +574,7 @@ static void of_run(json_t *list, const struct yk_view *v, double now)
 	hang(&f, now);
 }
 
-// What is gained most comes first, within its condition.
+// Sorts findings of the same condition by gain, the largest first.
 static void sort(json_t *list)
 {
 	for (size_t i = 1; i < json_array_size(list); i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report as one HTML file without outer references.
+// Writes a report as one HTML file without external references.
 #include "config.h"
 
 #include <math.h>
@@ -111,7 +111,8 @@ static void plot(FILE *to, const json_t *p)
 
 enum { ROOF_POINTS = 64 };
 
-// Kernels by intensity and rate, under what the device reaches, where that was measured.
+// Roofline plot: kernels by arithmetic intensity and rate, below the limits of the device if these
+// were measured.
 static void roofline(FILE *to, const json_t *run)
 {
 	const json_t *rows = json_object_get(run, "kernels"), *r, *l;
@@ -155,9 +156,9 @@ static void roofline(FILE *to, const json_t *run)
 	free(label);
 }
 
-// ---- parts ----
+// ---- sections ----
 
-// Members of an object, a row each.
+// Prints the members of an object, one per row.
 static void members(FILE *to, const json_t *o)
 {
 	const char *key;
@@ -224,7 +225,7 @@ static void run(FILE *to, const json_t *r)
 	members(to, json_object_get(r, "config"));
 }
 
-// A row a key or quantity, a column a run.
+// Prints one row per key or quantity, one column per run.
 static void beside(FILE *to, const json_t *o, const json_t *list, const char *key, const char *second)
 {
 	const json_t *r, *d, *v;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plots of runs.
+// Selects the plots that runs offer, and computes their curves.
 #include "config.h"
 
 #include "report/plots.h"
@@ -64,7 +64,7 @@ static bool is_ours(const char *stage, const char *column)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i], column))
 			return true;
-	return !strncmp(stage, "telemetry", 9); // of it the kinds show what is to be seen
+	return !strncmp(stage, "telemetry", 9); // the predefined plots show the relevant telemetry
 }
 
 static void kind_of(const struct yk_view_table *t, int column, struct yk_plot_kind *to)
@@ -107,7 +107,7 @@ bool yk_plot_find(int n, struct yk_view *const *v, const char *name, struct yk_p
 	return false;
 }
 
-// A running mean, as of numbers that began at the first one (Kingma & Ba 2015, the correction of the start).
+// Exponential running mean with bias correction for the start (Kingma & Ba 2015).
 static void smooth(double share, size_t n, double *y)
 {
 	double mean = 0, weight = 0;

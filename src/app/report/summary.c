@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object behind a report.
+// Computes the summary of runs from which `yoke report` writes all its formats.
 #include "config.h"
 
 #include "report/summary.h"
@@ -35,7 +35,7 @@ const char *yk_summary_number(const json_t *j, char to[32])
 	return to;
 }
 
-// A count that came as a double is whole again.
+// Converts a count that was stored as a double back to an integer.
 static json_t *number(double x)
 {
 	return isfinite(x) && x == floor(x) && fabs(x) < 9e15 ? json_integer((json_int_t)x) : yk_summary_real(x);
@@ -47,7 +47,7 @@ static double real_of(const json_t *o, const char *key)
 	return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-// Strings of files are UTF-8 already, names of folders need not be.
+// Strings in files are valid UTF-8, but directory names may not be.
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s);
@@ -63,7 +63,7 @@ static json_t *copy_of(const json_t *o, const char *key, json_t *otherwise)
 	return json_deep_copy(v);
 }
 
-// Of seconds since 1970: "2026-01-31T12:00:00.250Z"
+// Formats seconds since 1970 as "2026-01-31T12:00:00.250Z".
 static json_t *moment(double t)
 {
 	char to[48], day[32];
@@ -95,7 +95,7 @@ static json_t *numbers(const struct yk_view *v)
 	return list;
 }
 
-// The names of the sums of a report, as they stand in it (observe/report.c); other members of a device are none.
+// The phases, named as in the report (observe/report.c); other members of a device are skipped.
 static json_t *phases(const struct yk_view *v)
 {
 	const json_t *d, *p;
@@ -135,7 +135,7 @@ static json_t *bounds(const struct yk_view *v)
 	return list;
 }
 
-// What the report counts.
+// Counters of the report.
 static json_t *counts(const struct yk_view *v)
 {
 	json_t *o = json_object(), *x;
@@ -164,7 +164,7 @@ static void kernel_add(json_t *list, const json_t *row, double all, double other
 	json_array_append_new(list, o);
 }
 
-// The rows that took longest, as they stand in the file; the others are one row.
+// The slowest kernels, in the order of the file; the others are combined in one row.
 static json_t *kernels(const struct yk_view *v)
 {
 	const json_t *rows = json_object_get(v->kernels, "rows"), *row;
@@ -196,7 +196,7 @@ static json_t *events(const struct yk_view *v)
 	return list;
 }
 
-// From the first line to the last.
+// Seconds from the first line to the last.
 static double seconds_of(const struct yk_view *v)
 {
 	double first = INFINITY, last = -INFINITY;
@@ -240,7 +240,7 @@ static json_t *run(const struct yk_view *v)
 	return o;
 }
 
-// ---- several ----
+// ---- comparison of several runs ----
 
 static const json_t *value_in(const json_t *run, const char *group, const char *key)
 {

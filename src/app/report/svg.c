@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plots as SVG.
+// Writes plots as SVG: axes with ticks, curves, bars and a legend.
 #include "config.h"
 
 #include "report/svg.h"
@@ -18,8 +18,8 @@ static const char *const color[COLORS] = { "#3b82c4", "#d9822b", "#3f9f5f", "#c4
 
 struct axis {
 	enum yk_scale scale;
-	double least, most; // of the numbers, as the axis shows them
-	double from, to;    // pixels of least and most
+	double least, most; // range of the axis in data values
+	double from, to;    // pixels of `least` and `most`
 	int ticks;
 	double tick[TICKS];
 };
@@ -36,7 +36,8 @@ void yk_xml_text(FILE *to, const char *s)
 	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
 	while (at < end) {
 		int n = *at < 128 ? 1 : yk_utf8(at, end);
-		// U+0080 to U+009F are control characters as well, U+FFFE and U+FFFF none of XML
+		// U+0080 to U+009F are control characters, too; XML does not allow U+FFFE and
+		// U+FFFF
 		bool bad = !n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0) ||
 			   (n == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe);
 		if (bad)
@@ -85,7 +86,7 @@ static void meet(struct axis *a, double v)
 		a->most = v;
 }
 
-// 1, 2 or 5 times a power of ten, so that the range has some `n` of them.
+// The smallest 1, 2 or 5 times a power of ten that divides the range into at most about n steps.
 static double step_of(double range, int n)
 {
 	double raw = range / n, ten = pow(10, floor(log10(raw))), x = raw / ten;
@@ -103,7 +104,7 @@ static void log_ticks(struct axis *a)
 	const double base = a->scale == YK_SCALE_LOG10 ? 10 : 2;
 	double low = along(a->scale, a->least), high = along(a->scale, a->most);
 	int every = (int)ceil((high - low) / 8);
-	bool few = base > 2 && high - low < 2.5; // decades: 2 and 5 of each as well
+	bool few = base > 2 && high - low < 2.5; // few decades: ticks at 2 and 5 of each as well
 	for (double k = floor(low); k <= ceil(high); k += every < 1 ? 1 : every)
 		for (int i = 0; i < (few ? 3 : 1); i++)
 			add_tick(a, pow(base, k) * (i == 0 ? 1 : i == 1 ? 2 : 5));
@@ -112,7 +113,7 @@ static void log_ticks(struct axis *a)
 static void settle(struct axis *a, int ticks)
 {
 	a->ticks = 0;
-	if (!(a->least <= a->most)) // nothing is shown
+	if (!(a->least <= a->most)) // no data
 		a->least = a->scale == YK_SCALE_LINEAR ? 0 : 1, a->most = a->least + 1;
 	if (a->scale != YK_SCALE_LINEAR) {
 		if (a->most < a->least * 1.2) {
@@ -132,7 +133,7 @@ static void settle(struct axis *a, int ticks)
 		add_tick(a, k * step);
 }
 
-// "1.5M"; of small numbers all that a tick has.
+// Formats e.g. "1.5M"; small numbers keep all digits of a tick.
 static void number(char to[32], double v)
 {
 	static const struct {
@@ -151,7 +152,7 @@ static void number(char to[32], double v)
 		yk_snprintf(to, 32, "%.4g", size < 1e-300 ? 0 : v);
 }
 
-// ---- parts ----
+// ---- elements ----
 
 static void axes(struct plot *x)
 {
@@ -191,7 +192,7 @@ static void axes(struct plot *x)
 	fprintf(to, "</text></g>\n");
 }
 
-// What was drawn, for readers.
+// Writes the plotted data as attributes, for programs.
 static void data(struct plot *x, const struct yk_curve *c)
 {
 	fprintf(x->to, " data-name=\"");
@@ -202,7 +203,7 @@ static void data(struct plot *x, const struct yk_curve *c)
 	fprintf(x->to, "\"");
 }
 
-// A circle around a point that has none beside it.
+// Path of a circle around a point without neighbours.
 static const char lone[] = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0";
 
 static void line(struct plot *x, const struct yk_curve *c)
@@ -247,7 +248,8 @@ static void points(struct plot *x, const struct yk_curve *c)
 	fprintf(x->to, "</g>\n");
 }
 
-// Side by side with those of other curves, from 0, or the axis' end.
+// Bars of a curve beside those of other curves; they start at 0, or at the end of the axis if 0 is
+// outside.
 static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of)
 {
 	double each = (x->x.to - x->x.from) / (x->p->categories + 0.5) * 0.8 / of;
@@ -268,13 +270,13 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 	fprintf(x->to, "</g>\n");
 }
 
-// How wide a curve's name is in a legend.
+// Width of a curve's entry in the legend.
 static double legend_width(const struct yk_curve *c)
 {
 	return 6.4 * (double)strlen(c->name) + 26;
 }
 
-// Rows that names of curves take below a plot, where they do not fit beside its title; 0: they do.
+// Number of legend rows below the plot; 0: the legend fits beside the title.
 static int legend_rows(const struct plot *x)
 {
 	double wide = 0, at = 0;
@@ -288,7 +290,7 @@ static int legend_rows(const struct plot *x)
 	return x->p->curves < 2 || wide <= x->width - RIGHT - LEFT - 7.5 * (double)strlen(x->p->title) ? 0 : rows;
 }
 
-// A curve's colour and name; dashed ones have a hollow box.
+// Draws a curve's color and name; dashed curves have a hollow box.
 static void legend_entry(const struct plot *x, const struct yk_curve *c, double at, double top)
 {
 	const bool hollow = c->color >= COLORS;
@@ -301,7 +303,7 @@ static void legend_entry(const struct plot *x, const struct yk_curve *c, double 
 	fprintf(x->to, "</text>");
 }
 
-// Right to left above the plot, or left to right in rows below it.
+// Draws the legend right to left above the plot, or left to right in rows below it.
 static void legend(const struct plot *x, int rows)
 {
 	double at = rows ? LEFT : x->width - RIGHT, top = rows ? x->height - rows * LEGEND_ROW : 10;
@@ -353,7 +355,7 @@ static void find_range(struct plot *x)
 	settle(&x->y, 5);
 	if (p->categories)
 		x->x.ticks = 0;
-	if (p->y == YK_SCALE_LINEAR) { // curves do not touch the frame
+	if (p->y == YK_SCALE_LINEAR) { // leaves a margin between curves and frame
 		double room = 0.04 * (x->y.most - x->y.least);
 		x->y.least -= x->y.least == 0 ? 0 : room;
 		x->y.most += room;

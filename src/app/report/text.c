@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report as Markdown, and as a table of comma-separated values.
+// Writes a report as Markdown, and as comma-separated values.
 #include "config.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ static const char *string_of(const json_t *o, const char *key)
 
 // ---- Markdown ----
 
-// What would be markup, or end the cell, is taken apart.
+// Escapes characters that would be markup or end the table cell.
 static void md_text(FILE *to, const char *s)
 {
 	for (; *s; s++)
@@ -41,7 +41,7 @@ static bool is_plain(const json_t *v)
 	return !json_is_object(v) && !json_is_array(v);
 }
 
-// Every key of the first object is a column.
+// The keys of the first object are the columns.
 static void md_table(FILE *to, const char *title, const json_t *list)
 {
 	const json_t *first = json_array_get(list, 0), *o;
@@ -141,7 +141,7 @@ void yk_summary_markdown(FILE *to, const json_t *o)
 
 // ---- CSV (RFC 4180): run, section, row, name, value ----
 
-// What a spreadsheet would take for a formula gets a quote in front.
+// Prefixes a quote to text that a spreadsheet would interpret as a formula.
 static void csv_text(FILE *to, const char *s)
 {
 	fputs(strchr("=+-@\t\r", *s) && *s ? "\"'" : "\"", to);

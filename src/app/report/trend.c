@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a series grow?  By ranks alone, so that no spike decides.
+// Trend of a series: Theil-Sen slope and Mann-Kendall statistic, which single spikes hardly affect.
 #include "config.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-// Of groups of equal values: the sum of t (t - 1)(2 t + 5).
+// Correction for ties: sum of t (t - 1)(2 t + 5) over groups of t equal values.
 static double ties(int n, const double *y)
 {
 	double sorted[LIMIT], sum = 0;
@@ -37,7 +37,7 @@ double yk_trend(int n, const double *x, const double *y, double *z)
 	size_t slopes = 0;
 	int m = n < LIMIT ? n : LIMIT;
 	*z = 0;
-	for (int i = 0; i < m; i++) { // of a longer series as many as there is room for, evenly
+	for (int i = 0; i < m; i++) { // a longer series is sampled evenly
 		int at = m < n ? (int)((double)i * (n - 1) / (m - 1)) : i;
 		xs[i] = x[at];
 		ys[i] = y[at];
