@@ -22,7 +22,7 @@ struct yk_dashboard {
 };
 
 // Serves until SIGINT, SIGTERM or the end of standard input; prints one line with the address and
-// the token.  EIO: the port, named in the error, is in use. EINVAL: an address without token_file.
+// the token. EIO: the port, named in the error, is in use. EINVAL: an address without token_file.
 int yk_dashboard_serve(const struct yk_dashboard *);
 
 #endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# live: views of runs while they live.  Only the command has them: the library links no server and no terminal.
+# live: views of active runs, linked into the command only.
+# The library needs neither libmicrohttpd nor ncurses.
 yoke_SOURCES += \
 	src/app/live/answers.c \
 	src/app/live/answers.h \

@@ -1,5 +1,5 @@
 'use strict';
-// The page of `yoke dashboard`: it swaps plots that the server draws, and reads the numbers in them.
+// Page of `yoke dashboard`: shows plots drawn by the server, and reads the numbers stored in them.
 const $ = id => document.getElementById(id);
 const make = (tag, text, kind) => {
 	const e = document.createElement(tag);
@@ -155,7 +155,7 @@ const table = (head, rows) => {
 	return t;
 };
 
-// What is trained as tiles, the rest as a table.
+// Shows training metrics as tiles, the others in a table.
 const nowTable = () => {
 	const names = [...new Set(runs.flatMap(r => Object.keys(r.numbers)))], plain = names.filter(n => !n.includes(' '));
 	const tile = (name, values) => {
@@ -218,10 +218,11 @@ const load = async () => {
 	loadPlots();
 };
 
-// ---- what is new ----
+// ---- events ----
 
 let stream, late, last;
-// Once more when nothing came for a while: a plot that is costly to draw is given as it was for some time.
+// Reloads after a pause without events, because the server may have sent an expensive plot from
+// its cache.
 const later = wait => {
 	clearTimeout(last);
 	last = setTimeout(() => { loadPlots(); if (wait < 60) later(8 * wait); }, 1000 * wait);

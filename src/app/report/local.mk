@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# report: what is said of runs: plots, reports.
+# report: summaries, plots and diagnoses of runs.
 libyokecore_la_SOURCES += \
 	src/app/report/conditions.c \
 	src/app/report/conditions.h \

@@ -10,8 +10,8 @@
 //               bounds: [ { phase, at_best } ], counts {}, kernels: [ { op, implementation, device, scope, calls,
 //               seconds, share, bytes, bytes_per_s, flops, flops_per_s, intensity } ], limits [],
 //               events: [ { time, step, event, text } ] } ],
-//     differences: [ { key, values [] } ],        of several runs: keys whose values differ
-//     ratios: [ { quantity, values [], ratios [] } ]   to the first
+//     differences: [ { key, values [] } ],             for several runs: keys whose values differ
+//     ratios: [ { quantity, values [], ratios [] } ],  relative to the first run
 //     plots: [ { name, title, x, y, log, curves: [ { name, x [], y [] } ] } ] }
 //
 // An unknown value is null, or its key is missing.

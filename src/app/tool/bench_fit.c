@@ -47,7 +47,7 @@ struct result {
 	int passes;
 	int64_t samples;   // samples read in phase 1 and processed by training and validation in
 			   // phase 2
-	uint64_t predicted, peak; // peak bytes of the device's pool
+	uint64_t predicted, peak; // predicted and measured peak of the device's pool, bytes
 };
 
 struct bench {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The suite `launches` of `yoke bench`: a planned step of layers so small that its time is the
-// host's launch overhead.  With YOKE_REPLAY=0 kernels are launched one by one, otherwise as a
+// host's launch overhead. With YOKE_REPLAY=0 kernels are launched one by one, otherwise as a
 // device graph where the driver supports graphs.
 #include "config.h"
 

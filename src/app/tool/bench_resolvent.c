@@ -3,7 +3,7 @@
 // LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per row) and the
 // vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of them, so that
 // they meet the same machine conditions. The peers overwrite their operands; these are copied
-// outside of the timed region, and the results are compared.  Counted: 12 bytes per element (one
+// outside of the timed region, and the results are compared. Counted: 12 bytes per element (one
 // read, and the result written), in f32; z = i, off-diagonal ones. One more row has a = 0 and z =
 // 0.01 i, where distant elements contribute.
 #include "config.h"

@@ -160,7 +160,7 @@ static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, bool
 	return true;
 }
 
-// Fails if the cube to be written is one of the files to be read, or exists.
+// Fails if the output cube is one of the input files, or exists although `overwrite` is false.
 static int check_target(const char *path, const char *from, const char *data, bool overwrite)
 {
 	const size_t n = strlen(path);
@@ -191,7 +191,8 @@ static int convert(int argc, char **argv, const char *settings)
 	if (!err)
 		err = check_target(argv[3], argv[2], w.info.data, overwrite);
 	if (!err) {
-		w.info.type = *want.type ? want.type : w.info.gains ? "f32" : w.info.type; // gains make integers of the file's type wrong
+		// values scaled by gains are not integers, so the file's integer type would round them
+		w.info.type = *want.type ? want.type : w.info.gains ? "f32" : w.info.type;
 		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;
 		w.info.big_endian = want.big_endian >= 0 ? want.big_endian : w.info.big_endian;
 		err = yoke_cube_write(argv[3], &w.info, w.x);

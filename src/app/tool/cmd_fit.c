@@ -233,8 +233,9 @@ static bool trains(const yoke_pipeline *p)
 	return p->plan.losses && p->plan.keys.max_epochs;
 }
 
-// If split leaves nothing for training, nodes are fitted to the validation cubes.  If it leaves nothing for validation, a pipeline
-// that is not trained gets its metrics from the cubes to which it is fitted.
+// If the split leaves no cubes for training, nodes are fitted to the validation cubes. If it leaves
+// no cubes for validation, a pipeline that is not trained gets its metrics from the cubes to which
+// it is fitted.
 static int choose_parts(struct fitting *f)
 {
 	int err = 0;

@@ -128,7 +128,7 @@ static int generate_one(const struct yk_opened *o)
 	return e;
 }
 
-// ---- several ----
+// ---- several prompts ----
 
 struct line {
 	const char *at;

@@ -326,8 +326,8 @@ static int text_make(const struct yk_config *c, char path[4096])
 	return yk_fail(YOKE_EIO, "selftest: '%s' cannot be written", path);
 }
 
-// Applies the given keys, with small sizes as defaults. Disables options that would change the
-// numbers at random or take time.
+// Applies the given keys, with small sizes as defaults. Disables options that would cause unrelated
+// differences or take time.
 static int configure(int argc, char **argv, struct yk_config *to, char text[4096])
 {
 	static const char *const small[] = { "layers=2", "heads=2", "embed=32", "context=16" };

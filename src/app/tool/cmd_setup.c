@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke setup: writes a configuration file with every key, its meaning and its default.  The
+// yoke setup: writes a configuration file with every key, its meaning and its default. The
 // defaults are commented out, because a key that is not set keeps its value from a resumed
 // checkpoint.
 #include "config.h"

@@ -13,7 +13,7 @@ int yk_fit_maps_paths(const struct yk_fit_config *, const yoke_pipeline *, int64
 		      const char *formats, struct yk_file_list *to);
 
 // Writes these files in blocks of lines; memory holds the cube and the results of one block. made,
-// unless NULL, is called with the path of each file.  Pixels of weight 0 have no result. They get
+// unless NULL, is called with the path of each file. Pixels of weight 0 have no result. They get
 // the ignore value of the cube's header. If it has none, or if the result of another pixel equals
 // it, they get -9999 in ENVI files, declared in the header, and NaN in .npy files. In pictures they
 // are black and excluded from the range. Headers inherit the cube's map info, and its wavelengths

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# tool: the command.  It uses internals, so it links the core and not libyoke.
+# tool: the command. It uses internal functions, so it links the core statically instead of libyoke.
 bin_PROGRAMS += yoke
 yoke_SOURCES = \
 	src/app/tool/bench.h \
@@ -74,7 +74,7 @@ yoke_SOURCES = \
 nodist_yoke_SOURCES = src/app/tool/built.c
 yoke_LDADD = libyokecore.la
 
-# The modules that configure has the build make, for yoke doctor.
+# List of the modules enabled by configure, for yoke doctor.
 src/app/tool/built.c: Makefile
 	$(AM_V_GEN)$(MKDIR_P) src/tool && { echo '#include "tool/doctor.h"'; \
 		echo 'const char *const yk_built_modules[] = {'; \
@@ -82,7 +82,7 @@ src/app/tool/built.c: Makefile
 		echo '	0'; echo '};'; } >$@.$$$$ && mv $@.$$$$ $@
 CLEANFILES += src/app/tool/built.c
 
-# Tries a plugin in a process of its own; the loader of every program runs it.
+# yoke-probe test-loads a plugin in a separate process; every program's plugin loader runs it.
 pkglibexec_PROGRAMS += yoke-probe
 yoke_probe_SOURCES = src/app/tool/probe.h src/app/tool/probe_icd.c src/app/tool/probe_main.c
 yoke_probe_LDADD = libyokecore.la

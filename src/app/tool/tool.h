@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of the command `yoke`: the list of sub-commands and the functions they share.  Exit
+// Interface of the command `yoke`: the list of sub-commands and the functions they share. Exit
 // status: 0 done, 1 failed, 2 wrong usage. An error is one line on stderr: what failed, why, and
 // what to do.
 #ifndef YK_TOOL_H

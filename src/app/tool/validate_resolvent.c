@@ -255,7 +255,7 @@ static int run(const struct asked *a, struct outcome *o)
 	return e;
 }
 
-// ---- what is printed ----
+// ---- output ----
 
 static json_t *described(const struct errors *e)
 {
