@@ -16,8 +16,7 @@ struct yk_live {
 		uint32_t generation;
 		uint64_t lines;
 	} seen[YK_LIVE_RUNS];
-	uint64_t version; // increases with any change of a run; a cached plot is valid for the
-			  // version it was drawn from
+	uint64_t version; // counts changes of the runs; a cached plot is valid for one version
 	struct yk_live_plot { // cache of plots, because drawing a plot costs more than sending it
 		char key[320];
 		char *text;

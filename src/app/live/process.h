@@ -16,8 +16,7 @@ struct yk_process {
 	uint64_t rss;       // bytes
 	double cpu;         // seconds of processor time so far
 	double since;       // time of that measurement, by yk_seconds
-	double share;       // processors in use on average since the previous call; NaN: this is
-			    // the first call
+	double share;       // average processors in use since the previous call; NaN: first call
 };
 
 // Inspects the process of a run on this machine (since its last boot); on entry, `to` holds the

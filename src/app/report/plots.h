@@ -10,8 +10,7 @@ enum { YK_PLOT_CURVES = 32, YK_PLOT_MAX = 48 };
 
 // A plot: columns of one or more stages over a common axis.
 struct yk_plot_kind {
-	char name[128];     // "loss", or e.g. "train.recall" for a column that no predefined plot
-			    // shows
+	char name[128];     // "loss", or e.g. "train.recall" for a column without a predefined plot
 	const char *title, *y_label;
 	enum yk_view_axis axis;
 	const char *why;    // what a run must record for this plot, if it may be empty

@@ -20,8 +20,7 @@ struct yk_curve {
 	enum yk_mark mark;
 	int color;         // 0, 1, ...; repeats after 8, with dashed lines
 	size_t n;
-	const double *x, *y; // a value that is not finite, or not positive on a logarithmic axis,
-			     // leaves a gap
+	const double *x, *y; // gap where not finite, or not positive on a logarithmic axis
 	const char *const *label; // one per point, or NULL
 };
 
@@ -30,8 +29,7 @@ struct yk_plot {
 	enum yk_scale x, y;
 	int curves;
 	const struct yk_curve *curve;
-	int categories; // number of bar groups, placed at x = 0, 1, ... and labelled by `category`;
-			// 0: numeric x axis
+	int categories; // number of bar groups, at x = 0, 1, ...; 0: numeric x axis
 	const char *const *category;
 	double target;   // y of a horizontal target line; NaN: none
 	int width, height; // 0: 720, 300

@@ -45,8 +45,7 @@ struct result {
 	char device[48];
 	double began, wall, phase[PHASES], pass[PASSES]; // seconds
 	int passes;
-	int64_t samples;   // samples read in phase 1 and processed by training and validation in
-			   // phase 2
+	int64_t samples;   // samples read in phase 1, trained and validated in phase 2
 	uint64_t predicted, peak; // predicted and measured peak of the device's pool, bytes
 };
 
@@ -55,8 +54,7 @@ struct bench {
 	int64_t loader_ms, count; // count: number of cubes in a scaling measurement
 	char *key[KEYS];   // key=value, overriding the workload
 	int keys;
-	char scaled[SCALED][100]; // further keys of the current point of a scaling measurement; "":
-				  // none
+	char scaled[SCALED][100]; // keys of the current point of a scaling measurement
 	json_t *results;
 };
 

@@ -13,8 +13,7 @@
 #include "report/svg.h"
 #include "tool/bench.h"
 
-enum { DEVICES = 24, SIZES = 64 }; // limits of the plots; yoke bench resolvent compares at most 19
-				   // kinds
+enum { DEVICES = 24, SIZES = 64 }; // max plotted; `yoke bench resolvent` compares up to 19
 
 static const char *string_of(const json_t *o, const char *key)
 {

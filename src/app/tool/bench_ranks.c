@@ -242,8 +242,7 @@ static int measure(struct bench *b, uint64_t bytes)
 	}
 	add_way(b, "auto", "", by_itself);
 	add_way(b, "in a plan", "", in_plan);
-	add_way(b, "down", "", down); // the copies to the host and back, if the ranks' devices are
-				      // not the CPU
+	add_way(b, "down", "", down); // copies to the host, if the device is not the CPU
 	add_way(b, "up", "", up);
 	const int e = b->world ? measure_ways(b->world, b) : yoke_group_run(b->ranks, NULL, measure_ways, b);
 	yoke_setting_set("dist.algorithm", "");

@@ -41,8 +41,7 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 
 struct bench {
 	uint64_t rounds, warm, most; // most: max number of elements
-	double each;                 // seconds per cell, after which no further round begins; 0:
-				     // all rounds
+	double each;                 // max seconds per cell before the last round; 0: unlimited
 	const char *file, *page;
 	struct yk_device *device;
 	struct yk_bench_limits limits;

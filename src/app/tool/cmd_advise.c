@@ -218,8 +218,7 @@ int yk_cmd_advise(int argc, char **argv)
 		else
 			argv[1 + n++] = argv[i];
 	}
-	for (int i = 0; i < n; i++) // a file or data: the arguments are a configuration of yoke
-				    // train
+	for (int i = 0; i < n; i++) // a file or data: arguments of yoke train
 		configured |= !strchr(argv[1 + i], '=') || !strncmp(argv[1 + i], "data=", 5);
 	if (!n)
 		return yk_usage("advise", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");

@@ -16,8 +16,7 @@
 #include "train/validate.h"
 
 struct result {
-	int64_t tokens, bytes; // predicted tokens (all of a window except the first), and their
-			       // bytes
+	int64_t tokens, bytes; // predicted tokens (all but the first of a window) and their bytes
 	int64_t unknown;       // number of these tokens that are not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };

@@ -224,8 +224,7 @@ struct fitting {
 	yoke_pipeline *p;
 	struct part part[3];
 	const struct part *by, *valid; // cubes to which nodes are fitted; cubes for validation
-	int64_t done; // steps of the resumed run, from whose states the pipeline was loaded; 0: a
-		      // new run
+	int64_t done; // steps of the resumed run whose states are loaded; 0: a new run
 };
 
 static bool trains(const yoke_pipeline *p)

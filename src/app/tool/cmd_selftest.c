@@ -265,8 +265,7 @@ static const struct section {
 	const char *name;
 	bool cpu; // always on the CPU
 	yk_self_fn *run;
-	int (*alone)(struct yk_self *); // replaces `run` for models with resolvents; creates its
-					// own trainers
+	int (*alone)(struct yk_self *); // replaces `run` for models with resolvents
 } sections[] = {
 	{ "two steps on the CPU", true, cpu_steps, NULL },
 	{ "gradients on the CPU, beside differences", true, cpu_gradients, NULL },

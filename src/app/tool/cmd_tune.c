@@ -26,8 +26,7 @@ YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 
 enum { IMPLS = 32, WORD = 64 };
 #define SAY_EVERY 30. // interval of log lines, in seconds, if the output is not a terminal
-#define NEAR 1.03 // within this factor of the best time, the implementation preferred by the rules
-		  // is kept
+#define NEAR 1.03 // the rules' choice is kept within this factor of the best time
 
 // Result for one implementation.
 struct result {

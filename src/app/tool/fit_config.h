@@ -11,8 +11,7 @@
 struct yk_fit_config {
 	const char *path;  // of the file
 	json_t *root;      // the configuration in effect; without "data" it describes the pipeline
-	char **name;       // [samples]: file name without suffix, preceded by as many directory
-			   // names as make it unique
+	char **name;       // [samples]: unique name, see name_cubes in fit_config.c
 	char **file;       // [samples]: file of each cube; NULL: the cubes are synthetic
 	int64_t *item;     // [samples]: index of the cube within its file
 	int64_t samples;

@@ -10,8 +10,7 @@ struct yk_simulation {
 	uint64_t first, last; // range of rank counts, doubled from first to last
 	uint64_t bytes;
 	const char *algorithm; // "": all
-	const char *run;       // directory of the run whose step is simulated; NULL: an all_reduce
-			       // is simulated
+	const char *run;       // directory of the run to simulate; NULL: an all_reduce
 };
 // Returns the next number of ranks, or 0 after the last.
 uint64_t yk_simulation_next(const struct yk_simulation *, uint64_t ranks);

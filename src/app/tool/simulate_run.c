@@ -83,8 +83,7 @@ static int find_steps(const char *folder, struct profile *p)
 {
 	struct step s = { 0 };
 	size_t last = 0;
-	bool any = false, passes = false; // any: an update was found; passes: and after it forward
-					  // or backward work
+	bool any = false, passes = false; // an update was found; then forward or backward
 	for (size_t i = 0; i < p->pieces; i++) {
 		if (!p->piece[i].updates) {
 			passes |= any && !strncmp(p->piece[i].nodes, "step/", 5);

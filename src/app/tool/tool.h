@@ -16,8 +16,7 @@ enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 struct yk_command {
 	const char *name, *arguments, *summary;
 	int (*run)(int argc, char **argv); // argv[0] is its name; returns the exit status
-	unsigned keys;                     // keys in its help: YK_T, YK_G, YK_E (train/conf.h), or
-					   // 0
+	unsigned keys;                     // keys in its help: 0, YK_T, YK_G, YK_E (train/conf.h)
 	const char *more;                  // additional lines for its help, or NULL
 };
 extern const struct yk_command yk_commands[]; // terminated by a NULL name

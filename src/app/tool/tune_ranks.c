@@ -25,8 +25,7 @@ struct tuner {
 	bool leads;
 	struct yk_tuning t;
 	uint64_t most;
-	double small, large[2]; // seconds for the smallest size, and for the largest by the
-				// pairwise algorithm
+	double small, large[2]; // seconds for the smallest size; for the largest, pairwise
 };
 
 static int all_reduce(yoke_group *world, yoke_tensor *x, int times)

@@ -231,8 +231,7 @@ static int run(const struct asked *a, struct outcome *o)
 	yoke_stats(&before);
 	for (int64_t k = 0; k < a->samples && e == 0; k++) {
 		const double z[2] = { 0, a->eta };
-		for (size_t i = 0; i < n; i++) // rounded to f32, so that all three compute with the
-					       // same numbers
+		for (size_t i = 0; i < n; i++) // rounded to f32, as all three need equal inputs
 			x[i] = (float)(2 * sqrt(-2 * log(1 - uniform(&d))) * cos(2 * M_PI * uniform(&d)));
 		for (size_t i = n; i < 3 * n; i++)
 			x[i] = (float)(2 * uniform(&d) - 1);
