@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of active runs: a page in a browser, a table in a terminal. They only read the files in RUN
-// and never modify them.
+// Views of active runs: a page in a browser, a table in a terminal. They read the files in RUN and
+// never modify them; the dashboard only adds RUN/dashboard.json.
 #ifndef YK_LIVE_H
 #define YK_LIVE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP server of the dashboard: answers GET only, never writes to a run. One thread of
+// HTTP server of the dashboard: answers GET only and never modifies a run's files. One thread of
 // libmicrohttpd answers requests; the calling thread checks the files four times per second and
 // wakes the event streams that wait for news.
 #include "config.h"

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench fit: fits and trains a pipeline once per device and attributes the wall time to
-// phases.  loader: time that both phases wait for batches. Passes of phase 1: computing statistics,
-// without that wait. eigen: fitting nodes by eigendecomposition. In phase 2: upload (copies between
-// host and device); forward, backward and optimizer, which count steps recorded for one of them;
-// joint, steps of several of them at once; plans. validation: whole validations. rest: the
-// remaining wall time (recording, and other work of the host).
+// yoke bench fit: fits and trains a pipeline once per device and attributes the wall time to parts:
+//   loader      both phases wait for batches
+//   pass        phase 1 computes the statistics of one pass, without that wait
+//   eigen       phase 1 fits nodes by eigendecomposition
+//   upload      phase 2 copies between host and device
+//   forward, backward, optimizer
+//               steps of phase 2 that were recorded for one of these
+//   joint       steps of phase 2 that were recorded for several of these
+//   plans       phase 2 plans
+//   validation  validations as a whole
+//   rest        the remaining wall time: recording, and other work of the host
 #include "config.h"
 
 #include <inttypes.h>

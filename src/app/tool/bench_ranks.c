@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench ranks: all_reduce of f32 among ranks, by size and algorithm. It is measured as a
-// direct call, as a recorded operation that is evaluated and synchronized ("in a plan"), and, if
-// ranks are threads, beside a hand-written loop over the same arrays; all_reduce of MPI libraries
-// is measured among processes. Under mpirun, its processes are the ranks. Counted: algbw, bytes of
-// one rank's operand over the time; busbw, the min bytes that each rank must send, 2 (N - 1) / N of
-// the operand, over the time. The time is that of rank 0.
+// yoke bench ranks: times all_reduce of f32 among ranks, by size and algorithm: as a direct call,
+// and as a recorded operation that is evaluated and synchronized ("in a plan"). The references are
+// a hand-written loop over the same arrays if ranks are threads, and all_reduce of MPI libraries
+// among processes. Under mpirun, the processes that it started are the ranks.
+// Counted: algbw, bytes of one rank's operand over the time; busbw, the min bytes that each rank
+// must send, 2 (N - 1) / N of the operand, over the time. The time is that of rank 0.
 #include "config.h"
 
 #include <sched.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench resolvent: times each tier, forward and with gradient, beside its decomposition,
-// LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per row) and the
-// vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of them, so that
-// they meet the same machine conditions. The peers overwrite their operands; these are copied
-// outside of the timed region, and the results are compared. Counted: 12 bytes per element (one
-// read, and the result written), in f32; z = i, off-diagonal ones. One more row has a = 0 and z =
-// 0.01 i, where distant elements contribute.
+// yoke bench resolvent: times each tier, forward and with gradient. The references are its
+// decomposition, LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per
+// row) and the vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of
+// them, so that they meet the same machine conditions. The references overwrite their operands,
+// which are copied outside of the timed region; their results are compared.
+// Counted: 12 bytes per element (one read, and the result written), in f32; z = i, off-diagonal
+// ones. One more row has a = 0 and z = 0.01 i, where distant elements contribute.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 
 struct bench {
 	uint64_t rounds, warm, most; // most: max number of elements
-	double each;                 // max seconds per cell before the last round; 0: unlimited
+	double each;                 // no round begins after so many seconds of a cell; 0: no limit
 	const char *file, *page;
 	struct yk_device *device;
 	struct yk_bench_limits limits;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines devices, plugins and settings of this machine and collects the findings in one JSON
-// object.
+// Examines devices, plugins and settings of this machine; the findings form one JSON object.
 #include "config.h"
 
 #include "tool/doctor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of `yoke doctor`: devices, drivers, modules and caches that it looks for, where, with
-// what result, and advice.
+// The checks of `yoke doctor`: which devices, drivers, modules and caches it looks for and where,
+// what it found, and what to do.
 #ifndef YK_DOCTOR_H
 #define YK_DOCTOR_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How this process was launched as a rank, and the installed MPI modules: for `yoke info` and `yoke
-// doctor`.
+// How this process was launched as a rank, and the installed MPI modules (`yoke info`, `yoke
+// doctor`).
 #ifndef YK_LAUNCHER_H
 #define YK_LAUNCHER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints lists of JSON objects as text tables.
+// Text tables: one row per JSON object of a list, one column per key.
 #ifndef YK_TOOL_TABLE_H
 #define YK_TOOL_TABLE_H
 

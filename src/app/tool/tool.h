@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of the command `yoke`: the list of sub-commands and the functions they share. Exit
-// status: 0 done, 1 failed, 2 wrong usage. An error is one line on stderr: what failed, why, and
-// what to do.
+// Interface of the command `yoke`: the list of sub-commands and the functions they share.
+// Exit status: 0 done, 1 failed, 2 wrong usage. An error is one line on stderr: what failed, why,
+// and what to do.
 #ifndef YK_TOOL_H
 #define YK_TOOL_H
 

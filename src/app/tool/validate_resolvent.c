@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate resolvent: compares a tier of the resolvent with f64 and f32, on matrices with a ~
-// N(0, 2^2), b = c = 1.
+// yoke validate resolvent: compares a tier of the resolvent with f64 and f32.
+// The matrices have a ~ N(0, 2^2), b = c = 1.
 #include "config.h"
 
 #include <math.h>
