@@ -3,12 +3,14 @@
 // so that their numbers agree: integers are exact, other numbers have six significant digits.
 //
 //   { format, yoke,
-//     runs: [ { name, folder, state, how, error, host, device, driver, version, started, seconds, step, steps,
-//               parameters, foreign_lines, settings {}, config {},
+//     runs: [ { name, folder, state, how, error, host, device, driver, version, started, seconds,
+//               step, steps, parameters, foreign_lines, settings {}, config {},
 //               numbers: [ { stage, name, count, first, last, least, greatest, min_step } ],
-//               phases: [ { device, phase, seconds, share, pieces, bytes, flops, bytes_per_s, flops_per_s } ],
-//               bounds: [ { phase, at_best } ], counts {}, kernels: [ { op, implementation, device, scope, calls,
-//               seconds, share, bytes, bytes_per_s, flops, flops_per_s, intensity } ], limits [],
+//               phases: [ { device, phase, seconds, share, pieces, bytes, flops, bytes_per_s,
+//                           flops_per_s } ],
+//               bounds: [ { phase, at_best } ], counts {},
+//               kernels: [ { op, implementation, device, scope, calls, seconds, share, bytes,
+//                            bytes_per_s, flops, flops_per_s, intensity } ], limits [],
 //               events: [ { time, step, event, text } ] } ],
 //     differences: [ { key, values [] } ],             for several runs: keys whose values differ
 //     ratios: [ { quantity, values [], ratios [] } ],  relative to the first run

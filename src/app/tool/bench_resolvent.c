@@ -2,10 +2,10 @@
 // yoke bench resolvent: times each tier, forward and with gradient. The references are its
 // decomposition, LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per
 // row) and the vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of
-// them, so that they meet the same machine conditions. The references overwrite their operands,
+// them, so that they meet the same machine conditions. The libraries overwrite their operands,
 // which are copied outside of the timed region; their results are compared.
 // Counted: 12 bytes per element (one read, and the result written), in f32; z = i, off-diagonal
-// ones. One more row has a = 0 and z = 0.01 i, where distant elements contribute.
+// ones. One long row is also measured with a = 0 and z = 0.01 i, where distant elements contribute.
 #include "config.h"
 
 #include <dlfcn.h>

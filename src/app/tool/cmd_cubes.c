@@ -191,7 +191,7 @@ static int convert(int argc, char **argv, const char *settings)
 	if (!err)
 		err = check_target(argv[3], argv[2], w.info.data, overwrite);
 	if (!err) {
-		// values scaled by gains are not integers, so the file's integer type would round them
+		// values scaled by gains are not integers, so an integer type would round them
 		w.info.type = *want.type ? want.type : w.info.gains ? "f32" : w.info.type;
 		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;
 		w.info.big_endian = want.big_endian >= 0 ? want.big_endian : w.info.big_endian;

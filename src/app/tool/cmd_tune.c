@@ -100,8 +100,8 @@ static int64_t seconds_left(double until)
 	return left <= 0 ? 0 : left < INT32_MAX ? (int64_t)ceil(left) : INT32_MAX;
 }
 
-// Measures a class in a child process. After each crash or hang, another child continues without the
-// implementation that caused it. Returns 1 if the time budget ended without a result.
+// Measures a class in a child process. After each crash or hang, another child continues without
+// the implementation that caused it. Returns 1 if the time budget ended without a result.
 static int measure(const struct yk_device *d, const char *name, double until, struct results *r)
 {
 	char path[PATH_MAX], answer[16384], outcome[400], last[WORD], without[IMPLS * WORD] = "";

@@ -63,7 +63,7 @@ static void look_at(struct yk_param *p, void *problems)
 			yk_doctor_say(problems, "%s=%s: %s", variable, text, b->why);
 }
 
-// Checks settings other than backend and device.
+// Checks environment variables, the helper program and quirks.
 static void asked_otherwise(json_t *problems)
 {
 	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
