@@ -116,7 +116,7 @@ static json_t *of_train(const struct found *f, json_t *text)
 
 static json_t *of_end(json_t *text)
 {
-	return evidence("metrics.jsonl", 0, 0, text); // of its report
+	return evidence("metrics.jsonl", 0, 0, text); // from the run's report
 }
 
 // ---- how it ended ----
@@ -485,7 +485,7 @@ static void hang(struct found *f, double now)
 	// among ranks, the one with the fewest collectives
 	double least = INFINITY, greatest = -INFINITY;
 	const char *behind = NULL;
-	// 0: unknown
+	// start time of the run; 0: unknown
 	const double started = json_number_value(json_object_get(v->about, "started"));
 	for (int i = 0; i < v->tables; i++) {
 		double seq = last(v, v->table[i]->stage, "collective.seq");

@@ -65,7 +65,7 @@ int yk_cmd_conform(int argc, char **argv)
 	}
 	if (yk_conform_check(o.ops) < 0)
 		return yk_usage("conform", "%s", yoke_error());
-	// so that errors are shown here instead of disabling kernels
+	// no self-tests at start, which would disable faulty kernels before they are reported here
 	yk_param_set("selftest", "0", YK_ARGUMENT);
 	struct yk_device *d = yk_option_device(name);
 	if (!d)

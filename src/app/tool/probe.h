@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protocol between yoke-probe and `yoke doctor`: lines of tab-separated fields, the first of which
-// is the type.
+// Output of yoke-probe for `yoke doctor`: lines of tab-separated fields, beginning with a type:
 //   loader PATH NAME | platform NAME VERSION DEVICES REMARK | error REASON
 #ifndef YK_TOOL_PROBE_H
 #define YK_TOOL_PROBE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints lists of JSON objects as aligned text tables.
+// Aligned text tables of lists of JSON objects.
 #include "config.h"
 
 #include "tool/table.h"
