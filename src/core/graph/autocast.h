@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision where calls record: what yoke_autocast sets, and what it makes of operands.
+// Mixed precision while operations are recorded: the setting of yoke_autocast, and the casts of
+// operands.
 #ifndef YK_AUTOCAST_H
 #define YK_AUTOCAST_H
 
@@ -12,28 +13,29 @@ struct yoke_context;
 
 struct yk_autocast {
 	uint8_t dtype;    // f16 or bf16; 0: off
-	bool kept;        // the scope at hand, path, is one of those that are kept in f32
+	bool kept;        // the current scope, path, matches a pattern and stays in f32
 	uint32_t path;
-	uint32_t matched; // bit i: pattern i named a scope
-	char *keep;       // patterns, of the heap; NULL: none
+	uint32_t matched; // bit i: pattern i matched a scope
+	char *keep;       // the patterns, on the heap; or NULL
 };
 
-// Casts of variables that outlive the evaluation that made them.
+// Casts of variables that are kept beyond the evaluation that computed them.
 struct yk_casts {
 	yoke_tensor **held;
-	size_t n, cap, next; // next: behind the one that was taken last
+	size_t n, cap, next; // next: index after the last one used
 };
 
-// The innermost scope, which set what is in force, ends: puts back the former.  EINVAL: a pattern named no scope.
+// The innermost scope, which changed the setting, ends: restores the former one.  EINVAL: a pattern
+// matched no scope.
 int yk_autocast_end(struct yoke_context *, const struct yk_autocast *former);
-// While it is on: the dtypes that n operands of a call are cast to by the policy of an op's row, in place of
-// their own (0: no tensor).  Returns the dtype of numbers among them, 0: as ever.
+// With autocast on: replaces the dtypes of n operands (0: no tensor) by those that the op's policy
+// casts them to.  Returns the dtype for literals among them, 0: the usual rule.
 int yk_autocast_want(struct yoke_context *, int op, int n, uint8_t *dtype);
-// x as dtype: a cast that is held, or a new one.
+// x as dtype: a held cast, or a new one.
 yk_id yk_autocast_cast(struct yoke_context *, yk_id x, int dtype);
-// Holds the casts of variables to half precision that are recorded so far, each of which is read in one place,
-// so that later recordings, until they are released or the variable changes, take them as they are.  Where one
-// is read in several places the gradients of all are added in f32, so each has a cast of its own.
+// Holds the recorded casts of variables to half precision that have one reader each, so that later
+// recordings use them until they are released or the variable changes.  A variable with several
+// readers keeps one cast per reader: then the gradients of all are added in f32.
 int yk_autocast_hold(struct yoke_context *);
 void yk_autocast_release(struct yoke_context *);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph: recorded operations as dense arrays, in creation order, which is topological.
-// Contexts record into one, gradient rules and decompositions append to one, plans are made from one.
+// Contexts record into a graph, gradient rules and decompositions append to it, plans are made from
+// it.
 #ifndef YK_GRAPH_H
 #define YK_GRAPH_H
 
@@ -11,7 +12,8 @@
 #include "graph/site.h"
 #include "yoke.h"
 
-// Index of a value.  An operation given YK_BAD gives YK_BAD, so that chains are checked at their end.
+// Index of a value.  An operation on YK_BAD returns YK_BAD, so that a chain is checked only at its
+// end.
 typedef uint32_t yk_id;
 #define YK_NIL UINT32_MAX       // an optional operand that is absent
 #define YK_BAD (UINT32_MAX - 1) // an error was recorded
@@ -47,27 +49,28 @@ enum yk_op {
 
 enum { YK_NTH_MAX = 31 };
 struct yk_value {
-	uint32_t node; // that makes it
+	uint32_t node; // the node that computes it
 	uint8_t dtype, rank;
-	uint8_t nth;   // which of that node's results it is, YK_NTH_MAX for all behind
-	uint32_t made; // leaf of the context with its bytes, once an evaluation left them; or YK_NIL
+	uint8_t nth;   // index among that node's results; YK_NTH_MAX for all later ones
+	uint32_t made; // leaf of the context with its bytes, once evaluated; or YK_NIL
 	int64_t dims[YOKE_MAX_RANK];
 };
 
 struct yk_node {
 	uint16_t op;
 	uint8_t nattr;
-	uint8_t slot;       // plans: the memory of which its results lie in, YK_SLOT_DEVICE or _CPU
+	uint8_t slot;       // plans: memory of its results, YK_SLOT_DEVICE or _CPU
 	bool done;          // an evaluation computed it
-	uint32_t in, nin;   // its operands: arg[in ..]
-	uint32_t out, nout; // its results: value[out ..]
-	uint32_t attr;      // attr[attr ..]
-	uint32_t list;      // tensors of each list, 0: no list op
+	uint32_t in, nin;   // operands: arg[in ..]
+	uint32_t out, nout; // results: value[out ..]
+	uint32_t attr;      // attributes: attrs[attr ..]
+	uint32_t list;      // tensors in each list, 0: not a list op
 	uint32_t scope;     // path of the scope it was recorded in
-	uint32_t site;      // call that recorded it, 0: not traced
-	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
-	uint32_t range;     // path of the profiler's range it was recorded in, 0: none
-	const char *call;   // public function that recorded it, NULL: not known; for messages
+	uint32_t site;      // call site, 0: not traced
+	uint16_t back;      // op whose gradient it belongs to, 0: none (0 is LEAF, which has no
+			    // gradient)
+	uint32_t range;     // path of the profiler range it was recorded in, 0: none
+	const char *call;   // public function that recorded it, NULL: unknown; for messages
 };
 
 struct yk_graph {
@@ -77,12 +80,12 @@ struct yk_graph {
 	union yoke_attr *attrs;
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
-	size_t settled;         // nodes that the last evaluation found here
-	size_t owed;            // collectives that were recorded and that no evaluation has done
-	size_t max;             // nodes allowed behind those, 0: no limit
-	uint32_t scope, site, range; // given to new nodes ..
-	uint16_t back;          // .. as these are
-	const char *call;       // errors are named after it, or else after the op
+	size_t settled;         // nodes present at the last evaluation
+	size_t owed;            // recorded collectives that no evaluation has run
+	size_t max;             // nodes allowed after the settled ones, 0: no limit
+	uint32_t scope, site, range; // copied to new nodes ..
+	uint16_t back;          // .. like this one
+	const char *call;       // public function named in errors; NULL: the op is named
 	struct yk_paths *paths; // names of scopes, for messages
 	struct yk_sites *sites; // call sites
 };
@@ -90,7 +93,7 @@ struct yk_graph {
 void yk_graph_clear(struct yk_graph *); // keeps the memory
 void yk_graph_fini(struct yk_graph *);
 
-// Everything about a call before it is a node: what shape rules and decompositions see.
+// A call before it becomes a node: the input of shape rules and decompositions.
 struct yk_call {
 	uint16_t op;
 	uint32_t list;
@@ -99,12 +102,13 @@ struct yk_call {
 	const union yoke_attr *attr;
 };
 
-// Checks and appends; results are *out .. *out + nout - 1.  0 or the error, which is recorded.
+// Checks and appends; the results are *out .. *out + nout - 1.  0 or the error, which is recorded.
 int yk_append(struct yk_graph *, const struct yk_call *, yk_id *out);
-// The same for an op with one result (or the first); YK_BAD on error or when an operand is YK_BAD.
+// The same for an op with one result, or for the first result; YK_BAD on error or when an operand
+// is YK_BAD.
 yk_id yk_record(struct yk_graph *, int op, uint32_t nin, const yk_id *in, uint32_t nattr,
 		const union yoke_attr *attr);
-// A node whose outputs are given: plans copy nodes with it.
+// Appends a node with given results, unchecked; plans copy nodes with it.
 int yk_append_as(struct yk_graph *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
 		 yk_id *out);
 
@@ -134,31 +138,31 @@ bool yk_has_number(int dtype, double value);
 yk_id yk_lit(struct yk_graph *, int dtype, double value);
 // op(x, literal of x's dtype)
 yk_id yk_bin_lit(struct yk_graph *, int op, yk_id x, double value);
-yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself when it has the dtype
-// x in the dtype of its accumulator, YK_NIL for YK_NIL; and back in the dtype of `like`.
+yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself if it has the dtype already
+// x in its accumulator's dtype (YK_NIL stays YK_NIL); and back to the dtype of `like`.
 yk_id yk_up(struct yk_graph *, yk_id x);
 yk_id yk_down(struct yk_graph *, yk_id x, yk_id like);
-// Reduction over a mask of axes; keep: reduced axes stay with 1 element.
+// Reduction over a mask of axes; keep: reduced axes stay with size 1.
 yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
 // Floating point; summed in the accumulator's dtype and rounded once.
 yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
-// Maximum over one axis, which stays with 1 element: -inf where the axis is empty, since parts of a named
-// op whose other parts are sums must give their identity there.
+// Maximum over one axis, which stays with size 1; -inf where the axis is empty, so that the sums in
+// a decomposition give their identity there.
 yk_id yk_row_max(struct yk_graph *, yk_id x, int axis);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
 yk_id yk_matmul_to(struct yk_graph *, yk_id a, yk_id b, unsigned flags, int dtype);
-// A recurrence along an axis of the shape `rank, dims`: SCAN_MAP of the plugin ABI.  in: the program's inputs,
-// at least one that is not carried, and first values; they broadcast to that shape, first values to 1 along
-// the axis.
+// A recurrence along an axis of the shape (rank, dims): SCAN_MAP of the plugin ABI.  in: the
+// program's inputs, at least one of them not carried, with first values for the carried ones.
+// Inputs broadcast to that shape, first values to size 1 along the axis.
 struct yk_scan {
 	const struct yoke_map *map;
 	const yk_id *in;
 	int rank, axis;
 	const int64_t *dims;
 	bool from_end;
-	uint32_t carried; // the last inputs and outputs of the program
+	uint32_t carried; // number of carried values: the program's last inputs and outputs
 };
-// The first of the program's outputs; the others follow.
+// *out is the first of the program's outputs; the others follow.
 int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
@@ -174,7 +178,7 @@ yk_id yk_sum_to(struct yk_graph *, yk_id x, yk_id like);
 // ---- facts ----
 
 int64_t yk_count(const struct yk_value *);
-// How many elements a reduction over these axes makes one of.
+// Number of elements that a reduction over these axes combines into one.
 double yk_reduced(const struct yk_value *, unsigned axes);
 static inline bool yk_same_shape(const struct yk_value *a, const struct yk_value *b)
 {
@@ -186,10 +190,10 @@ static inline bool yk_same_shape(const struct yk_value *a, const struct yk_value
 // "f32 [2,3]" into a buffer of 160 bytes, which it returns.
 char *yk_describe(const struct yk_value *, char *to);
 bool yk_is_float(int dtype);
-bool yk_is_int(int dtype); // bool is none
+bool yk_is_int(int dtype); // false for bool
 // The accumulator: f64 for f64, i64 for integers, f32 otherwise.
 int yk_acc(int dtype);
-// ERANGE, with an error, for what an integer or bool cannot be.
+// ERANGE, with an error, if an integer or bool dtype cannot hold the value.
 int yk_want_literal(const struct yk_graph *, int dtype, double value);
 // A number as the bits of a dtype, low bytes first.
 uint64_t yk_bits(int dtype, double value);
@@ -199,20 +203,20 @@ uint64_t yk_bits(int dtype, double value);
 struct yk_path {
 	char *name;        // whole path, "step/layer3/attn"; "" for the outermost
 	uint32_t parent;
-	uint32_t own;      // where its own name begins in the path
-	uint64_t hash;     // XXH64 of its own name, with the parent as seed
-	uint32_t then;     // the path that was got after it the last time
+	uint32_t own;      // offset of its last name in the path
+	uint64_t hash;     // XXH64 of its last name, with the parent as seed
+	uint32_t then;     // the path that was requested after it the last time
 	uint32_t calls;    // random calls in it since the outermost scope was opened ..
-	uint32_t opening;  // .. the last time it was counted
+	uint32_t opening;  // .. valid while the context's `opening` is this
 };
 struct yk_paths {
 	struct yk_path *path;
 	size_t n, cap;
 	uint32_t *table; // open addressing by hash of (parent, last name): index + 1
 	size_t table_size;
-	uint32_t last; // that was got
+	uint32_t last; // the path requested last
 };
-// The path of `name` inside `parent`, made when it is new.  0 is the outermost.  YK_NIL: no memory.
+// The path of `name` inside `parent`, created if new.  0 is the outermost.  YK_NIL: no memory.
 uint32_t yk_path_get(struct yk_paths *, uint32_t parent, const char *name);
 const char *yk_path_name(const struct yk_paths *, uint32_t path);
 void yk_paths_fini(struct yk_paths *);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Op definitions: everything that is known of an op.  The files of ops/ hold them, one family each.
+// Op definitions: shape rule, gradient, decomposition and flags of each op.  The files in ops/ hold
+// them, one family each.
 #ifndef YK_OP_H
 #define YK_OP_H
 
@@ -12,35 +13,38 @@ enum yk_op_flag {
 	YK_F_VIEW = 2,     // result shares the operand's elements
 	YK_F_LEAF = 4,     // takes no operands
 	YK_F_REDUCE = 8,
-	YK_F_PARTIAL = 16, // a backend may be told that some results are not wanted
+	YK_F_PARTIAL = 16, // a backend may be asked to leave out some results
 	YK_F_COMPARE = 32, // result is bool
 	YK_F_FLOAT = 64,   // floating-point operands only
 	YK_F_BOOL = 128,   // bool operands too
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
 	YK_F_FLAT = 512,    // its gradient is 0 everywhere
 	YK_F_BITS = 1024,   // no floating-point operands
-	YK_F_RANKS = 2048,  // other ranks take part: done once, in the order of recording, by the next evaluation
-	YK_F_ALL_RESULTS = 4096 // its gradient rule takes the cotangents of all results, not of the first alone
+	YK_F_RANKS = 2048,  // collective: runs once, in the order of recording, at the next
+			    // evaluation
+	YK_F_ALL_RESULTS = 4096 // its gradient rule takes the cotangents of all results, not only
+				// of the first
 };
 
-// What mixed precision casts the floating-point operands of an op to.  Nothing is made of f64.
+// How mixed precision casts the floating-point operands of an op.  f64 is never cast down.
 enum yk_cast_policy {
-	YK_CAST_NONE,   // they stay as they are
-	YK_CAST_HALF,   // contractions: the first YK_CAST_FACTORS of them to half
+	YK_CAST_NONE,   // unchanged
+	YK_CAST_HALF,   // contractions: the first YK_CAST_FACTORS operands to half
 	YK_CAST_F32,
-	YK_CAST_WIDEST, // maps, and what puts values beside each other: the dtype that holds all of them
-	YK_CAST_INSIDE  // kernels take half and compute in f32: the first stays, others may be f32 beside it
+	YK_CAST_WIDEST, // maps and concatenation: the dtype that holds all operands
+	YK_CAST_INSIDE  // kernels take half and compute in f32: the first operand stays, others may
+			// be f32
 };
-enum { YK_CAST_FACTORS = 3 }; // behind them is attention's mask
+enum { YK_CAST_FACTORS = 3 }; // attention's mask comes after them
 
-// Which operands a result may overwrite, element by element.
+// An operand that a result may overwrite, element by element.
 struct yk_inplace {
 	uint8_t in, out; // operand and result; lists count as one
 };
 
 struct yk_op_def {
 	const char *name;
-	uint16_t code;  // op of the plugin ABI, 0: none
+	uint16_t code;  // code in the plugin ABI, 0: none
 	uint16_t map;   // instruction of a map program, or kind of reduction
 	uint16_t flags;
 	uint32_t min_in, max_in; // operands; lists count as one
@@ -49,27 +53,31 @@ struct yk_op_def {
 	uint8_t cast;                // enum yk_cast_policy
 	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.
 	int (*shape)(struct yk_graph *, const struct yk_call *, struct yk_value *out);
-	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:
-	// zero).  NULL: goes through the parts, or is 0 (YK_F_FLAT), or there is none.
+	// Sets the cotangent of each floating-point operand in gin, given those of the results
+	// (YK_NIL: zero).  NULL: the gradient goes through the decomposition, is 0 (YK_F_FLAT), or
+	// does not exist.
 	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
-	// Appends the parts it is made of; out gets the results.  NULL: none; see yk_has_parts.
+	// Appends the ops of the decomposition; out receives the results.  NULL: none; see
+	// yk_has_parts.
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
-	bool joined;              // its results are its last operands themselves, by which it has no gradients
-	const struct yk_custom *custom; // of an op that the application registered (ops/custom.h); NULL: it is one of ours
+	bool joined;              // its results are its last operands themselves, which get no
+				  // gradient
+	const struct yk_custom *custom; // custom op registered by the application (ops/custom.h);
+					// NULL: built in
 };
 
-// The row of an op, for good; from YK_OPS on of one that the application registered.
+// The definition of an op, never freed; codes from YK_OPS on are custom ops.
 extern const struct yk_op_def *const yk_op_defs[YK_OPS];
-#define YK_OP(N) const struct yk_op_def yk_op_##N // .. as the families define them
+#define YK_OP(N) const struct yk_op_def yk_op_##N // used by the family files
 const struct yk_op_def *yk_custom_def(int op);
 static inline const struct yk_op_def *yk_op_def(int op)
 {
 	return op < YK_OPS ? yk_op_defs[op] : yk_custom_def(op);
 }
 
-// What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
+// The attributes of SCAN_MAP: the program, then the attributes of the ABI.
 struct yk_scanned {
 	struct yoke_map map;
 	int64_t axis, from_end, carried;
@@ -84,25 +92,25 @@ static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
 	return s;
 }
 
-// What the attributes of LIST_MAP and LIST_REDUCE hold.
+// The attributes of LIST_MAP and LIST_REDUCE.
 struct yk_listed {
 	struct yoke_map map;
-	int64_t lists;      // the program's first inputs are of lists
+	int64_t lists;      // the program's first inputs that are lists
 	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
-	int64_t wide;       // .. and is its result f64, whatever the program's?
+	int64_t wide;       // .. 1: the result is f64 whatever the program's dtype
 };
 enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
 _Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
 
-// What the attributes of what ranks do together hold; behind them RECV has a dtype and dims, REDUCE_SHARES how many
-// elements its result has.
+// The attributes of collectives.  RECV appends a dtype and dims, REDUCE_SHARES the number of
+// elements of its result.
 struct yk_ranked {
 	int64_t group;       // its number in this process
-	int64_t ranks, rank; // how many it has, and which this is
-	int64_t kind;        // enum yoke_reduce_kind, of sums and the like
-	int64_t peer;        // the root, or the other end
-	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is; of SHARES: nothing is there but
-	                     // the rank's share, and shapes
+	int64_t ranks, rank; // number of ranks, and this rank
+	int64_t kind;        // enum yoke_reduce_kind, for reductions
+	int64_t peer;        // the root, or the peer of a send
+	int64_t whole;       // all ranks hold the loss: a cotangent passes unchanged; SHARES: only the
+	                     // rank's shard and shapes exist
 };
 enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
 
@@ -112,7 +120,7 @@ static inline struct yk_ranked yk_ranked(const union yoke_attr *attr)
 	memcpy(&r, attr, sizeof r);
 	return r;
 }
-// Is it done with other ranks?
+// Is the node a collective?
 static inline bool yk_is_ranks(const struct yk_node *n)
 {
 	return yk_op_def(n->op)->flags & YK_F_RANKS;
@@ -130,7 +138,7 @@ static inline struct yk_listed yk_listed(const union yoke_attr *attr)
 	return l;
 }
 
-// Leading operands that are lists, and results that are.
+// Number of leading operands, and of results, that are lists.
 static inline uint32_t yk_lists_in(int op, const union yoke_attr *attr)
 {
 	return yk_is_listed(op) ? (uint32_t)yk_listed(attr).lists : yk_op_def(op)->lists_in;
@@ -150,7 +158,7 @@ static inline uint32_t yk_nout(const struct yk_op_def *row, const struct yk_call
 	return row->nout - row->lists_out;
 }
 
-// Is the call made of other ops?  A recurrence is if it has few steps.
+// Is the call decomposed?  A recurrence (SCAN_MAP) is only if it has few steps.
 enum { YK_SCAN_PARTS = 64 };
 static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
 {
@@ -158,7 +166,7 @@ static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *i
 	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
 }
 
-// May a cotangent of the node's results have parts for its operands?
+// Can a cotangent of the node's results contribute to its operands?
 static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
 {
 	const struct yk_op_def *row = yk_op_def(n->op);
@@ -167,10 +175,11 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 		real = yk_is_float(g->value[n->out + i].dtype);
 	return n->op != YK_STOP_GRAD && real &&
 	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF ||
-		n->op == YK_BITCAST); // which has none and must say so
+		n->op == YK_BITCAST); // these have no gradient, but their rule must run to report
+				      // that
 }
 
-// Is the gradient by the operands a function of the cotangent alone?
+// Does the gradient by the operands depend on the cotangent alone?
 static inline bool yk_is_linear(const struct yk_node *n)
 {
 	const struct yk_op_def *row = yk_op_def(n->op);
@@ -178,22 +187,25 @@ static inline bool yk_is_linear(const struct yk_node *n)
 	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
 }
 
-// Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
+// Fails with the name of the running public call, else of the op, then the scope and a formatted
+// reason.
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-// Gradient: cotangents of p[0..n-1] for those of y[0..ny-1], NULL: 1; YK_NIL where no y depends on it.
+// Gradients g of p[0..n-1], given cotangents cot of y[0..ny-1] (NULL: 1); YK_NIL where no y depends
+// on p.
 int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
 		yk_id *g);
 
-// Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
+// Is this a valid program, without INDEX and RAND, in which each instruction reads earlier ones?
 bool yk_is_program(const struct yoke_map *);
-// The same as ops: the program's outputs of its inputs, which broadcast.
+// Appends the program as ops: its outputs for these inputs, which broadcast.
 void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
 
-// sqrt(s), or s^power (op YK_POW), where s is not 0, else 0 with the gradient 0.
+// sqrt(s), or s^power (op YK_POW), where s is not 0; else 0 with gradient 0.
 yk_id yk_unless_zero(struct yk_graph *, int op, yk_id s, double power);
-// x moved `by` elements along an axis, away from its first element (reverse: its last); `fill` moves in.
+// x shifted `by` elements along an axis, away from its first element (reverse: its last); `fill`
+// enters.
 yk_id yk_moved(struct yk_graph *, yk_id x, int axis, int64_t by, bool reverse, double fill);
 
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
