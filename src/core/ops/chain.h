@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tridiagonal chains with complex elements on the diagonal, as they are recorded: all in f64, of
-// one shape.
+// Recorded formulas for tridiagonal chains with complex diagonal elements; all values are f64 with
+// the same leading axes.
 #ifndef YK_CHAIN_H
 #define YK_CHAIN_H
 
@@ -11,10 +11,10 @@ struct yk_chain {
 	yk_id k;              // H_i,i+1 H_i+1,i [..,N-1]
 };
 
-// 1/L from the first element on, or from the last: 1/R
+// 1/L, recurring from the first element; from_end: 1/R, from the last
 struct yk_pair yk_pivots(struct yk_graph *, const struct yk_chain *, bool from_end);
-// The diagonal of (H - z)^-1 [..,N]; left: of each leading block its last element.  Where z is an
-// eigenvalue it is an error when it is evaluated.
+// The diagonal of (H - z)^-1 [..,N]; left: the last diagonal element of each leading block's
+// inverse.  Evaluation fails where z is an eigenvalue.
 struct yk_pair yk_chain_diagonal(struct yk_graph *, const struct yk_chain *, bool left);
 
 #endif

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of convolutions, windows and pools, and what these families share.
+// Attributes of convolutions, windows and pools, and helpers that these families share.
 #ifndef YK_CONV_H
 #define YK_CONV_H
 
 #include "graph/record.h"
 
-enum { YK_CONV_AXES = 2, YK_CONV_MAX = UINT16_MAX }; // most: of each number
+// MAX: limit of each size, stride, dilation and padding
+enum { YK_CONV_AXES = 2, YK_CONV_MAX = UINT16_MAX };
 
 struct yk_conv_axis {
-	int64_t stride, dilation, lo, hi; // lo, hi: zeros before and behind
+	int64_t stride, dilation, lo, hi; // lo, hi: zeros before and after
 };
 
 static inline int64_t yk_conv_pack(const struct yk_conv_axis *a)
@@ -23,17 +24,19 @@ static inline struct yk_conv_axis yk_conv_axis(int64_t packed)
 				      .hi = (int64_t)(p >> 48) };
 }
 
-// The windows of x's last axes, beside which there is `fill`: as many axes more, in front of the positions, since those
-// are many, and what runs through the windows has them in its inner loops.  attr: sizes of windows, then the axes.
+// Windows of x's last axes, padded with `fill`.  The new axes come before the position axes:
+// positions are many, so kernels get the long axes as their inner loops.  attr: window sizes, then
+// the packed axes.
 yk_id yk_windows_in_front(struct yk_graph *, yk_id x, int axes, const union yoke_attr *attr, double fill);
-// The mask of the axes that are in front.
+// The mask of the window axes in this layout.
 unsigned yk_axes_in_front(const struct yk_graph *, yk_id windows, int axes);
 
-// Windows of an axis of n elements; 0: none fits, or a number is not positive.
+// Number of windows along an axis of n elements; 0: none fits, or an argument is not positive.
 int64_t yk_window_count(int64_t n, int64_t size, int64_t stride, int64_t dilation);
-// How many axes follow [B,C] in the operand; 0 with an error.
+// Number of axes after [B,C] in the operand; 0 with an error.
 int yk_conv_axes_of(struct yk_rec *, yk_id x);
-// An option: `given`, or `unsaid` where it is 0.  False, with an error, unless it is in least .. YK_CONV_MAX.
+// An option: `given`, or the default `unsaid` if it is 0.  False, with an error, if it is not in
+// least .. YK_CONV_MAX.
 bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t least, int64_t unsaid, int64_t *to);
 
 #endif

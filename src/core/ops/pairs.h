@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex numbers as pairs of values, for formulas that are recorded: real and imaginary parts of
-// one shape.
+// Complex numbers in recorded formulas, as pairs of values: real and imaginary part, of one shape.
 #ifndef YK_PAIRS_H
 #define YK_PAIRS_H
 
@@ -39,7 +38,7 @@ static inline struct yk_pair yk_pair_neg(struct yk_graph *g, struct yk_pair a)
 	return (struct yk_pair){ yk_un(g, YK_NEG, a.re), yk_un(g, YK_NEG, a.im) };
 }
 
-// x moved along an axis as yk_moved does it; `real` moves in.
+// x shifted along an axis by yk_moved; the value `real` enters.
 static inline struct yk_pair yk_pair_moved(struct yk_graph *g, struct yk_pair a, int axis,
 					   int64_t by, bool from_end, double real)
 {
@@ -47,13 +46,13 @@ static inline struct yk_pair yk_pair_moved(struct yk_graph *g, struct yk_pair a,
 				 yk_moved(g, a.im, axis, by, from_end, 0) };
 }
 
-// The larger part, and not 0; both are divided by it before they are squared.  A constant for
-// gradients.
+// max(|re|, |im|), at least 1e-30 (f64: 1e-290), by which both parts are divided before they are
+// squared.  A constant for gradients.
 yk_id yk_pair_size(struct yk_graph *, struct yk_pair);
 // a / b, and 1 / b
 struct yk_pair yk_pair_div(struct yk_graph *, struct yk_pair a, struct yk_pair b);
 struct yk_pair yk_pair_inverse(struct yk_graph *, struct yk_pair b);
-// The two halves of the last axis [.., 2] as [..], or as [.., 1]; and [..] and [..] as [.., 2].
+// The last axis [.., 2] as a pair of [..], or of [.., 1] (keep); and a pair of [..] as [.., 2].
 struct yk_pair yk_pair_of(struct yk_graph *, yk_id x, bool keep);
 yk_id yk_pair_join(struct yk_graph *, struct yk_pair);
 

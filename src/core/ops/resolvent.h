@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attributes of RESOLVENT and RESOLVENT_BACKWARD hold, in the order of the ABI.
+// The attributes of RESOLVENT and RESOLVENT_BACKWARD, in the order of the ABI.
 #ifndef YK_RESOLVENT_H
 #define YK_RESOLVENT_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the op families share: checks of shape rules and their messages, helpers of gradients and decompositions.
+// Helpers of the op families: checks with error messages for shape rules; functions for gradients
+// and decompositions.
 #ifndef YK_RULES_H
 #define YK_RULES_H
 
@@ -7,7 +8,7 @@
 
 #define IN(k) (&g->value[c->in[k]])
 
-// Is operand k there?
+// Is operand k present?
 static inline bool has(const struct yk_call *c, uint32_t k)
 {
 	return c->in[k] != YK_NIL;
@@ -45,7 +46,7 @@ static inline int want_index(struct yk_graph *g, const struct yk_call *c,
 	return 0;
 }
 
-// Operand k, when it is there, has exactly this dtype and shape.
+// Operand k, if present, must have exactly this dtype and shape.
 static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k,
 			    const struct yk_value *like)
 {
@@ -58,7 +59,8 @@ static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_
 	return 0;
 }
 
-// Elements and bytes of a shape fit 63 bits, also of its parts: axes of no elements do not count.
+// The size in elements and in bytes fits 63 bits, even of slices: axes of size 0 are left out of
+// the product.
 static inline int want_size(struct yk_graph *g, const struct yk_call *c,
 			    const struct yk_value *v)
 {
@@ -72,7 +74,7 @@ static inline int want_size(struct yk_graph *g, const struct yk_call *c,
 	return 0;
 }
 
-// Attribute 0 is an axis of v.
+// Attribute 0 must be an axis of v.
 static inline int want_attr_axis(struct yk_graph *g, const struct yk_call *c,
 		     const struct yk_value *v)
 {
@@ -81,12 +83,12 @@ static inline int want_attr_axis(struct yk_graph *g, const struct yk_call *c,
 	return 0;
 }
 
-// Broadcasts: the dims of `to` become those of both, or stay as they are where they do not fit.
+// Broadcasting: `to` gets the common dims; false, and unchanged, if the shapes do not broadcast.
 bool yk_dims_broadcast(struct yk_value *to, const struct yk_value *b);
 
 // ---- gradients and decompositions ----
 
-// A node's operands, attributes and first result; copied, since appending moves the arrays.
+// A node's operands, attributes and first result; a copy, since appending reallocates the arrays.
 struct yk_node_copy {
 	yk_id in[12], y;
 	uint32_t nin;
@@ -94,16 +96,17 @@ struct yk_node_copy {
 	uint16_t op;
 };
 struct yk_node_copy yk_node_copy(const struct yk_graph *, uint32_t node);
-// Appends a *_backward op, whose results are the cotangents of operands which[0 .. n - 1], where these exist.
+// Appends a *_backward op whose results are the cotangents of operands which[0 .. n - 1], as far as
+// these are present.
 void yk_append_backward(struct yk_graph *, struct yk_call *, uint32_t n, const yk_id *operand, const uint32_t *which,
 			yk_id *gin);
 
 // 0 .. n - 1 as i64 [n]
 yk_id yk_counting(struct yk_graph *, int64_t n);
-// zeros with the shape of x, v added at idx along an axis
+// zeros of x's shape, with v added at indices idx along an axis
 yk_id yk_add_along(struct yk_graph *, yk_id x, yk_id idx, yk_id v, int axis);
 unsigned yk_last_axis(const struct yk_graph *, yk_id x); // its mask
-// Along the last axis: [..,N] -> [..,1]; then [..,1] -> [..] and back
+// Along the last axis: [..,N] -> [..,1] (sum, mean); [..,1] -> [..] (drop); [..] -> [..,1] (add)
 yk_id yk_sum_last(struct yk_graph *, yk_id x), yk_mean_last(struct yk_graph *, yk_id x);
 yk_id yk_drop_last(struct yk_graph *, yk_id x), yk_add_last(struct yk_graph *, yk_id x);
 // The neutral elements of maximum and minimum: the lowest and the highest number, infinite for floating point.
