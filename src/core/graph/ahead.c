@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are brought up ahead of their use: room is made once, filled from memory that the caller leaves alone until
-// the copy is over, shared with a scope or a variable when its turn comes, and filled again behind whatever read it.
-// So what is launched finds batches in the same few places, and a replay of it as well.
+// Prefetched values: memory is allocated once and filled asynchronously from memory that the caller
+// must not change until the copy is done.  Then it is shared with a scope or variable, and refilled
+// after all its readers.  So launches find batches at a few fixed addresses, also when a plan is
+// replayed.
 
 #include "config.h"
 
@@ -10,7 +11,7 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// A value of those bytes, in the given scope; takes the reference.
+// A value on this storage, in the given scope; takes the reference.
 static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s, int dtype, int rank,
 			     const int64_t *dims)
 {
@@ -67,7 +68,8 @@ yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
 		return NULL;
 	}
 	s->refs++;
-	s->buffer->block->owner = NULL; // it stays where it is, as long as it is there
+	s->buffer->block->owner = NULL; // no longer movable: compaction leaves the block where it
+					// is
 	yoke_tensor *shared = value_of(t->ctx, NULL, s, t->dtype, t->rank, t->dims);
 	if (shared)
 		*at = host + s->offset;
@@ -94,7 +96,8 @@ bool yk_ahead_free(yoke_tensor *ahead)
 	return free;
 }
 
-// Behind the copy on the queue of the uploads; a value too large for the device is there when this returns.
+// Copies on the upload queue; *done is its event.  A value too large for the device is in place on
+// return, without event.
 static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *from, struct yk_event **done)
 {
 	struct yk_queue *q = s->buffer->host ? ctx->cpu_queue : ctx->up;
@@ -105,7 +108,7 @@ static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *fro
 		err = yk_event_mark(q, &e);
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
 	if (err)
-		yk_queue_drain(q); // it may read from there still
+		yk_queue_drain(q); // the failed copy may still read `from`
 	if (!err && e) {
 		struct yk_ahead *a = &ctx->ahead[ctx->aheads++ % YK_AHEAD];
 		yk_event_unref(a->event);
@@ -128,7 +131,7 @@ int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 	if (!t)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;
-	yk_settle(ctx); // what failed before is no matter of this value; looks at the uploads before
+	yk_settle(ctx); // earlier failures do not concern this value; also notes finished uploads
 	const bool had = yoke_error_code() != 0;
 	const int err = bring(ctx, t->storage, from, done);
 	if (err) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision: which dtypes the operands of a call are cast to while that is on, by the op table's
-// column `cast` and by patterns of scopes' names.  What is cast is an ordinary node, so that gradients
-// follow, and equal casts of a weight are one step of a plan.
+// Mixed precision: casts the operands of calls by the op's cast policy and by patterns of scope
+// names.  The casts are ordinary nodes, so gradients pass through them and equal casts of a weight
+// become one step of a plan.
 
 #include "config.h"
 
@@ -16,9 +16,9 @@
 
 // ---- patterns ----
 
-enum { PATTERNS = 32 }; // a bit each
+enum { PATTERNS = 32 }; // one bit each
 
-// The next pattern of a list, which is moved on; NULL: there is none.
+// Copies the next pattern of a list and advances *list; NULL: no more.
 static const char *next_pattern(const char **list, char *to, size_t room)
 {
 	*list += strspn(*list, ", ");
@@ -31,7 +31,7 @@ static const char *next_pattern(const char **list, char *to, size_t room)
 	return to;
 }
 
-// Does the pattern match a name of the path, or several that follow each other?
+// Does the pattern match one or several consecutive names of the path?
 static bool matches(const char *pattern, const char *path)
 {
 	char part[256];
@@ -50,7 +50,7 @@ static bool matches(const char *pattern, const char *path)
 	}
 }
 
-// Sees whether the scope at hand is one that is kept in f32.
+// Updates `kept`: is the current scope kept in f32?
 static void look(struct yoke_context *ctx)
 {
 	struct yk_autocast *a = &ctx->autocast;
@@ -67,7 +67,7 @@ static void look(struct yoke_context *ctx)
 		}
 }
 
-// How many patterns there are; negative, with an error, when there is one that can be none.
+// The number of patterns; negative, with an error, if one is too long or there are too many.
 static int count_patterns(const char *list)
 {
 	char pattern[256];
@@ -93,7 +93,7 @@ static int set(struct yoke_context *ctx, int dtype, const char *keep)
 		return yk_error_last();
 	if (keep && !(next.keep = strdup(keep)))
 		return yk_fail(YOKE_ENOMEM, "autocast: no memory for patterns");
-	if (ctx->scope && !ctx->scope->casts) { // gets back what was
+	if (ctx->scope && !ctx->scope->casts) { // its end restores the setting
 		ctx->scope->casts = true;
 		ctx->scope->former = ctx->autocast;
 	} else {
@@ -129,9 +129,9 @@ int yk_autocast_end(struct yoke_context *ctx, const struct yk_autocast *former)
 	return err;
 }
 
-// ---- what becomes of operands ----
+// ---- dtypes of operands ----
 
-// The dtype that holds all numbers of both.
+// The smallest dtype that holds all numbers of both.
 static uint8_t wider(uint8_t a, uint8_t b)
 {
 	if (!a || !b || a == b)
@@ -151,7 +151,8 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 	for (int i = 0; i < n; i++)
 		if (yk_is_float(dtype[i]))
 			all = wider(all, dtype[i]);
-	if (!all || all == yoke_f64) // stays as it is: no product is made coarser than it was meant
+	if (!all || all == yoke_f64) // f64 is not cast down: no product becomes less precise than
+				     // the caller chose
 		to = policy == YK_CAST_WIDEST || policy == YK_CAST_F32 ? all : 0;
 	else if (policy == YK_CAST_HALF)
 		to = ctx->autocast.dtype;
@@ -163,7 +164,8 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 		if (!yk_is_float(dtype[i]))
 			continue;
 		if (policy == YK_CAST_INSIDE || (policy == YK_CAST_HALF && i >= YK_CAST_FACTORS)) {
-			// f32 may stand beside half, but no other half, and no half beside f32
+			// f32 may be combined with half, but not another half dtype, and no half
+			// with f32
 			uint8_t first = to ? to : dtype[0];
 			if (all != yoke_f64 && dtype[i] != first)
 				dtype[i] = yoke_f32;
@@ -174,7 +176,7 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 	return to;
 }
 
-// ---- casts that are held ----
+// ---- held casts ----
 
 static const struct yk_node *node_of(const struct yk_graph *g, yk_id x)
 {
@@ -186,7 +188,7 @@ static bool is_half(int dtype)
 	return dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-// Is the value a variable's, as it is now?
+// Is this the current value of a variable?
 static bool is_variable(const struct yoke_context *ctx, yk_id x)
 {
 	const uint32_t at = yk_leaf_of_value(ctx, x);
@@ -207,7 +209,7 @@ static yk_id saturate(struct yk_graph *g, yk_id x)
 	return yk_bin(g, YK_MUL, x, factor);
 }
 
-// The variable that x is, or is the saturated value of; YK_NIL.
+// The variable that x is, or whose saturated value it is; or YK_NIL.
 static yk_id variable_of(const struct yoke_context *ctx, yk_id x)
 {
 	const struct yk_graph *g = &ctx->graph;
@@ -222,7 +224,7 @@ yk_id yk_autocast_cast(struct yoke_context *ctx, yk_id x, int dtype)
 	struct yk_graph *g = &ctx->graph;
 	struct yk_casts *c = &ctx->casts;
 	const bool weight = x != YK_BAD && x != YK_NIL && is_variable(ctx, x), look = c->n && weight;
-	for (size_t i = 0; i < c->n && look; i++) { // as a rule they are asked for in order
+	for (size_t i = 0; i < c->n && look; i++) { // usually requested in order
 		const size_t at = (c->next + i) % c->n;
 		const struct yk_tensor *t = yk_tensor(c->held[at], "autocast");
 		const struct yk_node *n = t && t->id != YK_NIL ? node_of(g, t->id) : NULL;
@@ -247,7 +249,7 @@ int yk_autocast_hold(struct yoke_context *ctx)
 	const struct yk_graph *g = &ctx->graph;
 	struct yk_casts *c = &ctx->casts;
 	const size_t nodes = g->nodes;
-	uint8_t *often = calloc(g->values + 1, 1); // by value: 2 and more casts
+	uint8_t *often = calloc(g->values + 1, 1); // by value: number of casts, at most 2
 	int err = often ? 0 : yk_fail(YOKE_ENOMEM, "autocast: no memory for casts");
 	for (size_t k = 0; k < nodes && !err; k++) {
 		const yk_id x = cast_of(ctx, k);

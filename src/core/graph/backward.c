@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse-mode differentiation, graph to graph: walks the nodes backwards and appends, for each that
-// matters, what its row's gradient rule says.
+// Reverse-mode differentiation, graph to graph: visits the nodes in reverse order and appends the
+// gradient rule of each node that depends on one of p.
 //
-// Cotangents of slices are kept aside until the sliced value's own turn comes: slices that tile an
-// axis give one concat, so that splitting a projection into q, k and v costs no padding and adding.
+// Cotangents of slices are set aside until the sliced value is visited: slices that tile an axis
+// become one concat, so splitting a projection into q, k and v costs neither padding nor additions.
 
 #include "config.h"
 
@@ -15,16 +15,16 @@
 
 #define NONE UINT32_MAX
 
-struct piece {         // the cotangent of a slice
-	uint32_t node; // the slice
+struct piece {         // cotangent of a slice
+	uint32_t node; // the slice node
 	yk_id cot;
-	uint32_t next; // another of the same value
+	uint32_t next; // next piece of the same value, or NONE
 };
 
 struct pass {
 	struct yk_graph *g;
-	yk_id *cot;       // of each value that was there at the start
-	uint8_t *matters; // depends on one of p
+	yk_id *cot;       // for each value that existed at the start
+	uint8_t *matters; // by value: depends on one of p
 	uint32_t *pieces; // first piece of each value, or NONE
 	struct piece *piece;
 	size_t npiece;
@@ -44,7 +44,7 @@ static void accumulate(struct pass *s, yk_id v, yk_id cot)
 		s->err = yk_error_last();
 }
 
-// The axis along which a slice is a part, when it is one with step 1 and whole along the others; -1.
+// The only axis that the slice narrows, if its step is 1 there; -1: several axes or steps.
 static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
 		     int64_t *size)
 {
@@ -65,7 +65,7 @@ static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
 	return axis;
 }
 
-// The pieces of v as one concat, when together they tile one axis; YK_NIL otherwise.
+// The pieces of v as one concat if they tile one axis; YK_NIL otherwise.
 static yk_id tile(struct pass *s, yk_id v)
 {
 	yk_id in[YOKE_MAX_RANK * 4];
@@ -95,12 +95,12 @@ static yk_id tile(struct pass *s, yk_id v)
 	uint32_t pieces = 0;
 	for (uint32_t p = s->pieces[v]; p != NONE; p = s->piece[p].next)
 		pieces++;
-	if (pieces != n) // two slices of the same part
+	if (pieces != n) // two slices overlap
 		return YK_NIL;
 	return yk_record(s->g, YK_CONCAT, n, in, 1, &(union yoke_attr){ .i = axis });
 }
 
-// Along one axis, x [P,n,Q] with step - 1 zeros behind each of the n elements: [P,n*step,Q].
+// Inserts step - 1 zeros after each of n elements along an axis: x [P,n,Q] -> [P,n*step,Q].
 static yk_id stretch(struct yk_graph *g, yk_id x, int axis, int64_t step)
 {
 	if (x == YK_BAD)
@@ -115,7 +115,8 @@ static yk_id stretch(struct yk_graph *g, yk_id x, int axis, int64_t step)
 	return yk_reshape(g, x, v.rank, v.dims);
 }
 
-// A piece as a cotangent of the whole: zeros around it, and between where the slice had a step.
+// A piece as a cotangent of the sliced value: zeros around it, and between its elements if the
+// slice had a step.
 static yk_id spread(struct pass *s, const struct piece *p)
 {
 	struct yk_graph *g = s->g;
@@ -159,8 +160,8 @@ static yk_id spread(struct pass *s, const struct piece *p)
 
 static int through_parts(struct pass *, uint32_t node, yk_id *gin);
 
-// Cotangents of a node's operands as its row's rule says.  What the rule leaves out would be a gradient
-// of 0 that nobody notices: only a barrier has operands that get none, and results nobody reads.
+// Cotangents of a node's operands by its gradient rule.  An operand that the rule leaves out is an
+// error, since a gradient of 0 would go unnoticed; only a barrier has operands without gradients.
 static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 {
 	struct yk_graph *g = s->g;
@@ -180,7 +181,7 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	return 0;
 }
 
-// Joins what was kept aside for v to its cotangent.
+// Adds the pieces set aside for v to its cotangent.
 static void gather_pieces(struct pass *s, yk_id v)
 {
 	if (s->pieces[v] == NONE)
@@ -219,7 +220,8 @@ static void visit(struct pass *s, uint32_t node)
 		s->pieces[x] = (uint32_t)s->npiece++;
 		return;
 	}
-	// most rules know the first result alone; cotangents of by-products (lse, rstd) go through the parts
+	// most rules use only the first cotangent; those of by-products (lse, rstd) go through the
+	// decomposition
 	bool by_products = false;
 	for (uint32_t i = 1; i < n.nout && !(row->flags & YK_F_ALL_RESULTS); i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
@@ -252,7 +254,7 @@ static void visit(struct pass *s, uint32_t node)
 
 // ---- passes ----
 
-// A pass over nodes first .. g->nodes - 1 with `values` values.
+// Prepares a pass over `nodes` nodes and `values` values.
 static int pass_init(struct pass *s, struct yk_graph *g, size_t values, size_t nodes)
 {
 	*s = (struct pass){
@@ -278,7 +280,7 @@ static void pass_fini(struct pass *s)
 	free(s->piece);
 }
 
-// What depends on what matters already, among nodes first .. end - 1.
+// Marks the values that depend on marked ones, among nodes first .. end - 1.
 static void spread_matters(struct pass *s, size_t first, size_t end)
 {
 	const struct yk_graph *g = s->g;
@@ -293,8 +295,8 @@ static void spread_matters(struct pass *s, size_t first, size_t end)
 	}
 }
 
-// Cotangents of a node's operands by way of what it is made of: where there is no rule, or it does not
-// serve.  This is what gives named gradients gradients of their own.
+// Cotangents of a node's operands through its decomposition, where there is no rule or it does not
+// apply.  So *_backward ops have gradients too.
 static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 {
 	struct yk_graph *g = s->g;
@@ -335,7 +337,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 			continue;
 		gather_pieces(&t, in[i]);
 		gin[i] = t.cot[in[i]];
-		t.cot[in[i]] = YK_NIL; // once, though it be two operands
+		t.cot[in[i]] = YK_NIL; // taken once, even if two operands are the same value
 	}
 	err = t.err;
 done:

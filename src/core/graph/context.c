@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts, scopes and handles: who owns what, and which thread is inside.
+// Creates and frees contexts and scopes, and admits one thread at a time to a context.
 
 #include "config.h"
 
@@ -29,8 +29,8 @@ YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
 int (*yk_eager_hook)(struct yoke_context *);
 
 static _Thread_local struct yoke_context *current;
-static _Thread_local int own_id; // the system's number of this thread, 0: not asked yet
-static pthread_key_t own_key;   // a context that yk_current made goes with its thread
+static _Thread_local int own_id; // thread id from the system, 0: not yet queried
+static pthread_key_t own_key;   // frees the context made by yk_current when its thread ends
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
 int yk_fork_check(void)
@@ -79,13 +79,14 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
-	if (ctx->callbacks) { // the call around it is inside still
+	if (ctx->callbacks) { // the enclosing call is still inside
 		ctx->graph.call = NULL;
 		return;
 	}
 	if (!ctx->holders && !ctx->graph.owed && ctx->graph.nodes)
 		yk_history_drop(ctx);
-	// where no scope is open handles are freed one by one, and what they led to is pending for nobody
+	// with no scope open, handles are freed one by one, and nodes that only they needed stay
+	// pending
 	if (ctx->loose > ctx->bound || (!ctx->scope && yk_history_is_long(ctx)))
 		yk_history_collect(ctx);
 	ctx->graph.call = NULL;
@@ -122,7 +123,7 @@ static void free_queues(struct yoke_context *ctx)
 {
 	struct yk_queue *const other[] = { ctx->slot[YK_SLOT_RANKS].queue, ctx->down, ctx->up, ctx->cpu_queue };
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (other[i] != ctx->queue) // which slots have that want none of their own
+		if (other[i] != ctx->queue) // slots without a queue of their own use ctx->queue
 			yk_queue_free(other[i]);
 	yk_queue_free(ctx->queue);
 }
@@ -131,7 +132,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 {
 	struct yk_device *cpu = device ? yk_device_cpu() : NULL;
 	if (device && cpu && device->backend == cpu->backend)
-		cpu = device; // of several, this one
+		cpu = device; // the chosen one of several CPU devices
 	if (dry && device && cpu) {
 		device = yk_device_dry(device);
 		cpu = yk_device_dry(cpu);
@@ -218,14 +219,14 @@ void yoke_context_free(yoke_context *ctx)
 	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_settle(ctx);
-	// Nobody else will hear of it; one that was left as lost says so whenever it is asked.
+	// The last chance to report it; a device marked as lost reports its failure at every use.
 	if (ctx->failure.code && !ctx->failure.told && !ctx->device->left)
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
 	yk_tensors_free(&ctx->handles, YK_END_CONTEXT);
 	while (ctx->scope) {
 		struct yk_scope *s = ctx->scope;
 		ctx->scope = s->parent;
-		if (s->casts) // else it has no former
+		if (s->casts) // otherwise `former` is not set
 			free(s->former.keep);
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
@@ -296,8 +297,8 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	if (err)
 		return err;
 	if (ctx->seed != seed || ctx->step != step) {
-		ctx->opening++; // calls are counted anew ..
-		ctx->step_epoch = 0; // .. and the step is a leaf of its own
+		ctx->opening++; // random calls are counted from 0 again ..
+		ctx->step_epoch = 0; // .. and the step gets a new leaf
 	}
 	ctx->seed = seed;
 	ctx->step = step;
@@ -308,11 +309,11 @@ int yoke_random_set(uint64_t seed, int64_t step)
 
 // ---- scopes ----
 
-// What the caller has of a scope is its serial, so that one that has ended is known.
+// A scope is known to the caller by its serial, so that an ended one is recognized.
 static atomic_uintptr_t serials;
-enum { SERIALS = 1 << 16 }; // that a context takes at a time
+enum { SERIALS = 1 << 16 }; // reserved by a context at a time
 
-enum { DEEP = 1000 }; // scopes inside each other that are warned about
+enum { DEEP = 1000 }; // nesting depth that triggers a warning
 
 static uintptr_t serial_of(struct yoke_context *ctx)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of a context: what a device reports, at once or late, and which values are
-// lost with it. A late report says only that something behind the last good event failed,
-// so every value written since counts as lost; none is ever taken for whole that may not
-// be.
+// Failures of a context: errors that a device reports, at once or late, and the values that are
+// lost with them.  A late report shows only that something after the last good event failed.  So
+// every value written since is lost, and no value that may be bad is ever treated as good.
 #include "config.h"
 
 #include <stdarg.h>
@@ -55,10 +54,10 @@ int yk_failure_of(const struct yk_tensor *t)
 // ---- what is lost ----
 
 struct lost {
-	uint64_t since[YK_SLOTS]; // events of each queue that ended well
+	uint64_t since[YK_SLOTS]; // events of each queue that completed without error
 	int code;
 	uint32_t failure;
-	bool variables; // one of them is a variable's
+	bool variables; // a variable's value is among them
 };
 
 static bool lose(struct yk_storage *s, struct lost *l)
@@ -80,9 +79,9 @@ static void lose_handles(const struct yk_tensor *t, struct lost *l)
 			l->variables = true;
 }
 
-// What is to blame, into a buffer: the run whose event says so; else where the caller
-// stands; else the first run not known to have ended well, "evaluation 17 (40 steps,
-// matmul in "a/b" to adamw in "c")".
+// Names the cause in a buffer: the run whose event failed; else the current call, `where`; else the
+// first run not known to have succeeded: "evaluation 17 (40 steps, matmul in "a/b" to adamw in
+// "c")".
 static void blame(const struct yoke_context *ctx, uint64_t since, const char *where,
 		  char *to, size_t cap)
 {
@@ -107,8 +106,8 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 			 ctx->device->id, ctx->device->info.name);
 }
 
-// The event of the steps' queue up to which all is whole although a queue of another slot failed: behind
-// it, what that one should have brought may have been read.
+// The event of the steps' queue up to which its results are good although another slot's queue
+// failed: later steps may have read data that the failed queue should have delivered.
 static uint64_t whole_steps(const struct yoke_context *ctx, int slot)
 {
 	bool less = slot == YK_SLOT_UP && ctx->up_whole < ctx->flight_whole;
@@ -123,14 +122,14 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 
 	if (!yk_queue_failed(q) || !yk_queue_take(q, &f))
 		return 0;
-	// What is enqueued behind may still be at work on memory that others will get.
-	// It may fail too; it is lost already.
+	// Work enqueued after the failure may still use memory that is about to be reused.
+	// It may fail too; its results are already lost.
 	yk_queue_drain(q);
 	yk_queue_take(q, &later);
 	struct lost l = { .code = f.code };
 	for (int k = 0; k < YK_SLOTS; k++)
 		l.since[k] = UINT64_MAX;
-	if (slot != YK_SLOT_DEVICE) // with that goes what may have been computed of it
+	if (slot != YK_SLOT_DEVICE) // also lose results computed from its data
 		l.since[YK_SLOT_DEVICE] = whole_steps(ctx, slot);
 	l.since[slot] = f.since;
 	if (slot == YK_SLOT_UP || slot == YK_SLOT_DOWN)
@@ -201,7 +200,7 @@ void yk_flight_wait(struct yoke_context *ctx)
 	for (int k = 0; k < YK_SLOTS; k++)
 		over &= yk_event_done(f->done[k]) != 0;
 	const uint64_t began = over ? 0 : yk_wait_begin();
-	for (int k = 0; k < YK_SLOTS; k++) // what they say, the queues keep
+	for (int k = 0; k < YK_SLOTS; k++) // the queues keep the failures
 		good &= yk_event_sync(f->done[k]) >= 0;
 	if (!over)
 		yk_wait_end(ctx, began, "an evaluation, behind two others,");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph's arrays, and short names for recording into them.
+// The graph's arrays, and the short functions that append to it (yk_bin, yk_reduce, yk_lit).
 
 #include "config.h"
 
@@ -56,7 +56,8 @@ static inline int reserve(struct yk_graph *g, const struct yk_call *c, uint32_t 
 	return 0;
 }
 
-// Appends the node there is room for, whose results have their dtypes and shapes.  Returns the first of them.
+// Appends a node after reserve; the caller has filled in its results' dtypes and shapes.  Returns
+// the first result.
 static inline yk_id commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout)
 {
 	const yk_id first = (yk_id)g->values;
@@ -356,7 +357,7 @@ int yk_acc(int dtype)
 	return dtype == yoke_f64 ? yoke_f64 : yk_is_float(dtype) ? yoke_f32 : yoke_i64;
 }
 
-// f64 to f16 bits, to nearest even, by way of the exact scaled integer
+// f64 to f16 bits, rounded to nearest even through an exactly scaled integer
 static uint16_t half_bits(double x)
 {
 	uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -376,7 +377,7 @@ static uint16_t half_bits(double x)
 
 bool yk_has_number(int dtype, double value)
 {
-	static const double bound[][2] = { // the second is outside
+	static const double bound[][2] = { // the second is exclusive
 		[yoke_i8] = { -0x1p7, 0x1p7 },	 [yoke_u8] = { 0, 0x1p8 },
 		[yoke_i32] = { -0x1p31, 0x1p31 }, [yoke_i64] = { -0x1p63, 0x1p63 },
 		[yoke_bool] = { 0, 2 },

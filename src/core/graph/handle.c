@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of handles.  A context takes slots from it in batches, so that recording takes no lock;
-// what is shared with other threads (whose slot it is, what they want freed) is behind one.
+// The table of handles.  A context takes slots in batches, so recording needs no lock; data shared
+// with other threads (the owner of a slot, handles to be freed later) is protected by one.
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// A handle's bits, from the lowest.  Where pointers are short it says neither op nor kind.
+// Bit fields of a handle, from the lowest.  On 32-bit systems it holds neither op nor kind.
 enum {
 	WIDE = sizeof(uintptr_t) > 4,
 	INDEX_BITS = WIDE ? 28 : 20,
@@ -29,9 +29,9 @@ enum { CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct yk_tensor *_Atomic chunk[CHUNKS]; // made as needed, kept for good
+	struct yk_tensor *_Atomic chunk[CHUNKS]; // allocated as needed, never freed
 	uint32_t used;                           // slots ever taken
-	struct yk_tensor *spare;                 // of contexts that are gone
+	struct yk_tensor *spare;                 // returned by contexts that were freed
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t field(const yoke_tensor *t, int at, int bits)
@@ -53,7 +53,7 @@ static struct yk_tensor *slot_of(const yoke_tensor *t)
 	return chunk ? &chunk[i % CHUNK] : NULL;
 }
 
-// The tensor, or NULL when it is gone.  Each operand of each call asks.
+// The tensor, or NULL if it is gone.  Hot: called for each operand of each call.
 static inline __attribute__((always_inline)) struct yk_tensor *find(const yoke_tensor *t)
 {
 	struct yk_tensor *s = slot_of(t);
@@ -75,9 +75,9 @@ yoke_tensor *yk_handle(const struct yk_tensor *t)
 	return (yoke_tensor *)(uintptr_t)n;
 }
 
-// ---- handles of what is gone ----
+// ---- stale handles ----
 
-// What the handle says of itself; name: of a variable, or NULL.
+// Describes a handle from its own bits; name: of a variable, or NULL.
 static void describe(const yoke_tensor *t, const char *name, char *to, size_t cap)
 {
 	int op = (int)field(t, OP_AT, OP_BITS);
@@ -108,9 +108,9 @@ static int say_gone(const yoke_tensor *t, const char *call)
 		return yk_fail(YOKE_EINVAL, "%s: %p is no tensor", call, (const void *)t);
 	pthread_mutex_lock(&table.lock);
 	struct yoke_context *ctx = s->ctx;
-	bool last = !(g & 1) && is_generation(t, g - 1); // nothing has taken its place
+	bool last = !(g & 1) && is_generation(t, g - 1); // the slot was not reused
 	pthread_mutex_unlock(&table.lock);
-	// what a context of another thread knows of it is not ours to read
+	// members of another thread's context may not be read
 	bool ours = last && ctx && ctx == yk_current_or_null();
 	enum yk_end end = last && !ctx ? YK_END_CONTEXT : ours ? s->end : YK_END_FREED;
 	const char *scope = ours ? yk_path_name(&ctx->paths, s->path) : "";
@@ -141,7 +141,7 @@ struct yk_tensor *yk_tensor_in(const struct yoke_context *ctx, const yoke_tensor
 
 // ---- slots ----
 
-// With the lock held.
+// Call with the lock held.
 static struct yk_tensor *new_slot(void)
 {
 	if (table.used == (uint32_t)CHUNKS * CHUNK)
@@ -175,7 +175,7 @@ static void take_batch(struct yoke_context *ctx)
 	pthread_mutex_unlock(&table.lock);
 }
 
-// Only who is inside the slot's context writes it.
+// Only the thread inside the slot's context writes the generation.
 static unsigned next_generation(struct yk_tensor *t)
 {
 	unsigned g = 1 + atomic_load_explicit(&t->generation, memory_order_relaxed);
@@ -183,7 +183,7 @@ static unsigned next_generation(struct yk_tensor *t)
 	return g;
 }
 
-// What is between id and dims of a new tensor.
+// Initial values of the members between id and dims.
 static const struct yk_tensor blank = { .id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL, .chain = YK_NIL };
 
 struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
@@ -215,7 +215,7 @@ void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 		ctx->free_slots = t;
 		return;
 	}
-	// its generations are used up: a handle of the first would be one of the next
+	// its generations are used up: the slot is retired, since handles would repeat
 	pthread_mutex_lock(&table.lock);
 	t->ctx = NULL;
 	pthread_mutex_unlock(&table.lock);
@@ -234,7 +234,7 @@ void yk_slots_return(struct yoke_context *ctx)
 	pthread_mutex_unlock(&table.lock);
 }
 
-// ---- freeing from elsewhere ----
+// ---- freeing from other threads ----
 
 void yk_free_later(yoke_tensor *t)
 {
@@ -267,7 +267,7 @@ void yk_free_deferred(struct yoke_context *ctx)
 	pthread_mutex_unlock(&table.lock);
 	for (size_t i = 0; i < n; i++) {
 		struct yk_tensor *t = yk_tensor_in(ctx, list[i]);
-		if (t) // its scope may have ended since
+		if (t) // its scope may have ended meanwhile
 			yk_tensor_free(t, YK_END_FREED);
 	}
 	free(list);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// History: what of the graph stays behind an evaluation.
+// History: the nodes that stay in the graph after an evaluation.
 //
-// Nodes stay as long as a handle has a value among them, so that a value that was not kept can be computed
-// again, and gradients go on behind one that was read.  When no handle has, the graph is emptied: at the
-// end of a step's scope at the latest.  Where handles outlive their steps the graph is collected: what
-// none of them leads back to is dropped, and if that is not enough, values whose bytes are there become
-// leaves.
+// Nodes stay as long as a handle refers to one of them, so that a value that was not kept can be
+// recomputed, and gradients pass through values that were read.  When no handle refers to the graph
+// it is emptied, at the latest when the step's scope ends.  If handles outlive their steps the
+// graph is collected: nodes that no handle reaches are dropped.  If that is not enough, values that
+// have bytes become leaves.
 
 #include "config.h"
 
@@ -16,11 +16,12 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// The graph is collected when it is twice as long as after the last time, and when what it alone holds has
-// come to so many bytes, or twice what it held then.
+// The graph is collected when it has twice the nodes it had after the last collection, or when the
+// bytes that only it came to hold since then exceed LOOSE and those it held alone then.
 enum { LOOSE = 1 << 20 };
-// Values with bytes become leaves from so many nodes on, which is also so many times what the last evaluation
-// found new; or when leaves hold this part of the device's memory.
+// Values that have bytes become leaves when the graph exceeds LONG nodes and TIMES the nodes that
+// were new to the last evaluation; or when bytes that only leaves hold exceed 1/HELD_PART of the
+// device's memory.
 enum { LONG = 65536, TIMES = 4, HELD_PART = 16 };
 
 static void leaf_drop(struct yk_leaf *l)
@@ -43,15 +44,16 @@ void yk_history_drop(struct yoke_context *ctx)
 	ctx->epoch++;
 }
 
-// ---- which nodes stay ----
+// ---- the nodes to keep ----
 
 struct collection {
 	struct yoke_context *ctx;
-	uint32_t *need; // by node: which of its results, as yk_result_bit; 0: it goes
+	uint32_t *need; // by node: which results are needed, as yk_result_bit; 0: dropped
 	uint8_t *leads; // by node: enum leads
-	bool cut;       // values whose bytes are there become leaves, whatever gradients may be asked for
-	yk_id *map;     // by value: its number afterwards
-	uint32_t *leaf; // by leaf: the same
+	bool cut;       // values with bytes become leaves, even if gradients through them may be
+			// requested
+	yk_id *map;     // by value: its new index
+	uint32_t *leaf; // by leaf: its new index
 	struct yk_graph g;
 	struct yk_leaf *leaves;
 	size_t nleaves, leaf_cap;
@@ -85,16 +87,19 @@ static void need_value(struct collection *c, struct yk_tensor *t)
 	need(c, t->id);
 }
 
-// Targets of possible gradients.  Among the values assigned to a variable only those with a handle count, and not through
-// operations of yoke_grad: training steps leave no chain of versions.
+// Can a gradient be requested through a node?  A variable's assigned values count only if they have
+// a handle, and not through operations made by yoke_grad, so that training steps leave no chain of
+// versions.
 enum leads {
-	LEADS_TARGET = 1,        // the node is one that somebody has
-	LEADS_THROUGH = 2,       // a gradient of it by a LEADS_TARGET can be computed
-	LEADS_NAMED = 4,         // as LEADS_TARGET, but for earlier versions of variables
-	LEADS_THROUGH_NAMED = 8, // .. and yoke_grad's operations
+	LEADS_TARGET = 1,        // a handle refers to the node
+	LEADS_THROUGH = 2,       // its gradient by a LEADS_TARGET can be computed
+	LEADS_NAMED = 4,         // like LEADS_TARGET, without earlier versions of variables
+	LEADS_THROUGH_NAMED = 8, // .. like LEADS_THROUGH, also without operations of yoke_grad
 	LEADS_VERSION = 16,      // a variable was assigned one of its results
-	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, whether or not the gradient can be computed
-	LEADS_LOST = 64          // its results cannot be computed again: an assignment overwrote what they need
+	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, whether or not the gradient can be
+				 // computed
+	LEADS_LOST = 64          // its results cannot be recomputed: an assignment overwrote their
+				 // operands
 };
 
 static void find_leads(struct collection *c, struct yk_tensor *t)
@@ -105,7 +110,7 @@ static void find_leads(struct collection *c, struct yk_tensor *t)
 							     (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
 }
 
-// Is the value neither there nor to be computed again?
+// Does the value have no bytes, and can it not be recomputed?
 static bool is_lost(const struct collection *c, yk_id v)
 {
 	const struct yk_value *x = &c->ctx->graph.value[v];
@@ -126,7 +131,7 @@ static bool loses(const struct collection *c, uint32_t k)
 	return lost;
 }
 
-// Are all floating-point operands lost, and no result there?
+// Are all floating-point operands lost, and have no results bytes?
 static bool is_all_lost(const struct collection *c, const struct yk_node *n)
 {
 	const struct yk_graph *g = &c->ctx->graph;
@@ -140,7 +145,7 @@ static bool is_all_lost(const struct collection *c, const struct yk_node *n)
 	return lost;
 }
 
-// Does the gradient of the node by its operand i need what is lost?  False where that depends on more than the op.
+// Does the gradient by operand i need lost values?  False if the op alone does not decide that.
 static bool is_blocked(const struct collection *c, const struct yk_node *n, uint32_t i)
 {
 	const struct yk_graph *g = &c->ctx->graph;
@@ -193,8 +198,9 @@ static void spread_leads(struct collection *c)
 	}
 }
 
-// Do the node's results become leaves?  Where no gradient goes through they do: those that have bytes, and versions of
-// variables that are lost, since these lead to ever older ones.
+// Do the node's results become leaves?  They do where no gradient can be requested through them:
+// results that have bytes, and lost versions of variables, which would otherwise keep ever older
+// versions.
 static bool becomes_leaf(const struct collection *c, uint32_t k)
 {
 	const struct yk_graph *g = &c->ctx->graph;
@@ -219,7 +225,7 @@ static void find_needed(struct collection *c)
 	}
 }
 
-// ---- the graph without the others ----
+// ---- the collected graph ----
 
 static int keep_leaf(struct collection *c, uint32_t i)
 {
@@ -232,7 +238,7 @@ static int keep_leaf(struct collection *c, uint32_t i)
 	return 0;
 }
 
-// The node's results that have bytes, each as a leaf.
+// Turns each of the node's results that has bytes into a leaf.
 static int copy_made(struct collection *c, const struct yk_node *n)
 {
 	const struct yk_graph *g = &c->ctx->graph;
@@ -311,7 +317,7 @@ static int copy_needed(struct collection *c)
 	return err;
 }
 
-// What a handle knows of the graph, by the new numbers; leaves that went are made anew when asked for.
+// Updates a tensor's indices into the graph; dropped leaves are remade when needed.
 static void renumber(struct collection *c, struct yk_tensor *t)
 {
 	if (t->id != YK_NIL)
@@ -351,7 +357,7 @@ static void take_over(struct collection *c)
 	ctx->leaf = c->leaves;
 	ctx->leaves = c->nleaves;
 	ctx->leaf_cap = c->leaf_cap;
-	ctx->step_epoch = 0; // its leaf may have gone
+	ctx->step_epoch = 0; // its leaf may have been dropped
 	c->g.max = g->max;
 	c->g.owed = g->owed;
 	c->g.settled = g->settled < g->nodes ? c->settled : c->g.nodes;
@@ -365,7 +371,7 @@ static void take_over(struct collection *c)
 	ctx->collected = ctx->run = g->nodes;
 }
 
-// Leaves without bytes for the node's results that are lost.
+// Adds leaves without bytes for the node's lost results.
 static int keep_lost(struct yoke_context *ctx, const struct yk_node *n, uint32_t need)
 {
 	struct yk_graph *g = &ctx->graph;
@@ -385,7 +391,7 @@ static int keep_lost(struct yoke_context *ctx, const struct yk_node *n, uint32_t
 	return 0;
 }
 
-// What the nodes that become leaves were computed from is noted with them.
+// Records with the nodes that become leaves the tensors they were computed from.
 static int keep_past(struct collection *c)
 {
 	struct yoke_context *ctx = c->ctx;
@@ -429,7 +435,7 @@ static void collect(struct yoke_context *ctx, bool cut)
 	}
 	if (!err) {
 		take_over(&c);
-	} else { // it stays as it is, and longer
+	} else { // no memory: the graph stays as it is
 		yk_graph_fini(&c.g);
 		free(c.leaves);
 		if (!had)
@@ -441,7 +447,7 @@ static void collect(struct yoke_context *ctx, bool cut)
 	free(c.leaf);
 }
 
-// Bytes that the graph alone holds.
+// Bytes that only the graph holds.
 static uint64_t held_alone(const struct yoke_context *ctx)
 {
 	uint64_t held = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves: variables, values from the host, scalars, literals and random numbers; and how a handle
-// becomes an operand.
+// Leaves: variables, values from the host, scalars, literals and random numbers; and the conversion
+// of handles to operands.
 
 #include "config.h"
 
@@ -47,13 +47,13 @@ static void set_shape(struct yk_tensor *t, int dtype, int rank, const int64_t *d
 
 // ---- copies to the device ----
 
-// Bytes from which on a second copy costs more than the wait for the first, when there is no bus.
+// On unified memory, from this size in bytes a second copy costs more than waiting for the first.
 enum { DIRECT = 4 << 20 };
 
-// Pinned memory is little: what is larger goes up in pieces of this many bytes.
+// Pinned memory is scarce: larger uploads are split into chunks of this many bytes.
 enum { PIECE = 32 << 20 };
 
-struct bytes { // of a segment
+struct bytes { // a location in a segment
 	void *segment;
 	uint64_t offset;
 };
@@ -68,14 +68,14 @@ static int put(struct yk_queue *q, struct bytes to, const void *from, uint64_t b
 	return q->device->ops->put(q->handle, to.segment, to.offset, from, bytes);
 }
 
-// A piece from pinned memory, which has a copy; not waited for.
+// Copies a chunk into pinned memory and uploads it from there, without waiting.
 static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
 			uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
 	int err = 0;
 	if (yk_event_sync(s->event) < 0 && !yk_event_done(s->event))
-		return yk_event_wait(s->event); // the copy from there may not be over
+		return yk_event_wait(s->event); // the earlier copy from it may still be running
 	yk_upload_look(ctx);
 	ctx->staged++;
 	yk_event_unref(s->event);
@@ -107,19 +107,20 @@ static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const str
 	return err;
 }
 
-// From the caller's memory, waited for: one copy where a staged one would be two.
+// Uploads from the caller's memory and waits: one copy instead of two.
 static int upload_direct(struct yoke_context *ctx, const struct yk_storage *to, const void *from,
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
 	int err = put(ctx->up, bytes_of(to, 0), from, bytes);
-	int waited = yk_queue_drain(ctx->up); // a copy that failed is not at work on that memory either
+	int waited = yk_queue_drain(ctx->up); // after this even a failed copy no longer reads the
+					      // memory
 	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
 		err = yk_fail(f.code, "%s", f.why);
 	return err ? err : waited;
 }
 
-// The memory is the caller's again at once; *done, or NULL, stands for the copy.
+// The caller may reuse the memory on return; *done is the copy's event, or NULL if it is complete.
 static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_storage *to,
 		  const void *from, uint64_t bytes, struct yk_event **done)
 {
@@ -127,7 +128,7 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 	if (!bytes)
 		return 0;
 	ctx->stats.bytes_up += bytes;
-	if (q->device == ctx->cpu) // done when it returns
+	if (q->device == ctx->cpu) // complete on return
 		return put(q, bytes_of(to, 0), from, bytes);
 	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
 		return upload_direct(ctx, to, from, bytes);
@@ -160,7 +161,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	ctx->moved = NULL;
 	ctx->counts.copies_up++;
 	if (err && q != ctx->queue)
-		yk_queue_drain(q); // it may write where another queue will
+		yk_queue_drain(q); // it may still write memory that is about to be reused
 	if (done && !err && q != ctx->queue) {
 		s->up = done;
 		s->written[YK_SLOT_UP] = done->serial;
@@ -170,14 +171,14 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	return err;
 }
 
-// Storage filled with zeros, or with data.
+// A storage filled with zeros (data NULL), or with data.
 static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, const void *data,
 			struct yk_storage **to)
 {
 	struct yk_queue *q = data ? ctx->up : ctx->queue;
 	struct yk_storage *s = NULL;
 	char why[400];
-	yk_settle(ctx); // what failed before is no matter of this value
+	yk_settle(ctx); // earlier failures do not concern this value
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, host, q, &s);
 	if (!err && s->buffer->host)
@@ -201,14 +202,14 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, con
 	return 0;
 }
 
-struct lent { // memory of the caller's
+struct lent { // memory of the caller
 	void *data;
 	void (*free_fn)(void *);
 	void *arg;
 	bool taken; // its storage calls free_fn
 };
 
-// Storage that is the memory itself, or a copy.
+// A storage on the memory itself, or a copy.
 static int take_storage(struct yoke_context *ctx, int dtype, uint64_t bytes, struct lent *l,
 			struct yk_storage **to)
 {
@@ -231,7 +232,7 @@ static yoke_tensor *materialised(int kind, const char *what, const char *name, i
 	    !(lent ? take_storage(ctx, dtype, bytes, lent, &s) :
 		     make_storage(ctx, bytes, false, data, &s))) {
 		struct yk_scope *scope = ctx->scope;
-		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
+		if (kind == YK_VARIABLE) // the caller owns it, whatever scope is open
 			ctx->scope = NULL;
 		t = yk_tensor_new(ctx, kind, YK_LEAF);
 		ctx->scope = scope;
@@ -271,7 +272,7 @@ yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 		t = materialised(YK_VALUE, "wrap", NULL, dtype, rank, dims, NULL, &lent);
 	else
 		yk_fail(YOKE_EINVAL, "wrap: no data");
-	if (!lent.taken && free_fn) // copied, or never to be used
+	if (!lent.taken && free_fn) // copied, or never used
 		free_fn(arg);
 	return t;
 }
@@ -281,7 +282,7 @@ static const char *name_of(const struct yk_tensor *t)
 	return t->name ? t->name : "unnamed";
 }
 
-// The tensor, if it is of the kind and its context could be entered; else NULL with *err.
+// The tensor, if it has this kind and its context could be entered; else NULL with *err.
 static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const char *what, int *err)
 {
 	static const char *const word[] = { "value", "variable", "scalar", "literal" };
@@ -331,7 +332,7 @@ int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 	return err;
 }
 
-// Through the caller's memory: a variable is placed once, not at every step.
+// Copies through host memory: a variable is placed once, not at every step.
 int yoke_place(yoke_tensor *handle, int where)
 {
 	int err = 0;
@@ -451,7 +452,7 @@ static yk_id leaf_new(struct yoke_context *ctx, int op, const struct yk_leaf *le
 	return id;
 }
 
-// A leaf that the tensor's others of this evaluation are chained to, as long as it is there.
+// A new leaf, linked to the tensor's other leaves in this graph.
 static yk_id leaf_of(struct yk_tensor *t, int op, const struct yk_leaf *leaf,
 		     const struct yk_value *value)
 {
@@ -467,7 +468,7 @@ static yk_id leaf_of(struct yk_tensor *t, int op, const struct yk_leaf *leaf,
 	return id;
 }
 
-// The leaf of a scalar in this dtype, made once an evaluation.
+// The leaf of a scalar in this dtype, one per evaluation.
 static yk_id scalar_leaf(struct yk_tensor *t, int dtype)
 {
 	struct yoke_context *ctx = t->ctx;
@@ -529,7 +530,7 @@ yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 
 yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 {
-	if (!handle) // of an earlier error, whose code it is
+	if (!handle) // caused by an earlier error, whose code is kept
 		yk_op_fail(&ctx->graph, YK_LEAF, yoke_error_code() ? yoke_error_code() : YOKE_EINVAL,
 			   "an operand is NULL; optional ones are YOKE_NONE");
 	if (!handle)
@@ -542,7 +543,8 @@ yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 
 int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 {
-	// the n-th call in this path since its outermost scope was opened, or the step was set
+	// counts the random calls in this path since its outermost scope was opened or the step was
+	// set
 	struct yk_path *p = &ctx->paths.path[ctx->graph.scope];
 	if (p->opening != ctx->opening) {
 		p->opening = ctx->opening;
@@ -556,7 +558,8 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 					   .bits = ctx->seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
 	bool there = ctx->step_epoch == ctx->epoch;
-	if (there) // .. and no evaluation has read it, or the next one's graph would begin otherwise
+	if (there) // .. and no evaluation has read it: the next graph must not depend on an old
+		   // leaf
 		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
 	if (!there && *key != YK_BAD) {
 		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who watches a context, and the ranges that an application marks for them.
+// Observers of a context, and the profiler ranges that the application marks.
 #include "config.h"
 
 #include <stdlib.h>

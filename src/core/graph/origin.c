@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Origins: where a gradient would be 0 only because what it goes through is not known any more, it is refused.
+// Origins: refuses a gradient that would be 0 only because part of the history was dropped.
 //
-// A value that was made a leaf when the graph was collected notes what it was computed from: handles of tensors, which are
-// never used again (handle.h), and of variables which version it was.  So the same gradients are refused before and after a
-// collection.
+// A value that became a leaf in a collection records the tensors it was computed from: their
+// handles, which are never reused (handle.h), and for variables the version.  So the same gradients
+// are refused before and after a collection.
 
 #include "config.h"
 
@@ -14,12 +14,12 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-#define FORMER UINT32_MAX // some version of a variable that was over when the graph was collected
+#define FORMER UINT32_MAX // any version of a variable that was already replaced at the collection
 
-// Shared by leaves.
+// The origins of a leaf's value; shared by leaves.
 struct yk_past {
 	uint32_t refs, n;
-	struct yk_origin at[]; // ascending, by handle first
+	struct yk_origin at[]; // ascending by handle, then version
 };
 
 static int ascending(const void *a, const void *b)
@@ -48,19 +48,19 @@ void yk_past_unref(struct yk_past *p)
 
 // ---- values that become leaves ----
 
-enum { WORD = 64 }; // origins that are followed at a time, a bit each
+enum { WORD = 64 }; // origins followed at a time, one bit each
 
-struct source { // the node is a value of the tensor
+struct source { // the node computes this tensor's value
 	struct yk_origin of;
 	uint32_t node;
 };
 
 struct search {
 	struct yoke_context *ctx;
-	struct source *source; // by origin
-	struct yk_origin *origin; // ascending, each once
+	struct source *source; // ascending by origin
+	struct yk_origin *origin; // ascending, without duplicates
 	size_t sources, source_cap, origins, origin_cap;
-	uint64_t *bits; // by node: which of the origins that are followed it depends on, or is
+	uint64_t *bits; // by node: the followed origins that it is or depends on
 };
 
 static int add_origin(struct search *s, struct yk_origin o)
@@ -100,7 +100,7 @@ static int add_tensors(struct search *s, const struct yk_tensor *t)
 	return err;
 }
 
-// Ascending, each once.
+// Sorts and removes duplicates.
 static void sort_origins(struct search *s)
 {
 	size_t n = 0;
@@ -112,12 +112,12 @@ static void sort_origins(struct search *s)
 	s->origins = n;
 }
 
-// What leaves have noted, but for tensors of which none is left.
+// Adds the origins recorded in leaves, except tensors that no longer exist.
 static int add_noted(struct search *s)
 {
 	const struct yk_graph *g = &s->ctx->graph;
 	const struct yk_past *last = NULL;
-	const size_t n = s->origins; // of tensors
+	const size_t n = s->origins; // origins of live tensors
 	int err = 0;
 	for (size_t k = 0; k < g->nodes && !err; k++) {
 		const struct yk_leaf *l = leaf_of(s->ctx, &g->node[k]);
@@ -157,7 +157,7 @@ static int find_sources(struct search *s)
 	return err;
 }
 
-// Which of the n origins, which begin with `first`, the list has.
+// Which of n origins, starting with `first`, the list contains; bit i: first[i].
 static uint64_t mask_of(const struct yk_past *p, const struct yk_origin *first, size_t n)
 {
 	uint64_t mask = 0;
@@ -177,8 +177,8 @@ static uint64_t mask_of(const struct yk_past *p, const struct yk_origin *first, 
 	return mask;
 }
 
-// Sets, for each of the nodes, the word of those origins which it was computed from.  *source: of the first origin; of
-// those that follow afterwards.
+// For each listed node, stores a word: the origins first .. first + WORD - 1 that it was computed
+// from.  *source is the index of the first origin's sources; afterwards, of the next word's.
 static void follow(struct search *s, size_t first, size_t *source, size_t n, const uint32_t *node, uint64_t *word, size_t step)
 {
 	const struct yk_graph *g = &s->ctx->graph;
@@ -224,7 +224,8 @@ static struct yk_past *past_of(const struct search *s, const uint64_t *word, siz
 	return p;
 }
 
-// The leaves of the results of each of the nodes get its words, as a list; nodes in a row often have the same.
+// Stores each node's words, as a list, in the leaves of its results; consecutive nodes often share
+// a list.
 static int note(const struct search *s, size_t n, const uint32_t *node, const uint64_t *word, size_t words)
 {
 	const struct yk_graph *g = &s->ctx->graph;
@@ -277,7 +278,7 @@ out:
 
 // ---- gradients ----
 
-// Which nodes up to this one its gradient goes to; the caller frees it, NULL: no memory.
+// The nodes, up to this one, that its gradient reaches; the caller frees it, NULL: no memory.
 static uint8_t *reach(const struct yk_graph *g, uint32_t node)
 {
 	uint8_t *reached = calloc(node + (size_t)1, 1);
@@ -316,11 +317,11 @@ static int refuse_former(const struct yoke_context *ctx, uint64_t handle)
 
 struct asked { // a tensor that the gradient is with respect to
 	struct yk_origin of;
-	bool depends; // does y depend on it as it is now?
-	bool same;    // .. which another tensor of that origin was before
+	bool depends; // does y depend on its current version?
+	bool same;    // .. another tensor with the same origin came before it
 };
 
-// The first of those of a handle, NULL: there is none.
+// The first entry for a handle, or NULL.
 static const struct asked *find_asked(const struct asked *of, size_t n, uint64_t handle)
 {
 	size_t low = 0, high = n;
@@ -334,7 +335,7 @@ static const struct asked *find_asked(const struct asked *of, size_t n, uint64_t
 	return low < n && of[low].of.handle == handle ? &of[low] : NULL;
 }
 
-// Is a gradient asked for by this tensor, on which y does not depend as it is now?
+// Is a gradient requested by this tensor although y does not depend on its current version?
 static bool is_former(const struct asked *of, size_t n, uint64_t handle)
 {
 	const struct asked *a = find_asked(of, n, handle);
@@ -344,7 +345,8 @@ static bool is_former(const struct asked *of, size_t n, uint64_t handle)
 	return false;
 }
 
-// Is a gradient refused since it would be by a tensor as it is now (or as it was before, if `former`), by way of a leaf?
+// Is the gradient through a leaf refused because it is by a tensor's current version (or, if
+// `former`, an earlier one)?
 static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l, const struct asked *of, size_t n, bool former)
 {
 	int err = 0;

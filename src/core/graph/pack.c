@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs: variables that lie in one block, in an order that the caller gives.
+// Packs: variables that share one block, in the caller's order.
 //
-// A packed variable has a place: the part of the buffer that yoke_pack gave it.  Its new versions go there,
-// so that a pack stays whole: written in place where a plan can do that, else copied there on the queue of
-// the steps, behind what reads the version before.  A version that something still holds is moved out first.
+// A packed variable owns the range of the buffer that yoke_pack gave it.  Its new versions stay
+// there: a plan writes them in place if it can; otherwise they are copied on the queue of the
+// steps, after the readers of the old version.  An old version that is still held is moved out
+// first.
 
 #include "config.h"
 
@@ -13,7 +14,7 @@
 #include "base/error.h"
 #include "graph/record.h"
 
-// On the queue of the steps, behind what was brought up for it.
+// Copies on the queue of the steps, after the uploads of both.
 static int copy(struct yk_storage *to, struct yk_storage *from)
 {
 	struct yk_queue *q = to->ctx->queue;
@@ -28,7 +29,7 @@ static int copy(struct yk_storage *to, struct yk_storage *from)
 
 // ---- new versions ----
 
-// Gives an old version a buffer of its own; whoever holds it notices nothing.
+// Gives an old version its own buffer; its holders are not affected.
 static int move_out(struct yk_storage *s)
 {
 	struct yk_storage *to;
@@ -93,7 +94,7 @@ static const char *name_of(const struct yk_tensor *t)
 	return t->name ? t->name : "unnamed";
 }
 
-// What a variable takes of the block: something, though it has no elements.
+// The variable's size in the block: at least one unit, even without elements.
 static uint64_t aligned(uint64_t bytes)
 {
 	return (bytes + !bytes + YK_ALIGN - 1) / YK_ALIGN * YK_ALIGN;
@@ -118,7 +119,7 @@ static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int 
 	return t->storage->failed ? yk_failure_of(t) : 0;
 }
 
-// Is each variable given once, and on the device?
+// Are all variables distinct and on the device?
 static int check_variables(struct yk_tensor *const *var, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -127,7 +128,7 @@ static int check_variables(struct yk_tensor *const *var, int n)
 	return yk_lists_once((size_t)n, var, "pack");
 }
 
-// Bytes in all.
+// Adds up the bytes.
 static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *var, int n, uint64_t *bytes)
 {
 	bool fits = true;
@@ -142,7 +143,7 @@ static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *v
 		       (unsigned long long)yk_largest(ctx));
 }
 
-// Zeros, and the variables in between.
+// Fills the block with zeros and copies the variables into it.
 static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64_t bytes,
 		struct yk_storage **to)
 {
@@ -164,7 +165,7 @@ static void move_leaf(const struct yk_tensor *t, struct yk_leaf *l, struct yk_st
 	yk_storage_unref(old);
 }
 
-// What is recorded with the variable's version reads it in its place, too.
+// Redirects recorded readers of the variable's version to its new storage.
 static void move_leaves(const struct yk_tensor *t, struct yk_storage *to)
 {
 	struct yoke_context *ctx = t->ctx;

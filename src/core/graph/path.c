@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of scopes: each made once, known by its number, so that a scope opened anew costs a look-up.
+// Paths of scopes.  Each path is created once and known by its number, so reopening a scope costs
+// one lookup.
 
 #include "config.h"
 
@@ -73,7 +74,8 @@ uint32_t yk_path_get(struct yk_paths *p, uint32_t parent, const char *name)
 		return YK_NIL;
 	if (!*name)
 		return parent;
-	const uint32_t guess = p->path[p->last].then; // scopes follow each other as in the step before
+	// scopes usually follow each other as in the previous step
+	const uint32_t guess = p->path[p->last].then;
 	if (guess && p->path[guess].parent == parent && !strcmp(p->path[guess].name + p->path[guess].own, name))
 		return p->last = guess;
 	const uint32_t got = find(p, parent, name);
@@ -98,7 +100,7 @@ void yk_paths_fini(struct yk_paths *p)
 
 uint32_t yk_path_common(const struct yk_paths *p, uint32_t a, uint32_t b)
 {
-	while (a != b) // parents are older than what is in them
+	while (a != b) // parents have lower numbers than their children
 		if (a > b)
 			a = p->path[a].parent;
 		else

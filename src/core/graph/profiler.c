@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of the device's vendor's profiler: scopes and ranges of the application while they are open, an evaluation's
-// launches, and in those the scopes in which the steps were recorded.
+// Ranges for the vendor's profiler: open scopes, ranges of the application, the launches of an
+// evaluation, and within these the scopes in which the steps were recorded.
 #include "config.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static int depth_of(const struct yk_paths *p, uint32_t path)
 	return n;
 }
 
-// All below `from`, outermost first.
+// Pushes the path's scopes below `from`, outermost first.
 static void push_below(const struct yoke_context *ctx, uint32_t from, uint32_t path)
 {
 	const struct yk_path *p = ctx->paths.path;
@@ -60,7 +60,7 @@ void yk_profiler_go(const struct yoke_context *ctx, uint32_t base, uint32_t *at,
 
 	if (!ctx->profiler || *at == to)
 		return;
-	// what both are in, but for what the base is in, too, which is not ours to end
+	// the common part of both paths, but at least the base, whose ranges must stay open
 	const uint32_t shared = yk_path_common(p, *at, to), floor = yk_path_common(p, base, *at);
 	const uint32_t keep = depth_of(p, shared) > depth_of(p, floor) ? shared : floor;
 

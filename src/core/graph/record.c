@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every recording function begins and ends with.
+// yk_rec_begin and yk_rec_end: the frame of every recording function, and its checks of operands.
 
 #include "config.h"
 
@@ -8,7 +8,8 @@
 
 enum { LIMIT = sizeof ((struct yk_rec *)NULL)->in / sizeof(yk_id) }; // operands
 
-// The context of the first operand that is a tensor; of none, the thread's.  NULL with an error.
+// The context of the first operand that is a tensor; without one, the thread's.  NULL with an
+// error.
 static struct yoke_context *context_of(const char *call, int n, yoke_tensor *const *t)
 {
 	for (int i = 0; i < n; i++) {
@@ -22,8 +23,8 @@ static struct yoke_context *context_of(const char *call, int n, yoke_tensor *con
 	return n ? NULL : yk_current();
 }
 
-// From inside the context, which frees nothing any more for other threads: the tensors, NULL for NULL and
-// YOKE_NONE.  False, with an error: one is gone.
+// Looks up tensors; NULL for NULL and YOKE_NONE.  Called inside the context, where no other
+// thread's free runs.  False, with an error, if a tensor is gone.
 static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h)
 {
 	for (int i = 0; i < n; i++) {
@@ -34,7 +35,7 @@ static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_te
 	return true;
 }
 
-// The dtype of numbers among the operands: the first that another one has, bool only where there is no other.
+// The dtype for literals: that of the first operand that has one; bool only if there is no other.
 static int dtype_of_numbers(int n, struct yk_tensor *const *h)
 {
 	int found = 0;
@@ -44,7 +45,8 @@ static int dtype_of_numbers(int n, struct yk_tensor *const *h)
 	return found ? found : yoke_f32;
 }
 
-// Mixed precision: the dtype that each operand is cast to, 0: none; returns that of numbers, 0: see above.
+// Mixed precision: the dtype that each operand is cast to, 0: no cast; returns that of literals, 0:
+// see above.
 static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tensor *const *h, uint8_t *want)
 {
 	for (int i = 0; i < n; i++)
@@ -54,7 +56,7 @@ static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tens
 
 struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
 {
-	static struct yk_graph nowhere; // never written: operands that are YK_BAD append nothing
+	static struct yk_graph nowhere; // never written: YK_BAD operands append nothing
 	struct yk_rec r;
 	struct yk_tensor *h[LIMIT];
 	uint8_t want[LIMIT];
@@ -75,7 +77,7 @@ struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n
 	}
 	r.g->call = call;
 	const bool casts = ctx->autocast.dtype;
-	int dtype = casts ? dtypes_wanted(ctx, op, n, h, want) : 0; // of numbers
+	int dtype = casts ? dtypes_wanted(ctx, op, n, h, want) : 0; // of literals
 	for (int i = 0; i < n; i++) {
 		if (h[i] && h[i]->kind >= YK_HOST_SCALAR && !dtype)
 			dtype = dtype_of_numbers(n, h);
@@ -98,7 +100,8 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	for (int i = 0; i < r->n && result != YK_BAD; i++)
 		if (result == r->in[i]) {
 			const struct yk_value v = r->g->value[result];
-			result = yk_broadcast(r->g, result, v.rank, v.dims); // copies nothing, whatever its strides are
+			// a view: copies nothing, whatever the strides
+			result = yk_broadcast(r->g, result, v.rank, v.dims);
 		}
 	if (result != YK_BAD && !yk_recorded(r->ctx))
 		t = yk_handle_of(r->ctx, result);
@@ -108,7 +111,7 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 
 bool yk_rec_reals(struct yk_rec *r, int n)
 {
-	// what a map of reals takes
+	// checked like the operands of a floating-point map
 	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
 	struct yk_value out;
 	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_def(c.op)->shape(r->g, &c, &out);

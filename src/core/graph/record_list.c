@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients (yoke_grad, yoke_grad_from), and what functions that take lists of tensors share.
+// Gradients (yoke_grad, yoke_grad_from), and helpers of functions that take lists of tensors.
 
 #include "config.h"
 
@@ -81,7 +81,8 @@ int yk_results(int err, int n, yoke_tensor **to)
 	return err;
 }
 
-// Handles of the gradients of m values, given their cotangents or NULL: 1, with respect to p; from inside the context.
+// Handles of the gradients by p of m values, given their cotangents (NULL: 1); call inside the
+// context.
 static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
 		     yoke_tensor **g)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call sites, by unwinding the stack.
+// Records call sites by unwinding the stack.
 //
-// Frames inside the library's own object are left out.  A program that has the library linked into it
-// is one object with it: there nothing tells the two apart, and the frames begin with the library's.
+// Frames in the library's shared object are skipped.  In a statically linked program library and
+// application are one object and cannot be told apart, so the frames start inside the library.
 
 #include "config.h"
 
@@ -23,6 +23,8 @@
 #include "yoke.h"
 
 // Frames of a text; looked at; and of this file and the calls of the library that lead here, at least.
+// SHOWN: frames in a text.  DEEPEST: frames inspected.  INNER: frames of this file and its callers in
+// the library, at least.
 enum { SHOWN = 4, DEEPEST = 64, INNER = 3 };
 
 static const char *(*_Atomic hook)(void);
@@ -34,9 +36,9 @@ void yoke_site_hook(const char *(*where)(void))
 
 struct walk {
 	struct yk_site *to;
-	const void *own; // start of the library's object; NULL: it is the program's
+	const void *own; // base address of the library's object; NULL: linked into the program
 	int seen;
-	bool outside; // the library has been left
+	bool outside; // a frame outside the library was reached
 };
 
 static const void *object_of(uintptr_t address)
@@ -49,7 +51,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *arg)
 {
 	struct walk *w = arg;
 	struct yk_site *to = w->to;
-	// What is behind a call may be the next function's: one byte back is the call's own.
+	// a return address may belong to the next function: one byte before it is the call
 	uintptr_t address = _Unwind_GetIP(frame) - 1;
 	if (address + 1 == 0 || w->seen++ == DEEPEST)
 		return _URC_END_OF_STACK;
@@ -107,7 +109,7 @@ uint32_t yk_site_here(struct yk_sites *s)
 	return s->table[at] = (uint32_t)s->n;
 }
 
-// addr2line takes addresses as the file has them: from its beginning where it may be loaded anywhere.
+// Address for addr2line: relative to the file for position-independent objects.
 static uintptr_t in_file(const Dl_info *info, uintptr_t address)
 {
 	const ElfW(Ehdr) *head = info->dli_fbase;

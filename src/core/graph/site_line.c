@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of the source, from the debugging information that a program and its libraries have.
-// libdw is opened by who asks first: a program that never does need not load it, nor what it needs.
+// Source lines from the debugging information of the program and its libraries.
+// libdw is loaded on first use, so programs that never trace do not load it or its dependencies.
 #include "config.h"
 
 #include "graph/site.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows
-static Dwfl *modules; // of this process, as they are loaded by now
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the state below
+static Dwfl *modules; // the loaded objects of this process
 
 #define CALLS(X) \
 	X(dwfl_linux_proc_find_elf) X(dwfl_standard_find_debuginfo) X(dwfl_begin) X(dwfl_report_begin_add) \
@@ -45,7 +45,7 @@ static bool is_there(void)
 	return state == THERE;
 }
 
-// Looks at what is loaded; what was before stays.
+// Refreshes the list of loaded objects; known ones are kept.
 static bool report(void)
 {
 	static Dwfl_Callbacks callbacks;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storages: what outlives an evaluation, each a part of a buffer, which is a block of the pool.
+// Storages: values that outlive an evaluation.  Each is a range of a buffer, which is a block of
+// the pool.
 
 #include "config.h"
 
@@ -8,7 +9,8 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// Of the node whose result is being given memory, else of the call that is under way.
+// Describes, for the pool's records, the node whose result is being allocated, else the call in
+// progress.
 static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
 {
 	const struct yk_node *n = ctx->making;
@@ -109,7 +111,7 @@ int yk_storage_join(struct yk_storage *s)
 	return 0;
 }
 
-// The bytes as they are given back: the buffer's stamp on the queue of the steps stands for the upload, too.
+// Joins the upload first, so that the buffer's last event on the queue of the steps also covers it.
 static void release(struct yk_storage *s)
 {
 	bool had = yoke_error_code() != 0;
@@ -126,7 +128,7 @@ void yk_storage_unref(struct yk_storage *s)
 {
 	if (!s)
 		return;
-	if (--s->refs) { // a version that is over, but for what is pending
+	if (--s->refs) { // only pending operations still hold this version
 		s->ctx->held_bytes += s->refs == s->leaves ? s->bytes : 0;
 		yk_storage_loose(s);
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as the application sees them: which scope owns a handle, when it goes, what it is.
+// Tensors as the application sees them: ownership by scopes, keeping and freeing, shape and dtype.
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "graph/context.h"
 
-// Memory that only pending operations hold is warned about beyond this part of the device's.
+// Warns when pending operations alone hold more than 1/HELD_PART of the device's memory.
 enum { HELD_PART = 4 };
 
 static struct yk_tensor **list_of(struct yk_tensor *t)
@@ -18,7 +18,8 @@ static struct yk_tensor **list_of(struct yk_tensor *t)
 	return t->scope ? &t->scope->handles : &t->ctx->handles;
 }
 
-// Nothing frees handles in no scope at the end of a step, and each evaluation looks at all of them.
+// Handles outside scopes are not freed at the end of a step, and each evaluation visits all of
+// them.
 static void warn_of_handles(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
@@ -97,7 +98,7 @@ yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	return yk_handle(t);
 }
 
-// What its leaves know of a variable or a scalar that goes: a scalar's last number stays.
+// Detaches the leaves of a variable or scalar that is freed; a scalar's last number stays.
 static void leave_leaves(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
@@ -112,7 +113,7 @@ static void leave_leaves(struct yk_tensor *t)
 	}
 }
 
-// What is in no list any more.
+// Releases a tensor that is already out of its list.
 static void let_go(struct yk_tensor *t, enum yk_end end)
 {
 	if (t->root != YK_NIL)
@@ -148,7 +149,7 @@ struct yk_tensor *yk_enter_of(const yoke_tensor *t, const char *call)
 	struct yoke_context *ctx = s ? s->ctx : NULL;
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	if (!(s = yk_tensor(t, call))) // another thread wanted it freed
+	if (!(s = yk_tensor(t, call))) // another thread requested its release
 		yk_leave(ctx);
 	return s;
 }
@@ -164,7 +165,7 @@ void yoke_free(yoke_tensor *t)
 		yk_free_later(t);
 		return;
 	}
-	struct yk_tensor *s = yk_tensor_in(ctx, t); // another thread may have wanted it freed
+	struct yk_tensor *s = yk_tensor_in(ctx, t); // another thread may have requested its release
 	if (s)
 		yk_tensor_free(s, YK_END_FREED);
 	yk_leave(ctx);
@@ -190,7 +191,7 @@ int yk_root(struct yk_tensor *t)
 	return 0;
 }
 
-// Roots that were freed leave no gaps where there is no room for more.
+// Removes the gaps that freed roots left, when the array is full.
 static void close_gaps(struct yoke_context *ctx)
 {
 	size_t n = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of variables: the value of the graph that a variable means.
+// Versions of variables: the value of the graph that a variable refers to.
 //
-// A variable that was assigned a value means that value of the graph, before and after its evaluation, so that
-// reading it changes no gradient.  When the outermost scope in which it was assigned closes, its version becomes a
-// leaf: gradients that are taken later do not go through the assignment, whether or not it was evaluated.
+// An assigned variable refers to the assigned value of the graph, before and after its evaluation,
+// so reading it changes no gradient.  When the outermost scope with an assignment closes, the
+// version becomes a leaf: later gradients do not pass through the assignment, whether or not it was
+// evaluated.
 
 #include "config.h"
 
@@ -11,12 +12,12 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// This value of the graph has the bytes of the tensor's storage; YK_NIL: none is known.
+// Sets the value of the graph that has the bytes of the tensor's storage; YK_NIL: none is known.
 static void set_leaf(struct yk_tensor *t, yk_id leaf)
 {
 	if (leaf != YK_NIL && t->leaf_epoch != t->ctx->epoch) {
 		t->leaf_epoch = t->ctx->epoch;
-		t->chain = YK_NIL; // counted in an earlier graph
+		t->chain = YK_NIL; // belongs to an earlier graph
 	}
 	t->leaf = leaf;
 }
@@ -68,7 +69,7 @@ bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
 
 // ---- assignments ----
 
-// Notes that the variable was assigned in the outermost scope that is open.
+// Notes that the variable was assigned in the open outermost scope.
 static int note(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
@@ -91,7 +92,7 @@ void yk_version_end(struct yk_tensor *t)
 		return;
 	const bool is_leaf = yk_maker(&ctx->graph, v)->op == YK_LEAF;
 	const struct yk_leaf *l = is_leaf ? &ctx->leaf[yk_leaf_of_value(ctx, v)] : NULL;
-	if (l && l->variable) // the leaf itself knows whose it is
+	if (l && l->variable) // the leaf itself refers to its variable
 		return;
 	if (yk_grow(&ctx->former, &ctx->former_cap, ctx->formers + 1, sizeof *ctx->former) == 0)
 		ctx->former[ctx->formers++] = (struct yk_former){ v, yk_handle(t) };
@@ -101,7 +102,8 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 {
 	struct yk_graph *g = &t->ctx->graph;
 	int err = note(t);
-	// no gradient goes through an optimizer's step; each variable has a node of its own then
+	// no gradient passes through an optimizer step; STOP_GRAD also gives each variable its own
+	// node
 	if (!err && yk_maker(g, id)->list && (id = yk_un(g, YK_STOP_GRAD, id)) == YK_BAD)
 		err = yk_error_last();
 	if (err)
@@ -109,7 +111,7 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 	if (yk_version_of(t) != id)
 		yk_version_end(t);
 	yk_take_id(t, id);
-	if (t->root != YK_NIL && !yk_is_pending(t)) { // it was assigned the version that it has
+	if (t->root != YK_NIL && !yk_is_pending(t)) { // it was assigned its current version
 		t->ctx->root[t->root] = NULL;
 		t->root = YK_NIL;
 	}
@@ -146,12 +148,13 @@ void yk_version_made(struct yk_tensor *t)
 	if (t->id == YK_NIL)
 		return;
 	struct yk_leaf *l = &ctx->leaf[yk_leaf_of_value(ctx, t->id)];
-	l->shared |= l->handle != yk_handle(t) || l->storage != t->storage; // another storage: a copy in a pack
-	if (!yk_differentiable(g, yk_maker(g, t->id))) // as good as a leaf
+	// a different storage: a copy in a pack
+	l->shared |= l->handle != yk_handle(t) || l->storage != t->storage;
+	if (!yk_differentiable(g, yk_maker(g, t->id))) // equivalent to a leaf
 		yk_take_id(t, YK_NIL);
 }
 
-// An evaluated version becomes a leaf.  A pending one stays the same root, and gradients stop there.
+// An evaluated version becomes a leaf.  A pending one stays the same root, but stops gradients.
 static void close_version(struct yk_tensor *t)
 {
 	const uint32_t at = yk_leaf_at(t);

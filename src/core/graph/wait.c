@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the host waits for a device: how often, how long, and with YOKE_SYNC=warn at which places.
+// Counts and times the host's waits for devices; with YOKE_SYNC=warn it logs their call sites.
 #include "config.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ int yk_sync_wanted(enum yk_sync *to)
 	return yk_fail(YOKE_EINVAL, "sync '%s': there are 0, 1 and warn", text);
 }
 
-struct yk_waited { // the places that were named
+struct yk_waited { // call sites that were logged
 	size_t n, cap;
 	struct yk_place_named {
 		const char *why;
@@ -42,7 +42,7 @@ struct yk_waited { // the places that were named
 	} *place;
 };
 
-// Is it new?  Where there is no memory to remember it, it is not.
+// Is the call site new?  False if there is no memory to remember it.
 static bool note(struct yoke_context *ctx, struct yk_place_named at)
 {
 	struct yk_waited *w = ctx->waited;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the caller's as a value: used where it lies when the device can, else copied at once.
-// Whoever gives it hears once, inside a call of ours, that it is no longer used.
+// The caller's memory as a value: used in place if the device can, else copied at once.
+// free_fn is called once, inside a library call, when the memory is no longer used.
 
 #include "config.h"
 
@@ -10,12 +10,12 @@
 #include "graph/context.h"
 
 struct yk_wrapped {
-	struct yk_block block; // of no pool
+	struct yk_block block; // belongs to no pool
 	void (*free_fn)(void *);
 	void *arg;
 };
 
-// *before: bytes from where the block begins to the memory, which need not be aligned on the CPU.
+// *before: bytes from the block's start to the memory, which may be unaligned on the CPU.
 static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes,
 			void (*free_fn)(void *), void *arg, uint64_t *before)
 {
@@ -27,7 +27,7 @@ static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint6
 	struct yk_wrapped *w = calloc(1, sizeof *w);
 	if (!w)
 		return NULL;
-	memory = (char *)memory - *before; // what is before it is never read
+	memory = (char *)memory - *before; // bytes before it are never read
 	bytes += *before;
 	if (d->ops->segment_wrap(d->index, memory, bytes, &w->block.segment) < 0) {
 		free(w);
@@ -42,7 +42,7 @@ static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint6
 
 void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
 {
-	yk_queue_drain(ctx->queue); // what failed there is found by the next call that settles
+	yk_queue_drain(ctx->queue); // failures are reported by the next call that settles
 	ctx->device->ops->segment_free(ctx->device->index, w->block.segment);
 	ctx->device->freed++;
 	if (w->free_fn)
@@ -62,7 +62,7 @@ int yk_wrap(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes, v
 	if (!b || !s) {
 		free(b);
 		free(s);
-		w->free_fn = NULL; // the caller's to copy, still
+		w->free_fn = NULL; // not called: the caller copies the memory
 		yk_wrapped_free(ctx, w);
 		return YOKE_EUNSUPPORTED;
 	}
