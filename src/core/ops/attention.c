@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention and its gradients (Vaswani et al. 2017; kernels after Dao et al. 2022).
-// The decomposition keeps the T x S matrix of weights; it defines the op, and runs where a backend lacks the kernels.
+// The decomposition materializes the T x S weights; it defines the op, and runs where a backend has
+// no kernel.
 // Shapes: q [B,T,H,D], k and v [B,S,G,D], R = H / G query heads share a key head.
 #include "config.h"
 
@@ -62,7 +63,7 @@ static int shape_attention_backward(struct yk_graph *g, const struct yk_call *c,
 	return want_like(g, c, 8, IN(0));
 }
 
-// The same operands -> dmask
+// The same operands as attention_backward -> dmask
 static int shape_attention_mask_backward(struct yk_graph *g, const struct yk_call *c,
 				 struct yk_value *out)
 {
@@ -73,14 +74,14 @@ static int shape_attention_mask_backward(struct yk_graph *g, const struct yk_cal
 struct parts {
 	struct yk_graph *g;
 	int64_t b, t, h, d, s, groups, r;
-	int dtype; // of the computation
+	int dtype; // in which it computes
 	bool causal;
 	double scale, dropout;
 	yk_id mask, key, step; // as operands
-	yk_id seen;            // how many keys are seen, i64 [] or [B,1,1,1], or none
+	yk_id seen;            // number of visible keys, i64 [] or [B,1,1,1], or none
 };
 
-// seen itself, [] or [B] as [B,1,1,1], by way of picking that fails with ERANGE unless it is in 0 .. s
+// seen itself ([B] as [B,1,1,1]), through a gather that fails with ERANGE unless it is in 0 .. s
 static yk_id within(struct yk_graph *g, yk_id seen, int64_t s)
 {
 	if (seen == YK_NIL)
@@ -139,7 +140,7 @@ static yk_id heads(struct parts *p, yk_id x)
 	return reshape5(p, yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 }), p->t, p->d);
 }
 
-// [B,S,G,D] -> [B,G,1,S,D]; 0 where not seen: 0 times what is there may be NaN
+// [B,S,G,D] -> [B,G,1,S,D]; hidden keys become 0, since 0 times their content may be NaN
 static yk_id shared(struct parts *p, yk_id x)
 {
 	if (p->seen != YK_NIL) {
@@ -162,7 +163,7 @@ static yk_id unheads(struct parts *p, yk_id x, yk_id like)
 	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
 }
 
-// [B,G,R,S,D], summed over the R heads that share it -> [B,S,G,D]
+// [B,G,R,S,D], summed over the R heads of a group -> [B,S,G,D]
 static yk_id unshared(struct parts *p, yk_id x, yk_id like)
 {
 	x = yk_reduce(p->g, YK_SUM, x, 1u << 2, false);
@@ -170,7 +171,8 @@ static yk_id unshared(struct parts *p, yk_id x, yk_id like)
 	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
 }
 
-// w v [B,G,R,T,D] of weights w [B,H,T,S] and v [B,G,1,S,D], without what a weight of 0 belongs to: 0 times NaN is NaN.
+// w v [B,G,R,T,D] for weights w [B,H,T,S] and v [B,G,1,S,D]; terms with weight 0 are left out,
+// since 0 times NaN is NaN.
 static yk_id weighted(struct parts *p, yk_id w, yk_id v)
 {
 	struct yk_graph *g = p->g;
@@ -186,14 +188,14 @@ static yk_id weighted(struct parts *p, yk_id w, yk_id v)
 	return yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, met, zero), clean, yk_un(g, YK_STOP_GRAD, y));
 }
 
-// 0 where a key is not seen, else x
+// x for visible keys, else 0
 static yk_id where_seen(struct parts *p, yk_id scores, yk_id x)
 {
 	yk_id hidden = yk_bin(p->g, YK_EQ, scores, yk_lit(p->g, p->dtype, -INFINITY));
 	return yk_tri(p->g, YK_SELECT, hidden, yk_lit(p->g, p->dtype, 0), x);
 }
 
-// scale q k' + mask, -inf where a key is not seen: [B,H,T,S]
+// scale q k' + mask, -inf for hidden keys: [B,H,T,S]
 static yk_id scores(struct parts *p, yk_id q, yk_id k)
 {
 	struct yk_graph *g = p->g;
@@ -205,7 +207,7 @@ static yk_id scores(struct parts *p, yk_id q, yk_id k)
 	}
 	if (!p->causal && p->seen == YK_NIL)
 		return x;
-	// key s is seen when s < end; end is n, or for causal queries t + 1 + n - T
+	// key s is visible if s < end; end is n, or for causal queries t + 1 + n - T
 	yk_id end = p->seen;
 	if (p->causal) {
 		yk_id row = yk_reshape(g, yk_counting(g, p->t), 2, (int64_t[]){ p->t, 1 });
@@ -218,7 +220,7 @@ static yk_id scores(struct parts *p, yk_id q, yk_id k)
 		      yk_lit(g, p->dtype, -INFINITY));
 }
 
-// x where it is kept, divided by 1 - dropout: [B,H,T,S]
+// Dropout: x where it is kept, divided by 1 - dropout: [B,H,T,S]
 static yk_id drop(struct parts *p, yk_id x)
 {
 	struct yk_graph *g = p->g;
@@ -241,7 +243,7 @@ static void decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_
 	yk_id x = scores(&p, heads(&p, c->in[0]), shared(&p, c->in[1]));
 	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
 	yk_id most = yk_row_max(g, x, 3);
-	// rows that see nothing: weights 0, lse -inf
+	// rows without a visible key: weights 0, lse -inf
 	most = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, most, none), zero, most);
 	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most));
 	yk_id sum = yk_reduce(g, YK_SUM, e, 8, true);
@@ -253,7 +255,7 @@ static void decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_
 			    (int64_t[]){ p.b, p.h, p.t });
 }
 
-// What the gradients have in common.
+// Values that all gradients share.
 struct back {
 	struct parts p;
 	yk_id q, k, cot;
@@ -272,7 +274,7 @@ static struct back back_of(struct yk_graph *g, const struct yk_call *c)
 	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p->b, p->h, p->t, 1 });
 	yk_id x = scores(p, b.q, b.k);
 	b.w = where_seen(p, x, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, lse)));
-	// g v' of a value that is not seen may be NaN
+	// g v' of a hidden value may be NaN
 	yk_id dw = where_seen(p, x, drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s)));
 	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, b.w), 8, true);
 	b.dx = yk_bin(g, YK_MUL, b.w, yk_bin(g, YK_SUB, dw, along));
@@ -308,7 +310,7 @@ static void grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout,
 	if (gout[0] == YK_NIL)
 		return;
 	yk_append_backward(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
-	if (n.in[3] != YK_NIL) // not computed unless something needs it
+	if (n.in[3] != YK_NIL) // pruned unless something needs it
 		gin[3] = yk_record(g, YK_ATTENTION_MASK_BACKWARD, 10, in, 3, n.attr);
 }
 
@@ -318,12 +320,12 @@ YK_OP(ATTENTION) = { .name = "attention", .code = YOKE_OP_ATTENTION, .flags = YK
 YK_OP(ATTENTION_BACKWARD) = { .name = "attention_backward", .code = YOKE_OP_ATTENTION_BACKWARD,
 	.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 10, .max_in = 10, .nout = 3,
 	.shape = shape_attention_backward, .decompose = decompose_attention_backward };
-// no kernel has it: always in parts
+// no kernel: always decomposed
 YK_OP(ATTENTION_MASK_BACKWARD) = { .name = "attention_mask_backward", .flags = YK_F_FLOAT,
 	.min_in = 10, .max_in = 10, .nout = 1, .shape = shape_attention_mask_backward,
 	.decompose = decompose_attention_mask_backward };
 
-// A mask of bool as numbers, and over all queries and keys, where it has one number for them.
+// A bool mask as numbers, broadcast over the queries and keys.
 static yk_id attention_mask(struct yk_rec *r, yk_id mask)
 {
 	struct yk_graph *g = r->g;
@@ -341,7 +343,7 @@ static yk_id attention_mask(struct yk_rec *r, yk_id mask)
 	return spread ? yk_broadcast(g, mask, m.rank, m.dims) : mask;
 }
 
-// x with zeros behind its last axis, up to so many elements.
+// x padded with zeros at the end of its last axis, to size `to`.
 static yk_id widened(struct yk_graph *g, yk_id x, int64_t to)
 {
 	const int64_t lo[YOKE_MAX_RANK] = { 0 };
@@ -371,7 +373,7 @@ static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yo
 	if (r.in[1] == YK_BAD || r.in[2] == YK_BAD || r.in[3] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[3] = attention_mask(&r, r.in[3]);
-	// kernels have one width: zeros add nothing to scores, and give columns of zeros
+	// kernels take one head width: padding zeros do not change the scores, and add zero columns
 	const struct yk_value q = r.g->value[r.in[0]], v = r.g->value[r.in[2]];
 	const bool wide = q.rank == 4 && v.rank == 4 && r.g->value[r.in[1]].rank == 4 && q.dims[3] != v.dims[3] && q.dims[3] &&
 			  v.dims[3];

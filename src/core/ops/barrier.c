@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers: barrier(x.., y..) has the values x, for readers that must not run before the values y are computed.
-// Nothing runs for it; it constrains the order in which the scheduler launches (plan/order.c).
+// Barriers: barrier(x.., y..) returns the values x to readers that must not run before the values y
+// are computed.  It runs no kernel; it constrains the order in which the scheduler launches
+// (plan/order.c).
 #include "config.h"
 
 #include "base/error.h"

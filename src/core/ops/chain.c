@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tridiagonal chains with complex elements on the diagonal, at any z: pivots, log det, and what their gradients need.
+// Tridiagonal chains with complex diagonal elements, for any z: pivots, log det, and the
+// recurrences of their gradients.
 //
-// With alpha complex and k real, L_i = alpha_i - k_(i-1) / L_(i-1); PIVOTS gives 1/L from the first element on, or from the
-// last.  The recurrence runs in sequence, in f64: each rounding is one of alpha, so that results are those of a matrix that
-// differs by roundings (Wilkinson's argument for Sturm sequences), on the spectrum's real axis as well.  A pivot that is 0
-// becomes 2^-200 of what it is the difference of, which is a change of alpha far below a rounding.
+// With alpha complex and k real, L_i = alpha_i - k_(i-1) / L_(i-1).  PIVOTS returns 1/L, from the
+// first element or from the last.  The recurrence is sequential, in f64.  Each rounding is
+// equivalent to a rounding of alpha, so the results are those of a matrix perturbed by roundings
+// (Wilkinson's argument for Sturm sequences), also on the real axis of the spectrum.  A pivot of 0
+// becomes 2^-200 of the terms whose difference it is, a change of alpha far below a rounding.
 //
-// No backend has these ops: they are composed of recurrences of map programs (SCAN_MAP) and maps.  They are ops for their
-// gradients: that of a recurrence is a linear one from the other end, and the gradient of log det takes both sides, since
-// from one side it would be a difference of terms as large as 1/L.
+// No backend has kernels for these ops: they decompose into recurrences of map programs (SCAN_MAP)
+// and maps.  They are ops for their gradients: that of a recurrence is a linear one from the other
+// end.  The gradient of log det uses both sides, since from one side it would be a difference of
+// terms as large as 1/L.
 #include "config.h"
 
 #include <math.h>
@@ -20,7 +23,7 @@
 
 // ---- shapes ----
 
-// Operand i is [.., n] of the dtype and leading axes of operand 0.
+// Operand i must be [.., n] with the dtype and leading axes of operand 0.
 static int want_row(struct yk_graph *g, const struct yk_call *c, uint32_t i, int64_t n)
 {
 	struct yk_value like = *IN(0);
@@ -57,8 +60,8 @@ static int shape_linear(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	return err;
 }
 
-// alpha.re, alpha.im [..,N], k [..,N-1], w [..,N] a constant scale or none -> log |det / prod w|, arg det [..] of
-// -(H - z)
+// alpha.re, alpha.im [..,N], k [..,N-1], w [..,N] (a constant scale) or none -> log |det / prod w|
+// and arg det [..] of -(H - z)
 static int shape_log_det(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	out[0] = *IN(0);
@@ -88,7 +91,7 @@ static uint16_t number(struct yoke_map *m, double value)
 
 #define F64(name, a, b) put(m, YOKE_MAP_##name, yoke_f64, a, b, 0)
 
-// The larger of two moduli.
+// max(|a|, |b|)
 static uint16_t larger(struct yoke_map *m, int a, int b)
 {
 	return F64(MAX, F64(ABS, a, 0), F64(ABS, b, 0));
@@ -100,7 +103,7 @@ static void inputs(struct yoke_map *m, uint16_t n)
 		F64(INPUT, m->nin, 0);
 }
 
-// re and im are an element and what is carried.
+// Returns (re, im) both as the element and as the carried value.
 static void outputs(struct yoke_map *m, uint16_t re, uint16_t im)
 {
 	m->nout = 4;
@@ -108,8 +111,8 @@ static void outputs(struct yoke_map *m, uint16_t re, uint16_t im)
 	m->out[1] = m->out[3] = im;
 }
 
-// alpha.re, alpha.im, the k to the neighbour before, the k to the next one; carried: 1/L of the
-// neighbour
+// inputs: alpha.re, alpha.im, k to the previous neighbour, k to the next one; carried: 1/L of the
+// previous one
 static void pivots_program(struct yoke_map *m)
 {
 	enum { RE, IM, BEFORE, NEXT, X, Y, INPUTS };
@@ -117,8 +120,8 @@ static void pivots_program(struct yoke_map *m)
 	const uint16_t ur = F64(MUL, BEFORE, X), ui = F64(MUL, BEFORE, Y);
 	const uint16_t lr = F64(SUB, RE, ur), li = F64(SUB, IM, ui), size = larger(m, lr, li);
 	const uint16_t zero = put(m, YOKE_MAP_LT, yoke_bool, size, number(m, 1e-290), 0);
-	// alpha is as large as u where L is 0; where both are 0, it is to be small beside the root
-	// of k
+		// where L is 0, alpha is as large as u; where both are 0, the substitute must be
+		// small beside the root of k
 	uint16_t tiny = F64(MAX, larger(m, ur, ui), F64(SQRT, F64(ABS, NEXT, 0), 0));
 	tiny = F64(MUL, tiny, number(m, 0x1p-200));
 	tiny = put(m, YOKE_MAP_SELECT, yoke_f64,
@@ -131,7 +134,7 @@ static void pivots_program(struct yoke_map *m)
 	outputs(m, F64(MUL, a, q), F64(NEG, F64(MUL, b, q), 0));
 }
 
-// d.re, d.im, m.re, m.im; carried: y
+// inputs: d.re, d.im, m.re, m.im; carried: y
 static void linear_program(struct yoke_map *m)
 {
 	enum { DR, DI, MR, MI, X, Y, INPUTS };
@@ -140,7 +143,8 @@ static void linear_program(struct yoke_map *m)
 		F64(ADD, DI, F64(ADD, F64(MUL, MR, Y), F64(MUL, MI, X))));
 }
 
-// Four operands of the shape of the first, and zeros to begin with.
+// Runs a program along the last axis, on four operands of the first one's shape; carried values
+// start at 0.
 static void recurrence(struct yk_graph *g, void (*program)(struct yoke_map *), const yk_id *four,
 		       bool from_end, yk_id *out)
 {
@@ -167,7 +171,7 @@ static void recurrence(struct yk_graph *g, void (*program)(struct yoke_map *), c
 	out[1] = made + 1;
 }
 
-// k of each element and its neighbour before, or next: 0 at the row's end.
+// k between each element and its previous (or next) neighbour; 0 at the row's end.
 static yk_id bond(struct yk_graph *g, yk_id k, const struct yk_value *row, bool next)
 {
 	int64_t none[YOKE_MAX_RANK] = { 0 }, one[YOKE_MAX_RANK] = { 0 };
@@ -189,7 +193,7 @@ static void decompose_linear(struct yk_graph *g, const struct yk_call *c, yk_id 
 	recurrence(g, linear_program, c->in, c->attr[0].i, out);
 }
 
-// Two results of an op.
+// An op with two results.
 static struct yk_pair record_pair(struct yk_graph *g, int op, uint32_t nin, const yk_id *in,
 				  bool from_end)
 {
@@ -209,7 +213,7 @@ static struct yk_pair linear(struct yk_graph *g, struct yk_pair d, struct yk_pai
 
 // ---- elements and their neighbours ----
 
-// x of the neighbour: before, or next
+// x of the previous, or the next, neighbour
 static struct yk_pair neighbour(struct yk_graph *g, struct yk_pair x, bool next)
 {
 	if (x.re == YK_BAD)
@@ -242,9 +246,9 @@ static yk_id extent(struct yk_graph *g, struct yk_pair a)
 	return yk_bin(g, YK_MAX, yk_un(g, YK_ABS, a.re), yk_un(g, YK_ABS, a.im));
 }
 
-// 1 of each row [..], or an error where at an element the difference d is a rounding of its largest
-// term, or comes from pivots that were 0, or is not a number.  Both k are those of an element and
-// its neighbours.
+// 1 for each row [..].  An error where at some element the difference d is within rounding of its
+// largest term, or comes from pivots that were 0, or is NaN.  `before` and `next` are k to the
+// element's neighbours.
 static yk_id regular(struct yk_graph *g, struct yk_pair d, yk_id terms, yk_id before, yk_id next)
 {
 	if (terms == YK_BAD)
@@ -253,10 +257,11 @@ static yk_id regular(struct yk_graph *g, struct yk_pair d, yk_id terms, yk_id be
 	const int axis = v.rank - 1;
 	const double few =
 		0x1p-49 *
-		fmax(8, (double)v.dims[axis]); // roundings, of an eigenvalue's share in N sites
+		fmax(8, (double)v.dims[axis]); // roundings, relative to an eigenvalue's share in N
+					       // sites
 	yk_id tiny = yk_bin(g, YK_MAX, yk_un(g, YK_ABS, before), yk_un(g, YK_ABS, next));
 	tiny = yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQRT, tiny),
-			  0x1p-180); // pivots that are 0 become 2^-200 times that
+			  0x1p-180); // zero pivots are 2^-200 times the root
 	tiny = yk_bin(g, YK_MAX, tiny, yk_bin_lit(g, YK_MUL, terms, few));
 	const yk_id good = yk_bin(g, YK_GT, extent(g, d), tiny);
 	yk_id bad = yk_tri(g, YK_SELECT, good, yk_lit(g, yoke_f64, 0), yk_lit(g, yoke_f64, 1));
@@ -267,7 +272,7 @@ static yk_id regular(struct yk_graph *g, struct yk_pair d, yk_id terms, yk_id be
 	return yk_un(g, YK_STOP_GRAD, yk_record(g, YK_CHECK_FINITE, 1, &bad, 1, &rows));
 }
 
-// 1/G, G the diagonal, from 1/L and 1/R; and 1 of rows as above.
+// 1/G, where G is the diagonal, from x = 1/L and y = 1/R; *rows as in regular.
 static struct yk_pair denominator(struct yk_graph *g, const struct yk_chain *h, struct yk_pair x,
 				  struct yk_pair y, yk_id *rows)
 {
@@ -285,7 +290,7 @@ static struct yk_pair denominator(struct yk_graph *g, const struct yk_chain *h, 
 	return d;
 }
 
-// Rows [..] beside [.., N].
+// A row value [..] as [..,1], to broadcast with [..,N].
 static yk_id beside(struct yk_graph *g, yk_id rows)
 {
 	if (rows == YK_BAD)
@@ -334,8 +339,8 @@ static void decompose_log_det(struct yk_graph *g, const struct yk_call *c, yk_id
 		size = yk_bin(g, YK_MUL, size, c->in[3]);
 	yk_id log = yk_bin(g, YK_ADD, yk_un(g, YK_LOG, size),
 			   yk_bin_lit(g, YK_MUL, yk_un(g, YK_LOG, square), 0.5));
-	// the argument of -L; of a real L that of a point above the axis, whatever the sign of its
-	// 0
+	// the argument of -L; a real L counts as a point above the real axis, whatever the sign of
+	// its zero imaginary part
 	yk_id im = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, x.im, zero), zero, x.im);
 	yk_id arg = yk_bin(g, YK_ATAN2, im, yk_un(g, YK_NEG, x.re));
 	if (rows == YK_BAD || log == YK_BAD || arg == YK_BAD) {
@@ -347,7 +352,8 @@ static void decompose_log_det(struct yk_graph *g, const struct yk_call *c, yk_id
 }
 
 // ---- gradients ----
-// Of holomorphic results: with c = dl/d re - i dl/d im the cotangent of y, that of x is c dy/dx.
+// The results are holomorphic: with c = dl/d re - i dl/d im the cotangent of y, the cotangent of x
+// is c dy/dx.
 
 static struct yk_pair cotangent(struct yk_graph *g, const yk_id *gout, yk_id like)
 {
@@ -362,7 +368,7 @@ static void give(struct yk_graph *g, struct yk_pair c, yk_id *re, yk_id *im)
 	*im = yk_un(g, YK_NEG, c.im);
 }
 
-// dx = -x^2 (d alpha - k dx' - x' dk), x' of the neighbour before
+// dx = -x^2 (d alpha - k dx' - x' dk), where x' is the previous neighbour's
 static void grad_pivots(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node *n = &g->node[node];
@@ -370,7 +376,7 @@ static void grad_pivots(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	const bool from_end = yk_attrs(g, n)[0].i;
 	const yk_id k = yk_ins(g, n)[2];
 	const struct yk_value row = g->value[x.re];
-	// of x: its own and k x^2 of the next one times that one's
+	// cotangent of x: its own, plus k x^2 of the next element times that element's
 	struct yk_pair next = neighbour(g, x, !from_end);
 	next = yk_pair_mul(g, yk_pair_times(g, next, bond(g, k, &row, !from_end)), next);
 	const struct yk_pair t = linear(g, cotangent(g, gout, x.re), next, !from_end);

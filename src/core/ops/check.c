@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// check_finite: the identity, which fails an evaluation that meets a NaN or an infinity.
+// check_finite: the identity; the evaluation fails if it meets a NaN or an infinity.
 #include "config.h"
 
 #include "graph/record.h"

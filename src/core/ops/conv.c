@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one and two axes, with stride, dilation, padding and groups; and transposed ones.
-// The two gradients are ops of their own: conv_x gives that of x, conv_w that of the weights.
+// Convolutions over one or two axes, with stride, dilation, padding and groups; and transposed
+// convolutions.  The two gradients are ops: conv_x is the gradient by x, conv_w by the weights.
 #include "config.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@
 
 // ---- convolutions ----
 
-// x [B,C,S..], w [O,C/g,K..] and what comes out, [B,O,Q..], fit; sizes: of the axes behind, by x, w and y.
+// Checks x [B,C,S..], w [O,C/g,K..] and the result [B,O,Q..]; sizes: of the spatial axes of x, w
+// and y.
 static int want_conv(struct yk_graph *g, const struct yk_call *c, const struct yk_value *x, const struct yk_value *w,
 		     const struct yk_value *y)
 {
@@ -93,7 +94,7 @@ static int shape_conv_w(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	return err ? err : want_size(g, c, out);
 }
 
-// op(a, b; the attributes of `node`, and the sizes of v's axes behind)
+// op(a, b; the attributes of `node`, then the sizes of v's spatial axes)
 static yk_id like(struct yk_graph *g, int op, uint32_t node, yk_id a, yk_id b, yk_id v)
 {
 	union yoke_attr attr[1 + 2 * YK_CONV_AXES];
@@ -126,12 +127,12 @@ static void grad_conv_w(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	gin[1] = like(g, YK_CONV, node, x, gout[0], YK_NIL);
 }
 
-// ---- parts ----
+// ---- decompositions ----
 
-// Shapes in common of the parts.
+// Shapes used by the decompositions.
 struct parts {
 	int axes;
-	int64_t groups, batch, channels, outputs; // of a group: channels, outputs
+	int64_t groups, batch, channels, outputs; // channels and outputs: per group
 	int64_t in[YK_CONV_AXES], taps[YK_CONV_AXES], out[YK_CONV_AXES], all_taps, all_out;
 	struct yk_conv_axis axis[YK_CONV_AXES];
 };
@@ -161,7 +162,7 @@ static yk_id turned(struct yk_graph *g, yk_id x, int axes)
 	return yk_permute(g, x, order);
 }
 
-// x's windows [B,groups,C K..,Q..]
+// The windows of x: [B,groups,C K..,Q..]
 static yk_id windows_of(struct yk_graph *g, const struct parts *p, yk_id x)
 {
 	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };

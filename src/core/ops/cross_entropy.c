@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross entropy of logits and class indices, with ignored rows and label smoothing: one op, with kernels.
-// ops/loss.c has the losses that are composed of other operations.
+// Cross entropy of logits and class indices, with ignored rows and label smoothing: one op, with
+// kernels.  ops/loss.c has the composed losses.
 #include "config.h"
 
 #include "graph/record.h"
@@ -37,7 +37,7 @@ static yk_id one_hot(struct yk_graph *g, yk_id ids, int64_t columns)
 	return yk_bin(g, YK_EQ, yk_add_last(g, yk_cast(g, ids, yoke_i64)), column);
 }
 
-// How many ids count, as a number of x's dtype; *valid [N] tells which.
+// The number of ids that are not ignored, in x's dtype; *valid [N] marks them.
 static yk_id counted(struct yk_graph *g, yk_id ids, int64_t ignore, int dtype,
 		     yk_id *valid)
 {
@@ -58,7 +58,7 @@ static void decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c,
 	yk_id lse = yk_drop_last(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)));
 	yk_id zero = yk_lit(g, dtype, 0);
 	yk_id count = counted(g, ids, c->attr[0].i, dtype, &valid);
-	// picked, not compared with all columns: an id outside is an error then
+	// a gather, not a comparison with all columns, so that an id out of range is an error
 	yk_id at = yk_tri(g, YK_SELECT, valid, ids, yk_lit(g, g->value[ids].dtype, 0));
 	yk_id picked = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, yk_add_last(g, at) }, 1,
 				 &(union yoke_attr){ .i = 1 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registering ops: their rows, their texts, and what a device is given of them.
+// Registration of custom ops: their definitions, kernel sources, and the source handed to a device.
 #include "config.h"
 
 #include "ops/custom.h"
@@ -17,9 +17,9 @@
 
 enum { LIMIT = 1024, TEXT = 1 << 20, CPU_WORK = 1 << 12, CPU_PIECES = 256 };
 
-static struct yk_custom *_Atomic own[LIMIT]; // for good
+static struct yk_custom *_Atomic own[LIMIT]; // never freed
 static atomic_int owns;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of who registers
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // serializes registration
 
 const struct yk_op_def *yk_custom_def(int op)
 {
@@ -45,7 +45,7 @@ int yoke_op_fail(const struct yoke_op_args *a, int code, const char *why)
 	return yk_fail(code, "%s: %s", a ? a->name : "an op", why ? why : "");
 }
 
-// ---- what functions see ----
+// ---- arguments of callbacks ----
 
 static void see_value(struct yoke_op_tensor *to, const struct yk_value *v)
 {
@@ -103,7 +103,7 @@ static char *describe(const struct yoke_op_tensor *t, char *to)
 	return yk_describe(&v, to);
 }
 
-// Asks the shape function; what it says is checked as if a stranger said it.
+// Calls the shape function and validates its results like untrusted input.
 static int ask_shape(const struct yk_custom *o, const struct yk_custom_seen *s, struct yoke_op_tensor *out)
 {
 	struct yoke_op_args args = s->args;
@@ -176,7 +176,7 @@ static int says_the_same(const struct yk_custom *o, const struct yk_custom_seen 
 	return err;
 }
 
-// ---- what a device is given ----
+// ---- sources for devices ----
 
 static int run_piece(const void *arg, const struct yoke_op *op, void *const *data, int64_t piece, int64_t pieces)
 {
@@ -223,7 +223,8 @@ int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_de
 	op->source = to;
 	if (!err && o->def.cpu) {
 		int64_t n = elements(&s.out[0]);
-		for (int i = 0; i < o->def.nin; i++) // what reduces its operands has few results
+		// a reduction has few results, so operands count too
+		for (int i = 0; i < o->def.nin; i++)
 			n = elements(&s.in[i]) > n ? elements(&s.in[i]) : n;
 		n /= CPU_WORK;
 		to->hash = o->hash[0];
@@ -283,7 +284,8 @@ static int whole(const struct yoke_op_def *d)
 	return what ? yk_fail(YOKE_EINVAL, "op_register: %s %s", d->name, what) : 0;
 }
 
-// The text with its own line numbers under the op's name, whatever it includes.
+// The source with #line directives, so that compilers report its own line numbers under the op's
+// name.
 static char *numbered(const char *text, const char *name)
 {
 	char *to = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of ops that applications registered, and their gradients: functions of the application's that record, from
-// inside a call.
+// Calls of custom ops and their gradients: runs the application's callbacks, which record while a
+// call is in progress.
 #include "config.h"
 
 #include <pthread.h>
@@ -12,17 +12,17 @@
 #include "graph/context.h"
 #include "ops/custom.h"
 
-// ---- functions of the application's ----
+// ---- callbacks of the application ----
 
-// While one is at work its thread enters the context it is in already; what it records belongs to a scope that ends
-// with it, and neither is launched nor moves the graph's numbers.
+// During a callback its thread re-enters the context.  Its tensors belong to a scope that ends with it.
+// Meanwhile nothing is launched and the graph is not collected, so ids stay valid.
 struct frame {
 	struct yoke_context *ctx, *current;
 	struct yk_scope scope;
 	uint32_t path, site;
 	uint16_t back;
 	const char *call;
-	uint8_t dtype; // of autocast
+	uint8_t dtype; // of autocast, which is off meanwhile
 	bool eager;
 };
 
@@ -73,7 +73,7 @@ static int handles(struct yoke_context *ctx, int n, const yk_id *id, yoke_tensor
 	return 0;
 }
 
-// What a function gave: a value of that shape and dtype.
+// The value that a callback returned, checked for shape and dtype.
 static int value_of(struct yoke_context *ctx, const struct yk_custom *o, yoke_tensor *t, const struct yk_value *want,
 		    const char *what, int number, yk_id *to)
 {
@@ -99,7 +99,7 @@ static int returned(const struct yk_custom *o, const char *what, int err)
 
 // ---- calls ----
 
-// The op recorded in parts; out: the parts' results.
+// Records the op's decomposition; out: its results.
 static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const yk_id *in, const union yoke_attr *attr,
 		     const struct yk_value *want, yk_id *out)
 {
@@ -117,7 +117,7 @@ static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const 
 	return err ? err : ended;
 }
 
-// Does the device compute the op whole?  *op has its source then.
+// Can the device compute the op itself?  Then *op has its source.
 static int takes(struct yoke_context *ctx, struct yk_device *d, const struct yk_custom *o, const yk_id *in,
 		 const union yoke_attr *attr, const struct yk_value *want, struct yoke_source *source, struct yoke_op *op,
 		 struct yoke_view *view)
@@ -146,7 +146,7 @@ static int takes(struct yoke_context *ctx, struct yk_device *d, const struct yk_
 	return err ? err : yk_device_can(d, op) != 0;
 }
 
-// Has the device compile the text, once: what is wrong with it is an error of the call.
+// Has the device compile the source once; a compile error is an error of the call.
 static int compile(struct yk_custom *o, struct yk_device *d, const struct yoke_op *op)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -173,7 +173,7 @@ static int compile(struct yk_custom *o, struct yk_device *d, const struct yoke_o
 	return err ? yk_fail(err, "%s: its kernel text does not serve on %s: %s", o->def.name, d->id, why) : 0;
 }
 
-// 1: the op is recorded whole; 0: in parts; or an error.
+// 1: record the op itself; 0: decompose it; negative: an error.
 static int choose(struct yoke_context *ctx, struct yk_custom *o, int way, const yk_id *in, const union yoke_attr *attr,
 		  const struct yk_value *want)
 {
@@ -218,7 +218,7 @@ static int record(struct yoke_context *ctx, struct yk_custom *o, int way, const 
 	return whole < 0 ? whole : yk_append(&ctx->graph, &c, first);
 }
 
-// The context of the first operand that is a tensor; of none, the thread's.
+// The context of the first operand that is a tensor; without one, the thread's.
 static struct yoke_context *context_of(const struct yk_custom *o, yoke_tensor *const *in)
 {
 	for (int i = 0; i < o->def.nin; i++) {
@@ -237,7 +237,7 @@ static int operands(struct yoke_context *ctx, const struct yk_custom *o, yoke_te
 		const struct yk_tensor *t = in[i] == YOKE_NONE ? NULL : yk_tensor(in[i], o->def.name);
 		if (!t && in[i] != YOKE_NONE)
 			return yk_error_last();
-		dtype = dtype || !t ? dtype : t->dtype; // which numbers take
+		dtype = dtype || !t ? dtype : t->dtype; // for literals
 	}
 	for (int i = 0; i < o->def.nin; i++) {
 		to[i] = yk_operand(ctx, in[i], dtype ? dtype : yoke_f32);
@@ -291,7 +291,7 @@ int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union
 
 // ---- gradients ----
 
-// Those of results, zeros where nothing depends on one; NIL where it has none.
+// Cotangents of the results, zeros where nothing depends on one; NIL for results without gradient.
 static int cotangents(struct yk_graph *g, const struct yk_custom *o, uint32_t first, const yk_id *gout, yk_id *to)
 {
 	for (int i = 0; i < o->def.nout; i++) {
@@ -303,12 +303,12 @@ static int cotangents(struct yk_graph *g, const struct yk_custom *o, uint32_t fi
 	return 0;
 }
 
-// What the gradient's function gave for operand i.
+// Checks the gradient that the callback returned for operand i.
 static int take_gradient(struct yoke_context *ctx, const struct yk_custom *o, int i, yk_id x, yoke_tensor *t, yk_id *to)
 {
 	struct yk_graph *g = &ctx->graph;
 	if (x == YK_NIL || !t || !yk_is_float(g->value[x].dtype))
-		return 0; // that one is missing, says who wants it
+		return 0; // a missing gradient is reported where it is needed
 	const struct yk_value v = g->value[x];
 	if (t != YOKE_NONE)
 		return value_of(ctx, o, t, &v, "gradient", i, to);

@@ -45,7 +45,7 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 		out->dtype = yoke_bool;
 	if (c->op == YK_CAST || c->op == YK_UNIFORM)
 		out->dtype = c->op == YK_CAST ? (uint8_t)c->attr[0].i : yoke_f32;
-	return grows ? want_size(g, c, out) : 0; // else as large as an operand
+	return grows ? want_size(g, c, out) : 0; // otherwise no larger than an operand
 }
 
 // mask ? x : 0
@@ -56,7 +56,7 @@ static yk_id where(struct yk_graph *g, yk_id mask, yk_id x)
 	return yk_tri(g, YK_SELECT, mask, x, yk_lit(g, g->value[x].dtype, 0));
 }
 
-// g times 1 where a wins, 1/2 where a and b are equal, 0 else; wins: YK_GT or YK_LT
+// cot times 1 where a wins, 1/2 where a and b are equal, else 0; wins: YK_GT or YK_LT
 static yk_id share(struct yk_graph *g, yk_id cot, yk_id a, yk_id b, int wins)
 {
 	yk_id half = yk_bin_lit(g, YK_MUL, cot, 0.5);
@@ -104,14 +104,14 @@ static void pow_rule(struct yk_graph *g, yk_id a, yk_id b, yk_id y, yk_id cot, y
 	yk_id less = yk_bin(g, YK_POW, a, yk_bin_lit(g, YK_SUB, b, 1));
 	yk_id da = yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, b, less));
 	gin[0] = yk_sum_to(g, where(g, yk_bin(g, YK_NE, b, zero), da), a);
-	// exponent: g y log a, 0 where a is negative; 0 where y is 0, which is the limit, and for 0^0
+	// exponent: g y log a; 0 where a is negative, where y is 0 (the limit), and for 0^0
 	yk_id none = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, a, zero), yk_bin(g, YK_EQ, b, zero));
 	none = yk_bin(g, YK_OR, none, yk_bin(g, YK_OR, yk_bin(g, YK_LT, a, zero), yk_bin(g, YK_EQ, y, zero)));
 	yk_id log = yk_un(g, YK_LOG, yk_tri(g, YK_SELECT, none, one, a));
 	gin[1] = yk_sum_to(g, yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, where(g, yk_un(g, YK_NOT, none), y), log)), b);
 }
 
-// Is a rule of more than one operation that rounds?  Such are computed in the accumulator's dtype.
+// Does the gradient rule round more than once?  Such rules compute in the accumulator's dtype.
 static bool rounds_often(const struct yk_graph *g, const struct yk_node_copy *n)
 {
 	switch (n->op) {
@@ -124,7 +124,7 @@ static bool rounds_often(const struct yk_graph *g, const struct yk_node_copy *n)
 	case YK_ABS:
 	case YK_EXP:
 	case YK_LOG: return false;
-	case YK_MUL: // a product, and a sum where it was broadcast
+	case YK_MUL: // a product, and a sum if it was broadcast
 		return !yk_same_shape(&g->value[n->in[0]], &g->value[n->in[1]]);
 	default: return true;
 	}
@@ -159,7 +159,7 @@ static void grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 		gin[1] = yk_sum_to(g, yk_un(g, YK_NEG, yk_bin(g, YK_MUL, t, n.y)), b);
 		break;
 	case YK_POW: pow_rule(g, a, b, n.y, cot, gin); break;
-	case YK_MOD: // a - y is a whole number of b, but for its rounding
+	case YK_MOD: // a - y is an integer multiple of b, except for rounding
 		t = yk_un(g, YK_ROUND, yk_bin(g, YK_DIV, yk_bin(g, YK_SUB, a, n.y), b));
 		gin[0] = yk_sum_to(g, cot, a);
 		gin[1] = yk_sum_to(g, yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, t)), b);
@@ -269,8 +269,8 @@ yoke_tensor *yoke_relu(yoke_tensor *x)
 	return yk_rec_end(&r, yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_LE, v, zero), zero, v));
 }
 
-// What follows is made of several maps: in half precision they are computed in f32, and so are their
-// gradients, and the result is rounded once.
+// The following functions consist of several maps: in half precision they and their gradients are
+// computed in f32, and the result is rounded once.
 
 // c[0] + c[1] x + .. + c[n - 1] x^(n-1)
 static yk_id polynomial(struct yk_graph *g, yk_id x, const double *c, int n)
@@ -281,9 +281,9 @@ static yk_id polynomial(struct yk_graph *g, yk_id x, const double *c, int n)
 	return yk_bin_lit(g, YK_ADD, y, c[0]);
 }
 
-// 1 + e, e = erf(x / sqrt 2) in f32, with as many digits as a half has where they cancel: below -2.5 it is
-// sqrt(2/pi) exp(-x^2/2) r(-x), r a rational approximation of Mills' ratio to 2^-20 up to 14.  Where that
-// is used the derivative is still e's.
+// 1 + e, e = erf(x / sqrt 2) in f32, keeping half precision's digits where the two cancel: below
+// -2.5 it is sqrt(2/pi) exp(-x^2/2) r(-x), where r is a rational approximation of Mills' ratio to
+// 2^-20 up to 14.  The derivative is that of e there too.
 static yk_id one_plus(struct yk_graph *g, yk_id x, yk_id e)
 {
 	static const double over[] = { 4.62382593504, 3.0224195575, 1.00012389089 };
@@ -363,7 +363,7 @@ static yk_id lit_like(struct yk_graph *g, yk_id x, double value)
 	return x == YK_BAD ? x : yk_lit(g, g->value[x].dtype, value);
 }
 
-// Has what a leaves of b the other sign, and is not 0?
+// Is the remainder nonzero, with another sign than b?
 static yk_id is_off(struct yk_graph *g, yk_id left, yk_id b)
 {
 	if (left == YK_BAD || b == YK_BAD)
@@ -388,7 +388,8 @@ yoke_tensor *yoke_floor_div(yoke_tensor *a, yoke_tensor *b)
 	yk_id left = yk_bin(g, YK_MOD, r.in[0], r.in[1]), y;
 	if (left == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
-	if (yk_is_float(g->value[left].dtype)) // of what b divides wholly: no quotient is rounded up to the next one
+	if (yk_is_float(g->value[left].dtype)) // a - left is an exact multiple of b, so the
+					       // quotient is not rounded up to the next one
 		y = yk_un(g, YK_ROUND, yk_bin(g, YK_DIV, yk_bin(g, YK_SUB, r.in[0], left), r.in[1]));
 	else
 		y = yk_bin(g, YK_DIV, r.in[0], r.in[1]);
@@ -412,14 +413,14 @@ yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b)
 	}
 	const int bits = 8 * (int)yoke_dtype_size(dtype) - (dtype != yoke_u8);
 	yk_id one = yk_lit(g, dtype, 1), power = x, y = one;
-	for (int k = 0; k < bits; k++) { // one bit of the exponent after the other
+	for (int k = 0; k < bits; k++) { // one bit of the exponent at a time
 		yk_id bit = yk_bin(g, YK_AND, yk_bin(g, YK_SHR, n, yk_lit(g, dtype, k)), one);
 		y = yk_bin(g, YK_MUL, y, yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, bit, yk_lit(g, dtype, 0)), power, one));
 		power = k + 1 < bits ? yk_bin(g, YK_MUL, power, power) : power;
 	}
 	if (dtype == yoke_u8)
 		return yk_rec_end(&r, y);
-	// 1 / a^-b: of 1 it is 1, of -1 its sign by parity, of others 0
+		// 1 / a^-b: 1 for a = 1, by parity +-1 for a = -1, else 0
 	yk_id odd = yk_bin(g, YK_NE, yk_bin(g, YK_AND, n, one), yk_lit(g, dtype, 0));
 	yk_id minus = yk_tri(g, YK_SELECT, odd, yk_lit(g, dtype, -1), one);
 	yk_id inverse = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, x, one), one,

@@ -53,7 +53,7 @@ static int shape_scatter_add(struct yk_graph *g, const struct yk_call *c,
 	return want_like(g, c, 0, out);
 }
 
-// idx has the shape of x but for the axis
+// idx must have the shape of x except along the axis
 static int want_along(struct yk_graph *g, const struct yk_call *c,
 		      const struct yk_value *x, const struct yk_value *idx)
 {
@@ -198,12 +198,12 @@ yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
 	return yk_rec_end(&r, y);
 }
 
-// idx with the dims of `like`, which it broadcasts to; its own along the axis.
+// Broadcasts idx to the dims of `like`, except along the axis.
 static yk_id spread(struct yk_graph *g, yk_id idx, yk_id like, int axis)
 {
 	struct yk_value to = g->value[like], v = g->value[idx];
 	if (v.rank != to.rank)
-		return idx; // the row says what does not fit
+		return idx; // the shape rule reports the mismatch
 	to.dims[axis] = v.dims[axis];
 	return yk_same_shape(&to, &v) ? idx : yk_broadcast(g, idx, to.rank, to.dims);
 }
@@ -235,13 +235,13 @@ yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tenso
 
 // ---- scattering ----
 
-// The elements at these places of an axis.
+// The elements of x at these positions of an axis.
 static yk_id take(struct yk_graph *g, yk_id x, yk_id places, int axis)
 {
 	return yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, places }, 1, &(union yoke_attr){ .i = axis });
 }
 
-// Of values sorted by where they go, each joined with those before it that go there, too.
+// For values sorted by target: combines each one by op with the earlier values of the same target.
 static yk_id joined(struct yk_graph *g, yk_id v, yk_id to, int axis, int op)
 {
 	const int64_t n = g->value[to].dims[axis];
@@ -258,7 +258,7 @@ static yk_id put(struct yk_graph *g, yk_id idx, yk_id v, int axis, int64_t n)
 			 (union yoke_attr[]){ { .i = axis }, { .i = n } });
 }
 
-// The values sorted by where they go, those places, and which of several is the last.
+// Sorts the values by target: *to the targets, *last marks the last value of each target.
 static int sorted(struct yk_rec *r, int axis, yk_id *v, yk_id *to, yk_id *last)
 {
 	struct yk_graph *g = r->g;
@@ -296,7 +296,7 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 	struct yk_value as;
 	if (yk_op_def(c.op)->shape(g, &c, &as) < 0)
 		return yk_rec_end(&r, YK_BAD);
-	if (!yk_count(&given)) // nothing is put anywhere
+	if (!yk_count(&given)) // no values
 		return yk_rec_end(&r, yk_un(g, YK_CONTIGUOUS, r.in[0]));
 	if (sorted(&r, k, &values, &to, &last) < 0)
 		return yk_rec_end(&r, YK_BAD);
@@ -304,7 +304,7 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 		values = joined(g, values, to, k, op[kind]);
 	if (values == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
-	// one value goes to each place, the others are 0
+	// only the last value of each target is added, the others are 0
 	yk_id there = put(g, to, yk_tri(g, YK_SELECT, last, values, yk_lit(g, given.dtype, 0)), k, shape.dims[k]);
 	yk_id hit = put(g, to, yk_cast(g, last, yoke_i32), k, shape.dims[k]);
 	if (kind != YOKE_SCATTER_SET)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped matrix products: each group of rows has a matrix of its own (mixtures of experts).
-// The decomposition multiplies each group by all matrices and keeps only its own product.
+// Grouped matrix products: each group of rows has its own matrix (mixtures of experts).
+// The decomposition multiplies all rows by all matrices and keeps each group's own product.
 #include "config.h"
 
 #include "graph/record.h"
@@ -37,15 +37,15 @@ static int shape_grouped_backward(struct yk_graph *g, const struct yk_call *c, s
 	return want_size(g, c, out);
 }
 
-// ---- parts ----
+// ---- decompositions ----
 
-// x [n] itself, by way of picking that fails with ERANGE where it is not in 0 .. most
+// x [n] itself, through a gather that fails with ERANGE unless it is in 0 .. most
 static yk_id within(struct yk_graph *g, yk_id x, int64_t most)
 {
 	return yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, most + 1), x }, 1, &(union yoke_attr){ .i = 0 });
 }
 
-// bool [E,T,1]: is row t of group e?
+// bool [E,T,1]: is row t in group e?
 static yk_id members(struct yk_graph *g, yk_id first, int64_t rows)
 {
 	const int64_t groups = g->value[first].dims[0] - 1, step = 1;
@@ -60,7 +60,7 @@ static yk_id members(struct yk_graph *g, yk_id first, int64_t rows)
 	return yk_reshape(g, in, 3, (int64_t[]){ groups, rows, 1 });
 }
 
-// x [T,C] as [E,T,C], 0 where a row is of another group
+// x [T,C] as [E,T,C], 0 for rows of other groups
 static yk_id spread(struct yk_graph *g, yk_id x, yk_id in)
 {
 	if (x == YK_BAD)
@@ -74,7 +74,7 @@ static void decompose_grouped(struct yk_graph *g, const struct yk_call *c, yk_id
 {
 	yk_id in = members(g, c->in[2], g->value[c->in[0]].dims[0]);
 	yk_id y = yk_matmul(g, spread(g, yk_up(g, c->in[0]), in), yk_up(g, c->in[1]), c->attr[0].i ? YOKE_TB : 0);
-	// not 0 times what another group's matrix may have
+	// select, not multiply: 0 times another group's matrix could be NaN
 	if (y != YK_BAD)
 		y = yk_tri(g, YK_SELECT, in, y, yk_lit(g, g->value[y].dtype, 0));
 	out[0] = yk_down(g, yk_reduce(g, YK_SUM, y, 1u << 0, false), c->in[0]);

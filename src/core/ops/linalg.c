@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear algebra of batched matrices: symmetric eigenproblems, Cholesky, triangular systems, and their gradients.
-// There is no decomposition: a device without a kernel leaves these operations to the CPU.
+// There is no decomposition: where a device has no kernel the CPU runs these operations.
 #include "config.h"
 
 #include <float.h>
@@ -49,7 +49,7 @@ static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, s
 	return want_size(g, c, out);
 }
 
-// ---- parts of gradients ----
+// ---- helpers of gradients ----
 
 // [..,m,n] -> [..,n,m]
 static yk_id transpose(struct yk_graph *g, yk_id x)
@@ -70,7 +70,7 @@ static yk_id symmetric(struct yk_graph *g, yk_id x)
 	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, x, transpose(g, x)), 0.5);
 }
 
-// x [..,n,n] where row `op` column (YK_GE: the lower half), else 0
+// x [..,n,n] where `row op column` holds (YK_GE: the lower half), else 0
 static yk_id half(struct yk_graph *g, yk_id x, int op)
 {
 	if (x == YK_BAD)
@@ -82,7 +82,7 @@ static yk_id half(struct yk_graph *g, yk_id x, int op)
 	return yk_tri(g, YK_SELECT, yk_bin(g, op, row, column), x, yk_lit(g, v.dtype, 0));
 }
 
-// [..,n] -> [..,n,1], or [..,1,n]
+// A vector as a matrix: [..,n] -> [..,n,1], or (row) [..,1,n]
 static yk_id upright(struct yk_graph *g, yk_id x, bool row)
 {
 	if (x == YK_BAD)
@@ -129,7 +129,8 @@ static yk_id solve(struct yk_graph *g, yk_id t, yk_id b, bool transposed, const 
 	return yk_record(g, YK_SOLVE_TRIANGULAR, 2, (yk_id[]){ t, b }, 3, a);
 }
 
-// sym(L^-T P L^-1), P the lower half of L' times the cotangent, its diagonal halved (Murray 2016)
+// sym(L^-T P L^-1), where P is the lower half of L' times the cotangent, with its diagonal halved
+// (Murray 2016)
 static void grad_cholesky(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id l = g->node[node].out;
@@ -139,7 +140,8 @@ static void grad_cholesky(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 	gin[0] = symmetric(g, solve(g, l, p, true, NULL));
 }
 
-// b: t'^-1 times the cotangent of x; t: minus that times x', or of t' x = b its transpose, in t's half
+// by b: t'^-1 times the cotangent of x; by t: minus that times x', in t's triangle (its transpose
+// if t' x = b)
 static void grad_solve_triangular(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	union yoke_attr how[3];
@@ -181,7 +183,8 @@ yoke_tensor *yoke_cholesky(yoke_tensor *a)
 	return yk_rec_end(&r, yk_un(r.g, YK_CHOLESKY, r.in[0]));
 }
 
-// x [..,m,n] with the leading axes that both have, when they broadcast; else x, and the row says what does not fit
+// Broadcasts x [..,m,n] to the leading axes of both; if they do not broadcast, x itself: the shape
+// rule reports it.
 static yk_id batch(struct yk_graph *g, yk_id x, yk_id y)
 {
 	struct yk_value to = g->value[x];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on lists of tensors: one launch maps or reduces all tensors of a list by a formula, as optimizers need.
+// Operations on lists of tensors: one launch maps or reduces all tensors of a list by a formula;
+// used by optimizers.
 #include "config.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 
 // ---- recording ----
 
-// The arithmetic's dtype of a call.
+// The dtype in which a call computes.
 static int dtype_of(const struct yk_graph *g, const struct yk_list_call *c, int lists)
 {
 	int dtype = yoke_f32;
@@ -23,7 +24,7 @@ static int dtype_of(const struct yk_graph *g, const struct yk_list_call *c, int 
 	return dtype;
 }
 
-// A number in the arithmetic's dtype, of rank 0 unless there is one a tensor.
+// A number in that dtype; its shape is [] unless it has one element per tensor.
 static int add_number(struct yk_graph *g, yk_id x, int dtype, yk_id *to)
 {
 	x = yk_cast(g, x, dtype);
@@ -60,7 +61,7 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 	}
 	if (c->skip && !err)
 		err = add_number(g, *c->skip, dtype, &in[call.nin++]);
-	memset(&l, 0, sizeof l); // attributes are compared as bytes
+	memset(&l, 0, sizeof l); // attributes are compared as bytes, padding included
 	if (c->map)
 		l.map = *c->map;
 	else if (!err)
@@ -99,7 +100,7 @@ yk_id yk_list_reduce_wide(struct yk_graph *g, const struct yk_list_call *c, int 
 
 // ---- shapes ----
 
-// Lists agree in shape, tensor by tensor, and operands in dtype with the program.
+// Shapes must agree across lists, tensor by tensor, and dtypes with the program.
 static int check(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l)
 {
 	uint8_t dtype[YOKE_MAP_MAX_INPUTS] = { 0 };
@@ -140,9 +141,9 @@ static int shape_list_reduce(struct yk_graph *g, const struct yk_call *c, struct
 	return check(g, c, &l);
 }
 
-// ---- parts ----
+// ---- decompositions ----
 
-// A number for tensor i.
+// The number for tensor i.
 static yk_id number(struct yk_graph *g, yk_id x, int64_t i)
 {
 	if (g->value[x].rank && yk_count(&g->value[x]) > 1)
@@ -150,7 +151,7 @@ static yk_id number(struct yk_graph *g, yk_id x, int64_t i)
 	return x == YK_BAD || !g->value[x].rank ? x : yk_reshape(g, x, 0, NULL);
 }
 
-// The program's results of tensor i, of its shape.
+// The program's results for tensor i, in its shape.
 static void tensor(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l, uint32_t i,
 		   yk_id *out)
 {
@@ -176,7 +177,7 @@ static void decompose_list_map(struct yk_graph *g, const struct yk_call *c, yk_i
 	}
 }
 
-// Of a kernel that rounds to the program's dtype.
+// Without `wide`, by kernels that round to the program's dtype; then cast to f64.
 static void narrow(struct yk_graph *g, const struct yk_call *c, struct yk_listed l, yk_id *out)
 {
 	union yoke_attr attr[YK_LISTED];
@@ -212,7 +213,7 @@ static void decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, y
 		const int dtype = g->value[x].dtype;
 		if (yk_count(&g->value[x]) || sum)
 			x = yk_reduce(g, reduce, x, YOKE_ALL, false);
-		else // of nothing
+		else // an empty tensor
 			x = yk_lit(g, dtype, max ? -INFINITY : INFINITY);
 		if (l.each)
 			each[i] = x == YK_BAD ? x : yk_reshape(g, x, 1, &(int64_t){ 1 });
@@ -227,16 +228,16 @@ done:
 	free(each);
 }
 
-// which operands are lists, and what is computed, say the attributes: see yk_listed
+// the attributes determine which operands are lists, and the program: see yk_listed
 YK_OP(LIST_MAP) = { .name = "list_map", .code = YOKE_OP_LIST_MAP, .min_in = 1, .max_in = 255,
 	.shape = shape_list_map, .decompose = decompose_list_map };
 YK_OP(LIST_REDUCE) = { .name = "list_reduce", .code = YOKE_OP_LIST_REDUCE, .min_in = 1,
 	.max_in = 255, .nout = 1, .shape = shape_list_reduce,
 	.decompose = decompose_list_reduce };
 
-// ---- by handles ----
+// ---- on handles ----
 
-// Enters the context, and fills the call; to be closed with leave in any case.
+// Enters the context and fills in the call; always paired with leave.
 static struct yoke_context *enter(const struct yk_list_step *s, struct yk_list_call *c, yk_id **in)
 {
 	const int lists = yk_formula_count(s->formula->lists), numbers = yk_formula_count(s->formula->numbers);
@@ -264,7 +265,7 @@ static void leave(struct yoke_context *ctx, yk_id *in)
 		yk_leave(ctx);
 }
 
-// Results from `out` on go where they belong.
+// Assigns or returns the results from `out` on.
 static int take(struct yoke_context *ctx, const struct yk_list_step *s, yk_id out)
 {
 	const int results = yk_formula_count(s->formula->results);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses composed of elementwise operations and sums: squared error, binary cross entropy, Kullback-Leibler divergence, and
-// those with weights and a choice of reduction.
+// Losses composed of elementwise operations and sums: squared error, binary cross entropy,
+// Kullback-Leibler divergence; also with weights and a choice of reduction.
 #include "config.h"
 
 #include "base/sized.h"
@@ -13,7 +13,7 @@ yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ x, y });
 	if (!yk_rec_reals(&r, 2))
 		return yk_rec_end(&r, YK_BAD);
-	// the mean of squares may fit half precision where a square does not
+	// the mean of squares may fit half precision where one square does not
 	yk_id d = yk_bin(r.g, YK_SUB, yk_up(r.g, r.in[0]), yk_up(r.g, r.in[1]));
 	yk_id m = yk_mean(r.g, yk_un(r.g, YK_SQUARE, d), YOKE_ALL, false);
 	return yk_rec_end(&r, yk_down(r.g, m, r.in[0]));
@@ -26,7 +26,7 @@ static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
 		       like);
 }
 
-// Both operands are floating point of one dtype and shape?
+// Are both operands floating point, of one dtype and shape?
 static bool want_pair(struct yk_rec *r)
 {
 	char a[160], b[160];
@@ -66,7 +66,7 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 	yk_id lp = yk_up(r.g, r.in[0]), lq = yk_up(r.g, r.in[1]);
 	struct yk_value v = r.g->value[lp];
 	yk_id e = yk_un(r.g, YK_EXP, lp), zero = yk_lit(r.g, v.dtype, 0);
-	// 0 log 0 is 0, and so is its gradient: the difference is never infinite there
+	// 0 log 0 and its gradient are 0: the difference is never infinite there
 	yk_id d = yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_GT, e, zero),
 			 yk_bin(r.g, YK_SUB, lp, lq), zero);
 	double rows = (double)yk_count(&v) / (double)v.dims[v.rank - 1];
@@ -75,7 +75,7 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 
 // ---- with weights and a choice of reduction ----
 
-// The options; false with an error.
+// Copies and checks the options; false with an error.
 static bool options(struct yk_rec *r, const char *call, const struct yoke_loss *given, struct yoke_loss *to)
 {
 	*to = (struct yoke_loss){ .size = sizeof *to };
@@ -101,7 +101,7 @@ static yk_id weight_of(struct yk_rec *r, yoke_tensor *w, yk_id like)
 	return YK_BAD;
 }
 
-// parts: of each element or row; total: what the mean divides by, YK_NIL: their number.
+// parts: loss of each element or row; total: the mean's divisor, YK_NIL: their number.
 static yk_id reduce(struct yk_graph *g, const struct yoke_loss *o, yk_id parts, yk_id total, yk_id like)
 {
 	if (parts == YK_BAD || o->reduction == YOKE_LOSS_NONE)
@@ -116,7 +116,7 @@ static yk_id reduce(struct yk_graph *g, const struct yoke_loss *o, yk_id parts, 
 
 // ---- cross entropy ----
 
-// Summed over the last axis, which goes.
+// Sums over the last axis and removes it.
 static yk_id over_classes(struct yk_graph *g, yk_id x)
 {
 	return x == YK_BAD ? x : yk_reduce(g, YK_SUM, x, 1u << (g->value[x].rank - 1), false);
@@ -127,7 +127,8 @@ static yk_id times(struct yk_graph *g, yk_id x, yk_id w)
 	return w == YK_NIL ? x : yk_bin(g, YK_MUL, x, w);
 }
 
-// Of ids: (1 - s) w_id (-log p_id) + s/V sum of w (-log p); *total gets w_id, 0 of what is ignored.
+// Loss by class index: (1 - s) w_id (-log p_id) + s/V sum of w (-log p); *total is w_id, 0 for
+// ignored rows.
 static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id ids, yk_id w, yk_id *total)
 {
 	const struct yk_value v = g->value[lost];

@@ -41,12 +41,14 @@ static void grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 {
 	struct yk_node_copy n = yk_node_copy(g, node);
 	yk_id a = n.in[0], b = n.in[1], c = gout[0];
-	if (g->value[c].dtype != g->value[a].dtype) { // rounded once, at the end
+	// the result has another dtype: rounded once, at the end
+	if (g->value[c].dtype != g->value[a].dtype) {
 		a = yk_up(g, a);
 		b = yk_up(g, b);
 	}
 	bool ta = n.attr[0].i & YOKE_TA, tb = n.attr[0].i & YOKE_TB;
-	// a' and b' as the product uses them: ga' = c b'^T, gb' = a'^T c, transposed back where needed
+	// a' and b' are the operands as multiplied: ga' = c b'^T, gb' = a'^T c, transposed back
+	// where needed
 	yk_id ga = ta ? yk_matmul(g, b, c, (tb ? YOKE_TA : 0) | YOKE_TB) :
 			yk_matmul(g, c, b, tb ? 0 : YOKE_TB);
 	yk_id gb = tb ? yk_matmul(g, c, a, YOKE_TA | (ta ? YOKE_TB : 0)) :
@@ -59,7 +61,7 @@ YK_OP(MATMUL) = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRI
 	.cast = YK_CAST_HALF, .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_matmul,
 	.grad = grad_matmul };
 
-// Rows of a [..,M,K] against one matrix b are one product: leading axes join M.
+// For a [..,M,K] and one matrix b the leading axes are merged into M: one product.
 static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dtype)
 {
 	if (a == YK_BAD || b == YK_BAD)
@@ -71,13 +73,13 @@ static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dt
 	for (int i = 0; i < va.rank - 1; i++)
 		rows *= va.dims[i];
 	if (k != vb.dims[flags & YOKE_TB ? 1 : 0])
-		return yk_matmul_to(g, a, b, flags, dtype); // says what does not fit
+		return yk_matmul_to(g, a, b, flags, dtype); // reports the mismatch
 	yk_id y = yk_matmul_to(g, yk_reshape(g, a, 2, (int64_t[]){ rows, k }), b, flags, dtype);
 	va.dims[va.rank - 1] = vb.dims[flags & YOKE_TB ? 0 : 1];
 	return yk_reshape(g, y, va.rank, va.dims);
 }
 
-// dtype: of the result, YOKE_DTYPE_NONE for that of a.
+// dtype: of the result; YOKE_DTYPE_NONE: that of a.
 static yoke_tensor *product(const char *call, yoke_tensor *a, yoke_tensor *b, unsigned flags,
 			    int dtype)
 {
@@ -108,7 +110,7 @@ yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 {
 	struct yk_rec r = yk_rec_begin_with(YK_MATMUL, 4, 3, (yoke_tensor *[]){ x, w, b });
 	yk_id v = r.in[0];
-	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
+	if (v != YK_BAD && r.g->value[v].rank == 1) { // one row
 		int64_t n = r.g->value[v].dims[0];
 		yk_id y = matmul(r.g, yk_reshape(r.g, v, 2, (int64_t[]){ 1, n }), r.in[1],
 				 YOKE_TB, r.g->value[v].dtype);

@@ -10,7 +10,8 @@
 #include "graph/record.h"
 #include "ops/rules.h"
 
-// x [M,C], weight [M] or none -> n [], mean [C], squares [C,C] or [C], least [C], greatest [C]; attr: diagonal
+// x [M,C], weight [M] or none -> n [], mean [C], squares [C,C] or [C], min [C], max [C]; attr:
+// diagonal
 static int shape_moments(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -33,7 +34,7 @@ static int shape_moments(struct yk_graph *g, const struct yk_call *c, struct yk_
 	return want_size(g, c, &out[2]);
 }
 
-// The least or greatest along axis 0 of [M,C]; of nothing `none`.
+// The minimum or maximum along axis 0 of [M,C]; `none` if no row counts.
 static yk_id extreme(struct yk_graph *g, yk_id x, yk_id counts, int op, double none)
 {
 	if (x == YK_BAD)

@@ -200,7 +200,7 @@ void yk_grad_contiguous(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	gin[0] = gout[0];
 }
 
-// The part of x that begins at `start` and has the shape of `like`.
+// The slice of x that begins at `start` and has the shape of `like`.
 static yk_id part(struct yk_graph *g, yk_id x, const int64_t *start, yk_id like)
 {
 	if (x == YK_BAD)
@@ -293,7 +293,7 @@ yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims)
 	return yk_rec_end(&r, yk_broadcast(r.g, r.in[0], rank, dims));
 }
 
-// The whole of x as a slice, to be narrowed.
+// Starts, steps and sizes of the slice that is all of x.
 static void whole(const struct yk_value *v, int64_t *start, int64_t *step, int64_t *size)
 {
 	for (int i = 0; i < v->rank; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm, RMS norm and batch norm.
-// Ba et al. 2016; Zhang and Sennrich 2019; Ioffe and Szegedy 2015.  No kernel computes batch norm: it is an op for its gradient,
-// which takes few passes over x and keeps nothing of its size.
+// Ba et al. 2016; Zhang and Sennrich 2019; Ioffe and Szegedy 2015.  Batch norm has no kernel: it is
+// an op for its gradient, which takes few passes over x and stores nothing of x's size.
 #include "config.h"
 
 #include "graph/record.h"
@@ -28,7 +28,7 @@ static int want_norm_weights(struct yk_graph *g, const struct yk_call *c, int64_
 	return 0;
 }
 
-// x, w [, b] -> y [, mean], rstd; w and b of x's dtype or of its accumulator's
+// x, w [, b] -> y [, mean], rstd; w and b in x's dtype or in its accumulator's
 static int shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -65,7 +65,7 @@ static int shape_norm_backward(struct yk_graph *g, const struct yk_call *c, stru
 
 static void decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	// two passes: the mean first, then the mean square of what is left
+	// two passes: first the mean, then the mean square of the differences
 	yk_id x = yk_up(g, c->in[0]), w = yk_up(g, c->in[1]), b = yk_up(g, c->in[2]);
 	yk_id mean = yk_mean_last(g, x), d = yk_bin(g, YK_SUB, x, mean);
 	yk_id var = yk_mean_last(g, yk_un(g, YK_SQUARE, d));
@@ -92,7 +92,7 @@ static void decompose_rms_norm(struct yk_graph *g, const struct yk_call *c, yk_i
 	out[1] = yk_drop_last(g, rstd);
 }
 
-// xhat: the normalised x; subtract: whether the mean of the gradient goes too (layer norm)
+// xhat: the normalised x; subtract: whether the gradient's mean is subtracted too (layer norm)
 static void norm_backward(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id cot,
 		      bool subtract, const struct yk_call *c, yk_id *out)
 {
@@ -126,7 +126,7 @@ static void decompose_rms_norm_backward(struct yk_graph *g, const struct yk_call
 
 static void grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// mean and rstd are by-products: their cotangents are not used
+	// mean and rstd are by-products: their cotangents are ignored
 	struct yk_node_copy n = yk_node_copy(g, node);
 	bool layer = n.op == YK_LAYER_NORM;
 	yk_id in[5] = { n.in[0], n.in[1], n.y + 1, n.y + 2, gout[0] };
@@ -145,7 +145,8 @@ static void grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 
 // ---- batch norm ----
 
-// x [B,C,..], w, b -> y, mean [C], var [C] (biased); w and b [C] or none, of x's dtype or its accumulator's; attr: eps
+// x [B,C,..], w, b -> y, mean [C], var [C] (biased); w and b [C] or none, in x's dtype or its
+// accumulator's; attr: eps
 static int shape_batch_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -160,13 +161,13 @@ static int shape_batch_norm(struct yk_graph *g, const struct yk_call *c, struct 
 	return 0;
 }
 
-// All axes but that of the channels.
+// The mask of all axes except the channel axis.
 static unsigned others(const struct yk_value *x)
 {
 	return ((1u << x->rank) - 1) & ~2u;
 }
 
-// [C] beside x; none stays none.
+// [C] reshaped to broadcast with x; none stays none.
 static yk_id by_channel(struct yk_graph *g, yk_id t, const struct yk_value *x)
 {
 	int64_t dims[YOKE_MAX_RANK];
@@ -185,7 +186,8 @@ static void decompose_batch_norm(struct yk_graph *g, const struct yk_call *c, yk
 	const struct yk_value v = g->value[c->in[0]];
 	const yk_id x = yk_up(g, c->in[0]), w = by_channel(g, yk_up(g, c->in[1]), &v), b = by_channel(g, yk_up(g, c->in[2]), &v);
 	const yk_id mean = yk_mean(g, x, others(&v), true);
-	const yk_id square = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, mean, x)); // not what is scaled below
+	// separate from the difference that is scaled below
+	const yk_id square = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, mean, x));
 	const yk_id var = yk_mean(g, square, others(&v), true);
 	yk_id scale = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, c->attr[0].f));
 	if (w != YK_NIL)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of op definitions, collected from the files of this directory.
+// The table of op definitions, built from YK_OP_LIST; the files of this directory define the
+// entries.
 #include "config.h"
 
 #include "ops/rules.h"

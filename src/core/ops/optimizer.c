@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer steps and gradient norms over lists of tensors, as public functions.
+// Optimizer steps and gradient norms over lists of tensors: the public functions.
 #include "config.h"
 
 #include <math.h>
@@ -14,18 +14,19 @@
 
 // ---- operands ----
 
-// The operands of a call, n tensors in each of several lists and numbers behind; and of them, for each
-// dtypes that lists have, the tensors with those, as a call of their own.
+// The operands of a call: n tensors in each of several lists, then numbers.  Tensors are grouped by
+// the dtypes that they have in all lists, and each group is one list call.
 struct operands {
 	struct yoke_context *ctx;
 	int lists, numbers;
 	uint32_t n;
 	yk_id *in;
-	uint32_t *pick, *group; // the tensors of the call at hand; of each, the number of its call, from 1
+	uint32_t *pick, *group; // indices of the current group's tensors; per tensor, the number of
+				// its group, from 1
 	uint32_t calls;
 	struct yk_list_call call;
 	yk_id *part;            // call.in
-	yk_id skip;             // number, or YK_NIL
+	yk_id skip;             // a number, or YK_NIL
 };
 
 static void operands_free(struct operands *o)
@@ -35,7 +36,7 @@ static void operands_free(struct operands *o)
 	free(o->part);
 }
 
-// Tensors in the dtypes of the first list's, or of what those are computed in.
+// Tensors must have the shapes of the first list, and its dtypes or their accumulators'.
 static int check_lists(const struct operands *o)
 {
 	const struct yk_graph *g = &o->ctx->graph;
@@ -55,7 +56,7 @@ static int check_lists(const struct operands *o)
 	return 0;
 }
 
-// One floating-point number; of the last, the scale, there need be none.
+// One floating-point number; the last one, the scale, is optional.
 static int take_number(struct operands *o, yoke_tensor *t, const char *name, yk_id *to)
 {
 	const struct yk_graph *g = &o->ctx->graph;
@@ -72,7 +73,7 @@ static int take_number(struct operands *o, yoke_tensor *t, const char *name, yk_
 	return 0;
 }
 
-// Enters the context, if that can be; to be closed with leave in any case.
+// Enters the context if possible; always paired with leave.
 static int enter(struct operands *o, const char *what, int n, int lists, yoke_tensor *const *const *list,
 		 int numbers, yoke_tensor *const *number, const char *const *name)
 {
@@ -88,7 +89,7 @@ static int enter(struct operands *o, const char *what, int n, int lists, yoke_te
 	if (err || !(o->in = yk_lists(o->ctx, n, lists, list, numbers)))
 		return yk_error_last();
 	o->pick = calloc(2 * count, sizeof *o->pick);
-	// LAMB makes lists of two in one
+	// LAMB joins two lists in one
 	o->part = malloc(((size_t)lists * count + 2 * count + (size_t)numbers) * sizeof *o->part);
 	if (!o->pick || !o->part)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %d tensors", what, n);
@@ -106,7 +107,7 @@ static void leave(struct operands *o)
 		yk_leave(o->ctx);
 }
 
-// The next call; false: that was all.
+// Prepares the call for the next group; false: no more.
 static bool next(struct operands *o, enum yk_formula_id formula, const double *constant)
 {
 	const struct yk_graph *g = &o->ctx->graph;
@@ -137,7 +138,7 @@ static bool next(struct operands *o, enum yk_formula_id formula, const double *c
 
 // ---- steps ----
 
-// A step of parameters whose results are new versions of some lists' variables.
+// An optimizer step: its results become new versions of the variables of some lists.
 struct step {
 	struct operands o;
 	int outs;
@@ -151,7 +152,8 @@ static int step_enter(struct step *s, const char *what, int n, int lists, yoke_t
 {
 	int err = enter(&s->o, what, n, lists, list, numbers, number, name);
 	const size_t count = (size_t)n * (size_t)s->outs;
-	if (!err && skip != YOKE_NONE && (skip || yoke_error_code())) // callers that know no skip have NULL there
+	// callers without skip pass NULL
+	if (!err && skip != YOKE_NONE && (skip || yoke_error_code()))
 		err = take_number(&s->o, skip, "skip", &s->o.skip);
 	if (err)
 		return err;
@@ -171,14 +173,14 @@ static int step_enter(struct step *s, const char *what, int n, int lists, yoke_t
 	return yk_lists_once(count, s->var, what);
 }
 
-// Result l of the call at hand, the first of whose tensors is `first`.
+// Takes result l of the current call, whose first tensor is `first`.
 static void step_take(struct step *s, int l, yk_id first)
 {
 	for (uint32_t i = 0; i < s->o.call.n; i++)
 		s->made[(uint32_t)l * s->o.n + s->o.pick[i]] = first + i;
 }
 
-// All calls of one formula.
+// Records one formula for all groups.
 static int step_map(struct step *s, enum yk_formula_id formula, const double *constant)
 {
 	yk_id out;
@@ -191,7 +193,7 @@ static int step_map(struct step *s, enum yk_formula_id formula, const double *co
 	return err;
 }
 
-// Assigns, all or after an error none, and leaves.
+// Assigns all results, or none after an error, and leaves.
 static int step_leave(struct step *s, int err)
 {
 	struct yoke_context *ctx = s->o.ctx;
@@ -225,7 +227,7 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 	return step_leave(&s, err ? err : step_map(&s, YK_FORMULA_ADAMW, constant));
 }
 
-// The squares of the norms of two lists, one number a tensor.
+// The squared norms of two lists, one number per tensor.
 static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *r, yk_id *room, yk_id *pp,
 		   yk_id *rr)
 {
@@ -245,7 +247,7 @@ static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *
 	return *pp == YK_BAD || *rr == YK_BAD ? yk_error_last() : 0;
 }
 
-// One call: the moments and r, the norms of p and r, the step.
+// One group: the moments and r, the norms of p and r, the step.
 static int lamb(struct step *s, const double *bounds)
 {
 	struct operands *o = &s->o;
@@ -316,9 +318,9 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 	return step_leave(&s, err ? err : step_map(&s, heavy ? YK_FORMULA_MOMENTUM : YK_FORMULA_SGD, constant));
 }
 
-// ---- all tensors together ----
+// ---- sums over all tensors ----
 
-// The sum of a formula of one list over all tensors, in f64 when one of them is.
+// The sum of a formula of one list over all tensors, in f64 if one of them is.
 static yk_id sum_of(struct operands *o, enum yk_formula_id formula)
 {
 	struct yk_graph *g = &o->ctx->graph;
@@ -380,8 +382,8 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	return yk_results(yk_results(err, n, to), 1, overflow);
 }
 
-// The squares of the norms of each tensor, times scale, one behind another in f32, and in `order` which
-// tensor each is of.
+// The squared norms of all tensors, times scale, concatenated in f32; `order` has the index of the
+// tensor that each belongs to.
 static yk_id each_of(struct operands *o, uint32_t *order)
 {
 	struct yk_graph *g = &o->ctx->graph;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex numbers as pairs of values: quotients that neither overflow nor vanish, and the last axis
-// of 2.
+// Complex numbers as pairs of values: division without overflow or underflow, and conversion from
+// and to a last axis of 2.
 #include "config.h"
 
 #include "ops/pairs.h"

@@ -10,7 +10,8 @@
 #include "ops/conv.h"
 #include "ops/rules.h"
 
-// v, of windows' elements as above, summed where they lie in x.
+// Sums v, values per element of x's windows, into the shape of x: the adjoint of
+// yk_windows_in_front.
 static yk_id gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int axes, const union yoke_attr *attr)
 {
 	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
@@ -18,7 +19,7 @@ static yk_id gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int
 		const struct yk_conv_axis a = yk_conv_axis(attr[axes + i].i);
 		const int rank = g->value[v].rank;
 		int order[YOKE_MAX_RANK];
-		for (int k = 0; k < rank; k++) // the first axis of those in front goes behind
+		for (int k = 0; k < rank; k++) // moves the first window axis to the end
 			order[k] = k < 2 ? k : k < rank - 1 ? k + 1 : 2;
 		v = yk_permute(g, v, order);
 		v = yk_record(g, YK_WINDOW_ADD, 1, &v, 5,
@@ -32,7 +33,7 @@ static yk_id gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int
 	return v == YK_BAD ? v : yk_slice(g, v, start, step, x->dims);
 }
 
-// attr: windows, then each axis as a convolution's
+// attr: window sizes, then each axis as for convolutions
 static int shape_pool_max(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -71,7 +72,7 @@ static int shape_pool_max_backward(struct yk_graph *g, const struct yk_call *c, 
 
 static void grad_pool_max(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	union yoke_attr attr[2 * YK_CONV_AXES]; // appending moves the arrays
+	union yoke_attr attr[2 * YK_CONV_AXES]; // a copy: appending moves the arrays
 	const struct yk_node *n = &g->node[node];
 	const yk_id in[2] = { yk_ins(g, n)[0], gout[0] };
 	const uint32_t nattr = 2u * (uint32_t)(g->value[in[0]].rank - 2);
@@ -86,7 +87,8 @@ static void decompose_pool_max(struct yk_graph *g, const struct yk_call *c, yk_i
 	out[0] = yk_reduce(g, YK_REDUCE_MAX, v, yk_axes_in_front(g, v, axes), false);
 }
 
-// Windows of x, [which of them are the largest] and how many those are, with the axes in front kept.
+// For the windows of x: the elements equal to the maximum, and their number per window, with the
+// window axes kept.
 struct largest {
 	yk_id is, ties;
 };
@@ -115,7 +117,7 @@ static void decompose_pool_max_backward(struct yk_graph *g, const struct yk_call
 	out[0] = yk_down(g, gathered(g, v, &x, axes, c->attr), c->in[0]);
 }
 
-// By g: the mean of the cotangent over each window's largest; by x it is flat.
+// Gradient by g: the mean of the cotangent over each window's maxima; by x it is 0.
 static void grad_pool_max_backward(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	union yoke_attr attr[2 * YK_CONV_AXES];
@@ -142,7 +144,7 @@ YK_OP(POOL_MAX_BACKWARD) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_M
 	.max_in = 2, .nout = 1, .shape = shape_pool_max_backward, .grad = grad_pool_max_backward,
 	.decompose = decompose_pool_max_backward };
 
-// attr: windows, then each axis as a convolution's.
+// attr: window sizes, then each axis as for convolutions.
 static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, union yoke_attr *attr)
 {
 	struct yoke_pool_options o = { 0 };
@@ -180,7 +182,7 @@ yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *opti
 	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, axes), false);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
-	// how many elements each window has
+	// number of elements in each window
 	yk_id n = yk_broadcast(r.g, yk_lit(r.g, r.g->value[v].dtype, 1), axes, was.dims + 2);
 	n = yk_windows_in_front(r.g, n, axes, attr, 0);
 	n = yk_reduce(r.g, YK_SUM, n, yk_axes_in_front(r.g, n, axes), false);

@@ -6,7 +6,7 @@
 
 // ---- map programs ----
 
-// The row of an instruction, YK_OPS if there is none; of bool there are no MIN and MAX.
+// The op of an instruction, or YK_OPS; MIN and MAX do not exist for bool.
 static int op_of(const struct yoke_insn *n)
 {
 	int op = 0;

@@ -49,7 +49,7 @@ yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims)
 
 yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims)
 {
-	// two independent calls: each has an ordinal of its own
+	// two independent calls with one ordinal each
 	struct yk_rec r = yk_rec_begin(0, NULL);
 	yk_id a = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
 	yk_id b = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));

@@ -13,7 +13,7 @@ static bool reduces(int op)
 	       op == YK_RANKS_REDUCE_SHARES;
 }
 
-// Can operand k be summed, or compared?
+// Operand k must have a dtype that can be summed or compared.
 static int want_number(struct yk_graph *g, const struct yk_call *c, uint32_t k)
 {
 	if (reduces(c->op) && IN(k)->dtype == yoke_bool)
@@ -59,7 +59,8 @@ static int shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struc
 	return want_size(g, c, out);
 }
 
-// Shapes of a gather of whole tensors: of each its rank and dims, behind what all ranks' operations have.
+// Shapes of a gather of whole tensors: rank and dims of each, after the attributes that all
+// collectives have.
 static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const union yoke_attr *a = c->attr + YK_RANKED;
@@ -71,7 +72,8 @@ static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	return 0;
 }
 
-// list x, and what this rank's share of it is to be -> list of the same shapes; whole: only that share
+// list x, and the new values of this rank's shard -> list of the same shapes; whole: only the shard
+// is filled
 static int shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	if (yk_ranked(c->attr).whole)
@@ -84,7 +86,7 @@ static int shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struc
 	return 0;
 }
 
-// list x -> this rank's share of the sums, flat
+// list x -> this rank's shard of the sums, flat
 static int shape_ranks_reduce_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	int err = 0;
@@ -94,7 +96,7 @@ static int shape_ranks_reduce_shares(struct yk_graph *g, const struct yk_call *c
 	return err;
 }
 
-// x -> 0, f32 []: what hands a gradient back to x
+// x -> 0, f32 []: its cotangent brings the gradient back to x
 static int shape_ranks_send(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	(void)g;
@@ -103,7 +105,7 @@ static int shape_ranks_send(struct yk_graph *g, const struct yk_call *c, struct 
 	return 0;
 }
 
-// nothing, or a number f32 [] that a gradient is asked for -> what comes
+// none, or an f32 [] by which a gradient can be requested -> the received value
 static int shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	*out = (struct yk_value){ .dtype = (uint8_t)c->attr[YK_RANKED].i, .rank = (uint8_t)(c->nattr - YK_RANKED - 1) };
@@ -116,7 +118,7 @@ static int shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct 
 
 // ---- gradients ----
 
-// The same ranks do `op` with list x; the first result.
+// Appends collective `op` on list x for the same ranks; returns the first result.
 static yk_id together(struct yk_graph *g, int op, uint32_t n, const yk_id *x, struct yk_ranked r)
 {
 	union yoke_attr attr[YK_RANKED];
@@ -135,13 +137,14 @@ static struct yk_ranked of(const struct yk_graph *g, uint32_t node)
 	return yk_ranked(yk_attrs(g, &g->node[node]));
 }
 
-// Cotangents of all of a list's tensors go on together, zeros where there is none, so that ranks agree.
+// The cotangents of all tensors of a list are sent together, zeros for missing ones, so that all
+// ranks agree.
 static void list_back(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin, int op)
 {
 	const struct yk_node n = g->node[node];
 	const struct yk_ranked r = of(g, node);
 	if (r.kind && r.kind != YOKE_REDUCE_SUM)
-		return; // there is none, which is said
+		return; // no gradient; the caller reports it
 	yk_id *x = malloc(n.list * sizeof *x);
 	for (uint32_t i = 0; i < n.list && x; i++)
 		x[i] = gout[i] == YK_NIL ? yk_full_like(g, n.out + i, 0) : gout[i];
@@ -200,7 +203,8 @@ static void grad_ranks_exchange(struct yk_graph *g, uint32_t node, const yk_id *
 	gin[0] = together(g, YK_RANKS_ALL_TO_ALL, 1, gout, of(g, node));
 }
 
-// What was sent gets the cotangent of what came, behind that of the 0 which the sender has.
+// The sender receives the cotangent of the received value, after the cotangent of the 0 that it
+// returned.
 static void grad_ranks_send(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_ranked r = of(g, node);

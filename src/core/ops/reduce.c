@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions along axes: sums, products, extremes, their positions, means.
+// Reductions along axes: sums, products, extremes and their positions, means.
 #include "config.h"
 
 #include "graph/record.h"
@@ -31,7 +31,7 @@ static int shape_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	return 0;
 }
 
-// x [..], reduced over `axes` to y: y's or its cotangent's elements, back in the shape of x
+// y, the result of reducing x over `axes` or its cotangent, broadcast back to the shape of x
 static yk_id unreduce(struct yk_graph *g, yk_id y, yk_id x, unsigned axes)
 {
 	if (y == YK_BAD)
@@ -53,8 +53,8 @@ static void grad_sum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 
 static void grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// yk_dims_broadcast(g) [x = y] / how many are equal, which is counted and divided in the accumulator's dtype; compared
-	// twice, once within the sum, rather than kept for all of x
+	// cot [x = y] / (number of equal elements), counted and divided in the accumulator's dtype;
+	// the comparison is made twice, once inside the sum, so that it is not stored for all of x
 	struct yk_node_copy n = yk_node_copy(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
 	yk_id x = n.in[0], y = unreduce(g, n.y, x, axes);
@@ -66,7 +66,8 @@ static void grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	gin[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, x, y), zero, each);
 }
 
-// The product of what stands before each element along the last axis of x [..,N], or behind it.
+// The product of the elements before each element along the last axis of x [..,N]; behind: of those
+// after it.
 static yk_id others(struct yk_graph *g, yk_id x, bool behind)
 {
 	if (x == YK_BAD)
@@ -90,18 +91,19 @@ static yk_id others(struct yk_graph *g, yk_id x, bool behind)
 
 static void grad_prod(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// g times the product of the others: those before times those behind, no division
+	// cot times the product of the other elements: those before times those after, without
+	// division
 	struct yk_node_copy n = yk_node_copy(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
 	yk_id x = n.in[0];
 	struct yk_value v = g->value[x];
 	int order[YOKE_MAX_RANK], back[YOKE_MAX_RANK], rank = 0, kept = 0;
 	int64_t dims[YOKE_MAX_RANK], all[YOKE_MAX_RANK], count = 1;
-	if (!(axes & ((1u << v.rank) - 1)) || !yk_count(&v)) { // there are no others
+	if (!(axes & ((1u << v.rank) - 1)) || !yk_count(&v)) { // there are no other elements
 		gin[0] = yk_count(&v) ? gout[0] : yk_full_like(g, x, 0);
 		return;
 	}
-	for (int last = 0; last < 2; last++) // reduced axes last, as one
+	for (int last = 0; last < 2; last++) // reduced axes last, merged into one
 		for (int i = 0; i < v.rank; i++)
 			if ((axes >> i & 1) == (unsigned)last) {
 				all[rank] = v.dims[i];
@@ -200,7 +202,7 @@ static yoke_tensor *count_true(const char *call, yoke_tensor *x, unsigned axes, 
 		yk_rec_fail(&r, YOKE_EDTYPE, "takes bool, got %s", yk_describe(&r.g->value[v], text));
 		v = YK_BAD;
 	}
-	if (all) // none is false
+	if (all) // all: none is false
 		v = yk_un(r.g, YK_NOT, v);
 	v = yk_reduce(r.g, YK_SUM, yk_cast(r.g, v, yoke_i64), axes & YOKE_ALL,
 		      axes & YOKE_KEEP);

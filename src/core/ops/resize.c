@@ -32,8 +32,8 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 	return good;
 }
 
-// x's windows of floor(i n / to) .. ceil((i+1) n / to) - 1 along each axis: [..,to,most,..], `fill` behind a shorter
-// one's end; *there: is an element its window's?
+// The windows floor(i n / to) .. ceil((i+1) n / to) - 1 of x along each axis: [..,to,most,..],
+// shorter windows padded with `fill`; *there marks the elements that belong to the window.
 static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to, double fill, yk_id *there)
 {
 	*there = YK_NIL;
@@ -116,7 +116,7 @@ static yk_id nearest(struct yk_graph *g, yk_id x, int axis, int64_t n, int64_t t
 	return picked(g, x, yk_bin(g, YK_DIV, at, whole(g, (double)to)), axis);
 }
 
-// Output i lies at (i + 1/2) n / to - 1/2, which is whole / (2 to).
+// Output i is at position (i + 1/2) n / to - 1/2 = whole / (2 to) of the input.
 static yk_id linear(struct yk_graph *g, yk_id x, int axis, int64_t n, int64_t to)
 {
 	const int rank = g->value[x].rank, dtype = g->value[x].dtype;

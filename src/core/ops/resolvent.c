@@ -15,7 +15,7 @@
 
 // ---- shapes ----
 
-// Is t of the dtype of a and [lead of a.., n]?
+// t must have a's dtype and the shape [leading axes of a.., n].
 static int want_beside(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a,
 		       const struct yk_value *t, int64_t n)
 {
@@ -71,7 +71,7 @@ static int shape_resolvent_backward(struct yk_graph *g, const struct yk_call *c,
 	return want_like(g, c, 4, &like);
 }
 
-// ---- parts ----
+// ---- decomposition ----
 
 struct chain {
 	struct yk_graph *g;
@@ -82,7 +82,7 @@ struct chain {
 	int64_t n;
 };
 
-// x, which may not be infinite or NaN, in the dtype that is computed in.
+// x, checked for infinities and NaN, in the computation's dtype.
 static yk_id checked(struct yk_graph *g, yk_id x, int dtype)
 {
 	if (x == YK_NIL)
@@ -117,7 +117,8 @@ static struct chain chain_of(struct yk_graph *g, const struct yk_call *c)
 	return h;
 }
 
-// Minors: of the elements up to i (from the end: from i on), and without i; both divided by one number.
+// Leading minors (from_end: trailing) up to i, with and without element i; both divided by a common
+// factor.
 static void minors(const struct chain *h, bool from_end, struct yk_pair *with, struct yk_pair *without)
 {
 	struct yk_graph *g = h->g;
@@ -145,7 +146,7 @@ static void minors(const struct chain *h, bool from_end, struct yk_pair *with, s
 	*without = p[1][0];
 }
 
-// alpha - k / L of the neighbour in front, from 1/L of all; from the end: - k / R of the one behind
+// from - k / L of the previous element, given all 1/L; from the end: - k / R of the next one
 static struct yk_pair stepped(const struct chain *h, struct yk_pair from, struct yk_pair inverse, bool from_end)
 {
 	if (h->n < 2) // there is no neighbour
@@ -154,7 +155,7 @@ static struct yk_pair stepped(const struct chain *h, struct yk_pair from, struct
 		     yk_pair_times(h->g, yk_pair_moved(h->g, inverse, h->axis, 1, from_end, 0), from_end ? h->behind : h->before));
 }
 
-// A pivot that is 0, as there are for real z, as a tiny one, whose inverse can be squared.
+// Replaces a pivot of 0, possible for real z, by a tiny number whose inverse can be squared.
 static struct yk_pair pivot(const struct chain *h, struct yk_pair d)
 {
 	struct yk_graph *g = h->g;
@@ -165,9 +166,9 @@ static struct yk_pair pivot(const struct chain *h, struct yk_pair d)
 	return d;
 }
 
-enum { SWEEPS = 4 }; // each makes errors in front smaller, but where nothing is damped
+enum { SWEEPS = 4 }; // each reduces the errors of earlier elements, except where nothing is damped
 
-// 1/L, from the end: 1/R
+// 1/L; from the end: 1/R
 static struct yk_pair inverses(const struct chain *h, bool from_end)
 {
 	struct yk_pair with, without;
@@ -178,7 +179,7 @@ static struct yk_pair inverses(const struct chain *h, bool from_end)
 	return x;
 }
 
-// G of 1/L and, of both sides, 1/R
+// The diagonal G, from 1/L; for both sides, also from 1/R
 static struct yk_pair diagonal(const struct chain *h, struct yk_pair l, struct yk_pair r, bool both)
 {
 	return both ? yk_pair_inverse(h->g, pivot(h, stepped(h, stepped(h, h->alpha, l, false), r, true))) : l;
@@ -191,7 +192,7 @@ static void decompose_resolvent(struct yk_graph *g, const struct yk_call *c, yk_
 	const bool both = how.side == YOKE_SIDE_BOTH;
 	struct yk_pair l = inverses(&h, false), r = both ? inverses(&h, true) : l;
 	out[0] = yk_down(g, yk_pair_join(g, diagonal(&h, l, r, both)), c->in[0]);
-	// of the tier half a bound is not known: as if each row had been computed again
+	// the half tier has no known bound: certify as if each row had been recomputed
 	struct yk_value rows = g->value[c->in[0]];
 	out[1] = yk_broadcast(g, yk_lit(g, yk_acc(rows.dtype), yk_tier_half(how.tier) ? INFINITY : 0), rows.rank - 1,
 			      rows.dims);
@@ -208,7 +209,7 @@ static struct yk_pair affine(const struct chain *h, struct yk_pair d, struct yk_
 	return d;
 }
 
-// Surrogates of the gradient by a: see yoke.h.
+// Surrogate gradients by a: see yoke.h.
 static yk_id surrogate(struct yk_graph *g, const struct yk_resolved *how, struct yk_pair f, struct yk_pair cot)
 {
 	const struct yk_pair conj = { cot.re, yk_un(g, YK_NEG, cot.im) };
@@ -271,7 +272,7 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 	d = (struct yk_pair){ yk_bin(g, YK_SUB, zero, d.re), yk_bin(g, YK_SUB, zero, d.im) };
 	struct yk_pair left = affine(&h, d, yk_pair_times(g, yk_pair_mul(g, l, l), h.behind), true), right = left;
 	total = left;
-	// of k_i: what L_(i+1) and R_i have of it
+	// by k_i: its contributions to L_(i+1) and R_i
 	k = yk_pair_mul(g, yk_pair_moved(g, left, h.axis, 1, true, 0), l);
 	if (both) {
 		right = affine(&h, d, yk_pair_times(g, yk_pair_mul(g, r, r), h.before), false);
@@ -309,7 +310,7 @@ YK_OP(RESOLVENT_BACKWARD) = { .name = "resolvent_backward", .code = YOKE_OP_RESO
 	.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 4,
 	.shape = shape_resolvent_backward, .decompose = decompose_resolvent_backward };
 
-// The options as attributes; the tier follows from the operands' dtype where none is asked for.
+// The options as attributes; without a requested tier the operands' dtype decides.
 static int resolved(struct yk_rec *r, const struct yoke_resolvent *o, struct yk_resolved *to)
 {
 	const int dtype = r->g->value[r->in[0]].dtype;
@@ -350,7 +351,7 @@ static int resolved(struct yk_rec *r, const struct yoke_resolvent *o, struct yk_
 
 #define SHAPES "wants [..,N], [..,N-1] of b and c, [..,2] of z"
 
-// All leading dims of the operands as one shape, into `to`, whose last one is left open.
+// Broadcasts all leading dims of the operands into `to`; the caller sets the last dim.
 static int lead(struct yk_rec *r, struct yk_value *to)
 {
 	char x[160], y[160];
@@ -409,12 +410,12 @@ yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke
 	return yk_rec_end(&r, out);
 }
 
-// ---- complex elements on the diagonal ----
+// ---- complex diagonals ----
 
 struct open {
 	struct yk_chain chain;
 	yk_id b; // [..,N-1] in f64 or YK_NIL: ones
-	struct yk_value row; // [..,N] of all leading axes
+	struct yk_value row; // [..,N] with all leading axes
 	int dtype; // of the operands
 };
 
@@ -423,7 +424,7 @@ static yk_id spread(struct yk_graph *g, yk_id x, const struct yk_value *like)
 	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
 }
 
-// a, a_im, b, c, z as a chain in f64; false after an error.
+// Makes a chain in f64 from a, a_im, b, c, z; false after an error.
 static bool open_of(struct yk_rec *r, struct open *to)
 {
 	struct yk_graph *g = r->g;
@@ -492,11 +493,11 @@ yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tens
 	return yk_rec_end(&r, YK_BAD);
 }
 
-// log |det / prod w| and the phase, rows [..]
+// log |det / prod w| and the phase, each [..]
 static struct yk_pair log_det(struct yk_graph *g, const struct open *o, yk_id w)
 {
 	const struct yk_chain *h = &o->chain;
-	if (!o->row.dims[o->row.rank - 1]) { // of no elements: 1
+	if (!o->row.dims[o->row.rank - 1]) { // no elements: det is 1
 		const yk_id none = yk_broadcast(g, yk_lit(g, yoke_f64, 0), o->row.rank - 1, o->row.dims);
 		return (struct yk_pair){ none, none };
 	}
@@ -513,8 +514,8 @@ yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tens
 	return yk_rec_end(&r, yk_cast(r.g, yk_pair_join(r.g, log_det(r.g, &o, YK_NIL)), o.dtype));
 }
 
-// G_1N = -prod b / det(z - H): the product of b / |b| times exp(sum log |b| - log |det|), so that neither leaves the range
-// and a b that is 0 has its gradient.
+// G_1N = -prod b / det(z - H), as the product of b / |b| times exp(sum log |b| - log |det|):
+// neither overflows, and a b of 0 gets its gradient.
 static struct yk_pair corner(struct yk_graph *g, const struct open *o)
 {
 	const unsigned along = 1u << (o->row.rank - 1);

@@ -34,14 +34,14 @@ static yk_id half(struct yk_graph *g, yk_id x, int k)
 	return yk_up(g, yk_slice(g, x, start, step, v.dims));
 }
 
-// A table [T,D/2] over the heads: [T,1,D/2]
+// A table [T,D/2], to broadcast over the heads: [T,1,D/2]
 static yk_id table(struct yk_graph *g, yk_id x)
 {
 	const struct yk_value *v = &g->value[x];
 	return yk_up(g, yk_reshape(g, x, 3, (int64_t[]){ v->dims[0], 1, v->dims[1] }));
 }
 
-// a x + b y, where sub: a x - b y
+// a x + b y, or (sub) a x - b y
 static yk_id turn(struct yk_graph *g, yk_id a, yk_id x, yk_id b, yk_id y, bool sub)
 {
 	return yk_bin(g, sub ? YK_SUB : YK_ADD, yk_bin(g, YK_MUL, a, x),
@@ -65,7 +65,7 @@ static void grad_rope(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	yk_id x = in[0], cosine = in[1], sine = in[2];
 	gin[0] = yk_record(g, YK_ROPE, 3,
 			   (yk_id[]){ gout[0], cosine, yk_un(g, YK_NEG, sine) }, 0, NULL);
-	// of the tables: summed over B and H
+	// by the tables: summed over B and H
 	yk_id x0 = half(g, x, 0), x1 = half(g, x, 1);
 	yk_id g0 = half(g, gout[0], 0), g1 = half(g, gout[0], 1);
 	const unsigned axes = 1u << 0 | 1u << 2;

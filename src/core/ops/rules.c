@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that several op families share.
+// Helpers shared by op families; rules.h documents them.
 #include "config.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ double yk_dtype_max(int dtype)
 	case yoke_i8: return INT8_MAX;
 	case yoke_u8: return UINT8_MAX;
 	case yoke_i32: return INT32_MAX;
-	case yoke_i64: return 0x1p63; // saturates
+	case yoke_i64: return 0x1p63; // casts saturate
 	}
 	return INFINITY;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running totals and recurrences along an axis.
-// A running total takes log2 n steps, each of which joins every element with the one twice as far away as in the step before
-// (Hillis and Steele 1986).  It divides by nothing, so the gradient of a running product, which goes through these steps, is
-// right where factors are 0.
+// A running total takes log2 n steps; each combines every element with the one at twice the
+// previous step's distance (Hillis and Steele 1986).  Nothing is divided, so the gradient of a
+// running product, taken through these steps, is right where factors are 0.
 #include "config.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ int yk_scan(struct yk_graph *g, const struct yk_scan *s, yk_id *out)
 		if (in[k] == YK_BAD)
 			return yk_error_last();
 	}
-	memset(&held, 0, sizeof held); // attributes are compared as bytes
+	memset(&held, 0, sizeof held); // attributes are compared as bytes, padding included
 	held.map.size = sizeof held.map;
 	held.map.ninsn = m->ninsn;
 	held.map.nconst = m->nconst;
@@ -61,7 +61,7 @@ int yk_scan(struct yk_graph *g, const struct yk_scan *s, yk_id *out)
 	return yk_append(g, &c, out);
 }
 
-// Inputs, first values behind them -> elements, last values behind them; attr: struct yk_scanned
+// inputs, then first values -> elements, then last values; attr: struct yk_scanned
 static int shape_scan_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_scanned s = yk_scanned(c->attr);
@@ -90,13 +90,13 @@ static int shape_scan_map(struct yk_graph *g, const struct yk_call *c, struct yk
 	return 0;
 }
 
-// Of the shape of `like`.
+// Broadcasts x to the shape of `like`.
 static yk_id spread(struct yk_graph *g, yk_id x, const struct yk_value *like)
 {
 	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
 }
 
-// The steps one behind another, each on its part of the axis.
+// Unrolls the steps; each handles one slice of the axis.
 static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_scanned s = yk_scanned(c->attr);
@@ -130,7 +130,7 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 		out[k] = in[k - elements + inputs];
 }
 
-// ---- parts ----
+// ---- decompositions ----
 
 yk_id yk_moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse, double fill)
 {
@@ -179,7 +179,7 @@ static void grad_cumsum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	.inplace = { { 0, 0 } }, .ninplace = 1 };
 
 SCAN(CUMSUM, "cumsum", grad_cumsum) SCAN(CUMPROD, "cumprod", NULL)
-// how many results it has says the program in its attributes: see yk_scanned
+// the number of results depends on the program in the attributes: see yk_scanned
 YK_OP(SCAN_MAP) = { .name = "scan", .code = YOKE_OP_SCAN_MAP, .flags = YK_F_PARTIAL, .min_in = 1,
 	.max_in = YOKE_MAP_MAX_INPUTS, .shape = shape_scan_map, .decompose = decompose_scan_map,
 	.inplace = { { 0, 0 }, { 1, 1 }, { 2, 2 } }, .ninplace = 3 };
@@ -206,7 +206,8 @@ yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse)
 	return scan(YK_CUMPROD, YOKE_REDUCE_PROD, x, axis, reverse);
 }
 
-// Every element joined with the one `by` before it, where there is one: elsewhere `nothing` is, the neutral element.
+// Combines every element with the one `by` before it; where there is none, with `nothing`, the
+// neutral element.
 typedef yk_id join_fn(struct yk_graph *, yk_id x, yk_id before);
 
 static yk_id running(struct yk_graph *g, yk_id x, int axis, double nothing, join_fn *join)
@@ -236,7 +237,7 @@ static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool mos
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
 	const int dtype = r.g->value[r.in[0]].dtype;
-	// gradients of half precision are sums of many, in f32
+	// gradients in half precision are sums of many terms: f32
 	yk_id v = yk_is_float(dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
 	v = running(r.g, v, k, most ? yk_dtype_min(dtype) : yk_dtype_max(dtype), most ? larger : smaller);
 	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
@@ -252,7 +253,8 @@ yoke_tensor *yoke_cummin(yoke_tensor *x, int axis)
 	return extreme("cummin", x, axis, false);
 }
 
-// log(exp a + exp b) = max + log(1 + exp(-|a - b|)).  Of equal operands each has half of the gradient, infinite ones too.
+// log(exp a + exp b) = max + log(1 + exp(-|a - b|)).  Equal operands get half of the gradient each,
+// also infinite ones.
 static yk_id log_add(struct yk_graph *g, yk_id a, yk_id b)
 {
 	if (a == YK_BAD || b == YK_BAD)
@@ -263,7 +265,8 @@ static yk_id log_add(struct yk_graph *g, yk_id a, yk_id b)
 	return yk_bin(g, YK_ADD, yk_bin(g, YK_MAX, a, b), more);
 }
 
-// As `running`, but the first `by` elements stay as they are: -inf beside -inf would get half of their gradient.
+// Like `running`, but the first `by` elements stay unchanged: combined with -inf, a -inf would lose
+// half of its gradient.
 static yk_id running_log(struct yk_graph *g, yk_id x, int axis)
 {
 	const int64_t n = x == YK_BAD ? 0 : g->value[x].dims[axis];

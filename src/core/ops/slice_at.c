@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices, updates and assignments that start at positions computed by the graph.
-// Sizes are static, so a moving window or a cache that fills up needs no new plan.
+// Sizes are static, so a moving window or a growing cache needs no new plan.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "graph/record.h"
 #include "ops/rules.h"
 
-// Operands 1 .. rank of x are i64 numbers, or absent for 0.
+// Operands 1 .. rank of x are i64 scalars; absent means 0.
 static int want_starts(struct yk_graph *g, const struct yk_call *c)
 {
 	char text[160];
@@ -60,7 +60,7 @@ static int shape_slice_update_at(struct yk_graph *g, const struct yk_call *c,
 	return err;
 }
 
-// A node's operands, copied, since appending moves the arrays; returns their number.
+// Copies a node's operands, since appending moves the arrays; returns their number.
 static uint32_t operands(const struct yk_graph *g, uint32_t node, yk_id *in)
 {
 	const struct yk_node *n = &g->node[node];
@@ -98,7 +98,7 @@ YK_OP(SLICE_UPDATE_AT) = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDA
 	.cast = YK_CAST_WIDEST, .min_in = 2, .max_in = 10, .nout = 1, .shape = shape_slice_update_at,
 	.grad = grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 };
 
-// x behind begin and one start for each of its axes as operands; their number, 0 after an error.
+// Collects the operands: x, then one start for each of its axes.  Returns their number, 0 after an error.
 static uint32_t with_starts(struct yk_rec *r, yoke_tensor *const *starts, yk_id *in)
 {
 	if (r->in[0] == YK_BAD)

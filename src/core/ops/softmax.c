@@ -64,7 +64,7 @@ YK_OP(SOFTMAX_BACKWARD) = { .name = "softmax_backward", .code = YOKE_OP_SOFTMAX_
 	.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_softmax_backward,
 	.decompose = decompose_softmax_backward, .inplace = { { 1, 0 } }, .ninplace = 1 };
 
-// The row takes the last axis.
+// The op works on the last axis; others are exchanged with it.
 static yoke_tensor *softmax(const char *call, yoke_tensor *x, int axis, int logarithm)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_SOFTMAX, 0, 1, &x);
@@ -89,7 +89,7 @@ yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis)
 
 yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 {
-	// max + log sum exp(x - max), with the maximum held constant: its gradients cancel
+	// max + log sum exp(x - max), where the maximum is held constant: its gradients cancel
 	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	int at;
 	if (r.in[0] == YK_BAD || !yk_rec_want_axis(&r) ||
@@ -99,7 +99,7 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	unsigned along = 1u << at;
 	yk_id v = yk_up(r.g, r.in[0]), y;
 	if (shape.dims[at]) {
-		// an infinite maximum is the result, and the elements that are equal to it share the gradient
+	// an infinite maximum is the result, and the elements equal to it share the gradient
 		yk_id most = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true), zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
 		yk_id infinite = yk_bin_lit(r.g, YK_EQ, yk_un(r.g, YK_ABS, most), INFINITY);
 		yk_id base = yk_tri(r.g, YK_SELECT, infinite, zero, yk_un(r.g, YK_STOP_GRAD, most));

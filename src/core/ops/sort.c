@@ -31,7 +31,7 @@ static void grad_sort(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 		gin[0] = yk_add_along(g, x, places, gout[0], g->value[x].rank - 1);
 }
 
-// x [n], what is added to it [n] or none -> values [k], places i32 [k], rest [n]; attr: k
+// x [n], addend [n] or none -> values [k], positions i32 [k], rest [n]; attr: k
 static int shape_largest(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -55,7 +55,7 @@ static yk_id along(struct yk_graph *g, yk_id places, yk_id v, int64_t n)
 			 (union yoke_attr[]){ { .i = 0 }, { .i = n } });
 }
 
-// x [n] with 0 at places [k]
+// x [n] with 0 at the positions `places` [k]
 static yk_id without(struct yk_graph *g, yk_id x, yk_id places)
 {
 	if (x == YK_BAD || places == YK_BAD)
@@ -104,12 +104,12 @@ static void grad_largest(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 
 YK_OP(SORT) = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .min_in = 1,
 	.max_in = 1, .nout = 2, .shape = shape_sort, .grad = grad_sort };
-// x, what is added to it or none -> values, places, rest
+// x, addend or none -> values, positions, rest
 YK_OP(LARGEST) = { .name = "largest", .code = YOKE_OP_LARGEST, .flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 2,
 	.max_in = 2, .nout = 3, .shape = shape_largest, .grad = grad_largest,
 	.decompose = decompose_largest, .inplace = { { 0, 2 }, { 1, 2 } }, .ninplace = 2 };
 
-// The first *k along an axis (NULL: all); the row sorts the last one.
+// The first *k along an axis (NULL: all); the op sorts the last axis.
 static yoke_tensor *sort(const char *call, yoke_tensor *x, int axis, const int64_t *k,
 			 int descending, yoke_tensor **indices)
 {
@@ -194,7 +194,8 @@ yoke_tensor *yoke_searchsorted(yoke_tensor *sorted, yoke_tensor *v, int right)
 	int64_t step = 1;
 	while (step <= n / 2)
 		step *= 2;
-	for (; n && step; step /= 2) { // as many as are known to lie before it
+	for (; n && step; step /= 2) { // binary search by powers of two: counts the elements known
+				       // to come before it
 		yk_id next = yk_bin_lit(g, YK_ADD, at, (double)step);
 		yk_id last = yk_bin_lit(g, YK_SUB, yk_bin_lit(g, YK_MIN, next, (double)n), 1);
 		yk_id element = yk_record(g, YK_GATHER, 2, (yk_id[]){ r.in[0], last }, 1, &(union yoke_attr){ .i = 0 });

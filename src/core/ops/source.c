@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values without operands: leaves, literals, counters, constants; and operations of the planner that compute nothing.
+// Ops without operands: leaves, literals, counters, constants; and planner ops that compute
+// nothing.
 #include "config.h"
 
 #include "graph/record.h"
@@ -26,7 +27,7 @@ static int shape_fill(struct yk_graph *g, const struct yk_call *c, struct yk_val
 YK_OP(LEAF) = { .name = "leaf", .flags = YK_F_LEAF, .nout = 1 };
 YK_OP(SCALAR) = { .name = "scalar", .flags = YK_F_LEAF, .nout = 1 };
 YK_OP(CONST) = { .name = "const", .flags = YK_F_LEAF, .nout = 1, .shape = shape_leaf };
-// the row-major index of the element, in the dtype i64
+// the element's row-major index, as i64
 YK_OP(IOTA) = { .name = "iota", .code = YOKE_OP_MAP, .map = YOKE_MAP_INDEX,
 	.flags = YK_F_MAP | YK_F_STRIDED, .nout = 1, .shape = shape_fill };
 // key and step (i64 scalars)
@@ -57,7 +58,7 @@ yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
 		return yk_rec_end(&r, YK_BAD);
 	}
 	int k = axis < 0 ? axis + rank : axis;
-	// counts along the axis alone, then broadcasts
+	// counts along the axis only, then broadcasts
 	int64_t column[YOKE_MAX_RANK];
 	for (int i = 0; i < rank; i++)
 		column[i] = i == k ? dims[i] : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Special functions: inverse trigonometric functions, log gamma, digamma, the inverse of erf.  No kernel computes them: they
-// are composed of elementwise operations, in the accumulator's dtype.
+// Special functions: inverse trigonometric functions, log gamma, digamma, the inverse of erf.  They
+// have no kernels: each is composed of elementwise operations, in the accumulator's dtype.
 #include "config.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ static yk_id polynomial(struct yk_graph *g, yk_id x, const double *c, int n)
 
 // ---- angles ----
 
-// Of a tangent in -1 .. 1: halved by tan(t/2) = tan t / (1 + sqrt(1 + tan^2 t)), then the series.
+// atan z for z in -1 .. 1: halves the angle by tan(t/2) = tan t / (1 + sqrt(1 + tan^2 t)), then
+// uses the series.
 static yk_id atan_small(struct yk_graph *g, yk_id z)
 {
 	const int halvings = is_wide(g, z) ? 3 : 2, terms = is_wide(g, z) ? 10 : 6;
@@ -90,7 +91,7 @@ static void decompose_atan2(struct yk_graph *g, const struct yk_call *c, yk_id *
 	yk_id steep = yk_bin(g, YK_GT, yk_un(g, YK_ABS, v), yk_un(g, YK_ABS, u));
 	yk_id none =
 		yk_bin(g, YK_AND, yk_bin(g, YK_EQ, v, zero), yk_bin(g, YK_EQ, u, zero));
-	// steep: -x/y from the y axis; else y/x from the x axis; of two infinities the diagonal
+	// steep: -x/y, from the y axis; else y/x, from the x axis; two infinities give the diagonal
 	yk_id over = yk_tri(g, YK_SELECT, steep, yk_un(g, YK_NEG, u), v),
 	      under = yk_tri(g, YK_SELECT, steep, v, u);
 	yk_id both =
@@ -111,8 +112,9 @@ static void decompose_atan2(struct yk_graph *g, const struct yk_call *c, yk_id *
 	out[0] = yk_down(g, yk_bin(g, YK_ADD, angle, turn), c->in[0]);
 }
 
-// By y g x / (x^2 + y^2), by x -g y / (x^2 + y^2); 0 where both are 0, and where one is infinite, which is the limit.  Of the
-// quotient small / big, 1 / (big (1 + quotient^2)) neither overflows nor underflows before the result does.
+// By y: g x / (x^2 + y^2); by x: -g y / (x^2 + y^2); 0 where both are 0, and where one is infinite,
+// the limit.  With the quotient small / big, 1 / (big (1 + quotient^2)) neither overflows nor
+// underflows before the result does.
 static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node *n = &g->node[node];
@@ -142,24 +144,24 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 
 // ---- the gamma function ----
 
-enum { SHIFT = 8 }; // asymptotic series are taken from there on
+enum { SHIFT = 8 }; // asymptotic series are used from here on
 
-// x where it is above 0, else 1 - x; *low: where that is.
+// x where it is positive, else 1 - x; *low marks the latter.
 static yk_id reflect(struct yk_graph *g, yk_id x, yk_id *low)
 {
 	*low = yk_bin_lit(g, YK_LT, x, 0.5);
 	return yk_tri(g, YK_SELECT, *low, yk_bin(g, YK_SUB, lit_like(g, x, 1), x), x);
 }
 
-// pi times what x leaves of whole numbers, in -pi/2 .. pi/2.
+// pi times x's distance from the nearest integer, in -pi/2 .. pi/2.
 static yk_id turned(struct yk_graph *g, yk_id x)
 {
 	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_SUB, x, yk_un(g, YK_ROUND, x)), M_PI);
 }
 
-// From SHIFT on Abramowitz and Stegun 6.1.41; below, Lanczos (1964): gamma(z) = ((z + LANCZOS - 1/2) / e)^(z - 1/2) N(z) / D(z),
-// D(z) = z (z + 1) .. (z + 6), exact at z = 1 .. 8 and to 2e-17 between, which loses no digits in f32 as a shift into the
-// series would; 6.1.17 below 1/2.
+// For z >= SHIFT Abramowitz and Stegun 6.1.41.  Below, Lanczos (1964): gamma(z) = ((z + LANCZOS -
+// 1/2) / e)^(z - 1/2) N(z) / D(z), D(z) = z (z + 1) .. (z + 6), exact at z = 1 .. 8 and to 2e-17
+// between; in f32 it loses no digits, as shifting into the series would.  6.1.17 below 1/2.
 #define LANCZOS 7.875
 
 static yk_id lgamma_of(struct yk_graph *g, yk_id x)
@@ -218,7 +220,7 @@ static yk_id digamma_of(struct yk_graph *g, yk_id x)
 	y = yk_bin(g, YK_SUB, y, select_lit(g, small, sum, 0));
 	yk_id t = turned(g, select_lit(g, low, x, 0.25));
 	yk_id cotangent = yk_bin(g, YK_DIV, yk_un(g, YK_COS, t), yk_un(g, YK_SIN, t));
-	// at a pole the two sides have no common limit
+	// at a pole the two sides have different limits
 	yk_id mirror = yk_bin(g, YK_SUB, y, yk_bin_lit(g, YK_MUL, cotangent, M_PI));
 	mirror = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, t, 0), lit_like(g, x, NAN),
 			mirror);
@@ -254,13 +256,14 @@ static yk_id trigamma_of(struct yk_graph *g, yk_id x)
 
 // ---- the inverse of erf ----
 
-// Giles 2012: x times a polynomial of w = -log(1 - x^2), or of its square root in the tails; 1 - |x| is exact.
+// Giles 2012: x times a polynomial in w = -log(1 - x^2), or in its square root in the tails; 1 -
+// |x| is exact.
 struct inverse_erf {
-	double near, centre; // the first polynomial is of w - centre, for w < near
+	double near, centre; // the first polynomial is in w - centre, for w < near
 	const double *middle;
 	int nmiddle;
 	struct {
-		double from, centre; // of sqrt w - centre, for sqrt w > from
+		double from, centre; // in sqrt w - centre, for sqrt w > from
 		const double *c;
 		int n;
 	} tail[2];
@@ -342,7 +345,7 @@ static yk_id erfinv_of(struct yk_graph *g, yk_id x)
 	yk_id middle =
 		polynomial(g, yk_bin_lit(g, YK_SUB, w, t->centre), t->middle, t->nmiddle);
 	p = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, w, t->near), middle, p);
-	// infinite at the ends, NaN outside
+	// infinite at the end points, NaN outside
 	yk_id end = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, x, 0),
 			   lit_like(g, x, -INFINITY), lit_like(g, x, INFINITY));
 	end = select_lit(g, yk_bin(g, YK_EQ, size, one), end, NAN);
@@ -365,13 +368,13 @@ static void decompose_special(struct yk_graph *g, const struct yk_call *c, yk_id
 	out[0] = yk_down(g, y, c->in[0]);
 }
 
-// The derivative at x, which has the accumulator's dtype.
+// The derivative at x, which is in the accumulator's dtype.
 static yk_id slope(struct yk_graph *g, int op, yk_id x)
 {
 	yk_id one = lit_like(g, x, 1), t;
 	switch (op) {
 	case YK_ASIN:
-	case YK_ACOS: // 1 / sqrt((1 - x) (1 + x)): infinite at the ends, NaN outside
+	case YK_ACOS: // 1 / sqrt((1 - x) (1 + x)): infinite at the end points, NaN outside
 		t = yk_un(g, YK_RSQRT,
 			  yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, one, x),
 				 yk_bin(g, YK_ADD, one, x)));
@@ -380,7 +383,7 @@ static yk_id slope(struct yk_graph *g, int op, yk_id x)
 		return yk_un(g, YK_RECIP, yk_bin(g, YK_ADD, yk_un(g, YK_SQUARE, x), one));
 	case YK_LGAMMA: return yk_un(g, YK_DIGAMMA, x);
 	case YK_DIGAMMA: return trigamma_of(g, x);
-	case YK_ERFINV: // sqrt(pi)/2 exp(y^2), of y in full precision
+	case YK_ERFINV: // sqrt(pi)/2 exp(y^2), with y in full precision
 		t = yk_un(g, YK_EXP, yk_un(g, YK_SQUARE, yk_un(g, YK_ERFINV, x)));
 		return yk_bin_lit(g, YK_MUL, t, 1 / M_2_SQRTPI);
 	}

@@ -8,7 +8,7 @@
 #include "graph/record.h"
 #include "ops/rules.h"
 
-// The operand, when it is floating point with at least `rank` axes.
+// The operand, if it is floating point with at least `rank` axes; else YK_BAD with an error.
 static yk_id real(struct yk_rec *r, yk_id x, int rank)
 {
 	if (x == YK_BAD)
@@ -26,7 +26,7 @@ static yk_id real(struct yk_rec *r, yk_id x, int rank)
 	return YK_BAD;
 }
 
-// 1 / (n - correction); inf where too few are left, which makes NaN of a sum of nothing
+// 1 / (n - correction); inf if n is too small, so that an empty sum gives NaN
 static double one_over(double n, double correction)
 {
 	return 1 / fmax(n - correction, 0);
@@ -34,7 +34,7 @@ static double one_over(double n, double correction)
 
 // ---- spread ----
 
-// Two passes: the mean first, then the mean square of what is left.
+// Two passes: first the mean, then the mean square of the differences.
 static yk_id var(struct yk_graph *g, yk_id x, unsigned axes, double correction)
 {
 	if (x == YK_BAD)
@@ -56,7 +56,7 @@ yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction)
 	return yk_rec_end(&r, yk_down(r.g, var(r.g, v, axes, correction), v));
 }
 
-// x [..,V,N] without its mean over N
+// x [..,V,N] minus its mean over N
 static yk_id centred(struct yk_graph *g, yk_id x)
 {
 	if (x == YK_BAD)
@@ -88,7 +88,7 @@ yoke_tensor *yoke_corr(yoke_tensor *x)
 	yk_id s = yk_reduce(r.g, YK_SUM, yk_un(r.g, YK_SQUARE, d), last, true);
 	d = yk_bin(r.g, YK_MUL, d, yk_un(r.g, YK_RSQRT, s));
 	yk_id c = yk_matmul(r.g, d, d, YOKE_TB);
-	// what rounding carries beyond 1 is taken off, past the gradient
+	// clamps to -1 .. 1 what rounding exceeded, without affecting the gradient
 	yk_id in = yk_bin_lit(r.g, YK_MIN, yk_bin_lit(r.g, YK_MAX, c, -1), 1);
 	in = yk_un(r.g, YK_STOP_GRAD, yk_bin(r.g, YK_SUB, in, c));
 	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_ADD, c, in), v));
@@ -107,8 +107,9 @@ yk_id yk_unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 	return yk_tri(g, YK_SELECT, is0, zero, y);
 }
 
-// The norm of p < 0 of a >= 0, least (sum (a / least)^p)^(1/p), in which no power overflows.  It is 0 where an element is,
-// since 0^p is infinite, and then its gradient is 0.  Its gradient by `least` cancels.
+// The norm of order p < 0 of a >= 0: least (sum (a / least)^p)^(1/p), in which no power overflows.
+// If an element is 0 the norm is 0, since 0^p is infinite, and so is its gradient.  The gradient by
+// `least` cancels.
 static yk_id min_norm(struct yk_graph *g, yk_id a, double p, unsigned over, bool keep)
 {
 	yk_id least = yk_un(g, YK_STOP_GRAD, yk_reduce(g, YK_REDUCE_MIN, a, over, true));
@@ -183,7 +184,7 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 
 // ---- order statistics, counting ----
 
-// x [..,N] sorted, q [] or [Q] -> [..] or [..,Q]: straight lines between neighbours.
+// Quantiles by linear interpolation: x [..,N] sorted, q [] or [Q] -> [..] or [..,Q].
 static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
 {
 	if (x == YK_BAD || q == YK_BAD)
@@ -193,7 +194,7 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
 	union yoke_attr axis = { .i = last };
 	q = yk_cast(g, q, yoke_f64);
 	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)), low = yk_un(g, YK_FLOOR, pos);
-	// outside 0 .. 1 an index that the gather refuses
+	// outside 0 .. 1: an index that the gather rejects
 	yk_id good = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, q, 0), yk_bin_lit(g, YK_LE, q, 1));
 	yk_id lo = yk_tri(g, YK_SELECT, good, yk_cast(g, low, yoke_i64), yk_lit(g, yoke_i64, -1));
 	yk_id hi = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_ADD, lo, 1), (double)(n - 1));
@@ -204,14 +205,15 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
 	yk_id f = yk_cast(g, yk_bin(g, YK_SUB, pos, low), g->value[a].dtype);
 	yk_id rest = yk_bin_lit(g, YK_ADD, yk_un(g, YK_NEG, f), 1);
 	yk_id y = yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, a, rest), yk_bin(g, YK_MUL, b, f));
-	// the element itself where it is met, also beside an infinite one
+	// an exact hit returns the element itself, even next to an infinite one
 	yk_id met = yk_bin_lit(g, YK_EQ, f, 0);
 	yk_id flat = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, a, b),
 			    yk_un(g, YK_NOT, yk_un(g, YK_ISFINITE, a)));
 	return yk_tri(g, YK_SELECT, yk_bin(g, YK_OR, met, flat), a, y);
 }
 
-// x [..,N] sorted: its last element, which is NaN where one is; with an axis of 1 behind it or not.
+// The last element of sorted x [..,N], which is NaN if any element is; keep: the axis stays with
+// size 1.
 static yk_id largest(struct yk_graph *g, yk_id x, bool keep)
 {
 	if (x == YK_BAD)
@@ -241,7 +243,7 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 	y = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, top, top), y, top);
 	if (!many || y == YK_BAD)
 		return y;
-	out = g->value[y].rank; // the quantiles first
+	out = g->value[y].rank; // the quantile axis comes first
 	for (int i = 0; i < out; i++)
 		order[i] = i ? i - 1 : out - 1;
 	return yk_permute(g, y, order);
@@ -273,7 +275,7 @@ yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 	return yk_rec_end(&r, yk_down(r.g, y, v));
 }
 
-// Bins of equal width; what is outside goes into one more, which is cut off.
+// Bins of equal width; elements outside go into an extra bin, which is dropped.
 static yk_id histogram(struct yk_graph *g, yk_id x, int64_t bins, double lo, double hi)
 {
 	int64_t n = yk_count(&g->value[x]);
@@ -301,7 +303,7 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 	yk_id v = r.in[0];
 	if (v == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
-	// positions are exact as long as an f64 holds them
+	// positions are exact while an f64 represents them
 	if (bins < 1 || bins > (int64_t)1 << 52 || !(lo < hi) || !isfinite(hi - lo)) {
 		yk_rec_fail(&r, YOKE_ERANGE, "%lld bins from %g to %g", (long long)bins, lo, hi);
 		return yk_rec_end(&r, YK_BAD);

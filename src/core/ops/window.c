@@ -67,7 +67,8 @@ static void grad_window_add(struct yk_graph *g, uint32_t node, const yk_id *gout
 	gin[0] = yk_record(g, YK_WINDOW, 1, gout, 4, a);
 }
 
-// Element `of` of all windows, `stride` apart along the axis of n elements, from element `at` on.
+// Places element `of` of all windows, `stride` apart, along an axis of n elements from element `at`
+// on.
 static yk_id spread(struct yk_graph *g, yk_id x, int axis, int64_t of, int64_t stride, int64_t at, int64_t n)
 {
 	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK], zero[YOKE_MAX_RANK] = { 0 };
@@ -81,7 +82,7 @@ static yk_id spread(struct yk_graph *g, yk_id x, int axis, int64_t of, int64_t s
 	v.dims[last] = 1;
 	x = yk_slice(g, x, start, step, v.dims);
 	start[last] = 0;
-	if (stride > 1) { // zeros between: an axis of its own, filled up
+	if (stride > 1) { // inserts zeros on an extra axis
 		int64_t hi[YOKE_MAX_RANK] = { 0 };
 		memmove(v.dims + axis + 2, v.dims + axis + 1, (size_t)(last - axis - 1) * sizeof *v.dims);
 		v.dims[axis + 1] = 1;
