@@ -68,8 +68,7 @@ yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
 		return NULL;
 	}
 	s->refs++;
-	s->buffer->block->owner = NULL; // no longer movable: compaction leaves the block where it
-					// is
+	s->buffer->block->owner = NULL; // not movable by compaction any more
 	yoke_tensor *shared = value_of(t->ctx, NULL, s, t->dtype, t->rank, t->dims);
 	if (shared)
 		*at = host + s->offset;

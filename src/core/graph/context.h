@@ -26,8 +26,7 @@ struct yk_slot {
 // queue, with the last of them.
 struct yk_buffer {
 	uint32_t refs;
-	bool host;                  // in the CPU's memory: too large for the device, or placed
-				    // there
+	bool host;                  // in CPU memory: too large, or placed there
 	struct yk_block *block;     // compaction replaces it
 	struct yk_wrapped *wrapped; // caller's memory, never written; NULL: memory of the pool
 	struct yoke_context *ctx;
@@ -58,23 +57,16 @@ struct yk_leaf {
 	yk_id id;
 	struct yk_storage *storage;   // a reference
 	struct yk_tensor *variable;   // the variable whose current version it is, or NULL
-	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed, bits has the
-				      // number
+	struct yk_tensor *scalar;     // read at launch; NULL: freed, bits has its number
 	uint64_t ordinal;             // SEED: ordinal of the random call
-	uint64_t bits;                // the number once it is fixed; for SEED, the seed combined
-				      // with the ordinal
-	const yoke_tensor *handle;    // STORAGE: the handle it was made for; compared, never
-				      // followed
-	struct yk_past *past;         // STORAGE: a reference: tensors whose gradient through it is
-				      // refused; or NULL
-	bool shared;                  // STORAGE: several variables have had this value: never
-				      // overwritten
-	bool frozen;                  // SCALAR, SEED, STEP: an evaluation has read it: its value
-				      // stays bits
+	uint64_t bits;                // the fixed number; SEED: seed xor ordinal
+	const yoke_tensor *handle;    // STORAGE: its handle; compared, never followed
+	struct yk_past *past;         // STORAGE: gradients refused through it, or NULL
+	bool shared;                  // STORAGE: of several variables: never overwritten
+	bool frozen;                  // SCALAR, SEED, STEP: was read: it stays bits
 	uint16_t op;                  // the op that made it
 	uint32_t path;
-	uint32_t former;              // index of the previous leaf of the same variable or scalar,
-				      // or YK_NIL
+	uint32_t former;              // previous leaf of the same tensor, or YK_NIL
 };
 
 // Pinned host memory for an upload to the device; reused once its event has completed.
@@ -93,8 +85,7 @@ struct yk_ahead {
 
 // A launched evaluation that may still be running.
 struct yk_flight {
-	struct yk_event *done[YK_SLOTS]; // after it on each queue; NULL: none, or recording the
-					 // event failed
+	struct yk_event *done[YK_SLOTS]; // after it on each queue; NULL: none, or failed
 	uint64_t serial, number; // of the event on the queue of the steps; of the evaluation
 	size_t steps;
 	uint16_t op[2];    // of the first and last step
@@ -149,8 +140,7 @@ struct yk_observer {
 struct yk_counts {
 	uint64_t copies_up, copies_down;
 	uint64_t waits, wait_ns; // the host's waits for a device
-	uint64_t idle_ns;        // time without any work, measured while a profile observed the
-				 // context ..
+	uint64_t idle_ns;        // time without work, while a profile observed ..
 	bool idle_known;         // .. true once one did
 };
 
@@ -166,8 +156,7 @@ struct yoke_context {
 	// .. the queues for steps and for copies to and from the device
 	struct yk_queue *queue, *cpu_queue, *up, *down;
 	bool device_ranks; // collectives use the device's memory, except sends
-	uint64_t up_whole;       // launches up to this event of `queue` read uploads that
-				 // succeeded, ..
+	uint64_t up_whole;       // launches up to this event read good uploads, ..
 	uint64_t flight_whole;   // .. and up to this one the results of the other slots are good
 	struct yk_event *joined; // the last upload that the queue of the steps waits for
 	struct yk_graph graph;
@@ -179,8 +168,7 @@ struct yoke_context {
 	size_t holders;         // tensors that have an id
 	size_t leftover;        // nodes that the last evaluation left pending
 	size_t grown;           // nodes that were new to the last evaluation
-	uint64_t loose, bound;  // bytes that only the graph still holds; the limit that triggers a
-				// collection
+	uint64_t loose, bound;  // bytes that only the graph holds; limit for a collection
 	size_t collected;       // nodes in the graph after the last collection
 	size_t run;             // eager mode: nodes already launched
 	struct yk_scope *scope; // innermost, NULL: none
@@ -223,8 +211,7 @@ struct yoke_context {
 	bool warned;         // the warning about pending nodes was logged
 	bool piled_up;       // the warning about accumulating handles or scopes was logged
 	bool eager;          // operations are launched as they are recorded
-	bool shapes_vary;    // shapes vary with the data: new plans are expected and cause no
-			     // warning
+	bool shapes_vary;    // shapes vary with the data: no warnings about new plans
 	unsigned callbacks;  // running callbacks of custom ops; their thread may enter and record
 	bool traced;         // call sites are recorded
 	enum yk_sync sync;

@@ -67,8 +67,7 @@ struct yk_node {
 	uint32_t list;      // tensors in each list, 0: not a list op
 	uint32_t scope;     // path of the scope it was recorded in
 	uint32_t site;      // call site, 0: not traced
-	uint16_t back;      // op whose gradient it belongs to, 0: none (0 is LEAF, which has no
-			    // gradient)
+	uint16_t back;      // op whose gradient it belongs to, 0: none (LEAF has none)
 	uint32_t range;     // path of the profiler range it was recorded in, 0: none
 	const char *call;   // public function that recorded it, NULL: unknown; for messages
 };

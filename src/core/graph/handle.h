@@ -46,8 +46,7 @@ struct yk_tensor { // a slot, and the tensor that its current handle refers to
 	struct yk_scope *scope; // owner; NULL: the caller
 	const char *name;       // of variables
 	double scalar;
-	uint32_t outermost; // variable: the context's `outermost` when it was last assigned in a
-			    // scope
+	uint32_t outermost; // variable: `outermost` at the last assignment in a scope
 	uint32_t chain; // index of its newest leaf; valid in the same epoch as leaf
 	uint32_t version;        // variable: number of earlier versions
 	struct yk_origin origin; // of variables

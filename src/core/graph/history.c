@@ -50,8 +50,7 @@ struct collection {
 	struct yoke_context *ctx;
 	uint32_t *need; // by node: which results are needed, as yk_result_bit; 0: dropped
 	uint8_t *leads; // by node: enum leads
-	bool cut;       // values with bytes become leaves, even if gradients through them may be
-			// requested
+	bool cut;       // values with bytes become leaves, whatever gradients they block
 	yk_id *map;     // by value: its new index
 	uint32_t *leaf; // by leaf: its new index
 	struct yk_graph g;
@@ -96,10 +95,8 @@ enum leads {
 	LEADS_NAMED = 4,         // like LEADS_TARGET, without earlier versions of variables
 	LEADS_THROUGH_NAMED = 8, // .. like LEADS_THROUGH, also without operations of yoke_grad
 	LEADS_VERSION = 16,      // a variable was assigned one of its results
-	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, whether or not the gradient can be
-				 // computed
-	LEADS_LOST = 64          // its results cannot be recomputed: an assignment overwrote their
-				 // operands
+	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, with a gradient or without
+	LEADS_LOST = 64          // its results cannot be recomputed: operands were overwritten
 };
 
 static void find_leads(struct collection *c, struct yk_tensor *t)

@@ -113,8 +113,7 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_storage *to, 
 {
 	struct yk_queue_failure f;
 	int err = put(ctx->up, bytes_of(to, 0), from, bytes);
-	int waited = yk_queue_drain(ctx->up); // after this even a failed copy no longer reads the
-					      // memory
+	int waited = yk_queue_drain(ctx->up); // even a failed copy is over then
 	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
 		err = yk_fail(f.code, "%s", f.why);
 	return err ? err : waited;
@@ -558,8 +557,7 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 					   .bits = ctx->seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
 	bool there = ctx->step_epoch == ctx->epoch;
-	if (there) // .. and no evaluation has read it: the next graph must not depend on an old
-		   // leaf
+	if (there) // .. and unread: the next graph must not use an old leaf
 		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
 	if (!there && *key != YK_BAD) {
 		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,

@@ -20,10 +20,8 @@ enum yk_op_flag {
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
 	YK_F_FLAT = 512,    // its gradient is 0 everywhere
 	YK_F_BITS = 1024,   // no floating-point operands
-	YK_F_RANKS = 2048,  // collective: runs once, in the order of recording, at the next
-			    // evaluation
-	YK_F_ALL_RESULTS = 4096 // its gradient rule takes the cotangents of all results, not only
-				// of the first
+	YK_F_RANKS = 2048,  // collective: runs once, in recording order
+	YK_F_ALL_RESULTS = 4096 // its gradient rule uses the cotangents of all results
 };
 
 // How mixed precision casts the floating-point operands of an op.  f64 is never cast down.
@@ -32,8 +30,7 @@ enum yk_cast_policy {
 	YK_CAST_HALF,   // contractions: the first YK_CAST_FACTORS operands to half
 	YK_CAST_F32,
 	YK_CAST_WIDEST, // maps and concatenation: the dtype that holds all operands
-	YK_CAST_INSIDE  // kernels take half and compute in f32: the first operand stays, others may
-			// be f32
+	YK_CAST_INSIDE  // kernels compute in f32: the first stays, others may be f32
 };
 enum { YK_CAST_FACTORS = 3 }; // attention's mask comes after them
 
@@ -62,10 +59,8 @@ struct yk_op_def {
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
-	bool joined;              // its results are its last operands themselves, which get no
-				  // gradient
-	const struct yk_custom *custom; // custom op registered by the application (ops/custom.h);
-					// NULL: built in
+	bool joined;              // its results are its last operands, which get no gradient
+	const struct yk_custom *custom; // custom op (ops/custom.h); NULL: built in
 };
 
 // The definition of an op, never freed; codes from YK_OPS on are custom ops.
@@ -175,8 +170,7 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 		real = yk_is_float(g->value[n->out + i].dtype);
 	return n->op != YK_STOP_GRAD && real &&
 	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF ||
-		n->op == YK_BITCAST); // these have no gradient, but their rule must run to report
-				      // that
+		n->op == YK_BITCAST); // their rules must run, to report that there is no gradient
 }
 
 // Does the gradient by the operands depend on the cotangent alone?

@@ -14,8 +14,7 @@ struct yk_list_call {
 	uint32_t n;
 	const yk_id *in;
 	const double *constant;
-	const struct yoke_map *map; // the formula's program, if already made for these dtypes; or
-				    // NULL
+	const struct yoke_map *map; // the formula's program for these dtypes, or NULL
 	const yk_id *skip; // a number: where not 0, results keep the old values; NULL: none
 };
 // *out is the first result of the first tensor; the others follow, list by list.
