@@ -14,8 +14,9 @@
 
 // Streams of a context: the queues on which a plan's steps run.  A step names its slot and the
 // steps of other slots that it waits for; one slot's queue runs in order.  Memory belongs to the
-// device or to the CPU.  RANKS runs collectives, on memory of the host or of the device
-// (device_ranks).  It is the device's queue until the context joins a group.
+// device or to the CPU.
+// RANKS runs collectives, on memory of the host or of the device (device_ranks).  It is the device's
+// queue until the context joins a group.
 enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
@@ -37,8 +38,8 @@ struct yk_storage {
 	uint32_t refs, leaves; // references; how many of them leaves of the graph hold
 	int failed;        // 0, or the error code of the operation that should have written it
 	uint32_t failure;  // number of that failure
-	uint64_t written[YK_SLOTS]; // event number per slot: valid once all of these have completed
-				    // without error; 0: the slot does not write it
+	uint64_t written[YK_SLOTS]; // by slot: number of the event that completes it; good once all
+				    // succeeded.  0: the slot does not write it
 	struct yk_event *up; // of the upload, until the queue of the steps waits for it
 	uint32_t leaf_place; // index of its first leaf, while a plan key is computed
 	struct yk_buffer *buffer; // a reference; NULL once another version took its bytes
@@ -151,9 +152,8 @@ struct yoke_context {
 	atomic_uint refs; // held by the application, until it frees the context, and by profiles
 	bool ended;       // freed by the application: only this struct remains
 	struct yk_device *device, *cpu;
-	struct yk_slot slot[YK_SLOTS]; // all share one queue when the device is the CPU; these are
-				       // ..
-	// .. the queues for steps and for copies to and from the device
+	struct yk_slot slot[YK_SLOTS]; // share one queue when the device is the CPU
+	// the slots' queues: for steps, and for copies to and from the device
 	struct yk_queue *queue, *cpu_queue, *up, *down;
 	bool device_ranks; // collectives use the device's memory, except sends
 	uint64_t up_whole;       // launches up to this event read good uploads, ..
@@ -168,7 +168,7 @@ struct yoke_context {
 	size_t holders;         // tensors that have an id
 	size_t leftover;        // nodes that the last evaluation left pending
 	size_t grown;           // nodes that were new to the last evaluation
-	uint64_t loose, bound;  // bytes that only the graph holds; limit for a collection
+	uint64_t loose, bound;  // bytes newly held by the graph alone; limit for a collection
 	size_t collected;       // nodes in the graph after the last collection
 	size_t run;             // eager mode: nodes already launched
 	struct yk_scope *scope; // innermost, NULL: none

@@ -22,9 +22,10 @@ struct yk_rec {
 };
 
 // n at most 8.  Literals and scalars take the dtype of the first operand that has one, else f32;
-// bool counts only if no operand has another dtype (select's condition).  YOKE_NONE is an error,
-// except for operand i with bit i of `optional`, which becomes YK_NIL.  Errors name `call`, the
-// public function without yoke_; yk_rec_begin, _op and _with take it from the enclosing function.
+// bool counts only if no operand has another dtype (select's condition).
+// YOKE_NONE is an error, except for operand i with bit i of `optional`, which becomes YK_NIL.
+// Errors name `call`, the public function without yoke_; yk_rec_begin, _op and _with take it from
+// the enclosing function.
 // Mixed precision casts the operands by the policy of `op`, also for composed functions; YK_LEAF:
 // no casts.
 struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t);
@@ -60,7 +61,7 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 // The same for a call with results in `to`, which may not be NULL.
 struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what);
 // The tensors of `count` lists of n as values, list after list, with room for `more` values at the
-// end; the caller frees it.  NULL after an error.  A list that is NULL is absent.
+// end; the caller frees the array.  NULL after an error.  A list that is NULL is absent.
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
 // EINVAL if `call` assigns the same variable twice, since one of the values would be lost.
 int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call);

@@ -19,9 +19,9 @@ struct yk_list_call {
 };
 // *out is the first result of the first tensor; the others follow, list by list.
 int yk_list_map(struct yk_graph *, const struct yk_list_call *, yk_id *out);
-// kind: of the plugin ABI.  each 0: one number for all, []; 1: one per tensor, [n]; 2: both, [n +
-// 1], the total last.  YK_BAD on error.  wide: the f64 sums are returned without rounding to the
-// program's dtype.
+// kind: of the plugin ABI.  each 0: one number for all, []; 1: one per tensor, [n];
+// 2: both, [n + 1], the total last.  YK_BAD on error.
+// wide: the f64 sums are returned without rounding to the program's dtype.
 yk_id yk_list_reduce(struct yk_graph *, const struct yk_list_call *, int kind, int each);
 yk_id yk_list_reduce_wide(struct yk_graph *, const struct yk_list_call *, int kind, int each);
 
