@@ -128,7 +128,7 @@ static bool loses(const struct collection *c, uint32_t k)
 	return lost;
 }
 
-// Are all floating-point operands lost, and have no results bytes?
+// Are all floating-point operands lost, and does no result have bytes?
 static bool is_all_lost(const struct collection *c, const struct yk_node *n)
 {
 	const struct yk_graph *g = &c->ctx->graph;

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "graph/record.h"
+
 // Copies on the queue of the steps, after the upload of `from`.
-// Copies on the queue of the steps, after the uploads of both.
 static int copy(struct yk_storage *to, struct yk_storage *from)
 {
 	struct yk_queue *q = to->ctx->queue;

@@ -14,8 +14,8 @@
 
 // ---- callbacks of the application ----
 
-// During a callback its thread re-enters the context.  Its tensors belong to a scope that ends with it.
-// Meanwhile nothing is launched and the graph is not collected, so ids stay valid.
+// During a callback its thread re-enters the context.  Its tensors belong to a scope that ends with
+// it.  Meanwhile nothing is launched and the graph is not collected, so ids stay valid.
 struct frame {
 	struct yoke_context *ctx, *current;
 	struct yk_scope scope;

@@ -98,7 +98,8 @@ YK_OP(SLICE_UPDATE_AT) = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDA
 	.cast = YK_CAST_WIDEST, .min_in = 2, .max_in = 10, .nout = 1, .shape = shape_slice_update_at,
 	.grad = grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 };
 
-// Collects the operands: x, then one start for each of its axes.  Returns their number, 0 after an error.
+// Collects the operands: x, then a start for each of its axes.  Returns their number, 0 after an
+// error.
 static uint32_t with_starts(struct yk_rec *r, yoke_tensor *const *starts, yk_id *in)
 {
 	if (r->in[0] == YK_BAD)

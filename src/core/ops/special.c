@@ -153,15 +153,16 @@ static yk_id reflect(struct yk_graph *g, yk_id x, yk_id *low)
 	return yk_tri(g, YK_SELECT, *low, yk_bin(g, YK_SUB, lit_like(g, x, 1), x), x);
 }
 
-// pi times x's distance from the nearest integer, in -pi/2 .. pi/2.
+// pi times (x - the nearest integer), in -pi/2 .. pi/2.
 static yk_id turned(struct yk_graph *g, yk_id x)
 {
 	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_SUB, x, yk_un(g, YK_ROUND, x)), M_PI);
 }
 
-// For z >= SHIFT Abramowitz and Stegun 6.1.41.  Below, Lanczos (1964): gamma(z) = ((z + LANCZOS -
-// 1/2) / e)^(z - 1/2) N(z) / D(z), D(z) = z (z + 1) .. (z + 6), exact at z = 1 .. 8 and to 2e-17
-// between; in f32 it loses no digits, as shifting into the series would.  6.1.17 below 1/2.
+// For z >= SHIFT Abramowitz and Stegun 6.1.41.  Below, Lanczos (1964):
+// gamma(z) = ((z + LANCZOS - 1/2) / e)^(z - 1/2) N(z) / D(z), D(z) = z (z + 1) .. (z + 6), exact at
+// z = 1 .. 8 and to 2e-17 between.  Unlike a shift into the series it loses no digits in f32.
+// 6.1.17 below 1/2.
 #define LANCZOS 7.875
 
 static yk_id lgamma_of(struct yk_graph *g, yk_id x)

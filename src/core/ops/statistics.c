@@ -108,7 +108,7 @@ yk_id yk_unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 }
 
 // The norm of order p < 0 of a >= 0: least (sum (a / least)^p)^(1/p), in which no power overflows.
-// If an element is 0 the norm is 0, since 0^p is infinite, and so is its gradient.  The gradient by
+// If an element is 0 the norm is 0, since 0^p is infinite, and its gradient is 0.  The gradient by
 // `least` cancels.
 static yk_id min_norm(struct yk_graph *g, yk_id a, double p, unsigned over, bool keep)
 {
