@@ -15,8 +15,8 @@
 // Streams of a context: the queues on which a plan's steps run.  A step names its slot and the
 // steps of other slots that it waits for; one slot's queue runs in order.  Memory belongs to the
 // device or to the CPU.
-// RANKS runs collectives, on memory of the host or of the device (device_ranks).  It is the device's
-// queue until the context joins a group.
+// RANKS runs collectives, on memory of the host or of the device (device_ranks).  It is the
+// device's queue until the context joins a group.
 enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
@@ -133,8 +133,8 @@ struct yk_observer {
 		    const struct yk_plan *, uint64_t step_or_bytes);
 	// A profiler range of the application begins or ends; may be NULL.
 	void (*range)(struct yk_observer *, uint32_t path, bool begins);
-	bool times; // needs the time of each step, so steps are launched one by one; else the end calls of
-		    // steps launched together follow each other
+	bool times; // needs the time of each step, so steps are launched one by one; else the end
+		    // calls of steps launched together follow each other
 };
 
 // Counts since the context was made, beside yoke_stats.

@@ -69,7 +69,7 @@ yoke_tensor *yk_handle(const struct yk_tensor *);
 struct yk_tensor *yk_slot_take(struct yoke_context *, int kind, int op);
 // Ends the tensor: its handle is stale from now on.
 void yk_slot_leave(struct yk_tensor *, enum yk_end);
-// Returns the slots of a context that is being freed to the table; its tensors must be gone already.
+// Returns a freed context's slots to the table; its tensors must be gone already.
 void yk_slots_return(struct yoke_context *);
 
 // Queues a handle of a busy or another thread's context, to be freed by the next call on that

@@ -104,8 +104,8 @@ struct yk_ranked {
 	int64_t ranks, rank; // number of ranks, and this rank
 	int64_t kind;        // enum yoke_reduce_kind, for reductions
 	int64_t peer;        // the root, or the peer of a send
-	int64_t whole;       // all ranks hold the loss: a cotangent passes unchanged; SHARES: only the
-	                     // rank's shard and shapes exist
+	int64_t whole;       // all ranks hold the loss: a cotangent passes unchanged; SHARES: only
+	                     // the rank's shard and shapes exist
 };
 enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
 
