@@ -257,7 +257,7 @@ static yk_id regular(struct yk_graph *g, struct yk_pair d, yk_id terms, yk_id be
 	const int axis = v.rank - 1;
 	const double few =
 		0x1p-49 *
-		fmax(8, (double)v.dims[axis]); // roundings; each site has about 1/N of an eigenvector
+		fmax(8, (double)v.dims[axis]); // roundings; a site has about 1/N of an eigenvector
 	yk_id tiny = yk_bin(g, YK_MAX, yk_un(g, YK_ABS, before), yk_un(g, YK_ABS, next));
 	tiny = yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQRT, tiny),
 			  0x1p-180); // zero pivots are 2^-200 times the root
