@@ -316,7 +316,7 @@ struct yoke_context *yk_current(void);
 // The thread's current context, if it has one.
 struct yoke_context *yk_current_or_null(void);
 
-// A context on the dry device of this one.
+// A context on the dry counterpart of this device.
 struct yoke_context *yk_context_dry(struct yk_device *);
 
 // A tensor of the innermost scope, zeroed except ctx, scope, kind, op; NULL: no memory.
@@ -358,7 +358,7 @@ int yk_roots_reserve(struct yoke_context *, size_t more);
 
 // ---- history ----
 
-enum { YK_SHORT = 256 }; // graphs with fewer nodes are not collected
+enum { YK_SHORT = 256 }; // a growth by fewer nodes is not worth a collection
 
 // Sets the value of the graph that the tensor refers to; YK_NIL: none.
 static inline void yk_take_id(struct yk_tensor *t, yk_id id)
