@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of a profile by cycles share.
+// The object of a profile that runs in cycles of steps, shared by the files that implement it.
 #ifndef YK_CYCLE_H
 #define YK_CYCLE_H
 
@@ -10,13 +10,14 @@ struct yoke_profile {
 	struct yoke_profile_schedule schedule;
 	char *folder;
 	struct yk_profile *core;
-	enum yoke_profile_state state; // of the step that goes on
+	enum yoke_profile_state state; // of the current step
 	int64_t step, cycle;
-	double seconds; // of the cycle at hand
-	bool traced;    // the context kept call sites before
+	double seconds; // length of the current cycle
+	bool traced;    // the context already recorded call sites before the profile began
 };
 
-// Is there a profile, and the context that it watches?  Else an error of the public function `call`, with yoke_.
+// Checks the profile and the context that it watches.  An error names the public function `call`
+// (with "yoke_").
 int yk_profile_given_as(const yoke_profile *, const char *call);
 uint64_t yk_profile_max_bytes(const yoke_profile *);
 

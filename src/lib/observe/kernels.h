@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a profile as an object, for kernels.json of a run.
+// Exports the rows of a profile as JSON, for a run's kernels.json.
 #ifndef YK_KERNELS_H
 #define YK_KERNELS_H
 
@@ -7,8 +7,9 @@
 
 #include "observe/profile.h"
 
-// { "format": 1, "rows": [ { op, implementation, device, scope, nodes, calls, seconds, bytes, flops } ] }: of all
-// calls together, the longest first; flops only where they are counted.  NULL: no memory.
+// { "format": 1, "rows": [ { op, implementation, device, scope, nodes, calls, seconds, bytes, flops
+// } ] }, summed over all calls, longest first; flops only where they are counted.  NULL: out of
+// memory.
 json_t *yk_profile_kernels(const struct yk_profile *);
 
 #endif

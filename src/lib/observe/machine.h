@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host and this process at a moment, by /proc, /sys and control groups.
+// Samples the load of the host and of this process from /proc, /sys and control groups.
 #ifndef YK_MACHINE_H
 #define YK_MACHINE_H
 
@@ -11,9 +11,9 @@
 
 enum { YK_RAPL_MAX = 16 };
 
-// What differences are taken from.
+// The previous sample, from which differences are computed.
 struct yk_host_state {
-	double busy, all, process, ns; // of processors, by the sample before
+	double busy, all, process, ns; // processor times in the previous sample
 	bool seen;
 	struct yk_rapl {
 		char path[96];
@@ -23,12 +23,13 @@ struct yk_host_state {
 	struct yk_topology count;
 };
 
-// On a thread of the application: what hwloc finds stays as it is, and to look changes the environment for a moment.
+// Call it on an application thread: hwloc's discovery changes the environment briefly; its result
+// is kept.
 void yk_host_begin(struct yk_host_state *);
 void yk_host_sample(struct yk_host_state *, struct yoke_host_sample *to);
-// Bytes that control groups allow this process; NAN: all there are.
+// Memory limit of the control groups of this process, in bytes; NAN: unlimited.
 double yk_host_memory_limit(void);
-// As an object, null where it is not known; NULL: no memory.
+// A sample as JSON; unknown values are null.  NULL: out of memory.
 json_t *yk_host_json(const struct yoke_host_sample *);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory the current context's device and this process use, now.
+// Reports the current memory use of the current context's device and of this process.
 #ifndef YK_MEMORY_H
 #define YK_MEMORY_H
 
@@ -7,8 +7,9 @@
 
 struct yk_memory { // bytes
 	uint64_t allocated, peak, reserved; // of the device's pool
-	uint64_t resident;                  // of the process; 0 where the system does not say
-	uint64_t retries, pending; // allocations tried again; operations recorded and not evaluated
+	uint64_t resident;                  // of the process; 0 where the system does not report it
+	uint64_t retries, pending; // allocations that were retried; operations recorded and not
+				   // evaluated
 };
 
 int yk_memory_read(struct yk_memory *);

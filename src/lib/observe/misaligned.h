@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers whose products have sizes of which the device would like multiples, and what padding gains there.
+// Finds layers whose matrix sizes are not multiples that the device prefers, and measures the gain
+// from padding.
 #ifndef YK_MISALIGNED_H
 #define YK_MISALIGNED_H
 
@@ -11,24 +12,28 @@ struct yoke_context;
 enum { YK_LAYERS = 16, YK_LAYER_SIZES = 4 };
 
 struct yk_layers {
-	int n; // how many there are, of which the first are here
+	int n; // number of layers found; layer[] holds the first of them
 	struct yk_layer {
 		uint32_t path;
 		char scope[96];  // its name, "layer3/mlp"
-		int sizes;       // distinct ones, of which the first are here: what it is, what is wanted
+		int sizes;       // number of distinct sizes; size[] holds the first: actual,
+				 // preferred
 		int64_t size[YK_LAYER_SIZES][2];
-		int products, padded;  // of different shapes, forward and backward; of those, padded by plans
-		double before, after;  // FLOP/s asked for, of the padded ones: not padded and padded; 0: not measured
+		int products, padded;  // number of product shapes, forward and backward; number
+				       // that plans pad
+		double before, after;  // useful FLOP/s of the padded products, without and with
+				       // padding; 0: not measured
 	} layer[YK_LAYERS];
 };
 
-// From the products of the plans that the context made.
+// Examines the matrix products of the plans that the context made.
 void yk_layers_find(const struct yoke_context *, struct yk_layers *);
-// Times the padded products, each alone, in contexts of their own on the device that is chosen, for at most some
-// seconds together: once planned the least of several runs from launch to end, copies that pad included.  A
-// layer of which one is not measured, for want of time or memory, gets no rate.
+// Times each padded product by itself, in separate contexts on the chosen device, for a few seconds
+// in total at most.  The time is the shortest of several runs from launch to end, after planning,
+// including the padding copies.  A layer gets no rate if one of its products is not measured for
+// lack of time or memory.
 void yk_layers_measure(const struct yoke_context *, struct yk_layers *);
 void yk_layers_print(const struct yk_layers *, void (*line)(void *arg, const char *), void *arg);
-json_t *yk_layers_json(const struct yk_layers *); // NULL: no memory
+json_t *yk_layers_json(const struct yk_layers *); // NULL: out of memory
 
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a profile that is called for each piece of work.
+// The profiler's hooks, called at the begin and end of each piece of work (profile.h defines one).
 #ifndef YK_PIECES_H
 #define YK_PIECES_H
 
 #include "observe/flops.h"
 #include "observe/profile_priv.h"
 
-enum { YK_MAX_PENDING = 4096 }; // pieces whose events are kept
+enum { YK_MAX_PENDING = 4096 }; // pieces that hold events at once
 
-void yk_pieces_init(struct yk_profile *); // its observer
-// Times of the pieces so far; waits for them.
+void yk_pieces_init(struct yk_profile *); // initializes the observer
+// Resolves the times of all pieces so far; waits for their completion.
 void yk_pieces_resolve(struct yk_profile *);
-// How the device's clock ran, once all pieces are resolved.
+// Determines the drift of the device's clock; call it once all pieces are resolved.
 void yk_pieces_close(struct yk_profile *);
-// Ranges that are open where watching begins, or where it ends, are taken from there, or to there.
+// Ranges that are open when watching begins or ends are clipped to the watched time.
 void yk_pieces_ranges_begin(struct yk_profile *);
 void yk_pieces_ranges_end(struct yk_profile *);
 

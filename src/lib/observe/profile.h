@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler: watches a context and sums where its time goes.
+// The profiler: watches a context and adds up where its time goes.
 //
-// A piece of work is a step of a plan, a copy between host and device, a wait for an
-// earlier launch, or the making of a plan; each is timed whole and belongs to one sum,
-// never split by guess.  On the CPU backend, whose work is done when the call returns,
-// times are the host's.  Elsewhere steps are only counted, and the host's copies and
-// waits timed, unless details are asked for: then an event stands between the steps of each queue, and
-// times are the device's (event_elapsed).  Pieces of a queue are
-// disjoint: planning counts there as far as the device had nothing to do meanwhile.
+// A piece of work is a step of a plan, a copy between host and device, a wait for an earlier
+// launch, or the planning itself.  Each is timed as a whole and added to exactly one sum, never
+// split by estimate.  The CPU backend finishes work before the call returns, so its times are the
+// host's.  On other devices, without details, steps are only counted, and the host's copies and
+// waits are timed.  With details, an event separates the steps of each queue and times are the
+// device's (event_elapsed).  Pieces of a queue do not overlap: planning counts only while the
+// device was idle.
 #ifndef YK_PROFILE_H
 #define YK_PROFILE_H
 
@@ -18,30 +18,32 @@
 
 struct yk_profile;
 
-// Watches the calling thread's context from now on.  details: rows for each kind of step,
-// and pieces for a trace.  NULL: no memory, or no context.
+// Watches the calling thread's context from now on.  details: keeps a row for each kind of step,
+// and pieces for a trace.  NULL: out of memory, or no context.
 struct yk_profile *yk_profile_new(bool details);
-// The same with what tells rows apart (YOKE_PROFILE_*).
+// As above; flags (YOKE_PROFILE_*) select what distinguishes rows.
 struct yk_profile *yk_profile_with(bool details, unsigned flags);
 void yk_profile_free(struct yk_profile *); // NULL is fine
-// With details: asks the backend of the device that will be used for times of its queues
-// (its setting NAME.profile); before the context is made.
+// With details: requests queue timing from the backend of the device that will be used (its setting
+// NAME.profile).  Call it before the context is created.
 void yk_profile_prepare(void);
-// A thread of the loader (-1: the caller's) read for so long, from that moment of yk_nanoseconds: a lane of the trace.
+// Adds a read of `ns` by a loader thread (-1: the caller's), starting at `begin` of yk_nanoseconds,
+// to its trace lane.
 void yk_profile_reading(struct yk_profile *, int worker, uint64_t begin, uint64_t ns);
-// Starts from zero, and the clock with it.
+// Resets all sums and the clock to zero.
 void yk_profile_start(struct yk_profile *);
-// Seconds of all pieces since then; waits for them.
+// Total seconds of all pieces since the start; waits for their completion.
 double yk_profile_busy(struct yk_profile *);
-// What happened since the start.
+// Reports everything since the start.
 int yk_profile_report(struct yk_profile *, struct yk_report *);
-// The rows that took longest as lines, at most `most`.
+// Prints the rows that took longest, one per line, at most `most` lines.
 void yk_profile_top(const struct yk_profile *, int most, yk_line_fn *, void *arg);
-// Chrome's trace format (chrome://tracing, Perfetto); details only.
+// Writes Chrome's trace format (chrome://tracing, Perfetto); details only.
 int yk_profile_trace(struct yk_profile *, const char *path);
-// The same of several ranks.  Each says which it is, and how much later it began than the first of them, in nanoseconds of
-// yk_profile_began; the others give their events as text, for free(), NULL: an error, which rank 0 puts behind its own.
-uint64_t yk_profile_began(const struct yk_profile *); // by the clock that all machines have
+// One trace for several ranks.  Each rank sets its number and its start relative to the first
+// rank's, in nanoseconds of yk_profile_began.  The other ranks return their events as text (caller
+// frees; NULL: an error), and rank 0 appends them to its own.
+uint64_t yk_profile_began(const struct yk_profile *); // on the clock that all machines share
 void yk_profile_rank(struct yk_profile *, int rank, int ranks, uint64_t later);
 char *yk_profile_events(struct yk_profile *);
 int yk_profile_trace_ranks(struct yk_profile *, const char *path, int others, char *const *other);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the profiler share.
+// The profiler's state, shared by its files.
 #ifndef YK_PROFILE_PRIV_H
 #define YK_PROFILE_PRIV_H
 
@@ -9,51 +9,53 @@
 #include "observe/rows.h"
 
 struct yk_traced { // a piece of a trace
-	uint64_t begin, ns; // begin: of the host's clock, since the start; of the device's, while `mapped` is not set
+	uint64_t begin, ns; // begin: host clock since the start; device clock while `mapped` is not
+			    // set
 	uint64_t host;      // when its enqueueing began, since the start
 	uint32_t host_ns;
-	uint32_t row, number; // number: among all pieces, as they were begun
-	uint32_t from;        // number + 1 of the upload that it is the first to read, 0: none
+	uint32_t row, number; // number: sequence number among all pieces, in the order of their
+			      // begin
+	uint32_t from;        // number + 1 of the upload that this piece reads first; 0: none
 	uint8_t slot, thread;
-	bool apart;  // it ran behind the host
+	bool apart;  // it ran asynchronously to the host
 	bool mapped;
 };
 
-enum { YK_HOST_PIECE = UINT8_MAX }; // in place of a slot: the host alone was at work
+enum { YK_HOST_PIECE = UINT8_MAX }; // instead of a slot: only the host was at work
 
-struct yk_traced_reading { // .. of a thread of a loader, -1: the caller's
+struct yk_traced_reading { // a read by a loader thread, -1: the caller's
 	uint64_t begin, ns;
 	int worker;
 };
 
-struct yk_traced_range { // .. and of the application's
+struct yk_traced_range { // a range of the application
 	uint64_t begin, ns;
 	uint32_t path;
 	uint8_t thread;
 };
 
-struct yk_traced_count { // a counter at a moment: bytes of the pool, or what the device said of itself
+struct yk_traced_count { // a counter sample: bytes of the pool, or the device's telemetry
 	uint64_t at, allocated, reserved;
-	float util, power_w; // NaN: not known
+	float util, power_w; // NaN: unknown
 	bool said;
 };
 
-struct yk_range_sum { // by path
-	uint64_t calls, host_ns, ns; // ns: of pieces that are in it and in none inside
+struct yk_range_sum { // indexed by path
+	uint64_t calls, host_ns, ns; // ns: of pieces in this range and in no nested range
 };
 
 struct yk_profile {
-	struct yk_observer observer; // first
+	struct yk_observer observer; // must be the first member
 	struct yoke_context *ctx;
-	bool details, failed; // failed: no memory for details, which are left out from then on
+	bool details, failed; // failed: out of memory for details, which are no longer kept
 	bool watching;
 	bool timed[2];
-	uint64_t started, opened; // ns: the start; of the piece that is going on
-	uint64_t worked;          // .. and the processor time of all threads by then
-	uint64_t launch, launched_plan; // number of the launch that is going on, and its plan
-	uint32_t number;          // of pieces begun
+	uint64_t started, opened; // ns: the start; the begin of the current piece
+	uint64_t worked;          // processor time of all threads at `opened`
+	uint64_t launch, launched_plan; // number and plan of the current launch
+	uint32_t number;          // pieces begun so far
 	struct yoke_stats before;
-	uint64_t (*fell)[2]; // launches and bytes of each kind of fallback before
+	uint64_t (*fell)[2]; // launches and bytes of each kind of fallback at the start
 	size_t nfell;
 	struct yk_busy_sum sum[2][YK_BUSY_KINDS];
 	struct yk_rows rows;
@@ -65,47 +67,50 @@ struct yk_profile {
 	size_t ranges, range_cap;
 	struct yk_traced_count *counted;
 	size_t counts, count_cap;
-	uint64_t allocated, reserved; // .. as counted last
-	uint64_t said; // when the device said the last of them
-	size_t most;      // events of a trace
-	int rank, ranks;  // whose it is
-	uint64_t later;   // nanoseconds that it began behind the first of those
-	uint64_t dropped; // events that a full trace has not
+	uint64_t allocated, reserved; // values of the last counter sample
+	uint64_t said; // time of the last telemetry sample
+	size_t most;      // max events of a trace
+	int rank, ranks;  // the rank that this profile belongs to
+	uint64_t later;   // nanoseconds that it began after the first rank
+	uint64_t dropped; // events dropped because the trace was full
 	struct yk_range_sum *by_range;
 	size_t by_ranges, by_range_cap;
-	struct yk_open_range { // those that are open, outermost first
+	struct yk_open_range { // open ranges, outermost first
 		uint32_t path;
 		uint64_t begin;
 	} *open;
 	size_t opens, open_cap;
 	pthread_t thread[UINT8_MAX];
 	size_t threads;
-	struct yk_brought { // uploads that nobody has read
-		const struct yk_storage *storage; // NULL: of a step of the plan
+	struct yk_brought { // uploads that no piece has read yet
+		const struct yk_storage *storage; // NULL: uploaded by a step of the plan
 		uint64_t plan;
 		struct yk_ref ref;
 		uint32_t number;
 	} brought[16];
-	unsigned brings; // so far, taken in turn
-	// Pieces of a queue with events, not resolved yet, oldest first.  What the host did between two
-	// events counts as far as the device waited for it, and has its own times.
+	unsigned brings; // uploads so far; brought[] is a ring
+// Pieces of a queue whose events are not resolved yet, oldest first.  Host work between two events
+// counts only while the device waited for it, and is timed by the host.
 	struct yk_pending {
-		struct yk_event *from, *to; // to: NULL until the next piece begins, of the host's
-		uint64_t ns;                // of the host's
+		struct yk_event *from, *to; // to: NULL until the next piece begins, for host work
+		uint64_t ns;                // for host work
 		struct yk_traced piece;
 		uint32_t range;
 		uint8_t kind;
 	} *pending;
 	size_t npending;
-	struct yk_event *anchor; // the first event, ..
-	uint64_t anchored, anchor_error; // .. when it was over, and by how much that may be off
-	double drift;            // the host's nanoseconds for each of the device's, once the end is known
+	struct yk_event *anchor; // the first event
+	uint64_t anchored, anchor_error; // its completion time on the host's clock, and the error
+					 // bound of that
+	double drift;            // host nanoseconds per device nanosecond, once the end is known
 	uint64_t clock_error, shifted;
-	struct yk_between { // of each slot
-		struct yk_event *last; // in front of the piece that is going on, or behind the one before
-		bool follows;          // is the next piece the next step of a launch, with nothing between?
+	struct yk_between { // state of each slot
+		struct yk_event *last; // the event before the current piece, or after the previous
+				       // one
+		bool follows;          // the next piece is the next step of the launch, with
+				       // nothing in between
 	} between[YK_SLOTS];
-	struct yk_peak { // what was alive in the largest arena
+	struct yk_peak { // contents of the largest arena at its peak
 		uint64_t bytes;
 		struct yk_peak_holder {
 			const char *op, *range, *site;
@@ -116,18 +121,19 @@ struct yk_profile {
 	} peak;
 };
 
-// Looks at a plan that is launched: is its arena the largest so far?
+// Called for each launched plan; records the arena's contents if it is the largest so far.
 void yk_peak_note(struct yk_profile *, const struct yk_plan *);
 void yk_peak_clear(struct yk_peak *);
 void yk_peak_fini(struct yk_peak *);
-// Times of all pieces, on the host's clock, in the order of their lanes; waits for them.
+// Resolves the times of all pieces on the host's clock and orders them by lane; waits for their
+// completion.
 void yk_profile_settle(struct yk_profile *);
-// Begins and ends watching; what was seen stays.
+// Starts or stops watching; collected data stays.
 void yk_profile_watch(struct yk_profile *, bool on);
-// The last byte that a trace may have; more than its pieces need is not kept either.
+// Limits a trace to max_bytes; events beyond that are not stored either.
 void yk_profile_bound(struct yk_profile *, uint64_t max_bytes);
 uint64_t yk_profile_trace_bytes(void); // the setting profile.trace
-// other: texts of yk_profile_events.
+// other: texts from yk_profile_events.
 int yk_profile_trace_max(struct yk_profile *, const char *path, uint64_t max_bytes, int others, char *const *other);
 
 #endif

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of profiles by cycles, what is not public.
+// Internal functions of profiles that run in cycles.
 #ifndef YK_OBSERVE_TABLE_H
 #define YK_OBSERVE_TABLE_H
 
 #include "yoke-observe.h"
 
-// Number of a column of a table; EINVAL names those there are.
+// Index of a table column by name; EINVAL lists the valid names.
 int yk_profile_column(const char *name);
-// Ends it without a look at what it saw: its device is lost, or the context goes.  NULL is fine.
+// Ends a profile without reading its results: its device is lost, or its context is being freed.
+// NULL is fine.
 void yk_profile_drop(yoke_profile *);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry of devices: who says it, and whether it may be believed.
+// Telemetry of devices: collects it from several sources and checks that it is plausible.
 #ifndef YK_TELEMETRY_H
 #define YK_TELEMETRY_H
 
@@ -8,19 +8,20 @@
 
 #include "device/device.h"
 
-// A sample of the device: its own backend's, that of another offer of the same hardware, or the system's, each
-// filling in what those before do not know.  False: nothing is known.
+// Samples the device.  Sources in order: its backend, another backend's alias of the same hardware,
+// the system's files; each fills in values that are still unknown.  False: nothing is known.
 bool yk_telemetry_sample(struct yk_device *, struct yoke_sample *to);
-// The last sample that anybody took of it, and when; false: there is none.
+// The most recent sample that any caller took of the device, and its time; false: none.
 bool yk_telemetry_last(const struct yk_device *, struct yoke_sample *to, uint64_t *ns);
-// What is wrong with a sample, with the one before (NULL: none) in mind; NULL: nothing.
+// Why a sample is implausible, given the one before (NULL: none); NULL: it is plausible.
 const char *yk_telemetry_lie(const struct yoke_sample *, const struct yoke_sample *before);
-// By the system's files, of a device at that address on the bus.
+// Samples the device at that PCI address from the system's files.
 bool yk_telemetry_system(const char *pci, struct yoke_sample *to);
-// Seconds from one line of telemetry to the next, so that a day takes at most `day` bytes (0: no limit): after `elapsed`
-// seconds and `written` bytes, for lines of that length, not before `seconds` have passed.
+// Seconds until the next telemetry line, so that a day takes at most `day` bytes (0: no limit),
+// given `elapsed` seconds and `written` bytes so far and lines of length `line`; at least
+// `seconds`.
 double yk_recorder_wait(double day, double elapsed, double written, double line, double seconds);
-// What is known of it, as an object; NULL: no memory.
+// The known values as JSON; NULL: out of memory.
 json_t *yk_telemetry_json(const struct yoke_sample *);
 
 #endif

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine is made of, as hwloc counts it.
+// Counts the machine's packages, cores and memory nodes through hwloc.
 #ifndef YK_TOPOLOGY_H
 #define YK_TOPOLOGY_H
 
-struct yk_topology { // NaN: not known
+struct yk_topology { // NaN: unknown
 	double packages, cores, processors, nodes;
-	double allowed; // processors that the process's control group leaves it
+	double allowed; // processors that the control group of the process allows it
 };
 
-// Where trees are recorded (telemetry.root), of hwloc's own record of a machine, topology.xml beside them.
+// With a recorded tree (telemetry.root), reads hwloc's topology.xml beside it instead of this
+// machine.
 void yk_topology_count(struct yk_topology *to);
 
 #endif
