@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building cases: random extents, layouts and numbers.
+// Builds cases: draws random extents, layouts and values.
 #include "config.h"
 
 #include <math.h>

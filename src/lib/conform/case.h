@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case: one op of the plugin ABI with its operands' numbers, and what its results must be.
-// Makers (one for each op, cases_*.c) draw shapes, layouts and numbers, and compute the results in
-// float64 by loops over the op's definition in yoke-plugin.h.
+// A conformance case: one op of the plugin ABI, its operands' values, and the expected results.
+// Makers (one per op, cases_*.c) draw shapes, layouts and values, and compute the results in
+// float64 by direct loops that follow the op's definition in yoke-plugin.h.
 #ifndef YK_CASE_H
 #define YK_CASE_H
 
@@ -10,22 +10,22 @@
 #include "base/arena.h"
 #include "conform/num.h"
 
-// What an element has to be: within tol of f, or equal to i.
+// The expected value of an element: within tol of f, or equal to i.
 struct yk_want {
 	double f, tol;
 	int64_t i;
-	bool loose; // any value will do: no reference knows it
+	bool loose; // any value is accepted: the reference cannot predict it
 };
 
-// The memory of one view, or of those that alias it.
+// The memory of one view, or of several views that alias it.
 struct yk_array {
-	char *data;     // elements at their strides, gaps included; NULL: another array's
+	char *data;     // elements at their strides, gaps included; NULL: shares another array
 	uint64_t bytes; // of data
-	uint64_t origin;      // of the view's first element in data
+	uint64_t origin;      // position of the view's first element in data
 	uint32_t shift;       // elements between an aligned address and data
 	int32_t alias;        // view whose array this one shares, -1: none
 	struct yk_num *num;   // of an operand: its elements, row major
-	struct yk_want *want; // of a result: the same
+	struct yk_want *want; // of a result: its expected elements, row major
 	int64_t n;            // elements
 };
 
@@ -33,11 +33,11 @@ enum { YK_CASE_VIEWS = 64 };
 
 struct yk_case {
 	struct yk_arena *memory;
-	jmp_buf *no_memory; // where to go on without
-	uint64_t state;     // of the random numbers
+	jmp_buf *no_memory; // longjmp target when out of memory
+	uint64_t state;     // of the random number generator
 	uint32_t number;
-	bool flushes; // the device takes subnormals for zero
-	bool tf32;    // and rounds factors of f32
+	bool flushes; // the device flushes subnormals to zero
+	bool tf32;    // the device rounds f32 factors to TF32
 	bool rejects; // a value is out of range: the op may fail with ERANGE
 	struct yoke_op op;
 	struct yoke_map map;
@@ -45,21 +45,22 @@ struct yk_case {
 	struct yoke_view view[YK_CASE_VIEWS]; // results, then operands
 	struct yk_array array[YK_CASE_VIEWS];
 	uint32_t views;
-	char note[96]; // what is special, for people
-	// Another case, or NULL, whose results have to be this one's from element part_at on, whichever
-	// implementations run the two.  Only `yoke conform` looks: most have other kernels built.
+	char note[96]; // what is special about the case, for people
+// Optional second case whose results must equal the results of this one from element part_at on,
+// bit for bit, whichever implementations run the two.  Only `yoke conform` checks it: it usually
+// needs other kernels to be built.
 	struct yk_case *part;
 	int64_t part_at;
 };
 
-// Draws case `number` of the op in the dtype; false when there is none.
+// Draws case `number` of the op in the dtype; false if there is no such case.
 typedef bool yk_case_maker(struct yk_case *, int dtype);
 
 struct yk_case_row {
 	uint16_t code;
 	const char *name;
 	uint32_t dtypes; // bit d: there are cases of dtype d
-	uint32_t full;   // cases in a full run; a sample takes fewer
+	uint32_t full;   // number of cases in a full run; a sample has fewer
 	yk_case_maker *make;
 };
 extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
@@ -79,21 +80,21 @@ yk_case_maker yk_make_map, yk_make_reduce, yk_make_contract, yk_make_move, yk_ma
 // ---- random numbers: splitmix64 (Steele et al. 2014) ----
 
 uint64_t yk_draw(struct yk_case *);
-int64_t yk_draw_int(struct yk_case *, int64_t lo, int64_t hi); // both included
+int64_t yk_draw_int(struct yk_case *, int64_t lo, int64_t hi); // inclusive bounds
 double yk_draw_real(struct yk_case *, double lo, double hi);
 bool yk_draw_one_in(struct yk_case *, int n);
-// An extent of 1 .. most: small, prime, a power of two or beside one.
+// Draws an extent from 1 to `most`: small, prime, a power of two or next to one.
 int64_t yk_draw_size(struct yk_case *, int64_t most);
 
 // ---- building ----
 
-// Every third case is plain: operands dense and aligned, for backends that take nothing else.
+// Every third case is plain (dense, aligned operands), for backends that accept nothing else.
 static inline bool yk_case_plain(const struct yk_case *c)
 {
 	return c->number % 3 == 0;
 }
 
-// Every twelfth case is past the sizes at which implementations begin to cut long lines.
+// Every twelfth case is larger than the size from which implementations split long rows.
 static inline bool yk_case_large(const struct yk_case *c)
 {
 	return c->number % 12 == 7;
@@ -102,15 +103,16 @@ static inline bool yk_case_large(const struct yk_case *c)
 enum yk_layout {
 	YK_DENSE,        // row major, no gaps
 	YK_ROWS,         // gaps between rows, the last axis
-	YK_ANY,          // gaps, permuted, backwards
-	YK_REPEATED = 4, // and elements repeated along axes (operands only)
+	YK_ANY,          // gaps, permuted axes, negative strides
+	YK_REPEATED = 4, // also elements repeated along axes (operands only)
 	YK_OR_SCALAR = 8 // or a SCALAR view
 };
 
-// Begins the op; results are added before operands.
+// Starts the op; add results before operands.
 void yk_case_op(struct yk_case *, int code);
-// These add a view with memory of its own and return its index.  layout: what may be drawn.
-// An operand's elements are numbers in lo .. hi, or follow fn of their row-major index, or are given.
+// Each of these adds a view with its own memory and returns its index.  layout: the layouts to draw
+// from.  An operand's elements are drawn from lo .. hi, computed by fn from their row-major index,
+// or given.
 uint32_t yk_case_out(struct yk_case *, int dtype, int rank, const int64_t *dims,
 		     int layout);
 uint32_t yk_case_in(struct yk_case *, int dtype, int rank, const int64_t *dims,
@@ -120,25 +122,27 @@ uint32_t yk_case_in_by(struct yk_case *, int dtype, int rank, const int64_t *dim
 		       struct yk_num (*fn)(struct yk_case *, int dtype, int64_t index));
 uint32_t yk_case_in_of(struct yk_case *, int dtype, int rank, const int64_t *dims,
 		       int layout, const struct yk_num *num);
-// Writes NaN into `many` elements along the axis from `from` on (from[i] for index i of axis 0), on which results do not depend.
+// Overwrites `many` elements along the axis with NaN, from index from[i] for index i of axis 0;
+// results must not depend on them.
 void yk_case_spoil(struct yk_case *, uint32_t in, int axis, const struct yk_num *from, int64_t many);
-// One value: a SCALAR view, or a BUFFER of rank 0.
+// A single value: a SCALAR view, or a BUFFER of rank 0.
 uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);
 uint32_t yk_case_none(struct yk_case *);
-// The dtype of weights, tables and masks: dtype, or now and then f32 beside half precision.
+// The dtype of weights, tables and masks: `dtype`, or sometimes f32 with half precision.
 int yk_case_beside(struct yk_case *, int dtype);
-// What a product of two numbers of the dtype may lose, relative to it, where matrix units round the two.
+// Relative error of a product of two numbers of the dtype on matrix units that round its factors.
 double yk_case_rounding(bool tf32, int dtype);
-// Lets result `out` lie over operand `in` (view indices) when both are alike; bit: of alias_mask.
+// Aliases result `out` to operand `in` (view indices) if their layouts match; bit: its bit in
+// alias_mask.
 bool yk_case_alias(struct yk_case *, uint32_t out, uint32_t in, int bit);
 void *yk_case_alloc(struct yk_case *, uint64_t bytes); // zeroed, never NULL
 __attribute__((format(printf, 2, 3))) void yk_case_note(struct yk_case *, const char *fmt,
 							...);
 
-// Row-major product of dims.
+// Product of the extents.
 int64_t yk_count_of(int rank, const int64_t *dims);
 
-// An expected number: v, with an error `abs` made in the accumulator, then rounded to dtype.
+// Expects v, with an error of `abs` from the accumulator, then rounded to dtype.
 void yk_want_real(struct yk_want *, int dtype, double v, double abs);
 static inline void yk_want_int(struct yk_want *w, int64_t i)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of EIGH, CHOLESKY and SOLVE_TRIANGULAR.  References are loops in float64 over the operands as they were
-// rounded: Jacobi's method for eigenvectors, which shares nothing with what kernels do.
+// Cases of EIGH, CHOLESKY and SOLVE_TRIANGULAR.  References are float64 loops over the rounded
+// operands; eigenvectors use Jacobi's method, which is independent of the kernels' algorithms.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of windows that are added, of convolutions and of pools, by loops over their definitions.
+// Cases of WINDOW_ADD, convolution and pooling; references are loops that follow the definitions.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of LIST_MAP and LIST_REDUCE: random programs, and those of the optimizers.
+// Cases of LIST_MAP and LIST_REDUCE: random programs and the optimizers' programs.
 #include "config.h"
 
 #include <math.h>

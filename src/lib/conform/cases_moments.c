@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of MOMENTS, against two passes in float64.
+// Cases of MOMENTS; the reference makes two passes in float64.
 #include "config.h"
 
 #include <math.h>

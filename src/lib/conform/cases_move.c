@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of what moves elements: MOVE, CHECK, SLICE_AT, SLICE_UPDATE_AT, GATHER, GATHER_ALONG, SORT.
+// Cases of data movement: MOVE, CHECK, SLICE_AT, SLICE_UPDATE_AT, GATHER, GATHER_ALONG, SORT.
 #include "config.h"
 
 #include <math.h>

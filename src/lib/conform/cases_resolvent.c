@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of RESOLVENT, its adjoint, and products of groups of rows.
+// Cases of RESOLVENT, its adjoint, and grouped matrix products.
 #include "config.h"
 
 #include <math.h>

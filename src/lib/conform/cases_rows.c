@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of named ops over rows: SOFTMAX, LAYER_NORM, RMS_NORM, CROSS_ENTROPY and their gradients.
-// Tolerances are in units of the accumulator's dtype, against what a right order of its operations
-// can lose; storage in half precision rounds once more.
+// Tolerances are multiples of the accumulator dtype's rounding unit, bounded by the error of any
+// valid order of operations; half-precision storage rounds once more.
 #include "config.h"
 
 #include <math.h>

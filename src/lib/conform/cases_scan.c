@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of SCAN_MAP: recurrences that are used, and programs of all kinds.
+// Cases of SCAN_MAP: recurrences from practice, and random programs.
 #include "config.h"
 
 #include "conform/draw_program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of SOURCE: small texts in both dialects, in groups of a size that is given and of any.
+// Cases of SOURCE: small kernels in both dialects, with a fixed work-group size and with any size.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of sums in other forms than REDUCE: SCATTER_ADD, SCATTER_ADD_ALONG, SCAN.
+// Cases of sums other than REDUCE: SCATTER_ADD, SCATTER_ADD_ALONG, SCAN.
 #include "config.h"
 
 #include <math.h>

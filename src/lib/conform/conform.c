@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance run: the table of ops, and a TAP line for each op, dtype and implementation.
-// A case is known by its name (contract.f32.17) and the seed: the same numbers on every machine.
+// The conformance run: the table of ops, and a TAP line for each op, dtype and implementation.  A
+// case is identified by its name (contract.f32.17) and the seed, which give the same values on
+// every machine.
 #include "config.h"
 
 #include <stdlib.h>

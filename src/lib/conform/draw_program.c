@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random map programs: all instructions of a dtype in turn, or a mixture; and numbers for them.
+// Draws random map programs (each instruction of a dtype in turn, or a mixture) and values for
+// their inputs.
 #include "config.h"
 
 #include <math.h>

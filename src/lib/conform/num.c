@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of any dtype: rounding by arithmetic in float64, and bits.
+// Converts numbers of any dtype: rounding by float64 arithmetic, and bit patterns.
 #include "config.h"
 
 #include <math.h>

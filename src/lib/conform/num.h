@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of any dtype in wide types, one at a time: what references compute with.
+// Scalars of any dtype held in wide types, one at a time; the references compute with them.
 #ifndef YK_NUM_H
 #define YK_NUM_H
 
@@ -18,18 +18,18 @@ static inline bool yk_num_real(int dtype)
 	return dtype >= yoke_f32 && dtype <= yoke_bf16;
 }
 
-// The dtype sums are made in: f64, f32 or i64.
+// The accumulator dtype of sums: f64, f32 or i64.
 int yk_num_acc(int dtype);
-// Largest relative error of rounding to a floating dtype: 2^-24 of f32.
+// Largest relative rounding error of a floating dtype, e.g. 2^-24 for f32.
 double yk_num_unit(int dtype);
-// Its smallest normal number.
+// Smallest normal number of the dtype.
 double yk_num_min(int dtype);
-// To the nearest number of a floating dtype, ties to even, subnormals kept.
+// Rounds to the nearest number of a floating dtype, ties to even; subnormals are kept.
 double yk_num_round(double x, int dtype);
-// An integer or bool as its dtype keeps it.
+// Wraps an integer or bool to the range of its dtype.
 int64_t yk_num_wrap(uint64_t x, int dtype);
 struct yk_num yk_num_load(const void *, int dtype);
-// The bits of a number that the dtype holds; low bytes first, as yoke_view's offset of a SCALAR.
+// The bits of a number in the dtype, low bytes first, as in the offset of a SCALAR yoke_view.
 uint64_t yk_num_bits(struct yk_num, int dtype);
 void yk_num_store(void *, struct yk_num, int dtype);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Map programs, interpreted.  What rounds right by definition (add, casts, comparisons, ..) has no
-// error of its own; functions have the units in the last place that OpenCL 1.2 allows them, or
-// twice what good libraries have.  Errors pass through an instruction by trying its operands at the
-// ends of their intervals: the largest change is the bound.  A decision (comparison, cast to an
-// integer) that differs between the ends is not known: its result is loose.
+// Interprets map programs with error bounds.  Operations that are correctly rounded by definition
+// (add, casts, comparisons, ...) add no error; functions add the ULPs that OpenCL 1.2 allows, or
+// twice the error of good libraries.  An instruction propagates errors by evaluating its operands
+// at the ends of their intervals: the largest change is the bound.  If a decision (comparison, cast
+// to an integer) differs between the ends, its result is marked loose.
 #include "config.h"
 
 #include <math.h>

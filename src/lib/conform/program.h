@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map program at one element, in float64 with a running bound of the error: each value is a number
-// and how far a right implementation may be from it.
+// Evaluates a map program at one element in float64 with a running error bound: each value is a
+// number and the distance from it that a correct implementation may have.
 #ifndef YK_PROGRAM_H
 #define YK_PROGRAM_H
 
 #include "conform/case.h"
 
-// regs: one for each instruction.  in: the program's inputs there, with what is known of them.
+// regs: one per instruction.  in: the program's inputs at this element, with their error bounds.
 void yk_program_at(const struct yoke_map *, const struct yk_want *in, int64_t index,
 		   bool flushes, struct yk_want *regs);
-// Operands an instruction has.
+// Number of operands of an instruction.
 int yk_program_operands(int op);
-// Uniform number of the counter-based generator, and its 32 bits.
+// 32 random bits of the counter-based generator (Philox), from which its uniform numbers are made.
 uint32_t yk_philox(uint64_t index, uint64_t key, uint64_t step);
 
-// ---- reductions of what programs give ----
+// ---- reductions over the results of programs ----
 
 struct yk_fold {
 	long double f; // for sums of f64
@@ -22,10 +22,10 @@ struct yk_fold {
 	int64_t i, n, at;
 	bool loose, set;
 };
-// Takes x in, behind what is there; of a product f and i are 1 before.
+// Adds x to the accumulator; for a product the caller sets f and i to 1 first.
 void yk_fold(struct yk_fold *, int kind, bool real, const struct yk_want *x);
-// What it came to, as a result of a dtype.  Equal terms (repeated) are rounded alike each time, others here
-// and there.
+// The accumulated value as an expected result of the dtype.  repeated: all terms are equal, so that
+// their rounding errors have the same sign; otherwise the errors partly cancel.
 void yk_fold_want(struct yk_want *, const struct yk_fold *, int kind, int dtype, bool repeated);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running cases: operands are laid into two segments with guards around them, results are filled
-// with 0xff bytes (no number in any floating dtype, no bool), and afterwards both segments come back
-// whole: every byte that is no element of a result has to be what it was.
+// Runs cases: copies operands into two segments with guard bytes around them, and fills results
+// with 0xff bytes (NaN in every floating dtype, not a valid bool).  Afterwards it reads both
+// segments back: every byte outside the results' elements must be unchanged.
 #include "config.h"
 
 #include <math.h>

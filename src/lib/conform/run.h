@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running cases on a device through its backend's table alone.
+// Runs cases on a device using only the function table of its backend.
 #ifndef YK_CONFORM_RUN_H
 #define YK_CONFORM_RUN_H
 
 #include "conform/case.h"
 #include "device/device.h"
 
-// What became of a case.
+// The outcome of a case.
 struct yk_verdict {
 	bool good;
-	bool silent;   // a value out of range was not reported (nothing was hurt)
-	int code;      // of a call that failed; 0: results are wrong, or all is good
-	double worst;  // largest error, as a part of the tolerance
-	uint64_t bits; // of all results, as they lie in memory
-	char why[400]; // when not good
+	bool silent;   // an out-of-range value was not reported (no other harm)
+	int code;      // error code of a failed call; 0: results are wrong, or all is good
+	double worst;  // largest error, as a fraction of the tolerance
+	uint64_t bits; // checksum of all results as stored in memory
+	char why[400]; // the reason, if not good
 };
 
-// Two segments for operands and results, and their images in host memory.
+// Two device segments for operands and results, and copies of them in host memory.
 struct yk_runner {
 	struct yk_device *device;
 	struct yk_queue *queue;
 	void *segment[2];
 	uint64_t room[2], used[2];  // bytes
-	char *before[2], *after[2]; // what was put and what came back
-	unsigned char *writable[2]; // 1: a byte that the op may write
+	char *before[2], *after[2]; // contents uploaded, contents downloaded
+	unsigned char *writable[2]; // 1: the op may write this byte
 };
 
-int yk_runner_init(struct yk_runner *, struct yk_device *); // an error is recorded
+int yk_runner_init(struct yk_runner *, struct yk_device *); // on failure an error is recorded
 void yk_runner_fini(struct yk_runner *);
-// Room for at least these bytes in both segments.
+// Grows both segments to at least these sizes.
 int yk_runner_reserve(struct yk_runner *, uint64_t bytes0, uint64_t bytes1);
-// Implementations that take the case.
+// Bit mask of the implementations that accept the case.
 uint64_t yk_runner_can(struct yk_runner *, const struct yk_case *);
-// Runs one; twice: once more, for the same bits, and by a graph where the backend has those.
+// Runs one implementation.  twice: runs it again, expecting the same bits, and through a graph if
+// the backend supports graphs.
 struct yk_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
 				bool twice);
-// Behind a good run of a case that has a part: that, by all that take it, with results that follow from the run's.
+// After a good run of a case with a `part`: runs the part with every implementation that accepts
+// it, and compares its results with that run's.
 void yk_runner_part(struct yk_runner *, struct yk_case *, struct yk_verdict *);
-// Puts, gets, copies and fills, at odd places.
+// Tests puts, gets, copies and fills at unaligned offsets and sizes.
 struct yk_verdict yk_runner_memory(struct yk_runner *, uint64_t seed);
-// A fill and a copy recorded and replayed; false: the backend has no graphs.
+// Records and replays a fill and a copy; false: the backend does not support graphs.
 bool yk_runner_graph(struct yk_runner *, uint64_t seed, struct yk_verdict *);
-// "f32 [3,65] strides [65,1], .." of all views; for people.
+// Describes all views for people: "f32 [3,65] strides [65,1], ..".
 void yk_case_describe(const struct yk_case *, char *to, size_t cap);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-test: runs a few of conform's cases through an implementation before it is used the first
-// time, on a queue and in segments of its own.  Which cases follows from op, dtype and, for attention,
-// the size of a head alone.
+// The self-test: runs a few conformance cases through an implementation before its first use, on a
+// separate queue and separate segments.  The choice of cases depends only on op, dtype and, for
+// attention, head size.
 #include "config.h"
 
 #include <pthread.h>

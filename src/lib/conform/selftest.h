@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-test: an implementation's first use on a device waits until it was right on a few cases.
+// The self-test: before an implementation is first used on a device, it must compute a few cases
+// correctly.
 #ifndef YK_SELFTEST_H
 #define YK_SELFTEST_H
 
@@ -8,16 +9,16 @@
 #include "device/device.h"
 #include "device/trust.h"
 
-// yk_device_can without what is wrong; the one of them to be used (yk_tuning_pick) has been tested
-// with other operands of its dtype.  What fails is warned of once and taken out for good
-// (device/trust.h).  The thread's error is left alone.
+// yk_device_can without implementations that failed.  The one to be used (yk_tuning_pick) has been
+// tested on other operands of its dtype.  A failure is warned about once and disables the
+// implementation permanently (device/trust.h).  Does not change the thread's error.
 uint64_t yk_selftest_can(struct yk_device *, const struct yoke_op *);
-// Runs two cases of an op in a dtype by what is used for them: is there an implementation, and does it give the
-// right results?  Remembers nothing, and the thread's error is left alone.
+// Runs two cases of an op in a dtype with the implementation that would be used.  Returns whether
+// there is one and its results are correct.  Stores nothing and does not change the thread's error.
 bool yk_selftest_runs(struct yk_device *, int code, int dtype);
-// "`yoke conform opencl:0 --ops sort.f32`": the command that shows more of a finding.
+// The command that shows a finding in detail: "`yoke conform opencl:0 --ops sort.f32`".
 const char *yk_selftest_command(const struct yk_device *, const struct yk_finding *, char to[128]);
-// EDEVICE when too much is wrong for the device to be used at all.
+// EDEVICE if too many ops failed for the device to be usable.
 int yk_selftest_verdict(const struct yk_device *);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring implementations of a contraction: first against the cases of conform and, at the very
-// extents that are measured, against sums in float64; then in turn, the least of several times each.
+// Times implementations of a contraction.  Each is first checked against conformance cases and, at
+// the extents to be timed, against sums in float64; then they are timed in turn, keeping each one's
+// minimum.
 #include "config.h"
 
 #include <math.h>

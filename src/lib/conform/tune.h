@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring the implementations of a class of ops on a device, right ones only.
+// Times a device's implementations of a class of ops; only correct ones are timed.
 #ifndef YK_TUNE_H
 #define YK_TUNE_H
 
@@ -7,11 +7,12 @@
 
 #include "device/tuning.h"
 
-// How many implementations the device has for the class.
+// Number of implementations that the device has for the class.
 int yk_tune_offered(struct yk_device *, const struct yk_tuning_class *);
-// Checks each of them, but those in `without` ("a,b"), against the definition of the op, in awkward
-// cases and at the class's extents, and times the right ones in turn.  Writes lines "try NAME" before
-// it meets one, "wrong NAME WHY", "time NAME NANOSECONDS", and "done" at the end.
+// Checks each implementation not listed in `without` ("a,b") against the op's definition, on
+// awkward cases and at the class's extents, then times the correct ones in turn.  Writes a line
+// "try NAME" before it runs one, then "wrong NAME WHY" or "time NAME NANOSECONDS", and "done" at
+// the end.
 int yk_tune_class(struct yk_device *, const struct yk_tuning_class *, const char *without,
 		  FILE *to);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of phase 2: what is trained, losses, trainer, optimizer, monitors.
+// Parses the JSON of phase 2 (training by gradients): trained states, losses, trainer, optimizer,
+// monitors.
 
 #include "config.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows of values through affine nodes.
+// Tracks how values pass through affine nodes, so that statistics are collected only where needed
+// (flow.h).
 
 #include "config.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node's input is of what statistics are collected of.
+// Expresses each node's input as an affine function of a base for which statistics are collected.
 //
-// What a node reads is, where everything before it is affine, A b + t of a base b: the stream, or the result of a node
-// that is not affine.  So a pass collects statistics of bases only, and nodes take theirs from A mu + t and A S A'.
-// Extremes go through a diagonal A alone; where A is none, the node's own input is the base.
+// As long as all nodes before it are affine, the input is A b + t of a base b: the stream, or the
+// result of a node that is not affine.  So a pass collects statistics of bases only, and nodes
+// derive theirs as A mu + t and A S A'.  Extremes can be derived only through a diagonal A;
+// otherwise the node's input becomes its own base.
 #ifndef YK_FIT_FLOW_H
 #define YK_FIT_FLOW_H
 

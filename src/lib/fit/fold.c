@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of affine nodes as one product.
+// Folds chains of affine nodes into one matrix product.
 
 #include "config.h"
 

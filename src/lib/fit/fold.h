@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of chains of affine nodes as one product: A (b - mu) + t of the base b they flow from (flow.h), mu the base's mean.
+// Folds a chain of affine nodes into one matrix product: A (b - mu) + t of its base b (flow.h); mu
+// is the base's mean.
 #ifndef YK_FIT_FOLD_H
 #define YK_FIT_FOLD_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON objects by tables of keys.
+// Reads JSON objects according to tables of keys.
 
 #include "config.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a JSON object as a table: what each is by default, what it may be, and where its value goes.  An object that
-// was read has all of its keys, so that what is in force can be written and read again.
+// Describes the keys of a JSON object as a table: default, allowed values, and where the value is
+// stored.  Reading an object fills in missing keys, so that the settings in force can be written
+// and read again.
 #ifndef YK_FIT_KEYS_H
 #define YK_FIT_KEYS_H
 

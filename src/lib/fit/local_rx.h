@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local RX of the lines of a scene: each pixel's distance to the background in a ring around it.
+// Local RX detector: for each pixel of a scene's lines, the distance to the background in a ring
+// around it.
 #ifndef YK_FIT_LOCAL_RX_H
 #define YK_FIT_LOCAL_RX_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses: means over the pixels of a batch by their weights, and of states.
+// Losses: means over a batch's pixels, weighted, and losses of states.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses of a batch, as yoke's operations.
+// Losses of a batch, built from yoke's operations.
 #ifndef YK_FIT_LOSSES_H
 #define YK_FIT_LOSSES_H
 

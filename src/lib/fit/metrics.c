@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics: of scores and labels of a whole split, and of nodes' states.
+// Metrics of the scores and labels of a whole split, and of the states of nodes.
 
 #include "config.h"
 

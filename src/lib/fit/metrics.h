@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of a split: what its batches are added to, and what they come to.
+// Metrics of a split: accumulators for its batches, and the resulting values.
 #ifndef YK_FIT_METRICS_H
 #define YK_FIT_METRICS_H
 

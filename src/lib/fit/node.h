@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of nodes by name, and pipelines as the room sees them.
+// Node types by name, and the pipeline structures shared inside this directory.
 #ifndef YK_FIT_NODE_H
 #define YK_FIT_NODE_H
 

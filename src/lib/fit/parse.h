@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a pipeline's JSON.
+// Parsers for the sections of a pipeline's JSON.
 #ifndef YK_FIT_PARSE_H
 #define YK_FIT_PARSE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 1: nodes are fitted by statistics of their inputs, in as few passes over the stream as can be (flow.h).  All
-// statistics that can be computed by now are collected at once.
+// Phase 1: fits nodes from statistics of their inputs, in as few passes over the stream as possible
+// (flow.h).  Each pass collects all statistics whose inputs are already computable.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines: their JSON, and the order of their nodes.
+// Creates pipelines from JSON and orders their nodes.
 
 #include "config.h"
 

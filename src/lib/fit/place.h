@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pipeline works: contexts, and what its trainer's keys demand of them.
+// Creates the contexts (devices) that a pipeline runs in, and checks its trainer's keys against
+// them.
 #ifndef YK_FIT_PLACE_H
 #define YK_FIT_PLACE_H
 

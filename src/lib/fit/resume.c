@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints.  Phase 1: statistic.MARK.BASE of all statistics, and collected.json; phase 2: states.STEP and
-// optimizer.STEP, and checkpoint.json, which is replaced last and names the step.
+// Checkpoints.  Phase 1 writes statistic.MARK.BASE for each statistic, and collected.json.  Phase 2
+// writes states.STEP, optimizer.STEP and checkpoint.json, which names the step and is replaced
+// last.
 
 #include "config.h"
 

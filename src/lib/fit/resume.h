@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of both phases: files with a number each, and one that is replaced last and names them.
+// Checkpoints of both phases: numbered data files, and an index file that names them and is
+// replaced last.
 #ifndef YK_FIT_RESUME_H
 #define YK_FIT_RESUME_H
 

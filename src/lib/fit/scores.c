@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The area under the ROC curve, by ranks (Mann and Whitney 1947), and quantiles.
+// Area under the ROC curve from ranks (Mann and Whitney 1947), and quantiles of scores.
 
 #include "config.h"
 

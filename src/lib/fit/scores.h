@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores with labels that come in parts: the area under their ROC curve, their quantiles.
+// Labelled scores that arrive in batches: the area under their ROC curve, and their quantiles.
 #ifndef YK_FIT_SCORES_H
 #define YK_FIT_SCORES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of nodes: their shapes, as variables, in files.
+// States of nodes: shapes, conversion to variables, and storage in files.
 
 #include "config.h"
 

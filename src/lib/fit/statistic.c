@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics: moments of tensors, joined on the host in f64.
+// Statistics: moments of tensors, merged on the host in f64.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A statistic as the room sees it: what MOMENTS gives, in host memory, so that ranks and processes can add theirs up.
+// A statistic in host memory: the result of MOMENTS, which ranks and processes can merge.
 #ifndef YK_FIT_STATISTIC_H
 #define YK_FIT_STATISTIC_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 2: the states that training may change, by gradients of summed losses.
+// Phase 2: trains the states marked as trainable by the gradients of the summed losses.
 
 #include "config.h"
 

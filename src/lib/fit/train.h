@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What phase 2 minimises, how, and what is told of it, as the JSON says it.
+// Settings of phase 2 as read from the JSON: losses, optimizer, trainer and monitors.
 #ifndef YK_FIT_TRAIN_H
 #define YK_FIT_TRAIN_H
 

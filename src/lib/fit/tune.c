@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring the products that a step was seen to do.
+// Times the matrix products that a training step was observed to compute.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainer.benchmark: the products of a step are measured before the first one.
+// trainer.benchmark: times the matrix products of a step before the first step.
 #ifndef YK_FIT_TUNE_H
 #define YK_FIT_TUNE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles by cycles of steps.
+// Profiles that run in cycles of steps: which steps are recorded follows from the schedule and the
+// step number.
 #include "config.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting arithmetic.
+// Counts the floating-point operations of steps from ops, shapes and map programs.
 #include "config.h"
 
 #include "observe/flops.h"

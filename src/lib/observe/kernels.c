@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a profile as an object.
+// Exports the rows of a profile as JSON.
 #include "config.h"
 
 #include "observe/kernels.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a device: histories on request, and blocks that stay.
+// Finds leaks of device memory: records allocation history on request and reports blocks that stay
+// allocated.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host.  What a file does not say is n/a (NaN), never 0.
+// Samples the host and this process.  A value that the system does not report is NaN, never 0.
 #include "config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory is used.
+// Reads current memory use of the device's pool and of the process.
 #include "config.h"
 
 #include "observe/memory.h"

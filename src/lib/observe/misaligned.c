@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with misaligned products.
+// Finds layers with misaligned matrix products, and times these with and without padding.
 #include "config.h"
 
 #include "observe/misaligned.h"

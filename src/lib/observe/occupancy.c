@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Occupancy.
+// Computes the occupancy of kernels from the limits of GPU generations.
 #include "config.h"
 
 #include "observe/occupancy.h"

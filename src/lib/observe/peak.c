@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is alive in the largest arena that was launched, where most bytes of it are: by op, range and site.
+// Lists the contents of the largest launched arena at its peak, by op, range and call site.
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler's pieces of work: begun, timed by the host's clock or by events, and added to their sums.
+// Times the profiler's pieces of work by the host's clock or by events, and adds each to its sum.
 #include "config.h"
 
 #include "observe/pieces.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler.
+// The profiler's life cycle: creates it, starts and stops watching, and collects its report.
 #include "config.h"
 
 #include "observe/profile.h"

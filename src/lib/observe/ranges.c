@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges and counters, as applications have them.
+// Application-defined ranges and counters.
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a profile, for people and as JSON.
+// Prints the report of a profile for people and as JSON.
 #include "config.h"
 
 #include "observe/report.h"

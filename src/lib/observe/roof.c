@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of devices, and what they say of a kernel.
+// Measures and caches the peak rates of devices, and determines which of them bounds a kernel.
 #include "config.h"
 
 #include "observe/roof.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a profile.
+// Maintains the rows of a profile in a hash table by their identity.
 #include "config.h"
 
 #include "observe/rows.h"

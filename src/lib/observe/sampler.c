@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that samples host and device, and appends a line to a file each time.
+// A thread that samples the host and the devices periodically and appends each sample to a file as
+// a line of JSON.
 //
-// A line: time (s since 1970), run, rank, step, rss, cpu (0..1), process_cpu (processors), throttled (s),
-// data_wait_s, devices [{id, ..}], host {..}, collective {seq, op, since}; null is n/a.  op is null where none is
-// under way.
+// Keys: time (s since 1970), run, rank, step, rss, cpu (0..1), process_cpu (processors), throttled
+// (s), data_wait_s, devices [{id, ..}], host {..}, collective {seq, op, since}.  null: not
+// available; for op: no collective in progress.
 #include "config.h"
 
 #include <errno.h>

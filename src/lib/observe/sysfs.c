@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files of /proc and /sys.
+// Reads small files of /proc and /sys, or of a tree recorded from another machine.
 #include "config.h"
 
 #include "observe/sysfs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile's rows as structs and as a table: key averages.
+// Returns a profile's rows as structs and as a text table, like PyTorch's key_averages.
 #include "config.h"
 
 #include <math.h>

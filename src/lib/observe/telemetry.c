@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry of devices.
+// Collects telemetry of devices and checks that it is plausible.
 //
-// A backend is asked on a thread that nobody waits for longer than a second: one that does not come back is left
-// behind, with what it was given, and not asked again.
+// Each query runs on a separate thread, and callers wait at most one second for it.  A thread that
+// does not return is abandoned with its arguments, and its backend is not queried again.
 #include "config.h"
 
 #include "observe/telemetry.h"

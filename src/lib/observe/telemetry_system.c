@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry by the files of kernel drivers: amdgpu, i915 and xe, found by the address on the bus.
+// Telemetry from the files of the kernel drivers amdgpu, i915 and xe, found by PCI address.
 #include "config.h"
 
 #include <math.h>

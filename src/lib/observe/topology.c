@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packages, cores and memory nodes.
+// Counts packages, cores and memory nodes with hwloc.
 #include "config.h"
 
 #include "observe/topology.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile as a file of Chrome's trace format: times in microseconds, to the nanosecond.
+// Writes a profile in Chrome's trace format: times in microseconds with three decimals.
 //
-// A lane is a queue of a device or a thread of the host.  Events of a lane come in the order of their begin and
-// nest perfectly: those of queues are disjoint, those of threads are ranges, and what was enqueued in them.
+// A lane is a queue of a device or a thread of the host.  Events of a lane are sorted by begin and
+// nest properly: events of a queue do not overlap, and events of a thread are ranges and the
+// enqueueing of work in them.
 #include "config.h"
 
 #include <inttypes.h>
