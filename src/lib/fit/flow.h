@@ -10,37 +10,38 @@
 
 #include "fit/node.h"
 
-// Bases: 0 is the stream, 1 + i the result of node i, YK_BASE_INPUT + i what node i reads.
+// Bases: 0 is the stream, 1 + i the result of node i, YK_BASE_INPUT + i the input of node i.
 enum { YK_BASE_INPUT = 1 + YK_NODES, YK_BASES = 1 + 2 * YK_NODES };
 
-// What is known of a value without its numbers.
+// Properties of a value that do not depend on its numbers.
 struct yk_flow {
 	int base;
-	bool diagonal; // no row of A has more than one number
+	bool diagonal; // no row of A has more than one nonzero entry
 };
 
 struct yk_flows {
 	struct yk_flow in[YK_NODES], out[YK_NODES]; // of each node's input and result
-	int base[YK_NODES];      // which its statistics come of
-	int wants[YK_BASES];     // of a base, or'ed
+	int base[YK_NODES];      // the base from which its statistics are derived
+	int wants[YK_BASES];     // statistics requested of a base, or'ed
 };
 
 void yk_flow_plan(struct yk_flows *, const yoke_pipeline *);
 int64_t yk_flow_channels(const yoke_pipeline *, int base);
-// Is everything fitted that the base is computed by?
+// Whether all nodes that compute the base are fitted.
 bool yk_flow_computable(const yoke_pipeline *, int base);
 
-// A [channels of a node's input, base's] and t.
+// A [channels of a node's input, channels of its base] and t.
 struct yk_affine {
 	int64_t rows, cols;
-	double *a, *t; // one block, for free(a)
+	double *a, *t; // one allocation; free(a) frees both
 };
-// Of the input of a node, of its base; all before it is fitted.
+// The input of a node in terms of its base; all nodes before it are fitted.
 int yk_flow_affine(const struct yk_flows *, const yoke_pipeline *, int node, struct yk_affine *to);
-// Of the result of an affine node, of the base that it flows from.
+// The result of an affine node in terms of its base.
 int yk_flow_value(const struct yk_flows *, const yoke_pipeline *, int node, struct yk_affine *to);
 yoke_tensor *yk_base_value(yoke_pipeline *, struct yk_values *, int base);
-// The statistics of A b + t; behind the covariance there is room for a row of A.
+// Computes the statistics of A b + t; the covariance buffer needs space for one extra row of A at
+// its end.
 void yk_flow_derive(const yoke_statistic *, const struct yk_affine *, double *mean, double *variance, double *covariance,
 		    double *least, double *greatest);
 

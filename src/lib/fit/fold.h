@@ -13,15 +13,16 @@ struct yk_fold {
 
 struct yk_folds {
 	int n;
-	struct yk_fold fold[YK_NODES]; // by node
+	struct yk_fold fold[YK_NODES]; // indexed by node
 };
 
-// Of the nodes whose results these bases are computed of, where one product is no more work than theirs and the mean is
-// known; all those nodes are fitted.  `of` is by base, NULL: not collected.  To be freed after an error as well.
+// Folds the nodes whose results these bases need, where the product costs no more than the nodes
+// and the mean is known; all those nodes are fitted.  `of` is indexed by base, NULL: not collected.
+// Free the result even after an error.
 int yk_folds_make(struct yk_folds *, const yoke_pipeline *, const struct yk_flows *, yoke_statistic *const *of, int bases,
 		  const int *base);
 void yk_folds_free(struct yk_folds *);
-// Records the results.
+// Records the products and stores their results as the nodes' values.
 void yk_folds_put(const struct yk_folds *, yoke_pipeline *, struct yk_values *);
 
 #endif

@@ -18,21 +18,23 @@ struct yk_fit_key {
 	const char *name;
 	enum yk_fit_kind kind;
 	const char *def;     // as JSON
-	double least, most;  // of numbers
-	const char *words;   // space-separated; the value is the place among them
-	// In the struct that is filled: int64_t; double, NaN for null; bool; int; char [YK_FIT_TEXT_SIZE], "" for null.
+	double least, most;  // bounds of numbers
+	const char *words;   // space-separated; the value is the index of the word
+// Offset in the filled struct; its type: int64_t; double, NaN for null; bool; int; char
+// [YK_FIT_TEXT_SIZE], "" for null.
 	size_t at;
-	int (*take)(const struct yk_fit_key *, const char *where, const json_t *, void *to); // of OTHER
+	// parser of an OTHER key
+	int (*take)(const struct yk_fit_key *, const char *where, const json_t *, void *to);
 };
 
-// Reads n keys of an object into a struct, and puts those that are missing into the object.  EINVAL: another key, with the
-// nearest, or a value that is not allowed.
+// Reads n keys of an object into a struct, and adds missing keys to the object with their defaults.
+// EINVAL: an unknown key (suggests the nearest), or a value that is not allowed.
 int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *, int n, void *to);
-// EINVAL with the nearest name: the object has a key that is not among n names, or is none.
+// EINVAL if the object has a key outside the n names (suggests the nearest), or is not an object.
 int yk_parse_known(json_t *object, const char *where, const char *const *names, int n);
-// The place of a word among space-separated ones; -1.
+// Index of a word in a space-separated list; -1: not found.
 int yk_parse_word(const json_t *, const char *words);
-// The word at a place, as JSON.
+// The word at an index, as JSON.
 json_t *yk_parse_word_at(const char *words, int place);
 
 #endif

@@ -8,22 +8,25 @@
 // A batch: values of nodes, labels and weights, f32 [pixels].
 struct yk_batch {
 	struct yk_values v;
-	yoke_tensor *label, *weight; // NULL, YOKE_NONE: the set has none
-	yoke_tensor *label_u8;       // as the set has it
-	yoke_tensor *count;          // f32: the sum of the weights, NaN where one is negative or NaN; NULL: the set has none
+	yoke_tensor *label, *weight; // NULL, YOKE_NONE: not in the data set
+	yoke_tensor *label_u8;       // as stored in the data set
+	yoke_tensor *count;          // f32: sum of the weights, NaN if any is negative or NaN;
+				     // NULL: no weights
 	int64_t pixels;
 };
 
-// Of a loader's tensors.
+// Builds the batch from a loader's tensors.
 struct yk_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
-// Do the channels of what losses are of fit?  EINVAL names the loss.
+// Checks that the channels of the losses' operands match; EINVAL names the loss.
 int yk_losses_shape(const yoke_pipeline *);
-// How many numbers yk_losses gives: each loss, and behind them their weighted sum; without losses none.
+// Number of values that yk_losses returns: each loss, then their weighted sum; 0 without losses.
 int yk_loss_count(const yoke_pipeline *);
 int yk_losses(yoke_pipeline *, struct yk_batch *, yoke_tensor **to);
-// Is the loss of a node's state, the same for every batch, and not a mean over pixels?
+// Whether the loss depends on a node's state only: the same for every batch, not a mean over
+// pixels.
 bool yk_loss_of_state(const struct yk_loss *);
-// The weighted sum of the losses that are means over pixels, or (states) of the others, of what yk_losses gave; NULL: there are none.
+// The weighted sum of the losses that are means over pixels or, if `states`, of the losses of
+// states, from the results of yk_losses; NULL: there are none.
 yoke_tensor *yk_losses_sum(const yoke_pipeline *, yoke_tensor *const *loss, bool states);
 
 #endif

@@ -9,29 +9,31 @@
 
 // Position of phase 2 after a step.
 struct yk_fit_place {
-	int64_t epoch, step;   // done
-	int64_t batch;         // of the epoch that goes on; 0: it has not begun, and neither has what follows
+	int64_t epoch, step;   // completed
+	int64_t batch;         // within the current epoch; 0: not begun, and the members below are
+			       // unused
 	int64_t index, failed; // of yoke_position
 	int64_t rows, pixels;  // of the epoch's first batch
 };
-// scaler: NULL, or the loss's.
+// scaler: the loss scaler, or NULL.
 int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, const struct yk_fit_place *);
-// The place of the folder's checkpoint; optimizer and scaler take their states.
+// Reads the position from the directory's checkpoint, and restores optimizer and scaler.
 int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, struct yk_fit_place *);
 
-// Where phase 1 is.
+// Progress of phase 1.
 struct yk_collected {
-	uint64_t of;          // what is fitted, by what
-	int n;                // statistics
-	int *base;            // [n]: of which base each is
-	bool *open;           // [n]: it belongs to the pass that goes on
+	uint64_t of;          // hash of the fitted nodes and their data
+	int n;                // number of statistics
+	int *base;            // [n]: the base of each
+	bool *open;           // [n]: it belongs to the current pass
 	yoke_statistic **statistic;
-	int passes;           // that are done
-	int64_t samples;      // of the pass that goes on
+	int passes;           // completed
+	int64_t samples;      // seen in the current pass
 };
-// Into the folder, in place of what is there.
+// Writes to the directory, replacing an earlier state.
 int yk_collected_save(const struct yk_collected *, const char *folder);
-// What the folder has into room for `most` statistics; n 0: nothing, or of another pipeline or other data, which a warning says.
+// Loads up to `most` statistics from the directory; n 0: none, or of another pipeline or other data
+// (logs a warning).
 int yk_collected_load(struct yk_collected *, int most, const char *folder);
 void yk_collected_forget(const char *folder);
 

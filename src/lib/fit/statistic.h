@@ -12,16 +12,17 @@ struct yoke_statistic {
 	int64_t channels;
 	bool diagonal;
 	double count;
-	double *mean, *square, *least, *greatest; // one block, from mean on; square: sums of products of deviations
+	double *mean, *square, *least, *greatest; // one allocation, starting at mean; square: sums
+						  // of products of deviations
 };
 
-// Numbers of `square`.
+// Number of elements of `square`.
 static inline int64_t yk_statistic_squares(const yoke_statistic *s)
 {
 	return s->diagonal ? s->channels : s->channels * s->channels;
 }
 
-// Joins the moments of another part of the stream.
+// Merges the moments of another portion of the stream.
 void yk_statistic_join(yoke_statistic *, double count, const double *mean, const double *square, const double *least,
 		       const double *greatest);
 

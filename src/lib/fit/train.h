@@ -14,8 +14,8 @@ enum yk_loss_kind { YK_LOSS_ORTHOGONALITY, YK_LOSS_BCE, YK_LOSS_MSE, YK_LOSS_ENT
 
 struct yk_loss {
 	int kind;
-	char name[64];   // "bce", with a number behind it where there are several
-	int of, node;    // of which node; mse: to which, -1: the stream
+	char name[64];   // "bce", with a number appended if there are several
+	int of, node;    // operand node; mse: target node, -1: the stream
 	double weight, pos_weight;
 };
 
@@ -25,9 +25,10 @@ enum yk_metric_kind { YK_METRIC_ROC_AUC, YK_METRIC_PRECISION, YK_METRIC_RECALL, 
 
 struct yk_metric {
 	int kind;
-	char name[64];      // "f1", "orthogonality.pca", with a number behind it where there are several
-	int of;             // of which node
-	double threshold;   // a score above it says 1
+	char name[64];      // "f1", "orthogonality.pca", with a number appended if there are
+			    // several
+	int of;             // operand node
+	double threshold;   // a score above it predicts label 1
 	int quantiles;
 	double q[YK_QUANTILES];
 };
@@ -38,12 +39,12 @@ enum { YK_MONITOR_METRICS = 1, YK_MONITOR_TENSORBOARD = 2, YK_MONITOR_MAPS = 4 }
 struct yk_trainer_keys {
 	int64_t max_epochs, accumulate, log_every, valid_every;
 	char accelerator[YK_FIT_TEXT_SIZE];
-	int64_t device;       // of the accelerator's; -1: the best
-	int precision, statistics, passes; // places of their words
+	int64_t device;       // index among the accelerator's devices; -1: the best
+	int precision, statistics, passes; // indices of their words
 	bool progress_bar, checkpoints, deterministic, benchmark;
-	double valid_share;   // of an epoch, between validations; 0: valid_batches
+	double valid_share;   // fraction of an epoch between validations; 0: valid_batches applies
 	int64_t valid_batches;
-	double clip;          // NaN: none
+	double clip;          // NaN: no clipping
 };
 
 struct yk_training {
@@ -52,7 +53,7 @@ struct yk_training {
 	struct yk_loss loss[YK_LOSSES];
 	struct yk_metric metric[YK_METRICS];
 	unsigned monitors;    // YK_MONITOR_*, or'ed
-	char optimizer[16], settings[300]; // of yoke_optim_new
+	char optimizer[16], settings[300]; // arguments of yoke_optim_new
 };
 
 #endif

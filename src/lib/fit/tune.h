@@ -3,8 +3,8 @@
 #ifndef YK_FIT_TUNE_H
 #define YK_FIT_TUNE_H
 
-// Has `try` evaluate what a step does, measures what its device has several kernels for, and has what is planned from
-// then on use the fastest that are right.
+// Calls `try`, which evaluates a step, then times all kernels that the device has for the products
+// seen.  Later plans use the fastest correct kernels.
 int yk_fit_tune(int (*try)(void *arg), void *arg);
 
 #endif
