@@ -93,7 +93,7 @@ void yk_case_op(struct yk_case *c, int code)
 	c->note[0] = '\0';
 }
 
-// A new view behind the others; results come first.
+// Appends a view; results must come first.
 static uint32_t add(struct yk_case *c, bool result)
 {
 	uint32_t k = c->views++;
@@ -107,7 +107,8 @@ static uint32_t add(struct yk_case *c, bool result)
 	return k;
 }
 
-// Strides of an array for these dims; returns its elements, *low the first one's place in it.
+// Draws the strides of an array; returns its element count, and *low, the index of the first
+// element in it.
 static int64_t draw_strides(struct yk_case *c, int rank, const int64_t *dims, int layout,
 			    int64_t *strides, int64_t *low)
 {
@@ -189,7 +190,7 @@ static char *element_at(const struct yoke_view *v, const struct yk_array *a,
 	return a->data + (int64_t)a->origin + at * (int64_t)yoke_dtype_size(v->dtype);
 }
 
-// The elements as they are in memory, row major.
+// Reads the elements back as stored, row major.
 static void read_back(struct yk_case *c, uint32_t k)
 {
 	const struct yoke_view *v = &c->view[k];

@@ -74,7 +74,8 @@ const struct yk_case_row yk_case_rows[] = {
 	{ .name = NULL },
 };
 
-// Where a device took nothing so far, plain cases among it, it will take nothing.
+// After this many cases, plain ones among them, that the device does not accept, the rest is
+// skipped.
 enum { PATIENCE = 9, SHOWN = 3 };
 
 const struct yk_case_row *yk_case_row(int code)
@@ -108,7 +109,7 @@ bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
 
 // ---- names ----
 
-// Does an item of the list ("map.f32") stand for this (number < 0: for any of the dtype)?
+// Whether a list item ("map.f32") matches this case (number < 0: any case of the dtype).
 static bool item_has(const char *item, size_t n, const char *op, const char *dtype,
 		     int64_t number)
 {
@@ -136,7 +137,7 @@ static bool wanted(const char *list, const char *op, const char *dtype, int64_t 
 	return false;
 }
 
-// An item of that op: "map", "map.f32", "map.f32.7".
+// Validates an item of that op: "map", "map.f32", "map.f32.7".
 static int check_op_item(const char *item, size_t n, const struct yk_case_row *r)
 {
 	const char *names[16], *dot = memchr(item, '.', n);
@@ -188,13 +189,13 @@ int yk_conform_check(const char *ops)
 
 // ---- the run ----
 
-// What is known of one implementation in a dtype.
+// Totals of one implementation in a dtype.
 struct tally {
 	uint32_t taken, wrong, silent;
 	double worst;
 	uint64_t bits;
 	char name[48];
-	char *shown; // lines about wrong cases
+	char *shown; // lines about failed cases
 	size_t bytes;
 	FILE *lines;
 };
@@ -216,7 +217,7 @@ static void tell(struct run *r, bool good, const char *what)
 	fflush(r->to);
 }
 
-// The reader has gone away, or lines cannot be written.
+// Whether the output can no longer be written (e.g. the reader closed the pipe).
 static bool ends(const struct run *r)
 {
 	return ferror(r->to);

@@ -86,14 +86,14 @@ int yk_runner_reserve(struct yk_runner *r, uint64_t bytes0, uint64_t bytes1)
 	return code ? code : reserve(r, 1, bytes1);
 }
 
-// ---- laying a case out ----
+// ---- placing a case in the segments ----
 
 static uint64_t block_align(const struct yk_runner *r)
 {
 	return r->device->info.align > 256 ? r->device->info.align : 256;
 }
 
-// Where the next bytes go: behind a guard, `shift` bytes beside an aligned address.
+// Allocates the next bytes: after a guard, `shift` bytes past an aligned address.
 static uint64_t take(struct yk_runner *r, int k, uint64_t bytes, uint64_t shift)
 {
 	const uint64_t align = block_align(r);
@@ -102,7 +102,7 @@ static uint64_t take(struct yk_runner *r, int k, uint64_t bytes, uint64_t shift)
 	return at;
 }
 
-// Where a segment begins is the device's to say.
+// Alignment of a segment's address that the device guarantees.
 static uint32_t alignment(const struct yk_runner *r, uint64_t offset)
 {
 	uint64_t a = offset | r->device->info.align;
@@ -156,7 +156,7 @@ static int which(const struct yk_runner *r, const struct yoke_view *v)
 	return v->segment == r->segment[1];
 }
 
-// What bind() will keep to: prepare() is told already.
+// Sets the alignments that bind() will honor; prepare() needs them first.
 static void promise(const struct yk_runner *r, struct yk_case *c)
 {
 	for (uint32_t k = 0; k < c->views; k++) {
@@ -167,7 +167,7 @@ static void promise(const struct yk_runner *r, struct yk_case *c)
 	}
 }
 
-// Binds the views, and makes the images that are put.
+// Binds the views and builds the images to upload.
 static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 		 uint64_t work)
 {
@@ -248,7 +248,7 @@ void yk_case_describe(const struct yk_case *c, char *to, size_t cap)
 	}
 }
 
-// How far an element is off, in tolerances.
+// Error of an element, in units of its tolerance.
 static double miss(struct yk_num got, const struct yk_want *want, int dtype)
 {
 	if (want->loose)
@@ -310,7 +310,7 @@ static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_
 			 "; %lld of %lld are wrong", (long long)wrong, (long long)n);
 }
 
-// Bytes that belong to no result: `first` of them was written.
+// Checks bytes outside all results; `first` of them was overwritten.
 static void compare_guards(struct yk_runner *r, const struct yk_case *c,
 			   struct yk_verdict *verdict)
 {
@@ -346,7 +346,7 @@ static uint64_t bits_of(const struct yk_runner *r)
 	return h;
 }
 
-// What the results of the case's part have to be: what came back.
+// Sets the expected results of the case's part from the downloaded results.
 static void want_of_part(struct yk_runner *r, struct yk_case *c)
 {
 	for (uint32_t k = 0; k < c->op.nout; k++) {
@@ -385,7 +385,7 @@ static int download(struct yk_runner *r)
 	return code ? code : yk_queue_wait(r->queue);
 }
 
-// Waits, and takes what failed from the queue, so that it goes on with the next case.
+// Waits, and clears the queue's error, so that the next case can use it.
 static int settle(struct yk_runner *r, int code)
 {
 	struct yk_queue_failure failure;
@@ -403,8 +403,8 @@ static bool failed(struct yk_verdict *v, const char *what, int code)
 	return false;
 }
 
-// Records what `work` enqueues, from a fresh image, which stays as it is meanwhile.  NULL where the backend
-// has no graphs, or the verdict says what is wrong.
+// Records what `work` enqueues into a graph, from a fresh image.  NULL: the backend has no graphs,
+// or the verdict names an error.
 static void *record(struct yk_runner *r, int (*work)(struct yk_runner *, void *), void *arg,
 		    struct yk_verdict *v)
 {
@@ -453,7 +453,8 @@ static int run_op(struct yk_runner *r, void *arg)
 	return r->device->ops->run(r->queue->handle, o->handle, o->op);
 }
 
-// One run from a fresh image, of the op or of a graph that has it; what came back is in r->after.
+// One run of the op or of a graph that contains it, from a fresh image; the downloaded result is in
+// r->after.
 static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, void *graph,
 		     struct yk_verdict *v)
 {
@@ -480,7 +481,7 @@ uint64_t yk_runner_can(struct yk_runner *r, const struct yk_case *c)
 	return r->device->ops->can(r->device->index, &c->op);
 }
 
-// The handle for all runs, asked for as a plan does: what only a launch knows is not there.
+// Prepares the handle for all runs, as a plan does: without data that only a launch knows.
 static int prepare(const struct yk_device *d, struct yk_case *c, uint32_t impl, void **handle,
 		   uint64_t *work)
 {
@@ -581,7 +582,7 @@ static uint64_t mix(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-// One put, get, copy or fill of random bytes at a random place, on the device and in its image.
+// A random put, get, copy or fill on the device and in its host image.
 static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
 {
 	const struct yoke_backend *ops = r->device->ops;
@@ -609,7 +610,7 @@ static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
 	return ops->get(q, r->segment[s], at, scratch, n);
 }
 
-// Random bytes in both images.
+// Fills both images with random bytes.
 static int scatter(struct yk_runner *r, uint64_t *state)
 {
 	int code = yk_runner_reserve(r, MIN_ROOM, MIN_ROOM);

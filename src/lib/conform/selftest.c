@@ -21,27 +21,27 @@
 
 enum {
 	SEED = 20251,
-	CASES = 4,     // of kernels that are built once for many shapes
-	GENERATED = 2, // where each case is a text of its own for the driver's compiler
+	CASES = 4,     // for kernels built once for many shapes
+	GENERATED = 2, // for generated kernels: each case compiles its own program
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one test at a time
 
-// ---- what is asked for ----
+// ---- the op under test ----
 
 static int subject_of(const struct yoke_op *op)
 {
 	return op->code == YOKE_OP_CONTRACT && op->map ? YK_TRUST_MAPPED : op->code;
 }
 
-// As the makers of cases understand it: of the results of a map, else of the first operand.
+// The dtype as makers of cases define it: of a map's results, otherwise of the first operand.
 static int dtype_of(const struct yoke_op *op)
 {
 	bool from = op->code != YOKE_OP_MAP && op->nin && op->in[0].kind != YOKE_VIEW_NONE;
 	return from ? op->in[0].dtype : op->nout ? op->out[0].dtype : YOKE_DTYPE_NONE;
 }
 
-// Decompositions end in these: a device without them is none.
+// Decompositions end in these ops: a device without them is unusable.
 static bool is_family(int code)
 {
 	return code == YOKE_OP_MAP || code == YOKE_OP_REDUCE || code == YOKE_OP_CONTRACT ||
@@ -68,7 +68,7 @@ struct test {
 	struct yk_case c;
 };
 
-// A call that failed says something of the implementation only while the device still works.
+// Whether a failed call proves a fault of the implementation: only if the device still works.
 static bool conclusive(struct test *t, const struct yk_verdict *v)
 {
 	if (v->good || !v->code)
@@ -78,8 +78,8 @@ static bool conclusive(struct test *t, const struct yk_verdict *v)
 	return yk_runner_memory(&t->runner, SEED).good;
 }
 
-// Kernels of attention are built for heads of a magnitude and take a compiler longest of all: a case of
-// another would have one made that nothing else wants.  0 for other ops.
+// Attention kernels are built per head size and compile slowest: a case of another size would
+// compile a kernel that is not needed otherwise.  0 for other ops.
 static int64_t head_of(const struct yoke_op *op)
 {
 	int64_t n = 32;
@@ -91,7 +91,7 @@ static int64_t head_of(const struct yoke_op *op)
 	return n;
 }
 
-// Runs cases until one is wrong.  False: nothing can be said.
+// Runs cases until one fails.  False: inconclusive.
 static bool run_cases(struct test *t, const struct yk_case_row *row, const struct yoke_op *op,
 		      uint32_t impl, struct yk_verdict *v)
 {
@@ -107,14 +107,15 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 		    (op->code == YOKE_OP_CONTRACT && mapped != (t->c.op.map != NULL)))
 			continue;
 		*v = yk_runner_run(&t->runner, &t->c, impl, false);
-		if (v->code == YOKE_EUNSUPPORTED && ++unbuilt) // says nothing of what does build
+		// proves nothing about kernels that do build
+		if (v->code == YOKE_EUNSUPPORTED && ++unbuilt)
 			*v = (struct yk_verdict){ .good = true };
 		left--;
 	}
 	return conclusive(t, v) && !unbuilt;
 }
 
-// Tests what is not known, with the lock held.
+// Tests implementations whose state is unknown; the lock is held.
 static void test(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
 		 struct yk_finding *f)
 {
@@ -142,7 +143,7 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 	f->right = !known || v.good;
 	snprintf(f->why, sizeof f->why, "%s", v.why);
 	f->code = v.code;
-	yk_trust_set(d, f, known && !v.code); // what failed may do better next time
+	yk_trust_set(d, f, known && !v.code); // a transient failure may pass next time
 	if (f->right)
 		return;
 	yk_warn("selftest", "%s: %s %s and is not used: %s; %s shows more", d->id, whole,
@@ -166,7 +167,7 @@ static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, co
 	return known;
 }
 
-// Of what is used for them, the first cases; false where one is wrong, or no case is taken.
+// Runs the first cases with the implementations in use; false if one fails or none accepts a case.
 static bool run_first(struct test *t, const struct yk_case_row *row, int dtype)
 {
 	struct yk_device *d = t->runner.device;
@@ -234,7 +235,7 @@ int yk_selftest_verdict(const struct yk_device *d)
 		       "it, YOKE_SELFTEST=force tests again", d->id, why, d->id, d->backend->table.name);
 }
 
-// What an earlier process found is warned of when it first counts in this one.
+// Warns of a finding of an earlier process when it first matters in this one.
 static void remind(struct yk_device *d, const struct yk_finding *f)
 {
 	static atomic_bool reminded;

@@ -17,11 +17,12 @@
 
 enum {
 	IMPLS = 64,
-	CASES = 16,  // of conform, but those with a map, which would have to be compiled
-	PLACES = 200 // elements that are compared at the class's extents; all have to be numbers
+	CASES = 16,  // conformance cases, except those with a map, which would need compilation
+	PLACES = 200 // elements compared at the class's extents; all must be numbers
 };
-static const double ROUND = 4e6, SECONDS = 0.3e9; // nanoseconds of a turn, and of all of them
-enum { TURNS = 9, TOO_SLOW = 8 };                 // times the best: not worth a second look
+static const double ROUND = 4e6, SECONDS = 0.3e9; // nanoseconds of a turn, and of all turns
+enum { TURNS = 9, TOO_SLOW = 8 };                 // factor over the best: too slow to be timed
+						  // again
 
 struct problem {
 	struct yk_device *device;
@@ -32,8 +33,8 @@ struct problem {
 	char *host[3];
 	uint64_t bytes[3], work_bytes;
 	void *segment[3], *work;
-	const char *name[IMPLS]; // of those to look at
-	const char *last;        // met
+	const char *name[IMPLS]; // candidates
+	const char *last;        // the last one started
 	bool wrong[IMPLS];
 	double best[IMPLS]; // nanoseconds, 0: not measured
 	FILE *to;
@@ -89,7 +90,7 @@ static struct yk_num load(const struct problem *p, int k, int64_t element)
 	return yk_num_load(p->host[k] + (uint64_t)element * size, p->c.dtype);
 }
 
-// Multiples of 1/16 from -1 to 1, which every dtype has.
+// Multiples of 1/16 from -1 to 1, which every dtype represents exactly.
 static void fill(struct problem *p, int k)
 {
 	size_t size = yoke_dtype_size(p->c.dtype);
@@ -141,7 +142,7 @@ static void drop(struct problem *p)
 		ops->segment_free(p->device->index, p->work);
 }
 
-// Builds the kernels, and gives the op its workspace; *handle is to be released.
+// Builds the kernels and gives the op its workspace; the caller releases *handle.
 static int prepare(struct problem *p, uint32_t impl, void **handle)
 {
 	const struct yoke_backend *ops = p->device->ops;
@@ -170,7 +171,7 @@ static int prepare(struct problem *p, uint32_t impl, void **handle)
 	return err;
 }
 
-// ---- is it right? ----
+// ---- correctness ----
 
 __attribute__((format(printf, 3, 4))) static void blame(struct problem *p, uint32_t impl,
 							const char *fmt, ...)
@@ -192,7 +193,7 @@ static void met(struct problem *p, uint32_t impl)
 {
 	if (p->last != p->name[impl])
 		fprintf(p->to, "try %s\n", p->name[impl]);
-	fflush(p->to); // it may be the last that is heard
+	fflush(p->to); // the process may crash in the next run
 	p->last = p->name[impl];
 }
 
@@ -205,7 +206,7 @@ static int known(const struct problem *p, const char *name)
 	return -1;
 }
 
-// Cases of other extents: odd, empty, with gaps and batches.
+// Checks cases with other extents: odd, empty, with gaps and batches.
 static int check_cases(struct problem *p)
 {
 	const struct yk_device *d = p->device;
@@ -242,7 +243,7 @@ static int check_cases(struct problem *p)
 	return err;
 }
 
-// One element against its sum; false: it is blamed.
+// Compares one element with its sum; false: marks it wrong.
 static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 {
 	struct yk_want want;
@@ -266,7 +267,7 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 	return false;
 }
 
-// Its result, which held no numbers before.
+// Checks its result, which was filled with NaN before.
 static void check_result(struct problem *p, uint32_t impl)
 {
 	const int64_t n = p->c.batch * p->c.m * p->c.n, last[3] = { p->c.batch - 1, p->c.m - 1, p->c.n - 1 };
@@ -287,7 +288,7 @@ static void check_result(struct problem *p, uint32_t impl)
 	}
 }
 
-// ---- how fast is it? ----
+// ---- timing ----
 
 static double now(void)
 {
@@ -297,7 +298,7 @@ static double now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-// Waits, and takes what failed from the queue, so that the next one has it for itself.
+// Waits, and clears the queue's error, so that the next implementation starts clean.
 static int settle(struct problem *p, int code)
 {
 	struct yk_queue_failure failure;
@@ -306,7 +307,7 @@ static int settle(struct problem *p, int code)
 	return code ? code : waited ? waited : taken;
 }
 
-// Nanoseconds of a run, of several behind each other; negative: an error.
+// Nanoseconds per run over several consecutive runs; negative: an error.
 static double time_of(struct problem *p, uint32_t impl, int runs)
 {
 	const struct yoke_backend *ops = p->device->ops;
@@ -322,7 +323,7 @@ static double time_of(struct problem *p, uint32_t impl, int runs)
 	return spent;
 }
 
-// The first run at these extents, and a look at what it gives.
+// Runs it once at these extents and checks the result.
 static void check_here(struct problem *p, uint32_t impl)
 {
 	const struct yoke_backend *ops = p->device->ops;

@@ -17,7 +17,7 @@ int64_t yk_flow_channels(const yoke_pipeline *p, int base)
 							      p->node[base - YK_BASE_INPUT].channels_in;
 }
 
-// ---- what is needed ----
+// ---- requested statistics ----
 
 static struct yk_flow flow_of(const struct yk_flows *f, int from)
 {
@@ -84,7 +84,7 @@ static int affine_new(struct yk_affine *to, int64_t rows, int64_t cols)
 	return to->a ? 0 : yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld x %lld", (long long)rows, (long long)cols);
 }
 
-// to = (a, t) of node applied behind x
+// to = the affine map of x followed by the node's (a, t).
 static int compose(const struct yk_fit_node *n, const struct yk_affine *x, struct yk_affine *to)
 {
 	struct yk_affine own;
@@ -109,7 +109,8 @@ static int compose(const struct yk_fit_node *n, const struct yk_affine *x, struc
 	return 0;
 }
 
-// Of all nodes up to this one whose values are affine in `base`; what they read is put beside each other.
+// Composes all nodes up to this one whose values are affine in `base`; several inputs are
+// concatenated.
 static int affine_in(const struct yk_flows *f, const yoke_pipeline *p, int node, int base, struct yk_affine *to)
 {
 	const int64_t cols = yk_flow_channels(p, base);

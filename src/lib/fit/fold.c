@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-// Multiplications of a value's products from its base on.
+// Multiplications needed to compute a value from its base node by node.
 static int64_t work_of(const struct yk_flows *f, const yoke_pipeline *p, int node)
 {
 	int64_t work[YK_NODES];
@@ -43,7 +43,7 @@ static yoke_tensor *variable(const char *name, int64_t rows, int64_t cols, const
 	return t;
 }
 
-// A (b - mu) + t + A mu, mu as the variable has it.
+// A (b - mu) + t + A mu; mu as stored in the variable.
 static int make(struct yk_fold *fold, const yoke_pipeline *p, const struct yk_flows *f, const yoke_statistic *s)
 {
 	struct yk_affine x;
@@ -67,7 +67,7 @@ static void want(const struct yk_node_input *in, bool *wanted)
 			wanted[in->from[k]] = true;
 }
 
-// What a base is computed of.
+// Marks the nodes that a base is computed from.
 static void want_base(const yoke_pipeline *p, int base, bool *wanted)
 {
 	if (base >= YK_BASE_INPUT)

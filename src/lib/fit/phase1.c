@@ -32,10 +32,10 @@ struct phase {
 	struct yk_flows flows;
 	yoke_statistic *of[YK_BASES];
 	struct yk_folds folds;   // of this pass
-	bool pieces;             // it is of values that are computed, on the host
-	bool done[YK_BASES];     // its pass is behind
-	int64_t samples;         // of the pass that goes on, which a checkpoint had
-	double saved;            // when there was a checkpoint
+	bool pieces;             // x is processed in chunks on the host
+	bool done[YK_BASES];     // its pass is complete
+	int64_t samples;         // of the current pass, restored from a checkpoint
+	double saved;            // time of the last checkpoint
 	bool stopped;            // by the caller, within a pass
 };
 
@@ -45,7 +45,7 @@ struct pass {
 
 // ---- checkpoints ----
 
-// Of all that statistics depend on.
+// Hash of everything that the statistics depend on.
 static uint64_t fingerprint(const struct phase *f)
 {
 	const yoke_pipeline *p = f->p;
@@ -122,7 +122,7 @@ static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, y
 	yk_folds_put(&f->folds, f->p, &v);
 	for (int k = 0; k < pass->count; k++)
 		t[k] = yk_base_value(f->p, &v, pass->base[k]);
-	// together, so that what they have in common is computed once
+	// evaluated together, so that shared subexpressions are computed once
 	int err = pass->count > 1 ? yoke_eval(pass->count, t) : 0;
 	for (int k = 0; k < pass->count && !err; k++)
 		err = yoke_statistic_add(f->of[pass->base[k]], t[k], weight);
@@ -137,8 +137,8 @@ static void tell(const struct phase *f, int64_t done)
 		f->o->progress(f->o->arg, &x);
 }
 
-// Adds the values of x in pieces, one behind another where they lie, so that what is on the way to a node stays in the
-// cache, and takes no memory to speak of.
+// Adds the values of x in consecutive chunks without copying, so that intermediate values stay in
+// the cache and use little memory.
 static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
 {
 	const int64_t c = f->p->channels, rows = yoke_count(x) / c, piece = yk_param_int(&piece_setting),
@@ -158,7 +158,7 @@ static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, 
 	return err;
 }
 
-// Is each weight a number that is not negative?
+// Checks that each weight is a number and not negative.
 static int check_weights(yoke_tensor *weight)
 {
 	float wrong = 0;
@@ -168,7 +168,7 @@ static int check_weights(yoke_tensor *weight)
 	return err || wrong == 0 ? err : yk_fail(YOKE_ERANGE, "pipeline_fit: the set has weights that are negative or NaN");
 }
 
-// The next batch; how many rows.
+// Reads the next batch; returns its row count.
 static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader *l)
 {
 	yoke_tensor *t[64] = { NULL };
@@ -226,7 +226,7 @@ static int read_pass(struct phase *f, const struct pass *pass)
 	return err;
 }
 
-// Collects what the nodes that are not fitted yet want and what can be computed by now.
+// Collects the statistics that unfitted nodes request and that can be computed by now.
 static int collect(struct phase *f)
 {
 	struct pass pass = { .count = 0 };
@@ -307,7 +307,7 @@ static int fit_node(struct phase *f, int node)
 	return err ? err : yk_node_settle(n);
 }
 
-// Fits what can be by what is collected; how many.
+// Fits all nodes whose statistics are collected; returns their number.
 static int fit_some(struct phase *f, int *fitted)
 {
 	const yoke_pipeline *p = f->p;

@@ -20,10 +20,11 @@
 #include "yoke-observe.h"
 
 enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES, MAX_FIELDS = 64 };
-#define SHOW 0.2 // seconds between losses that are read for a progress bar alone
+#define SHOW 0.2 // seconds between reading losses for the progress bar alone
 
-// What batches of one step add up to.  A batch counts by the weight of its pixels, as if all were one batch: its share is that weight
-// over the pixels of the epoch's first batch, which keeps numbers near 1.
+// Accumulators over the batches of one step.  A batch counts by the weight of its pixels, as if all
+// were one batch: its factor is that weight over the pixels of the epoch's first batch, which keeps
+// numbers near 1.
 struct group {
 	int64_t pixels;              // of the epoch's first batch
 	double shares;               // of batches without weights; with weights `weighed` is, a variable
@@ -37,19 +38,20 @@ struct run {
 	struct yk_set_fields fields;
 	struct yoke_context *varied; // of yk_fit_sizes
 	int states;
-	yoke_tensor *state[MAX_STATES], *sum[MAX_STATES]; // that are trained; sums of their gradients over batches
+	// trained states; sums of their gradients over batches
+	yoke_tensor *state[MAX_STATES], *sum[MAX_STATES];
 	struct group sums;          // of the next step's batches, with accumulate_grad_batches
 	char name[MAX_STATES][300];
 	yoke_optim *optim;
-	yoke_scaler *scaler; // NULL: the loss has none
+	yoke_scaler *scaler; // NULL: the loss is not scaled
 	int64_t step, epoch;
-	int64_t batch, group;       // of this epoch, and of the next step, so far
+	int64_t batch, group;       // batches so far of this epoch, and of the next step
 	int64_t batches, interval;  // of an epoch; between validations; 0: not known yet
 	int64_t rows;               // of the epoch's first batch
 	bool validated;             // since the last step
 	bool stopped;               // by the caller: the run ends, with a checkpoint
-	struct yoke_position at;    // behind the last batch
-	bool said_none;             // that a metric has no value
+	struct yoke_position at;    // position after the last batch
+	bool said_none;             // it was logged that a metric has no value
 	double loss, looked;        // read last, and when
 };
 
@@ -93,15 +95,15 @@ static void tell(const struct run *r, const char *stage, int64_t done, int64_t a
 
 // ---- a step ----
 
-// What became of the step before, whose gradients were scaled.
+// Checks the previous step, whose gradients were scaled.
 static int look_back(struct run *r)
 {
 	const int got = r->scaler ? yoke_scaler_update(r->scaler) : YOKE_STEPPED;
 	return got == YOKE_SKIPPED ? yoke_optim_skipped(r->optim) : got;
 }
 
-// Adds the gradients of a batch to those of the step's others, and with the last of them does the step.  under: what the sums are
-// divided by; NULL: nothing.
+// Adds a batch's gradients to the step's sums and, with the last batch, performs the step.  under:
+// divisor of the sums; NULL: none.
 static int update(struct run *r, yoke_tensor **g, bool last, yoke_tensor *under)
 {
 	struct yoke_step how = { .size = sizeof how, .scale = YOKE_NONE, .skip = YOKE_NONE };
@@ -124,7 +126,7 @@ static int update(struct run *r, yoke_tensor **g, bool last, yoke_tensor *under)
 	return err ? err : yoke_optim_step(r->optim, r->states, g, &how);
 }
 
-// What a batch is differentiated by.
+// The quantities that a batch's gradient is computed from.
 struct part {
 	yoke_tensor *loss;  // NULL: nothing
 	yoke_tensor *under; // of the step's last batch: what sums of gradients are divided by; NULL: nothing
@@ -132,7 +134,8 @@ struct part {
 	yoke_tensor *value[YK_LOSSES]; // of the step's last batch: each loss of all batches
 };
 
-// Of one batch out of several: share * (the means over pixels), and, of the last, the sum of the shares times the losses of states.
+// One of several batches: factor * (the means over pixels); the last adds the sum of the factors
+// times the losses of states.
 static int weigh(struct run *r, const struct yk_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
 {
 	const struct yk_training *t = &r->p->plan;
@@ -206,7 +209,7 @@ static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *cou
 			(long long)r->step);
 }
 
-// last: the step is done with this batch.
+// last: this batch completes the step.
 static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 {
 	const int k = r->p->plan.losses;
@@ -289,7 +292,7 @@ static void mean_losses(const struct run *r, const struct split_losses *s, doubl
 	}
 }
 
-// Says once which metrics such a split has not.
+// Logs once which metrics are undefined for such a split.
 static void say_none(struct run *r, const struct yk_meter_values *v)
 {
 	for (int i = 0; i < v->n && !r->said_none; i++)
@@ -336,7 +339,7 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 
 // ---- an epoch ----
 
-// How many batches an epoch has, by its first one, and how many of them there are between validations.
+// Number of batches in an epoch, estimated from the first one, and of batches between validations.
 static int count_batches(struct run *r, int64_t rows)
 {
 	const struct yk_trainer_keys *k = &r->p->plan.keys;
@@ -354,7 +357,7 @@ static bool validates(const struct run *r)
 	return (r->epoch + 1) % r->p->plan.keys.valid_every == 0 && r->batch % r->interval == 0;
 }
 
-// The loader of the epochs from a position on.
+// Opens the loader for the epochs from a position on.
 static int open_loader(struct run *r, const struct yoke_position *at, yoke_loader **to)
 {
 	char seed[40], epochs[60];
@@ -364,7 +367,7 @@ static int open_loader(struct run *r, const struct yoke_position *at, yoke_loade
 	return !*to ? yk_error_last() : at->epoch || at->index ? yoke_loader_seek(*to, at) : 0;
 }
 
-// Validations have the loader's memory: it is freed before one and goes on from where it was.
+// Validation needs the loader's memory: the loader is freed before it and reopened at its position.
 static int train_epoch(struct run *r, yoke_loader **loader)
 {
 	bool last = false;
@@ -437,7 +440,7 @@ static int begin(struct run *r)
 	return r->optim ? yoke_optim_add(r->optim, r->states, r->state, names, NULL) : yk_error_last();
 }
 
-// The states are in the nodes again.
+// Copies the trained states back to the nodes.
 static int settle(yoke_pipeline *p)
 {
 	for (int i = 0; i < p->nodes; i++)
@@ -487,7 +490,8 @@ static int check(struct run *r)
 	return err;
 }
 
-// One batch's gradients, of which nothing is kept, so that it is known which products are worth measuring.
+// Computes one batch's gradients without keeping results, to find out which products are worth
+// timing.
 static int try_batch(void *arg)
 {
 	struct run *r = arg;
@@ -510,7 +514,7 @@ static int try_batch(void *arg)
 	return err;
 }
 
-// Where the run goes on from: epochs, steps, and the place within the epoch.
+// The position at which the run continues: epochs, steps, and position within the epoch.
 static struct yk_fit_place place_of(const struct run *r, bool within)
 {
 	struct yk_fit_place place = { .epoch = r->epoch, .step = r->step };
@@ -531,7 +535,7 @@ static int keep(struct run *r, bool within)
 	return err ? err : yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, &place);
 }
 
-// Goes on where the folder's checkpoint, whose states the pipeline has, was made.
+// Continues from the directory's checkpoint, whose states are already in the pipeline.
 static int resume(struct run *r)
 {
 	struct yk_fit_place place;

@@ -28,7 +28,8 @@ static int check(const char *call, const struct yoke_profile_schedule *s)
 	return 0;
 }
 
-// The step's place in its cycle, and that one's number; -1: it is off for good, or not yet.
+// Position of the step in its cycle, and the number of that cycle; -1: profiling has ended or not
+// started yet.
 static int64_t place_of(const struct yoke_profile_schedule *s, int64_t step, int64_t *cycle)
 {
 	const int64_t length = s->wait + s->warmup + s->active;
@@ -71,7 +72,7 @@ int yk_profile_given_as(const yoke_profile *p, const char *call)
 							     call + strlen("yoke_"));
 }
 
-// What the step that begins is to be; the first active one starts from zero.
+// Enters the state of the step that begins; the first active step resets the totals.
 static void enter(yoke_profile *p, enum yoke_profile_state state, bool fresh)
 {
 	struct yoke_context *was = yoke_use(p->core->ctx);
@@ -123,7 +124,8 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Adds the time in which no piece was under way to the context's counters; the wall is the host's.
+// Adds the time without any piece in progress to the context's counters; the wall time is the
+// host's.
 static void count_idle(struct yk_profile *p, uint64_t wall)
 {
 	const struct yk_traced **order = malloc((p->traced + 1) * sizeof *order);

@@ -13,7 +13,8 @@
 #include "base/log.h"
 #include "observe/telemetry.h"
 
-enum { LOOKS = 7 }; // at the processor time of one piece in so many, since a system call may cost as much as a small one
+// Reads the processor time of one piece in LOOKS: the system call may cost as much as a small piece.
+enum { LOOKS = 7 };
 
 static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
 {
@@ -23,13 +24,13 @@ static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
 	return slot;
 }
 
-// What a report shows together: 0, the device with its copies, or 1, the CPU besides.
+// Lane of the report: 0, the device with its copies, or 1, the CPU beside it.
 static int lane_of(int slot)
 {
 	return slot == YK_SLOT_CPU;
 }
 
-// Is what was enqueued on this lane done when the call returns?
+// Whether work enqueued on this lane has finished when the call returns.
 static bool is_synchronous(const struct yk_profile *p, int lane)
 {
 	return lane || p->ctx->device == p->ctx->cpu;
@@ -61,7 +62,7 @@ static uint64_t now(const struct yk_profile *p)
 	return yk_nanoseconds() - p->started;
 }
 
-// Of all threads of the process.
+// Processor time of all threads of the process.
 static uint64_t processor_ns(void)
 {
 	struct timespec t;
@@ -111,7 +112,7 @@ static struct yk_range_sum *sum_of(struct yk_profile *p, uint32_t range)
 	return &p->by_range[range];
 }
 
-// A piece of a lane, whose time is known.
+// Adds a piece of a lane whose time is known.
 static void piece(struct yk_profile *p, int kind, uint32_t range, const struct yk_traced *x)
 {
 	struct yk_range_sum *in;
@@ -127,7 +128,7 @@ static void piece(struct yk_profile *p, int kind, uint32_t range, const struct y
 	trace(p, x);
 }
 
-// ---- events of a device that runs behind the host ----
+// ---- events of a device that runs asynchronously to the host ----
 
 static struct yk_event *mark(struct yk_queue *q)
 {
@@ -138,7 +139,7 @@ static struct yk_event *mark(struct yk_queue *q)
 	return e;
 }
 
-// What the host did last ends at this event.
+// Ends the host's last work at this event.
 static void close_host(struct yk_profile *p, struct yk_event *e)
 {
 	struct yk_pending *x = p->npending ? &p->pending[p->npending - 1] : NULL;
@@ -146,7 +147,7 @@ static void close_host(struct yk_profile *p, struct yk_event *e)
 		x->to = yk_event_ref(e);
 }
 
-// From when to when a piece counts; false: the device does not say.
+// Determines the interval for which a piece counts; false: the device does not report it.
 static bool times(const struct yk_profile *p, struct yk_pending *x)
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
@@ -165,7 +166,7 @@ static bool times(const struct yk_profile *p, struct yk_pending *x)
 	return true;
 }
 
-// Times of the oldest pieces, waiting for them; keeps at most `keep`.
+// Resolves the times of the oldest pieces, waiting for them; keeps at most `keep` pending.
 static void resolve(struct yk_profile *p, size_t keep)
 {
 	size_t n = p->npending > keep ? p->npending - keep : 0;
@@ -207,7 +208,8 @@ void yk_pieces_resolve(struct yk_profile *p)
 	yk_event_unref(e);
 }
 
-// An event of an idle queue, and when it was over: the middle of what brackets it.
+// Records an event on an idle queue and determines its completion time: the midpoint of two host
+// times around it.
 static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, uint64_t *at, uint64_t *error)
 {
 	yk_queue_drain(q);
@@ -256,7 +258,7 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
 		return;
 	b->last = mark(q);
 	close_host(p, b->last);
-	yk_event_done(b->last); // a driver may keep it back until it is asked, and it tells a time
+	yk_event_done(b->last); // a driver may hold it back until queried, and its time is needed
 }
 
 static void add_pending(struct yk_profile *p, struct yk_event *to, int kind, uint32_t range,
@@ -306,7 +308,7 @@ static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const 
 	       r->index == b->ref.index && r->offset == b->ref.offset;
 }
 
-// number + 1 of the upload that the step is the first to read.
+// number + 1 of the upload that the step is the first to read; 0: none.
 static uint32_t upload_of(struct yk_profile *p, const struct yk_plan *plan, const struct yk_step *s)
 {
 	for (size_t k = 0; k < sizeof p->brought / sizeof *p->brought; k++) {
@@ -325,7 +327,7 @@ static uint32_t upload_of(struct yk_profile *p, const struct yk_plan *plan, cons
 
 // ---- the observer ----
 
-// Does the slot's next step begin as soon as this one ends?
+// Whether the slot's next step begins as soon as this one ends.
 static bool goes_on(const struct yk_plan *plan, uint64_t step)
 {
 	uint64_t next = step + 1;
@@ -359,7 +361,7 @@ static void count(struct yk_profile *p, struct yk_traced_count c)
 		p->counted[p->counts++] = c;
 }
 
-// The pool's bytes, and what a sampler has heard of the device, where they are new.
+// Records the pool's bytes and the latest telemetry of the device, if they changed.
 static void count_all(struct yk_profile *p)
 {
 	struct yk_pool_stats s;
@@ -378,7 +380,7 @@ static void count_all(struct yk_profile *p)
 					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .said = true });
 }
 
-// The row of the piece that ends, with what it adds to it beside its time; YK_NIL: none.
+// The row of the piece that ends, and its contributions other than time; YK_NIL: none.
 static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, const struct yk_plan *plan,
 		       uint64_t n, uint64_t host_ns, uint32_t *range)
 {
@@ -433,7 +435,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	     host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
 	const struct yk_step *step = is_step ? &plan->step[n] : NULL;
 	enum yk_busy kind = kind_of(work, step);
-	bool copies = kind == YK_BUSY_TRANSFER; // and the host is there until it is done
+	bool copies = kind == YK_BUSY_TRANSFER; // and the host blocks until it is done
 	struct yk_busy_sum *s = &p->sum[lane][kind];
 	s->pieces++;
 	s->bytes += is_step ? step->bytes : n;

@@ -27,7 +27,7 @@ void yk_profile_prepare(void)
 	char name[80];
 	struct yk_device *d = yk_device_choose(NULL);
 	if (!d)
-		return; // who makes the context will say it again
+		return; // the function that creates the context will report the error again
 	snprintf(name, sizeof name, "%s.profile", d->backend->table.name);
 	if (yk_param_find(name))
 		yk_param_set(name, "1", YK_ARGUMENT);
@@ -54,7 +54,8 @@ void yk_profile_watch(struct yk_profile *p, bool on)
 	}
 	yk_observer_remove(p->ctx, &p->observer);
 	yk_pieces_resolve(p);
-	for (int k = 0; k < YK_SLOTS; k++) { // what is enqueued unseen is no part of the next piece
+	for (int k = 0; k < YK_SLOTS; k++) { // work enqueued outside the profile does not belong to
+					     // the next piece
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
 	}
@@ -79,7 +80,7 @@ void yk_profile_start(struct yk_profile *p)
 	if (p->fell)
 		yk_fallback_counts(p->ctx, p->fell);
 	else
-		p->nfell = 0; // then those before count too
+		p->nfell = 0; // earlier fallbacks are then counted too
 	p->started = yk_nanoseconds();
 	yk_pieces_ranges_begin(p);
 }
@@ -91,7 +92,7 @@ uint64_t yk_profile_trace_bytes(void)
 
 void yk_profile_bound(struct yk_profile *p, uint64_t max_bytes)
 {
-	enum { MIN_SIZE = 200 }; // bytes of an event's text, about
+	enum { MIN_SIZE = 200 }; // approximate bytes of an event's text
 	p->most = (size_t)(max_bytes / MIN_SIZE);
 }
 
@@ -304,7 +305,7 @@ void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void
 	for (int i = 0; i < most && i < (int)p->rows.n && order[i]->count; i++) {
 		const struct yk_row *r = order[i];
 		double s = 1e-9 * (double)r->ns, n = (double)r->count;
-		const bool products = r->flops > 8 * (double)r->bytes; // what bounds it is arithmetic
+		const bool products = r->flops > 8 * (double)r->bytes; // bound by arithmetic
 		double rate = (products ? r->flops : (double)r->bytes) * 1e-9;
 		yk_snprintf(text, sizeof text,
 			 "%9.3f %5.1f%% %9llu %7.1f us %4.*f %s  %s %s  %s", s,

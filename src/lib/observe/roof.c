@@ -45,7 +45,7 @@ static double own_product(struct yk_device *d, int dtype)
 	if (ctx->device == d && yoke_eval(2, x) == 0)
 		for (int i = 0; i <= TRIES; i++) {
 			const double t = product_seconds(x[0], x[1]);
-			best = i && t < best ? t : best; // the first one plans and compiles
+			best = i && t < best ? t : best; // the first run plans and compiles
 		}
 	yoke_use(was);
 	yoke_context_free(ctx);
@@ -160,7 +160,7 @@ struct yk_bounded yk_roofline(const struct yk_roof *r, int dtype, double flops, 
 	const double peak = r ? r->flops[dtype] : 0, copy = r ? r->copy : 0;
 	if (!(seconds > 0) || !(copy > 0) || !(bytes > 0))
 		return b;
-	if (!(flops > 0)) { // it only moves
+	if (!(flops > 0)) { // no arithmetic: it only moves data
 		b.bound = YOKE_BOUND_MEMORY;
 		b.share = bytes / seconds / copy;
 	} else if (peak > 0) {

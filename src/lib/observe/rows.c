@@ -49,7 +49,7 @@ static void add_nodes(struct text *t, const struct yk_paths *paths, const struct
 	}
 }
 
-// "f32 [2,3] f32 [3] -> f32 [2,3]": operands and results in memory, of lists the first tensor of each.
+// "f32 [2,3] f32 [3] -> f32 [2,3]": operands and results in memory; for lists, the first tensor.
 static void add_shapes(struct text *t, const struct yk_plan *p, const struct yk_step *s)
 {
 	const uint32_t outs = s->kind == YK_STEP_RUN ? s->op.nout : 1;
@@ -180,7 +180,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 	return at;
 }
 
-// The range that all nodes of the step were recorded in, and the site of the last of them.
+// The range in which all nodes of the step were recorded, and the call site of the last of them.
 static void look_up(const struct yoke_context *ctx, const struct yk_step *s, uint32_t *range, uint32_t *site)
 {
 	const struct yk_marks *m = &ctx->planner->marks;

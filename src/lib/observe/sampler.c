@@ -27,7 +27,8 @@
 #include "observe/machine.h"
 #include "observe/telemetry.h"
 
-// A file that is written for days stays small: lines come every `seconds` at first, then as often as the budget allows.
+// Keeps a long run's file small: lines come every `seconds` at first, then as often as the budget
+// allows.
 YK_PARAM(day_setting, "telemetry.day", YK_BYTES, "5000000",
 	 "bytes that a day of telemetry.jsonl may take, a fifth of them at the beginning; 0: no limit");
 
@@ -39,13 +40,13 @@ struct yoke_recorder {
 	struct yk_device *device;
 	int fd;
 	pthread_t thread;
-	pthread_mutex_t lock; // over what follows
+	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
 	bool ends, failed;
 	int64_t step;
 	double data_wait;
-	struct yk_host_state host; // this and the following are the thread's
-	double day, written;       // bytes: of the budget, of all lines
+	struct yk_host_state host; // this and the following members belong to the thread
+	double day, written;       // bytes: daily budget, total written
 };
 
 static json_t *real(double x)
@@ -77,7 +78,8 @@ static json_t *line_json(yoke_recorder *s)
 	device = yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) : json_object();
 	json_object_set_new(device, "id", json_string(s->device->id));
 	json_array_append_new(devices, device);
-	json_t *collective = collective_json(s->options.group); // before the time, so that it is since then or earlier
+	// read before the time, so that it never appears newer than the sample
+	json_t *collective = collective_json(s->options.group);
 	clock_gettime(CLOCK_REALTIME, &now);
 	pthread_mutex_lock(&s->lock);
 	const int64_t step = s->step;
@@ -97,7 +99,7 @@ double yk_recorder_wait(double day, double elapsed, double written, double line,
 	return day > 0 ? fmax(seconds, (written + line - burst) / rate - elapsed) : seconds;
 }
 
-// Bytes of the line.
+// Writes one line; returns its length in bytes.
 static size_t sample(yoke_recorder *s)
 {
 	json_t *o = line_json(s);
@@ -139,7 +141,7 @@ static void *run(void *arg)
 		ends = s->ends;
 		pthread_mutex_unlock(&s->lock);
 	}
-	sample(s); // how it ended
+	sample(s); // final sample
 	return NULL;
 }
 

@@ -36,7 +36,7 @@ static double occupancy_of(const struct yk_profile *p, const struct yk_row *r)
 	return fmin(1, (double)r->cpu_ns / ((double)r->cpu_of_ns * (double)(d->info.units ? d->info.units : 1)));
 }
 
-// all: nanoseconds of all rows.
+// all: total nanoseconds of all rows.
 static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t all, bool timed,
 		 struct yoke_profile_row *to)
 {
@@ -65,7 +65,7 @@ static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t al
 		.memory = r->growth,
 		.occupancy = occupancy_of(p, r),
 	};
-	if (!r->dtype || !yk_roof_wanted()) // no step: its bytes are no memory's of a device
+	if (!r->dtype || !yk_roof_wanted()) // not a step: its bytes are not device memory traffic
 		return;
 	const struct yk_bounded b = yk_roofline(yk_roof_of(device_of(p, r), r->dtype), r->dtype, r->flops / calls,
 						(double)r->bytes / calls, total / calls);
@@ -78,7 +78,7 @@ static bool is_timed(const struct yk_profile *p, const struct yk_row *r)
 	return p->timed[strcmp(r->device, p->ctx->device->id) != 0] || !strcmp(r->device, "host");
 }
 
-// All that were called, in the order of their making; NULL: no memory.
+// All rows with calls, in creation order; NULL: out of memory.
 static struct yoke_profile_row *all_rows(struct yk_profile *p, size_t *n)
 {
 	struct yoke_profile_row *row = malloc((p->rows.n + 1) * sizeof *row);
@@ -132,7 +132,7 @@ struct sorted {
 	bool by_op;
 };
 
-// Largest first, names upwards; what is not known last.
+// Descending by value, ascending by name; unknown values last.
 static int compare(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
@@ -219,7 +219,7 @@ static void add_number(struct text *t, double x, double unit, int width, int dig
 		add(t, " %*.*f", width, digits, x * unit);
 }
 
-// As one line, whatever names hold.
+// As one line, without control characters.
 static void add_safe(struct text *t, const char *s)
 {
 	for (; *s; s++)
@@ -258,7 +258,7 @@ static void add_row(struct text *t, unsigned flags, const struct yoke_profile_ro
 	add(t, "\n");
 }
 
-// What a limit of rows cuts off, as one.
+// Combines the rows beyond the row limit into one.
 static struct yoke_profile_row others(const struct sorted *s, size_t from, size_t n)
 {
 	struct yoke_profile_row o = { .op = "others", .device = "", .implementation = "", .shapes = "", .range = "",
@@ -322,7 +322,7 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 
 // ---- ranges, peak, quality ----
 
-// Of a range and those in it.
+// Device time of a range and its nested ranges.
 static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 {
 	uint64_t ns = 0;

@@ -22,17 +22,17 @@
 
 enum { PATIENCE = 1 }; // seconds
 
-struct yk_telemetry { // of a device
+struct yk_telemetry { // state of a device
 	pthread_mutex_t lock;
 	bool off, seen;
-	struct yoke_sample before; // that its backend gave
+	struct yoke_sample before; // previous sample of its backend
 	struct yoke_sample last;   // of all sources
 	uint64_t ns;
 };
 
-// ---- asking without being kept ----
+// ---- queries with a timeout ----
 
-struct question { // shared by who asks and who answers; the second that is done with it frees it
+struct question { // shared by the caller and the query thread; the last to release it frees it
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	const struct yoke_telemetry *ext;
@@ -102,7 +102,7 @@ static enum asked ask(const struct yoke_telemetry *ext, uint32_t device, struct 
 	return how;
 }
 
-// ---- may it be believed? ----
+// ---- plausibility ----
 
 static bool is_share(double x)
 {
@@ -152,7 +152,7 @@ static struct yk_telemetry *state_of(struct yk_device *d)
 	return t;
 }
 
-// By the device's own backend; false: it does not know, or is left out.
+// Samples the device through its own backend; false: it has no data, or is excluded.
 static bool by_backend(struct yk_device *d, struct yoke_sample *to)
 {
 	const struct yoke_telemetry *ext = d->ops->ext("telemetry");
@@ -177,7 +177,7 @@ static bool by_backend(struct yk_device *d, struct yoke_sample *to)
 	return how == KNOWN && !why && to->known;
 }
 
-// What `more` knows and `to` does not.
+// Copies values that `more` has and `to` lacks.
 static void complete(struct yoke_sample *to, const struct yoke_sample *more)
 {
 	const uint32_t now = more->known & ~to->known;
@@ -204,7 +204,7 @@ static void complete(struct yoke_sample *to, const struct yoke_sample *more)
 	to->known |= now;
 }
 
-// Another offer of the same hardware, that can be asked.
+// Whether it is another backend's alias of the same hardware that can be queried.
 static bool is_alias(const struct yk_device *a, const void *arg)
 {
 	const struct yk_device *b = arg;

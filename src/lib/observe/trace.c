@@ -24,11 +24,11 @@ enum { HOST_LANE = 100, READING_LANE = 400, TAIL = 256, BUFFER = 1 << 16 };
 
 struct out {
 	struct yk_file_writer w;
-	char *text; // to be written; or, kept, all of it
+	char *text; // output buffer; or, in memory, the whole text
 	size_t n, cap;
 	bool kept;
-	int process;    // its number in the trace, from 1 on
-	uint64_t later; // nanoseconds that its clock began behind that of the trace
+	int process;    // its number in the trace, starting at 1
+	uint64_t later; // nanoseconds from the trace's zero to its own
 	uint64_t bytes, most, left_out;
 	bool first;
 	int code;
@@ -58,7 +58,7 @@ static void put(struct out *o, const char *text, size_t n)
 	o->bytes += n;
 }
 
-// An event, of a beginning and, NULL for none, the rest.  False: there is no room.
+// Writes an event from its beginning and optional rest (NULL: none).  False: the trace is full.
 __attribute__((format(printf, 3, 4)))
 static bool event(struct out *o, const char *rest, const char *fmt, ...)
 {
@@ -81,7 +81,7 @@ static bool event(struct out *o, const char *rest, const char *fmt, ...)
 	return true;
 }
 
-// The part of an event that all pieces of a row share: name, category, arguments; as the end of an object.
+// Name, category and arguments that all pieces of a row share, as the end of a JSON object.
 static char *row_text(const struct yk_row *r)
 {
 	const double n = r->count ? (double)r->count : 1;
@@ -101,7 +101,7 @@ static char *row_text(const struct yk_row *r)
 	return text;
 }
 
-// "name": .. of any string, as the end of an object.
+// "name": ... for any string, as the end of a JSON object.
 static char *name_text(const char *name)
 {
 	json_t *o = json_pack("{s:s}", "name", name);
@@ -148,7 +148,7 @@ static bool complete(struct out *o, int lane, uint64_t begin, uint64_t ns, const
 		     lane, US(begin), US(ns));
 }
 
-// From a piece on one lane to one on another.
+// A flow arrow from a piece on one lane to a piece on another.
 static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64_t from_ns, int to, uint64_t to_ns)
 {
 	from_ns += o->later;
@@ -199,7 +199,7 @@ struct host_event {
 	bool range;
 };
 
-// What begins first, the longer one of those that begin together, a range before what is in it.
+// Sorts by begin; of two that begin together the longer first, and a range before its contents.
 static int by_begin(const void *a, const void *b)
 {
 	const struct host_event *x = a, *y = b;
@@ -243,7 +243,7 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 	return 0;
 }
 
-// Lanes of a loader's threads.
+// Lanes of the loader's threads.
 static void readings(struct out *o, const struct yk_profile *p)
 {
 	int last = -2;
