@@ -310,7 +310,7 @@ static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_
 			 "; %lld of %lld are wrong", (long long)wrong, (long long)n);
 }
 
-// Checks bytes outside all results; `first` of them was overwritten.
+// Reports the first byte changed outside all results, relative to the nearest view.
 static void compare_guards(struct yk_runner *r, const struct yk_case *c,
 			   struct yk_verdict *verdict)
 {
