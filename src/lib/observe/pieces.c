@@ -13,7 +13,8 @@
 #include "base/log.h"
 #include "observe/telemetry.h"
 
-// Reads the processor time of one piece in LOOKS: the system call may cost as much as a small piece.
+// Reads the processor time of one piece in LOOKS: the system call may take as long as a small
+// piece.
 enum { LOOKS = 7 };
 
 static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
