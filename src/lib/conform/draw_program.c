@@ -75,14 +75,14 @@ struct yk_num yk_draw_wild(struct yk_case *c, int dtype, int64_t index)
 
 // ---- every instruction in turn ----
 
-// Ways to use an instruction; those of a dtype are cut into programs of four.
+// Ways to use an instruction; those of a dtype are grouped into programs of four.
 static const uint8_t exact[] = {
 	YOKE_MAP_ADD,  YOKE_MAP_SUB,    YOKE_MAP_MUL,  YOKE_MAP_MIN,   YOKE_MAP_MAX,
 	YOKE_MAP_NEG,  YOKE_MAP_ABS,    YOKE_MAP_SIGN, YOKE_MAP_FLOOR, YOKE_MAP_ROUND,
 	YOKE_MAP_CEIL, YOKE_MAP_SQUARE, YOKE_MAP_MOD,  YOKE_MAP_EQ,    YOKE_MAP_NE,
 	YOKE_MAP_LT,   YOKE_MAP_LE,     YOKE_MAP_GT,   YOKE_MAP_GE,    YOKE_MAP_SELECT
 };
-// Of integers alone.
+// For integers only.
 static const uint8_t whole[] = { YOKE_MAP_DIV, YOKE_MAP_AND, YOKE_MAP_OR, YOKE_MAP_XOR,
 				 YOKE_MAP_NOT, YOKE_MAP_SHL, YOKE_MAP_SHR };
 static const uint8_t functions[] = { YOKE_MAP_DIV,   YOKE_MAP_RECIP, YOKE_MAP_SQRT,
@@ -98,11 +98,11 @@ enum {
 	FUNCTIONS = sizeof functions,
 	WHOLE = sizeof whole,
 	LOGIC = sizeof logic,
-	ARITHMETIC = 13, // of those that are exact
+	ARITHMETIC = 13, // number of exact ones
 	CASTS = 9
 };
 
-// A uniform number of each element.
+// A uniform random number for each element.
 static uint16_t uniform(struct yk_case *c, int dtype)
 {
 	struct yoke_map *m = &c->map;

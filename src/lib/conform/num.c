@@ -8,7 +8,7 @@
 #include "conform/num.h"
 #include "yoke.h"
 
-// Bits of the significand with the hidden one, least exponent of a normal number, largest number.
+// Significand bits including the hidden one, smallest exponent of a normal number, largest number.
 struct form {
 	int bits, least;
 	double most;

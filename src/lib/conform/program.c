@@ -81,7 +81,7 @@ static double real_fn(int op, double a, double b)
 	return sqrt(-2 * log1p(-a)) * cos(6.283185307179586 * b); // NORMAL
 }
 
-// Units in the last place an instruction may be off, operands being exact.
+// Maximum error of an instruction in ULPs, for exact operands.
 static double ulps_of(int op)
 {
 	switch (op) {
@@ -104,8 +104,8 @@ static double ulps_of(int op)
 	return 0;
 }
 
-// Is the quotient of MOD the same whole number, and small enough to be told from its neighbours, for all
-// numbers in the intervals?
+// Whether the quotient of MOD is the same integer, small enough to be distinguished from its
+// neighbors, for all numbers in the intervals.
 static bool same_quotient(const struct yk_want *a, const struct yk_want *b)
 {
 	double q = trunc(a->f / b->f);
@@ -116,7 +116,7 @@ static bool same_quotient(const struct yk_want *a, const struct yk_want *b)
 	return same;
 }
 
-// A number outside all that the dtype holds may as well be infinite.
+// A number outside the dtype's range counts as infinite.
 static bool same_kind(double a, double b)
 {
 	return isnan(a) == isnan(b) && isinf(a) == isinf(b);
@@ -125,7 +125,7 @@ static bool same_kind(double a, double b)
 static struct yk_want real_insn(int op, const struct yk_want *a, const struct yk_want *b,
 				int dtype, bool flushes)
 {
-	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32; // what is computed in
+	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32; // dtype of the computation
 	double raw = real_fn(op, a->f, b->f),
 	       v = yk_num_round(yk_num_round(raw, wide), dtype);
 	struct yk_want r = { .f = v, .loose = a->loose || b->loose };
@@ -143,17 +143,17 @@ static struct yk_want real_insn(int op, const struct yk_want *a, const struct yk
 		}
 	if (op == YOKE_MAP_MOD && (a->tol > 0 || b->tol > 0) && !same_quotient(a, b))
 		r.loose = true;
-	if (op == YOKE_MAP_SIN || op == YOKE_MAP_COS) // an interval may hold a peak
+	if (op == YOKE_MAP_SIN || op == YOKE_MAP_COS) // an interval may contain an extremum
 		change += a->tol * a->tol;
 	double own = ulps * 2 * yk_num_unit(wide) * fmax(fabs(v), yk_num_min(wide));
 	if (op == YOKE_MAP_NORMAL)
 		own = ulps * 2 * yk_num_unit(wide);
 	r.tol = 1.5 * change + (isfinite(v) ? own : 0);
-	if (r.tol > 0 && dtype != wide) // a little less or more may round the other way
+	if (r.tol > 0 && dtype != wide) // a small error may round the other way
 		r.tol += 2 * yk_num_unit(dtype) * fmax(fabs(v), yk_num_min(dtype));
 	if (flushes && fabs(v) < 2 * yk_num_min(wide))
 		r.tol += yk_num_min(wide);
-	// what rounds to the largest number may overflow, and the other way round
+// a value that rounds to the largest number may overflow, and vice versa
 	if (r.tol > 0 && isfinite(raw) && isinf(yk_num_round(fabs(raw) + r.tol, dtype)))
 		r.loose = true;
 	return r;
@@ -257,14 +257,15 @@ static int64_t real_to_int(double x, int dtype)
 	return (int64_t)fmax(t, low);
 }
 
-// An integer to f32 and narrower rounds once, which by way of float64 a large i64 would not.
+// An integer converted to f32 or narrower rounds once; going through float64 would round a large
+// i64 twice.
 static double int_to_real(int64_t i, int dtype)
 {
 	if (dtype == yoke_f64)
 		return (double)i;
 	double hi = (double)i;
 	int64_t back = hi >= 0x1p63 ? INT64_MAX : (int64_t)hi;
-	if (back != i) { // to odd, so that the second rounding is the right one
+	if (back != i) { // round to odd, so that the second rounding is correct
 		double toward = back > i ? -INFINITY : INFINITY,
 		       other = nextafter(hi, toward);
 		uint64_t bits = yk_num_bits((struct yk_num){ hi, 0 }, yoke_f64);

@@ -45,7 +45,7 @@ int yk_state_named(const struct yk_fit_node *n, const char *state)
 
 // ---- what is trained ----
 
-// The states that a pattern names, of a node or of node.state, are trained, or are not.
+// Applies a pattern (a node or node.state): marks the matching states as trainable, or not.
 static int apply_pattern(yoke_pipeline *p, const char *key, const json_t *pattern, bool train)
 {
 	const char *text = json_string_value(pattern);
@@ -87,7 +87,7 @@ static int take_patterns(yoke_pipeline *p, json_t *root, const char *key, bool t
 
 // ---- losses ----
 
-// May training change something that the loss depends on?
+// Whether a trainable state affects the loss.
 static bool reaches(const yoke_pipeline *p, const struct yk_loss *l)
 {
 	bool before[YK_NODES] = { false };
@@ -119,7 +119,7 @@ static int take_loss(yoke_pipeline *p, struct yk_loss *l, json_t *object, int in
 	char where[100];
 	snprintf(where, sizeof where, "pipeline: loss %d", index);
 	*l = (struct yk_loss){ .node = -1 };
-	// nodes are names, which the table does not know
+	// node names are parsed separately from the key table
 	json_t *of = json_incref(json_object_get(object, "of")), *node = json_incref(json_object_get(object, "node"));
 	json_object_del(object, "of");
 	json_object_del(object, "node");

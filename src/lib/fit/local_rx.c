@@ -45,7 +45,7 @@ INLINE int64_t row_of(int64_t c, int64_t i)
 	return LANES + c + LANES * q * c - LANES * LANES * q * (q - 1) / 2 + (i - q * LANES) * (c - q * LANES) - q * LANES;
 }
 
-// to = a joined with b; to may be a.  d: room for c numbers.
+// to = the merged moments of a and b; to may be a.  d: scratch for c numbers.
 INLINE void join(double *to, const double *a, const double *b, int64_t c, int64_t size, double *d)
 {
 	if (a[0] == 0 || b[0] == 0) {
@@ -125,7 +125,7 @@ INLINE void pop(struct yk_rx_work *w, int which)
 	q->first++;
 }
 
-// The moments of all columns in the queues.
+// Merges the moments of all columns in the queues.
 INLINE void join_all(struct yk_rx_work *w)
 {
 	w->ring[0] = w->ring[1] = 0;
@@ -137,7 +137,7 @@ INLINE void join_all(struct yk_rx_work *w)
 	}
 }
 
-// Takes pixels of lines from .. to - 1 of column j, behind the n that are taken.
+// Appends the pixels of lines from .. to - 1 of column j after the n already taken.
 INLINE int64_t take(struct yk_rx_work *w, int64_t from, int64_t to, int64_t j, int64_t n)
 {
 	const struct yk_rx_scene *s = &w->s;
@@ -153,7 +153,7 @@ INLINE int64_t take(struct yk_rx_work *w, int64_t from, int64_t to, int64_t j, i
 	return n;
 }
 
-// The moments of the n pixels taken.
+// Computes the moments of the n pixels taken.
 INLINE void sum_up(struct yk_rx_work *w, int64_t n, double *m)
 {
 	const int64_t c = w->c;
@@ -183,7 +183,7 @@ INLINE void sum_up(struct yk_rx_work *w, int64_t n, double *m)
 	}
 }
 
-// A column enters the outer window.
+// Adds a column to the outer window.
 INLINE void enter(struct yk_rx_work *w, struct yk_rx_range outer, struct yk_rx_range inner)
 {
 	const int64_t j = w->queue[RIGHT].end;
@@ -264,7 +264,7 @@ static void substitute(struct yk_rx_work *w, double *z)
 	}
 }
 
-// Of the ring's moments; false: its covariance has no inverse.
+// Computes the result from the ring's moments; false: the covariance is singular.
 INLINE bool score(struct yk_rx_work *w, int64_t at, const struct yk_rx_result *to)
 {
 	const int64_t c = w->c, n = w->s.channels;
@@ -385,7 +385,7 @@ struct yk_rx_work *yk_rx_new(const struct yk_rx_scene *s, const struct yk_rx_key
 	w->y = w->d + w->c;
 	w->seen = w->y + w->c;
 	w->weight = w->seen + rows * w->c;
-	memset(w->seen, 0, (size_t)(rows * w->c) * sizeof *w->seen); // what pads channels stays 0
+	memset(w->seen, 0, (size_t)(rows * w->c) * sizeof *w->seen); // the channel padding stays 0
 	return w;
 }
 

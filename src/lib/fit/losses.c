@@ -41,7 +41,7 @@ static yoke_tensor *state_of(const struct yk_fit_node *n, const char *name)
 	return n->variable[yk_state_named(n, name)];
 }
 
-// The mean of x [pixels] over those with weight.
+// Mean of x [pixels] over the pixels with weight.
 static yoke_tensor *mean(const struct yk_batch *b, yoke_tensor *x)
 {
 	if (b->weight == YOKE_NONE)
@@ -61,7 +61,7 @@ static yoke_tensor *bce(const struct yk_batch *b, yoke_tensor *x, double pos_wei
 	return mean(b, each);
 }
 
-// |w w' - 1|^2, in f32 whatever else is mixed: the difference is what counts.
+// |w w' - 1|^2, in f32 even under mixed precision, since the result is a small difference.
 static yoke_tensor *orthogonality(yoke_tensor *w)
 {
 	yoke_scope *s = yoke_scope_begin("orthogonality");

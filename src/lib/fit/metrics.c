@@ -161,7 +161,7 @@ void yk_meter_fini(struct yk_meter *m)
 	}
 }
 
-// A batch on the host; what it has not is NULL.
+// A batch in host memory; NULL: absent.
 struct host {
 	int64_t n;
 	float *score[YK_NODES], *weight;
@@ -262,7 +262,7 @@ int yk_meter_add(struct yk_meter *m, struct yk_values *v, yoke_tensor *label, yo
 	return err ? err : add_variances(m, v, weight);
 }
 
-// ---- what it comes to ----
+// ---- results ----
 
 static double of_counts(const struct yk_metric *m, double (*count)[2])
 {
@@ -276,7 +276,7 @@ static double of_counts(const struct yk_metric *m, double (*count)[2])
 	}
 }
 
-// Of a node's state; to be freed.
+// Copies a node's state; the caller frees it.
 static double *state_of(const struct yk_fit_node *n, const char *state, int64_t *count)
 {
 	const int s = yk_state_named(n, state);
@@ -295,7 +295,7 @@ static double *state_of(const struct yk_fit_node *n, const char *state, int64_t 
 	return x;
 }
 
-// Variance of x W' over that of x.
+// Explained variance: the variance of x W' over that of x.
 static double explained(const struct yk_meter *m, int k)
 {
 	const struct yk_fit_node *n = &m->p->node[m->p->plan.metric[k].of];

@@ -33,7 +33,7 @@ static int take_list(struct yk_fit_node *n, int k, const json_t *value)
 	return count ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: %s must be a list of numbers", what, n->name, n->type->key[k].name);
 }
 
-// Makes the key where the object lacks it.
+// Reads key k; adds it with its default if the object lacks it.
 static int take_key(struct yk_fit_node *n, int k, json_t *object)
 {
 	const struct yoke_node_key *key = &n->type->key[k];
@@ -141,7 +141,7 @@ static int take_inputs(const yoke_pipeline *p, struct yk_fit_node *n, int index,
 	return err || n->in.count ? err : yk_fail(YOKE_EINVAL, "%s: %s: reads nothing", what, n->name);
 }
 
-// Puts each node behind what it reads.
+// Topological sort: each node follows its inputs.
 static int sort(yoke_pipeline *p)
 {
 	struct yk_fit_node sorted[YK_NODES];

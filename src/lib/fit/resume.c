@@ -31,7 +31,8 @@ static void path_of(char to[PATH], const char *folder, const char *what, int64_t
 		snprintf(to, PATH, "%.3900s/%s.%" PRId64 ".safetensors", folder, what, step);
 }
 
-// Removes the folder's files WHAT.N.* with another number than `keep`, also those that were left by who was killed.
+// Removes the directory's files WHAT.N.* whose number is not `keep`, including leftovers of killed
+// processes.
 static void sweep(const char *folder, const char *what, int64_t keep)
 {
 	const size_t n = strlen(what);
@@ -51,7 +52,7 @@ static void sweep(const char *folder, const char *what, int64_t keep)
 		closedir(d);
 }
 
-// What checkpoint.json holds; step 0: there is none.
+// Reads checkpoint.json; step 0: there is none.
 static int read_place(const char *folder, struct yk_fit_place *to)
 {
 	char path[PATH];
@@ -75,7 +76,8 @@ static int read_place(const char *folder, struct yk_fit_place *to)
 	return err;
 }
 
-// Phase 1 is behind a checkpoint, and those before it; also where who wrote it was killed before this.
+// Removes files of phase 1 and of older checkpoints, also those that a process killed before its
+// cleanup left.
 static void tidy(const char *folder, int64_t step)
 {
 	yk_collected_forget(folder);
@@ -88,7 +90,7 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 {
 	char path[PATH];
 	path_of(path, folder, "states", place->step);
-	yk_file_sweep(path); // a save that was killed was of the same step
+	yk_file_sweep(path); // an earlier save of the same step may have been killed
 	int err = yoke_pipeline_save(p, path);
 	path_of(path, folder, "optimizer", place->step);
 	yk_file_sweep(path);
@@ -192,7 +194,7 @@ int yk_collected_save(const struct yk_collected *c, const char *folder)
 	return err;
 }
 
-// The statistics that an object names.
+// Loads the statistics that a JSON object lists.
 static int load_all(struct yk_collected *c, int most, const char *folder, const char *path, const json_t *j)
 {
 	char file[PATH];

@@ -24,7 +24,7 @@ void yk_scores_fini(struct yk_scores *a)
 	free(a->bin);
 }
 
-// An integer with the order of the numbers; -0 is 0.
+// Maps a float to an integer with the same order; -0 maps like 0.
 static uint32_t ordered(float x)
 {
 	uint32_t u;
@@ -41,7 +41,7 @@ static float number(uint32_t key)
 	return x;
 }
 
-// From here on scores are counted.
+// Switches from keeping scores to counting them in bins.
 static int count(struct yk_scores *a)
 {
 	a->bin = calloc(YK_SCORES_BINS, sizeof *a->bin);
@@ -93,7 +93,8 @@ int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8
 	return err;
 }
 
-// Sorts n words by their bits 1 .. 32, by 11 of them at a time, with room for as many.
+// Radix sort of n words by bits 1 .. 32, 11 bits per pass; `room` is scratch memory of the same
+// size.
 static void sort(uint64_t *word, uint64_t *room, size_t n)
 {
 	enum { BITS = 11, DIGITS = 1 << BITS };
@@ -113,10 +114,10 @@ static void sort(uint64_t *word, uint64_t *room, size_t n)
 		from = to;
 		to = was;
 	}
-	memcpy(word, from, n * sizeof *word); // three times is odd
+	memcpy(word, from, n * sizeof *word); // three passes: the result is in the other buffer
 }
 
-// The kept scores in order, 2 * pattern + label each, to be freed; NULL: no memory.
+// The kept scores in order, as 2 * key + label; the caller frees them.  NULL: out of memory.
 static uint64_t *sorted(const struct yk_scores *a)
 {
 	uint64_t *word = malloc((2 * a->n + 1) * sizeof *word);
@@ -127,7 +128,8 @@ static uint64_t *sorted(const struct yk_scores *a)
 	return word;
 }
 
-// Pairs of a positive above a negative, ties half, of groups with equal scores in their order.
+// Counts pairs with the positive above the negative (ties half), fed with groups of equal scores in
+// order.
 struct sum {
 	double below, pairs, ties, positives;
 };
@@ -161,7 +163,7 @@ double yk_scores_area(struct yk_scores *a, double *bound)
 	return s.below > 0 && s.positives > 0 ? s.pairs / (s.below * s.positives) : NAN;
 }
 
-// The score of a place in their order.
+// The score at a rank.
 static double at_rank(const struct yk_scores *a, const uint64_t *in_order, uint64_t rank)
 {
 	if (in_order)

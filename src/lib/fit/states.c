@@ -91,13 +91,13 @@ int yk_node_settle(struct yk_fit_node *n)
 enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES + 1, NAME = 300 };
 static const char channels_name[] = "input.channels"; // no node has the name input
 
-// A node whose states tell how many channels the stream has: it reads the stream alone.
+// Whether the node's states determine the stream's channel count: it reads the stream alone.
 static bool tells_channels(const struct yk_fit_node *n)
 {
 	return n->type->states && n->in.count == 1 && n->in.from[0] == -1;
 }
 
-// The array of how many channels the stream has, if no state tells.
+// Adds an array with the stream's channel count, if no state determines it.
 static int add_channels(const yoke_pipeline *p, struct yk_host_tensor *t, int *n)
 {
 	for (int i = 0; i < p->nodes; i++)
@@ -164,7 +164,8 @@ static int load_state(struct yk_fit_node *n, int state, const struct yk_safetens
 	return err;
 }
 
-// The stream's channels, by the first node that reads it alone and has a state whose last axis is its input's; 0: not known.
+// The stream's channels, from the first node that reads it alone and has a state whose last axis is
+// its input's; 0: unknown.
 static int64_t channels_of(const yoke_pipeline *p, const struct yk_safetensors *f)
 {
 	char name[NAME];

@@ -85,7 +85,7 @@ void yk_statistic_join(yoke_statistic *s, double count, const double *mean, cons
 	s->count = n + m;
 }
 
-// The moments of x [..,C], which are evaluated, into a statistic that knows nothing.
+// Evaluates the moments of x [..,C] into an empty statistic.
 static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 {
 	struct yoke_moments m = { .size = sizeof m };
@@ -220,7 +220,7 @@ static int bad(const char *path, const char *why)
 	return yk_fail(YOKE_EFORMAT, "%s: no statistic: %s", path, why);
 }
 
-// Are these the moments of something?
+// Checks that loaded moments are plausible.
 static int plausible(const yoke_statistic *s, const char *path)
 {
 	if (!isfinite(s->count) || s->count < 0)
@@ -246,7 +246,8 @@ yoke_statistic *yoke_statistic_load(const char *path)
 	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"), *square = yk_safetensors_find(&f, "square");
 	int err = !mean || mean->rank != 1 || !square || square->rank < 1 || square->rank > 2 ?
 			  bad(path, "it has no arrays mean [C] and square") : 0;
-	for (int d = 0; !err && d < square->rank; d++) // before there is memory for as many
+	// checked before memory is allocated for them
+	for (int d = 0; !err && d < square->rank; d++)
 		if (square->dims[d] != mean->dims[0])
 			err = bad(path, "its arrays do not fit each other");
 	if (!err && !(s = yoke_statistic_new(mean->dims[0], square->rank == 1)))

@@ -19,7 +19,7 @@ enum { IMPLS = 32 };
 
 struct result {
 	char name[64];
-	double nanoseconds; // 0: it is wrong
+	double nanoseconds; // 0: it gives wrong results
 };
 
 static int by_time(const void *a, const void *b)

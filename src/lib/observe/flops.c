@@ -20,7 +20,7 @@ static double contraction(const struct yoke_op *op)
 	return 2 * (double)a->dims[a->rank - 1] * count(&op->out[0]);
 }
 
-// Instructions of a program that compute.
+// Number of arithmetic instructions of a program.
 static double instructions(const struct yoke_map *m)
 {
 	double n = 0;
@@ -38,7 +38,7 @@ static double elements(const struct yoke_op *op)
 	return n;
 }
 
-// Of the tensors of the first list that is read.
+// Number of elements of the tensors of the first list that is read.
 static double listed(const struct yoke_op *op)
 {
 	double n = 0;
@@ -47,7 +47,7 @@ static double listed(const struct yoke_op *op)
 	return n;
 }
 
-// Pairs of a query and a key that it sees.  n: the number of keys, where it is a number of the host's.
+// Number of pairs of a query and a key visible to it.  n: the number of keys, if the host knows it.
 static double pairs(const struct yoke_view *q, const struct yoke_view *k, const struct yoke_view *n, bool causal)
 {
 	const double t = (double)q->dims[1], all = (double)k->dims[1];
@@ -66,7 +66,7 @@ static double convolution(const struct yoke_view *y, const struct yoke_view *w)
 	return w->dims[0] ? 2 * count(y) * count(w) / (double)w->dims[0] : 0;
 }
 
-// A pool's elements that are looked at for y.
+// Number of elements that a pool reads to compute y.
 static double taken(const struct yoke_op *op, const struct yoke_view *y)
 {
 	double n = count(y);
@@ -104,7 +104,7 @@ double yk_op_flops(const struct yoke_op *op)
 	return NAN;
 }
 
-// The op with its views, which a plan binds only as it is launched.
+// The op with its views, which a plan binds only at launch.
 static struct yoke_op op_of(const struct yk_plan *p, const struct yk_step *s)
 {
 	struct yoke_op op = s->op;

@@ -17,8 +17,8 @@
 #include "observe/memory.h"
 #include "yoke-observe.h"
 
-#define WARNED 100000000 // bytes more than at the beginning
-#define LISTED 1000000   // bytes of a block
+#define WARNED 100000000 // warns at this many bytes above the initial use
+#define LISTED 1000000   // min size of a listed block, in bytes
 
 int yoke_memory_record(int on)
 {

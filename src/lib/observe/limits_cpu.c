@@ -33,8 +33,8 @@ enum { COPY_BYTES = 32 << 20, ROUNDS = 1 << 16 };
 #define NSUMS 12
 #endif
 
-// name: a function of `rounds` rounds of NSUMS multiply-adds on vectors of `type`.  Each sum starts
-// elsewhere: a compiler makes one of those that start equal.
+// name: a function of `rounds` rounds of NSUMS multiply-adds on vectors of `type`.  Each sum has a
+// different start value, because compilers merge sums that start equal.
 #define PEAK(name, attributes, type, set1, fmadd, hsum) \
 	attributes static float name(int rounds, float x, float y) \
 	{ \
@@ -93,7 +93,7 @@ PEAK(peak_base_f64, , vec2, SPLAT2, muladd, (float)(SUMS(ADD4) a[0]))
 
 typedef float peak_fn(int, float, float);
 
-// The widest there is for f32, or f64; *lanes numbers in a vector.
+// The function for the widest vectors of f32 or f64; *lanes: numbers in a vector.
 static peak_fn *peak_choose(bool f64, int *lanes)
 {
 #if defined __x86_64__
@@ -112,7 +112,7 @@ static peak_fn *peak_choose(bool f64, int *lanes)
 
 // ---- copies ----
 
-// Past the caches where the processor can: a line is not read before it is written.
+// Non-temporal copy where the processor supports it: lines are written without being read first.
 static void copy_past(char *to, const char *from)
 {
 #if defined __SSE2__
@@ -131,7 +131,7 @@ static void copy_past(char *to, const char *from)
 
 struct start {
 	atomic_int go;   // 0 wait, 1 work, -1 leave
-	atomic_int done; // workers that are
+	atomic_int done; // number of workers that have finished
 };
 
 struct worker {
@@ -139,8 +139,8 @@ struct worker {
 	struct start *start;
 	float (*peak)(int, float, float); // NULL: copy
 	char *to, *from;
-	bool past; // .. past the caches
-	volatile float result; // so that the loop is not dropped
+	bool past; // with non-temporal stores
+	volatile float result; // keeps the compiler from removing the loop
 };
 
 static void work(struct worker *w)
@@ -166,7 +166,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-// Seconds in which all threads did their work once; infinite when a thread cannot be had.
+// Seconds in which all threads did their work once; infinite if a thread cannot be started.
 static double together(struct worker *w, int threads)
 {
 	struct start start = { 0 };
@@ -193,7 +193,7 @@ static double together(struct worker *w, int threads)
 	return t;
 }
 
-// The fastest of some runs: a limit, and not what is usual.
+// The fastest of several runs: the limit, not the typical rate.
 static double fastest(struct worker *w, int threads, int runs)
 {
 	double least = INFINITY;

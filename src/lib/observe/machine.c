@@ -36,8 +36,8 @@ static void read_processors(double *busy, double *all)
 	*busy = *all - t[3] - t[4];
 }
 
-// Seconds of processors that this process took, and its threads; proc(5): fields 14, 15 and 20, counted behind
-// the name, which may hold anything.
+// Processor seconds of this process, and its thread count; proc(5): fields 14, 15 and 20, counted
+// after the name, which may contain any character.
 static double read_process(double *threads)
 {
 	char text[1024];
@@ -95,7 +95,7 @@ static void sample_files(struct yoke_host_sample *to)
 
 // ---- heat and clocks ----
 
-// The hottest sensor of processors.
+// Temperature of the hottest processor sensor.
 static double hottest(void)
 {
 	char folder[YK_SYS_PATH], name[64], path[YK_SYS_PATH + 8], entry[YK_SYS_PATH];
@@ -115,7 +115,7 @@ static double hottest(void)
 	return most;
 }
 
-// Mean of the clocks of all processors, and the highest that one may have.
+// Mean clock of all processors, and the highest maximum clock.
 static void clocks(struct yoke_host_sample *to)
 {
 	char folder[YK_SYS_PATH];
@@ -140,7 +140,8 @@ static void rapl_find(struct yk_host_state *s)
 	char folder[YK_SYS_PATH];
 	s->rapls = 0;
 	for (int i = 0; s->rapls < YK_RAPL_MAX && yk_sys_entry("/sys/class/powercap", "intel-rapl:", i, folder); i++)
-		if (!strchr(strchr(folder, ':') + 1, ':')) { // packages; their parts have another colon
+		// packages; names of subdomains have a second colon
+		if (!strchr(strchr(folder, ':') + 1, ':')) {
 			struct yk_rapl *r = &s->rapl[s->rapls++];
 			snprintf(r->path, sizeof r->path, "%.90s", folder);
 			r->last = yk_sys_number_in(folder, "energy_uj", 1);
@@ -148,7 +149,7 @@ static void rapl_find(struct yk_host_state *s)
 		}
 }
 
-// Joules of all packages since the first sample.  A counter begins anew behind max_energy_range_uj.
+// Joules of all packages since the first sample.  A counter wraps at max_energy_range_uj.
 static void energy(struct yk_host_state *s, bool first, struct yoke_host_sample *to)
 {
 	char path[128], text[64];
@@ -180,7 +181,7 @@ static void energy(struct yk_host_state *s, bool first, struct yoke_host_sample 
 
 // ---- control groups ----
 
-// The path of the group in a hierarchy: of version 2, controller "", or of version 1.
+// The group's path in a hierarchy: version 2 (controller "") or version 1.
 static bool group_path(const char *text, const char *controller, char *to, size_t cap)
 {
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
@@ -206,7 +207,7 @@ struct group { // one hierarchy: where it is mounted, and the group there
 	void (*look)(const char *folder, struct yoke_host_sample *to);
 };
 
-// The group and all that it is in: each may have a limit.
+// Visits the group and its ancestors: each may have a limit.
 static void up_the_tree(struct group *g, struct yoke_host_sample *to)
 {
 	char folder[YK_SYS_PATH];
@@ -229,7 +230,7 @@ static double read_in(const char *folder, const char *name, const char *word, do
 	return yk_sys_read(path, text, sizeof text) ? NAN : yk_sys_field(text, word, unit);
 }
 
-// Counts of the group itself, the first that is looked at, win.
+// Keeps the first value: that of the group itself, which is visited first.
 static void take(double *to, double x)
 {
 	*to = isnan(*to) ? x : *to;
@@ -242,7 +243,8 @@ static void look_2(const char *folder, struct yoke_host_sample *to)
 	snprintf(path, sizeof path, "%s/cpu.max", folder);
 	if (!yk_sys_read(path, text, sizeof text) && yk_sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0)
 		to->cpu_limit = min_of(to->cpu_limit, quota / period);
-	to->memory_limit = min_of(to->memory_limit, yk_sys_number_in(folder, "memory.max", 1)); // "max" is no number
+	// "max" reads as NaN
+	to->memory_limit = min_of(to->memory_limit, yk_sys_number_in(folder, "memory.max", 1));
 	take(&to->memory_used, yk_sys_number_in(folder, "memory.current", 1));
 	take(&to->oom_kills, read_in(folder, "memory.events", "oom_kill", 1));
 	take(&to->throttled_s, read_in(folder, "cpu.stat", "throttled_usec", 1e-6));
@@ -251,7 +253,7 @@ static void look_2(const char *folder, struct yoke_host_sample *to)
 static void look_memory_1(const char *folder, struct yoke_host_sample *to)
 {
 	const double limit = yk_sys_number_in(folder, "memory.limit_in_bytes", 1);
-	if (limit < 0x1p62) // none is the largest there is
+	if (limit < 0x1p62) // version 1 reports "no limit" as a huge number
 		to->memory_limit = min_of(to->memory_limit, limit);
 	take(&to->memory_used, yk_sys_number_in(folder, "memory.usage_in_bytes", 1));
 	take(&to->oom_kills, read_in(folder, "memory.oom_control", "oom_kill", 1));
@@ -281,7 +283,7 @@ static void groups(struct yoke_host_sample *to)
 		up_the_tree(&both, to);
 }
 
-// What hwloc knows of the machine stays as it is.
+// Copies hwloc's constant topology data.
 static void topology(const struct yk_host_state *s, struct yoke_host_sample *to)
 {
 	to->packages = s->count.packages;

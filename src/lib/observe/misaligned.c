@@ -15,9 +15,9 @@
 #include "base/number.h"
 #include "plan/plan.h"
 
-enum { RUNS = 3 };                     // of a product at least, and as many more as that time has room for
+enum { RUNS = 3 };                     // min runs of a product; more while time remains
 static const double RUNNING = 0.02;    // seconds
-static const double SECONDS = 5;       // for all products; none is begun behind that
+static const double SECONDS = 5;       // for all products; none is started later
 
 // ---- layers ----
 
@@ -30,7 +30,7 @@ static struct yk_layer *layer_of(struct yk_layers *l, uint32_t path)
 	return NULL;
 }
 
-// Is it the first of its layer?
+// Whether it is the first product of its layer.
 static bool is_first(const struct yk_planner *pl, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -76,7 +76,7 @@ void yk_layers_find(const struct yoke_context *ctx, struct yk_layers *to)
 
 // ---- rates ----
 
-// A factor with numbers as activations have them, since zeros may be multiplied faster.
+// A factor with values like activations, because zeros may be multiplied faster.
 static yoke_tensor *factor(const struct yk_misaligned *m, int i)
 {
 	const bool turned = m->flags & (i ? YOKE_TB : YOKE_TA);
@@ -99,7 +99,7 @@ static int run(const struct yk_misaligned *m, yoke_tensor *a, yoke_tensor *b, do
 	return err ? err : end;
 }
 
-// The least seconds of a product; 0: it is not measured.
+// Shortest time of a product in seconds; 0: not measured.
 static double seconds_of(const struct yk_misaligned *m, const struct yk_device *device, bool plain)
 {
 	const bool had = yoke_error_code() != 0;
@@ -113,7 +113,7 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 	for (int i = 0; (i <= RUNS || spent < RUNNING) && !err; i++) {
 		err = run(m, a, b, &t);
 		spent += t;
-		if (i && t < least) // the first one plans
+		if (i && t < least) // the first run plans
 			least = t;
 	}
 	// by itself it may be another product, of joined axes, or there may be no memory to pad it
@@ -135,7 +135,7 @@ static double flops_of(const struct yk_misaligned *m)
 	return 2. * (double)m->matrices[2] * (double)m->size[0] * (double)m->size[1] * (double)m->size[2];
 }
 
-// An equal product of another layer, measured before; NULL: none.
+// An equal product of another layer that was measured before; NULL: none.
 static const struct yk_misaligned *equal_before(const struct yk_planner *pl, size_t i)
 {
 	for (size_t k = 0; k < i; k++) {
@@ -151,7 +151,7 @@ void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 {
 	const struct yk_planner *pl = ctx->planner;
 	const size_t n = pl ? pl->nmisaligned : 0;
-	double (*seconds)[2] = calloc(n + 1, sizeof *seconds); // of products: not padded, padded
+	double (*seconds)[2] = calloc(n + 1, sizeof *seconds); // by product: not padded, padded
 	const double began = yk_seconds();
 	for (size_t i = 0; i < n && seconds; i++) {
 		const struct yk_misaligned *m = &pl->misaligned[i], *was = equal_before(pl, i);

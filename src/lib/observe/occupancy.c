@@ -11,7 +11,8 @@
 
 #include "base/error.h"
 
-// Of a multiprocessor; CUDA C++ programming guide, "Technical Specifications per Compute Capability".
+// Limits of a multiprocessor; CUDA C++ programming guide, "Technical Specifications per Compute
+// Capability".
 static const struct multiprocessor {
 	int capability;
 	unsigned warps, groups;
@@ -33,7 +34,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-// groups = min(most groups, most warps / w, by registers, by local memory); 64 Ki registers in 4 parts.
+// groups = min(max groups, max warps / w, register limit, local memory limit); 64 Ki registers in 4
+// partitions.
 static double nvidia(const struct multiprocessor *m, const struct yoke_occupancy *o)
 {
 	const uint64_t w = (o->group + 31) / 32;

@@ -135,7 +135,7 @@ static json_t *fallbacks_json(const struct yk_report *r)
 	return all;
 }
 
-// Both lanes together.
+// Sum over both lanes.
 static double all_of(const struct yk_report *r, int kind)
 {
 	return seconds(r, 0, kind) + seconds(r, 1, kind);
