@@ -98,7 +98,7 @@ enum {
 	FUNCTIONS = sizeof functions,
 	WHOLE = sizeof whole,
 	LOGIC = sizeof logic,
-	ARITHMETIC = 13, // number of exact ones
+	ARITHMETIC = 13, // leading entries of exact[] that are arithmetic
 	CASTS = 9
 };
 
