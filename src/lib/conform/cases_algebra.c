@@ -8,7 +8,7 @@
 #include "conform/case.h"
 #include "yoke.h"
 
-// Leading axes and two of n.
+// Draws batch axes followed by two matrix axes.
 static int draw_matrices(struct yk_case *c, int64_t *dims, int64_t n, int64_t columns)
 {
 	int rank = (int)yk_draw_int(c, 2, 4);
@@ -28,7 +28,7 @@ static struct yk_num rounded(double x, int dtype)
 
 // ---- eigenvectors ----
 
-// a [n,n] becomes diagonal, v its vectors (columns): rotations until nothing is left beside it (Jacobi 1846).
+// Diagonalizes a [n,n] by rotations; v receives the eigenvectors as columns (Jacobi 1846).
 static void jacobi(double *a, double *v, int64_t n)
 {
 	for (int64_t i = 0; i < n * n; i++)
@@ -66,7 +66,8 @@ static void jacobi(double *a, double *v, int64_t n)
 	}
 }
 
-// The sorted values of one matrix and their vectors, whose tolerance grows where the next value is close.
+// Sorted eigenvalues of one matrix and their vectors, whose tolerance grows with a small gap to the
+// next value.
 static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, int dtype, struct yk_want *values,
 		       struct yk_want *vectors)
 {
@@ -106,7 +107,8 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 		for (int64_t i = 0; i < n; i++) {
 			struct yk_want *w = &vectors[i * n + k];
 			yk_want_real(w, dtype, sign * v[i * n + order[k]], 4 * loss / gap);
-			w->loose = gap < 1e6 * loss || high - next < 1e-6; // which vector, which sign
+			// the vector or its sign is ambiguous
+			w->loose = gap < 1e6 * loss || high - next < 1e-6;
 		}
 	}
 }
@@ -124,7 +126,7 @@ bool yk_make_eigh(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < c->array[w].n / n; i++)
 		want_eigen(c, c->array[a].num + i * n * n, n, dtype, c->array[w].want + i * n,
 			   c->array[v].want + i * n * n);
-	if (!yk_case_plain(c) && yk_draw_one_in(c, 4)) // one is not wanted
+	if (!yk_case_plain(c) && yk_draw_one_in(c, 4)) // one result is not requested
 		c->view[yk_draw_int(c, 0, 1)] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
 	yk_case_note(c, "n %lld, numbers about %g", (long long)n, scale);
 	return true;
@@ -132,7 +134,8 @@ bool yk_make_eigh(struct yk_case *c, int dtype)
 
 // ---- cholesky ----
 
-// m m' + 1, the upper half anything: it is not read.  broken: one pivot is negative.
+// m m' + 1; the upper triangle, which is not read, holds arbitrary values.  broken: one pivot is
+// negative.
 static void draw_positive(struct yk_case *c, struct yk_num *num, int64_t n, int dtype, bool broken)
 {
 	double *m = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *m);

@@ -10,7 +10,7 @@
 // Extents as in yoke-plugin.h; view indices of the operands.
 struct heads {
 	int64_t B, T, H, D, S, G;
-	struct yk_num *seen; // how many keys there are for each row of the batch
+	struct yk_num *seen; // number of visible keys for each batch row
 	uint32_t q, k, v, mask, key, step, n;
 	int64_t mask_b, mask_h; // extents of the mask, 1 or B, H
 	int64_t hidden;         // a key that the mask hides from all queries, NaN in k and v; -1: none
@@ -27,9 +27,10 @@ static struct heads draw_heads(struct yk_case *c)
 	h.D = wide[yk_draw(c) % (sizeof wide / sizeof *wide)];
 	h.T = yk_draw_one_in(c, 3) ? 1 : yk_draw_size(c, 130);
 	h.S = yk_draw_one_in(c, 3) ? h.T : yk_draw_size(c, 260);
-	if (yk_case_large(c)) { // more keys than are taken at once
+	if (yk_case_large(c)) { // more keys than a kernel processes at once
 		h.S = yk_draw_int(c, 1025, 1400);
-		h.T = yk_draw_int(c, 1, c->number / 12 % 3 == 1 ? 24 : 4); // few queries go a way of their own
+		// a few queries take a separate code path
+		h.T = yk_draw_int(c, 1, c->number / 12 % 3 == 1 ? 24 : 4);
 		h.D = yk_draw_int(c, 1, 9);
 	}
 	while (h.B * h.H * h.T * h.S * h.D > 2000000) {
@@ -94,7 +95,7 @@ static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 		     h->hidden >= 0 ? " with NaN behind the mask" : "", h->dropout > 0 ? " dropout" : "");
 }
 
-// How many keys there are: all, which is not said, or one number, or one for each row of the batch.
+// How the number of keys is given: not at all (all keys), one number, or one per batch row.
 enum keys { ALL, ONE, EACH };
 
 static enum keys draw_keys(struct yk_case *c, struct heads *h)
@@ -120,8 +121,8 @@ static void add_keys(struct yk_case *c, const struct heads *h, enum keys keys)
 		yk_case_note(c, "%s%lld", b ? "and " : "of ", (long long)h->seen[b].i);
 }
 
-// One query of one head: probabilities, those that dropout keeps, the sum's logarithm, and what a
-// score may have lost.
+// One query of one head: probabilities, those that dropout keeps, the logarithm of the sum, and the
+// error bound of a score.
 struct query {
 	double *p, *kept;
 	double lse, lost;
@@ -192,11 +193,11 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 			(bits >> 8) * 0x1p-24 >= h->dropout ? p / (1 - h->dropout) : 0;
 	}
 	to->lost = 2 * to->lost +
-		   unit * (16 + sqrt((double)h->S)); // relative, of a probability
+		   unit * (16 + sqrt((double)h->S)); // relative error of a probability
 }
 
-// What a weight x may lose by being rounded to half precision, as matrix units take it, or, of f32, it and what it is
-// multiplied with; 0 for other dtypes.
+// Error of a weight x rounded to half precision for matrix units or, for f32, of it and its factor
+// together; 0 for other dtypes.
 static double rounding(const struct yk_case *c, double x, int dtype)
 {
 	return yk_num_acc(dtype) == dtype ? yk_case_rounding(c->tf32, dtype) * fabs(x) :
@@ -266,11 +267,11 @@ bool yk_make_attention(struct yk_case *c, int dtype)
 // ---- the gradient ----
 
 struct grads {
-	double *dq, *dk, *dv, *aq, *ak, *av; // and what they may have lost
+	double *dq, *dk, *dv, *aq, *ak, *av; // and their error bounds
 };
 
-// Adds what query t of a head gives: with P the probabilities, Pk those that dropout keeps,
-// dP = g.v over kept, dS = P (dP - g.o), dq = scale dS k, dk = scale dS q, dv = Pk g.
+// Adds the contributions of query t of a head: with P the probabilities, Pk those that dropout
+// keeps, dP = g.v over kept, dS = P (dP - g.o), dq = scale dS k, dk = scale dS q, dv = Pk g.
 static void back_query(const struct yk_case *c, const struct heads *h, int64_t b,
 		       int64_t head, int64_t t, uint32_t o, uint32_t g,
 		       const struct query *x, struct grads *to)
@@ -334,7 +335,7 @@ bool yk_make_attention_backward(struct yk_case *c, int dtype)
 		 dk = yk_case_out(c, dtype, 4, k, YK_ROWS);
 	uint32_t dv = yk_case_out(c, dtype, 4, k, YK_ROWS);
 	add_operands(c, dtype, &h);
-	// o and lse are what the forward op gives, which needs n first; n stands behind them
+// o and lse are results of the forward op, which needs n first; n follows them in the operands
 	struct yk_case *f = yk_case_alloc(c, sizeof *f);
 	*f = *c;
 	int64_t nq = yk_count_of(4, q), nk = yk_count_of(4, k), ns = yk_count_of(3, stat);

@@ -14,7 +14,7 @@ struct form {
 	int64_t lead[2], batch, m, n, k;
 };
 
-enum { LARGE = 64 }; // a library is not called for less
+enum { LARGE = 64 }; // libraries are not called for smaller extents
 
 // Products that one element is worth; a sum of `work` of them takes a while here.
 static struct form draw_form(struct yk_case *c)
@@ -23,7 +23,7 @@ static struct form draw_form(struct yk_case *c)
 	int64_t work = yk_draw_one_in(c, 5) ? 3000000 : 300000;
 	int leads = yk_draw_one_in(c, 2) ? 0 : (int)yk_draw_int(c, 1, 2);
 
-	if (yk_case_large(c)) { // around the panels that operands are packed in
+	if (yk_case_large(c)) { // sizes around those of the packed panels
 		static const int64_t shape[][3] = { { 101, 139, 97 }, { 63, 67, 1031 },
 						    { 61, 517, 53 },  { 517, 61, 53 },
 						    { 7, 299, 515 },  { 15, 37, 1031 } };
@@ -32,7 +32,8 @@ static struct form draw_form(struct yk_case *c)
 		f.rank = 2;
 		return f;
 	}
-	if (c->number % 12 == 10) { // all large enough for those who leave small ones to others
+	if (c->number % 12 == 10) { // all large enough for implementations that reject small
+				    // products
 		f.m = yk_draw_int(c, LARGE, 2 * LARGE);
 		f.n = yk_draw_int(c, LARGE, 2 * LARGE);
 		f.k = yk_draw_int(c, LARGE, 2 * LARGE);
@@ -40,7 +41,7 @@ static struct form draw_form(struct yk_case *c)
 		return f;
 	}
 	switch (yk_draw_int(c, 0, 3)) { // which extents may be large
-	case 0:                         // one row, as a product with a vector
+	case 0:                         // one row: a matrix-vector product
 		f.m = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 16);
 		f.n = yk_draw_size(c, 1100);
 		f.k = yk_draw_size(c, 1100);
@@ -71,7 +72,7 @@ static struct form draw_form(struct yk_case *c)
 	return f;
 }
 
-// Now and then no number, or none that is finite: it belongs to its row alone.
+// Sometimes NaN or infinite, which affects only its own row.
 static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 {
 	(void)index;
@@ -81,7 +82,7 @@ static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 	return (struct yk_num){ .f = x };
 }
 
-// A matrix with leading axes; drawn as its transpose half of the time.
+// A matrix with batch axes; half of the time stored transposed.
 static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64_t rows,
 		       int64_t cols, bool odd)
 {
@@ -99,7 +100,7 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 					dtype == yoke_u8 ? 0 : -most, most);
 	struct yoke_view *v = &c->view[k];
 	struct yk_num *num = c->array[k].num;
-	if (fixed) // the first of the batch for all
+	if (fixed) // the same first matrix for the whole batch
 		for (int i = 0; i < lead; i++)
 			v->strides[i] = 0;
 	if (!fixed && !transposed)
@@ -146,7 +147,7 @@ static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_
 		}
 }
 
-// A matrix of these numbers, which may lie as its transpose.
+// A matrix of these numbers, possibly stored transposed.
 static void factor_of(struct yk_case *c, int dtype, int64_t rows, int64_t cols,
 		      const struct yk_num *num)
 {
@@ -174,7 +175,8 @@ static bool counts(const struct yoke_map *map)
 	return false;
 }
 
-// Some rows of one matrix of the product by themselves: of an epilogue that does not count elements.
+// The product of some rows alone, as the case's part; only for an epilogue that does not use
+// element indices.
 static void add_part(struct yk_case *c, const struct form *f, uint32_t a, uint32_t b)
 {
 	struct yk_case *p = yk_case_alloc(c, sizeof *p);

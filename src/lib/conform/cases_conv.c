@@ -46,7 +46,7 @@ bool yk_make_window_add(struct yk_case *c, int dtype)
 
 struct shape {
 	int axes;
-	int64_t batch, groups, channels, outputs; // of a group: channels, outputs
+	int64_t batch, groups, channels, outputs; // channels, outputs: per group
 	int64_t in[2], taps[2], out[2], stride[2], dilation[2], lo[2], hi[2];
 };
 
@@ -72,7 +72,7 @@ static struct shape draw(struct yk_case *c)
 	return s;
 }
 
-// x, w or y of the shape, with 1 or 2 axes behind.
+// x, w or y of the shape, with 1 or 2 spatial axes.
 static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, char which, bool out, int layout)
 {
 	const int64_t *behind = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
@@ -94,7 +94,7 @@ static void attributes(struct yk_case *c, const struct shape *s, const int64_t *
 		c->op.attr[c->op.nattr++].i = sizes[i];
 }
 
-// Calls for each product of the definition: places of x, w and y.
+// Calls fn for each product of the definition with the indices in x, w and y.
 static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w, int64_t y), void *arg)
 {
 	const int64_t outputs = s->groups * s->outputs, positions = s->out[0] * s->out[1], taps = s->taps[0] * s->taps[1];
@@ -116,9 +116,9 @@ static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w,
 }
 
 struct sums {
-	const struct yk_num *x, *w, *y; // the one that is summed: NULL
+	const struct yk_num *x, *w, *y; // NULL: the one that is computed
 	double *sum, *size;
-	int64_t most; // terms of a sum
+	int64_t most; // max terms of a sum
 };
 
 static void add(void *arg, int64_t x, int64_t w, int64_t y)
@@ -179,14 +179,14 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 
 // ---- pools ----
 
-// Few different values: many are the largest.
+// Few distinct values, so that maxima are tied.
 static struct yk_num draw_few(struct yk_case *c, int dtype, int64_t index)
 {
 	(void)dtype, (void)index;
 	return (struct yk_num){ .f = (double)yk_draw_int(c, -2, 2) };
 }
 
-// A place in x for an element of a window of y's i-th; -1: outside.
+// Index in x of a window's element for output i of y; -1: outside.
 static int64_t place_of(const struct shape *s, int64_t i, int64_t tap)
 {
 	const int64_t at[2] = { i / s->out[1] % s->out[0], i % s->out[1] }, of[2] = { tap / s->taps[1], tap % s->taps[1] };

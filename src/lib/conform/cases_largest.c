@@ -12,7 +12,7 @@ struct element {
 	int64_t at;
 };
 
-// Modulus falling, NaN first, then by place.
+// Sorts by descending modulus, NaN first, then by index.
 static int by_modulus(const void *va, const void *vb)
 {
 	const struct element *x = va, *y = vb;
@@ -29,7 +29,7 @@ static int by_place(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Few different moduli.
+// Few distinct moduli.
 static struct yk_num draw_level(struct yk_case *c, int dtype, int64_t index)
 {
 	(void)dtype, (void)index;
@@ -70,7 +70,7 @@ bool yk_make_largest(struct yk_case *c, int dtype)
 	const bool of_e = two && yk_draw_one_in(c, 2);
 	if (none != 2 && yk_draw_one_in(c, 2))
 		yk_case_alias(c, 2, of_e ? e : x, of_e);
-	if (none < 3) // not wanted
+	if (none < 3) // result not requested
 		c->view[none] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
 	yk_case_note(c, "%lld of %lld%s%s", (long long)k, (long long)n, two ? ", carried" : "", levels ? ", of few moduli" : "");
 	return true;

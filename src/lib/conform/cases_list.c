@@ -9,7 +9,7 @@
 #include "conform/program.h"
 #include "kernel/formula.h"
 
-// A list's tensors: how many, their shapes.
+// Number and shapes of a list's tensors.
 struct list {
 	uint32_t n;
 	int rank[6];
@@ -37,8 +37,7 @@ static struct list draw_list(struct yk_case *c, int64_t large)
 	return l;
 }
 
-// Numbers for an input: of a program that is drawn the dtype is all that is known of it, of a formula
-// also the name.
+// Values for an input: for a random program chosen by dtype alone, for a formula also by name.
 static struct yk_num draw(struct yk_case *c, int dtype, const char *name)
 {
 	static const char *const positive[] = { "v", "lr", "c1", "c2", "pp", "rr" };
@@ -59,7 +58,7 @@ static int input_dtype(const struct yoke_map *m, unsigned input, int unread)
 	return unread;
 }
 
-// Input k of the program as a list, or as a number.
+// Adds input k of the program as a list, or as a scalar.
 static void add_input(struct yk_case *c, const struct list *l, unsigned k, bool number, int unread,
 		      const char *name)
 {
@@ -91,7 +90,7 @@ static void add_outputs(struct yk_case *c, const struct list *l)
 			yk_case_out(c, c->map.insn[c->map.out[k]].dtype, l->rank[i], l->dims[i], YK_DENSE);
 }
 
-// Element e of tensor i of the program's inputs.
+// The program's inputs at element e of tensor i.
 static void inputs_at(const struct yk_case *c, uint32_t i, int64_t e, struct yk_want *in)
 {
 	const uint32_t lists = c->op.lists_in, n = c->op.list;
@@ -113,7 +112,7 @@ static const struct {
 	{ "nesterov", 0, 1 },
 };
 
-// A name of several, into a string.
+// Copies name k of a list into a string.
 static const char *name_of(const char *names, int k, char to[16])
 {
 	names += strspn(names, " ");
@@ -127,7 +126,7 @@ static const char *name_of(const char *names, int k, char to[16])
 	return to;
 }
 
-// The program of a formula, with its operands behind its results.
+// The program of a formula, with its operands after its results.
 static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtype, const struct list *l)
 {
 	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32, state = yk_draw_one_in(c, 2) ? wide : dtype;
@@ -136,7 +135,7 @@ static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtyp
 	double value[YOKE_MAP_MAX_CONSTS];
 	char name[16];
 
-	for (int k = 0; k < lists; k++) // moments of half precision may be f32
+	for (int k = 0; k < lists; k++) // moments may be f32 for half-precision operands
 		in[k] = (uint8_t)(k < 2 ? dtype : state);
 	for (int k = 0; k < numbers; k++)
 		in[lists + k] = (uint8_t)(!strcmp(name_of(f->numbers, k, name), "scale") && yk_draw_one_in(c, 3) ? 0 : wide);
@@ -163,7 +162,7 @@ static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtyp
 
 // ---- the two ops ----
 
-// A program of any instructions but those that count elements.
+// A random program of any instructions except those that use element indices.
 static void draw_any(struct yk_case *c, int dtype, const struct list *l)
 {
 	const struct yoke_map *m = &c->map;
@@ -203,7 +202,7 @@ bool yk_make_list_map(struct yk_case *c, int dtype)
 			for (uint32_t k = 0; k < c->map.nout; k++)
 				c->array[k * n + i].want[e] = reg[c->map.out[k]];
 		}
-	uint32_t taken = 0; // lists of operands that results lie over
+	uint32_t taken = 0; // operand lists that results alias
 	for (uint32_t o = 0; o < c->map.nout; o++)
 		for (uint32_t k = 0; k < lists; k++) {
 			const uint32_t first = c->op.nout + k * n;
@@ -240,7 +239,8 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 		for (unsigned k = 0; k < c->map.nin; k++)
 			add_input(c, &l, k, k >= c->op.lists_in, dtype, "x");
 	}
-	const int out = c->map.insn[c->map.out[0]].dtype; // a result in f64 may have the error of sums in that
+	// an f64 result may have the error of f64 sums
+	const int out = c->map.insn[c->map.out[0]].dtype;
 	struct yk_fold *sum = yk_case_alloc(c, (l.n + 1) * sizeof *sum);
 	for (uint32_t i = 0; i < l.n; i++) {
 		struct yk_fold *to = &sum[each ? i : 0];
@@ -253,7 +253,7 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 		}
 	}
 	for (uint32_t i = 0; i < results; i++) {
-		if (!sum[i].n && kind != YOKE_REDUCE_SUM) // of nothing
+		if (!sum[i].n && kind != YOKE_REDUCE_SUM) // empty reduction
 			sum[i].f = kind == YOKE_REDUCE_MAX ? -INFINITY : INFINITY;
 		yk_fold_want(&c->array[0].want[i], &sum[i], kind, out, false);
 	}

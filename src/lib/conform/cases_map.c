@@ -29,7 +29,7 @@ static void set_space(struct yk_case *c, int rank, const int64_t *dims)
 	c->op.map = &c->map;
 }
 
-// Operands of the program in front, from view `first` on, at an element.
+// Operands of the fused program, from view `first` on, at an element.
 static void inputs_at(const struct yk_case *c, uint32_t first, int64_t i,
 		      struct yk_want *in)
 {
@@ -64,14 +64,14 @@ bool yk_make_map(struct yk_case *c, int dtype)
 	if (c->number % 12 == 3) {
 		yk_draw_one(c, dtype, c->number / 12);
 	} else if (each) {
-		c->number /= 2; // all instructions have their turn
+		c->number /= 2; // cycles through all instructions
 		tame = yk_draw_each(c, dtype);
 		c->number *= 2;
 	} else {
 		int other = yk_draw_one_in(c, 2) ? yoke_f32 :
 			    yk_draw_one_in(c, 2) ? yoke_i64 :
 						   dtype;
-		const bool most = c->number % 12 == 9; // as many operands as there may be
+		const bool most = c->number % 12 == 9; // the max number of operands
 		int dtypes[YOKE_MAP_MAX_INPUTS];
 		for (int k = 0; k < YOKE_MAP_MAX_INPUTS; k++)
 			dtypes[k] = k == 2 ? other : dtype;
@@ -98,7 +98,7 @@ bool yk_make_map(struct yk_case *c, int dtype)
 
 // ---- reductions ----
 
-// Does x take the place of the best so far?  NaN wins over all, the first of equals stays.
+// Whether x replaces the best value so far: NaN wins over all, the first of equal values stays.
 static bool wins(const struct yk_fold *s, double x, bool max)
 {
 	const double best = (double)s->f;
@@ -188,14 +188,15 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 							20000);
 	int64_t mask = arg ? 1 << yk_draw_int(c, 0, rank - 1) :
 			     yk_draw_int(c, 1, (1 << rank) - 1);
-	if (c->number % 24 == 13 || c->number % 24 == 9) { // few results, each of more than is taken at once
+	// few results, each over more elements than a kernel reads at once
+	if (c->number % 24 == 13 || c->number % 24 == 9) {
 		rank = 2, mask = 2;
 		dims[0] = yk_draw_int(c, 1, 2);
 		dims[1] = yk_draw_int(c, 140000, 200000);
 	}
 	for (int d = rank - 1; d >= 0; d--) {
 		if (chooses && mask >> d & 1 && !dims[d])
-			dims[d] = 1; // there must be something to choose from
+			dims[d] = 1; // min and max need at least one element
 		to[d] = mask >> d & 1 ? 1 : dims[d];
 		stride[d] = mask >> d & 1 ? 0 : n;
 		n *= to[d];
@@ -222,7 +223,7 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 			repeated |= c->view[k].strides[d] == 0;
 	struct yk_fold *sum = yk_case_alloc(c, (uint64_t)n * sizeof *sum);
 	for (int64_t j = 0; prod && j < n; j++)
-		sum[j].f = 1, sum[j].i = 1; // of nothing
+		sum[j].f = 1, sum[j].i = 1; // empty product
 	for (int64_t i = 0, all = yk_count_of(rank, dims); i < all; i++) {
 		int64_t at = 0, rest = i;
 		for (int d = rank - 1; d >= 0; d--) {

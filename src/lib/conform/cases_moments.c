@@ -21,7 +21,8 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 	const int64_t x_dims[2] = { rows, channels }, square_dims[2] = { channels, channels };
 	const bool diagonal = yk_draw_one_in(c, 3), weighed = yk_draw_one_in(c, 2);
 	static const double offsets[] = { 0, 0, 1e3, 1e5 };
-	static const double scales[] = { 1, 1, 1, 1e-30, 1e-21, 1e19, 1e30 }; // products of f32 leave its range
+	// f32 products overflow or underflow
+	static const double scales[] = { 1, 1, 1, 1e-30, 1e-21, 1e19, 1e30 };
 	const double scale = dtype == yoke_f32 || dtype == yoke_f64 ? scales[yk_draw_int(c, 0, 6)] : 1;
 	const double offset = offsets[yk_draw_int(c, 0, 3)] * scale;
 	double n = 0;

@@ -25,7 +25,7 @@ static void want(struct yk_case *c, uint32_t out, int64_t i, struct yk_num x)
 	c->array[out].want[i] = (struct yk_want){ .f = x.f, .i = x.i };
 }
 
-// A matrix turned round, of sizes around those of tiles.
+// A matrix transpose with sizes around those of tiles.
 static bool make_turn(struct yk_case *c, int dtype)
 {
 	static const int64_t edge[] = { 1, 7, 8, 9, 31, 33, 63, 64, 65, 127, 257 };
@@ -84,9 +84,9 @@ bool yk_make_check(struct yk_case *c, int dtype)
 	return true;
 }
 
-// ---- parts that begin at values ----
+// ---- slices with dynamic starts ----
 
-// Extents of a part and where it begins; *given: which starts are operands, the others are 0.
+// Draws a slice's extents and start; *given: which starts are operands, the others are 0.
 static void draw_part(struct yk_case *c, int rank, const int64_t *whole, int64_t *part,
 		      int64_t *start, bool *given)
 {
@@ -111,7 +111,7 @@ static void add_starts(struct yk_case *c, int rank, const int64_t *start,
 			yk_case_none(c);
 }
 
-// Row-major index in `whole` of element i of the part.
+// Row-major index in `whole` of element i of the slice.
 static int64_t part_index(int rank, const int64_t *whole, const int64_t *part,
 			  const int64_t *start, int64_t i)
 {
@@ -248,7 +248,7 @@ struct key {
 	bool real, down;
 };
 
-// Stable, NaN last in both directions, -0 equal to 0.
+// Stable order with NaN last in both directions and -0 equal to 0.
 static int by_value(const void *va, const void *vb)
 {
 	const struct key *a = va, *b = vb;
@@ -275,7 +275,7 @@ bool yk_make_sort(struct yk_case *c, int dtype)
 		to[d] = d == last ? k : dims[d];
 	for (uint32_t i = 0; i < 2; i++) {
 		yk_case_out(c, i ? yoke_i64 : dtype, rank, to, YK_ANY);
-		if (i == none) // not wanted
+		if (i == none) // result not requested
 			c->view[i] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
 	}
 	uint32_t x = yk_draw_one_in(c, 2) ?
