@@ -10,11 +10,11 @@
 struct chains {
 	uint32_t a, b, c, z; // views; b and c may be absent
 	int64_t rows, n, lead[2];
-	int rank; // leading axes
+	int rank; // number of batch axes
 	bool left;
 };
 
-// Of one row: alpha and k, k[i] between i - 1 and i.
+// Loads one row: alpha and k, where k[i] lies between i - 1 and i.
 static void row_of(const struct yk_case *c, const struct chains *h, int64_t row, double complex *alpha, double *k)
 {
 	const struct yk_num *z = c->array[h->z].num + 2 * row;
@@ -43,7 +43,7 @@ static struct yk_num point(struct yk_case *c, int dtype, int64_t index)
 	return (struct yk_num){ .f = yk_num_round(v, dtype) };
 }
 
-// Shapes of operands, for results come before them.
+// Draws the shapes first, because results are added before operands.
 static struct chains shape(struct yk_case *c)
 {
 	struct chains h = { .rows = 1, .left = yk_draw_one_in(c, 3), .rank = (int)yk_draw_int(c, 0, 2) };
@@ -112,7 +112,8 @@ bool yk_make_resolvent(struct yk_case *c, int dtype)
 			yk_want_real(&w[0], dtype, creal(g), tolerance);
 			yk_want_real(&w[1], dtype, cimag(g), tolerance);
 		}
-		c->array[bound].want[row] = (struct yk_want){ .loose = tier > 3 }; // how good a bound is, is a device's own
+		// the quality of a bound is up to the device
+		c->array[bound].want[row] = (struct yk_want){ .loose = tier > 3 };
 	}
 	if (!yk_case_plain(c) && yk_draw_one_in(c, 2))
 		c->view[bound] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
@@ -180,9 +181,10 @@ bool yk_make_resolvent_backward(struct yk_case *c, int dtype)
 	return true;
 }
 
-// ---- groups of rows ----
+// ---- grouped matrix products ----
 
-// Where groups begin: some are empty, some rows before the first and behind the last are of none.
+// Draws where groups begin: some are empty, and some rows before the first and after the last
+// belong to none.
 static uint32_t groups(struct yk_case *c, int64_t rows, int64_t count)
 {
 	struct yk_num first[16];

@@ -29,7 +29,7 @@ static int draw_rows(struct yk_case *c, int64_t *dims, int64_t max_cols)
 	return rank;
 }
 
-// Now and then nothing, or no number: it belongs to its row alone.
+// Sometimes -infinity or NaN, which affects only its own row.
 static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 {
 	(void)index;
@@ -128,7 +128,7 @@ bool yk_make_softmax_backward(struct yk_case *c, int dtype)
 
 // ---- norms ----
 
-// Mean, 1 / deviation and what may be lost of them; RMS norm has no mean.
+// Mean, 1 / deviation and their error bounds; RMS norm has no mean.
 struct moments {
 	double mean, rstd, mean_tol, rstd_rel, abs;
 };
@@ -148,7 +148,7 @@ static struct moments moments_of(const struct yk_num *x, int64_t n, bool layer,
 		square += (x[i].f - m.mean) * (x[i].f - m.mean) / (double)n;
 	m.rstd = 1 / sqrt(square + eps);
 	m.mean_tol = layer ? unit * (4 + sqrt((double)n)) * m.abs : 0;
-	// the variance loses by its own sum, and by the mean's error, twice
+// the variance has the error of its own sum and, twice, that of the mean
 	double lost = unit * (8 + sqrt((double)n)) * square +
 		      4 * m.mean_tol * sqrt(square) + m.mean_tol * m.mean_tol;
 	m.rstd_rel = 0.5 * lost / (square + eps) + 6 * unit;
@@ -249,7 +249,7 @@ static bool make_norm_backward(struct yk_case *c, int dtype, bool layer)
 		layer ? yk_case_in_of(c, stat, rank - 1, dims, YK_DENSE, means) : 0;
 	uint32_t rstd = yk_case_in_of(c, stat, rank - 1, dims, YK_DENSE, rstds);
 	uint32_t g = yk_case_in(c, dtype, rank, dims, YK_ROWS, -1, 1);
-	if (!yk_case_plain(c)) { // results that nobody wants
+	if (!yk_case_plain(c)) { // results that are not requested
 		uint32_t gone = (uint32_t)yk_draw_int(c, 0, layer ? 3 : 2);
 		if (gone < c->op.nout)
 			c->view[gone] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
@@ -324,7 +324,7 @@ static struct entropy draw_entropy(struct yk_case *c)
 	return e;
 }
 
-// A maximum that rises along the way, from nothing at all.
+// Values that rise along the row, so that the maximum changes often, starting at -infinity.
 static struct yk_num rising_number(struct yk_case *c, int dtype, int64_t index)
 {
 	double x = (double)index * 1e-3 + yk_draw_real(c, -1, 1);

@@ -33,12 +33,12 @@ static int tridiagonal(struct yoke_map *m, int dtype)
 	int under = add(m, YOKE_MAP_SUB, dtype, b, add(m, YOKE_MAP_MUL, dtype, a, c1));
 	int over = add(m, YOKE_MAP_SUB, dtype, d, add(m, YOKE_MAP_MUL, dtype, a, d1));
 	int next[2] = { add(m, YOKE_MAP_DIV, dtype, c, under), add(m, YOKE_MAP_DIV, dtype, over, under) };
-	for (int k = 0; k < 4; k++) // as elements, then as what is carried
+	for (int k = 0; k < 4; k++) // the operands as elements, then as carried values
 		m->out[m->nout++] = (uint16_t)next[k % 2];
 	return 2;
 }
 
-// Two values that change places, and one that does not change; an input is handed on.
+// Two carried values that swap, and one that does not change; an input is passed through.
 static int swap(struct yoke_map *m, int dtype)
 {
 	int x = yk_program_input(m, dtype), s[3];
@@ -52,7 +52,7 @@ static int swap(struct yoke_map *m, int dtype)
 	return 3;
 }
 
-// Any program, with what it carries cast to what it has to be.
+// A random program whose carried values are cast to the required dtype.
 static int any(struct yk_case *c, int dtype)
 {
 	struct yoke_map *m = &c->map;
@@ -141,7 +141,7 @@ bool yk_make_scan_map(struct yk_case *c, int dtype)
 	}
 	if (yk_draw_one_in(c, 3))
 		yk_case_alias(c, 0, m->nout, 0);
-	if (!yk_case_plain(c) && m->nout > 1 && yk_draw_one_in(c, 4)) // one is not wanted
+	if (!yk_case_plain(c) && m->nout > 1 && yk_draw_one_in(c, 4)) // one result is not requested
 		c->view[yk_draw_int(c, 1, m->nout - 1)] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
 	yk_case_note(c, "axis %d%s, %d instructions, %d carried", axis, back ? " from the end" : "", m->ninsn, carried);
 	return true;

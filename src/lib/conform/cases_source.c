@@ -31,7 +31,7 @@ static const char prologue[] =
 	"#define SYNC __syncthreads()\n"
 	"#endif\n";
 
-// y = a * factor + b, and z is a backwards; b may be absent
+// y = a * factor + b; z is a in reverse order; b may be absent
 static const char scale_text[] =
 	"KERNEL void scale(GLOBAL uchar *y, ulong y0, GLOBAL uchar *z, ulong z0, GLOBAL uchar *a, ulong a0,\n"
 	"\tGLOBAL uchar *b, ulong b0, long factor, long n)\n"
@@ -44,7 +44,7 @@ static const char scale_text[] =
 	"\t((GLOBAL T *)(z + z0))[i] = ((GLOBAL T *)(a + a0))[n - 1 - i];\n"
 	"}\n";
 
-// The elements of each group backwards.
+// Reverses the elements of each group.
 static const char turn_text[] =
 	"KERNEL void turn(GLOBAL uchar *y, ulong y0, GLOBAL uchar *a, ulong a0)\n"
 	"{\n"

@@ -6,7 +6,7 @@
 
 #include "conform/case.h"
 
-// A running total of one element.
+// The running sum of one element.
 struct total {
 	long double f; // for sums of f64
 	double abs;
@@ -36,7 +36,7 @@ static void finish(struct yk_want *w, const struct total *t, int dtype)
 static struct yk_num *draw_indices(struct yk_case *c, int64_t count, int64_t n)
 {
 	struct yk_num *idx = yk_case_alloc(c, (uint64_t)count * sizeof *idx);
-	bool few = yk_draw_one_in(c, 3); // many meet in one place
+	bool few = yk_draw_one_in(c, 3); // many terms are added to the same element
 	for (int64_t i = 0; i < count; i++)
 		idx[i].i = yk_draw_int(c, 0, few && n > 2 ? 2 : n - 1);
 	if (count && yk_draw_one_in(c, 12)) {
@@ -143,7 +143,7 @@ bool yk_make_scan(struct yk_case *c, int dtype)
 		dims[d] = yk_draw_size(c, d == axis ? (prod ? 130 : 2100) :
 					  rank == 3 ? 9 :
 						      65);
-	for (int d = 0; d < rank && large; d++) // few lines, each of which is cut
+	for (int d = 0; d < rank && large; d++) // few long lines, each of which is split
 		dims[d] = d == axis ? yk_draw_int(c, 1 << 17, 150000) : yk_draw_int(c, 1, 2);
 	if (!yk_case_plain(c) && yk_draw_one_in(c, 24))
 		dims[0] = 0;
