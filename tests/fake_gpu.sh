@@ -201,7 +201,7 @@ for b in $backends; do
 		taken=${case%%:*} fault=${case#*:}
 		YOKE_FAKE_TAKEN=$taken YOKE_FAKE_FAIL=$fault YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
 		verdict "$b: $taken bytes are taken, $fault: $(grep '^yoke' err)" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
-			grep -q '^yoke train: .*end what else uses' err && ! grep -q 'GiB free' err || cat err)"
+			grep -q '^yoke train: .*other processes that use' err && ! grep -q 'GiB free' err || cat err)"
 	done
 done
 echo "1..$count"

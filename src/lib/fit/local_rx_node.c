@@ -115,7 +115,7 @@ static int no_inverse(const struct yoke_op_args *a, int64_t line, int64_t sample
 	const struct yk_rx_keys k = keys_of(a->attr);
 	char why[200], advice[60] = "give a larger eps, or relative=1 with eps=1e-11";
 	if (k.relative)
-		snprintf(advice, sizeof advice, "give a larger eps, such as eps=%.3g", fmax(1e-11, 10 * k.eps));
+		yk_snprintf(advice, sizeof advice, "give a larger eps, such as eps=%.3g", fmax(1e-11, 10 * k.eps));
 	yk_snprintf(why, sizeof why, "line %lld, sample %lld: the covariance of the ring has no inverse; %s", (long long)line,
 		    (long long)sample, advice);
 	return yoke_op_fail(a, YOKE_ERANGE, why);
