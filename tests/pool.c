@@ -190,8 +190,17 @@ static void fake_event_free(void *event)
 	free(event);
 }
 
+// How much memory is free is not known.
+static int fake_device_info(uint32_t index, struct yoke_device_info *to)
+{
+	(void)index;
+	*to = (struct yoke_device_info){ .size = sizeof *to };
+	return 0;
+}
+
 static const struct yoke_backend fake = {
 	.size = sizeof fake, .abi = YOKE_ABI, .name = "fake",
+	.device_info = fake_device_info,
 	.segment_new = fake_segment_new, .segment_free = fake_segment_free,
 	.segment_host = fake_segment_host,
 	.queue_new = fake_queue_new, .queue_free = fake_queue_free, .queue_flush = fake_queue_flush,
