@@ -126,7 +126,7 @@ directory_readmes = \
 	src/app/train/README.md \
 	src/core/base/README.md \
 	src/core/device/README.md \
-	src/core/graph/README.md \
+	src/core/graph/README.md src/core/ops/README.md \
 	src/core/kernel/README.md \
 	src/core/plan/README.md \
 	src/lib/comm/README.md \
