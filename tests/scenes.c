@@ -251,7 +251,8 @@ static void training(const char *loader, const char *trainer)
 	memcpy(w, got, sizeof w);
 	read_state(p, "b", "b", &b, 1);
 	const struct seen loops = by_loops(mean, scale, w, b);
-	near(&s.auc, &loops.auc, 1, 1e-6, 1, "the area of the ROC curve");
+	// some pairs of scores are closer than a rounding of f32; one of them that changes places is 3e-5
+	near(&s.auc, &loops.auc, 1, 2e-4, 1, "the area of the ROC curve");
 	near(&s.loss, &loops.loss, 1, 1e-5, 1, "the loss");
 	yoke_pipeline_free(p);
 	yoke_dataset_free(d);
