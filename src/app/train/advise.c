@@ -49,7 +49,7 @@ static const char *others_hold(char *to, size_t cap)
 
 	to[0] = 0;
 	if (d && d->pool && d->info.kind != YOKE_DEVICE_CPU && yk_pool_could(d->pool) < yk_pool_capacity(d->pool) / 2)
-		snprintf(to, cap, "; or stop other processes that use %s, or choose another device (YOKE_DEVICE)", d->id);
+		snprintf(to, cap, "; or end other processes that use %s, or choose another device (YOKE_DEVICE)", d->id);
 	return to;
 }
 
