@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a planned step costs the host beside the bare driver calls of the same launches, on the fake drivers of
-// tests/fake_gpu, whose kernels are left out: CPU time of the thread, which is all that a GPU would not take over.  The
-// fake driver's own calls are in both.  With YOKE_REPLAY=0 steps are launched one by one, else as the driver's graphs.
+// Host time of a planned step and of the bare driver calls that launch the same kernels.  It runs on the fake drivers of
+// tests/fake_gpu with empty kernels and measures the thread's CPU time, which a GPU would not reduce.  Both include the
+// fake driver's own calls.  With YOKE_REPLAY=0 launches are enqueued one by one, otherwise as the driver's graphs.
 //
 //	LD_LIBRARY_PATH=$PWD/tests/fake_gpu/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
 //	YOKE_FAKE_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches

@@ -17,7 +17,7 @@ static inline int by_value(const void *a, const void *b)
 
 enum { MAX_ROUNDS = 999 };
 
-// Of n numbers, at most MAX_ROUNDS; of an even count the mean of the two in the middle.
+// Median of n numbers, at most MAX_ROUNDS; for an even n, the mean of the two middle ones.
 static inline double median(const double *from, int n)
 {
 	double v[MAX_ROUNDS];

@@ -11,7 +11,7 @@
 
 #define YK_GPU_KERNEL_BUCKETS 256
 
-// What identifies a kernel build: a file of cl/, the kernel's name in it, and the macros it is
+// Identity of a kernel build: a file of cl/, the kernel's name in it, and the macros it is
 // compiled with. The strings must live forever; they are compared by address.
 #define YK_GPU_DEFINES 14
 struct yk_gpu_build {

@@ -489,7 +489,7 @@ static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(p
 		}
 }
 
-// Of rows that f32 does not serve it is more than f32 holds.
+// Clamps in f32: rows that are computed in f64 may have elements beyond the range of f32.
 static inline REAL NAME(entry)(double x)
 {
 	return (REAL)(IS_F32 ? fmin(fmax(x, -1e30), 1e30) : x);
