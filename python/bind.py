@@ -61,7 +61,7 @@ DEFAULTS = {
     "axes": "None", "flags": "0", "correction": "1", "reverse": "False", "descending": "False", "largest": "True",
     "causal": "False", "scale": "0.0", "dropout": "0.0", "bias": "True", "ignore": "-1", "smooth": "0.0",
     "smooth_": "False", "eps": "1e-5", "momentum": "0.1", "diagonal": "False", "side": "0", "keep_f32": "None",
-    "settings": "None", "hidden_activation": "'gelu'", "kind": None, "step": None, "stride": None, "dilation": None,
+    "settings": "None", "kind": None, "step": None, "stride": None, "dilation": None,
     "text": "None", "mask": "None",
 }
 DEFAULTS_OF = {
@@ -75,7 +75,7 @@ DEFAULTS_OF = {
     ("optim_set", "settings"): None, ("setting_set", "value"): None, ("clamp", "lo"): "None", ("clamp", "hi"): "None",
     ("nn_group_norm", "eps"): "1e-5", ("recv", "behind"): "None", ("statistic_add", "weight"): "None",
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,
-    ("attention_keys", "mask"): "None", ("telemetry", "id"): "None", ("subset", "number"): "None",
+    ("attention_keys", "mask"): "None", ("telemetry", "id"): "None",
 }
 # Functions of floating point alone, which take integers as f32.
 REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "
@@ -560,10 +560,6 @@ class Writer:
         if kind in ("int", "int64_t"):
             return "", [f"check({call});"]
         raise Unknown(f"result {kind}")
-
-
-def free_names(functions):
-    return {f.name[:-5] for f in functions if f.name.endswith("_free")}
 
 
 def main():

@@ -28,13 +28,6 @@ first()
 	done
 }
 
-# skip TITLE WHY
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
-
 # driver NAME LIBRARY: makes the library the only driver; fails, after a SKIP, where it has no device
 driver()
 {

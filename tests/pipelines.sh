@@ -91,10 +91,7 @@ all="$examples/pca-rx.json data.batch=2 nodes.pca.k=8 nodes.less.k=4 trainer.log
 verdict 'killed and gone on with' "$("$yoke" fit $all out=whole "$small" trainer.max_epochs=40 >/dev/null 2>&1
 	"$yoke" fit $all out=killed "$small" trainer.max_epochs=40 >/dev/null 2>&1 &
 	job=$!
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		[ -e killed/checkpoint.json ] && break
-		sleep 0.1
-	done
+	await written_or_ended killed/checkpoint.json $job
 	kill -9 $job 2>/dev/null
 	wait $job 2>/dev/null
 	mkdir -p killed && : >killed/pipeline.safetensors.999999999-0.tmp # as one that is killed while it saves leaves it
@@ -113,10 +110,7 @@ verdict 'killed in the statistics and gone on with' "$(YOKE_FIT_SAVE=0
 		[ $out = cut ] || { "$yoke" fit "$@" >/dev/null 2>&1; continue; }
 		"$yoke" fit "$@" >/dev/null 2>&1 &
 		job=$!
-		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-			[ -e cut/collected.json ] && break
-			sleep 0.05
-		done
+		await written_or_ended cut/collected.json $job
 		kill -9 $job 2>/dev/null
 		wait $job 2>/dev/null
 		"$yoke" fit "$@" resume=1 >out 2>&1 || cat out

@@ -15,12 +15,6 @@ model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 dropout=0.1
 small="data=text $model steps=3"
 long="data=text $model steps=1000000 save_every=0 eval_every=0"
 
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
-
 # ranks_of RUN: the processes that train it, rank 0 first
 ranks_of()
 {

@@ -129,10 +129,9 @@ print(*sorted(r.split(";")[0].strip() for r in m.requires("yoke") if "extra == \
 	ls "$packages"/nvidia_cuda_nvrtc_cu12-*.whl >log 2>&1 ||
 		timeout 300 "$away/venv/bin/pip" download --disable-pip-version-check --retries 1 --timeout 20 --no-deps --dest "$packages" \
 			nvidia-cuda-nvrtc-cu12 >log 2>&1
-	count=$((count + 1))
 	if "$away/venv/bin/pip" install --disable-pip-version-check --no-index --no-deps \
 		"$packages"/nvidia_cuda_nvrtc_cu12-*.whl >>log 2>&1; then
-		echo "ok $count - NVIDIA's package of NVRTC is installed"
+		verdict "NVIDIA's package of NVRTC is installed" ''
 		# a toolkit of CUDA 13 in the system is passed over
 		settings="LD_LIBRARY_PATH=$away/driver YOKE_FAKE_VERSION=12080 YOKE_SELFTEST=0"
 		at=$site/nvidia/cuda_nvrtc/lib/
@@ -144,7 +143,7 @@ print(*sorted(r.split(";")[0].strip() for r in m.requires("yoke") if "extra == \
 		verdict "it compiles kernels, which the driver gets to load" "$(problem yoke train data=text out=compiled $small steps=2
 			grep -q 'cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE .* NVRTC 12' said || tail said)"
 	else
-		echo "ok $count # SKIP pip does not bring NVIDIA's package of NVRTC"
+		skip "NVIDIA's package of NVRTC is installed" 'pip does not bring it'
 	fi
 fi
 echo "1..$count"

@@ -51,6 +51,12 @@ await()
 	done
 }
 
+# written_or_ended FILE PID: is the file there, or does the process that writes it run no more?
+written_or_ended()
+{
+	[ -s "$1" ] || ended "$2"
+}
+
 # gone PID: is there no such process?
 gone()
 {
