@@ -273,7 +273,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
 	LOCAL int found;
-	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV], limits[NV];
+	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
 	int part = item % PARTS * SLICE; // first of the item's head elements
@@ -296,7 +296,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 	}
 
 	// repeat as in attention_tiles.cl
-	bool seen_only = false, repeat = false;
+	bool seen_only = false;
 	do {
 		UNROLL_ROWS
 		for (int d = 0; d < depth * NV; d++)
@@ -317,25 +317,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
 					n, a.T - mine);
-			if (j + rows > limit_of(&a, seen, t)) {
-				lane_limits(limits, &a, seen, mine, j);
-				UNROLL_ROWS
-				for (int i = 0; i < rows; i++)
-					UNROLL
-					for (int v = 0; v < NV; v++)
-						p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
-							p[i * NV + v] : VEC_SPLAT(-INFINITY);
-			}
-			if (a.dropout > 0.0f) {
-#ifdef WARP
-				keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
-#else
-				if (a.S % 4)
-					keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
-				else
-					keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
-#endif
-			}
+			if (j + rows > limit_of(&a, seen, t))
+				hide_keys(p, &a, seen, mine, j, rows);
+			if (a.dropout > 0.0f)
+				keep_keys(keep, room, &a, row * a.S + j, rows, key, step, item);
 			UNROLL_ROWS
 			for (int i = 0; i < rows * NV; i += 4) {
 				VEC e[4];
@@ -356,9 +341,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 			else
 				product(dq, keys + part, 1, HEAD, ds, depth, rows, true);
 		}
-		seen_only = repeat = !seen_only && (a.masked || a.causal) &&
+		seen_only = !seen_only && (a.masked || a.causal) &&
 			group_any(any_nan(dq, depth * NV), &found, item);
-	} while (repeat);
+	} while (seen_only);
 	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, a.T - mine, a.D - part, depth,
 		a.scale);
 }

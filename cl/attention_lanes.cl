@@ -321,3 +321,29 @@ FN void lane_limits(VEC *to, const struct attention_args *a, long seen, long fir
 		f[l] = (float)(int)(n < 0 ? 0 : least(n, BLOCK));
 	}
 }
+
+// Scores p [rows][NV] of keys from j on become -inf where the lane's query, first + lane, does not see the key.
+FN void hide_keys(VEC *p, const struct attention_args *a, long seen, long first, long j, int rows)
+{
+	VEC limits[NV];
+	lane_limits(limits, a, seen, first, j);
+	UNROLL_ROWS
+	for (int i = 0; i < rows; i++)
+		UNROLL
+		for (int v = 0; v < NV; v++)
+			p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ? p[i * NV + v] : VEC_SPLAT(-INFINITY);
+}
+
+// Dropout factors of keys along the rows and queries along the lanes; `first` numbers the first.
+FN void keep_keys(VEC *keep, LOCAL_POINTER float *room, const struct attention_args *a, long first, int rows,
+	long key, long step, int item)
+{
+#ifdef WARP
+	keep_team(keep, room, first, 1, a->S % 4 == 0, key, step, a->dropout, item);
+#else
+	if (a->S % 4)
+		keep_any(keep, first, 1, a->S, rows, key, step, a->dropout);
+	else
+		keep_rows(keep, first, a->S, rows, key, step, a->dropout);
+#endif
+}

@@ -34,7 +34,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 
 	// A NaN in the result may come from values hidden from the query: then repeat with the
 	// slow, exact handling.
-	bool seen_only = false, repeat = false;
+	bool seen_only = false;
 	do {
 		UNROLL
 		for (int r = 0; r < MATRIX_ROWS; r++) {
@@ -111,9 +111,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 			else
 				add_weighted(out, HEAD, weights, values, lane);
 		}
-		seen_only = repeat = !seen_only && (MASKED || a.causal) &&
+		seen_only = !seen_only && (MASKED || a.causal) &&
 			group_any(sums_nan(out, HEAD), &found, item);
-	} while (repeat);
+	} while (seen_only);
 
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
 	float factor[MATRIX_ROWS];

@@ -96,7 +96,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	}
 	// A NaN in dq may come from keys hidden from its query: then repeat with the slow, exact
 	// handling.
-	bool seen_only = false, repeat = false;
+	bool seen_only = false;
 	long first_head = h;
 	do {
 		UNROLL
@@ -169,9 +169,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 				else
 					add_weighted(sums_1, COLUMNS, weights, block_1 + part, lane);
 			}
-		seen_only = repeat = !keys && !seen_only && (MASKED || a.causal) &&
+		seen_only = !keys && !seen_only && (MASKED || a.causal) &&
 			group_any(sums_nan(sums_1, COLUMNS), &found, item);
-	} while (repeat);
+	} while (seen_only);
 
 	UNROLL
 	for (int i = 0; i < MATRIX_ROWS; i++)

@@ -51,7 +51,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
 	LOCAL int found;
-	VEC q[SLICE * NV], out[SLICE * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
+	VEC q[SLICE * NV], out[SLICE * NV], p[BLOCK * NV], keep[BLOCK * NV];
 	struct running r;
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
 	int part = item % PARTS * SLICE; // first of the item's head elements
@@ -69,7 +69,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 
 	// A NaN in the result may come from values hidden from the query: then repeat with the
 	// slow, exact handling.
-	bool seen_only = false, repeat = false;
+	bool seen_only = false;
 	do {
 		UNROLL
 		for (int v = 0; v < NV; v++) {
@@ -93,25 +93,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
 					n, a.T - mine);
-			if (j + rows > limit_of(&a, seen, t)) {
-				lane_limits(limits, &a, seen, mine, j);
-				UNROLL_ROWS
-				for (int i = 0; i < rows; i++)
-					UNROLL
-					for (int v = 0; v < NV; v++)
-						p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
-							p[i * NV + v] : VEC_SPLAT(-INFINITY);
-			}
+			if (j + rows > limit_of(&a, seen, t))
+				hide_keys(p, &a, seen, mine, j, rows);
 			soften(&r, p, out, rows, depth);
 			if (a.dropout > 0.0f) {
-#ifdef WARP
-				keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
-#else
-				if (a.S % 4)
-					keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
-				else
-					keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
-#endif
+				keep_keys(keep, room, &a, row * a.S + j, rows, key, step, item);
 				UNROLL_ROWS
 				for (int i = 0; i < rows * NV; i++)
 					p[i] *= keep[i];
@@ -121,9 +107,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 			else
 				product(out, values + part, 1, HEAD, p, depth, rows, true);
 		}
-		seen_only = repeat = !seen_only && (a.masked || a.causal) &&
+		seen_only = !seen_only && (a.masked || a.causal) &&
 			group_any(any_nan(out, depth * NV), &found, item);
-	} while (repeat);
+	} while (seen_only);
 
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
 	UNROLL
