@@ -100,8 +100,8 @@ def main() -> None:
     # the class as stubgen sees it, without types, becomes the one here
     stub = re.sub(r"^class (Tensor|Buffer)\b.*?(?=^\S)", "", stub, flags=re.M | re.S)
     stub = re.sub(r"\byoke\._core\.", "", stub)
-    stub = re.sub(r"\byoke\.(DeviceError|SpentError)\b", r"\1", stub)
-    stub = re.sub(r"^from yoke import DeviceError.*$", "class DeviceError(RuntimeError): ...\n\nclass SpentError(RuntimeError): ...",
+    stub = re.sub(r"\byoke\.(DeviceError|ReleasedError)\b", r"\1", stub)
+    stub = re.sub(r"^from yoke import DeviceError.*$", "class DeviceError(RuntimeError): ...\n\nclass ReleasedError(RuntimeError): ...",
                   stub, flags=re.M)
     stub = re.sub(r"\bNDArray(?!\[)\b(?=[,\]):])", "NDArray[Any]", stub)
     stub = re.sub(r"\*args, \*\*kwargs\)", "*args: Any, **kwargs: Any)", stub)

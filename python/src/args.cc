@@ -656,11 +656,11 @@ void args_setup(nb::module_ &m)
 {
 	device_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.DeviceError",
 		"A device, or what it held, is lost; or it cannot be used here.", PyExc_RuntimeError, nullptr));
-	released_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.SpentError",
+	released_error = nb::steal(PyErr_NewExceptionWithDoc("yoke.ReleasedError",
 		"A value would have to be computed again of something that has been overwritten since.",
 		PyExc_RuntimeError, nullptr));
 	m.attr("DeviceError") = device_error;
-	m.attr("SpentError") = released_error;
+	m.attr("ReleasedError") = released_error;
 	m.def("_set_classes", [](nb::object dtype, nb::object rec) {
 		dtype_class = dtype;
 		record_class = rec;

@@ -34,7 +34,7 @@ def test_errors_are_exceptions_with_yokes_line():
         with yoke.device("nosuch:0"):
             pass
     assert (yoke.sqrt(yoke.tensor([4])).item(), yoke.sqrt(yoke.tensor([4])).dtype) == (2, yoke.f32)
-    assert issubclass(yoke.DeviceError, RuntimeError) and issubclass(yoke.SpentError, RuntimeError)
+    assert issubclass(yoke.DeviceError, RuntimeError) and issubclass(yoke.ReleasedError, RuntimeError)
     # and nothing of them stays
     assert yoke.error_code() == 0 and (x + 1).numpy().sum() == 6
 
@@ -47,7 +47,7 @@ def test_a_value_that_is_released_says_so():
         yoke.eval(z)
         yoke.assign(v, v + 1)
         yoke.eval()
-        with pytest.raises(yoke.SpentError):
+        with pytest.raises(yoke.ReleasedError):
             y.numpy()
 
 
