@@ -292,19 +292,16 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	return 0;
 }
 
-// Checks that all items exist, and that labels and masks have the sizes of their cubes.
+// Checks that labels and masks have the sizes of their cubes.
 static int check_shapes(const struct files *f)
 {
 	int err = 0;
 	for (int64_t i = 0; i < f->n && !err; i++) {
 		const struct source *s = &f->source[i];
-		const struct {
-			const char *path, *settings;
-			int64_t bands;
-		} of[3] = { { s->path, f->settings, f->bands }, { s->label, "", 1 }, { s->mask, "", 1 } };
-		for (int k = 0; k < 3 && !err; k++) {
-			yoke_cube *c = of[k].path ? open_same(s, of[k].path, of[k].settings, of[k].bands) : NULL;
-			err = of[k].path && !c ? yk_error_last() : 0;
+		const char *const path[2] = { s->label, s->mask };
+		for (int k = 0; k < 2 && !err; k++) {
+			yoke_cube *c = path[k] ? open_same(s, path[k], "", 1) : NULL;
+			err = path[k] && !c ? yk_error_last() : 0;
 			yoke_cube_free(c);
 		}
 	}
