@@ -160,6 +160,12 @@ bool yk_same_word(const char *a, const char *b)
 	return yk_same_words(a, b, SIZE_MAX);
 }
 
+bool yk_ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), m = strlen(end);
+	return n >= m && yk_same_word(text + n - m, end);
+}
+
 const char *yk_counted(char to[64], long long n, const char *noun)
 {
 	const size_t length = strlen(noun);

@@ -40,5 +40,6 @@ char yk_small_letter(char);
 char yk_capital_letter(char);
 bool yk_same_word(const char *, const char *);
 bool yk_same_words(const char *, const char *, size_t n); // their first n bytes
+bool yk_ends_with(const char *text, const char *end);     // in upper or lower case
 
 #endif

@@ -17,12 +17,6 @@
 enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes per read; for BSQ, whose bands are apart,
 						 // bytes of a block of lines over all bands
 
-static bool ends(const char *path, const char *end)
-{
-	const size_t n = strlen(path), m = strlen(end);
-	return n >= m && yk_same_word(path + n - m, end);
-}
-
 // ---- reading ----
 
 #define SWAP(bits) \
@@ -74,7 +68,7 @@ static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char
 }
 
 // Reads a whole cube; of a column-major file only the selected bands.
-static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weight)
+static int read_columns(const yoke_cube *c, float *x, float *weight)
 {
 	const struct yk_envi *e = &c->envi;
 	const int64_t pixels = e->lines * e->samples, bands = c->variable ? e->bands : c->bands;
@@ -85,7 +79,7 @@ static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weigh
 		  c->variable ? yk_mat_read(c, block) : 0;
 	for (int64_t k = 0; !c->variable && k < bands && !err; k++)
 		err = yk_file_read_at(c->fd, c->data, e->offset + (uint64_t)c->band[k] * slab, block + (uint64_t)k * slab, slab);
-	if (!err && swapped)
+	if (!err && yk_envi_swapped(e))
 		swap(block, e->type->width, (size_t)(bands * pixels));
 	if (!err)
 		yk_take_elements(&t, block, 0, e->lines, x, weight);
@@ -101,13 +95,11 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 	if (err)
 		return err;
 	const struct yk_envi *e = &c->envi;
-	const uint16_t one = 1;
-	const bool host_big = *(const unsigned char *)&one == 0, swapped = e->big != host_big && e->type->width > 1;
-	const bool bsq = e->interleave == YK_BSQ, bip = e->interleave == YK_BIP;
+	const bool swapped = yk_envi_swapped(e), bsq = e->interleave == YK_BSQ, bip = e->interleave == YK_BIP;
 	for (int64_t i = 0; weight && i < e->lines * e->samples; i++)
 		weight[i] = 1;
 	if (c->columns)
-		return read_columns(c, swapped, x, weight);
+		return read_columns(c, x, weight);
 	// no conversion
 	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && (!weight || !e->ignores) && c->all)
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
@@ -158,8 +150,7 @@ static bool give(int number_of, double v, void *to)
 // Writes lines of x; the first is line `first` of the file.
 static int write_elements(struct yk_file_writer *w, const char *path, const struct yk_envi *e, int64_t first, int64_t lines, const float *x)
 {
-	const uint16_t one = 1;
-	const bool host_big = *(const unsigned char *)&one == 0, swapped = e->big != host_big && e->type->width > 1;
+	const bool swapped = yk_envi_swapped(e);
 	const int64_t outer = e->interleave == YK_BSQ ? e->bands : lines,
 		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? lines : e->samples,
 		      inner = e->interleave == YK_BIP ? e->bands : e->samples;
@@ -263,8 +254,8 @@ static int begin(struct yk_cube_writer *w, const char *path, const struct yoke_c
 int yk_cube_begin(struct yk_cube_writer *w, const char *path, const struct yoke_cube_info *info)
 {
 	struct yoke_cube_info known = { .ignore = NAN };
-	*w = (struct yk_cube_writer){ .file = { .fd = -1 }, .npy = ends(path, ".npy") };
-	if (!w->npy && !ends(path, ".hdr"))
+	*w = (struct yk_cube_writer){ .file = { .fd = -1 }, .npy = yk_ends_with(path, ".npy") };
+	if (!w->npy && !yk_ends_with(path, ".hdr"))
 		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
 	int err = yk_sized_take(&known, sizeof known, info, "cube_write", "yoke_cube_info");
 	if (!err)

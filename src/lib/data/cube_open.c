@@ -180,12 +180,6 @@ static int parse(struct settings *to, const char *text)
 
 // ---- opening ----
 
-static bool ends(const char *path, const char *end)
-{
-	const size_t n = strlen(path), m = strlen(end);
-	return n >= m && yk_same_word(path + n - m, end);
-}
-
 // Checks that the file has all elements.  An existing file stays open as the cube's; it is an error
 // if it is too short.
 static int try_data(yoke_cube *c, const char *path)
@@ -333,11 +327,11 @@ static int open_npy(yoke_cube *c, const struct settings *s)
 
 static int open_any(yoke_cube *c, const struct settings *s)
 {
-	if (ends(c->path, ".hdr"))
+	if (yk_ends_with(c->path, ".hdr"))
 		return open_envi(c);
-	if (ends(c->path, ".npy"))
+	if (yk_ends_with(c->path, ".npy"))
 		return open_npy(c, s);
-	if (ends(c->path, ".mat"))
+	if (yk_ends_with(c->path, ".mat"))
 		return yk_mat_open(c, s->variable);
 	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
 }

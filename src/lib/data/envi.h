@@ -44,6 +44,15 @@ struct yk_envi {
 	unsigned char *good;      // [bands]: bbl, or NULL; owned
 	bool odd_bbl;             // the bbl does not have one flag per band
 };
+
+#define YK_HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
+// Are the bytes of an element in the opposite of the host's order?
+static inline bool yk_envi_swapped(const struct yk_envi *e)
+{
+	return e->big != YK_HOST_BIG && e->type->width > 1;
+}
+
 // Parses a header.  EFORMAT and EUNSUPPORTED name the path and the key.
 int yk_envi_parse(struct yk_envi *, const char *path, const char *text, size_t length);
 void yk_envi_fini(struct yk_envi *);

@@ -126,9 +126,8 @@ static int check(const char *path)
 	int err = bytes < sizeof head ? yk_fail(YOKE_EFORMAT, "%s: is too short for a MAT file", path) :
 					yk_file_read_at(w.fd, path, 0, head, sizeof head);
 	const bool little = !err && head[126] == 'I' && head[127] == 'M', big = !err && head[126] == 'M' && head[127] == 'I';
-	const uint16_t one = 1;
 	const int version = little || big ? head[little ? 125 : 124] : 0;
-	w.swap = little != (*(const unsigned char *)&one == 1);
+	w.swap = little == YK_HOST_BIG;
 	if (!err && !memcmp(head, "\x89HDF\r\n\x1a\n", 8))
 		err = yk_fail(YOKE_EFORMAT, "%s: is HDF5 without the header of a MAT file, as h5py writes it by itself; save the array as .npy, "
 			      "or with scipy.io.savemat", path);
@@ -255,9 +254,8 @@ static int take(yoke_cube *c, const matvar_t *v)
 	const size_t bands = v->rank == 3 ? v->dims[2] : 1;
 	struct stat s;
 	c->envi = (struct yk_envi){ .lines = (int64_t)v->dims[0], .samples = (int64_t)v->dims[1], .bands = (int64_t)bands,
-				    .type = type_of(v), .interleave = YK_BSQ, .scale = 1, .ignore = NAN };
-	const uint16_t one = 1;
-	c->envi.big = *(const unsigned char *)&one == 0; // libmatio returns host byte order
+				    .type = type_of(v), .interleave = YK_BSQ, .scale = 1, .ignore = NAN,
+				    .big = YK_HOST_BIG }; // libmatio returns host byte order
 	c->envi.bytes = (uint64_t)c->envi.type->width;
 	if (!v->dims[0] || !v->dims[1] || !bands || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX || bands > YK_ENVI_BANDS ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[0], &c->envi.bytes) ||
