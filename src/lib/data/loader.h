@@ -126,6 +126,12 @@ static inline int64_t yk_row_of(const struct yoke_loader *l, int64_t k)
 	return l->before + k / l->part * stride * l->part + k % l->part;
 }
 
+// Number of tensors of a batch: those of the fields' micro-batches.
+static inline int yk_loader_tensors(const struct yoke_loader *l)
+{
+	return l->set->fields * (int)l->feed.parts;
+}
+
 // Reads rows first .. first + n - 1 of a slot, n at most the dataset's chunk.  Called without the
 // lock.
 void yk_rows_read(struct yoke_loader *, struct yk_reader *, struct yk_batch *, int64_t first, int64_t n);

@@ -9,11 +9,6 @@
 #include "data/loader.h"
 #include "graph/context.h"
 
-static int tensors_of(const struct yoke_loader *l)
-{
-	return l->set->fields * (int)l->feed.parts;
-}
-
 // Returns the next batch for a call with a list of n fields or micro-batches of fields, copied to
 // the device of ctx.  *rows: the call's result if there is no batch.
 static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, struct yoke_context *ctx, const char *call,
@@ -21,9 +16,9 @@ static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, str
 {
 	bool end;
 	int e = yk_given_as(l, call, "loader");
-	if (!e && n != tensors_of(l))
+	if (!e && n != yk_loader_tensors(l))
 		e = yk_fail(YOKE_EINVAL, "%s: takes as many tensors as its set has fields%s, %d; got %d", call,
-			    l->feed.split > 1 ? ", times its parts" : "", tensors_of(l), n);
+			    l->feed.split > 1 ? ", times its parts" : "", yk_loader_tensors(l), n);
 	if (!e)
 		e = yk_given_as(list, call, "list of fields");
 	if (e) {

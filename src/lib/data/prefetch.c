@@ -113,15 +113,10 @@ void yk_loader_recall(struct yoke_loader *l)
 
 // ---- batches on the device ----
 
-static int tensors_of(const struct yoke_loader *l)
-{
-	return l->set->fields * (int)l->feed.parts;
-}
-
 static void free_tensors(struct yoke_loader *l)
 {
 	for (int i = 0; i < l->aheads; i++)
-		for (int k = 0; k < tensors_of(l) && l->ahead[i].tensor; k++) {
+		for (int k = 0; k < yk_loader_tensors(l) && l->ahead[i].tensor; k++) {
 			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may have been freed
 				yoke_free(l->ahead[i].tensor[k]);
 			l->ahead[i].tensor[k] = NULL;
@@ -147,7 +142,7 @@ static int make_ring(struct yoke_loader *l)
 	struct yk_sent *ring = calloc((size_t)n, sizeof *ring);
 	bool good = ring != NULL;
 	for (int i = 0; i < n && good; i++)
-		good = (ring[i].tensor = calloc((size_t)tensors_of(l), sizeof *ring[i].tensor));
+		good = (ring[i].tensor = calloc((size_t)yk_loader_tensors(l), sizeof *ring[i].tensor));
 	for (int i = 0; i < n && ring && !good; i++)
 		free(ring[i].tensor);
 	if (!good) {
@@ -199,7 +194,7 @@ static bool is_regular(const struct yoke_loader *l, int f)
 // existing tensors may have another shape, or still be used by the caller.
 static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
 {
-	for (int k = 0; k < tensors_of(l); k++) {
+	for (int k = 0; k < yk_loader_tensors(l); k++) {
 		const int f = k / (int)l->feed.parts;
 		if (s && a->tensor[k] && !(is_regular(l, f) && yk_ahead_free(a->tensor[k]))) {
 			yoke_free(a->tensor[k]);
@@ -214,7 +209,7 @@ static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_
 static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 {
 	int e = make_rooms(l, a, s);
-	for (int k = 0; k < tensors_of(l) && e == 0; k++) {
+	for (int k = 0; k < yk_loader_tensors(l) && e == 0; k++) {
 		struct yk_event *copied = NULL;
 		const int64_t parts = l->feed.parts;
 		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
