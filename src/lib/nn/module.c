@@ -220,20 +220,15 @@ static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, c
 	return t;
 }
 
-static bool is_floating(int dtype)
-{
-	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
-}
-
 yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
 				   int first, double value)
 {
 	if (!yk_module_given(m, "module_parameter"))
 		return NULL;
-	if (!is_floating(dtype) || first < YOKE_FIRST_VALUE || first > YOKE_FIRST_NORMAL) {
-		yk_fail(is_floating(dtype) ? YOKE_EINVAL : YOKE_EDTYPE, "%s: parameter '%s' is of %s%s",
+	if (!yk_is_float(dtype) || first < YOKE_FIRST_VALUE || first > YOKE_FIRST_NORMAL) {
+		yk_fail(yk_is_float(dtype) ? YOKE_EINVAL : YOKE_EDTYPE, "%s: parameter '%s' is of %s%s",
 			m->class->name, name ? name : "", yoke_dtype_name(dtype),
-			is_floating(dtype) ? ", and its first values are of no kind that there is" :
+			yk_is_float(dtype) ? ", and its first values are of no kind that there is" :
 					     "; only floating point is trained");
 		return NULL;
 	}
@@ -680,7 +675,7 @@ static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 			err = was;
 			break;
 		}
-		const int is = dtype != YOKE_DTYPE_NONE && is_floating(was) ? dtype : was;
+		const int is = dtype != YOKE_DTYPE_NONE && yk_is_float(was) ? dtype : was;
 		if ((is != was || to) && !(t[made] = copied(o, is, to)))
 			err = yoke_error_code();
 	}
@@ -700,7 +695,7 @@ int yoke_module_cast(yoke_module *m, int dtype)
 {
 	if (!yk_module_given(m, "module_cast"))
 		return yoke_error_code();
-	if (!is_floating(dtype))
+	if (!yk_is_float(dtype))
 		return yk_fail(YOKE_EDTYPE, "module_cast: %s is not floating point", yoke_dtype_name(dtype));
 	return replace_all(m, dtype, NULL);
 }

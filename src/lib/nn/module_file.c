@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/sized.h"
 #include "formats/safetensors_set.h"
+#include "graph/graph.h"
 #include "nn/module.h"
 
 // ---- saving ----
@@ -135,11 +136,6 @@ static void wrong(struct load *l, int code, const char *fmt, ...)
 	l->length = strlen(l->wrong);
 }
 
-static bool is_floating(int dtype)
-{
-	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
-}
-
 static void judge(struct load *l, size_t i)
 {
 	const struct yk_safetensors_entry *f = l->file->part[l->from[i]].entry;
@@ -148,7 +144,7 @@ static void judge(struct load *l, size_t i)
 	int64_t dims[YOKE_MAX_RANK];
 	const int rank = yk_module_dims(t, dims);
 	const bool same = f->rank == rank && !memcmp(f->dims, dims, (size_t)rank * sizeof *dims);
-	const bool cast = !l->how->exact && is_floating(f->dtype) && is_floating(yoke_dtype(t));
+	const bool cast = !l->how->exact && yk_is_float(f->dtype) && yk_is_float(yoke_dtype(t));
 	if (!same) {
 		char has[YK_SHAPE_TEXT], wants[YK_SHAPE_TEXT];
 		wrong(l, YOKE_ESHAPE, "'%.80s' is %s, not %s", path, yk_shape_text(has, f->rank, f->dims),
