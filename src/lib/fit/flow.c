@@ -58,17 +58,14 @@ bool yk_flow_computable(const yoke_pipeline *p, int base)
 	int last = base == 0 ? -1 : base < YK_BASE_INPUT ? base - 1 : base - YK_BASE_INPUT;
 	if (base >= 1 && base < YK_BASE_INPUT)
 		before[last] = true;
-	for (int k = 0; base >= YK_BASE_INPUT && k < p->node[last].in.count; k++)
-		if (p->node[last].in.from[k] >= 0)
-			before[p->node[last].in.from[k]] = true;
+	if (base >= YK_BASE_INPUT)
+		yk_node_want(&p->node[last].in, before);
 	for (int i = last; i >= 0; i--) {
 		if (!before[i])
 			continue;
 		if (!p->node[i].fitted)
 			return false;
-		for (int k = 0; k < p->node[i].in.count; k++)
-			if (p->node[i].in.from[k] >= 0)
-				before[p->node[i].in.from[k]] = true;
+		yk_node_want(&p->node[i].in, before);
 	}
 	return true;
 }

@@ -60,18 +60,11 @@ static int make(struct yk_fold *fold, const yoke_pipeline *p, const struct yk_fl
 	return fold->mean && fold->a && fold->t ? 0 : yk_error_last();
 }
 
-static void want(const struct yk_node_input *in, bool *wanted)
-{
-	for (int k = 0; k < in->count; k++)
-		if (in->from[k] >= 0)
-			wanted[in->from[k]] = true;
-}
-
 // Marks the nodes that a base is computed from.
 static void want_base(const yoke_pipeline *p, int base, bool *wanted)
 {
 	if (base >= YK_BASE_INPUT)
-		want(&p->node[base - YK_BASE_INPUT].in, wanted);
+		yk_node_want(&p->node[base - YK_BASE_INPUT].in, wanted);
 	else if (base)
 		wanted[base - 1] = true;
 }
@@ -93,7 +86,7 @@ int yk_folds_make(struct yk_folds *to, const yoke_pipeline *p, const struct yk_f
 		if (folded[i])
 			want_base(p, out.base, wanted);
 		else
-			want(&p->node[i].in, wanted);
+			yk_node_want(&p->node[i].in, wanted);
 	}
 	for (int i = 0; i < p->nodes && !err; i++) {
 		if (!folded[i])

@@ -297,13 +297,12 @@ INLINE bool score(struct yk_rx_work *w, int64_t at, const struct yk_rx_result *t
 	return true;
 }
 
-static void none(const struct yk_rx_work *w, int64_t at, const struct yk_rx_result *to)
+void yk_rx_clear(const struct yk_rx_result *to, int64_t at, int64_t channels)
 {
-	const int64_t n = w->s.channels;
 	if (to->y)
 		to->y[at] = 0;
-	for (int64_t k = 0; to->z && k < n; k++)
-		to->z[at * n + k] = to->mean[at * n + k] = 0;
+	for (int64_t k = 0; to->z && k < channels; k++)
+		to->z[at * channels + k] = to->mean[at * channels + k] = 0;
 	if (to->facts)
 		to->facts[2 * at] = to->facts[2 * at + 1] = 0;
 }
@@ -320,7 +319,7 @@ INLINE int do_line(struct yk_rx_work *w, int64_t i, const struct yk_rx_result *t
 	for (int64_t j = 0; j < s->samples; j++) {
 		const int64_t at = i * s->stride + j;
 		move_to(w, j, outer, inner);
-		none(w, at, to);
+		yk_rx_clear(to, at, s->channels);
 		if (s->weight && s->weight[at] == 0)
 			continue;
 		join_all(w);

@@ -39,6 +39,9 @@ struct yk_rx_result {
 	double *z, *mean, *facts;
 };
 
+// Sets the results of pixel `at` to 0.
+void yk_rx_clear(const struct yk_rx_result *, int64_t at, int64_t channels);
+
 struct yk_rx_work;
 // NULL: out of memory
 struct yk_rx_work *yk_rx_new(const struct yk_rx_scene *, const struct yk_rx_keys *);

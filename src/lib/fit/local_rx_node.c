@@ -97,17 +97,9 @@ static int shape_solve(const struct yoke_op_args *a, struct yoke_op_tensor *out)
 // What lies past the end of a scene that is smaller than the others is 0.
 static void clear_padding(const struct yk_rx_scene *s, const struct shape *all, const struct yk_rx_result *to)
 {
-	for (int64_t at = 0; at < all->lines * all->samples; at++) {
-		if (at / s->stride < s->lines && at % s->stride < s->samples)
-			continue;
-		if (to->y)
-			to->y[at] = 0;
-		if (to->z) {
-			memset(to->z + at * s->channels, 0, (size_t)s->channels * sizeof *to->z);
-			memset(to->mean + at * s->channels, 0, (size_t)s->channels * sizeof *to->mean);
-			to->facts[2 * at] = to->facts[2 * at + 1] = 0;
-		}
-	}
+	for (int64_t at = 0; at < all->lines * all->samples; at++)
+		if (at / s->stride >= s->lines || at % s->stride >= s->samples)
+			yk_rx_clear(to, at, s->channels);
 }
 
 static int no_inverse(const struct yoke_op_args *a, int64_t line, int64_t sample)

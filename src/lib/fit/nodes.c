@@ -568,9 +568,8 @@ bool yk_node_spatial(const yoke_pipeline *p, int node)
 		needed[node] = true;
 	for (int i = node; i >= 0 && !spatial; i--) {
 		spatial = needed[i] && p->node[i].type->spatial;
-		for (int k = 0; needed[i] && k < p->node[i].in.count; k++)
-			if (p->node[i].in.from[k] >= 0)
-				needed[p->node[i].in.from[k]] = true;
+		if (needed[i])
+			yk_node_want(&p->node[i].in, needed);
 	}
 	return spatial;
 }

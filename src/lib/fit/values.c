@@ -55,6 +55,13 @@ int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_field
 
 // ---- values ----
 
+void yk_node_want(const struct yk_node_input *in, bool *wanted)
+{
+	for (int k = 0; k < in->count; k++)
+		if (in->from[k] >= 0)
+			wanted[in->from[k]] = true;
+}
+
 yoke_tensor *yk_node_input(yoke_pipeline *p, struct yk_values *v, int node)
 {
 	const struct yk_node_input *in = &p->node[node].in;
@@ -69,20 +76,16 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 	bool wanted[YK_NODES] = { false };
 	wanted[node] = true;
 	for (int i = node; i >= 0; i--)
-		for (int k = 0; wanted[i] && !v->of[i] && k < p->node[i].in.count; k++)
-			if (p->node[i].in.from[k] >= 0)
-				wanted[p->node[i].in.from[k]] = true;
+		if (wanted[i] && !v->of[i])
+			yk_node_want(&p->node[i].in, wanted);
 	for (int i = 0; i <= node; i++) {
 		const struct yk_fit_node *n = &p->node[i];
 		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable,
 						  .epoch = v->epoch, .training = v->training, .weight = v->weight,
 						  .extent = v->extent };
-		yoke_tensor *x[YK_NODE_INPUTS];
 		if (!wanted[i] || v->of[i])
 			continue;
-		for (int k = 0; k < n->in.count; k++)
-			x[k] = n->in.from[k] < 0 ? v->stream : v->of[n->in.from[k]];
-		v->of[i] = n->type->forward(&c, n->in.count == 1 ? x[0] : yoke_concat(n->in.count, x, -1));
+		v->of[i] = n->type->forward(&c, yk_node_input(p, v, i));
 		if (!v->of[i])
 			return NULL;
 	}
