@@ -146,6 +146,14 @@ static int check_new(const char *path, bool overwrite)
 	return overwrite || !exists(path) ? 0 : yk_fail(YOKE_EINVAL, "out: %s exists; overwrite=1 replaces it", path);
 }
 
+static int check_all_new(const struct yk_file_list *to, bool overwrite)
+{
+	int err = 0;
+	for (size_t i = 0; i < to->n && !err; i++)
+		err = check_new(to->path[i], overwrite);
+	return err;
+}
+
 static int check_names(const struct yk_file_list *to)
 {
 	char **sorted = malloc((to->n + 1) * sizeof *sorted);
@@ -175,10 +183,8 @@ static int check_all(const struct yk_file_list *to, const struct yk_file_list *f
 
 int yk_out_convert(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite)
 {
-	int err = check_all(to, from, false);
-	for (size_t i = 0; i < to->n && !err; i++)
-		err = check_new(to->path[i], overwrite);
-	return err;
+	const int err = check_all(to, from, false);
+	return err ? err : check_all_new(to, overwrite);
 }
 
 int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite)
@@ -186,7 +192,7 @@ int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from,
 	int err = check_names(to);
 	if (!err)
 		err = check_all(to, from, true);
-	return err ? err : yk_out_convert(to, from, overwrite);
+	return err ? err : check_all_new(to, overwrite);
 }
 
 // ---- runs ----
