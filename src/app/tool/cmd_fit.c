@@ -27,11 +27,6 @@ enum { PATH = 4096 };
 
 static const char states[] = "pipeline.safetensors", configuration[] = "pipeline.json";
 
-static void in(char path[PATH], const char *folder, const char *file)
-{
-	snprintf(path, PATH, "%.3000s/%.1000s", folder, file);
-}
-
 // ---- progress ----
 
 // A progress line on a terminal, redrawn in place.
@@ -120,16 +115,11 @@ static int on_stop(void *arg)
 	return atomic_load(&((struct watch *)arg)->stop.signal);
 }
 
-static const char *signal_name(int signal)
-{
-	return signal == SIGINT ? "SIGINT" : "SIGTERM";
-}
-
 // Called on a separate thread.
 static void on_signal(void *arg, int signal, bool again)
 {
 	(void)arg;
-	fprintf(stderr, "%s%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", signal_name(signal),
+	fprintf(stderr, "%s%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal),
 		again ? " again: ended at once" : ": finishes the batch and saves; once more ends at once");
 }
 
@@ -194,7 +184,7 @@ static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, con
 	struct yk_file_list to = { .path = NULL };
 	char folder[PATH];
 	int err = 0;
-	in(folder, out, "maps");
+	yk_out_path(folder, out, "maps");
 	for (int64_t i = 0; i < of->count && !err; i++)
 		err = yk_fit_maps_paths(c, p, of->first + i, folder, "", map_formats(p), &to);
 	if (!err)
@@ -207,7 +197,7 @@ static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run 
 {
 	const struct part *of = mapped(part);
 	char folder[PATH];
-	in(folder, out, "maps");
+	yk_out_path(folder, out, "maps");
 	int err = yk_dir_make(folder);
 	for (int64_t i = 0; i < of->count && !err; i++)
 		err = yk_fit_maps(c, p, of->first + i, folder, "", map_formats(p), made, run);
@@ -325,10 +315,10 @@ static int finish(struct fitting *f, yoke_run *run, int signal)
 {
 	char path[PATH];
 	int err = 0;
-	in(path, f->out, states);
+	yk_out_path(path, f->out, states);
 	yk_file_sweep(path);
 	if (signal)
-		printf("%s: saved in %s; resume=1 goes on\n", signal_name(signal), f->out);
+		printf("%s: saved in %s; resume=1 goes on\n", yk_stop_name(signal), f->out);
 	else if ((err = yoke_pipeline_save(f->p, path)) == 0)
 		yoke_run_artifact(run, path);
 	return err;
@@ -343,7 +333,7 @@ static int run(struct fitting *f, struct watch *w)
 	int err = run ? 0 : yk_error_last(), signal = 0;
 	if (!err && !f->resume)
 		yk_out_clear(f->out);
-	in(path, f->out, configuration);
+	yk_out_path(path, f->out, configuration);
 	yk_file_sweep(path); // left by a killed run
 	if (!err)
 		err = yk_json_save(path, f->c->root);
@@ -355,7 +345,7 @@ static int run(struct fitting *f, struct watch *w)
 	}
 	if (!err)
 		err = finish(f, run, signal);
-	yoke_run_close(run, err ? "failed" : signal ? signal_name(signal) : "done", err ? yoke_error() : NULL);
+	yoke_run_close(run, err ? "failed" : signal ? yk_stop_name(signal) : "done", err ? yoke_error() : NULL);
 	free(text);
 	return err;
 }
@@ -477,7 +467,7 @@ static int apply(struct applying *a, const char *config)
 	int err = yk_fit_config_data(a->c);
 	yoke_context *ctx = err ? NULL : yk_fit_config_context(a->c), *before = ctx ? yoke_use(ctx) : NULL;
 	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(a->c) : NULL;
-	in(path, a->run, states);
+	yk_out_path(path, a->run, states);
 	if (!err)
 		err = p ? yoke_pipeline_load(p, path) : yk_error_last();
 	if (!err)
@@ -507,7 +497,7 @@ int yk_cmd_apply(int argc, char **argv)
 	if (argc < 2)
 		return yk_usage("apply", "takes the folder of a run, out=FOLDER, data.cubes=, nodes=NAME,..");
 	a.run = argv[1];
-	in(path, argv[1], configuration);
+	yk_out_path(path, argv[1], configuration);
 	int err = yk_fit_config_load(&c, path);
 	yk_fit_config_cubes_alone(&c);
 	if (!err)

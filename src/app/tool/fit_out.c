@@ -39,6 +39,11 @@ void yk_file_list_fini(struct yk_file_list *p)
 	*p = (struct yk_file_list){ .path = NULL };
 }
 
+void yk_out_path(char to[PATH], const char *folder, const char *file)
+{
+	snprintf(to, PATH, "%.3000s/%.1000s", folder, file);
+}
+
 // ---- identities ----
 
 // Identifies a file by device and inode (stem NULL), or a name without suffix within a directory.
@@ -203,7 +208,7 @@ static const char *const run_files[] = { "pipeline.json", "pipeline.safetensors"
 static bool has(const char *folder, const char *file)
 {
 	char path[PATH];
-	snprintf(path, sizeof path, "%.3000s/%s", folder, file);
+	yk_out_path(path, folder, file);
 	return exists(path);
 }
 
@@ -214,7 +219,7 @@ int yk_out_run(const char *folder, const char *configuration, bool resume, bool 
 	*resumes = resume && (has(folder, "checkpoint.json") || has(folder, "collected.json"));
 	if (*resumes)
 		return 0;
-	snprintf(path, sizeof path, "%.3000s/pipeline.json", folder);
+	yk_out_path(path, folder, "pipeline.json");
 	if (file_identity(path, &ours) && file_identity(configuration, &theirs) && !by_identity(&ours, &theirs))
 		return yk_fail(YOKE_EINVAL, "out=%s: its pipeline.json is the file that is read; choose another folder%s", folder,
 			       resume ? ", since there is no checkpoint to resume from" : "");
@@ -232,7 +237,7 @@ void yk_out_clear(const char *folder)
 	static const char *const files[] = { "pipeline.safetensors", "checkpoint.json", "collected.json" };
 	char path[PATH];
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		snprintf(path, sizeof path, "%.3000s/%s", folder, files[i]);
+		yk_out_path(path, folder, files[i]);
 		unlink(path);
 	}
 }

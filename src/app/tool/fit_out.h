@@ -16,6 +16,9 @@ struct yk_file_list {
 int yk_file_list_add(struct yk_file_list *, const char *path); // copies the path; ENOMEM
 void yk_file_list_fini(struct yk_file_list *);
 
+// The path of a file in a directory.
+void yk_out_path(char to[4096], const char *folder, const char *file);
+
 // EINVAL, with the file's name: a file in `to` is also in `from` (through any link, or as header
 // and data of one cube), is named twice, or exists although `overwrite` is false.
 int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from, bool overwrite);

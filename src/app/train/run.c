@@ -24,11 +24,6 @@
 
 enum { REPORT_STEPS = 10 };
 
-static const char *name_of(int signal)
-{
-	return signal == SIGINT ? "SIGINT" : "SIGTERM";
-}
-
 // Runs on its own thread. A second signal abandons the current step.
 static void on_signal(void *arg, int signal, bool again)
 {
@@ -38,13 +33,13 @@ static void on_signal(void *arg, int signal, bool again)
 		return;
 	if (!again) { // start a new line in case a bar is drawn
 		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
-			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
+			isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal), r->keeps ? " and saves" : "");
 		return;
 	}
 	bool saved = yk_checkpoint_exists(r->out);
-	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
+	snprintf(ended, sizeof ended, "%s twice", yk_stop_name(signal));
 	yk_runlog_end(&r->log, ended, NULL);
-	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
+	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", yk_stop_name(signal),
 		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
 }
 
@@ -130,7 +125,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
 	if (e == 0 && (t->step > r->first || !from))
 		yk_run_say_end(r);
-	const char *ended = e < 0 ? "failed" : signal ? name_of(signal) : "done";
+	const char *ended = e < 0 ? "failed" : signal ? yk_stop_name(signal) : "done";
 	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
 	yk_run_record_end(r, ended, e);
 	yk_profile_free(r->profile);

@@ -18,6 +18,11 @@ void yk_stop_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 }
 
+const char *yk_stop_name(int signal)
+{
+	return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
 bool yk_stop_counts(struct yk_stop_window *w)
 {
 	if (w->end)

@@ -35,6 +35,8 @@ void yk_stop_end(struct yk_stop *);
 
 // The set of the two signals.
 void yk_stop_signals(sigset_t *);
+// "SIGINT" or "SIGTERM"
+const char *yk_stop_name(int signal);
 
 // The state of the window, for a caller that reads signals itself and forwards them.
 struct yk_stop_window {
