@@ -57,12 +57,6 @@ void yk_live_position(const struct yk_live *l, char to[YK_LIVE_POSITION])
 
 // ---- runs ----
 
-static int64_t last_step(const struct yk_view *v)
-{
-	const struct yk_view_table *t = yk_view_table(v, "train");
-	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
-}
-
 // The last value of each column; a name that occurs in several stages gets the stage's name as a
 // prefix.
 static json_t *numbers(const struct yk_view *v)
@@ -100,7 +94,7 @@ static json_t *run(const struct yk_view *v)
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name),
 			 "state", yk_view_state_name(v->state), "how", text(how ? how : ""), "device",
 			 text(yk_view_about(v, "device")), "driver", text(yk_view_about(v, "driver")), "host",
-			 text(yk_view_about(v, "host")), "step", (json_int_t)last_step(v), "steps",
+			 text(yk_view_about(v, "host")), "step", (json_int_t)yk_view_last_step(v), "steps",
 			 json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
 			 (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
 			 (json_int_t)v->foreign, "numbers", numbers(v), "events", events, "settings",
@@ -158,7 +152,7 @@ static char *update(const struct yk_live *l, int i)
 	char id[YK_LIVE_POSITION], *all = NULL;
 	char *data = dump(json_pack("{s:i, s:s, s:I, s:I, s:I, s:o}", "run", i, "state", yk_view_state_name(v->state),
 				    "generation", (json_int_t)v->generation, "event_count", (json_int_t)v->events, "step",
-				    (json_int_t)last_step(v), "numbers", numbers(v)));
+				    (json_int_t)yk_view_last_step(v), "numbers", numbers(v)));
 	yk_live_position(l, id);
 	if (data && asprintf(&all, "id: %s\nevent: update\ndata: %s\n\n", id, data) < 0)
 		all = NULL;

@@ -27,14 +27,6 @@ static void label(FILE *to, const char *s)
 	}
 }
 
-// The last number of a column; NaN: none.
-static double last(const struct yk_view *v, const char *stage, const char *name)
-{
-	const struct yk_view_table *t = yk_view_table(v, stage);
-	int c = yk_view_column(t, name);
-	return c >= 0 && t->column[c].count ? t->column[c].last : NAN;
-}
-
 static double counted(const struct yk_view *v, const char *key)
 {
 	const json_t *x = json_object_get(v->report, key);
@@ -96,7 +88,7 @@ static void devices(FILE *to, int n, struct yk_view *const *v)
 			for (int d = 0; d < DEVICES; d++) {
 				snprintf(column, sizeof column, "devices.%d.%s", d, rows[k].column);
 				snprintf(number, sizeof number, "%d", d);
-				sample(to, rows[k].name, v[i], "device", number, last(v[i], "telemetry", column));
+				sample(to, rows[k].name, v[i], "device", number, yk_view_last(v[i], "telemetry", column));
 			}
 	}
 }
@@ -147,7 +139,7 @@ void yk_prometheus(FILE *to, int n, struct yk_view *const *v)
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
 		head(to, rows[k].name, rows[k].type, rows[k].help);
 		for (int i = 0; i < n; i++)
-			sample(to, rows[k].name, v[i], NULL, NULL, last(v[i], rows[k].stage, rows[k].column));
+			sample(to, rows[k].name, v[i], NULL, NULL, yk_view_last(v[i], rows[k].stage, rows[k].column));
 	}
 	devices(to, n, v);
 	head(to, "transfer_bytes_total", "counter", "Bytes copied between host and device.");

@@ -87,19 +87,6 @@ void yk_top_look(struct yk_top *t)
 
 // ---- numbers ----
 
-static double last(const struct yk_view *v, const char *stage, const char *name)
-{
-	const struct yk_view_table *t = yk_view_table(v, stage);
-	int c = yk_view_column(t, name);
-	return c >= 0 && t->column[c].count ? t->column[c].last : NAN;
-}
-
-static int64_t last_step(const struct yk_view *v)
-{
-	const struct yk_view_table *t = yk_view_table(v, "train");
-	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
-}
-
 // Seconds to the end, extrapolated from the steps since the first recorded line; NaN: unknown.
 static double to_go(const struct yk_view *v)
 {
@@ -217,7 +204,7 @@ static void devices(struct lines *l, const struct yk_view *v)
 		bool any = false;
 		for (int k = 0; k < 5; k++) {
 			snprintf(name, sizeof name, "devices.%d.%s", d, key[k]);
-			x[k] = last(v, "telemetry", name);
+			x[k] = yk_view_last(v, "telemetry", name);
 			any |= !isnan(x[k]);
 		}
 		if (!any)
@@ -257,17 +244,17 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	}
 	end(l);
 	if (json_is_integer(steps))
-		snprintf(text, sizeof text, "%lld of %lld", (long long)last_step(v), (long long)json_integer_value(steps));
+		snprintf(text, sizeof text, "%lld of %lld", (long long)yk_view_last_step(v), (long long)json_integer_value(steps));
 	else
-		snprintf(text, sizeof text, "%lld", (long long)last_step(v));
+		snprintf(text, sizeof text, "%lld", (long long)yk_view_last_step(v));
 	row(l, v, "step", text, NULL, false);
 	row(l, v, "to go", duration(to_go(v), n), NULL, false);
-	row(l, v, "loss", number(last(v, "train", "loss"), n), "loss", t->plain);
-	row(l, v, "val_loss", number(last(v, "valid", "val_loss"), n), NULL, false);
-	row(l, v, "learning rate", number(last(v, "train", "lr"), n), "lr", t->plain);
-	row(l, v, "gradient norm", number(last(v, "train", "grad_norm"), n), "grad_norm", t->plain);
-	row(l, v, "tokens/s", number(last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
-	row(l, v, "peak memory", bytes(last(v, "train", "peak_bytes"), n), NULL, false);
+	row(l, v, "loss", number(yk_view_last(v, "train", "loss"), n), "loss", t->plain);
+	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
+	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
+	row(l, v, "gradient norm", number(yk_view_last(v, "train", "grad_norm"), n), "grad_norm", t->plain);
+	row(l, v, "tokens/s", number(yk_view_last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
+	row(l, v, "peak memory", bytes(yk_view_last(v, "train", "peak_bytes"), n), NULL, false);
 	devices(l, v);
 	process(l, &t->process[i]);
 	end(l);
@@ -321,7 +308,7 @@ json_t *yk_top_json(const struct yk_top *t)
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name), "folder",
 					text(v->folder), "state", yk_view_state_name(v->state), "device",
-					text(yk_view_about(v, "device")), "step", (json_int_t)last_step(v), "steps",
+					text(yk_view_about(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
 					yk_summary_real(to_go(v)), "numbers", numbers(v), "process", process));
 	}

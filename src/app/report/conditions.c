@@ -69,13 +69,6 @@ static json_t *find(struct found *f, const char *condition, json_t *what, json_t
 	return list;
 }
 
-static double last(const struct yk_view *v, const char *stage, const char *name)
-{
-	const struct yk_view_table *t = yk_view_table(v, stage);
-	int c = yk_view_column(t, name);
-	return c >= 0 && t->column[c].count ? t->column[c].last : NAN;
-}
-
 static double of_report(const struct yk_view *v, const char *key)
 {
 	const json_t *x = json_object_get(v->report, key);
@@ -177,8 +170,8 @@ static void memory(struct found *f)
 	// counts the whole control group, including processes before this run
 	const int killed = yk_view_column(t, "host.oom_kills");
 	double kills = killed >= 0 ? t->column[killed].last - t->column[killed].first : NAN;
-	double retries = last(v, "memory", "pool_retries");
-	double rss = last(v, "telemetry", "rss"), limit = last(v, "telemetry", "host.memory_limit");
+	double retries = yk_view_last(v, "memory", "pool_retries");
+	double rss = yk_view_last(v, "telemetry", "rss"), limit = yk_view_last(v, "telemetry", "host.memory_limit");
 	if (ended_by(v, "YOKE_ENOMEM") || strstr(error, "out of memory")) {
 		double asked = bytes_before(error, " asked for"), unused = bytes_before(error, " free;"),
 		       largest = bytes_behind(error, "largest free block");
@@ -387,7 +380,7 @@ static void leak_of(struct found *f, const char *stage, const char *column, cons
 
 static void leak(struct found *f)
 {
-	double pending = last(f->v, "memory", "pending_nodes");
+	double pending = yk_view_last(f->v, "memory", "pending_nodes");
 	const struct yk_view_table *t = yk_view_table(f->v, "memory");
 	int c = yk_view_column(t, "pending_nodes");
 	leak_of(f, "memory", "pool_allocated", "metrics.jsonl");
@@ -438,7 +431,7 @@ static void low_use(struct found *f)
 			}
 		if (of_report(v, "checkpoints") > worst)
 			cause = "saving", worst = of_report(v, "checkpoints");
-		if (last(v, "train", "data_wait_s") > 0.5 * worst)
+		if (yk_view_last(v, "train", "data_wait_s") > 0.5 * worst)
 			cause = "waiting for data";
 	}
 	json_t *list = find(f, "low use", say("the device computes %.0f %% of the time; the largest gap: %s", 100 * busy, cause),
@@ -488,7 +481,7 @@ static void hang(struct found *f, double now)
 	// start time of the run; 0: unknown
 	const double started = json_number_value(json_object_get(v->about, "started"));
 	for (int i = 0; i < v->tables; i++) {
-		double seq = last(v, v->table[i]->stage, "collective.seq");
+		double seq = yk_view_last(v, v->table[i]->stage, "collective.seq");
 		if (v->table[i]->rows && yk_view_time(v->table[i], v->table[i]->rows - 1) < started)
 			continue; // a rank of an earlier start
 		if (seq < least)

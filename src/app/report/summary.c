@@ -209,12 +209,6 @@ static double seconds_of(const struct yk_view *v)
 	return last >= first ? last - first : NAN;
 }
 
-static int64_t last_step(const struct yk_view *v)
-{
-	const struct yk_view_table *t = yk_view_table(v, "train");
-	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
-}
-
 static json_t *run(const struct yk_view *v)
 {
 	const json_t *ended = json_object_get(v->about, "ended");
@@ -226,7 +220,7 @@ static json_t *run(const struct yk_view *v)
 		text(how ? how : ""), "error", text(error ? error : ""), "host", text(yk_view_about(v, "host")),
 		"device", text(yk_view_about(v, "device")), "driver", text(yk_view_about(v, "driver")), "version",
 		text(yk_view_about(v, "version")), "started",
-		moment(real_of(v->about, "started")), "seconds", yk_summary_real(seconds_of(v)), "step", (json_int_t)last_step(v), "steps",
+		moment(real_of(v->about, "started")), "seconds", yk_summary_real(seconds_of(v)), "step", (json_int_t)yk_view_last_step(v), "steps",
 		number(real_of(v->about, "steps")), "parameters", number(real_of(v->about, "parameters")),
 		"foreign_lines", (json_int_t)v->foreign, "settings", copy_of(v->about, "settings", json_object()),
 		"config", copy_of(v->about, "config", json_object()));

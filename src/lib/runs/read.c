@@ -71,9 +71,22 @@ double yk_view_value(const struct yk_view *v, const struct yk_view_table *t, int
 	return v->exact ? ((const double *)x)[row % YK_VIEW_CHUNK] : (double)((const float *)x)[row % YK_VIEW_CHUNK];
 }
 
+double yk_view_last(const struct yk_view *v, const char *stage, const char *column)
+{
+	const struct yk_view_table *t = yk_view_table(v, stage);
+	const int c = yk_view_column(t, column);
+	return c >= 0 && t->column[c].count ? t->column[c].last : NAN;
+}
+
 int64_t yk_view_step(const struct yk_view_table *t, size_t row)
 {
 	return t->chunk[row / YK_VIEW_CHUNK]->step[row % YK_VIEW_CHUNK];
+}
+
+int64_t yk_view_last_step(const struct yk_view *v)
+{
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
 }
 
 double yk_view_time(const struct yk_view_table *t, size_t row)

@@ -78,7 +78,9 @@ const struct yk_view_table *yk_view_table(const struct yk_view *, const char *st
 // -1: none; the table may be NULL
 int yk_view_column(const struct yk_view_table *, const char *name);
 double yk_view_value(const struct yk_view *, const struct yk_view_table *, int column, size_t row); // NaN: none
+double yk_view_last(const struct yk_view *, const char *stage, const char *column); // last value; NaN: none
 int64_t yk_view_step(const struct yk_view_table *, size_t row);
+int64_t yk_view_last_step(const struct yk_view *); // of stage "train"; 0: none
 double yk_view_time(const struct yk_view_table *, size_t row);
 uint32_t yk_view_line(const struct yk_view_table *, size_t row);
 // A member of run.json as text, "" if there is none.
