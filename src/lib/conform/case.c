@@ -171,7 +171,7 @@ static uint32_t add_buffer(struct yk_case *c, bool result, int dtype, int rank,
 	return k;
 }
 
-static bool next_index(int64_t *i, const struct yoke_view *v)
+bool yk_next_index(int64_t *i, const struct yoke_view *v)
 {
 	for (int d = v->rank - 1; d >= 0; d--) {
 		if (++i[d] < v->dims[d])
@@ -201,7 +201,7 @@ static void read_back(struct yk_case *c, uint32_t k)
 	do {
 		if (n < a->n)
 			a->num[n++] = yk_num_load(element_at(v, a, i), v->dtype);
-	} while (next_index(i, v));
+	} while (yk_next_index(i, v));
 }
 
 uint32_t yk_case_out(struct yk_case *c, int dtype, int rank, const int64_t *dims,
@@ -263,7 +263,7 @@ uint32_t yk_case_in_of(struct yk_case *c, int dtype, int rank, const int64_t *di
 	do {
 		if (n < a->n)
 			yk_num_store(element_at(&c->view[k], a, i), num[n++], dtype);
-	} while (next_index(i, &c->view[k]));
+	} while (yk_next_index(i, &c->view[k]));
 	read_back(c, k);
 	return k;
 }
@@ -277,7 +277,7 @@ void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, const struct yk_num 
 		const int64_t first = from[i[0]].i;
 		if (c->array[k].n && i[axis] >= first && i[axis] - first < many)
 			memset(element_at(v, &c->array[k], i), 0xff, yoke_dtype_size(v->dtype));
-	} while (next_index(i, v));
+	} while (yk_next_index(i, v));
 }
 
 uint32_t yk_case_in_by(struct yk_case *c, int dtype, int rank, const int64_t *dims,

@@ -141,6 +141,8 @@ __attribute__((format(printf, 2, 3))) void yk_case_note(struct yk_case *, const 
 
 // Product of the extents.
 int64_t yk_count_of(int rank, const int64_t *dims);
+// Advances to the next index in row-major order; false after the last, and the index is 0 again.
+bool yk_next_index(int64_t *i, const struct yoke_view *);
 
 // Expects v, with an error of `abs` from the accumulator, then rounded to dtype.
 void yk_want_real(struct yk_want *, int dtype, double v, double abs);

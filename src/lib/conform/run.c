@@ -133,16 +133,6 @@ static int lay_out(struct yk_runner *r, const struct yk_case *c, uint64_t work,
 	return yk_runner_reserve(r, r->used[0], r->used[1]);
 }
 
-static bool next_index(int64_t *i, const struct yoke_view *v)
-{
-	for (int d = v->rank - 1; d >= 0; d--) {
-		if (++i[d] < v->dims[d])
-			return true;
-		i[d] = 0;
-	}
-	return false;
-}
-
 static uint64_t byte_of(const struct yoke_view *v, const int64_t *i)
 {
 	int64_t at = 0;
@@ -197,7 +187,7 @@ static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 			memset(r->writable[which(r, v)] + at, 1, size);
 			if (c->array[k].alias < 0)
 				memset(r->before[which(r, v)] + at, NO_NUMBER, size);
-		} while (next_index(i, v));
+		} while (yk_next_index(i, v));
 	}
 	memset(r->before[1] + l->work, NO_NUMBER, work);
 	memset(r->writable[1] + l->work, 2, work);
@@ -303,7 +293,7 @@ static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_
 		else
 			blame(verdict, "result %u [%s]: got %lld, want %lld", k, place,
 			      (long long)got.i, (long long)want->i);
-	} while (next_index(i, v));
+	} while (yk_next_index(i, v));
 	size_t used = strlen(verdict->why);
 	if (wrong)
 		snprintf(verdict->why + used, sizeof verdict->why - used,
@@ -359,7 +349,7 @@ static void want_of_part(struct yk_runner *r, struct yk_case *c)
 			if (n >= 0 && n < part->n)
 				part->want[n] = (struct yk_want){ .f = got.f, .i = got.i };
 			n++;
-		} while (next_index(i, v));
+		} while (yk_next_index(i, v));
 	}
 }
 
