@@ -475,11 +475,6 @@ static bool begin(struct yk_job *j)
 
 // ---- advancing ----
 
-static bool has(const struct yk_action *a, uint32_t chunk)
-{
-	return chunk >= a->chunk && (chunk - a->chunk) % a->step == 0 && (chunk - a->chunk) / a->step < a->chunks;
-}
-
 static int place_of(const struct yk_job *j, const struct yk_action *a)
 {
 	const int place = a->kind == YK_ACT_SUM ? YK_OUT : a->place;
@@ -497,9 +492,8 @@ static bool must_wait(const struct yk_job *j, const struct yk_action *a)
 		const int other = place_of(j, b) == YK_IN && j->course->alias ? YK_OUT : place_of(j, b);
 		if (place != other || (place == YK_SLOT && a->slot != b->slot))
 			continue;
-		for (uint32_t k = 0; k < a->chunks; k++)
-			if (has(b, a->chunk + k * a->step))
-				return true;
+		if (yk_actions_meet(a, b))
+			return true;
 	}
 	return false;
 }

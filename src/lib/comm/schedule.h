@@ -65,6 +65,17 @@ struct yk_action {
 	uint32_t chunk, step, chunks; // chunk, chunk + step, ...: this many
 };
 
+// Do two actions in the same place share a chunk?
+static inline bool yk_actions_meet(const struct yk_action *a, const struct yk_action *b)
+{
+	for (uint32_t k = 0; k < a->chunks; k++) {
+		const uint32_t chunk = a->chunk + k * a->step;
+		if (chunk >= b->chunk && (chunk - b->chunk) % b->step == 0 && (chunk - b->chunk) / b->step < b->chunks)
+			return true;
+	}
+	return false;
+}
+
 struct yk_schedule {
 	struct yk_action *action;
 	size_t n, cap;

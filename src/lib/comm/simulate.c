@@ -58,11 +58,6 @@ static double bytes_of(const struct world *x, const struct runner *r, const stru
 
 // ---- conflicts between an action and pending sends ----
 
-static bool has(const struct yk_action *a, uint32_t chunk)
-{
-	return chunk >= a->chunk && (chunk - a->chunk) % a->step == 0 && (chunk - a->chunk) / a->step < a->chunks;
-}
-
 static int place_of(const struct runner *r, const struct yk_action *a)
 {
 	const int place = a->kind == YK_ACT_SUM ? YK_OUT : a->place;
@@ -73,10 +68,7 @@ static bool meets(const struct runner *r, const struct yk_action *a, const struc
 {
 	if (place_of(r, a) != place_of(r, b) || (a->place == YK_SLOT && a->slot != b->slot))
 		return false;
-	for (uint32_t k = 0; k < a->chunks; k++)
-		if (has(b, a->chunk + k * a->step))
-			return true;
-	return false;
+	return yk_actions_meet(a, b);
 }
 
 static void await_sends(struct runner *r, const struct yk_action *a)
