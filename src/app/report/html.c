@@ -41,7 +41,7 @@ void yk_html_end(FILE *to)
 	fprintf(to, "</body></html>\n");
 }
 
-void yk_html_cell(FILE *to, const char *tag, const json_t *v)
+static void cell(FILE *to, const char *tag, const json_t *v)
 {
 	char number[32];
 	bool is_text = json_is_string(v);
@@ -67,7 +67,7 @@ void yk_html_table(FILE *to, const json_t *list, int columns, const char *const 
 	json_array_foreach (list, i, o) {
 		fprintf(to, "<tr>");
 		for (int k = 0; k < columns; k++)
-			yk_html_cell(to, "td", json_object_get(o, keys[k]));
+			cell(to, "td", json_object_get(o, keys[k]));
 		fprintf(to, "</tr>\n");
 	}
 	fprintf(to, "</table></div>\n");
@@ -170,7 +170,7 @@ static void members(FILE *to, const json_t *o)
 		fprintf(to, "<tr><td>");
 		yk_xml_text(to, key);
 		fprintf(to, "</td>");
-		yk_html_cell(to, "td", v);
+		cell(to, "td", v);
 		fprintf(to, "</tr>");
 	}
 	fprintf(to, "</table></div>\n");
@@ -241,11 +241,11 @@ static void beside(FILE *to, const json_t *o, const json_t *list, const char *ke
 	fprintf(to, "</tr>\n");
 	json_array_foreach (list, i, d) {
 		fprintf(to, "<tr>");
-		yk_html_cell(to, "td", json_object_get(d, key));
+		cell(to, "td", json_object_get(d, key));
 		json_array_foreach (json_object_get(d, "values"), k, v) {
-			yk_html_cell(to, "td", v);
+			cell(to, "td", v);
 			if (second)
-				yk_html_cell(to, "td", json_array_get(json_object_get(d, second), k));
+				cell(to, "td", json_array_get(json_object_get(d, second), k));
 		}
 		fprintf(to, "</tr>\n");
 	}

@@ -8,7 +8,6 @@
 
 void yk_html_begin(FILE *, const char *title);
 void yk_html_end(FILE *);
-void yk_html_cell(FILE *, const char *tag, const json_t *value);
 // One row per object, one column per key. The titles are HTML.
 void yk_html_table(FILE *, const json_t *list, int columns, const char *const *keys, const char *const *titles);
 

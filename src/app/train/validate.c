@@ -18,7 +18,8 @@ yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, dou
 				yoke_slice(ids, 1, 1, width, 1), dropout);
 }
 
-yoke_tensor *yk_windows_likelihood(const struct yk_network *net, yoke_tensor *ids)
+// The loss without dropout and without terms that a model adds to it for training only.
+static yoke_tensor *likelihood(const struct yk_network *net, yoke_tensor *ids)
 {
 	const int64_t width = yoke_dim(ids, 1);
 	return yk_network_loss(net, yoke_slice(ids, 1, 0, width - 1, 1), yoke_slice(ids, 1, 1, width, 1), 0);
@@ -35,7 +36,7 @@ int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gat
 	const bool last = net->stage.at == net->stage.of - 1;
 	*to = NAN;
 	if (e == 0 && net->stage.of == 1)
-		p.out = yk_windows_likelihood(net, ids);
+		p.out = likelihood(net, ids);
 	else if (e == 0)
 		e = yk_stage_forward(net, ids, 0, &p);
 	if (e == 0 && last)

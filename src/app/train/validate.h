@@ -12,8 +12,6 @@
 // The training loss of windows [B, T+1] i32: each token is predicted from the preceding ones in its
 // row.
 yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
-// The same without dropout and without terms that a model adds to its loss for training only.
-yoke_tensor *yk_windows_likelihood(const struct yk_network *, yoke_tensor *windows);
 // How to gather a network's parameters if they are sharded among ranks (zero=3): `enter` before a
 // pass and `leave` after it, recorded by all ranks.
 struct yk_gathered {

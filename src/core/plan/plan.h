@@ -155,7 +155,7 @@ struct yk_plan {
 	size_t steps, step_cap;
 	struct yoke_view *view;
 	struct yk_ref *ref;
-	size_t views, view_cap, ref_cap;
+	size_t views, view_cap;
 	struct yk_root_block *block; // by root, without duplicates
 	size_t blocks, block_cap;
 	uint32_t *root_block;        // by root: index of its block

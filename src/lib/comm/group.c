@@ -80,7 +80,8 @@ void yk_group_leave(struct yoke_group *g)
 
 // ---- joining ----
 
-struct yk_queue *yk_ranks_of(struct yoke_context *ctx)
+// The context's queue, created if needed; NULL on failure.
+static struct yk_queue *queue_of(struct yoke_context *ctx)
 {
 	static struct yk_device device = { .ops = &yk_ranks_table, .id = "ranks", .info = { .name = "ranks" } };
 	struct yk_queue *q;
@@ -114,7 +115,7 @@ static int check_link(void)
 
 int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, const char *name, struct yoke_group **to)
 {
-	struct yk_queue *queue = check_algorithm() || check_link() ? NULL : yk_ranks_of(ctx);
+	struct yk_queue *queue = check_algorithm() || check_link() ? NULL : queue_of(ctx);
 	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)
@@ -192,7 +193,7 @@ yoke_group *yoke_group_world(void)
 	struct yoke_group *g = NULL;
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	struct yk_queue *q = yk_ranks_of(ctx);
+	struct yk_queue *q = queue_of(ctx);
 	if (q)
 		g = ((struct yk_ranks *)q->handle)->world;
 	uint32_t rank = 0;
@@ -277,7 +278,7 @@ int yk_task_do(struct yk_task *t, void *in, void *out)
 	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
 }
 
-int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
+static int run_task(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
 {
 	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
 			     .tensors = count >= 0, .count = &count };
@@ -290,7 +291,7 @@ int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_
 int yoke_group_barrier(yoke_group *g)
 {
 	const int err = yk_given(g, "group");
-	return err ? err : yk_group_do(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
+	return err ? err : run_task(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
 }
 
 int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all)
@@ -298,23 +299,23 @@ int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all
 	int err = yk_given(g, "group");
 	if (!err && bytes && !(err = yk_given(mine, "memory of this rank's bytes")))
 		err = yk_given(all, "memory of all ranks' bytes");
-	return err ? err : yk_group_do(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
+	return err ? err : run_task(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
 }
 
 int yk_group_send(struct yoke_group *g, uint32_t to, const void *data, size_t bytes)
 {
 	float done; // the op's dummy result
-	return yk_group_do(g, YK_DO_SEND, yoke_u8, to, (int64_t)bytes, (void *)(uintptr_t)data, &done);
+	return run_task(g, YK_DO_SEND, yoke_u8, to, (int64_t)bytes, (void *)(uintptr_t)data, &done);
 }
 
 int yk_group_recv(struct yoke_group *g, uint32_t from, void *data, size_t bytes)
 {
-	return yk_group_do(g, YK_DO_RECV, yoke_u8, from, (int64_t)bytes, NULL, data);
+	return run_task(g, YK_DO_RECV, yoke_u8, from, (int64_t)bytes, NULL, data);
 }
 
 int yk_group_tell(struct yoke_group *g, uint32_t root, void *data, size_t bytes)
 {
-	return yk_group_do(g, YK_DO_BROADCAST, yoke_u8, root, (int64_t)bytes, data, data);
+	return run_task(g, YK_DO_BROADCAST, yoke_u8, root, (int64_t)bytes, data, data);
 }
 
 // ---- splits ----

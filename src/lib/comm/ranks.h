@@ -311,8 +311,6 @@ struct yk_ranks {
 int yk_ranks_record(struct yk_ranks *, const char *path);
 void yk_past_add(struct yk_ranks *, const struct yk_job *, int code); // records a finished job
 extern const struct yoke_backend yk_ranks_table;
-// the context's queue, created if needed; NULL on failure
-struct yk_queue *yk_ranks_of(struct yoke_context *);
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 {
 	const struct yk_queue *q = ctx->slot[YK_SLOT_RANKS].queue;
@@ -337,7 +335,6 @@ void yk_ranks_quit(struct yk_ranks *); // ends the queue's thread
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Collectives that the host code itself needs; returns the job's error.
 int yk_task_do(struct yk_task *, void *in, void *out); // at most one tensor; sets the task's name
-int yk_group_do(struct yoke_group *, int what, int dtype, uint32_t root, int64_t count, void *in, void *out);
 // Sends host memory to one rank, which must receive the same number of bytes; tell: broadcasts from
 // `root`.
 int yk_group_send(struct yoke_group *, uint32_t to, const void *data, size_t bytes);
@@ -360,7 +357,6 @@ bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
 // more.
 bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
 void yk_job_come(struct yk_job *, uint64_t now); // marks that its rank has come to the job
-void yk_job_ring(const struct yk_job *); // wakes all other ranks of its group
 void yk_job_sent(const struct yk_job *); // counts the bytes that other ranks read from this one
 // breaks the group because that rank has left
 void yk_job_alone(const struct yk_job *, uint32_t other);

@@ -39,7 +39,8 @@ static struct yk_rank_slot *rank_slot_of(const struct yk_job *j)
 	return &g->rendezvous->slot[g->rank];
 }
 
-void yk_job_ring(const struct yk_job *j)
+// Wakes all other ranks of the job's group.
+static void wake_others(const struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
 	for (uint32_t i = 0; i < g->ranks; i++)
@@ -297,7 +298,7 @@ void yk_job_come(struct yk_job *j, uint64_t now)
 	atomic_store_explicit(&s->since, j->begun, memory_order_relaxed);
 	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
 	atomic_store(&s->came, j->sequence + 1);
-	yk_job_ring(j);
+	wake_others(j);
 }
 
 // Marks that this rank no longer reads other ranks' memory for the job.
@@ -308,7 +309,7 @@ static void leave(struct yk_job *j)
 	j->phase = YK_LEAVING;
 	note(s);
 	atomic_store(&s->left, j->sequence + 1);
-	yk_job_ring(j);
+	wake_others(j);
 }
 
 // Advances a job of the vendor library; returns true if anything changed.

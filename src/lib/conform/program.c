@@ -11,7 +11,8 @@
 #include "conform/program.h"
 #include "yoke.h"
 
-int yk_program_operands(int op)
+// Number of operands of an instruction.
+static int operands_of(int op)
 {
 	switch (op) {
 	case YOKE_MAP_INPUT:
@@ -321,7 +322,7 @@ static struct yk_want at_insn(const struct yoke_map *m, int k, const struct yk_w
 			      int64_t index, bool flushes, const struct yk_want *v)
 {
 	const struct yoke_insn *s = &m->insn[k];
-	const int n = yk_program_operands(s->op), dtype = s->dtype,
+	const int n = operands_of(s->op), dtype = s->dtype,
 		  from = m->insn[s->a].dtype;
 	const struct yk_want *a = n > 0 ? &v[s->a] : NULL, *b = n > 1 ? &v[s->b] : a;
 	struct yk_want r = { .loose = n > 0 && (a->loose || b->loose) };

@@ -80,7 +80,8 @@ static int reserve(struct yk_runner *r, int k, uint64_t bytes)
 	return 0;
 }
 
-int yk_runner_reserve(struct yk_runner *r, uint64_t bytes0, uint64_t bytes1)
+// Grows both segments to at least these sizes.
+static int reserve_both(struct yk_runner *r, uint64_t bytes0, uint64_t bytes1)
 {
 	int code = reserve(r, 0, bytes0);
 	return code ? code : reserve(r, 1, bytes1);
@@ -130,7 +131,7 @@ static int lay_out(struct yk_runner *r, const struct yk_case *c, uint64_t work,
 				a->shift * yoke_dtype_size(c->view[k].dtype));
 	}
 	l->work = take(r, 1, work, 0);
-	return yk_runner_reserve(r, r->used[0], r->used[1]);
+	return reserve_both(r, r->used[0], r->used[1]);
 }
 
 static uint64_t byte_of(const struct yoke_view *v, const int64_t *i)
@@ -603,7 +604,7 @@ static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
 // Fills both images with random bytes.
 static int scatter(struct yk_runner *r, uint64_t *state)
 {
-	int code = yk_runner_reserve(r, MIN_ROOM, MIN_ROOM);
+	int code = reserve_both(r, MIN_ROOM, MIN_ROOM);
 
 	yoke_error_clear();
 	for (int s = 0; s < 2 && !code; s++) {

@@ -28,8 +28,6 @@ struct yk_runner {
 
 int yk_runner_init(struct yk_runner *, struct yk_device *); // on failure an error is recorded
 void yk_runner_fini(struct yk_runner *);
-// Grows both segments to at least these sizes.
-int yk_runner_reserve(struct yk_runner *, uint64_t bytes0, uint64_t bytes1);
 // Bit mask of the implementations that accept the case.
 uint64_t yk_runner_can(struct yk_runner *, const struct yk_case *);
 // Runs one implementation.  twice: runs it again, expecting the same bits, and through a graph if

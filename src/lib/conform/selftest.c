@@ -50,7 +50,8 @@ static bool is_family(int code)
 
 // ---- testing ----
 
-const char *yk_selftest_command(const struct yk_device *d, const struct yk_finding *f, char to[128])
+// The command that shows a finding in detail: "`yoke conform opencl:0 --ops sort.f32`".
+static const char *command_of(const struct yk_device *d, const struct yk_finding *f, char to[128])
 {
 	const int code = f->subject == YK_TRUST_MAPPED ? YOKE_OP_CONTRACT : f->subject;
 	const struct yk_case_row *row = yk_case_row(code);
@@ -147,7 +148,7 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 	if (f->right)
 		return;
 	yk_warn("selftest", "%s: %s %s and is not used: %s; %s shows more", d->id, whole,
-		v.code ? "fails" : "gives wrong results", v.why, yk_selftest_command(d, f, shown));
+		v.code ? "fails" : "gives wrong results", v.why, command_of(d, f, shown));
 }
 
 static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,

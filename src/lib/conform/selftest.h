@@ -16,8 +16,6 @@ uint64_t yk_selftest_can(struct yk_device *, const struct yoke_op *);
 // Runs two cases of an op in a dtype with the implementation that would be used.  Returns whether
 // there is one and its results are correct.  Stores nothing and does not change the thread's error.
 bool yk_selftest_runs(struct yk_device *, int code, int dtype);
-// The command that shows a finding in detail: "`yoke conform opencl:0 --ops sort.f32`".
-const char *yk_selftest_command(const struct yk_device *, const struct yk_finding *, char to[128]);
 // EDEVICE if too many ops failed for the device to be usable.
 int yk_selftest_verdict(const struct yk_device *);
 

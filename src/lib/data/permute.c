@@ -11,9 +11,10 @@ static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 20
 	return z ^ z >> 31;
 }
 
+// Element i, i < n, of the permutation of 0 .. n - 1 that the key selects.
 // A Feistel network on the next even number of bits; outputs that are out of range are permuted
 // again (Black and Rogaway 2002): less than four rounds on average.
-uint64_t yk_permuted(uint64_t i, uint64_t n, uint64_t key)
+static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key)
 {
 	int half = 1;
 	uint64_t mask, left, right;
@@ -42,8 +43,8 @@ int64_t yk_order_at(int64_t i, int64_t n, int64_t block, uint64_t seed, int64_t 
 	if (block == 0)
 		return i;
 	if (block == 1)
-		return (int64_t)yk_permuted((uint64_t)i, (uint64_t)n, key);
+		return (int64_t)permuted((uint64_t)i, (uint64_t)n, key);
 	const int64_t first = i - i % block, left = n - first;
-	return first + (int64_t)yk_permuted((uint64_t)(i - first), (uint64_t)(left < block ? left : block),
-					    mix(key ^ mix((uint64_t)(first / block) + 1)));
+	return first + (int64_t)permuted((uint64_t)(i - first), (uint64_t)(left < block ? left : block),
+					 mix(key ^ mix((uint64_t)(first / block) + 1)));
 }

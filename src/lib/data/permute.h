@@ -6,8 +6,6 @@
 
 #include <stdint.h>
 
-// Element i, i < n, of the permutation of 0 .. n - 1 that the key selects.
-uint64_t yk_permuted(uint64_t i, uint64_t n, uint64_t key);
 // The sample at position i of an epoch of n.  block 0: not shuffled; 1: fully shuffled; larger:
 // shuffled within blocks of that many samples.
 int64_t yk_order_at(int64_t i, int64_t n, int64_t block, uint64_t seed, int64_t epoch);

@@ -62,8 +62,9 @@ int64_t yoke_statistic_channels(const yoke_statistic *s)
 	return err ? err : s->channels;
 }
 
-void yk_statistic_join(yoke_statistic *s, double count, const double *mean, const double *square, const double *least,
-		       const double *greatest)
+// Merges the moments of another portion of the stream.
+static void join(yoke_statistic *s, double count, const double *mean, const double *square, const double *least,
+		 const double *greatest)
 {
 	const int64_t c = s->channels;
 	const double n = s->count, m = count, factor = n * m / (n + m);
@@ -127,7 +128,7 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 	if (scope)
 		yoke_scope_end(scope);
 	if (!err)
-		yk_statistic_join(s, part->count, part->mean, part->square, part->least, part->greatest);
+		join(s, part->count, part->mean, part->square, part->least, part->greatest);
 	yoke_statistic_free(part);
 	return err;
 }
@@ -142,7 +143,7 @@ int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 	if (s->channels != from->channels || s->diagonal != from->diagonal)
 		return yk_fail(YOKE_ESHAPE, "statistic_merge: %lld channels%s and %lld%s", (long long)s->channels,
 			       s->diagonal ? ", diagonal" : "", (long long)from->channels, from->diagonal ? ", diagonal" : "");
-	yk_statistic_join(s, from->count, from->mean, from->square, from->least, from->greatest);
+	join(s, from->count, from->mean, from->square, from->least, from->greatest);
 	return 0;
 }
 

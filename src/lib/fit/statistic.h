@@ -22,8 +22,4 @@ static inline int64_t yk_statistic_squares(const yoke_statistic *s)
 	return s->diagonal ? s->channels : s->channels * s->channels;
 }
 
-// Merges the moments of another portion of the stream.
-void yk_statistic_join(yoke_statistic *, double count, const double *mean, const double *square, const double *least,
-		       const double *greatest);
-
 #endif

@@ -492,8 +492,9 @@ yoke_tensor *yoke_module_find(yoke_module *m, const char *path)
 	return o ? o->tensor : NULL;
 }
 
-// Places outside of `top` keep the old tensor.
-void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
+// Replaces an entry's tensor at every place below `top` that shares it; the old tensor is freed.
+// Places outside of `top` keep it.
+static void replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
 {
 	size_t n, held = 0;
 	yoke_tensor *was = at->own->tensor;
@@ -683,7 +684,7 @@ static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 		if (err)
 			yoke_free(t[i]);
 		else if (t[i])
-			yk_module_replace(m, &e[i], t[i]);
+			replace(m, &e[i], t[i]);
 	free(t);
 	free(e);
 	if (home)

@@ -55,8 +55,6 @@ struct yk_module_entry {
 struct yk_module_entry *yk_module_entries(struct yoke_module *, size_t *n);
 // The same, with a shared tensor listed at every place.
 struct yk_module_entry *yk_module_places(struct yoke_module *, size_t *n);
-// Replaces an entry's tensor at every place below `top` that shares it; the old tensor is freed.
-void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *, yoke_tensor *);
 // Computes the module on n values, as yoke_forward with one result, in the open scope.
 yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in);
 // Stores a tensor's dims; returns its rank.

@@ -75,7 +75,7 @@ static double taken(const struct yoke_op *op, const struct yoke_view *y)
 	return n;
 }
 
-double yk_op_flops(const struct yoke_op *op)
+static double flops_of(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in;
 	switch (op->code) {
@@ -119,7 +119,7 @@ double yk_step_flops(const struct yk_plan *p, uint64_t step)
 	if (s->kind != YK_STEP_RUN)
 		return 0;
 	const struct yoke_op op = op_of(p, s);
-	return yk_op_flops(&op);
+	return flops_of(&op);
 }
 
 int yk_step_dtype(const struct yk_plan *p, uint64_t step)
