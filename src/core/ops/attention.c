@@ -88,9 +88,7 @@ static yk_id within(struct yk_graph *g, yk_id seen, int64_t s)
 		return seen;
 	if (g->value[seen].rank) {
 		const int64_t batch = g->value[seen].dims[0];
-		yk_id all = yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, s + 1), seen }, 1,
-				      &(union yoke_attr){ .i = 0 });
-		return yk_reshape(g, all, 4, (int64_t[]){ batch, 1, 1, 1 });
+		return yk_reshape(g, yk_within(g, seen, s), 4, (int64_t[]){ batch, 1, 1, 1 });
 	}
 	yk_id x = yk_record(g, YK_SLICE_AT, 2, (yk_id[]){ yk_counting(g, s + 1), seen }, 1,
 			    &(union yoke_attr){ .i = 1 });

@@ -171,8 +171,7 @@ static void recurrence(struct yk_graph *g, void (*program)(struct yoke_map *), c
 	out[1] = made + 1;
 }
 
-// k between each element and its previous (or next) neighbour; 0 at the row's end.
-static yk_id bond(struct yk_graph *g, yk_id k, const struct yk_value *row, bool next)
+yk_id yk_bond(struct yk_graph *g, yk_id k, const struct yk_value *row, bool next)
 {
 	int64_t none[YOKE_MAX_RANK] = { 0 }, one[YOKE_MAX_RANK] = { 0 };
 	one[row->rank - 1] = row->dims[row->rank - 1] > 0;
@@ -183,8 +182,8 @@ static void decompose_pivots(struct yk_graph *g, const struct yk_call *c, yk_id 
 {
 	const struct yk_value row = *IN(0);
 	const bool from_end = c->attr[0].i;
-	const yk_id in[4] = { c->in[0], c->in[1], bond(g, c->in[2], &row, from_end),
-			      bond(g, c->in[2], &row, !from_end) };
+	const yk_id in[4] = { c->in[0], c->in[1], yk_bond(g, c->in[2], &row, from_end),
+			      yk_bond(g, c->in[2], &row, !from_end) };
 	recurrence(g, pivots_program, in, from_end, out);
 }
 
@@ -224,26 +223,18 @@ static struct yk_pair neighbour(struct yk_graph *g, struct yk_pair x, bool next)
 	return yk_pair_moved(g, x, v.rank - 1, 1, next, 0);
 }
 
-// [.., N] -> [.., N-1]: without the first element, or without the last
-static struct yk_pair between(struct yk_graph *g, struct yk_pair x, bool first)
+yk_id yk_without_end(struct yk_graph *g, yk_id x, bool first)
 {
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
-	if (x.re == YK_BAD || x.im == YK_BAD)
-		return (struct yk_pair){ YK_BAD, YK_BAD };
-	struct yk_value v = g->value[x.re];
-	int64_t *n = &v.dims[v.rank - 1];
-	for (int i = 0; i < v.rank; i++)
-		step[i] = 1;
-	start[v.rank - 1] = first && *n > 1;
-	*n = *n > 1 ? *n - 1 : 0;
-	return (struct yk_pair){ yk_slice(g, x.re, start, step, v.dims),
-				 yk_slice(g, x.im, start, step, v.dims) };
+	if (x == YK_BAD)
+		return x;
+	const int axis = g->value[x].rank - 1;
+	const int64_t n = g->value[x].dims[axis];
+	return yk_slice_axis(g, x, axis, first && n > 1, n > 1 ? n - 1 : 0);
 }
 
-// max(|re|, |im|)
-static yk_id extent(struct yk_graph *g, struct yk_pair a)
+static struct yk_pair without_end(struct yk_graph *g, struct yk_pair x, bool first)
 {
-	return yk_bin(g, YK_MAX, yk_un(g, YK_ABS, a.re), yk_un(g, YK_ABS, a.im));
+	return (struct yk_pair){ yk_without_end(g, x.re, first), yk_without_end(g, x.im, first) };
 }
 
 // 1 for each row [..].  An error where at some element the difference d is within rounding of its
@@ -262,7 +253,7 @@ static yk_id regular(struct yk_graph *g, struct yk_pair d, yk_id terms, yk_id be
 	tiny = yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQRT, tiny),
 			  0x1p-180); // zero pivots are 2^-200 times the root
 	tiny = yk_bin(g, YK_MAX, tiny, yk_bin_lit(g, YK_MUL, terms, few));
-	const yk_id good = yk_bin(g, YK_GT, extent(g, d), tiny);
+	const yk_id good = yk_bin(g, YK_GT, yk_pair_extent(g, d), tiny);
 	yk_id bad = yk_tri(g, YK_SELECT, good, yk_lit(g, yoke_f64, 0), yk_lit(g, yoke_f64, 1));
 	bad = yk_reduce(g, YK_REDUCE_MAX, bad, 1u << axis, false);
 	bad = yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, bad, yk_lit(g, yoke_f64, 0)),
@@ -279,24 +270,14 @@ static struct yk_pair denominator(struct yk_graph *g, const struct yk_chain *h, 
 	if (h->alpha.re == YK_BAD)
 		return h->alpha;
 	const struct yk_value row = g->value[h->alpha.re];
-	const yk_id before = bond(g, h->k, &row, false), next = bond(g, h->k, &row, true);
+	const yk_id before = yk_bond(g, h->k, &row, false), next = yk_bond(g, h->k, &row, true);
 	const struct yk_pair l = yk_pair_times(g, neighbour(g, x, false), before);
 	const struct yk_pair r = yk_pair_times(g, neighbour(g, y, true), next);
 	const struct yk_pair d = yk_pair_bin(g, YK_SUB, yk_pair_bin(g, YK_SUB, h->alpha, l), r);
-	const yk_id terms = yk_bin(g, YK_MAX, extent(g, h->alpha),
-				   yk_bin(g, YK_MAX, extent(g, l), extent(g, r)));
+	const yk_id terms = yk_bin(g, YK_MAX, yk_pair_extent(g, h->alpha),
+				   yk_bin(g, YK_MAX, yk_pair_extent(g, l), yk_pair_extent(g, r)));
 	*rows = regular(g, d, terms, before, next);
 	return d;
-}
-
-// A row value [..] as [..,1], to broadcast with [..,N].
-static yk_id beside(struct yk_graph *g, yk_id rows)
-{
-	if (rows == YK_BAD)
-		return rows;
-	struct yk_value v = g->value[rows];
-	v.dims[v.rank] = 1;
-	return yk_reshape(g, rows, v.rank + 1, v.dims);
 }
 
 struct yk_pair yk_chain_diagonal(struct yk_graph *g, const struct yk_chain *h, bool left)
@@ -310,15 +291,15 @@ struct yk_pair yk_chain_diagonal(struct yk_graph *g, const struct yk_chain *h, b
 		return h->alpha;
 	x = yk_pivots(g, h, false);
 	if (left) {
-		const yk_id before = bond(g, h->k, &row, false);
+		const yk_id before = yk_bond(g, h->k, &row, false);
 		d = yk_pair_times(g, neighbour(g, x, false), before);
-		const yk_id terms = yk_bin(g, YK_MAX, extent(g, h->alpha), extent(g, d));
+		const yk_id terms = yk_bin(g, YK_MAX, yk_pair_extent(g, h->alpha), yk_pair_extent(g, d));
 		rows = regular(g, yk_pair_bin(g, YK_SUB, h->alpha, d), terms, before, before);
 	} else {
 		d = denominator(g, h, x, yk_pivots(g, h, true), &rows);
 		x = yk_pair_inverse(g, d);
 	}
-	return yk_pair_times(g, x, beside(g, rows));
+	return yk_pair_times(g, x, yk_add_last(g, rows));
 }
 
 // ---- log det ----
@@ -329,7 +310,7 @@ static void decompose_log_det(struct yk_graph *g, const struct yk_call *c, yk_id
 	const struct yk_value row = *IN(0);
 	const unsigned along = 1u << (row.rank - 1);
 	const struct yk_pair x = yk_pivots(g, &h, false);
-	yk_id rows, size = extent(g, x), zero = yk_lit(g, yoke_f64, 0);
+	yk_id rows, size = yk_pair_extent(g, x), zero = yk_lit(g, yoke_f64, 0);
 	denominator(g, &h, x, yk_pivots(g, &h, true), &rows);
 	const struct yk_pair unit = yk_pair_times(g, x, yk_un(g, YK_RECIP, size));
 	const yk_id square =
@@ -377,11 +358,11 @@ static void grad_pivots(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	const struct yk_value row = g->value[x.re];
 	// cotangent of x: its own, plus k x^2 of the next element times that element's
 	struct yk_pair next = neighbour(g, x, !from_end);
-	next = yk_pair_mul(g, yk_pair_times(g, next, bond(g, k, &row, !from_end)), next);
+	next = yk_pair_mul(g, yk_pair_times(g, next, yk_bond(g, k, &row, !from_end)), next);
 	const struct yk_pair t = linear(g, cotangent(g, gout, x.re), next, !from_end);
 	const struct yk_pair v = yk_pair_mul(g, yk_pair_mul(g, t, x), x);
 	give(g, yk_pair_neg(g, v), &gin[0], &gin[1]);
-	gin[2] = yk_pair_mul(g, between(g, v, !from_end), between(g, x, from_end)).re;
+	gin[2] = yk_pair_mul(g, without_end(g, v, !from_end), without_end(g, x, from_end)).re;
 }
 
 static void grad_linear(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -401,10 +382,10 @@ static void grad_log_det(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	const struct yk_node *n = &g->node[node];
 	const struct yk_chain h = { { yk_ins(g, n)[0], yk_ins(g, n)[1] }, yk_ins(g, n)[2] };
 	const struct yk_pair rows = cotangent(g, gout, n->out);
-	const struct yk_pair c = { beside(g, rows.re), beside(g, rows.im) };
+	const struct yk_pair c = { yk_add_last(g, rows.re), yk_add_last(g, rows.im) };
 	give(g, yk_pair_mul(g, yk_chain_diagonal(g, &h, false), c), &gin[0], &gin[1]);
-	const struct yk_pair x = between(g, yk_pivots(g, &h, false), false),
-			     y = between(g, yk_pivots(g, &h, true), true);
+	const struct yk_pair x = without_end(g, yk_pivots(g, &h, false), false),
+			     y = without_end(g, yk_pivots(g, &h, true), true);
 	struct yk_pair q = yk_pair_inverse(g, yk_pair_mul(g, x, y));
 	q = yk_pair_inverse(
 		g, (struct yk_pair){ yk_bin(g, YK_SUB, h.k, q.re), yk_un(g, YK_NEG, q.im) });

@@ -32,8 +32,7 @@ static int shape_cross_entropy_backward(struct yk_graph *g, const struct yk_call
 // [N,V] bool: is this column the row's id?
 static yk_id one_hot(struct yk_graph *g, yk_id ids, int64_t columns)
 {
-	yk_id column =
-		yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = columns });
+	yk_id column = yk_counting(g, columns);
 	return yk_bin(g, YK_EQ, yk_add_last(g, yk_cast(g, ids, yoke_i64)), column);
 }
 

@@ -358,11 +358,6 @@ yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi)
 
 // ---- quotients and powers ----
 
-static yk_id lit_like(struct yk_graph *g, yk_id x, double value)
-{
-	return x == YK_BAD ? x : yk_lit(g, g->value[x].dtype, value);
-}
-
 // Is the remainder nonzero, with another sign than b?
 static yk_id is_off(struct yk_graph *g, yk_id left, yk_id b)
 {

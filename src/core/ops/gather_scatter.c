@@ -205,7 +205,7 @@ static yk_id spread(struct yk_graph *g, yk_id idx, yk_id like, int axis)
 	if (v.rank != to.rank)
 		return idx; // the shape rule reports the mismatch
 	to.dims[axis] = v.dims[axis];
-	return yk_same_shape(&to, &v) ? idx : yk_broadcast(g, idx, to.rank, to.dims);
+	return yk_broadcast_like(g, idx, &to);
 }
 
 yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
@@ -252,25 +252,17 @@ static yk_id joined(struct yk_graph *g, yk_id v, yk_id to, int axis, int op)
 	return v;
 }
 
-static yk_id put(struct yk_graph *g, yk_id idx, yk_id v, int axis, int64_t n)
-{
-	return yk_record(g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, idx, v }, 2,
-			 (union yoke_attr[]){ { .i = axis }, { .i = n } });
-}
-
 // Sorts the values by target: *to the targets, *last marks the last value of each target.
 static int sorted(struct yk_rec *r, int axis, yk_id *v, yk_id *to, yk_id *last)
 {
 	struct yk_graph *g = r->g;
-	yk_id idx = yk_rec_last(r, r->in[1], axis), out;
+	yk_id idx = yk_rec_last(r, r->in[1], axis);
 	if (idx == YK_BAD)
 		return yk_error_last();
 	const struct yk_value i = g->value[idx];
-	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &idx, .nattr = 2,
-			     .attr = (union yoke_attr[]){ { .i = i.dims[i.rank - 1] }, { .i = 0 } } };
-	const int err = yk_append(g, &c, &out);
-	if (err)
-		return err;
+	const yk_id out = yk_record(g, YK_SORT, 1, &idx, 2, (union yoke_attr[]){ { .i = i.dims[i.rank - 1] }, { .i = 0 } });
+	if (out == YK_BAD)
+		return yk_error_last();
 	*to = yk_rec_last(r, out, axis);
 	*v = take(g, r->in[2], yk_rec_last(r, out + 1, axis), axis);
 	*last = *to == YK_BAD ? YK_BAD : yk_bin(g, YK_NE, *to, yk_moved(g, *to, axis, 1, true, -1));
@@ -305,8 +297,8 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 	if (values == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	// only the last value of each target is added, the others are 0
-	yk_id there = put(g, to, yk_tri(g, YK_SELECT, last, values, yk_lit(g, given.dtype, 0)), k, shape.dims[k]);
-	yk_id hit = put(g, to, yk_cast(g, last, yoke_i32), k, shape.dims[k]);
+	yk_id there = yk_add_along(g, r.in[0], to, yk_tri(g, YK_SELECT, last, values, yk_lit(g, given.dtype, 0)), k);
+	yk_id hit = yk_add_along(g, r.in[0], to, yk_cast(g, last, yoke_i32), k);
 	if (kind != YOKE_SCATTER_SET)
 		there = yk_bin(g, op[kind], r.in[0], there);
 	hit = yk_bin_lit(g, YK_NE, hit, 0);

@@ -39,20 +39,14 @@ static int shape_grouped_backward(struct yk_graph *g, const struct yk_call *c, s
 
 // ---- decompositions ----
 
-// x [n] itself, through a gather that fails with ERANGE unless it is in 0 .. most
-static yk_id within(struct yk_graph *g, yk_id x, int64_t most)
-{
-	return yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, most + 1), x }, 1, &(union yoke_attr){ .i = 0 });
-}
-
 // bool [E,T,1]: is row t in group e?
 static yk_id members(struct yk_graph *g, yk_id first, int64_t rows)
 {
 	const int64_t groups = g->value[first].dims[0] - 1, step = 1;
 	yk_id start = yk_slice(g, first, &(int64_t){ 0 }, &step, &groups);
 	yk_id size = yk_bin(g, YK_SUB, yk_slice(g, first, &(int64_t){ 1 }, &step, &groups), start);
-	start = within(g, start, rows);
-	yk_id end = within(g, yk_bin(g, YK_ADD, start, within(g, size, rows)), rows);
+	start = yk_within(g, start, rows);
+	yk_id end = yk_within(g, yk_bin(g, YK_ADD, start, yk_within(g, size, rows)), rows);
 	start = yk_reshape(g, start, 2, (int64_t[]){ groups, 1 });
 	end = yk_reshape(g, end, 2, (int64_t[]){ groups, 1 });
 	yk_id t = yk_counting(g, rows);

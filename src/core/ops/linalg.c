@@ -77,7 +77,7 @@ static yk_id half(struct yk_graph *g, yk_id x, int op)
 		return x;
 	const struct yk_value v = g->value[x];
 	const int64_t n = v.dims[v.rank - 1];
-	const yk_id column = yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+	const yk_id column = yk_counting(g, n);
 	const yk_id row = yk_reshape(g, column, 2, (int64_t[]){ n, 1 });
 	return yk_tri(g, YK_SELECT, yk_bin(g, op, row, column), x, yk_lit(g, v.dtype, 0));
 }
@@ -198,7 +198,7 @@ static yk_id batch(struct yk_graph *g, yk_id x, yk_id y)
 		to.dims[i] = i >= rank - 2 || dv != 1 ? dv : d;
 	}
 	to.rank = (uint8_t)rank;
-	return yk_same_shape(&to, &v) ? x : yk_broadcast(g, x, to.rank, to.dims);
+	return yk_broadcast_like(g, x, &to);
 }
 
 yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags)

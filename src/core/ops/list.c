@@ -162,8 +162,7 @@ static void tensor(struct yk_graph *g, const struct yk_call *c, const struct yk_
 		in[k] = k < lists ? c->in[k * c->list + i] : number(g, c->in[lists * c->list + k - lists], i);
 	yk_program_parts(g, &l->map, in, out);
 	for (int k = 0; k < l->map.nout; k++)
-		if (out[k] != YK_BAD && !yk_same_shape(&g->value[out[k]], &like))
-			out[k] = yk_broadcast(g, out[k], like.rank, like.dims);
+		out[k] = yk_broadcast_like(g, out[k], &like);
 }
 
 static void decompose_list_map(struct yk_graph *g, const struct yk_call *c, yk_id *out)

@@ -132,16 +132,15 @@ static yk_id times(struct yk_graph *g, yk_id x, yk_id w)
 static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id ids, yk_id w, yk_id *total)
 {
 	const struct yk_value v = g->value[lost];
-	struct yk_value row = g->value[ids];
+	const struct yk_value row = g->value[ids];
 	yk_id zero = yk_lit(g, v.dtype, 0), counts = YK_NIL;
 	if (o->ignores) {
 		counts = yk_bin(g, YK_NE, ids, yk_lit(g, row.dtype, (double)o->ignore));
 		ids = yk_tri(g, YK_SELECT, counts, ids, yk_lit(g, row.dtype, 0));
 	}
-	row.dims[row.rank] = 1;
-	yk_id at = yk_reshape(g, ids, row.rank + 1, row.dims);
-	yk_id one = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ lost, at }, 1, &(union yoke_attr){ .i = row.rank });
-	one = yk_reshape(g, one, row.rank, row.dims);
+	yk_id one = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ lost, yk_add_last(g, ids) }, 1,
+			      &(union yoke_attr){ .i = row.rank });
+	one = yk_drop_last(g, one);
 	yk_id own = YK_NIL;
 	if (w != YK_NIL)
 		own = yk_record(g, YK_GATHER, 2, (yk_id[]){ w, ids }, 1, &(union yoke_attr){ .i = 0 });

@@ -85,11 +85,7 @@ int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_
 	if (err < 0)
 		return err;
 	struct yk_rec r = yk_rec_begin_with(YK_MOMENTS, 2, 2, (yoke_tensor *[]){ x, weight });
-	const union yoke_attr how = { .i = diagonal != 0 };
-	struct yk_call c = { .op = YK_MOMENTS, .nin = 2, .in = r.in, .nattr = 1, .attr = &how };
-	yk_id out = YK_BAD;
-	if (r.in[0] != YK_BAD && r.in[1] != YK_BAD && yk_append(r.g, &c, &out) < 0)
-		out = YK_BAD;
+	yk_id out = yk_record(r.g, YK_MOMENTS, 2, r.in, 1, &(union yoke_attr){ .i = diagonal != 0 });
 	for (uint32_t k = 1; k < 5 && out != YK_BAD; k++)
 		if (!(*result[k] = yk_handle_of(r.ctx, out + k)))
 			out = YK_BAD;

@@ -4,10 +4,11 @@
 #include "config.h"
 
 #include "ops/pairs.h"
+#include "ops/rules.h"
 
 yk_id yk_pair_size(struct yk_graph *g, struct yk_pair a)
 {
-	yk_id larger = yk_bin(g, YK_MAX, yk_un(g, YK_ABS, a.re), yk_un(g, YK_ABS, a.im));
+	yk_id larger = yk_pair_extent(g, a);
 	if (larger == YK_BAD)
 		return larger;
 	return yk_un(
@@ -35,17 +36,12 @@ struct yk_pair yk_pair_of(struct yk_graph *g, yk_id x, bool keep)
 {
 	if (x == YK_BAD)
 		return (struct yk_pair){ YK_BAD, YK_BAD };
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
-	struct yk_value v = g->value[x];
+	const int last = g->value[x].rank - 1;
 	yk_id half[2];
-	for (int i = 0; i < v.rank; i++)
-		step[i] = 1;
-	v.dims[v.rank - 1] = 1;
 	for (int k = 0; k < 2; k++) {
-		start[v.rank - 1] = k;
-		half[k] = yk_slice(g, x, start, step, v.dims);
+		half[k] = yk_slice_axis(g, x, last, k, 1);
 		if (!keep)
-			half[k] = yk_reshape(g, half[k], v.rank - 1, v.dims);
+			half[k] = yk_drop_last(g, half[k]);
 	}
 	return (struct yk_pair){ half[0], half[1] };
 }

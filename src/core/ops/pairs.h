@@ -46,7 +46,13 @@ static inline struct yk_pair yk_pair_moved(struct yk_graph *g, struct yk_pair a,
 				 yk_moved(g, a.im, axis, by, from_end, 0) };
 }
 
-// max(|re|, |im|), at least 1e-30 (f64: 1e-290), by which both parts are divided before they are
+// max(|re|, |im|)
+static inline yk_id yk_pair_extent(struct yk_graph *g, struct yk_pair a)
+{
+	return yk_bin(g, YK_MAX, yk_un(g, YK_ABS, a.re), yk_un(g, YK_ABS, a.im));
+}
+
+// The same, at least 1e-30 (f64: 1e-290), by which both parts are divided before they are
 // squared.  A constant for gradients.
 yk_id yk_pair_size(struct yk_graph *, struct yk_pair);
 // a / b, and 1 / b

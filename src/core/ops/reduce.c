@@ -72,21 +72,12 @@ static yk_id others(struct yk_graph *g, yk_id x, bool behind)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK], size[YOKE_MAX_RANK];
-	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
-	int rank = g->value[x].rank, last = rank - 1;
-	for (int i = 0; i < rank; i++) {
-		step[i] = 1;
-		size[i] = g->value[x].dims[i];
-	}
-	size[last]--;
-	start[last] = behind;
-	*(behind ? &hi[last] : &lo[last]) = 1;
+	const int last = g->value[x].rank - 1;
 	yk_id t = yk_record(g, YK_CUMPROD, 1, &x, 3,
 			    (union yoke_attr[]){ { .i = last },
 						 { .i = YOKE_REDUCE_PROD },
 						 { .i = behind } });
-	return yk_pad(g, yk_slice(g, t, start, step, size), lo, hi, 1);
+	return yk_moved(g, t, last, 1, behind, 1);
 }
 
 static void grad_prod(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

@@ -90,6 +90,22 @@ static yk_id checked(struct yk_graph *g, yk_id x, int dtype)
 	return yk_cast(g, yk_record(g, YK_CHECK_FINITE, 1, &x, 0, NULL), dtype);
 }
 
+// k = b c [..,N-1] for rows like `row` [..,N]; an absent b or c is 1
+static yk_id coupling(struct yk_graph *g, yk_id b, yk_id c, int dtype, const struct yk_value *row)
+{
+	const int64_t n = row->dims[row->rank - 1];
+	struct yk_value bonds = *row;
+	yk_id k;
+	bonds.dims[bonds.rank - 1] = n > 1 ? n - 1 : 0;
+	if (b != YK_NIL && c != YK_NIL)
+		k = yk_bin(g, YK_MUL, b, c);
+	else if (b != YK_NIL || c != YK_NIL)
+		k = b != YK_NIL ? b : c;
+	else
+		k = yk_lit(g, dtype, 1);
+	return yk_broadcast_like(g, k, &bonds);
+}
+
 static struct chain chain_of(struct yk_graph *g, const struct yk_call *c)
 {
 	const struct yk_resolved how = yk_resolved(c->attr);
@@ -97,23 +113,14 @@ static struct chain chain_of(struct yk_graph *g, const struct yk_call *c)
 	struct chain h = { .g = g, .axis = a.rank - 1, .n = a.dims[a.rank - 1] };
 	h.dtype = how.tier == YK_TIER_F64 ? yoke_f64 : yk_acc(a.dtype);
 	struct yk_pair z = yk_pair_of(g, checked(g, c->in[3], h.dtype), true);
-	yk_id x = checked(g, c->in[0], h.dtype), k;
+	yk_id x = checked(g, c->in[0], h.dtype);
 	h.b = checked(g, c->in[1], h.dtype);
 	h.c = checked(g, c->in[2], h.dtype);
 	h.alpha.re = yk_bin(g, YK_SUB, x, z.re);
 	h.alpha.im = yk_broadcast(g, yk_un(g, YK_NEG, z.im), a.rank, a.dims);
-	int64_t none[YOKE_MAX_RANK] = { 0 }, one[YOKE_MAX_RANK] = { 0 };
-	struct yk_value bonds = a;
-	one[h.axis] = h.n > 0;
-	bonds.dims[h.axis] = h.n > 1 ? h.n - 1 : 0;
-	if (h.b != YK_NIL && h.c != YK_NIL)
-		k = yk_bin(g, YK_MUL, h.b, h.c);
-	else if (h.b != YK_NIL || h.c != YK_NIL)
-		k = h.b != YK_NIL ? h.b : h.c;
-	else
-		k = yk_broadcast(g, yk_lit(g, h.dtype, 1), bonds.rank, bonds.dims);
-	h.before = yk_pad(g, k, one, none, 0);
-	h.behind = yk_pad(g, k, none, one, 0);
+	const yk_id k = coupling(g, h.b, h.c, h.dtype, &a);
+	h.before = yk_bond(g, k, &a, false);
+	h.behind = yk_bond(g, k, &a, true);
 	return h;
 }
 
@@ -160,8 +167,7 @@ static struct yk_pair pivot(const struct chain *h, struct yk_pair d)
 {
 	struct yk_graph *g = h->g;
 	const bool wide = h->dtype == yoke_f64;
-	const yk_id size = yk_bin(g, YK_MAX, yk_un(g, YK_ABS, d.re), yk_un(g, YK_ABS, d.im));
-	const yk_id zero = yk_bin(g, YK_LT, size, yk_lit(g, h->dtype, wide ? 1e-290 : 1e-30));
+	const yk_id zero = yk_bin(g, YK_LT, yk_pair_extent(g, d), yk_lit(g, h->dtype, wide ? 1e-290 : 1e-30));
 	d.re = yk_tri(g, YK_SELECT, zero, yk_lit(g, h->dtype, wide ? 1e-140 : 1e-15), d.re);
 	return d;
 }
@@ -212,7 +218,7 @@ static struct yk_pair affine(const struct chain *h, struct yk_pair d, struct yk_
 // Surrogate gradients by a: see yoke.h.
 static yk_id surrogate(struct yk_graph *g, const struct yk_resolved *how, struct yk_pair f, struct yk_pair cot)
 {
-	const struct yk_pair conj = { cot.re, yk_un(g, YK_NEG, cot.im) };
+	const struct yk_pair conj = yk_pair_conj(g, cot);
 	yk_id diag = yk_pair_mul(g, how->gradient == YOKE_GRADIENT_STEP5 ? cot : conj, f).re, inverse, da;
 	yk_id modulus = yk_un(g, YK_SQRT, yk_bin(g, YK_ADD, yk_un(g, YK_SQUARE, f.re), yk_un(g, YK_SQUARE, f.im)));
 	if (modulus == YK_BAD)
@@ -234,38 +240,23 @@ static yk_id surrogate(struct yk_graph *g, const struct yk_resolved *how, struct
 	return yk_bin_lit(g, YK_MAX, yk_bin_lit(g, YK_MIN, da, 1000), -1000);
 }
 
-// x [.., N] -> [.., N-1]: without the first element, or without the last
-static yk_id bonds(const struct chain *h, yk_id x, bool first)
-{
-	if (x == YK_BAD)
-		return x;
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
-	struct yk_value v = h->g->value[x];
-	for (int i = 0; i < v.rank; i++)
-		step[i] = 1;
-	start[h->axis] = first && h->n > 1;
-	v.dims[h->axis] = h->n > 1 ? h->n - 1 : 0;
-	return yk_slice(h->g, x, start, step, v.dims);
-}
-
 static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_resolved how = yk_resolved(c->attr);
 	struct chain h = chain_of(g, c);
 	struct yk_pair k, total;
-	struct yk_pair cot = yk_pair_of(g, checked(g, c->in[4], h.dtype), false), conj = { cot.re, yk_un(g, YK_NEG, cot.im) };
+	struct yk_pair cot = yk_pair_of(g, checked(g, c->in[4], h.dtype), false), conj = yk_pair_conj(g, cot);
 	const bool both = how.side == YOKE_SIDE_BOTH;
 	struct yk_pair l = inverses(&h, false), r = both ? inverses(&h, true) : l, d = diagonal(&h, l, r, both);
 	d = yk_pair_mul(g, d, d);
 	yk_id zero = yk_lit(g, h.dtype, 0);
 	if (how.gradient != YOKE_GRADIENT_EXACT) {
-		const uint32_t like[4] = { 0, 1, 2, 3 };
 		out[0] = surrogate(g, &how, d, cot);
-		out[1] = yk_full_like(g, bonds(&h, h.alpha.re, true), 0);
+		out[1] = yk_full_like(g, yk_without_end(g, h.alpha.re, true), 0);
 		out[2] = out[1];
 		out[3] = yk_full_like(g, c->in[3], 0);
 		for (int i = 0; i < 4; i++)
-			out[i] = yk_down(g, out[i], c->in[like[i] == 1 || like[i] == 2 ? 0 : like[i]]);
+			out[i] = yk_down(g, out[i], c->in[0]);
 		return;
 	}
 	d = yk_pair_mul(g, d, conj);
@@ -279,7 +270,7 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 		total = yk_pair_bin(g, YK_SUB, yk_pair_bin(g, YK_ADD, left, right), d);
 		k = yk_pair_bin(g, YK_ADD, k, yk_pair_mul(g, right, yk_pair_moved(g, r, h.axis, 1, true, 0)));
 	}
-	yk_id dk = bonds(&h, yk_un(g, YK_NEG, k.re), false);
+	yk_id dk = yk_without_end(g, yk_un(g, YK_NEG, k.re), false);
 	out[0] = yk_down(g, total.re, c->in[0]);
 	out[1] = yk_down(g, h.c == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.c), c->in[0]);
 	out[2] = yk_down(g, h.b == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.b), c->in[0]);
@@ -291,16 +282,10 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 
 static void grad_resolvent(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	yk_id in[5], out;
-	union yoke_attr attr[YK_RESOLVED];
-	memcpy(in, yk_ins(g, &g->node[node]), 4 * sizeof *in); // appending moves the arrays
-	memcpy(attr, yk_attrs(g, &g->node[node]), sizeof attr);
-	in[4] = gout[0];
-	struct yk_call c = { .op = YK_RESOLVENT_BACKWARD, .nin = 5, .in = in, .nattr = YK_RESOLVED, .attr = attr };
-	if (yk_append(g, &c, &out) < 0)
-		out = YK_BAD;
-	for (uint32_t k = 0; k < 4; k++)
-		gin[k] = out == YK_BAD ? YK_BAD : out + k;
+	const struct yk_node_copy n = yk_node_copy(g, node);
+	const yk_id in[5] = { n.in[0], n.in[1], n.in[2], n.in[3], gout[0] };
+	struct yk_call c = { .op = YK_RESOLVENT_BACKWARD, .nin = 5, .in = in, .nattr = YK_RESOLVED, .attr = n.attr };
+	yk_append_backward(g, &c, 4, in, (uint32_t[]){ 0, 1, 2, 3 }, gin);
 }
 
 YK_OP(RESOLVENT) = { .name = "resolvent", .code = YOKE_OP_RESOLVENT, .flags = YK_F_FLOAT | YK_F_PARTIAL,
@@ -388,7 +373,6 @@ yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke
 	struct yk_resolved held;
 	struct yk_value dims;
 	union yoke_attr attr[YK_RESOLVED];
-	yk_id out;
 	for (int k = 0; k < 4; k++)
 		if (r.in[k] == YK_BAD)
 			return yk_rec_end(&r, YK_BAD);
@@ -399,13 +383,11 @@ yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke
 			continue;
 		const struct yk_value v = r.g->value[r.in[k]];
 		dims.dims[dims.rank - 1] = v.dims[v.rank - 1];
-		if (!yk_same_shape(&dims, &v))
-			r.in[k] = yk_broadcast(r.g, r.in[k], dims.rank, dims.dims);
+		r.in[k] = yk_broadcast_like(r.g, r.in[k], &dims);
 	}
 	memcpy(attr, &held, sizeof held);
-	struct yk_call call = { .op = YK_RESOLVENT, .nin = 4, .in = r.in, .nattr = YK_RESOLVED, .attr = attr };
-	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || r.in[2] == YK_BAD || r.in[3] == YK_BAD ||
-	    yk_append(r.g, &call, &out) < 0 || (o.bound && !(*o.bound = yk_handle_of(r.ctx, out + 1))))
+	const yk_id out = yk_record(r.g, YK_RESOLVENT, 4, r.in, YK_RESOLVED, attr);
+	if (out == YK_BAD || (o.bound && !(*o.bound = yk_handle_of(r.ctx, out + 1))))
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, out);
 }
@@ -418,11 +400,6 @@ struct open {
 	struct yk_value row; // [..,N] with all leading axes
 	int dtype; // of the operands
 };
-
-static yk_id spread(struct yk_graph *g, yk_id x, const struct yk_value *like)
-{
-	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
-}
 
 // Makes a chain in f64 from a, a_im, b, c, z; false after an error.
 static bool open_of(struct yk_rec *r, struct open *to)
@@ -457,21 +434,13 @@ static bool open_of(struct yk_rec *r, struct open *to)
 	to->row.dims[to->row.rank - 1] = n;
 	to->row.dtype = yoke_f64;
 	to->dtype = a.dtype;
-	struct yk_value bonds = to->row;
-	bonds.dims[bonds.rank - 1] = n > 1 ? n - 1 : 0;
 	for (int i = 0; i < 5; i++)
 		in[i] = r->in[i] == YK_NIL ? YK_NIL : yk_cast(g, r->in[i], yoke_f64);
 	const struct yk_pair z = yk_pair_of(g, in[4], true);
 	struct yk_chain *h = &to->chain;
-	h->alpha.re = spread(g, yk_bin(g, YK_SUB, in[0], z.re), &to->row);
-	h->alpha.im = spread(g, in[1] == YK_NIL ? yk_un(g, YK_NEG, z.im) : yk_bin(g, YK_SUB, in[1], z.im), &to->row);
-	if (in[2] != YK_NIL && in[3] != YK_NIL)
-		h->k = yk_bin(g, YK_MUL, in[2], in[3]);
-	else if (in[2] != YK_NIL || in[3] != YK_NIL)
-		h->k = in[2] != YK_NIL ? in[2] : in[3];
-	else
-		h->k = yk_lit(g, yoke_f64, 1);
-	h->k = spread(g, h->k, &bonds);
+	h->alpha.re = yk_broadcast_like(g, yk_bin(g, YK_SUB, in[0], z.re), &to->row);
+	h->alpha.im = yk_broadcast_like(g, in[1] == YK_NIL ? yk_un(g, YK_NEG, z.im) : yk_bin(g, YK_SUB, in[1], z.im), &to->row);
+	h->k = coupling(g, in[2], in[3], yoke_f64, &to->row);
 	to->b = in[2];
 	return h->alpha.re != YK_BAD && h->alpha.im != YK_BAD && h->k != YK_BAD;
 }
@@ -525,7 +494,7 @@ static struct yk_pair corner(struct yk_graph *g, const struct open *o)
 	if (o->b != YK_NIL && n > 1) {
 		struct yk_value bonds = o->row;
 		bonds.dims[bonds.rank - 1] = n - 1;
-		const yk_id b = spread(g, o->b, &bonds), size = yk_un(g, YK_ABS, b);
+		const yk_id b = yk_broadcast_like(g, o->b, &bonds), size = yk_un(g, YK_ABS, b);
 		const yk_id zero = yk_bin(g, YK_EQ, b, yk_lit(g, yoke_f64, 0));
 		const yk_id scale = yk_un(g, YK_STOP_GRAD, yk_tri(g, YK_SELECT, zero, yk_lit(g, yoke_f64, 1), size));
 		sign = yk_un(g, YK_NEG, yk_reduce(g, YK_PROD, yk_bin(g, YK_DIV, b, scale), along, false));

@@ -28,10 +28,8 @@ static yk_id half(struct yk_graph *g, yk_id x, int k)
 {
 	if (x == YK_BAD)
 		return x;
-	struct yk_value v = g->value[x];
-	int64_t start[4] = { 0, 0, 0, k * v.dims[3] / 2 }, step[4] = { 1, 1, 1, 1 };
-	v.dims[3] /= 2;
-	return yk_up(g, yk_slice(g, x, start, step, v.dims));
+	const int64_t size = g->value[x].dims[3] / 2;
+	return yk_up(g, yk_slice_axis(g, x, 3, k * size, size));
 }
 
 // A table [T,D/2], to broadcast over the heads: [T,1,D/2]

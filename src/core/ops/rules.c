@@ -57,11 +57,34 @@ yk_id yk_counting(struct yk_graph *g, int64_t n)
 	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
 }
 
+yk_id yk_within(struct yk_graph *g, yk_id x, int64_t max)
+{
+	return yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, max + 1), x }, 1, &(union yoke_attr){ .i = 0 });
+}
+
 yk_id yk_add_along(struct yk_graph *g, yk_id x, yk_id idx, yk_id v, int axis)
 {
 	return yk_record(
 		g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, idx, v }, 2,
 		(union yoke_attr[]){ { .i = axis }, { .i = g->value[x].dims[axis] } });
+}
+
+yk_id yk_broadcast_like(struct yk_graph *g, yk_id x, const struct yk_value *like)
+{
+	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
+}
+
+yk_id yk_slice_axis(struct yk_graph *g, yk_id x, int axis, int64_t start, int64_t size)
+{
+	if (x == YK_BAD)
+		return x;
+	int64_t from[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
+	struct yk_value v = g->value[x];
+	for (int i = 0; i < v.rank; i++)
+		step[i] = 1;
+	from[axis] = start;
+	v.dims[axis] = size;
+	return yk_slice(g, x, from, step, v.dims);
 }
 
 unsigned yk_last_axis(const struct yk_graph *g, yk_id x)

@@ -103,12 +103,25 @@ void yk_append_backward(struct yk_graph *, struct yk_call *, uint32_t n, const y
 
 // 0 .. n - 1 as i64 [n]
 yk_id yk_counting(struct yk_graph *, int64_t n);
+// x itself, through a gather that fails with ERANGE unless all elements are in 0 .. max
+yk_id yk_within(struct yk_graph *, yk_id x, int64_t max);
 // zeros of x's shape, with v added at indices idx along an axis
 yk_id yk_add_along(struct yk_graph *, yk_id x, yk_id idx, yk_id v, int axis);
+// x broadcast to the shape of `like`; x itself if it has that shape
+yk_id yk_broadcast_like(struct yk_graph *, yk_id x, const struct yk_value *like);
+// elements start .. start + size - 1 along an axis
+yk_id yk_slice_axis(struct yk_graph *, yk_id x, int axis, int64_t start, int64_t size);
 unsigned yk_last_axis(const struct yk_graph *, yk_id x); // its mask
 // Along the last axis: [..,N] -> [..,1] (sum, mean); [..,1] -> [..] (drop); [..] -> [..,1] (add)
 yk_id yk_sum_last(struct yk_graph *, yk_id x), yk_mean_last(struct yk_graph *, yk_id x);
 yk_id yk_drop_last(struct yk_graph *, yk_id x), yk_add_last(struct yk_graph *, yk_id x);
+
+// A literal of x's dtype.
+static inline yk_id lit_like(struct yk_graph *g, yk_id x, double value)
+{
+	return x == YK_BAD ? x : yk_lit(g, g->value[x].dtype, value);
+}
+
 // The neutral elements of maximum and minimum: the lowest and the highest number, infinite for floating point.
 double yk_dtype_min(int dtype), yk_dtype_max(int dtype);
 

@@ -90,12 +90,6 @@ static int shape_scan_map(struct yk_graph *g, const struct yk_call *c, struct yk
 	return 0;
 }
 
-// Broadcasts x to the shape of `like`.
-static yk_id spread(struct yk_graph *g, yk_id x, const struct yk_value *like)
-{
-	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
-}
-
 // Unrolls the steps; each handles one slice of the axis.
 static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
@@ -104,25 +98,21 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 	const struct yk_value all = *IN(0);
 	const int inputs = m->nin - (int)s.carried, elements = m->nout - (int)s.carried;
 	const uint32_t steps = (uint32_t)all.dims[s.axis];
-	int64_t start[YOKE_MAX_RANK] = { 0 }, by[YOKE_MAX_RANK];
 	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS], piece[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
 	struct yk_value step = all;
 	step.dims[s.axis] = 1;
-	for (int i = 0; i < all.rank; i++)
-		by[i] = 1;
 	memcpy(in, c->in, m->nin * sizeof *in);
 	for (uint32_t t = 0; t < steps; t++) {
 		const uint32_t at = s.from_end ? steps - 1 - t : t;
-		start[s.axis] = at;
 		for (int k = 0; k < inputs; k++)
-			in[k] = yk_slice(g, c->in[k], start, by, step.dims);
+			in[k] = yk_slice_axis(g, c->in[k], (int)s.axis, at, 1);
 		yk_program_parts(g, m, in, made);
 		for (int k = 0; k < m->nout; k++)
-			*(k < elements ? &piece[k][at] : &in[k - elements + inputs]) = spread(g, made[k], &step);
+			*(k < elements ? &piece[k][at] : &in[k - elements + inputs]) = yk_broadcast_like(g, made[k], &step);
 	}
 	for (int k = 0; k < elements; k++) {
 		if (!steps)
-			out[k] = spread(g, yk_lit(g, m->insn[m->out[k]].dtype, 0), &all);
+			out[k] = yk_broadcast_like(g, yk_lit(g, m->insn[m->out[k]].dtype, 0), &all);
 		else
 			out[k] = yk_record(g, YK_CONCAT, steps, piece[k], 1, &(union yoke_attr){ .i = s.axis });
 	}
@@ -136,16 +126,10 @@ yk_id yk_moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse, 
 {
 	if (x == YK_BAD)
 		return YK_BAD;
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK], size[YOKE_MAX_RANK];
 	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
-	for (int i = 0; i < g->value[x].rank; i++) {
-		step[i] = 1;
-		size[i] = g->value[x].dims[i];
-	}
-	size[axis] -= by;
-	start[axis] = reverse ? by : 0;
 	*(reverse ? &hi[axis] : &lo[axis]) = by;
-	return yk_pad(g, yk_slice(g, x, start, step, size), lo, hi, fill);
+	x = yk_slice_axis(g, x, axis, reverse ? by : 0, g->value[x].dims[axis] - by);
+	return yk_pad(g, x, lo, hi, fill);
 }
 
 // attr: axis, kind, from the end
@@ -274,7 +258,7 @@ static yk_id running_log(struct yk_graph *g, yk_id x, int axis)
 	for (int i = 0; x != YK_BAD && i < g->value[x].rank; i++)
 		dims[i] = i == axis ? n : 1;
 	for (int64_t by = 1; by < n && x != YK_BAD; by *= 2) {
-		yk_id place = yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+		yk_id place = yk_counting(g, n);
 		yk_id first = yk_bin_lit(g, YK_LT, yk_reshape(g, place, g->value[x].rank, dims), (double)by);
 		x = yk_tri(g, YK_SELECT, first, x, log_add(g, x, yk_moved(g, x, axis, by, false, -INFINITY)));
 	}

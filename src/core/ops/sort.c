@@ -49,12 +49,6 @@ static int shape_largest(struct yk_graph *g, const struct yk_call *c, struct yk_
 	return want_like(g, c, 1, x);
 }
 
-static yk_id along(struct yk_graph *g, yk_id places, yk_id v, int64_t n)
-{
-	return yk_record(g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, places, v }, 2,
-			 (union yoke_attr[]){ { .i = 0 }, { .i = n } });
-}
-
 // x [n] with 0 at the positions `places` [k]
 static yk_id without(struct yk_graph *g, yk_id x, yk_id places)
 {
@@ -62,16 +56,14 @@ static yk_id without(struct yk_graph *g, yk_id x, yk_id places)
 		return YK_BAD;
 	const struct yk_value at = g->value[places];
 	yk_id ones = yk_broadcast(g, yk_lit(g, yoke_f32, 1), 1, at.dims);
-	yk_id taken = along(g, places, ones, g->value[x].dims[0]);
+	yk_id taken = yk_add_along(g, x, places, ones, 0);
 	return yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, taken, yk_lit(g, yoke_f32, 0)), yk_lit(g, yoke_f32, 0), x);
 }
 
 static yk_id sorted(struct yk_graph *g, yk_id x, int64_t k, bool descending)
 {
-	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &x, .nattr = 2,
-			     .attr = (union yoke_attr[]){ { .i = k }, { .i = descending } } };
-	yk_id out;
-	return x == YK_BAD || yk_append(g, &c, &out) < 0 ? YK_BAD : descending ? out + 1 : out;
+	const yk_id out = yk_record(g, YK_SORT, 1, &x, 2, (union yoke_attr[]){ { .i = k }, { .i = descending } });
+	return out != YK_BAD && descending ? out + 1 : out;
 }
 
 static void decompose_largest(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -92,7 +84,7 @@ static void grad_largest(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	const bool two = in[1] != YK_NIL;
 	yk_id cot = YK_NIL;
 	if (gout[0] != YK_NIL)
-		cot = along(g, places, gout[0], g->value[in[0]].dims[0]);
+		cot = yk_add_along(g, in[0], places, gout[0], 0);
 	if (gout[2] != YK_NIL) {
 		const yk_id left = without(g, gout[2], places);
 		cot = cot == YK_NIL ? left : yk_bin(g, YK_ADD, cot, left);
@@ -114,15 +106,15 @@ static yoke_tensor *sort(const char *call, yoke_tensor *x, int axis, const int64
 			 int descending, yoke_tensor **indices)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_SORT, 0, 1, &x);
-	yk_id v = r.in[0], out;
+	yk_id v = r.in[0];
 	int at = yk_rec_axis(&r, v, axis);
 	if (at < 0 || (v = yk_rec_last(&r, v, at)) == YK_BAD)
 		goto bad;
 	const struct yk_value *x1 = &r.g->value[v];
 	union yoke_attr a[2] = { { .i = k ? *k : x1->dims[x1->rank - 1] },
 				 { .i = descending != 0 } };
-	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &v, .nattr = 2, .attr = a };
-	if (yk_append(r.g, &c, &out) < 0)
+	const yk_id out = yk_record(r.g, YK_SORT, 1, &v, 2, a);
+	if (out == YK_BAD)
 		goto bad;
 	yk_id value = yk_rec_last(&r, out, at), index = yk_rec_last(&r, out + 1, at);
 	if (value == YK_BAD || index == YK_BAD)
@@ -150,7 +142,7 @@ yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places, yoke_tensor **rest)
 {
 	struct yk_rec r = yk_rec_begin_with(YK_LEAF, 1u << 1, 2, (yoke_tensor *[]){ x, carried });
-	yk_id flat[2] = { r.in[0], r.in[1] }, out;
+	yk_id flat[2] = { r.in[0], r.in[1] };
 	if (places)
 		*places = NULL;
 	if (rest)
@@ -166,8 +158,8 @@ yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_
 	for (int i = 0; i < 2; i++)
 		if (flat[i] != YK_NIL)
 			flat[i] = yk_reshape(r.g, flat[i], 1, &n);
-	struct yk_call c = { .op = YK_LARGEST, .nin = 2, .in = flat, .nattr = 1, .attr = &(union yoke_attr){ .i = k } };
-	if (flat[0] == YK_BAD || flat[1] == YK_BAD || yk_append(r.g, &c, &out) < 0)
+	const yk_id out = yk_record(r.g, YK_LARGEST, 2, flat, 1, &(union yoke_attr){ .i = k });
+	if (out == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	const yk_id left = rest ? yk_reshape(r.g, out + 2, like.rank, like.dims) : out;
 	if (left == YK_BAD || (places && !(*places = yk_handle_of(r.ctx, out + 1))) ||

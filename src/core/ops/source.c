@@ -62,8 +62,7 @@ yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
 	int64_t column[YOKE_MAX_RANK];
 	for (int i = 0; i < rank; i++)
 		column[i] = i == k ? dims[i] : 1;
-	yk_id v = yk_record(r.g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = dims[k] });
-	v = yk_reshape(r.g, yk_cast(r.g, v, dtype), rank, column);
+	yk_id v = yk_reshape(r.g, yk_cast(r.g, yk_counting(r.g, dims[k]), dtype), rank, column);
 	return yk_rec_end(&r, yk_broadcast(r.g, v, rank, dims));
 }
 

@@ -9,11 +9,6 @@
 #include "ops/rules.h"
 #include "yoke-math.h"
 
-static yk_id lit_like(struct yk_graph *g, yk_id x, double value)
-{
-	return x == YK_BAD ? x : yk_lit(g, g->value[x].dtype, value);
-}
-
 static yk_id select_lit(struct yk_graph *g, yk_id c, yk_id a, double b)
 {
 	return yk_tri(g, YK_SELECT, c, a, lit_like(g, a, b));

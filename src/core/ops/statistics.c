@@ -218,14 +218,9 @@ static yk_id largest(struct yk_graph *g, yk_id x, bool keep)
 {
 	if (x == YK_BAD)
 		return x;
-	struct yk_value v = g->value[x];
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
-	for (int i = 0; i < v.rank; i++)
-		step[i] = 1;
-	start[v.rank - 1] = v.dims[v.rank - 1] - 1;
-	v.dims[v.rank - 1] = 1;
-	yk_id y = yk_slice(g, x, start, step, v.dims);
-	return yk_up(g, keep ? y : yk_reshape(g, y, v.rank - 1, v.dims));
+	const int last = g->value[x].rank - 1;
+	yk_id y = yk_slice_axis(g, x, last, g->value[x].dims[last] - 1, 1);
+	return yk_up(g, keep ? y : yk_drop_last(g, y));
 }
 
 static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)

@@ -71,17 +71,13 @@ static void grad_window_add(struct yk_graph *g, uint32_t node, const yk_id *gout
 // on.
 static yk_id spread(struct yk_graph *g, yk_id x, int axis, int64_t of, int64_t stride, int64_t at, int64_t n)
 {
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK], zero[YOKE_MAX_RANK] = { 0 };
+	int64_t zero[YOKE_MAX_RANK] = { 0 };
 	if (x == YK_BAD)
 		return x;
 	struct yk_value v = g->value[x];
 	const int last = v.rank - 1;
-	for (int i = 0; i <= last; i++)
-		step[i] = 1;
-	start[last] = of;
 	v.dims[last] = 1;
-	x = yk_slice(g, x, start, step, v.dims);
-	start[last] = 0;
+	x = yk_slice_axis(g, x, last, of, 1);
 	if (stride > 1) { // inserts zeros on an extra axis
 		int64_t hi[YOKE_MAX_RANK] = { 0 };
 		memmove(v.dims + axis + 2, v.dims + axis + 1, (size_t)(last - axis - 1) * sizeof *v.dims);
@@ -95,7 +91,7 @@ static yk_id spread(struct yk_graph *g, yk_id x, int axis, int64_t of, int64_t s
 	x = yk_reshape(g, x, last, v.dims);
 	if (v.dims[axis] > n - at) {
 		v.dims[axis] = n - at;
-		x = yk_slice(g, x, start, step, v.dims);
+		x = yk_slice_axis(g, x, axis, 0, n - at);
 	}
 	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
 	lo[axis] = at;
