@@ -101,8 +101,9 @@ def main() -> None:
     stub = re.sub(r"^class (Tensor|Buffer)\b.*?(?=^\S)", "", stub, flags=re.M | re.S)
     stub = re.sub(r"\byoke\._core\.", "", stub)
     stub = re.sub(r"\byoke\.(DeviceError|ReleasedError)\b", r"\1", stub)
-    stub = re.sub(r"^from yoke import DeviceError.*$", "class DeviceError(RuntimeError): ...\n\nclass ReleasedError(RuntimeError): ...",
-                  stub, flags=re.M)
+    # stubgen imports the exceptions on one line or, if that would be long, in parentheses
+    stub = re.sub(r"^from yoke import (?:DeviceError.*|\([^)]*\bDeviceError\b[^)]*\))$",
+                  "class DeviceError(RuntimeError): ...\n\nclass ReleasedError(RuntimeError): ...", stub, flags=re.M)
     stub = re.sub(r"\bNDArray(?!\[)\b(?=[,\]):])", "NDArray[Any]", stub)
     stub = re.sub(r"\*args, \*\*kwargs\)", "*args: Any, **kwargs: Any)", stub)
     stub = re.sub(r"(?<=: )bytes\b", "builtins.bytes", stub)
