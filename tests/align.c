@@ -9,6 +9,7 @@
 #include "dtypes.h"
 #include "graph/context.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "tap.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "tap.h"
 #include "yoke.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "comm/ranks.h"
-#include "plan/plan.h"
+#include "plan/eval.h"
 #include "train/compress.h"
 #include "train/zero.h"
 

@@ -19,6 +19,8 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "plan/lower.h"
+#include "plan/planner.h"
+#include "plan/work.h"
 
 YK_PARAM(align, "align", YK_INT, "1",
 	 "1: big products are padded to the multiples that the device's matrix units gain from; 0: none; "

@@ -13,6 +13,8 @@
 #include "ops/custom.h"
 #include "kernel/merge.h"
 #include "plan/build.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 void yk_built_fini(struct yk_built *b)
 {

@@ -1,9 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by build.c and program.c: construction of ops of the plugin ABI.
+// Construction of ops of the plugin ABI from nodes of the lowered graph.
 #ifndef YK_BUILD_H
 #define YK_BUILD_H
 
-#include "plan/plan.h"
+#include "plan/work.h"
+
+// One op with storage for its views and program, and the values that the views show.
+struct yk_built {
+	struct yoke_op op;
+	struct yoke_map map;
+	struct yoke_source source;
+	struct yoke_view *view; // results, then operands
+	yk_id *value;           // by view, YK_NIL for none
+	size_t cap;
+};
+
+// Builds the op of a node that is neither map nor reduction.  dense: treats all operands as
+// contiguous buffers.
+int yk_build_node(struct yk_work *, uint32_t node, bool dense, struct yk_built *);
+// Builds one op from maps, optionally after a contraction or before a reduction; EUNSUPPORTED,
+// without a message, if they do not fit one program.
+int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct yk_built *);
+// Copies elements of x's shape from one location to another, as MOVE or, with map, as a map
+// program.
+int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_place *to,
+		  const struct yk_place *from, bool map, struct yk_built *);
+void yk_built_fini(struct yk_built *);
+// Lowers a collective op, with contiguous operands in the memory that it uses; and emits its step.
+int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, yk_id *out);
+int yk_emit_ranks(struct yk_work *, uint32_t node, struct yk_built *);
+// The region of the result that operand k of a pad, concat or slice_update is copied to.
+struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
+// Is a base value without bytes: a literal or a host scalar?
+static inline bool yk_is_number(const struct yk_work *w, yk_id base)
+{
+	uint16_t op = yk_maker(&w->g, base)->op;
+	return op == YK_CONST || op == YK_SCALAR;
+}
+
+// ---- helpers of build.c, program.c and emit.c ----
 
 // Empties b and makes room for so many views.
 int yk_built_reset(struct yk_built *, uint16_t code, size_t views);

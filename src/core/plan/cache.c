@@ -10,7 +10,10 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "device/warmup.h"
+#include "plan/key.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
 	 "plans kept, least recently used go first; 0 keeps none", .most = INT64_MAX);

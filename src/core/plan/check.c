@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 YK_PARAM(check, "check", YK_STRING, "",
 	 "nan: bring every result to the host and name the op that makes the first infinity or NaN");

@@ -5,7 +5,9 @@
 #include "config.h"
 
 #include "base/param.h"
-#include "plan/plan.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 YK_PARAM(seed_setting, "plan.clones", YK_INT, "0", "seed of nodes that are computed twice (for tests); 0: none",
 	 .most = INT64_MAX, .debug = true);

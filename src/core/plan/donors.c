@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/key.h"
+#include "plan/planner.h"
 
 // ---- what gradients through assignments need ----
 

@@ -9,7 +9,8 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/eval.h"
+#include "plan/planner.h"
 
 static int run_node(struct yk_planner *pl, size_t k)
 {

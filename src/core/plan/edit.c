@@ -11,7 +11,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/edit.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 // ---- readers ----
 

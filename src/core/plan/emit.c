@@ -15,6 +15,10 @@
 #include "device/tuning.h"
 #include "device/warmup.h"
 #include "plan/build.h"
+#include "plan/passes.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/work.h"
 
 int yk_step_add(struct yk_work *w, uint32_t node, size_t views, struct yk_step **to)
 {

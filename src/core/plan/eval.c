@@ -4,7 +4,8 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/eval.h"
+#include "plan/planner.h"
 
 // Removes the roots added by a call that failed before it began.
 static void unroot(struct yoke_context *ctx, size_t from)

@@ -10,7 +10,12 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "plan/eval.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/work.h"
 
 enum { MAX_KINDS = 512 }; // limit of entries by shape; later ones count by op and dtype only
 

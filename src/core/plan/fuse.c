@@ -14,7 +14,11 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "conform/selftest.h"
-#include "plan/plan.h"
+#include "plan/build.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/planner.h"
+#include "plan/work.h"
 
 YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kernel", .debug = true);
 

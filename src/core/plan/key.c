@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "plan/plan.h"
+#include "plan/key.h"
 
 static int no_memory(void)
 {
@@ -52,7 +52,7 @@ static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const st
 
 // Finds the needed results of each node and returns the first needed node.  owed: pending
 // collectives are needed, too.
-static size_t find_needed(const struct yk_graph *g, struct yk_mark *mark, const struct yk_root *root, size_t roots,
+static size_t find_needed(const struct yk_graph *g, struct yk_node_mark *mark, const struct yk_root *root, size_t roots,
 			  bool owed)
 {
 	size_t high = 0, low = g->nodes;
@@ -90,7 +90,7 @@ static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	struct yk_mark *mark = &m->mark[k];
+	struct yk_node_mark *mark = &m->mark[k];
 	const uint32_t at = (uint32_t)m->nodes, wanted = mark->need;
 	const bool made = yk_is_made(g, n, wanted);
 	mark->need = 0;
@@ -137,7 +137,7 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	    yk_grow(&m->place, &m->place_cap, ctx->leaves + 1, sizeof *m->place) < 0)
 		return no_memory();
 	for (size_t i = had; i < m->mark_cap; i++)
-		m->mark[i] = (struct yk_mark){ .place = YK_NIL };
+		m->mark[i] = (struct yk_node_mark){ .place = YK_NIL };
 	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
 	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->eager);
 	for (; k < g->nodes && !err; k++)

@@ -11,7 +11,11 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "plan/key.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/replay.h"
 
 struct launch {
 	struct yk_planner *pl;

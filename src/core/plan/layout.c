@@ -12,6 +12,11 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/spans.h"
+#include "plan/work.h"
 
 YK_PARAM(donate, "donate", YK_BOOL, "1",
 	 "write over operands that are read for the last time", .debug = true);

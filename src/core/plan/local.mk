@@ -32,7 +32,17 @@ libyokecore_la_SOURCES += \
 	src/core/plan/parts.c \
 	src/core/plan/lower.h \
 	src/core/plan/pieces.c \
+	src/core/plan/edit.h \
+	src/core/plan/eval.h \
+	src/core/plan/key.h \
+	src/core/plan/launch.h \
+	src/core/plan/passes.h \
 	src/core/plan/plan.h \
+	src/core/plan/planner.h \
+	src/core/plan/replay.h \
+	src/core/plan/spans.h \
+	src/core/plan/strides.h \
+	src/core/plan/work.h \
 	src/core/plan/print.c \
 	src/core/plan/program.c \
 	src/core/plan/spans.c \

@@ -16,7 +16,13 @@
 #include "base/param.h"
 #include "conform/selftest.h"
 #include "device/warmup.h"
+#include "plan/build.h"
+#include "plan/key.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/planner.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 YK_PARAM(strict, "strict", YK_BOOL, "0",
 	 "an op that the device cannot run is an error, never run on the CPU");

@@ -3,7 +3,7 @@
 #ifndef YK_LOWER_H
 #define YK_LOWER_H
 
-#include "plan/plan.h"
+#include "plan/work.h"
 
 // Lowers a call with results outs; out[i] receives the lowered value of result i.  device: the
 // preferred one.

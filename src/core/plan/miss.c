@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "base/number.h"
+#include "plan/key.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 // A warning is logged for this many misses among the last 16 evaluations whose operations were
 // evaluated before.

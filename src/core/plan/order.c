@@ -17,7 +17,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 static bool in_arena(const struct yk_work *w, yk_id v)
 {

@@ -8,7 +8,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/work.h"
 
 static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char *gone)
 {

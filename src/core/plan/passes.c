@@ -13,7 +13,13 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "conform/selftest.h"
+#include "plan/key.h"
+#include "plan/launch.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/replay.h"
+#include "plan/work.h"
 
 YK_PARAM(spill, "spill", YK_INT, "0",
 	 "1: where a plan does not fit the device, values wait in the host's memory; 2: whenever they can (for tests)",
@@ -105,7 +111,7 @@ static int print(struct yk_work *w)
 	return 0;
 }
 
-// In order; plan.h describes each pass.  What a pass requires is guaranteed by the passes above it.
+// In order; passes.h describes each pass.  What a pass requires is guaranteed by the passes above it.
 static int (*const pipeline[])(struct yk_work *) = {
 	// guarantees work.g, in creation order, each node on a device that can run it, no equal
 	// nodes

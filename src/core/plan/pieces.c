@@ -16,6 +16,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/planner.h"
+#include "plan/work.h"
 
 enum { CANNOT = -2, WHOLE = -1 }; // instead of an operand's axis
 

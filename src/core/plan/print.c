@@ -12,7 +12,9 @@
 
 #include "base/log.h"
 #include "base/number.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/work.h"
 
 const char *const yk_step_kind_name[] = { "", "fill", "down", "up", "numbers", "ranks" };
 

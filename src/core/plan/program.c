@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "kernel/merge.h"
 #include "plan/build.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 struct input {
 	yk_id base;

@@ -7,7 +7,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 // Is operand k of a node a host scalar?
 static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32_t k, int64_t *to)

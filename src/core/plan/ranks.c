@@ -10,6 +10,9 @@
 #include "base/error.h"
 #include "plan/build.h"
 #include "plan/lower.h"
+#include "plan/plan.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 static bool is_on_device(const struct yk_work *w, int op)
 {

@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "device/plugin.h"
-#include "plan/plan.h"
+#include "plan/eval.h"
+#include "plan/planner.h"
 
 // The queue that reads a storage, and the event after which it may: later runs are not waited for.
 // NULL: the queue of the steps, after all its work.

@@ -16,7 +16,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "plan/edit.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 YK_PARAM(recompute, "recompute", YK_STRING, "none",
 	 "activations that are made again for gradients, to save memory: none; block: all that pays; auto: as few "

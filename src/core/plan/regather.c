@@ -19,7 +19,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 struct reading { // the use of a gather's results by one pass
 	uint32_t gather, at; // time of the first reader

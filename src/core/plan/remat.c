@@ -16,7 +16,10 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "conform/selftest.h"
-#include "plan/plan.h"
+#include "plan/build.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 // The number of additions that one byte of saved memory traffic is worth.
 enum { WORTH = 3, READERS = 4 };

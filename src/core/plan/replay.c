@@ -16,7 +16,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/replay.h"
+#include "plan/work.h"
 
 YK_PARAM(replay, "replay", YK_BOOL, "1",
 	 "record plans that repeat as graphs of the driver's, where a device has those");

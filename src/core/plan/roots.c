@@ -9,7 +9,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "plan/key.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
 {

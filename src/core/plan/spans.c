@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
-#include "plan/plan.h"
+#include "plan/spans.h"
 
 YK_PARAM(arena, "arena", YK_BOOL, "1",
 	 "share memory between values whose lifetimes do not overlap", .debug = true);

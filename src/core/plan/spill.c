@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/edit.h"
 #include "plan/lower.h"
+#include "plan/passes.h"
+#include "plan/work.h"
 
 enum {
 	MIN_SIZE = 8 << 10, // minimum bytes for which two copies pay

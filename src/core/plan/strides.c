@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "plan/plan.h"
+#include "plan/strides.h"
 
 void yk_strides(int rank, const int64_t *dims, int64_t *stride)
 {

@@ -9,7 +9,11 @@
 
 #include "base/error.h"
 #include "conform/selftest.h"
-#include "plan/plan.h"
+#include "plan/build.h"
+#include "plan/edit.h"
+#include "plan/passes.h"
+#include "plan/strides.h"
+#include "plan/work.h"
 
 static void mark_live(struct yk_work *w)
 {

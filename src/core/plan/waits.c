@@ -14,7 +14,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/work.h"
 
 struct waits {
 	struct yk_work *w;

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "plan/launch.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 struct text {
 	char *to;

@@ -20,7 +20,7 @@
 #include "comm/native.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
-#include "plan/plan.h"
+#include "graph/context.h"
 
 enum {
 	YIELD_NS = 2000,        // a waiting thread first spins, from here on with sched_yield,

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 enum { RUNS = 3 };                     // min runs of a product; more while time remains
 static const double RUNNING = 0.02;    // seconds

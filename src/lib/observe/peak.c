@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "observe/profile_priv.h"
+#include "plan/planner.h"
 
 void yk_peak_clear(struct yk_peak *k)
 {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "observe/telemetry.h"
+#include "plan/planner.h"
 
 // Reads the processor time of one piece in LOOKS: the system call may take as long as a small
 // piece.

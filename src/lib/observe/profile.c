@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "base/param.h"
 #include "observe/pieces.h"
+#include "plan/eval.h"
 
 YK_PARAM(trace_bytes, "profile.trace", YK_BYTES, "256000000", "bytes that the file of a trace may have");
 

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "observe/flops.h"
 #include "observe/occupancy.h"
+#include "plan/planner.h"
 
 // ---- texts of a step ----
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's state of a context: the roots of the evaluation in progress, the cache of plans,
+// and scratch memory of launches.
+#ifndef YK_PLANNER_H
+#define YK_PLANNER_H
+
+#include "plan/plan.h"
+#include "plan/replay.h"
+
+enum { YK_BUCKETS = 256 }; // of plans, by hash
+
+#define YK_ANY_RANK 255
+struct yk_fallback { // launches on the CPU of one op, by dtype and shape of the result
+	uint16_t op;
+	uint8_t dtype, rank; // YK_ANY_RANK: several shapes
+	int64_t dims[YOKE_MAX_RANK];
+	uint64_t count, bytes;
+};
+
+struct yk_misaligned { // a product whose sizes are not the multiples that its device prefers
+	uint32_t scope;
+	uint8_t dtype, to, flags; // dtypes of factors and product; YOKE_TA and the like
+	bool padded;
+	int64_t matrices[3];       // numbers of matrices in a, b and the product
+	int64_t size[3], wants[3]; // m, n, k
+};
+
+// The state in which an evaluation leaves a node: not concerned; still pending; computed, and read
+// by a node that is still pending.
+enum yk_left { YK_LEFT_NOT, YK_LEFT_LATER, YK_LEFT_READ };
+
+// The scheduler's state of a context.
+struct yk_planner {
+	struct yoke_context *ctx;
+	struct yk_marks marks;
+	struct yk_key key;
+	struct yk_root *root;
+	size_t roots, root_cap;
+	uint8_t *left; // by node of the context's graph, if some stay pending: enum yk_left
+	size_t left_cap;
+	struct yk_plan **bucket;
+	size_t plans;
+	uint64_t evaluations;
+	uint32_t vain;    // bit k: the k-th evaluation before this one missed although the cache
+			  // had a plan of the same operations that was never reused
+	bool warned;
+	char miss[300];   // why the last cache miss happened
+	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..
+	struct yk_storage **storage;   // .. storages of root blocks ..
+	struct yk_storage **given;     // .. and of roots ..
+	struct yk_event **event;       // .. and events for other slots
+	size_t chunk_cap[YK_SLOTS], storage_cap, given_cap, event_cap;
+	struct yk_fallback *fallback;  // kinds, in order of first occurrence
+	size_t fallbacks, fallback_cap;
+	bool fell_back;                // the first fallback was logged
+	bool *large;                   // for the plan being made, by recorded node: lower it in
+				       // slices
+	size_t large_cap;
+	bool large_told;               // logged that some of them run on the CPU
+	bool by_value;                 // for the plan being made: some op cannot read its scalars
+				       // from memory
+	bool unfused;                  // for the plan being made: a fused kernel did not build, and
+				       // its form could not be refused earlier
+	struct yk_spot *spot;          // scratch of launches: locations of blocks
+	size_t spot_cap;
+	uint64_t *number;              // scratch of launches: bits of scalars
+	size_t number_cap;
+	bool check_nan, nan_told;      // results are checked; a leaf with NaN was reported
+	bool plain;                    // never pad products, whatever the setting is
+	struct yk_misaligned *misaligned; // products of its plans, in order of first occurrence
+	size_t nmisaligned, misaligned_cap;
+};
+
+// The context's planner, created if necessary; NULL: no memory.
+struct yk_planner *yk_planner_of(struct yoke_context *);
+// The plan for the planner's key, cached or new; NULL with the error.
+struct yk_plan *yk_plan_for(struct yk_planner *);
+struct yk_plan *yk_plan_make(struct yk_planner *);
+// Adds a root; tensor NULL: it has no handle.
+int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
+// Finds which roots may take over the bytes of their variables' old versions (donors.c).
+int yk_find_donors(struct yk_planner *);
+// Plans and launches the computation of planner->root; *started: the first step was reached.
+int yk_run_roots(struct yk_planner *, bool *started);
+// Describes the first difference between planner->key and an earlier key: "node 812 matmul in step:
+// flags: 0 -> 1".
+void yk_key_difference(const struct yk_planner *, const struct yk_key *was, char *to, size_t cap);
+// Logs, and stores in planner->miss, why planner->key has no plan; frequent misses cause one
+// warning.
+void yk_miss_report(struct yk_planner *);
+
+#endif
