@@ -24,8 +24,8 @@ static const struct yk_plan *last_plan(void)
 	const struct yk_planner *pl = yk_current()->planner;
 	const struct yk_plan *last = NULL;
 	for (int i = 0; pl && i < YK_BUCKETS; i++)
-		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next)
-			last = !last || p->used > last->used ? p : last;
+		for (const struct yk_plan *p = pl->cache.bucket[i]; p; p = p->cached.next)
+			last = !last || p->cached.used > last->cached.used ? p : last;
 	return last;
 }
 
@@ -571,7 +571,8 @@ static void test_wishless(const char *backend)
 		yoke_free(b);
 		yoke_scope_end(s);
 	}
-	ok(steps[0] == steps[1] && !memcmp(seen[0], seen[1], sizeof seen[0]) && !ctx->planner->nmisaligned,
+	ok(steps[0] == steps[1] && !memcmp(seen[0], seen[1], sizeof seen[0]) &&
+		   !ctx->planner->misaligned.n,
 	   "%s: %zu steps, as before", backend, steps[1]);
 	yoke_use(was);
 	yoke_context_free(ctx);

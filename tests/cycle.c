@@ -502,8 +502,8 @@ static void growth_end(struct yk_observer *o, struct yk_queue *q, enum yk_work_k
 		return;
 	for (size_t i = 0; i < p->steps; i++)
 		steps += p->step[i].growth;
-	for (size_t i = 0; i < p->blocks; i++)
-		roots += yk_is_new(&p->block[i]) ? (int64_t)p->block[i].bytes : 0;
+	for (size_t i = 0; i < p->layout.blocks; i++)
+		roots += yk_is_new(&p->layout.block[i]) ? (int64_t)p->layout.block[i].bytes : 0;
 	g->good &= steps == roots;
 	g->plans++;
 	g->serial = p->serial;
@@ -538,10 +538,11 @@ static void test_memory(void)
 		diag("%8llu bytes of %s in %s at %s", (unsigned long long)h[i].bytes, h[i].op, h[i].range, h[i].site);
 	}
 	for (int b = 0; b < YK_BUCKETS; b++)
-		for (const struct yk_plan *plan = ctx->planner->bucket[b]; plan; plan = plan->next) {
+		for (const struct yk_plan *plan = ctx->planner->cache.bucket[b]; plan;
+		     plan = plan->cached.next) {
 			uint64_t bytes = 0;
-			for (size_t i = 0; i < plan->arena[YK_SLOT_DEVICE].n; i++)
-				bytes += plan->arena[YK_SLOT_DEVICE].chunk[i];
+			for (size_t i = 0; i < plan->layout.arena[YK_SLOT_DEVICE].n; i++)
+				bytes += plan->layout.arena[YK_SLOT_DEVICE].chunk[i];
 			arena = bytes > arena ? bytes : arena;
 		}
 	ok(n > 0 && n <= 32 && sum == arena && sorted && range, "what is alive at the peak is the arena: %llu of %llu bytes",

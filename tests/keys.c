@@ -554,17 +554,17 @@ static void slots(void)
 	struct yk_planner *pl = yoke_use(NULL)->planner;
 	yoke_use(pl->ctx);
 	for (int i = 0; i < YK_BUCKETS && !p; i++)
-		p = pl->bucket[i];
-	uint64_t had = p->need[1];
+		p = pl->cache.bucket[i];
+	uint64_t had = p->layout.leaf_bytes[1];
 	float got[6];
-	p->need[1] = 1 << 20;
+	p->layout.leaf_bytes[1] = 1 << 20;
 	yoke_scope *s = yoke_scope_begin("key");
 	yoke_tensor *t = yoke_add(x, y);
 	int err = yoke_read(t, got, sizeof got);
 	ok(had == sizeof got && err == YOKE_EINVAL && strstr(yoke_error(), "1048576 bytes"),
 	   "a leaf too small for its slot is refused: %s", yoke_error());
 	yoke_error_clear();
-	p->need[1] = had;
+	p->layout.leaf_bytes[1] = had;
 	err = yoke_read(t, got, sizeof got);
 	ok(!err && got[5] == 66, "without effect: %s", yoke_error());
 	yoke_scope_end(s);

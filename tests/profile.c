@@ -40,7 +40,7 @@ struct checker {
 
 static void look_through(struct checker *c, const struct yk_plan *p)
 {
-	int *seen = calloc(p->nodes + 1, sizeof *seen);
+	int *seen = calloc(p->nodes.lowered + 1, sizeof *seen);
 	for (size_t i = 0; i < p->steps; i++) {
 		const struct yk_step *s = &p->step[i];
 		bool shared = i && p->step[i - 1].part == s->part, a = false, b = false;
@@ -54,16 +54,16 @@ static void look_through(struct checker *c, const struct yk_plan *p)
 		}
 		c->two_scopes |= a && b;
 	}
-	for (size_t i = 0; i < p->ngone; i++) {
-		seen[p->gone[i].node]++;
-		c->reasons += p->gone[i].gone && *p->gone[i].gone;
+	for (size_t i = 0; i < p->nodes.absents; i++) {
+		seen[p->nodes.absent[i].node]++;
+		c->reasons += p->nodes.absent[i].gone && *p->nodes.absent[i].gone;
 	}
-	for (size_t i = 0; i < p->nodes; i++) {
+	for (size_t i = 0; i < p->nodes.lowered; i++) {
 		c->bad_nodes += seen[i] != 1;
 		if (seen[i] != 1)
 			diag("node %zu is in %d places", i, seen[i]);
 	}
-	c->reasons -= p->ngone;
+	c->reasons -= p->nodes.absents;
 	c->plans++;
 	free(seen);
 }

@@ -178,19 +178,20 @@ static int note(struct yk_work *w, const struct yk_call *c, const struct yk_valu
 	memcpy(m.wants, p->wants, sizeof m.wants);
 	for (int i = 0; i < 3; i++)
 		m.matrices[i] = (int64_t)p->matrices[i];
-	for (size_t i = 0; i < pl->nmisaligned; i++) {
-		m.padded = pl->misaligned[i].padded; // so that memcmp compares all other members
-		if (!memcmp(&pl->misaligned[i], &m, sizeof m)) {
-			pl->misaligned[i].padded = padded;
+	for (size_t i = 0; i < pl->misaligned.n; i++) {
+		m.padded = pl->misaligned.product[i].padded; // memcmp compares the other members
+		if (!memcmp(&pl->misaligned.product[i], &m, sizeof m)) {
+			pl->misaligned.product[i].padded = padded;
 			return 0;
 		}
 	}
 	m.padded = padded;
-	if (pl->nmisaligned == MAX_NOTED)
+	if (pl->misaligned.n == MAX_NOTED)
 		return 0;
-	if (yk_grow(&pl->misaligned, &pl->misaligned_cap, pl->nmisaligned + 1, sizeof m) < 0)
+	if (yk_grow(&pl->misaligned.product, &pl->misaligned.cap, pl->misaligned.n + 1,
+		    sizeof m) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	pl->misaligned[pl->nmisaligned++] = m;
+	pl->misaligned.product[pl->misaligned.n++] = m;
 	return 0;
 }
 
@@ -204,8 +205,8 @@ int yk_lower_aligned(struct yk_work *w, const struct yk_call *c, const struct yk
 	if (!find(w, c, &y, &p))
 		return 0;
 	// with YOKE_CHECK=nan, results must be those of the recorded ops
-	if (mode && !w->plain && !w->ctx->planner->check_nan && memcmp(p.to, p.size, sizeof p.to) &&
-	    fits(w, &p) && (mode > 1 || gains(&p)))
+	if (mode && !w->wanted.plain && !w->ctx->planner->check.nan &&
+	    memcmp(p.to, p.size, sizeof p.to) && fits(w, &p) && (mode > 1 || gains(&p)))
 		good = pad(w, c, &y, &p, out);
 	if (good < 0)
 		return good;

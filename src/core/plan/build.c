@@ -58,9 +58,9 @@ void yk_number_view(const struct yk_work *w, struct yoke_view *to, yk_id base, i
 		    const int64_t *dims)
 {
 	const struct yk_node *n = yk_maker(&w->g, base);
-	if (n->op == YK_SCALAR && w->numbers != YK_NIL) {
+	if (n->op == YK_SCALAR && w->scalars.buffer != YK_NIL) {
 		const int64_t same[YOKE_MAX_RANK] = { 0 };
-		const uint32_t at = w->number_of[yk_attrs(&w->g, n)[0].i];
+		const uint32_t at = w->scalars.index[yk_attrs(&w->g, n)[0].i];
 		yk_buffer_view(w, to, w->g.value[base].dtype, rank, dims, same, 8 * ((int64_t)at - 1));
 		return;
 	}

@@ -22,24 +22,24 @@ YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for
 static void planner_free(struct yk_planner *pl)
 {
 	for (int i = 0; i < YK_BUCKETS; i++)
-		while (pl->bucket[i]) {
-			struct yk_plan *p = pl->bucket[i];
-			pl->bucket[i] = p->next;
+		while (pl->cache.bucket[i]) {
+			struct yk_plan *p = pl->cache.bucket[i];
+			pl->cache.bucket[i] = p->cached.next;
 			yk_plan_free(p);
 		}
 	for (int k = 0; k < YK_SLOTS; k++)
-		free(pl->chunk[k]);
-	free(pl->event);
+		free(pl->launch.chunk[k]);
+	free(pl->launch.event);
 	free(pl->left);
 	free(pl->marks.made);
-	free(pl->bucket);
-	free(pl->fallback);
-	free(pl->misaligned);
-	free(pl->storage);
-	free(pl->spot);
-	free(pl->number);
-	free(pl->given);
-	free(pl->large);
+	free(pl->cache.bucket);
+	free(pl->fallbacks.kind);
+	free(pl->misaligned.product);
+	free(pl->launch.storage);
+	free(pl->launch.spot);
+	free(pl->launch.scalar);
+	free(pl->launch.root_storage);
+	free(pl->attempt.large);
 	free(pl->root);
 	free(pl->key.word);
 	free(pl->marks.mark);
@@ -54,13 +54,13 @@ struct yk_planner *yk_planner_of(struct yoke_context *ctx)
 	if (ctx->planner)
 		return ctx->planner;
 	struct yk_planner *pl = calloc(1, sizeof *pl);
-	if (!pl || !(pl->bucket = calloc(YK_BUCKETS, sizeof *pl->bucket))) {
+	if (!pl || !(pl->cache.bucket = calloc(YK_BUCKETS, sizeof *pl->cache.bucket))) {
 		free(pl);
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
-	if (yk_check_wanted(&pl->check_nan) < 0) {
-		free(pl->bucket);
+	if (yk_check_wanted(&pl->check.nan) < 0) {
+		free(pl->cache.bucket);
 		free(pl);
 		return NULL;
 	}
@@ -72,12 +72,12 @@ struct yk_planner *yk_planner_of(struct yoke_context *ctx)
 
 static struct yk_plan **bucket_of(struct yk_planner *pl, const struct yk_key *key)
 {
-	return &pl->bucket[yk_param_bool(&plan_hash) ? key->hash % YK_BUCKETS : 0];
+	return &pl->cache.bucket[yk_param_bool(&plan_hash) ? key->hash % YK_BUCKETS : 0];
 }
 
 static struct yk_plan *find(struct yk_planner *pl)
 {
-	for (struct yk_plan *p = *bucket_of(pl, &pl->key); p; p = p->next)
+	for (struct yk_plan *p = *bucket_of(pl, &pl->key); p; p = p->cached.next)
 		if ((p->key.hash == pl->key.hash || !yk_param_bool(&plan_hash)) &&
 		    p->key.n == pl->key.n &&
 		    !memcmp(p->key.word, pl->key.word, pl->key.n * sizeof *pl->key.word))
@@ -89,13 +89,13 @@ static void drop_oldest(struct yk_planner *pl)
 {
 	struct yk_plan **oldest = NULL;
 	for (int i = 0; i < YK_BUCKETS; i++)
-		for (struct yk_plan **p = &pl->bucket[i]; *p; p = &(*p)->next)
-			if (!oldest || (*p)->used < (*oldest)->used)
+		for (struct yk_plan **p = &pl->cache.bucket[i]; *p; p = &(*p)->cached.next)
+			if (!oldest || (*p)->cached.used < (*oldest)->cached.used)
 				oldest = p;
 	struct yk_plan *gone = *oldest;
-	*oldest = gone->next;
+	*oldest = gone->cached.next;
 	yk_plan_free(gone);
-	pl->plans--;
+	pl->cache.plans--;
 }
 
 // The plan for the current key; NULL on error.
@@ -103,7 +103,7 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;
 	struct yk_plan *p = find(pl);
-	pl->vain <<= 1;
+	pl->miss.vain <<= 1;
 	if (p) {
 		ctx->stats.plan_hits++;
 		return p;
@@ -117,12 +117,12 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
 	if (!p)
 		return NULL;
-	p->made = pl->evaluations + 1;
-	while (pl->plans && (int64_t)pl->plans >= yk_param_int(&plan_max))
+	p->cached.made = pl->evaluations + 1;
+	while (pl->cache.plans && (int64_t)pl->cache.plans >= yk_param_int(&plan_max))
 		drop_oldest(pl);
 	struct yk_plan **bucket = bucket_of(pl, &p->key);
-	p->next = *bucket;
+	p->cached.next = *bucket;
 	*bucket = p;
-	pl->plans++;
+	pl->cache.plans++;
 	return p;
 }

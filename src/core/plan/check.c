@@ -214,10 +214,10 @@ static void blame_leaf(struct yk_planner *pl, const struct yk_plan *p, const str
 		       uint32_t operand)
 {
 	char text[700];
-	if (operand >= s->op.nin || pl->nan_told ||
+	if (operand >= s->op.nin || pl->check.leaf_logged ||
 	    p->ref[s->view + s->op.nout + operand].where != YK_AT_LEAF)
 		return;
-	pl->nan_told = true;
+	pl->check.leaf_logged = true;
 	yk_step_text(pl, s, text, sizeof text);
 	yk_warn("check", "operand %u of %s holds nan that no op made: it was put there, or "
 		"computed before (said once)", operand, text);

@@ -43,7 +43,7 @@ static void unlink_use(struct yk_work *w, uint32_t arg)
 int yk_uses_list(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->g;
-	if (yk_grow(&w->use, &w->use_cap, g->args + 1, sizeof *w->use) < 0)
+	if (yk_grow(&w->use, &w->edit.use_cap, g->args + 1, sizeof *w->use) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (size_t v = 0; v < g->values; v++)
 		w->value[v].use = YK_NIL;
@@ -65,14 +65,16 @@ int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	int err = yk_append_as(g, c, nout, outs, out);
 	if (err)
 		return err;
-	if (yk_grow(&w->value, &w->value_cap, g->values, sizeof *w->value) < 0 ||
-	    yk_grow(&w->node, &w->node_cap, g->nodes, sizeof *w->node) < 0)
+	if (yk_grow(&w->value, &w->edit.value_cap, g->values, sizeof *w->value) < 0 ||
+	    yk_grow(&w->node, &w->edit.node_cap, g->nodes, sizeof *w->node) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	uint32_t node = (uint32_t)g->nodes - 1;
 	g->node[node].slot = (uint8_t)slot;
-	w->node[node] = (struct yk_node_facts){
-		.cause = cause, .from = w->recorded, .time = node, .of = node, .group = YK_NIL
-	};
+	w->node[node] = (struct yk_node_facts){ .cause = cause,
+						.from = w->lowering.recorded,
+						.time = node,
+						.of = node,
+						.group = YK_NIL };
 	for (uint32_t i = 0; i < nout; i++) {
 		struct yk_value_facts *v = &w->value[*out + i];
 		*v = (struct yk_value_facts){ .place = { .base = *out + i }, .use = YK_NIL };
@@ -83,15 +85,16 @@ int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 
 void yk_edit_begin(struct yk_work *w)
 {
-	w->edited = (struct yk_edited){ w->g.nodes, w->g.values, w->g.args, w->g.nattrs };
-	w->nreplaced = 0;
+	w->edit.began = (struct yk_edited){ w->g.nodes, w->g.values, w->g.args, w->g.nattrs };
+	w->edit.nreplaced = 0;
 }
 
 int yk_edit_replace(struct yk_work *w, uint32_t arg, yk_id v)
 {
-	if (yk_grow(&w->replaced, &w->replaced_cap, w->nreplaced + 1, sizeof *w->replaced) < 0)
+	if (yk_grow(&w->edit.replaced, &w->edit.replaced_cap, w->edit.nreplaced + 1,
+		    sizeof *w->edit.replaced) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	w->replaced[w->nreplaced++] = (struct yk_replaced){ arg, w->g.arg[arg] };
+	w->edit.replaced[w->edit.nreplaced++] = (struct yk_replaced){ arg, w->g.arg[arg] };
 	unlink_use(w, arg);
 	w->g.arg[arg] = v;
 	link_use(w, arg, w->use[arg].node);
@@ -103,7 +106,7 @@ static int settle_last(struct yk_work *w, uint32_t like)
 {
 	uint32_t node = (uint32_t)w->g.nodes - 1;
 	const struct yk_node *n = &w->g.node[node];
-	if (yk_grow(&w->use, &w->use_cap, w->g.args + 1, sizeof *w->use) < 0)
+	if (yk_grow(&w->use, &w->edit.use_cap, w->g.args + 1, sizeof *w->use) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	w->node[node].time = w->node[like].time;
 	w->node[node].from = w->node[like].from;
@@ -217,16 +220,16 @@ int yk_edit_sweep(struct yk_work *w)
 void yk_edit_undo(struct yk_work *w)
 {
 	struct yk_graph *g = &w->g;
-	while (w->nreplaced) {
-		const struct yk_replaced *r = &w->replaced[--w->nreplaced];
+	while (w->edit.nreplaced) {
+		const struct yk_replaced *r = &w->edit.replaced[--w->edit.nreplaced];
 		unlink_use(w, r->arg);
 		g->arg[r->arg] = r->was;
 		link_use(w, r->arg, w->use[r->arg].node);
 	}
-	for (size_t a = g->args; a-- > w->edited.args;)
+	for (size_t a = g->args; a-- > w->edit.began.args;)
 		unlink_use(w, (uint32_t)a);
-	g->nodes = w->edited.nodes;
-	g->values = w->edited.values;
-	g->args = w->edited.args;
-	g->nattrs = w->edited.nattrs;
+	g->nodes = w->edit.began.nodes;
+	g->values = w->edit.began.values;
+	g->args = w->edit.began.args;
+	g->nattrs = w->edit.began.nattrs;
 }

@@ -70,7 +70,7 @@ void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v
 	yk_id base = w->value[value].place.base;
 	if (v->kind == YOKE_VIEW_BUFFER) {
 		ref->where = YK_AT_ARENA;
-		ref->index = yk_maker(&w->g, base)->op == YK_SCALAR ? w->numbers : base;
+		ref->index = yk_maker(&w->g, base)->op == YK_SCALAR ? w->scalars.buffer : base;
 	} else if (yk_maker(&w->g, base)->op == YK_SCALAR) {
 		ref->where = YK_AT_SCALAR;
 		ref->index = (uint32_t)yk_attrs(&w->g, yk_maker(&w->g, base))[0].i;
@@ -113,13 +113,13 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	bool takes = yk_selftest_can(d, &b->op);
 	if (!takes && yk_selftest_verdict(d) < 0)
 		return YOKE_EDEVICE;
-	if (!takes && w->numbers != YK_NIL) { // it may support scalars only by value
-		w->ctx->planner->by_value = w->replan = true;
+	if (!takes && w->scalars.buffer != YK_NIL) { // it may support scalars only by value
+		w->ctx->planner->attempt.by_value = w->replan = true;
 		return YOKE_EUNSUPPORTED;
 	}
 	// results of the fused form may be unused now
-	if (!takes && b->op.map && !w->ctx->planner->unfused) {
-		w->ctx->planner->unfused = w->replan = true;
+	if (!takes && b->op.map && !w->ctx->planner->attempt.unfused) {
+		w->ctx->planner->attempt.unfused = w->replan = true;
 		return YOKE_EUNSUPPORTED;
 	}
 	if (!takes)
@@ -234,14 +234,15 @@ static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
 static int add_numbers(struct yk_work *w)
 {
 	struct yk_step *s;
-	const struct yk_value *v = &w->g.value[w->numbers];
+	const struct yk_value *v = &w->g.value[w->scalars.buffer];
 	const uint32_t node = v->node;
 	int err = yk_step_add(w, node, 1, &s);
 	if (err)
 		return err;
 	struct yoke_view *view = &w->plan->view[s->view];
-	yk_buffer_view(w, view, v->dtype, v->rank, v->dims, w->value[w->numbers].place.stride, 0);
-	yk_ref_set(w, &w->plan->ref[s->view], view, w->numbers);
+	yk_buffer_view(w, view, v->dtype, v->rank, v->dims,
+		       w->value[w->scalars.buffer].place.stride, 0);
+	yk_ref_set(w, &w->plan->ref[s->view], view, w->scalars.buffer);
 	s->kind = YK_STEP_NUMBERS;
 	s->bytes = view_bytes(view);
 	return 0;
@@ -253,10 +254,10 @@ int yk_emit(struct yk_work *w)
 	struct yk_built b = { 0 };
 	int err = 0;
 	w->plan->serial = 1 + atomic_fetch_add(&plans, 1);
-	if (w->numbers != YK_NIL)
+	if (w->scalars.buffer != YK_NIL)
 		err = add_numbers(w);
-	for (size_t i = 0; i < w->norder && !err; i++) {
-		const struct yk_group *m = &w->group[w->order[i]];
+	for (size_t i = 0; i < w->schedule.norder && !err; i++) {
+		const struct yk_group *m = &w->schedule.group[w->schedule.order[i]];
 		const struct yk_node *n = &w->g.node[m->at];
 		const struct yk_op_def *row = yk_op_def(n->op);
 		bool empty = true;
@@ -267,7 +268,7 @@ int yk_emit(struct yk_work *w)
 		w->g.scope = n->scope;
 		w->g.site = n->site;
 		size_t first = w->plan->steps;
-		yk_warmup_at("compiles", "launches", i + 1, w->norder);
+		yk_warmup_at("compiles", "launches", i + 1, w->schedule.norder);
 		if (n->op == YK_TRANSFER) {
 			err = add_transfer(w, m->at, &b);
 		} else if (yk_is_ranks(n)) {

@@ -30,19 +30,20 @@ static uint32_t kind_of(struct yk_planner *pl, int op, const struct yk_value *va
 {
 	struct yk_value v = *value;
 	for (int i = 0; i < 2; i++) {
-		for (size_t k = 0; k < pl->fallbacks; k++)
-			if (same(&pl->fallback[k], op, &v))
+		for (size_t k = 0; k < pl->fallbacks.n; k++)
+			if (same(&pl->fallbacks.kind[k], op, &v))
 				return (uint32_t)k + 1;
-		if (pl->fallbacks < MAX_KINDS)
+		if (pl->fallbacks.n < MAX_KINDS)
 			break;
 		v.rank = YK_ANY_RANK;
 	}
-	if (yk_grow(&pl->fallback, &pl->fallback_cap, pl->fallbacks + 1, sizeof *pl->fallback) < 0)
+	if (yk_grow(&pl->fallbacks.kind, &pl->fallbacks.cap, pl->fallbacks.n + 1,
+		    sizeof *pl->fallbacks.kind) < 0)
 		return 0;
-	struct yk_fallback *f = &pl->fallback[pl->fallbacks++];
+	struct yk_fallback *f = &pl->fallbacks.kind[pl->fallbacks.n++];
 	*f = (struct yk_fallback){ .op = (uint16_t)op, .dtype = v.dtype, .rank = v.rank };
 	memcpy(f->dims, v.dims, sizeof f->dims);
-	return (uint32_t)pl->fallbacks;
+	return (uint32_t)pl->fallbacks.n;
 }
 
 // The CPU's node for which a copy between the devices is made.
@@ -101,8 +102,8 @@ size_t yk_fallback_list(const struct yoke_context *ctx, const uint64_t (*before)
 {
 	const struct yk_planner *pl = ctx->planner;
 	size_t n = 0;
-	for (size_t k = 0; pl && k < pl->fallbacks; k++) {
-		const struct yk_fallback *f = &pl->fallback[k];
+	for (size_t k = 0; pl && k < pl->fallbacks.n; k++) {
+		const struct yk_fallback *f = &pl->fallbacks.kind[k];
 		uint64_t count = f->count, bytes = f->bytes;
 		if (k < nbefore) {
 			count -= before[k][0];
@@ -126,14 +127,14 @@ size_t yk_fallback_list(const struct yoke_context *ctx, const uint64_t (*before)
 
 size_t yk_fallback_kinds(const struct yoke_context *ctx)
 {
-	return ctx->planner ? ctx->planner->fallbacks : 0;
+	return ctx->planner ? ctx->planner->fallbacks.n : 0;
 }
 
 void yk_fallback_counts(const struct yoke_context *ctx, uint64_t (*to)[2])
 {
 	for (size_t k = 0; k < yk_fallback_kinds(ctx); k++) {
-		to[k][0] = ctx->planner->fallback[k].count;
-		to[k][1] = ctx->planner->fallback[k].bytes;
+		to[k][0] = ctx->planner->fallbacks.kind[k].count;
+		to[k][1] = ctx->planner->fallbacks.kind[k].bytes;
 	}
 }
 

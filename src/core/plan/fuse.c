@@ -62,7 +62,7 @@ static bool may_move(const struct yk_work *w, const struct yk_group *p,
 
 static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built *b)
 {
-	struct yk_group *p = &w->group[from], *m = &w->group[into];
+	struct yk_group *p = &w->schedule.group[from], *m = &w->schedule.group[into];
 	uint32_t all[YOKE_MAP_MAX_INSNS];
 	const struct yk_node *last = &w->g.node[m->at];
 	bool reduces = yk_op_def(last->op)->flags & YK_F_REDUCE;
@@ -101,8 +101,8 @@ int yk_fuse(struct yk_work *w)
 	const struct yk_graph *g = &w->g;
 	struct yk_built b = { 0 };
 	int err = 0;
-	w->group = calloc(g->nodes + 1, sizeof *w->group);
-	if (!w->group)
+	w->schedule.group = calloc(g->nodes + 1, sizeof *w->schedule.group);
+	if (!w->schedule.group)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	uint32_t *order = yk_in_time(w);
 	if (!order)
@@ -113,8 +113,8 @@ int yk_fuse(struct yk_work *w)
 		w->node[k].group = YK_NIL;
 		if (!w->node[k].live || yk_op_def(n->op)->flags & (YK_F_VIEW | YK_F_LEAF))
 			continue;
-		uint32_t mine = w->groups++;
-		struct yk_group *m = &w->group[mine];
+		uint32_t mine = w->schedule.groups++;
+		struct yk_group *m = &w->schedule.group[mine];
 		if (!(m->member = malloc(4 * sizeof *m->member))) {
 			err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 			break;
@@ -123,14 +123,15 @@ int yk_fuse(struct yk_work *w)
 		m->n = 1;
 		m->member[0] = m->at = k;
 		w->node[k].group = mine;
-		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check_nan || w->ctx->planner->unfused)
+		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check.nan ||
+		    w->ctx->planner->attempt.unfused)
 			continue;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id base = w->value[g->arg[n->in + i]].place.base;
 			uint32_t maker = g->value[base].node, from = w->node[maker].group;
 			if (from == YK_NIL || from == mine ||
 			    !joins(yk_op_def(g->node[maker].op)) ||
-			    yk_op_def(g->node[w->group[from].at].op)->flags & YK_F_REDUCE)
+			    yk_op_def(g->node[w->schedule.group[from].at].op)->flags & YK_F_REDUCE)
 				continue;
 			err = join(w, from, mine, &b);
 		}

@@ -27,9 +27,9 @@ struct launch {
 static void free_blocks(struct launch *l, struct yk_event *done)
 {
 	for (int k = 0; k < YK_SLOTS; k++)
-		for (size_t i = 0; i < l->p->arena[k].n; i++) {
-			yk_pool_free(l->pl->chunk[k][i], l->ctx->slot[k].queue, done);
-			l->pl->chunk[k][i] = NULL;
+		for (size_t i = 0; i < l->p->layout.arena[k].n; i++) {
+			yk_pool_free(l->pl->launch.chunk[k][i], l->ctx->slot[k].queue, done);
+			l->pl->launch.chunk[k][i] = NULL;
 		}
 }
 
@@ -38,7 +38,7 @@ static const struct yk_node *maker_of(const struct launch *l, size_t block)
 {
 	const struct yk_graph *g = &l->ctx->graph;
 	for (size_t i = 0; i < l->pl->roots; i++)
-		if (l->p->root_block[i] == block)
+		if (l->p->layout.root_block[i] == block)
 			return yk_maker(g, l->pl->root[i].id);
 	return NULL;
 }
@@ -49,44 +49,51 @@ static int allocate(struct launch *l)
 	struct yk_planner *pl = l->pl;
 	struct yk_plan *p = l->p;
 	int err = 0;
-	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
-	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
-	    yk_grow(&pl->given, &pl->given_cap, pl->roots + 1, sizeof *pl->given) < 0 ||
-	    yk_grow(&pl->number, &pl->number_cap, p->numbers + (size_t)1, sizeof *pl->number) < 0 ||
-	    yk_grow(&pl->spot, &pl->spot_cap, 1 + p->arena[YK_SLOT_DEVICE].n + p->blocks + p->leaves,
-		    sizeof *pl->spot) < 0 ||
+	if (yk_grow(&pl->launch.storage, &pl->launch.storage_cap, p->layout.blocks + 1,
+		    sizeof *pl->launch.storage) < 0 ||
+	    yk_grow(&pl->launch.event, &pl->launch.event_cap, p->sync.events + 1,
+		    sizeof *pl->launch.event) < 0 ||
+	    yk_grow(&pl->launch.root_storage, &pl->launch.root_storage_cap, pl->roots + 1,
+		    sizeof *pl->launch.root_storage) < 0 ||
+	    yk_grow(&pl->launch.scalar, &pl->launch.scalar_cap, p->replay.scalars + (size_t)1,
+		    sizeof *pl->launch.scalar) < 0 ||
+	    yk_grow(&pl->launch.spot, &pl->launch.spot_cap,
+		    1 + p->layout.arena[YK_SLOT_DEVICE].n + p->layout.blocks + p->layout.leaves,
+		    sizeof *pl->launch.spot) < 0 ||
 	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
 		    sizeof *l->ctx->leaf) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
-	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
-	memset(pl->event, 0, p->events * sizeof *pl->event);
+	memset(pl->launch.storage, 0, p->layout.blocks * sizeof *pl->launch.storage);
+	memset(pl->launch.event, 0, p->sync.events * sizeof *pl->launch.event);
 	for (int k = 0; k < YK_SLOTS; k++) {
-		if (yk_grow(&pl->chunk[k], &pl->chunk_cap[k], p->arena[k].n + 1,
-			    sizeof **pl->chunk) < 0)
+		if (yk_grow(&pl->launch.chunk[k], &pl->launch.chunk_cap[k],
+			    p->layout.arena[k].n + 1, sizeof **pl->launch.chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to launch");
-		memset(pl->chunk[k], 0, p->arena[k].n * sizeof **pl->chunk);
+		memset(pl->launch.chunk[k], 0, p->layout.arena[k].n * sizeof **pl->launch.chunk);
 	}
 	for (int k = 0; k < YK_SLOTS; k++)
-		for (size_t i = 0; i < p->arena[k].n && !err; i++) {
+		for (size_t i = 0; i < p->layout.arena[k].n && !err; i++) {
 			struct yk_pool *pool = l->ctx->slot[k].device->pool;
 			struct yk_movable m = yk_movable(l->ctx);
 			const struct yk_who who = { .op = "arena of an evaluation",
 				.range = yk_path_name(&l->ctx->ranges, l->ctx->graph.range) };
 			m.who = &who;
-			err = yk_pool_alloc_brief(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue, m,
-						  &pl->chunk[k][i]);
+			err = yk_pool_alloc_brief(pool, p->layout.arena[k].chunk[i],
+						  l->ctx->slot[k].queue, m,
+						  &pl->launch.chunk[k][i]);
 		}
-	for (size_t i = 0; i < p->blocks && !err; i++) {
-		if (p->block[i].leaf != YK_NIL)
+	for (size_t i = 0; i < p->layout.blocks && !err; i++) {
+		if (p->layout.block[i].leaf != YK_NIL)
 			continue;
-		if (yk_is_new(&p->block[i])) {
+		if (yk_is_new(&p->layout.block[i])) {
 			l->ctx->making = yk_pool_is_recorded(l->ctx->device->pool) ? maker_of(l, i) : NULL;
-			err = yk_storage_new(l->ctx, p->block[i].bytes, p->block[i].host, l->ctx->queue,
-					     &pl->storage[i]);
+			err = yk_storage_new(l->ctx, p->layout.block[i].bytes,
+					     p->layout.block[i].host, l->ctx->queue,
+					     &pl->launch.storage[i]);
 			l->ctx->making = NULL;
-		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
-			*pl->storage[i] = (struct yk_storage){ .refs = 1,
-							       .bytes = p->block[i].bytes,
+		} else if ((pl->launch.storage[i] = calloc(1, sizeof **pl->launch.storage))) {
+			*pl->launch.storage[i] = (struct yk_storage){ .refs = 1,
+							       .bytes = p->layout.block[i].bytes,
 							       .ctx = l->ctx };
 		} else {
 			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
@@ -94,8 +101,8 @@ static int allocate(struct launch *l)
 	}
 	if (!err)
 		return 0;
-	for (size_t i = 0; i < p->blocks; i++)
-		yk_storage_unref(pl->storage[i]);
+	for (size_t i = 0; i < p->layout.blocks; i++)
+		yk_storage_unref(pl->launch.storage[i]);
 	free_blocks(l, NULL);
 	return err;
 }
@@ -111,15 +118,15 @@ static void predict(const struct launch *l)
 	struct yk_pool_stats pool;
 	yk_pool_stats(l->ctx->device->pool, &pool);
 	note_max(&l->ctx->stats.predicted_peak, pool.allocated_bytes.current + yk_plan_bytes(l->ctx, l->p));
-	note_max(&l->ctx->stats.activations, l->p->activations);
-	note_max(&l->ctx->stats.workspace, l->p->workspace);
+	note_max(&l->ctx->stats.activations, l->p->layout.activations);
+	note_max(&l->ctx->stats.workspace, l->p->layout.workspace);
 }
 
 // Makes the steps, not the host, wait for uploads on a separate queue.
 static int join_leaves(const struct launch *l)
 {
 	int err = 0;
-	for (size_t i = 0; l->pl->marks.uploads && i < l->p->leaves && !err; i++) {
+	for (size_t i = 0; l->pl->marks.uploads && i < l->p->layout.leaves && !err; i++) {
 		struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[i]].storage;
 		err = s ? yk_storage_join(s) : 0;
 	}
@@ -130,16 +137,16 @@ static int join_leaves(const struct launch *l)
 static void donate(struct launch *l)
 {
 	const struct yk_planner *pl = l->pl;
-	for (size_t i = 0; i < l->p->blocks; i++) {
-		const struct yk_root_block *b = &l->p->block[i];
+	for (size_t i = 0; i < l->p->layout.blocks; i++) {
+		const struct yk_root_block *b = &l->p->layout.block[i];
 		if (b->donor != YK_NIL) {
 			const uint32_t at = pl->marks.leaf[b->donor];
 			struct yk_storage *old = l->ctx->leaf[at].storage;
-			yk_storage_take(pl->storage[i], old);
+			yk_storage_take(pl->launch.storage[i], old);
 			yk_leaves_forget(old, at);
 		} else if (b->home != YK_NIL) {
 			const struct yk_tensor *t = pl->root[b->home].handle;
-			yk_storage_take(pl->storage[i], t->storage);
+			yk_storage_take(pl->launch.storage[i], t->storage);
 			yk_leaves_forget(t->storage, yk_leaf_at(t));
 		}
 	}
@@ -153,11 +160,11 @@ struct at { // an address in a block
 static struct at at_of(const struct launch *l, const struct yk_ref *r)
 {
 	if (r->where == YK_AT_ARENA) {
-		const struct yk_block *b = l->pl->chunk[r->slot][r->index];
+		const struct yk_block *b = l->pl->launch.chunk[r->slot][r->index];
 		return (struct at){ b, b->offset + r->offset };
 	}
 	const struct yk_storage *s = r->where == YK_AT_ROOT ?
-					     l->pl->storage[r->index] :
+					     l->pl->launch.storage[r->index] :
 					     l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
 	return (struct at){ s->buffer->block, yk_storage_at(s) + r->offset };
 }
@@ -197,7 +204,7 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	const struct yoke_backend *ops = q->device->ops;
 	if (s->fallback) {
 		l->ctx->stats.fallback_bytes += s->bytes;
-		l->pl->fallback[s->fallback - 1].bytes += s->bytes;
+		l->pl->fallbacks.kind[s->fallback - 1].bytes += s->bytes;
 	}
 	return down ? ops->get(q->handle, dev.block->segment, dev.offset, address, s->bytes) :
 		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
@@ -207,9 +214,9 @@ static int transfer(struct launch *l, const struct yk_step *s)
 static int write_numbers(struct launch *l, const struct yk_step *s)
 {
 	const struct at to = at_of(l, &l->p->ref[s->view]);
-	for (uint32_t i = 0; i < l->p->numbers; i++)
-		l->pl->number[i] = yk_scalar_bits(l->pl, l->p->number[i]);
-	return yk_upload_to(l->ctx, to.block->segment, to.offset, l->pl->number, s->bytes);
+	for (uint32_t i = 0; i < l->p->replay.scalars; i++)
+		l->pl->launch.scalar[i] = yk_scalar_bits(l->pl, l->p->replay.scalar[i]);
+	return yk_upload_to(l->ctx, to.block->segment, to.offset, l->pl->launch.scalar, s->bytes);
 }
 
 // Binds the step's op to its views and workspace.
@@ -241,13 +248,13 @@ static struct yoke_op *bind_host(struct launch *l, struct yk_step *s)
 static void count_fallback(struct launch *l, const struct yk_step *s)
 {
 	l->ctx->stats.fallbacks++;
-	l->pl->fallback[s->fallback - 1].count++;
-	if (!l->pl->fell_back)
+	l->pl->fallbacks.kind[s->fallback - 1].count++;
+	if (!l->pl->fallbacks.logged)
 		yk_warn("plan",
 			"%s does not run %s; the CPU does, and what else it must (said once, "
 			"counted in the statistics)",
 			l->ctx->device->id, yk_op_def(s->opcode)->name);
-	l->pl->fell_back = true;
+	l->pl->fallbacks.logged = true;
 }
 
 static int run_step(struct launch *l, struct yk_step *s)
@@ -280,7 +287,7 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 		err = run_step(l, s);
 	}
 	// not for RANKS: other ranks may wait for later steps
-	const bool check = l->pl->check_nan, own = s->kind != YK_STEP_RANKS;
+	const bool check = l->pl->check.nan, own = s->kind != YK_STEP_RANKS;
 	if (!err && own && (check || l->ctx->sync == YK_SYNC_STEPS))
 		err = yk_queue_drain(q);
 	if (!err && check)
@@ -388,21 +395,22 @@ static void settle_nodes(struct launch *l)
 static void place_roots(struct launch *l, int failed)
 {
 	struct yk_planner *pl = l->pl;
-	for (size_t i = 0; i < l->p->blocks; i++)
-		if (pl->storage[i]) {
-			pl->storage[i]->failed = failed;
-			pl->storage[i]->failure = l->ctx->failure.number;
+	for (size_t i = 0; i < l->p->layout.blocks; i++)
+		if (pl->launch.storage[i]) {
+			pl->launch.storage[i]->failed = failed;
+			pl->launch.storage[i]->failure = l->ctx->failure.number;
 		}
 	for (size_t i = 0; i < pl->roots; i++) {
-		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
-		pl->given[i] = b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
-						   l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
-		pl->given[i]->refs++;
+		const struct yk_root_block *b = &l->p->layout.block[l->p->layout.root_block[i]];
+		pl->launch.root_storage[i] =
+			b->leaf == YK_NIL ? pl->launch.storage[l->p->layout.root_block[i]] :
+					    l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+		pl->launch.root_storage[i]->refs++;
 	}
 	for (size_t i = 0; i < pl->roots; i++) {
 		struct yk_tensor *t = pl->root[i].handle;
-		if (t && yk_is_packed(t) && pl->given[i] != t->storage)
-			yk_pack_keep(t, pl->root[i].idle, &pl->given[i]);
+		if (t && yk_is_packed(t) && pl->launch.root_storage[i] != t->storage)
+			yk_pack_keep(t, pl->root[i].idle, &pl->launch.root_storage[i]);
 	}
 }
 
@@ -410,19 +418,20 @@ static void place_roots(struct launch *l, int failed)
 static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
 {
 	struct yk_planner *pl = l->pl;
-	for (size_t i = 0; i < l->p->blocks; i++)
-		if (pl->storage[i])
-			memcpy(pl->storage[i]->written, written, sizeof pl->storage[i]->written);
+	for (size_t i = 0; i < l->p->layout.blocks; i++)
+		if (pl->launch.storage[i])
+			memcpy(pl->launch.storage[i]->written, written,
+			       sizeof pl->launch.storage[i]->written);
 	for (size_t i = 0; i < pl->roots; i++)
-		hand_root(l, &pl->root[i], pl->given[i]);
-	for (size_t i = 0; i < l->p->blocks; i++)
-		yk_storage_unref(pl->storage[i]);
+		hand_root(l, &pl->root[i], pl->launch.root_storage[i]);
+	for (size_t i = 0; i < l->p->layout.blocks; i++)
+		yk_storage_unref(pl->launch.storage[i]);
 }
 
 static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 {
 	struct yk_plan *p = l->p;
-	const struct yk_step *first = p->steps ? &p->step[p->numbers > 0] : NULL,
+	const struct yk_step *first = p->steps ? &p->step[p->replay.scalars > 0] : NULL,
 			     *last = p->steps ? &p->step[p->steps - 1] : NULL;
 	yk_event_unref(p->last);
 	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
@@ -452,10 +461,10 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 	if (host)
 		yk_work_begin(l->ctx, l->ctx->queue);
 	for (uint32_t i = 0; i < s->waits && !err; i++) {
-		uint32_t e = l->p->wait[s->wait + i];
+		uint32_t e = l->p->sync.wait[s->wait + i];
 		struct yk_event *start = NULL, *behind = NULL;
 		if (e != YK_NIL)
-			behind = l->pl->event[e];
+			behind = l->pl->launch.event[e];
 		else if (!(err = yk_event_try(l->ctx->queue, &start)))
 			behind = start;
 		if (!err)
@@ -478,7 +487,7 @@ static int launch_step(struct launch *l, size_t i, bool had)
 	if (!err)
 		err = try_step(l, s, q, had);
 	if (!err && s->event != YK_NIL)
-		err = yk_event_try(q, &l->pl->event[s->event]);
+		err = yk_event_try(q, &l->pl->launch.event[s->event]);
 	yk_work_end(l->ctx, q, YK_WORK_STEP, l->p, i);
 	if (err)
 		step_failed(l, i, err, had, false);
@@ -499,28 +508,29 @@ static size_t find_spots(const struct launch *l)
 {
 	const struct yk_planner *pl = l->pl;
 	const struct yk_plan *p = l->p;
-	struct yk_spot *to = pl->spot;
+	struct yk_spot *to = pl->launch.spot;
 	*to++ = (struct yk_spot){ NULL, atomic_load(&l->ctx->device->freed) };
-	for (size_t i = 0; i < p->arena[YK_SLOT_DEVICE].n; i++) {
-		const struct yk_block *b = pl->chunk[YK_SLOT_DEVICE][i];
+	for (size_t i = 0; i < p->layout.arena[YK_SLOT_DEVICE].n; i++) {
+		const struct yk_block *b = pl->launch.chunk[YK_SLOT_DEVICE][i];
 		*to++ = spot_of(b, b->offset);
 	}
-	for (size_t i = 0; i < p->blocks; i++)
-		if (pl->storage[i])
-			*to++ = spot_of(pl->storage[i]->buffer->block, yk_storage_at(pl->storage[i]));
-	for (size_t i = 0; i < p->leaves; i++) {
+	for (size_t i = 0; i < p->layout.blocks; i++)
+		if (pl->launch.storage[i])
+			*to++ = spot_of(pl->launch.storage[i]->buffer->block,
+					yk_storage_at(pl->launch.storage[i]));
+	for (size_t i = 0; i < p->layout.leaves; i++) {
 		const struct yk_storage *s = l->ctx->leaf[pl->marks.leaf[i]].storage;
-		if (s && s->buffer && p->need[i]) // otherwise a root took it over
+		if (s && s->buffer && p->layout.leaf_bytes[i]) // otherwise a root took it over
 			*to++ = spot_of(s->buffer->block, yk_storage_at(s));
 	}
-	return (size_t)(to - pl->spot);
+	return (size_t)(to - pl->launch.spot);
 }
 
 static int record_steps(void *arg)
 {
 	struct launch *l = arg;
 	int err = 0;
-	for (size_t i = l->p->numbers > 0; i < l->p->steps && !err; i++)
+	for (size_t i = l->p->replay.scalars > 0; i < l->p->steps && !err; i++)
 		err = run_step(l, &l->p->step[i]);
 	return err;
 }
@@ -528,11 +538,12 @@ static int record_steps(void *arg)
 // The graph for this launch, recorded if its block locations recur; NULL: there is none.
 static struct yk_graph_of *graph_of(struct launch *l, bool had)
 {
-	struct yk_replay *r = l->p->replay;
+	struct yk_replay *r = l->p->replay.graphs;
 	char why[600];
-	if (!r || r->off || yk_is_timed(l->ctx) || l->pl->check_nan || l->ctx->sync == YK_SYNC_STEPS)
+	if (!r || r->off || yk_is_timed(l->ctx) || l->pl->check.nan ||
+	    l->ctx->sync == YK_SYNC_STEPS)
 		return NULL;
-	struct yk_graph_of *g = yk_replay_find(r, l->pl->spot, find_spots(l));
+	struct yk_graph_of *g = yk_replay_find(r, l->pl->launch.spot, find_spots(l));
 	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
@@ -552,7 +563,7 @@ static int run_steps(struct launch *l, bool had, size_t *at)
 	uint32_t scope = base; // the scope reported to the vendor's profiler
 	size_t i = 0;
 	int err = 0;
-	if (p->numbers)
+	if (p->replay.scalars)
 		err = launch_step(l, i++, had);
 	struct yk_graph_of *g = err ? NULL : graph_of(l, had);
 	if (!g) {
@@ -582,9 +593,9 @@ static int join_slots(struct launch *l)
 {
 	int err = 0;
 	for (int k = 0; k < YK_SLOTS && !err; k++) {
-		if (!(l->p->loose >> k & 1))
+		if (!(l->p->sync.unjoined >> k & 1))
 			continue;
-		struct yk_event *e = l->pl->event[l->p->last_event[k]];
+		struct yk_event *e = l->pl->launch.event[l->p->sync.last[k]];
 		if (k != YK_SLOT_DOWN) {
 			err = yk_event_before(e, l->ctx->queue);
 			continue;
@@ -617,11 +628,11 @@ static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64
 	if (yk_event_try(l->ctx->queue, &done[YK_SLOT_DEVICE]) < 0)
 		done[YK_SLOT_DEVICE] = NULL;
 	written[YK_SLOT_DEVICE] = l->ctx->queue->marks;
-	for (int k = 0; k < YK_SLOTS && l->p->events; k++) {
-		uint32_t e = l->p->last_event[k];
-		if (e == YK_NIL || !l->pl->event[e])
+	for (int k = 0; k < YK_SLOTS && l->p->sync.events; k++) {
+		uint32_t e = l->p->sync.last[k];
+		if (e == YK_NIL || !l->pl->launch.event[e])
 			continue;
-		done[k] = yk_event_ref(l->pl->event[e]);
+		done[k] = yk_event_ref(l->pl->launch.event[e]);
 		written[k] = done[k]->serial;
 	}
 }
@@ -631,8 +642,8 @@ bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
 	struct yk_error_aside *was = yk_error_aside();
 	bool good = allocate(&l) == 0;
-	for (size_t i = 0; i < p->blocks && good; i++)
-		yk_storage_unref(pl->storage[i]);
+	for (size_t i = 0; i < p->layout.blocks && good; i++)
+		yk_storage_unref(pl->launch.storage[i]);
 	if (good)
 		free_blocks(&l, NULL);
 	yk_error_back(was);
@@ -661,18 +672,18 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		err = run_steps(&l, had, &at);
 		yk_profiler_pop(l.ctx);
 	}
-	if (!err && p->loose)
+	if (!err && p->sync.unjoined)
 		err = join_slots(&l);
 	place_roots(&l, err);
 	mark_slots(&l, done, written); // also after a failure: earlier steps may be running
-	if (p->events && (err || !done[YK_SLOT_DEVICE]))
+	if (p->sync.events && (err || !done[YK_SLOT_DEVICE]))
 		drain_slots(&l, at ? at - 1 : p->steps);
-	l.ctx->stats.assign_copies += p->copies;
-	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
+	l.ctx->stats.assign_copies += p->layout.copies;
+	l.ctx->stats.assign_copy_bytes += p->layout.copy_bytes;
 	hand_out(&l, written);
 	free_blocks(&l, done[YK_SLOT_DEVICE]);
-	for (uint32_t i = 0; i < p->events; i++)
-		yk_event_unref(pl->event[i]);
+	for (uint32_t i = 0; i < p->sync.events; i++)
+		yk_event_unref(pl->launch.event[i]);
 	take_off(&l, done);
 	settle_nodes(&l);
 	return err;

@@ -66,7 +66,7 @@ static uint32_t known_over(const struct layout *l, uint32_t s, int home)
 	const struct yk_plan *p = l->p;
 	int slot = p->step[s].slot;
 	uint32_t t = s + 1;
-	while (t < p->steps && (p->step[t].slot != home || l->w->clock[t].over[slot] <= s))
+	while (t < p->steps && (p->step[t].slot != home || l->w->schedule.clock[t].over[slot] <= s))
 		t++;
 	return t < p->steps ? t : (uint32_t)p->steps - 1;
 }
@@ -85,7 +85,7 @@ static void find_lives(struct layout *l)
 			f->leaf = (uint32_t)yk_attrs(g, n)[0].i;
 			l->leaf_value[f->leaf] = v;
 			f->born = 0;
-			l->p->need[f->leaf] = f->bytes;
+			l->p->layout.leaf_bytes[f->leaf] = f->bytes;
 		}
 	}
 	for (uint32_t s = 0; s < l->p->steps; s++) {
@@ -97,7 +97,7 @@ static void find_lives(struct layout *l)
 			struct life *f = &l->life[r->index];
 			int home = yk_maker(g, r->index)->slot;
 			bool away = step->slot != home;
-			uint32_t from = away ? l->w->clock[s].over[home] : s;
+			uint32_t from = away ? l->w->schedule.clock[s].over[home] : s;
 			uint32_t to = away ? known_over(l, s, home) : s;
 			if (f->writer == YK_NIL)
 				f->writer = s;
@@ -148,9 +148,9 @@ static int count_kinds(struct layout *l)
 	}
 	for (size_t s = 0; s < p->steps; s++) {
 		now += change[s];
-		p->activations = now > p->activations ? now : p->activations;
-		if (p->step[s].work_bytes > p->workspace)
-			p->workspace = p->step[s].work_bytes;
+		p->layout.activations = now > p->layout.activations ? now : p->layout.activations;
+		if (p->step[s].work_bytes > p->layout.workspace)
+			p->layout.workspace = p->step[s].work_bytes;
 	}
 	free(change);
 	return 0;
@@ -161,23 +161,22 @@ static int find_blocks(struct layout *l)
 {
 	struct yk_work *w = l->w;
 	struct yk_plan *p = l->p;
-	if (!(p->root_block = malloc((w->roots + 1) * sizeof *p->root_block)))
+	if (!(p->layout.root_block = malloc((w->roots + 1) * sizeof *p->layout.root_block)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	p->roots = w->roots;
 	for (size_t i = 0; i < w->roots; i++) {
 		struct life *f = &l->life[w->value[w->root_value[i]].place.base];
 		if (f->block == YK_NIL) {
-			if (yk_grow(&p->block, &p->block_cap, p->blocks + 1,
-				    sizeof *p->block) < 0)
+			if (yk_grow(&p->layout.block, &p->layout.block_cap, p->layout.blocks + 1,
+				    sizeof *p->layout.block) < 0)
 				return yk_fail(YOKE_ENOMEM, "no memory to plan");
-			p->block[p->blocks] = (struct yk_root_block){ .bytes = f->bytes,
-								      .donor = YK_NIL,
-								      .home = YK_NIL,
-								      .leaf = f->leaf };
-			p->block[p->blocks].host = is_hosts(w, w->value[w->root_value[i]].place.base);
-			f->block = (uint32_t)p->blocks++;
+			p->layout.block[p->layout.blocks] = (struct yk_root_block){
+				.bytes = f->bytes, .donor = YK_NIL, .home = YK_NIL, .leaf = f->leaf
+			};
+			p->layout.block[p->layout.blocks].host =
+				is_hosts(w, w->value[w->root_value[i]].place.base);
+			f->block = (uint32_t)p->layout.blocks++;
 		}
-		p->root_block[i] = f->block;
+		p->layout.root_block[i] = f->block;
 		f->dies = FOREVER;
 	}
 	return 0;
@@ -301,7 +300,9 @@ static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
 	bool over = up != YK_NIL && p->step[up].kind == YK_STEP_UP;
 	for (uint32_t s = 0; s < p->steps && over; s++) {
 		const struct yk_step *step = &p->step[s];
-		const uint32_t known = step->slot == p->step[up].slot ? up : l->w->clock[up].over[step->slot];
+		const uint32_t known = step->slot == p->step[up].slot ?
+					       up :
+					       l->w->schedule.clock[up].over[step->slot];
 		for (uint32_t i = 0; i < step->views && s >= known && over; i++) {
 			const struct yk_ref *r = &p->ref[step->view + i];
 			over = r->where != YK_AT_ARENA || owner(l, r->index) != old;
@@ -319,7 +320,9 @@ static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
 	for (uint32_t t = 0; t < p->steps && alone; t++) {
 		const struct yk_step *other = &p->step[t];
 		const bool before = t < s && (own->slot != YK_SLOT_RANKS || !yk_may_overtake(other, own));
-		const bool over = t == s || (other->slot == own->slot ? before : l->w->clock[s].over[other->slot] > t);
+		const bool over = t == s || (other->slot == own->slot ?
+						     before :
+						     l->w->schedule.clock[s].over[other->slot] > t);
 		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
 			const struct yk_ref *r = &p->ref[other->view + i];
 			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;
@@ -341,7 +344,7 @@ static uint32_t by_ranks(struct layout *l, uint32_t v, uint32_t old)
 // With YOKE_CHECK=nan, a step must not overwrite its operands.
 static bool may_overwrite(const struct yk_work *w)
 {
-	return yk_param_bool(&donate) && !w->ctx->planner->check_nan;
+	return yk_param_bool(&donate) && !w->ctx->planner->check.nan;
 }
 
 // Lets roots reuse the blocks of their variables' old versions.
@@ -352,7 +355,7 @@ static void donate_leaves(struct layout *l)
 	for (size_t i = 0; i < w->roots; i++) {
 		uint32_t v = w->value[w->root_value[i]].place.base, donor = w->root[i].donor, s,
 			 out;
-		struct yk_root_block *block = &p->block[p->root_block[i]];
+		struct yk_root_block *block = &p->layout.block[p->layout.root_block[i]];
 		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE ||
 		    block->leaf != YK_NIL || block->donor != YK_NIL || block->home != YK_NIL)
 			continue;
@@ -366,14 +369,14 @@ static void donate_leaves(struct layout *l)
 				  l->life[old].block == YK_NIL;
 		if (may && comes_up(l, v, old)) {
 			block->donor = donor;
-			l->donated[donor] = p->root_block[i];
+			l->donated[donor] = p->layout.root_block[i];
 			continue;
 		}
 		if (may && sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
 			if (!l->life[old].used || l->life[old].dies < s) {
 				// its last reader ran before: the block is simply reused
 				block->donor = donor;
-				l->donated[donor] = p->root_block[i];
+				l->donated[donor] = p->layout.root_block[i];
 				continue;
 			}
 			in = share_with(l, s, out, old);
@@ -382,11 +385,11 @@ static void donate_leaves(struct layout *l)
 			s = l->life[v].writer;
 		if (in != YK_NIL) {
 			block->donor = donor;
-			l->donated[donor] = p->root_block[i];
+			l->donated[donor] = p->layout.root_block[i];
 			note_alias(l, s, in);
 		} else if (donor != YK_NIL) {
-			p->copies++;
-			p->copy_bytes += block->bytes;
+			p->layout.copies++;
+			p->layout.copy_bytes += block->bytes;
 		}
 	}
 }
@@ -471,7 +474,7 @@ static uint64_t aligned(uint64_t bytes)
 static int place_slot(struct layout *l, int slot)
 {
 	struct yk_plan *p = l->p;
-	struct yk_arena_plan *a = &p->arena[slot];
+	struct yk_arena_plan *a = &p->layout.arena[slot];
 	const struct yk_graph *g = &l->w->g;
 	struct yk_device *d = yk_work_device(l->w, slot);
 	struct yk_span *span = malloc((g->values + p->steps + 1) * sizeof *span);
@@ -492,8 +495,9 @@ static int place_slot(struct layout *l, int slot)
 		if (yk_work_slot(step) != slot || !step->work_bytes)
 			continue;
 		const bool away = step->slot != slot;
-		span[n++] = (struct yk_span){ away ? l->w->clock[s].over[slot] : s, away ? known_over(l, s, slot) : s,
-					   aligned(step->work_bytes), &step->work.offset };
+		span[n++] = (struct yk_span){ away ? l->w->schedule.clock[s].over[slot] : s,
+					      away ? known_over(l, s, slot) : s,
+					      aligned(step->work_bytes), &step->work.offset };
 	}
 	uint64_t largest = l->largest[slot] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
@@ -600,7 +604,7 @@ static void note_live(struct yk_plan *p, struct yk_live live)
 		p->step[live.born].growth += (int64_t)live.bytes;
 		p->step[live.dies].growth -= (int64_t)live.bytes;
 	}
-	p->live[p->lives++] = live;
+	p->layout.live[p->layout.lives++] = live;
 }
 
 // now: as drop_copies sets it.
@@ -610,7 +614,8 @@ static int note_lives(struct layout *l, const uint32_t *now, size_t former)
 	struct yk_plan *p = l->p;
 	if (!p->steps)
 		return 0;
-	if (!(p->live = yk_arena_alloc(&p->memory, (g->values + p->steps) * sizeof *p->live)))
+	if (!(p->layout.live =
+		      yk_arena_alloc(&p->memory, (g->values + p->steps) * sizeof *p->layout.live)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t v = 0; v < g->values; v++) {
 		const struct life *f = &l->life[v];
@@ -621,7 +626,7 @@ static int note_lives(struct layout *l, const uint32_t *now, size_t former)
 			note_live(p, (struct yk_live){ now[f->born], f->dies < former ? now[f->dies] : YK_NIL,
 						       now[f->writer], aligned(f->bytes + !f->bytes),
 						       (uint8_t)yk_maker(g, v)->slot, false });
-		else if (yk_is_new(&p->block[f->block]) && now[f->writer] < p->steps)
+		else if (yk_is_new(&p->layout.block[f->block]) && now[f->writer] < p->steps)
 			p->step[now[f->writer]].growth += (int64_t)f->bytes;
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
@@ -644,13 +649,14 @@ static int layout_init(struct layout *l)
 	l->first = malloc((values + 1) * sizeof *l->first);
 	l->link = calloc(values + 1, sizeof *l->link);
 	l->next = malloc((views + 1) * sizeof *l->next);
-	p->need = yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->need);
+	p->layout.leaf_bytes =
+		yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->layout.leaf_bytes);
 	if (!l->life || !l->leaf_value || !l->donated || !l->first || !l->link || !l->next ||
-	    !p->need)
+	    !p->layout.leaf_bytes)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memset(l->leaf_value, 0xff, (leaves + 1) * sizeof *l->leaf_value);
 	memset(l->donated, 0xff, (leaves + 1) * sizeof *l->donated);
-	p->leaves = leaves;
+	p->layout.leaves = leaves;
 	return 0;
 }
 

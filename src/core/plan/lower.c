@@ -62,21 +62,21 @@ static bool node_equal(const struct yk_graph *g, const struct yk_node *a,
 
 static int table_grow(struct yk_work *w)
 {
-	size_t size = w->table_size ? 2 * w->table_size : 256;
+	size_t size = w->lowering.table_size ? 2 * w->lowering.table_size : 256;
 	uint32_t *table = calloc(size, sizeof *table);
 	if (!table)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	for (size_t i = 0; i < w->table_size; i++) {
-		if (!w->table[i])
+	for (size_t i = 0; i < w->lowering.table_size; i++) {
+		if (!w->lowering.table[i])
 			continue;
-		size_t at = node_hash(&w->g, &w->g.node[w->table[i] - 1]) & (size - 1);
+		size_t at = node_hash(&w->g, &w->g.node[w->lowering.table[i] - 1]) & (size - 1);
 		while (table[at])
 			at = (at + 1) & (size - 1);
-		table[at] = w->table[i];
+		table[at] = w->lowering.table[i];
 	}
-	free(w->table);
-	w->table = table;
-	w->table_size = size;
+	free(w->lowering.table);
+	w->lowering.table = table;
+	w->lowering.table_size = size;
 	return 0;
 }
 
@@ -88,11 +88,11 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 	const struct yk_node *n = &g->node[last];
 	if (!yk_param_bool(&cse))
 		return 0;
-	if (2 * (g->nodes + 1) > w->table_size && table_grow(w) < 0)
+	if (2 * (g->nodes + 1) > w->lowering.table_size && table_grow(w) < 0)
 		return YOKE_ENOMEM;
-	size_t at = node_hash(g, n) & (w->table_size - 1);
-	for (; w->table[at]; at = (at + 1) & (w->table_size - 1)) {
-		const struct yk_node *o = &g->node[w->table[at] - 1];
+	size_t at = node_hash(g, n) & (w->lowering.table_size - 1);
+	for (; w->lowering.table[at]; at = (at + 1) & (w->lowering.table_size - 1)) {
+		const struct yk_node *o = &g->node[w->lowering.table[at] - 1];
 			// attributes of views do not determine their shape: results must be equal,
 			// too
 		if (node_equal(g, o, n) &&
@@ -106,7 +106,7 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 			return 0;
 		}
 	}
-	w->table[at] = last + 1;
+	w->lowering.table[at] = last + 1;
 	return 0;
 }
 
@@ -548,10 +548,11 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		out[i] = c->in[c->nin - nout + i];
 	if (row->joined)
 		return 0;
-	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
-	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
+	if (w->ctx->planner->attempt.large[w->lowering.recorded] && !w->lowering.in_slice &&
+	    !(row->flags & (YK_F_LEAF | YK_F_VIEW)) && c->op != YK_BARRIER && device == 0 &&
+	    yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
-	if (c->op == YK_MATMUL && device == YK_SLOT_DEVICE && !w->in_piece) {
+	if (c->op == YK_MATMUL && device == YK_SLOT_DEVICE && !w->lowering.in_slice) {
 		int aligned = yk_lower_aligned(w, c, outs, out);
 		if (aligned)
 			return aligned < 0 ? aligned : 0;
@@ -627,7 +628,7 @@ int yk_lower(struct yk_work *w)
 		const struct yk_node *n = &g->node[m->node[k]];
 		w->g.scope = n->scope;
 		w->g.site = n->site;
-		w->recorded = (uint32_t)k;
+		w->lowering.recorded = (uint32_t)k;
 		if (m->made[k]) {
 			err = lower_made(w, n, m->made[k], &leaves, &map[yk_number_of(m, g, n->out)]);
 			continue;
@@ -656,7 +657,7 @@ int yk_lower(struct yk_work *w)
 		w->root_value[i] = map[yk_number_of(m, g, v)];
 		w->g.scope = g->node[node].scope;
 		w->g.site = g->node[node].site;
-		w->recorded = m->mark[node].place;
+		w->lowering.recorded = m->mark[node].place;
 		err = settle_root(w, w->root[i].handle, &w->root_value[i]);
 	}
 	free(map);

@@ -44,9 +44,10 @@ static const struct yk_plan *nearest(const struct yk_planner *pl)
 	const struct yk_plan *best = NULL;
 	size_t least = 0;
 	for (int i = 0; i < YK_BUCKETS; i++)
-		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next) {
+		for (const struct yk_plan *p = pl->cache.bucket[i]; p; p = p->cached.next) {
 			size_t d = distance(&p->key, &pl->key);
-			if (!best || d < least || (d == least && p->used > best->used)) {
+			if (!best || d < least ||
+			    (d == least && p->cached.used > best->cached.used)) {
 				best = p;
 				least = d;
 			}
@@ -106,8 +107,8 @@ static bool same_operations(const struct yk_key *a, const struct yk_key *b)
 static bool was_in_vain(const struct yk_planner *pl)
 {
 	for (int i = 0; i < YK_BUCKETS; i++)
-		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next)
-			if (p->used == p->made && same_operations(&p->key, &pl->key))
+		for (const struct yk_plan *p = pl->cache.bucket[i]; p; p = p->cached.next)
+			if (p->cached.used == p->cached.made && same_operations(&p->key, &pl->key))
 				return true;
 	return false;
 }
@@ -295,25 +296,25 @@ void yk_miss_report(struct yk_planner *pl)
 {
 	const struct yk_plan *p = nearest(pl);
 	if (!p) {
-		snprintf(pl->miss, sizeof pl->miss, "no plan is kept");
+		snprintf(pl->miss.text, sizeof pl->miss.text, "no plan is kept");
 		return;
 	}
-	yk_key_difference(pl, &p->key, pl->miss, sizeof pl->miss);
-	yk_info("plan", "new plan: %s", pl->miss);
-	if (pl->warned || pl->ctx->eager || pl->ctx->shapes_vary)
+	yk_key_difference(pl, &p->key, pl->miss.text, sizeof pl->miss.text);
+	yk_info("plan", "new plan: %s", pl->miss.text);
+	if (pl->miss.warned || pl->ctx->eager || pl->ctx->shapes_vary)
 		return;
-	pl->vain |= was_in_vain(pl);
-	if (__builtin_popcount(pl->vain & 0xffff) < OFTEN)
+	pl->miss.vain |= was_in_vain(pl);
+	if (__builtin_popcount(pl->miss.vain & 0xffff) < OFTEN)
 		return;
-	pl->warned = true;
+	pl->miss.warned = true;
 	yk_warn("plan",
 		"%d of the last 16 evaluations needed a new plan for operations that had one, the last because of %s; "
 		"make what changes a scalar or a variable, and shapes few",
-		OFTEN, pl->miss);
+		OFTEN, pl->miss.text);
 }
 
 const char *yoke_plan_miss(void)
 {
 	const struct yoke_context *ctx = yk_current();
-	return ctx && ctx->planner ? ctx->planner->miss : "";
+	return ctx && ctx->planner ? ctx->planner->miss.text : "";
 }

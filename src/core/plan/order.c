@@ -35,15 +35,15 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 	uint64_t now = 0, most = 0;
 	memset(last, 0, g->values * sizeof *last);
 	for (size_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < w->group[order[i]].n; k++) {
-			const struct yk_node *m = &g->node[w->group[order[i]].member[k]];
+		for (uint32_t k = 0; k < w->schedule.group[order[i]].n; k++) {
+			const struct yk_node *m = &g->node[w->schedule.group[order[i]].member[k]];
 			for (uint32_t a = 0; a < m->nin; a++)
 				if (g->arg[m->in + a] != YK_NIL)
 					last[w->value[g->arg[m->in + a]].place.base] =
 						(uint32_t)i + 1;
 		}
 	for (size_t i = 0; i < n; i++) {
-		const struct yk_group *q = &w->group[order[i]];
+		const struct yk_group *q = &w->schedule.group[order[i]];
 		for (uint32_t k = 0; k < q->n; k++) {
 			const struct yk_node *m = &g->node[q->member[k]];
 			for (uint32_t o = 0; o < m->nout; o++) {
@@ -115,7 +115,7 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t group)
 {
 	const struct yk_graph *g = &w->g;
-	const struct yk_group *q = &w->group[group];
+	const struct yk_group *q = &w->schedule.group[group];
 	uint32_t after = 0, mine = pos[group];
 	for (uint32_t k = 0; k < q->n; k++) {
 		const struct yk_node *m = &g->node[q->member[k]];
@@ -144,7 +144,8 @@ static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t gr
 static void early_updates(const struct yk_work *w, const uint32_t *order, uint32_t n,
 			  uint32_t *to, uint32_t *scratch)
 {
-	uint32_t *pos = scratch, *first = pos + w->groups, *next = first + w->groups;
+	uint32_t *pos = scratch, *first = pos + w->schedule.groups,
+		 *next = first + w->schedule.groups;
 	for (uint32_t i = 0; i < n; i++) {
 		pos[order[i]] = i;
 		first[i] = YK_NIL; // updates to be inserted after position i
@@ -152,7 +153,7 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t after =
-			is_update(w, &w->group[order[i]]) ? behind(w, pos, order[i]) : i;
+			is_update(w, &w->schedule.group[order[i]]) ? behind(w, pos, order[i]) : i;
 		next[i] = YK_NIL;
 		if (after < i) {
 			next[i] = first[after];
@@ -199,7 +200,7 @@ static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 static int follow(struct schedule *s, uint32_t node, uint32_t to)
 {
 	uint32_t group = s->w->node[node].group;
-	const struct yk_group *mine = &s->w->group[s->group[to]];
+	const struct yk_group *mine = &s->w->schedule.group[s->group[to]];
 	if (group == YK_NIL || yk_is_among(mine->member, mine->n, node))
 		return 0;
 	if (yk_grow(&s->edge, &s->edge_cap, s->edges + 1, sizeof *s->edge) < 0)
@@ -215,7 +216,7 @@ static int find_needs(struct schedule *s, uint32_t to)
 {
 	const struct yk_work *w = s->w;
 	const struct yk_graph *g = &w->g;
-	const struct yk_group *q = &w->group[s->group[to]];
+	const struct yk_group *q = &w->schedule.group[s->group[to]];
 	int err = 0;
 	for (uint32_t k = 0; k < q->n; k++) {
 		const struct yk_node *m = &g->node[q->member[k]];
@@ -240,7 +241,7 @@ static int follow_ranks(struct schedule *s)
 	uint32_t last = YK_NIL;
 	int err = 0;
 	for (uint32_t i = 0; i < s->n && !err; i++) {
-		const uint32_t at = s->w->group[s->group[i]].at;
+		const uint32_t at = s->w->schedule.group[s->group[i]].at;
 		if (!yk_is_ranks(&s->w->g.node[at]))
 			continue;
 		err = last == YK_NIL ? 0 : follow(s, last, i);
@@ -316,7 +317,7 @@ static void list(struct schedule *s, uint32_t *to, uint32_t *left)
 
 static const struct yk_node *node_of(const struct schedule *s, uint32_t number)
 {
-	return &s->w->g.node[s->w->group[s->group[number]].at];
+	return &s->w->g.node[s->w->schedule.group[s->group[number]].at];
 }
 
 enum { AHEAD = 256 }; // maximum positions by which device groups overtake the CPU's
@@ -376,7 +377,7 @@ static int number_groups(struct schedule *s)
 	uint32_t *node = yk_in_time(w);
 	for (size_t k = 0; k < w->g.nodes && node; k++) {
 		uint32_t group = w->node[node[k]].group;
-		if (group == YK_NIL || w->group[group].at != node[k])
+		if (group == YK_NIL || w->schedule.group[group].at != node[k])
 			continue;
 		s->rank[s->n] = s->n;
 		s->number[group] = s->n;
@@ -391,28 +392,29 @@ static int number_groups(struct schedule *s)
 static void choose(struct schedule *s, uint32_t *other, uint32_t *last, uint32_t *scratch)
 {
 	struct yk_work *w = s->w;
-	list(s, w->order, scratch);
-	early_updates(w, w->order, s->n, other, scratch);
-	uint64_t least = peak(w, w->order, s->n, last), bytes = peak(w, other, s->n, last);
+	list(s, w->schedule.order, scratch);
+	early_updates(w, w->schedule.order, s->n, other, scratch);
+	uint64_t least = peak(w, w->schedule.order, s->n, last), bytes = peak(w, other, s->n, last);
 	if (bytes < least) {
-		memcpy(w->order, other, s->n * sizeof *other);
+		memcpy(w->schedule.order, other, s->n * sizeof *other);
 		least = bytes;
 	}
-	if (!rank_beside(s, w->order))
+	if (!rank_beside(s, w->schedule.order))
 		return;
 	list(s, other, scratch);
 	if (peak(w, other, s->n, last) <= least + least / 8)
-		memcpy(w->order, other, s->n * sizeof *other);
+		memcpy(w->schedule.order, other, s->n * sizeof *other);
 }
 
 int yk_order(struct yk_work *w)
 {
 	struct schedule s = { .w = w };
-	size_t groups = w->groups + (size_t)2;
+	size_t groups = w->schedule.groups + (size_t)2;
 	uint32_t *words = calloc(9 * groups, sizeof *words), *scratch = words + 6 * groups;
 	uint32_t *last = malloc((w->g.values + 1) * sizeof *last);
-	w->order = malloc(groups * sizeof *w->order);
-	int err = words && last && w->order ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	w->schedule.order = malloc(groups * sizeof *w->schedule.order);
+	int err =
+		words && last && w->schedule.order ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err) {
 		s.group = words;
 		s.number = words + groups;
@@ -429,7 +431,7 @@ int yk_order(struct yk_work *w)
 		choose(&s, other, last, scratch);
 	else if (!err)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
-	w->norder = s.n;
+	w->schedule.norder = s.n;
 	free(words);
 	free(last);
 	free(other);

@@ -72,18 +72,18 @@ int yk_parts_gone(struct yk_work *w)
 	for (size_t i = 0; i < p->steps; i++)
 		for (uint32_t k = 0; k < p->step[i].nodes; k++)
 			done[p->step[i].part[k].node] = 1;
-	if (w->numbers != YK_NIL) // not from a recorded node
-		done[w->g.value[w->numbers].node] = 1;
+	if (w->scalars.buffer != YK_NIL) // not from a recorded node
+		done[w->g.value[w->scalars.buffer].node] = 1;
 	for (uint32_t k = 0; k < w->g.nodes; k++)
 		n += !done[k];
 	struct yk_part *gone = yk_arena_alloc(&p->memory, (n + 1) * sizeof *gone);
 	for (uint32_t k = 0; k < w->g.nodes && gone; k++) {
 		const char *why = why_gone(w, k, done);
 		if (why)
-			gone[p->ngone++] = part_of(w, k, why);
+			gone[p->nodes.absents++] = part_of(w, k, why);
 	}
 	free(done);
-	p->gone = gone;
-	p->nodes = w->g.nodes;
+	p->nodes.absent = gone;
+	p->nodes.lowered = w->g.nodes;
 	return gone ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 }

@@ -35,16 +35,16 @@ void yk_plan_free(struct yk_plan *p)
 	for (size_t i = 0; i < p->steps && over; i++)
 		if (p->step[i].handle)
 			p->step[i].ops->release(p->step[i].handle);
-	yk_replay_free(p->replay, over);
+	yk_replay_free(p->replay.graphs, over);
 	yk_event_unref(p->last);
 	free(p->step);
 	free(p->view);
 	free(p->ref);
-	free(p->block);
-	free(p->root_block);
+	free(p->layout.block);
+	free(p->layout.root_block);
 	for (int k = 0; k < YK_SLOTS; k++)
-		free(p->arena[k].chunk);
-	free(p->wait);
+		free(p->layout.arena[k].chunk);
+	free(p->sync.wait);
 	yk_arena_fini(&p->memory);
 	free(p);
 }
@@ -52,19 +52,19 @@ void yk_plan_free(struct yk_plan *p)
 void yk_work_fini(struct yk_work *w)
 {
 	yk_graph_fini(&w->g);
-	for (uint32_t i = 0; i < w->groups; i++)
-		free(w->group[i].member);
-	free(w->group);
-	free(w->joined);
+	for (uint32_t i = 0; i < w->schedule.groups; i++)
+		free(w->schedule.group[i].member);
+	free(w->schedule.group);
+	free(w->lowering.joined);
 	free(w->node);
 	free(w->value);
-	free(w->replaced);
-	free(w->table);
+	free(w->edit.replaced);
+	free(w->lowering.table);
 	free(w->root_value);
 	free(w->use);
-	free(w->order);
-	free(w->clock);
-	free(w->number_of);
+	free(w->schedule.order);
+	free(w->schedule.clock);
+	free(w->scalars.index);
 }
 
 static uint32_t guaranteed(const struct yk_planner *pl)
@@ -84,19 +84,15 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	struct yk_pool *pool = ctx->device->pool;
 	uint64_t bytes = 0;
 	for (int k = 0; k < YK_SLOTS; k++)
-		for (size_t i = 0; i < p->arena[k].n && ctx->slot[k].device->pool == pool; i++)
-			bytes += yk_pool_round(pool, p->arena[k].chunk[i]);
-	for (size_t i = 0; i < p->blocks; i++)
-		bytes += yk_is_new(&p->block[i]) && !p->block[i].host ? yk_pool_round(pool, p->block[i].bytes) : 0;
+		for (size_t i = 0; i < p->layout.arena[k].n && ctx->slot[k].device->pool == pool;
+		     i++)
+			bytes += yk_pool_round(pool, p->layout.arena[k].chunk[i]);
+	for (size_t i = 0; i < p->layout.blocks; i++)
+		bytes += yk_is_new(&p->layout.block[i]) && !p->layout.block[i].host ?
+				 yk_pool_round(pool, p->layout.block[i].bytes) :
+				 0;
 	return bytes;
 }
-
-// Ways to save memory.  Input: the number of segments whose activations are recomputed, and of
-// values to spill; on return, how many of each are available.  plain: pad no product.
-struct savings {
-	uint32_t segments, spilled;
-	bool plain;
-};
 
 // On a device that failed its self-test nothing runs: all steps are then on the CPU.
 static int self_test(struct yk_work *w)
@@ -136,7 +132,7 @@ static int (*const pipeline[])(struct yk_work *) = {
 };
 
 // *again: it must be made once more, because a device now offers less.
-static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, bool *again)
+static struct yk_plan *try_plan(struct yk_planner *pl, struct yk_savings *save, bool *again)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
 	struct yk_work w = { .ctx = pl->ctx,
@@ -144,16 +140,14 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .root = pl->root,
 			     .roots = pl->roots,
 			     .align = guaranteed(pl),
-			     .recompute = save->segments,
-			     .spill = save->spilled,
-			     .plain = save->plain,
-			     .numbers = YK_NIL,
+			     .wanted = *save,
+			     .scalars.buffer = YK_NIL,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline && !err; i++)
 		err = pipeline[i](&w);
 	*again = w.replan;
-	*save = (struct savings){ w.segments, w.spillable, save->plain };
+	*save = (struct yk_savings){ w.available.segments, w.available.spills, save->plain };
 	yk_work_fini(&w);
 	if (!err)
 		return p;
@@ -163,12 +157,12 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 	return NULL;
 }
 
-static struct yk_plan *make_at(struct yk_planner *pl, struct savings *save)
+static struct yk_plan *make_at(struct yk_planner *pl, struct yk_savings *save)
 {
-	const struct savings wanted = *save;
+	const struct yk_savings wanted = *save;
 	struct yk_plan *p;
 	bool again;
-	memset(pl->large, 0, pl->marks.nodes * sizeof *pl->large);
+	memset(pl->attempt.large, 0, pl->marks.nodes * sizeof *pl->attempt.large);
 	do {
 		*save = wanted;
 		p = try_plan(pl, save, &again);
@@ -187,16 +181,19 @@ static bool fits(struct yk_planner *pl, struct yk_plan *p)
 
 // Replaces a plan that does not fit by one that fits with the fewest savings between `least` and
 // `most` (segments before spills), found by bisection; if none fits, by the one with all savings.
-static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, struct savings most)
+static struct yk_plan *make_fit(struct yk_planner *pl, struct yk_savings least,
+				struct yk_savings most)
 {
-	struct savings there = most;
+	struct yk_savings there = most;
 	struct yk_plan *p, *best = make_at(pl, &there);
 	const uint32_t segments = there.segments < most.segments ? there.segments : most.segments;
-	uint32_t few = least.segments < segments ? least.segments : segments, many = segments + there.spilled;
+	uint32_t few = least.segments < segments ? least.segments : segments,
+		 many = segments + there.spills;
 	const bool any = best && fits(pl, best);
 	while (any && many - few > 1) {
 		uint32_t half = few + (many - few) / 2;
-		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments, most.plain };
+		struct yk_savings at = { half < segments ? half : segments,
+					 half < segments ? 0 : half - segments, most.plain };
 		if (!(p = make_at(pl, &at)))
 			break; // keep the best plan so far
 		if (fits(pl, p)) {
@@ -216,14 +213,16 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 	enum yk_recompute mode;
 	if (yk_recompute_wanted(&mode) < 0)
 		return NULL;
-	if (yk_grow(&pl->large, &pl->large_cap, pl->marks.nodes + 1, sizeof *pl->large) < 0) {
+	if (yk_grow(&pl->attempt.large, &pl->attempt.large_cap, pl->marks.nodes + 1,
+		    sizeof *pl->attempt.large) < 0) {
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
 	const int64_t spills = yk_param_int(&spill);
-	pl->by_value = pl->unfused = false;
-	struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0, pl->plain };
-	struct savings at = least;
+	pl->attempt.by_value = pl->attempt.unfused = false;
+	struct yk_savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0,
+				    spills > 1 ? UINT32_MAX : 0, pl->plain };
+	struct yk_savings at = least;
 	struct yk_plan *p = make_at(pl, &at);
 	if (p && p->padded && !fits(pl, p)) { // no other saving costs less
 		yk_plan_free(p);
@@ -231,7 +230,8 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		at.plain = least.plain = true;
 		p = make_at(pl, &at);
 	}
-	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0, least.plain };
+	const struct yk_savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX,
+					 spills ? UINT32_MAX : 0, least.plain };
 	if (p && (mode == YK_RECOMPUTE_AUTO || spills == 1) && !fits(pl, p)) {
 		yk_plan_free(p);
 		p = make_fit(pl, least, most);

@@ -148,9 +148,10 @@ static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t 
 
 static const struct yk_joined *joined_as(const struct yk_work *w, yk_id v, int axis, int64_t step)
 {
-	for (size_t i = w->njoined; i-- > 0;)
-		if (w->joined[i].whole == v && w->joined[i].axis == axis && w->joined[i].step == step)
-			return &w->joined[i];
+	for (size_t i = w->lowering.njoined; i-- > 0;)
+		if (w->lowering.joined[i].whole == v && w->lowering.joined[i].axis == axis &&
+		    w->lowering.joined[i].step == step)
+			return &w->lowering.joined[i];
 	return NULL;
 }
 
@@ -200,12 +201,12 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 		large |= yk_is_hosts(w->ctx, yk_bytes_of_value(&part[i]));
 	for (uint32_t i = 0; i < c->nin && !err; i++)
 		large |= in[i] != YK_NIL && yk_is_too_large(w, in[i]);
-	w->in_piece = true; // operands may still be views of a value that is too large; they are
-			    // lowered later
+	// operands may still be views of a value that is too large; they are lowered later
+	w->lowering.in_slice = true;
 	if (!err)
 		err = large ? yk_lower_large(w, &small, nout, part, out) :
 			      yk_lower_node(w, &small, nout, part, 0, out);
-	w->in_piece = false;
+	w->lowering.in_slice = false;
 	free(part);
 	free(in);
 	return err;
@@ -216,14 +217,15 @@ static int join(struct yk_work *w, const struct cut *cut, const struct yk_value 
 {
 	int device = yk_is_hosts(w->ctx, yk_bytes_of_value(whole));
 	yk_id *in = yk_arena_alloc(&w->plan->memory, n * sizeof *in);
-	if (!in || yk_grow(&w->joined, &w->joined_cap, w->njoined + 1, sizeof *w->joined) < 0)
+	if (!in || yk_grow(&w->lowering.joined, &w->lowering.joined_cap, w->lowering.njoined + 1,
+			   sizeof *w->lowering.joined) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memcpy(in, pieces, n * sizeof *in);
 	struct yk_call c = { .op = YK_CONCAT, .nin = n, .in = pieces, .nattr = 1,
 			     .attr = &(union yoke_attr){ .i = cut->axis } };
 	int err = yk_lower_on(w, &c, 1, whole, device, yk_too_large, out);
 	if (!err)
-		w->joined[w->njoined++] = (struct yk_joined){
+		w->lowering.joined[w->lowering.njoined++] = (struct yk_joined){
 			.whole = *out, .axis = cut->axis, .step = cut->step, .piece = in
 		};
 	return err;
@@ -265,11 +267,11 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 				  "%s, or what it is made of, is larger than the largest allocation of %s "
 				  "(%llu bytes), and YOKE_STRICT forbids the CPU",
 				  yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
-	if (!pl->large_told)
+	if (!pl->attempt.large_logged)
 		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation of %s (%llu "
 			"bytes): the CPU computes it (said once)", yk_op_def(c->op)->name,
 			yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
-	pl->large_told = true;
+	pl->attempt.large_logged = true;
 	return yk_lower_on(w, c, nout, outs, 1, yk_too_large, out);
 }
 
@@ -279,9 +281,9 @@ bool yk_note_large(struct yk_work *w, yk_id v)
 {
 	struct yk_planner *pl = w->ctx->planner;
 	uint32_t k = w->node[w->g.value[v].node].from;
-	if (!yk_is_too_large(w, v) || pl->large[k])
+	if (!yk_is_too_large(w, v) || pl->attempt.large[k])
 		return false;
-	pl->large[k] = true;
+	pl->attempt.large[k] = true;
 	w->replan = true;
 	return true;
 }

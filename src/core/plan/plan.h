@@ -77,49 +77,67 @@ static inline bool yk_is_new(const struct yk_root_block *b)
 	return b->leaf == YK_NIL && b->donor == YK_NIL && b->home == YK_NIL;
 }
 
-struct yk_plan {
-	struct yk_key key;
+struct yk_cached { // a plan in the cache (cache.c)
 	struct yk_plan *next; // in its bucket
 	uint64_t made, used;  // numbers of evaluations: the one that made it, and the last that
 			      // used it
-	struct yk_step *step;
-	size_t steps, step_cap;
-	struct yoke_view *view;
-	struct yk_ref *ref;
-	size_t views, view_cap;
-	struct yk_root_block *block; // by root, without duplicates
-	size_t blocks, block_cap;
-	uint32_t *root_block;        // by root: index of its block
-	size_t roots;
+};
+
+struct yk_layout { // where values lie (layout.c); launches allocate it
 	struct yk_arena_plan {       // by the slot that owns the memory
 		uint64_t *chunk;     // bytes of each allocation
 		size_t n, cap;
 	} arena[YK_SLOTS];
-	uint32_t *wait;              // numbers of events; YK_NIL: earlier work of the steps' queue
-	size_t waits, wait_cap;
-	uint32_t events;
-	uint32_t last_event[YK_SLOTS]; // after all steps of a slot other than the device's; YK_NIL:
-				       // none
-	uint32_t loose;              // bit k: the device's last step does not imply that slot k's
-				     // steps are done
-	uint64_t *need;              // by leaf: minimum bytes of its block, 0: none
+	struct yk_root_block *block; // by root, without duplicates
+	size_t blocks, block_cap;
+	uint32_t *root_block;        // by root: index of its block
+	uint64_t *leaf_bytes;        // by leaf: minimum bytes of its block, 0: none
 	size_t leaves;
-	bool ranged;                 // a recorded node reads or writes at an index given by a
-				     // number
-	uint64_t copies, copy_bytes; // assignments that could not be done in place
 	struct yk_live *live;        // the contents of arenas
 	size_t lives;
 	uint64_t activations, workspace; // peak bytes: of values kept for the backward pass; of one
 					 // step's workspace
-	struct yk_arena memory;      // for map programs and parts
-	uint64_t serial;             // unique in the process
-	struct yk_event *last;       // after its last launch
-	size_t padded;               // number of products lowered with padded operands
-	uint32_t *number, numbers;   // scalar leaves whose bits step 0 writes, 8 bytes each; 0: no
-				     // such step
-	struct yk_replay *replay;    // its recorded graphs; NULL: it cannot be recorded
-	const struct yk_part *gone;  // nodes that no step computes
-	size_t ngone, nodes;         // nodes: in the lowered graph
+	uint64_t copies, copy_bytes; // assignments that could not be done in place
+};
+
+struct yk_sync_plan { // waits between slots (waits.c)
+	uint32_t *wait;          // numbers of events; YK_NIL: earlier work of the steps' queue
+	size_t waits, wait_cap;
+	uint32_t events;
+	uint32_t last[YK_SLOTS]; // the event after all steps of a slot other than the device's;
+				 // YK_NIL: none
+	uint32_t unjoined;       // bit k: the device's last step does not imply that slot k's steps
+				 // are done
+};
+
+struct yk_replay_plan { // what recording and replaying launches needs (replay.c)
+	uint32_t *scalar, scalars; // scalar leaves whose bits step 0 writes, 8 bytes each; 0: no
+				   // such step
+	struct yk_replay *graphs;  // recorded graphs; NULL: the plan cannot be recorded
+};
+
+struct yk_plan_nodes { // for printed plans and profiles (parts.c)
+	const struct yk_part *absent; // nodes that no step computes
+	size_t absents, lowered;      // lowered: nodes in the lowered graph
+};
+
+struct yk_plan {
+	struct yk_key key;
+	uint64_t serial;         // unique in the process
+	struct yk_cached cached;
+	struct yk_step *step;    // made by emit.c, as are the views
+	size_t steps, step_cap;
+	struct yoke_view *view;
+	struct yk_ref *ref;
+	size_t views, view_cap;
+	struct yk_layout layout;
+	struct yk_sync_plan sync;
+	struct yk_replay_plan replay;
+	struct yk_plan_nodes nodes;
+	struct yk_arena memory;  // for map programs and parts
+	struct yk_event *last;   // after its last launch
+	size_t padded;           // number of products lowered with padded operands
+	bool ranged;             // a recorded node reads or writes at an index given by a number
 };
 
 // The slot whose arena holds a step's workspace.

@@ -29,46 +29,73 @@ struct yk_misaligned { // a product whose sizes are not the multiples that its d
 // by a node that is still pending.
 enum yk_left { YK_LEFT_NOT, YK_LEFT_LATER, YK_LEFT_READ };
 
+struct yk_plan_cache { // cache.c
+	struct yk_plan **bucket; // YK_BUCKETS
+	size_t plans;
+};
+
+struct yk_plan_misses { // miss.c
+	uint32_t vain;  // bit k: the k-th evaluation before this one missed although the cache had
+			// a plan of the same operations that was never reused
+	bool warned;
+	char text[300]; // why the last cache miss happened
+};
+
+struct yk_attempt { // what earlier attempts at the plan being made have shown (passes.c)
+	bool *large;       // by recorded node: lower it in slices
+	size_t large_cap;
+	bool large_logged; // logged that some of them run on the CPU; kept for later plans
+	bool by_value;     // some op cannot read its scalars from memory
+	bool unfused;      // a fused kernel did not build, and its form could not be refused
+			   // earlier
+};
+
+struct yk_launch_scratch { // arrays that launches reuse (launch.c)
+	struct yk_block **chunk[YK_SLOTS]; // blocks of arenas
+	struct yk_storage **storage;       // of root blocks
+	struct yk_storage **root_storage;  // of roots
+	struct yk_event **event;           // for other slots
+	struct yk_spot *spot;              // locations of blocks
+	uint64_t *scalar;                  // bits of scalars
+	size_t chunk_cap[YK_SLOTS], storage_cap, root_storage_cap, event_cap, spot_cap, scalar_cap;
+};
+
+struct yk_fallbacks { // fallback.c
+	struct yk_fallback *kind; // in order of first occurrence
+	size_t n, cap;
+	bool logged;              // the first fallback was logged
+};
+
+struct yk_result_check { // check.c
+	bool nan;         // results are checked
+	bool leaf_logged; // a leaf with NaN was reported
+};
+
+struct yk_misalignments { // align.c
+	struct yk_misaligned *product; // of all plans, in order of first occurrence
+	size_t n, cap;
+};
+
 // The scheduler's state of a context.
 struct yk_planner {
 	struct yoke_context *ctx;
+	// the evaluation in progress (roots.c)
 	struct yk_marks marks;
 	struct yk_key key;
 	struct yk_root *root;
 	size_t roots, root_cap;
 	uint8_t *left; // by node of the context's graph, if some stay pending: enum yk_left
 	size_t left_cap;
-	struct yk_plan **bucket;
-	size_t plans;
 	uint64_t evaluations;
-	uint32_t vain;    // bit k: the k-th evaluation before this one missed although the cache
-			  // had a plan of the same operations that was never reused
-	bool warned;
-	char miss[300];   // why the last cache miss happened
-	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..
-	struct yk_storage **storage;   // .. storages of root blocks ..
-	struct yk_storage **given;     // .. and of roots ..
-	struct yk_event **event;       // .. and events for other slots
-	size_t chunk_cap[YK_SLOTS], storage_cap, given_cap, event_cap;
-	struct yk_fallback *fallback;  // kinds, in order of first occurrence
-	size_t fallbacks, fallback_cap;
-	bool fell_back;                // the first fallback was logged
-	bool *large;                   // for the plan being made, by recorded node: lower it in
-				       // slices
-	size_t large_cap;
-	bool large_told;               // logged that some of them run on the CPU
-	bool by_value;                 // for the plan being made: some op cannot read its scalars
-				       // from memory
-	bool unfused;                  // for the plan being made: a fused kernel did not build, and
-				       // its form could not be refused earlier
-	struct yk_spot *spot;          // scratch of launches: locations of blocks
-	size_t spot_cap;
-	uint64_t *number;              // scratch of launches: bits of scalars
-	size_t number_cap;
-	bool check_nan, nan_told;      // results are checked; a leaf with NaN was reported
-	bool plain;                    // never pad products, whatever the setting is
-	struct yk_misaligned *misaligned; // products of its plans, in order of first occurrence
-	size_t nmisaligned, misaligned_cap;
+	bool plain; // never pad products, whatever the setting is
+	// state of one file each
+	struct yk_plan_cache cache;
+	struct yk_plan_misses miss;
+	struct yk_attempt attempt;
+	struct yk_launch_scratch launch;
+	struct yk_fallbacks fallbacks;
+	struct yk_result_check check;
+	struct yk_misalignments misaligned;
 };
 
 // The context's planner, created if necessary; NULL: no memory.
@@ -85,7 +112,7 @@ int yk_run_roots(struct yk_planner *, bool *started);
 // Describes the first difference between planner->key and an earlier key: "node 812 matmul in step:
 // flags: 0 -> 1".
 void yk_key_difference(const struct yk_planner *, const struct yk_key *was, char *to, size_t cap);
-// Logs, and stores in planner->miss, why planner->key has no plan; frequent misses cause one
+// Logs, and stores in planner->miss.text, why planner->key has no plan; frequent misses cause one
 // warning.
 void yk_miss_report(struct yk_planner *);
 

@@ -105,8 +105,8 @@ static void find_reasons(const struct yk_plan *p, const char **reason, uint32_t 
 {
 	for (uint32_t k = 0; k < n; k++)
 		reason[k] = "equal to an earlier one, or a product with 1";
-	for (size_t i = 0; i < p->ngone; i++)
-		reason[p->gone[i].recorded] = p->gone[i].gone;
+	for (size_t i = 0; i < p->nodes.absents; i++)
+		reason[p->nodes.absent[i].recorded] = p->nodes.absent[i].gone;
 	for (size_t i = 0; i < p->steps; i++)
 		for (uint32_t k = 0; k < p->step[i].nodes; k++)
 			reason[p->step[i].part[k].recorded] = NULL;
@@ -147,16 +147,16 @@ void yk_plan_print(const struct yk_work *w, const struct yk_plan *p)
 	if (!t.at)
 		return;
 	for (int k = 0; k < YK_SLOTS; k++)
-		for (size_t i = 0; i < p->arena[k].n; i++)
-			arena += p->arena[k].chunk[i];
-	for (size_t i = 0; i < p->blocks; i++)
-		roots += yk_is_new(&p->block[i]) ? p->block[i].bytes : 0;
+		for (size_t i = 0; i < p->layout.arena[k].n; i++)
+			arena += p->layout.arena[k].chunk[i];
+	for (size_t i = 0; i < p->layout.blocks; i++)
+		roots += yk_is_new(&p->layout.block[i]) ? p->layout.block[i].bytes : 0;
 	yk_log(YOKE_LOG_DEBUG, "plan",
 	       "%zu nodes, %zu lowered, %zu steps, arena %llu bytes, new roots %llu bytes, "
 	       "%llu assignments copied (%llu bytes)",
 	       w->marks->nodes, w->g.nodes, p->steps, (unsigned long long)arena,
-	       (unsigned long long)roots, (unsigned long long)p->copies,
-	       (unsigned long long)p->copy_bytes);
+	       (unsigned long long)roots, (unsigned long long)p->layout.copies,
+	       (unsigned long long)p->layout.copy_bytes);
 	for (size_t i = 0; i < p->steps; i++)
 		print_step(w, p, i, &t);
 	print_gone(w, p, &t);

@@ -118,16 +118,16 @@ int yk_check_scalars(const struct yk_planner *pl, const struct yk_plan *p)
 int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 {
 	const struct yoke_context *ctx = pl->ctx;
-	for (size_t i = 0; i < p->leaves; i++) {
+	for (size_t i = 0; i < p->layout.leaves; i++) {
 		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
 		bool there = s && s->buffer;
-		if (!p->need[i] || (there && s->bytes >= p->need[i] &&
+		if (!p->layout.leaf_bytes[i] || (there && s->bytes >= p->layout.leaf_bytes[i] &&
 				    (yk_is_wrapped(s) || yk_storage_at(s) % YK_ALIGN == 0)))
 			continue;
 		return yk_fail(YOKE_EINVAL,
 			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "
 			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
-			       (unsigned long long)p->need[i], YK_ALIGN, i,
+			       (unsigned long long)p->layout.leaf_bytes[i], YK_ALIGN, i,
 			       (unsigned long long)(there ? s->bytes : 0));
 	}
 	return 0;

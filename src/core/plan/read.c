@@ -221,7 +221,7 @@ int yoke_stats(struct yoke_stats *to)
 	s.pool_moved_bytes = pool.moved_bytes;
 	s.pending_nodes = ctx->leftover + ctx->graph.nodes - ctx->graph.settled;
 	s.live_handles = ctx->live_handles;
-	s.plans = ctx->planner ? ctx->planner->plans : 0;
+	s.plans = ctx->planner ? ctx->planner->cache.plans : 0;
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
 	s.promoted_rows = yk_host_promoted();
 	yk_leave(ctx);

@@ -315,7 +315,7 @@ static int read_clones(struct recomputation *r, uint32_t node)
 	for (uint32_t i = 0; i < n.nin && !err; i++) {
 		yk_id v = w->g.arg[n.in + i], base = w->use[n.in + i].base, to;
 		uint32_t pos = base == YK_NIL ? YK_NIL : r->pos[w->g.value[base].node];
-		if (pos == YK_NIL || r->seg[pos] >= w->recompute || w->value[v].place.gate ||
+		if (pos == YK_NIL || r->seg[pos] >= w->wanted.segments || w->value[v].place.gate ||
 		    !is_again(r, base, r->seg[pos]))
 			continue;
 		if (r->clone[base] == YK_NIL)
@@ -379,16 +379,18 @@ static int recompute_init(struct recomputation *r)
 int yk_recompute(struct yk_work *w)
 {
 	struct recomputation r = { .w = w };
-	int err = w->recompute ? recompute_init(&r) : 0;
-	if (w->recompute && !err) {
+	int err = w->wanted.segments ? recompute_init(&r) : 0;
+	if (w->wanted.segments && !err) {
 		find_passes(&r);
 		if (r.nfwd) {
 			weigh(&r);
 			err = find_segments(&r);
 		}
 		if (!err && r.segments > 1) {
-			w->segments = r.segments - 1;
-			w->recompute = w->recompute < w->segments ? w->recompute : w->segments;
+			w->available.segments = r.segments - 1;
+			w->wanted.segments = w->wanted.segments < w->available.segments ?
+						     w->wanted.segments :
+						     w->available.segments;
 			err = clone_all(&r);
 		}
 	}

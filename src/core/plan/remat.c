@@ -122,7 +122,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 {
 	const struct yk_work *w = t->w;
 	const struct yk_graph *g = &w->g;
-	const struct yk_group *q = &w->group[t->reader[r]];
+	const struct yk_group *q = &w->schedule.group[t->reader[r]];
 	uint32_t *all = t->all[r], n = q->n;
 	int left = WORTH * (int)yoke_dtype_size(g->value[g->node[node].out].dtype);
 	if (n == YOKE_MAP_MAX_INSNS)
@@ -219,14 +219,14 @@ static int read_clone(struct yk_work *w, const struct yk_group *q, uint32_t node
 static int clone_all(struct trial *t, uint32_t r)
 {
 	struct yk_work *w = t->w;
-	uint32_t group = t->reader[r], own = w->group[group].n, *all = t->all[r];
+	uint32_t group = t->reader[r], own = w->schedule.group[group].n, *all = t->all[r];
 	int err = 0;
 	sort_members(w, all + own, t->n[r] - own);
 	for (uint32_t i = own; i < t->n[r] && !err; i++) {
 		uint32_t node = all[i];
 		err = clone_for(t, node, all, i, &all[i]);
 		if (!err)
-			err = read_clone(w, &w->group[group], node, all[i]);
+			err = read_clone(w, &w->schedule.group[group], node, all[i]);
 	}
 	sort_members(w, all, t->n[r]);
 	return err;
@@ -235,7 +235,7 @@ static int clone_all(struct trial *t, uint32_t r)
 // Does the group's device support it with these members?  1, 0, or an error.
 static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uint32_t n)
 {
-	const struct yk_node *at = &t->w->g.node[t->w->group[group].at];
+	const struct yk_node *at = &t->w->g.node[t->w->schedule.group[group].at];
 	struct yk_device *d = yk_work_device(t->w, at->slot);
 	int err = yk_build_group(t->w, member, n, &t->built);
 	if (err)
@@ -246,7 +246,7 @@ static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uin
 static int take(struct trial *t, uint32_t r)
 {
 	struct yk_work *w = t->w;
-	struct yk_group *q = &w->group[t->reader[r]];
+	struct yk_group *q = &w->schedule.group[t->reader[r]];
 	size_t cap = q->cap;
 	if (yk_grow(&q->member, &cap, t->n[r], sizeof *q->member) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -261,7 +261,7 @@ static int take(struct trial *t, uint32_t r)
 // Removes a group whose results have no readers left.
 static void retire(struct yk_work *w, uint32_t home)
 {
-	struct yk_group *q = &w->group[home];
+	struct yk_group *q = &w->schedule.group[home];
 	for (uint32_t i = 0; i < q->n; i++)
 		if (is_stored(w, w->g.node[q->member[i]].out))
 			return;
@@ -287,7 +287,7 @@ static int attempt(struct trial *t, uint32_t node)
 	for (uint32_t r = 0; r < t->readers && good > 0 && !err; r++)
 		good = is_taken(t, t->reader[r], t->all[r], t->n[r]);
 	if (t->widened && !err && good > 0) // the group now stores another value
-		good = is_taken(t, home, w->group[home].member, w->group[home].n);
+		good = is_taken(t, home, w->schedule.group[home].member, w->schedule.group[home].n);
 	if (err || good < 0)
 		return err ? err : good;
 	if (!good) {

@@ -31,8 +31,8 @@ YK_PARAM(replay, "replay", YK_BOOL, "1",
 // wherever their memory is.
 static bool is_devices(const struct yk_work *w)
 {
-	for (size_t i = 0; i < w->norder; i++) {
-		const struct yk_node *n = &w->g.node[w->group[w->order[i]].at];
+	for (size_t i = 0; i < w->schedule.norder; i++) {
+		const struct yk_node *n = &w->g.node[w->schedule.group[w->schedule.order[i]].at];
 		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER || yk_op_def(n->op)->flags & YK_F_RANKS)
 			return false;
 	}
@@ -44,19 +44,19 @@ static int find_numbers(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
 	const size_t leaves = w->marks->leaves;
-	w->number_of = calloc(leaves + 1, sizeof *w->number_of);
-	p->number = yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->number);
-	if (!w->number_of || !p->number)
+	w->scalars.index = calloc(leaves + 1, sizeof *w->scalars.index);
+	p->replay.scalar = yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->replay.scalar);
+	if (!w->scalars.index || !p->replay.scalar)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (size_t k = 0; k < w->g.nodes; k++) {
 		const struct yk_node *n = &w->g.node[k];
 		if (n->op != YK_SCALAR || !w->node[k].live)
 			continue;
 		const uint32_t leaf = (uint32_t)yk_attrs(&w->g, n)[0].i;
-		if (w->number_of[leaf])
+		if (w->scalars.index[leaf])
 			continue;
-		p->number[p->numbers++] = leaf;
-		w->number_of[leaf] = p->numbers;
+		p->replay.scalar[p->replay.scalars++] = leaf;
+		w->scalars.index[leaf] = p->replay.scalars;
 	}
 	return 0;
 }
@@ -66,15 +66,18 @@ int yk_replay_prepare(struct yk_work *w)
 	struct yk_plan *p = w->plan;
 	struct yoke_context *ctx = w->ctx;
 	if (!yk_param_bool(&replay) || !yk_device_real(ctx->device)->backend->graphs || ctx->eager ||
-	    ctx->planner->by_value || ctx->planner->check_nan || !is_devices(w))
+	    ctx->planner->attempt.by_value || ctx->planner->check.nan || !is_devices(w))
 		return 0;
-	if (!(p->replay = calloc(1, sizeof *p->replay)))
+	if (!(p->replay.graphs = calloc(1, sizeof *p->replay.graphs)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	int err = find_numbers(w);
-	if (err || !p->numbers)
+	if (err || !p->replay.scalars)
 		return err;
-	const struct yk_value words = { .dtype = yoke_u8, .rank = 1, .dims = { 8 * (int64_t)p->numbers } };
-	return yk_node_add(w, &(struct yk_call){ .op = YK_NUMBERS }, 1, &words, YK_SLOT_DEVICE, NULL, &w->numbers);
+	const struct yk_value words = { .dtype = yoke_u8,
+					.rank = 1,
+					.dims = { 8 * (int64_t)p->replay.scalars } };
+	return yk_node_add(w, &(struct yk_call){ .op = YK_NUMBERS }, 1, &words, YK_SLOT_DEVICE,
+			   NULL, &w->scalars.buffer);
 }
 
 // ---- graphs ----

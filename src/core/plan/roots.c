@@ -164,7 +164,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	struct yk_plan *p = yk_plan_for(pl);
 	if (!p)
 		return yk_error_last();
-	p->used = ++pl->evaluations;
+	p->cached.used = ++pl->evaluations;
 	err = yk_launch(pl, p, started);
 	return err ? err : lost;
 }

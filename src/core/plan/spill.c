@@ -115,7 +115,7 @@ static int find_pauses(struct spill *s)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t i = 0; i < w->g.nodes; i++) {
 		const uint32_t group = w->node[s->order[i]].group;
-		const struct yk_group *q = group == YK_NIL ? NULL : &w->group[group];
+		const struct yk_group *q = group == YK_NIL ? NULL : &w->schedule.group[group];
 		if (!q || q->at != s->order[i])
 			continue;
 		for (uint32_t k = 0; k < q->n; k++)
@@ -151,7 +151,7 @@ static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id 
 	struct yk_work *w = s->w;
 	struct yk_value value = w->g.value[from];
 	const struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &from };
-	struct yk_group *q = &w->group[w->groups];
+	struct yk_group *q = &w->schedule.group[w->schedule.groups];
 	int err = yk_edit_add(w, &c, &value, slot, yk_spilled, w->g.value[from].node, to);
 	const uint32_t node = (uint32_t)w->g.nodes - 1;
 	if (!err && !(q->member = malloc(sizeof *q->member)))
@@ -160,7 +160,7 @@ static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id 
 		return err;
 	q->n = q->cap = 1;
 	q->member[0] = q->at = node;
-	w->node[node].group = w->groups++;
+	w->node[node].group = w->schedule.groups++;
 	s->moment[node] = (struct moment){ key, node };
 	return 0;
 }
@@ -177,7 +177,7 @@ static int take(struct spill *s, const struct pause *p)
 	for (uint32_t u = w->value[p->v].use, next; u != YK_NIL && !err; u = next) {
 		yk_id v = w->g.arg[u], to;
 		next = w->use[u].next;
-		if (w->use[u].node >= s->w->edited.nodes || s->pos[w->use[u].node] < p->to)
+		if (w->use[u].node >= s->w->edit.began.nodes || s->pos[w->use[u].node] < p->to)
 			continue;
 		err = yk_edit_view(w, v, up, &to);
 		if (!err && to != up)
@@ -192,20 +192,21 @@ static int take_all(struct spill *s)
 {
 	struct yk_work *w = s->w;
 	const size_t had = w->g.nodes, most = had + 2 * (size_t)s->n + w->g.args;
-	struct yk_group *group = realloc(w->group, (w->groups + 2 * (size_t)s->n + 1) * sizeof *group);
+	struct yk_group *group = realloc(
+		w->schedule.group, (w->schedule.groups + 2 * (size_t)s->n + 1) * sizeof *group);
 	int err = 0;
-	w->group = group ? group : w->group;
+	w->schedule.group = group ? group : w->schedule.group;
 	if (!group || !(s->moment = malloc((most + 1) * sizeof *s->moment)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	memset(group + w->groups, 0, (2 * (size_t)s->n + 1) * sizeof *group);
+	memset(group + w->schedule.groups, 0, (2 * (size_t)s->n + 1) * sizeof *group);
 	for (uint32_t i = 0; i < had; i++)
 		s->moment[s->order[i]] = (struct moment){ 2 * (uint64_t)i, s->order[i] };
 	yk_edit_begin(w);
-	for (struct pause *p; (p = choose(s)) && !err; w->spillable++) {
+	for (struct pause *p; (p = choose(s)) && !err; w->available.spills++) {
 		p->taken = true;
 		for (uint32_t i = p->from + 1; i < p->to; i++)
 			s->live[i] -= p->bytes;
-		if (w->spillable < w->spill)
+		if (w->available.spills < w->wanted.spills)
 			err = take(s, p);
 	}
 	if (!err)
@@ -219,7 +220,7 @@ int yk_spill(struct yk_work *w)
 {
 	struct spill s = { .w = w };
 	int err = 0;
-	if (w->spill && w->ctx->device != w->ctx->cpu)
+	if (w->wanted.spills && w->ctx->device != w->ctx->cpu)
 		err = find_pauses(&s);
 	if (!err && s.n)
 		err = take_all(&s);

@@ -42,9 +42,9 @@ static void learn(struct yk_clock *c, int k, uint32_t over)
 static int add_wait(struct waits *t, uint32_t s, uint32_t event)
 {
 	struct yk_plan *p = t->p;
-	if (yk_grow(&p->wait, &p->wait_cap, p->waits + 1, sizeof *p->wait) < 0)
+	if (yk_grow(&p->sync.wait, &p->sync.wait_cap, p->sync.waits + 1, sizeof *p->sync.wait) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	p->wait[p->waits++] = event;
+	p->sync.wait[p->sync.waits++] = event;
 	p->step[s].waits++;
 	return 0;
 }
@@ -53,19 +53,19 @@ static uint32_t event_of(struct waits *t, uint32_t s)
 {
 	struct yk_step *step = &t->p->step[s];
 	if (step->event == YK_NIL)
-		step->event = t->p->events++;
+		step->event = t->p->sync.events++;
 	return step->event;
 }
 
 // Makes step s wait for step `other`, of another slot.
 static int run_behind(struct waits *t, uint32_t s, uint32_t other)
 {
-	struct yk_clock *c = &t->w->clock[s];
+	struct yk_clock *c = &t->w->schedule.clock[s];
 	int slot = t->p->step[other].slot;
 	if (c->over[slot] > other)
 		return 0;
 	for (int k = 0; k < YK_SLOTS; k++)
-		learn(c, k, t->w->clock[other].over[k]);
+		learn(c, k, t->w->schedule.clock[other].over[k]);
 	learn(c, slot, other + 1);
 	t->began[t->p->step[s].slot] |= t->began[slot];
 	return add_wait(t, s, event_of(t, other));
@@ -122,10 +122,10 @@ static int visit(struct waits *t, uint32_t s)
 {
 	struct yk_plan *p = t->p;
 	struct yk_step *step = &p->step[s];
-	struct yk_clock *c = &t->w->clock[s];
+	struct yk_clock *c = &t->w->schedule.clock[s];
 	int err = 0;
 	*c = t->now[step->slot];
-	step->wait = (uint32_t)p->waits;
+	step->wait = (uint32_t)p->sync.waits;
 	for (uint32_t i = 0; i < step->views && !err; i++) {
 		const struct yk_ref *r = &p->ref[step->view + i];
 		if (r->where != YK_AT_ARENA || t->writer[r->index] == YK_NIL)
@@ -162,22 +162,22 @@ int yk_waits(struct yk_work *w)
 	struct waits t = { .w = w, .p = p, .began = { [YK_SLOT_DEVICE] = true }, .shared = YK_NIL,
 			   .before = YK_NIL };
 	int err = 0;
-	w->clock = calloc(p->steps + 1, sizeof *w->clock);
+	w->schedule.clock = calloc(p->steps + 1, sizeof *w->schedule.clock);
 	t.writer = malloc((w->g.values + 1) * sizeof *t.writer);
 	t.down = malloc((p->steps + 1) * sizeof *t.down);
-	if (!w->clock || !t.writer || !t.down)
+	if (!w->schedule.clock || !t.writer || !t.down)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 	else
 		memset(t.writer, 0xff, (w->g.values + 1) * sizeof *t.writer);
 	for (uint32_t s = 0; s < p->steps && !err; s++)
 		err = visit(&t, s);
 	for (int k = 0; k < YK_SLOTS && !err; k++) { // the run ends when all slots have finished
-		p->last_event[k] = YK_NIL;
+		p->sync.last[k] = YK_NIL;
 		if (k == YK_SLOT_DEVICE || !t.count[k])
 			continue;
-		p->last_event[k] = event_of(&t, t.count[k] - 1);
+		p->sync.last[k] = event_of(&t, t.count[k] - 1);
 		if (t.now[YK_SLOT_DEVICE].over[k] < t.count[k])
-			p->loose |= 1u << k;
+			p->sync.unjoined |= 1u << k;
 	}
 	free(t.writer);
 	free(t.down);

@@ -52,47 +52,72 @@ struct yk_use { // an operand, by its number among the graph's arguments
 	uint32_t next;       // the next operand that reads the same base
 };
 
-struct yk_work {
-	struct yoke_context *ctx;
-	const struct yk_marks *marks;
-	const struct yk_root *root;
-	size_t roots;
-	uint32_t align;          // alignment in bytes of every value's first byte, guaranteed by
-				 // both devices
-	struct yk_graph g;       // the lowered graph
-	struct yk_node_facts *node;
-	struct yk_value_facts *value;
-	struct yk_use *use;      // NULL until yk_uses_list
-	size_t node_cap, value_cap, use_cap;
-	struct yk_edited {       // sizes of the graph when the edit began
+// Ways to save memory, wanted or available: forward segments whose activations are recomputed, and
+// values that are spilled to host memory.
+struct yk_savings {
+	uint32_t segments, spills;
+	bool plain; // do not pad products
+};
+
+struct yk_edit { // the edit in progress (edit.c)
+	size_t node_cap, value_cap, use_cap; // of the facts in struct yk_work
+	struct yk_edited {   // sizes of the graph when the edit began
 		size_t nodes, values, args, nattrs;
-	} edited;
-	struct yk_replaced {     // operands that the edit replaced
+	} began;
+	struct yk_replaced { // operands that the edit replaced
 		uint32_t arg;
 		yk_id was;
 	} *replaced;
 	size_t nreplaced, replaced_cap;
-	uint32_t recorded;       // the recorded node being lowered
-	uint32_t *table;         // hash table of nodes, to find equal ones
+};
+
+struct yk_lowering { // lower.c and pieces.c
+	uint32_t recorded;        // the recorded node being lowered
+	uint32_t *table;          // hash table of nodes, to find equal ones
 	size_t table_size;
-	yk_id *root_value;       // by root
-	struct yk_group *group;  // by number
-	uint32_t groups;
-	uint32_t *order;         // groups in launch order
-	size_t norder;
-	struct yk_clock *clock;  // by step
-	struct yk_plan *plan;
-	bool replan;      // plan again: a kernel did not build and was refused, or a value is
-			  // too large and must be computed in slices
 	struct yk_joined *joined; // values that were computed in slices
 	size_t njoined, joined_cap;
-	bool in_piece;           // a slice of such a value is being lowered
-	bool plain;              // do not pad products
-	uint32_t recompute;      // number of forward segments whose activations are recomputed
-	uint32_t segments;       // segments available; 0 until first requested
-	uint32_t spill, spillable; // the same for values spilled to host memory
-	yk_id numbers;       // the device buffer of host scalars; YK_NIL: views hold their bits
-	uint32_t *number_of; // by leaf: 1 + its index in that buffer, 0: none
+	bool in_slice;            // a slice of such a value is being lowered
+};
+
+struct yk_launch_order {
+	struct yk_group *group;  // by number (fuse.c)
+	uint32_t groups;
+	uint32_t *order;         // groups in launch order (order.c)
+	size_t norder;
+	struct yk_clock *clock;  // by step (waits.c)
+};
+
+struct yk_scalar_buffer { // host scalars in device memory, for plans that are recorded (replay.c)
+	yk_id buffer;    // YK_NIL: views hold the bits of scalars
+	uint32_t *index; // by leaf: 1 + its index in the buffer, 0: none
+};
+
+struct yk_work {
+	// what the plan is made for
+	struct yoke_context *ctx;
+	const struct yk_marks *marks;
+	const struct yk_root *root;
+	size_t roots;
+	uint32_t align;            // alignment in bytes of every value's first byte, guaranteed by
+				   // both devices
+	struct yk_savings wanted;
+	// results
+	struct yk_plan *plan;
+	struct yk_savings available; // counted by recompute.c and spill.c; 0 until first requested
+	bool replan;               // plan again: a kernel did not build and was refused, or a value
+				   // is too large and must be computed in slices
+	// the lowered graph and facts about it
+	struct yk_graph g;
+	struct yk_node_facts *node;
+	struct yk_value_facts *value;
+	struct yk_use *use;        // NULL until yk_uses_list
+	yk_id *root_value;         // by root
+	// state of passes
+	struct yk_edit edit;
+	struct yk_lowering lowering;
+	struct yk_launch_order schedule;
+	struct yk_scalar_buffer scalars;
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);

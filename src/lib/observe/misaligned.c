@@ -34,7 +34,7 @@ static struct yk_layer *layer_of(struct yk_layers *l, uint32_t path)
 static bool is_first(const struct yk_planner *pl, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
-		if (pl->misaligned[k].scope == pl->misaligned[i].scope)
+		if (pl->misaligned.product[k].scope == pl->misaligned.product[i].scope)
 			return false;
 	return true;
 }
@@ -56,8 +56,8 @@ void yk_layers_find(const struct yoke_context *ctx, struct yk_layers *to)
 {
 	const struct yk_planner *pl = ctx->planner;
 	*to = (struct yk_layers){ 0 };
-	for (size_t i = 0; pl && i < pl->nmisaligned; i++) {
-		const struct yk_misaligned *m = &pl->misaligned[i];
+	for (size_t i = 0; pl && i < pl->misaligned.n; i++) {
+		const struct yk_misaligned *m = &pl->misaligned.product[i];
 		struct yk_layer *l = layer_of(to, m->scope);
 		if (!l && is_first(pl, i) && to->n++ < YK_LAYERS) {
 			l = &to->layer[to->n - 1];
@@ -117,8 +117,9 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 			least = t;
 	}
 	// by itself it may be another product, of joined axes, or there may be no memory to pad it
-	const bool same = pl && pl->nmisaligned == 1 && pl->misaligned[0].padded == !plain &&
-			  !memcmp(pl->misaligned[0].size, m->size, sizeof m->size);
+	const bool same = pl && pl->misaligned.n == 1 &&
+			  pl->misaligned.product[0].padded == !plain &&
+			  !memcmp(pl->misaligned.product[0].size, m->size, sizeof m->size);
 	if (ctx) {
 		yoke_free(a);
 		yoke_free(b);
@@ -139,10 +140,10 @@ static double flops_of(const struct yk_misaligned *m)
 static const struct yk_misaligned *equal_before(const struct yk_planner *pl, size_t i)
 {
 	for (size_t k = 0; k < i; k++) {
-		struct yk_misaligned x = pl->misaligned[k];
-		x.scope = pl->misaligned[i].scope;
-		if (!memcmp(&x, &pl->misaligned[i], sizeof x))
-			return &pl->misaligned[k];
+		struct yk_misaligned x = pl->misaligned.product[k];
+		x.scope = pl->misaligned.product[i].scope;
+		if (!memcmp(&x, &pl->misaligned.product[i], sizeof x))
+			return &pl->misaligned.product[k];
 	}
 	return NULL;
 }
@@ -150,24 +151,26 @@ static const struct yk_misaligned *equal_before(const struct yk_planner *pl, siz
 void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 {
 	const struct yk_planner *pl = ctx->planner;
-	const size_t n = pl ? pl->nmisaligned : 0;
+	const size_t n = pl ? pl->misaligned.n : 0;
 	double (*seconds)[2] = calloc(n + 1, sizeof *seconds); // by product: not padded, padded
 	const double began = yk_seconds();
 	for (size_t i = 0; i < n && seconds; i++) {
-		const struct yk_misaligned *m = &pl->misaligned[i], *was = equal_before(pl, i);
+		const struct yk_misaligned *m = &pl->misaligned.product[i],
+					   *was = equal_before(pl, i);
 		// where matrices of a factor serve several of the product's only a plan knows which
 		const bool plain = (m->matrices[0] == m->matrices[2] || m->matrices[0] == 1) &&
 				   (m->matrices[1] == m->matrices[2] || m->matrices[1] == 1);
 		for (int k = 0; k < 2 && m->padded && plain; k++)
-			seconds[i][k] = was			       ? seconds[was - pl->misaligned][k] :
-					yk_seconds() - began < SECONDS ? seconds_of(m, ctx->device, k == 0) :
-									 0;
+			seconds[i][k] = was ? seconds[was - pl->misaligned.product][k] :
+					yk_seconds() - began < SECONDS ?
+					      seconds_of(m, ctx->device, k == 0) :
+					      0;
 	}
 	for (int l = 0; l < to->n && l < YK_LAYERS && seconds; l++) {
 		double flops = 0, spent[2] = { 0 };
 		bool all = to->layer[l].padded > 0;
 		for (size_t i = 0; i < n; i++) {
-			const struct yk_misaligned *m = &pl->misaligned[i];
+			const struct yk_misaligned *m = &pl->misaligned.product[i];
 			if (!m->padded || layer_of(to, m->scope) != &to->layer[l])
 				continue;
 			all &= seconds[i][0] > 0 && seconds[i][1] > 0;
