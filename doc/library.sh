@@ -18,6 +18,7 @@ yoke-math) about='special functions, searching, scattering and losses of the lib
 yoke-op) about='operations of an application'\''s own' ;;
 yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
+yoke-model) about='pretrained models' ;;
 yoke-run) about='records of runs' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')

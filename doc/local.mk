@@ -13,6 +13,7 @@ library_pages = \
 	doc/yoke-op.3 \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
+	doc/yoke-model.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke.1 doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md HACKING
@@ -77,6 +78,10 @@ doc/yoke-fit.3: doc/library.sh include/yoke-fit.h
 
 doc/yoke-math.3: doc/library.sh include/yoke-math.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-math.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
+doc/yoke-model.3: doc/library.sh include/yoke-model.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-model.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h

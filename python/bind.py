@@ -35,7 +35,7 @@ ABSENT = {
 HAND = """
 error error_code error_clear setting_get context_new context_new_on context_dry context_free use scope_begin scope_end
 keep lift free put from read eval sync moments module_new module_parameter module_buffer module_own module_child module_at
-module_each module_parameters module_find module_load forward call nn_sequential nn_residual nn_lora optim_add optim_step
+model_parameters module_each module_parameters module_find module_load forward call nn_sequential nn_residual nn_lora optim_add optim_step
 optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new dataset_read dataset_fields dataset_cubes
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
@@ -114,7 +114,7 @@ VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_tra
 dataset_fingerprint optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
-WAITS = set("""module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
+WAITS = set("""model_open module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
 statistic_add statistic_save pipeline_fit pipeline_resume pipeline_save pipeline_load limits group_barrier group_split
 loader_seek cube_open place pack scaler_update group_world host_telemetry telemetry loader_free group_free
 profile_trace memory_snapshot""".split())
@@ -122,7 +122,7 @@ profile_trace memory_snapshot""".split())
 CLASSES = {
     "dataset": "Dataset", "loader": "Loader", "module": "ModuleHandle", "optim": "Optim", "statistic": "Statistic",
     "pipeline": "Pipeline", "run": "Run", "profile": "Profile", "leaks": "Leaks", "recorder": "Recorder",
-    "scaler": "Scaler", "cube": "Cube", "group": "Group", "context": "Context", "scope": "Scope",
+    "scaler": "Scaler", "cube": "Cube", "group": "Group", "context": "Context", "scope": "Scope", "model": "Model",
 }
 BY_HAND_CLASSES = {"context", "scope", "module"}
 
@@ -594,7 +594,7 @@ def main():
             parts["yoke_a"], parts["yoke_b"] = list_[:half], list_[half:]
         else:
             parts[header[:-2].replace("-", "_")] = list_
-    small = ["yoke_cube", "yoke_dist", "yoke_run", "yoke_observe", "yoke_pipeline", "yoke_data", "yoke_optim"]
+    small = ["yoke_cube", "yoke_dist", "yoke_run", "yoke_observe", "yoke_pipeline", "yoke_data", "yoke_optim", "yoke_model"]
     parts["rest"] = [t for s in small for t in parts.pop(s, [])]
     for name, list_ in parts.items():
         write(os.path.join(out, f"bound_{name}.cc"),

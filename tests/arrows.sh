@@ -17,20 +17,20 @@ height()
 	ops) echo 5 ;;
 	plan) echo 6 ;;
 	data | optim | runs) echo 7 ;;
-	nn | fit | train | comm | observe) echo 8 ;;
-	report) echo 9 ;;
-	live) echo 10 ;;
-	tool) echo 11 ;;
+	nn | fit | comm | observe) echo 8 ;;
+	models) echo 9 ;;
+	train) echo 10 ;;
+	report) echo 11 ;;
+	live) echo 12 ;;
+	tool) echo 13 ;;
 	*) echo 99 ;;
 	esac
 }
 
-# may ROOM OTHER: may files of ROOM include those of OTHER?  Of the rooms at one height only train
-# sees its neighbours: it runs models, on ranks, and reports.
+# may FROM TO: may files of the directory FROM include those of TO?
 may()
 {
-	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 8 ]
+	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include

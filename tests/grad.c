@@ -36,7 +36,7 @@ static void note(yoke_tensor *const *x, int n)
 	uint8_t *matters = calloc(g->values + 1, 1);
 	for (int k = 0; k < n; k++) {
 		const struct yk_tensor *t = yk_tensor(x[k], "test");
-		if (t->leaf != YK_NIL && t->leaf_epoch == ctx->history.epoch)
+		if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
 			matters[t->leaf] = 1;
 	}
 	for (size_t k = 0; k < g->nodes; k++) {
@@ -180,7 +180,7 @@ FN(resolvent_left, yoke_resolvent(x[0], YOKE_NONE, x[1], yoke_add(x[2], yoke_fro
 	.sweeps = YOKE_SWEEPS, .tolerance = 1 }))
 // complex elements on the diagonal, as of leads, at z off the real axis
 #define Z_OF(x) yoke_add(x, yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, (double[]){ 0.1, 2.5 }))
-FN(resolvent_complex, yoke_resolvent_complex(x[0], x[1], x[2], x[3], Z_OF(x[4]), NULL))
+FN(resolvent_complex, yoke_resolvent_complex(x[0], x[1], x[2], x[3], Z_OF(x[4]), YOKE_SIDE_BOTH))
 FN(resolvent_corner, yoke_resolvent_corner(x[0], x[1], x[2], x[3], Z_OF(x[4])))
 FN(resolvent_log_det, yoke_resolvent_log_det(x[0], x[1], x[2], x[3], Z_OF(x[4])))
 FN(window, yoke_square(yoke_window(x[0], 1, 3, 2, 2)))

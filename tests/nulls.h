@@ -5,9 +5,11 @@
 #define YK_NULLS_H
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include <yoke-dist.h>
 #include <yoke-fit.h>
 #include <yoke-math.h>
+#include <yoke-model.h>
 #include <yoke-nn.h>
 #include <yoke-observe.h>
 #include <yoke-op.h>
@@ -543,6 +546,37 @@ static inline const char *weights(void)
 	yoke_module_save(linear(), "weights.safetensors");
 	return "weights.safetensors";
 }
+static inline yoke_module *below(yoke_module *parent, const char *name, yoke_module *child)
+{
+	yoke_module_child(parent, name, child);
+	return child;
+}
+// A llama of one layer in a folder.
+static inline const char *model_folder(void)
+{
+	yoke_module *top = plain(), *m = below(top, "model", plain()), *layer = below(below(m, "layers", plain()), "0", plain());
+	yoke_module *attention = below(layer, "self_attn", plain()), *mlp = below(layer, "mlp", plain());
+	const char *products[] = { "q_proj", "k_proj", "v_proj", "o_proj" }, *inner[] = { "gate_proj", "up_proj", "down_proj" };
+	mkdir("model", 0777);
+	FILE *f = fopen("model/config.json", "w");
+	fputs("{\"model_type\": \"llama\", \"vocab_size\": 4, \"hidden_size\": 2, \"num_hidden_layers\": 1, \"intermediate_size\": 2, "
+	      "\"num_attention_heads\": 1, \"max_position_embeddings\": 8, \"tie_word_embeddings\": true}", f);
+	fclose(f);
+	below(m, "embed_tokens", yoke_nn_embedding(4, 2));
+	below(m, "norm", yoke_nn_rms_norm(2, 1e-5));
+	below(layer, "input_layernorm", yoke_nn_rms_norm(2, 1e-5));
+	below(layer, "post_attention_layernorm", yoke_nn_rms_norm(2, 1e-5));
+	for (int i = 0; i < 4; i++)
+		below(attention, products[i], yoke_nn_linear(2, 2, 0));
+	for (int i = 0; i < 3; i++)
+		below(mlp, inner[i], yoke_nn_linear(2, 2, 0));
+	yoke_module_save(top, "model/model.safetensors");
+	yoke_module_free(top);
+	return "model";
+}
+static inline yoke_model *model(void) { return yoke_model_open(model_folder(), NULL); }
+STRUCT(model_info, yoke_model_info)
+STRUCT(model_options, yoke_model_options)
 static inline const char *states(void)
 {
 	yoke_optim_save(optim(), "states.safetensors");

@@ -19,6 +19,7 @@ import bind  # noqa: E402
 
 # Arguments by function, in the order of the declaration.
 ARGS = {
+    "model_open": "model_folder(), model_options()", "model_logits": "model(), ids22()", "model_parameters": "model(), 2, room(), (const char **)pointers()",
     "cube_open": "cube_path(), NULL", "cube_write": '"new.hdr", new_cube(), floats()',
     "dataset_cube_files": "cube_files()", "dataset_cubes": "1, cube_paths(), label_paths(), NULL",
     "dataset_cubes_skipped": "pixels()", "dataset_synthetic": '"count=2"',
@@ -115,7 +116,7 @@ TYPES = {
     "yoke_scaler*": "scaler()", "yoke_statistic*": "statistic()", "yoke_cube*": "cube()", "yoke_leaks*": "leaks()",
     "yoke_recorder*": "recorder()", "yoke_run*": "run()", "yoke_tensor*const*": "list22()",
     "int axis": "0", "unsigned axes": "1", "unsigned flags": "0", "int reverse": "0", "int dtype": "yoke_f32", "int i": "0",
-    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()",
+    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "struct yoke_model_info*": "model_info()",
     "struct yoke_counters*": "counters()", "struct yoke_profile_quality*": "quality()", "uint32_t n": "0",
     "float*": "floats()", "double*": "doubles()", "double correction": "1",
 }
@@ -127,7 +128,7 @@ STRUCTS = {
 # Arguments, and tensors in structs, that may be absent, as their headers say, by function: NULL; or :NONE, YOKE_NONE; :OF_NONE, such a
 # member of a list; :OTHER, a tensor that is not looked at; :SIZE, any size of a struct that only the library makes.
 OPTIONAL = {
-    "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
+    "model_open": "options", "model_free": "model", "model_parameters": "names", "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
     "dataset_synthetic": "settings", "dataset_fields": "to", "dataset_read": "dims", "dataset_open": "settings",
     "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",
     "loader_host": "dims", "loader_errors": "fn arg", "group_run": "devices arg", "fit": "end",

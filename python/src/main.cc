@@ -31,7 +31,7 @@ static const char *where()
 				       nb::cast<std::string>(code.attr("co_name"));
 				break;
 			}
-			frame = frame.attr("f_backward");
+			frame = frame.attr("f_back");
 		}
 	} catch (...) {
 		text.clear();

@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/lib/formats/checkpoint.c \
 	src/lib/formats/checkpoint.h \
+	src/lib/formats/gguf.c \
+	src/lib/formats/gguf.h \
 	src/lib/formats/image.c \
 	src/lib/formats/image.h \
 	src/lib/formats/jpeg.c \

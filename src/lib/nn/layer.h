@@ -13,6 +13,7 @@ extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_tr
 yoke_module *yk_nn_linear(bool declared, int64_t in, int64_t out, bool bias);
 yoke_module *yk_nn_embedding(bool declared, int64_t count, int64_t width);
 yoke_module *yk_nn_layer_norm(bool declared, int64_t width, double eps);
+yoke_module *yk_nn_rms_norm(bool declared, int64_t width, double eps);
 yoke_module *yk_nn_mlp(bool declared, int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
 yoke_module *yk_nn_block(bool declared, const struct yoke_nn_attention_options *);
 // A linear layer without bias whose weight is declared as tied to the first parameter of another

@@ -162,9 +162,14 @@ yoke_module *yoke_nn_layer_norm(int64_t width, double eps)
 	return yk_nn_layer_norm(false, width, eps);
 }
 
+yoke_module *yk_nn_rms_norm(bool declared, int64_t width, double eps)
+{
+	return norm_new(&yk_rms_norm_class, declared, "width", width, &(struct norm){ .eps = eps }, false);
+}
+
 yoke_module *yoke_nn_rms_norm(int64_t width, double eps)
 {
-	return norm_new(&yk_rms_norm_class, false, "width", width, &(struct norm){ .eps = eps }, false);
+	return yk_nn_rms_norm(false, width, eps);
 }
 
 static int dims_of(const yoke_tensor *x, int64_t *dims)

@@ -4,6 +4,9 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/attention.c \
 	src/lib/nn/bk.c \
 	src/lib/nn/conv.c \
+	src/lib/nn/decoder.c \
+	src/lib/nn/decoder.h \
+	src/lib/nn/decoder_block.c \
 	src/lib/nn/fold.c \
 	src/lib/nn/gpt.c \
 	src/lib/nn/layer.h \

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "nn/decoder.h"
 #include "nn/layer.h"
 #include "nn/params.h"
 #include "nn/stage.h"
@@ -92,6 +93,7 @@ struct yk_model_shape {
 #undef X
 		};
 	};
+	struct yk_decoder decoder; // of a model that was opened from a file
 };
 
 struct yk_network {
@@ -180,6 +182,8 @@ struct yk_model {
 #define X(name) extern const struct yk_model yk_model_##name;
 YK_MODELS(X, )
 #undef X
+// The model of opened files (models/), which is not a choice of model=.
+extern const struct yk_model yk_model_decoder;
 
 // The model with this name, or NULL.
 const struct yk_model *yk_model_find(const char *name);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pretrained language models: opening the files that people have, and computing with them.
+//
+//	yoke_model *m = yoke_model_open("SmolLM2-135M-Instruct", NULL);
+//	int32_t ids[] = { 504, 3575, 282 };
+//	yoke_tensor *logits = yoke_model_logits(m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, 3 }, ids));
+//	yoke_read(logits, host, bytes);                      // [1,3,vocabulary]
+//	yoke_model_free(m);
+//
+// A path is a folder with config.json and safetensors files, as the Hugging Face libraries write
+// it, or a GGUF file, of a split model the first.  Families: llama (also Mistral, SmolLM,
+// TinyLlama), qwen2, qwen3, phi3, gemma2, gemma3 (text), gpt2.  Nothing is downloaded, and nothing
+// in a file is trusted.
+//
+// Conventions are those of yoke.h.  A model belongs to the context that was current when it was
+// opened, and to the thread that uses it.
+#ifndef YOKE_MODEL_H
+#define YOKE_MODEL_H
+
+#include <yoke.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct yoke_model yoke_model;
+
+struct yoke_model_options {
+	size_t size;     // sizeof, set by the caller
+	int64_t context; // max tokens of a sequence; 0: what the file says
+};
+// Opens a model, with its weights as f32.  options may be NULL.  ENOENT: no such file; EFORMAT: the
+// file is damaged, of an unknown family, or contradicts itself; EDTYPE: weights of a format that
+// cannot be read; ENOMEM.
+YOKE_API yoke_model *yoke_model_open(const char *path, const struct yoke_model_options *options);
+YOKE_API void yoke_model_free(yoke_model *); // NULL is fine
+
+struct yoke_model_info {
+	size_t size;         // sizeof, set by the caller
+	const char *family;  // "llama"; valid until the model is freed
+	int64_t vocabulary, context, layers;
+	int64_t width;       // of the embedding
+	int64_t heads, kv_heads, head_dim;
+	int64_t hidden;      // width of the mlp
+	int64_t parameters;  // elements of all weights, tied ones once
+};
+// Describes a model.
+YOKE_API int yoke_model_info(const yoke_model *, struct yoke_model_info *);
+
+// ids [B,T] i32 -> logits [B,T,vocabulary] f32 of the next token after each.  ESHAPE: T exceeds the
+// context.
+YOKE_API yoke_tensor *yoke_model_logits(yoke_model *, yoke_tensor *ids);
+// Lists the weights, as yoke_module_parameters: fills the first `max` elements of `to` and of names,
+// unless NULL, and returns their number.  The model owns them.
+YOKE_API int yoke_model_parameters(yoke_model *, int max, yoke_tensor **to, const char **names);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# models: pretrained models in the files that people have.
+libyokecore_la_SOURCES += \
+	src/lib/models/family.c \
+	src/lib/models/family.h \
+	src/lib/models/family_gguf.c \
+	src/lib/models/family_hf.c \
+	src/lib/models/load.c \
+	src/lib/models/names.c \
+	src/lib/models/pretrained.c \
+	src/lib/models/pretrained.h \
+	src/lib/models/weights.c \
+	src/lib/models/weights.h

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens pretrained models: finds the files, makes the network of their configuration, loads the
+// weights.
+#include "config.h"
+
+#include "models/pretrained.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/sized.h"
+#include "models/weights.h"
+
+static char *in_folder(const char *path, const char *name)
+{
+	char *full = malloc(strlen(path) + strlen(name) + 2);
+	if (full)
+		sprintf(full, "%s/%s", path, name);
+	else
+		yk_fail(YOKE_ENOMEM, "%s: no memory for a path", path);
+	return full;
+}
+
+static bool exists(const char *path, const char *name)
+{
+	char *full = in_folder(path, name);
+	const bool yes = full && access(full, R_OK) == 0;
+	free(full);
+	return yes;
+}
+
+bool yk_pretrained_is(const char *path)
+{
+	struct stat st;
+	char begin[4] = "";
+	if (stat(path, &st) < 0)
+		return false;
+	if (S_ISDIR(st.st_mode))
+		return exists(path, "config.json");
+	const int fd = S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	const bool read_all = fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin;
+	if (fd >= 0)
+		close(fd);
+	return read_all && yk_gguf_begins(begin);
+}
+
+// ---- a folder ----
+
+static int open_set(const char *path, struct yk_safetensors_set *to)
+{
+	const char *names[] = { "model.safetensors.index.json", "model.safetensors" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (!exists(path, names[i]))
+			continue;
+		char *full = in_folder(path, names[i]);
+		const int e = full ? yk_safetensors_set_open(to, full) : YOKE_ENOMEM;
+		free(full);
+		return e;
+	}
+	return yk_fail(YOKE_ENOENT, "%s: has neither model.safetensors nor model.safetensors.index.json%s", path,
+		       exists(path, "pytorch_model.bin") ? "; convert its pytorch_model.bin, which can run code when opened, to safetensors" : "");
+}
+
+static int open_folder(const char *path, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+{
+	char *name = in_folder(path, "config.json");
+	json_t *config = name ? yk_json_load(name) : NULL;
+	int e = config ? yk_family_of_hf(config, name, f, s) : yoke_error_code();
+	json_decref(config);
+	free(name);
+	return e < 0 ? e : open_set(path, &w->set);
+}
+
+static int open_gguf(const char *path, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+{
+	const int e = yk_gguf_open(&w->gguf, path);
+	w->is_gguf = true;
+	return e < 0 ? e : yk_family_of_gguf(&w->gguf, f, s);
+}
+
+static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, struct yk_pretrained *p)
+{
+	char why[256];
+	int e = yk_network_new(&yk_model_decoder, s, &p->net);
+	if (e == YOKE_EINVAL) { // its message is about the network, not about the file
+		snprintf(why, sizeof why, "%s", yoke_error());
+		yoke_error_clear();
+		e = yk_fail(YOKE_EFORMAT, "%s: describes no possible model: %s", path, why);
+	}
+	return e < 0 ? e : yk_weights_load(w, p->family, p->net);
+}
+
+static int limit_context(const char *path, int64_t context, struct yk_model_shape *s)
+{
+	if (context < 0 || context > s->context)
+		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, s->context);
+	// a table of learned positions keeps its size
+	if (context && !s->decoder.learned_positions)
+		s->context = context;
+	return 0;
+}
+
+int yk_pretrained_open(const char *path, const struct yoke_model_options *options, struct yk_pretrained *to)
+{
+	struct yoke_model_options o = { 0 };
+	struct yk_pretrained p = { 0 };
+	struct yk_model_shape shape;
+	struct yk_weights w = { 0 };
+	struct stat st;
+	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
+		return yoke_error_code();
+	if (!path)
+		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
+	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	int e = folder ? open_folder(path, &w, &p.family, &shape) : open_gguf(path, &w, &p.family, &shape);
+	if (e == 0)
+		e = limit_context(path, o.context, &shape);
+	if (e == 0)
+		e = make_network(path, &w, &shape, &p);
+	yk_weights_close(&w);
+	if (e < 0)
+		yk_pretrained_close(&p);
+	else
+		*to = p;
+	return e;
+}
+
+void yk_pretrained_close(struct yk_pretrained *p)
+{
+	yk_network_free(p->net);
+	*p = (struct yk_pretrained){ 0 };
+}
+
+// ---- public functions ----
+
+struct yoke_model {
+	struct yk_pretrained is;
+};
+
+yoke_model *yoke_model_open(const char *path, const struct yoke_model_options *options)
+{
+	yoke_model *m = calloc(1, sizeof *m);
+	if (!m)
+		yk_fail(YOKE_ENOMEM, "model_open: no memory");
+	else if (yk_pretrained_open(path, options, &m->is) == 0)
+		return m;
+	free(m);
+	return NULL;
+}
+
+void yoke_model_free(yoke_model *m)
+{
+	if (m)
+		yk_pretrained_close(&m->is);
+	free(m);
+}
+
+static int given(const yoke_model *m, const char *function)
+{
+	return m ? 0 : yk_fail(YOKE_EINVAL, "%s: the model is NULL", function);
+}
+
+int yoke_model_info(const yoke_model *m, struct yoke_model_info *to)
+{
+	const int e = given(m, "model_info");
+	if (e < 0)
+		return e;
+	const struct yk_model_shape *s = &m->is.net->shape;
+	const struct yoke_model_info info = {
+		.family = m->is.family->name, .vocabulary = s->vocab, .context = s->context, .layers = s->layers, .width = s->embed,
+		.heads = s->heads, .kv_heads = s->decoder.kv_heads, .head_dim = s->decoder.head_dim, .hidden = s->decoder.hidden,
+		.parameters = m->is.net->params.elements,
+	};
+	return yk_sized_give(to, sizeof info, &info, "model_info", "yoke_model_info");
+}
+
+yoke_tensor *yoke_model_logits(yoke_model *m, yoke_tensor *ids)
+{
+	if (given(m, "model_logits") < 0 || !ids)
+		return NULL;
+	if (yoke_rank(ids) != 2) {
+		yk_fail(YOKE_ESHAPE, "model_logits: ids have %d dims; they are [B,T]", yoke_rank(ids));
+		return NULL;
+	}
+	yoke_tensor *x = yk_network_forward(m->is.net, ids, 0);
+	return x ? m->is.net->model->logits(m->is.net, x) : NULL;
+}
+
+int yoke_model_parameters(yoke_model *m, int max, yoke_tensor **to, const char **names)
+{
+	const int e = given(m, "model_parameters");
+	if (e < 0)
+		return e;
+	const struct yk_parameters *p = &m->is.net->params;
+	for (int i = 0; i < p->count && i < max; i++) {
+		to[i] = p->var[i];
+		if (names)
+			names[i] = p->row[i].name;
+	}
+	return p->count;
+}

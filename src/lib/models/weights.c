@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds tensors in files of either kind, and converts their elements.
+#include "config.h"
+
+#include "models/weights.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/half.h"
+
+static int format_of(int dtype, enum yk_gguf_format *to)
+{
+	switch (dtype) {
+	case yoke_f32: *to = YK_GGUF_F32; return 0;
+	case yoke_f16: *to = YK_GGUF_F16; return 0;
+	case yoke_bf16: *to = YK_GGUF_BF16; return 0;
+	case yoke_f64: *to = YK_GGUF_F64; return 0;
+	default: return YOKE_EDTYPE;
+	}
+}
+
+// Files name a gpt2's tensors with or without this.
+#define PREFIX "transformer."
+
+static int find_in_set(struct yk_safetensors_set *s, const char *name, struct yk_weight *to)
+{
+	for (int i = 0; i < s->count; i++) {
+		const struct yk_safetensors_entry *x = s->part[i].entry;
+		const char *full = x->name;
+		if (!strncmp(full, PREFIX, strlen(PREFIX)))
+			full += strlen(PREFIX);
+		if (strcmp(full, name))
+			continue;
+		*to = (struct yk_weight){ .path = s->part[i].file->path, .name = x->name, .rank = x->rank, .index = (size_t)i };
+		if (x->rank > 4 || format_of(x->dtype, &to->format) < 0)
+			return yk_fail(YOKE_EDTYPE, "%s: tensor '%s' has the dtype %s and %d dims; weights are F32, F16, BF16 or F64 "
+				       "of at most 4 dims", to->path, x->name, yk_safetensors_dtype(x->dtype), x->rank);
+		memcpy(to->dims, x->dims, (size_t)x->rank * sizeof *to->dims);
+		to->data = yk_safetensors_data(s->part[i].file, x);
+		return to->data ? 0 : yoke_error_code();
+	}
+	return YOKE_ENOENT;
+}
+
+int yk_weights_find(struct yk_weights *w, const char *name, struct yk_weight *to)
+{
+	if (!w->is_gguf)
+		return find_in_set(&w->set, name, to);
+	const struct yk_gguf_tensor *t = yk_gguf_tensor(&w->gguf, name);
+	if (!t)
+		return YOKE_ENOENT;
+	*to = (struct yk_weight){ .path = w->gguf.file[t->file].path, .name = t->name, .rank = t->rank, .format = t->format,
+				  .data = t->data, .index = (size_t)(t - w->gguf.tensor) };
+	memcpy(to->dims, t->dims, sizeof to->dims);
+	return 0;
+}
+
+const char *yk_weights_name(const struct yk_weights *w, size_t i)
+{
+	if (w->is_gguf)
+		return i < w->gguf.tensors ? w->gguf.tensor[i].name : NULL;
+	if (i >= (size_t)w->set.count)
+		return NULL;
+	const char *name = w->set.part[i].entry->name;
+	return strncmp(name, PREFIX, strlen(PREFIX)) ? name : name + strlen(PREFIX);
+}
+
+void yk_weights_close(struct yk_weights *w)
+{
+	if (w->is_gguf)
+		yk_gguf_close(&w->gguf);
+	else
+		yk_safetensors_set_close(&w->set);
+}
+
+// ---- elements ----
+
+int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float *to)
+{
+	unsigned elements, bytes;
+	const char *format = yk_gguf_format_name(w->format, &elements, &bytes);
+	size_t row = 1;
+	for (int i = 1; i < w->rank; i++)
+		row *= (size_t)w->dims[i];
+	const size_t n = (size_t)rows * row;
+	const unsigned char *at = (const unsigned char *)w->data + (size_t)from * row / elements * bytes;
+	uint16_t half;
+	double wide;
+	switch (w->format) {
+	case YK_GGUF_F32: memcpy(to, at, n * sizeof *to); return 0;
+	case YK_GGUF_F16:
+	case YK_GGUF_BF16:
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&half, at + i * sizeof half, sizeof half);
+			to[i] = w->format == YK_GGUF_F16 ? yk_float_of_f16(half) : yk_float_of_bf16(half);
+		}
+		return 0;
+	case YK_GGUF_F64:
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&wide, at + i * sizeof wide, sizeof wide);
+			to[i] = (float)wide;
+		}
+		return 0;
+	default:
+		return yk_fail(YOKE_EDTYPE, "%s: tensor '%s': weights of format %s cannot be read", w->path, w->name, format);
+	}
+}

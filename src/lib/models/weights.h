@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a pretrained model, in mapped files of either kind.
+#ifndef YK_WEIGHTS_H
+#define YK_WEIGHTS_H
+
+#include "formats/gguf.h"
+#include "formats/safetensors_set.h"
+#include "models/family.h"
+
+// Either kind of files: a GGUF file, or a folder's safetensors.
+struct yk_weights {
+	bool is_gguf;
+	struct yk_gguf gguf;
+	struct yk_safetensors_set set;
+};
+
+// A tensor of a file.
+struct yk_weight {
+	const char *path; // of its file, for messages
+	const char *name;
+	int rank;
+	int64_t dims[4];
+	enum yk_gguf_format format;
+	const void *data; // mapped, at any alignment
+	size_t index;     // among all tensors, as for yk_weights_name
+};
+
+// ENOENT: no such tensor, without an error message.  EDTYPE: elements that no weight has.
+int yk_weights_find(struct yk_weights *, const char *name, struct yk_weight *);
+// Tensor i in any order; NULL after the last.
+const char *yk_weights_name(const struct yk_weights *, size_t i);
+void yk_weights_close(struct yk_weights *);
+
+// Converts rows from .. from + rows - 1 of a matrix, or elements of a vector, to f32.  EDTYPE: the
+// format cannot be read.
+int yk_weight_rows(const struct yk_weight *, int64_t from, int64_t rows, float *to);
+
+// Fills a network's parameters from the files.  Errors list all tensors that are missing, that have
+// another shape than the configuration says, and those that are no parameter of the network.
+int yk_weights_load(struct yk_weights *, const struct yk_family *, struct yk_network *);
+
+#endif
