@@ -19,7 +19,7 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
+EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
 	tests/fake_gpus.sh tests/built.sh \
 	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
@@ -204,6 +204,7 @@ test_scripts = \
 	tests/guides.sh \
 	tests/headers.sh \
 	tests/info.sh \
+	tests/kernel_cache.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
 	tests/native_ranks.sh \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel texts into shared objects, by the host's C++ compiler behind prologue.h.  What was compiled stays in
-// YOKE_FAKE_CACHE, under the hash of all that it depends on.
+// Compiles kernel texts into shared objects, with the host's C++ compiler and prologue.h.  Objects are kept in
+// YOKE_FAKE_CACHE, named by the hash of text, prologue, options and compiler, and are checked when they are read.
 #include "config.h"
 
 #include <ctype.h>
@@ -64,19 +64,23 @@ static bool read_file(const char *path, struct text *to)
 	return good;
 }
 
-// All of it or no file.
+// Writes a temporary file and renames it, since other processes may read or write the same path.
 static bool write_file(const char *path, const void *data, size_t bytes)
 {
-	char now[PATH + 32];
+	char temporary[PATH + 32];
 
-	snprintf(now, sizeof now, "%s.%ld", path, (long)getpid());
-	FILE *f = fopen(now, "wb");
-	if (!f)
+	snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+	const int fd = mkstemp(temporary);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
 		return false;
+	}
 	const bool whole = fwrite(data, 1, bytes, f) == bytes;
-	if (!fclose(f) && whole && !rename(now, path))
+	if (!fclose(f) && whole && !rename(temporary, path))
 		return true;
-	unlink(now);
+	unlink(temporary);
 	return false;
 }
 
@@ -250,21 +254,32 @@ static int run(struct words *w, const char *log_path)
 	return WIFEXITED(status) ? (WEXITSTATUS(status) == 127 ? -1 : WEXITSTATUS(status)) : 1;
 }
 
-// $YOKE_FAKE_CXX as words, or the first of the usual ones that is in PATH.
+// The file of a program, its name being the first n characters, as a shell finds it.
+static bool find_program(const char *name, size_t n, char file[PATH])
+{
+	snprintf(file, PATH, "%.*s", (int)n, name);
+	if (memchr(name, '/', n))
+		return !access(file, X_OK);
+	for (const char *p = getenv("PATH"); p && *p; p += strcspn(p, ":"), p += *p == ':') {
+		snprintf(file, PATH, "%.*s/%.*s", (int)strcspn(p, ":"), p, (int)n, name);
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
+}
+
+// The command in YOKE_FAKE_CXX, or the first usual compiler in PATH.
 static const char *compiler(void)
 {
 	static const char *const usual[] = { "g++", "c++", "clang++" };
-	const char *path = getenv("PATH"), *named = fake_setting("CXX");
+	const char *named = fake_setting("CXX");
 	char file[PATH];
 
 	if (named)
 		return named;
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-		for (const char *p = path; p && *p; p += strcspn(p, ":"), p += *p == ':') {
-			snprintf(file, sizeof file, "%.*s/%s", (int)strcspn(p, ":"), p, usual[i]);
-			if (!access(file, X_OK))
-				return usual[i];
-		}
+		if (find_program(usual[i], strlen(usual[i]), file))
+			return usual[i];
 	return NULL;
 }
 
@@ -490,37 +505,65 @@ static void add_command(struct words *w, const struct job *j)
 		check_options(w, j->clang);
 }
 
-// GCC reads a header that it compiled before in a third of the time, and passes over one that does not fit.  Where it
-// cannot be made, or for another compiler, the prologue is read as it is.
+// Adds what all objects depend on: the compiler's command, its file, which an update replaces, and the prologue.
+static void hash_compiler(const struct job *j, const struct words *w, const struct text *prologue, uint64_t h[2])
+{
+	struct stat st;
+	char file[PATH];
+	int64_t version[3] = { 0 };
+
+	if (find_program(j->cxx, strcspn(j->cxx, " "), file) && !stat(file, &st)) {
+		version[0] = st.st_size;
+		version[1] = st.st_mtim.tv_sec;
+		version[2] = st.st_mtim.tv_nsec;
+	}
+	for (int k = 0; k < 2; k++) {
+		h[k] = fake_hash((uint64_t)k + 1, version, sizeof version);
+		h[k] = fake_hash(h[k], j->cxx, strlen(j->cxx) + 1);
+		for (int i = 0; i < w->n; i++)
+			h[k] = fake_hash(h[k], w->word[i], strlen(w->word[i]) + 1);
+		h[k] = fake_hash(h[k], prologue->at, prologue->n);
+	}
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+	struct text all = { NULL, 0, 0, false };
+	const bool good = read_file(from, &all) && write_file(to, all.at, all.n);
+
+	free(all.at);
+	return good;
+}
+
+// GCC reads a precompiled header in a third of the time, and ignores one that does not fit.  The header is a copy of
+// the prologue in the cache, because the source tree may be gone when another clone uses it.  If precompiling fails,
+// and for other compilers, the prologue is read as text.
 static void precompile(struct job *j, const struct text *prologue)
 {
-	char header[PATH - 8], made[PATH];
+	char folder[PATH - 16], header[PATH], precompiled[PATH + 8], abi[PATH];
 	struct words w = { { NULL }, 0 };
-	uint64_t h[2] = { 1, 2 };
+	uint64_t h[2];
 
 	snprintf(j->prologue, sizeof j->prologue, "%s", FAKE_PROLOGUE);
 	if (j->clang)
 		return;
 	add_command(&w, j);
-	for (int k = 0; k < 2; k++) {
-		h[k] = fake_hash(h[k], prologue->at, prologue->n);
-		for (int i = 0; i < w.n; i++)
-			h[k] = fake_hash(h[k], w.word[i], strlen(w.word[i]) + 1);
-	}
-	const int n = snprintf(header, sizeof header, "%s/%016llx%016llx.h", j->folder, (unsigned long long)h[0],
+	hash_compiler(j, &w, prologue, h);
+	const int n = snprintf(folder, sizeof folder, "%s/%016llx%016llx", j->folder, (unsigned long long)h[0],
 			       (unsigned long long)h[1]);
-	if (n < 0 || (size_t)n >= sizeof header)
+	if (n < 0 || (size_t)n >= sizeof folder)
 		goto out;
-	snprintf(made, sizeof made, "%s.gch", header);
-	if (access(made, R_OK)) {
-		char line[PATH + 32];
-		snprintf(line, sizeof line, "#include \"%s\"\n", FAKE_PROLOGUE);
-		if (!write_file(header, line, strlen(line)))
+	snprintf(header, sizeof header, "%s/prologue.h", folder);
+	snprintf(abi, sizeof abi, "%s/abi.h", folder);
+	snprintf(precompiled, sizeof precompiled, "%s.gch", header);
+	if (utimensat(AT_FDCWD, precompiled, NULL, 0)) { // marks it as used, for tests/kernel_cache
+		mkdir(folder, 0700);
+		if (!copy_file(FAKE_PROLOGUE, header) || !copy_file(FAKE_ABI, abi))
 			goto out;
 		add_word(&w, "%s", "-xc++-header");
 		add_word(&w, "%s", header);
 		add_word(&w, "-o%s", j->out);
-		if (run(&w, j->log) || rename(j->out, made))
+		if (run(&w, j->log) || !copy_file(j->out, precompiled))
 			goto out;
 	}
 	snprintf(j->prologue, sizeof j->prologue, "%s", header);
@@ -565,33 +608,62 @@ out:
 	return status;
 }
 
-static void name_files(struct job *j, uint64_t a, uint64_t b, char *kept)
+static const char *temporary_folder(void)
 {
+	const char *folder = getenv("TMPDIR");
+
+	return folder && *folder ? folder : "/tmp";
+}
+
+static void name_files(struct job *j)
+{
+	const char *folder = temporary_folder();
 	const long me = (long)getpid();
 	static unsigned calls;
 	const unsigned call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
 
-	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)a, (unsigned long long)b);
-	snprintf(j->in, sizeof j->in, "%s/%ld.%u.cu", j->folder, me, call);
-	snprintf(j->out, sizeof j->out, "%s/%ld.%u.so", j->folder, me, call);
-	snprintf(j->log, sizeof j->log, "%s/%ld.%u.log", j->folder, me, call);
+	snprintf(j->in, sizeof j->in, "%s/fake.%ld.%u.cu", folder, me, call);
+	snprintf(j->out, sizeof j->out, "%s/fake.%ld.%u.so", folder, me, call);
+	snprintf(j->log, sizeof j->log, "%s/fake.%ld.%u.log", folder, me, call);
 }
 
-static void hash_all(const struct job *j, const char *text, const struct text *prologue, uint64_t *a, uint64_t *b)
+static void name_kept(const struct job *j, const char *text, const struct text *prologue, char kept[PATH])
 {
-	uint64_t h[2] = { 1, 2 };
+	uint64_t h[2];
 
+	hash_compiler(j, &j->options, prologue, h);
 	for (int k = 0; k < 2; k++) {
-		h[k] = fake_hash(h[k], j->cxx, strlen(j->cxx) + 1);
-		for (int i = 0; i < j->options.n; i++)
-			h[k] = fake_hash(h[k], j->options.word[i], strlen(j->options.word[i]) + 1);
 		for (int i = 0; i < j->macros.n; i++)
 			h[k] = fake_hash(h[k], j->macros.word[i], strlen(j->macros.word[i]) + 1);
-		h[k] = fake_hash(h[k], prologue->at, prologue->n);
 		h[k] = fake_hash(h[k], text, strlen(text));
 	}
-	*a = h[0];
-	*b = h[1];
+	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)h[0], (unsigned long long)h[1]);
+}
+
+// A binary from the cache: false if there is none, or it is damaged.
+static bool read_kept(const char *kept, struct text *binary)
+{
+	struct fake_binary head;
+
+	if (utimensat(AT_FDCWD, kept, NULL, 0) || !read_file(kept, binary))
+		return false;
+	if (binary->n >= sizeof head) {
+		memcpy(&head, binary->at, sizeof head);
+		if (!memcmp(head.magic, FAKE_MAGIC, sizeof head.magic) && head.bytes == binary->n - sizeof head &&
+		    head.hash == fake_hash(0, binary->at + sizeof head, head.bytes))
+			return true;
+	}
+	binary->n = 0;
+	return false;
+}
+
+static void add_head(struct text *binary, const struct text *object, bool check)
+{
+	struct fake_binary head = { .bytes = object->n, .hash = fake_hash(0, object->at, object->n), .check = check };
+
+	memcpy(head.magic, FAKE_MAGIC, sizeof head.magic);
+	add(binary, (const char *)&head, sizeof head);
+	add(binary, object->at, object->n);
 }
 
 static bool is_clang(const char *cxx)
@@ -604,61 +676,54 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 {
 	struct job j = { .cxx = compiler(), .folder = fake_setting("CACHE"), .hip = hip,
 			 .check = fake_number("CHECK", 0) != 0 };
-	struct text prologue = { NULL, 0, 0, false }, object = { NULL, 0, 0, false }, said = { NULL, 0, 0, false };
+	struct text prologue = { NULL, 0, 0, false }, object = prologue, all = prologue, output = prologue;
 	char kept[PATH], unknown[256] = "";
-	uint64_t a, b;
 	int status = 3;
 
 	*binary = NULL;
 	*bytes = 0;
-	add_text(&said, "");
+	add_text(&output, "");
 	if (!j.folder)
-		j.folder = getenv("TMPDIR");
-	if (!j.folder)
-		j.folder = "/tmp";
+		j.folder = temporary_folder();
 	mkdir(j.folder, 0700);
 	if (!translate(&j.options, &j.macros, hip, options, option, unknown, sizeof unknown)) {
-		add_text(&said, "unrecognized option ");
-		add_text(&said, unknown);
+		add_text(&output, "unrecognized option ");
+		add_text(&output, unknown);
 		status = 2;
 		goto out;
 	}
 	own_options(&j.options, hip, j.check);
 	if (!j.cxx || !read_file(FAKE_PROLOGUE, &prologue) || !read_file(FAKE_ABI, &prologue)) {
-		add_text(&said, j.cxx ? "the fake driver's prologue is not there" : "no C++ compiler in PATH");
+		add_text(&output, j.cxx ? "the fake driver's prologue is not there" : "no C++ compiler in PATH");
 		goto out;
 	}
 	j.clang = is_clang(j.cxx);
-	hash_all(&j, text, &prologue, &a, &b);
-	name_files(&j, a, b, kept);
+	name_kept(&j, text, &prologue, kept);
 	status = 0;
-	if (!read_file(kept, &object)) {
-		status = compile(&j, text, &prologue, &object, &said);
-		if (!status)
-			write_file(kept, object.at, object.n);
+	if (!read_kept(kept, &all)) {
+		name_files(&j);
+		status = compile(&j, text, &prologue, &object, &output);
+		if (!status) {
+			add_head(&all, &object, j.check);
+			write_file(kept, all.at, all.n);
+		}
 		unlink(j.in);
 		unlink(j.out);
 		unlink(j.log);
 	}
-	if (!status && !object.failed) {
-		struct fake_binary head = { .bytes = object.n, .hash = fake_hash(0, object.at, object.n),
-						.check = j.check };
-		memcpy(head.magic, FAKE_MAGIC, sizeof head.magic);
-		char *all = malloc(sizeof head + object.n);
-		if (all) {
-			memcpy(all, &head, sizeof head);
-			memcpy(all + sizeof head, object.at, object.n);
-			*bytes = sizeof head + object.n;
-		}
-		*binary = all;
-	}
-	if (!status && !*binary)
+	if (!status && all.failed)
 		status = 3;
+	if (!status) {
+		*binary = all.at;
+		*bytes = all.n;
+		all.at = NULL;
+	}
 out:
 	free_words(&j.options);
 	free_words(&j.macros);
 	free(prologue.at);
 	free(object.at);
-	*log = said.at;
+	free(all.at);
+	*log = output.at;
 	return status;
 }

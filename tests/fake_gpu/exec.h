@@ -10,7 +10,7 @@
 #include "abi.h"
 
 // What compiling a text gives, and what a module is made of.
-#define FAKE_MAGIC "yoke fake driver 2\n" // another number with each change of abi.h
+#define FAKE_MAGIC "fake drivers 3\n" // 16 bytes; another number with each change of abi.h
 struct fake_binary {
 	char magic[16];
 	uint64_t bytes, hash; // of the shared object behind it
