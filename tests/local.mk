@@ -152,6 +152,7 @@ test_programs = \
 	tests/recompute.t \
 	tests/remat.t \
 	tests/retry.t \
+	tests/gguf.t \
 	tests/pretrained.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
@@ -408,7 +409,8 @@ tests_refusals_t_SOURCES = tests/refusals.c
 tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c
 tests_retry_t_SOURCES = tests/retry.c
-tests_pretrained_t_SOURCES = tests/pretrained.c tests/models/recorded.h
+tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
+tests_pretrained_t_SOURCES = tests/pretrained.c tests/gguf_write.h tests/models/recorded.h
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c

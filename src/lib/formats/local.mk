@@ -5,6 +5,8 @@ libyokecore_la_SOURCES += \
 	src/lib/formats/checkpoint.h \
 	src/lib/formats/gguf.c \
 	src/lib/formats/gguf.h \
+	src/lib/formats/gguf_blocks.c \
+	src/lib/formats/gguf_blocks.h \
 	src/lib/formats/image.c \
 	src/lib/formats/image.h \
 	src/lib/formats/jpeg.c \

@@ -148,6 +148,7 @@ int yk_family_of_gguf(const struct yk_gguf *g, const struct yk_family **family, 
 	d->tied = !yk_gguf_tensor(g, "output.weight");
 	d->qkv_bias |= yk_gguf_tensor(g, "blk.0.attn_q.bias") != NULL;
 	d->out_bias |= yk_gguf_tensor(g, "blk.0.attn_output.bias") != NULL;
+	d->mlp_bias |= yk_gguf_tensor(g, "blk.0.ffn_up.bias") != NULL;
 	d->embed_scale = r.f->scales_embedding ? sqrt((double)s.embed) : 1;
 	const bool large = s.layers == r.f->large_layers;
 	d->attention_scale = 1 / sqrt(large ? (double)s.embed / (double)s.heads : (double)d->head_dim);

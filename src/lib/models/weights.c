@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "formats/gguf_blocks.h"
 
 static int format_of(int dtype, enum yk_gguf_format *to)
 {
@@ -103,6 +104,7 @@ int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float 
 		}
 		return 0;
 	default:
-		return yk_fail(YOKE_EDTYPE, "%s: tensor '%s': weights of format %s cannot be read", w->path, w->name, format);
+		return yk_gguf_to_f32(w->format, at, n, to) ? 0 :
+		       yk_fail(YOKE_EDTYPE, "%s: tensor '%s': weights of format %s cannot be read", w->path, w->name, format);
 	}
 }
