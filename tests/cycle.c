@@ -280,7 +280,7 @@ static void test_cycles(const char *backend, bool timed)
 		check_trace(backend, 0, rows[0]);
 		check_trace(backend, 1, rows[1]);
 	}
-	ok(!ctx->observer && !ctx->range, "%s: nobody watches in the end", backend);
+	ok(!ctx->observe.first && !ctx->observe.range, "%s: nobody watches in the end", backend);
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -437,8 +437,10 @@ static void test_common(void)
 	yoke_range_push("e");
 	path[4] = ctx->graph.range;
 	yoke_range_pop();
-	ok(yk_path_common(&ctx->ranges, path[2], path[3]) == path[1] && yk_path_common(&ctx->ranges, path[2], path[0]) == path[0] &&
-		   yk_path_common(&ctx->ranges, path[2], path[4]) == 0 && yk_path_common(&ctx->ranges, path[3], path[3]) == path[3],
+	ok(yk_path_common(&ctx->observe.ranges, path[2], path[3]) == path[1] &&
+		   yk_path_common(&ctx->observe.ranges, path[2], path[0]) == path[0] &&
+		   yk_path_common(&ctx->observe.ranges, path[2], path[4]) == 0 &&
+		   yk_path_common(&ctx->observe.ranges, path[3], path[3]) == path[3],
 	   "the nearest common range of two");
 	yoke_use(former);
 	yoke_context_free(ctx);

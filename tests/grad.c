@@ -36,7 +36,7 @@ static void note(yoke_tensor *const *x, int n)
 	uint8_t *matters = calloc(g->values + 1, 1);
 	for (int k = 0; k < n; k++) {
 		const struct yk_tensor *t = yk_tensor(x[k], "test");
-		if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
+		if (t->leaf != YK_NIL && t->leaf_epoch == ctx->history.epoch)
 			matters[t->leaf] = 1;
 	}
 	for (size_t k = 0; k < g->nodes; k++) {

@@ -108,16 +108,16 @@ static void test_random(int calls)
 	int bad = 0, checks = 0;
 	// some before it begins
 	for (int i = 0; i < 20; i++)
-		yk_pool_alloc(p, (uint64_t)rnd_int(1, 1 << 20), ctx->queue, &held[i]);
+		yk_pool_alloc(p, (uint64_t)rnd_int(1, 1 << 20), ctx->queues.steps, &held[i]);
 	ok(yk_pool_record(p, true) == 0 && yk_pool_is_recorded(p), "recorded from now on");
 	for (int i = 0; i < calls; i++) {
 		const int k = (int)rnd_int(0, HELD - 1);
 		struct yk_movable m = { .who = &who[rnd_int(0, 2)] };
 		const uint64_t bytes = rnd_int(0, 99) ? (uint64_t)rnd_int(1, 60000) : (uint64_t)rnd_int(1, 40 << 20);
 		if (held[k]) {
-			yk_pool_free(held[k], ctx->queue, NULL);
+			yk_pool_free(held[k], ctx->queues.steps, NULL);
 			held[k] = NULL;
-		} else if (yk_pool_alloc_among(p, bytes, ctx->queue, m, &held[k]) < 0) {
+		} else if (yk_pool_alloc_among(p, bytes, ctx->queues.steps, m, &held[k]) < 0) {
 			bad++;
 		}
 		if (rnd_int(0, 999) == 0)
@@ -132,7 +132,7 @@ static void test_random(int calls)
 	   (unsigned long long)p->history->overflowed);
 	ok(yk_pool_snapshot(p, "random.json", "request") == 0 && file_replays("random.json"), "and as a file %s", yoke_error());
 	for (int i = 0; i < HELD; i++)
-		yk_pool_free(held[i], ctx->queue, NULL);
+		yk_pool_free(held[i], ctx->queues.steps, NULL);
 	ok(replays(p), "all freed: %zu blocks are left", p->history->now.n);
 	yk_pool_record(p, false);
 	ok(yoke_memory_snapshot("none.json") == YOKE_EINVAL && strstr(yoke_error(), "memory_record"), "%s", yoke_error());

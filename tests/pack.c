@@ -161,8 +161,9 @@ static bool is_image(const struct var *v, int n)
 		memcpy(want + at, v[i].data, v[i].bytes);
 	const struct yk_block *b = storage(v[0].t)->buffer->block;
 	memset(got, 0xff, bytes);
-	int err = ctx->device->ops->get(ctx->queue->handle, b->segment, b->offset, got, bytes);
-	bool same = !err && !yk_queue_drain(ctx->queue) && !memcmp(got, want, bytes);
+	int err =
+		ctx->device->ops->get(ctx->queues.steps->handle, b->segment, b->offset, got, bytes);
+	bool same = !err && !yk_queue_drain(ctx->queues.steps) && !memcmp(got, want, bytes);
 	free(got);
 	free(want);
 	return same;

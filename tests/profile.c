@@ -46,7 +46,7 @@ static void look_through(struct checker *c, const struct yk_plan *p)
 		bool shared = i && p->step[i - 1].part == s->part, a = false, b = false;
 		c->bad_parts += !s->part || !s->nodes;
 		for (uint32_t k = 0; k < s->nodes; k++) {
-			const char *path = yk_path_name(&c->ctx->paths, s->part[k].scope);
+			const char *path = yk_path_name(&c->ctx->scopes.paths, s->part[k].scope);
 			if (!shared)
 				seen[s->part[k].node]++;
 			a |= strstr(path, "layer0") != NULL;
@@ -164,7 +164,8 @@ static void test_nodes(const char *backend, bool fuses)
 	int e = model_run(&m);
 	yk_observer_remove(ctx, &c.observer);
 	yk_observer_remove(ctx, &other.observer);
-	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observer, "%s: both saw all", backend);
+	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observe.first, "%s: both saw all",
+	   backend);
 	ok(e == 0 && c.plans >= 1, "%s: %llu plans looked through %s", backend,
 	   (unsigned long long)c.plans, yoke_error());
 	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of those gone",
@@ -316,7 +317,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	   "as JSON");
 	json_decref(o);
 	yk_profile_free(p);
-	ok(!ctx->observer, "nobody watches when it is freed");
+	ok(!ctx->observe.first, "nobody watches when it is freed");
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);

@@ -358,7 +358,7 @@ static void gradient(void)
 		return;
 	}
 	const int n = differentiate(y, p);
-	collected |= yk_current()->collected > 0; // long graphs are, without a statement
+	collected |= yk_current()->history.collected > 0; // long graphs are, without a statement
 	if (err == YOKE_ERELEASED && collected && (may_be_released(n) || goes_through_gradient(y, p))) {
 		forgotten++;
 		yoke_error_clear();

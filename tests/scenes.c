@@ -646,16 +646,18 @@ static void context_kept(void)
 		yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"linear\", \"k\": 1, \"train\": true}], \"losses\": "
 						     "[{\"type\": \"bce\", \"of\": \"a\"}], \"trainer\": {\"max_epochs\": 1}}");
 		const struct yoke_training o = { .size = sizeof o, .train = d };
-		ctx->shapes_vary = vary;
+		ctx->mode.shapes_vary = vary;
 		const int err = yoke_pipeline_fit(p, d, NULL);
-		ok(!err && ctx->shapes_vary == vary, "fitted: whether plans may vary stays %d %s", vary, yoke_error());
+		ok(!err && ctx->mode.shapes_vary == vary,
+		   "fitted: whether plans may vary stays %d %s", vary, yoke_error());
 		const int trained = yoke_pipeline_train(p, &o);
-		ok(!trained && ctx->shapes_vary == vary, "trained: whether plans may vary stays %d %s", vary, yoke_error());
+		ok(!trained && ctx->mode.shapes_vary == vary,
+		   "trained: whether plans may vary stays %d %s", vary, yoke_error());
 		yoke_error_clear();
 		yoke_pipeline_free(p);
 		yoke_dataset_free(d);
 	}
-	ctx->shapes_vary = false;
+	ctx->mode.shapes_vary = false;
 }
 
 static int no_item(void *arg, int64_t n, struct yoke_item *const *items)

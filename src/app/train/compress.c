@@ -57,7 +57,7 @@ int yk_compress_new(struct yk_trainer *t)
 	struct yk_compress *c = t->compress = calloc(1, sizeof *c);
 	if (c) {
 		c->after = yk_config_int(t->config, YK_KEY_compress_after);
-		if (yk_current()->dry && c->after > 1) // a rehearsal has only a few steps
+		if (yk_current()->mode.dry && c->after > 1) // a rehearsal has only a few steps
 			c->after = 1;
 		c->error = calloc((size_t)ps->count + 1, sizeof *c->error);
 		c->sent = calloc((size_t)ps->count + 1, sizeof *c->sent);

@@ -130,9 +130,9 @@ int yk_ranks_agree(const struct yk_trainer *t)
 		e = fact_text(t, f, text + f * FACT_TEXT, FACT_TEXT);
 		mine[f] = yk_hash(text + f * FACT_TEXT, strlen(text + f * FACT_TEXT), 0);
 	}
-	if (e == 0 && !yk_current()->dry) // in a dry context there are no other ranks
+	if (e == 0 && !yk_current()->mode.dry) // in a dry context there are no other ranks
 		e = yoke_group_exchange(t->grid.all, mine, sizeof mine, all);
-	for (int i = FACTS; i < n * FACTS && e == 0 && other < 0 && !yk_current()->dry; i++)
+	for (int i = FACTS; i < n * FACTS && e == 0 && other < 0 && !yk_current()->mode.dry; i++)
 		if (all[i] != all[i % FACTS])
 			other = i;
 	if (other >= 0)
@@ -189,7 +189,7 @@ int yk_ranks_alike(const struct yk_trainer *t, bool parameters)
 	const struct yk_grid *g = &t->grid;
 	const int n = yoke_group_size(g->all);
 	int e = 0;
-	if (yk_current()->dry) // no other ranks
+	if (yk_current()->mode.dry) // no other ranks
 		return 0;
 	if (parameters && t->stage < 3 && g->data > 1)
 		e = hash_of(t, is_any, &mine.data);

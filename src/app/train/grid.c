@@ -54,7 +54,7 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 		return 0;
 	if (size == g->data * g->stages * g->tensor)
 		*to = g->all;
-	else if (!ctx->dry)
+	else if (!ctx->mode.dry)
 		*to = yoke_group_split(g->all, (int)color, (int)at);
 	else if (color >= 0)
 		*to = yk_group_dry((uint32_t)size, (uint32_t)at, false);
@@ -77,7 +77,7 @@ static int part_near(struct yk_grid *g)
 	const struct yk_route *r = g->all ? g->all->rendezvous->route : NULL;
 	const int rank = g->all ? yoke_group_rank(g->all) : 0;
 	int first = 0;
-	if (!g->all || yk_current()->dry)
+	if (!g->all || yk_current()->mode.dry)
 		return 0;
 	while (r && first < rank && yk_route_away(r, (uint32_t)first))
 		first++;
@@ -122,7 +122,9 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	const struct yoke_context *ctx = yk_current();
 	struct yk_grid g = { .data = 1, .stages = yk_config_int(c, YK_KEY_stages), .tensor = yk_config_int(c, YK_KEY_tensor) };
 	const int64_t dry = to->s * g.tensor;
-	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks, (uint32_t)dry, true) : yoke_group_world();
+	yoke_group *world = ctx && ctx->mode.dry && ranks > 1 ?
+				    yk_group_dry((uint32_t)ranks, (uint32_t)dry, true) :
+				    yoke_group_world();
 	if (!world)
 		return yoke_error_code();
 	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world), unit = g.stages * g.tensor;
@@ -135,7 +137,7 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	g.d = rank / unit;
 	g.s = rank / g.tensor % g.stages;
 	g.p = rank % g.tensor;
-	int e = g.all && !ctx->dry ? agree(&g, yk_config_str(c, YK_KEY_split)) : 0;
+	int e = g.all && !ctx->mode.dry ? agree(&g, yk_config_str(c, YK_KEY_split)) : 0;
 	if (e == 0)
 		e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
 	if (e == 0)

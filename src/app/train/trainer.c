@@ -95,7 +95,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
-	if (ctx->dry) // the dry pool detects it
+	if (ctx->mode.dry) // the dry pool detects it
 		return 0;
 	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);

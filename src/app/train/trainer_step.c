@@ -23,7 +23,7 @@
 static int look_back(struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	if (!t->checked || (ctx && ctx->dry)) // dry: there are no values
+	if (!t->checked || (ctx && ctx->mode.dry)) // dry: there are no values
 		return 0;
 	int got = yoke_scaler_update(t->scaler);
 	if (got >= 0) {
@@ -234,7 +234,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 		yk_zero_leave(t);
 	struct yoke_context *ctx = yk_current();
 	// held casts keep the graph alive, and with it old versions of assigned variables
-	if (ctx && ctx->casts.n)
+	if (ctx && ctx->autocast.casts.n)
 		yk_history_collect(ctx);
 	return e;
 }
@@ -276,7 +276,8 @@ static int try_step(struct yk_trainer *t)
 static bool may_halve(const struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	return t->micro > 1 && ctx && !ctx->dry && !t->grid.all && (t->stepped || *t->batch_why);
+	return t->micro > 1 && ctx && !ctx->mode.dry && !t->grid.all &&
+	       (t->stepped || *t->batch_why);
 }
 
 int yk_trainer_step(struct yk_trainer *t)

@@ -15,10 +15,10 @@
 static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s, int dtype, int rank,
 			     const int64_t *dims)
 {
-	struct yk_scope *scope = ctx->scope;
-	ctx->scope = in;
+	struct yk_scope *scope = ctx->scopes.innermost;
+	ctx->scopes.innermost = in;
 	struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, YK_LEAF);
-	ctx->scope = scope;
+	ctx->scopes.innermost = scope;
 	if (!t) {
 		yk_storage_unref(s);
 		return NULL;
@@ -39,7 +39,7 @@ yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const i
 		bytes *= (uint64_t)dims[i];
 	if (yk_enter(ctx) < 0)
 		return NULL;
-	if (yk_storage_new(ctx, bytes, false, ctx->up, &s) == 0)
+	if (yk_storage_new(ctx, bytes, false, ctx->queues.up, &s) == 0)
 		handle = value_of(ctx, NULL, s, dtype, rank, dims);
 	yk_leave(ctx);
 	return handle;
@@ -52,7 +52,8 @@ yoke_tensor *yk_ahead_share(yoke_tensor *ahead)
 		return NULL;
 	struct yoke_context *ctx = t->ctx;
 	t->storage->refs++;
-	yoke_tensor *handle = value_of(ctx, ctx->scope, t->storage, t->dtype, t->rank, t->dims);
+	yoke_tensor *handle =
+		value_of(ctx, ctx->scopes.innermost, t->storage, t->dtype, t->rank, t->dims);
 	yk_leave(ctx);
 	return handle;
 }
@@ -83,9 +84,11 @@ bool yk_ahead_free(yoke_tensor *ahead)
 	struct yoke_context *ctx = t->ctx;
 	struct yk_storage *s = t->storage;
 	struct yk_event *e = NULL;
-	bool free = s->refs == 1 && t->id == YK_NIL && (ctx->up == ctx->queue || yk_event_try(ctx->queue, &e) == 0);
+	bool free =
+		s->refs == 1 && t->id == YK_NIL &&
+		(ctx->queues.up == ctx->queues.steps || yk_event_try(ctx->queues.steps, &e) == 0);
 	if (free && e)
-		free = yk_event_before(e, ctx->up) == 0;
+		free = yk_event_before(e, ctx->queues.up) == 0;
 	yk_event_unref(e);
 	if (free) {
 		s->failed = 0;
@@ -99,19 +102,19 @@ bool yk_ahead_free(yoke_tensor *ahead)
 // return, without event.
 static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *from, struct yk_event **done)
 {
-	struct yk_queue *q = s->buffer->host ? ctx->cpu_queue : ctx->up;
+	struct yk_queue *q = s->buffer->host ? ctx->queues.cpu : ctx->queues.up;
 	struct yk_event *e = NULL;
 	yk_work_begin(ctx, q);
 	int err = q->device->ops->put(q->handle, s->buffer->block->segment, yk_storage_at(s), from, s->bytes);
-	if (!err && q != ctx->cpu_queue)
+	if (!err && q != ctx->queues.cpu)
 		err = yk_event_mark(q, &e);
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
 	if (err)
 		yk_queue_drain(q); // the failed copy may still read `from`
 	if (!err && e) {
-		struct yk_ahead *a = &ctx->ahead[ctx->aheads++ % YK_AHEAD];
+		struct yk_ahead *a = &ctx->uploads.ahead[ctx->uploads.aheads++ % YK_AHEAD];
 		yk_event_unref(a->event);
-		*a = (struct yk_ahead){ yk_event_ref(e), ctx->queue->marks };
+		*a = (struct yk_ahead){ yk_event_ref(e), ctx->queues.steps->marks };
 		yk_event_unref(s->up);
 		s->up = yk_event_ref(e);
 		s->written[YK_SLOT_UP] = e->serial;

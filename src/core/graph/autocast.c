@@ -53,8 +53,8 @@ static bool matches(const char *pattern, const char *path)
 // Updates `kept`: is the current scope kept in f32?
 static void look(struct yoke_context *ctx)
 {
-	struct yk_autocast *a = &ctx->autocast;
-	const char *list = a->keep, *path = yk_path_name(&ctx->paths, ctx->graph.scope);
+	struct yk_autocast *a = &ctx->autocast.setting;
+	const char *list = a->keep, *path = yk_path_name(&ctx->scopes.paths, ctx->graph.scope);
 	char pattern[256];
 	if (!list || a->path == ctx->graph.scope)
 		return;
@@ -93,13 +93,14 @@ static int set(struct yoke_context *ctx, int dtype, const char *keep)
 		return yk_error_last();
 	if (keep && !(next.keep = strdup(keep)))
 		return yk_fail(YOKE_ENOMEM, "autocast: no memory for patterns");
-	if (ctx->scope && !ctx->scope->casts) { // its end restores the setting
-		ctx->scope->casts = true;
-		ctx->scope->former = ctx->autocast;
+	if (ctx->scopes.innermost &&
+	    !ctx->scopes.innermost->casts) { // its end restores the setting
+		ctx->scopes.innermost->casts = true;
+		ctx->scopes.innermost->former = ctx->autocast.setting;
 	} else {
-		free(ctx->autocast.keep);
+		free(ctx->autocast.setting.keep);
 	}
-	ctx->autocast = next;
+	ctx->autocast.setting = next;
 	return 0;
 }
 
@@ -116,11 +117,11 @@ int yoke_autocast(int dtype, const char *keep_f32)
 
 int yk_autocast_end(struct yoke_context *ctx, const struct yk_autocast *former)
 {
-	struct yk_autocast a = ctx->autocast;
+	struct yk_autocast a = ctx->autocast.setting;
 	const char *list = a.keep ? a.keep : "";
 	char pattern[256];
 	int err = 0;
-	ctx->autocast = *former;
+	ctx->autocast.setting = *former;
 	for (int i = 0; !yoke_error_code() && next_pattern(&list, pattern, sizeof pattern); i++)
 		if (!(a.matched >> i & 1))
 			err = yk_fail(YOKE_EINVAL, "autocast: the pattern \"%s\" of what is kept in f32 named "
@@ -146,7 +147,7 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 	look(ctx);
 	if (policy == YK_CAST_NONE)
 		return 0;
-	if (ctx->autocast.kept)
+	if (ctx->autocast.setting.kept)
 		policy = YK_CAST_F32;
 	for (int i = 0; i < n; i++)
 		if (yk_is_float(dtype[i]))
@@ -155,7 +156,7 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 				     // the caller chose
 		to = policy == YK_CAST_WIDEST || policy == YK_CAST_F32 ? all : 0;
 	else if (policy == YK_CAST_HALF)
-		to = ctx->autocast.dtype;
+		to = ctx->autocast.setting.dtype;
 	else if (policy == YK_CAST_F32)
 		to = yoke_f32;
 	else if (policy == YK_CAST_WIDEST)
@@ -192,7 +193,7 @@ static bool is_half(int dtype)
 static bool is_variable(const struct yoke_context *ctx, yk_id x)
 {
 	const uint32_t at = yk_leaf_of_value(ctx, x);
-	const struct yk_leaf *l = at == YK_NIL ? NULL : &ctx->leaf[at];
+	const struct yk_leaf *l = at == YK_NIL ? NULL : &ctx->leaves.at[at];
 	const struct yk_tensor *t = l && l->handle ? yk_tensor_in(ctx, l->handle) : NULL;
 	return t && t->kind == YK_VARIABLE && (l->variable || yk_leaf_is_named(ctx, l));
 }
@@ -222,7 +223,7 @@ static yk_id variable_of(const struct yoke_context *ctx, yk_id x)
 yk_id yk_autocast_cast(struct yoke_context *ctx, yk_id x, int dtype)
 {
 	struct yk_graph *g = &ctx->graph;
-	struct yk_casts *c = &ctx->casts;
+	struct yk_casts *c = &ctx->autocast.casts;
 	const bool weight = x != YK_BAD && x != YK_NIL && is_variable(ctx, x), look = c->n && weight;
 	for (size_t i = 0; i < c->n && look; i++) { // usually requested in order
 		const size_t at = (c->next + i) % c->n;
@@ -247,7 +248,7 @@ static yk_id cast_of(const struct yoke_context *ctx, size_t k)
 int yk_autocast_hold(struct yoke_context *ctx)
 {
 	const struct yk_graph *g = &ctx->graph;
-	struct yk_casts *c = &ctx->casts;
+	struct yk_casts *c = &ctx->autocast.casts;
 	const size_t nodes = g->nodes;
 	uint8_t *often = calloc(g->values + 1, 1); // by value: number of casts, at most 2
 	int err = often ? 0 : yk_fail(YOKE_ENOMEM, "autocast: no memory for casts");
@@ -272,8 +273,8 @@ int yk_autocast_hold(struct yoke_context *ctx)
 
 void yk_autocast_release(struct yoke_context *ctx)
 {
-	for (size_t i = 0; i < ctx->casts.n; i++)
-		yoke_free(ctx->casts.held[i]);
-	free(ctx->casts.held);
-	ctx->casts = (struct yk_casts){ 0 };
+	for (size_t i = 0; i < ctx->autocast.casts.n; i++)
+		yoke_free(ctx->autocast.casts.held[i]);
+	free(ctx->autocast.casts.held);
+	ctx->autocast.casts = (struct yk_casts){ 0 };
 }

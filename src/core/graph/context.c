@@ -47,11 +47,11 @@ static inline int try_enter(struct yoke_context *ctx)
 	int inside = 0;
 	if (!own_id)
 		own_id = (int)gettid();
-	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &inside, own_id,
+	if (!atomic_compare_exchange_strong_explicit(&ctx->access.owner, &inside, own_id,
 						     memory_order_acquire,
 						     memory_order_relaxed))
-		return inside == own_id && ctx->callbacks ? 0 : inside;
-	if (atomic_load_explicit(&ctx->deferrals, memory_order_relaxed))
+		return inside == own_id && ctx->access.callbacks ? 0 : inside;
+	if (atomic_load_explicit(&ctx->handles.deferrals, memory_order_relaxed))
 		yk_free_deferred(ctx);
 	return 0;
 }
@@ -72,25 +72,26 @@ int yk_enter(struct yoke_context *ctx)
 			       "context %p: thread %d is inside, thread %d may not enter; "
 			       "give each thread a context of its own",
 			       (void *)ctx, inside, own_id);
-	if (ctx->traced)
-		ctx->graph.site = yk_site_here(&ctx->sites);
+	if (ctx->observe.traced)
+		ctx->graph.site = yk_site_here(&ctx->observe.sites);
 	return 0;
 }
 
 void yk_leave(struct yoke_context *ctx)
 {
-	if (ctx->callbacks) { // the enclosing call is still inside
+	if (ctx->access.callbacks) { // the enclosing call is still inside
 		ctx->graph.call = NULL;
 		return;
 	}
-	if (!ctx->holders && !ctx->graph.owed && ctx->graph.nodes)
+	if (!ctx->history.holders && !ctx->graph.owed && ctx->graph.nodes)
 		yk_history_drop(ctx);
 	// with no scope open, handles are freed one by one, and nodes that only they needed stay
 	// pending
-	if (ctx->loose > ctx->bound || (!ctx->scope && yk_history_is_long(ctx)))
+	if (ctx->history.loose > ctx->history.bound ||
+	    (!ctx->scopes.innermost && yk_history_is_long(ctx)))
 		yk_history_collect(ctx);
 	ctx->graph.call = NULL;
-	atomic_store_explicit(&ctx->owner, 0, memory_order_release);
+	atomic_store_explicit(&ctx->access.owner, 0, memory_order_release);
 }
 
 static void own_free(void *ctx)
@@ -121,11 +122,13 @@ struct yoke_context *yk_current(void)
 
 static void free_queues(struct yoke_context *ctx)
 {
-	struct yk_queue *const other[] = { ctx->slot[YK_SLOT_RANKS].queue, ctx->down, ctx->up, ctx->cpu_queue };
+	struct yk_queue *const other[] = { ctx->slot[YK_SLOT_RANKS].queue, ctx->queues.down,
+					   ctx->queues.up, ctx->queues.cpu };
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (other[i] != ctx->queue) // slots without a queue of their own use ctx->queue
+		if (other[i] !=
+		    ctx->queues.steps) // slots without a queue of their own use ctx->queue
 			yk_queue_free(other[i]);
-	yk_queue_free(ctx->queue);
+	yk_queue_free(ctx->queues.steps);
 }
 
 static yoke_context *context_new(struct yk_device *device, bool dry)
@@ -144,41 +147,41 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		return NULL;
 	}
-	atomic_init(&ctx->refs, 1);
-	ctx->dry = dry;
+	atomic_init(&ctx->access.refs, 1);
+	ctx->mode.dry = dry;
 	ctx->device = device;
 	ctx->cpu = cpu;
-	ctx->epoch = 1;
-	ctx->graph.paths = &ctx->paths;
-	ctx->graph.sites = &ctx->sites;
+	ctx->history.epoch = 1;
+	ctx->graph.paths = &ctx->scopes.paths;
+	ctx->graph.sites = &ctx->observe.sites;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
-	ctx->many_nodes = (size_t)yk_param_int(&graph_warn);
-	ctx->many_unscoped = (uint64_t)yk_param_int(&graph_handles);
-	ctx->eager = yk_param_bool(&eager_setting);
-	ctx->traced = yk_param_bool(&trace_setting);
-	if (yk_sync_wanted(&ctx->sync) < 0)
+	ctx->warn.max_nodes = (size_t)yk_param_int(&graph_warn);
+	ctx->warn.max_unscoped = (uint64_t)yk_param_int(&graph_handles);
+	ctx->mode.eager = yk_param_bool(&eager_setting);
+	ctx->observe.traced = yk_param_bool(&trace_setting);
+	if (yk_sync_wanted(&ctx->observe.sync) < 0)
 		goto fail;
-	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
+	if (yk_path_get(&ctx->scopes.paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		goto fail;
 	}
-	if (yk_queue_new(device, YOKE_QUEUE_COMPUTE, &ctx->queue) < 0)
+	if (yk_queue_new(device, YOKE_QUEUE_COMPUTE, &ctx->queues.steps) < 0)
 		goto fail;
-	ctx->cpu_queue = ctx->up = ctx->down = ctx->queue;
-	if (cpu != device && (yk_queue_new(cpu, YOKE_QUEUE_COMPUTE, &ctx->cpu_queue) < 0 ||
-			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->up) < 0 ||
-			      yk_queue_new(device, YOKE_QUEUE_DOWN, &ctx->down) < 0))
+	ctx->queues.cpu = ctx->queues.up = ctx->queues.down = ctx->queues.steps;
+	if (cpu != device && (yk_queue_new(cpu, YOKE_QUEUE_COMPUTE, &ctx->queues.cpu) < 0 ||
+			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->queues.up) < 0 ||
+			      yk_queue_new(device, YOKE_QUEUE_DOWN, &ctx->queues.down) < 0))
 		goto fail;
-	ctx->slot[YK_SLOT_DEVICE] = (struct yk_slot){ device, ctx->queue };
-	ctx->slot[YK_SLOT_CPU] = (struct yk_slot){ cpu, ctx->cpu_queue };
-	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->up };
-	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->down };
-	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ device, ctx->queue };
+	ctx->slot[YK_SLOT_DEVICE] = (struct yk_slot){ device, ctx->queues.steps };
+	ctx->slot[YK_SLOT_CPU] = (struct yk_slot){ cpu, ctx->queues.cpu };
+	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->queues.up };
+	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->queues.down };
+	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ device, ctx->queues.steps };
 	yk_profiler_open(ctx);
 	return ctx;
 fail:
 	free_queues(ctx);
-	yk_paths_fini(&ctx->paths);
+	yk_paths_fini(&ctx->scopes.paths);
 	free(ctx);
 	return NULL;
 }
@@ -212,27 +215,27 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
-	if (ctx->callbacks) {
+	if (ctx->access.callbacks) {
 		yk_fail(YOKE_EINVAL, "context_free: a function of an op is at work in it");
 		return;
 	}
-	yk_queue_drain(ctx->up);
-	yk_queue_drain(ctx->queue);
+	yk_queue_drain(ctx->queues.up);
+	yk_queue_drain(ctx->queues.steps);
 	yk_settle(ctx);
 	// The last chance to report it; a device marked as lost reports its failure at every use.
 	if (ctx->failure.code && !ctx->failure.told && !ctx->device->left)
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
-	yk_tensors_free(&ctx->handles, YK_END_CONTEXT);
-	while (ctx->scope) {
-		struct yk_scope *s = ctx->scope;
-		ctx->scope = s->parent;
+	yk_tensors_free(&ctx->handles.list, YK_END_CONTEXT);
+	while (ctx->scopes.innermost) {
+		struct yk_scope *s = ctx->scopes.innermost;
+		ctx->scopes.innermost = s->parent;
 		if (s->casts) // otherwise `former` is not set
 			free(s->former.keep);
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
-	for (struct yk_scope *s; (s = ctx->idle);) {
-		ctx->idle = s->parent;
+	for (struct yk_scope *s; (s = ctx->scopes.idle);) {
+		ctx->scopes.idle = s->parent;
 		free(s);
 	}
 	yk_history_drop(ctx);
@@ -240,46 +243,46 @@ void yoke_context_free(yoke_context *ctx)
 		ctx->planner_free(ctx->planner);
 	for (int i = 0; i < 2; i++)
 		for (int k = 0; k < YK_SLOTS; k++)
-			yk_event_unref(ctx->flight[i].done[k]);
-	yk_event_unref(ctx->joined);
+			yk_event_unref(ctx->flights.last[i].done[k]);
+	yk_event_unref(ctx->uploads.joined);
 	for (int i = 0; i < 4; i++) {
-		yk_event_unref(ctx->staging[i].event);
-		yk_pool_free(ctx->staging[i].block, ctx->up, NULL);
+		yk_event_unref(ctx->uploads.staging[i].event);
+		yk_pool_free(ctx->uploads.staging[i].block, ctx->queues.up, NULL);
 	}
 	for (int i = 0; i < YK_AHEAD; i++)
-		yk_event_unref(ctx->ahead[i].event);
+		yk_event_unref(ctx->uploads.ahead[i].event);
 	free_queues(ctx);
 	yk_graph_fini(&ctx->graph);
-	yk_paths_fini(&ctx->paths);
-	yk_sites_fini(&ctx->sites);
+	yk_paths_fini(&ctx->scopes.paths);
+	yk_sites_fini(&ctx->observe.sites);
 	yk_ranges_fini(ctx);
-	yk_waited_free(ctx->waited);
+	yk_waited_free(ctx->observe.waited);
 	yk_slots_return(ctx);
-	yk_arena_fini(&ctx->names);
-	free(ctx->autocast.keep);
-	free(ctx->casts.held);
-	free(ctx->leaf);
-	free(ctx->root);
-	free(ctx->assigned);
-	free(ctx->former);
+	yk_arena_fini(&ctx->handles.names);
+	free(ctx->autocast.setting.keep);
+	free(ctx->autocast.casts.held);
+	free(ctx->leaves.at);
+	free(ctx->pending.root);
+	free(ctx->pending.assigned);
+	free(ctx->history.former);
 	if (current == ctx)
 		current = NULL;
 	pthread_once(&own_once, own_make);
 	if (pthread_getspecific(own_key) == ctx)
 		pthread_setspecific(own_key, NULL);
-	ctx->ended = true;
+	ctx->access.ended = true;
 	yk_context_unref(ctx);
 }
 
 struct yoke_context *yk_context_ref(struct yoke_context *ctx)
 {
-	atomic_fetch_add(&ctx->refs, 1);
+	atomic_fetch_add(&ctx->access.refs, 1);
 	return ctx;
 }
 
 void yk_context_unref(struct yoke_context *ctx)
 {
-	if (atomic_fetch_sub(&ctx->refs, 1) == 1)
+	if (atomic_fetch_sub(&ctx->access.refs, 1) == 1)
 		free(ctx);
 }
 
@@ -296,13 +299,13 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
-	if (ctx->seed != seed || ctx->step != step) {
-		ctx->opening++; // random calls are counted from 0 again ..
-		ctx->step_epoch = 0; // .. and the step gets a new leaf
+	if (ctx->random.seed != seed || ctx->random.step != step) {
+		ctx->scopes.opening++; // random calls are counted from 0 again ..
+		ctx->random.step_epoch = 0; // .. and the step gets a new leaf
 	}
-	ctx->seed = seed;
-	ctx->step = step;
-	ctx->drawn = 0;
+	ctx->random.seed = seed;
+	ctx->random.step = step;
+	ctx->random.drawn = 0;
 	yk_leave(ctx);
 	return 0;
 }
@@ -317,39 +320,40 @@ enum { DEEP = 1000 }; // nesting depth that triggers a warning
 
 static uintptr_t serial_of(struct yoke_context *ctx)
 {
-	if (ctx->serial % SERIALS == 0)
-		ctx->serial = atomic_fetch_add(&serials, SERIALS);
-	return ++ctx->serial;
+	if (ctx->scopes.serial % SERIALS == 0)
+		ctx->scopes.serial = atomic_fetch_add(&serials, SERIALS);
+	return ++ctx->scopes.serial;
 }
 
 uintptr_t yk_scope_open(struct yoke_context *ctx, const char *name)
 {
-	struct yk_scope *s = ctx->idle ? ctx->idle : malloc(sizeof *s);
-	if (s && s == ctx->idle)
-		ctx->idle = s->parent;
-	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0,
+	struct yk_scope *s = ctx->scopes.idle ? ctx->scopes.idle : malloc(sizeof *s);
+	if (s && s == ctx->scopes.idle)
+		ctx->scopes.idle = s->parent;
+	uint32_t path = yk_path_get(&ctx->scopes.paths,
+				    ctx->scopes.innermost ? ctx->scopes.innermost->path : 0,
 				    name ? name : "");
 	if (!s || path == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for scope \"%s\"", name ? name : "");
 		free(s);
 		return 0;
 	}
-	s->parent = ctx->scope;
+	s->parent = ctx->scopes.innermost;
 	s->handles = NULL;
 	s->path = path;
 	s->casts = false;
 	s->depth = s->parent ? s->parent->depth + 1 : 1;
-	if (s->depth == DEEP && !ctx->piled_up) {
-		ctx->piled_up = true;
+	if (s->depth == DEEP && !ctx->warn.handles_logged) {
+		ctx->warn.handles_logged = true;
 		yk_warn("graph", "%d scopes are open inside each other, the innermost \"%s\": does a loop begin one and not end "
 			"it?  Handles are freed by yoke_scope_end", DEEP, name ? name : "");
 	}
 	s->serial = serial_of(ctx);
 	if (!s->parent) {
-		ctx->opening++;
-		ctx->outermost++;
+		ctx->scopes.opening++;
+		ctx->scopes.outermost++;
 	}
-	ctx->scope = s;
+	ctx->scopes.innermost = s;
 	ctx->graph.scope = path;
 	yk_profiler_push(ctx, name ? name : "");
 	return s->serial;
@@ -367,25 +371,25 @@ yoke_scope *yoke_scope_begin(const char *name)
 
 int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 {
-	struct yk_scope *s = ctx->scope;
+	struct yk_scope *s = ctx->scopes.innermost;
 	while (s && s->serial != serial)
 		s = s->parent;
 	if (!s)
 		return yk_fail(YOKE_EINVAL, "scope_end: no such scope is open in this thread's context; "
 					    "it has ended, or is another context's");
-	if (s != ctx->scope)
+	if (s != ctx->scopes.innermost)
 		return yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
-			       yk_path_name(&ctx->paths, s->path));
+			       yk_path_name(&ctx->scopes.paths, s->path));
 	if (!s->parent)
 		yk_versions_close(ctx);
 	yk_tensors_free(&s->handles, YK_END_SCOPE);
-	ctx->scope = s->parent;
+	ctx->scopes.innermost = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
 	yk_profiler_pop(ctx);
 	int err = s->casts ? yk_autocast_end(ctx, &s->former) : 0;
-	s->parent = ctx->idle;
-	ctx->idle = s;
-	if (!ctx->scope && yk_history_is_long(ctx))
+	s->parent = ctx->scopes.idle;
+	ctx->scopes.idle = s;
+	if (!ctx->scopes.innermost && yk_history_is_long(ctx))
 		yk_history_collect(ctx);
 	return err;
 }

@@ -128,7 +128,7 @@ struct yk_observer {
 	struct yk_observer *next; // the context's list
 	void (*begin)(struct yk_observer *, struct yk_queue *);
 	// STEP: this step of the plan was run or enqueued; UP, DOWN: this many bytes, of the
-	// storage ctx->moved
+	// storage ctx->uploads.moved
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
 		    const struct yk_plan *, uint64_t step_or_bytes);
 	// A profiler range of the application begins or ends; may be NULL.
@@ -147,88 +147,154 @@ struct yk_counts {
 
 enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // YOKE_SYNC
 
-struct yoke_context {
-	atomic_int owner; // number of the thread inside a call, 0: none
-	atomic_uint refs; // held by the application, until it frees the context, and by profiles
-	bool ended;       // freed by the application: only this struct remains
-	struct yk_device *device, *cpu;
-	struct yk_slot slot[YK_SLOTS]; // share one queue when the device is the CPU
-	// the slots' queues: for steps, and for copies to and from the device
-	struct yk_queue *queue, *cpu_queue, *up, *down;
+// Which thread is inside, and how long the struct lives (context.c).
+struct yk_access {
+	atomic_int owner;   // number of the thread inside a call, 0: none
+	unsigned callbacks; // running callbacks of custom ops; their thread may enter and record
+	atomic_uint refs;   // held by the application, until it frees the context, and by profiles
+	bool ended;         // freed by the application: only the struct remains
+};
+
+// The queues of the slots (context.c); all are the same queue when the device is the CPU.
+struct yk_queues {
+	struct yk_queue *steps, *cpu, *up, *down; // up, down: copies to and from the device
 	bool device_ranks; // collectives use the device's memory, except sends
-	uint64_t up_whole;       // launches up to this event read good uploads, ..
-	uint64_t flight_whole;   // .. and up to this one the results of the other slots are good
-	struct yk_event *joined; // the last upload that the queue of the steps waits for
-	struct yk_graph graph;
+};
+
+// Scopes, open and ended (context.c).
+struct yk_scopes {
+	struct yk_scope *innermost; // NULL: none
+	struct yk_scope *idle;      // ended scopes, for reuse
 	struct yk_paths paths;
-	struct yk_sites sites; // call sites in the application, if traced
-	uint32_t epoch, opening; // incremented when the graph is emptied; when an outermost scope
-				 // opens or a seed is set
-	uint32_t outermost;      // number of outermost scopes opened
-	size_t holders;         // tensors that have an id
-	size_t leftover;        // nodes that the last evaluation left pending
-	size_t grown;           // nodes that were new to the last evaluation
-	uint64_t loose, bound;  // bytes newly held by the graph alone; limit for a collection
-	size_t collected;       // nodes in the graph after the last collection
-	size_t run;             // eager mode: nodes already launched
-	struct yk_scope *scope; // innermost, NULL: none
-	struct yk_scope *idle;  // ended scopes, for reuse
-	uintptr_t serial;       // of the scope opened last
-	struct yk_autocast autocast;
-	struct yk_casts casts;
-	struct yk_tensor *handles;    // tensors that no scope owns
-	struct yk_tensor *free_slots; // free slots for new tensors
-	struct yk_arena names;        // names of variables
-	uint64_t live_handles;
-	uint64_t unscoped, many_unscoped; // tensors in no scope, except variables; the number that
-					  // triggers a warning, 0: none
-	yoke_tensor **deferred; // handles that the next call frees; protected by the table's lock
-	size_t deferred_cap;
-	atomic_size_t deferrals;
-	struct yk_leaf *leaf;
-	size_t leaves, leaf_cap;
-	yk_id step_leaf; // the step of random numbers, valid while step_epoch equals epoch
-	uint32_t step_epoch;
-	uint32_t drawn; // randomly initialized parameters since the seed was set; each is drawn in
-			// its own scope
-	struct yk_tensor **root; // handles whose pending values are roots; NULL: freed
-	size_t roots, root_cap;
-	yoke_tensor **assigned; // variables assigned in the open outermost scope
-	size_t nassigned, assigned_cap;
+	uintptr_t serial;           // of the scope opened last
+	uint32_t opening;           // incremented when an outermost scope opens or a seed is set
+	uint32_t outermost;         // number of outermost scopes opened
+};
+
+// Evaluated nodes that stay in the graph, and when they are dropped (history.c).
+struct yk_graph_history {
+	uint32_t epoch;        // incremented when the graph is emptied
+	size_t holders;        // tensors that have an id
+	size_t leftover;       // nodes that the last evaluation left pending
+	size_t grown;          // nodes that were new to the last evaluation
+	size_t collected;      // nodes in the graph after the last collection
+	uint64_t loose, bound; // bytes newly held by the graph alone; limit for a collection
 	struct yk_former *former; // earlier values of variables
 	size_t formers, former_cap;
-	struct yk_staging staging[4]; // used in turn
-	uint32_t staged;
-	struct yk_ahead ahead[YK_AHEAD]; // used in turn
-	uint32_t aheads;
-	struct yk_flight flight[2]; // at most two evaluations in flight, used in turn
-	uint64_t flights;
-	struct yk_failure failure;
+};
+
+// The context's tensors (handle.c).
+struct yk_handles {
+	struct yk_tensor *list;  // tensors that no scope owns
+	struct yk_tensor *free;  // free slots for new tensors
+	uint64_t live;
+	yoke_tensor **deferred;  // handles that the next call frees; protected by the table's lock
+	size_t deferred_cap;
+	atomic_size_t deferrals;
+	struct yk_arena names;   // names of variables
+};
+
+// Counts that are warned about once, and their limits (tensor.c).
+struct yk_pileup {
+	uint64_t unscoped, max_unscoped; // tensors in no scope, except variables; 0: no limit
+	size_t max_nodes;                // pending nodes
+	uint64_t held_bytes;             // of versions that only leaves hold
+	bool nodes_logged;
+	bool handles_logged;             // handles or scopes accumulate
+};
+
+struct yk_leaves { // leaf.c
+	struct yk_leaf *at;
+	size_t n, cap;
+};
+
+// State of random numbers (leaf.c).
+struct yk_random {
 	uint64_t seed;
 	int64_t step;
-	uint64_t held_bytes; // of versions that only leaves hold
-	size_t many_nodes;   // number of pending nodes that triggers a warning
-	bool warned;         // the warning about pending nodes was logged
-	bool piled_up;       // the warning about accumulating handles or scopes was logged
-	bool eager;          // operations are launched as they are recorded
-	bool shapes_vary;    // shapes vary with the data: no warnings about new plans
-	unsigned callbacks;  // running callbacks of custom ops; their thread may enter and record
-	bool traced;         // call sites are recorded
+	yk_id step_leaf;     // leaf of `step`, valid while step_epoch equals history.epoch
+	uint32_t step_epoch;
+	uint32_t drawn;      // randomly initialized parameters since the seed was set; each is
+			     // drawn in its own scope
+};
+
+// What the next evaluation computes.
+struct yk_pending_roots {
+	struct yk_tensor **root; // handles whose pending values are roots; NULL: freed (tensor.c)
+	size_t roots, root_cap;
+	yoke_tensor **assigned;  // variables assigned in the open outermost scope (version.c)
+	size_t nassigned, assigned_cap;
+};
+
+// Uploads that may still be running (leaf.c, ahead.c).
+struct yk_uploads {
+	struct yk_staging staging[4];     // used in turn
+	uint32_t staged;
+	struct yk_ahead ahead[YK_AHEAD];  // used in turn
+	uint32_t aheads;
+	struct yk_event *joined;          // the last upload that the queue of the steps waits for
+	const struct yk_storage *moved;   // the storage filled by the upload that just ended
+};
+
+// Launched evaluations, at most two in flight (failure.c).
+struct yk_flights {
+	struct yk_flight last[2]; // used in turn
+	uint64_t n;
+	uint64_t good_uploads;    // launches up to this event read good uploads, ..
+	uint64_t good_others;     // .. and up to this one the results of the other slots are good
+};
+
+// How the context evaluates.
+struct yk_mode {
+	bool eager;       // operations are launched as they are recorded ..
+	size_t launched;  // .. and so many nodes already are (plan/eager.c)
+	bool dry;         // on dry devices: launches allocate memory but run no step; all values
+			  // are zeros
+	bool stale;       // .. and a number that steps read on the host was set since
+	bool shapes_vary; // shapes vary with the data: no warnings about new plans
+};
+
+// What is reported about calls and launches (observe.c, wait.c, profiler.c).
+struct yk_observation {
+	struct yk_sites sites;        // call sites in the application, if traced
+	bool traced;
 	enum yk_sync sync;
-	bool dry;            // on dry devices: launches allocate memory but run no step; all values
-			     // are zeros
-	bool stale;          // .. and a number that steps read on the host was set since
+	struct yk_waited *waited;     // call sites that YOKE_SYNC=warn has reported
+	struct yk_observer *first;    // list of observers, NULL: none
+	struct yk_paths ranges;       // paths of profiler ranges, like those of scopes
+	struct yk_range_open *range;  // innermost open range, or NULL
+	const struct yoke_ranges_ext *profiler; // the vendor's profiler interface, NULL: not used
+	const struct yk_node *making; // the node whose result is being allocated
+};
+
+struct yk_autocasting { // autocast.c
+	struct yk_autocast setting;
+	struct yk_casts casts;
+};
+
+struct yoke_context {
+	struct yk_access access;
+	struct yk_device *device, *cpu;
+	struct yk_slot slot[YK_SLOTS];
+	struct yk_queues queues;
+	struct yk_graph graph;
+	struct yk_graph_history history;
+	struct yk_scopes scopes;
+	struct yk_handles handles;
+	struct yk_pileup warn;
+	struct yk_leaves leaves;
+	struct yk_random random;
+	struct yk_autocasting autocast;
+	struct yk_pending_roots pending;
+	struct yk_uploads uploads;
+	struct yk_flights flights;
+	struct yk_failure failure;
+	struct yk_mode mode;
+	struct yk_observation observe;
 	struct yk_planner *planner; // plan/'s state, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which also sets its destructor
 	struct yoke_stats stats;
 	struct yk_counts counts;
-	struct yk_paths ranges;       // paths of profiler ranges, like those of scopes
-	struct yk_range_open *range;  // innermost open range, or NULL
-	struct yk_waited *waited;     // call sites that YOKE_SYNC=warn has reported
-	struct yk_observer *observer; // list of observers, NULL: none
-	const struct yoke_ranges_ext *profiler; // the vendor's profiler interface, NULL: not used
-	const struct yk_node *making;   // the node whose result is being allocated
-	const struct yk_storage *moved; // the storage filled by the upload that just ended
 };
 
 // A reference keeps the struct after the context is freed, so that its holder can see that it
@@ -249,7 +315,7 @@ bool yk_is_timed(const struct yoke_context *);
 
 static inline void yk_work_begin(struct yoke_context *ctx, struct yk_queue *q)
 {
-	if (ctx->observer)
+	if (ctx->observe.first)
 		yk_observers_begin(ctx, q);
 }
 
@@ -257,7 +323,7 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 			       enum yk_work_kind kind, const struct yk_plan *p,
 			       uint64_t step_or_bytes)
 {
-	if (ctx->observer)
+	if (ctx->observe.first)
 		yk_observers_end(ctx, q, kind, p, step_or_bytes);
 }
 
@@ -300,7 +366,7 @@ extern int (*yk_eager_hook)(struct yoke_context *);
 // Every recording call runs this before it returns a handle or assigns; it launches in eager mode.
 static inline int yk_recorded(struct yoke_context *ctx)
 {
-	return ctx->eager ? yk_eager_hook(ctx) : 0;
+	return ctx->mode.eager ? yk_eager_hook(ctx) : 0;
 }
 
 // Enters a call on ctx from this thread: EBUSY when another thread is inside, EFORK in a forked
@@ -363,7 +429,7 @@ enum { YK_SHORT = 256 }; // a growth by fewer nodes is not worth a collection
 // Sets the value of the graph that the tensor refers to; YK_NIL: none.
 static inline void yk_take_id(struct yk_tensor *t, yk_id id)
 {
-	t->ctx->holders += (id != YK_NIL) - (size_t)(t->id != YK_NIL);
+	t->ctx->history.holders += (id != YK_NIL) - (size_t)(t->id != YK_NIL);
 	t->id = id;
 }
 // Is the tensor's value still to be computed?  A variable's id is the value that it was assigned,
@@ -372,12 +438,12 @@ static inline bool yk_is_pending(const struct yk_tensor *t)
 {
 	if (t->kind != YK_VARIABLE)
 		return t->id != YK_NIL && !t->storage;
-	return t->id != YK_NIL && !(t->leaf == t->id && t->leaf_epoch == t->ctx->epoch);
+	return t->id != YK_NIL && !(t->leaf == t->id && t->leaf_epoch == t->ctx->history.epoch);
 }
 // The value of the graph that a tensor refers to, or whose bytes it has; YK_NIL: none.
 static inline yk_id yk_version_of(const struct yk_tensor *t)
 {
-	return t->id == YK_NIL && t->leaf_epoch == t->ctx->epoch ? t->leaf : t->id;
+	return t->id == YK_NIL && t->leaf_epoch == t->ctx->history.epoch ? t->leaf : t->id;
 }
 static inline struct yk_origin yk_origin_of(const struct yk_tensor *t)
 {
@@ -404,7 +470,7 @@ void yk_history_drop(struct yoke_context *);
 void yk_history_collect(struct yoke_context *);
 static inline bool yk_history_is_long(const struct yoke_context *ctx)
 {
-	return ctx->graph.nodes >= 2 * ctx->collected + YK_SHORT;
+	return ctx->graph.nodes >= 2 * ctx->history.collected + YK_SHORT;
 }
 // Records, in the leaves of the results of n nodes (ascending), the tensors from which they were
 // computed.
@@ -450,7 +516,9 @@ static inline uint64_t yk_storage_at(const struct yk_storage *s)
 int yk_storage_join(struct yk_storage *);
 static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
 {
-	return (struct yk_movable){ .group = ctx, .queue = ctx->queue, .up = ctx->up };
+	return (struct yk_movable){ .group = ctx,
+				    .queue = ctx->queues.steps,
+				    .up = ctx->queues.up };
 }
 void yk_storage_unref(struct yk_storage *);
 static inline bool yk_is_wrapped(const struct yk_storage *s)
@@ -467,7 +535,7 @@ static inline bool yk_is_skewed(const struct yk_leaf *l)
 static inline void yk_storage_loose(const struct yk_storage *s)
 {
 	if (s->refs == s->leaves) // the application wants its memory back at once
-		s->ctx->loose += yk_is_wrapped(s) ? UINT32_MAX : s->bytes;
+		s->ctx->history.loose += yk_is_wrapped(s) ? UINT32_MAX : s->bytes;
 }
 // A storage on the caller's memory.  EUNSUPPORTED, not recorded as an error: the device cannot use
 // the memory directly; free_fn was not called.

@@ -87,9 +87,9 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 {
 	const struct yk_flight *f = NULL;
 
-	for (uint64_t i = ctx->flights; i < ctx->flights + 2;
+	for (uint64_t i = ctx->flights.n; i < ctx->flights.n + 2;
 	     i++) { // the older one first
-		const struct yk_flight *g = &ctx->flight[i % 2];
+		const struct yk_flight *g = &ctx->flights.last[i % 2];
 		if (!f && g->steps && g->serial > since &&
 		    (!where || yk_event_done(g->done[YK_SLOT_DEVICE]) != 1))
 			f = g;
@@ -99,8 +99,8 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 			 "evaluation %llu (%zu steps, %s in \"%s\" to %s in \"%s\"; "
 			 "YOKE_SYNC=1 shows which), on %s",
 			 (unsigned long long)f->number, f->steps, yk_op_def(f->op[0])->name,
-			 yk_path_name(&ctx->paths, f->scope[0]), yk_op_def(f->op[1])->name,
-			 yk_path_name(&ctx->paths, f->scope[1]), ctx->device->id);
+			 yk_path_name(&ctx->scopes.paths, f->scope[0]), yk_op_def(f->op[1])->name,
+			 yk_path_name(&ctx->scopes.paths, f->scope[1]), ctx->device->id);
 	else
 		snprintf(to, cap, "%s, on %s (%s)", where ? where : "a copy or fill",
 			 ctx->device->id, ctx->device->info.name);
@@ -110,8 +110,8 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 // failed: later steps may have read data that the failed queue should have delivered.
 static uint64_t whole_steps(const struct yoke_context *ctx, int slot)
 {
-	bool less = slot == YK_SLOT_UP && ctx->up_whole < ctx->flight_whole;
-	return less ? ctx->up_whole : ctx->flight_whole;
+	bool less = slot == YK_SLOT_UP && ctx->flights.good_uploads < ctx->flights.good_others;
+	return less ? ctx->flights.good_uploads : ctx->flights.good_others;
 }
 
 static int settle(struct yoke_context *ctx, int slot, const char *where)
@@ -142,37 +142,38 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
 		       f.why);
 	l.failure = ctx->failure.number;
-	lose_handles(ctx->handles, &l);
-	for (struct yk_scope *s = ctx->scope; s; s = s->parent)
+	lose_handles(ctx->handles.list, &l);
+	for (struct yk_scope *s = ctx->scopes.innermost; s; s = s->parent)
 		lose_handles(s->handles, &l);
-	for (size_t i = 0; i < ctx->leaves;
+	for (size_t i = 0; i < ctx->leaves.n;
 	     i++) // old versions that pending operations read
-		lose(ctx->leaf[i].storage, &l);
+		lose(ctx->leaves.at[i].storage, &l);
 	ctx->failure.variables = l.variables;
 	if (slot != YK_SLOT_DEVICE)
-		ctx->up_whole = ctx->flight_whole = ctx->queue->marks;
+		ctx->flights.good_uploads = ctx->flights.good_others = ctx->queues.steps->marks;
 	return f.code;
 }
 
 void yk_upload_look(struct yoke_context *ctx)
 {
-	for (uint32_t i = 0; i < 4 && !yk_queue_failed(ctx->up); i++) { // the oldest first
-		const struct yk_staging *s = &ctx->staging[(ctx->staged + i) % 4];
+	for (uint32_t i = 0; i < 4 && !yk_queue_failed(ctx->queues.up); i++) { // the oldest first
+		const struct yk_staging *s = &ctx->uploads.staging[(ctx->uploads.staged + i) % 4];
 		if (!s->event)
 			continue;
 		if (yk_event_done(s->event) != 1)
 			break;
-		if (s->event->queue == ctx->up && s->marks > ctx->up_whole)
-			ctx->up_whole = s->marks;
+		if (s->event->queue == ctx->queues.up && s->marks > ctx->flights.good_uploads)
+			ctx->flights.good_uploads = s->marks;
 	}
-	for (uint32_t i = 0; i < YK_AHEAD && !yk_queue_failed(ctx->up); i++) {
-		const struct yk_ahead *a = &ctx->ahead[(ctx->aheads + i) % YK_AHEAD];
+	for (uint32_t i = 0; i < YK_AHEAD && !yk_queue_failed(ctx->queues.up); i++) {
+		const struct yk_ahead *a =
+			&ctx->uploads.ahead[(ctx->uploads.aheads + i) % YK_AHEAD];
 		if (!a->event)
 			continue;
 		if (yk_event_done(a->event) != 1)
 			break;
-		if (a->marks > ctx->up_whole)
-			ctx->up_whole = a->marks;
+		if (a->marks > ctx->flights.good_uploads)
+			ctx->flights.good_uploads = a->marks;
 	}
 }
 
@@ -182,7 +183,7 @@ int yk_settle_at(struct yoke_context *ctx, const char *where)
 	static const int order[] = { YK_SLOT_UP, YK_SLOT_RANKS, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
 	int code = 0;
 	for (int i = 0; i < YK_SLOTS && !code; i++)
-		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queue)
+		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queues.steps)
 			code = settle(ctx, order[i], where);
 	return code;
 }
@@ -194,7 +195,7 @@ int yk_settle(struct yoke_context *ctx)
 
 void yk_flight_wait(struct yoke_context *ctx)
 {
-	struct yk_flight *f = &ctx->flight[ctx->flights % 2];
+	struct yk_flight *f = &ctx->flights.last[ctx->flights.n % 2];
 
 	bool good = f->done[YK_SLOT_DEVICE] != NULL, over = true;
 	for (int k = 0; k < YK_SLOTS; k++)
@@ -205,7 +206,7 @@ void yk_flight_wait(struct yoke_context *ctx)
 	if (!over)
 		yk_wait_end(ctx, began, "an evaluation, behind two others,");
 	if (!yk_settle(ctx) && good)
-		ctx->flight_whole = f->serial;
+		ctx->flights.good_others = f->serial;
 	for (int k = 0; k < YK_SLOTS; k++)
 		yk_event_unref(f->done[k]);
 	*f = (struct yk_flight){ 0 };

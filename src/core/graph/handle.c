@@ -113,7 +113,7 @@ static int say_gone(const yoke_tensor *t, const char *call)
 	// members of another thread's context may not be read
 	bool ours = last && ctx && ctx == yk_current_or_null();
 	enum yk_end end = last && !ctx ? YK_END_CONTEXT : ours ? s->end : YK_END_FREED;
-	const char *scope = ours ? yk_path_name(&ctx->paths, s->path) : "";
+	const char *scope = ours ? yk_path_name(&ctx->scopes.paths, s->path) : "";
 	char what[120];
 	describe(t, ours ? s->name : NULL, what, sizeof what);
 	return yk_fail(end == YK_END_CONTEXT ? YOKE_ECONTEXT : YOKE_EINVAL,
@@ -169,8 +169,8 @@ static void take_batch(struct yoke_context *ctx)
 		else if (!(s = new_slot()))
 			break;
 		s->ctx = ctx;
-		s->next = ctx->free_slots;
-		ctx->free_slots = s;
+		s->next = ctx->handles.free;
+		ctx->handles.free = s;
 	}
 	pthread_mutex_unlock(&table.lock);
 }
@@ -188,19 +188,19 @@ static const struct yk_tensor blank = { .id = YK_NIL, .leaf = YK_NIL, .root = YK
 
 struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 {
-	if (!ctx->free_slots)
+	if (!ctx->handles.free)
 		take_batch(ctx);
-	struct yk_tensor *t = ctx->free_slots;
+	struct yk_tensor *t = ctx->handles.free;
 	if (!t) {
 		yk_fail(YOKE_ENOMEM, "no memory for a handle");
 		return NULL;
 	}
-	ctx->free_slots = t->next;
+	ctx->handles.free = t->next;
 	memcpy(&t->id, &blank.id, offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
 	t->kind = (uint8_t)kind;
 	t->op = (uint16_t)op;
 	next_generation(t);
-	ctx->live_handles++;
+	ctx->handles.live++;
 	return t;
 }
 
@@ -209,10 +209,10 @@ void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 	struct yoke_context *ctx = t->ctx;
 	unsigned g = next_generation(t);
 	t->end = (uint8_t)end;
-	ctx->live_handles--;
+	ctx->handles.live--;
 	if (g & ((1u << GENERATION_BITS) - 1)) {
-		t->next = ctx->free_slots;
-		ctx->free_slots = t;
+		t->next = ctx->handles.free;
+		ctx->handles.free = t;
 		return;
 	}
 	// its generations are used up: the slot is retired, since handles would repeat
@@ -224,13 +224,13 @@ void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 void yk_slots_return(struct yoke_context *ctx)
 {
 	pthread_mutex_lock(&table.lock);
-	for (struct yk_tensor *t = ctx->free_slots, *next; t; t = next) {
+	for (struct yk_tensor *t = ctx->handles.free, *next; t; t = next) {
 		next = t->next;
 		t->ctx = NULL;
 		t->next = table.spare;
 		table.spare = t;
 	}
-	free(ctx->deferred);
+	free(ctx->handles.deferred);
 	pthread_mutex_unlock(&table.lock);
 }
 
@@ -243,10 +243,11 @@ void yk_free_later(yoke_tensor *t)
 	struct yoke_context *ctx = s ? s->ctx : NULL;
 	int err = 0;
 	if (ctx) {
-		size_t n = atomic_load(&ctx->deferrals);
-		if (!(err = yk_grow(&ctx->deferred, &ctx->deferred_cap, n + 1, sizeof t))) {
-			ctx->deferred[n] = t;
-			atomic_store(&ctx->deferrals, n + 1);
+		size_t n = atomic_load(&ctx->handles.deferrals);
+		if (!(err = yk_grow(&ctx->handles.deferred, &ctx->handles.deferred_cap, n + 1,
+				    sizeof t))) {
+			ctx->handles.deferred[n] = t;
+			atomic_store(&ctx->handles.deferrals, n + 1);
 		}
 	}
 	pthread_mutex_unlock(&table.lock);
@@ -259,11 +260,11 @@ void yk_free_later(yoke_tensor *t)
 void yk_free_deferred(struct yoke_context *ctx)
 {
 	pthread_mutex_lock(&table.lock);
-	yoke_tensor **list = ctx->deferred;
-	size_t n = atomic_load(&ctx->deferrals);
-	ctx->deferred = NULL;
-	ctx->deferred_cap = 0;
-	atomic_store(&ctx->deferrals, 0);
+	yoke_tensor **list = ctx->handles.deferred;
+	size_t n = atomic_load(&ctx->handles.deferrals);
+	ctx->handles.deferred = NULL;
+	ctx->handles.deferred_cap = 0;
+	atomic_store(&ctx->handles.deferrals, 0);
 	pthread_mutex_unlock(&table.lock);
 	for (size_t i = 0; i < n; i++) {
 		struct yk_tensor *t = yk_tensor_in(ctx, list[i]);

@@ -34,14 +34,14 @@ static void leaf_drop(struct yk_leaf *l)
 
 void yk_history_drop(struct yoke_context *ctx)
 {
-	for (size_t i = 0; i < ctx->leaves; i++)
-		leaf_drop(&ctx->leaf[i]);
-	ctx->leaves = ctx->formers = 0;
+	for (size_t i = 0; i < ctx->leaves.n; i++)
+		leaf_drop(&ctx->leaves.at[i]);
+	ctx->leaves.n = ctx->history.formers = 0;
 	yk_graph_clear(&ctx->graph);
-	ctx->collected = ctx->leftover = ctx->run = 0;
-	ctx->loose = 0;
-	ctx->bound = LOOSE;
-	ctx->epoch++;
+	ctx->history.collected = ctx->history.leftover = ctx->mode.launched = 0;
+	ctx->history.loose = 0;
+	ctx->history.bound = LOOSE;
+	ctx->history.epoch++;
 }
 
 // ---- the nodes to keep ----
@@ -69,8 +69,8 @@ static void each_of(struct collection *c, struct yk_tensor *t, visit_fn *fn)
 
 static void each_handle(struct collection *c, visit_fn *fn)
 {
-	each_of(c, c->ctx->handles, fn);
-	for (const struct yk_scope *s = c->ctx->scope; s; s = s->parent)
+	each_of(c, c->ctx->handles.list, fn);
+	for (const struct yk_scope *s = c->ctx->scopes.innermost; s; s = s->parent)
 		each_of(c, s->handles, fn);
 }
 
@@ -119,7 +119,7 @@ static bool loses(const struct collection *c, uint32_t k)
 	const struct yk_graph *g = &c->ctx->graph;
 	const struct yk_node *n = &g->node[k];
 	if (n->op == YK_LEAF) {
-		const struct yk_storage *s = c->ctx->leaf[yk_attrs(g, n)[0].i].storage;
+		const struct yk_storage *s = c->ctx->leaves.at[yk_attrs(g, n)[0].i].storage;
 		return s && !s->buffer && !s->failed;
 	}
 	bool lost = n->done && yk_is_ranks(n);
@@ -166,12 +166,14 @@ static void spread_leads(struct collection *c)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	each_handle(c, find_leads);
-	for (size_t i = 0; i < c->ctx->formers; i++)
-		if (yk_is_alive(c->ctx->former[i].variable))
-			c->leads[g->value[c->ctx->former[i].value].node] |= LEADS_TARGET | LEADS_VERSION;
+	for (size_t i = 0; i < c->ctx->history.formers; i++)
+		if (yk_is_alive(c->ctx->history.former[i].variable))
+			c->leads[g->value[c->ctx->history.former[i].value].node] |=
+				LEADS_TARGET | LEADS_VERSION;
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
-		const struct yk_leaf *l = n->op == YK_LEAF ? &c->ctx->leaf[yk_attrs(g, n)[0].i] : NULL;
+		const struct yk_leaf *l =
+			n->op == YK_LEAF ? &c->ctx->leaves.at[yk_attrs(g, n)[0].i] : NULL;
 		uint8_t *to = &c->leads[k];
 		if (loses(c, (uint32_t)k))
 			*to |= LEADS_LOST;
@@ -230,7 +232,7 @@ static int keep_leaf(struct collection *c, uint32_t i)
 		return 0;
 	if (yk_grow(&c->leaves, &c->leaf_cap, c->nleaves + 1, sizeof *c->leaves) < 0)
 		return YOKE_ENOMEM;
-	c->leaves[c->nleaves] = c->ctx->leaf[i];
+	c->leaves[c->nleaves] = c->ctx->leaves.at[i];
 	c->leaf[i] = (uint32_t)c->nleaves++;
 	return 0;
 }
@@ -319,12 +321,12 @@ static void renumber(struct collection *c, struct yk_tensor *t)
 {
 	if (t->id != YK_NIL)
 		t->id = c->map[t->id];
-	if (t->leaf_epoch != c->ctx->epoch)
+	if (t->leaf_epoch != c->ctx->history.epoch)
 		return;
 	if (t->leaf != YK_NIL)
 		t->leaf = c->map[t->leaf];
 	while (t->chain != YK_NIL && c->leaf[t->chain] == YK_NIL)
-		t->chain = c->ctx->leaf[t->chain].former;
+		t->chain = c->ctx->leaves.at[t->chain].former;
 	if (t->chain != YK_NIL)
 		t->chain = c->leaf[t->chain];
 }
@@ -335,26 +337,27 @@ static void take_over(struct collection *c)
 	struct yk_graph *g = &ctx->graph;
 	each_handle(c, renumber);
 	size_t formers = 0;
-	for (size_t i = 0; i < ctx->formers; i++)
-		if (c->map[ctx->former[i].value] != YK_NIL)
-			ctx->former[formers++] = (struct yk_former){ c->map[ctx->former[i].value],
-								     ctx->former[i].variable };
-	ctx->formers = formers;
+	for (size_t i = 0; i < ctx->history.formers; i++)
+		if (c->map[ctx->history.former[i].value] != YK_NIL)
+			ctx->history.former[formers++] =
+				(struct yk_former){ c->map[ctx->history.former[i].value],
+						    ctx->history.former[i].variable };
+	ctx->history.formers = formers;
 	for (size_t i = 0; i < c->nleaves; i++) {
 		uint32_t *former = &c->leaves[i].former;
 		while (*former != YK_NIL && c->leaf[*former] == YK_NIL)
-			*former = ctx->leaf[*former].former;
+			*former = ctx->leaves.at[*former].former;
 		if (*former != YK_NIL)
 			*former = c->leaf[*former];
 	}
-	for (size_t i = 0; i < ctx->leaves; i++)
+	for (size_t i = 0; i < ctx->leaves.n; i++)
 		if (c->leaf[i] == YK_NIL)
-			leaf_drop(&ctx->leaf[i]);
-	free(ctx->leaf);
-	ctx->leaf = c->leaves;
-	ctx->leaves = c->nleaves;
-	ctx->leaf_cap = c->leaf_cap;
-	ctx->step_epoch = 0; // its leaf may have been dropped
+			leaf_drop(&ctx->leaves.at[i]);
+	free(ctx->leaves.at);
+	ctx->leaves.at = c->leaves;
+	ctx->leaves.n = c->nleaves;
+	ctx->leaves.cap = c->leaf_cap;
+	ctx->random.step_epoch = 0; // its leaf may have been dropped
 	c->g.max = g->max;
 	c->g.owed = g->owed;
 	c->g.settled = g->settled < g->nodes ? c->settled : c->g.nodes;
@@ -365,7 +368,7 @@ static void take_over(struct collection *c)
 	c->g.call = g->call;
 	yk_graph_fini(g);
 	*g = c->g;
-	ctx->collected = ctx->run = g->nodes;
+	ctx->history.collected = ctx->mode.launched = g->nodes;
 }
 
 // Adds leaves without bytes for the node's lost results.
@@ -376,14 +379,20 @@ static int keep_lost(struct yoke_context *ctx, const struct yk_node *n, uint32_t
 		if (g->value[v].made != YK_NIL || !(need & yk_result_bit(g, v)))
 			continue;
 		struct yk_storage *s = calloc(1, sizeof *s);
-		if (!s || yk_grow(&ctx->leaf, &ctx->leaf_cap, ctx->leaves + 1, sizeof *ctx->leaf) < 0) {
+		if (!s || yk_grow(&ctx->leaves.at, &ctx->leaves.cap, ctx->leaves.n + 1,
+				  sizeof *ctx->leaves.at) < 0) {
 			free(s);
 			return YOKE_ENOMEM;
 		}
 		*s = (struct yk_storage){ .refs = 1, .leaves = 1, .ctx = ctx };
-		g->value[v].made = (uint32_t)ctx->leaves;
-		ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE, .dtype = g->value[v].dtype, .id = v,
-			.storage = s, .op = n->op, .path = n->scope, .former = YK_NIL };
+		g->value[v].made = (uint32_t)ctx->leaves.n;
+		ctx->leaves.at[ctx->leaves.n++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
+								    .dtype = g->value[v].dtype,
+								    .id = v,
+								    .storage = s,
+								    .op = n->op,
+								    .path = n->scope,
+								    .former = YK_NIL };
 	}
 	return 0;
 }
@@ -424,10 +433,10 @@ static void collect(struct yoke_context *ctx, bool cut)
 		find_needed(&c);
 		err = keep_past(&c);
 	}
-	if (!err && !(c.leaf = malloc((ctx->leaves + 1) * sizeof *c.leaf)))
+	if (!err && !(c.leaf = malloc((ctx->leaves.n + 1) * sizeof *c.leaf)))
 		err = YOKE_ENOMEM;
 	if (!err) {
-		memset(c.leaf, 0xff, ctx->leaves * sizeof *c.leaf);
+		memset(c.leaf, 0xff, ctx->leaves.n * sizeof *c.leaf);
 		err = copy_needed(&c);
 	}
 	if (!err) {
@@ -448,8 +457,8 @@ static void collect(struct yoke_context *ctx, bool cut)
 static uint64_t held_alone(const struct yoke_context *ctx)
 {
 	uint64_t held = 0;
-	for (size_t i = 0; i < ctx->leaves; i++) {
-		const struct yk_storage *s = ctx->leaf[i].storage;
+	for (size_t i = 0; i < ctx->leaves.n; i++) {
+		const struct yk_storage *s = ctx->leaves.at[i].storage;
 		held += s && s->buffer && s->refs == s->leaves ? s->bytes / s->leaves : 0;
 	}
 	return held;
@@ -457,13 +466,13 @@ static uint64_t held_alone(const struct yoke_context *ctx)
 
 void yk_history_collect(struct yoke_context *ctx)
 {
-	size_t most = TIMES * ctx->grown > LONG ? TIMES * ctx->grown : LONG;
+	size_t most = TIMES * ctx->history.grown > LONG ? TIMES * ctx->history.grown : LONG;
 	collect(ctx, false);
 	uint64_t held = held_alone(ctx);
 	if (ctx->graph.nodes > most || held > yk_pool_capacity(ctx->device->pool) / HELD_PART) {
 		collect(ctx, true);
 		held = held_alone(ctx);
 	}
-	ctx->loose = 0;
-	ctx->bound = held > LOOSE ? held : LOOSE;
+	ctx->history.loose = 0;
+	ctx->history.bound = held > LOOSE ? held : LOOSE;
 }

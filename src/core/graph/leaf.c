@@ -72,18 +72,18 @@ static int put(struct yk_queue *q, struct bytes to, const void *from, uint64_t b
 static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
 			uint64_t bytes, struct yk_event **done)
 {
-	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
+	struct yk_staging *s = &ctx->uploads.staging[ctx->uploads.staged % 4];
 	int err = 0;
 	if (yk_event_sync(s->event) < 0 && !yk_event_done(s->event))
 		return yk_event_wait(s->event); // the earlier copy from it may still be running
 	yk_upload_look(ctx);
-	ctx->staged++;
+	ctx->uploads.staged++;
 	yk_event_unref(s->event);
 	s->event = NULL;
 	if (!s->block || s->block->bytes < bytes) {
-		yk_pool_free(s->block, ctx->up, NULL);
+		yk_pool_free(s->block, ctx->queues.up, NULL);
 		s->block = NULL;
-		err = yk_pool_alloc(ctx->device->pinned, bytes, ctx->up, &s->block);
+		err = yk_pool_alloc(ctx->device->pinned, bytes, ctx->queues.up, &s->block);
 	}
 	if (err)
 		return err;
@@ -91,7 +91,7 @@ static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, struct byt
 	err = put(q, to, s->block->host, bytes);
 	if (!err)
 		err = yk_event_mark(q, &s->event);
-	s->marks = ctx->queue->marks;
+	s->marks = ctx->queues.steps->marks;
 	yk_event_unref(*done);
 	*done = err ? NULL : yk_event_ref(s->event);
 	return err;
@@ -112,9 +112,9 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_storage *to, 
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
-	int err = put(ctx->up, bytes_of(to, 0), from, bytes);
-	int waited = yk_queue_drain(ctx->up); // even a failed copy is over then
-	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
+	int err = put(ctx->queues.up, bytes_of(to, 0), from, bytes);
+	int waited = yk_queue_drain(ctx->queues.up); // even a failed copy is over then
+	if (!err && waited < 0 && yk_queue_take(ctx->queues.up, &f))
 		err = yk_fail(f.code, "%s", f.why);
 	return err ? err : waited;
 }
@@ -129,7 +129,7 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 	ctx->stats.bytes_up += bytes;
 	if (q->device == ctx->cpu) // complete on return
 		return put(q, bytes_of(to, 0), from, bytes);
-	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
+	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->queues.up)
 		return upload_direct(ctx, to, from, bytes);
 	return upload_staged(ctx, q, to, from, bytes, done);
 }
@@ -137,7 +137,8 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 int yk_upload_to(struct yoke_context *ctx, void *segment, uint64_t offset, const void *from, uint64_t bytes)
 {
 	struct yk_event *done = NULL;
-	int err = upload_piece(ctx, ctx->queue, (struct bytes){ segment, offset }, from, bytes, &done);
+	int err = upload_piece(ctx, ctx->queues.steps, (struct bytes){ segment, offset }, from,
+			       bytes, &done);
 	yk_event_unref(done);
 	ctx->stats.bytes_up += bytes;
 	return err;
@@ -155,13 +156,13 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
 	int err = upload(ctx, q, s, data, s->bytes, &done);
-	ctx->moved = s;
+	ctx->uploads.moved = s;
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
-	ctx->moved = NULL;
+	ctx->uploads.moved = NULL;
 	ctx->counts.copies_up++;
-	if (err && q != ctx->queue)
+	if (err && q != ctx->queues.steps)
 		yk_queue_drain(q); // it may still write memory that is about to be reused
-	if (done && !err && q != ctx->queue) {
+	if (done && !err && q != ctx->queues.steps) {
 		s->up = done;
 		s->written[YK_SLOT_UP] = done->serial;
 	} else {
@@ -174,14 +175,14 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, const void *data,
 			struct yk_storage **to)
 {
-	struct yk_queue *q = data ? ctx->up : ctx->queue;
+	struct yk_queue *q = data ? ctx->queues.up : ctx->queues.steps;
 	struct yk_storage *s = NULL;
 	char why[400];
 	yk_settle(ctx); // earlier failures do not concern this value
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, host, q, &s);
 	if (!err && s->buffer->host)
-		q = ctx->cpu_queue;
+		q = ctx->queues.cpu;
 	if (!err && (err = write_storage(s, q, data)) == YOKE_ENOMEM &&
 	    yk_pool_make_room(ctx->device)) {
 		yk_backend_detail(had, err, why, sizeof why);
@@ -195,7 +196,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, con
 		return yk_fail(err, "%llu bytes could not be brought to %s: %s",
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}
-	if (q == ctx->queue)
+	if (q == ctx->queues.steps)
 		s->written[YK_SLOT_DEVICE] = q->marks + 1;
 	*to = s;
 	return 0;
@@ -230,14 +231,14 @@ static yoke_tensor *materialised(int kind, const char *what, const char *name, i
 	if (!check_shape(what, dtype, rank, dims, &bytes) &&
 	    !(lent ? take_storage(ctx, dtype, bytes, lent, &s) :
 		     make_storage(ctx, bytes, false, data, &s))) {
-		struct yk_scope *scope = ctx->scope;
+		struct yk_scope *scope = ctx->scopes.innermost;
 		if (kind == YK_VARIABLE) // the caller owns it, whatever scope is open
-			ctx->scope = NULL;
+			ctx->scopes.innermost = NULL;
 		t = yk_tensor_new(ctx, kind, YK_LEAF);
-		ctx->scope = scope;
+		ctx->scopes.innermost = scope;
 		if (t) {
 			t->storage = s;
-			t->name = name ? yk_arena_strdup(&ctx->names, name) : NULL;
+			t->name = name ? yk_arena_strdup(&ctx->handles.names, name) : NULL;
 			set_shape(t, dtype, rank, dims);
 			handle = yk_handle(t);
 		} else {
@@ -307,7 +308,7 @@ void yk_materialised(struct yk_tensor *t, struct yk_storage *s)
 {
 	yk_version_end(t);
 	if (t->root != YK_NIL)
-		t->ctx->root[t->root] = NULL;
+		t->ctx->pending.root[t->root] = NULL;
 	t->root = t->leaf = YK_NIL;
 	yk_take_id(t, YK_NIL);
 	if (yk_is_packed(t))
@@ -424,7 +425,7 @@ int yoke_scalar_set(yoke_tensor *scalar, double value)
 	struct yk_tensor *t = enter_kind(scalar, YK_HOST_SCALAR, "scalar_set", &err);
 	if (!t)
 		return err;
-	t->ctx->stale |= t->leaf_epoch == t->ctx->epoch && t->scalar != value;
+	t->ctx->mode.stale |= t->leaf_epoch == t->ctx->history.epoch && t->scalar != value;
 	t->scalar = value;
 	yk_leave(t->ctx);
 	return 0;
@@ -435,19 +436,20 @@ int yoke_scalar_set(yoke_tensor *scalar, double value)
 static yk_id leaf_new(struct yoke_context *ctx, int op, const struct yk_leaf *leaf,
 		      const struct yk_value *value)
 {
-	if (yk_grow(&ctx->leaf, &ctx->leaf_cap, ctx->leaves + 1, sizeof *ctx->leaf) < 0) {
+	if (yk_grow(&ctx->leaves.at, &ctx->leaves.cap, ctx->leaves.n + 1, sizeof *ctx->leaves.at) <
+	    0) {
 		yk_fail(YOKE_ENOMEM, "no memory for a leaf");
 		return YK_BAD;
 	}
 	struct yk_call c = { .op = (uint16_t)op,
 			     .nattr = 1,
-			     .attr = &(union yoke_attr){ .i = (int64_t)ctx->leaves } };
+			     .attr = &(union yoke_attr){ .i = (int64_t)ctx->leaves.n } };
 	yk_id id;
 	if (yk_append_as(&ctx->graph, &c, 1, value, &id) < 0)
 		return YK_BAD;
-	ctx->leaf[ctx->leaves] = *leaf;
-	ctx->leaf[ctx->leaves].former = YK_NIL;
-	ctx->leaf[ctx->leaves++].id = id;
+	ctx->leaves.at[ctx->leaves.n] = *leaf;
+	ctx->leaves.at[ctx->leaves.n].former = YK_NIL;
+	ctx->leaves.at[ctx->leaves.n++].id = id;
 	return id;
 }
 
@@ -459,11 +461,11 @@ static yk_id leaf_of(struct yk_tensor *t, int op, const struct yk_leaf *leaf,
 	yk_id id = leaf_new(ctx, op, leaf, value);
 	if (id == YK_BAD)
 		return id;
-	uint32_t at = (uint32_t)(ctx->leaves - 1);
-	if (t->leaf_epoch == ctx->epoch)
-		ctx->leaf[at].former = t->chain;
+	uint32_t at = (uint32_t)(ctx->leaves.n - 1);
+	if (t->leaf_epoch == ctx->history.epoch)
+		ctx->leaves.at[at].former = t->chain;
 	t->chain = at;
-	t->leaf_epoch = ctx->epoch;
+	t->leaf_epoch = ctx->history.epoch;
 	return id;
 }
 
@@ -471,10 +473,10 @@ static yk_id leaf_of(struct yk_tensor *t, int op, const struct yk_leaf *leaf,
 static yk_id scalar_leaf(struct yk_tensor *t, int dtype)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (t->leaf_epoch == ctx->epoch)
-		for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former)
-			if (ctx->leaf[i].dtype == dtype && !ctx->leaf[i].frozen)
-				return ctx->leaf[i].id;
+	if (t->leaf_epoch == ctx->history.epoch)
+		for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaves.at[i].former)
+			if (ctx->leaves.at[i].dtype == dtype && !ctx->leaves.at[i].frozen)
+				return ctx->leaves.at[i].id;
 	return leaf_of(t, YK_SCALAR,
 		       &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
 					  .dtype = (uint8_t)dtype,
@@ -522,7 +524,7 @@ yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 	}
 	if (t->id != YK_NIL)
 		return t->id;
-	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
+	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->history.epoch)
 		return t->leaf;
 	return storage_leaf(t);
 }
@@ -544,9 +546,9 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 {
 	// counts the random calls in this path since its outermost scope was opened or the step was
 	// set
-	struct yk_path *p = &ctx->paths.path[ctx->graph.scope];
-	if (p->opening != ctx->opening) {
-		p->opening = ctx->opening;
+	struct yk_path *p = &ctx->scopes.paths.path[ctx->graph.scope];
+	if (p->opening != ctx->scopes.opening) {
+		p->opening = ctx->scopes.opening;
 		p->calls = 0;
 	}
 	uint64_t ordinal = yk_hash(p->name, strlen(p->name), p->calls++);
@@ -554,20 +556,24 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 			&(struct yk_leaf){ .kind = YK_LEAF_SEED,
 					   .dtype = yoke_i64,
 					   .ordinal = ordinal,
-					   .bits = ctx->seed ^ ordinal },
+					   .bits = ctx->random.seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
-	bool there = ctx->step_epoch == ctx->epoch;
+	bool there = ctx->random.step_epoch == ctx->history.epoch;
 	if (there) // .. and unread: the next graph must not use an old leaf
-		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
+		there = !ctx->leaves
+				 .at[yk_attrs(&ctx->graph,
+					      yk_maker(&ctx->graph, ctx->random.step_leaf))[0]
+					     .i]
+				 .frozen;
 	if (!there && *key != YK_BAD) {
-		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,
+		ctx->random.step_leaf = leaf_new(ctx, YK_SCALAR,
 					  &(struct yk_leaf){ .kind = YK_LEAF_STEP,
 							     .dtype = yoke_i64,
-							     .bits = (uint64_t)ctx->step },
+							     .bits = (uint64_t)ctx->random.step },
 					  &(struct yk_value){ .dtype = yoke_i64 });
-		if (ctx->step_leaf != YK_BAD)
-			ctx->step_epoch = ctx->epoch;
+		if (ctx->random.step_leaf != YK_BAD)
+			ctx->random.step_epoch = ctx->history.epoch;
 	}
-	*step = ctx->step_leaf;
+	*step = ctx->random.step_leaf;
 	return *key == YK_BAD || *step == YK_BAD ? yk_error_last() : 0;
 }

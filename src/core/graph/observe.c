@@ -9,13 +9,13 @@
 
 void yk_observer_add(struct yoke_context *ctx, struct yk_observer *o)
 {
-	o->next = ctx->observer;
-	ctx->observer = o;
+	o->next = ctx->observe.first;
+	ctx->observe.first = o;
 }
 
 void yk_observer_remove(struct yoke_context *ctx, struct yk_observer *o)
 {
-	struct yk_observer **at = &ctx->observer;
+	struct yk_observer **at = &ctx->observe.first;
 	while (*at && *at != o)
 		at = &(*at)->next;
 	if (*at)
@@ -24,20 +24,20 @@ void yk_observer_remove(struct yoke_context *ctx, struct yk_observer *o)
 
 void yk_observers_begin(struct yoke_context *ctx, struct yk_queue *q)
 {
-	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+	for (struct yk_observer *o = ctx->observe.first; o; o = o->next)
 		o->begin(o, q);
 }
 
 void yk_observers_end(struct yoke_context *ctx, struct yk_queue *q, enum yk_work_kind kind,
 		      const struct yk_plan *p, uint64_t step_or_bytes)
 {
-	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+	for (struct yk_observer *o = ctx->observe.first; o; o = o->next)
 		o->end(o, q, kind, p, step_or_bytes);
 }
 
 bool yk_is_timed(const struct yoke_context *ctx)
 {
-	const struct yk_observer *o = ctx->observer;
+	const struct yk_observer *o = ctx->observe.first;
 	while (o && !o->times)
 		o = o->next;
 	return o;
@@ -47,7 +47,7 @@ bool yk_is_timed(const struct yoke_context *ctx)
 
 static void tell(struct yoke_context *ctx, uint32_t path, bool begins)
 {
-	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+	for (struct yk_observer *o = ctx->observe.first; o; o = o->next)
 		if (o->range)
 			o->range(o, path, begins);
 }
@@ -55,13 +55,13 @@ static void tell(struct yoke_context *ctx, uint32_t path, bool begins)
 int yk_range_push(struct yoke_context *ctx, const char *name)
 {
 	struct yk_range_open *r = malloc(sizeof *r);
-	uint32_t path = r ? yk_path_get(&ctx->ranges, ctx->graph.range, name) : YK_NIL;
+	uint32_t path = r ? yk_path_get(&ctx->observe.ranges, ctx->graph.range, name) : YK_NIL;
 	if (path == YK_NIL) {
 		free(r);
 		return yk_fail(YOKE_ENOMEM, "range %s: no memory", name);
 	}
-	*r = (struct yk_range_open){ ctx->range, path };
-	ctx->range = r;
+	*r = (struct yk_range_open){ ctx->observe.range, path };
+	ctx->observe.range = r;
 	ctx->graph.range = path;
 	yk_profiler_push(ctx, name);
 	tell(ctx, path, true);
@@ -70,12 +70,12 @@ int yk_range_push(struct yoke_context *ctx, const char *name)
 
 int yk_range_pop(struct yoke_context *ctx)
 {
-	struct yk_range_open *r = ctx->range;
+	struct yk_range_open *r = ctx->observe.range;
 	if (!r)
 		return yk_fail(YOKE_EINVAL, "range_pop: no range is open; each pop ends one yoke_range_push");
 	yk_profiler_pop(ctx);
 	tell(ctx, r->path, false);
-	ctx->range = r->outer;
+	ctx->observe.range = r->outer;
 	ctx->graph.range = r->outer ? r->outer->path : 0;
 	free(r);
 	return 0;
@@ -83,10 +83,10 @@ int yk_range_pop(struct yoke_context *ctx)
 
 void yk_ranges_fini(struct yoke_context *ctx)
 {
-	while (ctx->range) {
-		struct yk_range_open *r = ctx->range;
-		ctx->range = r->outer;
+	while (ctx->observe.range) {
+		struct yk_range_open *r = ctx->observe.range;
+		ctx->observe.range = r->outer;
 		free(r);
 	}
-	yk_paths_fini(&ctx->ranges);
+	yk_paths_fini(&ctx->observe.ranges);
 }

@@ -37,7 +37,7 @@ static uint64_t bits_of(const yoke_tensor *t)
 
 static const struct yk_leaf *leaf_of(const struct yoke_context *ctx, const struct yk_node *n)
 {
-	return n->op == YK_LEAF ? &ctx->leaf[yk_attrs(&ctx->graph, n)[0].i] : NULL;
+	return n->op == YK_LEAF ? &ctx->leaves.at[yk_attrs(&ctx->graph, n)[0].i] : NULL;
 }
 
 void yk_past_unref(struct yk_past *p)
@@ -138,11 +138,12 @@ static int find_sources(struct search *s)
 {
 	const struct yoke_context *ctx = s->ctx;
 	const struct yk_graph *g = &ctx->graph;
-	int err = add_tensors(s, ctx->handles);
-	for (const struct yk_scope *scope = ctx->scope; scope && !err; scope = scope->parent)
+	int err = add_tensors(s, ctx->handles.list);
+	for (const struct yk_scope *scope = ctx->scopes.innermost; scope && !err;
+	     scope = scope->parent)
 		err = add_tensors(s, scope->handles);
-	for (size_t i = 0; i < ctx->formers && !err; i++)
-		err = add_former(s, ctx->former[i].value, ctx->former[i].variable);
+	for (size_t i = 0; i < ctx->history.formers && !err; i++)
+		err = add_former(s, ctx->history.former[i].value, ctx->history.former[i].variable);
 	for (size_t k = 0; k < g->nodes && !err; k++) {
 		const struct yk_leaf *l = leaf_of(ctx, &g->node[k]);
 		if (l && l->handle && !yk_leaf_is_named(ctx, l))
@@ -242,7 +243,7 @@ static int note(const struct search *s, size_t n, const uint32_t *node, const ui
 			const struct yk_value *v = &g->value[of->out + i];
 			if (v->made == YK_NIL || !yk_is_float(v->dtype))
 				continue;
-			struct yk_leaf *l = &s->ctx->leaf[v->made];
+			struct yk_leaf *l = &s->ctx->leaves.at[v->made];
 			yk_past_unref(l->past);
 			l->past = p->n ? p : NULL;
 			p->refs += p->n > 0;
@@ -298,7 +299,7 @@ static uint8_t *reach(const struct yk_graph *g, uint32_t node)
 
 static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 {
-	const char *scope = yk_path_name(&ctx->paths, l->path);
+	const char *scope = yk_path_name(&ctx->scopes.paths, l->path);
 	return yk_fail(YOKE_ERELEASED,
 		       "grad: it goes through a result of %s%s%s%s that was evaluated long ago, and how it was "
 		       "computed is forgotten; yoke_stop_grad what is carried from step to step, or take "
@@ -393,10 +394,11 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 			last = l ? l->past : last;
 		}
 	}
-	for (size_t i = 0; !all && i < ctx->formers && !err; i++) {
-		const uint32_t k = g->value[ctx->former[i].value].node;
-		if (k <= g->value[y].node && reached[k] && is_former(of, m, bits_of(ctx->former[i].variable)))
-			err = refuse_former(ctx, bits_of(ctx->former[i].variable));
+	for (size_t i = 0; !all && i < ctx->history.formers && !err; i++) {
+		const uint32_t k = g->value[ctx->history.former[i].value].node;
+		if (k <= g->value[y].node && reached[k] &&
+		    is_former(of, m, bits_of(ctx->history.former[i].variable)))
+			err = refuse_former(ctx, bits_of(ctx->history.former[i].variable));
 	}
 	free(reached);
 	free(of);

@@ -17,7 +17,7 @@
 // Copies on the queue of the steps, after the upload of `from`.
 static int copy(struct yk_storage *to, struct yk_storage *from)
 {
-	struct yk_queue *q = to->ctx->queue;
+	struct yk_queue *q = to->ctx->queues.steps;
 	int err = yk_storage_join(from);
 	if (!err && to->bytes)
 		err = yk_queue_copy(q, to->buffer->block->segment, yk_storage_at(to),
@@ -33,7 +33,7 @@ static int copy(struct yk_storage *to, struct yk_storage *from)
 static int move_out(struct yk_storage *s)
 {
 	struct yk_storage *to;
-	int err = yk_storage_new(s->ctx, s->bytes, false, s->ctx->queue, &to);
+	int err = yk_storage_new(s->ctx, s->bytes, false, s->ctx->queues.steps, &to);
 	if (err)
 		return err;
 	err = copy(to, s);
@@ -147,7 +147,8 @@ static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *v
 static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64_t bytes,
 		struct yk_storage **to)
 {
-	int err = yk_queue_fill(b->ctx->queue, b->block->segment, b->block->offset, bytes, "", 1);
+	int err = yk_queue_fill(b->ctx->queues.steps, b->block->segment, b->block->offset, bytes,
+				"", 1);
 	for (int i = 0; i < n && !err; i++)
 		err = copy(to[i], var[i]->storage);
 	return err;
@@ -169,11 +170,12 @@ static void move_leaf(const struct yk_tensor *t, struct yk_leaf *l, struct yk_st
 static void move_leaves(const struct yk_tensor *t, struct yk_storage *to)
 {
 	struct yoke_context *ctx = t->ctx;
-	const uint32_t first = t->leaf_epoch == ctx->epoch ? t->chain : YK_NIL, at = yk_leaf_at(t);
+	const uint32_t first = t->leaf_epoch == ctx->history.epoch ? t->chain : YK_NIL,
+		       at = yk_leaf_at(t);
 	if (at != YK_NIL)
-		move_leaf(t, &ctx->leaf[at], to);
-	for (uint32_t i = first; i != YK_NIL; i = ctx->leaf[i].former)
-		move_leaf(t, &ctx->leaf[i], to);
+		move_leaf(t, &ctx->leaves.at[at], to);
+	for (uint32_t i = first; i != YK_NIL; i = ctx->leaves.at[i].former)
+		move_leaf(t, &ctx->leaves.at[i], to);
 }
 
 static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, struct yk_storage **to)
@@ -182,7 +184,7 @@ static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, s
 	struct yk_buffer *b;
 	int err = check_variables(var, n);
 	if (err || (err = check_size(ctx, var, n, &bytes)) < 0 ||
-	    (err = yk_buffer_new(ctx, bytes, false, ctx->queue, &b)) < 0)
+	    (err = yk_buffer_new(ctx, bytes, false, ctx->queues.steps, &b)) < 0)
 		return err;
 	for (int i = 0; i < n && !err; i++) {
 		err = yk_storage_in(b, at, var[i]->storage->bytes, &to[i]);

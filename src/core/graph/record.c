@@ -76,7 +76,7 @@ struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n
 		return r;
 	}
 	r.g->call = call;
-	const bool casts = ctx->autocast.dtype;
+	const bool casts = ctx->autocast.setting.dtype;
 	int dtype = casts ? dtypes_wanted(ctx, op, n, h, want) : 0; // of literals
 	for (int i = 0; i < n; i++) {
 		if (h[i] && h[i]->kind >= YK_HOST_SCALAR && !dtype)

@@ -13,12 +13,18 @@
 // progress.
 static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
 {
-	const struct yk_node *n = ctx->making;
+	const struct yk_node *n = ctx->observe.making;
 	const struct yk_graph *g = &ctx->graph;
 	*who = (struct yk_who){
-		.op = n ? yk_op_def(n->op)->name : g->call ? g->call : "data",
-		.range = yk_path_name(&ctx->ranges, n ? n->range : g->range),
-		.site = yk_site_line(&ctx->sites, n ? n->site : ctx->traced ? g->site : 0, site),
+		.op = n       ? yk_op_def(n->op)->name :
+		      g->call ? g->call :
+				"data",
+		.range = yk_path_name(&ctx->observe.ranges, n ? n->range : g->range),
+		.site = yk_site_line(&ctx->observe.sites,
+				     n                   ? n->site :
+				     ctx->observe.traced ? g->site :
+							   0,
+				     site),
 	};
 }
 
@@ -37,7 +43,7 @@ int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk
 		say_who(ctx, &who, site);
 		m.who = &who;
 	}
-	int err = yk_pool_alloc_among(pool, bytes, b->host ? ctx->cpu_queue : q, m, &b->block);
+	int err = yk_pool_alloc_among(pool, bytes, b->host ? ctx->queues.cpu : q, m, &b->block);
 	if (err) {
 		free(b);
 		return err;
@@ -56,7 +62,7 @@ void yk_buffer_unref(struct yk_buffer *b)
 	if (b->wrapped)
 		yk_wrapped_free(b->ctx, b->wrapped);
 	else
-		yk_pool_free(b->block, b->host ? b->ctx->cpu_queue : b->ctx->queue, NULL);
+		yk_pool_free(b->block, b->host ? b->ctx->queues.cpu : b->ctx->queues.steps, NULL);
 	free(b);
 }
 
@@ -98,10 +104,10 @@ int yk_storage_join(struct yk_storage *s)
 {
 	if (!s->up)
 		return 0;
-	int err = yk_event_before(s->up, s->ctx->queue);
+	int err = yk_event_before(s->up, s->ctx->queues.steps);
 	if (err)
 		return err;
-	struct yk_event **last = &s->ctx->joined;
+	struct yk_event **last = &s->ctx->uploads.joined;
 	if (!*last || (*last)->serial < s->up->serial) {
 		yk_event_unref(*last);
 		*last = yk_event_ref(s->up);
@@ -129,7 +135,7 @@ void yk_storage_unref(struct yk_storage *s)
 	if (!s)
 		return;
 	if (--s->refs) { // only pending operations still hold this version
-		s->ctx->held_bytes += s->refs == s->leaves ? s->bytes : 0;
+		s->ctx->warn.held_bytes += s->refs == s->leaves ? s->bytes : 0;
 		yk_storage_loose(s);
 		return;
 	}

@@ -15,7 +15,7 @@ enum { HELD_PART = 4 };
 
 static struct yk_tensor **list_of(struct yk_tensor *t)
 {
-	return t->scope ? &t->scope->handles : &t->ctx->handles;
+	return t->scope ? &t->scope->handles : &t->ctx->handles.list;
 }
 
 // Handles outside scopes are not freed at the end of a step, and each evaluation visits all of
@@ -23,10 +23,10 @@ static struct yk_tensor **list_of(struct yk_tensor *t)
 static void warn_of_handles(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	ctx->piled_up = true;
+	ctx->warn.handles_logged = true;
 	yk_warn("graph", "%llu handles are in no scope, the last one %s%s: they stay until they are freed, and slow each "
 		"evaluation.  Put what a loop does between yoke_scope_begin and yoke_scope_end, or yoke_free what is not "
-		"needed (graph.handles sets the number)", (unsigned long long)ctx->unscoped,
+		"needed (graph.handles sets the number)", (unsigned long long)ctx->warn.unscoped,
 		t->kind == YK_VALUE ? "a result of " : "a number", t->kind == YK_VALUE ? yk_op_def(t->op)->name : "");
 }
 
@@ -38,7 +38,8 @@ static bool is_stray(const struct yk_tensor *t)
 static void link_handle(struct yk_tensor *t)
 {
 	struct yk_tensor **list = list_of(t);
-	if (is_stray(t) && ++t->ctx->unscoped > t->ctx->many_unscoped && t->ctx->many_unscoped && !t->ctx->piled_up)
+	if (is_stray(t) && ++t->ctx->warn.unscoped > t->ctx->warn.max_unscoped &&
+	    t->ctx->warn.max_unscoped && !t->ctx->warn.handles_logged)
 		warn_of_handles(t);
 	t->prev = NULL;
 	t->next = *list;
@@ -49,7 +50,7 @@ static void link_handle(struct yk_tensor *t)
 
 static void unlink_handle(struct yk_tensor *t)
 {
-	t->ctx->unscoped -= is_stray(t);
+	t->ctx->warn.unscoped -= is_stray(t);
 	if (t->prev)
 		t->prev->next = t->next;
 	else
@@ -63,7 +64,7 @@ struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 	struct yk_tensor *t = yk_slot_take(ctx, kind, op);
 	if (!t)
 		return NULL;
-	t->scope = ctx->scope;
+	t->scope = ctx->scopes.innermost;
 	t->path = ctx->graph.scope;
 	link_handle(t);
 	return t;
@@ -71,15 +72,16 @@ struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 
 static void warn_of_growth(struct yoke_context *ctx)
 {
-	if (ctx->graph.nodes - ctx->graph.settled <= ctx->many_nodes &&
-	    (!ctx->held_bytes || ctx->held_bytes <= yk_pool_capacity(ctx->device->pool) / HELD_PART))
+	if (ctx->graph.nodes - ctx->graph.settled <= ctx->warn.max_nodes &&
+	    (!ctx->warn.held_bytes ||
+	     ctx->warn.held_bytes <= yk_pool_capacity(ctx->device->pool) / HELD_PART))
 		return;
-	ctx->warned = true;
+	ctx->warn.nodes_logged = true;
 	yk_warn("graph",
 		"%zu operations are pending, and hold %llu bytes that nothing else does; "
 		"the oldest is from scope \"%s\": evaluate them (yoke_eval, yoke_read)",
-		ctx->graph.nodes - ctx->graph.settled, (unsigned long long)ctx->held_bytes,
-		yk_path_name(&ctx->paths, ctx->graph.node[ctx->graph.settled].scope));
+		ctx->graph.nodes - ctx->graph.settled, (unsigned long long)ctx->warn.held_bytes,
+		yk_path_name(&ctx->scopes.paths, ctx->graph.node[ctx->graph.settled].scope));
 }
 
 yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
@@ -89,11 +91,11 @@ yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	if (!t)
 		return NULL;
 	t->id = id;
-	ctx->holders++;
+	ctx->history.holders++;
 	t->dtype = v->dtype;
 	t->rank = v->rank;
 	memcpy(t->dims, v->dims, sizeof t->dims);
-	if (!ctx->warned)
+	if (!ctx->warn.nodes_logged)
 		warn_of_growth(ctx);
 	return yk_handle(t);
 }
@@ -102,10 +104,10 @@ yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 static void leave_leaves(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (t->leaf_epoch != ctx->epoch)
+	if (t->leaf_epoch != ctx->history.epoch)
 		return;
-	for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former) {
-		struct yk_leaf *l = &ctx->leaf[i];
+	for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaves.at[i].former) {
+		struct yk_leaf *l = &ctx->leaves.at[i];
 		if (l->scalar && !l->frozen)
 			l->bits = yk_bits(l->dtype, t->scalar);
 		l->scalar = NULL;
@@ -117,7 +119,7 @@ static void leave_leaves(struct yk_tensor *t)
 static void let_go(struct yk_tensor *t, enum yk_end end)
 {
 	if (t->root != YK_NIL)
-		t->ctx->root[t->root] = NULL;
+		t->ctx->pending.root[t->root] = NULL;
 	leave_leaves(t);
 	if (yk_is_packed(t))
 		t->storage->home = NULL;
@@ -173,7 +175,8 @@ void yoke_free(yoke_tensor *t)
 
 int yk_roots_reserve(struct yoke_context *ctx, size_t more)
 {
-	if (yk_grow(&ctx->root, &ctx->root_cap, ctx->roots + more, sizeof *ctx->root) < 0)
+	if (yk_grow(&ctx->pending.root, &ctx->pending.root_cap, ctx->pending.roots + more,
+		    sizeof *ctx->pending.root) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory for a root");
 	return 0;
 }
@@ -186,8 +189,8 @@ int yk_root(struct yk_tensor *t)
 	int err = yk_roots_reserve(ctx, 1);
 	if (err)
 		return err;
-	t->root = (uint32_t)ctx->roots;
-	ctx->root[ctx->roots++] = t;
+	t->root = (uint32_t)ctx->pending.roots;
+	ctx->pending.root[ctx->pending.roots++] = t;
 	return 0;
 }
 
@@ -195,14 +198,14 @@ int yk_root(struct yk_tensor *t)
 static void close_gaps(struct yoke_context *ctx)
 {
 	size_t n = 0;
-	if (ctx->roots < ctx->root_cap)
+	if (ctx->pending.roots < ctx->pending.root_cap)
 		return;
-	for (size_t i = 0; i < ctx->roots; i++)
-		if (ctx->root[i]) {
-			ctx->root[i]->root = (uint32_t)n;
-			ctx->root[n++] = ctx->root[i];
+	for (size_t i = 0; i < ctx->pending.roots; i++)
+		if (ctx->pending.root[i]) {
+			ctx->pending.root[i]->root = (uint32_t)n;
+			ctx->pending.root[n++] = ctx->pending.root[i];
 		}
-	ctx->roots = n;
+	ctx->pending.roots = n;
 }
 
 static void move_handle(struct yk_tensor *t, struct yk_scope *to)

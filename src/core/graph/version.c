@@ -15,8 +15,8 @@
 // Sets the value of the graph that has the bytes of the tensor's storage; YK_NIL: none is known.
 static void set_leaf(struct yk_tensor *t, yk_id leaf)
 {
-	if (leaf != YK_NIL && t->leaf_epoch != t->ctx->epoch) {
-		t->leaf_epoch = t->ctx->epoch;
+	if (leaf != YK_NIL && t->leaf_epoch != t->ctx->history.epoch) {
+		t->leaf_epoch = t->ctx->history.epoch;
 		t->chain = YK_NIL; // belongs to an earlier graph
 	}
 	t->leaf = leaf;
@@ -31,15 +31,15 @@ uint32_t yk_leaf_of_value(const struct yoke_context *ctx, yk_id v)
 uint32_t yk_leaf_at(const struct yk_tensor *t)
 {
 	const struct yoke_context *ctx = t->ctx;
-	if (t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
+	if (t->leaf == YK_NIL || t->leaf_epoch != ctx->history.epoch)
 		return YK_NIL;
 	const uint32_t at = yk_leaf_of_value(ctx, t->leaf);
-	return at != YK_NIL && ctx->leaf[at].storage == t->storage ? at : YK_NIL;
+	return at != YK_NIL && ctx->leaves.at[at].storage == t->storage ? at : YK_NIL;
 }
 
 static void forget(struct yoke_context *ctx, uint32_t at)
 {
-	struct yk_value *v = &ctx->graph.value[ctx->leaf[at].id];
+	struct yk_value *v = &ctx->graph.value[ctx->leaves.at[at].id];
 	if (v->made == at)
 		v->made = YK_NIL;
 }
@@ -48,12 +48,12 @@ void yk_leaves_forget(const struct yk_storage *s, uint32_t at)
 {
 	struct yoke_context *ctx = s->ctx;
 	uint32_t left = s->leaves;
-	if (at != YK_NIL && ctx->leaf[at].storage == s) {
+	if (at != YK_NIL && ctx->leaves.at[at].storage == s) {
 		forget(ctx, at);
 		left--;
 	}
-	for (uint32_t i = (uint32_t)ctx->leaves; left && i-- > 0;)
-		if (i != at && ctx->leaf[i].storage == s) {
+	for (uint32_t i = (uint32_t)ctx->leaves.n; left && i-- > 0;)
+		if (i != at && ctx->leaves.at[i].storage == s) {
 			forget(ctx, i);
 			left--;
 		}
@@ -64,7 +64,7 @@ bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
 	const struct yk_tensor *t = l->handle ? yk_tensor_in(ctx, l->handle) : NULL;
 	if (!t || t->kind != YK_VARIABLE)
 		return t != NULL;
-	return !yk_is_pending(t) && t->leaf == l->id && t->leaf_epoch == ctx->epoch;
+	return !yk_is_pending(t) && t->leaf == l->id && t->leaf_epoch == ctx->history.epoch;
 }
 
 // ---- assignments ----
@@ -73,12 +73,13 @@ bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
 static int note(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (!ctx->scope || t->outermost == ctx->outermost)
+	if (!ctx->scopes.innermost || t->outermost == ctx->scopes.outermost)
 		return 0;
-	if (yk_grow(&ctx->assigned, &ctx->assigned_cap, ctx->nassigned + 1, sizeof *ctx->assigned) < 0)
+	if (yk_grow(&ctx->pending.assigned, &ctx->pending.assigned_cap, ctx->pending.nassigned + 1,
+		    sizeof *ctx->pending.assigned) < 0)
 		return yk_fail(YOKE_ENOMEM, "assign: no memory");
-	ctx->assigned[ctx->nassigned++] = yk_handle(t);
-	t->outermost = ctx->outermost;
+	ctx->pending.assigned[ctx->pending.nassigned++] = yk_handle(t);
+	t->outermost = ctx->scopes.outermost;
 	return 0;
 }
 
@@ -91,11 +92,12 @@ void yk_version_end(struct yk_tensor *t)
 	if (v == YK_NIL)
 		return;
 	const bool is_leaf = yk_maker(&ctx->graph, v)->op == YK_LEAF;
-	const struct yk_leaf *l = is_leaf ? &ctx->leaf[yk_leaf_of_value(ctx, v)] : NULL;
+	const struct yk_leaf *l = is_leaf ? &ctx->leaves.at[yk_leaf_of_value(ctx, v)] : NULL;
 	if (l && l->variable) // the leaf itself refers to its variable
 		return;
-	if (yk_grow(&ctx->former, &ctx->former_cap, ctx->formers + 1, sizeof *ctx->former) == 0)
-		ctx->former[ctx->formers++] = (struct yk_former){ v, yk_handle(t) };
+	if (yk_grow(&ctx->history.former, &ctx->history.former_cap, ctx->history.formers + 1,
+		    sizeof *ctx->history.former) == 0)
+		ctx->history.former[ctx->history.formers++] = (struct yk_former){ v, yk_handle(t) };
 }
 
 int yk_assign(struct yk_tensor *t, yk_id id)
@@ -112,7 +114,7 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 		yk_version_end(t);
 	yk_take_id(t, id);
 	if (t->root != YK_NIL && !yk_is_pending(t)) { // it was assigned its current version
-		t->ctx->root[t->root] = NULL;
+		t->ctx->pending.root[t->root] = NULL;
 		t->root = YK_NIL;
 	}
 	return yk_root(t);
@@ -129,11 +131,11 @@ int yk_assign_of(struct yk_tensor *t, yk_id id, const struct yk_tensor *value)
 
 void yk_assign_undo(struct yoke_context *ctx)
 {
-	for (size_t i = 0; i < ctx->roots; i++) {
-		struct yk_tensor *t = ctx->root[i];
+	for (size_t i = 0; i < ctx->pending.roots; i++) {
+		struct yk_tensor *t = ctx->pending.root[i];
 		if (!t || t->kind != YK_VARIABLE)
 			continue;
-		ctx->root[i] = NULL;
+		ctx->pending.root[i] = NULL;
 		t->root = YK_NIL;
 		yk_take_id(t, YK_NIL);
 		t->leaf = YK_NIL;
@@ -147,7 +149,7 @@ void yk_version_made(struct yk_tensor *t)
 	set_leaf(t, t->id);
 	if (t->id == YK_NIL)
 		return;
-	struct yk_leaf *l = &ctx->leaf[yk_leaf_of_value(ctx, t->id)];
+	struct yk_leaf *l = &ctx->leaves.at[yk_leaf_of_value(ctx, t->id)];
 	// a different storage: a copy in a pack
 	l->shared |= l->handle != yk_handle(t) || l->storage != t->storage;
 	if (!yk_differentiable(g, yk_maker(g, t->id))) // equivalent to a leaf
@@ -161,7 +163,7 @@ static void close_version(struct yk_tensor *t)
 	yk_id stopped = YK_NIL;
 	if (yk_is_pending(t) && (stopped = yk_un(&t->ctx->graph, YK_STOP_GRAD, t->id)) == YK_BAD)
 		return;
-	if (t->id == YK_NIL && (at == YK_NIL || t->ctx->leaf[at].variable == t))
+	if (t->id == YK_NIL && (at == YK_NIL || t->ctx->leaves.at[at].variable == t))
 		return;
 	yk_version_end(t);
 	if (stopped == YK_NIL)
@@ -171,10 +173,10 @@ static void close_version(struct yk_tensor *t)
 
 void yk_versions_close(struct yoke_context *ctx)
 {
-	for (size_t i = 0; i < ctx->nassigned; i++) {
-		struct yk_tensor *t = yk_tensor_in(ctx, ctx->assigned[i]);
+	for (size_t i = 0; i < ctx->pending.nassigned; i++) {
+		struct yk_tensor *t = yk_tensor_in(ctx, ctx->pending.assigned[i]);
 		if (t)
 			close_version(t);
 	}
-	ctx->nassigned = 0;
+	ctx->pending.nassigned = 0;
 }

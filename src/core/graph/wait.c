@@ -45,16 +45,16 @@ struct yk_waited { // call sites that were logged
 // Is the call site new?  False if there is no memory to remember it.
 static bool note(struct yoke_context *ctx, struct yk_place_named at)
 {
-	struct yk_waited *w = ctx->waited;
+	struct yk_waited *w = ctx->observe.waited;
 	bool named = false;
-	if (!w && !(w = ctx->waited = calloc(1, sizeof *w)))
+	if (!w && !(w = ctx->observe.waited = calloc(1, sizeof *w)))
 		return false;
 	for (size_t i = 0; i < w->n; i++)
 		if (w->place[i].why == at.why && w->place[i].site == at.site && w->place[i].range == at.range)
 			return false;
 	if (yk_grow(&w->place, &w->cap, w->n + 1, sizeof *w->place) < 0)
 		return false;
-	at.lines = yk_site_lines(&ctx->sites, at.site);
+	at.lines = yk_site_lines(&ctx->observe.sites, at.site);
 	for (size_t i = 0; i < w->n; i++)
 		named |= w->place[i].why == at.why && w->place[i].range == at.range && w->place[i].lines == at.lines;
 	w->place[w->n++] = at;
@@ -72,14 +72,18 @@ void yk_wait_end(struct yoke_context *ctx, uint64_t began, const char *why)
 	const struct yk_graph *g = &ctx->graph;
 	ctx->counts.waits++;
 	ctx->counts.wait_ns += yk_nanoseconds() - began;
-	if (ctx->sync != YK_SYNC_WARN)
+	if (ctx->observe.sync != YK_SYNC_WARN)
 		return;
-	struct yk_place_named at = { .why = why, .range = g->range,
-				     .site = ctx->traced ? g->site : yk_site_here(&ctx->sites) };
+	struct yk_place_named at = { .why = why,
+				     .range = g->range,
+				     .site = ctx->observe.traced ?
+						     g->site :
+						     yk_site_here(&ctx->observe.sites) };
 	if (!note(ctx, at))
 		return;
-	const char *scope = yk_path_name(&ctx->paths, g->scope), *range = yk_path_name(&ctx->ranges, g->range);
-	yk_site_line(&ctx->sites, at.site, site);
+	const char *scope = yk_path_name(&ctx->scopes.paths, g->scope),
+		   *range = yk_path_name(&ctx->observe.ranges, g->range);
+	yk_site_line(&ctx->observe.sites, at.site, site);
 	yk_warn("sync", "%s waits for %s%s%s%s%s%s%s%s%s (said once for this place)", why, ctx->device->id,
 		*scope ? " in \"" : "", scope, *scope ? "\"" : "", *range ? ", range \"" : "", range,
 		*range ? "\"" : "", *site ? ", at " : "", site);

@@ -42,7 +42,7 @@ static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint6
 
 void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
 {
-	yk_queue_drain(ctx->queue); // failures are reported by the next call that settles
+	yk_queue_drain(ctx->queues.steps); // failures are reported by the next call that settles
 	ctx->device->ops->segment_free(ctx->device->index, w->block.segment);
 	ctx->device->freed++;
 	if (w->free_fn)

@@ -31,13 +31,13 @@ static void frame_begin(struct frame *f, struct yoke_context *ctx)
 	struct yk_graph *g = &ctx->graph;
 	*f = (struct frame){
 		.ctx = ctx, .path = g->scope, .site = g->site, .back = g->back, .call = g->call,
-		.dtype = ctx->autocast.dtype, .eager = ctx->eager,
-		.scope = { .parent = ctx->scope, .path = g->scope },
+		.dtype = ctx->autocast.setting.dtype, .eager = ctx->mode.eager,
+		.scope = { .parent = ctx->scopes.innermost, .path = g->scope },
 	};
-	ctx->scope = &f->scope;
-	ctx->autocast.dtype = 0;
-	ctx->eager = false;
-	ctx->callbacks++;
+	ctx->scopes.innermost = &f->scope;
+	ctx->autocast.setting.dtype = 0;
+	ctx->mode.eager = false;
+	ctx->access.callbacks++;
 	f->current = yoke_use(ctx);
 }
 
@@ -46,18 +46,18 @@ static int frame_end(struct frame *f)
 	struct yoke_context *ctx = f->ctx;
 	struct yk_graph *g = &ctx->graph;
 	int err = 0;
-	while (ctx->scope != &f->scope) {
+	while (ctx->scopes.innermost != &f->scope) {
 		err = yk_fail(YOKE_EINVAL, "%s: its function left a scope open", f->call);
-		yoke_scope_end((yoke_scope *)ctx->scope->serial);
+		yoke_scope_end((yoke_scope *)ctx->scopes.innermost->serial);
 	}
 	yk_tensors_free(&f->scope.handles, YK_END_SCOPE);
 	if (f->scope.casts)
 		yk_autocast_end(ctx, &f->scope.former);
-	ctx->callbacks--;
+	ctx->access.callbacks--;
 	yoke_use(f->current);
-	ctx->scope = f->scope.parent;
-	ctx->autocast.dtype = f->dtype;
-	ctx->eager = f->eager;
+	ctx->scopes.innermost = f->scope.parent;
+	ctx->autocast.setting.dtype = f->dtype;
+	ctx->mode.eager = f->eager;
 	g->scope = f->path;
 	g->site = f->site;
 	g->back = f->back;

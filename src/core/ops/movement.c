@@ -383,7 +383,7 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 	}
 	for (int i = 0; i < n && good; i++)
 		dtype[i] = r.g->value[in[i]].dtype;
-	if (good && r.ctx->autocast.dtype)
+	if (good && r.ctx->autocast.setting.dtype)
 		yk_autocast_want(r.ctx, YK_CONCAT, n, dtype);
 	for (int i = 0; i < n && good; i++)
 		good = (in[i] = yk_cast(r.g, in[i], dtype[i])) != YK_BAD;

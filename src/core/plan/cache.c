@@ -110,11 +110,11 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 	}
 	ctx->stats.plan_misses++;
 	yk_miss_report(pl);
-	yk_work_begin(ctx, ctx->queue);
+	yk_work_begin(ctx, ctx->queues.steps);
 	yk_warmup_begin(ctx->device->id);
 	p = yk_plan_make(pl);
 	yk_warmup_end();
-	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
+	yk_work_end(ctx, ctx->queues.steps, YK_WORK_PLAN, NULL, 0);
 	if (!p)
 		return NULL;
 	p->cached.made = pl->evaluations + 1;

@@ -55,13 +55,13 @@ static void find_named(struct needs *s)
 {
 	const struct yoke_context *ctx = s->ctx;
 	const struct yk_graph *g = &ctx->graph;
-	name(s, ctx->handles);
-	for (const struct yk_scope *scope = ctx->scope; scope; scope = scope->parent)
+	name(s, ctx->handles.list);
+	for (const struct yk_scope *scope = ctx->scopes.innermost; scope; scope = scope->parent)
 		name(s, scope->handles);
 	for (uint32_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *n = &g->node[k];
 		s->named[k] &= !n->back;
-		if (n->op == YK_LEAF && yk_leaf_is_named(ctx, &ctx->leaf[yk_attrs(g, n)[0].i]))
+		if (n->op == YK_LEAF && yk_leaf_is_named(ctx, &ctx->leaves.at[yk_attrs(g, n)[0].i]))
 			s->named[k] = 1;
 		for (uint32_t i = 0; i < n->nin && !s->named[k] && passes(g, k); i++)
 			s->named[k] = is_named(s, yk_ins(g, n)[i]);
@@ -145,8 +145,9 @@ static uint32_t *find_needs(const struct yk_planner *pl, int *err)
 static bool is_read_later(const struct yk_planner *pl, const uint32_t *needs, size_t root, uint32_t leaf)
 {
 	const struct yoke_context *ctx = pl->ctx;
-	const uint32_t k = ctx->graph.value[ctx->leaf[leaf].id].node;
-	return ctx->leaf[leaf].shared || (ctx->leftover && pl->left[k] == YK_LEFT_READ) ||
+	const uint32_t k = ctx->graph.value[ctx->leaves.at[leaf].id].node;
+	return ctx->leaves.at[leaf].shared ||
+	       (ctx->history.leftover && pl->left[k] == YK_LEFT_READ) ||
 	       (needs && needs[k] == root + 1);
 }
 
@@ -164,8 +165,8 @@ static bool is_idle(const struct yk_planner *pl, const uint32_t *needs, size_t r
 	if (at != YK_NIL && is_read_later(pl, needs, root, at))
 		return false;
 	uint32_t left = s->leaves - (at != YK_NIL);
-	for (uint32_t i = (uint32_t)ctx->leaves; left && i-- > 0;)
-		if (i != at && ctx->leaf[i].storage == s) {
+	for (uint32_t i = (uint32_t)ctx->leaves.n; left && i-- > 0;)
+		if (i != at && ctx->leaves.at[i].storage == s) {
 			if (pl->marks.place[i] != YK_NIL || is_read_later(pl, needs, root, i))
 				return false;
 			left--;
@@ -184,7 +185,7 @@ int yk_find_donors(struct yk_planner *pl)
 			continue;
 		const uint32_t at = yk_leaf_at(t), given = yk_leaf_of_value(ctx, r->id);
 		if (given != YK_NIL && given != at)
-			ctx->leaf[given].shared = true;
+			ctx->leaves.at[given].shared = true;
 		if (at != YK_NIL)
 			r->donor = pl->marks.place[at];
 		any |= r->donor != YK_NIL || yk_is_packed(t);

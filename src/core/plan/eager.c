@@ -26,7 +26,7 @@ static int run_node(struct yk_planner *pl, size_t k)
 		err = yk_run_roots(pl, &started);
 	}
 	if (started) {
-		yk_queue_drain(ctx->queue);
+		yk_queue_drain(ctx->queues.steps);
 		if (yk_settle(ctx) && !err)
 			err = yk_failure_tell(ctx);
 	}
@@ -44,22 +44,23 @@ static void take_back(struct yoke_context *ctx)
 		for (uint32_t i = 0; i < n->nout; i++)
 			g->value[n->out + i].made = YK_NIL;
 		if (n->op == YK_SCALAR)
-			ctx->leaf[yk_attrs(g, n)[0].i].frozen = false;
+			ctx->leaves.at[yk_attrs(g, n)[0].i].frozen = false;
 	}
-	ctx->run = g->settled;
+	ctx->mode.launched = g->settled;
 }
 
 int yk_eager_run(struct yoke_context *ctx)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
 	int err = pl ? 0 : yk_error_last();
-	if (ctx->stale)
+	if (ctx->mode.stale)
 		take_back(ctx);
-	ctx->stale = false;
-	for (; ctx->run < ctx->graph.nodes && !err; ctx->run++)
-		if (!(yk_op_def(ctx->graph.node[ctx->run].op)->flags & (YK_F_VIEW | YK_F_LEAF)))
-			err = run_node(pl, ctx->run);
-	ctx->run = ctx->graph.nodes; // operations after a failure are not attempted
+	ctx->mode.stale = false;
+	for (; ctx->mode.launched < ctx->graph.nodes && !err; ctx->mode.launched++)
+		if (!(yk_op_def(ctx->graph.node[ctx->mode.launched].op)->flags &
+		      (YK_F_VIEW | YK_F_LEAF)))
+			err = run_node(pl, ctx->mode.launched);
+	ctx->mode.launched = ctx->graph.nodes; // operations after a failure are not attempted
 	return err;
 }
 

@@ -10,10 +10,10 @@
 // Removes the roots added by a call that failed before it began.
 static void unroot(struct yoke_context *ctx, size_t from)
 {
-	for (size_t i = from; i < ctx->roots; i++)
-		if (ctx->root[i])
-			ctx->root[i]->root = YK_NIL;
-	ctx->roots = from;
+	for (size_t i = from; i < ctx->pending.roots; i++)
+		if (ctx->pending.root[i])
+			ctx->pending.root[i]->root = YK_NIL;
+	ctx->pending.roots = from;
 }
 
 // Makes a requested tensor a root; reports a released, failed or foreign one.
@@ -39,24 +39,24 @@ static void forfeit(struct yoke_context *ctx)
 int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
-	size_t roots = ctx->roots;
+	size_t roots = ctx->pending.roots;
 	int err = 0;
 	if (!pl)
 		return yk_error_last();
-	if (ctx->callbacks)
+	if (ctx->access.callbacks)
 		return yk_fail(YOKE_EINVAL, "eval: decompositions and gradients of ops record, they do not evaluate");
-	yk_work_begin(ctx, ctx->queue);
+	yk_work_begin(ctx, ctx->queues.steps);
 	yk_flight_wait(ctx);
-	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
-	if (ctx->eager)
+	yk_work_end(ctx, ctx->queues.steps, YK_WORK_WAIT, NULL, 0);
+	if (ctx->mode.eager)
 		err = yk_eager_run(ctx);
 	ctx->graph.call = "eval"; // for error messages
 	for (int i = 0; i < n && !err; i++)
 		err = ask_for(ctx, t[i]);
 	pl->roots = 0;
-	for (size_t i = 0; i < ctx->roots && !err; i++)
-		if (ctx->root[i])
-			err = yk_root_add(pl, ctx->root[i], ctx->root[i]->id);
+	for (size_t i = 0; i < ctx->pending.roots && !err; i++)
+		if (ctx->pending.root[i])
+			err = yk_root_add(pl, ctx->pending.root[i], ctx->pending.root[i]->id);
 	const bool any = pl->roots || ctx->graph.owed;
 	bool started = !err && !any;
 	if (!err) {
@@ -72,10 +72,10 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	}
 	unroot(ctx, 0);
 	forfeit(ctx);
-	ctx->grown = ctx->graph.nodes - ctx->graph.settled;
+	ctx->history.grown = ctx->graph.nodes - ctx->graph.settled;
 	ctx->graph.settled = ctx->graph.nodes;
-	ctx->held_bytes = 0;
-	ctx->stale = false;
+	ctx->warn.held_bytes = 0;
+	ctx->mode.stale = false;
 	if (yk_history_is_long(ctx))
 		yk_history_collect(ctx);
 	return err;

@@ -28,7 +28,7 @@ static int overwritten(const struct yk_leaf *l)
 // Numbers a leaf of the evaluation.
 static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
 {
-	const struct yk_leaf *l = &ctx->leaf[at];
+	const struct yk_leaf *l = &ctx->leaves.at[at];
 	m->place[at] = (uint32_t)m->leaves;
 	m->leaf[m->leaves++] = at;
 	if (l->kind != YK_LEAF_STORAGE) {
@@ -133,13 +133,13 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	if (yk_grow(&m->mark, &m->mark_cap, g->nodes + 1, sizeof *m->mark) < 0 ||
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
 	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
-	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves + 1, sizeof *m->leaf) < 0 ||
-	    yk_grow(&m->place, &m->place_cap, ctx->leaves + 1, sizeof *m->place) < 0)
+	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves.n + 1, sizeof *m->leaf) < 0 ||
+	    yk_grow(&m->place, &m->place_cap, ctx->leaves.n + 1, sizeof *m->place) < 0)
 		return no_memory();
 	for (size_t i = had; i < m->mark_cap; i++)
 		m->mark[i] = (struct yk_node_mark){ .place = YK_NIL };
 	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
-	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->eager);
+	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->mode.eager);
 	for (; k < g->nodes && !err; k++)
 		if (m->mark[k].need)
 			err = place(ctx, m, (uint32_t)k);
@@ -152,7 +152,7 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 static void alias_classes(const struct yoke_context *ctx, const struct yk_marks *m)
 {
 	for (uint32_t k = (uint32_t)m->leaves; k-- > 0;) {
-		const struct yk_leaf *leaf = &ctx->leaf[m->leaf[k]];
+		const struct yk_leaf *leaf = &ctx->leaves.at[m->leaf[k]];
 		if (leaf->kind == YK_LEAF_STORAGE)
 			leaf->storage->leaf_place = k;
 	}
@@ -162,7 +162,7 @@ static void alias_classes(const struct yoke_context *ctx, const struct yk_marks 
 static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 			    const struct yk_value *v, uint32_t at)
 {
-	const struct yk_leaf *leaf = &ctx->leaf[at];
+	const struct yk_leaf *leaf = &ctx->leaves.at[at];
 	const bool host = leaf->kind == YK_LEAF_STORAGE && yk_lies_on_host(leaf->storage);
 	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24 |
 	       (uint32_t)yk_is_skewed(leaf) << 25;

@@ -60,8 +60,8 @@ static int allocate(struct launch *l)
 	    yk_grow(&pl->launch.spot, &pl->launch.spot_cap,
 		    1 + p->layout.arena[YK_SLOT_DEVICE].n + p->layout.blocks + p->layout.leaves,
 		    sizeof *pl->launch.spot) < 0 ||
-	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
-		    sizeof *l->ctx->leaf) < 0)
+	    yk_grow(&l->ctx->leaves.at, &l->ctx->leaves.cap, l->ctx->leaves.n + pl->roots,
+		    sizeof *l->ctx->leaves.at) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->launch.storage, 0, p->layout.blocks * sizeof *pl->launch.storage);
 	memset(pl->launch.event, 0, p->sync.events * sizeof *pl->launch.event);
@@ -76,7 +76,8 @@ static int allocate(struct launch *l)
 			struct yk_pool *pool = l->ctx->slot[k].device->pool;
 			struct yk_movable m = yk_movable(l->ctx);
 			const struct yk_who who = { .op = "arena of an evaluation",
-				.range = yk_path_name(&l->ctx->ranges, l->ctx->graph.range) };
+						    .range = yk_path_name(&l->ctx->observe.ranges,
+									  l->ctx->graph.range) };
 			m.who = &who;
 			err = yk_pool_alloc_brief(pool, p->layout.arena[k].chunk[i],
 						  l->ctx->slot[k].queue, m,
@@ -86,11 +87,12 @@ static int allocate(struct launch *l)
 		if (p->layout.block[i].leaf != YK_NIL)
 			continue;
 		if (yk_is_new(&p->layout.block[i])) {
-			l->ctx->making = yk_pool_is_recorded(l->ctx->device->pool) ? maker_of(l, i) : NULL;
+			l->ctx->observe.making =
+				yk_pool_is_recorded(l->ctx->device->pool) ? maker_of(l, i) : NULL;
 			err = yk_storage_new(l->ctx, p->layout.block[i].bytes,
-					     p->layout.block[i].host, l->ctx->queue,
+					     p->layout.block[i].host, l->ctx->queues.steps,
 					     &pl->launch.storage[i]);
-			l->ctx->making = NULL;
+			l->ctx->observe.making = NULL;
 		} else if ((pl->launch.storage[i] = calloc(1, sizeof **pl->launch.storage))) {
 			*pl->launch.storage[i] = (struct yk_storage){ .refs = 1,
 							       .bytes = p->layout.block[i].bytes,
@@ -127,7 +129,7 @@ static int join_leaves(const struct launch *l)
 {
 	int err = 0;
 	for (size_t i = 0; l->pl->marks.uploads && i < l->p->layout.leaves && !err; i++) {
-		struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[i]].storage;
+		struct yk_storage *s = l->ctx->leaves.at[l->pl->marks.leaf[i]].storage;
 		err = s ? yk_storage_join(s) : 0;
 	}
 	return err;
@@ -141,7 +143,7 @@ static void donate(struct launch *l)
 		const struct yk_root_block *b = &l->p->layout.block[i];
 		if (b->donor != YK_NIL) {
 			const uint32_t at = pl->marks.leaf[b->donor];
-			struct yk_storage *old = l->ctx->leaf[at].storage;
+			struct yk_storage *old = l->ctx->leaves.at[at].storage;
 			yk_storage_take(pl->launch.storage[i], old);
 			yk_leaves_forget(old, at);
 		} else if (b->home != YK_NIL) {
@@ -165,13 +167,13 @@ static struct at at_of(const struct launch *l, const struct yk_ref *r)
 	}
 	const struct yk_storage *s = r->where == YK_AT_ROOT ?
 					     l->pl->launch.storage[r->index] :
-					     l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
+					     l->ctx->leaves.at[l->pl->marks.leaf[r->index]].storage;
 	return (struct at){ s->buffer->block, yk_storage_at(s) + r->offset };
 }
 
 uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
 {
-	const struct yk_leaf *leaf = &pl->ctx->leaf[pl->marks.leaf[place]];
+	const struct yk_leaf *leaf = &pl->ctx->leaves.at[pl->marks.leaf[place]];
 	if (leaf->frozen)
 		return leaf->bits;
 	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->bits;
@@ -288,7 +290,7 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 	}
 	// not for RANKS: other ranks may wait for later steps
 	const bool check = l->pl->check.nan, own = s->kind != YK_STEP_RANKS;
-	if (!err && own && (check || l->ctx->sync == YK_SYNC_STEPS))
+	if (!err && own && (check || l->ctx->observe.sync == YK_SYNC_STEPS))
 		err = yk_queue_drain(q);
 	if (!err && check)
 		err = yk_check_step(l->pl, l->p, s, q);
@@ -325,8 +327,8 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 	const struct yk_node *n = &ctx->graph.node[v->node];
 	if (v->made != YK_NIL || n->op == YK_LEAF)
 		return;
-	v->made = (uint32_t)ctx->leaves;
-	ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
+	v->made = (uint32_t)ctx->leaves.n;
+	ctx->leaves.at[ctx->leaves.n++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
 						     .dtype = v->dtype,
 						     .id = r->id,
 						     .storage = s,
@@ -364,7 +366,7 @@ static void settle_nodes(struct launch *l)
 	const struct yk_marks *m = &l->pl->marks;
 	struct yoke_context *ctx = l->ctx;
 	for (size_t i = 0; i < m->leaves; i++) {
-		struct yk_leaf *leaf = &ctx->leaf[m->leaf[i]];
+		struct yk_leaf *leaf = &ctx->leaves.at[m->leaf[i]];
 		if (leaf->kind == YK_LEAF_STORAGE) {
 			yk_storage_loose(leaf->storage);
 		} else { // a frozen leaf keeps its bits
@@ -381,7 +383,7 @@ static void settle_nodes(struct launch *l)
 		}
 	if (m->repeated) {
 		const struct yk_node *n = &ctx->graph.node[m->repeats];
-		const char *scope = yk_path_name(&ctx->paths, n->scope);
+		const char *scope = yk_path_name(&ctx->scopes.paths, n->scope);
 		if (!ctx->stats.repeated)
 			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again, since their "
 				"results were not kept; yoke_keep what is read or differentiated later (said "
@@ -404,7 +406,7 @@ static void place_roots(struct launch *l, int failed)
 		const struct yk_root_block *b = &l->p->layout.block[l->p->layout.root_block[i]];
 		pl->launch.root_storage[i] =
 			b->leaf == YK_NIL ? pl->launch.storage[l->p->layout.root_block[i]] :
-					    l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+					    l->ctx->leaves.at[pl->marks.leaf[b->leaf]].storage;
 		pl->launch.root_storage[i]->refs++;
 	}
 	for (size_t i = 0; i < pl->roots; i++) {
@@ -435,8 +437,9 @@ static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 			     *last = p->steps ? &p->step[p->steps - 1] : NULL;
 	yk_event_unref(p->last);
 	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
-	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
-	*f = (struct yk_flight){ .serial = l->ctx->queue->marks, .number = l->ctx->stats.evals,
+	struct yk_flight *f = &l->ctx->flights.last[l->ctx->flights.n++ % 2];
+	*f = (struct yk_flight){ .serial = l->ctx->queues.steps->marks,
+				 .number = l->ctx->stats.evals,
 				 .steps = p->steps };
 	for (int k = 0; k < YK_SLOTS; k++)
 		f->done[k] = done[k];
@@ -459,20 +462,20 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 	int err = 0;
 	const uint64_t began = host ? yk_wait_begin() : 0;
 	if (host)
-		yk_work_begin(l->ctx, l->ctx->queue);
+		yk_work_begin(l->ctx, l->ctx->queues.steps);
 	for (uint32_t i = 0; i < s->waits && !err; i++) {
 		uint32_t e = l->p->sync.wait[s->wait + i];
 		struct yk_event *start = NULL, *behind = NULL;
 		if (e != YK_NIL)
 			behind = l->pl->launch.event[e];
-		else if (!(err = yk_event_try(l->ctx->queue, &start)))
+		else if (!(err = yk_event_try(l->ctx->queues.steps, &start)))
 			behind = start;
 		if (!err)
 			err = host || (behind && behind->queue == q) ? yk_event_sync(behind) : yk_event_before(behind, q);
 		yk_event_unref(start);
 	}
 	if (host) {
-		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_WAIT, NULL, 0);
+		yk_work_end(l->ctx, l->ctx->queues.steps, YK_WORK_WAIT, NULL, 0);
 		yk_wait_end(l->ctx, began, "a step on the CPU");
 	}
 	return err;
@@ -519,7 +522,7 @@ static size_t find_spots(const struct launch *l)
 			*to++ = spot_of(pl->launch.storage[i]->buffer->block,
 					yk_storage_at(pl->launch.storage[i]));
 	for (size_t i = 0; i < p->layout.leaves; i++) {
-		const struct yk_storage *s = l->ctx->leaf[pl->marks.leaf[i]].storage;
+		const struct yk_storage *s = l->ctx->leaves.at[pl->marks.leaf[i]].storage;
 		if (s && s->buffer && p->layout.leaf_bytes[i]) // otherwise a root took it over
 			*to++ = spot_of(s->buffer->block, yk_storage_at(s));
 	}
@@ -541,10 +544,12 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 	struct yk_replay *r = l->p->replay.graphs;
 	char why[600];
 	if (!r || r->off || yk_is_timed(l->ctx) || l->pl->check.nan ||
-	    l->ctx->sync == YK_SYNC_STEPS)
+	    l->ctx->observe.sync == YK_SYNC_STEPS)
 		return NULL;
 	struct yk_graph_of *g = yk_replay_find(r, l->pl->launch.spot, find_spots(l));
-	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
+	int err = g && g->seen && !g->graph ?
+			  yk_replay_record(g, l->ctx->queues.steps, record_steps, l) :
+			  0;
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
 		yk_log(YOKE_LOG_DEBUG, "plan", "%s: %zu steps are not recorded as a graph: %s", l->ctx->device->id,
@@ -559,7 +564,7 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 static int run_steps(struct launch *l, bool had, size_t *at)
 {
 	const struct yk_plan *p = l->p;
-	const uint32_t base = l->ctx->scope ? l->ctx->scope->path : 0;
+	const uint32_t base = l->ctx->scopes.innermost ? l->ctx->scopes.innermost->path : 0;
 	uint32_t scope = base; // the scope reported to the vendor's profiler
 	size_t i = 0;
 	int err = 0;
@@ -575,12 +580,12 @@ static int run_steps(struct launch *l, bool had, size_t *at)
 		*at = i;
 		return err;
 	}
-	yk_work_begin(l->ctx, l->ctx->queue);
-	err = g->ops->graph_run(l->ctx->queue->handle, g->graph);
+	yk_work_begin(l->ctx, l->ctx->queues.steps);
+	err = g->ops->graph_run(l->ctx->queues.steps->handle, g->graph);
 	if (err)
 		step_failed(l, i, err, had, true);
 	for (; i < p->steps; i++) {
-		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_STEP, p, i);
+		yk_work_end(l->ctx, l->ctx->queues.steps, YK_WORK_STEP, p, i);
 		l->ctx->stats.launches++;
 	}
 	l->ctx->stats.replays++;
@@ -597,7 +602,7 @@ static int join_slots(struct launch *l)
 			continue;
 		struct yk_event *e = l->pl->launch.event[l->p->sync.last[k]];
 		if (k != YK_SLOT_DOWN) {
-			err = yk_event_before(e, l->ctx->queue);
+			err = yk_event_before(e, l->ctx->queues.steps);
 			continue;
 		}
 		const uint64_t began = yk_wait_begin();
@@ -617,7 +622,7 @@ static void drain_slots(struct launch *l, size_t from)
 			s->ops->run(l->ctx->slot[s->slot].queue->handle, s->handle, NULL);
 	}
 	for (int k = 0; k < YK_SLOTS; k++)
-		if (l->ctx->slot[k].queue != l->ctx->queue)
+		if (l->ctx->slot[k].queue != l->ctx->queues.steps)
 			yk_queue_drain(l->ctx->slot[k].queue);
 }
 
@@ -625,9 +630,9 @@ static void drain_slots(struct launch *l, size_t from)
 // the queues.  written: their serials.
 static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64_t written[YK_SLOTS])
 {
-	if (yk_event_try(l->ctx->queue, &done[YK_SLOT_DEVICE]) < 0)
+	if (yk_event_try(l->ctx->queues.steps, &done[YK_SLOT_DEVICE]) < 0)
 		done[YK_SLOT_DEVICE] = NULL;
-	written[YK_SLOT_DEVICE] = l->ctx->queue->marks;
+	written[YK_SLOT_DEVICE] = l->ctx->queues.steps->marks;
 	for (int k = 0; k < YK_SLOTS && l->p->sync.events; k++) {
 		uint32_t e = l->p->sync.last[k];
 		if (e == YK_NIL || !l->pl->launch.event[e])
@@ -667,7 +672,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	donate(&l);
 	bind_views(&l);
 	size_t at = 0;
-	if (!l.ctx->dry) {
+	if (!l.ctx->mode.dry) {
 		yk_profiler_push(l.ctx, "evaluation");
 		err = run_steps(&l, had, &at);
 		yk_profiler_pop(l.ctx);

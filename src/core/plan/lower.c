@@ -454,7 +454,7 @@ const char yk_placed[] = "kept in the host's memory";
 static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, yk_id *out)
 {
 	const struct yk_storage *s =
-		c->op == YK_LEAF ? w->ctx->leaf[w->marks->leaf[c->attr[0].i]].storage : NULL;
+		c->op == YK_LEAF ? w->ctx->leaves.at[w->marks->leaf[c->attr[0].i]].storage : NULL;
 	const bool host = s && yk_lies_on_host(s);
 	const char *cause = !host ? NULL : yk_is_hosts(w->ctx, yk_bytes_of_value(v)) ? yk_too_large : yk_placed;
 	int err = yk_node_add(w, c, 1, v, host, cause, out);
@@ -619,8 +619,8 @@ int yk_lower(struct yk_work *w)
 	      *in = malloc((g->args + 1) * sizeof *in);
 	int err = 0;
 	w->root_value = malloc((w->roots + 1) * sizeof *w->root_value);
-	w->g.paths = &w->ctx->paths;
-	w->g.sites = &w->ctx->sites;
+	w->g.paths = &w->ctx->scopes.paths;
+	w->g.sites = &w->ctx->observe.sites;
 	if (!map || !in || !w->root_value)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 	uint32_t leaves = 0;

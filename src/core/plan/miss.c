@@ -246,9 +246,9 @@ static int name_node(const struct yk_planner *pl, size_t node, char *to, size_t 
 {
 	const struct yoke_context *ctx = pl->ctx;
 	const struct yk_node *n = &ctx->graph.node[pl->marks.node[node]];
-	const char *scope = yk_path_name(&ctx->paths, n->scope), *name = NULL;
+	const char *scope = yk_path_name(&ctx->scopes.paths, n->scope), *name = NULL;
 	if (n->op == YK_LEAF) {
-		const struct yk_leaf *l = &ctx->leaf[yk_attrs(&ctx->graph, n)[0].i];
+		const struct yk_leaf *l = &ctx->leaves.at[yk_attrs(&ctx->graph, n)[0].i];
 		name = l->variable ? l->variable->name : NULL;
 	}
 	return snprintf(to, cap, "node %zu %s%s%.40s%s%.80s: ", node, yk_op_def(n->op)->name,
@@ -301,7 +301,7 @@ void yk_miss_report(struct yk_planner *pl)
 	}
 	yk_key_difference(pl, &p->key, pl->miss.text, sizeof pl->miss.text);
 	yk_info("plan", "new plan: %s", pl->miss.text);
-	if (pl->miss.warned || pl->ctx->eager || pl->ctx->shapes_vary)
+	if (pl->miss.warned || pl->ctx->mode.eager || pl->ctx->mode.shapes_vary)
 		return;
 	pl->miss.vain |= was_in_vain(pl);
 	if (__builtin_popcount(pl->miss.vain & 0xffff) < OFTEN)

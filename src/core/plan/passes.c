@@ -72,7 +72,7 @@ static uint32_t guaranteed(const struct yk_planner *pl)
 	const struct yoke_context *ctx = pl->ctx;
 	uint32_t a = ctx->device->info.align, b = ctx->cpu->info.align, least = a < b ? a : b;
 	for (size_t i = 0; i < pl->marks.leaves; i++) {
-		const struct yk_leaf *l = &ctx->leaf[pl->marks.leaf[i]];
+		const struct yk_leaf *l = &ctx->leaves.at[pl->marks.leaf[i]];
 		uint32_t of = yk_is_skewed(l) ? (uint32_t)yoke_dtype_size(l->dtype) : YK_ALIGN;
 		least = of < least ? of : least;
 	}

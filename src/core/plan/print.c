@@ -88,7 +88,7 @@ static void print_step(const struct yk_work *w, const struct yk_plan *p, size_t 
 	add_numbers(t, recorded, n);
 	add(t, " in ");
 	for (uint32_t k = 0; k < nscopes; k++)
-		add(t, k ? ",%s" : "%s", yk_path_name(&w->ctx->paths, scope[k]));
+		add(t, k ? ",%s" : "%s", yk_path_name(&w->ctx->scopes.paths, scope[k]));
 	yk_log(YOKE_LOG_DEBUG, "plan", "%zu\t%s\t%s\t%s\t%s\t%llu\t%s%s\t%s\t%s", i, d->id,
 	       yk_op_def(s->opcode)->name, impl ? impl : "-", yk_describe(&v, shape),
 	       (unsigned long long)s->bytes, where(&p->ref[s->view], place, sizeof place),

@@ -31,7 +31,7 @@ static int fail(const struct yk_planner *pl, const struct yk_node *n, const char
 {
 	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
 		       yk_op_def(n->op)->name, n->scope ? " in " : "",
-		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
+		       yk_path_name(&pl->ctx->scopes.paths, n->scope), what, (long long)got,
 		       (long long)most);
 }
 
@@ -68,7 +68,7 @@ static int check_numbers(const struct yk_planner *pl)
 {
 	const struct yoke_context *ctx = pl->ctx;
 	for (size_t i = 0; pl->marks.numbers && i < pl->marks.leaves; i++) {
-		const struct yk_leaf *leaf = &ctx->leaf[pl->marks.leaf[i]];
+		const struct yk_leaf *leaf = &ctx->leaves.at[pl->marks.leaf[i]];
 		if (leaf->kind != YK_LEAF_SCALAR || leaf->frozen || !leaf->scalar ||
 		    yk_has_number(leaf->dtype, leaf->scalar->scalar))
 			continue;
@@ -76,10 +76,13 @@ static int check_numbers(const struct yk_planner *pl)
 			const struct yk_node *n = &ctx->graph.node[pl->marks.node[k]];
 			for (uint32_t j = 0; j < n->nin; j++)
 				if (yk_ins(&ctx->graph, n)[j] == leaf->id)
-					return yk_fail(YOKE_ERANGE, "%s%s%s: the host scalar %.9g is no number of %s",
-						       n->call ? n->call : yk_op_def(n->op)->name, n->scope ? " in " : "",
-						       yk_path_name(&ctx->paths, n->scope), leaf->scalar->scalar,
-						       yoke_dtype_name(leaf->dtype));
+					return yk_fail(
+						YOKE_ERANGE,
+						"%s%s%s: the host scalar %.9g is no number of %s",
+						n->call ? n->call : yk_op_def(n->op)->name,
+						n->scope ? " in " : "",
+						yk_path_name(&ctx->scopes.paths, n->scope),
+						leaf->scalar->scalar, yoke_dtype_name(leaf->dtype));
 		}
 		return yk_fail(YOKE_ERANGE, "the host scalar %.9g is no number of %s", leaf->scalar->scalar,
 			       yoke_dtype_name(leaf->dtype));
@@ -119,7 +122,7 @@ int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 {
 	const struct yoke_context *ctx = pl->ctx;
 	for (size_t i = 0; i < p->layout.leaves; i++) {
-		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
+		const struct yk_storage *s = ctx->leaves.at[pl->marks.leaf[i]].storage;
 		bool there = s && s->buffer;
 		if (!p->layout.leaf_bytes[i] || (there && s->bytes >= p->layout.leaf_bytes[i] &&
 				    (yk_is_wrapped(s) || yk_storage_at(s) % YK_ALIGN == 0)))

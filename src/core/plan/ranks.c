@@ -16,7 +16,7 @@
 
 static bool is_on_device(const struct yk_work *w, int op)
 {
-	return w->ctx->device_ranks && op != YK_RANKS_SEND && op != YK_RANKS_RECV;
+	return w->ctx->queues.device_ranks && op != YK_RANKS_SEND && op != YK_RANKS_RECV;
 }
 
 // The slot that owns the operands' memory.

@@ -18,29 +18,29 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 {
 	struct yoke_context *ctx = s->ctx;
 	// of the older run
-	struct yk_event *done = ctx->flight[ctx->flights % 2].done[YK_SLOT_DEVICE];
+	struct yk_event *done = ctx->flights.last[ctx->flights.n % 2].done[YK_SLOT_DEVICE];
 	*behind = NULL;
 	if (s->buffer->host) // the CPU's queue has finished with it
-		return ctx->cpu_queue;
-	if (ctx->down == ctx->queue)
-		return ctx->queue;
+		return ctx->queues.cpu;
+	if (ctx->queues.down == ctx->queues.steps)
+		return ctx->queues.steps;
 	if (s->up)
 		*behind = s->up;
 	else if (s->written[YK_SLOT_DEVICE] && done && s->written[YK_SLOT_DEVICE] <= done->serial)
 		*behind = done;
-	return *behind ? ctx->down : ctx->queue;
+	return *behind ? ctx->queues.down : ctx->queues.steps;
 }
 
 // Waits separately, so that a profiler that uses the host's clock does not count the computation as
 // part of the copy.  Errors stay with the queue.
 static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_event *behind)
 {
-	yk_work_begin(ctx, ctx->queue);
+	yk_work_begin(ctx, ctx->queues.steps);
 	if (behind)
 		yk_event_sync(behind);
 	else
 		yk_queue_drain(q);
-	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	yk_work_end(ctx, ctx->queues.steps, YK_WORK_WAIT, NULL, 0);
 }
 
 // Enqueues the copy and waits for it and for all work before it.  On failure `why` has a message,
@@ -55,7 +55,7 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 	const bool waits = q->device != ctx->cpu;
 	const uint64_t began = waits ? yk_wait_begin() : 0;
 	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
-	if (!err && waits && ctx->observer && !yk_is_timed(ctx))
+	if (!err && waits && ctx->observe.first && !yk_is_timed(ctx))
 		wait_apart(ctx, q, behind);
 	yk_work_begin(ctx, q);
 	if (!err)
@@ -68,8 +68,8 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 		err = yk_queue_drain(q);
 	// these are done as well; collect their failures
 	yk_event_sync(behind);
-	yk_event_sync(ctx->joined);
-	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
+	yk_event_sync(ctx->uploads.joined);
+	if (q == ctx->queues.down && q != ctx->queues.steps && yk_queue_take(q, &f) && !*why)
 		snprintf(why, cap, "%s", f.why);
 	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
 	ctx->counts.copies_down++;
@@ -135,7 +135,7 @@ yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 	yoke_tensor *shared = NULL;
 	int err = bring_about(t, handle, "share");
 	if (!err) {
-		yk_queue_drain(ctx->queue);
+		yk_queue_drain(ctx->queues.steps);
 		yk_settle_at(ctx, "share");
 		err = t->storage->failed ? yk_failure_of(t) : 0;
 	}
@@ -186,10 +186,10 @@ int yoke_sync(void)
 	if (err)
 		return err;
 	const uint64_t began = yk_wait_begin();
-	yk_work_begin(ctx, ctx->queue);
-	yk_queue_drain(ctx->up);
-	yk_queue_drain(ctx->queue);
-	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	yk_work_begin(ctx, ctx->queues.steps);
+	yk_queue_drain(ctx->queues.up);
+	yk_queue_drain(ctx->queues.steps);
+	yk_work_end(ctx, ctx->queues.steps, YK_WORK_WAIT, NULL, 0);
 	if (ctx->device != ctx->cpu)
 		yk_wait_end(ctx, began, "yoke_sync");
 	yk_settle(ctx);
@@ -219,8 +219,8 @@ int yoke_stats(struct yoke_stats *to)
 	s.pool_ooms = pool.num_ooms;
 	s.pool_compactions = pool.num_compactions;
 	s.pool_moved_bytes = pool.moved_bytes;
-	s.pending_nodes = ctx->leftover + ctx->graph.nodes - ctx->graph.settled;
-	s.live_handles = ctx->live_handles;
+	s.pending_nodes = ctx->history.leftover + ctx->graph.nodes - ctx->graph.settled;
+	s.live_handles = ctx->handles.live;
 	s.plans = ctx->planner ? ctx->planner->cache.plans : 0;
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
 	s.promoted_rows = yk_host_promoted();

@@ -65,8 +65,9 @@ int yk_replay_prepare(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
 	struct yoke_context *ctx = w->ctx;
-	if (!yk_param_bool(&replay) || !yk_device_real(ctx->device)->backend->graphs || ctx->eager ||
-	    ctx->planner->attempt.by_value || ctx->planner->check.nan || !is_devices(w))
+	if (!yk_param_bool(&replay) || !yk_device_real(ctx->device)->backend->graphs ||
+	    ctx->mode.eager || ctx->planner->attempt.by_value || ctx->planner->check.nan ||
+	    !is_devices(w))
 		return 0;
 	if (!(p->replay.graphs = calloc(1, sizeof *p->replay.graphs)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");

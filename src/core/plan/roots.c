@@ -43,8 +43,8 @@ static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t
 
 static bool any_stay(const struct yk_planner *pl, uint8_t *to)
 {
-	bool any = stay(pl, pl->ctx->handles, to);
-	for (const struct yk_scope *s = pl->ctx->scope; s && (to || !any); s = s->parent)
+	bool any = stay(pl, pl->ctx->handles.list, to);
+	for (const struct yk_scope *s = pl->ctx->scopes.innermost; s && (to || !any); s = s->parent)
 		any |= stay(pl, s->handles, to);
 	return any;
 }
@@ -59,7 +59,7 @@ static int keep_operands(struct yk_planner *pl)
 		const struct yk_node *n = &g->node[k];
 		if (pl->left[k] != YK_LEFT_LATER)
 			continue;
-		pl->ctx->leftover += !n->done && m->mark[k].place == YK_NIL;
+		pl->ctx->history.leftover += !n->done && m->mark[k].place == YK_NIL;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
@@ -83,7 +83,7 @@ static int find_leftover(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;
 	size_t nodes = ctx->graph.nodes;
-	ctx->leftover = 0;
+	ctx->history.leftover = 0;
 	if (pl->marks.nodes == nodes || !any_stay(pl, NULL))
 		return 0;
 	if (yk_grow(&pl->left, &pl->left_cap, nodes, sizeof *pl->left) < 0)
@@ -109,10 +109,11 @@ static int drop_lost(struct yk_planner *pl)
 	for (size_t i = 0; i < m->nodes; i++) {
 		uint32_t k = m->node[i];
 		const struct yk_node *n = &g->node[k];
-		struct yk_storage *s = n->op == YK_LEAF ? ctx->leaf[g->attrs[n->attr].i].storage : NULL;
+		struct yk_storage *s =
+			n->op == YK_LEAF ? ctx->leaves.at[g->attrs[n->attr].i].storage : NULL;
 		for (uint32_t j = 0; j < n->nout && m->made[i] && !(s && s->failed); j++)
 			if (m->made[i] & yk_result_bit(g, n->out + j))
-				s = ctx->leaf[g->value[n->out + j].made].storage;
+				s = ctx->leaves.at[g->value[n->out + j].made].storage;
 		lost[k] = s && s->failed ? s : NULL;
 		for (uint32_t j = 0; j < n->nin && !lost[k] && !m->made[i]; j++) {
 			yk_id v = g->arg[n->in + j];
@@ -129,7 +130,7 @@ static int drop_lost(struct yk_planner *pl)
 		}
 		s->refs++;
 		yk_version_set(t, s);
-		ctx->root[t->root] = NULL;
+		ctx->pending.root[t->root] = NULL;
 		t->root = t->leaf = YK_NIL;
 		yk_take_id(t, YK_NIL);
 		yk_failure_of(t);
@@ -155,7 +156,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	}
 	if (!err)
 		err = find_leftover(pl);
-	if (!err && !ctx->eager) // eager: old versions are kept for gradients
+	if (!err && !ctx->mode.eager) // eager: old versions are kept for gradients
 		err = yk_find_donors(pl);
 	if (!err)
 		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);

@@ -83,7 +83,7 @@ void yk_step_text(const struct yk_planner *pl, const struct yk_step *s, char *to
 		add_shapes(&t, &ctx->graph, n);
 	if (n && n->back)
 		add(&t, ", backward of %s,", yk_op_def(n->back)->name);
-	add(&t, " in \"%s\"", yk_path_name(&ctx->paths, n ? n->scope : s->scope));
-	if (n && *yk_site_text(&ctx->sites, n->site, site))
+	add(&t, " in \"%s\"", yk_path_name(&ctx->scopes.paths, n ? n->scope : s->scope));
+	if (n && *yk_site_text(&ctx->observe.sites, n->site, site))
 		add(&t, ", recorded at %s", site);
 }

@@ -85,7 +85,7 @@ static struct yk_queue *queue_of(struct yoke_context *ctx)
 {
 	static struct yk_device device = { .ops = &yk_ranks_table, .id = "ranks", .info = { .name = "ranks" } };
 	struct yk_queue *q;
-	if (ctx->slot[YK_SLOT_RANKS].queue != ctx->queue)
+	if (ctx->slot[YK_SLOT_RANKS].queue != ctx->queues.steps)
 		return ctx->slot[YK_SLOT_RANKS].queue;
 	if (yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q) < 0)
 		return NULL;

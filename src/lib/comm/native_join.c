@@ -186,7 +186,7 @@ int yk_native_join(struct yoke_group *g)
 		return err;
 	}
 	g->native = n;
-	g->ctx->device_ranks = true;
+	g->ctx->queues.device_ranks = true;
 	return 0;
 }
 

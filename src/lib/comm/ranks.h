@@ -314,7 +314,7 @@ extern const struct yoke_backend yk_ranks_table;
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 {
 	const struct yk_queue *q = ctx->slot[YK_SLOT_RANKS].queue;
-	return q == ctx->queue ? NULL : q->handle;
+	return q == ctx->queues.steps ? NULL : q->handle;
 }
 // Enqueues a job of the task. in and out are host addresses.
 int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout, char *const *out);

@@ -370,7 +370,7 @@ yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 		l->workers = half < 1 ? 1 : half > MAX_WORKERS ? MAX_WORKERS : half;
 	}
 	l->ctx = yk_current_or_null();
-	l->dry = l->ctx && l->ctx->dry;
+	l->dry = l->ctx && l->ctx->mode.dry;
 	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
 	int e = l->worker ? slots_make(l) : no_memory(l);
 	if (e == 0)

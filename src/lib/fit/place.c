@@ -105,7 +105,7 @@ int yk_statistics_context(const yoke_pipeline *p, yoke_context **to)
 	if (!now)
 		return yk_error_last();
 	const struct yk_device *d = yk_device_real(now->device);
-	if (now->dry || d->backend == now->cpu->backend)
+	if (now->mode.dry || d->backend == now->cpu->backend)
 		return 0;
 	if (p->plan.keys.statistics == 1 && d->info.flags & YOKE_DEVICE_F64)
 		return 0;
@@ -118,16 +118,16 @@ int yk_statistics_context(const yoke_pipeline *p, yoke_context **to)
 struct yoke_context *yk_fit_sizes(const struct yk_set_fields *f)
 {
 	struct yoke_context *ctx = yk_current_or_null();
-	if (!ctx || f->extent < 0 || ctx->shapes_vary)
+	if (!ctx || f->extent < 0 || ctx->mode.shapes_vary)
 		return NULL;
-	ctx->shapes_vary = true;
+	ctx->mode.shapes_vary = true;
 	return ctx;
 }
 
 void yk_fit_sizes_end(struct yoke_context *ctx)
 {
 	if (ctx)
-		ctx->shapes_vary = false;
+		ctx->mode.shapes_vary = false;
 }
 
 // ---- numbers ----

@@ -185,7 +185,7 @@ static int draw(yoke_tensor *t, int dtype, int rank, const int64_t *dims, int fi
 		return fill(t, value);
 	struct yoke_context *ctx = yk_current();
 	char name[32];
-	snprintf(name, sizeof name, "first/%u", ctx ? ctx->drawn++ : 0);
+	snprintf(name, sizeof name, "first/%u", ctx ? ctx->random.drawn++ : 0);
 	yoke_scope *s = yoke_scope_begin(name); // seeds the parameter's random numbers
 	yoke_tensor *x = first == YOKE_FIRST_NORMAL ? yoke_normal(yoke_f32, rank, dims) :
 						      yoke_uniform(yoke_f32, rank, dims);

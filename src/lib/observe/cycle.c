@@ -68,8 +68,10 @@ static bool is_last(const yoke_profile *p)
 int yk_profile_given_as(const yoke_profile *p, const char *call)
 {
 	const int err = yk_given_as(p, call, "profile");
-	return err || !p->core->ctx->ended ? err : yk_fail(YOKE_ECONTEXT, "%s: the profile's context was freed",
-							     call + strlen("yoke_"));
+	return err || !p->core->ctx->access.ended ?
+		       err :
+		       yk_fail(YOKE_ECONTEXT, "%s: the profile's context was freed",
+			       call + strlen("yoke_"));
 }
 
 // Enters the state of the step that begins; the first active step resets the totals.
@@ -111,9 +113,9 @@ yoke_profile *yoke_profile_new(const struct yoke_profile_options *from)
 	if (o.max_bytes)
 		yk_profile_bound(p->core, o.max_bytes);
 	struct yoke_context *ctx = p->core->ctx;
-	p->traced = ctx->traced;
+	p->traced = ctx->observe.traced;
 	if (o.flags & YOKE_PROFILE_SITES)
-		ctx->traced = true;
+		ctx->observe.traced = true;
 	enter(p, state_of(&s, 0), true);
 	return p;
 }
@@ -197,7 +199,7 @@ void yoke_profile_free(yoke_profile *p)
 		return;
 	if (p->step == 0)
 		yk_warn("profile", "it ends without a step: yoke_profile_step was never called");
-	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->ctx->ended)
+	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->ctx->access.ended)
 		yk_warn("profile", "the last cycle is lost: its context was freed before the profile");
 	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->number && hand_over(p, true) < 0)
 		yk_warn("profile", "the last cycle: %s", yoke_error());
@@ -208,7 +210,7 @@ void yk_profile_drop(yoke_profile *p)
 {
 	if (!p)
 		return;
-	p->core->ctx->traced = p->traced;
+	p->core->ctx->observe.traced = p->traced;
 	yk_profile_free(p->core);
 	free(p->folder);
 	free(p);

@@ -62,7 +62,8 @@ void yk_layers_find(const struct yoke_context *ctx, struct yk_layers *to)
 		if (!l && is_first(pl, i) && to->n++ < YK_LAYERS) {
 			l = &to->layer[to->n - 1];
 			l->path = m->scope;
-			snprintf(l->scope, sizeof l->scope, "%s", yk_path_name(&ctx->paths, m->scope));
+			snprintf(l->scope, sizeof l->scope, "%s",
+				 yk_path_name(&ctx->scopes.paths, m->scope));
 		}
 		for (int k = 0; l && k < 3; k++)
 			if (m->size[k] != m->wants[k])

@@ -67,7 +67,7 @@ double yk_step_occupancy(const struct yoke_context *ctx, const struct yk_plan *p
 	const struct yk_slot *slot = &ctx->slot[s->slot];
 	struct yoke_occupancy o = { .size = sizeof o, .share = -1 };
 	char why[8];
-	if (s->kind != YK_STEP_RUN || ctx->dry)
+	if (s->kind != YK_STEP_RUN || ctx->mode.dry)
 		return NAN;
 	const struct yoke_occupancy_ext *x = slot->device->ops->ext("occupancy");
 	if (!x || x->size < sizeof *x)

@@ -95,9 +95,12 @@ void yk_peak_note(struct yk_profile *prof, const struct yk_plan *p)
 		const struct yk_node *n = part && part->recorded < m->nodes ?
 						  &ctx->graph.node[m->node[part->recorded]] : NULL;
 		live += l->bytes;
-		hold(k, l->workspace ? "workspace" : s->kind == YK_STEP_RUN ? yk_op_def(s->opcode)->name :
-		     yk_step_kind_name[s->kind], n ? yk_path_name(&ctx->ranges, n->range) : "",
-		     n ? yk_site_line(&ctx->sites, n->site, site) : "", l->bytes);
+		hold(k,
+		     l->workspace           ? "workspace" :
+		     s->kind == YK_STEP_RUN ? yk_op_def(s->opcode)->name :
+					      yk_step_kind_name[s->kind],
+		     n ? yk_path_name(&ctx->observe.ranges, n->range) : "",
+		     n ? yk_site_line(&ctx->observe.sites, n->site, site) : "", l->bytes);
 	}
 	if (arena > live)
 		hold(k, "between values", "", "", arena - live);

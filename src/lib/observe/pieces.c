@@ -204,7 +204,7 @@ static void resolve(struct yk_profile *p, size_t keep)
 
 void yk_pieces_resolve(struct yk_profile *p)
 {
-	struct yk_event *e = p->npending ? mark(p->ctx->queue) : NULL;
+	struct yk_event *e = p->npending ? mark(p->ctx->queues.steps) : NULL;
 	close_host(p, e);
 	resolve(p, 0);
 	yk_event_unref(e);
@@ -232,7 +232,7 @@ void yk_pieces_close(struct yk_profile *p)
 	uint64_t at, error, ns;
 	p->drift = 1;
 	p->clock_error = p->anchor ? p->anchor_error : 0;
-	struct yk_event *last = p->anchor ? anchor(p, p->ctx->queue, &at, &error) : NULL;
+	struct yk_event *last = p->anchor ? anchor(p, p->ctx->queues.steps, &at, &error) : NULL;
 	bool had = yoke_error_code() != 0;
 	if (last && !p->ctx->device->ops->event_elapsed(p->anchor->handle, last->handle, &ns) && ns) {
 		p->clock_error = p->anchor_error > error ? p->anchor_error : error;
@@ -250,7 +250,7 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
 {
 	struct yk_between *b = &p->between[slot];
 	if (!p->anchor)
-		p->anchor = anchor(p, p->ctx->queue, &p->anchored, &p->anchor_error);
+		p->anchor = anchor(p, p->ctx->queues.steps, &p->anchored, &p->anchor_error);
 	// Between the steps of a launch there is one event, unless something was enqueued unseen.
 	if (b->last && (!b->follows || b->last->serial != q->marks)) {
 		yk_event_unref(b->last);
@@ -305,7 +305,8 @@ static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const 
 {
 	if (b->storage)
 		return r->where == YK_AT_LEAF &&
-		       p->ctx->leaf[p->ctx->planner->marks.leaf[r->index]].storage == b->storage;
+		       p->ctx->leaves.at[p->ctx->planner->marks.leaf[r->index]].storage ==
+			       b->storage;
 	return b->plan == plan->serial && r->where == b->ref.where && r->slot == b->ref.slot &&
 	       r->index == b->ref.index && r->offset == b->ref.offset;
 }
@@ -461,7 +462,8 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	if (p->details && is_step && x.row != YK_NIL)
 		x.from = upload_of(p, plan, step);
 	if (p->details && (work == YK_WORK_UP || (is_step && step->kind == YK_STEP_UP)))
-		brought(p, is_step ? NULL : p->ctx->moved, plan, is_step ? &plan->ref[step->view] : NULL, number);
+		brought(p, is_step ? NULL : p->ctx->uploads.moved, plan,
+			is_step ? &plan->ref[step->view] : NULL, number);
 	if (!host && events)
 		end_events(p, q, kind, range, &x);
 	else if (host && events && p->between[slot].last)
@@ -500,13 +502,13 @@ static void on_range(struct yk_observer *o, uint32_t path, bool begins)
 void yk_pieces_ranges_begin(struct yk_profile *p)
 {
 	size_t n = 0;
-	for (const struct yk_range_open *r = p->ctx->range; r; r = r->outer)
+	for (const struct yk_range_open *r = p->ctx->observe.range; r; r = r->outer)
 		n++;
 	p->opens = 0;
 	if (yk_grow(&p->open, &p->open_cap, n + 1, sizeof *p->open) < 0)
 		return;
 	p->opens = n;
-	for (const struct yk_range_open *r = p->ctx->range; r; r = r->outer)
+	for (const struct yk_range_open *r = p->ctx->observe.range; r; r = r->outer)
 		p->open[--n] = (struct yk_open_range){ r->path, now(p) };
 }
 

@@ -137,7 +137,7 @@ static uint32_t intern(struct yk_rows *r, const struct yk_row *x)
 
 static const char *range_name(const struct yk_rows *r, const struct yoke_context *ctx, uint32_t range)
 {
-	return r->flags & YOKE_PROFILE_RANGES ? yk_path_name(&ctx->ranges, range) : "";
+	return r->flags & YOKE_PROFILE_RANGES ? yk_path_name(&ctx->observe.ranges, range) : "";
 }
 
 static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, const struct yk_plan *p,
@@ -155,18 +155,20 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 	add(&nodes, "");
 	add(&shapes, "");
 	if (r->flags & YOKE_PROFILE_SCOPES)
-		add_nodes(&nodes, &ctx->paths, s);
+		add_nodes(&nodes, &ctx->scopes.paths, s);
 	if (r->flags & YOKE_PROFILE_SHAPES)
 		add_shapes(&shapes, p, s);
 	if (r->flags & YOKE_PROFILE_SITES)
-		yk_site_line(&ctx->sites, of->site, site);
+		yk_site_line(&ctx->observe.sites, of->site, site);
 	if (!nodes.failed && !shapes.failed) {
 		struct yk_row x = {
 			.op = s->kind == YK_STEP_RUN ? yk_op_def(s->opcode)->name :
 						       yk_step_kind_name[s->kind],
 			.impl = impl,
 			.device = d->id,
-			.scope = r->flags & YOKE_PROFILE_SCOPES ? yk_path_name(&ctx->paths, s->scope) : "",
+			.scope = r->flags & YOKE_PROFILE_SCOPES ?
+					 yk_path_name(&ctx->scopes.paths, s->scope) :
+					 "",
 			.nodes = nodes.s,
 			.shapes = shapes.s,
 			.range = range_name(r, ctx, of->range),
@@ -191,7 +193,7 @@ static void look_up(const struct yoke_context *ctx, const struct yk_step *s, uin
 		if (s->part[i].recorded >= m->nodes)
 			continue;
 		const struct yk_node *n = &ctx->graph.node[m->node[s->part[i].recorded]];
-		*range = i ? yk_path_common(&ctx->ranges, *range, n->range) : n->range;
+		*range = i ? yk_path_common(&ctx->observe.ranges, *range, n->range) : n->range;
 		*site = n->site;
 	}
 }

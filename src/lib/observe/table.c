@@ -327,7 +327,7 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 {
 	uint64_t ns = 0;
 	for (uint32_t i = range; i < p->by_ranges; i++) // what is in it is younger
-		if (yk_path_common(&p->ctx->ranges, i, range) == range)
+		if (yk_path_common(&p->ctx->observe.ranges, i, range) == range)
 			ns += p->by_range[i].ns;
 	return ns;
 }
@@ -342,8 +342,10 @@ int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range 
 	const struct yk_profile *p = prof->core;
 	yk_pieces_resolve(prof->core);
 	for (uint32_t i = 1; i < p->by_ranges && e == 0; i++) {
-		const struct yoke_profile_range r = { sizeof r, yk_path_name(&p->ctx->ranges, i), p->by_range[i].calls,
-						      1e-9 * (double)p->by_range[i].host_ns, 1e-9 * (double)device_ns(p, i) };
+		const struct yoke_profile_range r = {
+			sizeof r, yk_path_name(&p->ctx->observe.ranges, i), p->by_range[i].calls,
+			1e-9 * (double)p->by_range[i].host_ns, 1e-9 * (double)device_ns(p, i)
+		};
 		if (!r.calls && r.device == 0)
 			continue;
 		if (n < most && to)

@@ -129,7 +129,7 @@ static void lanes(struct out *o, const struct yk_profile *p)
 		snprintf(name, sizeof name, "rank %d", p->rank);
 	event(o, NULL, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", o->process, name);
 	for (int k = 0; k < YK_SLOTS; k++)
-		if (!k || p->ctx->slot[k].queue != p->ctx->queue)
+		if (!k || p->ctx->slot[k].queue != p->ctx->queues.steps)
 			lane_name(o, k, p->ctx->slot[k].device->id, what[k] ? what[k] : "");
 	for (size_t i = 0; i < p->threads; i++) {
 		char number[32];
@@ -231,7 +231,8 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 	}
 	qsort(all, n, sizeof *all, by_begin);
 	for (size_t i = 0; i < n; i++) {
-		const char *path = all[i].range ? yk_path_name(&p->ctx->ranges, all[i].at) : NULL;
+		const char *path =
+			all[i].range ? yk_path_name(&p->ctx->observe.ranges, all[i].at) : NULL;
 		const char *last = path ? strrchr(path, '/') : NULL;
 		char *text = path ? name_text(last ? last + 1 : path) : NULL;
 		const char *rest = path ? text : row[all[i].at];
