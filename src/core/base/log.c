@@ -86,6 +86,16 @@ void yk_log(int level, const char *topic, const char *fmt, ...)
 	pthread_mutex_unlock(&lock);
 }
 
+static void warn_of_setting(const char *line)
+{
+	yk_warn("param", "%s", line);
+}
+
+__attribute__((constructor)) static void hook_settings(void)
+{
+	yk_param_warn_hook = warn_of_setting;
+}
+
 int yk_log_columns(void)
 {
 	struct winsize size;

@@ -6,13 +6,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
 
@@ -26,6 +26,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the followi
 static struct yk_param *params;                          // sorted by name
 static struct text *texts;
 static uint32_t epoch; // number of assignments
+
+void (*yk_param_warn_hook)(const char *line);
+
+__attribute__((format(printf, 1, 2)))
+static void warn(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = yk_vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && yk_param_warn_hook)
+		yk_param_warn_hook(line);
+}
 
 enum { FORM = 80 };
 
@@ -172,7 +187,7 @@ static void resolve(struct yk_param *p)
 	pthread_mutex_unlock(&lock);
 
 	if (bad) // outside the lock: the log reads a setting itself
-		yk_warn("param", "%s=%s is not %s; the default %s is used", variable,
+		warn("%s=%s is not %s; the default %s is used", variable,
 			text, form(p, wanted), p->def);
 }
 
@@ -431,7 +446,7 @@ static void judge(const char *variable)
 	bool foreign = variable[PREFIX + n] && n < sizeof word && !has_room(word, n);
 	if (foreign && !(has && distance(variable + PREFIX, near + PREFIX) <= NEAR))
 		return;
-	yk_warn("param", "%s is set, but there is no such setting%s%s%s", variable,
+	warn("%s is set, but there is no such setting%s%s%s", variable,
 		has ? "; did you mean " : "; `yoke info --env` lists them", has ? near : "",
 		has ? "?" : "");
 }

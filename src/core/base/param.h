@@ -33,6 +33,9 @@ struct yk_param {
 	struct yk_param
 
 void yk_param_declare(struct yk_param *);
+// Receives warnings about values and variables.  log.c sets it before main, since the log itself
+// has a setting.
+extern void (*yk_param_warn_hook)(const char *line);
 // Resolve the value on first use.  An invalid value in the environment causes one warning and the
 // default is used.
 int64_t yk_param_int(struct yk_param *);
