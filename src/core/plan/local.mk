@@ -45,6 +45,7 @@ libyokecore_la_SOURCES += \
 	src/core/plan/work.h \
 	src/core/plan/print.c \
 	src/core/plan/program.c \
+	src/core/plan/scalars.c \
 	src/core/plan/spans.c \
 	src/core/plan/spill.c \
 	src/core/plan/strides.c \

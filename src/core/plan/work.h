@@ -88,7 +88,7 @@ struct yk_launch_order {
 	struct yk_clock *clock;  // by step (waits.c)
 };
 
-struct yk_scalar_buffer { // host scalars in device memory, for plans that are recorded (replay.c)
+struct yk_scalar_buffer { // host scalars in device memory, for plans that are recorded (scalars.c)
 	yk_id buffer;    // YK_NIL: views hold the bits of scalars
 	uint32_t *index; // by leaf: 1 + its index in the buffer, 0: none
 };
