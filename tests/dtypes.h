@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conform/num.h"
+#include "base/num.h"
 #include "yoke.h"
 
 // The relative distance of neighbours.

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "conform/num.h"
+#include "base/num.h"
 #include "tap.h"
 #include "yoke.h"
 

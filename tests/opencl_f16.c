@@ -4,7 +4,7 @@
 // results, which are those of a table.
 #include "config.h"
 
-#include "conform/num.h"
+#include "base/num.h"
 #include "opencl_host.h"
 
 enum { HALVES = 1 << 16 };

@@ -6,7 +6,7 @@
 
 #include "config.h"
 
-#include "conform/num.h"
+#include "base/num.h"
 #include "fault/fault.h"
 #include "graph/context.h"
 #include "tap.h"

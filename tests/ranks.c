@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "conform/num.h"
+#include "base/num.h"
 #include "tap.h"
 #include "comm/process.h"
 #include "comm/ranks.h"

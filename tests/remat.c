@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/log.h"
-#include "conform/num.h"
+#include "base/num.h"
 #include "tap.h"
 #include "yoke.h"
 

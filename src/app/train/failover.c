@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "graph/context.h"
 
 enum { READINGS = 100000, LOST_TEXT = 2048 };
@@ -75,7 +75,7 @@ static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_T
 	if (after >= 0 && begun > after + 1)
 		yk_snprintf(when, sizeof when,
 			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
-	if (yk_selftest_verdict(ctx->device) < 0) // not lost, but its results are not trusted
+	if (yk_device_verdict(ctx->device) < 0) // not lost, but its results are not trusted
 		snprintf(what, LOST_TEXT, "%s", why);
 	else
 		snprintf(what, LOST_TEXT, "%s was lost %s: %s", ctx->device->id, when, why);

@@ -19,10 +19,13 @@ libyokecore_la_SOURCES += \
 	src/core/base/log.c \
 	src/core/base/log.h \
 	src/core/base/names.c \
+	src/core/base/num.c \
+	src/core/base/num.h \
 	src/core/base/number.c \
 	src/core/base/number.h \
 	src/core/base/param.c \
 	src/core/base/param.h \
+	src/core/base/philox.h \
 	src/core/base/shared.c \
 	src/core/base/shared.h \
 	src/core/base/scan.c \

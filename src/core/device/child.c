@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "device/installed.h"
-#include "device/plugin.h"
+#include "device/trusted.h"
 
 YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
 	 "program that tries each plugin in a process of its own; 0: none; empty: the "

@@ -3,7 +3,8 @@
 #ifndef YK_CHUNK_H
 #define YK_CHUNK_H
 
-#include "device/pool.h"
+#include "device/block.h"
+#include "device/device.h"
 
 // Events ("stamps") of work that may still use a free chunk: only the latest of each queue is kept.
 #define YK_STAMPS 4

@@ -39,15 +39,19 @@ struct yk_device {
 
 // ---- device.c ----
 
+// Bytes of the device's memory that are free now, not used by this or another process; 0: unknown.
+uint64_t yk_device_free(const struct yk_device *);
+
+// ---- discover.c ----
+
 // The devices of the backends in a list, and of any backend queried before, in order of discovery.
 // The caller must hold its own lock.
 struct yk_device *const *yk_devices_found(const char *list, size_t *n);
 
-// Bit i: implementation i of the device can run this op, best first, and no fault of it is known.
-uint64_t yk_device_can(const struct yk_device *, const struct yoke_op *);
-
 // ---- refuse.c ----
 
+// Bit i: implementation i of the device can run this op, best first, and no fault of it is known.
+uint64_t yk_device_can(const struct yk_device *, const struct yoke_op *);
 // Records that implementation impl of an op, which the device reported as supported, does not
 // build: yk_device_can omits it from now on for all ops of the same form.
 int yk_device_refuse(struct yk_device *, const struct yoke_op *, uint32_t impl);
@@ -80,8 +84,6 @@ const char *yk_backend_trouble(const char *name);
 int yk_device_leave(struct yk_device *);
 // The same without these checks, for one of several devices in use.
 void yk_device_lose(struct yk_device *);
-// Bytes of the device's memory that are free now, not used by this or another process; 0: unknown.
-uint64_t yk_device_free(const struct yk_device *);
 // The CPU backend's device, which runs what other devices cannot.
 struct yk_device *yk_device_cpu(void);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # device: plugins, devices, pool, queues.
 libyokecore_la_SOURCES += \
+	src/core/device/block.h \
 	src/core/device/child.c \
 	src/core/device/child.h \
 	src/core/device/choose.c \
@@ -9,6 +10,7 @@ libyokecore_la_SOURCES += \
 	src/core/device/compact.c \
 	src/core/device/device.c \
 	src/core/device/device.h \
+	src/core/device/discover.c \
 	src/core/device/dry.c \
 	src/core/device/facts.c \
 	src/core/device/facts.h \
@@ -38,9 +40,13 @@ libyokecore_la_SOURCES += \
 	src/core/device/stubs.c \
 	src/core/device/trust.c \
 	src/core/device/trust.h \
+	src/core/device/trusted.c \
+	src/core/device/trusted.h \
 	src/core/device/tuning.c \
 	src/core/device/tuning.h \
 	src/core/device/tuning_class.c \
+	src/core/device/usable.c \
+	src/core/device/usable.h \
 	src/core/device/verdict.c \
 	src/core/device/verdict.h \
 	src/core/device/verdict_key.c \

@@ -23,6 +23,7 @@
 #include "device/installed.h"
 #include "device/plugin.h"
 #include "device/probe.h"
+#include "device/trusted.h"
 
 YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
 	 "folders searched for plugins first, absolute, separated by ':'");
@@ -127,62 +128,6 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void)
 	return outcomes;
 }
 
-// ---- trusted files ----
-
-// The owner of libyoke may own plugins too, since that user could change the library itself.
-static bool owns_libyoke(uid_t uid)
-{
-	Dl_info info;
-	struct stat st;
-
-	return dladdr((void *)(uintptr_t)yk_backends, &info) && info.dli_fname &&
-	       info.dli_fname[0] == '/' && !stat(info.dli_fname, &st) && st.st_uid == uid;
-}
-
-// Can only trusted users write here?  A group whose number equals the owner's is the owner's
-// private group, which by convention may have write permission.
-static bool trusted(const char *path, const struct stat *st, char *why, size_t cap)
-{
-	if (st->st_uid && st->st_uid != geteuid() && !owns_libyoke(st->st_uid)) {
-		snprintf(why, cap, "%s is owned by user %u, who is neither root, nor the user, "
-			 "nor the owner of libyoke", path, (unsigned)st->st_uid);
-		return false;
-	}
-	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid)) {
-		snprintf(why, cap, "%s may be written by others (mode %04o); chmod go-w",
-			 path, (unsigned)st->st_mode & 07777);
-		return false;
-	}
-	return true;
-}
-
-bool yk_trusted_file(const char *path, char *why, size_t cap)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0) {
-		snprintf(why, cap, "%s", strerror(errno));
-		return false;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		snprintf(why, cap, "not a regular file");
-		return false;
-	}
-	if (!trusted(path, &st, why, cap))
-		return false;
-
-	// path may be a symbolic link: the directory of the file itself is checked as well
-	char dir[PATH_MAX];
-	snprintf(dir, sizeof dir, "%s", path);
-	char *slash = strrchr(dir, '/');
-	slash[slash == dir] = '\0';
-	if (stat(dir, &st) < 0) {
-		snprintf(why, cap, "%s: %s", dir, strerror(errno));
-		return false;
-	}
-	return trusted(dir, &st, why, cap);
-}
-
 // ---- search ----
 
 static bool good_name(const char *name)
@@ -269,7 +214,7 @@ static void search_folder(const char *path, bool asked)
 			conclude(o, 0, "searched already");
 		}
 		return;
-	} else if (!trusted(real, &st, why, sizeof why)) {
+	} else if (!yk_trusted_owner(real, &st, why, sizeof why)) {
 		level = YOKE_LOG_WARN;
 	} else if ((n = scandir(real, &entry, is_plugin, by_name)) < 0) {
 		code = YOKE_EIO;

@@ -19,8 +19,6 @@ struct yk_backend {
 	struct yk_backend *next;
 };
 
-// Can only trusted users have written this file, a resolved path?  If not, why.
-bool yk_trusted_file(const char *path, char *why, size_t cap);
 // A backend that reports more devices than this is considered broken.
 #define YK_MAX_DEVICES 256
 

@@ -4,25 +4,11 @@
 #ifndef YK_POOL_H
 #define YK_POOL_H
 
+#include "device/block.h"
 #include "device/device.h"
 
 struct yk_history;
-struct yk_who { // who a block is for, in the history; strings are copied, NULL counts as ""
-	const char *op, *range, *site;
-};
 struct yk_pool_stats;
-
-struct yk_block {
-	void *segment;   // the backend's handle
-	uint64_t offset; // bytes
-	uint64_t bytes;  // usable, at least the requested size
-	struct yk_pool *pool;
-	void *host;      // host address of its first byte, or NULL
-	const void *group;       // the group that requested it; set with the pool's lock held
-	struct yk_block **owner; // the holder's pointer to it: requests of the group may then
-				 // move the block; NULL: they may not.  Only the group's
-				 // thread reads or writes it.
-};
 
 // Named as in PyTorch: current, peak, and the totals ever allocated and freed.  Active memory
 // equals allocated memory, because a freed block can be reused at once.

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "device/pool.h"
+#include "device/block.h"
 
 enum yk_moment_kind {
 	YK_MOMENT_ALLOC, YK_MOMENT_FREE, YK_MOMENT_SEGMENT, YK_MOMENT_RELEASE, YK_MOMENT_TRIM, YK_MOMENT_MOVE,

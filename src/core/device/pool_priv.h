@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "device/chunk.h"
+#include "device/pool.h"
 #include "device/pool_history.h"
 
 // The classes of requests and their trees of free chunks: small segments; medium segments, and the

@@ -16,7 +16,6 @@
 #include "device/child.h"
 #include "device/guard.h"
 #include "device/icd.h"
-#include "device/plugin.h"
 #include "device/probe.h"
 #include "device/verdict.h"
 

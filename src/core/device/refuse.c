@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "device/device.h"
+#include "device/quirks.h"
 #include "device/trust.h"
 
 struct yk_refusal {
@@ -81,4 +82,12 @@ uint64_t yk_device_left_out(const struct yk_device *d)
 		hash += yk_hash(one, sizeof one, 1);
 	}
 	return hash;
+}
+
+uint64_t yk_device_can(const struct yk_device *d, const struct yoke_op *op)
+{
+	uint64_t impls = d->ops->can(d->index, op);
+	if (impls && d->quirks)
+		impls = yk_quirks_mask(d, op, impls);
+	return impls ? yk_refused_mask(d, op, impls) : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of self-tests of a device's implementations, kept for the process and in the cache, keyed
-// by device, driver and plugin file.  The tests themselves are in conform (selftest.c).
+// by device, driver and plugin file.  usable.h applies them.
 #ifndef YK_TRUST_H
 #define YK_TRUST_H
 

@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "conform/selftest.h"
 #include "device/tuning.h"
+#include "device/usable.h"
 #include "device/warmup.h"
 #include "plan/build.h"
 #include "plan/passes.h"
@@ -82,7 +82,7 @@ void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v
 static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *op,
 		  struct yk_step *s, char *why, size_t cap)
 {
-	for (uint64_t left; (left = yk_selftest_can(d, op));) {
+	for (uint64_t left; (left = yk_device_usable(d, op));) {
 		uint32_t impl = yk_tuning_pick(d, op, left);
 		bool had = yoke_error_code() != 0;
 		int err = d->ops->prepare(d->index, op, impl, w->plan->serial, &s->handle,
@@ -110,8 +110,8 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
 	struct yk_step *s;
-	bool takes = yk_selftest_can(d, &b->op);
-	if (!takes && yk_selftest_verdict(d) < 0)
+	bool takes = yk_device_usable(d, &b->op);
+	if (!takes && yk_device_verdict(d) < 0)
 		return YOKE_EDEVICE;
 	if (!takes && w->scalars.buffer != YK_NIL) { // it may support scalars only by value
 		w->ctx->planner->attempt.by_value = w->replan = true;
@@ -212,7 +212,7 @@ static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_p
 		return 0; // it was computed in place
 	bool map = yk_is_number(w, from.base);
 	int err = yk_build_copy(w, &v, to, &from, map, b);
-	if (!err && !map && !yk_selftest_can(d, &b->op))
+	if (!err && !map && !yk_device_usable(d, &b->op))
 		err = yk_build_copy(w, &v, to, &from, true, b);
 	return err ? err : add_run(w, node, b);
 }

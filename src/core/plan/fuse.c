@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "plan/build.h"
 #include "plan/edit.h"
 #include "plan/passes.h"
@@ -77,7 +77,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	if (err)
 		return err;
 	struct yk_device *d = yk_work_device(w, last->slot);
-	if (!yk_selftest_can(d, &b->op))
+	if (!yk_device_usable(d, &b->op))
 		return 0;
 	size_t cap = m->cap;
 	if (yk_grow(&m->member, &cap, n, sizeof *m->member) < 0)

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "device/warmup.h"
 #include "plan/build.h"
 #include "plan/key.h"
@@ -259,7 +259,7 @@ int yk_lower_dense(struct yk_work *w, yk_id v, int device, yk_id *out)
 static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
 {
 	struct yk_device *d = yk_work_device(w, device);
-	return yk_selftest_can(d, op);
+	return yk_device_usable(d, op);
 }
 
 static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,

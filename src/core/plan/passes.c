@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "plan/key.h"
 #include "plan/launch.h"
 #include "plan/passes.h"
@@ -97,7 +97,7 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 // On a device that failed its self-test nothing runs: all steps are then on the CPU.
 static int self_test(struct yk_work *w)
 {
-	return yk_selftest_verdict(w->ctx->device);
+	return yk_device_verdict(w->ctx->device);
 }
 
 static int print(struct yk_work *w)

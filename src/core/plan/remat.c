@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "plan/build.h"
 #include "plan/edit.h"
 #include "plan/passes.h"
@@ -240,7 +240,7 @@ static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uin
 	int err = yk_build_group(t->w, member, n, &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;
-	return yk_selftest_can(d, &t->built.op) != 0;
+	return yk_device_usable(d, &t->built.op) != 0;
 }
 
 static int take(struct trial *t, uint32_t r)

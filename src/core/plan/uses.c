@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "conform/selftest.h"
+#include "device/usable.h"
 #include "plan/build.h"
 #include "plan/edit.h"
 #include "plan/passes.h"
@@ -62,7 +62,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built) :
 				     yk_build_node(w, one, false, &built);
 	struct yk_device *d = yk_work_device(w, concat->slot);
-	bool good = !err && yk_selftest_can(d, &built.op);
+	bool good = !err && yk_device_usable(d, &built.op);
 	yk_built_fini(&built);
 	if (!good) {
 		w->value[base].place = was;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "device/plugin.h"
+#include "device/trusted.h"
 #include "comm/carrier.h"
 
 YK_PARAM(mpi_setting, "dist.mpi", YK_STRING, "",

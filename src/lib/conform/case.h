@@ -8,7 +8,7 @@
 #include <setjmp.h>
 
 #include "base/arena.h"
-#include "conform/num.h"
+#include "base/num.h"
 
 // The expected value of an element: within tol of f, or equal to i.
 struct yk_want {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/philox.h"
 #include "conform/case.h"
 #include "conform/program.h"
 

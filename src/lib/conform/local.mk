@@ -21,8 +21,6 @@ libyokecore_la_SOURCES += \
 	src/lib/conform/conform.h \
 	src/lib/conform/draw_program.c \
 	src/lib/conform/draw_program.h \
-	src/lib/conform/num.c \
-	src/lib/conform/num.h \
 	src/lib/conform/program.c \
 	src/lib/conform/program.h \
 	src/lib/conform/run.c \

@@ -9,8 +9,6 @@
 // regs: one per instruction.  in: the program's inputs at this element, with their error bounds.
 void yk_program_at(const struct yoke_map *, const struct yk_want *in, int64_t index,
 		   bool flushes, struct yk_want *regs);
-// 32 random bits of the counter-based generator (Philox), from which its uniform numbers are made.
-uint32_t yk_philox(uint64_t index, uint64_t key, uint64_t step);
 
 // ---- reductions over the results of programs ----
 

@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "conform/selftest.h"
 #include "device/trust.h"
 #include "device/tuning.h"
+#include "device/usable.h"
 #include "device/warmup.h"
 
 enum {
@@ -26,27 +26,6 @@ enum {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one test at a time
-
-// ---- the op under test ----
-
-static int subject_of(const struct yoke_op *op)
-{
-	return op->code == YOKE_OP_CONTRACT && op->map ? YK_TRUST_MAPPED : op->code;
-}
-
-// The dtype as makers of cases define it: of a map's results, otherwise of the first operand.
-static int dtype_of(const struct yoke_op *op)
-{
-	bool from = op->code != YOKE_OP_MAP && op->nin && op->in[0].kind != YOKE_VIEW_NONE;
-	return from ? op->in[0].dtype : op->nout ? op->out[0].dtype : YOKE_DTYPE_NONE;
-}
-
-// Decompositions end in these ops: a device without them is unusable.
-static bool is_family(int code)
-{
-	return code == YOKE_OP_MAP || code == YOKE_OP_REDUCE || code == YOKE_OP_CONTRACT ||
-	       code == YOKE_OP_MOVE;
-}
 
 // ---- testing ----
 
@@ -97,12 +76,12 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 		      uint32_t impl, struct yk_verdict *v)
 {
 	struct yk_device *d = t->runner.device;
-	const bool mapped = subject_of(op) == YK_TRUST_MAPPED;
+	const bool mapped = yk_usable_subject(op) == YK_TRUST_MAPPED;
 	int left = op->map ? GENERATED : CASES, unbuilt = 0;
 
 	*v = (struct yk_verdict){ .good = true };
 	for (uint32_t k = 0; k < row->full && left && v->good; k++) {
-		if (!yk_case_make(&t->c, row, dtype_of(op), k, SEED, d->info.flags, &t->memory))
+		if (!yk_case_make(&t->c, row, yk_usable_dtype(op), k, SEED, d->info.flags, &t->memory))
 			return false;
 		if (!(yk_runner_can(&t->runner, &t->c) >> impl & 1) || head_of(&t->c.op) != head_of(op) ||
 		    (op->code == YOKE_OP_CONTRACT && mapped != (t->c.op.map != NULL)))
@@ -116,7 +95,7 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 	return conclusive(t, v) && !unbuilt;
 }
 
-// Tests implementations whose state is unknown; the lock is held.
+// With the lock held.
 static void test(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
 		 struct yk_finding *f)
 {
@@ -149,23 +128,6 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 		return;
 	yk_warn("selftest", "%s: %s %s and is not used: %s; %s shows more", d->id, whole,
 		v.code ? "fails" : "gives wrong results", v.why, command_of(d, f, shown));
-}
-
-static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
-			  struct yk_finding *f)
-{
-	enum yk_trust known = yk_trust_of(d, f->subject, f->dtype, f->impl);
-	if (known)
-		return known;
-	pthread_mutex_lock(&lock);
-	if (!yk_trust_of(d, f->subject, f->dtype, f->impl)) {
-		struct yk_error_aside *error = yk_error_aside();
-		test(d, row, op, f);
-		yk_error_back(error);
-	}
-	known = yk_trust_of(d, f->subject, f->dtype, f->impl);
-	pthread_mutex_unlock(&lock);
-	return known;
 }
 
 // Runs the first cases with the implementations in use; false if one fails or none accepts a case.
@@ -209,75 +171,23 @@ bool yk_selftest_runs(struct yk_device *d, int code, int dtype)
 	return right;
 }
 
-// ---- the device as a whole ----
+// ---- called by device/usable.c ----
 
-static void refuse(struct yk_device *d, const struct yk_finding *cause)
+static bool covers(int code, int dtype)
 {
-	struct yk_finding f = { .subject = YK_TRUST_DEVICE };
-	char what[40];
-
-	if (yk_trust_refusal(d))
-		return;
-	snprintf(f.why, sizeof f.why, "it failed its self-test: %s %s is wrong",
-		 yk_trust_subject(cause->subject, what),
-		 cause->dtype ? yoke_dtype_name(cause->dtype) : "transfer");
-	yk_trust_set(d, &f, !cause->code);
-	struct yk_error_aside *error = yk_error_aside();
-	yk_device_leave(d); // or it was asked for by name
-	yk_error_back(error);
+	const struct yk_case_row *row = yk_case_row(code);
+	return row && row->dtypes >> dtype & 1;
 }
 
-int yk_selftest_verdict(const struct yk_device *d)
+static void test_once(struct yk_device *d, const struct yoke_op *op, struct yk_finding *f)
 {
-	const char *why = yk_trust_refusal(d);
-	if (!why)
-		return 0;
-	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; `yoke conform %s` shows more, YOKE_BACKEND=^%s does without "
-		       "it, YOKE_SELFTEST=force tests again", d->id, why, d->id, d->backend->table.name);
-}
-
-// Warns of a finding of an earlier process when it first matters in this one.
-static void remind(struct yk_device *d, const struct yk_finding *f)
-{
-	static atomic_bool reminded;
-	char what[40];
-	if (yk_trust_remembered(d) && !atomic_exchange(&reminded, true))
-		yk_warn("selftest", "%s: %s %s, for one, failed its self-test before and is not used; "
-			"`yoke doctor` lists what did, `yoke conform %s` shows more", d->id, yk_trust_subject(f->subject, what),
-			yoke_dtype_name(f->dtype), d->id);
-}
-
-uint64_t yk_selftest_can(struct yk_device *d, const struct yoke_op *op)
-{
-	d = yk_device_real(d);
-	uint64_t impls = yk_device_can(d, op);
-	if (!impls || !d->trust)
-		return impls;
-	struct yk_finding f = { .subject = YK_TRUST_MEMORY };
-	int dtype = dtype_of(op);
-	const struct yk_case_row *row = yk_case_row(op->code);
-
-	if (find(d, NULL, NULL, &f) == YK_WRONG)
-		refuse(d, &f);
-	if (yk_trust_refusal(d))
-		return 0;
-	if (!row || !(row->dtypes >> dtype & 1))
-		return impls;
-	for (uint32_t impl; impls; impls &= ~((uint64_t)1 << impl)) {
-		impl = yk_tuning_pick(d, op, impls);
-		f = (struct yk_finding){ .subject = (uint16_t)subject_of(op), .dtype = (uint8_t)dtype,
-					 .impl = (uint8_t)impl };
-		if (yk_trust_of(d, f.subject, dtype, impl) == YK_RIGHT)
-			return impls;
-		const char *name = d->ops->impl_name(d->index, op, impl);
-		snprintf(f.name, sizeof f.name, "%s", name ? name : "");
-		bool known = yk_trust_of(d, f.subject, dtype, impl) != YK_UNTESTED;
-		if (find(d, row, op, &f) != YK_WRONG)
-			return impls;
-		if (known)
-			remind(d, &f);
+	pthread_mutex_lock(&lock);
+	if (!yk_trust_of(d, f->subject, f->dtype, f->impl)) {
+		struct yk_error_aside *error = yk_error_aside();
+		test(d, op ? yk_case_row(op->code) : NULL, op, f);
+		yk_error_back(error);
 	}
-	if (is_family(f.subject) && dtype == yoke_f32)
-		refuse(d, &f);
-	return 0;
+	pthread_mutex_unlock(&lock);
 }
+
+const struct yk_tester yk_tester = { covers, test_once };

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "conform/num.h"
+#include "base/num.h"
 #include "data/loader.h"
 
 // ---- buffers of a thread ----

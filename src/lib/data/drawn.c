@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/param.h"
-#include "conform/program.h"
+#include "base/philox.h"
 #include "data/cube.h"
 #include "data/noise.h"
 #include "data/set.h"

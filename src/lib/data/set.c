@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/num.h"
+#include "base/philox.h"
 #include "base/sized.h"
-#include "conform/num.h"
-#include "conform/program.h"
 #include "data/set.h"
 
 // ---- construction ----

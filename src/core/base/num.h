@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars of any dtype held in wide types, one at a time; the references compute with them.
+// Numbers of any dtype, one at a time, held in wide types: rounding, wrapping and bit patterns.
 #ifndef YK_NUM_H
 #define YK_NUM_H
 

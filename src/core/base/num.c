@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "conform/num.h"
+#include "base/num.h"
 #include "yoke.h"
 
 // Significand bits including the hidden one, smallest exponent of a normal number, largest number.
