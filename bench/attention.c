@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of the CPU backend, causal, q, k and v slices of one tensor: GFLOP/s forward
-// and backward for each instruction set, beside the multiply-add peak of the same threads
-// in the same run. Counted: 2 products forward, 5 backward, 2 D operations for each
-// visible pair of query and key.
+// Measures causal attention of the CPU backend, with q, k and v as slices of one tensor: GFLOP/s
+// of the forward and backward kernels for each instruction set, beside the multiply-add peak of
+// the same threads in the same run.
+// Flops: 2 products forward and 5 backward, each 2 D operations per visible pair of query and
+// key.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures contractions beside OpenBLAS and oneDNN, called directly, and the multiply-add peak.
-// Each shape: rounds in which all of them run in turn; medians of times and of the rounds'
-// ratios to the faster peer.  A shape fails when the median's upper bound (one-sided, 95 %,
-// from order statistics) is below the mark: 0.97, and 0.90 for cubes below 256 and what is
-// no larger.  Flops are counted as 2 M N K a matrix.
-// Arguments: f32, bf16, and shapes MxNxK or MxNxKxBATCH with NT or TN behind them; none: all.
-// YOKE_CPU_ISA and YOKE_THREADS hold.
+// Measures contractions beside OpenBLAS and oneDNN, which are called directly, and beside the
+// multiply-add peak.
+// For each shape, all implementations run in turn in every round; the results are medians of the
+// times and of the per-round ratios to the faster peer. A shape fails when the upper confidence
+// bound of the median ratio (one-sided, 95 %, from order statistics) is below 0.97, or below 0.90
+// for shapes no larger than a 256-cube. Flops: 2 M N K per matrix.
+// Arguments: f32, bf16, and shapes MxNxK or MxNxKxBATCH followed by NT or TN; default: all.
+// YOKE_CPU_ISA and YOKE_THREADS apply.
 #include "config.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the OpenCL backend's contractions in f32 beside OpenBLAS, called directly, and
-// CLBlast, through the backend.  Each shape: rounds in which all run in turn, each with as many
-// runs as fill its share of the time; medians of times and of the rounds' ratios.  Skinny
-// shapes are held against as many products of a vector, and against padding to a whole tile
-// (the packed variant).  Flops are counted as 2 M N K a matrix.
-// Arguments: the module, shapes MxNxK or MxNxKxBATCH with NT, TN behind them; none: all.
+// Measures f32 contractions of the OpenCL backend beside OpenBLAS, called directly, and CLBlast,
+// called through the backend.
+// For each shape, all implementations run in turn in every round, each repeated to fill an equal
+// time; the results are medians of the times and of the per-round ratios. Skinny shapes are
+// compared with as many matrix-vector products, and with padding to whole tiles (the packed
+// variant). Flops: 2 M N K per matrix.
+// Arguments: the module, then shapes MxNxK or MxNxKxBATCH followed by NT or TN; default: all.
 #include "config.h"
 
 #include <unistd.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures each distinct convolution of ResNet-18 (224 x 224, f32), forward and both gradients, beside products of the
-// same M, N and K, in turn: forward and gradient by x M O or C, N positions of the whole batch, K taps times channels,
-// of CONV_X as many as a position has in the mean; gradient by w M O, N taps, K positions.  YOKE_CPU_ISA and
-// YOKE_THREADS hold.  Argument: the batch [8].
+// Measures each distinct convolution of ResNet-18 (224 x 224, f32), forward and both gradients,
+// in turn with matrix products of the same M, N and K.
+// Forward and the gradient by x: M is O or C, N the positions of the whole batch, K taps times
+// channels (for CONV_X, the mean number per position). Gradient by w: M is O, N the taps, K the
+// positions. Argument: the batch [8]. YOKE_CPU_ISA and YOKE_THREADS apply.
 #include "config.h"
 
 #include <stdio.h>

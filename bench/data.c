@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loader gives in a second, beside what limits it.  Rounds of all rows by turns, so that what disturbs the machine
-// disturbs all; figures are medians of the rounds, with the least and the most.
+// Measures the throughput of loaders and of text preparation beside what limits them. All rows
+// run in turn in every round, so that other load on the machine affects all of them; the figures
+// are medians of the rounds, with minimum and maximum.
 //
 //	bench/data FOLDER [rows, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
 //
-// tokens   windows of 128 + 1 tokens from a file of 64 Mi tokens of 2 bytes (FOLDER/tokens.u16), shuffled
-// rows     rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy), shuffled
-// memcpy   the same rows, copied by one thread from memory in the same order
-// csv      a table of 8 columns of numbers, 24 MB (FOLDER/table.csv), from its opening to its last record, in order
-// words    the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in the blocks of prepare, by one thread
-// prepare  the same text to a token file, from file to file, by as many threads
-// sleep 1, sleep 4  a source that sleeps 5 ms an item, by one thread and by four
-// images   pictures in FOLDER/images, which bench/peers/data_torch.py makes, to 224 x 224; only where it is named
-// end      not a rate: how long a step at an epoch's end takes, of the median step's time; a step is 2 ms of work
-// rows: some of these, comma-separated.  Files that are not there are written first.  Batches are of 64 samples; of sleep, of 16; of end, of 10 of 210.
+//	tokens            shuffled windows of 128 + 1 tokens from a file of 64 Mi 2-byte tokens (FOLDER/tokens.u16)
+//	rows              shuffled rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy)
+//	memcpy            the same rows, copied in memory by one thread in the same order
+//	csv               a table of 8 numeric columns, 24 MB (FOLDER/table.csv), opened and read in order to its last record
+//	words             the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in blocks as prepare uses, one thread
+//	prepare           the same text from file to token file, with as many threads as workers
+//	sleep 1, sleep 4  a source that sleeps 5 ms per sample, read by one thread and by four
+//	images            images of FOLDER/images (written by bench/peers/data_torch.py) resized to 224 x 224; only on request
+//	end               not a rate: the time of the step at the end of an epoch divided by the median step; a step works 2 ms
+//
+// The argument `rows` is a comma-separated list of these. Missing input files are written first.
+// Batches have 64 samples; 16 for sleep; 10 of 210 for end.
 #include "config.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures bias and gelu behind a product of f32: in one launch, in two, and the product
-// alone.  Rounds in which all three run in turn; medians, and the rounds' median ratio of two
-// launches to one.  YOKE_CPU_ISA and YOKE_THREADS hold.
+// Measures an f32 product followed by bias and gelu, in one launch and in two, and the product
+// alone. All three run in turn in every round; the figures are medians, and the median of the
+// per-round ratio of two launches to one. YOKE_CPU_ISA and YOKE_THREADS apply.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of groups of rows beside one product of as many flops; a layer of experts, of which each token takes one,
-// beside a dense layer of equal width, forward and with gradients.  In turn; medians, and the median of the rounds'
-// ratios: how much of the product's speed groups keep, how many times as long experts take.  YOKE_THREADS holds.
+// Measures grouped products beside one product of equal flops, and a mixture-of-experts layer in
+// which each token uses one expert beside a dense layer of equal width, forward and with
+// gradients. The variants run in turn; the figures are medians of the times and of the per-round
+// ratios. YOKE_THREADS applies.
 //
 //	bench/experts [tokens, 2560]
 #include "config.h"

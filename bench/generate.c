@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generation from caches: tokens a second of a full context, and how much longer the last token takes than
-// the first.  Each place in the context counts with its fastest time over all rounds, which other work on the
-// machine changes least; `first` and `last` are means over 8 places.  The prompt is one token; the weights
-// are random.
+// Measures generation with key-value caches: tokens per second over a full context, and the time
+// of the last tokens relative to the first. For each position in the context the fastest time
+// over all rounds counts, because other load on the machine affects it least; `first` and `last`
+// are means over 8 positions. The prompt is one token; the weights are random.
 //
 //	bench/generate [texts, 1] [rounds, 5] [layers heads embed context, 6 6 384 256]
 #include "config.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time per step of training loops written by hand (tests/updates.h), after 1,000 and after 20,000 steps.  The recorded
-// graph must not grow with the number of steps.  A step has a product of 16 x 16 matrices and about 20 operations.  Prints
-// medians over 200 steps in microseconds, and the largest number of nodes between steps.
+// Measures the time per step of hand-written training loops (tests/updates.h) after 1,000 and
+// after 20,000 steps; the recorded graph must not grow with the number of steps. A step has a
+// product of 16 x 16 matrices and about 20 operations. Prints medians over 200 steps in
+// microseconds, and the largest number of nodes between steps.
 //
 //	bench/history [STEPS]
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_largest beside reading what it selects of: 25 M elements, of which a hundredth is taken, as values and places, and as
-// compress=topk has it, with what was carried and the rest.  In turn; medians, and the median of the rounds' ratios to a sum
-// of the elements.  YOKE_THREADS and YOKE_BACKEND hold.
+// Measures yoke_largest selecting 1 % of 25 M elements beside a sum that reads the same elements:
+// as values and indices, and as compress=topk uses it, with the carried residual and the
+// remainder. The variants run in turn; the figures are medians, and medians of the per-round
+// ratios to the sum. YOKE_THREADS and YOKE_BACKEND apply.
 //
 //	bench/largest [elements, 25000000]
 #include "config.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A planned step on OpenCL beside the same launches done by hand.  A step's clSetKernelArg and
-// clEnqueueNDRangeKernel calls are noted on their way to the driver (this program's functions of those
-// names come first) and replayed in turn with whole steps: record, key, launch, wait.  By hand sets all
-// arguments of each launch, as one would write it; "least" those alone that differ from the launch of
-// that kernel before, as the backend does.  Prints medians over 51 rounds, and of the ratio to both its
-// median and quartiles, for matrices of a few widths.
+// Compares a planned step on OpenCL with the same launches made directly. This program's
+// definitions of clSetKernelArg and clEnqueueNDRangeKernel precede the driver's; they record the
+// calls of a step, which are then replayed in turn with whole steps (record, key, launch, wait).
+// "by hand" sets all arguments of each launch, as an application would; "min" sets only the
+// arguments that differ from the previous launch of the kernel, as the backend does. Prints
+// medians over 51 rounds, and for the ratios also quartiles, for matrices of several widths.
 //
 //	YOKE_PLUGIN_PATH=.../backends/opencl/.libs YOKE_BACKEND=opencl bench/launches
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that bench/launches and bench/native_launches measure: layers of softmax, product, bias and tanh.
+// The training step that bench/launches and bench/native_launches measure: layers of softmax,
+// product, bias and tanh.
 #ifndef BENCH_LAYERS_H
 #define BENCH_LAYERS_H
 

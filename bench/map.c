@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps, reductions and the named ops that memory bounds: GB/s of the CPU backend's
-// kernels beside the limit that fits their traffic, in and beyond the caches. Bytes are
-// those of the operands, read or written once. Every round runs all limits and then all
-// ops, so that what disturbs the machine disturbs both; figures are medians of the rounds.
+// Measures memory-bound ops of the CPU backend: maps, reductions and named ops, in GB/s beside
+// the limit for the same kind of traffic, inside and beyond the caches. Bytes: each operand read
+// or written once. Every round runs all limits and then all ops, so that other load on the
+// machine affects both; the figures are medians of the rounds.
 #include "config.h"
 
 #include <stdio.h>

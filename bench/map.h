@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of bench/map share: the arrays, the machine's limits, the ops measured.
+// Declarations shared by the files of bench/map: the arrays, the machine's limits, the measured
+// ops.
 #ifndef YK_BENCH_MAP_H
 #define YK_BENCH_MAP_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of bench/map on a device of another backend, through its table, beside the CPU
-// backend's kernels: the two take turns in each round; the figure is the median of the
-// rounds' quotients.
+// Measures the ops of bench/map on a device of another backend, through the backend's function
+// table, beside the CPU backend's kernels. The two run in turn in every round; the figure is the
+// median of the per-round ratios.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of memory-bound kernels: plain loops over the same arrays by the same team,
-// with plain and with streaming stores.
+// Measures the limits of memory-bound kernels: plain loops over the same arrays by the same team,
+// with regular and with streaming stores.
 #include "config.h"
 
 #include "map.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that bench/map measures: maps, reductions, and the named ops that memory bounds.
+// The ops that bench/map measures: maps, reductions, and memory-bound named ops.
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host time of a planned step and of the bare driver calls that launch the same kernels.  It runs on the fake drivers of
-// tests/fake_gpu with empty kernels and measures the thread's CPU time, which a GPU would not reduce.  Both include the
-// fake driver's own calls.  With YOKE_REPLAY=0 launches are enqueued one by one, otherwise as the driver's graphs.
+// Compares the host time of a planned step with that of the bare driver calls that launch the
+// same kernels. Runs on the fake drivers of tests/fake_gpu with empty kernels and measures the
+// thread's CPU time, which a GPU would not reduce; both figures include the fake driver's own
+// calls. With YOKE_REPLAY=0 launches are enqueued one by one, otherwise as graphs of the driver.
 //
 //	LD_LIBRARY_PATH=$PWD/tests/fake_gpu/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
 //	YOKE_FAKE_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of the CPU backend's kernels, for the programs of bench/ that call those themselves.
+// Builds operands for benchmarks that call the CPU backend's kernels directly.
 #ifndef BENCH_OPERAND_H
 #define BENCH_OPERAND_H
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of each optimizer over many parameters, beside a plain loop over as many arrays by the same team.
-// Counted are the bytes that a step cannot do without: of each pass over the parameters, what it reads and
-// what it updates in place, once.  Every round runs the loop and then the step, so that what disturbs the
-// machine disturbs both; figures are medians of the rounds, and the ratio of the fastest of both, which
-// other work on the machine changes least.
+// Measures one step of each optimizer over many parameters, beside a plain loop over as many
+// arrays by the same team. Bytes: the minimum traffic of a step, where each pass over the
+// parameters reads its inputs once and updates its outputs in place once. Every round runs the
+// loop and then the step; the figures are medians of the rounds, and the ratio of the fastest
+// times, which other load on the machine affects least.
 //
-//	bench/optim [millions of parameters, 100] [part of a row's name, all] [rounds, 8]
+//	bench/optim [millions of parameters, 100] [substring of a row's name, all] [rounds, 8]
 //
-// YOKE_CPU_ISA and YOKE_THREADS hold; with a backend of its own (YOKE_BACKEND) the loop is still the host's.
+// YOKE_CPU_ISA and YOKE_THREADS apply; with YOKE_BACKEND the loop still runs on the host.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the core costs an op: recording, keying and launching a planned step on a backend whose kernels
-// are empty (the fault backend, fault.null=1).  Prints the median and spread over 101 steps, in
-// nanoseconds an op recorded, after 5 steps of warm-up.
+// Measures the core's overhead per op: recording, keying and launching a planned step on a
+// backend with empty kernels (the fault backend with fault.null=1). Prints median and spread over
+// 101 steps in nanoseconds per recorded op, after 5 warm-up steps.
 //
 //	YOKE_PLUGIN_PATH=.../tests/fault/.libs YOKE_BACKEND=fault YOKE_FAULT_NULL=1 bench/overhead
 

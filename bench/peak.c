@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's limit for products: independent chains of multiply-adds on registers.
+// Measures the machine's limit for products: independent chains of multiply-adds in registers.
 #include "config.h"
 
 #include <string.h>

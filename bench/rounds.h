@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of bench/ make of the times of their rounds.
+// Statistics over the times of a benchmark's rounds.
 #ifndef BENCH_ROUNDS_H
 #define BENCH_ROUNDS_H
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what fits pipelines: MOMENTS beside its limit, the later of reading x once and of C^2/2 multiply-adds a row; eigh beside
-// LAPACK; cubes read from the page cache beside a copy of as many bytes as they are in f32; drawn cubes.
+// Measures the ops and readers that fitting pipelines uses: MOMENTS beside its limit, the larger
+// of the times to read x once and to do C^2/2 multiply-adds per row; eigh beside LAPACK; cubes
+// read from the page cache beside a copy of as many bytes as their f32 values have; generated
+// cubes.
 //
-//     bench/statistics [moments|eigh|envi|drawn ..]
+//	bench/statistics [moments|eigh|envi|drawn ..]
 //
-// Medians of rounds in which what is compared runs in turn.  YOKE_THREADS holds.  bench/peers/statistics_numpy.py runs other
-// programs' on the same shapes.
+// The compared variants run in turn; the figures are medians of the rounds. YOKE_THREADS applies.
+// bench/peers/statistics_numpy.py measures other programs on the same shapes.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What watching costs.
+// Measures the overhead of telemetry, records and profiling.
 //
 //	bench/watching steps ROUNDS KEY=VALUE ..
-//		steps of a training (keys of yoke train, data among them): with nothing, with telemetry, twenty times as
-//		often as usual and so with twenty times the loss, with a history of memory, in active steps of a profile as yoke train makes it.  Groups
-//		of steps that take a quarter of a second or more go in turns, behind one that warms up; figures are
-//		medians of the rounds.  Beside the wall stands the processors' time, which other work on the machine
-//		changes less.
+//		steps of a training (keys of yoke train, including data): without observation; with telemetry; with telemetry 20 times as
+//		often; with that and the loss 20 times as often; with a memory history; in active steps of a profile as yoke train makes it.
+//		Groups of steps that take at least 0.25 s run in turn after one warm-up group; the figures are medians of the
+//		rounds.  CPU time is printed beside the wall time because other load on the machine affects it less.
 //	bench/watching trace [events, 1000000]
-//		a profile of so many pieces of tiny work, and the file that is made of it
+//		a profile of that many tiny events, and the trace file made from it
 //	bench/watching scalars [lines, 200000]
-//		lines of two scalars, to metrics.jsonl and to a file of TensorBoard's
+//		lines of two scalars, written to metrics.jsonl and to a TensorBoard event file
 #include "config.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation of one's own: the gated unit a b sigmoid(b) (Shazeer 2020) and its backward, each a kernel text for GPUs
-// and a function for the CPU; checked, then trained for 200 steps, or as many as are asked for.  YOKE_BACKEND=opencl
-// runs the text.
+// A custom operation: the gated unit a b sigmoid(b) (Shazeer 2020) and its gradient, each with a
+// kernel text for GPUs and a function for the CPU. The operation is checked, then trained for 200
+// steps, or for the number given as argument. YOKE_BACKEND=opencl runs the kernel text.
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local density of states of a chain with disorder, -Im G_ii(E + i eta) / pi at 400 energies: one matrix, many z.
-// Each column of its picture is an energy, each line a twelfth of the chain.
+// Computes the local density of states of a disordered chain, -Im G_ii(E + i eta) / pi, at 400
+// energies: one matrix, many z. In the printed picture each column is an energy and each line a
+// twelfth of the chain.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

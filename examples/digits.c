@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digits of scikit-learn by a convolutional network of one's own: digits.c FILE.  FILE is what python/examples/digits.py
-// writes, an archive of NumPy's with `image` f32 [n,1,8,8] and `label` i64 [n]; both programs have the same losses, bit for bit.
+// Trains a custom convolutional network on the digits of scikit-learn: digits.c FILE. FILE is a
+// NumPy archive written by python/examples/digits.py, with `image` f32 [n,1,8,8] and `label` i64
+// [n]; both programs have the same losses, bit for bit.
 #include <stdio.h>
 #include <yoke-fit.h>
 

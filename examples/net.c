@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolutional network of one's own: data, training, a file, and what it is worth on images that it has not seen.
+// A custom convolutional network: data, training, a model file, and its accuracy on images that
+// it has not seen.
 #include <stdio.h>
 #include <yoke-data.h>
 #include <yoke-nn.h>

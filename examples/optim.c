@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer without a model: gradients of the caller's, in memory of the caller's.  Rosenbrock's valley,
-// (1 - x)^2 + 100 (y - x^2)^2, which is 0 at (1, 1).
+// Uses an optimizer without a model: the caller computes gradients in its own memory. Minimizes
+// Rosenbrock's function, (1 - x)^2 + 100 (y - x^2)^2, which is 0 at (1, 1).
 #include <stdio.h>
 #include <yoke-optim.h>
 

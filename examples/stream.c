@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moments of standard input: rows of so many f32, of any number, in one pass and little memory.
+// Computes moments of standard input: any number of rows of C f32 values, in one pass and with
+// little memory.
 //
 //	stream 50 <set/cube_00000.img
 #include <stdio.h>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transmission of a chain between two leads, T(E) = G_L G_R |G_1N|^2 (Fisher and Lee 1981): of
-// equal sites, and with one site in it higher by 0.8.
-//
-// Leads are half-infinite chains of the same hoppings 1, whose self-energy at energy E within the
-// band is S = (E - i sqrt(4 - E^2)) / 2; it is added to the first and to the last site.  G = -2 Im
-// S.
+// Computes the transmission of a chain between two leads, T(E) = G_L G_R |G_1N|^2 (Fisher and Lee
+// 1981): for equal sites, and with one site raised by 0.8.
+// The leads are half-infinite chains with the same hopping 1. Their self-energy at energy E
+// within the band is S = (E - i sqrt(4 - E^2)) / 2, added to the first and the last site; G = -2
+// Im S.
 #include <math.h>
 #include <stdio.h>
 #include <yoke.h>

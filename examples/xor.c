@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers that learn exclusive or: the example of README.md, word for word.
+// A network of two layers that learns exclusive or. This is the example of README.md, word for
+// word.
 #include <stdio.h>
 #include <yoke.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dist.adapt: what a group's first rank asks for, of times that a table has: each way that may be is tried, 50 steps apart; in
-// the end it is the fastest, if it is 1.2 times as fast as the one that ranks began with; and where things change, so does it.
+// Tests dist.adapt: the group's first rank chooses the collective algorithm from a table of
+// times. Each permitted algorithm is tried, 50 steps apart; the fastest one is kept if it is at
+// least 1.2 times as fast as the initial one; a change of the times causes a new choice.
 #include <stdlib.h>
 #include <string.h>
 

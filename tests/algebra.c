@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenvectors, Cholesky factors and triangular systems: residuals of random and special matrices, gradients where
-// eigenvalues are equal, what does not fit, and on another device the CPU's kernels, counted.
+// Tests eigh, Cholesky factors and triangular solves: residuals of random and special matrices,
+// gradients for equal eigenvalues, refused operands. On other devices the ops fall back to the
+// CPU's kernels, which is counted.
 #include "config.h"
 
 #include <float.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products padded for matrix units, on a device that likes multiples of 16: random ones, with their gradients,
-// against float64 loops and, where sums are exact, the bits of those that are not padded; infinities and NaN stay
-// where they were, in memory full of NaN; a value is filled up once a plan; what is worth it; what does not fit.
+// Tests padding of products for matrix units, on a device that prefers multiples of 16. Random
+// products and their gradients are compared with float64 loops, and bit for bit with unpadded
+// products where sums are exact. Infinities and NaN keep their positions in memory filled with
+// NaN; a value is padded once per plan; the cost rule and refused cases.
 
 #include "config.h"
 

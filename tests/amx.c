@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by AMX where there is none: its tiles are computed in C, and conform's cases of contractions run on
-// them in place of the instruction set that the CPU backend would choose (the linker's --wrap).
+// Tests products by AMX on machines without it: AMX tiles are emulated in C, and the conformance
+// cases of contractions run on them instead of on the CPU backend's chosen instruction set (by
+// the linker's --wrap).
 
 #include "config.h"
 

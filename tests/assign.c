@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hazards of assignments: each row is what sequential execution by value gives, with donation and the
-// arena on and off, to the bit; and what could not be in place is counted.
+// Tests hazards of assignments: each case is compared bit for bit with sequential execution by
+// value, with donation and the arena on and off; copies that could not be avoided are counted.
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices, updates and assignments at starts that are values, against loops over the elements: every
-// dtype, ranks 1 to 8, starts from host and device; one plan for all starts; in place; out of range.
-// And the same on a device that has neither op.
+// Tests slices, updates and assignments whose starts are tensor values, against loops over the
+// elements: every dtype, ranks 1 to 8, starts on the host and the device, one plan for all
+// starts, in-place updates, out-of-range starts. Repeats all on a device that has neither op.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/: errors, settings, log, arena, hash.
+// Tests src/core/base: errors, settings, log, arena, hash.
 #include "config.h"
 
 #include <pthread.h>

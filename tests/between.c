@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from one device to another: by the backend, or by the host where that has no way or the devices are
-// of two backends; behind what both have to do, with nothing written beside them.
+// Tests copies between devices: by the backend, or through host memory if the backend has no
+// direct copy or the devices belong to different backends. A copy waits for earlier work on both
+// devices and writes nothing outside its range.
 // The program runs itself once for each pair of devices.
 
 #include "config.h"

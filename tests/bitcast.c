@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_bitcast: every pair of dtypes in every layout against the bytes themselves; that bytes are copied only
-// where they must be, and are written in place only by readers of the same dtype; what is refused.
+// Tests yoke_bitcast for every pair of dtypes and every layout, against the bytes themselves.
+// Bytes are copied only where necessary; in-place writes need a reader of the same dtype; invalid
+// casts are refused.
 #include "config.h"
 
 #include "rows.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of groups of rows, mixtures of experts and the model of them with resolvents: against loops in float64,
-// gradients against differences of those; what a token sees; one token after another; a task that needs the branch.
+// Tests grouped products, mixtures of experts and the bk model (experts with resolvents): values
+// against float64 loops, gradients against their finite differences, causality, token-by-token
+// generation, and a task that needs the resolvent branch.
 #include "config.h"
 
 #include "base/complex.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints: what is saved is loaded; each byte altered and each file cut is refused; a
-// save that fails or is killed leaves the checkpoint before.
-//
-// With arguments FOLDER [N] it is the writer and the judge of kill.sh: without N it saves
-// generation after generation until it is killed; with N = 0 it loads what is there and
-// says which.
+// Tests checkpoints: saved values are loaded unchanged; every altered byte and every truncated
+// file is refused; a save that fails or is killed keeps the previous checkpoint.
+// With arguments FOLDER [N] the program is the writer and the judge for kill.sh: without N it
+// saves generation after generation until it is killed; with N = 0 it loads the checkpoint and
+// prints its generation.
 #include "config.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for a device on both sides of each threshold, tiers, and the trend of a series beside closed forms.
+// Tests the rules that choose a device on both sides of each threshold, the tiers, and the trend
+// of a series against closed forms.
 #include "config.h"
 
 #include "report/conditions.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `yoke doctor` finds in runs of a program that keeps handles, or waits for a loader that sleeps; and that it finds
-// nothing where the same program does neither.
+// Tests `yoke doctor` on runs of a program that leaks handles or waits for a slow loader, and
+// that it reports nothing for the same program without these faults.
 #include "config.h"
 
 #include <time.h>

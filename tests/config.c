@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: defaults, files, arguments, precedence, and what bad input gets.
+// Tests configuration: defaults, files, arguments, precedence, and the errors for bad input.
 #include "config.h"
 
 #include <unistd.h>

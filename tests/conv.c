@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows, convolutions, pools and resizing against float64 loops over their definitions, over combinations of
-// stride, dilation, groups and padding: all of them with YOKE_TEST_LONG=1, else some drawn at random.
+// Tests windows, convolutions, pools and resizing against float64 loops over their definitions,
+// over combinations of stride, dilation, groups and padding: a random sample, or all with
+// YOKE_TEST_LONG=1.
 #include "config.h"
 
 #include "tap.h"

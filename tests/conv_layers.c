@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of convolutions and pools against float64 loops, and folding: what a network computes stays.
+// Tests convolution and pooling layers against float64 loops, and folding, which must not change
+// a network's results.
 #include "config.h"
 
 #include "tap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors the CPU backend takes: topologies made up for hwloc, control groups made
-// up as folders.
+// Tests the CPU backend's choice of processors, with synthetic hwloc topologies and fake cgroup
+// directories.
 #include "config.h"
 
 #include <sched.h>

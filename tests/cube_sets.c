@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of cubes: pixels that are not finite, masks, several cubes in a .npy file, arrays by columns, MAT files written here byte by
-// byte, samples that stay in memory, and cubes that are not copied on their way to the CPU.
+// Tests sets of hyperspectral cubes: non-finite pixels, masks, several cubes in a .npy file,
+// column-major arrays, MAT files that the test writes byte by byte, samples kept in memory, and
+// zero-copy reads on the CPU.
 #include "config.h"
 
 #include <stdatomic.h>

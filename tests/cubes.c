@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubes: files made by loops here are read, files that yoke writes are read by loops here, of every type, interleave and byte
-// order; hostile headers; sets; drawn cubes, in which a pipeline finds the anomalies.
+// Tests hyperspectral cubes of every type, interleave and byte order: the library reads files
+// that this test writes with plain loops, and this test reads files that the library writes. Also
+// hostile headers, sets, and generated cubes in which a pipeline finds the anomalies.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that an application registers: their results against float64 loops on the CPU and OpenCL, in each way that they
-// have; their gradients against closed forms; and what is wrong with them, found by its name.  custom_op.t BACKEND is that one,
-// which tests/custom_op.sh runs on the fake drivers of CUDA and ROCm.
+// Tests custom ops that an application registers: results against float64 loops on the CPU and
+// OpenCL, through each of their implementations; gradients against closed forms; and errors that
+// name the op.
+// custom_op.t BACKEND tests only that backend; tests/custom_op.sh uses this on the fake CUDA and
+// ROCm drivers.
 #include "config.h"
 
 #include "base/log.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles by cycles: schedules beside their definition, what a cycle hands over, ranges, counters, key averages,
-// memory of steps and what is alive at the peak, traces that nest; and that watching changes no bit.
+// Tests cyclic profiling: schedules against their definition, the results of a cycle, ranges,
+// counters, averages by key, memory per step and the live allocations at the peak, correctly
+// nested traces; profiling changes no bit of the results.
 #include "config.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training text: files and folders, the split, windows, their order, resuming; and
-// tokenizers.
+// Tests training text: files and directories, the train/validation split, windows and their
+// order, resuming, tokenizers.
 #include "config.h"
 
 #include <sys/stat.h>

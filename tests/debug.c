@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What helps to find an error: YOKE_SYNC=1 names the step that a device fails late, YOKE_CHECK=nan the op
-// that makes the first NaN or infinity, forward or backward.
-// The program runs itself once for each mode, since settings are read once.
+// Tests debugging aids: YOKE_SYNC=1 names the step in which a device fails late; YOKE_CHECK=nan
+// names the op that produces the first NaN or infinity, forward or backward.
+// The program runs itself once for each mode, because settings are read once.
 
 #include "config.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices ranked and chosen among backends made here; settings, errors and the kernel cache lent.
+// Tests the ranking and choice of devices among backends defined here; also settings, errors and
+// the kernel cache.
 #include "config.h"
 
 #include <dirent.h>

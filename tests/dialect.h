@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVRTC knows by itself and the kernel texts use: for clang without a toolkit.
+// Declares the NVRTC built-ins that kernel texts use, for clang without a CUDA toolkit.
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the examination that depend on who asks: OpenCL's folders as its loader reads them,
-// and device nodes that permissions keep a user from.  Those run in a child that is not root.
+// Tests the checks of `yoke doctor` that depend on the user: OpenCL's ICD directories as the
+// loader reads them, and device nodes that the user may not open. The latter run in a child
+// process that is not root.
 #include "config.h"
 
 #include <fcntl.h>

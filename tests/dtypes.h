@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point dtypes in tests: tensors of them from and to arrays of doubles.
+// Creates tensors of any floating-point dtype from arrays of doubles, and reads them back as
+// doubles.
 #ifndef YK_TEST_DTYPES_H
 #define YK_TEST_DTYPES_H
 

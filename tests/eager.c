@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager evaluation (YOKE_EAGER=1): errors at the call, gradients from the tape, and otherwise the same
-// rules and bits as without.  That whole programs give the same bits is tests/modes.c and random.c.
+// Tests eager evaluation (YOKE_EAGER=1): errors at the call, gradients from the tape, and the
+// same rules and bits as lazy evaluation. Whole programs are compared in tests/modes.c and
+// tests/random.c.
 
 #include "config.h"
 

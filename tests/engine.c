@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's rules: values, versions, roots, scopes, the plan cache, donation, random numbers, errors.
+// Tests the engine's rules: values, versions, roots, scopes, the plan cache, donation, random
+// numbers, errors.
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a row, relu or gelu behind them, as vendors' libraries compute them in one call, against float64: on
-// whatever device this runs on.  `epilogues.t DTYPE` takes that dtype, `epilogues.t DTYPE plain` its products alone.
-// tests/fake_gpu.sh counts which of them a library made.
+// Tests products followed by bias, relu or gelu, which vendor libraries compute in one call,
+// against float64 on the current device. `epilogues.t DTYPE` tests one dtype, `epilogues.t DTYPE
+// plain` only products without epilogue. tests/fake_gpu.sh counts the library's calls.
 #include "config.h"
 
 #include "tap.h"

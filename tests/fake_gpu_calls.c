@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake drivers for a vendor's libraries (tests/fake_gpu), by the vendor's own calls: kernels give what loops on the host
-// give, and what is wrong with a kernel, a copy or an order is found.  Compiled for each vendor.
+// Tests the fake drivers (tests/fake_gpu) through the vendor's own calls: kernels compute what
+// loops on the host compute, and defects of kernels, copies or synchronization are detected.
+// Compiled once for each vendor.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of loaders: a set whose samples say what they are, and by plain loops what has to come of it.
+// Helpers for tests of loaders: a dataset whose samples identify themselves, and plain loops that
+// compute the expected batches.
 #ifndef TESTS_FED_H
 #define TESTS_FED_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits: a dry context takes nothing and counts what a run counts, to the byte; the parts of
-// a forecast add up to what is known of them; and batch=auto finds the fastest batch in few timed
-// steps.  The program runs itself once for each backend, since a process keeps its devices.
+// Tests memory estimates: a dry context allocates nothing and counts the bytes of a real run
+// exactly; the terms of an estimate add up to known totals; batch=auto finds the fastest batch in
+// few timed steps.
+// The program runs itself once for each backend, because a process keeps its devices.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of pipelines: each has its default, takes what it may be, comes back from the configuration that is in force, and refuses
-// what it may not be; which states patterns freeze; devices; what validates when; metrics against loops; phases that are broken
-// off and gone on with; statistics on a device of their own.
+// Tests the keys of pipelines: defaults, permitted values, round trip through the effective
+// configuration, refused values; which states patterns freeze; devices; validation schedules;
+// metrics against loops; interrupted and resumed phases; statistics on a separate device.
 #include "config.h"
 
 #include <jansson.h>

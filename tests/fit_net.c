@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_fit: steps of accumulated, clipped and scheduled gradients beside a loop in float64; a run that is resumed has the
-// bits of an unbroken one; validation, ends, and what is refused.
+// Tests yoke_fit: accumulated, clipped and scheduled steps against a float64 loop; a resumed run
+// has the bits of an unbroken one; validation, end conditions, refused arguments.
 #include "config.h"
 
 #include <signal.h>

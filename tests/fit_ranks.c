@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_fit on several ranks: threads, processes that yoke_group_spawn or a launcher started, and mpirun, where it is.  They
-// have the bits of one rank with as many batches a step, with and without shared states, also when a run goes on with
-// another number of ranks; they end together; one of them that fails ends all; and one run at a time has a folder.
+// Tests yoke_fit on several ranks: threads, processes started by yoke_group_spawn or by a
+// launcher, and mpirun where it is installed. Results have the bits of one rank with as many
+// batches per step, with and without sharded states, also when a run resumes with another number
+// of ranks. All ranks end together; a failing rank ends all; only one run at a time uses a
+// directory.
 #include "config.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formulas as map programs: what they compute against the same in C, what is left out of them, and what has
-// no meaning.
+// Tests formulas compiled to map programs: results against the same expressions in C, operations
+// that are optimized away, and invalid formulas.
 #include "config.h"
 
 #include "conform/program.h"

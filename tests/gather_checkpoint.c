@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of ranks as their files are written and read: what rank 0 gets of the owners in windows of any length is what it
-// gets in one, and that is what one rank has; all of a machine read the files once.
+// Tests how the checkpoints of several ranks are written and read: rank 0 receives the same bytes
+// from the owners in windows of any length, and they equal the checkpoint of a single rank; the
+// ranks of one machine read the files only once.
 #include "config.h"
 
 #include <unistd.h>

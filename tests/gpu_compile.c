@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilers of GPUs: NVRTC and hiprtc as libraries, as a driver uses them, and clang for AMD's architectures that
-// hiprtc of this machine does not know.  YOKE_TEST_NVRTC names more libraries, with colons between, YOKE_TEST_CLANG a
-// clang, and YOKE_TEST_BITCODE the folder of AMD's device libraries.  What compilers said stays in the folder
-// YOKE_TEST_COMPILED, a file a target: a text that one compiled before is not compiled again, so that all of them may be
-// compiled in several runs.
+// Compilers for GPUs: NVRTC and hiprtc as libraries, as a driver uses them, and clang for AMD
+// architectures that this machine's hiprtc does not support.
+// YOKE_TEST_NVRTC is a colon-separated list of further libraries, YOKE_TEST_CLANG a clang,
+// YOKE_TEST_BITCODE the directory of AMD's device libraries. The compilers' outputs are cached in
+// the directory YOKE_TEST_COMPILED, one file per target, and cached texts are not compiled again,
+// so that compiling all texts can be spread over several runs.
 #define _GNU_SOURCE // dladdr
 #include "config.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilers of GPUs as far as they are on this machine, and what they say about kernels.
+// Interface to the GPU compilers available on this machine, and to their resource reports about
+// kernels.
 #ifndef YK_GPU_COMPILE_H
 #define YK_GPU_COMPILE_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launch layer of backends for GPUs over a driver of this test, in CUDA C++: what it computes is nothing, but
-// its calls are counted and fail on demand.  Every entry of the table may fail, which is said with call, code and
-// device, leaves nothing behind, and does not last; arguments are set only when they change; marks serve again
-// only as long as they tell the truth; events outlive their queues.
+// Tests the launch layer of GPU backends over a driver defined here (in CUDA C++ dialect), which
+// computes nothing but counts calls and fails on demand. Every driver call may fail: the error
+// names call, code and device, nothing leaks, and the failure does not persist. Arguments are set
+// only when they change; event marks are reused only while they are valid; events outlive their
+// queues.
 #include "config.h"
 
 #include "../backends/gpu/contract.h"

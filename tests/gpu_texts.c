@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel text, compiled for real: the launch layer over a driver that only takes notes is given the cases of
-// `yoke conform` and products, rows and attention of usual sizes, as devices of several kinds; each text with each set
-// of options that it then asks for is compiled by what this machine has (gpu_compile.h).  Nothing may spill, and the
-// table of doc/gpu.md has to be true.  `gpu_texts.t --table` prints that table.
+// Compiles every kernel text with real compilers. The launch layer, over a driver that only
+// records, gets the cases of the conformance test and products, row ops and attention of usual
+// sizes, for several kinds of devices; each text is compiled with each set of options that the
+// layer requests, by the compilers of gpu_compile.h. No kernel may spill registers, and the table
+// in doc/gpu.md must be correct; `gpu_texts.t --table` prints it.
 #include "config.h"
 
 #include "../backends/gpu/contract.h"

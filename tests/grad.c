@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of every op row by every operand, and of those gradients, against central differences in
-// float64.
+// Tests the gradient of every op definition by every operand, and gradients of those gradients,
+// against central differences in float64.
 #include "config.h"
 
 #include "graph/context.h"

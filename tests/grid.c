@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of more groups than a driver's grid has along its axes, where YOKE_FAKE_GRID makes that few: whole numbers,
-// whose sums have no rounding, against loops.
+// Tests ops that need more groups than a driver's grid has along an axis (YOKE_FAKE_GRID makes
+// the grid small) against loops, with integers, whose sums have no rounding.
 #include "config.h"
 
 #include "tap.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing grows: limits on what is pending, and what a thousand steps or ten thousand shapes leave.
+// Tests that memory stays bounded: limits on pending work, and what remains after a thousand
+// steps or ten thousand shapes.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between f32 and the 16-bit formats, as casts and as an addition runs them: every
-// value of 16 bits, and random bits of f32, against conform's scalar ones.
+// Tests conversions between f32 and the 16-bit formats, in casts and in additions: every 16-bit
+// value and random bits of f32, against scalar conversions.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of tensors, scopes and contexts that are gone: each use is refused and says what the handle
-// was, whatever has taken its place; and handles that other threads free.
+// Tests stale handles of tensors, scopes and contexts: each use is refused and the error names
+// the former object, whatever has reused its slot. Also handles that other threads free.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hiprtc knows by itself and the kernel texts use: for a clang without HIP's headers.
+// Declares the hiprtc built-ins that kernel texts use, for clang without HIP's headers.
 #pragma once
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of a pool: random calls, replayed from the first state on, give the blocks there are, also where the ring
-// overflows; snapshots say the same as files; leaks are found, and no others; a failed allocation leaves a snapshot.
+// Tests the pool's history: random calls, replayed from the first state, give the current blocks,
+// also when the ring buffer overflows; snapshots in memory and in files agree; leaks are found,
+// without false positives; a failed allocation leaves a snapshot.
 #include "config.h"
 
 #include <jansson.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile files: crafted safetensors and configurations, one flaw each.  Every one is
-// refused with one line, nothing is left open, and no memory is taken on the word of a
-// file: the address space is limited while they are read.  Sound but odd ones load.
-//
-// With an argument FOLDER it writes the files there instead, as seeds for tests/fuzz.
+// Tests hostile files: crafted safetensors and configurations with one flaw each. Every one is
+// refused with one line, no file stays open, and no memory is allocated on a file's claim: the
+// address space is limited while they are read. Valid but unusual files load.
+// With an argument FOLDER the program writes the files there, as seeds for tests/fuzz.
 #include "config.h"
 
 #include "hostile.h"

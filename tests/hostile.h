@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of hostile files share: limits, what is left open, errors, crafted files.
+// Helpers shared by the tests of hostile files: resource limits, checks for open files, error
+// checks, crafted files.
 #ifndef YK_HOSTILE_H
 #define YK_HOSTILE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to the manifest of a sound model: a member and its new JSON text, NULL to take
-// it away.  The manifest's own checksum is put right afterwards, so that each reaches what
-// reads the member.  Texts that are no manifest at all follow.
+// Changes to the manifest of a valid model: a member and its new JSON text, or NULL to remove it.
+// The manifest's checksum is corrected afterwards, so that each change reaches the code that
+// reads the member. Texts that are no manifests at all follow.
 #ifndef YK_HOSTILE_MANIFEST_H
 #define YK_HOSTILE_MANIFEST_H
 

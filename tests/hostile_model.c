@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile models: manifests with one flaw each and checksums that are right, and what can
-// stand in a file's place.  Every one is refused with one line by who opens the model and
-// by who goes on with its training, nothing is lost or left open, and no memory is taken on
-// the word of a manifest.
-//
-// With an argument FOLDER it writes the manifests there instead, as seeds for tests/fuzz.
+// Tests hostile models: manifests with one flaw each and correct checksums, and other kinds of
+// files in place of a model's files. Opening the model and resuming its training both refuse it
+// with one line; nothing is lost or left open, and no memory is allocated on a manifest's claim.
+// With an argument FOLDER the program writes the manifests there, as seeds for tests/fuzz.
 #include "config.h"
 
 #include "hostile.h"

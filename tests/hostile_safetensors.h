@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of safetensors files, with the bytes of data behind them and the number of
-// tensors that they have: -1 for those to be refused.
+// Headers of safetensors files, each with the number of data bytes that follow it and the number
+// of its tensors: -1 for headers that must be refused.
 #ifndef YK_HOSTILE_SAFETENSORS_H
 #define YK_HOSTILE_SAFETENSORS_H
 

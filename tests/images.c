@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images: resizing beside a loop in float64, PNG and JPEG files that the test writes, folders of classes, random parts,
-// files that are cut, damaged or lie.  With an argument FOLDER it writes hostile files there, as seeds for tests/fuzz.
+// Tests images: resizing against a float64 loop, PNG and JPEG files that the test writes,
+// directories of classes, random crops, and files that are truncated, damaged or inconsistent.
+// With an argument FOLDER it writes hostile files there, as seeds for tests/fuzz.
 #include "config.h"
 
 #include <fcntl.h>

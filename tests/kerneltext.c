@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded kernel texts are the files of cl/, byte for byte; programs have those that they include.
+// Tests that the embedded kernel texts equal the files of cl/ byte for byte, and that programs
+// contain the files that they include.
 #include "config.h"
 
 #include <dirent.h>

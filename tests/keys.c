@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key of a plan, field by field: two graphs that differ in one field get two plans, each found
-// again, with right values; and the report of a miss names that field.
+// Tests the plan key field by field: two graphs that differ in one field get two plans, each is
+// found again and gives correct values, and the report of a miss names that field.
 
 #include "config.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainings of a program of its own, killed in any step of two epochs and begun again behind what they saved last: the
-// losses, the weights and the position are those of a run that nobody disturbed, bit for bit, for each kind of source,
-// with other threads, batches read ahead, and twice within an epoch.
+// Tests training loops of an application that are killed in any step of two epochs and resumed
+// from their last checkpoint: losses, weights and data position equal those of an undisturbed run
+// bit for bit, for each kind of source, with other thread counts, prefetched batches, and two
+// kills within an epoch.
 #include "config.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are something else than their names say: each reader refuses them with EFORMAT and names what they are; text with a
-// mark of UTF-8 and the line ends of Windows is text.
+// Tests files whose contents do not match their names: each reader refuses them with EFORMAT and
+// names the actual format. Text with a UTF-8 byte-order mark and Windows line ends is accepted.
 #include "config.h"
 
 #include "base/json.h"

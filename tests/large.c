@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values larger than a device's largest allocation: kept in the host's memory, computed by pieces, with the bits of a device that
-// takes them whole, or on the CPU.  The fault backend computes as the CPU does and has segments of 1 MiB.
+// Tests values larger than a device's largest allocation: they stay in host memory and are
+// computed in tiles, with the bits of a device that holds them, or on the CPU. The fault backend
+// computes as the CPU does and has segments of 1 MiB.
 #include "config.h"
 
 #include "tap.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_largest: what is taken and what is left are the sum of both operands, bit by bit, with ties, infinities and NaN, by a
-// kernel and in parts; in place of what is carried; its gradient; what is refused.  Two ranks that send each other the
-// largest of their gradients find the minimum of a sum of quadratics if what they did not send is carried, and do not if
-// it is dropped.
+// Tests yoke_largest: the selected and the remaining elements sum to both operands bit for bit,
+// with ties, infinities and NaN, by a kernel and by decomposition; in place of the carried
+// residual; its gradient; refused arguments. Two ranks that exchange the largest elements of
+// their gradients find the minimum of a sum of quadratics if the residual is carried, and do not
+// if it is dropped.
 
 #include "config.h"
 

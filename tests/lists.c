@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops over lists of tensors against float64 loops, in every dtype of parameters and states: steps of
-// AdamW, LAMB and SGD, the norm of all tensors, unscaling with its flag; empty tensors among them.
+// Tests ops over lists of tensors against float64 loops, in every dtype of parameters and states:
+// steps of AdamW, LAMB and SGD, the norm over all tensors, unscaling with its overflow flag; also
+// with empty tensors.
 
 #include "config.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets and loaders against plain loops: order, contents, ends of epochs, ranks, positions, shapes.
+// Tests datasets and loaders against plain loops: order, contents, ends of epochs, ranks,
+// positions, shapes.
 #include "config.h"
 
 #include "fed.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that set a locale: numbers of files, settings and records have a decimal point in German, in Pashto, whose decimal
-// point is two bytes long, and names are folded as ASCII in Turkish, where the small letter of I is another one.
+// Tests programs that set a locale: numbers in files, settings and records use a decimal point in
+// German and in Pashto (whose decimal separator has two bytes), and names are case-folded as
+// ASCII in Turkish (where the lower-case form of I differs).
 #include "config.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator of map kernels: what its text depends on, what it refuses, its call's
-// arguments.
+// Tests the generator of map kernels: what its text depends on, what it refuses, and the
+// arguments of a launch.
 #include "config.h"
 
 #include "kernel/kerneltext.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of other operations (yoke-math.h), and masks and widths of attention, beside loops in float64 and the C
-// library; gradients beside finite differences of the same in f64.
+// Tests functions composed of other operations (yoke-math.h), and attention masks and windows,
+// against float64 loops and the C library; gradients against finite differences in f64.
 #include "config.h"
 
 #include <float.h>

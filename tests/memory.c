@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When memory is short: blocks are moved together when there is enough of it in pieces, and what was in
-// them is still there; a launch that finds no memory is tried once more; what no device could hold is
-// refused with the numbers.
-// The program runs itself once for each backend, since the limit is a setting.
+// Tests low memory: blocks are moved together when free memory suffices but is fragmented, and
+// keep their contents; a launch that finds no memory is retried once; a request larger than the
+// device is refused with its numbers.
+// The program runs itself once for each backend, because the limit is a setting.
 
 #include "config.h"
 

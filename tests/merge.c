@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merged axes: an op's views have as few as its definition and its strides allow, and the same elements in the
-// same order.
+// Tests merging of axes: an op's views get as few axes as its definition and strides permit, with
+// the same elements in the same order.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls with operands that do not fit: each is refused as it is recorded, with the code and the op's
-// name in one line, leaves the context usable and makes nothing.
+// Tests calls with invalid operands: each is refused when it is recorded, with the error code and
+// the op's name in one line, creates nothing, and leaves the context usable.
 #include "config.h"
 
 #include "tap.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision where calls record: the op table's casting policy against one written by hand, what calls
-// give of half and f32 operands, numbers beside them, scopes that are kept, nesting, gradients of f32 variables;
-// how often a weight is cast, and that kernels take half operands as they are, both counted in launches.
+// Tests mixed precision as calls are recorded: the op table's casting policy against a list
+// written by hand, results for half and f32 operands and scalars, scopes kept in f32, nesting,
+// gradients of f32 variables. Counted in launches: how often a weight is cast, and that kernels
+// read half operands directly.
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same bits whatever the mode: threads, plan cache, fusion, donation, arena, merging, pool.
-// The program runs itself once for each mode and compares what is left of a small transformer and of a
-// mix of maps and reductions after five steps.
+// Tests that results do not depend on the execution mode: threads, plan cache, fusion, donation,
+// arena, merging, pool. The program runs itself once for each mode and compares the bits of a
+// small transformer and of a mix of maps and reductions after five steps.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules: layers against float64 loops, gradients against differences of what they compute, names, sharing,
-// freezing, files, and what is refused.
+// Tests modules: layers against float64 loops, gradients against finite differences, names,
+// sharing, freezing, files, and refused arguments.
 #include "config.h"
 
 #include <dirent.h>

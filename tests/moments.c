@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moments of rows against two passes in long double: far from 0, with and without weights, cut anywhere; taken whole and
-// in parts.
+// Tests moments of rows against two passes in long double: far from 0, with and without weights,
+// split at any row; by the kernel and by decomposition.
 #include "config.h"
 
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named ops taken whole against the same in parts, values and gradients, in f32 on the context's device.
+// Tests named ops against their decompositions, values and gradients, in f32 on the context's
+// device.
 
 #include "config.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named ops, and layers and losses made of maps, in every floating-point dtype and layout: values, whole
-// and in parts, against float64 loops; the gradient rule of a row against the gradient of its
-// decomposition; empty tensors.  (Finite differences are in grad.c, lists of tensors in lists.c.)
+// Tests named ops, and layers and losses made of maps, in every floating-point dtype and layout:
+// values of the op and of its decomposition against float64 loops; an op's gradient rule against
+// the gradient of its decomposition; empty tensors. (Finite differences are in grad.c, lists of
+// tensors in lists.c.)
 
 #include "config.h"
 

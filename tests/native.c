@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA and ROCm plugins over the fake drivers of tests/fake_gpu: a library that lacks any symbol, is of another
-// version, or is none; an error of any call of the driver; copies between devices that bring other bytes.  What is
-// wrong is said in a line with the vendor's names, nothing is left behind, and what can go on goes on.  Each case is
-// a child, since libraries are opened once a process.
+// Tests the CUDA and ROCm plugins over the fake drivers of tests/fake_gpu: a library that lacks
+// any symbol, has another version or is missing; an error of any driver call; copies between
+// devices that corrupt bytes. Each error is one line with the vendor's names, nothing leaks, and
+// the program continues where possible. Each case is a child process, because libraries are
+// loaded once per process.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests/native_headers.sh, which compiles it with VENDOR, PART and perhaps HEADER set: sizes, offsets and
-// constants of a part, printed as plugins/VENDOR has them or as the vendor's header has; and, behind a header, one
-// assertion for each prototype of calls.h.
+// Compiled by tests/native_headers.sh with VENDOR, PART and optionally HEADER defined: prints
+// sizes, offsets and constants as declared by plugins/VENDOR or by the vendor's header; with a
+// header it also asserts each prototype of calls.h.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

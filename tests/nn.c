@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the table of models, GPT and MLP: each against float64 loops, gradients against
-// differences of those, causality, a cache, what a manifest says.
+// Tests the built-in models, GPT and MLP: outputs against float64 loops, gradients against their
+// finite differences, causality, the key-value cache, the manifest.
 #include "config.h"
 
 #include <unistd.h>

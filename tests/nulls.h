@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments for every public function, for the program that tests/nulls.py writes: each call of a function here makes a
-// new one.  What is freed by nobody lives as long as the child process that a function is called in.
+// Builds arguments for every public function, for the program that tests/nulls.py writes: each
+// call of a function here makes a new object. Objects that nothing frees live as long as the
+// child process of a function's test.
 #ifndef YK_NULLS_H
 #define YK_NULLS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of profiles on OpenCL devices begin with.
+// Common set-up for tests of profiles on OpenCL devices.
 #ifndef OBSERVED_H
 #define OBSERVED_H
 

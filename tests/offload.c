@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on other devices than the CPU backend: an MLP and a small GPT on OpenCL, on the skeleton plugin and on a
-// device that moves data as late as it may give the CPU's losses; what falls back is counted and listed, and YOKE_STRICT forbids it.
+// Tests training on devices other than the CPU backend: an MLP and a small GPT on OpenCL, on the
+// skeleton plugin and on a device that copies as late as permitted have the CPU's losses. Ops
+// that fall back are counted and listed, and YOKE_STRICT forbids them.
 
 #include "config.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tridiagonal matrices with complex elements on the diagonal: the diagonal of (H - z)^-1, its
-// corner and log det against dense elimination with pivots and against scaled minors in long
-// double, on the real axis as well; zero pivots, what has a closed form, gradients against finite
-// differences, the transmission of a chain between leads, what is refused. With an argument,
-// "device", what is computed where the environment says.
+// Tests tridiagonal matrices with a complex diagonal: the diagonal of (H - z)^-1, its corner and
+// log det, against dense elimination with pivots and scaled minors in long double, also on the
+// real axis; zero pivots, closed forms, gradients against finite differences, the transmission of
+// a chain between leads, refused arguments.
+// With the argument "device" only the cases that run on the device of the environment.
 #include "config.h"
 
 #include "values.h"

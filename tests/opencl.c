@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL backend under its table: segments, transfers, queues, events.
+// Tests the OpenCL backend through its function table: segments, transfers, queues, events.
 #include "config.h"
 
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's calls that a planned step on OpenCL makes, seen on their way (this program's functions of
-// those names come first) and made to fail there: the host waits for nothing inside a step, and each
-// failure is an error that names call, code, kernel, sizes, op, scope and device.
+// Observes and fails the driver calls of a planned step on OpenCL (this program's definitions of
+// the calls precede the driver's). The host never waits inside a step, and each failure is an
+// error that names call, code, kernel, sizes, op, scope and device.
 #include "config.h"
 
 #define CL_TARGET_OPENCL_VERSION 120

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device's own conversions of f16 are used where they give the bits of cl/half.cl, and only there:
-// with them, with a test that they fail, and with a text that does not compile, a cast gives the same
-// results, which are those of a table.
+// Tests that a device's built-in f16 conversions are used only if they have the bits of
+// cl/half.cl: with them, with a check that they fail, and with a text that does not compile, a
+// cast has the same results, which equal a table.
 #include "config.h"
 
 #include "base/num.h"

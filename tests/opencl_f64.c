@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that offers f64 and computes something else is found out, and is used without it.
+// Tests that a device that offers f64 but computes incorrectly is detected and used without it.
 #include "config.h"
 
 #include "opencl_host.h"

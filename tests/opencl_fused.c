@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On OpenCL a product, bias, relu and dropout are one launch, or two: the product and a map; and what the source of
-// maps says of comparisons and of numbers that become halves.
+// Tests fusion on OpenCL: a product, bias, relu and dropout are one launch, or two (the product
+// and a map); also the generated map source for comparisons and for constants in half precision.
 #include "config.h"
 
 #include <math.h>

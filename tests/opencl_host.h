@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the OpenCL backend share: the module loaded by itself (its path in
-// YOKE_TEST_OPENCL) under a host table that remembers errors and keeps binaries in
-// memory.
+// Helpers shared by the tests of the OpenCL backend: load the module (its path is in
+// YOKE_TEST_OPENCL) with a host table that remembers errors and keeps binaries in memory.
 #ifndef YK_TEST_OPENCL_HOST_H
 #define YK_TEST_OPENCL_HOST_H
 

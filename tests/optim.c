@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers of yoke-optim.h against float64 loops over their definitions: each with its variants, 100
-// steps on tensors of 1, 255, 256, 257 elements and more together, on the CPU and, a sample, on OpenCL.
+// Tests the optimizers of yoke-optim.h against float64 loops over their definitions: each with
+// its variants, 100 steps on tensors of 1, 255, 256, 257 and more elements together, on the CPU
+// and, for a sample, on OpenCL.
 #include "config.h"
 
 #include "dtypes.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What optimizers promise beside their numbers: identities, restarts, steps that are held back, two launches
-// for norm, clip and update, groups and patterns, files, other contexts, and what bad input gets.
+// Tests properties of optimizers beyond their numbers: identities, restarts, skipped steps, two
+// launches for norm, clip and update, groups and patterns, files, other contexts, and errors for
+// bad input.
 #include "config.h"
 
 #include "dtypes.h"

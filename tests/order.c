@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is launched when, read from the printed plan: barriers, with the updates that the scheduler would move
-// and the maps that it would join, and values and gradients through them; the device's work beside the CPU's.
+// Tests the order of launches in printed plans: barriers against updates that the scheduler would
+// move and maps that it would fuse, with values and gradients through them; the device's work
+// beside the CPU's.
 
 #include "config.h"
 

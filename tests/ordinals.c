@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers are a function of seed, scope, call, step and index, and of nothing else: not of what
-// is computed beside them, nor of threads, modes or shapes.  The reference is Philox 4x32-10 (Salmon et
-// al. 2011) written out here.
+// Tests that random numbers are a function of seed, scope, call, step and index only: not of
+// other computations, threads, modes or shapes. The reference is Philox 4x32-10 (Salmon et al.
+// 2011), implemented here.
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed variables: where they lie, to the byte; that they stay there over updates, puts, failures and
-// moves, and compute the bits of variables that are not packed.  Random programs with packed variables are in
-// tests/random.c.
+// Tests packed variables: their byte offsets, which stay fixed over updates, writes, failures and
+// moves, and results that equal those of unpacked variables bit for bit. Random programs with
+// packed variables are in tests/random.c.
 // The program runs itself once for each backend and setting.
 
 #include "config.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines: fitted by few passes over a stream that counts them, as by one for each node; against loops in float64; saved and
-// loaded; what JSON may not say.
+// Tests fitting of pipelines: few passes over a counted stream give the same as one pass per
+// node; results against float64 loops; saving and loading; invalid JSON.
 #include "config.h"
 
 #include <stdatomic.h>

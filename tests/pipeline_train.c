@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 2: one step of each loss against its gradient in closed form, of each node against differences; what is not
-// trained keeps its bits; batches that add up; areas under ROC curves by counting pairs; records; what cannot be trained.
+// Tests the training phase of pipelines: one step of each loss against its closed-form gradient,
+// of each node against finite differences; frozen parameters keep their bits; micro-batches add
+// up; areas under ROC curves against counting pairs; records; pipelines that cannot be trained.
 #include "config.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables in the host's memory: an optimizer's state that the device need not have gives the same training, the
-// device holds so many bytes less, and variables go there and back bit for bit.
+// Tests variables in host memory: an optimizer's state on the host gives the same training, the
+// device uses that many bytes less, and variables move between host and device bit for bit.
 
 #include "config.h"
 

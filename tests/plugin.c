@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader with good and broken plugins: each broken one costs one clear line, the others load.
-// Every case is this program run again, with a folder of its own in YOKE_PLUGIN_PATH.
+// Tests the plugin loader with valid and defective plugins: each defective one costs one clear
+// line, the others load. Every case runs this program again with its own directory in
+// YOKE_PLUGIN_PATH.
 #include "config.h"
 
 #include <dirent.h>

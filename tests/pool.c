@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool over a backend made here, whose queues run late and whose memory is a map of who used
-// which granule last: blocks never overlap, are aligned, and change queues only behind an event.
+// Tests the memory pool over a backend defined here, whose queues run late and whose memory is a
+// map of the last user of each granule: blocks never overlap, are aligned, and change queues only
+// after an event.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of ops: a plan asks for one a step, for all its launches, and gives them back behind the last,
-// also while the device is late.
+// Tests prepared ops: a plan requests one handle per step, for all its launches, and returns them
+// after the last one, also while the device is late.
 #include "config.h"
 
 #include "device/device.h"

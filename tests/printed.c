@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printed plan (YOKE_LOG=plan): every recorded node is in one step, or in a list with the reason
-// why it is in none; scopes and copied assignments show.
+// Tests printed plans (YOKE_LOG=plan): every recorded node is in one step or in a list with the
+// reason why it has none; scopes and copied assignments are shown.
 
 #include "config.h"
 

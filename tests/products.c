@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a result dtype of their own, and by row: values and gradients against float64 loops, with a map
-// behind them and without; a row alone has the bits it has in company.
+// Tests products with an explicit result dtype, and row by row: values and gradients against
+// float64 loops, with and without a map fused after them; a single row has the bits that it has
+// within a matrix.
 
 #include "config.h"
 

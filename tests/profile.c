@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler: every node is in one launch or in the list of those that need none, every
-// launch is in one sum, sums and idle add up, traces hold each piece with the scopes of
-// all its nodes; on the CPU, on devices with times of their own (OpenCL) and on those
-// without; and watching changes no bit.
+// Tests the profiler: every node is in one launch or in the list of nodes that need none; every
+// launch is in one sum; sums and idle time add up; traces hold each interval with the scopes of
+// all its nodes; on the CPU, on devices with device timers (OpenCL) and without. Profiling
+// changes no bit of the results.
 #include "config.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of quirks.conf by themselves: versions and their ranges, lines and what is wrong with them.
+// Tests the parser of quirks.conf: versions and their ranges, valid lines and errors.
 #include "config.h"
 
 #include "base/log.h"

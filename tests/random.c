@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of the public API against a sequential interpreter by value, and against
-// themselves with each optimization switched off, and with their variables packed: those results must be
-// equal to the bit.
+// Tests random programs of the public API against a sequential interpreter by value, and against
+// themselves with each optimization switched off and with packed variables; those results must be
+// equal to the bit. A program runs for several rounds, each in a scope and with new data, so that
+// later rounds reuse plans.
 //
-// A program runs for some rounds, each in a scope and with new data, so that later rounds find
-// their plans.
-// Programs have numbers; `random.t NUMBER` prints one, statement by statement, and runs it;
-// `random.t FIRST COUNT` runs some, `random.t FIRST COUNT hash` prints a hash of what they read.
-// `random.t FIRST COUNT packed` compares with packed variables alone, on any backend, `random.t FIRST COUNT
-// modes` with the interpreter and all modes, `random.t FIRST COUNT plain` with the interpreter alone.
-// YOKE_TEST_SEED says which are run otherwise, of 28000, YOKE_TEST_SAMPLE=1 a tenth of them;
-// YOKE_TEST_LONG=1 runs the first 30000.
+//	random.t NUMBER               prints one program, statement by statement, and runs it
+//	random.t FIRST COUNT          runs COUNT programs
+//	random.t FIRST COUNT hash     prints a hash of what they read
+//	random.t FIRST COUNT packed   compares only with packed variables, on any backend
+//	random.t FIRST COUNT modes    compares with the interpreter and all modes
+//	random.t FIRST COUNT plain    compares only with the interpreter
+//
+// By default YOKE_TEST_SEED selects from 28000 programs, YOKE_TEST_SAMPLE=1 runs a tenth of
+// those; YOKE_TEST_LONG=1 runs the first 30000.
 
 #include "config.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of operations, assignments, reads, evaluations, collections of the graph, scopes and gradients in any
-// order, beside a tape in float64: when something is evaluated or forgotten changes no number and no gradient.
-//
-// All values are vectors of N elements and all operations elementwise.  The tape differentiates itself by appending
-// nodes, so that gradients of gradients are compared too.
+// Tests random sequences of operations, assignments, reads, evaluations, graph collections,
+// scopes and gradients against a float64 tape: the time of evaluation or release changes no
+// number and no gradient.
+// All values are vectors of N elements and all operations elementwise. The tape differentiates
+// itself by appending nodes, so gradients of gradients are compared too.
 #include "config.h"
 
 #include "graph/context.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle of tests/random.c: tensors as values, each operation a loop over float64 or int64.
-//
-// Every element carries a bound on how far a right engine may be from it.  What IEEE 754 fixes
-// (sums and products of two numbers, rounding, comparing, moving) keeps the bound 0 and must match
-// to the bit; elsewhere bounds add up, and where they leave no conclusion (a comparison of two
-// nearly equal numbers) the bound is NaN: anything may be there.
+// The reference of tests/random.c: tensors as values, each operation a loop over float64 or
+// int64.
+// Every element carries a bound on the error of a correct engine. Operations that IEEE 754 fixes
+// (sums and products of two numbers, rounding, comparing, moving) keep the bound 0 and must match
+// to the bit; elsewhere bounds add up, and where a result is undetermined (a comparison of two
+// nearly equal numbers) the bound is NaN, which accepts any value.
 #ifndef YK_RANDOM_INTERP_H
 #define YK_RANDOM_INTERP_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of the public API, for tests/random.c: statements over slots, with the shape and
-// the state of each slot known, so that every program is valid.
+// Random programs of the public API for tests/random.c: statements over slots. The shape and
+// state of each slot are tracked, so that every program is valid.
 #ifndef YK_RANDOM_PROGRAM_H
 #define YK_RANDOM_PROGRAM_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of samples beside readers of other people: tests/readers.py writes files with numpy, csv, json and Pillow, and
-// compares what they say with what this program reads.  With arguments FILE SETTINGS it prints the samples: a line for
-// each field, its name, dtype and dims, and its bytes in hexadecimal.
+// Tests sources of samples against third-party readers: tests/readers.py writes files with numpy,
+// csv, json and Pillow and compares their values with this program's output. With arguments FILE
+// SETTINGS the program prints the samples: one line per field, with its name, dtype, dims, and
+// bytes in hexadecimal.
 #include "config.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations that are made again for gradients: the loss and all gradients of random networks, and of a GPT
-// with dropout, are those of the plain run to the bit, in less memory; and under a limit as few are made again
-// as make it fit.
+// Tests recomputed activations: loss and gradients of random networks, and of a GPT with dropout,
+// equal those of the plain run to the bit, in less memory; under a memory limit no more is
+// recomputed than needed to fit.
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend must not take: cases of conform that it takes, with one thing in them changed so that they no longer
-// are what the op's definition in yoke-plugin.h says.  The core makes none of these; what does, is a mistake that had
-// better be refused than run.
+// Tests that backends refuse invalid calls: conformance cases with one property changed so that
+// they no longer match the op's definition in yoke-plugin.h. The core makes no such calls;
+// refusing them catches bugs.
 
 #include "config.h"
 

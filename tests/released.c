@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading is harmless: gradients through values that were evaluated before, values that are read after an
-// evaluation that did not need them, and what is refused since it is not known any more.
+// Tests that reading has no side effects: gradients through values that were evaluated before,
+// values read after an evaluation that did not need them, and refusals for values that are no
+// longer available.
 #include "config.h"
 
 #include "tap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are computed again where they are read instead of stored: which, by the bytes of the
-// printed plan's steps, and that the numbers are those of loops in float64.
+// Tests rematerialization, where values are recomputed at their readers instead of stored: which
+// values, by the bytes of the printed plan's steps, and results against float64 loops.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay: plans that repeat are recorded as graphs, with the bits of plain launches, whatever numbers the host
-// sets, wherever blocks lie, and whatever of it fails.
+// Tests replay: repeated plans are recorded as graphs and have the bits of plain launches,
+// whatever numbers the host sets, wherever blocks are, and whichever call fails.
 #include "config.h"
 
 #include "device/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs read back, and plots of them: lines beside jansson's reading of them, pieces beside the whole, pixels beside
-// the formula of an axis.
+// Tests reading runs and plotting them: lines against jansson's parse, incremental against
+// complete reads, pixels against the formula of an axis.
 #include "config.h"
 
 #include <jansson.h>

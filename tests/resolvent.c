@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resolvent of tridiagonal matrices: values of both sides against a dense inverse and against minors in float64,
-// the closed form of a constant chain, every way of cutting rows, operands that broadcast or lie apart, dtypes, tiers
-// with their bounds, gradients against finite differences and against those of the parts, what is refused.
-// With an argument, "values", only what cutting changes: the test runs itself so under each setting; with "bits" it
-// prints a number that stands for results and gradients, which may not depend on the number of threads.
+// Tests the resolvent of tridiagonal matrices: values of both triangles against a dense inverse
+// and float64 minors, the closed form of a constant chain, every way of splitting rows, broadcast
+// or strided operands, dtypes, precision tiers with their bounds, gradients against finite
+// differences and against those of the decomposition, refused arguments.
+// With the argument "values" only the cases that depend on splitting: the test runs itself so
+// under each setting. With "bits" it prints a hash of results and gradients, which must not
+// depend on the number of threads.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of the resolvent: minors with exact powers of two, a dense inverse with pivoting.
+// References for the resolvent: minors with exact powers of two, and a dense inverse with
+// pivoting.
 #ifndef YK_TEST_RESOLVENT_H
 #define YK_TEST_RESOLVENT_H
 

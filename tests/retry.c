@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training whose k-th write, fsync or rename fails, for every k: once, and it goes on
-// with the same losses, all of which are written; from then on, and it ends with one line, the checkpoint before
-// stands, and resuming gives the losses of an unbroken run, but for lines that could not be written to the end. This
-// program's write, fsync and rename stand before those of the C library.
+// Tests a training whose k-th write, fsync or rename fails, for every k. If it fails once, the
+// training continues with the same losses, all of which are written. If it keeps failing, the
+// training ends with one line, the previous checkpoint is intact, and resuming gives the losses
+// of an unbroken run, except for lines that could not be completed. This program's write, fsync
+// and rename precede those of the C library.
 #include "config.h"
 
 #include <errno.h>

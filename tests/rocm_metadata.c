@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ROCm plugin reads in a code object of a kernel's parameters, in one that AMD's own compiler makes of a
-// text here; of damaged ones it says nothing, or something else, and reads nothing outside.
+// Tests how the ROCm plugin reads a kernel's parameters from a code object that AMD's compiler
+// makes of a text in this file. For damaged code objects it returns nothing or wrong data, but
+// reads nothing out of bounds.
 #include "config.h"
 
 #include <dlfcn.h>

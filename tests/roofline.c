@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic and bytes of ops against counts by hand; occupancy against a table; what bounds a kernel; and that limits
-// are measured and kept.
+// Tests flop and byte counts of ops against counts by hand, occupancy against a table, the
+// classification of what bounds a kernel, and that limits are measured and cached.
 #include "config.h"
 
 #include "observe/cycle.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every map and reduction row in every dtype it takes and every layout, with the edges of each
-// dtype's range, against loops in wide types; what a row does not take is refused.
+// Tests every map and reduction op in every dtype and layout, including the extremes of each
+// dtype's range, against loops in wide types; unsupported combinations are refused.
 #include "config.h"
 
 #include "rows.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of op rows share: arrays of random values of any dtype, in every layout an
-// operand can have, and the comparison of a result with a reference.
+// Helpers shared by the tests of ops: arrays of random values of any dtype, in every layout that
+// an operand can have, and comparison of a result with a reference.
 #ifndef YK_TEST_ROWS_H
 #define YK_TEST_ROWS_H
 

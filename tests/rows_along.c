@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row that scans, sorts, picks or moves, in every dtype and layout, against loops over
-// indices; long rows beside them, for the cuts that the kernels make.
+// Tests every op that scans, sorts, selects or moves elements along an axis, in every dtype and
+// layout, against loops over indices; also long rows, which kernels split.
 #include "config.h"
 
 #include "rows.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics in every floating dtype and layout against loops in wide types, and the edges: what
-// is clamped, empty, out of range, infinite; each error names its op.
+// Tests statistics in every floating dtype and layout against loops in wide types, and edge
+// cases: clamped, empty, out-of-range and infinite values; each error names its op.
 #include "config.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of runs: what is logged is what lies in the files, read here by other means; what cannot be written is
-// one warning.
+// Tests records of runs: logged values equal the files' contents, which this test parses itself;
+// a write failure is one warning.
 #include "config.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors: what is written is read again.  tests/hostile.c has the files to refuse.
+// Tests that safetensors files are read back as written. Files that must be refused are in
+// tests/hostile.c.
 #include "config.h"
 
 #include <sys/stat.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dynamic loss scale: a script of overflows gives the scales written beside it; steps of every optimizer
-// formula that overflow in the first, a middle or the last element change no bit of parameters and states, and
-// the flag clears; unscaled norms against float64; state saved and loaded; what is refused.
+// Tests the dynamic loss scale: a script of overflows gives the listed scales; steps of every
+// optimizer formula that overflow in the first, a middle or the last element change no bit of
+// parameters and states, and the flag is cleared; unscaled norms against float64; saved and
+// loaded state; refused arguments.
 
 #include "config.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrences in the graph (yk_scan): filters, tridiagonal systems and segmented sums against loops in float64,
-// on every axis, from both ends; what is kept of plans, what falls back, what is refused.
+// Tests recurrences in the graph (yk_scan): filters, tridiagonal systems and segmented sums
+// against float64 loops, on every axis and in both directions; plan reuse, fallbacks, refused
+// arguments.
 #include "config.h"
 
 #include "graph/record.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenes of different sizes in one pipeline: sets of them, statistics and training against loops over all pixels in float64, metrics,
-// checkpoints; and the node local_rx against such loops, at edges, beside pixels that do not count, and by differences.
+// Tests pipelines over scenes of different sizes: statistics and training against float64 loops
+// over all pixels, metrics, checkpoints. The node local_rx is compared with such loops, at edges
+// and beside masked pixels, and with finite differences.
 #include "config.h"
 
 #include <sys/stat.h>

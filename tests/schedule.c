@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules of the learning rate against their definitions: warm-up, each kind, and their edges.
+// Tests learning-rate schedules against their definitions: warm-up, each kind, and edge cases.
 #include "config.h"
 
 #include "optim/schedule.h"

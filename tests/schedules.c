@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules, run with terms in place of numbers: every addend once, sums in order T, no deadlock although a
-// place that is being sent may not be written, nothing read that was not written, messages and chunks sent
-// as the formulas say; for 1 .. 64 ranks.
+// Tests collective schedules by running them on symbolic terms, for 1 .. 64 ranks: every addend
+// once, sums in order T, no deadlock although buffers in transit are not written, no read of
+// unwritten data, and message and chunk counts equal to the formulas.
 #include "config.h"
 
 #include "comm/schedule.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of several files or of none: .npz archives, lists of shards, pipes.
-// With an argument FOLDER it writes hostile archives there instead, as seeds for tests/fuzz.
+// Tests sources that consist of several files or of none: .npz archives, lists of shards, pipes.
+// With an argument FOLDER it writes hostile archives there, as seeds for tests/fuzz.
 #include "config.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator of schedules against closed forms that are written here anew: within 1 % up to 4096 ranks, with machines
-// of one rank, of some and of all; and no schedule is faster than what each byte needs.
+// Tests the simulator of collective schedules against closed forms implemented here: within 1 %
+// up to 4096 ranks, with one, several or all ranks per machine; no schedule is faster than its
+// bytes permit.
 #include "config.h"
 
 #include <limits.h>

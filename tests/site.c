@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call sites: with YOKE_TRACE_OPS=1 an error names the function of the application that recorded the op,
-// however deep in the library the op was made, and the backward of an op names where that was recorded.
-// Linked to libyoke.so as an application is, with its own symbols exported, as -rdynamic does.
+// Tests call sites: with YOKE_TRACE_OPS=1 an error names the application function that recorded
+// the op, however deep in the library the op was made, and an op of a backward pass names where
+// its forward op was recorded. Linked to libyoke.so as an application is, with its symbols
+// exported as by -rdynamic.
 
 #include "config.h"
 

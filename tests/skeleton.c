@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The skeleton plugin, loaded as a module, against loops in float64; and the fault backend's faults.
+// Tests the skeleton plugin, loaded as a module, against float64 loops, and the faults of the
+// fault backend.
 #include "config.h"
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of what files hold: each format against the numbers that the test wrote, hostile headers, files that are cut.
-// With an argument FOLDER it writes the hostile files there instead, as seeds for tests/fuzz.
+// Tests datasets in files: each format against the numbers that the test wrote, hostile headers,
+// truncated files. With an argument FOLDER it writes the hostile files there, as seeds for
+// tests/fuzz.
 #include "config.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendors' tridiagonal solvers as yoke bench resolvent calls them, on the fake drivers of tests/fake_gpu, whose libraries
-// tests/fake_gpu.sh has found: each call beside a dense inverse, what a call refuses, and a library of another version.
+// Tests the vendors' tridiagonal solvers as the resolvent benchmark calls them, on the fake
+// drivers of tests/fake_gpu, whose libraries tests/fake_gpu.sh has found: each call against a
+// dense inverse, refused arguments, a library of another version.
 #include "config.h"
 
 #include "graph/context.h"

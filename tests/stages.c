@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a pipeline: in which turns they take the parts of a step, for all numbers of stages and parts; how blocks are
-// shared out; loss and gradients of 2 and 3 stages, bit for bit those of one rank; what their pools hold at most.
+// Tests pipeline parallelism: the order in which stages process micro-batches, for all numbers of
+// both; the distribution of blocks; loss and gradients of 2 and 3 stages bit for bit those of one
+// rank; the maximum memory of each stage's pool.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals that request an end: those within the window of one that was counted belong to it, whichever they are, also when
-// the process was stopped meanwhile; one after the window ends the process.  Each case runs in a child.
+// Tests signals that request an end: any signal within the window of a counted one belongs to it,
+// also when the process was stopped meanwhile; one after the window ends the process. Each case
+// runs in a child.
 #include "config.h"
 
 #include <semaphore.h>

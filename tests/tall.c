@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with few rows and columns and many steps, which GPUs split: against float64, with a map behind them, the same
-// bits each time.  YOKE_TEST_SPLIT=1: the device is one that splits them, so that the order of its sums differs from
-// that of k, which YOKE_BY_ROW keeps.
+// Tests products with few rows and columns and a large inner dimension, which GPUs split: results
+// against float64, with a map fused after them, and the same bits each time. With
+// YOKE_TEST_SPLIT=1 the device splits them, so that its order of sums differs from that of k,
+// which YOKE_BY_ROW keeps.
 #include "config.h"
 
 #include "tap.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TAP for small C programs: ok(..) lines, random inputs with a printed seed, comparison of numbers.
+// TAP for small C programs: ok(..) lines, random inputs with a printed seed, comparison of
+// numbers.
 #ifndef YK_TAP_H
 #define YK_TAP_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's frame: team of threads, segments, events, answers after a fork.
+// Tests the framework of the CPU backend: the thread team, segments, events, and calls after a
+// fork.
 #include "config.h"
 
 #include <pthread.h>

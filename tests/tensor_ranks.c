@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks that ranks compute together: loss and gradients of 2 and 4 ranks against those of one, and by finite
-// differences; parameters drawn; cuts in host memory; dropout; what cannot be cut.
+// Tests tensor parallelism: loss and gradients of 2 and 4 ranks against those of one rank and
+// finite differences; initialization; sharding in host memory; dropout; models that cannot be
+// sharded.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer: a model learns, a step is planned once, micro-batches add up, a resumed
-// run gives the bits of an unbroken one; and sampling.
+// Tests the trainer: a model learns, a step is planned once, micro-batches add up, a resumed run
+// has the bits of an unbroken one; sampling.
 #include "config.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuning: classes of contractions, the file and everything that can be wrong with it, and that plans
-// take what it says and nothing else.
+// Tests tuning: classes of contractions, the tuning file and its possible defects, and that plans
+// follow the file and nothing else.
 #include "config.h"
 
 #include <sys/stat.h>

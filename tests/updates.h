@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of training in the forms that people write: updates by hand, moving averages and sums, optimizers; with and
-// without scopes; reading the loss before or after the update, or never.  Each form of an update does the same arithmetic.
+// Training steps in the forms that people write: hand-written updates, moving averages and sums,
+// optimizers; with and without scopes; reading the loss before or after the update, or never.
+// Each form of an update does the same arithmetic.
 #ifndef TESTS_UPDATES_H
 #define TESTS_UPDATES_H
 

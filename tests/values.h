@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of any dtype in wide types, and instructions of maps on them, as conform computes both.
+// Numbers of any dtype in wide types, and map instructions on them, as the conformance test
+// computes both.
 #ifndef YK_TEST_VALUES_H
 #define YK_TEST_VALUES_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementary functions of the CPU backend against the C library in a wider format, on each instruction
-// set, which is chosen once a process; Philox against the vectors published with Random123.
+// Tests the elementary functions of the CPU backend against the C library in a wider format, on
+// each instruction set (chosen once per process), and Philox against the vectors published with
+// Random123.
 #include "config.h"
 
 #include "../backends/cpu/host/frame.h"

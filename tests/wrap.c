@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the host: what yoke_from and yoke_put copy may be scribbled over at once, what yoke_wrap
-// takes is used where it lies, never written, and given back once, whatever happens.
+// Tests memory of the host: the caller may overwrite it right after yoke_from and yoke_put, which
+// copy; memory passed to yoke_wrap is used in place, never written, and released once in every
+// case.
 
 #include "config.h"
 

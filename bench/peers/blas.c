@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cblas_sgemm of the library that is linked.
+// Calls cblas_sgemm of the linked library.
 #include "config.h"
 
 #ifdef HAVE_CBLAS

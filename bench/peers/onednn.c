@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's matmul through its C interface of version 2, prepared once and executed often.
+// Calls oneDNN's matmul through its C interface, version 2: prepared once, executed many times.
 #include "config.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the libraries that bench/contract measures itself against, called directly.
+// Interface to the peer libraries of bench/contract, which are called directly.
 #ifndef YK_BENCH_PEERS_H
 #define YK_BENCH_PEERS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that says absurd things about its devices; the last one is as good as it can be.
+// A plugin that reports absurd device properties; its last device is normal.
 #define DEVICES 8
 #define NAME "absurd"
 #define OWN_INFO

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that behaves in yoke-probe and ends every other process, as YOKE_TEST_AMBUSH says: abort, segv, exit, hang
-// (until an alarm that is set, which it does not wait for) or info (abort, when it is asked for its device). Without that it loads the library YOKE_TEST_LIBRARY and behaves.
+// A plugin that behaves in yoke-probe and misbehaves in every other process, as YOKE_TEST_AMBUSH
+// names: abort, segv, exit, hang (until an alarm set by the caller) or info (abort when its
+// device is queried). Otherwise it loads the library YOKE_TEST_LIBRARY and behaves.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

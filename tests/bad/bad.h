@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least a plugin can be: a table over nothing, whose flaw each file that includes this adds.
+// The smallest valid plugin: an empty table, to which each file that includes this adds one
+// defect.
 #include <string.h>
 
 #include "yoke-plugin.h"

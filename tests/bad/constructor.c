@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that ends the process while it is loaded, before anything of it is called.
+// A plugin whose constructor ends the process while the library is loaded.
 #include <stdlib.h>
 
 #define NAME "constructor"

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that loads: for tests of names, folders and owners.
+// A plugin that loads; used by tests of names, directories and file owners.
 #define NAME "good"
 #include "bad.h"

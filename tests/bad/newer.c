@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin made for the next plugin ABI.
+// A plugin built for the next plugin ABI.
 #include "yoke-plugin.h"
 #define ABI ((uint32_t)(YOKE_ABI_MAJOR + 1) << 16)
 #define NAME "newer"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is no plugin.
+// A shared library that is not a plugin.
 __attribute__((visibility("default"))) int yoke_plugin_initialise(void);
 int yoke_plugin_initialise(void)
 {

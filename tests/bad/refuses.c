@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that itself refuses to work with this core.
+// A plugin that refuses to work with this core.
 #include "yoke-plugin.h"
 
 __attribute__((visibility("default")))

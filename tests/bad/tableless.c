@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that reports success and gives no table.
+// A plugin that reports success but returns no table.
 #include "yoke-plugin.h"
 
 __attribute__((visibility("default")))

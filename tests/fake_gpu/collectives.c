@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of NCCL and, compiled with FAKE_HIP, of RCCL: ranks are threads or processes, which put what they send
-// into a file that all of them map, and reduce what they get.  Communicators are non-blocking or not, as their
-// configuration says; what a stream comes to waits for the others, until it is aborted.
-//
-// Sums are of float64 in the order of ranks from the own one on, so that they are not those of order T.
+// Fake NCCL and, compiled with FAKE_HIP, RCCL. Ranks are threads or processes, which exchange
+// data through a file that all of them map. Communicators are blocking or not, as configured; a
+// stream that reaches a collective waits for the other ranks, until it is aborted.
+// Sums are in float64 and start at the caller's own rank, so that their rounding differs from
+// that of order T.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of NVRTC and, compiled with FAKE_HIP, of hiprtc, over compile.c.
+// Fake NVRTC and, compiled with FAKE_HIP, hiprtc, on top of compile.c.
 #include "config.h"
 
 #include <stdio.h>

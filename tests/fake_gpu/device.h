@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices made of host memory and threads, behind the calls of a vendor's driver.  Codes are CUDA's, which HIP's equal.
+// Fake devices made of host memory and threads, used by the fake drivers. Status codes are
+// CUDA's, which HIP shares.
 #ifndef FAKE_DEVICE_H
 #define FAKE_DEVICE_H
 

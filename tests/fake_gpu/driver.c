@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of libcuda and, compiled with FAKE_HIP, of libamdhip64, by their own names: codes, devices, contexts and
+// Fake libcuda and, compiled with FAKE_HIP, libamdhip64: error codes, devices, contexts and
 // peers.
 #include "config.h"
 

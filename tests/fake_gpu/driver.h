@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the calls of libcuda and libamdhip64 share: driver.c (errors, devices), driver_memory.c,
-// driver_stream.c and driver_module.c, each compiled for both vendors, over stream.c, graph.c and memory.c.
+// Declarations shared by the fake libcuda and libamdhip64: driver.c (errors, devices),
+// driver_memory.c, driver_stream.c and driver_module.c, each compiled for both vendors, on top of
+// stream.c, graph.c and memory.c.
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 

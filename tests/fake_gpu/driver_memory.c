@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of libcuda and, compiled with FAKE_HIP, of libamdhip64: memory, copies and fills.
+// Fake libcuda and, compiled with FAKE_HIP, libamdhip64: memory, copies and fills.
 #include "config.h"
 
 #include "driver.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of libcuda and, compiled with FAKE_HIP, of libamdhip64: modules, kernels and their launches.
+// Fake libcuda and, compiled with FAKE_HIP, libamdhip64: modules, kernels and launches.
 #include "config.h"
 
 #include <stdlib.h>

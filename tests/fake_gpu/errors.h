@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// X(code, CUDA's name, HIP's name or none): codes that a driver's calls give.
+// X(code, CUDA's name, HIP's name or none): the status codes that the fake drivers return.
 #define FAKE_ERRORS(X) \
 	X(0, CUDA_SUCCESS, hipSuccess) \
 	X(1, CUDA_ERROR_INVALID_VALUE, hipErrorInvalidValue) \

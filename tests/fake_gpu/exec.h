@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor: compiles kernel texts for the host, and runs groups of items as coroutines.
+// The executor of the fake drivers: compiles kernel texts for the host and runs work groups as
+// coroutines.
 #ifndef FAKE_EXEC_H
 #define FAKE_EXEC_H
 

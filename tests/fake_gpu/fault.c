@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors on demand: YOKE_FAKE_FAIL is a list of CALL:N:CODE, comma between; the N-th call of that name gives the
-// code, a number or its symbolic name; N+: that one and all behind it.
+// Injects errors: YOKE_FAKE_FAIL is a comma-separated list of CALL:N:CODE. The N-th call of that
+// name returns the code, a number or its symbolic name; with N+, so do all later calls.
 #include "config.h"
 
 #include <pthread.h>

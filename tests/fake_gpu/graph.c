@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events, and captures of streams into graphs, which are what was pushed, in that order.
+// Events, and stream capture into graphs. A graph is the list of captured operations in their
+// order.
 #include "config.h"
 
 #include <stdlib.h>

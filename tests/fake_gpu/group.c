@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of items as coroutines of one thread.  Items run one after the other on one stack until one has to wait, for
-// a barrier or for its warp: then the next ones get a stack of their own.  So a kernel that never waits is a loop.
+// Runs a work group as coroutines of one thread. Items run one after another on one stack until
+// one waits for a barrier or its warp; only then do the following items get stacks of their own.
+// A kernel that never waits is thus a plain loop.
 #include "config.h"
 
 #include <pthread.h>

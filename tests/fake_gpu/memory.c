@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of devices, and pinned memory: parts of reserved addresses with red zones between them, and a table of what
-// is live.
+// Device and pinned memory: ranges of reserved addresses with red zones between them, and a table
+// of live allocations.
 #include "config.h"
 
 #include <stdio.h>

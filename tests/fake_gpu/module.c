@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules: shared objects made of kernel texts, each load a copy of its own, since its state is static.
+// Modules: shared objects compiled from kernel texts. Each load makes a separate copy of the
+// file, because kernel state is static.
 #include "config.h"
 
 #include <dlfcn.h>

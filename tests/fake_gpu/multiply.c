@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in loops, in a stream of the driver's fake driver.
+// Matrix products by plain loops, in a stream of the fake driver.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the fake drivers for libraries of such: matrices that lie by columns.
+// Column-major matrix products for the fake vendor libraries.
 #ifndef FAKE_MULTIPLY_H
 #define FAKE_MULTIPLY_H
 

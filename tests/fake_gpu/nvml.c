@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of NVML: a device that is half busy.
+// Fake NVML: a device with 50 % utilization.
 #include "config.h"
 
 #include <stdio.h>

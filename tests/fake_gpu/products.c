@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of cuBLASLt and, compiled with FAKE_HIP, of hipBLASLt: products in loops, in a stream of the driver's
-// fake driver, which is there already.
+// Fake cuBLASLt and, compiled with FAKE_HIP, hipBLASLt: products by plain loops, in a stream of
+// the fake driver, which must be loaded already.
 #include "config.h"
 
 #include <stdlib.h>

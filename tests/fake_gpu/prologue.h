@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVRTC and hiprtc know by themselves, for the host's C++ compiler.  One item of a group runs at a time, and
-// one launch at a time of a shared object, so that what CUDA keeps for each thread, and for each group, is static.
-// compile.c lists the kernels behind the text.
+// Defines the built-ins of NVRTC and hiprtc for the host's C++ compiler. One item of a group runs
+// at a time, and one launch of a shared object at a time, so per-thread and per-group state can
+// be static. compile.c appends the list of kernels to the text.
 #define FAKE 1
 #include "abi.h"
 

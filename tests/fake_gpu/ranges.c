@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of libnvToolsExt and, compiled with FAKE_HIP, of libroctx64, and a tool of NVTX's: ranges are lines of
-// the file YOKE_FAKE_RANGES, "push NAME" and "pop", behind as many spaces as ranges are open in the thread.
+// Fake libnvToolsExt and, compiled with FAKE_HIP, libroctx64, and an NVTX tool. Ranges are lines
+// of the file YOKE_FAKE_RANGES, "push NAME" and "pop", indented by the number of ranges open in
+// the thread.
 #include "config.h"
 
 #include <pthread.h>

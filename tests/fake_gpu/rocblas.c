@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of rocBLAS: products in loops, without epilogues.
+// Fake rocBLAS: products by plain loops, without epilogues.
 #include "config.h"
 
 #include <stdlib.h>

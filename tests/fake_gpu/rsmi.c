@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of ROCm SMI: a device that is half busy.
+// Fake ROCm SMI: a device with 50 % utilization.
 #include "config.h"
 
 #include "vendor.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the fake drivers, YOKE_FAKE_NAME of the environment, and the hash of texts and binaries.
+// Settings of the fake drivers (environment variables YOKE_FAKE_NAME), and the hash of texts and
+// binaries.
 #include "config.h"
 
 #include <stdio.h>

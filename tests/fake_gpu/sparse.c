@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tridiagonal solvers of cuSPARSE and, compiled with FAKE_HIP, of hipSPARSE: elimination in f64, in stream 0 of the
-// driver's fake driver, which is there already.  YOKE_FAKE_SPARSE is the version that the library says it is.
+// Fake tridiagonal solvers of cuSPARSE and, compiled with FAKE_HIP, hipSPARSE: elimination in
+// f64, in stream 0 of the fake driver, which must be loaded already. YOKE_FAKE_SPARSE is the
+// version that the library reports.
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: a thread each, which takes what is pushed in order, after seeded delays (YOKE_FAKE_DELAY).
+// Streams: each is a thread that executes its queue in order, after seeded delays
+// (YOKE_FAKE_DELAY).
 #include "config.h"
 
 #include <stdlib.h>

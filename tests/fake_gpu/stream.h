@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What streams (stream.c) and what is made of them, events and graphs (graph.c), know of each other.
+// Declarations shared by streams (stream.c), events and graphs (graph.c).
 #ifndef FAKE_STREAM_H
 #define FAKE_STREAM_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For bench/native_launches: launches are noted, with their arguments, to be made again by the driver's bare call.
+// For bench/native_launches: records launches with their arguments, to be replayed by the bare
+// driver call.
 #include "config.h"
 
 #include <stdlib.h>

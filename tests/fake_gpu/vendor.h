@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two drivers' calls are near twins: what differs in names and types.
+// Names and types in which the calls of the two vendors' drivers differ.
 #ifndef FAKE_VENDOR_H
 #define FAKE_VENDOR_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend over host memory that misbehaves on demand.  What it computes, a CPU backend of its own
-// computes for it, so its numbers are those of the CPU; its events are records that a fault can
-// mark.  Settings arm it for a process, ext("fault") (fault.h) for a test that goes on.
+// A backend over host memory that misbehaves on demand. A private CPU backend computes for it, so
+// its numbers are the CPU's; its events are records that a fault can mark as failed. Settings arm
+// faults for a whole process, ext("fault") (fault.h) for a test that continues after them.
 #include <ctype.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a test commands the fault backend while it runs: the table behind its ext("fault").
+// The table that ext("fault") returns, with which a test controls the fault backend at run time.
 #ifndef FAULT_H
 #define FAULT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer's entry point, for the target named by YK_FUZZ_TARGET.
+// libFuzzer's entry point for the target that YK_FUZZ_TARGET names.
 #include "config.h"
 
 #include "fuzz/targets.h"

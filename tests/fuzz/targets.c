@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fuzz targets.  Files are in memory, by way of /proc/self/fd.
+// The fuzz targets. Input files are in memory, accessed through /proc/self/fd.
 #include "config.h"
 
 #include "fuzz/targets.h"

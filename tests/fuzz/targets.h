@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is fuzzed: each takes any bytes, and aborts when a reader accepts what it must not.
+// The fuzz targets: each accepts arbitrary bytes and aborts if a reader accepts what it must
+// refuse.
 #ifndef YK_FUZZ_TARGETS_H
 #define YK_FUZZ_TARGETS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An OpenCL driver whose flaw is the name of its file, libfake_FLAW.so: it crashes, hangs, has no
-// devices or the same ones twice; or it is PoCL, with absurd answers about its device, or with calls
-// that fail.
+// A fake OpenCL driver whose defect is part of its file name, libfake_FLAW.so: it crashes, hangs,
+// has no devices or reports a device twice; or it is PoCL with absurd device properties or
+// failing calls.
 #include "config.h"
 
 #include <dlfcn.h>
