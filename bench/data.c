@@ -5,15 +5,18 @@
 //
 //	bench/data FOLDER [rows, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
 //
-//	tokens            shuffled windows of 128 + 1 tokens from a file of 64 Mi 2-byte tokens (FOLDER/tokens.u16)
+//	tokens            shuffled windows of 128 + 1 tokens from 64 Mi 2-byte tokens (FOLDER/tokens.u16)
 //	rows              shuffled rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy)
 //	memcpy            the same rows, copied in memory by one thread in the same order
-//	csv               a table of 8 numeric columns, 24 MB (FOLDER/table.csv), opened and read in order to its last record
-//	words             the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in blocks as prepare uses, one thread
+//	csv               a table of 8 numeric columns, 24 MB (FOLDER/table.csv), opened and read in order
+//	words             the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in blocks as
+//	                  prepare uses, one thread
 //	prepare           the same text from file to token file, with as many threads as workers
 //	sleep 1, sleep 4  a source that sleeps 5 ms per sample, read by one thread and by four
-//	images            images of FOLDER/images (written by bench/peers/data_torch.py) resized to 224 x 224; only on request
-//	end               not a rate: the time of the step at the end of an epoch divided by the median step; a step works 2 ms
+//	images            images of FOLDER/images (written by bench/peers/data_torch.py) resized to
+//	                  224 x 224; only on request
+//	end               not a rate: the time of the step at the end of an epoch divided by the median
+//	                  step; a step works 2 ms
 //
 // The argument `rows` is a comma-separated list of these. Missing input files are written first.
 // Batches have 64 samples; 16 for sleep; 10 of 210 for end.

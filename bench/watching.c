@@ -2,10 +2,12 @@
 // Measures the overhead of telemetry, records and profiling.
 //
 //	bench/watching steps ROUNDS KEY=VALUE ..
-//		steps of a training (keys of yoke train, including data): without observation; with telemetry; with telemetry 20 times as
-//		often; with that and the loss 20 times as often; with a memory history; in active steps of a profile as yoke train makes it.
-//		Groups of steps that take at least 0.25 s run in turn after one warm-up group; the figures are medians of the
-//		rounds.  CPU time is printed beside the wall time because other load on the machine affects it less.
+//		steps of a training (keys of yoke train, including data): without observation; with
+//		telemetry; with telemetry 20 times as often; with that and the loss 20 times as often;
+//		with a memory history; in active steps of a profile as yoke train makes it.  Groups of
+//		steps that take at least 0.25 s run in turn after one warm-up group; the figures are
+//		medians of the rounds.  CPU time is printed beside the wall time because other load on
+//		the machine affects it less.
 //	bench/watching trace [events, 1000000]
 //		a profile of that many tiny events, and the trace file made from it
 //	bench/watching scalars [lines, 200000]

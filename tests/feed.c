@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on their way to a device: what arrives is what a plain loop says, whenever copies are done, with as many
-// ahead as there is memory for; copies go on beside steps; a step moves its batch up, one record down, nothing else.
+// Tests batches on their way to a device: their contents against a plain loop, whenever copies
+// complete, with as many batches ahead as memory allows. Copies overlap with steps; a step moves
+// its batch up and one record down, nothing else.
 // The program runs itself once for each device and its settings.
 
 #include "config.h"
@@ -264,7 +265,7 @@ static void test_contexts(const char *device)
 static void ready(yoke_loader *l, int64_t n)
 {
 	struct yoke_loader_stats s = { .size = sizeof s };
-	for (int k = 0; k < 20000 && (yoke_loader_stats(l, &s) < 0 || s.ready < n); k++)
+	for (int k = 0; k < 6000000 && (yoke_loader_stats(l, &s) < 0 || s.ready < n); k++)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/file, base/json: a reader sees the old file or the new one; bad files are refused.
+// Tests base/file and base/json: a reader sees either the old or the new file; bad files are
+// refused.
 #include "config.h"
 
 #include <dirent.h>
@@ -192,8 +193,7 @@ static void killed(void)
 				yk_file_write(path, text, BYTES);
 			}
 		}
-		usleep((useconds_t)rnd_int(1000, 20000));
-		for (int k = 0; k < 20; k++) { // while it writes
+		for (int64_t k = rnd_int(20, 200); k > 0; k--) { // while it writes
 			char *got = NULL;
 			size_t n = 0;
 			whole &= !yk_file_read(path, BYTES, &got, &n) && n == BYTES &&

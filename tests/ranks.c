@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do together, as threads: every collective in every dtype against float64 sums in order T, the same bits
-// on all ranks whoever comes late, gradients against finite differences, splits, sends, and what ranks that
-// disagree, fail or do not come get.
+// Tests operations between ranks, as threads: every collective in every dtype against float64
+// sums in order T; all ranks have the same bits whichever is late; gradients against finite
+// differences; group splits, sends, and the errors when ranks disagree, fail or do not arrive.
 #include "config.h"
 
 #include <fcntl.h>
@@ -951,7 +951,7 @@ static int leaves(yoke_group *g, void *which)
 		return keep(g, err);
 	if (r == 1 && how == 1)
 		return keep(g, YOKE_ENOMEM);
-	for (int k = 0; k < 6000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until it is given up
+	for (int k = 0; k < 60000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until it is given up
 		nap(10000);
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
@@ -1082,12 +1082,9 @@ static int on_devices(const char *how)
 {
 	bad = 0;
 	if (!strcmp(how, "once")) {
-		struct timespec from, to;
-		clock_gettime(CLOCK_MONOTONIC, &from);
 		const int err = yoke_group_run(2, NULL, all_once, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &to);
 		printf("%s: %s\n", yoke_error_name(err), err ? yoke_error() : "done");
-		return to.tv_sec - from.tv_sec > 50; // then dist.timeout ended it
+		return err && strstr(yoke_error(), "(dist.timeout)"); // no rank may wait that long for one that failed
 	}
 	int err = yoke_group_run(3, NULL, is_native, NULL);
 	ok(!err && !bad, "ranks use the library %s%s", bad ? wrong : "", err && !bad ? yoke_error() : "");
@@ -1173,7 +1170,7 @@ static int as_rank(yoke_group *g, void *arg)
 	if (!strcmp(what, "sleep")) {
 		printf("%d\n", (int)getpid());
 		fflush(stdout);
-		nap(60000000);
+		nap(600000000);
 	}
 	if (!strcmp(what, "disagree"))
 		return disagree(g, &which) == YOKE_EMISMATCH ? 5 : 0;
@@ -1270,8 +1267,8 @@ int main(int argc, char **argv)
 	expect(1, leaves, YOKE_ERANK, "rank 1 of world failed", "a rank that fails");
 	expect(0, splits_too_late, YOKE_ERANK, "rank 1 of world failed", "a rank that fails before a split");
 	*warned = '\0';
-	yoke_setting_set("dist.timeout", "3"); // two seconds for the warning to come before
-	expect(2, leaves, YOKE_ERANK, "within 3 s (dist.timeout): rank 1", "a rank that does not come");
+	yoke_setting_set("dist.timeout", "10"); // the warning comes 9 s before
+	expect(2, leaves, YOKE_ERANK, "within 10 s (dist.timeout): rank 1", "a rank that does not come");
 	yoke_setting_set("dist.timeout", "60");
 	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "behind barrier"),
 	   "it is named before: %s", warned);

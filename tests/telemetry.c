@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry: the host by recorded trees of /proc and /sys, devices by recorded files and by a backend that lies or
-// blocks, and the lines of a sampler.
+// Tests telemetry: host samples from recorded trees of /proc and /sys, device samples from
+// recorded files and from a backend that returns invalid values or blocks, and the lines of a
+// recorder.
 #include "config.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -20,7 +22,7 @@
 #define HAVE_HWLOC 0
 #endif
 
-static int warnings;
+static atomic_int warnings;
 static char last[400];
 
 static void keep_warning(int level, const char *topic, const char *line, void *arg)
@@ -321,8 +323,12 @@ static void test_sampler(void)
 	unlink(o.path);
 	yoke_recorder *s = yoke_recorder_new(&o);
 	for (int i = 1; i <= 5; i++) {
+		struct stat st = { .st_size = 0 };
 		yoke_recorder_tell(s, i, .5 * i);
-		nanosleep(&(struct timespec){ .tv_nsec = 15000000 }, NULL);
+		for (int k = 0; k < 600000 && i == 4 && st.st_size == 0; k++) { // until there is a sample before step 5
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+			stat(o.path, &st);
+		}
 	}
 	yoke_recorder_free(s);
 	FILE *f = fopen(o.path, "r");
@@ -349,7 +355,8 @@ static void test_sampler(void)
 	o.path = "/dev/full";
 	warnings = 0;
 	s = yoke_recorder_new(&o);
-	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+	for (int k = 0; k < 600000 && !atomic_load(&warnings); k++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	yoke_recorder_free(s);
 	ok(s && warnings == 1 && !yoke_error_code(), "%s", last);
 	o.path = "no/such/folder/x";
@@ -393,7 +400,7 @@ static int member(yoke_group *world, void *arg)
 	(void)arg;
 	int err = yoke_group_barrier(world);
 	if (err || yoke_group_rank(world) == 1) {
-		for (int tries = 0, waits = 0, over, bad; !err && !waits && tries < 3000; tries++) {
+		for (int tries = 0, waits = 0, over, bad; !err && !waits && tries < 60000; tries++) {
 			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 			count_samples(&waits, &over, &bad);
 		}

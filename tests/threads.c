@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four contexts on four threads on one device give what one gives; and a context that two threads use
-// at once refuses the second, by name; and a forked child, which has none of the threads, is refused.
-// Races show under --enable-sanitize=thread.
+// Tests threads: four contexts on four threads of one device give the results of one; a context
+// that two threads use at once refuses the second and names it; a forked child, which has no
+// threads, is refused. --enable-sanitize=thread finds races.
 
 #include "config.h"
 
@@ -181,7 +181,7 @@ static void forked(void)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (!pid) {
-		alarm(60); // a hang ends the child
+		alarm(600); // a hang ends the child
 		bool good = refused(yoke_read(pending, got, sizeof got), "a read of what is pending");
 		good &= refused(yoke_read(yoke_mul(v, v), got, sizeof got), "a new operation");
 		good &= refused(yoke_read(v, got, sizeof got), "a read of a variable");
