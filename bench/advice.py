@@ -27,7 +27,7 @@ shapes = [(1, 2, 16, 16), (1, 2, 32, 32), (2, 4, 64, 64), (2, 4, 128, 64), (4, 4
 cases = [list(shape) + [batch] for batch in (1, 4, 16, 64) for shape in shapes]
 names = 'layers', 'heads', 'embed', 'context', 'batch'
 quiet = ['report=0', 'progress=0', 'checkpoints=0', 'valid=0', 'telemetry=0']
-TURNS, TIMED, LONG = 3, 0.75, 10  # TIMED: seconds that advice times a device for, LONG: times as long
+TURNS, TIMED, LONG = 3, 0.75, 10  # TIMED: seconds for which yoke advise times a device; LONG: the same for a long measurement
 
 
 def keys_of(case):
@@ -117,7 +117,7 @@ def summary():
     if 'fastest' in backends and turns:
         share = sorted(steps['fastest', t] / max(steps[b, t] for b in backends if b != 'fastest') for t in turns)
         print('fastest  %.3f of the better (%.3f to %.3f), want 0.95' % (statistics.median(share), share[0], share[-1]))
-        # where the machine's own speed changes from run to run
+        # the machine's own speed varies between runs
         first = {b: statistics.median(first[b, t] for t in turns) for b in backends}
         print('its first step is behind %.2f s, that of the others behind %s: %.3f of %g s are left' % (
             first['fastest'], ', '.join('%.2f s (%s)' % (first[b], b) for b in backends if b != 'fastest'),

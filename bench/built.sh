@@ -20,7 +20,7 @@ find_build()
 	die "there is no built yoke${1:+ in $1}: run make, or name its build directory by -b"
 }
 
-# our_text: the sample that is trained on, yoke's own documents
+# our_text: prints the sample to train on, yoke's own documents
 our_text()
 {
 	cat "$top/HACKING" "$top/NEWS" "$top"/doc/*.md

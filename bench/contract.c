@@ -20,7 +20,7 @@
 #include "rounds.h"
 
 enum { ROUNDS = 21, LIMIT = 64 };
-static const double SECONDS = 0.4; // a shape, about
+static const double SECONDS = 0.4; // approximate seconds per shape
 
 static const struct {
 	int m, n, k, batch;
@@ -32,7 +32,8 @@ static const struct {
 	{ 8, 4096, 4096, 1 },    { 16, 4096, 4096, 1 },
 };
 
-// Of the median of n: the first of the sorted values that is above it at least 19 times of 20.
+// Upper confidence bound of the median of n values: the first sorted value that exceeds it with a
+// probability of at least 19/20.
 static double upper_bound(const double *from, int n)
 {
 	double v[LIMIT], term = pow(0.5, n), sum = term;
@@ -137,7 +138,7 @@ static bool run(struct problem *p, int who)
 	}
 }
 
-// So many seconds' worth of runs, as the first of them lets expect.
+// Number of runs that fill so many seconds, estimated from the first run.
 static int repeats(struct problem *p, int who)
 {
 	double t = yk_seconds();
@@ -147,7 +148,7 @@ static int repeats(struct problem *p, int who)
 	return t < 1 ? 1 : t > 10000 ? 10000 : (int)t;
 }
 
-// Seconds a run.  A run before the clock starts wakes the threads, as they are within a step.
+// Seconds per run. A run before the clock starts wakes the threads, as in a step.
 static double time_of(struct problem *p, int who, int repeat)
 {
 	double t;
@@ -214,7 +215,8 @@ static void measure(const struct yk_isa *isa, const struct peer_shape *s, double
 
 // ---- the command ----
 
-// A peer's threads must not spin while others run; its library reads this as it is loaded.
+// A peer's threads must not spin while others run; the peer's library reads this setting when it is
+// loaded.
 static void quiet_peers(char **argv)
 {
 	if (getenv("OMP_WAIT_POLICY"))

@@ -15,7 +15,7 @@
 #include "rounds.h"
 
 enum { ROUNDS = 15, IMPLS = 9, LIMIT = IMPLS + 2, BLAS = IMPLS, VECTORS = IMPLS + 1 };
-static const double SECONDS = 1; // a shape, about
+static const double SECONDS = 1; // approximate seconds per shape
 
 static const struct {
 	int m, n, k, batch;
@@ -33,13 +33,14 @@ struct problem {
 	struct peer_shape s;
 	float *host[3];
 	void *segment[3], *work;
-	struct yoke_view view[3], row[3]; // row: the first of y and a, for products of a vector
+	struct yoke_view view[3], row[3]; // row: the first row of y and a, for matrix-vector products
 	struct yoke_op op, one;
 	void *handle[IMPLS], *one_row;
 	uint64_t impls;
 };
 
-// What may run op: CLBlast wherever it can, as a peer, beside what is offered by itself.
+// Implementations that may run op: those that the backend offers, and CLBlast as a peer wherever it
+// can.
 static uint64_t offered(const struct yoke_op *op)
 {
 	uint64_t impls;
@@ -94,7 +95,7 @@ static void give_work(struct problem *p)
 	p->op.workspace = p->one.workspace = dense_view(p->work, 0, yoke_u8, 1, dims);
 }
 
-// y, a, b: dense, one behind the other in a batch.
+// y, a, b: dense, the matrices of a batch one after another.
 static void problem_init(struct problem *p, const struct peer_shape *s)
 {
 	const int64_t dims[3][3] = { { s->batch, s->m, s->n },
@@ -148,7 +149,8 @@ static void finish(void)
 	cl->event_free(e);
 }
 
-// Seconds a run of who: an implementation, BLAS or VECTORS; the first one is not counted.
+// Seconds per run of one contender: an implementation, BLAS or VECTORS; the first run does not
+// count.
 static double time_of(struct problem *p, int who, int repeat)
 {
 	double t = 0;
@@ -212,7 +214,7 @@ static void measure(const struct peer_shape *s)
 					   cl->impl_name(device, &p.op, (uint32_t)i) : "";
 		if (!strcmp(name, "clblast"))
 			library = i;
-		if (!strcmp(name, "tiled") && i != ours) // for what the others do not take
+		if (!strcmp(name, "tiled") && i != ours) // for shapes that the others do not support
 			there[i] = false;
 		n += there[i];
 	}

@@ -23,7 +23,7 @@ static const struct {
 	{ 256, 512, 14, 3, 2, 1 }, { 256, 512, 14, 1, 2, 0 }, { 512, 512, 7, 3, 1, 1 },
 };
 
-// An operand with memory of its own.
+// An operand with its own memory.
 static struct yoke_view made(struct yk_segment *s, int rank, const int64_t *dims)
 {
 	const struct yoke_view v = operand_view(s, yoke_f32, rank, dims);
@@ -76,7 +76,7 @@ static void done(struct timed *t)
 		free(t->memory[i].base);
 }
 
-// A convolution, and the product of its size.
+// A convolution, and the matrix product of the same size.
 static void measure(const struct yk_isa *isa, const char *what, int code, const int64_t *x, const int64_t *w, const int64_t *y,
 		    int64_t stride, int64_t pad)
 {

@@ -42,7 +42,7 @@ enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64, RECORDS = 300000, CO
 
 enum { TOKENS_FILE, ROWS_FILE, TABLE_FILE, TEXT_FILE, OUT_FILE, IMAGES, FILES };
 static char path[FILES][4096];
-static float *memory; // the rows' copy
+static float *memory; // copy of the rows in memory
 static int workers = 2;
 static double seconds = 0.3;
 
@@ -130,7 +130,7 @@ static int write_table(void)
 	return e;
 }
 
-// Words of 2 to 9 letters, the n-th of which is about 1/n as frequent as the first.
+// Words of 2 to 9 letters; the n-th word has a frequency of about 1/n of the first.
 static int write_text(void)
 {
 	struct yk_file_writer w;
@@ -167,7 +167,8 @@ static yoke_loader *open_file(const char *name, const char *format)
 	return l;
 }
 
-// Samples a second from a loader of so many fields, which it frees; what a batch holds is not looked at, as nowhere here.
+// Samples per second from a loader with that number of fields, which it frees; the contents of
+// batches are not read.
 static double drain(yoke_loader *l, int fields)
 {
 	int64_t rows = 0;
@@ -224,7 +225,7 @@ static double images(void)
 	return drain(l, 2);
 }
 
-// Bytes a second.
+// Bytes per second.
 static double words(void)
 {
 	char *text;
@@ -341,8 +342,8 @@ static double epoch_end(void)
 static const struct row {
 	const char *name, *unit;
 	double (*fn)(void);
-	double bytes; // of a sample in memory
-	bool named;   // only measured where it is
+	double bytes; // bytes of a sample in memory
+	bool named;   // runs only on request
 } table[] = {
 	{ "tokens", "samples/s", tokens, 4 * (CONTEXT + 1), false },
 	{ "rows", "samples/s", rows, sizeof(float) * ROW, false },

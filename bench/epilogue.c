@@ -66,7 +66,7 @@ static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 	struct yk_segment a = memory(m * k), b = memory(k * n), bias = memory(n), c = memory(m * n), y = memory(m * n), w;
 	struct yoke_view in[3] = { view(&a, m, k), view(&b, k, n), view(&bias, m, n) };
 	struct yoke_view product = view(&c, m, n), out = view(&y, m, n);
-	in[2].strides[0] = 0; // a row for all
+	in[2].strides[0] = 0; // one row for all
 	struct yoke_view seen[2] = { product, in[2] };
 	struct yoke_map map = bias_gelu();
 	struct yoke_op alone = { .size = sizeof alone,

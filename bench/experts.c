@@ -28,7 +28,7 @@ static yoke_tensor *variable(int rank, const int64_t *dims)
 	return v;
 }
 
-// Seconds of y, and with `n` also of gradients by `by`.
+// Seconds to compute y, and with `n` also its gradients by the tensors of `by`.
 static double evaluated(yoke_tensor *y, int n, yoke_tensor *const *by)
 {
 	yoke_tensor *all[16] = { y };
@@ -40,7 +40,7 @@ static double evaluated(yoke_tensor *y, int n, yoke_tensor *const *by)
 }
 
 struct pair {
-	yoke_tensor *x, *w, *one, *first; // [T,K], [E,K,N], [K,N], where groups begin
+	yoke_tensor *x, *w, *one, *first; // [T,K], [E,K,N], [K,N], first rows of groups
 	struct yk_parameters moe;
 	yoke_tensor *dense[4]; // two matrices [in,out] and their biases
 	int64_t embed;
@@ -66,7 +66,7 @@ static yoke_tensor *layers(const struct pair *p, int way)
 	return yoke_add(yoke_matmul(h, p->dense[2], 0), p->dense[3]);
 }
 
-// Both in turn; prints a line.  by: [2] lists of what gradients are by.
+// Measures both in turn and prints a line. by: [2] lists of tensors to differentiate by.
 static int measure(const struct pair *p, yoke_tensor *(*make)(const struct pair *, int way), const char *title, int n,
 		   yoke_tensor *const *const *by, const int *count)
 {

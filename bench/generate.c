@@ -16,7 +16,7 @@
 
 enum { LIMIT = 4096, ENDS = 8 };
 
-static double least[LIMIT], before; // seconds of a place
+static double least[LIMIT], before; // seconds of a position
 static int64_t place;
 
 static int emit(void *arg, int text, int32_t id)
@@ -50,7 +50,7 @@ static double mean(int64_t from, int64_t n)
 static int measure(const struct yk_network *net, int texts, int rounds)
 {
 	const struct yk_sampling greedy = { 0 };
-	const int64_t tokens = net->shape.context; // the prompt's one is in the cache before the first
+	const int64_t tokens = net->shape.context; // the prompt's token is in the cache before the first generated one
 	struct yk_tokens prompt[YK_SEQUENCES] = { 0 };
 	uint64_t planned[2] = { 0 };
 	int e = 0;

@@ -18,7 +18,7 @@
 # GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script, and
 # GPU_SH_LIMIT is the time limit, in seconds, of commands that it makes hang.
 set -u
-unset CDPATH # cd would print the directory that it finds there
+unset CDPATH # cd would print the directory if it found it in CDPATH
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/bench/built.sh"
 . "$top/bench/gpu_steps.sh"
@@ -48,11 +48,10 @@ for tool in timeout awk find; do
 	command -v $tool >/dev/null 2>&1 || die "there is no $tool, which ends what hangs and reads results: install coreutils, awk and findutils"
 done
 
-# ---- yoke: of a bundle or of a build directory ----
 
 if [ -z "$build" ] && [ -e "$top/share/yoke/bundle" ]; then
 	yoke=$top/bin/yoke programs=$top/bin/yoke-programs sample=$top/share/yoke/sample.txt
-	"$yoke" version >/dev/null || exit 2 # it has said why
+	"$yoke" version >/dev/null || exit 2 # find_build printed the reason
 else
 	find_build "$build"
 	yoke=$build/yoke programs=$build/tests/random.t sample=''
@@ -68,7 +67,7 @@ case $started in
 *[!0-9]*) die "date +%s%3N gives no milliseconds: install GNU coreutils" ;;
 esac
 deadline=$((started + total * 1000 - 1000)) # the last second is for killing and writing
-# A .pid file that a killed run left would make kill_all end an unrelated process group.
+# A .pid file left by a killed run would make kill_all end an unrelated process group.
 rm -rf "$out"/*.log "$out"/*.pid "$out"/*.exit "$out"/*.exit.new "$out"/*.next "$out"/*.ended "$out"/*.done "$out"/*.stuck "$out/stop" \
 	"$out/train" "$out"/results.json "$out"/table.md
 : >"$out/parts.tsv"
@@ -80,13 +79,13 @@ if [ -z "$sample" ]; then
 	our_text >"$sample"
 fi
 export YOKE_CACHE="${YOKE_CACHE:-$out/cache}"
-export YOKE_SELFTEST=0 # conform is the test
+export YOKE_SELFTEST=0 # the conformance test is a separate part
 [ -n "$workers" ] || workers=$(nproc 2>/dev/null || echo 2)
 [ "$workers" -le 8 ] || workers=8
 failed=0 part='' ahead='' device='' free_mib=0 torch='' no_torch='SKIP: there is no python3'
 trap interrupted INT TERM HUP
 
-# fact NAME VALUE: of the machine
+# fact NAME VALUE: records a property of the machine
 fact()
 {
 	printf '%s\t%s\n' "$1" "$2" >>"$out/machine.tsv"
@@ -94,7 +93,7 @@ fact()
 
 # ---- info ----
 
-# The id of the device to measure; nothing: there is none.
+# Prints the id of the device to measure; prints nothing if there is none.
 choose()
 {
 	awk -F'\t' -v asked="$asked" '
@@ -113,7 +112,7 @@ choose()
 		}' "$out/info.flat"
 }
 
-# Sets $free_mib: what the driver reports as free, and of its size at most.
+# Sets $free_mib: the free memory that the driver reports, at most its size.
 memory_free()
 {
 	free_mib=$(awk -F'\t' -v size="$(value "$out/info.flat" "devices.$index.memory")" -v used="telemetry.devices.$device.mem_used" \
@@ -203,7 +202,7 @@ losses()
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
 }
 
-# The same 30 steps on the processor; f32, and sums in another order.
+# Trains the same 30 steps on the CPU for comparison; f32, with another order of sums.
 part_train()
 {
 	model='layers=2 heads=4 embed=64 context=64 batch=8'
@@ -246,8 +245,9 @@ part_programs()
 
 # ---- measures ----
 
-# Begins everything that is measured below at once.  What counts is the kernels in the cache: to compile them one after the
-# other would take most of the time of a visit.  What fails here fails again where it is measured.
+# Begins all measurements below at once. The purpose is to compile their kernels into the cache,
+# which would take most of the time if done one after another. Failures are reported when the
+# measurement itself runs.
 part_kernels()
 {
 	if [ "$workers" -lt 4 ]; then
@@ -270,7 +270,8 @@ part_kernels()
 	figure 'commands run ahead of their measurement' $good "of $(echo "$begun_ahead" | wc -w)"
 }
 
-# Products of M x N x K, some matrices.  yoke tune checks each kernel and the library's, then times them in turn.
+# Measures products of M x N x K, batched or not. yoke tune checks each kernel and the library, then
+# times them in turn.
 part_products()
 {
 	sizes='4096x4096x4096x1 256x256x64x96 8x4096x4096x1 4096x64x4096x1 8192x8192x8192x1 2048x2048x2048x1 512x512x512x1'
@@ -291,7 +292,7 @@ part_products()
 				END { if (own) printf "%.4g %s %.4g %s", own, kernel, lib, name }' "$out/$log.log")
 			# shellcheck disable=SC2086 # four words
 			set -- $rates
-			[ $# -ge 3 ] || continue # the device does not take it
+			[ $# -ge 3 ] || continue # the device does not support the dtype
 			if [ $# -eq 4 ]; then
 				figure "product $dtype $n, $2" "$1" TFLOP/s "$4" "$3"
 			else
@@ -301,8 +302,8 @@ part_products()
 	done
 }
 
-# bench NEED NAME SUITE ..: yoke bench's figures as lines "suite, case, seconds, bytes, flops" in NAME.cases; $copy has the
-# bytes that the device copies in a second, of the same run
+# bench NEED NAME SUITE ..: writes the figures of yoke bench as lines "suite, case, seconds, bytes,
+# flops" to NAME.cases; sets $copy to the device's copy rate in the same run, bytes per second
 bench()
 {
 	need_bench=$1 name=$2
@@ -322,7 +323,7 @@ scaled()
 	awk -v x="$1" -v f="$2" 'BEGIN { printf "%.4g", x * f }'
 }
 
-# faster TIME PEER_TIME: the ratio of figures that are times, how many times as fast as the peer
+# faster TIME PEER_TIME: the speed-up over the peer, PEER_TIME / TIME
 faster()
 {
 	awk -v ours="$1" -v theirs="$2" 'BEGIN { if (ours > 0) printf "%.3g", theirs / ours }'
@@ -330,7 +331,7 @@ faster()
 
 part_memory()
 {
-	setting='' # of bench
+	setting='' # of yoke bench
 	for suite in rows map memory; do
 		bench 4 "memory-$suite" $suite || continue
 		[ $suite != rows ] || figure 'copy on the device' "$(scaled "$copy" 1e-9)" GB/s
@@ -344,7 +345,8 @@ part_memory()
 	done
 }
 
-# torch_figures NEED NAME WORD ..: what bench/peers/gpu_torch.py measures, as lines "name value"; or $missing is set
+# torch_figures NEED NAME WORD ..: runs bench/peers/gpu_torch.py and keeps its lines "name value";
+# on failure sets $missing
 torch_figures()
 {
 	: >"$out/$2.figures"
@@ -357,7 +359,7 @@ torch_figures()
 	peer "$need_torch" "$log" python3 "$top/bench/peers/gpu_torch.py" "$@" && sed -n 's/^figure //p' "$out/$log.log" >"$out/$log.figures"
 }
 
-# beside NAME VALUE UNIT PEER LOG WORD: a figure beside the peer's of that word
+# beside NAME VALUE UNIT PEER LOG WORD: records a figure beside the peer's figure of that word
 beside()
 {
 	theirs=$(awk -v word="$6" '$1 == word { print $2; exit }' "$out/$5.figures")
@@ -368,7 +370,7 @@ beside()
 	fi
 }
 
-# Forward, and with the gradient of all three operands, causal, in bf16.
+# Attention, forward and with the gradients of all three operands, causal, in bf16.
 part_attention()
 {
 	setting=''
@@ -383,7 +385,7 @@ part_attention()
 	done <"$out/attention.cases"
 }
 
-# trains NAME NEED KEY=VALUE ..: $speed, tokens/s, the median over log lines of the later half
+# trains NAME NEED KEY=VALUE ..: sets $speed, the median tokens/s over log lines of the second half
 trains()
 {
 	name=$1 need_train=$2 speed=''
@@ -396,10 +398,10 @@ trains()
 		END { m = int(n / 2); for (i = m + 1; i <= n; i++) w[++k] = v[i]
 			for (i = 2; i <= k; i++) for (j = i; j > 1 && w[j] < w[j - 1]; j--) { t = w[j]; w[j] = w[j - 1]; w[j - 1] = t }
 			printf "%.0f", w[int((k + 1) / 2)] }' "$out/train/$name/metrics.jsonl")
-	rm -rf "$out/train/$name" # its checkpoint may have gigabytes
+	rm -rf "$out/train/$name" # its checkpoint may be gigabytes
 }
 
-# gpt NAME NEED PRECISION STEPS SHAPE ..: a GPT trained, beside PyTorch eager and compiled
+# gpt NAME NEED PRECISION STEPS SHAPE ..: trains a GPT, beside PyTorch eager and compiled
 gpt()
 {
 	name=$1 need_gpt=$2 precision=$3 steps=$4
@@ -440,7 +442,7 @@ part_gpt_small()
 	gpt small 4 fp32 $steps "data=$sample" $model
 }
 
-# A step of 80 small launches: recorded, planned and launched, without and with the driver's graphs.
+# A step of 80 small launches: recorded, planned and launched, with and without the driver's graphs.
 part_launches()
 {
 	for replay in 0 1; do
@@ -454,7 +456,8 @@ part_launches()
 	done <"$out/launches-0.cases"
 }
 
-# Times of the tiers beside the vendor's tridiagonal solvers, which yoke bench resolvent calls.
+# Times of the precision tiers beside the vendor's tridiagonal solvers, which yoke bench resolvent
+# calls.
 part_resolvents()
 {
 	sizes='rounds=5 warm=2 most=65536'
@@ -482,7 +485,8 @@ part_resolvents()
 	done <"$out/resolvents.cases"
 }
 
-# The OpenCL device that is the same card: checked in a sample, and timed beside the native one.
+# The OpenCL device of the same card: a sample of the conformance test, and timings beside the
+# native backend.
 part_opencl()
 {
 	other=$(awk -F'\t' -v same="$device" '
@@ -511,7 +515,8 @@ part_opencl()
 	done
 }
 
-# Two devices of the backend: the vendor's library in its two orders of sums, and through the host's memory; beside one.
+# Two devices of the backend: collectives by the vendor's library with both orders of sums and
+# through host memory, beside one device.
 part_ranks()
 {
 	devices=$(awk -F'\t' -v of="$backend:" '$1 ~ /^devices\.[0-9]+\.id$/ && index($2, of) == 1 { n++ } END { print n + 0 }' "$out/info.flat")
@@ -521,7 +526,7 @@ part_ranks()
 	fi
 	model='layers=12 heads=12 embed=768 context=1024 batch=4 precision=bf16-mixed steps=20'
 	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=8 batch=2 steps=4'
-	all=$device device='' one='' # each rank has its own
+	all=$device device='' one='' # each rank has its own device
 	for way in one library fast host; do
 		native=1 order=fixed n=2
 		[ $way != one ] || n=1
@@ -537,7 +542,7 @@ part_ranks()
 	device=$all
 }
 
-# Conform goes on through all of its cases, and random programs until the time is over, both at once.
+# The conformance test of all cases, and random programs until the time is over, both at once.
 part_whole()
 {
 	end=$until
@@ -549,7 +554,7 @@ part_whole()
 
 # ---- all of them ----
 
-# name, weight, least seconds, mebibytes (0: needs no device), title
+# name, weight, minimum seconds, mebibytes (0: needs no device), title
 parts='info 12 8 0 info and doctor
 conform 40 5 256 a sample of conform
 train 14 8 256 30 steps against the CPU

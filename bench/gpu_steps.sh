@@ -9,7 +9,7 @@ now()
 	date +%s%3N
 }
 
-# Milliseconds until the time that the part at hand, or the whole script, has to end at.
+# Prints the milliseconds until the current part, or the whole script, must end.
 part_left()
 {
 	echo $((until - $(now)))
@@ -27,8 +27,8 @@ seconds()
 
 # ---- what is recorded ----
 
-# note STATUS WHY: for the part at hand: partial (not all of it was measured), failed, timeout or crashed; of more than three
-# reasons the others are counted
+# note STATUS WHY: records a problem of the current part: partial (not all of it was measured),
+# failed, timeout or crashed; reasons after the third are only counted
 note()
 {
 	reasons=$((reasons + 1))
@@ -55,7 +55,7 @@ figure()
 	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$2" "$3" "${4:-}" "${5:-}" "$shown" >>"$out/figures.tsv"
 }
 
-# The value of a path in a JSON file made by flat, "devices.0.id"
+# Prints the value at a path, such as "devices.0.id", in a JSON file that flat has converted.
 value()
 {
 	awk -F'\t' -v path="$2" '$1 == path { print $2; exit }' "$1"
@@ -99,7 +99,7 @@ flat()
 	}'
 }
 
-# Writes results.json and table.md; after each part, so that a visit that is cut short leaves them.
+# Writes results.json and table.md, after each part, so that an interrupted run leaves them.
 record()
 {
 	awk -F'\t' -v seconds="$(seconds $(($(now) - started)))" -v limit="$total" -v failed="$failed" -v machine="$out/machine.tsv" \
@@ -187,7 +187,8 @@ record()
 
 # ---- processes ----
 
-# launch NAME MS COMMAND ..: in the background; its output goes to NAME.log, its exit status to NAME.exit
+# launch NAME MS COMMAND ..: runs a command in the background; its output goes to NAME.log, its exit
+# status to NAME.exit
 launch()
 {
 	id=$1 limit=$(seconds "$2")
@@ -210,7 +211,8 @@ launch()
 	) 2>/dev/null &
 }
 
-# attend NAME MS: until it ended; 124 for a process that does not end though it was killed, as one inside a driver may
+# attend NAME MS: waits for its end; returns 124 for a process that does not end although it was
+# killed, for example inside a driver
 attend()
 {
 	give_up=$(($(now) + $2 + 3000))
@@ -221,7 +223,7 @@ attend()
 	[ ! -e "$out/$1.exit" ] || code=$(cat "$out/$1.exit")
 }
 
-# On a signal: ends what runs, and records the part at hand as it is.
+# On a signal: ends all running commands and records the current part as it is.
 interrupted()
 {
 	trap '' INT TERM HUP
@@ -235,7 +237,7 @@ interrupted()
 	exit 130
 }
 
-# Ends what still runs.
+# Ends all running commands.
 kill_all()
 {
 	: >"$out/stop"
@@ -247,7 +249,7 @@ kill_all()
 	done
 }
 
-# judge NAME CODE MS LIMIT: how a command ended that took so long; notes it unless it was well
+# judge NAME CODE MS LIMIT: evaluates how a command ended after MS milliseconds; notes any problem
 judge()
 {
 	[ "$2" -ne 0 ] || return 0
@@ -267,8 +269,8 @@ judge()
 	return 1
 }
 
-# Makes $budget, what the part has left, the limit of a command that begins now: it may take as long again as the part's
-# share, so that a slow one is not mistaken for one that hangs.
+# Sets $budget, the time limit of a command that begins now: the rest of the part's time plus the
+# part's allotment once more, so that a slow command is not mistaken for a hang.
 extend()
 {
 	budget=$((budget + share))
@@ -297,8 +299,8 @@ run()
 	took=$(($(now) - begun))
 }
 
-# step NEED NAME COMMAND ..: one that does not end well is noted, and returns 1; 2: no time.  With $ahead it is only begun,
-# as one of $begun_ahead, and returns 2.
+# step NEED NAME COMMAND ..: runs a command; a failure is noted and returns 1; returns 2 if there is
+# no time. With $ahead the command is only started, recorded in $begun_ahead, and 2 is returned.
 step()
 {
 	if [ -n "$ahead" ]; then
@@ -313,7 +315,8 @@ step()
 	judge "$2" "$code" "$took" "$budget"
 }
 
-# peer NEED NAME COMMAND ..: another program's figures; where it fails, $missing has the reason, and nothing is wrong
+# peer NEED NAME COMMAND ..: runs another program for its figures; on failure $missing has the
+# reason, and the part does not fail
 peer()
 {
 	missing=''
@@ -329,8 +332,9 @@ peer()
 
 # ---- many processes ----
 
-# spread NAME PASSES FUNCTION: $workers loops of passes until they are done or the part's time is over; `FUNCTION worker
-# pass` launches NAME-worker-pass for $budget.  A later call goes on where one ended, and repeats what was cut short.
+# spread NAME PASSES FUNCTION: runs $workers loops of passes until they are done or the part's time
+# is over; `FUNCTION worker pass` launches NAME-worker-pass for $budget. A later call continues
+# where this one ended and repeats interrupted passes.
 spread()
 {
 	family=$1 passes=$2 command=$3
@@ -371,7 +375,7 @@ worker()
 		$command "$1" "$next"
 		attend "$family-$1-$next" "$budget"
 		took=$(($(now) - begun))
-		# cut short, and not stuck: there was output in the last seconds
+		# interrupted, but not hanging: there was output in the last seconds
 		if [ "$code" -eq 124 ] && [ -n "$(find "$out/$family-$1-$next.log" -size +0 -newermt '20 seconds ago' 2>/dev/null)" ]; then
 			break
 		fi
@@ -387,8 +391,8 @@ worker()
 
 # ---- parts ----
 
-# part NAME WEIGHT NEED MEBIBYTES TITLE: runs the function part_NAME.  Its time is its share, by weight, of what is left
-# beside the parts after it, and NEED seconds at least.
+# part NAME WEIGHT NEED MEBIBYTES TITLE: runs the function part_NAME. It gets a fraction, by weight,
+# of the time left for it and the parts after it, and at least NEED seconds.
 part()
 {
 	part=$1 weight=$2 need=$3 memory=$4 title=$5

@@ -17,7 +17,7 @@
 
 enum { WINDOW = 200, EARLY = 1000, LATE = 20000 };
 
-// The median over the last steps of those up to `to`.
+// The median over the last steps up to step `to`.
 static double run(struct updates *u, int from, int to, size_t *nodes)
 {
 	static double at[WINDOW];

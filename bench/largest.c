@@ -21,7 +21,7 @@ static int fail(void)
 	return 1;
 }
 
-// Seconds that a way takes, or < 0.
+// Seconds that a variant takes, or < 0 on failure.
 static double once(int way, yoke_tensor *x, yoke_tensor *carried, int64_t n)
 {
 	yoke_scope *s = yoke_scope_begin("bench");

@@ -32,7 +32,7 @@ static struct call {
 	size_t bytes, items[3], group[3];
 	bool local, grouped, kept; // kept: an argument that was not set again
 	unsigned char value[MAX_ARG];
-} *calls, *arguments; // arguments: what each kernel's are now
+} *calls, *arguments; // arguments: the current arguments of each kernel
 static size_t ncalls, nlaunches, narguments;
 static bool noting, measuring;
 
@@ -141,7 +141,7 @@ static int by_hand(bool least)
 
 enum { PLANNED, HAND, MINIMAL, WAYS };
 
-// Each way once, in turn; microseconds.
+// Runs each variant once, in turn; microseconds.
 static int round_of(const struct layers *l, double us[WAYS])
 {
 	int err = 0;

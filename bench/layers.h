@@ -17,7 +17,7 @@ static inline int layers_fill(yoke_tensor *v, int rank, const int64_t *dims)
 	return yoke_assign(v, yoke_uniform(yoke_f32, rank, dims));
 }
 
-// Of matrices of n x n, with random numbers in them.
+// Makes layers of n x n matrices with random elements.
 static inline int layers_make(struct layers *l, int64_t n)
 {
 	const int64_t square[2] = { n, n };
@@ -45,7 +45,7 @@ static inline void layers_free(const struct layers *l)
 	yoke_free(l->x);
 }
 
-// Recorded and launched; wait: and waited for.
+// Records and launches a step; wait: also waits for it.
 static inline int layers_step(const struct layers *l, int wait)
 {
 	yoke_scope *s = yoke_scope_begin("step");

@@ -13,10 +13,10 @@
 #include "map.h"
 #include "rounds.h"
 
-enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
+enum { OPS = 48, ROUNDS = 7 }; // the first round does not count
 
-// Between arrays, so that equal places are not equal modulo a page, which slows any loop
-// that loads from one what it has just stored to another.
+// Gap between arrays: equal indices must not be equal modulo a page, which slows any loop that
+// loads from one array what it has just stored to another.
 enum { STAGGER = 1088, LARGE = 2 << 20 };
 
 static const double enough = 0.90, min_seconds = 2e-3;
@@ -33,7 +33,7 @@ static void run_op(const struct yk_bench_op *b)
 	yk_kernel_run(b->prepared, &b->op);
 }
 
-// Seconds of one call, of as many as fill min_seconds.
+// Seconds per call, over as many calls as fill min_seconds.
 static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop)
 {
 	double t = yk_seconds(), spent;
@@ -58,7 +58,7 @@ static void settle(struct measure *m)
 	m->spread = s[ROUNDS - 2] / s[0];
 }
 
-// False: the kernel cannot run it, or there is no memory.
+// False: the kernel does not support it, or there is no memory.
 static bool prepare(const struct yk_isa *isa, struct yk_bench_op *b,
 		    struct yk_segment *space)
 {
@@ -121,7 +121,7 @@ static void table(const struct yk_isa *isa, const char *only)
 	}
 }
 
-// On large pages, as the backend's segments are.
+// Allocated on huge pages, as the backend's segments are.
 static char *array_block(size_t bytes)
 {
 	bytes = (bytes + LARGE - 1) / LARGE * LARGE;

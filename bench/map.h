@@ -32,21 +32,21 @@ extern const struct yk_limit_loop yk_limit_loops[LIMITS];
 // An op ready to run, on arrays that it may overwrite.
 struct yk_bench_op {
 	const char *name;
-	enum yk_limit fit; // the limit of its traffic; COPY and TRIAD: the better of two
-	double bytes;      // of its operands, read or written once
+	enum yk_limit fit; // the limit for its traffic; COPY and TRIAD: the better of both store types
+	double bytes;      // bytes of its operands, read or written once
 	struct yoke_op op;
 	struct yoke_view in[8], out[3];
 	struct yoke_map map;
 	struct yk_prepared *prepared; // for the CPU's kernel
 };
 
-// Fills list, at most `room`, and returns how many there are.
+// Fills list, at most `room` entries, and returns their number.
 int yk_bench_ops(struct yk_bench_op *list, int room);
 
 // ---- map_device.c ----
 
-// Prints the ops whose name contains `only` on the best device of a backend beside isa's kernels;
-// 0, or 1 with a message.
+// Measures the ops whose name contains `only` on the best device of a backend beside the kernels of
+// isa; 0, or 1 with a message.
 int yk_bench_beside(const struct yk_isa *isa, const char *backend, const char *only);
 
 #endif

@@ -12,11 +12,11 @@
 #include "map.h"
 #include "rounds.h"
 
-enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
+enum { OPS = 48, ROUNDS = 7 }; // the first round does not count
 
 static const double enough = 0.85, min_seconds = 2e-3;
 
-// An op on the device: its views with segments of the device.
+// An op on the device: its views into segments of the device.
 struct device_op {
 	struct yk_bench_op b;
 	uint32_t impl;
@@ -63,7 +63,7 @@ static double on_cpu(const struct yk_bench_op *b)
 	return spent / n;
 }
 
-// Array k lies in the device's segment where it does in the host's block.
+// Array k has the same offset in the device's segment as in the host's block.
 static void move_views(const struct bench *b, struct yoke_view *v, uint32_t n)
 {
 	const char *base = yk_bench_array[0].base;

@@ -14,7 +14,7 @@ enum { PIECE = 1 << 14 }; // floats
 typedef float vec4 __attribute__((vector_size(16)));
 enum { LANES = 4, STEPS = PIECE / LANES };
 
-// k = 0 .. STEPS - 1, a line at a time
+// k = 0 .. STEPS - 1, one cache line at a time
 #define EACH(k) \
 	for (int line_ = 0; line_ < STEPS; line_ += 4) \
 		_Pragma("GCC unroll 4") for (int k = line_; k < line_ + 4; k++)
@@ -24,7 +24,7 @@ static vec4 *piece_of(int k, int64_t i)
 	return (vec4 *)(array_at(k) + i * PIECE);
 }
 
-// Streaming where the processor has it: the line is not read before it is written.
+// Streaming store where the processor has one: the line is not read before it is written.
 static void stream(vec4 *to, vec4 v)
 {
 #if defined __SSE2__
@@ -52,7 +52,7 @@ static void read_piece(void *unused, int64_t i)
 			s[j] += x[k + j];
 	for (int j = 1; j < 8; j++)
 		s[0] += s[j];
-	__asm__ volatile("" : : "r"(s) : "memory"); // the sum counts as used
+	__asm__ volatile("" : : "r"(s) : "memory"); // makes the sum used
 }
 
 static void copy_piece(void *unused, int64_t i)
@@ -106,7 +106,7 @@ static void scale_piece(void *unused, int64_t i)
 		y[k] *= 0.9999f;
 }
 
-// Three arrays updated in place by a fourth: the traffic of AdamW.
+// Three arrays updated in place from a fourth: the traffic of AdamW.
 static void step_piece(void *unused, int64_t i)
 {
 	vec4 *p = piece_of(0, i), *m = piece_of(2, i), *v = piece_of(3, i);

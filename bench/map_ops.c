@@ -192,7 +192,7 @@ static void map(struct list *l, const char *name, struct yoke_map m, int to)
 	b->op.alias_mask = to == 0;
 }
 
-// Of array 0, as one dtype, to array 2, as another.
+// Casts array 0 of one dtype to array 2 of another.
 static void cast(struct list *l, const char *name, int from, int to)
 {
 	const int64_t size = (int64_t)(yk_esize(from) > yk_esize(to) ? yk_esize(from) : yk_esize(to));
@@ -207,7 +207,7 @@ static void cast(struct list *l, const char *name, int from, int to)
 	b->out[0] = view(2, to, 2, dims);
 }
 
-// Array 0 and a row of array 1 to array 2.
+// Array 0 and one row of array 1 to array 2.
 static void add_row(struct list *l)
 {
 	map(l, "add a row", simple(2, YOKE_MAP_ADD), 2);
@@ -217,7 +217,7 @@ static void add_row(struct list *l)
 	b->bytes = 2 * (double)yk_bench_count * 4;
 }
 
-// Array 0 to array 2; transposed: read along columns of a square, or nearly.
+// Array 0 to array 2; transposed: read along the columns of a square or nearly square matrix.
 static void move(struct list *l, const char *name, bool transposed)
 {
 	const int64_t n = yk_bench_count;
@@ -232,7 +232,7 @@ static void move(struct list *l, const char *name, bool transposed)
 		b->in[0].strides[0] = 1, b->in[0].strides[1] = n / cols;
 }
 
-// Of arrays 0 and 1 as one: 2 * count elements.
+// Over arrays 0 and 1 as one array of 2 * count elements.
 static void reduce(struct list *l, const char *name, struct yoke_map m, int kind,
 		   int64_t mask)
 {
@@ -303,7 +303,7 @@ static void losses(struct list *l, struct yk_segment *ids)
 	b->op.attr[0].i = -1;
 }
 
-// A formula over lists of one tensor; results in place of lists of their names.
+// A formula over lists of one tensor; the results replace the lists named in `results`.
 static void step(struct list *l, enum yk_formula_id id, const double *constant, const int *over,
 		 enum yk_limit fit, double arrays)
 {

@@ -10,7 +10,8 @@
 
 #include "../backends/cpu/host/frame.h"
 
-// Large pages where the system has them, as the backend's segments; values in (-0.5, 0.5), f32 or bf16.
+// Allocates on huge pages where the system has them, as the backend's segments; values in (-0.5,
+// 0.5), f32 or bf16.
 static inline struct yk_segment operand_memory(uint64_t bytes, int dtype)
 {
 	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
@@ -30,7 +31,7 @@ static inline struct yk_segment operand_memory(uint64_t bytes, int dtype)
 	return s;
 }
 
-// Of dense elements, in the order of the axes.
+// A dense operand, with its elements in the order of the axes.
 static inline struct yoke_view operand_view(struct yk_segment *s, int dtype, int rank, const int64_t *dims)
 {
 	struct yoke_view v = { .segment = s, .kind = YOKE_VIEW_BUFFER, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank,

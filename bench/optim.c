@@ -25,12 +25,13 @@
 
 enum { TENSORS = 200, WARM = 2, ARRAYS = 5, PASSES = 3, PIECE = 1 << 14, LARGE = 2 << 20 };
 
-// Between arrays, so that equal places are not equal modulo a page, which slows any loop.
+// Gap between arrays, so that equal indices are not equal modulo a page, which slows any loop.
 enum { STAGGER = 1088 };
 
 static const double enough = 0.90;
 
-// One pass over all parameters: arrays it reads, arrays it reads and writes, and those it writes alone.
+// One pass over all parameters: numbers of arrays that it only reads, updates in place, and only
+// writes.
 struct pass {
 	int read, update, write;
 };
@@ -71,7 +72,7 @@ static int rounds = 8;
 
 typedef float vec4 __attribute__((vector_size(16)));
 
-// Past the caches where the processor can: a line is not read before it is written.
+// Streaming store where the processor has one: a line is not read before it is written.
 static void stream(vec4 *to, vec4 v)
 {
 #if defined __SSE2__
@@ -81,7 +82,7 @@ static void stream(vec4 *to, vec4 v)
 #endif
 }
 
-// Arrays are updated from the first on, read behind those, and written from the last on.
+// The first arrays are updated in place, the following ones are read, the last ones are written.
 #define LOOP(read, update, write) \
 	static void loop_##read##_##update##_##write(void *unused, int64_t piece) \
 	{ \
@@ -123,7 +124,7 @@ static void limit(const struct row *r)
 				yk_team_run((count + PIECE - 1) / PIECE, loops[i].run, NULL);
 }
 
-// On large pages, as the backend's segments are.
+// Allocated on huge pages, as the backend's segments are.
 static bool arrays(void)
 {
 	const size_t one = (size_t)count * sizeof(float) + STAGGER;
@@ -144,7 +145,7 @@ static bool arrays(void)
 
 struct run {
 	yoke_optim *o;
-	yoke_tensor *p[TENSORS], *g[TENSORS], *P[TENSORS]; // P: what AdaGrad's steps are multiplied by
+	yoke_tensor *p[TENSORS], *g[TENSORS], *P[TENSORS]; // P: factor of AdaGrad's steps
 };
 
 // Small random numbers.

@@ -38,7 +38,7 @@ int main(void)
 	static double total[STEPS], part[3][STEPS];
 	static yoke_tensor *w[LAYERS], *b[LAYERS];
 	int64_t square[2] = { 8, 8 }, row[1] = { 8 };
-	// kernels that compute nothing would fail the test of what they compute
+	// kernels that compute nothing would fail the self-test
 	if (yoke_setting_set("selftest", "0") < 0) {
 		fprintf(stderr, "%s\n", yoke_error());
 		return 1;

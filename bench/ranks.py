@@ -130,7 +130,7 @@ def hidden():
     bytes_, words = parameters(gpt[:5]), ['steps=4']
     with_bucket = {'YOKE_DIST_BUCKET': '2M'}
     free, _ = by_turns([('free', ranks_of(gpt, *words, 'spawn=process', **with_bucket, YOKE_DIST_LINK='0,0'))], 1, 1)
-    link = free['free'] / 3  # backward is two thirds of forward and back
+    link = free['free'] / 3  # backward takes two thirds of forward plus backward
     took, off = by_turns([('free', ranks_of(gpt, *words, 'spawn=process', **with_bucket, YOKE_DIST_LINK='0,0')), ('link', ranks_of(
         gpt, *words, 'spawn=process', **with_bucket, YOKE_DIST_LINK='0,%.4g' % (link / bytes_)))], 1, 1)
     say('bucket=2M, a link that takes half of the backward pass', '%.2f of %.0f ms hidden: %s, %s' % (
@@ -153,16 +153,18 @@ def topk():
 
 def zero_memory():
     model, bucket, piece = ['layers=6', 'heads=6', 'embed=384', 'context=64', 'batch=1', 'steps=4'], 4 * 384 * 1536, 4 << 14
-    # a bucket ends behind 2 MiB: each of these holds one matrix of the MLP, or what stands before them in a block
+    # a bucket ends after 2 MiB: each of these holds one matrix of the MLP, or the parameters before
+    # them in a block
     whole = parameters(model[:5])
-    work = planned(r'^workspace +(\d+)', model[:5])  # of the largest gradient, which the peak of stage 0 is behind
+    work = planned(r'^workspace +(\d+)', model[:5])  # bytes of the largest gradient, after which stage 0 has its peak
     for d in 2, 4:
         for stage in range(4):
             lines = train('run', *model, 'ranks=%d' % d, 'zero=%d' % stage, YOKE_CPU_DEVICES=str(d), YOKE_DIST_BUCKET='2M')
             peak = lines[-1]['peak_bytes']
             w, g, o = (whole / (d if stage >= k else 1) for k in (3, 2, 1))
-            other = other if stage else peak - 4 * whole  # activations and what works
-            # two buckets of gradients wait in stage 2, while the next is computed; two of weights are gathered in stage 3
+            other = other if stage else peak - 4 * whole  # activations and workspace
+            # two buckets of gradients are pending in stage 2 while the next is computed; two of
+            # weights are gathered in stage 3
             formula = other + w + g + 2 * o + (2 * bucket + work if stage >= 2 else 0) + (2 * bucket if stage == 3 else 0)
             pieces = whole / bucket * piece * (0, 2, 3, 4)[stage]
             sent = (lines[-1]['sent_bytes'] - lines[0]['sent_bytes']) / (len(lines) - 1)
@@ -280,7 +282,8 @@ def named(bytes_):
     return '%d %s' % ((bytes_ >> 20, 'MiB') if bytes_ >> 20 else (bytes_ >> 10, 'KiB') if bytes_ >> 10 else (bytes_, 'B'))
 
 
-# A machine is faster at one time than at another, so each size of ours is beside MPI's, and that some times; medians.
+# A machine's speed varies over time, so each size of yoke's is measured next to MPI's, several
+# times; medians.
 def sums(size, rounds, wants, mpi_wants):
     ours = {'threads': [], 'processes': []}
     bytes_ = 'bytes=%d' % size
@@ -293,7 +296,7 @@ def sums(size, rounds, wants, mpi_wants):
 
 def tell(name, size, got, mpi, want):
     med = statistics.median
-    allowed = 'tree', 'doubling', 'halving', 'pairwise', '2d', 'auto'  # those that add in the one order
+    allowed = 'tree', 'doubling', 'halving', 'pairwise', '2d', 'auto'  # algorithms that add in the fixed order
     text_ = ['auto %.2f us' % med(r['auto'] for r in got), 'in a plan %+.1f us' % med(r['in a plan'] - r['auto'] for r in got),
              '%.2f of the best, %.2f at least' % tuple(f(min(r[n] for n in allowed if n in r) / r['auto'] for r in got) for f in (med, min))]
     if 'by hand' in got[0]:
@@ -331,7 +334,7 @@ def devices():
         got['in a plan'] / alone, 1e-3 * got['in a plan'], 1e-3 * got['down'], 1e-3 * got['auto'], 1e-3 * got['up']), '1 at most')
 
 
-# name: what is done, and how many seconds it takes
+# name: the measurement and its seconds
 parts = {'few': (few, 50), 'many': (many, 50), 'messages': (messages, 50), 'devices': (devices, 20),
          'gpt': (gpt_parts, 70), 'subdevices': (subdevices, 60), 'hidden': (hidden, 60),
          'topk': (topk, 40), 'zero': (zero_memory, 30), 'zero-time': (zero_time, 60), 'bubble': (bubble, 40), 'simulate': (simulate, 10),

@@ -15,11 +15,11 @@ static double table[YK_BY_SHARED];
 
 struct course {
 	int now, changes, tried[YK_BY_SHARED];
-	bool near; // wishes nearer than 50 steps
+	bool near; // requests closer than 50 steps
 	char said[200];
 };
 
-// Steps of one all_reduce each, which goes by `how` at first.
+// Steps of one all_reduce each, which initially uses the algorithm `how`.
 static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, bool once, struct course *c)
 {
 	int64_t last = -1000;
@@ -47,7 +47,7 @@ static void set(double tree, double doubling, double halving, double pairwise)
 	table[YK_BY_DOUBLING] = doubling;
 	table[YK_BY_HALVING] = halving;
 	table[YK_BY_PAIRWISE] = pairwise;
-	table[YK_BY_RING] = table[YK_BY_2D] = 1e-9; // never to be seen
+	table[YK_BY_RING] = table[YK_BY_2D] = 1e-9; // must never be seen
 }
 
 int main(void)
@@ -58,7 +58,7 @@ int main(void)
 	ok(!yk_adapt_asked(), "it has to be asked for");
 	setenv("YOKE_DIST_ADAPT", "1", 1);
 	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
-	set(1, 1e-3, 3e-3, 0.75e-3); // with the most noise still 1.2 times as fast
+	set(1, 1e-3, 3e-3, 0.75e-3); // 1.2 times as fast even with the most noise
 	struct course c = { .now = YK_BY_DOUBLING };
 	steps(a, bytes, 0, STEPS, false, &c);
 	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "goes by pairwise"), "the fastest is taken: %s", c.said);

@@ -14,7 +14,7 @@
 enum { LIMIT = 260 };
 static double a[LIMIT * LIMIT], v[LIMIT * LIMIT], w[LIMIT];
 
-// Fills a symmetric matrix; its upper half is spoilt, since it is not read.
+// Fills a symmetric matrix; its upper half is overwritten, because eigh does not read it.
 static void put(int64_t n, int64_t i, int64_t j, double x)
 {
 	a[i * n + j] = i >= j ? x : NAN;
@@ -26,7 +26,8 @@ static double at(int64_t n, int64_t i, int64_t j)
 	return a[i >= j ? i * n + j : j * n + i];
 }
 
-// ||A V - V L|| / ||A|| and ||V'V - 1||, in Frobenius' norm, in units of n 2^-53; order and signs.
+// ||A V - V L|| / ||A|| and ||V'V - 1|| in the Frobenius norm, in units of n 2^-53; order and
+// signs.
 static void check(const char *what, int64_t n)
 {
 	double most = 0, all = 0, rest = 0, square = 0;
@@ -119,7 +120,7 @@ static void values_and_vectors(void)
 				put(n, i, j, rnd_real(-1, 1));
 		check("random", n);
 	}
-	// more rotations than are noted at once
+	// more rotations than the buffer holds at once
 	const int64_t n = tap_turn("many rotations", 3) ? 257 : 190;
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j <= i; j++)
@@ -135,7 +136,7 @@ static void values_and_vectors(void)
 		spectrum("of rank one", size, single);
 	}
 	static const int64_t wide[] = { 31, 64, 65, 130 };
-	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) { // of low rank: what rounding leaves is of all sizes
+	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) { // of low rank: the rounding residues have all magnitudes
 		const int64_t size = wide[k];
 		const double x = rnd_real(-1, 1);
 		double line[LIMIT];
@@ -150,13 +151,13 @@ static void values_and_vectors(void)
 				put(size, i, j, line[i] * line[j]);
 		check("each row four times", size);
 	}
-	for (int64_t i = 0; i < 9; i++) // nothing on the diagonal, and parts that are apart
+	for (int64_t i = 0; i < 9; i++) // zero diagonal, and independent blocks
 		for (int64_t j = 0; j <= i; j++)
 			put(9, i, j, i == j + 1 && i % 3 ? 1 : 0);
 	check("in blocks", 9);
 }
 
-// One matrix of three is not finite: it alone is NaN.
+// One matrix of three is not finite: only its results are NaN.
 static void not_finite(void)
 {
 	double x[3][4] = { { 2, NAN, 1, 2 }, { INFINITY, 0, 0, 1 }, { 1, 0, 0, 3 } }, got[6];
@@ -167,14 +168,14 @@ static void not_finite(void)
 	yoke_scope_end(s);
 }
 
-// Sum of squares of the eigenvalues is the sum of squares of all elements, whatever they are.
+// The sum of squares of the eigenvalues equals the sum of squares of all elements.
 static void gradient(const char *what, int64_t n, const double *x)
 {
 	double got[64], want[64];
 	yoke_scope *s = yoke_scope_begin("gradient");
 	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(n, n), x), *g, *vectors;
 	yoke_tensor *y = yoke_sum(yoke_square(yoke_eigh(t, &vectors)), YOKE_ALL);
-	// V V' is 1: no gradient, but its parts go through the vectors
+	// V V' is 1: the gradient is zero, but its terms go through the eigenvectors
 	y = yoke_add(y, yoke_sum(yoke_matmul(vectors, vectors, YOKE_TB), YOKE_ALL));
 	yoke_grad(y, 1, &t, &g);
 	memset(got, 0xff, sizeof got);
@@ -270,7 +271,7 @@ static void errors(void)
 	yoke_error_clear();
 }
 
-// A device without these kernels leaves them to the CPU.
+// A device without these kernels falls back to the CPU.
 static void elsewhere(void)
 {
 	double got[2];
@@ -298,7 +299,7 @@ static void elsewhere(void)
 int main(void)
 {
 	tap_seed();
-	tap_plugin_path(); // before backends are looked for
+	tap_plugin_path(); // before backends are loaded
 	values_and_vectors();
 	not_finite();
 	gradients();

@@ -17,9 +17,9 @@
 
 enum { UNIT = 16, LIMIT = 70, LEAD = 3, FACTOR = LEAD * LIMIT * LIMIT };
 
-static bool has_wishes; // does the device of the context at hand have any?
+static bool has_wishes; // does the current context's device have any?
 
-// The plan that was used last.
+// The most recently used plan.
 static const struct yk_plan *last_plan(void)
 {
 	const struct yk_planner *pl = yk_current()->planner;
@@ -30,7 +30,7 @@ static const struct yk_plan *last_plan(void)
 	return last;
 }
 
-// Fills that begin the padding of factors.
+// Fill steps that begin the padding of factors.
 static int fills(const struct yk_plan *p)
 {
 	int n = 0;
@@ -44,7 +44,7 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-// Whatever the pool gives out next holds NaN.
+// Fills the pool's memory with NaN, so that later allocations hold NaN.
 static void dirty(void)
 {
 	yoke_tensor *t[4];
@@ -63,7 +63,7 @@ struct problem {
 	int dtype, to;
 	unsigned flags;
 	int64_t m, n, k, la, lb; // la, lb: leading axis of a and b, 0: none
-	bool bias, part, exact, odd; // part: factors are parts of others; odd: there are infinities and NaN
+	bool bias, part, exact, odd; // part: factors are views of larger tensors; odd: there are infinities and NaN
 };
 
 struct numbers {
@@ -77,7 +77,7 @@ static int64_t matrices(const struct problem *p)
 	return most(1, most(p->la, p->lb));
 }
 
-// An element of a factor and where it lies there.
+// An element of a factor and its offset.
 static int64_t at(const struct problem *p, int i, int64_t matrix, int64_t row, int64_t col)
 {
 	const int64_t rows = i ? p->k : p->m, cols = i ? p->n : p->k, lead = i ? p->lb : p->la;
@@ -121,7 +121,8 @@ static struct problem choose(void)
 	return p;
 }
 
-// How many products of the forward pass the device wants otherwise: leading axes of a join its rows, where b has none.
+// Number of products of the forward pass whose shapes the device would pad: leading axes of a count
+// as rows where b has none.
 static int wants(const struct problem *p)
 {
 	const bool joined = p->la && !p->lb && !(p->flags & YOKE_TA);
@@ -162,7 +163,8 @@ static int fetch(yoke_tensor *t, double *to)
 	return yoke_read(t, to, yoke_bytes(t));
 }
 
-// Computes it; gradients where they are asked for.  *padded: of the plan of the result.
+// Computes it, and gradients on request. *padded: number of padded products in the plan of the
+// result.
 static int compute(const struct problem *p, bool gradients, struct numbers *to, size_t *padded)
 {
 	yoke_scope *s = yoke_scope_begin("product");
@@ -200,7 +202,7 @@ static int compute(const struct problem *p, bool gradients, struct numbers *to, 
 	return err ? err : end;
 }
 
-// The definition; lost: sums of absolute values.
+// The reference; lost: sums of absolute values.
 static void define(const struct problem *p, struct numbers *want, struct numbers *lost)
 {
 	memset(want, 0, sizeof *want);
@@ -225,11 +227,12 @@ static void define(const struct problem *p, struct numbers *want, struct numbers
 			}
 }
 
-// Elements as they should be, each within what rounding may have cost.
+// Compares elements, each within its rounding bound.
 static bool compare(const struct problem *p, const double *got, const double *want, const double *lost, int64_t n,
 		    const char *what)
 {
-	// the product is rounded once to its dtype, a gradient to the product's dtype before it as well
+	// the product is rounded once to its dtype; a gradient is rounded to the product's dtype
+	// first, too
 	const double acc = p->dtype == yoke_f64 ? ulp(yoke_f64) : ulp(yoke_f32);
 	const double unit = p->dtype == yoke_i32 ? 0 : ulp(p->dtype) > ulp(p->to) ? ulp(p->dtype) : ulp(p->to);
 	for (int64_t i = 0; i < n; i++) {
@@ -303,7 +306,7 @@ static void test_random(const char *backend, int problems)
 
 // ---- by row ----
 
-// A row has its bits in any company: the same whether its product is padded or not.
+// A row has the same bits whether its product is padded or not.
 static void test_by_row(void)
 {
 	enum { M_ = 33, N_ = 21, K_ = 37 };
@@ -332,7 +335,7 @@ static void test_by_row(void)
 
 // ---- what a plan does ----
 
-// Two products with one weight, the sum of their squares, its gradients; what it comes to.
+// Two products with one weight, the sum of their squares, its gradients; returns the sum.
 static float shared_weight(yoke_tensor *w, yoke_tensor *const *in, int products)
 {
 	yoke_tensor *p[3] = { w, in[0], in[1] }, *g[3], *loss = NULL;
@@ -371,7 +374,7 @@ static void test_plans(void)
 	yoke_stats(&before);
 	float first = shared_weight(w, in, 2), again = 0;
 	const struct yk_plan *p = last_plan();
-	// y = a w, da = dy w', dw = a' dy: of w and both dy there is a padded one each
+	// y = a w, da = dy w', dw = a' dy: one padded copy of w and of each dy
 	ok(p->padded == 6 && fills(p) == 3, "two products with one weight, and back: %zu padded, %d fills", p->padded,
 	   fills(p));
 	for (int i = 0; i < 3; i++)
@@ -388,7 +391,7 @@ static void test_plans(void)
 	yoke_free(w);
 }
 
-// How many steps of the last plan are products with a map behind.
+// Number of products in the last plan with a fused map.
 static int epilogues(const struct yk_plan *p)
 {
 	int n = 0;
@@ -397,7 +400,7 @@ static int epilogues(const struct yk_plan *p)
 	return n;
 }
 
-// A map behind a product stays its epilogue where k alone grows.
+// A map after a product stays its epilogue where only k grows.
 static void test_epilogue(void)
 {
 	double v[48 * 48];
@@ -418,7 +421,7 @@ static void test_epilogue(void)
 	   yoke_error());
 }
 
-// With results checked, an infinity in a factor is no error of the product.
+// With YOKE_CHECK, an infinity in a factor is no error of the product.
 static void test_check(const char *backend)
 {
 	double a[9 * 5], b[5 * 7];
@@ -442,7 +445,7 @@ static void test_check(const char *backend)
 
 // ---- what is worth it ----
 
-// Is a product of that many rows, columns and steps padded by the rule?
+// Does the rule pad a product of that many rows, columns and steps?
 static bool is_worth(int dtype, int64_t m, int64_t n, int64_t k, unsigned flags)
 {
 	yoke_scope *s = yoke_scope_begin("big");
@@ -457,9 +460,10 @@ static bool is_worth(int dtype, int64_t m, int64_t n, int64_t k, unsigned flags)
 	return good;
 }
 
-// In a dry context, where nothing is computed.  The numbers by hand: 4096 x 1000 x 4096 in f32 are 3.36e10
-// operations; filling up k to 1008 moves 2 * 4 * (4096 * 1008 + 2 * 4096 * 1000) = 9.86e7 bytes, which count as
-// 1.26e10, and adds 2.7e8, together less than half; with 2048 for 4096 it is 6.4e9 of 8.4e9.
+// In a dry context, which computes nothing. By hand: 4096 x 1000 x 4096 in f32 are 3.36e10
+// operations; padding k to 1008 moves 2 * 4 * (4096 * 1008 + 2 * 4096 * 1000) = 9.86e7 bytes, which
+// count as 1.26e10 operations, and adds 2.7e8, together less than half; with 2048 for 4096 it is
+// 6.4e9 of 8.4e9.
 static void test_rule(const char *backend)
 {
 	static const struct {
@@ -487,7 +491,7 @@ static void test_rule(const char *backend)
 	yoke_context_free(ctx);
 }
 
-// Where there is memory for the plain plan alone, that is made.
+// If memory suffices only for the unpadded plan, that plan is made.
 static void test_memory(const char *backend)
 {
 	enum { SIDE = 1021 };
@@ -500,7 +504,7 @@ static void test_memory(const char *backend)
 		yk_pool_trim(ctx->device->pool);
 		yoke_stats(&now);
 		const uint64_t limit = tight ? yk_pool_limit(ctx->device->pool, now.pool_allocated + matrix + room) : 0;
-		yoke_setting_set("align", "2"); // no plan of before
+		yoke_setting_set("align", "2"); // no cached plan
 		y = yoke_matmul(a, a, YOKE_TB);
 		yoke_keep(y);
 		int err = yoke_eval(1, &y);
@@ -517,7 +521,7 @@ static void test_memory(const char *backend)
 
 // ---- other passes ----
 
-// A chain of products, all of whose activations are made again: gradient of its first factor.
+// A chain of products whose activations are all recomputed: gradient of its first factor.
 static int chain(const char *recompute, float *to, size_t bytes)
 {
 	enum { E = 27, DEPTH = 12 };
@@ -548,7 +552,7 @@ static void test_recompute(void)
 	ok(!err && !memcmp(a, b, sizeof a), "activations made again, padded: %s", yoke_error());
 }
 
-// A device without wishes has the same steps whatever the setting says.
+// A device without a preferred multiple has the same steps with any setting.
 static void test_wishless(const char *backend)
 {
 	yoke_context *ctx = yoke_context_new(backend), *was = yoke_use(ctx);
@@ -586,7 +590,7 @@ int main(void)
 	tap_seed();
 	tap_plugin_path();
 	setenv("YOKE_FAULT_MULTIPLE", "16", 1);
-	// plans are looked at
+	// the test reads printed plans
 	static const char *const mode[][2] = { { "log", "error" }, { "fuse", "1" }, { "plan.cse", "1" },
 					       { "plan.max", "64" }, { "check", "" }, { "recompute", "none" } };
 	for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)

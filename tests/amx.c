@@ -20,7 +20,7 @@ const struct yk_isa *__wrap_yk_isa_choose(const char *wish)
 	return &yk_isa_amx_emulated;
 }
 
-// The TAP that conform writes; of what is wrong, the lines.
+// The conformance test's TAP; of failures, the lines.
 static void cases(struct yk_device *cpu, uint64_t seed)
 {
 	char *text = NULL, *line, *rest;

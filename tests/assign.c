@@ -11,10 +11,10 @@
 
 enum { N = 16, ROUNDS = 4 };
 
-// Variables f32 [16], and what they should hold; integers, so every result is exact.
+// Variables f32 [16] and their expected contents; integers, so every result is exact.
 static yoke_tensor *a, *b;
 static double A[N], B[N];
-static yoke_tensor *kept[ROUNDS]; // held to the end, with what they should hold
+static yoke_tensor *kept[ROUNDS]; // held to the end, with their expected contents
 static double want_kept[ROUNDS][N];
 static int nkept;
 
@@ -115,7 +115,7 @@ static void transpose(void)
 	EACH(A[k] = old[k % 2 * 8 + k / 2]);
 }
 
-// A cache of 8 rows of 2, of which each step writes one and reads all.
+// A cache of 8 rows of 2; each step writes one row and reads all.
 static void cache_append(void)
 {
 	static int t;
@@ -130,7 +130,8 @@ static void cache_append(void)
 	EACH(B[k] += sum);
 }
 
-// The reader in between gets the version in between, though it is realised after the last.
+// A reader between two assignments gets the version between them, though it is evaluated after the
+// last.
 static void between(void)
 {
 	double mid[N];
@@ -223,7 +224,7 @@ static void square(void)
 
 static void hold_old(void)
 {
-	keep(shaped(a, 2), A); // a view of a version that an update would like to write over
+	keep(shaped(a, 2), A); // a view of a version that an update could overwrite
 	yoke_assign(a, yoke_sub(a, yoke_const(5)));
 	EACH(A[k] -= 5);
 }
@@ -249,7 +250,7 @@ static void through_concat(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-	int copies; // assignments that cannot be in place, in a round; -1: as it may be
+	int copies; // number of assignments per round that cannot be in place; -1: any
 } row[] = {
 	{ "diamond", diamond, 0 },
 	{ "swap", swap, -1 },
@@ -291,7 +292,7 @@ static bool same(yoke_tensor *t, const double *want, const char *name, const cha
 	return !err && wrong < 0;
 }
 
-// New integers for a variable.
+// Writes new integers to a variable.
 static void fill(yoke_tensor *t, double *x)
 {
 	float f[N];
@@ -306,7 +307,8 @@ static uint64_t copies(void)
 	return s.assign_copies;
 }
 
-// Rounds with new data each, so that later ones find their plans.  What is read first evaluates all.
+// Runs rounds with new data each, so that later ones reuse plans. The first read evaluates
+// everything.
 static bool try(size_t i, bool kept_first, uint64_t *copied)
 {
 	bool good = true;
@@ -337,7 +339,7 @@ static uint64_t launches(void)
 	return s.launches;
 }
 
-// A version that nobody reads is not computed.
+// A version without readers is not computed.
 static void dead_version(void)
 {
 	uint64_t steps[2];
@@ -360,7 +362,7 @@ int main(void)
 	tap_seed();
 	a = yoke_variable("a", yoke_f32, 1, DIMS(N));
 	b = yoke_variable("b", yoke_f32, 1, DIMS(N));
-	yoke_setting_set("log", "error"); // new plans are what we want
+	yoke_setting_set("log", "error"); // new plans are expected
 	for (int mode = 0; mode < 8; mode++) {
 		yoke_setting_set("donate", mode & 1 ? "0" : "1");
 		yoke_setting_set("arena", mode & 2 ? "0" : "1");

@@ -42,7 +42,7 @@ static int64_t product(int rank, const int64_t *dims)
 	return n;
 }
 
-// Where element i of the part lies in the whole.
+// Index in the whole tensor of element i of the slice.
 static int64_t whole_index(const struct box *b, int64_t i)
 {
 	int64_t at = 0, step = 1;
@@ -101,7 +101,7 @@ static void values(int dtype, int rank, bool permuted)
 		turned[i] = b.dims[rank - 1 - i];
 	}
 	yoke_tensor *t = yoke_from(dtype, rank, b.dims, x);
-	if (permuted) { // the same elements, lying the other way round
+	if (permuted) { // the same elements, in reversed layout
 		t = yoke_contiguous(yoke_permute(t, order));
 		t = yoke_permute(yoke_reshape(t, rank, turned), order);
 	}
@@ -128,7 +128,7 @@ static void values(int dtype, int rank, bool permuted)
 	yoke_error_clear();
 }
 
-// Rows come and a window of them is read, by one plan, in the variable's own memory.
+// Rows are written and a window of them is read, by one plan, in the variable's memory.
 static void cache(void)
 {
 	enum { N = 64, C = 5, W = 3 };
@@ -166,7 +166,8 @@ static void cache(void)
 	yoke_free(from);
 }
 
-// What is written comes from the variable itself, and readers were recorded before: as if by value.
+// The written value comes from the variable itself, and readers were recorded before: as if by
+// value.
 static void hazards(void)
 {
 	enum { N = 9, M = 6 };
@@ -200,7 +201,7 @@ static void hazards(void)
 		}
 }
 
-// What reading says that a device refused to compute.
+// Returns the error that reading reports for an operation that the device refused.
 static int refused(void)
 {
 	return tap_late() ? YOKE_EFAILED : YOKE_ERANGE;
@@ -278,8 +279,8 @@ static void attend(const double *q, const double (*k)[TOKEN], const double (*v)[
 	}
 }
 
-// A cache of sequences of several lengths, each of which gets a token a step, until one of them begins
-// again: one plan, whatever the lengths.
+// A cache of sequences of several lengths, each of which gets one token per step, until one of them
+// restarts: one plan, whatever the lengths.
 static void sequences(void)
 {
 	static double k[B][ROOM][TOKEN], v[B][ROOM][TOKEN], q[B][TOKEN], want[B][TOKEN], got[B][TOKEN];
@@ -288,7 +289,7 @@ static void sequences(void)
 	yoke_tensor *cache[2], *token[3], *lengths = yoke_variable("lengths", yoke_i64, 1, DIMS(B)), *at[B];
 	struct yoke_stats first = { 0 };
 	for (int i = 0; i < 2; i++) {
-		static float start[B][ROOM][TOKEN]; // what is not there yet is no number
+		static float start[B][ROOM][TOKEN]; // entries not yet written are NaN
 		for (int j = 0; j < B * ROOM * TOKEN; j++) {
 			const int b = j / (ROOM * TOKEN), r = j / TOKEN % ROOM, d = j % TOKEN;
 			start[b][r][d] = r < n[b] ? (float)rnd_real(-1, 1) : NAN;
@@ -368,7 +369,7 @@ static void keys_out_of_range(void)
 	   "%g, want %g %s", (double)y[0], share, yoke_error());
 	float z[24] = { 0 }, w[8];
 	for (int named = 1; named >= 0; named--)
-		for (int64_t i = -1; i <= 4; i += 5) { // of a row of two
+		for (int64_t i = -1; i <= 4; i += 5) { // in a row of two
 			char text[8];
 			snprintf(text, sizeof text, "%d", (int)i);
 			yoke_setting_set("plan.named", named ? "1" : "0");
@@ -402,7 +403,7 @@ static void everything(bool in_place)
 	keys_out_of_range();
 }
 
-// A process of its own, whose device has neither op: the CPU does them.
+// Runs in its own process, whose device has neither op: the CPU computes them.
 static int lacking(void)
 {
 	tap_seed();

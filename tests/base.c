@@ -39,7 +39,7 @@ static bool is_int(int64_t got, int64_t want, const char *what)
 	return ok(got == want, "%s", what);
 }
 
-// The thread's error has this code and its line this part; cleared afterwards.
+// Does the thread's error have this code and contain this text? Clears it.
 static void is_error(int code, const char *part, const char *what)
 {
 	bool good = yoke_error_code() == code && strstr(yoke_error(), part);
@@ -99,7 +99,7 @@ static void errors(void)
 
 // ---- settings ----
 
-static char logged[4096]; // lines of the log, each with a newline behind it
+static char logged[4096]; // lines of the log, each followed by a newline
 static int lines;
 
 static void collect(int level, const char *topic, const char *line, void *arg)

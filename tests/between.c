@@ -18,7 +18,7 @@ struct side {
 	struct yk_device *device;
 	struct yk_queue *queue;
 	void *segment;
-	unsigned char *image; // what is in it
+	unsigned char *image; // its contents
 };
 
 static unsigned char *bytes_of(uint64_t n)
@@ -57,8 +57,8 @@ static uint64_t differ(const struct side *s)
 	return err ? ROOM : bad;
 }
 
-// What is put on one device goes to the other while it may still be on its way; once an event says that the
-// copy is over, other bytes take its place.
+// Bytes written to one device are copied to the other while the write may still be pending; once an
+// event reports that the copy is complete, other bytes replace them.
 static void back_and_forth(struct side *side)
 {
 	uint64_t bad = 0;

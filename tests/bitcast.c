@@ -23,7 +23,7 @@ static uint64_t launches(void)
 	return s.launches;
 }
 
-// The elements of a, row major, as they lie in memory.
+// The elements of a, row major, as they are in memory.
 static void bytes_of(const struct arr *a, unsigned char *to)
 {
 	for (int64_t i = 0; i < a->n; i++)
@@ -45,7 +45,7 @@ static bool pair(int from, int to, enum layout layout)
 	memset(got, 0xa5, sizeof got);
 	bool good = y && yoke_dtype(y) == to && yoke_dim(y, -1) == bytes / (int64_t)size && yoke_rank(y) == a.rank &&
 		    !yoke_read(y, got, (size_t)all) && !memcmp(got, want, (size_t)all);
-	// a kernel's operand: another conversion behind it
+	// a kernel's operand: followed by another conversion
 	yoke_tensor *z = yoke_cast(yoke_bitcast(view_of(&a), to), yoke_f64);
 	double f[8 * ELEMENTS];
 	good = good && !yoke_read(z, f, (size_t)(all / (int64_t)size) * 8);
@@ -79,7 +79,7 @@ static void pairs(void)
 
 static const int64_t d8[] = { 8 }, d32[] = { 4, 8 }, d33[] = { 33 };
 
-// How many launches the evaluation of y takes.
+// Number of launches that the evaluation of y takes.
 static uint64_t cost(yoke_tensor *y)
 {
 	uint64_t before = launches();
@@ -109,7 +109,7 @@ static void copies(void)
 	yoke_scope_end(s);
 }
 
-// Variables over their own bytes in another dtype.
+// Writes variables over their own bytes in another dtype.
 static void in_place(void)
 {
 	float f[8], got[8], want[8];
@@ -130,7 +130,8 @@ static void in_place(void)
 	for (int i = 0; i < 8; i++)
 		want[i] = -f[i];
 	ok(!memcmp(got, want, sizeof want) && after.assign_copies == before.assign_copies, "signs are turned in place");
-	// i32 from every fourth byte, backwards: over the bytes themselves it would read what it wrote
+	// i32 from every fourth byte, backwards: in place it would read bytes that it has already
+	// written
 	memcpy(c, want, sizeof c);
 	yoke_tensor *bytes = yoke_flip(yoke_slice(yoke_bitcast(v, yoke_u8), 0, 3, 32, 4), 1);
 	yoke_assign(v, yoke_bitcast(yoke_cast(bytes, yoke_i32), yoke_f32));
@@ -140,7 +141,7 @@ static void in_place(void)
 	yoke_stats(&after);
 	ok(!memcmp(got, w, sizeof w) && after.assign_copies == before.assign_copies + 1,
 	   "a reader of another dtype keeps its operand");
-	// two readers, of which one would do
+	// two readers, of which either alone would permit it
 	yoke_put(v, f, sizeof f);
 	yoke_tensor *i = yoke_bitcast(v, yoke_i32);
 	yoke_assign(v, yoke_add(yoke_mul(v, yoke_const(2)), yoke_cast(yoke_shr(i, yoke_const(31)), yoke_f32)));
@@ -152,8 +153,8 @@ static void in_place(void)
 	yoke_scope_end(s);
 }
 
-// Values that are computed on the way: fused with nothing of another dtype, and in no place where their readers
-// would not find them.
+// Intermediate values: not fused with operations of another dtype, and not overwritten while they
+// have readers.
 static void on_the_way(void)
 {
 	float f[8], sum[8];

@@ -14,18 +14,19 @@ enum { V = 11, C = 9, L = 2, E = 8, B = 2, X = 4, LIMIT = 64 };
 
 static double *param[LIMIT];
 
-// How near the references were to a place where their slope jumps: a relu or clamp that turns, another expert chosen.
+// Smallest distance of the references from a point where their slope jumps: a relu or clamp that
+// switches, another expert selected.
 static double margin;
-#define FAR 5e-5 // beyond what f32 rounds and what differences move
+#define FAR 5e-5 // above f32 rounding and the step of the differences
 
-// A number that a relu or clamp turns at 0.
+// Records a number whose sign a relu or clamp depends on.
 static double turns(double x)
 {
 	margin = fmin(margin, fabs(x));
 	return x;
 }
 
-// Random values into the parameters and their float64 twins.
+// Random values for the parameters and their float64 copies.
 static void draw(struct yk_parameters *ps, double width)
 {
 	for (int i = 0; i < ps->count; i++) {
@@ -49,7 +50,7 @@ static void undraw(const struct yk_parameters *ps)
 
 // ---- a mixture, token by token ----
 
-// x [E] -> y [E]; p [experts]; counts the chosen
+// x [E] -> y [E]; p [experts]; counts selections
 static void moe_ref(double *const *w, int experts, int top_k, bool gated, const double *x, double *y, double *p,
 		    double *count)
 {
@@ -101,7 +102,7 @@ static void moe_ref(double *const *w, int experts, int top_k, bool gated, const 
 
 enum { TOKENS = 23 };
 
-// Of all tokens: sum of weights times y, plus half of the balance.
+// Over all tokens: sum of weights times y, plus half of the balance loss.
 static double mixture_ref(double *const *w, int experts, int top_k, bool gated, const double *x, const double *weight,
 			  double *y, double *balance, double *share)
 {
@@ -198,7 +199,7 @@ static void mixture(int top_k, bool gated, bool one)
 	yk_parameters_fini(&ps);
 }
 
-// As many tokens for each expert, each as likely: 1.
+// The balance loss is 1 for equal token counts and equal probabilities.
 static void balanced(void)
 {
 	struct yk_parameters ps = { 0 };
@@ -250,7 +251,7 @@ static struct yk_model_shape shape_of(bool both, int64_t context)
 	struct yk_model_shape s = { .vocab = V, .context = context, .layers = L, .embed = E, .experts = X, .top_k = 2 };
 	s.balance = 0.3;
 	s.eta = 0.7;
-	s.v_max = 0.9; // some of the potentials are beyond
+	s.v_max = 0.9; // some of the potentials are outside the clamp
 	s.feature_clamp = 1.1;
 	s.bk_side = both;
 	s.bk_sweeps = -1;
@@ -391,7 +392,7 @@ static void model(bool both)
 		yoke_free(g[i]);
 	}
 	near(slopes, differences, (size_t)count, 1e-3, 0.1, both ? "both: gradients" : "left: gradients");
-	// all other last tokens: one alone may have potentials that the clamp makes equal
+	// uses all other tokens for the last: for a single one the clamp may make potentials equal
 	int changed = 0;
 	for (int k = 1; k < V; k++) {
 		ids[C - 1] = (ids[C - 1] + 1) % V;
@@ -405,8 +406,8 @@ static void model(bool both)
 	yk_network_free(n);
 }
 
-// One token after another, and pieces: as all at once.
-// In mixed precision a token takes the experts that it takes in f32: those of the first layer, whose input is the same.
+// One token after another, and chunks, give the same as all at once. In mixed precision a token has
+// the same experts as in f32 in the first layer, whose input is the same.
 static void routed(void)
 {
 	enum { ROWS = 64 };
@@ -499,7 +500,8 @@ static void carried(void)
 	yk_network_free(n);
 }
 
-// Random bits, each to be told one token late: only the branch knows of the token before.  The last loss.
+// Random bits, each to be predicted one token late: only the branch knows the previous token.
+// Returns the last loss.
 static double late(bool cut, int steps, uint64_t seed)
 {
 	enum { ROWS = 8, T = 16 };
@@ -507,7 +509,7 @@ static double late(bool cut, int steps, uint64_t seed)
 	struct yk_network *n = NULL;
 	yoke_tensor *g[32];
 	float loss = NAN, average = 1;
-	const uint64_t state = tap_state; // whether so few steps suffice hangs on where they begin: these seeds
+	const uint64_t state = tap_state; // so few steps suffice only from some initial values: these seeds
 	tap_state = seed;
 	shape.eta = 1;
 	shape.v_max = 3;
@@ -518,7 +520,7 @@ static double late(bool cut, int steps, uint64_t seed)
 	yoke_optim *o = yoke_optim_new("adam", "lr=0.01");
 	const char *names[32];
 	const int64_t dims[] = { ROWS, T };
-	const int scale = 2 + 12; // the last of the layer's
+	const int scale = 2 + 12; // the last parameter of the layer
 	for (int i = 0; i < n->params.count; i++)
 		names[i] = n->params.row[i].name;
 	yoke_optim_add(o, n->params.count, n->params.var, names, NULL);
@@ -591,7 +593,7 @@ int main(void)
 	carried();
 	rules();
 	double with = 1;
-	for (uint64_t seed = 1; seed < 6 && !(with < 0.1); seed++) // one start in several stays where it is
+	for (uint64_t seed = 1; seed < 6 && !(with < 0.1); seed++) // one of several initializations stays at its start
 		with = late(false, 1000, seed);
 	const double without = late(true, tap_long() ? 1000 : 120, 1);
 	ok(with < 0.1, "a bit told one token late: loss %.3f", with);

@@ -20,7 +20,7 @@
 
 enum { NM = 3, NO = 2, LIMIT = 1 << 16 };
 
-// A model of NM arrays and an optimizer of NO, whose elements follow from the step.
+// A model of NM arrays and an optimizer of NO arrays, whose elements are functions of the step.
 struct state {
 	struct yk_host_tensor model[NM], optimizer[NO];
 	float data[NM + NO][LIMIT];
@@ -86,7 +86,7 @@ static int load_part(const char *folder, const struct yk_checkpoint *c, int part
 	return yk_checkpoint_load(folder, c, part, n, to, take, to);
 }
 
-// Loads everything; the step, or a negative error.
+// Loads everything and returns the step, or a negative error.
 static int64_t load(const char *folder, int64_t width)
 {
 	struct yk_checkpoint c;
@@ -113,7 +113,7 @@ static int64_t load(const char *folder, int64_t width)
 	return e < 0 ? e : step;
 }
 
-// Is the code as wanted, in one line that holds `part`?  Clears the error.
+// Is the code as expected, in one line that contains `part`? Clears the error.
 static void fails(int64_t got, int code, const char *part, const char *what)
 {
 	bool good =
@@ -156,7 +156,7 @@ static void test_round(const char *folder)
 	put(folder, "model.safetensors", "mine", 4);
 	put(folder, "model.99.bak.safetensors", "mine", 4);
 	put(folder, "optimizer.7.safetensors.12-0.tmp", "half",
-	    4); // of a save that was killed
+	    4); // file of a save that was killed
 	put(folder, "manifest.json.12-0.tmp", "half", 4);
 	ok(save(folder, 500, 37) == 0, "saved %s", yoke_error());
 	ok(yk_checkpoint_exists(folder), "there is one");
@@ -202,7 +202,7 @@ static void test_shapes(const char *folder)
 	yk_checkpoint_fini(&c);
 }
 
-// Each cut of each file, and one bit of every some bytes.
+// Every truncation of each file, and one flipped bit at regular offsets.
 static void test_altered(const char *folder)
 {
 	struct yk_checkpoint c;
@@ -232,8 +232,8 @@ static void test_altered(const char *folder)
 		tries = 0;
 		for (size_t i = 0; i < n - 1; i += f ? n / 100 : 1) {
 			char old = data[i];
-			// blanks of the manifest's layout mean nothing, and other blanks
-			// may stand there
+			// whitespace in the manifest is not significant, so other whitespace is
+			// permitted
 			if (!f && (old == ' ' || old == '\n'))
 				continue;
 			data[i] ^= (char)(1 << (i % 7));
@@ -256,7 +256,7 @@ static void test_altered(const char *folder)
 	rename(away, path[1]);
 }
 
-// A limit on the size of files stands for a full disk: writing fails in the middle.
+// A limit on the size of files simulates a full disk: a write fails halfway.
 static void test_full(const char *folder)
 {
 	struct rlimit old, low;

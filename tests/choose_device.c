@@ -74,7 +74,7 @@ static void trends(void)
 		x[i] = i;
 		y[i] = 3 * i + 1;
 	}
-	y[17] = 1e9; // one spike decides nothing
+	y[17] = 1e9; // a single spike decides nothing
 	double slope = yk_trend(60, x, y, &z);
 	ok(fabs(slope - 3) < 1e-9 && z > 8, "a line with a spike: slope %g, z %.3g", slope, z);
 	y[17] = 3 * 17 + 1;
@@ -92,7 +92,7 @@ static void trends(void)
 	ok(yk_median(5, m, &spread) == 3 && spread == 1, "a median and its spread");
 }
 
-// How many of five rounds that take so long each are made of twelve seconds.
+// Number of five rounds of that duration that fit in twelve seconds.
 static void rounds(void)
 {
 	static const struct { double seconds; int want; } rows[] = { { 0.1, 5 }, { 3, 4 }, { 5, 2 }, { 13, 2 }, { 119, 2 }, { 120, 1 } };

@@ -13,7 +13,7 @@
 
 enum { STEPS = 60, BLOCK = 1 << 18 }; // elements: 1 MiB
 
-// Is the condition found in the run, in these words?  NULL: is anything?
+// Does the run have the condition, with these words? NULL: any condition?
 static bool has(const char *folder, const char *condition, const char *words)
 {
 	bool found = false;
@@ -34,7 +34,7 @@ static bool has(const char *folder, const char *condition, const char *words)
 	return found;
 }
 
-// A step makes a tensor of 1 MiB, whose handle is kept, or let go of.
+// Each step makes a tensor of 1 MiB and keeps or frees its handle.
 static void kept_handles(const char *folder, bool keeps)
 {
 	const struct yoke_run_options o = { .size = sizeof o };
@@ -61,7 +61,7 @@ static void kept_handles(const char *folder, bool keeps)
 		ok(!has(folder, NULL, NULL), "handles that are not: nothing is found");
 }
 
-// Samples take a while, and a step nothing: it waits for them.
+// Reading a sample is slow and a step is fast, so steps wait.
 static int sleeps(void *arg, int64_t n, struct yoke_item *const *items)
 {
 	(void)arg;

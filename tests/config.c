@@ -129,7 +129,7 @@ static void test_arguments(void)
 	bad_argument("window=0", YOKE_EINVAL, "from 1 to 10000, or auto");
 }
 
-// Keys of optimizers are checked together with the others.
+// Optimizer keys are checked together with the others.
 static void bad_optimizer(char *key, char *other, int code, const char *part)
 {
 	char *argv[] = { "data=x", key, other };
@@ -153,14 +153,14 @@ static void test_optimizers(void)
 	bad_optimizer("clip=1", "clip_value=2", YOKE_EINVAL, "does not go with clip_value");
 	bad_file("optimizer=sgd\nbeta1=2\n", YOKE_EINVAL, "beta1=2");
 	struct yk_config c;
-	yk_config_init(&c, YK_T); // a file may serve several optimizers
+	yk_config_init(&c, YK_T); // a file may configure several optimizers
 	yk_file_write(path, "DATA=x\nOPTIMIZER=sgd\nBETA1=0.5\n", 31);
 	ok(yk_config_file(&c, path) == 0 && yk_config_check(&c) == 0, "keys of others in a file %s", yoke_error());
 	yoke_error_clear();
 	yk_config_fini(&c);
 }
 
-// The value as a checkpoint would hand it on is taken again and means the same.
+// The value that a checkpoint stores is accepted again and means the same.
 static bool again(const struct yk_config *c, int key)
 {
 	struct yk_config d;
@@ -170,7 +170,7 @@ static bool again(const struct yk_config *c, int key)
 	const struct yk_config_value *v = &c->value[key], *w = &d.value[key];
 	if (good && json_object_get(o, yk_config_rows[key].name))
 		good = v->i == w->i && v->r == w->r && !strcmp(v->text, w->text);
-	// what is no text cannot be in a manifest, and says so
+	// strings that are not text cannot be stored in a manifest and give an error
 	if (!o)
 		good = strstr(yoke_error(), "UTF-8") != NULL;
 	json_decref(o);
@@ -179,7 +179,7 @@ static bool again(const struct yk_config *c, int key)
 	return good;
 }
 
-// Steps, or passes.
+// Durations in steps or in epochs.
 static void test_every(void)
 {
 	static const char *const wrong[] = { "ep", "0ep", "-1ep", "1 ep", "nanep", "infep", "1e10ep", "0.25epo", "0.25" };
@@ -199,8 +199,8 @@ static void test_every(void)
 	yk_config_fini(&c);
 }
 
-// Every key of every command with values that nobody means: each is refused in one line that names
-// the key, with the value before kept, or taken as it stands, inside its bounds.
+// Every key of every command with unusual values: each is either refused in one line that names the
+// key, keeping the previous value, or accepted unchanged within its bounds.
 static void test_absurd(void)
 {
 	static const char *const values[] = {
@@ -292,7 +292,7 @@ static void test_file(void)
 	ok(yk_config_real(&c, YK_KEY_lr) == 1,
 	   "an argument wins over a file, even before it");
 
-	static const char *const steps[][3] = { // before the file, behind it; what epochs are then
+	static const char *const steps[][3] = { // before the file, after it; the value of epochs then
 		{ NULL, "steps=12", "0" }, { "steps=12", NULL, "0" }, { NULL, "lr=1", "3" }, { "epochs=2", "steps=12", "2" }
 	};
 	yk_file_write(path, "EPOCHS=3\nSTEPS=9\n", 17);
@@ -358,7 +358,7 @@ static void test_file(void)
 	yk_config_fini(&c);
 }
 
-// ${VAR} that doubles a value line by line must end in an error, not in all memory.
+// ${VAR} that doubles a value line by line must end in an error, not exhaust memory.
 static void test_bomb(void)
 {
 	char text[4096];

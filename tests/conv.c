@@ -9,7 +9,7 @@
 
 struct shape {
 	int axes;
-	int64_t batch, groups, channels, outputs; // of a group: channels, outputs
+	int64_t batch, groups, channels, outputs; // per group: channels, outputs
 	int64_t in[2], taps[2], out[2];
 	struct yoke_conv_options o;
 };
@@ -37,7 +37,7 @@ static int64_t product(int rank, const int64_t *dims)
 	return n;
 }
 
-// The largest error beyond tol; -1, with lines, where it is not of these values at all.
+// The largest error beyond tol; -1, with diagnostics, if the values are unrelated.
 static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
 {
 	const int64_t n = product(rank, dims);
@@ -72,7 +72,8 @@ static void dims_of(const struct shape *s, char which, int64_t *dims)
 		dims[2 + i] = behind[i];
 }
 
-// Adds to the one that is summed what the definition says of the others: y of x and w, and so on.
+// Adds to the summed operand the terms that the definition computes from the other two: y from x
+// and w, and so on.
 static void reference(const struct shape *s, double *x, double *w, double *y, char which)
 {
 	const int two = s->axes == 2;
@@ -128,7 +129,7 @@ static bool one(const struct shape *s, int dtype)
 	yoke_grad(yoke_sum(yoke_mul(out, cot), YOKE_ALL), 2, p, got);
 	good = alike(got[0], gx, rank, dx, tol * 4, what) && good;
 	good = alike(got[1], gw, rank, dw, tol * 4, what) && good;
-	// the transposed one, of as many elements as the operand had
+	// the transposed convolution, with as many elements as the operand had
 	struct yoke_conv_options t = s->o;
 	for (int i = 0; i < s->axes; i++)
 		t.more[i] = s->in[i] - ((s->out[i] - 1) * t.stride[i] + (s->taps[i] - 1) * t.dilation[i] + 1 - t.lo[i] - t.hi[i]);
@@ -173,7 +174,7 @@ static void test_combinations(void)
 					continue;
 				const struct shape s = shape_of(axes, strides[i % 4], dilations[i / 4 % 3], groups[i / 12 % 3],
 								los[i / 36 % 3], los[i / 108 % 3], taps[i / 324]);
-				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one in parts
+				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one by decomposition
 				good = one(&s, dtypes[d]) && good;
 				count++;
 			}
@@ -183,7 +184,7 @@ static void test_combinations(void)
 		}
 }
 
-// Past where products are cut; halves.
+// Sizes beyond the point where products are split; halves.
 static void test_large(void)
 {
 	struct shape s = shape_of(2, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 },
@@ -230,9 +231,9 @@ static void test_window(void)
 	yoke_scope_end(s);
 }
 
-// Window i of n elements along an axis: what it begins and ends at.
+// Window i of n elements along an axis: its begin and end.
 struct cut {
-	int64_t out, lo, size, stride, dilation, to; // to: adaptive, to so many
+	int64_t out, lo, size, stride, dilation, to; // to: adaptive, number of outputs
 };
 
 static int64_t element(const struct cut *c, int64_t n, int64_t i, int64_t k) // -1: none
@@ -412,7 +413,7 @@ static void test_refusals(void)
 	yoke_scope_end(s);
 }
 
-// Nothing to sum.
+// Empty sums.
 static void test_empty(void)
 {
 	yoke_scope *s = yoke_scope_begin("empty");
@@ -432,7 +433,7 @@ int main(void)
 {
 	tap_seed();
 	test_window();
-	yoke_setting_set("plan.named", "0"); // in parts
+	yoke_setting_set("plan.named", "0"); // by decomposition
 	test_window();
 	test_pools();
 	yoke_setting_set("plan.named", "1");

@@ -40,7 +40,7 @@ static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 	return yoke_from(yoke_f32, rank, dims, x);
 }
 
-// Within 1e-5 of the largest: what cancels is as exact as what it was made of.
+// Within 1e-5 of the largest element: a sum with cancellation is as exact as its terms.
 static bool same(const double *got, const double *want, int64_t n, const char *what)
 {
 	double most = 0;
@@ -54,7 +54,7 @@ static bool same(const double *got, const double *want, int64_t n, const char *w
 	return true;
 }
 
-// x [2,4,7,6] -> [2,6,4,3]: 2 groups, kernel 3 x 2, stride 2, padding 1 before and behind, 0 and 1.
+// x [2,4,7,6] -> [2,6,4,3]: 2 groups, kernel 3 x 2, stride 2, padding 1 and 1, 0 and 1.
 static void test_conv(void)
 {
 	const struct yoke_conv_options how = { .size = sizeof how, .groups = 2, .stride = { 2, 2 }, .lo = { 1, 0 }, .hi = { 1, 1 } };
@@ -166,7 +166,7 @@ static void test_fold(void)
 	       3, (int64_t[]){ 2, 3, 8 },
 	       "attn.q.weight attn.q.bias attn.k.weight attn.k.bias attn.v.weight attn.v.bias attn.out.weight attn.out.bias "
 	       "mlp.up.weight mlp.up.bias mlp.down.weight mlp.down.bias ", "a block");
-	// a tied weight stays as it is
+	// a tied weight stays unchanged
 	yoke_module *tied = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(4, 4, 0), yoke_nn_batch_norm(4, 1e-5, 0.1),
 					       yoke_nn_linear(4, 4, 0) });
 	yoke_module_share(tied, "2.weight", "0.weight");

@@ -89,7 +89,7 @@ static void topology(const char *name, const char *value, int n, int nodes,
 	CPU_FREE(c.set);
 }
 
-// Processor 1 is the faster of two kinds.
+// Processor 1 is the faster one of two kinds.
 static bool write_kinds(const char *path)
 {
 #if HWLOC_API_VERSION >= 0x00020400

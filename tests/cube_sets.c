@@ -19,7 +19,7 @@ static void write_bytes(const char *path, const void *data, size_t bytes)
 	fclose(f);
 }
 
-// An array of f32 as NumPy saves it.
+// Writes an f32 array as NumPy saves it.
 static void write_npy(const char *path, const char *shape, bool fortran, const char *descr, const void *data, size_t bytes)
 {
 	unsigned char file[128 + N * L * S * B * 8] = "\x93NUMPY\x01";
@@ -76,7 +76,7 @@ static void arrays(void)
 	ok(right, "of which two bands %s", yoke_error());
 	yoke_cube_free(c);
 
-	// several cubes in a file, with labels and masks of several
+	// several cubes in a file, with several sets of labels and masks
 	static uint8_t label[N][L][S], mask[N][L][S];
 	for (int i = 0; i < N * L * S; i++) {
 		label[i / (L * S)][i / S % L][i % S] = (uint8_t)rnd_int(0, 1);
@@ -174,7 +174,7 @@ static void add_element(struct bytes *to, uint32_t type, const void *p, size_t n
 	add(to, zeros, (8 - n % 8) % 8);
 }
 
-// A variable of version 5: class and type of elements as "MAT-File Format" has them.
+// A variable of a version 5 file: class and element type as in "MAT-File Format".
 static void add_variable(struct bytes *to, const char *name, uint32_t class, uint32_t type, int rank, const int32_t *dims,
 			 const void *data, size_t bytes)
 {
@@ -187,7 +187,7 @@ static void add_variable(struct bytes *to, const char *name, uint32_t class, uin
 	add(to, v.at, v.n);
 }
 
-// Labels and masks that are no numbers, or not known.
+// Labels and masks that are not numeric or unknown.
 static void odd_pictures(void)
 {
 	static float picture[L][S], weight[L][S], got[L][S][B];
@@ -236,7 +236,7 @@ static void mats(void)
 	add(&file, (char[8]){ 0 }, 8);
 	add(&file, (uint16_t[]){ 0x0100, 0x4d49 }, 4);
 	add_variable(&file, "names", 4, 4, 2, (int32_t[]){ 1, 2 }, (uint16_t[]){ 'h', 'i' }, 4);
-	add_variable(&file, "wavelength", 6, 9, 2, (int32_t[]){ 1, B }, f64, B * sizeof(double)); // neither is what has three axes
+	add_variable(&file, "wavelength", 6, 9, 2, (int32_t[]){ 1, B }, f64, B * sizeof(double)); // neither is an array of three axes
 	add_variable(&file, "truth", 6, 9, 2, (int32_t[]){ L, S }, f64, L * S * sizeof(double));
 	add_variable(&file, "cube", 6, 9, 3, (int32_t[]){ L, S, B }, f64, sizeof f64);
 	add_variable(&file, "other", 11, 4, 3, (int32_t[]){ L, S, B }, u16, sizeof u16);
@@ -263,7 +263,7 @@ static void mats(void)
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
-	// cut anywhere, and with bytes changed: an error, or numbers
+	// truncated anywhere, and with changed bytes: an error, or numbers
 	int read = 0, failed = 0;
 	for (int turn = 0; turn < 60; turn++) {
 		struct bytes copy = file;
@@ -311,7 +311,7 @@ static void caches(void)
 		int reads; // in 3 epochs
 	} c[] = { { UINT64_MAX, N }, { 2 * (sizeof x[0] + 64), 2 + 3 * (N - 2) }, { 0, 3 * N } };
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-		reads = 0; // before a loader's threads begin
+		reads = 0; // before a loader's threads start
 		yoke_dataset *inner = yoke_dataset_new(&o), *d = yoke_dataset_cache(inner, c[i].bytes);
 		yoke_loader *l = yoke_loader_new(d, i ? "workers=0 shuffle=0 epochs=3 batch=1" : "workers=3 shuffle=1 epochs=3 batch=2");
 		void *data[1];
@@ -322,7 +322,8 @@ static void caches(void)
 				got += ((const float *)data[0])[k];
 		for (int k = 0; k < N * L * S * B; k++)
 			want += 3. * (&x[0][0][0][0])[k];
-		// two threads may read the same sample at its first time; then it is there
+		// two threads may both read the same sample the first time; from then on it is
+		// cached
 		const int read = reads;
 		float again[L][S][B];
 		for (int k = 0; k < N && !i; k++)
@@ -336,7 +337,7 @@ static void caches(void)
 	}
 }
 
-// What lies as the CPU wants it is read where a tensor of it lies.
+// Arrays in the CPU's own layout are read without a copy.
 static void uncopied(void)
 {
 	const struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = "f32", .interleave = "bip", .scale = 1,

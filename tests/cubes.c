@@ -44,7 +44,7 @@ static size_t place(int order, int l, int s, int b)
 	return (size_t)(order == 0 ? (b * L + l) * S + s : order == 1 ? (l * B + b) * S + s : (l * S + s) * B + b);
 }
 
-// The bytes of a number, low or high ones first.
+// The bytes of a number, low or high byte first.
 static void put(unsigned char *to, const struct type *t, double v, bool big)
 {
 	unsigned char raw[8] = { 0 };
@@ -89,7 +89,7 @@ static void draw(const struct type *t)
 	}
 }
 
-// A file from elsewhere, with a header in other words.
+// A file from another program, with other header spellings.
 static void read_one(const struct type *t, int order, bool big)
 {
 	unsigned char bytes[OFFSET + L * S * B * 8] = { 0 };
@@ -135,7 +135,7 @@ static void read_one(const struct type *t, int order, bool big)
 	yoke_cube_free(c);
 }
 
-// Gains and offsets of chosen bands, and the lines on the scene's place, which a cube that is written has again.
+// Gains and offsets of selected bands, and the georeference lines, which a written cube keeps.
 static void gained(const struct type *t, int order, bool big)
 {
 	static const char place_lines[] = "map info = {UTM, 1, 1, 5e5, 4e6, 30, 30, 11, North}\ncoordinate system string = {PROJCS[\"a\",\n 1]}\n"
@@ -182,7 +182,7 @@ static void gained(const struct type *t, int order, bool big)
 	yoke_cube_free(c);
 }
 
-// Bands by wavelength, of headers in both units and in none.
+// Bands by wavelength, of headers in both units and without unit.
 static void waves(void)
 {
 	static const struct {
@@ -232,7 +232,7 @@ static void waves(void)
 	}
 }
 
-// A header with a scale, and gains that change something or nothing.
+// A header with a scale, and gains that change a value or not.
 static void scale_and_gain(const char *lines, int want)
 {
 	char head[400];
@@ -339,7 +339,7 @@ static void headers(const char *seeds)
 		if (seeds)
 			write_text(path, text, strlen(text));
 	}
-	// any part of a good header, and any byte of it changed
+	// any prefix of a valid header, and any changed byte of it
 	static const char good[] = HEAD "wavelength = {1, 2, 3, 4}\nbbl = {1,0,1,1}\ndata ignore value = -1\n";
 	for (size_t n = 0; n < sizeof good; n++) {
 		char copy[sizeof good];
@@ -351,13 +351,13 @@ static void headers(const char *seeds)
 	ok(true, "parts of a header, and headers with a byte changed");
 }
 
-// Headers that other programs write and read, of one line of two pixels with the bands 1 2 3 and 4 5 6.
+// Headers of other programs, for one line of two pixels with the bands 1 2 3 and 4 5 6.
 #define SIZES "samples = 2\nlines = 1\nbands = 3\ndata type = 12\ninterleave = bip\n"
 static const struct {
 	const char *what, *text;
-	const char *bands;    // as a setting, and how many that are
+	const char *bands;    // the key as a setting, and its number of values
 	int count;
-	double wavelength[3]; // 0: there are none
+	double wavelength[3]; // 0: none
 } written_by_others[] = {
 	{ "empty lists", "ENVI\n" SIZES "wavelength = {}\nbbl = { }\n", "good", 3, { 0 } },
 	{ "empty values", "ENVI\n" SIZES "data ignore value =\nbyte order = \nheader offset =\nwavelength =\nreflectance scale factor =\n",
@@ -413,11 +413,11 @@ static void others(void)
 	yoke_cube_free(c);
 }
 
-// The data's file beside a header: which, or an error.
+// The data file for a header: its name, or an error.
 static void data_files(void)
 {
 	static const struct {
-		const char *folder, *header, *files[3], *is; // is: the file that is taken, NULL: none
+		const char *folder, *header, *files[3], *is; // is: the file that is used, NULL: none
 	} table[] = {
 		{ "d1", "x.hdr", { "x.img", "x.dat" }, "x.img" },
 		{ "d2", "x.hdr", { "x.rfl" }, "x.rfl" },
@@ -425,7 +425,7 @@ static void data_files(void)
 		{ "d4", "X.HDR", { "x.img" }, "x.img" },
 		{ "d5", "x.hdr", { "x.rfl", "x.glt" }, NULL },
 		{ "d6", "x.hdr", { "x.rfl", "-x.txt" }, "x.rfl" }, // -: a short file
-		{ "d7", "x.hdr", { "/x", "x.raw" }, "x.raw" },     // /: a folder
+		{ "d7", "x.hdr", { "/x", "x.raw" }, "x.raw" },     // /: a directory
 		{ "d8", "x.bil.hdr", { "x.bil" }, "x.bil" },
 		{ "d9", "x.hdr", { "xy.img", "x.aux.xml" }, NULL },
 		{ "d10", "x.hdr", { "x.Raw", "x.other" }, "x.Raw" },
@@ -455,7 +455,8 @@ static void data_files(void)
 	}
 }
 
-// What a header's ignored value is equal to in files of each type: two pixels of the elements `is` and `other`.
+// How a header's ignore value compares with elements of each type: two pixels of the elements `is`
+// and `other`.
 static void ignored(void)
 {
 	const float f[] = { -9999.9f, -3.4e38f, -FLT_MAX, FLT_MAX, 1e-3f, 0, NAN, -INFINITY };
@@ -503,7 +504,8 @@ static void ignored(void)
 		}
 }
 
-// A MAT file of version 7.3 whose array has no class that MATLAB knows, as h5py writes it: its numbers are read as f64.
+// A MAT file of version 7.3 whose array has no class that MATLAB knows, as h5py writes it: its
+// numbers are read as f64.
 static void without_class(void)
 {
 #ifdef MATIO_LIBRARY
@@ -525,7 +527,7 @@ static void without_class(void)
 		memcpy(call[i].to, &symbol, sizeof symbol);
 		there = symbol != NULL;
 	}
-	for (int i = 0; i < L * S * B; i++) { // by columns
+	for (int i = 0; i < L * S * B; i++) { // column-major
 		data[i] = (float)i;
 		want[(i % L * S + i / L % S) * B + i / (L * S)] = data[i];
 	}
@@ -649,7 +651,8 @@ static void drawn(void)
 		yoke_loader_free(l);
 	}
 	ok(first[0] && first[1] && !memcmp(kept[0], kept[1], sizeof kept[0]), "drawn cubes have the same bits by 0 and 4 threads");
-	// the mean over pixels of the middle band outside of discs: 100 exp(0) times 1 + .2 sin, whose mean is 1
+	// the mean over pixels of the middle band outside of discs: 100 exp(0) times 1 + .2 sin,
+	// whose mean is 1
 	const float *x = (const float *)(const void *)kept[0];
 	double sum = 0, n = 0, noise = 0;
 	for (int i = 0; i < N * PIXELS; i++) {

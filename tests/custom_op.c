@@ -120,7 +120,7 @@ static void values(yoke_tensor *t, double *to)
 		to[i] = got[i];
 }
 
-// Which implementation computed it, by the rows of a profile.
+// The implementation that computed it, from the rows of a profile.
 static void who(yoke_tensor *t, const char *op, char *to, size_t cap)
 {
 	struct yoke_profile_options o = { .size = sizeof o, .flags = YOKE_PROFILE_IMPLEMENTATIONS, .active = 1, .repeat = 1 };
@@ -221,7 +221,7 @@ static void test_two(void)
 	for (int i = 0; i < N; i++)
 		want[i] = 2.0 * x[i] * b[i] * b[i];
 	good = good && near(got, want, N, 1e-6, 1, "gradient");
-	// the gradient's own: of the sum of its squares by b, 4 x^2 b^3 * 4
+	// the custom gradient of the sum of its squares by b: 4 x^2 b^3 * 4
 	good = good && yoke_grad(yoke_sum(yoke_square(g[0]), YOKE_ALL), 1, &in[1], &h) == 0;
 	values(h, got);
 	for (int i = 0; i < N; i++)
@@ -284,7 +284,7 @@ static int turned_cpu(const struct yoke_op_args *o, int64_t piece, int64_t piece
 	float *y = o->out[0].data;
 	const int64_t rows = t->dims[0];
 	if (t->strides[0] == 1 && t->strides[1] == 7)
-		*(int *)o->arg = 1; // nothing was copied
+		*(int *)o->arg = 1; // no copy was made
 	for (int64_t r = rows * piece / pieces; r < rows * (piece + 1) / pieces; r++)
 		for (int64_t c = 0; c < t->dims[1]; c++)
 			y[r * t->dims[1] + c] = from[r * t->strides[0] + c * t->strides[1]];
@@ -394,7 +394,7 @@ static int named(struct yoke_op_def d)
 	const int op = yoke_op_register(&d);
 	if (op > 0)
 		return op;
-	yoke_error_clear(); // it is from the device before
+	yoke_error_clear(); // it is reported by the previous device
 	return yoke_op_find(d.name);
 }
 
@@ -503,7 +503,7 @@ static void test_texts(bool gpu)
 
 // ---- kinks ----
 
-// relu; attributes: its gradient at 0, and what the gradient is wrong by elsewhere
+// relu; attributes: its gradient at 0, and the error of the gradient elsewhere
 static int relu_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor **out)
 {
 	(void)o;
@@ -533,7 +533,7 @@ static void count_warning(int level, const char *topic, const char *line, void *
 static void test_kinks(void)
 {
 	static const char *const where[] = { "some at the kink", "many within a step of the kink", "all at the kink" };
-	static const double slope[] = { 0, 0.5, 1 }; // 1/2 is what differences give at 0
+	static const double slope[] = { 0, 0.5, 1 }; // finite differences give 1/2 at 0
 	enum { MANY = 60 };
 	float v[MANY];
 	struct yoke_op_def d = { .size = sizeof d, .name = "test.relu", .nin = 1, .nout = 1, .nattr = 2, .shape = like_first,

@@ -33,7 +33,8 @@ static void count_warning(int level, const char *topic, const char *line, void *
 
 // ---- schedules ----
 
-// By the definition, walked step by step: cycles of wait, warmup and active steps behind skip_first; no formula.
+// The definition, step by step without a formula: cycles of wait, warmup and active steps after
+// skip_first.
 static enum yoke_profile_state walked(const struct yoke_profile_schedule *s, int64_t step)
 {
 	int64_t at = s->skip_first;
@@ -112,7 +113,7 @@ static void model_free(struct model *m)
 	yoke_free(m->x);
 }
 
-// With random numbers (a dropout), and ranges where asked for.
+// A step with random numbers (dropout), and ranges on request.
 static void model_step(struct model *m, int i, bool ranges)
 {
 	yoke_tensor *g;
@@ -166,7 +167,7 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	return 0;
 }
 
-// pid is the test's: traces are in its own folder.
+// pid is the test's: traces are in its own directory.
 static json_t *trace_of(int cycle)
 {
 	char path[64];
@@ -184,7 +185,7 @@ static int by_begin(const void *a, const void *b)
 	return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to < y->to) - (x->to > y->to);
 }
 
-// Events of a lane in the file's order: do they begin one after the other, and nest?  Microseconds.
+// Events of a lane in file order: do their begins increase, and do they nest? Microseconds.
 static void check_trace(const char *backend, int cycle, double rows)
 {
 	static struct interval lane[256][4096];
@@ -225,7 +226,8 @@ static void check_trace(const char *backend, int cycle, double rows)
 	}
 	ok(t && !bad && flows == starts && counters > 0, "%s: a trace in order, %zu arrows, %zu counters", backend, flows,
 	   counters);
-	// watching moves no copy to the queue of the steps, and arrows lead to what runs behind the host
+	// profiling moves no copy to the queue of the steps, and flow arrows lead to work that runs
+	// after the host call
 	ok(!apart || (n[YK_SLOT_UP] >= 5 && n[YK_SLOT_DEVICE] > 5 && (int)flows >= n[YK_SLOT_DEVICE] + n[YK_SLOT_UP]),
 	   "%s: %d uploads on their own lane, %d steps, %zu arrows", backend, n[YK_SLOT_UP], n[YK_SLOT_DEVICE], flows);
 	ok(!overlaps, "%s: events nest, those of queues are disjoint (%zu)", backend, overlaps);
@@ -245,7 +247,7 @@ static int keep_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	return 0;
 }
 
-// Three profiles at once, of all flags, and none: the same bits.
+// Three profiles at once with all flags, and none: the same bits.
 static void test_cycles(const char *backend, bool timed)
 {
 	static struct model alone, m;
@@ -288,8 +290,8 @@ static void test_cycles(const char *backend, bool timed)
 	yoke_error_clear();
 }
 
-// What is uploaded for later goes on beside steps, and the trace shows it: watching puts nothing into line.  A driver
-// that has one thread alone may do one thing after the other, and one that has more now and then.
+// Prefetch uploads overlap with steps, and the trace shows it: profiling serializes nothing. A
+// driver with only one thread may serialize, and one with more threads does so occasionally.
 static bool overlaps(double *up, double *steps)
 {
 	enum { SIDE = 512, DEEP = 8, LARGE = 1 << 22 };
@@ -420,7 +422,7 @@ static void test_ranges(const char *backend)
 	yoke_context_free(ctx);
 }
 
-// A node of two ranges is their nearest common one's.
+// A node that belongs to two ranges is attributed to their nearest common ancestor.
 static void test_common(void)
 {
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
@@ -494,7 +496,7 @@ struct growth {
 	bool good;
 };
 
-// Over a plan the steps' growth is that of its roots.
+// In a repeated plan, the memory growth of a step equals the size of its roots.
 static void growth_end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind kind, const struct yk_plan *p,
 		       uint64_t step)
 {
@@ -591,7 +593,7 @@ static void test_counters(void)
 	yoke_context_free(ctx);
 }
 
-// YOKE_SYNC=warn names each place where the host waits, once; all of them are counted.
+// YOKE_SYNC=warn reports each place where the host waits once; all waits are counted.
 static void test_waits(void)
 {
 	float data[4] = { 1, 2, 3, 4 }, got[4];
@@ -619,7 +621,7 @@ static void test_waits(void)
 	yoke_counters(&b);
 	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns, "and at another; %d waits",
 	   (int)(b.waits - a.waits));
-	// what a compiler makes of a loop that it unrolls: three calls on a line
+	// as a compiler does with a loop that it unrolls: three calls on one line
 	warnings = 0;
 	yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got);
 	ok(warnings == (HAVE_LIBDW ? 1 : 3), "three reads on a line: %d", warnings);
@@ -632,7 +634,7 @@ static void test_waits(void)
 	yoke_setting_set("sync", "0");
 }
 
-// A file that may be no larger than so: what is left out is counted, and it is whole JSON all the same.
+// A file with a size limit: omitted events are counted, and the file is still valid JSON.
 static void test_bound(void)
 {
 	struct model m;
@@ -660,11 +662,11 @@ static void test_bound(void)
 	yoke_context_free(ctx);
 }
 
-// A profile outlives its context, as objects of languages with garbage collectors may.
+// A profile outlives its context, as objects of garbage-collected languages may.
 static void test_outlived(void)
 {
 	const struct yoke_profile_options o[] = { { .size = sizeof *o, .active = 3, .folder = "outlived" },
-						  { .size = sizeof *o, .wait = 2, .active = 3 } }; // watching, and not yet
+						  { .size = sizeof *o, .wait = 2, .active = 3 } }; // active, and not yet active
 	for (int i = 0; i < 2; i++) {
 		yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
 		yoke_profile *p = yoke_profile_new(&o[i]), *other = yoke_profile_new(&o[i]);
@@ -699,7 +701,7 @@ int main(void)
 	tap_plugin_path();
 	tap_folder();
 	yk_log_to(count_warning, NULL);
-	yoke_setting_set("profile.limits", "0"); // their measuring takes a second; tests/roofline.c does it
+	yoke_setting_set("profile.limits", "0"); // measuring them takes a second; tests/roofline.c tests it
 	test_schedules();
 	test_cycles("cpu", true);
 	test_ends();

@@ -14,7 +14,7 @@
 
 static struct yk_tokenizer *byte;
 
-// What training sees of it.
+// The training view of the text.
 static yoke_loader *loader_of(struct yk_data *d, int seed, int batch)
 {
 	char settings[60];
@@ -110,7 +110,7 @@ static void test_tokenizer(void)
 
 enum { WORDS = 3000, KINDS = 400 };
 
-// Kind k as a word: of letters, of an umlaut and letters, or one of the two that are special.
+// Word of kind k: of letters, of an umlaut and letters, or one of the two special ones.
 static const char *word_of(int k, char to[16])
 {
 	if (k < 2)
@@ -124,7 +124,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// The id that a word must have: looked for from the start, in the words of the training part.
+// The expected id of a word: a linear search from the start of the training split.
 static int32_t want_id(char *const *sorted, int n, const char *word)
 {
 	if (!strcmp(word, "<pad>"))
@@ -141,7 +141,7 @@ static int32_t want_id(char *const *sorted, int n, const char *word)
 	return 1;
 }
 
-// kinds: how many different words; common: how many of them the training part has.
+// kinds: number of different words; common: number of those in the training split.
 static void test_vocabulary(int kinds, int common)
 {
 	static const char *const blank[] = { " ", "\n", "\t", "  ", " \r\n", "\v", "\f" };
@@ -242,7 +242,7 @@ static void test_bad_words(void)
 #undef V
 }
 
-// The fingerprint tells texts, their order and their split apart, and nothing else.
+// The fingerprint distinguishes texts, their order and their split, and nothing else.
 static void test_fingerprint(void)
 {
 	static const struct {
@@ -349,8 +349,7 @@ static void test_errors(void)
 	chmod("t/b/d", 0700);
 }
 
-// For n tokens: parts do not overlap, windows share one token, each part has at least
-// one.
+// For n tokens: splits do not overlap, windows share one token, each split has at least one window.
 static void test_split(void)
 {
 	static const int64_t sizes[] = { 18, 19, 20, 97, 100, 1009 };
@@ -375,7 +374,7 @@ static void test_split(void)
 			int64_t last = -1; // largest token number in training
 			for (int64_t i = 0; i < train; i++) {
 				next_windows(l, 1, c, row);
-				if (n < 251) // a token's value tells its place
+				if (n < 251) // a token's value shows its position
 					last = row[c] - 1 > last ? row[c] - 1 : last;
 			}
 			yoke_loader_free(l);
@@ -403,8 +402,7 @@ static void test_split(void)
 	ok(bad == 0, "36 splits");
 }
 
-// Each epoch has each window once; orders differ by epoch and by seed; a position
-// resumes.
+// Each epoch has each window once; orders differ by epoch and by seed; a saved position resumes.
 static void test_order(void)
 {
 	static const int64_t counts[] = { 1, 2, 3, 4, 5, 16, 17, 64, 65, 127, 251, 1009 };
@@ -414,7 +412,7 @@ static void test_order(void)
 		int64_t n = counts[k];
 		uint8_t *text = malloc((size_t)n * 2 + 1);
 		for (int64_t i = 0; i < n;
-		     i++) { // a window holds its number in two digits of base 251
+		     i++) { // a window encodes its number as two digits of base 251
 			text[2 * i] = (uint8_t)(1 + i / 251);
 			text[2 * i + 1] = (uint8_t)(1 + i % 251);
 		}
@@ -453,7 +451,7 @@ static void test_order(void)
 			     (long long)n, same_epoch, same_seed, rising);
 			bad++;
 		}
-		// batches of 3 from any place on are the same windows
+		// batches of 3 from any position are the same windows
 		struct yoke_position from = { sizeof from, 1, n / 2, 0 };
 		yoke_loader *three = loader_of(d, 5, 3);
 		int32_t rows[9];
@@ -476,7 +474,7 @@ static void test_order(void)
 	   "orders of 1 to 1009 windows are permutations, by seed and epoch, and resume");
 }
 
-// The most frequent words, of equals the first by their bytes; and no more of a text than is asked for.
+// The most frequent words, with ties in byte order, from no more of a text than requested.
 static void limits(void)
 {
 	static const char text[] = "d d d d c c c b a b a e x x x x x x x x x\n";

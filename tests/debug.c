@@ -43,7 +43,7 @@ static yoke_tensor *vector(int n, const float *x)
 
 // ---- YOKE_SYNC ----
 
-// The k-th launch fails late: with the setting, the error names it.
+// The k-th launch fails late: with YOKE_SYNC the error names it.
 static int sync_mode(const struct fault_control *ctl)
 {
 	if (tap_eager()) {
@@ -88,7 +88,7 @@ static void forward(void)
 {
 	const float x[4] = { 1, 2, -1, 3 }, big[6] = { 1, 2, 3e38f, 3, 4, 3e38f };
 	yoke_scope *s = yoke_scope_begin("loss");
-	// in one launch with its neighbours but for the check
+	// without the check it would be one launch with its neighbours
 	yoke_tensor *y = yoke_add(yoke_log(yoke_mul(vector(4, x), yoke_const(2))), yoke_const(1));
 	expect(yoke_sum(y, YOKE_ALL), "log of a negative number", (const char *const[]){
 		"log f32 [4] from f32 [4]", "in \"loss\"", "makes nan at [2] of result 0",
@@ -125,10 +125,10 @@ static void backward(void)
 	expect(g, "backward of sqrt at 0", (const char *const[]){ "backward of sqrt,", "in \"norm\"",
 		"makes inf at [1]", NULL });
 	yoke_scope_end(s);
-	// an update in place but for the check, which shows what was there
+	// without the check it would update in place; the check shows the old values
 	yoke_assign(p, yoke_log(yoke_sub(p, yoke_const(2))));
 	int err = yoke_eval(0, NULL);
-	bool eager = tap_eager(); // then it was the call that failed, and nothing was assigned
+	bool eager = tap_eager(); // then the call itself fails, and nothing is assigned
 	ok((eager || err == YOKE_ERANGE) && says(yoke_error(), (const char *const[]){ "log f32 [3]",
 		"nan at [1]", "where they are -2", eager ? NULL : "parameters lost", NULL }),
 	   "an update: %s", yoke_error());
@@ -164,7 +164,7 @@ static void innocent(void)
 	   "but is told of once: %s", warning);
 }
 
-// A gradient that is infinite is the error of the op that makes it, before a norm or an update reads it.
+// An infinite gradient is an error of the op that makes it, before a norm or an update reads it.
 static void optimizer(void)
 {
 	static const float start[] = { 1, 0, 2 };

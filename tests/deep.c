@@ -77,7 +77,8 @@ static int run(void)
 	return done();
 }
 
-// Squares of so many variables, their gradients, AdamW over all of them: a step of lr down from 1, 2.
+// Squares of N variables, their gradients, and AdamW over all of them: one step of lr down from 1,
+// 2.
 static void many(void)
 {
 	enum { N = 20000 };
@@ -93,7 +94,7 @@ static void many(void)
 	}
 	yoke_scope *s = yoke_scope_begin("step");
 	for (int i = 0; i < N; i++) {
-		yoke_tensor *own = yoke_scalar(i + 1); // a number of its own
+		yoke_tensor *own = yoke_scalar(i + 1); // a constant for each variable
 		yoke_tensor *l = yoke_sum(yoke_mul(own, yoke_square(p[i])), YOKE_ALL);
 		loss = loss ? yoke_add(loss, l) : l;
 	}
@@ -118,7 +119,7 @@ static void many(void)
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
-		yoke_setting_set("log", "error"); // that many are pending is what we want
+		yoke_setting_set("log", "error"); // many pending nodes are expected
 		many();
 		return run();
 	}

@@ -51,7 +51,7 @@ static int give(struct yoke_device_info *i, uint32_t kind, uint64_t memory)
 static int info_gpu(uint32_t device, struct yoke_device_info *i)
 {
 	give(i, YOKE_DEVICE_GPU, (uint64_t)(device + 1) << 50); // the second is the larger
-	snprintf(i->uuid, sizeof i->uuid, "pci:0000:0a:0%u.0", device); // as ABI 0.2 had it
+	snprintf(i->uuid, sizeof i->uuid, "pci:0000:0a:0%u.0", device); // as in ABI 0.2
 	strcpy(i->name, device ? "made up XT" : "made up");
 	return 0;
 }
@@ -63,7 +63,8 @@ static int info_igpu(uint32_t device, struct yoke_device_info *i)
 	return give(i, YOKE_DEVICE_IGPU, (uint64_t)1 << 50);
 }
 
-// Met by t_big, too, with half of its memory, and another that has only a UUID in common with t_small's.
+// Also reported by t_big, with half of its memory, and another device that shares only its UUID
+// with t_small.
 static int info_again(uint32_t device, struct yoke_device_info *i)
 {
 	strcpy(device ? i->uuid : i->pci, device ? "00112233-4455-6677-8899-aabbccddeeff" : "0000:0A:01.0");
@@ -97,7 +98,7 @@ static bool has(const char *word)
 	return is;
 }
 
-// Is this device chosen?  NULL: none, with the words in the error.
+// Is this device chosen? NULL: none, with the words in the error.
 static void chosen(const char *list, const char *want, const char *words)
 {
 	yoke_error_clear();
@@ -133,7 +134,7 @@ static void choice(void)
 	chosen("cpu", "cpu:0", NULL);
 	chosen("t_small", "t_small:0", NULL);
 	chosen("t_small,t_big", "t_small:0", NULL);
-	chosen("t_big,t_small", "t_big:0", NULL); // of equal kind the first, whatever its memory
+	chosen("t_big,t_small", "t_big:0", NULL); // among equal kinds the first wins, whatever its memory
 	chosen("", "t_big:0", NULL);
 	chosen("*", "t_big:0", NULL);
 	chosen("auto", "t_big:0", NULL);
@@ -162,7 +163,7 @@ static void choice(void)
 	yk_param_set("backend", "t_big", YK_ARGUMENT);
 	chosen(NULL, "t_big:0", NULL);
 	wished("t_big:1", NULL, "t_big:1", NULL);
-	wished("t_big:1", "cpu", "cpu:0", NULL); // a list of the program's own leaves YOKE_DEVICE out
+	wished("t_big:1", "cpu", "cpu:0", NULL); // a list set by the program overrides YOKE_DEVICE
 	wished("pci:0000:0a:01.0", "cpu", "cpu:0", NULL);
 	wished("t_big:7", NULL, NULL, "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
 	wished("t_small:0", NULL, NULL, "not among those of backend 't_big'");
@@ -182,7 +183,7 @@ static void choice(void)
 	wished("Made*XT", NULL, "t_big:1", NULL);
 	wished("t_again:*", NULL, "t_again:0", NULL);
 	wished("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
-	wished("made up", NULL, NULL, "device 'made up' cannot be used"); // a name needs its star
+	wished("made up", NULL, NULL, "device 'made up' cannot be used"); // a name pattern needs its star
 
 	const char *aliases[4] = { "", "", "", "" };
 	for (struct yk_device *d = yk_devices("t_big,t_small,t_again"); d; d = d->next)
@@ -236,7 +237,7 @@ static void services(void)
 
 // ---- the cache ----
 
-// Changes the only entry of a folder: cuts it, or flips a bit at `where`.
+// Changes the only entry of a directory: truncates it, or flips a bit at `where`.
 static void damage(const char *folder, int64_t where, bool cut)
 {
 	char path[PATH_MAX] = "";
@@ -258,7 +259,7 @@ static void damage(const char *folder, int64_t where, bool cut)
 
 #define ENTRY(digit) "0123456789abcdef0123456789abcde" #digit ".krn"
 
-// A file of so many bytes, used so many seconds ago.
+// Makes a file of that many bytes, last used `age` seconds ago.
 static void make_file(int dir, const char *name, int bytes, int age)
 {
 	struct timespec at[2];
@@ -272,7 +273,7 @@ static void make_file(int dir, const char *name, int bytes, int age)
 	close(fd);
 }
 
-// What killed writers left goes; of the entries, those used longest ago; nothing else.
+// Sweeping removes files of killed writers and the least recently used entries, and nothing else.
 static void sweep(const char *folder)
 {
 	char dead[64], living[64], old[64];
@@ -325,7 +326,7 @@ static void cache(void)
 		data[i] = (char)rnd();
 
 	fflush(stdout);
-	pid_t child = fork(); // a process looks at the whole folder when it writes its first file
+	pid_t child = fork(); // a process sweeps the directory when it writes its first file
 	if (!child) {
 		mkdir(folder, 0700);
 		int dir = open(folder, O_RDONLY | O_DIRECTORY);
@@ -354,7 +355,8 @@ static void cache(void)
 	ok(!yk_cache_put("e", 1, NULL, 0) && yk_cache_get("e", 1, got, 5) == 0, "an empty entry");
 	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0, "bad arguments");
 
-	// What this process has put it finds in memory, so a child puts what is to be read from files.
+	// Entries written by this process are cached in memory, so a child process writes those
+	// that must be read from files.
 	static const struct {
 		const char *what;
 		int64_t at; // -1: whole
@@ -395,7 +397,7 @@ static void cache(void)
 int main(void)
 {
 	tap_seed();
-	cache(); // before the first backend: it forks
+	cache(); // before the first backend, because it forks
 	choice();
 	services();
 	return done();

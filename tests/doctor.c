@@ -36,7 +36,7 @@ static void file(const char *name, const char *text, mode_t mode)
 	close(fd);
 }
 
-// What is found under these variables: state, how many, the first library.
+// The result under these variables: state, count, the first library.
 static void found(const char *vendors, const char *path, enum yk_icd_state state, size_t n,
 		  const char *library)
 {
@@ -52,7 +52,8 @@ static void found(const char *vendors, const char *path, enum yk_icd_state state
 	yk_icds_free(&icds);
 }
 
-// Files that are no plain line: what is left of the name, and whether the loader can use or would wait for the file.
+// Files without a plain line: the remaining name, and whether the loader can use the file or would
+// block on it.
 static void flaws(void)
 {
 	static const struct { const char *text, *library; bool flaw; } cases[] = {
@@ -159,7 +160,7 @@ static bool advised(const json_t *advice, const char *words)
 	return false;
 }
 
-// As a user who is not root.
+// Runs as a user who is not root.
 static void refused(void)
 {
 	struct yk_node denied = { 0 };
@@ -237,8 +238,8 @@ int main(void)
 	folders();
 	flaws();
 	fflush(stdout);
-	if (geteuid() == 0) { // who may open everything
-		char as[1024] = "/tmp/yoke-doctor-XXXXXX"; // of a path that others can reach
+	if (geteuid() == 0) { // root may open everything
+		char as[1024] = "/tmp/yoke-doctor-XXXXXX"; // in a path that others can reach
 		if (!mkdtemp(as) || chown(as, 65534, 65534) < 0 || setgroups(0, NULL) < 0 ||
 		    setegid(65534) < 0 || seteuid(65534) < 0) {
 			skip("as another user", "this one cannot become nobody");

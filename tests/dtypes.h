@@ -12,13 +12,13 @@
 #include "base/num.h"
 #include "yoke.h"
 
-// The relative distance of neighbours.
+// The dtype's epsilon: the relative distance of neighbours.
 static inline double ulp(int dtype)
 {
 	return 2 * yk_num_unit(dtype);
 }
 
-// x to the nearest number of the dtype, ties to even, subnormals kept.
+// x rounded to the nearest number of the dtype, ties to even, with subnormals.
 static inline double rounded(int dtype, double x)
 {
 	return yk_num_round(x, dtype);
@@ -38,7 +38,7 @@ static inline void *encode(int dtype, const double *x, int64_t n)
 		yk_num_store(to + (size_t)i * size, (struct yk_num){ .f = rounded(dtype, x[i]) }, dtype);
 	return to;
 }
-// A value, or a new version of a variable, from doubles.
+// Makes a value, or a new version of a variable, from doubles.
 static inline yoke_tensor *from(int dtype, int rank, const int64_t *dims, const double *x)
 {
 	int64_t n = 1;
@@ -58,7 +58,7 @@ static inline int put(yoke_tensor *t, const double *x)
 	return err;
 }
 
-// Its elements, NaN where the read failed.
+// Returns its elements, NaN where the read failed.
 static inline int get(yoke_tensor *t, double *to)
 {
 	if (!t)

@@ -80,7 +80,7 @@ static void gradients(void)
 		yoke_tensor *y = yoke_sum(yoke_mul(yoke_square(w), w), YOKE_ALL); // sum w^3
 		yoke_grad(y, 1, &w, &g);
 		yoke_grad(yoke_sum(g, YOKE_ALL), 1, &w, &h);
-		yoke_assign(w, yoke_sub(w, g)); // the old version stays for what read it
+		yoke_assign(w, yoke_sub(w, g)); // the old version is kept for its reader
 		yoke_tensor *after = yoke_keep(yoke_neg(w));
 		double want[3], second[3], next[3];
 		for (int i = 0; i < 3; i++) {
@@ -104,7 +104,7 @@ static void gradients(void)
 	yoke_free(w);
 }
 
-// Numbers on the host are read at the evaluation, whenever they were set.
+// Host scalars are read at the evaluation, whenever they were set.
 static void numbers_set_late(void)
 {
 	float d[2] = { 1, 2 }, a[64], b[64];
@@ -128,7 +128,7 @@ static void numbers_set_late(void)
 	ok(!memcmp(a, b, sizeof a), "but a random step is that of the recording: %g, %g", (double)a[0], (double)b[0]);
 }
 
-// An optimizer step that fails assigns nothing; one without momentum has no buffers.
+// A failing optimizer step assigns nothing; one without momentum has no buffers.
 static void optimizer(void)
 {
 	float d[2] = { 1, 2 }, e[2] = { 0.5f, 1 };
@@ -157,7 +157,7 @@ static void put_between(void)
 	yoke_tensor *a = yoke_add(x, x), *b, *g;
 	yoke_put(x, e, sizeof e);
 	b = yoke_keep(yoke_mul(x, a));
-	// x means the version that is current: a depends on the one before
+	// x means the current version: a depends on the previous one
 	yoke_grad(yoke_sum(b, YOKE_ALL), 1, &x, &g);
 	equal(g, (double[]){ 2, 4 }, 2, "the gradient of the later version");
 	equal(b, (double[]){ 20, 80 }, 2, "two versions in one operation");

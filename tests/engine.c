@@ -193,7 +193,7 @@ static void donation(void)
 	}
 	struct yoke_stats s1 = stats();
 	ok(s1.assign_copies == s0.assign_copies, "an update is in place");
-	for (int t = 0; t < 5; t++) { // evaluated in the scope behind that of the assignment
+	for (int t = 0; t < 5; t++) { // evaluated in the scope after the assignment's
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_eval(0, NULL);
 		yoke_assign(v, yoke_add(v, yoke_const(1)));
@@ -203,7 +203,7 @@ static void donation(void)
 	s1 = stats();
 	ok(s1.assign_copies == s0.assign_copies, "and where the next step evaluates it");
 	yoke_tensor *total = yoke_variable("total", yoke_f32, 1, DIMS(256)), *x = yoke_from(yoke_f32, 1, DIMS(256), d);
-	for (int t = 0; t < 5; t++) { // what is collected of a loss keeps no parameters
+	for (int t = 0; t < 5; t++) { // recording for a loss keeps no parameters alive
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *loss = yoke_square(yoke_mul(v, x)), *g;
 		yoke_grad(yoke_sum(loss, YOKE_ALL), 1, &v, &g);
@@ -237,7 +237,7 @@ static void donation(void)
 	yoke_free(alias);
 }
 
-// x * 1 is x, but where 1 has more elements.
+// x * 1 is simplified to x, except where 1 has more elements.
 static void ones(void)
 {
 	float d[3] = { 5, 6, 7 }, got[6] = { 0 };
@@ -347,7 +347,7 @@ static void errors(void)
 	expect(yoke_error_code(), YOKE_ESHAPE, "too many", "too large says so");
 	int32_t bad[2] = { 1, 2 };
 	yoke_tensor *r = yoke_gather(a, yoke_from(yoke_i32, 1, DIMS(2), bad), 0);
-	// a device names the first position, the CPU the index, too
+	// a device names the first bad position, the CPU also the index
 	expect(yoke_read(r, d, sizeof d), tap_late() ? YOKE_EFAILED : YOKE_ERANGE,
 	       tap_late() ? "position 1" : "2", "an index outside is reported");
 	yoke_scope_end(t);
@@ -395,7 +395,7 @@ static void empty(void)
 	yoke_scope_end(s);
 }
 
-// What a repeated step costs: no plan, no new memory, and a peak that was known before.
+// A repeated step needs no plan and no new memory, and does not raise the peak.
 static void steady_state(void)
 {
 	static float data[128 * 64];

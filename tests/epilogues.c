@@ -13,7 +13,7 @@ static float a[M * K], b[K * N], row[N], y[M * N];
 enum { NOTHING, RELU, GELU_TANH, GELU_ERF, KINDS };
 static const char *const names[] = { "nothing", "relu", "gelu by tanh", "gelu by erf" };
 
-static double of_half(double x, int dtype) // x as dtype has it
+static double of_half(double x, int dtype) // x rounded to dtype
 {
 	int e;
 
@@ -76,7 +76,8 @@ static void check(int dtype, int kind, bool bias)
 			abs += fabs((double)a[i / N * K + k] * (double)b[k * N + i % N]);
 		}
 		const double off = fabs((double)y[i] - then(kind, sum));
-		// sums of f32, rounded to the dtype once or at the product, the row and the end
+		// f32 sums, rounded to the dtype once at the end, or after the product, the row and
+		// the end
 		worst = fmax(worst, !(off >= 0) ? 1e9 : off / (abs * 0x1p-21 + 2 * unit * (1 + fabs(sum))));
 	}
 	ok(!err && worst < 1, "%s, %s%s: %.2g of what rounding allows %s", yoke_dtype_name(dtype), names[kind],

@@ -68,7 +68,7 @@ static void model_free(struct model *m)
 	yoke_context_free(m->ctx);
 }
 
-// Step t, from 1 on: evaluated, not waited for.
+// Step t, from 1: enqueued, not waited for.
 static int step(struct model *m, int t)
 {
 	yoke_tensor *g[P] = { NULL };
@@ -91,7 +91,7 @@ static int step(struct model *m, int t)
 	return yoke_scope_end(s);
 }
 
-// Which step's state a variable has: -1 none of them, -2 it says that it is lost.
+// The step whose state a variable has: -1 no step's, -2 the variable is reported lost.
 static int state_of(struct model *m, int i)
 {
 	float got[LIMIT];
@@ -114,7 +114,7 @@ static bool all_at(struct model *m, int t)
 	return good;
 }
 
-// Fills `state`; NaN before, so that what is not written shows.
+// Fills `state` with NaN first, so that unwritten values show.
 static bool undisturbed(void)
 {
 	struct model m;
@@ -146,8 +146,8 @@ static uint64_t allocated(void)
 	return a.allocated_bytes.current + b.allocated_bytes.current;
 }
 
-// Segments that pools gave back at once, since their first use failed: another takes its place, and nobody has to hear of
-// it.
+// Segments that pools returned immediately because their first use failed: another one takes their
+// place, and no error is reported.
 static long refused(void)
 {
 	struct yk_pool_stats a, b;
@@ -164,21 +164,21 @@ static long alive(void)
 }
 
 struct verdict {
-	bool fired, failed; // did the call happen; did any call of ours return an error
+	bool fired, failed; // did the call happen; did any public call return an error
 	bool mended;        // by another segment
-	const char *wrong;  // NULL: all is as it should be
+	const char *wrong;  // NULL: everything is as expected
 	char text[1024];    // of the first error
 };
 
-// Steps 1 .. STEPS, the k-th call of a kind failing, counted from before the model is made or from behind
-// that; then what is left, a restart, and an end.
+// Runs steps 1 .. STEPS with the k-th call of a kind failing, counted from before or after the
+// model is made; then checks the remaining state, restarts, and ends.
 static struct verdict trial(const char *kind, long k, bool from_start)
 {
 	struct verdict v = { 0 };
 	struct model m;
 	float got[LIMIT];
 	uint64_t before = allocated();
-	alive(); // no reserve: segments are made
+	alive(); // no reserve: segments are allocated
 	long calls = ctl->calls(kind), others = refused();
 	if (from_start)
 		ctl->arm(kind, k);
@@ -212,7 +212,7 @@ static struct verdict trial(const char *kind, long k, bool from_start)
 		if (s != STEPS && !v.failed)
 			v.wrong = "no error, but not the numbers";
 	}
-	// what failed before its launch is still pending, and a read may have done it
+	// work that failed before its launch is still pending, and a read may have done it
 	if (!v.wrong && at > done + (from_start || tap_eager()))
 		v.wrong = "a step that failed has left its numbers";
 	if (!v.wrong && made && (restore(&m, 1) || step(&m, 2) || step(&m, 3) || yoke_sync()))
@@ -316,7 +316,7 @@ static void texts(void)
 	model_free(&m);
 }
 
-// What was recorded before the failure was known, and what has nothing to do with it.
+// Work recorded before the failure was known, and unrelated work.
 static void pending(void)
 {
 	struct model m;
@@ -396,7 +396,7 @@ static void planning(void)
 	model_free(&m);
 }
 
-// Memory that is promised and not there at its first use.
+// Overcommitted memory that is missing at its first use.
 static void overcommit(void)
 {
 	enum { BIG = 48 << 20, SMALLER = 40 << 20 };
@@ -434,11 +434,11 @@ static void overcommit(void)
 	free(got);
 }
 
-// Blocks that go from one context's queue to another's, behind an event that cannot be waited for.
+// Blocks that move from one context's queue to another's, after an event that cannot be waited for.
 static void between(void)
 {
 	struct model a, b;
-	ctl->lag(1000000); // nothing is done before it is waited for
+	ctl->lag(1000000); // work completes only when it is waited for
 	model_new(&a);
 	step(&a, 1);
 	model_new(&b);
@@ -472,8 +472,8 @@ static void wrong_kernel(void)
 
 // ---- modes of a process ----
 
-// What one run has computed is read while the next one, which never ends, is at work.  A process of its
-// own, as `hang` is.
+// A finished run's results can be read while the next run, which never ends, is active. Runs in its
+// own process, as `hang` does.
 static int beside(void)
 {
 	struct model m;
@@ -507,8 +507,8 @@ static int beside(void)
 	return done();
 }
 
-// A run that is never done, under device.timeout: meant for a process of its own, since what does not
-// answer is left behind.
+// A run that never ends, under device.timeout. Runs in its own process, because a queue that does
+// not respond is abandoned.
 static int hang(void)
 {
 	struct model m;
@@ -545,7 +545,7 @@ static bool open_device(void)
 static void everything(void)
 {
 	static const char *const heard[] = { "run", "late", "put", "event", "mark" };
-	const char *limit = getenv("YOKE_DEVICE_TIMEOUT"); // then events are asked, not waited for
+	const char *limit = getenv("YOKE_DEVICE_TIMEOUT"); // then events are polled, not waited for
 	const char *const maybe[] = { "segment", "queue", "fill", "get", limit ? "done" : "wait",
 		"prepare" };
 	for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)

@@ -32,7 +32,7 @@ static const char *const files[] = {
 };
 
 enum { LIBRARIES = sizeof files / sizeof *files };
-static const char *missing; // the first symbol that is not there
+static const char *missing; // the first missing symbol
 
 static void find(void *const *library, enum library of, const char *name, void **to)
 {
@@ -77,7 +77,7 @@ static const char *name_of(int code)
 #endif
 }
 
-// Is it what is wanted?
+// Is it the expected value?
 static bool is(int code, int want, const char *what)
 {
 	return ok(code == want, "%s: %s", what, name_of(code));
@@ -297,7 +297,8 @@ static void test_kernels(void)
 	DO(get(bins, dy, sizeof bins, s));
 	ok(!memcmp(bins, want_bins, sizeof bins), "atomics");
 
-	// A barrier that is missing shows, since what nobody wrote is NaN and groups start at either end.
+	// A missing barrier is found, because unwritten memory is NaN and groups start from either
+	// end.
 	DO(launch(kernel("missing"), 1, 64, s, (void *[]){ &dy }));
 	DO(get(y, dy, 64 * sizeof *y, s));
 	wrong = 0;
@@ -330,7 +331,7 @@ static void says(const char *what, const char *want)
 	   (int)strcspn(all, "\n"), all);
 }
 
-// In a process of its own, since the device is lost.
+// Runs in its own process, because the device is lost.
 static void fails(const char *name, unsigned groups, unsigned items, int by, size_t bytes, int want, const char *said)
 {
 	fflush(stdout);
@@ -347,7 +348,7 @@ static void fails(const char *name, unsigned groups, unsigned items, int by, siz
 			_exit(8);
 		code = finish(s);
 		fflush(stderr);
-		// it stays
+		// the error is sticky
 		if (finish(s) != code || (code && launch(kernel("add"), 1, 1, s, (void *[]){ &memory, &by }) != code))
 			_exit(7);
 		_exit(code == want ? 0 : 6);
@@ -372,7 +373,7 @@ static void test_wrong_kernels(void)
 	fails("over", 1, 2, 1, 7, ILLEGAL_ADDRESS, ": 4 bytes into memory of 7, ");
 	fails("odd", 1, 2, 0, 400, OK, NULL);
 	fails("over_local", 1, 31, 0, 400, OK, NULL);
-	if (is_gcc) { // clang has no checks of these
+	if (is_gcc) { // clang does not check these
 		fails("over_local", 1, 31, 1, 400, ILLEGAL_ADDRESS, "a load of 4 bytes at 0x");
 		fails("odd", 1, 2, 8, 400, MISALIGNED, " wants to lie at a multiple of 16, block (0,0,0)");
 	}
@@ -439,7 +440,7 @@ static void test_graphs(void)
 	DO(launch(kernel("add"), 1, 1, b, (void *[]){ &q, &ten }));
 	DO(CALL(cuEventRecord, hipEventRecord)(f, b));
 	DO(CALL(cuStreamWaitEvent, hipStreamWaitEvent)(a, f, 0));
-	one = 50; // they were taken
+	one = 50; // they were accepted
 	DO(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph));
 	DO(get(x, p, sizeof x, a));
 	ok(!x[0] && !x[1], "what is captured does not run");
@@ -598,7 +599,7 @@ static void test_settings(void)
 	ok(device_memory(4) != NULL, "the other is not");
 }
 
-// Runs a test in a process with the libraries loaded under settings.
+// Runs a test in a process that loads the libraries under these settings.
 static void with(const char *what, void (*test)(void), const char *const *settings)
 {
 	fflush(stdout);

@@ -18,7 +18,7 @@
 struct source {
 	int64_t count;
 	bool bad[64];        // samples that fail
-	int sleep_us;        // at most, at random
+	int sleep_us;        // maximum, random
 	atomic_int inside, together, calls, freed;
 	atomic_int read;     // samples
 };
@@ -81,11 +81,11 @@ struct list {
 enum { WRAP, DROP, KEEP, PAD };
 static const char *const last_name[] = { "wrap", "drop", "keep", "pad" };
 
-// Order of one rank, epoch by epoch, cut into batches by a plain loop.
+// The order of one rank, epoch by epoch, split into batches by a plain loop.
 static inline void expect(struct list *to, int64_t count, int64_t batch, int last, int64_t rank, int64_t world, int64_t shuffle,
 		   uint64_t seed, int64_t epochs)
 {
-	int64_t in = 0; // rows of the batch at hand
+	int64_t in = 0; // rows of the current batch
 	*to = (struct list){ 0 };
 	for (int64_t e = 0; e < epochs || (last == WRAP && in > 0); e++) {
 		const int64_t padded = (count + world - 1) / world * world;
@@ -105,7 +105,8 @@ static inline void expect(struct list *to, int64_t count, int64_t batch, int las
 	}
 }
 
-// Compares a loader from here on with batches `from` .. of a list; reads field 1 as the set itself gives it.
+// Compares a loader from here on with batches `from` .. of a list; reads field 1 from the dataset
+// itself.
 static inline bool compare(yoke_loader *l, yoke_dataset *d, const struct list *want, int64_t from, int64_t batch, int last,
 		    uint64_t seed, bool end)
 {

@@ -21,7 +21,7 @@ enum { COUNT = 37, WIDTH = 96, LONGEST = 24, ALL = YOKE_ALL };
 
 static bool regular; // both fields have one shape
 
-// Field "x" is of WIDTH numbers, field "r" of up to LONGEST, in eights.
+// Field "x" has WIDTH numbers, field "r" up to LONGEST, in multiples of eight.
 static int length_of(int64_t number)
 {
 	return regular ? LONGEST : 1 + (int)(number * 7 % LONGEST);
@@ -67,11 +67,11 @@ static struct yoke_stats stats(void)
 // ---- contents ----
 
 struct feed {
-	int64_t batch, split, seed, at; // at: samples given out
+	int64_t batch, split, seed, at; // at: samples returned so far
 };
 
-// Sums of both fields over batches: in a variable, so that no handle keeps a step's graph and nobody waits for it, and by
-// a loop in float64; all of it is exact in f32.
+// Sums of both fields over batches: in a variable, so that no handle keeps a step's graph and
+// nothing waits for it, and by a float64 loop; all sums are exact in f32.
 struct sums {
 	yoke_tensor *total;
 	double want[2];
@@ -93,7 +93,7 @@ static bool part_add(const struct feed *f, int64_t part, yoke_tensor *x, yoke_te
 		for (int i = 0; i < longest; i++)
 			to->want[1] += i < length_of(number) ? value_of(number, epoch, i + 1) : 0.25;
 	}
-	float *weight = malloc(sizeof *weight * (size_t)rows * WIDTH); // rows have others, so that their order shows
+	float *weight = malloc(sizeof *weight * (size_t)rows * WIDTH); // rows have other values, so that their order shows
 	for (int64_t k = 0; k < rows * WIDTH; k++)
 		weight[k] = (float)((k % WIDTH + first + k / WIDTH) % 5);
 	yoke_tensor *w = yoke_from(yoke_f32, 2, (int64_t[]){ rows, WIDTH }, weight);
@@ -131,7 +131,7 @@ static yoke_loader *loader(yoke_dataset *d, struct feed *f, int workers, int pre
 	return yoke_loader_new(d, settings);
 }
 
-// The next batches, which are looked at behind the last of them: till then nobody waits for the device.
+// The next batches, compared only after the last of them: nothing waits for the device before.
 static bool batches_are(yoke_loader *l, struct feed *f, int batches)
 {
 	struct sums sum;
@@ -167,7 +167,7 @@ static void test_contents(const struct fault_control *ctl)
 		bool good = l != NULL;
 		for (int b = 0; b < 12 && good; b += 4)
 			good = batches_are(l, &f, 4);
-		// and anew at the second batch, which was read ahead already or was given out
+		// and again at the second batch, which was read ahead or returned already
 		const struct yoke_position at = { .size = sizeof at, .index = f.batch };
 		good = good && yoke_loader_seek(l, &at) == 0;
 		f.at = f.batch;
@@ -180,7 +180,7 @@ static void test_contents(const struct fault_control *ctl)
 	}
 	regular = false;
 	yoke_dataset *d = set();
-	// into variables, and by turns into the host's memory
+	// into variables, and alternately into host memory
 	struct feed f = { .batch = 4, .split = 1, .seed = 3 };
 	yoke_loader *l = yoke_loader_new(d, "batch=4 seed=3 workers=1 prefetch=3");
 	yoke_tensor *r = NULL, *x = yoke_variable("x", yoke_f32, 2, (int64_t[]){ 4, WIDTH });
@@ -213,7 +213,7 @@ static void test_contents(const struct fault_control *ctl)
 	yoke_dataset_free(d);
 }
 
-// Tensors that the caller keeps, and that outlive their loader, stay what they were.
+// Tensors that the caller keeps, and that outlive their loader, keep their contents.
 static void test_kept(void)
 {
 	enum { KEPT = 9, BATCH = 3 };
@@ -238,7 +238,7 @@ static void test_kept(void)
 	yoke_dataset_free(d);
 }
 
-// Another context in the middle, and a loader that is left behind by its context.
+// Another context in the middle, and a loader whose context is freed before it.
 static void test_contexts(const char *device)
 {
 	yoke_dataset *d = set();
@@ -269,7 +269,8 @@ static void ready(yoke_loader *l, int64_t n)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-// Behind some steps what goes up is a batch a step, but for what is further ahead in the end.
+// In steady state, each step uploads one batch, except for the additional prefetched ones at the
+// end.
 static void test_counters(void)
 {
 	enum { STEPS = 20, WARM = 6, BATCH = 4 };
@@ -315,7 +316,7 @@ static void test_limit(void)
 		struct feed f = { .batch = BATCH, .split = 1, .seed = 5 };
 		yk_pool_trim(pool);
 		const struct yoke_stats was = stats();
-		// of the CPU all batches lie there; of others they are fewer ahead
+		// on the CPU all batches are there; other devices hold fewer ahead
 		const uint64_t limit = was.pool_reserved + (cpu ? 64 : 5) * ((uint64_t)1 << 20);
 		const uint64_t old = yk_pool_limit(pool, limit);
 		yoke_loader *l = loader(d, &f, 2, prefetch);
@@ -334,7 +335,7 @@ static void test_limit(void)
 
 // ---- the fault backend's ----
 
-// An upload that fails is the call's error, and the batch comes with the next call.
+// A failing upload is an error of the call, and the batch comes with the next call.
 static void test_faults(const struct fault_control *ctl)
 {
 	yoke_dataset *d = set();
@@ -348,7 +349,7 @@ static void test_faults(const struct fault_control *ctl)
 		ctl->arm("put", k);
 		yoke_scope *s = yoke_scope_begin("step");
 		const int64_t rows = yoke_loader_next(l, 2, t, NULL);
-		if (rows < 0) // only where none was on its way
+		if (rows < 0) // only if none was in progress
 			good = good && strstr(yoke_error(), "fault.put");
 		else
 			f.at += 3;
@@ -374,7 +375,8 @@ static int read_many(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-// Steps that wait for their result, as one that logs each loss: how long they take by the backend's clock.
+// Steps that wait for their result, as when each loss is logged: their duration by the backend's
+// clock.
 static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetch, long put, long run_time)
 {
 	enum { STEPS = 24, WARM = 4 };
@@ -390,7 +392,7 @@ static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetc
 			ctl->timed(put, run_time);
 		if (b == WARM)
 			began = ctl->clock();
-		ready(l, prefetch && b ? prefetch + 1 : 0); // the host's time does not count, so it must not decide
+		ready(l, prefetch && b ? prefetch + 1 : 0); // the host's time does not count, so it must not affect the result
 		yoke_scope *s = yoke_scope_begin("step");
 		good = yoke_loader_next(l, 1, &x, NULL) == 16 && yoke_read(yoke_sum(x, ALL), &got, sizeof got) == 0;
 		yoke_scope_end(s);

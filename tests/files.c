@@ -20,7 +20,7 @@
 static char folder[512]; // of this test
 static char path[600];   // a file in it
 
-// The thread's error has this code and its line these parts; cleared afterwards.
+// Does the thread's error have this code and contain these texts? Clears it.
 static void is_error(int code, const char *part, const char *part2, const char *what)
 {
 	bool good = yoke_error_code() == code && strstr(yoke_error(), part) &&
@@ -32,7 +32,7 @@ static void is_error(int code, const char *part, const char *part2, const char *
 	yoke_error_clear();
 }
 
-// The file holds this text, with a NUL behind it.
+// The file contains this text, followed by a NUL.
 static void holds(const char *file, const char *want, const char *what)
 {
 	char *data = NULL;
@@ -136,7 +136,7 @@ static void failing(void)
 	struct rlimit old, limit;
 	char *large = calloc(1, 200000);
 
-	// A file-size limit is a full disk: some bytes go, then write fails.
+	// A file-size limit simulates a full disk: some bytes are written, then write fails.
 	ok(!yk_file_write(in("limited"), "old", 3), "a file");
 	int before = entries(folder);
 	signal(SIGXFSZ, SIG_IGN);
@@ -176,7 +176,7 @@ static void failing(void)
 	rmdir(in("locked"));
 }
 
-// A child rewrites a file again and again, whole lines of one letter, until it is killed.
+// A child rewrites a file again and again, with whole lines of one letter, until it is killed.
 static void killed(void)
 {
 	enum { BYTES = 100000, ROUNDS = 10 };
@@ -193,7 +193,7 @@ static void killed(void)
 				yk_file_write(path, text, BYTES);
 			}
 		}
-		for (int64_t k = rnd_int(20, 200); k > 0; k--) { // while it writes
+		for (int64_t k = rnd_int(20, 200); k > 0; k--) { // while the child writes
 			char *got = NULL;
 			size_t n = 0;
 			whole &= !yk_file_read(path, BYTES, &got, &n) && n == BYTES &&

@@ -38,7 +38,7 @@ static struct yk_pool_stats pool(void)
 
 // ---- contexts ----
 
-// What a few ops leave as the pool's peak, and the sum they give.
+// The pool's peak and the sum of a few ops.
 static uint64_t work(int64_t n, float *sum)
 {
 	const int64_t dims[] = { n, n };
@@ -79,7 +79,7 @@ static void test_context(void)
 	yoke_context_free(real);
 }
 
-// A try with a limit fails as a run would, takes the limit back, and leaves nothing.
+// A trial with a limit fails as a run would, removes the limit, and leaves nothing.
 static int holds(void *arg)
 {
 	const int64_t n = *(const int64_t *)arg;
@@ -115,7 +115,7 @@ static void *tries(void *arg)
 	return NULL;
 }
 
-// Ranks that are threads try at once, each on its device.
+// Ranks that are threads run trials at once, each on its device.
 static void test_threads(void)
 {
 	enum { THREADS = 3 };
@@ -189,7 +189,8 @@ struct peaks {
 	uint64_t all, validation;
 };
 
-// The pool's peaks of a run, with six steps and a validation, all of it and of that one; 0: it failed.
+// The pool's peaks of a run with six steps and a validation, overall and of the validation; 0: it
+// failed.
 static struct peaks run(struct yk_config *c)
 {
 	struct peaks p = { 0 };
@@ -258,8 +259,8 @@ static void forecast(const char *keys)
 	yk_config_fini(&c);
 }
 
-// A hidden layer of an mlp leaves its result, f32, and where relu let through, bool; the rest of it what the first
-// product reads, the logits, and a few numbers a row of these.
+// A hidden layer of an mlp keeps its result, f32, and the relu mask, bool; the rest of the model
+// keeps the input of the first product, the logits, and a few numbers per row of these.
 static void test_activations(void)
 {
 	struct yk_config c;
@@ -285,7 +286,7 @@ static void test_activations(void)
 	   (unsigned long long)n[0].activations, (unsigned long long)all);
 }
 
-// No text, no memory: gigabytes are asked for in no time.
+// No text, no memory: estimates of gigabytes return at once.
 static void test_large(void)
 {
 	static const struct {
@@ -318,7 +319,7 @@ static void test_large(void)
 	}
 }
 
-// The largest batch is one with which the forecast is within the limit, and the next is not.
+// The largest batch whose estimate is within the limit: the estimate of the next one is not.
 static void test_largest(void)
 {
 	struct yk_config c;
@@ -342,11 +343,12 @@ static void test_largest(void)
 
 // ---- batch=auto ----
 
-// Seconds of a step: a cost of its own, one a window, and more for each beyond what caches hold.
+// Seconds of a step: a constant, a cost per window, and more for each window beyond the size of
+// caches.
 struct curve {
 	double start, each, beyond;
 	int64_t cache, most;
-	double busy; // share of the steps that something else on the machine makes up to twice as long
+	double busy; // fraction of steps that other load on the machine slows by up to 2
 	int calls;
 	bool large;
 };
@@ -373,7 +375,7 @@ static int fails(void *arg, int64_t batch, double *seconds)
 	return ++c->calls < 3 ? 0 : yk_fail(YOKE_EDEVICE, "with %lld", (long long)batch);
 }
 
-// How many of the curves end with a batch that is more than 5 % slower than the best.
+// Number of curves that end with a batch more than 5 % slower than the best.
 static int pick_curves(int curves, double busy, double *worst)
 {
 	int most = 0, wrong = 0, slower = 0;
@@ -404,7 +406,7 @@ static void test_pick(void)
 	double worst;
 	int slower = pick_curves(2000, 0, &worst);
 	ok(slower <= 2 && worst > 0.93, "%d of 2000 curves are below 0.95 of the best, %.3f at worst", slower, worst);
-	// 0.06 of them, 0.12 if what is slow once ended the search
+	// 0.06 of them, or 0.12 if a slow measurement once ended the search
 	slower = pick_curves(2000, 0.2, &worst);
 	ok(slower < 0.085 * 2000, "%d of 2000 on a busy machine", slower);
 	struct curve c = { .calls = 0 };
@@ -414,7 +416,7 @@ static void test_pick(void)
 	yoke_error_clear();
 }
 
-// A run in which the batch is chosen: it is what the configuration then says, and no more than fits.
+// A run with an automatic batch: the chosen batch is recorded in the configuration, and fits.
 static void test_auto(void)
 {
 	struct yk_config c;
@@ -447,14 +449,14 @@ static int child(const char *backend)
 	test_context();
 	test_limit();
 	test_threads();
-	// where a compiler takes a third of a second for each kernel, by turns
+	// where a compiler takes a third of a second for each kernel: a selection
 	const bool all = tap_long() || strcmp(backend, "opencl");
 	const int turn = (int)(tap_seed_value() % 3);
 	for (int i = 0; i < ALL; i++) // the rest in turn
 		if (tap_long() || (all && i < USUAL - 1) ||
 		    i == USUAL - 1 + (int)(tap_seed_value() % (ALL - USUAL + 1)))
 			forecast(configurations[i]);
-	if (tap_eager()) // a plan is of one op: nothing waits in it, and what is held long is forgotten
+	if (tap_eager()) // a plan has one op: nothing waits in it, and long-held values are dropped
 		return done();
 	if (all || turn == 0)
 		test_activations();
@@ -481,7 +483,7 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		return child(argv[1]);
-	char *self = realpath(argv[0], NULL); // modes are its children
+	char *self = realpath(argv[0], NULL); // modes are its child processes
 	tap_plugin_path();
 	tap_folder();
 	FILE *f = fopen("text", "w");

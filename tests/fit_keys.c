@@ -15,8 +15,8 @@
 // ---- the table ----
 
 static const struct row {
-	const char *section, *key, *def, *other, *bad; // JSON; bad NULL: any value is good
-	const char *with; // "key": value of the same section, which `other` wants
+	const char *section, *key, *def, *other, *bad; // JSON; bad NULL: any value is valid
+	const char *with; // "key": value of the same section, which `other` requires
 } rows[] = {
 	{ "trainer", "max_epochs", "1", "7", "-1", NULL },
 	{ "trainer", "accelerator", "\"cpu\"", "\"auto\"", "3", NULL },
@@ -63,7 +63,7 @@ static yoke_pipeline *with(const struct row *r, const char *value)
 	return yoke_pipeline_new(json);
 }
 
-// Is the key of the configuration in force this value?
+// Does the key of the effective configuration have this value?
 static bool is(const yoke_pipeline *p, const struct row *r, const char *value)
 {
 	json_t *root = p ? json_loads(yoke_pipeline_config(p), 0, NULL) : NULL, *want = json_loads(value, JSON_DECODE_ANY, NULL);
@@ -240,7 +240,7 @@ static void when(void)
 {
 	static const struct {
 		const char *rest, *loader;
-		int train, valid, batches; // lines of steps, validations; batches of which is told
+		int train, valid, batches; // lines of steps, validations; reported batches
 	} c[] = {
 		// 5 batches: 0.4 of them are 2
 		{ "\"trainer\": {\"val_check_interval\": 0.4, \"log_every_n_steps\": 1}", "batch=2 workers=0", 5, 3, 5 },
@@ -329,7 +329,7 @@ static void metrics(void)
 		for (int c = 0; c < C; c++)
 			mean[c] += pixel[c], scale[c] += pixel[c] * pixel[c];
 	}
-	// explained: of what standard gives, of which each channel has variance 1, and the mean 0
+	// explained: of the output of standard, whose channels have variance 1 and mean 0
 	if (p)
 		read_state(p, "pca", "w", w);
 	for (int c = 0; c < C; c++) {
@@ -370,7 +370,7 @@ static void metrics(void)
 		   got, want[i].want, yoke_error());
 	}
 	yoke_pipeline_free(p);
-	// quantiles of more scores than are kept, which lie in the bin of the right one
+	// quantiles over more scores than are kept are in the correct histogram bin
 	struct yk_scores s;
 	double q[3] = { 0.1, 0.5, 1 }, to[3];
 	yk_scores_init(&s, 20);
@@ -428,7 +428,7 @@ static void devices(void)
 		yoke_error_clear();
 		yoke_context_free(ctx);
 	}
-	// in processes of their own, since a setting is read once
+	// in separate processes, because a setting is read once
 	ok(tap_run("YOKE_BACKEND=cpu YOKE_STRICT=1 $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 3 && grep -q 'YOKE_STRICT forbids' err"),
 	   "no GPU, and nothing else may do it");
 	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU: the CPU does it' err"), "no GPU, and the CPU does it");
@@ -442,7 +442,7 @@ static void devices(void)
 	yoke_dataset_free(d);
 }
 
-// What a GPU that is not there comes to: 3, an error.
+// A missing GPU: 3, an error.
 static int gpu_alone(void)
 {
 	yoke_context *ctx = yoke_pipeline_context("{\"trainer\": {\"accelerator\": \"gpu\"}}");
@@ -513,7 +513,7 @@ static int broken(const char *folder, int at, double *w)
 static void phase1(void)
 {
 	double whole[10], again[10];
-	yoke_setting_set("fit.save", "0"); // behind each batch
+	yoke_setting_set("fit.save", "0"); // after each batch
 	mkdir("whole", 0755);
 	const int err = broken("whole", 0, whole), all = reads;
 	for (int at = 1; at <= all; at += 3) {
@@ -525,7 +525,7 @@ static void phase1(void)
 		yoke_error_clear();
 		memset(again, 0xff, sizeof again);
 		const int second = broken(folder, 0, again);
-		// what was read of the batch that broke is read once more
+		// the samples of the interrupted batch are read once more
 		ok(!err && first == YOKE_EIO && !second && !memcmp(whole, again, sizeof whole) && reads + read <= all + 2,
 		   "broken off at sample %d of %d, it goes on: %d more, the same bits %s", at, all, (int)reads, yoke_error());
 		yoke_error_clear();

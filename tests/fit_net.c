@@ -75,7 +75,7 @@ static struct yoke_fit fit_of(struct run *r, yoke_module *net, yoke_optim *o, in
 
 // ---- beside a loop ----
 
-// A linear layer by accumulated, clipped SGD with momentum and a warm-up, in float64.
+// Reference: a linear layer by accumulated, clipped SGD with momentum and a warm-up, in float64.
 static void reference(double *w, double *b, int steps, int accumulate, double *losses)
 {
 	double mw[IN] = { 0 }, mb = 0;
@@ -155,7 +155,7 @@ static int gather(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 	return err;
 }
 
-// Runs to `steps`, a process's worth: another network, another optimizer.
+// Runs to `steps` like a separate process: another network, another optimizer.
 static int once(struct run *r, int64_t steps, int resume, const char *out, const char *precision, float *all)
 {
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
@@ -218,7 +218,7 @@ static void test_ends(void)
 	r.raises_at = 5;
 	f.resume = 1;
 	f.signals = 1;
-	f.steps = 1000000; // behind which of them a thread hears of it is open
+	f.steps = 1000000; // the number of steps after which a thread notices is open
 	good = yoke_fit(&f, &end) == 0 && end.signal == SIGINT && end.step >= 5 && end.step < f.steps;
 	ok(good, "SIGINT ends it behind step %lld: %s", (long long)end.step, yoke_error());
 	r.raises_at = -1;
@@ -230,7 +230,7 @@ static void test_ends(void)
 	yoke_module_free(net);
 }
 
-// Batches that end within a step: those of whole steps are trained, all else is as it was, and saved.
+// Input that ends within a step: complete steps are trained and saved, nothing else changes.
 static void test_over(void)
 {
 	struct run r = { .ends_at = -1, .raises_at = -1, .over_at = 8 }, s = r;
@@ -244,7 +244,7 @@ static void test_over(void)
 		struct yoke_fit f = fit_of(k ? &s : &r, net, o, k ? 2 : 0);
 		f.accumulate = 3;
 		f.out = k ? NULL : "over";
-		f.log_every = k ? 1 : 100; // the end is told of anyway
+		f.log_every = k ? 1 : 100; // the end is reported anyway
 		good = good && yoke_fit(&f, &end) == 0 && end.step == 2 && !end.signal &&
 		       yoke_read(yoke_module_find(net, "weight"), w[k], sizeof *w) == 0;
 		yoke_optim_free(o);

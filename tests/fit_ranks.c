@@ -18,17 +18,17 @@ enum { ROWS = 8, IN = 3, WIDE = 16, PARTS = 24, LIMIT = 512 };
 
 static float data_x[PARTS][ROWS][IN], data_y[PARTS][ROWS];
 
-// A run, and what each rank's came to.
+// A run and the result of each rank.
 struct run {
 	int ranks, accumulate, zero, steps;
 	const char *out, *precision;
-	int resume, over_at, ends_at, fails_at, raises_at; // numbers of batches, or steps; 0: never
+	int resume, over_at, ends_at, fails_at, raises_at; // numbers of batches or steps; 0: never
 	float weight[LIMIT];
 	double loss[64];
 	int64_t asked; // batches
 	int code[4], end_code;
 	int64_t step[4];
-	bool again; // log tries a second run in the same folder
+	bool again; // log tries to start a second run in the same directory
 	int busy;
 };
 
@@ -118,10 +118,10 @@ static int rank_main(yoke_group *world, void *arg)
 	yoke_module *net = network();
 	yoke_optim *o = yoke_optim_new("adamw", "lr=1e-2 clip=0.5 schedule=cosine steps=12 warmup=3");
 	struct yoke_fit f = fit_of(&r, net, o);
-	if (x->resume) // batches go on behind those that were trained on
+	if (x->resume) // batches continue after those already trained on
 		r.asked = x->asked;
 	f.signals = x->raises_at != 0;
-	if (r.number > 0) { // all begin as rank 0 does
+	if (r.number > 0) { // all begin with rank 0's parameters
 		float other = 7;
 		yoke_put(yoke_module_find(net, "3.bias"), &other, sizeof other);
 	}
@@ -209,7 +209,7 @@ static void test_ends(void)
 	sigset_t set, old;
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &set, &old); // in the thread that waits for the ranks, too
+	pthread_sigmask(SIG_BLOCK, &set, &old); // also in the thread that waits for the ranks
 	threads(&x);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && !access("signal/manifest.json", F_OK),
@@ -264,7 +264,8 @@ static void test_refused(void)
 
 // ---- processes ----
 
-// This program as a rank: trains two ranks' run, of which rank 0 writes the parameters and losses.
+// This program as a rank: trains a run of two ranks, of which rank 0 writes the parameters and
+// losses.
 static int child(const char *out, const char *to)
 {
 	static struct run x;
@@ -300,7 +301,7 @@ static void test_spawned(const char *self, const struct run *one)
 	yoke_error_clear();
 }
 
-// What torchrun sets.
+// The environment that torchrun sets.
 static void test_torchrun(const char *self, const struct run *one)
 {
 	static struct run x;

@@ -9,7 +9,7 @@
 
 static const uint8_t all[] = { yoke_f64, yoke_f64, yoke_f64, yoke_f64 };
 
-// Result 0 for inputs x; the program's length in *length: with inputs that are read in vain.
+// Result 0 for inputs x; the program's length in *length, including unused inputs.
 static double value(const char *text, const double *constant, const double *x, const uint8_t *dtype, int *length)
 {
 	const struct yk_formula f = { "test", "a b", "c d", "k l", "y", text };
@@ -64,7 +64,7 @@ int main(void)
 	same("y = a - k * b;", 0, 3, 2);
 	same("y = a / k;", 1, 3, 1);
 	same("y = 1e-3 * a + k + l;", 2, 1e-3 * 3 + 2 + 0.25, 7);
-	// what a list becomes is computed behind the last that reads the list
+	// a list's new value is computed after the last reader of the list
 	same("t = a * c; b = a; y = t + b;", 0, 24, 5);
 	same("t = a * c; u = t + b; b = t; y = u * b;", 0, 26 * 21, 7);
 	same("t = a * c; b = t; y = b;", 0, 21, 3);

@@ -41,7 +41,7 @@ static bool steps(struct yk_trainer *t, int n)
 
 static _Atomic int wrong;
 
-// All arrays, each whole and then in windows; wrong counts those that differ.
+// All arrays, each at once and then in windows; wrong counts those that differ.
 static int compare(const struct yk_checkpoint_gather *w, uint64_t *seed)
 {
 	struct yk_checkpoint_arrays part[YK_CHECKPOINT_PARTS];
@@ -117,7 +117,7 @@ static void test_windows(void)
 
 // ---- reading ----
 
-// Bytes that the process has read by calls; 0: the system does not say.
+// Bytes that the process has read by system calls; 0: not available.
 static uint64_t has_read(void)
 {
 	char line[80];
@@ -147,7 +147,8 @@ static void test_reads(void)
 		wrong = 0;
 		e = yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = keys[i], .from = &ck, .seed = rnd() });
 		const uint64_t read = has_read() - began;
-		// once for the checksum, once for the arrays; and each rank its text and manifest
+		// once for the checksum, once for the arrays; and each rank reads its text and
+		// manifest
 		if (before)
 			ok(!e && !wrong && read >= bytes && read < 2 * bytes + bytes / 2, "%s: %llu bytes of files of %llu are read: %s",
 			   keys[i], (unsigned long long)read, (unsigned long long)bytes, yoke_error());
@@ -160,7 +161,7 @@ static void test_reads(void)
 	size_t n;
 	snprintf(path, sizeof path, "%s/%s", folder, ck.file[YK_CHECKPOINT_OPTIMIZER].name);
 	bool good = yk_file_read(path, 1 << 24, &data, &n) == 0;
-	if (good) { // the one that reads says so for all
+	if (good) { // the reading rank reports for all
 		data[n - 5] ^= 1;
 		good = yk_file_write(path, data, n) == 0;
 		free(data);

@@ -127,7 +127,7 @@ static bool has_arch(const struct library *l, int arch)
 	return false;
 }
 
-// The newest that knows the target; NULL: none.
+// The newest library that supports the target; NULL: none.
 static const struct library *nvrtc_for(const struct target *t)
 {
 	const struct library *best = NULL;
@@ -145,7 +145,7 @@ static const struct library *nvrtc_for(const struct target *t)
 	return best;
 }
 
-// hiprtc of ROCm 5.2 ends the process when it is given an architecture that it does not know.
+// hiprtc of ROCm 5.2 ends the process for an unknown architecture.
 static const struct library *hiprtc_for(const struct target *t)
 {
 	open_all();
@@ -154,7 +154,8 @@ static const struct library *hiprtc_for(const struct target *t)
 
 // ---- clang ----
 
-// Those that are tried, the first that knows a target is taken; Debian has each version under a name of its own.
+// Candidates; the first that supports a target is used. Debian has a separate name for each
+// version.
 static const char *clang_command(int i)
 {
 	static const char *const usual[] = { "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17" };
@@ -185,7 +186,7 @@ static int clang_line(const char *clang, const struct target *t, const char *opt
 	for (size_t i = 0; i < sizeof bitcode / sizeof *bitcode; i++)
 		n += snprintf(to + n, cap - (size_t)n, " -Xclang -mlink-builtin-bitcode -Xclang %s/%s.bc",
 			      bitcode_folder(), bitcode[i]);
-	// The version is asked for in what is about instructions that older ones lack.
+	// Queries the version, because older versions lack some instructions.
 	n += snprintf(to + n, cap - (size_t)n,
 		      " -Xclang -mlink-builtin-bitcode -Xclang %s/oclc_isa_version_%s.bc -Xclang -mlink-builtin-bitcode "
 		      "-Xclang %s/oclc_wavefrontsize64_%s.bc %s 2>&1",
@@ -246,7 +247,7 @@ static struct usage *next_usage(struct usage *to, int room, int n)
 	return n < room ? &to[n] : &none;
 }
 
-// What `ptxas -v` prints, a kernel after the other.
+// The output of `ptxas -v`, one kernel after another.
 static int usage_of_ptxas(const char *log, struct usage *to, int room)
 {
 	static const char entry[] = "Compiling entry function '";
@@ -279,7 +280,7 @@ static int usage_of_ptxas(const char *log, struct usage *to, int room)
 	return n;
 }
 
-// Loads of 16 bytes in each kernel's PTX: "ld.global.nc.v4.f32", "ld.v4.u32" of a generic address.
+// 16-byte loads in each kernel's PTX: "ld.global.nc.v4.f32", "ld.v4.u32" of a generic address.
 static void count_wide(char *ptx, struct usage *to, int n)
 {
 	struct usage *of = NULL;
@@ -301,7 +302,7 @@ static void count_wide(char *ptx, struct usage *to, int n)
 	}
 }
 
-// The number behind a key of AMD's metadata, as MessagePack or, in an assembler's text, as YAML.
+// The number after a key of AMD's metadata, as MessagePack or, in assembler text, as YAML.
 static int number_at(const char *at, bool yaml)
 {
 	const unsigned char *p = (const unsigned char *)at;
@@ -316,7 +317,7 @@ static int number_at(const char *at, bool yaml)
 	}
 }
 
-// Behind the next such key; NULL: none.
+// The position after the next such key; NULL: none.
 static const char *behind(const char *from, const char *end, const char *key, bool yaml)
 {
 	char mark[64];
@@ -352,7 +353,8 @@ static int usage_of_metadata(const char *code, size_t bytes, bool yaml, struct u
 		}
 		if ((q = behind(p, end, "vgpr_count", yaml)))
 			u->registers = number_at(q, yaml);
-		// Without a stack they went to the accumulation registers, and scalar ones go to lanes of vector registers.
+		// Without a stack they went to the accumulation registers; scalar ones go to lanes
+		// of vector registers.
 		if (u->stack && (q = behind(p, end, "vgpr_spill_count", yaml)))
 			u->spilled = number_at(q, yaml);
 	}
@@ -363,7 +365,7 @@ static int usage_of_metadata(const char *code, size_t bytes, bool yaml, struct u
 
 enum { WORDS = 40 };
 
-// Options as a compiler takes them, in `room`.
+// Options in the compiler's syntax, in `room`.
 static int words_of(const char *options, char *room, size_t cap, const char **to, int n)
 {
 	char *rest;
@@ -469,8 +471,9 @@ static int compile(const struct target *t, const char *text, const char *options
 
 // ---- what was compiled before ----
 
-// A line of a target's file is a hash, how many kernels, and what is said of each.  Another compiler has another hash:
-// of a library its file, of a clang what it says of itself, its command and the header before each text.
+// A line of a target's file has a hash, the number of kernels, and their reports. Another compiler
+// has another hash: for a library of its file, for a clang of its version text, its command and the
+// header before each text.
 static uint64_t compiler_hash(const struct target *t)
 {
 	static uint64_t known[TARGETS];
@@ -508,7 +511,7 @@ static bool kept_path(const struct target *t, char *to, size_t cap)
 	       snprintf(to, cap, "%s/%s", folder, t->name) < (int)cap;
 }
 
-// How many kernels, or -1: it was not compiled.
+// Number of kernels, or -1: it was not compiled.
 static int kept(const struct target *t, uint64_t hash, struct usage *to, int room)
 {
 	static char *all[TARGETS];
@@ -581,10 +584,10 @@ int target_occupancy(const struct target *t, const struct usage *u, int items)
 	const int local = u->local ? up(u->local, t->local_granule) + t->local_group : t->local_group;
 	int by_registers, groups = t->groups;
 
-	if (t->amd) { // warps of a SIMD, among which a group's are dealt out
+	if (t->amd) { // warps of a SIMD, among which a group's warps are distributed
 		by_registers = t->registers / registers;
 		by_registers = (by_registers < t->warps ? by_registers : t->warps) * t->simds / warps;
-	} else {      // a quarter of the registers for each scheduler, given out by the warp
+	} else {      // a quarter of the registers for each scheduler, allocated per warp
 		by_registers = t->registers / 4 / (registers * t->warp) * 4 / warps;
 	}
 	groups = by_registers < groups ? by_registers : groups;

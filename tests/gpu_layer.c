@@ -11,7 +11,7 @@
 #include "device/plugin.h"
 #include "tap.h"
 
-// In the order in which everything() makes them; what is built stays from the kernel on.
+// In the order in which everything() creates them; built objects persist from the kernel on.
 enum call {
 	OPEN, QUEUE, BUFFER, WRAP, PUT, COPY, FINISH, FILL, BUILD, KERNEL, ARG, LAUNCH, FLUSH, MARK, AFTER, STATUS, WAIT,
 	ELAPSED, GET, LOAD, CALLS
@@ -22,10 +22,10 @@ static const char *const names[CALLS] = {
 };
 enum { LOST = 7, FULL = 9 }; // codes
 
-static int count[CALLS], fails[CALLS]; // fails: the code that the next one gives
+static int count[CALLS], fails[CALLS]; // fails: the code that the next call returns
 static int alive;                      // programs, kernels, buffers, queues, events
 static bool right_text = true;
-static bool wants; // is the library to do whatever it takes?
+static bool wants; // does the library accept every product?
 static char profiled[2] = "0";
 
 static int note(enum call c)
@@ -37,7 +37,7 @@ static int note(enum call c)
 	return code;
 }
 
-// A call that says what went wrong by itself.
+// A call that describes its error itself.
 static int said(struct yk_gpu_device *d, enum call c)
 {
 	return yk_gpu_check(d, names[c], note(c));
@@ -163,7 +163,7 @@ static int buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const v
 {
 	int err = make(d, BUFFER, buffer);
 
-	(void)bytes, (void)data; // all are of 64 bytes, but those of which no byte is touched
+	(void)bytes, (void)data; // all have 64 bytes, except those whose bytes are not accessed
 	if (!err && kind == YOKE_SEGMENT_HOST)
 		*host = *buffer;
 	return err;
@@ -190,7 +190,7 @@ static int put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void
 static int get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, uint64_t bytes)
 {
 	(void)buffer, (void)offset;
-	memset(to, 0xff, bytes); // reports: no complaint
+	memset(to, 0xff, bytes); // reports: not an error
 	return said(q->device, GET);
 }
 
@@ -321,7 +321,7 @@ static struct yoke_view y, x;
 static struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1, .nout = 1, .nin = 1,
 			     .dims = { 16 }, .out = &y, .in = &x, .map = &map };
 
-// Another form of map each time, so that it has to be built.
+// Another map each time, so that it must be built.
 static void new_map(void)
 {
 	static int form;
@@ -333,7 +333,8 @@ static void new_map(void)
 	map.out[0] = (uint16_t)(map.ninsn - 1);
 }
 
-// All that a backend does, once, on two queues of which one may be another device's; the first error.
+// Every backend operation once, on two queues, one of which may belong to another device; returns
+// the first error.
 static int everything(uint32_t other)
 {
 	void *q[2] = { NULL }, *s[4] = { NULL }, *e[2] = { NULL }, *handle = NULL;
@@ -349,7 +350,7 @@ static int everything(uint32_t other)
 	err = err ? err : gpu->segment_wrap(0, memory, 64, &s[3]);
 	err = err ? err : gpu->put(q[0], s[0], 0, memory, 64);
 	err = err ? err : gpu->copy(q[0], s[1], 0, s[0], 0, 64);
-	err = err ? err : gpu->put(q[0], s[2], 0, memory, 64); // by way of its address
+	err = err ? err : gpu->put(q[0], s[2], 0, memory, 64); // through its address
 	err = err ? err : gpu->fill(q[0], s[1], 0, 64, "\1", 1);
 	y = x = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { 16 },
 				    .strides = { 1 }, .align = 64 };

@@ -21,7 +21,7 @@ struct text {
 	struct text *next;
 	int device;
 	char *text, *options;
-	bool usual; // asked for by an op of usual size
+	bool usual; // requested by an op of usual size
 	int n;
 	struct used {
 		struct text *text;
@@ -32,7 +32,7 @@ struct text {
 	} kernel[KERNELS];
 };
 static struct text *texts, **last = &texts;
-static bool usual; // ops of usual size are asked for now
+static bool usual; // ops of usual size are being requested
 static bool tf32;  // the setting `matmul`
 
 struct buffer {
@@ -159,7 +159,7 @@ static int arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	return 0;
 }
 
-// What f64.c wants of a device that has it.
+// Requirements of f64.c on a device that supports it.
 static void compute_f64(double *x)
 {
 	const volatile double a = x[0], b = x[1], tiny = x[2], big = x[3], product = a * b;
@@ -168,7 +168,7 @@ static void compute_f64(double *x)
 	x[10] = tiny * 0.5, x[11] = big * a, x[12] = (double)(int64_t)(a * 1e15), x[13] = (double)(float)a;
 }
 
-// What units.cl wants of matrix units.
+// Requirements of units.cl on matrix units.
 static void compute_units(char *data, const char *options)
 {
 	const int dtype = atoi(strstr(options, "-DMATRIX=") + strlen("-DMATRIX="));
@@ -255,7 +255,7 @@ static int get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, 
 	if (b->bytes)
 		memcpy(to, b->data, bytes);
 	else
-		memset(to, 0xff, bytes); // reports: no complaint
+		memset(to, 0xff, bytes); // reports: not an error
 	return 0;
 }
 
@@ -341,7 +341,7 @@ const struct yk_gpu_driver yk_gpu_driver = {
 static const struct yoke_backend *gpu;
 static void *queue[TARGETS], *segment[TARGETS];
 
-// Every implementation of an op, prepared and run on a device.
+// Prepares and runs every implementation of an op on a device.
 static void ask(uint32_t device, struct yoke_op *op)
 {
 	const uint64_t some = gpu->can(device, op);
@@ -409,7 +409,7 @@ static void ask_products(uint32_t device, int dtype, int64_t m, int64_t n, int64
 {
 	const int to = dtype == yoke_i8 || dtype == yoke_u8 ? yoke_i32 : dtype;
 
-	for (int form = 0; form < 3; form++) { // as they are, and the transposed ones of gradients
+	for (int form = 0; form < 3; form++) { // the plain products, and the transposed ones of gradients
 		struct yoke_view v[3] = { dense(device, to, 2, m, n, 0, 0),
 					  form == 2 ? dense(device, dtype, 2, k, m, 0, 0) :
 						      dense(device, dtype, 2, m, k, 0, 0),
@@ -484,7 +484,8 @@ static void ask_conv(uint32_t device, int dtype)
 	ask(device, &op);
 }
 
-// Rows of 512, and of a length beyond a block; a table's gradient; the largest of a matrix of weights.
+// Rows of 512, and longer than a block; a table's gradient; the largest elements of a weight
+// matrix.
 static void ask_places(uint32_t device)
 {
 	for (int64_t n = 512; n <= 4096; n *= 8) {
@@ -570,7 +571,7 @@ static void ask_usual(uint32_t device)
 
 // ---- judging ----
 
-// What a text and its options are called: a kernel and the options that are not the device's.
+// Identification of a text and its options: a kernel and the options that are not the device's.
 static const char *name_of(const struct text *t, char *to, size_t cap)
 {
 	const char *own = strstr(t->options, " -D");
@@ -589,12 +590,12 @@ static const struct used *used_of(const struct text *t, const char *name)
 
 enum {
 	ROOM = 16,
-	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots;
-	// of the table's kernels none
+	// bytes that may be saved around calls, as for 64-bit divisions, or for rare cases of
+	// divisions and roots; none for the table's kernels
 	FEW = 64
 };
 
-// A text compiled for its target; how many kernels it has, or -1, which is said.
+// Compiles a text for its target; returns the number of kernels, or -1 with a diagnostic.
 static int compile(const struct text *t, struct usage all[ROOM])
 {
 	const struct target *g = &targets[t->device];
@@ -630,8 +631,9 @@ static void judge(const struct text *t, int *compiled, int *kernels)
 
 // ---- the table of doc/gpu.md ----
 
-// Kernels of usual ops; which of the texts, by options; and the occupancy, in percent, that their rule counts on:
-// products and attention live on what their registers hold, rows on how many loads are under way.
+// Kernels of usual ops; which of the texts, by options; and the occupancy, in percent, that their
+// rule assumes: products and attention depend on register reuse, row ops on the number of loads in
+// flight.
 static const struct row {
 	const char *title, *kernel, *options[4];
 	int least;
@@ -691,7 +693,7 @@ static bool is_row(const struct row *r, const struct text *t)
 	return u && u->usual && !strstr(options, "-DSPLIT");
 }
 
-// What a cell of the table says; false: the target has no such kernel, or it could not be compiled.
+// The contents of a cell; false: the target has no such kernel, or it could not be compiled.
 static bool cell_of(const struct row *r, int device, struct usage *to, int *occupancy)
 {
 	struct usage all[ROOM];
@@ -759,7 +761,7 @@ static bool told(const char *title, int device, int *registers, int *local, int 
 	return found;
 }
 
-// Compilers of other versions may take a few registers more or less.
+// Other versions of compilers may use a few registers more or less.
 static bool alike(int a, int b)
 {
 	const int much = a / 4 > 16 ? a / 4 : 16;
@@ -786,10 +788,10 @@ static const char *setting(const struct yoke_setting *s)
 	return !strcmp(s->name, "matmul") && tf32 ? "tf32" : s->def;
 }
 
-enum { EACH_TEXT = 197 }; // one in so many is a day's turn
+enum { EACH_TEXT = 197 }; // one of that many is selected
 
-// All that is asked for as device i, and what of it is compiled: everything, or what has `part` in its name, or the
-// day's share.
+// All texts requested as device i, and the compiled ones: everything, or texts whose names contain
+// `part`, or the seed's sample.
 static void check_target(int i, const char *how, const char *part)
 {
 	int all = 0, compiled = 0, kernels = 0;
@@ -821,8 +823,8 @@ int main(int argc, char **argv)
 	bool ready[TARGETS] = { false };
 	const char *how[TARGETS];
 	uint32_t n = 0;
-	// For people: "--table", and what the titles of rows have to have in them; or a target, and what the name of a
-	// text has to have in it.
+	// For interactive use: "--table" and a substring of the row titles; or a target and a
+	// substring of the text's name.
 	const bool table = argc > 1 && !strcmp(argv[1], "--table");
 	const char *only = argc > 1 && !table ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
 
@@ -831,7 +833,7 @@ int main(int argc, char **argv)
 	const bool probed = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n);
 	if (!ok(probed && n == TARGETS, "%u devices", n))
 		return done();
-	const bool one = !*only && !table && !tap_long(); // the day's, or the next that there is a compiler for
+	const bool one = !*only && !table && !tap_long(); // the selected one, or the next one for which there is a compiler
 	bool any = false;
 	for (int k = 0; k < TARGETS && !(one && any); k++) {
 		const int i = (int)((tap_seed_value() + (uint64_t)k) % TARGETS);

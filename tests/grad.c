@@ -24,11 +24,11 @@ struct row {
 	double tol; // 0: the usual
 };
 
-// What the gradients taken here went through: of each operand, a list counting as one.
+// The operands covered by the gradients computed here; a list counts as one operand.
 enum { MATTERED = 1, WHOLE = 2, FLOATING = 4 };
 static uint8_t met[YK_OPS][16];
 
-// Notes the operands that lie between x and what is recorded so far.
+// Records which operands are between x and the most recent node.
 static void note(yoke_tensor *const *x, int n)
 {
 	const struct yoke_context *ctx = yk_current();
@@ -62,13 +62,13 @@ static void note(yoke_tensor *const *x, int n)
 	free(matters);
 }
 
-// Was there a gradient by every floating-point operand of every row that has one?
+// Was there a gradient by every floating-point operand of every op that has one?
 static void all_rows_met(void)
 {
 	for (int op = 0; op < YK_OPS; op++) {
 		const struct yk_op_def *row = yk_op_def(op);
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
-		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, f32 alone, largest.c
+		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, only f32, largest.c
 			continue;
 		if (row->max_in == 0 || none) {
 			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) || op == YK_ARGMAX ||
@@ -90,7 +90,7 @@ static void all_rows_met(void)
 
 static int32_t ids[6] = { 3, 0, 2, 2, 4, 1 };
 
-// Of three results one is not read.
+// One of three results is not read.
 static yoke_tensor *barrier(yoke_tensor *const *x)
 {
 	yoke_tensor *y[3];
@@ -247,7 +247,7 @@ FN(slice_none, yoke_slice(x[0], 1, 2, 2, 1))
 FN(pad_none, yoke_pad(x[0], (int64_t[]){ 2, 0 }, (int64_t[]){ 1, 0 }, 0.5))
 FN(reshape_none, yoke_reshape(x[0], 3, (int64_t[]){ 4, 0, 7 }))
 
-// A formula over lists of one tensor each: all results, one behind another.
+// A formula over lists of one tensor each: all results, concatenated.
 static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const double *constant)
 {
 	struct yoke_context *ctx = yk_current();
@@ -312,7 +312,7 @@ static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
 FN(scan, recurrence(x, false))
 FN(scan_backward, recurrence(x, true))
 
-// A symmetric matrix whose eigenvalues are apart: 0, 5, 10, .. and (x + x') / 4.
+// A symmetric matrix with separated eigenvalues: 0, 5, 10, .. and (x + x') / 4.
 static yoke_tensor *symmetric(yoke_tensor *x)
 {
 	const int64_t n = yoke_dim(x, -1);
@@ -505,7 +505,7 @@ static const struct row rows[] = {
 	{ "matmul of rank 8", 2, { M8(2, 1, 1, 2, 1, 1, 2, 3), M8(1, 2, 1, 2, 1, 1, 3, 2) }, f_mm, 0 },
 	{ "softmax of rank 8", 1, { M8(1, 2, 1, 1, 2, 1, 1, 3) }, f_softmax, 0 },
 	{ "concat of rank 8", 2, { M8(1, 2, 1, 1, 2, 1, 1, 3), M8(1, 1, 1, 1, 2, 1, 1, 3) }, f_concat, 0 },
-	// nothing, and nothing beside something
+	// empty tensors, alone and concatenated
 	{ "add of nothing", 2, { M2(0, 5), M1(5) }, f_add, 0 },
 	{ "mul of nothing", 2, { M2(3, 0), M2(3, 1) }, f_mul, 0 },
 	{ "exp of nothing", 1, { M2(0, 5) }, f_exp, 0 },
@@ -561,7 +561,7 @@ static double value(const struct row *r, double data[LIMIT][ELEMENTS])
 {
 	double y = NAN;
 	yoke_tensor *x[LIMIT];
-	yoke_scope *s = yoke_scope_begin("step"); // opened anew: the same random numbers each time
+	yoke_scope *s = yoke_scope_begin("step"); // restarted: the same random numbers each time
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
 	yoke_read(weighed(r, x), &y, sizeof y);
@@ -571,9 +571,9 @@ static double value(const struct row *r, double data[LIMIT][ELEMENTS])
 
 static const double h = 1e-5; // of differences
 
-// Central differences of fourth order, of values h, -h, 2 h and -2 h from a point: products of many, scans and inverses near a
-// pole have slopes of some 300, the sine of what they give turns by 300 h in a step, and those of second order err by
-// (300 h)^2, 1e-5.
+// Central differences of fourth order, of values h, -h, 2 h and -2 h from a point: long products,
+// scans and inverses near a pole have slopes of about 300, so the sine of their results turns by
+// 300 h per step, and second-order differences err by (300 h)^2, 1e-5.
 static const int steps[] = { 1, -1, 2, -2 };
 
 static double slope(const double v[4])
@@ -581,8 +581,9 @@ static double slope(const double v[4])
 	return (8 * (v[0] - v[1]) - (v[2] - v[3])) / (12 * h);
 }
 
-// A row's random numbers, by their absolute values so far from each other, and from the constants of this file, that no
-// difference meets a bend or a jump: of abs, max, a sort, a bound, a quantile.
+// Random numbers of a case, whose absolute values are so far from each other, and from the
+// constants of this file, that no difference crosses a kink or jump of abs, max, a sort, a bound or
+// a quantile.
 static void draw(const struct row *r, double data[LIMIT][ELEMENTS])
 {
 	static double seen[6 + LIMIT * ELEMENTS] = { 0, 0.2, 0.4, 0.6, 0.7, 0.8 };
@@ -659,7 +660,7 @@ static void second_order(void)
 // Of each operand once more: d/dx of sum |df/dx|^2 against central differences of the first.
 static yoke_tensor *norm_of_gradient(const struct row *r, yoke_tensor *const *x)
 {
-	// the sine makes the cotangents that the rules are given depend on x as well
+	// the sine makes the cotangents of the rules depend on x as well
 	yoke_tensor *g[LIMIT], *y = yoke_sin(weighed(r, x)), *sum = yoke_const(0);
 	if (yoke_grad(y, r->n, x, g) < 0)
 		return NULL;
@@ -705,7 +706,8 @@ static void second_order_row(const struct row *r)
 	yoke_error_clear();
 }
 
-// Where the rules say what no difference does: ties, zeros and NaN.  n elements, b may be absent.
+// Points where the rules define a value that differences cannot give: ties, zeros and NaN. n
+// elements, b may be absent.
 static void edge(const char *name, yoke_tensor *(*fn)(yoke_tensor *const *), int n, const double *a,
 		 const double *b, const double *ga, const double *gb)
 {
@@ -790,7 +792,8 @@ static void norm_of_list(void)
 	yoke_scope_end(s);
 }
 
-// Operations that change nothing give a value of their own: a gradient by it is of what reads it, and by the operand of all.
+// Operations that change nothing still give separate values: a gradient by one covers its readers,
+// and by the operand all readers.
 FN(same_cast, yoke_cast(x[0], yoke_f64))
 FN(same_dropout, yoke_dropout(x[0], 0))
 FN(same_clamp, yoke_clamp(x[0], YOKE_NONE, YOKE_NONE))
@@ -842,7 +845,7 @@ static void unchanged(void)
 	}
 }
 
-// What has no rule is an error and not a gradient of 0.
+// An op without a rule gives an error, not a gradient of 0.
 static void no_rule(void)
 {
 	const double a[2] = { 2, 3 };

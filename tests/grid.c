@@ -88,7 +88,7 @@ static void sorts(int64_t rows, int64_t n)
 	compare(yoke_sort(of(2, (int64_t[]){ rows, n }, a), 1, 0, NULL), rows * n, "a sort of rows");
 }
 
-// Four rows of each group.
+// Four rows per group.
 static void groups(int64_t n, int64_t k, int64_t cols)
 {
 	int64_t first[200];
@@ -106,7 +106,7 @@ static void groups(int64_t n, int64_t k, int64_t cols)
 	yoke_tensor *dw = NULL;
 	yoke_grad(yoke_sum(y, YOKE_ALL), 1, &w, &dw);
 	compare(y, 4 * n * cols, "groups of rows");
-	// the gradient by w: of ones, sums of x's rows
+	// the gradient by w: of ones, sums of rows of x
 	memset(want, 0, sizeof want);
 	for (int64_t i = 0; i < n * k * cols; i++)
 		for (int64_t l = 0; l < 4; l++)

@@ -54,7 +54,7 @@ static void new_context(void)
 
 static void too_many(void)
 {
-	const int64_t most = 1048576; // graph.max, as it is by itself
+	const int64_t most = 1048576; // graph.max, at its default
 	float one = 0;
 	new_context();
 	yoke_scope *s = yoke_scope_begin("loop"), *t = yoke_scope_begin("inner");
@@ -75,7 +75,7 @@ static void too_many(void)
 	yoke_scope_end(s);
 }
 
-// Versions of a variable that nothing but pending operations holds, of 1 MiB each; the device has 64.
+// Versions of a variable held only by pending operations, of 1 MiB each; the device has 64 MiB.
 static void too_large(void)
 {
 	static float data[1 << 18];
@@ -87,7 +87,7 @@ static void too_large(void)
 		yoke_put(x, data, sizeof data);
 		last = yoke_sum(x, YOKE_ALL);
 	}
-	// version k is held by what is pending alone once version k + 1 is there, beginning with 1
+	// version k is held only by pending work once version k + 1 exists, beginning with 1
 	ok(warnings == 1 && n == 18 && strstr(warning, "\"steps\"") && strstr(warning, "17825792 bytes"),
 	   "warned at version %d: %s", n, warning);
 	for (; n < 40; n++) {
@@ -104,7 +104,7 @@ static void too_large(void)
 	yoke_free(x);
 }
 
-// A step with an optimizer, a metric that is accumulated, a schedule and dropout.
+// A step with an optimizer, an accumulated metric, a schedule and dropout.
 static void thousand_steps(void)
 {
 	static float data[32 * 16];
@@ -177,8 +177,9 @@ static void thousand_steps(void)
 	process(grown, 1 << 20);
 }
 
-// Updates by hand leave a graph of a few steps, in any scopes, and the weights that a scope for each step gives.  Where
-// nothing is overwritten all gradients through the assignments are defined, and so all of the graph stays.
+// Hand-written updates leave a graph of a few steps, in any scopes, and give the weights of one
+// scope per step. If nothing is overwritten, all gradients through the assignments are defined, so
+// the whole graph stays.
 static void updates(void)
 {
 	enum { STEPS = 600, STEP_NODES = 40, BOUND = 2 * STEP_NODES + YK_SHORT + STEP_NODES };
@@ -212,7 +213,7 @@ static void many_shapes(void)
 	struct yoke_stats s0 = { .size = sizeof s0 };
 	bool good = true;
 	new_context();
-	yoke_setting_set("log", "error"); // new plans are what we want
+	yoke_setting_set("log", "error"); // new plans are expected
 	float *got = malloc((size_t)LIMIT * sizeof *got);
 	for (int n = 1; n <= LIMIT && good; n++) {
 		yoke_scope *s = yoke_scope_begin("shape");
@@ -236,7 +237,7 @@ static void many_shapes(void)
 	yoke_setting_set("log", "warn");
 }
 
-// The last batch of an epoch has another shape: one plan more, and both stay.
+// The last batch of an epoch has another shape: one additional plan, and both stay.
 static void partial_batch(void)
 {
 	float data[8] = { 0 }, got;

@@ -54,7 +54,7 @@ static void narrowed(int dtype)
 	static float f[RANDOM];
 	static uint16_t h[RANDOM];
 	int wrong = -1;
-	for (int i = 0; i < RANDOM; i++) { // every other near what has an exact value or a tie
+	for (int i = 0; i < RANDOM; i++) { // every second one near an exact value or a tie
 		uint64_t r = rnd();
 		float x = (float)widen(dtype, (uint16_t)(r >> 32));
 		uint32_t u;
@@ -75,7 +75,7 @@ static void narrowed(int dtype)
 	   wrong < 0 ? 0 : yk_num_round((double)f[wrong], dtype));
 }
 
-// x + y in 16 bits: exact in f64, or nearly so that it rounds alike
+// x + y in 16 bits: exact in f64, or so close that it rounds equally
 static void added(int dtype)
 {
 	static uint16_t a[RANDOM], b[RANDOM], c[RANDOM];

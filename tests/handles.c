@@ -14,7 +14,7 @@
 
 static const float data[4] = { 1, 2, 3, 4 };
 
-// An error with the code whose line has both words; cleared.
+// Is it an error with this code whose line contains both words? Clears it.
 static void refused(const char *what, int code, const char *word, const char *other)
 {
 	const char *line = yoke_error();
@@ -31,7 +31,7 @@ static yoke_tensor *variable(const char *name)
 	return v;
 }
 
-// Every kind of call with a handle of something that is gone.
+// Every kind of call with a stale handle.
 static void every_call(yoke_tensor *gone, int code, const char *word)
 {
 	float got[4];
@@ -119,14 +119,14 @@ static void contexts(void)
 	yoke_tensor *z = yoke_exp(v);
 	yoke_context_free(ctx);
 	yoke_use(mine);
-	yoke_sync(); // this thread has a context of its own
+	yoke_sync(); // this thread has its own context
 	yoke_add(v, v);
 	refused("its context is gone", YOKE_ECONTEXT, "a variable", "after its context was freed");
 	every_call(y, YOKE_ECONTEXT, "a result of square");
 	every_call(z, YOKE_ECONTEXT, "a result of exp");
 	yoke_scope_end(s);
 	refused("its scope, too", YOKE_EINVAL, "scope_end", "another context");
-	// their places are taken by another context
+	// their slots are reused by another context
 	yoke_use(ctx = yoke_context_new("cpu"));
 	for (int i = 0; i < 300; i++)
 		yoke_keep(yoke_scalar(i));
@@ -197,13 +197,13 @@ static void *free_one(void *arg)
 	return NULL;
 }
 
-// Called inside of a call of ours.
+// Called from inside a library call.
 static void wait_inside(void *arg)
 {
 	(void)arg;
 	sem_post(&other.inside);
 	sem_wait(&other.tried);
-	yoke_free(other.t[0]); // by the thread that is inside, as a garbage collector may
+	yoke_free(other.t[0]); // by the calling thread itself, as a garbage collector may
 }
 
 static void busy(void)
@@ -238,7 +238,7 @@ static void count_warnings(int level, const char *topic, const char *line, void 
 	snprintf(warning, sizeof warning, "%s", line);
 }
 
-// n values and numbers, in a scope each or in none; how many warnings that gave.
+// n values and numbers, each in a scope or in none; returns the number of warnings.
 static int pile(const char *most, int n, bool scoped, bool freed_at_once)
 {
 	yoke_setting_set("graph.handles", most);

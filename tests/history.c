@@ -32,7 +32,7 @@ static bool same_tables(const struct yk_held_table *a, const struct yk_held_tabl
 	return same;
 }
 
-// Is it what the pool itself has?
+// Does it equal the pool's own state?
 static bool is_truth(struct yk_pool *p, const struct yk_held_table *t)
 {
 	size_t n = 0, segments = 0;
@@ -46,7 +46,7 @@ static bool is_truth(struct yk_pool *p, const struct yk_held_table *t)
 	return good && n == t->n && segments == t->segments;
 }
 
-// Replays by hand of what the ring has.
+// Replays the ring's events by hand.
 static bool replays(struct yk_pool *p)
 {
 	const struct yk_history *h = p->history;
@@ -59,7 +59,7 @@ static bool replays(struct yk_pool *p)
 	return good;
 }
 
-// A snapshot as a file says: its events, replayed on lists of JSON, lead to what is live.
+// A snapshot file: its events, replayed on JSON lists, lead to the live blocks.
 static bool file_replays(const char *path)
 {
 	json_t *f = json_load_file(path, 0, NULL), *b, *e, *key = json_object();
@@ -148,7 +148,8 @@ static yoke_tensor *variable(const char *name, int64_t bytes)
 	return yoke_variable(name, yoke_u8, 1, &bytes);
 }
 
-// 101 MB more warn, 99 do not; listed are those of more than 1 MB, the largest first.
+// A leak of 101 MB warns, one of 99 does not; leaks of more than 1 MB are listed, the largest
+// first.
 static void test_leaks(void)
 {
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
@@ -183,7 +184,7 @@ static void test_leaks(void)
 	yoke_context_free(ctx);
 }
 
-// Who holds what: op, range and site of a root.
+// Attribution of blocks: op, range and site of a root.
 static void test_who(void)
 {
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);

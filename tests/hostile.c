@@ -81,7 +81,7 @@ static void test_lengths(void)
 		yk_file_write(path, "\0\0\0\0\0\0\0\0", n < 8 ? n : 8);
 		check_file(n < 8 ? "fewer than 8 bytes" : "8 bytes", -1);
 	}
-	// Sparse files: they take no room on the disk.
+	// Sparse files, which use no disk space.
 	static const struct {
 		const char *what;
 		uint64_t said;
@@ -143,8 +143,8 @@ static void test_not_files(void)
 	yoke_error_clear();
 }
 
-// Each cut of a file is refused; bytes altered at random give what is refused or another
-// sound file: the target aborts on anything else.
+// Every truncation of a file is refused; randomly altered bytes give an error or another valid
+// file: the target aborts on anything else.
 static void test_altered(void)
 {
 	static const char header[] =
@@ -180,8 +180,8 @@ static void test_altered(void)
 	free(file);
 }
 
-// A million tensors: the time is printed; the test's limit on time is what a check that
-// compares each name with all others runs into.
+// A million tensors: the time is printed; an implementation that compares each name with all others
+// exceeds the test's time limit.
 static void test_many(bool shuffled)
 {
 	enum { MANY = 1000000 };
@@ -301,7 +301,8 @@ static int write_seeds(const char *to)
 		const struct hostile_header *h = &hostile_headers[i];
 		char *file = craft(h->header, strlen(h->header), NULL, h->data, &n);
 		seed(to, "safetensors", (int)i, file, n);
-		// for the target's other way in: two bytes that say how much data, the header
+		// for the target's second entry: two bytes for the size of the data, then the
+		// header
 		file[6] = (char)h->data;
 		file[7] = 0;
 		seed(to, "safetensors", 500 + (int)i, file + 6, n - 6 - h->data);
@@ -325,7 +326,7 @@ int main(int argc, char **argv)
 	if (!mkdtemp(folder))
 		return skip_all("no folder to write to");
 	snprintf(path, sizeof path, "%s/file", folder);
-	limit(192); // a header of 90 MB is read before it is found to be zeros
+	limit(192); // a header of 90 MB is read before its zeros are found
 	test_safetensors();
 	limit(0);
 	unlink(path);

@@ -14,7 +14,7 @@
 #include "tap.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1 // their shadow memory needs all of the address space
+#define SANITIZED 1 // their shadow memory needs the whole address space
 #elif defined __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
@@ -54,7 +54,7 @@ static inline int open_files(void)
 	return n;
 }
 
-// Is it this error, in one line that names `part`?  Clears it.
+// Is it this error, in one line that contains `part`? Clears it.
 static inline bool is_error(int e, int code, const char *part)
 {
 	const char *text = yoke_error();
@@ -67,8 +67,8 @@ static inline bool is_error(int e, int code, const char *part)
 	return good;
 }
 
-// A file of a header, its length (`said`, or its own when that is NULL) and data; returns
-// its bytes, for the caller to free.
+// Makes a file of a header, its length (`said`, or the real one if NULL) and data; returns its
+// bytes, which the caller frees.
 static inline char *craft(const char *header, size_t n, const uint64_t *said, size_t data,
 		   size_t *bytes)
 {
@@ -81,7 +81,7 @@ static inline char *craft(const char *header, size_t n, const uint64_t *said, si
 	return file;
 }
 
-// A file of FOLDER/KIND, to begin fuzzing with.
+// Writes a file of FOLDER/KIND as a seed for fuzzing.
 static inline void seed(const char *to, const char *kind, int n, const void *data, size_t bytes)
 {
 	char file[512];

@@ -7,7 +7,7 @@
 
 #include "yoke-plugin.h"
 
-// Who refuses it: nobody; whoever opens the model; only who goes on with its training.
+// Where it is refused: nowhere; when the model is opened; only when training is resumed.
 enum hostile_who { NOBODY, ALL, TRAINING };
 
 static const struct hostile_change {

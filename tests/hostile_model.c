@@ -20,7 +20,7 @@
 
 static char top[] = "hostile.XXXXXX", folder[64];
 
-// A sum over names and bytes of a model's files.
+// A checksum over names and bytes of a model's files.
 static uint64_t fingerprint(void)
 {
 	DIR *dir = opendir(folder);
@@ -56,7 +56,7 @@ static int train_model(const char *layers, const char *embed, const char *steps)
 			       "batch=2", steps, "warmup=1", "backend=cpu", "resume=auto" };
 	bool resumes = yk_checkpoint_exists(folder);
 	int e = yk_config_init(&c, YK_T);
-	// Who goes on takes all but `out` from the manifest.
+	// Resuming takes all keys but `out` from the manifest.
 	for (size_t i = 0; e == 0 && i < sizeof keys / sizeof *keys; i++)
 		if (!resumes || !i || !strncmp(keys[i], "resume", 6))
 			e = yk_config_argument(&c, keys[i]);
@@ -82,7 +82,7 @@ static int open_model(void)
 	return e;
 }
 
-// The folder as it is: does who has to refuse it do so, and is all of it still there?
+// Checks the directory as it is: is it refused where it must be, and are all files still there?
 static void check_model(const char *what, enum hostile_who who, int code, const char *part)
 {
 	uint64_t was = fingerprint();
@@ -99,7 +99,7 @@ static void check_model(const char *what, enum hostile_who who, int code, const 
 	yoke_error_clear();
 }
 
-// Sets or takes away a member ("files.model.name") and puts the checksum right; the text.
+// Sets or removes a member ("files.model.name") and corrects the checksum; returns the text.
 static char *changed(const json_t *manifest, const char *member, const char *json)
 {
 	json_t *o = json_deep_copy(manifest), *at = o;
@@ -130,7 +130,7 @@ static void test_manifests(const char *manifest, const json_t *o)
 		const struct hostile_change *c = &hostile_changes[i];
 		char *text = changed(o, c->member, c->json);
 		yk_file_write(manifest, text, strlen(text));
-		// What concerns keys alone names the manifest's folder too, or the key.
+		// Errors about keys also name the manifest's directory or the key.
 		check_model(c->what, c->who, c->code, c->code == YOKE_ENOENT ? "tokenizer" :
 			    c->code == YOKE_EINVAL && strncmp(c->member, "data", 4) ?
 			    strchr(c->member, '.') + 1 : folder);
@@ -155,7 +155,7 @@ static void test_manifests(const char *manifest, const json_t *o)
 		skip("a manifest of a terabyte", "no file can be that large here");
 }
 
-// What stands in a file's place.
+// Other file types in place of a file.
 static void test_places(const char *manifest, const char *weights)
 {
 	static const char *const what[] = { "a folder", "a pipe", "a link to a device",
@@ -176,7 +176,7 @@ static void test_places(const char *manifest, const char *weights)
 			snprintf(name, sizeof name, "%s for %s", what[i],
 				 f ? "weights" : "a manifest");
 			int code = i < 3 ? YOKE_EFORMAT : i == 3 ? YOKE_ENOENT : YOKE_EIO;
-			if (!f && i >= 3) { // no checkpoint: opening says so, training begins
+			if (!f && i >= 3) { // no checkpoint: opening fails, training starts
 				int e = open_model();
 				ok(made && is_error(e, code, folder), "refused: %s (%s)", name,
 				   yoke_error());
@@ -188,7 +188,7 @@ static void test_places(const char *manifest, const char *weights)
 		}
 		rename(saved, file[f]);
 	}
-	// The bytes are what counts, wherever they lie: weights may be on another disk.
+	// Only the bytes count, wherever they are: weights may be on another disk.
 	rename(weights, saved);
 	ok(symlink("../saved", weights) == 0, "weights moved away");
 	check_model("a link to the weights", NOBODY, 0, "");
@@ -196,7 +196,7 @@ static void test_places(const char *manifest, const char *weights)
 	rename(saved, weights);
 }
 
-// Another folder's manifest behind a link is not written over by a save.
+// A symbolic link to another directory's manifest is not overwritten by a save.
 static void test_link(const char *manifest)
 {
 	char other[160], *before, *after;
@@ -224,7 +224,7 @@ static void test_link(const char *manifest)
 	yoke_error_clear();
 }
 
-// Weights whose checksum is right and whose header is not.
+// Weights with a correct checksum and a defective header.
 static void test_weights(const json_t *o, const char *manifest, const char *weights)
 {
 	char hex[24], *text, *sound;
@@ -234,7 +234,7 @@ static void test_weights(const json_t *o, const char *manifest, const char *weig
 		return;
 	for (size_t i = 0; i < HOSTILE_HEADERS; i += 9) {
 		const struct hostile_header *h = &hostile_headers[i];
-		// as many bytes as the model asks for, so that they are looked at
+		// as many bytes as the model needs, so that they are read
 		char *file = craft(h->header, strlen(h->header), NULL, size, &n);
 		yk_file_write(weights, file, n);
 		json_t *with = json_deep_copy(o), *f;
@@ -277,8 +277,8 @@ static void test_models(void)
 	free(text);
 }
 
-// Weights of 60 MB are opened where there is no memory for a second copy of them.  Another process
-// makes them, so that none of ours is left to be used again.
+// Weights of 60 MB are opened when there is no memory for a second copy. Another process writes
+// them, so that no memory of this process can be reused.
 static void test_once(void)
 {
 	int status = -1;

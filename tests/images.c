@@ -28,7 +28,7 @@ static double triangle(double x)
 	return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-// Weight of pixel i of n at the place of pixel k of `to` on an axis.
+// Weight of pixel i of n for pixel k of `to` pixels along an axis.
 static double weight(int i, int n, int k, int to, double begin, double length)
 {
 	const double step = length / to, wide = step > 1 ? step : 1, center = begin + (k + 0.5) * step;
@@ -269,7 +269,7 @@ static void test_folder(void)
 	make_folder();
 }
 
-// Random parts follow from seed, epoch and sample, not from who reads.
+// Random crops depend on seed, epoch and sample, not on the reading thread.
 static void test_random(void)
 {
 	enum { N = 6, SIZE = 3 * 5 * 5 };
@@ -293,7 +293,7 @@ static void test_random(void)
 	for (int i = 0; i < N && same; i++)
 		moved |= memcmp(first[i], first[N + i], sizeof *first) != 0;
 	ok(same && moved, "random parts are the same for any threads, others in each epoch: %s", yoke_error());
-	// an image whose pixels say where they are: half is mirrored, all is inside
+	// an image whose pixels encode their positions: half are mirrored, all crops are inside
 	struct yk_image im = { 40, 30, malloc(3600) };
 	for (int i = 0; i < 1200; i++)
 		im.rgb[3 * i] = (unsigned char)(5 * (i % 40)), im.rgb[3 * i + 1] = (unsigned char)(5 * (i / 40)), im.rgb[3 * i + 2] = 0;
@@ -310,7 +310,8 @@ static void test_random(void)
 		int32_t label;
 		void *to[] = { got, &label };
 		good = yoke_dataset_read(d, 0, 9, i, 0, to, NULL) == 0;
-		// a pixel's red is 5/255 of its place, so that the slope is the width of the part over 6
+		// a pixel's red is 5/255 of its position, so the slope is the width of the crop
+		// over 6
 		const double slope = ((double)got[0][0][4] - (double)got[0][0][1]) / 3 * 255 / 5 * 6;
 		const double tall = ((double)got[1][2][0] - (double)got[1][1][0]) * 255 / 5 * 4;
 		mirrored += slope < 0;
@@ -370,7 +371,7 @@ static void refused(const char *what, const void *data, size_t n, int code, cons
 		free(im.rgb);
 }
 
-// Cut everywhere, and with bytes altered: an image, or one line.
+// Truncated everywhere, and with altered bytes: an image, or one line.
 static void try_all(const char *path, const char *name)
 {
 	char *data;
@@ -379,7 +380,7 @@ static void try_all(const char *path, const char *name)
 	const int open = open_files();
 	for (size_t k = 0; k < n && good; k += 1 + n / 300) {
 		struct yk_image im;
-		unsigned char *part = malloc(k + 1); // so that a step too far is seen
+		unsigned char *part = malloc(k + 1); // so that an access past the end shows
 		memcpy(part, data, k);
 		const int e = yk_image_decode(&im, path, part, k);
 		good = e == YOKE_EFORMAT && strstr(yoke_error(), path) && !strchr(yoke_error(), '\n');
@@ -431,7 +432,7 @@ static void test_hostile(void)
 	free(data);
 	write_jpeg("bad.jpg", &im, true, JCS_YCbCr);
 	try_all("bad.jpg", "progressive JPEG");
-	// a scan again and again: behind the first 100 it ends
+	// repeated scans: decoding ends after the first 100
 	yk_file_read("bad.jpg", 1 << 20, &data, &n);
 	char *end = data + n - 2, *scan = data, *next;
 	while ((next = memmem(scan + 2, (size_t)(end - scan - 2), "\xff\xda", 2)))

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-# what yoke train takes for auto with adamw
+# the value that yoke train uses for auto with adamw
 AUTO = {"lr": 1e-3, "warmup": 100, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.99, "clip": 1}
 MASK64 = (1 << 64) - 1
 
@@ -98,7 +98,7 @@ class Net(torch.nn.Module):
     def __init__(self, p, layers, heads, mask):
         super().__init__()
         self.names, self.shape = list(p), (layers, heads, mask)
-        self.list = torch.nn.ParameterList(p.values())  # they are Parameters, which stay the ones of p
+        self.list = torch.nn.ParameterList(p.values())  # they are Parameters, which must remain those of p
 
     def forward(self, ids):
         return loss_of(dict(zip(self.names, self.list)), ids, *self.shape)
@@ -136,7 +136,7 @@ def main():
     n_train, n_valid = (valid_start - 1) // context, (held - 1) // context
     start = resident()
     ranks, rank = int(o.get("ranks", 1)), int(os.environ.get("RANK", 0))
-    mine = int(o.get("micro_batches", ranks)) // ranks  # parts of a step
+    mine = int(o.get("micro_batches", ranks)) // ranks  # micro-batches of a step
     p = {k: torch.nn.Parameter(v) for k, v in safetensors(f"{folder}/{weights}").items()}
     decay = [v for v in p.values() if v.dim() == 2]
     plain = [v for v in p.values() if v.dim() != 2]
@@ -168,7 +168,7 @@ def main():
         begin = time.perf_counter()
         opt.zero_grad(set_to_none=True)
         for i in range(mine):
-            # what is summed over processes is so behind the last part alone
+            # gradients are thus summed over processes only after the last micro-batch
             with net.no_sync() if ranks > 1 and i + 1 < mine else contextlib.nullcontext():
                 loss = net(ids[i]) / mine
                 loss.backward()

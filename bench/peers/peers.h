@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// batch products; a is (m,k), or (k,m) when ta; b (k,n), or (n,k) when tb; c (m,n): dense, all
-// of f32 or (bf16) all of bf16.
+// Multiplies `batch` matrices; a is (m,k), or (k,m) when ta; b (k,n), or (n,k) when tb; c (m,n):
+// dense, all f32 or, with bf16, all bf16.
 struct peer_shape {
 	int m, n, k, batch;
 	bool ta, tb, bf16;
 };
 
-// f32 only.  False: there is no CBLAS.
+// f32 only. False: there is no CBLAS.
 bool peer_sgemm(const struct peer_shape *, const float *a, const float *b, float *c);
 const char *peer_sgemm_name(void);
 
-// A product prepared once, as its users do; NULL: no oneDNN, or it does not take the shape.
+// A product prepared once, as its users do; NULL: no oneDNN, or it does not support the shape.
 struct peer_matmul;
 struct peer_matmul *peer_matmul_new(const struct peer_shape *, void *a, void *b, void *c);
 void peer_matmul_run(struct peer_matmul *);
@@ -26,8 +26,8 @@ const char *peer_matmul_name(void);
 
 // ---- peak.c ----
 
-// Multiply-adds on registers by as many threads as the team has, the most that any product of
-// f32 could do: GFLOP/s; 0 where the set has no fma.
+// GFLOP/s of multiply-adds in registers by as many threads as the team has, the upper limit of any
+// f32 product; 0 where the instruction set has no fma.
 double peak_gflops(const char *isa);
 // The same for bf16 by vdpbf16ps; 0 without it.
 double peak_bf16_gflops(void);

@@ -39,7 +39,7 @@ static int device_info(uint32_t device, struct yoke_device_info *);
 #define SIZE sizeof(struct yoke_backend)
 #endif
 
-// Does not look at core_abi: it is the core that has to notice.
+// Does not check core_abi: the core must detect the mismatch.
 EXPORT int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 			    const struct yoke_backend **to)
 {

@@ -31,7 +31,7 @@ struct ring { // bytes from one rank to another
 	char data[RING];
 };
 
-struct world { // that all ranks map
+struct world { // mapped by all ranks
 	int ranks, came, gone;
 	int device[MAX_RANKS], process[MAX_RANKS];
 	struct ring ring[MAX_RANKS][MAX_RANKS]; // from, to
@@ -54,13 +54,13 @@ struct ncclComm {
 	struct world *world;
 	int rank, ranks;
 	bool nonblocking, finalized;
-	int asked; // how often about what is in progress: the first times say so
+	int asked; // number of polls of the operation in progress: the first ones return "in progress"
 	ncclResult_t failed;
 	int aborted, refs;
 	char path[128];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of refs
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // number of references
 
 int fake_code_of(const char *name)
 {
@@ -112,7 +112,7 @@ static void comm_unref(ncclComm_t c)
 	if (left)
 		return;
 	munmap(c->world, sizeof *c->world);
-	unlink(c->path); // if not all came
+	unlink(c->path); // if not all ranks came
 	free(c);
 }
 
@@ -132,7 +132,8 @@ static void pause_briefly(void)
 
 // ---- bytes between ranks ----
 
-// What moved of `left` bytes; all of a task's ends are moved on in turn, so that none holds up another.
+// Returns how many of `left` bytes moved; all ends of a task advance in turn, so that none blocks
+// another.
 struct end {
 	struct ring *ring;
 	char *at;
@@ -168,7 +169,7 @@ static bool move_all(ncclComm_t c, struct end *e, size_t n)
 		bool any = false;
 		open = 0;
 		for (size_t i = 0; i < n; i++) {
-			bool held = false; // by one before, of the same ring
+			bool held = false; // an element reduced before, of the same ring
 			for (size_t k = 0; k < i; k++)
 				held |= e[k].left && e[k].ring == e[i].ring && e[k].sends == e[i].sends;
 			if (e[i].left && !held)
@@ -268,7 +269,7 @@ static void join_all(char *to, const char *const *term, int n, int type, int op)
 	store(to, type, x);
 }
 
-// What is no number of float64.
+// Values that are not float64.
 static void join_long(char *to, const char *const *term, int n, int op)
 {
 	int64_t x = 0, y;
@@ -283,7 +284,7 @@ static void join_long(char *to, const char *const *term, int n, int op)
 
 // ---- what a stream comes to ----
 
-struct group { // tasks that are one
+struct group { // tasks that form one operation
 	struct task *first;
 	size_t n;
 };
@@ -302,7 +303,7 @@ static void to_ring(struct ends *to, const struct task *t, int peer, const void 
 					       (char *)(uintptr_t)at, bytes, sends };
 }
 
-// Its sends and receives; what is reduced comes to `room` first.
+// Its sends and receives; the reduced values go to `room` first.
 static void ends_of(struct ends *to, const struct task *t, char *room)
 {
 	const ncclComm_t c = t->comm;
@@ -338,7 +339,7 @@ static void finish(const struct task *t, const char *room)
 	if (t->what == REDUCE_SCATTER)
 		own += (size_t)c->rank * bytes;
 	for (size_t i = 0; i < t->count; i++) {
-		const int first = t->what == ALL_REDUCE ? 1 : c->rank; // the same on all ranks, but not from 0 on
+		const int first = t->what == ALL_REDUCE ? 1 : c->rank; // the same on all ranks, but not starting at 0
 		const char *term[MAX_RANKS];
 		for (int k = 0; k < c->ranks; k++) {
 			const int r = (first + k) % c->ranks;
@@ -567,7 +568,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 	return c->nonblocking ? ncclInProgress : 0;
 }
 
-// What is in progress says so some times.
+// An operation in progress reports so a few times.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *code)
 {
 	ENTER(ncclCommGetAsyncError);

@@ -114,7 +114,7 @@ static const char *behind(const char *word, const char *start)
 	return strncmp(word, start, n) ? NULL : word + n;
 }
 
-// "sm_90a" or "compute_80".  __CUDA_ARCH__ is not defined: behind it stand instructions of NVIDIA's.
+// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions.
 static bool cuda_arch(const char *arch)
 {
 	const char *digits = behind(arch, "sm_");
@@ -126,7 +126,8 @@ static bool cuda_arch(const char *arch)
 	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
 }
 
-// "gfx90a:sramecc+:xnack-".  Neither are __gfx90a__ and its like: with them come matrix units.
+// "gfx90a:sramecc+:xnack-". __gfx90a__ and the like are not defined either, because they enable
+// matrix units.
 static bool hip_arch(struct words *macros, const char *arch)
 {
 	if (strncmp(arch, "gfx", 3) || strcspn(arch, ":") < 6)
@@ -135,8 +136,8 @@ static bool hip_arch(struct words *macros, const char *arch)
 	return true;
 }
 
-// The vendor's options in the words of the host's compiler, the text's macros apart.  False: one that the vendor's
-// compiler does not know.
+// Translates the vendor's options into those of the host's compiler, except the text's macros.
+// False: an option that the vendor's compiler does not know.
 static bool translate(struct words *w, struct words *macros, bool hip, int n, const char *const *option, char *unknown, size_t cap)
 {
 	bool fused = !hip;
@@ -233,7 +234,7 @@ static void check_options(struct words *w, bool clang)
 
 // ---- the compiler ----
 
-// Runs it; its output goes into log.  -1: it is not there.
+// Runs the compiler; its output goes into log. -1: it does not exist.
 static int run(struct words *w, const char *log_path)
 {
 	posix_spawn_file_actions_t actions;
@@ -304,7 +305,8 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-// Behind what is at p: a name, a string, a comment, or one character; NULL at the end.
+// Returns the end of the token at p: a name, a string, a comment, or one character; NULL at the
+// end.
 static const char *behind_token(const char *p)
 {
 	const char quote = *p;
@@ -340,7 +342,7 @@ static const char *skip_blank(const char *p)
 	return p;
 }
 
-// Behind the parenthesis that closes the one at p; NULL: none does.
+// Returns the position after the parenthesis that closes the one at p; NULL: none.
 static const char *skip_parens(const char *p)
 {
 	int depth = 0;
@@ -364,7 +366,8 @@ static const char *behind_directive(const char *p)
 	return p;
 }
 
-// A macro that stands for __global__, if this line, up to end, makes one; it may stand for more.
+// Returns the name of the macro that this line, up to end, defines as __global__; the macro may
+// contain more.
 static void global_macro(const char *line, const char *end, char *to, size_t cap)
 {
 	char copy[256], name[128];
@@ -374,8 +377,9 @@ static void global_macro(const char *line, const char *end, char *to, size_t cap
 		snprintf(to, cap, "%s", name);
 }
 
-// What stands between __global__ and a kernel's parameters: the kernel's name, which is before the last parenthesis,
-// and, in `bounds`, __launch_bounds__ if it has any, or a macro that stands for it.  NULL: it is no kernel.
+// Parses the text between __global__ and a kernel's parameters: the kernel's name, before the last
+// parenthesis, and, in `bounds`, __launch_bounds__ if present, or a macro for it. NULL: not a
+// kernel.
 static const char *read_head(const char *p, struct found *to, struct text *bounds)
 {
 	bounds->n = 0;
@@ -397,15 +401,16 @@ static const char *read_head(const char *p, struct found *to, struct text *bound
 	return NULL;
 }
 
-// Copies a text and lists its kernels.  Before the line of each, where it is compiled if the kernel is, a macro with
-// the kernel's bounds is put, which says later that the kernel is there.
+// Copies a text and lists its kernels. Inserts a macro with the kernel's bounds before the line of
+// each kernel, under the same conditions of compilation; the macro marks later that the kernel
+// exists.
 static int scan(const char *p, struct text *to, struct found *found)
 {
 	struct text bounds = { NULL, 0, 0, false };
 	char macro[128] = "__global__", line_of[64];
 	const char *line_start = p, *next;
 	unsigned line = 1;
-	size_t at; // of the line's start, in `to`
+	size_t at; // offset of the line's start, in `to`
 	int n = 0;
 
 	add_text(to, "#line 1 \"text.cu\"\n");
@@ -444,7 +449,7 @@ static int scan(const char *p, struct text *to, struct found *found)
 				at = to->n - (size_t)(next - line_start);
 			}
 	}
-	add_text(to, p); // what does not end
+	add_text(to, p); // an unterminated token
 	free(bounds.at);
 	return n;
 }
@@ -486,7 +491,7 @@ static void add_table(struct text *t, const struct found *found, int n)
 struct job {
 	const char *cxx, *folder;
 	bool hip, check, clang;
-	struct words options, macros; // alike for all texts of a device; of the text
+	struct words options, macros; // the same for all texts of a device; of the text
 	char in[PATH], out[PATH], log[PATH], prologue[PATH];
 };
 
@@ -591,8 +596,8 @@ static int compile(struct job *j, const char *text, const struct text *prologue,
 	add_word(&w, "%s", "-include");
 	add_word(&w, "%s", j->prologue);
 	add_word(&w, "%s", "-shared");
-	add_word(&w, "%s", "-nostdlib"); // module.c sees to libm
-	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are its own
+	add_word(&w, "%s", "-nostdlib"); // module.c links libm
+	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are separate
 	add_word(&w, "%s", "-xc++");
 	add_word(&w, "%s", j->in);
 	add_word(&w, "-o%s", j->out);

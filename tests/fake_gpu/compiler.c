@@ -131,7 +131,7 @@ RESULT TWIN(nvrtcDestroyProgram, hiprtcDestroyProgram)(PROGRAM *program)
 	return fake_fault(TWIN("nvrtcDestroyProgram", "hiprtcDestroyProgram"));
 }
 
-// As clang says it in hiprtc; NVRTC is asked beforehand.
+// The wording of clang in hiprtc; NVRTC checks it beforehand.
 static bool unknown_target(struct program *p, int options, const char *const *option)
 {
 	for (int i = 0; i < options; i++)

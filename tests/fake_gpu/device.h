@@ -45,9 +45,10 @@ enum { MAX_DEVICES = 8 };
 
 // ---- fault.c ----
 
-// "cuMemAlloc_v2:3:CUDA_ERROR_OUT_OF_MEMORY" of YOKE_FAKE_FAIL: the code that this call gives, or 0.
+// The code that this call must return according to YOKE_FAKE_FAIL, such as
+// "cuMemAlloc_v2:3:CUDA_ERROR_OUT_OF_MEMORY", or 0.
 int fake_fault(const char *call);
-// Of a symbolic name; the library knows its own.
+// The code of a symbolic name; each library knows its own.
 int fake_code_of(const char *name);
 
 // ---- memory.c ----
@@ -64,7 +65,7 @@ struct fake_block {
 int fake_alloc(int device, enum fake_kind, size_t bytes, void **at);
 int fake_register(int device, void *at, size_t bytes);
 int fake_free(void *at, enum fake_kind);
-// The block that all of these bytes are in.
+// The block that contains all of these bytes.
 bool fake_block_of(const void *at, size_t bytes, struct fake_block *to);
 void fake_memory(int device, size_t *free_bytes, size_t *total);
 void fake_peer_enable(int device, int peer);
@@ -76,10 +77,10 @@ struct fake_stream;
 struct fake_event;
 struct fake_graph;
 
-// The code that a device gives from now on, once something destroyed its context; 0: it is well.
+// The code that a device returns from now on after its context was destroyed; 0: healthy.
 int fake_lost(int device);
 void fake_lose(int device, int code);
-void fake_recover(int device); // its context is a new one
+void fake_recover(int device); // replaces its context
 
 struct fake_stream *fake_stream_new(int device);
 void fake_stream_free(struct fake_stream *); // when it is empty
@@ -87,16 +88,16 @@ int fake_stream_device(const struct fake_stream *);
 bool fake_is_stream(const void *);
 bool fake_is_event(const void *);
 int fake_stream_wait(struct fake_stream *);
-// All of a device, or of all, -1.
+// Waits for all work of a device, or of all devices, -1.
 void fake_device_wait(int device);
 // A device's stream 0.
 struct fake_stream *fake_default_stream(int device);
 
 int fake_push_launch(struct fake_stream *, const struct fake_launch *);
-// keep: of what is there now; lie: what arrives is wrong
+// keep: copies the present contents; lie: the copy corrupts bytes
 int fake_push_copy(struct fake_stream *, void *to, const void *from, size_t bytes, bool keep, bool lie);
 int fake_push_fill(struct fake_stream *, void *to, size_t count, const void *pattern, size_t pattern_bytes);
-// A function that runs when all before it is over; arg is freed behind the last of its runs.
+// Enqueues a function that runs after all earlier work; arg is freed after its last run.
 int fake_push_call(struct fake_stream *, void (*call)(void *arg), void *arg);
 
 struct fake_event *fake_event_new(bool timed);
@@ -110,7 +111,7 @@ int fake_stream_after(struct fake_stream *, struct fake_event *);
 
 int fake_capture_begin(struct fake_stream *, int mode);
 int fake_capture_end(struct fake_stream *, struct fake_graph **);
-// May this thread make a call now that must not be captured?
+// May this thread now make a call that must not be captured?
 int fake_capture_allows(void);
 struct fake_graph *fake_graph_ref(struct fake_graph *);
 void fake_graph_free(struct fake_graph *);

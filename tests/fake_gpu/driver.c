@@ -35,7 +35,7 @@ static const char *architecture(void)
 	return arch ? arch : TWIN("sm_80", "gfx90a");
 }
 
-// Items of a warp: 64 up to gfx9 alone.
+// Items of a warp: 64 only up to gfx9.
 unsigned fake_warp(void)
 {
 	return TWIN(32, !strncmp(architecture(), "gfx1", 4) ? 32 : 64);
@@ -129,7 +129,8 @@ CUresult cuGetErrorString(CUresult code, const char **text)
 #ifndef FAKE_HIP
 EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id);
 
-// NVIDIA's NVRTC looks into tables of a driver that is loaded. Each begins with its size in bytes: these have no entries.
+// NVIDIA's NVRTC looks for tables in a loaded driver. Each begins with its size in bytes: these
+// have no entries.
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	static const size_t empty[1] = { sizeof *empty };

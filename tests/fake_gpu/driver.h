@@ -21,19 +21,19 @@ FAKE_CALLS(FAKE_DECLARE)
 
 extern _Thread_local int fake_current; // the thread's device; -1: none
 bool fake_is_device(int device);
-unsigned fake_grid(int axis); // groups along it, at most
-// Is YOKE_FAKE_PEER this?
+unsigned fake_grid(int axis); // maximum number of groups along the axis
+// Does YOKE_FAKE_PEER have this value?
 bool fake_peer_is(const char *what);
 unsigned fake_warp(void);
-// What a call of this name gives instead; device -1: it is none's.
+// The code that a call of this name must return instead; device -1: no device.
 int fake_enter(const char *call, int device);
-// A handle's; stream 0 waits for all others, as the legacy one does.
+// The stream of a handle; stream 0 waits for all others, as the legacy stream does.
 int fake_stream_of(STREAM, struct fake_stream **to);
-// tape.c: notes a launch, if it is asked to.
+// tape.c: records a launch if recording is on.
 void fake_tape_note(FUNCTION, const struct fake_kernel *, struct fake_dim blocks, struct fake_dim threads,
 		       STREAM, void **params);
 #ifndef FAKE_HIP
-int fake_device_of(CUcontext); // -1: it is no context
+int fake_device_of(CUcontext); // -1: not a context
 #endif
 
 #define ENTER(cuda, hip, device) \
@@ -42,7 +42,7 @@ int fake_device_of(CUcontext); // -1: it is no context
 		if (entered) \
 			return entered; \
 	} while (0)
-// Of a call that wants a context.
+// Begins a call that needs a context.
 #define ENTER_CURRENT(cuda, hip) \
 	do { \
 		if (fake_current < 0) \

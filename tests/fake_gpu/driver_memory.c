@@ -20,7 +20,7 @@ static int alloc(enum fake_kind kind, size_t bytes, void **to)
 	return code ? code : fake_alloc(fake_current, kind, bytes, to);
 }
 
-// Both vendors' wait for the device before they free.
+// Both vendors wait for the device before they free.
 static int release(void *at, enum fake_kind kind)
 {
 	const int code = fake_capture_allows();
@@ -101,7 +101,7 @@ RESULT TWIN(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(ADDRESS to,
 	if (!bytes)
 		return OK;
 	WANT(is_device_memory(TO_POINTER(to), bytes, &a));
-	// What is pageable goes through the driver's own memory first.
+	// Pageable memory is staged through the driver's memory first.
 	return fake_push_copy(s, TO_POINTER(to), from, bytes, !fake_block_of(from, bytes, &b), false);
 }
 

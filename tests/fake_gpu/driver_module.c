@@ -138,7 +138,7 @@ RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned i
 		.check = fake_number("CHECK", 0) != 0 });
 }
 
-// As of a multiprocessor of 2048 threads.
+// For a multiprocessor of 2048 threads.
 RESULT TWIN(cuOccupancyMaxActiveBlocksPerMultiprocessor, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
 	int *groups, FUNCTION function, int items, size_t local_bytes)
 {

@@ -6,7 +6,8 @@
 
 #include "driver.h"
 
-// For the fake drivers of products: what runs in a stream of this library, and whether its devices have these bytes.
+// For the fake product libraries: enqueues work in a stream of this library, and checks whether its
+// devices have these bytes.
 EXPORT int fake_enqueue(void *stream, void (*call)(void *), void *arg);
 EXPORT bool fake_within(const void *at, size_t bytes);
 
@@ -109,7 +110,7 @@ RESULT TWIN(cuEventRecord, hipEventRecord)(EVENT event, STREAM stream)
 	return fake_event_record(TO_POINTER(event), s);
 }
 
-// An event that is over says whether its device is well.
+// A completed event reports whether its device is healthy.
 static int said(int code, struct fake_event *e)
 {
 	const int device = fake_event_device(e);
@@ -163,7 +164,7 @@ RESULT TWIN(cuStreamEndCapture, hipStreamEndCapture)(STREAM stream, GRAPH *graph
 {
 	struct fake_graph *g;
 
-	// a capture ends in any case
+	// a capture always ends
 	if (!fake_is_stream(TO_POINTER(stream)))
 		return INVALID_HANDLE;
 	int code = fake_capture_end(TO_POINTER(stream), &g);

@@ -14,14 +14,15 @@
 #define FAKE_MAGIC "fake drivers 3\n" // 16 bytes; another number with each change of abi.h
 struct fake_binary {
 	char magic[16];
-	uint64_t bytes, hash; // of the shared object behind it
+	uint64_t bytes, hash; // size of the shared object that follows
 	uint64_t check;       // was it compiled with YOKE_FAKE_CHECK?
 };
 
 // ---- compile.c ----
 
-// Compiles a text into a binary, or takes it from the cache; 0, or 1: it does not compile, 2: an option is unknown, 3:
-// there is no compiler, or it could not run.  *log is set in any case; both are the caller's to free.
+// Compiles a text into a binary, or takes it from the cache; 0, or 1: it does not compile, 2: an
+// option is unknown, 3: there is no compiler, or it could not run. *log is always set; the caller
+// frees both.
 int fake_compile(const char *text, int options, const char *const *option, bool hip, void **binary,
 		    size_t *bytes, char **log);
 uint64_t fake_hash(uint64_t seed, const void *data, size_t bytes);
@@ -30,12 +31,13 @@ uint64_t fake_hash(uint64_t seed, const void *data, size_t bytes);
 
 struct fake_module;
 
-// NULL: it is no binary of fake_compile, or has no checks, which are wanted, so that it is compiled anew.
+// NULL: not a binary of fake_compile, or a binary without the requested checks, so that it is
+// compiled anew.
 struct fake_module *fake_module_new(const void *binary);
-void fake_module_free(struct fake_module *); // nothing of it runs
+void fake_module_free(struct fake_module *); // no launch of it may be running
 const struct fake_object *fake_module_object(const struct fake_module *);
 const struct fake_kernel *fake_module_kernel(const struct fake_module *, const char *name);
-// One launch of a module at a time.
+// Only one launch of a module runs at a time.
 void fake_module_lock(struct fake_module *);
 void fake_module_unlock(struct fake_module *);
 
@@ -53,12 +55,13 @@ struct fake_launch {
 	bool check;
 };
 
-// Runs it to its end; says on stderr, in a line, what is wrong.
+// Runs it to its end; reports a defect on stderr, in one line.
 enum fake_end fake_run(const struct fake_launch *);
 
 // ---- memory.c gives, for accesses of kernels ----
 
-// The live memory around an address that a device may use; where there is none, `near` is said of it.
+// The live memory around an address that a device may use; if there is none, `near` describes the
+// nearest.
 bool fake_live(int device, unsigned long address, struct fake_span *span, char *near, size_t cap);
 
 // Settings: YOKE_FAKE_NAME of the environment.

@@ -9,7 +9,7 @@
 
 #define EVENT_MAGIC 0x45564e54u
 
-static struct capture *captures[16]; // that are going on
+static struct capture *captures[16]; // captures in progress
 
 // ---- events ----
 
@@ -97,7 +97,7 @@ int fake_event_record(struct fake_event *e, struct fake_stream *s)
 	return code;
 }
 
-// Of an event that somebody asks about on the host.
+// The state of an event for a query by the host.
 static int not_captured(struct fake_event *e)
 {
 	if (!e->capture || !e->capture->graph)
@@ -150,7 +150,7 @@ void fake_invalidate(struct capture *c)
 	c->invalid = true;
 }
 
-// The origin waited for all of a stream up to there.
+// The origin stream has waited for all work of a stream up to that point.
 static void join(struct fake_stream *of, uint64_t captured)
 {
 	if (of->joined < captured)
@@ -170,7 +170,7 @@ static int join_capture(struct fake_stream *s, struct fake_event *e)
 			return OUT_OF_MEMORY;
 		c->member[c->members++] = s;
 		s->capture = c;
-		s->captured = 1; // even what does nothing has to be joined
+		s->captured = 1; // even an empty capture must be joined
 		s->joined = 0;
 	}
 	if (s != e->stream)
@@ -252,7 +252,7 @@ int fake_capture_end(struct fake_stream *s, struct fake_graph **to)
 	if (c->invalid)
 		code = CAPTURE_INVALIDATED;
 	struct fake_graph *g = c->graph;
-	c->graph = NULL; // its events are nobody's
+	c->graph = NULL; // its events belong to nobody
 	for (int i = 0; i < 16; i++)
 		if (captures[i] == c)
 			captures[i] = NULL;

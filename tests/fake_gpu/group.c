@@ -16,13 +16,13 @@
 
 #include "exec.h"
 
-// What runs on a coroutine's stack, of which sanitizers know nothing.
+// Code that runs on a coroutine's stack, which sanitizers do not know.
 #define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 enum {
 	MAX_ITEMS = 1024, // of a group
 	MAX_WARP = 64,
-	// Not a power of two, so that stacks lie at different places of the caches.
+	// Not a power of two, so that stacks use different cache sets.
 	STACK = (128 << 10) + 4096 + 192,
 };
 
@@ -45,7 +45,7 @@ struct item {
 	unsigned source;
 };
 
-// Of a thread that executes; kept for the next that does.
+// State of an executing thread; kept for the next one.
 struct group {
 	struct group *next_free;
 	const struct fake_launch *launch;
@@ -54,7 +54,7 @@ struct group {
 	struct item item[MAX_ITEMS];
 	char *stacks;
 	unsigned count, started, ended, waiting, running;
-	unsigned next; // the first that may be ready; count: none is
+	unsigned next; // the first item that may be ready; count: none
 	bool backwards; // items start from the last
 	enum fake_end end;
 };
@@ -72,7 +72,7 @@ __asm__(".text\n"
 	"	movq %rsi, %rsp\n"
 	"	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbx\n	popq %rbp\n"
 	"	popq %rcx\n"
-	"	jmpq *%rcx\n" // a ret would be predicted to go back
+	"	jmpq *%rcx\n" // a ret would be predicted to return
 
 	".size fake_switch, . - fake_switch\n"
 	".globl fake_start\n.hidden fake_start\n.type fake_start, @function\n"
@@ -156,8 +156,8 @@ static void prepare(context *c, char *stack, void (*run)(void *), void *arg)
 
 // ---- what kernels call, on their stacks ----
 
-// To the next item whose wait is over, or the main context; from the main context, or the running item, which is
-// resumed or has ended.
+// Switches to the next item whose wait is over, or to the main context; called from the main
+// context, or by the running item, which is resumed later or has ended.
 BARE static void go_on(struct group *g, context *from)
 {
 	context *to = &g->main;
@@ -234,14 +234,14 @@ BARE static bool is_within(unsigned long a, unsigned long bytes, const void *fro
 	return a >= (uintptr_t)from && a <= (uintptr_t)to && bytes <= (uintptr_t)to - a;
 }
 
-// Of the running item, from which there is no way back.
+// Ends the running item, which never resumes.
 BARE static void give_up(struct group *g, enum fake_end end)
 {
 	g->end = end;
 	SWITCH(&g->item[g->running].context, &g->main);
 }
 
-// The last __shared__ variable that starts there or before.
+// The last __shared__ variable at or before that address.
 BARE static const struct fake_shared *shared_before(const struct fake_object *o, unsigned long a)
 {
 	const struct fake_shared *best = NULL;
@@ -272,7 +272,7 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 			snprintf(near, sizeof near, "%lu bytes into %s, which has %lu", a - var->from, var->name,
 				 var->bytes);
 	} else if (is_within(a, bytes, o->image, o->image_end)) {
-		span = a < (uintptr_t)o->shared ? // else behind it, or there is none
+		span = a < (uintptr_t)o->shared ? // otherwise it follows, or there is none
 			(struct fake_span){ (uintptr_t)o->image, (uintptr_t)(o->shared - o->image) } :
 			(struct fake_span){ (uintptr_t)o->shared_end, (uintptr_t)(o->image_end - o->shared_end) };
 	} else {
@@ -297,7 +297,7 @@ BARE static void at_misaligned(void *group, unsigned long a, unsigned long align
 	give_up(g, FAKE_MISALIGNED);
 }
 
-// Runs items until one waits, which has its stack from then on.
+// Runs items until one waits; that item keeps this stack from then on.
 BARE static void run_items(void *group)
 {
 	struct group *g = group;
@@ -329,7 +329,7 @@ static bool is_whole_warp(const struct group *g, unsigned first, unsigned last, 
 	return true;
 }
 
-// Of lanes `first` to `last` those that wait as `one` does.
+// Lanes from `first` to `last` that wait as `one` does.
 static void exchange(struct group *g, unsigned first, unsigned last, const struct item *one)
 {
 	const unsigned long mask = one->mask;
@@ -345,7 +345,7 @@ static void exchange(struct group *g, unsigned first, unsigned last, const struc
 		struct item *item = &g->item[i];
 		if (!(there >> (i - first) & 1))
 			continue;
-		// what a lane that is not there gives is undefined: a NaN
+		// the value of a missing lane is undefined: a NaN
 		item->value = item->what == FAKE_BALLOT ? bits :
 			      item->what == FAKE_SHUFFLE && item->source < MAX_WARP &&
 				      (there >> item->source & 1) ? value[item->source] : ~0ul;
@@ -375,7 +375,7 @@ static bool diverged(struct group *g, unsigned one, unsigned other)
 	return false;
 }
 
-// All items wait, or ended: lets go those that may.  False: none.
+// Called when all items wait or have ended: releases those that may continue. False: none.
 static bool release(struct group *g)
 {
 	const unsigned warp = g->launch->warp;
@@ -497,10 +497,10 @@ enum fake_end fake_run(const struct fake_launch *l)
 		for (unsigned y = 0; y < l->blocks.y; y++)
 			for (unsigned x = 0; x < l->blocks.x && g->end == FAKE_DONE; x++) {
 				s->block = (struct fake_dim){ x, y, z };
-				// Nothing may depend on it.
+				// Poisons a register that no result may depend on.
 				g->backwards = (x + y + z) & 1;
 				if (shared)
-					memset(o->shared, 0xff, shared); // NaNs: nobody wrote there
+					memset(o->shared, 0xff, shared); // NaNs: never written
 				run_group(g);
 			}
 	const enum fake_end end = g->end;

@@ -10,14 +10,14 @@
 
 #include "device.h"
 
-#define RED_ZONE ((size_t)4096) // at least so much between two blocks
+#define RED_ZONE ((size_t)4096) // minimum gap between two blocks
 #define ALIGN ((size_t)512)
 
-// Addresses of one device, or, the last, of pinned memory.
+// Addresses of one device; the last arena is pinned memory.
 struct arena {
 	char *base;
 	size_t bytes, used;
-	uintptr_t next; // where the next block is looked for, so that what was freed is not used again soon
+	uintptr_t next; // where the search for the next block starts, so that freed blocks are not reused soon
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -33,7 +33,7 @@ static size_t limit(void)
 	return set ? (size_t)strtoull(set, NULL, 0) : (size_t)4 << 30;
 }
 
-// Bytes of each device that other processes hold.
+// Bytes of each device that other processes use.
 static size_t taken(void)
 {
 	const char *set = fake_setting("TAKEN");
@@ -56,7 +56,7 @@ static int reserve(struct arena *a)
 	return OK;
 }
 
-// The first block that ends behind an address.
+// The first block that ends after an address.
 static size_t find(uintptr_t at)
 {
 	size_t low = 0, high = count;
@@ -88,7 +88,7 @@ static int insert(const struct fake_block *b)
 	return OK;
 }
 
-// Room of an arena with red zones around it, from `from` on; 0: there is none.
+// Free space of an arena with red zones around it, from `from` on; 0: none.
 static uintptr_t room(const struct arena *a, uintptr_t from, size_t bytes)
 {
 	const uintptr_t end = (uintptr_t)a->base + a->bytes;

@@ -32,10 +32,10 @@ static bool write_all(int fd, const char *data, size_t bytes)
 
 static void load_math(void)
 {
-	dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL); // where libc does not have it
+	dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL); // where libc lacks it
 }
 
-// By way of a file that is there only meanwhile.
+// Through a temporary file.
 static void *load(const char *data, size_t bytes)
 {
 	static pthread_once_t math = PTHREAD_ONCE_INIT;
@@ -44,7 +44,7 @@ static void *load(const char *data, size_t bytes)
 	void *handle = NULL;
 
 	snprintf(path, sizeof path, "%s/fake_gpu.XXXXXX", folder && *folder ? folder : "/tmp");
-	pthread_once(&math, load_math); // linked into each object it would take the linker a fifth of the time
+	pthread_once(&math, load_math); // linking it into each object would take the linker a fifth of the time
 	const int fd = mkstemp(path);
 	if (fd < 0)
 		return NULL;

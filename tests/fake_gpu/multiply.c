@@ -85,7 +85,8 @@ static void store(void *at, TYPE type, int64_t i, double x)
 
 // ---- products: matrices lie by columns ----
 
-// The libraries' gelu is the one by tanh; YOKE_FAKE_EPILOGUES=other: it is that by erf, and relu loses NaNs.
+// The libraries' gelu is the tanh form; with YOKE_FAKE_EPILOGUES=other it is the erf form, and relu
+// loses NaNs.
 static double then(int epilogue, double x)
 {
 	const bool other = fake_setting("EPILOGUES");
@@ -147,7 +148,7 @@ static void *of_driver(const char *name)
 	return symbol;
 }
 
-// Is all of a matrix in memory of the driver's?
+// Is the whole matrix in memory of the driver?
 static bool is_there(const void *at, const struct layout *l)
 {
 	bool (*within)(const void *, size_t);

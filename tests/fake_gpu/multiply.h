@@ -29,10 +29,10 @@ struct product {
 };
 
 double fake_number_at(const void *at, TYPE, int64_t i);
-// Do the matrices' shapes go together?
+// Are the matrices' shapes compatible?
 bool fake_fits(const struct product *);
 enum fake_multiplied { MULTIPLIED, NO_DRIVER, BAD_PRODUCT, NOT_ENQUEUED };
-// In a stream of the driver's fake driver, which is there already; p is freed by free().
+// Enqueues in a stream of the fake driver, which must be loaded; p is freed by free().
 enum fake_multiplied fake_multiply(struct product *p, void *stream);
 
 #endif

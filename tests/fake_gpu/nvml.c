@@ -133,7 +133,7 @@ nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 	ENTER(nvmlDeviceGetFanSpeed);
 	(void)device;
 	(void)percent;
-	return NVML_NOT_SUPPORTED; // a card of a rack has none
+	return NVML_NOT_SUPPORTED; // a card in a rack has no fan
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons)

@@ -24,7 +24,7 @@ enum { INVALID = TWIN(7, 3), EXECUTION_FAILED = TWIN(13, 6), WORKSPACE = 4096 };
 
 struct preference {
 	uint64_t workspace;
-	uint32_t align[4]; // bytes, of a, b, c and d
+	uint32_t align[4]; // alignments in bytes of a, b, c and d
 };
 
 int fake_code_of(const char *name)
@@ -95,7 +95,7 @@ const char *cublasLtGetStatusName(cublasStatus_t code)
 }
 #endif
 
-// One that is to be freed by `free`.
+// An object that is to be freed by `free`.
 static STATUS give(void *made, void **to)
 {
 	*to = made;
@@ -186,7 +186,7 @@ STATUS TWIN(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate)(PRE
 	struct preference *p = calloc(1, sizeof *p);
 	if (p)
 		for (int i = 0; i < 4; i++)
-			p->align[i] = TWIN(256, 1); // hipBLASLt is promised nothing
+			p->align[i] = TWIN(256, 1); // hipBLASLt receives no alignment
 	return give(p, (void **)preference);
 }
 
@@ -210,7 +210,7 @@ STATUS TWIN(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAt
 		return p->align[operand] ? 0 : INVALID;
 	}
 	if (what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof(uint32_t))
-		return 0; // its sums are in one piece
+		return 0; // its sums are not split
 #endif
 	if (what != OF(LT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LT_MATMUL_PREF_MAX_WORKSPACE_BYTES) ||
 	    bytes != sizeof p->workspace)
@@ -219,7 +219,7 @@ STATUS TWIN(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAt
 	return 0;
 }
 
-// Two algorithms: one that needs no workspace, and, the better, one that needs some.
+// Two algorithms: one that needs no workspace, and a better one that needs some.
 STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HANDLE handle, DESC desc, LAYOUT a,
 	LAYOUT b, LAYOUT c, LAYOUT d, PREFERENCE preference, int wanted, HEURISTIC *to, int *found)
 {
@@ -250,7 +250,7 @@ STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HAN
 	return 0;
 }
 
-// Where the heuristic was told that they would lie?
+// Are the operands aligned as the heuristic was told?
 static bool is_aligned(const ALGO *algo, const struct product *p)
 {
 	const void *const at[] = { p->a_at, p->b_at, p->c_at, p->d_at };

@@ -19,7 +19,7 @@ static struct fake_state fake_state = {};
 #define __shared__ static __attribute__((section("fake_shared")))
 #define __global__ __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __forceinline__ inline // to inline all of it takes the compiler four times as long
+#define __forceinline__ inline // inlining everything takes the compiler four times as long
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
@@ -112,8 +112,8 @@ static inline bool fake_all(int site, unsigned long mask, bool yes)
 }
 
 #ifdef __HIP__
-// AMD's compiler knows these of the processor's: lanes below this one among the low and the high half of a mask,
-// and what a lane, times 4, has for x.
+// Built-ins of AMD's compiler: the number of lanes below this one in the low and the high half of a
+// mask, and the value of x in a lane, times 4.
 static inline unsigned __builtin_amdgcn_mbcnt_lo(unsigned mask, unsigned more)
 {
 	unsigned lane = fake_lane();
@@ -126,7 +126,7 @@ static inline unsigned __builtin_amdgcn_mbcnt_hi(unsigned mask, unsigned more)
 }
 #define __builtin_amdgcn_ds_bpermute(at, x) \
 	fake_shuffle(__LINE__, 0, (int)(x), (unsigned)(at) / 4 % fake_state.warp)
-#define __builtin_amdgcn_fence(order, scope) ((void)0) // what a wave stores is there
+#define __builtin_amdgcn_fence(order, scope) ((void)0) // stores of a wave are visible immediately
 #define __builtin_amdgcn_wave_barrier() \
 	fake_state.exchange(fake_state.group, __LINE__, FAKE_SYNC, 0, 0, 0)
 #define __shfl(...) fake_shfl(__LINE__, 0, __VA_ARGS__)
@@ -185,7 +185,7 @@ FAKE_CAST(__float_as_int, float, int)
 FAKE_CAST(__longlong_as_double, long long, double)
 FAKE_CAST(__double_as_longlong, double, long long)
 
-// In C++ a function of float has the same name as that of double.
+// In C++ the float overloads have the same names as the double functions.
 #define FAKE_MATH1(name) \
 	extern "C" double name(double) noexcept; \
 	extern "C" float name##f(float) noexcept; \
@@ -239,7 +239,7 @@ static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf
 #define isinf(x) __builtin_isinf(x)
 #define isfinite(x) __builtin_isfinite(x)
 
-// Of 16 bits, which not all compilers for the host have in C++.
+// The 16-bit float, which not all host compilers have in C++.
 static inline unsigned short fake_f16_of_f32(float x)
 {
 	unsigned b = __float_as_uint(x), sign = b >> 16 & 0x8000u;
@@ -271,7 +271,7 @@ struct fake_f16 {
 };
 #define _Float16 fake_f16
 #else
-// What prologue_cuda.h has in NVIDIA's instructions.
+// Replaces the NVIDIA instructions of prologue_cuda.h.
 static inline unsigned short native_f16_of_f32(float x) { return fake_f16_of_f32(x); }
 static inline float native_f32_of_f16(unsigned short h) { return fake_f32_of_f16(h); }
 #endif
@@ -338,7 +338,7 @@ extern "C" FAKE_BARE void __asan_storeN_noabort(void *at, long bytes)
 extern "C" FAKE_BARE void __asan_handle_no_return() {}
 extern "C" FAKE_BARE void __asan_init() {}
 
-// A pointer to a type whose alignment it has not.
+// A pointer to a type with weaker alignment.
 struct fake_mismatch {
 	const char *file;
 	unsigned line, column;
@@ -352,7 +352,7 @@ extern "C" FAKE_BARE void __ubsan_handle_type_mismatch_v1(void *data, void *at)
 		fake_state.misaligned(fake_state.group, (unsigned long)at, 1ul << m->log_align, m->line);
 }
 
-// GCC says which __shared__ variables there are, with room behind each; clang does not.
+// GCC emits the list of __shared__ variables, with padding after each; clang does not.
 static struct fake_shared fake_shared_vars[64];
 static unsigned fake_shared_count;
 struct fake_global {

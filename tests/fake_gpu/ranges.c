@@ -42,7 +42,7 @@ int TWIN(nvtxRangePushA, roctxRangePushA)(const char *name)
 
 int TWIN(nvtxRangePop, roctxRangePop)(void)
 {
-	depth--; // below 0 is what the test has to see
+	depth--; // a test must see a value below 0
 	note("pop", "");
 	return depth;
 }

@@ -90,7 +90,7 @@ rsmi_status_t rsmi_dev_temp_metric_get(uint32_t device, uint32_t sensor, rsmi_te
 {
 	ENTER(rsmi_dev_temp_metric_get, device);
 	if (sensor == RSMI_TEMP_TYPE_EDGE || metric != RSMI_TEMP_CURRENT)
-		return RSMI_NOT_SUPPORTED; // as of cards of a rack
+		return RSMI_NOT_SUPPORTED; // as for cards in a rack
 	GIVE(millidegrees, 61000);
 }
 

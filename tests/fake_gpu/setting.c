@@ -8,7 +8,7 @@
 
 #include "exec.h"
 
-// NULL where it is not set, or is empty.
+// NULL if it is unset or empty.
 const char *fake_setting(const char *name)
 {
 	char whole[64];

@@ -24,10 +24,10 @@ int fake_code_of(const char *name)
 }
 
 struct job {
-	int64_t n, count, sides; // systems of n, each with so many right-hand sides
-	int64_t apart, step;     // element k of system r lies at r apart + k step
+	int64_t n, count, sides; // systems of n unknowns, each with several right-hand sides
+	int64_t apart, step;     // element k of system r is at r apart + k step
 	const c8 *dl, *d, *du;
-	c8 *x; // columns of sides lie n apart
+	c8 *x; // columns of right-hand sides are n apart
 	void *buffer;
 };
 
@@ -58,12 +58,12 @@ static void run(void *arg)
 				x[k * j->step] = (c8)y[k];
 			}
 		}
-	memset(j->buffer, 0xff, ROOM); // it is the library's to write
+	memset(j->buffer, 0xff, ROOM); // the library may overwrite it
 	free(ratio);
 	free(y);
 }
 
-// What lies outside of the driver's memory, or a buffer that is not aligned, is refused.
+// Memory outside the driver's, and unaligned buffers, are refused.
 static int enqueue(const char *call, struct job of)
 {
 	bool (*within)(const void *, size_t);
@@ -92,7 +92,7 @@ static int room(const char *call, size_t *bytes)
 }
 
 #define NAMED(name) TWIN("cusparse" #name, "hipsparse" #name)
-// dlsym finds them; nobody includes a header
+// found by dlsym; no header declares them
 #define ENTRY(name, ...) EXPORT int CALL(name)(__VA_ARGS__); int CALL(name)(__VA_ARGS__)
 
 ENTRY(Create, void **handle)

@@ -95,7 +95,7 @@ static void do_launch(const struct fake_launch *l)
 {
 	const int fault = fake_fault("kernel");
 
-	if (fake_setting("EMPTY")) // the cost of launching is measured
+	if (fake_setting("EMPTY")) // for benchmarks of the launch overhead
 		return;
 	if (fault) {
 		fake_lose(l->device, fault);
@@ -122,7 +122,7 @@ static void do_copy(const struct op *o)
 		((unsigned char *)o->copy.to)[o->copy.bytes / 2] ^= 0x40;
 }
 
-// With nothing held.
+// Called without holding the lock.
 static void execute(int device, const struct op *o)
 {
 	const bool well = !fake_lost(device);
@@ -164,7 +164,7 @@ static void execute(int device, const struct op *o)
 	}
 }
 
-// Sometimes a while, seldom a long one.
+// Delays sometimes shortly, rarely longer.
 static void delay(struct fake_stream *s)
 {
 	if (!s->random)
@@ -299,7 +299,7 @@ int fake_stream_wait(struct fake_stream *s)
 void fake_device_wait(int device)
 {
 	pthread_mutex_lock(&fake_lock);
-	// streams may come and go meanwhile
+	// streams may be created and destroyed meanwhile
 	for (struct fake_stream *s = streams; s;)
 		if ((device < 0 || s->device == device) && s->done < s->pushed) {
 			pthread_cond_wait(&fake_progress, &fake_lock);
@@ -320,7 +320,7 @@ int fake_push(struct fake_stream *s, struct op *o)
 		s->captured++;
 		return OK;
 	}
-	if (s->first && s->ops.n == s->ops.cap) { // those that ran make room
+	if (s->first && s->ops.n == s->ops.cap) { // completed entries are removed
 		memmove(s->ops.op, s->ops.op + s->first, (s->ops.n - s->first) * sizeof *s->ops.op);
 		s->ops.n -= s->first;
 		s->first = 0;

@@ -5,7 +5,7 @@
 
 #include "device.h"
 
-// A point of a stream.
+// A position in a stream.
 struct mark {
 	int refs;
 	bool over;
@@ -14,7 +14,7 @@ struct mark {
 
 enum op_kind { LAUNCH, COPY, FILL, CALL, RECORD, WAIT, GRAPH };
 
-// What is pushed; a graph and a stream may both have it.
+// An enqueued operation; a graph and a stream may share one.
 struct op {
 	int refs;
 	enum op_kind kind;
@@ -24,7 +24,7 @@ struct op {
 			void *to;
 			const void *from;
 			size_t bytes;
-			bool lie, owned; // owned: `from` is to be freed
+			bool lie, owned; // owned: `from` must be freed
 		} copy;
 		struct {
 			char *to;
@@ -64,14 +64,14 @@ struct fake_stream {
 	unsigned magic;
 	int device;
 	bool closing;
-	struct ops ops;      // from `first` on
+	struct ops ops;      // operations from `first` on
 	size_t first;
 	uint64_t pushed, done;
 	uint64_t random;
 	pthread_t thread;
 	pthread_cond_t work;
 	struct capture *capture;
-	uint64_t captured;   // how much, of which the origin waited for:
+	uint64_t captured;   // number of operations; number that the origin waited for:
 	uint64_t joined;
 	struct fake_stream *next;
 };
@@ -86,19 +86,19 @@ struct fake_event {
 	uint64_t captured;
 };
 
-// One lock for all that is enqueued; what runs does not hold it.
+// One lock for all queues; it is not held while operations run.
 extern pthread_mutex_t fake_lock;
-extern pthread_cond_t fake_progress; // of anything that runs
+extern pthread_cond_t fake_progress; // of any running operation
 
 struct op *fake_op_new(enum op_kind);
 void fake_op_unref(struct op *);
 void fake_ops_free(struct ops *);
 void fake_mark_unref(struct mark *);
-// Into the stream, or the graph that it is captured into.  With the lock held.
+// Enqueues into the stream, or into the graph that captures it. The lock must be held.
 int fake_push(struct fake_stream *, struct op *);
-// The same with the lock taken; the op, which may be NULL, is freed where that fails.
+// The same, taking the lock; on failure the op, which may be NULL, is freed.
 int fake_push_new(struct fake_stream *, struct op *);
-// A capture that something broke.
+// Marks a capture as broken.
 void fake_invalidate(struct capture *);
 
 #endif

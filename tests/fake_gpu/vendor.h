@@ -17,7 +17,7 @@
 #define TWIN(cuda, hip) cuda
 #endif
 
-// Prototypes of the calls of one part, which definitions have to agree with: with FAKE_OF_PART defined as
+// Prototypes of the calls of one part, which definitions must match: with FAKE_OF_PART defined as
 // `~, FAKE_YES`.
 #define FAKE_YES(result, symbol, params) EXPORT result symbol params;
 #define FAKE_NO(result, symbol, params)

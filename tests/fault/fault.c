@@ -62,7 +62,7 @@ static const char *const op_name[YOKE_OP_LIMIT] = {
 };
 
 struct segment {
-	void *cpu; // what it is to the CPU backend, and its handle here
+	void *cpu; // its handle in the CPU backend, and the handle here
 	uint64_t bytes;
 	bool used;      // it holds memory
 	bool addressed; // in the host
@@ -70,22 +70,22 @@ struct segment {
 	struct segment *next;
 };
 
-// What is put off.
+// Deferred work.
 struct work {
 	enum { WORK_PUT, WORK_GET, WORK_COPY, WORK_FILL, WORK_RUN, WORK_AFTER } kind;
-	void *segment, *to; // to: in the host, of a get; a segment, of a copy
+	void *segment, *to; // to: host memory, of a get; a segment, of a copy
 	const void *from;   // of a put
 	uint64_t offset, to_offset, bytes;
 	unsigned char pattern[8];
 	uint32_t pattern_bytes;
 	struct handle *handle; // of a run, ..
 	struct yoke_op *op;    // .. and this one's copy, with its views and map
-	struct queue *behind;  // of an after: so many pieces of that queue have to be done
+	struct queue *behind;  // of an after: number of operations of that queue that must be done first
 	long upto;
 	struct work *next;
 };
 
-// What was recorded, not done.
+// Operations recorded but not yet executed.
 struct graph {
 	struct work *first, **last;
 };
@@ -95,23 +95,23 @@ struct queue {
 	struct graph *recording; // or NULL
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
-	long ends;        // by the clock: when what is enqueued is over
+	long ends;        // by the clock: when all enqueued work ends
 	long runs;        // so far
-	atomic_long over; // of those, what an event has said to be over
-	struct work *first, **last; // that are put off
-	long put_off, done;     // pieces of work so far; of those, done
-	int code;               // that one of them ended with, untold
+	atomic_long over; // number of those that an event has reported complete
+	struct work *first, **last; // deferred ones
+	long put_off, done;     // operations so far; completed ones
+	int code;               // unreported error of one of them
 	struct queue *next;
 };
 
 struct event {
 	struct queue *queue;
 	long runs; // before it
-	long upto; // pieces of work that were put off before it
+	long upto; // operations deferred before it
 	long trouble;
 	bool stuck;
 	long at;           // by the clock
-	atomic_long polls; // until it is done
+	atomic_long polls; // polls until it is done
 };
 
 static const struct yoke_host *host;
@@ -120,25 +120,25 @@ static atomic_long nth[FAULT_COUNT]; // 0: never
 static atomic_long calls[FAULT_COUNT], armed_at[FAULT_COUNT];
 static atomic_long troubles, told; // late failures so far; the last one that was reported
 static atomic_long alive, lag, memory_limit;
-static atomic_long early; // handles released while a run of theirs was under way
+static atomic_long early; // handles released while their runs were in progress
 static atomic_bool overcommit;
-static atomic_long now, put_takes, run_takes; // the clock: it goes on where the host waits
+static atomic_long now, put_takes, run_takes; // the clock: it advances when the host waits
 static long pinned_limit, pinned; // bytes of pinned segments
 static bool null, sticky, addressed, unified, defers;
-static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
+static unsigned long chance; // 0: deferred work waits until it must be done; otherwise it may be done earlier
 static uint64_t max_segment, memory_free, devices, impls, impls_max, multiple;
-static long only; // the implementation that faults of runs are for, 0: all
+static long only; // the implementation to which faults of runs apply, 0: all
 static const char *lacks, *absurd, *uuid;
 static char how[16] = "error", wrong[64];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the one that follows
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the lock that follows
 static struct segment *segments;
-static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER; // over the one that follows, and what is put off
-static struct queue *queues; // all there have been, for events may point to those that ended
+static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER; // protects the lock that follows, and the deferred work
+static struct queue *queues; // all that ever existed, because events may point to those that ended
 static uint64_t in_use;
 
 // ---- faults ----
 
-// The number of this call since the fault was armed, when it has to fail; else 0.
+// The number of this call since the fault was armed, if it must fail; else 0.
 static long strikes(enum fault what)
 {
 	long n = 1 + atomic_fetch_add(&calls[what], 1), at = atomic_load(&nth[what]);
@@ -152,7 +152,7 @@ static int fail(int code, const char *text)
 	return code;
 }
 
-// 0, or the error of a call that has to fail; or it does not return at all.
+// 0, or the error that a failing call must return; a hanging call does not return.
 static int fault(enum fault what)
 {
 	char line[64];
@@ -278,7 +278,7 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 	return 0;
 }
 
-// Where a segment hangs in the list; with the lock held.
+// The list entry of a segment; the lock must be held.
 static struct segment **find(const void *segment)
 {
 	struct segment **at = &segments;
@@ -301,7 +301,7 @@ static void segment_free(uint32_t device, void *segment)
 	alive--;
 }
 
-// First use is where promised memory may be missing.
+// First use is where overcommitted memory may be missing.
 static int use(void *segment)
 {
 	uint64_t limit = (uint64_t)atomic_load(&memory_limit);
@@ -331,14 +331,14 @@ static void *segment_host(void *segment)
 
 // ---- the clock ----
 
-// The queue is at work for so long, from now or when it is done with what it has.
+// The queue is busy for that time, from now or from the end of its work.
 static void take_time(struct queue *q, long time)
 {
 	const long from = atomic_load(&now);
 	q->ends = (q->ends > from ? q->ends : from) + time;
 }
 
-// The host waited until then.
+// The host has waited until that time.
 static void wait_until(long at)
 {
 	long is = atomic_load(&now);
@@ -352,10 +352,10 @@ struct handle {
 	void *cpu;
 	uint32_t impl;
 	const struct queue *queue; // of its last run
-	long run;                  // that one's number
+	long run;                  // number of that run
 };
 
-// Turns the sign of the first element of the first result that has any (true and false, of a bool).
+// Changes the sign of the first element of the first nonempty result (inverts a bool).
 static int spoil(struct queue *q, const struct yoke_op *op)
 {
 	static const uint8_t size[] = {
@@ -379,7 +379,7 @@ static int spoil(struct queue *q, const struct yoke_op *op)
 	return 0;
 }
 
-// Does the view lie as it says?
+// Is the view laid out as it claims?
 static bool aligned(const struct yoke_view *v)
 {
 	if (v->kind != YOKE_VIEW_BUFFER || !v->segment)
@@ -388,7 +388,7 @@ static bool aligned(const struct yoke_view *v)
 	return v->align && at % v->align == 0;
 }
 
-// The run itself, once it is its turn.
+// The run itself, when its turn comes.
 static int run_now(struct queue *q, struct handle *h, const struct yoke_op *op)
 {
 	int code = 0;
@@ -412,7 +412,7 @@ static int run_now(struct queue *q, struct handle *h, const struct yoke_op *op)
 
 // ---- queues ----
 
-// Numbers of chance (Knuth's MMIX generator).
+// Pseudorandom numbers (Knuth's MMIX generator).
 static unsigned next_chance(void)
 {
 	chance = chance * 6364136223846793005ul + 1442695040888963407ul;
@@ -454,7 +454,7 @@ static int do_work(struct queue *q, const struct work *w)
 	return 0;
 }
 
-// Does the first piece that was put off, if it need not wait for another queue.
+// Executes the first deferred operation, unless it must wait for another queue.
 static bool advance(struct queue *q)
 {
 	struct work *w = q->first;
@@ -470,7 +470,7 @@ static bool advance(struct queue *q)
 	return true;
 }
 
-// So many pieces of the queue are done, with those of others that they are behind.
+// Executes that many operations of the queue, and those of other queues that they depend on.
 static void catch_up(struct queue *q, long upto)
 {
 	while (q->done < upto)
@@ -478,7 +478,7 @@ static void catch_up(struct queue *q, long upto)
 			catch_up(q->first->behind, q->first->upto);
 }
 
-// Does the work, or puts it off; then some of what was put off may be done, on any queue, as chance has it.
+// Executes or defers the work; then executes some deferred work, on any queue, at random.
 static int work_on(struct queue *q, struct work what)
 {
 	if (!defers)
@@ -536,7 +536,7 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 							   .offset = offset, .to = to, .bytes = bytes });
 }
 
-// Adds work to the queue's graph; its op is the graph's from now on.
+// Adds work to the queue's graph, which then owns its op.
 static int record(struct queue *q, struct work what)
 {
 	struct work *w = malloc(sizeof *w);
@@ -630,7 +630,7 @@ static int event_after(void *queue, void *event)
 	return work_on(queue, (struct work){ .kind = WORK_AFTER, .behind = e->queue, .upto = e->upto });
 }
 
-// What was put off before the event is done.
+// All work deferred before the event is done.
 static int reach(const struct event *e)
 {
 	struct queue *q = e->queue;
@@ -642,7 +642,7 @@ static int reach(const struct event *e)
 	return code;
 }
 
-// What an event says once it is over.  Those that are marked after a report are clean again.
+// The result that an event reports. Events marked after a report are clean again.
 static int outcome(const struct event *e)
 {
 	long last = atomic_load(&e->queue->over);
@@ -691,7 +691,7 @@ static void event_free(void *event)
 
 // ---- ops ----
 
-// Has an operand more elements than ops of several implementations may have?
+// Does an operand have more elements than ops with several implementations may have?
 static bool is_larger(const struct yoke_op *op)
 {
 	for (uint32_t i = 0; impls_max && i < op->nout + op->nin; i++) {
@@ -721,7 +721,7 @@ static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t
 	return impls < 2 ? NULL : name[impl & 3];
 }
 
-// The CPU's implementation behind one of ours.
+// The CPU's implementation that one of ours wraps.
 static uint32_t behind(const struct yoke_op *op, uint32_t impl)
 {
 	return impls < 2 ? impl : (uint32_t)__builtin_ctzll(cpu->can(0, op) | (uint64_t)1 << 63);
@@ -757,7 +757,7 @@ static void release(void *handle)
 	alive--;
 }
 
-// With its views and map.
+// Copies it with its views and map.
 static struct yoke_op *copy_op(const struct yoke_op *op)
 {
 	size_t views = op->nout + op->nin, map = op->map ? sizeof *op->map : 0;
@@ -786,7 +786,7 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 		return record(q, w);
 	bool meant = !only || only == (long)h->impl + 1;
 	int code = meant ? fault(FAULT_run) : 0;
-	bool late_fault = !code && !null && strikes(FAULT_late); // accepted, and not done
+	bool late_fault = !code && !null && strikes(FAULT_late); // accepted, but not executed
 	if (late_fault)
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
 	if (code || null || late_fault) {

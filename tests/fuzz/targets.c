@@ -31,7 +31,7 @@ static void fail(const char *what, int line)
 	abort();
 }
 
-// Whatever happened: 0 without an error, or a code with one line.
+// Checks the outcome: 0 without an error, or a code with one line.
 static void check_error(int e)
 {
 	MUST(e <= 0 && yoke_error_code() == e);
@@ -51,8 +51,7 @@ static int file_of(const uint8_t *data, size_t bytes, char path[32])
 
 // ---- safetensors ----
 
-// Entries that were accepted lie one behind the other in `size` bytes from `start` on, and
-// are found by their names.
+// Accepted entries are contiguous in `size` bytes from `start` on, and are found by their names.
 static void check_entries(const struct yk_safetensors *s, uint64_t start, uint64_t size)
 {
 	uint64_t at = start;
@@ -71,7 +70,7 @@ static void check_entries(const struct yk_safetensors *s, uint64_t start, uint64
 	MUST(at == start + size);
 }
 
-// Another reader of JSON has to see the same in what was accepted.
+// Another JSON reader must agree about accepted input.
 static void check_tree(const struct yk_safetensors *s, const json_t *o)
 {
 	bool metadata = json_object_get(o, YK_SAFETENSORS_METADATA) != NULL;
@@ -99,7 +98,7 @@ static void fuzz_header(const uint8_t *data, size_t bytes, uint64_t size)
 	struct yk_safetensors s = { .fd = -1, .path = strdup("fuzz") };
 	char *copy = malloc(bytes + 1);
 
-	s.text = malloc(bytes + 1); // as long as it is, so that a step too far is seen
+	s.text = malloc(bytes + 1); // exactly sized, so that an access past the end shows
 	MUST(s.path && copy && s.text);
 	memcpy(copy, data, bytes);
 	memcpy(s.text, data, bytes);
@@ -217,8 +216,8 @@ void yk_fuzz_config(const uint8_t *data, size_t bytes)
 
 // ---- sources of samples ----
 
-// The first and the last sample of what is accepted are in the file, or the file is at fault.  packed: how many bytes one
-// of the file may stand for.
+// The first and the last sample of accepted input are in the file, or the error names the file.
+// packed: the number of bytes that one byte of the file may expand to.
 static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings, size_t packed)
 {
 	char path[32];
@@ -237,7 +236,7 @@ static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings,
 			size_t size = yoke_dtype_size(f[i].dtype);
 			for (int k = 0; k < f[i].rank; k++)
 				size *= (size_t)f[i].dims[k];
-			MUST(size <= 8 * packed * bytes + 8); // elements become eight times as wide at most
+			MUST(size <= 8 * packed * bytes + 8); // elements grow by at most a factor of eight
 			to[i] = malloc(size);
 			MUST(to[i]);
 		}

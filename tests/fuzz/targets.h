@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The bytes as a whole file; and as a header behind two bytes that say how much data
-// follows it, so that a fuzzer need not find a length that fits.
+// The bytes as a whole file; and as a header after two bytes with the size of the data that
+// follows, so that a fuzzer need not find a length that fits.
 void yk_fuzz_safetensors(const uint8_t *, size_t);
-// As the manifest of a checkpoint, whose own checksum is put right first.
+// As the manifest of a checkpoint, whose checksum is corrected first.
 void yk_fuzz_manifest(const uint8_t *, size_t);
-// As a .npy file, and as a token file: what is accepted is read.
+// As a .npy file and as a token file: accepted input is read.
 void yk_fuzz_npy(const uint8_t *, size_t);
 void yk_fuzz_tokens(const uint8_t *, size_t);
 // As the header of a cube.

@@ -17,7 +17,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// What loaders know of an object: its first word.
+// The part of an object that loaders know: its first word.
 struct _cl_platform_id {
 	const cl_icd_dispatch *dispatch;
 	const char *name;
@@ -26,7 +26,7 @@ struct _cl_platform_id {
 struct _cl_device_id {
 	const cl_icd_dispatch *dispatch;
 	int kind;
-	unsigned char uuid; // each of its 16 bytes, 0: none
+	unsigned char uuid; // value of each of its 16 bytes, 0: none
 	int bus;            // 0: none
 };
 
@@ -68,7 +68,7 @@ static cl_int give_number(cl_ulong n, size_t bytes, size_t cap, void *to, size_t
 
 // ---- a driver of our own ----
 
-static cl_icd_dispatch own; // filled when the driver is met
+static cl_icd_dispatch own; // filled when the driver is loaded
 static struct _cl_platform_id platforms[2] = { { &own, "Fake A" }, { &own, "Fake B" } };
 static struct _cl_device_id devices[2][2] = {
 	{ { &own, CL_DEVICE_TYPE_GPU, 0x5a, 3 }, { &own, CL_DEVICE_TYPE_GPU, 0x5a, 4 } },
@@ -144,7 +144,7 @@ static void misbehave(void)
 		raise(SIGSEGV);
 	if (is("abort"))
 		abort();
-	if (is("moody") && getenv("YOKE_TEST_MOOD")) // which is no part of what a verdict is remembered with
+	if (is("moody") && getenv("YOKE_TEST_MOOD")) // not part of the key of remembered verdicts
 		abort();
 	while (is("hang"))
 		pause();
@@ -235,7 +235,7 @@ static cl_command_queue changed_queue(cl_context c, cl_device_id d, cl_command_q
 	return q;
 }
 
-// libfake_nobuild: neither small products nor norms.
+// libfake_nobuild: neither small products nor norms compile.
 static cl_program changed_program(cl_context c, cl_uint n, const char **text, const size_t *bytes,
 				  cl_int *err)
 {
@@ -255,8 +255,8 @@ static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, voi
 	return NULL;
 }
 
-// libfake_full: the 40th launch finds no memory, which is there when it is tried again;
-// libfake_fuller: all from there on.  libfake_lost is gone from its 300th launch on.
+// libfake_full: the 40th launch fails with no memory, and succeeds when repeated; libfake_fuller:
+// all launches from there on fail. libfake_lost is lost from its 300th launch on.
 static cl_int changed_launch(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
 			     const size_t *items, const size_t *group, cl_uint n, const cl_event *after,
 			     cl_event *done)
