@@ -35,7 +35,7 @@ static yoke_tensor *normed(void)
 	return yoke_argmax(yoke_mul(y, yoke_sum(b, YOKE_AXIS(0))), 1);
 }
 
-static yoke_tensor *turned(void) // both operands the other way round
+static yoke_tensor *turned(void) // both operands transposed
 {
 	yoke_tensor *at = yoke_contiguous(yoke_permute(a, (int[]){ 1, 0 })),
 		    *bt = yoke_contiguous(yoke_permute(b, (int[]){ 1, 0 }));
@@ -48,7 +48,7 @@ static yoke_tensor *batches(void)
 	return yoke_sum(yoke_exp(yoke_matmul(x, y, 0)), YOKE_AXIS(2));
 }
 
-static yoke_tensor *spread(void) // the first axis is none of the product's
+static yoke_tensor *spread(void) // the first axis is not an axis of the product
 {
 	yoke_tensor *two = yoke_reshape(yoke_slice(yoke_slice(a, 0, 0, 1, 1), 1, 0, 2, 1), 3, DIMS(2, 1, 1));
 	return yoke_sum(yoke_exp(yoke_mul(yoke_reshape(product(), 3, DIMS(1, M, N)), two)), YOKE_AXIS(2));
@@ -92,18 +92,18 @@ static yoke_tensor *zeros(void)
 	return yoke_variable("zeros", yoke_f32, 2, DIMS(M, N));
 }
 
-static yoke_tensor *halves(void) // a named op of halves is computed in f32, which is twice as large
+static yoke_tensor *halves(void) // a named op of halves is computed in f32, which needs twice the memory
 {
 	yoke_tensor *h = yoke_cast(yoke_concat(2, (yoke_tensor *[]){ leaf(), leaf() }, 0), yoke_bf16);
 	return yoke_cast(yoke_reduce_max(yoke_softmax(h, -1), YOKE_AXIS(1)), yoke_f32);
 }
 
-static yoke_tensor *summed_down(void) // along the axis of the pieces: not cut
+static yoke_tensor *summed_down(void) // along the axis of the tiles: not tiled
 {
 	return yoke_sum(product(), YOKE_AXIS(0));
 }
 
-static yoke_tensor *running(void) // no op that can be cut
+static yoke_tensor *running(void) // no op that can be tiled
 {
 	return yoke_slice(yoke_cumsum(product(), 0, 0), 0, M - 3, M, 1);
 }
@@ -117,7 +117,7 @@ static yoke_tensor *loss(void)
 static yoke_tensor *gradient(void)
 {
 	yoke_tensor *g = NULL;
-	yoke_scope *s = yoke_scope_begin("loss"); // which is not asked for
+	yoke_scope *s = yoke_scope_begin("loss"); // which is not used
 	yoke_grad(yoke_mean(yoke_square(yoke_sigmoid(product())), YOKE_ALL), 1, &a, &g);
 	yoke_lift(g);
 	yoke_scope_end(s);
@@ -127,8 +127,8 @@ static yoke_tensor *gradient(void)
 static const struct {
 	const char *name;
 	yoke_tensor *(*fn)(void);
-	bool close; // the CPU sums what the device would sum otherwise: near, not the same bits
-	bool crosses; // something is computed, or joined, on the CPU
+	bool close; // the CPU's order of sums differs from the device's: near, not the same bits
+	bool crosses; // something is computed, or concatenated, on the CPU
 } row[] = { { "rows of a product", rows, false, false },
 	    { "softmax", softmaxed, false, false },
 	    { "layer norm, a broadcast row, argmax", normed, false, false },
@@ -190,7 +190,7 @@ int main(void)
 		ok(row[i].crosses == (s.fallbacks > 0), "of which %s needed", row[i].crosses ? "some are" : "none is");
 		yoke_error_clear();
 	}
-	// strict: what cannot be cut is refused, by its size
+	// strict: an op that cannot be tiled is refused, with its size
 	yoke_setting_set("strict", "1");
 	struct yoke_stats s;
 	size_t n = run("fault", 0, got, &s);

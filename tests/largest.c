@@ -13,13 +13,13 @@
 static uint32_t bits_of(float x)
 {
 	uint32_t u;
-	if (isnan(x)) // of two that are added either's may stay
+	if (isnan(x)) // of two equal elements either may remain
 		return UINT32_MAX;
 	memcpy(&u, &x, sizeof u);
 	return u;
 }
 
-// Does element i come before j?
+// Does element i rank before j?
 static bool before(const float *a, int64_t i, int64_t j)
 {
 	if (isnan(a[i]) || isnan(a[j]))
@@ -30,7 +30,7 @@ static bool before(const float *a, int64_t i, int64_t j)
 static float draw(int kind)
 {
 	static const float odd[] = { 0, -0.0f, NAN, -NAN, INFINITY, -INFINITY, 1e-42f, 1, -1, 3e38f };
-	if (kind == 1) // few moduli
+	if (kind == 1) // few distinct magnitudes
 		return (float)rnd_int(-2, 2);
 	if (kind == 2 && rnd_int(0, 3) == 0)
 		return odd[rnd_int(0, 9)];
@@ -39,7 +39,7 @@ static float draw(int kind)
 
 enum { LIMIT = 3000, MANY = 70000 };
 
-// What is wrong with the selection of k of n, or NULL.
+// The error in a selection of k of n, or NULL.
 static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, const float *value, const int32_t *place,
 			 const float *rest)
 {
@@ -70,7 +70,7 @@ static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, c
 
 static float x[MANY], e[MANY];
 
-// Selects k of the n elements of x, or of x + e, as a step of training does; NULL, or what is wrong.
+// Selects k of the n elements of x, or of x + e, as a training step does; NULL, or the error.
 static const char *select_some(int64_t n, int64_t k, bool two)
 {
 	static float value[MANY], left[MANY];
@@ -119,8 +119,9 @@ static void selections(const char *named)
 	yoke_setting_set("plan.named", "1");
 }
 
-// So many that the CPU's kernel looks at a sample first: of few and of many, of few moduli, in one place, and where its
-// sample, one of each n / 16384 elements, has all that is large and says too much.
+// Sizes at which the CPU's kernel first looks at a sample: few and many elements selected, few
+// distinct magnitudes, all in one region, and a case where the sample, one of each n / 16384
+// elements, contains all large elements and overestimates.
 static void samples(void)
 {
 	int bad = 0;
@@ -204,7 +205,8 @@ static void refusals(void)
 enum { WIDE = 2000, SENT = 50, STEPS = 4000, RATE = 1000 };
 static float target[2][WIDE];
 
-// The mean distance from the minimum of sum_r (x - target_r)^2 / 2 behind so many steps, of those at first.
+// The mean distance from the minimum of sum_r (x - target_r)^2 / 2 after that many steps, relative
+// to the initial one.
 static int descend(yoke_group *g, void *to)
 {
 	struct { bool carries; double far[2]; } *run = to;
@@ -243,7 +245,7 @@ static void quadratic(void)
 {
 	double first = 0;
 	struct { bool carries; double far[2]; } with = { .carries = true }, without = { 0 };
-	for (int i = 0; i < WIDE; i++) { // the first pull apart by more than all others pull
+	for (int i = 0; i < WIDE; i++) { // the first ones differ by more than all others together
 		const double both = rnd_real(-10, 10);
 		target[0][i] = (float)(both + rnd_real(-1, 1) + (i < SENT ? 30 : 0));
 		target[1][i] = (float)(both + rnd_real(-1, 1) - (i < SENT ? 30 : 0));

@@ -75,8 +75,8 @@ static yoke_tensor *make(int dtype, int i, const double *x)
 	return t;
 }
 
-// Parameters, gradients and states in their dtypes, against the reference from the same start at each
-// step, so that the rounding of one step is all that differs.
+// Parameters, gradients and states in their dtypes against the reference, restarted from the same
+// values at each step, so that only the rounding of one step differs.
 static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 {
 	static struct lists want;
@@ -159,7 +159,7 @@ static void norms(int dtype)
 	yoke_scope *s = yoke_scope_begin("norm");
 	for (int i = 0; i < N; i++) {
 		for (int64_t k = 0; k < count(i); k++) {
-			x[i][k] = rounded(dtype, rnd_real(-100, 100)); // squares leave f16
+			x[i][k] = rounded(dtype, rnd_real(-100, 100)); // squares overflow f16
 			sum += x[i][k] * x[i][k];
 		}
 		t[i] = make(dtype, i, x[i]);
@@ -172,7 +172,7 @@ static void norms(int dtype)
 		yoke_free(t[i]);
 }
 
-// bad: what one element of tensor 1 is, NaN for none of it
+// bad: value of one element of tensor 1, NaN for none
 static void unscale(int dtype, double bad, double by)
 {
 	static double x[N][LIMIT], got[LIMIT], want[LIMIT];
@@ -226,7 +226,7 @@ static void refused(void)
 	yoke_error_clear();
 }
 
-// Of any length: 600 tensors joined, in both orders, and the gradient by each.
+// Lists of any length: 600 tensors concatenated, in both orders, and the gradient by each.
 static void long_lists(void)
 {
 	enum { LONG = 600 };
@@ -268,7 +268,7 @@ int main(void)
 		unscale(floats[d], 1, 1.0 / 1024);
 		unscale(floats[d], INFINITY, 1.0 / 1024);
 		unscale(floats[d], NAN, 1);
-		unscale(floats[d], 30000, 1e36); // finite until it is unscaled, but in f64
+		unscale(floats[d], 30000, 1e36); // finite before it is unscaled, except in f64
 	}
 	refused();
 	return done();

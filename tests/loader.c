@@ -7,7 +7,7 @@
 
 // ---- orders ----
 
-// As another program computed it from the definition.
+// Computed by another program from the definition.
 static void test_golden(void)
 {
 	static const int64_t want[3][13] = { { 10, 3, 12, 8, 0, 11, 1, 5, 7, 9, 6, 2, 4 },
@@ -67,7 +67,7 @@ static void test_orders(void)
 	ok(good, "%d loaders give what plain loops give: %s", n, yoke_error());
 }
 
-// All ranks together use each sample once, but for the wrap.
+// All ranks together use each sample once, except for wrapped ones.
 static void test_ranks(void)
 {
 	bool good = true;
@@ -116,7 +116,7 @@ static void test_positions(void)
 			yoke_loader_free(l);
 			l = loader(d, "batch=5 last=%s seed=8 epochs=3 workers=%d prefetch=%d", last_name[last],
 				   (int)rnd_int(0, 4), (int)rnd_int(0, 4));
-			void *data[2]; // some of another place first
+			void *data[2]; // first some batches from another position
 			for (int64_t skip = rnd_int(0, 3); skip > 0; skip--)
 				yoke_loader_host(l, 2, data, NULL);
 			good = yoke_loader_seek(l, &at) == 0 && compare(l, d, &want, stop, batch, last, 8, true);
@@ -126,7 +126,8 @@ static void test_positions(void)
 	}
 	ok(good, "a run goes on behind each batch, with other workers and prefetch: %s", yoke_error());
 
-	// by two ranks with batches of 2 up to somewhere, then by three with batches of 2: each sample once
+	// by two ranks with batches of 2 up to some position, then by three with batches of 2: each
+	// sample once
 	int used[40] = { 0 };
 	struct source x = { .count = 40 };
 	yoke_dataset *d = set_of(&x, 1, 0);
@@ -163,7 +164,7 @@ static void test_positions(void)
 
 // ---- some parts of a batch ----
 
-// Batches of two loaders, of which one gives only some of the other's parts.
+// Batches of two loaders, one of which returns only some micro-batches of the other.
 static bool same_parts(yoke_loader *whole, yoke_loader *some, int split, int part, int parts, int stride,
 		       int64_t rows)
 {
@@ -193,7 +194,7 @@ static void test_parts(void)
 		struct source x = { .count = rnd_int(rows * split, 60), .sleep_us = 20 };
 		for (int i = 0; i < 64 && skip; i++)
 			x.bad[i] = rnd_int(0, 9) == 0;
-		x.bad[0] = false; // one of them is good
+		x.bad[0] = false; // only one of them is valid
 		struct source y = x;
 		yoke_dataset *d = set_of(&x, rnd_int(1, 5), 0), *e = set_of(&y, rnd_int(1, 5), 0);
 		const char *last = last_name[rnd_int(WRAP, DROP)], *error = skip ? "skip" : "stop";
@@ -308,14 +309,14 @@ static void test_sets(void)
 		good = number_of(t, i, 0) == number_of(d, i + 4, 0);
 	ok(good, "subsets, by numbers and in a row");
 
-	// the parts of a mix, over epochs
+	// the proportions of a mix, over epochs
 	const double weight[] = { 1, 2, 0.5 };
 	yoke_dataset *m = yoke_dataset_mix(3, all, weight, 9, 77);
 	enum { EPOCHS = 50 };
 	int used[3][20] = { { 0 } }, part[3] = { 0 };
 	static const int64_t quota[] = { 3, 5, 1 }; // of 9 by 2.57, 5.14, 1.29
 	good = m && yoke_dataset_count(m) == 9;
-	// which set a sample is of shows in its reads
+	// the set of a sample shows in its reads
 	for (int64_t e = 0; e < EPOCHS && good; e++)
 		for (int64_t i = 0; i < 9; i++) {
 			const int before[] = { a.calls, b.calls, c.calls };
@@ -370,7 +371,7 @@ static void test_tensors(void)
 		       yoke_rank(held[b][1]) == 1;
 	}
 	good = good && yoke_loader_next(l, 2, held[13], NULL) == 0;
-	yoke_loader_free(l); // before its tensors
+	yoke_loader_free(l); // the loader is freed before its tensors
 	for (int b = 0; b < 13 && good; b++) {
 		int64_t what[8];
 		float w[4];

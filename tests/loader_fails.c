@@ -49,12 +49,12 @@ static void test_failures(void)
 					good = good && ((int64_t *)data[0])[2 * r] == number;
 				}
 			good = good && rows == 0 && at == COUNT && h.n == nbad;
-			int seen = 0; // in the order of places
+			int seen = 0; // in the order of positions
 			for (int64_t i = 0; i < COUNT && good; i++)
 				if (x.bad[yk_order_at(i, COUNT, 1, 4, 0)])
 					good = h.number[seen++] == yk_order_at(i, COUNT, 1, 4, 0);
 			yoke_loader_free(l);
-			// stop, and at most one
+			// on_error=stop, and a limit of one
 			for (int most = 0; most <= 1 && good; most++) {
 				char name[40];
 				int64_t first = k < other ? k : other, second = k < other ? other : k;
@@ -89,7 +89,7 @@ static void test_failures(void)
 	}
 	ok(good, "each sample of an epoch fails, in each mode");
 
-	// at most one an epoch, over three epochs, ended and gone on with behind each batch
+	// at most one per epoch, over three epochs, closed and resumed after each batch
 	struct source one = { .count = COUNT, .bad = { [6] = true } };
 	yoke_dataset *e = set_of(&one, 1, 0);
 	struct yoke_position at = { .size = sizeof at };
@@ -99,7 +99,7 @@ static void test_failures(void)
 		good = yoke_loader_seek(l, &at) == 0 && yoke_loader_host(l, 2, data, NULL) == BATCH;
 		const int64_t before = at.epoch;
 		yoke_loader_position(l, &at);
-		bool behind = false; // is the bad one's place of this epoch behind us?
+		bool behind = false; // is the failing position of this epoch already passed?
 		for (int64_t i = 0; i < at.index; i++)
 			behind |= yk_order_at(i, COUNT, 1, 4, at.epoch) == 6;
 		good = good && at.failed == behind && at.epoch >= before;
@@ -115,7 +115,7 @@ static void test_failures(void)
 	yoke_loader_free(again);
 	yoke_dataset_free(e);
 
-	// a long row of them costs no search for each
+	// a long run of failing samples needs no search for each
 	struct source row = { .count = 64, .sleep_us = 1 };
 	for (int i = 10; i < 64; i++)
 		row.bad[i] = i != 30;
@@ -155,7 +155,7 @@ static int entries(const char *folder)
 	return n;
 }
 
-// A thread that was joined stays among the tasks for a moment.
+// A joined thread remains in the task list for a moment.
 static int tasks(int most)
 {
 	int n = entries("/proc/self/task");

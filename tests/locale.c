@@ -106,7 +106,7 @@ static bool reads(const char *path, const char *settings, int fields, double wan
 
 static void test_data(void)
 {
-	static const unsigned char png[] = { // one pixel, (200, 200, 200) would be; its value is read below without a scale
+	static const unsigned char png[] = { // one pixel; its value is read below without a scale
 		0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00,
 		0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00, 0x00, 0x90, 0x77, 0x53, 0xde, 0x00, 0x00, 0x00,
 		0x0c, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0x00, 0x00, 0x03, 0x01, 0x01, 0x00, 0xc9,
@@ -199,7 +199,7 @@ int main(void)
 		snprintf(name, sizeof name, "%s.UTF-8", language[i]);
 		snprintf(command, sizeof command, "localedef -i %s -f UTF-8 '%s/%s' 2>/dev/null", language[i], path, name);
 		now = name;
-		if (system(command) < 0 || !setlocale(LC_ALL, name)) { // warnings alone are a status of 1
+		if (system(command) < 0 || !setlocale(LC_ALL, name)) { // warnings alone give status 1
 			skip(name, "localedef, or the source of this locale, is not installed");
 			continue;
 		}

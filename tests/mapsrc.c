@@ -60,7 +60,7 @@ static int64_t source(const struct op *o, int which)
 	return err ? err : yk_map_source(&o->op, texts[which], sizeof texts[which]);
 }
 
-// Two ops: equal texts, as their keys say?
+// Two ops: are their texts equal exactly if their keys are?
 static bool alike(const struct op *a, const struct op *b)
 {
 	if (source(a, 0) <= 0 || source(b, 1) <= 0) {
@@ -193,7 +193,8 @@ static void test_reductions(void)
 	ok(source(&a, 0) == YOKE_EINVAL, "an axis that is not there");
 }
 
-// y (5,4,3,6) of x (5,4,3,6) and a carried value (5,4,1,6) along axis 2, whose last value is not wanted.
+// y (5,4,3,6) of x (5,4,3,6) and a carried value (5,4,1,6) along axis 2, whose last value is not
+// stored.
 static void make_recurrence(struct op *o, int64_t carried)
 {
 	static struct yoke_view out[2];
@@ -236,7 +237,7 @@ static void test_recurrences(void)
 	ok(source(&b, 0) == YOKE_EINVAL, "more carried than there are inputs");
 }
 
-// The map behind a product: its second input is `in[2]`, behind both factors.
+// The map fused after a product: its second input is `in[2]`, after both factors.
 static void make_product(struct op *o, int rank, const int64_t *dims, struct yoke_view in[3])
 {
 	make(o, yoke_f32, rank, dims);
@@ -270,7 +271,7 @@ static void test_products(void)
 	ok(source(&a, 0) == YOKE_EINVAL, "an input that is missing");
 }
 
-// What only a launch knows is named in a call, and nothing of it is in there.
+// Values known only at launch are named in a call, and are not part of the text.
 static void test_launches(void)
 {
 	const int64_t dims[] = { 5, 4, 3, 6 };

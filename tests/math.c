@@ -23,8 +23,8 @@ static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const doubl
 	return yoke_cast(yoke_from(yoke_f64, rank, dims, x), dtype);
 }
 
-// n random numbers in -most .. most, any two of them half of 2 most / n apart or more: which of them is the largest stays
-// where one of them moves a little.
+// n random numbers in -most .. most, at least 2 most / n apart: which of them is the largest does
+// not change when one moves a little.
 static void apart(double *x, int n, double most)
 {
 	for (int i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ static void test_special(void)
 				do
 					x[i] = rnd_real(row[k].lo, row[k].hi);
 				while (x[i] < 0.5 && row[k].lo < -3 && fabs(x[i] - rint(x[i])) < 0.1); // poles
-				if (dtype == yoke_f16) // which has these numbers
+				if (dtype == yoke_f16) // whose values are these
 					x[i] = rint(fmin(x[i], row[k].hi - 0.1) * 16) / 16 + 1 / 32.0;
 				else
 					x[i] = (double)(float)x[i];
@@ -158,7 +158,8 @@ static void test_special(void)
 	yoke_scope_end(s);
 }
 
-// erfinv of x in 0 .. 1 in long double: Newton's steps from `near`, with the complement of erf where that has more digits.
+// erfinv of x in 0 .. 1 in long double: Newton's steps from `near`, with erfc where it has more
+// digits.
 static long double erfinv_long(double x, double near)
 {
 	long double y = near;
@@ -240,7 +241,7 @@ static void test_edges(void)
 		fn *f;
 		void *arg;
 		int n;
-		double x[4], y[4], g[4]; // y has one number where the result does
+		double x[4], y[4], g[4]; // y has one element where the result has one
 	} row[] = {
 		{ "asin", asin_fn, NULL, 4, { 1, -1, 1.5, -INF }, { M_PI_2, -M_PI_2, NAN, NAN }, { INF, INF, NAN, NAN } },
 		{ "acos", acos_fn, NULL, 4, { 1, -1, -2, INF }, { 0, M_PI, NAN, NAN }, { -INF, -INF, NAN, NAN } },
@@ -302,7 +303,7 @@ static void test_atan2_edges(void)
 	yoke_scope_end(s);
 }
 
-// Sums of gradients that half precision cannot count.
+// Sums of gradients that overflow half precision.
 static void test_many_ties(void)
 {
 	enum { MANY = 70000 };
@@ -455,7 +456,7 @@ static void test_searchsorted(void)
 			double sorted[32], v[40], got[40], want[40];
 			const int64_t n = sizes[k], dims[] = { 5, 8 };
 			for (int i = 0; i < n; i++)
-				sorted[i] = i / 2; // twice each
+				sorted[i] = i / 2; // each twice
 			for (int i = 0; i < 40; i++) {
 				v[i] = rnd_int(-2, 36) / 2.0;
 				want[i] = 0;
@@ -492,9 +493,9 @@ static void test_scatter(void)
 	double all[72], *const x = all, *const v = all + 30, got[30], want[30];
 	int64_t idx[42];
 	apart(all, 72, 2);
-	v[11] = 0; // of products one factor
+	v[11] = 0; // one factor of products
 	for (int i = 0; i < 42; i++)
-		idx[i] = rnd_int(0, 3); // nothing goes to the last place
+		idx[i] = rnd_int(0, 3); // nothing goes to the last position
 	for (int kind = 0; kind < 4; kind++) {
 		struct scatter s = { idx, x, v, kind, 0 };
 		memcpy(want, x, sizeof want);
@@ -542,7 +543,7 @@ static yoke_tensor *loss_fn(yoke_tensor *x, void *arg)
 		yoke_loss_mse(x, t, &o);
 }
 
-// Of each row or element; *total: what the mean divides by.
+// Of each row or element; *total: the divisor of the mean.
 static int reference(const struct loss *l, const double *x, double *to, double *total)
 {
 	const int many = l->what < 2 ? N : N * V;
@@ -700,7 +701,8 @@ static void test_attention(void)
 enum { HB = 2, HH = 4, HG = 2, HD = 5, HS = 70, HT = 40 };
 enum hides { ALL_BOOL, ALL_NUMBERS, SOME, CAUSAL, COUNT, HIDES };
 
-// What a query of a batch sees of the keys, of which one is NaN; which queries see that one is left out of comparisons.
+// Visible keys per query of a batch, one of which is NaN; queries that see it are excluded from
+// comparisons.
 struct hidden {
 	enum hides how;
 	int64_t queries, bad;
@@ -735,7 +737,8 @@ static yoke_tensor *attended(const struct hidden *x, yoke_tensor *const *qkv)
 	return yoke_attention(qkv[0], qkv[1], qkv[2], mask, 0, 0, 0);
 }
 
-// o and the gradients of sum c o, c 0 for queries that see the bad key, by loops over the keys that are seen.
+// o and the gradients of sum c o, with c 0 for queries that see the bad key, by loops over the
+// visible keys.
 static void attended_loops(const struct hidden *x, const double *q, const double *k, const double *v, const double *c,
 			   double *o, double *dq, double *dk, double *dv)
 {
@@ -815,7 +818,7 @@ static void test_hidden(void)
 		for (int i = 0; i < many; i++)
 			got[i] = part && sees(&x, i / HD / HH % x.queries, x.bad) ? dq[i] : got[i];
 		good = good && near(got, dq, (size_t)many, tolerance[dtype], 1, "dq");
-		if (!part) // those that see it have NaN of their own
+		if (!part) // queries that see it have NaN results
 			good = good && values(g[1], got, K) && near(got, dk, K, tolerance[dtype], 1, "dk") && values(g[2], got, K) &&
 			       near(got, dv, K, 2 * tolerance[dtype], 1, "dv");
 		ok(good, "attention of %s: %s", text, yoke_error());

@@ -16,9 +16,9 @@ enum { MIB = 1 << 20, LIMIT = 64 };
 
 static const struct fault_control *ctl; // NULL: another backend
 static struct yk_device *device;
-static uint32_t stamp; // of the next contents
+static uint32_t stamp; // state of the contents
 
-struct held { // a value and what it should be: every word is `first` plus its index
+struct held { // a value and its expected contents: every word is `first` plus its index
 	yoke_tensor *t;
 	uint32_t first;
 	int64_t words;
@@ -126,7 +126,7 @@ static void pieces(void)
 	drop_all(h, n);
 }
 
-// Variables that were moved are written in place, and moved again.
+// Moved variables are written in place, and moved again.
 static void variables(void)
 {
 	struct held v[2], h[LIMIT] = { { 0 } }, more = { 0 };
@@ -161,7 +161,7 @@ static void variables(void)
 	drop_all(v, 2);
 }
 
-// What is larger than any segment: whole segments are emptied and given back.
+// A request larger than any segment: whole segments are emptied and released.
 static void segments(void)
 {
 	struct held h[LIMIT] = { { 0 } }, more = { 0 };
@@ -178,7 +178,7 @@ static void segments(void)
 	drop_all(h, n);
 }
 
-// A launch's arena and results, with values of another context between.
+// A launch's arena and results, between values of another context.
 static void launches(void)
 {
 	struct held h[LIMIT] = { { 0 } }, other[LIMIT] = { { 0 } };
@@ -199,7 +199,7 @@ static void launches(void)
 	free(got);
 	yoke_free(x);
 	drop_all(h, n);
-	// the holes are between another context's blocks, which stay where they are
+	// the holes are between another context's blocks, which cannot move
 	yoke_context *theirs = yoke_context_new(NULL);
 	yoke_use(theirs);
 	n = checkered(other, 4 * MIB, 2, true);
@@ -217,7 +217,7 @@ static void launches(void)
 	yoke_context_free(theirs);
 }
 
-// Values of any size come and go.
+// Values of all sizes are allocated and freed.
 static void traffic(void)
 {
 	struct held h[LIMIT] = { { 0 } };
@@ -243,8 +243,8 @@ static void traffic(void)
 	   (unsigned long long)stats().pool_allocated);
 }
 
-// Uploads have a queue of their own: each evaluation reads what was put before it, whatever was put
-// behind it, or over it unread.
+// Uploads have their own queue: each evaluation reads the values written before it, whatever was
+// written after it, or over it unread.
 static void overlap(void)
 {
 	enum { ROUNDS = 60, WORDS = 100000 };
@@ -259,7 +259,7 @@ static void overlap(void)
 			for (int i = 0; i < WORDS; i++)
 				want[k] += data[i] = (int32_t)rnd_int(-1000, 1000);
 			wrong += yoke_put(v, data, WORDS * sizeof *data) < 0;
-			memset(data, 0xff, WORDS * sizeof *data); // the caller's again
+			memset(data, 0xff, WORDS * sizeof *data); // the caller may reuse it
 		}
 		yoke_scope *s = yoke_scope_begin("round");
 		sum[k] = yoke_keep(yoke_sum(yoke_cast(v, yoke_i64), YOKE_ALL));
@@ -279,7 +279,7 @@ static void overlap(void)
 	free(data);
 }
 
-// A copy that fails leaves all as it was; a launch without memory is tried again.
+// A failing copy leaves everything unchanged; a launch without memory is retried.
 static void faults(void)
 {
 	struct held h[LIMIT] = { { 0 } }, more = { 0 };
@@ -295,7 +295,7 @@ static void faults(void)
 	ok(had && is_whole(&more) && all_whole(h, n), "the next try moves them: %s", yoke_error());
 	drop(&more);
 	drop_all(h, n);
-	static const char *const kinds[] = { "put", "event" }; // at once, and late
+	static const char *const kinds[] = { "put", "event" }; // immediately, and late
 	for (int i = 0; i < 2; i++) {
 		ctl->arm(kinds[i], 1);
 		had = hold(&more, 8 * MIB) && is_whole(&more);
@@ -320,7 +320,7 @@ static void faults(void)
 	yoke_error_clear();
 }
 
-// Large values go up by way of little pinned memory, and arrive whole.
+// Large values are uploaded through a small pinned buffer, and arrive complete.
 static void staging(void)
 {
 	struct held h = { 0 };
@@ -338,7 +338,7 @@ static void staging(void)
 	yoke_error_clear();
 }
 
-// Zeros of a new variable, and a value that is all one number.
+// The zeros of a new variable, and a value filled with one number.
 static void fills(void)
 {
 	const int64_t words = 3 * MIB + 5;

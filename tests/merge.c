@@ -137,7 +137,8 @@ static void table(void)
 	}
 }
 
-// Offsets of a view's elements in the order of the space, whose axes of other lengths it has not.
+// Offsets of a view's elements in the order of the space; the view broadcasts along axes where its
+// length is 1.
 static void walk(const struct yoke_view *v, int64_t *to)
 {
 	int64_t i[YOKE_MAX_RANK] = { 0 };
@@ -151,8 +152,8 @@ static void walk(const struct yoke_view *v, int64_t *to)
 	}
 }
 
-// Views made of few strides, so that many run on: all keep their elements in order, and no neighbours are
-// left that all run through as one.
+// Views with few distinct strides, so that many axes merge: all keep the order of their elements,
+// and no neighbouring axes that could be merged remain.
 static void at_random(void)
 {
 	enum { VIEWS = 3, ELEMENTS = 6561 };

@@ -12,10 +12,10 @@ static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 
 		     crowd[] = { INT64_MAX / 2, 3 },
 		     hollow[] = { INT64_MAX, INT64_MAX, 0 }, half[] = { INT64_MAX / 2 + 1 };
 
-// Judges one call; failed: it said so.
+// Checks one call; failed: the call returned an error.
 static void judge(const char *call, bool failed, int code, const char *name)
 {
-	// a line begins with the call: "cov in misuse: ..", not with an op that it is made of
+	// the line begins with the call: "cov in misuse: ..", not with an op of its decomposition
 	const char *line = yoke_error(), *public = strstr(call, "yoke_") + 5;
 	size_t n = strcspn(public, "(");
 	bool named = !strncmp(line, public, n) && (line[n] == ':' || line[n] == ' ');
@@ -78,7 +78,7 @@ static void of_literals(void)
 	   "what fits is taken: %s", yoke_error());
 }
 
-// Numbers that the host sets are looked at by the evaluation that reads them, which has no effect then.
+// Host scalars are checked by the evaluation that reads them, which then has no effect.
 static void of_scalars(void)
 {
 	static const struct {
@@ -320,8 +320,8 @@ static void of_lists(void)
 	FAIL(yoke_barrier(1, p, -1, NULL, got), EINVAL, "barrier");
 }
 
-// Structs begin with their size: one that no version has is an error by name, of a shorter one the rest is as by default, and
-// behind a longer one nothing is looked at.
+// Structs begin with their size: a size that no version has is an error by name, a shorter struct
+// has defaults for the rest, and bytes after a longer struct are not read.
 static void of_sizes(void)
 {
 	static const float two[6] = { 2, 2, 2, 2, 2, 2 };
@@ -343,7 +343,7 @@ static void of_sizes(void)
 	FAIL(yoke_stats(&stats), EINVAL, "set size");
 	FAIL(yoke_fallbacks(2, &fell[0].known), EINVAL, "set size");
 
-	// v - (2 v + decay v), with decay 0 where the caller does not know it
+	// v - (2 v + decay v), with decay 0 if the caller's struct lacks it
 	static const size_t size[] = { offsetof(struct yoke_sgd, weight_decay), sizeof sgd, 4096 };
 	for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
 		sgd.size = size[i];
@@ -365,7 +365,7 @@ static void of_sizes(void)
 	yoke_free(v);
 }
 
-// A step over a list of which a later tensor is no variable assigns none of them.
+// A step over a list with a later tensor that is not a variable assigns none of them.
 static void of_half_a_list(void)
 {
 	static const float two[6] = { 2, 2, 2, 2, 2, 2 };
@@ -378,7 +378,7 @@ static void of_half_a_list(void)
 
 	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
 	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first is as it was: %g", got[0]);
-	// one variable twice: of two new values one would be lost
+	// one variable twice: one of two new values would be lost
 	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, d23), *twice[] = { v, w, v }, *once[] = { v, w }, *three[] = { v, v, v };
 	struct yoke_sgd heavy = { .size = sizeof heavy, .lr = one, .first = one, .scale = YOKE_NONE, .momentum = 0.5 };
 	struct yoke_adamw adamw = { .size = sizeof adamw, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
@@ -392,7 +392,7 @@ static void of_half_a_list(void)
 	yoke_free(v);
 }
 
-// A call that fails returns its own error's number, whatever error came first and is not cleared.
+// A failing call returns its own error code, whatever earlier error has not been cleared.
 static void of_second_errors(void)
 {
 	float f[6];
@@ -415,7 +415,7 @@ static void of_second_errors(void)
 	yoke_error_clear();
 }
 
-// Operands that are not optional, absent: YOKE_NONE, and NULL, which stands for an earlier error.
+// Absent operands that are not optional: YOKE_NONE, and NULL, which stands for an earlier error.
 static void of_absent(yoke_tensor *none, const char *word)
 {
 	static const int64_t zero[] = { 0, 0 };

@@ -41,7 +41,7 @@ static void column(void)
 
 enum { N = 8 };
 static const int64_t square[] = { N, N };
-static int half; // the dtype cast to
+static int half; // the dtype that it is cast to
 
 static yoke_tensor *filled(int dtype, int rank, const int64_t *dims)
 {
@@ -134,7 +134,7 @@ static void calls(void)
 	yoke_scope_end(s);
 }
 
-// 0.1 as a half is 2e-4 beside it: a number becomes what it stands beside, once.
+// 0.1 as a half is off by 2e-4: a scalar takes the dtype of its operand, and is rounded once.
 static void numbers(void)
 {
 	float got[2];
@@ -206,7 +206,8 @@ static void scopes(void)
 	yoke_error_clear();
 }
 
-// The memory of a scope that set casts serves the next one, which sets none, and the context goes while that is open.
+// The memory of a scope that enabled casts is reused by the next scope, which enables none; the
+// context is freed while that is open.
 static void left_open(void)
 {
 	yoke_context *ctx = yoke_context_new(NULL), *former = yoke_use(ctx);
@@ -258,13 +259,14 @@ static void weights(void)
 	for (int i = 0; i < N * N; i++)
 		a[i] = (double)got[i], b[i] = (double)want[i], most = fmax(most, fabs(b[i]));
 	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, most, "and is near that in f32");
-	// x and w; what comes back joins the sum of gradients
+	// x and w; the returned gradient is added to the sum of gradients
 	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32", (int)steps[1],
 	   (int)steps[0]);
 	yoke_free(w);
 }
 
-// Gradients by u, which is in one product, and v, in two, of the second of two passes; the launches of both.
+// Gradients by u, used in one product, and by v, used in two, in the second of two passes; the
+// launches of both.
 static void two_passes(bool hold, bool change, float (*x)[N * N], float (*got)[N * N], uint64_t *count)
 {
 	yoke_tensor *w[] = { yoke_variable("u", yoke_f32, 2, square), yoke_variable("v", yoke_f32, 2, square) }, *g[2];
@@ -367,8 +369,8 @@ static void kernels(void)
 	}
 }
 
-// Weights that f16 has no number for are its largest ones in products, and get gradients of the right sign; those that
-// it has are what they were, bit for bit; an infinite one is no number.
+// Weights beyond f16 become its largest numbers in products, and get gradients of the right sign;
+// weights within f16 keep their bits; an infinite one becomes NaN.
 static void saturated(void)
 {
 	enum { W = 8 };

@@ -35,7 +35,7 @@ static void make_params(void)
 	}
 }
 
-// A part of the last axis of qkv [B,T,3E] as [B,T,H,E/H]: a view.
+// A slice of the last axis of qkv [B,T,3E] as [B,T,H,E/H]: a view.
 static yoke_tensor *head(yoke_tensor *qkv, int k)
 {
 	return yoke_reshape(yoke_slice(qkv, 2, k * E, k * E + E, 1), 4, DIMS(B, T, H, E / H));
@@ -58,7 +58,7 @@ static yoke_tensor *forward(yoke_tensor *ids)
 	return yoke_cross_entropy(yoke_matmul(h, p[0], YOKE_TB), y, -1, 0.05);
 }
 
-// Tokens one by one through a cache of keys and values, in which only what was written counts.
+// Tokens one by one through a cache of keys and values, of which only the written entries count.
 static uint64_t decode(uint64_t hash)
 {
 	enum { S = T, D = E / H };
@@ -135,7 +135,7 @@ static int run(void)
 	return yoke_error_code() != 0;
 }
 
-// The line that this program prints under an environment; false when it fails.
+// The line that this program prints in an environment; false when it fails.
 static bool line_of(const char *self, const char *mode, char *to, int cap)
 {
 	char command[1024];
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 			diag("got %s, want %s", got, want);
 		ok(good, "the same bits with %s", mode[i]);
 	}
-	// decomposed, the numbers are near but not the same
+	// decomposed, the numbers are close but not equal
 	bool good = line_of(argv[0], "YOKE_PLAN_NAMED=0", got, sizeof got);
 	double other = good ? atof(strstr(got, "loss ") + 5) : NAN;
 	ok(fabs(other - loss) < 1e-4 * loss, "named ops decomposed: loss %.9g, whole %.9g", other, loss);

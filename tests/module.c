@@ -30,7 +30,7 @@ static int64_t dim(int64_t n)
 	return n;
 }
 
-// Random values, as f32, and the same in float64.
+// Random values as f32, and the same in float64.
 static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 {
 	float x[LIMIT];
@@ -57,7 +57,7 @@ static void refused(int code, int got, const char *word)
 	yoke_error_clear();
 }
 
-// Random values for all parameters, none near 0 or 1 by chance.
+// Random values for all parameters, none near 0 or 1.
 static int shake(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 {
 	float x[LIMIT];
@@ -80,7 +80,7 @@ static void param(yoke_module *m, const char *path, double *to)
 	values(yoke_module_find(m, path), to);
 }
 
-// The same as a layer gave, within 1e-5 of the largest.
+// Equal to a layer's result, within 1e-5 of the largest element.
 static void same(yoke_tensor *y, const double *want, int n, const char *what)
 {
 	double got[LIMIT], scale = 1e-3;
@@ -134,7 +134,7 @@ static void test_linear(void)
 	}
 }
 
-// Over groups of n elements that lie one behind another.
+// Over groups of n consecutive elements.
 static void normalise(const double *x, int groups, int n, double eps, bool center, double *y)
 {
 	for (int g = 0; g < groups; g++) {
@@ -227,7 +227,7 @@ static void test_batch_norm(void)
 	yoke_module_free(m);
 }
 
-// x [B,T,E], context [B,S,E] in float64, by the module's own weights.
+// x [B,T,E], context [B,S,E] in float64, with the module's own weights.
 static void attention_ref(yoke_module *m, const double *x, const double *context, int S, int H, int G, bool causal,
 			  double base, double *y)
 {
@@ -303,7 +303,8 @@ static void test_attention(void)
 	}
 }
 
-// Tokens that come in parts, of sequences in one cache or in one each: as all at once.
+// Tokens that come in chunks, of sequences in one cache or in one cache each, give the same as all
+// at once.
 static void test_attention_cache(void)
 {
 	enum { KV = 2, H = 4, ROOM = 7, PARTS = 3 };
@@ -355,7 +356,7 @@ static void test_attention_cache(void)
 
 // ---- all of a network ----
 
-// A net of most layers: ids [B,T] -> [B,T,6].
+// A network of most kinds of layers: ids [B,T] -> [B,T,6].
 static yoke_module *network(double dropout)
 {
 	const struct yoke_nn_attention_options o = {
@@ -383,7 +384,7 @@ static double loss_of(yoke_module *m, yoke_tensor *ids, yoke_tensor *targets)
 	return loss;
 }
 
-// In f64 with differences of the loss, a few elements of each parameter.
+// In f64 against differences of the loss, for a few elements of each parameter.
 static void test_gradients(void)
 {
 	yoke_tensor *p[64], *g[64];
@@ -588,7 +589,7 @@ static void test_files(void)
 									     .rename = swap_prefix }) == 0,
 	   "names of another module: %s", yoke_error());
 	same(yoke_module_find(small, "weight"), w, 12, "are renamed");
-	// wrong ones change nothing, and are all named
+	// invalid ones change nothing, and all are named
 	param(wide, "weight", w);
 	ok(yoke_module_load(wide, file, NULL) == YOKE_EFORMAT && strstr(yoke_error(), "'inner.weight' is not known") &&
 		   strstr(yoke_error(), "'bias' is missing"),
@@ -634,7 +635,7 @@ static const char *at(const char *name)
 	return path[k];
 }
 
-// How many files there are of that begin, and how many bytes they have.
+// Number of files whose names begin so, and their bytes.
 static int files(const char *begin, long *bytes)
 {
 	struct dirent *e;
@@ -656,7 +657,7 @@ static void write_text(const char *name, const char *text)
 		fputs(text, f), fclose(f);
 }
 
-// An index of two files that refuses, and changes nothing.
+// An index of two files that is refused and changes nothing.
 static void refused_index(yoke_module *m, int code, const char *text, const char *word)
 {
 	double before[LIMIT], after[LIMIT];
@@ -679,7 +680,7 @@ static void test_split(void)
 	bool good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
 	const int all = files("net-", &bytes);
 	ok(good && all > 2 && loss_of(other, ids, targets) == want, "in %d files, and out of them: %s", all, yoke_error());
-	// over itself, twice: as many files as a set has, under the other names and back
+	// over itself, twice: the same number of files, renamed and back
 	for (int k = 0; k < 2; k++) {
 		shaken(m);
 		good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
@@ -694,7 +695,7 @@ static void test_split(void)
 	refused(YOKE_EINVAL, yoke_module_save_split(m, index, 0), "a byte at least");
 	yoke_module_free(m);
 	yoke_module_free(other);
-	// partial, and what an index may not say; two files of a tensor each: a.* and b.*
+	// partial, and invalid indexes; two files of a tensor each: a.* and b.*
 	yoke_module *two = yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0) });
 	yoke_module *three = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0),
 								      yoke_nn_linear(2, 2, 0) });
@@ -734,7 +735,7 @@ static void test_split(void)
 	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": [1]}", "weight_map");
 	refused_index(two, YOKE_EFORMAT, "[]", "weight_map");
 	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": {", "JSON");
-	// a tensor in two files, and one that the index does not know
+	// a tensor in two files, and one that the index does not list
 	if (rename(at("two-00002-of-00002.safetensors"), at("kept")) == 0 && link(at("two-00001-of-00002.safetensors"),
 										   at("two-00002-of-00002.safetensors")) == 0)
 		refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "'0.weight' is in two-00001-of-00002.safetensors, which it says, and in");
@@ -760,7 +761,8 @@ static void test_training(void)
 {
 	yoke_tensor *p[64], *g[64];
 	const char *names[64];
-	// the same every day: of random sequences two may begin alike and go on unlike, which nothing can learn
+	// fixed sequences: two random ones may begin equally and differ later, which nothing can
+	// learn
 	yoke_random_set(5, 0);
 	yoke_module *m = network(0.1);
 	yoke_optim *o = yoke_optim_new("adamw", "lr=1e-2");
@@ -788,7 +790,7 @@ static void test_training(void)
 	ok(good && (stats.plan_misses == misses || tap_eager()), "training plans once: %s", yoke_error());
 	yoke_module_mode(m, 0);
 	ok(loss_of(m, ids, targets) < 0.2, "and learns %d targets by heart: loss %g", B * T, loss_of(m, ids, targets));
-	// in evaluation nothing is left behind
+	// in evaluation nothing is dropped
 	yoke_stats(&stats);
 	const uint64_t handles = stats.live_handles, bytes = stats.pool_allocated;
 	const double before = loss_of(m, ids, targets);
@@ -805,7 +807,7 @@ static void test_training(void)
 	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before && host < 1 << 20,
 	   "%d inferences leave nothing: %lld handles, %lld bytes of the device, %.0f of the host", times,
 	   (long long)(stats.live_handles - handles), (long long)(stats.pool_allocated - bytes), host);
-	// to another context, bit for bit; the optimizer goes with it
+	// to another context, bit for bit; the optimizer moves with it
 	yoke_context *here = yoke_use(NULL), *there = yoke_context_new("cpu");
 	yoke_use(here);
 	float m1[E], m2[E];
@@ -828,7 +830,7 @@ static void test_training(void)
 	good = yoke_optim_step(o, n, g, NULL) == 0 && yoke_eval(0, NULL) == 0;
 	ok(yoke_scope_end(s) == 0 && good, "and it trains on there: %s", yoke_error());
 	yoke_use(here);
-	// from another context than its own
+	// from a context other than its own
 	ok(yoke_module_cast(m, yoke_f64) == 0 && yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64, "cast where it is: %s",
 	   yoke_error());
 	refused(YOKE_ECONTEXT, (yoke_call(m, ids), yoke_error_code()), "another context");
@@ -915,7 +917,7 @@ static void test_refusals(void)
 	names_are(s, "0.weight 0.bias ", "nothing of it changed names,");
 	param(m, "weight", after);
 	ok(!memcmp(before, after, sizeof before), "nor numbers");
-	yoke_module_free(lone); // which is the caller's still
+	yoke_module_free(lone); // which still belongs to the caller
 	refused(YOKE_ENOENT, yoke_module_load(s, "/nonexistent/net", NULL), "nonexistent");
 	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) }, *bad = yoke_nn_sequential(2, two);
 	yoke_scope *scope = yoke_scope_begin("bad");
@@ -943,7 +945,8 @@ static yoke_module *counted(int *count)
 	return m;
 }
 
-// Modules that a sequence refuses are freed, each once, also where one is given twice or with one that it is part of.
+// Modules that a sequence refuses are freed exactly once, also if one is given twice or together
+// with a module that contains it.
 static void test_refused_twice(void)
 {
 	int count[4] = { 0 };
@@ -962,7 +965,8 @@ static void test_refused_twice(void)
 	yoke_context_free(there);
 }
 
-// Tensors of dtypes that are not computed with lie beside those of the module: nobody asks for them, or they are refused by name.
+// Tensors of storage-only dtypes beside those of the module: ignored unless requested, and refused
+// by name.
 static void test_other_dtypes(void)
 {
 	static const struct {
@@ -970,7 +974,7 @@ static void test_other_dtypes(void)
 		int bytes;
 	} table[] = { { "BOOL", 1 }, { "I64", 8 }, { "I16", 2 }, { "U64", 8 }, { "C64", 8 }, { "F8_E4M3", 1 }, { "F8_E5M2", 1 }, { "F8_E8M0", 1 } };
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
-		for (int whole = 0; whole < 2; whole++) { // else it is loaded with partial=1
+		for (int whole = 0; whole < 2; whole++) { // otherwise it is loaded with partial=1
 			char head[500];
 			float data[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 			const int n = snprintf(head, sizeof head, "{\"__metadata__\":null,\"weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
@@ -1021,7 +1025,7 @@ int main(void)
 	test_own();
 	test_files();
 	test_other_dtypes();
-	test_split(); // removes the folder
+	test_split(); // removes the directory
 	test_training();
 	test_lora();
 	test_refusals();

@@ -45,7 +45,7 @@ static void reference(int64_t rows, int64_t c, bool weighed)
 	weight = (double)n;
 }
 
-// Largest error in units of what is allowed.
+// Largest error in units of the tolerance.
 static double compare(int64_t c, bool diagonal, const double *m, const double *s, const float *lo, const float *hi)
 {
 	double worst = 0;
@@ -65,7 +65,7 @@ static double compare(int64_t c, bool diagonal, const double *m, const double *s
 	return worst;
 }
 
-// Numbers about offset * scale; channel i is scaled by 2^-spread more than channel i - 1.
+// Numbers around offset * scale; channel i is scaled by 2^-spread more than channel i - 1.
 static void check_scaled(int64_t rows, int64_t c, double offset, double scale, int spread, bool weighed, bool diagonal)
 {
 	static double m[CHANNELS], s[CHANNELS * CHANNELS];
@@ -75,11 +75,11 @@ static void check_scaled(int64_t rows, int64_t c, double offset, double scale, i
 	for (int64_t r = 0; r < rows; r++) {
 		double common = rnd_real(-20, 20);
 		w[r] = (float)(rnd_int(0, 3) ? rnd_int(1, 2) : 0);
-		for (int64_t i = 0; i < c; i++) // some of it is common to all channels
+		for (int64_t i = 0; i < c; i++) // partly common to all channels
 			x[r * c + i] = (float)(ldexp(scale, (int)i * -spread) * (offset + rnd_real(-30, 30) + common));
 	}
 	reference(rows, c, weighed);
-	yoke_setting_set("plan.named", rnd_int(0, 3) ? "1" : "0"); // taken whole, or in parts
+	yoke_setting_set("plan.named", rnd_int(0, 3) ? "1" : "0"); // by the kernel, or by decomposition
 	memset(m, 0xff, sizeof m);
 	memset(s, 0xff, sizeof s);
 	yoke_scope *scope = yoke_scope_begin("moments");
@@ -103,7 +103,7 @@ static void check(int64_t rows, int64_t c, double offset, bool weighed, bool dia
 	check_scaled(rows, c, offset, 1, 0, weighed, diagonal);
 }
 
-// Products of deviations leave the range of f32; channels of one matrix differ by up to 2^128.
+// Products of deviations exceed the range of f32; channels of one matrix differ by up to 2^128.
 static void extremes(void)
 {
 	static const double scales[] = { 1e-30, 1e-25, 1e-21, 1e-18, 1e18, 1e30 };
@@ -114,7 +114,7 @@ static void extremes(void)
 	check_scaled(1099, 65, 0, 1e18, 2, false, true);
 }
 
-// Rows that do not vary, then rows that vary by little, then by much: a scale that was right becomes wrong.
+// Constant rows, then rows that vary little, then much: the initial scale becomes wrong.
 static void changing(void)
 {
 	enum { N = 40000 };
@@ -176,7 +176,7 @@ static bool equal(const yoke_statistic *s, const yoke_statistic *t, size_t c, do
 	return worst <= tol;
 }
 
-// A stream of `rows`, cut into parts anywhere, whose statistics are merged in any order.
+// A stream of `rows`, split anywhere, whose statistics are merged in any order.
 static yoke_statistic *merged(int64_t rows, int64_t c, int parts)
 {
 	yoke_statistic *part[8], *sum;
@@ -226,7 +226,7 @@ static void statistics(void)
 	ok(!yoke_statistic_save(whole, "whole.safetensors") && (again = yoke_statistic_load("whole.safetensors")) &&
 		   equal(whole, again, C, 0), "saved and loaded, bit for bit %s", yoke_error());
 	yoke_statistic_free(again);
-	// doubled until there are more than 2^32 observations: mean and covariance stay
+	// doubled until there are more than 2^32 observations: mean and covariance do not change
 	yoke_statistic *many = merged(N, C, 1);
 	for (int k = 0; k < 25; k++)
 		yoke_statistic_merge(many, many);
@@ -259,7 +259,7 @@ static void statistics(void)
 	yoke_statistic_free(whole);
 }
 
-// Files that are none, each made of one that is.
+// Invalid files, each made from a valid one.
 static void hostile(void)
 {
 	static const struct {
@@ -287,11 +287,11 @@ static void hostile(void)
 		ok(!yoke_statistic_load("bad.safetensors") && yoke_error_code() == YOKE_EFORMAT, "%s: %s", why, yoke_error());
 		yoke_error_clear();
 	}
-	// as many channels as there may be, in a file without room for their squares
+	// the maximum number of channels, in a file too short for their squares
 	static const char head[] = "{\"mean\":{\"dtype\":\"F64\",\"shape\":[32768],\"data_offsets\":[0,262144]},"
 				   "\"square\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[262144,262152]}}";
 	static const char zero[262152];
-	const uint64_t length = sizeof head - 1; // of little endian
+	const uint64_t length = sizeof head - 1; // little endian
 	f = fopen("bad.safetensors", "wb");
 	fwrite(&length, 1, sizeof length, f);
 	fwrite(head, 1, sizeof head - 1, f);
@@ -313,7 +313,7 @@ static void hostile(void)
 	yoke_statistic_free(s);
 }
 
-// A NaN is in what depends on it, unless its row has no weight.
+// A NaN propagates to all dependent results, unless its row has weight 0.
 static void not_finite(void)
 {
 	float v[6] = { 1, 2, NAN, 4, 5, 6 }, no[3] = { 1, 0, 1 }, lo[2] = { 0 }, hi[2];

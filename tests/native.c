@@ -29,7 +29,7 @@ static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) }, rocm_symbols[]
 #undef X
 
 static const struct vendor {
-	const char *name, *library[PARTS]; // of the fake drivers
+	const char *name, *library[PARTS]; // the fake drivers' directory
 	const struct symbol *symbols;
 	size_t n;
 } vendors[] = {
@@ -43,11 +43,11 @@ static const struct vendor {
 static const struct vendor *vendor;
 static char fake_gpu[4096], folder[4096]; // where the libraries are
 
-// What a child found, in memory that it shares.
+// A child's results, in shared memory.
 static struct found {
 	uint32_t devices;
-	int err, again;  // of all that a backend does, and of the same once more
-	char line[1024]; // said of the first error
+	int err, again;  // errors of all backend operations, and of a repetition
+	char line[1024]; // text of the first error
 	char notes[8192]; // for `yoke doctor`, and the log
 	struct yoke_sample sample;
 } *found;
@@ -56,7 +56,7 @@ static struct found {
 
 static const struct yoke_backend *gpu;
 static const char *products_wanted = "0";
-static bool units_wrong; // the text that tests matrix units finds one sum wrong
+static bool units_wrong; // the text that tests matrix units then finds a wrong sum
 
 static const char *setting(const struct yoke_setting *s)
 {
@@ -145,7 +145,7 @@ static struct yoke_map map = { .size = sizeof map, .ninsn = 2, .nin = 1, .nout =
 			       .insn = { { .op = YOKE_MAP_INPUT, .dtype = yoke_f32 },
 					 { .op = YOKE_MAP_NEG, .dtype = yoke_f32 } } };
 
-// y = -x of 64 elements, at once and in a graph, between copies and fills of every kind.
+// y = -x of 64 elements, directly and in a graph, between copies and fills of every kind.
 static int everything(void)
 {
 	enum { N = 64, BYTES = 4 * N };
@@ -166,7 +166,7 @@ static int everything(void)
 	for (uint32_t n = 1; n <= 8; n *= 2)
 		err = err ? err : gpu->fill(q[0], s[0], 0, BYTES - 8, "yoke\1\2\3\4", n);
 	err = err ? err : gpu->get(q[0], s[0], 0, y, BYTES);
-	err = err ? err : gpu->get(q[0], s[2], 0, x, 4); // by the host, behind all of the queue
+	err = err ? err : gpu->get(q[0], s[2], 0, x, 4); // by the host, after all work of the queue
 	err = err || (!memcmp(y, "yoke\1\2\3\4", 8) && !memcmp(y, (char *)y + 8, BYTES - 16)) ? err : YOKE_EFAILED;
 	err = err ? err : gpu->put(q[0], s[1], 0, x, BYTES);
 	err = err ? err : gpu->copy(q[0], s[0], 0, s[1], 0, BYTES);
@@ -184,7 +184,7 @@ static int everything(void)
 	err = done < 0 ? done : err;
 	err = err ? err : gpu->event_wait(e[1]);
 	err = err ? err : gpu->event_elapsed(e[0], e[1], &ns);
-	err = err ? err : gpu->get(q[1], s[2], 0, x, 4); // by the host, behind all of the queue
+	err = err ? err : gpu->get(q[1], s[2], 0, x, 4); // by the host, after all work of the queue
 	err = err || (y[1] == -1 && y[N - 1] == 1 - N) ? err : YOKE_EFAILED;
 	if (!err && !(err = gpu->graph_begin(q[0]))) {
 		err = gpu->run(q[0], handle, &op);
@@ -209,7 +209,7 @@ static int everything(void)
 	return err;
 }
 
-// y = a b of ones, by the library of products.
+// y = a b of ones, by the vendor's product library.
 static int product(void)
 {
 	enum { N = 32, BYTES = 4 * N * N };
@@ -251,7 +251,7 @@ static int product(void)
 	return err || (y[0] == N && y[N * N - 1] == N) ? err : YOKE_EFAILED;
 }
 
-// Of which dtypes are products by matrix units offered?  A bit each, in `again`.
+// Dtypes for which products by matrix units are offered: a bit each, in `again`.
 static void units(void)
 {
 	static const uint8_t dtypes[] = { yoke_f16, yoke_bf16, yoke_f32, yoke_i8, yoke_u8 };
@@ -297,7 +297,8 @@ static void products_alone(void)
 		found->again = product();
 }
 
-// Bytes from one device to the other; `again` is the error, of which the core knows what to do.
+// Copies bytes from one device to the other; `again` is the error, which the core knows how to
+// handle.
 static void between(void)
 {
 	unsigned char x[1000], y[1000] = { 0 };
@@ -330,11 +331,11 @@ static void telemetry(void)
 
 	found->sample.size = sizeof found->sample;
 	found->err = t->sample(0, &found->sample);
-	struct yoke_sample small = { .size = 12 }; // of an older core
+	struct yoke_sample small = { .size = 12 }; // an older core
 	found->again = t->sample(0, &small) || small.size != 12 || small.util != 0;
 }
 
-// A kernel of an application's that is no C++, then one with a parameter too few.
+// A kernel of an application that is not C++, then one with a missing parameter.
 static void bad_kernels(void)
 {
 	static const char *const texts[] = { "extern \"C\" __global__ void f(int",
@@ -355,7 +356,7 @@ static void bad_kernels(void)
 	found->again = gpu->prepare(0, &op, 0, 0, &handle, &bytes);
 }
 
-// Runs it in a child, whose environment has one setting besides.
+// Runs it in a child with one additional environment variable.
 static bool child(const char *name, const char *value, void (*run)(void))
 {
 	int status = -1;
@@ -385,7 +386,7 @@ static bool copy_file(const char *from, const char *to, const char *without)
 	char *data = malloc((size_t)bytes + 1);
 
 	good = good && data && bytes > 0 && !fseek(f, 0, SEEK_SET) && fread(data, 1, (size_t)bytes, f) == (size_t)bytes;
-	// the name in its table of strings, where it stands between two zeros
+	// the name in the string table, between two zeros
 	for (long i = 1; good && without && i + (long)n < bytes; i++)
 		if (!data[i - 1] && !data[i + (long)n] && !memcmp(data + i, without, n)) {
 			data[i + (long)n - 1] ^= 1;
@@ -400,7 +401,7 @@ static bool copy_file(const char *from, const char *to, const char *without)
 	return good && hit;
 }
 
-// A folder with links to all libraries but one, which is a copy that lacks a symbol, or `text`.
+// A directory with links to all libraries but one, which is a copy without a symbol, or `text`.
 static bool make_folder(int part, const char *without, const char *text)
 {
 	char from[8192], to[8192];
@@ -435,11 +436,12 @@ static void lacking(void)
 		snprintf(name, sizeof name, "lacks %s", s->name);
 		if (!tap_turn(name, 14))
 			continue;
-		// the vendor's own compiler, which then serves where it is there, compiles for no fake driver
+		// the vendor's own compiler, which is then used where it is installed, cannot
+		// compile for a fake driver
 		const bool good = make_folder(s->part, s->name, NULL) &&
 				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
 		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
-		// a system's own library may serve instead
+		// a system library may be used instead
 		const bool there = s->part >= PRODUCTS || s->need == MAY || strstr(found->notes, "driver  ");
 		const bool works = !found->devices || !found->err ||
 				   (s->need == MAY && found->err == YOKE_EUNSUPPORTED); // graphs
@@ -453,7 +455,7 @@ static void lacking(void)
 	make_folder(-1, NULL, NULL);
 }
 
-// How often the text is among the notes and the log.
+// Number of occurrences of the text in the notes and the log.
 static int times(const char *text)
 {
 	int n = 0;
@@ -463,7 +465,8 @@ static int times(const char *text)
 	return n;
 }
 
-// Devices that the compiler, which knows 70, 75, 80, 86, 89, 90, 100 and 120, does not know; two of a kind are one warning.
+// Devices unknown to the compiler, which supports 70, 75, 80, 86, 89, 90, 100 and 120; two of a
+// kind give one warning.
 static void newer_devices(void)
 {
 	static const struct {
@@ -484,7 +487,7 @@ static void newer_devices(void)
 		   "%s: %u devices, %s, %d warnings", cases[i].arch, found->devices, yoke_error_name(found->err), n);
 	}
 	unsetenv("YOKE_FAKE_DEVICES");
-	// a library of products for a later driver than this
+	// a product library that needs a newer driver
 	setenv("YOKE_FAKE_COMPILER", "12.4", 1);
 	ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && found->devices == 1 && !found->err &&
 	   times("libcublasLt.so.13 is of CUDA 13, the driver only of CUDA 12.4: update the driver, or install the libcublasLt of "
@@ -528,7 +531,8 @@ static void versions(void)
 
 // ---- errors ----
 
-// A call whose failure is no error: something else is done, or nothing was wanted but to give back.
+// A call whose failure is not an error: there is an alternative, or the call only releases
+// something.
 static bool is_quiet(const char *call)
 {
 	static const char *const quiet[] = {
@@ -585,7 +589,7 @@ static void errors(void)
 		}
 }
 
-// Codes of the compiler and of the libraries of products, for each call of those.
+// Error codes of the compiler and of the product libraries, for each of their calls.
 static void library_errors(void)
 {
 	static const struct {
@@ -615,12 +619,13 @@ static void library_errors(void)
 			const char *name = cuda ? codes[k].cuda_name : codes[k].hip_name;
 			char fail[100];
 			snprintf(fail, sizeof fail, "%s:1+:%d", s->name, code);
-			// without a version a compiler is passed over, and another of the system's may serve
+			// a compiler without a version is skipped, and another one on the system
+			// may be used
 			if (s->part != codes[k].part || !code || !tap_turn(fail, 8) || strstr(s->name, "Version"))
 				continue;
 			products_wanted = s->part == COMPILER ? "0" : "1";
 			snprintf(folder, sizeof folder, "%s", fake_gpu);
-			if (s->part == BLAS) { // which serves where the other is missing
+			if (s->part == BLAS) { // used where the other is missing
 				snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
 				make_folder(PRODUCTS, NULL, "no library");
 			}
@@ -629,7 +634,7 @@ static void library_errors(void)
 			const bool named = strstr(found->line, name) || strstr(found->line, "no algorithm");
 			const bool known = found->err == YOKE_EUNSUPPORTED || found->err == YOKE_ENOMEM ||
 					   found->err == YOKE_EDEVICE;
-			// those that are for other cases alone
+			// those that only other cases use
 			const bool quiet = is_quiet(s->name) || strstr(s->name, "String") || strstr(s->name, "StatusName") ||
 					   strstr(s->name, "PTX") || strstr(s->name, "Log") || strstr(s->name, "LayoutSet");
 			const bool right = !found->devices ? *found->line != 0 :
@@ -640,7 +645,7 @@ static void library_errors(void)
 		}
 }
 
-// The library that serves where the other is missing.
+// The library that is used where the other is missing.
 static void second_products(void)
 {
 	if (!vendor->library[BLAS])
@@ -662,7 +667,7 @@ static void kernels(void)
 	   strstr(found->notes, cuda ? "nvrtcCompileProgram: NVRTC_ERROR_COMPILATION on cuda:0" :
 				       "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
 	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
-	// AMD's driver says nothing of parameters, and a fake driver's kernels have no code object
+	// AMD's driver does not report parameters, and a fake driver's kernels have no code object
 	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters") && strstr(found->line, " 2: ")),
 	   "a kernel of other parameters: %s", found->line);
 	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
@@ -676,7 +681,8 @@ static void kernels(void)
 	   !*found->notes, "no driver: %s", found->line);
 }
 
-// Matrix units, which are trusted once they gave the product of cl/units.cl; AMD's take no tf32.
+// Matrix units are trusted after they computed the product of cl/units.cl; AMD's do not support
+// tf32.
 static void matrix_units(void)
 {
 	const int most = 1 << yoke_f16 | 1 << yoke_bf16 | 1 << yoke_i8 | 1 << yoke_u8;
@@ -709,7 +715,8 @@ static void peers(void)
 	unsetenv("YOKE_FAKE_DEVICES");
 }
 
-// What the fake drivers say, of which the vendors' libraries have each its share; and one that fails.
+// Device properties of the fake drivers, each from one of the vendors' libraries; and one that
+// fails.
 static void samples(void)
 {
 	const struct yoke_sample *s = &found->sample;
@@ -736,8 +743,8 @@ static void samples(void)
 	   "none: %s", found->line);
 }
 
-// Calls of telemetry that always fail: without those that find the device there is none, and a line says why; of the others
-// each takes away what it tells, and no more.
+// Telemetry calls that always fail: if they find the device, there is no telemetry, and a line says
+// why; each of the others only removes its own figures.
 static void sample_errors(void)
 {
 	const bool cuda = !strcmp(vendor->name, "cuda");

@@ -53,7 +53,7 @@
 #endif
 LIST(YK_, VENDOR, _CALLS, )(X)
 #undef X
-// the one field that is read of the struct of which there are two
+// the only field of the struct with two versions that is read
 #if defined HIP_VERSION_MAJOR && PART_NUMBER == 0
 _Static_assert(offsetof(hipDeviceProp_t, gcnArchName) == (HIP_VERSION_MAJOR >= 6 ? 1160 : 396), "hipDeviceProp_t");
 #endif

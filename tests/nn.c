@@ -18,7 +18,7 @@ typedef void forward_fn(const int32_t *ids, int T, double (*logits)[V]);
 
 static double *param[LIMIT]; // in the order of the model's list
 static int64_t sizes[LIMIT];
-static double nearest; // to 0, of what a relu was given
+static double nearest; // smallest distance from 0 of a relu's input
 
 static void norm_row(const double *x, const double *w, const double *b, double *y)
 {
@@ -135,8 +135,7 @@ static double loss_ref(forward_fn *forward, const int32_t *ids, const int32_t *t
 	return loss;
 }
 
-// Random values into the model and the reference: norms near 1, the rest wide enough to
-// matter.
+// Random values for the model and the reference: norms near 1, the rest large enough to matter.
 static void draw(struct yk_network *n)
 {
 	for (int i = 0; i < n->params.count; i++) {
@@ -166,10 +165,12 @@ static double apart(const double *a, const double *b, int n)
 	return sqrt(off / all);
 }
 
-// half: 0, or what is cast to.  The bounds are so many of its roundings: a loss has behind it two dozen in a row,
-// which add up like a random walk, a gradient as many once more.
-// A difference across the bend of a relu is no slope, so none is given a number within 48 h of 0: parameters are at most 0.4,
-// and one that moves by h moves what the first layer's relus get by 3 * 0.4 h at most, the next one's by 48 * 0.4 times
+// half: 0, or the dtype of the casts. The bounds are multiples of its rounding: a loss depends on
+// two dozen roundings in sequence, which add up like a random walk, a gradient on twice as many. A
+// difference across the kink of a relu is not a slope, so no relu input is within 48 h of 0:
+// parameters are at most 0.4, and moving one by h moves the first layer's relu inputs by at most 3
+// * 0.4 h, and the next layer's by 48 * 0.4 times that, 23 h. The rounding of f32 there is about
+// 1e-7.
 // that, 23 h.  What f32 rounds there is some 1e-7.
 static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half)
 {
@@ -224,7 +225,7 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half
 	}
 	snprintf(what, sizeof what, "%s: gradients, %d of %d positions", name, T, C);
 	const double off = apart(got, want, n);
-	if (half) // and it is the half's: an f32 is a thousand times as near
+	if (half) // and its precision is the half's: f32 would be a thousand times closer
 		ok(off <= 16 * u && off >= u / 64, "%s in %s: %.2g off, %.2g allowed", what, yoke_dtype_name(half), off,
 		   16 * u);
 	else
@@ -234,7 +235,7 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half
 	yoke_error_clear();
 }
 
-// What lies behind a token must not change what is predicted at it.
+// Later tokens must not change the prediction at a token.
 static void test_causal(struct yk_network *m, forward_fn *forward)
 {
 	int32_t ids[C];
@@ -308,7 +309,7 @@ static struct yoke_stats stats(void)
 	return s;
 }
 
-// Tokens that come in pieces, with a cache, against all of the window at once.
+// Tokens that come in chunks, with a cache, against the whole window at once.
 static void test_cache(const struct yk_model *model, int64_t history)
 {
 	enum { N = 2, TOKENS = 24, VOCAB = 31, PIECES = 12 };
@@ -328,7 +329,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 		e = yk_network_cache_new(m, &cache[i]);
 	if (!ok(!e, "%s: a cache %s", model->name, yoke_error()))
 		return;
-	for (int round = 0; round < 2; round++) { // the second finds the first one's keys behind its own
+	for (int round = 0; round < 2; round++) { // the second call finds the first one's keys before its own
 		for (int i = 0; i < N * TOKENS; i++)
 			ids[i / TOKENS][i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
 		yoke_scope *s = yoke_scope_begin("window");
@@ -384,8 +385,8 @@ static int one_more(const struct yk_network *m, int r, struct yk_network_cache *
 	return yoke_scope_end(s);
 }
 
-// Sequences of several lengths that go on together, some of which end: against each window at once, and bit
-// for bit against each alone.
+// Sequences of several lengths that are continued together, some of which end: against each window
+// at once, and bit for bit against each sequence alone.
 static void test_together(const struct yk_model *model, int64_t history)
 {
 	enum {
@@ -481,7 +482,7 @@ static void test_together(const struct yk_model *model, int64_t history)
 	yk_network_free(m);
 }
 
-// Thousands of passes, forward and from a cache, leave nothing.
+// Thousands of passes, forward and from a cache, leak nothing.
 static void test_flat(const struct yk_model *model)
 {
 	enum { TOKENS = 8, VOCAB = 31, BEGUN = 100 };
@@ -542,8 +543,8 @@ static void test_flat(const struct yk_model *model)
 	yk_network_free(m);
 }
 
-// Evaluation draws nothing: masks of a training step are those of one without it, and it has the same bits
-// whatever the seed is.
+// Evaluation draws no random numbers: dropout masks of a training step do not depend on it, and its
+// bits do not depend on the seed.
 static void test_evaluation(const struct yk_model *model)
 {
 	enum { N = 2, TOKENS = 8, VOCAB = 31 };
@@ -565,7 +566,7 @@ static void test_evaluation(const struct yk_model *model)
 	for (int i = 0; i < N * TOKENS; i++)
 		ids[i] = (int32_t)rnd_int(0, VOCAB - 1);
 	for (int k = 0; k < 3;
-	     k++) { // the second with an evaluation inside, the third of another seed
+	     k++) { // the second run has an evaluation inside, the third another seed
 		yoke_random_set(k == 2 ? 8 : 7, 4);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *x = yoke_from(yoke_i32, 2, dims, ids);
@@ -611,7 +612,7 @@ static void test_refused(void)
 	ok(!yk_model_find("bert") && yk_model_find("mlp") == &yk_model_mlp, "models by name");
 }
 
-// What is in a manifest, there and back; one that names something else.
+// A manifest, written and read; one that names another model.
 static void test_manifest(const struct yk_model *model, int sizes_of)
 {
 	struct yk_model_shape shape = { .vocab = 256, .context = 8 }, got = { 0 };

@@ -66,7 +66,7 @@ static inline yoke_tensor *variable(void)
 	return v;
 }
 
-// Of a sum of variables.
+// The gradients of a sum of variables.
 static yoke_tensor *grew[2];
 static inline yoke_tensor *grown(void)
 {
@@ -85,7 +85,7 @@ static inline yoke_tensor **starts(void)
 
 static inline const char *where(void) { return "here"; }
 
-// Several of them: lists that a call may change are made anew, too.
+// Several of them: lists that a call may change are also made anew.
 #define LIST(name, one) \
 	static inline yoke_tensor **name(void) \
 	{ \
@@ -126,7 +126,7 @@ static inline yoke_tensor *foreign(void)
 	return t;
 }
 
-// What stands for an operand: good, or as number `at` says.
+// The argument for an operand: valid, or invalid as number `at` says.
 enum { TENSOR_WAYS = 4, LIST_WAYS = 5, SIZE_WAYS = 5 };
 static inline yoke_tensor *tensor(int at, yoke_tensor *good)
 {
@@ -148,7 +148,7 @@ static inline yoke_tensor **tensors(int at, yoke_tensor **good)
 	return good;
 }
 
-// Sizes that are none.
+// Invalid sizes.
 static inline void *sized(int at, void *good, int bytes)
 {
 	const size_t size[] = { 0, 3, bytes, (size_t)-1 };
@@ -605,7 +605,7 @@ static inline int history(void) { return yoke_memory_record(1); }
 
 // ---- the cases ----
 
-// Right before a call: there is no error, or one of an earlier call, which gave what is NULL.
+// Runs right before a call: there is no error, or an earlier call's error, which returned the NULL.
 static bool after_error;
 static inline void before(void)
 {
@@ -614,19 +614,19 @@ static inline void before(void)
 		yoke_setting_set("no.such", "earlier");
 }
 
-enum { MUST, MAY, FINE }; // fail; fail or not, without a crash; succeed
+enum { MUST, MAY, FINE }; // must fail; may fail, without a crash; must succeed
 struct way {
 	const char *what;
 	int verdict;
 };
 struct function {
 	const char *name;
-	int (*call)(int way); // 1: it failed; 0: not; -1: it has no way to say so
+	int (*call)(int way); // 1: it failed; 0: not; -1: it cannot report failure
 	const struct way *way;
 	int ways;
 };
 
-// What a child process of a function has come to.
+// The results of a child process that tests a function.
 struct shown {
 	int way, bad;
 	char why[1024];
@@ -648,7 +648,7 @@ static inline void judge(const struct function *f, struct shown *s)
 	}
 }
 
-// All ways of one function, each in a child that goes on with the next while none crashes.
+// All variants of one function, each in a child that continues with the next one unless it crashes.
 static inline void try_all(const struct function *f)
 {
 	struct shown *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -6,12 +6,12 @@
 #include "tap.h"
 #include "yoke-observe.h"
 
-// From here on contexts are on OpenCL, whose queues keep times; false: there is none, and `what` is skipped.
+// Contexts use OpenCL from here on, with timed queues; false: there is none, and `what` is skipped.
 static inline bool observed_opencl(const char *what)
 {
 	const bool built = getenv("YOKE_TEST_OPENCL");
 	yoke_setting_set("backend", "opencl");
-	yoke_profile_prepare(); // times are kept on request
+	yoke_profile_prepare(); // timing is enabled on request
 	struct yoke_context *ctx = built ? yoke_context_new("opencl") : NULL;
 	if (!ctx)
 		skip(what, built ? yoke_error() : "OpenCL is not built");

@@ -93,7 +93,7 @@ static int train_gpt(double *loss)
 	return err;
 }
 
-// Is the list of what fell back whole?
+// Is the list of fallbacks complete?
 static void listed(const char *backend, const struct yoke_stats *stats)
 {
 	struct yoke_fallback f[512] = { { .size = sizeof *f } };
@@ -130,7 +130,7 @@ static struct result run(const char *backend, int (*train)(double *))
 	return r;
 }
 
-// complete: the device may take all ops, so that nothing falls back.
+// complete: the device supports all ops, so that nothing falls back.
 static void compare(const char *backend, bool complete)
 {
 	bool fell = false;
@@ -167,8 +167,8 @@ static void compare(const char *backend, bool complete)
 	yoke_setting_set("strict", "0");
 }
 
-// Views that the device cannot copy are copied by the CPU, and come back: as a root of a scattered
-// view, as an operand that has to be dense, in front of what only the CPU runs.
+// Views that the device cannot copy are copied by the CPU and return: as a root of a scattered
+// view, as an operand that must be dense, before an op that only the CPU runs.
 static void copies(const char *backend)
 {
 	float x[256];
@@ -177,7 +177,7 @@ static void copies(const char *backend)
 	const int64_t dims[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
 	for (int i = 0; i < 256; i++)
 		x[i] = (float)rnd_int(-9, 9);
-	for (int i = 0; i < 256; i++) { // all axes turned round
+	for (int i = 0; i < 256; i++) { // all axes reversed
 		int at = 0;
 		for (int k = 0; k < 8; k++)
 			at |= (i >> k & 1) << (7 - k);
@@ -218,7 +218,7 @@ int main(void)
 	if (modules) {
 		compare("skeleton", false);
 		copies("skeleton");
-		// what is not waited for is not there
+		// data that is not waited for is not there
 		setenv("YOKE_FAULT_DEFER", "1", 1);
 		setenv("YOKE_FAULT_HOST", "0", 1);
 		setenv("YOKE_FAULT_LAG", "40", 1);

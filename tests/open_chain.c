@@ -113,8 +113,7 @@ static double complex *dense(const struct chain *h, int64_t row, int64_t n)
 	return m;
 }
 
-// Elimination with row pivots: det, of which the logarithm is returned, and column `column` of the
-// inverse.
+// Elimination with row pivots: returns the logarithm of det, and column `column` of the inverse.
 static double complex eliminate(double complex *m, int64_t n, int64_t column, double complex *x)
 {
 	double complex log_det = 0;
@@ -149,7 +148,7 @@ static double complex eliminate(double complex *m, int64_t n, int64_t column, do
 	return log_det;
 }
 
-// All results of a row: [n] and [n], then one and one.  The phase is known but for whole turns.
+// All results of a row: [n] and [n], then one and one. The phase is known modulo 2 pi.
 static void by_elimination(const struct chain *h, int64_t row, double complex *diagonal,
 			   double complex *left, double complex *corner, double complex *log_det)
 {
@@ -169,7 +168,7 @@ static void by_elimination(const struct chain *h, int64_t row, double complex *d
 	free(x);
 }
 
-// The same by leading and trailing minors of long rows.
+// The same from leading and trailing minors, for long rows.
 static void by_long_minors(const struct chain *h, int64_t row, double complex *diagonal,
 			   double complex *left, double complex *corner, double complex *log_det)
 {
@@ -212,7 +211,7 @@ static void by_long_minors(const struct chain *h, int64_t row, double complex *d
 
 // ---- values ----
 
-// As far off as 1 is from the larger of 1 and the reference; phases but for whole turns.
+// The error relative to the larger of 1 and the reference; phases modulo 2 pi.
 static double off(enum result what, double complex got, double complex want, double scale)
 {
 	if (what == LOG_DET) {
@@ -241,7 +240,7 @@ static bool matches(const struct chain *h, int dtype, bool by_minors_, double to
 							       want[3]);
 		for (int what = 0; what < RESULTS; what++) {
 			double worst = 0,
-			       size = dtype == yoke_f64 ? 1e-290 : 1e-30; // less vanishes
+			       size = dtype == yoke_f64 ? 1e-290 : 1e-30; // less underflows
 			const int64_t w = width(what, n);
 			for (int64_t i = 0; i < w; i++)
 				size = fmax(size, cabs(want[what][i]));
@@ -251,7 +250,7 @@ static bool matches(const struct chain *h, int dtype, bool by_minors_, double to
 							     INFINITY;
 				worst = isnan(e) ? INFINITY : fmax(worst, e);
 			}
-			// a pole near z makes roundings of H larger by as much
+			// a pole near z amplifies roundings of H by as much
 			const double grown =
 				fmax(1, what == LEFT ? size * size : cabs(want[0][0])) *
 				fmax(1, size);
@@ -330,7 +329,7 @@ static void long_rows(void)
 	}
 }
 
-// Numbers far from 1 in each row: what is computed is scaled by it, and log det moves by its
+// Numbers of large or small magnitude in each row: results scale with it, and log det moves by its
 // logarithm.
 static void scales(void)
 {
@@ -377,8 +376,8 @@ static void scales(void)
 	}
 }
 
-// A chain of n equal sites at its middle, z = a: each second pivot is 0.  Of an even n G is 0 on
-// the diagonal, and the corner and det are +-1; of an odd n z is an eigenvalue.
+// A chain of n equal sites at its middle, z = a: every second pivot is 0. For even n, G is 0 on the
+// diagonal, and the corner and det are +-1; for odd n, z is an eigenvalue.
 static void zero_pivots(void)
 {
 	for (int64_t n = 2; n <= 1000; n = n * 5 / 2 / 2 * 2) {
@@ -447,8 +446,8 @@ static void phases(void)
 	yoke_scope_end(scope);
 }
 
-// With negative b c, the phase is an argument of det up to whole turns: exp(i phase) |det| is det of
-// the dense matrix, for real and complex z.
+// With negative b c, the phase is an argument of det modulo 2 pi: exp(i phase) |det| is det of the
+// dense matrix, for real and complex z.
 static void negative_products(void)
 {
 	double worst = 0;
@@ -816,7 +815,7 @@ int main(int argc, char **argv)
 	for (int what = 0; what < RESULTS; what++)
 		for (int special = 0; special < 3; special++)
 			if (special < 2 ||
-			    what != LEFT) // of which 1 over a first pivot of 0 is refused
+			    what != LEFT) // where 1 over a first pivot of 0 is refused
 				gradients(what, special);
 	return done();
 }

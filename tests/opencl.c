@@ -77,7 +77,7 @@ static void test_transfers(int kind)
 	cl->segment_free(device, other);
 }
 
-// Memory of the host's is used where it lies, is not written, and stays when the segment goes.
+// Host memory is used in place, is not written, and remains after the segment is freed.
 static void test_wrap(const struct yoke_device_info *info)
 {
 	enum { N = 70001 };
@@ -151,7 +151,7 @@ static void test_fork(void)
 
 // ---- events ----
 
-// Two queues hand a value back and forth, each behind the other's event.
+// Two queues pass a value back and forth, each after the other's event.
 static void test_events(void)
 {
 	enum { N = 4099, ROUNDS = 40 };
@@ -199,7 +199,7 @@ static void test_events(void)
 	cl->segment_free(device, s[1]);
 }
 
-// Two devices have nothing in common but the host; one goes on behind the other all the same.
+// Two devices share only the host; work on one still waits for the other.
 static void test_two(uint32_t other)
 {
 	enum { N = 1 << 20 };
@@ -265,7 +265,8 @@ static void test_elapsed(void)
 	cl->segment_free(device, s);
 }
 
-// x squared, between buffers that come and go; how many elements are wrong.  key: another one, another kernel.
+// x squared, between buffers that are created and freed; returns the number of wrong elements. key:
+// another one means another kernel.
 static unsigned squares(uint16_t key)
 {
 	enum { N = 1031 };
@@ -306,8 +307,8 @@ static unsigned squares(uint16_t key)
 	return bad;
 }
 
-// One kernel by turns over buffers, some by the handle of one that went: the driver hears of those
-// arguments alone that differ, and of these always.
+// One kernel alternates between buffers, some of which reuse a freed handle: only changed arguments
+// are set, and these always.
 static void test_arguments(void)
 {
 	unsigned bad = 0;
@@ -316,7 +317,7 @@ static void test_arguments(void)
 	ok(!bad, "a kernel over buffers that come and go: %u wrong", bad);
 }
 
-// A copy of the module has no kernels yet: it finds the binaries that another one left.
+// Another copy of the module has no kernels yet: it finds the binaries of the first.
 static bool load_copy(const char *copy)
 {
 	static char buffer[1 << 16];
@@ -356,7 +357,8 @@ static void test_binaries(void)
 	   nbinaries);
 }
 
-// Marks without work between them stand for the same; each is waited for and freed by itself.
+// Consecutive marks without work between them share an event; each is waited for and freed
+// separately.
 static void test_marks(void)
 {
 	enum { N = 1 << 20 };
@@ -382,7 +384,7 @@ static void test_marks(void)
 	cl->segment_free(device, s);
 }
 
-// An application's text is compiled once, told apart by what is in it, and refused in words.
+// An application's text is compiled once, identified by its contents, and refused with a message.
 static void test_source(void)
 {
 	static const char good[] = "__kernel void add(__global uchar *y, ulong y0, long by)"
@@ -411,7 +413,7 @@ static void test_source(void)
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .nattr = 1,
 			      .source = &source };
 	const unsigned before = compiled;
-	for (int i = 0; i < 6; i++) { // of one hash, all of them
+	for (int i = 0; i < 6; i++) { // all with the same hash
 		char copy[sizeof good];
 		memcpy(copy, i % 3 ? good : other, sizeof good);
 		source.text = copy;

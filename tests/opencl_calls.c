@@ -19,7 +19,7 @@ static int count[CALLS];
 static cl_int fails[CALLS]; // what it returns ..
 static int times[CALLS];    // .. so often
 
-// Notes the call; its failure, if it is to fail.
+// Records the call; returns its failure, if it must fail.
 static cl_int note(enum call c)
 {
 	count[c]++;
@@ -39,7 +39,7 @@ static void arm(enum call c, cl_int code, int n)
 	times[c] = n;
 }
 
-// The driver's function of a name, kept in `f`.
+// The driver's function of a name, cached in `f`.
 #define NEXT(f, name) \
 	(f ? (void)0 : (void)(*(void **)&f = dlsym(RTLD_NEXT, name)))
 
@@ -85,7 +85,7 @@ cl_int clFinish(cl_command_queue queue)
 	return f(queue);
 }
 
-// What is over is not waited for.
+// Completed work is not waited for.
 __attribute__((visibility("default")))
 cl_int clWaitForEvents(cl_uint n, const cl_event *events)
 {
@@ -135,7 +135,7 @@ cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices
 
 enum { N = 8, LAYERS = 12, STEPS = 6 };
 
-// A layer is a softmax, a product and a map; all of them, a gradient and an update.
+// A layer is a softmax, a product and a map; all layers, a gradient and an update.
 static void steps(void)
 {
 	yoke_tensor *w[LAYERS], *g[LAYERS];
@@ -160,7 +160,7 @@ static void steps(void)
 			yoke_assign(w[i], yoke_sub(w[i], yoke_mul(g[i], yoke_const(0.5))));
 		forget();
 		err = yoke_eval(1, &l);
-		if (t >= 2) { // the first plans and builds, the second finds plans of both layouts
+		if (t >= 2) { // the first step plans and builds, the second finds plans of both layouts
 			waits += count[WAIT];
 			launches += count[LAUNCH];
 			flushes += count[FLUSH];
@@ -182,10 +182,10 @@ static void steps(void)
 
 // ---- failures ----
 
-// The square of a row, in a context of its own; the code.
+// The square of a row, in a new context; returns the code.
 static int evaluate(bool *right)
 {
-	static int n = 4; // another each time: arguments that are the same are not set
+	static int n = 4; // a different one each time: equal arguments are not set
 	float x[64], got[64];
 
 	n++;
@@ -250,7 +250,7 @@ static void failures(const char *name)
 				  "opencl:0", name, NULL });
 }
 
-// More than the pool has.
+// Requests more than the pool has.
 static void memory(const char *name)
 {
 	const int64_t n = 40 << 20;

@@ -9,8 +9,8 @@
 
 enum { HALVES = 1 << 16 };
 
-static const char *way; // what becomes of the test of f16
-static unsigned tests;  // how often it was asked for: its length, then its text
+static const char *way; // result of the f16 check
+static unsigned tests;  // number of requests: its length, then its text
 
 static const char *watched_text(const char *name)
 {
@@ -31,7 +31,7 @@ static float value_of(unsigned h)
 	return (float)yk_num_load(&h, yoke_f16).f;
 }
 
-// Every f16 up, the results down again, and what lies halfway to the next one down.
+// Every f16 converted up, the results down again, and the midpoints to the next lower f16.
 static unsigned wrong(void)
 {
 	enum { N = 2 * HALVES };
@@ -46,7 +46,7 @@ static unsigned wrong(void)
 	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof x, &from), "segment_new");
 	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof x, &to), "segment_new");
 	for (unsigned h = 0; h < HALVES; h++) {
-		const bool odd = h & 1, last = (h & 0x7fff) >= 0x7bff; // the next is no number
+		const bool odd = h & 1, last = (h & 0x7fff) >= 0x7bff; // the next one is not a number
 		all[h] = want[h] = (uint16_t)h;
 		x[h] = value_of(h);
 		x[HALVES + h] = last ? x[h] : (float)(((double)x[h] + (double)value_of(h + 1)) / 2);
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 
 	if (why)
 		return skip_all(why);
-	if (argc < 2) { // a device is tested once a process
+	if (argc < 2) { // a device is checked once per process
 		char command[4096];
 		int failed = 0;
 		for (int i = 0; i < 3 && !failed; i++) {

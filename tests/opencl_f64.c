@@ -4,7 +4,7 @@
 
 #include "opencl_host.h"
 
-// As a device without f64 would compute: in f32.
+// Simulates a device without f64: computes in f32.
 static const char *spoilt_text(const char *name)
 {
 	if (strcmp(name, "f64.cl"))

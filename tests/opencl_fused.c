@@ -66,7 +66,7 @@ static void shape(int64_t M, int64_t N, int64_t K)
 	free(x), free(w), free(b), free(y);
 }
 
-// Each comparison of smaller, equal, greater and no numbers, and numbers as bool, in one launch.
+// Each comparison of smaller, equal, greater values and NaN, and numbers as bool, in one launch.
 static void comparisons(void)
 {
 	enum { N = 16 };
@@ -96,7 +96,8 @@ static void comparisons(void)
 	yoke_scope_end(s);
 }
 
-// From f64 to f16 in one rounding: numbers just beside the middle of two halves, which f32 takes for the middle.
+// From f64 to f16 in one rounding: numbers next to the midpoint of two halves, which f32 would
+// round to the midpoint.
 static void narrowed(void)
 {
 	enum { N = 8 };

@@ -14,7 +14,7 @@ static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
 static const char *clblast = "";  // of opencl.clblast, which bench/ sets
-static const char *keeps = "0";   // of opencl.binaries: with PoCL they take longer than the kernels
+static const char *keeps = "0";   // value of opencl.binaries: with PoCL, making them takes longer than the kernels
 
 struct kept {
 	void *key, *data;
@@ -22,7 +22,7 @@ struct kept {
 };
 static struct kept binaries[512];
 static unsigned nbinaries, cache_hits, compiled;
-static bool spoilt; // the cache answers with garbage
+static bool spoilt; // the cache returns garbage
 
 static void test_log(int level, const char *topic, const char *text)
 {
@@ -38,7 +38,7 @@ static void test_error(int code, const char *text)
 
 static const char *test_setting(const struct yoke_setting *s)
 {
-	const char *preset = getenv("YOKE_TEST_PRESET"); // "gpu": as on one
+	const char *preset = getenv("YOKE_TEST_PRESET"); // "gpu": preset of a GPU
 
 	if (!strcmp(s->name, "opencl.profile"))
 		return profile;
@@ -99,7 +99,7 @@ static inline void test_forget(void)
 	nbinaries = 0;
 }
 
-static yk_text_fn *kernel_text = yk_kernel_text; // of which the module gets its programs
+static yk_text_fn *kernel_text = yk_kernel_text; // the source of the module's programs
 
 static int64_t test_program(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
 {
@@ -128,11 +128,11 @@ static const struct yoke_host test_host = {
 static const struct yoke_backend *cl;
 static uint32_t device; // YOKE_TEST_DEVICE, or the first
 
-// Why there is nothing to test, or NULL.
+// The reason why the test cannot run, or NULL.
 static inline const char *test_load(const char *path, uint32_t *ndevices)
 {
-	// Intel's libimf uses libm without saying so: a driver that brings it crashes in a program that
-	// has not loaded that.  What links with yoke has.
+	// Intel's libimf uses libm without linking to it: a driver that loads it crashes in a
+	// program without libm. Programs linked to yoke have it.
 	dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 	yoke_plugin_init_fn *init;
@@ -158,7 +158,7 @@ static inline void must(int err, const char *what)
 	exit(1);
 }
 
-// Prepares an op without a workspace, runs it to its end, and releases it.
+// Prepares an op without a workspace, runs it to completion, and releases it.
 static inline int run_op(void *queue, const struct yoke_op *op, uint32_t impl)
 {
 	void *handle = NULL, *e;
@@ -175,7 +175,7 @@ static inline int run_op(void *queue, const struct yoke_op *op, uint32_t impl)
 	return err;
 }
 
-// One view of a whole dense tensor at `offset`; strides row major.
+// A view of a whole dense tensor at `offset`; row-major strides.
 static inline struct yoke_view dense_view(void *segment, uint64_t offset, int dtype,
 					  int rank, const int64_t *dims)
 {

@@ -10,7 +10,7 @@
 
 enum { N = 6, STEPS = 100, STATES = 4, MAX_WINDOW = 12, MILLION = 1000003 };
 
-// What a variant does, in numbers; 0 is off.
+// The numeric definition of a variant; 0 is off.
 struct rule {
 	double lr, decay, clip, clip_value;
 	double momentum, dampening, beta1, beta2, eps, alpha, rho, lr_decay, initial, least, most, q;
@@ -155,7 +155,7 @@ static void adadelta(const struct rule *o, struct run *r, int t)
 	}
 }
 
-// The loss whose minimum restart=function looks at: half of the square of the distance from 0.
+// The loss that restart=function observes: half of the squared distance from 0.
 static double loss_of(const struct run *r, double *const *p)
 {
 	double sum = 0;
@@ -230,9 +230,9 @@ static void run_free(struct run *r)
 	}
 }
 
-// Gradients that pull to 0, with noise; g is what is put, before it is clipped.  They keep away from what decay
-// adds: where the sum cancels to a few bits f32 has no more of it, and the first steps, which divide by its
-// size, are as long as any.
+// Noisy gradients that pull to 0; g is the value before clipping. They avoid cancellation with the
+// decay term: where the sum has only a few bits left in f32, the first steps, which divide by its
+// magnitude, would have full length.
 static void draw(const struct rule *o, struct run *r, int dtype, yoke_tensor **g)
 {
 	double square = 0, by = 1;
@@ -318,7 +318,8 @@ static void compare(const char *kind, const char *settings, step_fn *step, struc
 	ok(good, "%s: %d steps %s", what, steps, yoke_error());
 	ok(tap_eager() || million || plans() == early, "%s: no new plans", what);
 	yoke_error_clear();
-	// Roundings of a hundred steps; accelerated goes on with each, 1 / (1 - beta) times as far, 30 in the end.
+	// Roundings of a hundred steps; accelerated methods amplify each by 1 / (1 - beta), 30 in
+	// the end.
 	const double tolerance = dtype == yoke_f64 ? 1e-11 : step == accelerated ? 3e-4 : 1e-4;
 	double worst = 0;
 	for (int i = 0; i < N && good; i++) {

@@ -78,7 +78,7 @@ static bool equal(float (*a)[LIMIT], float (*b)[LIMIT])
 	return same;
 }
 
-// The error that was expected, with these words, and none from now on.
+// The expected error, with these words; none from now on.
 static void refused(int err, int want, const char *part)
 {
 	ok(err == want && strstr(yoke_error(), part), "%s: %s", yoke_error_name(err), yoke_error());
@@ -108,7 +108,7 @@ static void zero_gradient(void)
 	set_free(&s);
 }
 
-// Polyak's is PyTorch's momentum while the learning rate stays.
+// Polyak's momentum equals PyTorch's while the learning rate is constant.
 static void heavy_ball(bool changes)
 {
 	struct set s, u;
@@ -140,7 +140,7 @@ static void heavy_ball(bool changes)
 	set_free(&u);
 }
 
-// g times a constant P is the same step: P cancels.
+// g times a constant P gives the same step: P cancels.
 static void constant_pre(void)
 {
 	struct set s, u;
@@ -181,7 +181,7 @@ static void constant_pre(void)
 		yoke_free(P[i]);
 }
 
-// A gradient that is always the same: v - mean^2 is 0 but for roundings of either sign.
+// A constant gradient: v - mean^2 is 0 except for roundings of either sign.
 static void centered(void)
 {
 	struct set s;
@@ -209,7 +209,7 @@ static void centered(void)
 	set_free(&s);
 }
 
-// Layers whose norms are a thousand apart move by the same share of them.
+// Layers whose norms differ by a factor of a thousand move by the same fraction of them.
 static void lamb_norms(void)
 {
 	struct set s;
@@ -241,7 +241,8 @@ static void lamb_norms(void)
 
 // ---- restarts ----
 
-// O'Donoghue and Candes 2015: a quadratic, kappa 1e4; iterations until f is 1e-8 of what it was.
+// O'Donoghue and Candes 2015: a quadratic, kappa 1e4; iterations until f is 1e-8 of its initial
+// value.
 struct bowl {
 	yoke_tensor *p, *d;
 };
@@ -297,7 +298,7 @@ static int quadratic_from(uint64_t seed, const char *settings, int most)
 	return t;
 }
 
-// On average from beginnings that are the same for all settings.
+// Averaged over initial values that are the same for all settings.
 static int quadratic(uint64_t seed, const char *settings)
 {
 	enum { STARTS = 4 };
@@ -332,7 +333,8 @@ static void in_two_launches(const char *kind, const char *settings, unsigned mos
 	set_free(&s);
 }
 
-// An infinity or a NaN in the first, a middle, the last element of a tensor: nothing changes, nor in the next
+// An infinity or a NaN in the first, a middle, the last element of a tensor: nothing changes, nor
+// in the next step, and the tensor is named; then steps continue.
 // step, and it is named; then steps go on.
 static void not_finite(const char *kind, const char *settings, double bad, int tensor, int64_t at)
 {
@@ -349,7 +351,7 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 	draw(s.g, x, 1);
 	x[tensor][at] = (float)bad;
 	if (tensor + 1 < N)
-		x[tensor + 1][0] = NAN; // the first is named
+		x[tensor + 1][0] = NAN; // the first one is named
 	yoke_put(s.g[tensor], x[tensor], (size_t)counts[tensor] * sizeof(float));
 	if (tensor + 1 < N)
 		yoke_put(s.g[tensor + 1], x[tensor + 1], (size_t)counts[tensor + 1] * sizeof(float));
@@ -362,7 +364,7 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 		yoke_optim_step(o, N, s.g, &given);
 		yoke_read(told, &norm, sizeof norm);
 		yoke_scope_end(scope);
-		draw(s.g, x, 1); // the step behind it is fine, and changes nothing as well
+		draw(s.g, x, 1); // the following step has finite gradients, and changes nothing as well
 	}
 	read_all(s.p, again);
 	yoke_read(m, is, yoke_bytes(m));
@@ -378,7 +380,7 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 	set_free(&s);
 }
 
-// A step that is skipped is as none: bit for bit, and for what depends on its number.
+// A skipped step leaves no trace: bit for bit, also in values that depend on its number.
 static void skipped(const char *kind, const char *settings)
 {
 	struct set s, u;
@@ -396,9 +398,9 @@ static void skipped(const char *kind, const char *settings)
 		struct yoke_step given = plain;
 		draw(s.g, a, 1);
 		yoke_put(flag, &(float){ skip ? 1 : NAN }, sizeof(float));
-		// a bool of the device, or a number of the host
+		// a bool on the device, or a host scalar
 		given.skip = t % 2 ? yoke_isfinite(flag) : yoke_scalar(skip);
-		if (skip) // what is in it does not matter
+		if (skip) // its contents do not matter
 			yoke_put(s.g[1], &(float[257]){ NAN, INFINITY }, sizeof(float[257]));
 		step(o, s.g, &given);
 		if (skip) {
@@ -422,8 +424,8 @@ static void skipped(const char *kind, const char *settings)
 	set_free(&u);
 }
 
-// Steps that a gradient that is not finite made change nothing do not count: with yoke_optim_check, and in a file that is
-// written before it is called; one of them is skipped, too.
+// Steps skipped because of a non-finite gradient do not count: with yoke_optim_check, and in a file
+// written before it is called; one such step is in that file.
 static void lost(const char *kind, const char *settings)
 {
 	struct set s, u;
@@ -470,7 +472,7 @@ static void lost(const char *kind, const char *settings)
 	set_free(&u);
 }
 
-// The scale comes first: into norm and clip.
+// The scale is applied first: before norm and clip.
 static void scaled(void)
 {
 	struct set s;
@@ -551,7 +553,7 @@ static void schedules(void)
 	near(got, want, 7, 1e-15, 1, "a schedule of settings");
 	float before = s.x[0][0], g = 1;
 	yoke_put(s.g[0], &g, sizeof g);
-	for (int t = 1; t <= 3; t++) { // the second is skipped, so the next has its rate
+	for (int t = 1; t <= 3; t++) { // the second is skipped, so the next one has its rate
 		step(o, s.g, NULL);
 		if (t == 2) {
 			yoke_read(s.p[0], &before, sizeof before);
@@ -577,7 +579,8 @@ static const struct {
 	{ "adagrad", "lr=0.1 initial=0.5" },
 };
 
-// t steps in all, with states through a file, or another context, in the middle: bit for bit the same.
+// t steps in all, with states saved to a file, or moved to another context, in the middle: bit for
+// bit the same.
 static void moved(int which, const char *to, bool by_file)
 {
 	static const char path[] = "states.safetensors";
@@ -791,7 +794,7 @@ static void bad_tensors(void)
 	set_free(&s);
 }
 
-// Arrays of the caller's, without a model: parameters are put, gradients lie where they are.
+// Arrays of the caller, without a model: parameters are written, gradients are used in place.
 static void arrays(void)
 {
 	float w[4] = { 1, 2, 3, 4 };

@@ -27,7 +27,7 @@ static void keep_line(int level, const char *topic, const char *line, void *arg)
 	snprintf(plan + n, sizeof plan - n, "%s\n", line);
 }
 
-// The step whose line has this text; -1: none.
+// The step whose line contains this text; -1: none.
 static int step_of(const char *text)
 {
 	const char *at = strstr(plan, text);
@@ -36,7 +36,7 @@ static int step_of(const char *text)
 	return at ? atoi(at) : -1;
 }
 
-// As step_of, of the scope by this name.
+// As step_of, for the scope of this name.
 static int scope_step(const char *name)
 {
 	char text[64];
@@ -44,7 +44,7 @@ static int scope_step(const char *name)
 	return step_of(text);
 }
 
-// x through a barrier behind y, or x itself.
+// x through a barrier after y, or x itself.
 static yoke_tensor *behind(bool barrier, yoke_tensor *x, yoke_tensor *y)
 {
 	yoke_tensor *to = NULL;
@@ -68,7 +68,7 @@ static yoke_tensor *add_up(yoke_tensor *x)
 	return yoke_sum(x, YOKE_ALL);
 }
 
-// w += exp(x) wants to run before the sum of another large value, to free exp(x).
+// w += exp(x) would run before the sum of another large value, to free exp(x).
 static void updates(void)
 {
 	static float x[N], got[2][N];
@@ -108,7 +108,7 @@ static yoke_tensor *soften(yoke_tensor *x)
 	return yoke_softmax(x, -1);
 }
 
-// The same update stays behind who reads the old version, over which it is written then.
+// The same update runs after the readers of the old version, which it overwrites.
 static void readers(void)
 {
 	static float x[N], got[N];
@@ -142,7 +142,7 @@ static void readers(void)
 	yoke_free(w);
 }
 
-// y = -x wants to join the map that reads it, behind the sum of z.
+// y = -x would be fused with the map that reads it, after the sum of z.
 static void fusion(void)
 {
 	float x[7], first[7], sum;
@@ -173,7 +173,7 @@ static void fusion(void)
 	ok(map[1] >= 0 && map[1] < work[1], "with one it is launched (%d) before the sum (%d)", map[1], work[1]);
 }
 
-// Several values of several dtypes behind several; a root, a view and a gradient of what comes through.
+// Several values of several dtypes after several; a root, a view and a gradient of the results.
 static void through(void)
 {
 	double x[6], got[6], want[6];
@@ -217,8 +217,8 @@ static yoke_tensor *sorted(yoke_tensor *x)
 	return yoke_sort(x, 0, 0, NULL);
 }
 
-// A sort that the device has not: what it sorts comes down as soon as it is there, and products that need
-// nothing of it are enqueued before the host turns to it.
+// A sort that the device lacks: its operand is downloaded as soon as it is computed, and
+// independent products are enqueued before the host runs the sort.
 static void beside(void)
 {
 	enum { SIDE = 8 };

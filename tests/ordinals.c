@@ -49,7 +49,7 @@ static bool is(const float *got, int n, uint64_t seed, const char *path, uint64_
 	return ok(wrong < 0, "%s", what);
 }
 
-// Two layers; with a metric before, between and after them that draws numbers too.
+// Two layers; with a metric before, between and after them that also draws numbers.
 static void layers(bool metric, float *one, float *two)
 {
 	yoke_scope *s = yoke_scope_begin("step"), *t;
@@ -67,7 +67,7 @@ static void layers(bool metric, float *one, float *two)
 	t = yoke_scope_begin("layer2");
 	b = yoke_lift(numbers(N));
 	if (metric)
-		yoke_sum(numbers(5), YOKE_ALL); // nobody reads it
+		yoke_sum(numbers(5), YOKE_ALL); // without readers
 	yoke_scope_end(t);
 	memset(one, 0xff, N * sizeof *one);
 	memset(two, 0xff, N * sizeof *two);
@@ -105,14 +105,14 @@ static void scopes(void)
 	is(a[0], N, 3, "twice", 0, (uint64_t)1 << 40, "the first call in a scope");
 	is(a[1], N, 3, "twice", 1, (uint64_t)1 << 40, "the second");
 	yoke_scope_end(s);
-	// from the start again when the outermost scope is opened again
+	// restarted when the outermost scope is opened again
 	s = yoke_scope_begin("twice");
 	yoke_read(numbers(N), c, sizeof c);
 	yoke_scope_end(s);
 	ok(!memcmp(c, a[0], sizeof c), "the scope opened again: the first call again");
 }
 
-// Two steps, as one evaluation; calls are counted anew behind the second.
+// Two steps in one evaluation; calls are counted anew after the second.
 static void steps(void)
 {
 	static float a[N], b[N];
@@ -148,7 +148,7 @@ static void shapes(void)
 	yoke_read(x, b, sizeof b);
 	is(b, 2 * N, 11, "shape", 0, 2, "rows and columns");
 	yoke_scope_end(s);
-	// a view of them, and a part of a fused chain
+	// a view of them, and an element of a fused chain
 	s = yoke_scope_begin("shape");
 	x = yoke_slice(yoke_uniform(yoke_f32, 2, DIMS(2, N)), 0, 1, 2, 1);
 	yoke_read(yoke_neg(yoke_add(x, yoke_const(1))), a, sizeof a);
@@ -159,7 +159,7 @@ static void shapes(void)
 	yoke_scope_end(s);
 }
 
-// Dropout's mask under an environment, as a hash.
+// The hash of dropout's mask under an environment.
 static int print_hash(void)
 {
 	static float got[20000];

@@ -32,7 +32,7 @@ static uint64_t rounded(uint64_t bytes)
 	return yk_pool_round(ctx->device->pool, bytes);
 }
 
-// What a variable takes of a pack.
+// Bytes that a variable takes in a pack.
 static uint64_t room(uint64_t bytes)
 {
 	return (bytes + !bytes + 255) / 256 * 256;
@@ -125,7 +125,7 @@ static const struct yk_storage *storage(yoke_tensor *t)
 	return yk_tensor(t, "test")->storage;
 }
 
-// Do they lie in one buffer, in this order, each where it has to?
+// Are they in one buffer, in this order, each at the right offset?
 static bool in_order(const struct var *v, int n)
 {
 	uint64_t at = 0;
@@ -150,7 +150,7 @@ static void shuffle(struct var *v, int n)
 
 // ---- places ----
 
-// The block as it should be: the variables, and zeros between.
+// The expected block: the variables, with zeros between them.
 static bool is_image(const struct var *v, int n)
 {
 	uint64_t bytes = 0, at = 0;
@@ -182,13 +182,13 @@ static void places(void)
 			all += room(v[i].bytes);
 		}
 		accounts += stats().pool_allocated != apart;
-		for (int again = 0; again < 2; again++) { // packed anew in another order
+		for (int again = 0; again < 2; again++) { // packed again in another order
 			shuffle(v, n);
 			wrong += pack(v, n) < 0 || !in_order(v, n) || torn(v, n);
 			accounts += stats().pool_allocated != none + rounded(all);
 			images += !is_image(v, n);
 		}
-		int part = (int)rnd_int(1, n); // some leave for a pack of their own
+		int part = (int)rnd_int(1, n); // some move to a separate pack
 		wrong += pack(v, part) < 0 || !in_order(v, part) || torn(v, n);
 		shuffle(v, n);
 		for (int i = 0; i < n; i++) {
@@ -236,7 +236,7 @@ static void optimize(const struct var *v, int from, int to)
 			yoke_adamw_step(P, t, t + P, t + 2 * P, t + 3 * P, &a);
 		else
 			yoke_sgd_step(P, t, t + P, t + 2 * P, &b);
-		yoke_assign(t[P], yoke_add(t[P], yoke_mul(lr, t[0]))); // the gradient goes on
+		yoke_assign(t[P], yoke_add(t[P], yoke_mul(lr, t[0]))); // the gradient continues
 		yoke_eval(0, NULL);
 		yoke_scope_end(s);
 	}
@@ -280,7 +280,7 @@ static void optimizers(void)
 	}
 }
 
-// Which copies an update costs.
+// Copies that an update costs.
 static void update(const char *what, struct var *v, yoke_tensor *(*of)(yoke_tensor *), uint64_t copies)
 {
 	struct yoke_stats a = stats();
@@ -318,7 +318,7 @@ static yoke_tensor *other(yoke_tensor *x)
 	return yoke_iota(yoke_f32, 2, DIMS(16, 16), 1);
 }
 
-static struct var *held; // what a variable is assigned
+static struct var *held; // the value assigned to a variable
 
 static yoke_tensor *value(yoke_tensor *x)
 {
@@ -352,7 +352,7 @@ static void updates(void)
 
 // ---- old versions ----
 
-// What was recorded with a version reads that version, whatever the variable becomes.
+// Work recorded with a version reads that version, whatever happens to the variable.
 static void versions(void)
 {
 	struct var v[3], w[3];
@@ -365,7 +365,7 @@ static void versions(void)
 	yoke_scope *s = yoke_scope_begin("versions");
 	for (int i = 0; i < 100; i++)
 		want[0] += ((float *)v[1].data)[i];
-	yoke_tensor *before = yoke_sum(v[1].t, YOKE_ALL); // pending over all that follows
+	yoke_tensor *before = yoke_sum(v[1].t, YOKE_ALL); // pending over everything that follows
 	uint64_t apart = stats().pool_allocated;
 	good(!pack(v, 3) && in_order(v, 3) && stats().pool_allocated == apart - 3 * rounded(400) + rounded(3 * 512),
 	     "packed behind a reader, which reads it there");
@@ -382,7 +382,7 @@ static void versions(void)
 	     "puts wait for the readers of the versions before");
 	yoke_scope_end(s);
 
-	// a gradient by a variable that is packed behind the loss
+	// a gradient by a variable that is packed after the loss was recorded
 	yoke_tensor *g[2];
 	float slope[100];
 	s = yoke_scope_begin("gradient");
@@ -417,7 +417,7 @@ static void versions(void)
 	good(!memcmp(got, v[1].data, sizeof got) && !torn(v, 3) && !torn(w, 3), "of which one goes on");
 	yoke_free(x);
 
-	// two exchange their values
+	// two variables exchange their values
 	for (int k = 0; k < 3; k++) {
 		s = yoke_scope_begin("swap");
 		yoke_tensor *a = yoke_stop_grad(v[0].t), *b = yoke_stop_grad(v[2].t);
@@ -484,7 +484,7 @@ static void errors(void)
 	refused(yoke_pack(1, &theirs), YOKE_ECONTEXT, "pack");
 	good(!torn(v, 3) && stats().pool_allocated == held_bytes, "nothing has changed");
 
-	// an evaluation that fails: what it should have written is lost, and has its place still
+	// a failing evaluation: its results are lost, and their offsets remain
 	good(!pack(v, 3), "then it is packed");
 	s = yoke_scope_begin("lost");
 	yoke_assign(t[1], yoke_check_finite(yoke_log(yoke_mul(t[1], yoke_const(0)))));
@@ -495,7 +495,7 @@ static void errors(void)
 	if (!eager)
 		refused(yoke_pack(3, t), YOKE_EFAILED, "lost");
 	yoke_put(t[1], v[1].data, v[1].bytes);
-	for (int i = 0; i < 3; i += 2) // lost as well, perhaps, where a device tells late
+	for (int i = 0; i < 3; i += 2) // may also be lost, where a device reports late
 		yoke_put(t[i], v[i].data, v[i].bytes);
 	good(!torn(v, 3) && in_order(v, 3) && !stats().unpacked, "a lost one comes back to its place");
 	for (int i = 0; i < 3; i++)
@@ -506,7 +506,8 @@ static void errors(void)
 
 enum { MANY = 1000 };
 
-// More operands than a byte can count, at once: packed, joined, differentiated, updated, behind a barrier.
+// More operands than a byte can count: packed, concatenated, differentiated, updated, after a
+// barrier.
 static void many(void)
 {
 	static yoke_tensor *t[MANY], *g[MANY], *m[MANY], *b[MANY];
@@ -547,7 +548,7 @@ static void many(void)
 
 // ---- short memory ----
 
-// Under a limit of 96 MiB: packs between holes are moved, whole.
+// Under a limit of 96 MiB: packs between holes are moved as a unit.
 static void moved(void)
 {
 	struct var v[32], more;
@@ -555,7 +556,7 @@ static void moved(void)
 	uint64_t before = stats().pool_moved_bytes;
 	for (; n < 22; n++)
 		fresh(&v[n], yoke_i32, 1, DIMS(MIB));
-	for (int i = 0; i + 2 < n; i += 4) // pairs of 2 MiB and a hole of 4 behind each
+	for (int i = 0; i + 2 < n; i += 4) // pairs of 2 MiB, each followed by a hole of 4
 		drop(&v[i]), drop(&v[i + 1]);
 	struct var pair[2];
 	fresh(&pair[0], yoke_i32, 1, DIMS(MIB / 2));
@@ -580,7 +581,7 @@ static void moved(void)
 	drop(&more);
 }
 
-// Once more without the fault, where it struck.
+// Repeats without the fault from where it struck.
 static int again(int err)
 {
 	if (!err)
@@ -590,7 +591,8 @@ static int again(int err)
 	return 1;
 }
 
-// A scenario whose n-th allocation fails, and all behind it until that was noticed.  Does it count so many?
+// A scenario whose n-th allocation, and all later ones until the failure is noticed, fail. Does it
+// make that many?
 static bool starved(long n, int *wrong, uint64_t *left)
 {
 	struct var v[3];
@@ -610,7 +612,7 @@ static bool starved(long n, int *wrong, uint64_t *left)
 	yoke_assign(v[1].t, yoke_matmul(v[1].t, v[1].t, 0)); // not
 	if (again(yoke_eval(0, NULL)))
 		*wrong += yoke_eval(0, NULL) < 0;
-	yoke_tensor *old = yoke_neg(v[2].t); // holds the version that is put over
+	yoke_tensor *old = yoke_neg(v[2].t); // holds the version that is overwritten
 	if (again(yoke_put(v[2].t, v[0].data, v[0].bytes)))
 		*wrong += yoke_put(v[2].t, v[0].data, v[0].bytes) < 0;
 	float first = NAN, *x = (float *)v[0].data, *y = (float *)v[1].data, *z = (float *)v[2].data;
@@ -652,7 +654,8 @@ static void starving(void)
 	   "left its pack", n - 1, wrong, (unsigned long long)left);
 }
 
-// Copies and fills that fail, at once and late: what is not lost is right, and what is put is there.
+// Copies and fills that fail, immediately and late: values that are not lost are correct, and data
+// written later arrives.
 static void faults(void)
 {
 	static const char *const kinds[] = { "copy", "fill", "event", "late", "mark" };
@@ -708,7 +711,7 @@ static void sized(void)
 static int child(const char *what)
 {
 	tap_seed();
-	yoke_setting_set("log", "error"); // new plans all the time are what we want
+	yoke_setting_set("log", "error"); // new plans are expected throughout
 	if (!(ctx = yoke_context_new(NULL))) {
 		skip(what, yoke_error());
 		return done();
@@ -716,7 +719,7 @@ static int child(const char *what)
 	yoke_use(ctx);
 	ctl = ctx->device->ops->ext ? ctx->device->ops->ext("fault") : NULL;
 	eager = getenv("YOKE_EAGER");
-	// the skeleton's are the CPU's
+	// the skeleton's results are the CPU's
 	in_place = !eager && !getenv("YOKE_DONATE") && strcmp(getenv("YOKE_BACKEND"), "skeleton");
 	if (!strcmp(what, "moved")) {
 		moved();

@@ -40,11 +40,12 @@ static void fill(void)
 {
 	double mix[C][C];
 	const uint64_t state = tap_state;
-	// with this seed components have variances a fifth apart, of scaled channels too: those of equal ones are not determined
+	// with this seed, components' variances differ by a fifth, also for scaled channels:
+	// components of equal variance are not unique
 	tap_state = 643;
 	for (int i = 0; i < C; i++)
 		for (int k = 0; k < C; k++)
-			mix[i][k] = (rnd_real(-0.15, 0.15) + (i == k)) / (1 + i); // no direction without any variance
+			mix[i][k] = (rnd_real(-0.15, 0.15) + (i == k)) / (1 + i); // no direction of zero variance
 	tap_state = state;
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++) {
@@ -85,7 +86,7 @@ static yoke_pipeline *fit(const char *nodes, const char *passes, bool weighed, i
 	return NULL;
 }
 
-// The result for the first cube: how many numbers.
+// The result for the first cube; returns the number of values.
 static size_t result(yoke_pipeline *p, const char *node, float *to)
 {
 	yoke_scope *s = yoke_scope_begin("result");
@@ -97,8 +98,9 @@ static size_t result(yoke_pipeline *p, const char *node, float *to)
 	return n;
 }
 
-// What is equal of the results: each number; of each pixel the sum of squares, where equal variances leave vectors of all
-// channels free; or nothing, where they leave free which channels there are.
+// Which comparison of results is possible: each number; per pixel the sum of squares, where equal
+// variances leave the vectors of all channels free; or nothing, where the selection of channels is
+// free.
 enum equal { NUMBERS, LENGTHS, NOTHING };
 
 static void lengths(float *y, size_t *n, int64_t channels)
@@ -112,14 +114,14 @@ static void lengths(float *y, size_t *n, int64_t channels)
 	*n /= (size_t)channels;
 }
 
-// Are results of one pass and of a pass for each equal, to the sign of vectors that are near each other?
+// Are results of one pass and of one pass per node equal, up to the sign of nearly equal vectors?
 static void both_to(enum equal what, const char *nodes, int one, int each, bool weighed)
 {
 	static float got[2][PIXELS * 2 * C];
 	size_t n[2];
 	double worst = 0, most = 0;
 	for (int k = 0; k < 2; k++) {
-		char piece[20]; // values are computed by pieces of any size
+		char piece[20]; // values are computed in tiles of any size
 		snprintf(piece, sizeof piece, "%d", k ? 1 << 20 : (int)rnd_int(1, 4 * PIXELS * C));
 		yoke_setting_set("fit.piece", piece);
 		yoke_pipeline *p = fit(nodes, k ? "each" : "one", weighed, k ? each : one);
@@ -144,7 +146,8 @@ static void both(const char *nodes, int one, int each, bool weighed)
 	both_to(NUMBERS, nodes, one, each, weighed);
 }
 
-// Means m and covariances s of the stream, and the inverse of s with `added` on its diagonal, behind C columns of [.., 2C].
+// Means m and covariances s of the stream, and the inverse of s with `added` on its diagonal, after
+// C columns of [.., 2C].
 static void moments_of_stream(double *m, double (*s)[C], double added, double (*inverse)[2 * C])
 {
 	const double n = CUBES * PIXELS;
@@ -174,7 +177,8 @@ static void moments_of_stream(double *m, double (*s)[C], double added, double (*
 	}
 }
 
-// standard, pca, rx against loops: rx behind pca of all channels is the squared Mahalanobis distance of the stream.
+// standard, pca, rx against loops: rx after pca of all channels is the squared Mahalanobis distance
+// of the stream.
 static void by_hand(void)
 {
 	static double m[C], s[C][C], inverse[C][2 * C];
@@ -203,7 +207,7 @@ static void by_hand(void)
 	}
 	ok(falls && fabs(sum - 1) < 1e-6, "shares of variance fall and sum to %.7g", sum);
 	yoke_pipeline_free(p);
-	// to a target: the angle, and the coherence of what is whitened
+	// to a target: the angle, and the coherence of whitened pixels
 	static const double target[C] = { 1, -2, 3, 0.5, 0, 2, 1, -1, 4 };
 	static const char text[] = "\"target\": [1, -2, 3, 0.5, 0, 2, 1, -1, 4]";
 	char nodes[400];
@@ -213,7 +217,7 @@ static void by_hand(void)
 	float kept[C];
 	memcpy(kept, x[0][1], sizeof kept);
 	for (int k = 0; k < C; k++)
-		x[0][1][k] = (float)(target[k] * (1 + (k ? 0 : 1e-4))); // an angle whose cosine f32 cannot tell from 1
+		x[0][1][k] = (float)(target[k] * (1 + (k ? 0 : 1e-4))); // an angle whose cosine f32 cannot distinguish from 1
 	moments_of_stream(m, s, 0, inverse);
 	p = fit(nodes, "one", false, 1);
 	for (int r = 0; r < PIXELS; r++) {
@@ -244,7 +248,7 @@ static void by_hand(void)
 	yoke_pipeline_free(p);
 }
 
-static int dominated; // lines of an eps that results follow from
+static int dominated; // lines for an eps that affects results
 
 static void count_dominated(int level, const char *topic, const char *text, void *arg)
 {
@@ -252,7 +256,8 @@ static void count_dominated(int level, const char *topic, const char *text, void
 	dominated += level == YOKE_LOG_WARN && !strcmp(topic, "fit") && strstr(text, "results follow from eps") != NULL;
 }
 
-// rx and whitened pca of the stream in any unit: eps is a share of the mean variance, or with relative=0 a variance.
+// rx and whitened pca of the stream in any unit: eps is a fraction of the mean variance, or with
+// relative=0 a variance.
 static void scaled(void)
 {
 	static const struct {
@@ -422,7 +427,7 @@ static void bad_json(void)
 	yoke_error_clear();
 }
 
-// No pipeline comes of it, and the error has these words.
+// The pipeline is refused, and the error has these words.
 static void refuses(const char *what, const char *nodes, bool weighed, const char *word, const char *other)
 {
 	yoke_pipeline *p = fit(nodes, "one", weighed, -1);
@@ -439,7 +444,7 @@ static void count_constant(int level, const char *topic, const char *text, void 
 	constant += !strcmp(topic, "fit") && strstr(text, "channel 4 does not vary") != NULL;
 }
 
-// A channel that does not vary is divided by eps, which is said once, and gives what is finite.
+// A constant channel is divided by eps, which is reported once, and gives finite results.
 static void constants(void)
 {
 	static float got[PIXELS * 2 * C], kept[CUBES][PIXELS];
@@ -505,16 +510,16 @@ int main(void)
 	tap_seed();
 	tap_folder();
 	fill();
-	// the chain of the workloads: all affine nodes at once, then the scores for the logit
+	// the usual chain: all affine nodes at once, then the scores for the logit
 	both(NODE("scale", "\"min_max\"") "," NODE("pca", "\"pca\", \"k\": 6") "," NODE("less", "\"pca\", \"k\": 3") ","
 	     NODE("rx", "\"rx\"") "," NODE("logit", "\"logit\""), 2, 5, true);
-	// two branches beside each other
+	// two parallel branches
 	both(NODE("a", "\"standard\"") "," NODE("b", "\"pca\", \"k\": 2, \"in\": \"a\"") "," NODE("c", "\"pca\", \"k\": 3, \"in\": \"a\"") ","
 	     NODE("d", "\"standard\", \"in\": [\"b\", \"c\", \"input\"]") "," NODE("e", "\"unit\""), 1, 4, false);
-	// of two bases, so what they make together is one; and out of order
+	// of two bases, so their combination is one; and out of order
 	both(NODE("d", "\"standard\", \"in\": [\"b\", \"a\"]") "," NODE("a", "\"standard\", \"in\": \"input\"") ","
 	     NODE("b", "\"sigmoid\", \"in\": \"a\"") "," NODE("e", "\"pca\", \"k\": 2, \"in\": \"d\""), 2, 3, false);
-	// products of the stream, and of what is not affine, beside each other, in one each
+	// products of the stream, and of non-affine results, in parallel, one pass each
 	both(NODE("a", "\"standard\"") "," NODE("b", "\"pca\", \"k\": 6") "," NODE("c", "\"linear\", \"k\": 4") "," NODE("d", "\"sigmoid\"") ","
 	     NODE("e", "\"pca\", \"k\": 3") "," NODE("f", "\"linear\", \"k\": 3") "," NODE("g", "\"sigmoid\", \"in\": [\"f\", \"b\"]") ","
 	     NODE("h", "\"standard\", \"in\": [\"g\", \"c\"]"), 3, 4, true);

@@ -62,7 +62,7 @@ static size_t read_state(const yoke_pipeline *p, const char *node, const char *s
 	return n;
 }
 
-// Fits and trains: the state before and after; how many numbers.
+// Fits and trains: the state before and after; returns the number of values.
 static size_t trained(const char *nodes, const char *rest, const char *loader, bool labels, const char *node, const char *state)
 {
 	char json[2000];
@@ -86,7 +86,7 @@ static size_t trained(const char *nodes, const char *rest, const char *loader, b
 
 #define ONE_STEP "\"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1}"
 
-// The gradient that one step of SGD with lr 1 took.
+// The gradient implied by one step of SGD with lr 1.
 static void step(const char *what, const char *nodes, const char *losses, const char *node, const char *state, const double *want, size_t n)
 {
 	char rest[600];
@@ -185,12 +185,12 @@ struct node_case {
 	enum kind kind;
 	enum behind behind;
 	const char *state[STATES];
-	int trained; // a bit for each
+	int trained; // one bit per node
 };
 
-static double held[STATES][C * C]; // the states, as the node has them before a step
+static double held[STATES][C * C]; // the states that the node has before a step
 
-// Of one pixel; how many channels.
+// For one pixel; returns the number of channels.
 static int node_value(const struct node_case *c, const float *v, double *y)
 {
 	double (*s)[C * C] = held, sum = 0;
@@ -215,7 +215,7 @@ static int node_value(const struct node_case *c, const float *v, double *y)
 	return C;
 }
 
-// bce of one channel, else mse with the stream.
+// bce for one channel, otherwise mse with the stream.
 static double node_loss(const struct node_case *c)
 {
 	double loss = 0, all = 0, y[C];
@@ -298,7 +298,7 @@ static void bits(void)
 	ok(!memcmp(kept, after, n * sizeof *after), "the same bits, however many threads read");
 	trained(CHAIN, LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}, \"seed\": 5", "batch=3", true, "pca", "w");
 	ok(memcmp(kept, after, n * sizeof *after), "another seed, another order");
-	// 4 batches of 2 are one of 8: of weights that are all 1, since means are over those of a batch
+	// 4 batches of 2 equal one of 8 if all weights are 1, because means are per batch
 	for (int i = 0; i < ALL; i++)
 		weight[i / PIXELS][i % PIXELS] = 1;
 	trained(CHAIN, LOSSES ", " ONE_STEP, "batch=8", true, "pca", "w");
@@ -306,7 +306,7 @@ static void bits(void)
 	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1, \"accumulate_grad_batches\": 4}",
 		"batch=2", true, "pca", "w");
 	near(after, kept, n, 1e-5, 1, "4 batches of 2 are one of 8");
-	// the norm of the gradient is cut: the step is no longer than lr times that
+	// the norm of the gradient is clipped: the step is no longer than lr times the limit
 	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"gradient_clip_val\": 1e-3}", "batch=8", true, "pca",
 		"w");
 	double norm = 0;
@@ -346,7 +346,7 @@ static void areas(void)
 		ok(!err && fabs(got - want) < 1e-12, "area %.6f of %.6f, %zu scores", got, want, n);
 		struct yk_scores a;
 		yk_scores_init(&a, 100);
-		for (size_t i = 0; i < n; i += 50) // in parts, beyond what is kept
+		for (size_t i = 0; i < n; i += 50) // by approximation, beyond the number that is kept
 			yk_scores_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
 		got = yk_scores_area(&a, &bound);
 		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL), "counted: %.6f within %.2g", got, bound);
@@ -383,7 +383,7 @@ static void records(void)
 	}
 	if (f)
 		fclose(f);
-	// 8 steps: the first and each second one; validations behind epochs 2 and 4
+	// 8 steps: the first and every second one; validations after epochs 2 and 4
 	ok(!err && train == 5 && valid == 2 && areas_of == 2, "%d lines of steps, %d of validations, %d areas %s", train, valid, areas_of,
 	   yoke_error());
 	yoke_error_clear();
@@ -393,7 +393,7 @@ static void records(void)
 
 // ---- groups of unequal weight ----
 
-// The last number of that name in a line of that stage; NaN: there is none.
+// The last number of that name in a line of that stage; NaN: none.
 static double logged(const char *stage, const char *name)
 {
 	char line[2000], word[80];
@@ -412,7 +412,8 @@ static double logged(const char *stage, const char *name)
 	return value;
 }
 
-// Sample 1 has no pixel of weight, sample 2 one, and others have fractions.  Pixels without weight hold any numbers.
+// Sample 1 has no weighted pixel, sample 2 one, others have fractions. Pixels without weight
+// contain arbitrary numbers.
 static void weigh_unequally(void)
 {
 	for (int i = 0; i < N; i++)
@@ -426,7 +427,7 @@ static void weigh_unequally(void)
 		x[2][0][k] = (float)(k - 1);
 }
 
-// One pass of gradient descent, recorded; the number of states.
+// One pass of gradient descent, recorded; returns the number of states.
 static size_t recorded(const char *nodes, const char *losses, const char *trainer, const char *loader, double *to)
 {
 	char json[2000];
@@ -492,7 +493,7 @@ static void unequal(void)
 		if (batch == 3)
 			break;
 	}
-	// no pixel at all
+	// no pixels at all
 	memset(weight, 0, sizeof weight);
 	weight[0][0] = weight[0][1] = 1;
 	yoke_dataset *d = set(true), *none = yoke_dataset_subset(d, 1, 2, NULL);
@@ -522,7 +523,7 @@ static void unequal(void)
 
 // ---- checkpoints ----
 
-// Trains for so many epochs with checkpoints in `folder`, from its last one on where there is one.
+// Trains that many epochs with checkpoints in `folder`, from its last checkpoint if there is one.
 static size_t epochs(int n, const char *folder, double *to)
 {
 	char json[2000];
@@ -552,7 +553,7 @@ static void checkpoints(void)
 	epochs(5, "cut", cut);
 	ok(n == 12 && differs && !memcmp(whole, cut, n * sizeof *cut), "2 epochs and 3 are 5, bit for bit %s", yoke_error());
 	yoke_error_clear();
-	// killed behind a checkpoint, before what came before it was removed
+	// killed after a checkpoint, before the previous one was removed
 	static const char *const old[] = { "cut/states.4.safetensors", "cut/optimizer.6.safetensors", "cut/collected.json" };
 	bool gone = true;
 	for (size_t i = 0; i < sizeof old / sizeof *old; i++)
@@ -574,7 +575,7 @@ static void checkpoints(void)
 
 enum { LINES = 200 };
 struct stopping {
-	int calls, at; // 1 from the call on
+	int calls, at; // 1 from that call on
 	int lines;
 	double line[LINES][8];
 };
@@ -597,7 +598,7 @@ static void keep_line(void *arg, const char *stage, int64_t step, int n, const c
 		to[2 + i] = i < n && *name[i] ? value[i] : 0;
 }
 
-// Both phases, or what is left of them; 1: stopped.
+// Both phases, or the rest of them; 1: stopped.
 static int go(const char *folder, const char *trainer, struct stopping *s, double *to)
 {
 	char json[2000];

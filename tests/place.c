@@ -129,7 +129,8 @@ static void trains(const char *backend)
 	yoke_error_clear();
 }
 
-// What reads a parameter's old version behind the update, which comes up from the host, reads that version.
+// A reader of a parameter's old version, ordered after the update (which is uploaded from the
+// host), reads the old version.
 static void late_reader(const char *backend)
 {
 	yoke_context *ctx = yoke_context_new(backend), *was = ctx ? yoke_use(ctx) : NULL;
@@ -147,7 +148,7 @@ static void late_reader(const char *backend)
 	err = err ? err : yoke_sgd_step(1, &p, &g, &b, &(struct yoke_sgd){
 		.size = sizeof(struct yoke_sgd), .lr = yoke_const(0.5), .first = yoke_const(1),
 		.scale = YOKE_NONE, .momentum = 0.9 });
-	yoke_tensor *up = yoke_neg(p); // is there when the update has come up
+	yoke_tensor *up = yoke_neg(p); // available when the update has been uploaded
 	err = err ? err : yoke_barrier(1, &before, 1, &up, &late);
 	late = yoke_neg(late);
 	err = err ? err : yoke_eval(2, (yoke_tensor *[]){ late, up });
@@ -171,7 +172,7 @@ static void refused(int err, const char *why)
 	yoke_error_clear();
 }
 
-// There and back, with a value that is pending, and with one that another op reads.
+// There and back, with a pending value, and with one that another op reads.
 static void moves(const char *backend)
 {
 	yoke_context *ctx = yoke_context_new(backend), *was = ctx ? yoke_use(ctx) : NULL;
@@ -187,7 +188,7 @@ static void moves(const char *backend)
 	err = err ? err : yoke_read(x, b, sizeof b);
 	ok(!err && !memcmp(a, b, sizeof a), "%s: there: %s", backend, yoke_error());
 	err = yoke_read(yoke_sum(x, YOKE_ALL), &sum, sizeof sum);
-	err = err ? err : yoke_read(s, &want, sizeof want); // of the version before
+	err = err ? err : yoke_read(s, &want, sizeof want); // of the previous version
 	ok(!err && sum == want, "%s: read by an op: %.9g, %.9g: %s", backend, (double)sum, (double)want, yoke_error());
 	yoke_assign(x, yoke_mul(x, yoke_const(2)));
 	err = yoke_place(x, YOKE_ON_DEVICE);

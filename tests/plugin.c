@@ -21,20 +21,20 @@
 #include "device/verdict.h"
 #include "tap.h"
 
-// Where the modules of tests/bad are, as bad_NAME.so.
+// The directory of the modules of tests/bad, as bad_NAME.so.
 #ifndef BAD_DIR
 #define BAD_DIR "tests/bad/.libs"
 #endif
 
-// Everything but what may be installed on this machine.
+// Everything except plugins installed on this machine.
 #define ALL "^opencl,cuda,rocm"
 
-static char self[PATH_MAX], top[PATH_MAX]; // this program; the folder that everything is made in
+static char self[PATH_MAX], top[PATH_MAX]; // this program; the directory for all files
 static char output[16384];                 // of the last run: outcomes, then the log
 
 // ---- the program that is run ----
 
-// Prints every outcome, device and choice; the log goes to the same place.
+// Prints every outcome, device and choice; the log goes to the same output.
 static int child(const char *list)
 {
 	dup2(STDOUT_FILENO, STDERR_FILENO);
@@ -84,7 +84,7 @@ static void write_file(const char *path, const void *data, size_t bytes)
 	}
 }
 
-// A module of tests/bad as a plugin of that name.
+// Installs a module of tests/bad as a plugin of that name.
 static void install(const char *module, const char *to, const char *as)
 {
 	char from[PATH_MAX], name[64], *data = NULL;
@@ -111,9 +111,9 @@ static void install(const char *module, const char *to, const char *as)
 }
 
 static bool hides_sys; // the next runs find an empty file system at /sys
-static rlim_t files;   // and may open so many files; 0: as many as this process
+static rlim_t files;   // and a limit on open files; 0: unchanged
 
-// False: only root may do that.
+// False: it needs root.
 static bool hide_sys(void)
 {
 	return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -327,7 +327,7 @@ static void owners(void)
 	ok(has("is owned by user 12345, who is neither root"), "a file of another user");
 }
 
-// After fork, nothing of a device can be used.
+// After fork, no device can be used.
 static void forked(void)
 {
 	struct yk_device *d = yk_device_choose("cpu");
@@ -353,7 +353,7 @@ static void forked(void)
 
 // ---- first contact, in a child process ----
 
-// A plugin that does something deadly; the others go on.  how NULL: a module of that name.
+// A plugin with a deadly defect; the others continue. how NULL: a module of that name.
 static void deadly(const char *kind, const char *how, const char *want)
 {
 	char line[PATH_MAX + 200], name[64], setting[64];
@@ -387,7 +387,7 @@ static void tried(void)
 	const char *helper = getenv("YOKE_PLUGIN_PROBE"), *modules = getenv("YOKE_TEST_MODULES");
 	char fault[PATH_MAX], kept[PATH_MAX];
 
-	modules = modules ? strrchr(modules, ':') : NULL; // the last folder is the fault backend's
+	modules = modules ? strrchr(modules, ':') : NULL; // the last directory is the fault backend's
 	if (!helper || !modules) {
 		skip("first contact in a child process", "YOKE_PLUGIN_PROBE or YOKE_TEST_MODULES is not set");
 		return;
@@ -446,7 +446,7 @@ static void tried(void)
 
 // ---- what a verdict is remembered with ----
 
-// Runs the plugins of the folder "kept"; was one tried in a child?
+// Runs the plugins of the directory "kept"; was one probed in a child?
 static bool tries(const char *list)
 {
 	run(in("kept", ""), list, "debug");
@@ -483,7 +483,7 @@ static void remembered(void)
 	hides_sys = false;
 	ok(!tries("good"), "what was found out before all that counts still");
 
-	// a library that a plugin loads by itself is in no list that could be looked at beforehand
+	// a library that a plugin loads by itself is in no list that could be checked beforehand
 	install("ambush", "kept", "ambush");
 	snprintf(library, sizeof library, "%s", in("kept", "libdependency.so"));
 	install("nodevices", "kept", "other");
@@ -496,7 +496,7 @@ static void remembered(void)
 	unsetenv("YOKE_TEST_LIBRARY");
 }
 
-// Failures have their time; the clock is an argument.
+// Verdicts about failures expire; the clock is an argument.
 static void patience(void)
 {
 	const struct { int64_t cost_ms, seconds; } cases[] = { { 0, 300 }, { 3000, 300 }, { 20000, 2000 }, { 90000, 3600 } };
@@ -521,7 +521,7 @@ static void patience(void)
 	ok(yk_verdict_recall("a", 1, v.tried, &got), "a library that is not there still is not there");
 }
 
-// A plugin that a child survived and this process does not.
+// A plugin that a child survives and this process does not.
 static void ambushed(void)
 {
 	static const struct { const char *how, *want; } cases[] = {

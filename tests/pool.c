@@ -17,7 +17,7 @@
 
 // ---- the backend: a queue is a count of enqueued and of completed steps ----
 
-struct clock { // what is known to be done before: steps of each queue
+struct clock { // completed steps of each queue, as known to the pool
 	uint32_t at[QUEUES];
 };
 
@@ -45,14 +45,14 @@ struct fake_segment {
 	struct fake_segment *next;
 };
 
-static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER; // over all of the backend
+static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER; // for the whole backend
 static struct fake_queue queue[QUEUES];
 static int nqueues;
 static struct fake_segment *segments;
 static uint64_t reserved, nsegments, capacity = UINT64_MAX;
 static int waits, fills, wrong_order, unflushed;
 static bool has_host;
-static enum { AT_ONCE, LATE, ON_WAIT } pace; // when steps complete; LATE: by chance
+static enum { AT_ONCE, LATE, ON_WAIT } pace; // when steps complete; LATE: at random
 
 static int fake_segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 {
@@ -82,7 +82,7 @@ static void fake_segment_free(uint32_t device, void *segment)
 	*at = s->next;
 	reserved -= s->bytes;
 	nsegments--;
-	for (uint64_t i = 0; i < s->bytes / GRANULE; i++) // nobody may use it any more
+	for (uint64_t i = 0; i < s->bytes / GRANULE; i++) // must not be used any more
 		wrong_order += s->granule[i].live || (s->granule[i].queue &&
 			queue[s->granule[i].queue - 1].completed < s->granule[i].step);
 	pthread_mutex_unlock(&world);
@@ -92,7 +92,7 @@ static void fake_segment_free(uint32_t device, void *segment)
 
 static void *fake_segment_host(void *segment)
 {
-	return has_host ? segment : NULL; // only its being there counts; nothing is written
+	return has_host ? segment : NULL; // only its presence counts; nothing is written
 }
 
 static int fake_queue_new(uint32_t device, int kind, void **to)
@@ -191,7 +191,7 @@ static void fake_event_free(void *event)
 	free(event);
 }
 
-// How much memory is free is not known.
+// Free memory is unknown.
 static int fake_device_info(uint32_t index, struct yoke_device_info *to)
 {
 	(void)index;
@@ -224,7 +224,7 @@ static void restart(void)
 
 // ---- what a user does with a block ----
 
-// Takes a block over in the map; counts what is wrong.
+// Takes over a block in the map; counts errors.
 static int take(const struct yk_block *b, const struct yk_queue *q)
 {
 	struct fake_segment *s = b->segment;
@@ -246,7 +246,7 @@ static int take(const struct yk_block *b, const struct yk_queue *q)
 	return bad;
 }
 
-// The queue works on it for the last time; with q NULL the host does.
+// The last use of it by the queue; with q NULL by the host.
 static void leave(const struct yk_block *b, const struct yk_queue *q)
 {
 	struct fake_segment *s = b->segment;
@@ -381,7 +381,7 @@ static void threads(const char *what, bool expect_failures)
 
 // ---- numbers ----
 
-// Longest run of granules that no block has.
+// Longest run of granules without a block.
 static uint64_t longest_free(void)
 {
 	uint64_t most = 0;
@@ -463,8 +463,8 @@ static void statistics(void)
 	ok(!segments, "no segment is left");
 }
 
-// The same requests step by step, as a training step makes them.  keep: half of the blocks, the new
-// versions of variables, live until the next step has replaced them.
+// The same requests in each step, as in training. keep: half of the blocks, the new versions of
+// variables, live until the next step has replaced them.
 static void repeated(bool keep, struct yk_pool_stats *warm, struct yk_pool_stats *end)
 {
 	enum { N = 200, STEPS = 100, WARM = 4 };
@@ -645,7 +645,7 @@ static void modes(void)
 	ok(!segments, "no segment is left");
 }
 
-// A block that is used again is of the group that asked for it now, from the first moment on.
+// A reused block belongs to the group that requests it now, from the first moment on.
 static void groups(void)
 {
 	struct yk_queue *q;

@@ -40,7 +40,7 @@ static size_t draw_text(char *to, size_t most)
 	return n;
 }
 
-// The same as JSON lines of several strings, some of them empty.
+// The same as JSON lines with several strings each, some of them empty.
 static void write_lines(const char *path, const char *text, size_t n)
 {
 	FILE *f = fopen(path, "w");
@@ -61,7 +61,7 @@ static void write_lines(const char *path, const char *text, size_t n)
 
 static char text[8000];
 
-// A folder of some files, among them what is no text.
+// A directory of several files, some of which are not text.
 static void write_folder(bool jsonl)
 {
 	if (system("rm -rf t && mkdir -p t/sub"))
@@ -109,7 +109,7 @@ static bool same_tokenizer(const struct yk_tokenizer *a, const struct yk_tokeniz
 	return same;
 }
 
-// Documents begin with files, or lines: the first at 0, in order; all bytes are those of the hash.
+// Documents begin at files or lines: the first at 0, in order; all bytes enter the hash.
 static bool sound(int64_t documents)
 {
 	struct yk_safetensors f;
@@ -141,7 +141,7 @@ static bool one_case(int k)
 	struct yk_tokenizer *one = yk_tokenizer_new(p.tokenizer), *two = NULL;
 	struct yk_data *a = yk_data_new("t", one, &spec), *b = NULL;
 	const struct yk_data_spec as = { .context = spec.context, .valid = 0.1 };
-	if (!a) { // too little text: neither takes it
+	if (!a) { // too little text: both refuse it
 		bool good = yoke_error_code() == YOKE_ERANGE;
 		yoke_error_clear();
 		good = good && yk_prepare(&p, &done) == YOKE_ERANGE && access(OUT, F_OK) < 0;
@@ -282,7 +282,7 @@ static void test_wrong(void)
 	refused("in blocks", &p, YOKE_EFORMAT, "t/c.jsonl: the line at byte 18: has no string 'x'");
 	p.field = NULL;
 	unlink("t/c.jsonl");
-	// a disk that is full: what is there stays
+	// a full disk: existing files are unchanged
 	const bool read = yk_file_read(OUT, 1 << 20, &was, &n) == 0;
 	memset(text, 'x', sizeof text);
 	yk_file_write("t/d", text, sizeof text);
@@ -300,7 +300,8 @@ static void test_wrong(void)
 	free(is);
 }
 
-// A file that is cut, grows, goes or changes while it is read; what a killed process left.
+// A file that is truncated, grows, disappears or changes while it is read; files left by a killed
+// process.
 static void test_changed(void)
 {
 	static const struct {
@@ -341,7 +342,7 @@ static void test_changed(void)
 	struct yk_prepared done;
 	char own[80];
 	snprintf(own, sizeof own, OUT ".%d-7.tmp", (int)getpid());
-	yk_file_write(OUT ".99999999-0.tmp", "x", 1); // no process has such a number
+	yk_file_write(OUT ".99999999-0.tmp", "x", 1); // no process has this number
 	yk_file_write(OUT ".1-x.tmp", "x", 1);
 	yk_file_write(own, "x", 1);
 	unlink(OUT);
@@ -395,7 +396,7 @@ static void test_misfit(void)
 	yk_data_free(d);
 	yk_tokenizer_free(own);
 	no_data("t/raw", byte, &s, YOKE_EINVAL, "tokenizer=byte with 256");
-	s.vocab = 600; // tokens up to 699: the window that has one is the error
+	s.vocab = 600; // tokens up to 699: the window that contains one is the error
 	own = yk_data_tokenizer("t/raw", &s);
 	d = yk_data_new("t/raw", own, &s);
 	ok(d && yk_data_valid(d, 0, 1, got) == YOKE_EFORMAT && strstr(yoke_error(), "beyond the vocabulary of 600"), "%s",
@@ -407,7 +408,7 @@ static void test_misfit(void)
 	no_data("t/raw", ids, &s, YOKE_EINVAL, "format=i16: tokens are u8, u16 or u32");
 	s.format = "u16:601";
 	no_data("t/raw", ids, &s, YOKE_EFORMAT, "behind byte 601");
-	// several files: each is split on its own, and no window goes over the end of one
+	// several files: each is split separately, and no window crosses the end of one
 	s = (struct yk_data_spec){ .context = 3, .valid = 0.1 };
 	yk_file_write("t/b", "A B C D E F G H I J", 19);
 	p = (struct yk_prepare){ .paths = "t/a", .out = "a", .tokenizer = "byte", .valid = 0.25, .context = 3 };
@@ -501,7 +502,8 @@ static void test_sources(void)
 	yk_sources_fini(&none);
 }
 
-// Waits until files that are written have a later time than `file` has; the clock of files may stand still for 10 ms.
+// Waits until newly written files have a later time than `file`; the file system's clock may stand
+// still for 10 ms.
 static void await_next_mtime(const char *file, const char *tick)
 {
 	struct stat of, now;

@@ -46,7 +46,8 @@ static void same_plan(void)
 	yoke_free(x);
 }
 
-// Each size is a plan, of which one is kept: each new one gives up the one before, which may be at work.
+// Each size is a plan, of which one is kept: a new one evicts the previous one, which may still
+// run.
 static void many_plans(void)
 {
 	enum { LIMIT = 40 };

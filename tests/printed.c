@@ -12,13 +12,13 @@
 
 enum { LIMIT = 2000 };
 
-static struct plan { // the last one that was printed
+static struct plan { // the last printed plan
 	int nodes, lowered, steps, copies, lines;
-	int in_steps[LIMIT], in_lists[LIMIT]; // how often each node is named
+	int in_steps[LIMIT], in_lists[LIMIT]; // number of occurrences of each node
 	char text[1 << 17];
 } plan;
 
-// Counts the numbers of a list, "1,5-9"; anything behind a blank is left.
+// Counts the numbers of a list, "1,5-9"; stops at a blank.
 static void count_list(const char *s, int *count)
 {
 	while (*s >= '0' && *s <= '9') {
@@ -58,7 +58,8 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 	strcat(p->text, "\n");
 }
 
-// Each node once, in a step or in a list; with parts, or where some are computed again: in any number of steps.
+// Each node once, in a step or in a list; in decomposed ops, or where some are recomputed: in any
+// number of steps.
 static void covered(const char *what, bool parts)
 {
 	int missing = 0, twice = 0, both = 0, steps = 0;
@@ -160,7 +161,7 @@ static void scopes(void)
 		diag("%s", plan.text);
 }
 
-// The old version is read by what comes later: the new one cannot take its place.
+// The old version has later readers: the new one cannot replace it.
 static void copies(void)
 {
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(64));

@@ -19,7 +19,7 @@ static double uniform(int dtype)
 	return rounded(dtype, rnd_real(-1, 1));
 }
 
-// x [rows,cols] of each of `batch`, or, turned, as it lies there
+// x [rows,cols] of each of `batch`, or transposed, in memory order
 static yoke_tensor *matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, const double *x, bool turned)
 {
 	if (!turned)
@@ -53,7 +53,7 @@ static void draw(int dtype)
 	}
 }
 
-// In f32: a rounding to half precision would be found in every element.
+// In f32: a rounding to half precision would show in every element.
 static void in_f32(int dtype, unsigned flags)
 {
 	static double sum[B * M * K], most[B * M * K], g[B * M * K];
@@ -111,7 +111,7 @@ static void in_f32(int dtype, unsigned flags)
 	yoke_scope_end(s);
 }
 
-// The product's rows from `first` on, by themselves, as bytes.
+// The product's rows from `first` on, computed separately, as bytes.
 static void rows_alone(int dtype, int to, unsigned flags, int64_t first, int64_t rows, bool mapped, char *bytes)
 {
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -149,7 +149,7 @@ static int number(int dtype, uint8_t byte)
 	return dtype == yoke_u8 ? byte : (int8_t)byte;
 }
 
-// A matrix of them, or its transpose, turned.
+// A matrix of them, or its transpose.
 static yoke_tensor *bytes(int dtype, int64_t batch, int64_t rows, int64_t cols, const uint8_t *x, bool turned)
 {
 	static uint8_t t[sizeof byte_a > sizeof longest ? sizeof byte_a : sizeof longest];
@@ -158,7 +158,7 @@ static yoke_tensor *bytes(int dtype, int64_t batch, int64_t rows, int64_t cols, 
 	return turned ? yoke_from(dtype, 3, DIMS(batch, cols, rows), t) : yoke_from(dtype, 3, DIMS(batch, rows, cols), x);
 }
 
-// Bytes to i32: sums are exact, also in a map behind them, and wrap where they are larger.
+// Bytes to i32: sums are exact, also in a map fused after them, and wrap on overflow.
 static void in_i32(int dtype, unsigned flags)
 {
 	static int32_t got[C], sum[C];

@@ -29,7 +29,7 @@ static void count_warning(int level, const char *topic, const char *line, void *
 
 // ---- which nodes a plan does ----
 
-// Watches a context and looks through each plan it is shown.
+// Observes a context and checks each plan that it is shown.
 struct checker {
 	struct yk_observer observer;
 	struct yoke_context *ctx;
@@ -126,8 +126,7 @@ static yoke_tensor *layer(const char *name, yoke_tensor *x, yoke_tensor *w)
 	return y;
 }
 
-// A step with products, fused maps across scopes, softmax, a concat, a slice,
-// assignments.
+// A step with products, fused maps across scopes, softmax, a concat, a slice, assignments.
 static int model_step(struct model *m, int i)
 {
 	yoke_tensor *g[2];
@@ -150,7 +149,7 @@ static int model_run(struct model *m)
 	return e;
 }
 
-// fuses: does the device take maps?
+// fuses: does the device support maps?
 static void test_nodes(const char *backend, bool fuses)
 {
 	struct model m;
@@ -158,7 +157,7 @@ static void test_nodes(const char *backend, bool fuses)
 	struct checker c = { .observer = { .begin = check_begin, .end = check_end },
 			     .ctx = ctx };
 	tap_state = 5;
-	struct checker other = c; // two may watch at once
+	struct checker other = c; // two observers are permitted
 	yk_observer_add(ctx, &c.observer);
 	yk_observer_add(ctx, &other.observer);
 	int e = model_run(&m);
@@ -223,7 +222,7 @@ static void check_trace(struct yk_profile *p, const char *backend)
 			continue; // of threads
 		bad += lane < 0 || ts < 0 || dur < 0 || 
 		       !json_string_value(json_object_get(x, "name"));
-		// microseconds, printed to the nanosecond
+		// microseconds, printed with nanosecond resolution
 		if (lane >= 0 && lane <= 3) {
 			bad += ts < last[lane] - .002;
 			last[lane] = ts + dur;
@@ -250,7 +249,7 @@ static void last_line(void *arg, const char *line)
 	diag("%s", line);
 }
 
-// timed: does the device keep times?
+// timed: does the device measure times?
 static void test_sums(const char *backend, bool details, bool timed)
 {
 	struct model m, alone;
@@ -288,7 +287,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	   "%g s, of %g on another clock", r.wall, wall);
 	ok(r.timed[0] == timed && (r.sum[0][YK_BUSY_OTHER].ns > 0) == timed,
 	   "steps are timed: %d", timed);
-	// per layer and step one product forwards, two backwards, but x needs no gradient
+	// per layer and step one product forward, two backward, except that x needs no gradient
 	double flops = STEPS * (2 * 3 - 1) * 2. * N * N * N;
 	double got = r.sum[0][YK_BUSY_CONTRACT].flops + r.sum[1][YK_BUSY_CONTRACT].flops;
 	ok(got == flops, "%g flops of products, counted %g", flops, got);
@@ -324,7 +323,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	yoke_error_clear();
 }
 
-// By the host's clock: what a read is behind is waited for, and no part of the copy of four bytes.
+// By the host's clock: waiting for earlier work is not part of the copy of four bytes.
 static void test_read(const char *backend)
 {
 	enum { SIDE = 512, DEEP = 8, TRIES = 10 };
@@ -332,7 +331,7 @@ static void test_read(const char *backend)
 	yoke_tensor *a = yoke_variable("a", yoke_f32, 2, (int64_t[]){ SIDE, SIDE });
 	double copies = 1, waits = 0;
 	int e = 0, tries = 0;
-	for (; e == 0 && 10 * copies > waits && tries < TRIES; tries++) { // what else the machine does may hold up a copy
+	for (; e == 0 && 10 * copies > waits && tries < TRIES; tries++) { // other load on the machine may delay a copy
 		float got;
 		struct yk_profile *p = yk_profile_new(false);
 		yk_profile_start(p);
@@ -356,8 +355,8 @@ static void test_read(const char *backend)
 	yoke_error_clear();
 }
 
-// With the plan among what is watched: no step is charged with it, so what is on the device's queue
-// is disjoint and no more than the wall time; and what was counted once stays.
+// With the plan included: no step is charged with it, so work on the device's queue is disjoint and
+// does not exceed the wall time; counts do not change later.
 static void test_first(const char *backend)
 {
 	struct model m;
@@ -387,12 +386,12 @@ static void test_first(const char *backend)
 	yoke_error_clear();
 }
 
-// A trace that is full drops pieces and says how many; rows of many plans stay few.
+// A full trace drops intervals and counts them; many plans give few rows.
 static void test_bounds(void)
 {
 	struct model m;
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	yoke_setting_set("profile.trace", "1400"); // 7 pieces
+	yoke_setting_set("profile.trace", "1400"); // 7 intervals
 	yoke_setting_set("plan.max", "0");
 	struct yk_profile *p = yk_profile_new(true);
 	tap_state = 5;

@@ -29,7 +29,7 @@ static void drop(struct yk_quirk *list)
 	}
 }
 
-// A line and what it gives: NULL a quirk, else words of the complaint.
+// A line and its result: NULL a quirk, otherwise words of the error.
 static void line(const char *text, const char *want)
 {
 	struct yk_quirk *list = NULL;
@@ -50,7 +50,7 @@ int main(void)
 	yk_log_to(hear, NULL);
 	in("560.35.03", "*", true);
 	in("", "*", true);
-	in("", "<3", false); // who does not say is in no range
+	in("", "<3", false); // a device without a version is in no range
 	in("unknown", ">=0", false);
 	in("560.35.03", "<560.35.4", true);
 	in("560.35.03", "<560.35.3", false);

@@ -23,7 +23,7 @@ enum { ROUNDS = 3, HELD = 64, PROGRAMS = 2000 };
 
 struct run {
 	const struct program *p;
-	bool oracle; // interpret as well, and write the log; else compare with the log
+	bool oracle; // interpret as well, and write the log; otherwise compare with the log
 	yoke_tensor *h[SLOTS];
 	struct val *v[SLOTS];
 	double number[SLOTS];
@@ -31,16 +31,16 @@ struct run {
 	yoke_tensor *held[HELD]; // kept to the end
 	struct val *held_val[HELD];
 	int nheld, round, at; // at: statement
-	uint64_t packing;     // state of the random numbers that say what is packed, 0: nothing
-	char why[300];        // what went wrong, "" for nothing
+	uint64_t packing;     // random state that selects packed variables, 0: none
+	char why[300];        // error, "" for none
 };
 
-static bool eager;   // ops run as they are recorded
+static bool eager;   // eager: ops run as they are recorded
 static bool hashing;                     // read, and compare with nothing
-static unsigned char log_bytes[1 << 28]; // what the plain run read
+static unsigned char log_bytes[1 << 28]; // results that the plain run read
 static size_t log_size, log_at;
 static long long peaks; // evaluations whose memory was predicted
-static long long checked, skipped; // elements compared, and those that could be anything
+static long long checked, skipped; // elements compared, and those that were undetermined
 static unsigned long long plan_hits, pack_copies;
 
 __attribute__((format(printf, 2, 3))) static void fail(struct run *r, const char *fmt,
@@ -89,7 +89,7 @@ static union cell decode(int dtype, const void *from, int64_t k)
 	return is_real(dtype) ? (union cell){ .d = v.r } : (union cell){ .i = v.i };
 }
 
-// New data for a slot: random, or indices below limit, or the last of them.  Freed by the caller.
+// New data for a slot: random, or indices below limit, or the last of them. The caller frees it.
 static void *data(struct run *r, const struct slot *s, int64_t limit, int64_t last,
 		  struct val **v)
 {
@@ -107,7 +107,7 @@ static void *data(struct run *r, const struct slot *s, int64_t limit, int64_t la
 	return to;
 }
 
-// Evaluates; what the plan said that it takes is what the pool had given at most, to the byte.
+// Evaluates; the plan's predicted memory equals the pool's peak, to the byte.
 static void evaluate(struct run *r, int n, yoke_tensor *const *t)
 {
 	struct yoke_stats now = { .size = sizeof now };
@@ -314,7 +314,7 @@ static void compare_oracle(struct run *r, const void *got, const struct val *wan
 	}
 }
 
-// Every NaN is one NaN: which operand's it is says nothing.
+// All NaNs are equal: which operand's NaN results is undetermined.
 static void one_nan(int dtype, void *x, int64_t n)
 {
 	for (int64_t k = 0; k < n && is_real(dtype); k++)
@@ -438,7 +438,7 @@ static void begin(struct run *r)
 	}
 }
 
-// Kept temporaries of a round go, or are held to the end.
+// Kept temporaries of a round are freed, or held to the end.
 static void drop_kept(struct run *r)
 {
 	for (int k = 0; k < r->p->slots; k++) {
@@ -456,7 +456,7 @@ static void drop_kept(struct run *r)
 	}
 }
 
-// Packs all variables, or now and then some, in any order.
+// Packs all variables, or sometimes only some, in any order.
 static void pack(struct run *r, bool all)
 {
 	yoke_tensor *v[SLOTS];
@@ -584,7 +584,8 @@ static bool try_mode(const struct program *p, int mode, bool packs, bool print)
 	return good;
 }
 
-// With the first so many modes, the plain run being mode 0, and packed, unless it is the only one.
+// With the first `n` modes, mode 0 being the plain run, and with packed variables, unless it is the
+// only one.
 static bool try_program(uint64_t seed, int nmodes, bool print)
 {
 	static struct program p;
@@ -601,7 +602,7 @@ static bool try_program(uint64_t seed, int nmodes, bool print)
 	return good;
 }
 
-// What the programs read.
+// The values that the programs read.
 static int print_hash(uint64_t first, int programs)
 {
 	static struct program p;
@@ -621,7 +622,7 @@ static int print_hash(uint64_t first, int programs)
 	return 0;
 }
 
-// What a run of this program with these settings prints: a hash of what programs read.
+// The output of this program with these settings: a hash of the values that programs read.
 static void hash_of(const char *self, const char *settings, uint64_t first, int programs, char to[32])
 {
 	char command[4096];
@@ -656,7 +657,7 @@ static int compare_packed(uint64_t first, int programs)
 	return done();
 }
 
-// With the interpreter, and in the first so many modes, on any backend.
+// With the interpreter, and in the first modes, on any backend.
 static int compare_modes(uint64_t first, int programs, int nmodes)
 {
 	int failed = 0;
@@ -674,7 +675,7 @@ static void packed_on(const char *self, const char *backend, uint64_t first, int
 	ok(tap_run(command), "%d programs packed on %s", programs, backend);
 }
 
-// On a device that likes multiples of 16, with all its products padded.
+// On a device that prefers multiples of 16, with all its products padded.
 static void padded(const char *self, uint64_t first, int programs)
 {
 	char command[2048];
@@ -712,8 +713,8 @@ static void threads(const char *self, uint64_t first, int programs)
 	   two);
 }
 
-// On a device whose queues do what they are given late, and in an order left to chance, and which lacks
-// ops, so that copies and the CPU's work go on beside its own.
+// On a device whose queues work late and in random order, and which lacks ops, so that copies and
+// the CPU's work overlap with its own.
 static void late(const char *self, uint64_t first, int programs)
 {
 	static const char *const lacks[] = { "reduce", "contract", "gather,sort", "map", "move,scatter_add" };
@@ -737,7 +738,7 @@ static void late(const char *self, uint64_t first, int programs)
 
 int main(int argc, char **argv)
 {
-	yoke_setting_set("log", "error"); // new plans all the time are what we want
+	yoke_setting_set("log", "error"); // new plans are expected throughout
 	if (argc == 2) {
 		ok(try_program(strtoull(argv[1], NULL, 0), MODES, true), "program %s", argv[1]);
 		return done();
@@ -758,7 +759,8 @@ int main(int argc, char **argv)
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
 	ok(peaks > programs, "peaks of %lld evaluations are predicted", peaks);
-	// one that is open opens all that reads it: 2 to 11 % of each 2,000 programs
+	// an undetermined value makes all its readers undetermined: 2 to 11 % of each 2,000
+	// programs
 	ok(skipped < checked / 5, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
 	ok(pack_copies > 0, "%llu versions of packed variables were copied to their places", pack_copies);

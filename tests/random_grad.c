@@ -18,10 +18,10 @@ struct node {
 	enum op op;
 	int a, b;    // operands
 	double c;    // SCALE: the factor
-	int leaf_of; // the variable that it is a leaf of, or -1
-	int of;      // variables whose version it was once, as bits
-	int uses;    // variables that it was computed from directly, as bits
-	int replaced; // number of the evaluation before which one of these was replaced, -1: none was
+	int leaf_of; // the variable whose leaf it is, or -1
+	int of;      // variables whose version it once was, as bits
+	int uses;    // variables from which it was computed directly, as bits
+	int replaced; // number of the evaluation before which one of these was replaced, -1: none
 	bool back;    // part of a gradient
 	bool shared;  // several variables had it at once: one value, but only until the graph is emptied
 	double x[N];
@@ -38,12 +38,12 @@ static struct value value[VALUES];
 static struct {
 	yoke_tensor *t;
 	int node;
-	bool assigned; // in the outermost scope that is open
+	bool assigned; // in the outermost open scope
 } variable[VARIABLES];
 static yoke_scope *scope[2];
 static long compared, refused, forgotten;
 static bool bad, traces; // traces: each statement is printed
-static bool back, collected; // back: a gradient is recorded
+static bool back, collected; // back: a gradient is being recorded
 static uint64_t seed;
 
 static void trace(const char *what, int a, int b, int to)
@@ -82,7 +82,7 @@ static int leaf(const double *x, int of)
 	return n;
 }
 
-// Which nodes up to y a gradient of y reaches.
+// The nodes up to y that a gradient of y reaches.
 static void reach(int y, bool *to)
 {
 	memset(to, 0, (size_t)nodes * sizeof *to);
@@ -133,7 +133,7 @@ static int differentiate(int y, int p)
 	return n;
 }
 
-// May what y is computed from have been overwritten?  A version that was replaced is, by the next evaluation.
+// May the operands of y have been overwritten? A replaced version may be, by the next evaluation.
 static bool may_be_released(int y)
 {
 	static bool on[NODES];
@@ -176,7 +176,7 @@ static void wrong(const char *what, int at, double got, double want)
 	bad = true;
 }
 
-// May its evaluation fail, which computes the versions of variables too?
+// May its evaluation fail, including that of the variables' versions?
 static bool may_fail(int n)
 {
 	bool may = may_be_released(n);
@@ -228,7 +228,7 @@ static yoke_tensor *pick(int *n)
 	return variable[k % VARIABLES].t;
 }
 
-// Which variable it is, as a bit, or 0: no variable, or it was assigned another one that holds a leaf.
+// The variable as a bit, or 0: no variable, or it was assigned another one that holds a leaf.
 static int bit_of(const yoke_tensor *t)
 {
 	for (int v = 0; v < VARIABLES; v++)
@@ -299,7 +299,7 @@ static void assign(void)
 	give_version(v, n);
 }
 
-// A step of a training: the variable less a multiple of a gradient, which has no handle afterwards.
+// A training step: the variable minus a multiple of a gradient, which has no handle afterwards.
 static void update(void)
 {
 	int a;
@@ -314,7 +314,7 @@ static void update(void)
 		give_version(v, n);
 		yoke_free(less);
 		yoke_free(next);
-	} else if (yoke_error_code() == YOKE_ERELEASED) { // x depends on the variable by way of what is forgotten
+	} else if (yoke_error_code() == YOKE_ERELEASED) { // x depends on the variable through a released value
 		forgotten++;
 		yoke_error_clear();
 	}

@@ -24,7 +24,7 @@ struct val {
 	struct val *next;
 };
 
-#define ZERO 1e-300 // bound of a zero that may have either sign
+#define ZERO 1e-300 // bound of a zero of undetermined sign
 
 static struct val *vals; // all there are, for vals_free
 
@@ -63,7 +63,7 @@ static inline double huge(int dtype)
 	return dtype == yoke_f16 ? 3e4 : dtype == yoke_f64 ? 1e300 : 1e36;
 }
 
-// What an inexact operation may add where numbers are no longer normal.
+// Additional error of an inexact operation for subnormal numbers.
 static inline double tiny(int dtype)
 {
 	return dtype == yoke_f16  ? 0x1p-23 :
@@ -77,8 +77,8 @@ static inline double larger(double a, double b)
 	return isnan(a) || isnan(b) ? NAN : fmax(a, b);
 }
 
-// Element k is y, rounded to the dtype; e bounds the error of the operands' making.  ulps: what the
-// operation itself may add.
+// Element k is y, rounded to the dtype; e bounds the error inherited from the operands. ulps: the
+// operation's own error.
 static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
 {
 	if (e == 0 && !isfinite(y))
@@ -87,7 +87,7 @@ static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
 		ulps = 1;
 	if (ulps > 0)
 		e += ulps * eps(x->dtype) * fabs(y) + tiny(x->dtype);
-	if (e > 0 && fabs(y) > huge(x->dtype)) // it may overflow on the way
+	if (e > 0 && fabs(y) > huge(x->dtype)) // may overflow in intermediate results
 		e = NAN;
 	x->v[k].d = round_real(x->dtype, y);
 	x->e[k] = e;
@@ -105,7 +105,7 @@ static void set_cell(struct val *y, int64_t to, const struct val *x, int64_t fro
 	y->e[to] = x->e[from];
 }
 
-// Steps through the indices of dims in row-major order; false behind the last.
+// Steps through the indices of dims in row-major order; false after the last.
 static bool next_index(int rank, const int64_t *dims, int64_t *ix)
 {
 	for (int i = rank - 1; i >= 0; i--) {
@@ -116,7 +116,7 @@ static bool next_index(int rank, const int64_t *dims, int64_t *ix)
 	return false;
 }
 
-// Where x has its element for index ix of a space of this rank that it broadcasts to.
+// Offset of x's element for index ix of a space of this rank to which it broadcasts.
 static int64_t at(const struct val *x, int rank, const int64_t *ix)
 {
 	int64_t k = 0;
@@ -127,7 +127,7 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 
 // ---- elementwise ----
 
-// X(name, yoke_ function), by what they take and how right they are
+// X(name, yoke_ function), by operands and accuracy
 #define OPS_WHOLE(X) \
 	X(NEG, neg) \
 	X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(ROUND, round) X(CEIL, ceil) \
@@ -182,7 +182,7 @@ static struct yk_want known(const struct val *x, int64_t k)
 	return w;
 }
 
-// Is nothing known of a function between the ends of its argument's interval, or of the function there?
+// Is a function undetermined between the ends of its argument's interval?
 static bool is_vague(int code, const struct yk_want *in)
 {
 	const struct yk_want *x = &in[code == YOKE_MAP_DIV];
@@ -196,7 +196,7 @@ static bool is_vague(int code, const struct yk_want *in)
 	return false;
 }
 
-// An op's instruction on operands broadcast to dims, by conform's interpreter.
+// An op's instruction on operands broadcast to dims, by the conformance interpreter.
 static struct val *do_map(int op, int dtype, struct val *const *x, int n, int rank, const int64_t *dims)
 {
 	struct yoke_map m = { .size = sizeof m, .ninsn = (uint16_t)(n + 1), .nin = (uint16_t)n, .nout = 1,
@@ -225,7 +225,7 @@ static struct val *do_map(int op, int dtype, struct val *const *x, int n, int ra
 
 // ---- reductions, contractions ----
 
-// Adds x to element k of a sum or product; n: how many are added at most.
+// Adds x to element k of a sum or product; n: maximum number of addends.
 static void accumulate(int op, struct val *y, int64_t k, const struct val *x, int64_t j)
 {
 	if (!is_real(y->dtype)) {
@@ -249,7 +249,7 @@ static void accumulate(int op, struct val *y, int64_t k, const struct val *x, in
 						   e;
 }
 
-// Is x's element j ahead of i in this reduction?  NAN when their bounds leave it open.
+// Is x's element j ahead of i in this reduction? NAN when their bounds leave it undetermined.
 static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 {
 	bool most = op == REDUCE_MAX || op == ARGMAX;
@@ -259,7 +259,7 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 		       most   ? x->v[j].i > x->v[i].i :
 				x->v[j].i < x->v[i].i;
 	double a = x->v[j].d, b = x->v[i].d;
-	if (isnan(b) && !isnan(x->e[i])) // the first NaN wins; a bound is of the numbers beside it
+	if (isnan(b) && !isnan(x->e[i])) // the first NaN wins; a bound applies to the numbers beside it
 		return 0;
 	if (isnan(a) && !isnan(x->e[j]) && !isnan(x->e[i]))
 		return 1;
@@ -268,7 +268,7 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 	return most ? a > b : a < b;
 }
 
-// dims: of the result with the reduced axes kept; rank and shape are the caller's to change
+// dims: of the result with the reduced axes kept; the caller may change rank and shape
 static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 {
 	bool arg = op == ARGMAX || op == ARGMIN, picks = op >= REDUCE_MAX;
@@ -294,7 +294,7 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 			continue;
 		}
 		double wins = best[k] < 0 ? 1 : ahead(op, x, j, best[k]);
-		if (isnan(wins)) { // either may be it
+		if (isnan(wins)) { // either is possible
 			open[k] = larger(open[k], x->e[j]) +
 				  (arg || !is_real(x->dtype) ? NAN : x->e[best[k]]);
 			wins = (x->v[j].d > x->v[best[k]].d) == (op == REDUCE_MAX);
@@ -321,7 +321,7 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 			set_real(y, k, d, op == MEAN && n ? y->e[k] / (double)n : y->e[k],
 				 4);
 			if (op == PROD &&
-			    n > (isfinite(d) ? 40 : 2)) // parts may over- or underflow
+			    n > (isfinite(d) ? 40 : 2)) // factors may over- or underflow
 				y->e[k] = NAN;
 		}
 	}
@@ -330,7 +330,7 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 	return y;
 }
 
-// dims: as do_reduce's
+// dims: as in do_reduce
 static struct val *do_truth(int op, const struct val *x, unsigned axes)
 {
 	int64_t dims[YOKE_MAX_RANK], ix[YOKE_MAX_RANK] = { 0 };
@@ -348,7 +348,7 @@ static struct val *do_truth(int op, const struct val *x, unsigned axes)
 	return y;
 }
 
-// Line l along an axis: where it begins, and how far apart its elements are.
+// Line l along an axis: its first element and its stride.
 static int64_t line_of(const struct val *x, int axis, int64_t l, int64_t *inner)
 {
 	*inner = 1;
@@ -385,8 +385,8 @@ static struct val *do_scan(int op, const struct val *x, int axis, bool reverse)
 	return y;
 }
 
-// Insertion, which keeps the order of equals.  Bounds: a sorted value moves by no more than the
-// largest change of any; which one it is, is open.
+// Insertion sort, which is stable. Bounds: a sorted value moves by no more than the largest change
+// of any; its index is undetermined.
 static struct val *do_sort(int op, const struct val *x, int axis, bool descending)
 {
 	struct val *y = val_new(op == ORDER ? yoke_i64 : x->dtype, x->rank, x->dims);
@@ -411,7 +411,7 @@ static struct val *do_sort(int op, const struct val *x, int axis, bool descendin
 				order[k] = order[k - 1];
 			}
 			order[k] = i;
-			// a NaN with a bound may be a number, and anywhere
+			// a NaN with a bound may be a number, at any position
 			double e = x->e[first + i * inner];
 			most = larger(
 				most,
@@ -449,7 +449,7 @@ static void dot(struct val *y, int64_t to, const struct val *a, int64_t i, int64
 		size += fabs(p * q);
 		e += ea != 0 || eb != 0 ? fabs(p) * eb + fabs(q) * ea + ea * eb : 0;
 		if (y->dtype == yoke_bf16 && (fabs(p) < 0x1p-126 || fabs(q) < 0x1p-126))
-			e += fabs(p * q); // a product of bf16 may take them as 0
+			e += fabs(p * q); // a product of bf16 may flush them to 0
 	}
 	if (!is_real(y->dtype))
 		set_int(y, to, whole, e);
@@ -507,7 +507,8 @@ static struct val *do_same(const struct val *x, int rank, const int64_t *dims)
 	return y;
 }
 
-// The bytes of x as elements of another dtype; what a NaN's are, or a zero's sign, is left open.
+// The bytes of x as elements of another dtype; the bytes of a NaN, or the sign of a zero, are
+// undetermined.
 static struct val *do_bitcast(const struct val *x, int dtype, int rank, const int64_t *dims)
 {
 	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(dtype);

@@ -22,8 +22,8 @@ enum state { MATERIAL, PENDING, DEAD };
 struct slot {
 	int kind, dtype, rank, state, depth; // depth: of the scope that owns it
 	bool kept, held;                     // held: to the end of the program
-	bool released;                          // an evaluation computed it, and left no bytes
-	uint64_t of[SLOTS / 64 + 1];         // slots that it, or a variable's version, is computed from
+	bool released;                          // an evaluation computed it, and kept no bytes
+	uint64_t of[SLOTS / 64 + 1];         // slots from which it, or a variable's version, is computed
 	int64_t dims[YOKE_MAX_RANK], n;
 };
 
@@ -141,10 +141,10 @@ static int some_dims(const struct program *p, int64_t *dims)
 	return rank;
 }
 
-// A tensor, rather one of the last; dtype 0: any.
+// A tensor, preferably a recent one; dtype 0: any.
 static int pick(struct program *p, int dtype)
 {
-	for (int k = p->slots - 1; k > p->slots - 4 && one_in(3); k--) // a chain goes on
+	for (int k = p->slots - 1; k > p->slots - 4 && one_in(3); k--) // a chain continues
 		if (is_tensor(&p->slot[k]) && (!dtype || p->slot[k].dtype == dtype))
 			return k;
 	for (int t = 0; t < 60; t++) {
@@ -158,20 +158,20 @@ static int pick(struct program *p, int dtype)
 	return leaf(p, dtype ? dtype : yoke_f32, rank, dims, 0);
 }
 
-// A whole number in -most .. most that the dtype has.
+// A whole number in -most .. most that the dtype can represent.
 static double filling(int dtype, int64_t most)
 {
 	bool sign = dtype != yoke_bool && dtype != yoke_u8;
 	return (double)rnd_int(sign ? -most : 0, dtype == yoke_bool ? 1 : most);
 }
 
-// Has the scalar of this slot numbers that every dtype has?
+// Can every dtype represent the scalar of this slot?
 static bool is_whole(int slot)
 {
 	return slot % 2 == 0;
 }
 
-// A scalar or literal that the dtype may have as an operand; 0: any.
+// A scalar or literal that is valid as an operand for the dtype; 0: any.
 static int pick_number(struct program *p, int dtype)
 {
 	for (;;) {
@@ -187,7 +187,7 @@ static int pick_number(struct program *p, int dtype)
 	}
 }
 
-// Joins b's shape to dims by broadcasting.
+// Broadcasts b's shape into dims.
 static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t most)
 {
 	int64_t to[YOKE_MAX_RANK], n = 1;
@@ -206,7 +206,7 @@ static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t most)
 	return true;
 }
 
-// Something of x's dtype that broadcasts with dims, which it joins.
+// A tensor of x's dtype that broadcasts with dims, and is merged into it.
 static int partner(struct program *p, int dtype, int *rank, int64_t *dims, bool number)
 {
 	for (int t = 0; t < 10; t++) {
@@ -400,7 +400,7 @@ static int gen_reduce(struct program *p, int x)
 	return t->out;
 }
 
-// Along an axis: running totals, sorting, the places of what is sorted.
+// Along an axis: cumulative sums, sorting, the indices of a sort.
 static int gen_along(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
@@ -520,7 +520,7 @@ static int gen_concat(struct program *p, int x)
 	return t->out;
 }
 
-// x with a part of something, by preference of itself, in place of a part.
+// x with a slice replaced by something, preferably by itself.
 static int gen_slice_update(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
@@ -658,7 +658,7 @@ static void assign(struct program *p, int v, int x)
 	s->state = PENDING;
 }
 
-// x with its halves along an axis exchanged, or moved along by something new.
+// x with its halves along an axis exchanged, or shifted along by something new.
 static int gen_halves(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
@@ -681,7 +681,7 @@ static int gen_halves(struct program *p, int x)
 	return t->out;
 }
 
-// A new version of v made of the old: in place where that is right.
+// A new version of v computed from the old: in place where that is correct.
 static void gen_update(struct program *p, int v)
 {
 	int x = v, y;
@@ -717,8 +717,8 @@ static void gen_swap(struct program *p, int v)
 		assign(p, w, old);
 }
 
-// What is pending and n more are computed, with what they need.  The rest stays pending.  What has no bytes
-// then can still be had, unless a variable was overwritten.
+// Pending work and n more values are computed, with their operands. The rest stays pending. Values
+// without bytes can then still be computed, unless a variable was overwritten.
 static void evaluated(struct program *p, int n, const int *more)
 {
 	uint64_t needed[SLOTS / 64 + 1] = { 0 };
@@ -860,12 +860,12 @@ static void write_program(struct program *p, uint64_t seed)
 	if (one_in(2)) // square matrices
 		p->base[1] = p->base[2];
 	p->largest = 1500;
-	if (one_in(12)) { // several strips of a map, and more than one worker's piece
+	if (one_in(12)) { // several strips of a map, and more than one worker's tile
 		p->base[0] = p->base[3] = rnd_int(250, 4000);
 		p->largest = 12000;
 	}
 	int64_t dims[YOKE_MAX_RANK];
-	for (int n = (int)rnd_int(2, 4); n > 0; n--) { // variables, often two alike
+	for (int n = (int)rnd_int(2, 4); n > 0; n--) { // variables, often two equal ones
 		int rank = some_dims(p, dims), dtype = some_dtype();
 		for (int twins = one_in(2) ? 2 : 1; twins > 0; twins--)
 			add_slot(p, VARIABLE, dtype, rank, dims);

@@ -29,7 +29,7 @@ static bool counts_bytes = true;
 static struct {
 	int what, kind, dtype, ranks, root;
 	int64_t n, unit; // elements of each operand; of a piece
-	bool late; // ranks come in turn
+	bool late; // ranks arrive one after another
 	void *in[LIMIT], *out[LIMIT];
 	int64_t results;
 	uint64_t sent[LIMIT];
@@ -62,8 +62,8 @@ static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_sc
 				     "reduce", "all_to_all", "gather_shares", "reduce_shares" };
 static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
 
-// Whose element i is of three tensors with n/3, n/3 and the other elements: their pieces begin at every now.unit-th
-// of each.
+// The rank that owns element i of three tensors with n/3, n/3 and the remaining elements: their
+// chunks begin at every now.unit-th element of each.
 static int owner_of(int64_t i)
 {
 	const int64_t third = now.n / 3, start = i < third ? 0 : i < 2 * third ? third : 2 * third,
@@ -79,7 +79,7 @@ static void cut_in_three(yoke_tensor *x, yoke_tensor **part)
 	part[2] = yoke_slice(x, 0, 2 * third, now.n, 1);
 }
 
-// Elements of x that are the rank's.
+// Elements of x in the rank's shard.
 static int64_t share_of(int rank, int64_t *first)
 {
 	int64_t n = 0;
@@ -91,7 +91,7 @@ static int64_t share_of(int rank, int64_t *first)
 	return n;
 }
 
-// The sums of the rank's share, in their place, the others' being -1.
+// The sums of the rank's shard, at their positions; -1 elsewhere.
 static yoke_tensor *reduced_shares(yoke_group *g, yoke_tensor *x)
 {
 	int64_t first, n = share_of(yoke_group_rank(g), &first), front = first, back = now.n - first - n;
@@ -107,7 +107,7 @@ static yoke_tensor *reduced_shares(yoke_group *g, yoke_tensor *x)
 	return yoke_concat(3, part, 0);
 }
 
-// x's own elements alone count.
+// only the shard's elements of x count.
 static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
 {
 	const int64_t one = 1;
@@ -119,7 +119,7 @@ static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
 	return yoke_concat(3, part, 0);
 }
 
-// x and, of a list, two parts of it, joined again.
+// x and, for a list, two slices of it, concatenated again.
 static yoke_tensor *together(yoke_group *g, yoke_tensor *x)
 {
 	const int64_t cut = now.n / 3;
@@ -181,7 +181,7 @@ static struct yk_num input(int r, int64_t i)
 	return yk_num_load((char *)now.in[r] + (size_t)i * yoke_dtype_size(now.dtype), now.dtype);
 }
 
-// Order T, in the accumulator.
+// Order T, in the accumulator's dtype.
 static struct yk_num reduced(int64_t i)
 {
 	struct yk_num x[LIMIT];
@@ -213,7 +213,8 @@ static struct yk_num wanted(int r, int64_t i)
 	return reduced(i);
 }
 
-// Bytes that all ranks of a fresh group together send at least, as each algorithm but the tree and doubling does.
+// Minimum bytes that all ranks of a new group send together, for each algorithm except tree and
+// doubling.
 static void check_sent(void)
 {
 	const uint64_t bytes = (uint64_t)now.n * yoke_dtype_size(now.dtype), others = (uint64_t)now.ranks - 1;
@@ -226,7 +227,7 @@ static void check_sent(void)
 		complain("%llu bytes were sent, not %llu", (unsigned long long)sent, (unsigned long long)want);
 }
 
-static double in_any_order; // sums are as near as this, of the sum of magnitudes
+static double in_any_order; // relative tolerance of sums, as a fraction of the sum of magnitudes
 
 static double magnitude(int64_t i)
 {
@@ -236,8 +237,9 @@ static double magnitude(int64_t i)
 	return sum;
 }
 
-// Near enough, where the order is not ours and halves are rounded on the way?  Each of ranks - 1 sums is, and what is
-// wanted, by half of a last place of numbers that are together no larger than all magnitudes.
+// Is it within tolerance, where the order of sums differs and halves are rounded on the way? Each
+// of ranks - 1 sums, and the reference, is off by half an ulp of numbers that are together no
+// larger than all magnitudes.
 static bool is_near(struct yk_num got, struct yk_num want, int r, int64_t i)
 {
 	const double all = 1.01 * now.ranks;
@@ -271,7 +273,7 @@ static void fill(void *to, int64_t n)
 	}
 }
 
-// world: NULL, all ranks are threads; else that of this process.
+// world: NULL, all ranks are threads; otherwise that of this process.
 static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks, int64_t n, bool late)
 {
 	now.what = what;
@@ -341,7 +343,8 @@ static void collectives(void)
 		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false), "all_reduce of 100,003");
 }
 
-// By messages, between threads: the same numbers in every way but the ring's, whose sums have another order.
+// By messages between threads: the same numbers with every algorithm but the ring, whose sums have
+// another order.
 static void by_messages(void)
 {
 	static const char *const ways[] = { "tree", "doubling", "halving", "pairwise", "ring", "2d" };
@@ -365,7 +368,7 @@ static void by_messages(void)
 
 // ---- processes ----
 
-// A link that takes its time: the same sums, and no sooner than its messages arrive.
+// A slow link: the same sums, and no sooner than its messages arrive.
 static int one_sum(yoke_group *g, void *unused)
 {
 	const int64_t n = 250;
@@ -400,7 +403,7 @@ static void slow_link(void)
 	ok(sum_by("tree") >= 0.08 && !bad, "four by a tree %s", wrong);
 	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad, "three chunks each way, by one port %s", wrong);
 	yoke_setting_set("dist.link", "0.001,1e-6");
-	int failed = 0; // once 1 in 30: a rank that waits for its own messages missed rank 0, which was through
+	int failed = 0; // regression, 1 in 30: a rank that waits for its own messages missed rank 0, which had finished
 	for (int i = 0; i < tap_cases(100, 1000); i++)
 		failed += sum_by("doubling") <= 0;
 	ok(!failed && !bad, "a rank that is through is missed by none: %d did %s", failed, wrong);
@@ -413,7 +416,7 @@ static void slow_link(void)
 
 static const char *self;
 
-// More groups than there is room for: all are told, and what was there before goes on.
+// More groups than there are slots: all ranks get the error, and earlier groups still work.
 static int many_groups(yoke_group *g)
 {
 	int made = 0, err = 0;
@@ -429,14 +432,14 @@ static int many_groups(yoke_group *g)
 	return made < 20 ? complain("%d groups", made) : yoke_group_barrier(g);
 }
 
-// Does a rank on a device use the library of those?
+// Does a rank on a device use the vendor's collective library?
 static int is_native(yoke_group *g, void *unused)
 {
 	(void)unused;
 	return g->native ? 0 : complain("rank %d goes by the host's memory", yoke_group_rank(g));
 }
 
-// What each of the processes does: cases, drawn alike in all of them; groups of some; sends.
+// The work of each process: cases, equally drawn in all of them; subgroups; sends.
 static int among_processes(yoke_group *g)
 {
 	int failed = 0;
@@ -475,7 +478,7 @@ static int open_files(void)
 	return n;
 }
 
-// Is a process at work, and not only waited for?
+// Is a process running, rather than a zombie?
 static bool is_alive(int pid)
 {
 	char path[64], state = 'X';
@@ -488,7 +491,7 @@ static bool is_alive(int pid)
 	return state != 'X' && state != 'Z';
 }
 
-// When who started them is killed, they end.
+// When their launcher is killed, they end.
 static void orphans(void)
 {
 	int end[2], pid[2] = { 0, 0 }, left = 500;
@@ -633,7 +636,7 @@ static void gradients(void)
 			double slope = (up - total()) / (2 * h);
 			theta[r][i] = x;
 			double off = fabs(slope - deriv.grad[r][i]) / (1 + fabs(slope));
-			if (!(off < 1e-7)) // so that NaN is
+			if (!(off < 1e-7)) // so that NaN differs
 				diag("rank %d, %d: got %.12g, differences %.12g", r, i, deriv.grad[r][i], slope);
 			worst = off <= worst ? worst : off;
 		}
@@ -642,7 +645,7 @@ static void gradients(void)
 	}
 }
 
-// All ranks hold one loss, of a sum of parts: each part's gradient, and that of what all parts read.
+// All ranks have one loss, a sum of terms: the gradient of each term, and of the common operand.
 static int halves(yoke_group *g, void *to)
 {
 	double(*grad)[2] = to;
@@ -698,7 +701,7 @@ int splits(yoke_group *g, void *unused)
 	return err ? err : yoke_group_barrier(g);
 }
 
-// Each sends its number around, and gets that of the rank before it.
+// Each rank sends its number around, and receives that of the rank before it.
 int around(yoke_group *g)
 {
 	const int r = yoke_group_rank(g), n = yoke_group_size(g);
@@ -719,7 +722,7 @@ int around(yoke_group *g)
 	return err;
 }
 
-// Steps of a training in which computation goes on while gradients are summed; the second has a plan.
+// Training steps that overlap computation with sums of gradients; the second one has a plan.
 static int steps(yoke_group *g, void *to)
 {
 	float(*last)[16] = to;
@@ -758,7 +761,7 @@ static int steps(yoke_group *g, void *to)
 	return err;
 }
 
-// The gradient of 3 y.y' for y in two pieces, from cotangents: as of the whole.
+// The gradient of 3 y.y' for y in two slices, from cotangents: equal to the whole.
 static void from_cotangents(void)
 {
 	const int64_t n = 5;
@@ -786,7 +789,7 @@ static void from_cotangents(void)
 	yoke_scope_end(s);
 }
 
-// Each sample once, or as many a rank.
+// Each sample once, or as many per rank.
 static int samples(yoke_group *g, void *to)
 {
 	_Atomic int(*times)[3][20] = to;
@@ -811,7 +814,7 @@ static int samples(yoke_group *g, void *to)
 
 // ---- where it stands in a plan ----
 
-static char warned[400]; // who is late
+static char warned[400]; // the late rank
 
 static void quiet(int level, const char *topic, const char *line, void *arg)
 {
@@ -833,7 +836,7 @@ static void keep_line(int level, const char *topic, const char *line, void *arg)
 		snprintf(plan + strlen(plan), sizeof plan - strlen(plan), "%s\n", line);
 }
 
-// The step whose line has both texts; -1: none.
+// The step whose line contains both texts; -1: none.
 static int step_of(const char *scope, const char *op)
 {
 	char line[400];
@@ -845,8 +848,8 @@ static int step_of(const char *scope, const char *op)
 	return -1;
 }
 
-// A sum over ranks that is recorded behind all gradients begins behind the one that it needs, and the update
-// that waits for it stays behind the other gradients.
+// A sum over ranks that is recorded after all gradients starts after the gradient that it needs,
+// and the update that waits for it runs after the other gradients.
 static void beside(void)
 {
 	const int64_t dims[] = { 64, 64 };
@@ -886,7 +889,7 @@ static void beside(void)
 	yoke_free(p[1]);
 }
 
-// What is read for the last time is summed where it lies.
+// A value with no later reader is summed in place.
 static void in_place(void)
 {
 	const int64_t n = 1 << 20;
@@ -917,7 +920,7 @@ static void in_place(void)
 static char said[LIMIT][1200];
 static int codes[LIMIT];
 
-// The error of a rank, for later.
+// Saves the error of a rank for later.
 static int keep(yoke_group *g, int err)
 {
 	codes[yoke_group_rank(g)] = err;
@@ -947,16 +950,17 @@ static int leaves(yoke_group *g, void *which)
 {
 	const int r = yoke_group_rank(g), how = *(int *)which;
 	int err = yoke_group_barrier(g);
-	if (r == 1 && how == 0) // ends well, but early
+	if (r == 1 && how == 0) // ends successfully, but early
 		return keep(g, err);
 	if (r == 1 && how == 1)
 		return keep(g, YOKE_ENOMEM);
-	for (int k = 0; k < 60000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until it is given up
+	for (int k = 0; k < 60000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until the group gives up
 		nap(10000);
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
 
-// Rank 1 fails before the others split the group: they get no group, and all calls on none hand that error on.
+// Rank 1 fails before the others split the group: they get no group, and all calls on it return
+// that error.
 static int splits_too_late(yoke_group *g, void *unused)
 {
 	(void)unused;
@@ -988,7 +992,7 @@ static int splits_too_late(yoke_group *g, void *unused)
 	return keep(g, YOKE_ERANK);
 }
 
-// Rank 1 sends what it sent before once more, but for one field of the head.
+// Rank 1 repeats an earlier message, with one field of the header changed.
 static int forges(yoke_group *g, void *which)
 {
 	const bool odd = yoke_group_rank(g) == 1;
@@ -1039,8 +1043,8 @@ static int nothing(yoke_group *g, void *unused)
 	return yoke_group_size(g);
 }
 
-// One of several processes, by its argument.
-// What has the library called in all its ways, for faults of single calls.
+// One of several processes, selected by its argument.
+// Calls the library in all ways, for faults of single calls.
 static int all_once(yoke_group *g, void *unused)
 {
 	const int64_t n = 8;
@@ -1056,7 +1060,8 @@ static int all_once(yoke_group *g, void *unused)
 	return err ? err : got[0] == 4 && got[7] == 4 ? 0 : complain("%g, not 4", (double)got[0]);
 }
 
-// One plan again and again, with other numbers where the last ones lay: no graph of the device's has what ranks do together.
+// One plan again and again, with new numbers in the same memory: device graphs must not contain
+// collectives.
 static int again(yoke_group *g, void *unused)
 {
 	const int64_t n = 28;
@@ -1084,7 +1089,7 @@ static int on_devices(const char *how)
 	if (!strcmp(how, "once")) {
 		const int err = yoke_group_run(2, NULL, all_once, NULL);
 		printf("%s: %s\n", yoke_error_name(err), err ? yoke_error() : "done");
-		return err && strstr(yoke_error(), "(dist.timeout)"); // no rank may wait that long for one that failed
+		return err && strstr(yoke_error(), "(dist.timeout)"); // no rank may wait until the timeout for a rank that failed
 	}
 	int err = yoke_group_run(3, NULL, is_native, NULL);
 	ok(!err && !bad, "ranks use the library %s%s", bad ? wrong : "", err && !bad ? yoke_error() : "");
@@ -1119,7 +1124,7 @@ static void end_now(int signal)
 	raise(SIGKILL);
 }
 
-// Sums without end, from which one rank is taken: 0: the other is told who it was.
+// Sums without end, from which one rank is killed. 0: the other rank gets its name.
 static int midway(yoke_group *g, bool dies)
 {
 	const int64_t n = 20000;
@@ -1142,7 +1147,7 @@ static int midway(yoke_group *g, bool dies)
 	return 7;
 }
 
-// Of a process: what it is to do; on devices its own one is what it uses.
+// The work of a process; on devices it uses its own device.
 static int as_rank(yoke_group *g, void *what);
 
 static int child(const char *what)
@@ -1180,7 +1185,7 @@ static int as_rank(yoke_group *g, void *arg)
 		raise(SIGKILL);
 	if (odd)
 		exit(3);
-	// the others are told which it was
+	// the other ranks get its name
 	const int err = yoke_group_barrier(g);
 	const char *why = strcmp(what, "killed") ? "ended with exit status 3" : "was ended by signal 9";
 	if (err == YOKE_ERANK && strstr(yoke_error(), why))

@@ -15,7 +15,7 @@ enum { ROWS = 96, E = 32, BLOCKS = 24, PARAMETERS = 2 * BLOCKS + 1 };
 
 struct result {
 	size_t n;
-	float *v; // gradients, of networks the loss before them
+	float *v; // gradients, preceded by the loss for networks
 	uint64_t peak, launches;
 	int err;
 };
@@ -72,7 +72,7 @@ static yoke_tensor *layer(int kind, yoke_tensor *x)
 	}
 }
 
-// Blocks with and without a way around, some of which read what is far behind.
+// Blocks with and without residual connections, some of which read distant values.
 static yoke_tensor *network(int blocks, bool plain, yoke_tensor *x)
 {
 	yoke_tensor *was[BLOCKS + 1] = { x };
@@ -112,7 +112,7 @@ static struct result gradients(uint64_t seed, bool plain)
 		r.launches = now.launches - before.launches;
 		r.peak = now.pool_allocated_peak - before.pool_allocated;
 		if (now.predicted_peak && now.predicted_peak != now.pool_allocated_peak)
-			r.err = YOKE_ERANGE; // of the plan's own word
+			r.err = YOKE_ERANGE; // of the plan's own account
 		for (int i = 0; i <= np && !r.err; i++) {
 			const size_t n = yoke_bytes(all[i]) / sizeof *r.v;
 			reserve(&r, n);
@@ -169,7 +169,7 @@ static bool same(const struct result *a, const struct result *b)
 	return !a->err && !b->err && a->n == b->n && !memcmp(a->v, b->v, a->n * sizeof *a->v);
 }
 
-// mode: of recomputation; "spill" and "both" spill all that can
+// mode: of recomputation; "spill" and "both" spill as much as possible
 static struct result with(const char *mode, struct result (*f)(uint64_t, bool), uint64_t seed, bool plain)
 {
 	const bool both = !strcmp(mode, "both"), spill = both || !strcmp(mode, "spill");
@@ -183,8 +183,8 @@ static struct result with(const char *mode, struct result (*f)(uint64_t, bool), 
 	return r;
 }
 
-// Between both peaks a limit is kept, by making no more again than it takes; or, with spill, by values that
-// wait in the host's memory.
+// Between both peaks, a limit is kept by recomputing no more than necessary; or, with spill, by
+// values that wait in host memory.
 static void limited(const char *what, bool spill, struct result (*f)(uint64_t, bool), const struct result *none,
 		    const struct result *block)
 {
@@ -194,7 +194,7 @@ static void limited(const char *what, bool spill, struct result (*f)(uint64_t, b
 	for (int k = 4; k > spill; k--) {
 		yk_pool_trim(pool);
 		yoke_stats(&now);
-		// what the networks' parameters take, and some room for it to lie in
+		// the size of the networks' parameters, and some space for fragmentation
 		const uint64_t room = (uint64_t)2 << 20;
 		const uint64_t peak = block->peak + (none->peak - block->peak) * (uint64_t)k / 4;
 		const uint64_t limit = yk_pool_limit(pool, now.pool_allocated + peak + room);
@@ -212,7 +212,7 @@ static void limited(const char *what, bool spill, struct result (*f)(uint64_t, b
 	}
 }
 
-// saves: most activations are the device's own
+// saves: most activations are on the device
 static void on(const char *backend, int networks, bool saves)
 {
 	yoke_context *ctx = yoke_context_new(backend);
@@ -223,7 +223,8 @@ static void on(const char *backend, int networks, bool saves)
 		return;
 	}
 	yoke_context *was = yoke_use(ctx);
-	// a map that gradients read, of what is made again only behind those who read the map
+	// a map that gradients read, of values that are recomputed only after the readers of the
+	// map
 	const uint64_t hard = 12981932767047115441u;
 	for (int i = 0; i < networks; i++) {
 		const uint64_t seed = i || networks == 1 ? rnd() : hard;

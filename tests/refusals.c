@@ -13,10 +13,10 @@
 #include "device/device.h"
 #include "tap.h"
 
-static struct yk_case c; // at hand: its pointers are to itself
+static struct yk_case c; // current case: its pointers are to itself
 static struct yk_device *device;
 
-// A case of the op that the device takes, with a map or without; false: there is none.
+// A case of the op that the device accepts, with a map or without; false: none.
 static bool find(int code, bool mapped, struct yk_arena *memory)
 {
 	const struct yk_case_row *row = yk_case_row(code);
@@ -27,9 +27,9 @@ static bool find(int code, bool mapped, struct yk_arena *memory)
 	return false;
 }
 
-static struct yk_case good; // which the device takes
+static struct yk_case good; // which the device accepts
 
-// The case as it is now is refused; then it is again what it was.
+// The modified case is refused; then it is restored.
 static void refused(const char *what)
 {
 	ok(!device->ops->can(device->index, &c.op), "%s refuses %s %s", device->id, yk_case_row(c.op.code)->name, what);
@@ -57,7 +57,7 @@ static void contractions(struct yk_arena *memory)
 	refused("with a map without results");
 }
 
-static void products(struct yk_arena *memory) // with a map behind
+static void products(struct yk_arena *memory) // with a fused map
 {
 	if (!ok(find(YOKE_OP_CONTRACT, true, memory), "%s takes maps behind contractions", device->id))
 		return;

@@ -24,7 +24,7 @@ static yoke_tensor *sum(yoke_tensor *x)
 	return yoke_sum(x, YOKE_ALL);
 }
 
-// d y/d x has the words in its error, and ERELEASED.
+// d y/d x fails with ERELEASED and these words.
 static void refused(const char *what, yoke_tensor *y, yoke_tensor *x, const char *word)
 {
 	yoke_tensor *g = x;
@@ -123,7 +123,7 @@ static void closed(void)
 	yoke_free(state);
 }
 
-// A variable and the value that it was assigned are one, whatever is read between.
+// A variable and the value assigned to it are the same, whatever is read between.
 static void assigned(void)
 {
 	double want[N], one[N], got[N];
@@ -153,7 +153,7 @@ static void assigned(void)
 	for (int i = 0; i < N; i++)
 		want[i] = 18 * wv[i];
 	allowed("through the assignment", sum(yoke_square(a)), x, want);
-	// the old version's bytes are needed by the gradient, and so they are not overwritten
+	// the gradient needs the old version's bytes, so they are not overwritten
 	yoke_put(a, vv, sizeof vv);
 	yoke_assign(a, yoke_mul(a, x));
 	yoke_read(a, got, sizeof got);
@@ -169,7 +169,7 @@ static void assigned(void)
 	yoke_free(a);
 }
 
-// Versions that were computed are known after the graph was collected.
+// Computed versions remain available after the graph was collected.
 static void collected(void)
 {
 	enum { MANY = 3000 };
@@ -187,7 +187,8 @@ static void collected(void)
 	yoke_free(a);
 }
 
-// A step over more variables than a node's results are told apart for; then one of them gets another version.
+// A step over more variables than a node can distinguish as results; then one of them gets another
+// version.
 static void many_results(void)
 {
 	enum { P = 40 };
@@ -208,7 +209,8 @@ static void many_results(void)
 		yoke_free(v1[i]);
 }
 
-// Each step reads its loss, takes the gradient, then assigns, and leaves the assignment to the next step.
+// Each step reads its loss, takes the gradient, then assigns, and leaves the assignment to the next
+// step.
 static void loop(void)
 {
 	yoke_tensor *a = yoke_variable("a", yoke_f64, 1, (int64_t[]){ N });
@@ -270,7 +272,7 @@ static void nothing_lost(void)
 	allowed("through an assignment that was evaluated", sum(yoke_mul(state, w)), w, want);
 	for (int i = 0; i < N; i++)
 		want[i] = tanh(wv[i]);
-	// one block may hold both, as they are equal
+	// one block may hold both, because they are equal
 	yoke_tensor *stopped = yoke_keep(yoke_stop_grad(h)), *again = yoke_keep(yoke_mul(h, yoke_const(1)));
 	yoke_eval(0, NULL);
 	allowed("kept behind a stopped gradient", sum(yoke_mul(stopped, w)), w, want);
@@ -349,7 +351,7 @@ static void same_numbers(void)
 	reads("random numbers as they were", u, first, N);
 }
 
-// A state that is fed back, and new data at each turn: neither time nor memory may grow with the turns.
+// State that is fed back, and new data each time: neither time nor memory may grow.
 static void fed_back(int turns, bool known)
 {
 	double state[N], slope[N];

@@ -15,7 +15,7 @@
 
 enum { ROWS = 5, COLS = 67, N = ROWS * COLS, LIMIT = 16 };
 
-static struct plan { // the last one that was printed
+static struct plan { // the last printed plan
 	int steps;
 	long bytes[LIMIT]; // of each step
 } plan;
@@ -40,7 +40,8 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 
 static double data[N];
 
-// Up to e: a softmax of 2 t, t up to e^2 + 1, has errors of 6 roundings of 17, 6e-6, at most, on average a third of that.
+// Up to e: a softmax of 2 t, t up to e^2 + 1, has errors of 6 roundings of 17, 6e-6, at most, on
+// average a third of that.
 static yoke_tensor *make_x(void)
 {
 	float x[N];
@@ -49,7 +50,7 @@ static yoke_tensor *make_x(void)
 	return yoke_from(yoke_f32, 2, DIMS(ROWS, COLS), x);
 }
 
-// Steps that read and write so many tensors of N floats.
+// Steps that read and write that many tensors of N floats.
 static void steps(const char *what, int n, const int *tensors)
 {
 	bool good = plan.steps == n;
@@ -90,8 +91,8 @@ static void values(const char *what, yoke_tensor *y, const double *want)
 
 enum how { CHEAP, ALONE, DEAR, KEPT, INNER, WHOLE, BEHIND };
 
-// a = exp x, t = f(a); s = softmax(2 t); y = t s + a.  A softmax takes no part in a map, so that t is
-// computed in front of it and read behind it.
+// a = exp x, t = f(a); s = softmax(2 t); y = t s + a. A softmax is not fused into a map, so that t
+// is computed before it and read after it.
 static void value(const char *what, enum how how, int n, const int *tensors)
 {
 	double a[N], t[N], twice[N], soft[N], want[N];
@@ -131,7 +132,7 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 	yoke_scope_end(scope);
 }
 
-// What depends on no tensor is computed by each who reads it, and by nobody else.
+// Values that depend on no tensor are computed by each reader, and nowhere else.
 static void nowhere(void)
 {
 	float sum = NAN, most = NAN;
@@ -148,7 +149,8 @@ static void nowhere(void)
 	yoke_scope_end(scope);
 }
 
-// h = half of what is dear, cast up for a softmax and for its reader behind it: h is stored, and not what it is cast to.
+// h = half of an expensive value, cast up for a softmax and for its reader after it: h is stored,
+// not its operand.
 static void half(int dtype)
 {
 	double h[N], twice[N], soft[N], want[N], got[N];
@@ -172,7 +174,7 @@ static void half(int dtype)
 	   plan.steps, plan.bytes[0], plan.bytes[1], plan.bytes[2]);
 	for (int i = 0; i < N; i++)
 		got[i] = (double)f[i];
-	near(got, want, N, 6 * yk_num_unit(dtype), 0.01, "its values"); // a tie of h, at most 1, may go the other way; h e^2h
+	near(got, want, N, 6 * yk_num_unit(dtype), 0.01, "its values"); // a tie of h, at most 1, may round the other way; h e^2h
 	yoke_scope_end(scope);
 }
 

@@ -34,7 +34,7 @@ static double rate(int step)
 	return .5 / (1 + step);
 }
 
-// w -= lr * gradient of the mean of (x * w - 1)^2, without what is dropped.
+// w -= lr * gradient of the mean of (x * w - 1)^2, with dropout.
 static int step(yoke_tensor *w, yoke_tensor *x, yoke_tensor *lr, int t, double drop, float *loss)
 {
 	float in[N];
@@ -53,7 +53,7 @@ static int step(yoke_tensor *w, yoke_tensor *x, yoke_tensor *lr, int t, double d
 	return yoke_scope_end(s);
 }
 
-// Trains in a context of its own; `before` is called in front of each step.
+// Trains in a new context; `before` is called before each step.
 static struct trained train(const char *replay, double drop, void (*before)(int step))
 {
 	struct trained r = { 0 };
@@ -90,7 +90,7 @@ static bool same(const struct trained *a, const struct trained *b)
 	return !a->err && !b->err && !memcmp(a->w, b->w, sizeof a->w) && !memcmp(a->loss, b->loss, sizeof a->loss);
 }
 
-// Both ways from the same numbers.
+// Both modes from the same numbers.
 static struct trained compare(const char *what, double drop, void (*before)(int))
 {
 	const uint64_t was = tap_state;
@@ -125,12 +125,12 @@ static void against_float64(void)
 	for (int i = 0; i < N; i++)
 		worst = fmax(worst, fabs(w[i] - r.w[i]));
 	ok(!r.err && worst < 1e-5, "12 steps against float64: %g", worst);
-	// put takes turns with two blocks: two steps of each go by, then all are replayed
+	// put alternates between two blocks: two steps of each are launched, then all are replayed
 	ok(r.replays >= STEPS - 5 && r.replays < STEPS, "%llu of %d steps are replayed",
 	   (unsigned long long)r.replays, STEPS);
 }
 
-// The device takes a segment back.
+// The device frees a segment.
 static void trim(int step)
 {
 	if (step != 6)
@@ -141,13 +141,13 @@ static void trim(int step)
 
 static yoke_tensor *extra[STEPS];
 
-// Other values come to lie between: what one launch needs keeps its place.
+// Other allocations come between: a launch's arguments keep their offsets.
 static void fill_gaps(int step)
 {
 	extra[step] = yoke_keep(yoke_variable("extra", yoke_f32, 1, DIMS((step + 1) * 700)));
 }
 
-// Other values come to lie where the input would, so that it has another block each time.
+// Other allocations take the input's block, so that it has a new block each time.
 static void crowd(int step)
 {
 	extra[step] = yoke_keep(yoke_variable("extra", yoke_f32, 1, DIMS(N)));

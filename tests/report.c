@@ -106,7 +106,7 @@ static void lines(void)
 		walk(o, "", &f, &next, &wrong);
 		if ((wrong || next != f.n) && bad++ < 3)
 			diag("%s", text);
-		// any part of it is no line
+		// no prefix of it is a valid line
 		size_t cut = (size_t)rnd_int(0, (int64_t)strlen(text) - 1);
 		char *part = strndup(text, cut);
 		bad += yk_flat_scan(part, cut, &f);
@@ -191,7 +191,7 @@ static void run(bool exact)
 	}
 	ok(!bad && (float)t->column[l].least == (float)least && (float)t->column[l].last == (float)loss[ROWS - 1] && t->column[r].count == ROWS / 2,
 	   "as they were written in pieces, %s", exact ? "to the bit" : "as floats");
-	// of each part of the steps the least and the greatest
+	// of each range of steps the minimum and the maximum
 	enum { POINTS = 100 };
 	double x[POINTS], y[POINTS];
 	size_t n = yk_view_series(v, t, l, YK_VIEW_BY_STEP, 1000, 7999, POINTS, x, y);

@@ -33,7 +33,7 @@ static double normal(void)
 	return sqrt(-2 * log(1 - rnd_real(0, 1))) * cos(6.283185307179586 * rnd_real(0, 1));
 }
 
-// Numbers that f32 has; signs: products b c of both signs
+// Numbers that f32 represents exactly; signs: products b c of both signs
 static struct chain chain_new(int64_t rows, int64_t n, enum kind kind, bool bonds, bool signs, double x, double y,
 			      bool left)
 {
@@ -117,7 +117,7 @@ static double complex *values_of(yoke_tensor *t, int64_t n)
 	return to;
 }
 
-// Largest |difference|; *most: the largest wanted.
+// Largest |difference|; *most: the largest reference value.
 static double difference(const double complex *got, const double complex *want, int64_t n, double *most)
 {
 	double worst = 0;
@@ -130,7 +130,9 @@ static double difference(const double complex *got, const double complex *want, 
 	return worst;
 }
 
-// What roundings of the recursions come to, to first order: of each element j the sum over all i of |dG_j / d alpha_i|, which is
+// First-order rounding of the recursions: for each element j the sum over all i of |dG_j / d
+// alpha_i|, which is |G_j|^2 times |k / L^2| of those between them, times the rounded terms of L_i
+// and R_i; returns the largest.
 // |G_j|^2 times |k / L^2| of those between them, times the terms of L_i and R_i that are rounded; the largest.
 static double rounded(const struct chain *h, double unit)
 {
@@ -140,7 +142,7 @@ static double rounded(const struct chain *h, double unit)
 	for (int64_t row = 0; row < h->rows; row++) {
 		const double *a = h->a + row * h->n;
 		const double complex z = CMPLX(h->x, h->y), *g = h->want + row * h->n;
-		for (int64_t i = 1; i < h->n; i++) // in front of i
+		for (int64_t i = 1; i < h->n; i++) // before i
 			k[i] = h->b ? h->b[row * (h->n - 1) + i - 1] * h->c[row * (h->n - 1) + i - 1] : 1;
 		for (int64_t i = 0; i < h->n; i++)
 			l[i] = a[i] - z - (i ? k[i] / l[i - 1] : 0);
@@ -166,9 +168,10 @@ static double rounded(const struct chain *h, double unit)
 	return unit * most;
 }
 
-// Where all b c are above 0, |F| is at least |eta|: three roundings of |a| + |b c / L| + |b c / R|, about 11, times 1 / eta^2.
-// Where some are below, nothing bounds what rounding does but the matrix's own condition: a recursion stays within it, products of
-// chunks, and the parts', which are of prefixes, within some times that (4.5 is the most of 9,000 cases).
+// Where all b c are above 0, |F| is at least |eta|: three roundings of |a| + |b c / L| + |b c / R|,
+// about 11, times 1 / eta^2. Where some are below, only the matrix's own condition bounds the
+// rounding: a recursion stays within it, products of chunks, and the decomposition's products of
+// prefixes, within a small multiple (at most 4.5 in 9,000 cases).
 static double tolerance(int dtype, const struct chain *h, bool signs)
 {
 	const double eta = fmin(fabs(h->y), 1), unit = dtype == yoke_f64 ? 0x1p-53 : 0x1p-24;
@@ -214,7 +217,7 @@ static void values(int some, int all)
 	ok(good, "%d random chains as minors in float64", cases);
 }
 
-// Chunks have to begin right where nothing is damped.
+// Chunks must start correctly where nothing is damped.
 static void long_rows(void)
 {
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
@@ -389,7 +392,7 @@ static void operands(void)
 
 // ---- tiers ----
 
-// Half precision: bounds hold, and rows computed again have the bits of f32.
+// Half precision: bounds hold, and recomputed rows have the bits of f32.
 static void tiers(void)
 {
 	const int64_t rows = tap_cases(60, 1700), n = 130;
@@ -428,7 +431,7 @@ static void tiers(void)
 				double error = 0;
 				for (int64_t i = r * n; i < (r + 1) * n; i++)
 					error = fmax(error, cabs(CMPLX(got[2 * i], got[2 * i + 1]) - h.want[i]));
-				// beyond what f32 itself leaves
+				// beyond f32's own rounding
 				if (!again && !(error <= (double)bound[r] + tolerance(yoke_f32, &h, false))) {
 					diag("%s: row %lld: error %.3g, bound %.3g", kind_name[kind], (long long)r, error, (double)bound[r]);
 					held = false;
@@ -584,7 +587,7 @@ static void gradients(int side)
 	yoke_scope_end(scope);
 }
 
-// Long rows, of chunks that leave each other something: against loops in float64.
+// Long rows, whose chunks depend on each other: against float64 loops.
 static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bool signs, double eta)
 {
 	struct chain h = chain_new(rows, n, kind, true, signs, 0.2, eta, side);
@@ -595,7 +598,7 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 	how.side = side;
 	for (int64_t i = 0; i < 2 * rows * n; i++)
 		w[i] = (float)rnd_real(-1, 1);
-	// by a loop over the definition of the adjoint, from numbers of the loop itself
+	// by a loop over the definition of the adjoint, from the loop's own values
 	for (int k = 0; k < 3; k++)
 		want[k] = calloc((size_t)(rows * n), sizeof **want);
 	double complex zbar = 0;
@@ -645,7 +648,7 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 		yoke_tensor *y = yoke_resolvent(x[0], x[1], x[2], x[3], &how);
 		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 3, out, w)), YOKE_ALL), 4, x, g);
 		worst = largest = 0;
-		// a gradient is of products of two values, and off by twice as much of itself as they are
+		// a gradient is a product of two values, so its relative error is twice theirs
 		const double values_off = 2 * tolerance(dtype, &h, signs) / (signs ? most : 1 / fabs(eta));
 		const double tol = fmax(dtype == yoke_f64 ? 1e-13 : 2e-5, signs || fabs(eta) < 0.1 ? values_off : 0);
 		for (int k = 0; k < 4; k++) {
@@ -656,7 +659,8 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 			for (int64_t i = 0; i < count; i++) {
 				const double it = k == 3 ? dz[i] : want[k][i];
 				const double e = fabs(load(dtype, bytes + (size_t)i * yoke_dtype_size(dtype)).r - it);
-				// by z it is a sum over all elements, whose errors go by the root of how many
+				// by z it is a sum over all elements, whose error grows with the
+				// root of their number
 				worst = isfinite(e) ? fmax(worst, k == 3 ? e / sqrt((double)(rows * n)) : e) : INFINITY;
 				largest = k == 3 ? largest : fmax(largest, fabs(it));
 			}
@@ -719,7 +723,8 @@ static void surrogates(void)
 
 // ---- extremes ----
 
-// Numbers whose products leave the range of f32: each result within 1e-5 of itself, and errors as of others.
+// Numbers whose products exceed the range of f32: each result within 1e-5 relative, and errors as
+// elsewhere.
 static void extremes(void)
 {
 	static const struct {
@@ -768,7 +773,8 @@ static void extremes(void)
 		}
 }
 
-// Chains of alternating bonds have a state at their end whose energy is 0 but for rounding: near it a bound has to hold what
+// Chains of alternating bonds have an edge state of energy 0 except for rounding: near it a bound
+// must cover the rounding of f32.
 // the rounding of f32 does.
 static void end_states(void)
 {
@@ -808,8 +814,9 @@ static void end_states(void)
 
 // ---- the real axis ----
 
-// Rows of real z beside one that is not, off the spectrum and between its eigenvalues; where `equal`, at the middle of an even number of
-// equal sites, where each second pivot is 0 and so is G.
+// Rows of real z beside one that is complex, outside the spectrum and between its eigenvalues; with
+// `equal`, at the middle of an even number of equal sites, where every second pivot is 0 and so is
+// G.
 static void real_case(int dtype, int64_t n, bool left, bool equal, double x)
 {
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
@@ -835,7 +842,7 @@ static void real_case(int dtype, int64_t n, bool left, bool equal, double x)
 	chain_free(&h);
 }
 
-// Energies within the band of a long random chain are no eigenvalues to rounding, in f32 either.
+// Energies within the band of a long random chain do not hit eigenvalues exactly, in f32 either.
 static void in_band(void)
 {
 	enum { N = 4096, ROWS = 10, BATCHES = 20 };
@@ -870,7 +877,8 @@ static void real_axis(void)
 			}
 }
 
-// Gradients on the axis against those of yoke_resolvent_complex, which computes in another way; of equal sites, too.
+// Gradients on the axis against those of yoke_resolvent_complex, which uses another method; also
+// for equal sites.
 static void real_gradients(int side, bool equal, int64_t n)
 {
 	struct chain h = chain_new(1, n, equal ? FLAT : RANDOM, true, false, equal ? 0 : -0.3, 0, side);
@@ -912,7 +920,7 @@ static void refused(yoke_tensor *y, int code, const char *what)
 {
 	static double to[4096];
 	int err = y ? yoke_read(y, to, yoke_bytes(y)) : yoke_error_code();
-	// a device may tell late: the value is lost then, and why is named
+	// a device may report late: then the value is lost, and the reason is named
 	const bool good = err == code || (err == YOKE_EFAILED && strstr(yoke_error(), yoke_error_name(code)));
 	ok(good, "%s: %s", what, yoke_error());
 	if (!good)
@@ -926,7 +934,7 @@ static void refusals(void)
 	yoke_scope *scope = yoke_scope_begin("refused");
 	yoke_tensor *a = tensor(yoke_f32, 1, (int64_t[]){ 3 }, nine), *z = tensor(yoke_f32, 1, (int64_t[]){ 2 }, nine);
 	yoke_tensor *wide = tensor(yoke_f64, 1, (int64_t[]){ 3 }, nine), *zw = tensor(yoke_f64, 1, (int64_t[]){ 2 }, nine);
-	for (int64_t n = 1; n < 1500; n = n * 5 + 2) { // of an odd number of equal sites their middle is an eigenvalue
+	for (int64_t n = 1; n < 1500; n = n * 5 + 2) { // an odd number of equal sites has an eigenvalue in the middle
 		double *equal = calloc((size_t)n, sizeof *equal);
 		for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++)
 			for (int left = 0; left < 2; left++) {
@@ -944,7 +952,7 @@ static void refusals(void)
 	refused(yoke_resolvent(tensor(yoke_f32, 1, (int64_t[]){ 3 }, nan_), YOKE_NONE, YOKE_NONE, z, NULL), YOKE_ERANGE,
 		"NaN in a");
 	refused(yoke_resolvent(a, tensor(yoke_f32, 1, (int64_t[]){ 2 }, nan_), YOKE_NONE, z, NULL), YOKE_ERANGE, "NaN in b");
-	// H = [[0, 1], [-1, 0]] has the eigenvalues +-i; beside it on the diagonal, others
+	// H = [[0, 1], [-1, 0]] has the eigenvalues +-i; with others beside it on the diagonal
 	const double zero[] = { 0, 0, 0, 0 }, plus[] = { 1, 1, 1 }, minus[] = { -1, 0, -1 }, unit[] = { 0, 1 };
 	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++)
 		for (int64_t n = 2; n <= 4; n += 2)
@@ -983,7 +991,7 @@ static void refusals(void)
 
 // ---- threads ----
 
-// Of rows that fill vectors and of one that is cut, of both sides.
+// Rows that fill vectors and one that is split, for both triangles.
 static uint64_t bits(void)
 {
 	static const int64_t shapes[][2] = { { 16, 4096 }, { 1, 70001 }, { 40, 1700 } };
@@ -1052,7 +1060,7 @@ int main(int argc, char **argv)
 		for (int side = 0; side < 2; side++) {
 			long_gradients(side, 3, 1500, RANDOM, false, 0.5);
 			long_gradients(side, 1, 9000, DEEP, false, -1);
-			long_gradients(side, 2, 1300, NARROW, false, 0.02); // of which no elements beside a chunk suffice
+			long_gradients(side, 2, 1300, NARROW, false, 0.02); // for which no elements beside a chunk suffice
 			long_gradients(side, 1, 2000, RANDOM, true, 0.5);
 		}
 		return done();

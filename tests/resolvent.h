@@ -8,7 +8,8 @@
 
 #include "tap.h"
 
-// A complex number times 2^e, of more digits than float64, so that long rows leave its bounds to the code under test.
+// A complex number times 2^e, with more digits than float64, so that the bounds for long rows apply
+// to the tested code.
 struct scaled {
 	long double complex v;
 	int e;
@@ -36,7 +37,7 @@ static inline struct scaled next_minor(long double complex alpha, struct scaled 
 	return scaled(shifted(alpha * x.v, x.e - e) - shifted((long double)k * y.v, y.e - e), e);
 }
 
-// G of one row: theta_i phi_i / theta_N, or theta_i / theta_(i+1).  b and c may be NULL.
+// G of one row: theta_i phi_i / theta_N, or theta_i / theta_(i+1). b and c may be NULL.
 static inline void by_minors(int64_t n, const double *a, const double *b, const double *c, double complex z,
 			     bool left, double complex *to)
 {
@@ -59,7 +60,8 @@ static inline void by_minors(int64_t n, const double *a, const double *b, const 
 	free(phi);
 }
 
-// The diagonal of (H - z)^-1 of a dense matrix, by elimination with row pivots; left: of each leading block its last.
+// The diagonal of (H - z)^-1 of a dense matrix, by elimination with row pivots; left: for each
+// leading block its last element.
 static inline void by_inverse(int64_t n, const double *a, const double *b, const double *c, double complex z, bool left,
 			      double complex *to)
 {

@@ -41,7 +41,7 @@ ssize_t write(int fd, const void *data, size_t n)
 {
 	struct stat st;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fails()) {
-		// a disk that fills takes a part first
+		// a disk that becomes full writes a prefix first
 		if (reason == ENOSPC && n > 7 && calls == nth)
 			return syscall(SYS_write, fd, data, n / 2);
 		return -1;
@@ -59,7 +59,7 @@ int rename(const char *from, const char *to)
 	return fails() ? -1 : renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
-// The second between two tries.
+// The second between two attempts.
 int nanosleep(const struct timespec *t, struct timespec *rest)
 {
 	(void)t, (void)rest;
@@ -81,7 +81,7 @@ static int train(const char *resume)
 	snprintf(keys[9], 200, "training_log=%s", log_path);
 	for (int i = 7; i < 10; i++)
 		argv[i] = keys[i];
-	argv[10] = (char *)"telemetry=0"; // a thread of its own would write
+	argv[10] = (char *)"telemetry=0"; // a separate thread would write
 	yoke_error_clear();
 	int e = yk_config_init(&c, YK_T);
 	if (e == 0)
@@ -120,8 +120,7 @@ static int64_t standing(void)
 	return step;
 }
 
-// Losses of the metrics, NaN where there is none; false when the file is not one object a
-// line.
+// Losses of the metrics, NaN where there is none; false if a line of the file is not an object.
 static bool losses(double *to)
 {
 	char path[160], *text, *line, *rest;
@@ -145,7 +144,7 @@ static bool losses(double *to)
 	return good;
 }
 
-// The same losses, but those whose lines could not be written?
+// The same losses, except for those whose lines could not be written?
 static bool alike(const double *got, const double *want)
 {
 	bool good = true;
@@ -154,7 +153,7 @@ static bool alike(const double *got, const double *want)
 	return good;
 }
 
-// No file but those of one checkpoint and the records of the run?
+// Only the files of one checkpoint and the records of the run?
 static bool tidy(void)
 {
 	char command[300];
@@ -204,7 +203,7 @@ int main(void)
 		e = train("0");
 		nth = 0;
 		int64_t step = standing();
-		// the row of the run comes last and is no reason to fail
+		// the run's row comes last, and its failure is not an error
 		bool ended = e == 0 ? step == STEPS :
 				      e == YOKE_EIO && strstr(yoke_error(), top) &&
 					      !strchr(yoke_error(), '\n') && step >= -1;

@@ -65,7 +65,7 @@ int main(void)
 		memcpy(damaged, file, bytes);
 		damaged[i] = (char)(damaged[i] ^ (1 + rnd() % 255));
 		same += yk_vendor_params(NULL, damaged, bytes, "many", 8, got) <= 8;
-		char *cut = malloc(i + 1); // of its own, so that a sanitizer sees what is read behind it
+		char *cut = malloc(i + 1); // allocated separately, so that a sanitizer sees reads past the end
 		memcpy(cut, file, i);
 		same += yk_vendor_params(NULL, cut, i, "many", 8, got) <= 8;
 		free(cut);

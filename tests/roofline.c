@@ -11,7 +11,7 @@
 
 // ---- flops and bytes ----
 
-// The row of an op in what is computed by `make`; the profile's.
+// The profile's row of an op in the graph that `make` records.
 static struct yoke_profile_row measured(yoke_tensor *(*make)(void), const char *op)
 {
 	struct yoke_profile_options o = { .size = sizeof o, .active = 1, .repeat = 1, .flags = YOKE_PROFILE_SHAPES };
@@ -127,7 +127,7 @@ static void test_counts(void)
 
 // ---- occupancy ----
 
-// The calculator that came with CUDA, by hand: warps that are resident of the most there can be.
+// CUDA's occupancy calculator, by hand: resident warps as a fraction of the maximum.
 static void test_occupancy(void)
 {
 	static const struct {
@@ -176,10 +176,10 @@ static void test_occupancy(void)
 static void test_roofline(void)
 {
 	struct yk_roof r = { .copy = 1e11, .launch_ns = 1000 };
-	r.flops[yoke_f32] = 1e12; // the ridge is at 10 flops a byte
-	struct yk_bounded b = yk_roofline(&r, yoke_f32, 1e9, 1e7, 2e-3); // 100 a byte
+	r.flops[yoke_f32] = 1e12; // the ridge is at 10 flops per byte
+	struct yk_bounded b = yk_roofline(&r, yoke_f32, 1e9, 1e7, 2e-3); // 100 per byte
 	ok(b.bound == YOKE_BOUND_COMPUTE && fabs(b.share - .5) < 1e-12, "compute-bound: %g", b.share);
-	b = yk_roofline(&r, yoke_f32, 1e7, 1e7, 2e-4); // 1 a byte: 1e11 at most
+	b = yk_roofline(&r, yoke_f32, 1e7, 1e7, 2e-4); // 1 per byte: at most 1e11
 	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .5) < 1e-12, "memory-bound: %g", b.share);
 	b = yk_roofline(&r, yoke_f32, 0, 1e7, 4e-4);
 	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .25) < 1e-12, "it only moves: %g", b.share);
@@ -195,7 +195,7 @@ static void test_limits(const char *backend)
 {
 	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
 	const struct yk_roof *r = yk_roof_of(ctx->device, yoke_f32);
-	// between what no machine is below and none above
+	// between a lower bound for all machines and an upper bound
 	ok(r && r->flops[yoke_f32] > 1e8 && r->flops[yoke_f32] < 1e15 && r->copy > 1e8 && r->copy < 1e14,
 	   "%s: %.3g flop/s, %.3g bytes/s, a launch of %.0f ns, waited for %.0f", backend, r ? r->flops[yoke_f32] : 0,
 	   r ? r->copy : 0, r ? r->launch_ns : 0, r ? r->wait_ns : 0);

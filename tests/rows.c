@@ -59,7 +59,7 @@ static void map(const struct row *r, int d)
 {
 	bool good = true, minmax = r->code == YOKE_MAP_MIN || r->code == YOKE_MAP_MAX;
 	bool wave = r->code == YOKE_MAP_SIN || r->code == YOKE_MAP_COS;
-	// one rounding to half precision may fall to the other side
+	// one rounding to half precision may go either way
 	double unit = r->ulps > 0 ? r->ulps * unit_of(d == yoke_f64 ? d : yoke_f32) : 0;
 	if (r->ulps > 0 && (d == yoke_f16 || d == yoke_bf16))
 		unit = 2.1 * unit_of(d);
@@ -70,7 +70,7 @@ static void map(const struct row *r, int d)
 	for (int layout = 0; layout < LAYOUTS; layout++) {
 		make(&a, d, layout, 4, true);
 		make(&b, d, r->two && layout < RANK8 ? (layout + 1) % RANK8 : layout, 4, true);
-		for (int64_t i = 0; i < a.n; i++) // large arguments are reduced coarsely
+		for (int64_t i = 0; i < a.n; i++) // the argument reduction for large arguments is coarse
 			if (wave && !(fabs(a.v[i].r) < 1e4))
 				a.v[i].r = 1.5;
 		if (wave)
@@ -220,7 +220,7 @@ static void reduce(const struct row *r, int d)
 		for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
 			double size, most = r->code == YOKE_REDUCE_PROD ? 1.7 : 4;
 			make(&a, d, layout, most, !sums);
-			if (sums && m % 4 == 0 && a.n > 2) { // infinities and NaN, some at a time
+			if (sums && m % 4 == 0 && a.n > 2) { // sometimes infinities and NaN
 				a.v[rnd_int(0, a.n - 1)].r = INFINITY;
 				a.v[rnd_int(0, a.n - 1)].r = m % 8 ? -INFINITY : NAN;
 				lay_plain(&a);

@@ -20,10 +20,10 @@ struct arr { // logical values, row major
 	int64_t dims[YOKE_MAX_RANK], n;
 	struct value v[ELEMENTS];
 	enum layout layout;
-	yoke_tensor *base; // what view_of makes an operand of
+	yoke_tensor *base; // the operand that view_of makes
 };
 
-// A value of the dtype in -most .. most, or, where odd, at times an edge of its range.
+// A value of the dtype in -most .. most, or, with odd, sometimes an extreme of its range.
 static inline struct value any_value(int d, double most, bool odd)
 {
 	static const double edge[] = { 0x1p-149,   -0x1p-140, 0x1p-133,       -0x1p-127,
@@ -84,7 +84,7 @@ static inline bool next_index(int rank, const int64_t *dims, int64_t *ix)
 	return false;
 }
 
-// The tensor of a, lying as its layout says; made anew for each evaluation, which spends views.
+// The tensor of a in the given layout; made anew for each evaluation, which releases views.
 static inline yoke_tensor *view_of(const struct arr *a)
 {
 	yoke_tensor *t = a->base;
@@ -106,7 +106,7 @@ static inline void lay_plain(struct arr *a)
 	a->base = tensor_of(a->dtype, a->rank, a->dims, a->v);
 }
 
-// Where element ix of a layout is in its base.
+// Offset of element ix of a layout in its base.
 static inline int64_t in_base(enum layout layout, const int64_t *ix)
 {
 	static const int64_t turned[8] = { 3, 1, 2, 1, 3, 1, 2, 2 };
@@ -122,7 +122,7 @@ static inline int64_t in_base(enum layout layout, const int64_t *ix)
 	}
 }
 
-// a gets random values, and a tensor of them that lies as `layout` says.
+// a gets random values, and a tensor of them in the given `layout`.
 static inline void make(struct arr *a, int d, enum layout layout, double most, bool odd)
 {
 	static struct value base[ELEMENTS];
@@ -156,7 +156,7 @@ static inline void make(struct arr *a, int d, enum layout layout, double most, b
 		a->v[k] = base[in_base(layout, ix)];
 }
 
-// How a result is compared: relative to scale (or |want|), with zeros of any sign where loose.
+// How a result is compared: relative to scale (or |want|); loose: zeros of any sign are equal.
 struct bound {
 	double relative, absolute;
 	bool loose;
@@ -172,7 +172,7 @@ static inline double unit_of(int d)
 			       0x1p-8;
 }
 
-// Least number of full precision.
+// Smallest normal number.
 static inline double min_normal(int d)
 {
 	return d == yoke_f64 ? 0x1p-1022 : d == yoke_f16 ? 0x1p-14 : 0x1p-126;
@@ -186,7 +186,7 @@ static inline bool agrees(int d, struct value got, struct value want, struct bou
 		return isnan(want.r) && isnan(got.r);
 	if (got.r == want.r)
 		return b.loose || want.r != 0 || signbit(got.r) == signbit(want.r);
-	if (isinf(want.r) || isinf(got.r)) { // at the edge of the range either may be
+	if (isinf(want.r) || isinf(got.r)) { // at the limit of the range either is possible
 		double most = d == yoke_f16 ? 65504 :
 			      d == yoke_f64 ? 0x1.fffffffffffffp1023 :
 			      d == yoke_f32 ? 0x1.fffffep127 :
@@ -199,7 +199,7 @@ static inline bool agrees(int d, struct value got, struct value want, struct bou
 	       b.relative * fmax(fabs(want.r), min_normal(d)) + b.absolute;
 }
 
-// Reads y, whose shape and dtype are those of want, and compares.
+// Reads y, which must have the shape and dtype of want, and compares.
 static inline bool same(yoke_tensor *y, const struct arr *want, struct bound b,
 			const char *what)
 {
@@ -230,7 +230,7 @@ static inline bool same(yoke_tensor *y, const struct arr *want, struct bound b,
 	return true;
 }
 
-// The call was refused with this code; the error is cleared.
+// The call must have been refused with this code; clears the error.
 static inline bool refused(yoke_tensor *y, int code)
 {
 	int got = yoke_error_code();

@@ -50,7 +50,7 @@ static void scans(int d)
 				lay_plain(&a);
 			}
 			for (int axis = 0; axis < a.rank; axis++) {
-				// sums of f64 are in f64, all else in more than its dtype
+				// sums of f64 are in f64, all others in a wider type
 				struct bound bound = { 1.01 * unit_of(d) *
 							       (d == yoke_f64 ? 16 : 1),
 						       d == yoke_f64 ? 1e-14 : 0, true };
@@ -68,7 +68,7 @@ static void scans(int d)
 	ok(good, "cumsum, cumprod %s", yoke_dtype_name(d));
 }
 
-// Few lines that are long are cut; whole numbers in f64 are exact however that is done.
+// A few long lines are split; integers in f64 are exact in any order.
 static void long_scan(int64_t rows, int64_t n, int axis, int dtype)
 {
 	int64_t dims[2] = { axis ? rows : n, axis ? n : rows }, bad = -1;
@@ -118,7 +118,7 @@ static bool before(const struct value *x, const struct value *y, bool descending
 
 static struct arr places;
 
-// Insertion into each line, from its first element on: equal ones keep their order.
+// Insertion sort of each line, from its first element on: stable.
 static void sort_reference(int axis, int64_t k, bool descending)
 {
 	int64_t dims[YOKE_MAX_RANK], ix[YOKE_MAX_RANK] = { 0 }, at[YOKE_MAX_RANK];
@@ -184,7 +184,7 @@ static void sorts(int d)
 	ok(good, "sort, topk %s", yoke_dtype_name(d));
 }
 
-// Rows around the sizes at which the kernel changes its way, with many equal elements.
+// Rows around the sizes at which the kernel changes its method, with many equal elements.
 static void long_sorts(int d)
 {
 	static const int64_t sizes[] = { 2, 31, 32, 33, 63, 255, 256, 257, 511 };
@@ -333,7 +333,7 @@ static bool slices(int layout, int axis)
 
 static bool joins(int layout, int axis)
 {
-	// [a, flipped a]: element i of 2n is i or 2n - 1 - i; then a part of it written over
+	// [a, flipped a]: element i of 2n is i or 2n - 1 - i; then a slice of it is overwritten
 	int64_t ix[8] = { 0 }, at[8], dims[8], n = a.dims[axis], starts[8] = { 0 };
 	bool good;
 	memcpy(dims, a.dims, sizeof dims);

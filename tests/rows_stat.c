@@ -214,7 +214,7 @@ static void histograms(int d)
 		memset(want.v, 0, sizeof want.v);
 		for (int64_t i = 0; i < a.n; i++) {
 			double x = is_real(d) ? a.v[i].r : (double)a.v[i].i;
-			// bins of width 1: but for this sum, rounded to f32, all is exact
+			// bins of width 1: everything is exact except this sum, rounded to f32
 			double from = is_real(d) && d != yoke_f64 ? (float)x + 4.0f : x + 4;
 			if (x >= -4 && x <= 4)
 				want.v[from >= 8 ? 7 : (int)floor(from)].i++;
@@ -319,7 +319,7 @@ static void finite_row(int d, int layout)
 
 static void finite_in_place(void)
 {
-	// the variable's old version is the operand: the copy is none
+	// the operand is the variable's old version: no copy is needed
 	float x[3] = { 1, 2, 3 }, got[3] = { NAN, NAN, NAN };
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, (int64_t[]){ 3 });
 	yoke_put(v, x, sizeof x);
@@ -342,11 +342,11 @@ static yoke_tensor *ints(int64_t n, const int32_t *x)
 	return yoke_from(yoke_i32, 1, &n, x);
 }
 
-// Reading y fails with ERANGE, and the line has these words.
+// Reading y fails with ERANGE, and the line contains these words.
 static void out_of_range(yoke_tensor *y, const char *op, const char *what)
 {
 	char room[256];
-	int err = y ? yoke_read(y, room, yoke_bytes(y)) : yoke_error_code(); // eager: it was the call
+	int err = y ? yoke_read(y, room, yoke_bytes(y)) : yoke_error_code(); // eager: the call failed
 	bool good = err == YOKE_ERANGE && strstr(yoke_error(), op) &&
 		    strstr(yoke_error(), what) && strstr(yoke_error(), "lookup");
 	ok(good, "%s says \"%s\": %s", op, what, yoke_error());

@@ -111,7 +111,7 @@ static void value_of(const unsigned char *p, const unsigned char *end, struct va
 	}
 }
 
-// One record; its bytes, 0 at the end or where it is wrong.
+// One record; returns its bytes, 0 at the end or for an error.
 static size_t record(const unsigned char *p, size_t left, struct event *to)
 {
 	memset(to, 0, sizeof *to);
@@ -251,7 +251,7 @@ static void written(void)
 	events_read(STEPS, loss, 0);
 }
 
-// A file as run.json is written through, by a process that has ended, or by this one.
+// A run.json as written by a process that has ended, or by this one.
 static const char *unfinished(bool ended)
 {
 	static char name[64];
@@ -265,7 +265,7 @@ static const char *unfinished(bool ended)
 	return in(name);
 }
 
-// What an earlier run left behind its last save is cut off, with a torn line.
+// Lines that an earlier run wrote after its last save are removed, including an incomplete line.
 static void resumed(void)
 {
 	struct yoke_run_options o = { .size = sizeof o };
@@ -299,7 +299,7 @@ static void resumed(void)
 	events_read(1, loss, 4);
 }
 
-// Nothing can be written: as many warnings as files, whatever is logged.
+// Nothing can be written: one warning per file, whatever is logged.
 static void lost(void)
 {
 	struct yoke_run_options o = { .size = sizeof o };

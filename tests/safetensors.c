@@ -99,8 +99,7 @@ static void test_round(void)
 		yoke_error_clear();
 	}
 	yk_safetensors_close(&s);
-	// every cut and every flipped bit of the header gives an error or another sound
-	// file
+	// every truncation and every flipped bit of the header gives an error or another valid file
 	for (size_t i = 0; i < size; i += 7) {
 		yk_file_write(path, file, i);
 		if (yk_safetensors_open(&s, path) == 0) {

@@ -42,7 +42,7 @@ static double scale_of(const yoke_scaler *s)
 	return yoke_scaler_stats(s, &x) ? -1 : x.scale;
 }
 
-// o: the step overflows.  scale[i] is that behind step i.
+// o: the step overflows. scale[i] is the scale after step i.
 static void script(const struct yoke_scaler_options *o, const char *steps, const double *scale, const char *what)
 {
 	yoke_scaler *s = yoke_scaler_new(o);
@@ -73,7 +73,7 @@ static void scripts(void)
 	       "defaults of a short struct");
 }
 
-// At the least scale: an error with the name, and the struct of the last 100.
+// At the minimum scale: an error with the name, and the struct of the last 100.
 static void least(void)
 {
 	const struct yoke_scaler_options o = { .size = sizeof o, .scale = 2, .interval = 50 };
@@ -84,7 +84,7 @@ static void least(void)
 		stepped += step(s, i == 20 || i == 120) == YOKE_STEPPED;
 	yoke_scaler_stats(s, &x);
 	ok(stepped == 147 && x.steps == 100 && x.overflows == 1 && x.rate == 0.01 && x.all_steps == 149 &&
-	   x.skipped == 2 && x.scale == 1 && x.first == 0 && !*x.name, // 1 behind 20, 2 behind 70, 1 behind 120
+	   x.skipped == 2 && x.scale == 1 && x.first == 0 && !*x.name, // 1 after 20, 2 after 70, 1 after 120
 	   "statistics: %d stepped, %d of %d, scale %g", stepped, (int)x.overflows, (int)x.steps, x.scale);
 	int err = step(s, true);
 	ok(err == YOKE_ERANGE && strstr(yoke_error(), "least loss scale, 1"), "and no further: %s", yoke_error());
@@ -124,7 +124,7 @@ static int update(enum kind kind, yoke_tensor *(*l)[N], yoke_tensor *const *g, y
 
 static unsigned char had[LISTS][N][LIMIT * sizeof(double)];
 
-// Do the lists have the bytes of `had`?  Leaves them there.
+// Do the lists have the bytes of `had`? Restores them.
 static bool compare(yoke_tensor *(*l)[N])
 {
 	static unsigned char now[LIMIT * sizeof(double)];
@@ -197,7 +197,7 @@ static void skips(enum kind kind, int dtype)
 
 // ---- unskipped is as before ----
 
-// With skip 0 the numbers are those of a step without, bit for bit.
+// With skip 0 the numbers are those of a step without skip, bit for bit.
 static void unskipped(enum kind kind)
 {
 	static unsigned char first[LISTS][N][LIMIT * sizeof(double)];
@@ -243,7 +243,7 @@ static void saved(void)
 	for (int i = 0; i < 120 && same; i++) {
 		bool bad = rnd() % 6 == 0;
 		same = step(a, bad) == step(b, bad) && scale_of(a) == scale_of(b);
-		yoke_error_clear(); // of the least scale
+		yoke_error_clear(); // at the minimum scale
 	}
 	yoke_scaler_save(a, &x);
 	yoke_scaler_save(b, &y);
@@ -262,7 +262,7 @@ static void saved(void)
 	yoke_scaler_free(b);
 }
 
-// As a manifest has it.
+// In a manifest's form.
 static void parsed(void)
 {
 	static const char *const bad[] = {

@@ -79,7 +79,7 @@ static struct yoke_map backwards(int dtype)
 	return m;
 }
 
-// Sums that begin anew where the flag is set.
+// Sums that restart where the flag is set.
 static struct yoke_map segmented(void)
 {
 	struct yoke_map m = { .size = sizeof m };
@@ -188,7 +188,7 @@ static void tridiagonal(void)
 		       scan(along(&down, axis, true, 1), (yoke_tensor *[]){ mid[0], mid[1], yoke_const(0) }, out) &&
 		       !yoke_read(out[0], x, sizeof x);
 		for (int64_t line = 0; good && line < ALL / n; line++)
-			for (int64_t t = 0; t < n; t++) { // what is left of a x- + b x + c x+ - d
+			for (int64_t t = 0; t < n; t++) { // the residual of a x- + b x + c x+ - d
 				int64_t at = place(axis, line, t);
 				double rest = v[1][at] * x[at] - v[3][at];
 				rest += t ? v[0][at] * x[place(axis, line, t - 1)] : 0;
@@ -236,8 +236,8 @@ static uint64_t misses(void)
 	return s.plan_misses;
 }
 
-// The program is structure, numbers beside it are not; what nobody reads is not made; a sequence may lie over its
-// operand.
+// The program is structure, its constants are not; unused outputs are not computed; a sequence may
+// overwrite its operand.
 static void plans(void)
 {
 	double b[] = { 0.2, 0.4, 0.2 }, a[] = { 1, -0.5, 0.25 }, x[ALL], got[ALL], want[ALL];

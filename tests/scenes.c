@@ -76,7 +76,7 @@ static yoke_dataset *set_of(int n)
 
 // ---- sets ----
 
-// Does a batch's row hold a scene, and past its ends nothing of weight?
+// Does a batch's row hold a scene, with weight 0 past its ends?
 static bool holds(void *const *data, int64_t (*dims)[YOKE_MAX_RANK + 1], int row, int k)
 {
 	const int64_t lines = dims[0][1], samples = dims[0][2];
@@ -125,7 +125,7 @@ static void sets(void)
 	batches(d, 1, "files");
 	batches(d, 2, "files");
 	batches(d, 5, "files");
-	yoke_dataset *kept = d ? yoke_dataset_cache(d, 9000) : NULL; // of 5 scenes there is room for some
+	yoke_dataset *kept = d ? yoke_dataset_cache(d, 9000) : NULL; // there is memory for some of 5 scenes
 	for (int i = 0; i < 2; i++)
 		batches(kept, 1, "in memory");
 	yoke_dataset_free(kept);
@@ -252,7 +252,7 @@ static void training(const char *loader, const char *trainer)
 	memcpy(w, got, sizeof w);
 	read_state(p, "b", "b", &b, 1);
 	const struct seen loops = by_loops(mean, scale, w, b);
-	// some pairs of scores are closer than a rounding of f32; one of them that changes places is 3e-5
+	// some pairs of scores are closer than a rounding of f32; one swapped pair is 3e-5
 	near(&s.auc, &loops.auc, 1, 2e-4, 1, "the area of the ROC curve");
 	near(&s.loss, &loops.loss, 1, 1e-5, 1, "the loss");
 	yoke_pipeline_free(p);
@@ -270,7 +270,8 @@ static int on_stop(void *arg)
 	return ++s->calls == s->at;
 }
 
-// Both phases, into the folder; `at`: they end after so many batches, and a second call goes on.
+// Both phases, into the directory; `at`: they end after that many batches, and a second call
+// continues.
 static bool run_both(const char *folder, int at, double *w)
 {
 	static const char json[] = "{" NODES ", \"losses\": [{\"type\": \"bce\", \"of\": \"b\"}], \"metrics\": [\"roc_auc\"], \"trainer\": "
@@ -313,7 +314,7 @@ static void resuming(void)
 
 // ---- local_rx ----
 
-// [lo, lo + width) of n around a place.
+// [lo, lo + width) of n around a position.
 static int low(int at, int width, int n)
 {
 	int from = at - width / 2;
@@ -524,7 +525,8 @@ static void local_gradient(const struct local *o)
 	yoke_error_clear();
 }
 
-// A node that is trained before it, and one that is fitted after it, of scenes of different sizes.
+// A node that is trained before it, and one that is fitted after it, with scenes of different
+// sizes.
 static void local_training(void)
 {
 	static const char json[] = "{\"nodes\": [{\"name\": \"a\", \"type\": \"pca\", \"k\": 2, \"train\": true}, {\"name\": \"b\", \"type\": \"local_rx\", "
@@ -575,7 +577,7 @@ static void refuses(const char *rest, int channels, int rank, const char *word)
 	yoke_dataset_free(d);
 }
 
-// Without eps a ring that does not vary has no inverse.
+// Without eps the covariance of a constant ring has no inverse.
 static void singular(void)
 {
 	static const float flat[6 * 6 * C] = { 1 };
@@ -591,7 +593,7 @@ static void singular(void)
 	yoke_dataset_free(d);
 }
 
-// The eps that the error recommends is sufficient, however large the numbers are.
+// The eps that the error recommends is sufficient, whatever the magnitude of the numbers.
 static void advice(bool relative)
 {
 	static float v[6 * 6 * C];

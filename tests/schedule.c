@@ -38,7 +38,7 @@ static void cosine(void)
 	is(&s, 500, 0.5);
 
 	s = (struct yk_lr_schedule){ .kind = YK_SCHEDULE_COSINE, .peak = 1, .least = 0.1, .steps = 2 };
-	is(&s, 1, 1); // without a warm-up too the first step has the full rate
+	is(&s, 1, 1); // also without a warm-up the first step has the full rate
 	is(&s, 2, 0.1);
 	s.steps = 3;
 	is(&s, 1, 1);
@@ -70,7 +70,7 @@ static void cycles(double grow)
 	is(&s, 11, 2); // the first restart
 }
 
-// Each kind at the places where its definition is simple; the rest by the formula.
+// Each kind at points where its definition is simple; the rest by the formula.
 static void others(void)
 {
 	static const int64_t warmups[] = { 0, 1, 20 };

@@ -7,7 +7,7 @@
 #include "comm/schedule.h"
 #include "tap.h"
 
-// A term: an addend, or the sum of two terms.  Equal terms have one number; 0 is nothing.
+// A term: an addend, or the sum of two terms. Equal terms have one number; 0 is the empty term.
 struct term {
 	uint32_t a, b; // of a sum
 	uint64_t weight; // sum of the addends' random numbers
@@ -52,10 +52,10 @@ static struct rank {
 	struct yk_schedule s;
 	size_t at;
 	uint32_t *place[3], *slot; // a term for each chunk; slot k at k * room
-	uint32_t *sent; // by action: 1 while its receiver does not have it
-	uint64_t heard; // bit k: something that came of rank k arrived
+	uint32_t *sent; // by action: 1 until its receiver has it
+	uint64_t heard; // bit k: data from rank k arrived
 } rank[LIMIT];
-static struct line { // of messages from one rank to another: the sender's actions, in order
+static struct line { // messages from one rank to another: the sender's actions, in order
 	uint32_t *action;
 	uint64_t *heard; // by the sender then
 	size_t n, cap, taken;
@@ -68,7 +68,7 @@ static uint32_t *chunk_at(struct rank *r, int place, uint32_t slot, const struct
 	return &r->place[place == YK_WORK && !r->s.work ? YK_OUT : place][a->chunk + k * a->step];
 }
 
-// Would this action of r write what it is sending?
+// Would this action of r overwrite data that it is sending?
 static bool must_wait(struct rank *r, const struct yk_action *a)
 {
 	if (a->kind == YK_ACT_SEND)
@@ -122,7 +122,7 @@ static void compute(struct rank *r, const struct yk_action *a)
 	}
 }
 
-// One action of rank i, if it can be done now.
+// Executes one action of rank i, if it is possible now.
 static bool advance(uint32_t i)
 {
 	struct rank *r = &rank[i];
@@ -202,7 +202,7 @@ static uint32_t leaf(uint32_t i, uint32_t c)
 	return term_of(0, 0, (i * 65536u + c + 1) * 0x9e3779b97f4a7c15u);
 }
 
-// What rank i has to have in chunk c; 0: anything.
+// The term that rank i must have in chunk c; 0: any.
 static uint32_t wanted(const struct yk_schedule_want *w, uint32_t i, uint32_t c)
 {
 	uint32_t x[LIMIT];
@@ -224,7 +224,7 @@ static uint32_t wanted(const struct yk_schedule_want *w, uint32_t i, uint32_t c)
 	return order_t(x, w->ranks);
 }
 
-// Runs all ranks, in an order that `turn` says; NULL, or what is wrong.
+// Runs all ranks, in the order given by `turn`; NULL, or the error.
 static const char *run(const struct yk_schedule_want *w, bool in_place, uint64_t turn)
 {
 	const uint32_t n = w->ranks;
@@ -271,7 +271,8 @@ static uint32_t log2_up(uint32_t n)
 	return k;
 }
 
-// Messages, and chunks sent, by each rank at most and by all: the table of the definitions.  exact: each sends as many.
+// Messages, and chunks sent, by each rank at most and by all: the table of the definitions. exact:
+// each rank sends that many.
 static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *sent, uint64_t *all, bool *exact)
 {
 	const uint64_t n = w->ranks, l = log2_up(w->ranks);
@@ -284,7 +285,7 @@ static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *
 		*all = n * *each;
 		return true;
 	case YK_DO_BROADCAST:
-	case YK_DO_REDUCE: // by chunks: half of pairwise, and all but the root's from it or to it
+	case YK_DO_REDUCE: // by chunks: half of pairwise, and everything except the root's data from it or to it
 		*each = w->how == YK_BY_TREE ? l : 2 * (n - 1);
 		*sent = w->how == YK_BY_TREE ? l * n : 2 * (n - 1);
 		*all = w->how == YK_BY_TREE ? n - 1 : n * (n - 1) + n - 1;
@@ -320,7 +321,7 @@ static void check_counts(const struct yk_schedule_want *w)
 		   (unsigned long long)all);
 }
 
-// Between nodes each full node's rank sends 2 (M - 1) / M of its part, a part being 1 / g of all.
+// Between nodes each full node's rank sends 2 (M - 1) / M of its shard, 1 / g of the data.
 static void check_nodes(const struct yk_schedule_want *w)
 {
 	const uint32_t m = (w->ranks + w->node - 1) / w->node;

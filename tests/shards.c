@@ -73,7 +73,7 @@ static void test_npz(void)
 		struct yoke_field f[2] = { { .size = sizeof *f } };
 		good = d && yoke_dataset_count(d) == rows && yoke_dataset_fields(d, 2, f) == 2 && !strcmp(f[0].name, "a") &&
 		       f[0].dims[0] == 3 && !strcmp(f[1].name, "b") && f[1].dims[0] == 5;
-		unlink("x.npz"); // it is unpacked
+		unlink("x.npz"); // it is compressed
 		for (int i = 0; i < rows && good; i++) {
 			float x[3], y[5];
 			void *to[] = { x, y };
@@ -126,7 +126,7 @@ static void test_hostile(void)
 	char *data;
 	size_t n;
 	bool good = yk_file_read("bad.npz", 1 << 20, &data, &n) == 0;
-	for (size_t k = 0; k < n && good; k += 3) { // cut anywhere
+	for (size_t k = 0; k < n && good; k += 3) { // truncated anywhere
 		yk_file_write("cut.npz", data, k);
 		yoke_dataset *d = yoke_dataset_open("cut.npz", NULL);
 		good = !d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "cut.npz") && !strchr(yoke_error(), '\n');
@@ -141,7 +141,7 @@ static void test_hostile(void)
 		yk_fuzz_npz((uint8_t *)data, n);
 		data[at] = was;
 	}
-	// data that is altered has another checksum
+	// altered data has another checksum
 	char *x = memmem(data, n, "NUMPY", 5);
 	x[130] ^= 1;
 	yk_file_write("bad.npz", data, n);
@@ -203,7 +203,7 @@ static void test_lists(void)
 struct feeder {
 	const char *path;
 	const uint16_t *data;
-	size_t n; // bytes, which are written in pieces of any size
+	size_t n; // bytes, written in blocks of any size
 };
 
 static void *feed(void *arg)
@@ -216,7 +216,7 @@ static void *feed(void *arg)
 		k = 1 + (state >> 33) % 100;
 		k = k > f->n - at ? f->n - at : k;
 		if (write(fd, (const char *)f->data + at, k) != (ssize_t)k)
-			break; // nobody reads any more
+			break; // no more readers
 	}
 	close(fd);
 	return NULL;

@@ -22,7 +22,8 @@ static double draw(double least, double most)
 	return least * pow(most / least, rnd_real(0, 1));
 }
 
-// all_reduce of B bytes, n and g powers of two, N = n / g machines; b2 is what a rank has of its machine's link.
+// all_reduce of B bytes, n and g powers of two, N = n / g machines; b2 is a rank's bandwidth of its
+// machine's link.
 static double closed(int how, double n, double g, double B, const struct yk_wire_model *m)
 {
 	const double a1 = m->alpha1, b1 = m->beta1, a2 = m->alpha2, b2 = g * m->beta2, c = m->gamma, N = n / g;
@@ -33,7 +34,7 @@ static double closed(int how, double n, double g, double B, const struct yk_wire
 	case YK_BY_HALVING: // distances below g carry (1 - 1/g) B each way, the others (1/g - 1/n) B
 		return 2 * (l1 * a1 + l2 * a2) + 2 * B * ((1 - 1 / g) * b1 + (1 / g - 1 / n) * b2) + (1 - 1 / n) * B * c;
 	case YK_BY_PAIRWISE:
-	case YK_BY_RING: // there is none where links differ
+	case YK_BY_RING: // none where links differ
 		return g == n ? 2 * (n - 1) * a1 + (n - 1) / n * B * (2 * b1 + c) :
 		       g == 1 ? 2 * (n - 1) * a2 + (n - 1) / n * B * (2 * b2 + c) : 0;
 	}
@@ -62,7 +63,7 @@ static void one(int how, uint32_t n, uint32_t g, bool known)
 	}
 }
 
-// What the file of a tuning says is what ranks take, once it is there and whole.
+// Ranks use the simulator's tuning file as soon as it is complete.
 static void tuned(void)
 {
 	char folder[] = "/tmp/yoke-simulate-XXXXXX", path[PATH_MAX + 32];
@@ -95,8 +96,8 @@ static void tuned(void)
 	rmdir(folder);
 }
 
-// Steps of a rank whose sums take long beside what is computed, and of one whose sums are hidden: 32 ranks by doubling, whose
-// levels take alpha + bytes (beta + gamma).
+// Steps of a rank whose sums take longer than its computation, and of one whose sums are hidden: 32
+// ranks by doubling, whose levels take alpha + bytes (beta + gamma).
 static void steps(void)
 {
 	const struct yk_wire_model m = { 1e-6, 1e-9, 1e-6, 1e-9, 1e-10, 32 };
@@ -130,13 +131,13 @@ int main(void)
 				one(how, n, g, true);
 		one(how, 4096, 8, true);
 		one(how, 4096, 4096, true);
-		for (int k = 0; k < tap_cases(10, 200); k++) { // no power of two, machines that are not all alike
+		for (int k = 0; k < tap_cases(10, 200); k++) { // not a power of two, machines that differ
 			const uint32_t n = (uint32_t)rnd_int(2, 40);
 			one(how, n, (uint32_t)rnd_int(1, n), false);
 		}
 		ok(!wrong, "%s: %u cases%s%s", yk_algorithm_name[how], cases, wrong ? ": " : "", wrong ? wrong : "");
 	}
-	// the model is one of sums: twice the ranks by doubling is one message and one addition more
+	// only sums are modeled: twice the ranks by doubling is one more message and addition
 	const struct yk_wire_model m = { 1e-6, 1e-9, 1e-6, 1e-9, 1e-10, 1 };
 	struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = YK_BY_DOUBLING, .ranks = 16, .node = 1 };
 	double a = 0, b = 0;

@@ -14,12 +14,12 @@
 #define HAVE_LIBDW 0
 #endif
 
-#define OWN __attribute__((noinline, visibility("default"))) // a frame, and a name to be found
+#define OWN __attribute__((noinline, visibility("default"))) // a stack frame with a known name
 OWN yoke_tensor *make_log(yoke_tensor *);
 OWN yoke_tensor *make_error(yoke_tensor *);
 OWN yoke_tensor *make_root(yoke_tensor *);
 
-// Work behind the call keeps it from being a jump.
+// Work after the call prevents a tail call.
 yoke_tensor *make_log(yoke_tensor *x)
 {
 	yoke_tensor *y = yoke_log(x);

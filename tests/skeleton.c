@@ -9,7 +9,7 @@
 #include "device/pool.h"
 #include "tap.h"
 
-// Absolute folders of yoke_skeleton.so and yoke_fault.so.
+// Absolute directories of yoke_skeleton.so and yoke_fault.so.
 #ifndef MODULE_PATH
 #define MODULE_PATH ""
 #endif
@@ -17,7 +17,7 @@
 static struct yk_device *d;
 static struct yk_queue *q;
 
-// A tensor with its axes permuted: dims as seen, stored in the order that `order` gives.
+// A tensor with its axes permuted: dims as seen, stored in the given `order`.
 struct tensor {
 	struct yoke_view view;
 	struct yk_block *block;

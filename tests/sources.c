@@ -49,7 +49,7 @@ static const struct type {
 };
 #define TYPES ((int)(sizeof types / sizeof *types))
 
-// Bits of a random element, and what is to be read.
+// Bits of a random element, and the value to be read.
 static uint64_t draw(const struct type *t, uint64_t *want)
 {
 	uint64_t x = t->dtype == yoke_bool ? rnd() & 1 : t->width == 8 ? rnd() >> (*t->raw == 'u') : rnd() & (((uint64_t)1 << 8 * t->width) - 1);
@@ -154,7 +154,7 @@ static void test_npy(void)
 			want[at] = x;
 			put_element(bits, t->width, big);
 		}
-		const char *const name = rnd_int(0, 1) ? "x.npy" : "x"; // or the first bytes say what it is
+		const char *const name = rnd_int(0, 1) ? "x.npy" : "x"; // or the first bytes identify it
 		save(name);
 		yoke_dataset *d = yoke_dataset_open(name, NULL);
 		struct yoke_field f = { .size = sizeof f };
@@ -219,7 +219,7 @@ static void test_safetensors(void)
 	}
 	ok(good, "arrays of a safetensors file are fields: %s", yoke_error());
 	yoke_dataset_free(d);
-	// arrays that tensors cannot be, and those that are not read at all
+	// arrays that cannot be tensors, and those that are not read at all
 	static const char head[] = "{\"a\":{\"dtype\":\"U64\",\"shape\":[2],\"data_offsets\":[0,16]},\"b\":{\"dtype\":\"I16\",\"shape\":[2],"
 				   "\"data_offsets\":[16,20]},\"c\":{\"dtype\":\"C64\",\"shape\":[2],\"data_offsets\":[20,36]},"
 				   "\"d\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[36,37]}}";
@@ -243,7 +243,7 @@ static void test_safetensors(void)
 
 static int64_t token[1000];
 
-// A token file of n tokens; meta: metadata, or NULL for what is right.
+// A token file of n tokens; meta: metadata, or NULL for valid metadata.
 static void put_tokens(int width, int n, const char *meta)
 {
 	char head[1024], more[300], tokenizer[80];
@@ -270,7 +270,7 @@ static void test_tokens(void)
 		const int width = 1 << k % 3, n = (int)rnd_int(20, 1000), context = (int)rnd_int(1, 19), raw = k % 2;
 		char settings[80];
 		put_tokens(width, n, NULL);
-		if (raw) { // the tokens alone, as others write them
+		if (raw) { // only the tokens, as other programs write them
 			memmove(file + 1024, file + used - n * width, (size_t)(n * width));
 			used = 1024 + (size_t)(n * width);
 		}
@@ -321,7 +321,7 @@ static void test_tokens(void)
 
 // ---- tables, JSON lines ----
 
-// A random text of some of these characters; of a table's cell, whether quoted or not.
+// A random text of some of these characters; for a table's cell, quoted or not.
 static size_t draw_text(char *to, const char *from, int most)
 {
 	const size_t n = (size_t)rnd_int(0, most);
@@ -380,10 +380,10 @@ static void test_tables(void)
 			if (r < rows - 1 || rnd_int(0, 1))
 				put(crlf ? "\r\n" : "\n", crlf ? 2 : 1);
 			if (r < rows - 1 && rnd_int(0, 5) == 0)
-				put("\n", 1); // an empty line is no record
+				put("\n", 1); // an empty line is not a record
 		}
 		save(sep == ',' ? "t.csv" : "t.tsv");
-		for (int place = 0; place < 5; place++) // the categories that there are, in the order of their bytes
+		for (int place = 0; place < 5; place++) // the categories present, in byte order
 			for (int w = 0; w < 5; w++)
 				if (rank[w] == place && id[w] == 0)
 					id[w] = seen++;
@@ -416,7 +416,7 @@ static void test_tables(void)
 	ok(good, "tables of random cells, with quotes, line ends and separators in them");
 }
 
-// A number as people write it; sometimes in another way than digits with a point.
+// A number as people write it; sometimes in another format than digits with a point.
 static void draw_number(char *to)
 {
 	static const char *const rare[] = { "+4.5", "  12", "7  ", "1e300", "-2.5e-310", "-Inf", "inf", "infinity",
@@ -439,7 +439,8 @@ static void draw_number(char *to)
 		sprintf(to, rnd_int(0, 1) ? "e%d" : "E%+d", (int)rnd_int(-30, 30));
 }
 
-// Beside strtod, in bits: columns of numbers alone, which are read at once, some of them not wanted, and quoted ones.
+// Against strtod, in bits: numeric columns, which are read at once, some of them unused, and quoted
+// ones.
 static void test_numbers(void)
 {
 	enum { ROWS = 400 };
@@ -511,7 +512,7 @@ static void test_jsonl(void)
 	yoke_dataset_free(d);
 }
 
-// Records that are wrong: each is an error of its sample, or of the set.
+// Invalid records: each is an error of its sample, or of the dataset.
 static const struct {
 	const char *name, *settings, *text, *say;
 	int sample; // -1: the set
@@ -547,7 +548,8 @@ static const struct {
 	{ "b.jsonl", "field=t", "{\"t\":\"\xff\"}\n", "record 1", 0 },
 };
 
-// Records whose other fields hold what JSON, or Python's, allows: the string of "t", or NULL: an error of the sample.
+// Records whose other fields contain anything that JSON, or Python's dialect, allows: the string of
+// "t", or NULL: an error of the sample.
 static const struct {
 	const char *line, *string;
 } odd_records[] = {
@@ -591,7 +593,7 @@ static void test_odd_records(void)
 		yoke_error_clear();
 	}
 	yoke_dataset_free(d);
-	for (int deep = 1000; deep <= 1100; deep += 100) { // levels inside each other
+	for (int deep = 1000; deep <= 1100; deep += 100) { // nesting levels
 		put("{\"a\": ", 6);
 		for (int i = 0; i < deep; i++)
 			put("[", 1);
@@ -633,7 +635,7 @@ static void test_hostile_text(void)
 	yoke_dataset_free(inch);
 	memset(file, 'x', used = 5000);
 	memcpy(file, "a\n", 2);
-	save("b.csv"); // what is cut later is missed when it is read
+	save("b.csv"); // truncation later is noticed when it is read
 	yoke_dataset *d = yoke_dataset_open("b.csv", "columns=a:text");
 	char *room = malloc(6000);
 	void *to[] = { room };
@@ -754,7 +756,7 @@ static void test_hostile_npy(void)
 	const size_t all = used;
 	unsigned char copy[512];
 	memcpy(copy, file, all);
-	for (size_t n = 0; n < all; n++) { // cut everywhere
+	for (size_t n = 0; n < all; n++) { // truncated everywhere
 		memcpy(file, copy, used = n);
 		yk_fuzz_npy(file, n);
 		save("bad.npy");

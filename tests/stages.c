@@ -17,8 +17,8 @@ enum { MAX_STAGES = 8, MAX_PARTS = 24 };
 
 // ---- turns ----
 
-// Runs all stages' turns, one forward in 1 and one back in 2 units of time, with what comes of neighbours at once; the time
-// all take, or a negative number where they wait for each other.
+// Runs all stages' schedules, forward in 1 and backward in 2 units of time, with messages in zero
+// time; returns the total time, or a negative number for a deadlock.
 static int clock_of(enum yk_pipeline how, int stages, int parts)
 {
 	int forward[MAX_STAGES][MAX_PARTS] = { { 0 } }, back[MAX_STAGES][MAX_PARTS] = { { 0 } };
@@ -48,7 +48,8 @@ static int clock_of(enum yk_pipeline how, int stages, int parts)
 	return last;
 }
 
-// The simulator's bubble: of free messages the formula, else within 10 % of it for short ones; and a step by hand.
+// The simulator's bubble: with free messages the formula, otherwise within 10 % of it for short
+// ones; and a step by hand.
 static void test_simulated(void)
 {
 	const struct yk_wire_model free = { .node = MAX_STAGES }, wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MAX_STAGES };
@@ -71,7 +72,7 @@ static void test_simulated(void)
 			ok(!e && bubble > want && bubble < 1.1 * want, "simulated: %s, %d stages, messages of 0.1 ms: bubble %.4f, formula %.4f",
 			   how == YK_GPIPE ? "gpipe" : "1f1b", stages, bubble, want);
 		}
-	// 2 stages, 1 part: forward, a message, forward and back, a message, back
+	// 2 stages, 1 micro-batch: forward, a message, forward and backward, a message, backward
 	const struct yk_pipeline_want w = { YK_1F1B, 2, 1, 1, 2, 10 };
 	const struct yk_wire_model slow = { .alpha1 = 0.5, .beta1 = 0.25, .node = 2 };
 	yk_simulate_pipeline(&slow, &w, &took, &bubble);
@@ -108,7 +109,7 @@ static void test_turns(void)
 
 // ---- who has which blocks ----
 
-// The least that the longest stage takes, of all ways to share out blocks from `first` on.
+// The minimum time of the slowest stage, over all distributions of blocks from `first` on.
 static double min_of(const struct yk_model *m, const struct yk_model_shape *s, int64_t first, int64_t stages)
 {
 	double best = INFINITY, sum = stages == 1 ? m->work(s, s->layers) : 0;
@@ -126,7 +127,7 @@ static void test_split(void)
 	static const struct {
 		const char *split;
 		int64_t stages, layers;
-		const char *words; // NULL: it goes
+		const char *words; // NULL: supported
 	} given[] = {
 		{ "4,4", 2, 8, NULL },
 		{ "1,6,1", 3, 8, NULL },
@@ -182,7 +183,7 @@ static struct {
 	double dropout;
 	enum yk_pipeline how;
 	const char *split;
-	int64_t rows, context; // of a part
+	int64_t rows, context; // of a micro-batch
 	int32_t ids[PARTS][TOKENS];
 	int parts;
 	// of one rank, by parameter
@@ -192,7 +193,7 @@ static struct {
 	bool found[LIMIT];
 	// of all stages
 	int differ;
-	double worst, told; // of what two stages have: how far sums of both are from one rank's
+	double worst, told; // for parameters on two stages: relative difference of their sums from one rank's
 	char where[200];
 	uint64_t peak[MAX_STAGES];
 	float *end[2];
@@ -216,7 +217,8 @@ static struct yk_network *network(yoke_group *g)
 	return n;
 }
 
-// Gradients of all parts' losses, as one evaluation; loss: NULL where another stage has it.  0, or an error.
+// Gradients of all micro-batches' losses, as one evaluation; loss: NULL where another stage has it.
+// 0, or an error.
 static int step(struct yk_network *n, int stages, int stage, float **to, float *loss)
 {
 	const int64_t parts = now.parts;
@@ -251,7 +253,8 @@ static int step(struct yk_network *n, int stages, int stage, float **to, float *
 	return e ? e : ended;
 }
 
-// As step, but each part is an evaluation of its own, and sums are made here: order T for up to 5 parts.
+// As step, but each micro-batch is an evaluation of its own, and sums are made here: order T for up
+// to 5 micro-batches.
 static int one(yoke_group *world, void *arg)
 {
 	struct yk_network *n = network(NULL);
@@ -399,7 +402,7 @@ static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int
 
 // ---- memory ----
 
-// The pool's peak, of this stage's own device, of the second step.
+// The pool's peak, of this stage's device, in the second step.
 static int hold(yoke_group *world, void *arg)
 {
 	const int stage = yoke_group_rank(world), stages = yoke_group_size(world);
@@ -421,8 +424,9 @@ static int hold(yoke_group *world, void *arg)
 	return e;
 }
 
-// What one part leaves for its way back is what a peak of GPipe grows by with each part, but for another set of sums where
-// their number is a power of two: between 3 parts and 2, which have one.
+// The activations that one micro-batch keeps for its backward pass are the growth of GPipe's peak
+// per micro-batch, plus another set of sums where their number is a power of two: compare 3 and 2
+// micro-batches, which have one.
 static void test_peaks(void)
 {
 	enum { STAGES = 4 };
@@ -448,7 +452,7 @@ static void test_peaks(void)
 		char is[200] = "";
 		for (int m = 2; m <= PARTS; m++) {
 			const int live = m < STAGES - s ? m : STAGES - s;
-			// against GPipe's peak of as many parts, which has the same sums
+			// against GPipe's peak with as many micro-batches, which has the same sums
 			const double less = ((double)peak[YK_GPIPE][m][s] - (double)peak[YK_1F1B][m][s]) / part;
 			good &= fabs(less - (m - live)) < 0.15 * (m - live) + 0.1;
 			snprintf(is + strlen(is), sizeof is - strlen(is), " %.2f of %d", m - less, live);

@@ -60,7 +60,7 @@ static pid_t start(struct child *c, int *heard)
 	return pid > 0 && read(*heard, &ready, 1) == 1 ? pid : -1;
 }
 
-// How many signals the child counted and how it ended.
+// Number of signals that the child counted, and how it ended.
 static int finish(pid_t pid, int heard, int *status)
 {
 	char byte;
@@ -78,7 +78,7 @@ static void test_together(int first, int n, const int *more, const char *name)
 	for (int i = 0; i < n; i++)
 		c.more[i] = more[i];
 	const pid_t pid = start(&c, &heard);
-	if (pid < 0) { // a signal to process -1 is one to all
+	if (pid < 0) { // a signal to process -1 goes to all processes
 		ok(false, "%s: the child did not begin", name);
 		return;
 	}
@@ -107,7 +107,7 @@ static void test_stopped(void)
 	   "both arrive while the process is stopped: %d counts, wait status %#x", counted, (unsigned)status);
 }
 
-// The second counts from some moment on; until then the signal is repeated.
+// The second signal counts after some time; until then it is repeated.
 static int endless(int said)
 {
 	struct child c = { .said = said };
@@ -144,12 +144,12 @@ static void test_again(int signal)
 	close(ends[0]);
 }
 
-// A reader of signals that was late: the window closes only after what had arrived was read.
+// A late reader of signals: the window closes only after pending signals were read.
 static void test_window(void)
 {
 	struct yk_stop_window w = { 0 };
 	bool good = yk_stop_counts(&w) && !yk_stop_counts(&w);
-	w.end = 1; // long over
+	w.end = 1; // in the past
 	good = good && !yk_stop_counts(&w);
 	yk_stop_drained(&w);
 	ok(good && yk_stop_counts(&w), "a window that nobody has drained is open still");

@@ -11,7 +11,7 @@
 enum { MAX_SIDE = 96, MAX_K = 3000 };
 static float a[MAX_SIDE * MAX_K], b[MAX_SIDE * MAX_K], row[MAX_SIDE], y[3][MAX_SIDE * MAX_SIDE];
 
-// What a number is in dtype.
+// A number rounded to dtype.
 static float rounded(double x, int dtype)
 {
 	const double unit = dtype == yoke_f16 ? 0x1p-10 : 0x1p-7;

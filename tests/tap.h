@@ -28,7 +28,7 @@ static inline bool ok(bool good, const char *fmt, ...)
 	va_end(ap);
 	fflush(stdout);
 	tap_failed += !good;
-	if (!good && getenv("YOKE_TEST_FIRST")) // tests/mutants wants no more
+	if (!good && getenv("YOKE_TEST_FIRST")) // tests/mutants needs only the first failure
 		_exit(1);
 	return good;
 }
@@ -45,7 +45,7 @@ static inline void diag(const char *fmt, ...)
 	fflush(stdout);
 }
 
-// One test that cannot run here.
+// Reports a single test that cannot run here.
 static inline void skip(const char *what, const char *why)
 {
 	printf("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
@@ -71,8 +71,8 @@ static inline uint64_t tap_seed_value(void)
 	return s && *s ? strtoull(s, NULL, 0) : 20261;
 }
 
-// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED, which tests/run sets unless it is set, and
-// printed.
+// splitmix64 (Steele et al. 2014). The seed is YOKE_TEST_SEED, which tests/run sets unless it is
+// set, and is printed.
 static inline void tap_seed(void)
 {
 	tap_state = tap_seed_value();
@@ -97,27 +97,28 @@ static inline double rnd_real(double lo, double hi)
 	return lo + (hi - lo) * (double)(rnd() >> 11) * 0x1p-53;
 }
 
-// Everything there is rather than the sample that `make check` takes?
+// Run all cases rather than the sample of `make check`?
 static inline bool tap_long(void)
 {
 	const char *s = getenv("YOKE_TEST_LONG");
 	return s && *s && *s != '0';
 }
 
-// Less than `make check` takes, as in make distcheck?
+// Run fewer cases than `make check`, as in make distcheck?
 static inline bool tap_sample(void)
 {
 	const char *s = getenv("YOKE_TEST_SAMPLE");
 	return s && *s && *s != '0';
 }
 
-// Of `usual` random cases as many as this run takes: `all`, or a tenth in a sample.
+// The number of random cases of this run: `usual`, `all` in the long run, or a tenth of `usual` in
+// a sample.
 static inline int tap_cases(int usual, int all)
 {
 	return tap_long() ? all : tap_sample() ? (usual + 9) / 10 : usual;
 }
 
-// Is it this one's turn, of n that are too long to be all in `make check`?  The seed says whose it is.
+// Does the seed select this case, one in n of those that take too long to all be in `make check`?
 static inline bool tap_turn(const char *what, unsigned n)
 {
 	uint64_t hash = tap_seed_value();
@@ -126,7 +127,7 @@ static inline bool tap_turn(const char *what, unsigned n)
 	return tap_long() || (!tap_sample() && hash % n == 0);
 }
 
-// Runs a command, its lines as comments; did it end well?
+// Runs a command and prints its output as comments; did it succeed?
 static inline bool tap_run(const char *command)
 {
 	char line[2048];
@@ -137,7 +138,7 @@ static inline bool tap_run(const char *command)
 	return f && pclose(f) == 0;
 }
 
-// The test goes into a folder of its own, which tests/run removes: what an earlier run left is not there.
+// Changes to a new directory, which tests/run removes: files of an earlier run are not there.
 static inline void tap_folder(void)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -149,7 +150,7 @@ static inline void tap_folder(void)
 	}
 }
 
-// Plugins are looked for among the modules of the tests, and where the OpenCL module lies.
+// Sets the plugin path to the modules of the tests and the directory of the OpenCL module.
 static inline void tap_plugin_path(void)
 {
 	char path[4096];
@@ -160,7 +161,7 @@ static inline void tap_plugin_path(void)
 	setenv("YOKE_PLUGIN_PATH", path, 1);
 }
 
-// Bytes of the process that are in memory (proc(5)); 0 where a sanitizer keeps what was freed.
+// Resident bytes of the process (proc(5)); 0 with a sanitizer, which keeps freed memory.
 static inline double tap_resident(void)
 {
 	long pages = 0;
@@ -174,15 +175,15 @@ static inline double tap_resident(void)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-// Is each op launched as it is recorded, so that plans are of one op and errors come with the call?
+// Is each op launched as it is recorded, so that plans have one op and errors come with the call?
 static inline bool tap_eager(void)
 {
 	const char *s = getenv("YOKE_EAGER");
 	return s && *s && *s != '0';
 }
 
-// Does the device say only at its next event what it refused, so that a call goes well, and a read behind
-// it is YOKE_EFAILED?  Others than the CPU do.
+// Does the device report a refused computation only at its next event, so that a call succeeds and
+// a later read returns YOKE_EFAILED? All but the CPU do.
 static inline bool tap_late(void)
 {
 	const char *backend = getenv("YOKE_BACKEND"), *sync = getenv("YOKE_SYNC");

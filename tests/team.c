@@ -38,8 +38,7 @@ static const struct yoke_host host = {
 	.setting = host_setting,
 };
 
-// Runs fn in a child made before anything was started here; its answer is the exit
-// status.
+// Runs fn in a child made before anything was started here; returns its exit status.
 static int child(int (*fn)(void))
 {
 	int status;
@@ -104,7 +103,7 @@ static int base_isa(void)
 	return strncmp(info.driver, "base,", 5) && strncmp(info.driver, "neon,", 5);
 }
 
-// A machine of two nodes, made up: large segments are touched by the team.
+// A synthetic machine of two nodes: large segments are first touched by the team.
 static int two_nodes(void)
 {
 	const struct yoke_backend *backend;

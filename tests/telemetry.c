@@ -68,7 +68,7 @@ static bool is(double got, double want)
 
 #define SELF "4242 (a )b) c) R 1 2 3 4 5 6 7 8 9 10 "
 
-// A server of Intel's, under control groups of version 2, whose energy counter wraps.
+// An Intel server with cgroups of version 2, whose energy counter wraps.
 static void test_intel(void)
 {
 	struct yk_host_state s;
@@ -119,7 +119,7 @@ static void test_intel(void)
 	   "the least limits up the tree: %g bytes, %g processors", h.memory_limit, h.cpu_limit);
 	put("/proc/stat", "cpu  150 0 150 900 0 0 0 0 0 0\n");
 	put("/proc/self/stat", SELF "200 50 0 0 20 0 9 0 0\n");
-	put("/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n"); // behind its end
+	put("/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n"); // after its end
 	put("/sys/class/powercap/intel-rapl:1/energy_uj", "600100\n");
 	yk_host_sample(&s, &h);
 	ok(is(h.cpu, .5) && h.process_cpu > 0 && is(h.threads, 9), "busy %g", h.cpu);
@@ -132,7 +132,8 @@ static void test_intel(void)
 #define PROCESSOR(n, set) \
 	"<object type=\"Core\" os_index=\"" n "\" " NUMBERS(set) "><object type=\"PU\" os_index=\"" n "\" " NUMBERS(set) "/></object>"
 
-// Two packages of two cores each at one memory node, the last of which others have; as hwloc writes such a machine.
+// Two packages of two cores each at one memory node, the last of which belong to other processes;
+// in the format that hwloc writes.
 static void test_topology(void)
 {
 	struct yk_host_state s;
@@ -165,7 +166,7 @@ static void test_topology(void)
 	ok(isnan(h.packages) && isnan(h.processors_allowed), "a record that is cut short is none");
 }
 
-// A machine of AMD's, under control groups of version 1, without RAPL.
+// An AMD machine with cgroups of version 1, without RAPL.
 static void test_version_1(void)
 {
 	struct yk_host_state s;
@@ -263,7 +264,7 @@ static void test_lies(void)
 	ok(yk_telemetry_lie(&good, &before), "%s", yk_telemetry_lie(&good, &before));
 }
 
-// The fault backend, whose setting says how it lies.
+// The fault backend, with a setting that selects its invalid values.
 static void test_backend(void)
 {
 	static const char *const kind[] = { "nan", "over", "back", "block" };
@@ -311,7 +312,7 @@ static void test_here(void)
 	yoke_setting_set("telemetry.root", "");
 	int e = yoke_host_telemetry(&h);
 	getrusage(RUSAGE_SELF, &u);
-	ok(e == 0 && fabs(h.rss_peak / (1024. * (double)u.ru_maxrss) - 1) < .1 && // counted by threads, now and then
+	ok(e == 0 && fabs(h.rss_peak / (1024. * (double)u.ru_maxrss) - 1) < .1 && // counted per thread and updated occasionally
 		   h.threads >= 1,
 	   "%g bytes at most, getrusage says %g", h.rss_peak, 1024. * (double)u.ru_maxrss);
 }
@@ -351,7 +352,7 @@ static void test_sampler(void)
 	if (f)
 		fclose(f);
 	ok(n >= 2 && !bad && step == 5, "%d lines, the last of step %d", n, (int)step);
-	// a full disk is one warning
+	// a full disk gives one warning
 	o.path = "/dev/full";
 	warnings = 0;
 	s = yoke_recorder_new(&o);
@@ -372,7 +373,8 @@ static void test_sampler(void)
 
 // ---- ranks ----
 
-// What ranks.jsonl has: samples of a rank that waits in its second barrier, those beside it, and lines that are wrong.
+// Counts in ranks.jsonl: samples of a rank that waits in its second barrier, samples outside of it,
+// and invalid lines.
 static void count_samples(int *waits, int *over, int *bad)
 {
 	char line[8192];
@@ -392,7 +394,7 @@ static void count_samples(int *waits, int *over, int *bad)
 		fclose(f);
 }
 
-// Rank 1 comes late to the second barrier, when rank 0, which waits for it, was sampled.
+// Rank 1 enters the second barrier only after a sample of rank 0 waiting for it.
 static int member(yoke_group *world, void *arg)
 {
 	struct yoke_group_state now = { .size = sizeof now };
@@ -466,6 +468,6 @@ int main(void)
 	test_sampler();
 	test_budget();
 	test_ranks();
-	test_backend(); // leaves a thread behind, as it must
+	test_backend(); // leaves a thread running, as it must
 	return done();
 }

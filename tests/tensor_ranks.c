@@ -18,16 +18,16 @@ static struct {
 	struct yk_model_shape shape;
 	uint64_t seed;
 	double dropout;
-	int dtype; // of parameters, and so of all that is computed
+	int dtype; // dtype of parameters, and so of all computations
 	int32_t ids[B][T + 1];
-	// of one rank, by parameter, whole
+	// of one rank, by parameter, complete
 	int count;
 	int64_t n[LIMIT];
 	double *value[LIMIT], *gradient[LIMIT];
 	double loss;
 	// of all ranks
 	double worst, loss_of[4], slope[DIRECTIONS][4], change[DIRECTIONS][4];
-	int directions; // to look along
+	int directions; // directions of differentiation
 	char where[200];
 } now;
 
@@ -63,7 +63,7 @@ static yoke_tensor *loss_of(const struct yk_network *n)
 	return n->model->loss(n, yoke_slice(ids, 1, 0, T, 1), yoke_slice(ids, 1, 1, T + 1, 1), now.dropout);
 }
 
-// Direction k, which depends on name and place alone.
+// Direction k, which depends only on name and position.
 static float along(const char *name, int k, int64_t i)
 {
 	uint64_t h = 14695981039346656037u ^ (uint64_t)i * 0x9e3779b97f4a7c15u ^ (uint64_t)k * 0xd6e8feb86659fd93u;
@@ -74,7 +74,7 @@ static float along(const char *name, int k, int64_t i)
 	return (float)((double)(h >> 40) / (1 << 23) - 1);
 }
 
-// What is here of direction k in parameter i.
+// This rank's shard of direction k in parameter i.
 static double *part_along(const struct yk_parameters *ps, int i, int k)
 {
 	int64_t dims[YOKE_MAX_RANK], all = 1;
@@ -89,9 +89,9 @@ static double *part_along(const struct yk_parameters *ps, int i, int k)
 	return part;
 }
 
-// Activations by relu are of numbers that any order of sums gives: weights are multiples of 1/4, and a layer's bias an odd one of
-// half the unit of the products that it is added to; so none has another sign where ranks add otherwise, and none is nearer to 0
-// than 2^-11.
+// Relu inputs are exact in any order of sums: weights are multiples of 1/4, and a layer's bias an
+// odd multiple of half the unit of the products that it is added to; so no sign depends on the
+// order of the ranks' sums, and no input is closer to 0 than 2^-11.
 static float rounded(const char *name, double x)
 {
 	int layer;
@@ -104,7 +104,7 @@ static struct yk_network *network(yoke_group *g)
 	struct yk_network *n = NULL;
 	if (yk_network_new_on(g, now.model, &now.shape, &n) || yk_parameters_draw(&n->params, now.seed))
 		return NULL;
-	// larger than first values, so that softmax and activations are not nearly linear
+	// larger than initial values, so that softmax and activations are not nearly linear
 	for (int i = 0; i < n->params.count; i++) {
 		double *part = numbers(n->params.var[i]), *added = part_along(&n->params, i, -1);
 		for (int64_t k = 0; part && k < yoke_count(n->params.var[i]); k++)
@@ -165,7 +165,7 @@ static void worse(double error, const char *what, const char *name, int rank)
 	pthread_mutex_unlock(&lock);
 }
 
-// What is here of a whole parameter of one rank's.
+// This rank's shard of a parameter of the single rank.
 static double *part_of(const struct yk_parameters *ps, int i, const double *whole)
 {
 	int64_t dims[YOKE_MAX_RANK];
@@ -175,7 +175,7 @@ static double *part_of(const struct yk_parameters *ps, int i, const double *whol
 	return part;
 }
 
-// The loss where parameters are moved by h along direction k.
+// The loss after parameters are moved by h along direction k.
 static int loss_at(struct yk_network *n, int k, double h, double *to)
 {
 	int e = 0;
@@ -204,7 +204,7 @@ static int slopes(struct yk_network *n, int rank, double *const *gradient)
 	for (int k = 0; k < now.directions && !e; k++) {
 		double up = NAN, down = NAN;
 		now.slope[k][rank] = 0;
-		for (int i = 0; i < n->params.count; i++) { // what all have counts on the first alone
+		for (int i = 0; i < n->params.count; i++) { // replicated parameters count on the first rank only
 			double *d = part_along(&n->params, i, k);
 			for (int64_t j = 0; j < yoke_count(n->params.var[i]) && (n->params.row[i].cut.blocks || rank == 0); j++)
 				now.slope[k][rank] += gradient[i][j] * d[j];
@@ -217,7 +217,7 @@ static int slopes(struct yk_network *n, int rank, double *const *gradient)
 	return e;
 }
 
-// Values are bit by bit those of one rank, gradients nearly so.
+// Values are those of one rank bit for bit, gradients nearly so.
 static int several(yoke_group *world, void *arg)
 {
 	(void)arg;
@@ -285,8 +285,9 @@ static bool run(int ranks, const char *what)
 	return !e;
 }
 
-// Slopes of the loss along directions are what it changes by there: in f64, where rounding leaves some 1e-9 of a quotient and
-// the third derivative less; and no activation of relu's, some of which move 1e-4 at most, changes its sign on the way.
+// Slopes of the loss along directions equal its differences: in f64, where rounding leaves about
+// 1e-9 of a quotient and the third derivative less; and no relu input, some of which move by 1e-4
+// at most, changes its sign in between.
 static void compare_slopes(const char *what, int ranks)
 {
 	double worst = 0;
@@ -365,7 +366,7 @@ static void test_cuts(void)
 			good &= yk_shard_cut(&s, names[which], rank, here, &c) == 0;
 			memset(part, 0xff, (size_t)n * sizeof *part);
 			yk_cut_take(&c, rank, dims, sizeof *whole, whole, part);
-			// by a loop over all: is it this rank's?
+			// by a loop over all elements: does this rank own it?
 			for (int64_t i = 0; i < n; i++) {
 				const int64_t row = i / columns, column = i % columns, third = dims[0] / 3;
 				const bool mine = which < 2 ? row % third * ranks / third == r :
@@ -389,7 +390,7 @@ static void test_cuts(void)
 // ---- dropout ----
 
 enum { DROPPED = 1 << 14 };
-static float masks[2][2][DROPPED]; // of each rank: what is the same on all, and its own
+static float masks[2][2][DROPPED]; // per rank: the replicated part, and its own
 
 static int draw(yoke_group *world, void *arg)
 {
@@ -419,7 +420,7 @@ static void test_dropout(void)
 	const double n = DROPPED, sigma = sqrt(n * 0.75 * 0.25), pair = 0.75 * 0.75, wide = sqrt(n * pair * (1 - pair));
 	ok(fabs(kept[0] - 0.75 * n) < 5 * sigma && fabs(kept[1] - 0.75 * n) < 5 * sigma && fabs(both - pair * n) < 5 * wide,
 	   "is each rank's own between: %d and %d of %d kept, %d on both", kept[0], kept[1], DROPPED, both);
-	// a step with dropout, twice; of one seed, since by chance it may be as good as without
+	// a step with dropout, twice; with one seed, because by chance it may be as good as without
 	now.seed = 7;
 	for (int i = 0; i < B * (T + 1); i++)
 		now.ids[i / (T + 1)][i % (T + 1)] = i % 13;
@@ -480,7 +481,7 @@ int main(void)
 		for (int64_t layers = 1; layers <= 3; layers++)
 			test_model(&yk_model_mlp, layers, 12, ranks);
 	}
-	test_model(&yk_model_gpt, 1, 13, 2); // a vocabulary that ranks do not divide
+	test_model(&yk_model_gpt, 1, 13, 2); // a vocabulary size not divisible by the number of ranks
 	test_model(&yk_model_mlp, 1, 7, 4);
 	test_dropout();
 	test_refused();

@@ -18,11 +18,11 @@
 
 enum { THREADS = 4, STEPS = 12, B = 24, E = 40 };
 
-// A model of its own trained for some steps, in a context of its own; the hash of all losses and weights.
+// Trains a model for some steps in a new context; returns a hash of all losses and weights.
 static void *train(void *arg)
 {
 	static const int64_t dims[3][2] = { { 3 * E, E }, { E, 3 * E }, { 7, E } };
-	uint64_t *hash = arg, state = 99; // every thread the same data
+	uint64_t *hash = arg, state = 99; // the same data in every thread
 	yoke_tensor *p[3], *m[3], *v[3], *g[3];
 	float data[3 * E * E];
 	yoke_context *ctx = yoke_context_new("cpu");
@@ -94,7 +94,7 @@ static struct {
 	yoke_context *ctx;
 	yoke_tensor *x;
 	sem_t inside, tried;
-	int id, add, use, put; // of the second thread: its number, and codes of what it tried
+	int id, add, use, put; // the second thread: its number, and the codes of its calls
 	char text[400];
 } misuse;
 
@@ -157,7 +157,7 @@ static void two_in_one(void)
 
 // ---- a forked child ----
 
-// Is it refused, with a line that speaks of the fork?
+// Is it refused, with a line that mentions the fork?
 static bool refused(int err, const char *what)
 {
 	bool good = err == YOKE_EFORK && strstr(yoke_error(), "fork") && !strchr(yoke_error(), '\n');
@@ -188,7 +188,7 @@ static void forked(void)
 		good &= refused(yoke_put(v, d, sizeof d), "a put");
 		good &= !yoke_context_new("cpu");
 		good &= refused(yoke_error_code(), "a context");
-		exit(good ? 0 : 1); // by way of what the library does at the end
+		exit(good ? 0 : 1); // through the library's exit handlers
 	}
 	waitpid(pid, &status, 0);
 	ok(pid > 0 && status == 0, "a forked child is refused at every call, and ends: status %#x", status);

@@ -73,7 +73,8 @@ static bool steps(struct yk_trainer *t, int n, float *to)
 	return true;
 }
 
-// The pool has no room for whole steps any more: a share of what they took is left.  Its limit before.
+// Limits the pool so that whole steps do not fit: to a fraction of their size. Returns the previous
+// limit.
 static uint64_t squeeze(double share)
 {
 	struct yk_pool *pool = yk_current()->device->pool;
@@ -83,8 +84,8 @@ static uint64_t squeeze(double share)
 				    (uint64_t)(share * (double)(s.predicted_peak - s.pool_allocated)) + (4 << 20));
 }
 
-// A step that does not fit is made in halves: the losses are those of the same halves without a failure, to the
-// bit, and of whole steps but for rounding.
+// A step that does not fit is split in halves: the losses are those of the same halves without a
+// failure, to the bit, and those of whole steps up to rounding.
 static void test_halves(void)
 {
 	char keys[400], path[320], letters[6000];
@@ -118,7 +119,7 @@ static void test_halves(void)
 	ok(good && micro[0] == 17, "a batch of 33 that does not fit goes in parts of %lld windows", (long long)micro[0]);
 	ok(good && !memcmp(loss[0], loss[1], sizeof loss[0]), "as if it had from the beginning: %.9g, %.9g",
 	   (double)loss[0][ALL - 1], (double)loss[1][ALL - 1]);
-	double off = 0; // each window is a part once
+	double off = 0; // each window is used once
 	for (int i = 0; i < ALL; i++)
 		off = fmax(off, fabs((double)loss[0][i] - (double)loss[2][i]) / (double)loss[2][i]);
 	ok(good && micro[2] == 33 && off < 5e-6, "and as whole steps, but for rounding: %.2g off", off);
@@ -177,7 +178,7 @@ static bool go_on(void *arg, int64_t done, int64_t windows)
 	return ++a->times != a->stop;
 }
 
-// Mean loss of n windows spread over the part, one by one.
+// Mean loss of n windows spread over the split, one by one.
 static double spread_loss(const struct yk_trainer *t, int64_t n)
 {
 	int64_t all = yk_data_valid_windows(t->data);
@@ -196,12 +197,12 @@ static double spread_loss(const struct yk_trainer *t, int64_t n)
 	return sum / (double)n;
 }
 
-// How much is validated follows from the keys alone: by default at most 5 % of the run.
+// The amount of validation follows from the keys alone: by default at most 5 % of the run.
 static void test_validation(void)
 {
 	static const struct {
 		const char *keys;
-		double share; // of the windows trained on; forward and back cost three times forward
+		double share; // of the windows trained on; forward and backward cost three times forward
 		int64_t windows, times;
 	} cases[] = {
 		{ "steps=60 eval_every=0", .15, 0, 1 },	     { "steps=60 eval_every=7", .15, 0, 9 },
@@ -242,7 +243,7 @@ static void test_validation(void)
 	drop(&c, t);
 }
 
-// The loss behind the last step, of an optimizer that asks for it; NAN: of another.
+// The loss after the last step, for an optimizer that needs it; NAN for others.
 static double asked_loss(const struct yk_trainer *t)
 {
 	float x = NAN;
@@ -351,7 +352,7 @@ static void test_resume(const char *keys)
 	yk_dir_remove(folder);
 }
 
-// Steps with the windows that a plain loop gives them; of `to` the losses.
+// Steps with the windows that a plain loop selects; returns the losses in `to`.
 static bool fed_steps(struct yk_trainer *t, const uint8_t *text, int windows, int n, float *to)
 {
 	const int each = (int)(t->batch * t->accumulate);
@@ -375,7 +376,8 @@ static bool fed_steps(struct yk_trainer *t, const uint8_t *text, int windows, in
 	return true;
 }
 
-// Two epochs, broken off behind each step, the last of an epoch among them, and gone on with by other threads.
+// Two epochs, interrupted after each step, including the last of an epoch, and resumed with another
+// number of threads.
 static void test_windows(void)
 {
 	enum { WINDOWS = 21, STEPS = 7 }; // of 6 windows
@@ -433,7 +435,7 @@ static void test_other_shape(const char *keys, const char *part)
 	yk_dir_remove(folder);
 }
 
-// Every optimizer and schedule of the library is one of the command's, and takes steps.
+// Every optimizer and schedule of the library is available in the command, and takes steps.
 static void test_all_kinds(void)
 {
 	for (int k = 0; yoke_optim_kind(k) || k < YK_SCHEDULES; k++) {
@@ -449,7 +451,7 @@ static void test_all_kinds(void)
 	}
 }
 
-// A loss that is not finite ends the run and is never saved.
+// A non-finite loss ends the run and is never saved.
 static void test_diverges(void)
 {
 	struct yk_config c;

@@ -46,7 +46,7 @@ fuzz: $(fuzz_programs) tests/hostile.t tests/hostile_model.t tests/images.t test
 	@echo 'run, for five minutes each:'
 	@for name in config envi image manifest npy npz safetensors table tokens; do \
 		echo "  mkdir -p $$name && tests/fuzz/$$name -max_total_time=300" \
-			"-timeout=10 -rss_limit_mb=1000 $$name tests/fuzz/seeds/$$name"; \
+			"-timeout=60 -rss_limit_mb=1000 $$name tests/fuzz/seeds/$$name"; \
 	done
 else
 fuzz:
