@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes a directory with yoke that runs on another Linux of this processor architecture, with an equal or newer glibc,
-# without being installed or compiled: FOLDER/bench/gpu.sh and FOLDER/bin/yoke.
+# Writes a directory with a relocatable yoke, which runs without installation or compilation on
+# another Linux of this processor architecture with an equal or newer glibc: FOLDER/bench/gpu.sh
+# and FOLDER/bin/yoke.
 #
 #	bench/bundle.sh [-b BUILD] FOLDER
 #
-# It holds the stripped command and library, the modules but MPI's, every shared library that they are linked to but
-# glibc's, kernel texts, a sample of text, and bench/gpu.sh with the peers' scripts; 40 MiB at most.
+# It contains the stripped command and library, all modules except MPI's, every shared library
+# that they link to except glibc's, kernel texts, a sample of text, and bench/gpu.sh with the
+# scripts of its peers; at most 40 MiB.
 set -u
 unset CDPATH # cd would print the directory that it finds there
 top=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,22 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks yoke on a GPU of this machine and measures it beside the vendor's libraries and PyTorch, in a given time.
+# Checks yoke on a GPU of this machine and measures it beside the vendor's libraries and PyTorch,
+# within a given time.
 #
 #	bench/gpu.sh [-t SECONDS] [-o FOLDER] [-b BUILD] [-j N] [-p PART,..] [-q] [DEVICE]
 #
-# -t	total time, 240 by default, at least 20; parts run in the order of their value, and each has its share
-# -o	directory for results.json, table.md and logs; default: gpu-bench
-# -b	build directory; default: the bundle or build directory that this script is in, or the current directory
-# -j	how many processes compile and check at once; default: one per processor, at most 8
-# -p	only info and these parts, by the names in the first column of "parts" below
-# -q	tiny sizes, which show that the script works; so it is on the fake drivers of tests/fake_gpu
+#	-t	total time, 240 by default, at least 20; parts run in order of importance, each with a fraction of the time
+#	-o	directory for results.json, table.md and logs; default: gpu-bench
+#	-b	build directory; default: the bundle or build directory that contains this script, or the current directory
+#	-j	number of processes that compile and check at once; default: one per processor, at most 8
+#	-p	only info and these parts, by the names in the first column of "parts" below
+#	-q	tiny sizes, which only show that the script works; tests run it so on the fake drivers of tests/fake_gpu
 #
-# DEVICE is a backend or one of its devices, as cuda or cuda:1; default: the first GPU of cuda, rocm or opencl.
-# It compiles nothing and needs a POSIX shell, coreutils and awk.  Status 0: all that ran is right; 1: something is
-# wrong, see results.json; 2: it cannot start; 130: a signal ended it.
-#
-# GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of these parts, to test the script, and
-# GPU_SH_LIMIT is the time limit, in seconds, of commands that it makes hang.
+# DEVICE is a backend or one of its devices, such as cuda or cuda:1; default: the first GPU of
+# cuda, rocm or opencl. The script compiles nothing and needs a POSIX shell, coreutils and awk.
+# Exit status 0: all parts that ran are correct; 1: a part failed, see results.json; 2: it cannot
+# start; 130: ended by a signal.
+# To test the script, GPU_SH_FAULT=memory:crash,random:hang,info:fail replaces the commands of
+# these parts, and GPU_SH_LIMIT is the time limit in seconds for commands that it makes hang.
 set -u
 unset CDPATH # cd would print the directory if it found it in CDPATH
 top=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by bench/gpu.sh: runs parts and their steps within time limits, and records the results.
-# The caller sets $out, $deadline (milliseconds since 1970), $quick and $fault.  A part is a shell function whose
-# commands go through step; each command has a process group of its own, and one that crashes or hangs ends there.
-# $out/parts.tsv has a line per part, $out/figures.tsv a line per figure; results.json and table.md are made of them.
+# The caller sets $out, $deadline (milliseconds since 1970), $quick and $fault. A part is a shell
+# function that runs its commands through `step`; each command has its own process group, and one
+# that crashes or hangs ends only itself. $out/parts.tsv has a line per part, $out/figures.tsv a
+# line per figure; results.json and table.md are made from them.
 
 now()
 {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the extension beside a build of libyoke, without a wheel: develop.sh BUILD [PYTHON].  BUILD is where make ran;
-# the package is then in BUILD/python, for PYTHONPATH, and its pytest is a part of make check.
+# Builds the extension beside a build of libyoke, without a wheel: develop.sh BUILD [PYTHON].
+# BUILD is where make ran; the package is then in BUILD/python, for PYTHONPATH. Its pytest suite
+# is part of make check.
 set -eu
 unset CDPATH # cd would print the directory that it finds there
 source=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the wheel: wheel.sh FOLDER [PYTHON [OPTION ..]]. auditwheel copies the libraries that it links into it and tags it
-# with the oldest glibc that it runs on. Loaders of drivers and MPI belong to each machine and are left out.
-# Options are those of `python -m build`: -Ccmake.define.YOKE_BUILD=BUILD packs a libyoke that is built.
+# Builds the wheel: wheel.sh FOLDER [PYTHON [OPTION ..]]. auditwheel copies the linked libraries
+# into it and tags it with the oldest compatible glibc. Loaders of drivers and MPI belong to each
+# machine and are left out.
+# Options are those of `python -m build`: -Ccmake.define.YOKE_BUILD=BUILD packs an existing build
+# of libyoke.
 set -eu
 unset CDPATH # cd would print the directory that it finds there
 source=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The library shows versioned functions alone, and those of the headers; and its ABI is that which is recorded in
-# tests/libyoke.abi, but for what is added: functions, and members at the ends of structs.  Who changes it knowingly, before
-# a release, records it anew by `make abi`.
+# Tests the library's ABI: only versioned functions declared in the headers are exported, and the
+# ABI equals tests/libyoke.abi except for additions: functions, and members at the ends of
+# structs. `make abi` records it anew, before a release, after an intended change.
 set -u
 build=$PWD
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke ablate: which variants are trained, and that what must not change a loss does not.
+# Tests yoke ablate: which variants it trains, and that variants that must not change a loss do
+# not.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
@@ -14,7 +15,7 @@ verdict "three toggles" "$([ $? -eq 0 ] && grep -q 'on cpu:0, 4 steps each, 2 ro
 sed -n 's/  .*//p' out | sed '/^$/d' >names
 verdict "all off, each alone, all but each, all on" "$(printf '%s\n' 'all off' recompute=block fuse=0 dropout=0.5 \
 	'all but recompute=block' 'all but fuse=0' 'all but dropout=0.5' 'all on' | diff - names)"
-# the loss is the column before the last
+# the loss is the last column but one
 verdict "what gives the same bits has the same loss, each round; dropout another" "$(awk '
 	/^(all off|recompute|fuse|all but dropout)/ { if (same == "") same = $(NF - 1); if ($(NF - 1) != same) print }
 	/^(dropout|all but recompute|all but fuse|all on)/ { if (other == "") other = $(NF - 1); if ($(NF - 1) != other) print }

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke advise: rules (tests/choose_device.c has each of them), a measurement; backend=fastest, which measures once; yoke selftest.
+# Tests yoke advise: its rules (tests/choose_device.c tests each one), a measurement;
+# backend=fastest, which measures once; and the device self-test command.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
 workspace advise
 trap 'rm -rf "${TMPDIR:-/tmp}/advise.work"' EXIT
 
-# says WORD KEY=VALUE ..: what the rules come to, WORD cpu, strongly, device or measure
+# says WORD KEY=VALUE ..: the rules' result is WORD: cpu, strongly, device or measure
 says()
 {
 	want=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a device's matrix units like: yoke info says it, and the report of a run names the layers that have other
-# sizes, with rates measured where their products were padded.
+# Tests reports about matrix units: yoke info shows a device's preferred sizes, and a run's report
+# names the layers with other sizes, with measured rates where their products were padded.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -28,7 +28,7 @@ run()
 	tr -s ' \n' ' ' <"$1.out" >"$1.line"
 }
 
-# near A B: are the losses of two runs alike?
+# near A B: are the losses of two runs close?
 near()
 {
 	sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1/metrics.jsonl" >a

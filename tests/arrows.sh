@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The arrows between the rooms point down only, a backend includes nothing but yoke-plugin.h and perhaps
-# backends/gpu, and that knows no vendor; no two headers of src leave each other out.
+# Tests the layering of includes: directories include only lower ones; a backend includes only
+# yoke-plugin.h and possibly backends/gpu, which knows no vendor; no two headers of src include
+# each other.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 99

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke bench: two suites print a line a case and the limits beside them, JSON says the same; what it
-# cannot do is an error before anything is measured.
+# Tests yoke bench: two suites print one line per case with the limits beside it, the JSON output
+# agrees, and errors are reported before anything is measured.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
@@ -15,8 +15,8 @@ skipped()
 	echo "ok $count - $1 # SKIP $2"
 }
 
-# shares NAME SUITE: in columns that end where their titles do, a share of the limit that is printed above,
-# to its last digit; of memory where nothing else is counted
+# shares NAME SUITE: checks that columns end where their titles do, and that percentages of the
+# printed limit are correct to the last digit; of the memory limit where nothing else is counted
 shares()
 {
 	awk -v suite="$2" -v name="$1" '
@@ -47,7 +47,7 @@ verdict "columns say what they are of" $?
 verdict "a line for each case of them" $?
 shares cpu map && shares cpu attention
 verdict "shares of these limits" $?
-# rates are positive and finite, and shares of the limits are there
+# rates are positive and finite, and percentages of the limits are present
 grep '^attention' bench.out | awk '{ for (i = 1; i < NF; i++) if ($(i + 1) == "GFLOP/s" && $i > 0) n++ } END { exit n != 3 }'
 verdict "rates" $?
 [ "$(grep -o '"suite": *"map"' bench.json | wc -l)" -eq 3 ]
@@ -138,8 +138,8 @@ verdict "no device" $?
 [ $? -eq 2 ] && grep -q "'device=cpu'" bench.err
 verdict "an option that is none" $?
 
-# The limit of multiply-adds: as many accumulators as are counted.  A compiler may see that sums are
-# equal, and compute one.
+# The multiply-add loop must use as many accumulators as are counted: a compiler might see that sums
+# are equal and compute only one.
 accumulators() # FUNCTION INSTRUCTIONS
 {
 	objdump -d --no-show-raw-insn --disassemble="$1" "$yoke" 2>bench.err |

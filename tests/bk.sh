@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The model bk as a person uses it: trained with the toolbox's keys, resumed with the same bits, evaluated, gone on
-# from; one that sees what it has to predict; yoke validate resolvent; what is refused.
+# Tests the model bk from the command line: training with the toolbox's keys, resuming with the
+# same bits, evaluation, generation; a model that can see its targets is detected; the resolvent
+# check; refused settings.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }

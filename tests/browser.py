@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A browser for tests: Chromium through the WebDriver protocol, without any package of Python's.
+# Controls Chromium for tests through the WebDriver protocol, without third-party Python packages.
 import base64, json, shutil, subprocess, threading, time, urllib.error, urllib.request
 
 def find():
@@ -51,7 +51,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         ask = urllib.request.Request(self.base + path, data, {'Content-Type': 'application/json'}, method=method)
         try:
-            with urllib.request.urlopen(ask, timeout=60) as answer:
+            with urllib.request.urlopen(ask, timeout=600) as answer:
                 return json.load(answer)['value']
         except urllib.error.HTTPError as e:
             raise RuntimeError(json.load(e)['value']['message']) from None
@@ -62,7 +62,7 @@ class Browser:
     def run(self, script, *arguments):
         return self.call('POST', '/session/%s/execute/sync' % self.session, {'script': script, 'args': list(arguments)})
 
-    def wait(self, script, seconds=20):
+    def wait(self, script, seconds=600):
         until = time.time() + seconds
         while time.time() < until:
             x = self.run('return ' + script)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced behind tap.sh by tests that compile applications: $build and $source, the folders of the build and of the source; the
-# test goes on in an empty folder, $work, which is gone at its end.
+# Sourced after tap.sh by tests that compile applications: sets $build and $source, the build and
+# source directories, and changes to an empty directory, $work, which is removed at the end.
 build=$PWD
 cd "${srcdir:-.}" && source=$PWD || exit 99
 work=$(mktemp -d) || exit 99

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench/bundle.sh: what it writes is small, holds every library but glibc's, and runs from another place on the fake
-# drivers; on an older glibc and on another processor it is one line.
+# Tests bench/bundle.sh: its bundle is small, contains every library but glibc's, and runs from
+# another directory on the fake drivers; on an older glibc or another processor it ends with one
+# line.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

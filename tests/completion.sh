@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Completion in bash offers what the command knows: its words are those of `yoke help`.
+# Tests bash completion: it offers the words of `yoke help`.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke conform on the CPU: each instruction set does what the ops' definitions say, with the same bits however many
-# threads there are and whether results are written past the caches; a backend that does not is found, and a case is
-# the same whenever it is run.  conform_opencl.sh is about OpenCL's.
+# Tests conformance of the CPU backend: each instruction set implements the ops' definitions, with
+# the same bits for any number of threads and with streaming or regular stores; a defective
+# backend is found, and a case is the same in every run. conform_opencl.sh tests OpenCL.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

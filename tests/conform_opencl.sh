@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke conform on OpenCL devices, with kernels cut as the device asks for and as for a GPU, in groups of many items with
-# barriers: they do what the ops' definitions say, with the same bits when results are written past the caches.
-#
-# The compiler behind PoCL takes a third of a second for each text, and each dtype has its own.  So each day every second
-# op is run in f32; cut as for a GPU, every sixth one; and other ones in other dtypes.  YOKE_TEST_LONG takes all.
+# Tests conformance on OpenCL devices, with kernels tiled as the device prefers and as for a GPU
+# (large groups with barriers): they implement the ops' definitions, with the same bits when
+# results bypass the caches.
+# PoCL's compiler takes a third of a second per text, and each dtype has its own text. Therefore
+# the seed selects every second op in f32, every sixth as for a GPU, and a sample in other dtypes.
+# YOKE_TEST_LONG runs all.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -17,7 +18,8 @@ devices=$("$yoke" info 2>/dev/null | sed -n 's/^  \(opencl:[0-9]*\) .*/\1/p')
 [ -n "$devices" ] || { echo '1..0 # SKIP no OpenCL device'; exit 0; }
 turn=${YOKE_TEST_SEED:-0}
 
-# pick N COUNT: of the lines, those whose turn it is, of N; a comma behind each
+# pick N COUNT: of the input lines, prints every N-th that the seed selects, each followed by a
+# comma
 pick()
 {
 	awk -v n="$1" -v turn="$turn" '(NR + turn) % n == 0 { printf "%s,", $0 }'
@@ -30,13 +32,13 @@ others=$("$yoke" conform cpu --quick --ops scan,scan_map,sort,gather,scatter_add
 maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done)
 plain=$(echo "$named" | pick 2)
 days="map.f32,reduce.f32,contract.f32,$(echo "$maps" | pick 8)$(printf 'contract.%s\n' f16 bf16 i32 f64 i8 | pick 5)"
-# each of their cases is a text, by side and tier
+# each of their cases is a text, by triangle and tier
 days="$days$(printf 'resolvent.%s\nresolvent_backward.%s\n' f32 f32 f64 f64 bf16 bf16 | pick 6)"
 if [ "${YOKE_TEST_SAMPLE:-0}" != 0 ]; then
 	plain=softmax.f32,move.f32, days=contract.f32
 fi
 
-# run DEVICE WAY OPTION ..: conform there
+# run DEVICE WAY OPTION ..: runs the conformance test there
 run()
 {
 	device=$1 way=$2

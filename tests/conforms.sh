@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced behind tap.sh: what yoke conform says.
+# Sourced after tap.sh: runs the conformance test and checks its output.
 
 # wrong STATUS COMMAND ..: lines about what is not as it should be
 wrong()

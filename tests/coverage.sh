@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The lines that ran in a build with --enable-coverage, by rooms, and the files with the most lines
-# that did not: coverage.sh SRCDIR, in the build folder.  coverage.txt gets each line that did not
-# run.  A line compiled several times (kernels, inline functions) ran if any of them did.
+# Reports line coverage of a build with --enable-coverage, by directory, and the files with the
+# most lines not executed: coverage.sh SRCDIR, in the build directory. coverage.txt lists each
+# line not executed. A line compiled several times (kernels, inline functions) counts as executed
+# if any of its copies was.
 set -eu
 : >coverage.txt.new
 src=$(cd "$1" && pwd)

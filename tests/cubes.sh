@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke cubes, and what NumPy, Spectral Python and GDAL make of its files, where they are installed.
+# Tests yoke cubes, and reads its files with NumPy, Spectral Python and GDAL where they are
+# installed.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }

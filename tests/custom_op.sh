@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# examples/custom_op.c: an operation of an application's own is checked on the CPU and on backends that compile kernel texts,
-# OpenCL, and CUDA or ROCm on their fake drivers, whichever day it is; on OpenCL it trains to the losses of the CPU.
+# Tests examples/custom_op.c: a custom operation is checked on the CPU and on backends that
+# compile kernel texts, OpenCL and, on a fake driver that the seed selects, CUDA or ROCm; on
+# OpenCL it trains to the losses of the CPU.
 set -u
 here=$PWD
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Asks yoke dashboard as browsers, Prometheus and others do: dashboard.py URL RUN EVIL YOKE
+# Queries yoke dashboard as browsers, Prometheus and others do: dashboard.py URL RUN EVIL YOKE
 import base64, hashlib, http.client, json, os, random, re, socket, sys, threading, time
 from urllib.parse import urlsplit, parse_qs
 from xml.dom import minidom
@@ -13,7 +13,7 @@ def connect(url):
 
 if sys.argv[1] in ('--grows', '--state'):
     host, port, token = connect(sys.argv[-1])
-    c = http.client.HTTPConnection(host, port, timeout=20)
+    c = http.client.HTTPConnection(host, port, timeout=600)
     bearer = {'Authorization': 'Bearer ' + token}
     if sys.argv[1] == '--state':
         c.request('GET', '/run.json', headers=bearer)
@@ -21,7 +21,7 @@ if sys.argv[1] in ('--grows', '--state'):
         sys.exit(0 if state == sys.argv[2] else 'it says ' + state)
     c.request('GET', '/events', headers=bearer)
     answer = c.getresponse()
-    steps, until = [], time.time() + 20
+    steps, until = [], time.time() + 600
     while len(steps) < 3 and time.time() < until:
         line = answer.readline().decode()
         if line.startswith('data: {"run"'):
@@ -36,7 +36,7 @@ host, port, token = connect(url)
 bearer = {'Authorization': 'Bearer ' + token}
 
 def ask(path, method='GET', headers=bearer, body=None, name=None):
-    c = http.client.HTTPConnection(host, port, timeout=20)
+    c = http.client.HTTPConnection(host, port, timeout=600)
     c.putrequest(method, path, skip_host=name is not None)
     if name:
         c.putheader('Host', name)
@@ -148,7 +148,7 @@ except ImportError:
 # ---- streams ----
 
 def stream(headers=None):
-    s = socket.create_connection((host, port), timeout=20)
+    s = socket.create_connection((host, port), timeout=600)
     s.sendall(('GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s\r\n' % (token, headers or '')).encode())
     return s
 def until(s, word, limit=1 << 20):
@@ -207,7 +207,7 @@ def hostile(i):
         lambda: 'GET /plot/%s.svg HTTP/1.0\r\n%s\r\n' % ('train.' + 'x' * random.randint(0, 300), head),
     ]
     try:
-        s = socket.create_connection((host, port), timeout=5)
+        s = socket.create_connection((host, port), timeout=600)
         s.sendall(kinds[i % len(kinds)]().encode('latin-1'))
         if random.random() < 0.5:
             s.settimeout(0.02)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke dashboard: who is answered, what is answered, and that it ends with its run.  tests/dashboard.py asks.
+# Tests yoke dashboard: access control, the contents of its pages, and that it ends with its run.
+# tests/dashboard.py sends the requests.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"

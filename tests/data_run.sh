@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs whose data fails, and runs that are killed: what is passed over is named, counted and listed, what was trained
-# is kept, and who goes on, with whatever threads, has the losses of a run that nobody disturbed.
+# Tests runs with failing data and killed runs: skipped samples are named, counted and listed,
+# completed training is kept, and a resumed run, with any number of threads, has the losses of an
+# undisturbed one.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -107,7 +108,7 @@ for mode in stop skip; do
 done
 cat bytes | "$yoke" train out=ends-stop data=- resume=1 >out 2>err
 verdict "goes on when all of it comes" "$(losses ends-stop | diff a - || cat err)"
-{ head -c 300 bytes; await grep -qs '"step":1,' slow/metrics.jsonl; sleep 0.5; tail -c +301 bytes; } | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
+paced slow 257 128 5 <bytes | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
 verdict "who waits for a slow one is told, in one line: $(grep waiting err)" "$(losses slow | diff a -
 	grep -c '^waiting for data [1-9][0-9]* % of the time: workers=3$' err | grep -qx 1 || cat err)"
 exec 3<>fifo # which has no end then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The kernel texts are CUDA C++ too: clang compiles them as device code, behind prologue_cuda.h.
-# Those around generated functions are not texts by themselves.
+# Tests that the kernel texts are also valid CUDA C++: clang compiles them as device code after
+# prologue_cuda.h. Texts that wrap generated functions are incomplete alone and are skipped.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cl=${srcdir:-.}/cl

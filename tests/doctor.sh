@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke doctor: each state of OpenCL has an answer of its own, what was asked for and cannot be used
-# is its failure, and JSON has it all.
+# Tests yoke doctor: each state of an OpenCL installation has its own diagnosis, a requested but
+# unusable backend is a failure, and the JSON output contains everything.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 fake=$PWD/tests/icd/.libs/fake_icd.so

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke conform on further OpenCL drivers, as far as they are installed: Oclgrind, which interprets kernels and reports data
-# races and accesses out of bounds; Intel's CPU runtime; Mesa's rusticl on llvmpipe. doc/gpu.md lists what each reports.
-#
-# YOKE_TEST_OCLGRIND, YOKE_TEST_INTEL and YOKE_TEST_RUSTICL name the drivers' libraries; without them the usual directories are
-# searched, and for Intel's also that of pip's package intel-opencl-rt. YOKE_TEST_LONG takes all sampled cases.
+# Tests conformance on further OpenCL drivers where they are installed: Oclgrind, which interprets
+# kernels and reports data races and out-of-bounds accesses; Intel's CPU runtime; Mesa's rusticl
+# on llvmpipe. doc/gpu.md lists their results.
+# YOKE_TEST_OCLGRIND, YOKE_TEST_INTEL and YOKE_TEST_RUSTICL name the drivers' libraries; without
+# them the usual directories are searched, and for Intel's also that of the pip package
+# intel-opencl-rt. YOKE_TEST_LONG runs all sampled cases.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA and ROCm plugins on the fake drivers of tests/fake_gpu, which run their kernels: they conform, train to the
-# losses of the CPU, and say what is wrong.  The compiler takes a twentieth of a second for a text the first time, so each day
-# other ops and dtypes are run, and one of the plugins does what is behind its conformance; YOKE_TEST_LONG takes all.
+# Tests the CUDA and ROCm plugins on the fake drivers of tests/fake_gpu, which execute kernels:
+# they conform, train to the losses of the CPU, and report errors. The first compilation of a text
+# takes a twentieth of a second, so the seed selects ops and dtypes, and the plugin that runs the
+# cases after the conformance test; YOKE_TEST_LONG runs all.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -13,13 +14,13 @@ set -u
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
 today=$(echo $backends | cut -d ' ' -f $((turn % $(echo $backends | wc -w) + 1)))
 
-# pick N: of the lines, those whose turn it is, of N; a comma behind each
+# pick N: of the input lines, prints every N-th that the seed selects, each followed by a comma
 pick()
 {
 	awk -v n="$1" -v turn="$turn" '(NR + turn) % n == 0 { printf "%s,", $0 }'
 }
 
-# run BACKEND WAY OPTION ..: conform there
+# run BACKEND WAY OPTION ..: runs the conformance test there
 run()
 {
 	backend=$1 way=$2
@@ -36,13 +37,14 @@ printf 'resolvent.%s\nresolvent_backward.%s\n' f32 f64 f16 f32 >>others # each o
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1"
 
-# problem COMMAND ..: its output, if it fails
+# problem COMMAND ..: prints its output if it fails
 problem()
 {
 	"$@" >log 2>&1 || cat log
 }
 
-# made IMPLEMENTATION N COMMAND ..: how many products it makes of those of tests/epilogues.t
+# made IMPLEMENTATION N COMMAND ..: checks the number of products of tests/epilogues.t that the
+# implementation computes
 made()
 {
 	name=$1 want=$2
@@ -51,8 +53,8 @@ made()
 		{ grep '^not ok' log; grep '	matmul	' log; }
 }
 
-# Products of the vendor's library, with epilogues that it is trusted with once they were checked; of rocBLAS, where
-# that is all there is; and those whose steps are split.
+# Products of the vendor's library, with epilogues that are used once they passed a check; of
+# rocBLAS, without a better library; and products whose inner dimension is split.
 products()
 {
 	lt=$([ $b = cuda ] && echo cublaslt || echo hipblaslt)
@@ -72,7 +74,8 @@ products()
 		YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
 }
 
-# Products and attention of f32 by matrix units, which NVIDIA's round to tf32 for: every other day of cuda's the one.
+# f32 products and attention by matrix units, which round to tf32 on NVIDIA; the seed selects one of
+# them for cuda.
 rounded()
 {
 	ops='contract attention'
@@ -83,7 +86,7 @@ rounded()
 	done
 }
 
-# Scopes and evaluations, told to the vendor's profiler: they nest, and have the names that they have here.
+# Scopes and evaluations as ranges of the vendor's profiler: they nest, and have the expected names.
 ranges()
 {
 	for tool in '' $([ $b = cuda ] && echo "$YOKE_TEST_FAKE/libnvToolsExt.so.1"); do
@@ -100,7 +103,8 @@ ranges()
 	done
 }
 
-# No text builds: each op has another way in the end, the CPU's, which says so; and with right numbers.
+# No text compiles: every op has a fallback, in the end the CPU's, which is reported; and results
+# are correct.
 unbuilt()
 {
 	for program in "random.t 3021 1 plain" "random.t $turn 20 plain" "resolvent.t values"; do
@@ -117,7 +121,7 @@ solvers()
 	verdict "$b: tridiagonal systems by the vendor's library" "$(problem env YOKE_BACKEND=$b "$here/tests/sparse.t")"
 }
 
-# moved RUN: bytes up and down, of all of it
+# moved RUN: prints the bytes copied up and down in the run
 moved()
 {
 	sed -n 's/.*"bytes_up":\([0-9]*\),"bytes_down":\([0-9]*\),.*/\1 \2/p' "$1/metrics.jsonl"
@@ -144,7 +148,7 @@ for b in $backends; do
 	verdict "$b: no device" "$(YOKE_FAKE_DEVICES=0 "$yoke" info >info 2>&1
 		grep -q "^  chosen: cpu:0" info || cat info)"
 
-	# the rest takes turns
+	# the rest alternates between backends
 	[ -n "${YOKE_TEST_LONG:-}" ] || [ $b = "$today" ] || continue
 	products
 	[ $b != cuda ] || rounded
@@ -153,13 +157,13 @@ for b in $backends; do
 	unset YOKE_POOL YOKE_FAKE_CHECK
 	verdict "$b: more groups than a grid has along its axes" "$(problem env YOKE_BACKEND=$b YOKE_FAKE_GRID=40 \
 		"$here/tests/grid.t")"
-	# with an interpreter in float64, and one of them in all modes besides
+	# with an interpreter in float64, and one of them also in all modes
 	programs=$([ -n "${YOKE_TEST_LONG:-}" ] && echo 5000 || echo 12)
 	verdict "$b: $programs random programs" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" "$turn" $programs plain)"
 	verdict "$b: random program $turn" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" "$turn")"
 	verdict "$b trains" "$(problem env YOKE_BACKEND=$b YOKE_FAKE_DELAY=$turn "$yoke" train $keys out=on.$b steps=6 report=1
 		grep '0 fallbacks' log >fell || cat log)"
-	# sums go another way; the losses are 5.5
+	# sums have another order; the losses are about 5.5
 	verdict "to the losses of the CPU" "$(losses on.cpu >a; losses on.$b >b; [ -s a ] || echo none
 		paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
 	verdict "$b: a second start compiles nothing" "$(problem env YOKE_BACKEND=$b "$yoke" train $keys out=second.$b steps=6 report=1
@@ -181,7 +185,8 @@ for b in $backends; do
 	ranges
 	unbuilt
 
-	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
+	# failures in a run: it continues on another device, and reports a line with the vendor's
+	# names
 	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 context=cuDevicePrimaryCtxRetain full=CUDA_ERROR_OUT_OF_MEMORY ||
 		code=hipErrorIllegalAddress launch=hipModuleLaunchKernel alloc=hipMalloc context=hipSetDevice full=hipErrorOutOfMemory
 	for fault in kernel:60:$code $launch:60:$code; do
@@ -196,7 +201,8 @@ for b in $backends; do
 	YOKE_FAKE_FAIL=$alloc:1+:$full YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
 	verdict "$b: no memory at all" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
 		grep -q "^yoke train: .*out of memory.*$alloc: $full" err || cat err)"
-	# other processes hold all but 60 KB of the card, all of it, or so much that no context can be made
+	# other processes use all but 60 KB of the card, all of it, or so much that no context can
+	# be made
 	for case in 4294907296: 4294967296: 4294967296:$context:1+:$full; do
 		taken=${case%%:*} fault=${case#*:}
 		YOKE_FAKE_TAKEN=$taken YOKE_FAKE_FAIL=$fault YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err

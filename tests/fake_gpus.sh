@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced behind yoke.sh by tests of the native plugins on the fake drivers of tests/fake_gpu: $backends of this build, $here, the
-# folder of the build, and $turn, which of what is sampled; without any, the test ends.
+# Sourced after yoke.sh by tests of the native plugins on the fake drivers of tests/fake_gpu: sets
+# $backends, the plugins of this build, $here, the build directory, and $turn, the number that
+# selects from sampled cases. Without plugins it ends the test.
 here=$PWD
 [ -d "${YOKE_TEST_FAKE:-}" ] || { echo '1..0 # SKIP YOKE_TEST_FAKE does not name the fake drivers'; exit 0; }
 for cxx in ${YOKE_FAKE_CXX:-g++ c++ clang++} none; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train on a device that fails in the middle: one line, exit 1, the last checkpoint as it was, and
-# a resumed run that ends as one that was not disturbed.
+# Tests yoke train on a device that fails during a run: one error line, exit status 1, an
+# unchanged last checkpoint, and a resumed run that ends like an undisturbed one.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Pipelines and cubes beside other projects' own: fit_clients.py YOKE
+# Compares pipelines and cubes with other projects' implementations: fit_clients.py YOKE
 import itertools, json, os, shutil, subprocess, sys
 
 import numpy as np

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Pipelines and cubes beside scikit-learn, Spectral Python, SciPy, h5py, NumPy and GDAL, as far as they are installed:
-# tests/fit_clients.py.  ./quickstart check full installs them.
+# Compares pipelines and cubes with scikit-learn, Spectral Python, SciPy, h5py, NumPy and GDAL
+# where they are installed (tests/fit_clients.py). ./quickstart check full installs them.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench/gpu.sh on the fake drivers: every part has a status and its figures, a part that crashes, hangs or fails costs
-# only itself, and what it cannot do is one line.  Sizes are tiny there, so no figure is looked at.
+# Tests bench/gpu.sh on the fake drivers: every part has a status and its figures, a part that
+# crashes, hangs or fails affects only itself, and errors are one line. Sizes are tiny, so figures
+# are not checked.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

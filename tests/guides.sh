@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The guides: every C program in them compiles without a warning and runs; every relative link and anchor exists; the table of
-# ops in doc/plugins.md agrees with yoke-plugin.h and with the devices; each directory of the source has a README.md whose
-# files exist; `make html` renders everything.
+# Tests the guides: every C program in them compiles without a warning and runs; every relative
+# link and anchor exists; the op table in doc/plugins.md agrees with yoke-plugin.h and with the
+# devices; each source directory has a README.md whose files exist; `make html` renders
+# everything.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -13,7 +14,7 @@ readmes=$(cd "$source" && echo src/README.md backends/README.md tests/fake_gpu/R
 
 # ---- programs ----
 
-# programs FILE PREFIX: its ```c blocks as PREFIX1.c, PREFIX2.c ..
+# programs FILE PREFIX: writes its ```c blocks to PREFIX1.c, PREFIX2.c ..
 programs()
 {
 	awk -v prefix="$2" '/^```c$/ { n++; inside = 1; next } /^```/ { inside = 0 } inside { print > (prefix n ".c") }' "$1"
@@ -38,7 +39,7 @@ done)"
 
 # ---- links ----
 
-# links FILE: of each relative link outside of code, line, path and anchor
+# links FILE: prints line, path and anchor of each relative link outside of code
 links()
 {
 	awk '
@@ -60,14 +61,14 @@ links()
 		}' "$1"
 }
 
-# anchors FILE: of its headings, as GitHub makes them
+# anchors FILE: prints the anchors of its headings, as GitHub makes them
 anchors()
 {
 	awk '/^```/ { fenced = !fenced } !fenced && /^#+ / { sub(/^#+ /, ""); print }' "$1" | tr '[:upper:]' '[:lower:]' |
 		sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
-# broken FILE ..: relative to the source
+# broken FILE ..: prints broken links; files are relative to the source
 broken()
 {
 	for file; do
@@ -100,7 +101,8 @@ verdict "doc/plugins.md has the $(wc -l <header) ops of yoke-plugin.h" "$([ "$(w
 	awk '{ print $1, $2 }' table | diff - header)"
 sed 's/ all$/ f32 f64 f16 bf16 i8 u8 i32 i64 bool/; s/ numeric$/ f32 f64 f16 bf16 i8 u8 i32 i64/; s/ float$/ f32 f64 f16 bf16/' table |
 	awk 'NF > 2 { $2 = ""; print tolower($0) }' | tr -s ' ' >documented
-# What the CPU computes by itself or by other ops: where the command prints "-" there is no such op.
+# Ops that the CPU computes directly or by other ops: where the command prints "-" there is no such
+# op.
 YOKE_BACKEND=cpu "$yoke" info --dtypes 2>/dev/null | awk '
 	$1 == "op" && $2 == "f32" { on = 1; n = NF; for (i = 2; i <= n; i++) dtype[i] = $i; next }
 	on && NF == n { line = $1; for (i = 2; i <= n; i++) if ($i != "-") line = line " " dtype[i]; print line }' | sort >computed
@@ -115,7 +117,7 @@ verdict "every directory of the source has a README.md of 60 lines at most" "$(c
 		[ -s "${folder}README.md" ] || { echo "${folder}README.md"; continue; }
 		[ "$(wc -l <"${folder}README.md")" -le 60 ] || wc -l "${folder}README.md"
 	done)"
-# Names of sources within quotes; a pattern stands for what it matches, NAME for any name.
+# Names of source files in quotes; a pattern stands for its matches, NAME for any name.
 verdict "the files that they name exist" "$(cd "$source" || exit
 	for readme in $readmes; do
 		grep -o '`[a-zA-Z0-9_/*-]*\.\(c\|h\|cl\|sh\|py\)`' "$readme" | tr -d '\140' | while read -r name; do

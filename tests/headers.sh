@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The public headers, each alone, compile without a warning as C11, as C++11 and as the newest of
-# both that the compilers know.  INCLUDE says where they are; the source tree's by default.
+# Tests that each public header alone compiles without a warning as C11, as C++11 and as the
+# newest C and C++ that the compilers support. INCLUDE is their directory; default: the source
+# tree's.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# OpenCL drivers that misbehave (tests/icd/fake.c): each costs a line with its reason, at most its
-# backend, and what can be used with absurd answers is.
+# Tests misbehaving OpenCL drivers (tests/icd/fake.c): each costs one line with its reason, at
+# most its backend, and devices with absurd properties are used as far as possible.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 fake=$PWD/tests/icd/.libs/fake_icd.so

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke info beside broken plugins: each costs one row with its reason, none stops the others, and
-# YOKE_BACKEND=cpu opens none of them, nor any library of a GPU.
+# Tests yoke info with defective plugins: each costs one row with its reason and does not affect
+# the others; YOKE_BACKEND=cpu loads none of them, nor any GPU library.
 set -u
 bad=$PWD/tests/bad/.libs
 . "${srcdir:-.}/tests/yoke.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make install` into an empty folder: tests/installcheck.sh there, and the lines of README.md about installing, with
-# the installation moved to where they have it.
+# Tests `make install` into an empty directory: tests/installcheck.sh there, and the lines of
+# README.md about installing, with the installation moved to their prefix.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) build=$PWD

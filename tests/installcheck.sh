@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` left works as it is: the headers, a C and a C++ program by way of pkg-config,
-# the skeleton plugin dropped where plugins lie, seen by the installed command and removed again.
-# make installcheck runs it: installcheck.sh BINDIR LIBDIR MANDIR DATADIR DOCDIR, below DESTDIR if there is one.
+# Tests an installation: the headers, a C and a C++ program compiled through pkg-config, and the
+# skeleton plugin copied into the plugin directory, shown by the installed command and removed
+# again. make installcheck runs installcheck.sh BINDIR LIBDIR MANDIR DATADIR DOCDIR, below DESTDIR
+# if set.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) || exit 99

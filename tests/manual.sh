@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each header of the library has a manual page, which lists each of its functions and, rendered, shows lines of code, rows of
-# lists and tables, and the lines of structs and enums as they are, none filled into a paragraph.
+# Tests the manual pages of the headers: each lists every function of its header and, rendered,
+# keeps lines of code, items of lists and tables, and the lines of structs and enums separate
+# instead of filling them into paragraphs.
 set -u
 build=$PWD
 . "${srcdir:-.}/tests/tap.sh"

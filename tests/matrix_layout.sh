@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Which elements lanes hold for matrix units: a turned tile gives what the tile gives, all sums have a place of their own, and
-# rows are shared by those lanes that are said to.  What the instructions do with them only hardware says.
+# Tests the lane layout of matrix units: a transposed tile equals the tile, every sum has its own
+# position, and the documented lanes share rows. Only hardware shows what the instructions
+# compute.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cl=${srcdir:-.}/cl

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What plugins/cuda and plugins/rocm declare anew, beside the vendors' own headers where those are: types, constants
-# and prototypes.  Looked at are the usual folders and those of YOKE_TEST_HEADERS, with colons between, each of which
-# may be of another version; and libraries that are there (YOKE_TEST_LIBRARIES: folders besides) export what is called.
+# Compares the declarations in plugins/cuda and plugins/rocm with the vendors' own headers where
+# they exist: types, constants and prototypes. Searches the usual directories and those of
+# YOKE_TEST_HEADERS (colon-separated), each of which may be of another version. Installed
+# libraries (also in YOKE_TEST_LIBRARIES) must export the called functions.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd)
@@ -21,12 +22,12 @@ compiled()
 		-c "$source/tests/native_headers.c" -o "$output"
 }
 
-# What a compiler says, but of calls that the list can do without and that this version of the header does not have.
+# Prints the compiler's messages, except for optional calls that this version of the header lacks.
 judged()
 {
 	grep 'error:' | sed 's/.*error: //' | sort -u | while read -r line; do
 		case $line in
-		*"is not an integer"*) ;; # of what is undeclared
+		*"is not an integer"*) ;; # names of undeclared identifiers
 		*undeclared*)
 			name=$(echo "$line" | sed "s/^[^A-Za-z_]*\([A-Za-z0-9_]*\).*/\1/")
 			grep -q "MAY, .* $name," "$source/plugins/$1/calls.h" || echo "$line" ;;
@@ -35,7 +36,7 @@ judged()
 	done
 }
 
-# beside VENDOR PART NUMBER HEADER FOLDER OPTION ..: is the header there, it is compared
+# beside VENDOR PART NUMBER HEADER FOLDER OPTION ..: compares with the header if it exists
 beside()
 {
 	vendor=$1 part=$2 number=$3 header=$4 folder=$5
@@ -45,7 +46,7 @@ beside()
 	rm -f ours theirs
 	compiled "$vendor" "$part" "$number" theirs.o -DHEADER="<$header>" -I"$folder" "$@" 2>errors
 	verdict "prototypes of $folder/$header" "$(judged "$vendor" <errors)"
-	# without the prototypes, whose errors may be none
+	# without the prototypes, whose errors may be expected
 	compiled "$vendor" "$part" 9 theirs.o -DHEADER="<$header>" -I"$folder" "$@" 2>errors && $cc theirs.o -o theirs
 	compiled "$vendor" "$part" 9 ours.o 2>>errors && $cc ours.o -o ours
 	verdict "types and constants of $folder/$header" "$(judged "$vendor" <errors
@@ -68,7 +69,8 @@ for folder in /usr/local/cuda/include /opt/rocm/include /usr/include $(echo "${Y
 	beside rocm BLAS 5 rocblas/rocblas.h "$folder" -D__HIP_PLATFORM_AMD__
 done
 
-# exported VENDOR PART NAME: does a library of the vendor's, by that exact name, export what calls.h wants of it?
+# exported VENDOR PART NAME: does a vendor library of exactly that name export the functions of
+# calls.h?
 exported()
 {
 	for folder in /usr/local/cuda/lib64 /opt/rocm/lib /usr/lib/x86_64-linux-gnu $(echo "${YOKE_TEST_LIBRARIES:-}" | tr ':' ' '); do

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Ranks on devices of the native plugins, over the fake drivers: what they do together goes by NCCL or RCCL, as threads and
-# processes, and has the bits of the CPU's ranks; whichever call of the library fails, all ranks end, with its name;
-# without the library they go by the host's memory.
+# Tests ranks on devices of the native plugins, over the fake drivers: collectives use NCCL or
+# RCCL, as threads and processes, and have the bits of the CPU's ranks; when any library call
+# fails, all ranks end and name it; without the library they use host memory.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -12,7 +12,7 @@ set -u
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1 steps=4 telemetry=0"
 
-# problem COMMAND ..: its output, if it fails
+# problem COMMAND ..: prints its output if it fails
 problem()
 {
 	"$@" >log 2>&1 || grep -v '^ok' log
@@ -42,7 +42,7 @@ for b in $backends; do
 	verdict "$b: without an id they go by the host's memory" "$(grep -q ': done$' said || cat said)"
 	mkdir -p less && ln -sf "$YOKE_TEST_FAKE"/*.so* less && rm -f less/$lib
 	own=$(LD_LIBRARY_PATH=$PWD/less "$yoke" doctor 2>&1 | sed -n 's/.*collectives *//p')
-	if [ "$own" ]; then # it does not live with a driver's fake driver
+	if [ "$own" ]; then # incompatible with a fake driver
 		count=$((count + 1))
 		echo "ok $count # SKIP $b: without the library, of which this machine has one: $own"
 	else

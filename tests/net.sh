@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# examples/net.c: a network of one's own in at most 60 lines, compiled as an application, learns, and its file is whole.
+# Tests examples/net.c: a custom network in at most 60 lines, compiled as an application, learns
+# and writes a complete file.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/built.sh"

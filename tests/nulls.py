@@ -120,13 +120,14 @@ TYPES = {
     "struct yoke_counters*": "counters()", "struct yoke_profile_quality*": "quality()", "uint32_t n": "0",
     "float*": "floats()", "double*": "doubles()", "double correction": "1",
 }
-# Which struct a call has, where it is not the type's name without yoke_.
+# The struct of a call, if it is not the type's name without yoke_.
 STRUCTS = {
     "yoke_dataset_options": "set_options", "yoke_field": "field", "yoke_nn_attention_options": "attention",
     "yoke_profile_schedule": "schedule", "yoke_module_load": "load",
 }
-# Arguments, and tensors in structs, that may be absent, as their headers say, by function: NULL; or :NONE, YOKE_NONE; :OF_NONE, such a
-# member of a list; :OTHER, a tensor that is not looked at; :SIZE, any size of a struct that only the library makes.
+# Optional arguments, and tensors in structs, according to their headers, by function: NULL; or
+# :NONE, YOKE_NONE; :OF_NONE, such a member of a list; :OTHER, a tensor that is not read; :SIZE, any
+# size of a struct that only the library makes.
 OPTIONAL = {
     "model_open": "options", "model_free": "model", "model_parameters": "names", "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
     "dataset_synthetic": "settings", "dataset_fields": "to", "dataset_read": "dims", "dataset_open": "settings",
@@ -155,7 +156,8 @@ OPTIONAL = {
     "eval": "t:OF_NONE", "fallbacks": "to", "item_random": "item:SIZE", "item_uniform": "item:SIZE",
     "op_fail": "op_args:OTHER",
 }
-# Members of structs that may not be NULL.  Others may: those that are added later have to, since older callers leave them out.
+# Members of structs that must not be NULL. Others may be NULL; members added later must be
+# optional, because older callers lack them.
 NEEDED = {
     "cube_write": "type", "dataset_cube_files": "path", "dataset_new": "field read", "dataset_map": "name",
     "fit": "net optim next loss", "module_new": "name forward", "recorder_new": "path", "op_register": "name shape decompose",
@@ -165,7 +167,7 @@ NEEDED = {
 }
 
 
-# Calls that fail by themselves: of one rank, of a device without telemetry, without what came before.
+# Calls that always fail here: with one rank, a device without telemetry, without a previous call.
 FAILS = {"send", "recv", "telemetry", "range_pop", "op_fail", "use"}
 
 
@@ -297,7 +299,7 @@ def write(f, structs, out):
 
 def main():
     functions, structs = bind.read_headers(os.path.join(sys.argv[1], "include"))
-    # structs that begin with a uint32_t size are of yoke-plugin.h, which has no functions
+    # structs that begin with a uint32_t size belong to yoke-plugin.h, which has no functions
     out = ["// Written by tests/nulls.py.", '#include "nulls.h"', ""]
     count = {f.name: write(f, structs, out) for f in functions}
     out.append("static const struct function functions[] = {")

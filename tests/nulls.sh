@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every public function is called with an invalid value for each of its pointers and counts (tests/nulls.py): it returns an
-# error, or its header says that the argument is optional, and it does not crash.  NAME ..: these functions alone.
+# Calls every public function with an invalid value for each of its pointers and counts
+# (tests/nulls.py): it returns an error, or its header says that the argument is optional, and it
+# does not crash. nulls.sh NAME ..: only these functions.
 set -u
 build=$PWD
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train, watched: losses are the same bits with everything on and off, traces are JSON that nests, a snapshot of
-# memory is shown, and bad keys and bad files are one line each.
+# Tests yoke train with observation: losses have the same bits with all of it on and off, traces
+# are JSON that nests correctly, a memory snapshot is displayed, bad keys and bad files are one
+# line each.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
@@ -18,7 +19,7 @@ while [ $i -lt 300 ]; do
 done >"$work/text"
 model='layers=1 embed=32 heads=2 context=16 batch=4 steps=12 dropout=0.1 eval_every=5 save_every=6 log_every=1'
 
-# train FOLDER KEY=VALUE ..: losses on stdout, what it says in FOLDER.said
+# train FOLDER KEY=VALUE ..: prints the losses; the output is in FOLDER.said
 train()
 {
 	folder=$1
@@ -76,7 +77,7 @@ else
 	echo "ok $count - traces by Python # SKIP there is no python3"
 fi
 
-# says WORDS COMMAND ..: fails, with one line that has the words
+# says WORDS COMMAND ..: the command fails with one line that contains the words
 says()
 {
 	words=$1

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Convolutional layers beside their float64 loops on OpenCL, and each day on the fake driver of another vendor's GPU.  YOKE_TEST_LONG
-# takes all fake drivers, and on OpenCL all convolutions and pools, modules with their files, and special functions, too: their kernels
-# take its compiler minutes.
+# Tests convolution layers against their float64 loops on OpenCL and on a fake driver of another
+# vendor's GPU that the seed selects. YOKE_TEST_LONG uses all fake drivers and on OpenCL adds all
+# convolutions and pools, modules with their files, and special functions, whose kernels take its
+# compiler minutes.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 here=$PWD

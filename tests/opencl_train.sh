@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train, generate and eval on OpenCL, on each device of each platform, as on the CPU: equal losses,
-# nothing falls back.
-# Both compute in f32 and round each value to it; sums have other orders.  So losses of the first
-# 20 steps differ by less than 1e-4 of them.
+# Tests yoke train, generate and eval on each OpenCL device of each platform against the CPU:
+# equal losses, no fallbacks. Both compute in f32 and round each value to it; only the order of
+# sums differs, so the losses of the first 20 steps differ by less than 1e-4 relative.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -19,13 +18,13 @@ while [ $i -lt 150 ]; do
 	i=$((i + 1))
 done >text
 
-# field NAME FOLDER: its values, one a line
+# field NAME FOLDER: prints its values, one per line
 field()
 {
 	sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$2/metrics.jsonl"
 }
 
-# apart NAME TOLERANCE A B: what differs by more than that share
+# apart NAME TOLERANCE A B: prints values that differ by a larger fraction
 apart()
 {
 	field "$1" "$3" >x
@@ -35,7 +34,7 @@ apart()
 		!(d <= tol * $1) { print "step " NR ": " $1 " and " $2 }'
 }
 
-# both NAME KEY=VALUE ..: the same run on either, in NAME.cpu and NAME.opencl
+# both NAME KEY=VALUE ..: the same run on both devices, in NAME.cpu and NAME.opencl
 both()
 {
 	name=$1
@@ -72,7 +71,7 @@ verdict 'nothing fell back there' "$(grep -q ' 0 fallbacks, 0 B' drop.opencl.err
 	grep -E 'fell back|fallbacks|warn' drop.opencl.err)"
 
 YOKE_BACKEND=opencl "$yoke" generate plain.opencl prompt="line 3" tokens=30 temperature=0 >one 2>err
-verdict "generate: $(head -n 1 one)" "$(grep -v '^opencl:0: ' err)" # which says what it compiles
+verdict "generate: $(head -n 1 one)" "$(grep -v '^opencl:0: ' err)" # reports what it compiles
 YOKE_BACKEND=cpu "$yoke" generate plain.opencl prompt="line 3" tokens=30 temperature=0 >two 2>err
 verdict 'the CPU writes the same' "$(cat err; diff one two)"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Two devices of one OpenCL driver, PoCL's "pthread" twice: each is a device of its own, computes as the
-# other does, and finds what the other compiled.
+# Tests two devices of one OpenCL driver, PoCL's "pthread" twice: they are separate devices,
+# compute the same, and share compiled kernels.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 here=$PWD
@@ -30,7 +30,7 @@ done
 verdict "to the same losses" "$([ -s loss0 ] && diff loss0 loss1)"
 verdict "with the same weights" "$(find model0 -name '*.safetensors' | while read -r f; do
 	cmp "$f" "model1${f#model0}" 2>&1; done; find model0 -name '*.safetensors' | grep -q . || ls -R model0)"
-# trained OUT KEY=VALUE ..: on both, or on one with the same parts
+# trained OUT KEY=VALUE ..: on both devices, or on one with the same micro-batches
 trained()
 {
 	out=$1
@@ -42,13 +42,13 @@ verdict "both train one model" "$(trained both ranks=auto zero=1
 	grep -q '^2 ranks' both.log || cat both.log)"
 verdict "with the bits of one" "$(trained alone micro_batches=2
 	for file in model optimizer; do cmp both/$file.*.safetensors alone/$file.*.safetensors; done)"
-# Parameters are gathered block by block and let go, on these devices as on the CPU
+# Parameters are gathered block by block and released, on these devices as on the CPU
 shared="data=text layers=4 heads=2 embed=128 context=16 batch=1 valid=0 micro_batches=4"
-# said ROW BACKEND: bytes of a row of the plan
+# said ROW BACKEND: prints the bytes of a row of the plan
 said()
 {
 	# shellcheck disable=SC2086 # words
-	# 60 programs, 54 s of a processor where PoCL has none of them yet
+	# 60 programs, which take 54 s of CPU time if PoCL has none of them in its cache
 	[ -s "plan.$2" ] || YOKE_BACKEND=$2 YOKE_DIST_BUCKET=200000 "$yoke" plan $shared ranks=2 zero=3 steps=3 >"plan.$2" 2>&1
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" "plan.$2"
 }
@@ -69,8 +69,8 @@ verdict "of shared parameters each has its part, and blocks of the others'" "$(
 		cmp stage0/$file.*.safetensors stage3/$file.*.safetensors
 	done)"
 verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
-# Each step is waited for by its line of the log, so that a batch which is up before the kernels of the step in front of
-# its own are over was sent ahead.  When threads had read it chance decides: one of five runs' is enough.
+# Each step is waited for by its log line, so a batch whose upload ends before the kernels of the
+# preceding step was prefetched. When threads read it is random: one of five runs suffices.
 not_ahead()
 {
 	awk -F'[:,]' '
@@ -94,7 +94,7 @@ YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
 "$yoke" conform opencl:1 --quick --ops layer_norm.f32 >out 2>&1
 verdict "the second conforms" "$([ $? -eq 0 ] && grep -q '^ok .*layer_norm f32 .*cases' out || cat out)"
-# One device, divided: each part has half of its units, and the two train one model.
+# One device, partitioned: each half has half of its compute units, and the two train one model.
 export POCL_DEVICES=pthread POCL_MAX_PTHREAD_COUNT=2
 parts()
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages: every function, struct and setting has its place, and what reads such pages finds
-# nothing wrong with them.
+# Tests the manual pages: every function, struct and setting is documented, and man page linters
+# report no errors.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=${srcdir:-.}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A reader that goes away, as head does, is no error: each command that prints ends without a message and with status 0.
+# Tests that a reader that closes its end of a pipe, as head does, is no error: each command that
+# prints ends without a message and with status 0.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

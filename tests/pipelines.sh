@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke fit and yoke apply: from a file and keys to a run, its records and maps of scores; what they refuse.
+# Tests yoke fit and yoke apply: from a file and keys to a run, its records and score maps;
+# refused input.
 set -u
 build=$PWD
 . "${srcdir:-.}/tests/yoke.sh"
@@ -85,7 +86,7 @@ verdict 'local_rx, of scenes of different sizes' "$(says 'roc_auc' "$yoke" fit "
 	"$yoke" apply local out=local_out 2>&1 && "$yoke" apply local out=local_one data.cubes=tall/cube_00001.hdr 2>&1
 	cmp local_out/tall_cube_00001_rx.img local_one/cube_00001_rx.img 2>&1)"
 
-# A run that is killed behind some epoch, and one that is not.
+# A run that is killed after some epoch, and one that is not.
 all="$examples/pca-rx.json data.batch=2 nodes.pca.k=8 nodes.less.k=4 trainer.log_every_n_steps=1 trainer.enable_checkpointing=true"
 # shellcheck disable=SC2086 # words
 verdict 'killed and gone on with' "$("$yoke" fit $all out=whole "$small" trainer.max_epochs=40 >/dev/null 2>&1
@@ -94,7 +95,7 @@ verdict 'killed and gone on with' "$("$yoke" fit $all out=whole "$small" trainer
 	await written_or_ended killed/checkpoint.json $job
 	kill -9 $job 2>/dev/null
 	wait $job 2>/dev/null
-	mkdir -p killed && : >killed/pipeline.safetensors.999999999-0.tmp # as one that is killed while it saves leaves it
+	mkdir -p killed && : >killed/pipeline.safetensors.999999999-0.tmp # left like this by a kill during a save
 	"$yoke" fit $all out=killed "$small" trainer.max_epochs=40 resume=1 >out 2>&1 || cat out
 	ls killed | grep 'pipeline.*tmp'
 	cmp whole/pipeline.safetensors killed/pipeline.safetensors 2>&1
@@ -118,8 +119,9 @@ verdict 'killed in the statistics and gone on with' "$(YOKE_FIT_SAVE=0
 	cmp plain/pipeline.safetensors cut/pipeline.safetensors 2>&1
 	ls cut | grep 'statistic\|collected')"
 
-# Signals: the batch is finished, both phases are saved, and the run that goes on has the bits of an unbroken one.
-stopped() # SIGNAL FILE: once the file is there
+# Signals: the batch is finished, both phases are saved, and the resumed run has the bits of an
+# unbroken one.
+stopped() # SIGNAL FILE: sends the signal once the file exists
 {
 	signal=$1
 	file=$2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Nothing is built for the machine that builds: instructions beyond plain x86-64 stand in the objects of their
-# instruction set alone, and each of those has some.
+# Tests that the build does not depend on the build machine: instructions beyond plain x86-64
+# occur only in the objects of their instruction set, and each of those has some.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 dump=$(sed -n 's/^OBJDUMP = *//p' Makefile)

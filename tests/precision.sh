@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Mixed precision as a person uses it: training in both halves, with accumulation, dropout and scopes kept in f32,
-# resumed with the same bits, also behind overflows; a device that converts; what is refused; what info and
-# validate print.  On the CPU, and a sample on OpenCL.
+# Tests mixed precision from the command line: training in both half formats, with accumulation,
+# dropout and scopes kept in f32; resuming with the same bits, also after overflows; a device that
+# converts; refused settings; the output of info and of the precision check. On the CPU, and a
+# sample on OpenCL.
 set -u
 opencl=${YOKE_TEST_OPENCL:-}
 . "${srcdir:-.}/tests/yoke.sh"
@@ -10,13 +11,13 @@ opencl=${YOKE_TEST_OPENCL:-}
 workspace precision
 export YOKE_BACKEND=cpu
 
-# field NAME FILE: its values, one a line
+# field NAME FILE: prints its values, one per line
 field()
 {
 	sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$2"
 }
 
-# bits A B: do two models have the same bytes, states too, and the same losses?
+# bits A B: do two models have the same bytes, including states, and the same losses?
 bits()
 {
 	cmp "$1"/model.*.safetensors "$2"/model.*.safetensors >/dev/null &&
@@ -29,7 +30,7 @@ small="layers=1 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 valid=0
 
 # ---- runs ----
 
-# trains NAME ARGUMENT ..: whole, and in two parts; the loss falls
+# trains NAME ARGUMENT ..: in one run and in two; the loss decreases
 trains()
 {
 	name=$1
@@ -49,7 +50,7 @@ trains bf16 precision=bf16-mixed
 trains fp16 precision=fp16-mixed
 trains more precision=16-mixed keep_f32='norm*,head' accumulate=2 dropout=0.1 snapshot_every=4
 trains mlp precision=bf16-mixed model=mlp history=4
-# what the scale does to gradients is nothing to adamw
+# AdamW is invariant to the scale of gradients
 for p in fp32 fp16-mixed; do
 	# shellcheck disable=SC2086 # words
 	"$yoke" train data=text out=sgd.$p steps=6 optimizer=sgd precision=$p allow_emulated=1 $small 2>err
@@ -72,7 +73,7 @@ verdict "fp16 has a scale, bf16 none" $?
 
 # ---- overflows ----
 
-# Tokens so few that the largest scale overflows
+# So few tokens that the largest scale overflows.
 over="layers=1 heads=2 embed=32 context=2 batch=1 lr=1e-2 warmup=4 log_every=1 valid=0 loss_scale=8388608"
 # shellcheck disable=SC2086 # words
 "$yoke" train data=text out=over steps=16 precision=fp16-mixed allow_emulated=1 $over 2>err
@@ -80,7 +81,7 @@ verdict "a scale that is too large" $?
 [ "$(field skipped over/metrics.jsonl | tail -n 1)" -ge 2 ] &&
 	grep -q '^step 1/16  loss [0-9.]*  overflow in [a-z0-9.]*  scale 4.1943e+06, 1 skipped' err
 verdict "is halved, and the tensor is named: $(grep -m 1 '^step 1' err)" $?
-# the rate waits where a step is skipped: 5 steps of warm-up are those that were not
+# skipped steps do not advance the schedule: 5 steps of warm-up are 5 steps that were not skipped
 skipped=$(field skipped over/metrics.jsonl | tail -n 1)
 field lr over/metrics.jsonl | awk -v s="$skipped" 'NR <= s + 1 && NR > 1 && $1 != was { exit 1 } { was = $1 }
 	NR == s + 2 && !($1 > first) { exit 1 } NR == 1 { first = $1 }'
@@ -90,7 +91,7 @@ verdict "$skipped steps skipped: the learning rate waits" $?
 	"$yoke" train out=over.parts resume=1 steps=16 2>err
 [ "$(field skipped over.parts/metrics.jsonl)" = "$(field skipped over/metrics.jsonl)" ]
 verdict "a run that is stopped among them goes on with its scale" $?
-# with a schedule that does not depend on how many steps there are
+# with a schedule that does not depend on the number of steps
 "$yoke" train data=text out=over.flat steps=16 schedule=constant precision=fp16-mixed allow_emulated=1 $over 2>err &&
 	"$yoke" train data=text out=over.half steps=3 schedule=constant precision=fp16-mixed allow_emulated=1 $over 2>err &&
 	"$yoke" train out=over.half resume=1 steps=16 2>err && bits over.flat over.half
@@ -98,7 +99,7 @@ verdict "and with the same bits" $?
 
 # ---- what is refused ----
 
-# refused WORD ARGUMENT ..: status 1, one line that has the word, and nothing is left
+# refused WORD ARGUMENT ..: status 1, one line with the word, and no files are left
 refused()
 {
 	word=$1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The Python package's tests, of an extension that is built beside this libyoke (python/develop.sh); each of pytest's is a line
-# here.  PYTHON is whose headers and nanobind it is built by, python3 unless it was built by another one before.
+# Runs the Python package's tests on an extension built against this libyoke (python/develop.sh);
+# each pytest test is one line here. PYTHON is the interpreter whose headers and nanobind are
+# used; default: that of an earlier build, else python3.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 package=$PWD/python

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# quickstart and the other scripts of the tree: syntax, help, bad use; when it configures anew.
+# Tests quickstart and the other scripts of the tree: syntax, help, usage errors, and when
+# quickstart reconfigures.
 set -u
 cd "${srcdir:-.}" || exit 99
 count=0
@@ -19,14 +20,14 @@ done
 sh ./quickstart help | grep -q 'quickstart check'
 result $? "help names the commands"
 
-# Where pkg-config knows nothing and the user is not root, it prints what it would install.
+# Where pkg-config knows nothing and the user is not root, it prints the packages it would install.
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 printf '#!/bin/sh\nexit 1\n' >"$work/pkg-config"
 printf '#!/bin/sh\necho 1000\n' >"$work/id"
 chmod +x "$work/pkg-config" "$work/id"
 
-# installs COMMAND: the packages, and that it ends with status 1 because of them
+# installs COMMAND: prints the packages, and checks that it ends with status 1 because of them
 installs()
 {
 	PATH="$work:$PATH" YOKE_BUILD="$work/build" sh ./quickstart "$1" >"$work/out" 2>&1
@@ -41,7 +42,7 @@ list=$(installs bench)
 echo "$list" | grep -q 'libopenblas-dev'
 result $? "quickstart bench does:$list"
 
-# Whether a folder that is there is configured anew: its peers, missing packages, the command.
+# Whether an existing directory is reconfigured: its peers, missing packages, the command.
 eval "$(sed -n '/^lacks()/,/^}/p' quickstart)"
 build=$work/folder
 mkdir "$build"
@@ -58,7 +59,8 @@ anew anew 'CBLAS' '' bench
 anew anew 'ONEDNN' ' gcc libdnnl-dev' bench
 anew kept 'CBLAS' ' gcc libdnnl-dev hwloc' bench
 anew kept '' '' check
-# What tests look with, where nothing can be fetched: each is tried, no try is longer than it may be, none fails.
+# Optional programs of tests when nothing can be fetched: each is tried, no attempt exceeds its
+# limit, none is an error.
 eval "$(sed -n '/^say()/,/^}/p; /^fetch()/,/^}/p; /^want()/,/^}/p; /^may_install()/,/^}/p; /^update()/,/^}/p
 	/^need_clients()/,/^}/p; /^install_clients()/,/^}/p' quickstart)"
 mkdir "$work/bin" "$work/refused" "$work/slow"
@@ -80,7 +82,7 @@ printf '#!/bin/sh\nsleep 1000\n' >"$work/slow/apt-get"
 cp "$work/refused/id" "$work/refused/python3" "$work/slow"
 chmod +x "$work"/refused/* "$work"/slow/*
 here=$PWD
-# clients FOLDER: what is said with these commands
+# clients FOLDER: prints the messages with these commands
 clients()
 {
 	rm -rf "$build/clients" "$work/asked"
@@ -102,12 +104,12 @@ rm -rf "$work/refused/python3"
 said=$(clients refused)
 echo "$said" | grep -q 'no python3 with venv' && echo "$said" | grep -qx 'went on'
 result $? "no Python: $(echo "$said" | tr '\n' ' ')"
-[ -f README ] && [ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball has no links
+[ -f README ] && [ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball contains no links
 result $? "README is README.md"
 sh ./quickstart nonsense >/dev/null 2>&1
 [ $? -eq 2 ]
 result $? "bad use exits 2"
-# The launcher: all modules that were built, as configure may make them, and nothing of the tests'.
+# The launcher: all modules that configure may enable, and none of the tests'.
 eval "$(sed -n '/^module_folders()/,/^}/p; /^write_launcher()/,/^}/p' quickstart)"
 build="$work/a build" top=$work/top
 mkdir -p "$top" "$build/plugins/none/.libs" && printf '#!/bin/sh\necho "$YOKE_PLUGIN_PATH|$*"\n' >"$build/yoke" && chmod +x "$build/yoke"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The launcher that quickstart writes for this build, on a machine with the driver of NVIDIA or AMD (the fakes): without a
-# setting of the user's it chooses the GPU, and quickstart's first training runs there and says so.
+# Tests the launcher that quickstart writes for this build, on a machine with the (fake) driver of
+# NVIDIA or AMD: without user settings it chooses the GPU, and quickstart's first training runs
+# there and reports it.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -15,7 +16,7 @@ build=$here
 mkdir written first
 top=$PWD/written
 write_launcher
-# the first training has the keys of a smaller model, since the fakes are slow
+# the first training uses the keys of a smaller model, because the fakes are slow
 cat >first/yoke <<'END'
 #!/bin/sh
 for word; do
@@ -30,7 +31,8 @@ END
 chmod +x first/yoke
 YOKE_TEST_DATA=$PWD
 
-# chosen LIBRARIES DEVICE: the launcher chooses it where these drivers are, and trains on it
+# chosen LIBRARIES DEVICE: the launcher chooses the device if these drivers are found, and trains on
+# it
 chosen()
 {
 	top=$PWD/written
@@ -47,7 +49,7 @@ chosen()
 mkdir none cuda rocm
 ln -s "$YOKE_TEST_FAKE"/libcu*.so.* "$YOKE_TEST_FAKE"/libnv*.so.* cuda
 ln -s "$YOKE_TEST_FAKE"/libamdhip*.so.* "$YOKE_TEST_FAKE"/libhip*.so.* "$YOKE_TEST_FAKE"/libroc*.so.* rocm
-# the GPUs of this machine, which the launcher would choose before those
+# GPUs of this machine, which the launcher would prefer
 unusable_drivers rocm libcuda.so.1
 unusable_drivers none libcuda.so.1 libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so.5
 for b in $backends; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# quirks.conf: what it says to avoid is avoided, doctor lists what applies, lines that cannot be read
-# are named and ignored, and the one that is shipped has none of those.
+# Tests quirks.conf: what it lists is avoided, doctor lists the lines that apply, invalid lines
+# are named and ignored, and the shipped file has none.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

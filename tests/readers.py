@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files of other writers, and what other readers find in them, beside `readers.t FILE SETTINGS`.
-# Arguments: that program, how many arrays, the seed.  Prints TAP.
+# Compares files of third-party writers, and third-party readers' values, with the output of
+# `readers.t FILE SETTINGS`. Arguments: that program, the number of arrays, the seed. Prints TAP.
 import csv, json, os, random, struct, subprocess, sys, tempfile
 
 program, cases, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -23,7 +23,7 @@ def skip(text, why):
     print("ok %d - %s # SKIP %s" % (count, text, why))
 
 
-# [(field, dtype, dims, bytes), ..] of all samples; an error is its text
+# [(field, dtype, dims, bytes), ..] of all samples; for an error, its text
 def read(path, settings=""):
     out = subprocess.run([program, path, settings], stdout=subprocess.PIPE).stdout.decode()
     rows = []
@@ -45,7 +45,7 @@ try:
 except ImportError:
     Image = None
 
-# dtypes of numpy, and as what elements are read
+# dtypes of numpy, and the dtypes as which elements are read
 DTYPES = {"b1": ("bool", "?"), "i1": ("i8", "i1"), "u1": ("u8", "u1"), "i2": ("i32", "<i4"), "u2": ("i32", "<i4"),
           "i4": ("i32", "<i4"), "u4": ("i64", "<i8"), "i8": ("i64", "<i8"), "f2": ("f16", "<f2"), "f4": ("f32", "<f4"),
           "f8": ("f64", "<f8")}
@@ -76,7 +76,7 @@ else:
     good, k = True, 0
     while good and k < cases:
         a, kind = random_array()
-        if kind[0] == "f":  # a NaN keeps its bits only where it is not converted
+        if kind[0] == "f":  # a NaN keeps its bits only if it is not converted
             a = np.nan_to_num(a)
         with open("x.npy", "wb") as f:
             np.lib.format.write_array(f, a, version=[(1, 0), (2, 0), (3, 0)][rng.integers(0, 3)])
@@ -109,7 +109,7 @@ for k in range(12):
     dialect = [dict(delimiter=","), dict(delimiter=",", lineterminator="\n"), dict(delimiter="\t"),
                dict(delimiter=",", quoting=csv.QUOTE_ALL)][k % 4]
     path = "t.tsv" if dialect["delimiter"] == "\t" else "t.csv"
-    letters = LETTERS.replace("\r", "") if "lineterminator" in dialect else LETTERS  # a bare one is not quoted then
+    letters = LETTERS.replace("\r", "") if "lineterminator" in dialect else LETTERS  # an unquoted cell then
     table = [["".join(random.choice(letters) for _ in range(random.randrange(30))), repr(random.uniform(-1e9, 1e9)),
               random.choice(["red", "green", ""])] for _ in range(random.randrange(1, 50))]
     with open(path, "w", newline="", encoding="utf-8") as f:

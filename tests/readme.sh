@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The documents: the examples that they refer to compile against this build and learn; the files, settings and keys that
-# README.md, HACKING and the guides name exist.
+# Tests the documents: the examples that they refer to compile against this build and learn; the
+# files, settings and keys that README.md, HACKING and the guides name exist.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/built.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke report: its four forms say the same, of one run and of several, whatever names stand in them.
+# Tests yoke report: its four formats agree, for one run and for several, for any characters in
+# names.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"

@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Files that yoke fit and yoke apply write: their names; what they read is never replaced, what exists only with overwrite=1.
+# Tests the output files of yoke fit and yoke apply: their names; inputs are never replaced, and
+# existing files only with overwrite=1.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 formats='hdr npy png'
-grep -q '^#define HAVE_PNG 1' config.h 2>/dev/null || formats='hdr npy' # pictures are written by libpng
+grep -q '^#define HAVE_PNG 1' config.h 2>/dev/null || formats='hdr npy' # libpng is needed to write images
 cd "${TMPDIR:-/tmp}" || exit 99
 YOKE_BACKEND=cpu
 export YOKE_BACKEND
 
-# sums FILE ..: what they hold; refused COMMAND: it fails, with status 1, and no file of the folders in $watched changes
+# sums FILE ..: checksums; refused COMMAND: it fails with status 1, and no file of the directories
+# in $watched changes
 sums()
 {
 	find "$@" -type f -o -type l | sort | while read -r f; do cksum "$f"; done
@@ -52,7 +54,7 @@ verdict 'they are replaced with overwrite=1' "$(echo old >maps/cube_00000_rx.hdr
 	for f in fresh/*; do cmp "$f" "maps/${f#fresh/}" 2>&1; done)"
 verdict 'overwrite is 0 or 1' "$(refused "$yoke" apply run out=maps overwrite=yes)"
 
-# One name in two folders.
+# One name in two directories.
 "$yoke" apply run out=alone data.cubes='other/cube_00000.hdr' || exit 99
 verdict 'two cubes of one name have a result each' "$("$yoke" apply run out=both data.cubes='[so]*/cube_0000?.hdr' 2>&1
 	ls both | tr '\n' ' ' | grep -qx "$(for f in other set; do for i in 0 1; do printf '%s_cube_0000%s_rx.hdr %s_cube_0000%s_rx.img ' $f $i $f $i; done; done)" ||
@@ -62,7 +64,7 @@ verdict 'two cubes of one name have a result each' "$("$yoke" apply run out=both
 mkdir mixed && cp set/cube_00000.hdr mixed/a.hdr && cp set/cube_00000.img mixed/a.img && "$yoke" cubes convert set/cube_00001.hdr mixed/a.npy || exit 99
 verdict 'and two of one folder' "$("$yoke" apply run out=mixes data.cubes='mixed/a.[hn]*' 2>&1; [ "$(ls mixes/*.hdr | wc -l)" -eq 2 ] || ls mixes)"
 
-# What is read, under another name.
+# The input file, under another name.
 mkdir linked && ln -s ../set/cube_00001.img linked/cube_00000_rx.img
 watched='set linked'
 verdict 'a link to the numbers of another cube' "$(refused "$yoke" apply run out=linked overwrite=1)"
@@ -89,7 +91,7 @@ verdict 'the same node twice' "$(refused "$yoke" apply run out=results nodes=rx,
 watched='results'
 verdict 'a node that is not there' "$(refused "$yoke" apply run out=results nodes=rx,none)"
 
-# Folders of runs.
+# Directories of runs.
 watched='run set'
 verdict 'a run that exists is kept' "$(refused "$yoke" fit p.json out=run nodes.rx.eps=1)"
 verdict 'also by resume=1, where it has no checkpoint' "$(refused "$yoke" fit p.json out=run nodes.rx.eps=1 resume=1)"

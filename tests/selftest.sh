@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The self-test: an implementation that gives wrong results is found before it is used, the next one
-# is used, or the op is taken apart or falls back, or the device is left; what was found is known to
-# the next process, to doctor and to reports, and the losses are right all the time.
+# Tests the device self-test: an implementation with wrong results is found before it is used;
+# then the next implementation is used, the op is decomposed or falls back, or the device is given
+# up. Findings are available to the next process, to doctor and to reports, and the losses are
+# right all the time.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -11,7 +12,7 @@ export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_SELFTES
 easy_text 60 >text
 keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 report=1 log_every=1 eval_every=0 warmup=1 lr=1e-2"
 
-# train NAME [SETTING ..]: complains when it fails, or when the losses are not those of the CPU
+# train NAME [SETTING ..]: prints a line when it fails, or when the losses are not those of the CPU
 train()
 {
 	name=$1
@@ -24,7 +25,7 @@ train()
 		END { if (n != 3 || m != 3) print n " and " m " losses" }' cpu.losses "$name.losses"
 }
 
-# has FILE COUNT WORDS: complains when not so many lines have the words
+# has FILE COUNT WORDS: prints a line unless that many lines contain the words
 has()
 {
 	[ "$(grep -c -- "$3" "$1")" -eq "$2" ] || { echo "not $2 lines with '$3':"; cat "$1"; }
@@ -39,7 +40,7 @@ doctor()
 	[ $? -eq "$want" ] || cat doctor.out doctor.err
 }
 
-# what train compares with
+# the reference run
 YOKE_BACKEND=cpu "$yoke" train $keys out=cpu >/dev/null 2>&1
 sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' cpu/metrics.jsonl >cpu.losses
 
@@ -58,7 +59,7 @@ verdict 'convolutions, too, by their own names' "$(YOKE_BACKEND=cpu YOKE_SELFTES
 	has net.err 1 'checks conv f32'; has net.err 1 'checks conv_w f32'; has net.err 0 'checks device'; has net.err 0 warn)"
 verdict 'another word is told' "$(train word YOKE_SELFTEST=2; has word.err 1 'YOKE_SELFTEST=2 is neither')"
 
-# the second implementation is right
+# the second implementation is correct
 flaw='YOKE_FAULT_WRONG=attention,contract YOKE_FAULT_IMPLS=2'
 # shellcheck disable=SC2086 # words
 {
@@ -82,7 +83,7 @@ flaw='YOKE_FAULT_WRONG=attention,contract YOKE_FAULT_IMPLS=2'
 	verdict 'and tested again by force' "$(train new $flaw YOKE_SELFTEST=force; has new.err 3 'gives wrong')"
 }
 
-# there is no other
+# no other implementation exists
 verdict 'a wrong op is taken apart' "$(train apart YOKE_FAULT_WRONG=attention,layer_norm_backward
 	has apart.err 2 'gives wrong results and is not used'; has apart.err 1 '; 0 fallbacks')"
 verdict 'or falls back' "$(train back YOKE_FAULT_WRONG=gather,scatter_add
@@ -90,7 +91,7 @@ verdict 'or falls back' "$(train back YOKE_FAULT_WRONG=gather,scatter_add
 	has back.err 2 'fell back: gather f32')"
 verdict 'which strict forbids' "$(train strict YOKE_STRICT=1 YOKE_FAULT_WRONG=gather >/dev/null
 	has strict.err 1 '^yoke train: .*gather')"
-# the 16th is layer_norm's, which is tested behind maps and gather; the 20th is of a contraction
+# the 16th is layer_norm's, which is tested after maps and gather; the 20th is of a contraction
 verdict 'a launch that fails counts as wrong' "$(train run YOKE_FAULT_RUN=16
 	has run.err 1 'layer_norm f32 fails and is not used: run failed: .*fault.run: call 16'
 	has run.err 0 'fell back')"
@@ -102,7 +103,7 @@ verdict 'contractions that fail cost the device' "$(train dead YOKE_FAULT_RUN=20
 	has dead.err 1 '^yoke train: fault:0 cannot be used: it failed its self-test: contract f32')"
 verdict 'too little memory does not' "$(train memory YOKE_FAULT_SEGMENT=3; has memory.err 0 'is not used')"
 
-# without maps there is no device
+# without maps the device cannot be used
 verdict 'a device is left' "$(train left YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
 	has left.err 1 'warn: train: fault:0 cannot be used: it failed its self-test: map f32 is wrong; .*; the next device is tried')"
 verdict 'and not chosen again' "$(train avoided YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
@@ -125,7 +126,7 @@ verdict 'nor when it is asked for by name' "$(train named YOKE_FAULT_WRONG=map >
 verdict 'which is an error the first time, too' "$(train first YOKE_FAULT_WRONG=map,reduce >/dev/null
 	has first.err 1 '^yoke train: fault:0 cannot be used: it failed its self-test')"
 
-# what is remembered is not believed blindly
+# cached verdicts are verified
 for file in "$XDG_CACHE_HOME"/yoke/*.krn; do
 	printf 'x' | dd of="$file" bs=1 seek=200 conv=notrunc 2>/dev/null
 done

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# SIGINT and SIGTERM finish the step, save and exit 0; the rest of the run gives the
-# same losses as a run that was not stopped.  A second one ends at once.  SIGKILL loses what
-# came after the last checkpoint, and no more.  Two runs do not write into one folder.
+# Tests signals: SIGINT and SIGTERM finish the step, save and exit 0, and the resumed run has the
+# losses of an unbroken one; a second signal ends at once; SIGKILL loses only the steps after the
+# last checkpoint. Two runs cannot write into one directory.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
@@ -40,7 +40,7 @@ for signal in INT TERM; do
 	verdict "SIG$signal: saved" $?
 done
 
-# Each run goes on by 5 steps at least: those of the one the other went through, or comes to.
+# Each resumed run makes at least 5 steps, and at least as many as the other run had.
 stopped=$(losses INT | wc -l)
 other=$(losses TERM | wc -l)
 for signal in INT TERM; do
@@ -52,7 +52,7 @@ for signal in INT TERM; do
 	[ "$other" -gt "$most" ] && most=$other
 	"$yoke" train out=$signal resume=1 2>err &
 	pid=$!
-	await has $signal/metrics.jsonl $((most + 6)) '' # one is of the memory
+	await has $signal/metrics.jsonl $((most + 6)) '' # one line is about memory
 	kill -$signal $pid
 	wait $pid
 	verdict "SIG$signal: resumed and stopped again" $?
@@ -64,8 +64,8 @@ n=$(wc -l <a)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
 
-# Signals that arrive together count as one: those of a process that was stopped, and those of timeout, which signals its child and
-# then the process group.
+# Signals that arrive together count as one: those of a process that was stopped, and those of
+# `timeout`, which signals its child and then the process group.
 "$yoke" train out=together $keys training_log=together.tsv 2>err &
 pid=$!
 await has together/metrics.jsonl 5 ''
@@ -99,7 +99,7 @@ wait $pid
 [ "$(tail -n 1 err)" = 'next: .. | yoke train data=- out=pin resume=1' ]
 verdict "text from a pipe: $(tail -n 1 err)" $?
 
-# One that comes while the text is read ends the run before a step.
+# A signal while the text is read ends the run before a step.
 mkfifo pipe
 "$yoke" train out=early data=- ${keys#* } training_log=pin.tsv <pipe 2>err &
 pid=$!
@@ -113,7 +113,8 @@ verdict "SIGINT while the text is read: exit status 0" $?
 [ -z "$(losses early)" ] && [ -f early/manifest.json ] && grep -q 'at step 0$' err
 verdict "SIGINT while the text is read: no step is made" $?
 
-# A step of many micro-batches takes minutes: the first signal waits for its end, the second not.
+# A step of many micro-batches takes minutes: the first signal waits for its end, the second does
+# not.
 for pair in 'INT 130' 'TERM 143'; do
 	signal=${pair% *} status=${pair#* }
 	cp $signal/manifest.json before
@@ -123,7 +124,6 @@ for pair in 'INT 130' 'TERM 143'; do
 	await has $signal/metrics.jsonl $((lines + 1)) ''
 	kill -$signal $pid
 	await grep -q 'finishes the step' err
-	sleep 0.3
 	kill -0 $pid 2>/dev/null
 	verdict "SIG$signal: one signal waits for the step" $?
 	signalled_until_ended $signal $pid
@@ -136,7 +136,7 @@ for pair in 'INT 130' 'TERM 143'; do
 	cmp -s before $signal/manifest.json && "$yoke" generate $signal tokens=1 >out 2>err
 	verdict "SIG$signal twice: the checkpoint is whole" $?
 done
-# A validation that takes minutes is given up; twice, before anything is saved, says so.
+# A validation that takes minutes is aborted; a second signal before anything is saved is reported.
 yes "a text that is long" | head -c 30000000 >long
 long="data=long layers=1 heads=2 embed=32 context=32 batch=4 valid=0.9 eval_every=1 eval_tokens=0 progress=1"
 "$yoke" train out=valid $long training_log=valid.tsv 2>err &
@@ -169,7 +169,6 @@ wait $pid 2>/dev/null
 "$yoke" train out=KILL resume=1 2>err &
 pid=$!
 await has KILL/metrics.jsonl 40 ''
-sleep 0.5
 kill -TERM $pid
 wait $pid
 verdict "SIGKILL: resumed" $?

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke simulate: a table of an all_reduce, and of the training step of a run that was profiled; what it cannot do is one
-# line.  tests/simulate.c has the numbers.
+# Tests yoke simulate: the table of an all_reduce, and of the training step of a profiled run;
+# errors are one line. tests/simulate.c tests the numbers.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# TAP for shell tests that judge by exit statuses: . "${srcdir:-.}/tests/status.sh"
+# TAP for shell tests that check exit statuses: . "${srcdir:-.}/tests/status.sh"
 
 count=0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# TAP for shell tests that look for offending lines: . "${srcdir:-.}/tests/tap.sh"
+# TAP for shell tests that search for offending lines: . "${srcdir:-.}/tests/tap.sh"
 
 count=0 failed=0
 

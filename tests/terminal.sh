@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# On a terminal yoke train draws one line over and over, no wider than the terminal, and other lines
-# go above it.
+# Tests the progress line of yoke train on a terminal: it is redrawn in place, never wider than
+# the terminal, and other lines appear above it.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The command: what it prints, its exit status, and what bad input gets: one line on stderr.
+# Tests the command: its output, its exit status, and the one-line errors on stderr for bad input.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 work=$(mktemp -d) || exit 99
@@ -33,7 +33,7 @@ run() # COMMAND ..: its output and status
 	status=$?
 }
 
-# prints NAME PATTERN COMMAND ..: status 0, nothing on stderr, a line that matches
+# prints NAME PATTERN COMMAND ..: status 0, empty stderr, a line that matches
 prints()
 {
 	name=$1 pattern=$2
@@ -43,7 +43,7 @@ prints()
 	result $? "$name"
 }
 
-# refuses NAME STATUS PATTERN COMMAND ..: that status, nothing on stdout, one line on stderr
+# refuses NAME STATUS PATTERN COMMAND ..: that status, empty stdout, one line on stderr
 refuses()
 {
 	name=$1 want=$2 pattern=$3
@@ -137,7 +137,7 @@ refuses 'conform of an unknown device' 1 'no such backend' "$yoke" conform nochi
 refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" conform --seed x
 refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
 
-# A file that is no configuration was meant as something else.
+# A file that is not a configuration was intended as something else.
 printf 'some text\nof a book\n' >'a book.txt'
 mkdir -p notes && printf 'lrr=3\n' >typo.env && printf '\n# nothing\n' >empty.env
 refuses 'train with a text' 2 "did you mean data='a book.txt'" "$yoke" train 'a book.txt'
@@ -401,7 +401,7 @@ refuses 'a word that out= has not' 1 'there is no {layer}, did you mean {layers}
 refuses '{data} without data' 1 '{data} asks for data' "$yoke" train $small 'out={data}'
 
 cp model/manifest.json before
-# the limit is not for what it prints, through the pipe, nor for the counters of a coverage run
+# the limit must not affect its output through the pipe, nor the counters of a coverage run
 {
 	(ulimit -f 1; GCOV_PREFIX=$work/counters; export GCOV_PREFIX
 		exec "$yoke" train data=text.txt out=model resume=1 steps=4) 2>&1

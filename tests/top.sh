@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke top: a run that ended, one that lives, found without its name, and what a terminal shows of it.
+# Tests yoke top: an ended run, a live run, a run found without its name, and its display on a
+# terminal.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
@@ -67,7 +68,7 @@ elif "$yoke" top ended 2>&1 </dev/null | grep -q 'without ncurses'; then
 	echo "ok $count - a terminal # SKIP built without ncurses"
 else
 	server=yoke.$$
-	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 60"
+	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 1800"
 	await shows 'q ends'
 	await shows '▁'
 	tmux -L $server capture-pane -p >screen

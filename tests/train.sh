@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train, generate and eval as a person uses them: a run and what it leaves,
-# resuming, bad input.
+# Tests yoke train, generate and eval from the command line: a run and its files, resuming, bad
+# input.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
 workspace train
 export YOKE_BACKEND=cpu
 
-# refused STATUS WORD ARGUMENT ..: one line on stderr that has the word, that exit status
+# refused STATUS WORD ARGUMENT ..: one line on stderr that contains the word, and that exit status
 refused()
 {
 	status=$1 word=$2
@@ -21,7 +21,7 @@ refused()
 	verdict "exit $status, '$word': $(head -n 1 err)" $?
 }
 
-# field NAME FILE: its values, one a line
+# field NAME FILE: prints its values, one per line
 field()
 {
 	sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$2"
@@ -92,8 +92,7 @@ verdict "valid=0: eval needs a text: $(tail -n 1 err)" $?
 "$yoke" train data=text out=again steps=12 save_every=5 $small $more 2>err
 same loss whole/metrics.jsonl again/metrics.jsonl
 verdict "the same keys give the same losses" $?
-# A constant schedule does not depend on the number of steps, so that this run may stop
-# before its end.
+# A constant schedule does not depend on the number of steps, so this run may stop before its end.
 "$yoke" train data=text out=c12 steps=12 schedule=constant $small $more 2>err &&
 	"$yoke" train data=text out=c5 steps=5 schedule=constant $small $more 2>err &&
 	"$yoke" train out=c5 steps=12 resume=1 2>err
@@ -205,7 +204,7 @@ verdict "data from a pipe gives the same" $?
 	"$yoke" train data=text out=named steps=3 $small 2>err
 [ "$(tail -n 1 err)" = 'next: yoke generate named, yoke eval named' ] && same loss piped/metrics.jsonl named/metrics.jsonl
 verdict "and in training" $?
-grep -q ' 14 to validate, 3 of them each time$' err # 0.05 of the run, a pass back costs two
+grep -q ' 14 to validate, 3 of them each time$' err # 0.05 of the run; a training step costs three times a forward pass
 verdict "of a short run: $(grep parameters err)" $?
 refused 1 'standard input is empty' train data=- out=no $small </dev/null
 printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err &&
@@ -279,7 +278,7 @@ grep -q 'matmul cpu:0 ' err && grep -q '"nodes":"step/layer0/' p/trace.json
 verdict "the longest steps, and trace.json" $?
 
 "$yoke" train data=text out=plotted plot=1 schedule=linear steps=30 optimizer=lamb $small 2>err
-# 12 rows from the peak to 0; in the first the peak alone, in the last the first steps
+# 12 rows from the peak to 0; the first row has only the peak, the last one only the first steps
 [ "$(grep -c '^ *[0-9.e-]* |' err)" -eq 12 ] && grep -q '^ *0.01 | *\*\**$' err &&
 	grep -q '^ *step  1  *30$' err && grep -q '^learning rate: linear, 30 steps$' err
 verdict "plot=1 draws the schedule" $?
@@ -296,7 +295,7 @@ verdict "that is its text then" $?
 
 # ---- memory ----
 
-# fits MEMORY KEY=VALUE ..: the advice is a batch that fits, and one more does not
+# fits MEMORY KEY=VALUE ..: the recommended batch fits, and the next larger one does not
 fits()
 {
 	limit=$1
@@ -335,7 +334,7 @@ verdict "eval: $(tail -n 1 err)" $?
 
 # ---- a plan, and a batch that is chosen ----
 
-# planned KEY=VALUE ..: bytes of a line of `yoke plan`
+# planned KEY=VALUE ..: prints the bytes of a line of `yoke plan`
 planned()
 {
 	line=$1

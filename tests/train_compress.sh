@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train compress=topk: the whole of a gradient as its largest part gives the bits without; threads and processes, zero=0
-# and 1 give the same; what is not sent is in checkpoints, from which a run goes on at any number of ranks; as few bytes
-# are sent as were promised; what does not go with it is refused.
+# Tests yoke train compress=topk: sending the whole gradient gives the bits of a run without it;
+# threads and processes, and zero=0 and 1, agree; residuals are in checkpoints, which resume with
+# any number of ranks; the bytes sent are as predicted; unsupported combinations are refused.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -14,7 +14,7 @@ easy_text 120 >text
 keys="data=text layers=1 heads=2 embed=32 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0 micro_batches=6
 schedule=constant valid=0"
 
-# equal FILE NAME NAME: is it the same bits?
+# equal FILE NAME NAME: are the files of both runs bit-identical?
 equal()
 {
 	cmp "$2"/"$1".*.safetensors "$3"/"$1".*.safetensors
@@ -68,8 +68,8 @@ verdict "without, it goes on at any stages and with parameters shared out" "$(
 	done
 	keys=$words)"
 
-# A loss times 2^23 overflows in f16 until the scale has fallen: steps that all ranks skip, behind which what was kept is
-# what it was, else no step would be one any more.
+# A loss times 2^23 overflows in f16 until the scale has decreased: all ranks skip these steps,
+# after which the residual is unchanged; otherwise no later step would be finite.
 half="precision=fp16-mixed allow_emulated=1 loss_scale=8388608"
 # shellcheck disable=SC2086 # words
 verdict "mixed precision, a scale that changes, and steps that are skipped" "$(
@@ -86,13 +86,13 @@ verdict "mixed precision, a scale that changes, and steps that are skipped" "$(
 	run brain.processes steps=4 ranks=2 spawn=process precision=bf16-mixed allow_emulated=1 $few
 	equal model brain brain.processes)"
 
-# sent NAME: of rank 0, in step 5
+# sent NAME: bytes sent by rank 0 in step 5
 sent()
 {
 	sed -n 's/.*"step":[45],.*"sent_bytes":\([0-9]*\).*/\1/p' "$1/metrics.jsonl" | awk '{ n = $1 - n } END { printf "%d\n", n }'
 }
 
-# Tensors of the model, by elements; loss and wish are 8 bytes more.
+# Tensors of the model, by elements; the loss and the request are 8 additional bytes.
 verdict "bytes sent are the formula's" "$(
 	python=$(command -v python3) || exit 0
 	want=$("$python" - threads/model.*.safetensors <<'END'
@@ -107,7 +107,8 @@ END
 	few=${want% *}
 	small=${want#* }
 	got=$(sent threads)
-	# of three ranks each sends a third of what is whole twice, and its part of that thrice, rounded
+	# each of three ranks sends a third of the full data twice, and its selection of that three
+	# times, rounded
 	[ "$got" -ge $((few + small * 4 / 3 - 64)) ] && [ "$got" -le $((few + small * 4 / 3 + 256)) ] ||
 		echo "$got, wanted $few and 4/3 of $small"
 	[ "$got" -lt $(($(sent five) / 3)) ] || echo "$got, and $(sent five) without")"

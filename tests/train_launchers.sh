@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train under the launchers themselves: torchrun, where PyTorch is, and srun, of a cluster of one node that this script
-# starts where Slurm's and MUNGE's daemons are and it is root.  One training, with the bits of two threads; a rank
-# that is killed ends all.  mpirun is in tests/train_mpi.sh.
+# Tests yoke train under launchers: torchrun, where PyTorch is installed, and srun, with a
+# one-node cluster that this script starts where Slurm's and MUNGE's daemons are installed and it
+# is root. One training, with the bits of two threads; a killed rank ends all. mpirun is in
+# tests/train_mpi.sh.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -15,7 +16,7 @@ model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 dropout=0.1
 small="data=text $model steps=3"
 long="data=text $model steps=1000000 save_every=0 eval_every=0"
 
-# ranks_of RUN: the processes that train it, rank 0 first
+# ranks_of RUN: prints the processes that train it, rank 0 first
 ranks_of()
 {
 	for at in /proc/[0-9]*; do
@@ -31,7 +32,7 @@ none_of()
 # shellcheck disable=SC2086 # words
 "$yoke" train $small out=threads ranks=2 >threads.out 2>&1 || cat threads.out
 
-# launched NAME LAUNCHER ..: two ranks, well and killed
+# launched NAME LAUNCHER ..: two ranks, undisturbed and with one killed
 launched()
 {
 	name=$1
@@ -62,7 +63,7 @@ else
 	skip torchrun "there is no torchrun (PyTorch)"
 fi
 
-# A cluster of this machine; its folder has a short name, for a socket's.
+# A cluster of this machine; its directory has a short name because of a socket's limit.
 start_slurm()
 {
 	at=$(mktemp -d /tmp/yoke-slurm-XXXXXX) || return 1
@@ -94,20 +95,22 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 END
 	export SLURM_CONF="$at/slurm.conf"
 	slurmctld -f "$SLURM_CONF" >>"$at/out" 2>&1 && slurmd -N localhost -f "$SLURM_CONF" >>"$at/out" 2>&1 || return 1
-	tries=0
-	until sinfo -h -o %T 2>/dev/null | grep -q idle || [ $tries -ge 200 ]; do
-		tries=$((tries + 1))
-		sleep 0.1
-	done
-	[ $tries -lt 200 ]
+	await idle_node
+}
+
+idle_node()
+{
+	sinfo -h -o %T | grep -q idle
 }
 
 stop_slurm()
 {
 	for name in slurmd slurmctld munged; do
-		[ ! -s "$at/$name.pid" ] || kill "$(cat "$at/$name.pid")"
+		[ -s "$at/$name.pid" ] || continue
+		daemon=$(cat "$at/$name.pid")
+		kill "$daemon"
+		await gone "$daemon"
 	done
-	sleep 1
 	rm -rf "$at"
 }
 

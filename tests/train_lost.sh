@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train ranks= where the device of a rank fails: with restarts= the others go on from the last checkpoint, as many as keep
-# the bits, and end with the weights of a run that was not disturbed; without, all end by one line that names the rank.
-# Whichever launch, allocation or copy fails, of threads and of processes, none hangs and none is left.
+# Tests yoke train ranks= when the device of a rank fails: with restarts= as many of the other
+# ranks as keep the bits resume from the last checkpoint and end with the weights of an
+# undisturbed run; without it, all end with one line that names the rank. Whichever launch,
+# allocation or copy fails, with threads or processes, no rank hangs and none is left.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -12,19 +13,19 @@ export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_FAULT_D
 easy_text 120 >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=1 warmup=2 lr=1e-2 log_every=1 eval_every=0 telemetry=0 dropout=0.1 micro_batches=4"
 
-# launches STEPS: of a run of so many, by rank 0
+# launches STEPS: prints the number of launches by rank 0 in that many steps
 launches()
 {
 	run count steps="$1" ranks=4 report=1
 	sed -n 's/^ *\([0-9]*\) launches that.*/\1/p' count.err
 }
 one=$(launches 1) two=$(launches 2)
-# of those the backend does half, the others are copies and what ranks do together
+# the backend makes half of those, the others are copies and collectives
 before=$((3 * (two - one))) behind=$((11 * (two - one)))
 keys="$keys steps=8"
 verdict "four, undisturbed" "$(run whole ranks=4)"
 
-# lost NAME RANKS SETTING KEY=VALUE ..: of four ranks one is lost, so many go on
+# lost NAME RANKS SETTING KEY=VALUE ..: one of four ranks is lost, RANKS continue
 lost()
 {
 	rm -rf lost
@@ -42,14 +43,14 @@ verdict "from which it goes on" "$(cat lost.out lost.err | grep -q '^resumed fro
 lost "before there is one" 2 YOKE_FAULT_RUN=$before
 lost "it is told late, and parameters are shared out" 2 YOKE_FAULT_LATE=$behind zero=2
 
-# ends WORDS SETTING KEY=VALUE ..: exit code 1, and a line that has the words
+# ends WORDS SETTING KEY=VALUE ..: exit code 1, and a line with the words
 ends()
 {
 	word=$1 setting=$2
 	shift 2
 	rm -rf ends
 	# shellcheck disable=SC2086 # words
-	env "$setting" timeout 300 "$yoke" train $keys out=ends ranks=4 save_every=3 "$@" >ends.out 2>ends.err
+	env "$setting" timeout 600 "$yoke" train $keys out=ends ranks=4 save_every=3 "$@" >ends.out 2>ends.err
 	status=$?
 	[ $status -eq 1 ] || echo "$setting $*: exit code $status"
 	grep -q "^yoke train: .*$word" ends.err || cat ends.err
@@ -66,7 +67,8 @@ verdict "what can be read once only" "$(
 	"$yoke" train ${keys#data=text} data=- ranks=2 restarts=1 out=never <text >out 2>err && echo "it was taken"
 	grep -q 'data=- can be read once only' err || cat err)"
 
-# The k-th launch, allocation, copy fails, of all that there are: each run ends, one way or the other, in time.
+# For k over all launches, allocations and copies, the k-th one fails: each run ends, either way, in
+# time.
 which="RUN SEGMENT PUT GET MARK LATE"
 most=$((14 * (two - one)))
 seed=${YOKE_TEST_SEED:-1}
@@ -80,7 +82,7 @@ verdict "whatever fails, all end" "$(
 			while [ $k -le $most ]; do
 				rm -rf any
 				# shellcheck disable=SC2086 # words
-				env YOKE_FAULT_$what=$k YOKE_DIST_TIMEOUT=5 timeout 150 "$yoke" train $keys out=any ranks=4 spawn=$how >any.out 2>any.err
+				env YOKE_FAULT_$what=$k YOKE_DIST_TIMEOUT=5 timeout 600 "$yoke" train $keys out=any ranks=4 spawn=$how >any.out 2>any.err
 				status=$?
 				[ $status -le 1 ] || { echo "$what $k, $how: exit code $status"; cat any.err; }
 				[ $status -eq 0 ] || grep -q '^yoke train: ' any.err || { echo "$what $k, $how:"; cat any.err; }

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that a launcher starts: mpirun of Open MPI and of MPICH, where they are installed, and what torchrun sets, which
-# this script sets itself.  One model, with the bits of ranks=2; over machines by MPI (dist.pretend); one line for what
-# does not go; a rank that dies, stops or disagrees ends all, and nothing is left.
+# Tests ranks started by a launcher: mpirun of Open MPI and of MPICH where they are installed, and
+# the environment of torchrun, which this script sets itself. One model, with the bits of ranks=2;
+# MPI between machines (dist.pretend); one line for unsupported settings; a rank that dies, stops
+# or disagrees ends all, and no process is left.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -14,7 +15,7 @@ workspace train_mpi
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 unset YOKE_CPU_DEVICES YOKE_PLUGIN_PATH
-# modules are taken from a folder that nobody else may write
+# modules are only loaded from a directory that nobody else may write
 mkdir modules
 for name in openmpi mpich; do
 	[ ! -e "$modules/yoke_mpi_$name.so" ] || cp "$modules/yoke_mpi_$name.so" modules
@@ -24,7 +25,8 @@ easy_text 120 >text
 model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 dropout=0.1 telemetry=0 log_every=1"
 small="data=text $model steps=3"
 
-# torch N WORDS ..: N processes with the environment of torchrun, on one machine of $machines; their exit codes
+# torch N WORDS ..: starts N processes with the environment of torchrun, on $machines machines; sets
+# their exit codes
 torch()
 {
 	n=$1
@@ -57,7 +59,7 @@ verdict "what torchrun starts is one training, with the bits of two threads" "$(
 	[ ! -s torch.1.out ] || echo "rank 1 speaks"
 	same torch threads)"
 
-# refused WORDS COMMAND ..: one line that has the words, of all ranks together
+# refused WORDS COMMAND ..: all ranks together print one line with the words
 refused()
 {
 	words=$1
@@ -68,7 +70,7 @@ refused()
 	[ "$(sort -u lines | wc -l)" -eq 1 ] || cat lines
 	[ ! -e never ] || echo "it left a folder"
 }
-# The other MPI starts a daemon for each process that has no launcher of its own, which does not always come up.
+# The other MPI starts a daemon for each process without a launcher, which does not always start.
 another_mpi()
 {
 	for try in 1 2 3; do
@@ -79,7 +81,7 @@ another_mpi()
 	done
 	echo "$said"
 }
-# mixed COMMAND ..: rank 1, if a launcher says so, runs another version of yoke
+# mixed COMMAND ..: rank 1, as set by a launcher, runs another version of yoke
 cat >mixed <<'EOF'
 #!/bin/sh
 case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${RANK:-}}} in
@@ -118,7 +120,7 @@ verdict "a rank that cannot be" "$(RANK=5 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_
 	export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 	# shellcheck disable=SC2086 # words
 	refused "RANK is '5'" "$yoke" train $model data=text out=never)"
-# unlike_isa OUT [KEY=VALUE ..]: two ranks of unlike instruction sets
+# unlike_isa OUT [KEY=VALUE ..]: two ranks of different instruction sets
 unlike_isa()
 {
 	# shellcheck disable=SC2086 # words
@@ -134,7 +136,7 @@ else
 	verdict "ranks of unlike instruction sets" "$(refused 'ranks 0 and 1 differ in their device (.*zero=1 has one owner' unlike_isa never)"
 	verdict "which may with zero=1" "$(unlike_isa isas zero=1 2>err || tail -n 3 err)"
 fi
-# Devices of tests/fault, of which a launcher may show each rank another one.
+# Devices of tests/fault; a launcher may make a different one visible to each rank.
 see()
 {
 	# shellcheck disable=SC2086 # words
@@ -173,7 +175,7 @@ verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCA
 
 long="data=text $model out=long steps=1000000 save_every=0 eval_every=0"
 
-# below PID: processes that it started, and they
+# below PID: prints the process's descendants and the process
 below()
 {
 	for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
@@ -182,7 +184,7 @@ below()
 	done
 }
 
-# left PID ..: those that do not end soon
+# left PID ..: prints processes that do not end soon
 left()
 {
 	for pid in "$@"; do
@@ -289,7 +291,8 @@ for name in openmpi mpich; do
 	if [ -x "$ranks" ]; then
 		verdict "$name: all collectives, splits and sends among three ranks on two machines" "$(
 			YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=2 "$run" -n 3 "$ranks" cases >out 2>&1 || cat out)"
-		# MPICH's launcher takes 1, which it then reads as SIGHUP, where it sees a rank's socket close before its exit
+		# MPICH's launcher exits with 1, read as SIGHUP, if it sees a rank's socket close
+		# before its exit
 		verdict "$name: ranks that disagree" "$(over -n 2 "$ranks" disagree >out 2>&1
 			code=$?
 			[ $code -eq 5 ] || { [ $code -eq 1 ] && grep -q 'EXIT STRING: Hangup' out; } || cat out)"

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train stages=: ranks that have a model's blocks one behind another train the bits of one rank, in either order of parts,
-# with data ranks, clipping, mixed precision and recompute; where embedding and head share a matrix, nearly so; checkpoints are
-# those of one rank and go on at any split; memory is what yoke plan said; what does not go is said before any work.
+# Tests yoke train stages=: ranks that hold consecutive blocks of a model train the bits of one
+# rank, with either micro-batch order, with data ranks, clipping, mixed precision and recompute
+# (approximately where embedding and head share a matrix). Checkpoints are those of one rank and
+# resume with any split; memory matches yoke plan; unsupported settings are refused before any
+# work.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -18,7 +20,7 @@ keys="$small $gpt tied=0 steps=4 lr=1e-2"
 fields="loss val_loss grad_norm"
 long=${YOKE_TEST_LONG:-0}
 
-# near A B: files of one layout, weights and losses that are 1e-6 apart at most, of the largest of each
+# near A B: files of one layout, with weights and losses within 1e-6 of the largest
 near()
 {
 	a=$(echo "$1"/model.*.safetensors)
@@ -92,15 +94,15 @@ verdict "all devices that its stages and parts take go on with it" "$(run auto r
 	YOKE_CPU_DEVICES=7
 	go auto resume=1 steps=4 ranks=auto # micro_batches=2 of three times two
 	grep -q '^4 ranks' auto.out auto.err || cat auto.out auto.err)"
-verdict "its model is any other" "$(timeout 300 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
-	timeout 300 "$yoke" eval straight data=text >straight.eval 2>&1
+verdict "its model is any other" "$(timeout 600 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
+	timeout 600 "$yoke" eval straight data=text >straight.eval 2>&1
 	cmp part.eval straight.eval
-	timeout 300 "$yoke" generate part tokens=5 >part.text 2>&1 || cat part.text)"
+	timeout 600 "$yoke" generate part tokens=5 >part.text 2>&1 || cat part.text)"
 verdict "a model without the key tied is tied, and says nothing of it" "$(grep -q '"tied"' t1/manifest.json &&
 	sed -n '/"model": {/,/}/p' t1/manifest.json | grep tied
 	sed -n '/"model": {/,/}/p' part/manifest.json | grep -q '"tied": *"0"' || echo "part does not say that it is not")"
 
-# said ROW: bytes of a row of the plan
+# said ROW: prints the bytes of a row of the plan
 said()
 {
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
@@ -108,7 +110,7 @@ said()
 verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 embed=64 context=32 split=3,1"
 	run memory ranks=2 stages=2 steps=3 micro_batches=4 checkpoints=0 eval_every=0
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 micro_batches=4 >plan 2>&1
+	timeout 600 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 micro_batches=4 >plan 2>&1
 	grep -q '^of a rank, of 2 with tensor=1 zero=0 stages=2, stage 0, which needs most' plan || cat plan
 	grep -q '^0 *0-2 ' plan && grep -q '^1 *3 ' plan || cat plan
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory/metrics.jsonl | tail -n 1)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train spawn=process: the bits of threads; one line for what does not go; one signal ends all, a second one at
-# once; however a rank or their parent ends, all do, the rank is named, and nothing is left.
+# Tests yoke train spawn=process: the bits of threads; one line for unsupported settings; one
+# signal ends all, a second one at once; however a rank or the parent ends, all end, the rank is
+# named, and no process is left.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -22,7 +23,7 @@ verdict "a run goes on as other processes, as many as it had" "$(
 	same part whole
 	grep -q '^3 ranks' part.out || head -n 3 part.out)"
 verdict "and one process alone" "$(run one steps=1 ranks=1 spawn=process)"
-# behind 32 sums, and 50 steps later, another way is tried
+# after 32 sums, and 50 steps later, another algorithm is tried
 verdict "dist.adapt: ways of sums that change underway change no bit" "$(
 	run still steps=100 ranks=2
 	export YOKE_DIST_ADAPT=1
@@ -38,7 +39,7 @@ verdict "standard input" "$(refused 'data=- can be read by one process only' spa
 verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"
 verdict "another number of processes than ranks" "$(export YOKE_RANKS_WORLD="0 3 nobody"
 	refused 'ranks=2, but 3 processes' spawn=process data=text ranks=2)"
-# A control group of 16 MiB below that of this test, where one can be made
+# A control group of 16 MiB below that of this test, where one can be made.
 group=
 for root in /sys/fs/cgroup/memory:memory.limit_in_bytes:memory /sys/fs/cgroup:memory.max:; do
 	what=${root##*:} file=${root#*:} file=${file%:*} root=${root%%:*}
@@ -65,7 +66,8 @@ else
 fi
 keys="data=text $model log_every=1"
 
-# begin NAME KEY=VALUE ..: in the background, behind step 3; $parent and $children
+# begin NAME KEY=VALUE ..: starts a run in the background and waits for step 3; sets $parent and
+# $children
 begin()
 {
 	name=$1
@@ -79,7 +81,7 @@ begin()
 	children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
 }
 
-# What is left of $parent and $children, which end soon.
+# Prints which of $parent and $children do not end soon.
 left()
 {
 	for pid in $children; do
@@ -120,7 +122,8 @@ has_pending()
 {
 	grep -q '^ShdPnd:.*[2367abef]$' "/proc/$1/status" # bit 1: SIGINT
 }
-# both are stopped, so that no time passes between their signals; the parent reads SIGINT first and passes it on
+# both are stopped, so that no time passes between their signals; the parent reads SIGINT first and
+# forwards it
 kill -STOP "$2"
 kill -STOP $parent
 await is_stopped "$2"
@@ -153,9 +156,15 @@ begin orphans
 { kill -KILL $parent; wait $parent; } 2>/dev/null
 verdict "ranks end with their parent" "$(left)"
 
-# A rank that is killed at any moment, drawn with YOKE_TEST_SEED.
+# A rank is killed at a random moment, drawn with YOKE_TEST_SEED.
 seed=${YOKE_TEST_SEED:-1}
 echo "# seed $seed"
+# has_children PID N: does the process have N children?  Sets $children.
+has_children()
+{
+	children=$(cat "/proc/$1/task/$1/children")
+	[ "$(echo "$children" | wc -w)" -ge "$2" ]
+}
 times=1
 [ -z "${YOKE_TEST_LONG:-}" ] || times=50
 verdict "a rank that is killed, $times times: all end, and it is named" "$(
@@ -168,12 +177,7 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		# shellcheck disable=SC2086 # words
 		"$yoke" train $keys out=killed$i ranks=3 spawn=process steps=1000000 save_every=0 >killed.out 2>killed.err &
 		parent=$!
-		tries=0
-		children=
-		while [ "$(echo "$children" | wc -w)" -lt 3 ] && [ $tries -lt 10000 ]; do
-			children=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
-			tries=$((tries + 1))
-		done
+		await has_children $parent 3
 		sleep "$(printf '0.%03d' $wait)"
 		# shellcheck disable=SC2086 # words
 		set -- $children
@@ -199,15 +203,15 @@ verdict "one trace has rows of each rank and of its ranks queue" "$(
 	done
 	python=$(command -v python3) || exit 0
 	"$python" -c 'import json, sys; json.load(open(sys.argv[1]))' traced/trace.json)"
-# goes_on: has what was started saved once more behind a restart, or is there none?
+# goes_on: has the run saved again after a restart, or ended?
 goes_on()
 {
 	grep -q '^yoke train: ' elastic.err || { grep -q 'on from the last checkpoint' elastic.err &&
 		[ "$(saved_step elastic)" -gt "${at:=$(saved_step elastic)}" ]; }
 }
 
-# elastic RANKS KEY=VALUE ..: ranks of which the last is killed behind the first checkpoint, and all stopped behind the next one
-# of those that go on
+# elastic RANKS KEY=VALUE ..: the last rank is killed after the first checkpoint, and the run is
+# stopped after the next checkpoint of the remaining ranks
 elastic()
 {
 	rm -rf elastic
@@ -229,7 +233,8 @@ elastic()
 	status=$?
 }
 
-# others WORDS KEY=VALUE ..: the others went on, as these words say, and trained what all would have
+# others WORDS KEY=VALUE ..: the other ranks continued, with these words, and trained the weights
+# that all would have
 others()
 {
 	word=$1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train on several ranks: the weights are the bits of one rank that had all parts of each step, with dropout, across
-# resumes by other numbers of ranks; one signal ends all; what does not go is said before any work.
+# Tests yoke train on several ranks: the weights have the bits of one rank that runs all
+# micro-batches of each step, with dropout, and across resumes with other numbers of ranks; one
+# signal ends all; unsupported settings are refused before any work.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -24,7 +25,8 @@ verdict "before the first step a line says that the order is that of one rank" "
 	for name in one two four alone; do
 		cat $name.out $name.err | grep -q 'in the order of one rank with micro_batches=4 accumulate_order=tree$' || cat $name.err
 	done)"
-# ordered NAME SAME KEY=VALUE ..: a run that says whether its sums have the order of one rank, and has its bits then
+# ordered NAME SAME KEY=VALUE ..: a run that reports whether its sums have the order of one rank,
+# and has its bits if so
 ordered()
 {
 	name=$1 in=$2

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train tensor=: what ranks that compute each layer together train is what one rank does, to 1e-5, with data ranks,
-# clipping, optimizers that sum over all, recompute and mixed precision; checkpoints are those of one rank and go on at
-# any split; memory is what yoke plan said; what does not go is said before any work, and none outlives another.
+# Tests yoke train tensor=: ranks that compute each layer together match one rank to 1e-5, with
+# data ranks, clipping, optimizers that sum over all parameters, recompute and mixed precision.
+# Checkpoints are those of one rank and resume with any split; memory matches yoke plan;
+# unsupported settings are refused before any work, and no rank outlives another.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -14,10 +15,11 @@ easy_text 120 >text
 common="data=text warmup=2 log_every=1 batch=2 telemetry=0"
 small="$common eval_every=2"
 gpt="layers=2 heads=4 embed=32 context=16"
-# not Adam: it makes steps of what rounding leaves where a gradient is 0, as of the bias of keys
+# not Adam, which amplifies rounding where a gradient is 0, as for the bias of keys
 keys="$small $gpt steps=4 lr=1e-2 optimizer=sgd"
 
-# near A B [TOLERANCE]: files of one layout, weights, states and numbers of each step that are as far apart at most
+# near A B [TOLERANCE]: files of one layout, with weights, states and numbers of each step within
+# the tolerance
 near()
 {
 	for file in model optimizer; do
@@ -70,7 +72,7 @@ verdict "states, gradients and parameters shared out among data ranks" "$(run pa
 		run shared ranks=4 tensor=2 micro_batches=4 zero=$stage
 		near parts shared
 	done
-	rm -rf on1 # and its files at another split
+	rm -rf on1 # and its files with another split
 	run straight micro_batches=4 schedule=constant
 	keys="$small $gpt lr=1e-2 optimizer=sgd schedule=constant"
 	run on1 ranks=4 tensor=2 micro_batches=4 zero=1 steps=2
@@ -92,12 +94,12 @@ verdict "a run of two goes on as one, as two, as four" "$(keys="$small $gpt lr=1
 		go on$n resume=1 steps=4 ranks=$n tensor=$n
 		near straight on$n
 	done)"
-verdict "its model is any other" "$(timeout 300 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
-	timeout 300 "$yoke" eval one data=text >one.eval 2>&1
+verdict "its model is any other" "$(timeout 600 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
+	timeout 600 "$yoke" eval one data=text >one.eval 2>&1
 	sed -n 's/^loss  *//p' one.eval >a; sed -n 's/^loss  *//p' two.eval >b; apart a b loss 1 1e-5
-	timeout 300 "$yoke" generate two tokens=5 >two.text 2>&1 || cat two.text)"
+	timeout 600 "$yoke" generate two tokens=5 >two.text 2>&1 || cat two.text)"
 
-# said ROW: bytes of a row of the plan
+# said ROW: prints the bytes of a row of the plan
 said()
 {
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
@@ -105,10 +107,10 @@ said()
 verdict "it takes the memory that was said, and of weights a half" "$(keys="$common layers=2 heads=4 embed=128 context=16 eval_every=0"
 	run memory ranks=2 tensor=2 steps=3 checkpoints=0
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" plan $keys ranks=1 steps=3 >plan 2>&1
+	timeout 600 "$yoke" plan $keys ranks=1 steps=3 >plan 2>&1
 	whole=$(said parameters)
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" plan $keys ranks=2 tensor=2 steps=3 >plan 2>&1
+	timeout 600 "$yoke" plan $keys ranks=2 tensor=2 steps=3 >plan 2>&1
 	grep -q '^of a rank, of 2 with tensor=2' plan || cat plan
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory/metrics.jsonl | tail -n 1)
 	step=$(said "peak of the run")
@@ -132,7 +134,7 @@ unlike()
 	for i in 0 1; do
 		[ $i -eq 0 ] && key=$1 || key=$2
 		RANK=$i WORLD_SIZE=2 LOCAL_RANK=$i LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 \
-			timeout 300 "$yoke" train $keys out=unlike $key >unlike.$i.out 2>unlike.$i.err &
+			timeout 600 "$yoke" train $keys out=unlike $key >unlike.$i.out 2>unlike.$i.err &
 		eval "pid$i=$!"
 	done
 	wait "$pid0"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train zero=1, 2 and 3: the weights and states are the bits of zero=0 with every optimizer, clipping and mixed precision,
-# accumulated or not, as threads and processes; checkpoints are the same files, and go on at any number of ranks; memory is
-# what yoke plan said, and bytes sent are what the formulas say.  wire=: halves between ranks.
+# Tests yoke train zero=1, 2 and 3: weights and states have the bits of zero=0 with every
+# optimizer, clipping and mixed precision, with and without accumulation, as threads and
+# processes. Checkpoints are the same files and resume with any number of ranks; memory matches
+# yoke plan, and the bytes sent match the formulas. Also wire=, half precision between ranks.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/trainings.sh"
@@ -11,13 +12,13 @@ workspace train_zero
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 unset YOKE_CPU_DEVICES
 easy_text 120 >text
-# a bucket and a part of one, and tensors of several pieces
+# one bucket and a fraction, and tensors of several chunks
 shape="data=text layers=1 heads=2 embed=160 context=16 warmup=2 log_every=1 eval_every=0 batch=1 telemetry=0"
 keys="$shape lr=1e-2"
 fields="loss grad_norm"
 
-# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; of 3 each has 1 part, as of more the stages 2 and 3
-# add in another order
+# alike WORDS STAGE ..: equal to zero=0, at 2 or 3 ranks; of 3 ranks each has 1 micro-batch, because
+# with more, stages 2 and 3 add in another order
 alike()
 {
 	ranks=$((2 + number % 2))
@@ -45,7 +46,7 @@ seed=${YOKE_TEST_SEED:-1}
 number=0
 while read -r words; do
 	number=$((number + 1))
-	# three of them, others each day
+	# three of them, which the seed selects
 	stages="1 2 3"
 	if [ -z "${YOKE_TEST_LONG:-}" ]; then
 		[ $(((number + seed) % 4)) -eq 0 ] || continue
@@ -82,7 +83,7 @@ verdict "a run goes on with and without, at other numbers of ranks" "$(
 	fields=''
 	same part straight)"
 
-# of 8 ranks some have nothing of any tensor: they are cut where pieces of 16384 elements begin
+# some of 8 ranks own nothing of any tensor: shards begin at chunks of 16384 elements
 verdict "what 4 ranks saved goes on as 3, 8, 2 and 1, some without a share" "$(
 	keys=$(echo "$keys" | sed 's/embed=160/embed=16/')
 	run part steps=1 micro_batches=24 ranks=4 zero=3 schedule=constant
@@ -95,7 +96,8 @@ verdict "what 4 ranks saved goes on as 3, 8, 2 and 1, some without a share" "$(
 	fields=''
 	same part straight)"
 
-# Batches of 2 windows of 16 tokens: none for some ranks; as many for each, and a smaller one; one more for some
+# Batches of 2 windows of 16 tokens: none for some ranks; as many for each, and a smaller one; one
+# more for some.
 verdict "zero=3 validates as zero=0 does, however batches fall to ranks" "$(
 	keys=$(echo "$keys" | sed 's/batch=1/batch=2/; s/eval_every=0/eval_every=1/')
 	for tokens in 16 112 128; do
@@ -105,8 +107,8 @@ verdict "zero=3 validates as zero=0 does, however batches fall to ranks" "$(
 		[ "$(numbers v0 val_loss)" = "$(numbers v3 val_loss)" ] || echo "eval_tokens=$tokens differs"
 	done)"
 
-# held WORDS: what the process of rank 0 has at most more for that it saves 85 MB, windows of which are 16 MiB; weights and
-# states of all were 340 MB more
+# held WORDS: additional peak memory of rank 0's process while it saves 85 MB in windows of 16 MiB;
+# weights and states of all would be 340 MB more
 held()
 {
 	big="data=text layers=1 heads=2 embed=768 context=16 batch=1 eval_every=0 valid=0 steps=1 spawn=process ranks=2"
@@ -116,7 +118,7 @@ held()
 	rm -rf held0 held1
 	for saves in 0 1; do
 		# shellcheck disable=SC2086 # words
-		timeout 300 "$yoke" train $big $1 checkpoints=$saves out=held$saves >out 2>err || cat err
+		timeout 600 "$yoke" train $big $1 checkpoints=$saves out=held$saves >out 2>err || cat err
 	done
 	du -k held1 | awk '$1 < 80000 { print "only " $1 " KiB were saved" }'
 	tail -qn 1 held[01]/telemetry.jsonl | sed -n 's/.*"rss_peak":\([0-9]*\).*/\1/p' |
@@ -126,29 +128,29 @@ for words in zero=3 ${YOKE_TEST_LONG:+stages=2 tensor=2}; do
 	verdict "$words: a save holds no more than 64 MiB" "$(held "$words")"
 done
 
-# said ROW: bytes of a row of the plan
+# said ROW: prints the bytes of a row of the plan
 said()
 {
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
 }
 
-# memory STAGE: what a rank took at most is within 3 % of what the plan said, and that is its parts and two buckets
+# memory STAGE: a rank's peak is within 3 % of the plan's, which is its shards and two buckets
 memory()
 {
 	export YOKE_DIST_BUCKET=200000
 	big="data=text layers=6 heads=2 embed=128 context=16 batch=1 micro_batches=8 ranks=4 zero=$1"
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
+	timeout 600 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" train $big out=memory"$1" steps=3 eval_every=2 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
+	timeout 600 "$yoke" train $big out=memory"$1" steps=3 eval_every=2 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
 	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' "memory$1/metrics.jsonl" | tail -n 1)
-	step=$(said "peak of the run") # which neither the start nor a validation adds to
+	step=$(said "peak of the run") # to which neither the start nor a validation adds
 	[ "$step" -eq "$(said "peak, step")" ] || echo "of the run $step, of a step $(said "peak, step")"
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said"
 	grep -q "^a rank is to take $(said "peak of the run" | awk '{ printf "%.4g", $1 / 1048576 }') MiB at most\$" err || cat err
 	micro_batches=$(($(said parameters) + $(said gradients) + $(said "optimizer state") + $(said sums) + $(said activations) +
 		$(said workspace)))
-	# of stage 1 whole gradients become shares, both there
+	# in stage 1 full gradients become shards; both exist at that time
 	[ "$1" -ne 1 ] || micro_batches=$((parts + $(said "optimizer state") / 2))
 	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 16384 + 2 * 400000)) ] || echo "$step, of parts $parts"
 }
@@ -156,7 +158,8 @@ for stage in 0 1 2 3; do
 	verdict "zero=$stage takes the memory that was said" "$(memory $stage)"
 done
 
-# sent NAME KEY=VALUE ..: bytes that both ranks send in 3 steps, without those of the start
+# sent NAME KEY=VALUE ..: prints the bytes that both ranks send in 3 steps, without those of the
+# start
 sent()
 {
 	out=$1
@@ -169,15 +172,15 @@ sent()
 	done | awk '{ n += NR > 2 ? $1 : -$1 } END { printf "%d\n", NR == 4 ? n : -1 }'
 }
 
-# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, of 3 3m Psi, in both together; of what
-# ranks say behind a step the loss, two numbers and one of each rank, f32; norms of pieces
+# A step of two ranks sends 2 Psi for gradients and weights, in stage 2 (m + 1) Psi, in 3 3m Psi,
+# both together; and after a step the loss, two numbers and one per rank, f32, and norms of chunks.
 verdict "bytes sent are the formulas'" "$(
 	keys=$(echo "$keys" | sed 's/embed=160/embed=64/; s/telemetry=0/telemetry=100/')
 	one=$(sent plain)
 	psi=$(sed -n 's/^\([0-9]*\) parameters.*/\1/p' plain1.err)
 	[ "$one" -eq $((3 * (2 * 4 * psi + 40))) ] || echo "zero=0: $one, $psi parameters"
 	one=$(sent first zero=1)
-	pieces=$(((one / 3 - 2 * 4 * psi - 40) / 16)) # every tensor here is one
+	pieces=$(((one / 3 - 2 * 4 * psi - 40) / 16)) # every tensor here is one chunk
 	[ "$one" -eq $((3 * (2 * 4 * psi + 40 + 16 * pieces))) ] && [ "$pieces" -gt 8 ] && [ "$pieces" -lt 30 ] ||
 		echo "zero=1: $one, $psi parameters, $pieces pieces"
 	two=$(sent second zero=2 accumulate=3)

@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests of training share, behind tests/yoke.sh: runs of `yoke train $keys`, compared with each other, waited for, and killed.
+# Sourced after tests/yoke.sh by tests of training: runs `yoke train $keys`, compares runs, waits
+# for them and kills them.
 
-# run NAME KEY=VALUE ..: a training into a folder of that name; what it says, if it fails
+# run NAME KEY=VALUE ..: trains into a new directory of that name; prints the output if it fails
 run()
 {
 	rm -rf "$1"
 	go "$@"
 }
 
-# go NAME KEY=VALUE ..: the same; the folder may be there
+# go NAME KEY=VALUE ..: the same; the directory may exist
 go()
 {
 	name=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
+	timeout 600 "$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
 }
 
-# numbers RUN FIELD: step and number, a line each
+# numbers RUN FIELD: prints step and number, one pair per line
 numbers()
 {
 	sed -n 's/.*"step":\([0-9]*\).*"'"$2"'":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
 }
 
-# same A B: weights and states, and the numbers named in $fields of each step, bit for bit
+# same A B: compares weights, states, and the numbers named in $fields of each step, bit for bit
 same()
 {
 	for file in model optimizer; do
@@ -37,25 +38,26 @@ same()
 	done
 }
 
-# refused WORDS KEY=VALUE ..: it ends with one line that has the words, and leaves no folder
+# refused WORDS KEY=VALUE ..: it ends with one line that contains the words, and leaves no directory
 refused()
 {
 	words=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	timeout 300 "$yoke" train $keys out=never "$@" >out 2>err && echo "it was taken"
+	timeout 600 "$yoke" train $keys out=never "$@" >out 2>err && echo "it was taken"
 	grep -q "$words" err || cat err
 	[ "$(wc -l <err)" -eq 1 ] || cat err
 	[ ! -e never ] || echo "it left a folder"
 }
 
-# reaches RUN STEP: waits until a training in the background has come there, half a minute at most
+# reaches RUN STEP: waits until a training in the background has logged that step
 reaches()
 {
 	await grep -q "\"step\":$2," "$1/metrics.jsonl"
 }
 
-# signalled NAME STEP KEY=VALUE ..: a training that gets SIGINT when it has come to the step; prints what is not as it should be
+# signalled NAME STEP KEY=VALUE ..: sends SIGINT to a training when it reaches the step; prints
+# errors
 signalled()
 {
 	name=$1 step=$2
@@ -78,8 +80,8 @@ saved_step()
 	sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$1/manifest.json" | head -n 1
 }
 
-# kill_rank N KEY=VALUE ..: rank N of a training whose ranks are processes is killed amid its steps; prints what is not as it
-# should be then
+# kill_rank N KEY=VALUE ..: kills rank N of a training whose ranks are processes, during a step;
+# prints errors
 kill_rank()
 {
 	rank=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke tune: what is right is timed and kept, what is wrong, dies or hangs is found and named, and a
-# second call goes on where the first one ended.
+# Tests yoke tune: correct variants are timed and recorded, those that are wrong, crash or hang
+# are found and named, and a second call continues where the first one ended.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -10,7 +10,7 @@ export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_FAULT_IMPLS=4
 [ -z "${YOKE_TEST_OPENCL:-}" ] || YOKE_PLUGIN_PATH="$YOKE_PLUGIN_PATH:$(dirname "$YOKE_TEST_OPENCL")"
 small=contract.f32.nt.8x64x8x1
 
-# tune STATUS DEVICE [argument ..]: runs it; a line when it ends otherwise
+# tune STATUS DEVICE [argument ..]: prints a line unless it ends with that status
 tune()
 {
 	want=$1
@@ -20,7 +20,7 @@ tune()
 	[ $status -eq "$want" ] || { echo "status $status"; cat out err; }
 }
 
-# has FILE PATTERN ..: a line for each that is not there
+# has FILE PATTERN ..: prints a line for each missing pattern
 has()
 {
 	file=$1
@@ -41,7 +41,7 @@ verdict 'one that is left out' "$(tune 0 fault --only $small --without first,thi
 verdict 'one that dies is not survived' "$(YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=segv YOKE_FAULT_IMPL=3 \
 	"$yoke" tune fault --only $small >out 2>err && echo survived)$(tail -n 1 out | grep -v '^try third$')"
 
-# In children: the third hangs or dies.  Only few and small classes have several implementations.
+# In child processes: the third hangs or dies. Only few, small classes have several implementations.
 export YOKE_FAULT_IMPLS_MAX=8
 for how in segv exit hang; do
 	budget=
@@ -71,14 +71,14 @@ verdict 'goes on where it was' "$(YOKE_FAULT_WRONG=contract YOKE_FAULT_IMPL=2 tu
 verdict 'and keeps what was there' "$(sed '$d' before | diff - "$kept" | grep '^<')$(has "$kept" \
 	'^contract.*second=wrong$')"
 
-# What a model runs.  Of products that training and generating need there are, with 8 tokens, 8 wide:
-# qkv of a batch, of one token, and its gradient by the weights.
+# Products of a model: with 8 tokens and width 8, training and generation need qkv of a batch, qkv
+# of one token, and its gradient by the weights.
 export YOKE_FAULT_IMPLS_MAX=512
 printf 'one two three four five six seven eight nine ten eleven twelve' >text
 YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out=model \
 	>out 2>err || cat err
 rm "$kept"
-# which the search ends, where the machine is that busy
+# with which the search ends if the machine is too busy
 verdict 'minutes=0.02 ends what a model runs' "$(tune 0 fault model=model minutes=0.02)$(has out \
 	'^fault:0: \([1-9][0-9]* classes to measure of model, about [1-9][0-9]* s\|the time ended before all that model runs was found\)')$(
 	grep -q 'time ended' out || has out 'classes measured now, 0 before')"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The wheel of the Python package, packed from this build, in an empty environment with the source and the build hidden:
-# its command trains, generates and finds its modules, with the fake drivers of GPUs too; on a machine with NVIDIA's
-# driver alone the NVRTC of NVIDIA's package, which the extra `cuda` brings, compiles the kernels.
+# Tests the wheel of the Python package, packed from this build, in an empty environment with the
+# source and the build hidden: its command trains, generates and finds its modules, also with the
+# fake GPU drivers; on a machine with only NVIDIA's driver, the NVRTC of NVIDIA's package, which
+# the extra `cuda` installs, compiles the kernels.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -47,8 +48,8 @@ verdict "with man pages, completion, kernel texts and the peers' scripts" "$(
 	done)"
 easy_text 400 >"$away/text"
 
-# inside COMMAND ..: in the folder that is away, without a setting, and without the source and the build where a namespace of mounts
-# can be had
+# inside COMMAND ..: runs it in the other directory, without settings, and with the source and the
+# build hidden where a mount namespace can be made
 if unshare -rm sh -c 'mount -t tmpfs none /mnt' 2>/dev/null; then
 	hides=yes
 else
@@ -64,7 +65,7 @@ inside()
 		shift && exec "$@"' "$source" "$build" "$@"
 	"$@"
 }
-# problem COMMAND ..: what it prints, if it fails; also `said`
+# problem COMMAND ..: prints its output if it fails; also in `said`
 problem()
 {
 	(inside "$@") >said 2>&1 || cat said
@@ -96,7 +97,7 @@ fi
 
 # ---- GPUs ----
 
-# drivers NAME PATTERN ..: a folder of these fakes
+# drivers NAME PATTERN ..: makes a directory with these fakes
 drivers()
 {
 	mkdir "$away/$1"
@@ -109,8 +110,8 @@ drivers()
 if [ -d "${YOKE_TEST_FAKE:-}" ] && c++ --version >/dev/null 2>&1; then
 	drivers nvidia 'libcu*.so.*' 'libnv*.so.*'
 	drivers amd 'libamdhip*.so.*' 'libhip*.so.*' 'libroc*.so.*'
-	unusable_drivers "$away/amd" libcuda.so.1 # NVIDIA's of this machine is chosen before
-	hidden=$hides hides=no # the fakes compile behind a header of the source
+	unusable_drivers "$away/amd" libcuda.so.1 # NVIDIA's driver of this machine would be preferred
+	hidden=$hides hides=no # the fakes compile after a header of the source
 	for name in nvidia:cuda amd:rocm; do
 		settings="LD_LIBRARY_PATH=$away/${name%:*} YOKE_FAKE_CACHE=${YOKE_FAKE_CACHE:-$away/fake} YOKE_SELFTEST=0"
 		# shellcheck disable=SC2086 # keys
@@ -119,7 +120,7 @@ if [ -d "${YOKE_TEST_FAKE:-}" ] && c++ --version >/dev/null 2>&1; then
 	done
 	hides=$hidden
 
-	# the driver alone, and NVIDIA's package
+	# only the driver, and NVIDIA's package
 	drivers driver 'libcuda.so.*'
 	"$away/venv/bin/python" -c 'import importlib.metadata as m
 print(*sorted(r.split(";")[0].strip() for r in m.requires("yoke") if "extra == \"cuda\"" in r.replace("\x27", "\"")))' >extra
@@ -132,13 +133,13 @@ print(*sorted(r.split(";")[0].strip() for r in m.requires("yoke") if "extra == \
 	if "$away/venv/bin/pip" install --disable-pip-version-check --no-index --no-deps \
 		"$packages"/nvidia_cuda_nvrtc_cu12-*.whl >>log 2>&1; then
 		verdict "NVIDIA's package of NVRTC is installed" ''
-		# a toolkit of CUDA 13 in the system is passed over
+		# a system CUDA 13 toolkit is skipped
 		settings="LD_LIBRARY_PATH=$away/driver YOKE_FAKE_VERSION=12080 YOKE_SELFTEST=0"
 		at=$site/nvidia/cuda_nvrtc/lib/
 		! ldconfig -p 2>/dev/null | grep -q libnvrtc.so.12 || at=
 		verdict "a driver and that package: its compiler is found, without an active environment" "$(problem yoke doctor
 			grep -q "^  cuda  compiler  ${at}libnvrtc.so.12" said && grep -q '^  chosen  *cuda:0' said || cat said)"
-		# what it compiles is for a GPU, which the fake driver is not
+		# it compiles for a GPU, which the fake driver is not
 		# shellcheck disable=SC2086 # keys
 		verdict "it compiles kernels, which the driver gets to load" "$(problem yoke train data=text out=compiled $small steps=2
 			grep -q 'cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE .* NVRTC 12' said || tail said)"

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests of the command begin with: . "${srcdir:-.}/tests/yoke.sh", before the folder is changed.
+# Common functions of the command's tests: . "${srcdir:-.}/tests/yoke.sh", before the working
+# directory changes.
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 
-# workspace NAME: the test goes on in an empty folder
+# workspace NAME: changes to a new, empty directory
 workspace()
 {
 	cd "${TMPDIR:-/tmp}" && rm -rf "$1.work" && mkdir "$1.work" && cd "$1.work" || exit 99
 }
 
-# easy_text LINES
+# easy_text LINES: prints a text that a small model learns quickly
 easy_text()
 {
 	i=0
@@ -19,7 +20,8 @@ easy_text()
 	done
 }
 
-# asks_clients [MODULE]: ends a test of other programs where they are not asked for, or there is no Python with the module
+# asks_clients [MODULE]: skips a test of other programs unless it was requested and Python has the
+# module
 asks_clients()
 {
 	if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ]; then
@@ -31,7 +33,8 @@ asks_clients()
 	workspace "$(basename "$0" .sh)"
 }
 
-# unusable_drivers FOLDER NAME ..: libraries of these names without a function; earlier in the path than real drivers, they hide them
+# unusable_drivers FOLDER NAME ..: makes libraries of these names without functions; earlier in the
+# path than real drivers, they hide those
 unusable_drivers()
 {
 	folder=$1
@@ -41,35 +44,50 @@ unusable_drivers()
 	done
 }
 
-# await COMMAND ..: until it succeeds, half a minute at most
+# await COMMAND ..: repeats the command until it succeeds.  A hang ends after 10 minutes or more, with a message.
 await()
 {
 	tries=0
-	until "$@" 2>/dev/null || [ $tries -ge 1500 ]; do
+	until "$@" 2>/dev/null; do
 		tries=$((tries + 1))
+		[ $tries -lt 30000 ] || { echo "# no success within 10 minutes: $*"; return 1; }
 		sleep 0.02
 	done
 }
 
-# written_or_ended FILE PID: is the file there, or does the process that writes it run no more?
+# paced RUN FIRST NEXT STEPS <FILE: copies FIRST bytes, which is two steps' worth, then NEXT more, one step's, after each of the
+# first STEPS - 1 steps of the run, so that the run waits for most of them
+paced()
+{
+	head -c "$2"
+	paced_step=1
+	while [ $paced_step -lt "$4" ]; do
+		await grep -qs "\"step\":$paced_step," "$1/metrics.jsonl" || return
+		head -c "$3"
+		paced_step=$((paced_step + 1))
+	done
+}
+
+# written_or_ended FILE PID: does the file exist, or has its writer ended?
 written_or_ended()
 {
 	[ -s "$1" ] || ended "$2"
 }
 
-# gone PID: is there no such process?
+# gone PID: does the process not exist?
 gone()
 {
 	! kill -0 "$1" 2>/dev/null
 }
 
-# ended PID: does it run no more, whether its parent has waited for it or not?
+# ended PID: has it ended, whether or not its parent has waited for it?
 ended()
 {
 	! grep -q '^State:.[^ZX]' "/proc/$1/status"
 }
 
-# signalled_until_ended SIGNAL PID: repeats the signal until the process ends, since signals within half a second count as one
+# signalled_until_ended SIGNAL PID: repeats the signal until the process ends, because signals
+# within half a second count as one
 signalled_until_ended()
 {
 	await signalled_once "$@"
@@ -81,7 +99,7 @@ signalled_once()
 	ended "$2"
 }
 
-# has FILE N TEXT: are there so many lines with the text?
+# has FILE N TEXT: do at least N lines contain the text?
 has()
 {
 	[ "$(grep -cs -e "$3" "$1")" -ge "$2" ]
