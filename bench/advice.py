@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is `yoke advise` right, and is backend=fastest worth its measuring?  In slices, so that a machine need not be quiet for long.
+"""Is `yoke plan device` right, and is backend=fastest worth its measuring?  In slices, so that a machine need not be quiet for long.
 
     bench/advice.py YOKE TEXT RESULTS [seconds, 60] [seconds of a run of fastest, 120]
 
@@ -27,7 +27,7 @@ shapes = [(1, 2, 16, 16), (1, 2, 32, 32), (2, 4, 64, 64), (2, 4, 128, 64), (4, 4
 cases = [list(shape) + [batch] for batch in (1, 4, 16, 64) for shape in shapes]
 names = 'layers', 'heads', 'embed', 'context', 'batch'
 quiet = ['report=0', 'progress=0', 'checkpoints=0', 'valid=0', 'telemetry=0']
-TURNS, TIMED, LONG = 3, 0.75, 10  # TIMED: seconds for which yoke advise times a device; LONG: the same for a long measurement
+TURNS, TIMED, LONG = 3, 0.75, 10  # TIMED: seconds for which yoke plan device times a device; LONG: the same for a long measurement
 
 
 def keys_of(case):
@@ -56,7 +56,7 @@ def steps_a_second(case, device, step):
 
 def advice(case):
     began = time.time()
-    said = subprocess.run([yoke, 'advise', '--measure', '--json'] + keys_of(case), check=True, stdout=subprocess.PIPE).stdout
+    said = subprocess.run([yoke, 'plan', 'device', '--measure', '--json'] + keys_of(case), check=True, stdout=subprocess.PIPE).stdout
     took, times = time.time() - began, json.loads(said)['times']
     step = {d['device']: d['step_s'] for d in times['devices'] if d['step_s']}
     rate = {device: [] for device in step}

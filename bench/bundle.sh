@@ -122,7 +122,7 @@ END
 cp "$folder/bin/yoke" "$folder/bin/yoke-programs"
 chmod 755 "$folder/bin"/* "$folder/bench/gpu.sh"
 chmod -R go-w "$folder"
-version=$("$folder/bin/yoke" version | head -n 1) || die 'what was bundled does not run'
+version=$("$folder/bin/yoke" --version | head -n 1) || die 'what was bundled does not run'
 printf 'version %s\nmachine %s\nglibc %s\n' "$version" "$machine" "$needed" >"$folder$share/yoke/bundle"
 cat >"$folder/README" <<END
 $version for $machine with glibc $needed or newer.

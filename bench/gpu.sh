@@ -52,7 +52,7 @@ done
 
 if [ -z "$build" ] && [ -e "$top/share/yoke/bundle" ]; then
 	yoke=$top/bin/yoke programs=$top/bin/yoke-programs sample=$top/share/yoke/sample.txt
-	"$yoke" version >/dev/null || exit 2 # find_build printed the reason
+	"$yoke" --version >/dev/null || exit 2 # find_build printed the reason
 else
 	find_build "$build"
 	yoke=$build/yoke programs=$build/tests/random.t sample=''
@@ -181,7 +181,7 @@ tally()
 
 conform_pass()
 {
-	launch "conform-$1-$2" "$budget" "$yoke" conform "$device" --shard "$1/$workers" --pass "$2/24" ${quick:+--ops memory,graph,softmax.f32,map.i32}
+	launch "conform-$1-$2" "$budget" "$yoke" check device "$device" --shard "$1/$workers" --pass "$2/24" ${quick:+--ops memory,graph,softmax.f32,map.i32}
 }
 
 conforms()
@@ -303,13 +303,16 @@ part_products()
 	done
 }
 
+# The script of `sh -c "$into" sh FILE COMMAND ..`: runs the command with its standard output in FILE.
+into='file=$1; shift; exec "$@" >"$file"'
+
 # bench NEED NAME SUITE ..: writes the figures of yoke bench as lines "suite, case, seconds, bytes,
 # flops" to NAME.cases; sets $copy to the device's copy rate in the same run, bytes per second
 bench()
 {
 	need_bench=$1 name=$2
 	shift 2
-	step "$need_bench" "$name" env ${setting:+"$setting"} "$yoke" bench "$@" "devices=$device" --json "$out/$name.json" ${quick:+--quick} || return
+	step "$need_bench" "$name" env ${setting:+"$setting"} sh -c "$into" sh "$out/$name.json" "$yoke" bench "$@" "devices=$device" --json ${quick:+--quick} || return
 	first_log=$name.log
 	flat <"$out/$name.json" >"$out/$name.flat"
 	copy=$(value "$out/$name.flat" devices.0.copy_bytes_per_s)
@@ -461,10 +464,10 @@ part_launches()
 # calls.
 part_resolvents()
 {
-	sizes='rounds=5 warm=2 most=65536'
-	[ -z "$quick" ] || sizes='--quick rounds=1 warm=0 most=128'
+	sizes='rounds=5 warm=2 max=65536'
+	[ -z "$quick" ] || sizes='--quick rounds=1 warm=0 max=128'
 	# shellcheck disable=SC2086 # words
-	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$yoke" bench resolvent --json "$out/resolvents.json" $sizes || return
+	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" sh -c "$into" sh "$out/resolvents.json" "$yoke" bench resolvent --json $sizes || return
 	first_log=resolvents.log
 	flat <"$out/resolvents.json" | awk -F'\t' '
 		$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
@@ -500,11 +503,11 @@ part_opencl()
 		status=skip why="no OpenCL device is $device: the driver's OpenCL library or its .icd file is missing, or the module is not built"
 		return
 	fi
-	step 4 opencl-conform "$yoke" conform "$other" --quick --pass 0/24 ${quick:+--ops memory,softmax.f32}
+	step 4 opencl-conform "$yoke" check device "$other" --quick --pass 0/24 ${quick:+--ops memory,softmax.f32}
 	first_log=opencl-conform.log
 	figure "conform on $other" "$(grep -c '^ok' "$out/opencl-conform.log")" passed
 	for suite in contract map rows attention; do
-		step 4 "opencl-$suite" "$yoke" bench $suite "devices=$device,$other" --json "$out/opencl-$suite.json" ${quick:+--quick} || continue
+		step 4 "opencl-$suite" sh -c "$into" sh "$out/opencl-$suite.json" "$yoke" bench $suite "devices=$device,$other" --json ${quick:+--quick} || continue
 		flat <"$out/opencl-$suite.json" | awk -F'\t' -v other="$other" '
 			$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
 			END { for (i = 0; i < n; i++) if (of[i, "device"] != other) native[of[i, "case"]] = of[i, "median_s"]

@@ -7,7 +7,7 @@
 The parts, in this order: all_reduce among threads, processes and by MPI's messages (yoke bench ranks), and of two OpenCL
 devices; training GPT on two ranks, beside one rank and beside PyTorch (TORCH, a python that has it); on OpenCL sub-devices;
 what of a slow link's time is hidden, and what compress=topk saves on a slower one; ZeRO's memory, bytes and time; the bubble of a
-pipeline; what yoke simulate says; how long ranks take to start, and a save.  Those that are not in RESULTS yet are done and
+pipeline; what yoke plan scaling says; how long ranks take to start, and a save.  Those that are not in RESULTS yet are done and
 appended there, as long as they fit into so many seconds, or those that are named; call it again until nothing is left.
 Then, or with 0 seconds, it prints what is there.  BUILD has yoke, its modules and bench/largest.  For two processors.
 """
@@ -199,30 +199,30 @@ def bubble():
         say('pipeline=%s, 2 stages, 8 parts' % how, 'the first stage is idle %.1f %% (+- %.1f), formula %.1f' % (
             100 * statistics.median(share[1:]), 100 * spread(share[1:]), 100 / 9), '10 % more at most')
     for s in 4, 8:
-        words = run([yoke, 'simulate', 'stages=%d' % s, 'micro_batches=%d' % (4 * s), 'forward=0.01', 'back=0.02', 'bytes=1000',
+        words = run([yoke, 'plan', 'scaling', 'stages=%d' % s, 'micro_batches=%d' % (4 * s), 'forward=0.01', 'backward=0.02', 'bytes=1000',
                      'alpha1=1e-6', 'beta1=1e-10']).splitlines()
         say('  %d stages, %d parts' % (s, 4 * s), '; '.join(w.strip() for w in words[-2:]))
 
 
 def simulate():
     began = time.time()
-    rows = run([yoke, 'simulate', 'ranks=8..4096', 'group=8', 'alpha1=1e-6', 'beta1=1e-10', 'alpha2=5e-6', 'beta2=1e-10',
+    rows = run([yoke, 'plan', 'scaling', 'ranks=8..4096', 'group=8', 'alpha1=1e-6', 'beta1=1e-10', 'alpha2=5e-6', 'beta2=1e-10',
                 'gamma=5e-11']).splitlines()
     ratio = [float(f[7]) for f in map(str.split, rows) if f[0] == 'simulated' and f[5] != '-']
-    say('yoke simulate, 8 to 4096 ranks, %d closed forms' % len(ratio), '%.2f %% off at most, %.1f s' % (
+    say('yoke plan scaling, 8 to 4096 ranks, %d closed forms' % len(ratio), '%.2f %% off at most, %.1f s' % (
         100 * max(abs(r - 1) for r in ratio), time.time() - began), '1 %, 10 s')
 
 
 def predicted():
     model = ['layers=6', 'heads=6', 'embed=384', 'context=128', 'batch=8']
     keep = {'YOKE_CACHE': os.getcwd() + '/cache'}
-    run([yoke, 'tune', 'ranks', 'most=16777216'], **keep)
+    run([yoke, 'tune', 'ranks', 'max=16777216'], **keep)
     train('profiled', *model, 'profile=1', 'report=1', 'threads=1', 'steps=10', 'checkpoints=1')
-    line = run([yoke, 'simulate', 'profiled', 'ranks=2', 'group=2'], **keep).splitlines()[-1]
+    line = run([yoke, 'plan', 'scaling', 'profiled', 'ranks=2', 'group=2'], **keep).splitlines()[-1]
     want = float(line.split()[2])
     took, off = by_turns([('processes', ranks_of(model, 'steps=10', 'spawn=process')), ('threads', ranks_of(model, 'steps=10'))], 1)
     for name in took:
-        say('a step of 2 ranks as yoke simulate predicts it, ' + name, '%.2f: %.1f ms, %s' % (
+        say('a step of 2 ranks as yoke plan scaling predicts it, ' + name, '%.2f: %.1f ms, %s' % (
             1e-3 * want / took[name], want, shown(took, off, name)), '0.80 to 1.20')
 
 

@@ -6,7 +6,7 @@
 
 The parts, in this order: steps on the CPU and on OpenCL with telemetry, a history of memory and a profile
 (bench/watching); steps of a run while its page is open and not, in turns; a trace; scalars, beside TensorBoard's own
-writer where that is installed; a report of a run of a million lines; the page of it, with four readers; `yoke top`.  Those
+writer where that is installed; a report of a run of a million lines; the page of it, with four readers; `yoke dashboard terminal`.  Those
 that are not in RESULTS yet are done and appended there, as long as they fit into so many seconds, or those that are named;
 call it again until nothing is left.  Then, or with 0 seconds, it prints what is there.  BUILD has yoke and bench/watching.
 """
@@ -150,7 +150,7 @@ def million():
 def report():
     million()
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-    subprocess.run([yoke, 'report', 'run', '--html=r.html'], check=True)
+    subprocess.run([yoke, 'report', 'run', '--html', 'r.html'], check=True)
     took, after = time.time() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     say('report of %d lines' % lines, '%.2f s (%.2f busy)' % (took, busy), '3 s')
@@ -228,12 +228,12 @@ def top():
     pid, out = os.forkpty()
     if pid == 0:
         os.environ.update(TERM='xterm', LINES='24', COLUMNS='80')
-        os.execv(yoke, [yoke, 'top', 'live'])
+        os.execv(yoke, [yoke, 'dashboard', 'terminal', 'live'])
     threading.Thread(target=drain, daemon=True).start()
     time.sleep(5)
     busy = processors(pid)
     time.sleep(10)
-    say('yoke top, of a run that lives', '%.2f %% of a core' % (10 * (processors(pid) - busy)), '1 %')
+    say('yoke dashboard terminal, of a run that lives', '%.2f %% of a core' % (10 * (processors(pid) - busy)), '1 %')
     os.write(out, b'q')
     os.waitpid(pid, 0)
     run.terminate()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run records, written by any program and read by `yoke dashboard`, `yoke top`, `yoke report` and
+// Run records, written by any program and read by `yoke dashboard`, `yoke dashboard terminal`, `yoke report` and
 // `yoke doctor`.
 //
 //	struct yoke_run_options o = { .size = sizeof o, .config = "{\"lr\": 0.01}" };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke ablate: which variants it trains, and that variants that must not change a loss do
+# Tests yoke bench ablate: which variants it trains, and that variants that must not change a loss do
 # not.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
@@ -10,7 +10,7 @@ trap 'rm -rf "${TMPDIR:-/tmp}/ablate.work"' EXIT
 easy_text 60 >text
 small="data=text threads=1 layers=1 heads=2 embed=16 context=16 batch=4 steps=4"
 # shellcheck disable=SC2086 # words
-"$yoke" ablate $small toggles=recompute=block,fuse=0,dropout=0.5 rounds=2 >out 2>err
+"$yoke" bench ablate $small toggles=recompute=block,fuse=0,dropout=0.5 rounds=2 >out 2>err
 verdict "three toggles" "$([ $? -eq 0 ] && grep -q 'on cpu:0, 4 steps each, 2 rounds in turns' out || cat out err)"
 sed -n 's/  .*//p' out | sed '/^$/d' >names
 verdict "all off, each alone, all but each, all on" "$(printf '%s\n' 'all off' recompute=block fuse=0 dropout=0.5 \
@@ -22,7 +22,7 @@ verdict "what gives the same bits has the same loss, each round; dropout another
 	$0 ~ /^(all|rec|fuse|drop)/ && $NF != 0 { print "rounds differ: " $0 }
 	END { if (same == other) print "the same: " same }' out)"
 # shellcheck disable=SC2086
-"$yoke" ablate $small toggles=accumulate=2 rounds=1 --json >out 2>err
+"$yoke" bench ablate $small toggles=accumulate=2 rounds=1 --json >out 2>err
 verdict "one toggle has two variants" "$([ $? -eq 0 ] && [ "$(grep -c '"steps_per_s"' out)" -eq 2 ] || cat out err)"
 verdict "nothing is saved" "$(find . -name '*.safetensors' -o -name training_log.tsv)"
 refuses()
@@ -30,7 +30,7 @@ refuses()
 	title=$1 want=$2 text=$3
 	shift 3
 	# shellcheck disable=SC2086
-	"$yoke" ablate $small "$@" >out 2>&1
+	"$yoke" bench ablate $small "$@" >out 2>&1
 	[ $? -eq "$want" ] && [ "$(wc -l <out)" -eq 1 ] && grep -q "$text" out && verdict "$title: $(cat out)" '' ||
 		verdict "$title" "$(cat out)"
 }

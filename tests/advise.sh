@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke advise: its rules (tests/choose_device.c tests each one), a measurement;
+# Tests yoke plan device: its rules (tests/choose_device.c tests each one), a measurement;
 # backend=fastest, which measures once; and the device self-test command.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
@@ -13,7 +13,7 @@ says()
 {
 	want=$1
 	shift
-	"$yoke" advise "$@" >out 2>&1
+	"$yoke" plan device "$@" >out 2>&1
 	code=$?
 	case $want in
 	strongly) text='^rule: cpu, strongly, since ' ;;
@@ -25,17 +25,17 @@ says device samples=501 epochs=10 batch=32 parameters=1e6
 says strongly samples=501 epochs=10 batch=32 parameters=1e6 device=0
 says cpu samples=501 epochs=10 batch=32 parameters=1e6 loader=0.5
 says measure samples=501 batch=32
-"$yoke" advise samples=501 epochs=10 batch=31 parameters=1e6 >out 2>&1
+"$yoke" plan device samples=501 epochs=10 batch=31 parameters=1e6 >out 2>&1
 verdict "a batch of less than 32 is told of" "$(grep -q 'a batch of 32 would do better' out || cat out)"
-"$yoke" advise sampels=1 >out 2>&1
+"$yoke" plan device sampels=1 >out 2>&1
 verdict "an unknown key: $(cat out)" "$([ $? -eq 2 ] && grep -q "samples" out || cat out)"
-"$yoke" advise >out 2>&1
+"$yoke" plan device >out 2>&1
 verdict "nothing" "$([ $? -eq 2 ] || cat out)"
 
 easy_text 400 >text
 small="data=text threads=1 layers=1 heads=2 embed=16 context=16 batch=16"
 # shellcheck disable=SC2086
-YOKE_BACKEND=cpu "$yoke" advise $small --measure >out 2>err
+YOKE_BACKEND=cpu "$yoke" plan device $small --measure >out 2>err
 verdict "a configuration, measured" "$([ $? -eq 0 ] && grep -q '^rule: cpu, strongly, since there is no other' out &&
 	grep -q '^  cpu:0  .* ms a step' out && grep -q '^cpu:0 is the only one' out || cat out err)"
 fault=${YOKE_TEST_MODULES#*:}
@@ -43,12 +43,12 @@ if [ -e "$fault/yoke_fault.so" ]; then
 	mkdir plugins && cp "$fault/yoke_fault.so" plugins/ && chmod -R go-w plugins
 	export YOKE_PLUGIN_PATH="$PWD/plugins"
 	# shellcheck disable=SC2086
-	YOKE_BACKEND=fault,cpu "$yoke" advise $small --measure >out 2>err
+	YOKE_BACKEND=fault,cpu "$yoke" plan device $small --measure >out 2>err
 	verdict "two devices" "$([ $? -eq 0 ] && grep -q '^  cpu:0  .* ms a step' out && grep -q '^  fault:0  .* ms a step' out &&
 		grep -qE '^(cpu|fault):0 is [0-9.]+ times as fast' out || cat out err)"
 	if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
 		# shellcheck disable=SC2086
-		YOKE_BACKEND=fault,cpu YOKE_FAULT_RUN=10 "$yoke" advise $small --measure >out 2>err
+		YOKE_BACKEND=fault,cpu YOKE_FAULT_RUN=10 "$yoke" plan device $small --measure >out 2>err
 		verdict "one that fails says why" "$([ $? -eq 0 ] && grep -q '^cpu:0 is the only one' out || cat out err)"
 	fi
 	# shellcheck disable=SC2086
@@ -60,18 +60,18 @@ if [ -e "$fault/yoke_fault.so" ]; then
 	verdict "resumed it is what it was, and not measured" "$([ $? -eq 0 ] && ! grep '^backend=fastest' err &&
 		[ "$(grep '"backend"' m/manifest.json)" = "$was" ] || cat err)"
 	# shellcheck disable=SC2086
-	YOKE_BACKEND=fault YOKE_FAULT_RUN=80 "$yoke" selftest >out 2>err
+	YOKE_BACKEND=fault YOKE_FAULT_RUN=80 "$yoke" check model >out 2>err
 	verdict "selftest of a device that fails" "$([ $? -eq 1 ] && grep -q '^FAIL  .*device' out &&
 		grep -q '^something is wrong' out || cat out err)"
 else
 	count=$((count + 1))
 	echo "ok $count - two devices # SKIP no fault backend"
 fi
-"$yoke" selftest >out 2>err
+"$yoke" check model >out 2>err
 verdict "selftest: $(grep -c '^PASS' out) sections" "$([ $? -eq 0 ] && [ "$(grep -c '^PASS ' out)" -eq 7 ] && [ ! -s err ] || cat out err)"
-"$yoke" selftest layers=2 embed=24 history=3 context=8 model=mlp >out 2>err
+"$yoke" check model layers=2 embed=24 history=3 context=8 model=mlp >out 2>err
 verdict "of a model that is given" "$([ $? -eq 0 ] && grep -q '^all is well' out || cat out err)"
-"$yoke" selftest layers=0 >out 2>&1
+"$yoke" check model layers=0 >out 2>&1
 verdict "of none: $(cat out)" "$([ $? -eq 2 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
 verdict "it leaves nothing" "$(ls "${TMPDIR:-/tmp}" | grep yoke-selftest)"
 echo "1..$count"

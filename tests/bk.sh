@@ -92,19 +92,19 @@ refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=n
 # shellcheck disable=SC2086 # words
 refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
 
-"$yoke" selftest "$examples/resnet-bk.env" >out 2>err
+"$yoke" check model "$examples/resnet-bk.env" >out 2>err
 [ $? -eq 0 ] && [ "$(grep -c '^PASS' out)" = 13 ] && [ "$(grep -c '^SKIP' out)" = 1 ] && [ ! -s err ]
 verdict "selftest: $(grep -v '^PASS' out)" $?
 
-"$yoke" validate resolvent samples=4 n=100 >out 2>err
+"$yoke" check resolvent samples=4 n=100 >out 2>err
 verdict "validate resolvent: $(tail -n 1 out)" $?
-"$yoke" validate resolvent samples=4 n=100 tolerance=inf sweeps=0 >out 2>err
+"$yoke" check resolvent samples=4 n=100 tolerance=inf sweeps=0 >out 2>err
 [ $? -eq 1 ] && grep -q 'f16 FAIL' out
 verdict "without sweeps: $(tail -n 1 out)" $?
-"$yoke" validate resolvent samples=2 n=40 tier=mixed --json >out 2>err
+"$yoke" check resolvent samples=2 n=40 tier=mixed --json >out 2>err
 [ $? -eq 0 ] && grep -q '"good": true' out
 verdict 'as JSON' $?
-"$yoke" validate precision data=text model=bk steps=3 >out 2>err
+"$yoke" check precision data=text model=bk steps=3 >out 2>err
 verdict "validate precision: $(tail -n 1 out)" $?
 refused 'sweeps=65: must be a whole number from 0 to 64' validate resolvent sweeps=65
 refused 'tolerance=0' validate resolvent tolerance=0

@@ -81,7 +81,7 @@ words="glibc $needed 2.17"
 verdict 'an older glibc' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"
 verdict 'the script there' "$(PATH=$PWD/bin:$PATH refused moved/bench/gpu.sh)"
 printf '#!/bin/sh\necho glibc 2.999\n' >bin/getconf
-verdict 'a newer glibc' "$(PATH=$PWD/bin:$PATH moved/bin/yoke version >out 2>&1 || cat out)"
+verdict 'a newer glibc' "$(PATH=$PWD/bin:$PATH moved/bin/yoke --version >out 2>&1 || cat out)"
 printf '#!/bin/sh\nexit 1\n' >bin/getconf
 words="glibc $needed"
 verdict 'no glibc' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"

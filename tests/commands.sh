@@ -93,13 +93,11 @@ for word; do
 done
 case \$command in
 train) exec '$build/yoke' "\$@" \$small ;;
-validate)
-	[ "\$2" = resolvent ] || set -- "\$@" \$small steps=3
-	exec '$build/yoke' "\$@" ;;
-conform)
+check)
 	case " \$* " in
-	*' --quick '* | *' --ops '*) ;;
-	*) set -- "\$@" --quick ;;
+	*' device '*' --quick '* | *' --ops '*) ;;
+	*' device '*) set -- "\$@" --quick ;;
+	*' precision '*) set -- "\$@" \$small steps=3 ;;
 	esac
 	exec '$build/yoke' "\$@" ;;
 cubes) [ "\$2" != make ] || set -- "\$@" lines=16 samples=16 ;;
@@ -109,7 +107,7 @@ doctor)
 	status=\$?
 	[ \$status -ne 1 ] || [ \$# -lt 2 ] || exit 0 # it found something in a run
 	exit \$status ;;
-tune | bench | dashboard | advise)
+tune | bench | dashboard | plan)
 	$limit '$build/yoke' "\$@"
 	status=\$?
 	[ \$status -ne 124 ] || exit 0

@@ -43,15 +43,16 @@ check 'yoke ' --help --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/
 check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke help train a' all
-check 'yoke models --j' --json
+check 'yoke info models --j' --json
 check 'yoke data ch' check
-check 'yoke report --h' --help --html=
+check 'yoke report --h' --help --html
+check 'yoke report --html te' text.txt
 check 'yoke report m' model
 check 'yoke report --html=te' text.txt
 check 'yoke report --csv=mo' model
 check 'yoke dashboard po' port=
 check 'yoke dashboard token_file=te' text.txt
-check 'yoke bench --json te' text.txt
+check 'yoke bench --html te' text.txt
 check 'yoke bench fi' fit
 check 'yoke bench devices=c' cpu
 check 'yoke plan te' telemetry= tensor= tensorboard= text.txt
@@ -70,39 +71,35 @@ check 'yoke cubes co' convert
 check 'yoke cubes info te' text.txt
 check 'yoke cubes convert text.txt inter' interleave=
 check 'yoke cubes make model co' count=
-check 'yoke simulate mo' model
-check 'yoke simulate al' algorithm= alpha1= alpha2=
-check 'yoke memory te' text.txt
+check 'yoke plan scaling mo' model
+check 'yoke plan scaling al' algorithm= alpha1= alpha2=
+check 'yoke info memory te' text.txt
 check 'yoke data info te' text.txt
 check 'yoke data prepare text.txt out=te' text.txt
-check 'yoke version ' ''
 for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	got=$(offers "yoke $command --he")
 	verdict "'yoke $command --he'" "$([ "$got" = --help ] || echo "$got")"
-	case $command in
-	version) ;;
-	*) verdict "'yoke $command ' offers something" "$([ -n "$(offers "yoke $command ")" ] || echo nothing)" ;;
-	esac
+	verdict "'yoke $command ' offers something" "$([ -n "$(offers "yoke $command ")" ] || echo nothing)"
 done
 check 'yoke dashboard m' model
-check 'yoke top --o' --once
+check 'yoke dashboard terminal --o' --once
 check 'yoke data info x fo' format=
 check 'yoke data prepare x to' tokenizer=
-check 'yoke models m' model
+check 'yoke info models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env
 check 'yoke info --env a' all
 check 'yoke doctor -' --help --json
 check 'yoke bench --j' --json
 check 'yoke bench d' devices=
-check 'yoke conform --q' --quick
-check 'yoke conform c' cpu
+check 'yoke check device --q' --quick
+check 'yoke check device c' cpu
 check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
 check 'yoke tune m' model= minutes=
 check 'yoke tune r' ranks
 check 'yoke tune model=m' model
-check 'yoke advise da' dampening= data= dashboard=
+check 'yoke plan device da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
 check 'yoke train t' telemetry= tensor= tensorboard= text.txt threads= tied= tokenizer= top_k= training_log=
 check 'yoke train small.env schedule=c' cosine constant
@@ -115,7 +112,11 @@ check 'yoke generate model temp' temperature=
 check 'yoke generate model layer' ''
 check 'yoke train layers=' ''
 check 'yoke train backend=c' cpu
-check 'yoke validate ' precision resolvent
+check 'yoke check ' device model precision resolvent $("$yoke" help train all | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1=/p') model small.env text.txt
+check 'yoke check p' $("$yoke" help train all | sed -n '/^keys/,$s/^  \(p[a-z0-9_]*\) .*/\1=/p') precision
+check 'yoke check resolvent ti' tier=
+check 'yoke bench ranks sp' spawn=
+check 'yoke help check d' device
 check 'yoke train precision=bf' bf16-mixed
 for command in train generate eval; do
 	# shellcheck disable=SC2046 # words

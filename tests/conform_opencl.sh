@@ -25,9 +25,9 @@ pick()
 	awk -v n="$1" -v turn="$turn" '(NR + turn) % n == 0 { printf "%s,", $0 }'
 }
 
-named=$("$yoke" conform cpu --quick |
+named=$("$yoke" check device cpu --quick |
 	sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq)
-others=$("$yoke" conform cpu --quick --ops scan,scan_map,sort,gather,scatter_add,move,softmax,layer_norm,attention |
+others=$("$yoke" check device cpu --quick --ops scan,scan_map,sort,gather,scatter_add,move,softmax,layer_norm,attention |
 	sed -n '/ f32 /d; s/^ok .* - \([a-z_]*\) \([a-z0-9]*\) .*cases.*/\1.\2/p' | uniq)
 maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done)
 plain=$(echo "$named" | pick 2)
@@ -43,7 +43,7 @@ run()
 {
 	device=$1 way=$2
 	shift 2
-	verdict "$device, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" conform "$device" "$@")"
+	verdict "$device, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" check device "$device" "$@")"
 	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 
@@ -66,9 +66,9 @@ for device in $devices; do # of each platform
 	run "$device" YOKE_OPENCL_PRESET=gpu --quick --ops "contract.f32,$(printf 'map.f32\nreduce.f32\n' | pick 2)"
 	run "$device" YOKE_OPENCL_PRESET=matrix --ops "$(printf 'contract.%s.10\n' bf16 f16 | pick 2)memory"
 done
-if YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
+if YOKE_OPENCL_CLBLAST=1 "$yoke" check device opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
 	verdict 'CLBlast is among the implementations' "$(
-		wrong 0 env YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32
+		wrong 0 env YOKE_OPENCL_CLBLAST=1 "$yoke" check device opencl --quick --ops contract.f32
 		grep -q '^ok .*contract f32 clblast: [1-9]' conform.out || cat conform.out)"
 fi
 echo "1..$count"

@@ -46,7 +46,7 @@ conforms()
 {
 	title=$1
 	shift
-	verdict "$device, $title" "$(wrong 0 "$yoke" conform opencl "$@")"
+	verdict "$device, $title" "$(wrong 0 "$yoke" check device opencl "$@")"
 	verdict "compares $(taken) ops" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 

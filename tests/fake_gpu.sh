@@ -25,11 +25,11 @@ run()
 {
 	backend=$1 way=$2
 	shift 2
-	verdict "$backend, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" conform "$backend" "$@")"
+	verdict "$backend, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" check device "$backend" "$@")"
 	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 
-"$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
+"$yoke" check device cpu --quick | sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
 for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done >others
 printf 'contract.%s\n' f16 bf16 i32 f64 i8 >>others
 printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\nattention_backward.%s\ngather.%s\n' f16 bf16 bf16 f16 bf16 >>others

@@ -104,7 +104,7 @@ verdict "the skeleton plugin compiles" "$(${CC:-cc} -std=gnu11 -O2 -Wall -Wextra
 	-o "$dropped" 2>&1)"
 verdict "the command sees its device" \
 	"$(seen | grep -q '^  skeleton:0 ' || "$bin/yoke" info 2>&1)"
-verdict "and conforms" "$(says 'no output' "$bin/yoke" conform skeleton --quick)"
+verdict "and conforms" "$(says 'no output' "$bin/yoke" check device skeleton --quick)"
 verdict "a program runs on it" "$(YOKE_BACKEND=skeleton "$work/xor" 2>&1 | awk '
 	{ all = all $0 "\n"; last = $4 } END { if (!(last < 0.1)) print all }')"
 remove_plugin

@@ -91,7 +91,7 @@ conform()
 {
 	rm -rf "own.$1" "runs.$1"
 	: >runs
-	YOKE_CACHE="$PWD/own.$1" "$yoke" conform "$b" --quick --ops softmax.f32 >"out.$1" 2>&1 || cat "out.$1"
+	YOKE_CACHE="$PWD/own.$1" "$yoke" check device "$b" --quick --ops softmax.f32 >"out.$1" 2>&1 || cat "out.$1"
 	grep -q '^ok .*softmax f32 .*cases' "out.$1" || cat "out.$1"
 }
 verdict "an empty cache: kernels are compiled" "$(conform 1; [ -s runs ] || echo none)"

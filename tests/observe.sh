@@ -92,7 +92,7 @@ for bad in 'profile=1,1,1,0,1' 'profile=1,2' 'profile=1,1,1,1,x' 'profile=2' 'pr
 done
 verdict "nothing is left of those" "$([ ! -e "$work/bad" ] || ls "$work/bad")"
 
-verdict "a snapshot is shown" "$("$yoke" memory "$work/on/memory.json" >"$work/shown" 2>&1 || cat "$work/shown"
+verdict "a snapshot is shown" "$("$yoke" info memory "$work/on/memory.json" >"$work/shown" 2>&1 || cat "$work/shown"
 	for words in 'alive at the peak' 'alive at the end' 'arena of an evaluation' ' alloc, '; do
 		grep -q "$words" "$work/shown" || echo "no $words"
 	done)"
@@ -101,12 +101,12 @@ sed 's/"alloc"/"aloc"/' "$work/on/memory.json" >"$work/kind"
 sed 's/"live":{"segments":\[/"live":{"segments":[[99,1],/' "$work/on/memory.json" >"$work/live"
 echo '{"format":"yoke memory"}' >"$work/empty"
 echo '{}' >"$work/none"
-verdict "one cut short" "$(says short "$yoke" memory "$work/short")"
-verdict "one with an unknown event" "$(says 'not a whole snapshot' "$yoke" memory "$work/kind")"
-verdict "one whose events lead elsewhere" "$(says 'do not lead' "$yoke" memory "$work/live")"
-verdict "one without tables" "$(says 'not a whole snapshot' "$yoke" memory "$work/empty")"
-verdict "none" "$(says 'no snapshot' "$yoke" memory "$work/none")"
-verdict "a file that is not there" "$(says nothing "$yoke" memory "$work/nothing")"
+verdict "one cut short" "$(says short "$yoke" info memory "$work/short")"
+verdict "one with an unknown event" "$(says 'not a whole snapshot' "$yoke" info memory "$work/kind")"
+verdict "one whose events lead elsewhere" "$(says 'do not lead' "$yoke" info memory "$work/live")"
+verdict "one without tables" "$(says 'not a whole snapshot' "$yoke" info memory "$work/empty")"
+verdict "none" "$(says 'no snapshot' "$yoke" info memory "$work/none")"
+verdict "a file that is not there" "$(says nothing "$yoke" info memory "$work/nothing")"
 verdict "YOKE_SYNC=nonsense" "$(YOKE_SYNC=nonsense says 'there are 0, 1 and warn' "$yoke" train data="$work/text" out="$work/x")"
 echo "1..$count"
 exit $failed

@@ -92,7 +92,7 @@ verdict "a thread that reads has a lane" "$(grep -q '"data worker 1"' traced/tra
 	head -n 8 traced/trace.json)"
 YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
-"$yoke" conform opencl:1 --quick --ops layer_norm.f32 >out 2>&1
+"$yoke" check device opencl:1 --quick --ops layer_norm.f32 >out 2>&1
 verdict "the second conforms" "$([ $? -eq 0 ] && grep -q '^ok .*layer_norm f32 .*cases' out || cat out)"
 # One device, partitioned: each half has half of its compute units, and the two train one model.
 export POCL_DEVICES=pthread POCL_MAX_PTHREAD_COUNT=2

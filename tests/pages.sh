@@ -62,10 +62,9 @@ for command in train generate eval; do
 		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
 		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
 done
-verdict "yoke.1 has each option" "$(for command in models memory data info doctor bench conform tune validate report \
-	dashboard top ablate advise; do
+verdict "yoke.1 has each option" "$(for command in plan data info doctor bench check tune dashboard report; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
-		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" doc/yoke.1 | tr -d '\\' |
+		awk -v title=".SS yoke $command" '/^\.S[SH]/ { on = index($0 " ", title " ") == 1 } on' doc/yoke.1 | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"
 	done
 done)"

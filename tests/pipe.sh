@@ -31,13 +31,13 @@ quiet help
 for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	quiet "$command" --help
 done
-quiet version
+quiet --version
 quiet info
 quiet info --env
 quiet info --json
 quiet doctor
 quiet doctor --json
-quiet models .
+quiet info models .
 quiet data info table.csv
 quiet data check table.csv
 quiet data bench table.csv seconds=0.01
@@ -48,21 +48,24 @@ quiet plan data=text $small
 quiet generate run prompt=line tokens=20
 quiet eval run data=text
 quiet report run
-quiet report run --html
+quiet report run --html -
 quiet report run --json
-quiet top --once
-quiet simulate ranks=2..8 alpha1=1e-6 beta1=1e-10 alpha2=1e-5 beta2=1e-9 gamma=1e-10
-quiet conform --quick --ops memory,softmax
-quiet advise samples=1000 batch=16 parameters=1e6
-quiet validate resolvent samples=1 batch=1 n=8
+quiet dashboard terminal --once
+quiet plan scaling ranks=2..8 alpha1=1e-6 beta1=1e-10 alpha2=1e-5 beta2=1e-9 gamma=1e-10
+quiet check device --quick --ops memory,softmax
+quiet plan device samples=1000 batch=16 parameters=1e6
+quiet check resolvent samples=1 batch=1 n=8
 for snapshot in run/memory*; do
-	[ ! -f "$snapshot" ] || quiet memory "$snapshot"
+	[ ! -f "$snapshot" ] || quiet info memory "$snapshot"
 done
 # whose progress is on standard error
 # shellcheck disable=SC2086 # words
 piped train data=text out=again $small steps=3 valid=0
 verdict 'a training whose reader went away is saved' "$([ "$(cat status)" -eq 0 ] && [ -s again/manifest.json ] ||
 	cat status err)"
+
+piped bench map --quick --json
+verdict 'so does a benchmark that prints JSON' "$([ "$(cat status)" -eq 0 ] && ! grep -q '^yoke' err || cat status err)"
 
 # what cannot be written is an error all the same
 if [ -c /dev/full ]; then

@@ -164,7 +164,7 @@ verdict 'maps are artifacts, the whole configuration is written' "$(says '' "$yo
 verdict 'what is kept in memory has the same bits' "$("$yoke" fit "$examples/pca-rx.json" out=cached "$small" nodes.pca.k=8 nodes.less.k=4 \
 	trainer.max_epochs=2 data.cache=1M >/dev/null 2>&1; cmp run/pipeline.safetensors cached/pipeline.safetensors 2>&1)"
 verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-rx.json" "$small" nodes.pca.k=8 nodes.less.k=4 trainer.max_epochs=2 \
-	loader_ms=1 --json bench.json >out 2>&1 || cat out
+	loader_ms=1 --json >bench.json 2>out || cat out
 	grep -q '^statistics 2 ' out || cat out
 	tr -d '\n' <bench.json | awk '{
 		n = split("loader eigen upload forward backward optimizer joint plans validation rest", name, " ")
@@ -182,7 +182,7 @@ verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-r
 		if (n != 2 || !(wall > 0) || (sum - wall) ^ 2 > (0.02 * wall) ^ 2) print n, "passes,", sum, "of", wall
 	}')"
 
-verdict 'scales' "$("$yoke" bench fit scale=channels count=2 trainer.max_epochs=1 --json scale.json >out 2>&1 || cat out
+verdict 'scales' "$("$yoke" bench fit scale=channels count=2 trainer.max_epochs=1 --json >scale.json 2>out || cat out
 	for bands in 10 20 50 100 200; do
 		grep -q "bands=$bands  *cpu .* samples/s .* ms .* MiB (planned" out || cat out
 	done)"

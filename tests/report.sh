@@ -19,7 +19,7 @@ verdict "a run of an evil name" "$([ $? -eq 0 ] || cat err)"
 
 report()
 {
-	"$yoke" report "$@" --html=r.html --md=r.md --csv=r.csv --json=r.json >out 2>&1
+	"$yoke" report "$@" --html r.html --md r.md --csv=r.csv --json >r.json 2>out
 }
 report a
 verdict "a report" "$([ $? -eq 0 ] || cat out)"
@@ -114,7 +114,8 @@ refuses()
 	[ $? -eq "$want" ] && [ "$(wc -l <out)" -eq 1 ] && verdict "$title: $(cat out)" '' || verdict "$title" "$(cat out)"
 }
 refuses "no run" 1 nowhere
-refuses "two forms at once" 2 a --html --json
+refuses "two forms at once" 2 a --html - --json
+refuses "a format without a file" 2 a --html
 refuses "an option" 2 a --pdf
 refuses "nothing" 2
 mkdir torn && printf '{"step":1,"loss":2,"stage":"train"}\n\377\377\n{"step":2,"loss"' >torn/metrics.jsonl

@@ -64,7 +64,7 @@ flaw='YOKE_FAULT_WRONG=attention,contract YOKE_FAULT_IMPLS=2'
 # shellcheck disable=SC2086 # words
 {
 	verdict 'two wrong implementations' "$(train two $flaw
-		has two.err 1 'warn: selftest: fault:0: attention f32 by first gives wrong results.*; `yoke conform fault:0 --ops attention.f32` shows more$'
+		has two.err 1 'warn: selftest: fault:0: attention f32 by first gives wrong results.*; `yoke check device fault:0 --ops attention.f32` shows more$'
 		has two.err 1 'warn: selftest: fault:0: contract f32 by first gives wrong results'
 		has two.err 1 'warn: selftest: fault:0: contract with a map f32 by first gives wrong results.*--ops contract.f32. shows more$'
 		has two.err 3 warn
@@ -107,16 +107,16 @@ verdict 'too little memory does not' "$(train memory YOKE_FAULT_SEGMENT=3; has m
 verdict 'a device is left' "$(train left YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
 	has left.err 1 'warn: train: fault:0 cannot be used: it failed its self-test: map f32 is wrong; .*; the next device is tried')"
 verdict 'and not chosen again' "$(train avoided YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
-	has avoided.err 1 'fault:0 refused: it failed its self-test: map f32 is wrong; `yoke conform fault:0` shows more, YOKE_SELFTEST=force')"
+	has avoided.err 1 'fault:0 refused: it failed its self-test: map f32 is wrong; `yoke check device fault:0` shows more, YOKE_SELFTEST=force')"
 verdict 'info shows it, with the reason and the command that shows more' "$(
 	YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map "$yoke" info >info.out 2>&1 || echo "status $?"
-	has info.out 1 '^  fault:0  '; has info.out 1 '^  *not used: it failed its self-test: map f32 is wrong; `yoke conform fault:0` shows more'
+	has info.out 1 '^  fault:0  '; has info.out 1 '^  *not used: it failed its self-test: map f32 is wrong; `yoke check device fault:0` shows more'
 	has info.out 1 '^  chosen: cpu:0')"
 verdict 'also where it is the only one' "$(
 	YOKE_FAULT_WRONG=map "$yoke" info --json >info.out 2>&1 || echo "status $?"
 	has info.out 1 '"id": "fault:0"'; has info.out 1 '"refused": "it failed its self-test: map f32')"
 verdict 'and conform does what it says' "$(
-	YOKE_FAULT_WRONG=map "$yoke" conform fault:0 --quick --ops map.f32,softmax.f32 >conform.out 2>conform.err
+	YOKE_FAULT_WRONG=map "$yoke" check device fault:0 --quick --ops map.f32,softmax.f32 >conform.out 2>conform.err
 	[ $? -eq 1 ] || echo "status $?"
 	has conform.out 1 '^not ok .* map f32'; grep -q '^# map.f32.*: result' conform.out || cat conform.out; has conform.out 1 '^ok .* softmax f32'
 	cat conform.err)"

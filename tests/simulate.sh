@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke simulate: the table of an all_reduce, and of the training step of a profiled run;
+# Tests yoke plan scaling: the table of an all_reduce, and of the training step of a profiled run;
 # errors are one line. tests/simulate.c tests the numbers.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
@@ -17,13 +17,13 @@ refused()
 {
 	words=$1
 	shift
-	"$yoke" simulate "$@" >out 2>err && echo "it was taken"
+	"$yoke" plan scaling "$@" >out 2>err && echo "it was taken"
 	grep -q "$words" err && [ "$(wc -l <err)" -eq 1 ] || cat err
 }
 
 # shellcheck disable=SC2086 # words
 verdict "an all_reduce, by what there is for so many ranks" "$(
-	"$yoke" simulate ranks=6..24 group=2 $model >out 2>&1 || cat out
+	"$yoke" plan scaling ranks=6..24 group=2 $model >out 2>&1 || cat out
 	[ "$(grep -c '^simulated ' out)" -eq 12 ] || cat out
 	grep -q '^simulated  *24  pairwise  *[0-9.]* us ' out || cat out)"
 verdict "nothing is known" "$(refused 'nothing is known: give alpha2=' ranks=8)"
@@ -35,7 +35,7 @@ verdict "a run that is not there" "$(refused 'train with profile=1 first' none $
 # One line each for 2, 4 and 8 ranks, none faster than the step of one, whose time is in the first line.
 # shellcheck disable=SC2086 # words
 verdict "a step of more ranks, from the profile of one" "$(
-	YOKE_DIST_BUCKET=20K "$yoke" simulate run ranks=2..8 group=2 $model >out 2>&1 || cat out
+	YOKE_DIST_BUCKET=20K "$yoke" plan scaling run ranks=2..8 group=2 $model >out 2>&1 || cat out
 	sed -n 's/^a step of run: \([0-9.]*\) ms, .* in \([0-9]*\) buckets, .*/\1 \2/p' out >step
 	read -r alone buckets <step
 	[ "${buckets:-0}" -ge 3 ] || cat out
@@ -50,12 +50,12 @@ verdict "a profile of one step" "$(
 	"$yoke" train $keys steps=1 profile=1 out=one >out 2>&1 || cat out
 	refused 'has no whole step behind the first' one $model)"
 verdict "yoke tune ranks: what it measures is simulated" "$(
-	"$yoke" tune ranks most=1024 >tuned 2>&1 || cat tuned
+	"$yoke" tune ranks max=1024 >tuned 2>&1 || cat tuned
 	for bytes in 256 1024; do
 		grep -q "^all_reduce.f32.$bytes [a-z0-9]*=[1-9][0-9]* [a-z0-9]*=[1-9]" tuned || cat tuned
 	done
 	grep -q '^model.fs alpha=[1-9][0-9]* beta=[0-9]* gamma=[1-9][0-9]*$' tuned || cat tuned
-	"$yoke" simulate ranks=2 group=2 bytes=1024 >out 2>&1 || cat out
+	"$yoke" plan scaling ranks=2 group=2 bytes=1024 >out 2>&1 || cat out
 	grep -q '^simulated  *2  [a-z0-9]' out || cat out)"
 verdict "as many ranks as there cannot be" "$(
 	"$yoke" tune ranks ranks=65 >out 2>err

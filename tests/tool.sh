@@ -78,9 +78,18 @@ for command in '' $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	[ ! -s slips.txt ]
 	result $? "the help of '$command' has no slips of punctuation and number"
 done
-prints 'the command version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" version
+prints '--version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help among other arguments' '^usage: yoke train' "$yoke" train data=none --help lr=x
-refuses 'version of something' 2 "'train'" "$yoke" version train
+for subject in 'check device' 'plan scaling' 'bench ranks'; do
+	prints "help $subject" "^usage: yoke $subject" "$yoke" help $subject
+	cp out.txt help.txt
+	prints "$subject --help" "^usage: yoke $subject" "$yoke" $subject --help
+	cmp -s help.txt out.txt
+	result $? "$subject --help: the same as its help"
+done
+[ "$("$yoke" help | grep -c '^  [a-z]')" -le 20 ]
+result $? 'there are at most 20 commands'
+refuses 'an unknown subject' 2 "did you mean 'precision'" "$yoke" check precison
 probe=$(dirname "$yoke")/yoke-probe
 if [ -x "$probe" ]; then
 	prints 'yoke-probe --help' '^usage: yoke-probe' "$probe" --help
@@ -106,8 +115,8 @@ result $? "help train lists the 20 keys that are changed most often: $(tr '\n' '
 sed -n '/^# ---- train/,/^# ---- generate/s/^#*\([A-Z][A-Z0-9_]*\)=.*/\1/p' all.env | tr '[:upper:]' '[:lower:]' | LC_ALL=C sort >set.txt
 [ "$(wc -l <all.txt)" -gt 100 ] && diff set.txt all.txt
 result $? 'help train all lists each key of the file that setup writes, once'
-for command in plan validate ablate advise selftest; do
-	prints "help $command refers to that of train" 'yoke help train' "$yoke" help $command
+for command in plan 'plan device' 'check precision' 'bench ablate' check 'check model'; do
+	prints "help $command refers to that of train" 'yoke help train' "$yoke" help $command # words
 	! grep -qE '^keys|^  (layers|lr) ' out.txt
 	result $? 'and does not list its keys again'
 	refuses "help $command all" 2 'no list of keys' "$yoke" help $command all
@@ -129,13 +138,13 @@ refuses 'help for two' 2 'one command' "$yoke" help train eval
 refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
 refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch" "$yoke" bench contrct
 refuses 'a suite like none' 2 "no suite 'qqqqqqqq'; there are contract, map" "$yoke" bench qqqqqqqq
-refuses 'a suite for conform' 2 "'qqqqqqqq' is no op of conform; there are map, reduce.*, memory" "$yoke" conform --ops qqqqqqqq
-refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" conform --ops map,sotfmax
+refuses 'a suite for conform' 2 "'qqqqqqqq' is no op of conform; there are map, reduce.*, memory" "$yoke" check device --ops qqqqqqqq
+refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" check device --ops map,sotfmax
 refuses 'conform of an unknown dtype' 2 "'map.f33': map has no cases of that dtype; did you mean 'f32'; there are f32, " \
-	"$yoke" conform --ops map.f33
-refuses 'conform of an unknown device' 1 'no such backend' "$yoke" conform nochip
-refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" conform --seed x
-refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
+	"$yoke" check device --ops map.f33
+refuses 'conform of an unknown device' 1 'no such backend' "$yoke" check device nochip
+refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" check device --seed x
+refuses 'bench --html without a file' 2 'wants a file' "$yoke" bench --html
 
 # A file that is not a configuration was intended as something else.
 printf 'some text\nof a book\n' >'a book.txt'
@@ -143,8 +152,8 @@ mkdir -p notes && printf 'lrr=3\n' >typo.env && printf '\n# nothing\n' >empty.en
 refuses 'train with a text' 2 "did you mean data='a book.txt'" "$yoke" train 'a book.txt'
 refuses 'train with a folder' 2 'did you mean data=notes' "$yoke" train notes
 refuses 'plan with a text' 2 "did you mean data='a book.txt'" "$yoke" plan 'a book.txt'
-refuses 'ablate with a text' 2 "did you mean data='a book.txt'" "$yoke" ablate 'a book.txt' toggles=amsgrad=1
-refuses 'advise with a text' 2 "did you mean data='a book.txt'" "$yoke" advise 'a book.txt'
+refuses 'ablate with a text' 2 "did you mean data='a book.txt'" "$yoke" bench ablate 'a book.txt' toggles=amsgrad=1
+refuses 'advise with a text' 2 "did you mean data='a book.txt'" "$yoke" plan device 'a book.txt'
 refuses 'eval with a text' 2 "did you mean data='a book.txt'" "$yoke" eval model 'a book.txt'
 refuses 'generate with a text' 2 "did you mean prompts='a book.txt'" "$yoke" generate model 'a book.txt'
 refuses 'a key with a slip is one' 2 "typo.env:1: .*'lrr'" "$yoke" train typo.env
@@ -188,7 +197,7 @@ else
 	skipped 'info --json is JSON' 'no python3 to read it with'
 fi
 if [ -w /dev/full ]; then
-	for arguments in help version 'train --help' info 'info --env' 'info --json' '--version'; do
+	for arguments in help 'train --help' info 'info --env' 'info --json' '--version'; do
 		"$yoke" $arguments >/dev/full 2>err.txt
 		[ $? -eq 1 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'standard output' err.txt
 		result $? "$arguments: stdout that is full"
@@ -347,7 +356,7 @@ mkdir -p shelf/empty && cp -r model shelf/one && cp -r model shelf/two && cp -r 
 printf '{"step": 2, "lo' >>shelf/one/metrics.jsonl
 printf '{"step":9,"loss":9}\n' >>shelf/two/metrics.jsonl # of a run that was killed
 head -c 20 model/manifest.json >shelf/torn/manifest.json
-run "$yoke" models shelf
+run "$yoke" info models shelf
 loss=$(sed -n 's/.*"step":2,"loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
 val=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
 for name in one two; do
@@ -359,15 +368,15 @@ for name in one two; do
 done
 [ $status -eq 0 ] && [ "$(wc -l <out.txt)" -eq 3 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'shelf/torn' err.txt
 result $? 'models: one that cannot be read is said'
-run "$yoke" models --json shelf
+run "$yoke" info models --json shelf
 [ $status -eq 0 ] && [ "$(grep -c '"folder": "shelf/' out.txt)" -eq 3 ] && grep -q '"error": ".*shelf/torn' out.txt &&
 	[ "$(grep -c '"loss": ' out.txt)" -eq 2 ]
 result $? 'models: as JSON'
-prints 'models: a folder that is one' '^model ' "$yoke" models model
-prints 'models: this folder' '^model ' "$yoke" models
-prints 'models: none' '^no model in folder$' "$yoke" models folder
-refuses 'models of nothing' 1 'nowhere: No such' "$yoke" models nowhere
-refuses 'models of two' 2 "unknown argument 'shelf'" "$yoke" models model shelf
+prints 'models: a folder that is one' '^model ' "$yoke" info models model
+prints 'models: this folder' '^model ' "$yoke" info models
+prints 'models: none' '^no model in folder$' "$yoke" info models folder
+refuses 'models of nothing' 1 'nowhere: No such' "$yoke" info models nowhere
+refuses 'models of two' 2 "unknown argument 'shelf'" "$yoke" info models model shelf
 
 prints 'setup' 'yoke train new.env' "$yoke" setup new.env
 refuses 'setup does not write over' 1 'new.env: is there already' "$yoke" setup new.env

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke top: an ended run, a live run, a run found without its name, and its display on a
+# Tests yoke dashboard terminal: an ended run, a live run, a run found without its name, and its display on a
 # terminal.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
@@ -23,24 +23,24 @@ while [ $i -le 40 ]; do
 	i=$((i + 1))
 done >ended/metrics.jsonl
 printf '{"step":40,"val_loss":3.25,"stage":"valid","time":1041}\n{"step":41,"lo' >>ended/metrics.jsonl
-LC_ALL=C "$yoke" top ended --once >out 2>err
+LC_ALL=C "$yoke" dashboard terminal ended --once >out 2>err
 verdict "a run that ended" "$([ $? -eq 0 ] && grep -q '^ended  ended  on cpu:0?\[31m$' out &&
 	grep -qE '^  step +40 of 40' out && grep -qE '^  loss +10\.5  #+[*]+[+]+.*_$' out && grep -qE '^  val_loss +3\.25' out &&
 	grep -qE '^  peak memory +1\.0 MiB' out || cat out err)"
 verdict "nothing in it is a control character" "$(LC_ALL=C tr -d '\n -~' <out)"
 if python3 -c '' 2>/dev/null; then
-	verdict "--json" "$("$yoke" top ended --json | python3 -c '
+	verdict "--json" "$("$yoke" dashboard terminal ended --json | python3 -c '
 import json, sys
 r = json.load(sys.stdin)["runs"][0]
 n = r["numbers"]
 good = r["state"] == "ended" and r["step"] == 40 and n["train"]["loss"] == 10.5 and n["valid"]["val_loss"] == 3.25
 print("" if good and r["process"] is None else r)' 2>&1 | grep .)"
 fi
-"$yoke" top nowhere --once >out 2>&1
+"$yoke" dashboard terminal nowhere --once >out 2>&1
 verdict "no run: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
-"$yoke" top ended </dev/null >out 2>&1
+"$yoke" dashboard terminal ended </dev/null >out 2>&1
 verdict "no terminal: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
-"$yoke" top --twice >out 2>&1
+"$yoke" dashboard terminal --twice >out 2>&1
 verdict "an option" "$([ $? -eq 2 ] || cat out)"
 
 # shows TEXT: is it on the screen?
@@ -55,15 +55,15 @@ easy_text 120 >text
 run=$!
 await has living/metrics.jsonl 3 loss
 kill -STOP $run # it lives all the same, and takes no time of others
-"$yoke" top living --once >out 2>err
+"$yoke" dashboard terminal living --once >out 2>err
 verdict "a run that lives, with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
 	cat out err)"
-"$yoke" top --json >out 2>err
+"$yoke" dashboard terminal --json >out 2>err
 verdict "it is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
 if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ] || ! command -v tmux >/dev/null 2>&1; then
 	count=$((count + 1))
 	echo "ok $count - a terminal # SKIP no tmux, or not asked for (YOKE_TEST_CLIENTS=1)"
-elif "$yoke" top ended 2>&1 </dev/null | grep -q 'without ncurses'; then
+elif "$yoke" dashboard terminal ended 2>&1 </dev/null | grep -q 'without ncurses'; then
 	count=$((count + 1))
 	echo "ok $count - a terminal # SKIP built without ncurses"
 else
@@ -83,6 +83,6 @@ fi
 kill -9 $run
 wait $run 2>/dev/null
 run=
-"$yoke" top living --once >out 2>&1
+"$yoke" dashboard terminal living --once >out 2>&1
 verdict "one that was killed is lost" "$(grep -q '^living  lost' out || cat out)"
 echo "1..$count"

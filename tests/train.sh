@@ -229,7 +229,7 @@ verdict "generate, past the window: $(head -n 1 one)" $?
 "$yoke" eval m20 data=text >out 2>err && "$yoke" eval m20 data=text batch=3 >all 2>err &&
 	awk '$1 == "loss" { l[NR == FNR] = $2 } END { d = l[0] - l[1]; exit !(l[0] > 0 && d < 2e-6 && d > -2e-6) }' out all
 verdict "eval: $(tr -s '\n ' ' ' <out)" $?
-"$yoke" models . >out 2>err && grep -q '^./m20 *[0-9]\|^m20 *[0-9]' out && "$yoke" models --json m20 >out &&
+"$yoke" info models . >out 2>err && grep -q '^./m20 *[0-9]\|^m20 *[0-9]' out && "$yoke" info models --json m20 >out &&
 	grep -q '"kind": "mlp"' out && grep -q '"history": 6' out && ! grep -q heads out
 verdict "models: $(tr -d '\n' <out | tr -s ' ')" $?
 refused 1 "m20: holds a model of model=mlp layers=2 embed=16 history=6 context=32; drop" train out=m20 resume=1 model=gpt

@@ -90,7 +90,7 @@ esac
 exec "$@"
 EOF
 chmod +x mixed
-version=$("$yoke" version | sed -n 's/^yoke //p')
+version=$("$yoke" --version | sed -n 's/^yoke //p')
 dots=$(echo "$version" | sed 's/\./\\./g')
 LC_ALL=C sed "s/$dots\x00/${version%?}x\x00/" "$yoke" >other
 chmod +x other

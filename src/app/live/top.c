@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats runs and their processes as lines and as JSON for `yoke top`.
+// Formats runs and their processes as lines and as JSON for `yoke dashboard terminal`.
 #include "config.h"
 
 #include "live/top.h"
@@ -264,7 +264,7 @@ void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, c
 {
 	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS, .line = line, .arg = arg };
 	if (!t->n) {
-		put(&l, "no run of yours lives; `yoke top RUN` shows one that ended");
+		put(&l, "no run of yours lives; `yoke dashboard terminal RUN` shows one that ended");
 		end(&l);
 	}
 	for (int i = 0; i < t->n; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as lines for a terminal and as a JSON object (yoke top).
+// Runs as lines for a terminal and as a JSON object (yoke dashboard terminal).
 #ifndef YK_TOP_H
 #define YK_TOP_H
 

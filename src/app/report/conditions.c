@@ -288,7 +288,7 @@ static void counted(struct found *f)
 		const json_t *first = json_array_get(json_object_get(v->report, "fallback_ops"), 0);
 		const char *op = json_string_value(json_object_get(first, "op"));
 		json_array_append_new(find(f, "slow", say("%s went to the CPU, %s among them", yk_counted(n, (long long)fallbacks, "launch"), op ? op : "some"),
-					   say("a backend that takes the op (yoke conform), or backend=cpu"), "", 0),
+					   say("a backend that takes the op (yoke check device), or backend=cpu"), "", 0),
 				      of_end(say("fallbacks %.0f, %.4g bytes moved", fallbacks, of_report(v, "fallback_bytes"))));
 	}
 }
@@ -435,7 +435,7 @@ static void low_use(struct found *f)
 			cause = "waiting for data";
 	}
 	json_t *list = find(f, "low use", say("the device computes %.0f %% of the time; the largest gap: %s", 100 * busy, cause),
-			    say("a larger batch (batch=%s now), or backend=cpu: yoke advise measures it", config(v, "batch")),
+			    say("a larger batch (batch=%s now), or backend=cpu: yoke plan device measures it", config(v, "batch")),
 			    "memory for it: yoke plan", told ? 0 : gain_of(worst / wall));
 	json_array_append_new(list, told ? evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
 						    say("devices.0.util, mean %.3g", busy)) :

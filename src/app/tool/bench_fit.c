@@ -55,7 +55,8 @@ struct result {
 };
 
 struct bench {
-	const char *workload, *list, *file, *scale; // list: devices; file: JSON output
+	const char *workload, *list, *scale; // list: devices
+	bool json;
 	int64_t loader_ms, count; // count: number of cubes in a scaling measurement
 	char *key[KEYS];   // key=value, overriding the workload
 	int keys;
@@ -316,14 +317,11 @@ static int measure_scale(struct bench *b)
 
 static int parse(struct bench *b, int argc, char **argv)
 {
-	const char *value;
 	for (int i = 1; i < argc; i++) {
 		uint64_t n;
 		const char *equals = strchr(argv[i], '=');
-		if ((value = yk_option("--json", argc, argv, &i))) {
-			if (!*value)
-				return yk_usage("bench", "--json wants a file");
-			b->file = value;
+		if (!strcmp(argv[i], "--json")) {
+			b->json = true;
 		} else if (!strncmp(argv[i], "workload=", 9)) {
 			b->workload = argv[i] + 9;
 		} else if (!strncmp(argv[i], "devices=", 8)) {
@@ -331,19 +329,19 @@ static int parse(struct bench *b, int argc, char **argv)
 		} else if (!strncmp(argv[i], "scale=", 6)) {
 			b->scale = argv[i] + 6;
 			if (strcmp(b->scale, "batch") && strcmp(b->scale, "channels") && strcmp(b->scale, "side"))
-				return yk_usage("bench", "scale=%s: must be batch, channels or side", b->scale);
+				return yk_usage("bench fit", "scale=%s: must be batch, channels or side", b->scale);
 		} else if (!strncmp(argv[i], "loader_ms=", 10)) {
 			if (yk_option_number(argv[i] + 10, &n) < 0 || n > 100000)
-				return yk_usage("bench", "'%s': it is a number of milliseconds up to 100000", argv[i]);
+				return yk_usage("bench fit", "'%s': it is a number of milliseconds up to 100000", argv[i]);
 			b->loader_ms = (int64_t)n;
 		} else if (!strncmp(argv[i], "count=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > 1000000)
-				return yk_usage("bench", "'%s': it is a number of cubes from 2 to 1000000", argv[i]);
+				return yk_usage("bench fit", "'%s': it is a number of cubes from 2 to 1000000", argv[i]);
 			b->count = (int64_t)n;
 		} else if (equals && memchr(argv[i], '.', (size_t)(equals - argv[i])) && b->keys < KEYS) {
 			b->key[b->keys++] = argv[i];
 		} else {
-			return yk_usage("bench", "'%s': of fit there are workload=small|large|FILE, devices=, loader_ms=, scale=, count=, --json and "
+			return yk_usage("bench fit", "'%s': there are workload=small|large|FILE, devices=, loader_ms=, scale=, count=, --json and "
 					"keys of yoke fit", argv[i]);
 		}
 	}
@@ -357,13 +355,13 @@ int yk_bench_fit(int argc, char **argv)
 	if (status != YK_DONE)
 		return status;
 	yoke_setting_set("profile.limits", "0"); // not needed here
+	FILE *json = b.json ? yk_json_only() : NULL;
+	if (b.json && !json)
+		return yk_failed("bench fit");
 	b.results = json_array();
 	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) : yk_fail(YOKE_ENOMEM, "no memory for results");
-	if (!err && b.file) {
-		json_t *o = json_pack("{s:s, s:O}", "version", yoke_version(), "results", b.results);
-		err = o ? yk_json_save(b.file, o) : yk_fail(YOKE_ENOMEM, "no memory for results");
-		json_decref(o);
-	}
+	if (!err && json)
+		err = yk_json_end(json, json_pack("{s:s, s:O}", "version", yoke_version(), "results", b.results));
 	json_decref(b.results);
-	return err ? yk_failed("bench") : YK_DONE;
+	return err ? yk_failed("bench fit") : YK_DONE;
 }

@@ -36,7 +36,7 @@ struct way { // a method of computing the all_reduce
 struct bench {
 	int ranks, sizes, ways;
 	uint64_t bytes[YK_BENCH_SIZES];
-	const char *file; // JSON output; NULL: none
+	bool json; // prints JSON
 	json_t *results;
 	int64_t n;        // elements of the current operand
 	struct way way[WAYS];
@@ -299,33 +299,30 @@ static void usual_sizes(struct bench *b, uint64_t most)
 
 static int parse(struct bench *b, int argc, char **argv)
 {
-	const char *value;
 	usual_sizes(b, LIMIT);
 	for (int i = 1; i < argc; i++) {
 		uint64_t n;
-		if ((value = yk_option("--json", argc, argv, &i))) {
-			if (!*value)
-				return yk_usage("bench", "--json wants a file");
-			b->file = value;
+		if (!strcmp(argv[i], "--json")) {
+			b->json = true;
 		} else if (!strcmp(argv[i], "--peer")) {
 			b->peer = true;
 		} else if (!strncmp(argv[i], "ranks=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MAX_RANKS)
-				return yk_usage("bench", "'%s': it is a number from 2 to %d", argv[i], YK_MAX_RANKS);
+				return yk_usage("bench ranks", "'%s': it is a number from 2 to %d", argv[i], YK_MAX_RANKS);
 			b->ranks = (int)n;
-		} else if (!strncmp(argv[i], "most=", 5)) {
-			if (yk_option_number(argv[i] + 5, &n) < 0 || n < MIN_SIZE || n > LIMIT)
-				return yk_usage("bench", "'%s': it is a number of bytes from %d to %llu", argv[i], MIN_SIZE,
+		} else if (!strncmp(argv[i], "max=", 4)) {
+			if (yk_option_number(argv[i] + 4, &n) < 0 || n < MIN_SIZE || n > LIMIT)
+				return yk_usage("bench ranks", "'%s': it is a number of bytes from %d to %llu", argv[i], MIN_SIZE,
 						(unsigned long long)LIMIT);
 			usual_sizes(b, n);
 		} else if (!strncmp(argv[i], "bytes=", 6)) {
 			if (parse_sizes(b, argv[i] + 6) < 0)
-				return yk_usage("bench", "'%s': it is numbers of bytes from %d to %llu, multiples of %zu, at most %d of them",
+				return yk_usage("bench ranks", "'%s': it is numbers of bytes from %d to %llu, multiples of %zu, at most %d of them",
 						argv[i], MIN_SIZE, (unsigned long long)LIMIT, sizeof(float), YK_BENCH_SIZES);
 		} else if (!strcmp(argv[i], "spawn=process") || !strcmp(argv[i], "spawn=thread")) {
 			b->processes = argv[i][6] == 'p';
 		} else {
-			return yk_usage("bench", "'%s': of ranks there are ranks=, spawn=, most=, bytes= and --json", argv[i]);
+			return yk_usage("bench ranks", "'%s': there are ranks=, spawn=, max=, bytes= and --json", argv[i]);
 		}
 	}
 	return YK_DONE;
@@ -334,18 +331,17 @@ static int parse(struct bench *b, int argc, char **argv)
 // Measures the table on all ranks; rank 0 prints it.
 static int table(struct bench *b)
 {
-	int e = 0;
-	if (!b->world || yoke_group_rank(b->world) == 0)
+	const bool first = !b->world || yoke_group_rank(b->world) == 0;
+	FILE *json = first && b->json ? yk_json_only() : NULL;
+	int e = first && b->json && !json ? YOKE_EIO : 0;
+	if (first)
 		printf("all_reduce sum f32, %d ranks, %s\n%12s  %-9s %15s %14s %14s %s\n", b->ranks,
 		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw", "busbw",
 		       b->processes ? "" : "of by hand");
 	for (int i = 0; e == 0 && i < b->sizes; i++)
 		e = measure(b, b->bytes[i]);
-	if (e == 0 && b->file && (!b->world || yoke_group_rank(b->world) == 0)) {
-		json_t *o = json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b->ranks, "results", b->results);
-		e = o ? yk_json_save(b->file, o) : yk_fail(YOKE_ENOMEM, "out of memory for the results");
-		json_decref(o);
-	}
+	if (e == 0 && json)
+		e = yk_json_end(json, json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b->ranks, "results", b->results));
 	return e;
 }
 
@@ -384,23 +380,23 @@ int yk_bench_ranks(int argc, char **argv)
 	if (status != YK_DONE)
 		return status;
 	if (b.peer)
-		return yk_bench_mpi_rank(b.sizes, b.bytes) < 0 ? yk_failed("bench") : YK_DONE;
+		return yk_bench_mpi_rank(b.sizes, b.bytes) < 0 ? yk_failed("bench ranks") : YK_DONE;
 	const int place = yk_process_place(&rank, &started);
 	if (place < 0)
-		return yk_failed("bench");
+		return yk_failed("bench ranks");
 	if (!place && b.processes) {
 		for (int i = 0; i < argc && i < 9; i++)
 			words[i + 2] = argv[i];
 		measure_mpi(&b);
 		rows_mpi(&b, 0, 0);
-		return yoke_group_spawn(b.ranks, words) < 0 ? yk_failed("bench") : YK_DONE;
+		return yoke_group_spawn(b.ranks, words) < 0 ? yk_failed("bench ranks") : YK_DONE;
 	}
 	if (!(b.results = json_array()))
 		e = yk_fail(YOKE_ENOMEM, "out of memory for the results");
 	if (e == 0 && place) {
 		e = as_process(&b, started);
 		json_decref(b.results);
-		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench");
+		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench ranks");
 	}
 	measure_mpi(&b);
 	if (e == 0)
@@ -408,5 +404,5 @@ int yk_bench_ranks(int argc, char **argv)
 	if (e == 0)
 		e = table(&b);
 	json_decref(b.results);
-	return e < 0 ? yk_failed("bench") : status;
+	return e < 0 ? yk_failed("bench ranks") : status;
 }

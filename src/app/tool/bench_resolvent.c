@@ -42,7 +42,8 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 struct bench {
 	uint64_t rounds, warm, most; // most: max number of elements
 	double each;                 // no round begins after so many seconds of a cell; 0: no limit
-	const char *file, *page;
+	const char *page;
+	bool json;
 	struct yk_device *device;
 	struct yk_bench_limits limits;
 	bool quick;
@@ -439,16 +440,13 @@ static json_t *kinds_json(const struct bench *b)
 	return o;
 }
 
-static int save(const struct bench *b)
+static int save(const struct bench *b, FILE *to)
 {
 	json_t *kinds = kinds_json(b);
 	int e = 0;
-	if (b->file) {
-		json_t *o = json_pack("{s:s, s:s, s:i, s:O, s:O, s:O}", "version", yoke_version(), "device", b->device->id, "rounds",
-				      (int)b->rounds, "kinds", kinds, "ratios", b->ratios, "results", b->results);
-		e = o ? yk_json_save(b->file, o) : yk_fail(YOKE_ENOMEM, "out of memory for the results");
-		json_decref(o);
-	}
+	if (to)
+		e = yk_json_end(to, json_pack("{s:s, s:s, s:i, s:O, s:O, s:O}", "version", yoke_version(), "device", b->device->id,
+					      "rounds", (int)b->rounds, "kinds", kinds, "ratios", b->ratios, "results", b->results));
 	if (e == 0 && b->page)
 		e = yk_bench_page(b->page, kinds, b->ratios, b->results);
 	json_decref(kinds);
@@ -459,7 +457,8 @@ static int grid(struct bench *b)
 {
 	static const int64_t rows[] = { 1, 4, 8, 16, 32 }, lengths[] = { 128, 256, 512, 1024, 2048 };
 	static const int64_t more[][3] = { { 16, 4096 }, { 1, 65536 }, { 1, 65536, true }, { 4096, 4096 } };
-	int e = 0;
+	FILE *json = b->json ? yk_json_only() : NULL;
+	int e = b->json && !json ? YOKE_EIO : 0;
 	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds behind %d, in microseconds; 12 bytes an element\n", b->device->id,
 	       b->device->info.name, 1e-9 * b->limits.copy, b->each > 0 ? "up to " : "", (int)b->rounds, (int)b->warm);
 	if (b->cgtsv)
@@ -482,15 +481,15 @@ static int grid(struct bench *b)
 		e = measure(b, more[i][0], more[i][1], more[i][2]);
 	if (e == 0)
 		e = say_ratios(b);
-	return e < 0 ? e : save(b);
+	return e < 0 ? e : save(b, json);
 }
 
 static int parse(struct bench *b, int argc, char **argv)
 {
 	const char *value;
 	for (int i = 1; i < argc; i++)
-		if ((value = yk_option("--json", argc, argv, &i))) {
-			b->file = value;
+		if (!strcmp(argv[i], "--json")) {
+			b->json = true;
 		} else if ((value = yk_option("--html", argc, argv, &i))) {
 			b->page = value;
 		} else if (!strcmp(argv[i], "--quick")) {
@@ -498,25 +497,25 @@ static int parse(struct bench *b, int argc, char **argv)
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
 			b->each = 0;
 			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MAX_ROUNDS)
-				return yk_usage("bench", "'%s': wants a number from 1 to %d", argv[i], MAX_ROUNDS);
+				return yk_usage("bench resolvent", "'%s': wants a number from 1 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "warm=", 5)) {
 			if (yk_option_number(argv[i] + 5, &b->warm) < 0 || b->warm > MAX_ROUNDS)
-				return yk_usage("bench", "'%s': wants a number from 0 to %d", argv[i], MAX_ROUNDS);
-		} else if (!strncmp(argv[i], "most=", 5)) {
-			if (yk_option_number(argv[i] + 5, &b->most) < 0 || b->most < 1)
-				return yk_usage("bench", "'%s': wants a number of elements", argv[i]);
+				return yk_usage("bench resolvent", "'%s': wants a number from 0 to %d", argv[i], MAX_ROUNDS);
+		} else if (!strncmp(argv[i], "max=", 4)) {
+			if (yk_option_number(argv[i] + 4, &b->most) < 0 || b->most < 1)
+				return yk_usage("bench resolvent", "'%s': wants a number of elements", argv[i]);
 		} else {
-			return yk_usage("bench", "unknown option '%s'; of resolvent there are rounds=, warm=, most=, --quick, "
+			return yk_usage("bench resolvent", "unknown option '%s'; there are rounds=, warm=, max=, --quick, "
 					"--json and --html", argv[i]);
 		}
-	return (b->file && !*b->file) || (b->page && !*b->page) ? yk_usage("bench", "--json and --html want a file") : YK_DONE;
+	return b->page && !*b->page ? yk_usage("bench resolvent", "--html wants a file") : YK_DONE;
 }
 
 int yk_bench_resolvent(int argc, char **argv)
 {
 	struct bench *b = calloc(1, sizeof *b);
 	if (!b)
-		return yk_failed("bench");
+		return yk_failed("bench resolvent");
 	b->rounds = 100;
 	b->warm = 10;
 	b->most = 1 << 20; // 4096 x 4096 alone takes longer than all other sizes
@@ -541,7 +540,7 @@ int yk_bench_resolvent(int argc, char **argv)
 		json_decref(b->results);
 		json_decref(b->ratios);
 		if (e < 0)
-			status = yk_failed("bench");
+			status = yk_failed("bench resolvent");
 	}
 	free(b);
 	return status;

@@ -27,11 +27,10 @@ struct on {
 };
 
 struct bench {
-	const char *file;      // JSON output; NULL: none
 	const char *page;      // HTML output; NULL: none
 	const char *list;      // "cpu,opencl"; NULL: the default device
 	const char *suites[16]; // chosen suites; none: all
-	bool quick;
+	bool json, quick;
 	int nsuites, n;
 	struct on on[MAX_DEVICES];
 	json_t *results;
@@ -59,10 +58,8 @@ static int parse(struct bench *b, int argc, char **argv)
 		const char *twice = yk_option_twice(argv, i);
 		if (twice)
 			return yk_usage("bench", "argument '%s': there is '%s' already", argv[i], twice);
-		if ((value = yk_option("--json", argc, argv, &i))) {
-			if (!*value)
-				return yk_usage("bench", "--json wants a file");
-			b->file = value;
+		if (!strcmp(argv[i], "--json")) {
+			b->json = true;
 		} else if ((value = yk_option("--html", argc, argv, &i))) {
 			if (!*value)
 				return yk_usage("bench", "--html wants a file");
@@ -333,34 +330,36 @@ static json_t *devices_json(const struct bench *b)
 	return devices;
 }
 
-static int save(const struct bench *b)
+static int save(const struct bench *b, FILE *to)
 {
 	json_t *devices = devices_json(b);
 	json_t *o = json_pack("{s:s, s:o, s:O}", "version", yoke_version(), "devices", devices,
 			      "results", b->results);
-	int e = o && json_array_size(devices) == (size_t)b->n ?
-			yk_json_save(b->file, o) :
-			yk_fail(YOKE_ENOMEM, "out of memory, or a name that is not UTF-8");
+	if (json_array_size(devices) == (size_t)b->n)
+		return yk_json_end(to, o);
 	json_decref(o);
-	return e;
+	return yk_json_end(to, NULL);
 }
 
 static int bench(struct bench *b)
 {
 	int e = open_devices(b);
+	FILE *json = NULL;
 
+	if (e == 0 && b->json && !(json = yk_json_only()))
+		e = YOKE_EIO;
 	if (e == 0)
 		print_head(b);
 	const char *full = NULL;
-	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->file || b->page || !yk_reader_gone()); c++)
+	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_gone()); c++)
 		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) && !(c->accelerator && on_processor(b))) {
 			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size); i++)
 				c->size[i] = c->size[i] < QUICK ? c->size[i] : QUICK;
 			e = measure(b, c, &full);
 			fflush(stdout);
 		}
-	if (e == 0 && b->file)
-		e = save(b);
+	if (e == 0 && json)
+		e = save(b, json);
 	if (e == 0 && b->page) {
 		json_t *devices = devices_json(b);
 		e = yk_bench_page(b->page, devices, NULL, b->results);
@@ -372,12 +371,6 @@ static int bench(struct bench *b)
 int yk_cmd_bench(int argc, char **argv)
 {
 	struct bench b = { 0 };
-	if (argc > 1 && !strcmp(argv[1], "ranks"))
-		return yk_finish("bench", yk_bench_ranks(argc - 1, argv + 1));
-	if (argc > 1 && !strcmp(argv[1], "fit"))
-		return yk_finish("bench", yk_bench_fit(argc - 1, argv + 1));
-	if (argc > 1 && !strcmp(argv[1], "resolvent"))
-		return yk_finish("bench", yk_bench_resolvent(argc - 1, argv + 1));
 	int status = parse(&b, argc, argv);
 
 	if (status != YK_DONE)
@@ -389,5 +382,5 @@ int yk_cmd_bench(int argc, char **argv)
 		status = yk_failed("bench");
 	close_devices(&b);
 	json_decref(b.results);
-	return yk_finish("bench", status);
+	return status;
 }

@@ -277,7 +277,7 @@ int yk_cmd_cubes(int argc, char **argv)
 	char settings[1 << 14] = "";
 	int status;
 	if (!strcmp(verb, "make"))
-		return yk_finish(name, make(argc, argv));
+		return make(argc, argv);
 	if (argc > 2)
 		argc = 2 + take_settings(argc - 2, argv + 2, settings, sizeof settings);
 	if (!strcmp(verb, "convert"))
@@ -288,5 +288,5 @@ int yk_cmd_cubes(int argc, char **argv)
 		status = check(argc - 2, argv + 2, settings) ? YK_FAILED : YK_DONE;
 	else
 		return yk_usage(name, "takes info or check and cubes, convert FROM TO, or make FOLDER");
-	return yk_finish(name, status);
+	return status;
 }

@@ -19,7 +19,7 @@ static int serve(const struct yk_dashboard *d)
 {
 	(void)d;
 	return yk_fail(YOKE_EUNSUPPORTED, "this yoke was built without libmicrohttpd, which serves the page; `yoke report` "
-		       "and `yoke top` do without");
+		       "and `yoke dashboard terminal` do without");
 }
 #endif
 
@@ -54,5 +54,5 @@ int yk_cmd_dashboard(int argc, char **argv)
 	}
 	if (!d.n)
 		return yk_usage("dashboard", "of which run? name the folder that out= is");
-	return yk_finish("dashboard", serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE);
+	return serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE;
 }

@@ -246,5 +246,5 @@ int yk_cmd_data(int argc, char **argv)
 	yoke_dataset_free(d);
 	if (e < 0)
 		return yk_failed("data");
-	return yk_finish("data", e ? YK_FAILED : YK_DONE);
+	return e ? YK_FAILED : YK_DONE;
 }

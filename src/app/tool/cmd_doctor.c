@@ -142,7 +142,7 @@ static void print(const json_t *o)
 	title("helper that loads each plugin first, in a process of its own");
 	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
-	section(o, "quarantine", "not used, since they failed the self-test; `yoke conform DEVICE` shows more", 5, wrong);
+	section(o, "quarantine", "not used, since they failed the self-test; `yoke check device DEVICE` shows more", 5, wrong);
 	title("OpenCL");
 	print_opencl(json_object_get(o, "opencl"));
 	title("threads");
@@ -181,14 +181,11 @@ int yk_cmd_doctor(int argc, char **argv)
 		yk_fail(YOKE_ENOMEM, "out of memory, or a name that is not UTF-8");
 		return yk_failed("doctor");
 	}
-	if (json) {
-		char *s = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-		puts(s ? s : "{}");
-		free(s);
-	} else {
+	if (json)
+		yk_print_json(o);
+	else
 		print(o);
-	}
 	bool well = !json_array_size(json_object_get(o, "problems"));
 	json_decref(o);
-	return yk_finish("doctor", well ? YK_DONE : YK_FAILED);
+	return well ? YK_DONE : YK_FAILED;
 }

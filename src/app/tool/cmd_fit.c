@@ -423,7 +423,7 @@ int yk_cmd_fit(int argc, char **argv)
 	if (!err)
 		err = yk_fit_config_failed(&c, fit(&c, out, *resume == '1', *overwrite == '1'));
 	yk_fit_config_fini(&c);
-	return yk_finish("fit", err ? yk_failed("fit") : YK_DONE);
+	return err ? yk_failed("fit") : YK_DONE;
 }
 
 // ---- apply ----
@@ -512,5 +512,5 @@ int yk_cmd_apply(int argc, char **argv)
 	if (!err)
 		err = yk_fit_config_failed(&c, apply(&a, path));
 	yk_fit_config_fini(&c);
-	return yk_finish("apply", err ? yk_failed("apply") : YK_DONE);
+	return err ? yk_failed("apply") : YK_DONE;
 }

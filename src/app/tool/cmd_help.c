@@ -111,11 +111,13 @@ void yk_help(FILE *to, const struct yk_command *c, bool all)
 		overview(to);
 		return;
 	}
-	const char last = c->summary[strlen(c->summary) - 1];
-	fprintf(to, "usage: yoke %s%s%s\n\n%c%s%s\n", c->name, *c->arguments ? " " : "",
-		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1, last == '?' ? "" : ".");
+	fprintf(to, "usage: yoke %s %s\n\n%c%s.\n", c->name, c->arguments, c->summary[0] - 'a' + 'A',
+		c->summary + 1);
 	if (c->more)
 		fputs(c->more, to);
+	for (const struct yk_command *s = c->subjects; s && s->name; s++)
+		fprintf(to, "\nyoke %s %s\n%c%s.\n%s", s->name, s->arguments, s->summary[0] - 'a' + 'A',
+			s->summary + 1, s->more ? s->more : "");
 	all |= !(c->keys & YK_T); // other commands have few keys
 	if (c->keys & YK_T && all)
 		optimizers(to);
@@ -126,28 +128,31 @@ void yk_help(FILE *to, const struct yk_command *c, bool all)
 int yk_cmd_help(int argc, char **argv)
 {
 	const char *names[32], *nearest;
-	int n = 0;
+	int n = 0, next = 2;
 
-	const bool all = argc == 3 && !strcmp(argv[2], "all");
-	if (argc > 2 && !all)
-		return yk_usage("help", "takes one command, and `all` after train");
 	if (argc < 2) {
 		yk_help(stdout, NULL, false);
-		return yk_finish("help", YK_DONE);
+		return YK_DONE;
 	}
-	for (const struct yk_command *c = yk_commands; c->name; c++) {
-		if (!strcmp(argv[1], c->name)) {
-			if (all && !c->keys)
-				return yk_usage("help",
-						"%s has no list of keys, so it does not take `all`",
-						c->name);
-			yk_help(stdout, c, all);
-			return yk_finish("help", YK_DONE);
-		}
-		names[n++] = c->name;
+	const struct yk_command *c = yk_command_find(yk_commands, argv[1]);
+	if (!c) {
+		for (c = yk_commands; c->name; c++)
+			names[n++] = c->name;
+		nearest = yk_nearest(argv[1], names, n);
+		if (nearest)
+			return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1], nearest);
+		return yk_usage("help", "no command '%s'", argv[1]);
 	}
-	nearest = yk_nearest(argv[1], names, n);
-	if (nearest)
-		return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1], nearest);
-	return yk_usage("help", "no command '%s'", argv[1]);
+	const struct yk_command *subject = argc > 2 ? yk_command_find(c->subjects, argv[2]) : NULL;
+	if (subject) {
+		c = subject;
+		next++;
+	}
+	const bool all = argc == next + 1 && !strcmp(argv[next], "all");
+	if (argc > next && !all)
+		return yk_usage("help", "'%s': takes one command, then its subject, or `all` after train", argv[next]);
+	if (all && !c->keys)
+		return yk_usage("help", "%s has no list of keys, so it does not take `all`", c->name);
+	yk_help(stdout, c, all);
+	return YK_DONE;
 }

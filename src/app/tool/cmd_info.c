@@ -333,15 +333,12 @@ int yk_cmd_info(int argc, char **argv)
 		yk_fail(YOKE_ENOMEM, "out of memory");
 		return yk_failed("info");
 	}
-	if (json) {
-		char *s = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-		puts(s ? s : "{}");
-		free(s);
-	} else if (env) {
+	if (json)
+		yk_print_json(o);
+	else if (env)
 		print_env(o);
-	} else {
+	else
 		print_info(o);
-	}
 	json_decref(o);
-	return yk_finish("info", YK_DONE);
+	return YK_DONE;
 }

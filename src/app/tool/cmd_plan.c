@@ -267,5 +267,5 @@ int yk_cmd_plan(int argc, char **argv)
 		status = yk_failed("plan");
 	}
 	yk_config_fini(&c);
-	return yk_finish("plan", status);
+	return status;
 }

@@ -10,9 +10,10 @@
 #include "report/summary.h"
 #include "tool/tool.h"
 
-enum { MAX_RUNS = 16, FORMS = 4 };
+enum { MAX_RUNS = 16 };
+enum { HTML, MARKDOWN, CSV, JSON, FORMS };
 
-// The requested formats and their destinations; NULL: not requested; "": standard output.
+// The requested formats and their destinations; NULL: not requested; "-": standard output.
 struct forms {
 	const char *file[FORMS];
 };
@@ -22,9 +23,9 @@ static int write_form(FILE *to, int form, const json_t *o)
 {
 	char *text;
 	switch (form) {
-	case 0: return yk_summary_html(to, o);
-	case 1: yk_summary_markdown(to, o); return 0;
-	case 2: yk_summary_csv(to, o); return 0;
+	case HTML: return yk_summary_html(to, o);
+	case MARKDOWN: yk_summary_markdown(to, o); return 0;
+	case CSV: yk_summary_csv(to, o); return 0;
 	}
 	if (!(text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9))))
 		return yk_fail(YOKE_ENOMEM, "no memory for the report");
@@ -59,7 +60,7 @@ static int report(int n, const char *const *folder, const struct forms *to)
 		e = yk_fail(YOKE_ENOMEM, "no memory for the report");
 	for (int i = 0; i < FORMS && e == 0; i++)
 		if (to->file[i])
-			e = *to->file[i] ? write_file(to->file[i], i, o) : write_form(stdout, i, o);
+			e = strcmp(to->file[i], "-") ? write_file(to->file[i], i, o) : write_form(stdout, i, o);
 	json_decref(o);
 	while (opened)
 		yk_view_close(v[--opened]);
@@ -70,34 +71,35 @@ int yk_cmd_report(int argc, char **argv)
 {
 	const char *folder[MAX_RUNS];
 	struct forms to = { { NULL } };
-	int n = 0, forms = 0, plain = 0;
+	int n = 0, forms = 0, printed = 0;
 	for (int i = 1; i < argc; i++) {
+		const char *value = NULL, *argument = argv[i];
 		int form = 0;
-		while (form < FORMS && (strncmp(argv[i], option[form], strlen(option[form])) ||
-					!strchr("=", argv[i][strlen(option[form])])))
+		while (form < JSON && !(value = yk_option(option[form], argc, argv, &i)))
 			form++;
-		if (form < FORMS) {
-			const char *eq = strchr(argv[i], '=');
-			if (to.file[form] || (eq && !eq[1]))
-				return yk_usage("report", "'%s': %s=FILE, once", argv[i], option[form]);
-			to.file[form] = eq ? eq + 1 : "";
+		if (form == JSON && !strcmp(argument, "--json"))
+			value = "-";
+		if (value) {
+			if (to.file[form] || !*value)
+				return yk_usage("report", "'%s': give %s FILE, once", argument, option[form]);
+			to.file[form] = value;
 			forms++;
-			plain += !eq;
-		} else if (argv[i][0] == '-') {
-			return yk_usage("report", "unknown option '%s'; there are --html, --md, --csv and --json, each "
-					"with =FILE where it does not go to standard output", argv[i]);
+			printed += !strcmp(value, "-");
+		} else if (argument[0] == '-') {
+			return yk_usage("report", "unknown option '%s'; there are --html FILE, --md FILE, --csv FILE and --json",
+					argument);
 		} else if (n == MAX_RUNS) {
-			return yk_usage("report", "'%s': %d runs at most", argv[i], MAX_RUNS);
+			return yk_usage("report", "'%s': %d runs at most", argument, MAX_RUNS);
 		} else {
-			folder[n++] = argv[i];
+			folder[n++] = argument;
 		}
 	}
 	if (!n)
-		return yk_usage("report", "of which run? name the folder that out= was");
-	if (plain > 1)
-		return yk_usage("report", "one form goes to standard output; the others want a file, as --html=FILE");
+		return yk_usage("report", "no run given: name the folder that out= was");
+	if (printed > 1)
+		return yk_usage("report", "only one format can go to standard output; give the others a file, as --html FILE");
 	if (!forms)
-		to.file[1] = "";
+		to.file[MARKDOWN] = "-";
 	const int e = report(n, folder, &to);
-	return yk_finish("report", e < 0 && !yk_reader_gone() ? yk_failed("report") : YK_DONE);
+	return e < 0 && !yk_reader_gone() ? yk_failed("report") : YK_DONE;
 }

@@ -103,5 +103,5 @@ int yk_cmd_setup(int argc, char **argv)
 		return yk_usage("setup", "one file at most, to be written");
 	if (setup(argc == 2 ? argv[1] : "config.env") < 0)
 		return yk_failed("setup");
-	return yk_finish("setup", YK_DONE);
+	return YK_DONE;
 }

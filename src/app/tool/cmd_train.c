@@ -21,5 +21,5 @@ int yk_cmd_train(int argc, char **argv)
 		status = yk_process_failed() ? YK_FAILED : yk_failed("train");
 	}
 	yk_config_fini(&c);
-	return yk_finish("train", status);
+	return status;
 }

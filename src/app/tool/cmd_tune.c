@@ -351,7 +351,7 @@ static int only(struct yk_device *d, const char *name, const char *without)
 				name);
 	alarm((unsigned)yk_param_int(&limit_setting) + 5);
 	return yk_tune_class(d, &c, without, stdout) < 0 ? yk_failed("tune") :
-							     yk_finish("tune", YK_DONE);
+							     YK_DONE;
 }
 
 // Parses e.g. "0.5" minutes; the result is in seconds, rounded up.
@@ -407,5 +407,5 @@ int yk_cmd_tune(int argc, char **argv)
 		return yk_failed("tune");
 	if (class_name)
 		return only(d, class_name, without);
-	return tune(d, model, budget) < 0 ? yk_failed("tune") : yk_finish("tune", YK_DONE);
+	return tune(d, model, budget) < 0 ? yk_failed("tune") : YK_DONE;
 }

@@ -101,5 +101,5 @@ int yk_data_prepare(int argc, char **argv)
 	if (e == 0)
 		say(&p, &done);
 	free(out);
-	return e < 0 ? yk_failed("data") : yk_finish("data", YK_DONE);
+	return e < 0 ? yk_failed("data") : YK_DONE;
 }

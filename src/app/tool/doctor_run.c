@@ -67,9 +67,7 @@ int yk_doctor_runs(int n, const char *const *folder, bool json)
 	}
 	if (list && json) {
 		json_t *o = json_pack("{s:O}", "conditions", list);
-		char *s = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
-		puts(s ? s : "{}");
-		free(s);
+		yk_print_json(o);
 		json_decref(o);
 	} else if (list) {
 		print(list, n);
@@ -78,5 +76,5 @@ int yk_doctor_runs(int n, const char *const *folder, bool json)
 	json_decref(list);
 	yk_view_close(v[0]);
 	yk_view_close(v[1]);
-	return yk_finish("doctor", status);
+	return status;
 }

@@ -3,6 +3,7 @@
 bin_PROGRAMS += yoke
 yoke_SOURCES = \
 	src/app/tool/bench.h \
+	src/app/tool/bench_ablate.c \
 	src/app/tool/bench_device.c \
 	src/app/tool/bench_fit.c \
 	src/app/tool/bench_launches.c \
@@ -15,61 +16,60 @@ yoke_SOURCES = \
 	src/app/tool/bench_sparse.c \
 	src/app/tool/bench_sparse.h \
 	src/app/tool/bench_suites.c \
-	src/app/tool/cmd_ablate.c \
-	src/app/tool/cmd_advise.c \
+	src/app/tool/check_device.c \
+	src/app/tool/check_model.c \
+	src/app/tool/check_model.h \
+	src/app/tool/check_model_bk.c \
+	src/app/tool/check_precision.c \
+	src/app/tool/check_resolvent.c \
 	src/app/tool/cmd_bench.c \
-	src/app/tool/cmd_conform.c \
 	src/app/tool/cmd_cubes.c \
 	src/app/tool/cmd_dashboard.c \
-	src/app/tool/cmd_fit.c \
-	src/app/tool/fit_config.c \
-	src/app/tool/fit_config.h \
-	src/app/tool/fit_maps.c \
-	src/app/tool/fit_maps.h \
-	src/app/tool/fit_out.c \
-	src/app/tool/fit_out.h \
 	src/app/tool/cmd_data.c \
 	src/app/tool/cmd_doctor.c \
 	src/app/tool/cmd_eval.c \
+	src/app/tool/cmd_fit.c \
 	src/app/tool/cmd_generate.c \
 	src/app/tool/cmd_help.c \
 	src/app/tool/cmd_info.c \
-	src/app/tool/cmd_memory.c \
-	src/app/tool/cmd_models.c \
 	src/app/tool/cmd_plan.c \
 	src/app/tool/cmd_report.c \
-	src/app/tool/cmd_selftest.c \
 	src/app/tool/cmd_setup.c \
-	src/app/tool/cmd_simulate.c \
-	src/app/tool/cmd_top.c \
 	src/app/tool/cmd_train.c \
 	src/app/tool/cmd_tune.c \
-	src/app/tool/cmd_validate.c \
+	src/app/tool/commands.c \
+	src/app/tool/dashboard_terminal.c \
 	src/app/tool/data_prepare.c \
 	src/app/tool/doctor.c \
 	src/app/tool/doctor.h \
 	src/app/tool/doctor_caches.c \
 	src/app/tool/doctor_opencl.c \
 	src/app/tool/doctor_run.c \
+	src/app/tool/fit_config.c \
+	src/app/tool/fit_config.h \
+	src/app/tool/fit_maps.c \
+	src/app/tool/fit_maps.h \
+	src/app/tool/fit_out.c \
+	src/app/tool/fit_out.h \
+	src/app/tool/info_memory.c \
+	src/app/tool/info_models.c \
 	src/app/tool/launcher.c \
 	src/app/tool/launcher.h \
 	src/app/tool/main.c \
 	src/app/tool/model_open.c \
 	src/app/tool/model_open.h \
 	src/app/tool/option.c \
-	src/app/tool/selftest.h \
-	src/app/tool/selftest_bk.c \
-	src/app/tool/simulate.h \
-	src/app/tool/simulate_run.c \
+	src/app/tool/plan_device.c \
+	src/app/tool/plan_scaling.c \
+	src/app/tool/plan_scaling.h \
+	src/app/tool/plan_scaling_run.c \
+	src/app/tool/plan_scaling_stages.c \
 	src/app/tool/table.c \
 	src/app/tool/table.h \
-	src/app/tool/simulate_stages.c \
 	src/app/tool/tool.h \
 	src/app/tool/tune_model.c \
 	src/app/tool/tune_model.h \
 	src/app/tool/tune_ranks.c \
-	src/app/tool/validate_resolvent.c \
-	src/app/tool/validate_resolvent.h \
 	src/app/tool/warmup_show.c
 nodist_yoke_SOURCES = src/app/tool/built.c
 yoke_LDADD = libyokecore.la

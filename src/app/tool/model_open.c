@@ -28,5 +28,5 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 	}
 	yk_trained_close(&o.model);
 	yk_config_fini(&o.config);
-	return yk_finish(name, status);
+	return status;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/param.h"
@@ -59,4 +60,39 @@ int yk_option_number(const char *text, uint64_t *to)
 	errno = 0;
 	*to = strtoull(text, &end, 0);
 	return isdigit((unsigned char)*text) && !*end && !errno ? 0 : -1;
+}
+
+void yk_print_json(const json_t *o)
+{
+	if (!o || json_dumpf(o, stdout, JSON_INDENT(2)) < 0)
+		fputs("{}", stdout); // out of memory
+	putchar('\n');
+}
+
+FILE *yk_json_only(void)
+{
+	FILE *to = NULL;
+	fflush(stdout);
+	const int fd = dup(STDOUT_FILENO);
+	if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+		to = fdopen(fd, "w");
+	if (!to)
+		yk_fail(YOKE_EIO, "standard output for the JSON: %s", strerror(errno));
+	return to;
+}
+
+int yk_json_end(FILE *to, json_t *o)
+{
+	int e = o ? 0 : yk_fail(YOKE_ENOMEM, "no memory for the results, or a name that is not UTF-8");
+	errno = 0;
+	if (e == 0 && (json_dumpf(o, to, JSON_INDENT(2)) < 0 || fputc('\n', to) == EOF))
+		e = YOKE_EIO;
+	if (to && fclose(to) == EOF && e == 0)
+		e = YOKE_EIO;
+	if (e == YOKE_EIO && errno == EPIPE) // the reader exited
+		e = 0;
+	if (e == YOKE_EIO)
+		yk_fail(e, "standard output: %s", errno ? strerror(errno) : "write error");
+	json_decref(o);
+	return e;
 }

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
+
 struct yk_device;
 
 enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
@@ -18,15 +20,29 @@ struct yk_command {
 	int (*run)(int argc, char **argv); // argv[0] is its name; returns the exit status
 	unsigned keys;                     // keys in its help: 0, YK_T, YK_G, YK_E (train/conf.h)
 	const char *more;                  // additional lines for its help, or NULL
+	// Named by the first argument, as in `yoke check device`; terminated by a NULL name, or NULL.
+	// The name of a subject is "check device".
+	const struct yk_command *subjects;
 };
 extern const struct yk_command yk_commands[]; // terminated by a NULL name
+// The command or subject of that name; NULL: there is none.
+const struct yk_command *yk_command_find(const struct yk_command *list, const char *word);
 
+int yk_bench_ablate(int argc, char **argv);
+int yk_check_device(int argc, char **argv);
+int yk_check_model(int argc, char **argv);
+int yk_check_precision(int argc, char **argv);
+int yk_check_resolvent(int argc, char **argv);
+int yk_dashboard_terminal(int argc, char **argv);
+int yk_info_memory(int argc, char **argv);
+int yk_info_models(int argc, char **argv);
+int yk_plan_device(int argc, char **argv);
+int yk_plan_scaling(int argc, char **argv);
+int yk_plan_scaling_stages(int argc, char **argv); // called by yk_plan_scaling for pipelines
 int yk_cmd_train(int argc, char **argv);
 int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);
-int yk_cmd_models(int argc, char **argv);
-int yk_cmd_memory(int argc, char **argv);
 int yk_cmd_data(int argc, char **argv);
 int yk_cmd_cubes(int argc, char **argv);
 int yk_cmd_fit(int argc, char **argv);
@@ -36,20 +52,13 @@ int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);
 int yk_cmd_bench(int argc, char **argv);
-int yk_cmd_conform(int argc, char **argv);
+int yk_check_device(int argc, char **argv);
 int yk_cmd_tune(int argc, char **argv);
-int yk_cmd_validate(int argc, char **argv);
 int yk_cmd_dashboard(int argc, char **argv);
-int yk_cmd_top(int argc, char **argv);
-int yk_cmd_ablate(int argc, char **argv);
-int yk_cmd_advise(int argc, char **argv);
-int yk_cmd_selftest(int argc, char **argv);
-int yk_cmd_simulate(int argc, char **argv);
-int yk_simulate_stages(int argc, char **argv); // for pipeline parallelism
+int yk_plan_scaling_stages(int argc, char **argv); // for pipeline parallelism
 int yk_tune_ranks(int argc, char **argv); // yoke tune ranks
 int yk_cmd_report(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
-int yk_cmd_version(int argc, char **argv);
 
 // Prints "yoke COMMAND: ..." and a reference to the help on stderr; returns YK_USAGE.
 int yk_usage(const char *command, const char *fmt, ...)
@@ -59,9 +68,6 @@ int yk_failed(const char *command);
 // Has a write to standard output failed because the reader exited, e.g. `head`? This is not an
 // error: a command with no other work ends without a message.
 bool yk_reader_gone(void);
-// Flushes stdout and reports a write error, unless the reader exited; returns `status`, or
-// YK_FAILED.
-int yk_finish(const char *command, int status);
 // Prints the overview, or the help of one command. all: lists all of its keys, not only the most
 // common ones.
 void yk_help(FILE *, const struct yk_command *, bool all);
@@ -78,6 +84,14 @@ struct yk_screen {
 void yk_warmup_show(struct yk_screen *, bool text);
 
 // ---- option.c ----
+
+// Prints an object as JSON on stdout.
+void yk_print_json(const json_t *);
+// With --json, stdout has only the JSON: what the command prints from now on goes to stderr. Returns
+// a stream to the former stdout, which the caller closes; NULL with the error set.
+FILE *yk_json_only(void);
+// Prints an object as JSON to that stream and closes it. Releases the object; NULL: out of memory.
+int yk_json_end(FILE *, json_t *);
 
 // The value of an option, from "--seed=7" or the next argument; NULL: argv[*i] is a different
 // argument.

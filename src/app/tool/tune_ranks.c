@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke tune ranks: times all_reduce of f32 among processes with every algorithm, at sizes that grow
-// by factors of 4, and derives alpha, beta and gamma for `yoke simulate`. Without a launcher it
+// by factors of 4, and derives alpha, beta and gamma for `yoke plan scaling`. Without a launcher it
 // starts the processes, which run this command again; under a launcher it is one of them.
 #include "config.h"
 
@@ -190,10 +190,10 @@ int yk_tune_ranks(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 && n >= 2 && n <= 64)
 			ranks = n;
-		else if (!strncmp(argv[i], "most=", 5) && yk_option_number(argv[i] + 5, &n) == 0 && n >= 256)
+		else if (!strncmp(argv[i], "max=", 4) && yk_option_number(argv[i] + 4, &n) == 0 && n >= 256)
 			u.most = n;
 		else
-			return yk_usage("tune", "'%s': of ranks there are ranks=, from 2 to 64, and most=, bytes from 256", argv[i]);
+			return yk_usage("tune", "'%s': of ranks there are ranks=, from 2 to 64, and max=, bytes from 256", argv[i]);
 	const int place = yk_process_place(&rank, &started);
 	int e = place < 0 ? place : 0;
 	if (place > 0) {
@@ -209,5 +209,5 @@ int yk_tune_ranks(int argc, char **argv)
 		words[i + 2] = argv[i];
 	if (e == 0)
 		e = yoke_group_spawn((int)ranks, words);
-	return e < 0 ? yk_failed("tune") : yk_finish("tune", YK_DONE);
+	return e < 0 ? yk_failed("tune") : YK_DONE;
 }

@@ -126,7 +126,7 @@ json_t *yk_facts_refused(void)
 
 	for (size_t i = 0; i < r.n; i++) {
 		json_t *o = device_json(r.at[i]);
-		snprintf(why, sizeof why, "%s; `yoke conform %s` shows more", yk_trust_refusal(r.at[i]), r.at[i]->id);
+		snprintf(why, sizeof why, "%s; `yoke check device %s` shows more", yk_trust_refusal(r.at[i]), r.at[i]->id);
 		if (o)
 			json_object_set_new(o, "refused", json_string(why));
 		append(list, o);

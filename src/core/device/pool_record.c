@@ -207,7 +207,7 @@ void yk_pool_failed(struct yk_pool *p)
 	if (yk_pool_snapshot(p, path, "oom") < 0)
 		yk_warn("pool", "%s", yoke_error());
 	else
-		yk_warn("pool", "%s: an allocation failed; what was alive is in %s (yoke memory %s)", p->device->id,
+		yk_warn("pool", "%s: an allocation failed; what was alive is in %s (yoke info memory %s)", p->device->id,
 			path, path);
 	yk_error_back(was);
 }

@@ -61,7 +61,7 @@ int yk_device_verdict(const struct yk_device *d)
 	const char *why = yk_trust_refusal(d);
 	if (!why)
 		return 0;
-	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; `yoke conform %s` shows more, YOKE_BACKEND=^%s does without "
+	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; `yoke check device %s` shows more, YOKE_BACKEND=^%s does without "
 		       "it, YOKE_SELFTEST=force tests again", d->id, why, d->id, d->backend->table.name);
 }
 
@@ -72,7 +72,7 @@ static void remind(struct yk_device *d, const struct yk_finding *f)
 	char what[40];
 	if (yk_trust_remembered(d) && !atomic_exchange(&reminded, true))
 		yk_warn("selftest", "%s: %s %s, for one, failed its self-test before and is not used; "
-			"`yoke doctor` lists what did, `yoke conform %s` shows more", d->id, yk_trust_subject(f->subject, what),
+			"`yoke doctor` lists what did, `yoke check device %s` shows more", d->id, yk_trust_subject(f->subject, what),
 			yoke_dtype_name(f->dtype), d->id);
 }
 

@@ -47,7 +47,7 @@ struct yk_case {
 	uint32_t views;
 	char note[96]; // what is special about the case, for people
 // Optional second case whose results must equal the results of this one from element part_at on,
-// whichever implementations run the two.  Only `yoke conform` checks it: it usually
+// whichever implementations run the two.  Only `yoke check device` checks it: it usually
 // needs other kernels to be built.
 	struct yk_case *part;
 	int64_t part_at;

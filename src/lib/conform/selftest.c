@@ -29,7 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one test at a time
 
 // ---- testing ----
 
-// The command that shows a finding in detail: "`yoke conform opencl:0 --ops sort.f32`".
+// The command that shows a finding in detail: "`yoke check device opencl:0 --ops sort.f32`".
 static const char *command_of(const struct yk_device *d, const struct yk_finding *f, char to[128])
 {
 	const int code = f->subject == YK_TRUST_MAPPED ? YOKE_OP_CONTRACT : f->subject;
@@ -37,7 +37,7 @@ static const char *command_of(const struct yk_device *d, const struct yk_finding
 	const char *name = f->subject == YK_TRUST_MEMORY ? "memory" : row ? row->name : NULL;
 	const char *dtype = row && f->dtype ? yoke_dtype_name(f->dtype) : "";
 
-	snprintf(to, 128, "`yoke conform %s%s%s%s%s`", d->id, name ? " --ops " : "", name ? name : "", *dtype ? "." : "",
+	snprintf(to, 128, "`yoke check device %s%s%s%s%s`", d->id, name ? " --ops " : "", name ? name : "", *dtype ? "." : "",
 		 dtype);
 	return to;
 }

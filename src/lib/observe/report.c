@@ -113,7 +113,7 @@ static void print_wrong(const struct yk_device *d, yk_line_fn *line, void *arg)
 		line(arg, text);
 	}
 	if (json_array_size(list)) {
-		snprintf(text, sizeof text, "    `yoke conform %s` shows more", d->id);
+		snprintf(text, sizeof text, "    `yoke check device %s` shows more", d->id);
 		line(arg, text);
 	}
 	json_decref(list);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke memory: prints the contents and history of a memory snapshot. The file is treated as
+// yoke info memory: prints the contents and history of a memory snapshot. The file is treated as
 // untrusted input.
 #include "config.h"
 
@@ -298,15 +298,15 @@ static int show(struct view *v)
 	return e;
 }
 
-int yk_cmd_memory(int argc, char **argv)
+int yk_info_memory(int argc, char **argv)
 {
 	if (argc != 2)
-		return yk_usage("memory", "it takes the file of one snapshot");
+		return yk_usage("info memory", "it takes the file of one snapshot");
 	struct view v = { .path = argv[1], .file = yk_json_load(argv[1]) };
 	int e = v.file ? show(&v) : yoke_error_code();
 	yk_held_fini(&v.now);
 	yk_held_fini(&v.at_peak);
 	free(v.point);
 	json_decref(v.file);
-	return e < 0 ? yk_failed("memory") : yk_finish("memory", YK_DONE);
+	return e < 0 ? yk_failed("info memory") : YK_DONE;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke selftest: checks that a model trains correctly on this machine. Each section prints one line
+// yoke check model: checks that a model trains correctly on this machine. Each section prints one line
 // with its result.
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include "base/number.h"
 #include "graph/context.h"
 #include "observe/profile.h"
-#include "tool/selftest.h"
+#include "tool/check_model.h"
 #include "tool/tool.h"
 #include "train/trial.h"
 #include "train/validate.h"
@@ -307,7 +307,7 @@ static void selftest(struct yk_config *c, bool *well)
 		fflush(stdout);
 		*well &= s.verdict != YK_SELF_FAIL;
 	}
-	printf("%s\n", *well ? "all is well" : "something is wrong: yoke conform says which op, yoke doctor what there is");
+	printf("%s\n", *well ? "all is well" : "something is wrong: yoke check device says which op, yoke doctor what there is");
 }
 
 // Creates a training text if none is given, just long enough for a few windows.
@@ -356,7 +356,7 @@ static int configure(int argc, char **argv, struct yk_config *to, char text[4096
 	return e;
 }
 
-int yk_cmd_selftest(int argc, char **argv)
+int yk_check_model(int argc, char **argv)
 {
 	struct yk_config c = { 0 };
 	char text[4096] = "";
@@ -371,9 +371,9 @@ int yk_cmd_selftest(int argc, char **argv)
 	if (e == 0)
 		selftest(&c, &well);
 	else
-		yk_failed("selftest");
+		yk_failed("check model");
 	if (*text)
 		unlink(text);
 	yk_config_fini(&c);
-	return yk_finish("selftest", well ? YK_DONE : status);
+	return well ? YK_DONE : status;
 }

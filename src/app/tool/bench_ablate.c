@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke ablate: measures the effect of configuration options on speed, memory and loss.
+// yoke bench ablate: measures the effect of configuration options on speed, memory and loss.
 #include "config.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static const char *own_toggles(struct yk_config *c)
 	return "plan.named=0,bk_tier=mixed,precision=bf16-mixed,align=0,recompute=block,offload=optimizer";
 }
 
-int yk_cmd_ablate(int argc, char **argv)
+int yk_bench_ablate(int argc, char **argv)
 {
 	struct yk_config c;
 	const char *toggles = NULL;
@@ -65,29 +65,26 @@ int yk_cmd_ablate(int argc, char **argv)
 			toggles = argv[i] + 8;
 		else if (!strncmp(argv[i], "rounds=", 7)) {
 			if (yk_option_number(argv[i] + 7, &rounds) < 0 || rounds < 1 || rounds > 31)
-				return yk_usage("ablate", "'%s': wants a number from 1 to 31", argv[i]);
+				return yk_usage("bench ablate", "'%s': wants a number from 1 to 31", argv[i]);
 		} else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else
 			argv[1 + n++] = argv[i];
 	if (yk_config_init(&c, YK_T) < 0)
-		return yk_failed("ablate");
+		return yk_failed("bench ablate");
 	json_t *o = NULL;
 	if (yk_config_arguments(&c, n, argv + 1) < 0) {
-		yk_failed("ablate");
+		yk_failed("bench ablate");
 		status = YK_USAGE;
 	} else if (!toggles && !(toggles = own_toggles(&c))) {
-		status = yk_usage("ablate", "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
+		status = yk_usage("bench ablate", "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
 	} else if (!(o = yk_ablate(&c, toggles, (int)rounds))) {
-		status = yk_failed("ablate");
-	} else if (json) {
-		char *s = json_dumps(o, JSON_INDENT(2));
-		puts(s ? s : "{}");
-		free(s);
-	} else {
+		status = yk_failed("bench ablate");
+	} else if (json)
+		yk_print_json(o);
+	else
 		print(o);
-	}
 	json_decref(o);
 	yk_config_fini(&c);
-	return yk_finish("ablate", status);
+	return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke selftest for models with resolvents: compares their kernels and tiers with float64, and
+// yoke check model for models with resolvents: compares their kernels and tiers with float64, and
 // checks mixed precision, gradient accumulation, optimizer state in host memory, a batch that no
 // longer fits, and the whole training loop.
 #include "config.h"
@@ -18,7 +18,7 @@
 #include "formats/checkpoint.h"
 #include "graph/context.h"
 #include "observe/profile.h"
-#include "tool/selftest.h"
+#include "tool/check_model.h"
 
 enum { ROWS = 8, N = 300, MANY = 10 };
 #define NEAR 2e-6 // tolerance for losses that differ only by rounding

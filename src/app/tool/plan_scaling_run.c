@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate RUN: predicts a training step on more ranks from the profile of a run with one
+// yoke plan scaling RUN: predicts a training step on more ranks from the profile of a run with one
 // rank. The trace gives the end time and the scope of each operation; the model file lists the
 // parameters. A parameter's gradient is taken as ready when the last operation of the innermost
 // scope with its name has ended or, without such a scope, when all have ended.
@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "comm/simulate_step.h"
 #include "formats/checkpoint.h"
-#include "tool/simulate.h"
+#include "tool/plan_scaling.h"
 #include "tool/tool.h"
 #include "train/ranks.h"
 
@@ -217,7 +217,7 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 	return e;
 }
 
-int yk_simulate_run(const struct yk_simulation *s)
+int yk_plan_scaling_run(const struct yk_simulation *s)
 {
 	struct profile p = { 0 };
 	struct yk_safetensors model = { 0 };

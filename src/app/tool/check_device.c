@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke conform: tests the ops of a device against their definitions; writes TAP.
+// yoke check device: tests the ops of a device against their definitions; writes TAP.
 #include "config.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static int parse_every(const char *text, uint64_t *k, uint64_t *n)
 	return yk_option_number(first, k) < 0 || yk_option_number(text + length + 1, n) < 0 || *k >= *n ? -1 : 0;
 }
 
-int yk_cmd_conform(int argc, char **argv)
+int yk_check_device(int argc, char **argv)
 {
 	struct yk_conform_options o = { .seed = 1 };
 	const char *name = NULL, *value;
@@ -38,40 +38,40 @@ int yk_cmd_conform(int argc, char **argv)
 			o.ops = value;
 			if (!*value)
 				return yk_usage(
-					"conform",
+					"check device",
 					"--ops wants a list, as map,contract.f32");
 		} else if ((value = yk_option("--seed", argc, argv, &i))) {
 			if (yk_option_number(value, &o.seed) < 0)
-				return yk_usage("conform",
+				return yk_usage("check device",
 						"--seed wants a number, got '%s'", value);
 		} else if ((value = yk_option("--shard", argc, argv, &i))) {
 			if (parse_every(value, &o.shard, &o.shards) < 0)
-				return yk_usage("conform", "--shard wants K/N with K below N, as 0/4, got '%s'", value);
+				return yk_usage("check device", "--shard wants K/N with K below N, as 0/4, got '%s'", value);
 		} else if ((value = yk_option("--pass", argc, argv, &i))) {
 			if (parse_every(value, &o.pass, &o.passes) < 0)
-				return yk_usage("conform", "--pass wants K/N with K below N, as 0/4, got '%s'", value);
+				return yk_usage("check device", "--pass wants K/N with K below N, as 0/4, got '%s'", value);
 		} else if (argv[i][0] == '-') {
 			return yk_usage(
-				"conform",
+				"check device",
 				"unknown option '%s'; there are --ops, --seed, --quick, --shard, --pass, "
 				"--skipped and --bits",
 				argv[i]);
 		} else if (name) {
-			return yk_usage("conform", "one device at a time: '%s' or '%s'",
+			return yk_usage("check device", "one device at a time: '%s' or '%s'",
 					name, argv[i]);
 		} else {
 			name = argv[i];
 		}
 	}
 	if (yk_conform_check(o.ops) < 0)
-		return yk_usage("conform", "%s", yoke_error());
+		return yk_usage("check device", "%s", yoke_error());
 	// no self-tests at start, which would disable faulty kernels before they are reported here
 	yk_param_set("selftest", "0", YK_ARGUMENT);
 	struct yk_device *d = yk_option_device(name);
 	if (!d)
-		return yk_failed("conform");
+		return yk_failed("check device");
 	int failed = yk_conform(d, &o, stdout);
 	if (failed < 0)
-		return yk_failed("conform");
-	return yk_finish("conform", failed ? YK_FAILED : YK_DONE);
+		return yk_failed("check device");
+	return failed ? YK_FAILED : YK_DONE;
 }

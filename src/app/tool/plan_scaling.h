@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of `yoke simulate`.
+// Arguments of `yoke plan scaling`.
 #ifndef YK_TOOL_SIMULATE_H
 #define YK_TOOL_SIMULATE_H
 
@@ -15,6 +15,6 @@ struct yk_simulation {
 // Returns the next number of ranks, or 0 after the last.
 uint64_t yk_simulation_next(const struct yk_simulation *, uint64_t ranks);
 // Simulates a training step from the profile of a run with one rank.
-int yk_simulate_run(const struct yk_simulation *);
+int yk_plan_scaling_run(const struct yk_simulation *);
 
 #endif

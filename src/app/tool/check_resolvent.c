@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate resolvent: compares a tier of the resolvent with f64 and f32.
+// yoke check resolvent: compares a tier of the resolvent with f64 and f32.
 // The matrices have a ~ N(0, 2^2), b = c = 1.
 #include "config.h"
 
@@ -14,7 +14,6 @@
 #include "base/number.h"
 #include "graph/context.h"
 #include "tool/tool.h"
-#include "tool/validate_resolvent.h"
 
 #define BOUND 1e-4 // max error for PASS
 
@@ -303,24 +302,25 @@ static void print_json(const struct asked *a, const struct outcome *o, bool good
 	json_object_set_new(j, "seconds", json_pack("{s:f, s:f, s:f}", "tier", o->seconds[0], "f32", o->seconds[1], "f64",
 						    o->seconds[2]));
 	json_object_set_new(j, "good", json_boolean(good));
-	char *s = json_dumps(j, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	puts(s ? s : "{}");
-	free(s);
+	yk_print_json(j);
 	json_decref(j);
 }
 
-int yk_validate_resolvent(int argc, char **argv, bool json)
+int yk_check_resolvent(int argc, char **argv)
 {
 	struct asked a = { .samples = 100, .batch = 8, .n = 128, .sweeps = YOKE_SWEEPS, .seed = 1, .eta = 1,
 			   .tolerance = 1e-4, .tier = "f16" };
 	struct outcome o = { .bound = 0 };
-	for (int i = 0; i < argc; i++)
-		if (argument(&a, argv[i]) < 0) {
-			yk_failed("validate");
+	bool json = false;
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--json")) {
+			json = true;
+		} else if (argument(&a, argv[i]) < 0) {
+			yk_failed("check resolvent");
 			return YK_USAGE;
 		}
 	if (!yk_current() || run(&a, &o) < 0)
-		return yk_failed("validate");
+		return yk_failed("check resolvent");
 	const bool good = o.value.most <= BOUND && o.gradient.relative <= BOUND;
 	(json ? print_json : print)(&a, &o, good);
 	return good ? YK_DONE : YK_FAILED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface between the source files of `yoke selftest`.
+// Interface between the source files of `yoke check model`.
 #ifndef YK_TOOL_SELFTEST_H
 #define YK_TOOL_SELFTEST_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke validate: compares a configuration with a reference configuration that is known to be
+// yoke check precision: compares a configuration with a reference configuration that is known to be
 // correct.
 #include "config.h"
 
@@ -11,7 +11,6 @@
 #include "observe/memory.h"
 #include "tool/table.h"
 #include "tool/tool.h"
-#include "tool/validate_resolvent.h"
 #include "train/compare.h"
 
 static json_t *text(const char *format, const json_t *number)
@@ -69,47 +68,33 @@ static void print(const json_t *o)
 	json_decref(list);
 }
 
-// Arguments that are not keys of this command are keys of train.
-static int validate(struct yk_config *c, bool json)
-{
-	json_t *o = yk_compare_precision(c);
-	if (!o)
-		return yk_failed("validate");
-	bool good = json_is_true(json_object_get(o, "good"));
-	if (json) {
-		char *s = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-		puts(s ? s : "{}");
-		free(s);
-	} else {
-		print(o);
-	}
-	json_decref(o);
-	return good ? YK_DONE : YK_FAILED;
-}
-
-int yk_cmd_validate(int argc, char **argv)
+// Arguments that are not options of this command are keys of train.
+int yk_check_precision(int argc, char **argv)
 {
 	struct yk_config c;
 	bool json = false;
-	int n = 0, status;
-	const bool resolvent = argc > 1 && !strcmp(argv[1], "resolvent");
-	if (argc < 2 || (!resolvent && strcmp(argv[1], "precision")))
-		return yk_usage("validate", "what is validated comes first, and is 'precision' or 'resolvent'");
-	for (int i = 2; i < argc; i++)
+	int n = 0, status = YK_FAILED;
+	json_t *o = NULL;
+	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--json"))
 			json = true;
 		else
-			argv[2 + n++] = argv[i];
-	if (resolvent)
-		return yk_finish("validate", yk_validate_resolvent(n, argv + 2, json));
+			argv[1 + n++] = argv[i];
 	if (yk_config_init(&c, YK_T) < 0)
-		return yk_failed("validate");
-	if (yk_config_arguments(&c, n, argv + 2) < 0) {
-		yk_failed("validate");
+		return yk_failed("check precision");
+	if (yk_config_arguments(&c, n, argv + 1) < 0) {
+		yk_failed("check precision");
 		status = YK_USAGE;
+	} else if (!(o = yk_compare_precision(&c))) {
+		yk_failed("check precision");
 	} else {
-		status = validate(&c, json);
+		if (json)
+			yk_print_json(o);
+		else
+			print(o);
+		status = json_is_true(json_object_get(o, "good")) ? YK_DONE : YK_FAILED;
 	}
+	json_decref(o);
 	yk_config_fini(&c);
-	return yk_finish("validate", status);
+	return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke simulate: predicts the duration of an all_reduce or of a training step on more ranks than
+// yoke plan scaling: predicts the duration of an all_reduce or of a training step on more ranks than
 // are available, by simulating the schedules that ranks execute.
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/param.h"
 #include "comm/tuned.h"
-#include "tool/simulate.h"
+#include "tool/plan_scaling.h"
 #include "tool/tool.h"
 
 enum { LIMIT = 4096 };
@@ -53,32 +53,32 @@ static int parse(struct yk_simulation *s, int argc, char **argv)
 		bool known = false;
 		uint64_t n;
 		if (twice)
-			return yk_usage("simulate", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("plan scaling", "argument '%s': there is '%s' already", argv[i], twice);
 		for (size_t k = 0; k < sizeof number / sizeof *number; k++)
 			if ((value = yk_option(number[k].name, argc, argv, &i))) {
 				known = true;
 				if (seconds(value, number[k].to) < 0)
-					return yk_usage("simulate", "%s wants seconds, as 2e-6, got '%s'", number[k].name, value);
+					return yk_usage("plan scaling", "%s wants seconds, as 2e-6, got '%s'", number[k].name, value);
 			}
 		if (known)
 			continue;
 		if ((value = yk_option("ranks", argc, argv, &i))) {
 			if (span(value, s) < 0)
-				return yk_usage("simulate", "ranks wants a number from 2 to %d, or two, as 8..%d, got '%s'", LIMIT,
+				return yk_usage("plan scaling", "ranks wants a number from 2 to %d, or two, as 8..%d, got '%s'", LIMIT,
 						LIMIT, value);
 		} else if ((value = yk_option("group", argc, argv, &i))) {
 			if (yk_option_number(value, &n) < 0 || n < 1 || n > LIMIT)
-				return yk_usage("simulate", "group wants the ranks of a machine, got '%s'", value);
+				return yk_usage("plan scaling", "group wants the ranks of a machine, got '%s'", value);
 			s->m.node = (uint32_t)n;
 		} else if ((value = yk_option("bytes", argc, argv, &i))) {
 			if (yk_option_number(value, &s->bytes) < 0 || s->bytes < 1 || s->bytes > (uint64_t)1 << 50)
-				return yk_usage("simulate", "bytes wants a number, got '%s'", value);
+				return yk_usage("plan scaling", "bytes wants a number, got '%s'", value);
 		} else if ((value = yk_option("algorithm", argc, argv, &i))) {
 			s->algorithm = value;
 		} else if (!s->run && *argv[i] != '-' && !strchr(argv[i], '=')) {
 			s->run = argv[i];
 		} else {
-			return yk_usage("simulate", "'%s': there are a run's folder, ranks=, group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
+			return yk_usage("plan scaling", "'%s': there are a run's folder, ranks=, group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
 					"beta2= and gamma=", argv[i]);
 		}
 	}
@@ -112,7 +112,7 @@ static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 	return 0;
 }
 
-int yk_cmd_simulate(int argc, char **argv)
+int yk_plan_scaling(int argc, char **argv)
 {
 	char text[2][64];
 	struct yk_simulation s = { .m = { .alpha1 = -1, .beta1 = -1, .alpha2 = -1, .beta2 = -1, .gamma = -1, .node = 1 },
@@ -121,7 +121,7 @@ int yk_cmd_simulate(int argc, char **argv)
 	char hint[200];
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "stages=", 7) || !strcmp(argv[i], "--stages"))
-			return yk_simulate_stages(argc, argv);
+			return yk_plan_scaling_stages(argc, argv);
 	int status = parse(&s, argc, argv), err = 0;
 	if (status != YK_DONE)
 		return status;
@@ -129,7 +129,7 @@ int yk_cmd_simulate(int argc, char **argv)
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		known |= !strcmp(s.algorithm, yk_algorithm_name[how]);
 	if (!known)
-		return yk_usage("simulate", "algorithm '%s': %s", s.algorithm,
+		return yk_usage("plan scaling", "algorithm '%s': %s", s.algorithm,
 				yk_hint(s.algorithm, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
 	yk_tuned_model(&found);
 	double *const want[] = { &s.m.alpha1, &s.m.beta1, &s.m.alpha2, &s.m.beta2, &s.m.gamma };
@@ -138,7 +138,7 @@ int yk_cmd_simulate(int argc, char **argv)
 		*want[i] = *want[i] < 0 ? have[i] : *want[i];
 	const bool one = s.m.node >= s.last, apart = s.m.node == 1;
 	if (s.m.gamma < 0 || (!apart && (s.m.alpha1 < 0 || s.m.beta1 < 0)) || (!one && (s.m.alpha2 < 0 || s.m.beta2 < 0)))
-		return yk_usage("simulate", "of %s nothing is known: give alpha%d=, beta%d= and gamma=, or measure by `%s`",
+		return yk_usage("plan scaling", "of %s nothing is known: give alpha%d=, beta%d= and gamma=, or measure by `%s`",
 				!one && s.m.alpha2 < 0 ? "messages between machines" : "messages within a machine",
 				!one && s.m.alpha2 < 0 ? 2 : 1, !one && s.m.alpha2 < 0 ? 2 : 1,
 				!one && s.m.alpha2 < 0 ? "mpirun -n 2 yoke tune ranks" : "yoke tune ranks");
@@ -153,11 +153,11 @@ int yk_cmd_simulate(int argc, char **argv)
 		printf("between: %.3g s + %.3g s/byte; ", s.m.alpha2, s.m.beta2);
 	printf("adding: %.3g s/byte\n", s.m.gamma);
 	if (s.run)
-		return yk_simulate_run(&s) < 0 ? yk_failed("simulate") : yk_finish("simulate", YK_DONE);
+		return yk_plan_scaling_run(&s) < 0 ? yk_failed("plan scaling") : YK_DONE;
 	printf("%9s  %5s  %-9s %17s  %17s  %6s  %11s\n", "", "ranks", "by", "time", "formula", "ratio", "efficiency");
 	for (uint64_t n = s.first; n && !err; n = yk_simulation_next(&s, n))
 		for (int how = 0; how < YK_BY_SHARED && !err; how++)
 			if (!*s.algorithm || !strcmp(s.algorithm, yk_algorithm_name[how]))
 				err = row(&s, (uint32_t)n, how);
-	return err ? yk_failed("simulate") : yk_finish("simulate", YK_DONE);
+	return err ? yk_failed("plan scaling") : YK_DONE;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke advise: recommends a device for a run.
+// yoke plan device: recommends a device for a run.
 #include "config.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 			continue;
 		*keys[i].to = strtod(eq + 1, &end);
 		if (end == eq + 1 || *end || !(*keys[i].to >= 0))
-			return yk_usage("advise", "'%s': wants a number from 0 on", argument);
+			return yk_usage("plan device", "'%s': wants a number from 0 on", argument);
 		return YK_DONE;
 	}
 	for (int i = 0; i < 2; i++)
@@ -48,7 +48,7 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 		}
 	names[n++] = "trains";
 	names[n++] = "device";
-	return yk_usage("advise", "no key '%s'; %s", name, yk_hint(name, names, n, hint, sizeof hint));
+	return yk_usage("plan device", "no key '%s'; %s", name, yk_hint(name, names, n, hint, sizeof hint));
 }
 
 // Derives the input of the rules from a configuration.
@@ -191,9 +191,7 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 	if (!o)
 		e = yk_fail(YOKE_ENOMEM, "no memory for the advice");
 	if (e == 0 && json) {
-		char *s = json_dumps(o, JSON_INDENT(2));
-		puts(s ? s : "{}");
-		free(s);
+		yk_print_json(o);
 	} else if (e == 0) {
 		print(o);
 	}
@@ -201,7 +199,7 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 	return e;
 }
 
-int yk_cmd_advise(int argc, char **argv)
+int yk_plan_device(int argc, char **argv)
 {
 	struct yk_device_choice_ask a = { .trains = true, .device = true, .samples = NAN, .batch = NAN, .channels = NAN, .height = NAN, .width = NAN,
 				  .parameters = NAN, .epochs = NAN, .loader = NAN };
@@ -214,25 +212,25 @@ int yk_cmd_advise(int argc, char **argv)
 		else if (!strcmp(argv[i], "--measure"))
 			measures = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("advise", "unknown option '%s'; there are --json and --measure", argv[i]);
+			return yk_usage("plan device", "unknown option '%s'; there are --json and --measure", argv[i]);
 		else
 			argv[1 + n++] = argv[i];
 	}
 	for (int i = 0; i < n; i++) // a file or data: arguments of yoke train
 		configured |= !strchr(argv[1 + i], '=') || !strncmp(argv[1 + i], "data=", 5);
 	if (!n)
-		return yk_usage("advise", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");
+		return yk_usage("plan device", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");
 	for (int i = 0; i < n && !configured; i++)
 		if (!strchr(argv[1 + i], '=') || (status = rule_key(&a, argv[1 + i])) != YK_DONE)
 			return status;
 	if (!configured)
-		return yk_finish("advise", advise(NULL, &a, false, json) < 0 ? yk_failed("advise") : YK_DONE);
+		return advise(NULL, &a, false, json) < 0 ? yk_failed("plan device") : YK_DONE;
 	if (yk_config_init(&c, YK_T) < 0)
-		return yk_failed("advise");
+		return yk_failed("plan device");
 	a.device = false;
 	int e = yk_config_arguments(&c, n, argv + 1);
 	if (e < 0) {
-		yk_failed("advise");
+		yk_failed("plan device");
 		status = YK_USAGE;
 	} else {
 		e = yk_config_check(&c);
@@ -240,8 +238,8 @@ int yk_cmd_advise(int argc, char **argv)
 			e = yk_config_apply(&c);
 		if (e == 0)
 			e = advise(&c, &a, measures, json);
-		status = e < 0 ? yk_failed("advise") : YK_DONE;
+		status = e < 0 ? yk_failed("plan device") : YK_DONE;
 	}
 	yk_config_fini(&c);
-	return yk_finish("advise", status);
+	return status;
 }

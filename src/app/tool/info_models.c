@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke models: lists the models in a directory with size, loss and age.
+// yoke info models: lists the models in a directory with size, loss and age.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -199,7 +199,7 @@ static void print_models(const json_t *list, const char *folder)
 		char parameters[32], size[32], step[64], loss[32], val_loss[32], age[32];
 		const char *why = json_string_value(json_object_get(o, "error"));
 		if (why) {
-			fprintf(stderr, "yoke models: %s\n", why);
+			fprintf(stderr, "yoke info models: %s\n", why);
 			continue;
 		}
 		snprintf(parameters, sizeof parameters, "%" PRId64,
@@ -222,7 +222,7 @@ static void print_models(const json_t *list, const char *folder)
 	json_decref(rows);
 }
 
-int yk_cmd_models(int argc, char **argv)
+int yk_info_models(int argc, char **argv)
 {
 	const char *folder = NULL;
 	bool json = false;
@@ -230,7 +230,7 @@ int yk_cmd_models(int argc, char **argv)
 		if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (folder || argv[i][0] == '-' || !*argv[i])
-			return yk_usage("models", "unknown argument '%s'; there are a folder and --json",
+			return yk_usage("info models", "unknown argument '%s'; there are a folder and --json",
 					argv[i]);
 		else
 			folder = argv[i];
@@ -238,16 +238,14 @@ int yk_cmd_models(int argc, char **argv)
 	folder = folder ? folder : ".";
 	json_t *list = gather(folder);
 	if (!list)
-		return yk_failed("models");
+		return yk_failed("info models");
 	if (json) {
 		json_t *o = json_pack("{s:O}", "models", list);
-		char *s = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-		puts(s ? s : "{}");
-		free(s);
+		yk_print_json(o);
 		json_decref(o);
 	} else {
 		print_models(list, folder);
 	}
 	json_decref(list);
-	return yk_finish("models", YK_DONE);
+	return YK_DONE;
 }

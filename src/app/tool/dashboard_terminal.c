@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke top: current state of runs and their processes.
+// yoke dashboard terminal: current state of runs and their processes.
 #include "config.h"
 
 #include <langinfo.h>
@@ -45,7 +45,7 @@ static int print(struct yk_top *t, bool json)
 	return 0;
 }
 
-int yk_cmd_top(int argc, char **argv)
+int yk_dashboard_terminal(int argc, char **argv)
 {
 	const char *folder[YK_LIVE_RUNS] = { NULL };
 	struct yk_top t = { .n = 0 };
@@ -57,9 +57,9 @@ int yk_cmd_top(int argc, char **argv)
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("top", "unknown option '%s'; there are --once and --json", argv[i]);
+			return yk_usage("dashboard terminal", "unknown option '%s'; there are --once and --json", argv[i]);
 		else if (n == YK_LIVE_RUNS)
-			return yk_usage("top", "'%s': %d runs at most", argv[i], YK_LIVE_RUNS);
+			return yk_usage("dashboard terminal", "'%s': %d runs at most", argv[i], YK_LIVE_RUNS);
 		else
 			folder[n++] = argv[i];
 	}
@@ -67,5 +67,5 @@ int yk_cmd_top(int argc, char **argv)
 	if (e == 0)
 		e = once || json ? print(&t, json) : yk_top_screen(&t);
 	yk_top_close(&t);
-	return yk_finish("top", e < 0 ? yk_failed("top") : YK_DONE);
+	return e < 0 ? yk_failed("dashboard terminal") : YK_DONE;
 }
