@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "graph/context.h"
+#include "graph/handle.h"
 #include "ops/list.h"
 #include "tap.h"
 #include "yoke-math.h"

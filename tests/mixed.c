@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "dtypes.h"
+#include "graph/autocast.h"
 #include "graph/context.h"
 #include "tap.h"
 #include "yoke.h"

@@ -9,6 +9,7 @@
 #include "base/param.h"
 #include "dtypes.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 #include "tap.h"
 
 enum { OPERANDS = 4, LIMIT = 2048 };

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "fault/fault.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 #include "tap.h"
 #include "yoke.h"
 

@@ -2,6 +2,7 @@
 // Records and launches a trainer's steps, each of one or more micro-batches.
 #include "config.h"
 
+#include "graph/autocast.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // A value on this storage, in the given scope; takes the reference.
 static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s, int dtype, int rank,

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "graph/autocast.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // ---- patterns ----
 

@@ -9,21 +9,8 @@
 
 #include "graph/graph.h"
 
+struct yk_autocast;
 struct yoke_context;
-
-struct yk_autocast {
-	uint8_t dtype;    // f16 or bf16; 0: off
-	bool kept;        // the current scope, path, matches a pattern and stays in f32
-	uint32_t path;
-	uint32_t matched; // bit i: pattern i matched a scope
-	char *keep;       // the patterns, on the heap; or NULL
-};
-
-// Casts of variables that are kept beyond the evaluation that computed them.
-struct yk_casts {
-	yoke_tensor **held;
-	size_t n, cap, next; // next: index after the last one used
-};
 
 // The innermost scope, which changed the setting, ends: restores the former one.  EINVAL: a pattern
 // matched no scope.

@@ -8,9 +8,8 @@
 #include "base/arena.h"
 #include "device/device.h"
 #include "device/pool.h"
-#include "graph/autocast.h"
-#include "graph/handle.h"
 #include "graph/op.h"
+#include "graph/slot.h"
 
 // Streams of a context: the queues on which a plan's steps run.  A step names its slot and the
 // steps of other slots that it waits for; one slot's queue runs in order.  Memory belongs to the
@@ -108,6 +107,15 @@ struct yk_former {
 	const yoke_tensor *variable; // compared, never followed
 };
 
+// The setting of yoke_autocast.
+struct yk_autocast {
+	uint8_t dtype;    // f16 or bf16; 0: off
+	bool kept;        // the current scope, path, matches a pattern and stays in f32
+	uint32_t path;
+	uint32_t matched; // bit i: pattern i matched a scope
+	char *keep;       // the patterns, on the heap; or NULL
+};
+
 struct yk_scope {
 	uintptr_t serial; // the serial that the caller was given
 	struct yk_scope *parent;
@@ -147,7 +155,7 @@ struct yk_counts {
 
 enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // YOKE_SYNC
 
-// Which thread is inside, and how long the struct lives (context.c).
+// Which thread is inside, and how long the struct lives (lifetime.c).
 struct yk_access {
 	atomic_int owner;   // number of the thread inside a call, 0: none
 	unsigned callbacks; // running callbacks of custom ops; their thread may enter and record
@@ -155,13 +163,13 @@ struct yk_access {
 	bool ended;         // freed by the application: only the struct remains
 };
 
-// The queues of the slots (context.c); all are the same queue when the device is the CPU.
+// The queues of the slots (lifetime.c); all are the same queue when the device is the CPU.
 struct yk_queues {
 	struct yk_queue *steps, *cpu, *up, *down; // up, down: copies to and from the device
 	bool device_ranks; // collectives use the device's memory, except sends
 };
 
-// Scopes, open and ended (context.c).
+// Scopes, open and ended (scope.c).
 struct yk_scopes {
 	struct yk_scope *innermost; // NULL: none
 	struct yk_scope *idle;      // ended scopes, for reuse
@@ -265,6 +273,12 @@ struct yk_observation {
 	struct yk_range_open *range;  // innermost open range, or NULL
 	const struct yoke_ranges_ext *profiler; // the vendor's profiler interface, NULL: not used
 	const struct yk_node *making; // the node whose result is being allocated
+};
+
+// Casts of variables that are kept beyond the evaluation that computed them.
+struct yk_casts {
+	yoke_tensor **held;
+	size_t n, cap, next; // next: index after the last one used
 };
 
 struct yk_autocasting { // autocast.c
@@ -444,10 +458,6 @@ static inline bool yk_is_pending(const struct yk_tensor *t)
 static inline yk_id yk_version_of(const struct yk_tensor *t)
 {
 	return t->id == YK_NIL && t->leaf_epoch == t->ctx->history.epoch ? t->leaf : t->id;
-}
-static inline struct yk_origin yk_origin_of(const struct yk_tensor *t)
-{
-	return t->origin.handle ? t->origin : (struct yk_origin){ (uintptr_t)yk_handle(t), t->version };
 }
 // The bit of a value among its node's results; results after the 31st share one.
 static inline uint32_t yk_result_bit(const struct yk_graph *g, yk_id v)

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // Bit fields of a handle, from the lowest.  On 32-bit systems it holds neither op nor kind.
 enum {

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // The graph is collected when it has twice the nodes it had after the last collection, or when the
 // bytes that only it came to hold since then exceed LOOSE and those it held alone then.

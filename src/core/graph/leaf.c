@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 static int check_shape(const char *what, int dtype, int rank, const int64_t *dims,
 		       uint64_t *bytes)

@@ -5,7 +5,10 @@ libyokecore_la_SOURCES += \
 	src/core/graph/autocast.c \
 	src/core/graph/autocast.h \
 	src/core/graph/backward.c \
-	src/core/graph/context.c \
+	src/core/graph/lifetime.c \
+	src/core/graph/scope.c \
+	src/core/graph/append.c \
+	src/core/graph/slot.h \
 	src/core/graph/context.h \
 	src/core/graph/failure.c \
 	src/core/graph/graph.c \

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 #define FORMER UINT32_MAX // any version of a variable that was already replaced at the collection
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/handle.h"
 #include "graph/record.h"
 
 // Copies on the queue of the steps, after the upload of `from`.

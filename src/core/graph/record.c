@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "graph/record.h"
+#include "graph/autocast.h"
+#include "graph/handle.h"
 
 enum { LIMIT = sizeof ((struct yk_rec *)NULL)->in / sizeof(yk_id) }; // operands
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // Warns when pending operations alone hold more than 1/HELD_PART of the device's memory.
 enum { HELD_PART = 4 };

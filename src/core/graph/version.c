@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // Sets the value of the graph that has the bytes of the tensor's storage; YK_NIL: none is known.
 static void set_leaf(struct yk_tensor *t, yk_id leaf)

@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "device/plugin.h"
+#include "graph/autocast.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 #include "ops/custom.h"
 
 // ---- callbacks of the application ----

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/handle.h"
 #include "graph/record.h"
 #include "ops/list.h"
 #include "ops/rules.h"

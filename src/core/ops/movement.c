@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "graph/autocast.h"
 #include "graph/record.h"
 #include "ops/rules.h"
 

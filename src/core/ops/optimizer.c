@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "graph/handle.h"
 #include "graph/record.h"
 #include "ops/list.h"
 #include "ops/rules.h"

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "graph/handle.h"
 #include "graph/record.h"
 #include "ops/rules.h"
 

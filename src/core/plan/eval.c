@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/eval.h"
+#include "graph/handle.h"
 #include "plan/planner.h"
 
 // Removes the roots added by a call that failed before it began.

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/handle.h"
 #include "plan/key.h"
 #include "plan/launch.h"
 #include "plan/plan.h"

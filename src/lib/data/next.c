@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // Returns the next batch for a call with a list of n fields or micro-batches of fields, copied to
 // the device of ctx.  *rows: the call's result if there is no batch.

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "data/loader.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 // ---- slots ----
 

@@ -15,6 +15,7 @@
 #include "base/sized.h"
 #include "formats/safetensors.h"
 #include "graph/context.h"
+#include "graph/handle.h"
 
 bool yk_module_given(const struct yoke_module *m, const char *what)
 {

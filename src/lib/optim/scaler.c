@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "graph/handle.h"
 #include "ops/list.h"
 #include "graph/record.h"
 
