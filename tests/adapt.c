@@ -55,42 +55,44 @@ int main(void)
 	const uint64_t bytes = 1 << 20;
 	tap_seed();
 	setenv("YOKE_DIST_LINK", "0,1e-8", 1); // tree: 4 B; doubling: 2 B; halving and pairwise: 1.5 B
-	ok(!yk_adapt_asked(), "it has to be asked for");
+	ok(!yk_adapt_asked(), "adaptation is off by default");
 	setenv("YOKE_DIST_ADAPT", "1", 1);
 	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
 	set(1, 1e-3, 3e-3, 0.75e-3); // 1.2 times as fast even with the most noise
 	struct course c = { .now = YK_BY_DOUBLING };
 	steps(a, bytes, 0, STEPS, false, &c);
-	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "goes by pairwise"), "the fastest is taken: %s", c.said);
+	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "goes by pairwise"),
+	   "the fastest algorithm is chosen: %s", c.said);
 	ok(c.tried[YK_BY_HALVING] && !c.tried[YK_BY_RING] && !c.tried[YK_BY_2D],
-	   "others of the same bits are tried: halving %d steps, ring %d, 2d %d", c.tried[YK_BY_HALVING], c.tried[YK_BY_RING],
+	   "only algorithms with the same bits are tried: halving %d steps, ring %d, 2d %d", c.tried[YK_BY_HALVING], c.tried[YK_BY_RING],
 	   c.tried[YK_BY_2D]);
-	ok(!c.near && c.changes < 8, "%d changes, 50 steps apart at least", c.changes);
+	ok(!c.near && c.changes < 8, "%d changes of the algorithm, at least 50 steps apart", c.changes);
 	const int before = c.changes;
 	steps(a, bytes, STEPS, 2 * STEPS, false, &c);
-	ok(c.changes == before, "then it stays");
+	ok(c.changes == before, "the choice is stable while times are");
 	set(1, 1e-3, 0.9e-3, 2e-3);
 	steps(a, bytes, 2 * STEPS, 4 * STEPS, false, &c);
-	ok(c.now == YK_BY_HALVING || c.now == YK_BY_DOUBLING, "until it gets slower: %s", c.said);
-	ok(yk_adapt_how(a, 4096) == 0, "other sizes are as they were");
+	ok(c.now == YK_BY_HALVING || c.now == YK_BY_DOUBLING,
+	   "an algorithm that becomes slower is replaced: %s", c.said);
+	ok(yk_adapt_how(a, 4096) == 0, "the choice for other sizes does not change");
 	yk_adapt_free(a);
 	a = yk_adapt_new(RANKS, RANKS);
 	set(1, 1e-3, 0.9e-3, 0.95e-3);
 	c = (struct course){ .now = YK_BY_DOUBLING };
 	steps(a, bytes, 0, STEPS, false, &c);
-	ok(c.now == YK_BY_DOUBLING, "what is but a tenth faster is not worth it");
+	ok(c.now == YK_BY_DOUBLING, "a gain of 10 %% causes no change");
 	yk_adapt_free(a);
 	a = yk_adapt_new(RANKS, RANKS);
 	set(0.1e-3, 1e-3, 0.9e-3, 0.95e-3);
 	c = (struct course){ .now = YK_BY_HALVING };
 	steps(a, bytes, 0, STEPS, false, &c);
-	ok(!c.tried[YK_BY_TREE], "nor is tried what by the formula takes more than twice as long");
+	ok(!c.tried[YK_BY_TREE], "an algorithm whose predicted time is more than twice the best is not tried");
 	yk_adapt_free(a);
 	a = yk_adapt_new(RANKS, RANKS);
 	set(1, 0.1e-3, 0.1e-3, 1e-3);
 	c = (struct course){ .now = YK_BY_PAIRWISE };
 	steps(a, bytes, 0, STEPS, true, &c);
-	ok(c.now == YK_BY_PAIRWISE && !c.changes, "half precision, which only one way rounds once");
+	ok(c.now == YK_BY_PAIRWISE && !c.changes, "half precision uses the only algorithm that rounds once");
 	yk_adapt_free(a);
 	return done();
 }

@@ -69,7 +69,8 @@ static void check(const char *what, int64_t n)
 	square = sqrt(square) / unit;
 	ok(rest <= 50 && square <= 50, "%s of %d: |AV - VL| is %.2g, |V'V - 1| %.2g n 2^-53 %s", what, (int)n, rest, square,
 	   yoke_error());
-	ok(ordered && positive, "%s of %d: values ascend, the largest element is positive", what, (int)n);
+	ok(ordered && positive,
+	   "%s of %d: eigenvalues ascend, the largest element of each vector is positive", what, (int)n);
 	yoke_error_clear();
 }
 
@@ -164,7 +165,7 @@ static void not_finite(void)
 	const double want[6] = { 1, 3, NAN, NAN, 1, 3 };
 	yoke_scope *s = yoke_scope_begin("eigh");
 	yoke_read(yoke_eigh(yoke_from(yoke_f64, 3, DIMS(3, 2, 2), x), NULL), got, sizeof got);
-	near(got, want, 6, 1e-15, 1, "a matrix that is not finite");
+	near(got, want, 6, 1e-15, 1, "eigh of a batch with one non-finite matrix: only its results are NaN");
 	yoke_scope_end(s);
 }
 
@@ -235,8 +236,9 @@ static void factors(void)
 				solved = fmax(solved, fabs(sum));
 			}
 		}
-	ok(worst < 2e-5 && above == 0, "L L' - A is %.2g, above the diagonal %g %s", worst, above, yoke_error());
-	ok(solved < 1e-5, "A x - b is %.2g, of one b for all", solved);
+	ok(worst < 2e-5 && above == 0,
+	   "cholesky: L L' - A is %.2g, above the diagonal %g %s", worst, above, yoke_error());
+	ok(solved < 1e-5, "triangular solve with one right-hand side for all: A x - b is %.2g", solved);
 	yoke_error_clear();
 }
 
@@ -259,7 +261,7 @@ static void errors(void)
 		says("and its row", yoke_error_code(), YOKE_ERANGE, "row 2");
 	}
 	yoke_eigh(long_one, &vectors);
-	ok(!vectors, "after an error there are no vectors");
+	ok(!vectors, "a failed eigh returns no vectors");
 	says("not square", yoke_error_code(), YOKE_ESHAPE, "[2,3]");
 	yoke_cholesky(whole);
 	says("of integers", yoke_error_code(), YOKE_EDTYPE, "i32");
@@ -285,12 +287,12 @@ static void elsewhere(void)
 	yoke_scope *s = yoke_scope_begin("elsewhere");
 	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(2, 2), (double[]){ 2, 1, 1, 2 });
 	yoke_read(yoke_eigh(t, NULL), got, sizeof got);
-	near(got, (double[]){ 1, 3 }, 2, 1e-15, 1, "values from a device without the kernel");
+	near(got, (double[]){ 1, 3 }, 2, 1e-15, 1, "eigenvalues on a device without the kernel");
 	bool counted = false;
 	const int n = yoke_fallbacks(4, f);
 	for (int i = 0; i < n && i < 4; i++)
 		counted |= !strcmp(f[i].op, "eigh") && f[i].count == 1;
-	ok(counted, "and it is counted %s", yoke_error());
+	ok(counted, "the fallback is counted %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_use(before);
 	yoke_context_free(ctx);

@@ -330,7 +330,8 @@ static void test_by_row(void)
 		bad += memcmp(one, all + i * N_, sizeof one) != 0;
 	}
 	yoke_scope_end(s);
-	ok(!err && !bad && padded == 1, "%d rows by themselves, %d differ %s", M_, bad, yoke_error());
+	ok(!err && !bad && padded == 1,
+	   "%d rows computed alone: %d differ from the padded product %s", M_, bad, yoke_error());
 }
 
 // ---- what a plan does ----
@@ -375,17 +376,18 @@ static void test_plans(void)
 	float first = shared_weight(w, in, 2), again = 0;
 	const struct yk_plan *p = last_plan();
 	// y = a w, da = dy w', dw = a' dy: one padded copy of w and of each dy
-	ok(p->padded == 6 && fills(p) == 3, "two products with one weight, and back: %zu padded, %d fills", p->padded,
+	ok(p->padded == 6 && fills(p) == 3,
+	   "two products with one weight, and gradients: %zu padded, %d fills", p->padded,
 	   fills(p));
 	for (int i = 0; i < 3; i++)
 		again = shared_weight(w, in, 2);
 	yoke_stats(&now);
 	ok(first == again && now.plan_misses - before.plan_misses == 1 && last_plan() == p,
-	   "their plan is found again: %llu made", (unsigned long long)(now.plan_misses - before.plan_misses));
+	   "the padded plan is reused: %llu plans made", (unsigned long long)(now.plan_misses - before.plan_misses));
 	yoke_setting_set("align", "0");
 	float plain = shared_weight(w, in, 2);
 	ok(last_plan() != p && !last_plan()->padded && !fills(last_plan()) && fabsf(plain - first) < 1e-4f * plain,
-	   "align=0 makes another: %g and %g", (double)plain, (double)first);
+	   "align=0 makes another plan: %g and %g", (double)plain, (double)first);
 	for (int i = 0; i < 2; i++)
 		yoke_free(in[i]);
 	yoke_free(w);
@@ -417,7 +419,8 @@ static void test_epilogue(void)
 		found[i] = last_plan()->padded == 1 ? epilogues(last_plan()) : -1;
 		yoke_scope_end(s);
 	}
-	ok(found[0] == 1 && found[1] == 0, "a map behind: %d where k grows, %d where n does %s", found[0], found[1],
+	ok(found[0] == 1 && found[1] == 0,
+	   "products fused with a map: %d where k grows, %d where n grows %s", found[0], found[1],
 	   yoke_error());
 }
 
@@ -436,7 +439,8 @@ static void test_check(const char *backend)
 	yoke_scope *s = yoke_scope_begin("check");
 	int err = yoke_read(yoke_matmul(from(yoke_f32, 2, DIMS(9, 5), a), from(yoke_f32, 2, DIMS(5, 7), b), 0), y, sizeof y);
 	yoke_scope_end(s);
-	ok(!err && isinf(y[2 * 7]) && y[0] == 10, "check=nan: %g and %g %s", (double)y[2 * 7], (double)y[0], yoke_error());
+	ok(!err && isinf(y[2 * 7]) && y[0] == 10,
+	   "check=nan accepts an infinite factor: %g and %g %s", (double)y[2 * 7], (double)y[0], yoke_error());
 	yoke_use(was);
 	yoke_context_free(ctx);
 	yoke_setting_set("check", "");
@@ -549,7 +553,7 @@ static void test_recompute(void)
 	float a[27 * 27], b[27 * 27];
 	int err = chain("none", a, sizeof a);
 	err = err ? err : chain("block", b, sizeof b);
-	ok(!err && !memcmp(a, b, sizeof a), "activations made again, padded: %s", yoke_error());
+	ok(!err && !memcmp(a, b, sizeof a), "recomputed activations are padded: %s", yoke_error());
 }
 
 // A device without a preferred multiple has the same steps with any setting.
@@ -578,7 +582,7 @@ static void test_wishless(const char *backend)
 	}
 	ok(steps[0] == steps[1] && !memcmp(seen[0], seen[1], sizeof seen[0]) &&
 		   !ctx->planner->misaligned.n,
-	   "%s: %zu steps, as before", backend, steps[1]);
+	   "%s: %zu steps, as without padding", backend, steps[1]);
 	yoke_use(was);
 	yoke_context_free(ctx);
 }

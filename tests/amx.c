@@ -40,9 +40,9 @@ static void cases(struct yk_device *cpu, uint64_t seed)
 int main(void)
 {
 	tap_seed();
-	ok(yk_amx_works_amx_emulated(), "the product AMX is checked with is right");
+	ok(yk_amx_works_amx_emulated(), "the emulated product has the result that AMX is checked with");
 	struct yk_device *cpu = yk_device_cpu();
-	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"), "the CPU backend computes with it: %s",
+	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"), "the CPU backend computes with emulated AMX: %s",
 		cpu ? cpu->info.driver : yoke_error()))
 		return done();
 	for (int i = 0; i < tap_cases(2, 60); i++)

@@ -353,7 +353,7 @@ static void dead_version(void)
 		steps[dead] = launches() - before;
 		yoke_scope_end(s);
 	}
-	ok(steps[0] == steps[1] || tap_eager(), "a dead version costs no step: %llu, %llu",
+	ok(steps[0] == steps[1] || tap_eager(), "an unread version adds no step: %llu, %llu",
 	   (unsigned long long)steps[0], (unsigned long long)steps[1]);
 }
 
@@ -369,7 +369,7 @@ int main(void)
 		for (size_t i = 0; i < ROWS; i++) {
 			uint64_t n;
 			bool good = try(i, mode & 4, &n);
-			ok(good, "%s; donate %d, arena %d, kept read %s", row[i].name, !(mode & 1),
+			ok(good, "random assignments %s; donate %d, arena %d, kept read %s", row[i].name, !(mode & 1),
 			   !(mode & 2), mode & 4 ? "first" : "last");
 			if (mode || row[i].copies < 0 || tap_eager())
 				continue;

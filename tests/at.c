@@ -155,10 +155,10 @@ static void cache(void)
 		if (!t)
 			first = stats();
 	}
-	ok(good && !yoke_error_code(), "windows of a cache that fills %s", yoke_error());
-	ok(stats().plan_misses == first.plan_misses, "one plan for all starts");
-	ok(stats().assign_copies == first.assign_copies, "assigned in place");
-	ok(stats().live_handles == first.live_handles, "handles: %llu, at first %llu",
+	ok(good && !yoke_error_code(), "windows of a cache that is filled %s", yoke_error());
+	ok(stats().plan_misses == first.plan_misses, "one plan serves all starts");
+	ok(stats().assign_copies == first.assign_copies, "the cache is updated in place");
+	ok(stats().live_handles == first.live_handles, "the number of handles is constant: %llu, at first %llu",
 	   (unsigned long long)stats().live_handles, (unsigned long long)first.live_handles);
 	yoke_free(var);
 	yoke_free(row);
@@ -223,7 +223,8 @@ static void out_of_range(void)
 	yoke_scalar_set(at, -1);
 	expect(yoke_read(part, y, sizeof y), YOKE_ERANGE, "slice_at", "-1", "a start before the beginning");
 	yoke_scalar_set(at, 6);
-	ok(!yoke_read(part, y, sizeof y) && y[0] == 6 && y[3] == 9, "the same evaluation with a good start %s",
+	ok(!yoke_read(part, y, sizeof y) && y[0] == 6 && y[3] == 9,
+	   "the same evaluation succeeds with a valid start %s",
 	   yoke_error());
 
 	yoke_scalar_set(at, 8);
@@ -231,21 +232,21 @@ static void out_of_range(void)
 	expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "8", "an assignment behind the end");
 	yoke_scalar_set(at, 1);
 	ok(!yoke_read(var, got, sizeof got) && got[0] == 0 && got[1] == 20 && got[4] == 23 && got[5] == 5,
-	   "nothing was lost %s", yoke_error());
+	   "no value was lost %s", yoke_error());
 
 	yoke_tensor *device = yoke_from(yoke_i64, 0, NULL, &far);
 	expect(yoke_read(yoke_slice_at(var, &device, DIMS(4)), y, sizeof y), refused(), "slice_at",
 	       "start 7 of axis 0", "a start on the device behind the end");
 	yoke_assign_at(var, &device, v);
 	if (tap_late())
-		skip("an assignment at a start on the device behind the end",
+		skip("an assignment at an out-of-range start on the device fails and loses the variable",
 		     "the device says so late: what it wrote has failed");
 	else
 		expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "start 7",
 		       "an assignment at a start on the device behind the end");
 	expect(yoke_read(var, got, sizeof got), YOKE_EFAILED, "x", "lost", "and what it wrote has failed");
 	yoke_put(var, x, sizeof x);
-	ok(!yoke_read(var, got, sizeof got) && got[9] == 9, "it can be put anew %s", yoke_error());
+	ok(!yoke_read(var, got, sizeof got) && got[9] == 9, "the variable can be set again %s", yoke_error());
 
 	yoke_tensor *i32 = yoke_from(yoke_i32, 0, NULL, &(int32_t){ 1 });
 	expect(yoke_slice_at(var, &i32, DIMS(4)) ? 0 : yoke_error_code(), YOKE_EDTYPE, "slice_at", "i64",
@@ -330,12 +331,13 @@ static void sequences(void)
 		for (int b = 0; b < B; b++)
 			for (int d = 0; d < TOKEN; d++)
 				got[b][d] = (double)back[b][d];
-		near(got[0], want[0], B * TOKEN, 2e-6, 1, "a token of each sequence");
+		near(got[0], want[0], B * TOKEN, 2e-6, 1, "one token of each sequence");
 		yoke_scope_end(s);
 		if (!t)
 			first = stats();
 	}
-	ok(!yoke_error_code() && stats().plan_misses == first.plan_misses, "one plan for all lengths %s", yoke_error());
+	ok(!yoke_error_code() && stats().plan_misses == first.plan_misses,
+	   "one plan serves all lengths %s", yoke_error());
 	for (int i = 0; i < 3; i++)
 		yoke_free(token[i]);
 	for (int b = 0; b < B; b++)
@@ -396,7 +398,7 @@ static void everything(bool in_place)
 		sequences();
 	hazards();
 	if (tap_eager()) {
-		skip("out of range", "it is the call that fails, not the evaluation");
+		skip("out-of-range starts are refused", "it is the call that fails, not the evaluation");
 		return;
 	}
 	out_of_range();
@@ -412,7 +414,7 @@ static int lacking(void)
 	int n = yoke_fallbacks(512, f), other = 0;
 	for (int i = 0; i < n && i < 512; i++)
 		other += strncmp(f[i].op, "slice_", 6) != 0;
-	ok(n > 0 && !other, "%d kinds fell back, %d of them other ops", n, other);
+	ok(n > 0 && !other, "%d kinds of ops fell back, %d of them unexpected", n, other);
 	return done();
 }
 
@@ -424,13 +426,13 @@ int main(int argc, char **argv)
 	everything(true);
 	const char *modules = getenv("YOKE_TEST_MODULES");
 	if (!modules) {
-		skip("the same where the device has neither", "YOKE_TEST_MODULES does not say where the fault "
+		skip("the same on a device with neither op", "YOKE_TEST_MODULES does not say where the fault "
 		     "backend is");
 		return done();
 	}
 	char command[4096];
 	snprintf(command, sizeof command, "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
 		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules, argv[0]);
-	ok(tap_run(command), "the same where the device has neither");
+	ok(tap_run(command), "the same on a device with neither op");
 	return done();
 }

@@ -74,7 +74,7 @@ static void errors(void)
 	is_int(yoke_error_code(), YOKE_ESHAPE, "the first code stays");
 	pthread_create(&t, NULL, other_thread, &clean);
 	pthread_join(t, NULL);
-	ok(clean, "another thread has no error");
+	ok(clean, "an error is per thread: another thread has none");
 	is_error(YOKE_ESHAPE, "shapes 3 and 4", "and leaves none here");
 	is(yoke_error(), "", "nothing left after clear");
 
@@ -82,7 +82,7 @@ static void errors(void)
 	longest[sizeof longest - 1] = 0;
 	yk_fail(YOKE_EINVAL, "%s", longest);
 	ok(strlen(yoke_error()) < 2048 && strstr(yoke_error(), "x ..."),
-	   "a long line is cut");
+	   "a long error line is truncated");
 	yoke_error_clear();
 
 	is(yk_error_text(YOKE_ENOMEM), "out of memory", "text of an error");
@@ -172,7 +172,7 @@ static void settings(void)
 	is_int(yk_param_int(&bad_int), 7, "and again");
 	is_int(lines, 1, "bad integer: one warning");
 	ok(strstr(logged, "YOKE_BASE_BAD_INT=7x") && strstr(logged, "integer"),
-	   "which names variable, value and form");
+	   "the error names variable, value and form");
 	is_int(yk_param_bool(&bad_bool), 0, "bad boolean: the default");
 	is_int(lines, 2, "bad boolean: a warning");
 
@@ -238,7 +238,7 @@ static void settings(void)
 	struct listed l = { .sorted = true };
 	yk_param_each(list, &l);
 	ok(l.sorted && l.found && l.n >= 8, "all %d listed, sorted, resolved", l.n);
-	ok(yk_param_find("log") && !yk_param_find("lo"), "found by name");
+	ok(yk_param_find("log") && !yk_param_find("lo"), "a setting is found by name");
 }
 
 static void counts(void)
@@ -337,13 +337,13 @@ static void logging(void)
 	is(logged, "1 plan shown 1\n", "a line has level, topic, text");
 
 	is_int(yoke_setting_set("log", "error,pool"), 0, "level and topic");
-	ok(!yk_log_on(YOKE_LOG_WARN, "plan"), "error hides warnings");
-	ok(yk_log_on(YOKE_LOG_DEBUG, "pool"), "all lines of a topic");
+	ok(!yk_log_on(YOKE_LOG_WARN, "plan"), "level error hides warnings");
+	ok(yk_log_on(YOKE_LOG_DEBUG, "pool"), "a topic enables all of its lines");
 	ok(!yk_log_on(YOKE_LOG_WARN, "poo") && !yk_log_on(YOKE_LOG_WARN, "pools"),
-	   "topics are whole");
+	   "topic names match completely");
 	yoke_setting_set("log", " debug ");
 	ok(yk_log_on(YOKE_LOG_DEBUG, "anything") && yk_log_on(YOKE_LOG_DEBUG, NULL),
-	   "debug shows all");
+	   "debug shows all lines");
 
 	forget();
 	yk_log(YOKE_LOG_ERROR, "device", "two\nlines");
@@ -373,25 +373,25 @@ static void arenas(void)
 	for (int i = 0; i < 500; i++)
 		for (size_t k = 0; k < size[i]; k++)
 			kept &= piece[i][k] == i % 251 + 1;
-	ok(zero && aligned, "%zu bytes in 500 pieces: zero, aligned to 16", used);
-	ok(kept, "pieces do not overlap");
+	ok(zero && aligned, "an arena's %zu bytes in 500 blocks are zero and aligned to 16", used);
+	ok(kept, "blocks of an arena do not overlap");
 	ok(yk_arena_alloc(&a, 0) != yk_arena_alloc(&a, 0),
-	   "pieces of 0 bytes are distinct");
+	   "blocks of 0 bytes are distinct");
 	is(yk_arena_strdup(&a, "text"), "text", "a copy of a text");
 	ok(!yk_arena_alloc(&a, SIZE_MAX) && !yk_arena_alloc(&a, SIZE_MAX - 16),
-	   "no memory: NULL");
+	   "an arena without memory returns NULL");
 	is_error(YOKE_ENOMEM, "no memory", "and an error");
 	yk_arena_reset(&a);
 	unsigned char *again = yk_arena_alloc(&a, 1000);
 	zero = true;
 	for (int k = 0; k < 1000; k++)
 		zero &= !again[k];
-	ok(zero, "zero again after a reset");
+	ok(zero, "memory is zero again after a reset");
 	yk_arena_fini(&a);
-	ok(!a.chunk && !a.used, "empty after fini");
+	ok(!a.chunk && !a.used, "an arena is empty after fini");
 	yk_arena_reset(&a);
 	yk_arena_fini(&a);
-	ok(yk_arena_alloc(&a, 1) != NULL, "usable again");
+	ok(yk_arena_alloc(&a, 1) != NULL, "and usable again");
 	yk_arena_fini(&a);
 }
 
@@ -410,13 +410,13 @@ static void growing(void)
 	}
 	for (size_t i = 0; i < 10000; i++)
 		same &= n[i] == (int64_t)i;
-	ok(!e && same && cap >= 10000 && changes < 20, "grown to %zu in %d steps", cap,
+	ok(!e && same && cap >= 10000 && changes < 20, "an array grew to %zu elements in %d allocations", cap,
 	   changes);
 	int64_t *old = n;
 	size_t old_cap = cap;
 	is_int(yk_grow(&n, &cap, SIZE_MAX / 4, sizeof *n), YOKE_ENOMEM,
 	       "a size that overflows");
-	ok(n == old && cap == old_cap, "leaves the array alone");
+	ok(n == old && cap == old_cap, "a failed growth leaves the array unchanged");
 	yoke_error_clear();
 	free(n);
 }
@@ -428,12 +428,12 @@ static void hashes(void)
 	unsigned char data[1000];
 
 	// xxHash's specification gives this value for no input
-	ok(yk_hash("", 0, 0) == 0xef46db3751d8e999u, "XXH64 of nothing");
+	ok(yk_hash("", 0, 0) == 0xef46db3751d8e999u, "XXH64 of empty input");
 	ok(yk_hash("a", 1, 0) == 0xd24ec4f1a98c6e5bu, "XXH64 of 'a'");
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (unsigned char)rnd();
 	ok(yk_hash(data, sizeof data, 1) != yk_hash(data, sizeof data, 2),
-	   "the seed counts");
+	   "the seed changes the hash");
 	struct yk_hash_state *s = yk_hash_new(0);
 	for (size_t at = 0, n; at < sizeof data; at += n) {
 		n = (size_t)rnd_int(0, 97);
@@ -441,8 +441,8 @@ static void hashes(void)
 			n = sizeof data - at;
 		yk_hash_add(s, data + at, n);
 	}
-	ok(yk_hash_end(s) == yk_hash(data, sizeof data, 0), "piece by piece is the same");
-	ok(yk_hash_end(yk_hash_new(0)) == yk_hash("", 0, 0), "no piece is nothing");
+	ok(yk_hash_end(s) == yk_hash(data, sizeof data, 0), "hashing in chunks gives the same");
+	ok(yk_hash_end(yk_hash_new(0)) == yk_hash("", 0, 0), "an empty chunk changes nothing");
 }
 
 int main(void)

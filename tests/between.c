@@ -81,7 +81,7 @@ static void back_and_forth(struct side *side)
 		free(data);
 		free(other);
 	}
-	ok(!err && !bad, "copies back and forth: %llu bytes differ %s", (unsigned long long)bad,
+	ok(!err && !bad, "copies back and forth between devices: %llu bytes differ %s", (unsigned long long)bad,
 	   yoke_error());
 }
 
@@ -107,18 +107,19 @@ static int child(const char *first, const char *second)
 	back_and_forth(side);
 	const bool native = two[0]->ops == two[1]->ops && ctl && !getenv("YOKE_FAULT_LACKS");
 	if (ctl)
-		ok(ctl->calls("copy") == (native ? ROUNDS : 0), "%ld by the backend", ctl->calls("copy"));
+		ok(ctl->calls("copy") == (native ? ROUNDS : 0),
+		   "%ld copies were made by the backend", ctl->calls("copy"));
 	if (native) {
 		ctl->arm("copy", 1);
 		int err = yk_copy_between(side[1].queue, side[1].segment, 0, side[0].queue,
 					  side[0].segment, 0, 8);
-		ok(err == YOKE_EDEVICE, "one that fails: %s", yoke_error_name(err));
+		ok(err == YOKE_EDEVICE, "a copy that fails: %s", yoke_error_name(err));
 		yoke_error_clear();
 	}
 	int err = yk_copy_between(side[0].queue, side[0].segment, ROOM / 2, side[0].queue, side[0].segment, 0,
 				  ROOM / 4);
 	memcpy(side[0].image + ROOM / 2, side[0].image, ROOM / 4);
-	ok(!err && !differ(&side[0]), "a copy on one device is one, too %s", yoke_error());
+	ok(!err && !differ(&side[0]), "a copy within one device %s", yoke_error());
 	for (int k = 0; k < 2; k++) {
 		yk_queue_free(side[k].queue);
 		two[k]->ops->segment_free(two[k]->index, side[k].segment);

@@ -91,19 +91,21 @@ static void copies(void)
 	yoke_scope *s = yoke_scope_begin("copies");
 	yoke_tensor *x = yoke_variable("x", yoke_f32, 2, d32), *b = yoke_variable("b", yoke_u8, 1, d33);
 	yoke_tensor *one = yoke_const(1), *t = yoke_permute(x, (int[]){ 1, 0 });
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_i32), one)) == 1, "of the same size nothing is copied");
-	ok(cost(yoke_add(yoke_bitcast(t, yoke_i32), one)) == 1, "nor of a permuted one");
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_u8), one)) == 1, "nor into smaller elements");
-	ok(cost(yoke_add(yoke_bitcast(yoke_flip(x, YOKE_AXIS(0)), yoke_u8), one)) == 1, "nor of rows backwards");
-	ok(cost(yoke_add(yoke_bitcast(t, yoke_u8), one)) == 2, "across the last axis it is");
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_f64), one)) == 1, "into larger elements it is not");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 2, 6, 1), yoke_i64), one)) == 1, "nor at a multiple of them");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 1, 7, 1), yoke_i64), one)) == 2, "between two of them it is");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 0, 32, 1), yoke_f32), one)) == 1, "bytes from the first");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 1, 33, 1), yoke_f32), one)) == 2, "bytes from the second");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_i32), one)) == 1, "between dtypes of equal size nothing is copied");
+	ok(cost(yoke_add(yoke_bitcast(t, yoke_i32), one)) == 1, "a permuted view is not copied");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_u8), one)) == 1, "a cast to smaller elements is not copied");
+	ok(cost(yoke_add(yoke_bitcast(yoke_flip(x, YOKE_AXIS(0)), yoke_u8), one)) == 1, "reversed rows are not copied");
+	ok(cost(yoke_add(yoke_bitcast(t, yoke_u8), one)) == 2, "a strided last axis is copied");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_f64), one)) == 1, "a cast to larger elements is not copied");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 2, 6, 1), yoke_i64), one)) == 1,
+	   "an offset that is a multiple of them is not copied");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 1, 7, 1), yoke_i64), one)) == 2,
+	   "an offset between two elements is copied");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 0, 32, 1), yoke_f32), one)) == 1, "bytes from the first one");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 1, 33, 1), yoke_f32), one)) == 2, "bytes from the second one");
 	int32_t bits[8];
 	ok(!yoke_read(yoke_bitcast(yoke_full(yoke_f32, 1, d8, 1), yoke_i32), bits, sizeof bits) && bits[7] == 0x3f800000,
-	   "a literal has bytes then");
+	   "a literal can be bitcast");
 	yoke_free(x);
 	yoke_free(b);
 	yoke_scope_end(s);
@@ -129,7 +131,8 @@ static void in_place(void)
 	yoke_stats(&after);
 	for (int i = 0; i < 8; i++)
 		want[i] = -f[i];
-	ok(!memcmp(got, want, sizeof want) && after.assign_copies == before.assign_copies, "signs are turned in place");
+	ok(!memcmp(got, want, sizeof want) && after.assign_copies == before.assign_copies,
+	   "signs are flipped in place");
 	// i32 from every fourth byte, backwards: in place it would read bytes that it has already
 	// written
 	memcpy(c, want, sizeof c);
@@ -140,7 +143,7 @@ static void in_place(void)
 	yoke_read(v, got, sizeof got);
 	yoke_stats(&after);
 	ok(!memcmp(got, w, sizeof w) && after.assign_copies == before.assign_copies + 1,
-	   "a reader of another dtype keeps its operand");
+	   "a reader of another dtype keeps its operand unchanged");
 	// two readers, of which either alone would permit it
 	yoke_put(v, f, sizeof f);
 	yoke_tensor *i = yoke_bitcast(v, yoke_i32);
@@ -148,7 +151,7 @@ static void in_place(void)
 	for (int k = 0; k < 8; k++)
 		want[k] = 2 * f[k] - (f[k] < 0);
 	yoke_read(v, got, sizeof got);
-	ok(!memcmp(got, want, sizeof want), "a value read in two dtypes");
+	ok(!memcmp(got, want, sizeof want), "a value is read in two dtypes");
 	yoke_free(v);
 	yoke_scope_end(s);
 }
@@ -170,9 +173,9 @@ static void on_the_way(void)
 	memcpy(want + 5, sum, 32);
 	memset(got, 0xa5, sizeof got);
 	yoke_tensor *all = yoke_concat(2, (yoke_tensor *[]){ head, yoke_bitcast(y, yoke_u8) }, 0);
-	ok(!yoke_read(all, got, 37) && !memcmp(got, want, 37), "joined at an odd offset");
+	ok(!yoke_read(all, got, 37) && !memcmp(got, want, 37), "concatenated at an odd offset");
 	ok(!yoke_read(yoke_bitcast(yoke_slice(all, 0, 5, 37, 1), yoke_f32), got, 32) && !memcmp(got, sum, 32),
-	   "and taken out again");
+	   "and sliced out again");
 	int32_t bits[8], read[8];
 	memcpy(bits, sum, sizeof bits);
 	for (int i = 0; i < 8; i++)
@@ -190,9 +193,9 @@ static void on_the_way(void)
 	y = yoke_bitcast(yoke_add(x, yoke_const(1)), yoke_i32);
 	y = yoke_concat(2, (yoke_tensor *[]){ yoke_iota(yoke_i32, 1, (int64_t[]){ 5 }, 0), y }, 0);
 	ok(!yoke_read(y, joined, sizeof joined) && joined[4] == 4 && !memcmp(joined + 5, bits, sizeof bits),
-	   "joined where they are computed");
+	   "concatenated where they are computed");
 	y = yoke_bitcast(yoke_bitcast(yoke_add(x, yoke_const(1)), yoke_u8), yoke_f32);
-	ok(!yoke_read(y, got, 32) && !memcmp(got, sum, 32), "there and back");
+	ok(!yoke_read(y, got, 32) && !memcmp(got, sum, 32), "a round trip");
 	yoke_scope_end(s);
 }
 
@@ -200,15 +203,16 @@ static void refusals(void)
 {
 	yoke_scope *s = yoke_scope_begin("refusals");
 	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, d8), *b = yoke_variable("b", yoke_u8, 1, d33), *g;
-	ok(refused(yoke_bitcast(x, yoke_bool), YOKE_EDTYPE), "no bool");
-	ok(refused(yoke_bitcast(x, 77), YOKE_EDTYPE), "no dtype");
-	ok(refused(yoke_bitcast(b, yoke_f32), YOKE_ESHAPE), "no whole number of elements");
-	ok(refused(yoke_bitcast(yoke_sum(x, YOKE_ALL), yoke_u8), YOKE_ESHAPE), "no axis");
+	ok(refused(yoke_bitcast(x, yoke_bool), YOKE_EDTYPE), "bitcast to bool is refused");
+	ok(refused(yoke_bitcast(x, 77), YOKE_EDTYPE), "bitcast to an unknown dtype is refused");
+	ok(refused(yoke_bitcast(b, yoke_f32), YOKE_ESHAPE), "a size that is no multiple of the element is refused");
+	ok(refused(yoke_bitcast(yoke_sum(x, YOKE_ALL), yoke_u8), YOKE_ESHAPE),
+	   "bitcast of a scalar to another size is refused");
 	yoke_tensor *y = yoke_bitcast(yoke_and(yoke_bitcast(x, yoke_i32), yoke_const(-2)), yoke_f32);
 	ok(yoke_grad(yoke_sum(yoke_mul(x, y), YOKE_ALL), 1, &x, &g) == YOKE_EUNSUPPORTED &&
-		   strstr(yoke_error(), "bitcast has no gradient"), "no gradient");
+		   strstr(yoke_error(), "bitcast has no gradient"), "a bitcast has no gradient");
 	yoke_error_clear();
-	ok(!yoke_grad(yoke_sum(yoke_mul(x, yoke_stop_grad(y)), YOKE_ALL), 1, &x, &g), "but beside it");
+	ok(!yoke_grad(yoke_sum(yoke_mul(x, yoke_stop_grad(y)), YOKE_ALL), 1, &x, &g), "other operands have gradients");
 	yoke_free(x);
 	yoke_free(b);
 	yoke_scope_end(s);

@@ -399,7 +399,7 @@ static void model(bool both)
 		yoke_read(n->model->logits(n, yk_network_forward(n, yoke_from(yoke_i32, 2, dims, ids), 0)), again, sizeof again);
 		changed += memcmp(logits, again, (C - 1) * V * sizeof *logits) != 0;
 	}
-	ok(!changed == !both, "%s: %d of %d tokens change something in front of them", name, changed, V - 1);
+	ok(!changed == !both, "%s: %d of %d tokens affect earlier predictions", name, changed, V - 1);
 	ok(yoke_scope_end(s) == 0, "no error %s", yoke_error());
 	yoke_error_clear();
 	undraw(&n->params);
@@ -433,7 +433,7 @@ static void routed(void)
 	}
 	for (int i = 0; i < X; i++)
 		same &= share[0][i] == share[1][i];
-	ok(same, "mixed precision: shares of the first layer %.4g %.4g, of f32 %.4g %.4g %s", (double)share[1][0],
+	ok(same, "mixed precision: expert fractions of the first layer %.4g %.4g, in f32 %.4g %.4g %s", (double)share[1][0],
 	   (double)share[1][1], (double)share[0][0], (double)share[0][1], yoke_error());
 	yoke_free(n->shares);
 	n->shares = NULL;
@@ -483,7 +483,7 @@ static void carried(void)
 			}
 		}
 	}
-	ok(worst < 1e-5, "tokens that come one by one: %.2g off", worst);
+	ok(worst < 1e-5, "token-by-token logits are %.2g off", worst);
 	for (int i = 0; i < N; i++)
 		yk_network_cache_free(c[i]);
 	undraw(&n->params);
@@ -492,7 +492,8 @@ static void carried(void)
 	good = !yk_network_new(&yk_model_bk, &shape, &n) && !yk_network_cache_new(n, &c[0]);
 	yoke_scope *s = yoke_scope_begin("refused");
 	good = good && !yk_network_extend(n, c, yoke_from(yoke_i32, 2, (int64_t[]){ 1, 1 }, ids));
-	ok(good && yoke_error_code() == YOKE_EINVAL, "a model that sees what is to come: %s", yoke_error());
+	ok(good && yoke_error_code() == YOKE_EINVAL,
+	   "a model with a leak of later tokens is detected: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_error_clear();
@@ -570,7 +571,7 @@ static void rules(void)
 	s.bk_side = 1, s.bk_tier = 3, s.bk_gradient = 4;
 	json_t *o = yk_model_describe(&yk_model_bk, &s);
 	ok(o && !yk_model_parse(o, "m", &which, &back) && which == &yk_model_bk && !memcmp(&s, &back, sizeof s) &&
-		   json_is_true(json_object_get(o, "leaks")), "described and back %s", yoke_error());
+		   json_is_true(json_object_get(o, "leaks")), "the manifest describes the model and restores it %s", yoke_error());
 	json_object_set_new(o, "bk_tier", json_string("f8"));
 	int e = yk_model_parse(o, "m", &which, &back);
 	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "f32 f64 mixed f16 bf16"), "%s", yoke_error());
@@ -596,7 +597,7 @@ int main(void)
 	for (uint64_t seed = 1; seed < 6 && !(with < 0.1); seed++) // one of several initializations stays at its start
 		with = late(false, 1000, seed);
 	const double without = late(true, tap_long() ? 1000 : 120, 1);
-	ok(with < 0.1, "a bit told one token late: loss %.3f", with);
-	ok(without >= 0.68, "without the branch: %.3f", without);
+	ok(with < 0.1, "with the resolvent branch, the delayed bit is learned: loss %.3f", with);
+	ok(without >= 0.68, "without the branch it is not: loss %.3f", without);
 	return done();
 }

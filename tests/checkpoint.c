@@ -149,7 +149,7 @@ static void test_round(const char *folder)
 {
 	struct yk_checkpoint c;
 
-	ok(!yk_checkpoint_exists(folder), "no checkpoint at first");
+	ok(!yk_checkpoint_exists(folder), "a new directory has no checkpoint");
 	fails(load(folder, 37), YOKE_ENOENT, folder, "none to open");
 	mkdir(folder, 0777);
 	put(folder, "metrics.jsonl", "{}\n", 3);
@@ -158,9 +158,9 @@ static void test_round(const char *folder)
 	put(folder, "optimizer.7.safetensors.12-0.tmp", "half",
 	    4); // file of a save that was killed
 	put(folder, "manifest.json.12-0.tmp", "half", 4);
-	ok(save(folder, 500, 37) == 0, "saved %s", yoke_error());
-	ok(yk_checkpoint_exists(folder), "there is one");
-	ok(load(folder, 37) == 500, "loaded bit for bit %s", yoke_error());
+	ok(save(folder, 500, 37) == 0, "a checkpoint is saved %s", yoke_error());
+	ok(yk_checkpoint_exists(folder), "it is found");
+	ok(load(folder, 37) == 500, "it is loaded bit for bit %s", yoke_error());
 	if (yk_checkpoint_open(folder, &c) == 0) {
 		ok(c.generation == 8 && c.step == 500 && c.seed == UINT64_MAX - 4 &&
 			   c.random_step == 501 && c.data.epoch == 3 &&
@@ -169,15 +169,15 @@ static void test_round(const char *folder)
 				   0.1 / 3 &&
 			   !strcmp(json_string_value(json_object_get(c.config, "lr")),
 				   "1e-3"),
-		   "step, seed, random step, position, schedule, configuration");
+		   "step, seed, random step, data position, schedule and configuration are restored");
 		yk_checkpoint_fini(&c);
 	}
 	ok(files_in(folder) == 6,
-	   "three files of ours, three of others, no rest of a killed save");
+	   "the directory has three files of the checkpoint, three others, no temporary of a killed save");
 	ok(save(folder, 500, 37) == 0 && save(folder, 501, 37) == 0 &&
 		   load(folder, 37) == 501,
-	   "saved again at one step, and at the next %s", yoke_error());
-	ok(files_in(folder) == 6, "the ones before are gone");
+	   "saved again at the same step and at the next %s", yoke_error());
+	ok(files_in(folder) == 6, "files of older checkpoints are removed");
 }
 
 static void test_shapes(const char *folder)
@@ -198,7 +198,7 @@ static void test_shapes(const char *folder)
 	      "another name");
 	fails(load_part(folder, &c, 0, NM - 1, b.model), YOKE_ESHAPE,
 	      "3 tensors, wanted 2", "fewer tensors");
-	ok(b.data[0][0] == 7, "nothing is filled then");
+	ok(b.data[0][0] == 7, "a failed load fills nothing");
 	yk_checkpoint_fini(&c);
 }
 
@@ -227,7 +227,7 @@ static void test_altered(const char *folder)
 				 !strchr(yoke_error(), '\n');
 			yoke_error_clear();
 		}
-		ok(cut == tries && lines == tries, "%s cut: %d of %d refused", path[f],
+		ok(cut == tries && lines == tries, "%s truncated: %d of %d are refused", path[f],
 		   cut, tries);
 		tries = 0;
 		for (size_t i = 0; i < n - 1; i += f ? n / 100 : 1) {
@@ -277,18 +277,18 @@ static void test_full(const char *folder)
 		yoke_error_clear();
 		whole += load(folder, 37) == 501 && files_in(folder) == before;
 	}
-	ok(refused == 6, "out of room at %d of 6 places is an error", refused);
-	ok(whole == 6, "the checkpoint before is whole, nothing left behind: %d of 6",
+	ok(refused == 6, "out of space at %d of 6 positions is an error", refused);
+	ok(whole == 6, "the previous checkpoint is complete, no temporary is left: %d of 6",
 	   whole);
 	if (geteuid() == 0) {
-		skip("a folder that must not be written", "root may write everywhere");
+		skip("a read-only directory refuses the save", "root may write everywhere");
 		return;
 	}
 	chmod(folder, 0500);
 	fails(save(folder, 900, 37), YOKE_EIO, folder,
 	      "a folder that must not be written");
 	chmod(folder, 0700);
-	ok(load(folder, 37) == 501, "and the one before is whole");
+	ok(load(folder, 37) == 501, "and the previous checkpoint is complete");
 }
 
 static int serve(const char *folder, bool judge)

@@ -55,7 +55,7 @@ static void rules(void)
 	}
 	ok(!bad, "%d rules", n);
 	const struct yk_device_choice_ask small = { true, true, 501, 31, NAN, NAN, NAN, 1e6, 10, NAN };
-	ok(yk_device_choice_rule(&small).hint != NULL, "a batch of less than 32 is told of");
+	ok(yk_device_choice_rule(&small).hint != NULL, "a batch below 32 is reported");
 	static const struct {
 		double gb, tflop;
 		const char *name;
@@ -103,7 +103,8 @@ static void rounds(void)
 			left -= last = rows[i].seconds;
 		ok(done == rows[i].want, "rounds of %g s: %d (%d)", rows[i].seconds, done, rows[i].want);
 	}
-	ok(yk_device_choice_another(0, 1, 0, 12) && !yk_device_choice_another(1, 1, 1, 11), "one where one is asked for");
+	ok(yk_device_choice_another(0, 1, 0, 12) && !yk_device_choice_another(1, 1, 1, 11),
+	   "one round if one is requested");
 }
 
 int main(void)

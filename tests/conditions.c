@@ -56,9 +56,9 @@ static void kept_handles(const char *folder, bool keeps)
 	for (int t = 0; t < STEPS; t++)
 		yoke_free(kept[t]);
 	if (keeps)
-		ok(has(folder, "leak", "pool_allocated"), "handles that are kept");
+		ok(has(folder, "leak", "pool_allocated"), "kept handles are found as a leak");
 	else
-		ok(!has(folder, NULL, NULL), "handles that are not: nothing is found");
+		ok(!has(folder, NULL, NULL), "a program without leaks: nothing is found");
 }
 
 // Reading a sample is slow and a step is fast, so steps wait.
@@ -93,7 +93,7 @@ static void sleeping_loader(const char *folder)
 		yoke_run_log(r, t + 1, "train", 1, &name, &s.waited);
 	}
 	yoke_run_close(r, "done", NULL);
-	ok(n == STEPS && has(folder, "slow", "waiting for data"), "a loader that sleeps: %s", yoke_error());
+	ok(n == STEPS && has(folder, "slow", "waiting for data"), "a slow loader is found: %s", yoke_error());
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
 }

@@ -61,7 +61,7 @@ static void test_table(void)
 	ok(bad == 0, "%d rows", YK_KEYS);
 	static const unsigned commands[] = { YK_T, YK_G, YK_E };
 	for (int i = 0; i < 3; i++) {
-		ok(yk_config_init(&c, commands[i]) == 0, "every default is allowed %s",
+		ok(yk_config_init(&c, commands[i]) == 0, "every default is valid %s",
 		   yoke_error());
 		yk_config_fini(&c);
 	}
@@ -76,7 +76,7 @@ static void test_arguments(void)
 	yk_config_init(&c, YK_T);
 	ok(yk_config_int(&c, YK_KEY_layers) == 4 && !yk_config_given(&c, YK_KEY_layers) &&
 		   yk_config_real(&c, YK_KEY_lr) == YK_AUTO,
-	   "defaults");
+	   "an empty configuration has the defaults");
 	ok(yk_config_arguments(&c, 8, argv) == 0, "arguments %s", yoke_error());
 	ok(yk_config_int(&c, YK_KEY_layers) == 3 && yk_config_given(&c, YK_KEY_layers) &&
 		   yk_config_real(&c, YK_KEY_lr) == 2.5e-4 &&
@@ -84,7 +84,7 @@ static void test_arguments(void)
 		   !strcmp(yk_config_str(&c, YK_KEY_out), "a=b") &&
 		   !strcmp(yk_config_str(&c, YK_KEY_schedule), "constant") &&
 		   yk_config_int(&c, YK_KEY_log_every) == 7,
-	   "their values");
+	   "values of arguments");
 	yk_config_fini(&c);
 
 	char *twice[] = { "steps=5", "lr=1", "STEPS=9" };
@@ -155,7 +155,8 @@ static void test_optimizers(void)
 	struct yk_config c;
 	yk_config_init(&c, YK_T); // a file may configure several optimizers
 	yk_file_write(path, "DATA=x\nOPTIMIZER=sgd\nBETA1=0.5\n", 31);
-	ok(yk_config_file(&c, path) == 0 && yk_config_check(&c) == 0, "keys of others in a file %s", yoke_error());
+	ok(yk_config_file(&c, path) == 0 && yk_config_check(&c) == 0,
+	   "keys of other commands in a file are ignored %s", yoke_error());
 	yoke_error_clear();
 	yk_config_fini(&c);
 }
@@ -188,14 +189,14 @@ static void test_every(void)
 	yk_config_init(&c, YK_T);
 	ok(yk_config_argument(&c, "eval_every=0.25ep") == 0 && yk_config_every(&c, YK_KEY_eval_every, 10) == 3 &&
 	   yk_config_every(&c, YK_KEY_eval_every, 40) == 10 && yk_config_every(&c, YK_KEY_eval_every, 0.1) == 1 &&
-	   yk_config_every(&c, YK_KEY_save_every, 10) == 500, "a quarter of a pass %s", yoke_error());
+	   yk_config_every(&c, YK_KEY_save_every, 10) == 500, "a quarter of an epoch %s", yoke_error());
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		char text[64];
 		snprintf(text, sizeof text, "save_every=%s", wrong[i]);
 		bad += yk_config_argument(&c, text) != YOKE_EINVAL || yk_config_every(&c, YK_KEY_save_every, 10) != 500;
 		yoke_error_clear();
 	}
-	ok(!bad, "what is neither steps nor passes is refused");
+	ok(!bad, "a value that is neither steps nor epochs is refused");
 	yk_config_fini(&c);
 }
 
@@ -257,7 +258,7 @@ static void test_absurd(void)
 				yk_config_fini(&c);
 			}
 		}
-	ok(!bad && refusals > 1000 && taken > 200, "absurd values: %d refused, %d taken, %d wrong",
+	ok(!bad && refusals > 1000 && taken > 200, "unusual values: %d refused, %d accepted, %d wrong",
 	   refusals, taken, bad);
 	free(text);
 }
@@ -282,15 +283,15 @@ static void test_file(void)
 	   "a file %s", yoke_error());
 	ok(yk_config_int(&c, YK_KEY_layers) == 3 &&
 		   yk_config_int(&c, YK_KEY_embed) == 323,
-	   "numbers, an earlier key");
+	   "numbers; a key overrides an earlier one");
 	diag("out '%s' data '%s'", yk_config_str(&c, YK_KEY_out),
 	     yk_config_str(&c, YK_KEY_data));
 	ok(!strcmp(yk_config_str(&c, YK_KEY_out), "runs/x y/l3"),
-	   "the environment in \"..\"");
+	   "environment variables expand in \"..\"");
 	ok(!strcmp(yk_config_str(&c, YK_KEY_data), "a b/${LAYERS} # no comment,t\t\"$\\"),
-	   "nothing is special in '..'; escapes in \"..\"");
+	   "'..' is literal; escapes work in \"..\"");
 	ok(yk_config_real(&c, YK_KEY_lr) == 1,
-	   "an argument wins over a file, even before it");
+	   "an argument overrides a file, even before it");
 
 	static const char *const steps[][3] = { // before the file, after it; the value of epochs then
 		{ NULL, "steps=12", "0" }, { "steps=12", NULL, "0" }, { NULL, "lr=1", "3" }, { "epochs=2", "steps=12", "2" }
@@ -315,11 +316,11 @@ static void test_file(void)
 	ok(yk_config_take(&c, o, "x") == 0 && yk_config_int(&c, YK_KEY_layers) == 3 &&
 		   yk_config_int(&c, YK_KEY_heads) == 2 &&
 		   yk_config_real(&c, YK_KEY_lr) == 1,
-	   "a checkpoint fills what is not given %s", yoke_error());
+	   "a checkpoint provides missing values %s", yoke_error());
 	json_object_set_new(o, "embed", json_string("-1"));
 	int e = yk_config_take(&c, o, "m/manifest.json");
 	ok(e == YOKE_EINVAL && strstr(yoke_error(), "m/manifest.json"),
-	   "its values are checked: %s", yoke_error());
+	   "values of a checkpoint are checked: %s", yoke_error());
 	yoke_error_clear();
 	json_decref(o);
 
@@ -330,7 +331,7 @@ static void test_file(void)
 		   yk_config_int(&d, YK_KEY_embed) == 323 &&
 		   yk_config_real(&d, YK_KEY_lr) == 1 &&
 		   !yk_config_given(&d, YK_KEY_out) && !json_object_get(o, "prompt"),
-	   "as JSON and back, but out and resume %s", yoke_error());
+	   "written as JSON and read back, except out and resume %s", yoke_error());
 	json_decref(o);
 	yk_config_fini(&d);
 	yk_config_fini(&c);
@@ -377,7 +378,7 @@ static void test_check(void)
 	yk_config_init(&c, YK_T);
 	refused(&c, yk_config_check(&c), YOKE_EINVAL, "data");
 	yk_config_argument(&c, "data=x");
-	ok(yk_config_check(&c) == 0, "heads divide embed %s", yoke_error());
+	ok(yk_config_check(&c) == 0, "heads must divide embed %s", yoke_error());
 	yk_config_argument(&c, "heads=3");
 	refused(&c, yk_config_check(&c), YOKE_EINVAL,
 		"heads=3 does not divide embed=128");

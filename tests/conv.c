@@ -194,7 +194,7 @@ static void test_large(void)
 	s.outputs = 50;
 	for (int i = 0; i < 2; i++)
 		s.in[i] = s.out[i] = 17 + i;
-	ok(one(&s, yoke_f32), "many channels");
+	ok(one(&s, yoke_f32), "convolutions with many channels");
 	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 },
 				  (int64_t[]){ 7, 7 });
 	t.channels = 3;
@@ -203,7 +203,7 @@ static void test_large(void)
 		t.in[i] = 57 + i;
 		t.out[i] = (t.in[i] + 6 - 7) / 2 + 1;
 	}
-	ok(one(&t, yoke_f32), "a large window of few channels");
+	ok(one(&t, yoke_f32), "a large window with few channels");
 }
 
 // ---- windows, pools ----
@@ -225,9 +225,9 @@ static void test_window(void)
 	yoke_scope *s = yoke_scope_begin("window");
 	yoke_tensor *t = tensor(yoke_f64, 3, dims, x), *g;
 	yoke_tensor *w = yoke_window(t, 1, size, stride, dilation);
-	ok(alike(w, want, 4, to, 0, "window"), "windows");
+	ok(alike(w, want, 4, to, 0, "window"), "extracted windows equal the loop");
 	yoke_grad(yoke_sum(yoke_mul(w, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
-	ok(alike(g, back, 3, dims, 1e-14, "its gradient"), "what windows have in common is added");
+	ok(alike(g, back, 3, dims, 1e-14, "its gradient"), "overlapping windows add up");
 	yoke_scope_end(s);
 }
 
@@ -423,7 +423,7 @@ static void test_empty(void)
 	bool good = yoke_read(t, y, sizeof y) == 0;
 	for (int i = 0; i < 24; i++)
 		good &= y[i] == 0;
-	ok(good, "no channels give 0: %s", yoke_error());
+	ok(good, "a sum over no channels is 0: %s", yoke_error());
 	t = yoke_conv(yoke_full(yoke_f32, 3, (int64_t[]){ 0, 2, 4 }, 0), yoke_full(yoke_f32, 3, (int64_t[]){ 3, 2, 2 }, 0), NULL);
 	ok(yoke_count(t) == 0 && yoke_eval(1, &t) == 0, "a batch of none: %s", yoke_error());
 	yoke_scope_end(s);

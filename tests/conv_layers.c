@@ -97,7 +97,8 @@ static void test_others(void)
 	yoke_scope *s = yoke_scope_begin("others");
 	yoke_tensor *in = random_x(3, (int64_t[]){ 2, 4, 8 }, x), *y = yoke_call(m, in);
 	// (8 - 1) 2 + 3 + 1 = 18 -> 8 -> 4 -> 7 -> 3 -> 2
-	ok(y && yoke_rank(y) == 2 && yoke_dim(y, 0) == 2 && yoke_dim(y, 1) == 12, "a sequence of all of them: %s", yoke_error());
+	ok(y && yoke_rank(y) == 2 && yoke_dim(y, 0) == 2 && yoke_dim(y, 1) == 12,
+	   "a sequence of all layers: %s", yoke_error());
 	values(y, got);
 	yoke_tensor *w = yoke_module_find(m, "0.weight"), *b = yoke_module_find(m, "0.bias");
 	static double plain[LIMIT];
@@ -109,7 +110,7 @@ static void test_others(void)
 	z = yoke_resize(z, (int64_t[]){ 7 }, 1);
 	z = yoke_adaptive_mean_pool(yoke_adaptive_max_pool(z, (int64_t[]){ 3 }), (int64_t[]){ 2 });
 	values(z, plain);
-	ok(y && same(got, plain, 24, "sequence"), "layers compute what the operations do");
+	ok(y && same(got, plain, 24, "sequence"), "layers compute what the operations compute");
 	yoke_scope_end(s);
 	yoke_module_free(m);
 }
@@ -141,10 +142,10 @@ static void folded(yoke_module *m, int rank, const int64_t *dims, const char *le
 	names[0] = 0;
 	yoke_module_each(m, name, NULL);
 	ok(!err && n > 0 && same(after, before, n, what), "%s folded computes the same: %s", what, yoke_error());
-	ok(!strcmp(names, left), "what is left: %s", names);
+	ok(!strcmp(names, left), "layers left after folding: %s", names);
 	err = yoke_module_fold(m);
 	values(yoke_call(m, in), before);
-	ok(!err && same(before, after, n, what), "folded once more it stays");
+	ok(!err && same(before, after, n, what), "folding again changes nothing");
 	yoke_scope_end(s);
 	yoke_module_free(m);
 }

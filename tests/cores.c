@@ -44,12 +44,12 @@ static void groups(void)
 	put("v2/fs/a/b/memory.max", "max\n");
 	put("v2/fs/a/memory.max", "1073741824\n");
 	got = yk_cgroup_cpus("v2/proc", "v2/fs");
-	ok(got == 3, "version 2: 2.5 processors of the group above are 3: %d", got);
+	ok(got == 3, "cgroup 2: a quota of 2.5 processors in a parent group gives 3 threads: %d", got);
 	bytes = yk_cgroup_memory("v2/proc", "v2/fs");
-	ok(bytes == 1 << 30, "version 2: 1 GiB: %llu", (unsigned long long)bytes);
+	ok(bytes == 1 << 30, "cgroup 2: a memory limit of 1 GiB: %llu", (unsigned long long)bytes);
 	put("v2/fs/a/b/cpu.max", "50000 100000\n");
 	got = yk_cgroup_cpus("v2/proc", "v2/fs");
-	ok(got == 1, "version 2: half a processor is 1: %d", got);
+	ok(got == 1, "cgroup 2: half a processor gives 1 thread: %d", got);
 
 	put("v1/proc", "11:memory:/m\n4:cpu,cpuacct:/c/d\n1:name=systemd:/x\n");
 	put("v1/fs/cpu/c/d/cpu.cfs_quota_us", "-1\n");
@@ -58,17 +58,17 @@ static void groups(void)
 	put("v1/fs/cpu/c/cpu.cfs_period_us", "100000\n");
 	put("v1/fs/memory/m/memory.limit_in_bytes", "9223372036854771712\n");
 	got = yk_cgroup_cpus("v1/proc", "v1/fs");
-	ok(got == 2, "version 1: quota of the group above: %d", got);
+	ok(got == 2, "cgroup 1: the quota of a parent group applies: %d", got);
 	bytes = yk_cgroup_memory("v1/proc", "v1/fs");
-	ok(bytes == 0, "version 1: no limit is no limit: %llu",
+	ok(bytes == 0, "cgroup 1: no limit is read as none: %llu",
 	   (unsigned long long)bytes);
 
 	put("odd/proc", "no colon\n0:\n0::/../..//\n4:cpu:/c\n:::\n");
 	put("odd/fs/cpu/c/cpu.cfs_quota_us", "-5 x\n");
 	put("odd/fs/cpu/c/cpu.cfs_period_us", "0\n");
 	got = yk_cgroup_cpus("odd/proc", "odd/fs");
-	ok(got == 0, "nonsense is no limit: %d", got);
-	ok(yk_cgroup_cpus("nowhere", "nowhere") == 0, "no control groups, no limit");
+	ok(got == 0, "invalid contents are read as no limit: %d", got);
+	ok(yk_cgroup_cpus("nowhere", "nowhere") == 0, "without control groups there is no limit");
 }
 
 // ---- topologies ----

@@ -73,7 +73,7 @@ static void arrays(void)
 	bool right = c && !yoke_cube_read(c, &two[0][0][0], NULL);
 	for (int i = 0; i < L * S && right; i++)
 		right = two[i / S][i % S][0] == x[2][i / S][i % S][2] && two[i / S][i % S][1] == x[2][i / S][i % S][0];
-	ok(right, "of which two bands %s", yoke_error());
+	ok(right, "a selection of two bands %s", yoke_error());
 	yoke_cube_free(c);
 
 	// several cubes in a file, with several sets of labels and masks
@@ -87,7 +87,8 @@ static void arrays(void)
 	write_npy("masks.npy", "(4, 5, 7, 1)", false, "|b1", mask, sizeof mask);
 	holds("four.npy", "item=3", 3, "one of four");
 	c = yoke_cube_open("four.npy", "item=4");
-	ok(!c && yoke_error_code() == YOKE_EINVAL && strstr(yoke_error(), "it has 4"), "there is no fifth: %s", yoke_error());
+	ok(!c && yoke_error_code() == YOKE_EINVAL && strstr(yoke_error(), "it has 4"),
+	   "a fifth cube does not exist: %s", yoke_error());
 	yoke_error_clear();
 	const struct yoke_cube_files o = { .size = sizeof o, .n = 1, .path = (const char *[]){ "four.npy" },
 					   .label = (const char *[]){ "labels.npy" }, .mask = (const char *[]){ "masks.npy" } };
@@ -100,7 +101,7 @@ static void arrays(void)
 		for (int i = 0; i < L * S && right; i++)
 			right = weight[i / S][i % S] == (float)(mask[k][i / S][i % S] != 0);
 	}
-	ok(right, "a set of four, with labels, and weights of masks %s", yoke_error());
+	ok(right, "a set of four cubes, with labels, and weights from masks %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 }
@@ -120,14 +121,15 @@ static void nonfinite(void)
 	write_npy(paths[1], "(5, 7, 3)", false, "<f4", x[1], sizeof bad);
 	yoke_dataset *d = yoke_dataset_cubes(2, paths, NULL, NULL);
 	ok(read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) == YOKE_ERANGE && strstr(yoke_error(), "nan.npy: line 0, sample 6: band 0 is inf"),
-	   "it is named: %s", yoke_error());
+	   "a non-finite pixel is named: %s", yoke_error());
 	yoke_error_clear();
-	ok(!read_sample(d, 1, &got[0][0][0], &weight[0][0], NULL), "the other one is read %s", yoke_error());
+	ok(!read_sample(d, 1, &got[0][0][0], &weight[0][0], NULL), "the other cube is read %s", yoke_error());
 	yoke_dataset_free(d);
 	d = yoke_dataset_cubes(2, paths, NULL, "bands=0-2 nonfinite=skip");
 	for (int i = 0; i < 4; i++) // twice
 		read_sample(d, i % 2, &got[0][0][0], &weight[0][0], NULL);
-	ok(yoke_dataset_cubes_skipped(d) == 2, "%d are left out %s", (int)yoke_dataset_cubes_skipped(d), yoke_error());
+	ok(yoke_dataset_cubes_skipped(d) == 2,
+	   "%d non-finite pixels are masked %s", (int)yoke_dataset_cubes_skipped(d), yoke_error());
 	read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL);
 	bool right = true;
 	for (int i = 0; i < L * S; i++) {
@@ -135,7 +137,7 @@ static void nonfinite(void)
 		const bool out = (l == 3 && s == 4) || (l == 0 && s == 6);
 		right &= weight[l][s] == !out && got[l][s][0] == (out ? 0 : bad[l][s][0]) && got[l][s][2] == (out ? 0 : bad[l][s][2]);
 	}
-	ok(right, "they have weight 0, and are 0");
+	ok(right, "masked pixels have weight 0 and value 0");
 	yoke_dataset_free(d);
 	memset(mask, 1, sizeof mask);
 	write_npy(masks[1], "(5, 7)", false, "|u1", mask, sizeof mask);
@@ -144,11 +146,11 @@ static void nonfinite(void)
 	const struct yoke_cube_files o = { .size = sizeof o, .n = 2, .path = paths, .mask = masks };
 	d = yoke_dataset_cube_files(&o);
 	ok(!read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) && got[3][4][1] == 0 && !yoke_dataset_cubes_skipped(d),
-	   "what a mask leaves out need not be finite %s", yoke_error());
+	   "masked pixels may be non-finite %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 	d = yoke_dataset_cubes(2, paths, NULL, "nonfinite=no");
-	ok(!d && yoke_error_code() == YOKE_EINVAL, "another word: %s", yoke_error());
+	ok(!d && yoke_error_code() == YOKE_EINVAL, "an unknown value of the key: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -248,7 +250,8 @@ static void mats(void)
 		return;
 	}
 	struct yoke_cube_info found = { .size = sizeof found };
-	ok(c && !yoke_cube_info(c, &found) && found.variable && !strcmp(found.variable, "cube"), "of several arrays the first with three axes");
+	ok(c && !yoke_cube_info(c, &found) && found.variable && !strcmp(found.variable, "cube"),
+	   "of several arrays the first with three axes is read");
 	yoke_cube_free(c);
 	holds("two.mat", NULL, 1, "the first array of a MAT file");
 	holds("two.mat", "variable=other", 2, "another, of u16");
@@ -285,7 +288,7 @@ static void mats(void)
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
-	ok(read && failed > 10, "damaged ones: %d are read, %d are refused", read, failed);
+	ok(read && failed > 10, "damaged MAT files: %d are read, %d are refused", read, failed);
 }
 
 // ---- memory ----
@@ -355,7 +358,8 @@ static void uncopied(void)
 	yoke_stats(&after);
 	if (!err)
 		err = yoke_read(t[0], got, sizeof got);
-	ok(!err && after.bytes_up == before.bytes_up && !memcmp(got, x[0], sizeof got), "a native cube is copied nowhere %s", yoke_error());
+	ok(!err && after.bytes_up == before.bytes_up && !memcmp(got, x[0], sizeof got),
+	   "a cube in native layout is never copied %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
@@ -381,7 +385,7 @@ static void pictures(void)
 	bool right = !err && back.width == 3 && back.height == 2;
 	for (int i = 0; i < 18 && right; i++)
 		right = back.rgb[i] == grey[i / 3];
-	ok(right, "a picture is read as it was written %s", yoke_error());
+	ok(right, "an image is read as it was written %s", yoke_error());
 	free(back.rgb);
 	yoke_error_clear();
 }

@@ -177,7 +177,7 @@ static void gained(const struct type *t, int order, bool big)
 	c = right ? yoke_cube_open("placed.hdr", NULL) : NULL;
 	right = c && !yoke_cube_info(c, &i) && !i.gains && i.scene && !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
 		i.wavelength[0] == 3 && i.wavelength[1] == 2;
-	ok(right, "what is written names the same place %s", yoke_error());
+	ok(right, "a written cube has the same georeference %s", yoke_error());
 	yoke_error_clear();
 	yoke_cube_free(c);
 }
@@ -272,7 +272,8 @@ static void write_one(const struct type *t, int order, bool big)
 	near(got, want, L * S * B, 0, 1, "its numbers");
 	yoke_cube *c = yoke_cube_open("out.hdr", NULL);
 	float again[L][S][B];
-	ok(c && !yoke_cube_read(c, &again[0][0][0], NULL) && (t->number != 4 || !memcmp(again, x, sizeof x)), "and read %s", yoke_error());
+	ok(c && !yoke_cube_read(c, &again[0][0][0], NULL) && (t->number != 4 || !memcmp(again, x, sizeof x)),
+	   "a written cube is read back %s", yoke_error());
 	yoke_cube_free(c);
 	yoke_error_clear();
 }
@@ -348,7 +349,7 @@ static void headers(const char *seeds)
 		copy[n] = (char)rnd();
 		yk_fuzz_envi((const uint8_t *)copy, sizeof copy - 1);
 	}
-	ok(true, "parts of a header, and headers with a byte changed");
+	ok(true, "truncated headers, and headers with a changed byte");
 }
 
 // Headers of other programs, for one line of two pixels with the bands 1 2 3 and 4 5 6.
@@ -533,7 +534,7 @@ static void without_class(void)
 	}
 	mat_t *f = there ? create("class.mat", NULL, MAT_FT_MAT73) : NULL;
 	if (!f) {
-		skip("a MAT file without a class", "no libmatio, or one without version 7.3");
+		skip("a MAT file whose array has no class", "no libmatio, or one without version 7.3");
 		return;
 	}
 	matvar_t *v = variable("cube", MAT_C_SINGLE, MAT_T_SINGLE, 3, (size_t[]){ L, S, B }, data, 0);
@@ -566,11 +567,12 @@ static void refused(void)
 	float x[L * S * B] = { [17] = 300 };
 	struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = "u8", .interleave = "bip", .scale = 1,
 				    .ignore = NAN };
-	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_ERANGE && access("no.hdr", F_OK) && access("no.img", F_OK), "too large for its type");
-	ok(strstr(yoke_error(), "line 0, sample 5, band 2") != NULL, "it is named: %s", yoke_error());
+	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_ERANGE && access("no.hdr", F_OK) && access("no.img", F_OK),
+	   "a number too large for its type is refused");
+	ok(strstr(yoke_error(), "line 0, sample 5, band 2") != NULL, "the error names it: %s", yoke_error());
 	yoke_error_clear();
 	i.type = "c64";
-	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_EINVAL, "another type");
+	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_EINVAL, "a change of the type is refused");
 	yoke_error_clear();
 	x[17] = 0;
 	i.type = "u8";
@@ -584,7 +586,7 @@ static void refused(void)
 		odd.scale = k == 4 ? -2 : 1;
 		odd.wavelength = k == 5 ? nowhere : NULL;
 		ok(yoke_cube_write("no.hdr", &odd, x) == YOKE_EINVAL && access("no.hdr", F_OK) && access("no.img", F_OK),
-		   "what a header cannot say: %s", yoke_error());
+		   "a header that cannot be written: %s", yoke_error());
 		yoke_error_clear();
 	}
 	yoke_cube_write("a.hdr", &i, x);
@@ -601,7 +603,8 @@ static void refused(void)
 	i.bands = 2;
 	yoke_cube_write("b.hdr", &i, x);
 	yoke_dataset *d = yoke_dataset_cubes(2, (const char *[]){ "a.hdr", "b.hdr" }, NULL, NULL);
-	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "bands that differ: %s", yoke_error());
+	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"),
+	   "cubes with different bands: %s", yoke_error());
 	yoke_error_clear();
 	i.bands = 3;
 	yoke_cube_write("b.hdr", &i, x);
@@ -610,7 +613,7 @@ static void refused(void)
 	yoke_cube_write("b.hdr", &i, x);
 	float w[L * S];
 	int err = d ? yoke_dataset_read(d, 1, 0, 0, 1, (void *[]){ x, w }, NULL) : 0;
-	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "and one that was changed: %s", yoke_error());
+	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "a changed cube is refused: %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 	static const char *const settings[] = { "bands=3", "bands=0-", "bands=2-1", "band=1", "bands=", "bands=x" };
@@ -650,7 +653,8 @@ static void drawn(void)
 		}
 		yoke_loader_free(l);
 	}
-	ok(first[0] && first[1] && !memcmp(kept[0], kept[1], sizeof kept[0]), "drawn cubes have the same bits by 0 and 4 threads");
+	ok(first[0] && first[1] && !memcmp(kept[0], kept[1], sizeof kept[0]),
+	   "generated cubes have the same bits with 0 and 4 threads");
 	// the mean over pixels of the middle band outside of discs: 100 exp(0) times 1 + .2 sin,
 	// whose mean is 1
 	const float *x = (const float *)(const void *)kept[0];
@@ -665,8 +669,10 @@ static void drawn(void)
 		sum += e;
 		noise += e * e;
 	}
-	ok(fabs(sum / n) < 0.6 && fabs(sqrt(noise / n) - 10) < 0.5, "as the formula says, with noise of %.2f about %.2f", sqrt(noise / n), sum / n);
-	ok(1 - n / (N * PIXELS) >= 0.05 && 1 - n / (N * PIXELS) < 0.08, "%.3f of the pixels are in discs", 1 - n / (N * PIXELS));
+	ok(fabs(sum / n) < 0.6 && fabs(sqrt(noise / n) - 10) < 0.5,
+	   "generated cubes follow the formula, with noise of %.2f about %.2f", sqrt(noise / n), sum / n);
+	ok(1 - n / (N * PIXELS) >= 0.05 && 1 - n / (N * PIXELS) < 0.08,
+	   "%.3f of the pixels are inside discs", 1 - n / (N * PIXELS));
 	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"scale\", \"type\": \"min_max\"},"
 					     "{\"name\": \"pca\", \"type\": \"pca\", \"k\": 10}, {\"name\": \"rx\", \"type\": \"rx\"}]}");
 	int err = yoke_pipeline_fit(p, d, "batch=2 workers=2");
@@ -682,11 +688,11 @@ static void drawn(void)
 		if (scores[i][1] != 0)
 			positives++, ranks += i + 1;
 	const double auc = (ranks - positives * (positives + 1) / 2) / (positives * (N * PIXELS - positives));
-	ok(!err && auc > 0.99, "rx behind pca finds the anomalies: area under the curve %.4f %s", auc, yoke_error());
+	ok(!err && auc > 0.99, "rx after pca finds the anomalies: area under the curve %.4f %s", auc, yoke_error());
 	yoke_pipeline_free(p);
 	yoke_dataset_free(d);
 	d = yoke_dataset_synthetic("bandz=3");
-	ok(!d && strstr(yoke_error(), "bands"), "another key: %s", yoke_error());
+	ok(!d && strstr(yoke_error(), "bands"), "an unknown key: %s", yoke_error());
 	yoke_error_clear();
 }
 

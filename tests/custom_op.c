@@ -178,8 +178,9 @@ static void test_values(bool gpu)
 	char said[80];
 	yoke_op_call(whole_op, 2, in, 2, attributes(), 1, &y);
 	who(y, "test.whole", said, sizeof said);
-	ok(!strcmp(said, tap_eager() ? "none" : gpu ? "source" : "host"), "a profile has it by its name, made by '%s'", said);
-	ok(yoke_op_check(whole_op, 2, in, 2, attributes(), 0) == 0, "all ways agree: %s", yoke_error());
+	ok(!strcmp(said, tap_eager() ? "none" : gpu ? "source" : "host"),
+	   "a profile lists the op by name, computed by '%s'", said);
+	ok(yoke_op_check(whole_op, 2, in, 2, attributes(), 0) == 0, "all implementations agree: %s", yoke_error());
 	yoke_scope_end(s);
 }
 
@@ -227,7 +228,8 @@ static void test_two(void)
 	for (int i = 0; i < N; i++)
 		want[i] = 16.0 * x[i] * x[i] * b[i] * b[i] * b[i];
 	good = good && near(got, want, N, 1e-5, 1, "gradient of the gradient");
-	ok(good && yoke_op_check(op, 2, in, 0, NULL, 0) == 0, "two results, one of them used, and a second gradient: %s",
+	ok(good && yoke_op_check(op, 2, in, 0, NULL, 0) == 0,
+	   "two results, one of them unused, and a second gradient: %s",
 	   yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
@@ -270,7 +272,7 @@ static void test_through(void)
 		one[i] = 1;
 	}
 	ok(good && near(got, want, N, 0, 1, "rounded") && near(slope, one, N, 0, 1, "gradient"),
-	   "a decomposition with a gradient of its own: %s", yoke_error());
+	   "a decomposition with a custom gradient: %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
 }
@@ -385,7 +387,7 @@ static void test_registering(void)
 	d = axpb("test.entry");
 	d.entry = NULL;
 	judge(yoke_op_register(&d), YOKE_EINVAL, "test.entry", "kernel", "a text without an entry");
-	ok(yoke_op_find("test.whole") == whole_op, "found by its name");
+	ok(yoke_op_find("test.whole") == whole_op, "the error names the op");
 	judge(yoke_op_find("test.entry"), YOKE_ENOENT, "test.entry", "no op", "one that was refused is not there");
 }
 
@@ -424,7 +426,7 @@ static void test_calls(bool gpu)
 		yoke_op_call(op, 1, in, 0, NULL, 1, y);
 		lies = 3;
 		ok(yoke_read(y[0], v, sizeof v) < 0 && strstr(yoke_error(), "test.liar") && strstr(yoke_error(), "[1004]"),
-		   "a shape function that says another shape later: %s", yoke_error());
+		   "a shape function that changes its result: %s", yoke_error());
 		yoke_error_clear();
 	}
 	d = one("test.impossible");
@@ -495,7 +497,8 @@ static void test_texts(bool gpu)
 		d.text = broken;
 		judge(yoke_op_call(named(d), 2, in, 2, attributes(), 1, &y), YOKE_EUNSUPPORTED, "test.broken:6", "nolong",
 		      "a text that does not compile, with its own line");
-		ok(yoke_op_call(whole_op, 2, in, 2, attributes(), 1, &y) == 0, "others do as before: %s", yoke_error());
+		ok(yoke_op_call(whole_op, 2, in, 2, attributes(), 1, &y) == 0,
+		   "other ops still work: %s", yoke_error());
 	}
 	yoke_scope_end(s);
 	yoke_error_clear();

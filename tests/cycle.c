@@ -224,12 +224,13 @@ static void check_trace(const char *backend, int cycle, double rows)
 				open[depth++] = lane[k][j].to;
 		}
 	}
-	ok(t && !bad && flows == starts && counters > 0, "%s: a trace in order, %zu arrows, %zu counters", backend, flows,
+	ok(t && !bad && flows == starts && counters > 0,
+	   "%s: a trace in order, %zu flow arrows, %zu counters", backend, flows,
 	   counters);
 	// profiling moves no copy to the queue of the steps, and flow arrows lead to work that runs
 	// after the host call
 	ok(!apart || (n[YK_SLOT_UP] >= 5 && n[YK_SLOT_DEVICE] > 5 && (int)flows >= n[YK_SLOT_DEVICE] + n[YK_SLOT_UP]),
-	   "%s: %d uploads on their own lane, %d steps, %zu arrows", backend, n[YK_SLOT_UP], n[YK_SLOT_DEVICE], flows);
+	   "%s: %d uploads on a separate lane, %d steps, %zu arrows", backend, n[YK_SLOT_UP], n[YK_SLOT_DEVICE], flows);
 	ok(!overlaps, "%s: events nest, those of queues are disjoint (%zu)", backend, overlaps);
 	ok(fabs(1e-6 * sum - rows) <= 1e-3 * rows, "%s: lanes add up to the table: %.6f s of %.6f", backend, 1e-6 * sum, rows);
 	json_decref(t);
@@ -271,8 +272,8 @@ static void test_cycles(const char *backend, bool timed)
 			diag("%s", yoke_error());
 	}
 	ok(!memcmp(m.loss, alone.loss, sizeof m.loss) && m.loss[0] > 0 && !yoke_error_code(),
-	   "%s: watching changes no bit: %g %s", backend, m.loss[0], yoke_error());
-	ok(seen.cycles == 2 && !seen.partial && seen.rows_good, "%s: two cycles", backend);
+	   "%s: profiling changes no bit: %g %s", backend, m.loss[0], yoke_error());
+	ok(seen.cycles == 2 && !seen.partial && seen.rows_good, "%s: two cycles are reported", backend);
 	// forward once, backward once for w: x needs no gradient
 	ok(seen.matmuls == 2 * 3 * 2, "%s: of three steps each: %d products", backend, (int)seen.matmuls);
 	ok(!timed || fabs(seen.share - 100) < 1e-6, "%s: shares are %.9f %%", backend, seen.share);
@@ -283,7 +284,7 @@ static void test_cycles(const char *backend, bool timed)
 		check_trace(backend, 0, rows[0]);
 		check_trace(backend, 1, rows[1]);
 	}
-	ok(!ctx->observe.first && !ctx->observe.range, "%s: nobody watches in the end", backend);
+	ok(!ctx->observe.first && !ctx->observe.range, "%s: no profile is active at the end", backend);
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -348,7 +349,8 @@ static void test_overlap(const char *backend)
 	} else {
 		while (!overlaps(&up, &steps) && tries < 20 && !yoke_error_code())
 			tries++;
-		ok(tries < 20 && !yoke_error_code(), "%s: an upload overlaps a kernel: %.0f us beside %.0f us, at try %d %s", backend, up,
+		ok(tries < 20 && !yoke_error_code(),
+		   "%s: an upload overlaps a kernel: %.0f us beside %.0f us, at attempt %d %s", backend, up,
 		   steps, tries, yoke_error());
 	}
 	yoke_use(former);
@@ -410,7 +412,7 @@ static void test_ranges(const char *backend)
 	   "%s: %d ranges, and rows by range", backend, n);
 	ok(forward && drop && drop->host <= forward->host && drop->device <= forward->device &&
 		   forward->device + back->device <= all * (1 + 1e-9) && back->device > 0,
-	   "%s: what is inside is no more: %g of %g, both %g of %g s", backend, drop ? drop->device : 0,
+	   "%s: a nested range is no longer than its parent: %g of %g, both %g of %g s", backend, drop ? drop->device : 0,
 	   forward ? forward->device : 0, forward && back ? forward->device + back->device : 0, all);
 	yoke_profile_free(p);
 	ok(yoke_range_pop() == YOKE_EINVAL && strstr(yoke_error(), "push"), "%s", yoke_error());
@@ -444,7 +446,7 @@ static void test_common(void)
 		   yk_path_common(&ctx->observe.ranges, path[2], path[0]) == path[0] &&
 		   yk_path_common(&ctx->observe.ranges, path[2], path[4]) == 0 &&
 		   yk_path_common(&ctx->observe.ranges, path[3], path[3]) == path[3],
-	   "the nearest common range of two");
+	   "a node of two ranges belongs to their nearest common ancestor");
 	yoke_use(former);
 	yoke_context_free(ctx);
 }
@@ -550,9 +552,10 @@ static void test_memory(void)
 				bytes += plan->layout.arena[YK_SLOT_DEVICE].chunk[i];
 			arena = bytes > arena ? bytes : arena;
 		}
-	ok(n > 0 && n <= 32 && sum == arena && sorted && range, "what is alive at the peak is the arena: %llu of %llu bytes",
+	ok(n > 0 && n <= 32 && sum == arena && sorted && range,
+	   "live memory at the peak is the arena: %llu of %llu bytes",
 	   (unsigned long long)sum, (unsigned long long)arena);
-	ok(g.plans > 0 && g.good, "growth of steps is that of roots, in %d plans", (int)g.plans);
+	ok(g.plans > 0 && g.good, "the growth of steps is that of their roots, in %d plans", (int)g.plans);
 	yk_observer_remove(ctx, &g.observer);
 	yoke_profile_free(p);
 	model_free(&m);
@@ -569,7 +572,7 @@ static void test_counters(void)
 	struct yoke_counters a = { .size = sizeof a }, b = a, d = a;
 	model_new(&m);
 	yoke_counters(&a);
-	ok(a.idle_ns == -1, "idle is n/a before a profile");
+	ok(a.idle_ns == -1, "idle time is n/a before a profile");
 	struct yoke_profile_options o = { .size = sizeof o, .active = 4, .repeat = 1 };
 	yoke_profile *p = yoke_profile_new(&o);
 	for (int i = 0; i < 4; i++) {
@@ -615,16 +618,16 @@ static void test_waits(void)
 		yoke_read(x, got, sizeof got);
 	ok(warnings == 1 && strstr(last_warning, "a read waits for fault:0") && strstr(last_warning, "range \"look\"") &&
 		   strstr(last_warning, ", at "),
-	   "three reads at a place: %s", last_warning);
+	   "three waits at one place are reported once: %s", last_warning);
 	yoke_range_pop();
 	yoke_read(x, got, sizeof got);
 	yoke_counters(&b);
-	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns, "and at another; %d waits",
+	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns, "and a wait at another place; %d waits",
 	   (int)(b.waits - a.waits));
 	// as a compiler does with a loop that it unrolls: three calls on one line
 	warnings = 0;
 	yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got);
-	ok(warnings == (HAVE_LIBDW ? 1 : 3), "three reads on a line: %d", warnings);
+	ok(warnings == (HAVE_LIBDW ? 1 : 3), "three reads on a line count as %d waits", warnings);
 	yoke_free(x);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -654,7 +657,7 @@ static void test_bound(void)
 	stat("bound/cycle0.json", &st);
 	ok(t && st.st_size <= 4000 && q.dropped > 0 &&
 		   json_integer_value(json_object_get(t, "dropped")) == (json_int_t)q.dropped && warnings == 1,
-	   "%d bytes, %d events are left out: %s", (int)st.st_size, (int)q.dropped, last_warning);
+	   "with a limit of %d bytes, %d events are omitted: %s", (int)st.st_size, (int)q.dropped, last_warning);
 	json_decref(t);
 	yoke_profile_free(p);
 	model_free(&m);
@@ -689,7 +692,7 @@ static void test_outlived(void)
 		yoke_error_clear();
 		yoke_profile_free(other);
 		yoke_profile_free(p);
-		ok(!yoke_error_code(), "and it is freed: %s", yoke_error());
+		ok(!yoke_error_code(), "and it can be freed: %s", yoke_error());
 	}
 }
 

@@ -81,15 +81,15 @@ static void test_tokenizer(void)
 		   yk_tokenizer_encode(byte, all, 0, &t) == 0 &&
 		   yk_tokenizer_encode(byte, all + 299, 1, &t) == 0 && t.count == 300 &&
 		   t.width == 1,
-	   "300 bytes give 300 ids of one byte");
+	   "300 bytes give 300 ids of one byte each");
 	yk_tokens_copy(&t, 0, 300, ids);
 	for (int i = 0; i < 300; i++) {
 		const char *s = yk_tokenizer_decode(byte, ids[i], &n);
 		same = same && s && n == 1 && *s == all[i] && ids[i] == i % 256;
 	}
-	ok(same, "each comes back");
+	ok(same, "each id decodes to its byte");
 	ok(!yk_tokenizer_decode(byte, 256, &n) && !yk_tokenizer_decode(byte, -1, &n),
-	   "ids outside stand for nothing");
+	   "ids out of range decode to nothing");
 	yk_tokens_fini(&t);
 	json_t *o = yk_tokenizer_save(byte);
 	struct yk_tokenizer *again = yk_tokenizer_load(o, "x");
@@ -97,12 +97,12 @@ static void test_tokenizer(void)
 	yk_tokenizer_free(again);
 	json_object_set_new(o, "size", json_integer(255));
 	again = yk_tokenizer_load(o, "x");
-	ok(!again && yoke_error_code() == YOKE_EFORMAT, "another size: %s", yoke_error());
+	ok(!again && yoke_error_code() == YOKE_EFORMAT, "a vocabulary of another size: %s", yoke_error());
 	yoke_error_clear();
 	json_decref(o);
 	again = yk_tokenizer_new("bite");
 	ok(!again && yoke_error_code() == YOKE_ENOENT && strstr(yoke_error(), "'byte'"),
-	   "unknown: %s", yoke_error());
+	   "an unknown tokenizer: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -170,15 +170,15 @@ static void test_vocabulary(int kinds, int common)
 			unknown += want == 1;
 		}
 	}
-	ok(!bad, "ids are ranks among the %d words of the training part: %d wrong",
+	ok(!bad, "ids are ranks among the %d words of the training split: %d wrong",
 	   t ? yk_tokenizer_size(t) - 2 : 0, bad);
-	ok(kinds <= common || unknown > WORDS / 4 / 8, "%d unknown in the rest", unknown);
+	ok(kinds <= common || unknown > WORDS / 4 / 8, "%d unknown words in the validation split", unknown);
 	bad = 0;
 	for (int32_t id = 0; t && id < yk_tokenizer_size(t); id++) {
 		const char *s = yk_tokenizer_decode(t, id, &bytes);
 		bad += !s || strlen(s) != bytes || (id > 1 && want_id(sorted, train, s) != id);
 	}
-	ok(!bad && !yk_tokenizer_decode(t, yk_tokenizer_size(t), &bytes), "each id comes back");
+	ok(!bad && !yk_tokenizer_decode(t, yk_tokenizer_size(t), &bytes), "each id decodes to its word");
 	// saved, loaded, and the same ids
 	json_t *o = yk_tokenizer_save(t);
 	struct yk_tokenizer *again = yk_tokenizer_load(o, "x");
@@ -221,7 +221,7 @@ static void test_bad_words(void)
 	t = yk_tokenizer_new("word");
 	d = yk_data_new("t2/blank.txt", t, &spec);
 	ok(!d && yoke_error_code() == YOKE_ERANGE && strstr(yoke_error(), "0 tokens"),
-	   "blanks only: %s", yoke_error());
+	   "a text of blanks only: %s", yoke_error());
 	yoke_error_clear();
 	yk_tokenizer_free(t);
 #define V "{\"name\":\"word\",\"size\":"
@@ -299,7 +299,7 @@ static void test_folder(void)
 	yk_file_write("t/image.png", "PNG\0PNG", 7);
 	yk_file_write("t/.hidden", "no", 2);
 	yk_file_write("t/.git/config", "no", 2);
-	ok(symlink("..", "t/b/up") == 0, "a link upwards");
+	ok(symlink("..", "t/b/up") == 0, "a symbolic link to a parent directory");
 	d = open_data("t", 21, 1);
 	ok(d && yk_data_files(d) == 4 && yk_data_tokens(d) == 22 &&
 		   yk_data_valid_windows(d) == 1 && yk_data_train_windows(d) == 0,
@@ -307,16 +307,16 @@ static void test_folder(void)
 	bool same = d && yk_data_valid(d, 0, 2, got) == 1;
 	for (int i = 0; same && i < 22; i++)
 		same = got[i] == text[i];
-	ok(same, "in order, without hidden, empty and binary files and links");
+	ok(same, "files are in order, without hidden, empty and binary files and links");
 	yk_data_free(d);
 	d = open_data("t/z.txt,t/a.txt,t/b/d", 2, 0);
 	ok(d && yk_data_files(d) == 3 && yk_data_tokens(d) == 17 &&
 		   yk_data_train_windows(d) == 8,
-	   "a list of files and folders %s", yoke_error());
+	   "a list of files and directories %s", yoke_error());
 	yk_data_free(d);
 	yk_file_write("t/x,y", "abc", 3);
 	d = open_data("t/x,y", 2, 0);
-	ok(d && yk_data_files(d) == 1, "one name with a comma %s", yoke_error());
+	ok(d && yk_data_files(d) == 1, "a name with a comma %s", yoke_error());
 	yk_data_free(d);
 }
 
@@ -399,7 +399,7 @@ static void test_split(void)
 			}
 			yk_data_free(d);
 		}
-	ok(bad == 0, "36 splits");
+	ok(bad == 0, "36 splits have no overlap and at least one window");
 }
 
 // Each epoch has each window once; orders differ by epoch and by seed; a saved position resumes.
@@ -496,7 +496,7 @@ static void limits(void)
 	const struct yk_data_spec less = { .context = 2, .limit = 11, .vocab = 5 };
 	t = yk_tokenizer_new("word");
 	d = yk_data_new("frequent.txt", t, &less);
-	ok(d && yk_data_tokens(d) == 11 && yk_data_fingerprint(d) != print, "another limit is another text");
+	ok(d && yk_data_tokens(d) == 11 && yk_data_fingerprint(d) != print, "another limit gives another text");
 	yk_data_free(d);
 	yk_tokenizer_free(t);
 }

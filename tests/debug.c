@@ -134,11 +134,11 @@ static void backward(void)
 	   "an update: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_read(p, got, sizeof got);
-	ok(err == (eager ? 0 : YOKE_EFAILED), "which is lost, if it was assigned: %s", yoke_error());
+	ok(err == (eager ? 0 : YOKE_EFAILED), "the variable is lost if it was assigned: %s", yoke_error());
 	yoke_error_clear();
 	yoke_put(p, x, sizeof x);
 	err = yoke_read(yoke_add(p, p), got, sizeof got);
-	ok(!err && got[0] == 8 && got[1] == 0, "and all goes on: %s", yoke_error());
+	ok(!err && got[0] == 8 && got[1] == 0, "the next step works: %s", yoke_error());
 	yoke_free(p);
 }
 
@@ -147,21 +147,21 @@ static void innocent(void)
 	const float masked[3] = { -INFINITY, 1, 1 }, gone[3] = { 1, NAN, 1 };
 	float got[3] = { NAN, NAN, NAN };
 	int err = yoke_read(yoke_softmax(vector(3, masked), -1), got, sizeof got);
-	ok(!err && got[0] == 0 && got[1] == 0.5f && !warned, "infinities that were put do no harm: %s",
+	ok(!err && got[0] == 0 && got[1] == 0.5f && !warned, "infinities written by the caller are no error: %s",
 	   yoke_error());
 	yoke_tensor *x = vector(3, masked), *y = yoke_add(x, x);
 	err = yoke_read(y, got, sizeof got);
-	ok(!err && isinf(got[0]), "nor do they count when they go on: %s", yoke_error());
+	ok(!err && isinf(got[0]), "nor when they propagate: %s", yoke_error());
 	yoke_tensor *none = yoke_full(yoke_f32, 1, DIMS(3), -INFINITY);
 	err = yoke_read(yoke_contiguous(none), got, sizeof got);
 	ok(!err && isinf(got[2]), "nor as literals: %s", yoke_error());
 	for (int i = 0; i < 2; i++)
 		err = yoke_read(yoke_exp(vector(3, gone)), got, sizeof got);
-	ok(!err && isnan(got[1]) && !isnan(got[2]), "a NaN that was put is no error: %s", yoke_error());
+	ok(!err && isnan(got[1]) && !isnan(got[2]), "a NaN written by the caller is no error: %s", yoke_error());
 	if (getenv("YOKE_FAULT_LACKS")) // the operand is a copy of it
 		return;
 	ok(warned == 1 && says(warning, (const char *const[]){ "operand 0 of exp f32 [3]", NULL }),
-	   "but is told of once: %s", warning);
+	   "but is reported once: %s", warning);
 }
 
 // An infinite gradient is an error of the op that makes it, before a norm or an update reads it.
@@ -180,7 +180,7 @@ static void optimizer(void)
 	yoke_optim_step(o, 1, &g, NULL);
 	yoke_read(w, got, sizeof got);
 	ok(yoke_error_code() && says(yoke_error(), (const char *const[]){ "backward of sqrt", "inf", "[1]", NULL }),
-	   "an infinite gradient: %s", yoke_error());
+	   "an infinite gradient is an error: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_error_clear();

@@ -128,7 +128,7 @@ static void choice(void)
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		ok(yk_backend_add(&tables[i], "") != NULL, "%s", tables[i].name);
 	ok(!yk_backend_add(&tables[0], "/x/yoke_t_soft.so") && yoke_error_code() == YOKE_EPLUGIN &&
-	   has("there is a backend 't_soft' already, linked in"), "the same name twice");
+	   has("there is a backend 't_soft' already, linked in"), "a duplicate name is refused");
 	yoke_error_clear();
 
 	chosen("cpu", "cpu:0", NULL);
@@ -157,8 +157,9 @@ static void choice(void)
 		if (!strncmp(d->id, "t_", 2))
 			order &= seen_cpu == !strcmp(d->id, "t_soft:0");
 	}
-	ok(n >= 5 && order, "%d devices, other drivers' CPUs behind ours", n);
-	ok(yk_device_cpu() && !strcmp(yk_device_cpu()->id, "cpu:0"), "the CPU's device");
+	ok(n >= 5 && order, "%d devices, with CPUs of other drivers after the CPU backend", n);
+	ok(yk_device_cpu() && !strcmp(yk_device_cpu()->id, "cpu:0"),
+	   "the CPU backend's device comes before other CPUs");
 
 	yk_param_set("backend", "t_big", YK_ARGUMENT);
 	chosen(NULL, "t_big:0", NULL);
@@ -192,11 +193,11 @@ static void choice(void)
 		else if (d->alias)
 			aliases[2] = d->id;
 	ok(!strcmp(aliases[0], "t_big:1") && !strcmp(aliases[1], "t_small:0") && !*aliases[2],
-	   "one device behind two backends is one: %s, %s %s", aliases[0], aliases[1], aliases[2]);
+	   "one device found by two backends is listed once: %s, %s %s", aliases[0], aliases[1], aliases[2]);
 	bool alone = true;
 	for (struct yk_device *d = yk_devices("t_again"); d; d = d->next)
 		alone &= !d->alias;
-	ok(alone, "without the other it is alone");
+	ok(alone, "without the other it is no alias");
 
 	struct yk_device *d = yk_device_choose("t_big");
 	void *handle = NULL;
@@ -205,10 +206,10 @@ static void choice(void)
 	   d->ops->run(NULL, NULL, NULL) == YOKE_EUNSUPPORTED && !d->ops->segment_host(NULL) &&
 	   d->ops->prepare(0, NULL, 0, 1, &handle, &bytes) == 0 && !handle && !bytes &&
 	   d->ops->ext("x") == NULL &&
-	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "holes of a table answer 'unsupported'");
+	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "missing table entries are replaced by functions that return 'unsupported'");
 	struct yk_queue *q;
 	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:0"),
-	   "and their users say so");
+	   "and their callers report it");
 	yoke_error_clear();
 }
 
@@ -224,14 +225,14 @@ static void services(void)
 	setenv("YOKE_T_ANSWER", "43", 1);
 	const char *value = h->setting(&good);
 	ok(value && !strcmp(value, "43") && h->setting(&good) == value, "a setting: %s", value);
-	ok(!h->setting(&typed) && !h->setting(&named) && !h->setting(NULL), "no such settings");
+	ok(!h->setting(&typed) && !h->setting(&named) && !h->setting(NULL), "unknown settings are refused");
 	h->error(0, "no error");
-	ok(!yoke_error_code(), "0 is no error");
+	ok(!yoke_error_code(), "code 0 is no error");
 	h->error(YOKE_EDEVICE, "line 1\nline 2");
-	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"), "one line");
+	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"), "an error is one line");
 	yoke_error_clear();
 	ok(h->kernel_source(YOKE_DIALECT_OPENCL, NULL, "#include \"no such file\"", NULL, 0) == YOKE_EUNSUPPORTED &&
-	   strstr(yoke_error(), "no such file"), "no such kernel: %s", yoke_error());
+	   strstr(yoke_error(), "no such file"), "an unknown kernel: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -336,24 +337,24 @@ static void cache(void)
 	}
 	int status = -1;
 	waitpid(child, &status, 0);
-	ok(!status, "writing a file sweeps the folder");
+	ok(!status, "writing a file sweeps the directory");
 	yk_dir_remove(folder);
-	ok(yk_cache_get("a", 1, got, sizeof got) == YOKE_ENOENT, "nothing in it");
-	ok(stat(folder, &st) < 0, "looking makes no folder");
-	ok(yk_cache_put("a", 1, data, sizeof data) == 0, "put");
-	ok(!stat(folder, &st) && (st.st_mode & 0777) == 0700, "the folder is the user's alone");
+	ok(yk_cache_get("a", 1, got, sizeof got) == YOKE_ENOENT, "an empty cache misses");
+	ok(stat(folder, &st) < 0, "a lookup creates no directory");
+	ok(yk_cache_put("a", 1, data, sizeof data) == 0, "an entry is written");
+	ok(!stat(folder, &st) && (st.st_mode & 0777) == 0700, "the directory is private to the user");
 	memset(got, 0, sizeof got);
 	ok(yk_cache_get("a", 1, got, sizeof got) == sizeof data &&
-	   !memcmp(got, data, sizeof data), "get");
+	   !memcmp(got, data, sizeof data), "it is read back");
 	memset(got, 0, sizeof got);
 	ok(yk_cache_get("a", 1, got, 10) == sizeof data && !memcmp(got, data, 10) && !got[10],
-	   "no more than there is room for, and the length");
-	ok(yk_cache_get("a", 1, NULL, 0) == sizeof data, "the length alone");
-	ok(yk_cache_get("b", 1, got, sizeof got) == YOKE_ENOENT, "another key");
+	   "a read fills the buffer at most, and returns the length");
+	ok(yk_cache_get("a", 1, NULL, 0) == sizeof data, "a length query");
+	ok(yk_cache_get("b", 1, got, sizeof got) == YOKE_ENOENT, "another key misses");
 	ok(!yk_cache_put("a", 1, "new", 3) && yk_cache_get("a", 1, got, sizeof got) == 3 &&
-	   !memcmp(got, "new", 3), "put replaces");
+	   !memcmp(got, "new", 3), "put replaces an entry");
 	ok(!yk_cache_put("e", 1, NULL, 0) && yk_cache_get("e", 1, got, 5) == 0, "an empty entry");
-	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0, "bad arguments");
+	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0, "invalid arguments are refused");
 
 	// Entries written by this process are cached in memory, so a child process writes those
 	// that must be read from files.
@@ -380,15 +381,15 @@ static void cache(void)
 		int64_t n = yk_cache_get(key, 2, got, sizeof got);
 		if (cases[i].at < 0)
 			ok(n == sizeof data && !memcmp(got, data, sizeof data),
-			   "a file of another process");
+			   "an entry written by another process");
 		else
-			ok(n == YOKE_ENOENT, "damaged: %s: a miss", cases[i].what);
+			ok(n == YOKE_ENOENT, "a damaged entry, %s, is a miss", cases[i].what);
 	}
 	yk_dir_remove(folder);
 	sweep(folder);
 	chmod(folder, 0777);
 	ok(!yk_cache_put("w", 1, data, 9) && yk_cache_get("w", 1, got, 9) == 9,
-	   "a folder that others may write is not used, memory is");
+	   "a directory writable by others is not used; entries are kept in memory");
 	yk_dir_remove(folder);
 	*strrchr(folder, '/') = '\0';
 	rmdir(folder);

@@ -177,17 +177,17 @@ static void refused(void)
 	file("dev/kfd", "", 0000);
 
 	json_t *advice = json_array(), *list = yk_doctor_nodes(in("dev"), false, advice);
-	ok(json_array_size(list) == 3, "3 nodes, got %zu", json_array_size(list));
-	ok(is(node(list, "dev/nvidia0"), "state", "opens"), "one opens");
+	ok(json_array_size(list) == 3, "3 device nodes are listed, got %zu", json_array_size(list));
+	ok(is(node(list, "dev/nvidia0"), "state", "opens"), "one can be opened");
 	ok(is(node(list, "dev/kfd"), "state", "denied") && is(node(list, "dev/kfd"), "group", "") &&
-	   advised(advice, "/kfd may be opened by root alone"), "one is root's");
+	   advised(advice, "/kfd may be opened by root alone"), "one belongs to root");
 	ok(is(node(list, "dev/dri/renderD128"), "state", "denied") && group &&
-	   is(node(list, "dev/dri/renderD128"), "group", group->gr_name), "one is a group's: %s",
+	   is(node(list, "dev/dri/renderD128"), "group", group->gr_name), "one belongs to a group: %s",
 	   group ? group->gr_name : "?");
 	snprintf(words, sizeof words, "usermod -aG %s USER", group ? group->gr_name : "?");
-	ok(advised(advice, words), "and how to join it");
+	ok(advised(advice, words), "and the advice names the group");
 	ok(yk_node_denied(in("dev"), &denied) && !strcmp(denied.path, in("dev/kfd")),
-	   "one that is denied: %s", denied.path);
+	   "a denied node: %s", denied.path);
 	json_decref(list);
 	json_decref(advice);
 
@@ -204,7 +204,7 @@ static void refused(void)
 	ok(!json_array_size(advice) && !yk_node_denied(in("dev"), &denied), "nothing to advise");
 	json_decref(advice);
 	list = yk_doctor_nodes(in("none"), false, NULL);
-	ok(list && !json_array_size(list), "no nodes");
+	ok(list && !json_array_size(list), "no device nodes");
 	json_decref(list);
 
 	mkdir(in("closed"), 0000);

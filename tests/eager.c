@@ -37,16 +37,16 @@ static void at_the_call(void)
 	uint64_t before = stats().launches;
 	yoke_tensor *y = yoke_exp(x);
 	ok(y && stats().launches == before + 1, "an operation is launched as it is recorded");
-	ok(stats().evals == 0 && stats().pending_nodes == 2, "which is no evaluation");
+	ok(stats().evals == 0 && stats().pending_nodes == 2, "which does not count as an evaluation");
 	yoke_tensor *v = yoke_permute(x, (int[]){ 1, 0 });
 	ok(v && stats().launches == before + 1, "a view launches nothing");
 	yoke_tensor *r = yoke_gather(x, i, 0);
-	ok(!r && yoke_error_code() == YOKE_ERANGE, "an index outside gives NULL at once: %s",
+	ok(!r && yoke_error_code() == YOKE_ERANGE, "an index out of range gives NULL at once: %s",
 	   yoke_error());
 	ok(strstr(yoke_error(), "gather") && strstr(yoke_error(), "outer/rows") &&
 		   (strstr(yoke_error(), "7") || strstr(yoke_error(), "position 1")),
-	   "it names operation, scope and index, or where that is");
-	ok(!yoke_exp(r), "NULL goes through");
+	   "the error names operation, scope and index or position");
+	ok(!yoke_exp(r), "NULL operands propagate");
 	yoke_error_clear();
 	equal(yoke_add(v, v), (double[]){ 2, 6, 10, 4, 8, 12 }, 6, "what was recorded before is there");
 	yoke_scope_end(t);
@@ -62,7 +62,7 @@ static void reading(void)
 	equal(y, (double[]){ -1, -2 }, 2, "a value that is read");
 	uint64_t before = stats().launches;
 	equal(r, (double[]){ 1, 2 }, 2, "an interior value afterwards");
-	ok(stats().launches == before, "which is not computed again");
+	ok(stats().launches == before, "an evaluated value is not computed again");
 	equal(y, (double[]){ -1, -2 }, 2, "and the first once more");
 	equal(w, (double[]){ 2, 4 }, 2, "a kept view");
 	yoke_free(w);
@@ -125,7 +125,8 @@ static void numbers_set_late(void)
 		yoke_read(u, late ? b : a, sizeof a);
 		yoke_scope_end(s);
 	}
-	ok(!memcmp(a, b, sizeof a), "but a random step is that of the recording: %g, %g", (double)a[0], (double)b[0]);
+	ok(!memcmp(a, b, sizeof a),
+	   "random numbers are those of the recording's position: %g, %g", (double)a[0], (double)b[0]);
 }
 
 // A failing optimizer step assigns nothing; one without momentum has no buffers.
@@ -143,7 +144,7 @@ static void optimizer(void)
 	ok(!err, "a step without momentum: %s", yoke_error());
 	equal(w, (double[]){ 0, 0 }, 2, "a step of 2");
 	yoke_scope_end(s);
-	ok(stats().pool_allocated <= 4096, "nothing but the variable is left: %llu bytes",
+	ok(stats().pool_allocated <= 4096, "only the variable is left: %llu bytes",
 	   (unsigned long long)stats().pool_allocated);
 	yoke_free(w);
 }

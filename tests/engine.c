@@ -80,10 +80,11 @@ static void training_step(void)
 	struct yoke_stats after = stats();
 	ok(!yoke_error_code() && l < first / 10, "50 steps: loss %g -> %g %s", (double)first, (double)l,
 	   yoke_error());
-	ok(after.plan_misses - before.plan_misses == 1 || tap_eager(), "one plan for 50 steps with a changing scalar, got %llu",
+	ok(after.plan_misses - before.plan_misses == 1 || tap_eager(),
+	   "one plan serves 50 steps with a changing scalar, got %llu",
 	   (unsigned long long)(after.plan_misses - before.plan_misses));
 	ok(after.pending_nodes == before.pending_nodes && after.live_handles == before.live_handles,
-	   "as much pending as before: %llu, %llu; as many handles: %llu, %llu",
+	   "pending nodes and handles do not grow: %llu, %llu; %llu, %llu",
 	   (unsigned long long)before.pending_nodes, (unsigned long long)after.pending_nodes,
 	   (unsigned long long)before.live_handles, (unsigned long long)after.live_handles);
 	yoke_free(w);
@@ -201,7 +202,7 @@ static void donation(void)
 	}
 	yoke_eval(0, NULL);
 	s1 = stats();
-	ok(s1.assign_copies == s0.assign_copies, "and where the next step evaluates it");
+	ok(s1.assign_copies == s0.assign_copies, "also if the next step evaluates it");
 	yoke_tensor *total = yoke_variable("total", yoke_f32, 1, DIMS(256)), *x = yoke_from(yoke_f32, 1, DIMS(256), d);
 	for (int t = 0; t < 5; t++) { // recording for a loss keeps no parameters alive
 		yoke_scope *s = yoke_scope_begin("step");
@@ -213,7 +214,7 @@ static void donation(void)
 		yoke_scope_end(s);
 	}
 	s1 = stats();
-	ok(s1.assign_copies == s0.assign_copies, "and beside a total of losses");
+	ok(s1.assign_copies == s0.assign_copies, "also beside a sum of losses");
 	yoke_free(total);
 	yoke_free(x);
 	yoke_put(v, d, sizeof d);
@@ -228,11 +229,11 @@ static void donation(void)
 	yoke_eval(0, NULL);
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
-	ok(stats().assign_copies == s1.assign_copies + !tap_eager(), "not while another holds the old version");
+	ok(stats().assign_copies == s1.assign_copies + !tap_eager(), "not while a view holds the old version");
 	yoke_read(alias, got, sizeof got);
-	ok(got[0] == 6 && got[1] == 5, "which keeps its elements: %g %g", (double)got[0], (double)got[1]);
+	ok(got[0] == 6 && got[1] == 5, "the view keeps its elements: %g %g", (double)got[0], (double)got[1]);
 	yoke_read(v, got, sizeof got);
-	ok(got[0] == 7 && got[1] == 6, "the new version has its own: %g %g", (double)got[0], (double)got[1]);
+	ok(got[0] == 7 && got[1] == 6, "the new version has new elements: %g %g", (double)got[0], (double)got[1]);
 	yoke_free(v);
 	yoke_free(alias);
 }
@@ -286,11 +287,11 @@ static void cache(void)
 		float *big = calloc((size_t)n, sizeof *big);
 		yoke_read(yoke_full(yoke_f32, 1, DIMS(n), n), big, (size_t)n * sizeof *big);
 		if (big[n - 1] != (float)n)
-			ok(false, "full of %d", n);
+			ok(false, "yoke_full of %d elements", n);
 		free(big);
 		yoke_scope_end(s);
 	}
-	ok(stats().plans <= 64, "plans are bounded: %llu", (unsigned long long)stats().plans);
+	ok(stats().plans <= 64, "the number of plans is bounded: %llu", (unsigned long long)stats().plans);
 }
 
 static void random_numbers(void)
@@ -306,11 +307,11 @@ static void random_numbers(void)
 		yoke_scope_end(s);
 	}
 	ok(!memcmp(a, b, sizeof a), "the same seed, step and scope: the same numbers");
-	ok(memcmp(a, c, sizeof a), "another step: others");
+	ok(memcmp(a, c, sizeof a), "another step: other numbers");
 	yoke_random_set(42, 1);
 	yoke_scope *s = yoke_scope_begin("layer2");
 	yoke_read(yoke_uniform(yoke_f32, 1, DIMS(1000)), c, sizeof c);
-	ok(memcmp(a, c, sizeof a), "another scope: others");
+	ok(memcmp(a, c, sizeof a), "another scope: other numbers");
 	yoke_read(yoke_normal(yoke_f32, 1, DIMS(1000)), c, sizeof c);
 	yoke_scope_end(s);
 	for (int i = 0; i < 1000; i++) {
@@ -329,21 +330,21 @@ static void errors(void)
 	bool good = !c && strstr(yoke_error(), "add") && strstr(yoke_error(), "outer/attn") &&
 		    strstr(yoke_error(), "[2,3]") && strstr(yoke_error(), "[4]");
 	ok(good, "a shape error names op, scope and shapes: %s", yoke_error());
-	ok(!yoke_exp(yoke_mul(c, a)), "NULL goes through");
+	ok(!yoke_exp(yoke_mul(c, a)), "NULL operands propagate");
 	expect(yoke_read(c, d, sizeof d), YOKE_ESHAPE, "add", "and the first error stays");
-	ok(!yoke_matmul(a, b, 0), "matmul of a vector");
+	ok(!yoke_matmul(a, b, 0), "matmul of a vector is refused");
 	expect(yoke_error_code(), YOKE_ESHAPE, "matmul", "matmul of a vector says so");
 	yoke_tensor *i = yoke_cast(a, yoke_i32);
-	ok(!yoke_add(a, i), "two dtypes");
+	ok(!yoke_add(a, i), "two dtypes are refused");
 	expect(yoke_error_code(), YOKE_EDTYPE, "i32", "two dtypes say so");
-	ok(!yoke_gather(a, b, 0), "indices of f32");
+	ok(!yoke_gather(a, b, 0), "f32 indices are refused");
 	expect(yoke_error_code(), YOKE_EDTYPE, "gather", "indices of f32 say so");
-	ok(!yoke_slice(a, 1, 1, 9, 1), "slice outside");
+	ok(!yoke_slice(a, 1, 1, 9, 1), "a slice out of range is refused");
 	expect(yoke_error_code(), YOKE_ERANGE, "slice", "slice outside says so");
 	expect(yoke_read(a, d, 4), YOKE_ESHAPE, "24 bytes", "read into too little");
-	ok(!yoke_from(yoke_f32, 9, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1), d), "rank 9");
+	ok(!yoke_from(yoke_f32, 9, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1), d), "rank 9 is refused");
 	expect(yoke_error_code(), YOKE_ESHAPE, "rank 9", "rank 9 says so");
-	ok(!yoke_from(yoke_f32, 2, DIMS(INT64_MAX, 2), d), "too large");
+	ok(!yoke_from(yoke_f32, 2, DIMS(INT64_MAX, 2), d), "a shape that is too large is refused");
 	expect(yoke_error_code(), YOKE_ESHAPE, "too many", "too large says so");
 	int32_t bad[2] = { 1, 2 };
 	yoke_tensor *r = yoke_gather(a, yoke_from(yoke_i32, 1, DIMS(2), bad), 0);
@@ -353,7 +354,7 @@ static void errors(void)
 	yoke_scope_end(t);
 	expect(yoke_scope_end(s), 0, "", "scopes end");
 	yoke_context *ctx = yoke_context_new("nosuchbackend");
-	ok(!ctx && strstr(yoke_error(), "nosuchbackend"), "a backend there is not: %s", yoke_error());
+	ok(!ctx && strstr(yoke_error(), "nosuchbackend"), "an unknown backend is refused: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -365,7 +366,7 @@ static void contexts(void)
 	yoke_tensor *a = yoke_from(yoke_f32, 1, DIMS(2), d);
 	former = yoke_use(ctx);
 	yoke_tensor *b = yoke_from(yoke_f32, 1, DIMS(2), d);
-	ok(!yoke_add(a, b), "tensors of two contexts");
+	ok(!yoke_add(a, b), "tensors of two contexts are refused");
 	expect(yoke_error_code(), YOKE_ECONTEXT, "another context", "tensors of two contexts say so");
 	yoke_read(yoke_add(b, b), got, sizeof got);
 	equal(got, (float[]){ 2, 4 }, 2, "a second context works");
@@ -387,10 +388,10 @@ static void empty(void)
 	bool zero = true;
 	for (int i = 0; i < 16; i++)
 		zero &= p[i] == 0;
-	ok(zero, "an empty contraction is 0: %s", yoke_error());
+	ok(zero, "a contraction over nothing is 0: %s", yoke_error());
 	yoke_read(yoke_mean(x, YOKE_ALL), got, 4);
-	ok(isnan(got[0]), "an empty mean is NaN");
-	ok(!yoke_reduce_max(x, YOKE_AXIS(0)), "an empty max");
+	ok(isnan(got[0]), "a mean over nothing is NaN");
+	ok(!yoke_reduce_max(x, YOKE_AXIS(0)), "a maximum of nothing is refused");
 	expect(yoke_error_code(), YOKE_ESHAPE, "empty", "an empty max is an error at the call");
 	yoke_scope_end(s);
 }
@@ -421,14 +422,15 @@ static void steady_state(void)
 	}
 	struct yoke_stats s1 = stats();
 	double hits = (double)(s1.pool_hits - s0.pool_hits), misses = (double)(s1.pool_misses - s0.pool_misses);
-	ok(s1.plan_misses == s0.plan_misses, "195 steps, no new plan");
-	ok(hits >= 0.99 * (hits + misses), "the pool serves %.0f of %.0f requests from what it has", hits,
+	ok(s1.plan_misses == s0.plan_misses, "195 steps make no new plan");
+	ok(hits >= 0.99 * (hits + misses), "the pool serves %.0f of %.0f requests without a new segment", hits,
 	   hits + misses);
 	ok(s1.predicted_peak == s1.pool_allocated_peak, "predicted peak %llu, the pool's %llu",
 	   (unsigned long long)s1.predicted_peak, (unsigned long long)s1.pool_allocated_peak);
-	ok(s1.pool_reserved == s0.pool_reserved, "reserved memory stays, %llu", (unsigned long long)s1.pool_reserved);
+	ok(s1.pool_reserved == s0.pool_reserved,
+	   "reserved memory is constant, %llu", (unsigned long long)s1.pool_reserved);
 	ok(s1.bytes_down - s0.bytes_down == 195 * 4 && s1.bytes_up - s0.bytes_up == 195 * sizeof data,
-	   "only the batch goes up and the loss down");
+	   "per step only the batch is uploaded and the loss downloaded");
 	ok(!s1.assign_copies || s1.assign_copies == s0.assign_copies, "updates are in place");
 	yoke_free(w);
 	yoke_free(x);

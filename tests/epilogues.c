@@ -80,7 +80,7 @@ static void check(int dtype, int kind, bool bias)
 		// the end
 		worst = fmax(worst, !(off >= 0) ? 1e9 : off / (abs * 0x1p-21 + 2 * unit * (1 + fabs(sum))));
 	}
-	ok(!err && worst < 1, "%s, %s%s: %.2g of what rounding allows %s", yoke_dtype_name(dtype), names[kind],
+	ok(!err && worst < 1, "%s, %s%s: %.2g of the rounding bound %s", yoke_dtype_name(dtype), names[kind],
 	   bias ? " of a product and a row" : " of a product", worst, yoke_error());
 	yoke_error_clear();
 }

@@ -246,7 +246,8 @@ static void every(const char *kind, bool from_start, bool must_fail)
 	if (v.wrong)
 		diag("%s %ld: %s; %s", kind, k, v.wrong, v.text);
 	long left = alive() - before;
-	ok(!v.wrong && !left && k > 1 && (failed > 0 || from_start), "%s: each of %ld fails in turn, %ld are heard of, %ld objects leak", kind,
+	ok(!v.wrong && !left && k > 1 && (failed > 0 || from_start),
+	   "%s: each of %ld calls fails in turn, %ld errors are reported, %ld objects leak", kind,
 	   k - 1, failed, left);
 }
 
@@ -288,7 +289,7 @@ static void texts(void)
 		err = yoke_read(m.var[0], first, bytes_of(0));
 		ok(err == YOKE_EFAILED && says(yoke_error(), (const char *const[]){ "variable p0 is lost",
 			"evaluation 1, step 2", "fault.run: call 2", "reload a checkpoint", NULL }),
-		   "read again, the same error: %s", yoke_error());
+		   "a second read returns the same error: %s", yoke_error());
 		yoke_error_clear();
 	}
 	ok(lines == 1, "logged once, not %d times", lines);
@@ -303,16 +304,16 @@ static void texts(void)
 		"evaluation 2 (", " steps, ", "in \"step", "on fault:0", "YOKE_SYNC", "fault.late",
 		"parameters lost", NULL }), "a late error: %s", yoke_error());
 	yoke_error_clear();
-	ok(!yoke_sync() && lines == 1, "said once by sync, logged once");
+	ok(!yoke_sync() && lines == 1, "sync reports it once, and it is logged once");
 	err = yoke_read(m.var[P], first, bytes_of(P));
-	ok(err == YOKE_EFAILED, "and by each read: %s", yoke_error());
+	ok(err == YOKE_EFAILED, "each read reports it: %s", yoke_error());
 	yoke_error_clear();
 	err = step(&m, 2);
-	ok(err == YOKE_EFAILED && strstr(yoke_error(), "is lost"), "and by each step: %s", yoke_error());
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "is lost"), "each step reports it: %s", yoke_error());
 	yoke_error_clear();
 	restore(&m, 0);
 	yk_log_to(NULL, NULL);
-	ok(!step(&m, 1) && all_at(&m, 1), "until the values are put anew");
+	ok(!step(&m, 1) && all_at(&m, 1), "until the values are set again");
 	model_free(&m);
 }
 
@@ -336,14 +337,14 @@ static void pending(void)
 	ok(err == YOKE_EFAILED, "pending work that needs a lost value is lost: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_read(twice, got, sizeof got);
-	ok(!err && got[0] == 6 && got[1] == 8, "what was pending beside it is not: %g %g %s", (double)got[0],
+	ok(!err && got[0] == 6 && got[1] == 8, "independent pending work is not: %g %g %s", (double)got[0],
 	   (double)got[1], yoke_error());
 	float lost[HID];
-	ok(yoke_read(needs, lost, sizeof lost) == YOKE_EFAILED, "the lost one says so");
+	ok(yoke_read(needs, lost, sizeof lost) == YOKE_EFAILED, "a lost value is reported");
 	yoke_error_clear();
 	ctl->lag(0);
 	restore(&m, 0);
-	ok(!step(&m, 1) && all_at(&m, 1), "the context goes on");
+	ok(!step(&m, 1) && all_at(&m, 1), "the context still works");
 	model_free(&m);
 }
 
@@ -360,7 +361,7 @@ static void upload(void)
 	ok(!err && late == YOKE_EDEVICE, "a copy that fails late: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_read(m.x, got, sizeof got);
-	ok(err == YOKE_EFAILED && all_at(&m, 0), "its value is lost, no other: %s", yoke_error());
+	ok(err == YOKE_EFAILED && all_at(&m, 0), "only its value is lost: %s", yoke_error());
 	yoke_error_clear();
 	model_free(&m);
 }
@@ -378,9 +379,9 @@ static void planning(void)
 		"fault.prepare: call 3", NULL }), "a kernel that cannot be built: %s", yoke_error());
 	yoke_error_clear();
 	yoke_stats(&b);
-	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached, nothing launched");
-	ok(b.pool_allocated == a.pool_allocated, "nothing more is allocated");
-	ok(!yoke_eval(0, NULL) && all_at(&m, 1), "the same work goes when the kernels are there: %s",
+	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached or launched");
+	ok(b.pool_allocated == a.pool_allocated, "no memory is allocated");
+	ok(!yoke_eval(0, NULL) && all_at(&m, 1), "the same work succeeds when the kernels build: %s",
 	   yoke_error());
 	yoke_tensor *other = yoke_full(yoke_f32, 1, (int64_t[]){ 7 }, 2), *sum = yoke_sum(yoke_exp(other), YOKE_ALL);
 	ctl->how("enomem");
@@ -412,21 +413,22 @@ static void overcommit(void)
 	got[0] = got[n - 1] = NAN;
 	yoke_tensor *y = yoke_add(yoke_broadcast_to(x, 1, &n), x);
 	int err = yoke_read(y, got, BIG);
-	ok(!err && got[0] == 3 && got[n - 1] == 3, "the pool's reserve goes back, and the step runs: %s",
+	ok(!err && got[0] == 3 && got[n - 1] == 3, "the pool releases its reserve, and the step runs: %s",
 	   yoke_error());
 	yoke_error_clear();
 	yoke_tensor *z = yoke_add(yoke_broadcast_to(x, 1, &n), y);
 	err = yoke_read(z, got, BIG);
-	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "fault.overcommit"), "no reserve: %s", yoke_error());
+	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "fault.overcommit"),
+	   "without a reserve the step fails: %s", yoke_error());
 	yoke_error_clear();
 	yoke_free(z);
 	yoke_free(y);
 	y = yoke_add(yoke_broadcast_to(x, 1, &n), yoke_const(1));
 	err = yoke_read(y, got, BIG);
-	ok(!err && got[0] == 2.5f, "and goes on once there is room: %s", yoke_error());
+	ok(!err && got[0] == 2.5f, "and succeeds once there is memory: %s", yoke_error());
 	yoke_free(y);
 	yoke_variable("more", yoke_f32, 1, &less);
-	ok(!yoke_error_code(), "a fill is tried again, too: %s", yoke_error());
+	ok(!yoke_error_code(), "a fill is retried, too: %s", yoke_error());
 	yoke_error_clear();
 	ctl->memory(0, 0);
 	yoke_use(NULL);
@@ -451,9 +453,9 @@ static void between(void)
 	bool called = ctl->calls("after") > calls;
 	ctl->arm("after", 0);
 	ok(called && err == YOKE_EDEVICE && strstr(yoke_error(), "fault.after"),
-	   "a block of another context that cannot be had: %s", yoke_error());
+	   "a block of another context whose event fails: %s", yoke_error());
 	yoke_error_clear();
-	ok(!restore(&b, 0) && !step(&b, 1) && all_at(&b, 1), "the next try can: %s", yoke_error());
+	ok(!restore(&b, 0) && !step(&b, 1) && all_at(&b, 1), "the next attempt succeeds: %s", yoke_error());
 	ctl->lag(0);
 	model_free(&b);
 	yoke_context_free(a.ctx);
@@ -466,7 +468,7 @@ static void wrong_kernel(void)
 	ctl->wrong("contract");
 	int err = step(&m, 1);
 	ctl->wrong("");
-	ok(!err && state_of(&m, 0) == -1, "a wrong kernel shows in the numbers");
+	ok(!err && state_of(&m, 0) == -1, "a wrong kernel shows in the results");
 	model_free(&m);
 }
 
@@ -487,7 +489,7 @@ static int beside(void)
 	good &= !step(&m, 1);
 	ctl->arm("stuck", 0);
 	int err = yoke_read(copy, got, sizeof got);
-	ok(good && !err && !memcmp(got, x, sizeof got), "a value brought up is read back: %s", yoke_error());
+	ok(good && !err && !memcmp(got, x, sizeof got), "an uploaded value is read back: %s", yoke_error());
 	err = yoke_read(t, got, sizeof *got);
 	ok(!err && fabsf(got[0] - (x[0] + x[1] + x[2] + x[3])) < 1e-5f,
 	   "and so is the result of the run before: %g %s", (double)got[0], yoke_error());
@@ -498,10 +500,10 @@ static int beside(void)
 	   "a read that fails late: %s", yoke_error());
 	yoke_error_clear();
 	got[0] = NAN;
-	ok(!yoke_read(t, got, sizeof *got) && !isnan(got[0]), "loses nothing: %s", yoke_error());
+	ok(!yoke_read(t, got, sizeof *got) && !isnan(got[0]), "a failed read loses nothing: %s", yoke_error());
 	yk_param_set("device.timeout", "1", YK_ARGUMENT);
 	err = yoke_read(m.var[0], batch[2], bytes_of(0));
-	ok(err == YOKE_EFAILED && strstr(yoke_error(), "no answer"), "what the other run writes is waited for: %s",
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "no answer"), "a read of the hanging run's result fails: %s",
 	   yoke_error());
 	model_free(&m);
 	return done();
@@ -521,7 +523,7 @@ static int hang(void)
 	ok(!err && late == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){
 		"evaluation 1", "on fault:0", "no answer within 1 s", NULL }), "a hang: %s", yoke_error());
 	yoke_error_clear();
-	ok(state_of(&m, 0) == -2, "what it should have written is lost");
+	ok(state_of(&m, 0) == -2, "its result is lost");
 	restore(&m, 0);
 	yoke_error_clear();
 	model_free(&m);

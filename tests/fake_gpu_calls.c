@@ -304,7 +304,7 @@ static void test_kernels(void)
 	wrong = 0;
 	for (int i = 0; i < 64; i++)
 		wrong += y[i] != 1.0f;
-	ok(wrong > 0, "a missing barrier: %d of 64 see it", wrong);
+	ok(wrong > 0, "a missing barrier shows in %d of 64 elements", wrong);
 }
 
 // ---- kernels that are wrong ----
@@ -443,7 +443,7 @@ static void test_graphs(void)
 	one = 50; // they were accepted
 	DO(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph));
 	DO(get(x, p, sizeof x, a));
-	ok(!x[0] && !x[1], "what is captured does not run");
+	ok(!x[0] && !x[1], "captured work does not run");
 	DO(CALL(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)(&exec, graph, 0));
 	DO(CALL(cuGraphDestroy, hipGraphDestroy)(graph));
 	for (int i = 0; i < 3; i++)
@@ -456,7 +456,7 @@ static void test_graphs(void)
 	is(finish(a), CAPTURE_UNSUPPORTED, "nobody waits for what is captured");
 	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED, "that ends it");
 	DO(CALL(cuStreamBeginCapture_v2, hipStreamBeginCapture)(a, 1));
-	ok(!device_memory(4), "no memory meanwhile");
+	ok(!device_memory(4), "no memory is available meanwhile");
 	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED, "that ends it");
 	DO(CALL(cuStreamBeginCapture_v2, hipStreamBeginCapture)(a, 1));
 	DO(CALL(cuEventRecord, hipEventRecord)(e, a));
@@ -523,13 +523,13 @@ static void test_product(bool transpose_a, bool transpose_b)
 	CALL(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate)(&preference);
 	CALL(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(h, desc, la, lb, ld, ld, preference, 4, algo,
 		&found);
-	ok(found == 1 && !algo[0].workspaceSize, "one algorithm without a workspace");
+	ok(found == 1 && !algo[0].workspaceSize, "one algorithm needs no workspace");
 #define MATMUL(to) CALL(cublasLtMatmul, hipblasLtMatmul)(h, desc, &one, da, la, db, lb, &zero, to, ld, to, ld, \
 		&algo[0].algo, NULL, 0, (void *)s)
-	ok(MATMUL((char *)dd + 400) != 0, "a product that ends outside of memory");
+	ok(MATMUL((char *)dd + 400) != 0, "a product outside of memory is refused");
 #ifndef FAKE_HIP
 	algo[0].algo.data[4] = 128;
-	ok(MATMUL((char *)dd + 4) != 0, "where it was not said to lie");
+	ok(MATMUL((char *)dd + 4) != 0, "an operand that is less aligned than stated is refused");
 #endif
 	ok(MATMUL(dd) == 0, "a product");
 	DO(get(d, dd, sizeof d, s));
@@ -571,7 +571,7 @@ static void test_settings(void)
 	ok(total == 1000000 && free_bytes == 400000, "free: %zu of %zu", free_bytes, total);
 	is(CALL(cuMemFree_v2, hipFree)((TWIN(CUdeviceptr, void *))(uintptr_t)a), OK, "free");
 	is(CALL(cuMemFree_v2, hipFree)((TWIN(CUdeviceptr, void *))(uintptr_t)a), INVALID_VALUE, "free once more");
-	ok((a = device_memory(sizeof x)) != NULL, "it is there again");
+	ok((a = device_memory(sizeof x)) != NULL, "freed memory is available again");
 	DO(CALL(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)(&can, 0, 1));
 	DO(use_device(1));
 	b = device_memory(sizeof x);
@@ -581,9 +581,9 @@ static void test_settings(void)
 	DO(put(a, x, sizeof x, s));
 	DO(CALL(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(AT(b), AT(a), sizeof x, s));
 	DO(get(y, b, sizeof y, s));
-	ok(can && memcmp(x, y, sizeof x), "a copy between peers that lie");
+	ok(can && memcmp(x, y, sizeof x), "a corrupting copy between peers");
 	DO(get(y, a, sizeof y, s));
-	ok(!memcmp(x, y, sizeof x), "one of a single device does not");
+	ok(!memcmp(x, y, sizeof x), "copies on a single device are correct");
 	const EVENT e = new_event();
 	is(CALL(cuEventRecord, hipEventRecord)(e, s), OK, "the first record");
 	is(CALL(cuEventRecord, hipEventRecord)(e, s), 999, "the second of YOKE_FAKE_FAIL");
@@ -596,7 +596,7 @@ static void test_settings(void)
 	is(finish(s), LAUNCH_FAILED, "the second, which is lost where it runs");
 	ok(!device_memory(4), "the device is lost");
 	DO(use_device(0));
-	ok(device_memory(4) != NULL, "the other is not");
+	ok(device_memory(4) != NULL, "the other device still works");
 }
 
 // Runs a test in a process that loads the libraries under these settings.

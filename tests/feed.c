@@ -234,7 +234,7 @@ static void test_kept(void)
 		yoke_free(t[b][0]);
 		yoke_free(t[b][1]);
 	}
-	ok(good, "batches that are kept: %s", yoke_error());
+	ok(good, "batches kept by the caller keep their contents: %s", yoke_error());
 	yoke_dataset_free(d);
 }
 
@@ -254,7 +254,7 @@ static void test_contexts(const char *device)
 	yoke_use(was);
 	yoke_context_free(a);
 	good = good && batch_is(l, &f); // in the first one again
-	ok(good, "and to another one when that is gone: %s", yoke_error());
+	ok(good, "and to another context when that one is freed: %s", yoke_error());
 	yoke_context_free(b);
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
@@ -298,7 +298,7 @@ static void test_counters(void)
 	}
 	const double each = (double)up / (double)rows / sizeof(float);
 	ok(good && down == (STEPS - WARM) * sizeof(float) && (cpu ? up == 0 : each >= WIDTH + 8 && each <= WIDTH + LONGEST),
-	   "a step brings %g numbers a row up, and %llu bytes of %d records down: %s", each, (unsigned long long)down,
+	   "a step uploads %g numbers per row, and downloads %llu bytes of %d records: %s", each, (unsigned long long)down,
 	   STEPS - WARM, yoke_error());
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
@@ -324,7 +324,7 @@ static void test_limit(void)
 		for (int b = 0; b < 8 && good; b++)
 			good = batch_is(l, &f);
 		const struct yoke_stats now = stats();
-		ok(good && now.pool_reserved <= limit, "%d ahead within %llu bytes: %llu: %s", prefetch,
+		ok(good && now.pool_reserved <= limit, "%d batches ahead within %llu bytes: %llu: %s", prefetch,
 		   (unsigned long long)limit, (unsigned long long)now.pool_reserved, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
@@ -359,7 +359,7 @@ static void test_faults(const struct fault_control *ctl)
 		yoke_error_clear();
 		for (int b = 0; b < 4 && good; b++)
 			good = batch_is(l, &f);
-		ok(good, "put %d of a call fails, it gave %lld rows: %s", k, (long long)rows, yoke_error());
+		ok(good, "put %d of a call fails, the call returned %lld rows: %s", k, (long long)rows, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
 	}
@@ -417,7 +417,7 @@ static void test_overlap(const struct fault_control *ctl)
 	for (int prefetch = 1; prefetch <= 3; prefetch++) {
 		const double ahead = wall(ctl, d, prefetch, (long)(put * runs), (long)copy);
 		ok(ahead > 0 && ahead <= 1.15 * longer && base >= 1.7 * ahead,
-		   "%d ahead: a step takes %g, copy and compute %g each, %g one behind the other", prefetch, ahead,
+		   "%d ahead: a step takes %g, copy and compute take %g each, %g without overlap", prefetch, ahead,
 		   longer, base);
 	}
 	yoke_dataset_free(d);
@@ -450,7 +450,7 @@ static void test_plain(void)
 			good = x[k % BATCH][5] == value_of(yk_order_at(k % COUNT, COUNT, 1, 1, k / COUNT), k / COUNT, 5);
 		yoke_scope_end(s);
 	}
-	ok(good && lines == 1, "no pinned memory, said %d times: %s", lines, *said);
+	ok(good && lines == 1, "without pinned memory there are %d warnings: %s", lines, *said);
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
 }
@@ -482,7 +482,7 @@ static int child(const char *device)
 	}
 	yoke_context_free(ctx);
 	if (ctl)
-		ok(ctl->early() == 0, "nothing was taken from a run");
+		ok(ctl->early() == 0, "no data was taken from a run");
 	return done();
 }
 

@@ -70,22 +70,22 @@ static void reading(void)
 	size_t n = 0;
 
 	ok(yk_file_read(in("none"), 100, &data, &n) == YOKE_ENOENT,
-	   "a file that is not there");
+	   "a missing file");
 	is_error(YOKE_ENOENT, "none", "No such file", "names path and reason");
-	ok(yk_file_read(folder, 100, &data, &n) == YOKE_EIO, "a folder");
+	ok(yk_file_read(folder, 100, &data, &n) == YOKE_EIO, "a directory");
 	is_error(YOKE_EIO, folder, "directory", "names path and reason");
 	ok(!yk_file_write(in("empty"), "", 0), "an empty file");
 	holds(path, "", "is empty");
 	ok(!yk_file_write(in("ten"), "0123456789", 10), "ten bytes");
 	ok(!yk_file_read(path, 10, &data, &n) && n == 10, "ten bytes of at most ten");
 	free(data);
-	ok(yk_file_read(path, 9, &data, &n) == YOKE_EFORMAT, "ten bytes of at most nine");
+	ok(yk_file_read(path, 9, &data, &n) == YOKE_EFORMAT, "ten bytes with a limit of nine");
 	is_error(YOKE_EFORMAT, "ten", "9", "names path and limit");
 	ok(!yk_file_read("/proc/self/status", 1 << 20, &data, &n) && n > 0,
 	   "a file of /proc, whose size is unknown");
 	free(data);
 	ok(yk_file_read("/dev/zero", 100000, &data, &n) == YOKE_EFORMAT,
-	   "a file without an end");
+	   "an endless file");
 	yoke_error_clear();
 }
 
@@ -104,27 +104,27 @@ static void writing(void)
 	int before = entries(folder);
 	ok(!yk_file_begin(&w, path) && !yk_file_add(&w, "n", 1) &&
 		   !yk_file_add(&w, "ew", 2),
-	   "piece by piece");
+	   "written in parts");
 	ok(w.bytes == 3, "bytes are counted");
 	holds(path, "old", "the old file until the commit");
 	ok(!yk_file_commit(&w), "commit");
 	holds(path, "new", "the new file");
-	ok(!yk_file_begin(&w, path) && !yk_file_add(&w, "newer", 5), "another");
+	ok(!yk_file_begin(&w, path) && !yk_file_add(&w, "newer", 5), "a second commit");
 	yk_file_abort(&w);
 	holds(path, "new", "abort leaves the old file");
 	yk_file_abort(&w);
-	ok(entries(folder) == before, "no temporary is left");
+	ok(entries(folder) == before, "no temporary file is left");
 
 	char link[600];
 	snprintf(link, sizeof link, "%s/link", folder);
-	ok(!symlink("a", link) && !yk_file_write(link, "through", 7), "through a link");
-	ok(!lstat(link, &st) && S_ISLNK(st.st_mode), "which stays a link");
+	ok(!symlink("a", link) && !yk_file_write(link, "through", 7), "written through a symbolic link");
+	ok(!lstat(link, &st) && S_ISLNK(st.st_mode), "the link stays a link");
 	holds(in("a"), "through", "to the file");
 
 	ok(yk_file_write(in("no/such"), "x", 1) == YOKE_ENOENT,
-	   "into a folder that is not there");
+	   "into a missing directory");
 	is_error(YOKE_ENOENT, "no/such", "No such file", "names path and reason");
-	ok(yk_file_write(folder, "x", 1) == YOKE_EIO, "over a folder");
+	ok(yk_file_write(folder, "x", 1) == YOKE_EIO, "over a directory");
 	is_error(YOKE_EIO, folder, "not a regular file", "names path and reason");
 	ok(yk_file_write("/dev/full", "x", 1) == YOKE_EIO, "over a device");
 	ok(!stat("/dev/full", &st) && S_ISCHR(st.st_mode), "which stays one");
@@ -145,33 +145,33 @@ static void failing(void)
 	setrlimit(RLIMIT_FSIZE, &limit);
 	int e = yk_file_write(path, large, 200000);
 	setrlimit(RLIMIT_FSIZE, &old);
-	ok(e == YOKE_EIO, "a disk that is full on the way");
+	ok(e == YOKE_EIO, "a disk that becomes full");
 	is_error(YOKE_EIO, "limited", strerror(EFBIG), "names path and reason");
 	holds(path, "old", "leaves the old file");
-	ok(entries(folder) == before, "and no temporary");
+	ok(entries(folder) == before, "no temporary file is left");
 	free(large);
 
 	struct yk_file_writer w;
 	ok(!yk_file_begin(&w, path), "begin");
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	if (full < 0) {
-		skip("a device that is full", "no /dev/full");
+		skip("a full device", "no /dev/full");
 	} else {
 		dup2(full, w.fd);
 		close(full);
-		ok(yk_file_add(&w, "x", 1) == YOKE_EIO, "a device that is full");
+		ok(yk_file_add(&w, "x", 1) == YOKE_EIO, "a full device");
 		is_error(YOKE_EIO, "limited", strerror(ENOSPC), "names path and reason");
 	}
 	yk_file_abort(&w);
 	holds(path, "old", "leaves the old file");
 
 	if (geteuid() == 0) {
-		skip("a folder that is not writable", "root writes everywhere");
+		skip("a read-only directory", "root writes everywhere");
 		return;
 	}
 	mkdir(in("locked"), 0555);
 	ok(yk_file_write(in("locked/a"), "x", 1) == YOKE_EIO,
-	   "a folder that is not writable");
+	   "a read-only directory");
 	is_error(YOKE_EIO, "locked/a", "denied", "names path and reason");
 	rmdir(in("locked"));
 }
@@ -208,7 +208,7 @@ static void killed(void)
 			 !memcmp(got, got + 1, BYTES - 1);
 		free(got);
 	}
-	ok(whole, "whole at any time, and after kill -9, %d times", ROUNDS);
+	ok(whole, "complete at any time, and after kill -9, %d times", ROUNDS);
 	free(text);
 }
 
@@ -219,30 +219,30 @@ static void folders(void)
 
 	snprintf(deep, sizeof deep, "%s/x//y/z/", folder);
 	ok(!yk_dir_make(deep) && !stat(deep, &st) && S_ISDIR(st.st_mode), "mkdir -p");
-	ok(!yk_dir_make(deep), "twice");
+	ok(!yk_dir_make(deep), "mkdir of an existing directory");
 	ok(!yk_dir_make("/"), "the root");
 	ok(yk_dir_make("") < 0, "an empty path");
 	yoke_error_clear();
 	yk_file_write(in("x/file"), "x", 1);
-	ok(yk_dir_make(path) == YOKE_EIO, "over a file");
+	ok(yk_dir_make(path) == YOKE_EIO, "mkdir over a file");
 	is_error(YOKE_EIO, "x/file", "Not a directory", "names path and reason");
-	ok(yk_dir_make(in("x/file/y")) == YOKE_EIO, "below a file");
+	ok(yk_dir_make(in("x/file/y")) == YOKE_EIO, "mkdir below a file");
 	yoke_error_clear();
 	ok(!yk_dir_sync(in("x")), "sync");
-	ok(yk_dir_sync(in("none")) == YOKE_ENOENT, "sync of nothing");
+	ok(yk_dir_sync(in("none")) == YOKE_ENOENT, "sync of an empty path");
 	yoke_error_clear();
 
-	ok(!yk_dir_remove(in("none")), "removing nothing is no error");
+	ok(!yk_dir_remove(in("none")), "removing a missing directory is no error");
 	yk_file_write(in("x/y/z/1"), "", 0);
 	yk_file_write(in("x/y/z/2"), "", 0);
 	ok(!yk_dir_remove(in("x/y/z")) && stat(path, &st) < 0,
-	   "a folder with files goes");
-	ok(yk_dir_remove(in("x")) == YOKE_EIO, "a folder with a folder stays");
+	   "a directory with files is removed");
+	ok(yk_dir_remove(in("x")) == YOKE_EIO, "a directory with a subdirectory is kept");
 	is_error(YOKE_EIO, "/x/", "cannot remove", "names path and reason");
-	ok(!stat(in("x/y"), &st), "with the folder in it");
+	ok(!stat(in("x/y"), &st), "with the subdirectory");
 	yk_file_write(in("x/y/precious"), "kept", 4);
 	ok(!symlink("x/y", in("way")) && yk_dir_remove(path) == YOKE_EIO,
-	   "a link to one stays");
+	   "a symbolic link to one is kept");
 	yoke_error_clear();
 	holds(in("x/y/precious"), "kept", "and what it points to");
 }
@@ -280,7 +280,7 @@ static void json(void)
 	ok(!yk_json_str(j, "test", "s", &s) && !strcmp(s, "x"), "a string");
 	i = -7;
 	ok(yk_json_int(j, "test", "i", 0, 10, &i) == YOKE_EFORMAT && i == -7,
-	   "outside its limits");
+	   "an integer outside its limits");
 	is_error(YOKE_EFORMAT, "'i' is 9007199254740993", "0 .. 10",
 		 "says what and which");
 	ok(yk_json_int(j, "test", "r", 0, 10, &i) == YOKE_EFORMAT,
@@ -291,21 +291,21 @@ static void json(void)
 	ok(yk_json_real(j, "test", "s", &r) == YOKE_EFORMAT, "a string for a number");
 	is_error(YOKE_EFORMAT, "'s'", "number", "says what");
 	ok(yk_json_int(j, "test", "none", 0, 1, &i) == YOKE_EFORMAT,
-	   "a member that is not there");
+	   "a missing member");
 	is_error(YOKE_EFORMAT, "'none'", "missing", "says what");
-	ok(yk_json_int(NULL, "test", "i", 0, 1, &i) == YOKE_EFORMAT, "of no object");
+	ok(yk_json_int(NULL, "test", "i", 0, 1, &i) == YOKE_EFORMAT, "a member of a value that is no object");
 	is_error(YOKE_EFORMAT, "'i'", "not an object", "says what");
 
 	ok(!yk_json_save(in("j.json"), j), "save");
 	json_t *again = yk_json_load(path);
-	ok(json_equal(j, again), "load gives the same");
+	ok(json_equal(j, again), "loaded JSON equals the saved");
 	json_decref(again);
 	json_decref(j);
 	static const char begins[] = "{\n  \"i\": 9007199254740993,\n  \"r\": ";
 	char *text;
 	size_t n;
 	ok(!yk_file_read(path, 1000, &text, &n) && !strncmp(text, begins, strlen(begins)),
-	   "indented by two, in order");
+	   "JSON is indented by two, in order");
 	free(text);
 
 	json_bad("", "it is empty", "nothing");
@@ -329,13 +329,13 @@ static void json(void)
 	json_decref(j);
 	j = parse("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 		  "\\\"[\"]");
-	ok(j != NULL, "brackets in a string are no levels");
+	ok(j != NULL, "brackets in a string do not nest");
 	json_decref(j);
 
-	ok(!yk_json_load(in("none.json")), "a file that is not there");
+	ok(!yk_json_load(in("none.json")), "a missing file");
 	is_error(YOKE_ENOENT, "none.json", "No such", "says which");
 	yk_file_write(in("bad.json"), "{\n\n!", 4);
-	ok(!yk_json_load(path), "a bad file");
+	ok(!yk_json_load(path), "an invalid file");
 	is_error(YOKE_EFORMAT, "bad.json:3", "", "names file and line");
 }
 

@@ -57,21 +57,21 @@ static void test_context(void)
 	yoke_context *real = yoke_context_new(NULL), *dry = yoke_context_dry(NULL);
 	yoke_use(dry);
 	uint64_t before = pool().reserved_bytes.current, counted = work(300, &sum[0]);
-	ok(counted && pool().reserved_bytes.current == before, "a dry context takes no memory: %s",
+	ok(counted && pool().reserved_bytes.current == before, "a dry context allocates nothing: %s",
 	   yoke_error());
 	yoke_use(real);
 	uint64_t took = work(300, &sum[1]);
 	ok(took == counted, "its peak is the run's: %llu, %llu", (unsigned long long)counted,
 	   (unsigned long long)took);
 	ok(sum[0] == 0 && fabsf(sum[1] - 300) < 1e-3f,
-	   "what is read of it is 0: %g; of the run: %g", (double)sum[0], (double)sum[1]);
+	   "values read from it are 0: %g; of the real run: %g", (double)sum[0], (double)sum[1]);
 	yoke_use(dry);
 	const int64_t gib = 1 << 30;
 	yoke_tensor *v[4096];
 	for (int i = 0; i < 4096; i++)
 		v[i] = yoke_variable("v", yoke_u8, 1, &gib);
 	ok(v[4095] && stats().pool_allocated >> 30 == 4096,
-	   "what no machine here could hold: %llu bytes: %s",
+	   "a request larger than this machine's memory: %llu bytes: %s",
 	   (unsigned long long)stats().pool_allocated, yoke_error());
 	yoke_error_clear();
 	yoke_use(NULL);
@@ -92,9 +92,9 @@ static void test_limit(void)
 {
 	int64_t less = 10 * MIB, more = 200 * MIB;
 	int a = yk_dry_try(64 * MIB, holds, &less), b = yk_dry_try(64 * MIB, holds, &more);
-	ok(a == 0 && b == YOKE_ENOMEM, "a limit counts: %s", yoke_error());
+	ok(a == 0 && b == YOKE_ENOMEM, "a limit applies: %s", yoke_error());
 	yoke_error_clear();
-	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is gone: %s", yoke_error());
+	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is removed afterwards: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -126,10 +126,11 @@ static void test_threads(void)
 			abort();
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
-	ok(fitted[0] == 100 && fitted[1] == 100 && fitted[2] == 100, "what fits alone fits beside others: %d, %d, %d of 100",
+	ok(fitted[0] == 100 && fitted[1] == 100 && fitted[2] == 100,
+	   "trials that fit alone fit at the same time: %d, %d, %d of 100",
 	   (int)fitted[0], (int)fitted[1], (int)fitted[2]);
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
-	ok(yk_dry_try(UINT64_MAX, device_is, ctx->device) == 0, "a try is on the device of the current context");
+	ok(yk_dry_try(UINT64_MAX, device_is, ctx->device) == 0, "a trial uses the device of the current context");
 	yoke_use(was);
 	yoke_context_free(ctx);
 }
@@ -242,7 +243,7 @@ static void forecast(const char *keys)
 	yoke_error_clear();
 	struct peaks p = run(&c);
 	ok(p.all && n.peak == p.all && n.validation == p.validation,
-	   "%s: peaks of %llu bytes, %llu in a validation, %llu and %llu were forecast", keys,
+	   "%s: peaks of %llu bytes, %llu in a validation, predicted %llu and %llu", keys,
 	   (unsigned long long)p.all, (unsigned long long)p.validation, (unsigned long long)n.peak,
 	   (unsigned long long)n.validation);
 	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
@@ -252,7 +253,7 @@ static void forecast(const char *keys)
 		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
 		   n.forward <= n.backward && n.validation <= n.peak &&
 		   (n.activations > 0 || tap_eager()) && n.activations < n.peak,
-	   "%s: its parts: %llu parameters, %llu states, %llu activations", keys,
+	   "%s: terms: %llu parameters, %llu states, %llu activations", keys,
 	   (unsigned long long)n.weights, (unsigned long long)n.states,
 	   (unsigned long long)n.activations);
 	yk_trainer_free(t);
@@ -279,10 +280,10 @@ static void test_activations(void)
 	}
 	uint64_t layer = 8 * 16 * 4 * 32 * (sizeof(float) + 1); // batch, context, hidden
 	ok(e == 0 && n[1].activations - n[0].activations == layer,
-	   "a hidden layer more leaves %llu bytes more, not %llu", (unsigned long long)layer,
+	   "an additional hidden layer adds %llu bytes, expected %llu", (unsigned long long)layer,
 	   (unsigned long long)(n[1].activations - n[0].activations));
 	uint64_t all = 2 * layer + 8 * 16 * (8 * 32 + 256) * sizeof(float), few = 8 * 16 * 8 * sizeof(float);
-	ok(n[0].activations >= all && n[0].activations <= all + few, "%llu bytes of activations, %llu by hand",
+	ok(n[0].activations >= all && n[0].activations <= all + few, "%llu bytes of activations, %llu computed by hand",
 	   (unsigned long long)n[0].activations, (unsigned long long)all);
 }
 
@@ -335,7 +336,7 @@ static void test_largest(void)
 	   (unsigned long long)a.peak, yoke_error());
 	ok(yk_dry_batch(n - 1, room, yk_trainer_rehearse, t) == n - 1 &&
 		   yk_dry_batch(1, MIB / 8, yk_trainer_rehearse, t) == 0 && !yoke_error_code(),
-	   "no more than asked for; none");
+	   "no more than requested; none");
 	yoke_error_clear();
 	yk_trainer_free(t);
 	yk_config_fini(&c);
@@ -397,7 +398,7 @@ static int pick_curves(int curves, double busy, double *worst)
 		*worst = fmin(*worst, share);
 		slower += share < 0.95;
 	}
-	ok(!wrong && most <= YK_BATCH_TIMED, "%d curves: %d steps at most", curves, most);
+	ok(!wrong && most <= YK_BATCH_TIMED, "%d curves: at most %d steps", curves, most);
 	return slower;
 }
 

@@ -99,7 +99,7 @@ static void table(void)
 					     "{" NODES ", \"freeze\": \"*\", \"losses\": [{\"type\": \"orthogonality\", \"of\": \"pca\"}]}" };
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		yoke_pipeline *p = yoke_pipeline_new(pairs[i]);
-		ok(!p && yoke_error_code() == YOKE_EINVAL, "they do not go together: %s", yoke_error());
+		ok(!p && yoke_error_code() == YOKE_EINVAL, "incompatible keys are refused: %s", yoke_error());
 		yoke_error_clear();
 		yoke_pipeline_free(p);
 	}
@@ -217,7 +217,7 @@ static void patterns(void)
 		read_state(p, "logit", "threshold", t);
 	}
 	ok(p && memcmp(w, w0, 12 * sizeof *w) && s[0] != s0[0] && t[0] == t0[0],
-	   "what a pattern freezes keeps its bits, what another one takes in does not %s", yoke_error());
+	   "frozen states keep their bits, unfrozen ones change %s", yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
 }
@@ -258,13 +258,13 @@ static void when(void)
 		yoke_pipeline *p = trained(c[i].rest, c[i].loader, folder, &told);
 		const int train = lines(file, "\"train\""), valid = lines(file, "\"valid\"");
 		ok(p && train == c[i].train && valid == c[i].valid && told.train == c[i].batches && told.good &&
-		   !told.fit == !c[i].batches, "%s: %d lines of steps, %d validations, told of %d batches %s", c[i].rest, train, valid, told.train,
+		   !told.fit == !c[i].batches, "%s: %d lines of steps, %d validations, %d batches reported %s", c[i].rest, train, valid, told.train,
 		   yoke_error());
 		yoke_error_clear();
 		yoke_pipeline_free(p);
 	}
 	yoke_pipeline *p = trained("\"trainer\": {\"val_check_interval\": 9}", "batch=2 workers=0", NULL, NULL);
-	ok(!p && strstr(yoke_error(), "an epoch has 5 batches"), "beyond an epoch: %s", yoke_error());
+	ok(!p && strstr(yoke_error(), "an epoch has 5 batches"), "an interval beyond an epoch: %s", yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
 }
@@ -380,7 +380,7 @@ static void metrics(void)
 	bool near_all = s.bin != NULL;
 	for (int i = 0; i < 3; i++)
 		near_all &= fabs(to[i] - quantile(kept[1], n, q[i])) <= fabs(quantile(kept[1], n, q[i])) / 100;
-	ok(near_all, "counted quantiles: %.4g %.4g %.4g", to[0], to[1], to[2]);
+	ok(near_all, "quantiles from a histogram: %.4g %.4g %.4g", to[0], to[1], to[2]);
 	yk_scores_fini(&s);
 }
 
@@ -430,8 +430,9 @@ static void devices(void)
 	}
 	// in separate processes, because a setting is read once
 	ok(tap_run("YOKE_BACKEND=cpu YOKE_STRICT=1 $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 3 && grep -q 'YOKE_STRICT forbids' err"),
-	   "no GPU, and nothing else may do it");
-	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU: the CPU does it' err"), "no GPU, and the CPU does it");
+	   "no GPU, and no fallback is permitted");
+	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU: the CPU does it' err"),
+	   "no GPU, and the CPU is the fallback");
 	yoke_pipeline *p = yoke_pipeline_new(CHAIN "\"trainer\": {\"deterministic\": true}}");
 	yoke_dataset *d = set();
 	ok(p && !yoke_setting_set("cpu.lapack", "1") && yoke_pipeline_fit(p, d, NULL) == YOKE_EINVAL && strstr(yoke_error(), "cpu.lapack=1"),
@@ -473,7 +474,7 @@ static void statistics(void)
 		ok(p && !yoke_stats(&s), "statistics=%s %s", k ? "device" : "cpu", yoke_error());
 		yoke_pipeline_free(p);
 	}
-	near(w[1], w[0], 12, 1e-5, 1, "they are the same");
+	near(w[1], w[0], 12, 1e-5, 1, "both are equal");
 	yoke_use(before);
 	yoke_context_free(ctx);
 }
@@ -487,7 +488,7 @@ static void benchmark(void)
 			read_state(p, "pca", "w", w[k]);
 		yoke_pipeline_free(p);
 	}
-	near(w[1], w[0], 12, 1e-5, 1, "measured products train as others");
+	near(w[1], w[0], 12, 1e-5, 1, "tuned products train to the same results");
 }
 
 // ---- broken off ----
@@ -527,15 +528,15 @@ static void phase1(void)
 		const int second = broken(folder, 0, again);
 		// the samples of the interrupted batch are read once more
 		ok(!err && first == YOKE_EIO && !second && !memcmp(whole, again, sizeof whole) && reads + read <= all + 2,
-		   "broken off at sample %d of %d, it goes on: %d more, the same bits %s", at, all, (int)reads, yoke_error());
+		   "interrupted at sample %d of %d, it resumes: %d more, the same bits %s", at, all, (int)reads, yoke_error());
 		yoke_error_clear();
 	}
 	memset(again, 0xff, sizeof again);
-	ok(!broken("whole", 0, again) && !reads && !memcmp(whole, again, sizeof whole), "done, it reads nothing");
+	ok(!broken("whole", 0, again) && !reads && !memcmp(whole, again, sizeof whole), "a finished run reads nothing");
 	FILE *f = fopen("whole/collected.json", "w");
 	fputs("{\"of\": 3}", f);
 	fclose(f);
-	ok(!broken("whole", 0, again) && reads == all, "a checkpoint of something else: it begins anew");
+	ok(!broken("whole", 0, again) && reads == all, "with a checkpoint of another run it starts anew");
 	yoke_error_clear();
 }
 

@@ -196,9 +196,9 @@ static void test_resumed(const char *precision)
 	good = good && !memcmp(whole, parts, sizeof whole) && whole[0] != 0;
 	for (int t = 1; t <= 14; t++)
 		good = good && a.loss[t] == b.loss[t];
-	ok(good && a.n == 14 && a.valid == b.valid, "%s: a run that is resumed has the bits of an unbroken one: %s", precision,
+	ok(good && a.n == 14 && a.valid == b.valid, "%s: a resumed run has the bits of an unbroken one: %s", precision,
 	   yoke_error());
-	ok(!a.modes && a.valids == 3 * 3, "validated twice and behind the last step, in evaluation mode: %d", a.valids);
+	ok(!a.modes && a.valids == 3 * 3, "validated twice and after the last step, in evaluation mode: %d", a.valids);
 	yoke_error_clear();
 }
 
@@ -213,18 +213,18 @@ static void test_ends(void)
 	struct yoke_fit_end end = { .size = sizeof end };
 	f.out = "ends";
 	bool good = yoke_fit(&f, &end) == 0 && end.step == 3 && !end.signal && !access("ends/manifest.json", F_OK);
-	ok(good, "log ends it behind step %lld, saved: %s", (long long)end.step, yoke_error());
+	ok(good, "the log callback ends it after step %lld, saved: %s", (long long)end.step, yoke_error());
 	r.ends_at = -1;
 	r.raises_at = 5;
 	f.resume = 1;
 	f.signals = 1;
 	f.steps = 1000000; // the number of steps after which a thread notices is open
 	good = yoke_fit(&f, &end) == 0 && end.signal == SIGINT && end.step >= 5 && end.step < f.steps;
-	ok(good, "SIGINT ends it behind step %lld: %s", (long long)end.step, yoke_error());
+	ok(good, "SIGINT ends it after step %lld: %s", (long long)end.step, yoke_error());
 	r.raises_at = -1;
 	r.fails_at = (int)end.step + 4;
 	good = yoke_fit(&f, &end) == YOKE_EIO && strstr(yoke_error(), "next") && end.step == r.fails_at;
-	ok(good, "a batch that cannot be had: %s, behind step %lld", yoke_error(), (long long)end.step);
+	ok(good, "a batch that fails: %s, after step %lld", yoke_error(), (long long)end.step);
 	yoke_error_clear();
 	yoke_optim_free(o);
 	yoke_module_free(net);
@@ -251,7 +251,7 @@ static void test_over(void)
 		yoke_module_free(net);
 	}
 	good = good && !memcmp(w[0], w[1], sizeof *w) && r.n == 2 && r.loss[2] == s.loss[2] && !access("over/manifest.json", F_OK);
-	ok(good, "a run whose batches end within its third step has two: %s", yoke_error());
+	ok(good, "a run whose data ends within its third step makes two: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -338,7 +338,7 @@ static void test_uneven(void)
 		yoke_optim_free(o);
 		yoke_module_free(net);
 	}
-	near(got + 1, got, 1, 1e-6, 1, "a validation of unequal batches");
+	near(got + 1, got, 1, 1e-6, 1, "a validation with unequal batches");
 }
 
 int main(void)

@@ -191,20 +191,21 @@ static void test_ends(void)
 	y = (struct run){ .ranks = 1, .accumulate = 4, .steps = 3 };
 	threads(&y);
 	ok(!x.end_code && x.step[0] == 3 && x.step[1] == 3 && same(&x, &y, 1, 3) && !access("over/manifest.json", F_OK),
-	   "batches that end within a step end all ranks behind the one before: %lld and %lld, %s", (long long)x.step[0],
+	   "data that ends within a step ends all ranks after the step before: %lld and %lld, %s", (long long)x.step[0],
 	   (long long)x.step[1], yoke_error());
 	yoke_error_clear();
 	for (int zero = 0; zero < 3; zero += 2) {
 		x = (struct run){ .ranks = 2, .accumulate = 2, .zero = zero, .over_at = 15 };
 		threads(&x);
-		ok(!x.end_code && x.step[0] == 3 && x.step[1] == 3, "zero=%d: the same amid the parts of a step: %lld and %lld, %s",
+		ok(!x.end_code && x.step[0] == 3 && x.step[1] == 3,
+		   "zero=%d: the same between micro-batches: %lld and %lld, %s",
 		   zero, (long long)x.step[0], (long long)x.step[1], yoke_error());
 		yoke_error_clear();
 	}
 	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 1000000, .ends_at = 4, .out = "log" };
 	threads(&x);
 	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && x.step[0] <= 6 && !access("log/manifest.json", F_OK),
-	   "log ends all ranks behind one step: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
+	   "the log callback ends all ranks after one step: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
 	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 1000000, .raises_at = 4, .out = "signal" };
 	sigset_t set, old;
 	sigemptyset(&set);
@@ -213,7 +214,7 @@ static void test_ends(void)
 	threads(&x);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && !access("signal/manifest.json", F_OK),
-	   "so does a signal: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
+	   "a signal ends all ranks after one step: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
 	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 100, .fails_at = 6 };
 	threads(&x);
 	ok(x.code[1] == YOKE_EIO && x.code[0] == YOKE_ERANK && x.end_code == YOKE_EIO, "a rank without data ends all: %s", yoke_error());
@@ -225,10 +226,11 @@ static void test_folder(void)
 	static struct run x;
 	x = (struct run){ .ranks = 1, .accumulate = 1, .steps = 3, .out = "busy", .again = true };
 	threads(&x);
-	ok(!x.end_code && x.step[0] == 3 && x.busy == YOKE_EBUSY, "another run into a folder that has one: %d", x.busy);
+	ok(!x.end_code && x.step[0] == 3 && x.busy == YOKE_EBUSY,
+	   "a second run in the same directory is refused: %d", x.busy);
 	x = (struct run){ .ranks = 1, .accumulate = 1, .steps = 4, .out = "busy", .resume = 1, .asked = 3 };
 	threads(&x);
-	ok(!x.end_code && x.step[0] == 4, "the folder is free behind it: %s", yoke_error());
+	ok(!x.end_code && x.step[0] == 4, "the directory is free afterwards: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -254,7 +256,8 @@ static void test_refused(void)
 	static struct run x;
 	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 1 };
 	yoke_group_run(2, NULL, wrong_count, &x);
-	ok(x.code[0] == YOKE_EINVAL && x.code[1] == YOKE_EINVAL, "ranks=3 of two: %d and %d", x.code[0], x.code[1]);
+	ok(x.code[0] == YOKE_EINVAL && x.code[1] == YOKE_EINVAL,
+	   "ranks=3 with two ranks: %d and %d", x.code[0], x.code[1]);
 	yoke_error_clear();
 	x = (struct run){ .ranks = 1, .accumulate = 1, .steps = 1, .zero = 3 };
 	threads(&x);

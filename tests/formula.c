@@ -69,7 +69,7 @@ int main(void)
 	same("t = a * c; u = t + b; b = t; y = u * b;", 0, 26 * 21, 7);
 	same("t = a * c; b = t; y = b;", 0, 21, 3);
 	double got = value("y = a * c;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);
-	ok(got == 3 && length == 1, "a number that is absent is 1: %g by %d", got, length);
+	ok(got == 3 && length == 1, "an absent number is 1: %g by %d instructions", got, length);
 	got = value("y = a * d;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);
 	ok(got == 33, "and is no input: %g", got);
 	refused("y = a + z;");
@@ -86,7 +86,7 @@ int main(void)
 	for (int i = 0; i < 70; i++)
 		strcat(text, i % 2 ? " + a * b" : " - a * b");
 	value(strcat(text, ";"), (double[]){ 1, 2 }, (double[]){ 1, 2, 3, 4 }, all, &length);
-	ok(length == YOKE_EUNSUPPORTED, "too long for a program");
+	ok(length == YOKE_EUNSUPPORTED, "a formula too long for a program is refused");
 	for (int k = 0; k < YK_FORMULAS; k++) {
 		const struct yk_formula *f = &yk_formulas[k];
 		uint8_t half[8] = { yoke_f16, yoke_f16, yoke_f16, yoke_f16, yoke_f32, yoke_f32, yoke_f32, yoke_f32 };

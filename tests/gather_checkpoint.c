@@ -167,7 +167,8 @@ static void test_reads(void)
 		free(data);
 	}
 	e = good ? yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = keys[0], .from = &ck }) : 0;
-	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "altered: its checksum"), "an altered file, for all: %s", yoke_error());
+	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "altered: its checksum"),
+	   "all ranks report an altered file: %s", yoke_error());
 	yoke_error_clear();
 	yk_checkpoint_fini(&ck);
 }

@@ -388,13 +388,13 @@ static void failures(void)
 			const char *line = yoke_error();
 			ok(err == want && strstr(line, names[c]) && strstr(line, code_name(code)) &&
 			   strstr(line, "on stub:") && strstr(line, "(a card, 1.0)"), "%s fails: %s", names[c], line);
-			ok(alive - before == (c > KERNEL ? 2 : 0), "program and kernel stay, if they were there: %d",
+			ok(alive - before == (c > KERNEL ? 2 : 0), "program and kernel are kept if they existed: %d",
 			   alive - before);
 			yoke_error_clear();
 			fails[c] = 0;
 		}
-	ok(!everything(0) && !everything(1), "and everything works %s", yoke_error());
-	ok(right_text, "texts are whole, groups divide items, events are flushed before they are waited for");
+	ok(!everything(0) && !everything(1), "and everything works afterwards %s", yoke_error());
+	ok(right_text, "texts are complete, groups divide items, events are flushed before they are waited for");
 }
 
 // ---- launches ----
@@ -423,7 +423,7 @@ static void launches(void)
 		set[i] = count[ARG] - set[i];
 	}
 	ok(!err && set[0] == 4 && !set[1] && set[2] == 1 && set[3] == 4,
-	   "arguments set at first, again, with another offset, after a buffer was released: %d %d %d %d", set[0], set[1],
+	   "numbers of arguments set at first, again, with another offset, after a buffer was released: %d %d %d %d", set[0], set[1],
 	   set[2], set[3]);
 	const int before = count[FLUSH];
 	for (int i = 0; i < 64 && !err; i++)
@@ -432,7 +432,7 @@ static void launches(void)
 	fails[FLUSH] = LOST;
 	for (int i = 0; i < 16 && !err; i++)
 		err = gpu->run(q, handle, &op);
-	ok(!err && !yoke_error_code() && !fails[FLUSH], "a flush that fails there is no error yet");
+	ok(!err && !yoke_error_code() && !fails[FLUSH], "a failing flush is no error yet");
 	y.offset = 0;
 	gpu->release(handle);
 	gpu->segment_free(0, s);
@@ -458,7 +458,7 @@ static void marks(void)
 			gpu->event_mark(q, &e[i]);
 		}
 		ok((e[0] == e[1]) == !times && e[1] != e[2] && (e[2] == e[3]) == !times && e[3] != e[4] &&
-		   (e[4] == e[5]) == !times, "marks serve again but behind work and failures, %s times",
+		   (e[4] == e[5]) == !times, "event marks are reused unless work or failures came after them, %s times",
 		   times ? "and not with" : "without");
 		for (int i = 0; i < 6; i++)
 			gpu->event_free(e[i]);
@@ -506,12 +506,12 @@ static void libraries(void)
 		impl++;
 	const uint64_t later = impl < 63 ? some >> (impl + 1) << (impl + 1) : 0;
 	ok(later && !strcmp(gpu->impl_name(0, &product, (uint32_t)__builtin_ctzll(later)), "blocks"),
-	   "a library stands before what GPUs run: %#llx", (unsigned long long)some);
+	   "the library precedes the other implementations: %#llx", (unsigned long long)some);
 	wants = true;
-	ok(gpu->can(0, &product) == (uint64_t)1 << impl, "or alone, if it is to");
+	ok(gpu->can(0, &product) == (uint64_t)1 << impl, "or is the only one, if so requested");
 	for (int i = 0; i < 3; i++)
 		v[i].dtype = yoke_f16;
-	ok(gpu->can(0, &product) && !(gpu->can(0, &product) >> impl & 1), "but not for what it does not take");
+	ok(gpu->can(0, &product) && !(gpu->can(0, &product) >> impl & 1), "but not for unsupported products");
 	for (int i = 0; i < 3; i++)
 		v[i].dtype = yoke_f32;
 	wants = false;
@@ -520,7 +520,7 @@ static void libraries(void)
 	int err = gpu->prepare(0, &product, impl, 0, &handle, &bytes);
 	if (!err)
 		err = gpu->run(q, handle, &product);
-	ok(!err && count[LAUNCH] == before + 1, "it is called");
+	ok(!err && count[LAUNCH] == before + 1, "the library is called");
 	gpu->release(handle);
 	gpu->queue_free(q);
 }

@@ -74,7 +74,7 @@ static void all_rows_met(void)
 		if (row->max_in == 0 || none) {
 			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) || op == YK_ARGMAX ||
 				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER || op == YK_BITCAST,
-			   "%s: no gradient is the right one", row->name);
+			   "%s: that the gradient is undefined is correct", row->name);
 			continue;
 		}
 		for (uint32_t k = 0; k < row->max_in && k < 16; k++) {
@@ -855,7 +855,8 @@ static void no_rule(void)
 	struct yoke_context *ctx = yk_current();
 	yoke_tensor *y = yk_handle_of(ctx, yk_un(&ctx->graph, YK_TRANSFER, yk_operand(ctx, x, yoke_f64)));
 	int err = yoke_grad(yoke_sum(y, YOKE_ALL), 1, &x, &g);
-	ok(err == YOKE_EUNSUPPORTED && !g && strstr(yoke_error(), "transfer"), "without a rule: %s", yoke_error());
+	ok(err == YOKE_EUNSUPPORTED && !g && strstr(yoke_error(), "transfer"),
+	   "an op without a rule: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }

@@ -40,7 +40,7 @@ static void process(double grown, double most)
 	diag("the process: %+.0f bytes", grown);
 	skip("the process", "a sanitizer keeps what was freed");
 #else
-	ok(grown < most, "and the process: %+.0f bytes", grown);
+	ok(grown < most, "resident memory of the process grew by %+.0f bytes", grown);
 #endif
 }
 
@@ -63,14 +63,14 @@ static void too_many(void)
 	for (; n <= most + 1 && x; n++)
 		x = yoke_neg(x);
 	ok(!x && n - 1 == most, "operation %lld of %lld is refused", (long long)n - 1, (long long)most);
-	ok(yoke_error_code() == YOKE_EGRAPH && strstr(yoke_error(), "loop/inner"), "and says where: %s",
+	ok(yoke_error_code() == YOKE_EGRAPH && strstr(yoke_error(), "loop/inner"), "the error names the place: %s",
 	   yoke_error());
 	ok(warnings == 1 && strstr(warning, "\"loop/inner\"") && strstr(warning, "65537 operations"),
-	   "warned %d times before: %s", warnings, warning);
+	   "%d warnings before it: %s", warnings, warning);
 	yoke_error_clear();
 	ok(!yoke_eval(0, NULL) && !stats().pending_nodes, "an evaluation makes room: %s", yoke_error());
 	x = yoke_from(yoke_f32, 1, DIMS(1), &one);
-	ok(!yoke_read(yoke_neg(x), &one, sizeof one), "and it goes on: %s", yoke_error());
+	ok(!yoke_read(yoke_neg(x), &one, sizeof one), "and recording continues: %s", yoke_error());
 	yoke_scope_end(t);
 	yoke_scope_end(s);
 }
@@ -94,12 +94,12 @@ static void too_large(void)
 		yoke_put(x, data, sizeof data);
 		last = yoke_sum(x, YOKE_ALL);
 	}
-	ok(warnings == 1, "once");
+	ok(warnings == 1, "there is one warning");
 	float got = NAN;
 	yoke_read(last, &got, sizeof got);
-	ok(got == 0, "the last is there: %g %s", (double)got, yoke_error());
+	ok(got == 0, "the last value is correct: %g %s", (double)got, yoke_error());
 	yoke_scope_end(s);
-	ok(stats().pool_allocated <= 2 << 20, "and gone afterwards: %llu bytes are left",
+	ok(stats().pool_allocated <= 2 << 20, "memory is released afterwards: %llu bytes are left",
 	   (unsigned long long)stats().pool_allocated);
 	yoke_free(x);
 }
@@ -167,12 +167,12 @@ static void thousand_steps(void)
 	yoke_read(total, &got, sizeof got);
 	ok(fabs((double)got - sum) < 1e-3 * sum && sum > 0, "the metric of 1000 steps: %g, want %g %s",
 	   (double)got, sum, yoke_error());
-	ok(!pending, "nothing is pending after any of them: %llu", (unsigned long long)pending);
-	ok(!handles, "the handles stay the same: %llu", (unsigned long long)s1.live_handles);
-	ok(s1.plans == s0.plans && s1.plan_misses == s0.plan_misses, "and the plans: %llu",
+	ok(!pending, "no pending nodes after any step: %llu", (unsigned long long)pending);
+	ok(!handles, "the number of handles is constant: %llu", (unsigned long long)s1.live_handles);
+	ok(s1.plans == s0.plans && s1.plan_misses == s0.plan_misses, "so is the number of plans: %llu",
 	   (unsigned long long)s1.plans);
 	ok(s1.pool_allocated == s0.pool_allocated && s1.pool_reserved == s0.pool_reserved,
-	   "and the pool: %llu and %llu bytes", (unsigned long long)s1.pool_allocated,
+	   "and the pool's size: %llu and %llu bytes", (unsigned long long)s1.pool_allocated,
 	   (unsigned long long)s1.pool_reserved);
 	process(grown, 1 << 20);
 }
@@ -229,9 +229,9 @@ static void many_shapes(void)
 	struct yoke_stats s1 = stats();
 	double grown = tap_resident() - rss;
 	ok(good, "%d shapes give right values: %s", LIMIT, yoke_error());
-	ok(s1.plans <= 64, "plans are bounded: %llu", (unsigned long long)s1.plans);
+	ok(s1.plans <= 64, "the number of plans is bounded: %llu", (unsigned long long)s1.plans);
 	ok(s1.live_handles == s0.live_handles && s1.pool_reserved <= s0.pool_reserved + (4 << 20),
-	   "handles and pool are: %llu, %llu bytes", (unsigned long long)s1.live_handles,
+	   "so are handles and pool: %llu, %llu bytes", (unsigned long long)s1.live_handles,
 	   (unsigned long long)s1.pool_reserved);
 	process(grown, 2 << 20);
 	yoke_setting_set("log", "warn");
@@ -255,7 +255,8 @@ static void partial_batch(void)
 		}
 		misses[epoch] = stats().plan_misses;
 	}
-	ok(misses[0] == misses[2] && (misses[0] == 2 || tap_eager()), "two plans for three epochs with a partial batch: %llu, %llu",
+	ok(misses[0] == misses[2] && (misses[0] == 2 || tap_eager()),
+	   "two plans serve three epochs with a partial batch: %llu, %llu",
 	   (unsigned long long)misses[0], (unsigned long long)misses[2]);
 }
 

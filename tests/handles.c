@@ -84,11 +84,11 @@ static void freed(void)
 	yoke_free(y);
 	yoke_tensor *z = yoke_keep(yoke_neg(x)); // in y's place
 	float got[4] = { 0 };
-	ok(yoke_read(y, got, sizeof got) == YOKE_EINVAL && !got[0], "another's numbers are not read");
+	ok(yoke_read(y, got, sizeof got) == YOKE_EINVAL && !got[0], "a scalar of another context is not read");
 	refused("its place is taken", YOKE_EINVAL, "a result of exp", "freed");
 	yoke_free(y);
 	yoke_error_clear();
-	ok(!yoke_read(z, got, sizeof got) && got[3] == -4, "nor is that one freed: %s", yoke_error());
+	ok(!yoke_read(z, got, sizeof got) && got[3] == -4, "nor freed: %s", yoke_error());
 	yoke_free(z);
 	yoke_free(x);
 	yoke_add((yoke_tensor *)0x5000, YOKE_NONE);
@@ -106,7 +106,7 @@ static void scopes(void)
 	every_call(y, YOKE_EINVAL, "a result of tanh");
 	yoke_scope_end(inner);
 	refused("a scope is ended twice", YOKE_EINVAL, "scope_end", "no such scope");
-	ok(yoke_scope_end(outer) == 0, "the one around it is not affected: %s", yoke_error());
+	ok(yoke_scope_end(outer) == 0, "an enclosing scope is not affected: %s", yoke_error());
 	yoke_free(x);
 }
 
@@ -175,15 +175,16 @@ static void elsewhere(void)
 		yoke_free(yoke_scalar(i));
 	pthread_join(thread, NULL);
 	ok(!other.errors, "another thread frees %d handles", N);
-	ok(!yoke_read(y, got, sizeof got) && got[3] == 28, "a number that went keeps its value: %g", got[3]);
+	ok(!yoke_read(y, got, sizeof got) && got[3] == 28,
+	   "a freed number keeps its value in pending work: %g", got[3]);
 	yoke_free(y);
-	ok(live() == before, "they are gone: %llu, before %llu", (unsigned long long)live(),
+	ok(live() == before, "the handles are released: %llu, before %llu", (unsigned long long)live(),
 	   (unsigned long long)before);
 	yoke_exp(other.t[0]);
 	refused("one of them", YOKE_EINVAL, "number on the host", "freed");
 	pthread_create(&thread, NULL, free_all, NULL);
 	pthread_join(thread, NULL);
-	ok(other.errors == YOKE_EINVAL, "once more is an error there: %s", yoke_error_name(other.errors));
+	ok(other.errors == YOKE_EINVAL, "freeing again is an error in that thread: %s", yoke_error_name(other.errors));
 	yoke_free(x);
 }
 
@@ -220,7 +221,7 @@ static void busy(void)
 	yoke_free(w);
 	pthread_join(thread, NULL);
 	ok(!other.errors && !yoke_error_code(), "freed while the context is busy: %s", yoke_error());
-	ok(live() == before - 2, "and gone with the next call: %llu, before %llu",
+	ok(live() == before - 2, "and released by the next call: %llu, before %llu",
 	   (unsigned long long)live(), (unsigned long long)before);
 }
 
@@ -262,30 +263,31 @@ static int pile(const char *most, int n, bool scoped, bool freed_at_once)
 static void piles(void)
 {
 	int got = pile("10000", 10000, false, false);
-	ok(got == 0, "10000 handles in no scope: %d warnings", got);
+	ok(got == 0, "10000 handles outside of scopes: %d warnings", got);
 	got = pile("10000", 30000, false, false);
-	ok(got == 1 && strstr(warning, "yoke_scope_begin") && strstr(warning, "10001 "), "30000: %d, %s", got, warning);
+	ok(got == 1 && strstr(warning, "yoke_scope_begin") && strstr(warning, "10001 "),
+	   "30000 handles: %d warnings, %s", got, warning);
 	got = pile("10000", 30000, true, false);
-	ok(got == 0, "30000 in a scope for every two: %d warnings", got);
+	ok(got == 0, "30000 in scopes of two: %d warnings", got);
 	got = pile("100", 198, false, true);
 	ok(got == 0, "99 numbers, and values that are freed, of 100: %d warnings", got);
 	got = pile("100", 204, false, true);
 	ok(got == 1, "102 numbers: %d, %s", got, warning);
 	got = pile("0", 30000, false, false);
-	ok(got == 0, "none are counted: %d warnings", got);
+	ok(got == 0, "constants do not count: %d warnings", got);
 	yoke_setting_set("graph.handles", "100");
 	yoke_context *ctx = yoke_context_new("cpu"), *before = yoke_use(ctx);
 	warnings = 0;
 	yk_log_to(count_warnings, NULL);
 	for (int i = 0; i < 200; i++)
 		variable("many");
-	ok(warnings == 0, "200 variables are a model: %d warnings", warnings);
+	ok(warnings == 0, "200 variables, as in a model: %d warnings", warnings);
 	for (int i = 0; i < 200; i++) {
 		yoke_scope *s = yoke_scope_begin("kept");
 		yoke_keep(yoke_neg(yoke_const(1)));
 		yoke_scope_end(s);
 	}
-	ok(warnings == 1, "what is kept is in no scope: %d, %s", warnings, warning);
+	ok(warnings == 1, "kept values outside of scopes: %d, %s", warnings, warning);
 	yk_log_to(NULL, NULL);
 	yoke_use(before);
 	yoke_context_free(ctx);

@@ -129,9 +129,11 @@ static void test_random(int calls)
 		}
 	}
 	bad += !replays(p);
-	ok(!bad && p->history->overflowed > 0, "%d random calls, replayed %d times; %llu events are lost", calls, checks,
+	ok(!bad && p->history->overflowed > 0,
+	   "%d random calls, replayed %d times; %llu events were dropped", calls, checks,
 	   (unsigned long long)p->history->overflowed);
-	ok(yk_pool_snapshot(p, "random.json", "request") == 0 && file_replays("random.json"), "and as a file %s", yoke_error());
+	ok(yk_pool_snapshot(p, "random.json", "request") == 0 && file_replays("random.json"),
+	   "and from a file %s", yoke_error());
 	for (int i = 0; i < HELD; i++)
 		yk_pool_free(held[i], ctx->queues.steps, NULL);
 	ok(replays(p), "all freed: %zu blocks are left", p->history->now.n);
@@ -162,10 +164,10 @@ static void test_leaks(void)
 	warnings = 0;
 	int e = yoke_leaks_check(l, "small", &at);
 	ok(e == 0 && !at.warned && !warnings && at.diff >= 94 << 20 && at.diff < 100000000,
-	   "%lld bytes: nothing is said", (long long)at.diff);
+	   "a leak of %lld bytes is not reported", (long long)at.diff);
 	yoke_tensor *more = variable("d", 4 << 20);
 	e = yoke_leaks_check(l, "step 7", &at);
-	ok(e == 0 && at.warned && at.diff > 100000000, "%lld bytes", (long long)at.diff);
+	ok(e == 0 && at.warned && at.diff > 100000000, "a leak of %lld bytes is reported", (long long)at.diff);
 	ok(warnings == 4 && strstr(said[0], "step 7") && strstr(said[1], "60.0 MiB") && strstr(said[1], "hoard") &&
 		   strstr(said[2], "34.0 MiB") && strstr(said[3], "4.0 MiB") && !strstr(said[3], "hoard"),
 	   "three blocks, the largest first: %s;%s;%s", said[1], said[2], said[3]);
@@ -175,9 +177,9 @@ static void test_leaks(void)
 	yoke_sync();
 	e = yoke_leaks_check(l, "after", &at);
 	ok(e == 0 && !at.warned && at.diff <= 0 && at.peak >= at.begin,
-	   "freed: %lld bytes", (long long)at.diff);
+	   "freed blocks are not listed: %lld bytes", (long long)at.diff);
 	yoke_leaks_end(l);
-	ok(!yk_pool_is_recorded(ctx->device->pool), "its history ends with it");
+	ok(!yk_pool_is_recorded(ctx->device->pool), "a context's history ends with it");
 	yoke_leaks_end(NULL);
 	yoke_free(before);
 	yoke_use(former);
@@ -199,7 +201,7 @@ static void test_who(void)
 	yoke_eval(1, &x);
 	for (size_t i = 0; i < p->history->whos; i++)
 		found |= !strcmp(p->history->who[i].op, "tanh") && !strcmp(p->history->who[i].range, "train/forward");
-	ok(found, "a kept value is its op's, and its range's");
+	ok(found, "a kept value is attributed to its op and its range");
 	yoke_free(x);
 	yoke_memory_record(0);
 	yoke_use(former);

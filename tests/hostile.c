@@ -95,7 +95,7 @@ static void test_lengths(void)
 		if (truncate(path, sparse[i].bytes) == 0)
 			check_file(sparse[i].what, -1);
 		else
-			skip(sparse[i].what, "no file can be that large here");
+			skip(sparse[i].what, "files cannot be that large here");
 	}
 }
 
@@ -132,14 +132,14 @@ static void test_not_files(void)
 		unlink(path);
 		ok(!(i == 0 ? mkdir(path, 0700) :
 		     i == 1 ? mkfifo(path, 0600) :
-			      symlink("/dev/zero", path)), "made: %s", what[i]);
+			      symlink("/dev/zero", path)), "cannot make the file: %s", what[i]);
 		check_file(what[i], -1);
 		if (i == 0)
 			rmdir(path);
 	}
 	unlink(path);
 	int e = yk_safetensors_open(&(struct yk_safetensors){ 0 }, path);
-	ok(is_error(e, YOKE_ENOENT, path), "refused: no file (%s)", yoke_error());
+	ok(is_error(e, YOKE_ENOENT, path), "a missing file is refused (%s)", yoke_error());
 	yoke_error_clear();
 }
 
@@ -166,7 +166,7 @@ static void test_altered(void)
 		yoke_error_clear();
 		yk_fuzz_safetensors((uint8_t *)file, i);
 	}
-	ok(refused == (int)n, "cut at each byte: %d of %zu are refused", refused, n);
+	ok(refused == (int)n, "truncated at each byte: %d of %zu are refused", refused, n);
 	for (int i = 0; i < 20000; i++) {
 		char *copy = malloc(n);
 		memcpy(copy, file, n);
@@ -211,7 +211,7 @@ static void test_many(bool shuffled)
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	int e = yk_safetensors_open(&s, path);
 	clock_gettime(CLOCK_MONOTONIC, &ended);
-	ok(e == 0 && s.count == MANY, "a million tensors%s: %" PRIu64 " bytes of header %s",
+	ok(e == 0 && s.count == MANY, "a million tensors%s are read: %" PRIu64 " bytes of header %s",
 	   shuffled ? " in another order" : "", length, yoke_error());
 	if (e < 0)
 		return;

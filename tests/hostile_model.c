@@ -215,7 +215,7 @@ static void test_link(const char *manifest)
 		bool same = yk_file_read(other, 1 << 20, &after, &m) == 0 && n == m &&
 			    !memcmp(before, after, n);
 		ok(e == 0 && same && !lstat(manifest, &st) && S_ISREG(st.st_mode),
-		   "saving replaces it and leaves the file behind %s", yoke_error());
+		   "saving replaces the link and leaves its target unchanged %s", yoke_error());
 		free(before);
 		free(after);
 	} else {
@@ -291,7 +291,7 @@ static void test_once(void)
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
 	limit(100);
 	int e = yk_trained_open(folder, &t);
-	ok(!status && e == 0 && t.net->params.elements > 14e6, "weights are in memory once %s", yoke_error());
+	ok(!status && e == 0 && t.net->params.elements > 14e6, "weights are in memory only once %s", yoke_error());
 	limit(0);
 	yk_trained_close(&t);
 	yoke_use(was);

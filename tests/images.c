@@ -208,7 +208,7 @@ static void test_formats(void)
 				off += fabs(got.rgb[3 * p + i] - (k == 2 ? 0.299 * c[0] + 0.587 * c[1] + 0.114 * c[2] : c[i]));
 		}
 		off /= 3.0 * im.width * im.height;
-		ok(good && off < 4, "JPEG %d is what was compressed, to %.2g of 255: %s", k, off, yoke_error());
+		ok(good && off < 4, "decoded JPEG %d equals the original to %.2g of 255: %s", k, off, yoke_error());
 		free(im.rgb);
 		if (good)
 			free(got.rgb);
@@ -258,7 +258,8 @@ static void test_folder(void)
 			worst = fmax(worst, fabs(want - (double)got[k]));
 		}
 	}
-	ok(good && worst < 1e-6, "images as they are, normalised, by classes in the order of their names: %g %s", worst,
+	ok(good && worst < 1e-6,
+	   "images in original size, normalized, with classes in the order of their names: %g %s", worst,
 	   yoke_error());
 	ok(good && !strcmp(yoke_dataset_label(d, "class", 0), "a c") && !yoke_dataset_label(d, "class", 3) &&
 		   !yoke_dataset_label(d, "image", 0), "classes are named");
@@ -292,7 +293,7 @@ static void test_random(void)
 	}
 	for (int i = 0; i < N && same; i++)
 		moved |= memcmp(first[i], first[N + i], sizeof *first) != 0;
-	ok(same && moved, "random parts are the same for any threads, others in each epoch: %s", yoke_error());
+	ok(same && moved, "random crops are the same for any threads, different in each epoch: %s", yoke_error());
 	// an image whose pixels encode their positions: half are mirrored, all crops are inside
 	struct yk_image im = { 40, 30, malloc(3600) };
 	for (int i = 0; i < 1200; i++)
@@ -320,7 +321,7 @@ static void test_random(void)
 		good = good && fabs(slope) <= 40.5 && tall <= 30.5 && tall > 0;
 	}
 	ok(good && mirrored > 60 && mirrored < 140 && least > 0.04 * 1200 && least < 0.2 * 1200 && most > 0.7 * 1200,
-	   "parts of %.0f to %.0f of 1200 pixels, %d of 200 mirrored", least, most, mirrored);
+	   "crops of %.0f to %.0f of 1200 pixels, %d of 200 mirrored", least, most, mirrored);
 	yoke_dataset_free(d);
 	d = yoke_dataset_open("g", "size=30 zoom=0.5");
 	float got[3][30][30];
@@ -329,7 +330,7 @@ static void test_random(void)
 	good = d && yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) == 0;
 	// the middle 15 x 15 of 40 x 30: red from about 12.5 on, green from 7.5
 	ok(good && fabs((double)got[0][15][15] * 255 / 5 - 19.75) < 0.3 && fabs((double)got[0][15][2] * 255 / 5 - 13.25) < 0.3 &&
-		   fabs((double)got[1][2][15] * 255 / 5 - 8.25) < 0.3, "the middle: %g %g %g",
+		   fabs((double)got[1][2][15] * 255 / 5 - 8.25) < 0.3, "the center crop: %g %g %g",
 	   (double)got[0][15][15] * 51, (double)got[0][15][2] * 51, (double)got[1][2][15] * 51);
 	yoke_dataset_free(d);
 	free(im.rgb);
@@ -387,7 +388,7 @@ static void try_all(const char *path, const char *name)
 		yoke_error_clear();
 		free(part);
 	}
-	ok(good && open_files() == open, "%s, cut anywhere, is refused: %s", name, yoke_error());
+	ok(good && open_files() == open, "%s, truncated anywhere, is refused: %s", name, yoke_error());
 	yoke_error_clear();
 	for (int k = 0; k < tap_cases(300, 20000) && n; k++) {
 		const size_t at = (size_t)rnd_int(0, (int64_t)n - 1);

@@ -74,7 +74,7 @@ static void test_programs(void)
 		   "bad program %zu: %s", i, yoke_error());
 		yoke_error_clear();
 	}
-	ok(yk_kernel_source(0, NULL, "", NULL, 0) == YOKE_EUNSUPPORTED, "no such dialect");
+	ok(yk_kernel_source(0, NULL, "", NULL, 0) == YOKE_EUNSUPPORTED, "an unknown dialect is refused");
 }
 
 int main(void)
@@ -102,13 +102,13 @@ int main(void)
 		free(want);
 		char line[300];
 		snprintf(line, sizeof line, "#include \"%s\"\n", entry->d_name);
-		ok(yk_kernel_source(YOKE_DIALECT_OPENCL, NULL, line, NULL, 0) > 0, "what %s includes is there %s",
+		ok(yk_kernel_source(YOKE_DIALECT_OPENCL, NULL, line, NULL, 0) > 0, "files that %s includes exist %s",
 		   entry->d_name, yoke_error());
 		files++;
 	}
 	closedir(dir);
 	ok(files > 0, "%d files", files);
-	ok(!yk_kernel_text("none.cl"), "a name that is not there");
+	ok(!yk_kernel_text("none.cl"), "an unknown name is refused");
 	ok(!yk_kernel_text(""), "an empty name");
 	test_programs();
 	return done();

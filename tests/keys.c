@@ -389,11 +389,11 @@ static void field(size_t i)
 	uint64_t first = try(i, 0), second = try(i, 1);
 	char report[300];
 	snprintf(report, sizeof report, "%s", yoke_plan_miss());
-	ok(!first && second >= 1, "%s: the same graph has its plan, another gets one: %llu, %llu",
+	ok(!first && second >= 1, "%s: the same graph reuses its plan, another graph gets a new one: %llu, %llu",
 	   row[i].name, (unsigned long long)first, (unsigned long long)second);
-	ok(strstr(report, row[i].report), "%s: \"%s\" says \"%s\"", row[i].name, report, row[i].report);
+	ok(strstr(report, row[i].report), "%s: the report names \"%s\" in \"%s\"", row[i].name, report, row[i].report);
 	uint64_t again = try(i, 0) + try(i, 1);
-	ok(!again, "%s: both are found again", row[i].name);
+	ok(!again, "%s: both plans are found again", row[i].name);
 	end();
 }
 
@@ -404,7 +404,7 @@ static void settings(void)
 	try(0, 0);
 	yoke_setting_set("fuse", "0");
 	uint64_t n = try(0, 0);
-	ok(n == 1 && strstr(yoke_plan_miss(), "setting"), "a setting: a new plan, \"%s\"",
+	ok(n == 1 && strstr(yoke_plan_miss(), "setting"), "after a setting changed, a new plan is made: \"%s\"",
 	   yoke_plan_miss());
 	yoke_setting_set("fuse", "1");
 	end();
@@ -427,7 +427,8 @@ static void nearest(void)
 			try(0, 0), try(1, 1);
 		yoke_scope_end(s);
 	}
-	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: dim 0: 7 -> 8"), "the nearest plan: \"%s\"",
+	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: dim 0: 7 -> 8"),
+	   "the report compares with the nearest plan: \"%s\"",
 	   yoke_plan_miss());
 	end();
 }
@@ -447,9 +448,11 @@ static void apart(void)
 		ok(got[size - 1] == (float)(size + 1), "a sum of %d elements: %g", size, (double)got[size - 1]);
 		yoke_scope_end(s);
 		if (n == 8)
-			ok(!strcmp(yoke_plan_miss(), "node 1 leaf in step: dim 0: 7 -> 8"), "behind what is wrapped: \"%s\"", yoke_plan_miss());
+			ok(!strcmp(yoke_plan_miss(), "node 1 leaf in step: dim 0: 7 -> 8"),
+			   "after a wrapped value: \"%s\"", yoke_plan_miss());
 	}
-	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: in whose memory it lies"), "wrapped or not: \"%s\"", yoke_plan_miss());
+	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: in whose memory it lies"),
+	   "wrapped or not is part of the key: \"%s\"", yoke_plan_miss());
 	end();
 }
 
@@ -487,9 +490,9 @@ static void often(void)
 	yoke_setting_set("log", "error");
 	yk_log_to(NULL, NULL);
 	// 32, 34, .. 46 are the first eight of 31 .. 46
-	ok(warnings == 1 && at == 46, "many new plans: warned %d times, at step %d", warnings, at);
+	ok(warnings == 1 && at == 46, "many new plans: %d warnings, at step %d", warnings, at);
 	ok(strstr(warning, "8 of the last 16 evaluations") && strstr(warning, "const in step: value: bits"),
-	   "with the field: %s", warning);
+	   "the warning names the field: %s", warning);
 	end();
 }
 
@@ -520,7 +523,8 @@ static void first_ones(void)
 	}
 	yoke_setting_set("log", "error");
 	yk_log_to(NULL, NULL);
-	ok(!warnings && misses() - before >= 24 + 24, "%llu first evaluations: warned %d times", (unsigned long long)(misses() - before),
+	ok(!warnings && misses() - before >= 24 + 24,
+	   "%llu first evaluations: %d warnings", (unsigned long long)(misses() - before),
 	   warnings);
 	end();
 }
@@ -540,7 +544,7 @@ static void freed_scalars(void)
 		good &= !yoke_read(f, got, sizeof got) && got[5] == 6 * (float)t;
 		yoke_free(f);
 	}
-	ok(good && misses() - before == 1, "eight values of a number that is freed: %llu plans, \"%s\"",
+	ok(good && misses() - before == 1, "eight values of a freed number: %llu plans, \"%s\"",
 	   (unsigned long long)(misses() - before), yoke_plan_miss());
 	end();
 }
@@ -566,7 +570,7 @@ static void slots(void)
 	yoke_error_clear();
 	p->layout.leaf_bytes[1] = had;
 	err = yoke_read(t, got, sizeof got);
-	ok(!err && got[5] == 66, "without effect: %s", yoke_error());
+	ok(!err && got[5] == 66, "the refusal has no side effect: %s", yoke_error());
 	yoke_scope_end(s);
 	end();
 }

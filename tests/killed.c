@@ -243,7 +243,7 @@ int main(void)
 				n++;
 				bad += !one_case(x, k, kills[how], &want);
 			}
-		ok(n > 0 && !bad, "%s: killed twice in %d runs: %d are not the whole one", x->name, n, bad);
+		ok(n > 0 && !bad, "%s: killed twice in %d runs: %d differ from the undisturbed run", x->name, n, bad);
 	}
 	return done();
 }

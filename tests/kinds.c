@@ -155,12 +155,12 @@ static void windows(void)
 	float a = 0, b = 0;
 	void *to[] = { &a, &b };
 	ok(d && yoke_dataset_count(d) == 2 && yoke_dataset_read(d, 1, 0, 0, 0, to, NULL) == 0 && a == 3 && b == 4,
-	   "a table, with a line of blanks %s", yoke_error());
+	   "a table with blank lines %s", yoke_error());
 	yoke_dataset_free(d);
 	write_file("w.txt", text, sizeof text - 1);
 	struct yk_tokenizer *t = yk_tokenizer_new("byte");
 	struct yk_data *s = yk_data_new("w.txt", t, &(struct yk_data_spec){ .context = 3 });
-	ok(s && yk_data_tokens(s) == 8, "text has %lld tokens %s", s ? (long long)yk_data_tokens(s) : 0, yoke_error());
+	ok(s && yk_data_tokens(s) == 8, "a text of %lld tokens %s", s ? (long long)yk_data_tokens(s) : 0, yoke_error());
 	yk_data_free(s);
 	yk_tokenizer_free(t);
 	yoke_error_clear();
@@ -191,7 +191,8 @@ static void raw(void)
 		const struct yk_data_spec spec = { .context = 8, .format = table[i].format, .vocab = 1 << 20 };
 		struct yk_tokenizer *t = yk_data_tokenizer("t.bin", &spec);
 		struct yk_data *d = t ? yk_data_new("t.bin", t, &spec) : NULL;
-		ok(table[i].say ? !d && strstr(yoke_error(), table[i].say) : d != NULL, "to train with: %s", yoke_error());
+		ok(table[i].say ? !d && strstr(yoke_error(), table[i].say) : d != NULL,
+		   "as training data: %s", yoke_error());
 		yoke_error_clear();
 		yk_data_free(d);
 		yk_tokenizer_free(t);

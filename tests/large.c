@@ -187,17 +187,17 @@ int main(void)
 			same = n && n == m && fabsf(got[0] - want[0]) < 1e-5f * fabsf(want[0]);
 		ok(same, "%s: %zu bytes, %llu launches, %llu on the CPU: %s", row[i].name, m,
 		   (unsigned long long)s.launches, (unsigned long long)s.fallbacks, yoke_error());
-		ok(row[i].crosses == (s.fallbacks > 0), "of which %s needed", row[i].crosses ? "some are" : "none is");
+		ok(row[i].crosses == (s.fallbacks > 0), "%s needed fallbacks", row[i].crosses ? "some are" : "none is");
 		yoke_error_clear();
 	}
 	// strict: an op that cannot be tiled is refused, with its size
 	yoke_setting_set("strict", "1");
 	struct yoke_stats s;
 	size_t n = run("fault", 0, got, &s);
-	ok(n, "pieces need no CPU: %s", yoke_error());
+	ok(n, "tiles need no CPU: %s", yoke_error());
 	n = run("fault", 9, got, &s);
 	ok(!n && yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "largest allocation"),
-	   "without the CPU: %s", yoke_error());
+	   "tiles work without the CPU: %s", yoke_error());
 	yoke_error_clear();
 	return done();
 }

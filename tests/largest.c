@@ -115,7 +115,7 @@ static void selections(const char *named)
 			bad++;
 		}
 	}
-	ok(!bad, "what is taken and what is left are all there was, %s", *named == '1' ? "by a kernel" : "in parts");
+	ok(!bad, "selected and remaining elements sum to all, %s", *named == '1' ? "by a kernel" : "in parts");
 	yoke_setting_set("plan.named", "1");
 }
 
@@ -138,7 +138,7 @@ static void samples(void)
 		if (why && bad++ < 3)
 			diag("%lld of %lld, turn %d: %s", (long long)k, (long long)n, turn, why);
 	}
-	ok(!bad, "the same of many, by a sample");
+	ok(!bad, "the same for many elements, with a sample");
 }
 
 // d/dx of w.values + u.rest is w or u.
@@ -252,10 +252,11 @@ static void quadratic(void)
 		first += 0.5 * fabs((double)target[0][i] + (double)target[1][i]) / WIDE;
 	}
 	int err = yoke_group_run(2, NULL, descend, &with);
-	ok(!err && with.far[0] <= 0.01 * first && with.far[0] == with.far[1], "with what was not sent: %g of %g from the minimum%s%s",
+	ok(!err && with.far[0] <= 0.01 * first && with.far[0] == with.far[1],
+	   "with the residual carried: %g of %g from the minimum%s%s",
 	   with.far[0], first, err ? ", " : "", err ? yoke_error() : "");
 	err = yoke_group_run(2, NULL, descend, &without);
-	ok(!err && without.far[0] > 0.5 * first, "without: %g of %g", without.far[0], first);
+	ok(!err && without.far[0] > 0.5 * first, "without it: %g of %g", without.far[0], first);
 }
 
 int main(void)

@@ -215,14 +215,14 @@ static void refused(void)
 	struct yoke_lamb o = { .size = sizeof o,
 			       one, one, one, YOKE_NONE, 0.9, 0.99, 1e-6, 0, 2, 1, 0 };
 	int err = yoke_lamb_step(1, &p, &p, &p, &p, &o);
-	ok(err == YOKE_EINVAL, "bounds the wrong way round: %s", yoke_error());
+	ok(err == YOKE_EINVAL, "exchanged bounds: %s", yoke_error());
 	yoke_error_clear();
 	o.least = 0;
 	err = yoke_lamb_step(1, &p, &g, &p, &p, &o);
 	ok(err == YOKE_ESHAPE, "a gradient of another shape: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_unscale_check(1, &p, YOKE_NONE, &to, &flag);
-	ok(err == YOKE_EINVAL, "no scale: %s", yoke_error());
+	ok(err == YOKE_EINVAL, "a missing scale: %s", yoke_error());
 	yoke_error_clear();
 }
 

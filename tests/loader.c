@@ -32,7 +32,7 @@ static void test_golden(void)
 				seen[x] = true;
 		}
 	}
-	ok(good, "each order has each sample once, blocks their own");
+	ok(good, "each order has each sample once, and blocks are permuted internally");
 }
 
 static void test_orders(void)
@@ -64,7 +64,7 @@ static void test_orders(void)
 					     (long long)shuffle);
 				n++;
 			}
-	ok(good, "%d loaders give what plain loops give: %s", n, yoke_error());
+	ok(good, "%d loaders return the batches of plain loops: %s", n, yoke_error());
 }
 
 // All ranks together use each sample once, except for wrapped ones.
@@ -124,7 +124,7 @@ static void test_positions(void)
 		}
 		yoke_dataset_free(d);
 	}
-	ok(good, "a run goes on behind each batch, with other workers and prefetch: %s", yoke_error());
+	ok(good, "a loader resumes after each batch, with other workers and prefetch: %s", yoke_error());
 
 	// by two ranks with batches of 2 up to some position, then by three with batches of 2: each
 	// sample once
@@ -158,7 +158,7 @@ static void test_positions(void)
 		good = good && used[i] >= 1;
 		twice += used[i] - 1;
 	}
-	ok(good && twice == (3 - (40 - 20) % 3) % 3, "another number of ranks goes on at the same sample");
+	ok(good && twice == (3 - (40 - 20) % 3) % 3, "another number of ranks resumes at the same sample");
 	yoke_dataset_free(d);
 }
 
@@ -215,7 +215,7 @@ static void test_parts(void)
 			diag("%d parts of %d from %d by %d, %lld rows each, last=%s on_error=%s: %s", parts, split, part, stride, (long long)rows,
 			     last, error, yoke_error());
 	}
-	ok(good, "%d loaders that give some parts of each batch, and read no others", n);
+	ok(good, "%d loaders that return some micro-batches read no others", n);
 }
 
 // ---- shapes that vary ----
@@ -336,7 +336,7 @@ static void test_sets(void)
 		if (!good)
 			diag("set %d: %d samples, each %d to %d times", k, part[k], least, most);
 	}
-	ok(good, "a mix has its shares, and each sample of a set as often as the others");
+	ok(good, "a mix has its proportions, and uses each sample of a set equally often");
 
 	yoke_dataset *in_place = yoke_dataset_map(d, 0, NULL, twice, NULL, NULL);
 	const struct yoke_field f = { .size = sizeof f, .name = "twice", .dtype = yoke_f64 };
@@ -345,15 +345,15 @@ static void test_sets(void)
 	void *to[] = { &got };
 	good = in_place && made && number_of(in_place, 31, 0) == 38;
 	good = good && yoke_dataset_read(made, 30, 5, 2, 30, to, NULL) == 0 && got >= 72 && got < 73;
-	ok(good, "maps, one on the other: %g", got);
+	ok(good, "nested maps: %g", got);
 	yoke_dataset *bad = yoke_dataset_map(d, 1, &f, twice, NULL, NULL);
 	ok(yoke_dataset_read(bad, 25, 0, 0, 0, to, NULL) == YOKE_ERANGE && strstr(yoke_error(), "sample 25"),
-	   "one that fails: %s", yoke_error());
+	   "a map that fails: %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset *const made_of[] = { x, y, z, d, s, t, m, in_place, made, bad };
 	for (int i = 0; i < 10; i++)
 		yoke_dataset_free(made_of[i]);
-	ok(a.freed == 1 && b.freed == 1 && c.freed == 1, "all of them are freed once");
+	ok(a.freed == 1 && b.freed == 1 && c.freed == 1, "all of them are freed exactly once");
 }
 
 // ---- tensors ----
@@ -382,7 +382,7 @@ static void test_tensors(void)
 		yoke_free(held[b][1]);
 		yoke_free(weight[b]);
 	}
-	ok(good, "batches as tensors, which outlive their loader: %s", yoke_error());
+	ok(good, "batches as tensors outlive their loader: %s", yoke_error());
 
 	l = loader(d, "batch=5 shuffle=1 seed=6");
 	yoke_tensor *v[] = { yoke_variable("what", yoke_i64, 2, (int64_t[]){ 5, 2 }),
@@ -402,7 +402,7 @@ static void test_tensors(void)
 	yoke_error_clear();
 	struct yoke_loader_stats s = { .size = sizeof s };
 	ok(yoke_loader_stats(l, &s) == 0 && s.batches == 21 && s.samples == 105 && s.workers >= 1 && s.bytes > 0,
-	   "figures: %llu batches, %d workers", (unsigned long long)s.batches, s.workers);
+	   "statistics: %llu batches, %d workers", (unsigned long long)s.batches, s.workers);
 	yoke_free(v[0]);
 	yoke_free(v[1]);
 	yoke_loader_free(l);

@@ -87,7 +87,7 @@ static void test_failures(void)
 		}
 		yoke_dataset_free(d);
 	}
-	ok(good, "each sample of an epoch fails, in each mode");
+	ok(good, "each sample of an epoch fails, in each error mode");
 
 	// at most one per epoch, over three epochs, closed and resumed after each batch
 	struct source one = { .count = COUNT, .bad = { [6] = true } };
@@ -105,7 +105,7 @@ static void test_failures(void)
 		good = good && at.failed == behind && at.epoch >= before;
 		yoke_loader_free(l);
 	}
-	ok(good, "failures are counted by epoch, and in positions: %s", yoke_error());
+	ok(good, "failures are counted per epoch, and stored in positions: %s", yoke_error());
 	at = (struct yoke_position){ .size = sizeof at, .failed = 1 };
 	yoke_loader *again = loader(e, "batch=%d seed=4 on_error=1", COUNT);
 	void *none[2];
@@ -127,7 +127,7 @@ static void test_failures(void)
 		for (int64_t r = begin; r < begin + 8 && good; r++)
 			good = ((int64_t *)data[0])[2 * (r - begin)] == (r < 10 ? r : r <= 30 ? 30 : 0);
 	}
-	ok(good && row.calls <= 64 + 53 + 20 + 33, "rows of bad samples: %d reads", row.calls);
+	ok(good && row.calls <= 64 + 53 + 20 + 33, "runs of bad samples need %d reads", row.calls);
 	yoke_loader_free(in_row);
 	yoke_dataset_free(many);
 
@@ -136,7 +136,7 @@ static void test_failures(void)
 	yoke_loader *l = loader(d, "batch=2 on_error=skip workers=1");
 	void *data[2];
 	ok(yoke_loader_host(l, 2, data, NULL) == YOKE_EIO && strstr(yoke_error(), "no other sample"),
-	   "where all fail it ends: %s", yoke_error());
+	   "if all samples fail the loader ends: %s", yoke_error());
 	yoke_error_clear();
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
@@ -181,10 +181,11 @@ static void test_open_close(void)
 		yoke_loader_free(l);
 	}
 	const int left = tasks(threads), open = entries("/proc/self/fd");
-	ok(good && left == threads && open == files, "%d loaders closed in the middle: %d threads of %d, %d files of %d", n,
+	ok(good && left == threads && open == files,
+	   "%d loaders closed in the middle: %d threads of %d, %d files of %d remain", n,
 	   left, threads, open, files);
 	yoke_dataset_free(d);
-	ok(x.freed == 1, "the set is freed behind them");
+	ok(x.freed == 1, "the set is freed after them");
 
 	struct source serial = { .count = 30, .sleep_us = 50 };
 	d = set_of(&serial, 1, 1);
@@ -233,7 +234,8 @@ static void test_stuck(void)
 	atomic_store(&stuck_may_end, true);
 	for (int k = 0; k < 600000 && !gone.freed; k++)
 		pause_us(1000);
-	ok(p.index == 2 && held && gone.freed == 1, "at the position before it; what it reads lives as long");
+	ok(p.index == 2 && held && gone.freed == 1,
+	   "the position is before the failed batch; its data lives until the read returns");
 }
 
 // ---- what is refused ----
@@ -284,9 +286,9 @@ static void test_refused(void)
 		good = good && yoke_loader_seek(l, &p) == YOKE_EINVAL;
 		yoke_error_clear();
 	}
-	ok(good, "places that there are not");
+	ok(good, "invalid positions are refused");
 	void *data[3];
-	ok(yoke_loader_host(l, 3, data, NULL) == YOKE_EINVAL, "three fields of two: %s", yoke_error());
+	ok(yoke_loader_host(l, 3, data, NULL) == YOKE_EINVAL, "three tensors for two fields: %s", yoke_error());
 	yoke_error_clear();
 	yoke_loader_free(l);
 	struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_u8 }, g = f;

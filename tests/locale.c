@@ -50,13 +50,13 @@ static void test_base(void)
 	ok(!strcmp(text, "1.5 -2.250 0x1.8p+0"), "%s: prints %s", now, text);
 	ok(yk_asprintf(&copy, "%s %g", "x", 0.125) == 7 && !strcmp(copy, "x 0.125"), "%s: prints 0.125", now);
 	free(copy);
-	ok(yk_strtod("2.5,3", &end) == 2.5 && *end == ',', "%s: strtod ends at the comma", now);
+	ok(yk_strtod("2.5,3", &end) == 2.5 && *end == ',', "%s: strtod stops at the comma", now);
 	ok(yk_sscanf("1.5,2.25", "%lf,%lf", &x, &y) == 2 && x == 1.5 && y == 2.25, "%s: sscanf reads 1.5 and 2.25", now);
 	ok(yk_number(" -1.25e2 ", &x) && x == -125 && !yk_number("1,5", &x) && !yk_number("0x10", &x) && !yk_number("1e400", &x) &&
 		   !yk_number("nan", &x) && !yk_number("", &x) && !yk_number("1 2", &x) && x == -125,
-	   "%s: a decimal number is one, and others are refused", now);
+	   "%s: a decimal number is accepted, invalid ones are refused", now);
 	yk_fail(YOKE_EINVAL, "eps=%g", 0.5);
-	ok(!strcmp(yoke_error(), "eps=0.5"), "%s: an error's number", now);
+	ok(!strcmp(yoke_error(), "eps=0.5"), "%s: the number in an error", now);
 	yoke_error_clear();
 	yk_param_env("dist.link", text, sizeof text);
 	ok(!strcmp(text, "YOKE_DIST_LINK") && yk_same_word("LINES", "lines") && !yk_same_word("LINES", "line") &&

@@ -89,13 +89,13 @@ static void test_sameness(void)
 	make(&b, yoke_f32, 3, three);
 	ok(alike(&a, &b), "dense operands have rank 1, whatever their shape");
 	make(&b, yoke_f64, 2, small);
-	ok(!alike(&a, &b), "a dtype is");
+	ok(!alike(&a, &b), "a dtype is in the text");
 	make(&b, yoke_f32, 2, small);
 	b.in[1].kind = YOKE_VIEW_SCALAR;
-	ok(!alike(&a, &b), "a value instead of a buffer is");
+	ok(!alike(&a, &b), "a value instead of a buffer is in the text");
 	make(&b, yoke_f32, 2, small);
 	b.map.insn[3].op = YOKE_MAP_SUB;
-	ok(!alike(&a, &b), "an instruction is");
+	ok(!alike(&a, &b), "an instruction is in the text");
 }
 
 static void test_classes(void)
@@ -143,8 +143,8 @@ static void test_arguments(void)
 	   "strided: %u arguments", calls[0].narg);
 	a.op.dims[0] = a.out[0].dims[0] = a.in[0].dims[0] = a.in[1].dims[0] = 0;
 	ok(source(&a, 0) > 0 && !calls[0].count[0] && !calls[0].count[1],
-	   "empty: no work items");
-	ok(calls[0].dtypes == 1u << yoke_f32, "dtypes that occur");
+	   "an empty launch has no work items");
+	ok(calls[0].dtypes == 1u << yoke_f32, "the dtypes that occur are listed");
 }
 
 // y (5,4,1,6) = the map of x (5,4,3,6) over axis 2.
@@ -175,22 +175,22 @@ static void test_reductions(void)
 	ok(source(&a, 0) > 0 && strstr(texts[0], "map_load(") &&
 		   strstr(texts[0], "map_place("), "functions of a reduction");
 	ok(calls[0].count[0] == 20 && calls[0].count[1] == 6 && calls[0].count[2] == 1 &&
-		   calls[0].count[3] == 3, "an axis in the middle");
+		   calls[0].count[3] == 3, "a reduction over a middle axis");
 	make_reduction(&a, 5);
 	source(&a, 0);
 	ok(calls[0].count[0] == 4 && calls[0].count[1] == 6 && calls[0].count[2] == 5 &&
-		   calls[0].count[3] == 3, "two that do not merge");
+		   calls[0].count[3] == 3, "a reduction over two axes that do not merge");
 	make_reduction(&a, 15);
 	source(&a, 0);
 	ok(calls[0].count[0] == 1 && calls[0].count[1] == 1 && calls[0].count[2] == 1 &&
-		   calls[0].count[3] == 360, "all, which merge");
+		   calls[0].count[3] == 360, "a reduction over all axes, which merge");
 	make_reduction(&a, 8);
 	make_reduction(&b, 12);
-	ok(alike(&a, &b), "the merged form is what counts");
+	ok(alike(&a, &b), "the merged form decides");
 	make_reduction(&b, 4);
 	ok(!alike(&a, &b), "which end is contiguous is in the text");
 	a.op.attr[1].i = 16;
-	ok(source(&a, 0) == YOKE_EINVAL, "an axis that is not there");
+	ok(source(&a, 0) == YOKE_EINVAL, "an axis out of range is refused");
 }
 
 // y (5,4,3,6) of x (5,4,3,6) and a carried value (5,4,1,6) along axis 2, whose last value is not
@@ -222,19 +222,19 @@ static void test_recurrences(void)
 	make_recurrence(&a, 1);
 	ok(source(&a, 0) > 0 && strstr(texts[0], "map_scan("), "the function of a recurrence");
 	ok(calls[0].count[0] == 20 && calls[0].count[1] == 6 && calls[0].count[3] == 3,
-	   "the axis it runs along is apart");
+	   "the axis it runs along is not merged");
 	make_recurrence(&b, 0);
 	ok(!alike(&a, &b), "how many values are carried is in the text");
 	make_recurrence(&b, 1);
 	b.op.attr[1].i = 1;
-	ok(alike(&a, &b), "from which end it runs is not");
+	ok(alike(&a, &b), "its direction is not in the text");
 	b.op.attr[0].i = 1;
 	ok(source(&b, 0) == YOKE_EINVAL, "a first value with the axis");
 	make_recurrence(&b, 1);
 	b.map.insn[0] = (struct yoke_insn){ YOKE_MAP_INDEX, yoke_i64, 0, 0, 0, 0 };
-	ok(source(&b, 0) == YOKE_EUNSUPPORTED, "no index");
+	ok(source(&b, 0) == YOKE_EUNSUPPORTED, "no index is permitted");
 	make_recurrence(&b, 3);
-	ok(source(&b, 0) == YOKE_EINVAL, "more carried than there are inputs");
+	ok(source(&b, 0) == YOKE_EINVAL, "more carried values than inputs are refused");
 }
 
 // The map fused after a product: its second input is `in[2]`, after both factors.
@@ -261,14 +261,14 @@ static void test_products(void)
 	make_product(&a, 3, dims, in);
 	ok(source(&a, 0) > 0 && strstr(texts[0], "map_store(float product, ulong r, ulong j"),
 	   "a product is a parameter");
-	ok(calls[0].count[0] == 12 && calls[0].count[1] == 5, "rows and columns stay apart");
+	ok(calls[0].count[0] == 12 && calls[0].count[1] == 5, "rows and columns are not merged");
 	ok(calls[0].narg == 6 && calls[0].arg[2].operand == 3 && calls[0].arg[5].word == 5,
-	   "its inputs come behind both factors: %u arguments", calls[0].narg);
+	   "its inputs follow both factors: %u arguments", calls[0].narg);
 	a.op.attr[0].i = yoke_f16;
 	ok(source(&a, 0) == YOKE_EINVAL, "a product of another dtype than the program's");
 	a.op.attr[0].i = yoke_f32;
 	a.op.nin = 2;
-	ok(source(&a, 0) == YOKE_EINVAL, "an input that is missing");
+	ok(source(&a, 0) == YOKE_EINVAL, "a missing input is refused");
 }
 
 // Values known only at launch are named in a call, and are not part of the text.
@@ -319,7 +319,7 @@ static void test_protocol(void)
 	int64_t n = source(&a, 0);
 	ok(n > 0 && (int64_t)strlen(texts[0]) == n, "length %d", (int)n);
 	ok(yk_map_source(&a.op, NULL, 0) == n,
-	   "length without a buffer");
+	   "a length query without a buffer");
 	for (int64_t cap = 1; cap <= n + 1; cap += n / 3) {
 		memset(cut, '#', sizeof cut);
 		bool good = yk_map_source(&a.op, cut, (size_t)cap) == n &&
@@ -328,11 +328,11 @@ static void test_protocol(void)
 		ok(good, "%d bytes of room", (int)cap);
 	}
 	const char *core = strstr(texts[0], "#define MAP_PARAMS");
-	ok(core && strstr(core, "void map_at("), "parameters and a function are in it");
+	ok(core && strstr(core, "void map_at("), "parameters and a function are in the text");
 	ok(yk_kernel_source(YOKE_DIALECT_CUDA, &a.op, "", cut, sizeof cut) > 0 &&
 		   strstr(cut, "__global__") && core &&
 		   !strcmp(strstr(cut, "#define MAP_PARAMS"), core),
-	   "dialects differ in their prologue only");
+	   "dialects differ only in their prologues");
 }
 
 // y = (x0 + x1) * c over two tensors: x0 is a list, x1 a number.
@@ -356,14 +356,15 @@ static void test_lists(void)
 	make_list(&a, in[0], out[0]);
 	make_list(&b, in[1], out[1]);
 	in[1][0].dims[0] = out[1][0].dims[0] = 3;
-	ok(alike(&a, &b), "sizes of tensors are not in it");
+	ok(alike(&a, &b), "sizes of tensors are not in the text");
 	ok(calls[0].narg == 3 && calls[0].arg[0].operand == 4 && calls[0].arg[0].kind == YOKE_MAP_ARG_SEGMENT,
-	   "its arguments are its number and its constant");
+	   "arguments are the number of lists and the constant");
 	in[1][2].rank = 1, in[1][2].dims[0] = 2, in[1][2].strides[0] = 1;
-	ok(!alike(&a, &b), "whether a number is one a tensor is");
+	ok(!alike(&a, &b), "which numbers are tensors is in the text");
 	a.op.code = YOKE_OP_LIST_REDUCE;
 	a.op.lists_out = 0, a.op.nout = 1;
-	ok(source(&a, 0) > 0 && strstr(texts[0], "map_load") && !strstr(texts[0], "map_place"), "a reduction of it");
+	ok(source(&a, 0) > 0 && strstr(texts[0], "map_load") && !strstr(texts[0], "map_place"),
+	   "a reduction over lists");
 	make_list(&a, in[0], out[0]);
 	a.map.insn[0].op = YOKE_MAP_INDEX, a.map.insn[0].dtype = yoke_i64;
 	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "no index in lists");
@@ -385,21 +386,21 @@ static void test_refusals(void)
 	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "exp of integers");
 	make(&a, yoke_f32, 1, dims);
 	a.map.insn[3].b = 3;
-	ok(source(&a, 0) == YOKE_EINVAL, "an operand that comes later");
+	ok(source(&a, 0) == YOKE_EINVAL, "an operand that is defined later");
 	make(&a, yoke_f32, 1, dims);
 	a.in[1].dtype = yoke_f16;
 	ok(source(&a, 0) == YOKE_EINVAL, "an input of another dtype");
 	make(&a, yoke_f32, 1, dims);
 	a.map.out[0] = 60;
-	ok(source(&a, 0) == YOKE_EINVAL, "an output that is no instruction");
+	ok(source(&a, 0) == YOKE_EINVAL, "an output that no instruction defines");
 	make(&a, yoke_f32, 1, dims);
 	a.map.ninsn = 65;
 	ok(source(&a, 0) == YOKE_EINVAL, "too many instructions");
 	make(&a, yoke_f32, 5, dims);
-	ok(source(&a, 0) > 0, "five axes that merge");
+	ok(source(&a, 0) > 0, "five axes that merge are accepted");
 	for (int i = 0; i < 5; i++)
 		a.in[0].strides[i] = (int64_t[]){ 1, 3, 9, 27, 81 }[i];
-	ok(source(&a, 0) > 0 && calls[0].count[0] == 81, "five that do not");
+	ok(source(&a, 0) > 0 && calls[0].count[0] == 81, "five axes that do not merge are refused");
 	make(&a, yoke_f32, 8, (int64_t[]){ 3, 3, 3, 3, 3, 3, 3, 3 });
 	struct yoke_view in[12];
 	for (int k = 0; k < 12; k++) {
@@ -409,7 +410,7 @@ static void test_refusals(void)
 	}
 	a.op.in = in;
 	a.op.nin = a.map.nin = 12;
-	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "more strides than there are arguments");
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "more strides than arguments");
 	make(&a, yoke_f32, 2, dims);
 	a.in[0].dims[1] = 4;
 	ok(source(&a, 0) == YOKE_EINVAL, "a shape that is not the op's");

@@ -176,7 +176,7 @@ static void test_erfinv(void)
 	static double x[COUNT], got[COUNT], slope[COUNT];
 	const int64_t n = COUNT;
 	if (LDBL_MANT_DIG <= DBL_MANT_DIG) {
-		skip("erfinv within 4 units in the last place", "long double has no more digits than double");
+		skip("erfinv is within 4 ulp", "long double has no more digits than double");
 		return;
 	}
 	for (int wide = 0; wide < 2; wide++) {
@@ -328,7 +328,8 @@ static void test_many_ties(void)
 			in = tensor(dtypes[k], 1, &fewer, x);
 			yoke_grad(yoke_sum(low ? yoke_cummin(yoke_neg(in), 0) : yoke_cummax(in, 0), YOKE_ALL), 1, &in, &g);
 			good = values(g, got, fewer) && values(tensor(dtypes[k], 0, NULL, (double[]){ low ? -5000 : 5000 }), &want, 1);
-			ok(good && got[0] == want && got[1] == 0, "a running extreme of %s that stays: gradient %g, want %g",
+			ok(good && got[0] == want && got[1] == 0,
+			   "a running extreme of %s that does not change: gradient %g, want %g",
 			   yoke_dtype_name(dtypes[k]), got[0], want);
 			yoke_scope_end(s);
 		}
@@ -465,7 +466,7 @@ static void test_searchsorted(void)
 			}
 			yoke_scope *s = yoke_scope_begin("search");
 			yoke_tensor *y = yoke_searchsorted(tensor(yoke_f32, 1, &n, sorted), tensor(yoke_f32, 2, dims, v), right);
-			good = good && yoke_rank(y) == 2 && values(y, got, 40) && near(got, want, 40, 0, 1, "places");
+			good = good && yoke_rank(y) == 2 && values(y, got, 40) && near(got, want, 40, 0, 1, "returned positions");
 			yoke_scope_end(s);
 		}
 	ok(good, "searchsorted of 0 to 31 elements, from both sides: %s", yoke_error());
@@ -515,7 +516,7 @@ static void test_scatter(void)
 	idx[5] = 5;
 	yoke_tensor *y = yoke_scatter_along(yoke_from(yoke_f64, 3, scatter_x, x), yoke_from(yoke_i64, 3, scatter_v, idx),
 					    yoke_from(yoke_f64, 3, scatter_v, v), 1, YOKE_SCATTER_SET);
-	ok(yoke_read(y, got, sizeof got) < 0, "an index outside: %s", yoke_error());
+	ok(yoke_read(y, got, sizeof got) < 0, "an index out of range: %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
 }
@@ -614,12 +615,12 @@ static void test_losses(void)
 		if (k / 12 % 2 && l.o.reduction != YOKE_LOSS_SUM && k / 24)
 			gradient(loss_fn, &l, 2, dims, x, N * V, "a loss");
 	}
-	ok(good, "losses with reductions, weights, smoothing, probabilities, weights of positives: %s", yoke_error());
+	ok(good, "losses with reductions, weights, smoothing, probabilities, weights of positive classes: %s", yoke_error());
 	yoke_scope *s = yoke_scope_begin("wrong");
 	const int64_t three = 3;
 	struct yoke_loss o = { .size = sizeof o, .weight = yoke_from(yoke_f64, 1, &three, weight) };
 	ok(!yoke_loss_cross_entropy(yoke_from(yoke_f64, 2, dims, x), yoke_from(yoke_f64, 2, dims, target), &o) &&
-	   strstr(yoke_error(), "5 classes"), "weights of other classes: %s", yoke_error());
+	   strstr(yoke_error(), "5 classes"), "weights for another number of classes: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }

@@ -102,11 +102,11 @@ static void pieces(void)
 	ok(n >= 22 && n <= 24, "%d blocks of 4 MiB fill 96", n);
 	bool had = hold(&more, 12 * MIB);
 	struct yoke_stats b = stats();
-	ok(had && is_whole(&more) && all_whole(h, n), "12 MiB where no hole has more than 4: %s",
+	ok(had && is_whole(&more) && all_whole(h, n), "12 MiB fit although no hole has more than 4: %s",
 	   yoke_error());
 	yoke_error_clear();
 	ok(b.pool_compactions == a.pool_compactions + 1 && b.pool_moved_bytes - a.pool_moved_bytes <= 8 * MIB &&
-	   b.pool_ooms == a.pool_ooms + 1, "moved once, %llu bytes, and no failure counted beside the one that "
+	   b.pool_ooms == a.pool_ooms + 1, "blocks moved once, %llu bytes, and no failure counted beside the one that "
 	   "filled it", (unsigned long long)(b.pool_moved_bytes - a.pool_moved_bytes));
 	drop(&more);
 	had = hold(&more, 16 * MIB);
@@ -118,7 +118,7 @@ static void pieces(void)
 	had = hold(&more, 60 * MIB);
 	b = stats();
 	ok(!had && yoke_error_code() == YOKE_ENOMEM && b.pool_compactions == a.pool_compactions,
-	   "more than there is moves nothing: %s", yoke_error());
+	   "a request larger than the free memory moves nothing: %s", yoke_error());
 	yoke_error_clear();
 	ok(all_whole(h, n), "and loses nothing");
 	if (more.t)
@@ -155,7 +155,7 @@ static void variables(void)
 			drop(&more);
 		drop_all(h, n);
 	}
-	ok(!wrong && all_whole(v, 2) && stats().pool_moved_bytes > moved, "variables move and go on: %s",
+	ok(!wrong && all_whole(v, 2) && stats().pool_moved_bytes > moved, "variables are moved and keep working: %s",
 	   yoke_error());
 	yoke_error_clear();
 	drop_all(v, 2);
@@ -206,12 +206,12 @@ static void launches(void)
 	yoke_use(mine);
 	struct held more = { 0 };
 	bool had = hold(&more, 12 * MIB);
-	ok(!had && yoke_error_code() == YOKE_ENOMEM, "another context's blocks stay: %s", yoke_error());
+	ok(!had && yoke_error_code() == YOKE_ENOMEM, "another context's blocks are not moved: %s", yoke_error());
 	yoke_error_clear();
 	if (more.t)
 		drop(&more);
 	yoke_use(theirs);
-	ok(all_whole(other, n), "and are whole");
+	ok(all_whole(other, n), "and keep their contents");
 	drop_all(other, n);
 	yoke_use(mine);
 	yoke_context_free(theirs);
@@ -236,10 +236,10 @@ static void traffic(void)
 		}
 	}
 	struct yoke_stats s = stats();
-	ok(!bad && all_whole(h, LIMIT), "300 values come and go, %d refused, %llu compactions", refused,
+	ok(!bad && all_whole(h, LIMIT), "300 values allocated and freed, %d refused, %llu compactions", refused,
 	   (unsigned long long)(s.pool_compactions - before));
 	drop_all(h, LIMIT);
-	ok(stats().pool_allocated == 0, "nothing is left, not %llu bytes",
+	ok(stats().pool_allocated == 0, "no memory is left allocated, %llu bytes",
 	   (unsigned long long)stats().pool_allocated);
 }
 
@@ -287,12 +287,12 @@ static void faults(void)
 	ctl->arm("copy", 2);
 	bool had = hold(&more, 16 * MIB);
 	ctl->arm("copy", 0);
-	ok(had || (yoke_error_code() == YOKE_ENOMEM && all_whole(h, n)), "a copy that fails: %s", yoke_error());
+	ok(had || (yoke_error_code() == YOKE_ENOMEM && all_whole(h, n)), "a failing copy: %s", yoke_error());
 	yoke_error_clear();
 	if (more.t)
 		drop(&more);
 	had = hold(&more, 16 * MIB);
-	ok(had && is_whole(&more) && all_whole(h, n), "the next try moves them: %s", yoke_error());
+	ok(had && is_whole(&more) && all_whole(h, n), "the next attempt moves the blocks: %s", yoke_error());
 	drop(&more);
 	drop_all(h, n);
 	static const char *const kinds[] = { "put", "event" }; // immediately, and late
@@ -300,12 +300,12 @@ static void faults(void)
 		ctl->arm(kinds[i], 1);
 		had = hold(&more, 8 * MIB) && is_whole(&more);
 		ctl->arm(kinds[i], 0);
-		ok(!had && strstr(yoke_error(), "fault."), "a large upload that fails: %s", yoke_error());
+		ok(!had && strstr(yoke_error(), "fault."), "a failing large upload: %s", yoke_error());
 		yoke_error_clear();
 		if (more.t)
 			drop(&more);
 	}
-	ok(hold(&more, 8 * MIB) && is_whole(&more), "the next one does not");
+	ok(hold(&more, 8 * MIB) && is_whole(&more), "the next upload succeeds");
 	drop(&more);
 	const float one = 1;
 	float got = NAN;
@@ -315,7 +315,7 @@ static void faults(void)
 	int err = yoke_read(yoke_exp(x), &got, sizeof got);
 	ctl->arm("run", 0);
 	ctl->how("error");
-	ok(!err && fabsf(got - 2.7182817f) < 1e-6f, "a launch that found no memory is tried once more: %g %s",
+	ok(!err && fabsf(got - 2.7182817f) < 1e-6f, "a launch without memory is retried: %g %s",
 	   (double)got, yoke_error());
 	yoke_error_clear();
 }
@@ -333,7 +333,7 @@ static void staging(void)
 	}
 	yk_pool_stats(device->pinned, &pinned);
 	ok(good && pinned.allocated_bytes.peak <= 4 * 32 * MIB,
-	   "five times 40 MiB go up through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
+	   "five times 40 MiB are uploaded through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
 	   yoke_error());
 	yoke_error_clear();
 }
@@ -414,7 +414,7 @@ int main(int argc, char **argv)
 	setenv("YOKE_FAULT_MAX_SEGMENT", "1048576", 1);
 	const int64_t words = MIB;
 	yoke_tensor *t = yoke_variable("large", yoke_f32, 1, &words);
-	ok(t && !yoke_error_code(), "larger than any segment: the host keeps it: %s", yoke_error());
+	ok(t && !yoke_error_code(), "a value larger than any segment stays in host memory: %s", yoke_error());
 	yoke_error_clear();
 	return done();
 }

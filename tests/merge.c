@@ -191,8 +191,8 @@ static void at_random(void)
 		}
 		merged += op.rank < rank;
 	}
-	ok(!bad, "elements and their order stay: %d views differ", bad);
-	ok(!left && merged > 1000, "%d of 3000 have fewer axes, %d could have fewer still", merged, left);
+	ok(!bad, "merging keeps elements and their order: %d views differ", bad);
+	ok(!left && merged > 1000, "%d of 3000 views have fewer axes, %d could have fewer still", merged, left);
 }
 
 int main(void)

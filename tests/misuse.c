@@ -75,7 +75,7 @@ static void of_literals(void)
 	ok(yoke_full(yoke_i8, 1, d2, -128) && yoke_full(yoke_u8, 1, d2, 255) &&
 		   yoke_full(yoke_i64, 1, d2, -0x1p63) && yoke_eq(yes, yoke_const(1)) &&
 		   yoke_add(x, yoke_const(0.5)) && yoke_full(yoke_f16, 1, d2, 1e9),
-	   "what fits is taken: %s", yoke_error());
+	   "valid operands are accepted: %s", yoke_error());
 }
 
 // Host scalars are checked by the evaluation that reads them, which then has no effect.
@@ -111,7 +111,8 @@ static void of_scalars(void)
 	yoke_scope *s = yoke_scope_begin("scalars");
 	float got = 0;
 	yoke_tensor *v = yoke_mul(yoke_full(yoke_f32, 0, NULL, 2), yoke_scalar(NAN));
-	ok(yoke_read(v, &got, sizeof got) == 0 && isnan(got), "of floating point a host scalar may be NaN: %s", yoke_error());
+	ok(yoke_read(v, &got, sizeof got) == 0 && isnan(got),
+	   "a floating-point host scalar may be NaN: %s", yoke_error());
 	yoke_scope_end(s);
 }
 
@@ -377,7 +378,7 @@ static void of_half_a_list(void)
 				.lr = one, .first = YOKE_NONE, .scale = YOKE_NONE };
 
 	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
-	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first is as it was: %g", got[0]);
+	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first variable is unchanged: %g", got[0]);
 	// one variable twice: one of two new values would be lost
 	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, d23), *twice[] = { v, w, v }, *once[] = { v, w }, *three[] = { v, v, v };
 	struct yoke_sgd heavy = { .size = sizeof heavy, .lr = one, .first = one, .scale = YOKE_NONE, .momentum = 0.5 };
@@ -409,9 +410,9 @@ static void of_second_errors(void)
 	static const int want[] = { 0,		 YOKE_EDTYPE, 0, 0, 0, YOKE_ESHAPE,
 				    YOKE_ESHAPE, YOKE_EINVAL };
 	for (size_t i = 0; i < sizeof err / sizeof *err; i++)
-		ok(err[i] == want[i], "call %zu behind it: %s, wanted %s", i, yoke_error_name(err[i]),
+		ok(err[i] == want[i], "call %zu after it: %s, wanted %s", i, yoke_error_name(err[i]),
 		   yoke_error_name(want[i]));
-	ok(yoke_error_code() == YOKE_ESHAPE, "the first stays: %s", yoke_error());
+	ok(yoke_error_code() == YOKE_ESHAPE, "the first error is kept: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -480,17 +481,17 @@ static void of_absent(yoke_tensor *none, const char *word)
 	FAIL(yoke_assign(none, x), EINVAL, "assign");
 	got[0] = got[1] = x;
 	FAIL(yoke_grad(none, 1, some, got), EINVAL, "");
-	ok(!got[0] && got[1] == x, "a gradient that was not made is NULL");
+	ok(!got[0] && got[1] == x, "a gradient that was not computed is NULL");
 	FAIL(yoke_sgd_step(1, &x, &none, NULL, &sgd), EINVAL, "");
 	FAIL(yoke_sgd_step(1, &x, &x, NULL, &sgd), EINVAL, "");
 	FAIL(yoke_sgd_step(1, &x, &x, &x, &heavy), EINVAL, "");
 	FAIL(yoke_adamw_step(1, &x, &x, &x, &x, &adamw), EINVAL, "");
 	got[0] = got[1] = x;
 	FAIL(yoke_unscale_check(1, &x, none, got, got + 1), EINVAL, "");
-	ok(!got[0] && !got[1], "nor are scaled ones");
+	ok(!got[0] && !got[1], "nor are scaled gradients");
 	got[0] = x;
 	FAIL(yoke_barrier(1, &x, 1, &none, got), EINVAL, "");
-	ok(!got[0], "nor what is behind a barrier");
+	ok(!got[0], "nor a value after a barrier");
 }
 
 static void of_settings(void)
@@ -549,7 +550,7 @@ int main(void)
 	yoke_tensor *sum = yoke_add(x, x);
 	ok(yoke_read(sum, got, sizeof got) == 0 && got[5] == 0, "the context is usable afterwards: %s",
 	   yoke_error());
-	ok(yoke_scope_end(s) == 0, "and the scope closes: %s", yoke_error());
+	ok(yoke_scope_end(s) == 0, "and the scope ends: %s", yoke_error());
 	yoke_tensor *all[] = { x, y, row, cube, vec, flat, wide, yes, ids, row_ids, whole, dbl, one };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		yoke_free(all[i]);

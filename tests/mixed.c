@@ -69,7 +69,7 @@ static void calls(void)
 	yoke_tensor *q = filled(yoke_f32, 4, four), *k = filled(half, 4, four);
 	yoke_tensor *c = filled(yoke_f32, 2, table), *hc = filled(half, 2, table);
 	yoke_tensor *mask = yoke_full(yoke_f32, 4, (int64_t[]){ 1, 1, N, N }, 0);
-	ok(!yoke_autocast(half, NULL), "on");
+	ok(!yoke_autocast(half, NULL), "casts are enabled by the scope");
 	gives(yoke_matmul(f, f, 0), half, "matmul of f32");
 	gives(yoke_matmul(x, f, YOKE_TB), half, "matmul of half and f32");
 	gives(yoke_matmul(x, o, 0), half, "matmul of both halves");
@@ -126,11 +126,12 @@ static void calls(void)
 	gives(yoke_dropout(x, 0.5), half, "dropout");
 	gives(yoke_reshape(x, 1, (int64_t[]){ N * N }), half, "reshape");
 	gives(yoke_cast(f, other), other, "cast");
-	ok(!yoke_eval(0, NULL) && !yoke_scope_end(s), "and the scope ends it %s", yoke_error());
+	ok(!yoke_eval(0, NULL) && !yoke_scope_end(s), "and disabled when it ends %s", yoke_error());
 
 	s = yoke_scope_begin("off");
 	x = filled(half, 2, square);
-	ok(!yoke_add(x, filled(yoke_f32, 2, square)) && yoke_error_code() == YOKE_EDTYPE, "off: %s", yoke_error());
+	ok(!yoke_add(x, filled(yoke_f32, 2, square)) && yoke_error_code() == YOKE_EDTYPE,
+	   "without a scope nothing is cast: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }
@@ -172,11 +173,11 @@ static void scopes(void)
 	yoke_scope *outer = yoke_scope_begin("outer"), *s;
 	yoke_autocast(half, "norm*,head, layer1/mlp");
 	ok(product_in("a") == half && product_in("layer0/mlp") == half && product_in("layer11/mlp") == half,
-	   "names that do not match");
+	   "names that do not match a pattern");
 	ok(product_in("norm") == yoke_f32 && product_in("layer0/norm2") == yoke_f32 &&
 	   product_in("head/inner") == yoke_f32 && product_in("layer1/mlp") == yoke_f32, "names that match");
 	ok(product_in("layer1") == half && product_in("mlp") == half && product_in("ahead") == half,
-	   "parts of a pattern, and more than a name");
+	   "substrings of a pattern, and longer names");
 	s = yoke_scope_begin("norm");
 	yoke_tensor *x = yoke_cast(filled(yoke_f32, 2, square), half);
 	gives(yoke_softmax(x, -1), yoke_f32, "softmax of half where f32 is kept");
@@ -184,21 +185,22 @@ static void scopes(void)
 	yoke_scope_end(s);
 	s = yoke_scope_begin("inner");
 	yoke_autocast(YOKE_DTYPE_NONE, NULL);
-	ok(product_in("a") == yoke_f32, "off inside");
+	ok(product_in("a") == yoke_f32, "a pattern keeps its scope in f32");
 	yoke_autocast(half == yoke_f16 ? yoke_bf16 : yoke_f16, NULL);
-	ok(product_in("a") == (half == yoke_f16 ? yoke_bf16 : yoke_f16), "the other inside");
+	ok(product_in("a") == (half == yoke_f16 ? yoke_bf16 : yoke_f16), "another scope has casts");
 	yoke_scope_end(s);
-	ok(product_in("a") == half && product_in("norm") == yoke_f32, "and what was is back");
-	ok(!yoke_scope_end(outer), "each pattern named a scope %s", yoke_error());
-	ok(product_in("a") == yoke_f32, "off outside");
+	ok(product_in("a") == half && product_in("norm") == yoke_f32, "the former state is restored");
+	ok(!yoke_scope_end(outer), "each pattern matched a scope %s", yoke_error());
+	ok(product_in("a") == yoke_f32, "outside of the scope casts are disabled");
 
 	outer = yoke_scope_begin("outer");
 	yoke_autocast(half, "norm*,haed");
 	product_in("norm1");
 	int err = yoke_scope_end(outer);
-	ok(err == YOKE_EINVAL && strstr(yoke_error(), "haed"), "a pattern that names none: %s", yoke_error());
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), "haed"), "a pattern that matches no scope: %s", yoke_error());
 	yoke_error_clear();
-	ok(product_in("norm") == yoke_f32 && yoke_autocast(yoke_f64, NULL) == YOKE_EDTYPE, "no half: %s", yoke_error());
+	ok(product_in("norm") == yoke_f32 && yoke_autocast(yoke_f64, NULL) == YOKE_EDTYPE,
+	   "a dtype that is no half: %s", yoke_error());
 	yoke_error_clear();
 	char many[200] = "";
 	for (int i = 0; i < 33; i++)
@@ -217,11 +219,11 @@ static void left_open(void)
 	yoke_scope *s = yoke_scope_begin("norm");
 	yoke_autocast(half, "inner");
 	product_in("inner");
-	ok(!yoke_scope_end(s), "a scope that set casts ends %s", yoke_error());
+	ok(!yoke_scope_end(s), "a scope that enabled casts ends %s", yoke_error());
 	yoke_scope_begin("norm");
 	yoke_use(former);
 	yoke_context_free(ctx);
-	ok(!yoke_error_code(), "a context with open scopes goes %s", yoke_error());
+	ok(!yoke_error_code(), "a context with open scopes is freed %s", yoke_error());
 }
 
 // ---- gradients, and how often a weight is cast ----
@@ -259,7 +261,7 @@ static void weights(void)
 	double a[N * N], b[N * N], most = 0;
 	for (int i = 0; i < N * N; i++)
 		a[i] = (double)got[i], b[i] = (double)want[i], most = fmax(most, fabs(b[i]));
-	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, most, "and is near that in f32");
+	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, most, "and close to the f32 gradient");
 	// x and w; the returned gradient is added to the sum of gradients
 	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32", (int)steps[1],
 	   (int)steps[0]);
@@ -308,7 +310,7 @@ static void held(void)
 	for (int change = 0; change < 2; change++) {
 		for (int hold = 0; hold < 2; hold++)
 			two_passes(hold, change, x, got[hold], count[hold]);
-		ok(!memcmp(got[0], got[1], sizeof *got), "the same gradients, bit for bit");
+		ok(!memcmp(got[0], got[1], sizeof *got), "gradients of both passes are equal, bit for bit");
 		ok(tap_eager() || (count[1][0] == count[0][0] && count[1][1] == count[0][1] - !change),
 		   "u is cast in the first pass%s: %d and %d launches, %d and %d if nothing is held",
 		   change ? ", and as it changes in the second" : " alone", (int)count[1][0], (int)count[1][1],
@@ -365,7 +367,7 @@ static void kernels(void)
 						    "rope", "adamw" };
 	for (int k = 0; k < KERNELS; k++) {
 		uint64_t single = launched((enum kernel)k, yoke_f32), mixed = launched((enum kernel)k, half);
-		ok(mixed == single, "%s, there and back: %d launches in %s, %d in f32", names[k], (int)mixed,
+		ok(mixed == single, "%s, cast and back: %d launches in %s, %d in f32", names[k], (int)mixed,
 		   yoke_dtype_name(half), (int)single);
 	}
 }

@@ -164,10 +164,10 @@ int main(int argc, char **argv)
 	};
 	char want[256] = "no line", got[256] = "no line";
 	tap_seed();
-	if (!ok(line_of(argv[0], "", want, sizeof want), "the plain run: %s", want))
+	if (!ok(line_of(argv[0], "", want, sizeof want), "the plain run succeeds: %s", want))
 		return done();
 	double loss = atof(strstr(want, "loss ") + 5);
-	ok(loss > 1 && loss < 8, "its loss is one: %g", loss);
+	ok(loss > 1 && loss < 8, "its loss is a number: %g", loss);
 	for (size_t i = 0; i < sizeof mode / sizeof *mode; i++) {
 		bool good = line_of(argv[0], mode[i], got, sizeof got) && !memcmp(got, want, 16);
 		if (!good)
@@ -177,6 +177,6 @@ int main(int argc, char **argv)
 	// decomposed, the numbers are close but not equal
 	bool good = line_of(argv[0], "YOKE_PLAN_NAMED=0", got, sizeof got);
 	double other = good ? atof(strstr(got, "loss ") + 5) : NAN;
-	ok(fabs(other - loss) < 1e-4 * loss, "named ops decomposed: loss %.9g, whole %.9g", other, loss);
+	ok(fabs(other - loss) < 1e-4 * loss, "loss with named ops decomposed %.9g, by their kernels %.9g", other, loss);
 	return done();
 }

@@ -120,7 +120,7 @@ static void test_linear(void)
 		for (int i = 0; i < IN * OUT; i++)
 			bound = fmax(bound, fabs(w[i])), sum += w[i];
 		ok(bound <= 1 / sqrt(IN) && bound > 0.9 / sqrt(IN) && fabs(sum / (IN * OUT)) < 0.12 / sqrt(IN),
-		   "first weights are uniform: %g, mean %g", bound, sum / (IN * OUT));
+		   "initial weights are uniform: %g, mean %g", bound, sum / (IN * OUT));
 		yoke_module_free(wide);
 		shaken(m);
 		yoke_tensor *in = random_x(2, (int64_t[]){ B, E }, x);
@@ -456,17 +456,18 @@ static void test_tree(void)
 	names_are(m, "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
 		  "comes once, under its first name");
 	ok(yoke_module_freeze(m, "*.weight,!0.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2,
-	   "a pattern that excludes does not see the other name: %d left", yoke_module_parameters(m, 8, p, NULL));
+	   "an excluding pattern does not see the other name: %d left", yoke_module_parameters(m, 8, p, NULL));
 	yoke_module_freeze(m, "*", 0);
-	ok(yoke_module_freeze(m, "1.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2, "two are frozen");
+	ok(yoke_module_freeze(m, "1.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2,
+	   "two parameters are frozen");
 	names_are(m, "0.weight 1.weight(frozen) 1.bias(frozen) 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
 		  "and say so");
 	ok(yoke_module_training(yoke_module_at(m, 3)) && yoke_module_mode(m, 0) == 0 &&
 		   !yoke_module_training(yoke_module_at(m, 3)) && !yoke_module_at(m, 4),
-	   "the mode of a network is that of its layers");
+	   "the mode of a network applies to its layers");
 	ok(yoke_module_cast(m, yoke_bf16) == 0 && yoke_dtype(yoke_module_find(m, "2.weight")) == yoke_bf16 &&
 		   yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
-	   "cast, and still tied: %s", yoke_error());
+	   "after a cast the weight is still tied: %s", yoke_error());
 	yoke_module_free(m);
 }
 
@@ -480,37 +481,38 @@ static void test_ties(void)
 {
 	yoke_tensor *p[8];
 	yoke_module *m = two_layers(), *n = two_layers(), *l = yoke_nn_linear(4, 4, 0);
-	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "the weight of the first layer is that of the second: %s", yoke_error());
+	ok(yoke_module_share(m, "0.weight", "1.weight") == 0,
+	   "the first layer's weight is the second's: %s", yoke_error());
 	names_are(m, "0.weight 0.bias ", "and comes once, whichever was tied to the other");
-	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "tied once more, nothing changes");
+	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "tying again changes nothing");
 	ok(yoke_module_tie(l, "weight", m, "1.weight") == 0 && yoke_module_find(l, "weight") == yoke_module_find(m, "0.weight"),
-	   "a layer of another network has it as well: %s", yoke_error());
+	   "a layer of another network shares it as well: %s", yoke_error());
 	ok(yoke_module_tie(n, "0.weight", l, "weight") == 0 && yoke_module_share(n, "1.weight", "0.weight") == 0,
-	   "and two more of a third one: %s", yoke_error());
+	   "and two layers of a third network: %s", yoke_error());
 	yoke_tensor *w = yoke_module_find(m, "0.weight");
 	float one[16], got[16];
 	for (int i = 0; i < 16; i++)
 		one[i] = (float)i, got[i] = NAN;
 	yoke_module_free(m);
 	ok(yoke_put(w, one, sizeof one) == 0 && yoke_read(yoke_module_find(n, "1.weight"), got, sizeof got) == 0 && got[15] == 15,
-	   "it stays when the network that had it first is freed: %s", yoke_error());
+	   "it remains when its first network is freed: %s", yoke_error());
 	ok(yoke_module_cast(n, yoke_f64) == 0 && yoke_dtype(yoke_module_find(n, "0.weight")) == yoke_f64 &&
 		   yoke_module_find(n, "0.weight") == yoke_module_find(n, "1.weight") && yoke_module_parameters(n, 8, p, NULL) == 2,
 	   "cast in one network, tied there");
-	ok(yoke_module_find(l, "weight") == w && yoke_dtype(w) == yoke_f32, "and as it was in the other one");
+	ok(yoke_module_find(l, "weight") == w && yoke_dtype(w) == yoke_f32, "and unchanged in the other network");
 	const int code = yoke_module_tie(n, "0.weight", l, "weight");
 	ok(code == YOKE_EDTYPE, "tied parameters have one dtype: got %d, want %d", code, YOKE_EDTYPE);
 	yoke_error_clear();
 	yoke_module_free(l);
 	yoke_module_free(n);
-	ok(yoke_is_variable(w) < 0, "freed with the last module that held it");
+	ok(yoke_is_variable(w) < 0, "it is freed with the last module that holds it");
 	yoke_error_clear();
 }
 
 static void test_facts(void)
 {
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 0, NULL), *c = yoke_const(1);
-	ok(yoke_is_variable(v) == 1 && yoke_is_variable(c) == 0, "a variable is one, a literal is none");
+	ok(yoke_is_variable(v) == 1 && yoke_is_variable(c) == 0, "a variable is recognized, a literal is not");
 	const char *on = yoke_device_of(v);
 	int n = 0, found = 0;
 	for (const char *name; (name = yoke_device_name(n)); n++)
@@ -555,10 +557,11 @@ static void test_own(void)
 	const int err = yoke_forward(m, 2, in, 2, out);
 	for (int i = 0; i < 4; i++)
 		want[i] = 3 * x[i] + y[i];
-	ok(err == 0 && out[1] == in[0], "a class of one's own computes two values, and may hand one through: %s", yoke_error());
+	ok(err == 0 && out[1] == in[0],
+	   "a custom module returns two values, and may return an operand: %s", yoke_error());
 	same(out[0], want, 4, "a class of one's own");
 	yoke_scope_end(s);
-	ok(yoke_module_state(m) == &state && yoke_module_free(m) == 0 && released == 7, "its state is released");
+	ok(yoke_module_state(m) == &state && yoke_module_free(m) == 0 && released == 7, "its state is freed");
 }
 
 // ---- files ----
@@ -587,35 +590,35 @@ static void test_files(void)
 	ok(yoke_module_save(wrapped, file) == 0 &&
 		   yoke_module_load(small, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
 									     .rename = swap_prefix }) == 0,
-	   "names of another module: %s", yoke_error());
+	   "a file with the names of another module: %s", yoke_error());
 	same(yoke_module_find(small, "weight"), w, 12, "are renamed");
 	// invalid ones change nothing, and all are named
 	param(wide, "weight", w);
 	ok(yoke_module_load(wide, file, NULL) == YOKE_EFORMAT && strstr(yoke_error(), "'inner.weight' is not known") &&
 		   strstr(yoke_error(), "'bias' is missing"),
-	   "other names: %s", yoke_error());
+	   "a file with other names: %s", yoke_error());
 	yoke_error_clear();
 	ok(yoke_module_save(small, file) == 0 && yoke_module_load(wide, file, NULL) == YOKE_ESHAPE &&
 		   strstr(yoke_error(), "'weight' is [4,3], not [5,3]") && strstr(yoke_error(), "'bias'"),
-	   "other shapes: %s", yoke_error());
+	   "a file with other shapes: %s", yoke_error());
 	yoke_error_clear();
 	param(wide, "weight", got);
-	ok(!memcmp(w, got, 15 * sizeof *w), "nothing is changed");
-	ok(yoke_module_load(none, file, NULL) == YOKE_EFORMAT, "one too many: %s", yoke_error());
+	ok(!memcmp(w, got, 15 * sizeof *w), "refused files change nothing");
+	ok(yoke_module_load(none, file, NULL) == YOKE_EFORMAT, "a file with one additional tensor: %s", yoke_error());
 	yoke_error_clear();
 	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
-	   "partial: %s", yoke_error());
+	   "a partial load: %s", yoke_error());
 	yoke_module_cast(none, yoke_f16);
 	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1,
 								    .exact = 1 }) == YOKE_EDTYPE,
-	   "exact: %s", yoke_error());
+	   "an exact dtype is required: %s", yoke_error());
 	yoke_error_clear();
 	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
-	   "or cast: %s", yoke_error());
+	   "or values are cast: %s", yoke_error());
 	param(small, "weight", w);
 	yoke_module_cast(none, yoke_f32);
 	param(none, "weight", got);
-	near(got, w, 12, 1e-3, 1, "to halves");
+	near(got, w, 12, 1e-3, 1, "cast to halves");
 	yoke_scope_end(s);
 	yoke_module *all[] = { m, other, small, wrapped, wide, none };
 	for (int i = 0; i < 6; i++)
@@ -679,17 +682,18 @@ static void test_split(void)
 	long bytes;
 	bool good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
 	const int all = files("net-", &bytes);
-	ok(good && all > 2 && loss_of(other, ids, targets) == want, "in %d files, and out of them: %s", all, yoke_error());
+	ok(good && all > 2 && loss_of(other, ids, targets) == want,
+	   "saved in %d files, and loaded: %s", all, yoke_error());
 	// over itself, twice: the same number of files, renamed and back
 	for (int k = 0; k < 2; k++) {
 		shaken(m);
 		good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
 		const int plain = files("net-", &bytes), others = files("net.1-", &bytes);
 		ok(good && loss_of(other, ids, targets) == loss_of(m, ids, targets) && plain == (k ? all : 0) && others == (k ? 0 : all),
-		   "over itself: %d and %d files of each name: %s", plain, others, yoke_error());
+		   "saved over itself: %d and %d files of each name: %s", plain, others, yoke_error());
 	}
 	ok(yoke_module_save_split(m, index, 1 << 30) == 0 && files("net-", &bytes) == 1 && yoke_module_load(other, index, NULL) == 0,
-	   "as one file, and the others go: %s", yoke_error());
+	   "saved as one file, the others are removed: %s", yoke_error());
 	refused(YOKE_EINVAL, yoke_module_save_split(m, at("net.safetensors"), 1500), "index is called");
 	refused(YOKE_EINVAL, yoke_module_save(m, index), "yoke_module_save_split writes one");
 	refused(YOKE_EINVAL, yoke_module_save_split(m, index, 0), "a byte at least");
@@ -702,24 +706,27 @@ static void test_split(void)
 	double w[LIMIT], got[LIMIT];
 	shaken(two), shaken(three);
 	snprintf(index, sizeof index, "%s", at("two.safetensors.index.json"));
-	ok(yoke_module_save_split(two, index, 1) == 0 && files("two-", &bytes) == 2, "a file each: %s", yoke_error());
+	ok(yoke_module_save_split(two, index, 1) == 0 && files("two-", &bytes) == 2,
+	   "one file per tensor: %s", yoke_error());
 	refused(YOKE_EFORMAT, yoke_module_load(three, index, NULL), "'2.weight' is missing");
 	ok(yoke_module_load(three, index, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
-	   "partial: %s", yoke_error());
+	   "a partial load of an index: %s", yoke_error());
 	param(two, "1.weight", w), param(three, "1.weight", got);
-	ok(!memcmp(w, got, 8 * sizeof *w), "has what is there");
+	ok(!memcmp(w, got, 8 * sizeof *w), "loads the existing tensors");
 	shaken(two);
 #define A "\"0.weight\": \"two-00001-of-00002.safetensors\""
 #define B2 "\"1.weight\": \"two-00002-of-00002.safetensors\""
 #define MAP(x) "{\"weight_map\": {" x "}}"
 	write_text("bad.safetensors.index.json", "{\"metadata\": {\"total_size\": 80.0}, \"weight_map\": {" A ", " B2 "}}");
-	ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0, "a size that is a real number: %s", yoke_error());
+	ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0,
+	   "a fractional size is refused: %s", yoke_error());
 	static const char *const stale[] = { "{\"metadata\": {\"total_size\": 81}, \"weight_map\": {" A ", " B2 "}}",
 					     "{\"metadata\": {\"total_size\": \"80\"}, \"weight_map\": {" A ", " B2 "}}",
 					     "{\"metadata\": null, \"weight_map\": {" A ", " B2 "}}" };
 	for (int i = 0; i < 3; i++) {
 		write_text("bad.safetensors.index.json", stale[i]);
-		ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0, "a total_size that is stale: %s", yoke_error());
+		ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0,
+		   "a wrong total_size is accepted: %s", yoke_error());
 	}
 	refused_index(two, YOKE_ENOENT, MAP(A ", \"1.weight\": \"two-00003-of-00002.safetensors\""),
 		      "'two-00003-of-00002.safetensors' is not beside it");
@@ -787,9 +794,9 @@ static void test_training(void)
 		if (step == 2)
 			misses = stats.plan_misses;
 	}
-	ok(good && (stats.plan_misses == misses || tap_eager()), "training plans once: %s", yoke_error());
+	ok(good && (stats.plan_misses == misses || tap_eager()), "training makes one plan: %s", yoke_error());
 	yoke_module_mode(m, 0);
-	ok(loss_of(m, ids, targets) < 0.2, "and learns %d targets by heart: loss %g", B * T, loss_of(m, ids, targets));
+	ok(loss_of(m, ids, targets) < 0.2, "and memorizes %d targets: loss %g", B * T, loss_of(m, ids, targets));
 	// in evaluation nothing is dropped
 	yoke_stats(&stats);
 	const uint64_t handles = stats.live_handles, bytes = stats.pool_allocated;
@@ -805,20 +812,20 @@ static void test_training(void)
 	yoke_stats(&stats);
 	host = tap_resident() - host;
 	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before && host < 1 << 20,
-	   "%d inferences leave nothing: %lld handles, %lld bytes of the device, %.0f of the host", times,
+	   "%d inferences leak nothing: %lld handles, %lld bytes of the device, %.0f of the host", times,
 	   (long long)(stats.live_handles - handles), (long long)(stats.pool_allocated - bytes), host);
 	// to another context, bit for bit; the optimizer moves with it
 	yoke_context *here = yoke_use(NULL), *there = yoke_context_new("cpu");
 	yoke_use(here);
 	float m1[E], m2[E];
 	yoke_tensor *state = yoke_optim_state(o, "3.weight", "m");
-	ok(yoke_count(state) == E && yoke_read(state, m1, sizeof m1) == 0, "a state: %s", yoke_error());
+	ok(yoke_count(state) == E && yoke_read(state, m1, sizeof m1) == 0, "an optimizer's state: %s", yoke_error());
 	refused(YOKE_ECONTEXT, yoke_optim_move(o, there, p), "context to move to");
 	good = yoke_module_move(m, there) == 0 && yoke_module_parameters(m, 64, p, names) == n && yoke_optim_move(o, there, p) == 0;
 	yoke_use(there);
 	state = yoke_optim_state(o, "3.weight", "m");
 	ok(good && yoke_read(state, m2, sizeof m2) == 0 && !memcmp(m1, m2, sizeof m1) && yoke_optim_steps(o) == 90,
-	   "states of parameters that have moved follow: %s", yoke_error());
+	   "states of moved parameters follow: %s", yoke_error());
 	yoke_scope *s = yoke_scope_begin("there");
 	const int64_t dims[] = { B, T };
 	after = loss_of(m, yoke_from(yoke_i32, 2, dims, of[0]), yoke_from(yoke_i32, 2, dims, of[1]));
@@ -828,10 +835,11 @@ static void test_training(void)
 	yoke_grad(yoke_cross_entropy(yoke_call(m, yoke_from(yoke_i32, 2, dims, of[0])), yoke_from(yoke_i32, 2, dims, of[1]),
 				     -1, 0), n, p, g);
 	good = yoke_optim_step(o, n, g, NULL) == 0 && yoke_eval(0, NULL) == 0;
-	ok(yoke_scope_end(s) == 0 && good, "and it trains on there: %s", yoke_error());
+	ok(yoke_scope_end(s) == 0 && good, "and training continues there: %s", yoke_error());
 	yoke_use(here);
 	// from a context other than its own
-	ok(yoke_module_cast(m, yoke_f64) == 0 && yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64, "cast where it is: %s",
+	ok(yoke_module_cast(m, yoke_f64) == 0 && yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64,
+	   "cast in place: %s",
 	   yoke_error());
 	refused(YOKE_ECONTEXT, (yoke_call(m, ids), yoke_error_code()), "another context");
 	const int64_t three = 3;
@@ -844,7 +852,7 @@ static void test_training(void)
 	yoke_context_free(there);
 	refused(YOKE_ECONTEXT, yoke_optim_save(o, file), "is gone");
 	refused(YOKE_ECONTEXT, (yoke_optim_state(o, "3.weight", "m"), yoke_error_code()), "is gone");
-	ok(yoke_module_cast(m, yoke_f64) < 0, "nor is a module cast whose context is gone: %s", yoke_error());
+	ok(yoke_module_cast(m, yoke_f64) < 0, "a module whose context is freed is not cast: %s", yoke_error());
 	yoke_error_clear();
 	yoke_optim_free(o);
 	yoke_error_clear();
@@ -861,7 +869,7 @@ static void test_lora(void)
 	const char *names[8];
 	yoke_module *m = yoke_nn_lora(yoke_nn_linear(E, 6, 0), 2, 4);
 	const int n = yoke_module_parameters(m, 8, p, names);
-	ok(n == 2 && !strcmp(names[0], "a") && !strcmp(names[1], "b"), "LoRA trains its own two of %d", n);
+	ok(n == 2 && !strcmp(names[0], "a") && !strcmp(names[1], "b"), "LoRA trains only its two of %d parameters", n);
 	shaken(m);
 	yoke_scope *s = yoke_scope_begin("lora");
 	yoke_tensor *in = random_x(2, (int64_t[]){ B, E }, x);
@@ -872,7 +880,8 @@ static void test_lora(void)
 				w[o * E + i] += 2 * b[o * 2 + r] * a[r * E + i];
 	linear_ref(x, B, E, 6, w, NULL, y);
 	same(yoke_call(m, in), y, B * 6, "LoRA");
-	ok(yoke_module_fold(m) == 0 && yoke_module_parameters(m, 8, p, NULL) == 0, "folded: %s", yoke_error());
+	ok(yoke_module_fold(m) == 0 && yoke_module_parameters(m, 8, p, NULL) == 0,
+	   "folded LoRA gives the same: %s", yoke_error());
 	names_are(m, "inner.weight(frozen) ", "the names of what is left stay");
 	same(yoke_call(m, in), y, B * 6, "and it computes the same");
 	yoke_scope_end(s);
@@ -916,7 +925,7 @@ static void test_refusals(void)
 	refused(YOKE_EINVAL, (yoke_nn_lora(lone, 0, 1), yoke_error_code()), "rank is 0");
 	names_are(s, "0.weight 0.bias ", "nothing of it changed names,");
 	param(m, "weight", after);
-	ok(!memcmp(before, after, sizeof before), "nor numbers");
+	ok(!memcmp(before, after, sizeof before), "nor are numbers");
 	yoke_module_free(lone); // which still belongs to the caller
 	refused(YOKE_ENOENT, yoke_module_load(s, "/nonexistent/net", NULL), "nonexistent");
 	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) }, *bad = yoke_nn_sequential(2, two);
@@ -958,10 +967,11 @@ static void test_refused_twice(void)
 				yoke_error_code()), "another context");
 	refused(YOKE_ECONTEXT, (yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), outer, inner }),
 				yoke_error_code()), "another context");
-	ok(count[0] == 1 && count[1] == 1 && count[2] == 1, "each is freed once: %d, %d and %d times", count[0], count[1], count[2]);
+	ok(count[0] == 1 && count[1] == 1 && count[2] == 1,
+	   "each module is freed once: %d, %d and %d times", count[0], count[1], count[2]);
 	yoke_module *m = counted(&count[3]);
 	refused(YOKE_EINVAL, (yoke_nn_sequential(3, (yoke_module *[]){ m, m, NULL }), yoke_error_code()), "part of a sequential");
-	ok(count[3] == 1, "one that was added and is there again is freed with the sequence: %d times", count[3]);
+	ok(count[3] == 1, "a module added twice is freed with the sequence: %d times", count[3]);
 	yoke_context_free(there);
 }
 

@@ -212,7 +212,7 @@ static void statistics(void)
 	yoke_statistic *whole = merged(N, C, 1), *again = NULL;
 	for (int parts = 2; parts <= 7; parts += 5) {
 		yoke_statistic *cut = merged(N, C, parts);
-		ok(equal(whole, cut, C, 1e-6), "%d parts merge to the whole", parts);
+		ok(equal(whole, cut, C, 1e-6), "%d segments merge to the statistics of the whole", parts);
 		yoke_statistic_free(cut);
 	}
 	yoke_statistic_read(whole, YOKE_STATISTIC_COVARIANCE, got, C * C);
@@ -237,23 +237,26 @@ static void statistics(void)
 	ok(one == weight * 0x1p25 && one > 0x1p32, "%g observations", one);
 	near(got, product, C, 1e-6, product[0], "and their variance");
 	yoke_statistic_free(many);
-	ok(yoke_statistic_read(whole, YOKE_STATISTIC_MEAN, got, 3) == YOKE_EINVAL, "room of another size: %s", yoke_error());
+	ok(yoke_statistic_read(whole, YOKE_STATISTIC_MEAN, got, 3) == YOKE_EINVAL,
+	   "a buffer of another size: %s", yoke_error());
 	yoke_error_clear();
 	yoke_statistic *other = yoke_statistic_new(C + 1, 0), *line = yoke_statistic_new(C, 1);
-	ok(yoke_statistic_merge(whole, other) == YOKE_ESHAPE, "other channels: %s", yoke_error());
+	ok(yoke_statistic_merge(whole, other) == YOKE_ESHAPE, "another number of channels: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_statistic_read(line, YOKE_STATISTIC_COVARIANCE, got, C * C) == YOKE_EINVAL, "of a diagonal one: %s", yoke_error());
+	ok(yoke_statistic_read(line, YOKE_STATISTIC_COVARIANCE, got, C * C) == YOKE_EINVAL,
+	   "a full matrix of diagonal statistics: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_statistic_read(other, YOKE_STATISTIC_VARIANCE, got, C + 1) == YOKE_ERANGE, "of nothing: %s", yoke_error());
+	ok(yoke_statistic_read(other, YOKE_STATISTIC_VARIANCE, got, C + 1) == YOKE_ERANGE,
+	   "statistics of nothing: %s", yoke_error());
 	yoke_error_clear();
 	x[4] = INFINITY;
 	yoke_scope *s = yoke_scope_begin("not finite");
 	ok(yoke_statistic_add(whole, yoke_from(yoke_f32, 2, DIMS(2, C), x), YOKE_NONE) == YOKE_ERANGE &&
-		   strstr(yoke_error(), "channel 4"), "not finite: %s", yoke_error());
+		   strstr(yoke_error(), "channel 4"), "a non-finite row: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_statistic_read(whole, YOKE_STATISTIC_COUNT, &one, 1);
-	ok(one == weight, "and nothing is added then");
+	ok(one == weight, "and is not added");
 	yoke_statistic_free(other);
 	yoke_statistic_free(line);
 	yoke_statistic_free(whole);
@@ -301,7 +304,8 @@ static void hostile(void)
 	getrusage(RUSAGE_SELF, &before);
 	const bool none = !yoke_statistic_load("bad.safetensors") && yoke_error_code() == YOKE_EFORMAT;
 	getrusage(RUSAGE_SELF, &after);
-	ok(none && after.ru_maxrss - before.ru_maxrss < 100 << 10, "squares that are not there take no memory: %s", yoke_error());
+	ok(none && after.ru_maxrss - before.ru_maxrss < 100 << 10,
+	   "missing squares in a file take no memory: %s", yoke_error());
 	yoke_error_clear();
 	double nan = NAN;
 	memcpy(text + n - sizeof nan, &nan, sizeof nan);
@@ -327,9 +331,10 @@ static void not_finite(void)
 	yoke_read(all.least, lo, sizeof lo);
 	yoke_read(all.greatest, hi, sizeof hi);
 	yoke_read(all.mean, m, sizeof m);
-	ok(isnan(lo[0]) && isnan(hi[0]) && isnan(m[0]) && lo[1] == 2 && hi[1] == 6 && m[1] == 4, "a NaN stays in its channel");
+	ok(isnan(lo[0]) && isnan(hi[0]) && isnan(m[0]) && lo[1] == 2 && hi[1] == 6 && m[1] == 4,
+	   "a NaN affects only its channel");
 	yoke_read(some.mean, m, sizeof m);
-	ok(m[0] == 3 && m[1] == 4, "a row without weight is not read: %g %g", m[0], m[1]);
+	ok(m[0] == 3 && m[1] == 4, "a row of weight 0 is not read: %g %g", m[0], m[1]);
 	yoke_scope_end(s);
 }
 
@@ -338,9 +343,9 @@ static void errors(void)
 	yoke_scope *s = yoke_scope_begin("errors");
 	yoke_tensor *t = yoke_full(yoke_f32, 1, DIMS(3), 1), *two = yoke_full(yoke_f32, 2, DIMS(2, 3), 1);
 	struct yoke_moments to = { .size = sizeof to, .mean = t };
-	ok(yoke_moments(t, YOKE_NONE, 0, &to) == YOKE_ESHAPE && !to.mean, "one axis: %s", yoke_error());
+	ok(yoke_moments(t, YOKE_NONE, 0, &to) == YOKE_ESHAPE && !to.mean, "an operand of one axis: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_moments(two, t, 0, &to) == YOKE_ESHAPE, "weights of other rows: %s", yoke_error());
+	ok(yoke_moments(two, t, 0, &to) == YOKE_ESHAPE, "weights for another number of rows: %s", yoke_error());
 	yoke_error_clear();
 	to.size = 0;
 	ok(yoke_moments(two, YOKE_NONE, 0, &to) == YOKE_EINVAL, "no size: %s", yoke_error());

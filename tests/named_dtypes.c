@@ -721,7 +721,7 @@ static void infinities(void)
 		static const double origin[4] = { 0 };
 		get(yoke_mse(from(floats[d], 1, (int64_t[]){ 4 }, far), from(floats[d], 1, (int64_t[]){ 4 }, origin)),
 		    y);
-		near(y, &mse_want, 1, close, 1, "mse where a square leaves f16");
+		near(y, &mse_want, 1, close, 1, "mse where a square overflows f16");
 		// p = (1/2, 0, 1/2) and q the uniform one
 		const double p[3] = { log(0.5), -INFINITY, log(0.5) }, q[3] = { log(1. / 3), log(1. / 3), log(1. / 3) };
 		row = from(floats[d], 1, (int64_t[]){ 3 }, p);

@@ -451,7 +451,7 @@ static void lacking(void)
 	make_folder(DRIVER, NULL, "no library");
 	ok(child(NULL, NULL, all_of_it) && (strstr(found->line, "invalid ELF") || strstr(found->line, "too short") ||
 					    strstr(found->notes, "too short")),
-	   "%s: a driver that is no library: %.200s%.200s", vendor->name, found->line, found->notes);
+	   "%s: a driver that is not a library: %.200s%.200s", vendor->name, found->line, found->notes);
 	make_folder(-1, NULL, NULL);
 }
 
@@ -492,7 +492,7 @@ static void newer_devices(void)
 	ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && found->devices == 1 && !found->err &&
 	   times("libcublasLt.so.13 is of CUDA 13, the driver only of CUDA 12.4: update the driver, or install the libcublasLt of "
 		 "CUDA 12") && !times("products  "),
-	   "a library of products newer than the driver: %.200s", found->notes);
+	   "a product library newer than the driver: %.200s", found->notes);
 	unsetenv("YOKE_FAKE_COMPILER");
 }
 
@@ -526,7 +526,7 @@ static void versions(void)
 	ok(child("YOKE_FAKE_ARCH", "gfx9999", all_of_it) && found->devices == 1 && found->err == YOKE_EUNSUPPORTED &&
 	   strstr(found->line, "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
 	   strstr(found->line, "libhiprtc.so.6 does not compile for gfx9999: update ROCm"),
-	   "a device that the compiler does not know: %s", found->line);
+	   "a device unknown to the compiler: %s", found->line);
 }
 
 // ---- errors ----
@@ -653,7 +653,8 @@ static void second_products(void)
 	snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
 	make_folder(PRODUCTS, NULL, "no library");
 	products_wanted = "1";
-	ok(child(NULL, NULL, products_alone) && !found->err, "without %s, %s multiplies: %s", vendor->library[PRODUCTS],
+	ok(child(NULL, NULL, products_alone) && !found->err,
+	   "without %s, %s computes products: %s", vendor->library[PRODUCTS],
 	   vendor->library[BLAS], found->line);
 	products_wanted = "0";
 }
@@ -669,7 +670,7 @@ static void kernels(void)
 	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
 	// AMD's driver does not report parameters, and a fake driver's kernels have no code object
 	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters") && strstr(found->line, " 2: ")),
-	   "a kernel of other parameters: %s", found->line);
+	   "a kernel with other parameters: %s", found->line);
 	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
 	const char *names[] = { "libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" };
 	for (int i = cuda ? 0 : 1; i < (cuda ? 1 : 4); i++)
@@ -695,7 +696,7 @@ static void matrix_units(void)
 	units_wrong = true;
 	ran = child(NULL, NULL, units);
 	ok(ran && !found->again && strstr(found->notes, "f16, but "),
-	   "%s: units whose product is wrong are not used: %#x, %s", vendor->name, found->again, found->notes);
+	   "%s: matrix units with a wrong product are not used: %#x, %s", vendor->name, found->again, found->notes);
 	units_wrong = false;
 }
 
@@ -734,13 +735,13 @@ static void samples(void)
 	   s->power_limit_w, s->energy_j, s->known);
 	if (cuda)
 		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 && s->clock_max_hz == 1410000000 &&
-		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks, and no fan");
+		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks are known, fan speed is not");
 	if (cuda)
 		ok(child("YOKE_FAKE_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
-		   s->known & YOKE_SAMPLE_POWER, "a card that is shared out: known %#x", s->known);
+		   s->known & YOKE_SAMPLE_POWER, "a partitioned card: known %#x", s->known);
 	ok(child("YOKE_FAKE_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
 	   found->err == YOKE_EUNSUPPORTED && strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
-	   "none: %s", found->line);
+	   "a device without telemetry: %s", found->line);
 }
 
 // Telemetry calls that always fail: if they find the device, there is no telemetry, and a line says
@@ -752,7 +753,7 @@ static void sample_errors(void)
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	const bool all_ran = child(NULL, NULL, telemetry);
 	const uint32_t all = found->sample.known;
-	ok(all_ran && all, "%s: telemetry that is known: %#x", vendor->name, all);
+	ok(all_ran && all, "%s: known telemetry: %#x", vendor->name, all);
 	for (size_t i = 0; i < vendor->n; i++) {
 		const struct symbol *s = &vendor->symbols[i];
 		char fail[100];

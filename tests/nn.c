@@ -255,9 +255,9 @@ static void test_causal(struct yk_network *m, forward_fn *forward)
 	yoke_scope_end(s);
 	for (int i = 0; i < 3 * V; i++)
 		g[i] = got[i / V][i % V], w[i] = want[i / V][i % V];
-	near(g, w, 3 * V, 1e-5, 1, "logits depend on what is before them alone");
+	near(g, w, 3 * V, 1e-5, 1, "logits do not depend on later tokens");
 	x = yoke_from(yoke_i32, 2, (int64_t[]){ 1, C + 1 }, (int32_t[C + 1]){ 0 });
-	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE, "too long: %s",
+	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE, "a sequence that is too long: %s",
 	   yoke_error());
 	yoke_error_clear();
 	yoke_free(x);
@@ -275,13 +275,13 @@ static void test_init(void)
 	bool good = yk_network_new(&yk_model_gpt, &shape, &a) == 0 &&
 		    yk_network_new(&yk_model_gpt, &shape, &b) == 0 &&
 		    yk_parameters_draw(&a->params, 5) == 0 && yk_parameters_draw(&b->params, 5) == 0;
-	if (!ok(good, "gpt: drawn %s", yoke_error()))
+	if (!ok(good, "gpt: initialized %s", yoke_error()))
 		return;
 	ok(yk_model_elements(&yk_model_gpt, &shape) == a->params.elements && a->params.elements ==
 	   (257 + 64) * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64, "gpt: number of parameters");
 	yoke_read(a->params.var[0], x, sizeof x);
 	yoke_read(b->params.var[0], y, sizeof y);
-	ok(!memcmp(x, y, sizeof x), "gpt: the seed decides");
+	ok(!memcmp(x, y, sizeof x), "gpt: the seed determines the parameters");
 	for (int i = 0; i < 257 * 64; i++)
 		sum += x[i], square += (double)x[i] * x[i];
 	ok(fabs(sum / n) < 5 * 0.02 / sqrt(n), "gpt: mean %.2g", sum / n);
@@ -327,7 +327,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 		e = yk_parameters_draw(&m->params, 3);
 	for (int i = 0; i < N && !e; i++)
 		e = yk_network_cache_new(m, &cache[i]);
-	if (!ok(!e, "%s: a cache %s", model->name, yoke_error()))
+	if (!ok(!e, "%s: a key-value cache %s", model->name, yoke_error()))
 		return;
 	for (int round = 0; round < 2; round++) { // the second call finds the first one's keys before its own
 		for (int i = 0; i < N * TOKENS; i++)
@@ -353,15 +353,15 @@ static void test_cache(const struct yk_model *model, int64_t history)
 			if (i == 1)
 				misses = stats().plan_misses;
 			if (i == 4)
-				ok(stats().plan_misses == misses, "%s: one plan for each further token",
+				ok(stats().plan_misses == misses, "%s: one plan serves all further tokens",
 				   model->name);
 		}
 		for (int i = 0; i < N * TOKENS * VOCAB; i++) {
 			g[i] = (double)got[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
 			w[i] = (double)want[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
 		}
-		near(g, w, N * TOKENS * VOCAB, 4e-6, 1, "logits of tokens that come in pieces");
-		ok(model != &yk_model_gpt || stats().assign_copies == copies, "the cache is filled in place");
+		near(g, w, N * TOKENS * VOCAB, 4e-6, 1, "logits of tokens that come in chunks");
+		ok(model != &yk_model_gpt || stats().assign_copies == copies, "the cache is updated in place");
 	}
 	yoke_scope *s = yoke_scope_begin("full");
 	yoke_tensor *h = yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ N, 1 }, ids));
@@ -468,10 +468,10 @@ static void test_together(const struct yk_model *model, int64_t history)
 	cache[0]->length = 0;
 	yoke_scope *s = yoke_scope_begin("wrong");
 	ok(one_more(m, 2, cache, ids[0], 1, logits) == YOKE_ESHAPE,
-	   "one begins where another goes on: %s", yoke_error());
+	   "one sequence begins where another continues: %s", yoke_error());
 	yoke_error_clear();
 	yoke_tensor *many = yoke_full(yoke_i32, 2, (int64_t[]){ YK_SEQUENCES + 1, 1 }, 0);
-	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many: %s",
+	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many sequences: %s",
 	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
@@ -530,14 +530,14 @@ static void test_flat(const struct yk_model *model)
 		   last.pool_reserved == first.pool_reserved &&
 		   last.pool_allocated_peak == first.pool_allocated_peak &&
 		   last.live_handles == first.live_handles,
-	   "%s: %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name, passes,
+	   "%s: after %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name, passes,
 	   (unsigned long long)first.pool_allocated, (unsigned long long)last.pool_allocated,
 	   (unsigned long long)first.live_handles, (unsigned long long)last.live_handles,
 	   yoke_error());
 	ok((last.plans == first.plans && last.plan_misses == first.plan_misses) || tap_eager(),
-	   "%s: %llu plans, then %llu", model->name, (unsigned long long)first.plans,
+	   "%s: %llu plans after the first passes, then %llu", model->name, (unsigned long long)first.plans,
 	   (unsigned long long)last.plans);
-	ok(tap_resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name,
+	ok(tap_resident() - memory < 1 << 20, "%s: resident memory of the process grew by %+.0f bytes", model->name,
 	   tap_resident() - memory);
 	yk_network_cache_free(cache);
 	yk_network_free(m);
@@ -579,7 +579,7 @@ static void test_evaluation(const struct yk_model *model)
 	ok(loss[0] == loss[1] && loss[0] != loss[2],
 	   "%s: losses with dropout %.7g, %.7g, with another seed %.7g", model->name,
 	   (double)loss[0], (double)loss[1], (double)loss[2]);
-	ok(!memcmp(plain, again, sizeof plain), "%s: without it, of either seed, the same bits",
+	ok(!memcmp(plain, again, sizeof plain), "%s: without dropout both seeds give the same bits",
 	   model->name);
 	yk_network_free(m);
 }
@@ -609,7 +609,7 @@ static void test_refused(void)
 	refuse(&yk_model_mlp, bad, "history=9 is more than the context=8");
 	bad = good, bad.history = 0;
 	refuse(&yk_model_mlp, bad, "history=0 is not in 1 .. 64");
-	ok(!yk_model_find("bert") && yk_model_find("mlp") == &yk_model_mlp, "models by name");
+	ok(!yk_model_find("bert") && yk_model_find("mlp") == &yk_model_mlp, "models are found by name");
 }
 
 // A manifest, written and read; one that names another model.
@@ -622,7 +622,7 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 		shape.size[k] = model->sizes >> k & 1 ? 2 : 0;
 	json_t *o = yk_model_describe(model, &shape);
 	ok(o && json_object_size(o) == (size_t)sizes_of && yk_model_parse(o, "m", &which, &got) == 0 &&
-	   which == model && !memcmp(&got, &shape, sizeof got), "%s: described and back %s", model->name,
+	   which == model && !memcmp(&got, &shape, sizeof got), "%s: the manifest describes the model and restores it %s", model->name,
 	   yoke_error());
 	json_object_set_new(o, "kind", json_string("bert"));
 	int e = yk_model_parse(o, "m", &which, &got);
@@ -646,7 +646,7 @@ static void test_model(const struct yk_model *model, int params, forward_fn *for
 
 	bool good = yk_network_new(model, &shape, &m) == 0 && m->params.count == params &&
 		    m->params.elements == yk_model_elements(model, &shape);
-	if (!ok(good, "%s: made, %d parameters %s", model->name, params, yoke_error()))
+	if (!ok(good, "%s: created with %d parameters %s", model->name, params, yoke_error()))
 		return;
 	draw(m);
 	test_loss(m, forward, C, 0);

@@ -156,8 +156,8 @@ static void compare(const char *backend, bool complete)
 		   "%s: %llu steps of %llu fell back, %llu bytes", backend,
 		   (unsigned long long)other.stats.fallbacks, (unsigned long long)other.stats.launches,
 		   (unsigned long long)other.stats.fallback_bytes);
-		ok(other.stats.fallbacks < other.stats.launches, "%s: not all", backend);
-		ok(!cpu.stats.fallbacks, "the CPU falls back on nothing");
+		ok(other.stats.fallbacks < other.stats.launches, "%s: some ops do not fall back", backend);
+		ok(!cpu.stats.fallbacks, "on the CPU nothing falls back");
 	}
 	yoke_setting_set("strict", "1");
 	struct result r = run(backend, train_gpt);
@@ -201,9 +201,9 @@ static void copies(const char *backend)
 			got[k][i] = (double)back[i];
 		yoke_scope_end(s);
 	}
-	near(got[0], want[0], 256, 0, 1, "a turned value read");
-	near(got[1], want[1], 256, 0, 1, "a turned value multiplied");
-	near(got[2], want[2], 256, 0, 1, "a turned value scanned");
+	near(got[0], want[0], 256, 0, 1, "a reversed view is read");
+	near(got[1], want[1], 256, 0, 1, "a reversed view is multiplied");
+	near(got[2], want[2], 256, 0, 1, "a reversed view is scanned");
 	ok(!yoke_error_code(), "%s: copies: %s", backend, yoke_error());
 	yoke_error_clear();
 	yoke_use(former);

@@ -310,7 +310,7 @@ static void values(void)
 						axis_name[where]);
 				chain_free(&h);
 			}
-		ok(good, "%s: as elimination with pivots", axis_name[where]);
+		ok(good, "%s: equals elimination with pivots", axis_name[where]);
 	}
 }
 
@@ -325,7 +325,7 @@ static void long_rows(void)
 			good &= matches(&h, yoke_f64, true, 1e-8, axis_name[where]);
 			chain_free(&h);
 		}
-		ok(good, "%s: long rows as minors in long double", axis_name[where]);
+		ok(good, "%s: long rows equal minors in long double", axis_name[where]);
 	}
 }
 
@@ -366,7 +366,7 @@ static void scales(void)
 						      cabs(one) + 1);
 				worst = isnan(e) ? INFINITY : fmax(worst, e);
 			}
-		ok(worst < 1e-11, "all numbers times %g: %.2g", scale[k], worst);
+		ok(worst < 1e-11, "all numbers scaled by %g: %.2g", scale[k], worst);
 		for (int what = 0; what < RESULTS; what++) {
 			free(got[0][what]);
 			free(got[1][what]);
@@ -442,7 +442,7 @@ static void phases(void)
 		free(got);
 	}
 	ok(counts, "on the real axis the phase is pi times the eigenvalues above z");
-	ok(continuous, "above it the phase falls without a jump");
+	ok(continuous, "above the axis the phase decreases continuously");
 	yoke_scope_end(scope);
 }
 
@@ -648,7 +648,7 @@ static void gradients(enum result what, int special)
 			twice = isnan(ee) ? INFINITY : fmax(twice, ee);
 		}
 	ok(!err && worst < 1e-6 && twice < 1e-4,
-	   "%s%s: gradients by a, a_im, b, c, z as differences: %.2g, second %.2g %s",
+	   "%s%s: gradients by a, a_im, b, c, z equal differences: %.2g, second %.2g %s",
 	   result_name[what],
 	   special == 1 ? ", bonds of 0" :
 	   special == 2 ? ", pivots of 0" :

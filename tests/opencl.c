@@ -67,12 +67,12 @@ static void test_transfers(int kind)
 	finish();
 	for (size_t i = 105; i < N; i++)
 		same = same && got[i - 105] == want[i - 2];
-	ok(same, "%s segment: copied to another", what);
+	ok(same, "%s segment: copied to another segment", what);
 	ok(cl->put(queue, s, N - 3, part, 4) == YOKE_ERANGE, "put beyond the end: %s",
 	   last_error);
 	ok(cl->get(queue, s, UINT64_MAX, part, 2) == YOKE_ERANGE,
 	   "get with a sum that overflows");
-	ok(cl->fill(queue, s, 2, 4, part, 4) == YOKE_EINVAL, "fill at a crooked offset");
+	ok(cl->fill(queue, s, 2, 4, part, 4) == YOKE_EINVAL, "fill at an unaligned offset");
 	cl->segment_free(device, s);
 	cl->segment_free(device, other);
 }
@@ -91,7 +91,7 @@ static void test_wrap(const struct yoke_device_info *info)
 		memory[i] = (unsigned char)(i * 31 >> 3);
 	int err = cl->segment_wrap(device, memory, N, &s);
 	if (!(info->flags & YOKE_DEVICE_UNIFIED)) {
-		ok(err == YOKE_EUNSUPPORTED, "memory of its own: wraps nothing");
+		ok(err == YOKE_EUNSUPPORTED, "an allocated segment wraps nothing");
 		free(memory);
 		return;
 	}
@@ -112,11 +112,11 @@ static void test_wrap(const struct yoke_device_info *info)
 	cl->segment_free(device, s);
 	for (int i = 0; i < N; i++)
 		same = same && memory[i] == (unsigned char)(i * 31 >> 3);
-	ok(same, "and left as it was");
+	ok(same, "and not written");
 	ok(info->align == 1 || cl->segment_wrap(device, memory + 1, N - 1, &s) == YOKE_EUNSUPPORTED,
-	   "not from anywhere");
+	   "wrapping NULL is refused");
 	ok(cl->segment_wrap(device, memory, info->max_segment + 1, &s) == YOKE_EUNSUPPORTED,
-	   "nor more than a buffer may have");
+	   "and more than a buffer may have");
 	cl->segment_free(device, other);
 	free(memory);
 }
@@ -130,9 +130,9 @@ static void test_errors(const struct yoke_device_info *info)
 		   strstr(last_error, info->name),
 	   "a segment too large: %s", last_error);
 	ok(cl->segment_new(device, YOKE_SEGMENT_DEVICE, 0, &s) == YOKE_EINVAL,
-	   "a segment of nothing");
+	   "a segment of size 0");
 	ok(cl->segment_new(1000, YOKE_SEGMENT_DEVICE, 8, &s) == YOKE_ENODEV,
-	   "no such device");
+	   "an unknown device");
 }
 
 static void test_fork(void)
@@ -184,15 +184,15 @@ static void test_events(void)
 		for (int i = 0; i < N; i++)
 			bad += got[i] != pattern;
 	}
-	ok(!bad, "two queues in turn: %u wrong", bad);
+	ok(!bad, "two queues in turn: %u wrong elements", bad);
 	ok(cl->event_done(NULL) == 1 && !cl->event_wait(NULL) &&
 		   !cl->event_after(q[0], NULL),
-	   "NULL is an event that is done");
+	   "NULL counts as a completed event");
 	must(cl->event_mark(q[0], &e), "mark");
 	cl->queue_free(q[0]);
 	ok(!cl->event_wait(e), "an event outlives its queue");
 	uint64_t ns;
-	ok(cl->event_elapsed(e, e, &ns) == YOKE_EUNSUPPORTED, "no times: %s", last_error);
+	ok(cl->event_elapsed(e, e, &ns) == YOKE_EUNSUPPORTED, "without timing: %s", last_error);
 	cl->event_free(e);
 	cl->queue_free(q[1]);
 	cl->segment_free(device, s[0]);
@@ -233,10 +233,10 @@ static void test_two(uint32_t other)
 		for (int i = 0; i < N; i++)
 			bad += got[i] != pattern;
 	}
-	ok(!bad, "devices %u and %u in turn: %u wrong", device, other, bad);
+	ok(!bad, "devices %u and %u in turn: %u wrong elements", device, other, bad);
 	int err = cl->copy(q[0], s[0], 0, s[1], 0, 4);
 	ok(err == YOKE_EUNSUPPORTED && strstr(last_error, "opencl:0") && strstr(last_error, "opencl:1"),
-	   "no copy from one into the other: %s", last_error);
+	   "there is no direct copy between them: %s", last_error);
 	for (int i = 0; i < 2; i++) {
 		cl->segment_free(id[i], s[i]);
 		cl->queue_free(q[i]);
@@ -314,7 +314,7 @@ static void test_arguments(void)
 	unsigned bad = 0;
 	for (int round = 0; round < 60; round++)
 		bad += squares(0);
-	ok(!bad, "a kernel over buffers that come and go: %u wrong", bad);
+	ok(!bad, "a kernel over buffers that are created and freed: %u wrong elements", bad);
 }
 
 // Another copy of the module has no kernels yet: it finds the binaries of the first.
@@ -335,7 +335,7 @@ static bool load_copy(const char *copy)
 	cl->queue_free(queue);
 	const char *why = test_load(copy, &n);
 	remove(copy);
-	if (!ok(!why, "a copy of the module starts %s", why ? why : ""))
+	if (!ok(!why, "another copy of the module starts %s", why ? why : ""))
 		return false;
 	must(cl->queue_new(device, YOKE_QUEUE_COMPUTE, &queue), "queue_new");
 	return true;
@@ -347,13 +347,13 @@ static void test_binaries(void)
 	spoilt = true;
 	if (!load_copy("./yoke_opencl_one.so"))
 		return;
-	ok(!squares(1), "a binary that is garbage is a miss");
+	ok(!squares(1), "an invalid binary is a miss");
 	spoilt = false;
 	if (!load_copy("./yoke_opencl_two.so"))
 		return;
 	cache_hits = 0;
 	bool good = !squares(1);
-	ok(good && (cache_hits == 1 || !nbinaries), "a binary that was kept serves (%u of %u)", cache_hits,
+	ok(good && (cache_hits == 1 || !nbinaries), "a cached binary is used (%u of %u)", cache_hits,
 	   nbinaries);
 }
 
@@ -377,8 +377,8 @@ static void test_marks(void)
 	must(cl->event_wait(e[2]), "wait");
 	for (int i = 0; i < N; i++)
 		bad += got[i] != pattern;
-	ok(!bad, "the second of two marks is behind the work, too: %u wrong", bad);
-	ok(cl->event_done(e[0]) == 1 && cl->event_done(e[2]) == 1, "all are over");
+	ok(!bad, "the second of two marks is after the work, too: %u wrong", bad);
+	ok(cl->event_done(e[0]) == 1 && cl->event_done(e[2]) == 1, "all events are complete");
 	cl->event_free(e[0]);
 	cl->event_free(e[2]);
 	cl->segment_free(device, s);
@@ -423,8 +423,8 @@ static void test_source(void)
 	source.text = good;
 	must(cl->get(queue, s, 0, got, sizeof got), "get");
 	must(run_op(queue, &op, 0), "run");
-	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d", got[7]);
-	ok(compiled == before + 2, "each is compiled once: %u", compiled - before);
+	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d wrong", got[7]);
+	ok(compiled == before + 2, "each text is compiled once: %u", compiled - before);
 	source.text = "#include \"half.cl\"\nKERNEL void add(GLOBAL uchar *y, ulong y0, long by)"
 		      "{ ((GLOBAL int *)(y + y0))[GLOBAL_ID(0)] = (int)f32_of_bf16((ushort)by); }";
 	op.attr[0].i = 0x4228; // 42
@@ -432,13 +432,13 @@ static void test_source(void)
 	must(cl->get(queue, s, 0, got, sizeof got), "get");
 	op.attr[0].i = 0;
 	must(run_op(queue, &op, 0), "run");
-	ok(got[0] == 42 && got[7] == 42, "a text that includes one of ours: %d", got[0]);
+	ok(got[0] == 42 && got[7] == 42, "a text that includes one of yoke's: %d", got[0]);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		source.text = bad[i].text;
 		source.entry = bad[i].entry;
 		source.local[0] = source.local[1] = source.local[2] = bad[i].local;
 		int err = run_op(queue, &op, 0);
-		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "bad text %zu: %s", i,
+		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "invalid text %zu: %s", i,
 		   last_error);
 	}
 	cl->segment_free(device, s);
@@ -449,7 +449,7 @@ static void test_refusals(void)
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_LIMIT - 1 };
 
 	ok(!cl->can(device, &op) && run_op(queue, &op, 0) == YOKE_EUNSUPPORTED,
-	   "refuses an op that it does not know");
+	   "an unknown op is refused");
 }
 
 int main(void)
@@ -467,7 +467,7 @@ int main(void)
 	   info.max_segment && info.max_segment <= info.memory,
 	   "align %u, memory %llu, largest segment %llu", info.align,
 	   (unsigned long long)info.memory, (unsigned long long)info.max_segment);
-	ok(cl->device_info(n, &info) == YOKE_ENODEV, "no device %u: %s", n, last_error);
+	ok(cl->device_info(n, &info) == YOKE_ENODEV, "device %u does not exist: %s", n, last_error);
 	must(cl->device_info(device, &info), "device_info");
 	must(cl->queue_new(device, YOKE_QUEUE_COMPUTE, &queue), "queue_new");
 	test_transfers(YOKE_SEGMENT_DEVICE);

@@ -222,7 +222,7 @@ static void failing(enum call c, cl_int code, int want, const char *const *words
 	yoke_error_clear();
 	forget();
 	err = evaluate(&right);
-	ok(right, "and the next works %s", yoke_error());
+	ok(right, "and the next step works %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -232,11 +232,11 @@ static void failures(const char *name)
 
 	arm(LAUNCH, CL_OUT_OF_RESOURCES, 1);
 	int err = evaluate(&right);
-	ok(!err && right && count[LAUNCH] == 2, "out of resources once: %d tries %s", count[LAUNCH],
+	ok(!err && right && count[LAUNCH] == 2, "one out-of-resources error: %d attempts %s", count[LAUNCH],
 	   yoke_error());
 	arm(LAUNCH, CL_MEM_OBJECT_ALLOCATION_FAILURE, 1);
 	err = evaluate(&right);
-	ok(!err && right && count[LAUNCH] == 2, "no memory for an object once: %d tries %s", count[LAUNCH],
+	ok(!err && right && count[LAUNCH] == 2, "one out-of-memory error for an object: %d attempts %s", count[LAUNCH],
 	   yoke_error());
 	yoke_error_clear();
 	failing(LAUNCH, CL_OUT_OF_RESOURCES, YOKE_ENOMEM,
@@ -260,11 +260,11 @@ static void memory(const char *name)
 	int err = yoke_error_code();
 	ok(!x && err == YOKE_ENOMEM && strstr(yoke_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE") &&
 	   strstr(yoke_error(), "clCreateBuffer") && strstr(yoke_error(), name) &&
-	   strstr(yoke_error(), "40.00 MiB"), "no buffer: %s", yoke_error());
+	   strstr(yoke_error(), "40.00 MiB"), "a buffer that cannot be allocated: %s", yoke_error());
 	yoke_error_clear();
 	forget();
 	x = yoke_variable("x", yoke_u8, 1, &n);
-	ok(x, "and the next is there %s", yoke_error());
+	ok(x, "and the next one can %s", yoke_error());
 	yoke_free(x);
 }
 

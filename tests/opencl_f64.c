@@ -46,11 +46,11 @@ int main(void)
 	if (!(info.flags & YOKE_DEVICE_F64))
 		return skip_all("the device offers no f64");
 	kernel_text = spoilt_text;
-	ok(!can(YOKE_OP_MAP, yoke_f64), "no map of f64");
-	ok(!can(YOKE_OP_SCAN, yoke_f64), "no running totals of f64");
-	ok(!can(YOKE_OP_MAP, yoke_f64), "nor when asked again");
-	ok(can(YOKE_OP_MAP, yoke_f32), "maps of f32");
-	ok(can(YOKE_OP_SCAN, yoke_f32), "running totals of f32");
-	ok(can(YOKE_OP_MOVE, yoke_f64), "copies of f64, which compute nothing");
+	ok(!can(YOKE_OP_MAP, yoke_f64), "maps of f64 are refused");
+	ok(!can(YOKE_OP_SCAN, yoke_f64), "cumulative sums of f64 are refused");
+	ok(!can(YOKE_OP_MAP, yoke_f64), "also at a second query");
+	ok(can(YOKE_OP_MAP, yoke_f32), "maps of f32 work");
+	ok(can(YOKE_OP_SCAN, yoke_f32), "cumulative sums of f32 work");
+	ok(can(YOKE_OP_MOVE, yoke_f64), "copies of f64, which compute nothing, work");
 	return done();
 }

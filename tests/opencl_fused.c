@@ -41,7 +41,7 @@ static void shape(int64_t M, int64_t N, int64_t K)
 	ok(good && steps && steps <= 2, "%lldx%lldx%lld: %llu launches%s", (long long)M,
 	   (long long)N, (long long)K, (unsigned long long)steps, good ? "" : yoke_error());
 	memset(y, 0xff, (size_t)(M * N) * sizeof *y);
-	if (!ok(!yoke_read(ty, y, (size_t)(M * N) * sizeof *y), "its values")) {
+	if (!ok(!yoke_read(ty, y, (size_t)(M * N) * sizeof *y), "the result's values")) {
 		diag("%s", yoke_error());
 		exit(done());
 	}
@@ -57,10 +57,10 @@ static void shape(int64_t M, int64_t N, int64_t K)
 		if (y[i] != 0 || isnan(y[i]))
 			worst = fmax(worst, isnan(y[i]) ? INFINITY : fabs(y[i] - want));
 	}
-	ok(worst < 1e-5 * sqrt((double)K), "where not dropped at most %.2g away", worst);
+	ok(worst < 1e-5 * sqrt((double)K), "values not dropped are at most %.2g off", worst);
 	const double share = (double)dropped / (double)positive;
 	const double off = 5 * sqrt(0.25 * 0.75 / (double)positive);
-	ok(fabs(share - 0.25) < off, "%.4f of %lld dropped, 0.25 +- %.4f", share,
+	ok(fabs(share - 0.25) < off, "%.4f of %lld values dropped, 0.25 +- %.4f", share,
 	   (long long)positive, off);
 	yoke_scope_end(s);
 	free(x), free(w), free(b), free(y);

@@ -435,7 +435,7 @@ int main(void)
 			has |= !strcmp(variants[i].kind, yoke_optim_kind(k));
 		all &= has;
 	}
-	ok(all, "each kind has variants here");
+	ok(all, "each kind of optimizer has variants in this test");
 	if (!getenv("YOKE_TEST_OPENCL"))
 		skip("OpenCL", "its module is not built");
 	yoke_context *ctx = getenv("YOKE_TEST_OPENCL") ? yoke_context_new("opencl") : NULL;

@@ -171,7 +171,8 @@ static void constant_pre(void)
 			worst = fmax(worst, fabs((double)a[i][k] - b[i][k]));
 			moved = fmax(moved, fabs((double)a[i][k] - s.x[i][k]));
 		}
-	ok(worst < 2e-5 && moved > 0.1, "a constant preconditioner of the gradient changes nothing: %.2g of %.2g",
+	ok(worst < 2e-5 && moved > 0.1,
+	   "a constant factor of the preconditioned gradient changes nothing: %.2g of %.2g",
 	   worst, moved);
 	yoke_optim_free(o);
 	yoke_optim_free(m);
@@ -234,7 +235,8 @@ static void lamb_norms(void)
 			sum += pow((double)a[i][k] - s.x[i][k], 2);
 		share[i] = sqrt(sum) / (i == 1 ? 1 : 1000);
 	}
-	near(share + 1, (double[]){ 0.01, 0.01 }, 2, 1e-3, 0, "lamb: layers of norms 1 and 1000 move by lr of it");
+	near(share + 1, (double[]){ 0.01, 0.01 }, 2, 1e-3, 0,
+	     "lamb: layers of norms 1 and 1000 move by lr times their norm");
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -372,10 +374,10 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 	   "%s: %g at %lld of %s: nothing changes; norm %g %s", kind, bad, (long long)at, names[tensor], (double)norm,
 	   yoke_error());
 	refused(yoke_optim_check(o), YOKE_ERANGE, names[tensor]);
-	ok(yoke_optim_check(o) == 0, "and it is forgotten then");
+	ok(yoke_optim_check(o) == 0, "and the error is cleared afterwards");
 	step(o, s.g, NULL);
 	read_all(s.p, again);
-	ok(!equal(p, again), "steps go on");
+	ok(!equal(p, again), "further steps succeed");
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -414,7 +416,7 @@ static void skipped(const char *kind, const char *settings)
 	read_all(s.p, a);
 	read_all(u.p, b);
 	ok(equal(a, b) && yoke_optim_steps(o) == 9 && !yoke_error_code(),
-	   "%s %s: skipped steps are as none, bit for bit %s",
+	   "%s %s: skipped steps leave no trace, bit for bit %s",
 	   kind, settings, yoke_error());
 	yoke_error_clear();
 	yoke_free(flag);
@@ -462,7 +464,7 @@ static void lost(const char *kind, const char *settings)
 	read_all(s.p, a);
 	read_all(u.p, b);
 	ok(equal(a, b) && yoke_optim_steps(o) == 9 && steps[0] == 1 && steps[1] == 1 && !yoke_error_code(),
-	   "%s %s: steps that changed nothing do not count: %lld of 9, of a file %lld and %lld of 1 %s", kind, settings,
+	   "%s %s: steps that changed nothing do not count: %lld of 9, in a file %lld and %lld of 1 %s", kind, settings,
 	   (long long)yoke_optim_steps(o), (long long)steps[0], (long long)steps[1], yoke_error());
 	yoke_error_clear();
 	yoke_optim_free(file);
@@ -498,7 +500,7 @@ static void scaled(void)
 		for (int64_t k = 0; k < counts[i]; k++)
 			worst = fmax(worst, fabs(got[i][k] - (s.x[i][k] - by * x[i][k] / 1024.0)));
 	near(&one, &want, 1, 1e-6, 0, "the norm of scaled gradients");
-	ok(worst < 1e-6, "which are clipped by it: error %.2g", worst);
+	ok(worst < 1e-6, "gradients are clipped by it: error %.2g", worst);
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -515,7 +517,8 @@ static void groups(void)
 	yoke_optim_add(o, 1, s.p, names, "lr=0.125");
 	yoke_optim_add(o, 2, s.p + 1, names + 1, NULL);
 	ok(!yoke_optim_set(o, "*.bias", "weight_decay=0"), "a pattern %s", yoke_error());
-	ok(yoke_optim_lr(o, "head.weight", 7) == 0.125 && yoke_optim_lr(o, "body.bias", 7) == 0.5, "rates by name");
+	ok(yoke_optim_lr(o, "head.weight", 7) == 0.125 && yoke_optim_lr(o, "body.bias", 7) == 0.5,
+	   "learning rates by name");
 	draw(s.g, x, 1);
 	step(o, s.g, NULL);
 	yoke_optim_set(o, "body.*", "lr=0.25");
@@ -528,13 +531,13 @@ static void groups(void)
 				p -= (i == 0 ? 0.125 : t ? 0.25 : 0.5) * (x[i][k] + (i == 2 ? 0 : 0.25) * p);
 			worst = fmax(worst, fabs(got[i][k] - p));
 		}
-	ok(worst < 1e-6, "groups of their own rates and decay: error %.2g", worst);
+	ok(worst < 1e-6, "groups with separate rates and decay: error %.2g", worst);
 	refused(yoke_optim_set(o, "tail.*", "lr=1"), YOKE_ENOENT, "'tail.*' matches none of the 3 parameters");
 	yoke_optim *r = make("rmsprop", "momentum=0.9", &s);
 	step(r, s.g, NULL);
 	refused(yoke_optim_set(r, NULL, "momentum=0 centered=1"), YOKE_EINVAL, "changes which states head.weight has");
 	ok(!yoke_optim_set(r, NULL, "momentum=0.5 alpha=0.5") && !step(r, s.g, NULL),
-	   "others may change %s", yoke_error());
+	   "settings of another group may change %s", yoke_error());
 	yoke_optim_free(r);
 	refused(yoke_optim_set(o, "body.*", "momentum=0.9"), YOKE_EINVAL, "changes which states body.weight has");
 	yoke_optim_free(o);
@@ -561,7 +564,8 @@ static void schedules(void)
 		}
 	}
 	yoke_read(s.p[0], &g, sizeof g);
-	ok(fabs(before - g - 1) < 1e-6 && yoke_optim_steps(o) == 2, "the schedule counts real steps: a step of %g",
+	ok(fabs(before - g - 1) < 1e-6 && yoke_optim_steps(o) == 2,
+	   "the schedule counts only steps that were made: a step of %g",
 	   (double)(before - g));
 	yoke_optim_free(o);
 	set_free(&s);
@@ -617,7 +621,8 @@ static void moved(int which, const char *to, bool by_file)
 				ok(!yoke_optim_move(o, other, p), "moved to %s %s", to, yoke_error());
 				// and back, and there again
 				yoke_use(former);
-				ok(!yoke_optim_move(o, former, s.p) && !yoke_optim_move(o, other, p), "and back %s",
+				ok(!yoke_optim_move(o, former, s.p) && !yoke_optim_move(o, other, p),
+				   "and moved back %s",
 				   yoke_error());
 				yoke_use(other);
 			}
@@ -636,7 +641,7 @@ static void moved(int which, const char *to, bool by_file)
 	for (int i = 0; i < N; i++)
 		for (int64_t k = 0; k < counts[i]; k++)
 			worst = fmax(worst, fabs((double)want[i][k] - got[i][k]));
-	ok((by_file || !strcmp(to, "cpu")) ? equal(want, got) : worst < 1e-5, "%s %s: goes on %s %s: %.2g %s",
+	ok((by_file || !strcmp(to, "cpu")) ? equal(want, got) : worst < 1e-5, "%s %s: continues %s %s: %.2g %s",
 	   stored[which].kind, stored[which].settings, by_file ? "from a file" : "on", by_file ? "" : to, worst,
 	   yoke_error());
 	yoke_error_clear();
@@ -674,7 +679,7 @@ static void bad_files(void)
 	FILE *f = fopen(path, "r+");
 	fseek(f, -4, SEEK_END);
 	int fd = fileno(f);
-	ok(ftruncate(fd, ftell(f)) == 0, "a file that was cut");
+	ok(ftruncate(fd, ftell(f)) == 0, "a truncated file is refused");
 	fclose(f);
 	int err = yoke_optim_load(o, path);
 	refused(err, YOKE_EFORMAT, path);
@@ -756,7 +761,7 @@ static void bad_tensors(void)
 	refused(yoke_optim_add(o, 3, (yoke_tensor *[]){ s.p[0], s.p[1], s.p[0] }, (const char *const[]){ "emb", "body", "head" }, NULL),
 		YOKE_EINVAL, "emb and head are one variable");
 	refused(yoke_optim_add(o, N, s.p, names, "restart=none"), YOKE_EINVAL, "restart is one for all parameters");
-	ok(!yoke_optim_add(o, N, s.p, names, NULL), "added %s", yoke_error());
+	ok(!yoke_optim_add(o, N, s.p, names, NULL), "parameters are added %s", yoke_error());
 	refused(yoke_optim_add(o, 1, &shape, names, NULL), YOKE_EINVAL, "head.weight: was added already");
 	refused(yoke_optim_add(o, 1, &s.p[1], (const char *const[]){ "again" }, NULL), YOKE_EINVAL,
 		"body.weight and again are one variable");
@@ -830,11 +835,11 @@ int main(void)
 	const uint64_t starts = rnd();
 	int none = quadratic(starts, "lr=1 restart=none"), some = quadratic(starts, "lr=1 restart=gradient");
 	ok(none > 1500 && none < 2700, "a quadratic without restarts: %d iterations", none);
-	ok(2 * some <= none, "and at most half of them with: %d", some);
+	ok(2 * some <= none, "with restarts at most half as many: %d", some);
 	some = quadratic(starts, "lr=1 restart=function");
-	ok(2 * some <= none, "by the loss: %d", some);
+	ok(2 * some <= none, "with restarts by the loss: %d", some);
 	int speed = quadratic(starts, "lr=1 restart=speed");
-	ok(speed < none, "by the speed: %d", speed);
+	ok(speed < none, "with restarts by the speed: %d", speed);
 	in_two_launches("sgd", "clip=1", 2);
 	in_two_launches("adamw", "clip=1", 2);
 	in_two_launches("adamw", "clip_value=1", 1);

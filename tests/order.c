@@ -95,11 +95,11 @@ static void updates(void)
 	}
 	for (int i = 0; i < N; i++)
 		g[i] = (double)got[1][i], want[i] = (double)got[0][i];
-	ok(update[0] >= 0 && update[0] < work[0], "without a barrier the update (%d) goes before the sum (%d)",
+	ok(update[0] >= 0 && update[0] < work[0], "without a barrier the update (%d) runs before the sum (%d)",
 	   update[0], work[0]);
-	ok(work[1] >= 0 && work[1] < update[1], "with one the update (%d) goes behind the sum (%d)", update[1],
+	ok(work[1] >= 0 && work[1] < update[1], "with a barrier the update (%d) runs after the sum (%d)", update[1],
 	   work[1]);
-	near(g, want, N, 0, 1, "the same numbers");
+	near(g, want, N, 0, 1, "both give the same values");
 	ok(sum[0] == sum[1] && !yoke_error_code(), "and the same sum %s", yoke_error());
 }
 
@@ -131,13 +131,13 @@ static void readers(void)
 	yoke_stats(&after);
 	ok(scope_step("outer/reader") >= 0 && scope_step("outer/reader") < scope_step("outer/update") &&
 		   after.assign_copies == before.assign_copies,
-	   "an update (%d) stays behind a reader (%d) of the old version: %llu copies", scope_step("outer/update"),
+	   "an update (%d) runs after a reader (%d) of the old version: %llu copies", scope_step("outer/update"),
 	   scope_step("outer/reader"), (unsigned long long)(after.assign_copies - before.assign_copies));
 	for (int i = 0; i < N; i++)
 		sum += exp((double)x[i]);
 	for (int i = 0; i < N; i++)
 		g[i] = (double)got[i], want[i] = (double)x[i] + exp((double)x[i]) / sum;
-	near(g, want, N, 1e-6, 1, "and its numbers are right");
+	near(g, want, N, 1e-6, 1, "and its values are correct");
 	yoke_scope_end(s);
 	yoke_free(w);
 }
@@ -169,8 +169,8 @@ static void fusion(void)
 		yoke_free(r);
 		yoke_scope_end(s);
 	}
-	ok(map[0] < 0 && work[0] >= 0, "without a barrier the map joins its reader");
-	ok(map[1] >= 0 && map[1] < work[1], "with one it is launched (%d) before the sum (%d)", map[1], work[1]);
+	ok(map[0] < 0 && work[0] >= 0, "without a barrier the map is fused with its reader");
+	ok(map[1] >= 0 && map[1] < work[1], "with a barrier it is launched (%d) before the sum (%d)", map[1], work[1]);
 }
 
 // Several values of several dtypes after several; a root, a view and a gradient of the results.
@@ -187,22 +187,22 @@ static void through(void)
 	yoke_tensor *in[2] = { yoke_square(v), yoke_from(yoke_i32, 1, DIMS(4), ids) };
 	yoke_tensor *after[2] = { yoke_exp(v), yoke_scalar(1) };
 	int err = yoke_barrier(2, in, 2, after, to);
-	ok(!err && yoke_dtype(to[1]) == yoke_i32 && yoke_dim(to[0], 1) == 3, "two values behind two %s",
+	ok(!err && yoke_dtype(to[1]) == yoke_i32 && yoke_dim(to[0], 1) == 3, "two values after two %s",
 	   yoke_error());
 	yoke_tensor *f = yoke_sum(yoke_mul(yoke_permute(to[0], (int[]){ 1, 0 }), yoke_permute(v, (int[]){ 1, 0 })),
 				  YOKE_ALL);
 	yoke_grad(f, 1, &v, &g);
 	yoke_eval(3, (yoke_tensor *[]){ g, to[0], to[1] });
 	ok(!yoke_read(g, got, sizeof got), "a gradient %s", yoke_error());
-	near(got, want, 6, 1e-14, 1, "the gradient of x^3 by way of a barrier");
+	near(got, want, 6, 1e-14, 1, "the gradient of x^3 through a barrier");
 	yoke_read(to[0], got, sizeof got);
 	for (int i = 0; i < 6; i++)
 		want[i] = x[i] * x[i];
-	near(got, want, 6, 0, 1, "a value that came through");
+	near(got, want, 6, 0, 1, "a value that passed a barrier");
 	yoke_read(to[1], back, sizeof back);
 	ok(!memcmp(back, ids, sizeof ids), "and one of integers");
 	err = yoke_barrier(1, &v, 1, (yoke_tensor *[]){ YOKE_NONE }, to);
-	ok(err == YOKE_EINVAL, "after nothing: %s", yoke_error());
+	ok(err == YOKE_EINVAL, "a barrier after nothing: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }

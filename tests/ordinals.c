@@ -87,12 +87,12 @@ static void scopes(void)
 	is(a[0], N, 0x123456789abcdefu, "step/layer1", 0, 7, "the first layer, as defined");
 	is(b[0], N, 0x123456789abcdefu, "step/layer2", 0, 7, "the second");
 	ok(!memcmp(a[0], a[1], sizeof *a) && !memcmp(b[0], b[1], sizeof *b),
-	   "a metric beside them shifts neither");
-	ok(memcmp(a[0], b[0], sizeof *a), "they are not the same");
+	   "a metric beside the layers changes neither mask");
+	ok(memcmp(a[0], b[0], sizeof *a), "the two masks differ");
 	yoke_random_set(0x123456789abcdefu, 8);
 	layers(false, a[1], b[1]);
 	is(a[1], N, 0x123456789abcdefu, "step/layer1", 0, 8, "the next step");
-	ok(memcmp(a[0], a[1], sizeof *a), "is another");
+	ok(memcmp(a[0], a[1], sizeof *a), "the next step has another mask");
 	yoke_random_set(3, (int64_t)1 << 40);
 	layers(false, a[1], b[1]);
 	is(a[1], N, 3, "step/layer1", 0, (uint64_t)1 << 40, "another seed, a large step");
@@ -109,7 +109,7 @@ static void scopes(void)
 	s = yoke_scope_begin("twice");
 	yoke_read(numbers(N), c, sizeof c);
 	yoke_scope_end(s);
-	ok(!memcmp(c, a[0], sizeof c), "the scope opened again: the first call again");
+	ok(!memcmp(c, a[0], sizeof c), "a scope opened again starts with the first call");
 }
 
 // Two steps in one evaluation; calls are counted anew after the second.
@@ -155,7 +155,7 @@ static void shapes(void)
 	int wrong = 0;
 	for (int i = 0; i < N; i++)
 		wrong += a[i] != -(b[N + i] + 1);
-	ok(!wrong, "the second row alone, in a chain: %d wrong", wrong);
+	ok(!wrong, "the second row alone, in a fused chain: %d wrong", wrong);
 	yoke_scope_end(s);
 }
 

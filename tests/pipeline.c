@@ -137,7 +137,7 @@ static void both_to(enum equal what, const char *nodes, int one, int each, bool 
 		most = fmax(most, fabs(got[0][i]));
 	for (size_t i = 0; i < n[0]; i++)
 		worst = isnan(got[0][i]) || isnan(got[1][i]) ? INFINITY : fmax(worst, fabs(got[0][i] - got[1][i]) / most);
-	ok(n[0] == n[1] && n[0] && worst < 1e-5, "they give the same: %.2g of the largest %s", worst, yoke_error());
+	ok(n[0] == n[1] && n[0] && worst < 1e-5, "both results agree: %.2g of the largest %s", worst, yoke_error());
 	yoke_error_clear();
 }
 
@@ -195,7 +195,7 @@ static void by_hand(void)
 			for (int i = 0; i < C; i++)
 				want[r] += (x[0][r][k] - m[k]) * inverse[k][C + i] * (x[0][r][i] - m[i]);
 	}
-	near(mine, want, PIXELS, 1e-4, 1, "the distance of Mahalanobis");
+	near(mine, want, PIXELS, 1e-4, 1, "the Mahalanobis distance");
 	result(p, "b", got); // components: uncorrelated, of falling variance over the whole stream
 	float ratio[C];
 	yoke_read(yoke_pipeline_state(p, "b", "ratio"), ratio, sizeof ratio);
@@ -205,7 +205,7 @@ static void by_hand(void)
 		sum += ratio[k];
 		falls &= !k || ratio[k] <= ratio[k - 1];
 	}
-	ok(falls && fabs(sum - 1) < 1e-6, "shares of variance fall and sum to %.7g", sum);
+	ok(falls && fabs(sum - 1) < 1e-6, "fractions of variance decrease and sum to %.7g", sum);
 	yoke_pipeline_free(p);
 	// to a target: the angle, and the coherence of whitened pixels
 	static const double target[C] = { 1, -2, 3, 0.5, 0, 2, 1, -1, 4 };
@@ -239,7 +239,7 @@ static void by_hand(void)
 	for (int r = 0; r < PIXELS; r++)
 		mine[r] = got[r];
 	near(mine, angle, PIXELS, 1e-6, 1, "angles to a target");
-	ok(fabs(mine[1] / angle[1] - 1) < 2e-2, "a small one: %g of %g", mine[1], angle[1]);
+	ok(fabs(mine[1] / angle[1] - 1) < 2e-2, "a small angle: %g of %g", mine[1], angle[1]);
 	result(p, "b", got);
 	for (int r = 0; r < PIXELS; r++)
 		mine[r] = got[r];
@@ -298,14 +298,14 @@ static void scaled(void)
 				for (int i = 0; i < C; i++)
 					want[r] += (x[0][r][k] - m[k]) * inverse[k][C + i] * (x[0][r][i] - m[i]);
 		}
-		near(mine, want, PIXELS, 1e-4, 1, "rx of scaled numbers");
+		near(mine, want, PIXELS, 1e-4, 1, "rx of scaled pixels");
 		result(p, "white", got);
 		for (int r = 0; r < PIXELS; r++) {
 			square[r] = 0;
 			for (int k = 0; k < C; k++)
 				square[r] += (double)got[r * C + k] * (double)got[r * C + k];
 		}
-		near(square, want, PIXELS, 1e-4, 1, "the lengths of whitened components");
+		near(square, want, PIXELS, 1e-4, 1, "the norms of whitened components");
 		ok(dominated == (how[h].dominates ? 2 : 0), "scaled by %g%s: %d nodes of an eps that dominates %s", how[h].scale,
 		   how[h].keys, dominated, yoke_error());
 		yoke_pipeline_free(p);
@@ -326,13 +326,13 @@ static void saved(void)
 	snprintf(json, sizeof json, "{\"nodes\": [%s]}", nodes);
 	p = yoke_pipeline_new(json);
 	ok(!yoke_pipeline_apply(p, NULL, yoke_full(yoke_f32, 1, DIMS(C), 1)) && yoke_error_code() == YOKE_EINVAL,
-	   "not fitted: %s", yoke_error());
+	   "an unfitted pipeline is not saved: %s", yoke_error());
 	yoke_error_clear();
 	ok(!yoke_pipeline_load(p, "p.safetensors") && result(p, NULL, b) == n && !memcmp(a, b, n * sizeof *a),
-	   "loaded it gives the same bits %s", yoke_error());
+	   "the loaded pipeline gives the same bits %s", yoke_error());
 	yoke_pipeline_free(p);
 	p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"standard\"}]}");
-	ok(yoke_pipeline_load(p, "p.safetensors") == YOKE_EFORMAT, "into another: %s", yoke_error());
+	ok(yoke_pipeline_load(p, "p.safetensors") == YOKE_EFORMAT, "loaded into another pipeline: %s", yoke_error());
 	yoke_error_clear();
 	static const char head[] = "{\"a.mean\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904],\"data_offsets\":[0,0]}}";
 	const uint64_t length = sizeof head - 1; // of little endian
@@ -370,14 +370,14 @@ static void registered(void)
 	struct yoke_node_type t = { .size = sizeof t, .name = "times", .keys = 1,
 				    .key = { { .name = "by", .def = 2, .least = -10, .most = 10 } },
 				    .channels = times_channels, .forward = times, .affine = times_affine, .diagonal = 1 };
-	ok(!yoke_node_register(&t), "a type is added %s", yoke_error());
+	ok(!yoke_node_register(&t), "a node type is registered %s", yoke_error());
 	both("{\"name\": \"a\", \"type\": \"times\", \"by\": -3}, {\"name\": \"b\", \"type\": \"min_max\", \"scope\": \"channel\"}", 1, 1,
 	     false);
-	ok(yoke_node_register(&t) == YOKE_EINVAL, "not twice: %s", yoke_error());
+	ok(yoke_node_register(&t) == YOKE_EINVAL, "but not twice: %s", yoke_error());
 	yoke_error_clear();
 	t.forward = NULL;
 	t.name = "less";
-	ok(yoke_node_register(&t) == YOKE_EINVAL, "without forward: %s", yoke_error());
+	ok(yoke_node_register(&t) == YOKE_EINVAL, "nor without a forward function: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -420,10 +420,10 @@ static void bad_json(void)
 		yoke_pipeline_free(p);
 	}
 	yoke_pipeline *p = yoke_pipeline_new("{\"nodez\": []}");
-	ok(!p && strstr(yoke_error(), "nodes"), "another key: %s", yoke_error());
+	ok(!p && strstr(yoke_error(), "nodes"), "an unknown key: %s", yoke_error());
 	yoke_error_clear();
 	p = yoke_pipeline_new("{");
-	ok(!p && yoke_error_code() == YOKE_EFORMAT, "cut: %s", yoke_error());
+	ok(!p && yoke_error_code() == YOKE_EFORMAT, "truncated JSON: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -465,7 +465,8 @@ static void constants(void)
 		bool zero = true;
 		for (int r = 0; r < PIXELS; r++)
 			zero &= got[r * C + 4] == 0;
-		ok(zero && constant == 1, "%s of a constant channel is 0, which is said %d times %s", types[k], constant, yoke_error());
+		ok(zero && constant == 1,
+		   "%s of a constant channel is 0, which is reported %d times %s", types[k], constant, yoke_error());
 		yoke_pipeline_free(p);
 	}
 	for (int q = 0; q < CUBES; q++)

@@ -290,14 +290,14 @@ static void bits(void)
 	double kept[64];
 	static const char rest[] = LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}";
 	size_t n = trained(CHAIN, rest, "batch=3 workers=0", true, "rx", "u");
-	ok(n == 9 && !memcmp(before, after, n * sizeof *after), "a node that is not trained keeps its bits %s", yoke_error());
+	ok(n == 9 && !memcmp(before, after, n * sizeof *after), "a frozen node keeps its bits %s", yoke_error());
 	n = trained(CHAIN, rest, "batch=3 workers=0", true, "pca", "w");
-	ok(n == 12 && memcmp(before, after, n * sizeof *after), "one that is does not");
+	ok(n == 12 && memcmp(before, after, n * sizeof *after), "a trained node changes");
 	memcpy(kept, after, sizeof kept);
 	trained(CHAIN, rest, "batch=3 workers=3", true, "pca", "w");
-	ok(!memcmp(kept, after, n * sizeof *after), "the same bits, however many threads read");
+	ok(!memcmp(kept, after, n * sizeof *after), "the same bits with any number of reading threads");
 	trained(CHAIN, LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}, \"seed\": 5", "batch=3", true, "pca", "w");
-	ok(memcmp(kept, after, n * sizeof *after), "another seed, another order");
+	ok(memcmp(kept, after, n * sizeof *after), "another seed gives another order");
 	// 4 batches of 2 equal one of 8 if all weights are 1, because means are per batch
 	for (int i = 0; i < ALL; i++)
 		weight[i / PIXELS][i % PIXELS] = 1;
@@ -305,7 +305,7 @@ static void bits(void)
 	memcpy(kept, after, sizeof kept);
 	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1, \"accumulate_grad_batches\": 4}",
 		"batch=2", true, "pca", "w");
-	near(after, kept, n, 1e-5, 1, "4 batches of 2 are one of 8");
+	near(after, kept, n, 1e-5, 1, "4 micro-batches of 2 equal one batch of 8");
 	// the norm of the gradient is clipped: the step is no longer than lr times the limit
 	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"gradient_clip_val\": 1e-3}", "batch=8", true, "pca",
 		"w");
@@ -349,13 +349,14 @@ static void areas(void)
 		for (size_t i = 0; i < n; i += 50) // by approximation, beyond the number that is kept
 			yk_scores_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
 		got = yk_scores_area(&a, &bound);
-		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL), "counted: %.6f within %.2g", got, bound);
+		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL),
+		   "from a histogram: %.6f within %.2g", got, bound);
 		yk_scores_fini(&a);
 	}
 	memset(l, 1, sizeof l);
-	ok(!yoke_roc_auc(300, s, l, &got) && isnan(got), "without negatives there is none");
+	ok(!yoke_roc_auc(300, s, l, &got) && isnan(got), "without negatives there is no area");
 	s[7] = NAN;
-	ok(yoke_roc_auc(300, s, l, &got) == YOKE_ERANGE, "a NaN");
+	ok(yoke_roc_auc(300, s, l, &got) == YOKE_ERANGE, "nor with a NaN score");
 	yoke_error_clear();
 }
 
@@ -480,7 +481,7 @@ static void unequal(void)
 	// one step of all samples, in one batch or in several
 	const size_t n = recorded(LINEAR(1), BCE TIES, "\"max_epochs\": 2", "batch=8 workers=0", want);
 	const double bce = logged("train", "bce"), all = logged("train", "loss");
-	ok(n == C && isfinite(want[0]), "pixels without weight may hold any number: %g", want[0]);
+	ok(n == C && isfinite(want[0]), "pixels without weight may hold any value: %g", want[0]);
 	for (int batch = 1; batch < N; batch = batch == 2 ? 3 : batch + 1) {
 		char trainer[100];
 		snprintf(loader, sizeof loader, "batch=%d workers=0", batch);
@@ -488,8 +489,8 @@ static void unequal(void)
 		recorded(LINEAR(1), BCE TIES, trainer, loader, w);
 		snprintf(what, sizeof what, "batches of %d that add up to one of %d", batch, N);
 		near(w, want, n, 2e-6, 1, what);
-		near(&(double){ logged("train", "bce") }, &bce, 1, 2e-6, 1, "the loss that is logged");
-		near(&(double){ logged("train", "loss") }, &all, 1, 2e-6, 1, "all of it");
+		near(&(double){ logged("train", "bce") }, &bce, 1, 2e-6, 1, "the logged loss");
+		near(&(double){ logged("train", "loss") }, &all, 1, 2e-6, 1, "the loss over all samples");
 		if (batch == 3)
 			break;
 	}
@@ -505,7 +506,8 @@ static void unequal(void)
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
 	yoke_run_close(run, "done", NULL);
-	ok(!err && isnan(logged("valid", "bce")) && isnan(logged("train", "bce")), "a loss of no pixel has no value %s", yoke_error());
+	ok(!err && isnan(logged("valid", "bce")) && isnan(logged("train", "bce")),
+	   "a loss over no pixel has no value %s", yoke_error());
 	weight[3][5] = -1;
 	yoke_pipeline *collects = yoke_pipeline_new("{\"nodes\": [" CHAIN "]}");
 	ok(yoke_pipeline_fit(collects, d, o.loader) == YOKE_ERANGE, "a negative weight in phase 1: %s", yoke_error());
@@ -551,7 +553,8 @@ static void checkpoints(void)
 	epochs(2, "cut", cut);
 	const bool differs = memcmp(whole, cut, n * sizeof *cut);
 	epochs(5, "cut", cut);
-	ok(n == 12 && differs && !memcmp(whole, cut, n * sizeof *cut), "2 epochs and 3 are 5, bit for bit %s", yoke_error());
+	ok(n == 12 && differs && !memcmp(whole, cut, n * sizeof *cut),
+	   "2 epochs and 3 more equal 5, bit for bit %s", yoke_error());
 	yoke_error_clear();
 	// killed after a checkpoint, before the previous one was removed
 	static const char *const old[] = { "cut/states.4.safetensors", "cut/optimizer.6.safetensors", "cut/collected.json" };
@@ -561,13 +564,14 @@ static void checkpoints(void)
 	epochs(5, "cut", cut);
 	for (size_t i = 0; i < sizeof old / sizeof *old; i++)
 		gone &= access(old[i], F_OK) != 0;
-	ok(gone && !memcmp(whole, cut, n * sizeof *cut), "what a checkpoint replaces is removed once it is gone on from %s", yoke_error());
+	ok(gone && !memcmp(whole, cut, n * sizeof *cut),
+	   "a checkpoint removes its predecessors after a resume %s", yoke_error());
 	yoke_error_clear();
 	FILE *f = fopen("cut/checkpoint.json", "w");
 	fputs("{\"epoch\": 7, \"step\": -1}", f);
 	fclose(f);
 	epochs(5, "cut", cut);
-	ok(yoke_error_code() == YOKE_EFORMAT, "a checkpoint that is none: %s", yoke_error());
+	ok(yoke_error_code() == YOKE_EFORMAT, "an invalid checkpoint: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -651,8 +655,9 @@ static void stopped(const char *trainer, const char *name)
 			}
 		logs &= cut.lines == whole.lines && !memcmp(cut.line, whole.line, sizeof cut.line);
 	}
-	ok(right && stops > 10, "%s: stopped at each of %d places and gone on with, to the same bits %s", name, stops, yoke_error());
-	ok(logs, "%s: with the same %d lines", name, whole.lines);
+	ok(right && stops > 10,
+	   "%s: stopped at each of %d points and resumed, with the same bits %s", name, stops, yoke_error());
+	ok(logs, "%s: with the same %d log lines", name, whole.lines);
 	yoke_error_clear();
 }
 

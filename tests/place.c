@@ -122,9 +122,9 @@ static void trains(const char *backend)
 	   (unsigned long long)(plain.stats.pool_allocated - placed.stats.pool_allocated));
 	ok(placed.stats.fallbacks <= plain.stats.fallbacks &&
 		   placed.stats.assign_copies <= plain.stats.assign_copies,
-	   "%s: which is no fallback (%llu), and goes on in place (%llu copies)", backend,
+	   "%s: this is no fallback (%llu), and updates are in place (%llu copies)", backend,
 	   (unsigned long long)placed.stats.fallbacks, (unsigned long long)placed.stats.assign_copies);
-	ok(placed.stats.plan_misses <= plain.stats.plan_misses, "%s: of as few plans, %llu", backend,
+	ok(placed.stats.plan_misses <= plain.stats.plan_misses, "%s: with the same number of plans, %llu", backend,
 	   (unsigned long long)placed.stats.plan_misses);
 	yoke_error_clear();
 }
@@ -157,7 +157,7 @@ static void late_reader(const char *backend)
 	bool good = !err;
 	for (int i = 0; i < 2 * E * E && good; i++)
 		good = read[i] == -old[i] && fabsf(now[i] + 0.5f * old[i]) < 1e-6f;
-	ok(good, "%s: the old version is read behind the new one: %s", backend, yoke_error());
+	ok(good, "%s: the old version is read correctly after the new one: %s", backend, yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_free(p);
@@ -186,7 +186,7 @@ static void moves(const char *backend)
 	yoke_read(x, a, sizeof a);
 	int err = yoke_place(x, YOKE_ON_HOST);
 	err = err ? err : yoke_read(x, b, sizeof b);
-	ok(!err && !memcmp(a, b, sizeof a), "%s: there: %s", backend, yoke_error());
+	ok(!err && !memcmp(a, b, sizeof a), "%s: moved to the host: %s", backend, yoke_error());
 	err = yoke_read(yoke_sum(x, YOKE_ALL), &sum, sizeof sum);
 	err = err ? err : yoke_read(s, &want, sizeof want); // of the previous version
 	ok(!err && sum == want, "%s: read by an op: %.9g, %.9g: %s", backend, (double)sum, (double)want, yoke_error());
@@ -196,7 +196,7 @@ static void moves(const char *backend)
 	bool twice = !err;
 	for (int i = 0; i < 2 * E * E && twice; i++)
 		twice = b[i] == 2 * a[i];
-	ok(twice, "%s: and back, with what was pending: %s", backend, yoke_error());
+	ok(twice, "%s: and back, with a pending value: %s", backend, yoke_error());
 	refused(yoke_place(x, 7), "7 is neither");
 	refused(yoke_place(s, YOKE_ON_HOST), "takes a variable");
 	yoke_place(x, YOKE_ON_HOST);

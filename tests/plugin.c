@@ -208,33 +208,34 @@ static void broken(void)
 	write_file(in("all", "README.so"), "no plugin\n", 10);
 	run(in("all", ""), ALL, "warn");
 	ok(has("backends: cpu good larger\n"),
-	   "the good one and a later one load, the broken ones do not");
+	   "the valid plugin and a later one load, the broken ones do not");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		snprintf(word, sizeof word, "warn: plugin: %s/yoke_%s.so: ", in("all", ""),
 			 cases[i].module);
 		ok(count(word) == 1 && has(cases[i].want), "%s: one line, with the reason",
 		   cases[i].module);
 	}
-	ok(count(" warn: ") == 9 && count(" error: ") == 0, "no other line");
-	ok(!count("README"), "other files are not looked at");
+	ok(count(" warn: ") == 9 && count(" error: ") == 0, "there is no other line");
+	ok(!count("README"), "other files are ignored");
 
 	run(in("all", ""), "short", "warn");
 	ok(has("chosen: backend 'short' cannot be used: its table has") &&
-	   has("(there are: cpu, good") && !count(" warn: "), "asked for by name: the error says why");
+	   has("(there are: cpu, good") && !count(" warn: "), "a broken plugin requested by name: the error gives the reason");
 	run(in("all", ""), "godo", "warn");
-	ok(has("there is no such backend, did you mean 'good'?"), "the nearest name");
+	ok(has("there is no such backend, did you mean 'good'?"),
+	   "an unknown name: the error suggests the nearest name");
 	run(in("all", ""), "newer,good,cpu", "warn");
 	ok(has("chosen: good:0") && count(" warn: ") == 1 &&
 	   has("backend 'newer' cannot be used: made for plugin ABI 3.0"),
-	   "a list: the first that is usable, and why not those before it");
+	   "a list: the first usable entry wins, and the error names the reasons for earlier ones");
 	run(in("all", ""), "cpu", "debug");
-	ok(has("chosen: cpu:0") && !count("outcome:"), "cpu opens no file");
+	ok(has("chosen: cpu:0") && !count("outcome:"), "cpu loads no plugin file");
 	run(in("all", ""), "good", "info");
 	ok(has("yoke_short.so: 0 not asked for") && has("yoke_good.so: 0 loaded"),
-	   "a list opens only what it names");
+	   "a list loads only the plugins that it names");
 	run(in("all", ""), "^good", "error");
 	ok(has("chosen: ") && !count("chosen: good") && has("yoke_good.so: 0 not asked for"),
-	   "what is excluded is not opened");
+	   "excluded plugins are not loaded");
 	run(in("all", ""), "good,^cpu", "error");
 	ok(has("'^' stands once, at the beginning"), "'^' inside a list");
 }
@@ -255,14 +256,14 @@ static void devices(void)
 	   has("absurd:4 refused: device error") &&
 	   has("absurd:5 refused: alignment 1073741824") &&
 	   has("absurd:6 refused: wants multiples of 4097") && count(" warn: ") == 7,
-	   "absurd devices are refused, a line each");
+	   "absurd devices are refused, one line each");
 	ok(has("chosen: absurd:7") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
-	   "what can be made safe is");
+	   "correctable properties are corrected");
 	run(in("odd", ""), "nodevices", "warn");
-	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "no devices");
+	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "a plugin without devices");
 	run(in("odd", ""), "nodevices,cpu", "warn");
 	ok(has("chosen: cpu:0") && has("backend 'nodevices' cannot be used: no devices"),
-	   "no devices, in a list");
+	   "a plugin without devices, in a list");
 }
 
 static void order(void)
@@ -278,21 +279,21 @@ static void order(void)
 	run(path, ALL, "info");
 	ok(has("first/yoke_good.so: 0 loaded") && has("second/yoke_good.so: -13 hidden by") &&
 	   has("yoke_nodevices.so: 0 loaded") && count("second/yoke_good.so: hidden by") == 1,
-	   "the same name twice: the first wins, and it is said");
+	   "two plugins of the same name: the first wins, which is reported");
 	ok(count("first: 0 searched\n") == 1 && count("first: 0 searched already\n") == 1,
-	   "no folder is searched twice");
+	   "no directory is searched twice");
 
 	install("newer", "first", "good");
 	run(path, "good", "info");
 	ok(has("chosen: good:0") && has("second/yoke_good.so: 0 loaded"),
-	   "a refused file hides no good one");
+	   "a refused file does not hide a valid one");
 
 	run("relative:./here", ALL, "warn");
 	ok(count("not an absolute path; not searched") == 4 && count(" warn: ") == 2,
-	   "relative folders are not searched");
+	   "relative directories are not searched");
 	run(in("nowhere", ""), ALL, "warn");
 	ok(count(" warn: ") == 1 && has("No such file or directory; not searched"),
-	   "a folder that was named has to be there");
+	   "a configured directory must exist");
 }
 
 static void owners(void)
@@ -303,28 +304,28 @@ static void owners(void)
 	run(in("open", ""), "good", "error");
 	ok(has("may be written by others (mode 0646); chmod go-w") &&
 	   has("chosen: backend 'good' cannot"),
-	   "a file that others may write");
+	   "a file that others may write is refused");
 	chmod(in("open", "yoke_good.so"), 0644);
 	chmod(in("open", ""), 0777);
 	run(in("open", ""), "good", "warn");
 	ok(has("may be written by others (mode 0777)") && count(" warn: ") == 1,
-	   "a folder that others may write");
+	   "a directory that others may write is refused");
 	folder("linked");
 	if (symlink(in("open", "yoke_good.so"), in("linked", "yoke_good.so")) < 0)
 		diag("no link");
 	run(in("linked", ""), "good", "warn");
-	ok(has("may be written by others (mode 0777)"), "a link into such a folder");
+	ok(has("may be written by others (mode 0777)"), "a symbolic link into such a directory is refused");
 	chmod(in("open", ""), 0755);
 	run(in("linked", ""), "good", "warn");
-	ok(has("chosen: good:0"), "a link into a good one");
+	ok(has("chosen: good:0"), "a link into a safe directory is accepted");
 	if (geteuid()) {
-		skip("a file of another user", "only root can give files away");
+		skip("a file of another user is refused", "only root can give files away");
 		return;
 	}
 	if (chown(in("open", "yoke_good.so"), 12345, 12345) < 0)
 		diag("chown failed");
 	run(in("open", ""), "good", "warn");
-	ok(has("is owned by user 12345, who is neither root"), "a file of another user");
+	ok(has("is owned by user 12345, who is neither root"), "a file of another user is refused");
 }
 
 // After fork, no device can be used.
@@ -348,7 +349,7 @@ static void forked(void)
 	int status = -1;
 	waitpid(pid, &status, 0);
 	ok(status == 0, "calls in a forked child return YOKE_EFORK");
-	ok(d->ops->run != NULL && yk_device_choose("cpu") == d, "the parent goes on");
+	ok(d->ops->run != NULL && yk_device_choose("cpu") == d, "the parent still works");
 }
 
 // ---- first contact, in a child process ----
@@ -372,7 +373,7 @@ static void deadly(const char *kind, const char *how, const char *want)
 	   how ? how : "", want);
 	snprintf(line, sizeof line, "backend '%s' cannot be used: %s when it was tried before;", name, want);
 	run(in("deadly", ""), name, "debug");
-	ok(has(line) && !count(" tried by "), "and that is remembered");
+	ok(has(line) && !count(" tried by "), "and the verdict is remembered");
 	if (how) {
 		unsetenv(setting);
 		unsetenv("YOKE_FAULT_HOW");
@@ -397,21 +398,21 @@ static void tried(void)
 	folder("deadly");
 	install("good", "deadly", "good");
 	run(in("deadly", ""), "good", "debug");
-	ok(has("chosen: good:0") && count(" tried by ") == 1 && has("came through"), "a new plugin is tried");
+	ok(has("chosen: good:0") && count(" tried by ") == 1 && has("came through"), "a new plugin is probed");
 	run(in("deadly", ""), "good", "debug");
-	ok(has("chosen: good:0") && !count(" tried "), "once");
+	ok(has("chosen: good:0") && !count(" tried "), "only once");
 	install("good", "deadly", "good");
 	run(in("deadly", ""), "good", "debug");
-	ok(count(" tried by ") == 1, "and again when its file has changed");
+	ok(count(" tried by ") == 1, "and again after its file has changed");
 	setenv("OCL_ICD_VENDORS", top, 1);
 	run(in("deadly", ""), "good", "debug");
-	ok(count(" tried by ") == 1, "or the environment of its driver");
+	ok(count(" tried by ") == 1, "or its driver's environment");
 	write_file(in("", "some.icd"), "libnone.so\n", 11);
 	run(in("deadly", ""), "good", "debug");
-	ok(count(" tried by ") == 1, "or the drivers that are there");
+	ok(count(" tried by ") == 1, "or the installed drivers");
 	unsetenv("OCL_ICD_VENDORS");
 	run(in("deadly", ""), "cpu", "debug");
-	ok(has("chosen: cpu:0") && !count(" tried "), "the CPU backend needs none of that");
+	ok(has("chosen: cpu:0") && !count(" tried "), "the CPU backend needs no probe");
 
 	deadly("vandal", NULL, "died of SIGSEGV");
 	deadly("constructor", NULL, "ended the process with status 3");
@@ -426,21 +427,21 @@ static void tried(void)
 	unsetenv("YOKE_PLUGIN_PROBE_TIME");
 	setenv("YOKE_FAULT_PROBE", "1", 1);
 	run(in("deadly", ""), ALL, "warn");
-	ok(has("fault: fault.probe: call 1") && count(" warn: ") == 1, "an error is no crash");
+	ok(has("fault: fault.probe: call 1") && count(" warn: ") == 1, "an error is not a crash");
 	unsetenv("YOKE_FAULT_PROBE");
 	run(in("deadly", ""), "fault", "warn");
-	ok(has("chosen: fault:0") && !count(" warn: "), "what behaves again is used");
+	ok(has("chosen: fault:0") && !count(" warn: "), "a plugin that behaves again is used");
 
 	setenv("YOKE_PLUGIN_PROBE", "/nowhere/yoke-probe", 1);
 	run(in("deadly", ""), "fault", "debug");
 	ok(has("chosen: fault:0") && count(" warn: ") == 1 && has("tried in this process: YOKE_PLUGIN_PROBE=/nowhere/yoke-probe: "),
-	   "without the helper it is tried in this process, with a warning");
+	   "without the probe helper it is tried in this process, with a warning");
 	setenv("YOKE_PLUGIN_PROBE", "0", 1);
 	run(in("deadly", ""), "fault", "warn");
-	ok(has("chosen: fault:0") && !count(" warn: "), "where that was asked for, without one");
+	ok(has("chosen: fault:0") && !count(" warn: "), "without a warning if that was requested");
 	setenv("YOKE_PLUGIN_PROBE", "/bin/false", 1);
 	run(in("deadly", ""), "good", "warn");
-	ok(has("ended the process with status 1 when it was tried"), "another program is no helper");
+	ok(has("ended the process with status 1 when it was tried"), "another program is refused as probe helper");
 	setenv("YOKE_PLUGIN_PROBE", kept, 1);
 }
 
@@ -459,29 +460,29 @@ static void remembered(void)
 	struct stat st;
 
 	if (!getenv("YOKE_PLUGIN_PROBE")) {
-		skip("what a verdict depends on", "YOKE_PLUGIN_PROBE is not set");
+		skip("the inputs of a verdict's key", "YOKE_PLUGIN_PROBE is not set");
 		return;
 	}
 	folder("kept");
 	install("good", "kept", "good");
-	ok(tries("good") && !tries("good"), "a plugin is tried once");
+	ok(tries("good") && !tries("good"), "a plugin is probed once");
 	setenv("SOME_DRIVERS_MODE", "7", 1);
-	ok(tries("good") && !tries("good"), "and again with another variable of whatever name");
+	ok(tries("good") && !tries("good"), "and again with any other environment variable");
 	unsetenv("SOME_DRIVERS_MODE");
 	setenv("COLUMNS", "133", 1);
-	ok(!tries("good"), "not with one of the terminal");
+	ok(!tries("good"), "but not with one of the terminal");
 	unsetenv("COLUMNS");
 	files = 200;
-	ok(tries("good") && !tries("good"), "with another limit of the process");
+	ok(tries("good") && !tries("good"), "and with another limit of the process");
 	files = 0;
 	hides_sys = true;
 	run(in("kept", ""), "good", "debug");
 	if (*output)
-		ok(count(" tried by ") == 1, "with another /sys");
+		ok(count(" tried by ") == 1, "and with another /sys");
 	else
 		skip("another /sys", "only root may mount");
 	hides_sys = false;
-	ok(!tries("good"), "what was found out before all that counts still");
+	ok(!tries("good"), "earlier verdicts remain valid");
 
 	// a library that a plugin loads by itself is in no list that could be checked beforehand
 	install("ambush", "kept", "ambush");
@@ -489,10 +490,10 @@ static void remembered(void)
 	install("nodevices", "kept", "other");
 	rename(in("kept", "yoke_other.so"), library);
 	setenv("YOKE_TEST_LIBRARY", library, 1);
-	ok(tries("ambush") && !tries("ambush"), "a plugin with a library of its own is tried once");
+	ok(tries("ambush") && !tries("ambush"), "a plugin with a private library is probed once");
 	stat(library, &st);
 	utimensat(AT_FDCWD, library, (struct timespec[]){ { 1000000000, 0 }, { 1000000000, 0 } }, 0);
-	ok(tries("ambush") && !tries("ambush"), "and again when that library has changed");
+	ok(tries("ambush") && !tries("ambush"), "and again after that library has changed");
 	unsetenv("YOKE_TEST_LIBRARY");
 }
 
@@ -505,7 +506,7 @@ static void patience(void)
 
 	yk_verdict_keep("a", 1, &v, "");
 	ok(yk_verdict_recall("a", 1, v.tried + year, &got) && !*got.outcome && got.tried == v.tried,
-	   "a success counts for as long as nothing changes");
+	   "a success is valid as long as nothing changes");
 	ok(!yk_verdict_recall("b", 1, v.tried, &got), "another key has no verdict");
 	snprintf(v.outcome, sizeof v.outcome, "died of SIGABRT");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -514,11 +515,11 @@ static void patience(void)
 		const bool kept = yk_verdict_recall("a", 1, v.tried + cases[i].seconds - 1, &got);
 		ok(kept && !strcmp(got.outcome, v.outcome) && got.cost_ms == v.cost_ms &&
 			   !yk_verdict_recall("a", 1, v.tried + cases[i].seconds, &got),
-		   "a failure that took %lld ms counts for %lld s", (long long)v.cost_ms, (long long)cases[i].seconds);
+		   "a failure that took %lld ms is valid for %lld s", (long long)v.cost_ms, (long long)cases[i].seconds);
 	}
 	ok(!yk_verdict_recall("a", 1, v.tried - 1, &got), "not when the clock was set back");
 	yk_verdict_keep("a", 1, &v, "/nowhere/lib.so\n");
-	ok(yk_verdict_recall("a", 1, v.tried, &got), "a library that is not there still is not there");
+	ok(yk_verdict_recall("a", 1, v.tried, &got), "a missing library is still missing");
 }
 
 // A plugin that a child survives and this process does not.
@@ -531,7 +532,7 @@ static void ambushed(void)
 	char line[PATH_MAX + 200];
 
 	if (!getenv("YOKE_PLUGIN_PROBE")) {
-		skip("a plugin that a child survived", "YOKE_PLUGIN_PROBE is not set");
+		skip("a plugin that only a child survived", "YOKE_PLUGIN_PROBE is not set");
 		return;
 	}
 	folder("ambush");
@@ -541,7 +542,8 @@ static void ambushed(void)
 		setenv("YOKE_TEST_AMBUSH", cases[i].how, 1);
 		snprintf(line, sizeof line, "yoke_ambush.so: %s when it was tried; left alone", cases[i].want);
 		run(in("ambush", ""), ALL, "warn");
-		ok(count(line) == 1 && has("backends: cpu good\n"), "%s in this process: the program goes on without it",
+		ok(count(line) == 1 && has("backends: cpu good\n"),
+		   "%s in this process: the program continues without it",
 		   cases[i].how);
 		run(in("ambush", ""), ALL, "warn");
 		ok(has("when it was tried before; left alone") && has("backends: cpu good\n"), "and so does the next one");

@@ -351,27 +351,27 @@ static void threads(const char *what, bool expect_failures)
 		failed += t[i].failed;
 	}
 	yk_pool_stats(p, &s);
-	ok(!bad, "%s: blocks are aligned, apart, and behind events (%d bad)", what, bad);
+	ok(!bad, "%s: blocks are aligned, disjoint, and ordered by events (%d errors)", what, bad);
 	ok(!unflushed, "%s: queues are flushed before others wait for them", what);
 	if (expect_failures)
 		ok(s.num_ooms == (uint64_t)failed && s.num_alloc_retries >= s.num_ooms,
 		   "%s: %d requests failed, %llu counted, %llu retries", what, failed,
 		   (unsigned long long)s.num_ooms, (unsigned long long)s.num_alloc_retries);
 	else
-		ok(!failed && !waits, "%s: nothing fails (%d), the host never waits (%d)", what,
+		ok(!failed && !waits, "%s: no request fails (%d), the host never waits (%d)", what,
 		   failed, waits);
 	ok(s.allocated_bytes.current == 0 && s.allocation.current == 0 &&
 	   s.allocated_bytes.allocated == s.allocated_bytes.freed &&
-	   s.inactive_split_bytes.current == 0, "%s: all blocks are back", what);
+	   s.inactive_split_bytes.current == 0, "%s: all blocks are returned", what);
 	ok(s.reserved_bytes.current == reserved && s.segment.current == nsegments,
-	   "%s: reserved %llu is what the backend gave", what, (unsigned long long)reserved);
-	ok(s.hits + s.misses == s.allocation.allocated, "%s: hits and misses are all requests", what);
+	   "%s: reserved %llu is what the backend allocated", what, (unsigned long long)reserved);
+	ok(s.hits + s.misses == s.allocation.allocated, "%s: hits and misses add up to all requests", what);
 	diag("%s: %llu hits, %llu misses, reserved peak %llu MiB, allocated peak %llu MiB", what,
 	     (unsigned long long)s.hits, (unsigned long long)s.misses,
 	     (unsigned long long)(s.reserved_bytes.peak / MIB),
 	     (unsigned long long)(s.allocated_bytes.peak / MIB));
 	ok(yk_pool_trim(p) == s.reserved_bytes.current && !reserved && !wrong_order,
-	   "%s: trim gives all back, idle", what);
+	   "%s: trim releases everything, idle", what);
 	for (int i = 0; i < 8; i++)
 		for (int k = 0; k < 2; k++)
 			yk_queue_free(t[i].q[k]);
@@ -506,12 +506,12 @@ static void steady(void)
 	struct yk_pool_stats warm, end;
 
 	repeated(false, &warm, &end);
-	ok(end.misses == warm.misses && end.hits > warm.hits, "equal steps miss nothing: %llu of %llu, "
+	ok(end.misses == warm.misses && end.hits > warm.hits, "equal steps have no misses: %llu of %llu, "
 	   "all in warm-up", (unsigned long long)end.misses,
 	   (unsigned long long)end.allocation.allocated);
 	repeated(true, &warm, &end);
 	uint64_t misses = end.misses - warm.misses, hits = end.hits - warm.hits;
-	ok(misses * 1000 < hits, "nor do steps that keep versions, but for %llu of %llu requests",
+	ok(misses * 1000 < hits, "nor do steps that keep versions, except %llu of %llu requests",
 	   (unsigned long long)misses, (unsigned long long)hits);
 }
 
@@ -535,22 +535,22 @@ static void limits(void)
 	yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q);
 	yk_param_set("memory", "64M", YK_ARGUMENT);
 	struct yk_pool *p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
-	ok(!yk_pool_alloc(p, 40 * MIB, q, &a), "40 of 64 MiB");
+	ok(!yk_pool_alloc(p, 40 * MIB, q, &a), "40 of 64 MiB are allocated");
 	ok(!yk_pool_alloc(p, 20 * MIB, q, &b), "20 more");
 	ok(yk_pool_alloc(p, 20 * MIB, q, &c) == YOKE_ENOMEM && has("fake:0") &&
 	   has("20.00 MiB asked for") && has("60.00 MiB allocated") && has("60.00 MiB reserved") &&
-	   has("limit 64.00 MiB") && has("largest free block"), "20 more fail, and say why");
+	   has("limit 64.00 MiB") && has("largest free block"), "20 more fail with a reason");
 	diag("%s", yoke_error());
 	yoke_error_clear();
 	yk_pool_free(a, q, NULL);
-	ok(!yk_pool_alloc(p, 44 * MIB, q, &c), "44 after 40 are free: trimmed and tried again");
+	ok(!yk_pool_alloc(p, 44 * MIB, q, &c), "44 after 40 are free: trimmed and retried");
 	yk_pool_stats(p, &s);
 	ok(s.num_alloc_retries == 2 && s.num_ooms == 1 && s.reserved_bytes.current == 64 * MIB,
-	   "one retry more, no failure more, %llu MiB reserved",
+	   "one more retry, no failure, %llu MiB reserved",
 	   (unsigned long long)(s.reserved_bytes.current / MIB));
-	ok(!*yoke_error(), "what was tried in vain is no error");
+	ok(!*yoke_error(), "a successful retry leaves no error");
 	yk_pool_free(c, q, NULL);
-	ok(!yk_pool_alloc(p, 100, q, &c), "a small block where no small segment has room");
+	ok(!yk_pool_alloc(p, 100, q, &c), "a small block where no small segment has space");
 	yk_pool_free(c, q, NULL);
 	yk_pool_free(b, q, NULL);
 	yk_pool_delete(p);
@@ -558,16 +558,16 @@ static void limits(void)
 
 	p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
 	capacity = 48 * MIB;
-	ok(!yk_pool_alloc(p, 40 * MIB, q, &a), "40 of the 48 MiB the device has");
+	ok(!yk_pool_alloc(p, 40 * MIB, q, &a), "40 of the device's 48 MiB");
 	ok(yk_pool_alloc(p, 9 * MIB, q, &b) == YOKE_ENOMEM && has("limit none") &&
-	   has("the fake is full"), "9 more fail, with the backend's reason");
+	   has("the fake is full"), "9 more fail with the backend's reason");
 	yoke_error_clear();
 	ok(!yk_pool_alloc(p, 7 * MIB, q, &b), "7 more fit, though no full segment does");
 	yk_pool_free(b, q, NULL);
 	yk_pool_free(a, q, NULL);
-	ok(yk_pool_alloc(p, UINT64_MAX, q, &a) == YOKE_ENOMEM, "no size wraps around");
+	ok(yk_pool_alloc(p, UINT64_MAX, q, &a) == YOKE_ENOMEM, "no size overflows");
 	yoke_error_clear();
-	ok(yk_pool_alloc(p, UINT64_MAX - 4096, q, &a) == YOKE_ENOMEM, "nor one a little less");
+	ok(yk_pool_alloc(p, UINT64_MAX - 4096, q, &a) == YOKE_ENOMEM, "nor does one a little less");
 	yoke_error_clear();
 	capacity = UINT64_MAX;
 	yk_pool_delete(p);
@@ -575,8 +575,8 @@ static void limits(void)
 	device.info.max_segment = 24 * MIB;
 	p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
 	ok(!yk_pool_alloc(p, 10 * MIB, q, &a) && !yk_pool_alloc(p, 24 * MIB, q, &b),
-	   "segments are no larger than the device allows");
-	ok(yk_pool_alloc(p, 24 * MIB + 1, q, &c) == YOKE_ENOMEM, "nor are blocks");
+	   "segments do not exceed the device's maximum");
+	ok(yk_pool_alloc(p, 24 * MIB + 1, q, &c) == YOKE_ENOMEM, "nor do blocks");
 	yoke_error_clear();
 	yk_pool_free(a, q, NULL);
 	yk_pool_free(b, q, NULL);
@@ -603,30 +603,30 @@ static void modes(void)
 	leave(a, q);
 	wrong_order = 0;
 	yk_pool_free(a, q, NULL);
-	ok(nsegments == 1 && !wrong_order, "YOKE_POOL=0: back at once, when its work is done");
+	ok(nsegments == 1 && !wrong_order, "YOKE_POOL=0: a segment is freed at once when its work is done");
 	yk_pool_free(b, q, NULL);
 	yk_pool_delete(p);
 	yk_param_set("pool", "1", YK_ARGUMENT);
 
 	p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
 	fills = 0;
-	ok(!yk_pool_alloc(p, 1, q, &a) && fills == 2, "a new segment is used at both ends");
+	ok(!yk_pool_alloc(p, 1, q, &a) && fills == 2, "a new segment is used from both ends");
 	has_host = true;
 	yk_pool_alloc(p, 40 * MIB, q, &b);
 	ok(fills == 2 && b->host && (char *)b->host == (char *)b->segment + b->offset,
-	   "but not one with a host address");
+	   "except one with a host address");
 	yk_pool_free(b, q, NULL);
 	uint64_t offset = a->offset;
 	yk_pool_free(a, q, NULL);
 	waits = 0;
-	ok(!yk_pool_alloc(p, 1, q, &a) && a->offset == offset, "the same queue has its block again");
+	ok(!yk_pool_alloc(p, 1, q, &a) && a->offset == offset, "the same queue gets its block again");
 	ok(!yk_pool_alloc(p, 1, NULL, &b) && b->segment != a->segment && !waits,
-	   "what is behind a pending event is not for the host");
+	   "a block with a pending event is not given to the host");
 	yk_pool_free(a, q, NULL);
 	yk_pool_free(b, NULL, NULL);
 	yk_pool_free(NULL, q, NULL);
 	yk_pool_stats(p, &s);
-	ok(s.allocation.current == 0, "all is back");
+	ok(s.allocation.current == 0, "all blocks are returned");
 	has_host = false;
 
 	device.info.align = 4096;
@@ -658,16 +658,16 @@ static void groups(void)
 	const struct yk_movable first = { &one, q, q, NULL }, second = { &two, q, q, NULL };
 	yk_pool_alloc_among(p, MIB, q, first, &a);
 	a->owner = &a;
-	ok(a->group == &one, "a block is of the group that asked");
+	ok(a->group == &one, "a block belongs to the group that requested it");
 	void *segment = a->segment;
 	uint64_t offset = a->offset;
 	yk_pool_free(a, q, NULL);
 	yk_pool_alloc_among(p, MIB, q, second, &b);
 	ok(b->segment == segment && b->offset == offset && b->group == &two && !b->owner,
-	   "used again by another, it is that one's, and may not be moved yet");
+	   "a reused block belongs to the new group, and is not movable yet");
 	yk_pool_free(b, q, NULL);
 	yk_pool_alloc(p, MIB, q, &c);
-	ok(c->segment == segment && c->offset == offset && !c->group && !c->owner, "or nobody's");
+	ok(c->segment == segment && c->offset == offset && !c->group && !c->owner, "or to no group");
 	yk_pool_free(c, q, NULL);
 	yk_queue_free(q);
 	yk_pool_delete(p);

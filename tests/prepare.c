@@ -175,7 +175,7 @@ static void test_same(void)
 	bool good = true;
 	for (int k = 0; k < n && good; k++)
 		good = one_case(k);
-	ok(good, "%d texts, of bytes, words and JSON lines, prepared in blocks", n);
+	ok(good, "%d texts of bytes, words and JSON lines, prepared in blocks", n);
 }
 
 // ---- again ----
@@ -192,15 +192,15 @@ static void test_reused(void)
 	ok(yk_prepare(&p, &done) == 0 && !done.reused && done.tokens == 16 && stat(OUT, &was) == 0, "prepared %s",
 	   yoke_error());
 	ok(yk_prepare(&p, &done) == 0 && done.reused && done.train == 12 && done.vocab == 14 && stat(OUT, &is) == 0 &&
-		   was.st_ino == is.st_ino, "then left alone");
+		   was.st_ino == is.st_ino, "then reused");
 	yk_file_write("t/b", "eleven twelve thirteen fourteen fifteen Sixteen", 47);
-	ok(yk_prepare(&p, &done) == 0 && !done.reused, "made again where a file has changed");
+	ok(yk_prepare(&p, &done) == 0 && !done.reused, "prepared again when a file has changed");
 	p.valid = 0.2;
 	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or with another split");
 	p.tokenizer = "byte";
 	ok(yk_prepare(&p, &done) == 0 && !done.reused && done.tokens == 95, "or another tokenizer");
 	yk_file_write(OUT, "rubbish", 7);
-	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or where something else is there: %s", yoke_error());
+	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or when the output is another file: %s", yoke_error());
 	const int fd = open(OUT, O_RDWR);
 	struct yk_safetensors f;
 	const bool altered = pwrite(fd, "!", 1, lseek(fd, 0, SEEK_END) - 1) == 1;
@@ -209,7 +209,7 @@ static void test_reused(void)
 	ok(altered && yk_token_file_verify(&f) == YOKE_EFORMAT && strstr(yoke_error(), "altered"), "%s", yoke_error());
 	yoke_error_clear();
 	yk_safetensors_close(&f);
-	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or where its tokens were altered");
+	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or when its tokens were altered");
 }
 
 // ---- what is wrong ----
@@ -295,7 +295,8 @@ static void test_wrong(void)
 	setrlimit(RLIMIT_FSIZE, &little);
 	refused("a full disk", &p, YOKE_EIO, OUT "': File too large");
 	setrlimit(RLIMIT_FSIZE, &old);
-	ok(read && yk_file_read(OUT, 1 << 20, &is, &m) == 0 && n == m && !memcmp(was, is, n), "the old file is as it was");
+	ok(read && yk_file_read(OUT, 1 << 20, &is, &m) == 0 && n == m && !memcmp(was, is, n),
+	   "the old file is unchanged");
 	free(was);
 	free(is);
 }
@@ -347,7 +348,7 @@ static void test_changed(void)
 	yk_file_write(own, "x", 1);
 	unlink(OUT);
 	ok(yk_prepare(&q, &done) == 0 && access(OUT ".99999999-0.tmp", F_OK) < 0 && access(own, F_OK) == 0 &&
-		   access(OUT ".1-x.tmp", F_OK) == 0, "what a killed process left is removed %s", yoke_error());
+		   access(OUT ".1-x.tmp", F_OK) == 0, "files of a killed process are removed %s", yoke_error());
 	unlink(OUT ".1-x.tmp");
 	unlink(own);
 }
@@ -424,7 +425,7 @@ static void test_misfit(void)
 		    yk_data_tokens(d) == 50 && yk_data_share(d) == 0.25;
 	good = good && yoke_dataset_read(set, 7, 0, 0, 7, to, NULL) == 0 && got[0] == 'A' && got[3] == ' ';
 	good = good && yk_data_valid(d, 2, 1, got) == 1 && got[0] == 'F' && got[2] == 'G';
-	ok(good, "of several files each is split: %s", yoke_error());
+	ok(good, "each of several files is split: %s", yoke_error());
 	yoke_dataset_free(set);
 	yk_data_free(d);
 	no_data("a," OUT, byte, &s, YOKE_EINVAL, "another tokenizer");

@@ -35,14 +35,14 @@ static void same_plan(void)
 	for (int t = 1; t < STEPS; t++)
 		wrong += step(x) != 0;
 	ok(ctl->calls("prepare") == prepared && ctl->calls("run") >= run + STEPS - 1,
-	   "%ld launches of a plan prepare nothing", ctl->calls("run") - run);
+	   "%ld launches of a cached plan prepare nothing", ctl->calls("run") - run);
 	for (int t = 0; t < STEPS; t++)
 		for (int i = 0; i < N; i++)
 			want[i] = want[i] * 2 + 1;
 	wrong += yoke_read(x, got, sizeof got);
 	for (int i = 0; i < N; i++)
 		wrong += got[i] != want[i];
-	ok(!wrong, "%d steps give the numbers of the first: %d wrong", STEPS, wrong);
+	ok(!wrong, "%d steps give the results of the first: %d wrong", STEPS, wrong);
 	yoke_free(x);
 }
 
@@ -67,7 +67,7 @@ static void many_plans(void)
 		}
 		yoke_free(x);
 	}
-	ok(!wrong, "plans that come and go: %d wrong", wrong);
+	ok(!wrong, "plans that are made and dropped: %d wrong", wrong);
 }
 
 int main(void)

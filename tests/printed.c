@@ -138,7 +138,7 @@ static void reasons(void)
 	ok(strstr(plan.text, "-\tequal to an earlier one, or a product with 1\t") &&
 		   strstr(plan.text, "-\tempty\t") && strstr(plan.text, "-\tview\t") &&
 		   strstr(plan.text, "-\tin place\t") && strstr(plan.text, "-\tleaf\t"),
-	   "the reasons are there");
+	   "each listed node has a reason");
 	yoke_scope_end(s);
 }
 
@@ -167,14 +167,14 @@ static void copies(void)
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(64));
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
-	ok(plan.copies == 0 && strstr(plan.text, "root0+0 in place"), "an update in place shows");
+	ok(plan.copies == 0 && strstr(plan.text, "root0+0 in place"), "an update in place is shown");
 	yoke_tensor *kept = yoke_variable("kept", yoke_f32, 1, DIMS(64));
 	yoke_assign(kept, v);
 	yoke_eval(0, NULL);
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
 	ok(plan.copies == 1 && strstr(plan.text, "1 assignments copied (256 bytes)"),
-	   "one that is not, too: %d", plan.copies);
+	   "one that is copied, too: %d", plan.copies);
 	yoke_free(v);
 	yoke_free(kept);
 }

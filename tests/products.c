@@ -82,7 +82,7 @@ static void in_f32(int dtype, unsigned flags)
 	worst = 0;
 	for (int i = 0; i < C; i++)
 		worst = fmax(worst, fabs(sum[i] - rounded(dtype, y[i])));
-	ok(worst == 0, "%s, a bias, and rounded once: %g", what, worst);
+	ok(worst == 0, "%s, a bias, rounded once: %g", what, worst);
 
 	// the cotangent is f32, the gradients are rounded once
 	yoke_tensor *loss = yoke_sum(yoke_mul(yoke_matmul_to(x, w, flags, yoke_f32),
@@ -137,7 +137,7 @@ static void by_row(int dtype, int to, unsigned flags)
 				rows_alone(dtype, to, flags, first, n, mapped, part);
 				wrong += memcmp(part, whole + (size_t)first * row, (size_t)n * row) != 0;
 			}
-		ok(!wrong && !yoke_error_code(), "%s to %s by row, flags %u%s: %d parts differ %s",
+		ok(!wrong && !yoke_error_code(), "%s to %s by row, flags %u%s: %d blocks differ %s",
 		   yoke_dtype_name(dtype), yoke_dtype_name(to), flags, mapped ? ", a map" : "", wrong, yoke_error());
 	}
 }

@@ -163,17 +163,17 @@ static void test_nodes(const char *backend, bool fuses)
 	int e = model_run(&m);
 	yk_observer_remove(ctx, &c.observer);
 	yk_observer_remove(ctx, &other.observer);
-	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observe.first, "%s: both saw all",
+	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observe.first, "%s: both observers saw everything",
 	   backend);
-	ok(e == 0 && c.plans >= 1, "%s: %llu plans looked through %s", backend,
+	ok(e == 0 && c.plans >= 1, "%s: %llu plans checked %s", backend,
 	   (unsigned long long)c.plans, yoke_error());
-	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of those gone",
+	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of removed nodes",
 	   backend);
-	ok(!c.bad_parts && !c.reasons, "%s: each step has nodes, each node gone a reason",
+	ok(!c.bad_parts && !c.reasons, "%s: each step has nodes, each removed node has a reason",
 	   backend);
 	ok(!c.bad_pairs && !c.opened, "%s: begin and end come in pairs that do not nest",
 	   backend);
-	ok(c.two_scopes == fuses, "%s: a fused step knows the scopes of all its nodes",
+	ok(c.two_scopes == fuses, "%s: a fused step has the scopes of all its nodes",
 	   backend);
 	model_free(&m);
 	yoke_use(former);
@@ -233,13 +233,13 @@ static void check_trace(struct yk_profile *p, const char *backend)
 		n++;
 	}
 	ok(e == 0 && n == pieces && !p->dropped && n > 0,
-	   "%s: a trace of %zu pieces %s", backend, n, yoke_error());
+	   "%s: a trace of %zu intervals %s", backend, n, yoke_error());
 	ok(!bad, "%s: each has name, lane and nodes, and none overlaps (%zu)", backend,
 	   bad);
-	ok(both > 0, "%s: a fused one names both scopes", backend);
+	ok(both > 0, "%s: a fused launch names both scopes", backend);
 	double busy = yk_profile_busy(p);
 	ok(fabs(sum - busy) <= 1e-9 * (double)n + 1e-12,
-	   "%s: they add up: %.9f of %.9f s", backend, sum, busy);
+	   "%s: intervals add up: %.9f of %.9f s", backend, sum, busy);
 	json_decref(t);
 }
 
@@ -273,7 +273,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	e = e ? e : yk_profile_report(p, &r);
 	double wall = yk_seconds() - began, sum = sum_of(&r, &steps);
 	ok(e == 0 && !memcmp(m.loss, alone.loss, sizeof m.loss) && m.loss[0] > 0,
-	   "watching changes no bit: loss %g %s", m.loss[0], yoke_error());
+	   "profiling changes no bit: loss %g %s", m.loss[0], yoke_error());
 	uint64_t transfers = 0; // steps of plans that move bytes are launches, too
 	for (int lane = 0; lane < 2; lane++)
 		transfers += r.sum[lane][YK_BUSY_TRANSFER].pieces;
@@ -282,7 +282,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 		   r.launches == after.launches - before.launches,
 	   "each of %llu launches is in one sum", (unsigned long long)r.launches);
 	ok(fabs(sum + r.idle - r.wall) < 1e-6 * r.wall,
-	   "sums and idle are the wall time: %g + %g = %g", sum, r.idle, r.wall);
+	   "sums and idle time add up to the wall time: %g + %g = %g", sum, r.idle, r.wall);
 	ok(r.wall > 0 && r.wall <= wall && (r.device[1][0] || r.idle >= 0),
 	   "%g s, of %g on another clock", r.wall, wall);
 	ok(r.timed[0] == timed && (r.sum[0][YK_BUSY_OTHER].ns > 0) == timed,
@@ -300,7 +300,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	}
 	if (details && timed) {
 		ok(fabs(1e-9 * (double)row_ns - sum) < 1e-12 * (double)rows + 1e-12,
-		   "rows add up to the sums: %llu pieces", (unsigned long long)rows);
+		   "rows add up to the sums: %llu intervals", (unsigned long long)rows);
 		check_trace(p, backend);
 		yk_profile_top(p, 3, last_line, line);
 		ok(strstr(line, "s  ") != NULL, "the longest rows");
@@ -316,7 +316,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	   "as JSON");
 	json_decref(o);
 	yk_profile_free(p);
-	ok(!ctx->observe.first, "nobody watches when it is freed");
+	ok(!ctx->observe.first, "no observer is left when it is freed");
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -347,7 +347,8 @@ static void test_read(const char *backend)
 		waits = 1e-9 * (double)p->sum[0][YK_BUSY_WAIT].ns;
 		yk_profile_free(p);
 	}
-	ok(e == 0 && 10 * copies <= waits, "%s: a read copies for %.6f s and waits for %.6f s, at try %d %s", backend, copies, waits,
+	ok(e == 0 && 10 * copies <= waits,
+	   "%s: a read copies for %.6f s and waits for %.6f s, at attempt %d %s", backend, copies, waits,
 	   tries, yoke_error());
 	yoke_free(a);
 	yoke_use(former);
@@ -372,11 +373,11 @@ static void test_first(const char *backend)
 	double after = yk_profile_busy(p);
 	wait = p->sum[0][YK_BUSY_WAIT].ns - wait; // of the report
 	ok(e == 0 && busy > 0 && fabs(after - busy - 1e-9 * (double)wait) < 1e-12,
-	   "%.9f s of pieces, and later %.9f, %.9f for waiting %s", busy, after,
+	   "%.9f s of intervals, and later %.9f, %.9f for waiting %s", busy, after,
 	   1e-9 * (double)wait, yoke_error());
 	ok(r.sum[0][YK_BUSY_PLAN].pieces > 0, "planning: %.6f s",
 	   1e-9 * (double)r.sum[0][YK_BUSY_PLAN].ns);
-	ok(r.idle > -1e-3 * r.wall, "pieces %.6f s and idle %.6f s of %.6f s", after, r.idle,
+	ok(r.idle > -1e-3 * r.wall, "intervals %.6f s and idle %.6f s of %.6f s", after, r.idle,
 	   r.wall);
 	check_trace(p, backend);
 	yk_profile_free(p);
@@ -399,9 +400,9 @@ static void test_bounds(void)
 	size_t rows = p->rows.n;
 	for (int i = 0; i < 40 && e == 0; i++)
 		e = model_step(&m, 0);
-	ok(e == 0 && p->traced + p->counts == 7 && p->dropped > 0, "7 pieces, %llu dropped %s",
+	ok(e == 0 && p->traced + p->counts == 7 && p->dropped > 0, "7 intervals, %llu dropped %s",
 	   (unsigned long long)p->dropped, yoke_error());
-	ok(p->rows.n == rows, "40 new plans of equal steps: %zu rows", p->rows.n);
+	ok(p->rows.n == rows, "40 new plans of equal steps give %zu rows", p->rows.n);
 	yk_profile_free(p);
 	model_free(&m);
 	yoke_setting_set("plan.max", "64");
@@ -428,9 +429,9 @@ int main(void)
 	test_nodes("skeleton", false);
 	warnings = 0;
 	test_sums("skeleton", false, false);
-	ok(!warnings, "no word of times that nobody asked for");
+	ok(!warnings, "no message about times unless requested");
 	test_sums("skeleton", true, false);
-	ok(warnings == 1, "a device without times: said once");
+	ok(warnings == 1, "a device without timing is reported once");
 	if (observed_opencl("times of OpenCL")) {
 		test_nodes("opencl", true);
 		test_sums("opencl", false, false);

@@ -762,8 +762,8 @@ int main(int argc, char **argv)
 	// an undetermined value makes all its readers undetermined: 2 to 11 % of each 2,000
 	// programs
 	ok(skipped < checked / 5, "most elements are determined");
-	ok(plan_hits > 0, "plans are found again");
-	ok(pack_copies > 0, "%llu versions of packed variables were copied to their places", pack_copies);
+	ok(plan_hits > 0, "plans are reused");
+	ok(pack_copies > 0, "%llu versions of packed variables were copied to their offsets", pack_copies);
 	threads(argv[0], first, programs);
 	late(argv[0], first, tap_cases(100, 2000));
 	elsewhere(argv[0], first);

@@ -476,7 +476,8 @@ int main(int argc, char **argv)
 		failed += bad;
 	}
 	ok(!failed, "%d random programs from %llu on: %d differ", programs, (unsigned long long)first, failed);
-	ok(compared > 4 * refused && compared > 20 * forgotten, "%ld values compared, %ld refused since a version was overwritten, %ld "
+	ok(compared > 4 * refused && compared > 20 * forgotten,
+	   "%ld values compared, %ld refused because a version was overwritten, %ld "
 	   "since it was forgotten", compared, refused, forgotten);
 	return done();
 }

@@ -399,17 +399,18 @@ static void slow_link(void)
 {
 	bad = 0;
 	yoke_setting_set("dist.link", "0.01,1e-5"); // 20 ms for 1000 bytes
-	ok(sum_by("doubling") >= 0.04 && !bad, "dist.link: two messages one behind the other %s", wrong);
-	ok(sum_by("tree") >= 0.08 && !bad, "four by a tree %s", wrong);
-	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad, "three chunks each way, by one port %s", wrong);
+	ok(sum_by("doubling") >= 0.04 && !bad, "dist.link: two messages in sequence take their time %s", wrong);
+	ok(sum_by("tree") >= 0.08 && !bad, "four messages by a tree %s", wrong);
+	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad, "three chunks each way, through one port %s", wrong);
 	yoke_setting_set("dist.link", "0.001,1e-6");
 	int failed = 0; // regression, 1 in 30: a rank that waits for its own messages missed rank 0, which had finished
 	for (int i = 0; i < tap_cases(100, 1000); i++)
 		failed += sum_by("doubling") <= 0;
-	ok(!failed && !bad, "a rank that is through is missed by none: %d did %s", failed, wrong);
+	ok(!failed && !bad, "no rank misses one that has finished: %d did %s", failed, wrong);
 	yoke_setting_set("dist.link", "fast");
 	const int err = yoke_group_run(2, NULL, one_sum, NULL);
-	ok(err == YOKE_EINVAL && strstr(yoke_error(), "dist.link 'fast' is not ALPHA,BETA"), "no link: %s", yoke_error());
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), "dist.link 'fast' is not ALPHA,BETA"),
+	   "an invalid link: %s", yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("dist.link", "");
 }
@@ -496,7 +497,7 @@ static void orphans(void)
 {
 	int end[2], pid[2] = { 0, 0 }, left = 500;
 	if (pipe(end) < 0) {
-		ok(false, "a pipe");
+		ok(false, "cannot make a pipe");
 		return;
 	}
 	const pid_t parent = fork();
@@ -535,7 +536,7 @@ static void processes(void)
 	ok(err == YOKE_ERANK, "processes that disagree: %s", yoke_error());
 	yoke_error_clear();
 	orphans();
-	ok(open_files() == files, "no file is left open: %d, %d before", open_files(), files);
+	ok(open_files() == files, "no file descriptor is leaked: %d, %d before", open_files(), files);
 }
 
 // ---- gradients ----
@@ -640,7 +641,7 @@ static void gradients(void)
 				diag("rank %d, %d: got %.12g, differences %.12g", r, i, deriv.grad[r][i], slope);
 			worst = off <= worst ? worst : off;
 		}
-		ok(!err && worst < 1e-7, "gradient of %s over %d ranks, off by %.1e",
+		ok(!err && worst < 1e-7, "gradient of %s over %d ranks, error %.1e",
 		   deriv.what == WHATS ? "send and recv" : names[deriv.what], N, worst);
 	}
 }
@@ -1092,14 +1093,15 @@ static int on_devices(const char *how)
 		return err && strstr(yoke_error(), "(dist.timeout)"); // no rank may wait until the timeout for a rank that failed
 	}
 	int err = yoke_group_run(3, NULL, is_native, NULL);
-	ok(!err && !bad, "ranks use the library %s%s", bad ? wrong : "", err && !bad ? yoke_error() : "");
+	ok(!err && !bad, "ranks use the vendor's library %s%s", bad ? wrong : "", err && !bad ? yoke_error() : "");
 	collectives();
 	bad = 0;
 	err = yoke_group_run(7, NULL, splits, NULL);
 	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
 	bad = 0;
 	err = yoke_group_run(2, NULL, again, NULL);
-	ok(!err && !bad, "a plan again and again%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(!err && !bad,
+	   "a plan launched again and again%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
 	in_any_order = 1e-5;
 	yoke_setting_set("dist.order", "fast");
 	collectives();
@@ -1112,7 +1114,8 @@ static int on_devices(const char *how)
 	err = spawn(3, "killed");
 	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"), "a rank is killed: %s", yoke_error());
 	err = spawn(3, "midway");
-	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"), "and in the middle of its work: %s", yoke_error());
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"),
+	   "a rank is killed during its work: %s", yoke_error());
 	err = spawn(3, "disagree");
 	ok(err == YOKE_ERANK, "processes that disagree: %s", yoke_error());
 	return done();
@@ -1215,12 +1218,12 @@ int main(int argc, char **argv)
 	yoke_setting_set("dist.share", "1");
 	yoke_setting_set("dist.algorithm", "rign");
 	const bool none = !yoke_group_world();
-	ok(none && strstr(yoke_error(), "did you mean 'ring'"), "no such algorithm: %s", yoke_error());
+	ok(none && strstr(yoke_error(), "did you mean 'ring'"), "an unknown algorithm: %s", yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("dist.algorithm", "");
 	yoke_group *alone = yoke_group_world();
 	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) && !yoke_group_barrier(alone),
-	   "without others the world is one rank");
+	   "a single process is a world of one rank");
 	collectives();
 	by_messages();
 	slow_link();
@@ -1247,7 +1250,8 @@ int main(int argc, char **argv)
 		left += !times[YOKE_SAMPLER_DROP][i];
 		once &= times[YOKE_SAMPLER_EXACT][i] == 1 && times[YOKE_SAMPLER_PAD][i] > 0 && times[YOKE_SAMPLER_DROP][i] < 2;
 	}
-	ok(!err && !bad && once && twice == 4 && left == 2, "samplers: each once; %d twice; %d dropped %s", twice, left, wrong);
+	ok(!err && !bad && once && twice == 4 && left == 2,
+	   "samplers: each sample once; %d twice; %d dropped %s", twice, left, wrong);
 	bad = 0;
 	err = yoke_group_run(7, NULL, splits, NULL);
 	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
@@ -1256,10 +1260,11 @@ int main(int argc, char **argv)
 	good = !err && !bad;
 	for (int r = 1; r < 4; r++)
 		good &= !memcmp(last[0], last[r], sizeof *last);
-	ok(good, "4 ranks step alike, by one plan%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(good, "4 ranks run equal steps, by one plan%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
 	yoke_error_clear();
 	expect(0, disagree, YOKE_EMISMATCH, "rank 1", "another count");
-	ok(strstr(said[0], "all_reduce sum f32 [6]") && strstr(said[0], "all_reduce sum f32 [7]"), "it says what two do: %s",
+	ok(strstr(said[0], "all_reduce sum f32 [6]") && strstr(said[0], "all_reduce sum f32 [7]"),
+	   "the error describes two ranks' operations: %s",
 	   said[0]);
 	expect(1, disagree, YOKE_EMISMATCH, "all_reduce sum f64 [6]", "another dtype");
 	expect(2, disagree, YOKE_EMISMATCH, "broadcast f32 [6] root 0", "another operation");
@@ -1276,11 +1281,11 @@ int main(int argc, char **argv)
 	expect(2, leaves, YOKE_ERANK, "within 10 s (dist.timeout): rank 1", "a rank that does not come");
 	yoke_setting_set("dist.timeout", "60");
 	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "behind barrier"),
-	   "it is named before: %s", warned);
+	   "the late rank is named in a warning before: %s", warned);
 	int how = 1;
 	err = yoke_group_run(3, NULL, leaves, &how);
 	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "YOKE_ENOMEM") && strstr(said[0], "YOKE_ENOMEM"),
-	   "a rank that fails without a text is reported by its code's name: %s", yoke_error());
+	   "a rank that fails without a message is reported by its code's name: %s", yoke_error());
 	yoke_error_clear();
 	how = 0;
 	memset(codes, 0, sizeof codes);

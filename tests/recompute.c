@@ -242,7 +242,7 @@ static void on(const char *backend, int networks, bool saves)
 		}
 		free(none.v);
 	}
-	ok(!bad, "%s: %d random networks, %d made something again, %d spilled, %d both: equal bits", backend, networks,
+	ok(!bad, "%s: %d random networks, %d recomputed something, %d spilled, %d both: equal bits", backend, networks,
 	   more[0], more[1], more[2]);
 	ok(3 * more[0] > networks && (!saves || !strcmp(backend, "cpu") || more[1]), "%s: most of them did", backend);
 	struct result none = with("none", gradients, 1, true), block = with("block", gradients, 1, true);

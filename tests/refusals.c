@@ -38,7 +38,7 @@ static void refused(const char *what)
 
 static void contractions(struct yk_arena *memory)
 {
-	if (!ok(find(YOKE_OP_CONTRACT, false, memory), "%s takes contractions", device->id))
+	if (!ok(find(YOKE_OP_CONTRACT, false, memory), "%s supports contractions", device->id))
 		return;
 	struct yoke_view *a = &c.view[1], *b = &c.view[2];
 	const int row = b->rank - 2;
@@ -59,7 +59,7 @@ static void contractions(struct yk_arena *memory)
 
 static void products(struct yk_arena *memory) // with a fused map
 {
-	if (!ok(find(YOKE_OP_CONTRACT, true, memory), "%s takes maps behind contractions", device->id))
+	if (!ok(find(YOKE_OP_CONTRACT, true, memory), "%s supports maps fused after contractions", device->id))
 		return;
 	good = c;
 	c.op.attr[0].i = yoke_f64;
@@ -76,7 +76,7 @@ static void products(struct yk_arena *memory) // with a fused map
 
 static void maps(struct yk_arena *memory)
 {
-	if (!ok(find(YOKE_OP_MAP, true, memory), "%s takes maps", device->id))
+	if (!ok(find(YOKE_OP_MAP, true, memory), "%s supports maps", device->id))
 		return;
 	const uint16_t last = c.map.out[0];
 	good = c;

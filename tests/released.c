@@ -309,11 +309,11 @@ static void one_by_one(void)
 	for (int i = 0; i < N; i++)
 		all += want[i] * wv[i];
 	reads("what needs an intermediate", s, &all, 1);
-	ok(repeated() == before, "which computes nothing again: %d", (int)(repeated() - before));
+	ok(repeated() == before, "the gradient recomputes nothing: %d launches", (int)(repeated() - before));
 	reads("the intermediate", t, want, N);
-	ok(repeated() == before + 1, "is computed again, and counted: %d", (int)(repeated() - before));
+	ok(repeated() == before + 1, "a dropped value is recomputed, and counted: %d", (int)(repeated() - before));
 	reads("and has its bytes then", t, want, N);
-	ok(repeated() == before + 1, "so once: %d", (int)(repeated() - before));
+	ok(repeated() == before + 1, "only once: %d", (int)(repeated() - before));
 
 	yoke_tensor *e = yoke_exp(w);
 	s = sum(yoke_square(e));
@@ -321,7 +321,7 @@ static void one_by_one(void)
 	yoke_read(s, &all, sizeof all);
 	int err = yoke_read(e, got, sizeof got);
 	ok(err == YOKE_ERELEASED && strstr(yoke_error(), "variable w ") && strstr(yoke_error(), "keep it before eval"),
-	   "an intermediate of what was overwritten: %s", yoke_error());
+	   "an intermediate value of an overwritten variable: %s", yoke_error());
 	yoke_error_clear();
 	reads("the variable is as it should be", w, half, N);
 	reads("and so is what was read", s, &all, 1);

@@ -170,11 +170,12 @@ static void half(int dtype)
 	bool good = !err && plan.steps == 3;
 	for (int i = 0; i < 3 && good; i++)
 		good = plan.bytes[i] == bytes[i] * N;
-	ok(good, "a %s is stored in place of its f32: %d steps, %ld, %ld and %ld bytes", yoke_dtype_name(dtype),
+	ok(good, "a %s is stored instead of its f32 cast: %d steps, %ld, %ld and %ld bytes", yoke_dtype_name(dtype),
 	   plan.steps, plan.bytes[0], plan.bytes[1], plan.bytes[2]);
 	for (int i = 0; i < N; i++)
 		got[i] = (double)f[i];
-	near(got, want, N, 6 * yk_num_unit(dtype), 0.01, "its values"); // a tie of h, at most 1, may round the other way; h e^2h
+	near(got, want, N, 6 * yk_num_unit(dtype), 0.01,
+	     "the cast's values"); // a tie of h, at most 1, may round the other way; h e^2h
 	yoke_scope_end(scope);
 }
 

@@ -168,9 +168,9 @@ static void not_recorded(int step)
 static void fails(void)
 {
 	struct trained r = compare("graph_begin fails", 0, no_record);
-	ok(!r.replays, "and is not asked again");
+	ok(!r.replays, "and is not tried again");
 	r = compare("graph_end fails", 0, not_recorded);
-	ok(!r.replays, "and is not asked again");
+	ok(!r.replays, "and is not tried again");
 	ctl->arm("record", 0);
 	ctl->arm("recorded", 0);
 	ctl->arm("replay", 3);
@@ -198,12 +198,12 @@ int main(void)
 		against_float64();
 		compare("numbers, and dropout", .4, NULL);
 		struct trained r = compare("memory given back", 0, trim);
-		ok(r.replays > 0 && r.replays <= STEPS - 4, "which is recorded anew: %llu",
+		ok(r.replays > 0 && r.replays <= STEPS - 4, "a changed plan is recorded anew: %llu",
 		   (unsigned long long)r.replays);
 		r = compare("values that stay come between", 0, fill_gaps);
-		ok(r.replays >= STEPS - 5, "which does not matter: %llu", (unsigned long long)r.replays);
+		ok(r.replays >= STEPS - 5, "a moved block does not matter: %llu", (unsigned long long)r.replays);
 		r = compare("blocks that never come again", 0, crowd);
-		ok(!r.replays, "are not recorded for: %llu", (unsigned long long)r.replays);
+		ok(!r.replays, "plans with varying blocks are not recorded: %llu", (unsigned long long)r.replays);
 		fails();
 	}
 	ctl->lag(0);

@@ -114,7 +114,7 @@ static void lines(void)
 		free(text);
 		json_decref(o);
 	}
-	ok(!bad, "%d lines are what jansson makes of them, and none of their parts is one", n);
+	ok(!bad, "%d lines equal jansson's parse, and no prefix of them is accepted", n);
 	static const char *const hostile[] = {
 		"", "{", "[]", "{}x", "{\"a\":}", "{\"a\":01}", "{\"a\":+1}", "{\"a\":1e}", "{\"a\":.5}", "{\"a\":NaN}",
 		"{\"a\":\"\\ud800\",\"stage\":\"\\ud800\"}", "{\"a\" 1}", "{\"a\":1,}", "{\"a\":[[[[[[[[1]]]]]]]]}",
@@ -128,7 +128,7 @@ static void lines(void)
 			bad++, diag("taken: %s", text);
 		free(text);
 	}
-	ok(!bad, "what is no line is none");
+	ok(!bad, "an invalid line is refused");
 }
 
 // ---- a run, written in pieces ----
@@ -150,7 +150,7 @@ static void run(bool exact)
 	size_t bytes = 0, at = 0;
 	struct yk_view *v;
 	snprintf(folder, sizeof folder, "%s/report.%ld", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
-	ok(yk_view_open(folder, exact, &v) == YOKE_ENOENT, "no run: %s", yoke_error());
+	ok(yk_view_open(folder, exact, &v) == YOKE_ENOENT, "a missing run: %s", yoke_error());
 	yoke_error_clear();
 	mkdir(folder, 0777);
 	for (int i = 0; i < ROWS; i++) {
@@ -190,7 +190,7 @@ static void run(bool exact)
 		least = fmin(least, loss[i]);
 	}
 	ok(!bad && (float)t->column[l].least == (float)least && (float)t->column[l].last == (float)loss[ROWS - 1] && t->column[r].count == ROWS / 2,
-	   "as they were written in pieces, %s", exact ? "to the bit" : "as floats");
+	   "equal when read while written in parts, %s", exact ? "to the bit" : "as floats");
 	// of each range of steps the minimum and the maximum
 	enum { POINTS = 100 };
 	double x[POINTS], y[POINTS];
@@ -212,9 +212,9 @@ static void run(bool exact)
 			found += y[i] == low || y[i] == high;
 		bad += found < 2;
 	}
-	ok(n <= POINTS && !bad, "%zu points show the least and the greatest of each part", n);
+	ok(n <= POINTS && !bad, "%zu points show the minimum and maximum of each range", n);
 	n = yk_view_series(v, t, r, YK_VIEW_BY_SECONDS, 0, 19, POINTS, x, y);
-	ok(n == 10 && x[0] == 1 && x[9] == 19, "few points are all there");
+	ok(n == 10 && x[0] == 1 && x[9] == 19, "a short series shows all points");
 	// another file in its place
 	uint32_t generation = v->generation;
 	fclose(f);
@@ -223,7 +223,8 @@ static void run(bool exact)
 	fclose(f);
 	yk_view_poll(v);
 	t = yk_view_table(v, "valid");
-	ok(v->generation != generation && !yk_view_table(v, "train") && t && t->rows == 1, "what is cut is read anew");
+	ok(v->generation != generation && !yk_view_table(v, "train") && t && t->rows == 1,
+	   "a truncated file is read anew");
 	yk_view_close(v);
 	char command[8300];
 	snprintf(command, sizeof command, "rm -r '%s'", folder);
@@ -270,7 +271,7 @@ static void plot(enum yk_scale sx, enum yk_scale sy)
 	FILE *f = open_memstream(&svg, &bytes);
 	yk_svg_plot(f, &p);
 	fclose(f);
-	ok(!strstr(svg, "<script") && strstr(svg, "data-name=\"a&lt;&quot;&amp;&#39;??&gt;\""), "names are text");
+	ok(!strstr(svg, "<script") && strstr(svg, "data-name=\"a&lt;&quot;&amp;&#39;??&gt;\""), "names are escaped");
 	const char *at = strstr(svg, "data-points=\""), *d = strstr(svg, " d=\"M"), *circle = strstr(svg, "<circle");
 	for (const char *q = svg; q && q < at; q = strstr(q + 1, " d=\"M")) // the curve's, behind its points
 		d = q;

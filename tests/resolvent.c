@@ -214,7 +214,7 @@ static void values(int some, int all)
 				   (enum kind)rnd_int(0, KINDS - 1), bonds, signs, rnd_int(0, 1) ? 0 : rnd_real(-1, 1),
 				   etas[rnd_int(0, 2)] * (rnd_int(0, 1) ? 1 : -1), rnd_int(0, 1), &how);
 	}
-	ok(good, "%d random chains as minors in float64", cases);
+	ok(good, "%d random chains equal minors in float64", cases);
 }
 
 // Chunks must start correctly where nothing is damped.
@@ -252,7 +252,7 @@ static void dense(void)
 		yoke_scope_end(scope);
 		chain_free(&h);
 	}
-	ok(good, "as a dense inverse with pivots");
+	ok(good, "equal a dense inverse with pivots");
 }
 
 // G_i is the i-th element of the solution for the i-th unit vector, which LAPACK finds with pivots.
@@ -273,7 +273,7 @@ static void lapack(void)
 		*(void **)&solve = dlsym(library, "zgttrs_");
 	}
 	if (!factor || !solve) {
-		skip("as LAPACK", "there is none");
+		skip("equal LAPACK", "there is none");
 		return;
 	}
 	struct chain h = chain_new(1, N, RANDOM, true, true, 0.4, 0.2, false);
@@ -298,7 +298,8 @@ static void lapack(void)
 		most = fmax(most, cabs(r[i]));
 	}
 	reference(&h);
-	ok(got && !info && worst <= tolerance(yoke_f64, &h, true) && most > 1e-3, "as LAPACK's zgttrf and zgttrs: %.2g off, of %.3g",
+	ok(got && !info && worst <= tolerance(yoke_f64, &h, true) && most > 1e-3,
+	   "within %.2g of LAPACK's zgttrf and zgttrs, of %.3g",
 	   worst, most);
 	free(got);
 	yoke_scope_end(scope);
@@ -368,7 +369,7 @@ static void operands(void)
 		free(got);
 		yoke_scope_end(scope);
 	}
-	ok(good, "one matrix at many z, operands that lie otherwise");
+	ok(good, "one matrix at many z, operands in other layouts");
 	for (int k = 0; k < 2; k++) { // of half precision, and of none
 		const int dtype = k ? yoke_bf16 : yoke_f16;
 		yoke_scope *scope = yoke_scope_begin("case");
@@ -442,8 +443,9 @@ static void tiers(void)
 			chain_free(&h);
 			yoke_scope_end(scope);
 		}
-	ok(held, "half: errors are within their bounds");
-	ok(same && promoted, "half: %llu of %lld rows computed again, as f32, and counted", (unsigned long long)promoted,
+	ok(held, "half precision: errors are within their bounds");
+	ok(same && promoted,
+	   "half precision: %llu of %lld rows recomputed in f32, and counted", (unsigned long long)promoted,
 	   (long long)(2 * KINDS * rows));
 
 	struct chain h = chain_new(4, 300, FEW, false, false, 0, 1, false);
@@ -527,7 +529,7 @@ static void gradients(int side)
 				diag("operand %d [%lld]: %.9g, differences %.9g", k, (long long)i, g[k][i], d);
 			worst = fmax(worst, fabs(d - g[k][i]) / fmax(1, fabs(d)));
 		}
-	ok(worst < 1e-6, "%s: gradients by a, b, c and z as differences: %.2g", side ? "left" : "both", worst);
+	ok(worst < 1e-6, "%s: gradients by a, b, c and z equal differences: %.2g", side ? "left" : "both", worst);
 	// the second: of the sum of weighted gradients, along one direction
 	yoke_tensor *s = NULL, *second[GIN];
 	for (int k = 0; k < GIN; k++) {
@@ -717,7 +719,7 @@ static void surrogates(void)
 			}
 			yoke_scope_end(scope);
 		}
-	ok(good, "surrogates as their definitions");
+	ok(good, "surrogates equal their definitions");
 	chain_free(&h);
 }
 
@@ -767,7 +769,8 @@ static void extremes(void)
 				const double e = cabs(CMPLX(got[2 * i], got[2 * i + 1]) - want[i]) / (cabs(want[i]) + 1e-33);
 				worst = isnan(e) ? INFINITY : fmax(worst, e);
 			}
-			ok(!err && worst < 1e-5, "%s%s: %.2g of itself %s", cases[k].what, left ? ", left" : "", worst, yoke_error());
+			ok(!err && worst < 1e-5,
+			   "%s%s: relative error %.2g %s", cases[k].what, left ? ", left" : "", worst, yoke_error());
 			yoke_error_clear();
 			yoke_scope_end(scope);
 		}
@@ -1095,7 +1098,7 @@ int main(int argc, char **argv)
 	const uint64_t one = bits_of(argv[0], 1);
 	for (int threads = 2; threads < 4; threads++) {
 		const uint64_t n = bits_of(argv[0], threads);
-		ok(one && n == one, "%d threads: the bits of one, %016" PRIx64, threads, n);
+		ok(one && n == one, "%d threads: the same bits as one thread, %016" PRIx64, threads, n);
 	}
 	return done();
 }

@@ -180,7 +180,7 @@ int main(void)
 	int e = train("0");
 	long all = calls;
 	ok(e == 0 && losses(want) && !isnan(want[STEPS - 1]) && tidy() && !naps,
-	   "a run of %ld writes and syncs %s", all, yoke_error());
+	   "an undisturbed run makes %ld writes and syncs %s", all, yoke_error());
 	int good[6] = { 0 };
 	long stride = tap_long() ? 1 : 3;
 	for (long k = 1; k <= all; k += stride) {
@@ -222,11 +222,11 @@ int main(void)
 			diag("call %ld of %ld, resumed: %d %s", k, all, e, yoke_error());
 		good[5]++;
 	}
-	ok(good[0] == good[5], "one failure is tried again: %d of %d", good[0], good[5]);
-	ok(good[1] == good[5], "once: %d of %d", good[1], good[5]);
-	ok(good[2] == good[5], "more end with a line, what was saved stands: %d of %d",
+	ok(good[0] == good[5], "one failure is retried: %d of %d", good[0], good[5]);
+	ok(good[1] == good[5], "after one failure the run is complete: %d of %d", good[1], good[5]);
+	ok(good[2] == good[5], "repeated failures end with a line, the last save is intact: %d of %d",
 	   good[2], good[5]);
-	ok(good[3] == good[5], "after one more try: %d of %d", good[3], good[5]);
+	ok(good[3] == good[5], "after one more retry: %d of %d", good[3], good[5]);
 	ok(good[4] == good[5], "resumed with the same losses: %d of %d", good[4],
 	   good[5]);
 	snprintf(command, sizeof command, "rm -r %s", top);

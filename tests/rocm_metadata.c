@@ -57,9 +57,9 @@ int main(void)
 		return done();
 	ok(yk_vendor_params(NULL, file, bytes, "many", 8, got) == 4 && !memcmp(got, want, sizeof want),
 	   "four parameters: %zu %zu %zu %zu", got[0], got[1], got[2], got[3]);
-	ok(yk_vendor_params(NULL, file, bytes, "none", 8, got) == 0, "none");
-	ok(yk_vendor_params(NULL, file, bytes, "other", 8, got) < 0, "a kernel that is not there");
-	ok(yk_vendor_params(NULL, file, bytes, "many", 3, got) < 0, "more than there is room for");
+	ok(yk_vendor_params(NULL, file, bytes, "an object without metadata", 8, got) == 0, "none");
+	ok(yk_vendor_params(NULL, file, bytes, "other", 8, got) < 0, "an unknown kernel");
+	ok(yk_vendor_params(NULL, file, bytes, "many", 3, got) < 0, "more parameters than the buffer holds");
 	int same = 0;
 	for (size_t i = 0; i < bytes; i++) {
 		memcpy(damaged, file, bytes);
@@ -70,7 +70,7 @@ int main(void)
 		same += yk_vendor_params(NULL, cut, i, "many", 8, got) <= 8;
 		free(cut);
 	}
-	ok(same == 2 * (int)bytes, "damaged at each byte, and cut there");
+	ok(same == 2 * (int)bytes, "damaged at each byte, and truncated there");
 	free(file);
 	free(damaged);
 	c.destroy(&program);

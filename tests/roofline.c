@@ -163,12 +163,12 @@ static void test_occupancy(void)
 	}
 	ok(!bad, "occupancy of %zu kernels", sizeof row / sizeof *row);
 	struct yoke_occupancy o = { .size = sizeof o, .group = 256, .registers = 32, .share = .25 };
-	ok(yk_occupancy("sm_80", &o) == .25, "the driver's word wins");
+	ok(yk_occupancy("sm_80", &o) == .25, "the driver's value takes precedence");
 	o.share = -1;
 	ok(isnan(yk_occupancy("gfx90a", &o)) && isnan(yk_occupancy("sm_1", &o)) && isnan(yk_occupancy("", &o)),
-	   "n/a where no table is");
+	   "n/a for architectures without a table");
 	o.registers = 0;
-	ok(isnan(yk_occupancy("sm_80", &o)), "n/a where registers are not known");
+	ok(isnan(yk_occupancy("sm_80", &o)), "n/a if registers are unknown");
 }
 
 // ---- roofline ----
@@ -182,10 +182,10 @@ static void test_roofline(void)
 	b = yk_roofline(&r, yoke_f32, 1e7, 1e7, 2e-4); // 1 per byte: at most 1e11
 	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .5) < 1e-12, "memory-bound: %g", b.share);
 	b = yk_roofline(&r, yoke_f32, 0, 1e7, 4e-4);
-	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .25) < 1e-12, "it only moves: %g", b.share);
+	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .25) < 1e-12, "an op that only moves data: %g", b.share);
 	ok(yk_roofline(&r, yoke_f32, 1e3, 1e3, 3.9e-6).bound == YOKE_BOUND_LAUNCH &&
 		   yk_roofline(&r, yoke_f32, 1e3, 1e3, 4.1e-6).bound != YOKE_BOUND_LAUNCH,
-	   "launch-bound below four empty launches");
+	   "launch-bound below four times an empty launch");
 	ok(isnan(yk_roofline(&r, yoke_f64, 1e3, 1e3, 1).share) && isnan(yk_roofline(NULL, yoke_f32, 1, 1, 1).share) &&
 		   isnan(yk_roofline(&r, yoke_f32, 1e3, 1e3, NAN).share),
 	   "n/a without a limit or a time");
@@ -199,7 +199,7 @@ static void test_limits(const char *backend)
 	ok(r && r->flops[yoke_f32] > 1e8 && r->flops[yoke_f32] < 1e15 && r->copy > 1e8 && r->copy < 1e14,
 	   "%s: %.3g flop/s, %.3g bytes/s, a launch of %.0f ns, waited for %.0f", backend, r ? r->flops[yoke_f32] : 0,
 	   r ? r->copy : 0, r ? r->launch_ns : 0, r ? r->wait_ns : 0);
-	ok(r == yk_roof_of(ctx->device, yoke_f32), "%s: measured once", backend);
+	ok(r == yk_roof_of(ctx->device, yoke_f32), "%s: measured only once", backend);
 	yoke_use(former);
 	yoke_context_free(ctx);
 }

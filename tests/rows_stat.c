@@ -126,7 +126,7 @@ static void far_mean(void)
 		sum += ((double)x[i] - mean) * ((double)x[i] - mean) / 64;
 	yoke_read(yoke_var(yoke_from(yoke_f32, 1, (int64_t[]){ 64 }, x), YOKE_ALL, 0),
 		  &got, sizeof got);
-	ok(fabs((double)got - sum) < 1e-5 * sum, "variance around 10000: got %g want %g",
+	ok(fabs((double)got - sum) < 1e-5 * sum, "variance with a mean of 10000: got %g want %g",
 	   (double)got, sum);
 }
 
@@ -202,7 +202,7 @@ static void quantile_edges(void)
 	ok(refused(yoke_quantile(yoke_full(yoke_f32, 2, (int64_t[]){ 2, 0 }, 0),
 				 yoke_const(0.5), 1),
 		   YOKE_ESHAPE),
-	   "no quantile of nothing");
+	   "a quantile of nothing is refused");
 }
 
 static void histograms(int d)
@@ -407,18 +407,18 @@ static void empties(void)
 	   "the corrected variance of one is NaN");
 	ok(first(yoke_norm(x, 2, YOKE_ALL)) == 0, "the empty norm is 0");
 	ok(first(yoke_any(none, YOKE_ALL)) == 0 && first(yoke_all(none, YOKE_ALL)) == 1,
-	   "any of none is false, all of none is true");
+	   "any of nothing is false, all of nothing is true");
 	ok(first(yoke_sum(yoke_histogram(x, 4, 0, 1), YOKE_ALL)) == 0,
 	   "a histogram of nothing");
 	yoke_tensor *p =
 		yoke_matmul(x, yoke_full(yoke_f32, 2, (int64_t[]){ 0, 2 }, 1), 0);
 	ok(first(yoke_sum(p, YOKE_ALL)) == 0, "the empty contraction is 0");
 	ok(refused(yoke_reduce_max(x, YOKE_AXIS(1)), YOKE_ESHAPE),
-	   "no largest of nothing");
-	ok(refused(yoke_reduce_min(x, YOKE_ALL), YOKE_ESHAPE), "no least of nothing");
-	ok(refused(yoke_argmax(x, 1), YOKE_ESHAPE), "no place of the largest of nothing");
+	   "argmax of nothing is refused");
+	ok(refused(yoke_reduce_min(x, YOKE_ALL), YOKE_ESHAPE), "a minimum of nothing is refused");
+	ok(refused(yoke_argmax(x, 1), YOKE_ESHAPE), "an index of the maximum of nothing is refused");
 	ok(refused(yoke_norm(x, INFINITY, YOKE_AXIS(1)), YOKE_ESHAPE),
-	   "no largest magnitude of nothing");
+	   "a maximum magnitude of nothing is refused");
 }
 
 static void refusals(void)
@@ -427,13 +427,13 @@ static void refusals(void)
 	yoke_tensor *n = yoke_full(yoke_i32, 2, (int64_t[]){ 3, 4 }, 1);
 	yoke_tensor *one = yoke_full(yoke_f32, 0, NULL, 1), *c = yoke_const(1);
 	ok(refused(yoke_cumsum(x, 2, 0), YOKE_ERANGE),
-	   "cumsum along an axis there is not");
+	   "cumsum along a missing axis");
 	ok(refused(yoke_sort(one, 0, 0, NULL), YOKE_ERANGE), "sort of a number");
 	i = x;
 	ok(refused(yoke_topk(x, 5, 1, 1, &i), YOKE_ERANGE) && !i,
-	   "topk of more than there are");
+	   "topk with a count larger than the axis");
 	ok(refused(yoke_topk(x, -1, 1, 1, NULL), YOKE_ERANGE), "topk of -1");
-	ok(refused(yoke_take_along(x, x, 0), YOKE_EDTYPE), "take_along at real numbers");
+	ok(refused(yoke_take_along(x, x, 0), YOKE_EDTYPE), "take_along with real indices");
 	ok(refused(yoke_take_along(x, yoke_full(yoke_i32, 2, (int64_t[]){ 3, 5 }, 0), 0),
 		   YOKE_ESHAPE),
 	   "take_along with other axes that differ");
@@ -472,7 +472,7 @@ static void integers(void)
 	int32_t got[6] = { 0 };
 	yoke_read(yoke_div(ints(6, x), ints(6, y)), got, sizeof got);
 	ok(!memcmp(got, quotient, sizeof got),
-	   "i32 division truncates, by 0 gives 0, least by -1 least");
+	   "i32 division truncates, by 0 gives 0, minimum by -1 the minimum");
 	const double real[7] = { 2.9, -2.9, 3e9, -3e9, NAN, INFINITY, 0.5 };
 	const int32_t whole[7] = { 2, -2, INT32_MAX, INT32_MIN, 0, INT32_MAX, 0 };
 	int32_t cast32[7];

@@ -175,7 +175,7 @@ static void events_read(int64_t steps, const double *loss, int64_t resumed)
 	for (size_t more; (more = record(p + at, bytes - at, &e)); at += more, n += e.n == 2)
 		good += e.n == 2 && !strcmp(e.value[0].tag, "loss") && !strcmp(e.value[1].tag, "a<b>\"c") &&
 			e.value[0].x == (float)loss[e.step] && e.value[1].x == (float)-e.step;
-	ok(n == steps && good == n && at == bytes, "%lld of %lld records are what was logged, to the last byte",
+	ok(n == steps && good == n && at == bytes, "%lld of %lld records are as logged, to the last byte",
 	   (long long)good, (long long)n);
 	free(text);
 }
@@ -193,7 +193,7 @@ static void written(void)
 	if (!ok(r != NULL, "open %s", yoke_error()))
 		return;
 	second = yoke_run_open(folder, &o);
-	ok(!second && yoke_error_code() == YOKE_EBUSY, "a second run of the folder: %s", yoke_error());
+	ok(!second && yoke_error_code() == YOKE_EBUSY, "a second run in the same directory: %s", yoke_error());
 	yoke_error_clear();
 	for (int64_t t = 1; t <= STEPS; t++) {
 		loss[t] = ldexp(rnd_real(-1, 1), (int)rnd_int(-60, 60));
@@ -203,13 +203,13 @@ static void written(void)
 	ok(yoke_run_log(r, 1, "train", 1, (const char *[]){ "time" }, (double[]){ 1 }) == YOKE_EINVAL &&
 	   yoke_run_log(r, 1, "train", 2, (const char *[]){ "a", "a" }, (double[]){ 1, 2 }) == YOKE_EINVAL &&
 	   yoke_run_log(r, 1, "train", 1, (const char *[]){ "\xff" }, (double[]){ 1 }) == YOKE_EINVAL &&
-	   yoke_run_log(r, -1, "train", 0, NULL, NULL) == YOKE_EINVAL, "what cannot be logged: %s", yoke_error());
+	   yoke_run_log(r, -1, "train", 0, NULL, NULL) == YOKE_EINVAL, "invalid log calls: %s", yoke_error());
 	yoke_error_clear();
 	FILE *f = fopen(in("abc"), "w");
 	fputs("abc", f);
 	fclose(f);
 	ok(yoke_run_artifact(r, in("abc")) == 0 && yoke_run_artifact(r, in("abc")) == 0, "artifact");
-	ok(yoke_run_artifact(r, in("none")) == YOKE_ENOENT, "one that is not there: %s", yoke_error());
+	ok(yoke_run_artifact(r, in("none")) == YOKE_ENOENT, "a missing artifact: %s", yoke_error());
 	yoke_error_clear();
 	yoke_run_log(r, STEPS, "valid", 2, (const char *[]){ "x", "y" }, (double[]){ NAN, 1 });
 	yoke_run_close(r, "done", NULL);
@@ -229,11 +229,12 @@ static void written(void)
 				!strcmp(json_string_value(json_object_get(l, "stage")), "train");
 		else
 			ok(!json_object_get(l, "x") && json_number_value(json_object_get(l, "y")) == 1,
-			   "a NaN is left out: %s", line);
+			   "a NaN is omitted: %s", line);
 		json_decref(l);
 		n++;
 	}
-	ok(n == STEPS + 1 && good == STEPS && rises, "metrics.jsonl has %zu lines, %zu of them right, in time", n, good);
+	ok(n == STEPS + 1 && good == STEPS && rises,
+	   "metrics.jsonl has %zu lines, %zu of them correct, in order of time", n, good);
 	free(text);
 	json_t *about = json_load_file(in("run.json"), 0, NULL);
 	const json_t *a = json_array_get(json_object_get(about, "artifacts"), 0);
@@ -246,7 +247,7 @@ static void written(void)
 	   !strcmp(json_string_value(json_object_get(about, "data")), "0000000000000abc") &&
 	   json_number_value(json_object_get(json_object_get(about, "config"), "lr")) == 0.5 &&
 	   !strcmp(json_string_value(json_object_get(json_object_get(about, "ended"), "how")), "done"),
-	   "run.json says what ran and how it ended");
+	   "run.json has what ran and how it ended");
 	json_decref(about);
 	events_read(STEPS, loss, 0);
 }
@@ -281,7 +282,8 @@ static void resumed(void)
 	o.tensorboard = 1;
 	char *killed = strdup(unfinished(true)), *alive = strdup(unfinished(false));
 	r = yoke_run_open(folder, &o);
-	ok(access(killed, F_OK) < 0 && access(alive, F_OK) == 0, "what a killed run was writing goes, and nothing else: %s", killed);
+	ok(access(killed, F_OK) < 0 && access(alive, F_OK) == 0,
+	   "an incomplete line of a killed run is removed, and nothing else: %s", killed);
 	unlink(alive);
 	free(killed);
 	free(alive);
@@ -294,7 +296,7 @@ static void resumed(void)
 	char *text = read_file(in("metrics.jsonl"), &bytes), steps[64] = "";
 	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;)
 		sprintf(steps + strlen(steps), "%d ", atoi(line + strlen("{\"step\":")));
-	ok(!strcmp(steps, "1 2 3 4 "), "steps behind the third are made again: %s", steps);
+	ok(!strcmp(steps, "1 2 3 4 "), "steps after the third are made again: %s", steps);
 	free(text);
 	events_read(1, loss, 4);
 }
@@ -317,12 +319,12 @@ static void lost(void)
 		e |= yoke_run_log(r, t, "train", 1, &name, (double[]){ 1 });
 		e |= yoke_run_event(r, t, "x", NULL);
 	}
-	ok(e == 0 && !*yoke_error(), "goes on without an error");
+	ok(e == 0 && !*yoke_error(), "continues without an error");
 	yoke_run_close(r, "done", NULL);
 	yk_log_to(NULL, NULL);
 	ok(warnings == 3, "%d warnings", warnings);
 	ok(yoke_run_log(NULL, 1, "train", 1, &name, (double[]){ 1 }) == 0 && yoke_run_event(NULL, 1, "x", "") == 0 &&
-	   yoke_run_artifact(NULL, "x") == 0, "no run at all is no error");
+	   yoke_run_artifact(NULL, "x") == 0, "a NULL run is no error");
 	yoke_run_close(NULL, "done", NULL);
 }
 

@@ -91,11 +91,11 @@ static void test_round(void)
 		}
 	}
 	ok(same, "names, dtypes, shapes and elements come back");
-	ok(!yk_safetensors_find(&s, "t"), "no tensor of another name");
+	ok(!yk_safetensors_find(&s, "t"), "an unknown name is not found");
 	if (truncate(path, (off_t)size - 1) == 0) {
 		uint8_t last[8192];
 		int e = yk_safetensors_read(&s, &s.entries[26], last);
-		ok(e == YOKE_EIO, "cut while open: %s", yoke_error());
+		ok(e == YOKE_EIO, "truncated while open: %s", yoke_error());
 		yoke_error_clear();
 	}
 	yk_safetensors_close(&s);
@@ -103,7 +103,7 @@ static void test_round(void)
 	for (size_t i = 0; i < size; i += 7) {
 		yk_file_write(path, file, i);
 		if (yk_safetensors_open(&s, path) == 0) {
-			ok(false, "cut at %zu is accepted", i);
+			ok(false, "truncated at %zu it is accepted", i);
 			yk_safetensors_close(&s);
 		}
 		yoke_error_clear();
@@ -124,7 +124,7 @@ static void test_round(void)
 	for (int i = 0; i < 4; i++) {
 		t[1].name = i ? names_not[i] : t[0].name;
 		int e = yk_safetensors_write(path, 2, t, &bytes, &hash);
-		ok(e == YOKE_EINVAL, "does not write: %s", yoke_error());
+		ok(e == YOKE_EINVAL, "invalid tensors are not written: %s", yoke_error());
 		yoke_error_clear();
 	}
 	for (int i = 0; i < 27; i++)

@@ -87,7 +87,8 @@ static void least(void)
 	   x.skipped == 2 && x.scale == 1 && x.first == 0 && !*x.name, // 1 after 20, 2 after 70, 1 after 120
 	   "statistics: %d stepped, %d of %d, scale %g", stepped, (int)x.overflows, (int)x.steps, x.scale);
 	int err = step(s, true);
-	ok(err == YOKE_ERANGE && strstr(yoke_error(), "least loss scale, 1"), "and no further: %s", yoke_error());
+	ok(err == YOKE_ERANGE && strstr(yoke_error(), "least loss scale, 1"),
+	   "and not below the minimum: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scaler_free(s);
 }
@@ -188,7 +189,7 @@ static void skips(enum kind kind, int dtype)
 		was = scale;
 		yoke_scope_end(scope);
 	}
-	ok(was == 65536. / 16, "the scale fell four times");
+	ok(was == 65536. / 16, "the scale was halved four times");
 	yoke_scaler_free(s);
 	for (int k = 0; k < LISTS; k++)
 		for (int i = 0; i < N; i++)
@@ -247,7 +248,7 @@ static void saved(void)
 	}
 	yoke_scaler_save(a, &x);
 	yoke_scaler_save(b, &y);
-	ok(same && !memcmp(&x, &y, sizeof x), "and goes on as the other");
+	ok(same && !memcmp(&x, &y, sizeof x), "and continues as the original");
 	struct yoke_scaler_state bad = x;
 	bad.scale = NAN;
 	ok(yoke_scaler_load(b, &bad) == YOKE_EINVAL, "%s", yoke_error());
@@ -296,7 +297,7 @@ static void parsed(void)
 		o = json_loads(line, 0, NULL);
 		int err = yk_scaler_parse(o, "manifest", b);
 		yoke_scaler_save(b, &y);
-		ok(err && !memcmp(&x, &y, sizeof x), "%s: nothing is taken of %s", yoke_error(), line);
+		ok(err && !memcmp(&x, &y, sizeof x), "%s: nothing of %s is applied", yoke_error(), line);
 		yoke_error_clear();
 		json_decref(o);
 	}

@@ -258,7 +258,7 @@ static void plans(void)
 		if (k == 1)
 			before = misses();
 		if (k == 2)
-			ok(good && misses() == before, "another number needs no plan");
+			ok(good && misses() == before, "another constant needs no new plan");
 		yoke_scope_end(s);
 	}
 	ok(good && misses() > before, "another program does");
@@ -288,7 +288,7 @@ static void refusals(void)
 	yoke_scope *s = yoke_scope_begin("refusals");
 	yoke_tensor *x = yoke_variable("x", yoke_f32, 3, dims), *d = yoke_cast(x, yoke_f64), *out[3] = { NULL }, *g;
 	ok(!scan(along(&m, 3, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) &&
-		   refused(NULL, YOKE_EINVAL), "no such axis");
+		   refused(NULL, YOKE_EINVAL), "a missing axis is refused");
 	ok(!scan(along(&m, 1, false, 1), (yoke_tensor *[]){ x, d, yoke_const(0) }, out) &&
 		   refused(NULL, YOKE_EDTYPE), "an input of another dtype");
 	ok(!scan(along(&m, 1, false, 1), (yoke_tensor *[]){ x, x, x }, out) && refused(NULL, YOKE_ESHAPE),

@@ -138,14 +138,14 @@ static void sets(void)
 	write_cube(two[1], 3, 2, 6, "f32", x[0]);
 	d = yoke_dataset_cubes(2, two, NULL, NULL);
 	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), two[0]) && strstr(yoke_error(), two[1]) && strstr(yoke_error(), "4") &&
-	   strstr(yoke_error(), "6"), "other bands name both files and counts: %s", yoke_error());
+	   strstr(yoke_error(), "6"), "other bands: both files and counts are named: %s", yoke_error());
 	yoke_error_clear();
 	d = yoke_dataset_cubes(2, two, NULL, "bands=1,3");
-	ok(d != NULL, "a selection makes them equal %s", yoke_error());
+	ok(d != NULL, "a selection makes bands equal %s", yoke_error());
 	yoke_dataset_free(d);
 	d = yoke_dataset_cubes(2, two, labels, "bands=1,3");
 	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), labels[1]) && strstr(yoke_error(), two[1]),
-	   "labels of another size name both files: %s", yoke_error());
+	   "labels of another size: both files are named: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -308,7 +308,7 @@ static void resuming(void)
 		snprintf(folder, sizeof folder, "cut%d", at);
 		right = run_both(folder, at, cut) && !memcmp(whole, cut, sizeof cut);
 	}
-	ok(right, "stopped in either phase and gone on with, to the same bits %s", yoke_error());
+	ok(right, "stopped in either phase and resumed, with the same bits %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -473,7 +473,7 @@ static void local_batch(const struct local *o)
 		local_by_loops(o, x[k], own, size[k][0], size[k][1], want);
 		snprintf(what, sizeof what, "scene %d of the batch", k);
 		near(mine, want, (size_t)pixels_of(k), 1e-6, 1, what);
-		ok(rest, "past its ends are zeros");
+		ok(rest, "results outside of a scene are zeros");
 	}
 	yoke_error_clear();
 }
@@ -553,8 +553,8 @@ static void local_training(void)
 	for (int i = 0; i < 2 * C; i++)
 		moved = fmax(moved, fabs(w[0][i] - w[2][i]));
 	ok(right && moved > 1e-3, "trained through local_rx, by %.2g %s", moved, yoke_error());
-	near(threshold, threshold + 1, 1, 1e-6, 1, "fitted alike");
-	near(w[0], w[1], 2 * C, 1e-4, 1, "trained alike");
+	near(threshold, threshold + 1, 1, 1e-6, 1, "fitted equally");
+	near(w[0], w[1], 2 * C, 1e-4, 1, "trained equally");
 	near(&s[0].auc, &s[1].auc, 1, 1e-6, 1, "with the same area");
 	yoke_error_clear();
 }
@@ -587,7 +587,8 @@ static void singular(void)
 	int err = yoke_pipeline_fit(p, d, NULL);
 	yoke_tensor *y = err ? NULL : yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), flat));
 	err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
-	ok(err == YOKE_ERANGE && strstr(yoke_error(), "line 0, sample 0"), "the pixel is named: %s", yoke_error());
+	ok(err == YOKE_ERANGE && strstr(yoke_error(), "line 0, sample 0"),
+	   "the error names the pixel: %s", yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
 	yoke_dataset_free(d);
@@ -629,9 +630,10 @@ static void sticky_error(void)
 	yoke_scope *s = yoke_scope_begin("sticky");
 	yoke_op_find("sought");
 	yoke_tensor *y = yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C), x[0]));
-	ok(!err && yoke_error_code() == YOKE_ENOENT && strstr(yoke_error(), "sought"), "an earlier error stays: %s", yoke_error());
+	ok(!err && yoke_error_code() == YOKE_ENOENT && strstr(yoke_error(), "sought"),
+	   "an earlier error is kept: %s", yoke_error());
 	yoke_error_clear();
-	ok(y && yoke_read(y, got, sizeof got) == 0, "and the scores are computed %s", yoke_error());
+	ok(y && yoke_read(y, got, sizeof got) == 0, "and scores are computed %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_pipeline_free(p);
@@ -743,7 +745,7 @@ static void saved(void)
 	}
 	ok(!err && !memcmp(a, b, sizeof a), "saved and loaded %s", yoke_error());
 	yoke_tensor *y = yoke_pipeline_apply(q, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C - 1), x[0]));
-	ok(!y && yoke_error_code() == YOKE_ESHAPE, "it knows its channels: %s", yoke_error());
+	ok(!y && yoke_error_code() == YOKE_ESHAPE, "the number of channels is known: %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
 	yoke_pipeline_free(p);

@@ -30,7 +30,7 @@ static void cosine(void)
 	bool falls = true;
 	for (int64_t t = 10; t < 110; t++)
 		falls = falls && yk_schedule_lr(&s, t + 1) < yk_schedule_lr(&s, t);
-	ok(falls, "a cosine falls at every step");
+	ok(falls, "a cosine decreases at every step");
 
 	s.kind = YK_SCHEDULE_CONSTANT;
 	is(&s, 5, 0.25);
@@ -104,7 +104,7 @@ static void others(void)
 	is(&s, 31, 1);
 	is(&s, 100, 4e-6);
 	ok(yk_schedule_rise(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
-		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "what is not given");
+		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "invalid settings are refused");
 }
 
 int main(void)

@@ -133,7 +133,7 @@ static void test_hostile(void)
 		yoke_error_clear();
 		yoke_dataset_free(d);
 	}
-	ok(good && open_files() == open, "archives that are cut, and no file is left open");
+	ok(good && open_files() == open, "truncated archives are refused, and no file is left open");
 	for (int k = 0; k < tap_cases(150, 20000); k++) {
 		const size_t at = (size_t)rnd_int(0, (int64_t)n - 1);
 		const char was = data[at];
@@ -172,7 +172,7 @@ static void test_lists(void)
 		void *to[] = { x };
 		good = yoke_dataset_read(d, i, 0, 0, i, to, NULL) == 0 && x[3] == (float)(100 * file + 4 * row + 3);
 	}
-	ok(good, "files of a list are one behind the other: %s", yoke_error());
+	ok(good, "files of a list are concatenated: %s", yoke_error());
 	yoke_dataset_free(d);
 	yk_file_write("a.npy", npy, make_npy(npy, 2, 5, 0, "<f4"));
 	refused("a.npy,b.npy", NULL, YOKE_ESHAPE, "field x has other dims");
@@ -189,12 +189,12 @@ static void test_lists(void)
 	int64_t dims[2][YOKE_MAX_RANK];
 	good = good && yoke_dataset_read(d, 2, 0, 0, 2, to, dims) == 0 && dims[0][0] == 22 && x == 3 &&
 	       !memcmp(text, "much longer than those", 22) && yoke_dataset_read(d, 0, 0, 0, 0, to, dims) == 0 && dims[0][0] == 5;
-	ok(good, "texts of a list are as long as the longest of all: %s", yoke_error());
+	ok(good, "texts of a list are padded to the longest of all: %s", yoke_error());
 	yoke_dataset_free(d);
 	refused("b.csv,c.csv", "columns=k:category", YOKE_EINVAL, "c.csv: field k is of categories");
 	yk_file_write("x,y.csv", "x\n1\n", 4);
 	d = yoke_dataset_open("x,y.csv", NULL);
-	ok(d != NULL, "one name with a comma: %s", yoke_error());
+	ok(d != NULL, "a name with a comma: %s", yoke_error());
 	yoke_dataset_free(d);
 }
 
@@ -273,7 +273,7 @@ static void test_pipe_ends(void)
 		abort();
 	yoke_dataset *d = yoke_dataset_open("pipe", "format=f32 dims=2 count=20 keep=3");
 	bool good = d && yoke_dataset_read(d, 7, 0, 0, 7, to, NULL) == 0 && yoke_dataset_read(d, 5, 0, 0, 5, to, NULL) == 0;
-	ok(good, "samples that are kept: %s", yoke_error());
+	ok(good, "samples are cached: %s", yoke_error());
 	ok(yoke_dataset_read(d, 4, 0, 0, 4, to, NULL) == YOKE_EINVAL &&
 		   strstr(yoke_error(), "pipe: sample 4 of the stream has passed: the last 3 are kept"), "%s", yoke_error());
 	yoke_error_clear();

@@ -76,7 +76,7 @@ static void tuned(void)
 	}
 	yoke_setting_set("cache", folder);
 	yk_tuned_best(2, best);
-	ok(!best[2] && !yk_tuned_model(&m) && m.alpha1 < 0, "nothing is known before");
+	ok(!best[2] && !yk_tuned_model(&m) && m.alpha1 < 0, "no predictions before tuning");
 	yk_tuned_open("processes", 2, 2, &t);
 	yk_tuning_add(&t, "all_reduce.f32.4096 halving=100 tree=200");
 	yk_tuning_add(&t, "all_reduce.f32.16384 tree=300 doubling=301");
@@ -85,13 +85,14 @@ static void tuned(void)
 	snprintf(path, sizeof path, "%s", t.path);
 	yk_tuning_fini(&t);
 	yk_tuned_best(2, best);
-	ok(!err && best[2] == 1 + YK_BY_HALVING && best[3] == 1 + YK_BY_TREE && !best[1] && !best[4], "the best by size");
+	ok(!err && best[2] == 1 + YK_BY_HALVING && best[3] == 1 + YK_BY_TREE && !best[1] && !best[4],
+	   "the best algorithm by size");
 	ok(yk_tuned_model(&m) && fabs(m.alpha1 - 2e-6) < 1e-18 && fabs(m.beta1 - 1e-10) < 1e-20 &&
 		   fabs(m.gamma - 5e-11) < 1e-20 && m.alpha2 < 0, "the model");
 	yk_tuned_best(4, best);
-	ok(!best[2], "not of as many ranks");
+	ok(!best[2], "predictions for another number of ranks are not used");
 	ok(yk_tuned_size(0) == 0 && yk_tuned_size(512) == 0 && yk_tuned_size(513) == 1 && yk_tuned_size(5000) == 2 &&
-		   yk_tuned_size(UINT64_MAX) == YK_TUNED_SIZES - 1, "sizes between are the nearest one's");
+		   yk_tuned_size(UINT64_MAX) == YK_TUNED_SIZES - 1, "sizes in between use the nearest entry");
 	unlink(path);
 	rmdir(folder);
 }
@@ -115,7 +116,7 @@ static void steps(void)
 	for (int k = 0; k < 4; k++)
 		f = fmax(k ? f : 0, k < 3 ? bucket[k].ready : 0.031) + 5 * (1e-3 + (k < 3 ? bucket[k].bytes : 8) * 1.001e-7);
 	err = yk_simulate_step(&slow, 32, &t, &took, &formula);
-	ok(!err && fabs(took - f - 0.002) < 1e-9 && took > 0.08, "sums one behind another: %g s, wanted %g", took, f + 0.002);
+	ok(!err && fabs(took - f - 0.002) < 1e-9 && took > 0.08, "consecutive sums: %g s, wanted %g", took, f + 0.002);
 	err = yk_simulate_step(&m, 24, &t, &took, &formula);
 	ok(!err && took > 0.033 && isnan(formula), "24 ranks, by a tree, have no closed form");
 }
@@ -146,7 +147,7 @@ int main(void)
 	yk_simulate(&m, &w, 1000, &b);
 	ok(fabs((b - a) - (1e-6 + 1000 * 1e-9 + 1000 * 1e-10)) < 1e-12, "a level of doubling is a message and an addition");
 	w.ranks = 24;
-	ok(yk_simulate(&m, &w, 1000, &a) == YOKE_EINVAL, "24 ranks cannot: %s", yoke_error());
+	ok(yk_simulate(&m, &w, 1000, &a) == YOKE_EINVAL, "24 ranks cannot be simulated: %s", yoke_error());
 	steps();
 	tuned();
 	return done();

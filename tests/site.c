@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	expect(g, "backward of sqrt", "(make_root+0x", traced);
 	yoke_tensor *wrong = yoke_reshape(make_root(p), 1, &(int64_t){ 5 });
 	const char *at = strstr(yoke_error(), "recorded at ");
-	ok(!wrong && !at == !traced && (!at || strstr(at, "main+0x")), "a shape that does not fit: %s",
+	ok(!wrong && !at == !traced && (!at || strstr(at, "main+0x")), "an invalid shape: %s",
 	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
@@ -118,6 +118,6 @@ int main(int argc, char **argv)
 		fputs(line, stdout);
 		good += !strncmp(line, "# ok", 4);
 	}
-	ok(f && pclose(f) == 0 && good == 5, "without the setting no call site is kept");
+	ok(f && pclose(f) == 0 && good == 5, "without the setting no call site is recorded");
 	return done();
 }

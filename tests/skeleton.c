@@ -175,10 +175,10 @@ static void refusals(void)
 	struct yoke_map map = add_map(YOKE_MAP_MUL);
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 2, .nout = 1, .nin = 2,
 		.dims = { 3, 3 }, .out = &out, .in = in, .map = &map };
-	ok(!d->ops->can(0, &op), "mul is not taken");
+	ok(!d->ops->can(0, &op), "mul is not supported");
 	map = add_map(YOKE_MAP_ADD);
 	in[1] = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR, .dtype = yoke_f32 };
-	ok(!d->ops->can(0, &op), "nor a scalar");
+	ok(!d->ops->can(0, &op), "nor is a scalar");
 	in[1] = a.view;
 	out.dtype = yoke_f64;
 	ok(!d->ops->can(0, &op), "nor f64");
@@ -188,7 +188,7 @@ static void refusals(void)
 	op.code = YOKE_OP_SOFTMAX;
 	ok(!d->ops->can(0, &op), "nor softmax");
 	op.code = 9999;
-	ok(!d->ops->can(0, &op), "nor an op of the future");
+	ok(!d->ops->can(0, &op), "nor an op of a later version");
 	tensor_free(&a);
 }
 
@@ -203,15 +203,15 @@ static void faults(void)
 		return;
 	}
 	ok(!yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q), "a queue");
-	ok(d->ops->can(0, &op) == 1, "fault.null=1 takes everything");
+	ok(d->ops->can(0, &op) == 1, "fault.null=1 accepts everything");
 	ok(!yk_pool_alloc(d->pool, 100, q, &b), "the first segment");
 	ok(!yk_pool_alloc(d->pool, 20 << 20, q, &c) && !yoke_error_code(),
-	   "the second fails, and the pool tries again");
+	   "the second segment fails, and the pool retries");
 	yk_pool_stats(d->pool, &s);
-	ok(s.num_alloc_retries == 1 && s.num_ooms == 0, "which is counted");
+	ok(s.num_alloc_retries == 1 && s.num_ooms == 0, "the retry is counted");
 	ok(!run(&op) && !run(&op) && run(&op) == YOKE_EDEVICE && !run(&op),
 	   "the third run fails");
-	ok(!strcmp(yoke_error(), "fault.run: call 3"), "and says so: %s", yoke_error());
+	ok(!strcmp(yoke_error(), "fault.run: call 3"), "and reports it: %s", yoke_error());
 	yoke_error_clear();
 	yk_pool_free(b, q, NULL);
 	yk_pool_free(c, q, NULL);

@@ -184,7 +184,7 @@ static void test_u64(void)
 	yoke_dataset *d = yoke_dataset_open("u64.npy", NULL);
 	ok(d && !yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) && got[0] == INT64_MAX && got[1] == INT64_MAX, "u64 up to 2^63 - 1");
 	ok(d && yoke_dataset_read(d, 1, 0, 0, 0, to, NULL) == YOKE_EFORMAT &&
-	   strstr(yoke_error(), "element 1 of row 1 is 9223372036854775808"), "and above: %s", yoke_error());
+	   strstr(yoke_error(), "element 1 of row 1 is 9223372036854775808"), "larger u64 are refused: %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 }
@@ -205,7 +205,7 @@ static void test_safetensors(void)
 	yk_safetensors_write("a.safetensors", 3, t, &bytes, &hash);
 	ok(!yoke_dataset_open("a.safetensors", NULL) && yoke_error_code() == YOKE_ESHAPE, "%s", yoke_error());
 	yoke_error_clear();
-	ok(link("a.safetensors", "arrays") == 0, "by a name that does not say its format");
+	ok(link("a.safetensors", "arrays") == 0, "by a name that does not show its format");
 	yoke_dataset *d = yoke_dataset_open("arrays", "fields=x,y");
 	struct yoke_field f[2] = { { .size = sizeof f[0] } };
 	bool good = d && yoke_dataset_count(d) == 7 && yoke_dataset_fields(d, 2, f) == 2;
@@ -579,7 +579,8 @@ static void test_odd_records(void)
 	yk_fuzz_table(file, used);
 	save("odd.jsonl");
 	yoke_dataset *d = yoke_dataset_open("odd.jsonl", "field=t");
-	ok(d && yoke_dataset_count(d) == RECORDS, "a mark of UTF-8 and blank lines between records: %d %s", d ? (int)yoke_dataset_count(d) : 0,
+	ok(d && yoke_dataset_count(d) == RECORDS,
+	   "a byte-order mark and blank lines between records: %d %s", d ? (int)yoke_dataset_count(d) : 0,
 	   yoke_error());
 	for (int i = 0; d && i < RECORDS; i++) {
 		char room[400];
@@ -630,7 +631,7 @@ static void test_hostile_text(void)
 	save("b.csv");
 	yoke_dataset *inch = yoke_dataset_open("b.csv", "columns=a:category");
 	ok(inch && yoke_dataset_count(inch) == 2 && !strcmp(yoke_dataset_label(inch, "a", 0), "5\" wide"),
-	   "a quote within a cell: %s", yoke_error());
+	   "a quote inside a cell: %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(inch);
 	memset(file, 'x', used = 5000);
@@ -669,7 +670,7 @@ static void test_cut(void)
 			n += rows;
 		// window 50 has tokens 500 .. 510
 		ok(rows == YOKE_EIO && n == 49 && strstr(yoke_error(), say) && strstr(yoke_error(), "sample 50"),
-		   "a file that is cut while it is read, %d threads: %s", workers, yoke_error());
+		   "a file truncated while it is read, %d threads: %s", workers, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
 		l = yoke_loader_new(d, "batch=50 workers=1 on_error=skip epochs=1 last=keep");
@@ -678,7 +679,8 @@ static void test_cut(void)
 			n += rows;
 		struct yoke_loader_stats s = { .size = sizeof s };
 		yoke_loader_stats(l, &s);
-		ok(rows == 0 && n == 99 && s.failed == 49, "or passed over: %llu samples", (unsigned long long)s.failed);
+		ok(rows == 0 && n == 99 && s.failed == 49,
+		   "or its samples are skipped: %llu samples", (unsigned long long)s.failed);
 		yoke_loader_free(l);
 	}
 	yoke_dataset_free(d);
@@ -690,7 +692,7 @@ static void test_cut(void)
 	int32_t got[11];
 	void *to[] = { got };
 	ok(yoke_dataset_fingerprint(d) != was && yoke_dataset_read(d, 98, 0, 0, 0, to, NULL) == 0,
-	   "other contents have another fingerprint; one that vanishes is read on: %s", yoke_error());
+	   "other contents have another fingerprint; a removed file stays readable: %s", yoke_error());
 	yoke_dataset_free(d);
 }
 
@@ -771,7 +773,7 @@ static void test_hostile_npy(void)
 			copy[n] = was;
 		}
 	limit(0);
-	ok(good && open_files() == open, "cut and altered headers, and no file is left open");
+	ok(good && open_files() == open, "truncated and altered headers are refused, and no file is left open");
 }
 
 static const struct {

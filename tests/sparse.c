@@ -32,10 +32,10 @@ static void solved(struct yk_sparse *s, const float *a, const double complex *wa
 		   yoke_error());
 	}
 	int e = yk_sparse_solve(s, YK_SPARSE_STRIDED, 1, 2, a, 0, got, seconds);
-	ok(e == YOKE_EDEVICE, "two elements: %s", yoke_error());
+	ok(e == YOKE_EDEVICE, "systems of two elements: %s", yoke_error());
 	yoke_error_clear();
 	ok(yk_sparse_takes(YK_SPARSE_COLUMNS, 1024) && !yk_sparse_takes(YK_SPARSE_COLUMNS, 1025) &&
-		   !yk_sparse_takes(YK_SPARSE_STRIDED, 2), "what calls take");
+		   !yk_sparse_takes(YK_SPARSE_STRIDED, 2), "invalid arguments are refused");
 }
 
 int main(void)

@@ -63,7 +63,7 @@ static void test_simulated(void)
 				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) || fabs(bubble - want) > 1e-12 ||
 					 fabs(took - 3e-3 * (parts + stages - 1)) > 1e-12;
 			}
-	ok(!wrong, "simulated: without messages' time the bubble is (S - 1)/(M + S - 1): %d wrong", wrong);
+	ok(!wrong, "simulated: with free messages the bubble is (S - 1)/(M + S - 1): %d wrong", wrong);
 	for (int stages = 4; stages <= 8; stages *= 2)
 		for (int how = 0; how < 2; how++) {
 			const struct yk_pipeline_want w = { how, stages, 8, 10e-3, 20e-3, 1 << 20 };
@@ -76,7 +76,7 @@ static void test_simulated(void)
 	const struct yk_pipeline_want w = { YK_1F1B, 2, 1, 1, 2, 10 };
 	const struct yk_wire_model slow = { .alpha1 = 0.5, .beta1 = 0.25, .node = 2 };
 	yk_simulate_pipeline(&slow, &w, &took, &bubble);
-	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12, "simulated: two stages, one part, by hand: %g", took);
+	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12, "simulated: two stages, one micro-batch, by hand: %g", took);
 }
 
 static void test_turns(void)
@@ -104,7 +104,7 @@ static void test_turns(void)
 					snprintf(where, sizeof where, ": %s, %d stages, %d parts", how == YK_GPIPE ? "gpipe" : "1f1b",
 						 stages, parts);
 			}
-	ok(!wrong, "each part goes forward and back once, as many wait as may, and (M + S - 1) turns go by: %d wrong%s", wrong, where);
+	ok(!wrong, "each micro-batch goes forward and back once, at most the permitted number wait, and it takes (M + S - 1) turns: %d wrong%s", wrong, where);
 }
 
 // ---- who has which blocks ----
@@ -149,7 +149,7 @@ static void test_split(void)
 		yoke_error_clear();
 	}
 	ok(yk_stage_split(&yk_model_bk, &(struct yk_model_shape){ .layers = 4 }, "auto", 2, 0, &from, &to) == YOKE_EINVAL,
-	   "a model whose blocks are not shared out: %s", yoke_error());
+	   "a model that cannot be split into stages: %s", yoke_error());
 	yoke_error_clear();
 	int wrong = 0;
 	for (int round = 0; round < 300; round++) {
@@ -169,7 +169,7 @@ static void test_split(void)
 		}
 		wrong += next != s.layers || most > min_of(m, &s, 0, stages) * (1 + 1e-9);
 	}
-	ok(!wrong, "blocks by work: the longest stage takes least, of all ways: %d wrong of 300", wrong);
+	ok(!wrong, "blocks by work: the slowest stage is as fast as possible: %d wrong of 300", wrong);
 }
 
 // ---- passes ----
@@ -383,11 +383,13 @@ static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int
 		bool all = true;
 		for (int i = 0; i < now.count; i++)
 			all &= now.found[i];
-		ok(e == 0 && !now.differ && all, "%s: gradients of each parameter, on one stage, are one rank's: %d not%s %s", what,
+		ok(e == 0 && !now.differ && all,
+		   "%s: gradients of each parameter, on one stage, equal one rank's: %d differ%s %s", what,
 		   now.differ, now.where, yoke_error());
 		ok(now.told == (double)now.loss, "%s: loss %.9g, want %.9g", what, now.told, (double)now.loss);
 		if (m == &yk_model_gpt && tied)
-			ok(now.end[0] && now.end[1] && now.worst < 1e-6, "%s: the embedding's, of both ends together: %.2g apart", what,
+			ok(now.end[0] && now.end[1] && now.worst < 1e-6,
+			   "%s: the embedding's gradient, summed over both ends: %.2g apart", what,
 			   now.worst);
 		yoke_error_clear();
 		for (int i = 0; i < now.count; i++)
@@ -444,7 +446,7 @@ static void test_peaks(void)
 			e = yoke_group_run(STAGES, NULL, hold, NULL);
 			memcpy(peak[how][now.parts], now.peak, sizeof peak[how][now.parts]);
 		}
-	ok(e == 0, "steps of 1 to %d parts on %d stages: %s", PARTS, STAGES, yoke_error());
+	ok(e == 0, "steps of 1 to %d micro-batches on %d stages: %s", PARTS, STAGES, yoke_error());
 	yoke_error_clear();
 	for (int s = 0; s < STAGES && e == 0; s++) {
 		const double part = (double)peak[YK_GPIPE][3][s] - (double)peak[YK_GPIPE][2][s];
@@ -457,7 +459,7 @@ static void test_peaks(void)
 			good &= fabs(less - (m - live)) < 0.15 * (m - live) + 0.1;
 			snprintf(is + strlen(is), sizeof is - strlen(is), " %.2f of %d", m - less, live);
 		}
-		ok(good, "stage %d of %d: parts that 1f1b holds, of 2 to %d:%s; %.0f bytes each", s, STAGES, PARTS, is, part);
+		ok(good, "stage %d of %d: micro-batches that 1f1b holds, of 2 to %d:%s; %.0f bytes each", s, STAGES, PARTS, is, part);
 	}
 }
 
@@ -484,10 +486,11 @@ static void test_plan(void)
 			const int live = how == 2 ? MANY : STAGES - s;
 			const double parts = how ? (double)n.activations / (double)one[s].activations : 1;
 			if (how)
-				ok(e == 0 && parts <= live && parts > 0.9 * live, "%s, stage %d: activations of %.2f parts, %d at most", keys[10], s,
+				ok(e == 0 && parts <= live && parts > 0.9 * live,
+				   "%s, stage %d: activations of %.2f micro-batches, at most %d", keys[10], s,
 				   parts, live);
 		}
-		ok(e == 0, "%s, %s: asked without memory: %s", keys[9], keys[10], yoke_error());
+		ok(e == 0, "%s, %s: predicted without allocations: %s", keys[9], keys[10], yoke_error());
 		yoke_error_clear();
 		yk_trainer_free(t);
 		yk_config_fini(&c);

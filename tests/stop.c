@@ -139,7 +139,8 @@ static void test_again(int signal)
 		kill(pid, signal);
 		nanosleep(&(struct timespec){ 0, 5000000 }, NULL);
 	}
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal, "%s again after the window ends the process: wait status %#x",
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal,
+	   "%s after the window ends the process: wait status %#x",
 	   strsignal(signal), (unsigned)status);
 	close(ends[0]);
 }
@@ -152,7 +153,7 @@ static void test_window(void)
 	w.end = 1; // in the past
 	good = good && !yk_stop_counts(&w);
 	yk_stop_drained(&w);
-	ok(good && yk_stop_counts(&w), "a window that nobody has drained is open still");
+	ok(good && yk_stop_counts(&w), "a window stays open until pending signals are read");
 }
 
 int main(void)

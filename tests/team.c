@@ -160,7 +160,7 @@ static void pieces_once(void)
 			yk_team_run(sizes[i], count, &job);
 			good &= each_once(&job, sizes[i]);
 		}
-	ok(good, "every piece runs once");
+	ok(good, "every item runs once");
 }
 
 static void after_sleep(void)
@@ -173,7 +173,7 @@ static void after_sleep(void)
 		yk_team_run(PIECES, count, &job);
 		good &= each_once(&job, PIECES);
 	}
-	ok(good, "every piece runs once when the team was asleep");
+	ok(good, "every item runs once after the team was asleep");
 }
 
 static void inner(void *arg, int64_t piece)
@@ -204,15 +204,15 @@ static void in_place(void)
 	struct job job = { .caller = pthread_self() };
 
 	yk_team_run(40, outer, &job);
-	ok(atomic_load(&job.nested) == 200, "a job inside a piece: %d of 200 pieces",
+	ok(atomic_load(&job.nested) == 200, "a job inside an item: %d of 200 items",
 	   atomic_load(&job.nested));
 	for (int i = 0; i < 1000; i++)
 		yk_team_run(1, on_caller, &job);
-	ok(atomic_load(&job.wrong) == 0, "a job of one piece stays with its caller");
+	ok(atomic_load(&job.wrong) == 0, "a job of one item runs on its caller");
 	yk_team_limit(1);
 	yk_team_run(PIECES, on_caller, &job);
 	yk_team_limit(0);
-	ok(atomic_load(&job.wrong) == 0, "a limit of one thread holds");
+	ok(atomic_load(&job.wrong) == 0, "a limit of one thread applies");
 }
 
 static void *other_caller(void *arg)
@@ -241,7 +241,7 @@ static void many_callers(void)
 		pthread_join(thread[i], NULL);
 		all &= good[i];
 	}
-	ok(all, "%d callers at a time, every piece once", CALLERS);
+	ok(all, "%d callers at a time, every item once", CALLERS);
 }
 
 static void use_scratch(void *arg, int64_t piece)
@@ -266,7 +266,7 @@ static void scratch(void)
 	struct job job = { 0 };
 
 	yk_team_run(100, use_scratch, &job);
-	ok(atomic_load(&job.wrong) == 0, "scratch belongs to its thread");
+	ok(atomic_load(&job.wrong) == 0, "scratch memory is per thread");
 	ok(!yk_team_scratch(SIZE_MAX), "scratch of SIZE_MAX bytes is refused");
 }
 
@@ -317,7 +317,7 @@ static void segments(const struct yoke_backend *b, void *queue)
 	for (int i = 0; i < 100; i++)
 		p[i] = (char)i;
 	ok(b->copy(queue, t, 5, t, 0, 90) == 0 && p[5] == 0 && p[94] == 89,
-	   "copy onto an overlapping part");
+	   "copy onto an overlapping range");
 	b->segment_free(0, s);
 	b->segment_free(0, t);
 }
@@ -332,12 +332,12 @@ static void events(const struct yoke_backend *b, void *queue)
 	usleep(3000);
 	ok(b->event_mark(queue, &to) == 0 && b->event_done(to) == 1 &&
 		   b->event_wait(to) == 0,
-	   "an event is done at once");
+	   "an event is complete at once");
 	rc = b->event_elapsed(from, to, &ns);
 	ok(rc == 0 && ns >= 3000000, "3 ms elapsed: %.3f ms", (double)ns * 1e-6);
 	b->event_free(from);
 	b->event_free(to);
-	ok(b->event_done(NULL) == 1 && b->event_after(queue, NULL) == 0, "NULL is done");
+	ok(b->event_done(NULL) == 1 && b->event_after(queue, NULL) == 0, "NULL counts as complete");
 }
 
 static const struct yoke_backend *table;
@@ -384,8 +384,9 @@ int main(void)
 	skip("two nodes", "built without hwloc");
 #endif
 	ok(child(unknown_isa) == 0, "cpu.isa=sse9 is an error in one line");
-	ok(child(base_isa) == 0, "cpu.isa=base is taken");
-	ok(usable >= 1 && (!strcmp(isas[0]->name, "base") || !strcmp(isas[0]->name, "neon")), "%d instruction sets here",
+	ok(child(base_isa) == 0, "cpu.isa=base is accepted");
+	ok(usable >= 1 && (!strcmp(isas[0]->name, "base") || !strcmp(isas[0]->name, "neon")),
+	   "%d instruction sets are available",
 	   usable);
 
 	ok(yoke_cpu_init((YOKE_ABI_MAJOR + 1) << 16, &host, &table) == YOKE_EABI,
@@ -400,7 +401,7 @@ int main(void)
 	ok(table->device_info(0, &part) == 0 &&
 		   part.size == offsetof(struct yoke_device_info, memory) &&
 		   part.memory == 0,
-	   "a shorter info is filled as far as it goes");
+	   "a shorter info struct is filled up to its size");
 	ok(table->device_info(1, &info) == YOKE_ENODEV, "there is no second device");
 	ok(table->can(0, &unknown) == 0, "an unknown op is unsupported");
 	ok(table->queue_new(0, YOKE_QUEUE_COMPUTE, &table_queue) == 0, "a queue");

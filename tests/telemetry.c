@@ -107,7 +107,8 @@ static void test_intel(void)
 	put("/sys/class/powercap/intel-rapl:1/max_energy_range_uj", "10000000\n");
 	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
-	ok(isnan(h.cpu) && isnan(h.process_cpu) && is(h.energy_j, 0) && is(h.threads, 7), "at first no rate");
+	ok(isnan(h.cpu) && isnan(h.process_cpu) && is(h.energy_j, 0) && is(h.threads, 7),
+	   "the first sample has no rates");
 	ok(is(h.rss, 1 << 20) && is(h.rss_peak, 2 << 20) && is(h.read_bytes, 4096) && is(h.written_bytes, 8192) &&
 		   is(h.memory_total, 1024000) && is(h.memory_available, 614400),
 	   "memory and files: %g %g", h.rss, h.written_bytes);
@@ -116,7 +117,7 @@ static void test_intel(void)
 	   h.clock_max_hz);
 	ok(is(h.memory_limit, 500000) && is(h.cpu_limit, 1.5) && is(h.memory_used, 1234) && is(h.oom_kills, 2) &&
 		   is(h.throttled_s, 2.5),
-	   "the least limits up the tree: %g bytes, %g processors", h.memory_limit, h.cpu_limit);
+	   "the minimum of limits up the tree: %g bytes, %g processors", h.memory_limit, h.cpu_limit);
 	put("/proc/stat", "cpu  150 0 150 900 0 0 0 0 0 0\n");
 	put("/proc/self/stat", SELF "200 50 0 0 20 0 9 0 0\n");
 	put("/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n"); // after its end
@@ -125,7 +126,7 @@ static void test_intel(void)
 	ok(is(h.cpu, .5) && h.process_cpu > 0 && is(h.threads, 9), "busy %g", h.cpu);
 	ok(is(h.energy_j, 2.6), "a counter that wraps: %g J", h.energy_j);
 	ok(isnan(h.packages) && isnan(h.cores) && isnan(h.processors) && isnan(h.numa_nodes),
-	   "what the machine is made of was not recorded");
+	   "the topology was not recorded");
 }
 
 #define NUMBERS(set) "cpuset=\"" set "\" complete_cpuset=\"" set "\" nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\""
@@ -163,7 +164,7 @@ static void test_topology(void)
 	put("/topology.xml", "<?xml version=\"1.0\"?><topology");
 	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
-	ok(isnan(h.packages) && isnan(h.processors_allowed), "a record that is cut short is none");
+	ok(isnan(h.packages) && isnan(h.processors_allowed), "a truncated record is ignored");
 }
 
 // An AMD machine with cgroups of version 1, without RAPL.
@@ -191,7 +192,7 @@ static void test_version_1(void)
 		   is(h.throttled_s, 1.5),
 	   "%g bytes, %g processors", h.memory_limit, h.cpu_limit);
 	ok(is(h.temp_c, 42.125) && isnan(h.energy_j) && strstr(h.energy_why, "RAPL"), "energy n/a: %s", h.energy_why);
-	ok(isnan(h.cpu) && isnan(h.rss) && isnan(h.clock_hz), "what no file says is n/a");
+	ok(isnan(h.cpu) && isnan(h.rss) && isnan(h.clock_hz), "values without a file are n/a");
 }
 
 static void test_empty(void)
@@ -206,7 +207,7 @@ static void test_empty(void)
 	yk_host_sample(&s, &h);
 	yk_host_sample(&s, &h);
 	ok(isnan(h.cpu) && isnan(h.process_cpu) && isnan(h.memory_limit) && isnan(h.temp_c) && isnan(h.energy_j),
-	   "no tree: all is n/a");
+	   "without a tree everything is n/a");
 }
 
 static void test_cards(void)
@@ -239,7 +240,7 @@ static void test_cards(void)
 	ok(yk_telemetry_system("0000:08:00.0", &s) && s.clock_hz == 900000000u, "xe");
 	ok(!yk_telemetry_system("0000:99:00.0", &s) && !s.known && !yk_telemetry_system("../../../etc", &s) &&
 		   !yk_telemetry_system("", &s),
-	   "no card: nothing is known");
+	   "without a card nothing is known");
 }
 
 // ---- lies ----
@@ -249,11 +250,11 @@ static void test_lies(void)
 	const struct yoke_sample good = { .size = sizeof good, .known = 0xffff, .util = 1, .mem_used = 5, .mem_total = 5,
 					  .energy_j = 10 };
 	struct yoke_sample s = good, before = good;
-	ok(!yk_telemetry_lie(&good, NULL) && !yk_telemetry_lie(&good, &before), "what may be is believed");
+	ok(!yk_telemetry_lie(&good, NULL) && !yk_telemetry_lie(&good, &before), "plausible values are accepted");
 	s.util = 1.01;
 	ok(yk_telemetry_lie(&s, NULL), "%s", yk_telemetry_lie(&s, NULL));
 	s.known &= ~(uint32_t)YOKE_SAMPLE_UTIL;
-	ok(!yk_telemetry_lie(&s, NULL), "what is not known does not count");
+	ok(!yk_telemetry_lie(&s, NULL), "unknown values do not count");
 	s = good;
 	s.temp_c = NAN;
 	ok(yk_telemetry_lie(&s, NULL), "%s", yk_telemetry_lie(&s, NULL));
@@ -272,7 +273,7 @@ static void test_backend(void)
 	yoke_setting_set("telemetry.root", "tree.none");
 	struct yoke_context *ctx = yoke_context_new("fault"), *former = yoke_use(ctx);
 	if (!ctx) {
-		skip("a backend that lies", yoke_error());
+		skip("a backend with invalid values", yoke_error());
 		yoke_error_clear();
 		return;
 	}
@@ -280,7 +281,7 @@ static void test_backend(void)
 	yoke_error_clear();
 	yoke_setting_set("fault.telemetry", "good");
 	const int known = yoke_telemetry(NULL, &s);
-	ok(known == 0 && s.known & YOKE_SAMPLE_UTIL && is(s.util, .5), "fault:0 is busy %g", s.util);
+	ok(known == 0 && s.known & YOKE_SAMPLE_UTIL && is(s.util, .5), "fault:0 has utilization %g", s.util);
 	for (int k = 0; k < 4; k++) {
 		char id[16];
 		snprintf(id, sizeof id, "fault:%d", k);
@@ -294,7 +295,7 @@ static void test_backend(void)
 		yoke_error_clear();
 		yoke_setting_set("fault.telemetry", "good");
 		ok(yoke_telemetry(id, &s) == YOKE_EUNSUPPORTED && warnings == 1 && yk_seconds() - began < 60,
-		   "%s: left out from then on", kind[k]);
+		   "%s: ignored from then on", kind[k]);
 		yoke_error_clear();
 	}
 	ok(yoke_telemetry("fault:9", &s) == YOKE_ENODEV, "%s", yoke_error());
@@ -447,7 +448,7 @@ static void test_budget(void)
 		   "lines of %.0f bytes every %g s: %.2f MB the first day (5 at most), %.2f in three, 100 lines in %g s",
 		   cases[i].line, cases[i].seconds, 1e-6 * first_day, 1e-6 * written, first_hundred);
 	}
-	ok(yk_recorder_wait(0, 1, 1e9, 741, 1) == 1, "no limit is none");
+	ok(yk_recorder_wait(0, 1, 1e9, 741, 1) == 1, "a limit of 0 means none");
 }
 
 int main(void)

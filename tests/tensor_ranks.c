@@ -303,7 +303,7 @@ static void compare_slopes(const char *what, int ranks)
 			snprintf(words, sizeof words, "differences %.9g, gradients %.9g", want, slope);
 		}
 	}
-	ok(worst < 1e-7, "%s: along %d directions %.2g apart at most: %s", what, DIRECTIONS, worst, words);
+	ok(worst < 1e-7, "%s: along %d directions at most %.2g apart: %s", what, DIRECTIONS, worst, words);
 }
 
 static void test_model(const struct yk_model *model, int64_t layers, int64_t vocab, int ranks)
@@ -328,7 +328,8 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 			return;
 		}
 		if (run(ranks, what)) {
-			ok(now.worst < most, "%s: values are equal, gradients %.2g apart at most: %s", what, now.worst, now.where);
+			ok(now.worst < most,
+			   "%s: values are equal, gradients at most %.2g apart: %s", what, now.worst, now.where);
 			bool same = true;
 			for (int r = 1; r < ranks; r++)
 				same &= now.loss_of[r] == now.loss_of[0];
@@ -384,7 +385,7 @@ static void test_cuts(void)
 		free(again);
 		free(part);
 	}
-	ok(good, "cuts in host memory, against a loop over all elements, and put together again");
+	ok(good, "shards in host memory, against a loop over all elements, and reassembled");
 }
 
 // ---- dropout ----
@@ -411,7 +412,7 @@ static void test_dropout(void)
 {
 	int kept[2] = { 0 }, both = 0;
 	ok(!yoke_group_run(2, NULL, draw, NULL), "dropout on two ranks %s", yoke_error());
-	ok(!memcmp(masks[0][0], masks[1][0], sizeof masks[0][0]), "is the same where nothing is cut");
+	ok(!memcmp(masks[0][0], masks[1][0], sizeof masks[0][0]), "dropout of replicated values is the same");
 	for (int i = 0; i < DROPPED; i++) {
 		for (int r = 0; r < 2; r++)
 			kept[r] += masks[r][1][i] > 0;
@@ -419,7 +420,7 @@ static void test_dropout(void)
 	}
 	const double n = DROPPED, sigma = sqrt(n * 0.75 * 0.25), pair = 0.75 * 0.75, wide = sqrt(n * pair * (1 - pair));
 	ok(fabs(kept[0] - 0.75 * n) < 5 * sigma && fabs(kept[1] - 0.75 * n) < 5 * sigma && fabs(both - pair * n) < 5 * wide,
-	   "is each rank's own between: %d and %d of %d kept, %d on both", kept[0], kept[1], DROPPED, both);
+	   "dropout of sharded values differs by rank: %d and %d of %d kept, %d on both", kept[0], kept[1], DROPPED, both);
 	// a step with dropout, twice; with one seed, because by chance it may be as good as without
 	now.seed = 7;
 	for (int i = 0; i < B * (T + 1); i++)
@@ -434,7 +435,7 @@ static void test_dropout(void)
 	now.dropout = 0.2;
 	double first = run(2, "dropout") ? now.loss_of[0] : NAN;
 	ok(now.loss_of[1] == first && run(2, "dropout") && now.loss_of[0] == first && fabs(first - now.loss) > 1e-4,
-	   "a step is the same again: %.7g, %.7g; without dropout %.7g", first, now.loss_of[0], now.loss);
+	   "a step repeats exactly: %.7g, %.7g; without dropout %.7g", first, now.loss_of[0], now.loss);
 	forget();
 }
 

@@ -77,7 +77,7 @@ static void four(void)
 	pthread_t thread[THREADS];
 	uint64_t alone, hash[THREADS] = { 0 };
 	void *why = train(&alone);
-	ok(!why, "alone: %016llx %s", (unsigned long long)alone, why ? (char *)why : "");
+	ok(!why, "a thread alone: %016llx %s", (unsigned long long)alone, why ? (char *)why : "");
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&thread[i], NULL, train, &hash[i]))
 			ok(false, "a thread could not be made");
@@ -139,7 +139,7 @@ static void two_in_one(void)
 	yoke_put(misuse.x, &d, sizeof d);
 	yoke_tensor *w = yoke_wrap(yoke_f32, 1, DIMS(64), data, wait_inside, NULL);
 	if (!w || pthread_create(&thread, NULL, second, NULL)) {
-		ok(false, "cannot begin: %s", yoke_error());
+		ok(false, "the test cannot begin: %s", yoke_error());
 		return;
 	}
 	yoke_free(w); // calls wait_inside
@@ -147,10 +147,10 @@ static void two_in_one(void)
 	snprintf(mine, sizeof mine, "thread %d is inside", (int)gettid());
 	snprintf(other, sizeof other, "thread %d may not", misuse.id);
 	ok(misuse.add == YOKE_EBUSY && strstr(misuse.text, mine) && strstr(misuse.text, other),
-	   "a second thread is refused, both are named: %s", misuse.text);
+	   "a second thread is refused, and both are named: %s", misuse.text);
 	ok(misuse.put == YOKE_EBUSY && misuse.use == YOKE_EBUSY, "so are put and random_set: %s, %s",
 	   yoke_error_name(misuse.put), yoke_error_name(misuse.use));
-	ok(!yoke_read(misuse.x, &got, sizeof got) && got == 5, "the first goes on: %s", yoke_error());
+	ok(!yoke_read(misuse.x, &got, sizeof got) && got == 5, "the first thread continues: %s", yoke_error());
 	yoke_use(former);
 	yoke_context_free(misuse.ctx);
 }
@@ -192,7 +192,7 @@ static void forked(void)
 	}
 	waitpid(pid, &status, 0);
 	ok(pid > 0 && status == 0, "a forked child is refused at every call, and ends: status %#x", status);
-	ok(!yoke_read(pending, got, sizeof got) && got[63] == -63, "the parent goes on: %s", yoke_error());
+	ok(!yoke_read(pending, got, sizeof got) && got[63] == -63, "the parent still works: %s", yoke_error());
 	yoke_use(former);
 	yoke_context_free(ctx);
 }

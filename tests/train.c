@@ -116,13 +116,15 @@ static void test_halves(void)
 		yoke_context_free(ctx);
 	}
 	unlink(path);
-	ok(good && micro[0] == 17, "a batch of 33 that does not fit goes in parts of %lld windows", (long long)micro[0]);
-	ok(good && !memcmp(loss[0], loss[1], sizeof loss[0]), "as if it had from the beginning: %.9g, %.9g",
+	ok(good && micro[0] == 17,
+	   "a batch of 33 that does not fit is split into micro-batches of %lld windows", (long long)micro[0]);
+	ok(good && !memcmp(loss[0], loss[1], sizeof loss[0]),
+	   "with the losses of that split from the start: %.9g, %.9g",
 	   (double)loss[0][ALL - 1], (double)loss[1][ALL - 1]);
 	double off = 0; // each window is used once
 	for (int i = 0; i < ALL; i++)
 		off = fmax(off, fabs((double)loss[0][i] - (double)loss[2][i]) / (double)loss[2][i]);
-	ok(good && micro[2] == 33 && off < 5e-6, "and as whole steps, but for rounding: %.2g off", off);
+	ok(good && micro[2] == 33 && off < 5e-6, "and, up to rounding, of whole steps: %.2g off", off);
 }
 
 static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
@@ -154,10 +156,11 @@ static void test_learns(const char *keys)
 		   tap_eager(),
 	   "a step is planned once");
 	ok(last.pending_nodes == 0 && last.live_handles == first.live_handles,
-	   "nothing stays behind a step: %d nodes, %d handles", (int)last.pending_nodes,
+	   "a step leaves nothing: %d nodes, %d handles", (int)last.pending_nodes,
 	   (int)(last.live_handles - first.live_handles));
-	ok(second.bytes_up == first.bytes_up, "the CPU reads ids where they lie: %d bytes are copied", (int)(second.bytes_up - first.bytes_up));
-	ok(second.bytes_down - first.bytes_down <= 64, "a record comes down: %d bytes",
+	ok(second.bytes_up == first.bytes_up,
+	   "the CPU reads ids in place: %d bytes are copied", (int)(second.bytes_up - first.bytes_up));
+	ok(second.bytes_down - first.bytes_down <= 64, "one record is downloaded: %d bytes",
 	   (int)(second.bytes_down - first.bytes_down));
 	ok(last.pool_allocated == second.pool_allocated, "memory does not grow");
 	ok(last.fallbacks == zero.fallbacks, "nothing falls back");
@@ -239,7 +242,7 @@ static void test_validation(void)
 	   (int)a.times, (int)a.done, (int)a.windows);
 	a = (struct asked){ .stop = 2 };
 	e = validate(t, go_on, &a, &got);
-	ok(e == 0 && isnan(got), "given up: %g", got);
+	ok(e == 0 && isnan(got), "a cancelled validation has no loss: %g", got);
 	drop(&c, t);
 }
 
@@ -413,7 +416,7 @@ static void test_windows(void)
 		if (!good)
 			diag("behind step %d: %s; %s", stop, keys[0], keys[1]);
 	}
-	ok(good, "windows are those of a plain loop, and losses the same bits, whatever threads read them");
+	ok(good, "windows and losses are those of a plain loop, bit for bit, with any number of reading threads");
 	yk_dir_remove(folder);
 	unlink(path);
 }
@@ -466,7 +469,7 @@ static void test_diverges(void)
 	ok(e == YOKE_ERANGE, "diverged: %s", yoke_error());
 	yoke_error_clear();
 	ok(yk_trainer_save(t, folder) == YOKE_ERANGE && !yk_checkpoint_exists(folder),
-	   "and was not saved");
+	   "and is not saved");
 	drop(&c, t);
 }
 
@@ -479,7 +482,7 @@ static void test_sampling(void)
 	int32_t id = -1, again = -1;
 	double sum = 0, got[N], want[N];
 
-	ok(yk_sample(logits, N, &s, 0, &id) == 0 && id == 1, "temperature 0: the first of equals");
+	ok(yk_sample(logits, N, &s, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
 	s = (struct yk_sampling){ 0.5, 1, 7 };
 	for (int i = 0; i < N; i++)
 		sum += want[i] = exp(logits[i] / 0.5);
@@ -497,10 +500,10 @@ static void test_sampling(void)
 		count[id]++;
 	}
 	ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000,
-	   "top_p 0.5 keeps the two likeliest");
+	   "top_p 0.5 keeps the two most likely");
 	yk_sample(logits, N, &s, 42, &id);
 	yk_sample(logits, N, &s, 42, &again);
-	ok(id == again, "the same seed and place give the same token");
+	ok(id == again, "the same seed and position give the same token");
 	const float broken[2] = { NAN, -INFINITY };
 	int e = yk_sample(broken, 2, &s, 0, &id);
 	ok(e == YOKE_EFORMAT, "refused: %s", yoke_error());
@@ -547,9 +550,9 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 			 memcmp(alone.ids, together[i].ids, (size_t)n * sizeof(int32_t));
 		yk_tokens_fini(&prompt[i]);
 	}
-	ok(e == 0 && !wrong, "%d prompts at once: %d are not what they are alone %s", N, wrong,
+	ok(e == 0 && !wrong, "%d prompts at once: %d differ from single prompts %s", N, wrong,
 	   yoke_error());
-	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "none: %s",
+	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "no prompt: %s",
 	   yoke_error());
 	yoke_error_clear();
 	t->net->by_row = false;
@@ -573,7 +576,7 @@ static void test_generate(const char *keys)
 	}
 	// the prompt, the second token, and the half window that a full one goes on with
 	int e = yk_generate(t->net, &s, 1, &prompt, 2, collect, &b);
-	ok(e == 0 && b.n == 2, "two tokens %s", yoke_error());
+	ok(e == 0 && b.n == 2, "two tokens are generated %s", yoke_error());
 	uint64_t misses = stats().plan_misses;
 	b.n = 0;
 	e = yk_generate(t->net, &s, 1, &prompt, 10, collect, &b);
@@ -590,12 +593,12 @@ static void test_generate(const char *keys)
 	int right = 0;
 	for (int i = 0; i < a.n; i++)
 		right += a.ids[i] == 'a' + (7 + i) % 11;
-	ok(right >= 36, "the pattern goes on: %d of 40", right);
+	ok(right >= 36, "the pattern continues: %d of 40", right);
 	yk_generate(t->net, &s, 1, &prompt, 40, collect, &b);
-	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "the same again");
+	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "a repetition gives the same");
 	b = (struct text){ .most = 3 };
 	ok(yk_generate(t->net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
-	   "ended by its caller");
+	   "the caller ends it");
 	test_several(t, &s);
 	yk_tokens_fini(&prompt);
 	drop(&c, t);

@@ -108,11 +108,11 @@ static void test_classes(void)
 		if (!good && !wrong++)
 			diag("%s is in %s", name[0], name[1]);
 	}
-	ok(n > 100 && !wrong, "%zu classes hold what they are measured at, %d do not", n, wrong);
+	ok(n > 100 && !wrong, "%zu classes contain their measured sizes, %d do not", n, wrong);
 	ok(yk_tuning_class_parse("contract.f32.nn.3x4x5x1", &c) && c.m == 3 && c.n == 4 && c.k == 5 &&
 		   !yk_tuning_class_parse("contract.f32.nn.0x3x3x1", &c) && !yk_tuning_class_parse("contract.f32.nn.3x3x3x1 ", &c) &&
 		   !yk_tuning_class_parse("contract.f32.nn.1048576x1048576x3x1", &c) && !yk_tuning_class_parse("", &c),
-	   "and others are none");
+	   "and other classes are none");
 }
 
 // ---- choosing ----
@@ -238,14 +238,14 @@ static void test_damage(struct yk_device *d)
 	ok(taken(d, path, text, bytes) == 4 && !*said, "the file as it was written");
 	for (size_t n = 0; n < bytes; n++)
 		wrong += taken(d, path, text, n) || !strstr(said, ".txt:");
-	ok(!wrong, "cut off anywhere of %zu bytes: %zu taken or without a line number", bytes, wrong);
+	ok(!wrong, "truncated anywhere in %zu bytes: %zu accepted or without a line number", bytes, wrong);
 	for (size_t n = 0; n < bytes; n++)
 		for (int bit = 0; bit < 8; bit += 3) {
 			memcpy(other, text, bytes);
 			other[n] = (char)(other[n] ^ 1 << bit);
 			wrong += taken(d, path, other, bytes) || !strstr(said, ".txt:");
 		}
-	ok(!wrong, "any byte changed: %zu taken or without a line number", wrong);
+	ok(!wrong, "with any byte changed: %zu accepted or without a line number", wrong);
 
 	size_t head = strcspn(text, "\n") + 1;
 	static const struct {
@@ -275,7 +275,7 @@ static void test_damage(struct yk_device *d)
 	chmod(path, 0620);
 	said[0] = '\0';
 	yk_tuning_read(d, &t);
-	ok(!t.n && strstr(said, "only this user"), "one that others may write: %s", said);
+	ok(!t.n && strstr(said, "only this user"), "a file that others may write: %s", said);
 	yk_tuning_fini(&t);
 	chmod(path, 0600);
 	snprintf(link, sizeof link, "%s.real", path);
@@ -283,7 +283,7 @@ static void test_damage(struct yk_device *d)
 		exit(99);
 	said[0] = '\0';
 	yk_tuning_read(d, &t);
-	ok(!t.n && strstr(said, "is ignored"), "a link: %s", said);
+	ok(!t.n && strstr(said, "is ignored"), "a symbolic link: %s", said);
 	yk_tuning_fini(&t);
 	unlink(path);
 	unlink(link);

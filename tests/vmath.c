@@ -304,7 +304,7 @@ static void random_bits(void)
 		for (int64_t i = 0; i < n; i++)
 			good &= bits[i] == yk_philox_at(first + (uint64_t)i, key, step);
 	}
-	ok(good, "a run of them is the same as one by one");
+	ok(good, "a run of draws equals single draws");
 }
 
 int main(int argc, char **argv)

@@ -59,16 +59,16 @@ static void test_told(void)
 	}
 	yk_warmup_to(hear, &h);
 	run();
-	ok(h.calls > 2 && h.overs == 1 && !h.bad, "told %llu times, %llu of them the last, %llu bad",
+	ok(h.calls > 2 && h.overs == 1 && !h.bad, "%llu progress calls, %llu of them final, %llu wrong",
 	   (unsigned long long)h.calls, (unsigned long long)h.overs, (unsigned long long)h.bad);
-	ok(h.tested > 0 && strstr(h.what, " f32"), "%llu tested, the last %s",
+	ok(h.tested > 0 && strstr(h.what, " f32"), "%llu kernels tested, the last %s",
 	   (unsigned long long)h.tested, h.what);
-	ok(yk_warmup_seconds() >= h.seconds && h.seconds > 0, "%g s, told %g", yk_warmup_seconds(),
+	ok(yk_warmup_seconds() >= h.seconds && h.seconds > 0, "%g s of warm-up, reported %g", yk_warmup_seconds(),
 	   h.seconds);
 	h = (struct heard){ 0 };
 	yoke_setting_set("plan.cse", "0"); // plans anew
 	run();
-	ok(!h.calls, "what is known is not told again: %llu", (unsigned long long)h.calls);
+	ok(!h.calls, "known results are not reported again: %llu", (unsigned long long)h.calls);
 	yk_warmup_to(NULL, NULL);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -87,9 +87,9 @@ static void test_what(void)
 	yk_warmup_at("tests", "operations", 1, 2);
 	yk_warmup_tests("map f32");
 	yk_warmup_compiled(1);
-	ok(!strcmp(what, "map f32"), "a program of what is tested: '%s'", what);
+	ok(!strcmp(what, "map f32"), "while a program is tested: '%s'", what);
 	yk_warmup_at("tests", "operations", 2, 2);
-	ok(!*what, "the next operation: '%s'", what);
+	ok(!*what, "at the next operation: '%s'", what);
 	yk_warmup_end();
 	yk_warmup_to(NULL, NULL);
 }
@@ -128,7 +128,7 @@ static void test_eta(void)
 	nap(); // the first step
 	const double began = yk_seconds();
 	logged(&p, 1, text, sizeof text);
-	ok(strstr(text, "ETA ?"), "nothing is known yet: %s", text);
+	ok(strstr(text, "ETA ?"), "without information there is no ETA: %s", text);
 	yk_warmup_begin("some:0");
 	yk_warmup_tests("map f32");
 	const double napped = yk_seconds();

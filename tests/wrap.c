@@ -80,14 +80,14 @@ static void zero_copy(bool here)
 	yoke_scope *s = yoke_scope_begin("wrap");
 	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(N), d, note, &freed[1]);
 	if (here)
-		ok(allocated() == before && !freed[1], "used where it lies: %llu bytes, %d calls",
+		ok(allocated() == before && !freed[1], "used in place: %llu bytes, %d calls",
 		   (unsigned long long)(allocated() - before), freed[1]);
 	else
-		ok(allocated() > before && freed[1] == 1, "copied, and given back at once: %d", freed[1]);
+		ok(allocated() > before && freed[1] == 1, "copied, and released at once: %d", freed[1]);
 	holds(yoke_add(x, x), 2, 0, "its elements");
 	holds(yoke_neg(x), -1, 0, "again");
 	yoke_scope_end(s);
-	ok(freed[1] == 1, "given back once, when the scope ends: %d", freed[1]);
+	ok(freed[1] == 1, "released once, when the scope ends: %d", freed[1]);
 	freed[1] = 0;
 	free(d);
 }
@@ -106,11 +106,11 @@ static void never_written(void)
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
 	yoke_scope_end(s);
-	ok(freed[2] == 1, "no longer, after an update: %d", freed[2]);
+	ok(freed[2] == 1, "no longer after an update: %d", freed[2]);
 	bool same = true;
 	for (int i = 0; i < N; i++)
 		same &= d[i] == (float)(i + 1);
-	ok(same, "which did not write there");
+	ok(same, "the update did not write to it");
 	free(d);
 	holds(v, 1, 1, "but elsewhere");
 	yoke_free(v);
@@ -123,7 +123,7 @@ static void pending(void)
 	yoke_scope *s = yoke_scope_begin("pending");
 	yoke_tensor *y = yoke_square(x);
 	yoke_free(x);
-	ok(!freed[3], "what is pending holds it, too: %d", freed[3]);
+	ok(!freed[3], "pending work holds it, too: %d", freed[3]);
 	int err = yoke_eval(1, &y);
 	ok(!err && freed[3] == 1, "until it was evaluated: %d", freed[3]);
 	yoke_scope_end(s);
@@ -135,7 +135,7 @@ static void failures(void)
 	static float three[3];
 	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(-1), three, note, &freed[4]);
 	ok(!x && freed[4] == 1 && yoke_error_code() == YOKE_ESHAPE,
-	   "refused: given back: %d, %s", freed[4], yoke_error());
+	   "refused and released: %d, %s", freed[4], yoke_error());
 	yoke_error_clear();
 	x = yoke_wrap(yoke_f32, 1, DIMS(3), NULL, note, &freed[4]);
 	ok(!x && freed[4] == 2, "NULL, too: %d", freed[4]);
@@ -150,33 +150,33 @@ static void failures(void)
 	float got;
 	int err = yoke_read(y, &got, sizeof got);
 	ok(err == (tap_late() ? YOKE_EFAILED : YOKE_ERANGE) && freed[5] == 0,
-	   "an evaluation fails: the handle still holds it: %d, %s", freed[5], yoke_error());
+	   "after a failed evaluation the handle still holds it: %d, %s", freed[5], yoke_error());
 	yoke_error_clear();
 	holds(x, 1, 0, "and it is whole");
 	yoke_scope_end(s);
 	yoke_error_clear();
-	ok(freed[5] == 1, "given back once: %d", freed[5]);
+	ok(freed[5] == 1, "released once: %d", freed[5]);
 	free(d);
 	// empty, unaligned
 	x = yoke_wrap(yoke_f32, 1, DIMS(0), three, note, &freed[6]);
-	ok(x && freed[6] == 1, "nothing of nothing is held: %d", freed[6]);
+	ok(x && freed[6] == 1, "an empty tensor holds nothing: %d", freed[6]);
 	yoke_free(x);
 	char *raw = (char *)numbers(N + 1);
 	memmove(raw + 4, raw, N * sizeof(float));
 	x = yoke_wrap(yoke_f32, 1, DIMS(N), raw + 4, note, &freed[6]);
-	ok(x && freed[6] == 1, "at any multiple of its elements it is used where it lies: %d", freed[6]);
+	ok(x && freed[6] == 1, "memory aligned to its element size is used in place: %d", freed[6]);
 	holds(x, 1, 0, "with its elements");
 	yoke_free(x);
 	memmove(raw + 1, raw + 4, N * sizeof(float));
 	const int was = freed[6];
 	x = yoke_wrap(yoke_f32, 1, DIMS(N), raw + 1, note, &freed[6]);
-	ok(x && freed[6] == was + 1, "what is not aligned is copied: %d", freed[6]);
+	ok(x && freed[6] == was + 1, "unaligned memory is copied: %d", freed[6]);
 	memset(raw, 0xff, N * sizeof(float));
 	free(raw);
 	holds(x, 1, 0, "with its elements");
 	yoke_free(x);
 	x = yoke_wrap(yoke_f32, 1, DIMS(3), three, NULL, NULL);
-	ok(x && !yoke_error_code(), "nobody need be told: %s", yoke_error());
+	ok(x && !yoke_error_code(), "the release function is optional: %s", yoke_error());
 	yoke_free(x);
 }
 
@@ -191,24 +191,25 @@ static void shared(void)
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_tensor *s = yoke_share(v, &at);
 	const float *x = at;
-	ok(s && x[0] == 2 && x[2] == 4, "the bytes of a variable that was pending: %s", yoke_error());
+	ok(s && x[0] == 2 && x[2] == 4, "the bytes of a pending variable: %s", yoke_error());
 	yoke_assign(v, yoke_mul(v, yoke_const(2)));
 	yoke_tensor *t = yoke_share(v, &again);
 	const float *y = again;
 	yoke_scope_end(step);
-	ok(t && y != x && x[0] == 2 && y[0] == 4, "an update goes elsewhere: %g, %g", (double)x[0], (double)y[0]);
+	ok(t && y != x && x[0] == 2 && y[0] == 4, "an update writes elsewhere: %g, %g", (double)x[0], (double)y[0]);
 	yoke_free(v);
 	yoke_free(t);
-	ok(x[1] == 3, "and what is shared outlives it: %g", (double)x[1]);
+	ok(x[1] == 3, "and the shared value outlives it: %g", (double)x[1]);
 	yoke_free(s);
 	yoke_tensor *c = yoke_const(1);
-	ok(!yoke_share(c, &at) && !at && yoke_error_code() == YOKE_EINVAL, "a number has none: %s", yoke_error());
+	ok(!yoke_share(c, &at) && !at && yoke_error_code() == YOKE_EINVAL,
+	   "a scalar has no bytes to share: %s", yoke_error());
 	yoke_error_clear();
 	yoke_free(c);
 	char text[8];
 	ok(yoke_setting_get("plan.max", text, sizeof text) > 0 && yoke_setting_set("plan.max", "7") == 0 &&
-		   yoke_setting_get("plan.max", text, sizeof text) == 1 && text[0] == '7', "a setting that was set is read: %s", text);
-	ok(yoke_setting_get("plan.maximum", text, sizeof text) == YOKE_ENOENT, "one that is not there: %s", yoke_error());
+		   yoke_setting_get("plan.max", text, sizeof text) == 1 && text[0] == '7', "a setting's value is read: %s", text);
+	ok(yoke_setting_get("plan.maximum", text, sizeof text) == YOKE_ENOENT, "an unknown setting: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -227,7 +228,7 @@ static void dropped(void)
 	}
 	ok(most < 5000, "20000 operations, all but one dropped: at most %llu are pending", (unsigned long long)most);
 	float got[4] = { 0 };
-	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is right: %g", (double)got[3]);
+	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is correct: %g", (double)got[3]);
 	yoke_free(y);
 	yoke_free(x);
 }
@@ -246,7 +247,7 @@ static void shutdown_(void)
 	ok(x && freed[0] == 1 && !freed[7], "held: %d, %d", freed[0], freed[7]);
 	yoke_context_free(ctx);
 	yoke_use(former);
-	ok(freed[0] == 2 && freed[7] == 1, "given back with the context: %d, %d", freed[0], freed[7]);
+	ok(freed[0] == 2 && freed[7] == 1, "released with the context: %d, %d", freed[0], freed[7]);
 	free(mine);
 }
 
