@@ -12,8 +12,6 @@ yoke_SOURCES += \
 	src/app/live/process.h \
 	src/app/live/prometheus.c \
 	src/app/live/prometheus.h \
-	src/app/live/sha256.c \
-	src/app/live/sha256.h \
 	src/app/live/top.c \
 	src/app/live/top.h
 nodist_yoke_SOURCES += src/app/live/pagetext.c
@@ -30,4 +28,5 @@ CLEANFILES += src/app/live/pagetext.c
 
 src/app/live/pagetext.c: build-aux/arrays.sh src/app/live/page.css src/app/live/page.js
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(SHELL) $(srcdir)/build-aux/arrays.sh live/page.h \
-		yk_page_css $(srcdir)/src/app/live/page.css yk_page_js $(srcdir)/src/app/live/page.js >$@.$$$$ && mv $@.$$$$ $@
+		yk_page_css $(srcdir)/src/app/live/page.css yk_page_js $(srcdir)/src/app/live/page.js \
+		hash:yk_page_css_hash $(srcdir)/src/app/live/page.css hash:yk_page_js_hash $(srcdir)/src/app/live/page.js >$@.$$$$ && mv $@.$$$$ $@

@@ -4,5 +4,7 @@
 #define YK_PAGE_H
 
 extern const char yk_page_css[], yk_page_js[];
+// Their hashes for the Content-Security-Policy: "sha256-" and base64.
+extern const char yk_page_css_hash[], yk_page_js_hash[];
 
 #endif
