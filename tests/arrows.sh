@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests the layering of includes: directories include only lower ones; a backend includes only
-# yoke-plugin.h and possibly backends/gpu, which knows no vendor; no two headers of src include
-# each other.
+# Tests the includes between files.  Directories of src include only lower ones; files of a directory
+# form no cycles; a backend includes only yoke-plugin.h, its own files and backends/gpu, which knows
+# no vendor; only commands and tests include the conformance tester.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 99
@@ -41,7 +41,7 @@ includes()
 		sed -n 's/^\([^:]*:[0-9]*\):[^"<]*["<]\([^">]*\)[">].*/\1 \2/p'
 }
 
-up_from_room()
+includes_upwards()
 {
 	includes src/*/"$1"/*.[ch] | while read -r where path; do
 		case $path in
@@ -54,9 +54,9 @@ up_from_room()
 	done
 }
 
-# What lies in the backend's folder or one below it, in backends/gpu, and what the system has is fine; what
-# else the project has is not.  plugins/native is a part of the backends of two vendors, each of which gives it a
-# vendor.h; plugins/mpi is no backend, its table is comm's.
+# A backend may include files of its own directory and below, of backends/gpu, and of the system, but no
+# other file of the project.  Exceptions: plugins/native is a part of two vendors' backends, each of
+# which gives it a vendor.h; plugins/mpi is no backend, and its table is declared by comm.
 foreign_in_backend()
 {
 	files=$(find "$1" -name '*.[ch]')
@@ -84,18 +84,101 @@ vendors_in_gpu()
 		grep -v '/\*\|//\|"' || :
 }
 
-guards_that_two_have()
+shared_guards()
 {
 	sed -n 's/^#ifndef \(YK_[A-Z0-9_]*_H\)$/\1/p' src/*/*/*.h | sort | uniq -d
 }
 
-# Calls whose numbers or letters depend on the locale of a program.  The command sets none but that of its characters.
-of_the_locale()
+# Calls whose results depend on the locale of the program.  The command sets only LC_CTYPE.
+locale_dependent()
 {
 	grep -nE '(^|[^_[:alnum:]])(strto(d|f|ld)(_l)?|ato[fl]*|strn?casecmp|to(lower|upper)|v[a-z]*printf|(new|use|set)locale|json_(load|dump)[a-z]*) *\(' \
 		$(ls src/*/*/*.[ch] | grep -v -e src/app/tool/ -e src/app/live/ -e src/core/base/number.c -e src/core/base/json.c)
 	grep -nE '(^|[^_[:alnum:]])(sn|as|f)?(printf|scanf)\(.*%[-+ #0]*[0-9.*]*l?[gefaGEFA]([^[:alnum:]]|$)' \
 		$(ls src/*/*/*.[ch] | grep -v -e src/app/tool/ -e src/app/live/)
+}
+
+# Includes that close a cycle of files and are still to be removed: directory, including file, included
+# file.
+cycles_known()
+{
+	cat <<-'LIST'
+	backends/gpu ext launch
+	backends/gpu report launch
+	backends/gpu rows launch
+	src/app/train batch trainer
+	src/app/train compress gather_checkpoint
+	src/app/train compress ranks
+	src/app/train compress trainer
+	src/app/train compress zero
+	src/app/train memory_estimate trainer
+	src/app/train ranks trainer
+	src/app/train stages gather_checkpoint
+	src/app/train stages trainer
+	src/app/train tensor trainer
+	src/app/train zero ranks
+	src/app/train zero trainer
+	src/lib/comm carrier place
+	src/lib/fit node train
+	src/lib/nn model decoder
+	src/lib/nn model params
+	src/lib/nn model stage
+	src/lib/observe cycle table
+	src/lib/observe profile pieces
+	src/lib/runs tfevents write
+	LIST
+}
+
+# includes_within DIRECTORY: a line "FROM TO" for each of its files that includes another.  x.c, x.h and
+# x_priv.h count as one file.
+includes_within()
+{
+	includes "$1"/*.[ch] | awk -v dir="$1" '
+	function base(path) { sub(/.*\//, "", path); sub(/\.[ch]$/, "", path); sub(/_priv$/, "", path); return path }
+	{
+		from = $1; sub(/:[0-9]*$/, "", from)
+		n = split($2, part, "/")
+		if (n > 1 && part[n - 1] != last(dir)) next
+		if ((getline line < (dir "/" part[n])) < 0) next
+		close(dir "/" part[n])
+		if (base(from) != base($2)) print base(from), base($2)
+	}
+	function last(path) { sub(/\/$/, "", path); sub(/.*\//, "", path); return path }' | sort -u
+}
+
+# cycles_in DIRECTORY: the includes that are part of a cycle of its files, or between two cycles
+cycles_in()
+{
+	includes_within "$1" | awk -v dir="$1" -v known="$(cycles_known)" '
+	BEGIN {
+		n = split(known, line, "\n")
+		for (i = 1; i <= n; i++)
+			skip[line[i]] = 1
+	}
+	!((dir " " $0) in skip) { from[$0] = $1; to[$0] = $2 }
+	END {
+		do { # removes files that include nothing or that nothing includes, until none is left
+			removed = 0
+			split("", includes); split("", included)
+			for (e in from) { includes[from[e]] = 1; included[to[e]] = 1 }
+			for (e in from)
+				if (!(to[e] in includes) || !(from[e] in included)) {
+					delete from[e]
+					removed = 1
+				}
+		} while (removed)
+		for (e in from)
+			print dir "/" from[e] " includes " to[e]
+	}' | sort
+}
+
+# Files outside of conform that include it, except the command, which tests and tunes, and capable.c, which
+# runs cases to find out how a device computes an op.
+conform_in_production()
+{
+	includes src/*/*/*.[ch] | grep ' conform/' |
+		grep -v -e '^src/lib/conform/' -e '^src/app/tool/' -e '^src/lib/fit/tune\.c' -e '^src/app/train/capable\.c' |
+		sed 's/ / includes /'
 }
 
 foreign_in_abi()
@@ -105,16 +188,21 @@ foreign_in_abi()
 }
 
 for folder in src/*/*/; do
-	room=$(basename "$folder")
-	[ "$(height "$room")" -lt 99 ] || verdict "$folder has a height" "$folder: unknown directory"
-	verdict "$folder includes only lower directories" "$(up_from_room "$room")"
+	name=$(basename "$folder")
+	[ "$(height "$name")" -lt 99 ] || verdict "$folder has a height" "$folder: unknown directory"
+	verdict "$folder includes only lower directories" "$(includes_upwards "$name")"
+	verdict "$folder has no cycles of files" "$(cycles_in "${folder%/}")"
 done
 for folder in backends/* plugins/*; do
 	[ ! -d "$folder" ] ||
 		verdict "$folder includes yoke-plugin.h and its own" "$(foreign_in_backend "$folder")"
 done
+for folder in backends/* plugins/*; do
+	[ ! -d "$folder" ] || verdict "$folder has no cycles of files" "$(cycles_in "$folder")"
+done
+verdict "only commands and tests include the conformance tester" "$(conform_in_production)"
 verdict "backends/gpu knows no vendor" "$(vendors_in_gpu)"
-verdict "each header of src has a guard of its own" "$(guards_that_two_have)"
-verdict "numbers and letters of the library do not depend on a locale" "$(of_the_locale)"
+verdict "no two headers of src share a guard" "$(shared_guards)"
+verdict "the library does not depend on the locale" "$(locale_dependent)"
 verdict "yoke-plugin.h includes stdint.h and stddef.h" "$(foreign_in_abi)"
 echo "1..$count"
