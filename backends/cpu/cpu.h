@@ -108,27 +108,10 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define YK_PASTE2(a, b) a##_##b
 #define YK_PASTE(a, b) YK_PASTE2(a, b)
 #define ISA(name) YK_PASTE(name, YK_ISA)
-// Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { ... };
-#define YK_KERNELS(X) \
-	X(MAP, map) X(REDUCE, reduce) X(MOVE, move) X(GATHER, gather) \
-	X(SCATTER_ADD, scatter_add) X(SCAN, scan) X(SCAN_MAP, scan_map) X(SORT, sort) X(CHECK, check) \
-	X(LARGEST, largest) \
-	X(EIGH, eigh) X(CHOLESKY, cholesky) X(SOLVE_TRIANGULAR, solve_triangular) \
-	X(MOMENTS, moments) \
-	X(SLICE_AT, slice_at) X(SLICE_UPDATE_AT, slice_update_at) \
-	X(GATHER_ALONG, gather_along) X(SCATTER_ADD_ALONG, scatter_add_along) \
-	X(SOFTMAX, softmax) X(SOFTMAX_BACKWARD, softmax_backward) \
-	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACKWARD, layer_norm_backward) X(RMS_NORM, rms_norm) \
-	X(RMS_NORM_BACKWARD, rms_norm_backward) X(CROSS_ENTROPY, cross_entropy) \
-	X(CROSS_ENTROPY_BACKWARD, cross_entropy_backward) X(ATTENTION, attention) \
-	X(ATTENTION_BACKWARD, attention_backward) X(RESOLVENT, resolvent) X(RESOLVENT_BACKWARD, resolvent_backward) \
-	X(WINDOW_ADD, window_add) X(CONV, conv) X(CONV_X, conv) X(CONV_W, conv) \
-	X(POOL_MAX, pool_max) X(POOL_MAX_BACKWARD, pool_max) \
-	X(GROUPED, grouped) X(GROUPED_BACKWARD, grouped_backward) X(SOURCE, source) \
-	X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
-#define X(code, name) extern const struct yk_kernel ISA(yk_##name);
-YK_KERNELS(X)
-#undef X
+// Defines a kernel, after which come the ops that it runs: YK_KERNEL(conv, CONV, CONV_X) = { .. };
+// build-aux/op_list collects these lines into backends/cpu/kernel_list.inc, as X(CODE, name).
+#define YK_KERNEL(name, ...) const struct yk_kernel ISA(yk_##name)
+extern const struct yk_kernel ISA(yk_map), ISA(yk_move); // other kernels call these
 
 // A level is a variant of an instruction set that replaces only the contraction kernel (bf16
 // products).

@@ -417,7 +417,7 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 
 static const char *const names[] = { "rows", "matrix", "tiles" };
 static const char *const back_names[] = { "matrix", "heads", "twice" };
-const struct yk_gpu_op yk_gpu_attention = { .names = names, .nimpl = 3, .can = can, .record = record };
-const struct yk_gpu_op yk_gpu_attention_backward = {
+YK_GPU_OP(attention, ATTENTION) = { .names = names, .nimpl = 3, .can = can, .record = record };
+YK_GPU_OP(attention_backward, ATTENTION_BACKWARD) = {
 	.names = back_names, .nimpl = 3, .can = can_back, .record = record_back,
 };

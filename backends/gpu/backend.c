@@ -32,46 +32,15 @@ bool yk_gpu_profile(void)
 	return value && !strcmp(value, "1");
 }
 
+#define X(code, op) extern const struct yk_gpu_op yk_gpu_##op;
+#include "backends/gpu/op_list.inc"
+#undef X
+
 // Indexed by op code.
 static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
-	[YOKE_OP_MAP] = &yk_gpu_map,
-	[YOKE_OP_REDUCE] = &yk_gpu_reduce,
-	[YOKE_OP_CONTRACT] = &yk_gpu_contract,
-	[YOKE_OP_MOVE] = &yk_gpu_move,
-	[YOKE_OP_GATHER] = &yk_gpu_gather,
-	[YOKE_OP_SCATTER_ADD] = &yk_gpu_scatter,
-	[YOKE_OP_SCAN] = &yk_gpu_scan,
-	[YOKE_OP_SCAN_MAP] = &yk_gpu_scan_map,
-	[YOKE_OP_SORT] = &yk_gpu_sort,
-	[YOKE_OP_LARGEST] = &yk_gpu_largest,
-	[YOKE_OP_CHECK] = &yk_gpu_gather,
-	[YOKE_OP_SLICE_AT] = &yk_gpu_move,
-	[YOKE_OP_SLICE_UPDATE_AT] = &yk_gpu_move,
-	[YOKE_OP_GATHER_ALONG] = &yk_gpu_gather,
-	[YOKE_OP_SCATTER_ADD_ALONG] = &yk_gpu_scatter,
-	[YOKE_OP_SOFTMAX] = &yk_gpu_softmax,
-	[YOKE_OP_SOFTMAX_BACKWARD] = &yk_gpu_softmax,
-	[YOKE_OP_LAYER_NORM] = &yk_gpu_norm,
-	[YOKE_OP_LAYER_NORM_BACKWARD] = &yk_gpu_norm,
-	[YOKE_OP_RMS_NORM] = &yk_gpu_norm,
-	[YOKE_OP_RMS_NORM_BACKWARD] = &yk_gpu_norm,
-	[YOKE_OP_CROSS_ENTROPY] = &yk_gpu_xent,
-	[YOKE_OP_CROSS_ENTROPY_BACKWARD] = &yk_gpu_xent,
-	[YOKE_OP_LIST_MAP] = &yk_gpu_list,
-	[YOKE_OP_LIST_REDUCE] = &yk_gpu_list,
-	[YOKE_OP_ROPE] = &yk_gpu_rope,
-	[YOKE_OP_ATTENTION] = &yk_gpu_attention,
-	[YOKE_OP_ATTENTION_BACKWARD] = &yk_gpu_attention_backward,
-	[YOKE_OP_WINDOW_ADD] = &yk_gpu_window_add,
-	[YOKE_OP_CONV] = &yk_gpu_conv,
-	[YOKE_OP_CONV_X] = &yk_gpu_conv,
-	[YOKE_OP_CONV_W] = &yk_gpu_conv,
-	[YOKE_OP_RESOLVENT] = &yk_gpu_resolvent,
-	[YOKE_OP_RESOLVENT_BACKWARD] = &yk_gpu_resolvent,
-	[YOKE_OP_GROUPED] = &yk_gpu_grouped,
-	[YOKE_OP_GROUPED_BACKWARD] = &yk_gpu_grouped,
-	[YOKE_OP_MOMENTS] = &yk_gpu_moments,
-	[YOKE_OP_SOURCE] = &yk_gpu_source,
+#define X(code, op) [YOKE_OP_##code] = &yk_gpu_##op,
+#include "backends/gpu/op_list.inc"
+#undef X
 };
 
 static const struct yk_gpu_op *op_of(const struct yoke_op *op)

@@ -138,6 +138,6 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
 }
 
-const struct yk_gpu_op yk_gpu_contract = {
+YK_GPU_OP(contract, CONTRACT) = {
 	.nimpl = IMPLS, .can = can, .record = record, .name_of = name_of,
 };

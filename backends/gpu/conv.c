@@ -251,6 +251,6 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 }
 
 static const char *const names[] = { "tiled" }, *const window_names[] = { "elements" };
-const struct yk_gpu_op yk_gpu_conv = { .names = names, .nimpl = 1, .can = can_conv, .record = record_conv };
-const struct yk_gpu_op yk_gpu_window_add = { .names = window_names, .nimpl = 1, .can = can_window,
+YK_GPU_OP(conv, CONV, CONV_X, CONV_W) = { .names = names, .nimpl = 1, .can = can_conv, .record = record_conv };
+YK_GPU_OP(window_add, WINDOW_ADD) = { .names = window_names, .nimpl = 1, .can = can_window,
 					     .record = record_window };

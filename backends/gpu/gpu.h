@@ -272,11 +272,8 @@ int yk_gpu_map_call(const struct yoke_op *, struct yoke_map_call *);
 // registers and function calls.
 bool yk_gpu_fours(const struct yk_gpu_device *, const struct yoke_map *);
 uint64_t yk_gpu_map_can(struct yk_gpu_device *, const struct yoke_op *);
-extern const struct yk_gpu_op yk_gpu_map, yk_gpu_reduce, yk_gpu_contract;
-extern const struct yk_gpu_op yk_gpu_softmax, yk_gpu_norm, yk_gpu_xent, yk_gpu_rope, yk_gpu_list;
-extern const struct yk_gpu_op yk_gpu_attention, yk_gpu_attention_backward;
-extern const struct yk_gpu_op yk_gpu_move, yk_gpu_gather, yk_gpu_scatter, yk_gpu_scan, yk_gpu_sort;
-extern const struct yk_gpu_op yk_gpu_source, yk_gpu_scan_map, yk_gpu_conv, yk_gpu_window_add,
-	yk_gpu_resolvent, yk_gpu_grouped, yk_gpu_moments, yk_gpu_largest;
+// Defines what runs ops, the codes of which follow: YK_GPU_OP(conv, CONV, CONV_X) = { .. };
+// build-aux/op_list collects these lines into backends/gpu/op_list.inc, as X(CODE, name).
+#define YK_GPU_OP(name, ...) const struct yk_gpu_op yk_gpu_##name
 
 #endif

@@ -100,4 +100,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "tiled" };
-const struct yk_gpu_op yk_gpu_grouped = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(grouped, GROUPED, GROUPED_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

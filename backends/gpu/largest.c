@@ -120,4 +120,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "radix" };
-const struct yk_gpu_op yk_gpu_largest = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(largest, LARGEST) = { .names = names, .nimpl = 1, .can = can, .record = record };

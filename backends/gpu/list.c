@@ -244,4 +244,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "chunks" };
-const struct yk_gpu_op yk_gpu_list = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(list, LIST_MAP, LIST_REDUCE) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -130,4 +130,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "generated" };
-const struct yk_gpu_op yk_gpu_map = { .names = names, .nimpl = 1, .can = yk_gpu_map_can, .record = record };
+YK_GPU_OP(map, MAP) = { .names = names, .nimpl = 1, .can = yk_gpu_map_can, .record = record };

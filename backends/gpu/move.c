@@ -333,4 +333,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "planes" };
-const struct yk_gpu_op yk_gpu_move = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(move, MOVE, SLICE_AT, SLICE_UPDATE_AT) = { .names = names, .nimpl = 1, .can = can, .record = record };

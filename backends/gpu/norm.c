@@ -195,4 +195,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_gpu_op yk_gpu_norm = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(norm, LAYER_NORM, LAYER_NORM_BACKWARD, RMS_NORM, RMS_NORM_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -195,4 +195,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "two-pass" };
-const struct yk_gpu_op yk_gpu_reduce = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(reduce, REDUCE) = { .names = names, .nimpl = 1, .can = can, .record = record };

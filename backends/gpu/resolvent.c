@@ -330,4 +330,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "lanes" };
-const struct yk_gpu_op yk_gpu_resolvent = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(resolvent, RESOLVENT, RESOLVENT_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

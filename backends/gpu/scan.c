@@ -140,4 +140,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "lines" };
-const struct yk_gpu_op yk_gpu_scan = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(scan, SCAN) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -309,4 +309,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "lists" };
-const struct yk_gpu_op yk_gpu_scatter = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(scatter, SCATTER_ADD, SCATTER_ADD_ALONG) = { .names = names, .nimpl = 1, .can = can, .record = record };

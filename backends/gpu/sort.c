@@ -197,4 +197,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_gpu_op yk_gpu_sort = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(sort, SORT) = { .names = names, .nimpl = 1, .can = can, .record = record };

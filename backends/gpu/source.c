@@ -96,4 +96,4 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "source" };
-const struct yk_gpu_op yk_gpu_source = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(source, SOURCE) = { .names = names, .nimpl = 1, .can = can, .record = record };

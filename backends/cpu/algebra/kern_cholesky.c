@@ -84,7 +84,7 @@ static int run_factor(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return atomic_load(&f.err);
 }
 
-const struct yk_kernel ISA(yk_cholesky) = { .can = can_factor, .run = run_factor, .impl = { "rows" } };
+YK_KERNEL(cholesky, CHOLESKY) = { .can = can_factor, .run = run_factor, .impl = { "rows" } };
 
 // ---- triangular systems ----
 
@@ -166,4 +166,4 @@ static int run_solve(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_solve_triangular) = { .can = can_solve, .run = run_solve, .impl = { "panels" } };
+YK_KERNEL(solve_triangular, SOLVE_TRIANGULAR) = { .can = can_solve, .run = run_solve, .impl = { "panels" } };

@@ -477,4 +477,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return atomic_load(&j.err);
 }
 
-const struct yk_kernel ISA(yk_eigh) = { .can = can, .workspace = workspace, .run = run, .impl = { "ql" } };
+YK_KERNEL(eigh, EIGH) = { .can = can, .workspace = workspace, .run = run, .impl = { "ql" } };

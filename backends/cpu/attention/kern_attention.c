@@ -314,6 +314,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_attention) = {
+YK_KERNEL(attention, ATTENTION) = {
 	.can = can, .workspace = workspace, .run = run, .impl = { "rows", "tiles" },
 };

@@ -264,6 +264,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_attention_backward) = {
+YK_KERNEL(attention_backward, ATTENTION_BACKWARD) = {
 	.can = can, .run = run, .impl = { "tiles" },
 };

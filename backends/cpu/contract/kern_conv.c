@@ -584,5 +584,5 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err;
 }
 
-const struct yk_kernel ISA(yk_conv) = { .can = can, .workspace = workspace, .prepare = prepare, .run = run,
+YK_KERNEL(conv, CONV, CONV_X, CONV_W) = { .can = can, .workspace = workspace, .prepare = prepare, .run = run,
 					.impl = { "implicit" } };

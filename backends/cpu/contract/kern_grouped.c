@@ -163,5 +163,5 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err;
 }
 
-const struct yk_kernel ISA(yk_grouped) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
-const struct yk_kernel ISA(yk_grouped_backward) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
+YK_KERNEL(grouped, GROUPED) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
+YK_KERNEL(grouped_backward, GROUPED_BACKWARD) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };

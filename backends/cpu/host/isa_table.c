@@ -18,6 +18,10 @@
 #define YK_LEVEL YK_ISA
 #endif
 
+#define X(code, kernel) extern const struct yk_kernel ISA(yk_##kernel);
+#include "backends/cpu/kernel_list.inc"
+#undef X
+
 const struct yk_isa LEVEL(yk_isa) = {
 	.name = NAME(YK_LEVEL),
 #ifdef YK_LEVEL_OF_BF16
@@ -26,7 +30,7 @@ const struct yk_isa LEVEL(yk_isa) = {
 	.op = {
 		[YOKE_OP_CONTRACT] = &LEVEL(yk_contract),
 #define X(code, kernel) [YOKE_OP_##code] = &ISA(yk_##kernel),
-		YK_KERNELS(X)
+#include "backends/cpu/kernel_list.inc"
 #undef X
 	},
 };

@@ -354,10 +354,10 @@ static int run_reduce(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err;
 }
 
-const struct yk_kernel ISA(yk_list_map) = {
+YK_KERNEL(list_map, LIST_MAP) = {
 	.can = can_map, .prepare = prepare_map, .run = run_map, .impl = { "strips" }
 };
-const struct yk_kernel ISA(yk_list_reduce) = {
+YK_KERNEL(list_reduce, LIST_REDUCE) = {
 	.can = can_reduce,
 	.workspace = workspace,
 	.prepare = prepare_reduce,

@@ -123,6 +123,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		       0;
 }
 
-const struct yk_kernel ISA(yk_map) = {
+YK_KERNEL(map, MAP) = {
 	.can = can, .prepare = prepare, .run = run, .impl = { "strips" }
 };

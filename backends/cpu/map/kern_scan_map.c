@@ -384,4 +384,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		       yk_cpu_fail(YOKE_ENOMEM, "scan_map: no memory for registers") : 0;
 }
 
-const struct yk_kernel ISA(yk_scan_map) = { .can = can, .run = run, .impl = { "strips" } };
+YK_KERNEL(scan_map, SCAN_MAP) = { .can = can, .run = run, .impl = { "strips" } };

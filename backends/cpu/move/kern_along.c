@@ -320,9 +320,9 @@ static int run_add(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_gather_along) = { .can = can_gather,
+YK_KERNEL(gather_along, GATHER_ALONG) = { .can = can_gather,
 						.run = run_gather,
 						.impl = { "lines" } };
-const struct yk_kernel ISA(yk_scatter_add_along) = { .can = can_add,
+YK_KERNEL(scatter_add_along, SCATTER_ADD_ALONG) = { .can = can_add,
 						     .run = run_add,
 						     .impl = { "lines" } };

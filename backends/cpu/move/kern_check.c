@@ -116,4 +116,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 			   (long long)bad, (long long)j.n, element(j.x, bad));
 }
 
-const struct yk_kernel ISA(yk_check) = { .can = can, .run = run, .impl = { "copy" } };
+YK_KERNEL(check, CHECK) = { .can = can, .run = run, .impl = { "copy" } };

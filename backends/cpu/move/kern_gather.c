@@ -112,4 +112,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 				  out_of_range("gather", idx, bad, x->dims[j.axis]);
 }
 
-const struct yk_kernel ISA(yk_gather) = { .can = can, .run = run, .impl = { "rows" } };
+YK_KERNEL(gather, GATHER) = { .can = can, .run = run, .impl = { "rows" } };

@@ -197,6 +197,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_scatter_add) = {
+YK_KERNEL(scatter_add, SCATTER_ADD) = {
 	.can = can, .workspace = workspace, .run = run, .impl = { "lists" }
 };

@@ -313,4 +313,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_largest) = { .can = can, .workspace = workspace, .run = run, .impl = { "radix" } };
+YK_KERNEL(largest, LARGEST) = { .can = can, .workspace = workspace, .run = run, .impl = { "radix" } };

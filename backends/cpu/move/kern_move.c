@@ -283,4 +283,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_move) = { .can = can, .run = run, .impl = { "planes" } };
+YK_KERNEL(move, MOVE) = { .can = can, .run = run, .impl = { "planes" } };

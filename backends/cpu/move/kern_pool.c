@@ -285,4 +285,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
 }
 
-const struct yk_kernel ISA(yk_pool_max) = { .can = can, .run = run, .impl = { "planes" } };
+YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD) = { .can = can, .run = run, .impl = { "planes" } };

@@ -101,9 +101,9 @@ static int run_update(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err ? err : move(v, &part);
 }
 
-const struct yk_kernel ISA(yk_slice_at) = {
+YK_KERNEL(slice_at, SLICE_AT) = {
 	.can = can_slice, .run = run_slice, .impl = { "planes" },
 };
-const struct yk_kernel ISA(yk_slice_update_at) = {
+YK_KERNEL(slice_update_at, SLICE_UPDATE_AT) = {
 	.can = can_update, .run = run_update, .impl = { "planes" },
 };

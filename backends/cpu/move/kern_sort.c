@@ -240,4 +240,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_sort) = { .can = can, .run = run, .impl = { "radix" } };
+YK_KERNEL(sort, SORT) = { .can = can, .run = run, .impl = { "radix" } };

@@ -61,4 +61,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_source) = { .can = can, .run = run, .impl = { "host" } };
+YK_KERNEL(source, SOURCE) = { .can = can, .run = run, .impl = { "host" } };

@@ -125,4 +125,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "window_add: no memory for a line") : 0;
 }
 
-const struct yk_kernel ISA(yk_window_add) = { .can = can, .run = run, .impl = { "lines" } };
+YK_KERNEL(window_add, WINDOW_ADD) = { .can = can, .run = run, .impl = { "lines" } };

@@ -358,4 +358,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_moments) = { .can = can, .workspace = workspace, .run = run, .impl = { "panels" } };
+YK_KERNEL(moments, MOMENTS) = { .can = can, .workspace = workspace, .run = run, .impl = { "panels" } };

@@ -385,7 +385,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_reduce) = {
+YK_KERNEL(reduce, REDUCE) = {
 	.can = can,
 	.workspace = workspace,
 	.prepare = prepare,

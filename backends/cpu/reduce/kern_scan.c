@@ -240,6 +240,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_scan) = {
+YK_KERNEL(scan, SCAN) = {
 	.can = can, .workspace = workspace, .run = run, .impl = { "lines" }
 };

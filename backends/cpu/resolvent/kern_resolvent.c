@@ -562,5 +562,5 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return fini(&j, err);
 }
 
-const struct yk_kernel ISA(yk_resolvent) = { .can = can, .run = run, .impl = { "lanes" } };
-const struct yk_kernel ISA(yk_resolvent_backward) = { .can = can_back, .run = run_back, .impl = { "lanes" } };
+YK_KERNEL(resolvent, RESOLVENT) = { .can = can, .run = run, .impl = { "lanes" } };
+YK_KERNEL(resolvent_backward, RESOLVENT_BACKWARD) = { .can = can_back, .run = run_back, .impl = { "lanes" } };

@@ -365,14 +365,14 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	return (uint64_t)(rows * cols) * sizeof(float);
 }
 
-#define NORM(name, direction) \
-	const struct yk_kernel ISA(yk_##name) = { \
+#define NORM(direction) \
+	{ \
 		.can = can_##direction, \
 		.workspace = workspace, \
 		.run = run_##direction, \
 		.impl = { "rows" }, \
-	};
-NORM(layer_norm, forward)
-NORM(layer_norm_backward, backward)
-NORM(rms_norm, forward)
-NORM(rms_norm_backward, backward)
+	}
+YK_KERNEL(layer_norm, LAYER_NORM) = NORM(forward);
+YK_KERNEL(layer_norm_backward, LAYER_NORM_BACKWARD) = NORM(backward);
+YK_KERNEL(rms_norm, RMS_NORM) = NORM(forward);
+YK_KERNEL(rms_norm_backward, RMS_NORM_BACKWARD) = NORM(backward);

@@ -226,8 +226,8 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return run_rows(op, fn, fn, &op->in[1]);
 }
 
-const struct yk_kernel ISA(yk_softmax) = { .can = can, .run = run, .impl = { "rows" } };
-const struct yk_kernel ISA(yk_softmax_backward) = {
+YK_KERNEL(softmax, SOFTMAX) = { .can = can, .run = run, .impl = { "rows" } };
+YK_KERNEL(softmax_backward, SOFTMAX_BACKWARD) = {
 	.can = can_back,
 	.run = run_back,
 	.impl = { "rows" },

@@ -242,13 +242,13 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return finished(&j);
 }
 
-const struct yk_kernel ISA(yk_cross_entropy) = {
+YK_KERNEL(cross_entropy, CROSS_ENTROPY) = {
 	.can = can,
 	.workspace = workspace,
 	.run = run,
 	.impl = { "rows" },
 };
-const struct yk_kernel ISA(yk_cross_entropy_backward) = {
+YK_KERNEL(cross_entropy_backward, CROSS_ENTROPY_BACKWARD) = {
 	.can = can_back,
 	.run = run_back,
 	.impl = { "rows" },

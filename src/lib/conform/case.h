@@ -65,17 +65,54 @@ struct yk_case_row {
 };
 extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 
-yk_case_maker yk_make_map, yk_make_reduce, yk_make_contract, yk_make_move, yk_make_gather,
-	yk_make_scatter_add, yk_make_scan, yk_make_sort, yk_make_check, yk_make_slice_at,
-	yk_make_slice_update_at, yk_make_gather_along, yk_make_scatter_add_along,
-	yk_make_softmax, yk_make_softmax_backward, yk_make_layer_norm,
-	yk_make_layer_norm_backward, yk_make_rms_norm, yk_make_rms_norm_backward,
-	yk_make_cross_entropy, yk_make_cross_entropy_backward, yk_make_attention,
-	yk_make_attention_backward, yk_make_rope, yk_make_list_map, yk_make_list_reduce, yk_make_source,
-	yk_make_scan_map, yk_make_eigh, yk_make_cholesky, yk_make_solve_triangular,
-	yk_make_moments, yk_make_resolvent, yk_make_resolvent_backward, yk_make_grouped, yk_make_grouped_backward,
-	yk_make_window_add, yk_make_largest, yk_make_conv, yk_make_conv_x, yk_make_conv_w,
-	yk_make_pool_max, yk_make_pool_max_backward;
+// Op, name, dtypes (sets of conform.c), number of cases in a full run: yk_make_NAME makes them.
+#define YK_CASE_ROWS(X) \
+	X(MAP, map, ALL, 48) \
+	X(REDUCE, reduce, ALL, 48) \
+	X(CONTRACT, contract, NUMBERS, 48) \
+	X(MOVE, move, ALL, 30) \
+	X(GATHER, gather, ALL, 24) \
+	X(SCATTER_ADD, scatter_add, NUMBERS, 24) \
+	X(SCAN, scan, NUMBERS, 30) \
+	X(SCAN_MAP, scan_map, ALL, 32) \
+	X(SORT, sort, ALL, 24) \
+	X(LARGEST, largest, D(f32), 30) \
+	X(EIGH, eigh, D(f32) | D(f64), 24) \
+	X(CHOLESKY, cholesky, D(f32) | D(f64), 24) \
+	X(SOLVE_TRIANGULAR, solve_triangular, D(f32) | D(f64), 24) \
+	X(MOMENTS, moments, D(f32) | D(f64), 30) \
+	X(CHECK, check, REALS, 18) \
+	X(SLICE_AT, slice_at, ALL, 18) \
+	X(SLICE_UPDATE_AT, slice_update_at, ALL, 18) \
+	X(GATHER_ALONG, gather_along, ALL, 24) \
+	X(SCATTER_ADD_ALONG, scatter_add_along, NUMBERS, 24) \
+	X(SOFTMAX, softmax, REALS, 36) \
+	X(SOFTMAX_BACKWARD, softmax_backward, REALS, 36) \
+	X(LAYER_NORM, layer_norm, REALS, 36) \
+	X(LAYER_NORM_BACKWARD, layer_norm_backward, REALS, 36) \
+	X(RMS_NORM, rms_norm, REALS, 36) \
+	X(RMS_NORM_BACKWARD, rms_norm_backward, REALS, 36) \
+	X(CROSS_ENTROPY, cross_entropy, REALS, 36) \
+	X(CROSS_ENTROPY_BACKWARD, cross_entropy_backward, REALS, 36) \
+	X(ATTENTION, attention, REALS, 36) \
+	X(ATTENTION_BACKWARD, attention_backward, REALS, 36) \
+	X(ROPE, rope, REALS, 18) \
+	X(RESOLVENT, resolvent, REALS, 36) \
+	X(RESOLVENT_BACKWARD, resolvent_backward, REALS, 36) \
+	X(GROUPED, grouped, REALS, 24) \
+	X(GROUPED_BACKWARD, grouped_backward, REALS, 24) \
+	X(WINDOW_ADD, window_add, REALS, 24) \
+	X(CONV, conv, REALS, 36) \
+	X(CONV_X, conv_x, REALS, 36) \
+	X(CONV_W, conv_w, REALS, 36) \
+	X(POOL_MAX, pool_max, REALS, 36) \
+	X(POOL_MAX_BACKWARD, pool_max_backward, REALS, 36) \
+	X(LIST_MAP, list_map, REALS, 48) \
+	X(LIST_REDUCE, list_reduce, REALS, 36) \
+	X(SOURCE, source, D(f32) | D(i32), 24)
+#define YK_CASE_MAKER(code, name, dtypes, full) yk_case_maker yk_make_##name;
+YK_CASE_ROWS(YK_CASE_MAKER)
+#undef YK_CASE_MAKER
 
 // ---- random numbers: splitmix64 (Steele et al. 2014) ----
 

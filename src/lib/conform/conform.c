@@ -22,57 +22,8 @@ enum {
 	NUMBERS = REALS | D(i8) | D(u8) | D(i32) | D(i64),
 	ALL = NUMBERS | D(bool)
 };
-#define ROW(code, name, dtypes, full) \
-	{ \
-		YOKE_OP_##code, #name, dtypes, full, yk_make_##name \
-	}
-
-const struct yk_case_row yk_case_rows[] = {
-	ROW(MAP, map, ALL, 48),
-	ROW(REDUCE, reduce, ALL, 48),
-	ROW(CONTRACT, contract, NUMBERS, 48),
-	ROW(MOVE, move, ALL, 30),
-	ROW(GATHER, gather, ALL, 24),
-	ROW(SCATTER_ADD, scatter_add, NUMBERS, 24),
-	ROW(SCAN, scan, NUMBERS, 30),
-	ROW(SCAN_MAP, scan_map, ALL, 32),
-	ROW(SORT, sort, ALL, 24),
-	ROW(LARGEST, largest, D(f32), 30),
-	ROW(EIGH, eigh, D(f32) | D(f64), 24),
-	ROW(CHOLESKY, cholesky, D(f32) | D(f64), 24),
-	ROW(SOLVE_TRIANGULAR, solve_triangular, D(f32) | D(f64), 24),
-	ROW(MOMENTS, moments, D(f32) | D(f64), 30),
-	ROW(CHECK, check, REALS, 18),
-	ROW(SLICE_AT, slice_at, ALL, 18),
-	ROW(SLICE_UPDATE_AT, slice_update_at, ALL, 18),
-	ROW(GATHER_ALONG, gather_along, ALL, 24),
-	ROW(SCATTER_ADD_ALONG, scatter_add_along, NUMBERS, 24),
-	ROW(SOFTMAX, softmax, REALS, 36),
-	ROW(SOFTMAX_BACKWARD, softmax_backward, REALS, 36),
-	ROW(LAYER_NORM, layer_norm, REALS, 36),
-	ROW(LAYER_NORM_BACKWARD, layer_norm_backward, REALS, 36),
-	ROW(RMS_NORM, rms_norm, REALS, 36),
-	ROW(RMS_NORM_BACKWARD, rms_norm_backward, REALS, 36),
-	ROW(CROSS_ENTROPY, cross_entropy, REALS, 36),
-	ROW(CROSS_ENTROPY_BACKWARD, cross_entropy_backward, REALS, 36),
-	ROW(ATTENTION, attention, REALS, 36),
-	ROW(ATTENTION_BACKWARD, attention_backward, REALS, 36),
-	ROW(ROPE, rope, REALS, 18),
-	ROW(RESOLVENT, resolvent, REALS, 36),
-	ROW(RESOLVENT_BACKWARD, resolvent_backward, REALS, 36),
-	ROW(GROUPED, grouped, REALS, 24),
-	ROW(GROUPED_BACKWARD, grouped_backward, REALS, 24),
-	ROW(WINDOW_ADD, window_add, REALS, 24),
-	ROW(CONV, conv, REALS, 36),
-	ROW(CONV_X, conv_x, REALS, 36),
-	ROW(CONV_W, conv_w, REALS, 36),
-	ROW(POOL_MAX, pool_max, REALS, 36),
-	ROW(POOL_MAX_BACKWARD, pool_max_backward, REALS, 36),
-	ROW(LIST_MAP, list_map, REALS, 48),
-	ROW(LIST_REDUCE, list_reduce, REALS, 36),
-	ROW(SOURCE, source, D(f32) | D(i32), 24),
-	{ .name = NULL },
-};
+#define ROW(code, name, dtypes, full) { YOKE_OP_##code, #name, dtypes, full, yk_make_##name },
+const struct yk_case_row yk_case_rows[] = { YK_CASE_ROWS(ROW){ .name = NULL } };
 
 // After this many cases, plain ones among them, that the device does not accept, the rest is
 // skipped.
