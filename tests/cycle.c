@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "observe/cycle.h"
+#include "observe/profile.h"
 #include "observed.h"
 #include "plan/planner.h"
 #include "tap.h"

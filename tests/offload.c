@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 #include "tap.h"
 #include "yoke-optim.h"
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "observe/profile.h"
 #include "observe/profile_priv.h"
 #include "observed.h"
 #include "tap.h"

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "comm/simulate.h"
 #include "nn/model.h"
+#include "nn/stage.h"
 #include "tap.h"
 #include "train/memory_estimate.h"
 #include "train/sums.h"

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 #include "tap.h"
 
 enum { B = 2, T = 6, LIMIT = 60 }; // windows, tokens, parameters

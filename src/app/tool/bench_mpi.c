@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "device/child.h"
 #include "device/plugin.h"
-#include "comm/carrier.h"
+#include "comm/launch_env.h"
+#include "comm/mpi_load.h"
+#include "comm/ranks.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
 #include "train/trial.h"
@@ -57,7 +59,7 @@ int yk_bench_mpi_rank(int sizes, const uint64_t *bytes)
 	struct yk_started p;
 	const char *name;
 	uint32_t rank = 0, ranks = 0;
-	int e = yk_place_find(&p);
+	int e = yk_started_find(&p);
 	const struct yk_mpi *m = e > 0 ? yk_mpi_open(&p, &name) : NULL;
 	if (!m)
 		return e ? yk_error_last() : yk_fail(YOKE_EINVAL, "--peer is for ranks that mpirun starts");

@@ -15,7 +15,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/carrier.h"
+#include "comm/launch_env.h"
+#include "comm/mpi_load.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
 #include "tool/bench.h"

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 #include "tool/bench.h"
 #include "train/advise.h"
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "graph/context.h"
+#include "nn/stage.h"
 #include "observe/memory.h"
 #include "train/advise.h"
 #include "train/memory_estimate.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "report/conditions.h"
 #include "runs/write.h"
@@ -61,7 +62,7 @@ int yk_doctor_runs(int n, const char *const *folder, bool json)
 		e = yk_view_open(folder[i], true, &v[i]);
 	if (e == 0) {
 		yk_view_names(n, v);
-		list = yk_conditions(v[0], v[1], yk_runs_time());
+		list = yk_conditions(v[0], v[1], yk_unix_seconds());
 		if (!list)
 			e = yk_fail(YOKE_ENOMEM, "no memory for the examination");
 	}

@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 #include "device/plugin.h"
-#include "comm/carrier.h"
+#include "comm/launch_env.h"
+#include "comm/mpi_load.h"
 #include "tool/table.h"
 
 json_t *yk_launcher_facts(void)
@@ -18,7 +19,7 @@ json_t *yk_launcher_facts(void)
 	struct yk_started p;
 	char path[PATH_MAX], why[400] = "";
 	json_t *modules = json_array();
-	const int is = yk_place_find(&p);
+	const int is = yk_started_find(&p);
 	if (is < 0) {
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();

@@ -5,6 +5,7 @@
 #include "train/memory_estimate.h"
 
 #include "base/error.h"
+#include "nn/stage.h"
 #include "train/advise.h"
 #include "train/compress.h"
 #include "train/zero.h"

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "comm/turns.h"
+#include "nn/stage.h"
 #include "train/gather_checkpoint.h"
 #include "yoke-observe.h"
 

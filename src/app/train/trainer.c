@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "data/loader.h"
 #include "graph/context.h"
+#include "nn/stage.h"
 #include "observe/memory.h"
 #include "optim/optim.h"
 #include "train/advise.h"

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "nn/shard_layers.h"
+#include "nn/stage.h"
 #include "train/advise.h"
 #include "yoke-dist.h"
 

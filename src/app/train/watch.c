@@ -13,8 +13,9 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "graph/context.h"
-#include "observe/roof.h"
+#include "observe/cycle.h"
 #include "observe/profile.h"
+#include "observe/roof.h"
 #include "observe/table.h"
 
 // ---- keys ----

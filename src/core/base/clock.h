@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The monotonic clock, for measuring durations: it never goes back; its origin is arbitrary.
+// The monotonic clock, for measuring durations: it never goes back; its origin is arbitrary.  And
+// the wall clock, for dates.
 #ifndef YK_CLOCK_H
 #define YK_CLOCK_H
 
@@ -24,6 +25,14 @@ static inline uint64_t yk_nanoseconds_about(void)
 static inline double yk_seconds(void)
 {
 	return 1e-9 * (double)yk_nanoseconds();
+}
+
+// Wall clock: seconds since 1970, UTC.
+static inline double yk_unix_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "comm/carrier.h"
+#include "comm/mpi_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

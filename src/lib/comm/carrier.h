@@ -7,8 +7,8 @@
 #define YK_CARRIER_H
 
 #include "comm/mpi_module.h"
-#include "comm/place.h"
 #include "comm/ranks.h"
+#include "comm/started.h"
 
 // A group with ranks on other machines, as seen by one of its ranks.
 struct yk_route;
@@ -37,19 +37,5 @@ bool yk_route_ended(const struct yk_route *, bool sends, uint32_t member);
 uint32_t yk_route_world(const struct yk_route *, uint32_t member); // the member's rank in the world
 uint32_t yk_route_tag(const struct yk_route *); // this and all higher tags are unused
 void yk_route_leave(struct yk_route *); // this process no longer uses the group
-
-// ---- mpi.c ----
-
-// Opens an MPI module and returns its function table: the one that dist.mpi names, the launcher's,
-// or any available one. Returns NULL with the error set on failure.
-const struct yk_mpi *yk_mpi_open(const struct yk_started *, const char **name);
-// Initializes MPI to query the number of ranks, in total and on this machine, for launchers that
-// report only the rank. MPI then stays initialized until the process ends.
-int yk_mpi_ask(struct yk_started *);
-// after a failure: skip MPI_Finalize, which could wait for ranks that never call it
-void yk_mpi_leave(void);
-// Names and paths of the known modules.
-enum { YK_MPIS = 2 };
-extern const char *const yk_mpi_names[YK_MPIS];
 
 #endif

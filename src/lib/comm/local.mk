@@ -7,15 +7,16 @@ libyokecore_la_SOURCES += \
 	src/lib/comm/carrier.c \
 	src/lib/comm/carrier.h \
 	src/lib/comm/group.c \
+	src/lib/comm/launch_env.c \
+	src/lib/comm/launch_env.h \
+	src/lib/comm/mpi_load.c \
+	src/lib/comm/mpi_load.h \
 	src/lib/comm/rendezvous.c \
 	src/lib/comm/message.c \
-	src/lib/comm/mpi.c \
 	src/lib/comm/mpi_module.h \
 	src/lib/comm/native.c \
 	src/lib/comm/native_join.c \
 	src/lib/comm/native.h \
-	src/lib/comm/place.c \
-	src/lib/comm/place.h \
 	src/lib/comm/post.c \
 	src/lib/comm/process.c \
 	src/lib/comm/process.h \
@@ -31,6 +32,7 @@ libyokecore_la_SOURCES += \
 	src/lib/comm/segment.h \
 	src/lib/comm/share.c \
 	src/lib/comm/shared.c \
+	src/lib/comm/started.h \
 	src/lib/comm/sums.c \
 	src/lib/comm/simulate.c \
 	src/lib/comm/simulate.h \

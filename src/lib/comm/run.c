@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "comm/native.h"
-#include "comm/place.h"
+#include "comm/launch_env.h"
 #include "comm/process.h"
 
 YK_PARAM(share_setting, "dist.share", YK_BOOL, "0", "more ranks than devices share them");
@@ -214,7 +214,7 @@ static int own_device(const char *devices, char *to, size_t cap)
 {
 	char device[YK_MAX_RANKS][sizeof ((struct yk_device *)NULL)->id];
 	struct yk_started p;
-	int err = yk_place_find(&p);
+	int err = yk_started_find(&p);
 	if (err < 0)
 		return err;
 	if (p.launcher && !devices) {

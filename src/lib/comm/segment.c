@@ -287,7 +287,7 @@ static bool is_parent(const struct yk_started *p, pid_t pid)
 
 static bool is_sibling(const struct yk_started *p, pid_t pid)
 {
-	return pid > 0 && yk_place_starter(p, pid) == yk_place_starter(p, getpid());
+	return pid > 0 && yk_started_parent(p, pid) == yk_started_parent(p, getpid());
 }
 
 static int late(const struct yk_started *p, const char *who)

@@ -7,7 +7,7 @@
 #ifndef YK_SEGMENT_H
 #define YK_SEGMENT_H
 
-#include "comm/place.h"
+#include "comm/launch_env.h"
 #include "comm/ranks.h"
 
 struct yk_segment;

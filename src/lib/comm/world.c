@@ -16,13 +16,14 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "comm/carrier.h"
+#include "comm/mpi_load.h"
 #include "comm/process.h"
 #include "comm/segment.h"
 
 int yk_process_place(uint32_t *rank, uint32_t *ranks)
 {
 	struct yk_started p;
-	const int is = yk_place_find(&p);
+	const int is = yk_started_find(&p);
 	if (is > 0) {
 		*rank = p.rank;
 		*ranks = p.ranks;
@@ -33,7 +34,7 @@ int yk_process_place(uint32_t *rank, uint32_t *ranks)
 bool yk_process_launched(void)
 {
 	struct yk_started p;
-	return yk_place_find(&p) > 0 && p.launcher;
+	return yk_started_find(&p) > 0 && p.launcher;
 }
 
 // ---- joining ----
@@ -81,7 +82,7 @@ int yk_process_world(struct yk_ranks *q, struct yk_rendezvous **to, uint32_t *ra
 	struct yk_wakeup *wakeup[YK_MAX_RANKS];
 	struct yk_segment *s = NULL;
 	struct yk_started p;
-	int err = yk_place_find(&p);
+	int err = yk_started_find(&p);
 	if (err <= 0 || atomic_flag_test_and_set(&taken))
 		return err < 0 ? err : 0;
 	err = yk_segment_get(&p, &s);
@@ -126,7 +127,7 @@ int yk_process_unlike(int devices, const char *uuid, uint32_t *other)
 {
 	struct yk_segment *s = NULL;
 	struct yk_started p;
-	int err = yk_place_find(&p);
+	int err = yk_started_find(&p);
 	if (err <= 0)
 		return err;
 	err = yk_segment_get(&p, &s);
@@ -151,7 +152,7 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 {
 	struct yk_segment *s = NULL;
 	struct yk_started p;
-	int err = yk_place_find(&p);
+	int err = yk_started_find(&p);
 	*index = 0;
 	*share = 1;
 	if (err <= 0 || !p.launcher)
@@ -204,7 +205,7 @@ bool yk_process_failed(void)
 	snprintf(why, sizeof why, "%s", yoke_error());
 	const int code = yoke_error_code();
 	yk_mpi_leave();
-	if (yk_place_find(&p) <= 0 || yk_segment_get(&p, &s) < 0)
+	if (yk_started_find(&p) <= 0 || yk_segment_get(&p, &s) < 0)
 		return false;
 	if (code != YOKE_ERANK && code != YOKE_EFAILED)
 		atomic_store(&yk_segment_world(s)->slot[p.rank].erred, 1);
@@ -225,7 +226,7 @@ void yk_world_look(struct yk_ranks *q)
 	if (!world || !world->rendezvous->apart)
 		return;
 	// otherwise the parent reports how it ended
-	const bool launched = yk_place_find(&p) > 0 && p.launcher;
+	const bool launched = yk_started_find(&p) > 0 && p.launcher;
 	for (uint32_t i = 0; i < world->ranks; i++) {
 		const struct yk_rank_slot *s = &world->rendezvous->slot[i];
 		const bool here = !world->rendezvous->route || !yk_route_away(world->rendezvous->route, i);

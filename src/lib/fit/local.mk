@@ -30,7 +30,7 @@ libyokecore_la_SOURCES += \
 	src/lib/fit/statistic.c \
 	src/lib/fit/statistic.h \
 	src/lib/fit/train.c \
-	src/lib/fit/train.h \
+	src/lib/fit/training.h \
 	src/lib/fit/tune.c \
 	src/lib/fit/tune.h \
 	src/lib/fit/values.c

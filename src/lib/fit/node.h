@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "fit/statistic.h"
-#include "fit/train.h"
+#include "fit/training.h"
 
 enum { YK_NODES = 64, YK_NODE_INPUTS = 16 };
 

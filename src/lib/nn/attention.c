@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "nn/layer.h"
-#include "nn/shard.h"
+#include "nn/shard_layers.h"
 
 // ---- attention ----
 

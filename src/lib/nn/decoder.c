@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "nn/decoder.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 
 // Indices of layers; norm and head follow the blocks, and after them the learned positions.
 enum { EMBED, BLOCKS };

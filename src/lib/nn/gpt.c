@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 
 #define NORM_EPS 1e-5 // GPT-2's
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "nn/layer.h"
-#include "nn/shard.h"
+#include "nn/shard_layers.h"
 
 yoke_module *yk_layer_new(const struct yoke_module_class *class, const void *state, size_t bytes)
 {

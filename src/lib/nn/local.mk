@@ -24,5 +24,7 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/params.h \
 	src/lib/nn/shard.c \
 	src/lib/nn/shard.h \
+	src/lib/nn/shard_layers.c \
+	src/lib/nn/shard_layers.h \
 	src/lib/nn/stage.c \
 	src/lib/nn/stage.h

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 
 // Indices of layers; the output layer follows the hidden ones.
 enum { WTE, LAYERS };

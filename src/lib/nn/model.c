@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "yoke-observe.h"
 
 #define LIMIT (INT64_C(1) << 31) // maximum size of a vocabulary or of a window
 
@@ -501,18 +500,6 @@ yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *x, doub
 	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t,
 		context);
 	return NULL;
-}
-
-yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets,
-			     double dropout)
-{
-	yoke_range_push("forward");
-	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
-	yoke_range_pop();
-	yoke_range_push("loss");
-	yoke_tensor *loss = yk_shard_cross_entropy(n, logits, targets);
-	yoke_range_pop();
-	return loss;
 }
 
 // ---- generation with a cache ----

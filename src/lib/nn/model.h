@@ -11,7 +11,6 @@
 #include "nn/decoder.h"
 #include "nn/layer.h"
 #include "nn/params.h"
-#include "nn/stage.h"
 
 #define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp) BETWEEN X(bk)
 
@@ -94,6 +93,13 @@ struct yk_model_shape {
 		};
 	};
 	struct yk_decoder decoder; // of a model that was opened from a file
+};
+
+// A rank's stage of a network in pipeline parallelism (stage.h).
+struct yk_stage {
+	yoke_group *group; // all stages in order; NULL: there is only one
+	int64_t at, of;    // index of this stage, number of stages
+	int64_t from, to;  // its blocks, from .. to - 1
 };
 
 struct yk_network {
@@ -228,9 +234,6 @@ yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, doubl
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
 // Does a model of that shape see the tokens that it has to predict?
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
-// The loss of most models: the mean of -log p(target).
-yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
-			     double dropout);
 int yk_network_cache_new(const struct yk_network *, struct yk_network_cache **);
 void yk_network_cache_free(struct yk_network_cache *); // NULL is fine
 

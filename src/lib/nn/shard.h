@@ -4,13 +4,11 @@
 // is sharded by outputs, so that a rank has some of the heads or of the width, the second by
 // inputs, and the ranks' products are summed.  The vocabulary is sharded by tokens, as evenly as
 // possible; nothing of its size is communicated.  A table of the model lists how each parameter is
-// sharded; its layers use the functions below, which are plain operations if nothing is sharded.
+// sharded; its layers use shard_layers.h.
 #ifndef YK_SHARD_H
 #define YK_SHARD_H
 
 #include "yoke-dist.h"
-
-struct yk_network;
 
 enum yk_cutting {
 	YK_COLUMN, // W [O,K] and its bias [O] by outputs
@@ -49,22 +47,5 @@ yoke_tensor *yk_cut_of(const struct yk_cut *, yoke_tensor *whole);
 // whole.
 void yk_cut_take(const struct yk_cut *, int rank, const int64_t *dims, size_t each, const void *whole, void *cut);
 void yk_cut_put(const struct yk_cut *, int rank, const int64_t *dims, size_t each, const void *cut, void *whole);
-
-// ---- layers ----
-
-// x w' + b for a matrix sharded by outputs: x is the same on all ranks, y is sharded.
-yoke_tensor *yk_shard_column(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
-// The same for one sharded by inputs: x is sharded, y is the same on all ranks.
-yoke_tensor *yk_shard_row(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
-// This rank's shard, along its last axis, of an x that all ranks have.
-yoke_tensor *yk_shard_part(const struct yk_network *, yoke_tensor *x);
-// Looks up rows of an embedding that is sharded by tokens; the same result on all ranks.
-yoke_tensor *yk_shard_embedding(const struct yk_network *, yoke_tensor *w, yoke_tensor *ids);
-// As yoke_cross_entropy, for logits sharded by tokens; ids refer to the whole vocabulary.
-yoke_tensor *yk_shard_cross_entropy(const struct yk_network *, yoke_tensor *logits, yoke_tensor *ids);
-// Random numbers between begin and end differ between ranks; NULL if nothing is sharded.
-yoke_scope *yk_shard_begin(const struct yk_network *);
-// Ends it; the tensor, computed there, outlives it.
-yoke_tensor *yk_shard_end(yoke_scope *, yoke_tensor *);
 
 #endif

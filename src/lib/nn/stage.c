@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "nn/shard_layers.h"
 #include "yoke-observe.h"
 
 // ---- assignment of blocks ----

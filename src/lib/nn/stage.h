@@ -6,18 +6,7 @@
 #ifndef YK_STAGE_H
 #define YK_STAGE_H
 
-#include "yoke-dist.h"
-
-struct yk_model;
-struct yk_model_shape;
-struct yk_network;
-
-// A rank's stage of a network.
-struct yk_stage {
-	yoke_group *group; // all stages in order; NULL: there is only one
-	int64_t at, of;    // index of this stage, number of stages
-	int64_t from, to;  // its blocks, from .. to - 1
-};
+#include "nn/model.h"
 
 // Divides the blocks among stages, as listed ("4,4") or by work ("auto": minimizes the slowest
 // stage's).  EINVAL: that is impossible.  *from and *to receive the blocks of stage `at`.

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "observe/cycle.h"
-#include "observe/table.h"
+#include "observe/profile.h"
 
 // ---- the schedule ----
 

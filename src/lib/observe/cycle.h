@@ -20,5 +20,8 @@ struct yoke_profile {
 // (with "yoke_").
 int yk_profile_given_as(const yoke_profile *, const char *call);
 uint64_t yk_profile_max_bytes(const yoke_profile *);
+// Ends a profile without reading its results: its device is lost, or its context is being freed.
+// NULL is fine.
+void yk_profile_drop(yoke_profile *);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "observe/profile.h"
+#include "observe/report.h"
 #include "observe/rows.h"
 
 struct yk_traced { // a piece of a trace

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "runs/write.h"
 
 #define FLUSH_EVERY 2. // seconds
 
@@ -187,7 +186,7 @@ struct yk_tfevents *yk_tfevents_open(const char *folder, bool resumed, int64_t s
 	static const unsigned char start[] = { 1 << 3 | VARINT, 1 }; // SessionLog { 1 status: START }
 	struct yk_tfevents *t = calloc(1, sizeof *t);
 	char host[65] = "localhost";
-	double now = yk_runs_time();
+	double now = yk_unix_seconds();
 	gethostname(host, sizeof host - 1);
 	host[strcspn(host, "/")] = '\0';
 	if (!t || asprintf(&t->path, "%s/events.out.tfevents.%010lld.%s.%ld", folder, (long long)now, host,

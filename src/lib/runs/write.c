@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -40,13 +41,6 @@ struct yoke_run {
 	bool about_lost;
 	struct yk_tfevents *tf; // NULL: not used, or failed
 };
-
-double yk_runs_time(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // ---- write failures ----
 
@@ -254,7 +248,7 @@ static json_t *about_new(const struct yk_runs_options *o)
 		yk_param_each(add_setting, settings);
 	return json_pack("{s:i, s:s, s:I, s:s, s:f, s:I, s:o, s:o, s:o, s:o, s:o, s:s, s:[]}", "format",
 			 YK_RUNS_FORMAT, "version", PACKAGE_VERSION, "pid", (json_int_t)getpid(), "boot", boot,
-			 "started", yk_runs_time(), "step", (json_int_t)o->step, "host", text(host), "device",
+			 "started", yk_unix_seconds(), "step", (json_int_t)o->step, "host", text(host), "device",
 			 text(o->device), "driver", text(o->driver), "settings", settings, "config",
 			 o->config ? json_deep_copy(o->config) : json_object(), "data", data, "artifacts");
 }
@@ -343,7 +337,7 @@ static void tensorboard(yoke_run *r, const json_t *line, double time)
 
 void yk_runs_line(yoke_run *r, const char *stage, int digits, json_t *line)
 {
-	double now = yk_runs_time();
+	double now = yk_unix_seconds();
 	if (!r) {
 		json_decref(line);
 		return;
@@ -364,7 +358,7 @@ void yk_runs_event(yoke_run *r, int64_t step, const char *event, const char *wha
 	json_t *line = json_pack("{s:I, s:o, s:o}", "step", (json_int_t)step, "event", text(event), "text",
 				 text(what));
 	pthread_mutex_lock(&r->mutex);
-	lines_add(&r->events, line, 17, yk_runs_time());
+	lines_add(&r->events, line, 17, yk_unix_seconds());
 	pthread_mutex_unlock(&r->mutex);
 }
 
@@ -430,7 +424,7 @@ void yoke_run_close(yoke_run *r, const char *ended, const char *error)
 {
 	if (!r)
 		return;
-	json_t *o = json_pack("{s:f, s:o, s:o}", "time", yk_runs_time(), "how", text(ended ? ended : "done"), "error",
+	json_t *o = json_pack("{s:f, s:o, s:o}", "time", yk_unix_seconds(), "how", text(ended ? ended : "done"), "error",
 			      text(error));
 	yk_runs_set(r, "ended", o);
 	struct yk_error_aside *aside = yk_error_aside();

@@ -32,7 +32,4 @@ void yk_runs_set(yoke_run *, const char *key, json_t *value);
 // Removes the lines of metrics.jsonl after `step`, because these steps are run again.
 void yk_runs_cut(yoke_run *, int64_t step);
 
-// Seconds since 1970.
-double yk_runs_time(void);
-
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of phase 2 as read from the JSON: losses, optimizer, trainer and monitors.
-#ifndef YK_FIT_TRAIN_H
-#define YK_FIT_TRAIN_H
+#ifndef YK_FIT_TRAINING_H
+#define YK_FIT_TRAINING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "comm/mpi_load.h"
 #include "device/plugin.h"
 #include "device/trusted.h"
-#include "comm/carrier.h"
 
 YK_PARAM(mpi_setting, "dist.mpi", YK_STRING, "",
 	 "MPI by whose module ranks on several machines talk, openmpi or mpich; empty: that of the launcher");

@@ -3,7 +3,7 @@
 // Slurm, torchrun, and PMIx, which gives only the rank, so that MPI is queried for the rest.
 #include "config.h"
 
-#include "comm/place.h"
+#include "comm/launch_env.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
-#include "comm/carrier.h"
+#include "comm/mpi_load.h"
 #include "comm/ranks.h"
 
 YK_PARAM(pretend_setting, "dist.pretend", YK_INT, "0",
@@ -125,7 +125,7 @@ static int meet_at(struct yk_started *p)
 {
 	const char *again = getenv("TORCHELASTIC_RESTART_COUNT");
 	uint32_t restart = 0;
-	const pid_t starter = yk_place_starter(p, getpid());
+	const pid_t starter = yk_started_parent(p, getpid());
 	if (again)
 		number(again, &restart);
 	if (!starter)
@@ -142,7 +142,7 @@ static int meet_at(struct yk_started *p)
 	return 1;
 }
 
-int yk_place_find(struct yk_started *to)
+int yk_started_find(struct yk_started *to)
 {
 	const char *text = getenv(yk_world_variable);
 	char end;
@@ -197,7 +197,7 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-pid_t yk_place_starter(const struct yk_started *p, pid_t pid)
+pid_t yk_started_parent(const struct yk_started *p, pid_t pid)
 {
 	pid_t parent = 0;
 	for (int up = 0; up < 64; up++, pid = parent)
