@@ -195,7 +195,8 @@ typedef struct yoke_pipeline yoke_pipeline;
 // losses, weighted by `weight` [1]: orthogonality: |W W' - 1|^2 of a node's w; bce: of a node's
 // logits and the labels, positives weighted by `pos_weight` [1] (mean over pixels, by their
 // weights); mse: between `of` and `node`; entropy: of a select's softmax.
-// The keys of trainer are named after PyTorch Lightning's:
+// The keys of trainer are named after PyTorch Lightning's. The names of `yoke train` are accepted too:
+// epochs, accumulate, clip, progress, log_every; and fp32, fp16-mixed as precision.
 //   max_epochs [1]                0: phase 1 only
 //   accelerator ["cpu"]           "gpu": the best GPU, or the CPU with a warning (ENODEV under
 //                                 YOKE_STRICT=1); "auto"; or a backend or device as in YOKE_BACKEND
@@ -207,7 +208,7 @@ typedef struct yoke_pipeline yoke_pipeline;
 //                                 and phase 1 stay in f32 and f64
 //   accumulate_grad_batches [1]   batches whose gradients are accumulated into one step, as if they
 //                                 were one batch; the last step of an epoch may have fewer
-//   gradient_clip_val [null]      maximum norm of all gradients together
+//   gradient_clip_val [null]      maximum norm of all gradients together; null, 0: no limit
 //   enable_progress_bar [true]    false: the function `progress` is not called
 //   enable_checkpointing [false]  with a folder: saves after each epoch; in phase 1 after each pass
 //                                 and every YOKE_FIT_SAVE seconds

@@ -93,7 +93,19 @@ static void table(void)
 		yoke_pipeline_free(again);
 		yoke_pipeline_free(bad);
 	}
-	static const char *const pairs[] = { "{" NODES ", \"trainer\": {\"deterministic\": true, \"benchmark\": true}}",
+	yoke_pipeline *train = yoke_pipeline_new("{" NODES ", \"trainer\": {\"epochs\": 7, \"accumulate\": 4, \"clip\": 0.5, "
+						 "\"log_every\": 3, \"progress\": 0, \"precision\": \"fp16-mixed\"}}");
+	static const struct row same[] = { { "trainer", "max_epochs", "7", NULL, NULL, NULL },
+					   { "trainer", "accumulate_grad_batches", "4", NULL, NULL, NULL },
+					   { "trainer", "gradient_clip_val", "0.5", NULL, NULL, NULL },
+					   { "trainer", "log_every_n_steps", "3", NULL, NULL, NULL },
+					   { "trainer", "enable_progress_bar", "false", NULL, NULL, NULL },
+					   { "trainer", "precision", "\"16-mixed\"", NULL, NULL, NULL } };
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+		ok(is(train, &same[i], same[i].def), "%s by its name in yoke train is %s: %s", same[i].key, same[i].def, yoke_error());
+	yoke_pipeline_free(train);
+	static const char *const pairs[] = { "{" NODES ", \"trainer\": {\"epochs\": 2, \"max_epochs\": 2}}",
+					     "{" NODES ", \"trainer\": {\"deterministic\": true, \"benchmark\": true}}",
 					     "{" NODES ", \"trainer\": {\"deterministic\": true, \"accelerator\": \"auto\"}}",
 					     "{" NODES ", \"optimizer\": {\"name\": \"adam\", \"momentum\": 0.9}}",
 					     "{" NODES ", \"freeze\": \"*\", \"losses\": [{\"type\": \"orthogonality\", \"of\": \"pca\"}]}" };

@@ -163,6 +163,11 @@ verdict 'maps are artifacts, the whole configuration is written' "$(says '' "$yo
 	done)"
 verdict 'what is kept in memory has the same bits' "$("$yoke" fit "$examples/pca-rx.json" out=cached "$small" nodes.pca.k=8 nodes.less.k=4 \
 	trainer.max_epochs=2 data.cache=1M >/dev/null 2>&1; cmp run/pipeline.safetensors cached/pipeline.safetensors 2>&1)"
+verdict 'keys have the names of yoke train, and arguments override the file' "$(sed 's/"max_epochs": *[0-9]*/"epochs": 9/' "$examples/pca-rx.json" >named.json
+	"$yoke" fit named.json out=named "$small" nodes.pca.k=8 nodes.less.k=4 epochs=1 trainer.log_every=5 lr=0.25 batch=3 seed=9 >out 2>&1 || cat out
+	for want in '"max_epochs": *1\b' '"log_every_n_steps": *5\b' '"lr": *0.25' '"batch": *3\b' '"seed": *9\b'; do
+		grep -q "$want" named/pipeline.json || echo "no $want"
+	done)"
 verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-rx.json" "$small" nodes.pca.k=8 nodes.less.k=4 trainer.max_epochs=2 \
 	loader_ms=1 --json >bench.json 2>out || cat out
 	grep -q '^statistics 2 ' out || cat out
@@ -221,7 +226,7 @@ fi
 
 verdict 'a cache' "$(says 'none, all, or bytes' "$yoke" fit "$examples/rx.json" out=x data.cache=some)"
 verdict 'a pattern of nothing' "$(says "a name like 'pcb'" "$yoke" fit "$examples/rx.json" out=x freeze=pcb)"
-verdict 'a word of bench' "$(says 'of fit there are' "$yoke" bench fit workload=small rounds=3)"
+verdict 'a word of bench' "$(says "'rounds=3': there are workload=" "$yoke" bench fit workload=small rounds=3)"
 verdict 'no out' "$(says 'give out=' "$yoke" fit "$examples/rx.json")"
 verdict 'no file' "$(says 'nothing.json' "$yoke" fit nothing.json out=x)"
 verdict 'an unknown key of data' "$(says "did you mean 'batch'" "$yoke" fit "$examples/rx.json" out=x data.bach=3)"

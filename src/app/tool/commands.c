@@ -146,7 +146,9 @@ const struct yk_command yk_commands[] = {
 	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0,
 	  "FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n"
 	  "cache), and a pipeline as in yoke-pipeline(3). Cubes may differ in lines and samples, not in bands.\n"
-	  "Keys are paths in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its strings is replaced by the\n"
+	  "Keys are paths in it: nodes.pca.k=8, data.split=[0.5,0.3,0.2]. Those of `yoke train` need no path and may\n"
+	  "also stand in FILE: epochs=, accumulate=, clip=, precision=, log_every=, progress=, optimizer=, lr=,\n"
+	  "momentum=, weight_decay=, batch=, workers=, seed=. ${VAR} in strings is replaced by the\n"
 	  "environment variable. Writes pipeline.json (the effective configuration), pipeline.safetensors and records\n"
 	  "of the run to out. A folder that holds a run is refused without resume=1, which continues a run\n"
 	  "trained with trainer.enable_checkpointing=true or ended by SIGINT or SIGTERM, or overwrite=1, which\n"

@@ -145,12 +145,42 @@ static void take_turns(json_t *root, const char *argument)
 			json_object_del(data, ((const char *[]){ "cubes", "labels", "masks" })[i]);
 }
 
+// The section of a key that `yoke train` has under the same name; "": none.
+static const char *section_of(const char *argument)
+{
+	static const struct {
+		const char *section, *keys;
+	} list[] = { { "trainer.", "epochs accumulate clip log_every progress precision" },
+		     { "optimizer.", "lr weight_decay momentum" },
+		     { "data.", "batch workers" } };
+	char name[32];
+	const size_t n = strcspn(argument, "=");
+	if (n >= sizeof name)
+		return "";
+	memcpy(name, argument, n);
+	name[n] = '\0';
+	json_t *word = json_string(name);
+	const char *section = "";
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (yk_parse_word(word, list[i].keys) >= 0)
+			section = list[i].section;
+	json_decref(word);
+	return strncmp(argument, "optimizer=", 10) ? section : "optimizer.name=";
+}
+
 int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 {
-	char *copy = strdup(argument), *value = copy ? strchr(copy, '=') : NULL, *rest = copy, *name;
+	const char *section = section_of(argument);
+	const bool optimizer = strchr(section, '=') != NULL; // optimizer=adam is optimizer.name=adam
+	const char *trainer = NULL;
+	char *copy, *value, *rest, *name;
+	if (asprintf(&copy, "%s%s", section, argument + (optimizer ? strlen("optimizer=") : 0)) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory");
+	value = strchr(copy, '=');
+	rest = copy;
 	json_t *in = c->root, *to;
-	int err = copy ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
-	if (!err && !value)
+	int err = 0;
+	if (!value)
 		err = yk_fail(YOKE_EINVAL, "'%s' is not key=value", argument);
 	if (!err)
 		*value++ = 0;
@@ -160,11 +190,20 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 	}
 	if (!err && (!json_is_object(in) || !*name))
 		err = yk_fail(YOKE_EINVAL, "'%s': there is no place of that name", argument);
+	if (!err && in == json_object_get(c->root, "trainer")) { // wins over the key's other name in the file
+		const char *key;
+		json_t *one;
+		void *next;
+		trainer = yk_trainer_key(name);
+		json_object_foreach_safe(in, next, key, one)
+			if (!strcmp(yk_trainer_key(key), trainer))
+				json_object_del(in, key);
+	}
 	if (!err) {
 		to = json_loads(value, JSON_DECODE_ANY, NULL);
 		if (!to)
 			to = json_string(value);
-		if (!to || json_object_set_new(in, name, to))
+		if (!to || json_object_set_new(in, trainer ? trainer : name, to))
 			err = yk_fail(YOKE_EINVAL, "'%s': is not UTF-8", argument);
 	}
 	free(copy);

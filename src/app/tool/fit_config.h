@@ -28,7 +28,8 @@ struct yk_fit_config {
 int yk_fit_config_load(struct yk_fit_config *, const char *path);
 void yk_fit_config_fini(struct yk_fit_config *);
 // Sets a key, e.g. "trainer.max_epochs=5" or "nodes.pca.k=8"; the value is JSON or, if it does not
-// parse, a string. EINVAL: no such key. Setting files of cubes removes the settings of synthetic
+// parse, a string. Keys that `yoke train` has too need no section: epochs=5, lr=0.01, batch=2.
+// EINVAL: no such key. Setting files of cubes removes the settings of synthetic
 // cubes, and vice versa.
 int yk_fit_config_set(struct yk_fit_config *, const char *argument);
 // Removes data that only training needs (labels, masks, a cache), before keys are set.

@@ -175,23 +175,32 @@ static int take_interval(const struct yk_fit_key *k, const char *where, const js
 
 #define AT(member) .at = offsetof(struct yk_trainer_keys, member)
 static const struct yk_fit_key trainer_keys[] = {
-	{ .name = "max_epochs", .kind = YK_FIT_WHOLE, .def = "1", .most = 1e6, AT(max_epochs) },
+	{ .name = "max_epochs", .train = "epochs", .kind = YK_FIT_WHOLE, .def = "1", .most = 1e6, AT(max_epochs) },
 	{ .name = "accelerator", .kind = YK_FIT_TEXT, .def = "\"cpu\"", AT(accelerator) },
 	{ .name = "devices", .kind = YK_FIT_OTHER, .def = "1", .take = take_devices },
-	{ .name = "precision", .kind = YK_FIT_WORD, .def = "\"32-true\"", .words = "32-true 16-mixed bf16-mixed", AT(precision) },
-	{ .name = "accumulate_grad_batches", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 65536, AT(accumulate) },
-	{ .name = "enable_progress_bar", .kind = YK_FIT_FLAG, .def = "true", AT(progress_bar) },
+	{ .name = "precision", .kind = YK_FIT_WORD, .def = "\"32-true\"", .words = "32-true 16-mixed bf16-mixed",
+	  .train_words = "fp32 fp16-mixed bf16-mixed", AT(precision) },
+	{ .name = "accumulate_grad_batches", .train = "accumulate", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 65536, AT(accumulate) },
+	{ .name = "enable_progress_bar", .train = "progress", .kind = YK_FIT_FLAG, .def = "true", AT(progress_bar) },
 	{ .name = "enable_checkpointing", .kind = YK_FIT_FLAG, .def = "false", AT(checkpoints) },
-	{ .name = "log_every_n_steps", .kind = YK_FIT_WHOLE, .def = "50", .least = 1, .most = 1e9, AT(log_every) },
+	{ .name = "log_every_n_steps", .train = "log_every", .kind = YK_FIT_WHOLE, .def = "50", .least = 1, .most = 1e9, AT(log_every) },
 	{ .name = "val_check_interval", .kind = YK_FIT_OTHER, .def = "1.0", .take = take_interval },
 	{ .name = "check_val_every_n_epoch", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 1e6, AT(valid_every) },
-	{ .name = "gradient_clip_val", .kind = YK_FIT_REAL, .def = "null", .most = 1e30, AT(clip) },
+	{ .name = "gradient_clip_val", .train = "clip", .kind = YK_FIT_REAL, .def = "null", .most = 1e30, AT(clip) },
 	{ .name = "deterministic", .kind = YK_FIT_FLAG, .def = "false", AT(deterministic) },
 	{ .name = "benchmark", .kind = YK_FIT_FLAG, .def = "false", AT(benchmark) },
 	{ .name = "statistics", .kind = YK_FIT_WORD, .def = "\"cpu\"", .words = "cpu device", AT(statistics) },
 	{ .name = "passes", .kind = YK_FIT_WORD, .def = "\"one\"", .words = "one each", AT(passes) },
 };
 #undef AT
+
+const char *yk_trainer_key(const char *name)
+{
+	for (size_t i = 0; i < sizeof trainer_keys / sizeof *trainer_keys; i++)
+		if (trainer_keys[i].train && !strcmp(trainer_keys[i].train, name))
+			return trainer_keys[i].name;
+	return name;
+}
 
 int yk_parse_trainer(json_t *root, struct yk_trainer_keys *t)
 {

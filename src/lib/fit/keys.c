@@ -101,12 +101,34 @@ static int take(const struct yk_fit_key *k, const char *where, const json_t *val
 	return 0;
 }
 
+// Replaces a name and a word of `yoke train` by those of the table.
+static int rename_key(json_t *object, const char *where, const struct yk_fit_key *k)
+{
+	json_t *value = k->train ? json_object_get(object, k->train) : NULL;
+	if (value && json_object_get(object, k->name))
+		return yk_fail(YOKE_EINVAL, "%s: %s and %s are the same key; give one", where, k->train, k->name);
+	if (value) {
+		const bool number = k->kind == YK_FIT_FLAG && json_is_integer(value) && json_integer_value(value) >> 1 == 0;
+		if (json_object_set_new(object, k->name, number ? json_boolean(json_integer_value(value)) : json_incref(value)))
+			return yk_fail(YOKE_ENOMEM, "%s: no memory", where);
+		json_object_del(object, k->train);
+	}
+	value = json_object_get(object, k->name);
+	const int word = value && k->train_words ? yk_parse_word(value, k->train_words) : -1;
+	return word >= 0 && json_object_set_new(object, k->name, yk_parse_word_at(k->words, word)) ?
+		       yk_fail(YOKE_ENOMEM, "%s: no memory", where) : 0;
+}
+
 int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *key, int n, void *to)
 {
 	const char *names[64];
 	for (int i = 0; i < n; i++)
 		names[i] = key[i].name;
-	int err = yk_parse_known(object, where, names, n);
+	int err = 0;
+	for (int i = 0; i < n && !err; i++)
+		err = rename_key(object, where, &key[i]);
+	if (!err)
+		err = yk_parse_known(object, where, names, n);
 	for (int i = 0; i < n && !err; i++) {
 		json_t *value = json_object_get(object, key[i].name);
 		if (!value) {

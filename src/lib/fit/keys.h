@@ -15,11 +15,12 @@ enum yk_fit_kind { YK_FIT_WHOLE, YK_FIT_REAL, YK_FIT_FLAG, YK_FIT_WORD, YK_FIT_T
 enum { YK_FIT_TEXT_SIZE = 512 };
 
 struct yk_fit_key {
-	const char *name;
+	const char *name, *train; // train: the name of the same key in `yoke train`, also accepted; NULL: none
 	enum yk_fit_kind kind;
 	const char *def;     // as JSON
 	double least, most;  // bounds of numbers
 	const char *words;   // space-separated; the value is the index of the word
+	const char *train_words; // the same words in `yoke train`, also accepted, or NULL
 // Offset in the filled struct; its type: int64_t; double, NaN for null; bool; int; char
 // [YK_FIT_TEXT_SIZE], "" for null.
 	size_t at;
@@ -28,8 +29,11 @@ struct yk_fit_key {
 };
 
 // Reads n keys of an object into a struct, and adds missing keys to the object with their defaults.
+// Names and words of `yoke train` are replaced by those of the table.
 // EINVAL: an unknown key (suggests the nearest), or a value that is not allowed.
 int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *, int n, void *to);
+// The trainer's name of a key that `yoke train` names differently; otherwise the name itself.
+const char *yk_trainer_key(const char *name);
 // EINVAL if the object has a key outside the n names (suggests the nearest), or is not an object.
 int yk_parse_known(json_t *object, const char *where, const char *const *names, int n);
 // Index of a word in a space-separated list; -1: not found.
