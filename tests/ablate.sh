@@ -16,7 +16,7 @@ sed -n 's/  .*//p' out | sed '/^$/d' >names
 verdict "all off, each alone, all but each, all on" "$(printf '%s\n' 'all off' recompute=block fuse=0 dropout=0.5 \
 	'all but recompute=block' 'all but fuse=0' 'all but dropout=0.5' 'all on' | diff - names)"
 # the loss is the last column but one
-verdict "what gives the same bits has the same loss, each round; dropout another" "$(awk '
+verdict "variants with the same bits have the same loss in each round; dropout has another" "$(awk '
 	/^(all off|recompute|fuse|all but dropout)/ { if (same == "") same = $(NF - 1); if ($(NF - 1) != same) print }
 	/^(dropout|all but recompute|all but fuse|all on)/ { if (other == "") other = $(NF - 1); if ($(NF - 1) != other) print }
 	$0 ~ /^(all|rec|fuse|drop)/ && $NF != 0 { print "rounds differ: " $0 }

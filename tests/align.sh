@@ -12,9 +12,9 @@ easy_text 120 >text
 
 "$yoke" info >plain 2>&1
 YOKE_FAULT_MULTIPLE=16 "$yoke" info >out 2>&1
-verdict "info says what a device likes" "$(grep -q \
+verdict "yoke info shows a device's preferred multiple" "$(grep -q \
 	'^ *products of f32, f64, f16, bf16, .* gain from multiples: m of 16, n of 16, k of 16$' out || cat out)"
-verdict "and nothing where it likes nothing" "$(grep multiples plain)"
+verdict "and nothing for a device without one" "$(grep multiples plain)"
 verdict "as JSON" "$(YOKE_FAULT_MULTIPLE=16 "$yoke" info --json | tr -d ' \n' |
 	grep -q '"multiples":{"f32":\[16,16,16\],' || echo 'not there')"
 verdict "the setting is listed" "$("$yoke" info --env | grep -q '^YOKE_ALIGN  *int  *1 ' || echo 'not there')"
@@ -46,9 +46,9 @@ verdict "the report names the layers" "$(
 		'step/layer0/mlp: 36 wants 48; 6 products, 6 padded' 'step/head: 36 wants 48; 3 products, 3 padded'; do
 		grep -q "misaligned: $line" all.line || { echo "no: $line"; cat all.out; }
 	done)"
-verdict "with rates where they were padded" "$(
+verdict "layers of other sizes are named, with rates where products were padded" "$(
 	[ "$(grep -o 'padded, [0-9.e+]* GFLOP/s before, [0-9.e+]* after' all.line | wc -l)" -ge 3 ] || cat all.out)"
-verdict "and without where they were not" "$(
+verdict "and without rates where products were not padded" "$(
 	grep -q 'misaligned: step/layer0/mlp: 36 wants 48; 6 products, 0 padded misaligned' none.line || cat none.out
 	grep 'GFLOP.s before' none.out)"
 verdict "in the metrics, too" "$(tail -n 1 all/metrics.jsonl | grep -q \
@@ -59,6 +59,6 @@ verdict "in half precision" "$(YOKE_ALIGN=2 "$yoke" train data=text out=half lay
 	batch=4 steps=3 precision=bf16-mixed allow_emulated=1 report=1 >half.out 2>&1 || cat half.out
 	grep -q 'misaligned: .*36 wants 48' half.out || cat half.out)"
 YOKE_FAULT_MULTIPLE=0
-verdict "a device without wishes has no such lines" "$(run without 2; grep misaligned without.out)"
+verdict "a device without a preferred multiple has no such lines" "$(run without 2; grep misaligned without.out)"
 cd .. && rm -rf align.work
 echo "1..$count"

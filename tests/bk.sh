@@ -61,7 +61,7 @@ verdict 'traits and vocabulary are in the manifest' $?
 verdict "eval: $(grep '^loss' out)" $?
 "$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >a 2>err && [ -s a ] &&
 	YOKE_THREADS=1 "$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >b 2>err && cmp -s a b
-verdict 'generate, past the window, the same text with one thread' $?
+verdict 'generate, beyond the window, gives the same text with one thread' $?
 for way in YOKE_SPILL=2 YOKE_ALIGN=2 YOKE_PLAN_NAMED=0; do
 	export "${way?}"
 	trains "$way" steps=3 dropout=0.1 checkpoints=0
@@ -83,7 +83,7 @@ verdict "before step 1: ${predicted:-nothing} MiB, then ${peak:-nothing} bytes" 
 trains both steps=3 bk_side=both
 [ "$(grep -c 'bk_side=both lets a token see' both.err)" = 1 ] && grep -q '"leaks": true' both/manifest.json &&
 	[ "$(grep -c '"leaks":true' both/metrics.jsonl)" = 3 ]
-verdict 'both: one warning, and it is noted' $?
+verdict 'both: one warning, which is recorded' $?
 refused 'bk_side=both' generate both tokens=3
 refused 'top_k=5 is more than experts=4' train data=text model=bk top_k=5 out=none
 refused 'model=gpt has no eta' train data=text eta=2 out=none

@@ -35,18 +35,18 @@ mkdir -p made/share/yoke && touch made/share/yoke/bundle made/stale
 verdict 'is written' "$([ $? -eq 0 ] && [ ! -s err ] && [ -x made/bin/yoke ] || cat err)"
 verdict 'in the place of an older one, whose files are gone' "$(ls -d made/stale made/*.new.* made.* 2>/dev/null)"
 needed=$(sed -n 's/^glibc //p' made/share/yoke/bundle)
-verdict 'says which glibc it needs' "$(grep -q "needs glibc $needed or newer" out && grep -q "glibc $needed or newer" made/README || cat out)"
-verdict 'no file of it wants a newer one' "$(find made/lib made/libexec -type f -exec readelf --version-info --wide {} + 2>/dev/null |
+verdict 'the bundle states the required glibc' "$(grep -q "needs glibc $needed or newer" out && grep -q "glibc $needed or newer" made/README || cat out)"
+verdict 'no file of the bundle needs a newer glibc' "$(find made/lib made/libexec -type f -exec readelf --version-info --wide {} + 2>/dev/null |
 	grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | cat - made/share/yoke/bundle | grep '^[0-9]' | sort -u -V | tail -n 1 | grep -vxF "$needed")"
 verdict 'has 40 MiB at most' "$(find made -type f -exec cat {} + | wc -c | awk '$1 > 40 * 1048576 { print $1 " bytes" }')"
 verdict 'is stripped' "$(find made/lib made/libexec -type f -exec readelf --sections --wide {} + | grep '\.symtab\|\.debug')"
 mkdir other && mv made other/moved && cd other || exit 99
-verdict 'every library but glibc is its own' "$(for file in moved/lib/libyoke.so.0 moved/lib/yoke/*.so moved/libexec/yoke/*; do
+verdict 'every library except glibc comes from the bundle' "$(for file in moved/lib/libyoke.so.0 moved/lib/yoke/*.so moved/libexec/yoke/*; do
 	LD_LIBRARY_PATH=$PWD/moved/lib$(printf ':%s' "$PWD"/moved/lib/fallback/*) ldd $file; done | grep '=>' |
 	grep -v "=> $PWD/moved/lib/" | grep -v '^[[:space:]]*\(ld-linux[^ ]*\|lib\(c\|m\|dl\|pthread\|rt\|resolv\|util\|mvec\|anl\)\.so\.[0-9]*\) =>')"
-verdict 'no file of it names the build directory' "$(grep -rlF "$here/" moved/bin moved/lib moved/libexec moved/share/yoke/bundle)"
+verdict "no file of the bundle contains the build directory's name" "$(grep -rlF "$here/" moved/bin moved/lib moved/libexec moved/share/yoke/bundle)"
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
-verdict 'finds its modules and kernel texts' "$(YOKE_BACKEND=$backend moved/bin/yoke info >out 2>err && [ ! -s err ] &&
+verdict 'the bundle finds its modules and kernel texts' "$(YOKE_BACKEND=$backend moved/bin/yoke info >out 2>err && [ ! -s err ] &&
 	grep -q "chosen: $backend:0" out || cat err out)"
 verdict "which lie in it" "$(moved/bin/yoke doctor >out 2>err; grep "^  [^ ]*yoke_[a-z]*\.so" out | grep -v "$PWD/moved/lib/yoke/"
 	grep -q "found  $PWD/moved/libexec/yoke/yoke-probe" out || grep probe out)"
@@ -88,11 +88,11 @@ verdict 'no glibc' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"
 rm bin/getconf
 printf '#!/bin/sh\necho riscv64\n' >bin/uname && chmod +x bin/uname
 words="riscv64 $(uname -m)"
-verdict 'another processor' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"
+verdict 'on another processor architecture it ends with one line' "$(PATH=$PWD/bin:$PATH refused moved/bin/yoke info)"
 rm bin/uname
 mkdir full && touch full/file
 words='full'
-verdict 'a directory with other files' "$(refused "$source/bench/bundle.sh" -b "$here" full)"
+verdict 'a directory with other files is refused' "$(refused "$source/bench/bundle.sh" -b "$here" full)"
 words='wants'
 verdict 'no directory' "$(refused "$source/bench/bundle.sh" -b "$here")"
 words='./none'

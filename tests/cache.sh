@@ -35,23 +35,22 @@ while [ $i -lt $many ]; do
 		cat p$i.log model.log; grep -l failed p$i.log)"
 	i=$((i + 1))
 done
-verdict "that kernels are compiled is said, and nothing by the driver" "$(grep -q \
+verdict "compilation of kernels is reported, and the driver prints nothing" "$(grep -q \
 	'^opencl:0: compiles and tests the kernels' p0.log && grep -q '^opencl:0: .* kernels, [1-9].* of [1-9]' p0.log &&
 	grep -q '^opencl:0: [1-9][0-9]* programs* of kernels compiled, [0-9]* kernels* tested' p0.log ||
 	cat p0.log; grep -h 'warning' p*.log)"
 verdict "nothing temporary is left" "$(find race -type f ! -name '*.krn')"
-verdict "what they compiled is there" "$(find race -name '*.krn' | grep -q . || echo nothing)"
+verdict "concurrent processes leave their kernels in the cache" "$(find race -name '*.krn' | grep -q . || echo nothing)"
 verdict "the folder is the user's alone" "$(find race/yoke -prune ! -perm 700)"
 
 if script --version 2>/dev/null | grep -q util-linux; then
 	# slice_at and its like are in neither cache, so there is something to wait for and to be said
 	XDG_CACHE_HOME="$PWD/race" POCL_CACHE_DIR="$PWD/pocl" \
 		script -qefc "'$yoke' generate model tokens=1 prompt=ABC" /dev/null >typed </dev/null
-	verdict "on a terminal it leaves the text that is written as it is" "$(tr -d '\r' <typed >out
+	verdict "progress on a terminal does not disturb generated text" "$(tr -d '\r' <typed >out
 		grep -q '^ABC$' out && grep -q '^opencl:0: .* compiled' out || cat -A out; grep "$(printf '\033')" out)"
 else
-	count=$((count + 1))
-	echo "ok $count - on a terminal # SKIP no script of util-linux"
+	skip 'on a terminal' 'no script of util-linux'
 fi
 
 export XDG_CACHE_HOME="$PWD/race" POCL_CACHE_DIR="$PWD/pocl" YOKE_LOG=debug
@@ -95,12 +94,12 @@ counts again 0 +
 chmod 777 "$kept"
 evaluate open
 counts open + 0
-verdict "one warning" "$([ "$(grep -c 'warn: cache: ' open.log)" -eq 1 ] &&
+verdict "without a private directory there is one warning" "$([ "$(grep -c 'warn: cache: ' open.log)" -eq 1 ] &&
 	grep -q "$kept: others may write there (mode 0777); chmod go-w" open.log || cat open.log)"
 verdict "the same loss" "$(cmp p0.loss open.loss 2>&1)"
 rm -rf "$kept" && ln -s "$PWD/elsewhere" "$kept" && mkdir elsewhere
 evaluate link
-verdict "a link: one warning, nothing behind it" "$([ "$(grep -c 'warn: cache: ' link.log)" -eq 1 ] ||
+verdict "a symbolic link as cache: one warning, and nothing is written through it" "$([ "$(grep -c 'warn: cache: ' link.log)" -eq 1 ] ||
 	cat link.log; find elsewhere -type f)"
 YOKE_CACHE=0 evaluate off
 counts off + 0

@@ -16,7 +16,7 @@ verdict "a run" "$([ $? -eq 0 ] || cat err)"
 # One that went on to step 12, of which the last checkpoint is lost: it goes on from step 8 once more.
 mkdir kept && cp a/manifest.json a/*.safetensors kept
 "$yoke" train out=a resume=1 tensorboard=1 steps=12 2>err
-verdict "goes on" "$([ $? -eq 0 ] || cat err)"
+verdict "the run resumes" "$([ $? -eq 0 ] || cat err)"
 rm a/*.safetensors && cp kept/* a
 "$yoke" train out=a resume=1 tensorboard=1 steps=10 2>err
 verdict "and once more, from an earlier step" "$([ $? -eq 0 ] || cat err)"
@@ -29,5 +29,5 @@ fi
 python3 "$tests/clients.py" "$yoke" a >py.out 2>&1
 code=$?
 verdicts <py.out
-verdict "all of it was asked" "$([ $code -eq 0 ] || echo "status $code")"
+verdict "all readers ran" "$([ $code -eq 0 ] || echo "status $code")"
 echo "1..$count"

@@ -293,7 +293,7 @@ printf 'Text\n\n\tfrobnicate all     does it\n\n\t./yoke info --frobnicate\n' >"
 found=$(count=0 failed=0; all "$work/new" new)
 verdict "a new line that is no command is found" "$(
 	echo "$found" | grep -q '^not ok 1 - new: frobnicate all$' || echo "$found")"
-verdict "and one that fails" "$(
+verdict "a command that fails is found" "$(
 	echo "$found" | grep -q '^not ok 2 - new: ./yoke info --frobnicate$' || echo "$found")"
 echo "1..$count"
 exit $failed

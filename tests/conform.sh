@@ -44,31 +44,30 @@ for library in cblas onednn; do
 		verdict "products by $library" "$(wrong 0 env YOKE_CPU_GEMM=$library "$yoke" check device cpu --ops contract
 			grep -q "^ok .*contract f32 $library: [1-9]" conform.out || cat conform.out)"
 	else
-		count=$((count + 1))
-		echo "ok $count - products by $library # SKIP no such library here"
+		skip "products by $library" 'no such library here'
 	fi
 done
 if YOKE_CPU_LAPACK=1 "$yoke" check device cpu --ops memory >/dev/null 2>&1; then
 	verdict 'linear algebra by LAPACK' "$(wrong 0 env YOKE_CPU_LAPACK=1 "$yoke" check device cpu --ops eigh,cholesky)"
 else
-	verdict 'without LAPACK it is an error that says what to install' "$(YOKE_CPU_LAPACK=1 "$yoke" check device cpu 2>&1 |
+	verdict 'without LAPACK an error names the package to install' "$(YOKE_CPU_LAPACK=1 "$yoke" check device cpu 2>&1 |
 		grep -q 'install liblapack3' || echo 'it does not')"
 fi
-verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke" check device cpu 2>&1 |
+verdict 'an unknown library: the error lists the known ones' "$(YOKE_CPU_GEMM=fastest "$yoke" check device cpu 2>&1 |
 	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" check device skeleton --quick)"
-verdict 'skeleton: what it takes is run' "$([ "$(taken)" -eq 2 ] || cat conform.out)"
-verdict 'what it does not take is counted' "$(grep '# SKIP' conform.out
+verdict 'skeleton: supported cases run' "$([ "$(taken)" -eq 2 ] || cat conform.out)"
+verdict 'skeleton: unsupported cases are counted' "$(grep '# SKIP' conform.out
 	grep -q '^# skeleton:0: 3 passed, 0 failed, [1-9][0-9]* skipped' conform.out || cat conform.out)"
 skipped=$(sed -n 's/^# skeleton:0: .* failed, \([0-9]*\) skipped.*/\1/p' conform.out)
-verdict 'and listed where that is asked for' "$(wrong 0 "$yoke" check device skeleton --quick --skipped
+verdict 'skeleton: unsupported cases are listed on request' "$(wrong 0 "$yoke" check device skeleton --quick --skipped
 	[ "$(grep -c '^ok .* # SKIP' conform.out)" -eq "$skipped" ] && grep -qx "1\.\.$((skipped + 3))" conform.out &&
 		grep -q "^# skeleton:0: 3 passed, 0 failed, $skipped skipped" conform.out || cat conform.out)"
 verdict 'memory without addresses, late events' \
 	"$(wrong 0 env YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=2 "$yoke" check device fault --quick)"
 
-verdict 'graphs are checked where they are' "$(grep -q '^ok .* graph: .* replayed' conform.out || cat conform.out)"
-verdict 'without fill, copy and graphs of its own' "$(wrong 0 env YOKE_FAULT_LACKS=table_fill,table_copy "$yoke" \
+verdict 'graphs are checked on a backend that has them' "$(grep -q '^ok .* graph: .* replayed' conform.out || cat conform.out)"
+verdict 'a backend without fill, copy and graphs passes' "$(wrong 0 env YOKE_FAULT_LACKS=table_fill,table_copy "$yoke" \
 	conform fault --ops memory,graph,softmax.f32)"
 
 ops=$("$yoke" check device cpu --quick | sed -n 's/^ok .* - \([a-z_]*\) f32 .*cases.*/\1/p' | uniq)
@@ -77,7 +76,7 @@ ops=$("$yoke" check device cpu --quick | sed -n 's/^ok .* - \([a-z_]*\) f32 .*ca
 for op in $ops; do
 	verdict "a wrong $op is found" "$(wrong 1 env YOKE_FAULT_WRONG="$op" "$yoke" check device fault --quick \
 		--ops "$op")"
-	verdict "and shown with its case" "$(grep -q "^# $op\.f32\.[0-9]*: result" conform.out ||
+	verdict "a wrong kernel is shown with its case" "$(grep -q "^# $op\.f32\.[0-9]*: result" conform.out ||
 		cat conform.out)"
 done
 verdict 'a launch that fails is found' "$(wrong 1 env YOKE_FAULT_RUN=30 "$yoke" check device fault --quick \
@@ -90,7 +89,7 @@ verdict 'late as well' "$(wrong 1 env YOKE_FAULT_LATE=30 "$yoke" check device fa
 "$yoke" check device cpu --ops softmax.f32,sort --seed 5 >second
 "$yoke" check device cpu --ops softmax.f32,sort --seed 6 >other
 verdict 'a seed gives the same cases' "$(diff first second)"
-verdict 'another seed gives others' "$(cmp -s first other && echo the same)"
+verdict 'another seed gives other cases' "$(cmp -s first other && echo the same)"
 # Cases of each op, dtype and implementation, of one run or of several.
 cases()
 {
@@ -104,7 +103,7 @@ for pass in 0 1 2; do
 done >bad
 "$yoke" check device cpu --ops memory,sort,rope,softmax >whole
 verdict 'shards and passes are all cases, once' "$(cat bad; cases whole >a; cases pass-* >b; [ -s a ] && diff a b)"
-verdict 'a pass without a case that the device takes does not give up on the op' "$(for pass in 0 1; do
+verdict 'a pass without a supported case does not skip the op in later passes' "$(for pass in 0 1; do
 	"$yoke" check device skeleton --ops map.f32 --pass $pass/2 | grep ' skipped' | grep -v ', 0 skipped'; done)"
 verdict 'a shard is some of the dtypes' "$(cases pass-0-0 | sed 's/:.*//' >a; cases pass-0-1 | sed 's/:.*//' >b
 	[ -s a ] && [ -s b ] && [ -z "$(comm -12 a b)" ] || cat a b)"
@@ -113,6 +112,6 @@ for option in --shard=4/4 --shard=1 --pass=a/2 --pass=1/ --pass=1/0; do
 	"$yoke" check device cpu $option >out 2>err
 	verdict "$option is refused" "$([ $? -eq 2 ] && [ ! -s out ] && [ "$(grep -c . err)" -eq 1 ] || cat out err)"
 done
-verdict 'one case by its name' "$(wrong 0 "$yoke" check device cpu --ops contract.f32.17
+verdict 'a single case can be selected by name' "$(wrong 0 "$yoke" check device cpu --ops contract.f32.17
 	grep -q 'contract f32 .*: 1 of 1 cases' conform.out || cat conform.out)"
 echo "1..$count"

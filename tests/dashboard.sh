@@ -41,7 +41,7 @@ serve()
 }
 
 serve one a evil
-verdict "one line, with the address: $(wc -l <one.out)" "$([ "$(wc -l <one.out)" -eq 1 ] || cat one.out one.err)"
+verdict "the dashboard prints one line, with its address: $(wc -l <one.out)" "$([ "$(wc -l <one.out)" -eq 1 ] || cat one.out one.err)"
 verdict "the token is in no argument, and in a file of mode $(stat -c %a a/dashboard.json)" "$(
 	token=${url##*=}
 	tr '\0' ' ' <"/proc/$pid/cmdline" | grep "$token"
@@ -49,13 +49,13 @@ verdict "the token is in no argument, and in a file of mode $(stat -c %a a/dashb
 python3 "$tests/dashboard.py" "$url" a evil "$yoke" >py.out 2>&1
 code=$?
 verdicts <py.out
-verdict "all of it was asked" "$([ $code -eq 0 ] || echo "status $code")"
+verdict "all requests were sent" "$([ $code -eq 0 ] || echo "status $code")"
 port=${url%/*} port=${port##*:}
 "$yoke" dashboard a port="$port" >out 2>&1
 verdict "a port in use: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] && grep -q "port $port" out || cat out)"
 kill "$pid"
 wait "$pid"
-verdict "SIGTERM ends it with status 0, and its file is gone" "$([ $? -eq 0 ] && [ ! -e a/dashboard.json ] || ls a)"
+verdict "SIGTERM ends the dashboard with status 0, and its file is removed" "$([ $? -eq 0 ] && [ ! -e a/dashboard.json ] || ls a)"
 
 refuses()
 {
@@ -74,7 +74,7 @@ echo 0123456789abcdef0123 >token && chmod 644 token
 refuses "a token that others may read" 1 a token_file=token
 chmod 600 token
 serve own a bind=0.0.0.0 token_file=token
-verdict "with one it is warned of" "$(grep -q 'nothing is encrypted' own.err && [ "${url##*=}" = 0123456789abcdef0123 ] ||
+verdict "an address for other machines gives a warning" "$(grep -q 'nothing is encrypted' own.err && [ "${url##*=}" = 0123456789abcdef0123 ] ||
 	cat own.out own.err)"
 kill "$pid"
 wait "$pid"
@@ -90,7 +90,7 @@ child=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' live/dashboard.json)
 verdict "yoke train dashboard=1 starts it: $(grep -o 'yoke dashboard: http://[^?]*' live.err)" "$(
 	grep -q 'yoke dashboard: http' live.err && kill -0 "$child" || cat live.err)"
 python3 "$tests/dashboard.py" --grows "$(sed -n 's/^yoke dashboard: //p' live.err)" >out 2>&1
-verdict "what the run writes comes as it is written" "$([ $? -eq 0 ] || cat out)"
+verdict "the page receives lines while the run writes them" "$([ $? -eq 0 ] || cat out)"
 kill -9 "$run"
 wait "$run" 2>/dev/null
 await gone "$child"
@@ -107,17 +107,17 @@ await has alone/metrics.jsonl $((before + 1)) ''
 verdict "SIGKILL of the page ends no run" "$([ "$(wc -l <alone/metrics.jsonl)" -gt "$before" ] || cat alone.err)"
 kill "$run"
 wait "$run"
-verdict "which ends as it does, and no child is left" "$([ $? -eq 0 ] && ! kill -0 "$child" 2>/dev/null || cat alone.err)"
+verdict "the dashboard ends with its run, and no child is left" "$([ $? -eq 0 ] && ! kill -0 "$child" 2>/dev/null || cat alone.err)"
 serve lost live
 python3 "$tests/dashboard.py" --state lost "$url" >out 2>&1
-verdict "the run is lost, which the page says" "$([ $? -eq 0 ] || cat out)"
+verdict "the page shows that the run is lost" "$([ $? -eq 0 ] || cat out)"
 # shellcheck disable=SC2086
 "$yoke" train out=taken steps=2 dashboard="${port:-1}" $small 2>err
 verdict "a run whose dashboard ended before" "$([ $? -eq 0 ] || cat err)"
 lost_port=${url%/*} lost_port=${lost_port##*:}
 # shellcheck disable=SC2086
 "$yoke" train out=taken2 steps=2 dashboard="$lost_port" $small 2>err
-verdict "a port that is taken does not end a run" "$([ $? -eq 0 ] && [ -f taken2/manifest.json ] || cat err)"
+verdict "a port in use does not end a run" "$([ $? -eq 0 ] && [ -f taken2/manifest.json ] || cat err)"
 kill "$pid"
 wait "$pid"
 echo "1..$count"

@@ -34,18 +34,18 @@ verdict "and the run has what was trained" "$([ -n "$step" ] && [ "$(losses stop
 	losses stop)"
 
 "$yoke" train $raw epochs=2 out=skip on_error=skip workers=3 >out 2>err
-verdict "they are passed over" "$([ $? -eq 0 ] && [ "$(grep -c 'is passed over' err)" -eq 4 ] &&
+verdict "failing windows are skipped" "$([ $? -eq 0 ] && [ "$(grep -c 'is passed over' err)" -eq 4 ] &&
 	grep -q '^4 samples could not be read and were passed over: 4 YOKE_EFORMAT; skip/data_errors.jsonl has them$' err || cat err)"
 verdict "and listed" "$(sed 's/"step":[0-9]*,//; s/"why":.*//' skip/data_errors.jsonl | sort | uniq -c | awk '{ print $2 }' >list
 	for e in 0 1; do for n in 5 9; do
 		echo "{\"epoch\":$e,\"source\":\"bad\",\"sample\":$n,\"error\":\"YOKE_EFORMAT\","; done; done | diff - list)"
 verdict "and counted" "$(tail -n 2 skip/metrics.jsonl | grep -q '"failed":4' || tail -n 2 skip/metrics.jsonl)"
 "$yoke" train out=stop resume=1 on_error=skip workers=0 >out 2>err
-verdict "the run that ended goes on and passes over them: the same losses" \
+verdict "a run that ended resumes and skips them, with the same losses" \
 	"$([ $? -eq 0 ] || cat err; losses stop >a; losses skip | diff a -)"
 verdict "the list has those of the second part" "$(wc -l <stop/data_errors.jsonl | grep -qx '4' || cat stop/data_errors.jsonl)"
 "$yoke" train $raw epochs=2 out=two on_error=2 >out 2>err
-verdict "as often as it may be" "$([ $? -eq 0 ] || cat err; losses two | diff a -)"
+verdict "the permitted number of failures ends no run" "$([ $? -eq 0 ] || cat err; losses two | diff a -)"
 "$yoke" train $raw epochs=2 out=one on_error=1 >out 2>err
 verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
 	tail -n 1 err | grep -q 'one more than on_error=1; one holds step' || cat err)"
@@ -53,7 +53,7 @@ last=$(losses one | tail -n 1 | cut -d' ' -f1)
 first=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' one/data_errors.jsonl | head -n 1)
 "$yoke" train $raw steps="$last" out=cut on_error=1 >out 2>err || cat err
 "$yoke" train out=cut resume=1 steps=40 >out 2>err
-verdict "also where the run was cut behind step $last, and the first one failed in step $first" \
+verdict "also when the run was interrupted after step $last, and the first one failed in step $first" \
 	"$([ $? -eq 1 ] || echo "exit $?"; [ "$first" -le "$last" ] || echo "both are of one step"
 	tail -n 1 err | grep -q "one more than on_error=1; cut holds step $last" || cat err)"
 "$yoke" train $raw out=no on_error=0 >out 2>err
@@ -66,11 +66,11 @@ small="data=altered.safetensors layers=1 heads=2 embed=16 context=16 batch=4"
 "$yoke" train $small steps=2 out=token >out 2>err || verdict "a run on a token file" "$(cat err)"
 printf '!' | dd of=altered.safetensors bs=1 seek=$(($(wc -c <altered.safetensors) - 300)) conv=notrunc status=none
 "$yoke" train $small steps=4 out=token resume=1 >out 2>err
-verdict "is not gone on with when its tokens were altered: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+verdict "a run on an altered token file does not resume: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
 	tail -n 1 err | grep -q 'altered.safetensors: altered: the hash of its tokens' || cat err)"
 "$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
 "$yoke" train $small steps=4 out=token resume=1 >out 2>err
-verdict "but is when it is prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
+verdict "it resumes after the file was prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
 
 # ---- a file that is cut while it is read ----
 cp good cut.bytes
@@ -80,7 +80,7 @@ run=$!
 await grep -qs '"step":5,' cutoff/metrics.jsonl
 : >cut.bytes
 wait $run
-verdict "one that is cut short ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+verdict "a file truncated while it is read ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
 	tail -n 1 err | grep -q "cut.bytes.* ends at byte [0-9]*: cut short while it was read; cutoff holds step [0-9]*: go on" || cat err)"
 
 # ---- pipes ----
@@ -92,10 +92,10 @@ losses file >a
 cat bytes | "$yoke" train data=- $pipe steps=5 workers=3 out=piped >out 2>err
 verdict "a pipe gives the windows of a file in their order" "$(losses piped | diff a - || cat err)"
 cat bytes | "$yoke" train data=- $pipe steps=5 ranks=2 out=ranks >out 2>err
-verdict "to two ranks, too, which read it once" "$(losses ranks | diff a - || cat err)"
+verdict "two ranks read a pipe once, with the same losses" "$(losses ranks | diff a - || cat err)"
 cat bytes | "$yoke" train data=- $pipe steps=3 out=halves >out 2>err
 cat bytes | "$yoke" train out=halves steps=5 resume=1 >out 2>err
-verdict "and goes on where it was" "$(losses halves | diff a - || cat err)"
+verdict "a run on a pipe resumes at its position" "$(losses halves | diff a - || cat err)"
 "$yoke" train data=bytes $pipe valid=0 steps=4 shuffle=7 out=blocks >out 2>err
 mkfifo fifo
 cat bytes >fifo &
@@ -103,21 +103,21 @@ cat bytes >fifo &
 verdict "mixed in blocks, as those of a file" "$(losses mixed >b; losses blocks | diff - b; head -n 4 a | cmp -s - b && echo 'in order')"
 for mode in stop skip; do
 	head -c 600 bytes | "$yoke" train data=- $pipe steps=5 on_error=$mode out=ends-$mode >out 2>err
-	verdict "one that ends, on_error=$mode: $(tail -n 1 err)" "$(tail -n 1 err |
+	verdict "a pipe that ends early, on_error=$mode: $(tail -n 1 err)" "$(tail -n 1 err |
 		grep -q 'the stream ended at byte 600, behind 37 samples.*ends-'$mode' holds step 4: go on with resume=1$' || cat err)"
 done
 cat bytes | "$yoke" train out=ends-stop data=- resume=1 >out 2>err
-verdict "goes on when all of it comes" "$(losses ends-stop | diff a - || cat err)"
+verdict "the run resumes when the pipe has all data" "$(losses ends-stop | diff a - || cat err)"
 paced slow 257 128 5 <bytes | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
-verdict "who waits for a slow one is told, in one line: $(grep waiting err)" "$(losses slow | diff a -
+verdict "waiting for a slow pipe is reported in one line: $(grep waiting err)" "$(losses slow | diff a -
 	grep -c '^waiting for data [1-9][0-9]* % of the time: workers=3$' err | grep -qx 1 || cat err)"
 exec 3<>fifo # which has no end then
 cat bytes >&3
 YOKE_DATA_TIMEOUT=100000 "$yoke" train data=fifo $pipe steps=5 out=waits >out 2>err
-verdict "nobody waits for what is not wanted" "$(losses waits | diff a - || cat err)"
+verdict "an open pipe does not delay the end of a run" "$(losses waits | diff a - || cat err)"
 head -c 600 bytes >&3 # then it is silent
 YOKE_DATA_TIMEOUT=1 "$yoke" train data=fifo $pipe steps=9 out=silent >out 2>err
-verdict "one that falls silent: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err |
+verdict "a pipe without further data: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err |
 	grep -q 'fifo: sample [0-9]*: is being read for more than data.timeout = 1 seconds; silent holds step [0-9]*: go on with resume=1$' ||
 	cat err)"
 exec 3>&-

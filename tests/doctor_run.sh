@@ -76,7 +76,7 @@ has killed memory 'the system killed for memory'
 about waits ''
 steps waits 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.06)'
 has waits slow 'waiting for data 6 %'
-verdict "what it needs is said" "$(grep -q 'needs     prefetch > 0 and workers > 0' out && grep -q 'gain      1.06 times' out &&
+verdict "the required memory is reported" "$(grep -q 'needs     prefetch > 0 and workers > 0' out && grep -q 'gain      1.06 times' out &&
 	grep -q 'metrics.jsonl, lines 1[0-9] to 100' out || cat out)"
 about waited ''
 steps waited 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.049)'
@@ -114,7 +114,7 @@ sed -i '17s/"loss":0.294118/"loss":0.294119/' two/metrics.jsonl
 has one inconsistent 'step 17' two
 sed -i 's/"driver":"d"/"driver":"avx2"/' two/run.json
 has one inconsistent 'step 17' two
-verdict "what differs besides is said" "$(grep -q 'what else differs: driver' out || cat out)"
+verdict "other differences are reported" "$(grep -q 'what else differs: driver' out || cat out)"
 sed -i 's/"batch":"4"/"batch":"8"/' two/run.json
 well one two
 if command -v flock >/dev/null 2>&1; then
@@ -128,11 +128,10 @@ if command -v flock >/dev/null 2>&1; then
 	exec 9<hangs
 	flock 9 # as the process of the run does
 	has hangs hang 'its last line is'
-	verdict "the rank that is behind is named" "$(grep -q 'rank 1 waits in collective' out || cat out)"
+	verdict "the late rank is named" "$(grep -q 'rank 1 waits in collective' out || cat out)"
 	exec 9<&-
 else
-	count=$((count + 1))
-	echo "ok $count - hang # SKIP no flock"
+	skip 'hang' 'no flock'
 fi
 
 # ---- by yoke train ----
@@ -173,7 +172,7 @@ YOKE_MEMORY=20M "$yoke" train data=text out=nomem steps=6 eval_every=2 layers=2 
 if [ -f nomem/run.json ]; then
 	has nomem memory 'did not suffice\|in pieces'
 else
-	verdict "a cap that is met while it runs" "$(cat err)"
+	verdict "a memory limit that is reached during the run" "$(cat err)"
 fi
 fault=${YOKE_TEST_MODULES#*:}
 if [ -e "$fault/yoke_fault.so" ]; then
@@ -192,8 +191,7 @@ if [ -e "$fault/yoke_fault.so" ]; then
 	kill -9 $stuck
 	wait $stuck 2>/dev/null
 else
-	count=$((count + 1))
-	echo "ok $count - a launch that fails, one that never ends # SKIP no fault backend"
+	skip 'a launch that fails, one that never ends' 'no fault backend'
 fi
 "$yoke" doctor base --json >out 2>&1
 verdict "--json" "$(grep -q '"conditions": \[' out || cat out)"

@@ -26,7 +26,7 @@ run()
 	backend=$1 way=$2
 	shift 2
 	verdict "$backend, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" check device "$backend" "$@")"
-	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
+	verdict "some implementations are tested: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 
 "$yoke" check device cpu --quick | sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named

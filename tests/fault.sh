@@ -127,7 +127,7 @@ verdict "what falls back is in the report" "$(
 verdict "and in the metrics" "$(tail -n 1 lacks/metrics.jsonl | grep -q \
 	'"fallback_ops":.*"op":"gather","dtype":"f32","dims":\[8,32,32\],"count":3,"bytes":[1-9]' ||
 	tail -n 1 lacks/metrics.jsonl)"
-verdict "YOKE_STRICT=1 makes the first one an error" "$(
+verdict "YOKE_STRICT=1 turns the first fallback into an error" "$(
 	YOKE_STRICT=1 YOKE_FAULT_LACKS=gather "$yoke" train $keys out=strict steps=2 >out 2>err && echo 'no error'
 	grep -q '^yoke train: gather in step.*fault:0 does not run it for f32 \[8,32,32\].*YOKE_STRICT' err ||
 		cat err)"

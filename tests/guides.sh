@@ -118,7 +118,7 @@ verdict "every directory of the source has a README.md of 60 lines at most" "$(c
 		[ "$(wc -l <"${folder}README.md")" -le 60 ] || wc -l "${folder}README.md"
 	done)"
 # Names of source files in quotes; a pattern stands for its matches, NAME for any name.
-verdict "the files that they name exist" "$(cd "$source" || exit
+verdict "files named in the READMEs of directories exist" "$(cd "$source" || exit
 	for readme in $readmes; do
 		grep -o '`[a-zA-Z0-9_/*-]*\.\(c\|h\|cl\|sh\|py\)`' "$readme" | tr -d '\140' | while read -r name; do
 			case $name in

@@ -89,11 +89,11 @@ unset YOKE_TEST_MOOD
 "$yoke" info >out 2>&1
 says 'a driver that behaves again is left alone for some time' 'died of SIGABRT when it was tried before'
 "$yoke" doctor >out 2>&1
-verdict 'yoke doctor tries it again' "$(grep 'died of' out)"
+verdict 'yoke doctor probes the driver again' "$(grep 'died of' out)"
 "$yoke" info >out 2>&1
 verdict '  and yoke info agrees from then on' "$(grep 'warn: plugin' out)"
 YOKE_TEST_MOOD=1 "$yoke" info >out 2>&1
-verdict 'a driver that was good and aborts costs its backend only' "$([ $? -eq 0 ] &&
+verdict 'a driver that worked before and aborts costs only its backend' "$([ $? -eq 0 ] &&
 	grep -q 'died of SIGABRT when it was tried; left alone' out && grep -q '^  chosen: cpu:0$' out || cat out)"
 
 driver good
@@ -173,7 +173,7 @@ else
 	verdict "lost: each step once, the losses of an undisturbed run" "$(paste want8 got | awk '
 		$1 != $3 || $2 - $4 > 1e-4 * $2 || $4 - $2 > 1e-4 * $2 { print }
 		END { if (NR != 8) print NR, "steps" }')"
-	verdict "lost: an error when it was asked for by name" "$(rm -rf model
+	verdict "a lost device is an error if it was requested by name" "$(rm -rf model
 		YOKE_BACKEND=opencl "$yoke" train data=text steps=8 layers=1 heads=2 embed=16 context=16 batch=2 \
 			valid=0 snapshot_every=2 out=model >out 2>&1 && echo 'no error'
 		grep -q '^yoke train: .*CL_DEVICE_NOT_AVAILABLE' out || cat out)"

@@ -28,10 +28,10 @@ verdict "README.md installs into a folder of one's own" "$(
 	grep -qxF './configure --prefix=$HOME/.local && make -j2 && make install' lines || cat lines)"
 # shellcheck disable=SC2016 # for the shell that is run
 grep '^export PATH\|^cc ' lines | sed 's/pkg-config/pkg-config --define-prefix/; s/^cc /${CC:-cc} ${YOKE_LDFLAGS:-} /' >commands
-verdict "its lines compile a program" "$([ "$(grep -c . commands)" -eq 2 ] || cat lines
+verdict "the lines of README.md compile a program" "$([ "$(grep -c . commands)" -eq 2 ] || cat lines
 	HOME=$home sh -eu commands 2>&1)"
 verdict "which runs" "$(YOKE_BACKEND=cpu ./xor >"$out" 2>&1 && grep -q '^step 100  loss' "$out" || cat "$out")"
 HOME=$home sh -c "$(grep '^export PATH' lines); yoke doctor" >"$out" 2>&1
-verdict "the command that they find knows its helper" "$(grep -q "^  found  $home/.local/.*/yoke-probe\$" "$out" || cat "$out")"
-verdict "and every module that it was built with" "$(grep '^  yoke_.* not found' "$out")"
+verdict "the installed command finds its probe helper" "$(grep -q "^  found  $home/.local/.*/yoke-probe\$" "$out" || cat "$out")"
+verdict "and every module of the build" "$(grep '^  yoke_.* not found' "$out")"
 echo "1..$count"

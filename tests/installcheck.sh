@@ -43,7 +43,7 @@ pc=${PKG_CONFIG:-pkg-config}
 cflags=$($pc --cflags yoke 2>"$work/err") && libs=$($pc --libs yoke 2>>"$work/err") &&
 	version=$($pc --modversion yoke 2>>"$work/err")
 verdict "pkg-config knows yoke" "$(cat "$work/err")"
-verdict "the command is of the version that pkg-config says" \
+verdict "the command has pkg-config's version" \
 	"$("$bin/yoke" --version 2>&1 | grep -vx "yoke ${version:-?}")"
 verdict "the headers alone" "$(INCLUDE="$cflags" sh "$source/tests/headers.sh" | grep -A5 '^not ok')"
 
@@ -72,8 +72,7 @@ if command -v "${CXX:-c++}" >/dev/null 2>&1; then
 		$ldflags $cflags "$work/add.cc" $libs -o "$work/add" 2>&1)"
 	verdict "and adds" "$(YOKE_BACKEND=cpu says 'it returned a failure' "$work/add")"
 else
-	count=$((count + 1))
-	echo "ok $count - a C++ program # SKIP no C++ compiler (${CXX:-c++})"
+	skip 'a C++ program' "no C++ compiler (${CXX:-c++})"
 fi
 
 # ---- a plugin ----
@@ -102,13 +101,13 @@ dropped=$plugins/yoke_skeleton.so
 verdict "the skeleton plugin compiles" "$(${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC \
 	-shared -fvisibility=hidden $ldflags $cflags "$source/plugins/skeleton/skeleton.c" \
 	-o "$dropped" 2>&1)"
-verdict "the command sees its device" \
+verdict "the command lists the plugin's device" \
 	"$(seen | grep -q '^  skeleton:0 ' || "$bin/yoke" info 2>&1)"
 verdict "and conforms" "$(says 'no output' "$bin/yoke" check device skeleton --quick)"
 verdict "a program runs on it" "$(YOKE_BACKEND=skeleton "$work/xor" 2>&1 | awk '
 	{ all = all $0 "\n"; last = $4 } END { if (!(last < 0.1)) print all }')"
 remove_plugin
-verdict "and it is gone when removed" "$(seen)"
+verdict "the device disappears with the plugin" "$(seen)"
 
 # ---- the rest ----
 
@@ -123,7 +122,7 @@ for file in COPYING NEWS HACKING README.md doc/plugins.md doc/getting-started.md
 done >"$work/missing"
 verdict "so are the licence, the examples and the skeleton" "$(cat "$work/missing")"
 "$bin/yoke" doctor --json >"$work/doctor" 2>&1
-verdict "the command finds its helper and every module it was built with" "$(
+verdict "the command finds its probe helper and every module of the build" "$(
 	grep -A1 '"helper": {' "$work/doctor" | grep -q '"state": "found"' || cat "$work/doctor"
 	grep '"state": "not found"' "$work/doctor")"
 echo "1..$count"

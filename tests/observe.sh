@@ -32,13 +32,13 @@ train()
 
 train off telemetry=0 >"$work/off.losses"
 train on telemetry=0.01 memory_history=1 profile=1,1,1,3,2 profile_table=5:host report=1 >"$work/on.losses"
-verdict "losses, with dropout, are the same bits with all on and off" "$(
+verdict "losses with dropout have the same bits with all observation on and off" "$(
 	cmp "$work/off.losses" "$work/on.losses"
 	[ "$(wc -l <"$work/on.losses")" -ge 12 ] || cat "$work/on.losses")"
-verdict "telemetry=0 writes nothing, another number lines" "$(
+verdict "telemetry=0 writes nothing, an interval writes lines" "$(
 	[ ! -e "$work/off/telemetry.jsonl" ] || echo "it is there"
 	[ "$(grep -c '"step":12' "$work/on/telemetry.jsonl")" -ge 1 ] || cat "$work/on/telemetry.jsonl")"
-verdict "two cycles, with the parts of a step" "$(
+verdict "a profile of two cycles, with the phases of a step" "$(
 	[ "$(echo "$work"/on/trace/*)" = "$work/on/trace/cycle0.json $work/on/trace/cycle1.json" ] || ls "$work/on/trace"
 	for part in data forward loss backward optimizer; do
 		grep -q "\"name\":\"$part\"" "$work/on/trace/cycle0.json" || echo "no $part"
@@ -73,8 +73,7 @@ for path in sys.argv[1:]:
 END
 	)"
 else
-	count=$((count + 1))
-	echo "ok $count - traces by Python # SKIP there is no python3"
+	skip 'traces by Python' 'there is no python3'
 fi
 
 # says WORDS COMMAND ..: the command fails with one line that contains the words
@@ -101,10 +100,10 @@ sed 's/"alloc"/"aloc"/' "$work/on/memory.json" >"$work/kind"
 sed 's/"live":{"segments":\[/"live":{"segments":[[99,1],/' "$work/on/memory.json" >"$work/live"
 echo '{"format":"yoke memory"}' >"$work/empty"
 echo '{}' >"$work/none"
-verdict "one cut short" "$(says short "$yoke" info memory "$work/short")"
-verdict "one with an unknown event" "$(says 'not a whole snapshot' "$yoke" info memory "$work/kind")"
-verdict "one whose events lead elsewhere" "$(says 'do not lead' "$yoke" info memory "$work/live")"
-verdict "one without tables" "$(says 'not a whole snapshot' "$yoke" info memory "$work/empty")"
+verdict "a truncated snapshot" "$(says short "$yoke" info memory "$work/short")"
+verdict "a snapshot with an unknown event" "$(says 'not a whole snapshot' "$yoke" info memory "$work/kind")"
+verdict "a snapshot whose events contradict its blocks" "$(says 'do not lead' "$yoke" info memory "$work/live")"
+verdict "a snapshot without tables" "$(says 'not a whole snapshot' "$yoke" info memory "$work/empty")"
 verdict "none" "$(says 'no snapshot' "$yoke" info memory "$work/none")"
 verdict "a file that is not there" "$(says nothing "$yoke" info memory "$work/nothing")"
 verdict "YOKE_SYNC=nonsense" "$(YOKE_SYNC=nonsense says 'there are 0, 1 and warn' "$yoke" train data="$work/text" out="$work/x")"

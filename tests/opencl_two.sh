@@ -18,7 +18,7 @@ if ! grep -q '^  opencl:1 ' info; then
 	echo "1..0 # SKIP no PoCL that makes two devices"
 	exit 0
 fi
-verdict "neither is taken for the other" "$(grep '; also ' info)"
+verdict "the two devices are not treated as aliases" "$(grep '; also ' info)"
 verdict "the first is chosen" "$(grep -q '^  chosen: opencl:0$' info || cat info)"
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 for i in 0 1; do
@@ -38,9 +38,9 @@ trained()
 	"$yoke" train data=text steps=3 layers=1 heads=2 embed=16 context=16 batch=2 valid=0 dropout=0.1 \
 		out="$out" "$@" >"$out.log" 2>&1 || cat "$out.log"
 }
-verdict "both train one model" "$(trained both ranks=auto zero=1
+verdict "both devices train one model" "$(trained both ranks=auto zero=1
 	grep -q '^2 ranks' both.log || cat both.log)"
-verdict "with the bits of one" "$(trained alone micro_batches=2
+verdict "with the bits of one device" "$(trained alone micro_batches=2
 	for file in model optimizer; do cmp both/$file.*.safetensors alone/$file.*.safetensors; done)"
 # Parameters are gathered block by block and released, on these devices as on the CPU
 shared="data=text layers=4 heads=2 embed=128 context=16 batch=1 valid=0 micro_batches=4"
@@ -52,7 +52,7 @@ said()
 	[ -s "plan.$2" ] || YOKE_BACKEND=$2 YOKE_DIST_BUCKET=200000 "$yoke" plan $shared ranks=2 zero=3 steps=3 >"plan.$2" 2>&1
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" "plan.$2"
 }
-verdict "of shared parameters each has its part, and blocks of the others'" "$(
+verdict "each device has its shard of parameters, and gathers blocks of the other's" "$(
 	for row in parameters activations "peak, forward" "peak, step"; do
 		one=$(said "$row" cpu)
 		two=$(said "$row" opencl)
@@ -104,14 +104,13 @@ parts()
 }
 YOKE_OPENCL_SPLIT=2 "$yoke" info >info 2>&1
 if grep -q 'not divided' info; then
-	count=$((count + 1))
-	echo "ok $count - opencl.split # SKIP PoCL makes no sub-devices: $(grep 'not divided' info)"
+	skip 'opencl.split' "PoCL makes no sub-devices: $(grep 'not divided' info)"
 else
-	verdict "opencl.split makes two of one" "$([ "$(grep -c '^  opencl:[01] .* 1 units' info)" -eq 2 ] || cat info)"
-	verdict "which train one model, with the same bits" "$(YOKE_OPENCL_SPLIT=2; export YOKE_OPENCL_SPLIT
+	verdict "opencl.split partitions a device in two" "$([ "$(grep -c '^  opencl:[01] .* 1 units' info)" -eq 2 ] || cat info)"
+	verdict "the partitions train one model, with the same bits" "$(YOKE_OPENCL_SPLIT=2; export YOKE_OPENCL_SPLIT
 		parts)"
 fi
-verdict "more parts than units" "$(YOKE_OPENCL_SPLIT=64 "$yoke" info >info 2>&1
+verdict "more partitions than compute units" "$(YOKE_OPENCL_SPLIT=64 "$yoke" info >info 2>&1
 	grep -q 'opencl.split=64: .* 2 units' info || cat info)"
 cd "$here" || exit 99
 export POCL_DEVICES="pthread pthread" YOKE_TEST_DEVICE=1

@@ -57,7 +57,7 @@ for p in fp32 fp16-mixed; do
 	field loss sgd.$p/metrics.jsonl >loss.$p
 done
 paste -d ' ' loss.fp32 loss.fp16-mixed | awk '{ d = $1 / $2 - 1; if (d > .001 || d < -.001) exit 1 } END { exit NR != 6 }'
-verdict "sgd takes unscaled gradients" $?
+verdict "sgd uses unscaled gradients" $?
 for name in bf16 fp16; do
 	! bits fp32 $name && [ "$(field loss fp32/metrics.jsonl | tail -n 1)" != "$(field loss $name/metrics.jsonl | tail -n 1)" ]
 	verdict "$name is not fp32" $?
@@ -90,7 +90,7 @@ verdict "$skipped steps skipped: the learning rate waits" $?
 "$yoke" train data=text out=over.parts steps=3 precision=fp16-mixed allow_emulated=1 $over 2>err &&
 	"$yoke" train out=over.parts resume=1 steps=16 2>err
 [ "$(field skipped over.parts/metrics.jsonl)" = "$(field skipped over/metrics.jsonl)" ]
-verdict "a run that is stopped among them goes on with its scale" $?
+verdict "a run stopped between overflows resumes with its scale" $?
 # with a schedule that does not depend on the number of steps
 "$yoke" train data=text out=over.flat steps=16 schedule=constant precision=fp16-mixed allow_emulated=1 $over 2>err &&
 	"$yoke" train data=text out=over.half steps=3 schedule=constant precision=fp16-mixed allow_emulated=1 $over 2>err &&
@@ -133,7 +133,7 @@ awk '$1 == "op" && $2 == "f32" && $5 == "bf16" { title = 1 } $1 == "contract" { 
 	END { exit !(title && row && named) }' out
 verdict "info has the table: $(grep '^  contract' out)" $?
 "$yoke" info --json --dtypes 2>err | grep -q '"op": "contract"' && ! "$yoke" info --json 2>err | grep -q contract
-verdict "in JSON where it is asked for" $?
+verdict "the same in JSON on request" $?
 for p in bf16-mixed fp16-mixed; do
 	# shellcheck disable=SC2086 # words
 	"$yoke" check precision data=text precision=$p steps=20 $small >out 2>err

@@ -46,11 +46,11 @@ verdict 'all is on the device' "$([ "$(on fault:0 cross_entropy none.err)" -gt 0
 echo 'fault | * | * | cross_entropy | for a test | nowhere' >op.conf
 verdict 'an op to avoid' "$(plan op YOKE_QUIRKS="$PWD/op.conf")"
 verdict 'is not on the device' "$([ "$(on fault:0 cross_entropy op.err)" -eq 0 ] || cat op.err)"
-verdict 'others are' "$([ "$(on fault:0 attention op.err)" -gt 0 ] || cat op.err)"
+verdict 'other ops still run on the device' "$([ "$(on fault:0 attention op.err)" -gt 0 ] || cat op.err)"
 verdict 'and the losses are the same' "$(losses none >a; losses op >b; [ -s a ] || echo none
 	awk 'NR == FNR { want[$1] = $2; next }
 		{ d = $2 - want[$1]; if (d < 0) d = -d; if (d > 1e-4) print $1, $2, want[$1] }' a b)"
-verdict 'doctor says so' "$(doctor 0 YOKE_QUIRKS="$PWD/op.conf"
+verdict 'doctor lists the quirk' "$(doctor 0 YOKE_QUIRKS="$PWD/op.conf"
 	grep -q "^  fault:0  cross_entropy  for a test  nowhere  $PWD/op.conf:1" out || cat out)"
 
 echo 'f*t | HOST memory* | * | device | for a test | nowhere' >device.conf
@@ -89,8 +89,8 @@ verdict 'a file that is not there' "$(plan gone YOKE_QUIRKS="$PWD/gone.conf"
 
 mkdir -p config/yoke && cp op.conf config/yoke/quirks.conf
 verdict "the user's file" "$(doctor 0; grep -q "  cross_entropy  for a test  .*config/yoke/quirks.conf:1" out || cat out)"
-verdict 'and none at all' "$(doctor 0 YOKE_QUIRKS=0; grep -q 'cross_entropy' out && cat out)"
-verdict 'the shipped one has no line that cannot be read' "$(doctor 0 YOKE_QUIRKS="$shipped"
+verdict 'an empty file' "$(doctor 0 YOKE_QUIRKS=0; grep -q 'cross_entropy' out && cat out)"
+verdict 'the shipped quirks.conf has no invalid line' "$(doctor 0 YOKE_QUIRKS="$shipped"
 	grep quirks err)"
-verdict 'each of its lines has an address' "$(grep -v -e '^#' -e '^$' "$shipped" | grep -v '| https://[^ |]*$')"
+verdict 'each of its lines has a link' "$(grep -v -e '^#' -e '^$' "$shipped" | grep -v '| https://[^ |]*$')"
 echo "1..$count"

@@ -9,9 +9,9 @@ set -u
 # ---- the examples ----
 
 verdict "README.md links to examples/xor.c" "$(grep -q '(examples/xor.c)' "$source/README.md" || echo no)"
-verdict "it compiles without a warning" "$(compiles "$source/examples/xor.c" xor)"
+verdict "the example compiles without a warning" "$(compiles "$source/examples/xor.c" xor)"
 losses=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./xor 2>&1)
-verdict "its loss falls" "$(echo "$losses" | awk '
+verdict "the example's loss decreases" "$(echo "$losses" | awk '
 	{ loss = $4; all = all $0 "\n" }
 	$1 != "step" || $3 != "loss" || NR > 1 && !(loss < last) { bad = 1 }
 	NR == 1 { first = loss }
@@ -20,12 +20,12 @@ verdict "its loss falls" "$(echo "$losses" | awk '
 
 verdict "examples/optim.c compiles without a warning" "$(compiles "$source/examples/optim.c" optim)"
 descent=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./optim 2>&1)
-verdict "it comes to the minimum" "$(echo "$descent" | awk '
+verdict "examples/optim reaches the minimum" "$(echo "$descent" | awk '
 	{ all = all $0 "\n"; last = $4 }
 	END { if (NR != 5 || !(last < 1e-4)) printf "%s", all }')"
 
 chain=$(YOKE_BACKEND=cpu "$build/examples/transmission" 2>&1) # built by make check
-verdict "a perfect chain transmits all, a site that is higher as its formula says" "$(echo "$chain" | awk '
+verdict "a perfect chain transmits everything, a raised site follows its formula" "$(echo "$chain" | awk '
 	function off(x) { return x < 0 ? -x : x }
 	{ all = all $0 "\n" }
 	/^ *-?[0-9]/ { n++; if (!(off($2 - 1) < 1e-9 && off($3 - 1 / (1 + 0.64 / (4 - $1 * $1))) < 1e-6)) bad = 1 }

@@ -48,26 +48,26 @@ verdict 'two nodes' "$("$yoke" apply run out=maps nodes=rx,scale 2>&1; ls maps |
 watched='set maps'
 verdict 'results that exist are kept' "$(refused "$yoke" apply run out=maps)"
 rm maps/cube_00000* maps/cube_00001_rx.hdr
-verdict 'also where one file of them exists' "$(refused "$yoke" apply run out=maps)"
-verdict 'they are replaced with overwrite=1' "$(echo old >maps/cube_00000_rx.hdr; "$yoke" apply run out=maps overwrite=1 2>&1
+verdict 'also if only one of the files exists' "$(refused "$yoke" apply run out=maps)"
+verdict 'existing results are replaced with overwrite=1' "$(echo old >maps/cube_00000_rx.hdr; "$yoke" apply run out=maps overwrite=1 2>&1
 	"$yoke" apply run out=fresh 2>&1
 	for f in fresh/*; do cmp "$f" "maps/${f#fresh/}" 2>&1; done)"
 verdict 'overwrite is 0 or 1' "$(refused "$yoke" apply run out=maps overwrite=yes)"
 
 # One name in two directories.
 "$yoke" apply run out=alone data.cubes='other/cube_00000.hdr' || exit 99
-verdict 'two cubes of one name have a result each' "$("$yoke" apply run out=both data.cubes='[so]*/cube_0000?.hdr' 2>&1
+verdict 'two cubes of the same name give two results' "$("$yoke" apply run out=both data.cubes='[so]*/cube_0000?.hdr' 2>&1
 	ls both | tr '\n' ' ' | grep -qx "$(for f in other set; do for i in 0 1; do printf '%s_cube_0000%s_rx.hdr %s_cube_0000%s_rx.img ' $f $i $f $i; done; done)" ||
 		ls both
 	cmp both/other_cube_00000_rx.img alone/cube_00000_rx.img
 	cmp both/set_cube_00000_rx.img fresh/cube_00000_rx.img)"
 mkdir mixed && cp set/cube_00000.hdr mixed/a.hdr && cp set/cube_00000.img mixed/a.img && "$yoke" cubes convert set/cube_00001.hdr mixed/a.npy || exit 99
-verdict 'and two of one folder' "$("$yoke" apply run out=mixes data.cubes='mixed/a.[hn]*' 2>&1; [ "$(ls mixes/*.hdr | wc -l)" -eq 2 ] || ls mixes)"
+verdict 'and so do two in one directory' "$("$yoke" apply run out=mixes data.cubes='mixed/a.[hn]*' 2>&1; [ "$(ls mixes/*.hdr | wc -l)" -eq 2 ] || ls mixes)"
 
 # The input file, under another name.
 mkdir linked && ln -s ../set/cube_00001.img linked/cube_00000_rx.img
 watched='set linked'
-verdict 'a link to the numbers of another cube' "$(refused "$yoke" apply run out=linked overwrite=1)"
+verdict "a link to another cube's data is refused" "$(refused "$yoke" apply run out=linked overwrite=1)"
 rm linked/* && ln set/cube_00000.hdr linked/cube_00001_rx.hdr
 verdict 'a hard link to a header' "$(refused "$yoke" apply run out=linked overwrite=1)"
 rm linked/* && ln -s ../run/pipeline.safetensors linked/cube_00001_rx.npy
@@ -76,17 +76,17 @@ rm linked/* && ln -s nowhere linked/cube_00000_rx.img
 verdict 'a link to nothing exists' "$(refused "$yoke" apply run out=linked; [ -e linked/nowhere ] && ls linked)"
 rm linked/* && cp set/cube_00000.hdr linked/c.hdr && cp set/cube_00000.img linked/c.dat && cp set/cube_00001.hdr linked/c_rx.hdr &&
 	cp set/cube_00001.img linked/c_rx.dat
-verdict 'a header whose numbers have another suffix' "$(refused "$yoke" apply run out=linked data.cubes='linked/c*.hdr' overwrite=1)"
-verdict 'nor .npy beside it' "$(refused "$yoke" apply run out=linked data.cubes='linked/c*.hdr' format=npy overwrite=1)"
+verdict 'a header whose data file has another suffix is not replaced' "$(refused "$yoke" apply run out=linked data.cubes='linked/c*.hdr' overwrite=1)"
+verdict 'nor is a .npy file beside it' "$(refused "$yoke" apply run out=linked data.cubes='linked/c*.hdr' format=npy overwrite=1)"
 rm linked/* && cp set/cube_00000.img linked/cube_00000_rx
-verdict 'a file that would be taken for the numbers of the result' "$(refused "$yoke" apply run out=linked overwrite=1)"
+verdict "a file that could be mistaken for the result's data is refused" "$(refused "$yoke" apply run out=linked overwrite=1)"
 rm linked/* && cp set/cube_00000.hdr linked/a.hdr && cp set/cube_00000.img linked/a.img && cp set/cube_00000.hdr linked/a_rx.hdr &&
 	cp set/cube_00000.img linked/a_rx.img
 sed 's/"scale", "type"/"rx_rx", "type"/' p.json >rx.json
 "$yoke" fit rx.json out=rxrun >/dev/null 2>&1
 watched='set linked results'
 mkdir results
-verdict 'two results of one name' "$(refused "$yoke" apply rxrun out=results nodes=rx_rx,rx data.cubes='linked/a*.hdr')"
+verdict 'two results with the same name are refused' "$(refused "$yoke" apply rxrun out=results nodes=rx_rx,rx data.cubes='linked/a*.hdr')"
 verdict 'the same node twice' "$(refused "$yoke" apply run out=results nodes=rx,rx)"
 watched='results'
 verdict 'a node that is not there' "$(refused "$yoke" apply run out=results nodes=rx,none)"
@@ -94,12 +94,12 @@ verdict 'a node that is not there' "$(refused "$yoke" apply run out=results node
 # Directories of runs.
 watched='run set'
 verdict 'a run that exists is kept' "$(refused "$yoke" fit p.json out=run nodes.rx.eps=1)"
-verdict 'also by resume=1, where it has no checkpoint' "$(refused "$yoke" fit p.json out=run nodes.rx.eps=1 resume=1)"
-verdict 'its configuration is not replaced by itself' "$(refused "$yoke" fit run/pipeline.json out=run nodes.rx.eps=1 overwrite=1)"
+verdict 'also with resume=1, if there is no checkpoint' "$(refused "$yoke" fit p.json out=run nodes.rx.eps=1 resume=1)"
+verdict 'a configuration inside the run is not overwritten' "$(refused "$yoke" fit run/pipeline.json out=run nodes.rx.eps=1 overwrite=1)"
 ln -s ../run/pipeline.json linked/pipeline.json
 watched='run set linked'
-verdict 'nor through a link' "$(refused "$yoke" fit run/pipeline.json out=linked overwrite=1)"
-verdict 'it is replaced with overwrite=1' "$(cp run/pipeline.safetensors old; "$yoke" fit p.json out=run nodes.rx.eps=1 overwrite=1 2>err >/dev/null || cat err
+verdict 'nor through a link to it' "$(refused "$yoke" fit run/pipeline.json out=linked overwrite=1)"
+verdict 'the run is replaced with overwrite=1' "$(cp run/pipeline.safetensors old; "$yoke" fit p.json out=run nodes.rx.eps=1 overwrite=1 2>err >/dev/null || cat err
 	! cmp -s old run/pipeline.safetensors || echo 'the states are the old ones'
 	"$yoke" fit p.json out=anew nodes.rx.eps=1 2>err >/dev/null || cat err
 	cmp run/pipeline.safetensors anew/pipeline.safetensors 2>&1)"
@@ -107,7 +107,7 @@ mkdir -p inputs.d/maps && "$yoke" cubes convert set/cube_00000.hdr inputs.d/maps
 watched='inputs.d'
 verdict 'maps do not replace cubes' "$(refused "$yoke" fit p.json out=inputs.d data.cubes='inputs.d/maps/*.npy' 'monitors=["maps"]' 'data.split=[1, 0, 0]' \
 	overwrite=1)"
-verdict 'what a fit cannot train by leaves no file' "$("$yoke" fit p.json out=none 'losses=[{"type": "bce", "of": "rx"}]' >/dev/null 2>&1 && echo done
+verdict 'a fit that cannot train leaves no file' "$("$yoke" fit p.json out=none 'losses=[{"type": "bce", "of": "rx"}]' >/dev/null 2>&1 && echo done
 	[ ! -e none ] || ls none)"
 
 # Pixels without a result.
@@ -116,7 +116,7 @@ for p in python3 /usr/bin/python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }
 done
 if [ -n "$python" ]; then
-	verdict 'pixels that are ignored, masked or skipped have no result' "$("$python" -c '
+	verdict 'ignored, masked and skipped pixels have no result' "$("$python" -c '
 import json, os, re, struct, subprocess, sys, zlib
 import numpy as np
 rng = np.random.default_rng(3)
@@ -202,10 +202,10 @@ verdict 'a cube is not converted into itself' "$(refused "$yoke" cubes convert s
 	watched='set linked'
 	refused "$yoke" cubes convert set/cube_00000.hdr linked/same.hdr type=f64)"
 cp set/cube_00001.hdr linked/there.hdr && cp set/cube_00001.img linked/there.img && cp set/cube_00001.hdr linked/lone.hdr
-verdict 'nor into another cube that exists, of which one file suffices' "$(refused "$yoke" cubes convert set/cube_00000.hdr linked/there.hdr
+verdict 'nor into another existing cube, even if only one of its files exists' "$(refused "$yoke" cubes convert set/cube_00000.hdr linked/there.hdr
 	refused "$yoke" cubes convert set/cube_00000.hdr linked/lone.hdr
 	refused "$yoke" cubes convert set/cube_00000.hdr linked/there.hdr overwrite=0)"
 verdict 'but with overwrite=1' "$("$yoke" cubes convert set/cube_00000.hdr linked/there.hdr overwrite=1 2>&1; cmp set/cube_00000.img linked/there.img)"
-verdict 'drawn cubes do not replace others' "$(refused "$yoke" cubes make set count=2 lines=8 samples=6 bands=4 seed=9)"
+verdict 'generated cubes do not replace others' "$(refused "$yoke" cubes make set count=2 lines=8 samples=6 bands=4 seed=9)"
 verdict 'but with overwrite=1' "$("$yoke" cubes make other count=2 lines=8 samples=6 bands=4 overwrite=1 2>&1; cmp set/cube_00001.img other/cube_00001.img)"
 echo "1..$count"

@@ -87,8 +87,7 @@ if command -v timeout >timeout.path; then
 	[ $got -eq 0 ] && [ -f timeout/manifest.json ]
 	verdict "timeout's signals to the process and its group are one: exit status $got" $?
 else
-	count=$((count + 1))
-	echo "ok $count - timeout's signals # SKIP there is no timeout"
+	skip "timeout's signals" 'there is no timeout'
 fi
 
 "$yoke" train out=pin data=- ${keys#* } training_log=pin.tsv <text 2>err &
@@ -146,7 +145,7 @@ kill -INT $pid
 wait $pid
 verdict "SIGINT in a validation: exit status 0" $?
 ! grep -q val_loss valid/metrics.jsonl && [ -f valid/manifest.json ]
-verdict "SIGINT in a validation: it is given up, the model saved" $?
+verdict "SIGINT in a validation: the validation is aborted and the model saved" $?
 "$yoke" train out=none $keys accumulate=65536 training_log=none.tsv 2>err &
 pid=$!
 await has none/metrics.jsonl 1 ''

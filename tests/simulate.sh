@@ -49,7 +49,7 @@ verdict "a profile of several ranks" "$(
 verdict "a profile of one step" "$(
 	"$yoke" train $keys steps=1 profile=1 out=one >out 2>&1 || cat out
 	refused 'has no whole step behind the first' one $model)"
-verdict "yoke tune ranks: what it measures is simulated" "$(
+verdict "yoke tune ranks: measured parameters are used by the simulation" "$(
 	"$yoke" tune ranks max=1024 >tuned 2>&1 || cat tuned
 	for bytes in 256 1024; do
 		grep -q "^all_reduce.f32.$bytes [a-z0-9]*=[1-9][0-9]* [a-z0-9]*=[1-9]" tuned || cat tuned

@@ -40,5 +40,5 @@ the quick
 
 TEXT
 grep -q '^reading the prompt; end it with Ctrl-D' typed
-verdict "a prompt that is typed is asked for" $?
+verdict "the command requests a prompt on a terminal" $?
 echo 1..$count

@@ -27,7 +27,7 @@ LC_ALL=C "$yoke" dashboard terminal ended --once >out 2>err
 verdict "a run that ended" "$([ $? -eq 0 ] && grep -q '^ended  ended  on cpu:0?\[31m$' out &&
 	grep -qE '^  step +40 of 40' out && grep -qE '^  loss +10\.5  #+[*]+[+]+.*_$' out && grep -qE '^  val_loss +3\.25' out &&
 	grep -qE '^  peak memory +1\.0 MiB' out || cat out err)"
-verdict "nothing in it is a control character" "$(LC_ALL=C tr -d '\n -~' <out)"
+verdict "the output has no control characters" "$(LC_ALL=C tr -d '\n -~' <out)"
 if python3 -c '' 2>/dev/null; then
 	verdict "--json" "$("$yoke" dashboard terminal ended --json | python3 -c '
 import json, sys
@@ -56,16 +56,14 @@ run=$!
 await has living/metrics.jsonl 3 loss
 kill -STOP $run # it lives all the same, and takes no time of others
 "$yoke" dashboard terminal living --once >out 2>err
-verdict "a run that lives, with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
+verdict "a live run is shown with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
 	cat out err)"
 "$yoke" dashboard terminal --json >out 2>err
-verdict "it is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
+verdict "a live run is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
 if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ] || ! command -v tmux >/dev/null 2>&1; then
-	count=$((count + 1))
-	echo "ok $count - a terminal # SKIP no tmux, or not asked for (YOKE_TEST_CLIENTS=1)"
+	skip 'a terminal' 'no tmux, or not asked for (YOKE_TEST_CLIENTS=1)'
 elif "$yoke" dashboard terminal ended 2>&1 </dev/null | grep -q 'without ncurses'; then
-	count=$((count + 1))
-	echo "ok $count - a terminal # SKIP built without ncurses"
+	skip 'a terminal' 'built without ncurses'
 else
 	server=yoke.$$
 	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 1800"
@@ -76,7 +74,7 @@ else
 		[ "$(wc -l <screen)" -le 24 ] || cat screen)"
 	tmux -L $server send-keys q
 	await shows 'left 0'
-	verdict "q ends it, and leaves the terminal as it was" "$(shows 'left 0' ||
+	verdict "q ends yoke top, and restores the terminal" "$(shows 'left 0' ||
 		tmux -L $server capture-pane -p)"
 	tmux -L $server kill-server
 fi
@@ -84,5 +82,5 @@ kill -9 $run
 wait $run 2>/dev/null
 run=
 "$yoke" dashboard terminal living --once >out 2>&1
-verdict "one that was killed is lost" "$(grep -q '^living  lost' out || cat out)"
+verdict "a killed run is shown as lost" "$(grep -q '^living  lost' out || cat out)"
 echo "1..$count"

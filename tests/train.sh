@@ -42,13 +42,13 @@ small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1
 verdict "train" $?
 [ -f a/manifest.json ] && [ "$(ls a | wc -l)" -eq 7 ] && grep -q '"how": "done"' a/run.json &&
 	grep -q '"event":"saved"' a/events.jsonl
-verdict "the folder holds one checkpoint and the records of the run: $(ls a | tr '\n' ' ')" $?
+verdict "the directory has one checkpoint and the records of the run: $(ls a | tr '\n' ' ')" $?
 for key in loss lr grad_norm tokens_per_s peak_bytes data_wait_s; do
 	[ "$(field "$key" a/metrics.jsonl | wc -l)" -eq 40 ]
 	verdict "metrics.jsonl has $key of each step" $?
 done
 [ "$(grep -c '"stage":"train","time":[0-9]*\.[0-9]*}$' a/metrics.jsonl)" -eq 40 ]
-verdict "and its time" $?
+verdict "the resumed run reports its time" $?
 [ "$(field val_loss a/metrics.jsonl | wc -l)" -eq 2 ]
 verdict "metrics.jsonl has val_loss twice" $?
 field loss a/metrics.jsonl | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(b < 0.7 * a) }'
@@ -73,7 +73,7 @@ head -n 1 err | grep -q "^on cpu:0: ..*"
 verdict "the first line names the device: $(head -n 1 err)" $?
 tail -n 2 err | head -n 1 | grep -qx 'model in a: step 40/40, loss [0-9.]*, val_loss [0-9.]*, perplexity [0-9.]*' &&
 	[ "$(tail -n 1 err)" = 'next: yoke generate a, yoke eval a' ]
-verdict "the last ones where the model is and what is next: $(tail -n 2 err | tr '\n' ';')" $?
+verdict "the last lines name the model and the next command: $(tail -n 2 err | tr '\n' ';')" $?
 sed -n 's/.*"val_loss":\([0-9.]*\),"perplexity":\([0-9.]*\).*/\1 \2/p' a/metrics.jsonl |
 	awk '{ d = $2 / exp($1) - 1; if (d > 1e-6 || d < -1e-6) exit 1; n++ } END { exit n != 2 }'
 verdict "perplexity is beside val_loss" $?
@@ -96,7 +96,7 @@ verdict "the same keys give the same losses" $?
 "$yoke" train data=text out=c12 steps=12 schedule=constant $small $more 2>err &&
 	"$yoke" train data=text out=c5 steps=5 schedule=constant $small $more 2>err &&
 	"$yoke" train out=c5 steps=12 resume=1 2>err
-verdict "resume takes its keys from the checkpoint" $?
+verdict "resume reads its keys from the checkpoint" $?
 same loss c12/metrics.jsonl c5/metrics.jsonl && same grad_norm c12/metrics.jsonl c5/metrics.jsonl
 verdict "resumed losses and norms are the same to the last digit" $?
 "$yoke" train out=c5 resume=1 2>err
@@ -118,7 +118,7 @@ cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 warmup=100 2>err && # 41 / 
 verdict "within the warm-up: $(grep rises err)" $?
 rm -r r2 && cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 lr=0.001 schedule=constant warmup=0 2>err &&
 	! grep -q rises err
-verdict "what it advises does not rise" $?
+verdict "the recommended learning rate does not increase" $?
 
 ! grep -q val_loss whole/metrics.jsonl && [ -s whole/metrics.jsonl ]
 verdict "valid=0: no validation" $?
@@ -179,11 +179,11 @@ verdict "3 steps with the losses that arguments gave" $?
 verdict "generate: $(head -n 1 one)" $?
 "$yoke" generate a prompt="line 3" tokens=20 temperature=0 >two 2>err
 cmp -s one two && [ "$(wc -c <one)" -eq 27 ] && [ "$(head -c 6 one)" = "line 3" ]
-verdict "it writes the prompt, 20 bytes and a newline, and the same again" $?
+verdict "generate writes the prompt, 20 bytes and a newline, and repeats exactly" $?
 "$yoke" generate a tokens=50 seed=1 >one 2>err
 "$yoke" generate a tokens=50 seed=2 >two 2>err
 ! cmp -s one two
-verdict "another seed, another text" $?
+verdict "another seed gives another text" $?
 "$yoke" eval a data=text >out 2>err &&
 	awk '$1 == "loss" { l = $2 } $1 == "perplexity" { p = $2 } $1 == "bits_per_byte" { b = $2 }
 	     END { d = p / exp(l); e = b * log(2) / l
@@ -212,7 +212,7 @@ printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err
 verdict "a prompt from a pipe: $(cat one)" $?
 "$yoke" generate v prompt= tokens=20 temperature=0 >one 2>err && "$yoke" generate v tokens=20 temperature=0 >two &&
 	[ "$(wc -c <one)" -eq 21 ] && { echo; cat one; } | cmp -s - two
-verdict "an empty prompt goes on as behind a newline" $?
+verdict "an empty prompt continues as after a newline" $?
 
 # ---- the other model ----
 
@@ -287,11 +287,11 @@ verdict "plot=1 draws the schedule" $?
 
 sed 's/easy/hard/' text >text2
 "$yoke" train data=text2 out=c5 steps=16 resume=1 2>err
-verdict "resuming with another text goes on" $?
+verdict "a run resumes with another text" $?
 [ "$(grep -c 'another text' err)" -eq 1 ]
 verdict "and says so: $(grep 'another text' err)" $?
 "$yoke" train out=c5 steps=17 resume=1 2>err && ! grep -q 'another text' err
-verdict "that is its text then" $?
+verdict "the new text is then the run's" $?
 
 # ---- memory ----
 
@@ -383,7 +383,7 @@ verdict "$(tail -n 1 err)" $?
 
 printf 'line 3\nlin\n\nline 12 is a rather' >lines
 "$yoke" generate full prompts=lines tokens=40 seed=4 by_row=1 >out 2>err
-verdict "four prompts, each below its number" $?
+verdict "four prompts, each under its number" $?
 while read -r number text; do
 	"$yoke" generate full prompt="$text" tokens=40 seed=4 by_row=1 >alone 2>err
 	sed -n "/^==> $number <==\$/,/^==> $((number + 1)) <==\$/p" out | sed '1d; $d' >mine # its last line is blank
@@ -415,11 +415,11 @@ refused 1 'prompt and prompts are both given' generate full prompts=lines prompt
 "$yoke" train data=words tokenizer=word out=w steps=20 save_every=7 $small 2>err
 verdict "train on words" $?
 grep -q '"easy",' w/manifest.json && ! grep -q '"never",' w/manifest.json
-verdict "the vocabulary is that of the part to train on" $?
+verdict "the vocabulary is that of the training split" $?
 "$yoke" generate w prompt="line 3" tokens=6 temperature=0 >out 2>err
 verdict "generate words: $(cat out)" $?
 [ ! -s err ] && [ "$(wc -w <out)" -eq 8 ] && grep -q '^line 3 [a-z]' out
-verdict "6 words behind the prompt" $?
+verdict "6 words follow the prompt" $?
 "$yoke" generate w tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
 verdict "and without a prompt" $?
 "$yoke" generate w prompt=" " tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
@@ -429,7 +429,7 @@ verdict "a word of the prompt that is not known: $(cat err)" $?
 "$yoke" eval w data=words >out 2>err && grep -q '^unknown  *[1-9]' out && ! grep -q bits out
 verdict "eval of words: $(tr -s '\n ' ' ' <out)" $?
 "$yoke" eval w data=text >out 2>err && grep -q '^unknown  *0$' out && grep -q bits out
-verdict "bits a byte where all are known: $(tr -s '\n ' ' ' <out)" $?
+verdict "bits per byte if all words are known: $(tr -s '\n ' ' ' <out)" $?
 "$yoke" train data=words tokenizer=word out=w2 steps=9 schedule=constant $small 2>err &&
 	"$yoke" train data=words tokenizer=word out=w3 steps=4 schedule=constant $small 2>err &&
 	"$yoke" train out=w3 steps=9 resume=1 2>err
@@ -455,7 +455,7 @@ for kind in byte word; do
 	verdict "eval of either is the same" $?
 done
 "$yoke" train out=g-byte steps=8 resume=1 data=text valid=0.2 2>err && grep -q 'another text.*text is there instead of byte.safetensors' err
-verdict "a run that goes on with other data names what differs: $(grep another err)" $?
+verdict "resuming with other data names the differences: $(grep another err)" $?
 refused 1 'holds tokens of tokenizer=byte, not word' train data=byte.safetensors tokenizer=word out=no $small
 refused 1 'another tokenizer' train data=word.safetensors out=g-byte steps=9 resume=1
 refused 1 'split at valid=0.2' train data=byte.safetensors valid=0.5 out=no $small
@@ -463,9 +463,9 @@ refused 1 'give vocab=' train data=text tokenizer=ids out=no $small
 truncate -s 10G large.bin 2>/dev/null && (ulimit -v 4000000
 	"$yoke" train data=large.bin format=u16:1024 vocab=300 steps=2 eval_tokens=64 out=large $small 2>err) && rm large.bin
 [ -s large/manifest.json ]
-verdict "tokens of others, more than memory: $(grep tokens err | head -n 1)" $?
+verdict "a foreign token file larger than memory: $(grep tokens err | head -n 1)" $?
 "$yoke" generate large prompt="7 12" tokens=5 temperature=0 >out 2>err && [ "$(wc -w <out)" -eq 7 ]
-verdict "its text is numbers: $(cat out)" $?
+verdict "its generated text is numbers: $(cat out)" $?
 
 # ---- bad input ----
 
@@ -491,7 +491,7 @@ verdict "variables that nobody reads: $(tr '\n' ';' <err)" $?
 YOKE_THREDS=1 YOKE_FOO=1 "$yoke" info --env >out 2>err
 [ "$(sort err | sed 's/.*param: //' | tr '\n' ';')" = "YOKE_FOO is set, but there is no such setting; \`yoke \
 info --env\` lists them;YOKE_THREDS is set, but there is no such setting; did you mean YOKE_THREADS?;" ]
-verdict "yoke info --env says so, too: $(tr '\n' ';' <err)" $?
+verdict "yoke info --env lists it, too: $(tr '\n' ';' <err)" $?
 refused 2 embed train data=text embed=many
 refused 2 "" generate
 refused 1 heads train data=text out=no heads=3 embed=32

@@ -21,7 +21,7 @@ equal()
 }
 
 few="compress=topk compress_ratio=0.03 compress_after=2"
-verdict "all of it is what goes without" "$(
+verdict "sending all elements equals a run without compression" "$(
 	run dense steps=3 ranks=3
 	run all steps=3 ranks=3 compress=topk compress_ratio=1 compress_after=1
 	equal model dense all
@@ -29,7 +29,7 @@ verdict "all of it is what goes without" "$(
 	run whole steps=3
 	equal model whole alone)"
 # shellcheck disable=SC2086 # words
-verdict "threads, processes and zero=1 are the same, and other than without" "$(
+verdict "threads, processes and zero=1 agree, and differ from a run without compression" "$(
 	run threads steps=5 ranks=3 $few
 	run processes steps=5 ranks=3 spawn=process $few
 	run shared steps=5 ranks=3 zero=1 $few
@@ -40,7 +40,7 @@ verdict "threads, processes and zero=1 are the same, and other than without" "$(
 	done
 	cmp -s threads/model.*.safetensors five/model.*.safetensors && echo "all was sent")"
 # shellcheck disable=SC2086 # words
-verdict "a run goes on at other numbers of ranks, and with and without" "$(
+verdict "a run resumes with other numbers of ranks, with and without compression" "$(
 	run straight steps=6 ranks=2 save_every=4 $few
 	run part steps=4 ranks=2 save_every=4 $few
 	grep -q '"error.layer0.mlp.up.weight"' part/optimizer.*.safetensors || echo "nothing is kept"
@@ -55,7 +55,7 @@ verdict "a run goes on at other numbers of ranks, and with and without" "$(
 	go part steps=12 ranks=2 zero=0 $few resume=1)"
 
 # shellcheck disable=SC2086 # words
-verdict "without, it goes on at any stages and with parameters shared out" "$(
+verdict "without compression it resumes with stages and with sharded parameters" "$(
 	words=$keys keys="$(echo "$keys" | sed "s/layers=1/layers=2/; s/micro_batches=6/micro_batches=12/") tied=0"
 	run begun steps=3 ranks=2 $few
 	for how in "ranks=1" "ranks=2 stages=2" "ranks=2 zero=3" "ranks=6 stages=2 zero=1"; do
@@ -115,7 +115,7 @@ END
 
 verdict "shares of gradients" "$(refused 'zero=1 or 0' compress=topk zero=2 ranks=2)"
 verdict "a ratio of nothing" "$(refused 'compress_ratio' compress=topk compress_ratio=0)"
-verdict "a ratio that does not pay is said" "$(run much steps=1 ranks=2 compress=topk compress_ratio=0.5
+verdict "a ratio without benefit is reported" "$(run much steps=1 ranks=2 compress=topk compress_ratio=0.5
 	grep -q 'send as much with compress_ratio=0.5' much.err || cat much.err)"
 verdict "the plan counts what is kept" "$(
 	for c in none topk; do

@@ -39,7 +39,7 @@ lost()
 		seq 8 | diff a -)"
 }
 lost "a launch fails behind a checkpoint" 2 YOKE_FAULT_RUN=$behind
-verdict "from which it goes on" "$(cat lost.out lost.err | grep -q '^resumed from lost at step 3$' || cat lost.out lost.err)"
+verdict "it resumes from that checkpoint" "$(cat lost.out lost.err | grep -q '^resumed from lost at step 3$' || cat lost.out lost.err)"
 lost "before there is one" 2 YOKE_FAULT_RUN=$before
 lost "it is told late, and parameters are shared out" 2 YOKE_FAULT_LATE=$behind zero=2
 
@@ -73,7 +73,7 @@ which="RUN SEGMENT PUT GET MARK LATE"
 most=$((14 * (two - one)))
 seed=${YOKE_TEST_SEED:-1}
 count_of=0
-verdict "whatever fails, all end" "$(
+verdict "whichever call fails, all ranks end" "$(
 	for how in thread process; do
 		for what in $which; do
 			count_of=$((count_of + 1))

@@ -54,7 +54,7 @@ finish()
 # shellcheck disable=SC2086 # words
 torch 2 "$yoke" train $small out=torch
 finish
-verdict "what torchrun starts is one training, with the bits of two threads" "$(
+verdict "processes of torchrun train one model, with the bits of two threads" "$(
 	[ "$codes" = " 0 0" ] || tail -n 3 torch.?.err
 	[ ! -s torch.1.out ] || echo "rank 1 speaks"
 	same torch threads)"
@@ -103,7 +103,7 @@ two_torches()
 	cat torch.?.err >&2
 	[ "$codes" = " 0 0" ]
 }
-verdict "ranks of unlike versions, each of which says so" "$(
+verdict "ranks of different versions, each of which reports it" "$(
 	# shellcheck disable=SC2086 # words
 	torch 3 ./mixed "$yoke" train $model data=text out=never micro_batches=3
 	finish
@@ -130,8 +130,7 @@ unlike_isa()
 	[ "$codes" = " 0 0" ]
 }
 if "$yoke" info | grep -q 'base, threads bound'; then
-	count=$((count + 1))
-	echo "ok $count - ranks of unlike instruction sets # SKIP there is base alone"
+	skip 'ranks of unlike instruction sets' 'there is base alone'
 else
 	verdict "ranks of unlike instruction sets" "$(refused 'ranks 0 and 1 differ in their device (.*zero=1 has one owner' unlike_isa never)"
 	verdict "which may with zero=1" "$(unlike_isa isas zero=1 2>err || tail -n 3 err)"
@@ -147,26 +146,26 @@ see()
 	[ "$codes" = " 0 0" ]
 }
 if cp "$fault" modules 2>/dev/null && chmod go-w modules/yoke_fault.so; then
-	verdict "each rank's only device is its own" "$(UUID0=a UUID1=b; export UUID0 UUID1
+	verdict "a rank uses its only visible device" "$(UUID0=a UUID1=b; export UUID0 UUID1
 		see unlike 2>err || tail -n 3 err)"
 	verdict "two ranks that see the same device" "$(UUID0=a UUID1=a; export UUID0 UUID1
 		refused 'ranks 0 and 1 of this machine see one device each, the same, fault:0, uuid a-0; dist.share=1' see never)"
 	verdict "which share it" "$(UUID0=a UUID1=a YOKE_DIST_SHARE=1; export UUID0 UUID1 YOKE_DIST_SHARE
 		see shared 2>err || tail -n 3 err)"
-	verdict "devices that both see are taken in turn" "$(UUID0=a UUID1=a YOKE_FAULT_DEVICES=2
+	verdict "devices that both ranks see are assigned in turn" "$(UUID0=a UUID1=a YOKE_FAULT_DEVICES=2
 		export UUID0 UUID1 YOKE_FAULT_DEVICES
 		see turns 2>err || tail -n 3 err
 		same turns unlike)"
-	verdict "one whose device computes wrong is told from the other when they save" "$(UUID0=a UUID1=b WRONG1=list_map
+	verdict "a rank whose device computes wrongly is detected when they save" "$(UUID0=a UUID1=b WRONG1=list_map
 		export UUID0 UUID1 WRONG1
 		refused 'ranks 0 and 1 have other parameters at step 2, which should have the same bits' see drift save_every=2
 		[ ! -e drift/manifest.json ] || echo "it was saved")"
-	verdict "and one whose self-test leaves kernels out, behind the first step" "$(
+	verdict "and a rank whose self-test excluded kernels, after the first step" "$(
 		UUID0=a UUID1=b WRONG1=list_map YOKE_SELFTEST=1
 		export UUID0 UUID1 WRONG1 YOKE_SELFTEST
 		refused 'ranks 0 and 1 differ in their kernels, of which self-tests .*zero=1 has one owner' see drift)"
 fi
-verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 YOKE_PLUGIN_PATH=$PWD/modules \
+verdict "yoke info names the launcher" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 YOKE_PLUGIN_PATH=$PWD/modules \
 	"$yoke" info >out 2>&1
 	grep -q 'launcher *torchrun: rank 1 of 2, 2 of them' out || tail -n 12 out
 	for name in openmpi mpich; do
@@ -201,7 +200,7 @@ reaches long 3
 set -- $pids
 kill -KILL "$2"
 finish 2>/dev/null
-verdict "a rank that is killed is noticed by the others themselves" "$(
+verdict "the other ranks detect a killed rank" "$(
 	[ "$codes" = " 1 137" ] || echo "exit codes$codes"
 	grep -q "rank 1 of world (pid $2) has ended" torch.0.err || tail -n 3 torch.0.err
 	left "$1" "$2")"
@@ -216,7 +215,7 @@ wait "$1"
 code=$?
 kill -KILL "$2"
 finish 2>/dev/null
-verdict "one that is stopped, when dist.timeout is over" "$(
+verdict "a stopped rank is reported after dist.timeout" "$(
 	[ $code -eq 1 ] || echo "exit code $code"
 	grep -q "within 10 s (dist.timeout): rank 1 (pid $2)" torch.0.err || tail -n 3 torch.0.err
 	left "$1" "$2")"
@@ -244,8 +243,7 @@ for name in openmpi mpich; do
 	*) other=openmpi mine=1 ;;
 	esac
 	if [ -z "$run" ] || [ ! -e modules/yoke_mpi_$name.so ]; then
-		count=$((count + 1))
-		echo "ok $count - $name # SKIP mpirun.$name or its module is not there (libopenmpi-dev openmpi-bin, libmpich-dev mpich)"
+		skip "$name" "mpirun.$name or its module is not there (libopenmpi-dev openmpi-bin, libmpich-dev mpich)"
 		continue
 	fi
 	over()

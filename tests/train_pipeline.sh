@@ -38,9 +38,9 @@ near()
 }
 
 verdict "one rank" "$(run one micro_batches=4)"
-verdict "two stages have its bits, 1f1b and gpipe" "$(run two ranks=2 stages=2 micro_batches=4; same one two
+verdict "two stages have the bits of one rank, with 1f1b and gpipe" "$(run two ranks=2 stages=2 micro_batches=4; same one two
 	run two ranks=2 stages=2 micro_batches=4 pipeline=gpipe; same one two)"
-verdict "said by rank 0" "$(grep -q 'stages=2: blocks 2, 1; 1f1b' one.err two.err && echo "of one"
+verdict "rank 0 reports the stages" "$(grep -q 'stages=2: blocks 2, 1; 1f1b' one.err two.err && echo "of one"
 	grep -q 'stages=2: blocks 2, 1; gpipe' two.err || cat two.err)"
 verdict "three; two of two data ranks; and with their states shared out" "$(
 	run three ranks=3 stages=3 micro_batches=4; same one three
@@ -71,7 +71,7 @@ verdict "with tensor ranks" "$(keys="$common eval_every=2 $gpt steps=4 lr=1e-2 o
 	[ "$long" = 0 ] || { run x2 ranks=8 stages=2 tensor=2 micro_batches=2; near x1 x2; })"
 
 keys="$small $gpt tied=0 lr=1e-2 schedule=constant"
-verdict "a run of three stages goes on as one, as two, as two data ranks; and one as three" "$(
+verdict "a run of three stages resumes as one, as two, as two data ranks; and one rank as three stages" "$(
 	run straight micro_batches=4 steps=4
 	run part ranks=3 stages=3 micro_batches=4 steps=2
 	for how in "ranks=1 stages=1" "ranks=2 stages=2" "ranks=4 stages=2 zero=1" "ranks=2 stages=1 zero=3"; do
@@ -87,18 +87,18 @@ verdict "a run of three stages goes on as one, as two, as two data ranks; and on
 	run part micro_batches=4 steps=2
 	go part resume=1 steps=4 ranks=3 stages=3
 	same straight part)"
-verdict "all devices that its stages and parts take go on with it" "$(run auto ranks=2 stages=2 micro_batches=2 steps=2
+verdict "it resumes on all devices for its stages and data ranks" "$(run auto ranks=2 stages=2 micro_batches=2 steps=2
 	export YOKE_CPU_DEVICES=3
 	go auto resume=1 steps=3 ranks=auto
 	grep -q 'stages=2: blocks 2, 1' auto.out auto.err || cat auto.out auto.err
 	YOKE_CPU_DEVICES=7
 	go auto resume=1 steps=4 ranks=auto # micro_batches=2 of three times two
 	grep -q '^4 ranks' auto.out auto.err || cat auto.out auto.err)"
-verdict "its model is any other" "$(timeout 600 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
+verdict "its model can be evaluated and generates" "$(timeout 600 "$yoke" eval part data=text >part.eval 2>&1 || cat part.eval
 	timeout 600 "$yoke" eval straight data=text >straight.eval 2>&1
 	cmp part.eval straight.eval
 	timeout 600 "$yoke" generate part tokens=5 >part.text 2>&1 || cat part.text)"
-verdict "a model without the key tied is tied, and says nothing of it" "$(grep -q '"tied"' t1/manifest.json &&
+verdict "a model without the key tied is tied, without a message" "$(grep -q '"tied"' t1/manifest.json &&
 	sed -n '/"model": {/,/}/p' t1/manifest.json | grep tied
 	sed -n '/"model": {/,/}/p' part/manifest.json | grep -q '"tied": *"0"' || echo "part does not say that it is not")"
 
@@ -107,7 +107,7 @@ said()
 {
 	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
 }
-verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 embed=64 context=32 split=3,1"
+verdict "it uses the predicted memory" "$(keys="$common layers=4 heads=4 embed=64 context=32 split=3,1"
 	run memory ranks=2 stages=2 steps=3 micro_batches=4 checkpoints=0 eval_every=0
 	# shellcheck disable=SC2086 # words
 	timeout 600 "$yoke" plan $keys eval_every=0 ranks=2 stages=2 steps=3 micro_batches=4 >plan 2>&1
@@ -120,9 +120,9 @@ verdict "it takes the memory that was said" "$(keys="$common layers=4 heads=4 em
 keys=$common
 verdict "ranks that are no multiple" "$(refused 'ranks=3 are no multiple of the 2 of stages=2 times tensor=1' ranks=3 stages=2)"
 verdict "more stages than blocks" "$(refused 'stages=5 are more than layers=4' ranks=5 stages=5)"
-verdict "a split of other blocks" "$(refused 'split=4,4 comes to 8 blocks, but there are layers=4' ranks=2 stages=2 split=4,4)"
-verdict "a split of other stages" "$(refused 'split=2,1,1 has 3 numbers, but there are stages=2' ranks=2 stages=2 split=2,1,1)"
-verdict "a split that is none" "$(refused 'split=4+4: wants the blocks of each stage' ranks=2 stages=2 split=4+4)"
+verdict "a split with another number of blocks" "$(refused 'split=4,4 comes to 8 blocks, but there are layers=4' ranks=2 stages=2 split=4,4)"
+verdict "a split with another number of stages" "$(refused 'split=2,1,1 has 3 numbers, but there are stages=2' ranks=2 stages=2 split=2,1,1)"
+verdict "an invalid split" "$(refused 'split=4+4: wants the blocks of each stage' ranks=2 stages=2 split=4+4)"
 verdict "a split without stages" "$(refused 'split=2,2 is for stages, of which there is one' split=2,2)"
 verdict "scopes of which a rank has some" "$(refused 'keep_f32=layer0 names scopes' ranks=2 stages=2 keep_f32=layer0)"
 verdict "a device that one rank chooses" "$(refused 'backend=fastest measures one rank alone' ranks=2 stages=2 backend=fastest)"
@@ -130,12 +130,12 @@ verdict "gradients shared out" "$(refused 'zero=2 with stages=2' ranks=4 stages=
 verdict "gradients sent in part" "$(refused 'compress=topk .* stages=2' ranks=2 stages=2 compress=topk)"
 verdict "restarts by sums over all" "$(refused 'restarts by sums .* stages=2' ranks=2 stages=2 optimizer=accelerated lr=0.1)"
 verdict "a model that is not shared out" "$(refused 'stages=2: .* model=bk' ranks=2 stages=2 model=bk)"
-verdict "parts that data ranks do not divide" "$(refused 'ranks=6 do not divide the micro_batches=4 of a step; these do: 2 4 8' \
+verdict "micro-batches not divisible by the data ranks" "$(refused 'ranks=6 do not divide the micro_batches=4 of a step; these do: 2 4 8' \
 	ranks=6 stages=2 micro_batches=4)"
 verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp tied=0)"
 
 keys="$common $gpt tied=0 lr=1e-2 schedule=constant eval_every=0" fields=
-verdict "one signal ends all stages behind the same step, saved" "$(
+verdict "one signal ends all stages after the same step, with a checkpoint" "$(
 	signalled signal 10 ranks=3 stages=3 micro_batches=4
 	step=$(saved_step signal)
 	run whole micro_batches=4 steps=$((step + 1)) save_every=0

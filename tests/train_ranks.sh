@@ -18,10 +18,10 @@ fields="loss val_loss grad_norm"
 verdict "one rank" "$(run one micro_batches=4)"
 verdict "two, watched" "$(run two ranks=2 micro_batches=4 profile=1)"
 verdict "four" "$(run four ranks=4)"
-verdict "two ranks have the bits of one" "$(same one two)"
+verdict "two ranks have the bits of one rank" "$(same one two)"
 verdict "four, too" "$(same one four)"
-verdict "and of one that accumulates" "$(run alone accumulate=4; same one alone)"
-verdict "before the first step a line says that the order is that of one rank" "$(
+verdict "and of one rank that accumulates" "$(run alone accumulate=4; same one alone)"
+verdict "a line before the first step reports the order of one rank" "$(
 	for name in one two four alone; do
 		cat $name.out $name.err | grep -q 'in the order of one rank with micro_batches=4 accumulate_order=tree$' || cat $name.err
 	done)"
@@ -39,11 +39,11 @@ ordered()
 	esac
 }
 run six micro_batches=6
-verdict "two ranks with 3 parts each: another order" "$(ordered odd no ranks=2 micro_batches=6)"
+verdict "two ranks with 3 micro-batches each: another order" "$(ordered odd no ranks=2 micro_batches=6)"
 verdict "but not with zero=2, which adds up two ranks first" "$(ordered even yes ranks=2 micro_batches=6 zero=2)"
-verdict "three ranks with 2 parts each have the bits of one" "$(ordered three yes ranks=3 micro_batches=6 && ordered three1 yes ranks=3 micro_batches=6 zero=1)"
+verdict "three ranks with 2 micro-batches each have the bits of one" "$(ordered three yes ranks=3 micro_batches=6 && ordered three1 yes ranks=3 micro_batches=6 zero=1)"
 verdict "but not with zero=2" "$(ordered three2 no ranks=3 micro_batches=6 zero=2)"
-verdict "nor around a ring, by halves, or of parts of gradients" "$(
+verdict "nor by a ring, by halving, or with split gradients" "$(
 	export YOKE_DIST_ALGORITHM=ring
 	ordered ring no ranks=3 micro_batches=6
 	unset YOKE_DIST_ALGORITHM

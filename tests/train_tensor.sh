@@ -94,7 +94,7 @@ verdict "a run of two goes on as one, as two, as four" "$(keys="$small $gpt lr=1
 		go on$n resume=1 steps=4 ranks=$n tensor=$n
 		near straight on$n
 	done)"
-verdict "its model is any other" "$(timeout 600 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
+verdict "its model can be evaluated and generates" "$(timeout 600 "$yoke" eval two data=text >two.eval 2>&1 || cat two.eval
 	timeout 600 "$yoke" eval one data=text >one.eval 2>&1
 	sed -n 's/^loss  *//p' one.eval >a; sed -n 's/^loss  *//p' two.eval >b; apart a b loss 1 1e-5
 	timeout 600 "$yoke" generate two tokens=5 >two.text 2>&1 || cat two.text)"
