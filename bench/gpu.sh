@@ -97,20 +97,19 @@ fact()
 # Prints the id of the device to measure; prints nothing if there is none.
 choose()
 {
-	awk -F'\t' -v asked="$asked" '
-		$1 ~ /^devices\.[0-9]+\.(id|kind)$/ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+	records devices '
 		END {
 			want = asked == "" ? "cuda rocm opencl" : asked
 			m = split(want, backend, " ")
 			for (b = 1; b <= m; b++)
 				for (i = 0; i < n; i++) {
-					id = of[i, "id"]
-					if ((id == backend[b] || index(id, backend[b] ":") == 1) && (asked != "" || of[i, "kind"] ~ /gpu/)) {
+					id = f[i, "id"]
+					if ((id == backend[b] || index(id, backend[b] ":") == 1) && (asked != "" || f[i, "kind"] ~ /gpu/)) {
 						print i
 						exit
 					}
 				}
-		}' "$out/info.flat"
+		}' -v asked="$asked" <"$out/info.flat"
 }
 
 # Sets $free_mib: the free memory that the driver reports, at most its size.
@@ -316,9 +315,9 @@ bench()
 	first_log=$name.log
 	flat <"$out/$name.json" >"$out/$name.flat"
 	copy=$(value "$out/$name.flat" devices.0.copy_bytes_per_s)
-	awk -F'\t' '$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
-		END { for (i = 0; i < n; i++) print of[i, "suite"] "\t" of[i, "case"] "\t" of[i, "median_s"] "\t" of[i, "bytes"] "\t" of[i, "flops"] "\t" of[i, "launches"] }' \
-		"$out/$name.flat" >"$out/$name.cases"
+	records results '
+		END { for (i = 0; i < n; i++) print f[i, "suite"] "\t" f[i, "case"] "\t" f[i, "median_s"] "\t" f[i, "bytes"] "\t" f[i, "flops"] "\t" f[i, "launches"] }' \
+		<"$out/$name.flat" >"$out/$name.cases"
 }
 
 # scaled NUMBER FACTOR
@@ -469,13 +468,12 @@ part_resolvents()
 	# shellcheck disable=SC2086 # words
 	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" sh -c "$into" sh "$out/resolvents.json" "$yoke" bench resolvent --json $sizes || return
 	first_log=resolvents.log
-	flat <"$out/resolvents.json" | awk -F'\t' '
-		$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
+	flat <"$out/resolvents.json" | records results '
 		END {
 			for (i = 0; i < n; i++) {
-				c = of[i, "case"]
-				if (of[i, "device"] == "f32") { ours[c] = of[i, "median_s"]; order[++m] = c }
-				if (of[i, "device"] ~ /^(strided|interleave)$/ && (!(c in best) || of[i, "median_s"] < best[c])) best[c] = of[i, "median_s"]
+				c = f[i, "case"]
+				if (f[i, "device"] == "f32") { ours[c] = f[i, "median_s"]; order[++m] = c }
+				if (f[i, "device"] ~ /^(strided|interleave)$/ && (!(c in best) || f[i, "median_s"] < best[c])) best[c] = f[i, "median_s"]
 			}
 			for (i = 1; i <= m; i++) printf "%s\t%.4g\t%s\n", order[i], ours[order[i]] * 1e6, order[i] in best ? sprintf("%.4g", best[order[i]] * 1e6) : ""
 		}' >"$out/resolvents.cases"
@@ -493,9 +491,9 @@ part_resolvents()
 # native backend.
 part_opencl()
 {
-	other=$(awk -F'\t' -v same="$device" '
-		$1 ~ /^devices\.[0-9]+\.(id|kind|same_as)$/ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
-		END { for (i = 0; i < n; i++) if (of[i, "id"] ~ /^opencl:/ && of[i, "same_as"] == same) { print of[i, "id"]; exit } }' "$out/info.flat")
+	other=$(records devices '
+		END { for (i = 0; i < n; i++) if (f[i, "id"] ~ /^opencl:/ && f[i, "same_as"] == same) { print f[i, "id"]; exit } }' \
+		-v same="$device" <"$out/info.flat")
 	if [ "$backend" = opencl ]; then
 		status=skip why='it is the device of all other parts'
 		return
@@ -508,11 +506,11 @@ part_opencl()
 	figure "conform on $other" "$(grep -c '^ok' "$out/opencl-conform.log")" passed
 	for suite in contract map rows attention; do
 		step 4 "opencl-$suite" sh -c "$into" sh "$out/opencl-$suite.json" "$yoke" bench $suite "devices=$device,$other" --json ${quick:+--quick} || continue
-		flat <"$out/opencl-$suite.json" | awk -F'\t' -v other="$other" '
-			$1 ~ /^results\./ { split($1, p, "."); of[p[2], p[3]] = $2; if (p[2] + 1 > n) n = p[2] + 1 }
-			END { for (i = 0; i < n; i++) if (of[i, "device"] != other) native[of[i, "case"]] = of[i, "median_s"]
-				for (i = 0; i < n; i++) if (of[i, "device"] == other)
-					printf "%s\t%.4g\t%.4g\n", of[i, "case"], 1 / of[i, "median_s"], 1 / native[of[i, "case"]] }' >"$out/opencl-$suite.cases"
+		flat <"$out/opencl-$suite.json" | records results '
+			END { for (i = 0; i < n; i++) if (f[i, "device"] != other) native[f[i, "case"]] = f[i, "median_s"]
+				for (i = 0; i < n; i++) if (f[i, "device"] == other)
+					printf "%s\t%.4g\t%.4g\n", f[i, "case"], 1 / f[i, "median_s"], 1 / native[f[i, "case"]] }' \
+			-v other="$other" >"$out/opencl-$suite.cases"
 		while IFS="$tab" read -r case ours native; do
 			figure "$suite $case" "$ours" 1/s "$device" "$native"
 		done <"$out/opencl-$suite.cases"

@@ -62,6 +62,15 @@ value()
 	awk -F'\t' -v path="$2" '$1 == path { print $2; exit }' "$1"
 }
 
+# records PATH PROGRAM [AWK_OPTION ..] <FLAT: runs an awk program in which f[i, "key"], i < n, are the objects of the list PATH
+records()
+{
+	program="index(\$1, \"$1.\") == 1 && split(\$1, p, \".\") == 3 { f[p[2], p[3]] = \$2; if (p[2] + 1 > n) n = p[2] + 1 }
+		$2"
+	shift 2
+	awk -F'\t' "$@" "$program"
+}
+
 # flat <JSON: a line per value, "path.of.keys<tab>value"
 flat()
 {

@@ -5,19 +5,13 @@
 
 #include "config.h"
 
+#include "stats.h"
 #include "tap.h"
 #include "yoke.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
 enum { LIMIT = 4096 };
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
-}
 
 static int expect(int err, int want, const char *a, const char *b, const char *what)
 {

@@ -8,13 +8,6 @@ set -u
 shown="bench.out bench.err"
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_BACKEND=cpu
-# skipped NAME WHY
-skipped()
-{
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
-
 # shares NAME SUITE: checks that columns end where their titles do, and that percentages of the
 # printed limit are correct to the last digit; of the memory limit where nothing else is counted
 shares()
@@ -130,7 +123,7 @@ if "$yoke" bench map devices=opencl >bench.out 2>bench.err; then
 		[ "$(grep -c '"device": *"opencl:0"' bench.json)" -eq 4 ]
 	verdict "two devices side by side" $?
 else
-	skipped "OpenCL" "no device of it"
+	skip "OpenCL" "no device of it"
 fi
 "$yoke" bench map devices=cpu,cpu:0 >bench.out 2>bench.err
 [ $? -eq 1 ] && grep -q 'stands there twice' bench.err
@@ -154,7 +147,7 @@ for function in peak_base:mulps peak_avx2:'vfmadd[0-9]*ps' peak_avx512:'vfmadd[0
 	name=${function%%:*}
 	if ! command -v objdump >bench.out || ! objdump -t "$yoke" 2>bench.err | grep -q " $name\$" ||
 		grep -q '^[A-Z_]*CFLAGS =.*\(-O0\|-fsanitize\|--coverage\)' "$makefile"; then
-		skipped "the sums of $name" "no objdump, or another processor or kind of build"
+		skip "the sums of $name" "no objdump, or another processor or kind of build"
 		continue
 	fi
 	n=$(accumulators "$name" "${function#*:}")

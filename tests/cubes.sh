@@ -22,8 +22,7 @@ says()
 }
 without()
 {
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2 is not installed"
+	skip "$1" "$2 is not installed"
 }
 
 verdict 'make' "$("$yoke" cubes make set count=2 lines=16 samples=12 bands=5 2>&1; ls set | wc -l | grep -qx 6 || ls set)"

@@ -31,8 +31,7 @@ if [ -n "${YOKE_TEST_OPENCL:-}" ] && YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPEN
 	grep -q '^  opencl:0'; then
 	on opencl "$(dirname "$YOKE_TEST_OPENCL")" 200
 else
-	count=$((count + 1))
-	echo "ok $count - OpenCL # SKIP no OpenCL device"
+	skip 'OpenCL' 'no OpenCL device'
 fi
 turn=$((${YOKE_TEST_SEED:-0} % 2))
 [ $turn -eq 0 ] && today=cuda || today=rocm
@@ -46,8 +45,7 @@ for b in $today; do
 		verdict "$b: $(grep -c '^ok' $b.said) of custom_op.t" "$(code=$?; grep -v '^ok' $b.said | grep '^not ok\|Bail'
 			grep -q '^1\.\.' $b.said || cat $b.said)"
 	else
-		count=$((count + 1))
-		echo "ok $count - $b # SKIP no fake drivers, or no C++ compiler"
+		skip "$b" 'no fake drivers, or no C++ compiler'
 	fi
 done
 echo "1..$count"

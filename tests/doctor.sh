@@ -72,8 +72,7 @@ if [ -e "$fake" ]; then
 	YOKE_BACKEND=cpu OCL_ICD_VENDORS="$PWD/crash" "$yoke" doctor >out 2>&1
 	says "^  driver   not tried  $PWD/crash/fake.icd .*YOKE_BACKEND asks for no other"
 else
-	count=$((count + 1))
-	echo "ok $count - drivers that answer # SKIP no $fake"
+	skip 'drivers that answer' "no $fake"
 fi
 # a program cannot be made to miss a library that is there: the helper says what it would
 cat >helper <<'EOF'
@@ -117,8 +116,7 @@ if [ -n "$libdir" ] && [ -n "$libexecdir" ] && [ -e "$fault" ]; then
 	yoke=$built
 	export YOKE_PLUGIN_PROBE="$helper" YOKE_PLUGIN_PATH="$path"
 else
-	count=$((count + 1))
-	echo "ok $count - a moved installation # SKIP no Makefile, or no fault backend"
+	skip 'a moved installation' 'no Makefile, or no fault backend'
 fi
 
 # what was asked for
@@ -181,8 +179,7 @@ if [ -e "${modules##*:}/yoke_fault.so" ]; then
 	export YOKE_PLUGIN_PATH="$PWD/plugins"
 	unset YOKE_BACKEND YOKE_FAULT_IMPLS_MAX
 else
-	count=$((count + 1))
-	echo "ok $count - tuning # SKIP no fault backend"
+	skip 'tuning' 'no fault backend'
 fi
 "$yoke" doctor --extra >out 2>&1
 verdict "usage" "$([ $? -eq 2 ] || cat out)"

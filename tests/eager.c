@@ -5,17 +5,11 @@
 
 #include "config.h"
 
+#include "stats.h"
 #include "tap.h"
 #include "yoke.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
-}
 
 static bool equal(yoke_tensor *t, const double *want, int n, const char *what)
 {

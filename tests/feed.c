@@ -14,6 +14,7 @@
 #include "data/permute.h"
 #include "fault/fault.h"
 #include "graph/context.h"
+#include "stats.h"
 #include "tap.h"
 #include "yoke-data.h"
 
@@ -55,13 +56,6 @@ static yoke_dataset *set(void)
 	return yoke_dataset_new(&(struct yoke_dataset_options){
 		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = COUNT, .fields = 2, .field = field,
 		.read = read_sample, .chunk = 3 });
-}
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
 }
 
 // ---- contents ----

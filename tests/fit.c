@@ -10,19 +10,13 @@
 #include "base/error.h"
 #include "device/pool.h"
 #include "graph/context.h"
+#include "stats.h"
 #include "tap.h"
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/memory_estimate.h"
 
 #define MIB ((uint64_t)1 << 20)
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
-}
 
 static struct yk_device *device(void)
 {

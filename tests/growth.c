@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "graph/context.h"
+#include "stats.h"
 #include "tap.h"
 #include "updates.h"
 #include "yoke.h"
@@ -24,13 +25,6 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 		return;
 	warnings++;
 	snprintf(warning, sizeof warning, "%s", line);
-}
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
 }
 
 static void process(double grown, double most)

@@ -40,8 +40,7 @@ if knows cc c++11 "$cxx"; then
 		! knows cc $standard "$cxx" || alone cc $standard "$cxx"
 	done
 else
-	count=$((count + 1))
-	echo "ok $count - the headers as C++ # SKIP no C++ compiler ($cxx)"
+	skip 'the headers as C++' "no C++ compiler ($cxx)"
 fi
 echo "1..$count"
 exit $failed

@@ -96,8 +96,7 @@ if opened A= | grep -qx 'yoke_good\.so'; then
 			grep -iE 'dnnl|onednn|blas|mkl|lapack|gomp|libomp|iomp|libtbb|sycl' libraries)"
 	done
 else
-	count=$((count + 1))
-	echo "ok $count - libraries that are opened # SKIP this linker does not tell"
+	skip 'libraries that are opened' 'this linker does not tell'
 fi
 
 # ---- what NVIDIA's own program says of the GPUs ----
@@ -105,11 +104,9 @@ fi
 modules=${bad%/tests/bad/.libs}/plugins/cuda/.libs
 if ! nvidia-smi --query-gpu=pci.bus_id,memory.total,temperature.gpu --format=csv,noheader,nounits >smi 2>/dev/null ||
 	! YOKE_PLUGIN_PATH=$modules "$yoke" info --json >info.json 2>/dev/null || ! grep -q '"cuda:0"' info.json; then
-	count=$((count + 1))
-	echo "ok $count - telemetry beside nvidia-smi # SKIP no GPU of NVIDIA's, or no nvidia-smi"
+	skip 'telemetry beside nvidia-smi' "no GPU of NVIDIA's, or no nvidia-smi"
 elif ! python3 -c '' 2>/dev/null; then
-	count=$((count + 1))
-	echo "ok $count - telemetry beside nvidia-smi # SKIP no python3"
+	skip 'telemetry beside nvidia-smi' 'no python3'
 else
 	verdict "telemetry is nvidia-smi's: $(tr '\n' ';' <smi)" "$(python3 - 2>&1 <<'END'
 import json

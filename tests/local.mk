@@ -262,6 +262,7 @@ test_headers = \
 	tests/observed.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
+	tests/stats.h \
 	tests/random_program.h \
 	tests/resolvent.h \
 	tests/rows.h \

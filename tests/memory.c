@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "device/pool.h"
 #include "fault/fault.h"
+#include "stats.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -23,13 +24,6 @@ struct held { // a value and its expected contents: every word is `first` plus i
 	uint32_t first;
 	int64_t words;
 };
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
-}
 
 static bool hold(struct held *h, int64_t bytes)
 {

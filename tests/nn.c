@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
+#include "stats.h"
 #include "tap.h"
 
 // ---- in float64, one window ----
@@ -300,13 +301,6 @@ static void test_init(void)
 	ok(y[0] == 0 && y[191] == 0, "gpt: biases are 0");
 	yk_network_free(a);
 	yk_network_free(b);
-}
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
 }
 
 // Tokens that come in chunks, with a cache, against the whole window at once.

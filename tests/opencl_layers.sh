@@ -22,15 +22,13 @@ if [ -n "${YOKE_TEST_OPENCL:-}" ] && YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPEN
 		YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL") YOKE_BACKEND=opencl program "$name" ' on OpenCL'
 	done
 else
-	count=$((count + 1))
-	echo "ok $count - OpenCL # SKIP no OpenCL device"
+	skip 'OpenCL' 'no OpenCL device'
 fi
 for b in $today; do
 	if [ -d "${YOKE_TEST_FAKE:-}" ] && [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && c++ --version >/dev/null 2>&1; then
 		LD_LIBRARY_PATH=$YOKE_TEST_FAKE YOKE_PLUGIN_PATH=$here/plugins/$b/.libs YOKE_BACKEND=$b program conv_layers ", $b"
 	else
-		count=$((count + 1))
-		echo "ok $count - $b # SKIP no fake drivers, or no C++ compiler"
+		skip "$b" 'no fake drivers, or no C++ compiler'
 	fi
 done
 echo "1..$count"

@@ -10,6 +10,7 @@
 #include "fault/fault.h"
 #include "graph/context.h"
 #include "graph/handle.h"
+#include "stats.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -20,13 +21,6 @@ enum { LIMIT = 24, MIB = 1 << 20 };
 static const struct fault_control *ctl; // NULL: another backend
 static yoke_context *ctx;
 static bool in_place, eager; // updates are; so is evaluation
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-	yoke_stats(&s);
-	return s;
-}
 
 static uint64_t rounded(uint64_t bytes)
 {

@@ -76,8 +76,7 @@ for page in doc/yoke.1 doc/yoke*.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
 	elif command -v groff >/dev/null 2>&1; then
 		verdict "groff: $name" "$(groff -ww -man -Tutf8 -z "$page" 2>&1)"
 	else
-		count=$((count + 1))
-		echo "ok $count - $name # SKIP neither mandoc nor groff"
+		skip "$name" 'neither mandoc nor groff'
 	fi
 done
 echo "1..$count"

@@ -40,8 +40,7 @@ verdict "$plain objects run on any x86-64" "$([ "$plain" -gt 100 ] || cat "$work
 for set in avx2 avx512 bf16 amx; do
 	object=$(grep "_${set}_la-kern_contract" "$work/beyond" | tail -n 1)
 	if [ -z "$object" ]; then
-		count=$((count + 1))
-		echo "ok $count - $set # SKIP not built"
+		skip "$set" 'not built'
 	else
 		verdict "$object has its instructions" "$([ -n "$(has "$object")" ] || echo 'it has none')"
 	fi

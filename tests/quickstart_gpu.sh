@@ -46,9 +46,9 @@ chosen()
 	unset LD_LIBRARY_PATH
 }
 
-mkdir none cuda rocm
-ln -s "$YOKE_TEST_FAKE"/libcu*.so.* "$YOKE_TEST_FAKE"/libnv*.so.* cuda
-ln -s "$YOKE_TEST_FAKE"/libamdhip*.so.* "$YOKE_TEST_FAKE"/libhip*.so.* "$YOKE_TEST_FAKE"/libroc*.so.* rocm
+mkdir none
+fake_drivers cuda cuda
+fake_drivers rocm rocm
 # GPUs of this machine, which the launcher would prefer
 unusable_drivers rocm libcuda.so.1
 unusable_drivers none libcuda.so.1 libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so.5

@@ -10,6 +10,7 @@
 #include "data/permute.h"
 #include "device/pool.h"
 #include "graph/context.h"
+#include "stats.h"
 #include "tap.h"
 #include "train/generate.h"
 #include "train/trainer.h"
@@ -17,14 +18,6 @@
 enum { CONTEXT = 16 };
 
 static char folder[256], text_path[300];
-
-static struct yoke_stats stats(void)
-{
-	struct yoke_stats s = { .size = sizeof s };
-
-	yoke_stats(&s);
-	return s;
-}
 
 // keys: words separated by spaces
 static bool configure(struct yk_config *c, const char *keys)

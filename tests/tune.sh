@@ -105,8 +105,7 @@ if script --version 2>/dev/null | grep -q util-linux; then
 	verdict 'while it measures it says how long it takes' "$(tr '\r' '\n' <typed >out; has out \
 		'^1 of [1-9][0-9]* classes, about [1-9][0-9]* \(s\|min\) to go')"
 else
-	count=$((count + 1))
-	echo "ok $count - while it measures # SKIP no script of util-linux"
+	skip 'while it measures' 'no script of util-linux'
 fi
 export YOKE_FAULT_IMPLS_MAX=8
 
@@ -125,8 +124,7 @@ if "$yoke" info 2>/dev/null | grep -q '^  opencl:0'; then
 	verdict 'opencl' "$(tune 0 opencl --only contract.f32.nn.64x64x64x1)$(has out '^done')$(grep '^wrong' out)"
 	verdict 'presets are measured' "$([ "$(grep -c '^time' out)" -ge 2 ] || cat out)"
 else
-	count=$((count + 1))
-	echo "ok $count - opencl # SKIP no OpenCL device"
+	skip 'opencl' 'no OpenCL device'
 fi
 echo "1..$count"
 exit $failed

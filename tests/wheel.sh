@@ -97,19 +97,9 @@ fi
 
 # ---- GPUs ----
 
-# drivers NAME PATTERN ..: makes a directory with these fakes
-drivers()
-{
-	mkdir "$away/$1"
-	to=$away/$1
-	shift
-	for pattern; do
-		cp "$YOKE_TEST_FAKE"/$pattern "$to"
-	done
-}
 if [ -d "${YOKE_TEST_FAKE:-}" ] && c++ --version >/dev/null 2>&1; then
-	drivers nvidia 'libcu*.so.*' 'libnv*.so.*'
-	drivers amd 'libamdhip*.so.*' 'libhip*.so.*' 'libroc*.so.*'
+	fake_drivers "$away/nvidia" cuda
+	fake_drivers "$away/amd" rocm
 	unusable_drivers "$away/amd" libcuda.so.1 # NVIDIA's driver of this machine would be preferred
 	hidden=$hides hides=no # the fakes compile after a header of the source
 	for name in nvidia:cuda amd:rocm; do
@@ -121,7 +111,7 @@ if [ -d "${YOKE_TEST_FAKE:-}" ] && c++ --version >/dev/null 2>&1; then
 	hides=$hidden
 
 	# only the driver, and NVIDIA's package
-	drivers driver 'libcuda.so.*'
+	fake_drivers "$away/driver" libcuda
 	"$away/venv/bin/python" -c 'import importlib.metadata as m
 print(*sorted(r.split(";")[0].strip() for r in m.requires("yoke") if "extra == \"cuda\"" in r.replace("\x27", "\"")))' >extra
 	verdict "the extra cuda has NVRTC and cuBLAS: $(cat extra)" "$(grep -q 'nvidia-cublas-cu12.*nvidia-cuda-nvrtc-cu12' extra || echo no)"

@@ -44,6 +44,22 @@ unusable_drivers()
 	done
 }
 
+# fake_drivers FOLDER PREFIX ..: copies the fake libraries of tests/fake_gpu with these prefixes, or those of a vendor, cuda or
+# rocm, to a new directory
+fake_drivers()
+{
+	folder=$1
+	case $2 in
+	cuda) set -- libcu libnv ;;
+	rocm) set -- libamdhip libhip libroc ;;
+	*) shift ;;
+	esac
+	mkdir "$folder"
+	for prefix; do
+		cp "$YOKE_TEST_FAKE/$prefix"*.so.* "$folder"
+	done
+}
+
 # await COMMAND ..: repeats the command until it succeeds.  A hang ends after 10 minutes or more, with a message.
 await()
 {
