@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digits of scikit-learn by a convolutional network of one's own: digits.py [FILE].
+"""The digits of scikit-learn by a custom convolutional network: digits.py [FILE].
 
 FILE gets the digits, for examples/digits.c, which is this program in C and has the same losses, bit for bit."""
 import os

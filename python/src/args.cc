@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and scopes of Python's threads, errors as exceptions, arguments as yoke takes them.
+// Contexts and scopes of Python's threads, errors as exceptions, and conversion of arguments.
 #include "core.h"
 #include "docs.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the extension share: tensors as Python has them, errors as exceptions, waits.
+// Declarations shared by the extension's files: Python tensors, errors as exceptions, waits.
 //
 // A tensor that Python has is the caller's where no scope is open, and kept (yoke_keep), so that it is a root of the next
 // evaluation for as long as an object holds it.  Inside `with yoke.scope(..)` it belongs to that scope, whose end takes it
@@ -37,14 +37,14 @@ namespace py {
 
 struct Scope;
 
-// What autocast was given last.
+// The most recent autocast setting.
 struct Autocast {
 	int dtype = YOKE_DTYPE_NONE;
 	bool keeps = false;
 	std::string keep_f32;
 };
 
-// A context, as long as the process lives.
+// A context, which lives as long as the process.
 struct Context {
 	yoke_context *c = nullptr;
 	Autocast cast;
@@ -56,7 +56,7 @@ struct Context {
 
 enum class Held : uint8_t {
 	OURS, // freed with the object
-	LENT, // a module's or an optimizer's
+	LENT, // owned by a module or an optimizer
 	GONE, // its scope has ended
 	FREED,
 };
@@ -65,9 +65,9 @@ struct Tensor {
 	PyObject_HEAD
 	yoke_tensor *h;
 	Context *ctx;
-	Scope *scope; // whose list it is in, or NULL
+	Scope *scope; // the list that it is in, or NULL
 	Tensor *next, *prev;
-	PyObject *owner; // of a lent one
+	PyObject *owner; // borrowed
 	Held held;
 };
 
@@ -80,12 +80,12 @@ inline Tensor *as_tensor(PyObject *o)
 {
 	return reinterpret_cast<Tensor *>(o);
 }
-// Raises what became of it, of one that is gone.
+// Raises the error that explains why a handle is stale.
 void alive(const Tensor *, const char *call);
-// A new object that owns the handle, or raises yoke's error when it is NULL.  root: outside of scopes the next evaluation
-// computes it; views of memory that somebody may write are not.
+// A new object that owns the handle, or raises yoke's error when it is NULL. root: outside of
+// scopes the next evaluation computes it; views of memory that others may write are excluded.
 PyObject *give(yoke_tensor *, Context *, bool root = true);
-// One that somebody else frees.
+// An object whose handle somebody else frees.
 PyObject *lend(yoke_tensor *, Context *, PyObject *owner);
 void tensor_setup(nb::module_ &);
 void share_setup(nb::module_ &);
@@ -101,27 +101,30 @@ struct Scope {
 	yoke_scope *s;
 	Scope *outer;
 	Context *ctx;
-	Tensor *first; // those alive
-	Autocast cast; // of the scope around, which the end restores
+	Tensor *first; // open ones
+	Autocast cast; // of the enclosing scope, restored at the end
 };
 
-// The thread's context; raises when there is none to be had.
+// The thread's context; raises when none can be made.
 Context *current();
-// What Python knows of a context.  One that is the thread's current one and that nobody has told of is its own.
+// Python's record of a context. A current context of the thread that has no record yet is
+// registered.
 Context *known(yoke_context *, bool current = false);
-// C may have made one for the thread: it is known from now on.
+// C code may have made a context for the thread: it is registered from now on.
 void adopt();
 Scope *scope_begin(const char *name);
-// Of a scope that C opened, and will end.
+// Registers a scope that C opened, and will end.
 Scope *scope_of_c(Context *);
-// lift: what objects hold goes to the scope around.  Raises yoke's error unless an exception is set already.
+// lift: values held by objects move to the enclosing scope. Raises yoke's error unless an exception
+// is set already.
 void scope_end(Scope *, bool lift);
 
 // ---- errors ----
 
-// Raises this thread's error as a Python exception; of a call that gave `code` without one, that.
+// Raises this thread's error as a Python exception; if the call gave only `code`, an exception for
+// it.
 [[noreturn]] void fail(int code = 0);
-// Of a function that returns 0 or an error.
+// Checks the result of a function that returns 0 or an error.
 inline int64_t check(int64_t r)
 {
 	if (r < 0)
@@ -129,13 +132,13 @@ inline int64_t check(int64_t r)
 	return r;
 }
 void set_error(int code, const char *text);
-// What an exception says, in one line.
+// The text of an exception, in one line.
 std::string line_of(const std::exception &);
 
 // ---- waits ----
 
-// Without the GIL, and with it again: nanobind's, and a note of it for who has to know and may not ask, since the stable
-// ABI has no PyGILState_Check.
+// Releases the GIL and takes it back: nanobind's guard, plus a record for code that must know
+// whether it holds the GIL, because the stable ABI has no PyGILState_Check.
 inline thread_local bool without_gil;
 template <typename G, bool without> struct Noted {
 	bool was = without_gil;
@@ -145,39 +148,40 @@ template <typename G, bool without> struct Noted {
 };
 using Unlocked = Noted<nb::gil_scoped_release, true>;
 using Locked = Noted<nb::gil_scoped_acquire, false>;
-// Does this thread hold the GIL?  One that Python does not know holds none.
+// Does this thread hold the GIL? A thread unknown to Python holds none.
 inline bool locked()
 {
 	return !without_gil && PyGILState_GetThisThreadState();
 }
 
-// What Python's objects do for C is over: at exit.
+// Callbacks from C into Python objects are over: at exit.
 void ops_forget();
 
-// What has to be done between Python's calls and yoke's: what yoke gave back is released, and an evaluation that Ctrl-C
-// left alone is waited for.
+// Work between Python's calls and yoke's: releases objects that yoke returned, and waits for an
+// evaluation that Ctrl-C abandoned.
 void enter();
-// While there is one, this thread is in a function of an op's, which may record only: nothing waits for another thread.
+// While one exists, this thread is in an op's function, which may only record: nothing waits for
+// another thread.
 struct Recording {
 	bool was;
 	Recording();
 	~Recording();
 };
-// Calls fn without the GIL, and raises its error.  On the main thread another one does it, so that Ctrl-C ends the wait;
-// fn goes on then, so it must own what it uses.
+// Calls fn without the GIL, and raises its error. On the main thread another thread runs it, so
+// that Ctrl-C ends the wait; fn then continues, so it must own its data.
 int64_t wait_for(std::function<int64_t()> fn);
-// For what cannot be left alone: without the GIL, in this thread.
+// For calls that must not be abandoned: without the GIL, in this thread.
 template <typename F> auto unlocked(F fn)
 {
 	Unlocked gil;
 	return fn();
 }
-// Python's reference is dropped by one of the next calls; from any thread.
+// One of the next calls drops Python's reference; may be called from any thread.
 void release_later(void (*fn)(void *), void *arg);
 
 // ---- arguments ----
 
-// An argument as it is, with a name for signatures.
+// An argument without conversion, with a name for signatures.
 template <typename Tag> struct Arg {
 	nb::handle o;
 };
@@ -236,7 +240,7 @@ using ListPair = Ret<ListPairTag>;
 using Array = Ret<ArrayTag>;
 using Arrays = Ret<ArraysTag>;
 
-// An operand: a tensor's handle, or a number's, which goes with this object.
+// An operand: a tensor's handle, or a scalar's, which is freed with this object.
 class Op {
 public:
 	yoke_tensor *h = nullptr;
@@ -246,22 +250,22 @@ public:
 	Op &operator=(const Op &) = delete;
 	~Op();
 	void take(nb::handle, bool optional, const char *call);
-	void own(yoke_tensor *); // which is freed in the end
-	int number = 0; // 1, 2, 3: a bool, an integer, a floating-point number of Python's
+	void own(yoke_tensor *); // freed at the end
+	int number = 0; // 1, 2, 3: a Python bool, integer or float
 	double value = 0;
 	void make_number(); // in the current context
-	nb::object holder; // of an array that became a tensor
+	nb::object holder; // made from an array
 private:
 	bool temporary = false;
 };
 
-// Numbers among operands belong to the tensors' context.
+// Scalar operands are made in the tensors' context.
 void beside(std::initializer_list<Op *>);
-// Tensor operands get one dtype, as NumPy and PyTorch would have it: bool < integers < floating point; numbers only count
-// by their kind.
+// Tensor operands get one dtype, as in NumPy and PyTorch: bool < integers < floating point; scalars
+// count only by their kind.
 void promote(std::initializer_list<Op *>, bool real = false);
 
-// A list of operands, which go with this object.
+// A list of operands, which are freed with this object.
 struct Ops {
 	std::vector<yoke_tensor *> h;
 	std::vector<std::unique_ptr<Op>> op;
@@ -271,7 +275,7 @@ struct Ops {
 };
 void same_count(const char *call, size_t a, size_t b);
 
-// How many a list has, and one of them; raises what the list raises.
+// The length of a list, and one of its items; raises the list's exceptions.
 Py_ssize_t size_of(nb::handle list);
 nb::object item_of(nb::handle list, Py_ssize_t i);
 std::vector<int64_t> shape_of(nb::handle, const char *call);
@@ -300,7 +304,7 @@ template <typename T> void free_of(T *);
 
 template <typename T> struct Handle {
 	T *p = nullptr;
-	nb::object keep; // what has to live as long
+	nb::object keep; // an object that must live as long
 	T *get(const char *call) const
 	{
 		if (!p) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of yoke's objects, and the functions that bind.py has no rule for.
+// Classes of yoke's objects, and bindings of functions that bind.py cannot generate.
 #include "module.h"
 #include "docs.h"
 

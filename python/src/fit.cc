@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of yoke_fit around a network of Python's: it runs without the GIL, which what it calls gets for as long.
+// The loop of yoke_fit around a Python network: it runs without the GIL; its callbacks take it while they run.
 #include "module.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as objects.  What C has is a tree, of which the root is freed; objects of any part of it keep all of it.
+// Modules as Python objects. The C library frees a tree of modules at its root, so an object of any module in it keeps the whole tree.
 #pragma once
 
 #include "core.h"
@@ -8,7 +8,7 @@ namespace py {
 
 struct Tree {
 	yoke_module *root = nullptr;
-	std::shared_ptr<Tree> into; // what it became a part of
+	std::shared_ptr<Tree> into; // the module that it became part of
 	~Tree();
 };
 
@@ -18,7 +18,7 @@ struct Module {
 	yoke_module *get(const char *call) const;
 };
 
-// An object of a module that is new, and nobody's.
+// An object of a new module without a parent.
 Made<Module> made(yoke_module *);
 
 } // namespace py

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of one's own: yoke-op.h with functions of Python's, which get the GIL for as long as they run.
+// Custom operations: yoke-op.h with Python functions, which hold the GIL while they run.
 #include "core.h"
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits: without the GIL, and on the main thread so that Ctrl-C ends them; and what yoke gave back meanwhile.
+// Waits without the GIL, on the main thread such that Ctrl-C interrupts them; and the objects that yoke released meanwhile.
 #include "core.h"
 
 #include <atomic>

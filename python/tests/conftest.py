@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: random numbers of a seed that is printed, and other processes."""
+"""Fixtures of all tests: random numbers with a printed seed, and child processes."""
 import os
 import subprocess
 import sys

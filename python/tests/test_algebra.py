@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eigenvalues, Cholesky factors and triangular systems beside NumPy's."""
+"""Eigenvalues, Cholesky factors and triangular systems against NumPy's."""
 import numpy as np
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: one line each, nothing changed, no crash, and no error left for the call behind."""
+"""Bad input: one error line each, no side effects, no crash, and no error left for the next call."""
 import gc
 import re
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, scopes, threads, forks, Ctrl-C, memory that stays flat."""
+"""Errors, scopes, threads, forks, Ctrl-C, constant memory."""
 import gc
 import os
 import resource

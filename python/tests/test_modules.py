@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules as PyTorch's users write them: weights that are set and tied, containers, printing, copies, pickles, autocast, fit."""
+"""Modules as PyTorch's users write them: assigned and tied weights, containers, printing, copies, pickles, autocast, fit."""
 import copy
 import inspect
 import pickle

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of one's own, and gradients."""
+"""Custom operations, and gradients."""
 import numpy as np
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every function of yoke.h and yoke-math.h that gives a tensor, beside NumPy in float64; one without a row fails."""
+"""Every function of yoke.h and yoke-math.h that returns a tensor, against NumPy in float64; a function without a case fails."""
 import os
 import pathlib
 

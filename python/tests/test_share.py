@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory: NumPy, PyTorch and JAX both ways, without a copy; what is refused; who lives as long as whom."""
+"""Shared memory with NumPy, PyTorch and JAX in both directions, without copies; refused arrays; lifetimes."""
 import ctypes
 import gc
 import itertools

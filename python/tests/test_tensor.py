@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: operators, dtypes, indexing, beside NumPy in float64."""
+"""Tensors: operators, dtypes, indexing, against NumPy in float64."""
 import operator
 
 import numpy as np

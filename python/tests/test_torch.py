@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers beside PyTorch's with the same weights: values and gradients by the input and all parameters."""
+"""Layers against PyTorch's with the same weights: values and gradients by the input and all parameters."""
 import itertools
 import os
 import random

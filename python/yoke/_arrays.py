@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of what Python has: numbers, lists, arrays."""
+"""Tensors from Python values: numbers, lists, arrays."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training loop, which is yoke_fit's, over anything that gives batches."""
+"""The training loop of yoke_fit over any iterable of batches."""
 from __future__ import annotations
 
 import os

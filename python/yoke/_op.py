@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of one's own, and functions with a gradient of their own."""
+"""Custom operations, and functions with custom gradients."""
 from __future__ import annotations
 
 import functools

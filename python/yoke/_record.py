@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions give beside tensors: numbers by name; and element types."""
+"""Results of functions other than tensors: numbers by name; and element types."""
 from __future__ import annotations
 
 import enum
