@@ -20,7 +20,9 @@
 #include <unistd.h>
 
 #include "rounds.h"
+#include "train/check.h"
 #include "train/trainer.h"
+#include "train/trainer_open.h"
 #include "yoke-observe.h"
 #include "yoke-run.h"
 

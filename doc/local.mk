@@ -128,6 +128,8 @@ directory_readmes = \
 	src/app/live/README.md \
 	src/app/report/README.md \
 	src/app/tool/README.md \
+	src/app/config/README.md \
+	src/app/parallel/README.md \
 	src/app/train/README.md \
 	src/core/base/README.md \
 	src/core/device/README.md \

@@ -20,10 +20,12 @@ height()
 	data | optim | runs) echo 7 ;;
 	nn | fit | comm | observe) echo 8 ;;
 	models) echo 9 ;;
-	train) echo 10 ;;
-	report) echo 11 ;;
-	live) echo 12 ;;
-	tool) echo 13 ;;
+	config) echo 10 ;;
+	parallel) echo 11 ;;
+	train) echo 12 ;;
+	report) echo 13 ;;
+	live) echo 14 ;;
+	tool) echo 15 ;;
 	*) echo 99 ;;
 	esac
 }

@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tap.h"
-#include "train/conf.h"
+#include "config/conf.h"
+#include "train/check.h"
 
 static char path[64];
 

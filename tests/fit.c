@@ -14,7 +14,9 @@
 #include "tap.h"
 #include "train/advise.h"
 #include "train/batch.h"
+#include "train/check.h"
 #include "train/memory_estimate.h"
+#include "train/trainer_open.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -203,7 +205,7 @@ static struct peaks run(struct yk_config *c)
 		if (e == 0 && i == 3) {
 			p.all = stats().pool_allocated_peak;
 			yoke_stats_reset_peaks();
-			e = yk_model_validate(t->net, t->data, t->group, NULL, t->batch, t->valid_windows, NULL,
+			e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL,
 					      NULL, &loss);
 			p.validation = stats().pool_allocated_peak;
 		}
@@ -423,7 +425,7 @@ static void test_auto(void)
 	yoke_use(ctx);
 	int e = yk_trainer_new(&c, "none", NULL, &t);
 	int64_t batch = yk_config_int(&c, YK_KEY_batch);
-	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->data) &&
+	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->feed.data) &&
 		   *t->batch_why && pool().num_ooms == ooms &&
 		   atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
 	   "batch=auto: %s: %s", t ? t->batch_why : "", yoke_error());

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tap.h"
-#include "train/ranks.h"
-#include "train/gather_checkpoint.h"
+#include "parallel/ranks.h"
+#include "parallel/gather_checkpoint.h"
+#include "train/check.h"
+#include "train/trainer_open.h"
 
 enum { RANKS = 4, STEPS = 2 };
 
@@ -87,13 +89,13 @@ static int rank(yoke_group *world, void *arg)
 	if (e == 0 && !j->from && !steps(t, STEPS))
 		e = yoke_error_code();
 	if (e == 0)
-		e = yk_checkpoint_gather_begin(t);
+		e = yk_checkpoint_gather_begin(&t->replica);
 	if (e == 0 && yoke_group_rank(world) > 0)
-		e = yk_checkpoint_gather_serve(t);
+		e = yk_checkpoint_gather_serve(&t->replica);
 	else if (e == 0)
-		e = j->saves ? yk_trainer_save(t, folder) : compare(t->whole, &seed);
+		e = j->saves ? yk_trainer_save(t, folder) : compare(t->replica.whole, &seed);
 	if (t)
-		yk_checkpoint_gather_end(t);
+		yk_checkpoint_gather_end(&t->replica);
 	yk_trainer_free(t);
 	yk_config_fini(&c);
 	return e;

@@ -13,7 +13,7 @@
 
 #include "formats/safetensors.h"
 #include "fuzz/targets.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 static char folder[] = "hostile.XXXXXX", path[64];
 

@@ -7,7 +7,7 @@
 #include "base/kind.h"
 #include "data/text.h"
 #include "tap.h"
-#include "train/conf.h"
+#include "config/conf.h"
 #include "yoke-cube.h"
 #include "yoke-data.h"
 #include "yoke-nn.h"

@@ -16,7 +16,7 @@
 #include "data/prepare.h"
 #include "data/text.h"
 #include "tap.h"
-#include "train/conf.h"
+#include "config/conf.h"
 #include "yoke-cube.h"
 #include "yoke-data.h"
 #include "yoke-optim.h"

@@ -9,7 +9,7 @@
 #include "dtypes.h"
 #include "base/json.h"
 #include "tap.h"
-#include "train/precision.h"
+#include "config/precision.h"
 #include "yoke.h"
 
 enum { N = 3, LIMIT = 700 };

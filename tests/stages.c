@@ -11,8 +11,9 @@
 #include "nn/model.h"
 #include "nn/stage.h"
 #include "tap.h"
+#include "train/check.h"
 #include "train/memory_estimate.h"
-#include "train/sums.h"
+#include "parallel/sums.h"
 
 enum { MAX_STAGES = 8, MAX_PARTS = 24 };
 

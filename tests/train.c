@@ -12,8 +12,10 @@
 #include "graph/context.h"
 #include "stats.h"
 #include "tap.h"
+#include "train/check.h"
 #include "train/generate.h"
 #include "train/trainer.h"
+#include "train/trainer_open.h"
 
 enum { CONTEXT = 16 };
 
@@ -122,7 +124,7 @@ static void test_halves(void)
 
 static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
 {
-	return yk_model_validate(t->net, t->data, t->group, NULL, t->batch, t->valid_windows, go_on, arg, loss);
+	return yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, go_on, arg, loss);
 }
 
 static void test_learns(const char *keys)
@@ -177,15 +179,15 @@ static bool go_on(void *arg, int64_t done, int64_t windows)
 // Mean loss of n windows spread over the split, one by one.
 static double spread_loss(const struct yk_trainer *t, int64_t n)
 {
-	int64_t all = yk_data_valid_windows(t->data);
+	int64_t all = yk_data_valid_windows(t->feed.data);
 	double sum = 0;
 
 	for (int64_t k = 0; k < n; k++) {
 		int32_t ids[CONTEXT + 1];
 		float loss = NAN;
 		yoke_scope *s = yoke_scope_begin("test");
-		yk_data_valid(t->data, k * all / n, 1, ids);
-		yoke_read(yk_windows_loss(t->net, yoke_from(yoke_i32, 2,
+		yk_data_valid(t->feed.data, k * all / n, 1, ids);
+		yoke_read(yk_windows_loss(t->replica.net, yoke_from(yoke_i32, 2,
 				(int64_t[]){ 1, CONTEXT + 1 }, ids), 0), &loss, sizeof loss);
 		yoke_scope_end(s);
 		sum += (double)loss;
@@ -212,8 +214,8 @@ static void test_validation(void)
 		struct yk_trainer *t = make(&c, cases[i].keys);
 		if (!t)
 			return;
-		int64_t all = yk_data_valid_windows(t->data), n = t->valid_windows;
-		double trained = (double)(t->steps * t->batch * t->accumulate);
+		int64_t all = yk_data_valid_windows(t->feed.data), n = t->valid_windows;
+		double trained = (double)(t->steps * t->batch * t->replica.batches.accumulate);
 		double share = (double)(n * cases[i].times) / trained;
 		int64_t want = cases[i].windows < 0 ? all : cases[i].windows;
 		ok(want ? n == want : n > 0 && n <= all && share <= cases[i].share,
@@ -243,7 +245,7 @@ static void test_validation(void)
 static double asked_loss(const struct yk_trainer *t)
 {
 	float x = NAN;
-	yoke_tensor *state = yoke_optim_state(t->optim->rule, NULL, "last");
+	yoke_tensor *state = yoke_optim_state(t->replica.optim->rule, NULL, "last");
 	if (!state || yoke_read(state, &x, sizeof x) < 0)
 		yoke_error_clear();
 	return x;
@@ -351,16 +353,16 @@ static void test_resume(const char *keys)
 // Steps with the windows that a plain loop selects; returns the losses in `to`.
 static bool fed_steps(struct yk_trainer *t, const uint8_t *text, int windows, int n, float *to)
 {
-	const int each = (int)(t->batch * t->accumulate);
+	const int each = (int)(t->batch * t->replica.batches.accumulate);
 	for (int i = 0; i < n; i++) {
 		if (yk_trainer_feed(t) < 0)
 			return false;
 		for (int w = 0; w < each; w++) {
-			const int64_t at = t->step * each + w;
-			const int64_t first = CONTEXT * yk_order_at(at % windows, windows, 1, t->seed, at / windows);
+			const int64_t at = t->replica.step * each + w;
+			const int64_t first = CONTEXT * yk_order_at(at % windows, windows, 1, t->replica.seed, at / windows);
 			for (int k = 0; k <= CONTEXT; k++)
 				if (yk_trainer_windows(t, w / t->batch)[w % t->batch * (CONTEXT + 1) + k] != text[first + k]) {
-					diag("step %d window %d token %d: got %d want %d", (int)t->step, w, k,
+					diag("step %d window %d token %d: got %d want %d", (int)t->replica.step, w, k,
 					     (int)yk_trainer_windows(t, w / t->batch)[w % t->batch * (CONTEXT + 1) + k],
 					     text[first + k]);
 					return false;
@@ -529,15 +531,15 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 	struct yk_sampling drawn = *s;
 	int wrong = 0, e = 0;
 
-	t->net->by_row = true;
+	t->replica.net->by_row = true;
 	drawn.temperature = 0.9;
 	for (int i = 0; i < N && e == 0; i++)
-		e = yk_tokenizer_encode(t->tokenizer, prompts[i], strlen(prompts[i]), &prompt[i]);
+		e = yk_tokenizer_encode(t->feed.tokenizer, prompts[i], strlen(prompts[i]), &prompt[i]);
 	if (e == 0)
-		e = yk_generate(t->net, &drawn, N, prompt, 40, collect, together);
+		e = yk_generate(t->replica.net, &drawn, N, prompt, 40, collect, together);
 	for (int i = 0; i < N && e == 0; i++) {
 		struct text alone = { .most = 64 };
-		e = yk_generate(t->net, &drawn, 1, &prompt[i], 40, collect, &alone);
+		e = yk_generate(t->replica.net, &drawn, 1, &prompt[i], 40, collect, &alone);
 		int n = i == 2 ? 5 : 40;
 		wrong += together[i].n != n || alone.n != 40 ||
 			 memcmp(alone.ids, together[i].ids, (size_t)n * sizeof(int32_t));
@@ -545,10 +547,10 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 	}
 	ok(e == 0 && !wrong, "%d prompts at once: %d differ from single prompts %s", N, wrong,
 	   yoke_error());
-	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "no prompt: %s",
+	ok(yk_generate(t->replica.net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "no prompt: %s",
 	   yoke_error());
 	yoke_error_clear();
-	t->net->by_row = false;
+	t->replica.net->by_row = false;
 }
 
 // A trained model goes on with the pattern, below the context's length and beyond it,
@@ -563,34 +565,34 @@ static void test_generate(const char *keys)
 	float loss[60];
 
 	if (!t || !steps(t, 60, loss) ||
-	    yk_tokenizer_encode(t->tokenizer, "abcdefg", 7, &prompt) < 0) {
+	    yk_tokenizer_encode(t->feed.tokenizer, "abcdefg", 7, &prompt) < 0) {
 		ok(false, "generate: %s", yoke_error());
 		return;
 	}
 	// the prompt, the second token, and the half window that a full one goes on with
-	int e = yk_generate(t->net, &s, 1, &prompt, 2, collect, &b);
+	int e = yk_generate(t->replica.net, &s, 1, &prompt, 2, collect, &b);
 	ok(e == 0 && b.n == 2, "two tokens are generated %s", yoke_error());
 	uint64_t misses = stats().plan_misses;
 	b.n = 0;
-	e = yk_generate(t->net, &s, 1, &prompt, 10, collect, &b);
+	e = yk_generate(t->replica.net, &s, 1, &prompt, 10, collect, &b);
 	ok(e == 0 && b.n == 10 && stats().plan_misses == misses, "until the window is full, no new plan %s",
 	   yoke_error());
 	b.n = 0;
-	e = yk_generate(t->net, &s, 1, &prompt, 11, collect, &b);
+	e = yk_generate(t->replica.net, &s, 1, &prompt, 11, collect, &b);
 	ok(e == 0 && (stats().plan_misses == misses + 1 || tap_eager()), "one for the half window %s", yoke_error());
 	misses = stats().plan_misses;
 	b.n = 0;
-	e = yk_generate(t->net, &s, 1, &prompt, 40, collect, &a);
+	e = yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &a);
 	ok(e == 0 && a.n == 40 && stats().plan_misses == misses, "40 tokens, no new plan %s",
 	   yoke_error());
 	int right = 0;
 	for (int i = 0; i < a.n; i++)
 		right += a.ids[i] == 'a' + (7 + i) % 11;
 	ok(right >= 36, "the pattern continues: %d of 40", right);
-	yk_generate(t->net, &s, 1, &prompt, 40, collect, &b);
+	yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b);
 	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "a repetition gives the same");
 	b = (struct text){ .most = 3 };
-	ok(yk_generate(t->net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
+	ok(yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
 	   "the caller ends it");
 	test_several(t, &s);
 	yk_tokens_fini(&prompt);

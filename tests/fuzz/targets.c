@@ -19,7 +19,8 @@
 #include "formats/image.h"
 #include "nn/model.h"
 #include "text/tokenizer.h"
-#include "train/conf.h"
+#include "config/conf.h"
+#include "train/check.h"
 #include "yoke-data.h"
 
 #define MUST(x) \

@@ -17,6 +17,8 @@
 #include "observe/profile.h"
 #include "tool/check_model.h"
 #include "tool/tool.h"
+#include "train/check.h"
+#include "train/trainer_open.h"
 #include "train/trial.h"
 #include "train/validate.h"
 
@@ -124,7 +126,7 @@ static yoke_tensor *windows(const struct yk_trainer *t)
 {
 	const int64_t n = t->batch * (t->context + 1);
 	int32_t *ids = malloc((size_t)n * sizeof *ids);
-	const int64_t vocab = t->net->shape.vocab;
+	const int64_t vocab = t->replica.net->shape.vocab;
 	for (int64_t i = 0; ids && i < n; i++)
 		ids[i] = (int32_t)(i * 7919 % 251 % vocab);
 	yoke_tensor *x = ids ? yoke_from(yoke_i32, 2, (int64_t[]){ t->batch, t->context + 1 }, ids) : NULL;
@@ -135,7 +137,7 @@ static yoke_tensor *windows(const struct yk_trainer *t)
 // Loss with the parameters moved along the gradient.
 static int loss_at(struct yk_trainer *t, const struct values *p, const struct values *g, double step_of, double *loss)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = &t->replica.net->params;
 	float l = NAN;
 	int e = 0;
 	for (int i = 0; i < ps->count && e == 0; i++) {
@@ -148,7 +150,7 @@ static int loss_at(struct yk_trainer *t, const struct values *p, const struct va
 	}
 	yoke_scope *scope = yoke_scope_begin("selftest");
 	if (e == 0)
-		e = yoke_read(yk_windows_loss(t->net, windows(t), 0), &l, sizeof l);
+		e = yoke_read(yk_windows_loss(t->replica.net, windows(t), 0), &l, sizeof l);
 	int f = yoke_scope_end(scope);
 	*loss = (double)l;
 	return e < 0 ? e : f;
@@ -157,16 +159,16 @@ static int loss_at(struct yk_trainer *t, const struct values *p, const struct va
 // Along the gradient, the slope of the loss must equal the gradient's norm.
 static int slope_of(struct yk_trainer *t, double *norm, double *slope)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = &t->replica.net->params;
 	struct values p = { 0 }, g = { 0 };
 	double sum = 0, more = 0, less = 0;
 	yoke_scope *scope = yoke_scope_begin("selftest");
-	yoke_tensor *loss = yk_windows_loss(t->net, windows(t), 0);
-	int e = yoke_grad(loss, ps->count, ps->var, t->grad);
+	yoke_tensor *loss = yk_windows_loss(t->replica.net, windows(t), 0);
+	int e = yoke_grad(loss, ps->count, ps->var, t->replica.grad);
 	if (e == 0)
-		e = yoke_eval(ps->count, t->grad);
+		e = yoke_eval(ps->count, t->replica.grad);
 	if (e == 0)
-		e = values_read(ps, t->grad, &g);
+		e = values_read(ps, t->replica.grad, &g);
 	if (e == 0)
 		e = values_read(ps, ps->var, &p);
 	int f = yoke_scope_end(scope);

@@ -19,6 +19,7 @@
 #include "graph/context.h"
 #include "observe/profile.h"
 #include "tool/check_model.h"
+#include "train/trainer_open.h"
 
 enum { ROWS = 8, N = 300, MANY = 10 };
 #define NEAR 2e-6 // tolerance for losses that differ only by rounding
@@ -216,14 +217,14 @@ int yk_self_tiers(struct yk_self *s)
 static int overflow(struct yk_trainer *t, double *before, double *behind)
 {
 	// the output weights, which compute the logits
-	yoke_tensor *w = t->net->params.var[t->net->params.count - 2];
+	yoke_tensor *w = t->replica.net->params.var[t->replica.net->params.count - 2];
 	const size_t bytes = yoke_bytes(w);
 	struct yoke_scaler_stats stats = { .size = sizeof stats };
 	float *held = malloc(bytes), *bad = malloc(bytes);
 	double loss;
 	int e = held && bad ? yoke_read(w, held, bytes) : yk_fail(YOKE_ENOMEM, "selftest: no memory");
 	if (e == 0)
-		e = yoke_scaler_stats(t->scaler, &stats);
+		e = yoke_scaler_stats(t->replica.scaler, &stats);
 	*before = stats.scale;
 	for (size_t i = 0; e == 0 && i < bytes / sizeof *bad; i++)
 		bad[i] = INFINITY;
@@ -239,7 +240,7 @@ static int overflow(struct yk_trainer *t, double *before, double *behind)
 	if (e == 0)
 		e = yk_self_steps(t, 1, &loss);
 	if (e == 0)
-		e = yoke_scaler_stats(t->scaler, &stats);
+		e = yoke_scaler_stats(t->replica.scaler, &stats);
 	*behind = stats.scale;
 	free(held);
 	free(bad);
@@ -255,7 +256,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	struct yk_config c;
 	char folder[4096];
 	double loss[2], before = 0, behind = 0;
-	if (!t->scaler)
+	if (!t->replica.scaler)
 		return yk_self_say(s, YK_SELF_FAIL, "the loss has no scale");
 	int e = yk_self_steps(t, 2, loss);
 	if (e == 0)
@@ -267,9 +268,9 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 		return yk_fail(YOKE_EIO, "selftest: '%s' cannot be made", folder);
 	e = yk_trainer_save(t, folder);
 	if (e == 0)
-		e = yoke_scaler_save(t->scaler, &was);
+		e = yoke_scaler_save(t->replica.scaler, &was);
 	if (e == 0)
-		e = yk_config_with(t->config, 0, NULL, &c);
+		e = yk_config_with(t->replica.config, 0, NULL, &c);
 	if (e == 0) {
 		e = yk_checkpoint_open(folder, &ck);
 		if (e == 0) {
@@ -277,7 +278,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 			yk_checkpoint_fini(&ck);
 		}
 		if (e == 0)
-			e = yoke_scaler_save(other->scaler, &is);
+			e = yoke_scaler_save(other->replica.scaler, &is);
 		yk_trainer_free(other);
 		yk_config_fini(&c);
 	}
@@ -311,26 +312,26 @@ static int accumulated(struct yk_self *s, struct yk_trainer *t)
 		off = fmax(off, fabs(loss[i] / left.loss[i] - 1));
 	if (e < 0)
 		return e;
-	return yk_self_say(s, off <= NEAR * MANY && t->random_step == 4 * MANY && t->step == MANY ? YK_SELF_PASS : YK_SELF_FAIL,
+	return yk_self_say(s, off <= NEAR * MANY && t->random_step == 4 * MANY && t->replica.step == MANY ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "4 parts of 5 windows, %.2g off one of 20, of %.2g; %" PRId64 " passes make %" PRId64 " steps", off,
-			   NEAR * MANY, t->random_step, t->step);
+			   NEAR * MANY, t->random_step, t->replica.step);
 }
 
 // One epoch whose number of windows is not a multiple of the step's 20.
 static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 {
-	const int64_t windows = yk_data_train_windows(t->data), whole = windows / 20;
+	const int64_t windows = yk_data_train_windows(t->feed.data), whole = windows / 20;
 	char said[YK_SELF_TEXT];
 	double loss;
 	int e = 0;
-	while (t->step < t->steps && e == 0)
+	while (t->replica.step < t->steps && e == 0)
 		e = yk_self_steps(t, 1, &loss);
 	snprintf(said, sizeof said, "%s", s->said);
 	const enum yk_verdict was = s->verdict;
 	if (e < 0)
 		return e;
-	return yk_self_say(s, was == YK_SELF_PASS && t->step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", said, windows, t->step);
+	return yk_self_say(s, was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,
+			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", said, windows, t->replica.step);
 }
 
 // The load-balancing loss depends on the micro-batch, so it is disabled.
@@ -367,8 +368,8 @@ static int timed(struct yk_self *s, struct yk_trainer *t)
 	left.bytes = (r.bytes_up + r.bytes_down) / 3;
 	left.peak = stats.pool_allocated_peak;
 	left.parameters = 0;
-	for (int i = 0; i < t->net->params.count; i++)
-		left.parameters += (uint64_t)yoke_count(t->net->params.var[i]);
+	for (int i = 0; i < t->replica.net->params.count; i++)
+		left.parameters += (uint64_t)yoke_count(t->replica.net->params.var[i]);
 	left.shared = yk_current()->device->info.kind == YOKE_DEVICE_CPU;
 	return 0;
 }
@@ -485,7 +486,7 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yoke_stats(&stats); // the last plan is that of a step
 	if (e == 0)
-		e = yk_model_validate(t->net, t->data, NULL, NULL, t->batch, t->batch, NULL, NULL, &valid);
+		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch, NULL, NULL, &valid);
 	if (e < 0)
 		return e;
 	return yk_self_say(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,

@@ -8,7 +8,7 @@
 
 #include "base/param.h"
 #include "tool/tool.h"
-#include "train/optim.h"
+#include "config/optim.h"
 
 static int wider(int width, const char *text)
 {

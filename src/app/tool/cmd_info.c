@@ -20,7 +20,7 @@
 #include "tool/launcher.h"
 #include "tool/table.h"
 #include "tool/tool.h"
-#include "train/capable.h"
+#include "config/capable.h"
 
 static const char *const type_names[] = {
 	[YK_BOOL] = "bool",

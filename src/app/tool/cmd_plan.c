@@ -14,8 +14,9 @@
 #include "nn/stage.h"
 #include "observe/memory.h"
 #include "train/advise.h"
+#include "train/check.h"
 #include "train/memory_estimate.h"
-#include "train/precision.h"
+#include "config/precision.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -28,16 +29,16 @@ static void line(const char *what, uint64_t bytes)
 // Prints one line per stage of a pipeline.
 static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
 {
-	const int64_t stages = yk_config_int(t->config, YK_KEY_stages);
+	const int64_t stages = yk_config_int(t->replica.config, YK_KEY_stages);
 	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
+	const struct yk_model *m = yk_config_model(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), &shape);
 	int e = 0;
 	printf("\n%-8s %8s %14s %12s %12s\n", "stage", "blocks", "weights", "activations", "peak");
 	for (int64_t s = 0; s < stages && e == 0; s++) {
 		char blocks[48], weights[32], activations[32], peak[32];
 		struct yk_memory_estimate n;
 		int64_t from, to;
-		e = yk_stage_split(m, &shape, yk_config_str(t->config, YK_KEY_split), stages, s, &from, &to);
+		e = yk_stage_split(m, &shape, yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from, &to);
 		if (e == 0)
 			e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
 		if (e < 0)
@@ -62,12 +63,12 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 		{ "peak, step", n->step },         { "peak, validation", n->validation },
 		{ "peak of the run", n->peak },    { "room", room },
 	};
-	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
-		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64, yk_config_int(t->config, YK_KEY_ranks),
-		       yk_config_int(t->config, YK_KEY_tensor), yk_config_int(t->config, YK_KEY_zero));
-	if (yk_config_int(t->config, YK_KEY_stages) > 1)
-		printf(" stages=%" PRId64 ", stage %" PRId64 ", which needs most", yk_config_int(t->config, YK_KEY_stages), stage);
-	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
+	if (yk_config_int(t->replica.config, YK_KEY_ranks) > 1)
+		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64, yk_config_int(t->replica.config, YK_KEY_ranks),
+		       yk_config_int(t->replica.config, YK_KEY_tensor), yk_config_int(t->replica.config, YK_KEY_zero));
+	if (yk_config_int(t->replica.config, YK_KEY_stages) > 1)
+		printf(" stages=%" PRId64 ", stage %" PRId64 ", which needs most", yk_config_int(t->replica.config, YK_KEY_stages), stage);
+	if (yk_config_int(t->replica.config, YK_KEY_ranks) > 1)
 		printf(": ");
 	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
 	       " tokens\n\n%-16s %16s\n",

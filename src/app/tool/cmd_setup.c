@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "train/advice.h"
-#include "train/conf.h"
+#include "config/advice.h"
+#include "config/conf.h"
 
 static void write_value(FILE *to, const char *value)
 {

@@ -5,7 +5,8 @@
 #include "tool/tool.h"
 
 #include "comm/process.h"
-#include "train/ranks.h"
+#include "parallel/ranks.h"
+#include "train/launch_ranks.h"
 
 int yk_cmd_train(int argc, char **argv)
 {

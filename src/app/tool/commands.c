@@ -4,7 +4,7 @@
 
 #include "tool/bench.h"
 #include "tool/tool.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 #define TRAIN_KEYS \
 	"The keys are those of `yoke train`; `yoke help train` lists them.\n"

@@ -13,7 +13,7 @@
 #include "data/prepare.h"
 #include "data/walk.h"
 #include "tool/tool.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 #define END ".tokens.safetensors"
 

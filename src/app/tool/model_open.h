@@ -3,7 +3,7 @@
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
-#include "train/conf.h"
+#include "config/conf.h"
 #include "train/trained.h"
 
 struct yk_opened {

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
+#include "train/check.h"
 #include "train/trainer.h"
 #include "train/choose_device.h"
 
@@ -59,13 +60,13 @@ static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
 	if (e < 0)
 		return e;
 	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(c, yk_tokenizer_size(t->tokenizer), &shape);
+	const struct yk_model *m = yk_config_model(c, yk_tokenizer_size(t->feed.tokenizer), &shape);
 	const double batch = yk_config_int(c, YK_KEY_batch) == YK_AUTO ? 16 : (double)yk_config_int(c, YK_KEY_batch);
 	a->batch = batch;
 	a->parameters = (double)yk_model_elements(m, &shape);
-	if (t->data) {
-		a->samples = (double)yk_data_train_windows(t->data);
-		a->epochs = (double)t->steps * batch * (double)t->accumulate / a->samples;
+	if (t->feed.data) {
+		a->samples = (double)yk_data_train_windows(t->feed.data);
+		a->epochs = (double)t->steps * batch * (double)t->replica.batches.accumulate / a->samples;
 	}
 	yk_trainer_free(t);
 	return 0;

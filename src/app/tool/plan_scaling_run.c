@@ -19,9 +19,9 @@
 #include "base/json.h"
 #include "comm/simulate_step.h"
 #include "formats/checkpoint.h"
+#include "parallel/bucket.h"
 #include "tool/plan_scaling.h"
 #include "tool/tool.h"
-#include "train/ranks.h"
 
 struct piece { // an interval of work on the device
 	double from, to;
@@ -154,7 +154,7 @@ static int make_buckets(const struct profile *p, const struct step *s, const str
 {
 	int n = 0;
 	for (int end = model->count; end > 0; n++) {
-		const size_t room = yk_ranks_room(end == model->count);
+		const size_t room = yk_bucket_bytes(end == model->count);
 		size_t whole = 0;
 		to[n] = (struct yk_step_bucket){ 0 };
 		do {

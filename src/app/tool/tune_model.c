@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "train/conf.h"
+#include "config/conf.h"
 #include "train/generate.h"
 #include "train/trained.h"
 #include "train/validate.h"

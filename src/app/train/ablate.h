@@ -5,7 +5,7 @@
 #define YK_ABLATE_H
 
 #include "base/json.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 // toggles: "recompute=block,precision=bf16-mixed,fuse=0": keys of the configuration or settings,
 // with their value when on; off is the configuration's own value. Each of `rounds` rounds runs

@@ -148,7 +148,7 @@ int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 {
 	struct yk_batch_pick p;
 	int64_t most = (int64_t)yk_config_rows[YK_KEY_batch].most,
-		windows = yk_data_train_windows(t->data);
+		windows = yk_data_train_windows(t->feed.data);
 	int64_t fits = yk_dry_batch(windows < most ? windows : most, yk_dry_room(),
 				    yk_trainer_rehearse, t);
 	if (fits == 0)

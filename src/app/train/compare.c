@@ -13,8 +13,10 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "graph/context.h"
-#include "train/capable.h"
+#include "config/capable.h"
+#include "train/check.h"
 #include "train/trainer.h"
+#include "train/trainer_open.h"
 
 enum { STEPS = 50, WARM = 3 }; // STEPS: default; WARM: steps that are not timed
 
@@ -55,7 +57,7 @@ static int no_memory(void)
 
 static int ran_init(struct ran *r, const struct yk_trainer *t)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = &t->replica.net->params;
 	const size_t n = (size_t)ps->count;
 	r->steps = t->steps;
 	r->loss = calloc((size_t)t->steps + 1, sizeof *r->loss);
@@ -78,22 +80,22 @@ static int ran_init(struct ran *r, const struct yk_trainer *t)
 // Computes the unscaled gradients of the first batch. *finite: all of them are.
 static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = &t->replica.net->params;
 	int e = yk_trainer_feed(t);
 	if (e < 0)
 		return e;
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_random_set(t->seed, t->random_step);
+	yoke_random_set(t->replica.seed, t->random_step);
 	yk_precision_begin(&t->precision);
-	yoke_tensor *loss = yk_windows_loss(t->net, t->ids[0], t->dropout);
-	if (yoke_grad(t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss, ps->count, ps->var, t->grad) == 0) {
-		for (int i = 0; i < ps->count && t->scaler; i++)
-			t->grad[i] = yoke_mul(t->grad[i], yoke_scaler_inverse(t->scaler));
-		yoke_eval(ps->count, t->grad);
+	yoke_tensor *loss = yk_windows_loss(t->replica.net, t->feed.ids[0], t->dropout);
+	if (yoke_grad(t->replica.scaler ? yoke_scaler_scale(t->replica.scaler, loss) : loss, ps->count, ps->var, t->replica.grad) == 0) {
+		for (int i = 0; i < ps->count && t->replica.scaler; i++)
+			t->replica.grad[i] = yoke_mul(t->replica.grad[i], yoke_scaler_inverse(t->replica.scaler));
+		yoke_eval(ps->count, t->replica.grad);
 	}
 	*finite = true;
 	for (int i = 0; i < ps->count && !yoke_error_code(); i++) {
-		yoke_read(t->grad[i], r->gradient[i], yoke_bytes(t->grad[i]));
+		yoke_read(t->replica.grad[i], r->gradient[i], yoke_bytes(t->replica.grad[i]));
 		for (int64_t k = 0; k < r->elements[i] && *finite; k++)
 			*finite = isfinite(r->gradient[i][k]);
 	}
@@ -105,16 +107,16 @@ static int first_gradients(struct yk_trainer *t, struct ran *r)
 {
 	struct yoke_scaler_state was = { .size = sizeof was }, now;
 	bool finite;
-	if (t->scaler)
-		yoke_scaler_save(t->scaler, &was);
+	if (t->replica.scaler)
+		yoke_scaler_save(t->replica.scaler, &was);
 	now = was;
 	int e = gradients(t, r, &finite);
-	while (e == 0 && !finite && t->scaler && now.scale > 1) {
+	while (e == 0 && !finite && t->replica.scaler && now.scale > 1) {
 		now.scale = fmax(now.scale / 2, 1);
-		yoke_scaler_load(t->scaler, &now);
+		yoke_scaler_load(t->replica.scaler, &now);
 		e = gradients(t, r, &finite);
 	}
-	return e == 0 && t->scaler ? yoke_scaler_load(t->scaler, &was) : e;
+	return e == 0 && t->replica.scaler ? yoke_scaler_load(t->replica.scaler, &was) : e;
 }
 
 static int steps(struct yk_trainer *t, struct ran *r)
@@ -132,7 +134,7 @@ static int steps(struct yk_trainer *t, struct ran *r)
 			r->loss[k] = t->overflowed ? NAN : (double)record.loss;
 	}
 	double counted = (double)(t->steps > WARM ? t->steps - WARM : t->steps);
-	r->tokens_per_s = counted * (double)(t->batch * t->parts * t->context) / (yk_seconds() - began);
+	r->tokens_per_s = counted * (double)(t->batch * t->replica.batches.count * t->context) / (yk_seconds() - began);
 	r->skipped = t->skipped;
 	return e;
 }
@@ -160,9 +162,9 @@ static int run(struct yk_config *c, struct ran *r)
 	snprintf(r->device, sizeof r->device, "%.63s", ctx->device->id);
 	if (t && t->precision.half)
 		r->native = yk_capable(ctx->device, YOKE_OP_CONTRACT, t->precision.half) == YK_NATIVE;
-	if (t && t->scaler) {
+	if (t && t->replica.scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
-		yoke_scaler_stats(t->scaler, &s);
+		yoke_scaler_stats(t->replica.scaler, &s);
 		r->scale = s.scale;
 	}
 	yk_trainer_free(t);

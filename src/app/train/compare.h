@@ -4,7 +4,7 @@
 #ifndef YK_COMPARE_H
 #define YK_COMPARE_H
 
-#include "train/conf.h"
+#include "config/conf.h"
 
 // Trains both from the same parameters on the same text without saving. Returns NULL with the error
 // set, or

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "formats/checkpoint.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 struct yk_corpus {
 	pthread_mutex_t lock;

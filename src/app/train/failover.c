@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "device/usable.h"
 #include "graph/context.h"
+#include "train/trainer_open.h"
 
 enum { READINGS = 100000, LOST_TEXT = 2048 };
 
@@ -19,7 +20,7 @@ enum { READINGS = 100000, LOST_TEXT = 2048 };
 static void data_failed(void *arg, const struct yoke_data_error *d)
 {
 	struct yk_run *r = arg;
-	yk_data_errors_add(&r->data_errors, r->trainer->step + 1, d);
+	yk_data_errors_add(&r->data_errors, r->trainer->replica.step + 1, d);
 }
 
 static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
@@ -27,9 +28,9 @@ static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	int e = yk_trainer_share(r->corpus, c, r->out, ck, &r->trainer);
 	if (e < 0)
 		return e;
-	r->trainer->heard = data_failed;
-	r->trainer->heard_arg = r;
-	r->trainer->watched = r->watch.whole ? READINGS : 0;
+	r->trainer->feed.heard = data_failed;
+	r->trainer->feed.heard_arg = r;
+	r->trainer->feed.watched = r->watch.whole ? READINGS : 0;
 	return 0;
 }
 
@@ -46,7 +47,7 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 	e = make(r, c, exists ? &ck : NULL);
 	if (exists)
 		yk_checkpoint_fini(&ck);
-	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
+	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->replica.step)
 		e = yk_snapshot_put(&r->snapshot, r->trainer);
 	if (e == 0 && !(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
@@ -125,10 +126,10 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 {
 	char what[LOST_TEXT];
-	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
+	if (!device_lost(code, r->logged, r->trainer ? r->trainer->replica.step : r->logged, what))
 		return code;
 	// a pipe cannot be read again
-	const bool passed = r->trainer && yk_data_endless(r->trainer->data);
+	const bool passed = r->trainer && yk_data_endless(r->trainer->feed.data);
 	if (!leave_device(r) || passed)
 		return yk_run_ended(r, code, what);
 	int e = rebuild(r, c);
@@ -137,10 +138,10 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 	const struct yk_trainer *t = r->trainer;
 	yk_progress_close(&r->progress);
 	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
-		yk_current()->device->id, t->step);
+		yk_current()->device->id, t->replica.step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	yk_run_record_device(r, what);
-	r->logged = r->told = t->step;
+	r->logged = r->told = t->replica.step;
 	r->validated = r->saved;
 	r->epochs = yk_run_epochs(t);
 	r->busy = r->files = 0; // in step with the new profile

@@ -20,12 +20,13 @@
 #include "data/loader.h"
 #include "comm/process.h"
 #include "nn/module.h"
-#include "train/ranks.h"
+#include "parallel/consistency.h"
+#include "parallel/ranks.h"
 #include "train/resume.h"
 #include "train/snapshot.h"
 #include "train/steps.h"
-#include "train/gather_checkpoint.h"
-#include "train/zero.h"
+#include "parallel/gather_checkpoint.h"
+#include "parallel/zero.h"
 #include "yoke-observe.h"
 
 struct fit {
@@ -92,19 +93,19 @@ static void unlist(struct yk_parameters *p)
 static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
 {
 	struct yk_trainer *t = &f->t;
-	*shares = t->parts > 1;
-	if (!t->stage)
+	*shares = t->replica.batches.count > 1;
+	if (!t->replica.stage)
 		return 0;
 	for (int i = 0; i < f->params.count; i++)
 		if (yoke_dtype(f->params.var[i]) != yoke_f32 || f->o.optim->member[i].states != f->o.optim->member[0].states)
-			return yk_fail(YOKE_EDTYPE, "fit: zero=%d takes f32 parameters with as many states each; %s is %s", t->stage,
+			return yk_fail(YOKE_EDTYPE, "fit: zero=%d takes f32 parameters with as many states each; %s is %s", t->replica.stage,
 				       f->params.row[i].name, yoke_dtype_name(yoke_dtype(f->params.var[i])));
 	if (f->o.optim->t > 0)
 		return yk_fail(YOKE_EINVAL, "fit: zero=%d: the optimizer has made %lld steps, whose states would be lost; give a new one",
-			       t->stage, (long long)f->o.optim->t);
-	const int err = yk_zero_new(t);
+			       t->replica.stage, (long long)f->o.optim->t);
+	const int err = yk_zero_new(&t->replica);
 	if (!err)
-		*to = *yk_zero_share(t->zero);
+		*to = *yk_zero_share(t->replica.zero);
 	return err;
 }
 
@@ -128,7 +129,7 @@ static int optimizer(struct fit *f)
 	bool shares = false;
 	if (!err)
 		err = share(f, &parts, &shares);
-	return err ? err : yk_optim_of(f->o.optim, &f->params, shares ? &parts : NULL, &f->t.optim);
+	return err ? err : yk_optim_of(f->o.optim, &f->params, shares ? &parts : NULL, &f->t.replica.optim);
 }
 
 // ---- a step ----
@@ -185,20 +186,20 @@ static yoke_tensor *train_loss(void *arg, int64_t k, bool again)
 {
 	struct fit *f = arg;
 	const struct yk_trainer *t = &f->t;
-	const int64_t own = t->first + k * t->stride;
+	const int64_t own = t->replica.batches.first + k * t->replica.batches.stride;
 	if (again)
 		return loss_of(f);
 	f->given = k ? f->given : 0;
-	if (k == t->accumulate - 1)
-		return losses(f, own, t->parts);
+	if (k == t->replica.batches.accumulate - 1)
+		return losses(f, own, t->replica.batches.count);
 	// with zero >= 2, gradients are exchanged after each micro-batch
-	return losses(f, own, t->stage < 2 ? own + 1 : (k + 1) * t->stride);
+	return losses(f, own, t->replica.stage < 2 ? own + 1 : (k + 1) * t->replica.batches.stride);
 }
 
 static int stepped(void *arg)
 {
 	struct fit *f = arg;
-	return f->o.data ? yoke_loader_position(f->o.data, &f->t.position) : 0;
+	return f->o.data ? yoke_loader_position(f->o.data, &f->t.feed.position) : 0;
 }
 
 // ---- between steps ----
@@ -215,16 +216,16 @@ static int asked(void *arg)
 {
 	const struct fit *f = arg;
 	const int wish = wants(f);
-	if (!f->t.grid.all)
+	if (!f->t.replica.grid.all)
 		return wish;
-	return !f->t.ends ? 0 : wish ? wish : -1;
+	return !f->t.replica.ends ? 0 : wish ? wish : -1;
 }
 
 static void on_before(void *arg)
 {
 	struct fit *f = arg;
-	if (f->t.grid.all)
-		yk_ranks_say(&f->t, wants(f) != 0);
+	if (f->t.replica.grid.all)
+		yk_ranks_say(&f->t.replica, wants(f) != 0);
 }
 
 static void clock_stop(struct fit *f)
@@ -243,16 +244,16 @@ static int tell(struct fit *f, double valid)
 		return err;
 	clock_stop(f);
 	f->end.loss = record.loss;
-	struct yoke_fit_step s = { .size = sizeof s, .step = f->t.step, .skipped = f->t.skipped, .loss = record.loss,
+	struct yoke_fit_step s = { .size = sizeof s, .step = f->t.replica.step, .skipped = f->t.skipped, .loss = record.loss,
 				   .grad_norm = record.grad_norm, .lr = f->t.lr, .scale = 1, .valid = valid,
 				   .seconds = f->busy };
-	if (f->t.scaler) {
+	if (f->t.replica.scaler) {
 		struct yoke_scaler_stats now = { .size = sizeof now };
-		yoke_scaler_stats(f->t.scaler, &now);
+		yoke_scaler_stats(f->t.replica.scaler, &now);
 		s.scale = now.scale;
 	}
 	f->busy = 0;
-	f->logged = f->t.step;
+	f->logged = f->t.replica.step;
 	const int got = f->o.log ? f->o.log(f->o.arg, &s) : 0;
 	f->since = yk_seconds();
 	f->enough |= got > 0;
@@ -286,7 +287,7 @@ static int on_validate(void *arg)
 	double sum = 0, all = 0, one, rows;
 	int64_t n = 0;
 	int got = 1;
-	if (!f->o.valid || f->validated == f->t.step)
+	if (!f->o.valid || f->validated == f->t.replica.step)
 		return 0;
 	struct yk_record record;
 	// wait for the step, so that its time does not count as validation
@@ -305,14 +306,14 @@ static int on_validate(void *arg)
 	f->since = yk_seconds();
 	if (got < 0 || !n)
 		return got;
-	f->validated = f->t.step;
+	f->validated = f->t.replica.step;
 	f->end.valid = sum / all;
 	return tell(f, f->end.valid);
 }
 
 static bool leads(const struct fit *f)
 {
-	return !f->t.grid.all || yoke_group_rank(f->t.grid.all) == 0;
+	return !f->t.replica.grid.all || yoke_group_rank(f->t.replica.grid.all) == 0;
 }
 
 static int on_save(void *arg)
@@ -320,27 +321,27 @@ static int on_save(void *arg)
 	struct fit *f = arg;
 	struct yk_checkpoint ck = { .model = json_pack("{s:s}", "kind", "module"), .tokenizer = json_object(),
 				    .config = json_object(), .schedule = json_object() };
-	if (!f->o.out || f->saved == f->t.step) {
+	if (!f->o.out || f->saved == f->t.replica.step) {
 		yk_checkpoint_fini(&ck);
 		return 0;
 	}
 	clock_stop(f);
 	yoke_range_push("save");
-	int err = f->t.grid.all ? yk_ranks_alike(&f->t, true) : 0;
+	int err = f->t.replica.grid.all ? yk_ranks_alike(&f->t.replica, true) : 0;
 	if (!err)
-		err = yk_checkpoint_gather_begin(&f->t);
+		err = yk_checkpoint_gather_begin(&f->t.replica);
 	if (!err && leads(f)) {
 		err = yk_trainer_keep(&f->t, f->o.out, &ck);
 	} else {
 		if (!err)
-			err = yk_checkpoint_gather_serve(&f->t);
+			err = yk_checkpoint_gather_serve(&f->t.replica);
 		yk_checkpoint_fini(&ck);
 	}
-	yk_checkpoint_gather_end(&f->t);
+	yk_checkpoint_gather_end(&f->t.replica);
 	yoke_range_pop();
 	f->since = yk_seconds();
 	if (!err)
-		f->saved = f->t.step;
+		f->saved = f->t.replica.step;
 	return err;
 }
 
@@ -361,17 +362,17 @@ static int go_on(struct fit *f)
 	if (!kind || strcmp(kind, "module"))
 		err = yk_fail(YOKE_EINVAL, "fit: %s holds a model of yoke train's, not a network of yoke_fit's", out);
 	if (!err)
-		err = yk_trained_load(out, &ck, YK_CHECKPOINT_MODEL, &f->kept);
+		err = yk_host_list_load(out, &ck, YK_CHECKPOINT_MODEL, &f->kept);
 	if (!err)
 		err = yk_trainer_go_on(&f->t, out, &ck);
-	f->t.seed = ck.seed;
-	f->t.position.epoch = ck.data.epoch;
-	f->t.position.index = ck.data.index;
-	f->t.position.failed = ck.data.failed;
+	f->t.replica.seed = ck.seed;
+	f->t.feed.position.epoch = ck.data.epoch;
+	f->t.feed.position.index = ck.data.index;
+	f->t.feed.position.failed = ck.data.failed;
 	yk_checkpoint_fini(&ck);
 	if (!err && f->o.data)
-		err = yoke_loader_seek(f->o.data, &f->t.position);
-	f->first = f->saved = f->logged = f->t.step;
+		err = yoke_loader_seek(f->o.data, &f->t.feed.position);
+	f->first = f->saved = f->logged = f->t.replica.step;
 	return err;
 }
 
@@ -399,11 +400,11 @@ static int join(struct fit *f)
 	int err = yk_config_init(&f->config, YK_T);
 	if (!err)
 		err = yk_config_arguments(&f->config, 4, words);
-	t->config = &f->config;
+	t->replica.config = &f->config;
 	if (!err)
-		err = yk_ranks_join(t);
-	if (!err && t->group)
-		t->parts = t->accumulate * yoke_group_size(t->group);
+		err = yk_ranks_join(&t->replica);
+	if (!err && t->replica.group)
+		t->replica.batches.count = t->replica.batches.accumulate * yoke_group_size(t->replica.group);
 	return err;
 }
 
@@ -411,13 +412,13 @@ static int join(struct fit *f)
 // the run.
 static int unite(struct fit *f)
 {
-	if (!f->t.grid.all)
+	if (!f->t.replica.grid.all)
 		return 0;
 	char order[400];
-	if (yk_ranks_order_text(&f->t, order, sizeof order) && leads(f))
-		yk_info("fit", "%d ranks: %s", yoke_group_size(f->t.grid.all), order);
-	const int err = yk_ranks_agree(&f->t);
-	return err ? err : yk_ranks_start(&f->t, &f->kept, 0, f->kept.count);
+	if (yk_ranks_order_text(&f->t.replica, order, sizeof order) && leads(f))
+		yk_info("fit", "%d ranks: %s", yoke_group_size(f->t.replica.grid.all), order);
+	const int err = yk_ranks_agree(&f->t.replica, NULL);
+	return err ? err : yk_ranks_start(&f->t.replica, &f->kept, 0, f->kept.count);
 }
 
 // Only one run at a time may use the directory.
@@ -445,21 +446,21 @@ static int begin(struct fit *f)
 		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
 	t->batch = t->micro = 1;
-	t->parts = t->accumulate = o->accumulate ? o->accumulate : 1;
-	t->stride = 1;
+	t->replica.batches.count = t->replica.batches.accumulate = o->accumulate ? o->accumulate : 1;
+	t->replica.batches.stride = 1;
 	t->steps = o->steps ? o->steps : INT64_MAX;
-	t->seed = o->seed;
-	t->position.size = sizeof t->position;
+	t->replica.seed = o->seed;
+	t->feed.position.size = sizeof t->feed.position;
 	t->own = &f->trains;
-	t->params = &f->params;
-	t->kept = &f->kept;
+	t->replica.params = &f->params;
+	t->replica.kept = &f->kept;
 	f->saved = f->validated = -1;
 	int err = join(f);
 	if (!err)
 		err = yk_precision_named(o->precision ? o->precision : "fp32", o->keep_f32, o->allow_emulated, &t->precision);
 	if (!err)
 		err = list(f);
-	if (!err && t->precision.scaled && !(t->scaler = yoke_scaler_new(NULL)))
+	if (!err && t->precision.scaled && !(t->replica.scaler = yoke_scaler_new(NULL)))
 		err = yoke_error_code();
 	if (!err)
 		err = optimizer(f);
@@ -489,11 +490,11 @@ static int train(struct fit *f)
 		yoke_error_clear();
 		err = 0;
 	}
-	if (!err && (signal || f->over) && f->logged < f->t.step)
+	if (!err && (signal || f->over) && f->logged < f->t.replica.step)
 		err = tell(f, NAN);
-	if (!err && !signal && f->t.step > f->first)
+	if (!err && !signal && f->t.replica.step > f->first)
 		err = on_validate(f);
-	if (!err && f->t.step > f->first)
+	if (!err && f->t.replica.step > f->first)
 		err = on_save(f);
 	f->end.signal = signal > 0 ? signal : 0;
 	return err;
@@ -519,10 +520,10 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 		err = train(f);
 	if (stops)
 		yk_stop_end(&f->stop);
-	f->end.step = f->t.step;
+	f->end.step = f->t.replica.step;
 	// report the error to the other ranks before they wait for this one
-	if (err < 0 && f->t.grid.all)
-		yk_ranks_failed(&f->t);
+	if (err < 0 && f->t.replica.grid.all)
+		yk_ranks_failed(&f->t.replica);
 	if (f->lock >= 0)
 		close(f->lock);
 	yk_trainer_unmake(&f->t);

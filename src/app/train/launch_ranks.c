@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "comm/process.h"
+#include "train/check.h"
+#include "train/launch_ranks.h"
 #include "train/outname.h"
-#include "train/ranks.h"
+#include "parallel/ranks.h"
 #include "train/resume.h"
 #include "train/run.h"
 
@@ -243,17 +245,4 @@ int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
 	yk_config_fini(&all);
 	free(w.word);
 	return e;
-}
-
-bool yk_ranks_leads(void)
-{
-	uint32_t rank = 0, ranks;
-	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
-}
-
-int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)
-{
-	uint32_t rank, n;
-	return yk_process_place(&rank, &n) ? yk_process_run(NULL, fn, arg) :
-					     yoke_group_run((int)ranks, NULL, fn, arg);
 }

@@ -1,47 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# train: keys of the command, optimizers, trainer, generation.
+# train: trainer, training loop, generation, memory prediction.
 libyokecore_la_SOURCES += \
 	src/app/train/ablate.c \
 	src/app/train/ablate.h \
-	src/app/train/advice.c \
-	src/app/train/advice.h \
-	src/app/train/consistency.c \
-	src/app/train/capable.c \
-	src/app/train/capable.h \
+	src/app/train/advise.c \
+	src/app/train/advise.h \
+	src/app/train/batch.c \
+	src/app/train/batch.h \
+	src/app/train/check.c \
+	src/app/train/check.h \
+	src/app/train/choose_device.c \
+	src/app/train/choose_device.h \
 	src/app/train/compare.c \
 	src/app/train/compare.h \
-	src/app/train/compress.c \
-	src/app/train/compress.h \
-	src/app/train/conf.c \
-	src/app/train/conf_means.c \
-	src/app/train/conf.h \
 	src/app/train/corpus.c \
 	src/app/train/corpus.h \
-	src/app/train/launch_ranks.c \
 	src/app/train/data_errors.c \
 	src/app/train/data_errors.h \
+	src/app/train/failover.c \
 	src/app/train/fit.c \
 	src/app/train/generate.c \
 	src/app/train/generate.h \
-	src/app/train/grid.c \
-	src/app/train/grid.h \
+	src/app/train/launch_ranks.c \
+	src/app/train/launch_ranks.h \
 	src/app/train/loop.c \
-	src/app/train/failover.c \
-	src/app/train/stages.c \
-	src/app/train/stages.h \
-	src/app/train/trained.c \
-	src/app/train/trained.h \
-	src/app/train/optim.c \
-	src/app/train/optim.h \
+	src/app/train/memory_estimate.c \
+	src/app/train/memory_estimate.h \
 	src/app/train/outname.c \
 	src/app/train/outname.h \
 	src/app/train/plot.c \
-	src/app/train/precision.c \
-	src/app/train/precision.h \
 	src/app/train/progress.c \
 	src/app/train/progress.h \
-	src/app/train/ranks.c \
-	src/app/train/ranks.h \
 	src/app/train/resume.c \
 	src/app/train/resume.h \
 	src/app/train/run.c \
@@ -54,19 +43,13 @@ libyokecore_la_SOURCES += \
 	src/app/train/snapshot.h \
 	src/app/train/steps.c \
 	src/app/train/steps.h \
-	src/app/train/advise.c \
-	src/app/train/advise.h \
-	src/app/train/batch.c \
-	src/app/train/batch.h \
-	src/app/train/memory_estimate.c \
-	src/app/train/memory_estimate.h \
-	src/app/train/sums.c \
-	src/app/train/sums.h \
-	src/app/train/tensor.c \
-	src/app/train/tensor.h \
+	src/app/train/trained.c \
+	src/app/train/trained.h \
 	src/app/train/trainer.c \
 	src/app/train/trainer.h \
 	src/app/train/trainer_feed.c \
+	src/app/train/trainer_open.c \
+	src/app/train/trainer_open.h \
 	src/app/train/trainer_save.c \
 	src/app/train/trainer_step.c \
 	src/app/train/trial.c \
@@ -76,10 +59,4 @@ libyokecore_la_SOURCES += \
 	src/app/train/watch.c \
 	src/app/train/watch.h \
 	src/app/train/watcher.c \
-	src/app/train/watcher.h \
-	src/app/train/choose_device.c \
-	src/app/train/choose_device.h \
-	src/app/train/gather_checkpoint.c \
-	src/app/train/gather_checkpoint.h \
-	src/app/train/zero.c \
-	src/app/train/zero.h
+	src/app/train/watcher.h

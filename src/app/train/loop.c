@@ -11,11 +11,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "train/compress.h"
-#include "train/ranks.h"
+#include "parallel/compress.h"
+#include "parallel/consistency.h"
+#include "parallel/ranks.h"
 #include "train/steps.h"
-#include "train/gather_checkpoint.h"
-#include "train/zero.h"
+#include "parallel/gather_checkpoint.h"
+#include "parallel/zero.h"
 #include "yoke-observe.h"
 
 // The signal that asks the run to stop. With ranks, the request counts once all of them have
@@ -23,27 +24,27 @@
 static int asked_to_end(const struct yk_run *r)
 {
 	const int signal = atomic_load(&r->stop->signal);
-	if (!r->trainer->grid.all)
+	if (!r->trainer->replica.grid.all)
 		return signal;
-	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
+	return !r->trainer->replica.ends ? 0 : signal ? signal : SIGINT;
 }
 
 // ---- between steps ----
 
 int64_t yk_run_epochs(const struct yk_trainer *t)
 {
-	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
+	return t->feed.position.epoch + (t->feed.position.index >= yk_data_train_windows(t->feed.data));
 }
 
 // Stops the training clock and updates the run's statistics.
 static void clock_stop(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
-	double now = yk_seconds(), windows = (double)(t->step - r->first) *
-					     (double)(t->batch * t->parts);
+	double now = yk_seconds(), windows = (double)(t->replica.step - r->first) *
+					     (double)(t->batch * t->replica.batches.count);
 	r->busy += now - r->resumed;
 	r->state.busy += now - r->resumed;
-	r->state.epochs = windows / (double)yk_data_train_windows(t->data);
+	r->state.epochs = windows / (double)yk_data_train_windows(t->feed.data);
 	r->resumed = now;
 }
 
@@ -61,45 +62,45 @@ static int log_step(struct yk_run *r)
 	e = yoke_stats(&stats);
 	if (e < 0)
 		return e;
-	double per_step = (double)(t->batch * t->parts * t->context);
+	double per_step = (double)(t->batch * t->replica.batches.count * t->context);
 	struct yk_metrics m = {
-		.step = t->step,
-		.tokens = t->step * t->batch * t->parts * t->context,
+		.step = t->replica.step,
+		.tokens = t->replica.step * t->batch * t->replica.batches.count * t->context,
 		.loss = record.loss,
 		.lr = t->lr,
 		.grad_norm = record.grad_norm,
 		.tokens_per_s =
-			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
+			per_step * (double)(t->replica.step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 		.data = yk_trainer_data(t),
-		.leaks = yk_model_leaks(t->net->model, &t->net->shape),
-		.layers = t->net->shape.layers,
-		.experts = t->net->shape.experts,
+		.leaks = yk_model_leaks(t->replica.net->model, &t->replica.net->shape),
+		.layers = t->replica.net->shape.layers,
+		.experts = t->replica.net->shape.experts,
 	};
 	float *shares = NULL;
-	if (t->net->shares && (shares = malloc(yoke_bytes(t->net->shares))) &&
-	    (e = yoke_read(t->net->shares, shares, yoke_bytes(t->net->shares))) < 0) {
+	if (t->replica.net->shares && (shares = malloc(yoke_bytes(t->replica.net->shares))) &&
+	    (e = yoke_read(t->replica.net->shares, shares, yoke_bytes(t->replica.net->shares))) < 0) {
 		free(shares);
 		return e;
 	}
 	m.shares = shares;
-	if (t->grid.all) {
-		m.ranks = yoke_group_size(t->grid.all);
-		yk_ranks_released(t, &m.waited, &m.sent, &m.slowest);
+	if (t->replica.grid.all) {
+		m.ranks = yoke_group_size(t->replica.grid.all);
+		yk_ranks_released(&t->replica, &m.waited, &m.sent, &m.slowest);
 	}
-	if (t->scaler) {
+	if (t->replica.scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
-		yoke_scaler_stats(t->scaler, &s);
+		yoke_scaler_stats(t->replica.scaler, &s);
 		m.scale = s.scale;
 		m.skipped = t->skipped;
 		m.overflow = !t->overflowed ? NULL : *s.name ? s.name : "all together";
 	}
-	r->logged = t->step;
+	r->logged = t->replica.step;
 	r->busy = 0;
 	if (isfinite(m.loss))
 		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
-	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
+	r->state.tokens_per_s = per_step * (double)(t->replica.step - r->first) / r->state.busy;
 	yk_progress_logged(&r->progress, &m);
 	r->progress.last.shares = NULL; // valid only during this call
 	free(shares);
@@ -109,7 +110,7 @@ static int log_step(struct yk_run *r)
 // Reports completed epochs, at most once per log_every steps.
 static int tell_epoch(struct yk_run *r, bool end)
 {
-	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->step;
+	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->replica.step;
 	struct yk_memory memory;
 	if (!r->leads || done == r->epochs || (!end && step - r->told < r->log_every))
 		return 0;
@@ -127,17 +128,17 @@ static int tell_epoch(struct yk_run *r, bool end)
 
 static bool can_validate(const struct yk_run *r)
 {
-	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
+	return yk_data_valid_windows(r->trainer->feed.data) > 0 && r->validated != r->trainer->replica.step;
 }
 
 // Called between the batches of a validation.
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (!r->trainer->grid.all && atomic_load(&r->stop->signal))
+	if (!r->trainer->replica.grid.all && atomic_load(&r->stop->signal))
 		return false;
 	if (r->leads)
-		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+		yk_progress_validating(&r->progress, r->trainer->replica.step, done, windows);
 	return true;
 }
 
@@ -149,16 +150,16 @@ static int validate(struct yk_run *r)
 		return 0;
 	const struct yk_trainer *t = r->trainer;
 	yoke_range_push("validate");
-	const int e = yk_model_validate(t->net, t->data, t->group, yk_zero_gathered(t), t->batch, t->valid_windows, validate_on, r,
+	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, yk_zero_gathered(&t->replica), t->batch, t->valid_windows, validate_on, r,
 					&loss);
 	yoke_range_pop();
-	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
-	if (e < 0 || (!t->grid.all && atomic_load(&r->stop->signal)))
+	r->trainer->feed.starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
+	if (e < 0 || (!t->replica.grid.all && atomic_load(&r->stop->signal)))
 		return e;
-	r->validated = r->trainer->step;
+	r->validated = r->trainer->replica.step;
 	r->state.val_loss = loss;
 	if (r->leads)
-		yk_progress_validated(&r->progress, r->trainer->step, loss);
+		yk_progress_validated(&r->progress, r->trainer->replica.step, loss);
 	return 0;
 }
 
@@ -178,18 +179,18 @@ static int unsaved(const struct yk_run *r, int code)
 
 static int save(struct yk_run *r)
 {
-	if (!r->keeps || r->saved == r->trainer->step)
+	if (!r->keeps || r->saved == r->trainer->replica.step)
 		return 0;
-	int e = r->trainer->grid.all ? yk_ranks_alike(r->trainer, true) : 0;
+	int e = r->trainer->replica.grid.all ? yk_ranks_alike(&r->trainer->replica, true) : 0;
 	if (e == 0)
-		e = yk_compress_mean(r->trainer);
+		e = yk_compress_mean(&r->trainer->replica);
 	if (e == 0)
-		e = yk_checkpoint_gather_begin(r->trainer);
+		e = yk_checkpoint_gather_begin(&r->trainer->replica);
 	if (e == 0 && !r->leads)
-		e = yk_checkpoint_gather_serve(r->trainer);
+		e = yk_checkpoint_gather_serve(&r->trainer->replica);
 	if (e < 0 || !r->leads) {
-		yk_checkpoint_gather_end(r->trainer);
-		r->saved = r->trainer->step;
+		yk_checkpoint_gather_end(&r->trainer->replica);
+		r->saved = r->trainer->replica.step;
 		return e;
 	}
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
@@ -199,11 +200,11 @@ static int save(struct yk_run *r)
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
 	yoke_range_pop();
-	yk_checkpoint_gather_end(r->trainer);
+	yk_checkpoint_gather_end(&r->trainer->replica);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;
-	r->saved = r->trainer->step;
+	r->saved = r->trainer->replica.step;
 	yk_run_record_saved(r, yk_seconds() - began);
 	return 0;
 }
@@ -217,7 +218,7 @@ static int snapshot(struct yk_run *r)
 static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 {
 	struct yk_record record;
-	int e = r->trainer->step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
+	int e = r->trainer->replica.step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
 	if (e < 0)
 		return e;
 	clock_stop(r);
@@ -232,7 +233,7 @@ static int starved(struct yk_run *r, int code)
 	char why[1024];
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
-	int e = r->trainer->step > r->first ? aside(r, save) : 0;
+	int e = r->trainer->replica.step > r->first ? aside(r, save) : 0;
 	if (e < 0)
 		return e;
 	return yk_run_ended(r, code, why);
@@ -243,7 +244,7 @@ static int last_validation(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	int e = asked_to_end(r) ? 0 : aside(r, validate);
-	if (e == 0 && t->step == t->steps && r->leads && can_validate(r))
+	if (e == 0 && t->replica.step == t->steps && r->leads && can_validate(r))
 		yk_progress_say(&r->progress, "%s: no validation behind the last step", strsignal(asked_to_end(r)));
 	return e;
 }
@@ -253,8 +254,8 @@ static int last_validation(struct yk_run *r)
 static void on_before(void *run)
 {
 	const struct yk_run *r = run;
-	if (r->trainer->grid.all)
-		yk_ranks_say(r->trainer, atomic_load(&r->stop->signal) != 0);
+	if (r->trainer->replica.grid.all)
+		yk_ranks_say(&r->trainer->replica, atomic_load(&r->stop->signal) != 0);
 }
 
 static int on_asked(void *run)
@@ -271,7 +272,7 @@ static void on_tick(void *run)
 {
 	struct yk_run *r = run;
 	if (r->leads)
-		yk_progress_tick(&r->progress, r->trainer->step);
+		yk_progress_tick(&r->progress, r->trainer->replica.step);
 }
 
 static int on_told(void *run, bool end)
@@ -297,16 +298,16 @@ static int on_snapshot(void *run)
 static int on_after(void *run, bool good)
 {
 	struct yk_run *r = run;
-	r->state.step = r->trainer->step;
+	r->state.step = r->trainer->replica.step;
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	// all plans exist after the first step
-	if (good && r->trainer->grid.all && r->trainer->step == r->first + 1) {
-		const int e = yk_ranks_alike(r->trainer, false);
+	if (good && r->trainer->replica.grid.all && r->trainer->replica.step == r->first + 1) {
+		const int e = yk_ranks_alike(&r->trainer->replica, false);
 		if (e < 0)
 			return e;
 	}
-	return good ? yk_watch_step(&r->watch, r->trainer->step, yk_trainer_data(r->trainer).waited) : 0;
+	return good ? yk_watch_step(&r->watch, r->trainer->replica.step, yk_trainer_data(r->trainer).waited) : 0;
 }
 
 int yk_run_steps(struct yk_run *r, int *signal)
@@ -320,18 +321,18 @@ int yk_run_steps(struct yk_run *r, int *signal)
 	};
 	r->resumed = r->epoch_began = yk_seconds();
 	int e = yk_steps(t, r->first, &between, r, signal);
-	if (e == 0 && *signal && r->logged < t->step)
+	if (e == 0 && *signal && r->logged < t->replica.step)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
-	if (e < 0 && t->starved && !t->grid.all) // ranks save together, but this one failed alone
+	if (e < 0 && t->feed.starved && !t->replica.grid.all) // ranks save together, but this one failed alone
 		return starved(r, e);
-	if (t->step == t->steps)
+	if (t->replica.step == t->steps)
 		*signal = 0; // too late to have an effect
 	if (e == 0)
 		e = aside(r, save);
-	if (e == 0 && t->grid.all) // so that the telemetry covers the complete run
-		e = yoke_group_barrier(t->grid.all);
+	if (e == 0 && t->replica.grid.all) // so that the telemetry covers the complete run
+		e = yoke_group_barrier(t->replica.grid.all);
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	return e;

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "nn/stage.h"
 #include "train/advise.h"
-#include "train/compress.h"
-#include "train/zero.h"
+#include "parallel/compress.h"
+#include "parallel/zero.h"
 
 struct asked {
 	const struct yk_trainer *like;
@@ -37,23 +37,23 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_stats_reset_peaks();
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
-	yk_zero_enter(t);
+	yk_zero_enter(&t->replica);
 	struct yk_passage x;
-	yk_stage_forward(t->net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
-	int n = t->net->params.count;
+	yk_stage_forward(t->replica.net, yk_trainer_zeros(t, t->batch), t->dropout, &x);
+	int n = t->replica.net->params.count;
 	const int64_t *elements;
-	yoke_tensor **g = t->grad;
+	yoke_tensor **g = t->replica.grad;
 	if (back)
-		yk_stage_backward(t->net, &x, x.out, n, t->net->params.var, g);
+		yk_stage_backward(t->replica.net, &x, x.out, n, t->replica.net->params.var, g);
 	// with zero >= 2 only a few buckets of complete gradients exist at a time
-	if (back && t->stage > 1 && !yoke_error_code()) {
-		g = yk_zero_reduce(t);
-		n = yk_zero_buckets(t->zero, &elements);
+	if (back && t->replica.stage > 1 && !yoke_error_code()) {
+		g = yk_zero_reduce(&t->replica);
+		n = yk_zero_buckets(t->replica.zero, &elements);
 	}
 	if (!yoke_error_code())
 		yoke_eval(back ? n : 1, back ? g : &x.out);
 	int e = yoke_scope_end(s);
-	yk_zero_leave(t);
+	yk_zero_leave(&t->replica);
 	return e < 0 ? e : peak_of(to);
 }
 
@@ -64,9 +64,9 @@ static int parts(void *arg)
 	struct yk_memory_estimate *to = a->to;
 	struct yk_trainer t = *a->like;
 	struct yoke_stats s = { .size = sizeof s };
-	t.grid.s = a->stage;
+	t.replica.grid.s = a->stage;
 	int e = yk_trainer_make(&t, a->batch, NULL, NULL);
-	t.data = NULL; // any tokens
+	t.feed.data = NULL; // any tokens
 	if (e == 0)
 		e = pass(&t, false, &to->forward);
 	if (e == 0)
@@ -89,14 +89,14 @@ static int parts(void *arg)
 	if (e == 0)
 		e = peak_of(&to->validation);
 	if (e == 0) {
-		to->parameters = t.net->params.elements;
-		to->weights = to->gradients = t.stage < 3 ? yk_parameters_bytes(&t.net->params) : yk_zero_max(&t);
-		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
-		if (t.compress)
-			to->states += yk_parameters_bytes(yk_compress_errors(t.compress));
-		to->sums = yk_sums_bytes(&t.sums);
-		if (t.stage > 1)
-			to->gradients = yk_zero_max(&t);
+		to->parameters = t.replica.net->params.elements;
+		to->weights = to->gradients = t.replica.stage < 3 ? yk_parameters_bytes(&t.replica.net->params) : yk_zero_max(&t.replica);
+		to->states = yk_parameters_bytes(yk_optim_states(t.replica.optim));
+		if (t.replica.compress)
+			to->states += yk_parameters_bytes(yk_compress_errors(t.replica.compress));
+		to->sums = yk_sums_bytes(&t.replica.sums);
+		if (t.replica.stage > 1)
+			to->gradients = yk_zero_max(&t.replica);
 	}
 	yk_trainer_unmake(&t);
 	return e;
@@ -120,7 +120,7 @@ static int try_all(int (*fn)(void *arg), struct asked *a)
 uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 {
 	uint64_t most = 0;
-	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages); s++) {
+	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages); s++) {
 		struct yk_memory_estimate need = { 0 };
 		struct asked a = { t, s, batch, &need };
 		int e = yk_dry_try(yk_dry_room(), rehearse, &a);
@@ -140,7 +140,7 @@ int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t ro
 	struct yk_memory_estimate n;
 	bool fits = true;
 	int e = 0;
-	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++) {
+	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages) && e == 0; s++) {
 		e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
 		fits &= e == 0 && n.fits;
 		if (e == 0 && (s == 0 || n.peak > to->peak)) {

@@ -3,7 +3,7 @@
 #ifndef YK_OUTNAME_H
 #define YK_OUTNAME_H
 
-#include "train/conf.h"
+#include "config/conf.h"
 
 // The value of `out` with {device} ("cpu-0"), {layers}, {embed}, {heads} and {data} (names of the
 // texts without directories and extensions, joined by '+') replaced; free() the result. {device}

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/shared.h"
-#include "train/grid.h"
-#include "train/ranks.h"
+#include "parallel/grid.h"
+#include "parallel/ranks.h"
 #include "train/choose_device.h"
 
 static int busy_folder(const char *out)

@@ -5,7 +5,7 @@
 #define YK_RESUME_H
 
 #include "formats/checkpoint.h"
-#include "train/conf.h"
+#include "config/conf.h"
 
 // Locks the directory if it exists; *lock is -1 otherwise. Call once. EBUSY: another run has locked
 // it.

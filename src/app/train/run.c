@@ -17,9 +17,11 @@
 #include "comm/process.h"
 #include "comm/ranks.h"
 #include "graph/context.h"
+#include "train/check.h"
 #include "train/outname.h"
-#include "train/ranks.h"
+#include "parallel/ranks.h"
 #include "train/resume.h"
+#include "train/trainer_open.h"
 #include "yoke-observe.h"
 
 enum { REPORT_STEPS = 10 };
@@ -55,20 +57,20 @@ static int report(struct yk_run *r, bool stopped)
 	x.idle -= r->files;
 	x.data = yk_trainer_data(r->trainer);
 	bool show = !strcmp(r->report, "1") || r->watch.whole ||
-		    r->trainer->step - r->first >= REPORT_STEPS;
+		    r->trainer->replica.step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
 	if (!strcmp(r->report, "1") && !stopped) // takes time, so only on request
 		yk_layers_measure(yk_current(), &x.layers);
-	yk_progress_report(&r->progress, r->trainer->step, show, &x);
+	yk_progress_report(&r->progress, r->trainer->replica.step, show, &x);
 	if (!r->watch.whole)
 		return 0;
 	if (show)
 		yk_profile_top(r->profile, r->watch.rows, yk_progress_line, &r->progress);
 	const struct yk_reading *list;
-	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
+	for (size_t n = yk_loader_readings(r->trainer->feed.loader, &list), i = 0; i < n; i++)
 		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
-	e = r->trainer->grid.all ? yk_ranks_trace(r->trainer, r->profile, path) : yk_profile_trace(r->profile, path);
+	e = r->trainer->replica.grid.all ? yk_ranks_trace(&r->trainer->replica, r->profile, path) : yk_profile_trace(r->profile, path);
 	if (e == 0)
 		yk_run_record_profile(r, path);
 	return e;
@@ -79,26 +81,26 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
-	r->first = r->logged = r->told = t->step;
-	r->saved = r->validated = from ? t->step : -1;
+	r->first = r->logged = r->told = t->replica.step;
+	r->saved = r->validated = from ? t->replica.step : -1;
 	r->epochs = yk_run_epochs(t);
 	r->state = (struct yk_run_state){
-		.step = t->step,
+		.step = t->replica.step,
 		.steps = t->steps,
 		.loss = NAN,
 		.val_loss = NAN,
 		.tokens_per_s = NAN,
-		.parameters = t->net->params.elements,
+		.parameters = t->replica.net->params.elements,
 	};
 	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
 			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),
-			       yk_tokenizer_name(t->tokenizer));
+			       yk_tokenizer_name(t->feed.tokenizer));
 	if (e < 0)
 		return e;
 	yk_runlog_set(&r->log, &r->state);
 	if (!(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
-	r->watch.group = t->grid.all;
+	r->watch.group = t->replica.grid.all;
 	if (e == 0)
 		e = yk_watch_begin(&r->watch, r->out, &r->progress);
 	if (e == 0)
@@ -107,23 +109,23 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = yk_run_steps(r, &signal);
-	while (e < 0 && !t->grid.all && (e = yk_run_rescue(r, c, e)) == 0)
+	while (e < 0 && !t->replica.grid.all && (e = yk_run_rescue(r, c, e)) == 0)
 		e = yk_run_steps(r, &signal);
 	if (e == 0)
 		e = yk_watch_end(&r->watch);
 	else
 		yk_watch_drop(&r->watch);
-	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->grid.all) {
+	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->replica.grid.all) {
 		yk_profile_free(r->profile);
 		r->profile = NULL;
 		e = yk_trainer_advise(r->trainer);
 	}
 	t = r->trainer;
-	if (e == 0 && t->step > r->first)
+	if (e == 0 && t->replica.step > r->first)
 		e = report(r, signal != 0);
 	if (e == 0 && signal)
-		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
-	if (e == 0 && (t->step > r->first || !from))
+		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
+	if (e == 0 && (t->replica.step > r->first || !from))
 		yk_run_say_end(r);
 	const char *ended = e < 0 ? "failed" : signal ? yk_stop_name(signal) : "done";
 	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
@@ -160,7 +162,7 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	if (e == 0)
 		yk_run_say_progress(r, c);
 	if (e == 0)
-		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->step);
+		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->replica.step);
 	if (e == 0)
 		e = run_steps(r, c, from);
 	yk_data_errors_close(&r->data_errors);
@@ -201,17 +203,17 @@ static int follow(const struct crew *all, struct yk_config *c)
 	};
 	int signal, e = yk_trainer_share(lead->corpus, c, r.out, all->from, &r.trainer);
 	if (e == 0) {
-		r.first = r.trainer->step;
+		r.first = r.trainer->replica.step;
 		r.saved = all->from ? r.first : -1;
 		intervals(&r, c);
-		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->grid.all);
+		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->replica.grid.all);
 	}
 	if (e == 0 && watches_all(c) && !(r.profile = yk_profile_new(true)))
 		e = yoke_error_code();
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);
-	if (e == 0 && r.profile && r.trainer->step > r.first) // rank 0 does so in report()
-		e = yk_ranks_trace(r.trainer, r.profile, NULL);
+	if (e == 0 && r.profile && r.trainer->replica.step > r.first) // rank 0 does so in report()
+		e = yk_ranks_trace(&r.trainer->replica, r.profile, NULL);
 	yk_profile_free(r.profile);
 	yk_watch_fini(&r.watch);
 	yk_trainer_free(r.trainer);

@@ -22,7 +22,7 @@ int yk_run_record_begin(struct yk_run *r, const struct yk_config *c)
 		return yoke_error_code();
 	const struct yk_runs_options o = {
 		.device = d->id, .driver = d->info.driver, .config = config, .locked = true,
-		.data = yk_data_fingerprint(t->data), .step = t->step,
+		.data = yk_data_fingerprint(t->feed.data), .step = t->replica.step,
 		.tensorboard = !strcmp(yk_config_str(c, YK_KEY_tensorboard), "1"),
 	};
 	r->record = yk_runs_open(r->out, &o);
@@ -30,8 +30,8 @@ int yk_run_record_begin(struct yk_run *r, const struct yk_config *c)
 	if (!r->record)
 		return yoke_error_code();
 	yk_runs_set(r->record, "steps", json_integer((json_int_t)t->steps));
-	yk_runs_set(r->record, "parameters", json_integer((json_int_t)t->net->params.elements));
-	yk_runs_event(r->record, t->step, t->step > 0 ? "resumed" : "started", d->id);
+	yk_runs_set(r->record, "parameters", json_integer((json_int_t)t->replica.net->params.elements));
+	yk_runs_event(r->record, t->replica.step, t->replica.step > 0 ? "resumed" : "started", d->id);
 	return 0;
 }
 
@@ -39,17 +39,17 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 {
 	const struct yk_device *d = yk_current()->device;
 	yk_runs_event(r->record, r->logged > 0 ? r->logged : 0, "device lost", why);
-	yk_runs_cut(r->record, r->trainer->step); // remove lines of steps that will be repeated
+	yk_runs_cut(r->record, r->trainer->replica.step); // remove lines of steps that will be repeated
 	yk_runs_set(r->record, "device", json_string(d->id));
 	yk_runs_set(r->record, "driver", json_string(d->info.driver));
-	yk_runs_event(r->record, r->trainer->step, "goes on", d->id);
+	yk_runs_event(r->record, r->trainer->replica.step, "goes on", d->id);
 }
 
 void yk_run_record_saved(struct yk_run *r, double seconds)
 {
 	char text[48];
 	yk_snprintf(text, sizeof text, "%.3f s", seconds);
-	yk_runs_event(r->record, r->trainer->step, "saved", text);
+	yk_runs_event(r->record, r->trainer->replica.step, "saved", text);
 }
 
 void yk_run_record_profile(struct yk_run *r, const char *trace)
@@ -71,7 +71,7 @@ void yk_run_record_end(struct yk_run *r, const char *ended, int code)
 	char path[4096];
 	if (!r->record)
 		return;
-	const int64_t step = r->trainer ? r->trainer->step : r->state.step;
+	const int64_t step = r->trainer ? r->trainer->replica.step : r->state.step;
 	if (code < 0) {
 		char text[2048];
 		snprintf(text, sizeof text, "%s: %s", yoke_error_name(code), yoke_error());

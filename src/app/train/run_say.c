@@ -12,17 +12,17 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "graph/context.h"
-#include "train/advice.h"
+#include "config/advice.h"
 #include "train/memory_estimate.h"
-#include "train/ranks.h"
-#include "train/stages.h"
-#include "train/zero.h"
+#include "parallel/ranks.h"
+#include "parallel/stages.h"
+#include "parallel/zero.h"
 
 // Passes over the training data, as the key `epochs` counts them.
 static double epochs_seen(const struct yk_trainer *t)
 {
-	return (double)t->step * (double)t->batch * (double)t->parts /
-	       (double)yk_data_train_windows(t->data);
+	return (double)t->replica.step * (double)t->batch * (double)t->replica.batches.count /
+	       (double)yk_data_train_windows(t->feed.data);
 }
 
 static void say_resumed(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
@@ -30,13 +30,13 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 	const struct yk_trainer *t = r->trainer;
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
 	struct yk_rise rise;
-	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
-	if (t->step >= t->steps)
+	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->replica.step);
+	if (t->replica.step >= t->steps)
 		yk_progress_say(&r->progress,
 				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
 				"further give more, as in %s=%.*g",
-				r->out, t->step, t->steps, epochs ? "epochs" : "steps", epochs ? 2 : 10,
-				(epochs ? epochs_seen(t) : (double)t->step) * 2);
+				r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps", epochs ? 2 : 10,
+				(epochs ? epochs_seen(t) : (double)t->replica.step) * 2);
 	if (yk_trainer_rises(t, from->schedule, &rise))
 		yk_warn("train",
 			"%s: the learning rate rises from %.3g to %.3g with what is new:%s; to go on at "
@@ -55,42 +55,42 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
 	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32], n[4][64];
-	if (t->valid_windows < yk_data_valid_windows(t->data))
+	if (t->valid_windows < yk_data_valid_windows(t->feed.data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
-	if (t->grid.all)
+	if (t->replica.grid.all)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
-				yoke_group_size(t->grid.all), t->accumulate, t->parts);
-	if (yk_ranks_order_text(t, order, sizeof order))
+				yoke_group_size(t->replica.grid.all), t->replica.batches.accumulate, t->replica.batches.count);
+	if (yk_ranks_order_text(&t->replica, order, sizeof order))
 		yk_progress_say(&r->progress, "%s", order);
-	if (t->cuts)
+	if (t->replica.cuts)
 		yk_progress_say(&r->progress, "tensor=%" PRId64 ": %" PRId64 " ranks compute each part together, each with weights, %s",
-				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)));
-	if (t->stages) {
-		yk_stages_text(t, stages, sizeof stages);
+				t->replica.grid.tensor, t->replica.grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->replica.net->params)));
+	if (t->replica.stages) {
+		yk_stages_text(&t->replica, stages, sizeof stages);
 		yk_progress_say(&r->progress, "%s", stages);
 	}
-	if (t->zero)
+	if (t->replica.zero)
 		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
-				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_max(t)),
-				yk_bytes_text(gradients, t->stage < 2 ? yk_parameters_bytes(&t->net->params) : yk_zero_max(t)),
-				yk_bytes_text(most, yk_zero_max(t) * (uint64_t)yk_optim_states_each(t->config)),
-				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *
-						      (uint64_t)yk_optim_states_each(t->config)));
+				"state %s of %s", t->replica.stage, yk_bytes_text(weights, t->replica.stage < 3 ? yk_parameters_bytes(&t->replica.net->params) : yk_zero_max(&t->replica)),
+				yk_bytes_text(gradients, t->replica.stage < 2 ? yk_parameters_bytes(&t->replica.net->params) : yk_zero_max(&t->replica)),
+				yk_bytes_text(most, yk_zero_max(&t->replica) * (uint64_t)yk_optim_states_each(t->replica.config)),
+				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->replica.net->params.elements *
+						      (uint64_t)yk_optim_states_each(t->replica.config)));
 	const double ratio = yk_config_real(c, YK_KEY_compress_ratio);
-	if (t->compress && t->group && ratio * yoke_group_size(t->group) >= 1)
+	if (t->replica.compress && t->replica.group && ratio * yoke_group_size(t->replica.group) >= 1)
 		yk_warn("train", "compress=topk: %d ranks send as much with compress_ratio=%g as without; below %g they send less",
-			yoke_group_size(t->group), ratio, 1.0 / yoke_group_size(t->group));
-	if (yk_data_endless(t->data))
-		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->net->params.elements);
+			yoke_group_size(t->replica.group), ratio, 1.0 / yoke_group_size(t->replica.group));
+	if (yk_data_endless(t->feed.data))
+		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->replica.net->params.elements);
 	else
 		yk_progress_say(&r->progress,
 			"%s; %s in %s: %s to train, %" PRId64 " to validate%s",
-			yk_counted(n[0], t->net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->data), "token"),
-			yk_counted(n[2], yk_data_files(t->data), "file"), yk_counted(n[3], yk_data_train_windows(t->data), "window"),
-			yk_data_valid_windows(t->data), each);
-	if (yk_model_leaks(t->net->model, &t->net->shape))
+			yk_counted(n[0], t->replica.net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->feed.data), "token"),
+			yk_counted(n[2], yk_data_files(t->feed.data), "file"), yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"),
+			yk_data_valid_windows(t->feed.data), each);
+	if (yk_model_leaks(t->replica.net->model, &t->replica.net->shape))
 		yk_warn("train", "bk_side=both lets a token see those behind it, and so the one to predict: its loss says "
 			"nothing about text to come, and generate refuses the model; bk_side=left does not");
 	if (*t->batch_why)
@@ -98,15 +98,15 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const char *limit = yk_config_str(c, YK_KEY_memory);
 	if (t->predicted)
 		yk_progress_say(&r->progress, "%s%s%s is to take %.4g MiB at most", *limit ? "memory=" : "", limit,
-				t->grid.all ? *limit ? ": a rank" : "a rank" : ": the run", (double)t->predicted / (1 << 20));
+				t->replica.grid.all ? *limit ? ": a rank" : "a rank" : ": the run", (double)t->predicted / (1 << 20));
 	if (from)
 		say_resumed(r, c, from);
 	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))
 		yk_run_plot(&t->schedule, t->steps, &r->progress);
 	int e = yk_memory_read(&memory);
-	if (e < 0 || t->step >= t->steps)
+	if (e < 0 || t->replica.step >= t->steps)
 		return e;
-	yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
+	yk_progress_memory(&r->progress, t->replica.step, r->epochs, 0, &memory);
 	return 0;
 }
 
@@ -116,17 +116,17 @@ void yk_run_say_end(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	struct yk_progress *p = &r->progress;
-	const char *data = yk_config_str(t->config, YK_KEY_data);
+	const char *data = yk_config_str(t->replica.config, YK_KEY_data);
 	bool piped = yk_data_piped(data);
 	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
-	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->replica.step, t->steps);
 	if (isfinite(r->state.loss)) // at least one step was made
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
 	if (isfinite(r->state.val_loss))
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n,
 			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
 			      exp(r->state.val_loss));
-	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
+	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->replica.step)
 		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
 	const struct yoke_loader_stats data_stats = yk_trainer_data(t);
 	const double waited = r->state.busy > 0 ? data_stats.waited / r->state.busy : 0;
@@ -144,18 +144,18 @@ void yk_run_say_end(struct yk_run *r)
 				yk_counted(samples, (long long)data_stats.failed, "sample"), data_stats.failed == 1 ? "was" : "were",
 				kinds, r->out, data_stats.failed == 1 ? "it" : "them");
 	}
-	if (r->saved != t->step) {
+	if (r->saved != t->replica.step) {
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_say(p, "model in %s: %s", r->out, losses);
 		// the same text must be piped again
-		if (name && from && t->step < t->steps && piped)
+		if (name && from && t->replica.step < t->steps && piped)
 			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
-		else if (name && t->step < t->steps)
+		else if (name && t->replica.step < t->steps)
 			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
 		else if (name)
 			yk_progress_say(p, "next: yoke generate %s, yoke eval %s%s", name, name,
-					piped || yk_data_valid_windows(t->data) == 0 ? " data=FILE" : "");
+					piped || yk_data_valid_windows(t->feed.data) == 0 ? " data=FILE" : "");
 	}
 	free(name);
 	free(from);

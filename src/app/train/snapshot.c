@@ -4,26 +4,26 @@
 
 #include "train/snapshot.h"
 
-#include "train/compress.h"
+#include "parallel/compress.h"
 
 int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 {
 	struct yk_snapshot s = { .taken = true,
-				 .step = t->step,
+				 .step = t->replica.step,
 				 .random_step = t->random_step,
-				 .position = t->position };
+				 .position = t->feed.position };
 	struct yk_record record;
-	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	int e = t->replica.step > 0 ? yk_trainer_record(t, &record) : 0;
 	s.skipped = t->skipped;
 	s.scaler.size = sizeof s.scaler;
-	if (e == 0 && t->scaler)
-		e = yoke_scaler_save(t->scaler, &s.scaler);
+	if (e == 0 && t->replica.scaler)
+		e = yoke_scaler_save(t->replica.scaler, &s.scaler);
 	if (e == 0)
-		e = yk_host_list_read(t->kept, &s.model);
+		e = yk_host_list_read(t->replica.kept, &s.model);
 	if (e == 0)
-		e = yk_host_list_read(yk_optim_states(t->optim), &s.states);
-	if (e == 0 && t->compress)
-		e = yk_host_list_read(yk_compress_errors(t->compress), &s.errors);
+		e = yk_host_list_read(yk_optim_states(t->replica.optim), &s.states);
+	if (e == 0 && t->replica.compress)
+		e = yk_host_list_read(yk_compress_errors(t->replica.compress), &s.errors);
 	yk_snapshot_fini(e == 0 ? to : &s);
 	if (e == 0)
 		*to = s;
@@ -32,16 +32,16 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 
 int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 {
-	int e = yk_host_list_put(&s->model, t->kept);
+	int e = yk_host_list_put(&s->model, t->replica.kept);
 	if (e == 0)
-		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
-	if (e == 0 && t->compress)
-		e = yk_host_list_put(&s->errors, yk_compress_errors(t->compress));
-	if (e == 0 && t->scaler)
-		e = yoke_scaler_load(t->scaler, &s->scaler);
+		e = yk_host_list_put(&s->states, yk_optim_states(t->replica.optim));
+	if (e == 0 && t->replica.compress)
+		e = yk_host_list_put(&s->errors, yk_compress_errors(t->replica.compress));
+	if (e == 0 && t->replica.scaler)
+		e = yoke_scaler_load(t->replica.scaler, &s->scaler);
 	if (e < 0)
 		return e;
-	t->step = s->step;
+	t->replica.step = s->step;
 	t->skipped = s->skipped;
 	t->checked = false;
 	t->random_step = s->random_step;

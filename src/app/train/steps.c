@@ -18,23 +18,23 @@ int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, vo
 {
 	int e = 0;
 	*signal = call(b->asked, arg); // a stop may have been requested earlier
-	while (t->step < t->steps && e == 0 && !*signal) {
+	while (t->replica.step < t->steps && e == 0 && !*signal) {
 		if (b->before)
 			b->before(arg);
 		e = yk_trainer_step(t);
 		*signal = call(b->asked, arg);
-		const bool end = t->step == t->steps || *signal;
-		if (e == 0 && (t->step == first + 1 || end || due(t->step, b->log_every)))
+		const bool end = t->replica.step == t->steps || *signal;
+		if (e == 0 && (t->replica.step == first + 1 || end || due(t->replica.step, b->log_every)))
 			e = call(b->log, arg);
 		else if (e == 0 && b->tick)
 			b->tick(arg);
 		if (e == 0 && b->told)
 			e = b->told(arg, end);
-		if (e == 0 && due(t->step, b->eval_every) && !*signal)
+		if (e == 0 && due(t->replica.step, b->eval_every) && !*signal)
 			e = call(b->validate, arg);
-		if (e == 0 && due(t->step, b->save_every))
+		if (e == 0 && due(t->replica.step, b->save_every))
 			e = call(b->save, arg);
-		if (e == 0 && due(t->step, b->snapshot_every))
+		if (e == 0 && due(t->replica.step, b->snapshot_every))
 			e = call(b->snapshot, arg);
 		if (b->after) {
 			const int after = b->after(arg, e == 0);

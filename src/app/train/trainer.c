@@ -16,42 +16,41 @@
 #include "nn/stage.h"
 #include "observe/memory.h"
 #include "optim/optim.h"
-#include "train/advise.h"
-#include "train/batch.h"
-#include "train/compress.h"
-#include "train/memory_estimate.h"
-#include "train/ranks.h"
-#include "train/stages.h"
-#include "train/tensor.h"
-#include "train/zero.h"
+#include "parallel/consistency.h"
+#include "parallel/load_states.h"
+#include "parallel/compress.h"
+#include "parallel/ranks.h"
+#include "parallel/stages.h"
+#include "parallel/tensor.h"
+#include "parallel/zero.h"
 #include "yoke-observe.h"
 
 // Restores the position in the data, which is meaningless for another text or another split.
 static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
-	int64_t windows = yk_data_train_windows(t->data);
-	t->position.epoch = from->data.epoch;
-	t->position.index = from->data.index;
-	t->position.failed = from->data.failed;
+	int64_t windows = yk_data_train_windows(t->feed.data);
+	t->feed.position.epoch = from->data.epoch;
+	t->feed.position.index = from->data.index;
+	t->feed.position.failed = from->data.failed;
 	const char *was = json_string_value(json_object_get(from->config, "shuffle"));
 	const char *order = was ? was : yk_config_rows[YK_KEY_shuffle].def;
 	char what[480];
-	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
-	if (from->text && from->text != yk_data_fingerprint(t->data)) {
+	yk_sources_differ(from->sources, yk_data_sources(t->feed.data), what, sizeof what);
+	if (from->text && from->text != yk_data_fingerprint(t->feed.data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
 			"for "
 			"validation%s%s; goes on at the start of this one",
 			folder, *what ? ": " : "", what);
-		t->position.epoch++;
-		t->position.index = t->position.failed = 0;
+		t->feed.position.epoch++;
+		t->feed.position.index = t->feed.position.failed = 0;
 	} else if (from->data.index > windows) {
 		return yk_fail(YOKE_EINVAL,
 			       "%s: was at window %lld of an epoch, but data has "
 			       "%lld; resume with the text it was trained on",
 			       folder, (long long)from->data.index, (long long)windows);
-	} else if (from->data.index > 0 && strcmp(order, yk_config_str(t->config, YK_KEY_shuffle))) {
+	} else if (from->data.index > 0 && strcmp(order, yk_config_str(t->replica.config, YK_KEY_shuffle))) {
 		return yk_fail(YOKE_EINVAL, "%s: is in the middle of an epoch with shuffle=%s; drop the key, or train another "
 			       "one with another out", folder, order);
 	}
@@ -60,29 +59,29 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
 {
-	const int e = yk_corpus_open(t->corpus, t->config, from, folder);
+	const int e = yk_corpus_open(t->feed.corpus, t->replica.config, from, folder);
 	if (e < 0)
 		return e;
-	t->tokenizer = t->corpus->tokenizer;
-	t->data = t->corpus->data;
+	t->feed.tokenizer = t->feed.corpus->tokenizer;
+	t->feed.data = t->feed.corpus->data;
 	return from ? position_take(t, from, folder) : 0;
 }
 
 static bool recomputes(const struct yk_trainer *t)
 {
-	return strcmp(yk_config_str(t->config, YK_KEY_recompute), "none");
+	return strcmp(yk_config_str(t->replica.config, YK_KEY_recompute), "none");
 }
 
 static bool offloads(const struct yk_trainer *t)
 {
-	return !strcmp(yk_config_str(t->config, YK_KEY_offload), "optimizer");
+	return !strcmp(yk_config_str(t->replica.config, YK_KEY_offload), "optimizer");
 }
 
 // Number of copies of the gradients that accumulation over micro-batches needs.
 static double sums_of(const struct yk_trainer *t)
 {
-	const bool fast = !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
-	return fast ? t->accumulate > 1 : floor(log2((double)t->accumulate));
+	const bool fast = !strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
+	return fast ? t->replica.batches.accumulate > 1 : floor(log2((double)t->replica.batches.accumulate));
 }
 
 // Rejects a model that the device cannot hold before allocating any of it: a host that promises
@@ -100,12 +99,12 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		return 0;
 	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);
-	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
+	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->replica.config);
 	double tokens = (double)t->batch * (double)t->context;
-	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = sums_of(t);
+	const double shares = t->replica.stage > 0 ? yoke_group_size(t->replica.group) : 1, sums = sums_of(t);
 	if (recomputes(t))
 		tokens = 0; // most activations may be recomputed
-	double bytes = sizeof(float) / (double)t->grid.tensor * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
+	double bytes = sizeof(float) / (double)t->replica.grid.tensor * ((double)parameters * ((t->replica.stage < 3 ? 1 : 1 / shares) + states / shares + (t->replica.stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
 					tokens * m->kept(&here));
 	uint64_t most = yk_pool_could(ctx->device->pool);
@@ -130,13 +129,13 @@ static int offload(const struct yk_parameters *states)
 }
 
 // Draws initial values of parameters first .. end - 1, the same on all ranks.
-static int first_values(struct yk_trainer *t, int first, int end)
+static int first_values(struct yk_replica *r, int first, int end)
 {
-	int e = yk_parameters_draw_some(&t->net->params, first, end, t->seed);
-	if (e == 0 && t->group)
-		e = yk_ranks_start(t, &t->net->params, first, end);
-	if (e == 0 && t->cuts)
-		e = yk_cuts_start(t, first, end);
+	int e = yk_parameters_draw_some(&r->net->params, first, end, r->seed);
+	if (e == 0 && r->group)
+		e = yk_ranks_start(r, &r->net->params, first, end);
+	if (e == 0 && r->cuts)
+		e = yk_cuts_start(r, first, end);
 	return e;
 }
 
@@ -144,79 +143,70 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
 	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
+	const struct yk_model *m = yk_config_model(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), &shape);
 	char had[160] = "";
 	struct yk_stage stage;
-	int e = yk_stages_place(t, m, &shape, &stage);
+	int e = yk_stages_place(&t->replica, m, &shape, &stage);
 	if (e == 0)
 		e = check_memory(t, m, &shape, &stage);
 	if (e == 0)
-		e = from ? yk_trained_network(folder, from, &t->grid, &stage, &t->net) :
-			   yk_network_new_part(t->grid.over_tensor, &stage, m, &shape, &t->net);
+		e = from ? yk_trained_network(folder, from, &t->replica.grid, &stage, &t->replica.net) :
+			   yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &shape, &t->replica.net);
 	if (e < 0)
 		return e;
-	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
-		yk_model_text(t->net->model, &t->net->shape, had, sizeof had);
+	if (t->replica.net->model != m || memcmp(&t->replica.net->shape, &shape, sizeof shape)) {
+		yk_model_text(t->replica.net->model, &t->replica.net->shape, had, sizeof had);
 		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
 			       "train another one with another out", folder, had);
 	}
-	t->params = t->kept = &t->net->params;
+	t->replica.params = t->replica.kept = &t->replica.net->params;
 	if (shape.experts) {
 		const int64_t dims[] = { shape.layers, shape.experts };
-		t->net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
-		e = t->net->shares ? 0 : yoke_error_code();
+		t->replica.net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
+		e = t->replica.net->shares ? 0 : yoke_error_code();
 	}
 	if (e == 0)
-		e = yk_cuts_new(t);
+		e = yk_cuts_new(&t->replica);
 	if (e == 0)
-		e = yk_stages_new(t);
+		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
-	if (e == 0 && !from && t->stage < 3)
-		e = first_values(t, 0, t->net->params.count);
-	if (e == 0 && !from && t->stages)
-		e = yk_stages_start(t);
-	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
+	if (e == 0 && !from && t->replica.stage < 3)
+		e = first_values(&t->replica, 0, t->replica.net->params.count);
+	if (e == 0 && !from && t->replica.stages)
+		e = yk_stages_start(&t->replica);
+	if (e == 0 && t->precision.scaled && !(t->replica.scaler = yk_scaler_make(t->replica.config)))
 		e = yoke_error_code();
 	if (e == 0)
-		e = yk_compress_new(t);
-	if (e == 0 && t->stage > 0)
-		e = yk_zero_new(t);
-	if (e == 0 && t->stage > 2)
-		e = yk_zero_hold(t, from ? NULL : first_values);
+		e = yk_compress_new(&t->replica);
+	if (e == 0 && t->replica.stage > 0)
+		e = yk_zero_new(&t->replica);
+	if (e == 0 && t->replica.stage > 2)
+		e = yk_zero_hold(&t->replica, from ? NULL : first_values);
 	// with several micro-batches, norms are computed as if sharded, for the same bits
 	struct yk_optim_share share = { 0 };
-	if (e == 0 && t->zero)
-		share = *yk_zero_share(t->zero);
-	if (e == 0 && t->cuts)
-		yk_cuts_share(t, &share);
-	if (e == 0 && t->stages)
-		yk_stages_share(t, &share);
+	if (e == 0 && t->replica.zero)
+		share = *yk_zero_share(t->replica.zero);
+	if (e == 0 && t->replica.cuts)
+		yk_cuts_share(&t->replica, &share);
+	if (e == 0 && t->replica.stages)
+		yk_stages_share(&t->replica, &share);
 	if (e == 0)
-		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, 
-				 t->zero || t->cuts || t->stages || t->parts > 1 ? &share : NULL, &t->optim);
+		e = yk_optim_new(t->replica.config, t->replica.stage > 2 ? yk_zero_held(t->replica.zero) : &t->replica.net->params, 
+				 t->replica.zero || t->replica.cuts || t->replica.stages || t->replica.batches.count > 1 ? &share : NULL, &t->replica.optim);
 	if (e == 0 && offloads(t))
-		e = offload(yk_optim_states(t->optim));
+		e = offload(yk_optim_states(t->replica.optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
-}
-
-int yk_trainer_states_each(const struct yk_trainer *t)
-{
-	return t->own ? yk_optim_each(t->optim) : yk_optim_states_each(t->config);
 }
 
 int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_checkpoint *from)
 {
-	t->step = from->step;
+	t->replica.step = from->step;
 	t->random_step = from->random_step;
 	t->skipped = from->skipped;
-	const int e = yk_scaler_parse(from->scaler, folder, t->scaler);
+	const int e = yk_scaler_parse(from->scaler, folder, t->replica.scaler);
 	if (e < 0)
 		return e;
-	if (t->zero)
-		return yk_zero_load(t, folder, from);
-	if (t->own) // yoke_fit has no network and does not compress
-		return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
-	return yk_compress_load_whole(t, folder, from);
+	return yk_load_states(&t->replica, folder, from);
 }
 
 int yk_trainer_buffers(struct yk_trainer *t)
@@ -225,8 +215,8 @@ int yk_trainer_buffers(struct yk_trainer *t)
 	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
 	if (!t->record)
 		return yoke_error_code();
-	t->grad = calloc((size_t)t->params->count + 1, sizeof *t->grad);
-	return t->grad ? 0 : yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	t->replica.grad = calloc((size_t)t->replica.params->count + 1, sizeof *t->replica.grad);
+	return t->replica.grad ? 0 : yk_fail(YOKE_ENOMEM, "trainer: no memory");
 }
 
 static int buffers_init(struct yk_trainer *t)
@@ -234,17 +224,17 @@ static int buffers_init(struct yk_trainer *t)
 	int e = yk_trainer_buffers(t);
 	if (e < 0)
 		return e;
-	t->ids = calloc((size_t)t->accumulate, sizeof *t->ids);
-	t->zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->zeros);
-	if (!t->ids || !t->zeros)
+	t->feed.ids = calloc((size_t)t->replica.batches.accumulate, sizeof *t->feed.ids);
+	t->feed.zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->feed.zeros);
+	if (!t->feed.ids || !t->feed.zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
-	return yk_trainer_sums(t, t->accumulate);
+	return yk_trainer_sums(t, t->replica.batches.accumulate);
 }
 
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
 {
-	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->zeros);
+	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->feed.zeros);
 }
 
 // Scopes become known when a pass is recorded. Records one without running it, so that a keep_f32
@@ -255,15 +245,15 @@ static int check_kept(struct yk_trainer *t)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
-	yk_zero_enter(t);
-	yk_stage_alone(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
-	yk_zero_leave(t);
+	yk_zero_enter(&t->replica);
+	yk_stage_alone(t->replica.net, yk_trainer_zeros(t, t->batch), t->dropout);
+	yk_zero_leave(&t->replica);
 	return yoke_scope_end(s);
 }
 
 double yk_trainer_pass(const struct yk_trainer *t)
 {
-	return t->data ? (double)yk_data_train_windows(t->data) / ((double)t->batch * (double)t->parts) : 0;
+	return t->feed.data ? (double)yk_data_train_windows(t->feed.data) / ((double)t->batch * (double)t->replica.batches.count) : 0;
 }
 
 // Number of windows per validation. A training step costs three forward passes, so 3 * VALID_SHARE
@@ -271,10 +261,10 @@ double yk_trainer_pass(const struct yk_trainer *t)
 #define VALID_SHARE 0.05
 static int64_t validation_windows(const struct yk_trainer *t)
 {
-	int64_t all = t->data ? yk_data_valid_windows(t->data) : t->batch, every, tokens, n;
-	double trained = (double)t->steps * (double)t->batch * (double)t->parts, times = 1;
-	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
-	every = yk_config_every(t->config, YK_KEY_eval_every, yk_trainer_pass(t));
+	int64_t all = t->feed.data ? yk_data_valid_windows(t->feed.data) : t->batch, every, tokens, n;
+	double trained = (double)t->steps * (double)t->batch * (double)t->replica.batches.count, times = 1;
+	tokens = yk_config_int(t->replica.config, YK_KEY_eval_tokens);
+	every = yk_config_every(t->replica.config, YK_KEY_eval_every, yk_trainer_pass(t));
 	n = tokens / t->context + (tokens % t->context > 0);
 	if (tokens != YK_AUTO)
 		return tokens > 0 && n < all ? n : all;
@@ -291,50 +281,50 @@ static int64_t validation_windows(const struct yk_trainer *t)
 void yk_trainer_unmake(struct yk_trainer *t)
 {
 	yk_trainer_unfeed(t);
-	free(t->ids);
-	free(t->zeros);
-	free(t->grad);
-	yk_sums_fini(&t->sums);
+	free(t->feed.ids);
+	free(t->feed.zeros);
+	free(t->replica.grad);
+	yk_sums_fini(&t->replica.sums);
 	yoke_free(t->record);
-	yk_optim_free(t->optim);
-	yk_zero_free(t->zero);
-	yk_cuts_free(t->cuts);
-	yk_stages_free(t->stages);
-	yk_compress_free(t->compress);
-	yoke_scaler_free(t->scaler);
-	yk_network_free(t->net);
-	yk_ranks_leave(t);
-	t->zeros = NULL;
-	t->grad = NULL;
-	t->ids = NULL;
+	yk_optim_free(t->replica.optim);
+	yk_zero_free(t->replica.zero);
+	yk_cuts_free(t->replica.cuts);
+	yk_stages_free(t->replica.stages);
+	yk_compress_free(t->replica.compress);
+	yoke_scaler_free(t->replica.scaler);
+	yk_network_free(t->replica.net);
+	yk_ranks_leave(&t->replica);
+	t->feed.zeros = NULL;
+	t->replica.grad = NULL;
+	t->feed.ids = NULL;
 	t->record = NULL;
-	t->optim = NULL;
-	t->zero = NULL;
-	t->cuts = NULL;
-	t->stages = NULL;
-	t->compress = NULL;
-	t->scaler = NULL;
-	t->net = NULL;
+	t->replica.optim = NULL;
+	t->replica.zero = NULL;
+	t->replica.cuts = NULL;
+	t->replica.stages = NULL;
+	t->replica.compress = NULL;
+	t->replica.scaler = NULL;
+	t->replica.net = NULL;
 }
 
 int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder)
 {
-	double epochs = yk_config_real(t->config, YK_KEY_epochs);
+	double epochs = yk_config_real(t->replica.config, YK_KEY_epochs);
 	t->batch = t->micro = batch;
-	t->steps = yk_config_int(t->config, YK_KEY_steps);
-	if (epochs > 0 && t->data)
-		t->steps = (int64_t)ceil(epochs * (double)yk_data_train_windows(t->data) /
-					 ((double)batch * (double)t->parts));
-	t->schedule = yk_optim_schedule_of(t->config, t->steps);
+	t->steps = yk_config_int(t->replica.config, YK_KEY_steps);
+	if (epochs > 0 && t->feed.data)
+		t->steps = (int64_t)ceil(epochs * (double)yk_data_train_windows(t->feed.data) /
+					 ((double)batch * (double)t->replica.batches.count));
+	t->schedule = yk_optim_schedule_of(t->replica.config, t->steps);
 	t->valid_windows = validation_windows(t);
-	int e = yk_ranks_join(t);
+	int e = yk_ranks_join(&t->replica);
 	if (e == 0)
-		e = yk_precision_of(t->config, &t->precision);
+		e = yk_precision_of(t->replica.config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
-	if (e == 0 && t->grid.all)
-		e = yk_ranks_agree(t);
+	if (e == 0 && t->replica.grid.all)
+		e = yk_ranks_agree(&t->replica, t->feed.data);
 	if (e == 0)
 		e = buffers_init(t);
 	return e == 0 ? check_kept(t) : e;
@@ -342,32 +332,15 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 
 static void config_read(struct yk_trainer *t, const struct yk_config *c)
 {
-	t->config = c;
-	t->position.size = sizeof t->position;
+	t->replica.config = c;
+	t->feed.position.size = sizeof t->feed.position;
 	t->context = yk_config_int(c, YK_KEY_context);
 	const int64_t data = yk_grid_data(c), given = yk_config_int(c, YK_KEY_micro_batches);
-	t->parts = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
-	t->accumulate = t->parts / data; // yk_config_check has verified that it divides
-	t->stride = 1;
+	t->replica.batches.count = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
+	t->replica.batches.accumulate = t->replica.batches.count / data; // yk_config_check has verified that it divides
+	t->replica.batches.stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
-	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
-}
-
-// Sets keys to the values that the data files themselves specify.
-static int take_words(struct yk_config *c, const struct yk_trainer *t)
-{
-	const double share = yk_data_share(t->data);
-	char text[32];
-	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
-	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
-		return e;
-	// the fewest digits that reproduce the number
-	for (int digits = 15; digits < 18; digits++) {
-		yk_snprintf(text, sizeof text, "%.*g", digits, share);
-		if (yk_strtod(text, NULL) == share)
-			break;
-	}
-	return yk_config_settle_text(c, YK_KEY_valid, text);
+	t->replica.seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
 
 static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus *shared)
@@ -378,63 +351,22 @@ static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus
 		return NULL;
 	}
 	config_read(t, c);
-	t->corpus = shared ? yk_corpus_ref(shared) : yk_corpus_new();
-	if (t->corpus)
+	t->feed.corpus = shared ? yk_corpus_ref(shared) : yk_corpus_new();
+	if (t->feed.corpus)
 		return t;
 	free(t);
 	return NULL;
 }
 
-// Whether to predict memory: alone, if memory= limits it. With ranks, on rank 0, which reports it;
-// on devices that compile kernels for the prediction, on all ranks, since the others would wait for
-// rank 0 otherwise.
-static bool predicts(const struct yk_config *c)
+int yk_trainer_alloc(const struct yk_config *c, struct yk_corpus *shared, const char *folder,
+		     const struct yk_checkpoint *from, struct yk_trainer **to)
 {
-	const bool ranks = yk_config_int(c, YK_KEY_ranks) > 1;
-	const yoke_group *world = ranks ? yoke_group_world() : NULL;
-	if (!ranks)
-		return *yk_config_str(c, YK_KEY_memory);
-	return world && (yoke_group_rank(world) == 0 || yk_current()->device->info.kind != YOKE_DEVICE_CPU);
-}
-
-int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
-		     struct yk_trainer **to)
-{
-	struct yk_trainer *t = trainer_of(c, corpus);
+	struct yk_trainer *t = trainer_of(c, shared);
 	if (!t)
 		return yoke_error_code();
 	if (from)
-		t->seed = from->seed;
-	int e = data_open(t, from, folder);
-	if (e == 0)
-		e = take_words(c, t);
-	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
-		e = yk_batch_choose(t, c);
-	if (e == 0 && predicts(c))
-		t->predicted = yk_memory_estimate_peak(t, yk_config_int(c, YK_KEY_batch));
-	if (e == 0)
-		e = yk_trainer_make(t, yk_config_int(c, YK_KEY_batch), from, folder);
-	if (e < 0) {
-		if (e == YOKE_ENOMEM && t->batch)
-			e = yk_trainer_advise(t);
-		yk_trainer_free(t);
-		return e;
-	}
-	*to = t;
-	return 0;
-}
-
-int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from, struct yk_trainer **to)
-{
-	return yk_trainer_share(NULL, c, folder, from, to);
-}
-
-int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
-{
-	struct yk_trainer *t = trainer_of(c, NULL);
-	if (!t)
-		return yoke_error_code();
-	const int e = data_open(t, NULL, NULL);
+		t->replica.seed = from->seed;
+	const int e = data_open(t, from, folder);
 	if (e < 0)
 		yk_trainer_free(t);
 	else
@@ -442,12 +374,17 @@ int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
 	return e;
 }
 
+int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
+{
+	return yk_trainer_alloc(c, NULL, NULL, NULL, to);
+}
+
 void yk_trainer_free(struct yk_trainer *t)
 {
 	if (!t)
 		return;
 	yk_trainer_unmake(t);
-	yk_corpus_free(t->corpus);
+	yk_corpus_free(t->feed.corpus);
 	free(t);
 }
 
@@ -459,15 +396,15 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
 	double loss;
-	return rows > 0 ? yk_windows_judge(t->net, yk_zero_gathered(t), rows, t->zeros, &loss) : 0;
+	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows, t->feed.zeros, &loss) : 0;
 }
 
 int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)
 {
 	struct yk_trainer t = *like; // without a model
-	t.grid.s = stage;
+	t.replica.grid.s = stage;
 	int e = yk_trainer_make(&t, batch, NULL, NULL);
-	t.data = NULL; // any tokens
+	t.feed.data = NULL; // any tokens
 	for (int i = 0; i < REHEARSED && e == 0; i++)
 		e = yk_trainer_step(&t);
 	if (e == 0)
@@ -480,18 +417,7 @@ int yk_trainer_rehearse(void *arg, int64_t batch)
 {
 	const struct yk_trainer *t = arg;
 	int e = 0;
-	for (int64_t s = 0; s < yk_config_int(t->config, YK_KEY_stages) && e == 0; s++)
+	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages) && e == 0; s++)
 		e = yk_trainer_rehearse_stage(t, s, batch);
 	return e;
-}
-
-int yk_trainer_advise(struct yk_trainer *t)
-{
-	struct yoke_context *ctx = yk_current();
-	if (!ctx)
-		return YOKE_ENOMEM;
-	yk_trainer_unmake(t);
-	yoke_context_free(ctx); // including pending or failed work
-	return yk_advise_batch(t->batch, recomputes(t) ? "use a smaller context or embed, or fewer layers" :
-			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_rehearse, t);
 }

@@ -5,14 +5,10 @@
 #ifndef YK_TRAINER_H
 #define YK_TRAINER_H
 
-#include "train/conf.h"
 #include "train/corpus.h"
-#include "train/grid.h"
-#include "yoke-dist.h"
 #include "optim/schedule.h"
-#include "train/optim.h"
-#include "train/precision.h"
-#include "train/sums.h"
+#include "parallel/replica.h"
+#include "config/precision.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -31,94 +27,69 @@ struct yk_trains {
 	void *arg;
 };
 
-struct yk_trainer {
-	const struct yk_config *config;
-	int64_t context, batch, accumulate; // accumulate: this rank's micro-batches per step
-	// micro-batches of all ranks per step; index of this rank's first one, and the distance
-	// between its micro-batches
-	int64_t parts, first, stride;
-	struct yk_grid grid;
-	// its data ranks, which compute the other micro-batches; NULL: this rank computes all
-	yoke_group *group;
-	int stage;                          // zero=; 0 for a single rank
-	int64_t step, steps; // completed, and total
-	int64_t valid_windows; // per validation
-	uint64_t seed;
-	int64_t random_step; // advances by one per micro-batch, so that no two share a dropout mask
-	double dropout;
-	double lr; // of the last step
-	char batch_why[160]; // how batch=auto was chosen; "": not auto
-	// predicted max bytes of the run, on the rank that needs most; 0: unknown
-	uint64_t predicted;
-	struct yk_lr_schedule schedule;
+// The windows that a trainer reads.
+struct yk_trainer_feed {
 	struct yk_corpus *corpus;
 	struct yk_tokenizer *tokenizer; // owned by the corpus
 	struct yk_data *data;           // owned by the corpus; NULL: rehearsal without data
-	struct yoke_position position; // after the last step
-	yoke_loader *loader;           // of the data; NULL before the first step
-	bool fed;                      // ids hold the windows of the next or current step
-	yoke_tensor **ids;             // [accumulate] of [batch, context + 1] i32
+	struct yoke_position position;  // after the last step
+	yoke_loader *loader;            // of the data; NULL before the first step
+	bool fed;                       // ids hold the windows of the next or current step
+	yoke_tensor **ids;              // [accumulate] of [batch, context + 1] i32
+	int32_t *zeros;                 // a batch of windows used instead of data
 	// reports skipped windows; may be NULL
 	void (*heard)(void *arg, const struct yoke_data_error *);
 	void *heard_arg;
-	size_t watched;                // number of read times kept for the trace, 0: none
-	bool starved;                  // the loader failed: there are no more windows
-	struct yk_network *net;                    // NULL: `own` is trained
-	const struct yk_trains *own;
-	// the trained parameters; everything that checkpoints contain
-	const struct yk_parameters *params, *kept;
-	struct yk_optim *optim;
-	struct yk_zero *zero;      // NULL: each rank updates all parameters
-	struct yk_cuts *cuts;      // NULL: parameters are not sharded by tensor parallelism
-	struct yk_stages *stages;  // NULL: all layers are on this rank
-	struct yk_compress *compress; // NULL: gradients are sent completely
-	struct yk_checkpoint_gather *whole;       // only while saving
-	struct yk_precision precision;
-	yoke_scaler *scaler; // NULL: no loss scaling
-	int64_t skipped;     // completed steps that changed nothing
-	// checked: the last step's overflow check is pending; overflowed: it was skipped
-	bool checked, overflowed;
-	// windows per micro-batch: the batch size, or less after running out of memory
-	int64_t micro;
-	bool stepped;              // this process has completed a step
-	struct yk_ranks_says *says; // several ranks: what each reports to all after a step
-	bool ends;                 // some rank requests a stop; all ranks see it at the same step
-	yoke_tensor *part;         // the micro-batch's ids while it is recorded
-	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	struct yk_sums sums;       // if a step has several micro-batches
-	yoke_tensor **grad;
-	int32_t *zeros;            // a batch of windows used instead of data
+	size_t watched; // number of read times kept for the trace, 0: none
+	bool starved;   // the loader failed: there are no more windows
 };
 
-// Creates a trainer from a checked configuration. Parameters are drawn or, if `from` is not NULL,
-// loaded from that checkpoint in `folder`. batch=auto is resolved. ENOMEM: the error names the
-// largest batch that fits.
-int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
-		   struct yk_trainer **);
-// The same with data shared with other trainers; NULL: not shared.
-int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder, const struct yk_checkpoint *from,
-		     struct yk_trainer **);
+struct yk_trainer {
+	struct yk_replica replica; // parameters, gradients, optimizer, ranks
+	struct yk_trainer_feed feed;
+	const struct yk_trains *own; // trained if the replica has no network
+	int64_t context, batch;
+	// windows per micro-batch: the batch size, or less after running out of memory
+	int64_t micro;
+	int64_t steps;         // total
+	int64_t valid_windows; // per validation
+	int64_t random_step; // advances by one per micro-batch, so that no two share a dropout mask
+	double dropout;
+	double lr; // of the last step
+	struct yk_lr_schedule schedule;
+	struct yk_precision precision;
+	char batch_why[160]; // how batch=auto was chosen; "": not auto
+	// predicted max bytes of the run, on the rank that needs most; 0: unknown
+	uint64_t predicted;
+	int64_t skipped; // completed steps that changed nothing
+	// checked: the last step's overflow check is pending; overflowed: it was skipped
+	bool checked, overflowed;
+	bool stepped;        // this process has completed a step
+	yoke_tensor *part;   // the micro-batch's ids while it is recorded
+	yoke_tensor *record; // [2] f32: struct yk_record of the last step
+};
+
+// Allocates a trainer without a model and opens its data, if there is some: `shared`, if not NULL, is
+// the data of other trainers. from: the checkpoint in `folder` to resume, NULL: none. If data of the
+// position differ, EINVAL or a warning.
+int yk_trainer_alloc(const struct yk_config *, struct yk_corpus *shared, const char *folder,
+		     const struct yk_checkpoint *from, struct yk_trainer **);
 // A trainer without a model, for memory prediction; needs no data.
 int yk_trainer_plan(const struct yk_config *, struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is allowed
-// Extends the thread's ENOMEM error by the largest batch that fits, if the device's memory was
-// insufficient. Frees the trainer's device memory and the current context.
-int yk_trainer_advise(struct yk_trainer *);
 // Number of steps that changed the parameters, which the schedule and the optimizer count.
 static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
-	return t->step - t->skipped;
+	return t->replica.step - t->skipped;
 }
 // Steps per pass over the training data; 0 without data.
 double yk_trainer_pass(const struct yk_trainer *);
-// Creates the trainer's device state for that batch, as in yk_trainer_new. unmake frees it, also
+// Creates the trainer's device state for that batch, as in yk_trainer_new (trainer_open.h). unmake frees it, also
 // after an error.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder);
 void yk_trainer_unmake(struct yk_trainer *);
-// Number of optimizer states per parameter.
-int yk_trainer_states_each(const struct yk_trainer *);
-// Allocates the gradients, by t->params, and the step's record.
+// Allocates the gradients, by replica.params, and the step's record.
 int yk_trainer_buffers(struct yk_trainer *);
 // For a trainer without a model, in a dry context: allocates everything that a run with that batch
 // needs, for each stage.
@@ -127,7 +98,7 @@ int yk_trainer_rehearse(void *trainer, int64_t batch);
 int yk_trainer_rehearse_stage(const struct yk_trainer *, int64_t stage, int64_t batch);
 // Validates with arbitrary tokens and the largest batch.
 int yk_trainer_validate_any(struct yk_trainer *);
-// Gets the windows of the next step, which are t->ids until the step is done.
+// Gets the windows of the next step, which are feed.ids until the step is done.
 int yk_trainer_feed(struct yk_trainer *);
 // fed: the windows were used. unfeed: also drops those that were read ahead.
 void yk_trainer_fed(struct yk_trainer *);

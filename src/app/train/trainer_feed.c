@@ -10,18 +10,18 @@
 
 void yk_trainer_fed(struct yk_trainer *t)
 {
-	for (int64_t k = 0; t->ids && k < t->accumulate; k++) {
-		yoke_free(t->ids[k]);
-		t->ids[k] = NULL;
+	for (int64_t k = 0; t->feed.ids && k < t->replica.batches.accumulate; k++) {
+		yoke_free(t->feed.ids[k]);
+		t->feed.ids[k] = NULL;
 	}
-	t->fed = false;
+	t->feed.fed = false;
 }
 
 void yk_trainer_unfeed(struct yk_trainer *t)
 {
 	yk_trainer_fed(t);
-	yoke_loader_free(t->loader);
-	t->loader = NULL;
+	yoke_loader_free(t->feed.loader);
+	t->feed.loader = NULL;
 }
 
 static int read_nothing(void *arg, int64_t n, struct yoke_item *const *s)
@@ -42,55 +42,55 @@ static yoke_dataset *no_windows(const struct yk_trainer *t)
 
 static int loader_open(struct yk_trainer *t)
 {
-	const struct yk_config *c = t->config;
+	const struct yk_config *c = t->replica.config;
 	char settings[320];
-	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->data || !yk_data_endless(t->data);
+	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->feed.data || !yk_data_endless(t->feed.data);
 	snprintf(settings, sizeof settings, "batch=%lld split=%lld part=%lld parts=%lld stride=%lld held=1 workers=%s prefetch=%lld "
 		 "on_error=%s seed=%lld shuffle=%lld",
-		 (long long)(t->parts * t->batch), (long long)t->parts, (long long)t->first, (long long)t->accumulate, (long long)t->stride,
+		 (long long)(t->replica.batches.count * t->batch), (long long)t->replica.batches.count, (long long)t->replica.batches.first, (long long)t->replica.batches.accumulate, (long long)t->replica.batches.stride,
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
-		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
-	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);
-	t->loader = set ? yoke_loader_new(set, settings) : NULL;
+		 yk_config_str(c, YK_KEY_on_error), (long long)t->replica.seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
+	yoke_dataset *set = t->feed.data ? yk_data_set(t->feed.data) : no_windows(t);
+	t->feed.loader = set ? yoke_loader_new(set, settings) : NULL;
 	yoke_dataset_free(set);
-	if (!t->loader)
+	if (!t->feed.loader)
 		return yoke_error_code();
-	if (t->watched)
-		yk_loader_watch(t->loader, t->watched);
-	yoke_loader_errors(t->loader, t->heard, t->heard_arg);
-	return t->data ? yoke_loader_seek(t->loader, &t->position) : 0;
+	if (t->feed.watched)
+		yk_loader_watch(t->feed.loader, t->feed.watched);
+	yoke_loader_errors(t->feed.loader, t->feed.heard, t->feed.heard_arg);
+	return t->feed.data ? yoke_loader_seek(t->feed.loader, &t->feed.position) : 0;
 }
 
 int yk_trainer_feed(struct yk_trainer *t)
 {
-	if (t->fed)
+	if (t->feed.fed)
 		return 0;
-	int e = t->loader ? 0 : loader_open(t);
+	int e = t->feed.loader ? 0 : loader_open(t);
 	if (e < 0)
 		return e;
-	const int64_t rows = yoke_loader_next(t->loader, (int)t->accumulate, t->ids, NULL);
-	t->starved = yk_loader_failed(t->loader);
+	const int64_t rows = yoke_loader_next(t->feed.loader, (int)t->replica.batches.accumulate, t->feed.ids, NULL);
+	t->feed.starved = yk_loader_failed(t->feed.loader);
 	if (rows < 0)
 		yk_trainer_fed(t);
-	t->fed = rows > 0;
+	t->feed.fed = rows > 0;
 	return rows < 0 ? (int)rows : 0;
 }
 
 const int32_t *yk_trainer_windows(const struct yk_trainer *t, int64_t k)
 {
-	return yk_loader_current(t->loader, 0, k);
+	return yk_loader_current(t->feed.loader, 0, k);
 }
 
 void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
 {
 	yk_trainer_unfeed(t);
-	t->position = *at;
+	t->feed.position = *at;
 }
 
 struct yoke_loader_stats yk_trainer_data(const struct yk_trainer *t)
 {
 	struct yoke_loader_stats s = { .size = sizeof s };
-	if (t->loader)
-		yoke_loader_stats(t->loader, &s);
+	if (t->feed.loader)
+		yoke_loader_stats(t->feed.loader, &s);
 	return s;
 }

@@ -2,7 +2,7 @@
 // Saves and restores a trainer's state as a checkpoint.
 #include "config.h"
 
-#include "train/gather_checkpoint.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "parallel/gather_checkpoint.h"
 
 static json_t *schedule_json(const struct yk_lr_schedule *s)
 {
@@ -73,33 +74,33 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	name_changes(&t->schedule, &old, to->why, sizeof to->why);
 	yk_snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
 		 done + 1 < t->schedule.warmup ? " warmup=0" : "");
-	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
+	return kind && t->replica.step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
 int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
 {
 	struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS];
 	struct yk_record record;
-	const bool alone = !t->whole;
-	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	const bool alone = !t->replica.whole;
+	int e = t->replica.step > 0 ? yk_trainer_record(t, &record) : 0;
 	if (e == 0 && alone)
-		e = yk_checkpoint_gather_begin(t);
-	ck->step = t->step;
+		e = yk_checkpoint_gather_begin(&t->replica);
+	ck->step = t->replica.step;
 	ck->skipped = t->skipped;
-	ck->scaler = yk_scaler_describe(t->scaler);
-	ck->seed = t->seed;
+	ck->scaler = yk_scaler_describe(t->replica.scaler);
+	ck->seed = t->replica.seed;
 	ck->random_step = t->random_step;
-	ck->data.epoch = t->position.epoch;
-	ck->data.index = t->position.index;
-	ck->data.failed = t->position.failed;
-	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->scaler))
+	ck->data.epoch = t->feed.position.epoch;
+	ck->data.index = t->feed.position.index;
+	ck->data.failed = t->feed.position.failed;
+	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->replica.scaler))
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 	if (e == 0) {
-		yk_checkpoint_gather_arrays(t->whole, arrays);
-		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_give, t->whole);
+		yk_checkpoint_gather_arrays(t->replica.whole, arrays);
+		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_give, t->replica.whole);
 	}
 	if (alone)
-		yk_checkpoint_gather_end(t);
+		yk_checkpoint_gather_end(&t->replica);
 	yk_checkpoint_fini(ck);
 	return e;
 }
@@ -107,12 +108,12 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 int yk_trainer_save(struct yk_trainer *t, const char *folder)
 {
 	struct yk_checkpoint ck = {
-		.model = yk_model_describe(t->net->model, &t->net->shape),
-		.tokenizer = yk_tokenizer_save(t->tokenizer),
-		.config = yk_config_json(t->config),
+		.model = yk_model_describe(t->replica.net->model, &t->replica.net->shape),
+		.tokenizer = yk_tokenizer_save(t->feed.tokenizer),
+		.config = yk_config_json(t->replica.config),
 		.schedule = schedule_json(&t->schedule),
-		.text = yk_data_fingerprint(t->data),
-		.sources = yk_sources_json(yk_data_sources(t->data)),
+		.text = yk_data_fingerprint(t->feed.data),
+		.sources = yk_sources_json(yk_data_sources(t->feed.data)),
 	};
 	if (ck.sources)
 		return yk_trainer_keep(t, folder, &ck);

@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "graph/context.h"
 #include "optim/optim.h"
-#include "train/compress.h"
-#include "train/ranks.h"
-#include "train/stages.h"
-#include "train/zero.h"
+#include "parallel/compress.h"
+#include "parallel/ranks.h"
+#include "parallel/stages.h"
+#include "parallel/zero.h"
 #include "yoke-observe.h"
 
 // Checks whether the last launched step overflowed: scale, learning rate and bias corrections of
@@ -26,7 +26,7 @@ static int look_back(struct yk_trainer *t)
 	const struct yoke_context *ctx = yk_current();
 	if (!t->checked || (ctx && ctx->mode.dry)) // dry: there are no values
 		return 0;
-	int got = yoke_scaler_update(t->scaler);
+	int got = yoke_scaler_update(t->replica.scaler);
 	if (got >= 0) {
 		t->checked = false;
 		t->overflowed = got == YOKE_SKIPPED;
@@ -48,7 +48,7 @@ static int64_t parts_of(const struct yk_trainer *t)
 
 static int64_t micro_count(const struct yk_trainer *t)
 {
-	return parts_of(t) * t->accumulate;
+	return parts_of(t) * t->replica.batches.accumulate;
 }
 
 static struct micro micro_of(const struct yk_trainer *t, int64_t number)
@@ -62,7 +62,7 @@ static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 {
 	const int64_t part = m->first / t->batch;
 	if (m->rows == t->batch)
-		return t->ids[part];
+		return t->feed.ids[part];
 	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
 			 yk_trainer_windows(t, part) + m->first % t->batch * (t->context + 1));
 }
@@ -70,14 +70,15 @@ static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 // Scales a micro-batch's mean loss to its share of the mean over the step's windows.
 static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
 {
-	if (parts_of(t) * t->parts == 1)
+	if (parts_of(t) * t->replica.batches.count == 1)
 		return loss;
-	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
+	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->replica.batches.count)));
 }
 
 // The same for a complete batch.
-static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
+static yoke_tensor *batch_share(const void *trainer, yoke_tensor *loss)
 {
+	const struct yk_trainer *t = trainer;
 	return micro_share(t, &(struct micro){ .rows = t->batch }, loss);
 }
 
@@ -85,7 +86,7 @@ static yoke_tensor *part_share(const struct yk_trainer *t, yoke_tensor *loss)
 static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
 {
 	const int64_t parts = parts_of(t);
-	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+	return (t->replica.batches.first + m->number / parts * t->replica.batches.stride) * parts + m->number % parts;
 }
 
 // The loss of the step's windows for the current parameters, recorded together with the step's last
@@ -101,22 +102,22 @@ static yoke_tensor *loss_now(void *arg)
 	}
 	if (t->own)
 		return t->own->loss(t->own->arg, 0, true);
-	if (parts_of(t) * t->parts == 1)
-		return yk_windows_loss(t->net, t->part, t->dropout);
-	if (t->stage > 2 && yk_zero_enter(t) < 0)
+	if (parts_of(t) * t->replica.batches.count == 1)
+		return yk_windows_loss(t->replica.net, t->part, t->dropout);
+	if (t->replica.stage > 2 && yk_zero_enter(&t->replica) < 0)
 		return NULL;
-	yoke_random_set(t->seed, t->random_step);
+	yoke_random_set(t->replica.seed, t->random_step);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
 		char name[32];
-		int held, joined = yk_sums_joined(t->sums.fast, k, n, &held);
+		int held, joined = yk_sums_joined(t->replica.sums.fast, k, n, &held);
 		// random numbers depend on the micro-batch
 		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m));
 		yoke_scope *s = yoke_scope_begin(name);
-		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
+		yoke_tensor *loss = yk_windows_loss(t->replica.net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
-		if (t->stage > 1)
-			loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, loss);
+		if (t->replica.stage > 1)
+			loss = yoke_all_reduce(t->replica.group, YOKE_REDUCE_SUM, loss);
 		loss = yoke_lift(loss);
 		if (yoke_scope_end(s) < 0)
 			return NULL;
@@ -124,7 +125,7 @@ static yoke_tensor *loss_now(void *arg)
 			loss = yoke_add(sum[--held], loss);
 		sum[held] = loss;
 	}
-	return t->group && t->stage < 2 ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
+	return t->replica.group && t->replica.stage < 2 ? yoke_all_reduce(t->replica.group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
 }
 
 static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
@@ -132,25 +133,25 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 	if (t->own)
 		return micro_share(t, m, t->own->loss(t->own->arg, m->number, false));
 	t->part = micro_ids(t, m);
-	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
+	return micro_share(t, m, yk_windows_loss(t->replica.net, t->part, t->dropout));
 }
 
 // Records what follows the last micro-batch: reduction over ranks, and the update.
 static void update(struct yk_trainer *t, yoke_tensor *loss)
 {
-	const struct yk_parameters *ps = t->params;
-	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
+	const struct yk_parameters *ps = t->replica.params;
+	if (t->replica.grid.all ? yk_ranks_reduce(&t->replica, &loss) < 0 : yk_compress_now(&t->replica) && yk_compress_reduce(&t->replica, 0, ps->count) < 0)
 		return;
 	yoke_tensor *norm;
 	int64_t now = yk_trainer_stepped(t) + 1;
-	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
+	t->lr = t->own ? yoke_optim_lr(t->replica.optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
 	yoke_range_push("optimizer");
-	const int e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
+	const int e = yk_optim_step(t->replica.optim, t->replica.scaler, now, t->own ? NULL : &t->lr, t->replica.grad, loss_now, t, &norm);
 	yoke_range_pop();
 	if (e < 0)
 		return;
-	if (t->scaler && yk_compress_now(t))
-		yk_compress_keep(t, t->optim->skip);
+	if (t->replica.scaler && yk_compress_now(&t->replica))
+		yk_compress_keep(&t->replica, t->replica.optim->skip);
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
 				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
@@ -161,19 +162,19 @@ static void update(struct yk_trainer *t, yoke_tensor *loss)
 // one updates the parameters.
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
-	const struct yk_parameters *ps = t->params;
+	const struct yk_parameters *ps = t->replica.params;
 	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
-	if (t->stage > 2 && yk_zero_enter(t) < 0)
+	if (t->replica.stage > 2 && yk_zero_enter(&t->replica) < 0)
 		return;
 	yoke_tensor *loss = micro_loss(t, m);
-	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
+	yoke_tensor *scaled = t->replica.scaler ? yoke_scaler_scale(t->replica.scaler, loss) : loss;
 	yoke_range_push("backward");
-	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
+	int e = yoke_grad(scaled, ps->count, ps->var, t->replica.grad);
 	yoke_range_pop();
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
+	yk_sums_add(&t->replica.sums, k, n, yk_ranks_part(&t->replica, &loss), &loss);
 	if (k == n - 1)
 		update(t, loss);
 }
@@ -181,9 +182,10 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 // Records all micro-batches of a step for a pipeline stage.
 static void stages_record(struct yk_trainer *t)
 {
+	const struct yk_stages_step step = { t->random_step, t->dropout, t->feed.ids, batch_share, t };
 	yoke_tensor *loss = NULL;
 	yk_precision_begin(&t->precision);
-	if (yk_stages_record(t, part_share, &loss) == 0 && look_back(t) == 0)
+	if (yk_stages_record(&t->replica, &step, &loss) == 0 && look_back(t) == 0)
 		update(t, loss);
 }
 
@@ -192,7 +194,7 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 {
 	struct yoke_context *ctx = yk_current();
 	// gathered weights exist for one micro-batch only
-	if (!ctx || !t->precision.half || t->stage > 2)
+	if (!ctx || !t->precision.half || t->replica.stage > 2)
 		return;
 	if (m->number == micro_count(t) - 1)
 		yk_autocast_release(ctx);
@@ -202,15 +204,15 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 
 int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
-	const struct yk_parameters *ps = t->params;
+	const struct yk_parameters *ps = t->replica.params;
 	const int64_t *elements;
-	t->sums.fast = t->config && !strcmp(yk_config_str(t->config, YK_KEY_accumulate_order), "fast");
-	if (t->stages)
-		return yk_sums_init(&t->sums, n, ps->count, NULL, NULL);
-	if (t->stage < 2)
-		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
-	const int buckets = yk_zero_buckets(t->zero, &elements);
-	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+	t->replica.sums.fast = t->replica.config && !strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
+	if (t->replica.stages)
+		return yk_sums_init(&t->replica.sums, n, ps->count, NULL, NULL);
+	if (t->replica.stage < 2)
+		return yk_sums_init(&t->replica.sums, n, ps->count, ps->var, NULL);
+	const int buckets = yk_zero_buckets(t->replica.zero, &elements);
+	return yk_sums_init(&t->replica.sums, n, buckets, NULL, elements);
 }
 
 static int stages_step(struct yk_trainer *t)
@@ -225,14 +227,14 @@ static int stages_step(struct yk_trainer *t)
 static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_random_set(t->seed, t->random_step + random_step_of(t, m));
+	yoke_random_set(t->replica.seed, t->random_step + random_step_of(t, m));
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
 	int e = yoke_scope_end(s);
-	if (t->stage > 2)
-		yk_zero_leave(t);
+	if (t->replica.stage > 2)
+		yk_zero_leave(&t->replica);
 	struct yoke_context *ctx = yk_current();
 	// held casts keep the graph alive, and with it old versions of assigned variables
 	if (ctx && ctx->autocast.casts.n)
@@ -249,9 +251,9 @@ static int try_step(struct yk_trainer *t)
 	if (e == 0 && !t->own)
 		e = yk_trainer_feed(t);
 	yoke_range_pop();
-	if (e == 0 && t->stages)
+	if (e == 0 && t->replica.stages)
 		e = stages_step(t);
-	for (int64_t k = 0; k < n && e == 0 && !t->stages; k++) {
+	for (int64_t k = 0; k < n && e == 0 && !t->replica.stages; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
 	}
@@ -261,15 +263,15 @@ static int try_step(struct yk_trainer *t)
 		return e;
 	}
 	if (!t->own) {
-		yoke_loader_position(t->loader, &t->position);
+		yoke_loader_position(t->feed.loader, &t->feed.position);
 		yk_trainer_fed(t);
 	}
-	t->random_step += t->parts * parts_of(t);
-	t->step++;
-	t->checked = t->scaler;
+	t->random_step += t->replica.batches.count * parts_of(t);
+	t->replica.step++;
+	t->checked = t->replica.scaler;
 	if (t->own && t->own->stepped && (e = t->own->stepped(t->own->arg)) < 0)
 		return e;
-	return t->grid.all ? yk_ranks_hear(t) : 0;
+	return t->replica.grid.all ? yk_ranks_hear(&t->replica) : 0;
 }
 
 // Whether a step that ran out of memory may be repeated in smaller micro-batches. Not if nothing
@@ -277,7 +279,7 @@ static int try_step(struct yk_trainer *t)
 static bool may_halve(const struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	return t->micro > 1 && ctx && !ctx->mode.dry && !t->grid.all &&
+	return t->micro > 1 && ctx && !ctx->mode.dry && !t->replica.grid.all &&
 	       (t->stepped || *t->batch_why);
 }
 
@@ -287,7 +289,7 @@ int yk_trainer_step(struct yk_trainer *t)
 	while ((e = try_step(t)) == YOKE_ENOMEM && may_halve(t)) {
 		t->micro = (t->micro + 1) / 2;
 		yk_warn("train", "step %lld: %s; it is made again, and those behind it, in parts of %lld windows",
-			(long long)t->step + 1, yoke_error(), (long long)t->micro);
+			(long long)t->replica.step + 1, yoke_error(), (long long)t->micro);
 		yoke_error_clear();
 		yk_assign_undo(yk_current());
 	}
@@ -304,11 +306,11 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	if (e < 0)
 		return e;
 	if ((!isfinite(v[0]) || !isfinite(v[1])) && !t->overflowed) {
-		const char *bad = yk_optim_bad(t->optim->rule);
+		const char *bad = yk_optim_bad(t->replica.optim->rule);
 		return yk_fail(YOKE_ERANGE,
 			       "step %lld: loss %g, gradient norm %g%s%s; use a smaller "
 			       "lr, more warmup, or clip",
-			       (long long)t->step, v[0], v[1],
+			       (long long)t->replica.step, v[0], v[1],
 			       bad ? ", the first gradient that is not finite is that of " : "", bad ? bad : "");
 	}
 	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };

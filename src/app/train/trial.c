@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "graph/context.h"
+#include "train/check.h"
 #include "train/trainer.h"
+#include "train/trainer_open.h"
 
 static int by_value(const void *x, const void *y)
 {
@@ -94,7 +96,7 @@ static int run(struct yk_config *c, const struct yk_trial_ask *ask, struct yk_tr
 	if (e == 0)
 		e = yoke_stats(&stats);
 	to->peak = stats.pool_allocated_peak;
-	to->batch = t ? t->batch * t->accumulate : 0;
+	to->batch = t ? t->batch * t->replica.batches.accumulate : 0;
 	snprintf(to->device, sizeof to->device, "%.47s", ctx->device->id);
 	yk_trainer_free(t);
 	yoke_use(former);

@@ -3,7 +3,7 @@
 #ifndef YK_TRIAL_H
 #define YK_TRIAL_H
 
-#include "train/conf.h"
+#include "config/conf.h"
 
 enum { YK_TRIAL_GROUPS = 31 };
 

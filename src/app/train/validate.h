@@ -7,18 +7,12 @@
 
 #include "nn/model.h"
 #include "data/text.h"
+#include "parallel/zero.h"
 #include "yoke-dist.h"
 
 // The training loss of windows [B, T+1] i32: each token is predicted from the preceding ones in its
 // row.
 yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
-// How to gather a network's parameters if they are sharded among ranks (zero=3): `enter` before a
-// pass and `leave` after it, recorded by all ranks.
-struct yk_gathered {
-	int (*enter)(void *arg);
-	void (*leave)(void *arg);
-	void *arg;
-};
 // The validation loss of `rows` windows as a number; NaN except on the last stage. gathered: NULL:
 // parameters are complete.
 int yk_windows_judge(const struct yk_network *, const struct yk_gathered *, int64_t rows, const int32_t *windows, double *to);

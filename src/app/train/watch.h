@@ -4,7 +4,7 @@
 #ifndef YK_WATCH_H
 #define YK_WATCH_H
 
-#include "train/conf.h"
+#include "config/conf.h"
 #include "train/progress.h"
 #include "yoke-observe.h"
 

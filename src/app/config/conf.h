@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this table and
+// read from `config.env` files and key=value arguments. Precedence: argument, file, checkpoint,
+// default.
+#ifndef YK_CONF_H
+#define YK_CONF_H
+
+#include "data/text.h"
+#include "nn/model.h"
+#include "optim/options.h"
+
+// Commands that accept a key.
+#define YK_T 1u // train
+#define YK_G 2u // generate
+#define YK_E 4u // eval
+
+#define YK_MODEL_NAME(name) #name
+#define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
+
+// Groups of keys, in the order in which `yoke help` prints them.
+#define YK_CONFIG_GROUPS(G) \
+	G(MODEL, "model") \
+	G(DATA, "data") \
+	G(OPTIMIZER, "optimizer") \
+	G(SCHEDULE, "schedule") \
+	G(PRECISION, "precision") \
+	G(MEMORY, "memory") \
+	G(RANKS, "ranks") \
+	G(LOGGING, "logging") \
+	G(GENERATION, "generation") \
+	G(RUN, "run")
+
+// X(key, group, level, type, commands, default, min, max, choices, help); S(..) as in nn/model.h
+// for model sizes; O(..) as in optim/options.h for optimizer options, whose defaults depend on the
+// optimizer. Levels: BASIC keys are those that most people change, 20 for `yoke train`; its help
+// lists ADVANCED keys only on request.
+// Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
+// comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep. An INT with choices
+// may also be one of these words, and a REAL the only one; its value is then YK_AUTO.
+#define YK_AUTO (-1)
+#define YK_CONFIG_KEYS(X, S, O) \
+	X(data, DATA, BASIC, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
+	  "text to read: files and directories, comma-separated; -: standard input; with format, a pipe of tokens") \
+	X(format, DATA, ADVANCED, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "type of tokens that another program made, as u16 or u16:OFFSET; empty: text, or token files") \
+	X(vocab, DATA, ADVANCED, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
+	  "number of different tokens, with format and tokenizer=ids; with tokenizer=word the maximum, most " \
+	  "frequent words first; 0: all") \
+	X(limit, DATA, ADVANCED, INT, YK_T, "0", 0, 1e15, NULL, \
+	  "tokens to use, from the start of the text; 0: all") \
+	X(field, DATA, ADVANCED, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "for .jsonl files: the string of each line that is its text; empty: read them as plain text") \
+	X(tokenizer, DATA, BASIC, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
+	  "what a token is; ids: the text consists of token numbers; a token file has its own") \
+	X(model, MODEL, BASIC, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, \
+	  "architecture of the network") \
+	YK_SIZES(S) \
+	YK_TRAITS(X, YK_T) \
+	X(context, MODEL, BASIC, INT, YK_T, "128", 1, 1048576, NULL, "tokens per window") \
+	X(batch, DATA, BASIC, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
+	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
+	X(accumulate, MEMORY, ADVANCED, INT, YK_T, "1", 1, 65536, NULL, \
+	  "passes per rank whose gradients make one step") \
+	X(accumulate_order, RANKS, ADVANCED, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
+	  "order in which the gradients of a step are added: tree: as a binary tree, with log2(accumulate) copies " \
+	  "of the gradients, so that 2^k ranks give the same bits; fast: one after the other, with one copy") \
+	X(ranks, RANKS, BASIC, INT, YK_T, "1", 1, 1024, "auto", \
+	  "devices that train one model together; auto: all devices like the best one") \
+	X(spawn, RANKS, ADVANCED, CHOICE, YK_T, "thread", 0, 0, "thread process", \
+	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
+	X(restarts, RANKS, ADVANCED, INT, YK_T, "0", 0, 1000, NULL, \
+	  "how often the remaining ranks continue from the last checkpoint when a rank fails, dies or hangs") \
+	X(min_ranks, RANKS, ADVANCED, INT, YK_T, "1", 1, 1024, NULL, \
+	  "minimum number of ranks to continue with") \
+	X(zero, RANKS, ADVANCED, INT, YK_T, "0", 0, 3, NULL, \
+	  "what is sharded among ranks: 1: the optimizer's state; 2: also gradients; 3: also parameters, which are " \
+	  "gathered where they are used") \
+	X(stages, RANKS, ADVANCED, INT, YK_T, "1", 1, 1000, NULL, \
+	  "pipeline stages: ranks that have the model's layers one after another") \
+	X(split, RANKS, ADVANCED, STRING, YK_T, "auto", 0, 0, NULL, \
+	  "blocks of each stage, as 4,4; auto: balanced by the amount of work") \
+	X(pipeline, RANKS, ADVANCED, CHOICE, YK_T, "1f1b", 0, 0, "1f1b gpipe", \
+	  "order in which a stage computes its micro-batches: 1f1b: one backward pass per forward pass once all " \
+	  "stages are busy; gpipe: all forward, then all backward, which holds all activations; the bits are the " \
+	  "same") \
+	X(tensor, RANKS, ADVANCED, INT, YK_T, "1", 1, 1024, NULL, \
+	  "tensor parallelism: ranks that share the heads, widths and vocabulary of each layer") \
+	X(wire, RANKS, ADVANCED, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
+	  "dtype in which gradients are sent between ranks; halves are added in f32, and each sum is rounded once") \
+	X(compress, RANKS, ADVANCED, CHOICE, YK_T, "none", 0, 0, "none topk", \
+	  "topk: ranks send only the largest elements of each gradient and add the rest to the next step's") \
+	X(compress_ratio, RANKS, ADVANCED, REAL, YK_T, "0.1", 1e-9, 1, NULL, \
+	  "with compress=topk: share of the elements that is sent") \
+	X(compress_after, RANKS, ADVANCED, INT, YK_T, "100", 0, 1e12, NULL, \
+	  "with compress=topk: first steps that send complete gradients") \
+	X(micro_batches, RANKS, ADVANCED, INT, YK_T, "auto", 1, 65536, "auto", \
+	  "passes of all ranks that make one step; auto: ranks times accumulate. A resumed run keeps the number, " \
+	  "and its bits with ranks that have 2^k of them each") \
+	X(steps, SCHEDULE, BASIC, INT, YK_T, "1000", 0, 1e12, NULL, \
+	  "total number of optimizer steps") \
+	X(epochs, SCHEDULE, ADVANCED, REAL, YK_T, "0", 0, 1e9, NULL, \
+	  "passes over the text; above 0 it sets steps, unless only steps is given as an argument") \
+	X(schedule, SCHEDULE, BASIC, CHOICE, YK_T, "cosine", 0, 0, \
+	  "cosine constant linear step exponential inverse_sqrt onecycle", \
+	  "how the learning rate falls after warm-up") \
+	X(warmup, SCHEDULE, ADVANCED, INT, YK_T, "auto", 0, 1e12, "auto", \
+	  "steps in which the learning rate rises; auto: 100, with onecycle 0.3 of all steps") \
+	X(plot, SCHEDULE, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: draw the learning rate before the run starts") \
+	X(optimizer, OPTIMIZER, BASIC, CHOICE, YK_T, "adamw", 0, 0, \
+	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta", \
+	  "the update rule; yoke help train all lists the options of each") \
+	YK_OPTIM_OPTIONS(O) \
+	X(dropout, MODEL, ADVANCED, REAL, YK_T, "0", 0, 0.99, NULL, \
+	  "share of activations that are dropped in training") \
+	X(recompute, MEMORY, BASIC, CHOICE, YK_T, "none", 0, 0, "none block auto", \
+	  "recompute activations in the backward pass to save memory; block: all that save memory; auto: as few as " \
+	  "make a step fit") \
+	X(offload, MEMORY, ADVANCED, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
+	  "optimizer: keep its state in host memory and update the parameters there") \
+	X(precision, PRECISION, BASIC, CHOICE, YK_T, "fp32", 0, 0, \
+	  "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
+	  "mixed: products in half precision, weights and sums in f32; 16-mixed is fp16-mixed, 32-true is fp32") \
+	X(keep_f32, PRECISION, ADVANCED, STRING, YK_T, "", 0, 0, NULL, \
+	  "in mixed precision: scopes that stay in f32, as norm*,head") \
+	X(allow_emulated, PRECISION, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: allow mixed precision where the device converts half-precision products to f32") \
+	X(loss_scale, PRECISION, ADVANCED, REAL, YK_T, "65536", 1, 8388608, NULL, \
+	  "with fp16-mixed: scale of the loss at the first step; it then adapts") \
+	X(valid, DATA, ADVANCED, REAL, YK_T, "0.1", 0, 0.9, NULL, \
+	  "share of the text, at its end, for validation; 0: none; a token file has its own split") \
+	X(out, RUN, BASIC, STRING, YK_T, "model", 0, 0, NULL, \
+	  "directory of the model; {device}, {layers}, {embed}, {heads} and {data} are replaced by their values") \
+	X(resume, RUN, BASIC, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
+	  "continue from the checkpoint in out; auto: if there is one") \
+	X(save_every, RUN, ADVANCED, EVERY, YK_T, "500", 0, 1e12, NULL, \
+	  "steps between checkpoints, or passes over the text, as 0.25ep; 0: only at the end") \
+	X(snapshot_every, RUN, ADVANCED, INT, YK_T, "0", 0, 1e12, NULL, \
+	  "steps between copies in host memory, from which another device continues when one fails; 0: use the last " \
+	  "checkpoint") \
+	X(workers, DATA, ADVANCED, INT, YK_T, "auto", 0, 1024, "auto", \
+	  "threads that read windows ahead; 0: read them when a step needs them; auto: by the number of processors") \
+	X(prefetch, DATA, ADVANCED, INT, YK_T, "2", 0, 4096, NULL, \
+	  "steps whose windows are read ahead and uploaded to the device") \
+	X(shuffle, DATA, ADVANCED, INT, YK_T, "auto", 0, 9e15, "auto", \
+	  "order of an epoch's windows; 1: random; 0: as in the data; N: random within blocks of N; auto: 1, for a " \
+	  "pipe 0") \
+	X(on_error, DATA, ADVANCED, INT, YK_T, "stop", 1, 9e15, "stop skip", \
+	  "windows that cannot be read: stop: end the run; skip: use the next good one; N: skip at most N per epoch") \
+	X(eval_every, LOGGING, BASIC, EVERY, YK_T, "250", 0, 1e12, NULL, \
+	  "steps between validations, or passes over the text, as 0.25ep; 0: only at the end") \
+	X(eval_tokens, LOGGING, ADVANCED, INT, YK_T, "auto", 0, 1e15, "auto", \
+	  "tokens per validation; 0: all; auto: about 5 % of the run's time") \
+	X(log_every, LOGGING, ADVANCED, INT, YK_T, "10", 1, 1e12, NULL, "steps between log lines") \
+	X(progress, LOGGING, ADVANCED, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "1: a progress bar; 0: no output per step; auto: a bar on a terminal, else lines") \
+	X(report, LOGGING, ADVANCED, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "1: report at the end where the time went; auto: for runs of 10 steps and more") \
+	X(checkpoints, RUN, ADVANCED, CHOICE, YK_T, "1", 0, 0, "0 1", "0: save no model") \
+	X(profile, LOGGING, ADVANCED, STRING, YK_T, "0", 0, 0, NULL, \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: profile cycles of " \
+	  "steps, each in out/trace") \
+	X(profile_table, LOGGING, ADVANCED, STRING, YK_T, "20:total", 0, 0, NULL, \
+	  "rows of the profile's table, and the column that sorts them") \
+	X(telemetry, LOGGING, ADVANCED, REAL, YK_T, "1", 0, 1e6, NULL, \
+	  "seconds between samples of host and device in telemetry.jsonl, at the start; 0: none") \
+	X(memory_history, LOGGING, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: record allocations; writes memory.json to out at the end, or when an allocation fails") \
+	X(dashboard, LOGGING, ADVANCED, INT, YK_T, "none", 1, 65535, "none", \
+	  "port of a page that shows the run while it goes on; 1: any free port") \
+	X(tensorboard, LOGGING, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: also write an event file for TensorBoard to out") \
+	X(training_log, LOGGING, ADVANCED, STRING, YK_T, "", 0, 0, NULL, \
+	  "file with one row per run; empty: training_log.tsv beside out") \
+	X(prompt, GENERATION, ADVANCED, STRING, YK_G, "\n", 0, 0, NULL, \
+	  "text to continue; -: standard input") \
+	X(prompts, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
+	  "file with one prompt per line, continued in one batch; -: standard input") \
+	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \
+	  "1: a text has the same bits whatever other prompts are in the batch; slower") \
+	X(tokens, GENERATION, ADVANCED, INT, YK_G, "256", 0, 1e12, NULL, "tokens to generate") \
+	X(temperature, GENERATION, ADVANCED, REAL, YK_G, "0.8", 0, 100, NULL, \
+	  "0: always the most likely token") \
+	X(top_p, GENERATION, ADVANCED, REAL, YK_G, "0.9", 0, 1, NULL, \
+	  "sample from the most likely tokens with this total probability") \
+	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, \
+	  "seed of all random numbers") \
+	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_BACKEND; empty: use that; in training also fastest: time the allowed devices first") \
+	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_MEMORY: maximum bytes to use of the device, as 512M; activations may wait in host memory " \
+	  "(YOKE_SPILL); empty: use that") \
+	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
+	  "as YOKE_THREADS; 0: use that")
+
+enum yk_config_key {
+#define X(key, ...) YK_KEY_##key,
+	YK_CONFIG_KEYS(X, X, X)
+#undef X
+	YK_KEYS
+};
+
+enum yk_config_group {
+#define G(group, title) YK_GROUP_##group,
+	YK_CONFIG_GROUPS(G)
+#undef G
+	YK_GROUPS
+};
+
+enum yk_config_level { YK_BASIC, YK_ADVANCED };
+
+enum yk_config_type {
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
+};
+
+struct yk_config_row {
+	const char *name;
+	enum yk_config_group group;
+	enum yk_config_level level;
+	enum yk_config_type type;
+	unsigned commands;
+	const char *def;
+	double least, most;
+	const char *choices, *help;
+};
+extern const struct yk_config_row yk_config_rows[YK_KEYS];
+extern const char *const yk_config_groups[YK_GROUPS]; // titles of the groups
+extern const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT]; // index: model size
+extern const enum yk_config_key yk_config_traits[YK_TRAIT_COUNT]; // index: model trait
+
+enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
+
+struct yk_config {
+	unsigned command; // YK_T, YK_G or YK_E
+	struct yk_config_value {
+		char *text;
+		int64_t i; // INT, EVERY
+		double r;  // for EVERY: passes over the text, or 0 if it is in steps
+		enum yk_config_origin origin;
+	} value[YK_KEYS];
+};
+
+// Sets all defaults. ENOMEM.
+int yk_config_init(struct yk_config *, unsigned command);
+void yk_config_fini(struct yk_config *);
+// Parses one argument "key=value". EINVAL: no '=' or a bad value; the error names allowed values.
+// ENOENT: unknown key; the error names the nearest one.
+int yk_config_argument(struct yk_config *, const char *argument);
+// Reads a file of lines KEY=value. Keys may be in capitals; '#' starts a comment. Values are plain,
+// in '..' (literal) or in ".." (with the escapes \n \t \" \\ \$). Outside '..', ${VAR} is an
+// earlier key of the file, else an environment variable. If a key is set twice, the later line
+// wins, with a warning. Errors begin with file:line.
+int yk_config_file(struct yk_config *, const char *path);
+// Parses all arguments; one without '=' is a file. EINVAL also if a key is given twice.
+int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
+// Copies the configuration and sets further "key=value" arguments.
+int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
+// Replaces "auto" by the number chosen for it; the key's origin stays that of "auto".
+int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
+// Replaces a key's value by one found in the data or by measuring; the key's origin stays the same.
+int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
+// The configured model, and its shape for a vocabulary of that many tokens.
+const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
+				       struct yk_model_shape *);
+
+int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
+double yk_config_real(const struct yk_config *, enum yk_config_key);
+// Converts an EVERY to steps: at least 1 unless it is 0.
+int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
+// The value of a key of any type as text.
+const char *yk_config_str(const struct yk_config *, enum yk_config_key);
+// Whether the value is not the default.
+bool yk_config_given(const struct yk_config *, enum yk_config_key);
+// Whether this command set it, rather than the checkpoint being resumed.
+bool yk_config_asked(const struct yk_config *, enum yk_config_key);
+// How to read the data according to the keys, in windows of `context` tokens.
+struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
+// To and from the JSON object of the manifest, without the keys out and resume, which describe
+// where the model is stored rather than what it is. take: keys that were not given get the object's
+// values; unknown keys are ignored.
+json_t *yk_config_json(const struct yk_config *);
+int yk_config_take(struct yk_config *, const json_t *, const char *what);
+// Applies the settings that `backend`, `memory`, `threads` and `recompute` stand for.
+int yk_config_apply(const struct yk_config *);
+
+#endif

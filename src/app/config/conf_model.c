@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the keys mean together: the model and its shape, the data, the settings.
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "config/conf.h"
+
+const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT] = {
+#define S(key, ...) YK_KEY_##key,
+	YK_SIZES(S)
+#undef S
+};
+
+const enum yk_config_key yk_config_traits[YK_TRAIT_COUNT] = {
+#define T(key, ...) YK_KEY_##key,
+	YK_TRAITS(T, )
+#undef T
+};
+
+// Index of a CHOICE's value in its list of words.
+static int word_number(const char *list, const char *word)
+{
+	int i = 0;
+	const size_t n = strlen(word);
+	for (; *list && (strncmp(list, word, n) || (list[n] && list[n] != ' ')); i++) {
+		list += strcspn(list, " ");
+		list += strspn(list, " ");
+	}
+	return i;
+}
+
+const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
+				       struct yk_model_shape *to)
+{
+	const struct yk_model *m = yk_model_find(yk_config_str(c, YK_KEY_model));
+	*to = (struct yk_model_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
+	for (int k = 0; k < YK_SIZE_COUNT; k++)
+		if (m->sizes >> k & 1)
+			to->size[k] = yk_config_int(c, yk_config_sizes[k]);
+	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
+		if (!(m->traits >> k & 1))
+			continue;
+		const struct yk_config_row *row = &yk_config_rows[yk_config_traits[k]];
+		to->trait[k] = row->type == YK_KEY_REAL ? yk_config_real(c, yk_config_traits[k]) :
+			       row->type == YK_KEY_INT	? (double)yk_config_int(c, yk_config_traits[k]) :
+							  word_number(row->choices, yk_config_str(c, yk_config_traits[k]));
+	}
+	return m;
+}
+
+struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
+{
+	return (struct yk_data_spec){
+		.context = context, .valid = yk_config_real(c, YK_KEY_valid), .valid_given = yk_config_asked(c, YK_KEY_valid),
+		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
+		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,
+		.shuffle = c->command == YK_T ? yk_config_int(c, YK_KEY_shuffle) : 0, .field = yk_config_str(c, YK_KEY_field) };
+}
+
+int yk_config_apply(const struct yk_config *c)
+{
+	// an empty value, or threads=0, leaves the setting unchanged
+	static const struct {
+		enum yk_config_key key;
+		const char *setting;
+	} settings[] = {
+		{ YK_KEY_backend, "backend" }, { YK_KEY_memory, "memory" },
+		{ YK_KEY_threads, "threads" }, { YK_KEY_recompute, "recompute" },
+	};
+	int e = 0;
+
+	for (size_t i = 0; i < sizeof settings / sizeof *settings && e == 0; i++) {
+		const char *text = yk_config_str(c, settings[i].key);
+		if (yk_config_rows[settings[i].key].commands & c->command && *text &&
+		    (settings[i].key != YK_KEY_threads || yk_config_int(c, YK_KEY_threads) > 0) &&
+		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
+			e = yoke_setting_set(settings[i].setting, text);
+	}
+	// with a memory limit, activations may be spilled to host memory
+	if (e == 0 && *yk_config_str(c, YK_KEY_memory))
+		e = yoke_setting_set("spill", "1");
+	return e;
+}

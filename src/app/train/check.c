@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rejects invalid combinations of keys.
+#include "config.h"
+
+#include "train/check.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "config/optim.h"
+#include "parallel/check.h"
+#include "train/watch.h"
+
+// Rejects an argument for a size that the model does not have. Files are exempt because they may
+// serve several models.
+static int foreign_size(const struct yk_config *c, const struct yk_model *m)
+{
+	for (int k = 0; k < YK_SIZE_COUNT; k++) {
+		enum yk_config_key key = yk_config_sizes[k];
+		const char *name = yk_config_rows[key].name;
+		if (!(m->sizes >> k & 1) && c->value[key].origin == YK_BY_ARGUMENT)
+			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
+				       name, yk_config_str(c, key), m->name, name);
+	}
+	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
+		const char *name = yk_config_rows[yk_config_traits[k]].name;
+		if (!(m->traits >> k & 1) && c->value[yk_config_traits[k]].origin == YK_BY_ARGUMENT)
+			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it", name,
+				       yk_config_str(c, yk_config_traits[k]), m->name, name);
+	}
+	return 0;
+}
+
+int yk_config_check(const struct yk_config *c)
+{
+	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
+		return yk_fail(YOKE_EINVAL,
+			       "data is not given: name text to read, as in data=FILE");
+	return c->command == YK_T ? yk_config_check_model(c) : 0;
+}
+
+int yk_config_check_model(const struct yk_config *c)
+{
+	struct yk_model_shape shape;
+
+	const struct yk_model *m = yk_config_model(c, 1, &shape);
+	int e = yk_model_check(m, &shape);
+	if (e == 0)
+		e = foreign_size(c, m);
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
+	    yk_config_int(c, YK_KEY_vocab) < 3)
+		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",
+			    yk_config_str(c, YK_KEY_vocab));
+	if (e == 0)
+		e = yk_optim_check(c);
+	if (e == 0)
+		e = yk_ranks_check(c);
+	struct yk_watch watch = { 0 };
+	if (e == 0)
+		e = yk_watch_check(&watch, c);
+	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
+		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
+	return e;
+}
