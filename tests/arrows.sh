@@ -108,18 +108,6 @@ cycles_known()
 	backends/gpu ext launch
 	backends/gpu report launch
 	backends/gpu rows launch
-	src/app/train batch trainer
-	src/app/train compress gather_checkpoint
-	src/app/train compress ranks
-	src/app/train compress trainer
-	src/app/train compress zero
-	src/app/train memory_estimate trainer
-	src/app/train ranks trainer
-	src/app/train stages gather_checkpoint
-	src/app/train stages trainer
-	src/app/train tensor trainer
-	src/app/train zero ranks
-	src/app/train zero trainer
 	src/lib/comm carrier place
 	src/lib/fit node train
 	src/lib/nn model decoder
@@ -179,7 +167,7 @@ cycles_in()
 conform_in_production()
 {
 	includes src/*/*/*.[ch] | grep ' conform/' |
-		grep -v -e '^src/lib/conform/' -e '^src/app/tool/' -e '^src/lib/fit/tune\.c' -e '^src/app/train/capable\.c' |
+		grep -v -e '^src/lib/conform/' -e '^src/app/tool/' -e '^src/lib/fit/tune\.c' -e '^src/app/config/capable\.c' |
 		sed 's/ / includes /'
 }
 
