@@ -43,13 +43,13 @@ const char *yk_native_collectives_help(int code)
 
 static int failed(const struct yk_gpu_device *d, struct comm *c, const char *call, int code)
 {
-	const char *said = c && c->comm && yk_native.ncclGetLastError ? yk_native.ncclGetLastError(c->comm) : NULL,
+	const char *error = c && c->comm && yk_native.ncclGetLastError ? yk_native.ncclGetLastError(c->comm) : NULL,
 		   *help = yk_native_collectives_help(code);
 
 	if (c)
 		c->failed = true;
 	return yk_gpu_error(code == ncclUnhandledCudaError ? YOKE_EDEVICE : YOKE_ERANK, "%s: %s (%d) on %s:%u (%s)%s%.200s%s%s", call, yk_native_collectives_name(code), code,
-			    V_NAME, d->index, d->info.name, said && *said ? ": " : "", said && *said ? said : "",
+			    V_NAME, d->index, d->info.name, error && *error ? ": " : "", error && *error ? error : "",
 			    help ? ": " : "", help ? help : "");
 }
 

@@ -213,10 +213,10 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 	snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		const char *said = dlerror();
+		const char *error = dlerror();
 		// report a file that exists but cannot be used; a missing file is normal
-		if (said && !strstr(said, "No such file"))
-			say(p, "%.200s", said);
+		if (error && !strstr(error, "No such file"))
+			say(p, "%.200s", error);
 		return false;
 	}
 	bool serves = resolve(which, library, name);

@@ -100,7 +100,7 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 }
 
 // hwloc's plugins are linked with GPU libraries (OpenCL, NVML, X), which a CPU-only process must
-// not load; processors are found without them. hwloc can only be told so by an environment
+// not load; processors are found without them. hwloc can only be configured by an environment
 // variable. setenv would disturb readers in other threads, so the whole environment is replaced for
 // a moment by another one, which is never freed.
 static bool topology_new(hwloc_topology_t *to)

@@ -47,7 +47,7 @@ bool yk_scan_want(struct yk_scan *s, char c)
 bool yk_scan_end(struct yk_scan *s)
 {
 	blanks(s);
-	return !s->why && (s->at == s->end || refuse(s, "something behind the end"));
+	return !s->why && (s->at == s->end || refuse(s, "unexpected text after the end"));
 }
 
 // ---- strings ----

@@ -61,8 +61,8 @@ static void *watch(void *arg)
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		if (!again)
 			atomic_store(&s->signal, number);
-		if (s->told)
-			s->told(s->arg, number, again);
+		if (s->notify)
+			s->notify(s->arg, number, again);
 		if (again)
 			_exit(128 + number);
 		yk_stop_counts(&window);
@@ -72,10 +72,10 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-int yk_stop_begin(struct yk_stop *s, void (*told)(void *arg, int signal, bool again), void *arg)
+int yk_stop_begin(struct yk_stop *s, void (*notify)(void *arg, int signal, bool again), void *arg)
 {
 	atomic_init(&s->signal, 0);
-	s->told = told;
+	s->notify = notify;
 	s->arg = arg;
 	yk_stop_signals(&s->set);
 	pthread_sigmask(SIG_BLOCK, &s->set, &s->old);

@@ -21,14 +21,14 @@ struct yk_stop {
 	atomic_int signal; // the first one; 0: none yet
 	sigset_t set, old;
 	pthread_t thread;
-	void (*told)(void *arg, int signal, bool again);
+	void (*notify)(void *arg, int signal, bool again);
 	void *arg;
 };
 
 // Blocks both signals in this thread and in all threads that it creates later, so call it before
-// creating any.  The waiting thread calls `told` at the first signal, and with `again` at the
-// second, after which the process ends with status 128 + signal.  `told` may be NULL.  ENOMEM.
-int yk_stop_begin(struct yk_stop *, void (*told)(void *arg, int signal, bool again), void *arg);
+// creating any.  The waiting thread calls `notify` at the first signal, and with `again` at the
+// second, after which the process ends with status 128 + signal.  `notify` may be NULL.  ENOMEM.
+int yk_stop_begin(struct yk_stop *, void (*notify)(void *arg, int signal, bool again), void *arg);
 // Restores the signal mask, after the window of a signal has closed: a repeated signal must not end
 // the process.
 void yk_stop_end(struct yk_stop *);

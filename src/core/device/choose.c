@@ -245,7 +245,7 @@ static void fail_all(const char *list)
 					      near ? "'?" : "");
 	}
 	free(names);
-	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s); `yoke doctor` says why "
+	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s); `yoke doctor` reports why "
 		"a device is missing", list, *reasons ? reasons : "it names none", known);
 }
 
@@ -326,7 +326,7 @@ static void warn_denied(const struct yk_device *d)
 	if (warned || !is_cpu(d) || !yk_node_denied("/dev", &node))
 		return;
 	warned = true;
-	yk_warn("device", "no GPU is used: %s may not be opened by this user%s%s; `yoke doctor` says more",
+	yk_warn("device", "no GPU is used: %s may not be opened by this user%s%s; `yoke doctor` has details",
 		node.path, *node.group ? ", but by group " : "", node.group);
 }
 

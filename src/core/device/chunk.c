@@ -71,10 +71,10 @@ struct yk_chunk *yk_chunk_after(struct yk_chunk *root, const struct yk_chunk *c)
 {
 	struct yk_chunk *best = NULL;
 	while (root) {
-		bool behind = before(c, root);
-		if (behind)
+		bool after = before(c, root);
+		if (after)
 			best = root;
-		root = behind ? root->left : root->right;
+		root = after ? root->left : root->right;
 	}
 	return best;
 }

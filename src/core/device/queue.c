@@ -103,7 +103,7 @@ void yk_queue_free(struct yk_queue *q)
 	if (!atomic_load(&q->lost))
 		yk_queue_drain(q); // failures were already reported by yk_queue_take
 	if (atomic_load(&q->lost)) // its driver may still be working on it
-		yk_warn("device", "%s does not answer: a queue of it is left behind",
+		yk_warn("device", "%s does not respond: one of its queues is not released",
 			q->device->id);
 	else
 		q->device->ops->queue_free(q->handle);

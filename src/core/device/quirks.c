@@ -155,11 +155,11 @@ static const char *read_avoid(struct yk_quirk *q)
 		n = strcspn(++text, "/");
 		q->dtype = (uint8_t)dtype_of(text, n);
 		if (!q->dtype)
-			return "no dtype stands behind the '.'";
+			return "no dtype follows the '.'";
 		text += n;
 	}
 	if (*text == '/' && !text[1])
-		return "no implementation stands behind the '/'";
+		return "no implementation follows the '/'";
 	if (*text == '/')
 		q->impl = text + 1;
 	return NULL;

@@ -55,7 +55,7 @@ static const char *complaint(const char *line)
 	if (!n || n >= YK_TUNING_NAME || !memchr(line, '.', n))
 		return "it begins with no class";
 	if (!line[n])
-		return "no implementation stands behind its class";
+		return "no implementation follows its class";
 	for (line += n; *line; line += n) {
 		n = strcspn(++line, " ");
 		const char *value = memchr(line, '=', n);
@@ -63,7 +63,7 @@ static const char *complaint(const char *line)
 			return "it is not NAME=NANOSECONDS, NAME=wrong or NAME=fails";
 		value++;
 		if (!good_value(value, n - (size_t)(value - line)))
-			return "neither nanoseconds nor 'wrong' nor 'fails' stand behind a '='";
+			return "neither nanoseconds nor 'wrong' nor 'fails' follow a '='";
 	}
 	return NULL;
 }

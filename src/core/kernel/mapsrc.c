@@ -152,13 +152,13 @@ static bool draws(const struct yk_map_form *f)
 	return false;
 }
 
-// A parameter or an argument for each instruction drawn in advance: before, its number, behind.
+// A parameter or an argument for each instruction drawn in advance: before, its number, after.
 static void put_drawn(struct yk_text *t, const struct yk_map_form *f, const char *before,
-		      const char *behind)
+		      const char *after)
 {
 	for (unsigned k = 0; k < f->map->ninsn; k++)
 		if (is_drawn(f, &f->map->insn[k]))
-			yk_put(t, "%s%u%s, ", before, k, behind);
+			yk_put(t, "%s%u%s, ", before, k, after);
 }
 
 // Key and step of instruction k.

@@ -22,9 +22,9 @@ struct views {
 
 static void drop_axes(struct yoke_view *v, int first, int n)
 {
-	const size_t behind = (size_t)(v->rank - first - n);
-	memmove(v->dims + first, v->dims + first + n, behind * sizeof *v->dims);
-	memmove(v->strides + first, v->strides + first + n, behind * sizeof *v->strides);
+	const size_t after = (size_t)(v->rank - first - n);
+	memmove(v->dims + first, v->dims + first + n, after * sizeof *v->dims);
+	memmove(v->strides + first, v->strides + first + n, after * sizeof *v->strides);
 	v->rank = (uint8_t)(v->rank - n);
 }
 
@@ -92,8 +92,8 @@ static void merge_reduced(struct yoke_op *op, struct views *w)
 			first--;
 		const int left = merge_at(w, first, end - first, 1, 0);
 		const uint64_t before = mask & (((uint64_t)1 << first) - 1);
-		const uint64_t behind = mask >> end << (first + left);
-		mask = before | behind | (mask >> first & 1 ? (((uint64_t)1 << left) - 1) << first : 0);
+		const uint64_t after = mask >> end << (first + left);
+		mask = before | after | (mask >> first & 1 ? (((uint64_t)1 << left) - 1) << first : 0);
 	}
 	op->attr[1].i = (int64_t)mask;
 }
@@ -120,12 +120,12 @@ static void merge_gather(struct yoke_op *op, struct views *w, const struct yoke_
 static void merge_scatter(struct views *w, const struct yoke_view *y, const struct yoke_view *idx)
 {
 	const int n = idx->rank, rows = y->rank - 1;
-	int behind[VIEWS], index[VIEWS];
+	int after[VIEWS], index[VIEWS];
 	for (int k = 0; k < w->n; k++) {
-		behind[k] = w->operand[k] == 2 ? -1 : w->operand[k] == 3 ? n : 1;
+		after[k] = w->operand[k] == 2 ? -1 : w->operand[k] == 3 ? n : 1;
 		index[k] = w->operand[k] < 2 ? -1 : 0;
 	}
-	merge(w, behind, rows, 0);
+	merge(w, after, rows, 0);
 	merge(w, index, n, 0);
 }
 

@@ -126,7 +126,7 @@ static int ask_shape(const struct yk_custom *o, const struct yk_custom_seen *s, 
 			       !__builtin_mul_overflow(bytes, (uint64_t)(out[i].dims[k] ? out[i].dims[k] : 1), &bytes) &&
 			       bytes <= INT64_MAX;
 		if (!good)
-			return yk_fail(YOKE_ESHAPE, "%s: its shape function says what no tensor can be: result %d of dtype %d "
+			return yk_fail(YOKE_ESHAPE, "%s: its shape function returned an invalid tensor: result %d of dtype %d "
 				       "and rank %d", o->def.name, i, out[i].dtype, out[i].rank);
 	}
 	return 0;
@@ -140,13 +140,13 @@ static const struct yk_custom *own_of(const struct yk_call *c)
 int yk_shape_custom(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	struct yk_custom_seen s;
-	struct yoke_op_tensor said[YOKE_OP_MAX_OUT];
+	struct yoke_op_tensor shapes[YOKE_OP_MAX_OUT];
 	const struct yk_custom *o = own_of(c);
 	yk_custom_see(o, g, c->in, c->attr, NULL, &s);
-	const int err = ask_shape(o, &s, said);
+	const int err = ask_shape(o, &s, shapes);
 	for (int i = 0; i < o->def.nout && !err; i++) {
-		out[i] = (struct yk_value){ .dtype = (uint8_t)said[i].dtype, .rank = (uint8_t)said[i].rank };
-		memcpy(out[i].dims, said[i].dims, (size_t)said[i].rank * sizeof *said[i].dims);
+		out[i] = (struct yk_value){ .dtype = (uint8_t)shapes[i].dtype, .rank = (uint8_t)shapes[i].rank };
+		memcpy(out[i].dims, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
 	}
 	return err;
 }
@@ -169,7 +169,7 @@ static int says_the_same(const struct yk_custom *o, const struct yk_custom_seen 
 		for (int k = 0; same && k < now[i].rank; k++)
 			same = now[i].dims[k] == s->out[i].dims[k];
 		if (!same)
-			return yk_fail(YOKE_EINVAL, "%s: its shape function says %s for result %d, and said %s of the same "
+			return yk_fail(YOKE_EINVAL, "%s: its shape function returned %s for result %d, but %s for the same "
 				       "operands when it was recorded", o->def.name, describe(&now[i], is), i,
 				       describe(&s->out[i], was));
 	}

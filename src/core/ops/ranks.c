@@ -112,7 +112,7 @@ static int shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct 
 	for (int i = 0; i < out->rank; i++)
 		out->dims[i] = c->attr[YK_RANKED + 1 + i].i;
 	if (c->nin && (IN(0)->dtype != yoke_f32 || IN(0)->rank))
-		return fail_one(g, c, YOKE_ESHAPE, "behind is f32 [], got", IN(0));
+		return fail_one(g, c, YOKE_ESHAPE, "the operand that orders it must be f32 [], got", IN(0));
 	return want_size(g, c, out);
 }
 

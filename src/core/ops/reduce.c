@@ -66,9 +66,9 @@ static void grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	gin[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, x, y), zero, each);
 }
 
-// The product of the elements before each element along the last axis of x [..,N]; behind: of those
+// The product of the elements before each element along the last axis of x [..,N]; after: of those
 // after it.
-static yk_id others(struct yk_graph *g, yk_id x, bool behind)
+static yk_id others(struct yk_graph *g, yk_id x, bool after)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
@@ -76,8 +76,8 @@ static yk_id others(struct yk_graph *g, yk_id x, bool behind)
 	yk_id t = yk_record(g, YK_CUMPROD, 1, &x, 3,
 			    (union yoke_attr[]){ { .i = last },
 						 { .i = YOKE_REDUCE_PROD },
-						 { .i = behind } });
-	return yk_moved(g, t, last, 1, behind, 1);
+						 { .i = after } });
+	return yk_moved(g, t, last, 1, after, 1);
 }
 
 static void grad_prod(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

@@ -76,7 +76,7 @@ static int shape_resolvent_backward(struct yk_graph *g, const struct yk_call *c,
 struct chain {
 	struct yk_graph *g;
 	struct yk_pair alpha;   // [.., N]
-	yk_id before, behind; // k_(i-1) and k_i at i, [.., N], 0 at the ends
+	yk_id before, after; // k_(i-1) and k_i at i, [.., N], 0 at the ends
 	yk_id b, c;        // [.., N-1], or none
 	int axis, dtype;
 	int64_t n;
@@ -120,7 +120,7 @@ static struct chain chain_of(struct yk_graph *g, const struct yk_call *c)
 	h.alpha.im = yk_broadcast(g, yk_un(g, YK_NEG, z.im), a.rank, a.dims);
 	const yk_id k = coupling(g, h.b, h.c, h.dtype, &a);
 	h.before = yk_bond(g, k, &a, false);
-	h.behind = yk_bond(g, k, &a, true);
+	h.after = yk_bond(g, k, &a, true);
 	return h;
 }
 
@@ -132,7 +132,7 @@ static void minors(const struct chain *h, bool from_end, struct yk_pair *with, s
 	struct yk_pair p[2][2], q[2][2], r[2][2];
 	yk_id zero = yk_full_like(g, h->alpha.re, 0);
 	p[0][0] = h->alpha;
-	p[0][1] = (struct yk_pair){ yk_un(g, YK_NEG, from_end ? h->behind : h->before), zero };
+	p[0][1] = (struct yk_pair){ yk_un(g, YK_NEG, from_end ? h->after : h->before), zero };
 	p[1][0] = (struct yk_pair){ yk_full_like(g, h->alpha.re, 1), zero };
 	p[1][1] = (struct yk_pair){ zero, zero };
 	for (int64_t by = 1; by < h->n && zero != YK_BAD; by *= 2) {
@@ -159,7 +159,7 @@ static struct yk_pair stepped(const struct chain *h, struct yk_pair from, struct
 	if (h->n < 2) // there is no neighbour
 		return from;
 	return yk_pair_bin(h->g, YK_SUB, from,
-		     yk_pair_times(h->g, yk_pair_moved(h->g, inverse, h->axis, 1, from_end, 0), from_end ? h->behind : h->before));
+		     yk_pair_times(h->g, yk_pair_moved(h->g, inverse, h->axis, 1, from_end, 0), from_end ? h->after : h->before));
 }
 
 // Replaces a pivot of 0, possible for real z, by a tiny number whose inverse can be squared.
@@ -261,7 +261,7 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 	}
 	d = yk_pair_mul(g, d, conj);
 	d = (struct yk_pair){ yk_bin(g, YK_SUB, zero, d.re), yk_bin(g, YK_SUB, zero, d.im) };
-	struct yk_pair left = affine(&h, d, yk_pair_times(g, yk_pair_mul(g, l, l), h.behind), true), right = left;
+	struct yk_pair left = affine(&h, d, yk_pair_times(g, yk_pair_mul(g, l, l), h.after), true), right = left;
 	total = left;
 	// by k_i: its contributions to L_(i+1) and R_i
 	k = yk_pair_mul(g, yk_pair_moved(g, left, h.axis, 1, true, 0), l);

@@ -23,7 +23,7 @@ static int shape_window(struct yk_graph *g, const struct yk_call *c, struct yk_v
 	const int64_t axis = c->attr[0].i, size = c->attr[1].i, stride = c->attr[2].i, dilation = c->attr[3].i;
 	char text[160];
 	if (axis < 0 || axis >= x->rank || x->rank == YOKE_MAX_RANK)
-		return fail_one(g, c, YOKE_ESHAPE, "no such axis in, or no room for one more axis behind,", x);
+		return fail_one(g, c, YOKE_ESHAPE, "no such axis, or no room for one more axis after it, in", x);
 	const int64_t n = yk_window_count(x->dims[axis], size, stride, dilation);
 	if (!n)
 		return yk_op_fail(g, c->op, YOKE_ERANGE,
