@@ -41,7 +41,7 @@ trap 'rm -rf "$folder"' EXIT
 
 # ---- what is installed ----
 
-{ ${MAKE:-make} -C "$build" all tests/random.t && ${MAKE:-make} -C "$build" install "DESTDIR=$folder/stage"; } >"$folder/make.log" 2>&1 ||
+{ ${MAKE:-make} -C "$build" all tests/random.t bench/resolvent && ${MAKE:-make} -C "$build" install "DESTDIR=$folder/stage"; } >"$folder/make.log" 2>&1 ||
 	{ tail -n 20 "$folder/make.log" >&2; die "make install failed in $build"; }
 variable()
 {
@@ -57,6 +57,7 @@ cp "$prefix$lib/yoke"/yoke_*.so "$folder$lib/yoke/" && rm -f "$folder$lib/yoke"/
 cp "$prefix$lib/libyoke.so.0" "$folder$lib/"
 cp "$prefix$libexec/yoke/yoke-probe" "$prefix/bin/yoke" "$folder$libexec/yoke/"
 cp "$build/tests/random.t" "$folder$libexec/yoke/yoke-programs"
+cp "$build/bench/resolvent" "$folder$libexec/yoke/yoke-resolvent"
 rm -rf "$folder/stage" "$folder/make.log"
 strip "$folder$lib/libyoke.so.0" "$folder$lib/yoke"/*.so "$folder$libexec/yoke"/* || die 'strip failed'
 
@@ -119,7 +120,7 @@ LD_LIBRARY_PATH=\$path\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 exec "\$here$libexec/yoke/\$(basename "\$0")" "\$@"
 END
-cp "$folder/bin/yoke" "$folder/bin/yoke-programs"
+cp "$folder/bin/yoke" "$folder/bin/yoke-programs" && cp "$folder/bin/yoke" "$folder/bin/yoke-resolvent"
 chmod 755 "$folder/bin"/* "$folder/bench/gpu.sh"
 chmod -R go-w "$folder"
 version=$("$folder/bin/yoke" --version | head -n 1) || die 'what was bundled does not run'

@@ -51,11 +51,11 @@ done
 
 
 if [ -z "$build" ] && [ -e "$top/share/yoke/bundle" ]; then
-	yoke=$top/bin/yoke programs=$top/bin/yoke-programs sample=$top/share/yoke/sample.txt
+	yoke=$top/bin/yoke programs=$top/bin/yoke-programs resolvents=$top/bin/yoke-resolvent sample=$top/share/yoke/sample.txt
 	"$yoke" --version >/dev/null || exit 2 # find_build printed the reason
 else
 	find_build "$build"
-	yoke=$build/yoke programs=$build/tests/random.t sample=''
+	yoke=$build/yoke programs=$build/tests/random.t resolvents=$build/bench/resolvent sample=''
 	for folder in "$build"/backends/*/.libs "$build"/plugins/*/.libs; do
 		[ -d "$folder" ] && [ "$folder" != "$build/plugins/skeleton/.libs" ] &&
 			YOKE_PLUGIN_PATH=${YOKE_PLUGIN_PATH:+$YOKE_PLUGIN_PATH:}$folder
@@ -459,14 +459,17 @@ part_launches()
 	done <"$out/launches-0.cases"
 }
 
-# Times of the precision tiers beside the vendor's tridiagonal solvers, which yoke bench resolvent
-# calls.
+# Times of the precision tiers beside the vendor's tridiagonal solvers, which bench/resolvent calls.
 part_resolvents()
 {
+	if [ ! -x "$resolvents" ]; then
+		note partial "SKIP: $resolvents is not built: make bench builds it"
+		return
+	fi
 	sizes='rounds=5 warm=2 max=65536'
 	[ -z "$quick" ] || sizes='--quick rounds=1 warm=0 max=128'
 	# shellcheck disable=SC2086 # words
-	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" sh -c "$into" sh "$out/resolvents.json" "$yoke" bench resolvent --json $sizes || return
+	step 6 resolvents env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" sh -c "$into" sh "$out/resolvents.json" "$resolvents" --json $sizes || return
 	first_log=resolvents.log
 	flat <"$out/resolvents.json" | records results '
 		END {

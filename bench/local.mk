@@ -29,6 +29,7 @@ bench_programs = \
 	bench/native_launches \
 	bench/optim \
 	bench/overhead \
+	bench/resolvent \
 	bench/statistics \
 	bench/watching
 
@@ -58,6 +59,9 @@ bench_launches_SOURCES = bench/launches.c bench/layers.h bench/rounds.h
 bench_launches_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 bench_launches_LDFLAGS = -export-dynamic
 bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
+# with the timing, limits and page of yoke bench
+bench_resolvent_SOURCES = bench/resolvent.c bench/peers/sparse.c bench/peers/sparse.h src/app/tool/bench_device.c \
+	src/app/tool/bench_limits.c src/app/tool/bench_page.c src/app/tool/option.c
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
 bench_native_launches_SOURCES = bench/native_launches.c bench/layers.h bench/rounds.h

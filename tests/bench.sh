@@ -68,7 +68,7 @@ verdict "how many launches a step has" $?
 [ "$(sed -n 's/.*"samples": *\([0-9]*\).*/\1/p' bench.json | sort -u)" = 5 ]
 verdict "five samples of each" $?
 
-"$yoke" bench resolvent rounds=1 warm=0 max=4096 --json --html bench.html >bench.json 2>bench.out &&
+"$(dirname "$yoke")/bench/resolvent" rounds=1 warm=0 max=4096 --json --html bench.html >bench.json 2>bench.out &&
 	! grep -q 'warn' bench.out && grep -q '^ *16 x 256  .* [0-9.e-]*$' bench.out && grep -q '^parts / f32 .* >= 5: ' bench.out
 verdict "resolvent: rows by lengths, ratios beside their targets, nothing to warn about" $?
 grep -q '"ratios": *\[' bench.json && grep -q '"target": *">= 5"' bench.json && [ "$(grep -c '>parts / f32</td>' bench.html)" -eq 1 ] &&

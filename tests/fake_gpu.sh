@@ -115,7 +115,7 @@ unbuilt()
 	verdict "$b: said why" "$(grep -q '^yoke: warn: plan: .*/lanes is not used, it does not build: .*ERROR_COMPILATION' log || cat log)"
 }
 
-# The vendor's tridiagonal solvers, as yoke bench resolvent calls them.
+# The vendor's tridiagonal solvers, as bench/resolvent calls them.
 solvers()
 {
 	verdict "$b: tridiagonal systems by the vendor's library" "$(problem env YOKE_BACKEND=$b "$here/tests/sparse.t")"

@@ -6,7 +6,7 @@
 
 #include "graph/context.h"
 #include "resolvent.h"
-#include "tool/bench_sparse.h"
+#include "../bench/peers/sparse.h"
 #include "yoke.h"
 
 enum { ROWS = 5, N = 40 };

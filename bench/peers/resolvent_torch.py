@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch beside yoke bench resolvent and yoke train examples/resnet-bk.env.
+"""PyTorch beside bench/resolvent and yoke train examples/resnet-bk.env.
 
   resolvent_torch.py recursion [rounds]   the two recursions of the resolvent as loops over elements, batched over rows
   resolvent_torch.py model [steps]        the model of examples/resnet-bk.env, its recursion as such a loop, tokens/s

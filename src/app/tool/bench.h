@@ -60,9 +60,6 @@ int yk_bench_mpi(const char *name, int ranks, int sizes, const uint64_t *bytes, 
 // Runs as one of the ranks that mpirun starts.
 int yk_bench_mpi_rank(int sizes, const uint64_t *bytes);
 
-// The command `bench resolvent` (bench_resolvent.c). Returns the exit status.
-int yk_bench_resolvent(int argc, char **argv);
-
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
 	int samples;

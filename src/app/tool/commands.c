@@ -96,8 +96,6 @@ static const struct yk_command bench_subjects[] = {
 	  "measure an all_reduce, 8 bytes to 256 MiB, by algorithm", yk_bench_ranks, 0,
 	  "Runs it among threads, or with spawn= among processes.\n"
 	  JSON, NULL },
-	{ "bench resolvent", "[key=value ..] [--json] [--html FILE]",
-	  "measure a resolvent's gradient by tier, against its limits", yk_bench_resolvent, 0, NULL, NULL },
 	{ 0 },
 };
 
@@ -171,7 +169,7 @@ const struct yk_command yk_commands[] = {
 	  "its expected effect; with two runs also whether they should match and do not. Fails if there is a\n"
 	  "problem.\n"
 	  JSON, NULL },
-	{ "bench", "[ablate|fit|ranks|resolvent] [suite ..] [devices=LIST] [--quick] [--json] [--html FILE]",
+	{ "bench", "[ablate|fit|ranks] [suite ..] [devices=LIST] [--quick] [--json] [--html FILE]",
 	  "measure the performance of this machine", yk_cmd_bench, 0,
 	  "Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch.\n"
 	  "Prints medians with the spread (half of the interquartile range), beside limits measured in the same run:\n"

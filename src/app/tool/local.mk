@@ -12,9 +12,6 @@ yoke_SOURCES = \
 	src/app/tool/bench_mpi.c \
 	src/app/tool/bench_page.c \
 	src/app/tool/bench_ranks.c \
-	src/app/tool/bench_resolvent.c \
-	src/app/tool/bench_sparse.c \
-	src/app/tool/bench_sparse.h \
 	src/app/tool/bench_suites.c \
 	src/app/tool/check_device.c \
 	src/app/tool/check_model.c \

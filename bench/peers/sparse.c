@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "tool/bench_sparse.h"
+#include "sparse.h"
 
 typedef float complex c8;
 

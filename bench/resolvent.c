@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench resolvent: times each tier, forward and with gradient. The references are its
+// Times each tier of the resolvent, forward and with gradient. The references are its
 // decomposition, LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per
-// row) and the vendor's solvers of the device (bench_sparse.h). Rounds alternate between all of
+// row) and the vendor's solvers of the device (bench/peers/sparse.h). Rounds alternate between all of
 // them, so that they meet the same machine conditions. The libraries overwrite their operands,
 // which are copied outside of the timed region; their results are compared.
 // Counted: 12 bytes per element (one read, and the result written), in f32; z = i, off-diagonal
@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,11 @@
 #include "base/param.h"
 #include "graph/context.h"
 #include "tool/bench.h"
-#include "tool/bench_sparse.h"
 #include "tool/tool.h"
 #include "train/trial.h"
 #include "yoke-observe.h"
+
+#include "peers/sparse.h"
 
 // Each call of a vendor's solver is measured alone and including its buffer.
 enum { TIERS = 5, PARTS = 2 * TIERS, CGTSV, ZGTTRF, SPARSE, KINDS = SPARSE + 2 * YK_SPARSE_CALLS };
@@ -484,6 +486,23 @@ static int grid(struct bench *b)
 	return e < 0 ? e : save(b, json);
 }
 
+__attribute__((format(printf, 1, 2))) static int usage(const char *fmt, ...)
+{
+	va_list ap;
+	fputs("bench/resolvent: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return YK_USAGE;
+}
+
+static int failed(void)
+{
+	fprintf(stderr, "bench/resolvent: %s\n", yoke_error());
+	return YK_FAILED;
+}
+
 static int parse(struct bench *b, int argc, char **argv)
 {
 	const char *value;
@@ -497,25 +516,25 @@ static int parse(struct bench *b, int argc, char **argv)
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
 			b->each = 0;
 			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MAX_ROUNDS)
-				return yk_usage("bench resolvent", "'%s': wants a number from 1 to %d", argv[i], MAX_ROUNDS);
+				return usage("'%s': wants a number from 1 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "warm=", 5)) {
 			if (yk_option_number(argv[i] + 5, &b->warm) < 0 || b->warm > MAX_ROUNDS)
-				return yk_usage("bench resolvent", "'%s': wants a number from 0 to %d", argv[i], MAX_ROUNDS);
+				return usage("'%s': wants a number from 0 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "max=", 4)) {
 			if (yk_option_number(argv[i] + 4, &b->most) < 0 || b->most < 1)
-				return yk_usage("bench resolvent", "'%s': wants a number of elements", argv[i]);
+				return usage("'%s': wants a number of elements", argv[i]);
 		} else {
-			return yk_usage("bench resolvent", "unknown option '%s'; there are rounds=, warm=, max=, --quick, "
+			return usage("unknown option '%s'; there are rounds=, warm=, max=, --quick, "
 					"--json and --html", argv[i]);
 		}
-	return b->page && !*b->page ? yk_usage("bench resolvent", "--html wants a file") : YK_DONE;
+	return b->page && !*b->page ? usage("--html wants a file") : YK_DONE;
 }
 
-int yk_bench_resolvent(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct bench *b = calloc(1, sizeof *b);
 	if (!b)
-		return yk_failed("bench resolvent");
+		return failed();
 	b->rounds = 100;
 	b->warm = 10;
 	b->most = 1 << 20; // 4096 x 4096 alone takes longer than all other sizes
@@ -540,7 +559,7 @@ int yk_bench_resolvent(int argc, char **argv)
 		json_decref(b->results);
 		json_decref(b->ratios);
 		if (e < 0)
-			status = yk_failed("bench resolvent");
+			status = failed();
 	}
 	free(b);
 	return status;
