@@ -20,6 +20,7 @@ yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
 yoke-model) about='pretrained models' ;;
 yoke-run) about='records of runs' ;;
+yoke-tokenizer) about='tokenizers of published models' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')
 title=$(echo "$page" | tr '[:lower:]' '[:upper:]')

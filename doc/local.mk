@@ -14,7 +14,8 @@ library_pages = \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
 	doc/yoke-model.3 \
-	doc/yoke-run.3
+	doc/yoke-run.3 \
+	doc/yoke-tokenizer.3
 man_MANS = doc/yoke.1 doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md HACKING
 # below the directory of README.md, whose links they keep
@@ -86,6 +87,10 @@ doc/yoke-model.3: doc/library.sh include/yoke-model.h
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-run.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
+doc/yoke-tokenizer.3: doc/library.sh include/yoke-tokenizer.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-tokenizer.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-data.3: doc/library.sh include/yoke-data.h

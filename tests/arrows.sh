@@ -11,7 +11,7 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	kernel | formats | text) echo 1 ;;
+	kernel | formats | text | tokenizer) echo 1 ;;
 	device) echo 2 ;;
 	conform) echo 3 ;;
 	graph) echo 4 ;;

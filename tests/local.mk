@@ -19,6 +19,9 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
+EXTRA_DIST += tests/models/make_tokenizers.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
+	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
+	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
 	tests/fake_gpus.sh tests/built.sh \
 	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
@@ -168,6 +171,7 @@ test_programs = \
 	tests/team.t \
 	tests/telemetry.t \
 	tests/threads.t \
+	tests/tokenizer.t \
 	tests/train.t \
 	tests/tuning.t \
 	tests/vmath.t \
@@ -295,6 +299,8 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_tokenizer_t_SOURCES = tests/tokenizer.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_tokenizer_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h

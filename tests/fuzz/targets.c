@@ -22,6 +22,7 @@
 #include "config/conf.h"
 #include "train/check.h"
 #include "yoke-data.h"
+#include "yoke-tokenizer.h"
 
 #define MUST(x) \
 	((x) ? (void)0 : fail(#x, __LINE__))
@@ -290,6 +291,35 @@ void yk_fuzz_image(const uint8_t *data, size_t bytes)
 		sum += im.rgb[i];
 	MUST(sum <= 255u * 3 * YK_IMAGE_PIXELS);
 	free(im.rgb);
+}
+
+// ---- tokenizers ----
+
+void yk_fuzz_tokenizer(const uint8_t *data, size_t bytes)
+{
+	static const char text[] = "Hello <s>[SEP] world's  12345 \xe5\x8c\x97\xe4\xba\xac \xf0\x9f\x99\x82 e\xcc\x81";
+	yoke_tokenizer *t = yoke_tokenizer_parse(data, bytes, "fuzz");
+
+	check_error(t ? 0 : yk_error_last());
+	for (unsigned flags = 0; t && flags < 4; flags++) {
+		int32_t *ids;
+		char *back;
+		size_t n, length;
+		int e = yoke_tokenizer_encode(t, text, sizeof text - 1, flags, &ids, &n);
+		check_error(e);
+		if (e < 0)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			MUST(ids[i] >= 0);
+		e = yoke_tokenizer_decode(t, ids, n, 4 * flags, &back, &length);
+		check_error(e);
+		if (e == 0)
+			MUST(!back[length]);
+		free(ids);
+		if (e == 0)
+			free(back);
+	}
+	yoke_tokenizer_free(t);
 }
 
 // ---- ENVI ----

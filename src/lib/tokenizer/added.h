@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Added tokens: strings that are cut out of a text before the model sees it, leftmost and longest first.
+#ifndef YK_ADDED_H
+#define YK_ADDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tokenizer/trie.h"
+
+struct yk_added_token {
+	int32_t id;
+	bool special;
+	bool word;        // only where no word character is beside it
+	bool left, right; // takes the white space on that side
+};
+
+struct yk_added {
+	struct yk_added_token *token;
+	size_t count, cap;
+	struct yk_trie raw;        // sought in the text as it is
+	struct yk_trie normalized; // sought in the normalized text
+};
+
+// Calls fn for each interval of the text, in order; id < 0: no token.  `parse`: special tokens count.
+// Stops at a nonzero result of fn, which is returned.
+int yk_added_cut(const struct yk_added *, const struct yk_trie *, const char *s, size_t n,
+		 bool parse, int (*fn)(void *arg, const char *s, size_t n, int32_t id), void *arg);
+void yk_added_fini(struct yk_added *);
+
+#endif

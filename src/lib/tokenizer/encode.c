@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding: cuts out added tokens, normalizes what is between them, splits it and applies the model.  Words
+// are cached, since most text consists of few of them.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "tokenizer/encode.h"
+#include "tokenizer/tokenizer.h"
+
+// ---- cache: direct-mapped, emptied when its pools are full ----
+
+enum { ENTRIES = 1 << 14, POOL_BYTES = 1 << 20, POOL_IDS = 1 << 18 };
+
+struct entry {
+	uint64_t hash;
+	uint32_t at, first;
+	uint16_t bytes, ids; // bytes 0: unused
+};
+
+struct yk_work {
+	struct yk_scratch scratch;
+	struct yk_string normal, swap;
+	struct yk_pieces pieces, pieces_swap;
+	struct entry *entry; // NULL: no memory for a cache
+	char *bytes;
+	int32_t *ids;
+	uint32_t used, used_ids;
+};
+
+struct yk_work *yk_work_new(void)
+{
+	struct yk_work *w = calloc(1, sizeof *w);
+
+	if (!w)
+		return NULL;
+	w->entry = calloc(ENTRIES, sizeof *w->entry);
+	w->bytes = malloc(POOL_BYTES);
+	w->ids = malloc(POOL_IDS * sizeof *w->ids);
+	if (!w->entry || !w->bytes || !w->ids) {
+		yk_work_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void yk_work_free(struct yk_work *w)
+{
+	if (!w)
+		return;
+	yk_scratch_fini(&w->scratch);
+	yk_string_fini(&w->normal);
+	yk_string_fini(&w->swap);
+	yk_pieces_fini(&w->pieces);
+	yk_pieces_fini(&w->pieces_swap);
+	free(w->entry);
+	free(w->bytes);
+	free(w->ids);
+	free(w);
+}
+
+static int word(const yoke_tokenizer *t, struct yk_work *w, const char *s, size_t n,
+		struct yk_ids *to)
+{
+	if (n > YK_CACHED_BYTES || !n)
+		return yk_model_encode(&t->model, &t->vocab, s, n, &w->scratch, to);
+	const uint64_t hash = yk_hash(s, n, 0);
+	struct entry *x = &w->entry[hash & (ENTRIES - 1)];
+	if (x->hash == hash && x->bytes == n && !memcmp(w->bytes + x->at, s, n)) {
+		if (yk_grow(&to->id, &to->cap, to->n + x->ids, sizeof *to->id) < 0)
+			return yk_fail(YOKE_ENOMEM, "no memory to tokenize %zu bytes", n);
+		memcpy(to->id + to->n, w->ids + x->first, x->ids * sizeof *to->id);
+		to->n += x->ids;
+		return 0;
+	}
+	const size_t before = to->n;
+	const int e = yk_model_encode(&t->model, &t->vocab, s, n, &w->scratch, to);
+	if (e < 0 || to->failed)
+		return e;
+	const size_t ids = to->n - before; // at most 4 a character
+	if (w->used + n > POOL_BYTES || w->used_ids + ids > POOL_IDS) {
+		memset(w->entry, 0, ENTRIES * sizeof *w->entry);
+		w->used = w->used_ids = 0;
+	}
+	*x = (struct entry){ hash, w->used, w->used_ids, (uint16_t)n, (uint16_t)ids };
+	memcpy(w->bytes + w->used, s, n);
+	if (ids)
+		memcpy(w->ids + w->used_ids, to->id + before, ids * sizeof *w->ids);
+	w->used += (uint32_t)n;
+	w->used_ids += (uint32_t)ids;
+	return 0;
+}
+
+// ---- a text ----
+
+struct encoding {
+	const yoke_tokenizer *t;
+	struct yk_work *w;
+	struct yk_ids *to;
+	const char *text;
+	bool parse, first; // `first`: the segment begins the text
+};
+
+static int words(void *arg, const char *s, size_t n, int32_t id)
+{
+	struct encoding *x = arg;
+	struct yk_pieces *p = &x->w->pieces;
+
+	if (id >= 0) {
+		yk_ids_add(x->to, id);
+		return 0;
+	}
+	yk_pieces_clear(p);
+	yk_pieces_add(p, s, n, x->first && s == x->w->normal.s);
+	int e = yk_split(&x->t->splitter, p, &x->w->pieces_swap);
+	for (size_t i = 0; e == 0 && i < p->count; i++)
+		e = word(x->t, x->w, p->text.s + p->piece[i].at, p->piece[i].n, x->to);
+	return e;
+}
+
+static int segment(void *arg, const char *s, size_t n, int32_t id)
+{
+	struct encoding *x = arg;
+	struct yk_string *normal = &x->w->normal;
+
+	if (id >= 0) {
+		yk_ids_add(x->to, id);
+		return 0;
+	}
+	x->first = s == x->text;
+	if (x->t->spm.on) {
+		normal->n = 0;
+		yk_spm_normalize(x->t, s, n, normal);
+		if (normal->failed)
+			return yk_fail(YOKE_ENOMEM, "no memory to normalize %zu bytes", n);
+	} else {
+		const int e = yk_normalize(&x->t->normalizer, s, n, normal, &x->w->swap);
+		if (e < 0)
+			return e;
+	}
+	return yk_added_cut(&x->t->added, &x->t->added.normalized, normal->s, normal->n, x->parse,
+			    words, x);
+}
+
+static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsigned flags,
+		  struct yk_ids *ids)
+{
+	const bool add = flags & YOKE_TOKENIZER_ADD;
+	yoke_tokenizer *shared = (yoke_tokenizer *)t; // only its lock and scratch memory change
+	const bool locked = pthread_mutex_trylock(&shared->lock) == 0;
+	struct yk_work *w = locked ? shared->work : NULL;
+	int e = 0;
+
+	if (!w)
+		w = yk_work_new();
+	if (!w)
+		e = yk_fail(YOKE_ENOMEM, "no memory to tokenize %zu bytes", bytes);
+	for (size_t i = 0; e == 0 && add && i < t->before.n; i++)
+		yk_ids_add(ids, t->before.id[i]);
+	if (e == 0) {
+		struct encoding x = { .t = t,
+				      .w = w,
+				      .to = ids,
+				      .text = text,
+				      .parse = flags & YOKE_TOKENIZER_PARSE };
+		e = yk_added_cut(&t->added, &t->added.raw, text, bytes, x.parse, segment, &x);
+	}
+	for (size_t i = 0; e == 0 && add && i < t->after.n; i++)
+		yk_ids_add(ids, t->after.id[i]);
+	if (e == 0 && !yk_grow(&ids->id, &ids->cap, ids->n + 1, sizeof *ids->id) && !ids->failed) {
+		if (locked)
+			shared->work = w;
+	} else {
+		if (locked)
+			shared->work = NULL; // its buffers may be marked as failed
+		if (e == 0)
+			e = yk_fail(YOKE_ENOMEM, "no memory for the ids of %zu bytes", bytes);
+		yk_work_free(w);
+		w = NULL;
+	}
+	if (locked)
+		pthread_mutex_unlock(&shared->lock);
+	else
+		yk_work_free(w);
+	return e;
+}
+
+int yoke_tokenizer_encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsigned flags,
+			  int32_t **to, size_t *count)
+{
+	struct yk_ids ids = { 0 };
+	int e;
+
+	if ((e = yk_given(t, "tokenizer")) || (e = yk_given(to, "pointer to the ids")) ||
+	    (e = yk_given(count, "pointer to the count")) ||
+	    (bytes && (e = yk_given(text, "text"))))
+		return e;
+	if (flags & ~(unsigned)(YOKE_TOKENIZER_ADD | YOKE_TOKENIZER_PARSE))
+		return yk_fail(YOKE_EINVAL, "tokenizer_encode: unknown flags %#x", flags);
+	const size_t good = yk_utf8_check(text ? text : "", bytes);
+	if (good < bytes)
+		return yk_fail(YOKE_EFORMAT, "tokenizer_encode: the text is not UTF-8 at byte %zu",
+			       good);
+	e = encode(t, text ? text : "", bytes, flags, &ids);
+	if (e < 0) {
+		free(ids.id);
+		return e;
+	}
+	*to = ids.id;
+	*count = ids.n;
+	return 0;
+}
+
+// ---- decoding ----
+
+static int decode(const yoke_tokenizer *t, const int32_t *ids, size_t count, unsigned flags,
+		  struct yk_string *to)
+{
+	struct yk_pieces p = { 0 }, swap = { 0 };
+	const bool skip = flags & YOKE_TOKENIZER_SKIP;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t n;
+		const char *s = yoke_tokenizer_piece(t, ids[i], &n);
+		if (!s || (skip && t->vocab.token[ids[i]].special))
+			continue;
+		if (t->joined && p.count)
+			yk_string_add(&p.text, " ", 1);
+		yk_pieces_add(&p, s, n, false);
+	}
+	int e = p.text.failed ? yk_fail(YOKE_ENOMEM, "no memory to decode %zu ids", count) :
+				yk_decode(&t->decoder, &p, &swap, flags & YOKE_TOKENIZER_BYTES);
+	if (e == 0)
+		yk_string_add(to, p.text.s, p.text.n);
+	yk_pieces_fini(&p);
+	yk_pieces_fini(&swap);
+	return e;
+}
+
+int yoke_tokenizer_decode(const yoke_tokenizer *t, const int32_t *ids, size_t count, unsigned flags,
+			  char **text, size_t *bytes)
+{
+	struct yk_string s = { 0 };
+	int e;
+
+	if ((e = yk_given(t, "tokenizer")) || (e = yk_given(text, "pointer to the text")) ||
+	    (e = yk_given(bytes, "pointer to the length")) || (count && (e = yk_given(ids, "ids"))))
+		return e;
+	if (flags & ~(unsigned)(YOKE_TOKENIZER_SKIP | YOKE_TOKENIZER_BYTES))
+		return yk_fail(YOKE_EINVAL, "tokenizer_decode: unknown flags %#x", flags);
+	if (t->spm.on) {
+		yk_spm_decode(t, ids, count, flags & YOKE_TOKENIZER_SKIP,
+			      flags & YOKE_TOKENIZER_BYTES, &s);
+	} else {
+		e = decode(t, ids, count, flags, &s);
+	}
+	yk_string_add(&s, "", 1);
+	if (e == 0 && s.failed)
+		e = yk_fail(YOKE_ENOMEM, "no memory to decode %zu ids", count);
+	if (e < 0) {
+		yk_string_fini(&s);
+		return e;
+	}
+	*text = s.s;
+	*bytes = s.n - 1;
+	return 0;
+}
