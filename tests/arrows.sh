@@ -105,17 +105,8 @@ locale_dependent()
 cycles_known()
 {
 	cat <<-'LIST'
-	backends/gpu ext launch
-	backends/gpu report launch
-	backends/gpu rows launch
-	src/lib/comm carrier place
-	src/lib/fit node train
 	src/lib/nn model decoder
-	src/lib/nn model params
-	src/lib/nn model stage
-	src/lib/observe cycle table
 	src/lib/observe profile pieces
-	src/lib/runs tfevents write
 	LIST
 }
 
