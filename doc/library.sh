@@ -19,6 +19,7 @@ yoke-op) about='operations of an application'\''s own' ;;
 yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
 yoke-model) about='pretrained models' ;;
+yoke-quant) about='quantized weights' ;;
 yoke-run) about='records of runs' ;;
 yoke-tokenizer) about='tokenizers of published models' ;;
 esac

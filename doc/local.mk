@@ -14,6 +14,7 @@ library_pages = \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
 	doc/yoke-model.3 \
+	doc/yoke-quant.3 \
 	doc/yoke-run.3 \
 	doc/yoke-tokenizer.3
 man_MANS = doc/yoke.1 doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
@@ -83,6 +84,10 @@ doc/yoke-math.3: doc/library.sh include/yoke-math.h
 
 doc/yoke-model.3: doc/library.sh include/yoke-model.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-model.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
+doc/yoke-quant.3: doc/library.sh include/yoke-quant.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-quant.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h

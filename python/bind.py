@@ -41,6 +41,7 @@ ABSENT = {
     "tokenizer_unknown": "of C programs; Python has the libraries that made the files",
     "tokenizer_eos": "of C programs; Python has the libraries that made the files",
     "tokenizer_template": "of C programs; Python has the libraries that made the files",
+    "quantize": "numpy and the package gguf quantize arrays",
     "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }

@@ -155,6 +155,7 @@ test_programs = \
 	tests/remat.t \
 	tests/retry.t \
 	tests/gguf.t \
+	tests/quant.t \
 	tests/pretrained.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
@@ -415,6 +416,7 @@ tests_refusals_t_SOURCES = tests/refusals.c
 tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c
 tests_retry_t_SOURCES = tests/retry.c
+tests_quant_t_SOURCES = tests/quant.c tests/models/recorded_quants.h
 tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/gguf_write.h tests/models/recorded.h
 tests_safetensors_t_SOURCES = tests/safetensors.c

@@ -26,6 +26,7 @@
 #include <yoke-op.h>
 #include <yoke-optim.h>
 #include <yoke-pipeline.h>
+#include <yoke-quant.h>
 #include <yoke-run.h>
 #include <yoke.h>
 

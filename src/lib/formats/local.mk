@@ -11,6 +11,7 @@ libyokecore_la_SOURCES += \
 	src/lib/formats/image.h \
 	src/lib/formats/jpeg.c \
 	src/lib/formats/png.c \
+	src/lib/formats/quantize.c \
 	src/lib/formats/safetensors.c \
 	src/lib/formats/safetensors.h \
 	src/lib/formats/safetensors_header.c \
