@@ -41,11 +41,11 @@ int yk_compress_check(const struct yk_config *c)
 	if (!compresses(c))
 		return 0;
 	if (yk_config_int(c, YK_KEY_zero) > 1)
-		return yk_fail(YOKE_EINVAL, "compress=topk wants whole gradients on each rank, which zero=%lld shares out: give "
+		return yk_fail(YOKE_EINVAL, "compress=topk needs complete gradients on each rank, but zero=%lld shards them: use "
 			       "zero=1 or 0", (long long)yk_config_int(c, YK_KEY_zero));
 	if (yk_config_int(c, YK_KEY_tensor) > 1)
-		return yk_fail(YOKE_EINVAL, "compress=topk takes the largest of whole tensors, of which tensor=%lld gives a rank a part: "
-			       "give tensor=1", (long long)yk_config_int(c, YK_KEY_tensor));
+		return yk_fail(YOKE_EINVAL, "compress=topk selects the largest elements of complete tensors, but tensor=%lld shards them: "
+			       "use tensor=1", (long long)yk_config_int(c, YK_KEY_tensor));
 	return 0;
 }
 

@@ -35,10 +35,11 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 		return yk_fail(YOKE_EINVAL, "zero=%lld with stages=%lld: gradients of a stage are added over its micro-batches "
 			       "where it has them; give zero=1 or 0", (long long)yk_config_int(c, YK_KEY_zero), (long long)stages);
 	if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
-		return yk_fail(YOKE_EINVAL, "compress=topk keeps what was not sent of all parameters, of which stages=%lld give a rank "
-			       "some: give stages=1 or compress=none", (long long)stages);
+		return yk_fail(YOKE_EINVAL, "compress=topk keeps remainders of all parameters, but with stages=%lld a rank has only those of "
+			       "its stage: use stages=1 or compress=none", (long long)stages);
 	if (*yk_config_str(c, YK_KEY_keep_f32))
-		return yk_fail(YOKE_EINVAL, "keep_f32=%s names scopes, of which stages=%lld give a rank some: give stages=1 or no keep_f32",
+		return yk_fail(YOKE_EINVAL, "keep_f32=%s names scopes, but with stages=%lld a rank has only those of its stage: use stages=1, or drop "
+			       "keep_f32",
 			       yk_config_str(c, YK_KEY_keep_f32), (long long)stages);
 	if (!strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") && strcmp(yk_config_str(c, YK_KEY_restart), "none"))
 		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with stages=%lld no "

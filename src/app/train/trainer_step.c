@@ -288,7 +288,7 @@ int yk_trainer_step(struct yk_trainer *t)
 	int e;
 	while ((e = try_step(t)) == YOKE_ENOMEM && may_halve(t)) {
 		t->micro = (t->micro + 1) / 2;
-		yk_warn("train", "step %lld: %s; it is made again, and those behind it, in parts of %lld windows",
+		yk_warn("train", "step %lld: %s; repeating it, and running later steps, in micro-batches of %lld windows",
 			(long long)t->replica.step + 1, yoke_error(), (long long)t->micro);
 		yoke_error_clear();
 		yk_assign_undo(yk_current());
