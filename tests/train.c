@@ -471,18 +471,20 @@ static void test_diverges(void)
 static void test_sampling(void)
 {
 	enum { N = 5, DRAWS = 20000 };
-	const float logits[N] = { 0, 2, 1, 2, -INFINITY };
+	const float given[N] = { 0, 2, 1, 2, -INFINITY };
+	float logits[N];
 	struct yk_sampling s = { 0, 1, 7 };
 	int count[N] = { 0 };
 	int32_t id = -1, again = -1;
 	double sum = 0, got[N], want[N];
 
-	ok(yk_sample(logits, N, &s, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
+	memcpy(logits, given, sizeof logits);
+	ok(yk_sample(logits, N, &s, NULL, 0, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
 	s = (struct yk_sampling){ 0.5, 1, 7 };
 	for (int i = 0; i < N; i++)
 		sum += want[i] = exp(logits[i] / 0.5);
 	for (int k = 0; k < DRAWS; k++) {
-		yk_sample(logits, N, &s, (uint64_t)k, &id);
+		yk_sample(logits, N, &s, NULL, 0, (uint64_t)k, &id);
 		count[id]++;
 	}
 	for (int i = 0; i < N; i++)
@@ -491,16 +493,37 @@ static void test_sampling(void)
 	s = (struct yk_sampling){ 1, 0.5, 7 };
 	memset(count, 0, sizeof count);
 	for (int k = 0; k < 1000; k++) {
-		yk_sample(logits, N, &s, (uint64_t)k, &id);
+		yk_sample(logits, N, &s, NULL, 0, (uint64_t)k, &id);
 		count[id]++;
 	}
 	ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000,
 	   "top_p 0.5 keeps the two most likely");
-	yk_sample(logits, N, &s, 42, &id);
-	yk_sample(logits, N, &s, 42, &again);
+	yk_sample(logits, N, &s, NULL, 0, 42, &id);
+	yk_sample(logits, N, &s, NULL, 0, 42, &again);
 	ok(id == again, "the same seed and position give the same token");
-	const float broken[2] = { NAN, -INFINITY };
-	int e = yk_sample(broken, 2, &s, 0, &id);
+	// the two likeliest of top_k; of min_p those above exp(-0.8)
+	const struct yk_sampling limits[] = { { 1, 1, 7, .top_k = 2 }, { 1, 1, 7, .min_p = 0.45 } };
+	for (int i = 0; i < 2; i++) {
+		memset(count, 0, sizeof count);
+		for (int k = 0; k < 1000; k++) {
+			yk_sample(logits, N, &limits[i], NULL, 0, (uint64_t)k, &id);
+			count[id]++;
+		}
+		ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000, "%s keeps the two most likely",
+		   i ? "min_p 0.45" : "top_k 2");
+	}
+	const int32_t before[] = { 1, 3, 3 };
+	const struct yk_sampling penalties[] = {
+		{ .repetition = 4 }, { .presence = 1.5 }, { .frequency = 0.6 }, { .frequency = 0.4, .presence = 0.4 },
+	};
+	const int32_t after[] = { 2, 2, 1, 1 };
+	for (int i = 0; i < 4; i++) {
+		memcpy(logits, given, sizeof logits);
+		yk_sample(logits, N, &penalties[i], before, 3, 0, &id);
+		ok(id == after[i], "penalty %d: the largest logit is that of token %d, got %d", i, (int)after[i], (int)id);
+	}
+	float broken[2] = { NAN, -INFINITY };
+	int e = yk_sample(broken, 2, &s, NULL, 0, 0, &id);
 	ok(e == YOKE_EFORMAT, "refused: %s", yoke_error());
 	yoke_error_clear();
 }

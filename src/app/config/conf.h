@@ -56,7 +56,8 @@
 	  "architecture of the network") \
 	YK_SIZES(S) \
 	YK_TRAITS(X, YK_T) \
-	X(context, MODEL, BASIC, INT, YK_T, "128", 1, 1048576, NULL, "tokens per window") \
+	X(context, MODEL, BASIC, INT, YK_T | YK_G | YK_E, "128", 1, 1048576, NULL, \
+	  "tokens per window; of pretrained models, the maximum for a text") \
 	X(batch, DATA, BASIC, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
 	X(accumulate, MEMORY, ADVANCED, INT, YK_T, "1", 1, 65536, NULL, \
@@ -183,6 +184,16 @@
 	  "0: always the most likely token") \
 	X(top_p, GENERATION, ADVANCED, REAL, YK_G, "0.9", 0, 1, NULL, \
 	  "sample from the most likely tokens with this total probability") \
+	X(top_k, GENERATION, ADVANCED, INT, YK_G, "0", 0, 1048576, NULL, \
+	  "sample from this number of most likely tokens; 0: from all") \
+	X(min_p, GENERATION, ADVANCED, REAL, YK_G, "0", 0, 1, NULL, \
+	  "sample only tokens with at least this share of the largest probability") \
+	X(repetition, GENERATION, ADVANCED, REAL, YK_G, "1", 0.01, 100, NULL, \
+	  "divide logits of tokens that the text has by this, or multiply negative ones; 1: do not") \
+	X(frequency, GENERATION, ADVANCED, REAL, YK_G, "0", -100, 100, NULL, \
+	  "subtract this from a token's logit for each time that the text has it") \
+	X(presence, GENERATION, ADVANCED, REAL, YK_G, "0", -100, 100, NULL, \
+	  "subtract this from the logit of tokens that the text has") \
 	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, \
 	  "seed of all random numbers") \
 	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \

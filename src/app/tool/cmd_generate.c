@@ -70,6 +70,11 @@ static struct yk_sampling sampling_of(const struct yk_config *c)
 	return (struct yk_sampling){
 		.temperature = yk_config_real(c, YK_KEY_temperature),
 		.top_p = yk_config_real(c, YK_KEY_top_p),
+		.top_k = yk_config_int(c, YK_KEY_top_k),
+		.min_p = yk_config_real(c, YK_KEY_min_p),
+		.repetition = yk_config_real(c, YK_KEY_repetition),
+		.frequency = yk_config_real(c, YK_KEY_frequency),
+		.presence = yk_config_real(c, YK_KEY_presence),
 		.seed = (uint64_t)yk_config_int(c, YK_KEY_seed),
 	};
 }

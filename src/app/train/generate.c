@@ -4,64 +4,11 @@
 
 #include "train/generate.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
-
-struct choice {
-	double p;
-	int32_t id;
-};
-
-static int by_probability(const void *a, const void *b)
-{
-	const struct choice *x = a, *y = b;
-	if (x->p != y->p)
-		return x->p < y->p ? 1 : -1;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
-int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint64_t k,
-	      int32_t *to)
-{
-	int32_t best = -1;
-	for (int32_t i = 0; i < n; i++)
-		if (isfinite(logits[i]) && (best < 0 || logits[i] > logits[best]))
-			best = i;
-	if (best < 0)
-		return yk_fail(YOKE_EFORMAT, "model: none of its %d logits is finite; it was "
-			       "damaged in training", (int)n);
-	if (s->temperature <= 0 || s->top_p <= 0) {
-		*to = best;
-		return 0;
-	}
-	struct choice *c = malloc((size_t)n * sizeof *c);
-	if (!c)
-		return yk_fail(YOKE_ENOMEM, "sampling: no memory for %d tokens", (int)n);
-	double total = 0;
-	for (int32_t i = 0; i < n; i++) {
-		double x = isfinite(logits[i]) ? (double)logits[i] - logits[best] : -INFINITY;
-		c[i] = (struct choice){ .p = exp(x / s->temperature), .id = i };
-		total += c[i].p;
-	}
-	qsort(c, (size_t)n, sizeof *c, by_probability);
-	// nucleus sampling (Holtzman et al. 2020), renormalised
-	double kept = 0;
-	int32_t m = 0;
-	while (m < n && (m == 0 || kept < s->top_p * total))
-		kept += c[m++].p;
-	double u = (double)(yk_hash(&k, sizeof k, s->seed) >> 11) * 0x1p-53 * kept;
-	int32_t pick = 0;
-	while (pick < m - 1 && u >= c[pick].p)
-		u -= c[pick++].p;
-	*to = c[pick].id;
-	free(c);
-	return 0;
-}
 
 // The last tokens of a text, of which the first ones are in the cache.
 struct text {
@@ -143,8 +90,7 @@ static int draw(struct generation *g, int m, struct text *const *t)
 	for (int i = 0; i < m && e == 0; i++) {
 		const int64_t vocab = g->net->shape.vocab;
 		int32_t id;
-		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling,
-			      (uint64_t)t[i]->drawn, &id);
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
 		t[i]->ids[t[i]->n++] = id;

@@ -4,19 +4,8 @@
 #define YK_GENERATE_H
 
 #include "nn/model.h"
-#include "text/tokenizer.h"
-
-struct yk_sampling {
-	double temperature; // 0: always the most likely token, the first among equals
-	// sample from the smallest set of most likely tokens with this total probability
-	double top_p;
-	uint64_t seed;
-};
-
-// Samples token k of a text from the logits of its position; depends only on the arguments. EFORMAT
-// if no logit is finite, ENOMEM.
-int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64_t k,
-	      int32_t *to);
+#include "text/tokens.h"
+#include "train/sampling.h"
 
 // Receives the next token of text `text`. Returns 0 to continue, > 0 to end that text, < 0 to end
 // all texts with that error.

@@ -39,6 +39,8 @@ libyokecore_la_SOURCES += \
 	src/app/train/run_say.c \
 	src/app/train/runlog.c \
 	src/app/train/runlog.h \
+	src/app/train/sampling.c \
+	src/app/train/sampling.h \
 	src/app/train/snapshot.c \
 	src/app/train/snapshot.h \
 	src/app/train/steps.c \
