@@ -54,7 +54,7 @@ static yoke_tensor *products(const struct pair *p, int way)
 static yoke_tensor *layers(const struct pair *p, int way)
 {
 	static const struct yk_network net = { .by_row = false };
-	const struct yk_moe m = { .embed = p->embed, .experts = EXPERTS, .top_k = 1, .gated = true, .var = p->moe.var };
+	const struct yk_moe m = { .embed = p->embed, .experts = EXPERTS, .active_experts = 1, .gated = true, .var = p->moe.var };
 	yoke_tensor *balance, *share;
 	if (!way) {
 		yoke_scope *s = yoke_scope_begin("layer");

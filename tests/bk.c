@@ -51,7 +51,7 @@ static void undraw(const struct yk_parameters *ps)
 // ---- a mixture, token by token ----
 
 // x [E] -> y [E]; p [experts]; counts selections
-static void moe_ref(double *const *w, int experts, int top_k, bool gated, const double *x, double *y, double *p,
+static void moe_ref(double *const *w, int experts, int active_experts, bool gated, const double *x, double *y, double *p,
 		    double *count)
 {
 	double most = -INFINITY, sum = 0, chosen = 0;
@@ -67,7 +67,7 @@ static void moe_ref(double *const *w, int experts, int top_k, bool gated, const 
 		sum += p[e] = exp(p[e] - most);
 	for (int e = 0; e < experts; e++)
 		p[e] /= sum;
-	for (int k = 0; k < top_k; k++) {
+	for (int k = 0; k < active_experts; k++) {
 		pick[k] = -1;
 		for (int e = 0; e < experts; e++)
 			if (!taken[e] && (pick[k] < 0 || p[e] > p[pick[k]]))
@@ -78,12 +78,12 @@ static void moe_ref(double *const *w, int experts, int top_k, bool gated, const 
 	}
 	for (int e = 0; e < experts; e++)
 		if (!taken[e])
-			turns(p[pick[top_k - 1]] - p[e]);
+			turns(p[pick[active_experts - 1]] - p[e]);
 	for (int i = 0; i < E; i++)
 		y[i] = 0;
-	for (int k = 0; k < top_k; k++) {
+	for (int k = 0; k < active_experts; k++) {
 		const int e = pick[k];
-		const double by = !gated ? 1 : top_k > 1 && top_k < experts ? p[e] / chosen : p[e];
+		const double by = !gated ? 1 : active_experts > 1 && active_experts < experts ? p[e] / chosen : p[e];
 		double h[2 * E];
 		for (int j = 0; j < 2 * E; j++) {
 			h[j] = w[3][e * 2 * E + j];
@@ -103,12 +103,12 @@ static void moe_ref(double *const *w, int experts, int top_k, bool gated, const 
 enum { TOKENS = 23 };
 
 // Over all tokens: sum of weights times y, plus half of the balance loss.
-static double mixture_ref(double *const *w, int experts, int top_k, bool gated, const double *x, const double *weight,
+static double mixture_ref(double *const *w, int experts, int active_experts, bool gated, const double *x, const double *weight,
 			  double *y, double *balance, double *share)
 {
 	double p[64], mean[64] = { 0 }, count[64] = { 0 }, sum = 0;
 	for (int t = 0; t < TOKENS; t++) {
-		moe_ref(w, experts, top_k, gated, x + t * E, y + t * E, p, count);
+		moe_ref(w, experts, active_experts, gated, x + t * E, y + t * E, p, count);
 		for (int e = 0; e < experts; e++)
 			mean[e] += p[e] / TOKENS;
 		for (int i = 0; i < E; i++)
@@ -116,14 +116,14 @@ static double mixture_ref(double *const *w, int experts, int top_k, bool gated, 
 	}
 	*balance = 0;
 	for (int e = 0; e < experts; e++) {
-		share[e] = count[e] / (TOKENS * top_k);
+		share[e] = count[e] / (TOKENS * active_experts);
 		*balance += experts * share[e] * mean[e];
 	}
 	return sum + *balance / 2;
 }
 
 // one: a bias sends all tokens to expert 2
-static void mixture(int top_k, bool gated, bool one)
+static void mixture(int active_experts, bool gated, bool one)
 {
 	struct yk_parameters ps = { 0 };
 	struct yk_network n = { .by_row = false };
@@ -133,7 +133,7 @@ static void mixture(int top_k, bool gated, bool one)
 	char what[96];
 	yk_moe_parameters(&ps, E, X, "");
 	draw(&ps, 0.7);
-	snprintf(what, sizeof what, "top_k %d%s%s", top_k, gated ? "" : ", gate=none", one ? ", one expert takes all" : "");
+	snprintf(what, sizeof what, "active_experts %d%s%s", active_experts, gated ? "" : ", gate=none", one ? ", one expert takes all" : "");
 	if (one) {
 		float bias[X] = { 0, 0, 40, 0 };
 		for (int e = 0; e < X; e++)
@@ -146,10 +146,10 @@ static void mixture(int top_k, bool gated, bool one)
 			weight[i] = fw[i] = (float)rnd_real(-1, 1);
 		}
 		margin = INFINITY;
-		mixture_ref(param, X, top_k, gated, x, weight, y, &balance, share);
+		mixture_ref(param, X, active_experts, gated, x, weight, y, &balance, share);
 	} while (margin < FAR);
 	yoke_scope *s = yoke_scope_begin("test");
-	const struct yk_moe m = { .embed = E, .experts = X, .top_k = top_k, .gated = gated, .var = ps.var };
+	const struct yk_moe m = { .embed = E, .experts = X, .active_experts = active_experts, .gated = gated, .var = ps.var };
 	yoke_tensor *xt = yoke_from(yoke_f32, 3, (int64_t[]){ 1, TOKENS, E }, fx), *bt, *st, *g[8], *of[8] = { xt };
 	yoke_scope *inner = yoke_scope_begin("layer");
 	yoke_tensor *yt = yoke_lift(yk_moe(&n, &m, xt, &bt, &st));
@@ -182,9 +182,9 @@ static void mixture(int top_k, bool gated, bool one)
 			const int64_t at = rnd_int(0, all - 1);
 			const double was = v[at], h = 1e-6;
 			v[at] = was + h;
-			double d = mixture_ref(param, X, top_k, gated, x, weight, other, &b2, s2);
+			double d = mixture_ref(param, X, active_experts, gated, x, weight, other, &b2, s2);
 			v[at] = was - h;
-			d -= mixture_ref(param, X, top_k, gated, x, weight, other, &b2, s2);
+			d -= mixture_ref(param, X, active_experts, gated, x, weight, other, &b2, s2);
 			v[at] = was;
 			differences[count] = d / (2 * h);
 			slopes[count] = slope[at];
@@ -210,7 +210,7 @@ static void balanced(void)
 		x[e * E + e] = w[e * E + e] = 3; // token e goes to expert e
 	yoke_put(ps.var[0], w, sizeof w);
 	yoke_scope *s = yoke_scope_begin("test"), *inner = yoke_scope_begin("layer");
-	const struct yk_moe m = { .embed = E, .experts = X, .top_k = 1, .gated = true, .var = ps.var };
+	const struct yk_moe m = { .embed = E, .experts = X, .active_experts = 1, .gated = true, .var = ps.var };
 	yoke_tensor *bt, *st;
 	yk_moe(&n, &m, yoke_from(yoke_f32, 2, (int64_t[]){ X, E }, x), &bt, &st);
 	yoke_scope_end(inner);
@@ -248,7 +248,7 @@ static void groups_refused(void)
 
 static struct yk_model_shape shape_of(bool both, int64_t context)
 {
-	struct yk_model_shape s = { .vocab = V, .context = context, .layers = L, .embed = E, .experts = X, .top_k = 2 };
+	struct yk_model_shape s = { .vocab = V, .context = context, .layers = L, .embed = E, .experts = X, .active_experts = 2 };
 	s.balance = 0.3;
 	s.eta = 0.7;
 	s.v_max = 0.9; // some of the potentials are outside the clamp
@@ -281,12 +281,12 @@ static double model_ref(const struct yk_model_shape *s, const int32_t *ids, int 
 		double *const *w = param + 2 + 13 * l, mean[X] = { 0 }, count[X] = { 0 };
 		for (int t = 0; t < rows * T; t++) {
 			norm_row(h[t], w[0], w[1], x);
-			moe_ref(w + 2, X, (int)s->top_k, true, x, f[t], p, count);
+			moe_ref(w + 2, X, (int)s->active_experts, true, x, f[t], p, count);
 			for (int e = 0; e < X; e++)
 				mean[e] += p[e] / (rows * T);
 		}
 		for (int e = 0; e < X; e++)
-			balances += X * count[e] / (double)(rows * T * s->top_k) * mean[e];
+			balances += X * count[e] / (double)(rows * T * s->active_experts) * mean[e];
 		for (int r = 0; r < rows; r++) {
 			double complex alpha[C], up[C], down[C];
 			for (int t = 0; t < T; t++) {
@@ -506,7 +506,7 @@ static void carried(void)
 static double late(bool cut, int steps, uint64_t seed)
 {
 	enum { ROWS = 8, T = 16 };
-	struct yk_model_shape shape = { .vocab = 2, .context = T, .layers = 1, .embed = 16, .experts = 2, .top_k = 1 };
+	struct yk_model_shape shape = { .vocab = 2, .context = T, .layers = 1, .embed = 16, .experts = 2, .active_experts = 1 };
 	struct yk_network *n = NULL;
 	yoke_tensor *g[32];
 	float loss = NAN, average = 1;
@@ -560,12 +560,12 @@ static void rules(void)
 {
 	struct yk_model_shape s = shape_of(false, 128), bad, back = { 0 };
 	const struct yk_model *which = NULL;
-	s.vocab = 30000, s.embed = 64, s.layers = 4, s.top_k = 1;
+	s.vocab = 30000, s.embed = 64, s.layers = 4, s.active_experts = 1;
 	ok(yk_model_elements(&yk_model_bk, &s) == 4146120, "%lld parameters", (long long)yk_model_elements(&yk_model_bk, &s));
-	bad = s, bad.top_k = 5;
-	refused(bad, "top_k=5 is more than experts=4");
-	bad = s, bad.gate = 1, bad.top_k = 2;
-	refused(bad, "gate=none takes top_k=1");
+	bad = s, bad.active_experts = 5;
+	refused(bad, "active_experts=5 is more than experts=4");
+	bad = s, bad.gate = 1, bad.active_experts = 2;
+	refused(bad, "gate=none takes active_experts=1");
 	bad = s, bad.eta = 0;
 	refused(bad, "eta=0");
 	s.bk_side = 1, s.bk_tier = 3, s.bk_gradient = 4;

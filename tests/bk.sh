@@ -53,7 +53,7 @@ cmp whole/model.*.safetensors parts/model.*.safetensors >/dev/null &&
 verdict 'resumed: the bits of an unbroken run' $?
 grep -q '"experts":\[\[[0-9.,]*\],\[[0-9.,]*\]\]' whole/metrics.jsonl
 verdict 'shares of the experts are in the metrics' $?
-trains other steps=4 experts=3 top_k=2 bk_tier=bf16 bk_gradient=hybrid precision=bf16-mixed accumulate=2 recompute=block \
+trains other steps=4 experts=3 active_experts=2 bk_tier=bf16 bk_gradient=hybrid precision=bf16-mixed accumulate=2 recompute=block \
 	offload=optimizer vocab=9 limit=1100 allow_emulated=1
 grep -q '"size": 9' other/manifest.json && grep -q '"bk_gradient": "hybrid"' other/manifest.json
 verdict 'traits and vocabulary are in the manifest' $?
@@ -85,7 +85,7 @@ trains both steps=3 bk_side=both
 	[ "$(grep -c '"leaks":true' both/metrics.jsonl)" = 3 ]
 verdict 'both: one warning, which is recorded' $?
 refused 'bk_side=both' generate both tokens=3
-refused 'top_k=5 is more than experts=4' train data=text model=bk top_k=5 out=none
+refused 'active_experts=5 is more than experts=4' train data=text model=bk active_experts=5 out=none
 refused 'model=gpt has no eta' train data=text eta=2 out=none
 refused 'bk_side=right: must be one of: left both' train data=text model=bk bk_side=right out=none
 refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=none

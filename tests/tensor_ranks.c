@@ -461,7 +461,7 @@ static void test_refused(void)
 	} rows[] = {
 		{ &yk_model_gpt, { .vocab = 9, .context = T, .layers = 1, .heads = 3, .embed = 12 }, "tensor=2 does not divide heads=3" },
 		{ &yk_model_mlp, { .vocab = 9, .context = T, .layers = 1, .embed = 5, .history = 2 }, "tensor=2 does not divide embed=5" },
-		{ &yk_model_bk, { .vocab = 9, .context = T, .layers = 1, .embed = 8, .experts = 1, .top_k = 1, .eta = 1, .v_max = 1, .feature_clamp = 1, .bk_sweeps = -1 },
+		{ &yk_model_bk, { .vocab = 9, .context = T, .layers = 1, .embed = 8, .experts = 1, .active_experts = 1, .eta = 1, .v_max = 1, .feature_clamp = 1, .bk_sweeps = -1 },
 		  "model=bk" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -292,7 +292,7 @@ static void selftest(struct yk_config *c, bool *well)
 	struct yk_self s = { .config = c };
 	char experts[40];
 	const char *every = experts;
-	snprintf(experts, sizeof experts, "top_k=%" PRId64, yk_config_int(c, YK_KEY_experts));
+	snprintf(experts, sizeof experts, "active_experts=%" PRId64, yk_config_int(c, YK_KEY_experts));
 	*well = true;
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
 		const struct section *of = &sections[i];

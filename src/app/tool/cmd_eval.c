@@ -88,6 +88,10 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	struct yk_config trained;
 	if (*yk_config_str(&o->config, YK_KEY_data))
 		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->model.tokenizer, &spec);
+	if (o->model.pretrained) {
+		yk_fail(YOKE_EINVAL, "%s: is a pretrained model; name text with data=", o->folder);
+		return NULL;
+	}
 	if (yk_config_init(&trained, YK_T) < 0)
 		return NULL;
 	if (yk_config_take(&trained, o->model.checkpoint.config, o->folder) == 0)
@@ -103,6 +107,8 @@ static int64_t batch_of(const struct yk_opened *o)
 	struct yk_config trained;
 	if (n != YK_AUTO)
 		return n;
+	if (o->model.pretrained)
+		return 1;
 	if (yk_config_init(&trained, YK_T) < 0)
 		return yoke_error_code();
 	int e = yk_config_take(&trained, o->model.checkpoint.config, o->folder);

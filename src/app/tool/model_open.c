@@ -9,6 +9,11 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
+static int64_t context_of(const struct yk_config *c)
+{
+	return yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0;
+}
+
 int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *))
 {
 	struct yk_opened o = { 0 };
@@ -22,7 +27,7 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 	if (yk_config_arguments(&o.config, argc - 2, argv + 2) < 0) {
 		yk_failed(name);
 		status = YK_USAGE;
-	} else if (yk_config_apply(&o.config) < 0 || yk_trained_open(o.folder, &o.model) < 0 ||
+	} else if (yk_config_apply(&o.config) < 0 || yk_trained_open(o.folder, context_of(&o.config), &o.model) < 0 ||
 		   fn(&o) < 0) {
 		status = yk_reader_gone() ? YK_DONE : yk_failed(name);
 	}

@@ -79,11 +79,12 @@ static int generate_all(const struct yk_network *net, double until)
 static int run_model(const char *folder, struct yk_config *c, double until)
 {
 	struct yk_trained t;
-	int e = yk_trained_open(folder, &t);
+	int e = yk_trained_open(folder, 0, &t);
 
 	if (e < 0)
 		return e;
-	e = yk_config_take(c, t.checkpoint.config, folder);
+	e = t.pretrained ? yk_fail(YOKE_EINVAL, "%s: is a pretrained model; kernels are tuned with a model that yoke trained", folder) :
+			   yk_config_take(c, t.checkpoint.config, folder);
 	if (e == 0)
 		e = yk_seconds() >= until ? 1 : train_once(t.net, c);
 	if (e == 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "models/pretrained.h"
 #include "parallel/stages.h"
 
 static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
@@ -60,10 +61,31 @@ static int open_all(const char *folder, struct yk_trained *t)
 		       (long long)vocab, (long long)size);
 }
 
-int yk_trained_open(const char *folder, struct yk_trained *to)
+// Until its own tokenizer is known, texts are ids.
+static int open_pretrained(const char *path, int64_t context, struct yk_trained *t)
+{
+	const struct yoke_model_options o = { .size = sizeof o, .context = context };
+	struct yk_pretrained p;
+	int e = yk_pretrained_open(path, &o, &p);
+	if (e < 0)
+		return e;
+	t->pretrained = true;
+	t->net = p.net;
+	t->tokenizer = yk_tokenizer_ids(p.net->shape.vocab, path);
+	return t->tokenizer ? 0 : yoke_error_code();
+}
+
+static int open_trained(const char *folder, int64_t context, struct yk_trained *t)
+{
+	if (context)
+		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)context, folder);
+	return open_all(folder, t);
+}
+
+int yk_trained_open(const char *path, int64_t context, struct yk_trained *to)
 {
 	struct yk_trained t = { 0 };
-	int e = open_all(folder, &t);
+	int e = yk_pretrained_is(path) ? open_pretrained(path, context, &t) : open_trained(path, context, &t);
 	if (e < 0)
 		yk_trained_close(&t);
 	else

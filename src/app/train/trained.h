@@ -9,14 +9,17 @@
 #include "parallel/host_list.h"
 #include "text/tokenizer.h"
 
-// A directory's model without its optimizer.
+// A directory's model without its optimizer, or a pretrained model.
 struct yk_trained {
-	struct yk_checkpoint checkpoint;
+	struct yk_checkpoint checkpoint; // of a pretrained model: empty
 	struct yk_tokenizer *tokenizer;
 	struct yk_network *net;
+	bool pretrained;
 };
 
-int yk_trained_open(const char *folder, struct yk_trained *);
+// context: max tokens of a pretrained model's windows; 0: what its files say.  A model that yoke
+// trained has the context of its training, and must be given 0.
+int yk_trained_open(const char *path, int64_t context, struct yk_trained *);
 void yk_trained_close(struct yk_trained *); // zero-initialized is allowed
 
 // Loads the network of a checkpoint. Weights are in memory once, plus one of them a second time.

@@ -33,12 +33,12 @@ static yoke_tensor *const *layer_of(const struct yk_network *n, int64_t layer)
 
 static int check(const struct yk_model_shape *s)
 {
-	if (s->top_k > s->experts)
-		return yk_fail(YOKE_EINVAL, "top_k=%" PRId64 " is more than experts=%" PRId64 "; choose less", s->top_k,
+	if (s->active_experts > s->experts)
+		return yk_fail(YOKE_EINVAL, "active_experts=%" PRId64 " is more than experts=%" PRId64 "; choose less", s->active_experts,
 			       s->experts);
-	if (s->gate != 0 && s->top_k != 1)
-		return yk_fail(YOKE_EINVAL, "gate=none takes top_k=1, not %" PRId64 "; several experts are weighed by gate=p",
-			       s->top_k);
+	if (s->gate != 0 && s->active_experts != 1)
+		return yk_fail(YOKE_EINVAL, "gate=none takes active_experts=1, not %" PRId64 "; several experts are weighed by gate=p",
+			       s->active_experts);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 // Per token, the logits, and in each layer the inputs of the experts' two products.
 static double kept(const struct yk_model_shape *s)
 {
-	return (double)s->vocab + 3 * (double)(s->embed * s->layers) * (double)s->top_k;
+	return (double)s->vocab + 3 * (double)(s->embed * s->layers) * (double)s->active_experts;
 }
 
 // ---- the branch ----
@@ -172,7 +172,7 @@ static yoke_tensor *layer(const struct yk_network *n, int64_t i, struct yk_netwo
 	char name[40];
 	snprintf(name, sizeof name, "layer%" PRId64 "/moe", i);
 	yoke_scope *s = yoke_scope_begin(name);
-	const struct yk_moe moe = { .embed = n->shape.embed, .experts = n->shape.experts, .top_k = n->shape.top_k,
+	const struct yk_moe moe = { .embed = n->shape.embed, .experts = n->shape.experts, .active_experts = n->shape.active_experts,
 				    .gated = n->shape.gate == 0, .dropout = dropout, .var = l + MOE };
 	yoke_tensor *f = yoke_lift(yk_moe(n, &moe, normed(h, l[NORM_W], l[NORM_B]), balance, share));
 	yoke_scope_end(s);
@@ -270,7 +270,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 }
 
 const struct yk_model yk_model_bk = {
-	.name = "bk", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(experts) | YK_HAS(top_k),
+	.name = "bk", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(experts) | YK_HAS(active_experts),
 	.traits = YK_HAS_TRAIT(gate) | YK_HAS_TRAIT(balance) | YK_HAS_TRAIT(eta) | YK_HAS_TRAIT(v_max) |
 		  YK_HAS_TRAIT(feature_clamp) | YK_HAS_TRAIT(bk_side) | YK_HAS_TRAIT(bk_tier) | YK_HAS_TRAIT(bk_sweeps) |
 		  YK_HAS_TRAIT(bk_gradient) | YK_HAS_TRAIT(bk_blend),

@@ -26,7 +26,7 @@
 	X(history, ADVANCED, "8", YK_HISTORY, \
 	  "for mlp: tokens from which the next one is predicted") \
 	X(experts, ADVANCED, "4", 64, "for bk: experts per layer") \
-	X(top_k, ADVANCED, "1", 64, "for bk: experts per token")
+	X(active_experts, ADVANCED, "1", 64, "for bk: experts per token")
 
 // X(key, group, level, type, commands, default, least, most, choices, help), as in YK_CONFIG_KEYS:
 // options of models other than sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the index

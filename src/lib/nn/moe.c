@@ -50,18 +50,18 @@ yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_ten
 		    yoke_tensor **share)
 {
 	const int rank = yoke_rank(x);
-	const int64_t tokens = yoke_count(x) / m->embed, all = tokens * m->top_k;
+	const int64_t tokens = yoke_count(x) / m->embed, all = tokens * m->active_experts;
 	int64_t dims[YOKE_MAX_RANK];
 	for (int i = 0; i < rank; i++)
 		dims[i] = yoke_dim(x, i);
 	x = yoke_reshape(x, 2, (int64_t[]){ tokens, m->embed });
 	yoke_tensor *p = router(n, m, x), *chosen, *order;
-	yoke_tensor *most = yoke_topk(p, m->top_k, -1, 1, &chosen);
-	if (m->top_k > 1 && m->top_k < m->experts)
+	yoke_tensor *most = yoke_topk(p, m->active_experts, -1, 1, &chosen);
+	if (m->active_experts > 1 && m->active_experts < m->experts)
 		most = yoke_div(most, yoke_sum(most, YOKE_AXIS(1) | YOKE_KEEP));
-	// each token appears top_k times, sorted by expert
+	// each token appears active_experts times, sorted by expert
 	yoke_tensor *sorted = yoke_sort(yoke_reshape(chosen, 1, &all), 0, 0, &order);
-	yoke_tensor *token = m->top_k == 1 ? order : yoke_div(order, yoke_const((double)m->top_k));
+	yoke_tensor *token = m->active_experts == 1 ? order : yoke_div(order, yoke_const((double)m->active_experts));
 	const int64_t bounds = m->experts + 1;
 	yoke_tensor *before = yoke_lt(yoke_reshape(sorted, 2, (int64_t[]){ 1, all }),
 				      yoke_reshape(yoke_iota(yoke_i64, 1, &bounds, 0), 2, (int64_t[]){ bounds, 1 }));
