@@ -31,11 +31,11 @@ typedef struct yoke_tokenizer yoke_tokenizer;
 // 64 MiB.  NULL: ENOENT, EIO, ENOMEM; EFORMAT if the file is damaged or has an unknown component;
 // EUNSUPPORTED if this build lacks Oniguruma (regular expressions) or utf8proc (Unicode normal
 // forms) and the tokenizer needs it.
-yoke_tokenizer *yoke_tokenizer_open(const char *path);
+YOKE_API yoke_tokenizer *yoke_tokenizer_open(const char *path);
 // Reads the contents of a tokenizer.json or tokenizer.model from memory; `name` stands for the file in
 // messages.
-yoke_tokenizer *yoke_tokenizer_parse(const void *data, size_t bytes, const char *name);
-void yoke_tokenizer_free(yoke_tokenizer *); // NULL is allowed
+YOKE_API yoke_tokenizer *yoke_tokenizer_parse(const void *data, size_t bytes, const char *name);
+YOKE_API void yoke_tokenizer_free(yoke_tokenizer *); // NULL is allowed
 
 // Flags of encode and decode.
 enum {
@@ -50,32 +50,32 @@ enum {
 // Encodes UTF-8 text.  *ids has *count elements and is freed with free(); it is never NULL.
 // Truncation and padding settings of the file are not applied.  EFORMAT: not UTF-8; ERANGE: a regular
 // expression exceeds its limit of backtracking; EINVAL: an unknown flag.
-int yoke_tokenizer_encode(const yoke_tokenizer *, const char *text, size_t bytes, unsigned flags,
-			  int32_t **ids, size_t *count);
+YOKE_API int yoke_tokenizer_encode(const yoke_tokenizer *, const char *text, size_t bytes, unsigned flags,
+				   int32_t **ids, size_t *count);
 // Decodes ids.  *text is terminated with a NUL that *bytes does not count, and is freed with free().
 // Ids without a token are left out.
-int yoke_tokenizer_decode(const yoke_tokenizer *, const int32_t *ids, size_t count, unsigned flags,
-			  char **text, size_t *bytes);
+YOKE_API int yoke_tokenizer_decode(const yoke_tokenizer *, const int32_t *ids, size_t count, unsigned flags,
+				   char **text, size_t *bytes);
 
 // Number of ids: the largest one + 1.
-int32_t yoke_tokenizer_size(const yoke_tokenizer *);
+YOKE_API int yoke_tokenizer_size(const yoke_tokenizer *);
 // The token of an id as the file spells it ("\u0120the" in byte-level vocabularies), valid while the
 // tokenizer lives; NULL if the id has none.
-const char *yoke_tokenizer_piece(const yoke_tokenizer *, int32_t id, size_t *bytes);
+YOKE_API const char *yoke_tokenizer_piece(const yoke_tokenizer *, int32_t id, size_t *bytes);
 // The id of a token as the file spells it; -1 if there is none.
-int32_t yoke_tokenizer_id(const yoke_tokenizer *, const char *piece, size_t bytes);
+YOKE_API int yoke_tokenizer_id(const yoke_tokenizer *, const char *piece, size_t bytes);
 // Is the id a special token, such as BOS?
-int yoke_tokenizer_is_special(const yoke_tokenizer *, int32_t id);
+YOKE_API int yoke_tokenizer_is_special(const yoke_tokenizer *, int32_t id);
 
-// Special ids, -1 if the files name none.
-int32_t yoke_tokenizer_bos(const yoke_tokenizer *);
-int32_t yoke_tokenizer_pad(const yoke_tokenizer *);
-int32_t yoke_tokenizer_unknown(const yoke_tokenizer *);
+// Special ids, -1 if the files name none; functions of a NULL tokenizer return EINVAL.
+YOKE_API int yoke_tokenizer_bos(const yoke_tokenizer *);
+YOKE_API int yoke_tokenizer_pad(const yoke_tokenizer *);
+YOKE_API int yoke_tokenizer_unknown(const yoke_tokenizer *);
 // Ids that end a text; several if generation_config.json lists them.  Returns their number; *ids is
 // valid while the tokenizer lives.
-int yoke_tokenizer_eos(const yoke_tokenizer *, const int32_t **ids);
+YOKE_API int yoke_tokenizer_eos(const yoke_tokenizer *, const int32_t **ids);
 // Source of the chat template, NULL if the files have none.
-const char *yoke_tokenizer_template(const yoke_tokenizer *);
+YOKE_API const char *yoke_tokenizer_template(const yoke_tokenizer *);
 
 #ifdef __cplusplus
 }

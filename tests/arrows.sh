@@ -11,8 +11,8 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	kernel | formats | text | tokenizer) echo 1 ;;
-	device) echo 2 ;;
+	kernel | formats | tokenizer) echo 1 ;;
+	device | text) echo 2 ;;
 	conform) echo 3 ;;
 	graph) echo 4 ;;
 	ops) echo 5 ;;

@@ -28,6 +28,7 @@
 #include <yoke-pipeline.h>
 #include <yoke-quant.h>
 #include <yoke-run.h>
+#include <yoke-tokenizer.h>
 #include <yoke.h>
 
 enum { MANY = 4 };
@@ -575,6 +576,22 @@ static inline const char *model_folder(void)
 	yoke_module_save(top, "model/model.safetensors");
 	yoke_module_free(top);
 	return "model";
+}
+static const char words_json[] = "{\"version\": \"1.0\", \"added_tokens\": [], \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, "
+	"\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 1, \"u\": 2}, \"unk_token\": \"u\"}}";
+static inline yoke_tokenizer *tokenizer(void) { return yoke_tokenizer_parse(words_json, sizeof words_json - 1, "words"); }
+static inline const char *tokenizer_folder(void)
+{
+	mkdir("tokenizer", 0777);
+	FILE *f = fopen("tokenizer/tokenizer.json", "w"), *chat = fopen("tokenizer/chat_template.jinja", "w");
+	fputs(words_json, f);
+	fputs("{{ messages }}", chat);
+	fclose(f);
+	f = fopen("tokenizer/tokenizer_config.json", "w");
+	fputs("{\"bos_token\": \"a\", \"pad_token\": \"b\"}", f);
+	fclose(f);
+	fclose(chat);
+	return "tokenizer";
 }
 static inline yoke_model *model(void) { return yoke_model_open(model_folder(), NULL); }
 STRUCT(model_info, yoke_model_info)

@@ -473,14 +473,14 @@ static void test_sampling(void)
 	enum { N = 5, DRAWS = 20000 };
 	const float given[N] = { 0, 2, 1, 2, -INFINITY };
 	float logits[N];
-	struct yk_sampling s = { 0, 1, 7 };
+	struct yk_sampling s = { .temperature = 0, .top_p = 1, .seed = 7 };
 	int count[N] = { 0 };
 	int32_t id = -1, again = -1;
 	double sum = 0, got[N], want[N];
 
 	memcpy(logits, given, sizeof logits);
 	ok(yk_sample(logits, N, &s, NULL, 0, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
-	s = (struct yk_sampling){ 0.5, 1, 7 };
+	s = (struct yk_sampling){ .temperature = 0.5, .top_p = 1, .seed = 7 };
 	for (int i = 0; i < N; i++)
 		sum += want[i] = exp(logits[i] / 0.5);
 	for (int k = 0; k < DRAWS; k++) {
@@ -490,7 +490,7 @@ static void test_sampling(void)
 	for (int i = 0; i < N; i++)
 		got[i] = count[i] / (double)DRAWS, want[i] /= sum;
 	near(got, want, N, 0.02, 1, "frequencies at temperature 0.5");
-	s = (struct yk_sampling){ 1, 0.5, 7 };
+	s = (struct yk_sampling){ .temperature = 1, .top_p = 0.5, .seed = 7 };
 	memset(count, 0, sizeof count);
 	for (int k = 0; k < 1000; k++) {
 		yk_sample(logits, N, &s, NULL, 0, (uint64_t)k, &id);
@@ -502,7 +502,8 @@ static void test_sampling(void)
 	yk_sample(logits, N, &s, NULL, 0, 42, &again);
 	ok(id == again, "the same seed and position give the same token");
 	// the two likeliest of top_k; of min_p those above exp(-0.8)
-	const struct yk_sampling limits[] = { { 1, 1, 7, .top_k = 2 }, { 1, 1, 7, .min_p = 0.45 } };
+	const struct yk_sampling limits[] = { { .temperature = 1, .top_p = 1, .seed = 7, .top_k = 2 },
+					     { .temperature = 1, .top_p = 1, .seed = 7, .min_p = 0.45 } };
 	for (int i = 0; i < 2; i++) {
 		memset(count, 0, sizeof count);
 		for (int k = 0; k < 1000; k++) {
@@ -582,7 +583,7 @@ static void test_generate(const char *keys)
 {
 	struct yk_config c;
 	struct yk_trainer *t = make(&c, keys);
-	struct yk_sampling s = { 0, 1, 1 };
+	struct yk_sampling s = { .temperature = 0, .top_p = 1, .seed = 1 };
 	struct yk_tokens prompt = { 0 };
 	struct text a = { .most = 64 }, b = { .most = 64 };
 	float loss[60];

@@ -38,6 +38,8 @@ static int write_token(void *arg, int text, int32_t id)
 {
 	const struct output *o = arg;
 	size_t bytes;
+	if (yk_tokenizer_ends(o->tokenizer, id))
+		return 1;
 	const char *token = yk_tokenizer_decode(o->tokenizer, id, &bytes);
 	const char *blank = yk_tokenizer_separator(o->tokenizer);
 	int e = *blank ? write_text(o->to[text], blank, strlen(blank)) : 0;
@@ -50,7 +52,7 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 			 struct yk_tokens *to)
 {
 	int32_t unknown = yk_tokenizer_unknown(o->model.tokenizer);
-	int e = yk_tokenizer_encode(o->model.tokenizer, prompt, bytes, to);
+	int e = yk_tokenizer_prompt(o->model.tokenizer, prompt, bytes, to);
 	size_t strange = 0;
 	for (size_t i = 0; i < to->count && unknown >= 0; i++)
 		strange += yk_tokens_get(to, i) == unknown;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "models/pretrained.h"
 #include "parallel/stages.h"
 
@@ -61,7 +62,19 @@ static int open_all(const char *folder, struct yk_trained *t)
 		       (long long)vocab, (long long)size);
 }
 
-// Until its own tokenizer is known, texts are ids.
+// A model without a tokenizer has ids for texts.
+static struct yk_tokenizer *tokenizer_of(const char *path, int64_t vocab)
+{
+	yoke_tokenizer *published = yk_pretrained_tokenizer(path);
+	if (published)
+		return yk_tokenizer_published(published, vocab, path);
+	if (yoke_error_code() != YOKE_ENOENT)
+		return NULL;
+	yk_warn("model", "%s; texts are token ids between blanks", yoke_error());
+	yoke_error_clear();
+	return yk_tokenizer_ids(vocab, path);
+}
+
 static int open_pretrained(const char *path, int64_t context, struct yk_trained *t)
 {
 	const struct yoke_model_options o = { .size = sizeof o, .context = context };
@@ -71,7 +84,7 @@ static int open_pretrained(const char *path, int64_t context, struct yk_trained 
 		return e;
 	t->pretrained = true;
 	t->net = p.net;
-	t->tokenizer = yk_tokenizer_ids(p.net->shape.vocab, path);
+	t->tokenizer = tokenizer_of(path, p.net->shape.vocab);
 	return t->tokenizer ? 0 : yoke_error_code();
 }
 

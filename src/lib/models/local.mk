@@ -9,5 +9,6 @@ libyokecore_la_SOURCES += \
 	src/lib/models/names.c \
 	src/lib/models/pretrained.c \
 	src/lib/models/pretrained.h \
+	src/lib/models/tokenizer_of.c \
 	src/lib/models/weights.c \
 	src/lib/models/weights.h

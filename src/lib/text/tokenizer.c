@@ -37,6 +37,13 @@ struct yk_tokenizer {
 	struct yk_words words;
 	int32_t ids;
 	char (*id)[ID_TEXT]; // in decimal
+	struct yk_published {
+		yoke_tokenizer *tokenizer;
+		struct yk_decoded {
+			char *text; // NULL: not decoded yet
+			size_t at, bytes;
+		} *decoded; // by id
+	} published;
 };
 
 // ---- byte ----
@@ -178,6 +185,74 @@ static int ids_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 	return ids_make(t, json_integer_value(json_object_get(o, "size")), what);
 }
 
+// ---- published: of a pretrained model ----
+
+static int published_add(struct yk_tokenizer *t, unsigned flags, const char *text, size_t bytes, struct yk_tokens *to)
+{
+	int32_t *ids;
+	size_t n;
+	int e = yoke_tokenizer_encode(t->published.tokenizer, text, bytes, flags, &ids, &n);
+	if (e < 0)
+		return e;
+	e = yk_tokens_reserve(to, t->ids, n);
+	for (size_t i = 0; i < n && e == 0; i++)
+		yk_tokens_add(to, ids[i]);
+	free(ids);
+	return e;
+}
+
+static int published_encode(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
+{
+	return published_add(t, 0, text, bytes, to);
+}
+
+// Decoders may treat the first token of a text differently, so the second of two equal ones is taken.
+static const char *published_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
+{
+	struct yk_decoded *d = &t->published.decoded[id];
+	const int32_t twice[] = { id, id };
+	const unsigned flags = YOKE_TOKENIZER_BYTES;
+	char *one, *two;
+	size_t n, m;
+	*bytes = 0;
+	if (!d->text) {
+		if (yoke_tokenizer_decode(t->published.tokenizer, twice, 1, flags, &one, &n) < 0)
+			return "";
+		if (yoke_tokenizer_decode(t->published.tokenizer, twice, 2, flags, &two, &m) < 0) {
+			free(one);
+			return "";
+		}
+		d->at = m >= n && !memcmp(one, two, n) ? n : 0;
+		d->bytes = m - d->at;
+		d->text = two;
+		free(one);
+	}
+	*bytes = d->bytes;
+	return d->text + d->at;
+}
+
+static const struct yk_kind published_kind = {
+	"published", "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
+};
+
+struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int64_t size, const char *what)
+{
+	struct yk_tokenizer *t = calloc(1, sizeof *t);
+	struct yk_decoded *decoded = calloc((size_t)size + 1, sizeof *decoded);
+	if (t && decoded && yoke_tokenizer_size(of) <= size && size <= INT32_MAX) {
+		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = (int32_t)size, .published = { of, decoded } };
+		return t;
+	}
+	if (t && decoded)
+		yk_fail(YOKE_EFORMAT, "%s: the tokenizer has %d ids, the model only %lld", what, (int)yoke_tokenizer_size(of), (long long)size);
+	else
+		yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %lld ids", (long long)size);
+	yoke_tokenizer_free(of);
+	free(decoded);
+	free(t);
+	return NULL;
+}
+
 static void nothing(struct yk_tokenizer *t)
 {
 	(void)t;
@@ -222,6 +297,10 @@ void yk_tokenizer_free(struct yk_tokenizer *t)
 	if (!t)
 		return;
 	yk_words_fini(&t->words);
+	for (int32_t i = 0; t->published.decoded && i < t->ids; i++)
+		free(t->published.decoded[i].text);
+	free(t->published.decoded);
+	yoke_tokenizer_free(t->published.tokenizer);
 	free(t->id);
 	free(t);
 }
@@ -284,6 +363,21 @@ int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 			struct yk_tokens *to)
 {
 	return t->kind->encode(t, text, bytes, to);
+}
+
+int yk_tokenizer_prompt(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
+{
+	return t->published.tokenizer ? published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) : yk_tokenizer_encode(t, text, bytes, to);
+}
+
+bool yk_tokenizer_ends(const struct yk_tokenizer *t, int32_t id)
+{
+	const int32_t *eos = NULL;
+	const int n = t->published.tokenizer ? yoke_tokenizer_eos(t->published.tokenizer, &eos) : 0;
+	for (int i = 0; i < n; i++)
+		if (eos[i] == id)
+			return true;
+	return false;
 }
 
 int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t most)

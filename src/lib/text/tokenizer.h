@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "text/tokens.h"
+#include "yoke-tokenizer.h"
 
 struct yk_tokenizer;
 
@@ -18,6 +19,9 @@ struct yk_tokenizer;
 struct yk_tokenizer *yk_tokenizer_new(const char *name);
 // An "ids" tokenizer of `size` ids; `what` is for messages.
 struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what);
+// The tokenizer of a pretrained model, which the result owns, also after an error; `size`: ids of the
+// model's vocabulary.
+struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int64_t size, const char *what);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
 int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
@@ -25,6 +29,10 @@ int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
 // the list is unchanged: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
+// The same for a text to continue: with the special tokens that a published tokenizer puts before it.
+int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes, struct yk_tokens *to);
+// Does this id end a text?
+bool yk_tokenizer_ends(const struct yk_tokenizer *, int32_t id);
 // Ends learning, after all text is encoded: builds the vocabulary from the first `train` tokens,
 // with at most `most` ids (0: no limit, else at least 3), and renumbers the list.  Does nothing for
 // tokenizers that do not learn.  ENOMEM, ERANGE.
@@ -37,7 +45,7 @@ int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);
 int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in);
 // id [learnt]: maps the ids of `from`, which learned, to those of the vocabulary of `to`.
 void yk_tokenizer_map(const struct yk_tokenizer *to, const struct yk_tokenizer *from, int32_t *id);
-// The bytes of an id, valid while the tokenizer lives; NULL for an id
+// The bytes of an id after another one, valid while the tokenizer lives; NULL for an id
 // out of range.
 const char *yk_tokenizer_decode(const struct yk_tokenizer *, int32_t id, size_t *bytes);
 // The text between two decoded tokens: "" or a blank.

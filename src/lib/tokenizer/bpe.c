@@ -29,7 +29,7 @@ struct yk_heap_entry {
 
 // ---- merges ----
 
-static size_t slot_of(const struct yk_model *m, uint64_t pair)
+static size_t slot_of(const struct yk_token_model *m, uint64_t pair)
 {
 	size_t i = (pair * 0x9e3779b97f4a7c15u >> 24) & (m->merge_size - 1);
 
@@ -38,7 +38,7 @@ static size_t slot_of(const struct yk_model *m, uint64_t pair)
 	return i;
 }
 
-int yk_bpe_merge(struct yk_model *m, int32_t left, int32_t right, int32_t rank, int32_t to)
+int yk_bpe_merge(struct yk_token_model *m, int32_t left, int32_t right, int32_t rank, int32_t to)
 {
 	if (2 * (m->merges + 1) > m->merge_size) {
 		struct yk_merge *before = m->merge;
@@ -97,7 +97,7 @@ static struct yk_heap_entry pop(struct yk_scratch *w)
 }
 
 // Puts the pair that begins at a symbol on the heap, if it can be merged.
-static int consider(const struct yk_model *m, const struct yk_vocab *v, const char *s,
+static int consider(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
 		    struct yk_scratch *w, uint32_t left)
 {
 	if (left == NONE || w->symbol[left].next == NONE)
@@ -125,7 +125,7 @@ static int consider(const struct yk_model *m, const struct yk_vocab *v, const ch
 	return push(w, x);
 }
 
-static int merge_all(const struct yk_model *m, const struct yk_vocab *v, const char *s,
+static int merge_all(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
 		     struct yk_scratch *w)
 {
 	w->heaped = 0;
@@ -169,7 +169,7 @@ static int symbol_add(struct yk_scratch *w, int32_t id, size_t at, size_t n, boo
 }
 
 // The id of a character with the prefix or suffix that its position in the piece requires.
-static int32_t affixed(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+static int32_t affixed(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		       bool first, bool last, struct yk_scratch *w)
 {
 	const size_t before_n = first ? 0 : m->prefix_bytes, after_n = last ? m->suffix_bytes : 0;
@@ -187,7 +187,7 @@ static int32_t affixed(const struct yk_model *m, const struct yk_vocab *v, const
 }
 
 // Do all of the bytes have tokens?
-static bool has_bytes(const struct yk_model *m, const char *s, size_t n)
+static bool has_bytes(const struct yk_token_model *m, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (m->byte[(unsigned char)s[i]] < 0)
@@ -201,7 +201,7 @@ struct unknown {
 	size_t at, n;
 };
 
-static int unknown_end(const struct yk_model *m, struct unknown *u, struct yk_scratch *w)
+static int unknown_end(const struct yk_token_model *m, struct unknown *u, struct yk_scratch *w)
 {
 	if (!u->open)
 		return 0;
@@ -209,7 +209,7 @@ static int unknown_end(const struct yk_model *m, struct unknown *u, struct yk_sc
 	return symbol_add(w, m->unknown, u->at, u->n, false);
 }
 
-static int symbols(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+static int symbols(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		   struct yk_scratch *w)
 {
 	struct unknown u = { 0 };
@@ -242,7 +242,7 @@ static int symbols(const struct yk_model *m, const struct yk_vocab *v, const cha
 }
 
 // SentencePiece: characters without a token take part in merges too; user-defined symbols do not.
-static int scored_symbols(const struct yk_model *m, const struct yk_vocab *v, const char *s,
+static int scored_symbols(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
 			  size_t n, struct yk_scratch *w)
 {
 	w->symbols = 0;
@@ -257,7 +257,7 @@ static int scored_symbols(const struct yk_model *m, const struct yk_vocab *v, co
 	return 0;
 }
 
-int yk_bpe_encode(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+int yk_bpe_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		  struct yk_scratch *w, struct yk_ids *to)
 {
 	bool unknown = false;

@@ -8,67 +8,16 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "tokenizer/encode.h"
+#include "tokenizer/encode_cache.h"
 #include "tokenizer/tokenizer.h"
 
-// ---- cache: direct-mapped, emptied when its pools are full ----
-
-enum { ENTRIES = 1 << 14, POOL_BYTES = 1 << 20, POOL_IDS = 1 << 18 };
-
-struct entry {
-	uint64_t hash;
-	uint32_t at, first;
-	uint16_t bytes, ids; // bytes 0: unused
-};
-
-struct yk_work {
-	struct yk_scratch scratch;
-	struct yk_string normal, swap;
-	struct yk_pieces pieces, pieces_swap;
-	struct entry *entry; // NULL: no memory for a cache
-	char *bytes;
-	int32_t *ids;
-	uint32_t used, used_ids;
-};
-
-struct yk_work *yk_work_new(void)
-{
-	struct yk_work *w = calloc(1, sizeof *w);
-
-	if (!w)
-		return NULL;
-	w->entry = calloc(ENTRIES, sizeof *w->entry);
-	w->bytes = malloc(POOL_BYTES);
-	w->ids = malloc(POOL_IDS * sizeof *w->ids);
-	if (!w->entry || !w->bytes || !w->ids) {
-		yk_work_free(w);
-		return NULL;
-	}
-	return w;
-}
-
-void yk_work_free(struct yk_work *w)
-{
-	if (!w)
-		return;
-	yk_scratch_fini(&w->scratch);
-	yk_string_fini(&w->normal);
-	yk_string_fini(&w->swap);
-	yk_pieces_fini(&w->pieces);
-	yk_pieces_fini(&w->pieces_swap);
-	free(w->entry);
-	free(w->bytes);
-	free(w->ids);
-	free(w);
-}
-
-static int word(const yoke_tokenizer *t, struct yk_work *w, const char *s, size_t n,
+static int word(const yoke_tokenizer *t, struct yk_encode_cache *w, const char *s, size_t n,
 		struct yk_ids *to)
 {
 	if (n > YK_CACHED_BYTES || !n)
 		return yk_model_encode(&t->model, &t->vocab, s, n, &w->scratch, to);
 	const uint64_t hash = yk_hash(s, n, 0);
-	struct entry *x = &w->entry[hash & (ENTRIES - 1)];
+	struct yk_encode_entry *x = &w->entry[hash & (YK_ENCODE_ENTRIES - 1)];
 	if (x->hash == hash && x->bytes == n && !memcmp(w->bytes + x->at, s, n)) {
 		if (yk_grow(&to->id, &to->cap, to->n + x->ids, sizeof *to->id) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to tokenize %zu bytes", n);
@@ -81,11 +30,11 @@ static int word(const yoke_tokenizer *t, struct yk_work *w, const char *s, size_
 	if (e < 0 || to->failed)
 		return e;
 	const size_t ids = to->n - before; // at most 4 a character
-	if (w->used + n > POOL_BYTES || w->used_ids + ids > POOL_IDS) {
-		memset(w->entry, 0, ENTRIES * sizeof *w->entry);
+	if (w->used + n > YK_ENCODE_POOL_BYTES || w->used_ids + ids > YK_ENCODE_POOL_IDS) {
+		memset(w->entry, 0, YK_ENCODE_ENTRIES * sizeof *w->entry);
 		w->used = w->used_ids = 0;
 	}
-	*x = (struct entry){ hash, w->used, w->used_ids, (uint16_t)n, (uint16_t)ids };
+	*x = (struct yk_encode_entry){ hash, w->used, w->used_ids, (uint16_t)n, (uint16_t)ids };
 	memcpy(w->bytes + w->used, s, n);
 	if (ids)
 		memcpy(w->ids + w->used_ids, to->id + before, ids * sizeof *w->ids);
@@ -98,7 +47,7 @@ static int word(const yoke_tokenizer *t, struct yk_work *w, const char *s, size_
 
 struct encoding {
 	const yoke_tokenizer *t;
-	struct yk_work *w;
+	struct yk_encode_cache *w;
 	struct yk_ids *to;
 	const char *text;
 	bool parse, first; // `first`: the segment begins the text
@@ -151,11 +100,11 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 	const bool add = flags & YOKE_TOKENIZER_ADD;
 	yoke_tokenizer *shared = (yoke_tokenizer *)t; // only its lock and scratch memory change
 	const bool locked = pthread_mutex_trylock(&shared->lock) == 0;
-	struct yk_work *w = locked ? shared->work : NULL;
+	struct yk_encode_cache *w = locked ? shared->work : NULL;
 	int e = 0;
 
 	if (!w)
-		w = yk_work_new();
+		w = yk_encode_cache_new();
 	if (!w)
 		e = yk_fail(YOKE_ENOMEM, "no memory to tokenize %zu bytes", bytes);
 	for (size_t i = 0; e == 0 && add && i < t->before.n; i++)
@@ -178,13 +127,13 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 			shared->work = NULL; // its buffers may be marked as failed
 		if (e == 0)
 			e = yk_fail(YOKE_ENOMEM, "no memory for the ids of %zu bytes", bytes);
-		yk_work_free(w);
+		yk_encode_cache_free(w);
 		w = NULL;
 	}
 	if (locked)
 		pthread_mutex_unlock(&shared->lock);
 	else
-		yk_work_free(w);
+		yk_encode_cache_free(w);
 	return e;
 }
 

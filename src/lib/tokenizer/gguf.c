@@ -178,7 +178,7 @@ static int byte_level(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 // The file marks the beginning of words with U+2581, the model the other pieces with "##".
 static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 {
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	struct yk_step *s;
 
 	m->kind = YK_WORDPIECE;

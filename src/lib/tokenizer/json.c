@@ -144,7 +144,7 @@ static int merges(yoke_tokenizer *t, const json_t *model)
 
 static int bpe(yoke_tokenizer *t, const json_t *j)
 {
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	int e = vocabulary(t, j);
 
 	m->kind = YK_BPE;
@@ -167,7 +167,7 @@ static int unigram(yoke_tokenizer *t, const json_t *j)
 {
 	const json_t *list = json_object_get(j, "vocab"), *x,
 		     *unknown = json_object_get(j, "unk_id");
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	double least = 0;
 	size_t i;
 
@@ -206,7 +206,7 @@ static int unigram(yoke_tokenizer *t, const json_t *j)
 
 static int wordpiece(yoke_tokenizer *t, const json_t *j)
 {
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	int64_t most = 100;
 	int e = vocabulary(t, j);
 

@@ -8,7 +8,8 @@ libyokecore_la_SOURCES += \
 	src/lib/tokenizer/charsmap.h \
 	src/lib/tokenizer/decoders.c \
 	src/lib/tokenizer/encode.c \
-	src/lib/tokenizer/encode.h \
+	src/lib/tokenizer/encode_cache.c \
+	src/lib/tokenizer/encode_cache.h \
 	src/lib/tokenizer/folder.c \
 	src/lib/tokenizer/gguf.c \
 	src/lib/tokenizer/gguf.h \

@@ -10,7 +10,7 @@
 #include "tokenizer/model.h"
 #include "tokenizer/pieces.h"
 
-void yk_model_settle(struct yk_model *m, const struct yk_vocab *v)
+void yk_model_settle(struct yk_token_model *m, const struct yk_vocab *v)
 {
 	for (int i = 0; i < 256; i++) {
 		char name[8];
@@ -22,7 +22,7 @@ void yk_model_settle(struct yk_model *m, const struct yk_vocab *v)
 }
 
 // Longest match first, from left to right; a word with any rest is unknown.
-static int wordpiece(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+static int wordpiece(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		     struct yk_scratch *w, struct yk_ids *to)
 {
 	const size_t before = to->n;
@@ -64,7 +64,7 @@ static int wordpiece(const struct yk_model *m, const struct yk_vocab *v, const c
 	return 0;
 }
 
-int yk_model_encode(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+int yk_model_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		    struct yk_scratch *w, struct yk_ids *to)
 {
 	int32_t id;
@@ -87,7 +87,7 @@ int yk_model_encode(const struct yk_model *m, const struct yk_vocab *v, const ch
 	return 0;
 }
 
-void yk_model_fini(struct yk_model *m)
+void yk_model_fini(struct yk_token_model *m)
 {
 	free(m->merge);
 	free(m->score);

@@ -32,7 +32,7 @@ struct yk_merge {
 	int32_t rank, to;
 };
 
-struct yk_model {
+struct yk_token_model {
 	enum yk_model_kind kind;
 	int32_t unknown; // -1: none
 	bool fallback;   // bytes of unknown characters become <0xNN>
@@ -76,16 +76,16 @@ void yk_scratch_fini(struct yk_scratch *);
 
 // Appends the ids of a piece.  ENOMEM, or EFORMAT if the model has no token for unknown text and
 // the reference reports an error.
-int yk_model_encode(const struct yk_model *, const struct yk_vocab *, const char *s, size_t n,
+int yk_model_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s, size_t n,
 		    struct yk_scratch *, struct yk_ids *to);
-int yk_bpe_encode(const struct yk_model *, const struct yk_vocab *, const char *s, size_t n,
+int yk_bpe_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s, size_t n,
 		  struct yk_scratch *, struct yk_ids *to);
-int yk_unigram_encode(const struct yk_model *, const struct yk_vocab *, const char *s, size_t n,
+int yk_unigram_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s, size_t n,
 		      struct yk_scratch *, struct yk_ids *to);
 // Adds a merge; of equal pairs the last one counts, as in the reference.  ENOMEM.
-int yk_bpe_merge(struct yk_model *, int32_t left, int32_t right, int32_t rank, int32_t to);
+int yk_bpe_merge(struct yk_token_model *, int32_t left, int32_t right, int32_t rank, int32_t to);
 // Finds the ids of single bytes and of ASCII characters, after the vocabulary is complete.
-void yk_model_settle(struct yk_model *, const struct yk_vocab *);
-void yk_model_fini(struct yk_model *);
+void yk_model_settle(struct yk_token_model *, const struct yk_vocab *);
+void yk_model_fini(struct yk_token_model *);
 
 #endif

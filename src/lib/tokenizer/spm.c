@@ -14,7 +14,7 @@
 
 static int piece(yoke_tokenizer *t, size_t i, const struct yk_spm_piece *x)
 {
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	int e = yk_vocab_add(&t->vocab, t->name, (int64_t)i, x->s, x->n);
 
 	if (e < 0)
@@ -52,7 +52,7 @@ static int piece(yoke_tokenizer *t, size_t i, const struct yk_spm_piece *x)
 
 int yk_spm_build(yoke_tokenizer *t, enum yk_model_kind kind, const struct yk_spm_piece *p, size_t n)
 {
-	struct yk_model *m = &t->model;
+	struct yk_token_model *m = &t->model;
 	float least = INFINITY, most = -INFINITY;
 
 	t->spm.on = true;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/encode.h"
+#include "tokenizer/encode_cache.h"
 #include "tokenizer/tokenizer.h"
 
 #define MAX_FILE ((uint64_t)64 << 20)
@@ -34,7 +34,7 @@ void yoke_tokenizer_free(yoke_tokenizer *t)
 {
 	if (!t)
 		return;
-	yk_work_free(t->work);
+	yk_encode_cache_free(t->work);
 	pthread_mutex_destroy(&t->lock);
 	yk_added_fini(&t->added);
 	yk_steps_fini(&t->normalizer);
@@ -80,7 +80,7 @@ int yk_tokenizer_added(yoke_tokenizer *t, struct yk_added_token x, bool normaliz
 int yk_tokenizer_finish(yoke_tokenizer *t)
 {
 	yk_model_settle(&t->model, &t->vocab);
-	t->work = yk_work_new();
+	t->work = yk_encode_cache_new();
 	return t->work ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", t->name);
 }
 
@@ -180,53 +180,64 @@ yoke_tokenizer *yoke_tokenizer_open(const char *path)
 
 // ---- queries ----
 
-int32_t yoke_tokenizer_size(const yoke_tokenizer *t)
+int yoke_tokenizer_size(const yoke_tokenizer *t)
 {
-	return t ? (int32_t)t->vocab.count : 0;
+	const int e = yk_given(t, "tokenizer");
+	return e ? e : (int)t->vocab.count;
 }
 
 const char *yoke_tokenizer_piece(const yoke_tokenizer *t, int32_t id, size_t *bytes)
 {
-	if (!t || id < 0 || (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
+	if (yk_given(t, "tokenizer") || yk_given(bytes, "bytes") || id < 0 || (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
 		return NULL;
-	if (bytes)
-		*bytes = t->vocab.token[id].n;
+	*bytes = t->vocab.token[id].n;
 	return t->vocab.token[id].s;
 }
 
-int32_t yoke_tokenizer_id(const yoke_tokenizer *t, const char *piece, size_t bytes)
+int yoke_tokenizer_id(const yoke_tokenizer *t, const char *piece, size_t bytes)
 {
-	return t && piece ? yk_vocab_id(&t->vocab, piece, bytes) : -1;
+	int e = yk_given(t, "tokenizer");
+	if (!e)
+		e = yk_given(piece, "piece");
+	return e ? e : yk_vocab_id(&t->vocab, piece, bytes);
 }
 
 int yoke_tokenizer_is_special(const yoke_tokenizer *t, int32_t id)
 {
-	return t && id >= 0 && (size_t)id < t->vocab.count && t->vocab.token[id].special;
+	const int e = yk_given(t, "tokenizer");
+	return e ? e : id >= 0 && (size_t)id < t->vocab.count && t->vocab.token[id].special;
 }
 
-int32_t yoke_tokenizer_bos(const yoke_tokenizer *t)
+int yoke_tokenizer_bos(const yoke_tokenizer *t)
 {
-	return t ? t->bos : -1;
+	const int e = yk_given(t, "tokenizer");
+	return e ? e : t->bos;
 }
 
-int32_t yoke_tokenizer_pad(const yoke_tokenizer *t)
+int yoke_tokenizer_pad(const yoke_tokenizer *t)
 {
-	return t ? t->pad : -1;
+	const int e = yk_given(t, "tokenizer");
+	return e ? e : t->pad;
 }
 
-int32_t yoke_tokenizer_unknown(const yoke_tokenizer *t)
+int yoke_tokenizer_unknown(const yoke_tokenizer *t)
 {
-	return t ? t->model.unknown : -1;
+	const int e = yk_given(t, "tokenizer");
+	return e ? e : t->model.unknown;
 }
 
 int yoke_tokenizer_eos(const yoke_tokenizer *t, const int32_t **ids)
 {
-	if (ids)
-		*ids = t ? t->eos : NULL;
-	return t ? t->eos_count : 0;
+	int e = yk_given(t, "tokenizer");
+	if (!e)
+		e = yk_given(ids, "ids");
+	if (e)
+		return e;
+	*ids = t->eos;
+	return t->eos_count;
 }
 
 const char *yoke_tokenizer_template(const yoke_tokenizer *t)
 {
-	return t ? t->chat : NULL;
+	return yk_given(t, "tokenizer") ? NULL : t->chat;
 }

@@ -30,14 +30,14 @@ struct yoke_tokenizer {
 	struct yk_added added;
 	struct yk_steps normalizer, splitter, decoder;
 	struct yk_spm spm;
-	struct yk_model model;
+	struct yk_token_model model;
 	bool joined;                 // tokens are joined with blanks: there is no decoder
 	struct yk_ids before, after; // added by the post-processor
 	int32_t bos, pad, eos[YK_EOS_MAX];
 	int eos_count;
 	char *chat;
 	pthread_mutex_t lock; // of work
-	struct yk_work *work; // scratch memory and cache of one caller
+	struct yk_encode_cache *work; // scratch memory and cache of one caller
 };
 
 // An empty tokenizer.  NULL: ENOMEM.

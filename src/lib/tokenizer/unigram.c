@@ -20,7 +20,7 @@ struct yk_node {
 #define NONE UINT32_MAX
 
 // SentencePiece keeps scores in f32, `tokenizers` in f64.
-static void offer(const struct yk_model *m, struct yk_node *x, double score, size_t from,
+static void offer(const struct yk_token_model *m, struct yk_node *x, double score, size_t from,
 		  int32_t id)
 {
 	if (m->scored)
@@ -29,7 +29,7 @@ static void offer(const struct yk_model *m, struct yk_node *x, double score, siz
 		*x = (struct yk_node){ .score = score, .from = (uint32_t)from, .id = id };
 }
 
-static void viterbi(const struct yk_model *m, const char *s, size_t n, struct yk_node *node)
+static void viterbi(const struct yk_token_model *m, const char *s, size_t n, struct yk_node *node)
 {
 	for (size_t i = 0; i <= n; i++)
 		node[i] = (struct yk_node){ .from = NONE };
@@ -50,7 +50,7 @@ static void viterbi(const struct yk_model *m, const char *s, size_t n, struct yk
 	}
 }
 
-static int emit_unknown(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+static int emit_unknown(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 			struct yk_ids *to)
 {
 	const int32_t id = yk_vocab_id(v, s, n); // a fused run may be a token
@@ -74,7 +74,7 @@ static int emit_unknown(const struct yk_model *m, const struct yk_vocab *v, cons
 	return 0;
 }
 
-int yk_unigram_encode(const struct yk_model *m, const struct yk_vocab *v, const char *s, size_t n,
+int yk_unigram_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
 		      struct yk_scratch *w, struct yk_ids *to)
 {
 	size_t steps = 0;
