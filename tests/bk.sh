@@ -97,7 +97,7 @@ refused 'holds a model of model=bk' train data=text $small out=whole resume=1 st
 verdict "selftest: $(grep -v '^PASS' out)" $?
 
 "$yoke" check resolvent samples=4 n=100 >out 2>err
-verdict "validate resolvent: $(tail -n 1 out)" $?
+verdict "check resolvent: $(tail -n 1 out)" $?
 "$yoke" check resolvent samples=4 n=100 tolerance=inf sweeps=0 >out 2>err
 [ $? -eq 1 ] && grep -q 'f16 FAIL' out
 verdict "without sweeps: $(tail -n 1 out)" $?
@@ -105,8 +105,8 @@ verdict "without sweeps: $(tail -n 1 out)" $?
 [ $? -eq 0 ] && grep -q '"good": true' out
 verdict 'as JSON' $?
 "$yoke" check precision data=text model=bk steps=3 >out 2>err
-verdict "validate precision: $(tail -n 1 out)" $?
-refused 'sweeps=65: must be a whole number from 0 to 64' validate resolvent sweeps=65
-refused 'tolerance=0' validate resolvent tolerance=0
-refused 'tier=f8: must be one of: f16 bf16 mixed f32 f64' validate resolvent tier=f8
+verdict "check precision: $(tail -n 1 out)" $?
+refused 'sweeps=65: must be a whole number from 0 to 64' check resolvent sweeps=65
+refused 'tolerance=0' check resolvent tolerance=0
+refused 'tier=f8: must be one of: f16 bf16 mixed f32 f64' check resolvent tier=f8
 echo "1..$count"

@@ -14,7 +14,7 @@
 
 // ---- the column ----
 
-static const char *const to_half = " matmul attention grouped_matmul conv conv_x conv_w ";
+static const char *const to_half = " matmul attention grouped_matmul conv conv_x conv_w qlinear ";
 static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
 	" eigh cholesky solve_triangular moments asin acos atan atan2 lgamma digamma erfinv ";
 static const char *const widest =

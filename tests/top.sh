@@ -66,7 +66,7 @@ elif "$yoke" dashboard terminal ended 2>&1 </dev/null | grep -q 'without ncurses
 	skip 'a terminal' 'built without ncurses'
 else
 	server=yoke.$$
-	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 1800"
+	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' dashboard terminal living ended; echo left $?; sleep 1800"
 	await shows 'q ends'
 	await shows '▁'
 	tmux -L $server capture-pane -p >screen
@@ -74,7 +74,7 @@ else
 		[ "$(wc -l <screen)" -le 24 ] || cat screen)"
 	tmux -L $server send-keys q
 	await shows 'left 0'
-	verdict "q ends yoke top, and restores the terminal" "$(shows 'left 0' ||
+	verdict "q ends yoke dashboard terminal, and restores the terminal" "$(shows 'left 0' ||
 		tmux -L $server capture-pane -p)"
 	tmux -L $server kill-server
 fi

@@ -29,6 +29,7 @@
 #include <yoke-pipeline.h>
 #include <yoke-quant.h>
 #include <yoke-run.h>
+#include <yoke-tokenizer.h>
 #include <yoke.h>
 
 namespace nb = nanobind;
