@@ -430,8 +430,8 @@ static void devices(void)
 	} c[] = { { "\"accelerator\": \"cpu\"", 0, "" }, { "\"accelerator\": \"auto\"", 0, "" }, { "\"accelerator\": \"cpu\", \"devices\": [0]", 0, "" },
 		  { "\"accelerator\": \"cpu:0\"", 0, "" }, { "\"accelerator\": \"cpu\", \"devices\": [9]", YOKE_ENODEV, "cpu" },
 		  { "\"accelerator\": \"nothing\"", YOKE_ENODEV, "nothing" },
-		  { "\"accelerator\": \"cpu:0\", \"devices\": [0]", YOKE_EINVAL, "of one backend" },
-		  { "\"accelerator\": \"gpu\", \"devices\": [7]", YOKE_ENODEV, "of that number" } };
+		  { "\"accelerator\": \"cpu:0\", \"devices\": [0]", YOKE_EINVAL, "cpu:0" },
+		  { "\"accelerator\": \"gpu\", \"devices\": [7]", YOKE_ENODEV, "number" } };
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		char json[300];
 		snprintf(json, sizeof json, "{\"trainer\": {%s}}", c[i].trainer);
@@ -443,7 +443,7 @@ static void devices(void)
 	// in separate processes, because a setting is read once
 	ok(tap_run("YOKE_BACKEND=cpu YOKE_STRICT=1 $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 3 && grep -q 'YOKE_STRICT forbids' err"),
 	   "no GPU, and no fallback is permitted");
-	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU: the CPU does it' err"),
+	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU was found' err"),
 	   "no GPU, and the CPU is the fallback");
 	yoke_pipeline *p = yoke_pipeline_new(CHAIN "\"trainer\": {\"deterministic\": true}}");
 	yoke_dataset *d = set();

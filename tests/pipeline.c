@@ -253,7 +253,7 @@ static int dominated; // lines for an eps that affects results
 static void count_dominated(int level, const char *topic, const char *text, void *arg)
 {
 	(void)arg;
-	dominated += level == YOKE_LOG_WARN && !strcmp(topic, "fit") && strstr(text, "results follow from eps") != NULL;
+	dominated += level == YOKE_LOG_WARN && !strcmp(topic, "fit") && strstr(text, "distorts results") != NULL;
 }
 
 // rx and whitened pca of the stream in any unit: eps is a fraction of the mean variance, or with
@@ -488,7 +488,7 @@ static void bad_streams(void)
 	refuses("eps", "{\"name\": \"a\", \"type\": \"standard\", \"eps\": 0}", false, "channel 3", "eps=0");
 	refuses("eps", "{\"name\": \"a\", \"type\": \"min_max\", \"scope\": \"channel\", \"eps\": 0}", false, "channel 3", "eps=0");
 	refuses("eps", "{\"name\": \"a\", \"type\": \"pca\", \"k\": 9, \"whiten\": 1, \"eps\": 0}", false, "component 8", "eps=0");
-	refuses("singular", "{\"name\": \"a\", \"type\": \"rx\", \"eps\": 0}", false, "row 3", "would do");
+	refuses("singular", "{\"name\": \"a\", \"type\": \"rx\", \"eps\": 0}", false, "row 3", "eps=");
 	for (int q = 0; q < CUBES; q++)
 		for (int r = 0; r < PIXELS; r++)
 			x[q][r][3] = kept[q][r];

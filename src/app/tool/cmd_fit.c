@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "fit/place.h"
+#include "fit/pipeline_context.h"
 #include "formats/image.h"
 #include "tool/fit_config.h"
 #include "tool/fit_maps.h"
@@ -455,7 +455,7 @@ static int check_bands(const struct applying *a, const yoke_pipeline *p)
 	int64_t bands;
 	int err = yk_set_fields(a->c->set, "apply", &f, &bands);
 	if (!err)
-		yk_fit_sizes(&f);
+		yk_fit_varying_begin(&f);
 	return err || bands == p->channels ? err :
 		yk_fail(YOKE_ESHAPE, "%s has %" PRId64 " bands, the pipeline of %s is fitted to %" PRId64 "; bands= may select these",
 			a->c->file ? a->c->file[0] : "data.synthetic", bands, a->run, p->channels);

@@ -16,12 +16,13 @@ libyokecore_la_SOURCES += \
 	src/lib/fit/metrics.c \
 	src/lib/fit/metrics.h \
 	src/lib/fit/node.h \
+	src/lib/fit/node_registry.c \
 	src/lib/fit/nodes.c \
 	src/lib/fit/parse.h \
 	src/lib/fit/phase1.c \
 	src/lib/fit/pipeline.c \
-	src/lib/fit/place.c \
-	src/lib/fit/place.h \
+	src/lib/fit/pipeline_context.c \
+	src/lib/fit/pipeline_context.h \
 	src/lib/fit/resume.c \
 	src/lib/fit/resume.h \
 	src/lib/fit/scores.c \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node local_rx, and the operations that it records: the scores of scenes, and two for the gradient.
+// The node type local_rx: custom ops that compute the scores of scenes and their gradient.
 #include "config.h"
 
 #include "fit/local_rx.h"
@@ -16,8 +16,8 @@
 
 // ---- scenes ----
 
-enum { X, WEIGHT, EXTENT, FORWARD_IN };                   // operands of scores
-enum { Z = FORWARD_IN, MEAN, FACTS, G, BACKWARD_IN };     // and of the gradient
+enum { X, WEIGHT, EXTENT, FORWARD_IN };                   // operands of the scores
+enum { Z = FORWARD_IN, MEAN, FACTS, G, BACKWARD_IN };     // operands of the gradient
 enum { INNER, OUTER, SHARE_EPS, RELATIVE, PIXELS, KEYS }; // attributes
 
 static struct yk_rx_keys keys_of(const union yoke_attr *a)
@@ -38,10 +38,11 @@ static struct shape shape_of(const struct yoke_op_tensor *x)
 	return s;
 }
 
-static int64_t within(int64_t n, int64_t most)
+// Limits n to 0 .. max.
+static int64_t clamped(int64_t n, int64_t max)
 {
-	const int64_t least = n > 0 ? n : 0;
-	return least < most ? least : most;
+	const int64_t at_least_0 = n > 0 ? n : 0;
+	return at_least_0 < max ? at_least_0 : max;
 }
 
 static struct yk_rx_scene scene_of(const struct yoke_op_args *a, const struct shape *s, int64_t number)
@@ -51,11 +52,11 @@ static struct yk_rx_scene scene_of(const struct yoke_op_args *a, const struct sh
 	const int32_t *extent = a->in[EXTENT].dtype == YOKE_DTYPE_NONE ? NULL : a->in[EXTENT].data;
 	const int64_t lines = extent ? extent[2 * number] : s->lines, samples = extent ? extent[2 * number + 1] : s->samples;
 	return (struct yk_rx_scene){ .x = x + first * s->channels, .weight = weight ? weight + first : NULL,
-				     .lines = within(lines, s->lines), .samples = within(samples, s->samples), .stride = s->samples,
+				     .lines = clamped(lines, s->lines), .samples = clamped(samples, s->samples), .stride = s->samples,
 				     .channels = s->channels };
 }
 
-// Are the operands those of scenes?
+// Checks dtypes and shapes of the operands.
 static int check(const struct yoke_op_args *a)
 {
 	const struct yoke_op_tensor *x = &a->in[X], *w = &a->in[WEIGHT], *e = &a->in[EXTENT];
@@ -94,7 +95,7 @@ static int shape_solve(const struct yoke_op_args *a, struct yoke_op_tensor *out)
 	return check(a);
 }
 
-// What lies past the end of a scene that is smaller than the others is 0.
+// Zeroes the padding of a scene that is smaller than the largest one.
 static void clear_padding(const struct yk_rx_scene *s, const struct shape *all, const struct yk_rx_result *to)
 {
 	for (int64_t at = 0; at < all->lines * all->samples; at++)
@@ -105,20 +106,20 @@ static void clear_padding(const struct yk_rx_scene *s, const struct shape *all, 
 static int no_inverse(const struct yoke_op_args *a, int64_t line, int64_t sample)
 {
 	const struct yk_rx_keys k = keys_of(a->attr);
-	char why[200], advice[60] = "give a larger eps, or relative=1 with eps=1e-11";
+	char why[200], advice[60] = "increase eps, or set relative=1 and eps=1e-11";
 	if (k.relative)
-		yk_snprintf(advice, sizeof advice, "give a larger eps, such as eps=%.3g", fmax(1e-11, 10 * k.eps));
-	yk_snprintf(why, sizeof why, "line %lld, sample %lld: the covariance of the ring has no inverse; %s", (long long)line,
+		yk_snprintf(advice, sizeof advice, "increase eps, for example to eps=%.3g", fmax(1e-11, 10 * k.eps));
+	yk_snprintf(why, sizeof why, "line %lld, sample %lld: the covariance of the surrounding ring is singular; %s", (long long)line,
 		    (long long)sample, advice);
 	return yoke_op_fail(a, YOKE_ERANGE, why);
 }
 
-// Lines of all scenes are divided among the pieces.
-static int compute(const struct yoke_op_args *a, int64_t piece, int64_t pieces)
+// Computes one chunk: the lines of all scenes are divided evenly among `chunks`.
+static int compute(const struct yoke_op_args *a, int64_t chunk, int64_t chunks)
 {
 	const struct shape s = shape_of(&a->in[X]);
 	const struct yk_rx_keys k = keys_of(a->attr);
-	const int64_t all = s.scenes * s.lines, from = all * piece / pieces, to = all * (piece + 1) / pieces;
+	const int64_t all = s.scenes * s.lines, from = all * chunk / chunks, to = all * (chunk + 1) / chunks;
 	int err = 0;
 	for (int64_t number = from / (s.lines ? s.lines : 1), at = from; at < to && !err; number++) {
 		const int64_t first = number * s.lines, end = to < first + s.lines ? to : first + s.lines, pixel = first * s.samples;
@@ -146,9 +147,10 @@ static int compute(const struct yoke_op_args *a, int64_t piece, int64_t pieces)
 
 // ---- the gradient ----
 
-// With z = A^-1 (x_p - m), A the ring's covariance + e and n its weight, y of pixel p has these derivatives:
-//   by x_p                          2 z
-//   by x_q of weight w in the ring  -2 w (z / n + z (z.(x_q - m)) / (n - 1)) + 2 w y'(trace) (x_q - m) / (n - 1)
+// Derivatives of the score y of pixel p, with z = A^-1 (x_p - m), A the covariance of the ring plus
+// the added variance, n the ring's weight:
+//   by x_p                               2 z
+//   by x_q in the ring, with weight w:  -2 w (z / n + z (z.(x_q - m)) / (n - 1)) + 2 w y'(trace) (x_q - m) / (n - 1)
 
 static double dot(const double *z, const float *x, const double *mean, int64_t n)
 {
@@ -167,7 +169,7 @@ static bool has(struct yk_rx_range r, int64_t at)
 	return at >= r.from && at < r.to;
 }
 
-struct pull {
+struct backward {
 	const double *z, *mean, *facts;
 	const float *g;
 	struct yk_rx_scene s;
@@ -175,8 +177,9 @@ struct pull {
 	double *sum; // [channels]
 };
 
-// Adds the gradient of the scores whose rings have pixel (i, j), and of its own.
-static void pull(const struct pull *p, int64_t i, int64_t j)
+// Computes the gradient by pixel (i, j) into p->sum: of its own score, and of the scores whose rings
+// contain it.
+static void accumulate(const struct backward *p, int64_t i, int64_t j)
 {
 	const struct yk_rx_scene *s = &p->s;
 	const int64_t c = s->channels, reach = p->k.outer, at = i * s->stride + j;
@@ -207,13 +210,13 @@ static int shape_backward(const struct yoke_op_args *a, struct yoke_op_tensor *o
 	return check(a);
 }
 
-static int compute_backward(const struct yoke_op_args *a, int64_t piece, int64_t pieces)
+static int compute_backward(const struct yoke_op_args *a, int64_t chunk, int64_t chunks)
 {
 	const struct shape s = shape_of(&a->in[X]);
-	const int64_t all = s.scenes * s.lines, from = all * piece / pieces, to = all * (piece + 1) / pieces;
-	struct pull p = { .k = keys_of(a->attr), .sum = calloc((size_t)s.channels + 1, sizeof *p.sum) };
+	const int64_t all = s.scenes * s.lines, from = all * chunk / chunks, to = all * (chunk + 1) / chunks;
+	struct backward p = { .k = keys_of(a->attr), .sum = calloc((size_t)s.channels + 1, sizeof *p.sum) };
 	if (!p.sum)
-		return yoke_op_fail(a, YOKE_ENOMEM, "no memory");
+		return yoke_op_fail(a, YOKE_ENOMEM, "no memory for the gradient of a pixel");
 	for (int64_t at = from; at < to; at++) {
 		const int64_t number = at / s.lines, pixel = number * s.lines * s.samples, i = at % s.lines;
 		float *line = (float *)a->out[0].data + at * s.samples * s.channels;
@@ -224,7 +227,7 @@ static int compute_backward(const struct yoke_op_args *a, int64_t piece, int64_t
 		p.g = (const float *)a->in[G].data + pixel;
 		memset(line, 0, (size_t)(s.samples * s.channels) * sizeof *line);
 		for (int64_t j = 0; i < p.s.lines && j < p.s.samples; j++) {
-			pull(&p, i, j);
+			accumulate(&p, i, j);
 			for (int64_t k = 0; k < s.channels; k++)
 				line[j * s.channels + k] = (float)p.sum[k];
 		}
@@ -233,11 +236,11 @@ static int compute_backward(const struct yoke_op_args *a, int64_t piece, int64_t
 	return 0;
 }
 
-// ---- the ops ----
+// ---- op definitions ----
 
 static int gradient(const struct yoke_op_args *, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to);
 
-// In the order of their names.
+// Indexed by SCORE, SOLVE, BACKWARD.
 static const struct yoke_op_def ops[] = {
 	{ .size = sizeof *ops, .name = "fit.local_rx", .nin = FORWARD_IN, .nout = 1, .nattr = KEYS, .optional = 1 << WEIGHT | 1 << EXTENT,
 	  .shape = shape_score, .cpu = compute, .gradient = gradient },
@@ -248,7 +251,7 @@ static const struct yoke_op_def ops[] = {
 };
 enum { SCORE, SOLVE, BACKWARD };
 
-// The number of an op, which the first use registers.  An error that the thread has already stays.
+// The number of an op; registers it at its first use.  Keeps the thread's error.
 static int number_of(int op)
 {
 	struct yk_error_aside *aside = yk_error_aside();
@@ -277,18 +280,18 @@ static int gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_t
 	return err ? err : yoke_op_call(backward, BACKWARD_IN, both, KEYS, a->attr, 1, to);
 }
 
-// ---- the node ----
+// ---- the node type ----
 
 int64_t yk_local_rx_channels(const double *key, int64_t in, char *why, size_t why_size)
 {
 	const struct yk_rx_keys k = { (int64_t)key[INNER], (int64_t)key[OUTER], key[SHARE_EPS], key[RELATIVE] != 0, (int64_t)key[PIXELS] };
 	const int64_t ring = k.outer * k.outer - k.inner * k.inner, pixels = yk_rx_pixels(&k, in);
 	if (k.inner % 2 == 0 || k.outer % 2 == 0 || k.inner >= k.outer)
-		snprintf(why, why_size, "inner=%lld, outer=%lld: must be odd, inner less than outer", (long long)k.inner, (long long)k.outer);
+		snprintf(why, why_size, "inner=%lld and outer=%lld must be odd, and inner less than outer", (long long)k.inner, (long long)k.outer);
 	else if (ring < pixels)
-		snprintf(why, why_size, "between inner=%lld and outer=%lld are %lld pixels; must be %lld or more%s", (long long)k.inner,
+		snprintf(why, why_size, "the ring between inner=%lld and outer=%lld has %lld pixels, fewer than the %lld required%s", (long long)k.inner,
 			 (long long)k.outer, (long long)ring, (long long)pixels,
-			 k.pixels ? ", as `pixels` says" : ", one more than channels; widen outer, or reduce channels first, as with pca");
+			 k.pixels ? " by the key pixels" : " (channels + 1); increase outer, or reduce the channels first, for example with pca");
 	else
 		return 1;
 	return 0;

@@ -83,9 +83,9 @@ int yk_scenes_check(const yoke_pipeline *, const char *call, int rank);
 // Whether channel k of the node's result depends only on band k of the stream.
 bool yk_node_keeps_bands(const yoke_pipeline *, int node);
 double yk_select_temperature(int64_t epoch);
-// A loader that prefetches only one batch, since batches of cubes are large.  The caller's settings
-// `theirs` (NULL: none) override `before`; `behind` overrides both.
-yoke_loader *yk_fit_loader(yoke_dataset *, const char *before, const char *theirs, const char *behind);
+// A loader that prefetches only one batch, since batches of cubes are large.  Its settings are
+// `defaults`, overridden by `caller` (NULL: none), overridden by `overrides`.
+yoke_loader *yk_fit_loader(yoke_dataset *, const char *defaults, const char *caller, const char *overrides);
 
 // The values of a batch: the stream, and each node's value, computed on first use.
 struct yk_values {

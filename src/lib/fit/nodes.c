@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of nodes, a row each, and the rows that applications add.
-
+// The built-in node types: how each is fitted to statistics of its input, and its forward operations.
+// yk_node_types at the end lists them.
 #include "config.h"
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,13 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
-#include "base/sized.h"
 #include "fit/node.h"
 #include "yoke-math.h"
 
 #define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
 
-// eps of nodes that divide by variances, a share of the mean variance: small beside the noise of any sensor, large beside
-// what rounding leaves of a direction in which the input does not vary.
+// Default eps of nodes that divide by variances, as a fraction of the mean variance: far below the
+// noise of any sensor, far above the rounding errors of a direction in which the input is constant.
 #define EPS_SHARE { .name = "eps", .def = 1e-11, .least = 0, .most = 1e30 }
 #define RELATIVE { .name = "relative", .words = YOKE_NODE_WHOLE, .def = 1, .least = 0, .most = 1 }
 
@@ -63,7 +61,7 @@ static double mean_variance(const struct yoke_node_fit *f)
 	return mean;
 }
 
-// What the keys eps and relative add to each variance; eps itself where nothing varies.
+// The amount that the keys eps and relative add to each variance; eps itself for a constant input.
 static double added_variance(const struct yoke_node_fit *f, double eps, bool relative)
 {
 	const double mean = mean_variance(f);
@@ -84,42 +82,42 @@ double yk_node_added(const struct yoke_node_type *t, const struct yoke_node_fit 
 	if (isnan(relative) || key_named(t, f->key, "whiten") == 0)
 		return NAN;
 	*mean = mean_variance(f);
-	const double to = added_variance(f, eps, relative != 0);
-	yk_log(YOKE_LOG_INFO, "fit", "%s: eps=%g adds %.4g to each variance; their mean is %.4g", f->node, eps, to, *mean);
-	if (*mean > 0 && to > 1e-3 * *mean)
-		yk_warn("fit", "%s: eps=%g adds %.3g to each variance, but their mean is %.3g: results follow from eps; "
-			"eps=%.3g would do%s", f->node, eps, to, *mean, relative != 0 ? 1e-11 : 1e-11 * *mean,
+	const double added = added_variance(f, eps, relative != 0);
+	yk_log(YOKE_LOG_INFO, "fit", "%s: eps=%g adds %.4g to each variance; their mean is %.4g", f->node, eps, added, *mean);
+	if (*mean > 0 && added > 1e-3 * *mean)
+		yk_warn("fit", "%s: eps=%g adds %.3g to each variance, which is large compared with their mean %.3g and "
+			"distorts results; set eps=%.3g%s", f->node, eps, added, *mean, relative != 0 ? 1e-11 : 1e-11 * *mean,
 			relative != 0 ? "" : ", or relative=1 with eps=1e-11");
-	return to;
+	return added;
 }
 
 // ---- standard, min_max ----
 
-// Warns once of channels that vary by less than eps, and are divided by eps.
+// Warns once about channels that vary by less than eps and are therefore divided by eps.
 static void warn_constant(const struct yoke_node_fit *f, const double *width, double eps)
 {
 	int64_t first = -1, count = 0;
-	double least = INFINITY;
+	double min = INFINITY;
 	for (int64_t i = 0; i < f->in; i++)
 		if (!(width[i] > eps)) {
 			first = first < 0 ? i : first;
-			least = width[i] > 0 ? fmin(least, width[i]) : least;
+			min = width[i] > 0 ? fmin(min, width[i]) : min;
 			count++;
 		}
-	if (count && isfinite(least))
-		yk_warn("fit", "%s: %lld of %lld channels vary by less than eps=%g, by which they are divided; eps=%.3g would do",
-			f->node, (long long)count, (long long)f->in, eps, 1e-3 * least);
+	if (count && isfinite(min))
+		yk_warn("fit", "%s: %lld of %lld channels vary by less than eps=%g and are divided by eps instead; set eps=%.3g",
+			f->node, (long long)count, (long long)f->in, eps, 1e-3 * min);
 	else if (count)
-		yk_warn("fit", "%s: channel %lld does not vary%s; it is divided by eps=%g", f->node, (long long)first,
-			count > 1 ? ", nor do others" : "", eps);
+		yk_warn("fit", "%s: channel %lld does not vary%s; dividing by eps=%g instead", f->node, (long long)first,
+			count > 1 ? ", and others do not either" : "", eps);
 }
 
-// EINVAL where eps is 0 and a width, too: they are divided by.
+// EINVAL: eps and the width of a channel are both 0, which would divide by 0.
 static int check_eps(const struct yoke_node_fit *f, const double *width, double eps, char *why, size_t why_size)
 {
 	for (int64_t i = 0; i < f->in && eps == 0; i++)
 		if (!(width[i] > 0)) {
-			snprintf(why, why_size, "channel %lld does not vary, and with eps=0 it would be divided by 0", (long long)i);
+			snprintf(why, why_size, "channel %lld does not vary, so eps=0 would divide it by 0; set eps above 0", (long long)i);
 			return YOKE_EINVAL;
 		}
 	return 0;
@@ -149,8 +147,8 @@ static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char
 		high = fmax(high, f->greatest[i]);
 	}
 	for (int64_t i = 0; i < f->in; i++) {
-		const bool own = f->key[0] == SCOPE_CHANNEL;
-		const double lo = own ? f->least[i] : low, hi = own ? f->greatest[i] : high;
+		const bool by_channel = f->key[0] == SCOPE_CHANNEL;
+		const double lo = by_channel ? f->least[i] : low, hi = by_channel ? f->greatest[i] : high;
 		state[0][i] = lo;
 		state[1][i] = hi - lo;
 	}
@@ -168,7 +166,7 @@ static int64_t channels_k(const double *key, int64_t in, char *why, size_t why_s
 {
 	if (key[0] <= (double)in)
 		return (int64_t)key[0];
-	yk_snprintf(why, why_size, "k=%g, but its input has %lld channels", key[0], (long long)in);
+	yk_snprintf(why, why_size, "k=%g exceeds the %lld channels of its input", key[0], (long long)in);
 	return 0;
 }
 
@@ -205,7 +203,7 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 	for (int64_t j = 0; j < k && !err; j++) {
 		const double lambda = fmax(values[n - 1 - j], 0);
 		if (f->key[1] != 0 && added == 0 && !(lambda > (double)n * DBL_EPSILON * values[n - 1])) {
-			snprintf(why, why_size, "component %lld does not vary, and whiten=1 with eps=0 would divide it by 0", (long long)j);
+			snprintf(why, why_size, "component %lld does not vary, so whiten=1 with eps=0 would divide it by 0; set eps above 0", (long long)j);
 			err = YOKE_EINVAL;
 		}
 		for (int64_t i = 0; i < n; i++)
@@ -249,18 +247,19 @@ static int dims_rx(const double *key, int64_t in, int state, int64_t *dims)
 	return state ? 2 : 1;
 }
 
-// The least eigenvalue of a covariance, to say which eps would do.
+// The smallest eigenvalue of the covariance, from which a message suggests eps; 0 if it cannot be
+// computed.
 static double min_eigenvalue(const struct yoke_node_fit *f)
 {
-	double *values = calloc((size_t)f->in, sizeof *values), least = 0;
+	double *values = calloc((size_t)f->in, sizeof *values), min = 0;
 	yoke_error_clear();
 	yoke_scope *s = yoke_scope_begin(f->node);
 	yoke_tensor *c = yoke_from(yoke_f64, 2, (int64_t[]){ f->in, f->in }, f->covariance);
 	if (values && !yoke_read(yoke_eigh(c, NULL), values, (size_t)f->in * sizeof *values))
-		least = values[0];
+		min = values[0];
 	yoke_scope_end(s);
 	free(values);
-	return least;
+	return min;
 }
 
 static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
@@ -284,12 +283,12 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 	yoke_scope_end(s);
 	if (err == YOKE_ERANGE || err == YOKE_EFAILED) {
 		char pivot[80];
-		const char *said = strstr(yoke_error(), "pivot of row");
-		snprintf(pivot, sizeof pivot, "%s", said ? said : "pivot is not positive");
+		const char *cause = strstr(yoke_error(), "pivot of row");
+		snprintf(pivot, sizeof pivot, "%s", cause ? cause : "pivot is not positive");
 		const double mean = mean_variance(f), unit = f->key[1] != 0 && mean > 0 ? mean : 1;
-		const double least = min_eigenvalue(f);
-		yk_snprintf(why, why_size, "its input's covariance has no inverse: the %s; eps=%.3g would do", pivot,
-			 fmax(2 * fabs(least), mean > 0 ? 1e-12 * mean : 1e-12) / unit);
+		const double min = min_eigenvalue(f);
+		yk_snprintf(why, why_size, "the covariance of its input is singular: the %s; set eps=%.3g", pivot,
+			 fmax(2 * fabs(min), mean > 0 ? 1e-12 * mean : 1e-12) / unit);
 		err = YOKE_ERANGE;
 	}
 	free(c);
@@ -314,12 +313,12 @@ static yoke_tensor *forward_unit(const struct yoke_node_call *c, yoke_tensor *x)
 
 // ---- sam, ace ----
 
-// Of types whose last key is the list `target`.
+// For types whose last key is the list `target`: its length must be the number of channels.
 static int64_t channels_target(double count, int64_t in, char *why, size_t why_size)
 {
 	if (count == (double)in)
 		return 1;
-	yk_snprintf(why, why_size, "target has %.0f numbers, but its input has %lld channels", count, (long long)in);
+	yk_snprintf(why, why_size, "target has %.0f numbers, but its input has %lld channels; they must be equal", count, (long long)in);
 	return 0;
 }
 
@@ -328,17 +327,17 @@ static int64_t channels_sam(const double *key, int64_t in, char *why, size_t why
 	return channels_target(key[0], in, why, why_size);
 }
 
-// Scales to length 1; false: it is 0.
+// Scales x to Euclidean length 1; false if x is 0.
 static bool to_unit(double *x, int64_t n)
 {
-	double most = 0, sum = 0;
+	double max = 0, sum = 0;
 	for (int64_t i = 0; i < n; i++)
-		most = fmax(most, fabs(x[i]));
-	for (int64_t i = 0; i < n && most > 0; i++)
-		sum += x[i] / most * (x[i] / most);
-	for (int64_t i = 0; i < n && most > 0; i++)
-		x[i] = x[i] / most / sqrt(sum);
-	return most > 0;
+		max = fmax(max, fabs(x[i]));
+	for (int64_t i = 0; i < n && max > 0; i++)
+		sum += x[i] / max * (x[i] / max);
+	for (int64_t i = 0; i < n && max > 0; i++)
+		x[i] = x[i] / max / sqrt(sum);
+	return max > 0;
 }
 
 static int fit_sam(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
@@ -346,7 +345,7 @@ static int fit_sam(const struct yoke_node_fit *f, double *const *state, char *wh
 	memcpy(state[0], f->list, (size_t)f->in * sizeof *f->list);
 	if (to_unit(state[0], f->in))
 		return 0;
-	snprintf(why, why_size, "target is 0, so the angle to it is undefined");
+	snprintf(why, why_size, "target is 0 in all channels, so the angle to it is undefined");
 	return YOKE_EINVAL;
 }
 
@@ -386,7 +385,7 @@ static int fit_ace(const struct yoke_node_fit *f, double *const *state, char *wh
 	}
 	if (err || to_unit(to, n))
 		return err;
-	snprintf(why, why_size, "target equals the mean of its input");
+	snprintf(why, why_size, "target equals the mean of its input, so its direction is undefined");
 	return YOKE_EINVAL;
 }
 
@@ -427,13 +426,13 @@ double yk_select_temperature(int64_t epoch)
 static yoke_tensor *forward_select(const struct yoke_node_call *c, yoke_tensor *x)
 {
 	const double n = c->key[0];
-	yoke_tensor *l = c->state[0], *places;
+	yoke_tensor *l = c->state[0], *top_at;
 	if (c->training)
 		return yoke_mul(x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(yk_select_temperature(c->epoch))), -1), yoke_const(n)));
-	// the first of equal ones
-	yoke_tensor *top = yoke_topk(l, (int64_t)n, 0, 1, &places);
+	// of equal values, the first ones are selected
+	yoke_tensor *top = yoke_topk(l, (int64_t)n, 0, 1, &top_at);
 	yoke_tensor *none = yoke_full(yoke_f32, 1, (int64_t[]){ yoke_dim(l, 0) }, 0);
-	return yoke_mul(x, yoke_scatter_add(none, places, yoke_add(yoke_mul(top, yoke_const(0)), yoke_const(1))));
+	return yoke_mul(x, yoke_scatter_add(none, top_at, yoke_add(yoke_mul(top, yoke_const(0)), yoke_const(1))));
 }
 
 static void affine_select(const double *key, int64_t in, const double *const *state, double *a, double *t)
@@ -452,7 +451,7 @@ static int64_t channels_select(const double *key, int64_t in, char *why, size_t 
 {
 	if (key[0] <= (double)in)
 		return in;
-	yk_snprintf(why, why_size, "n=%g, but its input has %lld channels", key[0], (long long)in);
+	yk_snprintf(why, why_size, "n=%g exceeds the %lld channels of its input", key[0], (long long)in);
 	return 0;
 }
 
@@ -471,7 +470,7 @@ static int dims_linear(const double *key, int64_t in, int state, int64_t *dims)
 	return state ? 1 : 2;
 }
 
-// Uniform within 1 / sqrt(in), by a hash of seed and place.
+// Uniform in +- 1 / sqrt(in), from a hash of the seed and the element's index.
 static int fit_linear(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
 	const int64_t k = (int64_t)f->key[0];
@@ -495,7 +494,7 @@ static void affine_linear(const double *key, int64_t in, const double *const *st
 	memcpy(t, state[1], (size_t)key[0] * sizeof *t);
 }
 
-// ---- without states ----
+// ---- types without states ----
 
 static yoke_tensor *forward_sigmoid(const struct yoke_node_call *c, yoke_tensor *x)
 {
@@ -578,67 +577,7 @@ int yk_scenes_check(const yoke_pipeline *p, const char *call, int rank)
 {
 	for (int i = 0; i < p->nodes && rank < 3; i++)
 		if (p->node[i].type->spatial)
-			return yk_fail(YOKE_EINVAL, "%s: %s relates pixels to their neighbours: x must be scenes [lines,samples,channels], and "
+			return yk_fail(YOKE_EINVAL, "%s: node %s needs neighbouring pixels, so x must be scenes [lines,samples,channels]; it "
 				       "has %d axes", call, p->node[i].name, rank);
 	return 0;
-}
-
-// ---- rows of applications ----
-
-enum { ADDED = 64 };
-static struct yoke_node_type *added[ADDED];
-static int added_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static const struct yoke_node_type *find(const char *name)
-{
-	for (int i = 0; i < yk_node_type_count; i++)
-		if (!strcmp(yk_node_types[i].name, name))
-			return &yk_node_types[i];
-	for (int i = 0; i < added_count; i++)
-		if (!strcmp(added[i]->name, name))
-			return added[i];
-	return NULL;
-}
-
-const struct yoke_node_type *yk_node_type(const char *name, const char *what)
-{
-	const char *names[ADDED + 16];
-	char hint[600];
-	int n = 0;
-	pthread_mutex_lock(&lock);
-	const struct yoke_node_type *t = find(name);
-	for (int i = 0; i < yk_node_type_count; i++)
-		names[n++] = yk_node_types[i].name;
-	for (int i = 0; i < added_count; i++)
-		names[n++] = added[i]->name;
-	if (!t)
-		yk_fail(YOKE_EINVAL, "%s: there is no type '%s'; %s", what, name, yk_hint(name, names, n, hint, sizeof hint));
-	pthread_mutex_unlock(&lock);
-	return t;
-}
-
-int yoke_node_register(const struct yoke_node_type *type)
-{
-	struct yoke_node_type own = { .size = sizeof own };
-	const int taken = yk_sized_take(&own, sizeof own, type, "node_register", "yoke_node_type");
-	if (taken)
-		return taken;
-	if (!own.name || !*own.name || !own.channels || !own.forward || own.keys < 0 ||
-	    own.keys > YOKE_NODE_KEYS || own.states < 0 || own.states > YOKE_NODE_STATES ||
-	    (own.states && (!own.dims || !own.fit)))
-		return yk_fail(YOKE_EINVAL, "node_register: a type has a name, channels and forward, and with states dims and fit");
-	struct yoke_node_type *copy = malloc(sizeof *copy);
-	if (!copy)
-		return yk_fail(YOKE_ENOMEM, "node_register: no memory");
-	*copy = own;
-	pthread_mutex_lock(&lock);
-	int err = find(own.name) ? yk_fail(YOKE_EINVAL, "node_register: there is a type '%s'", own.name) :
-		  added_count == ADDED ? yk_fail(YOKE_ENOMEM, "node_register: there are %d types more", ADDED) : 0;
-	if (!err)
-		added[added_count++] = copy;
-	pthread_mutex_unlock(&lock);
-	if (err)
-		free(copy);
-	return err;
 }

@@ -16,7 +16,7 @@
 #include "base/param.h"
 #include "base/sized.h"
 #include "fit/fold.h"
-#include "fit/place.h"
+#include "fit/pipeline_context.h"
 #include "fit/resume.h"
 #include "graph/context.h"
 
@@ -339,7 +339,7 @@ static int run(struct phase *f)
 	int left = p->nodes, some = 0;
 	int err = yk_set_fields(f->o->set, "pipeline_fit", &f->fields, &channels);
 	if (!err) {
-		varied = yk_fit_sizes(&f->fields);
+		varied = yk_fit_varying_begin(&f->fields);
 		err = yk_scenes_check(p, "pipeline_fit", f->fields.rank);
 	}
 	if (!err && (err = yk_pipeline_shape(p, channels)) == 0)
@@ -358,7 +358,7 @@ static int run(struct phase *f)
 	}
 	for (int base = 0; base < YK_BASES; base++)
 		yoke_statistic_free(f->of[base]);
-	yk_fit_sizes_end(varied);
+	yk_fit_varying_end(varied);
 	return err ? err : f->stopped;
 }
 
@@ -382,14 +382,14 @@ int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)
 		err = yk_statistics_context(p, &cpu);
 	if (cpu) {
 		before = yoke_use(cpu);
-		err = yk_pipeline_place(p);
+		err = yk_pipeline_variables(p);
 	}
 	if (!err)
 		err = run(f);
 	if (cpu) {
 		yoke_use(before);
-		const int placed = yk_pipeline_place(p);
-		err = err ? err : placed;
+		const int moved = yk_pipeline_variables(p);
+		err = err ? err : moved;
 		yoke_context_free(cpu);
 	}
 	free(f);

@@ -53,7 +53,7 @@ static void sweep(const char *folder, const char *what, int64_t keep)
 }
 
 // Reads checkpoint.json; step 0: there is none.
-static int read_place(const char *folder, struct yk_fit_place *to)
+static int read_position(const char *folder, struct yk_fit_position *to)
 {
 	char path[PATH];
 	const struct {
@@ -61,7 +61,7 @@ static int read_place(const char *folder, struct yk_fit_place *to)
 		int64_t *to;
 	} key[] = { { "epoch", &to->epoch }, { "step", &to->step }, { "batch", &to->batch }, { "index", &to->index }, { "failed", &to->failed },
 		    { "rows", &to->rows }, { "pixels", &to->pixels } };
-	*to = (struct yk_fit_place){ .epoch = 0 };
+	*to = (struct yk_fit_position){ .epoch = 0 };
 	path_of(path, folder, "checkpoint.json", -1);
 	if (access(path, F_OK) && errno == ENOENT)
 		return 0;
@@ -86,20 +86,20 @@ static void tidy(const char *folder, int64_t step)
 }
 
 int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder,
-		      const struct yk_fit_place *place)
+		      const struct yk_fit_position *position)
 {
 	char path[PATH];
-	path_of(path, folder, "states", place->step);
+	path_of(path, folder, "states", position->step);
 	yk_file_sweep(path); // an earlier save of the same step may have been killed
 	int err = yoke_pipeline_save(p, path);
-	path_of(path, folder, "optimizer", place->step);
+	path_of(path, folder, "optimizer", position->step);
 	yk_file_sweep(path);
 	if (!err)
 		err = yoke_optim_save(o, path);
-	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o*}", "epoch", (json_int_t)place->epoch, "step",
-					   (json_int_t)place->step, "batch", (json_int_t)place->batch, "index", (json_int_t)place->index,
-					   "failed", (json_int_t)place->failed, "rows", (json_int_t)place->rows, "pixels",
-					   (json_int_t)place->pixels, "scaler", yk_scaler_describe(s));
+	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o*}", "epoch", (json_int_t)position->epoch, "step",
+					   (json_int_t)position->step, "batch", (json_int_t)position->batch, "index", (json_int_t)position->index,
+					   "failed", (json_int_t)position->failed, "rows", (json_int_t)position->rows, "pixels",
+					   (json_int_t)position->pixels, "scaler", yk_scaler_describe(s));
 	path_of(path, folder, "checkpoint.json", -1);
 	yk_file_sweep(path);
 	if (!err)
@@ -108,16 +108,16 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 		json_decref(j);
 	if (err)
 		return err;
-	tidy(folder, place->step);
+	tidy(folder, position->step);
 	return 0;
 }
 
-int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, struct yk_fit_place *place)
+int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, struct yk_fit_position *position)
 {
 	char path[PATH];
-	int err = read_place(folder, place);
-	path_of(path, folder, "optimizer", place->step);
-	if (err || !place->step || (err = yoke_optim_load(o, path)) < 0)
+	int err = read_position(folder, position);
+	path_of(path, folder, "optimizer", position->step);
+	if (err || !position->step || (err = yoke_optim_load(o, path)) < 0)
 		return err;
 	path_of(path, folder, "checkpoint.json", -1);
 	json_t *j = yk_json_load(path);
@@ -125,24 +125,24 @@ int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, struct yk_f
 	if (j)
 		json_decref(j);
 	if (!err)
-		tidy(folder, place->step);
+		tidy(folder, position->step);
 	return err;
 }
 
 int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
 {
 	char path[PATH];
-	struct yk_fit_place place;
+	struct yk_fit_position position;
 	int err = yk_given(p, "pipeline");
 	if (!err)
 		err = yk_given(folder, "folder");
 	if (err)
 		return err;
-	err = read_place(folder, &place);
-	path_of(path, folder, "states", place.step);
-	if (!err && place.step)
+	err = read_position(folder, &position);
+	path_of(path, folder, "states", position.step);
+	if (!err && position.step)
 		err = yoke_pipeline_load(p, path);
-	return err ? err : place.step;
+	return err ? err : position.step;
 }
 
 // ---- phase 1 ----

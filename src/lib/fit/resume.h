@@ -8,7 +8,7 @@
 #include "yoke-optim.h"
 
 // Position of phase 2 after a step.
-struct yk_fit_place {
+struct yk_fit_position {
 	int64_t epoch, step;   // completed
 	int64_t batch;         // within the current epoch; 0: not begun, and the members below are
 			       // unused
@@ -16,9 +16,9 @@ struct yk_fit_place {
 	int64_t rows, pixels;  // of the epoch's first batch
 };
 // scaler: the loss scaler, or NULL.
-int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, const struct yk_fit_place *);
+int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, const struct yk_fit_position *);
 // Reads the position from the directory's checkpoint, and restores optimizer and scaler.
-int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, struct yk_fit_place *);
+int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, struct yk_fit_position *);
 
 // Progress of phase 1.
 struct yk_collected {

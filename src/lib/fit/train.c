@@ -14,7 +14,7 @@
 #include "base/sized.h"
 #include "fit/losses.h"
 #include "fit/metrics.h"
-#include "fit/place.h"
+#include "fit/pipeline_context.h"
 #include "fit/resume.h"
 #include "fit/tune.h"
 #include "yoke-observe.h"
@@ -36,7 +36,7 @@ struct run {
 	yoke_pipeline *p;
 	const struct yoke_training *o;
 	struct yk_set_fields fields;
-	struct yoke_context *varied; // of yk_fit_sizes
+	struct yoke_context *varied; // of yk_fit_varying_begin
 	int states;
 	// trained states; sums of their gradients over batches
 	yoke_tensor *state[MAX_STATES], *sum[MAX_STATES];
@@ -261,7 +261,7 @@ static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter 
 	int err = yk_losses(r->p, &b, loss);
 	if (!err)
 		err = yk_meter_add(m, &b.v, b.label_u8, b.weight);
-	loss[plan->losses] = b.count; // in place of the sum, which is that of the whole split
+	loss[plan->losses] = b.count; // in place of the sum: the weight of the whole split
 	if (!err)
 		err = yoke_eval(plan->losses + (b.count != NULL), loss);
 	if (!err && b.count)
@@ -486,7 +486,7 @@ static int check(struct run *r)
 	if (!err)
 		err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
 	if (!err)
-		r->varied = yk_fit_sizes(&r->fields);
+		r->varied = yk_fit_varying_begin(&r->fields);
 	return err;
 }
 
@@ -515,39 +515,39 @@ static int try_batch(void *arg)
 }
 
 // The position at which the run continues: epochs, steps, and position within the epoch.
-static struct yk_fit_place place_of(const struct run *r, bool within)
+static struct yk_fit_position position_of(const struct run *r, bool within)
 {
-	struct yk_fit_place place = { .epoch = r->epoch, .step = r->step };
+	struct yk_fit_position position = { .epoch = r->epoch, .step = r->step };
 	if (!within)
-		return place;
-	place.index = r->at.index;
-	place.failed = r->at.failed;
-	place.batch = r->batch;
-	place.rows = r->rows;
-	place.pixels = r->sums.pixels;
-	return place;
+		return position;
+	position.index = r->at.index;
+	position.failed = r->at.failed;
+	position.batch = r->batch;
+	position.rows = r->rows;
+	position.pixels = r->sums.pixels;
+	return position;
 }
 
 static int keep(struct run *r, bool within)
 {
-	const struct yk_fit_place place = place_of(r, within);
+	const struct yk_fit_position position = position_of(r, within);
 	int err = look_back(r);
-	return err ? err : yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, &place);
+	return err ? err : yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, &position);
 }
 
 // Continues from the directory's checkpoint, whose states are already in the pipeline.
 static int resume(struct run *r)
 {
-	struct yk_fit_place place;
-	int err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &place);
+	struct yk_fit_position position;
+	int err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &position);
 	if (err)
 		return err;
-	r->epoch = place.epoch;
-	r->step = place.step;
-	r->batch = place.batch;
-	r->sums.pixels = place.pixels;
-	r->at = (struct yoke_position){ .size = sizeof r->at, .epoch = place.epoch, .index = place.index, .failed = place.failed };
-	return place.batch ? count_batches(r, place.rows) : 0;
+	r->epoch = position.epoch;
+	r->step = position.step;
+	r->batch = position.batch;
+	r->sums.pixels = position.pixels;
+	r->at = (struct yoke_position){ .size = sizeof r->at, .epoch = position.epoch, .index = position.index, .failed = position.failed };
+	return position.batch ? count_batches(r, position.rows) : 0;
 }
 
 static int epochs(struct run *r)
@@ -612,7 +612,7 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 	for (int i = 0; i < p->plan.losses; i++)
 		yoke_free(r->sums.loss[i]);
 	yoke_free(r->sums.weighed);
-	yk_fit_sizes_end(r->varied);
+	yk_fit_varying_end(r->varied);
 	free(r);
 	return err;
 }

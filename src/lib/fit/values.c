@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of nodes: what is recorded for them, in phases and in use.
-
+// Records the operations that compute the values of nodes, in both phases and at inference.
 #include "config.h"
 
 #include <stdio.h>
@@ -11,21 +10,21 @@
 #include "base/sized.h"
 #include "fit/node.h"
 
-// ---- fields of sets ----
+// ---- fields of data sets ----
 
-yoke_loader *yk_fit_loader(yoke_dataset *set, const char *before, const char *theirs, const char *behind)
+yoke_loader *yk_fit_loader(yoke_dataset *set, const char *defaults, const char *caller, const char *overrides)
 {
-	char *words;
-	if (asprintf(&words, "last=keep prefetch=1 held=1 %s %s %s", before, theirs ? theirs : "", behind) < 0) {
+	char *settings;
+	if (asprintf(&settings, "last=keep prefetch=1 held=1 %s %s %s", defaults, caller ? caller : "", overrides) < 0) {
 		yk_fail(YOKE_ENOMEM, "pipeline: no memory for a loader");
 		return NULL;
 	}
-	yoke_loader *l = yoke_loader_new(set, words);
-	free(words);
+	yoke_loader *l = yoke_loader_new(set, settings);
+	free(settings);
 	return l;
 }
 
-// Does a field `size` of scenes x hold lines and samples of each?
+// Whether the field `size` holds the lines and samples of each scene x.
 static bool holds_extents(const struct yoke_field *size, const struct yoke_field *x)
 {
 	return size->rank == 1 && size->dims[0] == 2 && x->rank == 3 && (x->multiple[0] || x->multiple[1]);
@@ -45,7 +44,7 @@ int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_field
 	}
 	if (to->count > 64 || to->x < 0 || field[to->x].rank < 1 ||
 	    (field[to->x].dtype != yoke_f32 && field[to->x].dtype != yoke_f64))
-		return yk_fail(YOKE_EINVAL, "%s: the set %s has no field x [..,C] of f32 or f64", call, yoke_dataset_name(set));
+		return yk_fail(YOKE_EINVAL, "%s: the data set '%s' has no field x of dtype f32 or f64 and shape [..,channels]", call, yoke_dataset_name(set));
 	if (to->extent >= 0 && !holds_extents(&field[to->extent], &field[to->x]))
 		to->extent = -1;
 	to->rank = field[to->x].rank;
@@ -107,7 +106,7 @@ yoke_tensor *yk_pipeline_value(yoke_pipeline *p, int node, yoke_tensor *x, yoke_
 	struct yk_values v = { .stream = x, .weight = weight };
 	for (int i = 0; i < p->nodes; i++)
 		if (!p->node[i].fitted) {
-			yk_fail(YOKE_EINVAL, "pipeline_apply: %s is not fitted", p->node[i].name);
+			yk_fail(YOKE_EINVAL, "pipeline_apply: node %s has not been fitted; call yoke_pipeline_fit first", p->node[i].name);
 			return NULL;
 		}
 	if (yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0 || yk_scenes_check(p, "pipeline_apply", yoke_rank(x)) < 0)
@@ -125,7 +124,7 @@ yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const
 	for (int s = 0; at >= 0 && s < p->node[at].type->states; s++)
 		if (!strcmp(p->node[at].type->state[s], state) && p->node[at].variable[s])
 			return p->node[at].variable[s];
-	yk_fail(YOKE_ENOENT, "pipeline_state: there is no %s.%s", node, state);
+	yk_fail(YOKE_ENOENT, "pipeline_state: node or state %s.%s does not exist", node, state);
 	return NULL;
 }
 
