@@ -57,7 +57,7 @@ int main(void)
 		return done();
 	ok(yk_vendor_params(NULL, file, bytes, "many", 8, got) == 4 && !memcmp(got, want, sizeof want),
 	   "four parameters: %zu %zu %zu %zu", got[0], got[1], got[2], got[3]);
-	ok(yk_vendor_params(NULL, file, bytes, "an object without metadata", 8, got) == 0, "none");
+	ok(yk_vendor_params(NULL, file, bytes, "none", 8, got) == 0, "a kernel without parameters");
 	ok(yk_vendor_params(NULL, file, bytes, "other", 8, got) < 0, "an unknown kernel");
 	ok(yk_vendor_params(NULL, file, bytes, "many", 3, got) < 0, "more parameters than the buffer holds");
 	int same = 0;

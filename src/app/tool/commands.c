@@ -118,10 +118,12 @@ const struct yk_command yk_commands[] = {
 	  "allocates nothing, so the model may be of any size.\n"
 	  TRAIN_KEYS, plan_subjects },
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model", yk_cmd_generate, YK_G,
-	  "MODEL is the folder that `yoke train` wrote.\n", NULL },
+	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
+	  "safetensors files, or a GGUF file.\n", NULL },
 	{ "eval", "MODEL [key=value ..]", "compute the loss of a trained model on text", yk_cmd_eval, YK_E,
-	  "MODEL is the folder that `yoke train` wrote.\n"
-	  "Without data= it uses the validation split of the training text.\n", NULL },
+	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
+	  "safetensors files, or a GGUF file.\n"
+	  "Without data= it uses the validation split of the training text; pretrained models need data=.\n", NULL },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "inspect and prepare training data", yk_cmd_data, 0,
 	  "FILE: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements, or a folder of images; or\n"
 	  "several of one kind, comma-separated; for prepare, text.\n"
