@@ -95,6 +95,40 @@ static void test_reading(void)
 	yk_gguf_close(&g);
 }
 
+// A model split into two files.
+static void test_split(void)
+{
+	char first[96], second[96];
+	struct gguf_file f = sample(), g = { 0 };
+	struct yk_gguf got;
+	const float y[4] = { 9, 8, 7, 6 };
+	snprintf(first, sizeof first, "%s/m-00001-of-00002.gguf", folder);
+	snprintf(second, sizeof second, "%s/m-00002-of-00002.gguf", folder);
+	gguf_u32(&f, "split.no", 0);
+	gguf_u32(&f, "split.count", 2);
+	gguf_u32(&f, "split.tensors.count", 3);
+	gguf_u32(&f, "general.alignment", 32);
+	gguf_u32(&g, "split.no", 1);
+	gguf_u32(&g, "split.count", 2);
+	gguf_u32(&g, "general.alignment", 32);
+	gguf_tensor(&g, "y", 1, (const int64_t[]){ 4 }, YK_GGUF_F32, y, sizeof y);
+	gguf_save(&f, first);
+	int e = yk_gguf_open(&got, first);
+	ok(e == YOKE_ENOENT, "without its second file: %s", yoke_error());
+	yoke_error_clear();
+	gguf_save(&g, second);
+	e = yk_gguf_open(&got, first);
+	const struct yk_gguf_tensor *t = e == 0 ? yk_gguf_tensor(&got, "y") : NULL;
+	ok(t && got.tensors == 3 && got.files == 2 && !memcmp(t->data, y, sizeof y) && t->file == 1, "a tensor of the second file %s",
+	   yoke_error());
+	if (e == 0)
+		yk_gguf_close(&got);
+	yoke_error_clear();
+	e = yk_gguf_open(&got, second);
+	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "00001-of-00002"), "the second file names the first: %s", yoke_error());
+	yoke_error_clear();
+}
+
 // Is the file refused, with a message of one line that names it?
 static bool refused(const void *data, size_t bytes)
 {
@@ -170,6 +204,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/a.gguf", folder);
 	test_blocks();
 	test_reading();
+	test_split();
 	test_damaged();
 	test_contradictions();
 	return done();

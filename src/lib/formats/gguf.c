@@ -179,7 +179,8 @@ static int sort_names(const struct yk_gguf *g, void *array, size_t n, size_t eac
 	return 0;
 }
 
-static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep)
+// Reads the keys of a file, and keeps those of the first file.  *alignment: of its tensors.
+static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep, uint32_t *alignment)
 {
 	if (n > (c->f->bytes - c->at) / MIN_KEY)
 		return damaged(c, "there are more keys than the file has room for");
@@ -187,7 +188,14 @@ static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep)
 		struct yk_gguf_key k = { .name = take_name(c, g, "a key's name") };
 		if (!c->error)
 			take_value(c, &k);
-		if (c->error || (!keep && strcmp(k.name, "general.alignment")))
+		if (!c->error && !strcmp(k.name, "general.alignment")) {
+			if (k.array || k.type != YK_GGUF_U32)
+				return damaged(c, "general.alignment is not a u32");
+			memcpy(alignment, k.data, sizeof *alignment);
+			if (*alignment == 0 || *alignment > MAX_ALIGNMENT || *alignment & (*alignment - 1))
+				return damaged(c, "general.alignment is not a power of two from 1 to 2^20");
+		}
+		if (c->error || !keep)
 			continue;
 		if (yk_grow(&g->key, &g->key_cap, g->keys + 1, sizeof *g->key) < 0)
 			return yoke_error_code();
@@ -322,18 +330,15 @@ bool yk_gguf_begins(const char begin[4])
 
 static int read_file(struct yk_gguf *g, struct cursor *c, bool first)
 {
-	int64_t alignment = ALIGNMENT;
+	uint32_t alignment = ALIGNMENT;
 	c->at = 4;
 	const uint32_t version = take_u32(c, "the version");
 	if (version != 2 && version != 3)
 		return yk_fail(YOKE_EFORMAT, "%s: GGUF version %" PRIu32 "%s; versions 2 and 3, little endian, can be read", c->f->path,
 			       version, version & 0xff000000 ? ", big endian" : "");
 	const uint64_t tensors = take_u64(c, "the header"), keys = take_u64(c, "the header");
-	int e = take_keys(g, c, keys, first);
-	if (e == 0 && (e = yk_gguf_int(g, "general.alignment", 1, MAX_ALIGNMENT, &alignment)) > 0)
-		e = alignment & (alignment - 1) ?
-			    yk_fail(YOKE_EFORMAT, "%s: general.alignment is %" PRId64 ", no power of two", c->f->path, alignment) : 0;
-	return e < 0 ? e : take_tensors(g, c, tensors, (uint64_t)alignment);
+	const int e = take_keys(g, c, keys, first, &alignment);
+	return e < 0 ? e : take_tensors(g, c, tensors, alignment);
 }
 
 // Opens and reads a file, whose path then belongs to g.
