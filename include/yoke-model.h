@@ -27,7 +27,8 @@ typedef struct yoke_model yoke_model;
 
 struct yoke_model_options {
 	size_t size;     // sizeof, set by the caller
-	int64_t context; // max tokens of a sequence; 0: what the file says
+	int64_t context; // max tokens of a sequence; 0: what the file says.  Models with two sets of
+			 // RoPE factors (longrope) use the set for this length.
 };
 // Opens a model, with its weights as f32.  options may be NULL.  ENOENT: no such file; EFORMAT: the
 // file is damaged, of an unknown family, or contradicts itself; EDTYPE: weights of a format that

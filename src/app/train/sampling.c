@@ -63,7 +63,7 @@ static int32_t prefix(const struct choice *c, int32_t n, bool complete, double a
 		*kept += c[m++].p;
 	if (m == limit && !by_count && !complete)
 		return 0;
-	while (c[m - 1].p < s->min_p)
+	while (m > 1 && c[m - 1].p < s->min_p)
 		*kept -= c[--m].p;
 	return m;
 }
@@ -93,7 +93,7 @@ int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32
 			best = i;
 	if (best < 0)
 		return yk_fail(YOKE_EFORMAT, "model: none of its %d logits is finite; it was damaged in training", (int)n);
-	if (s->temperature <= 0 || s->top_p <= 0) {
+	if (!(s->temperature > 0) || !(s->top_p > 0)) {
 		*to = best;
 		return 0;
 	}

@@ -67,7 +67,7 @@ static struct yk_tokenizer *tokenizer_of(const char *path, int64_t vocab)
 {
 	yoke_tokenizer *published = yk_pretrained_tokenizer(path);
 	if (published)
-		return yk_tokenizer_published(published, vocab, path);
+		return yk_tokenizer_published(published, (int32_t)vocab);
 	if (yoke_error_code() != YOKE_ENOENT)
 		return NULL;
 	yk_warn("model", "%s; texts are token ids between blanks", yoke_error());

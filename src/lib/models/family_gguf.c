@@ -17,6 +17,7 @@ struct reader {
 	const struct yk_family *f;
 	char key[128]; // of the last read
 	int error;
+	int64_t context; // max tokens that will be used; 0: what the file says
 };
 
 static const char *key_of(struct reader *r, const char *name)
@@ -82,23 +83,27 @@ static void read_rope(struct reader *r, struct yk_model_shape *s)
 		r->error = yk_fail(YOKE_EFORMAT, "%s: '%s' is %" PRId64 ", but heads have %" PRId64 " columns, which is not supported",
 				   r->g->path, r->key, turned, d->head_dim);
 	to->base = real(r, "rope.freq_base", 1e4);
-	to->factor = real(r, "rope.scaling.factor", 1);
+	to->factor = real(r, "rope.scaling.factor", real(r, "rope.scale_linear", 1));
+	if (to->factor == 0)
+		to->factor = 1;
 	to->original = (double)integer(r, "rope.scaling.original_context_length", 1, INT32_MAX, s->context);
 	char type[128];
 	snprintf(type, sizeof type, "%s", key_of(r, "rope.scaling.type"));
-	if (word_is(r, type, "linear")) {
+	if (word_is(r, type, "linear") || (!yk_gguf_key(r->g, type) && to->factor != 1)) {
 		to->scaling = YK_ROPE_LINEAR;
 	} else if (word_is(r, type, "yarn")) {
 		to->scaling = YK_ROPE_YARN;
 		to->high = real(r, "rope.scaling.yarn_beta_fast", 32);
 		to->low = real(r, "rope.scaling.yarn_beta_slow", 1);
-		to->magnitude = to->factor > 1 ? 0.1 * log(to->factor) + 1 : 1;
+		to->magnitude = (to->factor > 1 ? 0.1 * log(to->factor) + 1 : 1) * real(r, "rope.scaling.attn_factor", 1);
 	} else if (!r->error && yk_gguf_key(r->g, type) && !word_is(r, type, "none") && !word_is(r, type, "longrope")) {
 		r->error = yk_fail(YOKE_EFORMAT, "%s: '%s' is not supported; none, linear, yarn and longrope are", r->g->path, type);
 	}
 	read_divisors(r, "rope_freqs.weight", d->head_dim / 2, to);
-	const bool extended = (double)s->context > to->original;
+	const bool extended = (double)(r->context ? r->context : s->context) > to->original;
 	const bool factors = yk_gguf_tensor(r->g, "rope_factors_long.weight");
+	if (factors && !yk_gguf_tensor(r->g, "rope_factors_short.weight") && !r->error)
+		r->error = yk_fail(YOKE_EFORMAT, "%s: has rope_factors_long.weight without rope_factors_short.weight", r->g->path);
 	if (factors) {
 		read_divisors(r, extended ? "rope_factors_long.weight" : "rope_factors_short.weight", d->head_dim / 2, to);
 		const double scale = (double)s->context / to->original;
@@ -109,9 +114,9 @@ static void read_rope(struct reader *r, struct yk_model_shape *s)
 		d->rope_local = (struct yk_rope){ .base = real(r, "rope.freq_base_swa", 1e4) };
 }
 
-int yk_family_of_gguf(const struct yk_gguf *g, const struct yk_family **family, struct yk_model_shape *to)
+int yk_family_of_gguf(const struct yk_gguf *g, int64_t context, const struct yk_family **family, struct yk_model_shape *to)
 {
-	struct reader r = { .g = g };
+	struct reader r = { .g = g, .context = context };
 	struct yk_model_shape s = { 0 };
 	struct yk_decoder *d = &s.decoder;
 	const char *name;
@@ -140,7 +145,7 @@ int yk_family_of_gguf(const struct yk_gguf *g, const struct yk_family **family, 
 	if (!r.error && integer(&r, "attention.value_length", 1, 4096, d->head_dim) != d->head_dim)
 		r.error = yk_fail(YOKE_EFORMAT, "%s: values have another width than keys, which is not supported", g->path);
 	d->norm_eps = real(&r, d->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
-	d->window = r.f->is.window_period || r.f->names == YK_NAMES_PHI3 ? integer(&r, "attention.sliding_window", 0, INT32_MAX, 0) : 0;
+	d->window = r.f->is.window_period || r.f->names == YK_NAMES_PHI3 ? integer(&r, "attention.sliding_window", 0, INT32_MAX, strcmp(r.f->name, "gemma2") ? 0 : 4096) : 0;
 	d->window_period = d->window ? d->window_period : 0;
 	d->attention_cap = real(&r, "attn_logit_softcapping", d->attention_cap);
 	d->logit_cap = real(&r, "final_logit_softcapping", d->logit_cap);

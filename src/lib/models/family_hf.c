@@ -15,6 +15,7 @@ struct reader {
 	const json_t *o;
 	const char *path;
 	int error;
+	int64_t context; // max tokens that will be used; 0: what the file says
 };
 
 // Keys that are absent or null have the default.
@@ -64,6 +65,12 @@ static const char *word(struct reader *r, const char *key, const char *otherwise
 	return v;
 }
 
+// A limit that null switches off.
+static double cap(struct reader *r, const char *key, double otherwise)
+{
+	return json_is_null(json_object_get(r->o, key)) ? 0 : real(r, key, otherwise);
+}
+
 // ---- rotary embedding ----
 
 static void read_yarn(struct reader *s, struct yk_rope *to, double context)
@@ -82,7 +89,7 @@ static void read_divisors(struct reader *s, struct yk_rope *to, const struct yk_
 {
 	original = real(s, "original_max_position_embeddings", original);
 	const double factor = real(s, "factor", (double)shape->context / original);
-	const bool extended = (double)shape->context > original;
+	const bool extended = (double)(s->context ? s->context : shape->context) > original;
 	const char *key = extended ? "long_factor" : "short_factor";
 	const json_t *list = json_object_get(s->o, key);
 	const int64_t n = shape->decoder.head_dim / 2;
@@ -102,7 +109,7 @@ static void read_divisors(struct reader *s, struct yk_rope *to, const struct yk_
 // none.
 static void read_rope(struct reader *r, const json_t *o, struct yk_model_shape *shape, struct yk_rope *to)
 {
-	struct reader s = { .o = o, .path = r->path, .error = r->error };
+	struct reader s = { .o = o, .path = r->path, .error = r->error, .context = r->context };
 	const double context = (double)shape->context;
 	if (!o || json_is_null(o) || s.error)
 		return;
@@ -114,7 +121,12 @@ static void read_rope(struct reader *r, const json_t *o, struct yk_model_shape *
 	if (!type)
 		type = word(&s, "type", "default");
 	to->base = real(&s, "rope_theta", to->base);
-	to->factor = real(&s, "factor", 1);
+	to->factor = real(&s, "factor", 0);
+	if (real(&s, "partial_rotary_factor", 1) != 1)
+		s.error = yk_fail(YOKE_EFORMAT, "%s: 'partial_rotary_factor' is not 1, which is not supported", r->path);
+	const bool scaled = !strcmp(type, "linear") || !strcmp(type, "llama3") || !strcmp(type, "yarn");
+	if (s.error == 0 && to->factor <= 0 && scaled)
+		s.error = yk_fail(YOKE_EFORMAT, "%s: RoPE of type %s lacks a positive 'factor'", r->path, type);
 	if (!strcmp(type, "linear")) {
 		to->scaling = YK_ROPE_LINEAR;
 	} else if (!strcmp(type, "llama3")) {
@@ -140,7 +152,9 @@ static void read_ropes(struct reader *r, const struct yk_family *f, struct yk_mo
 	const json_t *parameters = json_object_get(r->o, "rope_parameters"), *full = json_object_get(parameters, "full_attention");
 	if (f->is.learned_positions)
 		return;
-	if (real(r, "partial_rotary_factor", 1) != 1 || real(&(struct reader){ parameters, r->path, 0 }, "partial_rotary_factor", 1) != 1)
+	if (json_is_null(parameters))
+		parameters = NULL;
+	if (real(r, "partial_rotary_factor", 1) != 1)
 		r->error = yk_fail(YOKE_EFORMAT, "%s: 'partial_rotary_factor' is not 1, which is not supported", r->path);
 	d->rope.base = d->rope_local.base = real(r, "rope_theta", 1e4);
 	read_rope(r, parameters ? full ? full : parameters : json_object_get(r->o, "rope_scaling"), s, &d->rope);
@@ -186,13 +200,20 @@ static void read_layer_types(struct reader *r, struct yk_model_shape *s)
 	}
 }
 
-static void read_window(struct reader *r, const struct yk_family *f, struct yk_model_shape *s)
+static void read_window(struct reader *r, const struct yk_family *f, const char *type, struct yk_model_shape *s)
 {
 	struct yk_decoder *d = &s->decoder;
-	d->window = integer(r, "sliding_window", 0, INT32_MAX, 0);
+	const bool has_windows = !strcmp(type, "mistral") || f->names == YK_NAMES_PHI3 || f->names == YK_NAMES_GEMMA ||
+				 !strcmp(f->name, "qwen2") || !strcmp(f->name, "qwen3");
+	const int64_t otherwise = !strcmp(f->name, "gemma2") && !json_object_get(r->o, "sliding_window") ? 4096 : 0;
+	if (!has_windows)
+		return;
+	d->window = integer(r, "sliding_window", 0, INT32_MAX, otherwise);
 	if (!strcmp(f->name, "qwen2") || !strcmp(f->name, "qwen3"))
 		d->window = flag(r, "use_sliding_window", false) ? d->window : 0;
 	d->window_period = integer(r, "sliding_window_pattern", 1, 1000, f->is.window_period);
+	if (d->window && !has(r, "layer_types") && integer(r, "max_window_layers", 0, INT32_MAX, 0) >= s->layers)
+		d->window = 0; // no layer has one
 	if (d->window && (!strcmp(f->name, "qwen2") || !strcmp(f->name, "qwen3")) && !has(r, "layer_types"))
 		r->error = yk_fail(YOKE_EFORMAT, "%s: 'use_sliding_window' without 'layer_types' is not supported", r->path);
 	if (d->window)
@@ -218,7 +239,7 @@ static void read_gpt2(struct reader *r, struct yk_model_shape *s)
 		r->error = yk_fail(YOKE_EFORMAT, "%s: scores that are scaled by layer are not supported", r->path);
 }
 
-static void read_llama(struct reader *r, const struct yk_family *f, struct yk_model_shape *s)
+static void read_llama(struct reader *r, const struct yk_family *f, const char *type, struct yk_model_shape *s)
 {
 	struct yk_decoder *d = &s->decoder;
 	s->embed = required(r, "hidden_size", 1, 65536);
@@ -234,10 +255,12 @@ static void read_llama(struct reader *r, const struct yk_family *f, struct yk_mo
 	d->out_bias = bias;
 	d->mlp_bias = flag(r, "mlp_bias", false);
 	if (f->names == YK_NAMES_GEMMA) {
-		d->attention_cap = real(r, "attn_logit_softcapping", f->is.attention_cap);
-		d->logit_cap = real(r, "final_logit_softcapping", f->is.logit_cap);
+		d->attention_cap = cap(r, "attn_logit_softcapping", f->is.attention_cap);
+		d->logit_cap = cap(r, "final_logit_softcapping", f->is.logit_cap);
+		if (flag(r, "use_bidirectional_attention", false))
+			r->error = yk_fail(YOKE_EFORMAT, "%s: 'use_bidirectional_attention' is not supported", r->path);
 	}
-	read_window(r, f, s);
+	read_window(r, f, type, s);
 	read_ropes(r, f, s);
 }
 
@@ -249,9 +272,10 @@ static void check_activation(struct reader *r, const struct yk_family *f)
 		r->error = yk_fail(YOKE_EFORMAT, "%s: '%s' is '%.40s'; models of %s have %s", r->path, key, act, f->name, f->activation);
 }
 
-int yk_family_of_hf(const json_t *config, const char *path, const struct yk_family **family, struct yk_model_shape *to)
+int yk_family_of_hf(const json_t *config, const char *path, int64_t context, const struct yk_family **family,
+		    struct yk_model_shape *to)
 {
-	struct reader r = { .o = config, .path = path };
+	struct reader r = { .o = config, .path = path, .context = context };
 	struct yk_model_shape s = { 0 };
 	const struct yk_family *f = NULL;
 	const char *type = NULL;
@@ -271,7 +295,7 @@ int yk_family_of_hf(const json_t *config, const char *path, const struct yk_fami
 	if (f->names == YK_NAMES_GPT2)
 		read_gpt2(&r, &s);
 	else
-		read_llama(&r, f, &s);
+		read_llama(&r, f, type, &s);
 	check_activation(&r, f);
 	s.decoder.activation = strcmp(f->activation, "silu") ? YK_DECODER_GELU_TANH : YK_DECODER_SILU;
 	s.decoder.tied = flag(&r, "tie_word_embeddings", f->is.tied);

@@ -141,7 +141,7 @@ static int put_values(const struct yk_network *n, int i, const struct source *s)
 // ---- the whole ----
 
 // Reports tensors that no parameter is read from.
-static void report_unused(const struct yk_weights *w, const struct yk_family *f, const struct yk_network *n,
+static int report_unused(const struct yk_weights *w, const struct yk_family *f, const struct yk_network *n,
 			  const struct source *s, struct report *r)
 {
 	const char *name;
@@ -157,7 +157,9 @@ static void report_unused(const struct yk_weights *w, const struct yk_family *f,
 		if (out)
 			fprintf(out, "tensor '%s' is no weight of a %s with this configuration", name, f->name);
 	}
+	const int e = used ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for %zu tensors", tensors);
 	free(used);
+	return e;
 }
 
 int yk_weights_load(struct yk_weights *w, const struct yk_family *f, struct yk_network *n)
@@ -171,7 +173,7 @@ int yk_weights_load(struct yk_weights *w, const struct yk_family *f, struct yk_n
 	for (int i = 0; i < n->params.count && e == 0; i++)
 		e = find_source(w, f, n, i, &s[i], &r);
 	if (e == 0)
-		report_unused(w, f, n, s, &r);
+		e = report_unused(w, f, n, s, &r);
 	if (r.f)
 		fclose(r.f);
 	if (e == 0 && r.count > MAX_REPORTED)

@@ -69,27 +69,33 @@ static int open_set(const char *path, struct yk_safetensors_set *to)
 		       exists(path, "pytorch_model.bin") ? "; convert its pytorch_model.bin, which can run code when opened, to safetensors" : "");
 }
 
-static int open_folder(const char *path, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+static int open_folder(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
 {
 	char *name = in_folder(path, "config.json");
 	json_t *config = name ? yk_json_load(name) : NULL;
-	int e = config ? yk_family_of_hf(config, name, f, s) : yoke_error_code();
+	int e = config ? yk_family_of_hf(config, name, context, f, s) : yoke_error_code();
 	json_decref(config);
 	free(name);
 	return e < 0 ? e : open_set(path, &w->set);
 }
 
-static int open_gguf(const char *path, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+static int open_gguf(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
 {
 	const int e = yk_gguf_open(&w->gguf, path);
 	w->is_gguf = true;
-	return e < 0 ? e : yk_family_of_gguf(&w->gguf, f, s);
+	return e < 0 ? e : yk_family_of_gguf(&w->gguf, context, f, s);
 }
 
 static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, struct yk_pretrained *p)
 {
 	char why[256];
-	int e = yk_network_new(&yk_model_decoder, s, &p->net);
+	int e = yk_model_check(&yk_model_decoder, s);
+	// before memory is allocated for what only the configuration claims
+	if (e == 0 && (uint64_t)yk_model_elements(&yk_model_decoder, s) > yk_weights_elements(w))
+		return yk_fail(YOKE_EFORMAT, "%s: the configuration describes %lld weights, but the files have %llu", path,
+			       (long long)yk_model_elements(&yk_model_decoder, s), (unsigned long long)yk_weights_elements(w));
+	if (e == 0)
+		e = yk_network_new(&yk_model_decoder, s, &p->net);
 	if (e == YOKE_EINVAL) { // its message is about the network, not about the file
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();
@@ -102,8 +108,9 @@ static int limit_context(const char *path, int64_t context, struct yk_model_shap
 {
 	if (context < 0 || context > s->context)
 		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, s->context);
-	// a table of learned positions keeps its size
-	if (context && !s->decoder.learned_positions)
+	if (context && s->decoder.learned_positions && context < s->context)
+		return yk_fail(YOKE_EINVAL, "%s: the context of a model with learned positions is %" PRId64 "; leave it out", path, s->context);
+	if (context)
 		s->context = context;
 	return 0;
 }
@@ -120,7 +127,8 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	if (!path)
 		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
 	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-	int e = folder ? open_folder(path, &w, &p.family, &shape) : open_gguf(path, &w, &p.family, &shape);
+	int e = folder ? open_folder(path, o.context, &w, &p.family, &shape) :
+			 open_gguf(path, o.context, &w, &p.family, &shape);
 	if (e == 0)
 		e = limit_context(path, o.context, &shape);
 	if (e == 0)

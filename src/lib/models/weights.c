@@ -67,6 +67,21 @@ const char *yk_weights_name(const struct yk_weights *w, size_t i)
 	return strncmp(name, PREFIX, strlen(PREFIX)) ? name : name + strlen(PREFIX);
 }
 
+uint64_t yk_weights_elements(const struct yk_weights *w)
+{
+	uint64_t all = 0;
+	const size_t tensors = w->is_gguf ? w->gguf.tensors : (size_t)w->set.count;
+	for (size_t i = 0; i < tensors; i++) {
+		const int rank = w->is_gguf ? w->gguf.tensor[i].rank : w->set.part[i].entry->rank;
+		const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : w->set.part[i].entry->dims;
+		uint64_t n = 1;
+		for (int d = 0; d < rank; d++)
+			n *= (uint64_t)dims[d];
+		all += n;
+	}
+	return all;
+}
+
 void yk_weights_close(struct yk_weights *w)
 {
 	if (w->is_gguf)
@@ -84,6 +99,8 @@ int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float 
 	size_t row = 1;
 	for (int i = 1; i < w->rank; i++)
 		row *= (size_t)w->dims[i];
+	if (elements > 1 && (w->rank < 2 || row % elements))
+		return yk_fail(YOKE_EDTYPE, "%s: tensor '%s': only matrices can have the format %s", w->path, w->name, format);
 	const size_t n = (size_t)rows * row;
 	const unsigned char *at = (const unsigned char *)w->data + (size_t)from * row / elements * bytes;
 	uint16_t half;

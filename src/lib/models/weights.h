@@ -29,6 +29,8 @@ struct yk_weight {
 int yk_weights_find(struct yk_weights *, const char *name, struct yk_weight *);
 // Tensor i in any order; NULL after the last.
 const char *yk_weights_name(const struct yk_weights *, size_t i);
+// The number of elements of all tensors.
+uint64_t yk_weights_elements(const struct yk_weights *);
 void yk_weights_close(struct yk_weights *);
 
 // Converts rows from .. from + rows - 1 of a matrix, or elements of a vector, to f32.  EDTYPE: the

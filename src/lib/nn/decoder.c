@@ -29,8 +29,10 @@ struct yk_decoder yk_decoder_defaults(void)
 
 static int check_rope(const struct yk_decoder *d, const struct yk_rope *r, const char *which)
 {
-	if (r->base == 0)
+	if (d->learned_positions)
 		return 0;
+	if (!(r->magnitude >= 0 && r->magnitude < 1e3))
+		return yk_fail(YOKE_EINVAL, "%s: cosine and sine times %g; must be from 0 to 1000", which, r->magnitude);
 	if (!(r->base > 1) || d->head_dim % 2 || d->head_dim > 2 * YK_ROPE_COLUMNS)
 		return yk_fail(YOKE_EINVAL, "%s: base %g with heads of %" PRId64 " columns; the base must be above 1, and the columns "
 			       "an even number of at most %d", which, r->base, d->head_dim, 2 * YK_ROPE_COLUMNS);

@@ -194,7 +194,11 @@ static int published_add(struct yk_tokenizer *t, unsigned flags, const char *tex
 	int e = yoke_tokenizer_encode(t->published.tokenizer, text, bytes, flags, &ids, &n);
 	if (e < 0)
 		return e;
-	e = yk_tokens_reserve(to, t->ids, n);
+	for (size_t i = 0; i < n && e == 0; i++)
+		if (ids[i] >= t->ids)
+			e = yk_fail(YOKE_EINVAL, "the text has token %d, but the model knows only %d", (int)ids[i], (int)t->ids);
+	if (e == 0)
+		e = yk_tokens_reserve(to, t->ids, n);
 	for (size_t i = 0; i < n && e == 0; i++)
 		yk_tokens_add(to, ids[i]);
 	free(ids);
@@ -235,18 +239,15 @@ static const struct yk_kind published_kind = {
 	"published", "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
 };
 
-struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int64_t size, const char *what)
+struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
 {
 	struct yk_tokenizer *t = calloc(1, sizeof *t);
 	struct yk_decoded *decoded = calloc((size_t)size + 1, sizeof *decoded);
-	if (t && decoded && yoke_tokenizer_size(of) <= size && size <= INT32_MAX) {
-		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = (int32_t)size, .published = { of, decoded } };
+	if (t && decoded) {
+		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { of, decoded } };
 		return t;
 	}
-	if (t && decoded)
-		yk_fail(YOKE_EFORMAT, "%s: the tokenizer has %d ids, the model only %lld", what, (int)yoke_tokenizer_size(of), (long long)size);
-	else
-		yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %lld ids", (long long)size);
+	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %d ids", (int)size);
 	yoke_tokenizer_free(of);
 	free(decoded);
 	free(t);

@@ -20,8 +20,8 @@ struct yk_tokenizer *yk_tokenizer_new(const char *name);
 // An "ids" tokenizer of `size` ids; `what` is for messages.
 struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what);
 // The tokenizer of a pretrained model, which the result owns, also after an error; `size`: ids of the
-// model's vocabulary.
-struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int64_t size, const char *what);
+// model's vocabulary.  It may have more ids; then texts that need them are refused.
+struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int32_t size);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
 int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary

@@ -67,7 +67,10 @@ static const struct pre {
 	{ "refact", false, { DIGIT, YK_GPT2_PATTERN } },
 	{ "command-r", false, { DIGIT, YK_GPT2_PATTERN } },
 	{ "llama-bpe", true, { LLAMA3 } },
+	{ "llama3", true, { LLAMA3 } },
+	{ "llama-v3", true, { LLAMA3 } },
 	{ "qwen2", false, { QWEN2 } },
+	{ "deepseek-r1-qwen", false, { QWEN2 } },
 	{ "qwen35", false, { QWEN35 } },
 	{ "falcon", false, { "[\\p{P}\\$\\+<=>\\^~\\|`]+", FALCON, "[0-9][0-9][0-9]" } },
 	{ "deepseek-llm", false, { "[\\r\\n]", LETTERS, PUNCTUATION, "\\s+$", HAN, "\\p{N}+" } },
@@ -78,7 +81,7 @@ static const struct pre {
 
 const char *yk_tokenizer_pre_names(void)
 {
-	return "gpt-2 mpt smollm starcoder refact command-r llama-bpe qwen2 qwen35 falcon "
+	return "gpt-2 mpt smollm starcoder refact command-r llama-bpe llama3 llama-v3 qwen2 deepseek-r1-qwen qwen35 falcon "
 	       "deepseek-llm deepseek-coder "
 	       "tekken gpt-4o";
 }
@@ -88,7 +91,7 @@ static int patterns(yoke_tokenizer *t, const char *name)
 	if (!name)
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: tokenizer.ggml.pre is missing, so it is unknown how words are "
-			       "split: give pre= one of %s",
+			       "split; known are %s",
 			       t->name, yk_tokenizer_pre_names());
 	for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
 		if (strcmp(pres[i].name, name))
@@ -101,7 +104,7 @@ static int patterns(yoke_tokenizer *t, const char *name)
 		}
 		return yk_tokenizer_split_by(t, YK_SPLIT_BYTES, NULL);
 	}
-	return yk_fail(YOKE_EFORMAT, "%s: unknown tokenizer.ggml.pre '%.40s': give pre= one of %s",
+	return yk_fail(YOKE_EFORMAT, "%s: unknown tokenizer.ggml.pre '%.40s'; known are %s",
 		       t->name, name, yk_tokenizer_pre_names());
 }
 
@@ -223,7 +226,7 @@ static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_model_kind kind)
 {
 	struct yk_spm_piece *p = calloc(g->count + 1, sizeof *p);
-	bool bytes = false;
+	bool bytes = false, unknown = false;
 
 	if (!p)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %zu tokens", t->name, g->count);
@@ -231,7 +234,11 @@ static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_
 		p[i] = (struct yk_spm_piece){ g->tokens[i].s, g->tokens[i].n,
 					      g->scores ? g->scores[i] : 0, type_of(g, i) };
 		bytes |= p[i].type == YK_PIECE_BYTE;
+		unknown |= p[i].type == YK_PIECE_UNKNOWN;
 	}
+	// converters also mark the unknown piece as a control token
+	if (!unknown && g->count)
+		p[g->unknown >= 0 && (uint64_t)g->unknown < g->count ? g->unknown : 0].type = YK_PIECE_UNKNOWN;
 	t->model.fallback = bytes;
 	t->spm = (struct yk_spm){ .on = true,
 				  .dummy = g->add_space_prefix != 0,
@@ -268,7 +275,7 @@ static int specials(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 		t->model.unknown = id_of(g, g->unknown);
 	yk_tokenizer_end(t, id_of(g, g->eos));
 	yk_tokenizer_end(t, id_of(g, g->eot));
-	if (first >= 0 && (g->add_bos > 0 || (g->add_bos < 0 && (spm || bert))))
+	if (first >= 0 && (g->add_bos > 0 || (g->add_bos < 0 && (spm || bert || t->model.whole))))
 		e = yk_tokenizer_affix(t, false, first);
 	if (e == 0 && last >= 0 &&
 	    (g->add_eos > 0 || (g->add_eos < 0 && (bert || t->model.kind == YK_UNIGRAM))))
