@@ -298,11 +298,99 @@ static void test_family(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// ---- what is refused ----
+
+// The configuration of the first recorded model with a member replaced or added.
+static char *changed(const char *key, json_t *value)
+{
+	json_t *c = json_loads(recorded[0].config, 0, NULL);
+	json_object_set_new(c, key, value);
+	char *text = json_dumps(c, 0);
+	json_decref(c);
+	return text;
+}
+
+static void refuse(const char *what, const char *path, const char *fragment)
+{
+	yoke_model *m = yoke_model_open(path, NULL);
+	ok(!m && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), fragment) && !strchr(yoke_error(), '\n'), "refused: %s: %s",
+	   what, yoke_error());
+	yoke_error_clear();
+	yoke_model_free(m);
+}
+
+static void test_configurations(void)
+{
+	const struct {
+		const char *key;
+		json_t *value;
+		const char *fragment;
+	} cases[] = {
+		{ "model_type", json_string("mamba"), "mamba" }, { "model_type", json_integer(1), "model_type" },
+		{ "hidden_act", json_string("relu"), "relu" }, { "quantization_config", json_object(), "quantization_config" },
+		{ "rope_scaling", json_pack("{s:s}", "rope_type", "spiral"), "spiral" },
+		{ "rope_scaling", json_pack("{s:s}", "rope_type", "linear"), "factor" }, { "rope_scaling", json_integer(3), "RoPE" },
+		{ "rope_theta", json_real(0), "base" }, { "partial_rotary_factor", json_real(0.5), "partial_rotary_factor" },
+		{ "hidden_size", json_integer(0), "hidden_size" }, { "hidden_size", json_string("32"), "hidden_size" },
+		{ "num_attention_heads", json_integer(3), "heads" }, { "num_key_value_heads", json_integer(4), "k_proj" },
+		{ "num_hidden_layers", json_integer(1), "layers.1" }, { "num_hidden_layers", json_integer(1000), "weights" },
+		{ "intermediate_size", json_integer(1 << 24), "weights" }, { "vocab_size", json_integer(60), "embed_tokens" },
+		{ "attention_bias", json_true(), "q_proj.bias" }, { "tie_word_embeddings", json_integer(1), "tie_word_embeddings" },
+		{ "rms_norm_eps", json_real(-1), "norm_eps" },
+	};
+	struct tensors all = tensors_of(&recorded[0]);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *config = changed(cases[i].key, cases[i].value);
+		refuse(cases[i].key, write_folder("refused", config, &all), cases[i].fragment);
+		free(config);
+	}
+	refuse("config.json is no JSON", write_folder("refused", "{", &all), "config.json");
+	all.n--;
+	refuse("a tensor is missing", write_folder("refused", recorded[0].config, &all), "lm_head");
+	all.n++;
+	tensors_free(&all);
+}
+
+// A vector with blocks, whose elements cannot be read one at a time; heads of one column.
+static void test_gguf_vectors(void)
+{
+	struct gguf_file f = { 0 };
+	char path[64];
+	const unsigned char blocks[4096] = { 0 };
+	const char *matrices[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down" };
+	const char *norms[] = { "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", "output_norm.weight" };
+	const int64_t square[] = { 32, 32 };
+	snprintf(path, sizeof path, "%s/vector.gguf", folder);
+	gguf_text(&f, "general.architecture", "llama");
+	gguf_u32(&f, "llama.block_count", 1);
+	gguf_u32(&f, "llama.embedding_length", 32);
+	gguf_u32(&f, "llama.context_length", 8);
+	gguf_u32(&f, "llama.attention.head_count", 4);
+	gguf_u32(&f, "llama.feed_forward_length", 32);
+	gguf_tensor(&f, "token_embd.weight", 2, square, YK_GGUF_F32, blocks, 4096);
+	for (int i = 0; i < 7; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "blk.0.%s.weight", matrices[i]);
+		gguf_tensor(&f, name, 2, square, YK_GGUF_F32, blocks, 4096);
+		snprintf(name, sizeof name, "blk.0.%s.bias", matrices[i]);
+		gguf_tensor(&f, name, 1, square, i == 0 ? YK_GGUF_Q4_0 : YK_GGUF_F32, blocks, i == 0 ? 18 : 128);
+	}
+	for (int i = 0; i < 3; i++)
+		gguf_tensor(&f, norms[i], 1, square, YK_GGUF_F32, blocks, 128);
+	gguf_save(&f, path);
+	yoke_model *m = yoke_model_open(path, NULL);
+	ok(!m && yoke_error_code() == YOKE_EDTYPE && strstr(yoke_error(), "attn_q.bias"), "refused: a bias in Q4_0: %s", yoke_error());
+	yoke_error_clear();
+	yoke_model_free(m);
+}
+
 int main(void)
 {
 	if (!mkdtemp(folder))
 		return 1;
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
+	test_configurations();
+	test_gguf_vectors();
 	return done();
 }
