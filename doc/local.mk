@@ -151,11 +151,13 @@ directory_readmes = \
 	src/lib/data/README.md \
 	src/lib/fit/README.md \
 	src/lib/formats/README.md \
+	src/lib/models/README.md \
 	src/lib/nn/README.md \
 	src/lib/observe/README.md \
 	src/lib/optim/README.md \
 	src/lib/runs/README.md \
 	src/lib/text/README.md \
+	src/lib/tokenizer/README.md \
 	tests/README.md \
 	tests/fake_gpu/README.md
 

@@ -19,7 +19,8 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/models/make_tokenizers.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
+EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_blocks.py \
+	tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
 	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
