@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keys mean together: the model and its shape, the data, the settings.
+// Reads the model and its shape, the data and the settings from the keys of a configuration.
 #include "config.h"
 
 #include <string.h>

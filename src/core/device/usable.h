@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which implementations of an op may be used on a device: those that the backend reports, without
+// Selects the usable implementations of an op on a device: those that the backend reports, without
 // known faults, that passed their self-test.
 #ifndef YK_USABLE_H
 #define YK_USABLE_H

@@ -155,7 +155,7 @@ struct yk_counts {
 
 enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // YOKE_SYNC
 
-// Which thread is inside, and how long the struct lives (lifetime.c).
+// The threads that use the context, and its reference count (lifetime.c).
 struct yk_access {
 	atomic_int owner;   // number of the thread inside a call, 0: none
 	unsigned callbacks; // running callbacks of custom ops; their thread may enter and record
@@ -226,7 +226,7 @@ struct yk_random {
 			     // drawn in its own scope
 };
 
-// What the next evaluation computes.
+// The roots of the next evaluation, and the variables that it assigns.
 struct yk_pending_roots {
 	struct yk_tensor **root; // handles whose pending values are roots; NULL: freed (tensor.c)
 	size_t roots, root_cap;
@@ -262,7 +262,7 @@ struct yk_mode {
 	bool shapes_vary; // shapes vary with the data: no warnings about new plans
 };
 
-// What is reported about calls and launches (observe.c, wait.c, profiler.c).
+// Call sites, observers and profiler ranges (observe.c, wait.c, profiler.c).
 struct yk_observation {
 	struct yk_sites sites;        // call sites in the application, if traced
 	bool traced;

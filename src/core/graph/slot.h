@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The struct behind a handle: a slot of the table of handles with the tensor in it (handle.h).
+// A slot of the table of handles, with its tensor (handle.h).
 #ifndef YK_SLOT_H
 #define YK_SLOT_H
 

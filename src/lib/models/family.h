@@ -12,7 +12,7 @@
 #include "formats/gguf.h"
 #include "nn/model.h"
 
-// Which names files use for weights (names.c).
+// Conventions of files for the names of weights (names.c).
 enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_COUNT };
 
 struct yk_family {

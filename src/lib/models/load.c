@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "models/weights.h"
 
-// What is wrong, one line for each tensor; the first lines only.
+// Problems with tensors, for one error message; only the first are named.
 struct report {
 	FILE *f;
 	int count;
