@@ -105,7 +105,6 @@ locale_dependent()
 cycles_known()
 {
 	cat <<-'LIST'
-	src/lib/nn model decoder
 	src/lib/observe profile pieces
 	LIST
 }

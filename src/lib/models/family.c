@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
+
 
 static const struct yk_family families[] = {
 	{
@@ -50,9 +52,8 @@ bool yk_family_ignores(const struct yk_model_shape *s, const char *name)
 {
 	static const char *const ends[] = { ".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", "rope_freqs.weight",
 					    "rope_factors_long.weight", "rope_factors_short.weight" };
-	const size_t n = strlen(name);
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (n >= strlen(ends[i]) && !strcmp(name + n - strlen(ends[i]), ends[i]))
+		if (yk_ends_with(name, ends[i]))
 			return true;
 	return s->decoder.tied && (!strcmp(name, "lm_head.weight") || !strcmp(name, "output.weight"));
 }

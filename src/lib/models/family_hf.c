@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "models/family.h"
+#include "nn/decoder.h"
 
 // The configuration being read; after an error all reads return the default.
 struct reader {

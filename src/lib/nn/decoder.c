@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "nn/decoder.h"
 #include "nn/model.h"
 #include "nn/shard_layers.h"
@@ -21,11 +22,6 @@
 // Indices of layers; norm and head follow the blocks, and after them the learned positions.
 enum { EMBED, BLOCKS };
 enum { NORM, HEAD, POSITIONS }; // + BLOCKS + number of blocks
-
-struct yk_decoder yk_decoder_defaults(void)
-{
-	return (struct yk_decoder){ .norm_eps = 1e-5, .gated = true, .embed_scale = 1 };
-}
 
 static int check_rope(const struct yk_decoder *d, const struct yk_rope *r, const char *which)
 {
@@ -84,23 +80,17 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 	return e;
 }
 
-static bool ends(const char *name, const char *end)
-{
-	const size_t n = strlen(name), k = strlen(end);
-	return n >= k && !strcmp(name + n - k, end);
-}
-
 // Initial values for training from scratch, as GPT-2's.
 static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
 {
 	const double deviation = 0.02, residual = deviation / sqrt(2 * (double)s->layers);
 	const char *norms[] = { "norm.weight", "norm1.weight", "norm2.weight", "post1.weight", "post2.weight" };
 	for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-		to->value = to->value != 0 || ends(name, norms[i]);
-	if (to->value != 0 || ends(name, ".bias"))
+		to->value = to->value != 0 || yk_ends_with(name, norms[i]);
+	if (to->value != 0 || yk_ends_with(name, ".bias"))
 		return;
 	to->decay = true;
-	to->deviation = ends(name, "attn.out.weight") || ends(name, "mlp.down.weight") ? residual : deviation;
+	to->deviation = yk_ends_with(name, "attn.out.weight") || yk_ends_with(name, "mlp.down.weight") ? residual : deviation;
 }
 
 // Per token, the logits and in each block the inputs of its products.

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "nn/model.h"
 #include "nn/shard_layers.h"
 
@@ -60,24 +61,17 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 							 yk_nn_linear(true, s->embed, s->vocab, false));
 }
 
-// Does a parameter's name end with this?
-static bool ends(const char *name, const char *end)
-{
-	const size_t n = strlen(name), k = strlen(end);
-	return n >= k && !strcmp(name + n - k, end);
-}
-
 static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
 {
 	// Radford et al. 2019, as is the scale of the projections back into the residual stream
 	const double deviation = 0.02, residual = deviation / sqrt(2 * (double)s->layers);
-	const bool norm = ends(name, "norm.weight") || ends(name, "norm1.weight") || ends(name, "norm2.weight");
-	if (ends(name, ".bias") || norm) {
+	const bool norm = yk_ends_with(name, "norm.weight") || yk_ends_with(name, "norm1.weight") || yk_ends_with(name, "norm2.weight");
+	if (yk_ends_with(name, ".bias") || norm) {
 		to->value = norm;
 		return;
 	}
 	to->decay = true;
-	to->deviation = ends(name, "attn.proj.weight") || ends(name, "mlp.down.weight") ? residual : deviation;
+	to->deviation = yk_ends_with(name, "attn.proj.weight") || yk_ends_with(name, "mlp.down.weight") ? residual : deviation;
 }
 
 static const struct yk_shard_rule *rules(const struct yk_model_shape *s)

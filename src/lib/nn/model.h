@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "nn/decoder.h"
+#include "nn/decoder_config.h"
 #include "nn/layer.h"
 #include "nn/params.h"
 
