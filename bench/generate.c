@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "train/generate.h"
+#include "models/generate.h"
 
 enum { LIMIT = 4096, ENDS = 8 };
 

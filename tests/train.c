@@ -10,10 +10,10 @@
 #include "data/permute.h"
 #include "device/pool.h"
 #include "graph/context.h"
+#include "models/generate.h"
 #include "stats.h"
 #include "tap.h"
 #include "train/check.h"
-#include "train/generate.h"
 #include "train/trainer.h"
 #include "train/trainer_open.h"
 

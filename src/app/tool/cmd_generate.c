@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/kind.h"
 #include "base/log.h"
+#include "models/generate.h"
 #include "tool/model_open.h"
-#include "train/generate.h"
 
 #define MAX_PROMPT (UINT64_C(1) << 30) // max bytes of a prompt read from a pipe
 

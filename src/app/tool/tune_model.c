@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "config/conf.h"
-#include "train/generate.h"
+#include "models/generate.h"
 #include "train/trained.h"
 #include "train/validate.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# train: trainer, training loop, generation, memory prediction.
+# train: trainer, training loop, memory prediction.
 libyokecore_la_SOURCES += \
 	src/app/train/ablate.c \
 	src/app/train/ablate.h \
@@ -19,8 +19,6 @@ libyokecore_la_SOURCES += \
 	src/app/train/data_errors.h \
 	src/app/train/failover.c \
 	src/app/train/fit.c \
-	src/app/train/generate.c \
-	src/app/train/generate.h \
 	src/app/train/launch_ranks.c \
 	src/app/train/launch_ranks.h \
 	src/app/train/loop.c \
@@ -39,8 +37,6 @@ libyokecore_la_SOURCES += \
 	src/app/train/run_say.c \
 	src/app/train/runlog.c \
 	src/app/train/runlog.h \
-	src/app/train/sampling.c \
-	src/app/train/sampling.h \
 	src/app/train/snapshot.c \
 	src/app/train/snapshot.h \
 	src/app/train/steps.c \

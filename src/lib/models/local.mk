@@ -5,10 +5,14 @@ libyokecore_la_SOURCES += \
 	src/lib/models/family.h \
 	src/lib/models/family_gguf.c \
 	src/lib/models/family_hf.c \
+	src/lib/models/generate.c \
+	src/lib/models/generate.h \
 	src/lib/models/load.c \
 	src/lib/models/names.c \
 	src/lib/models/pretrained.c \
 	src/lib/models/pretrained.h \
+	src/lib/models/sampling.c \
+	src/lib/models/sampling.h \
 	src/lib/models/tokenizer_of.c \
 	src/lib/models/weights.c \
 	src/lib/models/weights.h

@@ -2,7 +2,7 @@
 // Samples in this order: penalties, temperature, top_k, top_p, min_p, draw.
 #include "config.h"
 
-#include "train/sampling.h"
+#include "models/sampling.h"
 
 #include <math.h>
 #include <stdbool.h>

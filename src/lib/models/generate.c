@@ -2,7 +2,7 @@
 // Samples text from a model, one token at a time.
 #include "config.h"
 
-#include "train/generate.h"
+#include "models/generate.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

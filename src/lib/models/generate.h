@@ -3,9 +3,9 @@
 #ifndef YK_GENERATE_H
 #define YK_GENERATE_H
 
+#include "models/sampling.h"
 #include "nn/model.h"
 #include "text/tokens.h"
-#include "train/sampling.h"
 
 // Receives the next token of text `text`. Returns 0 to continue, > 0 to end that text, < 0 to end
 // all texts with that error.
