@@ -23,6 +23,9 @@ static const struct {
 	{ YOKE_QUANT_Q4_K, 256, 144, "Q4_K", 2, { 0, 2 } },
 	{ YOKE_QUANT_Q5_K, 256, 176, "Q5_K", 2, { 0, 2 } },
 	{ YOKE_QUANT_Q6_K, 256, 210, "Q6_K", 1, { 208 } },
+	// without blocks; 32 elements at a time here
+	{ YOKE_QUANT_F16, 32, 64, "F16", 0, { 0 } },
+	{ YOKE_QUANT_BF16, 32, 64, "BF16", 0, { 0 } },
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -39,6 +42,14 @@ static double half_at(const uint8_t *b)
 	if (exponent == 31)
 		return fraction ? NAN : sign * INFINITY;
 	return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static double bf16_at(const uint8_t *b)
+{
+	const uint32_t bits = (uint32_t)(b[0] | b[1] << 8) << 16;
+	float v;
+	memcpy(&v, &bits, sizeof v);
+	return (double)v;
 }
 
 static int bit(const uint8_t *b, int i)
@@ -83,8 +94,16 @@ static double element(int format, const uint8_t *b, int i)
 		return half_at(b) * ((b[8 + i % 16] >> i / 16 * 4 & 15) + 16 * bit(b + 4, i)) +
 		       half_at(b + 2);
 	case YOKE_QUANT_Q8_0: return half_at(b) * (int8_t)b[2 + i];
+	case YOKE_QUANT_F16: return half_at(b + 2 * i);
+	case YOKE_QUANT_BF16: return bf16_at(b + 2 * i);
 	default: return element_of_256(format, b, i);
 	}
+}
+
+static void put_half(uint8_t *b, uint16_t h)
+{
+	b[0] = (uint8_t)h;
+	b[1] = (uint8_t)(h >> 8);
 }
 
 // Random blocks and their numbers; special: some scales are infinite, NaN or subnormal.
@@ -100,9 +119,11 @@ static void draw(int f, int64_t rows, int64_t k, bool special)
 			uint16_t h = (uint16_t)(rnd_int(0x2000, 0x3c00) | rnd_int(0, 1) << 15);
 			if (special && rnd_int(0, 1))
 				h = odd[rnd_int(0, 5)];
-			b[formats[f].scale[j]] = (uint8_t)h;
-			b[formats[f].scale[j] + 1] = (uint8_t)(h >> 8);
+			put_half(b + formats[f].scale[j], h);
 		}
+		for (int j = 0; j < formats[f].block && !formats[f].scales; j++)
+			put_half(b + 2 * j,
+				 (uint16_t)(rnd_int(0x3800, 0x3f80) | rnd_int(0, 1) << 15));
 		for (int j = 0; j < formats[f].block; j++)
 			number[i * formats[f].block + j] = element(formats[f].format, b, j);
 	}
@@ -288,8 +309,8 @@ static void test_errors(void)
 	   "bytes of rows, 0 where there are none");
 
 	yoke_tensor *of = weights(4, 3, 64), *one = yoke_full(yoke_f32, 2, (int64_t[]){ 2, 64 }, 1);
-	refused_tensor(yoke_dequant(of, YOKE_QUANT_F16, 64, yoke_f32), YOKE_EINVAL,
-		       "a format without blocks");
+	refused_tensor(yoke_dequant(of, YOKE_QUANT_F32, 64, yoke_f32), YOKE_EINVAL,
+		       "f32");
 	refused_tensor(yoke_dequant(of, -1, 64, yoke_f32), YOKE_EINVAL, "a negative format");
 	refused_tensor(yoke_dequant(of, YOKE_QUANT_Q8_0, 96, yoke_f32), YOKE_ESHAPE,
 		       "rows of another length");

@@ -50,10 +50,10 @@ static int want_quantized(struct yk_graph *g, const struct yk_call *c, const str
 	const struct format *f = format_of(c->attr[FORMAT].i);
 	const int64_t k = c->attr[LENGTH].i, dtype = c->attr[DTYPE].i;
 	char text[160];
-	if (!f || !f->elements_log2)
+	if (!f || f->number == YOKE_QUANT_F32)
 		return yk_op_fail(g, c->op, YOKE_EINVAL,
-				  "takes Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K, "
-				  "got the format number %lld",
+				  "takes F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or "
+				  "Q6_K, got the format number %lld",
 				  (long long)c->attr[FORMAT].i);
 	if (dtype != yoke_f32 && dtype != yoke_f16 && dtype != yoke_bf16)
 		return yk_op_fail(g, c->op, YOKE_EDTYPE, "computes f32, f16 or bf16, not %s",
@@ -243,6 +243,8 @@ static void decompose_dequant(struct yk_graph *g, const struct yk_call *c, yk_id
 	};
 	yk_id y;
 	switch (f->number) {
+	case YOKE_QUANT_F16: y = scale_at(&b, 0); break;
+	case YOKE_QUANT_BF16: y = yk_cast(g, field(&b, 0, 2, yoke_bf16), yoke_f32); break;
 	case YOKE_QUANT_Q8_0:
 		y = yk_bin(g, YK_MUL, scale_at(&b, 0),
 			   yk_cast(g, field(&b, 2, 32, yoke_i8), yoke_f32));
