@@ -26,8 +26,7 @@ static FILE *problem(struct report *r)
 	return r->f;
 }
 
-// Rows of the layer `name`, "attn.q", of a block.
-static int64_t rows_of(const struct yk_model_shape *s, const char *name)
+int64_t yk_weight_rows_of(const struct yk_model_shape *s, const char *name)
 {
 	const struct yk_decoder *d = &s->decoder;
 	if (!strcmp(name, "attn.q"))
@@ -35,47 +34,36 @@ static int64_t rows_of(const struct yk_model_shape *s, const char *name)
 	return !strcmp(name, "attn.k") || !strcmp(name, "attn.v") ? d->kv_heads * d->head_dim : d->hidden;
 }
 
-// A parameter and the rows of a file's tensor that are its values.
-struct source {
-	struct yk_weight weight;
-	int64_t dims[2], rows;  // of the parameter; rows: of the whole tensor
-	int rank;
-	int64_t from;
-	bool transposed;        // the file has [in,out]
-	bool swapped;           // and neighboring columns of a head as pairs
-	bool offset;            // and the weight less 1
-};
-
 static bool is_weight(const char *name)
 {
 	return !strcmp(strrchr(name, '.'), ".weight");
 }
 
-static int find_source(struct yk_weights *w, const struct yk_family *f, const struct yk_network *n, int i, struct source *to,
-		       struct report *r)
+int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *shape,
+		     const struct yk_weight_wanted *wanted, struct yk_weight_source *to, FILE *problems)
 {
-	const char *name = n->params.row[i].name;
+	const char *name = wanted->name;
 	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");
 	struct yk_weight_place place;
 	char want[YK_SHAPE_TEXT], got[YK_SHAPE_TEXT];
 	yk_family_place(f, w->is_gguf, name, &place);
 	const int e = yk_weights_find(w, place.name, &to->weight);
 	if (e == YOKE_ENOENT) {
-		FILE *out = problem(r);
-		if (out)
-			fprintf(out, "tensor '%s' is missing", place.name);
-		return 0;
+		fprintf(problems, "tensor '%s' is missing", place.name);
+		return 1;
 	}
 	if (e < 0)
 		return e;
-	to->rank = yk_parameters_whole(&n->params, i, to->dims);
+	to->rank = wanted->rank;
+	memcpy(to->dims, wanted->dims, sizeof to->dims);
+	to->head_dim = shape->decoder.head_dim;
 	to->rows = to->dims[0];
 	to->from = 0;
 	if (place.shared[0]) {
 		to->rows = 0;
 		for (int k = 0; k < 3 && place.shared[k]; k++) {
-			to->from += k < place.segment ? rows_of(&n->shape, place.shared[k]) : 0;
-			to->rows += rows_of(&n->shape, place.shared[k]);
+			to->from += k < place.segment ? yk_weight_rows_of(shape, place.shared[k]) : 0;
+			to->rows += yk_weight_rows_of(shape, place.shared[k]);
 		}
 	}
 	to->transposed = f->transposed && !w->is_gguf && in_block && product && to->rank == 2;
@@ -84,54 +72,70 @@ static int find_source(struct yk_weights *w, const struct yk_family *f, const st
 	const int64_t dims[] = { to->transposed ? to->dims[1] : to->rows, to->transposed ? to->rows : to->dims[1] };
 	if (to->weight.rank == to->rank && to->weight.dims[0] == dims[0] && (to->rank == 1 || to->weight.dims[1] == dims[1]))
 		return 0;
-	FILE *out = problem(r);
-	if (out)
-		fprintf(out, "tensor '%s' is %s, but the configuration says %s", place.name,
-			yk_shape_text(got, to->weight.rank, to->weight.dims), yk_shape_text(want, to->rank, dims));
-	return 0;
+	fprintf(problems, "tensor '%s' is %s, but the configuration says %s", place.name,
+		yk_shape_text(got, to->weight.rank, to->weight.dims), yk_shape_text(want, to->rank, dims));
+	return 1;
 }
 
 // ---- values ----
 
-// to [rows,columns] from the file's [columns,all], columns from .. from + rows - 1
-static int read_transposed(const struct source *s, float *to)
+// to [rows,columns] from the file's [columns,all]
+static int read_transposed(const struct yk_weight_source *s, int64_t from, int64_t rows, float *to)
 {
 	float *row = malloc((size_t)s->rows * sizeof *row);
 	int e = row ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for a row", s->weight.path);
 	for (int64_t c = 0; c < s->dims[1] && e == 0; c++) {
 		e = yk_weight_rows(&s->weight, c, 1, row);
-		for (int64_t r = 0; r < s->dims[0] && e == 0; r++)
-			to[r * s->dims[1] + c] = row[s->from + r];
+		for (int64_t r = 0; r < rows && e == 0; r++)
+			to[r * s->dims[1] + c] = row[s->from + from + r];
 	}
 	free(row);
 	return e;
 }
 
-static int read_values(const struct source *s, int64_t head_dim, float *to)
+int yk_weight_source_rows(const struct yk_weight_source *s, int64_t from, int64_t rows, float *to)
 {
-	const int64_t columns = s->rank == 2 ? s->dims[1] : 1, half = head_dim / 2;
+	const int64_t columns = s->rank == 2 ? s->dims[1] : 1, half = s->head_dim / 2;
 	int e = 0;
 	if (s->transposed)
-		return read_transposed(s, to);
+		return read_transposed(s, from, rows, to);
 	if (!s->swapped)
-		e = yk_weight_rows(&s->weight, s->from, s->dims[0], to);
+		e = yk_weight_rows(&s->weight, s->from + from, rows, to);
 	// row 2 j + p of a head in the file is row p D/2 + j here
-	for (int64_t r = 0; r < s->dims[0] && s->swapped && e == 0; r++) {
-		const int64_t head = r / head_dim, p = r % head_dim / half, j = r % half;
-		e = yk_weight_rows(&s->weight, s->from + head * head_dim + 2 * j + p, 1, to + r * columns);
+	for (int64_t r = from; r < from + rows && s->swapped && e == 0; r++) {
+		const int64_t head = r / s->head_dim, p = r % s->head_dim / half, j = r % half;
+		e = yk_weight_rows(&s->weight, s->from + head * s->head_dim + 2 * j + p, 1, to + (r - from) * columns);
 	}
-	for (int64_t k = 0; k < s->dims[0] && s->offset; k++)
+	for (int64_t k = 0; k < rows && s->offset; k++)
 		to[k] += 1;
 	return e;
 }
 
-static int put_values(const struct yk_network *n, int i, const struct source *s)
+static int find_source(struct yk_weights *w, const struct yk_family *f, const struct yk_network *n, int i,
+		       struct yk_weight_source *to, struct report *r)
+{
+	struct yk_weight_wanted wanted = { .name = n->params.row[i].name };
+	char *text = NULL;
+	size_t bytes;
+	wanted.rank = yk_parameters_whole(&n->params, i, wanted.dims);
+	FILE *problems = open_memstream(&text, &bytes);
+	const int e = problems ? yk_weight_source(w, f, &n->shape, &wanted, to, problems) : yk_fail(YOKE_ENOMEM, "no memory");
+	if (problems)
+		fclose(problems);
+	FILE *out = e > 0 ? problem(r) : NULL;
+	if (out)
+		fputs(text, out);
+	free(text);
+	return e < 0 ? e : 0;
+}
+
+static int put_values(const struct yk_network *n, int i, const struct yk_weight_source *s)
 {
 	const size_t bytes = yoke_bytes(n->params.var[i]);
 	float *host = malloc(bytes + 1);
 	if (!host)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->weight.path, n->params.row[i].name);
-	int e = read_values(s, n->shape.decoder.head_dim, host);
+	int e = yk_weight_source_rows(s, 0, s->dims[0], host);
 	if (e == 0)
 		e = yoke_put(n->params.var[i], host, bytes);
 	free(host);
@@ -142,7 +146,7 @@ static int put_values(const struct yk_network *n, int i, const struct source *s)
 
 // Reports tensors that no parameter is read from.
 static int report_unused(const struct yk_weights *w, const struct yk_family *f, const struct yk_network *n,
-			  const struct source *s, struct report *r)
+			  const struct yk_weight_source *s, struct report *r)
 {
 	const char *name;
 	size_t tensors = 0;
@@ -168,7 +172,7 @@ int yk_weights_load(struct yk_weights *w, const struct yk_family *f, struct yk_n
 	char *text = NULL;
 	size_t bytes;
 	struct report r = { .f = open_memstream(&text, &bytes) };
-	struct source *s = calloc((size_t)n->params.count + 1, sizeof *s);
+	struct yk_weight_source *s = calloc((size_t)n->params.count + 1, sizeof *s);
 	int e = r.f && s ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int i = 0; i < n->params.count && e == 0; i++)
 		e = find_source(w, f, n, i, &s[i], &r);

@@ -3,6 +3,8 @@
 #ifndef YK_WEIGHTS_H
 #define YK_WEIGHTS_H
 
+#include <stdio.h>
+
 #include "formats/gguf.h"
 #include "formats/safetensors_set.h"
 #include "models/family.h"
@@ -36,6 +38,31 @@ void yk_weights_close(struct yk_weights *);
 // Converts rows from .. from + rows - 1 of a matrix, or elements of a vector, to f32.  EDTYPE: the
 // format cannot be read.
 int yk_weight_rows(const struct yk_weight *, int64_t from, int64_t rows, float *to);
+
+// A parameter of the decoder: name and whole shape.
+struct yk_weight_wanted {
+	const char *name; // "layer3.attn.q.weight"
+	int rank;
+	int64_t dims[2];
+};
+// The rows of a file's tensor that are a parameter's values, and how the file differs from the decoder's
+// layout.
+struct yk_weight_source {
+	struct yk_weight weight;
+	int64_t dims[2], rows; // of the parameter; rows: of the whole tensor
+	int rank;
+	int64_t from, head_dim;
+	bool transposed;       // the file has [in,out]
+	bool swapped;          // and neighboring columns of a head as pairs
+	bool offset;           // and the weight less 1
+};
+// Finds a parameter.  1: it is missing or has another shape, which is written to `problems`.
+int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct yk_model_shape *, const struct yk_weight_wanted *,
+		     struct yk_weight_source *to, FILE *problems);
+// Reads rows from .. from + rows - 1 of a parameter, or elements of a vector, in the decoder's layout.
+int yk_weight_source_rows(const struct yk_weight_source *, int64_t from, int64_t rows, float *to);
+// Rows of the layer `name`, "attn.q", of a block that some families store with others.
+int64_t yk_weight_rows_of(const struct yk_model_shape *, const char *name);
 
 // Fills a network's parameters from the files.  Errors list all tensors that are missing, that have
 // another shape than the configuration says, and those that are no parameter of the network.

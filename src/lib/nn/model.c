@@ -310,6 +310,21 @@ int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model
 	return e ? all.elements : INT64_MAX; // no memory: the elements would not fit either
 }
 
+int yk_model_each(const struct yk_model *m, const struct yk_model_shape *s,
+		  int (*fn)(void *arg, const char *name, int rank, const int64_t *dims), void *arg)
+{
+	yoke_module *layers = NULL;
+	size_t n = 0;
+	struct yk_module_entry *e = make_layers(m, s, &layers, &n);
+	int result = e ? 0 : yoke_error_code();
+	for (size_t k = 0; k < n && result == 0; k++)
+		if (!e[k].own->with)
+			result = fn(arg, e[k].own->path, e[k].own->rank, e[k].own->dims);
+	yoke_module_free(layers);
+	free(e);
+	return result;
+}
+
 static void be_part(yoke_module *m, const struct yk_network *n)
 {
 	m->net = n;

@@ -200,7 +200,11 @@ int yk_model_check_ranks(const struct yk_model *, const struct yk_model_shape *,
 // The number of elements of all parameters, without creating them; the shape must have been
 // checked.
 int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
-// The same for one stage.
+// Calls fn with each parameter of a model made of layers, in their order, without creating them; a
+// nonzero result stops and is returned.
+int yk_model_each(const struct yk_model *, const struct yk_model_shape *,
+		  int (*fn)(void *arg, const char *name, int rank, const int64_t *dims), void *arg);
+// As yk_model_elements, for one stage.
 int64_t yk_model_elements_in(const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", in the syntax of its keys.
 void yk_model_text(const struct yk_model *, const struct yk_model_shape *, char *to, size_t room);
