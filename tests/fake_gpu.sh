@@ -62,13 +62,17 @@ products()
 	run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
 	verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
 	verdict "$b: a row, relu and gelu by tanh behind products of $dtype, by $lt" \
-		"$(made $lt 6 YOKE_${big}_PRODUCTS=1 "$here/tests/epilogues.t" $dtype)"
+		"$(made $lt 6 "$here/tests/epilogues.t" $dtype)"
 	verdict "$b: a library whose gelu is by erf, and whose relu loses NaNs" \
-		"$(made $lt 2 YOKE_${big}_PRODUCTS=1 YOKE_FAKE_EPILOGUES=other "$here/tests/epilogues.t" $dtype)"
+		"$(made $lt 2 YOKE_FAKE_EPILOGUES=other "$here/tests/epilogues.t" $dtype)"
+	verdict "$b: maps that are no epilogue, after products of $dtype by $lt" \
+		"$(made $lt 8 YOKE_${big}_PRODUCTS=1 "$here/tests/epilogues.t" $dtype)"
 	if [ $b = rocm ]; then
 		mkdir -p blas && ln -sf "$YOKE_TEST_FAKE"/*.so* blas && rm -f blas/libhipblaslt*
 		verdict "$b: products by rocBLAS, without hipBLASLt" "$(made rocblas 1 LD_LIBRARY_PATH="$PWD/blas" \
-			YOKE_ROCM_PRODUCTS=1 "$here/tests/epilogues.t" $dtype plain)"
+			"$here/tests/epilogues.t" $dtype plain)"
+		verdict "$b: the same, followed by maps" "$(made rocblas 8 LD_LIBRARY_PATH="$PWD/blas" \
+			YOKE_ROCM_PRODUCTS=1 "$here/tests/epilogues.t" $dtype)"
 	fi
 	verdict "$b: products whose steps are split" "$(problem env YOKE_BACKEND=$b YOKE_${big}_PRODUCTS=0 \
 		YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"

@@ -92,8 +92,37 @@ int yk_gpu_contract_launch(struct yk_gpu_record *r, const struct yk_gpu_contract
 	if (!c->map)
 		yk_gpu_arg_view(r, &c->op->out[0]);
 	else
-		yk_gpu_arg_map(r, c->map);
+		yk_gpu_arg_map(r, c->op, c->map);
 	return yk_gpu_contract_enqueue(r, groups, items, name);
+}
+
+int yk_gpu_contract_map(struct yk_gpu_record *r, const struct yk_gpu_contract *c, uint64_t at)
+{
+	const struct yoke_op *op = c->op;
+	const struct yoke_view *y = &op->out[0];
+	struct yoke_view in[YOKE_MAP_MAX_INPUTS];
+	struct yoke_op map = *op;
+
+	in[0] = op->workspace;
+	in[0].dtype = (uint8_t)c->to;
+	in[0].rank = y->rank;
+	in[0].offset = at;
+	in[0].align = 256;
+	int64_t stride = 1;
+	for (int i = y->rank - 1; i >= 0; i--) {
+		in[0].dims[i] = map.dims[i] = y->dims[i];
+		in[0].strides[i] = stride;
+		stride *= y->dims[i];
+	}
+	for (uint32_t i = 2; i < op->nin; i++)
+		in[i - 1] = op->in[i];
+	map.code = YOKE_OP_MAP;
+	map.rank = y->rank;
+	map.nattr = 0;
+	map.nin = op->nin - 1;
+	map.in = in;
+	map.alias_mask = op->alias_mask >> 2 << 1; // a product's factors are never overwritten
+	return yk_gpu_map_record(r, &map);
 }
 
 // ---- the op ----

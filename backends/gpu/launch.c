@@ -167,14 +167,19 @@ int yk_gpu_table(struct yk_gpu_record *r, const uint64_t *words, size_t n, void 
 	return err;
 }
 
-void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_map_call *call)
+void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_op *op, const struct yoke_map_call *call)
 {
 	for (uint32_t i = 0; i < call->narg; i++) {
 		const struct yoke_map_arg *a = &call->arg[i];
-		if (a->kind == YOKE_MAP_ARG_WORD)
+		if (a->kind == YOKE_MAP_ARG_WORD) {
 			yk_gpu_arg_word(r, a->word);
+			continue;
+		}
+		const struct yoke_view *v = a->operand < op->nout ? &op->out[a->operand] : &op->in[a->operand - op->nout];
+		if (a->kind == YOKE_MAP_ARG_SEGMENT)
+			yk_gpu_arg_segment(r, v);
 		else
-			add_arg(r, a->kind == YOKE_MAP_ARG_SEGMENT ? YK_GPU_ARG_SEGMENT : YK_GPU_ARG_OFFSET, a->operand, 0);
+			yk_gpu_arg_offset(r, v);
 	}
 }
 

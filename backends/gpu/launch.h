@@ -76,6 +76,8 @@ void yk_gpu_arg_view(struct yk_gpu_record *, const struct yoke_view *);
 // The same, but if the view is absent, passes `dummy`, which the kernel does not read.
 void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *dummy);
 void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
+// Records a MAP op, alone or as part of another op.
+int yk_gpu_map_record(struct yk_gpu_record *, const struct yoke_op *);
 // Creates a buffer, owned by the record, that holds these words for kernels to read.
 int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
 // Passes a struct by value, in C layout.
@@ -83,8 +85,8 @@ void yk_gpu_arg_struct(struct yk_gpu_record *, const void *from, size_t bytes);
 // Marks that the last struct argument contains, at offset `at`, a struct yk_gpu_number, which each
 // run sets to the view's value if the view is a SCALAR.
 void yk_gpu_arg_number(struct yk_gpu_record *, size_t at, const struct yoke_view *);
-// Passes the arguments declared by MAP_PARAMS.
-void yk_gpu_arg_map(struct yk_gpu_record *, const struct yoke_map_call *);
+// Passes the arguments declared by MAP_PARAMS; the op's views hold markers.
+void yk_gpu_arg_map(struct yk_gpu_record *, const struct yoke_op *, const struct yoke_map_call *);
 // Passes the two arguments declared by REPORT_PARAMS (cl/report.cl). yk_gpu_reports declares the
 // op's report.
 void yk_gpu_arg_slot(struct yk_gpu_record *);

@@ -199,7 +199,7 @@ static int batch_record(struct yk_gpu_record *r, const struct job *j, struct bat
 	if (j->reduces)
 		yk_gpu_arg_view(r, &j->op->workspace);
 	yk_gpu_arg_struct(r, &b->args, sizeof b->args);
-	yk_gpu_arg_map(r, &j->call);
+	yk_gpu_arg_map(r, j->op, &j->call);
 	err = yk_gpu_launch_pieces(r, b->args.chunks, j->items, name);
 	if (!err && b->args.each)
 		err = launch_join(r, j, &b->args, table);

@@ -98,14 +98,13 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
 	return yk_gpu_kernel_map(d, op, call, &b, to);
 }
 
-static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+int yk_gpu_map_record(struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	struct yoke_map_call call;
 	struct yk_gpu_device *d = r->device;
 	struct yk_gpu_entry *kernel;
 	int err = yk_gpu_map_call(op, &call);
 
-	(void)impl;
 	if (err)
 		return yk_gpu_error(err, "unsupported map");
 	if (!call.count[0])
@@ -125,8 +124,14 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_word(r, call.count[1]);
 	yk_gpu_arg_word(r, call.count[0]);
 	yk_gpu_arg_cut(r, &c);
-	yk_gpu_arg_map(r, &call);
+	yk_gpu_arg_map(r, op, &call);
 	return yk_gpu_launch(r, 2, c.items, c.group, "a map");
+}
+
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+{
+	(void)impl;
+	return yk_gpu_map_record(r, op);
 }
 
 static const char *const names[] = { "generated" };

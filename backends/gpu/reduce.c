@@ -156,7 +156,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, j->s.segments > 1 ? &op->workspace : &op->out[0]);
 	yk_gpu_arg_struct(r, &j->s, sizeof j->s);
-	yk_gpu_arg_map(r, &j->call);
+	yk_gpu_arg_map(r, op, &j->call);
 	return yk_gpu_launch(r, 2, items, (const size_t[]){ group, 1 }, name);
 }
 

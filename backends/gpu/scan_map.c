@@ -28,7 +28,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_word(r, call.count[0]);
 	yk_gpu_arg_word(r, call.count[3]);
 	yk_gpu_arg_word(r, op->attr[1].i != 0);
-	yk_gpu_arg_map(r, &call);
+	yk_gpu_arg_map(r, op, &call);
 	return yk_gpu_launch(r, 2, items, (const size_t[]){ group, 1 }, "a recurrence");
 }
 

@@ -248,8 +248,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	if (err)
 		return err;
 	w.s = form.s;
-	yk_gpu_workspace(r, w.plan->workspace);
-	return yk_gpu_call(r, run, &w, sizeof w);
+	return yk_native_products_record(r, &form, &p, w.plan->workspace, run, &w, sizeof w);
 }
 
 const struct yk_gpu_library yk_native_products = { V_PRODUCTS_NAME, { takes, record }, yk_native_products_always };

@@ -14,6 +14,7 @@ enum yk_native_operand { YK_Y, YK_A, YK_B, YK_OPERANDS };
 // bytes.
 struct yk_native_problem {
 	int dtype, to, tf32, then; // to: dtype of the result; then: YK_THEN_*
+	int apart;                 // the op's map follows as a kernel of its own
 	int64_t m, n, k, batch;
 	// in elements; step: distance between matrices of a batch
 	int64_t ld[YK_OPERANDS], step[YK_OPERANDS];
@@ -49,10 +50,15 @@ typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_pr
 // Declares the setting V_NAME.products; true if it asks for the library whenever it can compute an
 // op.
 bool yk_native_products_always(void);
-// Fills the problem and brings c into the library's form. `maps`: an epilogue is allowed. False: a
-// library does not compute this op, because of its form, a rule or the setting.
+// Fills the problem and brings c into the library's form. `maps`: the library has epilogues. A map
+// that is none of them, or one that a test found wrong, is apart. False: a library does not compute
+// this op, because of its form, a rule or the setting.
 bool yk_native_problem_of(const struct yk_gpu_device *, struct yk_gpu_contract *c, bool maps,
 			  struct yk_native_problem *to);
+// Records the call `run` with a copy of its data, and the map if it is apart; `workspace`: bytes that
+// the library needs.
+int yk_native_products_record(struct yk_gpu_record *, const struct yk_gpu_contract *, const struct yk_native_problem *,
+			      size_t workspace, yk_gpu_call_fn *run, const void *data, size_t bytes);
 // Computes all matrices of an op's batch.
 int yk_native_products_run(struct yk_gpu_queue *, const struct yoke_op *, const struct yk_gpu_contraction *,
 			   const struct yk_native_problem *, const void *plan, yk_native_multiply *);

@@ -130,7 +130,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	yk_native_problem_of(r->device, &form, false, &w.problem);
 	w.s = form.s;
 	int err = ready(r->device, &w.problem);
-	return err ? err : yk_gpu_call(r, run, &w, sizeof w);
+	return err ? err : yk_native_products_record(r, &form, &w.problem, 0, run, &w, sizeof w);
 }
 
 const struct yk_gpu_library yk_rocm_blas = { "rocblas", { takes, record }, yk_native_products_always };
