@@ -29,10 +29,18 @@ struct yoke_model_options {
 	size_t size;     // sizeof, set by the caller
 	int64_t context; // max tokens of a sequence; 0: what the file says.  Models with two sets of
 			 // RoPE factors (longrope) use the set for this length.
+	const char *dtype; // "f32", "f16", "bf16": converts the matrices to it; NULL: does not
+	const char *quant; // "q8_0", "q4_0", "q4_1", "q5_0", "q5_1": quantizes them; NULL: does not
 };
-// Opens a model, with its weights as f32.  options may be NULL.  ENOENT: no such file; EFORMAT: the
-// file is damaged, of an unknown family, or contradicts itself; EDTYPE: weights of a format that
-// cannot be read; ENOMEM.
+// Opens a model.  options may be NULL.  ENOENT: no such file; EFORMAT: the file is damaged, of an
+// unknown family, or contradicts itself; EDTYPE: weights of a format that cannot be read; EINVAL: an
+// option that does not exist, or dtype and quant; ERANGE: values that dtype or quant does not have;
+// ENOMEM.
+//
+// Matrices stay in the format of the file (yoke-quant.h): Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K,
+// Q6_K, F16, BF16 and F32; other formats become F16.  On the CPU the mapped file is used in place, so
+// it must not change; other devices hold a copy.  Vectors become f32.  With dtype f32 all weights are
+// variables, which can be trained; otherwise they cannot.
 YOKE_API yoke_model *yoke_model_open(const char *path, const struct yoke_model_options *options);
 YOKE_API void yoke_model_free(yoke_model *); // NULL is fine
 
@@ -52,7 +60,8 @@ YOKE_API int yoke_model_info(const yoke_model *, struct yoke_model_info *);
 // context.
 YOKE_API yoke_tensor *yoke_model_logits(yoke_model *, yoke_tensor *ids);
 // Lists the weights, as yoke_module_parameters: fills the first `max` elements of `to` and of names,
-// unless NULL, and returns their number.  The model owns them.
+// unless NULL, and returns their number.  The model owns them.  A matrix that is not f32 is a u8
+// tensor with its rows in one of the formats of yoke-quant.h.
 YOKE_API int yoke_model_parameters(yoke_model *, int max, yoke_tensor **to, const char **names);
 
 #ifdef __cplusplus

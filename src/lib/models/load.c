@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a network's parameters from a pretrained model's files, in the decoder's layout: products
-// [out,in] in separate matrices for q, k, v, gate and up; rotary columns as two halves; norms with
-// their whole weight.
+// Finds a network's parameters in a pretrained model's files, and reads them in the decoder's layout:
+// products [out,in] in separate matrices for q, k, v, gate and up; rotary columns as two halves; norms
+// with their whole weight.
 #include "config.h"
 
 #include <stdio.h>
@@ -93,19 +93,25 @@ static int read_transposed(const struct yk_weight_source *s, int64_t from, int64
 	return e;
 }
 
+int64_t yk_weight_source_row(const struct yk_weight_source *s, int64_t r)
+{
+	const int64_t half = s->head_dim / 2;
+	if (!s->swapped)
+		return s->from + r;
+	// row 2 j + p of a head in the file is row p D/2 + j here
+	return s->from + r / s->head_dim * s->head_dim + 2 * (r % half) + r % s->head_dim / half;
+}
+
 int yk_weight_source_rows(const struct yk_weight_source *s, int64_t from, int64_t rows, float *to)
 {
-	const int64_t columns = s->rank == 2 ? s->dims[1] : 1, half = s->head_dim / 2;
+	const int64_t columns = s->rank == 2 ? s->dims[1] : 1;
 	int e = 0;
 	if (s->transposed)
 		return read_transposed(s, from, rows, to);
 	if (!s->swapped)
 		e = yk_weight_rows(&s->weight, s->from + from, rows, to);
-	// row 2 j + p of a head in the file is row p D/2 + j here
-	for (int64_t r = from; r < from + rows && s->swapped && e == 0; r++) {
-		const int64_t head = r / s->head_dim, p = r % s->head_dim / half, j = r % half;
-		e = yk_weight_rows(&s->weight, s->from + head * s->head_dim + 2 * j + p, 1, to + (r - from) * columns);
-	}
+	for (int64_t r = from; r < from + rows && s->swapped && e == 0; r++)
+		e = yk_weight_rows(&s->weight, yk_weight_source_row(s, r), 1, to + (r - from) * columns);
 	for (int64_t k = 0; k < rows && s->offset; k++)
 		to[k] += 1;
 	return e;
@@ -127,19 +133,6 @@ static int find_source(struct yk_weights *w, const struct yk_family *f, const st
 		fputs(text, out);
 	free(text);
 	return e < 0 ? e : 0;
-}
-
-static int put_values(const struct yk_network *n, int i, const struct yk_weight_source *s)
-{
-	const size_t bytes = yoke_bytes(n->params.var[i]);
-	float *host = malloc(bytes + 1);
-	if (!host)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->weight.path, n->params.row[i].name);
-	int e = yk_weight_source_rows(s, 0, s->dims[0], host);
-	if (e == 0)
-		e = yoke_put(n->params.var[i], host, bytes);
-	free(host);
-	return e;
 }
 
 // ---- the whole ----
@@ -166,7 +159,7 @@ static int report_unused(const struct yk_weights *w, const struct yk_family *f, 
 	return e;
 }
 
-int yk_weights_load(struct yk_weights *w, const struct yk_family *f, struct yk_network *n)
+int yk_weights_load(struct yk_weights *w, const struct yk_family *f, int format, struct yk_network *n)
 {
 	const char *path = w->is_gguf ? w->gguf.path : w->set.path;
 	char *text = NULL;
@@ -185,7 +178,7 @@ int yk_weights_load(struct yk_weights *w, const struct yk_family *f, struct yk_n
 	else if (e == 0 && r.count)
 		e = yk_fail(YOKE_EFORMAT, "%s: %s", path, text);
 	for (int i = 0; i < n->params.count && e == 0; i++)
-		e = put_values(n, i, &s[i]);
+		e = yk_weight_hold(w, &s[i], format, &n->params, i);
 	free(text);
 	free(s);
 	return e;

@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/lib/models/family_hf.c \
 	src/lib/models/generate.c \
 	src/lib/models/generate.h \
+	src/lib/models/held.c \
 	src/lib/models/load.c \
 	src/lib/models/names.c \
 	src/lib/models/pretrained.c \

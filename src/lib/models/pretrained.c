@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/sized.h"
 #include "models/weights.h"
+#include "yoke-quant.h"
 
 static char *in_folder(const char *path, const char *name)
 {
@@ -86,7 +87,7 @@ static int open_gguf(const char *path, int64_t context, struct yk_weights *w, co
 	return e < 0 ? e : yk_family_of_gguf(&w->gguf, context, f, s);
 }
 
-static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, struct yk_pretrained *p)
+static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
 {
 	char why[256];
 	int e = yk_model_check(&yk_model_decoder, s);
@@ -96,13 +97,38 @@ static int make_network(const char *path, struct yk_weights *w, const struct yk_
 		return yk_fail(YOKE_EFORMAT, "%s: the configuration describes %" PRId64 " weights, but the files have %" PRIu64, path,
 			       described, yk_weights_elements(w));
 	if (e == 0)
-		e = yk_network_new(&yk_model_decoder, s, &p->net);
+		e = yk_network_new_deferred(&yk_model_decoder, s, &p->net);
 	if (e == YOKE_EINVAL) { // its message is about the network, not about the file
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();
 		e = yk_fail(YOKE_EFORMAT, "%s: describes no possible model: %s", path, why);
 	}
-	return e < 0 ? e : yk_weights_load(w, p->family, p->net);
+	return e < 0 ? e : yk_weights_load(w, p->family, format, p->net);
+}
+
+// The format of the matrices: YK_WEIGHTS_AS_PUBLISHED unless dtype or quant is given.
+static int format_of(const char *path, const struct yoke_model_options *o, int *to)
+{
+	static const struct {
+		const char *name;
+		int format;
+	} dtypes[] = { { "f32", YOKE_QUANT_F32 }, { "f16", YOKE_QUANT_F16 }, { "bf16", YOKE_QUANT_BF16 } },
+	  quants[] = { { "q8_0", YOKE_QUANT_Q8_0 }, { "q4_0", YOKE_QUANT_Q4_0 }, { "q4_1", YOKE_QUANT_Q4_1 },
+		       { "q5_0", YOKE_QUANT_Q5_0 }, { "q5_1", YOKE_QUANT_Q5_1 } };
+	if (o->dtype && o->quant)
+		return yk_fail(YOKE_EINVAL, "%s: dtype %s and quant %s are both given; drop one", path, o->dtype, o->quant);
+	*to = YK_WEIGHTS_AS_PUBLISHED;
+	for (size_t i = 0; o->dtype && i < sizeof dtypes / sizeof *dtypes; i++)
+		if (!strcmp(dtypes[i].name, o->dtype))
+			*to = dtypes[i].format;
+	for (size_t i = 0; o->quant && i < sizeof quants / sizeof *quants; i++)
+		if (!strcmp(quants[i].name, o->quant))
+			*to = quants[i].format;
+	if (*to == YK_WEIGHTS_AS_PUBLISHED && o->dtype)
+		return yk_fail(YOKE_EINVAL, "%s: dtype '%.40s' is not f32, f16 or bf16", path, o->dtype);
+	if (*to == YK_WEIGHTS_AS_PUBLISHED && o->quant)
+		return yk_fail(YOKE_EINVAL, "%s: quant '%.40s' is not q8_0, q4_0, q4_1, q5_0 or q5_1", path, o->quant);
+	return 0;
 }
 
 static int limit_context(const char *path, int64_t context, struct yk_model_shape *s)
@@ -121,20 +147,25 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	struct yoke_model_options o = { 0 };
 	struct yk_pretrained p = { 0 };
 	struct yk_model_shape shape;
-	struct yk_weights w = { 0 };
+	struct yk_weights *w = NULL;
 	struct stat st;
+	int format;
 	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
 	if (!path)
 		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
 	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-	int e = folder ? open_folder(path, o.context, &w, &p.family, &shape) :
-			 open_gguf(path, o.context, &w, &p.family, &shape);
+	int e = format_of(path, &o, &format);
+	if (e == 0 && !(w = yk_weights_new(path)))
+		e = YOKE_ENOMEM;
+	if (e == 0)
+		e = folder ? open_folder(path, o.context, w, &p.family, &shape) :
+			     open_gguf(path, o.context, w, &p.family, &shape);
 	if (e == 0)
 		e = limit_context(path, o.context, &shape);
 	if (e == 0)
-		e = make_network(path, &w, &shape, &p);
-	yk_weights_close(&w);
+		e = make_network(path, w, &shape, format, &p);
+	yk_weights_release(w);
 	if (e < 0)
 		yk_pretrained_close(&p);
 	else

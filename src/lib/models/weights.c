@@ -4,6 +4,7 @@
 
 #include "models/weights.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -82,12 +83,26 @@ uint64_t yk_weights_elements(const struct yk_weights *w)
 	return all;
 }
 
-void yk_weights_close(struct yk_weights *w)
+struct yk_weights *yk_weights_new(const char *path)
 {
+	struct yk_weights *w = calloc(1, sizeof *w);
+	if (!w)
+		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	else
+		w->users = 1;
+	return w;
+}
+
+void yk_weights_release(void *weights)
+{
+	struct yk_weights *w = weights;
+	if (!w || --w->users > 0)
+		return;
 	if (w->is_gguf)
 		yk_gguf_close(&w->gguf);
 	else
 		yk_safetensors_set_close(&w->set);
+	free(w);
 }
 
 // ---- elements ----

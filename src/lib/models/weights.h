@@ -9,8 +9,10 @@
 #include "formats/safetensors_set.h"
 #include "models/family.h"
 
-// Either kind of files: a GGUF file, or a folder's safetensors.
+// Either kind of files: a GGUF file, or a folder's safetensors.  The files stay mapped until the last
+// user releases them: who opened them, and each tensor on their memory.
 struct yk_weights {
+	int users;
 	bool is_gguf;
 	struct yk_gguf gguf;
 	struct yk_safetensors_set set;
@@ -33,7 +35,9 @@ int yk_weights_find(struct yk_weights *, const char *name, struct yk_weight *);
 const char *yk_weights_name(const struct yk_weights *, size_t i);
 // The number of elements of all tensors.
 uint64_t yk_weights_elements(const struct yk_weights *);
-void yk_weights_close(struct yk_weights *);
+// Without files, for one user; NULL: ENOMEM.
+struct yk_weights *yk_weights_new(const char *path);
+void yk_weights_release(void *weights); // NULL is fine
 
 // Converts rows from .. from + rows - 1 of a matrix, or elements of a vector, to f32.  EDTYPE: the
 // format cannot be read.
@@ -61,11 +65,21 @@ int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct
 		     struct yk_weight_source *to, FILE *problems);
 // Reads rows from .. from + rows - 1 of a parameter, or elements of a vector, in the decoder's layout.
 int yk_weight_source_rows(const struct yk_weight_source *, int64_t from, int64_t rows, float *to);
+// The row of the file's tensor, or the element of its vector, that is row r of a parameter that is not
+// transposed.
+int64_t yk_weight_source_row(const struct yk_weight_source *, int64_t r);
 // Rows of the layer `name`, "attn.q", of a block that some families store with others.
 int64_t yk_weight_rows_of(const struct yk_model_shape *, const char *name);
 
-// Fills a network's parameters from the files.  Errors list all tensors that are missing, that have
-// another shape than the configuration says, and those that are no parameter of the network.
-int yk_weights_load(struct yk_weights *, const struct yk_family *, struct yk_network *);
+// Formats in which a model's matrices can be held: as in the file if an op computes with them (others
+// become F16); F32, as variables that can be trained; or another format that yoke_quantize writes,
+// and F16 where its blocks do not divide the rows.  Vectors and learned positions are always F32.
+enum { YK_WEIGHTS_AS_PUBLISHED = -1 };
+// Sets a deferred parameter of a list to a tensor with the values of a source.  ERANGE: values that
+// the format does not have.
+int yk_weight_hold(struct yk_weights *, const struct yk_weight_source *, int format, struct yk_parameters *, int i);
+// Sets a network's deferred parameters from the files.  Errors list all tensors that are missing, that
+// have another shape than the configuration says, and those that are no parameter of the network.
+int yk_weights_load(struct yk_weights *, const struct yk_family *, int format, struct yk_network *);
 
 #endif

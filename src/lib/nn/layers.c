@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "nn/layer.h"
 #include "nn/shard_layers.h"
+#include "yoke-quant.h"
 
 yoke_module *yk_layer_new(const struct yoke_module_class *class, const void *state, size_t bytes)
 {
@@ -51,15 +52,30 @@ static bool vector(yoke_module *m, bool declared, const char *name, int64_t n, d
 
 // ---- linear, embedding ----
 
+// x w' + b for a matrix w in a format of yoke-quant.h, which only networks have.
+static yoke_tensor *quantized_product(const yoke_module *m, yoke_tensor *x, yoke_tensor *b)
+{
+	const struct yk_module_own *w = &m->own[0];
+	yoke_tensor *y = !m->net->by_row ? yoke_qlinear(x, w->tensor, w->format) :
+		yoke_matmul(x, yoke_dequant(w->tensor, w->format, yoke_dim(x, -1), yoke_dtype(x)), YOKE_TB | YOKE_BY_ROW);
+	return b == YOKE_NONE ? y : yoke_add(y, b);
+}
+
+static yoke_tensor *product(const yoke_module *m, yoke_tensor *x)
+{
+	yoke_tensor *w = m->own[0].tensor, *b = m->n > 1 ? m->own[1].tensor : YOKE_NONE;
+	if (m->own[0].format != YOKE_QUANT_F32)
+		return quantized_product(m, x, b);
+	return !m->net ? yoke_linear(x, w, b) : (m->inputs_cut ? yk_shard_row : yk_shard_column)(m->net, x, w, b);
+}
+
 static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	(void)state;
 	int err = yk_layer_one(m, n, k);
-	if (err)
-		return err;
-	yoke_tensor *w = m->own[0].tensor, *b = m->n > 1 ? m->own[1].tensor : YOKE_NONE;
-	out[0] = !m->net ? yoke_linear(in[0], w, b) : (m->inputs_cut ? yk_shard_row : yk_shard_column)(m->net, in[0], w, b);
-	return 0;
+	if (!err)
+		out[0] = product(m, in[0]);
+	return err;
 }
 
 const struct yoke_module_class yk_linear_class = {
@@ -91,10 +107,15 @@ yoke_module *yk_nn_linear_tied(const yoke_module *with)
 static int embedding_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	(void)state;
+	const struct yk_module_own *w = &m->own[0];
 	int err = yk_layer_one(m, n, k);
-	if (!err)
-		out[0] = m->net ? yk_shard_embedding(m->net, m->own[0].tensor, in[0]) : yoke_embedding(m->own[0].tensor, in[0]);
-	return err;
+	if (err)
+		return err;
+	if (w->format != YOKE_QUANT_F32)
+		out[0] = yoke_qgather(w->tensor, in[0], w->format, w->dims[1], yoke_f32);
+	else
+		out[0] = m->net ? yk_shard_embedding(m->net, w->tensor, in[0]) : yoke_embedding(w->tensor, in[0]);
+	return 0;
 }
 
 yoke_module *yk_nn_embedding(bool declared, int64_t count, int64_t width)

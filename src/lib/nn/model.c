@@ -439,22 +439,15 @@ yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
 
 void yk_network_take_up(const struct yk_network *n)
 {
-	for (size_t k = 0; k < n->places; k++)
-		n->place[k].at.own->tensor = n->place[k].i < 0 ? NULL : n->params.var[n->place[k].i];
+	for (size_t k = 0; k < n->places; k++) {
+		const int i = n->place[k].i;
+		n->place[k].at.own->tensor = i < 0 ? NULL : n->params.var[i];
+		n->place[k].at.own->format = i < 0 ? 0 : n->params.row[i].format;
+	}
 }
 
-int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
-{
-	return yk_network_new_on(NULL, m, s, to);
-}
-
-int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
-{
-	return yk_network_new_part(g, NULL, m, s, to);
-}
-
-int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
-			struct yk_network **to)
+static int network_new(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
+		       bool deferred, struct yk_network **to)
 {
 	int e = yk_model_check(m, s);
 	if (e == 0 && g)
@@ -466,6 +459,7 @@ int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struc
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
 	n->model = m;
 	n->shape = *s;
+	n->params.deferred = deferred;
 	n->stage = stage ? *stage : (struct yk_stage){ .of = 1, .to = s->layers };
 	if (g) {
 		n->shard = (struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
@@ -482,6 +476,27 @@ int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struc
 	else
 		*to = n;
 	return e;
+}
+
+int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
+	return network_new(NULL, NULL, m, s, false, to);
+}
+
+int yk_network_new_deferred(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
+	return network_new(NULL, NULL, m, s, true, to);
+}
+
+int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
+	return network_new(g, NULL, m, s, false, to);
+}
+
+int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
+			struct yk_network **to)
+{
+	return network_new(g, stage, m, s, false, to);
 }
 
 void yk_network_free(struct yk_network *n)

@@ -216,7 +216,9 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 
 // Creates a network with all parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
-// The same for one rank of a group that computes it together; NULL: alone.  EINVAL as
+// The same without variables; the caller sets all of them (yk_parameters_set).
+int yk_network_new_deferred(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+// The same, with variables, for one rank of a group that computes it together; NULL: alone.  EINVAL as
 // yk_model_check_ranks.
 int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 // The same for a stage that yk_stage_split returned.

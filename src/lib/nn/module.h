@@ -17,6 +17,7 @@ struct yk_module_own {
 	bool buffer, frozen, shared;
 	int rank; // rank and dims of a declared parameter
 	int64_t dims[2];
+	int format; // of a matrix: YOKE_QUANT_F32, or a format of yoke-quant.h, whose rows the tensor has
 	const struct yoke_module *with; // tied to this module's first parameter
 };
 

@@ -28,13 +28,15 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	memcpy(here, dims, (size_t)rank * sizeof *here);
 	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);
 	// keep it: the scope in which a model is built must not free it
-	yoke_tensor *var = e < 0 ? NULL : yoke_keep(yoke_variable(name, yoke_f32, rank, here));
-	if (!var) {
+	yoke_tensor *var = e < 0 || p->deferred ? NULL : yoke_keep(yoke_variable(name, yoke_f32, rank, here));
+	if (e < 0 || (!var && !p->deferred)) {
 		free(name);
 		return yoke_error_code();
 	}
 	p->var[p->count] = var;
-	p->row[p->count++] = (struct yk_parameter){ .name = name, .cut = cut };
+	struct yk_parameter *row = &p->row[p->count++];
+	*row = (struct yk_parameter){ .name = name, .cut = cut, .rank = p->deferred ? rank : 0 };
+	memcpy(row->dims, here, (size_t)row->rank * sizeof *here);
 	return 0;
 }
 
@@ -83,26 +85,35 @@ void yk_parameters_vector(struct yk_parameters *p, int64_t n, double value, cons
 		row->value = value;
 }
 
-static int shape_of(const yoke_tensor *t, int64_t *dims)
+static int shape_of(const struct yk_parameters *p, int i, int64_t *dims)
 {
-	int rank = yoke_rank(t);
-	for (int i = 0; i < rank; i++)
-		dims[i] = yoke_dim(t, i);
+	const int rank = p->row[i].rank ? p->row[i].rank : yoke_rank(p->var[i]);
+	for (int d = 0; d < rank; d++)
+		dims[d] = p->row[i].rank ? p->row[i].dims[d] : yoke_dim(p->var[i], d);
 	return rank;
+}
+
+int yk_parameters_set(struct yk_parameters *p, int i, yoke_tensor *t, int format)
+{
+	if (!t)
+		return yoke_error_code();
+	p->var[i] = yoke_keep(t);
+	p->row[i].format = format;
+	return 0;
 }
 
 yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_parameters *of, int i,
 				const char *kind)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	int rank = shape_of(of->var[i], dims);
+	int rank = shape_of(of, i, dims);
 	yk_parameters_add(p, rank, dims, "%s.%s", kind, of->row[i].name);
 	return p->error ? NULL : p->var[p->count - 1];
 }
 
 int yk_parameters_whole(const struct yk_parameters *p, int i, int64_t *dims)
 {
-	const int rank = shape_of(p->var[i], dims);
+	const int rank = shape_of(p, i, dims);
 	if (p->row[i].cut.blocks)
 		dims[p->row[i].cut.axis] = p->row[i].cut.all;
 	return rank;

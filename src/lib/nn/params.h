@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters: the named f32 variables of a model, in the order of its layers.  The list owns the
-// variables; checkpoints and optimizers rely on their order and names.
+// Parameters: the named variables of a model, in the order of its layers.  The list owns the
+// variables; checkpoints and optimizers rely on their order and names.  They are f32, except that
+// the frozen matrices of an opened file may stay in its format (yk_parameters_set).
 #ifndef YK_PARAMETERS_H
 #define YK_PARAMETERS_H
 
@@ -19,9 +20,14 @@ struct yk_parameters {
 		// Initial values: normal around 0 with this deviation; if it is 0, all are `value`.
 		double deviation, value;
 		struct yk_cut cut; // this rank's shard
+		// YOKE_QUANT_F32, or the format of yoke-quant.h of a matrix, whose rows are then in var.
+		int format;
+		int rank; // of a deferred parameter, as dims
+		int64_t dims[4];
 	} *row;               // by variable
 	size_t var_cap, row_cap;
 	bool counts;      // only count elements: no variables are created
+	bool deferred;    // var[i] is NULL until yk_parameters_set
 	int64_t elements; // of all parameters added, sharded ones in full
 	const struct yk_shard *shard; // the rules for shards; NULL: parameters are whole
 	int error;        // of the first that failed; later additions are ignored
@@ -35,6 +41,9 @@ void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, doubl
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void yk_parameters_vector(struct yk_parameters *, int64_t n, double value, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+// Sets deferred parameter i to a tensor, which the list frees; format as in its row.  t NULL: returns
+// the error that is pending.
+int yk_parameters_set(struct yk_parameters *, int i, yoke_tensor *t, int format);
 // A variable "kind.name" with the shape of parameter i of another list; NULL: see yoke_error.
 yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,
 				const char *kind);
