@@ -17,6 +17,7 @@
 #ifndef YOKE_MODEL_H
 #define YOKE_MODEL_H
 
+#include <yoke-tokenizer.h>
 #include <yoke.h>
 
 #ifdef __cplusplus
@@ -63,6 +64,47 @@ YOKE_API yoke_tensor *yoke_model_logits(yoke_model *, yoke_tensor *ids);
 // unless NULL, and returns their number.  The model owns them.  A matrix that is not f32 is a u8
 // tensor with its rows in one of the formats of yoke-quant.h.
 YOKE_API int yoke_model_parameters(yoke_model *, int max, yoke_tensor **to, const char **names);
+// The tokenizer beside the weights, which the model owns.  NULL: ENOENT if the files have none;
+// otherwise as yoke_tokenizer_open.
+YOKE_API const yoke_tokenizer *yoke_model_tokenizer(yoke_model *);
+
+// ---- Generation ----
+
+// Texts that a model continues, one token per step:
+//
+//	yoke_generation *g = yoke_generation_new(m, 1, (const int32_t *[]){ ids }, (int64_t[]){ 3 }, &options);
+//	for (int32_t id; yoke_generation_next(g, &id) > 0;)
+//		printf("%d ", id);
+//	yoke_generation_free(g);
+typedef struct yoke_generation yoke_generation;
+
+struct yoke_generation_options {
+	size_t size;        // sizeof, set by the caller
+	int64_t tokens;     // max new tokens of each text
+	double temperature; // 0: always the most likely token, the first among equals
+	int64_t top_k;      // sample from that many of the most likely tokens; 0: from all
+	double top_p;       // then from the fewest of these with this total probability; 0 and 1: all
+	double min_p;       // then from those with at least this share of the largest probability
+	// For tokens that occur in the text so far, prompt included: a positive logit is divided by
+	// `repetition`, a negative one multiplied (0 and 1: neither); `frequency` for each occurrence
+	// and `presence` once are subtracted.
+	double repetition, frequency, presence;
+	uint64_t seed;      // a token depends on the seed and its index, not on other texts
+	int past_end;       // 1: tokens that end a text, by the model's tokenizer, are like others
+};
+// Begins with n prompts, 1 .. 64, of count[i] tokens each.  The last tokens that fit the context are
+// used; when a text fills the context, it continues from its last half.  The model must remain until
+// yoke_generation_free.  EINVAL: an empty prompt, or options out of range; ERANGE: an id outside of
+// the vocabulary; EUNSUPPORTED: an encoder; ENOMEM.
+YOKE_API yoke_generation *yoke_generation_new(yoke_model *, int n, const int32_t *const *prompt, const int64_t *count,
+					      const struct yoke_generation_options *);
+// Samples the next token of each unfinished text into ids[n]; -1 for texts that are finished or end
+// with this step.  Returns the number of tokens; 0: all texts are finished.  EFORMAT: no logit is
+// finite.
+YOKE_API int yoke_generation_next(yoke_generation *, int32_t *ids);
+// Finishes text number `text`, counted from 0.
+YOKE_API int yoke_generation_end(yoke_generation *, int text);
+YOKE_API void yoke_generation_free(yoke_generation *); // NULL is fine
 
 #ifdef __cplusplus
 }

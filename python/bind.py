@@ -27,21 +27,6 @@ ABSENT = {
     "profile_state": "of C programs that keep a schedule of their own",
     "dataset_cube_files": "dataset_cubes has the same arguments",
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
-    "tokenizer_open": "of C programs; Python has the libraries that made the files",
-    "tokenizer_parse": "of C programs; Python has the libraries that made the files",
-    "tokenizer_free": "of C programs; Python has the libraries that made the files",
-    "tokenizer_encode": "of C programs; Python has the libraries that made the files",
-    "tokenizer_decode": "of C programs; Python has the libraries that made the files",
-    "tokenizer_size": "of C programs; Python has the libraries that made the files",
-    "tokenizer_piece": "of C programs; Python has the libraries that made the files",
-    "tokenizer_id": "of C programs; Python has the libraries that made the files",
-    "tokenizer_is_special": "of C programs; Python has the libraries that made the files",
-    "tokenizer_bos": "of C programs; Python has the libraries that made the files",
-    "tokenizer_pad": "of C programs; Python has the libraries that made the files",
-    "tokenizer_unknown": "of C programs; Python has the libraries that made the files",
-    "tokenizer_eos": "of C programs; Python has the libraries that made the files",
-    "tokenizer_template": "of C programs; Python has the libraries that made the files",
-    "quantize": "numpy and the package gguf quantize arrays",
     "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
@@ -55,6 +40,9 @@ optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new da
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
 run_open run_close recorder_new loader_new fit autocast device_of is_variable
+generation_new generation_next generation_end generation_free model_tokenizer quantize
+tokenizer_parse tokenizer_encode tokenizer_decode tokenizer_piece tokenizer_id tokenizer_is_special tokenizer_bos tokenizer_pad
+tokenizer_unknown tokenizer_eos
 """.split()
 
 # Operands that may be None, by function.
@@ -126,18 +114,19 @@ SKIPPED_MEMBERS = {("resolvent", "bound")}
 
 # Their results are numbers; other functions that return an int give 0 or an error.
 VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_training scaler_update dataset_count
-dataset_fingerprint optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
+dataset_fingerprint tokenizer_size optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
 WAITS = set("""model_open module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
 statistic_add statistic_save pipeline_fit pipeline_resume pipeline_save pipeline_load limits group_barrier group_split
-loader_seek cube_open place pack scaler_update group_world host_telemetry telemetry loader_free group_free
+loader_seek cube_open tokenizer_open place pack scaler_update group_world host_telemetry telemetry loader_free group_free
 profile_trace memory_snapshot""".split())
 
 CLASSES = {
     "dataset": "Dataset", "loader": "Loader", "module": "ModuleHandle", "optim": "Optim", "statistic": "Statistic",
     "pipeline": "Pipeline", "run": "Run", "profile": "Profile", "leaks": "Leaks", "recorder": "Recorder",
     "scaler": "Scaler", "cube": "Cube", "group": "Group", "context": "Context", "scope": "Scope", "model": "Model",
+    "tokenizer": "TokenizerHandle",
 }
 BY_HAND_CLASSES = {"context", "scope", "module"}
 
@@ -609,7 +598,7 @@ def main():
             parts["yoke_a"], parts["yoke_b"] = list_[:half], list_[half:]
         else:
             parts[header[:-2].replace("-", "_")] = list_
-    small = ["yoke_cube", "yoke_dist", "yoke_run", "yoke_observe", "yoke_pipeline", "yoke_data", "yoke_optim", "yoke_model"]
+    small = ["yoke_cube", "yoke_dist", "yoke_run", "yoke_observe", "yoke_pipeline", "yoke_data", "yoke_optim", "yoke_model", "yoke_tokenizer"]
     parts["rest"] = [t for s in small for t in parts.pop(s, [])]
     for name, list_ in parts.items():
         write(os.path.join(out, f"bound_{name}.cc"),

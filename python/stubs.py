@@ -106,7 +106,7 @@ def main() -> None:
                   "class DeviceError(RuntimeError): ...\n\nclass ReleasedError(RuntimeError): ...", stub, flags=re.M)
     stub = re.sub(r"\bNDArray(?!\[)\b(?=[,\]):])", "NDArray[Any]", stub)
     stub = re.sub(r"\*args, \*\*kwargs\)", "*args: Any, **kwargs: Any)", stub)
-    stub = re.sub(r"(?<=: )bytes\b", "builtins.bytes", stub)
+    stub = re.sub(r"(?<=[:>] )bytes\b", "builtins.bytes", stub)
     for bare, full in (("list", "list[Any]"), ("tuple", "tuple[Any, ...]"), ("dict", "dict[str, Any]"),
                        ("collections.abc.Sequence", "collections.abc.Sequence[Any]"), ("Sequence", "Sequence[Any]")):
         stub = re.sub(rf"(?<=[:>] ){bare}(?=[,):]|$| =)", full, stub, flags=re.M)

@@ -298,6 +298,133 @@ static void test_family(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// ---- generation ----
+
+enum { NEW = 6 };
+
+// The most likely next token after n ids, by a pass over all of them.
+static int32_t likeliest(yoke_model *m, const int32_t *ids, int64_t n)
+{
+	static float got[(RECORDED_TOKENS + NEW) * RECORDED_VOCAB];
+	int32_t best = 0;
+	yoke_scope *s = yoke_scope_begin("test");
+	yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, n }, ids)), got, (size_t)n * RECORDED_VOCAB * sizeof *got);
+	yoke_scope_end(s);
+	for (int32_t i = 1; i < RECORDED_VOCAB; i++)
+		if (got[(n - 1) * RECORDED_VOCAB + i] > got[(n - 1) * RECORDED_VOCAB + best])
+			best = i;
+	return best;
+}
+
+// Continues one or two prompts; returns the number of steps that gave tokens, an error if there was
+// one.
+static int continued(yoke_model *m, int n, const int32_t *const *prompt, const int64_t *count, struct yoke_generation_options o,
+		     int32_t to[][NEW])
+{
+	int e, steps = 0;
+	o.size = sizeof o;
+	memset(to, -1, (size_t)n * sizeof *to);
+	yoke_generation *g = yoke_generation_new(m, n, prompt, count, &o);
+	if (!g)
+		return yoke_error_code();
+	for (int32_t ids[2]; (e = yoke_generation_next(g, ids)) > 0; steps++)
+		for (int i = 0; i < n && steps < NEW; i++)
+			to[i][steps] = ids[i];
+	yoke_generation_free(g);
+	return e < 0 ? e : steps;
+}
+
+static void write_file(const char *path, const char *name, const char *text)
+{
+	char file[300];
+	snprintf(file, sizeof file, "%s/%s", path, name);
+	yk_file_write(file, text, strlen(text));
+}
+
+// Adds a tokenizer, in which one token ends a text.
+static void write_tokenizer(const char *path, int32_t end)
+{
+	char text[4096], more[80];
+	size_t n = (size_t)snprintf(text, sizeof text, "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":"
+				    "{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"w0\",\"vocab\":{");
+	for (int i = 0; i < RECORDED_VOCAB; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s\"w%d\":%d", i ? "," : "", i, i);
+	snprintf(text + n, sizeof text - n, "}}}");
+	write_file(path, "tokenizer.json", text);
+	snprintf(more, sizeof more, "{\"eos_token_id\": [%d]}", (int)end);
+	write_file(path, "generation_config.json", more);
+}
+
+static void test_refused_generation(yoke_model *m)
+{
+	const int32_t good[] = { 1 }, bad[] = { 1, RECORDED_VOCAB };
+	const struct {
+		const char *what;
+		int n;
+		const int32_t *ids;
+		int64_t count;
+		struct yoke_generation_options o;
+		int code;
+	} cases[] = {
+		{ "no prompts", 0, good, 1, { .tokens = 1 }, YOKE_EINVAL }, { "65 prompts", 65, good, 1, { .tokens = 1 }, YOKE_EINVAL },
+		{ "an empty prompt", 1, good, 0, { .tokens = 1 }, YOKE_EINVAL },
+		{ "an id outside of the vocabulary", 1, bad, 2, { .tokens = 1 }, YOKE_ERANGE },
+		{ "tokens -1", 1, good, 1, { .tokens = -1 }, YOKE_EINVAL }, { "top_p NaN", 1, good, 1, { .tokens = 1, .top_p = NAN }, YOKE_EINVAL },
+		{ "temperature -1", 1, good, 1, { .tokens = 1, .temperature = -1 }, YOKE_EINVAL },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yoke_generation_options o = cases[i].o;
+		o.size = sizeof o;
+		yoke_generation *g = yoke_generation_new(m, cases[i].n, &cases[i].ids, &cases[i].count, &o);
+		ok(!g && yoke_error_code() == cases[i].code, "generation refuses %s: %s", cases[i].what, yoke_error());
+		yoke_error_clear();
+		yoke_generation_free(g);
+	}
+}
+
+static void test_generation(const struct recorded *r)
+{
+	struct tensors all = tensors_of(r);
+	const char *path = write_folder("generation", r->config, &all);
+	yoke_model *m = yoke_model_open(path, NULL);
+	const int32_t *prompt[] = { recorded_ids, recorded_ids + 5 };
+	const int64_t count[] = { RECORDED_TOKENS, 4 };
+	const struct yoke_generation_options greedy = { .tokens = NEW };
+	const struct yoke_generation_options drawn = { .tokens = NEW, .temperature = 1.5, .top_k = 20, .seed = 3, .repetition = 1.2 };
+	int32_t ids[RECORDED_TOKENS + NEW], got[2][NEW], again[2][NEW], alone[1][NEW];
+	bool same = true;
+	ok(!yoke_model_tokenizer(m) && yoke_error_code() == YOKE_ENOENT, "a folder without a tokenizer has none: %s", yoke_error());
+	yoke_error_clear();
+	int steps = continued(m, 2, prompt, count, greedy, got);
+	memcpy(ids, recorded_ids, sizeof recorded_ids);
+	for (int i = 0; i < NEW; i++) {
+		ids[RECORDED_TOKENS + i] = likeliest(m, ids, RECORDED_TOKENS + i);
+		same = same && got[0][i] == ids[RECORDED_TOKENS + i];
+	}
+	ok(steps == NEW && same, "%s: temperature 0 continues with the most likely tokens: %d, %d, .. in %d steps", r->name, got[0][0], got[0][1],
+	   steps);
+	continued(m, 1, prompt + 1, count + 1, greedy, alone);
+	ok(!memcmp(got[1], alone[0], sizeof alone), "%s: the second of two prompts has the tokens it has alone: %d, %d, ..", r->name, got[1][0],
+	   got[1][1]);
+	continued(m, 2, prompt, count, drawn, got);
+	continued(m, 2, prompt, count, drawn, again);
+	ok(!memcmp(got, again, sizeof got), "%s: the same seed draws the same tokens: %d, %d, ..", r->name, got[0][0], got[0][1]);
+	test_refused_generation(m);
+	yoke_model_free(m);
+	// the third likeliest token ends the text
+	write_tokenizer(path, ids[RECORDED_TOKENS + 2]);
+	m = yoke_model_open(path, NULL);
+	int before = 0;
+	while (ids[RECORDED_TOKENS + before] != ids[RECORDED_TOKENS + 2])
+		before++;
+	steps = continued(m, 1, prompt, count, greedy, got);
+	ok(steps == before, "%s: a text ends before token %d, after %d tokens; want %d", r->name, (int)ids[RECORDED_TOKENS + 2], steps, before);
+	steps = continued(m, 1, prompt, count, (struct yoke_generation_options){ .tokens = NEW, .past_end = 1 }, got);
+	ok(steps == NEW, "%s: with past_end it goes on: %d tokens", r->name, steps);
+	yoke_model_free(m);
+	tensors_free(&all);
+}
+
 // ---- what is refused ----
 
 // The configuration of the first recorded model with a member replaced or added.
@@ -390,6 +517,7 @@ int main(void)
 		return 1;
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
+	test_generation(&recorded[0]);
 	test_configurations();
 	test_gguf_vectors();
 	return done();

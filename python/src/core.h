@@ -96,6 +96,7 @@ void nn_setup(nb::module_ &);
 void data_setup(nb::module_ &);
 void op_setup(nb::module_ &);
 void fit_setup(nb::module_ &);
+void model_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 
@@ -307,6 +308,7 @@ template <typename T> void free_of(T *);
 template <typename T> struct Handle {
 	T *p = nullptr;
 	nb::object keep; // an object that must live as long
+	bool lent = false; // *p belongs to that object
 	T *get(const char *call) const
 	{
 		if (!p) {
@@ -319,7 +321,7 @@ template <typename T> struct Handle {
 	{
 		T *was = p;
 		p = nullptr;
-		if (was)
+		if (was && !lent)
 			free_of(was);
 		keep.reset();
 	}

@@ -8,7 +8,7 @@
 
 namespace py {
 
-#define FREED(X) X(dataset) X(loader) X(statistic) X(pipeline) X(recorder) X(scaler) X(cube) X(group) X(model)
+#define FREED(X) X(dataset) X(loader) X(statistic) X(pipeline) X(recorder) X(scaler) X(cube) X(group)
 #define FREE(x) template <> void free_of(yoke_##x *p) { unlocked([p] { yoke_##x##_free(p); return 0; }); }
 FREED(FREE)
 template <> void free_of(yoke_profile *p) { yoke_profile_free(p); }
@@ -654,23 +654,6 @@ static void pipeline_train(Handle<yoke_pipeline> &p, Handle<yoke_dataset> &train
 	check(unlocked([&] { return yoke_pipeline_train(line, &o); }));
 }
 
-// The weights, which the model owns, and their names.
-static nb::tuple model_parameters(nb::object self)
-{
-	enter();
-	yoke_model *m = nb::cast<Handle<yoke_model> &>(self).get("model_parameters");
-	const int n = static_cast<int>(check(yoke_model_parameters(m, 0, nullptr, nullptr)));
-	std::vector<yoke_tensor *> t(static_cast<size_t>(n));
-	std::vector<const char *> name(static_cast<size_t>(n));
-	check(yoke_model_parameters(m, n, t.data(), name.data()));
-	nb::list names, tensors;
-	for (size_t i = 0; i < t.size(); i++) {
-		names.append(nb::str(name[i]));
-		tensors.append(nb::steal(lend(t[i], current(), self.ptr())));
-	}
-	return nb::make_tuple(tensors, names);
-}
-
 template <typename T> static nb::class_<Handle<T>> class_of(nb::module_ &m, const char *name, const char *doc)
 {
 	return nb::class_<Handle<T>>(m, name, doc);
@@ -696,7 +679,6 @@ void data_setup(nb::module_ &m)
 	class_of<yoke_recorder>(m, "Recorder", "Samples of a device and the host.");
 	class_of<yoke_scaler>(m, "Scaler", "A dynamic loss scale.");
 	class_of<yoke_cube>(m, "Cube", "A hyperspectral cube's file.");
-	class_of<yoke_model>(m, "Model", "A pretrained language model.");
 	class_of<yoke_group>(m, "Group", "An ordered set of ranks.");
 	m.def("moments", moments, "x"_a, "weight"_a = nb::none(), "diagonal"_a = false, DOC_moments);
 	m.def("scaler_check", scaler_check, "scaler"_a, "p"_a, "g"_a, DOC_scaler_check);
@@ -721,7 +703,6 @@ void data_setup(nb::module_ &m)
 	m.def("cube_read", cube_read, "cube"_a, "All pixels, and their weights.");
 	m.def("cube_write", cube_write, "path"_a, "x"_a, "type"_a = "f32", "interleave"_a = "bip", "big_endian"_a = false,
 	      "scale"_a = 1.0, "ignore"_a = NAN, "wavelength"_a = nb::none(), DOC_cube_write);
-	m.def("model_parameters", model_parameters, "model"_a, "Its weights, and their names.");
 	m.def("group_spawn", group_spawn, "argv"_a, "n"_a, DOC_group_spawn);
 	m.def("group_exchange", group_exchange, "group"_a, "mine"_a, DOC_group_exchange);
 	m.def("run_open", run_open, "folder"_a, nb::kw_only(), "device"_a = nb::none(), "driver"_a = nb::none(),

@@ -19,15 +19,13 @@ struct text {
 	bool over;
 };
 
-struct generation {
+struct yk_generation {
 	const struct yk_network *net;
-	const struct yk_sampling *sampling;
+	struct yk_sampling sampling;
 	int n;
 	struct text text[YK_SEQUENCES];
 	float *logits; // [n,V]
 	int64_t tokens;
-	yk_emit_fn *emit;
-	void *arg;
 };
 
 static int text_init(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt)
@@ -64,7 +62,7 @@ static int64_t new_of(const struct text *t)
 
 // Computes the next-token logits of m texts with equally many new tokens, which are added to their
 // caches.
-static int predict(struct generation *g, int m, struct text *const *t)
+static int predict(struct yk_generation *g, int m, struct text *const *t)
 {
 	struct yk_network_cache *cache[YK_SEQUENCES];
 	int32_t last[YK_SEQUENCES];
@@ -84,66 +82,99 @@ static int predict(struct generation *g, int m, struct text *const *t)
 	return yoke_scope_end(s);
 }
 
-static int draw(struct generation *g, int m, struct text *const *t)
+// Samples the next token of each of m texts into ids[], by index of the text.
+static int draw(struct yk_generation *g, int m, struct text *const *t, int32_t *ids)
 {
 	int e = predict(g, m, t);
 	for (int i = 0; i < m && e == 0; i++) {
 		const int64_t vocab = g->net->shape.vocab;
 		int32_t id;
-		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, &g->sampling, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
-		t[i]->ids[t[i]->n++] = id;
-		e = g->emit(g->arg, (int)(t[i] - g->text), id);
-		t[i]->over = e > 0 || ++t[i]->drawn == g->tokens;
-		e = e > 0 ? 0 : e;
+		t[i]->ids[t[i]->n++] = ids[t[i] - g->text] = id;
+		t[i]->over = ++t[i]->drawn == g->tokens;
 	}
 	return e;
 }
 
-// Samples the next token of each unfinished text. Texts that have just begun are computed
-// separately, the others together.
-static int round_of(struct generation *g, bool *over)
+int yk_generation_next(struct yk_generation *g, int32_t *ids)
 {
 	struct text *together[YK_SEQUENCES];
-	int m = 0, e = 0;
-	*over = true;
+	int m = 0, left = 0, e = 0;
+	for (int i = 0; i < g->n; i++)
+		ids[i] = -1;
+	// texts that have just begun are computed separately, the others together
 	for (int i = 0; i < g->n && e == 0; i++) {
 		struct text *t = &g->text[i];
 		if (t->over)
 			continue;
-		*over = false;
+		left++;
 		make_room(t, g->net->shape.context);
 		if (t->cache->length > 0 && new_of(t) == 1)
 			together[m++] = t;
 		else
-			e = draw(g, 1, &t);
+			e = draw(g, 1, &t, ids);
 	}
-	return m > 0 && e == 0 ? draw(g, m, together) : e;
+	if (m > 0 && e == 0)
+		e = draw(g, m, together, ids);
+	return e < 0 ? e : left;
+}
+
+void yk_generation_end(struct yk_generation *g, int text)
+{
+	g->text[text].over = true;
+}
+
+int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s, int n, const struct yk_tokens *prompt,
+		      int64_t tokens, struct yk_generation **to)
+{
+	int e = 0;
+	if (n < 1 || n > YK_SEQUENCES)
+		return yk_fail(YOKE_EINVAL, "generate: %d prompts; 1 .. %d go at once", n,
+			       YK_SEQUENCES);
+	struct yk_generation *g = calloc(1, sizeof *g);
+	if (!g)
+		return yk_fail(YOKE_ENOMEM, "generate: no memory");
+	*g = (struct yk_generation){ .net = net, .sampling = *s, .n = n, .tokens = tokens };
+	g->logits = malloc((size_t)n * (size_t)net->shape.vocab * sizeof *g->logits);
+	if (!g->logits)
+		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
+	for (int i = 0; i < n && e == 0; i++) {
+		g->text[i].over = tokens <= 0;
+		e = text_init(&g->text[i], net, &prompt[i]);
+	}
+	if (e < 0)
+		yk_generation_free(g);
+	else
+		*to = g;
+	return e;
+}
+
+void yk_generation_free(struct yk_generation *g)
+{
+	for (int i = 0; g && i < g->n; i++) {
+		yk_network_cache_free(g->text[i].cache);
+		free(g->text[i].ids);
+	}
+	if (g)
+		free(g->logits);
+	free(g);
 }
 
 int yk_generate(const struct yk_network *net, const struct yk_sampling *s, int n,
 		const struct yk_tokens *prompt, int64_t tokens, yk_emit_fn *emit, void *arg)
 {
-	struct generation g = {
-		.net = net, .sampling = s, .n = n, .tokens = tokens, .emit = emit, .arg = arg
-	};
-	bool over = tokens <= 0;
-	int e = 0;
-	if (n < 1 || n > YK_SEQUENCES)
-		return yk_fail(YOKE_EINVAL, "generate: %d prompts; 1 .. %d go at once", n,
-			       YK_SEQUENCES);
-	g.logits = malloc((size_t)n * (size_t)net->shape.vocab * sizeof *g.logits);
-	if (!g.logits)
-		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
-	for (int i = 0; i < n && e == 0; i++)
-		e = text_init(&g.text[i], net, &prompt[i]);
-	while (e == 0 && !over)
-		e = round_of(&g, &over);
-	for (int i = 0; i < n; i++) {
-		yk_network_cache_free(g.text[i].cache);
-		free(g.text[i].ids);
+	struct yk_generation *g = NULL;
+	int32_t ids[YK_SEQUENCES];
+	int e = yk_generation_new(net, s, n, prompt, tokens, &g);
+	while (e >= 0 && (e = yk_generation_next(g, ids)) > 0) {
+		for (int i = 0; i < n && e >= 0; i++) {
+			e = ids[i] < 0 ? 0 : emit(arg, i, ids[i]);
+			if (e > 0)
+				yk_generation_end(g, i);
+		}
 	}
-	free(g.logits);
+	yk_generation_free(g);
 	return e;
 }

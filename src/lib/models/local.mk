@@ -9,6 +9,7 @@ libyokecore_la_SOURCES += \
 	src/lib/models/generate.h \
 	src/lib/models/held.c \
 	src/lib/models/load.c \
+	src/lib/models/model_generate.c \
 	src/lib/models/names.c \
 	src/lib/models/pretrained.c \
 	src/lib/models/pretrained.h \

@@ -181,31 +181,43 @@ void yk_pretrained_close(struct yk_pretrained *p)
 
 // ---- public functions ----
 
-struct yoke_model {
-	struct yk_pretrained is;
-};
-
 yoke_model *yoke_model_open(const char *path, const struct yoke_model_options *options)
 {
 	yoke_model *m = calloc(1, sizeof *m);
 	if (!m)
 		yk_fail(YOKE_ENOMEM, "model_open: no memory");
-	else if (yk_pretrained_open(path, options, &m->is) == 0)
-		return m;
-	free(m);
+	else if (yk_pretrained_open(path, options, &m->is) == 0) {
+		m->path = strdup(path);
+		if (m->path)
+			return m;
+		yk_fail(YOKE_ENOMEM, "model_open: no memory");
+	}
+	yoke_model_free(m);
 	return NULL;
 }
 
 void yoke_model_free(yoke_model *m)
 {
-	if (m)
+	if (m) {
 		yk_pretrained_close(&m->is);
+		yoke_tokenizer_free(m->tokenizer);
+		free(m->path);
+	}
 	free(m);
 }
 
 static int given(const yoke_model *m, const char *function)
 {
 	return m ? 0 : yk_fail(YOKE_EINVAL, "%s: the model is NULL", function);
+}
+
+const yoke_tokenizer *yoke_model_tokenizer(yoke_model *m)
+{
+	if (given(m, "model_tokenizer") < 0)
+		return NULL;
+	if (!m->tokenizer)
+		m->tokenizer = yk_pretrained_tokenizer(m->path);
+	return m->tokenizer;
 }
 
 int yoke_model_info(const yoke_model *m, struct yoke_model_info *to)

@@ -12,6 +12,12 @@ struct yk_pretrained {
 	struct yk_network *net;
 };
 
+struct yoke_model {
+	struct yk_pretrained is;
+	char *path;
+	yoke_tokenizer *tokenizer; // NULL: not opened yet
+};
+
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
 int yk_pretrained_open(const char *path, const struct yoke_model_options *, struct yk_pretrained *);

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pretrained models: logits, generation, tokenizers, quantization."""
+import json
+import pathlib
+import struct
+
+import numpy as np
+import pytest
+
+import yoke
+
+VOCAB, WIDTH, HIDDEN, HEADS, LAYERS = 40, 16, 24, 2, 2
+models = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
+
+
+def write_safetensors(path, tensors):
+    header, at = {}, 0
+    for name, x in tensors.items():
+        header[name] = {"dtype": "F32", "shape": x.shape, "data_offsets": [at, at + x.nbytes]}
+        at += x.nbytes
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in tensors.values()))
+
+
+def write_model(folder, end=1):
+    """A llama with random weights, whose tokens are w0, w1, ..; `end` ends a text."""
+    r = np.random.default_rng(5)
+    sizes = {"model.embed_tokens.weight": (VOCAB, WIDTH), "model.norm.weight": (WIDTH,), "lm_head.weight": (VOCAB, WIDTH)}
+    for i in range(LAYERS):
+        sizes |= {f"model.layers.{i}.{name}.weight": shape for name, shape in {
+            "self_attn.q_proj": (WIDTH, WIDTH), "self_attn.k_proj": (WIDTH, WIDTH), "self_attn.v_proj": (WIDTH, WIDTH),
+            "self_attn.o_proj": (WIDTH, WIDTH), "mlp.gate_proj": (HIDDEN, WIDTH), "mlp.up_proj": (HIDDEN, WIDTH),
+            "mlp.down_proj": (WIDTH, HIDDEN), "input_layernorm": (WIDTH,), "post_attention_layernorm": (WIDTH,)}.items()}
+    folder.mkdir(exist_ok=True)
+    write_safetensors(folder / "model.safetensors", {n: r.normal(size=s).astype("f4") for n, s in sizes.items()})
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": False}))
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "unk_token": "w0", "vocab": {f"w{i}": i for i in range(VOCAB)}}}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [end]}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("models") / "llama")
+
+
+def test_a_model_and_its_tokenizer(folder):
+    m = yoke.load(folder)
+    assert (m.config.family, m.config.vocabulary, m.config.layers, m.config.width) == ("llama", VOCAB, LAYERS, WIDTH)
+    assert sum(x.size for x in m.parameters().values()) == m.config.parameters
+    t = m.tokenizer
+    assert t.encode("w3 w17  w5") == [3, 17, 5] and t.decode([3, 17]) == "w3 w17"
+    assert (len(t), t.eos_ids, t.bos_id, t.pad_id, t.chat_template) == (VOCAB, [1], None, None, None)
+    assert t.token(7) == "w7" and t.id("w7") == 7 and t.id("none") is None and t.token(VOCAB) is None
+    assert not t.is_special(3)
+    del m  # the tokenizer keeps the model
+    assert t.encode("w9") == [9]
+    with pytest.raises(FileNotFoundError):
+        yoke.load(folder / "none")
+
+
+def test_generation(folder):
+    m = yoke.load(folder)
+    ids = [3, 17, 5]
+    assert m.logits(ids).shape == (3, VOCAB) and m.logits([ids, ids]).shape == (2, 3, VOCAB)
+    assert np.allclose(m.logits("w3 w17 w5").numpy(), m.logits([ids]).numpy()[0])
+    want = list(ids)  # by a pass over all tokens for each
+    for _ in range(6):
+        want.append(int(m.logits(want).numpy()[-1].argmax()))
+    got = m.generate(ids, 6, temperature=0, stop_at_end=False)
+    assert got == want[3:]
+    assert list(m.generate(ids, 6, temperature=0, stop_at_end=False, stream=True)) == got
+    assert list(m.generate(np.array(ids), 6, temperature=0, stop_at_end=False)) == got
+    text = m.generate("w3 w17 w5", 6, temperature=0, stop_at_end=False)
+    assert text == "".join(f" w{i}" for i in got)
+    assert "".join(m.generate("w3 w17 w5", 6, temperature=0, stop_at_end=False, stream=True)) == text
+    # several prompts have the tokens they have alone
+    both = m.generate([ids, [8]], 6, temperature=0.9, top_k=10, seed=4, repetition_penalty=1.1)
+    assert both == [m.generate(ids, 6, temperature=0.9, top_k=10, seed=4, repetition_penalty=1.1),
+                    m.generate([8], 6, temperature=0.9, top_k=10, seed=4, repetition_penalty=1.1)]
+    assert m.generate(["w8", "w3 w17 w5"], 6, temperature=0, stop_at_end=False)[1] == text
+    assert m.generate(ids, 0) == []
+
+
+def test_a_text_ends_at_its_end_token(folder, tmp_path):
+    all_ = yoke.load(folder).generate([3, 17, 5], 6, temperature=0, stop_at_end=False)
+    m = yoke.load(write_model(tmp_path / "ends", end=all_[3]))
+    assert m.generate([3, 17, 5], 6, temperature=0) == all_[:all_.index(all_[3])]
+
+
+def test_bad_arguments_of_generation(folder):
+    m = yoke.load(folder)
+    for prompt, options in [([], {}), ("", {}), ([VOCAB], {}), ([-1], {}), ([[1], []], {}), ([1], {"temperature": -1.0}),
+                            ([1], {"temperature": float("nan")}), ([1], {"top_k": -1}), ([[1]] * 65, {}), ([[1], [2]], {"stream": True})]:
+        with pytest.raises((ValueError, IndexError)) as e:
+            m.generate(prompt, 2, **options)
+        assert "\n" not in str(e.value)
+    with pytest.raises(ValueError):
+        m.logits([[[1]]])
+    with pytest.raises(ValueError):
+        m.logits([1] * 65)
+
+
+@pytest.mark.skipif(not models.is_dir(), reason="the tokenizers are not beside the tests")
+@pytest.mark.parametrize("name", ["llama2", "llama3", "gpt2"])
+def test_text_of_tokens_one_at_a_time(name):
+    from yoke._model import _Text
+
+    t = yoke.Tokenizer(models / f"{name}.json")
+    for text in ("Hello world, it is 42.", "Grüße aus Köln", "你好, 🌍🌍 !", "  two  blanks\n\tand a tab", "a"):
+        ids = t.encode(text, special=False)
+        assert t.decode(ids) == t.decode(tuple(np.array(ids)))
+        for begin in (0, 1, 2):
+            stream = _Text(t, ids[:begin])
+            pieces = [stream.add(i) for i in ids[begin:]]
+            before = t.decode(ids[:begin], skip_special=True)
+            assert before + "".join(pieces) + stream.rest() == t.decode(ids, skip_special=True) or "\ufffd" in before
+
+
+def test_quantized_bytes():
+    x = np.random.default_rng(2).normal(size=(3, 64)).astype("f4")
+    q = yoke.quantize(yoke.QUANT_Q8_0, x)
+    assert q.shape == (3, 2 * 34) and q.dtype == np.uint8
+    blocks = q.reshape(3, 2, 34)
+    scale = np.ascontiguousarray(blocks[:, :, :2]).view("f2").astype("f4")
+    assert np.abs(scale * np.ascontiguousarray(blocks[:, :, 2:]).view("i1") - x.reshape(3, 2, 32)).max() <= np.abs(x).max() / 127 * 0.51
+    assert np.array_equal(yoke.dequant(yoke.tensor(q), yoke.QUANT_Q8_0, 64, yoke.f32).numpy().reshape(3, 2, 32),
+                          scale * np.ascontiguousarray(blocks[:, :, 2:]).view("i1"))
+    with pytest.raises(ValueError):
+        yoke.quantize(yoke.QUANT_Q8_0, x[:, :33])
+    with pytest.raises(ValueError):
+        yoke.quantize(99, x)

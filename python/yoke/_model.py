@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pretrained language models: yoke.load, generation and tokenizers."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import _core
+from ._arrays import tensor
+from ._record import Record
+
+Ids = Sequence[int]
+
+
+class Tokenizer:
+    """Text to token ids and back, with the same ids as the libraries that made the files.
+
+    Tokenizer(path) opens tokenizer.json, tokenizer.model, or a folder that contains one of them."""
+
+    def __init__(self, path: str | os.PathLike[str] | _core.TokenizerHandle) -> None:
+        self._t = path if isinstance(path, _core.TokenizerHandle) else _core.tokenizer_open(os.fspath(path))
+
+    def encode(self, text: str, *, special: bool = True, parse: bool = False) -> list[int]:
+        """The ids of a text.  special: add the special tokens of the model's format, such as BOS.  parse: special tokens
+        written in the text become their ids; without it they are ordinary text, as user input must be."""
+        return _core.tokenizer_encode(self._t, text, (_core.TOKENIZER_ADD if special else 0) | (_core.TOKENIZER_PARSE if parse else 0))
+
+    def decode(self, ids: Ids, *, skip_special: bool = False) -> str:
+        """The text of ids, without special tokens if skip_special."""
+        text: str = _core.tokenizer_decode(self._t, [int(i) for i in ids], _core.TOKENIZER_SKIP if skip_special else 0)
+        return text
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids: the largest one + 1."""
+        return _core.tokenizer_size(self._t)
+
+    def token(self, id: int) -> str | None:
+        """The token of an id as the file spells it; None if the id has none."""
+        piece = _core.tokenizer_piece(self._t, id)
+        return None if piece is None else piece.decode(errors="replace")
+
+    def id(self, token: str) -> int | None:
+        """The id of a token as the file spells it; None if there is none."""
+        return _core.tokenizer_id(self._t, token)
+
+    def is_special(self, id: int) -> bool:
+        """Is the id a special token, such as BOS?"""
+        return _core.tokenizer_is_special(self._t, id)
+
+    @property
+    def bos_id(self) -> int | None:
+        """The token that begins a text."""
+        return _core.tokenizer_bos(self._t)
+
+    @property
+    def eos_ids(self) -> list[int]:
+        """The tokens that end a text."""
+        return _core.tokenizer_eos(self._t)
+
+    @property
+    def pad_id(self) -> int | None:
+        """The token for padding."""
+        return _core.tokenizer_pad(self._t)
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The token for unknown text."""
+        return _core.tokenizer_unknown(self._t)
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the chat template, a Jinja template."""
+        return _core.tokenizer_template(self._t)
+
+
+class _Text:
+    """The text of ids that arrive one at a time.  Characters whose bytes are incomplete wait for the next id."""
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Ids) -> None:
+        self._t = tokenizer
+        self._ids = list(prompt[-8:])  # decoders may treat the first token of a text in another way
+        self._from, self._shown = 0, len(self._ids)
+
+    def add(self, id: int) -> str:
+        self._ids.append(id)
+        now = self._decode(len(self._ids))
+        if now.endswith("\ufffd"):
+            return ""
+        piece = now[len(self._decode(self._shown)):]
+        self._from, self._shown = max(self._from, self._shown - 8), len(self._ids)
+        return piece
+
+    def rest(self) -> str:
+        return self._decode(len(self._ids))[len(self._decode(self._shown)):]
+
+    def _decode(self, end: int) -> str:
+        return self._t.decode(self._ids[self._from:end], skip_special=True)
+
+
+class LanguageModel:
+    """A pretrained model, which yoke.load opens."""
+
+    def __init__(self, path: str | os.PathLike[str], *, context: int = 0) -> None:
+        self._m = _core.model_open(os.fspath(path), context=context)
+        self._tokenizer: Tokenizer | None = None
+        self._path = os.fspath(path)
+
+    def __repr__(self) -> str:
+        return f"<{self.config.family} of {self.config.parameters:,} parameters from {self._path!r}>"
+
+    @property
+    def config(self) -> Record:
+        """Family and sizes, as struct yoke_model_info has them: family, vocabulary, context, layers, width, heads, kv_heads,
+        head_dim, hidden, parameters."""
+        return _core.model_info(self._m)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that comes with the model.  FileNotFoundError: the files have none."""
+        if self._tokenizer is None:
+            self._tokenizer = Tokenizer(_core.model_tokenizer(self._m))
+        return self._tokenizer
+
+    def parameters(self) -> dict[str, _core.Tensor]:
+        """The weights by name."""
+        tensors, names = _core.model_parameters(self._m)
+        return dict(zip(names, tensors))
+
+    def logits(self, ids: Any) -> _core.Tensor:
+        """The logits of the next token after each: ids [T] give [T,V], ids [B,T] give [B,T,V]; a text gives those of its
+        tokens."""
+        x = tensor(self.tokenizer.encode(ids) if isinstance(ids, str) else ids, dtype="i32")
+        y = _core.model_logits(self._m, x if len(x.shape) != 1 else x.reshape(1, x.shape[0]))
+        return y.reshape(*y.shape[1:]) if len(x.shape) == 1 else y
+
+    def generate(self, prompt: Any, max_new_tokens: int = 256, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0.9,
+                 min_p: float = 0.0, repetition_penalty: float = 1.0, frequency_penalty: float = 0.0, presence_penalty: float = 0.0,
+                 seed: int = 0, stop_at_end: bool = True, stream: bool = False) -> Any:
+        """Continues a text, or ids, or each of several: a list of either, up to 64.  Gives the new text without the prompt,
+        or the new ids.
+
+        temperature=0 takes the most likely token; otherwise a token is drawn from the top_k most likely ones (0: all), then
+        from the fewest of these with a total probability of top_p, then from those with at least min_p times the largest
+        probability.  repetition_penalty divides positive logits of tokens that the text has, and multiplies negative ones;
+        frequency_penalty is subtracted for each occurrence, presence_penalty once.  A token depends on the seed and on its
+        index, not on other texts.  A text ends at a token that ends texts, unless stop_at_end=False.
+
+        stream: gives an iterator of pieces of the text, or of ids, as they are computed; for one prompt."""
+        texts = isinstance(prompt, str) or (isinstance(prompt, (list, tuple)) and len(prompt) > 0 and isinstance(prompt[0], str))
+        one = isinstance(prompt, str) or not (texts or _is_nested(prompt))
+        prompts = [prompt] if one else list(prompt)
+        if stream and not one:
+            raise ValueError("generate: stream=True takes one prompt")
+        ids = [self._begin(p) if texts else [int(i) for i in p] for p in prompts]
+        g = _core.generation_new(self._m, ids, tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+                                 repetition=repetition_penalty, frequency=frequency_penalty, presence=presence_penalty, seed=seed,
+                                 past_end=not stop_at_end)
+        if stream:
+            return self._pieces(g, ids[0]) if texts else _tokens(g)
+        new: list[list[int]] = [[] for _ in ids]
+        for step in _steps(g):
+            for text, id in zip(new, step):
+                if id >= 0:
+                    text.append(id)
+        done = [self._continuation(p, n) for p, n in zip(ids, new)] if texts else new
+        return done[0] if one else done
+
+    def _begin(self, text: str) -> list[int]:
+        ids = self.tokenizer.encode(text)
+        if ids and ids[-1] in self.tokenizer.eos_ids:  # some formats add one, which would end the text here
+            ids.pop()
+        if not ids:
+            raise ValueError("generate: the prompt has no tokens")
+        return ids
+
+    def _pieces(self, g: _core.Generation, prompt: list[int]) -> Iterator[str]:
+        text = _Text(self.tokenizer, prompt)
+        for id in _tokens(g):
+            piece = text.add(id)
+            if piece:
+                yield piece
+        rest = text.rest()
+        if rest:
+            yield rest
+
+    def _continuation(self, prompt: list[int], new: list[int]) -> str:
+        text = _Text(self.tokenizer, prompt)
+        return "".join([text.add(id) for id in new]) + text.rest()
+
+
+def _is_nested(ids: Any) -> bool:
+    return len(ids) > 0 and hasattr(ids[0], "__len__")
+
+
+def _steps(g: _core.Generation) -> Iterator[list[int]]:
+    while (step := _core.generation_next(g)) is not None:
+        yield step
+
+
+def _tokens(g: _core.Generation) -> Iterator[int]:
+    for step in _steps(g):
+        yield step[0]
+
+
+def load(path: str | os.PathLike[str], *, context: int = 0) -> LanguageModel:
+    """Opens a pretrained model: a folder with config.json and safetensors files, or a GGUF file.  Nothing is downloaded.
+    context: max tokens of a sequence; 0: what the file says."""
+    return LanguageModel(path, context=context)
