@@ -163,7 +163,7 @@ for key in rss throttled memory_limit oom_kills; do
 done
 verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=1 now)' out || cat out)"
 # a writer that gives each batch after a step; a batch is 8 windows of 32 bytes, and two of them come first
-paced pipe 513 256 12 <text | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
+paced pipe 257 256 12 <text | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
 	embed=32 context=32 batch=8 log_every=1 progress=0 report=0 2>err || cat err
 has pipe slow 'waiting for data'
 # the pool's cap is met behind the first step, when a validation wants more

@@ -238,6 +238,55 @@ static void test_stuck(void)
 	   "the position is before the failed batch; its data lives until the read returns");
 }
 
+// ---- reads ahead that wait ----
+
+static atomic_int waiting_reads;
+static atomic_bool reads_may_end;
+
+// Samples from 2 on arrive only when they may.
+static int read_waiting(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	(void)arg;
+	for (int64_t i = 0; i < n; i++) {
+		if (s[i]->number >= 2)
+			atomic_fetch_add(&waiting_reads, 1);
+		while (s[i]->number >= 2 && !atomic_load(&reads_may_end))
+			pause_us(1000);
+		*(float *)s[i]->to[0] = (float)s[i]->number;
+	}
+	return 0;
+}
+
+// The first batch is there, and a worker waits for the second: a seek to the first returns it.
+static void test_seek_waiting(void)
+{
+	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32 };
+	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "slow", .count = 9, .fields = 1, .field = &f,
+		.read = read_waiting });
+	const struct yoke_position begin = { .size = sizeof begin }, later = { .size = sizeof later, .index = 4 };
+	struct yoke_position p = { .size = sizeof p };
+	yoke_loader *l = loader(d, "batch=2 shuffle=0 workers=1");
+	void *data[1];
+	while (l && atomic_load(&waiting_reads) == 0)
+		pause_us(1000);
+	yoke_setting_set("data.timeout", "20"); // against a hang
+	int e = yoke_loader_seek(l, &begin);
+	bool good = e == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[0] == 0 && ((float *)data[0])[1] == 1;
+	ok(good, "a seek to the next batch keeps it: %d %s", e, yoke_error());
+	e = yoke_loader_position(l, &p);
+	e = e ? e : yoke_loader_seek(l, &p);
+	ok(e == 0 && p.index == 2, "a seek to a batch that is being read does not wait: %d %s", e, yoke_error());
+	atomic_store(&reads_may_end, true);
+	yoke_setting_set("data.timeout", "300");
+	good = yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[0] == 2 && ((float *)data[0])[1] == 3;
+	good = good && yoke_loader_seek(l, &begin) == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 1;
+	good = good && yoke_loader_seek(l, &later) == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 5;
+	ok(good, "and seeks to other positions discard it: %s", yoke_error());
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
 // ---- what is refused ----
 
 static void test_refused(void)
@@ -332,6 +381,7 @@ int main(void)
 	test_failures();
 	test_open_close();
 	test_stuck();
+	test_seek_waiting();
 	test_refused();
 	return done();
 }

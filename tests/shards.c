@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #ifdef HAVE_LIBZIP
@@ -275,11 +277,11 @@ static void test_pipe_ends(void)
 	bool good = d && yoke_dataset_read(d, 7, 0, 0, 7, to, NULL) == 0 && yoke_dataset_read(d, 5, 0, 0, 5, to, NULL) == 0;
 	ok(good, "samples are cached: %s", yoke_error());
 	ok(yoke_dataset_read(d, 4, 0, 0, 4, to, NULL) == YOKE_EINVAL &&
-		   strstr(yoke_error(), "pipe: sample 4 of the stream has passed: the last 3 are kept"), "%s", yoke_error());
+		   strstr(yoke_error(), "sample 4 ") && strstr(yoke_error(), " 3 "), "%s", yoke_error());
 	yoke_error_clear();
 	for (int i = 0; i < 2; i++) {
 		ok(yoke_dataset_read(d, 9, 0, 0, 9, to, NULL) == YOKE_EIO &&
-			   strstr(yoke_error(), "the stream ended at byte 75, behind 9 samples"), "%s", yoke_error());
+			   strstr(yoke_error(), "byte 75,") && strstr(yoke_error(), " 9 samples"), "%s", yoke_error());
 		yoke_error_clear();
 	}
 	yoke_dataset_free(d);
@@ -287,6 +289,42 @@ static void test_pipe_ends(void)
 	refused("pipe", "format=u16", YOKE_EINVAL, "count=, the samples of an epoch");
 	refused("pipe", "count=7", YOKE_EINVAL, "a pipe takes format=TYPE");
 	refused("pipe", "format=u16 count=7 columns=a", YOKE_EINVAL, "pipes take no such key");
+}
+
+// Waits for sample 9 of the pipe's dataset.
+static void *read_ninth(void *dataset)
+{
+	static float x[4];
+	void *to[] = { x };
+	return yoke_dataset_read(dataset, 9, 0, 0, 9, to, NULL) == 0 ? x : NULL;
+}
+
+// A thread that waits for the writer of a pipe does not delay samples that are there.
+static void test_pipe_waits(void)
+{
+	float data[20], x[2] = { NAN, NAN };
+	void *to[] = { x }, *ninth = NULL;
+	pthread_t reader;
+	int unread = 1;
+	for (int i = 0; i < 20; i++)
+		data[i] = (float)i;
+	unlink("pipe");
+	if (mkfifo("pipe", 0600) < 0)
+		abort();
+	const int fd = open("pipe", O_RDWR); // never at its end
+	yoke_dataset *d = yoke_dataset_open("pipe", "format=f32 dims=2 count=20 keep=20");
+	if (fd < 0 || !d || write(fd, data, 36) != 36 || pthread_create(&reader, NULL, read_ninth, d))
+		abort();
+	while (unread && ioctl(fd, FIONREAD, &unread) == 0)
+		sched_yield(); // until the reader has four samples and half of the next
+	alarm(300); // against a hang
+	ok(yoke_dataset_read(d, 3, 0, 0, 3, to, NULL) == 0 && x[0] == 6 && x[1] == 7, "sample 3 while a thread waits for sample 9: %s",
+	   yoke_error());
+	const bool sent = write(fd, (char *)data + 36, 44) == 44 && pthread_join(reader, &ninth) == 0;
+	ok(sent && ninth && ((float *)ninth)[0] == 18 && ((float *)ninth)[1] == 19, "sample 9 when it has come");
+	alarm(0);
+	yoke_dataset_free(d);
+	close(fd);
 }
 
 static int write_seeds(const char *to)
@@ -323,5 +361,6 @@ int main(int argc, char **argv)
 	test_lists();
 	test_pipe();
 	test_pipe_ends();
+	test_pipe_waits();
 	return done();
 }

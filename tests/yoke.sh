@@ -71,19 +71,14 @@ await()
 	done
 }
 
-# paced RUN FIRST NEXT STEPS <FILE: copies FIRST bytes, which is two steps' worth, then NEXT more, one step's, after each of the
-# first STEPS - 1 steps of the run, so that the run waits for most of them.  A loader with several workers may need the
-# data of a later step first, so a step that is not made is waited for 100 times only.
+# paced RUN FIRST NEXT STEPS <FILE: copies FIRST bytes, the data of one step, then NEXT more, those of the next step, after each
+# of the first STEPS - 1 steps of the run: each step must be made as soon as its own data have arrived.
 paced()
 {
 	head -c "$2"
 	paced_step=1
 	while [ $paced_step -lt "$4" ]; do
-		paced_tries=0
-		until [ $paced_tries -eq 100 ] || grep -qs "\"step\":$paced_step," "$1/metrics.jsonl"; do
-			paced_tries=$((paced_tries + 1))
-			sleep 0.02
-		done
+		await grep -qs "\"step\":$paced_step," "$1/metrics.jsonl" || return
 		head -c "$3"
 		paced_step=$((paced_step + 1))
 	done

@@ -51,14 +51,14 @@ static int loader_open(struct yk_trainer *t)
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
 		 yk_config_str(c, YK_KEY_on_error), (long long)t->replica.seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
 	yoke_dataset *set = t->feed.data ? yk_data_set(t->feed.data) : no_windows(t);
-	t->feed.loader = set ? yoke_loader_new(set, settings) : NULL;
+	t->feed.loader = set ? yk_loader_new_at(set, settings, &t->feed.position) : NULL;
 	yoke_dataset_free(set);
 	if (!t->feed.loader)
 		return yoke_error_code();
 	if (t->feed.watched)
 		yk_loader_watch(t->feed.loader, t->feed.watched);
 	yoke_loader_errors(t->feed.loader, t->feed.heard, t->feed.heard_arg);
-	return t->feed.data ? yoke_loader_seek(t->feed.loader, &t->feed.position) : 0;
+	return 0;
 }
 
 int yk_trainer_feed(struct yk_trainer *t)

@@ -304,6 +304,16 @@ static bool drop_queue(struct yoke_loader *l)
 	return true;
 }
 
+// Does the next batch begin at the cursor?  Then a seek there keeps the batches read ahead, since a
+// read in progress may wait for a pipe that delivers the next sample only later.
+static bool is_next(const struct yoke_loader *l, const struct yk_cursor *c)
+{
+	struct yk_cursor next = l->tail < l->head ? l->slot[l->queue[l->tail % l->slots]].begin : l->cursor, to = *c;
+	yk_cursor_batch(&l->feed, &next);
+	yk_cursor_batch(&l->feed, &to);
+	return !l->failed && next.epoch == to.epoch && next.base == to.base && next.at == to.at;
+}
+
 // ---- construction ----
 
 static int allowed_cpus(void)
@@ -337,6 +347,12 @@ static int start(struct yoke_loader *l)
 	return e;
 }
 
+static void set_position(struct yoke_loader *l, const struct yk_cursor *c, const struct yoke_position *p)
+{
+	l->position = (struct yoke_position){ .epoch = c->epoch, .index = yk_cursor_index(&l->feed, c),
+					      .failed = c->epoch == p->epoch ? p->failed : 0 };
+}
+
 static void init_locks(struct yoke_loader *l)
 {
 	pthread_condattr_t clock;
@@ -350,10 +366,16 @@ static void init_locks(struct yoke_loader *l)
 
 yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 {
+	return yk_loader_new_at(set, settings, &(struct yoke_position){ .size = sizeof(struct yoke_position) });
+}
+
+yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const struct yoke_position *at)
+{
 	struct yk_feed feed = { .count = set ? set->count : 0 };
+	struct yk_cursor begin;
 	if (yk_given(set, "data set"))
 		return NULL;
-	if (yk_feed_parse(&feed, settings) < 0)
+	if (yk_feed_parse(&feed, settings) < 0 || yk_cursor_from(&feed, at, &begin) < 0)
 		return NULL;
 	struct yoke_loader *l = calloc(1, sizeof *l);
 	if (!l) {
@@ -364,6 +386,8 @@ yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 	l->refs = 1;
 	l->set = yk_dataset_ref(set);
 	l->feed = feed;
+	l->cursor = begin;
+	set_position(l, &begin, at);
 	l->workers = (int)feed.workers;
 	if (feed.workers == YK_DATA_AUTO) {
 		const int half = allowed_cpus() / 2;
@@ -642,17 +666,17 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 		return e;
 	yk_loader_release(l);
 	pthread_mutex_lock(&l->lock);
-	const bool dropped = drop_queue(l);
-	if (dropped) {
+	const bool there = is_next(l, &c), moved = there || drop_queue(l);
+	if (moved && !there) {
 		l->cursor = c;
 		l->bad.from = l->bad.to = 0;
 		l->failed = 0;
-		l->position = (struct yoke_position){ .epoch = c.epoch, .index = yk_cursor_index(&l->feed, &c),
-						      .failed = c.epoch == p.epoch ? p.failed : 0 };
 	}
+	if (moved)
+		set_position(l, &c, &p);
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
-	return dropped ? 0 : yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
+	return moved ? 0 : yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
 }
 
 int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)

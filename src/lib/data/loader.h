@@ -140,6 +140,8 @@ void yk_batch_finish(struct yoke_loader *, struct yk_batch *);
 int yk_reader_init(struct yk_reader *, const yoke_dataset *);
 void yk_reader_fini(struct yk_reader *);
 
+// Makes a loader whose first batch begins at a position.
+yoke_loader *yk_loader_new_at(yoke_dataset *, const char *settings, const struct yoke_position *);
 // Waits for the next batch, which stays in the queue; NULL: an error, or 0 and *end set after the
 // last epoch.
 struct yk_batch *yk_loader_wait(struct yoke_loader *, bool *end);
