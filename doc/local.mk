@@ -151,6 +151,7 @@ directory_readmes = \
 	src/lib/data/README.md \
 	src/lib/fit/README.md \
 	src/lib/formats/README.md \
+	src/lib/export/README.md \
 	src/lib/models/README.md \
 	src/lib/nn/README.md \
 	src/lib/observe/README.md \

@@ -4,12 +4,14 @@
 #include "config.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
 #include "../tests/gguf_write.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "export/export.h"
 #include "formats/safetensors.h"
 #include "models/pretrained.h"
 #include "../tests/models/recorded.h"
@@ -425,6 +427,61 @@ static void test_generation(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// ---- export ----
+
+static int logits_of(const char *path, float *to, size_t bytes)
+{
+	const int64_t dims[] = { 1, RECORDED_TOKENS };
+	yoke_model *m = yoke_model_open(path, NULL);
+	if (!m)
+		return -1;
+	yoke_scope *s = yoke_scope_begin("test");
+	const int e = yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, dims, recorded_ids)), to, bytes);
+	yoke_scope_end(s);
+	yoke_model_free(m);
+	return e;
+}
+
+// Does the exported model give the bits of the source's logits?
+static void check_export(const struct recorded *r, const char *what, const char *from, const char *to, int e)
+{
+	static float a[RECORDED_TOKENS * RECORDED_VOCAB], b[RECORDED_TOKENS * RECORDED_VOCAB];
+	memset(a, -1, sizeof a);
+	memset(b, -2, sizeof b);
+	const bool same = e == 0 && logits_of(from, a, sizeof a) == 0 && logits_of(to, b, sizeof b) == 0 && !memcmp(a, b, sizeof a);
+	ok(same, "%s: exported as %s: the same logits, bit by bit %s", r->name, what, yoke_error());
+	yoke_error_clear();
+}
+
+static void test_export(const struct recorded *r)
+{
+	const struct yk_export_options o = { .format = -1, .shard = 10000 }, replace = { .format = YK_GGUF_F32, .overwrite = true };
+	struct tensors all = tensors_of(r);
+	const char *from = write_folder(r->name, r->config, &all);
+	char hf[300], gguf[300], back[300];
+	snprintf(hf, sizeof hf, "%s/%s.hf", folder, r->name);
+	snprintf(gguf, sizeof gguf, "%s/%s.exported.gguf", folder, r->name);
+	snprintf(back, sizeof back, "%s/%s.back", folder, r->name);
+	check_export(r, "a folder", from, hf, yk_export_hf(from, hf, &o));
+	ok(yk_export_hf(from, hf, &o) == YOKE_EINVAL && yk_export_hf(from, from, &replace) == YOKE_EINVAL,
+	   "%s: an existing folder and the model itself are not replaced: %s", r->name, yoke_error());
+	yoke_error_clear();
+	const bool scaled = !strncmp(r->name, "gemma", 5); // by another number than GGUF files mean
+	const bool rounded = strstr(r->name, "llama_llama3") || strstr(r->name, "llama_yarn") || !strcmp(r->name, "mistral");
+	const int e = yk_export_gguf(from, gguf, &replace);
+	if (scaled) {
+		ok(e == YOKE_EINVAL && access(gguf, F_OK) < 0, "%s: refused as GGUF: %s", r->name, yoke_error());
+		yoke_error_clear();
+	} else if (rounded) {
+		ok(e == 0, "%s: exported as GGUF %s", r->name, yoke_error());
+	} else {
+		check_export(r, "GGUF", from, gguf, e);
+		check_export(r, "GGUF and back as a folder", from, back, yk_export_hf(gguf, back, &o));
+	}
+	yoke_error_clear();
+	tensors_free(&all);
+}
+
 // ---- what is refused ----
 
 // The configuration of the first recorded model with a member replaced or added.
@@ -518,6 +575,8 @@ int main(void)
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
 	test_generation(&recorded[0]);
+	for (int i = 0; i < MODELS; i++)
+		test_export(&recorded[i]);
 	test_configurations();
 	test_gguf_vectors();
 	return done();

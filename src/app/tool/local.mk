@@ -25,6 +25,7 @@ yoke_SOURCES = \
 	src/app/tool/cmd_data.c \
 	src/app/tool/cmd_doctor.c \
 	src/app/tool/cmd_eval.c \
+	src/app/tool/cmd_export.c \
 	src/app/tool/cmd_fit.c \
 	src/app/tool/cmd_generate.c \
 	src/app/tool/cmd_help.c \

@@ -33,4 +33,6 @@ libyokecore_la_SOURCES += \
 	src/core/base/sized.c \
 	src/core/base/sized.h \
 	src/core/base/stop.c \
-	src/core/base/stop.h
+	src/core/base/stop.h \
+	src/core/base/wire.c \
+	src/core/base/wire.h

@@ -7,6 +7,8 @@ libyokecore_la_SOURCES += \
 	src/lib/formats/gguf.h \
 	src/lib/formats/gguf_blocks.c \
 	src/lib/formats/gguf_blocks.h \
+	src/lib/formats/gguf_write.c \
+	src/lib/formats/gguf_write.h \
 	src/lib/formats/image.c \
 	src/lib/formats/image.h \
 	src/lib/formats/jpeg.c \

@@ -13,7 +13,7 @@
 #include "nn/model.h"
 
 // Conventions of files for the names of weights (names.c).
-enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_COUNT };
+enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_COUNT };
 
 struct yk_family {
 	const char *name;      // of the architecture in GGUF files; "llama"

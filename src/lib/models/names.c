@@ -13,32 +13,40 @@
 struct name_row {
 	const char *layer, *hf[YK_NAMES_COUNT], *gguf[YK_NAMES_COUNT];
 };
-enum { LLAMA = YK_NAMES_LLAMA, GEMMA = YK_NAMES_GEMMA, PHI3 = YK_NAMES_PHI3, GPT2 = YK_NAMES_GPT2 };
+enum { LLAMA = YK_NAMES_LLAMA, GEMMA = YK_NAMES_GEMMA, PHI3 = YK_NAMES_PHI3, GPT2 = YK_NAMES_GPT2,
+       YOKE = YK_NAMES_YOKE };
 
 static const struct name_row network[] = {
-	{ "embed", { [LLAMA] = "model.embed_tokens", [GPT2] = "wte" }, { "token_embd" } },
-	{ "positions", { [GPT2] = "wpe" }, { "position_embd" } },
-	{ "norm", { [LLAMA] = "model.norm", [GPT2] = "ln_f" }, { "output_norm" } },
-	{ "head", { "lm_head" }, { "output" } },
+	{ "embed", { [LLAMA] = "model.embed_tokens", [GPT2] = "wte", [YOKE] = "wte" }, { "token_embd" } },
+	{ "positions", { [GPT2] = "wpe", [YOKE] = "wpe" }, { "position_embd" } },
+	{ "norm", { [LLAMA] = "model.norm", [GPT2] = "ln_f", [YOKE] = "norm" }, { "output_norm" } },
+	{ "head", { [LLAMA] = "lm_head", [YOKE] = "head" }, { "output" } },
 };
 
-// Names in a block come after "model.layers.N.", "h.N." or "blk.N.".
+// Names in a block come after this and "N.", in GGUF files after "blk.N.".
+static const char *const prefixes[YK_NAMES_COUNT] = {
+	[LLAMA] = "model.layers.", [GEMMA] = "model.layers.", [PHI3] = "model.layers.", [GPT2] = "h.", [YOKE] = "layer",
+};
+
 static const struct name_row block[] = {
-	{ "norm1", { [LLAMA] = "input_layernorm", [GPT2] = "ln_1" }, { "attn_norm" } },
-	{ "attn.q", { [LLAMA] = "self_attn.q_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn" },
+	{ "norm1", { [LLAMA] = "input_layernorm", [GPT2] = "ln_1", [YOKE] = "norm1" }, { "attn_norm" } },
+	{ "attn.q", { [LLAMA] = "self_attn.q_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
+		    [YOKE] = "attn.qkv" },
 	  { [LLAMA] = "attn_q", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.k", { [LLAMA] = "self_attn.k_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn" },
+	{ "attn.k", { [LLAMA] = "self_attn.k_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
+		    [YOKE] = "attn.qkv" },
 	  { [LLAMA] = "attn_k", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.v", { [LLAMA] = "self_attn.v_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn" },
+	{ "attn.v", { [LLAMA] = "self_attn.v_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
+		    [YOKE] = "attn.qkv" },
 	  { [LLAMA] = "attn_v", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.out", { [LLAMA] = "self_attn.o_proj", [GPT2] = "attn.c_proj" }, { "attn_output" } },
+	{ "attn.out", { [LLAMA] = "self_attn.o_proj", [GPT2] = "attn.c_proj", [YOKE] = "attn.proj" }, { "attn_output" } },
 	{ "attn.q_norm", { "self_attn.q_norm" }, { "attn_q_norm" } },
 	{ "attn.k_norm", { "self_attn.k_norm" }, { "attn_k_norm" } },
 	{ "post1", { "post_attention_layernorm" }, { "post_attention_norm" } },
-	{ "norm2", { [LLAMA] = "post_attention_layernorm", [GEMMA] = "pre_feedforward_layernorm", [GPT2] = "ln_2" }, { "ffn_norm" } },
+	{ "norm2", { [LLAMA] = "post_attention_layernorm", [GEMMA] = "pre_feedforward_layernorm", [GPT2] = "ln_2", [YOKE] = "norm2" }, { "ffn_norm" } },
 	{ "mlp.gate", { [LLAMA] = "mlp.gate_proj", [PHI3] = "mlp.gate_up_proj" }, { [LLAMA] = "ffn_gate", [PHI3] = "ffn_up" } },
-	{ "mlp.up", { [LLAMA] = "mlp.up_proj", [PHI3] = "mlp.gate_up_proj", [GPT2] = "mlp.c_fc" }, { "ffn_up" } },
-	{ "mlp.down", { [LLAMA] = "mlp.down_proj", [GPT2] = "mlp.c_proj" }, { "ffn_down" } },
+	{ "mlp.up", { [LLAMA] = "mlp.up_proj", [PHI3] = "mlp.gate_up_proj", [GPT2] = "mlp.c_fc", [YOKE] = "mlp.up" }, { "ffn_up" } },
+	{ "mlp.down", { [LLAMA] = "mlp.down_proj", [GPT2] = "mlp.c_proj", [YOKE] = "mlp.down" }, { "ffn_down" } },
 	{ "post2", { "post_feedforward_layernorm" }, { "post_ffw_norm" } },
 };
 
@@ -88,7 +96,7 @@ void yk_family_place(const struct yk_family *f, bool gguf, const char *name, str
 	char before[64] = "";
 	if (in_block) {
 		layer = strchr(name, '.') + 1;
-		snprintf(before, sizeof before, "%s%d.", gguf ? "blk." : f->names == YK_NAMES_GPT2 ? "h." : "model.layers.", atoi(name + 5));
+		snprintf(before, sizeof before, "%s%d.", gguf ? "blk." : prefixes[f->names], atoi(name + 5));
 	}
 	const struct name_row *r = row_of(rows, n, layer, (size_t)(kind - layer));
 	*to = (struct yk_weight_place){ 0 };

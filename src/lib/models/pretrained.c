@@ -70,12 +70,12 @@ static int open_set(const char *path, struct yk_safetensors_set *to)
 		       exists(path, "pytorch_model.bin") ? "; convert its pytorch_model.bin, which can run code when opened, to safetensors" : "");
 }
 
-static int open_folder(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+static int open_folder(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s,
+		       json_t **config)
 {
 	char *name = in_folder(path, "config.json");
-	json_t *config = name ? yk_json_load(name) : NULL;
-	int e = config ? yk_family_of_hf(config, name, context, f, s) : yoke_error_code();
-	json_decref(config);
+	*config = name ? yk_json_load(name) : NULL;
+	int e = *config ? yk_family_of_hf(*config, name, context, f, s) : yoke_error_code();
 	free(name);
 	return e < 0 ? e : open_set(path, &w->set);
 }
@@ -85,6 +85,14 @@ static int open_gguf(const char *path, int64_t context, struct yk_weights *w, co
 	const int e = yk_gguf_open(&w->gguf, path);
 	w->is_gguf = true;
 	return e < 0 ? e : yk_family_of_gguf(&w->gguf, context, f, s);
+}
+
+int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s,
+			json_t **config)
+{
+	struct stat st;
+	*config = NULL;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? open_folder(path, context, w, f, s, config) : open_gguf(path, context, w, f, s);
 }
 
 static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
@@ -148,19 +156,18 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	struct yk_pretrained p = { 0 };
 	struct yk_model_shape shape;
 	struct yk_weights *w = NULL;
-	struct stat st;
+	json_t *config = NULL;
 	int format;
 	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
 	if (!path)
 		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
-	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 	int e = format_of(path, &o, &format);
 	if (e == 0 && !(w = yk_weights_new(path)))
 		e = YOKE_ENOMEM;
 	if (e == 0)
-		e = folder ? open_folder(path, o.context, w, &p.family, &shape) :
-			     open_gguf(path, o.context, w, &p.family, &shape);
+		e = yk_pretrained_files(path, o.context, w, &p.family, &shape, &config);
+	json_decref(config);
 	if (e == 0)
 		e = limit_context(path, o.context, &shape);
 	if (e == 0)

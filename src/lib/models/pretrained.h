@@ -3,9 +3,11 @@
 #ifndef YK_PRETRAINED_H
 #define YK_PRETRAINED_H
 
-#include "models/family.h"
+#include "models/weights.h"
 #include "yoke-model.h"
 #include "yoke-tokenizer.h"
+
+struct yk_gguf_tokenizer;
 
 struct yk_pretrained {
 	const struct yk_family *family;
@@ -21,9 +23,17 @@ struct yoke_model {
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
 int yk_pretrained_open(const char *path, const struct yoke_model_options *, struct yk_pretrained *);
+// Opens the files without reading weights: the family, and the shape that the configuration describes.
+// *config: config.json of a folder, NULL for GGUF; the caller releases it, and closes the weights, also
+// after an error.  context: as in struct yoke_model_options, 0: what the files say.
+int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *, const struct yk_family **, struct yk_model_shape *,
+			json_t **config);
 // The tokenizer that comes with the model.  NULL: ENOENT if there is none; otherwise as
 // yoke_tokenizer_open.
 yoke_tokenizer *yk_pretrained_tokenizer(const char *path);
+// Calls `use` with the tokenizer in the metadata of a GGUF file, and returns its result.  ENOENT if
+// there is none.
+int yk_pretrained_gguf_tokenizer(const struct yk_gguf *, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg);
 void yk_pretrained_close(struct yk_pretrained *);
 
 #endif

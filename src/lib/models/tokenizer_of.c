@@ -80,7 +80,7 @@ static void *numbers_of(const struct yk_gguf *g, const char *name, enum yk_gguf_
 	return NULL;
 }
 
-static yoke_tokenizer *of_gguf(const struct yk_gguf *g)
+int yk_pretrained_gguf_tokenizer(const struct yk_gguf *g, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg)
 {
 	int e = 0;
 	struct yk_gguf_tokenizer t = {
@@ -110,9 +110,11 @@ static yoke_tokenizer *of_gguf(const struct yk_gguf *g)
 	t.merges = merges;
 	t.scores = scores;
 	t.token_type = types;
-	if (e == 0 && !model)
+	// llama.cpp's converter writes these names for a model without a vocabulary
+	if (e == 0 && (!model || !strcmp(model, "none") || !strcmp(model, "no_vocab")))
 		e = yk_fail(YOKE_ENOENT, "%s: has no tokenizer", g->path);
-	yoke_tokenizer *made = e == 0 ? yk_tokenizer_gguf(&t, g->path) : NULL;
+	if (e == 0)
+		e = use(arg, &t);
 	free(model);
 	free(pre);
 	free(chat);
@@ -120,7 +122,19 @@ static yoke_tokenizer *of_gguf(const struct yk_gguf *g)
 	free(merges);
 	free(scores);
 	free(types);
-	return made;
+	return e;
+}
+
+struct making {
+	const char *name;
+	yoke_tokenizer *made;
+};
+
+static int make(void *arg, const struct yk_gguf_tokenizer *t)
+{
+	struct making *m = arg;
+	m->made = yk_tokenizer_gguf(t, m->name);
+	return m->made ? 0 : yoke_error_code();
 }
 
 yoke_tokenizer *yk_pretrained_tokenizer(const char *path)
@@ -131,7 +145,8 @@ yoke_tokenizer *yk_pretrained_tokenizer(const char *path)
 		return yoke_tokenizer_open(path);
 	if (yk_gguf_open(&g, path) < 0)
 		return NULL;
-	yoke_tokenizer *t = of_gguf(&g);
+	struct making m = { .name = g.path };
+	yk_pretrained_gguf_tokenizer(&g, make, &m);
 	yk_gguf_close(&g);
-	return t;
+	return m.made;
 }

@@ -86,6 +86,17 @@ const char *yk_tokenizer_pre_names(void)
 	       "tekken gpt-4o";
 }
 
+const char *yk_tokenizer_pre_pattern(const char *name, int i, bool *whole)
+{
+	for (size_t k = 0; k < sizeof pres / sizeof *pres; k++) {
+		if (strcmp(pres[k].name, name))
+			continue;
+		*whole = pres[k].whole;
+		return i < MAX_PATTERNS ? pres[k].pattern[i] : NULL;
+	}
+	return NULL;
+}
+
 static int patterns(yoke_tokenizer *t, const char *name)
 {
 	if (!name)

@@ -34,5 +34,8 @@ struct yk_gguf_tokenizer {
 yoke_tokenizer *yk_tokenizer_gguf(const struct yk_gguf_tokenizer *, const char *name);
 // The names that `pre` may have, separated by blanks; for messages and help texts.
 const char *yk_tokenizer_pre_names(void);
+// Pattern i of the splits that a name of `pre` stands for; NULL after the last, and if the name is
+// unknown.  *whole: a word that is a token is not divided.
+const char *yk_tokenizer_pre_pattern(const char *name, int i, bool *whole);
 
 #endif

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# export: models in the formats of other programs.
+libyokecore_la_SOURCES += \
+	src/lib/export/config.c \
+	src/lib/export/export.c \
+	src/lib/export/export.h \
+	src/lib/export/gguf.c \
+	src/lib/export/hf.c \
+	src/lib/export/tokenizer.c \
+	src/lib/export/tokenizer.h \
+	src/lib/export/tokenizer_hf.c
