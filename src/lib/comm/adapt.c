@@ -138,7 +138,7 @@ static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char 
 		s->best = s->now;
 		s->was = took;
 	} else if (s->now != s->best && took * BETTER <= s->median[s->best]) {
-		yk_snprintf(said, room, "all_reduce of %.0f bytes goes by %s from now on, %.3g ms; by %s it took %.3g ms", bytes,
+		yk_snprintf(said, room, "all_reduce of %.0f bytes now uses algorithm %s, %.3g ms; algorithm %s took %.3g ms", bytes,
 			 yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best], 1e3 * s->median[s->best]);
 		s->best = s->now;
 		s->was = took;

@@ -110,7 +110,7 @@ static int check_link(void)
 	const char *wish = yk_param_str(yk_param_find("dist.link"));
 	double alpha, beta;
 	return !*wish || yk_ranks_link(&alpha, &beta) ? 0 :
-		       yk_fail(YOKE_EINVAL, "dist.link '%s' is not ALPHA,BETA, seconds and seconds a byte, as 1e-4,1e-9", wish);
+		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", wish);
 }
 
 int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, const char *name, struct yoke_group **to)
@@ -390,7 +390,7 @@ static int share_rendezvous(yoke_group *g, const struct wish *wish, uint32_t n, 
 	if (!err && first) // for processes an offset in the shared segment
 		mine.rendezvous = apart ? yk_segment_take(g->rendezvous->segment, n) : (uintptr_t)yk_rendezvous_new(n);
 	if (!err && first && !mine.rendezvous)
-		err = yk_fail(YOKE_ENOMEM, apart ? "the memory that ranks share has no room for one more group" :
+		err = yk_fail(YOKE_ENOMEM, apart ? "the shared memory of the ranks cannot hold another group" :
 					   "no memory to split a group");
 	if (g->rendezvous->route)
 		mine.tag = yk_route_tag(g->rendezvous->route);

@@ -97,7 +97,7 @@ static int ask(const struct launcher *l, struct yk_started *to)
 	if (!locals_of(also ? l->also_locals : l->locals, &to->locals) ||
 	    !number(getenv(also ? l->also_local : l->local), &to->local) || to->local >= to->locals ||
 	    to->locals > to->ranks)
-		return yk_fail(YOKE_EINVAL, "%s says by %s and %s nothing that can be of the %u ranks of this machine", l->name,
+		return yk_fail(YOKE_EINVAL, "%s set %s and %s to values that are impossible with %u ranks on this machine", l->name,
 			       also ? l->also_locals : l->locals, also ? l->also_local : l->local, to->ranks);
 	return 1;
 }

@@ -505,7 +505,7 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		return v;
 	}
 	if (work > d->info.memory) {
-		blame(&v, "asks for a workspace of %llu bytes", (unsigned long long)work);
+		blame(&v, "requests a workspace of %llu bytes", (unsigned long long)work);
 		goto out;
 	}
 	if ((code = lay_out(r, c, work, &l))) {

@@ -117,7 +117,7 @@ static int read_whole(struct worker *w, const struct yk_block *b, int fd, const 
 static int note_document(struct worker *w)
 {
 	if (yk_grow(&w->begin, &w->begin_cap, (size_t)w->begins + 1, sizeof *w->begin) < 0)
-		return yk_fail(YOKE_ENOMEM, "data: no memory for the places of documents");
+		return yk_fail(YOKE_ENOMEM, "data: no memory for the offsets of documents");
 	w->begin[w->begins++] = (int64_t)w->list.count;
 	return 0;
 }
@@ -177,7 +177,7 @@ static int write_block(struct worker *w, int64_t number, const struct yk_block *
 	const struct job *j = w->job;
 	const uint64_t base = (uint64_t)j->token_base[number], width = (uint64_t)w->list.width;
 	if ((int64_t)w->list.count != b->tokens || w->begins != b->documents)
-		return yk_fail(YOKE_EIO, "%s: was changed while it was read", j->b->file[b->file].path);
+		return yk_fail(YOKE_EIO, "%s: changed while it was being read", j->b->file[b->file].path);
 	for (int64_t i = 0; i < w->begins; i++)
 		w->begin[i] += (int64_t)base;
 	int e = w->list.count ? yk_file_put(j->out, j->tokens + base * width, w->list.ids, w->list.count * width) : 0;
@@ -219,7 +219,7 @@ static int take_kept(struct worker *w, const struct yk_block *b)
 	if (e == 0)
 		e = yk_file_read_at(k->file.fd, k->file.path, b->at, w->list.ids, tokens);
 	if (e == 0 && yk_grow(&w->begin, &w->begin_cap, (size_t)b->documents + 1, sizeof *w->begin) < 0)
-		e = yk_fail(YOKE_ENOMEM, "data: no memory for the places of documents");
+		e = yk_fail(YOKE_ENOMEM, "data: no memory for the offsets of documents");
 	if (e == 0)
 		e = yk_file_read_at(k->file.fd, k->file.path, b->at + tokens, w->begin, 8 * (uint64_t)b->documents);
 	if (e < 0)
@@ -248,7 +248,7 @@ static int take_block(struct worker *w, int64_t number)
 	const int fd = yk_file_open(f->path, &bytes);
 	if (fd < 0)
 		return fd;
-	int e = bytes == f->bytes ? 0 : yk_fail(YOKE_EIO, "%s: was changed while it was read", f->path);
+	int e = bytes == f->bytes ? 0 : yk_fail(YOKE_EIO, "%s: changed while it was being read", f->path);
 	if (e == 0)
 		e = w->job->fixed && b->kept ? take_kept(w, b) : encode_text(w, number, b, fd, f);
 	close(fd);

@@ -111,7 +111,7 @@ static struct parts *parts_new(int n, const char *call)
 	}
 	if (p && p->set && p->first)
 		return p;
-	yk_fail(n < 1 ? YOKE_EINVAL : YOKE_ENOMEM, n < 1 ? "%s: takes at least one set" : "%s: no memory", call);
+	yk_fail(n < 1 ? YOKE_EINVAL : YOKE_ENOMEM, n < 1 ? "%s: needs at least one dataset" : "%s: no memory", call);
 	if (p)
 		parts_free(p);
 	return NULL;
@@ -173,7 +173,7 @@ yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *set)
 	int e = parts_take(p, n, set, "dataset_concat");
 	for (int i = 0; e == 0 && i < n; i++)
 		if (__builtin_add_overflow(p->first[i], set[i]->count, &p->first[i + 1]))
-			e = yk_fail(YOKE_ERANGE, "dataset_concat: more samples than 63 bits count");
+			e = yk_fail(YOKE_ERANGE, "dataset_concat: more than 2^63 - 1 samples");
 	if (e < 0) {
 		parts_free(p);
 		return NULL;
@@ -190,7 +190,7 @@ static int shares(struct parts *p, size_t n, const double *weight, int64_t count
 	int64_t left = count;
 	for (int i = 0; i < p->n; i++) {
 		if (!weight || !(weight[i] > 0) || isinf(weight[i]))
-			return yk_fail(YOKE_EINVAL, "dataset_mix: %s: its weight has to be above 0, and finite",
+			return yk_fail(YOKE_EINVAL, "dataset_mix: %s: its weight must be positive and finite",
 				       p->set[i]->name);
 		sum += weight[i];
 	}
@@ -241,7 +241,7 @@ static int subset_take(struct parts *p, int64_t first, int64_t count, const int6
 {
 	const yoke_dataset *d = p->set[0];
 	if (count < 1 || count > INT64_MAX / 8)
-		return yk_fail(YOKE_EINVAL, "dataset_subset: %s: %lld samples; takes 1 or more", d->name,
+		return yk_fail(YOKE_EINVAL, "dataset_subset: %s: %lld samples; must be 1 or more", d->name,
 			       (long long)count);
 	if (!number && (first < 0 || first > d->count - count))
 		return yk_fail(YOKE_ERANGE, "dataset_subset: %s: samples %lld to %lld of %lld", d->name,
@@ -343,7 +343,7 @@ static int map_room(struct map *m)
 {
 	for (int f = 0; f < m->from->fields; f++)
 		if (__builtin_add_overflow(m->room, rounded(m->from->field[f].bytes), &m->room))
-			return yk_fail(YOKE_ERANGE, "dataset_map: %s: a sample has more bytes than memory",
+			return yk_fail(YOKE_ERANGE, "dataset_map: %s: a sample does not fit in memory",
 				       m->from->name);
 	return 0;
 }
@@ -354,7 +354,7 @@ yoke_dataset *yoke_dataset_map(yoke_dataset *d, int fields, const struct yoke_fi
 	struct map *m = d && fn ? calloc(1, sizeof *m) : NULL;
 	if (!m) {
 		yk_fail(d && fn ? YOKE_ENOMEM : YOKE_EINVAL, "dataset_map: %s", d && fn ? "no memory" :
-			"takes a set and a function");
+			"needs a dataset and a function");
 		return NULL;
 	}
 	*m = (struct map){ .from = yk_dataset_ref(d), .fn = fn, .arg = arg };

@@ -146,12 +146,12 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 			cell = put = ++from;
 			for (;; *put++ = *from++) {
 				if (from == end)
-					return refuse(t, record, at, "a quote does not end");
+					return refuse(t, record, at, "a quote is not closed");
 				if (*from == '"' && (++from == end || *from != '"'))
 					break;
 			}
 			if (from < end && *from != sep)
-				return refuse(t, record, at, "something between a quote and the next cell");
+				return refuse(t, record, at, "unexpected characters between a closing quote and the next cell");
 		} else {
 			while (from < end && *from != sep)
 				from++;
@@ -187,9 +187,9 @@ static int number(const struct table *t, int64_t record, const struct column *c,
 	if (simple_number(cell->text, to) == cell->text + cell->bytes)
 		return 0;
 	if (strlen(cell->text) != cell->bytes || !yk_number_or_nan(cell->text, to))
-		snprintf(why, sizeof why, "column %.60s: '%.60s' is no number in decimal digits within f64", c->name, cell->text);
+		snprintf(why, sizeof why, "column %.60s: '%.60s' is not a decimal number in the range of f64", c->name, cell->text);
 	else if (c->kind == NUMBER && isfinite(*to) && !isfinite((float)*to))
-		snprintf(why, sizeof why, "column %.60s: '%.60s' is beyond f32; columns=%.60s:f64 reads it", c->name, cell->text,
+		snprintf(why, sizeof why, "column %.60s: '%.60s' is outside the range of f32; columns=%.60s:f64 reads it", c->name, cell->text,
 			 c->name);
 	else
 		return 0;
@@ -256,7 +256,7 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 		if (at)
 			*(int32_t *)s->to[k] = (int32_t)(at - c->label);
 		else
-			e = yk_fail(YOKE_EIO, "%s: record %lld: was changed while it was read", t->lines.path,
+			e = yk_fail(YOKE_EIO, "%s: record %lld: changed while it was being read", t->lines.path,
 				    (long long)record + 1);
 	} else if ((e = number(t, record, c, cell, &x)) == 0) {
 		put_number(c, x, s->to[k]);
@@ -311,7 +311,7 @@ static int read_names(struct table *t)
 	uint64_t at;
 	int n = 0, e;
 	if (t->lines.count < 2)
-		return yk_fail(YOKE_EFORMAT, "%s: wants a record of names and one of data at least", t->lines.path);
+		return yk_fail(YOKE_EFORMAT, "%s: needs a header record and at least one data record", t->lines.path);
 	if ((e = yk_lines_read(&t->lines, &r, 0, &text, &bytes, &at)) < 0) {
 		yk_lines_reader_fini(&r);
 		return e;
@@ -399,11 +399,11 @@ static int find_fields(struct table *t)
 static int add_label(const struct table *t, struct column *c, const struct cell *cell)
 {
 	if (strlen(cell->text) != cell->bytes)
-		return yk_fail(YOKE_EFORMAT, "%s: column %s: a category with a NUL", t->lines.path, c->name);
+		return yk_fail(YOKE_EFORMAT, "%s: column %s: a category contains a NUL byte", t->lines.path, c->name);
 	if (c->labels && bsearch(&cell->text, c->label, c->labels, sizeof *c->label, by_text))
 		return 0;
 	if (c->labels == MAX_LABELS)
-		return yk_fail(YOKE_ERANGE, "%s: column %s: has more than %d different texts; take it as text", t->lines.path,
+		return yk_fail(YOKE_ERANGE, "%s: column %s: has more than %d different categories; read it as text", t->lines.path,
 			       c->name, MAX_LABELS);
 	if (yk_grow(&c->label, &c->cap, c->labels + 1, sizeof *c->label) < 0)
 		return no_memory(t->lines.path);

@@ -99,7 +99,7 @@ static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *
 	if (!range && c->bands < YK_ENVI_BANDS)
 		c->band[c->bands++] = near;
 	if (c->bands == before)
-		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: no band is from %g to %g nm; they are from %g to %g nm", c->path, list, from, to,
+		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: no band is between %g and %g nm; the bands are from %g to %g nm", c->path, list, from, to,
 			       e->wavelength[0] * scale, e->wavelength[e->bands - 1] * scale);
 	return true;
 }
@@ -140,7 +140,7 @@ static int choose(yoke_cube *c, const char *bands)
 	for (int64_t i = 0; i < c->envi.bands; i++)
 		if (!good || !c->envi.good || c->envi.good[i])
 			c->band[c->bands++] = i;
-	return c->bands ? 0 : yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl has none", c->path);
+	return c->bands ? 0 : yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl marks no band as good", c->path);
 }
 
 // ---- settings ----
@@ -162,7 +162,7 @@ static int take(struct settings *to, const char *word)
 	else if (!strcmp(word, "stack=1") || !strcmp(word, "stack=0"))
 		to->stack = word[6] == '1';
 	else if (strncmp(word, "item=", 5) || !number(&at, &to->item) || *at)
-		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is none of its settings: bands=all, good, band numbers (0-9,20) or wavelengths; variable=; item=; "
+		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is not a setting; settings are bands=all, good, band numbers (0-9,20) or wavelengths; variable=; item=; "
 			       "stack=", word);
 	return 0;
 }
@@ -193,7 +193,7 @@ static int try_data(yoke_cube *c, const char *path)
 		return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
 	c->fd = yk_file_open(path, &bytes);
 	if (c->fd >= 0 && (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes))
-		return yk_fail(YOKE_EFORMAT, "%s: its header says %llu bytes from byte %llu on, the file has %llu", path,
+		return yk_fail(YOKE_EFORMAT, "%s: its header describes %llu bytes from byte %llu, but the file has %llu bytes", path,
 			       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
 	return c->fd < 0 ? c->fd : 1;
 }

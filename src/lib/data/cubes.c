@@ -69,7 +69,7 @@ static yoke_cube *open_same(const struct source *s, const char *path, const char
 	if (i.lines == s->lines && i.samples == s->samples && i.bands == bands)
 		return c;
 	if (cube)
-		yk_fail(YOKE_ESHAPE, "%s: has changed: it is %lld x %lld x %lld and was %lld x %lld x %lld", path, (long long)i.lines,
+		yk_fail(YOKE_ESHAPE, "%s: has changed: it is now %lld x %lld x %lld and was %lld x %lld x %lld", path, (long long)i.lines,
 			(long long)i.samples, (long long)i.bands, (long long)s->lines, (long long)s->samples, (long long)bands);
 	else
 		yk_fail(YOKE_ESHAPE, "%s: is %lld x %lld x %lld; must be %lld x %lld x 1, as %s has %lld lines and %lld samples", path,
@@ -149,7 +149,7 @@ static int look(const struct files *f, const struct source *s, float *x, float *
 			while (all_finite(pixel + band, 1))
 				band++;
 			if (*w != 0 && !f->skip)
-				return yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip leaves such pixels out",
+				return yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip omits such pixels",
 					       s->path, (long long)l, (long long)i, (long long)band, (double)pixel[band]);
 			*skipped += *w != 0;
 			*w = 0;
@@ -276,7 +276,7 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	if (err)
 		return err;
 	if (info.items > MAX_CUBES - f->n) // the count of an empty file is arbitrary
-		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, and a set %d at most", o->path[i], (long long)info.items, MAX_CUBES);
+		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, but a dataset holds at most %d", o->path[i], (long long)info.items, MAX_CUBES);
 	struct source *more = realloc(f->source, (size_t)(f->n + info.items) * sizeof *more);
 	if (!more)
 		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)info.items);
@@ -348,7 +348,7 @@ yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
 	uint64_t hash = 0;
 	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
 	if (!err && o.n < 1)
-		err = yk_fail(YOKE_EINVAL, "dataset_cubes: there are no cubes");
+		err = yk_fail(YOKE_EINVAL, "dataset_cubes: the list of cubes is empty");
 	if (!err)
 		err = check_paths(&o);
 	if (!err)

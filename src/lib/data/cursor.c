@@ -112,7 +112,7 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 		e = yk_fail(YOKE_ERANGE, "loader: %lld samples are too many", (long long)f.count);
 	const struct yk_cursor begin = { 0 };
 	if (e == 0 && f.last == YK_LAST_DROP && yk_places(&f, &begin) < f.batch)
-		e = yk_fail(YOKE_ERANGE, "loader: last=drop leaves nothing: an epoch has %lld samples%s, batch=%lld; make "
+		e = yk_fail(YOKE_ERANGE, "loader: last=drop leaves no batch: an epoch has %lld samples%s, batch=%lld; make "
 			    "the batch smaller or choose another last", (long long)yk_places(&f, &begin),
 			    f.world > 1 ? " for each rank" : "", (long long)f.batch);
 	if (e == 0)
@@ -130,7 +130,7 @@ int64_t yk_places(const struct yk_feed *f, const struct yk_cursor *c)
 int yk_cursor_from(const struct yk_feed *f, const struct yoke_position *p, struct yk_cursor *to)
 {
 	if (p->epoch < 0 || p->index < 0 || p->epoch > INT32_MAX || p->failed < 0 || p->index > f->count)
-		return yk_fail(YOKE_EINVAL, "loader: sample %lld of epoch %lld: the set has %lld samples; go on with the "
+		return yk_fail(YOKE_EINVAL, "loader: sample %lld of epoch %lld: the set has %lld samples; continue with the "
 			       "data that the position is of", (long long)p->index, (long long)p->epoch,
 			       (long long)f->count);
 	if (p->index == f->count)

@@ -57,7 +57,7 @@ struct entry {
 
 static int bad(const struct scan *s, const char *key, const char *why)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: not an ENVI header that can be read: %s: %s", s->path, key, why);
+	return yk_fail(YOKE_EFORMAT, "%s: cannot be read as an ENVI header: %s: %s", s->path, key, why);
 }
 
 static void line_end(const struct scan *s, const char **end)
@@ -215,7 +215,7 @@ static int list(const struct scan *s, const struct entry *e, int64_t count, doub
 	}
 	if (!good || n != count) {
 		char why[100];
-		snprintf(why, sizeof why, good ? "has %" PRId64 " numbers for %" PRId64 " bands" : "item %" PRId64 " is no number", n, count);
+		snprintf(why, sizeof why, good ? "has %" PRId64 " numbers for %" PRId64 " bands" : "item %" PRId64 " is not a number", n, count);
 		free(x);
 		return bad(s, e->key, why);
 	}
@@ -233,8 +233,8 @@ static int take_type(const struct scan *s, const struct entry *e, struct yk_envi
 		return err;
 	to->type = yk_envi_type((int)number);
 	if (number == 6 || number == 9)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: data type: %d is of complex numbers, which are not read", s->path, (int)number);
-	return to->type ? 0 : bad(s, e->key, "there is no such type; it is 1 2 3 4 5 12 13 14 or 15");
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: data type: %d is complex, which is not supported", s->path, (int)number);
+	return to->type ? 0 : bad(s, e->key, "unknown type; must be 1 2 3 4 5 12 13 14 or 15");
 }
 
 static int take_interleave(const struct scan *s, const struct entry *e, struct yk_envi *to)
@@ -281,7 +281,7 @@ static int keep_line(const struct scan *s, const struct entry *e, struct yk_envi
 	const int n = (int)(e->value_end - e->value);
 	char *more;
 	if (memchr(e->value, 0, (size_t)n) || n > YK_ENVI_LINE)
-		return bad(s, e->key, "is too long, or no text");
+		return bad(s, e->key, "is too long, or contains a NUL byte");
 	if (asprintf(&more, "%s%s = %s%.*s%s\n", to->scene ? to->scene : "", e->key, e->braces ? "{" : "", n, e->value,
 		     e->braces ? "}" : "") < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->path, e->key);
@@ -338,9 +338,9 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 	if (says_where(e->key))
 		return keep_line(s, e, to);
 	if (!strcmp(e->key, "file compression"))
-		return take_zero(s, e, "compressed data are not read");
+		return take_zero(s, e, "compressed data are not supported");
 	if (!strcmp(e->key, "major frame offsets") || !strcmp(e->key, "minor frame offsets"))
-		return zeros(e) ? 0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not read", s->path, e->key);
+		return zeros(e) ? 0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not supported", s->path, e->key);
 	return 0;
 }
 
@@ -466,7 +466,7 @@ static int parse(struct scan *s, struct yk_envi *to)
 	while (s->at < s->end && isspace((unsigned char)*s->at))
 		s->at++;
 	if (s->end - s->at < 4 || !yk_same_words(s->at, "ENVI", 4) || (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
-		return yk_file_refused(s->path, s->at, (size_t)(s->end - s->at), "an ENVI header", "its first line is not ENVI");
+		return yk_file_refused(s->path, s->at, (size_t)(s->end - s->at), "an ENVI header", "its first line is not 'ENVI'");
 	line_end(s, &s->at);
 	begin = s->at;
 	while ((err = next(s, &e)) > 0)

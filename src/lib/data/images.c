@@ -250,7 +250,7 @@ static int take_size(struct images *m, const char *size)
 {
 	double side[2] = { 0 };
 	if (!size)
-		return yk_fail(YOKE_EINVAL, "dataset_open: %s: images take size=, the height and width of what comes out, as 224 "
+		return yk_fail(YOKE_EINVAL, "dataset_open: %s: images take size=, the height and width of the samples, as 224 "
 			       "or 224x320", m->path);
 	const int n = numbers("size", size, 'x', 2, side);
 	if (n < 0)
@@ -274,11 +274,11 @@ static int take_scale(struct images *m, const struct yk_image_settings *o)
 	if (k < 0)
 		return k;
 	if (n == 2 || k == 2)
-		return refuse(n == 2 ? "mean" : "std", n == 2 ? o->mean : o->std, "wants one number, or one for each channel");
+		return refuse(n == 2 ? "mean" : "std", n == 2 ? o->mean : o->std, "must be one number, or one for each channel");
 	for (int c = 0; c < 3; c++) {
 		const double s = std[k == 3 ? c : 0], x = mean[n == 3 ? c : 0];
 		if (!(s > 0))
-			return refuse("std", o->std, "has to be above 0");
+			return refuse("std", o->std, "must be above 0");
 		m->resize.scale[c] = (float)(1 / (255 * s));
 		m->resize.shift[c] = (float)(-x / s);
 	}
@@ -296,7 +296,7 @@ static int take_settings(struct images *m, const struct yk_image_settings *o)
 	if (e < 0)
 		return e;
 	if (!(m->zoom > 0 && m->zoom <= 1))
-		return refuse("zoom", o->zoom, "has to be above 0, and 1 at most");
+		return refuse("zoom", o->zoom, "must be above 0 and at most 1");
 	if (o->flip && strcmp(o->flip, "0") && strcmp(o->flip, "1"))
 		return refuse("flip", o->flip, "must be 0 or 1");
 	m->flip = o->flip && !strcmp(o->flip, "1");

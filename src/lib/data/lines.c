@@ -72,7 +72,7 @@ struct walk {
 static int too_long(const struct yk_lines *l, int64_t record)
 {
 	return yk_fail(YOKE_EFORMAT, "%s: record %lld has more than %llu MiB%s", l->path, (long long)record + 1,
-		       (unsigned long long)(YK_RECORD_MAX >> 20), l->separator ? ", or a quote that does not end" : "");
+		       (unsigned long long)(YK_RECORD_MAX >> 20), l->separator ? ", or a quote is not closed" : "");
 }
 
 // Adds the record from w->begin to `end`, without its line end.
@@ -84,7 +84,7 @@ static int add(struct walk *w, uint64_t end)
 	if (l->count % YK_LINES_EVERY == 0) {
 		const size_t n = (size_t)(l->count / YK_LINES_EVERY);
 		if (yk_grow(&l->at, &l->cap, n + 1, sizeof *l->at) < 0)
-			return yk_fail(YOKE_ENOMEM, "%s: no memory for the places of its records", l->path);
+			return yk_fail(YOKE_ENOMEM, "%s: no memory for the offsets of its records", l->path);
 		l->at[n] = w->begin;
 	}
 	l->count++;
@@ -135,7 +135,7 @@ static int make_index(struct yk_lines *l)
 	if (e == 0)
 		e = yk_file_each(l->fd, l->path, w.begin, l->bytes - w.begin, index_block, &w);
 	if (e == 0 && w.state == QUOTED)
-		e = yk_fail(YOKE_EFORMAT, "%s: record %lld: a quote does not end", l->path, (long long)l->count + 1);
+		e = yk_fail(YOKE_EFORMAT, "%s: record %lld: a quote is not closed", l->path, (long long)l->count + 1);
 	if (e == 0)
 		e = add(&w, l->bytes);
 	if (w.hash)
@@ -221,7 +221,7 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 		}
 		// the file changed after it was indexed
 		if (end && over && end == r->text + r->have)
-			return yk_fail(YOKE_EIO, "%s: has no record %lld any more: it was changed while it was read", l->path,
+			return yk_fail(YOKE_EIO, "%s: no longer has record %lld: it changed while it was being read", l->path,
 				       (long long)r->next + 1);
 		if (end)
 			r->at += *n + 1;

@@ -270,7 +270,7 @@ static bool wait_done(struct yoke_loader *l, bool quitting)
 	if (oldest && now - first >= most) {
 		if (!quitting && !l->failed) {
 			l->failed = YOKE_EIO;
-			snprintf(l->why, sizeof l->why, "%s: sample %lld: is being read for more than data.timeout = "
+			snprintf(l->why, sizeof l->why, "%s: sample %lld: has been read for longer than data.timeout = "
 				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
 				 (long long)most);
 		}
@@ -433,7 +433,7 @@ void yoke_loader_free(yoke_loader *l)
 		pthread_mutex_lock(&l->lock);
 	}
 	if (late && !l->set->stream)
-		yk_warn("data", "%s: a read does not return; its thread is left alone", l->set->name);
+		yk_warn("data", "%s: a read does not return; its thread is abandoned", l->set->name);
 	pthread_mutex_unlock(&l->lock);
 	loader_drop(l);
 }
@@ -526,8 +526,8 @@ static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const
 static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
 {
 	if (l->stats.failed++ < LOGGED)
-		yk_warn("data", "%s: sample %lld is passed over: %s%s", l->set->name, (long long)f->number, f->why,
-			l->stats.failed == LOGGED ? "; more are not named" : "");
+		yk_warn("data", "%s: sample %lld is skipped: %s%s", l->set->name, (long long)f->number, f->why,
+			l->stats.failed == LOGGED ? "; further ones are not logged" : "");
 	if (l->heard)
 		l->heard(l->heard_arg, &(struct yoke_data_error){
 			.size = sizeof(struct yoke_data_error), .name = l->set->name, .number = f->number,
@@ -547,9 +547,9 @@ static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_positio
 			p->failed = 0;
 		}
 		p->failed++;
-		snprintf(rule, sizeof rule, "; that is one more than on_error=%lld", (long long)l->feed.on_error);
+		snprintf(rule, sizeof rule, "; this exceeds on_error=%lld", (long long)l->feed.on_error);
 		if (f->ends)
-			end_by(l, f, l->feed.on_error == YK_ERROR_STOP ? "" : "; and no other sample of the epoch is good");
+			end_by(l, f, l->feed.on_error == YK_ERROR_STOP ? "" : "; no other sample of the epoch can be read");
 		else if (l->feed.on_error > 0 && p->failed > l->feed.on_error)
 			end_by(l, f, rule);
 		else
@@ -589,7 +589,7 @@ static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
 	l->asking = false;
 	if (l->broken && !l->failed) {
 		l->failed = l->broken;
-		snprintf(l->why, sizeof l->why, "loader: %s: no memory in a thread that reads", l->set->name);
+		snprintf(l->why, sizeof l->why, "loader: %s: no memory in a worker thread", l->set->name);
 	}
 	return l->failed ? NULL : s;
 }

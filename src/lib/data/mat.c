@@ -134,7 +134,7 @@ static int check(const char *path)
 	else if (!err && version != 1 && version != 2 && yk_file_kind(head, sizeof head))
 		err = yk_file_refused(path, head, sizeof head, "a MAT file", "");
 	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) || (version == 2 && !whole_hdf5(path, w.fd, bytes)))
-		err = yk_fail(YOKE_EFORMAT, "%s: is cut or damaged: its parts are longer than the file", path);
+		err = yk_fail(YOKE_EFORMAT, "%s: is truncated or damaged: its contents extend past the end of the file", path);
 	close(w.fd);
 	return err;
 }
@@ -262,7 +262,7 @@ static int take(yoke_cube *c, const matvar_t *v)
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[1], &c->envi.bytes) ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)bands, &c->envi.bytes) || stat(c->path, &s) < 0 ||
 	    c->envi.bytes / (v->class_type == MAT_C_EMPTY ? 8 * DEFLATES : DEFLATES) > (uint64_t)s.st_size)
-		return yk_fail(YOKE_EFORMAT, "%s: %s is %zu x %zu x %zu, which the file cannot hold", c->path, v->name, v->dims[0], v->dims[1],
+		return yk_fail(YOKE_EFORMAT, "%s: %s is %zu x %zu x %zu, which is larger than the file", c->path, v->name, v->dims[0], v->dims[1],
 			       bands);
 	c->columns = true;
 	c->variable = strdup(v->name);
@@ -314,7 +314,7 @@ int yk_mat_read(const yoke_cube *c, void *to)
 	int err = begin(&s, c->path);
 	matvar_t *v = err ? NULL : read_variable(s.file, c->variable);
 	if (!err && (!v || !v->data || !is_same(c, v)))
-		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or is not what it was", c->path, c->variable);
+		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or has changed", c->path, c->variable);
 	if (!err)
 		memcpy(to, v->data, c->envi.bytes);
 	end(&s, v);

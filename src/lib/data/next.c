@@ -18,8 +18,8 @@ static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, str
 	bool end;
 	int e = yk_given_as(l, call, "loader");
 	if (!e && n != yk_loader_tensors(l))
-		e = yk_fail(YOKE_EINVAL, "%s: takes as many tensors as its set has fields%s, %d; got %d", call,
-			    l->feed.split > 1 ? ", times its parts" : "", yk_loader_tensors(l), n);
+		e = yk_fail(YOKE_EINVAL, "%s: needs one tensor per field%s of its dataset, %d; got %d", call,
+			    l->feed.split > 1 ? "and micro-batch" : "", yk_loader_tensors(l), n);
 	if (!e)
 		e = yk_given_as(list, call, "list of fields");
 	if (e) {
@@ -98,7 +98,7 @@ static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, y
 	for (int k = 0; same && k <= x->rank; k++)
 		same = t->dims[k] == dims[k];
 	if (!same)
-		return yk_fail(YOKE_ESHAPE, "loader_put: field %s of this batch has another shape or dtype than its variable",
+		return yk_fail(YOKE_ESHAPE, "loader_put: field %s of this batch differs from its variable in shape or dtype",
 			       x->name);
 	if (!sent || t->host)
 		return yoke_put(variable, yk_batch_part(s, f, part), yoke_bytes(variable));

@@ -17,7 +17,7 @@ struct scan {
 
 static int bad(const struct scan *s, const char *why)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: not a .npy file that can be read: %s", s->path, why);
+	return yk_fail(YOKE_EFORMAT, "%s: cannot be read as a .npy file: %s", s->path, why);
 }
 
 static void blanks(struct scan *s)
@@ -64,16 +64,16 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 	const char *d;
 	size_t n;
 	if (!string(s, &d, &n))
-		return bad(s, "descr is not a string: records are not read");
+		return bad(s, "descr is not a string: structured arrays are not supported");
 	if (n >= 2 && d[1] == 'O') // NumPy writes no width for objects
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
 	if (n < 3 || n > 4 || !strchr("<>|=", *d) || d[2] < '0' || d[2] > '9')
-		return bad(s, "descr is no type that is known");
+		return bad(s, "descr is an unknown type");
 	to->swap = *d == '>';
 	to->element = n == 3 ? yk_element_of(d[1], d[2] - '0') : NULL;
 	if (to->element)
 		return 0;
-	return yk_fail(YOKE_EUNSUPPORTED, "%s: elements of type '%.*s' are not read; save it as one of b1, i1, i2, i4, i8, "
+	return yk_fail(YOKE_EUNSUPPORTED, "%s: elements of type '%.*s' are not supported; save it as one of b1, i1, i2, i4, i8, "
 		       "u1, u2, u4, u8, f2, f4, f8", s->path, (int)n, d);
 }
 
@@ -82,7 +82,7 @@ static int read_number(struct scan *s, int64_t *to)
 	blanks(s);
 	const char *first = s->at;
 	if (!yk_scan_digits(&s->at, s->end, to))
-		return bad(s, "a dim of more than 63 bits");
+		return bad(s, "a dim exceeds 2^63 - 1");
 	return s->at > first ? 0 : bad(s, "shape is not a tuple of numbers");
 }
 
@@ -113,13 +113,13 @@ static int read_dict(struct scan *s, struct yk_npy *to)
 	int seen = 0, e = 0;
 	bool comma = true;
 	if (!is(s, '{'))
-		return bad(s, "its header is no dict");
+		return bad(s, "its header is not a dict");
 	while (!is(s, '}')) {
 		const char *key;
 		size_t n;
 		int which;
 		if (!comma || !string(s, &key, &n) || !is(s, ':'))
-			return bad(s, "its header is no dict");
+			return bad(s, "its header is not a dict");
 		if (n == 5 && !memcmp(key, "descr", n)) {
 			which = DESCR;
 			e = read_descr(s, to);
@@ -136,15 +136,15 @@ static int read_dict(struct scan *s, struct yk_npy *to)
 		if (e < 0)
 			return e;
 		if (seen & which)
-			return bad(s, "a key for the second time");
+			return bad(s, "a duplicate key");
 		seen |= which;
 		comma = is(s, ',');
 	}
 	if (seen != ALL)
-		return bad(s, "wants descr, fortran_order and shape");
+		return bad(s, "descr, fortran_order or shape is missing");
 	for (; s->at < s->end; s->at++)
 		if (*s->at != ' ' && *s->at != '\n')
-			return bad(s, "something behind the dict");
+			return bad(s, "trailing characters after the dict");
 	return 0;
 }
 
@@ -153,7 +153,7 @@ static int check(const struct scan *s, const struct yk_npy *n, uint64_t bytes)
 {
 	uint64_t need = (uint64_t)n->element->width;
 	if (n->rank == 0)
-		return bad(s, "it is a number, without rows");
+		return bad(s, "it is a scalar, without rows");
 	for (int k = 0; k < n->rank; k++) {
 		if (n->dims[k] == 0)
 			return bad(s, "it has no elements");
@@ -162,7 +162,7 @@ static int check(const struct scan *s, const struct yk_npy *n, uint64_t bytes)
 	}
 	if (need <= bytes - n->offset)
 		return 0;
-	return yk_fail(YOKE_EFORMAT, "%s: its shape takes %llu bytes, but %llu are behind the header", s->path,
+	return yk_fail(YOKE_EFORMAT, "%s: its shape needs %llu bytes, but %llu follow the header", s->path,
 		       (unsigned long long)need, (unsigned long long)(bytes - n->offset));
 }
 
@@ -172,9 +172,9 @@ int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t 
 	struct yk_npy n = { 0 };
 	const unsigned char *u = (const unsigned char *)text;
 	if (length < 10 || memcmp(text, "\x93NUMPY", 6))
-		return yk_file_refused(path, text, length, "a .npy file that can be read", "it does not begin as one");
+		return yk_file_refused(path, text, length, "a .npy file that can be read", "it has no .npy signature");
 	if (u[6] < 1 || u[6] > 3 || u[7])
-		return bad(&s, "its version is none of 1.0, 2.0 and 3.0");
+		return bad(&s, "its version is not 1.0, 2.0 or 3.0");
 	uint64_t header = (uint64_t)u[8] | (uint64_t)u[9] << 8;
 	n.offset = 10;
 	if (u[6] > 1) {

@@ -92,16 +92,16 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 		if (e == 0 && written == 0)
 			e = yk_npy_header(header, name, z->piece, n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
 		if (e == 0 && written == 0 && (st->size > most || z->at > most - st->size))
-			e = yk_fail(YOKE_ERANGE, "%s: unpacked it has %llu bytes, with it more than data.max = %llu; raise "
+			e = yk_fail(YOKE_ERANGE, "%s: unpacked it has %llu bytes; the total exceeds data.max = %llu; raise "
 				    "YOKE_DATA_MAX", name, (unsigned long long)st->size, (unsigned long long)most);
 		if (e == 0 && written + (uint64_t)n > st->size)
-			e = damaged(z, st->name, "it is longer than it says");
+			e = damaged(z, st->name, "it is longer than its recorded size");
 		if (e == 0)
 			e = yk_file_put(&z->out, z->at + written, z->piece, (size_t)n);
 		if (e < 0)
 			return e;
 	}
-	return written == st->size && written ? 0 : damaged(z, st->name, "it is shorter than it says, or empty");
+	return written == st->size && written ? 0 : damaged(z, st->name, "it is shorter than its recorded size, or empty");
 }
 
 static int add_member(struct npz *z, zip_uint64_t i, const char *field)
@@ -183,11 +183,11 @@ static int open_zip(struct npz *z, uint64_t *hash)
 	const size_t n = bytes < sizeof begin ? (size_t)bytes : sizeof begin;
 	if (yk_file_read_at(fd, z->path, 0, begin, n) == 0 && (n < 2 || memcmp(begin, "PK", 2))) {
 		close(fd);
-		return yk_file_refused(z->path, begin, n, "a .npz file", "it is no zip archive");
+		return yk_file_refused(z->path, begin, n, "a .npz file", "it is not a zip archive");
 	}
 	zip_error_t error;
 	zip_error_init_with_code(&error, reason);
-	yk_fail(YOKE_EFORMAT, "%s: not a .npz file that can be read: %s", z->path, zip_error_strerror(&error));
+	yk_fail(YOKE_EFORMAT, "%s: cannot be read as a .npz file: %s", z->path, zip_error_strerror(&error));
 	zip_error_fini(&error);
 	close(fd);
 	return YOKE_EFORMAT;

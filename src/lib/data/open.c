@@ -198,7 +198,7 @@ static yoke_dataset *open_raw(const struct spec *s)
 	if (e == 0 && s->number[CONTEXT])
 		return yk_windows_set(&want, all, s->number[CONTEXT], s->number[VOCAB], hash);
 	if (e == 0 && (all % row || !all))
-		e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which are no whole number of samples of dims=%s", s->path,
+		e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which is not a whole number of samples of dims=%s", s->path,
 			    (unsigned long long)all, s->word[DIMS] ? s->word[DIMS] : "1");
 	if (e < 0) {
 		yk_parts_close(1, &want);
@@ -267,7 +267,7 @@ static int array_part(const struct spec *s, const struct yk_safetensors *f, cons
 	p->path = strdup(s->path);
 	p->fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 	if (!p->path || p->fd < 0)
-		return yk_fail(YOKE_ENOMEM, "%s: cannot be opened once more: %s", s->path, strerror(errno));
+		return yk_fail(YOKE_ENOMEM, "%s: cannot be reopened: %s", s->path, strerror(errno));
 	return 0;
 }
 
@@ -338,7 +338,7 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 		e = yk_fail(YOKE_EINVAL, "dataset_open: vocab=%lld: %s has a vocabulary of %lld", (long long)s->number[VOCAB],
 			    s->path, (long long)t.vocab);
 	if (e == 0 && !tokens && s->number[CONTEXT])
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is no token file", s->path,
+		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is not a token file", s->path,
 			    (long long)s->number[CONTEXT]);
 	if (e == 0 && !tokens)
 		e = unfit(s, "arrays of safetensors files", 1 << FIELDS, 0);
@@ -348,7 +348,7 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 		if (p.path && p.fd >= 0)
 			d = yk_windows_set(&p, t.count, s->number[CONTEXT], t.vocab, hash);
 		else
-			yk_parts_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be opened once more", s->path);
+			yk_parts_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be reopened", s->path);
 	} else if (e == 0) {
 		d = arrays(s, &f, hash);
 	}
@@ -447,7 +447,7 @@ static yoke_dataset *open_one(const struct spec *s)
 	case AUTO: break;
 	}
 	yk_fail(YOKE_EINVAL,
-		"dataset_open: %s: neither its name nor its first bytes say its format; give format=npy, npz, safetensors, "
+		"dataset_open: %s: cannot tell the format from its name or first bytes; give format=npy, npz, safetensors, "
 		"tokens, csv, tsv, jsonl, images or TYPE:OFFSET; of text, yoke data prepare makes a token file", s->path);
 	return NULL;
 }
@@ -495,7 +495,7 @@ yoke_dataset *yoke_dataset_open(const char *path, const char *settings)
 	struct shards x = { .spec = &s };
 	yoke_dataset *d = NULL;
 	if (!path || !*path)
-		yk_fail(YOKE_EINVAL, "dataset_open: there is no path");
+		yk_fail(YOKE_EINVAL, "dataset_open: no path is given");
 	else if (parse(&s, settings) == 0 && yk_walk_list(path, add_shard, &x) == 0)
 		d = join(&x);
 	for (int i = 0; i < x.n; i++)

@@ -82,7 +82,7 @@ int yk_element_format(const char *format, const struct yk_element **to, uint64_t
 int yk_element_count(const struct yk_element *e, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count)
 {
 	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
-		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", path,
+		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which is not a whole number of %s after byte %llu", path,
 			       (unsigned long long)bytes, e->name, (unsigned long long)offset);
 	*count = (bytes - offset) / (uint64_t)e->width;
 	return 0;
@@ -156,7 +156,7 @@ static int check(const struct yk_part *p, int64_t sample, const void *to)
 			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld of a bool is neither 0 nor 1", p->path, i,
 				       (long long)sample);
 		if (p->element->kind == 'u' && x < 0)
-			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld is %llu, which i64 does not hold", p->path, i,
+			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld is %llu, which i64 cannot represent", p->path, i,
 				       (long long)sample, (unsigned long long)x);
 		if (p->limit && (x < 0 || x >= p->limit))
 			return yk_fail(YOKE_EFORMAT, "%s: the token at byte %llu is %lld, beyond the vocabulary of %lld",

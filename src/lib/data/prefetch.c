@@ -29,7 +29,7 @@ static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
 	if (e == 0)
 		s->memory = l->dry ? nothing : s->block->host;
 	else if (!host)
-		yk_warn("data", "%s: %s has no pinned memory for %llu bytes; batches lie in plain memory, from which copies "
+		yk_warn("data", "%s: %s has no pinned memory for %llu bytes; batches use pageable memory, from which copies "
 			"are slower", l->set->name, d->id, (unsigned long long)l->bytes);
 	return e;
 }

@@ -40,13 +40,13 @@ static int field_take(struct yk_field *to, const struct yoke_field *from, const 
 		return yk_fail(YOKE_EINVAL, "dataset %s: field %s: rank %d; a sample has 0 to %d axes", set, f.name,
 			       f.rank, YOKE_MAX_RANK - 1);
 	if (!yk_num_real(f.dtype) && !(fabs(f.pad) <= 0x1p53 && f.pad == trunc(f.pad)))
-		return yk_fail(YOKE_EINVAL, "dataset %s: field %s: pad %g; of %s it has to be a whole number", set, f.name,
+		return yk_fail(YOKE_EINVAL, "dataset %s: field %s: pad %g; for %s it must be a whole number", set, f.name,
 			       f.pad, yoke_dtype_name(f.dtype));
 	*to = (struct yk_field){ .dtype = f.dtype, .rank = f.rank, .pad = f.pad };
 	for (int k = 0; k < f.rank; k++) {
 		if (f.dims[k] < 1 || f.multiple[k] < 0)
 			return yk_fail(YOKE_EINVAL, "dataset %s: field %s: axis %d has dim %lld, multiple %lld; wants "
-				       "a dim of 1 or more, and a multiple of 0 or more", set, f.name, k,
+				       "dim >= 1 and multiple >= 0", set, f.name, k,
 				       (long long)f.dims[k], (long long)f.multiple[k]);
 		to->dims[k] = f.dims[k];
 		to->multiple[k] = f.multiple[k];
@@ -54,7 +54,7 @@ static int field_take(struct yk_field *to, const struct yoke_field *from, const 
 	}
 	to->bytes = field_bytes(to);
 	if (!to->bytes)
-		return yk_fail(YOKE_ERANGE, "dataset %s: field %s: a sample has more bytes than memory", set, f.name);
+		return yk_fail(YOKE_ERANGE, "dataset %s: field %s: a sample does not fit in memory", set, f.name);
 	to->name = strdup(f.name);
 	return to->name ? 0 : yk_fail(YOKE_ENOMEM, "dataset %s: no memory", set);
 }
@@ -80,7 +80,7 @@ static int fields_take(struct yoke_dataset *d, int n, const struct yoke_field *f
 		d->fields = i + 1;
 		for (int k = 0; k < i; k++)
 			if (!strcmp(d->field[k].name, d->field[i].name))
-				return yk_fail(YOKE_EINVAL, "dataset %s: field %s is there twice", d->name, f.name);
+				return yk_fail(YOKE_EINVAL, "dataset %s: field %s is declared twice", d->name, f.name);
 	}
 	return 0;
 }
@@ -102,10 +102,10 @@ static int set_up(struct yoke_dataset *d, const struct yoke_dataset_options *o)
 	if (!d->name)
 		return yk_fail(YOKE_ENOMEM, "dataset_new: no memory");
 	if (o->count < 1)
-		return yk_fail(YOKE_EINVAL, "dataset %s: has %lld samples; wants 1 at least", d->name,
+		return yk_fail(YOKE_EINVAL, "dataset %s: has %lld samples; must have at least 1", d->name,
 			       (long long)o->count);
 	if (!o->read)
-		return yk_fail(YOKE_EINVAL, "dataset %s: has no function that reads", d->name);
+		return yk_fail(YOKE_EINVAL, "dataset %s: has no read function", d->name);
 	if (o->chunk < 0)
 		return yk_fail(YOKE_EINVAL, "dataset %s: chunk=%lld: must be 0 or more", d->name, (long long)o->chunk);
 	d->count = o->count;
@@ -266,7 +266,7 @@ static int check_dims(const struct yoke_dataset *d, struct yoke_item *s)
 			const int64_t n = s->dims[i][k];
 			if (n == f->dims[k] || (f->multiple[k] && n >= 0 && n < f->dims[k]))
 				continue;
-			snprintf(s->why, s->why_size, "field %s has dim %lld along axis %d, where there may be %s%lld",
+			snprintf(s->why, s->why_size, "field %s has dim %lld along axis %d, but must have %s%lld",
 				 f->name, (long long)n, k, f->multiple[k] ? "0 to " : "", (long long)f->dims[k]);
 			return YOKE_ESHAPE;
 		}
@@ -313,9 +313,9 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 				 .why_size = sizeof why, .seed = seed, .draw = draw };
 	int err = yk_given(d, "data set");
 	if (!err)
-		err = yk_given(to, "list of rooms for fields");
+		err = yk_given(to, "list of buffers for fields");
 	for (int f = 0; !err && f < d->fields; f++)
-		err = d->field[f].bytes ? yk_given(to[f], "room for a field") : 0;
+		err = d->field[f].bytes ? yk_given(to[f], "buffer for a field") : 0;
 	if (err)
 		return err;
 	if (number < 0 || number >= d->count)
@@ -335,7 +335,7 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 
 void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 {
-	if (yk_given(s, "sample") || yk_given(to, "room for four words"))
+	if (yk_given(s, "sample") || yk_given(to, "array for four words"))
 		return;
 	const uint64_t step = (uint64_t)(uint32_t)s->epoch | (uint64_t)n << 32;
 	for (uint32_t w = 0; w < 4; w++)

@@ -183,7 +183,7 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 	if (e == 0)
 		e = make_set(d, 1, start, d->count, &d->valid);
 	if (d->skipped)
-		yk_info("data", "%s: %s passed over (empty, or with a NUL byte)", paths,
+		yk_info("data", "%s: %s skipped (empty, or with a NUL byte)", paths,
 			yk_counted(files, (long long)d->skipped, "file"));
 	return e;
 }

@@ -30,7 +30,7 @@ static int check_llmc(const char *path, const char *ids, int64_t tokens, const s
 		return yk_fail(YOKE_EFORMAT, "%s: is a token file of llm.c, whose %s ids begin at byte %d: give format=%s:%d, not %s:%llu",
 			       path, ids, LLMC_HEADER, ids, LLMC_HEADER, e->name, (unsigned long long)offset);
 	const int64_t has = bytes < LLMC_HEADER ? 0 : (int64_t)((bytes - LLMC_HEADER) / (uint64_t)e->width);
-	return has >= tokens ? 0 : yk_fail(YOKE_EFORMAT, "%s: is cut: its header says %lld tokens, and it has %lld", path, (long long)tokens,
+	return has >= tokens ? 0 : yk_fail(YOKE_EFORMAT, "%s: is truncated: its header declares %lld tokens, but it has %lld", path, (long long)tokens,
 					   (long long)has);
 }
 
@@ -64,7 +64,7 @@ json_t *yk_token_file_tokenizer(const struct yk_safetensors *f)
 	const char *text = yk_safetensors_metadata(f, "tokenizer"), *want = yk_safetensors_metadata(f, "vocabulary");
 	char hash[17];
 	if (!text) {
-		yk_fail(YOKE_EFORMAT, "%s: does not say its tokenizer", f->path);
+		yk_fail(YOKE_EFORMAT, "%s: does not name its tokenizer", f->path);
 		return NULL;
 	}
 	snprintf(hash, sizeof hash, "%016" PRIx64, yk_hash(text, strlen(text), 0));

@@ -125,7 +125,7 @@ static struct yk_tokenizer *raw_tokenizer(const struct file *f)
 		return yk_tokenizer_ids(f->t.vocab, f->path);
 	if (f->t.element->width == 1)
 		return yk_tokenizer_new("byte");
-	yk_fail(YOKE_EINVAL, "%s: format=%s does not say how many different tokens there are; give vocab=, as 50257 for "
+	yk_fail(YOKE_EINVAL, "%s: format=%s does not determine the size of the vocabulary; give vocab=, as 50257 for "
 		"GPT-2's", f->path, f->t.element->name);
 	return NULL;
 }

@@ -283,7 +283,7 @@ static int open_part(const char *path, const struct yk_checkpoint_file *f)
 		return fd;
 	close(fd);
 	return yk_fail(YOKE_EFORMAT,
-		       "%s: %llu bytes, but the manifest says %llu: truncated or altered", path,
+		       "%s: %llu bytes, but the manifest records %llu: truncated or altered", path,
 		       (unsigned long long)bytes, (unsigned long long)f->bytes);
 }
 

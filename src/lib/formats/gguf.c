@@ -183,7 +183,7 @@ static int sort_names(const struct yk_gguf *g, void *array, size_t n, size_t eac
 static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep, uint32_t *alignment)
 {
 	if (n > (c->f->bytes - c->at) / MIN_KEY)
-		return damaged(c, "there are more keys than the file has room for");
+		return damaged(c, "there are more keys than fit in the file");
 	for (uint64_t i = 0; i < n && !c->error; i++) {
 		struct yk_gguf_key k = { .name = take_name(c, g, "a key's name") };
 		if (!c->error)
@@ -281,7 +281,7 @@ static int place_tensors(struct cursor *c, struct yk_gguf_tensor *t, size_t n, c
 static int take_tensors(struct yk_gguf *g, struct cursor *c, uint64_t n, uint64_t alignment)
 {
 	if (n > (c->f->bytes - c->at) / MIN_TENSOR)
-		return damaged(c, "there are more tensors than the file has room for");
+		return damaged(c, "there are more tensors than fit in the file");
 	uint64_t *offset = malloc((size_t)n * sizeof *offset + 1);
 	if (!offset || yk_grow(&g->tensor, &g->tensor_cap, g->tensors + (size_t)n + 1, sizeof *g->tensor) < 0) {
 		free(offset);
@@ -388,7 +388,7 @@ static int add_others(struct yk_gguf *g)
 			return e;
 	}
 	if (tensors >= 0 && (uint64_t)tensors != g->tensors)
-		return yk_fail(YOKE_EFORMAT, "%s: the files of the split model have %zu tensors, but the first one says %" PRId64, g->path,
+		return yk_fail(YOKE_EFORMAT, "%s: the files of the split model have %zu tensors, but the first one declares %" PRId64, g->path,
 			       g->tensors, tensors);
 	return 0;
 }

@@ -317,7 +317,7 @@ static int check_cover(struct yk_safetensors *s, uint64_t size)
 				       "%s: tensor '%.80s': begins at %llu, %s at %llu",
 				       s->path, x->name, (unsigned long long)x->offset,
 				       x->offset < at ? "inside the one that ends" :
-							"behind a gap that begins",
+							"after a gap that begins",
 				       (unsigned long long)at);
 		at += x->bytes;
 	}

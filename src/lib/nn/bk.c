@@ -260,7 +260,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	const int64_t size[] = { yoke_dim(ids, 1), n->shape.embed }, row[] = { 1, size[0], size[1] };
 	const int rows = (int)yoke_dim(ids, 0);
 	if (leaks(&n->shape)) {
-		yk_fail(YOKE_EINVAL, "bk: with bk_side=both a token depends on those behind it, so there is none to go on with; "
+		yk_fail(YOKE_EINVAL, "bk: with bk_side=both a token depends on later tokens, so text cannot be continued; "
 			"train with bk_side=left");
 		return NULL;
 	}

@@ -136,7 +136,7 @@ static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 	const struct sized *s = state;
 	int err = yk_layer_one(m, n, k);
 	if (!err && yoke_rank(in[0]) != 2 + s->axes)
-		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes behind [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2,
+		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes after [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2,
 			      s->axes);
 	if (!err)
 		out[0] = s->fn(in[0], s->to);

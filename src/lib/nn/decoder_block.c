@@ -29,7 +29,7 @@ static int group_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 	(void)in;
 	(void)k;
 	(void)out;
-	return yk_fail(YOKE_EINVAL, "%s: is a part of a decoder; call the whole decoder", m->class->name);
+	return yk_fail(YOKE_EINVAL, "%s: is a submodule of a decoder; call the whole decoder", m->class->name);
 }
 
 static yoke_module *group_new(void)

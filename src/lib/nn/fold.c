@@ -76,7 +76,7 @@ static int fold_behind(yoke_module *layer, yoke_module *norm)
 	const bool transposed = layer->class == &yk_conv_transposed_class;
 	const int64_t groups = transposed ? yk_conv_groups(layer) : 1;
 	if (n != (transposed ? groups * yoke_dim(w, 1) : yoke_dim(w, 0)))
-		return yk_fail(YOKE_ESHAPE, "module_fold: a batch norm of %lld channels is behind a %s of others", (long long)n,
+		return yk_fail(YOKE_ESHAPE, "module_fold: a batch norm of %lld channels follows a %s with another number", (long long)n,
 			       layer->class->name);
 	yoke_tensor *b = bias_of(layer, n);
 	yoke_scope *s = yoke_scope_begin("fold");

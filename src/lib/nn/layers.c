@@ -35,7 +35,7 @@ bool yk_layer_size(const char *layer, const char *what, int64_t n)
 {
 	if (n > 0)
 		return true;
-	yk_fail(YOKE_EINVAL, "%s: %s is %lld; it is 1 at least", layer, what, (long long)n);
+	yk_fail(YOKE_EINVAL, "%s: %s is %lld; must be at least 1", layer, what, (long long)n);
 	return false;
 }
 
@@ -166,7 +166,7 @@ static yoke_module *norm_new(const struct yoke_module_class *class, bool declare
 	if (!yk_layer_size(class->name, what, width))
 		return NULL;
 	if (!(norm->eps >= 0)) {
-		yk_fail(YOKE_EINVAL, "%s: eps is %g; it is not negative", class->name, norm->eps);
+		yk_fail(YOKE_EINVAL, "%s: eps is %g; must not be negative", class->name, norm->eps);
 		return NULL;
 	}
 	yoke_module *m = yk_layer_new(class, norm, sizeof *norm);
@@ -297,7 +297,7 @@ double yk_norm_eps(const yoke_module *m)
 yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum)
 {
 	if (!(momentum >= 0 && momentum <= 1)) {
-		yk_fail(YOKE_EINVAL, "nn_batch_norm: momentum is %g; it is 0 to 1", momentum);
+		yk_fail(YOKE_EINVAL, "nn_batch_norm: momentum is %g; must be from 0 to 1", momentum);
 		return NULL;
 	}
 	yoke_module *m = norm_new(&yk_batch_norm_class, false, "channels", channels,
@@ -323,7 +323,7 @@ yoke_module *yoke_nn_dropout(double p)
 	};
 	if (p >= 0 && p < 1)
 		return yk_layer_new(&class, &p, sizeof p);
-	yk_fail(YOKE_EINVAL, "nn_dropout: p is %g; it is at least 0 and below 1", p);
+	yk_fail(YOKE_EINVAL, "nn_dropout: p is %g; must be at least 0 and below 1", p);
 	return NULL;
 }
 

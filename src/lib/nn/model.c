@@ -566,10 +566,10 @@ static int check_cache(const struct yk_network *n, const struct yk_network_cache
 {
 	if (t < 1 || t > n->shape.context - c->length)
 		return yk_fail(YOKE_ESHAPE,
-			       "%s: %" PRId64 " tokens behind %" PRId64 " in a window of %" PRId64,
+			       "%s: %" PRId64 " tokens after %" PRId64 " in a window of %" PRId64,
 			       n->model->name, t, c->length, n->shape.context);
 	if (!c->length != !first->length)
-		return yk_fail(YOKE_ESHAPE, "%s: a sequence begins where another goes on",
+		return yk_fail(YOKE_ESHAPE, "%s: a new sequence cannot share a call with a continued one",
 			       n->model->name);
 	return 0;
 }

@@ -91,7 +91,7 @@ static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const cha
 static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name)
 {
 	if (o->t > 0)
-		return yk_fail(YOKE_EINVAL, "optim_add: behind step %lld; add all parameters before the first",
+		return yk_fail(YOKE_EINVAL, "optim_add: called after step %lld; add all parameters before the first",
 			       (long long)o->t);
 	if (n < 1 || !p || !name)
 		return yk_fail(YOKE_EINVAL, "optim_add: takes at least one tensor, and names");

@@ -36,7 +36,7 @@ int yk_scaler_parse(const json_t *o, const char *what, yoke_scaler *s)
 	    yk_json_int(o, what, "skipped", 0, steps, &skipped) < 0 || yk_json_str(o, what, "recent", &recent) < 0)
 		return YOKE_EFORMAT;
 	if (strlen(recent) != 32 || strspn(recent, "0123456789abcdef") != 32)
-		return yk_fail(YOKE_EFORMAT, "%s: '%.40s' is no record of steps", what, recent);
+		return yk_fail(YOKE_EFORMAT, "%s: '%.40s' is not a record of steps", what, recent);
 	char half[17];
 	snprintf(half, sizeof half, "%.16s", recent);
 	x.recent[1] = strtoull(half, NULL, 16);
