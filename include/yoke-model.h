@@ -32,10 +32,12 @@ struct yoke_model_options {
 			 // RoPE factors (longrope) use the set for this length.
 	const char *dtype; // "f32", "f16", "bf16": converts the matrices to it; NULL: does not
 	const char *quant; // "q8_0", "q4_0", "q4_1", "q5_0", "q5_1": quantizes them; NULL: does not
+	const char *kv;    // "f16", "f32": dtype of keys and values in caches; NULL: f32 if all matrices
+			   // are, otherwise f16
 };
 // Opens a model.  options may be NULL.  ENOENT: no such file; EFORMAT: the file is damaged, of an
 // unknown family, or contradicts itself; EDTYPE: weights of a format that cannot be read; EINVAL: an
-// option that does not exist, or dtype and quant; ERANGE: values that dtype or quant does not have;
+// option with an unknown value, or dtype and quant; ERANGE: values that dtype or quant does not have;
 // ENOMEM.
 //
 // Matrices stay in the format of the file (yoke-quant.h): Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K,

@@ -75,7 +75,7 @@ static int train(void)
 static int open_model(void)
 {
 	struct yk_trained t;
-	int e = yk_trained_open(folder, 0, &t);
+	int e = yk_trained_open(folder, NULL, &t);
 
 	if (e == 0)
 		yk_trained_close(&t);
@@ -290,7 +290,7 @@ static void test_once(void)
 	waitpid(child, &status, 0);
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
 	limit(100);
-	int e = yk_trained_open(folder, 0, &t);
+	int e = yk_trained_open(folder, NULL, &t);
 	ok(!status && e == 0 && t.net->params.elements > 14e6, "weights are in memory only once %s", yoke_error());
 	limit(0);
 	yk_trained_close(&t);

@@ -177,6 +177,12 @@
 	  "text to continue; -: standard input") \
 	X(prompts, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
 	  "file with one prompt per line, continued in one batch; -: standard input") \
+	X(dtype, MODEL, ADVANCED, CHOICE, YK_G | YK_E, "file", 0, 0, "file f32 f16 bf16", \
+	  "convert the matrices of a pretrained model; file: keep its format") \
+	X(quant, MODEL, ADVANCED, CHOICE, YK_G | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
+	  "quantize the matrices of a pretrained model") \
+	X(kv, GENERATION, ADVANCED, CHOICE, YK_G, "auto", 0, 0, "auto f16 f32", \
+	  "keys and values in the cache; auto: f32 if all matrices are, otherwise f16") \
 	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \
 	  "1: a text has the same bits whatever other prompts are in the batch; slower") \
 	X(tokens, GENERATION, ADVANCED, INT, YK_G, "256", 0, 1e12, NULL, "tokens to generate") \

@@ -9,9 +9,24 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
-static int64_t context_of(const struct yk_config *c)
+static struct yoke_model_options options_of(const struct yk_config *c, unsigned command)
 {
-	return yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0;
+	const char *dtype = yk_config_str(c, YK_KEY_dtype), *quant = yk_config_str(c, YK_KEY_quant);
+	const char *kv = command == YK_G ? yk_config_str(c, YK_KEY_kv) : "auto";
+	return (struct yoke_model_options){
+		.size = sizeof(struct yoke_model_options),
+		.context = yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
+		.dtype = strcmp(dtype, "file") ? dtype : NULL,
+		.quant = strcmp(quant, "none") ? quant : NULL,
+		.kv = strcmp(kv, "auto") ? kv : NULL,
+	};
+}
+
+static int open_model(unsigned command, struct yk_opened *o)
+{
+	const struct yoke_model_options options = options_of(&o->config, command);
+	const int e = yk_config_apply(&o->config);
+	return e < 0 ? e : yk_trained_open(o->folder, &options, &o->model);
 }
 
 int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *))
@@ -27,8 +42,7 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 	if (yk_config_arguments(&o.config, argc - 2, argv + 2) < 0) {
 		yk_failed(name);
 		status = YK_USAGE;
-	} else if (yk_config_apply(&o.config) < 0 || yk_trained_open(o.folder, context_of(&o.config), &o.model) < 0 ||
-		   fn(&o) < 0) {
+	} else if (open_model(command, &o) < 0 || fn(&o) < 0) {
 		status = yk_reader_gone() ? YK_DONE : yk_failed(name);
 	}
 	yk_trained_close(&o.model);

@@ -79,7 +79,7 @@ static int generate_all(const struct yk_network *net, double until)
 static int run_model(const char *folder, struct yk_config *c, double until)
 {
 	struct yk_trained t;
-	int e = yk_trained_open(folder, 0, &t);
+	int e = yk_trained_open(folder, NULL, &t);
 
 	if (e < 0)
 		return e;

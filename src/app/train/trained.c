@@ -75,11 +75,10 @@ static struct yk_tokenizer *tokenizer_of(const char *path, int64_t vocab)
 	return yk_tokenizer_ids(vocab, path);
 }
 
-static int open_pretrained(const char *path, int64_t context, struct yk_trained *t)
+static int open_pretrained(const char *path, const struct yoke_model_options *o, struct yk_trained *t)
 {
-	const struct yoke_model_options o = { .size = sizeof o, .context = context };
 	struct yk_pretrained p;
-	int e = yk_pretrained_open(path, &o, &p);
+	int e = yk_pretrained_open(path, o, &p);
 	if (e < 0)
 		return e;
 	t->pretrained = true;
@@ -88,17 +87,24 @@ static int open_pretrained(const char *path, int64_t context, struct yk_trained 
 	return t->tokenizer ? 0 : yoke_error_code();
 }
 
-static int open_trained(const char *folder, int64_t context, struct yk_trained *t)
+static int open_trained(const char *folder, const struct yoke_model_options *o, struct yk_trained *t)
 {
-	if (context)
-		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)context, folder);
-	return open_all(folder, t);
+	if (o && o->context)
+		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)o->context,
+			       folder);
+	if (o && (o->dtype || o->quant))
+		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training; leave the key out", o->dtype ? "dtype" : "quant",
+			       o->dtype ? o->dtype : o->quant, folder);
+	const int e = open_all(folder, t);
+	if (e == 0 && o && o->kv && !strcmp(o->kv, "f16"))
+		t->net->cache_dtype = yoke_f16;
+	return e;
 }
 
-int yk_trained_open(const char *path, int64_t context, struct yk_trained *to)
+int yk_trained_open(const char *path, const struct yoke_model_options *o, struct yk_trained *to)
 {
 	struct yk_trained t = { 0 };
-	int e = yk_pretrained_is(path) ? open_pretrained(path, context, &t) : open_trained(path, context, &t);
+	int e = yk_pretrained_is(path) ? open_pretrained(path, o, &t) : open_trained(path, o, &t);
 	if (e < 0)
 		yk_trained_close(&t);
 	else

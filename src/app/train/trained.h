@@ -8,6 +8,7 @@
 #include "parallel/grid.h"
 #include "parallel/host_list.h"
 #include "text/tokenizer.h"
+#include "yoke-model.h"
 
 // A directory's model without its optimizer, or a pretrained model.
 struct yk_trained {
@@ -17,9 +18,9 @@ struct yk_trained {
 	bool pretrained;
 };
 
-// context: max tokens of a pretrained model's windows; 0: what its files say.  A model that yoke
-// trained has the context of its training, and must be given 0.
-int yk_trained_open(const char *path, int64_t context, struct yk_trained *);
+// Options as those of yoke_model_open, or NULL.  A model that yoke trained has the context and the
+// dtype of its training: EINVAL for others.
+int yk_trained_open(const char *path, const struct yoke_model_options *, struct yk_trained *);
 void yk_trained_close(struct yk_trained *); // zero-initialized is allowed
 
 // Loads the network of a checkpoint. Weights are in memory once, plus one of them a second time.

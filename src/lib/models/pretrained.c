@@ -139,6 +139,18 @@ static int format_of(const char *path, const struct yoke_model_options *o, int *
 	return 0;
 }
 
+// Sets the dtype of the network's caches.
+static int set_cache(const char *path, const char *kv, struct yk_network *n)
+{
+	bool half = kv && !strcmp(kv, "f16");
+	if (kv && !half && strcmp(kv, "f32"))
+		return yk_fail(YOKE_EINVAL, "%s: kv '%.40s' is neither f16 nor f32", path, kv);
+	for (int i = 0; i < n->params.count && !kv; i++)
+		half |= n->params.row[i].format != YOKE_QUANT_F32;
+	n->cache_dtype = half ? yoke_f16 : YOKE_DTYPE_NONE;
+	return 0;
+}
+
 static int limit_context(const char *path, int64_t context, struct yk_model_shape *s)
 {
 	if (context < 0 || context > s->context)
@@ -172,6 +184,8 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 		e = limit_context(path, o.context, &shape);
 	if (e == 0)
 		e = make_network(path, w, &shape, format, &p);
+	if (e == 0)
+		e = set_cache(path, o.kv, p.net);
 	yk_weights_release(w);
 	if (e < 0)
 		yk_pretrained_close(&p);

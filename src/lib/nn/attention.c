@@ -53,19 +53,31 @@ static yoke_tensor *row_of(yoke_tensor *x, int64_t rows, int64_t i)
 	return rows == 1 ? x : yoke_slice(x, 0, i, i + 1, 1);
 }
 
+void yk_attention_store(yoke_tensor *keys, yoke_tensor *values, yoke_tensor *at, yoke_tensor *k, yoke_tensor *v)
+{
+	yoke_tensor *start[] = { YOKE_NONE, at, YOKE_NONE, YOKE_NONE };
+	yoke_assign_at(keys, start, yoke_cast(k, yoke_dtype(keys)));
+	yoke_assign_at(values, start, yoke_cast(v, yoke_dtype(values)));
+}
+
+yoke_tensor *yk_attention_cached(yoke_tensor *q, yoke_tensor *keys, yoke_tensor *values, yoke_tensor *seen, yoke_tensor *mask, int causal,
+				double scale)
+{
+	yoke_tensor *y = yoke_attention_keys(yoke_cast(q, yoke_dtype(keys)), keys, values, seen, mask, causal, scale, 0);
+	return yoke_cast(y, yoke_dtype(q));
+}
+
 // Attention of q [1,T,H,D] over the keys and values of a cache, to which k and v [1,T,G,D] are
 // added.
 static yoke_tensor *cached(const struct yoke_nn_attention_options *o, yoke_tensor *const *c, yoke_tensor *q,
 			   yoke_tensor *k, yoke_tensor *v)
 {
-	yoke_tensor *start[] = { YOKE_NONE, c[AT], YOKE_NONE, YOKE_NONE };
 	if (o->rope > 0) {
 		q = turned(q, o->rope, c[AT]);
 		k = turned(k, o->rope, c[AT]);
 	}
-	yoke_assign_at(c[KEYS], start, k);
-	yoke_assign_at(c[VALUES], start, v);
-	return yoke_attention_keys(q, c[KEYS], c[VALUES], c[SEEN], YOKE_NONE, o->causal, 0, 0);
+	yk_attention_store(c[KEYS], c[VALUES], c[AT], k, v);
+	return yk_attention_cached(q, c[KEYS], c[VALUES], c[SEEN], YOKE_NONE, o->causal, 0);
 }
 
 static yoke_tensor *cached_rows(const struct yoke_nn_attention_options *o, int caches, yoke_tensor *const *c,

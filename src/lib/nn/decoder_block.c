@@ -153,16 +153,14 @@ static yoke_tensor *attend(const struct yk_decoder *d, const struct yk_decoder_v
 	q = rotated(view, q);
 	k = rotated(view, k);
 	if (p->at) {
-		yoke_tensor *start[] = { YOKE_NONE, p->at, YOKE_NONE, YOKE_NONE };
-		yoke_assign_at(kv->keys, start, k);
-		yoke_assign_at(kv->values, start, v);
+		yk_attention_store(kv->keys, kv->values, p->at, k, v);
 		k = kv->keys;
 		v = kv->values;
 	}
 	if (d->attention_cap > 0)
-		return capped(d, q, k, v, view->mask);
+		return capped(d, q, yoke_cast(k, yoke_dtype(q)), yoke_cast(v, yoke_dtype(q)), view->mask);
 	yoke_tensor *mask = view->mask ? view->mask : YOKE_NONE;
-	return p->at ? yoke_attention_keys(q, k, v, p->seen, mask, 1, d->attention_scale, 0) :
+	return p->at ? yk_attention_cached(q, k, v, p->seen, mask, 1, d->attention_scale) :
 		       yoke_attention(q, k, v, mask, 1, d->attention_scale, 0);
 }
 

@@ -539,6 +539,7 @@ int yk_network_cache_new(const struct yk_network *n, struct yk_network_cache **t
 	struct yk_network_cache *c = calloc(1, sizeof *c);
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", n->model->name);
+	c->state.dtype = n->cache_dtype;
 	n->model->state(&n->shape, &c->state);
 	c->at = yoke_keep(yoke_scalar(0));
 	c->seen = yoke_keep(yoke_scalar(0));

@@ -128,6 +128,7 @@ struct yk_network {
 	// Products use YOKE_BY_ROW: results for a sequence have the same bits whatever else is in
 	// the batch.  Slower for few sequences.
 	bool by_row;
+	int cache_dtype; // of keys and values in caches: f16, or YOKE_DTYPE_NONE for f32
 	// NULL, or a variable [layers, experts] of the caller's, which the network frees: each
 	// recorded loss assigns to it the fraction of tokens that went to each expert.
 	yoke_tensor *shares;

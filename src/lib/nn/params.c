@@ -28,7 +28,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	memcpy(here, dims, (size_t)rank * sizeof *here);
 	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);
 	// keep it: the scope in which a model is built must not free it
-	yoke_tensor *var = e < 0 || p->deferred ? NULL : yoke_keep(yoke_variable(name, yoke_f32, rank, here));
+	yoke_tensor *var = e < 0 || p->deferred ? NULL : yoke_keep(yoke_variable(name, p->dtype ? p->dtype : yoke_f32, rank, here));
 	if (e < 0 || (!var && !p->deferred)) {
 		free(name);
 		return yoke_error_code();

@@ -28,6 +28,7 @@ struct yk_parameters {
 	size_t var_cap, row_cap;
 	bool counts;      // only count elements: no variables are created
 	bool deferred;    // var[i] is NULL until yk_parameters_set
+	int dtype;        // of new variables; YOKE_DTYPE_NONE: f32
 	int64_t elements; // of all parameters added, sharded ones in full
 	const struct yk_shard *shard; // the rules for shards; NULL: parameters are whole
 	int error;        // of the first that failed; later additions are ignored
