@@ -77,6 +77,51 @@ YOKE_API int yoke_tokenizer_eos(const yoke_tokenizer *, const int32_t **ids);
 // Source of the chat template, NULL if the files have none.
 YOKE_API const char *yoke_tokenizer_template(const yoke_tokenizer *);
 
+// ---- chat templates ----
+//
+// A chat template is a Jinja program that writes the messages of a conversation as the text that a
+// model was trained on.  It is interpreted with the result that jinja2 has in its sandbox, with the
+// settings and functions of `transformers` (raise_exception, strftime_now, tojson).  A template makes
+// at most 10^6 steps and 1 MiB of text.
+//
+//	yoke_chat_template *t = yoke_chat_template_of(tokenizer);
+//	struct yoke_chat_message m[] = { { "user", "Hello" } };
+//	struct yoke_chat_options o = { sizeof o, .add_generation_prompt = 1 };
+//	yoke_chat_template_render(t, m, 1, &o, &text, &bytes);
+//
+// The text contains special tokens, so encode it with YOKE_TOKENIZER_PARSE and without
+// YOKE_TOKENIZER_ADD.  A special token in the text of a message is encoded as one, too.
+typedef struct yoke_chat_template yoke_chat_template;
+
+struct yoke_chat_message {
+	const char *role;    // "system", "user", "assistant" or another one that the template knows
+	const char *content; // UTF-8
+};
+
+struct yoke_chat_options {
+	size_t size;               // sizeof (struct yoke_chat_options)
+	int add_generation_prompt; // 1: the text ends where the assistant's answer begins
+	const char *tools;         // JSON array of functions that the model may call; NULL: none
+	const char *variables;     // JSON object of further variables of the template; NULL: none
+	int64_t now;               // time of strftime_now, seconds since 1970; 0: the clock's
+};
+
+// Parses a template; `name` stands for it in messages.  The result can be used by several threads.
+// NULL: EFORMAT, with the line of the error, if it is not valid; ERANGE if it nests too deeply; ENOMEM.
+YOKE_API yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, const char *name);
+// The template of a tokenizer, with its variables bos_token, eos_token, pad_token and unk_token.  NULL:
+// ENOENT if it has none; otherwise as yoke_chat_template_parse.
+YOKE_API yoke_chat_template *yoke_chat_template_of(const yoke_tokenizer *);
+YOKE_API void yoke_chat_template_free(yoke_chat_template *); // NULL is allowed
+// Renders messages; `count` of them.  *text ends with a NUL that *bytes does not count, and is freed with
+// free().  options may be NULL.  EFORMAT: the template fails or refuses the messages, with its own words;
+// ERANGE: it exceeds a limit; EINVAL: options are not JSON; ENOMEM.
+YOKE_API int yoke_chat_template_render(const yoke_chat_template *, const struct yoke_chat_message *, size_t count,
+				       const struct yoke_chat_options *options, char **text, size_t *bytes);
+// The same for messages as a JSON array of objects, which may have more members than role and content.
+YOKE_API int yoke_chat_template_render_json(const yoke_chat_template *, const char *messages, size_t length,
+					    const struct yoke_chat_options *options, char **text, size_t *bytes);
+
 #ifdef __cplusplus
 }
 #endif

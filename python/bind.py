@@ -27,6 +27,11 @@ ABSENT = {
     "profile_state": "of C programs that keep a schedule of their own",
     "dataset_cube_files": "dataset_cubes has the same arguments",
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
+    "chat_template_parse": "of C programs; Python has jinja2",
+    "chat_template_of": "of C programs; Python has jinja2",
+    "chat_template_free": "of C programs; Python has jinja2",
+    "chat_template_render": "of C programs; Python has jinja2",
+    "chat_template_render_json": "of C programs; Python has jinja2",
     "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }

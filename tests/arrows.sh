@@ -12,7 +12,7 @@ height()
 	case $1 in
 	base) echo 0 ;;
 	kernel | formats | tokenizer) echo 1 ;;
-	device | text) echo 2 ;;
+	device | template | text) echo 2 ;;
 	conform) echo 3 ;;
 	graph) echo 4 ;;
 	ops) echo 5 ;;

@@ -19,6 +19,7 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
+EXTRA_DIST += tests/models/record_templates.py tests/models/template_cases.h
 EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_blocks.py \
 	tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
 	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
@@ -174,6 +175,7 @@ test_programs = \
 	tests/team.t \
 	tests/telemetry.t \
 	tests/threads.t \
+	tests/template.t \
 	tests/tokenizer.t \
 	tests/train.t \
 	tests/tuning.t \
@@ -302,6 +304,8 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_template_t_SOURCES = tests/template.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_template_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_tokenizer_t_SOURCES = tests/tokenizer.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_tokenizer_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h

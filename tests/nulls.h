@@ -593,6 +593,20 @@ static inline const char *tokenizer_folder(void)
 	fclose(chat);
 	return "tokenizer";
 }
+static inline yoke_tokenizer *chat_tokenizer(void) { return yoke_tokenizer_open(tokenizer_folder()); }
+static inline yoke_chat_template *chat_template(void) { return yoke_chat_template_parse("x", 1, "x"); }
+static inline struct yoke_chat_message *chat_message(void)
+{
+	static struct yoke_chat_message m;
+	m = (struct yoke_chat_message){ "user", "x" };
+	return &m;
+}
+static inline struct yoke_chat_options *chat_options(void)
+{
+	static struct yoke_chat_options o;
+	o = (struct yoke_chat_options){ .size = sizeof o, .tools = "[]", .variables = "{}" };
+	return &o;
+}
 static inline yoke_model *model(void) { return yoke_model_open(model_folder(), NULL); }
 STRUCT(model_info, yoke_model_info)
 STRUCT(model_options, yoke_model_options)

@@ -322,6 +322,28 @@ void yk_fuzz_tokenizer(const uint8_t *data, size_t bytes)
 	yoke_tokenizer_free(t);
 }
 
+// ---- chat templates ----
+
+void yk_fuzz_template(const uint8_t *data, size_t bytes)
+{
+	static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hello \\u00e9\", \"n\": [1, 2.5, null, true]}]";
+	const struct yoke_chat_options o = { .size = sizeof o, .add_generation_prompt = 1, .tools = "[{\"name\": \"f\"}]" };
+	yoke_chat_template *t = yoke_chat_template_parse((const char *)data, bytes, "fuzz");
+	char *text;
+	size_t length;
+
+	check_error(t ? 0 : yk_error_last());
+	if (!t)
+		return;
+	const int e = yoke_chat_template_render_json(t, messages, sizeof messages - 1, &o, &text, &length);
+	check_error(e);
+	if (e == 0) {
+		MUST(!text[length] && length <= (size_t)1 << 20);
+		free(text);
+	}
+	yoke_chat_template_free(t);
+}
+
 // ---- ENVI ----
 
 void yk_fuzz_envi(const uint8_t *data, size_t bytes)

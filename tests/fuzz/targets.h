@@ -24,6 +24,8 @@ void yk_fuzz_npz(const uint8_t *, size_t);
 void yk_fuzz_image(const uint8_t *, size_t);
 // As a tokenizer.json or tokenizer.model: what is accepted encodes and decodes a text.
 void yk_fuzz_tokenizer(const uint8_t *, size_t);
+// As a chat template: what is accepted renders messages or fails with one line.
+void yk_fuzz_template(const uint8_t *, size_t);
 // As a config.env.
 void yk_fuzz_config(const uint8_t *, size_t);
 

@@ -96,6 +96,14 @@ void yk_char_lower(struct yk_string *to, uint32_t c)
 	yk_string_char(to, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
 }
 
+void yk_char_upper(struct yk_string *to, uint32_t c)
+{
+	if (c == 0xdf) // the most frequent character whose upper case has two
+		yk_string_add(to, "SS", 2);
+	else
+		yk_string_char(to, (uint32_t)utf8proc_toupper((utf8proc_int32_t)c));
+}
+
 int yk_unicode_normal(struct yk_string *to, const char *s, size_t n, enum yk_unicode_form form)
 {
 	static const int options[] = {
@@ -185,6 +193,11 @@ bool yk_is_other(uint32_t c)
 void yk_char_lower(struct yk_string *to, uint32_t c)
 {
 	yk_string_char(to, c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+void yk_char_upper(struct yk_string *to, uint32_t c)
+{
+	yk_string_char(to, c >= 'a' && c <= 'z' ? c - 32 : c);
 }
 
 int yk_unicode_normal(struct yk_string *to, const char *s, size_t n, enum yk_unicode_form form)

@@ -21,6 +21,7 @@ bool yk_is_numeric(uint32_t c);     // N
 bool yk_is_letter(uint32_t c);      // L, M, Nd, Nl, Pc: characters of words
 bool yk_is_other(uint32_t c);       // Cc, Cf, Cs, Co
 void yk_char_lower(struct yk_string *to, uint32_t c);
+void yk_char_upper(struct yk_string *to, uint32_t c);
 // Appends the normal form of valid UTF-8.  ENOMEM.
 int yk_unicode_normal(struct yk_string *to, const char *s, size_t n, enum yk_unicode_form);
 // Length of the extended grapheme cluster at s.

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chat templates: parsing, variables, rendering.
+#include "config.h"
+
+#include "template/template.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/sized.h"
+
+enum { SOURCE_MAX = 1 << 20, TOKENS = 4 };
+
+struct yoke_chat_template {
+	struct yk_arena arena; // of the syntax tree
+	struct yk_node *root;
+	char *name;
+	char *token[TOKENS]; // values of the variables of a tokenizer, NULL: not defined
+};
+
+static const char *const token_names[TOKENS] = { "bos_token", "eos_token", "pad_token", "unk_token" };
+
+yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, const char *name)
+{
+	struct yk_render r = { .steps = 64 * YK_RENDER_STEPS, .memory = 4 * YK_RENDER_MEMORY };
+	struct yk_lexemes lexemes = { 0 };
+	yoke_chat_template *t = NULL;
+	if (yk_given(source, "source") < 0 || yk_given(name, "name") < 0)
+		return NULL;
+	if (bytes > SOURCE_MAX) {
+		yk_fail(YOKE_ERANGE, "%s: a template of %zu bytes; at most %d", name, bytes, SOURCE_MAX);
+		return NULL;
+	}
+	r.name = name;
+	yk_template_lex(&r, source, bytes, &lexemes);
+	struct yk_node *root = r.failed ? NULL : yk_template_syntax(&r, &lexemes);
+	free(lexemes.at);
+	if (root && (!(t = calloc(1, sizeof *t)) || !(t->name = strdup(name)))) {
+		yk_fail(YOKE_ENOMEM, "%s: no memory for a template", name);
+		free(t);
+		root = NULL;
+	}
+	if (!root) {
+		yk_arena_fini(&r.arena);
+		return NULL;
+	}
+	t->arena = r.arena;
+	t->root = root;
+	return t;
+}
+
+yoke_chat_template *yoke_chat_template_of(const yoke_tokenizer *tokenizer)
+{
+	const char *source = yoke_tokenizer_template(tokenizer);
+	const int32_t *eos = NULL;
+	if (yk_given(tokenizer, "tokenizer") < 0)
+		return NULL;
+	if (!source) {
+		yk_fail(YOKE_ENOENT, "the tokenizer has no chat template");
+		return NULL;
+	}
+	yoke_chat_template *t = yoke_chat_template_parse(source, strlen(source), "chat template");
+	const int count = yoke_tokenizer_eos(tokenizer, &eos);
+	const int ids[TOKENS] = { yoke_tokenizer_bos(tokenizer), count > 0 ? eos[0] : -1, yoke_tokenizer_pad(tokenizer),
+				  yoke_tokenizer_unknown(tokenizer) };
+	for (int i = 0; t && i < TOKENS; i++) {
+		size_t n;
+		const char *piece = ids[i] >= 0 ? yoke_tokenizer_piece(tokenizer, ids[i], &n) : NULL;
+		if (piece && !(t->token[i] = strndup(piece, n))) {
+			yk_fail(YOKE_ENOMEM, "chat template: no memory for a token");
+			yoke_chat_template_free(t);
+			t = NULL;
+		}
+	}
+	return t;
+}
+
+void yoke_chat_template_free(yoke_chat_template *t)
+{
+	if (!t)
+		return;
+	for (int i = 0; i < TOKENS; i++)
+		free(t->token[i]);
+	yk_arena_fini(&t->arena);
+	free(t->name);
+	free(t);
+}
+
+// ---- rendering ----
+
+static void set(struct yk_render *r, struct yk_frame *f, const char *name, struct yk_value v)
+{
+	const struct yk_value key = yk_v_text(r, name);
+	if (!r->failed)
+		yk_frame_set(r, f, key.s, v);
+}
+
+// Parses JSON of an option that must be an array or an object; NULL if it is not given.
+static int parse_option(const char *text, bool array, const char *what, json_t **to)
+{
+	*to = NULL;
+	if (!text)
+		return 0;
+	*to = yk_json_parse(text, strlen(text), what);
+	if (*to && (array ? json_is_array(*to) : json_is_object(*to)))
+		return 0;
+	json_decref(*to);
+	return yk_fail(YOKE_EINVAL, "%s: must be a JSON %s", what, array ? "array" : "object");
+}
+
+static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_chat_template *t, const json_t *messages,
+			  const json_t *tools, const json_t *variables, bool prompt)
+{
+	for (int i = 0; i < TOKENS; i++)
+		if (t->token[i])
+			set(r, f, token_names[i], yk_v_text(r, t->token[i]));
+	const char *name;
+	json_t *v;
+	set(r, f, "messages", yk_v_json(r, messages));
+	set(r, f, "tools", tools ? yk_v_json(r, tools) : yk_v_none());
+	set(r, f, "documents", yk_v_none());
+	set(r, f, "add_generation_prompt", yk_v_bool(prompt));
+	json_object_foreach((json_t *)(uintptr_t)variables, name, v)
+		set(r, f, name, yk_v_json(r, v));
+}
+
+int yk_chat_render(const yoke_chat_template *t, const json_t *messages, const struct yoke_chat_options *options,
+		   struct yk_spans *spans, char **text, size_t *bytes)
+{
+	struct yoke_chat_options o = { .size = sizeof o };
+	struct yk_string out = { 0 };
+	struct yk_render r = { .name = t->name, .steps = YK_RENDER_STEPS, .memory = YK_RENDER_MEMORY, .out = &out, .spans = spans };
+	json_t *tools = NULL, *variables = NULL;
+	int e = options ? yk_sized_take(&o, sizeof o, options, "yoke_chat_template_render", "yoke_chat_options") : 0;
+	if (e == 0)
+		e = parse_option(o.tools, true, "tools", &tools);
+	if (e == 0)
+		e = parse_option(o.variables, false, "variables", &variables);
+	if (e == 0) {
+		r.now = o.now;
+		r.steps += 64 * (int64_t)json_array_size(messages); // conversion is not the template's
+		struct yk_frame *f = yk_frame_new(&r, NULL);
+		if (spans)
+			spans->of = &out;
+		if (f)
+			set_variables(&r, f, t, messages, tools, variables, o.add_generation_prompt);
+		yk_statements(&r, f, t->root);
+		yk_string_add(&out, "", 1);
+		if (!r.failed && out.failed)
+			yk_render_fail(&r, YOKE_ENOMEM, "no memory for the text");
+		e = r.failed ? yk_error_last() : 0;
+	}
+	if (e == 0) {
+		*text = out.s;
+		*bytes = out.n - 1;
+		out = (struct yk_string){ 0 };
+	}
+	yk_string_fini(&out);
+	yk_arena_fini(&r.arena);
+	json_decref(tools);
+	json_decref(variables);
+	return e;
+}
+
+int yoke_chat_template_render_json(const yoke_chat_template *t, const char *messages, size_t length,
+				   const struct yoke_chat_options *options, char **text, size_t *bytes)
+{
+	int e = yk_given(t, "template");
+	if (e == 0)
+		e = yk_given(messages, "messages");
+	if (e == 0)
+		e = yk_given(text, "text");
+	if (e == 0)
+		e = yk_given(bytes, "bytes");
+	if (e < 0)
+		return e;
+	json_t *j = yk_json_parse(messages, length, "messages");
+	if (!j)
+		return yk_error_last();
+	e = json_is_array(j) ? yk_chat_render(t, j, options, NULL, text, bytes) :
+			       yk_fail(YOKE_EFORMAT, "messages: must be a JSON array");
+	json_decref(j);
+	return e;
+}
+
+int yoke_chat_template_render(const yoke_chat_template *t, const struct yoke_chat_message *m, size_t count,
+			      const struct yoke_chat_options *options, char **text, size_t *bytes)
+{
+	int e = yk_given(t, "template");
+	if (e == 0)
+		e = yk_given(m, "messages");
+	if (e == 0)
+		e = yk_given(text, "text");
+	if (e == 0)
+		e = yk_given(bytes, "bytes");
+	if (e < 0)
+		return e;
+	json_t *j = json_array();
+	for (size_t i = 0; i < count && e == 0; i++) {
+		json_t *x = m[i].role && m[i].content ? json_pack("{s:s, s:s}", "role", m[i].role, "content", m[i].content) : NULL;
+		if (!x || json_array_append_new(j, x) < 0)
+			e = yk_fail(YOKE_EINVAL, "message %zu: role and content must be UTF-8", i);
+	}
+	if (e == 0)
+		e = yk_chat_render(t, j, options, NULL, text, bytes);
+	json_decref(j);
+	return e;
+}
