@@ -523,7 +523,7 @@ static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const
 }
 
 // Reports a skipped sample.  Called without the lock, since the callback is the application's.
-static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
+static void report_skipped(struct yoke_loader *l, const struct yk_item_failure *f)
 {
 	if (l->stats.failed++ < LOGGED)
 		yk_warn("data", "%s: sample %lld is skipped: %s%s", l->set->name, (long long)f->number, f->why,
@@ -535,7 +535,7 @@ static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
 }
 
 // Counts the failures of a batch in row order.  The count continues with the last one's epoch.
-static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_position *p)
+static void count_failures(struct yoke_loader *l, struct yk_batch *s, struct yoke_position *p)
 {
 	char rule[80];
 	if (s->failures)
@@ -553,7 +553,7 @@ static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_positio
 		else if (l->feed.on_error > 0 && p->failed > l->feed.on_error)
 			end_by(l, f, rule);
 		else
-			tell(l, f);
+			report_skipped(l, f);
 	}
 }
 
@@ -623,7 +623,7 @@ struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
 bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 {
 	struct yoke_position next = l->position;
-	judge(l, s, &next);
+	count_failures(l, s, &next);
 	if (failed(l))
 		return false;
 	if (s->end.epoch != next.epoch)

@@ -52,7 +52,7 @@ static yoke_tensor *weights(const struct yk_batch *s)
 }
 
 // A tensor for the CPU, which uses the slot's memory in place.
-static yoke_tensor *lying(struct yk_batch *s, int f, int64_t part, bool copy)
+static yoke_tensor *in_place(struct yk_batch *s, int f, int64_t part, bool copy)
 {
 	const struct yk_field *x = &s->loader->set->field[f];
 	int64_t dims[YOKE_MAX_RANK + 1];
@@ -78,7 +78,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // read-ahead needs the other slots
 	for (int k = 0; s && k < n; k++) {
-		to[k] = sent ? yk_ahead_share(sent[k]) : lying(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
+		to[k] = sent ? yk_ahead_share(sent[k]) : in_place(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
 		if (!to[k])
 			rows = yoke_error_code();
 	}

@@ -174,7 +174,7 @@ int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
 
 // Allocates a device tensor for a micro-batch of a field of a slot; of a field with a fixed shape,
 // usable for any batch.
-static yoke_tensor *room(const struct yoke_loader *l, const struct yk_batch *s, int f)
+static yoke_tensor *device_tensor(const struct yoke_loader *l, const struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];
 	int64_t dims[YOKE_MAX_RANK + 1] = { l->part };
@@ -193,7 +193,7 @@ static bool is_regular(const struct yoke_loader *l, int f)
 
 // Allocates the missing tensors of a ring entry.  s NULL: before the batch is read.  Otherwise
 // existing tensors may have another shape, or still be used by the caller.
-static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
+static int make_tensors(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
 {
 	for (int k = 0; k < yk_loader_tensors(l); k++) {
 		const int f = k / (int)l->feed.parts;
@@ -201,7 +201,7 @@ static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_
 			yoke_free(a->tensor[k]);
 			a->tensor[k] = NULL;
 		}
-		if (!a->tensor[k] && (s || is_regular(l, f)) && !(a->tensor[k] = room(l, s, f)))
+		if (!a->tensor[k] && (s || is_regular(l, f)) && !(a->tensor[k] = device_tensor(l, s, f)))
 			return yk_error_last();
 	}
 	return 0;
@@ -209,7 +209,7 @@ static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_
 
 static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 {
-	int e = make_rooms(l, a, s);
+	int e = make_tensors(l, a, s);
 	for (int k = 0; k < yk_loader_tensors(l) && e == 0; k++) {
 		struct yk_event *copied = NULL;
 		const int64_t parts = l->feed.parts;
@@ -238,7 +238,7 @@ int yk_loader_send(struct yoke_loader *l)
 			e = send(l, a, s);
 			l->sent += e == 0;
 		} else if (i >= l->sent) {
-			e = make_rooms(l, a, NULL);
+			e = make_tensors(l, a, NULL);
 		}
 		if (i)
 			yk_error_back(aside);
