@@ -12,6 +12,14 @@
 #define HAS_DW 16
 #define HAS_DB 32
 
+// KEEP > 0: a row has at most KEEP vectors for each item, all of them whole, which stay in registers
+// between the passes over the row, as do the sums of dw and db. Otherwise each pass loads the row,
+// and the sums are in the workspace.
+#ifndef KEEP
+#define KEEP 0
+#endif
+#define KEPT (KEEP ? KEEP : 1)
+
 // Unaligned rows need more address registers, so fewer groups fit.
 #if VEC_WIDTH == 1
 #define NORM_GROUP WORK_GROUP_REGISTERS(ITEMS, 1)
@@ -53,11 +61,30 @@ FN VEC weight(GLOBAL const beside *w, int i, int left, bool has)
 	return has ? load_beside(w + i, left, 0.0f) : VEC_SPLAT(1.0f);
 }
 
-// y = (x - mean) rstd w + b at i; `left` elements exist
-FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *w,
-	GLOBAL const beside *b, int has, VEC mean, VEC rstd, int i, int left, bool stream)
+// The position of vector k of those that this item keeps.
+FN int kept_at(int k, int item)
 {
-	VEC v = (load(x + i, left, 0.0f) - mean) * rstd * weight(w, i, left, has & HAS_W);
+	return item * VEC_WIDTH + k * STEP;
+}
+
+// This item's part of sum (x - mean)^power over a row that is kept in registers.
+FN float kept_moment(const VEC *kept, int n, float mean, int power, int item)
+{
+	VEC m = VEC_SPLAT(mean), sum = VEC_SPLAT(0.0f);
+	UNROLL
+	for (int k = 0; k < KEEP; k++) {
+		VEC d = kept[k] - m;
+		if (kept_at(k, item) < n)
+			sum += power == 1 ? d : d * d;
+	}
+	return VEC_SUM(sum);
+}
+
+// y = (x - mean) rstd w + b at i; `left` elements exist
+FN void norm_at(GLOBAL stored *y, VEC x, GLOBAL const beside *w, GLOBAL const beside *b, int has, VEC mean,
+	VEC rstd, int i, int left, bool stream)
+{
+	VEC v = (x - mean) * rstd * weight(w, i, left, has & HAS_W);
 	if (has & HAS_B)
 		v += load_beside(b + i, left, 0.0f);
 	store(v, y + i, left, stream);
@@ -72,10 +99,10 @@ FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *
 
 	for (; i + VEC_WIDTH <= n; i += STEP) {
 		FETCH(later + i);
-		norm_at(y, x, w, b, has, m, s, i, VEC_WIDTH, stream);
+		norm_at(y, load(x + i, VEC_WIDTH, 0.0f), w, b, has, m, s, i, VEC_WIDTH, stream);
 	}
 	if (i < n)
-		norm_at(y, x, w, b, has, m, s, i, n - i, false);
+		norm_at(y, load(x + i, n - i, 0.0f), w, b, has, m, s, i, n - i, false);
 }
 
 KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
@@ -95,13 +122,23 @@ KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
 		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(at, a.count));
 		GLOBAL stored *y = row_at(y_base, y_at, &a.out, at.row);
 		float mean = 0.0f;
+		VEC kept[KEPT];
+		UNROLL
+		for (int k = 0; k < KEEP; k++)
+			kept[k] = kept_at(k, item) < n ? load(x + kept_at(k, item), VEC_WIDTH, 0.0f) : VEC_SPLAT(0.0f);
 		if (a.has & HAS_MEAN)
-			mean = moment(x, n, 0.0f, 1, item) / (float)n;
+			mean = (KEEP ? kept_moment(kept, n, 0.0f, 1, item) : moment(x, n, 0.0f, 1, item)) / (float)n;
 		mean = group_sum(mean, tree, item); // barriers must not depend on a condition
-		float square = moment(x, n, mean, 2, item) / (float)n;
+		float square = (KEEP ? kept_moment(kept, n, mean, 2, item) : moment(x, n, mean, 2, item)) / (float)n;
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
-		if (a.stream)
+		UNROLL
+		for (int k = 0; k < KEEP; k++)
+			if (kept_at(k, item) < n)
+				norm_at(y, kept[k], w, b, a.has, VEC_SPLAT(mean), VEC_SPLAT(rstd), kept_at(k, item), VEC_WIDTH, false);
+		if (KEEP)
+			;
+		else if (a.stream)
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, true, item);
 		else
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, false, item);
@@ -165,6 +202,36 @@ FN void back_row(const struct graded *row, const struct graded *later, GLOBAL co
 		back_at(row, later, w, has, false, i, n - i);
 }
 
+// The gradient of a row whose h and u stay in registers; adds this item's columns to dw and db.
+FN void back_kept(const struct graded *row, GLOBAL const beside *w, int has, VEC *dw, VEC *db, int n,
+	LOCAL_POINTER float *tree, int item)
+{
+	VEC h[KEPT], u[KEPT];
+	struct row_sums sum;
+
+	sum.u = sum.uh = VEC_SPLAT(0.0f);
+	UNROLL
+	for (int k = 0; k < KEEP; k++) {
+		int i = kept_at(k, item);
+		if (i >= n)
+			continue;
+		VEC g = load(row->g + i, VEC_WIDTH, 0.0f);
+		h[k] = (load(row->x + i, VEC_WIDTH, 0.0f) - row->mean) * row->rstd;
+		u[k] = g * weight(w, i, VEC_WIDTH, has & HAS_W);
+		sum.u += u[k];
+		sum.uh += u[k] * h[k];
+		dw[k] += g * h[k];
+		db[k] += g;
+	}
+	float mean_u = group_sum(VEC_SUM(sum.u), tree, item) / (float)n;
+	VEC u_mean = VEC_SPLAT(has & HAS_MEAN ? mean_u : 0.0f);
+	VEC uh_mean = VEC_SPLAT(group_sum(VEC_SUM(sum.uh), tree, item) / (float)n);
+	UNROLL
+	for (int k = 0; k < KEEP; k++)
+		if (has & HAS_DX && kept_at(k, item) < n)
+			store(row->rstd * (u[k] - u_mean - h[k] * uh_mean), row->dx + kept_at(k, item), VEC_WIDTH, false);
+}
+
 // dx, dw = sum g h, db = sum g; for RMS norm mean u is 0. partial: [groups][2][cols], dw and db.
 KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *partial_base, ulong partial_at, GLOBAL uchar *x_base, ulong x_at,
@@ -181,7 +248,11 @@ KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL float *dw = (GLOBAL float *)(partial_base + partial_at) +
 		(long)GROUP_ID(0) * 2 * n, *db = dw + n;
 
-	for (int i = a.has & (HAS_DW | HAS_DB) ? first : n; i < n; i += STEP) {
+	VEC kept_dw[KEPT], kept_db[KEPT];
+	UNROLL
+	for (int k = 0; k < KEPT; k++)
+		kept_dw[k] = kept_db[k] = VEC_SPLAT(0.0f);
+	for (int i = !KEEP && a.has & (HAS_DW | HAS_DB) ? first : n; i < n; i += STEP) {
 		store_f32(VEC_SPLAT(0.0f), dw + i, n - i);
 		store_f32(VEC_SPLAT(0.0f), db + i, n - i);
 	}
@@ -197,6 +268,11 @@ KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 		later.g = row_at(g_base, g_at, &a.g, r);
 		row.mean = VEC_SPLAT(has_mean ? mean_in[at.row] : 0.0f);
 		row.rstd = VEC_SPLAT(rstd_in[at.row]);
+		row.dx = row_at(dx_base, dx_at, &a.out, at.row);
+		if (KEEP) {
+			back_kept(&row, w, a.has, kept_dw, kept_db, n, tree, item);
+			continue;
+		}
 		sum.u = sum.uh = VEC_SPLAT(0.0f);
 		for (; i + VEC_WIDTH <= n; i += STEP)
 			sums_at(&row, &later, w, dw, db, a.has, &sum, i, VEC_WIDTH);
@@ -207,29 +283,61 @@ KERNEL void NORM_GROUP norm_backward(GLOBAL uchar *dx_base, ulong dx_at,
 		row.mean_uh = VEC_SPLAT(group_sum(VEC_SUM(sum.uh), tree, item) / (float)n);
 		if (!(a.has & HAS_DX))
 			continue;
-		row.dx = row_at(dx_base, dx_at, &a.out, at.row);
 		if (a.stream)
 			back_row(&row, &later, w, a.has, true, n, item);
 		else
 			back_row(&row, &later, w, a.has, false, n, item);
 	}
+	UNROLL
+	for (int k = 0; k < KEEP; k++)
+		if (a.has & (HAS_DW | HAS_DB) && kept_at(k, item) < n) {
+			store_f32(kept_dw[k], dw + kept_at(k, item), VEC_WIDTH);
+			store_f32(kept_db[k], db + kept_at(k, item), VEC_WIDTH);
+		}
 }
 
-// Adds the groups' sums: each item takes every launch-size-th vector of columns.
+// Adds the groups' sums. A group has LANES vectors of columns; its items divide the partial sums of
+// these among PARTS, which are then added in order.
+#if ITEMS > 8
+#define LANES 8
+#else
+#define LANES ITEMS
+#endif
+#define PARTS (ITEMS / LANES)
+
 KERNEL void WORK_GROUP(ITEMS, 1) norm_sums(GLOBAL uchar *dw_base, ulong dw_at,
 	GLOBAL uchar *db_base, ulong db_at, GLOBAL uchar *partial_base, ulong partial_at,
 	struct norm_args a)
 {
+	LOCAL float sums[2][PARTS][LANES * VEC_WIDTH];
 	GLOBAL const float *partial = (GLOBAL const float *)(partial_base + partial_at);
-	int n = a.cols, i = (int)GLOBAL_ID(0) * VEC_WIDTH;
+	int lane = LOCAL_ID(0) % LANES, part = LOCAL_ID(0) / LANES, n = a.cols;
+	int i = ((int)GROUP_ID(0) * LANES + lane) * VEC_WIDTH;
 	VEC dw = VEC_SPLAT(0.0f), db = VEC_SPLAT(0.0f);
 
-	if (i >= n)
-		return;
-	for (long k = 0; k < a.groups; k++, partial += 2 * n) {
-		dw += load_f32(partial + i, n - i, 0.0f);
-		db += load_f32(partial + n + i, n - i, 0.0f);
+	for (long k = part; i < n && k < a.groups; k += PARTS) {
+		dw += load_f32(partial + k * 2 * n + i, n - i, 0.0f);
+		db += load_f32(partial + (k * 2 + 1) * n + i, n - i, 0.0f);
 	}
+	float one[VEC_WIDTH], two[VEC_WIDTH];
+	VEC_TO(dw, one);
+	VEC_TO(db, two);
+	EACH_LANE
+	for (int l = 0; l < VEC_WIDTH; l++) {
+		sums[0][part][lane * VEC_WIDTH + l] = one[l];
+		sums[1][part][lane * VEC_WIDTH + l] = two[l];
+	}
+	BARRIER();
+	if (part || i >= n)
+		return;
+	for (int k = 1; k < PARTS; k++)
+		EACH_LANE
+		for (int l = 0; l < VEC_WIDTH; l++) {
+			one[l] += sums[0][k][lane * VEC_WIDTH + l];
+			two[l] += sums[1][k][lane * VEC_WIDTH + l];
+		}
+	dw = VEC_OF(one);
+	db = VEC_OF(two);
 	if (a.has & HAS_DW)
 		store_beside(dw, (GLOBAL beside *)(dw_base + dw_at) + i, n - i);
 	if (a.has & HAS_DB)

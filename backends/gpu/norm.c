@@ -7,9 +7,13 @@
 
 // Number of groups of the gradient: bounds the workspace and the final sums.
 #define MAX_CPU_LIKE 64
-#define LIMIT 512
+#define LIMIT 1024
+
+// Max vectors of a row that an item keeps in registers.
+#define MAX_KEEP 4
 
 // Must match cl/norm.cl.
+enum { SUM_LANES = 8 }; // vectors of columns of a group of norm_sums
 enum { HAS_W = 1, HAS_B = 2, HAS_MEAN = 4, HAS_DX = 8, HAS_DW = 16, HAS_DB = 32 };
 struct norm_args {
 	struct yk_gpu_rows x, g, out;
@@ -118,7 +122,12 @@ static int kernel_of(struct yk_gpu_device *d, const struct parts *p, size_t item
 {
 	struct yk_gpu_build b = { .file = "norm.cl", .name = name };
 
-	yk_gpu_row_defines(&b, d, items, width_of(d, p), p->x);
+	const int width = width_of(d, p);
+	const int64_t keep = yk_gpu_pieces(yk_gpu_cols(p->x), (int64_t)items * width);
+
+	yk_gpu_row_defines(&b, d, items, width, p->x);
+	if (!d->cpu_like && keep <= MAX_KEEP)
+		yk_gpu_define(&b, "KEEP", keep);
 	yk_gpu_beside_define(&b, beside_of(p));
 	return yk_gpu_kernel_file(d, &b, to);
 }
@@ -146,7 +155,7 @@ static int record_sums(struct yk_gpu_record *r, const struct yoke_op *op, const 
 		    const struct norm_args *a)
 {
 	const size_t items = yk_gpu_row_items(r->device, a->cols);
-	const int64_t width = (int64_t)items * width_of(r->device, p);
+	const int64_t width = yk_gpu_min((int64_t)items, SUM_LANES) * width_of(r->device, p);
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, p, items, "norm_sums", &kernel);
 
