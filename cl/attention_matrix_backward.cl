@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention backward with matrix units: probabilities are recomputed from lse, block by block (Dao
-// et al. 2022). With P = exp(S - lse), M the dropout factors, r_t = sum_d g_td o_td:
+// et al. 2022). With P = exp(S - lse), M the dropout factors, r_t = sum_d g_td o_td (computed by
+// attention_sums of attention_backward.cl):
 // dv = (P M)' g, dP = M (g v'), dS = scale P (dP - r), dq = dS k, dk = dS' q.
 // Reference: kern_attention_backward.c of the CPU backend.
 // A group has TILE rows of its own side and loops over the rows of the other side: keys, to compute
@@ -19,36 +20,20 @@
 #define MAX_QUERIES BLOCK
 #endif
 
-// lse and r of `rows` queries; queries beyond `count` are treated as seeing no key. Neighbouring
-// items share a query.
-FN void load_queries(LOCAL_POINTER float *lse, LOCAL_POINTER float *r, GLOBAL const float *from,
-	GLOBAL const stored *o, long o_step, GLOBAL const stored *g, long g_step, int rows, long count, int D,
-	LOCAL_POINTER float *room, int item)
+// lse and r of `rows` queries; queries beyond `count` are treated as seeing no key.
+FN void load_queries(LOCAL_POINTER float *lse, LOCAL_POINTER float *r, GLOBAL const float *lse_from,
+	GLOBAL const float *r_from, int rows, long count, int item)
 {
-	int pieces = ITEMS / rows, i = item / pieces, piece = item % pieces;
-	float sum = 0.0f;
-
-	if (i < count)
-		for (int d = piece * PER; d < D; d += pieces * PER) {
-			uint x[4], y[4];
-			row_quad(x, o + i * o_step + d, D - d);
-			row_quad(y, g + i * g_step + d, D - d);
-			UNROLL
-			for (int e = 0; e < PER; e++)
-				sum = FMA(quad_value(x, e), quad_value(y, e), sum);
-		}
-	for (int k = 1; k < pieces; k *= 2)
-		sum += peer_of(sum, k, room, item);
-	if (piece == 0) {
-		lse[i] = i < count ? finite_lse(from[i]) : INFINITY;
-		r[i] = sum;
+	for (int i = item; i < rows; i += ITEMS) {
+		lse[i] = i < count ? finite_lse(lse_from[i]) : INFINITY;
+		r[i] = i < count ? r_from[i] : 0.0f;
 	}
 }
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL uchar *dq_base, ulong dq_at,
 	GLOBAL uchar *dk_base, ulong dk_at, GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *q_base, ulong q_at,
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
-	GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
+	GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
 	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
@@ -56,7 +41,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	// q or k, and g or v: the group's own rows, and a block of the other side
 	LOCAL matrix_element own_1[TILE * LD], own_2[TILE * LD], block_1[BLOCK * LD], block_2[BLOCK * LD];
 	LOCAL matrix_element all[TILE * LW];
-	LOCAL float lse[MAX_QUERIES], r[MAX_QUERIES], room[PEER_ROOM];
+	LOCAL float lse[MAX_QUERIES], r[MAX_QUERIES];
 	LOCAL int found;
 	struct matrix_sums p[BLOCK / 16], ds[BLOCK / 16], sums_1[COLUMNS / 16], sums_2[COLUMNS / 16];
 	float factor[MATRIX_ROWS];
@@ -76,6 +61,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 	float kept = DROPOUT ? 1.0f / (1.0f - a.dropout) : 1.0f;
+	GLOBAL const float *lse_in = (GLOBAL const float *)(lse_base + lse_at);
+	GLOBAL const float *r_in = (GLOBAL const float *)(r_base + r_at);
 	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b;
 
 	// The other side: queries that see any of these keys, or keys that these queries see.
@@ -90,9 +77,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 		to = limit_of(&a, seen, least(own + TILE, a.T) - 1);
 		stage_rows(own_1, head_at(q_base, q_at, &a.q, b, own, h), a.q.t, a.T - own, TILE, a.D, item);
 		stage_rows(own_2, g, a.g.t, a.T - own, TILE, a.D, item);
-		load_queries(lse, r, (GLOBAL const float *)(lse_base + lse_at) + (b * a.H + h) * a.T + own,
-			head_at(o_base, o_at, &a.o, b, own, h), a.o.t, g, a.g.t, TILE, a.T - own, a.D,
-			room, item);
+		load_queries(lse, r, lse_in + (b * a.H + h) * a.T + own, r_in + (b * a.H + h) * a.T + own, TILE,
+			a.T - own, item);
 	}
 	// A NaN in dq may come from keys hidden from its query: then repeat with the slow, exact
 	// handling.
@@ -115,9 +101,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 					GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, x, h);
 					stage_rows(block_1, head_at(q_base, q_at, &a.q, b, x, h), a.q.t, to - x, BLOCK, a.D, item);
 					stage_rows(block_2, g, a.g.t, to - x, BLOCK, a.D, item);
-					load_queries(lse, r, (GLOBAL const float *)(lse_base + lse_at) + (b * a.H + h) * a.T + x,
-						head_at(o_base, o_at, &a.o, b, x, h), a.o.t, g, a.g.t, BLOCK, to - x, a.D,
-						room, item);
+					load_queries(lse, r, lse_in + (b * a.H + h) * a.T + x, r_in + (b * a.H + h) * a.T + x,
+						BLOCK, to - x, item);
 				} else {
 					stage_rows(block_1, head_at(k_base, k_at, &a.k, b, x, kv), a.k.t, to - x, BLOCK, a.D, item);
 					stage_rows(block_2, head_at(v_base, v_at, &a.v, b, x, kv), a.v.t, to - x, BLOCK, a.D, item);

@@ -117,7 +117,7 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	// the gradient's sums of two products at a time limit it by registers
-	for (size_t i = back ? 2 : 0; i < sizeof cuts / sizeof *cuts; i++) {
+	for (size_t i = back ? (b->head <= 64 ? 1 : 2) : 0; i < sizeof cuts / sizeof *cuts; i++) {
 		b->warps = cuts[i].warps;
 		b->block = cuts[i].block;
 		b->tile = b->warps * 16;
@@ -389,17 +389,17 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 	struct blocks b;
 	if (seen->kind == YOKE_VIEW_SCALAR)
 		r->bind = check_seen;
-	if (impl == BACK_MATRIX_IMPL)
+	yk_gpu_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
+	int err = launch(r, op, &a, "attention_backward.cl", heads, "attention_sums",
+			 yk_gpu_pieces(rows, SUM_ROWS),
+			 (const struct yoke_view *[]){ space, o, g, NULL });
+	if (!err && impl == BACK_MATRIX_IMPL)
 		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
 			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_backward",
 				      b.slices * (a.B * a.G * yk_gpu_pieces(a.S, b.tile) +
 						  a.B * a.H * yk_gpu_pieces(a.T, b.tile)),
 				      (const struct yoke_view *[]){ &out[0], &out[1], &out[2], &in[0], &in[1], &in[2],
-								    o, g, lse, &in[3], &in[4], &in[5], seen, NULL });
-	yk_gpu_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
-	int err = launch(r, op, &a, "attention_backward.cl", heads, "attention_sums",
-			 yk_gpu_pieces(rows, SUM_ROWS),
-			 (const struct yoke_view *[]){ space, o, g, NULL });
+								    space, g, lse, &in[3], &in[4], &in[5], seen, NULL });
 	if (!err)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_keys",
 			     a.B * a.G * (heads ? 1 : yk_gpu_pieces(a.S, tile)),
