@@ -342,6 +342,17 @@ struct yoke_map {
 	/* x, g [B,C,Q..] -> [B,C,S..]: POOL_MAX's derivative: equal maxima share g equally; g */ \
 	/* is dropped if a window has a NaN; sums in acc; attr: POOL_MAX's */ \
 	X(POOL_MAX_BACKWARD, 72) \
+	/* Quantized weights: w u8 [N,bytes] has rows of K elements in a block format of GGUF, \
+	   with yoke-quant.h's numbers.  attr: i format, i K.  dims of bytes: yoke_quant_bytes */ \
+	/* w -> y [N,K] in f32, f16 or bf16, computed in f32 and rounded once */ \
+	X(DEQUANT, 80) \
+	/* x [..,K] f32, f16 or bf16, w -> y [..,N] of x's dtype; weights and sums are f32.  x */ \
+	/* may be rounded to 16-bit integers: an error of 2^-14 of the largest modulus of its \
+	   32 elements from a multiple of 32 on */ \
+	X(QLINEAR, 81) \
+	/* w, ids i32 or i64 [I..] -> y [I..,K]: rows of w, as DEQUANT; an id outside of 0 .. N \
+	   - 1: ERANGE */ \
+	X(QGATHER, 82) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

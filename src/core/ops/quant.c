@@ -313,11 +313,11 @@ static void grad_qlinear(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	gin[0] = times(g, gout[0], dequant_f32(g, n.in[1], n.attr), 0);
 }
 
-YK_OP(DEQUANT) = { .name = "dequant", .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_dequant,
+YK_OP(DEQUANT) = { .name = "dequant", .code = YOKE_OP_DEQUANT, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_dequant,
 	.grad = grad_none, .decompose = decompose_dequant };
-YK_OP(QLINEAR) = { .name = "qlinear", .min_in = 2, .max_in = 2, .nout = 1, .cast = YK_CAST_HALF, .shape = shape_qlinear,
+YK_OP(QLINEAR) = { .name = "qlinear", .code = YOKE_OP_QLINEAR, .min_in = 2, .max_in = 2, .nout = 1, .cast = YK_CAST_HALF, .shape = shape_qlinear,
 	.grad = grad_qlinear, .decompose = decompose_qlinear };
-YK_OP(QGATHER) = { .name = "qgather", .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_qgather,
+YK_OP(QGATHER) = { .name = "qgather", .code = YOKE_OP_QGATHER, .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_qgather,
 	.grad = grad_none, .decompose = decompose_qgather };
 
 yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype)

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Up to FEW rows of x are multiplied with w as it is
+// read, once for each STRIP rows. For more rows, integers of w are packed into panels that
+// many rows of x use. F16 and BF16 weights are multiplied in f32.
+#include "config.h"
+
+#include <math.h>
+
+#include "../move/walk.h"
+#include "../rows/operand.h"
+#include "kern_qlinear.h"
+
+enum {
+	FEW = 4,
+	ITEM_BYTES = 1 << 15,      // of w per work item for few rows
+	COLS = 64, ROWS = 256,     // of a work item for many rows
+	DEPTH = 16 * GROUP,        // elements of K packed at a time
+	MAX_Q6_K = 16383,          // so that 32 products with scaled integers fit into 32 bits
+	DOT_ROWS = 3, DOT_COLS = 4 // products in f32
+};
+
+struct job {
+	const struct yoke_op *op;
+	struct rows x, y;
+	const uint8_t *w;
+	int64_t n, k, step; // rows of w, `step` bytes apart
+	int format;
+	int64_t cols, col_items; // rows of w per work item; items for a block of x
+	struct activations a;
+	float *f32;              // x in f32, for F16 and BF16
+	_Atomic bool no_memory;
+};
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nin != 2 || op->nout != 1 || op->nattr < 2 || op->attr[0].i < 0 || op->attr[0].i > BF16)
+		return 0;
+	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
+	const int f = (int)op->attr[0].i, bytes = block_bytes(f), last = x->rank - 1;
+	const int64_t k = op->attr[1].i;
+	return bytes && is_rows(x) && is_rows(y) && w->kind == YOKE_VIEW_BUFFER && w->dtype == yoke_u8 && w->rank == 2 &&
+	       w->strides[1] == 1 && k > 0 && k % block_elements(f) == 0 && x->dims[last] == k &&
+	       w->dims[1] == k / block_elements(f) * bytes && y->rank == x->rank && same_dims(x->dims, y->dims, last) &&
+	       y->dims[last] == w->dims[0];
+}
+
+static int64_t rows_in(const struct yoke_op *op)
+{
+	return yk_elements(&op->in[0]) / op->attr[1].i;
+}
+
+static uint64_t padded(int64_t bytes)
+{
+	return ((uint64_t)bytes + 63) & ~(uint64_t)63;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	const int64_t m = rows_in(op), k = op->attr[1].i;
+	(void)impl;
+	if (is_plain((int)op->attr[0].i))
+		return padded(m * k * 4);
+	return padded(m * k * 2) + 3 * padded(m * (k / GROUP) * 4);
+}
+
+// ---- activations ----
+
+// One group: q = x / scale, rounded. If an element is not finite, the scale is NaN.
+static void to_integers(const float *x, int max, int16_t *q, float *scale, float *sum, int32_t *isum)
+{
+	float largest = 0;
+	int32_t total = 0;
+	bool finite = true;
+	for (int i = 0; i < GROUP; i++) {
+		const float a = fabsf(x[i]);
+		finite &= a <= 0x1.fffffep127f;
+		largest = a > largest ? a : largest;
+	}
+	const float up = largest < 0x1p-60f ? 0x1p60f : 1; // or the reciprocal might overflow
+	const float by = largest > 0 && finite ? (float)max / (largest * up) : 0;
+	for (int i = 0; i < GROUP; i++) {
+		const int32_t v = finite ? (int32_t)rintf(x[i] * up * by) : 0;
+		q[i] = (int16_t)v;
+		total += v;
+	}
+	*scale = finite ? largest / (float)max : NAN;
+	*isum = total;
+	*sum = *scale * (float)total;
+}
+
+static void quantize_row(const struct job *j, int64_t row, const float *x)
+{
+	const struct activations *a = &j->a;
+	for (int64_t g = 0; g < a->groups; g++) {
+		const int64_t at = row * a->groups + g;
+		to_integers(x + g * GROUP, j->format == Q6_K ? MAX_Q6_K : INT16_MAX, (int16_t *)a->q + row * j->k + g * GROUP,
+			    (float *)a->scale + at, (float *)a->sum + at, (int32_t *)a->isum + at);
+	}
+}
+
+static void prepare_row(void *arg, int64_t row)
+{
+	struct job *j = arg;
+	float *line = j->f32 ? j->f32 + row * j->k : row_lines(j->x.load, 1, j->k);
+	if (!line) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	const float *x = row_get(&j->x, row, line);
+	if (!j->f32)
+		quantize_row(j, row, x);
+	else if (x != line)
+		memcpy(line, x, (size_t)j->k * sizeof *x);
+}
+
+// ---- the loops of each format ----
+
+#define ROUTINES(f) \
+	static void strip_##f(const uint8_t *const *row, const struct activations *x, int64_t m, float *y) \
+	{ \
+		strip(f, row, x, m, y); \
+	} \
+	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, float *scale, float *min, int64_t step) \
+	{ \
+		if (groups == CHUNK_GROUPS) \
+			pack(f, row, from, CHUNK_GROUPS, panel, scale, min, step); \
+		else \
+			for (int g = 0; g < groups; g++) \
+				pack(f, row, from + g, 1, panel + g * GROUP * TILE_COLS, scale + g * step, min + g * step, step); \
+	}
+EACH_FORMAT(ROUTINES)
+#undef ROUTINES
+
+static const struct routines {
+	qlinear_strip_fn *strip;
+	qlinear_pack_fn *pack;
+} routines[] = {
+#define ENTRY(f) [f] = { strip_##f, pack_##f },
+	EACH_FORMAT(ENTRY)
+#undef ENTRY
+};
+
+// Tiles depend on the format only by the last step of a group.
+typedef void tile_fn(const struct activations *x, int64_t m, int64_t from, int64_t groups, const int16_t *panel, const float *scale,
+		     const float *min, int64_t step, float *acc);
+#define TILE(f, rows) \
+	static void tile_##f##_##rows(const struct activations *x, int64_t m, int64_t from, int64_t groups, const int16_t *panel, \
+				      const float *scale, const float *min, int64_t step, float *acc) \
+	{ \
+		tile(f, rows, x, m, from, groups, panel, scale, min, step, acc); \
+	}
+#define TILES(f) TILE(f, 1) TILE(f, 2) TILE(f, 3) TILE(f, 6)
+#if VF == 16
+#define TILES_OF(f) TILES(f) TILE(f, 12)
+#define TILE_ENTRY(f) { tile_##f##_12, tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 }
+static const int tile_rows[] = { 12, 6, 3, 2, 1 };
+#else
+#define TILES_OF(f) TILES(f)
+#define TILE_ENTRY(f) { tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 }
+static const int tile_rows[] = { 6, 3, 2, 1 };
+#endif
+TILES_OF(Q8_0) TILES_OF(Q4_0) TILES_OF(Q5_0) TILES_OF(Q4_1)
+enum { SIZES = sizeof tile_rows / sizeof *tile_rows };
+
+static tile_fn *const *tiles_of(int format)
+{
+	static tile_fn *const none[] = TILE_ENTRY(Q8_0), *const q4[] = TILE_ENTRY(Q4_0), *const q5[] = TILE_ENTRY(Q5_0),
+			      *const min[] = TILE_ENTRY(Q4_1);
+	if (has_min(format))
+		return min;
+	if (format == Q4_0)
+		return q4;
+	return format == Q5_0 ? q5 : none;
+}
+
+// ---- work items ----
+
+// Pointers to `count` rows of w from n on; rows behind the last repeat it.
+static void rows_of_w(const struct job *j, int64_t n, int count, const uint8_t **row)
+{
+	for (int i = 0; i < count; i++)
+		row[i] = j->w + (n + i < j->n ? n + i : j->n - 1) * j->step;
+}
+
+static void put(const struct job *j, int64_t m, int64_t n, int64_t count, const float *from)
+{
+	char *to = row_at(&j->y, m) + n * j->y.size;
+	if (j->y.store)
+		j->y.store(to, from, 1, count);
+	else
+		memcpy(to, from, (size_t)count * sizeof *from);
+}
+
+static void few_rows(void *arg, int64_t item)
+{
+	const struct job *j = arg;
+	const int64_t end = (item + 1) * j->cols < j->n ? (item + 1) * j->cols : j->n;
+	for (int64_t n = item * j->cols; n < end; n += STRIP) {
+		const uint8_t *row[STRIP];
+		rows_of_w(j, n, STRIP, row);
+		for (int64_t m = 0; m < j->x.count; m++) {
+			float y[STRIP];
+			routines[j->format].strip(row, &j->a, m, y);
+			put(j, m, n, end - n < STRIP ? end - n : STRIP, y);
+		}
+	}
+}
+
+struct panels {
+	int16_t *q;
+	float *scale, *min, *acc;
+};
+
+static void fill_panels(const struct job *j, int64_t n, int64_t from, int64_t groups, const struct panels *p)
+{
+	for (int c = 0; c < COLS && n + c < j->n; c += TILE_COLS) {
+		const uint8_t *row[TILE_COLS];
+		rows_of_w(j, n + c, TILE_COLS, row);
+		for (int64_t g = 0; g < groups; g += CHUNK_GROUPS)
+			routines[j->format].pack(row, from + g, (int)(groups - g < CHUNK_GROUPS ? groups - g : CHUNK_GROUPS),
+						 p->q + (int64_t)c * DEPTH + g * GROUP * TILE_COLS, p->scale + g * COLS + c,
+						 p->min + g * COLS + c, COLS);
+	}
+}
+
+static void many_rows(void *arg, int64_t item)
+{
+	struct job *j = arg;
+	const int64_t n = item % j->col_items * COLS, first = item / j->col_items * ROWS;
+	const int64_t rows = j->x.count - first < ROWS ? j->x.count - first : ROWS, cols = j->n - n < COLS ? j->n - n : COLS;
+	enum { SCALES = DEPTH / GROUP * COLS };
+	float *memory = yk_team_scratch(sizeof(int16_t) * COLS * DEPTH + sizeof(float) * (2 * SCALES + COLS * ROWS));
+	if (!memory) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	const struct panels p = { (int16_t *)(memory + 2 * SCALES + COLS * ROWS), memory, memory + SCALES, memory + 2 * SCALES };
+	tile_fn *const *tiles = tiles_of(j->format);
+	memset(p.acc, 0, sizeof(float) * COLS * (size_t)rows);
+	for (int64_t from = 0; from < j->a.groups; from += DEPTH / GROUP) {
+		const int64_t groups = j->a.groups - from < DEPTH / GROUP ? j->a.groups - from : DEPTH / GROUP;
+		fill_panels(j, n, from, groups, &p);
+		for (int64_t m = 0, size = 0; m < rows; m += tile_rows[size]) {
+			while (tile_rows[size] > rows - m)
+				size++;
+			for (int64_t c = 0; c < cols; c += TILE_COLS)
+				tiles[size](&j->a, first + m, from, groups, p.q + c * DEPTH, p.scale + c, p.min + c, COLS,
+					    p.acc + m * COLS + c);
+		}
+	}
+	for (int64_t m = 0; m < rows; m++)
+		put(j, first + m, n, cols, p.acc + m * COLS);
+}
+
+// ---- weights without blocks ----
+
+// y (rows, cols) = x (rows, k) times rows of w, each sum in VF lanes.
+YK_INLINE void dots(const int dtype, const int rows, const int cols, int64_t k, const float *x, const uint8_t *w, int64_t step, float *y)
+{
+	vf sum[DOT_ROWS][DOT_COLS];
+#pragma GCC unroll 3
+	for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+		for (int c = 0; c < cols; c++)
+			sum[r][c] = (vf){ 0 };
+	for (int64_t i = 0; i < k; i += VF) {
+		vf a[DOT_ROWS];
+#pragma GCC unroll 3
+		for (int r = 0; r < rows; r++)
+			a[r] = vf_get(x + r * k + i, k - i);
+#pragma GCC unroll 4
+		for (int c = 0; c < cols; c++) {
+			const vf b = vf_get_as(dtype, w + c * step + 2 * i, k - i);
+#pragma GCC unroll 3
+			for (int r = 0; r < rows; r++)
+				sum[r][c] = vf_fma(a[r], b, sum[r][c]);
+		}
+	}
+	for (int r = 0; r < rows; r++)
+		for (int c = 0; c < cols; c++)
+			y[r * DOT_COLS + c] = vf_sum(sum[r][c]);
+}
+
+YK_INLINE void dots_of(const int dtype, const struct job *j, int64_t m, int rows, int64_t n, int cols)
+{
+	const float *x = j->f32 + m * j->k;
+	const uint8_t *w = j->w + n * j->step;
+	float y[DOT_ROWS * DOT_COLS];
+	if (rows == DOT_ROWS && cols == DOT_COLS)
+		dots(dtype, DOT_ROWS, DOT_COLS, j->k, x, w, j->step, y);
+	else if (cols == DOT_COLS)
+		for (int r = 0; r < rows; r++)
+			dots(dtype, 1, DOT_COLS, j->k, x + r * j->k, w, j->step, y + r * DOT_COLS);
+	else
+		for (int i = 0; i < rows * cols; i++)
+			dots(dtype, 1, 1, j->k, x + i / cols * j->k, w + i % cols * j->step, j->step,
+			     y + i / cols * DOT_COLS + i % cols);
+	for (int r = 0; r < rows; r++)
+		put(j, m + r, n, cols, y + r * DOT_COLS);
+}
+
+static void plain_rows(void *arg, int64_t item)
+{
+	const struct job *j = arg;
+	const int64_t end = (item + 1) * j->cols < j->n ? (item + 1) * j->cols : j->n;
+	for (int64_t n = item * j->cols; n < end; n += DOT_COLS)
+		for (int64_t m = 0; m < j->x.count; m += DOT_ROWS) {
+			const int rows = (int)(j->x.count - m < DOT_ROWS ? j->x.count - m : DOT_ROWS);
+			const int cols = (int)(end - n < DOT_COLS ? end - n : DOT_COLS);
+			if (j->format == F16)
+				dots_of(yoke_f16, j, m, rows, n, cols);
+			else
+				dots_of(yoke_bf16, j, m, rows, n, cols);
+		}
+}
+
+static void place(struct job *j, char *memory)
+{
+	const int64_t m = j->x.count, groups = j->k / GROUP;
+	if (is_plain(j->format)) {
+		j->f32 = (float *)memory;
+		return;
+	}
+	char *scale = memory + padded(m * j->k * 2);
+	const uint64_t step = padded(m * groups * 4);
+	j->a = (struct activations){ (const int16_t *)memory, (const float *)scale, (const float *)(scale + step),
+				     (const int32_t *)(scale + 2 * step), j->k, groups };
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j = { .op = op, .x = rows_of(&op->in[0]), .y = rows_of(&op->out[0]), .w = yk_ptr(&op->in[1]),
+			 .n = op->in[1].dims[0], .k = op->attr[1].i, .step = op->in[1].strides[0], .format = (int)op->attr[0].i };
+	(void)impl, (void)prepared;
+	if (!yk_elements(&op->out[0]))
+		return 0;
+	place(&j, yk_ptr(&op->workspace));
+	if (j.x.count == 1)
+		prepare_row(&j, 0);
+	else
+		yk_team_run(j.x.count, prepare_row, &j);
+	const bool few = j.x.count <= FEW, plain = is_plain(j.format);
+	j.cols = (ITEM_BYTES / op->in[1].dims[1] + STRIP) / STRIP * STRIP;
+	j.col_items = few || plain ? pieces_of(j.n, j.cols) : pieces_of(j.n, COLS);
+	if (!atomic_load(&j.no_memory)) {
+		if (plain)
+			yk_team_run(j.col_items, plain_rows, &j);
+		else if (few)
+			yk_team_run(j.col_items, few_rows, &j);
+		else
+			yk_team_run(j.col_items * pieces_of(j.x.count, ROWS), many_rows, &j);
+	}
+	return atomic_load(&j.no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "qlinear: no memory for a work item") : 0;
+}
+
+YK_KERNEL(qlinear, QLINEAR) = { .can = can, .workspace = workspace, .run = run, .impl = { "blocks" } };
