@@ -91,6 +91,7 @@ YK_INLINE vus us_splat(int x)
 YK_INLINE vus nibbles_16(const uint8_t *p, const int part)
 {
 #if VF == 16
+	(void)part;
 	const __m128i b = _mm_loadu_si128((const __m128i *)p);
 	const __m512i w = _mm512_cvtepu8_epi16(_mm256_broadcastsi128_si256(b));
 	const __m512i by = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
@@ -105,6 +106,7 @@ YK_INLINE vus nibbles_16(const uint8_t *p, const int part)
 YK_INLINE vus fifth_16(uint32_t h, const int part)
 {
 #if VF == 16
+	(void)part;
 	return (vus)_mm512_maskz_set1_epi16((__mmask32)h, 16);
 #elif VF == 8
 	const vus bit = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
@@ -126,6 +128,7 @@ YK_INLINE uint32_t word_at(const uint8_t *p)
 YK_INLINE vs halves(const uint8_t *a, const int part)
 {
 #if VF == 16
+	(void)part;
 	return (vs)_mm512_inserti64x4(_mm512_set1_epi16((int8_t)a[0]), _mm256_set1_epi16((int8_t)a[1]), 1);
 #else
 	return (vs){ 0 } + (int16_t)(int8_t)a[part * LANES / 16];
