@@ -52,6 +52,9 @@
 	  "for .jsonl files: the string of each line that is its text; empty: read them as plain text") \
 	X(tokenizer, DATA, BASIC, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
 	  "what a token is; ids: the text consists of token numbers; a token file has its own") \
+	X(init, MODEL, BASIC, STRING, YK_T, "", 0, 0, NULL, \
+	  "pretrained model to start from, with its tokenizer: a Hugging Face folder, a GGUF file, or a model that " \
+	  "was trained from one") \
 	X(model, MODEL, BASIC, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, \
 	  "architecture of the network") \
 	YK_SIZES(S) \
@@ -276,7 +279,8 @@ int yk_config_with(const struct yk_config *, int n, const char *const *arguments
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
 // Replaces a key's value by one found in the data or by measuring; the key's origin stays the same.
 int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
-// The configured model, and its shape for a vocabulary of that many tokens.
+// The configured model, and its shape for a vocabulary of that many tokens.  With init=, vocabulary and
+// context only: the files have the shape (train/start.h).
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
 

@@ -37,6 +37,8 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 {
 	const struct yk_model *m = yk_model_find(yk_config_str(c, YK_KEY_model));
 	*to = (struct yk_model_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
+	if (*yk_config_str(c, YK_KEY_init))
+		return &yk_model_decoder;
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (m->sizes >> k & 1)
 			to->size[k] = yk_config_int(c, yk_config_sizes[k]);

@@ -30,15 +30,13 @@ static void line(const char *what, uint64_t bytes)
 static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
 {
 	const int64_t stages = yk_config_int(t->replica.config, YK_KEY_stages);
-	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), &shape);
 	int e = 0;
 	printf("\n%-8s %8s %14s %12s %12s\n", "stage", "blocks", "weights", "activations", "peak");
 	for (int64_t s = 0; s < stages && e == 0; s++) {
 		char blocks[48], weights[32], activations[32], peak[32];
 		struct yk_memory_estimate n;
 		int64_t from, to;
-		e = yk_stage_split(m, &shape, yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from, &to);
+		e = yk_stage_split(t->model, &t->shape, yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from, &to);
 		if (e == 0)
 			e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
 		if (e < 0)

@@ -25,8 +25,12 @@ static struct yoke_model_options options_of(const struct yk_config *c, unsigned 
 static int open_model(unsigned command, struct yk_opened *o)
 {
 	const struct yoke_model_options options = options_of(&o->config, command);
-	const int e = yk_config_apply(&o->config);
-	return e < 0 ? e : yk_trained_open(o->folder, &options, &o->model);
+	int e = yk_config_apply(&o->config);
+	if (e == 0)
+		e = yk_trained_open(o->folder, &options, &o->model);
+	if (e == 0 && command == YK_G && !options.context)
+		yk_trained_widen(&o->model);
+	return e;
 }
 
 int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *))

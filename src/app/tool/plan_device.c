@@ -59,11 +59,9 @@ static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
 	int e = yk_trainer_plan(c, &t);
 	if (e < 0)
 		return e;
-	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(c, yk_tokenizer_size(t->feed.tokenizer), &shape);
 	const double batch = yk_config_int(c, YK_KEY_batch) == YK_AUTO ? 16 : (double)yk_config_int(c, YK_KEY_batch);
 	a->batch = batch;
-	a->parameters = (double)yk_model_elements(m, &shape);
+	a->parameters = (double)yk_model_elements(t->model, &t->shape);
 	if (t->feed.data) {
 		a->samples = (double)yk_data_train_windows(t->feed.data);
 		a->epochs = (double)t->steps * batch * (double)t->replica.batches.accumulate / a->samples;

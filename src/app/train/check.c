@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/optim.h"
 #include "parallel/check.h"
+#include "train/start.h"
 #include "train/watch.h"
 
 // Rejects an argument for a size that the model does not have. Files are exempt because they may
@@ -31,6 +32,34 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 	return 0;
 }
 
+// Rejects an argument for what the files of init= have.
+static int has_own(const struct yk_config *c, enum yk_config_key key)
+{
+	if (c->value[key].origin != YK_BY_ARGUMENT)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "argument '%s=%s': the model of init= has its own; drop it", yk_config_rows[key].name,
+		       yk_config_str(c, key));
+}
+
+// With init=, the files have the model and its tokenizer.
+static int check_start(const struct yk_config *c)
+{
+	static const enum yk_config_key keys[] = { YK_KEY_model, YK_KEY_tokenizer, YK_KEY_vocab };
+	int e = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && e == 0; i++)
+		e = has_own(c, keys[i]);
+	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
+		e = has_own(c, yk_config_sizes[k]);
+	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++)
+		e = has_own(c, yk_config_traits[k]);
+	if (e == 0 && yk_config_int(c, YK_KEY_stages) > 1)
+		e = yk_fail(YOKE_EINVAL, "stages=%s: the model of init= is not divided into stages; give stages=1",
+			    yk_config_str(c, YK_KEY_stages));
+	if (e == 0 && yk_config_int(c, YK_KEY_zero) > 2)
+		e = yk_fail(YOKE_EINVAL, "zero=3: the weights of init= are loaded by each rank in full; give zero=2 or less");
+	return e;
+}
+
 int yk_config_check(const struct yk_config *c)
 {
 	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
@@ -44,8 +73,8 @@ int yk_config_check_model(const struct yk_config *c)
 	struct yk_model_shape shape;
 
 	const struct yk_model *m = yk_config_model(c, 1, &shape);
-	int e = yk_model_check(m, &shape);
-	if (e == 0)
+	int e = yk_start_given(c) ? check_start(c) : yk_model_check(m, &shape);
+	if (e == 0 && !yk_start_given(c))
 		e = foreign_size(c, m);
 	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
 	    yk_config_int(c, YK_KEY_vocab) < 3)

@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "train/start.h"
+#include "train/tokenizer_files.h"
 
 // For text: a tokenizer as the keys specify. For token files: theirs.
 static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
 {
 	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	if (yk_start_given(c))
+		return yk_start_tokenizer(c);
 	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
 	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
 		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
@@ -39,7 +43,7 @@ static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, co
 {
 	const char *name = yk_tokenizer_name(t);
 	int64_t seed = yk_config_int(c, YK_KEY_seed);
-	if (strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
+	if (!yk_start_given(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
 		return yk_fail(YOKE_EINVAL,
 			       "%s: holds a model of tokenizer=%s; drop the key, or "
 			       "train another one with another out",
@@ -70,7 +74,7 @@ static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct
 {
 	const char *paths = yk_config_str(c, YK_KEY_data);
 	const struct yk_data_spec spec = yk_config_data(c, yk_config_int(c, YK_KEY_context));
-	x->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
+	x->tokenizer = from ? yk_tokenizer_of_checkpoint(from, folder) : tokenizer_new(c, &spec);
 	if (!x->tokenizer)
 		return yoke_error_code();
 	int e = from ? same_kind(x->tokenizer, c, from, folder) : 0;

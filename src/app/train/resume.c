@@ -13,6 +13,7 @@
 #include "parallel/grid.h"
 #include "parallel/ranks.h"
 #include "train/choose_device.h"
+#include "train/start.h"
 
 static int busy_folder(const char *out)
 {
@@ -80,6 +81,16 @@ int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
 	return e;
 }
 
+// init= may be repeated when resuming, but not changed.
+static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+{
+	const char *was = json_string_value(json_object_get(ck->config, "init"));
+	if (!yk_config_asked(c, YK_KEY_init) || !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: was started from %s; drop init=, or train another model with another out", out,
+		       was && *was ? was : "no other model");
+}
+
 int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
 		       bool *resumes)
 {
@@ -87,6 +98,9 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	bool exists = yk_checkpoint_exists(out);
 	struct yk_config was;
 	*resumes = false;
+	const int settled = yk_start_settle(c);
+	if (settled < 0)
+		return settled;
 	if (exists && !strcmp(resume, "0"))
 		return yk_resume_refused(out);
 	if (!exists && !strcmp(resume, "1"))
@@ -100,7 +114,7 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	if (e < 0)
 		return e;
 	*resumes = true;
-	if ((e = yk_config_init(&was, YK_T)) < 0)
+	if ((e = same_start(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
 		return e;
 	const bool given = yk_config_given(c, YK_KEY_micro_batches);
 	e = yk_config_take(&was, ck->config, out);

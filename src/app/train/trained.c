@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "models/pretrained.h"
 #include "parallel/stages.h"
+#include "train/tokenizer_files.h"
 
 static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
 			const struct yk_network *net)
@@ -49,30 +49,17 @@ static int open_all(const char *folder, struct yk_trained *t)
 	int e = yk_checkpoint_open(folder, &t->checkpoint);
 	if (e < 0)
 		return e;
-	t->tokenizer = yk_tokenizer_load(t->checkpoint.tokenizer, folder);
+	t->tokenizer = yk_tokenizer_of_checkpoint(&t->checkpoint, folder);
 	if (!t->tokenizer)
 		return yoke_error_code();
 	e = yk_trained_network(folder, &t->checkpoint, NULL, NULL, &t->net);
 	if (e < 0)
 		return e;
-	int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);
+	const int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);
 	if (vocab == size)
 		return 0;
 	return yk_fail(YOKE_EFORMAT, "%s: the model knows %lld tokens, its tokenizer %lld", folder,
 		       (long long)vocab, (long long)size);
-}
-
-// A model without a tokenizer has ids for texts.
-static struct yk_tokenizer *tokenizer_of(const char *path, int64_t vocab)
-{
-	yoke_tokenizer *published = yk_pretrained_tokenizer(path);
-	if (published)
-		return yk_tokenizer_published(published, (int32_t)vocab);
-	if (yoke_error_code() != YOKE_ENOENT)
-		return NULL;
-	yk_warn("model", "%s; texts are token ids between blanks", yoke_error());
-	yoke_error_clear();
-	return yk_tokenizer_ids(vocab, path);
 }
 
 static int open_pretrained(const char *path, const struct yoke_model_options *o, struct yk_trained *t)
@@ -83,22 +70,42 @@ static int open_pretrained(const char *path, const struct yoke_model_options *o,
 		return e;
 	t->pretrained = true;
 	t->net = p.net;
-	t->tokenizer = tokenizer_of(path, p.net->shape.vocab);
+	t->tokenizer = yk_tokenizer_of_pretrained(path, p.net->shape.vocab);
 	return t->tokenizer ? 0 : yoke_error_code();
+}
+
+int yk_trained_limit(const char *path, int64_t context, struct yk_model_shape *s)
+{
+	const int64_t most = s->decoder.positions;
+	if (context < 0 || context > most)
+		return yk_fail(YOKE_EINVAL, "%s: context %lld is not in 1 .. %lld, the model's", path, (long long)context, (long long)most);
+	if (context)
+		s->context = context;
+	return 0;
+}
+
+void yk_trained_widen(struct yk_trained *t)
+{
+	if (!t->pretrained && t->net->model == &yk_model_decoder)
+		t->net->shape.context = t->net->shape.decoder.positions;
 }
 
 static int open_trained(const char *folder, const struct yoke_model_options *o, struct yk_trained *t)
 {
-	if (o && o->context)
-		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)o->context,
-			       folder);
 	if (o && (o->dtype || o->quant))
 		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training; leave the key out", o->dtype ? "dtype" : "quant",
 			       o->dtype ? o->dtype : o->quant, folder);
 	const int e = open_all(folder, t);
-	if (e == 0 && o && o->kv && !strcmp(o->kv, "f16"))
+	if (e < 0)
+		return e;
+	if (o && o->kv && !strcmp(o->kv, "f16"))
 		t->net->cache_dtype = yoke_f16;
-	return e;
+	if (o && t->net->model == &yk_model_decoder)
+		return yk_trained_limit(folder, o->context, &t->net->shape);
+	if (o && o->context)
+		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)o->context,
+			       folder);
+	return 0;
 }
 
 int yk_trained_open(const char *path, const struct yoke_model_options *o, struct yk_trained *to)

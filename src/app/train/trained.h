@@ -5,6 +5,7 @@
 
 #include "formats/checkpoint.h"
 #include "nn/model.h"
+#include "config/conf.h"
 #include "parallel/grid.h"
 #include "parallel/host_list.h"
 #include "text/tokenizer.h"
@@ -18,9 +19,13 @@ struct yk_trained {
 	bool pretrained;
 };
 
-// Options as those of yoke_model_open, or NULL.  A model that yoke trained has the context and the
-// dtype of its training: EINVAL for others.
+// Options as those of yoke_model_open, or NULL.  A model that yoke trained has the dtype of its
+// training and, unless it was started from a pretrained one, the context: EINVAL for others.
 int yk_trained_open(const char *path, const struct yoke_model_options *, struct yk_trained *);
+// Lets the windows of a model that was trained from a pretrained one be as long as its own.
+void yk_trained_widen(struct yk_trained *);
+// Sets the context of a decoder's shape; 0: keeps it.  EINVAL: the model can have fewer tokens.
+int yk_trained_limit(const char *path, int64_t context, struct yk_model_shape *);
 void yk_trained_close(struct yk_trained *); // zero-initialized is allowed
 
 // Loads the network of a checkpoint. Weights are in memory once, plus one of them a second time.

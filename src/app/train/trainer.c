@@ -23,6 +23,7 @@
 #include "parallel/stages.h"
 #include "parallel/tensor.h"
 #include "parallel/zero.h"
+#include "train/start.h"
 #include "yoke-observe.h"
 
 // Restores the position in the data, which is meaningless for another text or another split.
@@ -64,6 +65,9 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 		return e;
 	t->feed.tokenizer = t->feed.corpus->tokenizer;
 	t->feed.data = t->feed.corpus->data;
+	const int shaped = yk_start_shape(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), from, folder, &t->model, &t->shape);
+	if (shaped < 0)
+		return shaped;
 	return from ? position_take(t, from, folder) : 0;
 }
 
@@ -139,22 +143,33 @@ static int first_values(struct yk_replica *r, int first, int end)
 	return e;
 }
 
+// Creates the network: from the checkpoint that is resumed, from init=, or with new parameters.
+static int network_init(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
+{
+	const struct yk_model *m = t->model;
+	struct yk_stage stage;
+	int e = yk_stages_place(&t->replica, m, &t->shape, &stage);
+	if (e == 0)
+		e = check_memory(t, m, &t->shape, &stage);
+	if (e < 0)
+		return e;
+	if (from)
+		return yk_trained_network(folder, from, &t->replica.grid, &stage, &t->replica.net);
+	if (yk_start_given(t->replica.config))
+		return yk_start_network(t->replica.config, &t->shape, &t->replica.net);
+	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape, &t->replica.net);
+}
+
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
-	struct yk_model_shape shape;
-	const struct yk_model *m = yk_config_model(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), &shape);
+	const struct yk_model_shape shape = t->shape;
+	const bool given = yk_start_given(t->replica.config);
 	char had[160] = "";
-	struct yk_stage stage;
-	int e = yk_stages_place(&t->replica, m, &shape, &stage);
-	if (e == 0)
-		e = check_memory(t, m, &shape, &stage);
-	if (e == 0)
-		e = from ? yk_trained_network(folder, from, &t->replica.grid, &stage, &t->replica.net) :
-			   yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &shape, &t->replica.net);
+	int e = network_init(t, from, folder);
 	if (e < 0)
 		return e;
-	if (t->replica.net->model != m || memcmp(&t->replica.net->shape, &shape, sizeof shape)) {
+	if (!given && (t->replica.net->model != t->model || memcmp(&t->replica.net->shape, &shape, sizeof shape))) {
 		yk_model_text(t->replica.net->model, &t->replica.net->shape, had, sizeof had);
 		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
 			       "train another one with another out", folder, had);
@@ -170,7 +185,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0)
 		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
-	if (e == 0 && !from && t->replica.stage < 3)
+	if (e == 0 && !from && !given && t->replica.stage < 3)
 		e = first_values(&t->replica, 0, t->replica.net->params.count);
 	if (e == 0 && !from && t->replica.stages)
 		e = yk_stages_start(&t->replica);

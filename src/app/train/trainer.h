@@ -48,6 +48,8 @@ struct yk_trainer {
 	struct yk_replica replica; // parameters, gradients, optimizer, ranks
 	struct yk_trainer_feed feed;
 	const struct yk_trains *own; // trained if the replica has no network
+	const struct yk_model *model;
+	struct yk_model_shape shape; // of the model
 	int64_t context, batch;
 	// windows per micro-batch: the batch size, or less after running out of memory
 	int64_t micro;

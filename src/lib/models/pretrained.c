@@ -92,13 +92,31 @@ int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w,
 {
 	struct stat st;
 	*config = NULL;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? open_folder(path, context, w, f, s, config) : open_gguf(path, context, w, f, s);
+	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	const int e = folder ? open_folder(path, context, w, f, s, config) : open_gguf(path, context, w, f, s);
+	if (e < 0)
+		return e;
+	snprintf(s->decoder.family, sizeof s->decoder.family, "%s", (*f)->name);
+	s->decoder.positions = s->context;
+	return 0;
+}
+
+// Is it the shape of a possible model?  Its message is about the file.
+static int check_shape(const char *path, const struct yk_model_shape *s)
+{
+	char why[256];
+	int e = yk_model_check(&yk_model_decoder, s);
+	if (e == YOKE_EINVAL) {
+		snprintf(why, sizeof why, "%s", yoke_error());
+		yoke_error_clear();
+		e = yk_fail(YOKE_EFORMAT, "%s: describes no possible model: %s", path, why);
+	}
+	return e;
 }
 
 static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
 {
-	char why[256];
-	int e = yk_model_check(&yk_model_decoder, s);
+	int e = check_shape(path, s);
 	// do not allocate what only the configuration claims; a few missing tensors are named later
 	const int64_t described = e == 0 ? yk_model_elements(&yk_model_decoder, s) : 0;
 	if ((uint64_t)described > 2 * yk_weights_elements(w) + (1 << 20))
@@ -106,11 +124,6 @@ static int make_network(const char *path, struct yk_weights *w, const struct yk_
 			       described, yk_weights_elements(w));
 	if (e == 0)
 		e = yk_network_new_deferred(&yk_model_decoder, s, &p->net);
-	if (e == YOKE_EINVAL) { // its message is about the network, not about the file
-		snprintf(why, sizeof why, "%s", yoke_error());
-		yoke_error_clear();
-		e = yk_fail(YOKE_EFORMAT, "%s: describes no possible model: %s", path, why);
-	}
 	return e < 0 ? e : yk_weights_load(w, p->family, format, p->net);
 }
 
@@ -155,11 +168,32 @@ static int limit_context(const char *path, int64_t context, struct yk_model_shap
 {
 	if (context < 0 || context > s->context)
 		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, s->context);
-	if (context && s->decoder.learned_positions && context < s->context)
-		return yk_fail(YOKE_EINVAL, "%s: the context of a model with learned positions is %" PRId64 "; leave it out", path, s->context);
 	if (context)
 		s->context = context;
 	return 0;
+}
+
+// The shape of a network whose sequences have at most that many tokens; 0: as the files say.
+static int open_files(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+{
+	json_t *config;
+	const int e = yk_pretrained_files(path, context, w, f, s, &config);
+	json_decref(config);
+	return e < 0 ? e : limit_context(path, context, s);
+}
+
+int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape *to)
+{
+	const struct yk_family *family;
+	struct yk_model_shape shape;
+	struct yk_weights *w = yk_weights_new(path);
+	int e = w ? open_files(path, context, w, &family, &shape) : YOKE_ENOMEM;
+	yk_weights_release(w);
+	if (e == 0)
+		e = check_shape(path, &shape);
+	if (e == 0)
+		*to = shape;
+	return e;
 }
 
 int yk_pretrained_open(const char *path, const struct yoke_model_options *options, struct yk_pretrained *to)
@@ -168,7 +202,6 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	struct yk_pretrained p = { 0 };
 	struct yk_model_shape shape;
 	struct yk_weights *w = NULL;
-	json_t *config = NULL;
 	int format;
 	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
@@ -178,10 +211,7 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	if (e == 0 && !(w = yk_weights_new(path)))
 		e = YOKE_ENOMEM;
 	if (e == 0)
-		e = yk_pretrained_files(path, o.context, w, &p.family, &shape, &config);
-	json_decref(config);
-	if (e == 0)
-		e = limit_context(path, o.context, &shape);
+		e = open_files(path, o.context, w, &p.family, &shape);
 	if (e == 0)
 		e = make_network(path, w, &shape, format, &p);
 	if (e == 0)

@@ -22,6 +22,8 @@ struct yoke_model {
 
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
+// The shape of its network, from the configuration alone.  context as in yoke_model_options.
+int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape *);
 int yk_pretrained_open(const char *path, const struct yoke_model_options *, struct yk_pretrained *);
 // Opens the files without reading weights: the family, and the shape that the configuration describes.
 // *config: config.json of a folder, NULL for GGUF; the caller releases it, and closes the weights, also

@@ -55,6 +55,9 @@ static int check(const struct yk_model_shape *s)
 	if (!(d->norm_eps >= 0) || !(d->embed_scale > 0) || !(d->attention_scale > 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
 		return yk_fail(YOKE_EINVAL, "norm_eps %g, embed_scale %g, attention_scale %g, caps %g and %g: out of bounds", d->norm_eps,
 			       d->embed_scale, d->attention_scale, d->attention_cap, d->logit_cap);
+	if (s->context > d->positions)
+		return yk_fail(YOKE_EINVAL, "context=%" PRId64 " is more than the %" PRId64 " tokens that the model was made for",
+			       s->context, d->positions);
 	if (d->window < 0 || d->window_period < 0)
 		return yk_fail(YOKE_EINVAL, "window %" PRId64 " of every %" PRId64 " layers: must not be negative", d->window, d->window_period);
 	const int e = check_rope(d, &d->rope, "rope");
@@ -76,7 +79,7 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 		e = yoke_module_child(to, "head", d->tied ? yk_nn_linear_tied(yoke_module_at(to, EMBED)) :
 							    yk_nn_linear(true, s->embed, s->vocab, false));
 	if (!e && d->learned_positions)
-		e = yoke_module_child(to, "positions", yk_nn_embedding(true, s->context, s->embed));
+		e = yoke_module_child(to, "positions", yk_nn_embedding(true, d->positions, s->embed));
 	return e;
 }
 
@@ -213,9 +216,19 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	return blocks(n, c, embedded(n, c, ids), 0);
 }
 
+static int describe(const struct yk_model_shape *s, json_t *to)
+{
+	return yk_decoder_describe(&s->decoder, to);
+}
+
+static int parse(const json_t *o, const char *what, struct yk_model_shape *to)
+{
+	return yk_decoder_parse(o, what, &to->decoder);
+}
+
 const struct yk_model yk_model_decoder = {
 	.name = "decoder", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
-	.check = check, .layers = layers, .first = first, .kept = kept, .before = BLOCKS,
+	.describe = describe, .parse = parse, .check = check, .layers = layers, .first = first, .kept = kept, .before = BLOCKS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

@@ -3,11 +3,18 @@
 #ifndef YK_DECODER_H
 #define YK_DECODER_H
 
+#include <jansson.h>
+
 #include "nn/decoder_config.h"
 #include "yoke-nn.h"
 
 // Does layer i see only the last `window` tokens?
 bool yk_decoder_is_local(const struct yk_decoder *, int64_t i);
+
+// Adds the switches to a manifest's description of the model as "decoder": {..}; parse reads them back,
+// `what` is for messages.  ENOMEM; EFORMAT.
+int yk_decoder_describe(const struct yk_decoder *, json_t *to);
+int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *to);
 
 // The frequencies [D/2] in radians per token.
 void yk_rope_frequencies(const struct yk_rope *, int64_t head_dim, float *to);

@@ -24,6 +24,8 @@ struct yk_rope {
 enum yk_decoder_activation { YK_DECODER_SILU, YK_DECODER_GELU_TANH, YK_DECODER_GELU };
 
 struct yk_decoder {
+	char family[24];          // of models/family.h, after which files name the weights
+	int64_t positions;        // tokens that the model was made for; rows of the learned positions
 	int64_t kv_heads, head_dim;
 	int64_t hidden;           // width of the mlp
 	double norm_eps;

@@ -8,6 +8,7 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/decoder.h \
 	src/lib/nn/decoder_block.c \
 	src/lib/nn/decoder_config.h \
+	src/lib/nn/decoder_json.c \
 	src/lib/nn/fold.c \
 	src/lib/nn/gpt.c \
 	src/lib/nn/layer.h \

@@ -166,6 +166,8 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_model_shape 
 	}
 	if (!bad && yk_model_leaks(m, s))
 		bad |= json_object_set_new(o, "leaks", json_true()) < 0;
+	if (!bad && m->describe)
+		bad = m->describe(s, o) < 0;
 	if (!bad)
 		return o;
 	json_decref(o);
@@ -185,7 +187,7 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 	int e = yk_json_str(o, what, "kind", &kind);
 	if (e < 0)
 		return e;
-	const struct yk_model *m = yk_model_find(kind);
+	const struct yk_model *m = !strcmp(kind, yk_model_decoder.name) ? &yk_model_decoder : yk_model_find(kind);
 	if (!m)
 		return yk_fail(YOKE_EFORMAT, "%s: model of unknown kind '%.40s'; this yoke knows %s",
 			       what, kind, known);
@@ -208,6 +210,8 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 		if (s.trait[k] < 0)
 			e = yk_fail(YOKE_EFORMAT, "%s: %s is '%.40s', none of: %s", what, traits[k].key, word, traits[k].words);
 	}
+	if (e == 0 && m->parse)
+		e = m->parse(o, what, &s);
 	if (e < 0)
 		return e;
 	if (yk_model_check(m, &s) < 0) {

@@ -150,6 +150,9 @@ struct yk_model {
 	unsigned traits;  // mask of YK_HAS_TRAIT(..)
 	// Does it see the tokens that it has to predict?  NULL: no.
 	bool (*leaks)(const struct yk_model_shape *);
+	// Members of the manifest beyond sizes and traits; parse reads them back.  NULL: none.
+	int (*describe)(const struct yk_model_shape *, json_t *to);
+	int (*parse)(const json_t *, const char *what, struct yk_model_shape *);
 	// EINVAL: the sizes do not fit each other.
 	int (*check)(const struct yk_model_shape *);
 	// `layers` adds the model's layers, with declared parameters, to a module; `first` sets the

@@ -236,7 +236,7 @@ static const char *published_decode(const struct yk_tokenizer *t, int32_t id, si
 }
 
 static const struct yk_kind published_kind = {
-	"published", "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
+	YK_TOKENIZER_PUBLISHED, "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
 };
 
 struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)

@@ -14,6 +14,8 @@
 
 struct yk_tokenizer;
 
+#define YK_TOKENIZER_PUBLISHED "published" // the name of a pretrained model's tokenizer
+
 // By name; NULL with ENOENT, which names the nearest one.  A tokenizer that learns adds the words
 // of each text it encodes until it is settled.
 struct yk_tokenizer *yk_tokenizer_new(const char *name);

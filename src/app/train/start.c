@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the model that init= names.
+#include "config.h"
+
+#include "train/start.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+#include "models/pretrained.h"
+#include "train/tokenizer_files.h"
+#include "train/trained.h"
+
+static const char *init_of(const struct yk_config *c)
+{
+	return yk_config_str(c, YK_KEY_init);
+}
+
+bool yk_start_given(const struct yk_config *c)
+{
+	return *init_of(c);
+}
+
+int yk_start_settle(struct yk_config *c)
+{
+	if (!yk_start_given(c))
+		return 0;
+	char *path = realpath(init_of(c), NULL);
+	if (!path)
+		return yk_fail(YOKE_ENOENT, "init=%s: %s", init_of(c), strerror(errno));
+	const int e = yk_config_settle_text(c, YK_KEY_init, path);
+	free(path);
+	return e;
+}
+
+// ---- shape ----
+
+// The model of a checkpoint of yoke that was itself trained from a pretrained one.
+static int checkpoint_shape(const char *path, const struct yk_checkpoint *ck, int64_t context, const struct yk_model **m,
+			    struct yk_model_shape *to)
+{
+	const int e = yk_model_parse(ck->model, path, m, to);
+	if (e < 0)
+		return e;
+	if (*m != &yk_model_decoder)
+		return yk_fail(YOKE_EINVAL, "%s: holds a model=%s; init= takes Hugging Face folders, GGUF files and what was trained "
+			       "from them; continue this run with out=%s resume=1", path, (*m)->name, path);
+	return yk_trained_limit(path, context, to);
+}
+
+static int init_shape(const struct yk_config *c, const struct yk_model **m, struct yk_model_shape *to)
+{
+	const int64_t context = yk_config_int(c, YK_KEY_context);
+	struct yk_checkpoint ck;
+	*m = &yk_model_decoder;
+	if (yk_pretrained_is(init_of(c)) || !yk_checkpoint_exists(init_of(c)))
+		return yk_pretrained_shape(init_of(c), context, to);
+	int e = yk_checkpoint_open(init_of(c), &ck);
+	if (e < 0)
+		return e;
+	e = checkpoint_shape(init_of(c), &ck, context, m, to);
+	yk_checkpoint_fini(&ck);
+	return e;
+}
+
+int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_checkpoint *from, const char *folder,
+		   const struct yk_model **m, struct yk_model_shape *to)
+{
+	if (!yk_start_given(c)) {
+		*m = yk_config_model(c, vocab, to);
+		return 0;
+	}
+	return from ? yk_model_parse(from->model, folder, m, to) : init_shape(c, m, to);
+}
+
+// ---- network and tokenizer ----
+
+int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s, struct yk_network **to)
+{
+	const struct yoke_model_options o = { .size = sizeof o, .context = s->context, .dtype = "f32" };
+	struct yk_pretrained p;
+	struct yk_checkpoint ck;
+	const struct yoke_context *ctx = yk_current();
+	int e;
+	if (ctx && ctx->mode.dry) // a rehearsal, which needs no values
+		return yk_network_new(&yk_model_decoder, s, to);
+	if (yk_pretrained_is(init_of(c))) {
+		e = yk_pretrained_open(init_of(c), &o, &p);
+		if (e == 0)
+			*to = p.net;
+		return e;
+	}
+	e = yk_checkpoint_open(init_of(c), &ck);
+	if (e < 0)
+		return e;
+	e = yk_trained_network(init_of(c), &ck, NULL, NULL, to);
+	yk_checkpoint_fini(&ck);
+	if (e == 0)
+		(*to)->shape.context = s->context;
+	return e;
+}
+
+struct yk_tokenizer *yk_start_tokenizer(const struct yk_config *c)
+{
+	const struct yk_model *m;
+	struct yk_model_shape shape;
+	struct yk_checkpoint ck;
+	if (init_shape(c, &m, &shape) < 0)
+		return NULL;
+	if (yk_pretrained_is(init_of(c)))
+		return yk_tokenizer_of_pretrained(init_of(c), shape.vocab);
+	if (yk_checkpoint_open(init_of(c), &ck) < 0)
+		return NULL;
+	struct yk_tokenizer *t = yk_tokenizer_of_checkpoint(&ck, init_of(c));
+	yk_checkpoint_fini(&ck);
+	return t;
+}
