@@ -16,6 +16,8 @@
 #include "models/pretrained.h"
 #include "../tests/models/recorded.h"
 #include "tap.h"
+#include "train/run.h"
+#include "train/trained.h"
 
 enum { MODELS = sizeof recorded / sizeof *recorded, MAX_TENSORS = 64 };
 static char folder[] = "pretrained.XXXXXX";
@@ -482,6 +484,110 @@ static void test_export(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// ---- training ----
+
+// Trains from `init` into folder/name up to a step, with further keys.
+static int train(const char *init, const char *name, int steps, const char *further)
+{
+	char text[6][400];
+	struct yk_config c;
+	const char *keys[] = { text[0], text[1], text[2], text[3], text[4], further, "context=8", "batch=2", "warmup=1", "lr=0.01",
+			       "schedule=constant", "backend=cpu", "resume=auto", "telemetry=0", "report=0", "progress=0" };
+	snprintf(text[0], sizeof *text, "init=%s", init);
+	snprintf(text[1], sizeof *text, "data=%s/ids.txt", folder);
+	snprintf(text[2], sizeof *text, "out=%s/%s", folder, name);
+	snprintf(text[3], sizeof *text, "steps=%d", steps);
+	snprintf(text[4], sizeof *text, "training_log=%s/log.tsv", folder);
+	int e = yk_config_init(&c, YK_T);
+	for (size_t i = 0; e == 0 && i < sizeof keys / sizeof *keys; i++)
+		e = yk_config_argument(&c, keys[i]);
+	if (e == 0)
+		e = yk_train(&c, NULL);
+	yk_config_fini(&c);
+	return e;
+}
+
+// The sum of absolute differences between all parameters of two models; -1: they cannot be opened, or
+// have other parameters.
+static double distance(const char *a, const char *b)
+{
+	struct yk_trained m[2] = { 0 };
+	double sum = yk_trained_open(a, NULL, &m[0]) == 0 && yk_trained_open(b, NULL, &m[1]) == 0 ? 0 : -1;
+	for (int i = 0; sum >= 0 && i < m[0].net->params.count; i++) {
+		yoke_tensor *x = m[0].net->params.var[i], *y = m[1].net->params.var[i];
+		const int64_t n = yoke_count(x);
+		float *host = calloc((size_t)(2 * n), sizeof *host);
+		if (n != yoke_count(y) || yoke_read(x, host, (size_t)n * 4) < 0 || yoke_read(y, host + n, (size_t)n * 4) < 0)
+			sum = -1;
+		for (int64_t k = 0; sum >= 0 && k < n; k++)
+			sum += fabs((double)host[k] - (double)host[n + k]);
+		free(host);
+	}
+	yk_trained_close(&m[0]);
+	yk_trained_close(&m[1]);
+	return sum;
+}
+
+static void write_ids(void)
+{
+	char path[256], text[4096];
+	size_t n = 0;
+	for (int i = 0; i < 1000; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%d ", (i * i + 3 * i) % RECORDED_VOCAB);
+	snprintf(path, sizeof path, "%s/ids.txt", folder);
+	yk_file_write(path, text, n);
+}
+
+// Training continues from a checkpoint with the bits of an uninterrupted run.
+static void test_training(const struct recorded *r)
+{
+	struct tensors all = tensors_of(r);
+	char init[256], once[256], twice[256], name[2][64];
+	snprintf(init, sizeof init, "%s", write_folder(r->name, r->config, &all));
+	snprintf(name[0], sizeof *name, "%s-once", r->name);
+	snprintf(name[1], sizeof *name, "%s-twice", r->name);
+	snprintf(once, sizeof once, "%s/%s", folder, name[0]);
+	snprintf(twice, sizeof twice, "%s/%s", folder, name[1]);
+	ok(train(init, name[0], 4, "accumulate=2") == 0, "%s: trains %s", r->name, yoke_error());
+	yoke_error_clear();
+	ok(distance(init, once) > 0, "%s: training changes the weights by %g", r->name, distance(init, once));
+	ok(train(init, name[1], 2, "accumulate=2") == 0 && train(init, name[1], 4, "accumulate=2") == 0, "%s: resumes %s", r->name,
+	   yoke_error());
+	yoke_error_clear();
+	ok(distance(once, twice) == 0, "%s: a resumed run has the weights of an uninterrupted one, got a difference of %g", r->name,
+	   distance(once, twice));
+	snprintf(name[0], sizeof *name, "%s-next", r->name);
+	ok(train(once, name[0], 0, "dropout=0") == 0 && distance(once, init) > 0, "%s: a trained model is itself a start %s", r->name,
+	   yoke_error());
+	yoke_error_clear();
+	snprintf(once, sizeof once, "%s/%s", folder, name[0]);
+	ok(distance(twice, once) == 0, "%s: it starts with its weights, got a difference of %g", r->name, distance(twice, once));
+	tensors_free(&all);
+}
+
+static void test_training_refused(void)
+{
+	static const struct {
+		const char *key;
+		int code;
+	} cases[] = { { "layers=2", YOKE_EINVAL }, { "tied=0", YOKE_EINVAL }, { "model=gpt", YOKE_EINVAL }, { "tokenizer=word", YOKE_EINVAL },
+		      { "vocab=61", YOKE_EINVAL }, { "stages=2", YOKE_EINVAL }, { "zero=3", YOKE_EINVAL }, { "tensor=2", YOKE_EINVAL } };
+	char path[256], init[256];
+	snprintf(init, sizeof init, "%s/%s", folder, recorded[0].name);
+	snprintf(path, sizeof path, "%s/none", folder);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const int e = train(init, "none", 1, cases[i].key);
+		ok(e == cases[i].code && !strchr(yoke_error(), '\n'), "refused: init= with %s: %s", cases[i].key, yoke_error());
+		yoke_error_clear();
+	}
+	ok(train("nothing", "none", 1, "dropout=0") == YOKE_ENOENT, "refused: init= that does not exist: %s", yoke_error());
+	yoke_error_clear();
+	ok(train(folder, "none", 1, "dropout=0") < 0, "refused: init= of a folder without a model: %s", yoke_error());
+	yoke_error_clear();
+	struct stat st;
+	ok(stat(path, &st) < 0, "a refused run leaves nothing");
+}
+
 // ---- what is refused ----
 
 // The configuration of the first recorded model with a member replaced or added.
@@ -577,6 +683,12 @@ int main(void)
 	test_generation(&recorded[0]);
 	for (int i = 0; i < MODELS; i++)
 		test_export(&recorded[i]);
+	write_ids();
+	test_training(&recorded[0]);
+	for (int i = 1; i < MODELS; i++)
+		if (!strcmp(recorded[i].name, "gpt2") || !strcmp(recorded[i].name, "gemma2"))
+			test_training(&recorded[i]);
+	test_training_refused();
 	test_configurations();
 	test_gguf_vectors();
 	return done();
