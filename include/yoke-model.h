@@ -9,7 +9,7 @@
 //
 // A path is a folder with config.json and safetensors files, as the Hugging Face libraries write
 // it, or a GGUF file, of a split model the first.  Families: llama (also Mistral, SmolLM,
-// TinyLlama), qwen2, qwen3, phi3, gemma2, gemma3 (text), gpt2.  Nothing is downloaded, and nothing
+// TinyLlama), qwen2, qwen3, phi3, gemma2, gemma3 (text), gpt2, bert.  Nothing is downloaded, and nothing
 // in a file is trusted.
 //
 // Conventions are those of yoke.h.  A model belongs to the context that was current when it was
@@ -69,6 +69,26 @@ YOKE_API int yoke_model_parameters(yoke_model *, int max, yoke_tensor **to, cons
 // The tokenizer beside the weights, which the model owns.  NULL: ENOENT if the files have none;
 // otherwise as yoke_tokenizer_open.
 YOKE_API const yoke_tokenizer *yoke_model_tokenizer(yoke_model *);
+
+// ---- Embeddings of texts ----
+
+struct yoke_embed_options {
+	size_t size;         // sizeof, set by the caller
+	const char *pooling; // how hidden states of tokens become a vector: "mean", "cls" (the first
+			     // token's), "max", "last"; NULL: as the model's files say, else mean
+	int normalize;       // to length 1: 1 yes, -1 no; 0: as the model's files say.  GGUF files do
+			     // not say it: yes
+};
+// ids [B,T] i32 and the number of tokens of each text, lengths [B] i32 in 1 .. T, the rest being
+// padding -> [B,width] f32.  The padding has no influence.  Families of encoders (bert), whose
+// 1_Pooling and 2_Normalize folders are applied, and decoders, whose hidden states after the last
+// norm are pooled.  ESHAPE: other shapes, or T exceeds the context; EINVAL: unknown pooling; EFORMAT:
+// the model's files demand what is not supported.  options may be NULL.
+YOKE_API yoke_tensor *yoke_model_embed(yoke_model *, yoke_tensor *ids, yoke_tensor *lengths, const struct yoke_embed_options *);
+// The same for n texts in UTF-8, which end with NUL, with the model's tokenizer and its special tokens:
+// writes n x width numbers to `to`.  Texts are cut to the length that the files name, or to the context.
+YOKE_API int yoke_model_embed_texts(yoke_model *, int64_t n, const char *const *texts, const struct yoke_embed_options *,
+				    float *to);
 
 // ---- Generation ----
 

@@ -43,6 +43,26 @@ static Made<Handle<yoke_tokenizer>> model_tokenizer(nb::object self)
 	return h;
 }
 
+static nb::object model_embed_texts(nb::object self, const std::vector<std::string> &texts, Text pooling, int normalize)
+{
+	enter();
+	yoke_model *m = nb::cast<Handle<yoke_model> &>(self).get("model_embed_texts");
+	OwnText pool(pooling.o, "model_embed_texts");
+	struct yoke_embed_options o = {};
+	o.size = sizeof o;
+	o.pooling = pool.c();
+	o.normalize = normalize;
+	struct yoke_model_info info = {};
+	info.size = sizeof info;
+	check(yoke_model_info(m, &info));
+	std::vector<const char *> text = pointers(texts);
+	std::vector<float> to(texts.size() * static_cast<size_t>(info.width) + 1);
+	check(unlocked([&] { return yoke_model_embed_texts(m, static_cast<int64_t>(text.size()), text.data(), &o, to.data()); }));
+	nb::object all = nb::module_::import_("numpy").attr("frombuffer")(
+		nb::bytes(to.data(), (to.size() - 1) * sizeof to[0]), "float32");
+	return all.attr("reshape")(static_cast<int64_t>(text.size()), info.width).attr("copy")();
+}
+
 // ---- generation ----
 
 struct Generation { // a handle and the number of texts
@@ -210,6 +230,10 @@ void model_setup(nb::module_ &m)
 	tokenizer_setup(m);
 	m.def("model_parameters", model_parameters, "model"_a, "Its weights, and their names.");
 	m.def("model_tokenizer", model_tokenizer, "model"_a, DOC_model_tokenizer);
+	m.def("model_embed_texts", model_embed_texts, "model"_a, "texts"_a, nb::kw_only(), "pooling"_a = nb::none(), "normalize"_a = 0,
+	      nb::sig("def model_embed_texts(model: Model, texts: collections.abc.Sequence[str], *, pooling: str | None = None, "
+		      "normalize: int = 0) -> numpy.ndarray[typing.Any, typing.Any]"),
+	      "A vector for each text, an array [n,width], with the model's tokenizer and its special tokens.");
 	m.def("generation_new", generation_new, "model"_a, "prompts"_a, nb::kw_only(), "tokens"_a, "temperature"_a = 0.0, "top_k"_a = 0,
 	      "top_p"_a = 0.0, "min_p"_a = 0.0, "repetition"_a = 0.0, "frequency"_a = 0.0, "presence"_a = 0.0, "seed"_a = 0,
 	      "past_end"_a = false, DOC_generation_new);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pretrained models: logits, generation, tokenizers, quantization."""
 import json
+import math
 import pathlib
 import struct
 
@@ -120,6 +121,93 @@ def test_text_of_tokens_one_at_a_time(name):
             pieces = [stream.add(i) for i in ids[begin:]]
             before = t.decode(ids[:begin], skip_special=True)
             assert before + "".join(pieces) + stream.rest() == t.decode(ids, skip_special=True) or "\ufffd" in before
+
+
+def write_bert(folder, prefix=""):
+    r = np.random.default_rng(6)
+    layer = {"attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH), "attention.self.value": (WIDTH, WIDTH),
+             "attention.output.dense": (WIDTH, WIDTH), "intermediate.dense": (HIDDEN, WIDTH), "output.dense": (WIDTH, HIDDEN)}
+    w = {f"embeddings.{n}_embeddings.weight": r.normal(size=(k, WIDTH)) for n, k in
+         {"word": VOCAB, "position": 32, "token_type": 2}.items()}
+    norms = ["embeddings.LayerNorm"]
+    for i in range(LAYERS):
+        for n, s in layer.items():
+            w[f"encoder.layer.{i}.{n}.weight"] = r.normal(size=s) * 0.4
+            w[f"encoder.layer.{i}.{n}.bias"] = r.normal(size=s[:1]) * 0.2
+        norms += [f"encoder.layer.{i}.attention.output.LayerNorm", f"encoder.layer.{i}.output.LayerNorm"]
+    for n in norms:
+        w[n + ".weight"], w[n + ".bias"] = 1 + 0.2 * r.normal(size=WIDTH), 0.2 * r.normal(size=WIDTH)
+    w["pooler.dense.weight"] = r.normal(size=(WIDTH, WIDTH))
+    w = {n: x.astype("f4") for n, x in w.items()}
+    folder.mkdir()
+    write_safetensors(folder / "model.safetensors", {prefix + n: x for n, x in w.items()})
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "bert", "vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS, "max_position_embeddings": 32, "layer_norm_eps": 1e-12, "hidden_act": "gelu"}))
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": {"type": "BertProcessing", "cls": ["w1", 1], "sep": ["w2", 2]},
+        "model": {"type": "WordLevel", "unk_token": "w0", "vocab": {f"w{i}": i for i in range(VOCAB)}}}))
+    return w
+
+
+def hidden_of_bert(w, ids):
+    """Devlin et al. 2018, in float64."""
+    w = {n: x.astype("f8") for n, x in w.items()}
+    erf = np.vectorize(math.erf)
+
+    def norm(x, n):
+        x = x - x.mean(-1, keepdims=True)
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12) * w[n + ".weight"] + w[n + ".bias"]
+
+    def linear(x, n):
+        return x @ w[n + ".weight"].T + w[n + ".bias"]
+
+    e = "embeddings."
+    x = norm(w[e + "word_embeddings.weight"][ids] + w[e + "position_embeddings.weight"][:len(ids)] + w[e + "token_type_embeddings.weight"][0],
+             e + "LayerNorm")
+    for i in range(LAYERS):
+        p, d = f"encoder.layer.{i}.", WIDTH // HEADS
+        q, k, v = (linear(x, p + "attention.self." + n).reshape(-1, HEADS, d).transpose(1, 0, 2) for n in ("query", "key", "value"))
+        s = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(d))
+        y = (s / s.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(-1, WIDTH)
+        x = norm(x + linear(y, p + "attention.output.dense"), p + "attention.output.LayerNorm")
+        y = linear(x, p + "intermediate.dense")
+        x = norm(x + linear(y / 2 * (1 + erf(y / np.sqrt(2))), p + "output.dense"), p + "output.LayerNorm")
+    return x
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_embeddings_of_an_encoder(tmp_path, prefix):
+    w = write_bert(tmp_path / "bert", prefix)
+    m = yoke.load(tmp_path / "bert")
+    texts = ["w3 w4 w5 w6 w7 w8 w9", "w11", "", " ".join(f"w{i}" for i in range(3, 40))]
+    ids = [[1, *range(3, 10), 2], [1, 11, 2], [1, 2], [1, *range(3, 33), 2]]  # the last is cut to 32
+    hidden = [hidden_of_bert(w, i) for i in ids]
+    for pooling, pooled in {"mean": lambda x: x.mean(0), "cls": lambda x: x[0], "max": lambda x: x.max(0), "last": lambda x: x[-1]}.items():
+        want = np.array([pooled(x) for x in hidden])
+        got = m.embed(texts, pooling=pooling)
+        assert got.shape == (4, WIDTH) and np.abs(got - want).max() < 1e-4, (pooling, np.abs(got - want).max())
+        unit = m.embed(texts, pooling=pooling, normalize=True)
+        assert np.abs(unit - want / np.linalg.norm(want, axis=1, keepdims=True)).max() < 1e-4
+    assert np.abs(m.embed(texts[0]) - m.embed(texts)[0]).max() < 1e-5  # padding has no influence
+    # sentence-transformers' files
+    (tmp_path / "bert" / "modules.json").write_text(json.dumps([
+        {"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]))
+    (tmp_path / "bert" / "1_Pooling").mkdir()
+    (tmp_path / "bert" / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}))
+    assert np.array_equal(m.embed(texts), m.embed(texts, pooling="cls", normalize=True))
+    (tmp_path / "bert" / "modules.json").write_text(json.dumps([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]))
+    for wrong in (lambda: m.embed("w3"), lambda: m.embed("w3", pooling="none"), lambda: m.logits([1]), lambda: m.generate([1])):
+        with pytest.raises((ValueError, NotImplementedError, RuntimeError, OSError)) as e:
+            wrong()
+        assert "\n" not in str(e.value)
+
+
+def test_embeddings_of_a_decoder(folder):
+    m = yoke.load(folder)
+    assert m.embed(["w3 w4", "w5"]).shape == (2, WIDTH) and np.abs(m.embed(["w3 w4", "w5"])[1] - m.embed("w5")).max() < 1e-4
 
 
 def test_quantized_bytes():

@@ -138,6 +138,14 @@ class LanguageModel:
         y = _core.model_logits(self._m, x if len(x.shape) != 1 else x.reshape(1, x.shape[0]))
         return y.reshape(*y.shape[1:]) if len(x.shape) == 1 else y
 
+    def embed(self, texts: str | Sequence[str], *, pooling: str | None = None, normalize: bool | None = None) -> Any:
+        """A vector for a text, or an array with one row per text.  pooling: "mean", "cls", "max" or "last"; normalize: to
+        length 1; both by default as the model's files say."""
+        one = isinstance(texts, str)
+        to = 0 if normalize is None else 1 if normalize else -1
+        vectors = _core.model_embed_texts(self._m, [texts] if isinstance(texts, str) else list(texts), pooling=pooling, normalize=to)
+        return vectors[0] if one else vectors
+
     def generate(self, prompt: Any, max_new_tokens: int = 256, *, temperature: float = 0.8, top_k: int = 0, top_p: float = 0.9,
                  min_p: float = 0.0, repetition_penalty: float = 1.0, frequency_penalty: float = 0.0, presence_penalty: float = 0.0,
                  seed: int = 0, stop_at_end: bool = True, stream: bool = False) -> Any:

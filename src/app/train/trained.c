@@ -70,6 +70,8 @@ static int open_pretrained(const char *path, const struct yoke_model_options *o,
 		return e;
 	t->pretrained = true;
 	t->net = p.net;
+	if (p.family->encoder)
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: is an encoder, which predicts no tokens; yoke_model_embed computes its vectors", path);
 	t->tokenizer = yk_tokenizer_of_pretrained(path, p.net->shape.vocab);
 	return t->tokenizer ? 0 : yoke_error_code();
 }

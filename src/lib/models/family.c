@@ -35,6 +35,11 @@ static const struct yk_family families[] = {
 		.is = { .layer_norm = true, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true,
 			.learned_positions = true },
 		.transposed = true, .activation = "gelu_new",
+	}, {
+		.name = "bert", .hf = { "bert" }, .names = YK_NAMES_BERT, .encoder = true,
+		.is = { .layer_norm = true, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true,
+			.learned_positions = true },
+		.activation = "gelu",
 	},
 };
 
@@ -45,7 +50,7 @@ const struct yk_family *yk_family_at(int i)
 
 const char *yk_family_list(void)
 {
-	return "llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text, gpt2";
+	return "llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text, gpt2, bert";
 }
 
 bool yk_family_ignores(const struct yk_model_shape *s, const char *name)
@@ -55,5 +60,8 @@ bool yk_family_ignores(const struct yk_model_shape *s, const char *name)
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (yk_ends_with(name, ends[i]))
 			return true;
+	// the pooler and the head of masked tokens come after the hidden states
+	if (s->decoder.token_types && (!strncmp(name, "pooler.", 7) || !strncmp(name, "cls.", 4) || !strcmp(name, "embeddings.position_ids")))
+		return true;
 	return s->decoder.tied && (!strcmp(name, "lm_head.weight") || !strcmp(name, "output.weight"));
 }

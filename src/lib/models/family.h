@@ -13,13 +13,14 @@
 #include "nn/model.h"
 
 // Conventions of files for the names of weights (names.c).
-enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_COUNT };
+enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_BERT, YK_NAMES_COUNT };
 
 struct yk_family {
 	const char *name;      // of the architecture in GGUF files; "llama"
 	const char *hf[3];     // model_type in config.json
 	enum yk_model_names names;
 	struct yk_decoder is;  // the switches that all its models share
+	bool encoder;          // computed by nn/encoder.c instead of nn/decoder.c
 	bool norm_offset;      // Hugging Face's files store the norms' weights less 1
 	bool swapped;          // GGUF files pair neighboring columns of q and k for RoPE
 	bool transposed;       // Hugging Face's files store products' weights as [in,out]

@@ -145,6 +145,10 @@ int yk_family_of_gguf(const struct yk_gguf *g, int64_t context, const struct yk_
 	if (!r.error && integer(&r, "attention.value_length", 1, 4096, d->head_dim) != d->head_dim)
 		r.error = yk_fail(YOKE_EFORMAT, "%s: values have another width than keys, which is not supported", g->path);
 	d->norm_eps = real(&r, d->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
+	if (r.f->encoder) {
+		const struct yk_gguf_tensor *types = yk_gguf_tensor(g, "token_types.weight");
+		d->token_types = types && types->rank == 2 ? types->dims[0] : 1;
+	}
 	d->window = r.f->is.window_period || r.f->names == YK_NAMES_PHI3 ? integer(&r, "attention.sliding_window", 0, INT32_MAX, strcmp(r.f->name, "gemma2") ? 0 : 4096) : 0;
 	d->window_period = d->window ? d->window_period : 0;
 	d->attention_cap = real(&r, "attn_logit_softcapping", d->attention_cap);

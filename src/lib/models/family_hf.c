@@ -265,6 +265,25 @@ static void read_llama(struct reader *r, const struct yk_family *f, const char *
 	read_ropes(r, f, s);
 }
 
+static void read_bert(struct reader *r, struct yk_model_shape *s)
+{
+	struct yk_decoder *d = &s->decoder;
+	s->embed = required(r, "hidden_size", 1, 65536);
+	s->layers = required(r, "num_hidden_layers", 1, 1000);
+	s->heads = required(r, "num_attention_heads", 1, 1024);
+	s->context = required(r, "max_position_embeddings", 1, INT32_MAX);
+	d->kv_heads = s->heads;
+	d->head_dim = s->embed / s->heads;
+	d->hidden = required(r, "intermediate_size", 1, 1 << 24);
+	d->token_types = integer(r, "type_vocab_size", 1, 65536, 2);
+	d->norm_eps = real(r, "layer_norm_eps", 1e-12);
+	const char *positions = word(r, "position_embedding_type", "absolute");
+	if (!r->error && strcmp(positions, "absolute"))
+		r->error = yk_fail(YOKE_EFORMAT, "%s: 'position_embedding_type' is '%.40s'; absolute is supported", r->path, positions);
+	if (flag(r, "is_decoder", false) || flag(r, "add_cross_attention", false))
+		r->error = yk_fail(YOKE_EFORMAT, "%s: a bert with 'is_decoder' or 'add_cross_attention' is not supported", r->path);
+}
+
 static void check_activation(struct reader *r, const struct yk_family *f)
 {
 	const char *key = f->names == YK_NAMES_GPT2 ? "activation_function" : has(r, "hidden_activation") ? "hidden_activation" : "hidden_act";
@@ -295,6 +314,8 @@ int yk_family_of_hf(const json_t *config, const char *path, int64_t context, con
 	s.vocab = required(&r, "vocab_size", 1, INT32_MAX);
 	if (f->names == YK_NAMES_GPT2)
 		read_gpt2(&r, &s);
+	else if (f->names == YK_NAMES_BERT)
+		read_bert(&r, &s);
 	else
 		read_llama(&r, f, type, &s);
 	check_activation(&r, f);

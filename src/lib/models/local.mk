@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # models: pretrained models in the files that people have.
 libyokecore_la_SOURCES += \
+	src/lib/models/embed.c \
+	src/lib/models/embed_config.c \
 	src/lib/models/family.c \
 	src/lib/models/family.h \
 	src/lib/models/family_gguf.c \

@@ -66,7 +66,8 @@ static int begin(yoke_model *m, int n, const int32_t *const *prompt, const int64
 	struct yk_tokens tokens[YK_SEQUENCES] = { 0 };
 	if (n < 1 || n > YK_SEQUENCES)
 		return yk_fail(YOKE_EINVAL, "generation_new: %d prompts; must be 1 .. %d", n, YK_SEQUENCES);
-	int e = check_options(o);
+	int e = m->is.family->encoder ? yk_fail(YOKE_EUNSUPPORTED, "generation_new: %s is an encoder, which predicts no tokens", m->path) :
+					check_options(o);
 	for (int i = 0; i < n && e == 0; i++)
 		e = copy_prompt((int32_t)net->shape.vocab, i, prompt[i], count[i], &tokens[i]);
 	if (e == 0 && !o->past_end)

@@ -14,39 +14,44 @@ struct name_row {
 	const char *layer, *hf[YK_NAMES_COUNT], *gguf[YK_NAMES_COUNT];
 };
 enum { LLAMA = YK_NAMES_LLAMA, GEMMA = YK_NAMES_GEMMA, PHI3 = YK_NAMES_PHI3, GPT2 = YK_NAMES_GPT2,
-       YOKE = YK_NAMES_YOKE };
+       YOKE = YK_NAMES_YOKE, BERT = YK_NAMES_BERT };
 
 static const struct name_row network[] = {
-	{ "embed", { [LLAMA] = "model.embed_tokens", [GPT2] = "wte", [YOKE] = "wte" }, { "token_embd" } },
-	{ "positions", { [GPT2] = "wpe", [YOKE] = "wpe" }, { "position_embd" } },
-	{ "norm", { [LLAMA] = "model.norm", [GPT2] = "ln_f", [YOKE] = "norm" }, { "output_norm" } },
+	{ "embed", { [LLAMA] = "model.embed_tokens", [GPT2] = "wte", [YOKE] = "wte", [BERT] = "embeddings.word_embeddings" }, { "token_embd" } },
+	{ "positions", { [GPT2] = "wpe", [YOKE] = "wpe", [BERT] = "embeddings.position_embeddings" }, { "position_embd" } },
+	{ "types", { [BERT] = "embeddings.token_type_embeddings" }, { "token_types" } },
+	{ "norm", { [LLAMA] = "model.norm", [GPT2] = "ln_f", [YOKE] = "norm", [BERT] = "embeddings.LayerNorm" },
+	  { [LLAMA] = "output_norm", [BERT] = "token_embd_norm" } },
 	{ "head", { [LLAMA] = "lm_head", [YOKE] = "head" }, { "output" } },
 };
 
 // Names in a block come after this and "N.", in GGUF files after "blk.N.".
 static const char *const prefixes[YK_NAMES_COUNT] = {
 	[LLAMA] = "model.layers.", [GEMMA] = "model.layers.", [PHI3] = "model.layers.", [GPT2] = "h.", [YOKE] = "layer",
+	[BERT] = "encoder.layer.",
 };
 
 static const struct name_row block[] = {
-	{ "norm1", { [LLAMA] = "input_layernorm", [GPT2] = "ln_1", [YOKE] = "norm1" }, { "attn_norm" } },
+	{ "norm1", { [LLAMA] = "input_layernorm", [GPT2] = "ln_1", [YOKE] = "norm1", [BERT] = "attention.output.LayerNorm" },
+	  { [LLAMA] = "attn_norm", [BERT] = "attn_output_norm" } },
 	{ "attn.q", { [LLAMA] = "self_attn.q_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv" },
+		    [YOKE] = "attn.qkv", [BERT] = "attention.self.query" },
 	  { [LLAMA] = "attn_q", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
 	{ "attn.k", { [LLAMA] = "self_attn.k_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv" },
+		    [YOKE] = "attn.qkv", [BERT] = "attention.self.key" },
 	  { [LLAMA] = "attn_k", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
 	{ "attn.v", { [LLAMA] = "self_attn.v_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv" },
+		    [YOKE] = "attn.qkv", [BERT] = "attention.self.value" },
 	  { [LLAMA] = "attn_v", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.out", { [LLAMA] = "self_attn.o_proj", [GPT2] = "attn.c_proj", [YOKE] = "attn.proj" }, { "attn_output" } },
+	{ "attn.out", { [LLAMA] = "self_attn.o_proj", [GPT2] = "attn.c_proj", [YOKE] = "attn.proj", [BERT] = "attention.output.dense" }, { "attn_output" } },
 	{ "attn.q_norm", { "self_attn.q_norm" }, { "attn_q_norm" } },
 	{ "attn.k_norm", { "self_attn.k_norm" }, { "attn_k_norm" } },
 	{ "post1", { "post_attention_layernorm" }, { "post_attention_norm" } },
-	{ "norm2", { [LLAMA] = "post_attention_layernorm", [GEMMA] = "pre_feedforward_layernorm", [GPT2] = "ln_2", [YOKE] = "norm2" }, { "ffn_norm" } },
+	{ "norm2", { [LLAMA] = "post_attention_layernorm", [GEMMA] = "pre_feedforward_layernorm", [GPT2] = "ln_2", [YOKE] = "norm2", [BERT] = "output.LayerNorm" },
+	  { [LLAMA] = "ffn_norm", [BERT] = "layer_output_norm" } },
 	{ "mlp.gate", { [LLAMA] = "mlp.gate_proj", [PHI3] = "mlp.gate_up_proj" }, { [LLAMA] = "ffn_gate", [PHI3] = "ffn_up" } },
-	{ "mlp.up", { [LLAMA] = "mlp.up_proj", [PHI3] = "mlp.gate_up_proj", [GPT2] = "mlp.c_fc", [YOKE] = "mlp.up" }, { "ffn_up" } },
-	{ "mlp.down", { [LLAMA] = "mlp.down_proj", [GPT2] = "mlp.c_proj", [YOKE] = "mlp.down" }, { "ffn_down" } },
+	{ "mlp.up", { [LLAMA] = "mlp.up_proj", [PHI3] = "mlp.gate_up_proj", [GPT2] = "mlp.c_fc", [YOKE] = "mlp.up", [BERT] = "intermediate.dense" }, { "ffn_up" } },
+	{ "mlp.down", { [LLAMA] = "mlp.down_proj", [GPT2] = "mlp.c_proj", [YOKE] = "mlp.down", [BERT] = "output.dense" }, { "ffn_down" } },
 	{ "post2", { "post_feedforward_layernorm" }, { "post_ffw_norm" } },
 };
 

@@ -102,10 +102,10 @@ int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w,
 }
 
 // Is it the shape of a possible model?  Its message is about the file.
-static int check_shape(const char *path, const struct yk_model_shape *s)
+static int check_shape(const char *path, const struct yk_model *model, const struct yk_model_shape *s)
 {
 	char why[256];
-	int e = yk_model_check(&yk_model_decoder, s);
+	int e = yk_model_check(model, s);
 	if (e == YOKE_EINVAL) {
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();
@@ -116,14 +116,15 @@ static int check_shape(const char *path, const struct yk_model_shape *s)
 
 static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
 {
-	int e = check_shape(path, s);
+	const struct yk_model *model = p->family->encoder ? &yk_model_encoder : &yk_model_decoder;
+	int e = check_shape(path, model, s);
 	// do not allocate what only the configuration claims; a few missing tensors are named later
-	const int64_t described = e == 0 ? yk_model_elements(&yk_model_decoder, s) : 0;
+	const int64_t described = e == 0 ? yk_model_elements(model, s) : 0;
 	if ((uint64_t)described > 2 * yk_weights_elements(w) + (1 << 20))
 		return yk_fail(YOKE_EFORMAT, "%s: the configuration describes %" PRId64 " weights, but the files have %" PRIu64, path,
 			       described, yk_weights_elements(w));
 	if (e == 0)
-		e = yk_network_new_deferred(&yk_model_decoder, s, &p->net);
+		e = yk_network_new_deferred(model, s, &p->net);
 	return e < 0 ? e : yk_weights_load(w, p->family, format, p->net);
 }
 
@@ -291,6 +292,10 @@ yoke_tensor *yoke_model_logits(yoke_model *m, yoke_tensor *ids)
 		return NULL;
 	if (yoke_rank(ids) != 2) {
 		yk_fail(YOKE_ESHAPE, "model_logits: ids have %d dims; they are [B,T]", yoke_rank(ids));
+		return NULL;
+	}
+	if (m->is.family->encoder) {
+		yk_fail(YOKE_EUNSUPPORTED, "model_logits: %s is an encoder, which predicts no tokens; use yoke_model_embed", m->path);
 		return NULL;
 	}
 	yoke_tensor *x = yk_network_forward(m->is.net, ids, 0);

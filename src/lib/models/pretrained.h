@@ -20,6 +20,16 @@ struct yoke_model {
 	yoke_tokenizer *tokenizer; // NULL: not opened yet
 };
 
+// Settings of sentence-transformers' folders, and of GGUF files.
+enum yk_pooling { YK_POOLING_MEAN, YK_POOLING_CLS, YK_POOLING_MAX, YK_POOLING_LAST };
+struct yk_embedding {
+	enum yk_pooling pooling;
+	bool normalize;
+	int64_t max_tokens; // of a text; 0: the context
+};
+// Reads them; defaults if the files have none.
+int yk_embedding_of(const char *path, struct yk_embedding *);
+
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
 // The shape of its network, from the configuration alone.  context as in yoke_model_options.

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/number.h"
 #include "formats/gguf_blocks.h"
 
 static int format_of(int dtype, enum yk_gguf_format *to)
@@ -22,17 +23,35 @@ static int format_of(int dtype, enum yk_gguf_format *to)
 	}
 }
 
-// Files name a gpt2's tensors with or without this.
-#define PREFIX "transformer."
+// The name without a prefix that files of gpt2 and bert have or lack.
+static const char *without_prefix(const char *name)
+{
+	static const char *const prefixes[] = { "transformer.", "bert." };
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return name + strlen(prefixes[i]);
+	return name;
+}
+
+// Old files call the norms' weight and bias gamma and beta.
+static bool is_named(const char *full, const char *name)
+{
+	static const char *const ends[][2] = { { ".LayerNorm.weight", "gamma" }, { ".LayerNorm.bias", "beta" } };
+	if (!strcmp(full, name))
+		return true;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		const size_t layer = yk_ends_with(name, ends[i][0]) ? (size_t)(strrchr(name, '.') - name) + 1 : 0;
+		if (layer && !strncmp(full, name, layer) && !strcmp(full + layer, ends[i][1]))
+			return true;
+	}
+	return false;
+}
 
 static int find_in_set(struct yk_safetensors_set *s, const char *name, struct yk_weight *to)
 {
 	for (int i = 0; i < s->count; i++) {
 		const struct yk_safetensors_entry *x = s->part[i].entry;
-		const char *full = x->name;
-		if (!strncmp(full, PREFIX, strlen(PREFIX)))
-			full += strlen(PREFIX);
-		if (strcmp(full, name))
+		if (!is_named(without_prefix(x->name), name))
 			continue;
 		*to = (struct yk_weight){ .path = s->part[i].file->path, .name = x->name, .rank = x->rank, .index = (size_t)i };
 		if (x->rank > 4 || format_of(x->dtype, &to->format) < 0)
@@ -64,8 +83,7 @@ const char *yk_weights_name(const struct yk_weights *w, size_t i)
 		return i < w->gguf.tensors ? w->gguf.tensor[i].name : NULL;
 	if (i >= (size_t)w->set.count)
 		return NULL;
-	const char *name = w->set.part[i].entry->name;
-	return strncmp(name, PREFIX, strlen(PREFIX)) ? name : name + strlen(PREFIX);
+	return without_prefix(w->set.part[i].entry->name);
 }
 
 uint64_t yk_weights_elements(const struct yk_weights *w)

@@ -43,6 +43,7 @@ struct yk_decoder {
 	double logit_cap;         // the same for logits
 	int64_t window;           // tokens that a layer sees, including the present one; 0: all
 	int64_t window_period;    // layers period - 1, 2 period - 1, .. see all tokens nevertheless; 0: none does
+	int64_t token_types;      // of an encoder (encoder.h), which uses hidden, norm_eps and head_dim, too
 	struct yk_rope rope;
 	struct yk_rope rope_local; // of layers with the window
 };

@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/decoder_block.c \
 	src/lib/nn/decoder_config.h \
 	src/lib/nn/decoder_json.c \
+	src/lib/nn/encoder.c \
+	src/lib/nn/encoder.h \
 	src/lib/nn/fold.c \
 	src/lib/nn/gpt.c \
 	src/lib/nn/layer.h \

@@ -192,8 +192,9 @@ struct yk_model {
 #define X(name) extern const struct yk_model yk_model_##name;
 YK_MODELS(X, )
 #undef X
-// The model of opened files (models/), which is not a choice of model=.
-extern const struct yk_model yk_model_decoder;
+// The models of opened files (models/), which are not choices of model=.  The encoder predicts no
+// tokens: it has no logits, loss and cache.
+extern const struct yk_model yk_model_decoder, yk_model_encoder;
 
 // The model with this name, or NULL.
 const struct yk_model *yk_model_find(const char *name);
