@@ -191,7 +191,8 @@ int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape
 	int e = w ? open_files(path, context, w, &family, &shape) : YOKE_ENOMEM;
 	yk_weights_release(w);
 	if (e == 0)
-		e = check_shape(path, &shape);
+		e = family->encoder ? yk_fail(YOKE_EUNSUPPORTED, "%s: is an encoder, which predicts no tokens: it cannot be trained", path) :
+				      check_shape(path, &yk_model_decoder, &shape);
 	if (e == 0)
 		*to = shape;
 	return e;
