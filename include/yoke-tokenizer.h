@@ -71,8 +71,9 @@ YOKE_API int yoke_tokenizer_is_special(const yoke_tokenizer *, int32_t id);
 YOKE_API int yoke_tokenizer_bos(const yoke_tokenizer *);
 YOKE_API int yoke_tokenizer_pad(const yoke_tokenizer *);
 YOKE_API int yoke_tokenizer_unknown(const yoke_tokenizer *);
-// Ids that end a text; several if generation_config.json lists them.  Returns their number; *ids is
-// valid while the tokenizer lives.
+// Ids that end a text; several if generation_config.json lists them, or if a GGUF file has control
+// tokens such as <|im_end|> or <|eot_id|> besides the one that it names.  Returns their number; *ids
+// is valid while the tokenizer lives.
 YOKE_API int yoke_tokenizer_eos(const yoke_tokenizer *, const int32_t **ids);
 // Source of the chat template, NULL if the files have none.
 YOKE_API const char *yoke_tokenizer_template(const yoke_tokenizer *);

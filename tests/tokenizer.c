@@ -209,6 +209,46 @@ static void test_gguf(void)
 	   "GGUF: an unknown model is an error");
 }
 
+// Tokens that end an answer: named by key, or found by their text.
+static void test_gguf_ends(void)
+{
+	static const struct {
+		const char *text;
+		int type, ends; // 3: control, 4: user-defined; does it end a text?
+	} cases[] = {
+		{ "a", 1, 0 },		   { "<key>", 3, 1 },	    { "<|end|>", 4, 1 },
+		{ "<end_of_turn>", 3, 1 }, { "<|im_end|>", 3, 1 },  { "<|eot_id|>", 3, 1 },
+		{ "<|endoftext|>", 3, 1 }, { "</s>", 4, 0 },	    { "<|end_of_text|>", 1, 0 },
+		{ "<|im_start|>", 3, 0 },  { "<|eom_id|>", 3, 1 },  { "<EOT>", 3, 1 },
+	};
+	enum { TOKENS = sizeof cases / sizeof *cases };
+	struct yk_gguf_string tokens[TOKENS];
+	int32_t types[TOKENS];
+	struct yk_gguf_tokenizer g = { .model = "gpt2", .pre = "gpt-2", .tokens = tokens,
+				       .count = TOKENS, .token_type = types, .bos = -1, .eos = 1,
+				       .eot = 4, .pad = -1, .unknown = -1, .separator = -1,
+				       .cls = -1, .add_bos = -1, .add_eos = -1,
+				       .add_space_prefix = -1, .remove_extra_spaces = -1 };
+	for (int round = 0; round < 2; round++) { // in the second, </s> is a control token
+		const int32_t *ids = NULL;
+		int ends[TOKENS] = { 0 }, wrong = 0;
+		for (int i = 0; i < TOKENS; i++) {
+			tokens[i] = (struct yk_gguf_string){ cases[i].text, strlen(cases[i].text) };
+			types[i] = round && !strcmp(cases[i].text, "</s>") ? 3 : cases[i].type;
+		}
+		yoke_tokenizer *t = yk_tokenizer_gguf(&g, "g");
+		const int n = t ? yoke_tokenizer_eos(t, &ids) : 0;
+		for (int i = 0; i < n; i++)
+			ends[ids[i]]++;
+		for (int i = 0; i < TOKENS; i++)
+			wrong += ends[i] != (round && !strcmp(cases[i].text, "</s>") ? 1 : cases[i].ends);
+		ok(n == 8 + round && wrong == 0 && ids[0] == 1,
+		   "GGUF: end tokens by key and by text, each once: %d, %d wrong, the first is %d", n,
+		   wrong, n ? (int)ids[0] : -1);
+		yoke_tokenizer_free(t);
+	}
+}
+
 // ---- damaged files ----
 
 // Opens and uses what can be opened; true if errors are single lines.
@@ -406,6 +446,7 @@ int main(int argc, char **argv)
 		test_queries();
 		test_folder();
 		test_gguf();
+		test_gguf_ends();
 		test_explosion();
 		test_long_word("gpt2.json");
 		test_long_word("llama2.json");

@@ -273,6 +273,30 @@ static int32_t id_of(const struct yk_gguf_tokenizer *g, int64_t id)
 	return id >= 0 && (uint64_t)id < g->count ? (int32_t)id : -1;
 }
 
+// Adds the tokens that end an answer.  Files name one or two of them by key, but instruct models emit
+// others, so they are found by text as in llama.cpp (llama-vocab.cpp).  A normal token never ends a
+// text; "</s>" is also a tag of HTML, which only a control token is not.
+static void ends_by_text(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
+{
+	static const struct {
+		const char *text;
+		bool control; // only as a control token
+	} ends[] = {
+		{ "<|eot_id|>", false },      { "<|eom_id|>", false },
+		{ "<|im_end|>", false },      { "<|end|>", false },
+		{ "<end_of_turn>", false },   { "<|endoftext|>", false },
+		{ "<|end_of_text|>", false }, { "<end_of_utterance>", false },
+		{ "<EOT>", false },	      { "_<EOT>", false },
+		{ "<eos>", true },	      { "</s>", true },
+	};
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		const int32_t id = yk_vocab_id(&t->vocab, ends[i].text, strlen(ends[i].text));
+		const int type = id < 0 ? YK_PIECE_NORMAL : type_of(g, (size_t)id);
+		if (type == YK_PIECE_CONTROL || (type == YK_PIECE_USER && !ends[i].control))
+			yk_tokenizer_end(t, id);
+	}
+}
+
 static int specials(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 {
 	const bool bert = t->model.kind == YK_WORDPIECE, spm = t->spm.on && t->model.kind == YK_BPE;
@@ -286,6 +310,7 @@ static int specials(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 		t->model.unknown = id_of(g, g->unknown);
 	yk_tokenizer_end(t, id_of(g, g->eos));
 	yk_tokenizer_end(t, id_of(g, g->eot));
+	ends_by_text(t, g);
 	if (first >= 0 && (g->add_bos > 0 || (g->add_bos < 0 && (spm || bert || t->model.whole))))
 		e = yk_tokenizer_affix(t, false, first);
 	if (e == 0 && last >= 0 &&
