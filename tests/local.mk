@@ -213,6 +213,7 @@ test_scripts = \
 	tests/guides.sh \
 	tests/headers.sh \
 	tests/info.sh \
+	tests/info_model.sh \
 	tests/kernel_cache.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke info: devices of every backend, the result of loading each plugin file, the settings, and
 // the dtypes that the chosen device computes. The facts are gathered in one JSON object first; both
-// output formats are written from it.
+// output formats are written from it. The path of a model is left to info_model.c.
 #include "config.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -309,9 +310,16 @@ static json_t *gather(bool env, bool all, bool dtypes, bool json)
 	return o;
 }
 
+// Is the argument a path, or a mistyped word?
+static bool names_file(const char *word)
+{
+	return *word && *word != '-' && (strpbrk(word, "./") || access(word, F_OK) == 0);
+}
+
 int yk_cmd_info(int argc, char **argv)
 {
 	bool env = false, all = false, json = false, dtypes = false;
+	const char *model = NULL;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--env"))
@@ -322,12 +330,18 @@ int yk_cmd_info(int argc, char **argv)
 			json = true;
 		else if (!strcmp(argv[i], "--dtypes"))
 			dtypes = true;
+		else if (!model && names_file(argv[i]))
+			model = argv[i];
 		else
-			return yk_usage(
-				"info",
-				"unknown argument '%s'; there are --env [all], --dtypes and --json",
-				argv[i]);
+			return yk_usage("info",
+					"unknown argument '%s'; there are --env [all], --dtypes, "
+					"--json and the path of a model",
+					argv[i]);
 	}
+	if (model && (env || dtypes))
+		return yk_usage("info", "--env and --dtypes do not apply to a model, '%s'", model);
+	if (model)
+		return yk_info_model(model, json);
 	json_t *o = gather(env, all, dtypes, json);
 	if (!o) {
 		yk_fail(YOKE_ENOMEM, "out of memory");

@@ -169,8 +169,10 @@ const struct yk_command yk_commands[] = {
 	  "without overwrite=1; input files are never replaced. Other keys are as in yoke fit: data.cubes='set/*.hdr'\n", NULL },
 	{ "setup", "[FILE]", "write a configuration file to edit", yk_cmd_setup, 0,
 	  "FILE is config.env by default; an existing file is never overwritten.\n", NULL },
-	{ "info", "[models|memory] [--env [all]] [--dtypes] [--json]", "list devices, plugins, threads, settings, models",
+	{ "info", "[models|memory|MODEL] [--env [all]] [--dtypes] [--json]", "list devices, plugins, threads, settings, models",
 	  yk_cmd_info, 0,
+	  "With MODEL, a Hugging Face folder or a GGUF file: its family, sizes, formats of weights, tokenizer and the\n"
+	  "memory that it will occupy, without loading the weights. ./models is a folder with the name of a subject.\n"
 	  "  --env     settings: type, default, value, origin, help; --env all: with those for debugging\n"
 	  "  --dtypes  tests what the selected device supports in each dtype, which may compile kernels\n"
 	  "  --json    prints the same as JSON\n", info_subjects },

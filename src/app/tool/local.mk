@@ -50,6 +50,7 @@ yoke_SOURCES = \
 	src/app/tool/fit_out.c \
 	src/app/tool/fit_out.h \
 	src/app/tool/info_memory.c \
+	src/app/tool/info_model.c \
 	src/app/tool/info_models.c \
 	src/app/tool/launcher.c \
 	src/app/tool/launcher.h \

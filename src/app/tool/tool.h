@@ -34,6 +34,7 @@ int yk_check_model(int argc, char **argv);
 int yk_check_precision(int argc, char **argv);
 int yk_check_resolvent(int argc, char **argv);
 int yk_dashboard_terminal(int argc, char **argv);
+int yk_info_model(const char *path, bool json); // called by yk_cmd_info
 int yk_info_memory(int argc, char **argv);
 int yk_info_models(int argc, char **argv);
 int yk_plan_device(int argc, char **argv);

@@ -101,6 +101,11 @@ int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w,
 	return 0;
 }
 
+const struct yk_model *yk_pretrained_model(const struct yk_family *f)
+{
+	return f->encoder ? &yk_model_encoder : &yk_model_decoder;
+}
+
 // Is it the shape of a possible model?  Its message is about the file.
 static int check_shape(const char *path, const struct yk_model *model, const struct yk_model_shape *s)
 {
@@ -114,17 +119,22 @@ static int check_shape(const char *path, const struct yk_model *model, const str
 	return e;
 }
 
-static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
+int yk_pretrained_check(const char *path, const struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *s)
 {
-	const struct yk_model *model = p->family->encoder ? &yk_model_encoder : &yk_model_decoder;
-	int e = check_shape(path, model, s);
-	// do not allocate what only the configuration claims; a few missing tensors are named later
+	const struct yk_model *model = yk_pretrained_model(f);
+	const int e = check_shape(path, model, s);
 	const int64_t described = e == 0 ? yk_model_elements(model, s) : 0;
 	if ((uint64_t)described > 2 * yk_weights_elements(w) + (1 << 20))
 		return yk_fail(YOKE_EFORMAT, "%s: the configuration describes %" PRId64 " weights, but the files have %" PRIu64, path,
 			       described, yk_weights_elements(w));
+	return e;
+}
+
+static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
+{
+	int e = yk_pretrained_check(path, w, p->family, s);
 	if (e == 0)
-		e = yk_network_new_deferred(model, s, &p->net);
+		e = yk_network_new_deferred(yk_pretrained_model(p->family), s, &p->net);
 	return e < 0 ? e : yk_weights_load(w, p->family, format, p->net);
 }
 

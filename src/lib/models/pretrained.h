@@ -40,6 +40,11 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *, stru
 // after an error.  context: as in struct yoke_model_options, 0: what the files say.
 int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *, const struct yk_family **, struct yk_model_shape *,
 			json_t **config);
+// The model that computes a family.
+const struct yk_model *yk_pretrained_model(const struct yk_family *);
+// EFORMAT: the shape is that of no model, or of one with far more weights than the files have, for
+// which nothing should be allocated; a few missing tensors are named when weights are loaded.
+int yk_pretrained_check(const char *path, const struct yk_weights *, const struct yk_family *, const struct yk_model_shape *);
 // The tokenizer that comes with the model.  NULL: ENOENT if there is none; otherwise as
 // yoke_tokenizer_open.
 yoke_tokenizer *yk_pretrained_tokenizer(const char *path);

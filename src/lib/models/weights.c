@@ -86,18 +86,29 @@ const char *yk_weights_name(const struct yk_weights *w, size_t i)
 	return without_prefix(w->set.part[i].entry->name);
 }
 
+bool yk_weights_stored(const struct yk_weights *w, size_t i, struct yk_weight_stored *to)
+{
+	if (i >= (w->is_gguf ? w->gguf.tensors : (size_t)w->set.count))
+		return false;
+	const struct yk_gguf_tensor *t = w->is_gguf ? &w->gguf.tensor[i] : NULL;
+	const struct yk_safetensors_entry *x = t ? NULL : w->set.part[i].entry;
+	unsigned elements, bytes;
+	const int rank = t ? t->rank : x->rank;
+	const int64_t *dims = t ? t->dims : x->dims;
+	to->format = t ? yk_gguf_format_name(t->format, &elements, &bytes) : yk_safetensors_dtype(x->dtype);
+	to->bytes = t ? t->bytes : x->bytes;
+	to->elements = 1;
+	for (int d = 0; d < rank; d++)
+		to->elements *= (uint64_t)dims[d];
+	return true;
+}
+
 uint64_t yk_weights_elements(const struct yk_weights *w)
 {
+	struct yk_weight_stored x;
 	uint64_t all = 0;
-	const size_t tensors = w->is_gguf ? w->gguf.tensors : (size_t)w->set.count;
-	for (size_t i = 0; i < tensors; i++) {
-		const int rank = w->is_gguf ? w->gguf.tensor[i].rank : w->set.part[i].entry->rank;
-		const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : w->set.part[i].entry->dims;
-		uint64_t n = 1;
-		for (int d = 0; d < rank; d++)
-			n *= (uint64_t)dims[d];
-		all += n;
-	}
+	for (size_t i = 0; yk_weights_stored(w, i, &x); i++)
+		all += x.elements;
 	return all;
 }
 

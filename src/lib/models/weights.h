@@ -33,6 +33,12 @@ struct yk_weight {
 int yk_weights_find(struct yk_weights *, const char *name, struct yk_weight *);
 // Tensor i in any order; NULL after the last.
 const char *yk_weights_name(const struct yk_weights *, size_t i);
+// How tensor i is stored, in the same order; false after the last.
+struct yk_weight_stored {
+	const char *format; // "BF16", "Q4_K"
+	uint64_t elements, bytes;
+};
+bool yk_weights_stored(const struct yk_weights *, size_t i, struct yk_weight_stored *);
 // The number of elements of all tensors.
 uint64_t yk_weights_elements(const struct yk_weights *);
 // Without files, for one user; NULL: ENOMEM.

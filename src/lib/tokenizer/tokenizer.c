@@ -101,6 +101,13 @@ void yk_tokenizer_end(yoke_tokenizer *t, int32_t id)
 		t->eos[t->eos_count++] = id;
 }
 
+const char *yk_tokenizer_model_name(const yoke_tokenizer *t)
+{
+	static const char *const names[] = { [YK_BPE] = "BPE", [YK_UNIGRAM] = "Unigram",
+					     [YK_WORDPIECE] = "WordPiece", [YK_WORDLEVEL] = "WordLevel" };
+	return names[t->model.kind];
+}
+
 // ---- opening ----
 
 static bool is_json(const char *s, size_t n)

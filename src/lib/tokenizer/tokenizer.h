@@ -49,6 +49,8 @@ int yk_tokenizer_added(yoke_tokenizer *, struct yk_added_token, bool normalized)
 int yk_tokenizer_finish(yoke_tokenizer *);
 // Adds to the post-processor, at the beginning or at the end of the text.
 int yk_tokenizer_affix(yoke_tokenizer *, bool after, int32_t id);
+// The kind of model that it uses, as tokenizer.json names it: "BPE".
+const char *yk_tokenizer_model_name(const yoke_tokenizer *);
 // Adds an id that ends a text.
 void yk_tokenizer_end(yoke_tokenizer *, int32_t id);
 
