@@ -608,6 +608,16 @@ static inline struct yoke_chat_options *chat_options(void)
 	return &o;
 }
 static inline yoke_model *model(void) { return yoke_model_open(model_folder(), NULL); }
+static inline yoke_tensor *lengths(void) { return full(yoke_i32, 1, 2, 0, 0, 0, 1); }
+static inline yoke_model *model_with_words(void)
+{
+	model_folder();
+	FILE *f = fopen("model/tokenizer.json", "w");
+	fputs(words_json, f);
+	fclose(f);
+	return model();
+}
+STRUCT(embed_options, yoke_embed_options)
 STRUCT(model_info, yoke_model_info)
 STRUCT(model_options, yoke_model_options)
 static inline const char *states(void)

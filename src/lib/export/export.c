@@ -57,6 +57,7 @@ static int open_trained(struct yk_export *x)
 		x->shape.decoder.head_dim = s.embed / s.heads;
 		x->shape.decoder.hidden = 4 * s.embed;
 		x->shape.decoder.norm_eps = 1e-5;
+		x->shape.decoder.positions = s.context;
 		x->shape.decoder.activation = YK_DECODER_GELU_TANH;
 		x->shape.decoder.embed_scale = 1;
 		x->shape.decoder.attention_scale = 1 / sqrt((double)x->shape.decoder.head_dim);
