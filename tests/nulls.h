@@ -618,6 +618,23 @@ static inline yoke_model *model_with_words(void)
 	return model();
 }
 STRUCT(embed_options, yoke_embed_options)
+STRUCT(generation_options, yoke_generation_options)
+static inline const int32_t *const *prompts(void)
+{
+	static const int32_t prompt[] = { 1 };
+	static const int32_t *all[64]; // as many as the lists with a hole that are made from it
+	all[0] = prompt;
+	return all;
+}
+static inline const int64_t *counts(void)
+{
+	static const int64_t one = 1;
+	return &one;
+}
+static inline yoke_generation *generation(void)
+{
+	return yoke_generation_new(model(), 1, prompts(), counts(), generation_options());
+}
 STRUCT(model_info, yoke_model_info)
 STRUCT(model_options, yoke_model_options)
 static inline const char *states(void)

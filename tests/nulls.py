@@ -29,7 +29,10 @@ ARGS = {
     "chat_template_render_json": 'chat_template(), "[]", 2, chat_options(), (char **)pointers(), (size_t *)numbers64()',
     "tokenizer_is_special": "tokenizer(), 0", "tokenizer_eos": "tokenizer(), (const int32_t **)pointers()",
     "model_embed": "model(), ids22(), lengths(), embed_options()",
-    "model_embed_texts": 'model_with_words(), 1, (const char *const[]){ "a" }, embed_options(), floats()',
+    "generation_new": "model(), 1, prompts(), counts(), generation_options()",
+    "model_tokenizer": "model_with_words()", "generation_end": "generation(), 0",
+    "generation_next": "generation(), (int32_t *)numbers64()",
+    "model_embed_texts": 'model_with_words(), 1, (const char *const[64]){ "a" }, embed_options(), floats()',
     "model_open": "model_folder(), model_options()", "model_logits": "model(), ids22()", "model_parameters": "model(), 2, room(), (const char **)pointers()",
     "cube_open": "cube_path(), NULL", "cube_write": '"new.hdr", new_cube(), floats()',
     "dataset_cube_files": "cube_files()", "dataset_cubes": "1, cube_paths(), label_paths(), NULL",
@@ -131,7 +134,7 @@ TYPES = {
     "yoke_scaler*": "scaler()", "yoke_statistic*": "statistic()", "yoke_cube*": "cube()", "yoke_leaks*": "leaks()",
     "yoke_recorder*": "recorder()", "yoke_run*": "run()", "yoke_tensor*const*": "list22()",
     "int axis": "0", "unsigned axes": "1", "unsigned flags": "0", "int reverse": "0", "int dtype": "yoke_f32", "int i": "0",
-    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "struct yoke_embed_options*": "embed_options()",
+    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "yoke_generation*": "generation()", "struct yoke_generation_options*": "generation_options()", "struct yoke_embed_options*": "embed_options()",
     "struct yoke_counters*": "counters()", "struct yoke_profile_quality*": "quality()", "uint32_t n": "0",
     "float*": "floats()", "double*": "doubles()", "double correction": "1",
 }
@@ -144,7 +147,7 @@ STRUCTS = {
 # :NONE, YOKE_NONE; :OF_NONE, such a member of a list; :OTHER, a tensor that is not read; :SIZE, any
 # size of a struct that only the library makes.
 OPTIONAL = {
-    "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
+    "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
     "chat_template_render_json": "options options.tools options.variables", "model_parameters": "names", "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
     "dataset_synthetic": "settings", "dataset_fields": "to", "dataset_read": "dims", "dataset_open": "settings",
     "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",

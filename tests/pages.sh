@@ -40,7 +40,7 @@ for command in train generate eval; do
 		/^Default: / && key != "" {
 			sub(/^Default: /, "")
 			sub(/\.$/, "")
-			print key, key == "prompt" ? "-" : $0 == "none" && key !~ /^(recompute|offload|dashboard|compress)$/ ? "-" : $0
+			print key, key == "prompt" ? "-" : $0 == "none" && key !~ /^(recompute|offload|dashboard|compress|quant)$/ ? "-" : $0
 			n = split(text[key], word, /\\fB|\\fR/) # the even ones are words
 			for (i = 2; n > 3 && i < n; i += 2) {
 				gsub(/\\-/, "-", word[i])

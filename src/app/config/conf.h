@@ -104,7 +104,7 @@
 	  "total number of optimizer steps") \
 	X(epochs, SCHEDULE, ADVANCED, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps, unless only steps is given as an argument") \
-	X(schedule, SCHEDULE, BASIC, CHOICE, YK_T, "cosine", 0, 0, \
+	X(schedule, SCHEDULE, ADVANCED, CHOICE, YK_T, "cosine", 0, 0, \
 	  "cosine constant linear step exponential inverse_sqrt onecycle", \
 	  "how the learning rate falls after warm-up") \
 	X(warmup, SCHEDULE, ADVANCED, INT, YK_T, "auto", 0, 1e12, "auto", \

@@ -107,6 +107,9 @@ extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 	X(CONV_W, conv_w, REALS, 36) \
 	X(POOL_MAX, pool_max, REALS, 36) \
 	X(POOL_MAX_BACKWARD, pool_max_backward, REALS, 36) \
+	X(DEQUANT, dequant, D(f32) | D(f16) | D(bf16), 30) \
+	X(QLINEAR, qlinear, D(f32) | D(f16) | D(bf16), 30) \
+	X(QGATHER, qgather, D(f32) | D(f16) | D(bf16), 30) \
 	X(LIST_MAP, list_map, REALS, 48) \
 	X(LIST_REDUCE, list_reduce, REALS, 36) \
 	X(SOURCE, source, D(f32) | D(i32), 24)
