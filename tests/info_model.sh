@@ -38,7 +38,7 @@ value()
 	if command -v jq >/dev/null 2>&1; then
 		jq -c ".$2" "$1"
 	else
-		python3 -c "import functools, json, sys
+		python3 -c "import json, sys
 o = json.load(open(sys.argv[1]))
 for k in sys.argv[2].replace('[', '.').replace(']', '').split('.'):
     o = o[int(k) if k.isdigit() else k]
