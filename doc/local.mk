@@ -158,6 +158,7 @@ directory_readmes = \
 	src/lib/optim/README.md \
 	src/lib/runs/README.md \
 	src/lib/text/README.md \
+	src/lib/template/README.md \
 	src/lib/tokenizer/README.md \
 	tests/README.md \
 	tests/fake_gpu/README.md
