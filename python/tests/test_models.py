@@ -68,11 +68,12 @@ def test_a_model_and_its_tokenizer(folder):
 def test_generation(folder):
     m = yoke.load(folder)
     ids = [3, 17, 5]
-    assert m.logits(ids).shape == (3, VOCAB) and m.logits([ids, ids]).shape == (2, 3, VOCAB)
-    assert np.allclose(m.logits("w3 w17 w5").numpy(), m.logits([ids]).numpy()[0])
     want = list(ids)  # by a pass over all tokens for each
-    for _ in range(6):
-        want.append(int(m.logits(want).numpy()[-1].argmax()))
+    with yoke.scope("logits"):
+        assert m.logits(ids).shape == (3, VOCAB) and m.logits([ids, ids]).shape == (2, 3, VOCAB)
+        assert np.allclose(m.logits("w3 w17 w5").numpy(), m.logits([ids]).numpy()[0])
+        for _ in range(6):
+            want.append(int(m.logits(want).numpy()[-1].argmax()))
     got = m.generate(ids, 6, temperature=0, stop_at_end=False)
     assert got == want[3:]
     assert list(m.generate(ids, 6, temperature=0, stop_at_end=False, stream=True)) == got
