@@ -136,11 +136,9 @@ KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
 		for (int k = 0; k < KEEP; k++)
 			if (kept_at(k, item) < n)
 				norm_at(y, kept[k], w, b, a.has, VEC_SPLAT(mean), VEC_SPLAT(rstd), kept_at(k, item), VEC_WIDTH, false);
-		if (KEEP)
-			;
-		else if (a.stream)
+		if (!KEEP && a.stream)
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, true, item);
-		else
+		else if (!KEEP)
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, false, item);
 		if (item == 0) {
 			if (a.has & HAS_MEAN)

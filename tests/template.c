@@ -86,7 +86,7 @@ static void test_array(void)
 	yoke_chat_template_free(t);
 }
 
-// What each hostile template must give.
+// The error code expected for each hostile template.
 static const struct {
 	const char *source;
 	int code;

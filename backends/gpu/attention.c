@@ -327,7 +327,7 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	yk_gpu_define(&build, "HEAD", b->head);
 	yk_gpu_define(&build, "BLOCK", b->block);
 	yk_gpu_flag(&build, "QUADS", has_quads(&in[0]) && has_quads(&in[1]) && has_quads(&in[2]) &&
-		    (!back || (has_quads(&in[6]) && has_quads(&in[8]))));
+		    (!back || has_quads(&in[8])));
 	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]) && (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
 	yk_gpu_flag(&build, "MASKED", a->masked);
 	yk_gpu_flag(&build, "DROPOUT", a->dropout > 0);

@@ -96,7 +96,7 @@ int yk_gpu_contract_launch(struct yk_gpu_record *r, const struct yk_gpu_contract
 	return yk_gpu_contract_enqueue(r, groups, items, name);
 }
 
-int yk_gpu_contract_map(struct yk_gpu_record *r, const struct yk_gpu_contract *c, uint64_t at)
+int yk_gpu_contract_map(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct yoke_op *op = c->op;
 	const struct yoke_view *y = &op->out[0];
@@ -106,7 +106,6 @@ int yk_gpu_contract_map(struct yk_gpu_record *r, const struct yk_gpu_contract *c
 	in[0] = op->workspace;
 	in[0].dtype = (uint8_t)c->to;
 	in[0].rank = y->rank;
-	in[0].offset = at;
 	in[0].align = 256;
 	int64_t stride = 1;
 	for (int i = y->rank - 1; i >= 0; i--) {

@@ -49,9 +49,9 @@ int yk_gpu_contract_enqueue(struct yk_gpu_record *, const int64_t groups[3], con
 int yk_gpu_contract_launch(struct yk_gpu_record *, const struct yk_gpu_contract *,
 			   const int64_t groups[3], const size_t items[2], const char *name);
 
-// Records the fused map as a kernel of its own, for a product that was stored in row-major order in
-// the workspace, `at` bytes from its start.
-int yk_gpu_contract_map(struct yk_gpu_record *, const struct yk_gpu_contract *, uint64_t at);
+// Records the fused map as a kernel of its own, for a product that was stored in row-major order at
+// the start of the workspace.
+int yk_gpu_contract_map(struct yk_gpu_record *, const struct yk_gpu_contract *);
 
 struct yk_gpu_variant {
 	// True if the variant computes c; brings c into its form and chooses the tile sizes.

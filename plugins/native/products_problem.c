@@ -166,7 +166,7 @@ int yk_native_products_record(struct yk_gpu_record *r, const struct yk_gpu_contr
 {
 	yk_gpu_workspace(r, product_bytes(&c->s, p) + workspace);
 	const int err = yk_gpu_call(r, run, data, bytes);
-	return err || !p->apart ? err : yk_gpu_contract_map(r, c, 0);
+	return err || !p->apart ? err : yk_gpu_contract_map(r, c);
 }
 
 int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op, const struct yk_gpu_contraction *s,

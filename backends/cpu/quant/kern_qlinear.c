@@ -175,7 +175,7 @@ static tile_fn *const *tiles_of(int format)
 
 // ---- work items ----
 
-// Pointers to `count` rows of w from n on; rows behind the last repeat it.
+// Pointers to `count` rows of w from n on; past the end, the last row is repeated.
 static void rows_of_w(const struct job *j, int64_t n, int count, const uint8_t **row)
 {
 	for (int i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run starts from: the model that the keys describe, or the one that init= names.
+// The model with which a run starts: a new one that the keys describe, or the one that init= names.
 #ifndef YK_START_H
 #define YK_START_H
 

@@ -44,7 +44,7 @@ bool yk_tokenizer_has_files(const struct yk_tokenizer *t)
 
 // ---- saving ----
 
-static int put_name(FILE *f, const char *name)
+static bool put_name(FILE *f, const char *name)
 {
 	const uint64_t n = strlen(name);
 	return fwrite(&n, sizeof n, 1, f) == 1 && fwrite(name, 1, n, f) == n;

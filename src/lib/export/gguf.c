@@ -171,7 +171,7 @@ static int put_rope(struct writing *g)
 	return 0;
 }
 
-// What llama.cpp takes from the family and not from the file.
+// Refuses settings that the file cannot state because llama.cpp derives them from the family.
 static int check_fixed(const struct writing *g)
 {
 	const struct yk_export *x = g->x;

@@ -333,7 +333,7 @@ struct yk_args yk_eval_args(struct yk_render *r, struct yk_frame *f, const struc
 	return a;
 }
 
-// What a method of a string that is marked as safe returns is marked, too.
+// Methods of a string that is marked as safe return strings that are marked as safe.
 static struct yk_value method_call(struct yk_render *r, const struct yk_method *m, const struct yk_args *a)
 {
 	struct yk_value v = yk_function_call(r, m->function, m->self, a);
