@@ -455,7 +455,7 @@ static void carried(void)
 	shape.feature_clamp = 10;
 	bool good = !yk_network_new(&yk_model_bk, &shape, &n);
 	for (int i = 0; i < N && good; i++)
-		good = !yk_network_cache_new(n, &c[i]);
+		good = !yk_network_cache_new(n, n->shape.context, &c[i]);
 	if (!ok(good, "a cache %s", yoke_error()))
 		return;
 	draw(&n->params, 0.5);
@@ -489,7 +489,7 @@ static void carried(void)
 	undraw(&n->params);
 	yk_network_free(n);
 	shape = shape_of(true, T);
-	good = !yk_network_new(&yk_model_bk, &shape, &n) && !yk_network_cache_new(n, &c[0]);
+	good = !yk_network_new(&yk_model_bk, &shape, &n) && !yk_network_cache_new(n, n->shape.context, &c[0]);
 	yoke_scope *s = yoke_scope_begin("refused");
 	good = good && !yk_network_extend(n, c, yoke_from(yoke_i32, 2, (int64_t[]){ 1, 1 }, ids));
 	ok(good && yoke_error_code() == YOKE_EINVAL,

@@ -190,7 +190,7 @@ static int last(const char *kv, double *to)
 	int e = yk_pretrained_open(path, &o, &p);
 	if (e < 0)
 		return e;
-	e = yk_network_cache_new(p.net, &c);
+	e = yk_network_cache_new(p.net, p.net->shape.context, &c);
 	for (int i = 0; i < 2 && e == 0; i++) {
 		const int64_t n = i ? 1 : 4, dims[] = { 1, n };
 		yoke_scope *s = yoke_scope_begin("test");

@@ -19,7 +19,8 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/models/record_templates.py tests/models/template_cases.h
+EXTRA_DIST += tests/models/record_templates.py tests/models/template_cases.h \
+	tests/models/random_gguf.py
 EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_blocks.py \
 	tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
 	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
@@ -214,6 +215,7 @@ test_scripts = \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/info_model.sh \
+	tests/model_memory.sh \
 	tests/kernel_cache.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \

@@ -320,7 +320,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	if (!e)
 		e = yk_parameters_draw(&m->params, 3);
 	for (int i = 0; i < N && !e; i++)
-		e = yk_network_cache_new(m, &cache[i]);
+		e = yk_network_cache_new(m, m->shape.context, &cache[i]);
 	if (!ok(!e, "%s: a key-value cache %s", model->name, yoke_error()))
 		return;
 	for (int round = 0; round < 2; round++) { // the second call finds the first one's keys before its own
@@ -407,9 +407,9 @@ static void test_together(const struct yk_model *model, int64_t history)
 	if (!e)
 		e = yk_parameters_draw(&m->params, 5);
 	for (int i = 0; i < R && !e; i++) {
-		e = yk_network_cache_new(m, &cache[i]);
+		e = yk_network_cache_new(m, m->shape.context, &cache[i]);
 		if (!e)
-			e = yk_network_cache_new(m, &alone[i]);
+			e = yk_network_cache_new(m, m->shape.context, &alone[i]);
 	}
 	if (!ok(!e, "%s: caches %s", model->name, yoke_error()))
 		return;
@@ -498,7 +498,7 @@ static void test_flat(const struct yk_model *model)
 	if (!e)
 		e = yk_parameters_draw(&m->params, 3);
 	if (!e)
-		e = yk_network_cache_new(m, &cache);
+		e = yk_network_cache_new(m, m->shape.context, &cache);
 	if (!ok(!e, "%s: a network %s", model->name, yoke_error()))
 		return;
 	for (int i = 0; i < passes; i++) {

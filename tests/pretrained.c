@@ -254,7 +254,7 @@ static void check_cached(const struct recorded *r, const char *path)
 		return;
 	}
 	for (int i = 0; i < 2 && e == 0; i++)
-		e = yk_network_cache_new(p.net, &c[i]);
+		e = yk_network_cache_new(p.net, p.net->shape.context, &c[i]);
 	for (int t = recorded_shown[1]; t < RECORDED_TOKENS && e == 0; t++) {
 		const bool begins = t == recorded_shown[1];
 		for (int i = 0; i < (begins ? 2 : 1) && e == 0; i++) {

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+enum { CACHE_STEP = 256 };
+
 // The last tokens of a text, of which the first ones are in the cache.
 struct text {
 	struct yk_network_cache *cache;
@@ -28,7 +30,8 @@ struct yk_generation {
 	int64_t tokens;
 };
 
-static int text_init(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt)
+// The cache has space for `tokens` more.
+static int text_init(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t tokens)
 {
 	const int64_t context = net->shape.context;
 	if (prompt->count == 0)
@@ -38,7 +41,11 @@ static int text_init(struct text *t, const struct yk_network *net, const struct 
 	if (!t->ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
 	yk_tokens_copy(prompt, prompt->count - (size_t)t->n, (size_t)t->n, t->ids);
-	return yk_network_cache_new(net, &t->cache);
+	// a multiple of CACHE_STEP: lengths of prompts that are near each other share a plan
+	int64_t capacity = context;
+	if (tokens < context - t->n)
+		capacity = (t->n + tokens + CACHE_STEP - 1) / CACHE_STEP * CACHE_STEP;
+	return yk_network_cache_new(net, capacity < context ? capacity : context, &t->cache);
 }
 
 // Shifts a full window.
@@ -142,7 +149,7 @@ int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s,
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
 	for (int i = 0; i < n && e == 0; i++) {
 		g->text[i].over = tokens <= 0;
-		e = text_init(&g->text[i], net, &prompt[i]);
+		e = text_init(&g->text[i], net, &prompt[i], tokens);
 	}
 	if (e < 0)
 		yk_generation_free(g);

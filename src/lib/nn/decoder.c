@@ -177,7 +177,7 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 	struct yk_decoder_kv kv[YK_SEQUENCES] = { 0 };
 	const int64_t rows = c ? yoke_dim(x, 0) : 1, t = yoke_dim(x, 1);
 	for (int64_t r = 0; r < rows; r++)
-		p[r] = positions(&n->shape.decoder, t, c ? n->shape.context : t, c ? c[r] : NULL);
+		p[r] = positions(&n->shape.decoder, t, c ? c[r]->capacity : t, c ? c[r] : NULL);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
 		for (int64_t r = 0; c && r < rows; r++)
 			kv[r] = (struct yk_decoder_kv){ c[r]->state.var[2 * i], c[r]->state.var[2 * i + 1] };

@@ -538,13 +538,15 @@ yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *x, doub
 
 // ---- generation with a cache ----
 
-int yk_network_cache_new(const struct yk_network *n, struct yk_network_cache **to)
+int yk_network_cache_new(const struct yk_network *n, int64_t capacity, struct yk_network_cache **to)
 {
+	struct yk_model_shape s = n->shape;
 	struct yk_network_cache *c = calloc(1, sizeof *c);
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", n->model->name);
 	c->state.dtype = n->cache_dtype;
-	n->model->state(&n->shape, &c->state);
+	c->capacity = s.context = capacity;
+	n->model->state(&s, &c->state);
 	c->at = yoke_keep(yoke_scalar(0));
 	c->seen = yoke_keep(yoke_scalar(0));
 	if (c->state.error || !c->at || !c->seen) {
@@ -569,10 +571,10 @@ void yk_network_cache_free(struct yk_network_cache *c)
 static int check_cache(const struct yk_network *n, const struct yk_network_cache *c,
 		       const struct yk_network_cache *first, int64_t t)
 {
-	if (t < 1 || t > n->shape.context - c->length)
+	if (t < 1 || t > c->capacity - c->length)
 		return yk_fail(YOKE_ESHAPE,
-			       "%s: %" PRId64 " tokens after %" PRId64 " in a window of %" PRId64,
-			       n->model->name, t, c->length, n->shape.context);
+			       "%s: %" PRId64 " tokens after %" PRId64 " in a cache for %" PRId64,
+			       n->model->name, t, c->length, c->capacity);
 	if (!c->length != !first->length)
 		return yk_fail(YOKE_ESHAPE, "%s: a new sequence cannot share a call with a continued one",
 			       n->model->name);

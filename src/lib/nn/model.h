@@ -138,6 +138,7 @@ struct yk_network {
 // computed only once.
 struct yk_network_cache {
 	int64_t length;             // tokens in it; set it to 0 to start over
+	int64_t capacity;           // tokens that it has space for
 	yoke_tensor *at, *seen;     // scalars: position of the first new token; number of tokens
 				    // including the new ones
 	struct yk_parameters state; // created by the model's `state`
@@ -239,13 +240,14 @@ yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_t
 // The model's forward and extend.  ESHAPE if the tokens do not fit the window.  dropout 0 is
 // evaluation: no random numbers are drawn, so other random numbers stay the same.  extend is always
 // evaluation: ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences may have any lengths,
-// all 0 or none.  Its result must be evaluated before the next call; it has one plan per B and T,
-// whatever the positions after the first tokens.
+// all 0 or none.  Its result must be evaluated before the next call; it has one plan per B, T and
+// capacities, whatever the positions after the first tokens.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, double dropout);
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
 // Does a model of that shape see the tokens that it has to predict?
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
-int yk_network_cache_new(const struct yk_network *, struct yk_network_cache **);
+// A cache with space for `capacity` tokens, 1 .. the network's context.
+int yk_network_cache_new(const struct yk_network *, int64_t capacity, struct yk_network_cache **);
 void yk_network_cache_free(struct yk_network_cache *); // NULL is fine
 
 #endif
